@@ -1,6 +1,7 @@
 package deps
 
 import (
+	_ "github.com/blang/semver/v4"
 	_ "github.com/coreos/ignition/v2/config/v3_4"
 	_ "github.com/coreos/ignition/v2/config/v3_5"
 	_ "github.com/go-logr/logr"
@@ -24,7 +25,6 @@ import (
 	_ "github.com/spf13/cobra/doc"
 	_ "github.com/spf13/pflag"
 	_ "github.com/vincent-petithory/dataurl"
-	_ "github.com/blang/semver/v4"
 	_ "golang.org/x/sync/errgroup"
 	_ "golang.org/x/sys/unix"
 	_ "golang.org/x/term"
@@ -43,12 +43,12 @@ import (
 	_ "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	_ "sigs.k8s.io/cluster-api/util"
 	_ "sigs.k8s.io/cluster-api/util/annotations"
-	_ "sigs.k8s.io/cluster-api/util/patch"
 	_ "sigs.k8s.io/cluster-api/util/conditions"
+	_ "sigs.k8s.io/cluster-api/util/patch"
 	_ "sigs.k8s.io/cluster-api/util/predicates"
 	_ "sigs.k8s.io/controller-runtime"
-	_ "sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	_ "sigs.k8s.io/controller-runtime/pkg/client/fake"
+	_ "sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	_ "sigs.k8s.io/controller-runtime/pkg/envtest"
 	_ "sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	_ "sigs.k8s.io/randfill"

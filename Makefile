@@ -1,0 +1,86 @@
+# Every door of the house. `make help` lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -ec
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+BIN := $(CURDIR)/bin
+export GOBIN := $(BIN)
+export KUBEBUILDER_ASSETS := $(BIN)/kube
+export HYPERSHIFT_DEV_DIR ?= /var/lib/hypershift-maas
+
+VERSION ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+GOLANGCI_LINT_VERSION := v2.15.0
+LDFLAGS := -s -w -X github.com/openshift/hypershift/support/version.commit=$(VERSION)
+
+# The programs of the product image and those of the embedded environment. Go decides by itself what is stale.
+PRODUCT := hypershift hcp hypershift-operator control-plane-operator ignition-server cluster-api-provider-maas
+TOOLS := devcluster maas-simulator demo
+package/hypershift := ./cmd/hypershift
+package/hcp := ./product-cli
+package/devcluster := ./test/devcluster
+package/maas-simulator := ./test/maas-simulator
+package/demo := ./test/demo
+
+include $(wildcard hack/make/*.mk)
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST) | sort
+
+.PHONY: build
+build: $(PRODUCT) $(TOOLS) ## Build every program of ours into bin/
+
+.PHONY: $(PRODUCT) $(TOOLS)
+$(PRODUCT) $(TOOLS):
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/$@ $(or $(package/$@),./$@)
+
+$(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION):
+	go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+	mv $(BIN)/golangci-lint $@
+
+.PHONY: lint
+lint: $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) ## Check style and the borders between rooms
+	$< run ./...
+	cd api && $< run --config ../.golangci.yaml ./...
+
+.PHONY: verify
+verify: verify-generate verify-api ## Check that generated code is fresh and that no API field is lost
+	go vet ./hack/...
+	gofmt -l $$(git ls-files '*.go') | (! grep .)
+
+.PHONY: test
+test: lint verify kube-binaries environment ## Lint, then every test: unit, integration, end to end
+	go run ./hack/test unit api integration e2e
+
+.PHONY: test-unit
+test-unit: kube-binaries ## Run the tests of every room
+	go run ./hack/test unit api
+
+.PHONY: test-integration
+test-integration: kube-binaries ## Run the tests that need a kube-apiserver and cross rooms
+	go run ./hack/test integration
+
+.PHONY: test-e2e
+test-e2e: environment ## Run the whole journey in the embedded environment, as root
+	go run ./hack/test e2e
+
+.PHONY: environment
+environment: build kube-binaries os-binaries images ## Build all that the embedded environment runs
+
+.PHONY: demo
+demo: environment ## Bring up a hosted cluster on MAAS on this machine, show it, leave it running
+	$(BIN)/demo up
+
+.PHONY: demo-down
+demo-down: ## Remove every trace of the demo
+	@if [ -x $(BIN)/demo ]; then $(BIN)/demo down; else $(MAKE) demo devcluster && $(BIN)/demo down; fi
+
+.PHONY: bench
+bench: kube-binaries ## Measure: Go benchmarks of every room
+	go test -run '^$$' -bench . -benchtime 1x ./...
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf $(BIN) dist

@@ -1,0 +1,190 @@
+// Command test runs the stages of our tests and says, in its last line, how many passed, failed and were skipped.
+//
+// Usage: go run ./hack/test STAGE... where a STAGE is one of unit, api, integration and e2e.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+)
+
+// stage is one run of go test.
+type stage struct {
+	dir      string
+	args     []string
+	packages func() ([]string, error)
+}
+
+var stages = map[string]stage{
+	"unit":        {args: []string{"-timeout=20m"}, packages: rooms},
+	"api":         {dir: "api", args: []string{"-timeout=10m"}, packages: only("./...")},
+	"integration": {args: []string{"-timeout=20m"}, packages: only("./test/integration/...")},
+	"e2e":         {args: []string{"-timeout=60m", "-count=1", "-p=1", "-v"}, packages: only("./test/e2e/...")},
+}
+
+func main() {
+	var all report
+	for _, name := range os.Args[1:] {
+		s, ok := stages[name]
+		if !ok {
+			fmt.Fprintf(os.Stderr, "test: %q is no stage; name unit, api, integration or e2e\n", name)
+			os.Exit(2)
+		}
+		all.add(s.run(name))
+	}
+	for _, line := range slices.Concat(all.skips, all.failures) {
+		fmt.Println(line)
+	}
+	fmt.Printf("%d passed, %d failed, %d skipped\n", all.passed, len(all.failures), len(all.skips))
+	if len(all.failures) > 0 {
+		os.Exit(1)
+	}
+}
+
+// run runs one stage and prints its progress, a line a package.
+func (s stage) run(name string) report {
+	start := time.Now()
+	fmt.Printf("=== %s\n", name)
+	packages, err := s.packages()
+	if err != nil {
+		return report{failures: []string{fmt.Sprintf("FAIL %s: listing packages: %v", name, err)}}
+	}
+	cmd := exec.Command("go", slices.Concat([]string{"test", "-json"}, s.args, packages)...)
+	cmd.Dir = s.dir
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return report{failures: []string{fmt.Sprintf("FAIL %s: starting go test: %v", name, err)}}
+	}
+	r := newReport(slices.Contains(s.args, "-v"))
+	r.read(out)
+	if err := cmd.Wait(); err != nil && len(r.failures) == 0 {
+		r.failures = append(r.failures, fmt.Sprintf("FAIL %s: go test: %v", name, err))
+	}
+	fmt.Printf("=== %s: %d passed, %d failed, %d skipped in %s\n", name, r.passed, len(r.failures), len(r.skips), time.Since(start).Round(time.Second))
+	return *r
+}
+
+// only is a fixed list of packages.
+func only(patterns ...string) func() ([]string, error) {
+	return func() ([]string, error) { return patterns, nil }
+}
+
+// rooms lists the packages of every room, without those that have a stage of their own.
+func rooms() ([]string, error) {
+	out, err := exec.Command("go", "list", "./...").Output()
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(strings.Fields(string(out)), func(pkg string) bool {
+		return strings.Contains(pkg, "/test/integration") || strings.Contains(pkg, "/test/e2e")
+	}), nil
+}
+
+// event is a line of `go test -json`.
+type event struct {
+	Action, Package, ImportPath, Test, Output string
+	Elapsed                                   float64
+}
+
+// report counts what the tests of a stage did.
+type report struct {
+	passed          int
+	failures, skips []string
+
+	verbose bool
+	output  map[string][]string
+}
+
+func newReport(verbose bool) *report {
+	return &report{verbose: verbose, output: map[string][]string{}}
+}
+
+func (r *report) add(other report) {
+	r.passed += other.passed
+	r.failures = append(r.failures, other.failures...)
+	r.skips = append(r.skips, other.skips...)
+}
+
+// read takes in the events of one go test.
+func (r *report) read(out io.Reader) {
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var e event
+		if json.Unmarshal(lines.Bytes(), &e) != nil {
+			fmt.Println(lines.Text())
+			continue
+		}
+		r.take(e)
+	}
+}
+
+func (r *report) take(e event) {
+	key := e.Package + " " + e.Test
+	switch e.Action {
+	case "output", "build-output":
+		r.keep(e, key)
+	case "pass":
+		r.pass(e)
+		delete(r.output, key)
+	case "fail":
+		r.fail(e, key)
+	case "skip":
+		if e.Test != "" {
+			r.skips = append(r.skips, "SKIP "+key+": "+reason(r.output[key]))
+		}
+	}
+}
+
+func (r *report) keep(e event, key string) {
+	if e.Action == "build-output" {
+		fmt.Print(e.Output)
+		return
+	}
+	if r.verbose && e.Test != "" && !strings.HasPrefix(e.Output, "=== ") {
+		fmt.Print(e.Output)
+	}
+	r.output[key] = append(r.output[key], e.Output)
+}
+
+func (r *report) pass(e event) {
+	if e.Test != "" {
+		r.passed++
+		return
+	}
+	fmt.Printf("ok   %s %.1fs\n", e.Package, e.Elapsed)
+}
+
+// fail counts a failed test, or a package that failed without naming one (it did not build, or panicked).
+func (r *report) fail(e event, key string) {
+	if e.Test == "" && slices.ContainsFunc(r.failures, func(f string) bool { return strings.HasPrefix(f, "FAIL "+e.Package+" ") }) {
+		fmt.Printf("FAIL %s %.1fs\n", e.Package, e.Elapsed)
+		return
+	}
+	r.failures = append(r.failures, "FAIL "+key)
+	if !r.verbose || e.Test == "" {
+		fmt.Printf("--- FAIL %s\n%s", key, strings.Join(r.output[key], ""))
+	}
+}
+
+// reason is what a skipped test said of why.
+func reason(output []string) string {
+	for _, line := range output {
+		text := strings.TrimSpace(line)
+		if text != "" && !strings.HasPrefix(text, "===") && !strings.HasPrefix(text, "---") {
+			return text
+		}
+	}
+	return "no reason given"
+}

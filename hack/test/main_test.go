@@ -1,0 +1,63 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestRead(t *testing.T) {
+	for _, tc := range []struct {
+		name            string
+		events          []string
+		passed          int
+		failures, skips []string
+	}{
+		{
+			name: "When tests pass, it should count the tests and not the package",
+			events: []string{
+				`{"Action":"pass","Package":"p","Test":"TestA"}`,
+				`{"Action":"pass","Package":"p","Test":"TestA/sub"}`,
+				`{"Action":"pass","Package":"p"}`,
+			},
+			passed: 2,
+		},
+		{
+			name: "When a test fails, it should count the test once and its package not again",
+			events: []string{
+				`{"Action":"fail","Package":"p","Test":"TestA"}`,
+				`{"Action":"fail","Package":"p"}`,
+			},
+			failures: []string{"FAIL p TestA"},
+		},
+		{
+			name:     "When a package does not build, it should count as a failure",
+			events:   []string{`{"Action":"fail","Package":"p"}`},
+			failures: []string{"FAIL p "},
+		},
+		{
+			name: "When a test is skipped, it should say why",
+			events: []string{
+				`{"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}`,
+				`{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:7: needs root\n"}`,
+				`{"Action":"skip","Package":"p","Test":"TestA"}`,
+			},
+			skips: []string{"SKIP p TestA: a_test.go:7: needs root"},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := newReport(false)
+			r.read(strings.NewReader(strings.Join(tc.events, "\n")))
+			if r.passed != tc.passed {
+				t.Errorf("passed = %d, want %d", r.passed, tc.passed)
+			}
+			if diff := cmp.Diff(tc.failures, r.failures); diff != "" {
+				t.Errorf("failures (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.skips, r.skips); diff != "" {
+				t.Errorf("skips (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
