@@ -1,0 +1,100 @@
+package journey
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// object is what a diagnosis reads of any Kubernetes object.
+type object struct {
+	Kind     string
+	Metadata struct {
+		Name, Namespace   string
+		DeletionTimestamp *string
+	}
+	Status struct {
+		Phase             string
+		Conditions        []conditionView
+		ContainerStatuses []containerView
+	}
+}
+
+type conditionView struct{ Type, Status, Reason, Message string }
+
+type containerView struct {
+	Name         string
+	Ready        bool
+	RestartCount int
+}
+
+// wellWhenFalse are the conditions that tell of work or trouble when they are True.
+var wellWhenFalse = map[string]bool{"Progressing": true, "Degraded": true, "UpdatingVersion": true, "UpdatingConfig": true,
+	"UpdatingPlatformMachineTemplate": true, "AutoscalingEnabled": true, "AutorepairEnabled": true,
+	"ClusterVersionProgressing": true, "Paused": true, "Deleting": true, "RollingOut": true, "ScalingUp": true, "ScalingDown": true,
+	"Remediating": true, "UpToDate": true, "ClusterNetworkCIDRConflict": true, "RemoteConnectionProbe": true}
+
+// Diagnose tells what stands in the way: the conditions that are not as they should be, and the last log lines of the
+// containers that are not ready.
+func (w *Walker) Diagnose(ctx context.Context, cluster string) {
+	hosted := HostedNamespace(cluster)
+	w.Say("What stands in the way:")
+	for _, query := range [][]string{
+		{"hostedclusters,nodepools", "-n", Namespace},
+		{"hostedcontrolplanes,controlplanecomponents,maasclusters,machinedeployments,machines,maasmachines", "-n", hosted},
+	} {
+		for _, o := range w.objects(ctx, append([]string{"get"}, query...)...) {
+			w.Say("%s", strings.TrimRight(o.complaints(), "\n"))
+		}
+	}
+	for _, namespace := range []string{OperatorNamespace, hosted} {
+		w.diagnosePods(ctx, namespace)
+	}
+}
+
+func (w *Walker) diagnosePods(ctx context.Context, namespace string) {
+	for _, pod := range w.objects(ctx, "get", "pods", "-n", namespace) {
+		for _, c := range pod.Status.ContainerStatuses {
+			if c.Ready && c.RestartCount == 0 {
+				continue
+			}
+			w.Say("pod %s/%s container %s: ready=%t, %d restarts; its last lines:", namespace, pod.Metadata.Name, c.Name, c.Ready, c.RestartCount)
+			logs, err := w.Read(ctx, "kubectl", "logs", "-n", namespace, pod.Metadata.Name, "-c", c.Name, "--tail=15")
+			if err != nil {
+				logs = err.Error()
+			}
+			fmt.Fprint(w.Out, indent(logs))
+		}
+	}
+}
+
+func (w *Walker) objects(ctx context.Context, args ...string) []object {
+	out, err := w.Read(ctx, append(append([]string{"kubectl"}, args...), "-o", "json")...)
+	if err != nil {
+		w.Say("  %v", err)
+		return nil
+	}
+	var list struct{ Items []object }
+	if err := json.Unmarshal([]byte(out), &list); err != nil {
+		w.Say("  reading objects: %v", err)
+	}
+	return list.Items
+}
+
+// complaints lists the conditions of o that are not well, one a line under its name.
+func (o object) complaints() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s/%s", o.Kind, o.Metadata.Namespace, o.Metadata.Name)
+	if o.Metadata.DeletionTimestamp != nil {
+		b.WriteString(" (being deleted)")
+	}
+	b.WriteString("\n")
+	for _, c := range o.Status.Conditions {
+		if (c.Status == "True") != wellWhenFalse[c.Type] {
+			continue
+		}
+		fmt.Fprintf(&b, "  %s=%s %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
+	}
+	return b.String()
+}

@@ -1,0 +1,139 @@
+package journey
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Walker walks the journey: it types commands, waits for what they bring, and tells of both.
+type Walker struct {
+	// Bin is the folder of our programs.
+	Bin string
+	// Dir is the folder of the embedded environment.
+	Dir string
+	// Out takes what a person is shown.
+	Out io.Writer
+
+	Timeline Timeline
+	began    time.Time
+}
+
+// NewWalker starts the clock of a journey in the environment of dir with the programs of bin.
+func NewWalker(bin, dir string, out io.Writer) *Walker {
+	return &Walker{Bin: bin, Dir: dir, Out: out, began: time.Now()}
+}
+
+// Path names a file in the environment's folder.
+func (w *Walker) Path(elem ...string) string {
+	return filepath.Join(append([]string{w.Dir}, elem...)...)
+}
+
+// Say tells one line to the person who watches.
+func (w *Walker) Say(format string, args ...any) {
+	fmt.Fprintf(w.Out, format+"\n", args...)
+}
+
+// Type echoes a command as a user would type it, runs it, and shows what it prints.
+func (w *Walker) Type(ctx context.Context, argv ...string) error {
+	w.Say("$ %s", quote(argv))
+	cmd := w.command(ctx, argv...)
+	cmd.Stdout, cmd.Stderr = w.Out, w.Out
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w", quote(argv), err)
+	}
+	return nil
+}
+
+// Read runs a command quietly and returns what it printed; a failure carries its error output.
+func (w *Walker) Read(ctx context.Context, argv ...string) (string, error) {
+	cmd := w.command(ctx, argv...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return stdout.String(), fmt.Errorf("%s: %w: %s", quote(argv), err, strings.TrimSpace(stderr.String()))
+	}
+	return stdout.String(), nil
+}
+
+// Guest is kubectl against the hosted cluster.
+func (w *Walker) Guest(cluster string, args ...string) []string {
+	return append([]string{"kubectl", "--kubeconfig", w.Path(cluster + ".kubeconfig")}, args...)
+}
+
+func (w *Walker) command(ctx context.Context, argv ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, w.program(argv[0]), argv[1:]...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+w.Path("kubeconfig"), "HYPERSHIFT_DEV_DIR="+w.Dir)
+	cmd.WaitDelay = 10 * time.Second
+	return cmd
+}
+
+// program finds one of ours, or of Kubernetes, before one that the machine happens to have.
+func (w *Walker) program(name string) string {
+	for _, folder := range []string{w.Bin, filepath.Join(w.Bin, "kube")} {
+		path := filepath.Join(folder, name)
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return name
+}
+
+// Check looks once whether a stage is reached; progress says in a few words what it is waiting for.
+type Check func(ctx context.Context) (done bool, progress string, err error)
+
+// Reach waits until check is done, tells of each change of progress, and adds the stage to the time line. An error of
+// check counts as progress, since a service that restarts answers nothing for a moment.
+func (w *Walker) Reach(ctx context.Context, name string, limit time.Duration, check Check) error {
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	last := ""
+	for {
+		done, progress, err := check(ctx)
+		if done && err == nil {
+			w.reached(name, start)
+			return nil
+		}
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			progress = err.Error()
+		}
+		if progress != last && progress != "" {
+			w.Say("  %7s  %s: %s", seconds(time.Since(w.began)), name, progress)
+			last = progress
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: not reached in %s; last seen: %s", name, limit, last)
+		case <-ticker.C:
+		}
+	}
+}
+
+func (w *Walker) reached(name string, start time.Time) {
+	stage := Stage{Name: name, Took: time.Since(start), At: time.Since(w.began)}
+	w.Timeline.Add(stage)
+	w.Say("✔ %7s  %s (%s)", seconds(stage.At), name, seconds(stage.Took))
+}
+
+// quote writes a command line as a shell would take it.
+func quote(argv []string) string {
+	words := make([]string, len(argv))
+	for i, word := range argv {
+		words[i] = word
+		if strings.ContainsAny(word, " \t\n'\"$&|;<>(){}*?") || word == "" {
+			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	words[0] = filepath.Base(words[0])
+	return strings.Join(words, " ")
+}
