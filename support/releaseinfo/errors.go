@@ -1,0 +1,81 @@
+package releaseinfo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+)
+
+// Reason says why a payload could not be read.
+type Reason string
+
+const (
+	// ReasonInvalidReference means that the pull spec or the pull secret is malformed.
+	ReasonInvalidReference Reason = "InvalidReference"
+	// ReasonNotFound means that the registry has no such image, or not for this architecture.
+	ReasonNotFound Reason = "NotFound"
+	// ReasonUnauthorized means that the registry refused the pull secret.
+	ReasonUnauthorized Reason = "Unauthorized"
+	// ReasonNotARelease means that the image exists and is no release payload.
+	ReasonNotARelease Reason = "NotARelease"
+	// ReasonUnreachable means that the registry did not answer, in time or properly.
+	ReasonUnreachable Reason = "Unreachable"
+)
+
+var advice = map[Reason]string{
+	ReasonInvalidReference: "check the spelling of the pull spec and the format of the pull secret",
+	ReasonNotFound:         "check the repository, tag or digest, and that the image was pushed or mirrored",
+	ReasonUnauthorized:     "add credentials for the registry to the pull secret, and check that they may read the repository",
+	ReasonNotARelease:      "name a release payload: an OpenShift release image, or one made with `hypershift release build`",
+	ReasonUnreachable:      "check that the registry is up, that its name resolves, and that its CA is in the trust bundle",
+}
+
+// Error is the error of every Lookup.
+type Error struct {
+	// Reason can be used as the reason of a condition.
+	Reason Reason
+	// Image is the pull spec that was looked up.
+	Image string
+	// Err is the cause.
+	Err error
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("cannot read release image %q: %v; %s", e.Image, e.Err, advice[e.Reason])
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// ReasonOf returns the reason of a Lookup error, and an empty one for any other error.
+func ReasonOf(err error) Reason {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Reason
+	}
+	return ""
+}
+
+// classify names the reason of an error that came out of a registry call.
+func classify(image string, err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	return &Error{Reason: reasonOfRegistryError(err), Image: image, Err: err}
+}
+
+func reasonOfRegistryError(err error) Reason {
+	te, ok := errors.AsType[*transport.Error](err)
+	if !ok || errors.Is(err, context.DeadlineExceeded) {
+		return ReasonUnreachable
+	}
+	switch te.StatusCode {
+	case http.StatusNotFound:
+		return ReasonNotFound
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return ReasonUnauthorized
+	default:
+		return ReasonUnreachable
+	}
+}

@@ -1,0 +1,66 @@
+package releaseinfo
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Mirror names other places that hold the images below a source.
+type Mirror struct {
+	// Source is a registry, or a repository or a folder of repositories in one.
+	Source string
+	// Mirrors are tried in order, before the source itself.
+	Mirrors []string
+}
+
+// ParseOverrides reads "source=destination,..." as the flag --registry-overrides has it. Empty text and "=" mean none.
+func ParseOverrides(text string) (map[string]string, error) {
+	overrides := map[string]string{}
+	for pair := range strings.SplitSeq(text, ",") {
+		pair = strings.TrimSpace(pair)
+		if pair == "" || pair == "=" {
+			continue
+		}
+		source, destination, ok := strings.Cut(pair, "=")
+		if !ok || source == "" || destination == "" {
+			return nil, fmt.Errorf("registry override %q is not of the form source=destination", pair)
+		}
+		overrides[source] = destination
+	}
+	return overrides, nil
+}
+
+// Override replaces the longest matching prefix of image by its destination. A prefix matches whole path elements only.
+func Override(image string, overrides map[string]string) string {
+	sources := slices.Sorted(maps.Keys(overrides))
+	slices.SortStableFunc(sources, func(a, b string) int { return len(b) - len(a) })
+	for _, source := range sources {
+		if replaced, ok := replacePrefix(image, source, overrides[source]); ok {
+			return replaced
+		}
+	}
+	return image
+}
+
+func replacePrefix(image, source, destination string) (string, bool) {
+	rest, ok := strings.CutPrefix(image, source)
+	if !ok || (rest != "" && !strings.ContainsAny(rest[:1], "/:@")) {
+		return "", false
+	}
+	return destination + rest, true
+}
+
+// candidates lists the pull specs to try for an image: its mirrors in order, then itself.
+func candidates(image string, mirrors []Mirror) []string {
+	var specs []string
+	for _, m := range mirrors {
+		for _, destination := range m.Mirrors {
+			if spec, ok := replacePrefix(image, m.Source, destination); ok {
+				specs = append(specs, spec)
+			}
+		}
+	}
+	return append(specs, image)
+}

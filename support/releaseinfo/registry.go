@@ -1,0 +1,260 @@
+package releaseinfo
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+)
+
+const (
+	defaultTimeout   = 30 * time.Second
+	defaultCacheSize = 64
+	defaultTagTTL    = time.Minute
+)
+
+// Options configure a Registry. The zero value reads straight from the registries that pull specs name.
+type Options struct {
+	// CABundle holds PEM certificates that are trusted besides the system's.
+	CABundle []byte
+	// Insecure accepts any certificate and plain HTTP. For throw-away registries only.
+	Insecure bool
+	// Overrides maps prefixes of pull specs to what replaces them, in the payload's own pull spec and in those of its
+	// components.
+	Overrides map[string]string
+	// Mirrors are tried before the registry that a pull spec names. Components keep their names, as the container
+	// runtime has its own mirrors.
+	Mirrors []Mirror
+	// Timeout bounds one Lookup; 0 means 30 seconds.
+	Timeout time.Duration
+	// CacheSize is how many payloads are kept; 0 means 64.
+	CacheSize int
+	// TagTTL is how long a tag is believed to point at the same digest; 0 means one minute.
+	TagTTL time.Duration
+	// Clock is for tests; nil means the real one.
+	Clock clock.PassiveClock
+	// Transport is for tests; nil means one that trusts CABundle.
+	Transport http.RoundTripper
+}
+
+// Registry is the Provider that reads payloads from container registries. It is safe for concurrent use.
+type Registry struct {
+	options   Options
+	transport http.RoundTripper
+	// payloads is keyed by digest and credentials: who may not pull an image must not read it from the cache either.
+	payloads *lru.Cache
+	tags     *lru.Cache
+}
+
+type cacheKey struct {
+	image   string
+	secrets [sha256.Size]byte
+}
+
+type resolvedTag struct {
+	digest v1.Hash
+	until  time.Time
+}
+
+// NewRegistry makes a Registry. It fails when the CA bundle holds no certificate.
+func NewRegistry(o Options) (*Registry, error) {
+	setDefaults(&o)
+	transport := o.Transport
+	if transport == nil {
+		t, err := NewTransport(o.CABundle, o.Insecure)
+		if err != nil {
+			return nil, err
+		}
+		transport = t
+	}
+	return &Registry{
+		options:   o,
+		transport: transport,
+		payloads:  lru.New(o.CacheSize),
+		tags:      lru.New(o.CacheSize),
+	}, nil
+}
+
+func setDefaults(o *Options) {
+	if o.Timeout == 0 {
+		o.Timeout = defaultTimeout
+	}
+	if o.CacheSize == 0 {
+		o.CacheSize = defaultCacheSize
+	}
+	if o.TagTTL == 0 {
+		o.TagTTL = defaultTagTTL
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+}
+
+// NewTransport makes an HTTP transport for registries that trusts the system's CAs and those of the PEM bundle.
+func NewTransport(caBundle []byte, insecure bool) (*http.Transport, error) {
+	base, ok := remote.DefaultTransport.(*http.Transport)
+	if !ok {
+		return nil, fmt.Errorf("the default registry transport is a %T", remote.DefaultTransport)
+	}
+	t := base.Clone()
+	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: insecure}
+	if len(caBundle) == 0 {
+		return t, nil
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(caBundle) {
+		return nil, errors.New("the registry CA bundle holds no PEM certificate")
+	}
+	t.TLSClientConfig.RootCAs = pool
+	return t, nil
+}
+
+// Lookup implements Provider.
+func (r *Registry) Lookup(ctx context.Context, image string, pullSecret []byte) (*ReleaseImage, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.options.Timeout)
+	defer cancel()
+	keychain, err := Keychain(pullSecret)
+	if err != nil {
+		return nil, &Error{Reason: ReasonInvalidReference, Image: image, Err: err}
+	}
+	call := &lookup{
+		Registry: r,
+		image:    image,
+		secrets:  sha256.Sum256(pullSecret),
+		remote: []remote.Option{
+			remote.WithContext(ctx),
+			remote.WithAuthFromKeychain(keychain),
+			remote.WithTransport(r.transport),
+			remote.WithRetryBackoff(remote.Backoff{Duration: 200 * time.Millisecond, Factor: 3, Jitter: 0.2, Steps: 3}),
+		},
+	}
+	payload, err := call.fromAnyMirror()
+	if err != nil {
+		return nil, err
+	}
+	return New(image, *payload), nil
+}
+
+// lookup is the state of one Lookup call.
+type lookup struct {
+	*Registry
+	image   string
+	secrets [sha256.Size]byte
+	remote  []remote.Option
+}
+
+// fromAnyMirror reports the error of the source itself when no mirror has the image: a mirror may be incomplete.
+func (l *lookup) fromAnyMirror() (*Payload, error) {
+	var failure error
+	for _, spec := range candidates(Override(l.image, l.options.Overrides), l.options.Mirrors) {
+		payload, err := l.read(spec)
+		if err == nil {
+			return payload, nil
+		}
+		failure = classify(l.image, err)
+	}
+	return nil, failure
+}
+
+func (l *lookup) read(spec string) (*Payload, error) {
+	var nameOptions []name.Option
+	if l.options.Insecure {
+		nameOptions = append(nameOptions, name.Insecure)
+	}
+	ref, err := name.ParseReference(spec, nameOptions...)
+	if err != nil {
+		return nil, &Error{Reason: ReasonInvalidReference, Image: l.image, Err: err}
+	}
+	digest, err := l.digest(ref)
+	if err != nil {
+		return nil, err
+	}
+	key := cacheKey{image: digest.String(), secrets: l.secrets}
+	if cached, ok := l.payloads.Get(key); ok {
+		return cached.(*Payload), nil
+	}
+	payload, err := l.pull(ref.Context().Digest(digest.String()))
+	if err != nil {
+		return nil, err
+	}
+	l.payloads.Add(key, payload)
+	return payload, nil
+}
+
+func (l *lookup) digest(ref name.Reference) (v1.Hash, error) {
+	if d, ok := ref.(name.Digest); ok {
+		return v1.NewHash(d.DigestStr())
+	}
+	key := cacheKey{image: ref.Name(), secrets: l.secrets}
+	now := l.options.Clock.Now()
+	if cached, ok := l.tags.Get(key); ok && now.Before(cached.(resolvedTag).until) {
+		return cached.(resolvedTag).digest, nil
+	}
+	descriptor, err := remote.Head(ref, l.remote...)
+	if err != nil {
+		return v1.Hash{}, err
+	}
+	l.tags.Add(key, resolvedTag{digest: descriptor.Digest, until: now.Add(l.options.TagTTL)})
+	return descriptor.Digest, nil
+}
+
+func (l *lookup) pull(ref name.Digest) (*Payload, error) {
+	descriptor, err := remote.Get(ref, l.remote...)
+	if err != nil {
+		return nil, err
+	}
+	img, multi, err := imageOf(descriptor)
+	if err != nil {
+		return nil, err
+	}
+	payload, err := readPayload(img)
+	if errors.Is(err, errNotARelease) {
+		return nil, &Error{Reason: ReasonNotARelease, Image: l.image, Err: err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if multi {
+		payload.Architecture = ArchitectureMulti
+	}
+	for tag, image := range payload.Components {
+		payload.Components[tag] = Override(image, l.options.Overrides)
+	}
+	return &payload, nil
+}
+
+// imageOf takes any image of an index: the payloads of all its architectures say the same.
+func imageOf(descriptor *remote.Descriptor) (img v1.Image, multi bool, err error) {
+	if !descriptor.MediaType.IsIndex() {
+		img, err = descriptor.Image()
+		return img, false, err
+	}
+	index, err := descriptor.ImageIndex()
+	if err != nil {
+		return nil, false, err
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return nil, false, err
+	}
+	for _, m := range manifest.Manifests {
+		if m.MediaType.IsImage() && (m.Platform == nil || m.Platform.OS == "linux") {
+			img, err = index.Image(m.Digest)
+			return img, len(manifest.Manifests) > 1, err
+		}
+	}
+	return nil, false, fmt.Errorf("%w: its index lists no Linux image", errNotARelease)
+}

@@ -1,0 +1,148 @@
+package releaseinfo
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	. "github.com/onsi/gomega"
+)
+
+func TestParseOverrides(t *testing.T) {
+	tests := []struct {
+		name, text string
+		want       map[string]string
+		fails      bool
+	}{
+		{name: "When the text is empty it should give none", text: "", want: map[string]string{}},
+		{name: "When the text is a lone equals sign it should give none", text: "=", want: map[string]string{}},
+		{name: "When there are two pairs it should give both", text: "a=b, c/d=e:5000/f", want: map[string]string{"a": "b", "c/d": "e:5000/f"}},
+		{name: "When a pair has no destination it should fail", text: "a=", fails: true},
+		{name: "When a pair has no equals sign it should fail", text: "a=b,c", fails: true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			g := NewWithT(t)
+			got, err := ParseOverrides(tt.text)
+			g.Expect(err != nil).To(Equal(tt.fails))
+			if !tt.fails {
+				g.Expect(got).To(Equal(tt.want))
+			}
+		})
+	}
+}
+
+func TestOverride(t *testing.T) {
+	overrides := map[string]string{"quay.example": "mirror:5000", "quay.example/team": "mirror:5000/elsewhere"}
+	tests := []struct{ name, image, want string }{
+		{"When a registry matches it should be replaced", "quay.example/a:1", "mirror:5000/a:1"},
+		{"When two prefixes match it should take the longer", "quay.example/team/a@sha256:0", "mirror:5000/elsewhere/a@sha256:0"},
+		{"When only a part of a name matches it should be kept", "quay.example.org/a:1", "quay.example.org/a:1"},
+		{"When a repository's name only starts alike it should take the registry's", "quay.example/teams:1", "mirror:5000/teams:1"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			NewWithT(t).Expect(Override(tt.image, overrides)).To(Equal(tt.want))
+		})
+	}
+}
+
+func TestKeychain(t *testing.T) {
+	keychain, err := Keychain([]byte(`{"auths":{
+		"registry.example": {"username":"u","password":"registry"},
+		"registry.example/team": {"username":"u","password":"team"},
+		"https://index.docker.io/v1/": {"username":"u","password":"hub"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct{ name, image, want string }{
+		{"When only the registry matches it should use its entry", "registry.example/other/a", "registry"},
+		{"When a folder matches it should use its entry", "registry.example/team/a", "team"},
+		{"When a folder only starts alike it should use the registry's", "registry.example/teams/a", "registry"},
+		{"When the image is of Docker Hub it should use the entry with the old URL", "busybox", "hub"},
+		{"When nothing matches it should be anonymous", "other.example/a", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			g := NewWithT(t)
+			repository, err := name.NewRepository(tt.image)
+			g.Expect(err).NotTo(HaveOccurred())
+			auth, err := keychain.Resolve(repository)
+			g.Expect(err).NotTo(HaveOccurred())
+			cfg, err := auth.Authorization()
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(cfg.Password).To(Equal(tt.want))
+		})
+	}
+}
+
+func TestDecode(t *testing.T) {
+	const stream = `{"kind":"ImageStream","metadata":{"name":"4.19.1"},"spec":{"tags":[
+		{"name":"cli","annotations":{"io.openshift.build.versions":"kubernetes=1.32.5,kubectl=1.32.5"},
+		 "from":{"kind":"DockerImage","name":"quay.example/cli@sha256:1"}},
+		{"name":"alias","from":{"kind":"ImageStreamTag","name":"cli"}}]}}`
+	tests := []struct {
+		name     string
+		stream   string
+		metadata string
+		want     Payload
+		fails    bool
+	}{
+		{
+			name: "When there is no metadata it should take the stream's name as version", stream: stream,
+			want: Payload{
+				Version: "4.19.1", Distribution: OpenShift, Architecture: "arm64",
+				Components:        map[string]string{"cli": "quay.example/cli@sha256:1"},
+				ComponentVersions: map[string]string{"kubernetes": "1.32.5", "kubectl": "1.32.5"},
+			},
+		},
+		{
+			name: "When the metadata says more it should win", stream: stream,
+			metadata: `{"kind":"cincinnati-metadata-v0","version":"4.19.2","metadata":{"io.hypershift.distribution":"kubernetes","release.openshift.io/architecture":"multi"}}`,
+			want: Payload{
+				Version: "4.19.2", Distribution: Kubernetes, Architecture: ArchitectureMulti,
+				Components:        map[string]string{"cli": "quay.example/cli@sha256:1"},
+				ComponentVersions: map[string]string{"kubernetes": "1.32.5", "kubectl": "1.32.5"},
+			},
+		},
+		{name: "When the stream is no JSON it should fail", stream: "x", fails: true},
+		{name: "When the metadata is no JSON it should fail", stream: stream, metadata: "x", fails: true},
+		{name: "When no component is named it should fail", stream: `{"metadata":{"name":"1"}}`, fails: true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			g := NewWithT(t)
+			files := map[string][]byte{referencesFile: []byte(tt.stream)}
+			if tt.metadata != "" {
+				files[metadataFile] = []byte(tt.metadata)
+			}
+			got, err := decode(files, "arm64")
+			if tt.fails {
+				g.Expect(errors.Is(err, errNotARelease)).To(BeTrue(), "%v", err)
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(got).To(Equal(tt.want))
+		})
+	}
+}
+
+func TestBuildIsReproducible(t *testing.T) {
+	g := NewWithT(t)
+	p := Payload{Version: "1.0.0", Distribution: Kubernetes, Components: map[string]string{"a": "b", "c": "d", "e": "f"}}
+	first, err := Build(p)
+	g.Expect(err).NotTo(HaveOccurred())
+	second, err := Build(p)
+	g.Expect(err).NotTo(HaveOccurred())
+	a, _ := first.Digest()
+	b, _ := second.Digest()
+	g.Expect(a).To(Equal(b))
+}
+
+func TestReasonOf(t *testing.T) {
+	g := NewWithT(t)
+	wrapped := fmt.Errorf("reconcile: %w", &Error{Reason: ReasonNotFound, Image: "a", Err: errors.New("gone")})
+	g.Expect(ReasonOf(wrapped)).To(Equal(ReasonNotFound))
+	g.Expect(ReasonOf(errors.New("other"))).To(BeEmpty())
+}

@@ -1,0 +1,111 @@
+// Package releasetest serves release payloads to tests from a real registry in the test's own process.
+package releasetest
+
+import (
+	"encoding/pem"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+// Registry is a registry with TLS that lives as long as the test.
+type Registry struct {
+	// Host is host:port, the start of every pull spec.
+	Host string
+	// CA is the PEM certificate to trust.
+	CA []byte
+	// Intercept, when set, sees every request first and says whether it has answered it.
+	Intercept func(http.ResponseWriter, *http.Request) bool
+
+	transport http.RoundTripper
+	requests  atomic.Int64
+}
+
+// Start runs a registry until the test ends.
+func Start(t testing.TB) *Registry {
+	t.Helper()
+	r := &Registry{}
+	store := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		r.requests.Add(1)
+		if r.Intercept != nil && r.Intercept(w, req) {
+			return
+		}
+		store.ServeHTTP(w, req)
+	}))
+	t.Cleanup(server.Close)
+	r.Host = strings.TrimPrefix(server.URL, "https://")
+	r.CA = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	r.transport = server.Client().Transport
+	return r
+}
+
+// Requests counts the HTTP requests that the registry has got.
+func (r *Registry) Requests() int64 { return r.requests.Load() }
+
+// Provider reads from the registry, and nothing else, with its CA.
+func (r *Registry) Provider(t testing.TB) *releaseinfo.Registry {
+	t.Helper()
+	p, err := releaseinfo.NewRegistry(releaseinfo.Options{CABundle: r.CA})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// PushRelease pushes a payload to repository "release" under its version as tag, and returns its pull spec by tag.
+func (r *Registry) PushRelease(t testing.TB, p releaseinfo.Payload) string {
+	t.Helper()
+	img, err := releaseinfo.Build(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := r.Host + "/release:" + p.Version
+	r.Push(t, spec, img)
+	return spec
+}
+
+// Push pushes an image and returns its pull spec by digest.
+func (r *Registry) Push(t testing.TB, spec string, img v1.Image) string {
+	t.Helper()
+	ref, err := name.ParseReference(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(ref, img, remote.WithTransport(r.transport), remote.WithContext(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	digest, err := img.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ref.Context().Digest(digest.String()).Name()
+}
+
+// PushIndex pushes an index of images and returns its pull spec by digest.
+func (r *Registry) PushIndex(t testing.TB, spec string, index v1.ImageIndex) string {
+	t.Helper()
+	ref, err := name.ParseReference(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.WriteIndex(ref, index, remote.WithTransport(r.transport), remote.WithContext(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	digest, err := index.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ref.Context().Digest(digest.String()).Name()
+}
