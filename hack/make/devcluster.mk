@@ -1,0 +1,73 @@
+# The binaries and images that the embedded environment runs. Each part that is not ours is a Go module of its own
+# (pinned, so that the product's go.mod stays clean) or a Debian package that is unpacked, never installed: a containerd
+# or Docker that is already on the host is not touched.
+
+KUBE_DIR := test/devcluster/kube
+KUBE_PROGRAMS := kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl etcd
+KUBE_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" { print $$2; exit }' $(KUBE_DIR)/go.mod)
+KUBE_NUMBERS := $(subst ., ,$(KUBE_VERSION:v%=%))
+version_package := k8s.io/component-base/version
+KUBE_LDFLAGS := -s -w \
+	-X $(version_package).gitVersion=$(KUBE_VERSION) \
+	-X $(version_package).gitMajor=$(word 1,$(KUBE_NUMBERS)) \
+	-X $(version_package).gitMinor=$(word 2,$(KUBE_NUMBERS)) \
+	-X $(version_package).gitTreeState=clean
+
+# Statically linked, paths trimmed: the same sources give the same image anywhere.
+STATIC_BUILD := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w'
+
+.PHONY: kube-binaries
+kube-binaries: $(addprefix $(BIN)/kube/,$(KUBE_PROGRAMS)) ## Build kube-apiserver, etcd, kubectl and the rest into bin/kube/
+
+# Go would take half a minute just to find out that nothing changed, so make decides by the module's own files.
+$(BIN)/kube/kube: $(KUBE_DIR)/main.go $(KUBE_DIR)/go.mod $(KUBE_DIR)/go.sum
+	cd $(KUBE_DIR) && CGO_ENABLED=0 go build -trimpath -ldflags '$(KUBE_LDFLAGS)' -o $@ .
+
+$(addprefix $(BIN)/kube/,$(KUBE_PROGRAMS)): | $(BIN)/kube/kube
+	ln -sf kube $@
+
+# What the images hold besides the product's programs.
+CNI_PLUGINS := main/bridge main/loopback main/ptp meta/portmap ipam/host-local
+IMAGE_BINARIES := $(BIN)/images/coredns $(BIN)/images/cluster-api $(BIN)/cni/ptp
+
+$(BIN)/images/coredns: $(addprefix test/devcluster/coredns/,main.go go.mod go.sum)
+	cd test/devcluster/coredns && $(STATIC_BUILD) -o $@ .
+
+$(BIN)/images/cluster-api: $(addprefix test/devcluster/clusterapi/,go.mod go.sum)
+	cd test/devcluster/clusterapi && $(STATIC_BUILD) -o $@ sigs.k8s.io/cluster-api
+
+$(BIN)/cni/ptp: $(addprefix test/devcluster/cni/,go.mod go.sum)
+	mkdir -p $(BIN)/cni
+	cd test/devcluster/cni && $(STATIC_BUILD) -o $(BIN)/cni/ $(addprefix github.com/containernetworking/plugins/plugins/,$(CNI_PLUGINS))
+	touch $@
+
+.PHONY: image-programs
+image-programs:
+	$(STATIC_BUILD) -o $(BIN)/images/ ./node-network ./test/devcluster/pause ./test/devcluster/web
+
+.PHONY: images
+images: $(PRODUCT) devcluster kube-binaries image-programs $(IMAGE_BINARIES) | os-commands ## Build the container images into bin/images/oci
+	$(BIN)/devcluster images build
+
+# Programs of the host that the environment runs as they are; "command:package" each. Other files may add to it.
+OS_COMMANDS += ip:iproute2 nft:nftables iptables:iptables nsenter:util-linux mount:mount
+
+.PHONY: os-commands
+os-commands:
+	@missing=; for pair in $(OS_COMMANDS); do \
+		command -v $${pair%%:*} >/dev/null || missing="$$missing $${pair##*:}"; \
+	done; \
+	[ -z "$$missing" ] || { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $$missing; }
+
+.PHONY: os-binaries
+os-binaries: $(BIN)/os/usr/bin/containerd | os-commands ## Unpack containerd and runc into bin/os (nothing is installed)
+
+# A machine finds this tree as /opt/os.
+OS_PACKAGES := containerd runc libseccomp2
+$(BIN)/os/usr/bin/containerd:
+	mkdir -p $(BIN)/os/packages
+	cd $(BIN)/os/packages && download='apt-get -q -o APT::Sandbox::User=root download $(OS_PACKAGES)'; \
+		$$download || { apt-get update -q && $$download; }
+	for package in $(BIN)/os/packages/*.deb; do dpkg -x $$package $(BIN)/os; done
+	rm -rf $(BIN)/os/packages $(BIN)/os/etc $(BIN)/os/lib $(BIN)/os/usr/share
+	touch $@
