@@ -1,0 +1,260 @@
+package maas
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Client calls one MAAS as one user. It is safe for concurrent use.
+type Client struct {
+	base *url.URL
+	key  apiKey
+	cfg  Config
+	http *http.Client
+}
+
+// Endpoint returns the URL below which the client calls, without credentials.
+func (c *Client) Endpoint() string { return c.base.String() }
+
+// CloseIdleConnections gives up the connections that no call uses.
+func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
+
+// call is one request of the API.
+type call struct {
+	// name is the operation in metrics: a small set of values.
+	name string
+	// what says the operation to a person, e.g. "deploy machine wq4h8c".
+	what   string
+	method string
+	path   string
+	op     string
+	// params are sent in the query of GET and DELETE, in the form of POST and PUT.
+	params url.Values
+	// timeout overrides that of the configuration.
+	timeout time.Duration
+}
+
+func (c call) inBody() bool { return c.method == http.MethodPost || c.method == http.MethodPut }
+
+// idempotent tells whether a call may be repeated when nobody knows what became of it. No POST is: a repeated release could
+// hit a machine that was allocated anew in between.
+func (c call) idempotent() bool { return c.method != http.MethodPost }
+
+// do sends a call, repeats it where that is safe, and decodes the answer into out unless that is nil.
+func (c *Client) do(ctx context.Context, request call, out any) error {
+	start := c.cfg.Clock.Now()
+	for attempt := 1; ; attempt++ {
+		err := c.attempt(ctx, request, out)
+		if err == nil || attempt >= c.cfg.Retry.Attempts || !request.retriable(err) {
+			return err
+		}
+		delay := c.delay(attempt, err)
+		if c.cfg.Clock.Since(start)+delay > c.cfg.Retry.Budget {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-c.cfg.Clock.After(delay):
+		}
+		c.cfg.Metrics.retried(request.name)
+	}
+}
+
+func (c call) retriable(err error) bool {
+	var unreachable *UnreachableError
+	if errors.As(err, &unreachable) {
+		if errors.Is(err, context.Canceled) {
+			return false
+		}
+		return c.idempotent() || !unreachable.Sent
+	}
+	return c.idempotent() && hasStatus(err, http.StatusTooManyRequests, http.StatusBadGateway,
+		http.StatusServiceUnavailable, http.StatusGatewayTimeout)
+}
+
+// delay doubles with each attempt, has full jitter around its mean, and is at least what MAAS asked for.
+func (c *Client) delay(attempt int, err error) time.Duration {
+	policy := c.cfg.Retry
+	mean := policy.BaseDelay << (attempt - 1)
+	delay := mean/2 + rand.N(mean+1)
+	var e *Error
+	if errors.As(err, &e) {
+		delay = max(delay, e.RetryAfter)
+	}
+	return min(delay, policy.MaxDelay)
+}
+
+func (c *Client) attempt(ctx context.Context, request call, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout(request))
+	defer cancel()
+	req, err := c.newRequest(ctx, request)
+	if err != nil {
+		return fmt.Errorf("cannot %s: %w", request.what, err)
+	}
+	start := c.cfg.Clock.Now()
+	resp, err := c.http.Do(req)
+	if err != nil {
+		c.cfg.Metrics.observe(request.name, 0, c.cfg.Clock.Since(start))
+		return c.unreachable(request, err, !failedToDial(err))
+	}
+	defer closeBody(resp.Body)
+	err = c.read(request, resp, out)
+	c.cfg.Metrics.observe(request.name, resp.StatusCode, c.cfg.Clock.Since(start))
+	return err
+}
+
+func (c *Client) timeout(request call) time.Duration {
+	switch {
+	case request.timeout > 0:
+		return request.timeout
+	case request.method == http.MethodGet:
+		return c.cfg.ReadTimeout
+	}
+	return c.cfg.WriteTimeout
+}
+
+func (c *Client) newRequest(ctx context.Context, request call) (*http.Request, error) {
+	u, err := c.base.Parse(request.path)
+	if err != nil {
+		return nil, fmt.Errorf("making its URL: %w", err)
+	}
+	query := url.Values{}
+	var body io.Reader
+	if request.inBody() {
+		body = strings.NewReader(request.params.Encode())
+	} else {
+		for key, values := range request.params {
+			query[key] = values
+		}
+	}
+	if request.op != "" {
+		// The one spelling that every version of MAAS understands.
+		query.Set("op", request.op)
+	}
+	u.RawQuery = query.Encode()
+	req, err := http.NewRequestWithContext(ctx, request.method, u.String(), body)
+	if err != nil {
+		return nil, fmt.Errorf("making the request: %w", err)
+	}
+	authorization, err := c.key.authorization(c.cfg.Clock.Now())
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", authorization)
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", c.cfg.UserAgent)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	return req, nil
+}
+
+func (c *Client) read(request call, resp *http.Response, out any) error {
+	body := &boundedReader{reader: resp.Body, left: c.cfg.MaxBody}
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return c.readError(request, resp, body)
+	}
+	if out == nil || resp.StatusCode == http.StatusNoContent {
+		return nil
+	}
+	err := json.NewDecoder(body).Decode(out)
+	var tooLarge *tooLargeError
+	var network net.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &tooLarge):
+		return fmt.Errorf("cannot %s: %w", request.what, err)
+	case errors.As(err, &network), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), resp.Request.Context().Err() != nil:
+		return c.unreachable(request, fmt.Errorf("its answer broke off: %w", err), true)
+	}
+	return fmt.Errorf("cannot %s: the answer of %s is not that of a MAAS API, check the endpoint: %w", request.what, c.base.Host, err)
+}
+
+func (c *Client) readError(request call, resp *http.Response, body io.Reader) error {
+	text, err := io.ReadAll(io.LimitReader(body, 64<<10))
+	if err != nil {
+		text = nil // The status says enough.
+	}
+	e := newError(request.what, resp.StatusCode, resp.Header.Get("Content-Type"), text, c.key)
+	if location := resp.Header.Get("Location"); location != "" && resp.StatusCode < 400 {
+		e.Message = "MAAS redirects to another URL, check the endpoint"
+	}
+	e.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), c.cfg.Clock.Now())
+	return e
+}
+
+func (c *Client) unreachable(request call, err error, sent bool) error {
+	var withURL *url.Error
+	if errors.As(err, &withURL) {
+		err = withURL.Err
+	}
+	return &UnreachableError{Operation: request.what, Endpoint: c.base.Host, Sent: sent, Err: err}
+}
+
+// failedToDial tells that not one byte of a call can have left.
+func failedToDial(err error) bool {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return true
+	}
+	var dns *net.DNSError
+	return errors.As(err, &dns)
+}
+
+func retryAfter(header string, now time.Time) time.Duration {
+	if seconds, err := strconv.Atoi(header); err == nil && seconds > 0 {
+		return time.Duration(min(seconds, 3600)) * time.Second
+	}
+	if at, err := http.ParseTime(header); err == nil && at.After(now) {
+		return at.Sub(now)
+	}
+	return 0
+}
+
+// closeBody reads a short rest of the answer, so that its connection can be used again.
+func closeBody(body io.ReadCloser) {
+	// Nothing depends on the rest of an answer, nor on how its connection closes.
+	_, _ = io.CopyN(io.Discard, body, 64<<10)
+	_ = body.Close()
+}
+
+type tooLargeError struct{}
+
+func (*tooLargeError) Error() string { return "the answer of MAAS is larger than the client allows" }
+
+// boundedReader fails, unlike io.LimitReader, when there is more than its bound.
+type boundedReader struct {
+	reader io.Reader
+	left   int64
+}
+
+func (r *boundedReader) Read(p []byte) (int, error) {
+	if r.left <= 0 {
+		return 0, &tooLargeError{}
+	}
+	if int64(len(p)) > r.left {
+		p = p[:r.left]
+	}
+	n, err := r.reader.Read(p)
+	r.left -= int64(n)
+	return n, err
+}
+
+// Raw returns the answer of a GET below "/api/2.0/" as it is, for what this client has no type.
+func (c *Client) Raw(ctx context.Context, path string, params url.Values) (json.RawMessage, error) {
+	var raw json.RawMessage
+	err := c.do(ctx, call{name: "raw", what: "read " + path, method: http.MethodGet, path: path, params: params}, &raw)
+	return raw, err
+}

@@ -1,0 +1,74 @@
+package maas
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Keys of a Secret that holds the credentials of a MAAS. Each of the first two has a second spelling.
+const (
+	SecretKeyEndpoint    = "MAAS_ENDPOINT"
+	SecretKeyAPIKey      = "MAAS_API_KEY"
+	SecretKeyCABundle    = "MAAS_CA_BUNDLE"
+	SecretKeyEndpointAlt = "maas-server-url"
+	SecretKeyAPIKeyAlt   = "maas-api-key"
+	SecretKeyCABundleAlt = "maas-ca-bundle"
+)
+
+// apiKey is a parsed API key. It prints as nothing, so that a stray %v can't leak it.
+type apiKey struct {
+	consumer, token, secret string
+}
+
+func (apiKey) String() string   { return "[hidden]" }
+func (apiKey) GoString() string { return "[hidden]" }
+
+func parseAPIKey(s string) (apiKey, error) {
+	const want = `it must be "consumer:token:secret", as "maas apikey" prints it`
+	s = strings.TrimSpace(s)
+	if s == "" {
+		return apiKey{}, errors.New("the MAAS API key is empty: " + want)
+	}
+	parts := strings.Split(s, ":")
+	if len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
+		return apiKey{}, fmt.Errorf("the MAAS API key has %d parts: %s", len(parts), want)
+	}
+	return apiKey{consumer: parts[0], token: parts[1], secret: parts[2]}, nil
+}
+
+// ConfigFromSecret reads endpoint, API key and CA bundle from the data of a Secret, in either spelling. An
+// error names the key that is missing or malformed, never its value.
+func ConfigFromSecret(data map[string][]byte) (Config, error) {
+	cfg := Config{
+		Endpoint: firstOf(data, SecretKeyEndpoint, SecretKeyEndpointAlt),
+		APIKey:   firstOf(data, SecretKeyAPIKey, SecretKeyAPIKeyAlt),
+		CABundle: []byte(firstOf(data, SecretKeyCABundle, SecretKeyCABundleAlt)),
+	}
+	var missing []string
+	if cfg.Endpoint == "" {
+		missing = append(missing, SecretKeyEndpoint)
+	}
+	if cfg.APIKey == "" {
+		missing = append(missing, SecretKeyAPIKey)
+	}
+	if len(missing) > 0 {
+		return Config{}, fmt.Errorf("the Secret lacks %s", strings.Join(missing, " and "))
+	}
+	if _, err := parseEndpoint(cfg.Endpoint); err != nil {
+		return Config{}, fmt.Errorf("%s: %w", SecretKeyEndpoint, err)
+	}
+	if _, err := parseAPIKey(cfg.APIKey); err != nil {
+		return Config{}, fmt.Errorf("%s: %w", SecretKeyAPIKey, err)
+	}
+	return cfg, nil
+}
+
+func firstOf(data map[string][]byte, keys ...string) string {
+	for _, key := range keys {
+		if v := strings.TrimSpace(string(data[key])); v != "" {
+			return v
+		}
+	}
+	return ""
+}

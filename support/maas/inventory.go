@@ -1,0 +1,166 @@
+package maas
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+)
+
+func read(name, what, path string) call {
+	return call{name: name, what: what, method: http.MethodGet, path: path}
+}
+
+func fetch[T any](ctx context.Context, c *Client, request call) (T, error) {
+	var answer T
+	err := c.do(ctx, request, &answer)
+	return answer, err
+}
+
+// GetVersion returns the version of MAAS. The server answers it to anyone, so it says nothing about the API key.
+func (c *Client) GetVersion(ctx context.Context) (Version, error) {
+	return fetch[Version](ctx, c, read("version", "read the version", "version/"))
+}
+
+// WhoAmI returns the user of the API key.
+func (c *Client) WhoAmI(ctx context.Context) (User, error) {
+	request := read("users.whoami", "check the API key", "users/")
+	request.op = "whoami"
+	return fetch[User](ctx, c, request)
+}
+
+// GetConfig returns a setting of MAAS, such as default_distro_series.
+func (c *Client) GetConfig(ctx context.Context, name string) (ConfigValue, error) {
+	request := read("maas.get_config", "read setting "+name, "maas/")
+	request.op, request.params = "get_config", params{}.set("name", name).values()
+	return fetch[json.RawMessage](ctx, c, request)
+}
+
+// ListZones returns the availability zones.
+func (c *Client) ListZones(ctx context.Context) ([]Zone, error) {
+	return fetch[[]Zone](ctx, c, read("zones.list", "list zones", "zones/"))
+}
+
+// ListPools returns the resource pools that the user may see.
+func (c *Client) ListPools(ctx context.Context) ([]Pool, error) {
+	return fetch[[]Pool](ctx, c, read("pools.list", "list resource pools", "resourcepools/"))
+}
+
+// ListTags returns the tags.
+func (c *Client) ListTags(ctx context.Context) ([]Tag, error) {
+	return fetch[[]Tag](ctx, c, read("tags.list", "list tags", "tags/"))
+}
+
+// CreateTag makes a tag without definition. It needs an administrator.
+func (c *Client) CreateTag(ctx context.Context, name, comment string) (Tag, error) {
+	return fetch[Tag](ctx, c, call{name: "tags.create", what: "create tag " + name, method: http.MethodPost, path: "tags/",
+		params: params{}.add("name", name).add("comment", comment).values()})
+}
+
+// DeleteTag removes a tag. It needs an administrator.
+func (c *Client) DeleteTag(ctx context.Context, name string) error {
+	return c.do(ctx, call{name: "tags.delete", what: "delete tag " + name, method: http.MethodDelete, path: tagPath(name)}, nil)
+}
+
+// ListTagMachines returns the machines that carry a tag.
+func (c *Client) ListTagMachines(ctx context.Context, name string) ([]Machine, error) {
+	request := read("tags.machines", "list machines of tag "+name, tagPath(name))
+	request.op = "machines"
+	return fetch[[]Machine](ctx, c, request)
+}
+
+// UpdateTagMachines adds and removes members by system id. It needs an administrator.
+func (c *Client) UpdateTagMachines(ctx context.Context, name string, add, remove []string) (TagUpdate, error) {
+	return fetch[TagUpdate](ctx, c, call{name: "tags.update_nodes", what: "change the machines of tag " + name, method: http.MethodPost,
+		path: tagPath(name), op: "update_nodes", params: params{}.add("add", add...).add("remove", remove...).values()})
+}
+
+func tagPath(name string) string { return "tags/" + url.PathEscape(name) + "/" }
+
+// ImageType selects boot resources.
+type ImageType string
+
+// The types of boot resources.
+const (
+	ImagesAll      ImageType = ""
+	ImagesSynced   ImageType = "synced"
+	ImagesUploaded ImageType = "uploaded"
+)
+
+// ListBootResources returns the images that MAAS holds.
+func (c *Client) ListBootResources(ctx context.Context, kind ImageType) ([]BootResource, error) {
+	request := read("boot-resources.list", "list images", "boot-resources/")
+	request.params = params{}.add("type", string(kind)).values()
+	return fetch[[]BootResource](ctx, c, request)
+}
+
+// EventFilter selects entries of the event log.
+type EventFilter struct {
+	SystemIDs, Hostnames []string
+	// Level is the least one: DEBUG, INFO, WARNING, ERROR. Empty means INFO.
+	Level string
+	// Limit bounds the page, at most 1000. Zero means 100.
+	Limit int
+}
+
+// ListEvents returns the newest entries of the event log.
+func (c *Client) ListEvents(ctx context.Context, filter EventFilter) (EventPage, error) {
+	request := read("events.query", "read events", "events/")
+	request.op = "query"
+	request.params = params{}.add("id", filter.SystemIDs...).add("hostname", filter.Hostnames...).
+		add("level", filter.Level).number("limit", filter.Limit).values()
+	return fetch[EventPage](ctx, c, request)
+}
+
+// ListVMHosts returns the VM hosts. IsGone tells that this MAAS has none any more.
+func (c *Client) ListVMHosts(ctx context.Context) ([]VMHost, error) {
+	return fetch[[]VMHost](ctx, c, read("vm-hosts.list", "list VM hosts", "vm-hosts/"))
+}
+
+// GetVMHost returns one VM host.
+func (c *Client) GetVMHost(ctx context.Context, id int) (VMHost, error) {
+	return fetch[VMHost](ctx, c, read("vm-hosts.get", "read VM host "+strconv.Itoa(id), vmHostPath(id)))
+}
+
+// CreateVMHost registers a VM host; properties are those of MAAS (type, power_address, name, zone, pool, password,
+// project, ...). It needs an administrator.
+func (c *Client) CreateVMHost(ctx context.Context, properties map[string]string) (VMHost, error) {
+	p := params{}
+	for key, value := range properties {
+		p.add(key, value)
+	}
+	return fetch[VMHost](ctx, c, call{name: "vm-hosts.create", what: "register VM host " + properties["name"], method: http.MethodPost, path: "vm-hosts/", params: p.values()})
+}
+
+// DeleteVMHost removes a VM host and its machines from MAAS; decompose destroys the VMs too. It needs an administrator.
+func (c *Client) DeleteVMHost(ctx context.Context, id int, decompose bool) error {
+	return c.do(ctx, call{name: "vm-hosts.delete", what: "remove VM host " + strconv.Itoa(id), method: http.MethodDelete, path: vmHostPath(id),
+		params: params{}.flag("decompose", decompose).values()}, nil)
+}
+
+// ComposeRequest says which VM to make. Zone, pool and domain are ids; nil leaves them to MAAS.
+type ComposeRequest struct {
+	Hostname             string
+	Cores, MemoryMiB     int
+	Storage, Interfaces  string
+	Domain, Zone, Pool   *int
+	SkipCommissioning    bool
+	Architecture, Pinned string
+}
+
+// ComposeMachine makes a VM and returns a machine of which only SystemID and ResourceURI are set. It needs an administrator.
+func (c *Client) ComposeMachine(ctx context.Context, vmHostID int, request ComposeRequest) (*Machine, error) {
+	p := params{}.add("hostname", request.Hostname).number("cores", request.Cores).number("memory", request.MemoryMiB)
+	p.add("storage", request.Storage).add("interfaces", request.Interfaces).add("architecture", request.Architecture)
+	for key, id := range map[string]*int{"domain": request.Domain, "zone": request.Zone, "pool": request.Pool} {
+		if id != nil {
+			p.set(key, strconv.Itoa(*id))
+		}
+	}
+	p.add("pinned_cores", request.Pinned).flag("skip_commissioning", request.SkipCommissioning)
+	return c.machine(ctx, call{name: "vm-hosts.compose", what: "compose a VM on VM host " + strconv.Itoa(vmHostID), method: http.MethodPost,
+		path: vmHostPath(vmHostID), op: "compose", params: p.values()})
+}
+
+func vmHostPath(id int) string { return "vm-hosts/" + strconv.Itoa(id) + "/" }

@@ -1,0 +1,48 @@
+package maas
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics counts the calls of one or more clients.
+type Metrics struct {
+	duration *prometheus.HistogramVec
+	retries  *prometheus.CounterVec
+}
+
+// NewMetrics registers the metrics of MAAS calls. It panics, as the registry does, when they are registered already.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "maas_client_request_duration_seconds",
+			Help:    "Duration of calls to the MAAS API by operation and HTTP status (\"none\" when no answer came).",
+			Buckets: []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+		}, []string{"operation", "status"}),
+		retries: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "maas_client_retries_total",
+			Help: "Calls to the MAAS API that were repeated, by operation.",
+		}, []string{"operation"}),
+	}
+	registry.MustRegister(m.duration, m.retries)
+	return m
+}
+
+func (m *Metrics) observe(operation string, status int, took time.Duration) {
+	if m == nil {
+		return
+	}
+	label := "none"
+	if status > 0 {
+		label = strconv.Itoa(status)
+	}
+	m.duration.WithLabelValues(operation, label).Observe(took.Seconds())
+}
+
+func (m *Metrics) retried(operation string) {
+	if m != nil {
+		m.retries.WithLabelValues(operation).Inc()
+	}
+}
