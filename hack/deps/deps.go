@@ -25,6 +25,7 @@ import (
 	_ "github.com/spf13/cobra/doc"
 	_ "github.com/spf13/pflag"
 	_ "github.com/vincent-petithory/dataurl"
+	_ "github.com/vishvananda/netlink"
 	_ "golang.org/x/sync/errgroup"
 	_ "golang.org/x/sys/unix"
 	_ "golang.org/x/term"

@@ -1,0 +1,221 @@
+// Package cgroup makes, joins, empties and removes a control group of the same name in every hierarchy of the host, be
+// it of version 1, 2 or both, and mounts the hierarchies in a machine.
+package cgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const pollInterval = 10 * time.Millisecond
+
+// delegated are the controllers that a machine with a kubelet needs on a version 2 host.
+var delegated = []string{"cpu", "cpuset", "io", "memory", "pids"}
+
+// Create makes the cgroup and its parents.
+func Create(name string) error {
+	hierarchies, err := Hierarchies()
+	if err != nil {
+		return err
+	}
+	for _, h := range hierarchies {
+		if err := h.create(name); err != nil {
+			return fmt.Errorf("making cgroup %s in %s: %w", name, h.MountPoint, err)
+		}
+	}
+	return nil
+}
+
+// Join moves a process into the cgroup.
+func Join(name string, pid int) error {
+	hierarchies, err := Hierarchies()
+	if err != nil {
+		return err
+	}
+	for _, h := range hierarchies {
+		file := filepath.Join(h.MountPoint, name, "cgroup.procs")
+		if err := os.WriteFile(file, []byte(strconv.Itoa(pid)), 0); err != nil {
+			return fmt.Errorf("moving process %d into cgroup %s: %w", pid, name, err)
+		}
+	}
+	return nil
+}
+
+// Signal sends a signal to every process of the cgroup and of those below it.
+func Signal(name string, signal unix.Signal) error {
+	pids, err := Processes(name)
+	if err != nil {
+		return err
+	}
+	for _, pid := range pids {
+		if err := unix.Kill(pid, signal); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("signalling process %d of cgroup %s: %w", pid, name, err)
+		}
+	}
+	return nil
+}
+
+// Processes lists the processes of the cgroup and of those below it; none if there is no such cgroup.
+func Processes(name string) ([]int, error) {
+	hierarchies, err := Hierarchies()
+	if err != nil {
+		return nil, err
+	}
+	var pids []int
+	for _, h := range hierarchies {
+		err := walk(filepath.Join(h.MountPoint, name), func(dir string) error {
+			data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+			for _, field := range strings.Fields(string(data)) {
+				if pid, err := strconv.Atoi(field); err == nil && pid > 0 {
+					pids = append(pids, pid)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("listing the processes of cgroup %s: %w", name, err)
+		}
+	}
+	slices.Sort(pids)
+	return slices.Compact(pids), nil
+}
+
+// Remove kills every process of the cgroup and of those below it and removes them, and the parents that this leaves
+// empty. A cgroup that does not exist is no error.
+func Remove(ctx context.Context, name string) error {
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		if err := Signal(name, unix.SIGKILL); err != nil {
+			return err
+		}
+		err := rmdir(name)
+		if err == nil || !errors.Is(err, unix.EBUSY) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("removing cgroup %s: %w (%w)", name, err, context.Cause(ctx))
+		case <-ticker.C:
+		}
+	}
+}
+
+// rmdir removes a cgroup that holds no process, or returns EBUSY.
+func rmdir(name string) error {
+	hierarchies, err := Hierarchies()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, h := range hierarchies {
+		var dirs []string
+		errs = append(errs, walk(filepath.Join(h.MountPoint, name), func(dir string) error {
+			dirs = append(dirs, dir)
+			return nil
+		}))
+		for _, dir := range slices.Backward(dirs) {
+			if err := unix.Rmdir(dir); err != nil && !errors.Is(err, unix.ENOENT) {
+				errs = append(errs, fmt.Errorf("removing cgroup %s: %w", dir, err))
+			}
+		}
+		if parent := filepath.Dir(name); parent != "." && parent != "/" {
+			_ = unix.Rmdir(filepath.Join(h.MountPoint, parent)) // others may still live there
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// walk visits a folder and those below it, parents first. Folders may vanish meanwhile.
+func walk(dir string, visit func(dir string) error) error {
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			err = visit(path)
+		}
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
+			return nil
+		}
+		return err
+	})
+}
+
+// create retries: the parent may be removed by the last of its other children in the very moment.
+func (h Hierarchy) create(name string) error {
+	var err error
+	for range 3 {
+		if err = h.createOnce(name); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return err
+}
+
+func (h Hierarchy) createOnce(name string) error {
+	dir := h.MountPoint
+	for part := range strings.SplitSeq(filepath.Clean(name), "/") {
+		if h.V2 {
+			if err := delegate(dir); err != nil {
+				return err
+			}
+		}
+		parent := dir
+		dir = filepath.Join(dir, part)
+		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if slices.Contains(h.Controllers, "cpuset") && !h.V2 {
+			if err := inheritCPUSet(parent, dir); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// delegate hands the controllers that are available in dir down to its children.
+func delegate(dir string) error {
+	available, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+	if err != nil {
+		return err
+	}
+	for _, controller := range strings.Fields(string(available)) {
+		if !slices.Contains(delegated, controller) {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+controller), 0); err != nil {
+			return fmt.Errorf("handing controller %s down: %w", controller, err)
+		}
+	}
+	return nil
+}
+
+// inheritCPUSet fills what a new cgroup of version 1 must know before it can take a process.
+func inheritCPUSet(parent, child string) error {
+	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+		own, err := os.ReadFile(filepath.Join(child, file))
+		if err != nil {
+			return err
+		}
+		if len(strings.TrimSpace(string(own))) > 0 {
+			continue
+		}
+		value, err := os.ReadFile(filepath.Join(parent, file))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(child, file), value, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}

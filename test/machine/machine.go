@@ -1,0 +1,126 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/openshift/hypershift/test/machine/cgroup"
+	"github.com/openshift/hypershift/test/machine/network"
+)
+
+// stopTimeout is how long the units of a machine may take to stop before its PID 1 is killed.
+const stopTimeout = 20 * time.Second
+
+// pollInterval is how often Stop and Wait look whether PID 1 is gone; it may be another process's child.
+const pollInterval = 20 * time.Millisecond
+
+// Machine is a machine that was started at some time; it may be running or not.
+type Machine struct {
+	state state
+}
+
+// Config is what the machine was started with, defaults filled in.
+func (m *Machine) Config() Config { return m.state.Config }
+
+// PID is the host's process id of the machine's PID 1; zero if it never started.
+func (m *Machine) PID() int { return m.state.PID }
+
+// Path is where the machine's file is found on the host.
+func (m *Machine) Path(inMachine string) string { return m.state.Config.Path(inMachine) }
+
+// Running reports whether the machine's PID 1 is alive.
+func (m *Machine) Running() bool { return m.state.alive() }
+
+// Lookup finds the machine whose folder is dir, whoever started it. The error wraps fs.ErrNotExist if none ever did.
+func Lookup(dir string) (*Machine, error) {
+	state, err := readState(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Machine{state: *state}, nil
+}
+
+// Wait returns when the machine's PID 1 is gone, or with the context's error.
+func (m *Machine) Wait(ctx context.Context) error {
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for m.Running() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for machine %s to stop: %w", m.state.Config.Name, context.Cause(ctx))
+		case <-ticker.C:
+		}
+	}
+	return nil
+}
+
+// Stop shuts the machine down in order, kills what is left when that takes longer than 20 seconds or the context ends,
+// and removes its network namespace and cgroups. Its folder stays. A machine that is not running is no error, so Stop
+// also clears up after a crash.
+func (m *Machine) Stop(ctx context.Context) error {
+	graceful, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	if m.Running() {
+		m.signal(unix.SIGTERM)
+		_ = m.Wait(graceful)
+	}
+	return m.Kill(context.WithoutCancel(ctx))
+}
+
+// Kill ends the machine at once, as if its power were cut, and removes its network namespace and cgroups.
+func (m *Machine) Kill(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	if m.Running() {
+		m.signal(unix.SIGKILL)
+		if err := m.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	config := m.state.Config
+	return errors.Join(cgroup.Remove(ctx, config.cgroup()), network.RemoveNamespace(config.Name))
+}
+
+// Remove kills the machine and deletes its folder.
+func (m *Machine) Remove(ctx context.Context) error {
+	if err := m.Kill(ctx); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(m.state.Config.Dir); err != nil {
+		return fmt.Errorf("removing the folder of machine %s: %w", m.state.Config.Name, err)
+	}
+	return nil
+}
+
+// signal ignores that the process is gone: whoever asks looks at Running.
+func (m *Machine) signal(signal unix.Signal) { _ = unix.Kill(m.state.PID, signal) }
+
+// Command is a command that runs in all of the machine's namespaces, with its environment; argv[0] is looked up in the
+// machine's PATH. The machine must be running when the command is started.
+func (m *Machine) Command(ctx context.Context, argv ...string) *exec.Cmd {
+	args := []string{"--target", strconv.Itoa(m.state.PID), "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup",
+		"--root", "--wd=/", "--"}
+	cmd := exec.CommandContext(ctx, "nsenter", append(args, argv...)...)
+	cmd.Env = m.state.Config.Env
+	return cmd
+}
+
+// Exec runs a command in the machine and returns what it printed on stdout. The error carries what it printed on stderr.
+func (m *Machine) Exec(ctx context.Context, argv ...string) (string, error) {
+	out, err := m.Command(ctx, argv...).Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
+	}
+	if err != nil {
+		return string(out), fmt.Errorf("running %q in machine %s: %w", argv, m.state.Config.Name, err)
+	}
+	return string(out), nil
+}

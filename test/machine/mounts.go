@@ -1,0 +1,166 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/openshift/hypershift/test/machine/cgroup"
+)
+
+// tunables are settings of the whole kernel that a kubelet wants changed. A machine gets files of its own in their place,
+// with the values that the kubelet wants, so that nothing changes on the host.
+var tunables = map[string]string{
+	"vm/overcommit_memory":      "1",
+	"vm/panic_on_oom":           "0",
+	"kernel/panic":              "10",
+	"kernel/panic_on_oops":      "1",
+	"kernel/keys/root_maxkeys":  "1000000",
+	"kernel/keys/root_maxbytes": "25000000",
+}
+
+// mountRoot mounts everything that the machine sees below its root folder. It runs in the machine's mount namespace.
+func mountRoot(config Config, hierarchies []cgroup.Hierarchy) error {
+	root := config.Root()
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("cutting the machine's mounts from the host's: %w", err)
+	}
+	if err := unix.Mount(root, root, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("mounting %s: %w", root, err)
+	}
+	if err := mountSystem(config); err != nil {
+		return err
+	}
+	if err := mountKernel(root); err != nil {
+		return err
+	}
+	if err := cgroup.Mount(hierarchies, filepath.Join(root, "sys/fs/cgroup")); err != nil {
+		return err
+	}
+	if err := mountDevices(config); err != nil {
+		return err
+	}
+	for _, b := range config.Binds {
+		if err := bind(b.Source, config.Path(b.Target), b.Writable); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mountSystem shows the host's programs, read-only, with a /usr/local of the machine's own.
+func mountSystem(config Config) error {
+	names, err := systemFolders()
+	if err != nil {
+		return err
+	}
+	for _, name := range append(names, "usr") {
+		if info, err := os.Lstat("/" + name); err != nil || !info.IsDir() {
+			continue
+		}
+		if err := bind("/"+name, config.Path(name), false); err != nil {
+			return err
+		}
+	}
+	if _, err := os.Stat(config.Path("usr/local")); err != nil {
+		return nil
+	}
+	return bind(config.Path("var/usrlocal"), config.Path("usr/local"), true)
+}
+
+// mountKernel mounts proc, sysfs and the temporary file systems. What is the whole kernel's can be read, not written.
+func mountKernel(root string) error {
+	const plain = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	for _, m := range []struct {
+		fstype, target, options string
+		flags                   uintptr
+	}{
+		{"proc", "proc", "", plain},
+		{"sysfs", "sys", "", plain},
+		{"tmpfs", "run", "mode=755", unix.MS_NOSUID | unix.MS_NODEV},
+	} {
+		if err := unix.Mount(m.fstype, filepath.Join(root, m.target), m.fstype, m.flags, m.options); err != nil {
+			return fmt.Errorf("mounting %s on /%s: %w", m.fstype, m.target, err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(root, "run/lock"), 0o777); err != nil {
+		return err
+	}
+	if err := setReadOnly(filepath.Join(root, "sys"), true); err != nil {
+		return err
+	}
+	for _, path := range []string{"proc/sys", "proc/sysrq-trigger"} {
+		if err := bind(filepath.Join(root, path), filepath.Join(root, path), false); err != nil {
+			return err
+		}
+	}
+	// net belongs to the machine's network namespace.
+	if err := bind(filepath.Join(root, "proc/sys/net"), filepath.Join(root, "proc/sys/net"), true); err != nil {
+		return err
+	}
+	return maskTunables(root)
+}
+
+func maskTunables(root string) error {
+	dir := filepath.Join(root, "run/machine/sysctl")
+	for name, value := range tunables {
+		target, own := filepath.Join(root, "proc/sys", name), filepath.Join(dir, name)
+		if _, err := os.Stat(target); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(own), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(own, []byte(value+"\n"), 0o644); err != nil {
+			return err
+		}
+		if err := bind(own, target, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bind shows source, and what is mounted below it, at target.
+func bind(source, target string, writable bool) error {
+	if err := makeTarget(source, target); err != nil {
+		return fmt.Errorf("mounting %s on %s: %w", source, target, err)
+	}
+	if err := unix.Mount(source, target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("mounting %s on %s: %w", source, target, err)
+	}
+	return setReadOnly(target, !writable)
+}
+
+// makeTarget makes the file or folder that source is to be mounted on.
+func makeTarget(source, target string) error {
+	info, err := os.Stat(source)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return os.MkdirAll(target, 0o755)
+	}
+	if _, err := os.Lstat(target); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(target, nil, 0o644)
+}
+
+func setReadOnly(mountPoint string, readOnly bool) error {
+	attr := &unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY}
+	if readOnly {
+		attr = &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+	}
+	if err := unix.MountSetattr(unix.AT_FDCWD, mountPoint, unix.AT_RECURSIVE, attr); err != nil {
+		return fmt.Errorf("making %s read-only %t: %w", mountPoint, readOnly, err)
+	}
+	return nil
+}

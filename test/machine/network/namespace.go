@@ -1,0 +1,90 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// namespaceDir is where named network namespaces are kept, as iproute2 does, so that `ip netns` lists them.
+const namespaceDir = "/run/netns"
+
+func namespacePath(name string) string { return filepath.Join(namespaceDir, name) }
+
+// EnsureNamespace makes the named network namespace, with its loopback device up, if it does not exist.
+func EnsureNamespace(name string) error {
+	if isNamespace(namespacePath(name)) {
+		return nil
+	}
+	if err := RemoveNamespace(name); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(namespaceDir, 0o755); err != nil {
+		return fmt.Errorf("making network namespace %s: %w", name, err)
+	}
+	if err := os.WriteFile(namespacePath(name), nil, 0o444); err != nil {
+		return fmt.Errorf("making network namespace %s: %w", name, err)
+	}
+	err := onThread(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return err
+		}
+		return unix.Mount("/proc/thread-self/ns/net", namespacePath(name), "", unix.MS_BIND, "")
+	})
+	if err != nil {
+		return fmt.Errorf("making network namespace %s (this needs root): %w", name, err)
+	}
+	return loopbackUp(name)
+}
+
+// RemoveNamespace removes the named network namespace; one that does not exist is no error. Its interfaces go when the
+// last process in it is gone.
+func RemoveNamespace(name string) error {
+	path := namespacePath(name)
+	err := unix.Unmount(path, unix.MNT_DETACH)
+	if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("removing network namespace %s: %w", name, err)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("removing network namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+// Do runs f in the named network namespace; empty means the caller's own. Processes that f starts are in it too.
+// f must not leave goroutines behind that expect to be in it.
+func Do(name string, f func() error) error {
+	if name == "" {
+		return f()
+	}
+	return onThread(func() error {
+		file, err := os.Open(namespacePath(name))
+		if err != nil {
+			return fmt.Errorf("entering network namespace %s: %w", name, err)
+		}
+		defer file.Close()
+		if err := unix.Setns(int(file.Fd()), unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("entering network namespace %s: %w", name, err)
+		}
+		return f()
+	})
+}
+
+// onThread runs f on an operating system thread of its own, which ends with f: f may change the thread's namespaces.
+func onThread(f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the runtime ends the thread with the goroutine
+		done <- f()
+	}()
+	return <-done
+}
+
+func isNamespace(path string) bool {
+	var fs unix.Statfs_t
+	return unix.Statfs(path, &fs) == nil && fs.Type == unix.NSFS_MAGIC
+}

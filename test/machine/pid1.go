@@ -1,0 +1,225 @@
+package machine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/openshift/hypershift/test/machine/cgroup"
+	"github.com/openshift/hypershift/test/machine/units"
+)
+
+const (
+	managerCgroup = "init.scope"
+	unitStatus    = "/run/machine/units.json"
+)
+
+var (
+	unitDirs   = []string{"/etc/systemd/system", "/run/systemd/system"}
+	presetDir  = "/etc/systemd/system-preset"
+	unitLogDir = "/var/log/units"
+)
+
+// runPID1 reaps every process that nobody else does, until the manager ends, and the machine with it. The manager is a
+// process of its own so that it can wait for its children in peace.
+func runPID1(map[string]Boot) int {
+	closeOnExec()
+	manager, err := syscall.ForkExec("/proc/self/exe", []string{roleManager}, &syscall.ProcAttr{
+		Env: os.Environ(), Files: []uintptr{0, 1, 2},
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "starting the manager:", err)
+		return 1
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, unix.SIGTERM, unix.SIGINT)
+	go func() {
+		for range signals {
+			_ = unix.Kill(manager, unix.SIGTERM)
+		}
+	}()
+	for {
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(-1, &status, 0, nil)
+		if pid == manager {
+			return status.ExitStatus()
+		}
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			fmt.Fprintln(os.Stderr, "waiting for the manager:", err)
+			return 1
+		}
+	}
+}
+
+// closeOnExec keeps the file descriptors that hold the machine's disks from its other processes.
+func closeOnExec() {
+	entries, _ := os.ReadDir("/proc/self/fd")
+	for _, entry := range entries {
+		var fd int
+		if _, err := fmt.Sscan(entry.Name(), &fd); err == nil && fd > 2 {
+			unix.CloseOnExec(fd)
+		}
+	}
+}
+
+// runManager boots the machine and runs its units until it is told to stop.
+func runManager(boots map[string]Boot) int {
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
+	defer stop()
+	if err := manage(ctx, boots); err != nil && ctx.Err() == nil {
+		fmt.Fprintln(os.Stderr, "machine:", err)
+		return 1
+	}
+	return 0
+}
+
+func manage(ctx context.Context, boots map[string]Boot) error {
+	config, err := readInsideConfig()
+	if err != nil {
+		return fmt.Errorf("reading its configuration: %w", err)
+	}
+	// Controllers of a version 2 hierarchy can be handed down only by a cgroup without processes.
+	if err := cgroup.Create(managerCgroup); err != nil {
+		return err
+	}
+	for _, pid := range []int{1, os.Getpid()} {
+		if err := cgroup.Join(managerCgroup, pid); err != nil {
+			return err
+		}
+	}
+	if config.Boot != "" {
+		boot, ok := boots[config.Boot]
+		if !ok {
+			return fmt.Errorf("its program has no boot %q", config.Boot)
+		}
+		if err := boot(ctx, &System{Config: config}); err != nil {
+			return fmt.Errorf("boot %s: %w", config.Boot, err)
+		}
+	}
+	if err := applyFiles(); err != nil {
+		return err
+	}
+	return runUnits(ctx, config)
+}
+
+// applyFiles makes what the root file system says so: the host name, and the network's kernel settings.
+func applyFiles() error {
+	name, err := os.ReadFile("/etc/hostname")
+	if err != nil {
+		return err
+	}
+	if err := unix.Sethostname([]byte(strings.TrimSpace(string(name)))); err != nil {
+		return fmt.Errorf("setting the host name: %w", err)
+	}
+	files, err := filepath.Glob("/etc/sysctl.d/*.conf")
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		applySysctls(file, string(data))
+	}
+	return nil
+}
+
+// applySysctls goes on after a setting that the kernel refuses, as systemd does: most belong to the whole host.
+func applySysctls(file, content string) {
+	for line := range strings.Lines(content) {
+		key, value, found := strings.Cut(strings.TrimSpace(line), "=")
+		key = strings.TrimSpace(strings.TrimPrefix(key, "-"))
+		if !found || strings.HasPrefix(key, "#") || strings.HasPrefix(key, ";") {
+			continue
+		}
+		path := filepath.Join("/proc/sys", strings.ReplaceAll(key, ".", "/"))
+		if err := os.WriteFile(path, []byte(strings.TrimSpace(value)), 0); err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %s stays as it is: %v\n", file, key, err)
+		}
+	}
+}
+
+func runUnits(ctx context.Context, config Config) error {
+	names, err := units.Enabled(unitDirs, presetDir)
+	if err != nil {
+		return err
+	}
+	hostname, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	manager := &units.Manager{
+		Dirs: unitDirs, Hostname: hostname, Env: config.Env, LogDir: unitLogDir, Group: groups{}, Changed: writeUnitStatus,
+	}
+	return manager.Run(ctx, names)
+}
+
+// writeUnitStatus leaves the status where Units finds it.
+func writeUnitStatus(status map[string]units.Status) {
+	data, err := json.Marshal(status)
+	if err == nil {
+		err = os.WriteFile(unitStatus+".new", data, 0o644)
+	}
+	if err == nil {
+		err = os.Rename(unitStatus+".new", unitStatus)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "writing the status of the units:", err)
+	}
+}
+
+// Units is how the machine's units are doing; empty before they are started.
+func (m *Machine) Units() (map[string]units.Status, error) {
+	status := map[string]units.Status{}
+	data, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(m.state.PID), "root", unitStatus))
+	if errors.Is(err, fs.ErrNotExist) {
+		return status, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &status)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the units of machine %s: %w", m.state.Config.Name, err)
+	}
+	return status, nil
+}
+
+// groups keeps the processes of each unit in a cgroup of its own.
+type groups struct{}
+
+func unitCgroup(unit string) string { return filepath.Join("system.slice", unit) }
+
+// Enter makes the command start as a launcher, which joins the cgroup and becomes the command.
+func (groups) Enter(unit string, cmd *exec.Cmd) {
+	cmd.Args = append([]string{roleLaunch, unit, cmd.Path}, cmd.Args...)
+	cmd.Path = "/proc/self/exe"
+}
+
+func (groups) Signal(unit string, signal syscall.Signal) error {
+	return cgroup.Signal(unitCgroup(unit), signal)
+}
+
+// runLaunch joins the cgroup of unit os.Args[1] and becomes os.Args[2] with the arguments that follow.
+func runLaunch(map[string]Boot) int {
+	name := unitCgroup(os.Args[1])
+	err := cgroup.Create(name)
+	if err == nil {
+		err = cgroup.Join(name, os.Getpid())
+	}
+	if err == nil {
+		err = unix.Exec(os.Args[2], os.Args[3:], os.Environ())
+	}
+	fmt.Fprintf(os.Stderr, "%s: %v\n", os.Args[2], err)
+	return 126
+}

@@ -1,0 +1,164 @@
+package units
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+)
+
+// command is one command line of a unit.
+type command struct {
+	argv []string
+	// ignoreFailure is set by the prefix "-".
+	ignoreFailure bool
+}
+
+// splitWords splits a line into words as systemd does: quotes group, a backslash escapes.
+func splitWords(line string) ([]string, error) {
+	var words []string
+	var word strings.Builder
+	inWord, quote, escaped := false, rune(0), false
+	for _, r := range line {
+		switch {
+		case escaped:
+			word.WriteString(unescape(r))
+			escaped = false
+		case r == '\\':
+			escaped, inWord = true, true
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '"' || r == '\''):
+			quote, inWord = r, true
+		case quote == 0 && (r == ' ' || r == '\t' || r == '\n'):
+			if inWord {
+				words = append(words, word.String())
+				word.Reset()
+			}
+			inWord = false
+		default:
+			inWord = true
+			word.WriteRune(r)
+		}
+	}
+	if quote != 0 || escaped {
+		return nil, fmt.Errorf("%q: a quote is not closed", line)
+	}
+	if inWord {
+		words = append(words, word.String())
+	}
+	return words, nil
+}
+
+// unescape is what a backslash and r stand for. An unknown sequence stays as it is.
+func unescape(r rune) string {
+	known := map[rune]string{'n': "\n", 't': "\t", 's': " ", '\\': `\`, '"': `"`, '\'': "'"}
+	if s, ok := known[r]; ok {
+		return s
+	}
+	return `\` + string(r)
+}
+
+// specifiers replaces %n and the like; unknown ones stay.
+func specifiers(unit, hostname, text string) string {
+	name, _, _ := cutSuffix(unit)
+	prefix, instance, _ := strings.Cut(name, "@")
+	return strings.NewReplacer("%%", "%", "%n", unit, "%N", name, "%p", prefix, "%i", instance, "%H", hostname, "%t", "/run").Replace(text)
+}
+
+// cutSuffix splits "kubelet.service" into "kubelet" and "service".
+func cutSuffix(unit string) (name, suffix string, found bool) {
+	i := strings.LastIndexByte(unit, '.')
+	if i < 0 {
+		return unit, "", false
+	}
+	return unit[:i], unit[i+1:], true
+}
+
+var variable = regexp.MustCompile(`\$\$|\$\{(\w+)\}|\$(\w+)`)
+
+// parseCommand makes a command of a line such as `-/usr/bin/sh -c "echo $HOME"`.
+func parseCommand(line string, env map[string]string) (command, error) {
+	c := command{}
+	trimmed := strings.TrimLeft(line, "-@:+!|")
+	c.ignoreFailure = strings.Contains(line[:len(line)-len(trimmed)], "-")
+	words, err := splitWords(trimmed)
+	if err != nil {
+		return c, err
+	}
+	for _, word := range words {
+		// A variable that is a word of its own may hold several words, or none.
+		if match := variable.FindStringSubmatch(word); match != nil && match[0] == word && match[2] != "" {
+			c.argv = append(c.argv, strings.Fields(env[match[2]])...)
+			continue
+		}
+		c.argv = append(c.argv, expand(word, env))
+	}
+	if len(c.argv) == 0 {
+		return c, fmt.Errorf("%q: no command", line)
+	}
+	return c, nil
+}
+
+func expand(word string, env map[string]string) string {
+	return variable.ReplaceAllStringFunc(word, func(match string) string {
+		if match == "$$" {
+			return "$"
+		}
+		return env[strings.Trim(match, "${}")]
+	})
+}
+
+// environment is the unit's, on top of the base given.
+func environment(u *Unit, hostname string, base []string) (map[string]string, error) {
+	env := map[string]string{}
+	add := func(pairs []string) {
+		for _, pair := range pairs {
+			if key, value, found := strings.Cut(pair, "="); found {
+				env[key] = value
+			}
+		}
+	}
+	add(base)
+	for _, line := range u.list("Service.Environment") {
+		pairs, err := splitWords(specifiers(u.Name, hostname, line))
+		if err != nil {
+			return nil, fmt.Errorf("Environment=%w", err)
+		}
+		add(pairs)
+	}
+	for _, file := range u.list("Service.EnvironmentFile") {
+		pairs, err := environmentFile(specifiers(u.Name, hostname, file))
+		if err != nil {
+			return nil, err
+		}
+		add(pairs)
+	}
+	return env, nil
+}
+
+// environmentFile reads lines KEY=VALUE; a file with the prefix "-" may be missing.
+func environmentFile(path string) ([]string, error) {
+	path, optional := strings.CutPrefix(path, "-")
+	data, err := os.ReadFile(path)
+	if optional && errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("EnvironmentFile: %w", err)
+	}
+	var pairs []string
+	for _, line := range logicalLines(string(data)) {
+		key, value, found := strings.Cut(line, "=")
+		if !found || line[0] == '#' || line[0] == ';' {
+			continue
+		}
+		words, err := splitWords(value)
+		if err != nil {
+			return nil, fmt.Errorf("EnvironmentFile %s: %w", path, err)
+		}
+		pairs = append(pairs, strings.TrimSpace(key)+"="+strings.Join(words, " "))
+	}
+	return pairs, nil
+}

@@ -1,0 +1,171 @@
+package units
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// ErrNotFound says that no folder has the unit.
+var ErrNotFound = errors.New("unit not found")
+
+// ErrMasked says that the unit is a link to /dev/null.
+var ErrMasked = errors.New("unit is masked")
+
+// Load reads a unit and its drop-ins from the folders; the first folder that has it wins.
+func Load(name string, dirs []string) (*Unit, error) {
+	unit := &Unit{Name: name}
+	content, err := unitFile(name, dirs)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if err := unit.parse(content); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	dropIns, err := dropInFiles(name, dirs)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	for _, file := range dropIns {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if err := unit.parse(string(data)); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return unit, nil
+}
+
+func unitFile(name string, dirs []string) (string, error) {
+	for _, dir := range dirs {
+		file := filepath.Join(dir, name)
+		if target, err := os.Readlink(file); err == nil && target == os.DevNull {
+			return "", ErrMasked
+		}
+		data, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		return string(data), err
+	}
+	return "", ErrNotFound
+}
+
+// dropInFiles are sorted by their base names; of two that are named alike the first folder's counts.
+func dropInFiles(name string, dirs []string) ([]string, error) {
+	byBase := map[string]string{}
+	for _, dir := range dirs {
+		files, err := filepath.Glob(filepath.Join(dir, name+".d", "*.conf"))
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			if _, ok := byBase[filepath.Base(file)]; !ok {
+				byBase[filepath.Base(file)] = file
+			}
+		}
+	}
+	var sorted []string
+	for _, file := range byBase {
+		sorted = append(sorted, file)
+	}
+	slices.SortFunc(sorted, func(a, b string) int { return strings.Compare(filepath.Base(a), filepath.Base(b)) })
+	return sorted, nil
+}
+
+// Enabled lists the units that are to be started at boot, sorted. presets is the folder of *.preset files, which may be
+// missing.
+func Enabled(dirs []string, presets string) ([]string, error) {
+	var names []string
+	for _, dir := range dirs {
+		for _, kind := range []string{"wants", "requires"} {
+			links, err := filepath.Glob(filepath.Join(dir, "*.target."+kind, "*"))
+			if err != nil {
+				return nil, err
+			}
+			for _, link := range links {
+				names = append(names, filepath.Base(link))
+			}
+		}
+	}
+	rules, err := presetRules(presets)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range known(dirs) {
+		if enabledByPreset(name, rules) && installable(name, dirs) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// known are the names of the unit files in the folders.
+func known(dirs []string) []string {
+	var names []string
+	for _, dir := range dirs {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			continue // a folder that is not there has no units
+		}
+		for _, entry := range entries {
+			if !entry.IsDir() && strings.Contains(entry.Name(), ".") {
+				names = append(names, entry.Name())
+			}
+		}
+	}
+	return names
+}
+
+// installable is false for a unit without WantedBy or RequiredBy: enabling it does nothing. One that cannot be read is
+// kept, so that starting it reports why.
+func installable(name string, dirs []string) bool {
+	unit, err := Load(name, dirs)
+	if err != nil {
+		return !errors.Is(err, ErrMasked)
+	}
+	return len(unit.list("Install.WantedBy"))+len(unit.list("Install.RequiredBy")) > 0
+}
+
+type presetRule struct {
+	pattern string
+	enable  bool
+}
+
+func presetRules(dir string) ([]presetRule, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.preset"))
+	if err != nil {
+		return nil, err
+	}
+	var rules []presetRule
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("reading presets: %w", err)
+		}
+		for line := range strings.Lines(string(data)) {
+			words := strings.Fields(line)
+			if len(words) >= 2 && (words[0] == "enable" || words[0] == "disable") {
+				rules = append(rules, presetRule{pattern: words[1], enable: words[0] == "enable"})
+			}
+		}
+	}
+	return rules, nil
+}
+
+func enabledByPreset(name string, rules []presetRule) bool {
+	for _, rule := range rules {
+		if matched, _ := path.Match(rule.pattern, name); matched {
+			return rule.enable
+		}
+	}
+	return false
+}

@@ -1,0 +1,47 @@
+package units
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// readiness returns a channel that is closed when the service says that it is up: at once, unless it is of Type=notify.
+// Then socket is where it says so.
+func (r *runner) readiness() (ready <-chan struct{}, closer func(), socket string, err error) {
+	up := make(chan struct{})
+	if r.kind != "notify" {
+		close(up)
+		return up, func() {}, "", nil
+	}
+	dir, err := os.MkdirTemp("", "notify-")
+	if err != nil {
+		return nil, nil, "", fmt.Errorf("making the notification socket: %w", err)
+	}
+	socket = filepath.Join(dir, "socket")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, nil, "", fmt.Errorf("making the notification socket: %w", err)
+	}
+	go listen(conn, up)
+	return up, func() { conn.Close(); os.RemoveAll(dir) }, socket, nil
+}
+
+// listen closes up at the first READY=1 and then only drains, until the socket is closed.
+func listen(conn *net.UnixConn, up chan<- struct{}) {
+	buffer := make([]byte, 4096)
+	for told := false; ; {
+		n, err := conn.Read(buffer)
+		if err != nil {
+			return
+		}
+		if !told && slices.Contains(strings.Split(string(buffer[:n]), "\n"), "READY=1") {
+			close(up)
+			told = true
+		}
+	}
+}
