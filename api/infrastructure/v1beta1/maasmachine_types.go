@@ -1,0 +1,541 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// MachineFinalizer is kept on a MaasMachine until its machine is back in MAAS.
+	MachineFinalizer = "maasmachine.infrastructure.cluster.x-k8s.io"
+)
+
+// ProvisioningMode says what kind of machine a MaasMachine is made of.
+//
+// +kubebuilder:validation:Enum=bare-metal;lxd
+type ProvisioningMode string
+
+const (
+	// ProvisioningModeBareMetal allocates a machine that MAAS has. It is the default.
+	ProvisioningModeBareMetal ProvisioningMode = "bare-metal"
+	// ProvisioningModeLXD has MAAS compose a virtual machine on one of its LXD hosts.
+	ProvisioningModeLXD ProvisioningMode = "lxd"
+)
+
+// MaasMachineSpec says which machine of MAAS is wanted and how it is deployed.
+//
+// +kubebuilder:validation:XValidation:rule="self.image == oldSelf.image",message="image is immutable: change the template, which replaces the machine"
+// +kubebuilder:validation:XValidation:rule="self.minCPU == oldSelf.minCPU",message="minCPU is immutable: change the template, which replaces the machine"
+// +kubebuilder:validation:XValidation:rule="self.minMemory == oldSelf.minMemory",message="minMemory is immutable: change the template, which replaces the machine"
+// +kubebuilder:validation:XValidation:rule="!(has(self.provisioningMode) && self.provisioningMode == 'bare-metal' && has(self.lxd) && has(self.lxd.enabled) && self.lxd.enabled)",message="provisioningMode bare-metal and lxd.enabled true contradict each other: set one of them"
+// +kubebuilder:validation:XValidation:rule="!(has(self.provisioningMode) && self.provisioningMode == 'lxd' && has(self.lxd) && has(self.lxd.enabled) && !self.lxd.enabled)",message="provisioningMode lxd and lxd.enabled false contradict each other: set one of them"
+type MaasMachineSpec struct {
+	// failureDomain is the MAAS zone that the machine must be in. Empty means any zone, or that of the Machine.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	FailureDomain *string `json:"failureDomain,omitempty"`
+
+	// systemID is the machine's id in MAAS, e.g. "wq4h8c". The provider writes it.
+	//
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	SystemID *string `json:"systemID,omitempty"`
+
+	// parent is the system id of the host of a virtual machine. The provider writes it.
+	//
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Parent *string `json:"parent,omitempty"`
+
+	// providerID is maas:///<zone>/<systemID>, written once by the provider and never recalculated.
+	//
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	ProviderID *string `json:"providerID,omitempty"`
+
+	// resourcePool is the name of the MAAS resource pool that the machine must be in. Empty means any pool.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	ResourcePool *string `json:"resourcePool,omitempty"`
+
+	// minCPU is the least number of CPU cores.
+	//
+	// +kubebuilder:validation:Minimum=0
+	// +required
+	MinCPU *int `json:"minCPU"`
+
+	// minMemory is the least memory in MiB.
+	//
+	// +kubebuilder:validation:Minimum=0
+	// +required
+	MinMemory *int `json:"minMemory"`
+
+	// minDiskSize is the least size of the root disk in GB (10^9 bytes).
+	//
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	MinDiskSize *int `json:"minDiskSize,omitempty"`
+
+	// tags are the MAAS tags that the machine must have, all of them.
+	//
+	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:items:MaxLength=255
+	// +listType=atomic
+	// +optional
+	Tags []string `json:"tags,omitempty"`
+
+	// notTags are the MAAS tags of which the machine must have none.
+	//
+	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:items:MaxLength=255
+	// +listType=atomic
+	// +optional
+	NotTags []string `json:"notTags,omitempty"`
+
+	// arch is the architecture as MAAS names it, e.g. "amd64" or "amd64/generic". Empty means any.
+	//
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Arch string `json:"arch,omitempty"`
+
+	// image is what MAAS installs: "<osystem>/<series>" such as "ubuntu/noble" or "custom/rhcos-4.20"; a name without a
+	// slash is a custom image.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	// +required
+	Image string `json:"image"`
+
+	// deployInMemory runs the image from memory and leaves the disks alone.
+	//
+	// +kubebuilder:default=false
+	// +optional
+	DeployInMemory bool `json:"deployInMemory,omitempty"`
+
+	// staticIP gives the machine an address that MAAS does not choose.
+	//
+	// +optional
+	StaticIP *StaticIPConfig `json:"staticIP,omitempty"`
+
+	// timeouts bound how long each step may take before the machine is replaced.
+	//
+	// +optional
+	Timeouts MachineTimeouts `json:"timeouts,omitempty,omitzero"`
+
+	// erase says what is done to the disks when the machine is released. Empty leaves it to MAAS's own settings.
+	//
+	// +optional
+	Erase *EraseConfig `json:"erase,omitempty"`
+
+	// provisioningMode says what the machine is made of. Empty means bare-metal, unless lxd.enabled is true.
+	//
+	// +optional
+	ProvisioningMode ProvisioningMode `json:"provisioningMode,omitempty"`
+
+	// lxd is upstream's spelling of a composed virtual machine. lxdConfig wins over lxd.vmConfig field by field; the two
+	// spellings may not contradict each other.
+	//
+	// +optional
+	LXD *LXDConfig `json:"lxd,omitempty"`
+
+	// lxdConfig shapes the virtual machine that provisioningMode lxd composes.
+	//
+	// +optional
+	LXDConfig *LXDMachineConfig `json:"lxdConfig,omitempty"`
+}
+
+// MachineTimeouts bound the steps of a machine's way to Ready. A zero value takes the default.
+type MachineTimeouts struct {
+	// allocate bounds the wait for a machine that fits. Default 10m.
+	//
+	// +optional
+	Allocate *metav1.Duration `json:"allocate,omitempty"`
+
+	// deploy bounds the installation by MAAS. Default 60m; real metal takes 20 to 35 minutes.
+	//
+	// +optional
+	Deploy *metav1.Duration `json:"deploy,omitempty"`
+
+	// boot bounds the time from Deployed until the machine has fetched its configuration. Default 20m.
+	//
+	// +optional
+	Boot *metav1.Duration `json:"boot,omitempty"`
+
+	// join bounds the time from then until its Node is there. Default 15m.
+	//
+	// +optional
+	Join *metav1.Duration `json:"join,omitempty"`
+}
+
+// EraseConfig says how disks are erased on release.
+type EraseConfig struct {
+	// mode is None (keep the data), Quick (wipe the start and end of each disk), Secure (the drive's own secure erase, else
+	// a full wipe), or Full (overwrite everything).
+	//
+	// +kubebuilder:validation:Enum=None;Quick;Secure;Full
+	// +required
+	Mode string `json:"mode"`
+}
+
+// StaticIPConfig is an address for one machine.
+type StaticIPConfig struct {
+	// ip is the address, e.g. "10.0.0.17".
+	//
+	// +kubebuilder:validation:MaxLength=45
+	// +optional
+	IP string `json:"ip,omitempty"`
+
+	// cidr is the subnet of the address, e.g. "10.0.0.0/24"; MAAS must know it.
+	//
+	// +kubebuilder:validation:MaxLength=49
+	// +optional
+	CIDR string `json:"cidr,omitempty"`
+
+	// gateway of the subnet. Empty means the one that MAAS has.
+	//
+	// +kubebuilder:validation:MaxLength=45
+	// +optional
+	Gateway string `json:"gateway,omitempty"`
+
+	// nameservers of the machine. Empty means those that MAAS has.
+	//
+	// +kubebuilder:validation:MaxItems=3
+	// +kubebuilder:validation:items:MaxLength=45
+	// +listType=atomic
+	// +optional
+	Nameservers []string `json:"nameservers,omitempty"`
+
+	// range is a pool of addresses from which each machine takes a free one. Either ip or range is set.
+	//
+	// +optional
+	Range *IPRange `json:"range,omitempty"`
+}
+
+// IPRange is a run of addresses, both ends included.
+type IPRange struct {
+	// start is the first address.
+	//
+	// +kubebuilder:validation:MaxLength=45
+	// +required
+	Start string `json:"start"`
+
+	// end is the last address.
+	//
+	// +kubebuilder:validation:MaxLength=45
+	// +required
+	End string `json:"end"`
+}
+
+// LXDConfig is upstream's way to ask for a virtual machine.
+type LXDConfig struct {
+	// enabled composes a virtual machine instead of allocating a machine.
+	//
+	// +kubebuilder:default=false
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+
+	// vmConfig shapes the virtual machine.
+	//
+	// +optional
+	VMConfig *VMConfig `json:"vmConfig,omitempty"`
+}
+
+// VMConfig shapes a composed virtual machine.
+type VMConfig struct {
+	// diskSize is the size of the root disk in GB.
+	//
+	// +kubebuilder:default=60
+	// +optional
+	DiskSize *int `json:"diskSize,omitempty"`
+
+	// storagePool of the LXD host.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	StoragePool string `json:"storagePool,omitempty"`
+
+	// network is the MAAS subnet or the comma separated subnets that the virtual machine hangs on.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	Network string `json:"network,omitempty"`
+
+	// interfaceLinkModes maps an interface to auto, dhcp, static or link_up.
+	//
+	// +optional
+	InterfaceLinkModes map[string]string `json:"interfaceLinkModes,omitempty"`
+
+	// autoStart starts the virtual machine with its host.
+	//
+	// +kubebuilder:default=true
+	// +optional
+	AutoStart *bool `json:"autoStart,omitempty"`
+}
+
+// LXDMachineConfig shapes the virtual machine of provisioningMode lxd.
+type LXDMachineConfig struct {
+	// profile of LXD that the virtual machine is made with.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	Profile string `json:"profile,omitempty"`
+
+	// storage of the root disk.
+	//
+	// +optional
+	Storage *LXDStorage `json:"storage,omitempty"`
+
+	// network of the virtual machine.
+	//
+	// +optional
+	Network *LXDNetwork `json:"network,omitempty"`
+
+	// vmHost is the name of the MAAS VM host to compose on. Empty means the best that fits.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	VMHost string `json:"vmHost,omitempty"`
+
+	// project of LXD. Empty means the host's.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	Project string `json:"project,omitempty"`
+}
+
+// LXDStorage is the root disk of a virtual machine.
+type LXDStorage struct {
+	// size in GB.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	Size *int `json:"size,omitempty"`
+
+	// pool is the storage pool of the LXD host.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	Pool string `json:"pool,omitempty"`
+}
+
+// LXDNetwork is how a virtual machine is connected.
+type LXDNetwork struct {
+	// bridge of the LXD host.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	Bridge string `json:"bridge,omitempty"`
+
+	// devices are further LXD network devices by name.
+	//
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=255
+	// +listType=atomic
+	// +optional
+	Devices []string `json:"devices,omitempty"`
+}
+
+// IsLXD tells whether the machine is a virtual machine to compose: provisioningMode decides, and lxd.enabled where that
+// is empty.
+func (s *MaasMachineSpec) IsLXD() bool {
+	if s.ProvisioningMode != "" {
+		return s.ProvisioningMode == ProvisioningModeLXD
+	}
+	return s.LXD != nil && s.LXD.Enabled != nil && *s.LXD.Enabled
+}
+
+// MachineAddressType says what an address is.
+//
+// +kubebuilder:validation:Enum=Hostname;ExternalIP;InternalIP;ExternalDNS;InternalDNS
+type MachineAddressType string
+
+// The kinds of addresses, as Cluster API names them.
+const (
+	MachineHostname    MachineAddressType = "Hostname"
+	MachineExternalIP  MachineAddressType = "ExternalIP"
+	MachineInternalIP  MachineAddressType = "InternalIP"
+	MachineExternalDNS MachineAddressType = "ExternalDNS"
+	MachineInternalDNS MachineAddressType = "InternalDNS"
+)
+
+// MachineAddress is one address of a machine.
+type MachineAddress struct {
+	// type of the address.
+	//
+	// +required
+	Type MachineAddressType `json:"type"`
+
+	// address itself.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +required
+	Address string `json:"address"`
+}
+
+// VMResourceUsage is what a composed virtual machine takes of its host.
+type VMResourceUsage struct {
+	// allocatedCores is the number of cores.
+	//
+	// +optional
+	AllocatedCores *int `json:"allocatedCores,omitempty"`
+
+	// allocatedMemory in MiB.
+	//
+	// +optional
+	AllocatedMemory *int `json:"allocatedMemory,omitempty"`
+
+	// allocatedDisk in GB.
+	//
+	// +optional
+	AllocatedDisk *int `json:"allocatedDisk,omitempty"`
+}
+
+// MaasMachineStatus is what the provider saw of the machine in MAAS.
+type MaasMachineStatus struct {
+	// ready tells that the machine runs the image that it was deployed with.
+	//
+	// +kubebuilder:default=false
+	// +required
+	Ready bool `json:"ready"`
+
+	// initialization follows the Cluster API contract v1beta2.
+	//
+	// +optional
+	Initialization InitializationStatus `json:"initialization,omitempty,omitzero"`
+
+	// machineState is MAAS's own word for the machine's status, e.g. "Deploying".
+	//
+	// +optional
+	MachineState *string `json:"machineState,omitempty"`
+
+	// machinePowered tells that MAAS sees the power on.
+	//
+	// +optional
+	MachinePowered bool `json:"machinePowered,omitempty"`
+
+	// hostname of the machine in MAAS.
+	//
+	// +optional
+	Hostname *string `json:"hostname,omitempty"`
+
+	// zone of the machine in MAAS.
+	//
+	// +optional
+	Zone string `json:"zone,omitempty"`
+
+	// dnsAttached tells that the addresses of a control plane machine are in the cluster's DNS resource.
+	//
+	// +optional
+	DNSAttached bool `json:"dnsAttached,omitempty"`
+
+	// addresses of the machine.
+	//
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=atomic
+	// +optional
+	Addresses []MachineAddress `json:"addresses,omitempty"`
+
+	// attempts counts the machines of MAAS that were tried for this MaasMachine and failed.
+	//
+	// +optional
+	Attempts int32 `json:"attempts,omitempty"`
+
+	// excludedSystemIDs are the machines that failed for this MaasMachine and are not asked for again.
+	//
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:MaxLength=64
+	// +listType=set
+	// +optional
+	ExcludedSystemIDs []string `json:"excludedSystemIDs,omitempty"`
+
+	// stateSince is when the machine entered the step that it is in; deadlines count from it.
+	//
+	// +optional
+	StateSince *metav1.Time `json:"stateSince,omitempty"`
+
+	// provisioningMode tells what the machine is made of.
+	//
+	// +optional
+	ProvisioningMode ProvisioningMode `json:"provisioningMode,omitempty"`
+
+	// lxdHost is the VM host of a composed virtual machine.
+	//
+	// +optional
+	LXDHost string `json:"lxdHost,omitempty"`
+
+	// lxdProject is the LXD project of a composed virtual machine.
+	//
+	// +optional
+	LXDProject string `json:"lxdProject,omitempty"`
+
+	// vmResourceUsage is what a composed virtual machine takes of its host.
+	//
+	// +optional
+	VMResourceUsage *VMResourceUsage `json:"vmResourceUsage,omitempty"`
+
+	// conditions tell how the machine is.
+	//
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// failureReason is set while the machine is beyond repair, for readers of the older contract.
+	//
+	// +optional
+	FailureReason *string `json:"failureReason,omitempty"`
+
+	// failureMessage says what happened to a machine beyond repair.
+	//
+	// +optional
+	FailureMessage *string `json:"failureMessage,omitempty"`
+}
+
+// MaasMachine is one machine of MAAS that serves a cluster.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=maasmachines,scope=Namespaced,categories=cluster-api
+// +kubebuilder:metadata:labels={"cluster.x-k8s.io/provider=infrastructure-maas","cluster.x-k8s.io/v1beta1=v1beta1","cluster.x-k8s.io/v1beta2=v1beta1"}
+// +kubebuilder:printcolumn:name="Machine",type=string,JSONPath=`.metadata.ownerReferences[?(@.kind=="Machine")].name`,priority=1
+// +kubebuilder:printcolumn:name="System ID",type=string,JSONPath=`.spec.systemID`
+// +kubebuilder:printcolumn:name="Hostname",type=string,JSONPath=`.status.hostname`
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.machineState`
+// +kubebuilder:printcolumn:name="Zone",type=string,JSONPath=`.status.zone`
+// +kubebuilder:printcolumn:name="IP",type=string,JSONPath=`.status.addresses[?(@.type=="InternalIP")].address`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type MaasMachine struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what the machine should be.
+	//
+	// +optional
+	Spec MaasMachineSpec `json:"spec,omitempty"`
+
+	// status is what the machine is.
+	//
+	// +optional
+	Status MaasMachineStatus `json:"status,omitempty"`
+}
+
+// GetConditions returns the conditions of the status.
+func (m *MaasMachine) GetConditions() []metav1.Condition { return m.Status.Conditions }
+
+// SetConditions replaces the conditions of the status.
+func (m *MaasMachine) SetConditions(conditions []metav1.Condition) { m.Status.Conditions = conditions }
+
+// MaasMachineList is a list of MaasMachines.
+//
+// +kubebuilder:object:root=true
+type MaasMachineList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []MaasMachine `json:"items"`
+}
