@@ -1,0 +1,128 @@
+package cluster
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/template"
+
+	"github.com/openshift/hypershift/test/devcluster/env"
+)
+
+//go:embed root manifests
+var embedded embed.FS
+
+// node is the name of the management cluster's only node.
+const node = "management"
+
+// StorageClass is the name of the default StorageClass.
+const StorageClass = "local"
+
+// Provisioner is the name under which the environment makes volumes.
+const Provisioner = "hypershift-maas/local"
+
+// values are what the embedded files can refer to.
+type values struct {
+	Gateway, Registry                          string
+	ServiceNetwork, PodNetwork, NodePodNetwork string
+	DNSServiceIP, ClusterDomain                string
+	APIPort                                    int
+	Node, Provisioner, StorageClass            string
+	Images                                     map[string]string
+}
+
+func newValues(images map[string]string) values {
+	return values{
+		Gateway: env.Gateway, Registry: env.Registry,
+		ServiceNetwork: env.ServiceNetwork, PodNetwork: env.PodNetwork, NodePodNetwork: env.NodePodNetwork,
+		DNSServiceIP: env.DNSServiceIP, ClusterDomain: env.ClusterDomain,
+		APIPort: env.APIPort,
+		Node:    node, Provisioner: Provisioner, StorageClass: StorageClass,
+		Images: images,
+	}
+}
+
+// renderRoot writes the embedded files into the machine's root folder, and enables the services among them.
+func renderRoot(root string, v values) error {
+	return fs.WalkDir(embedded, "root", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := render(name, v)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(root, rootPath(name, v))
+		if err := writeFile(target, content, 0o644); err != nil {
+			return err
+		}
+		if strings.HasSuffix(name, ".service") {
+			return enable(root, filepath.Base(name))
+		}
+		return nil
+	})
+}
+
+// rootPath is where an embedded file belongs. A registry's folder is named by its address, which embed does not allow.
+func rootPath(name string, v values) string {
+	return strings.Replace(strings.TrimPrefix(name, "root/"), "certs.d/registry/", "certs.d/"+v.Registry+"/", 1)
+}
+
+func enable(root, unit string) error {
+	link := filepath.Join(root, "etc/systemd/system/multi-user.target.wants", unit)
+	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+		return err
+	}
+	if err := os.Symlink("../"+unit, link); err != nil && !os.IsExist(err) {
+		return err
+	}
+	return nil
+}
+
+// renderManifests is the objects that the environment puts into its cluster, as YAML documents.
+func renderManifests(v values) ([]byte, error) {
+	files, err := fs.Glob(embedded, "manifests/*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	var all bytes.Buffer
+	for _, file := range files {
+		content, err := render(file, v)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&all, "---\n%s\n", content)
+	}
+	return all.Bytes(), nil
+}
+
+func render(name string, v values) ([]byte, error) {
+	text, err := embedded.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := template.New(name).Option("missingkey=error").Parse(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("parsing %s: %w", name, err)
+	}
+	var out bytes.Buffer
+	if err := parsed.Execute(&out, v); err != nil {
+		return nil, fmt.Errorf("rendering %s: %w", name, err)
+	}
+	return out.Bytes(), nil
+}
+
+// writeFile replaces a file in one step, so that nobody reads half of it.
+func writeFile(target string, content []byte, mode fs.FileMode) error {
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(target+".new", content, mode); err != nil {
+		return err
+	}
+	return os.Rename(target+".new", target)
+}

@@ -1,0 +1,104 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift/hypershift/test/devcluster/env"
+)
+
+// pollInterval is how often a condition is looked at; everything is on this machine.
+const pollInterval = 100 * time.Millisecond
+
+// noProxy ignores the proxy of the user's environment: the addresses are this machine's own.
+func noProxy(*http.Request) (*url.URL, error) { return nil, nil }
+
+// Until calls condition until it returns nil, or until the context ends: then the error says what was still missing.
+func Until(ctx context.Context, condition func(context.Context) error) error {
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		missing := condition(ctx)
+		if missing == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", context.Cause(ctx), missing)
+		case <-ticker.C:
+		}
+	}
+}
+
+// WaitAPI returns when the kube-apiserver says that it is ready.
+func WaitAPI(ctx context.Context, e env.Env) error {
+	config, err := restConfig(e)
+	if err != nil {
+		return err
+	}
+	server, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return err
+	}
+	return Until(ctx, func(ctx context.Context) error { return get(ctx, server, env.APIURL+"/readyz") })
+}
+
+func get(ctx context.Context, server *http.Client, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return err
+	}
+	answer, err := server.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", address, answer.Status)
+	}
+	return nil
+}
+
+// WaitNode returns when the management node is Ready.
+func WaitNode(ctx context.Context, c client.Client) error {
+	return Until(ctx, func(ctx context.Context) error {
+		found := &corev1.Node{}
+		if err := c.Get(ctx, client.ObjectKey{Name: node}, found); err != nil {
+			return err
+		}
+		for _, condition := range found.Status.Conditions {
+			if condition.Type == corev1.NodeReady && condition.Status != corev1.ConditionTrue {
+				return fmt.Errorf("node %s is not ready: %s", node, condition.Message)
+			}
+			if condition.Type == corev1.NodeReady {
+				return nil
+			}
+		}
+		return errors.New("the kubelet has not reported yet")
+	})
+}
+
+// WaitDNS returns when the cluster's DNS serves.
+func WaitDNS(ctx context.Context, c client.Client) error {
+	return Until(ctx, func(ctx context.Context) error {
+		dns := &appsv1.Deployment{}
+		if err := c.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "coredns"}, dns); err != nil {
+			return err
+		}
+		if dns.Status.AvailableReplicas == 0 {
+			return errors.New("deployment kube-system/coredns has no available replica")
+		}
+		return nil
+	})
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/openshift/hypershift/test/devcluster/cluster"
+	"github.com/openshift/hypershift/test/devcluster/env"
+	"github.com/openshift/hypershift/test/devcluster/images"
+	"github.com/openshift/hypershift/test/devcluster/pki"
+	"github.com/openshift/hypershift/test/devcluster/registry"
+	"github.com/openshift/hypershift/test/devcluster/volumes"
+)
+
+func imagesCommand(o *options) *cobra.Command {
+	cmd := &cobra.Command{Use: "images", Short: "Build, push and name the container images"}
+	cmd.AddCommand(&cobra.Command{
+		Use:   "build",
+		Short: "Build the images from the built programs",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			e, err := o.env()
+			if err != nil {
+				return err
+			}
+			recipes, err := images.Recipes(e.Bin)
+			if err != nil {
+				return err
+			}
+			return images.Build(e.Images(), recipes)
+		},
+	}, &cobra.Command{
+		Use:   "push",
+		Short: "Push the images and the release payload to the environment's registry",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			environment, err := o.environment(cmd)
+			if err != nil {
+				return err
+			}
+			return environment.Push(cmd.Context())
+		},
+	}, &cobra.Command{
+		Use:   "list [NAME]",
+		Short: "Print the pull specification of the images, or of one; \"release\" is the release payload",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			environment, err := o.environment(cmd)
+			if err != nil {
+				return err
+			}
+			return environment.ListImages(cmd.Context(), args)
+		},
+	})
+	return cmd
+}
+
+func maasCommand(o *options) *cobra.Command {
+	cmd := &cobra.Command{Use: "maas", Short: "Start and stop the MAAS simulator of a running environment"}
+	start := &cobra.Command{
+		Use:   "start [-- ARGUMENT...]",
+		Short: "Start the MAAS simulator; the arguments are added to its command line",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			environment, err := o.environment(cmd)
+			if err != nil {
+				return err
+			}
+			environment.MAASArguments = args
+			return environment.StartMAAS(cmd.Context())
+		},
+	}
+	stop := &cobra.Command{
+		Use:   "stop",
+		Short: "Stop the MAAS simulator; its state and its machines stay",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			environment, err := o.environment(cmd)
+			if err != nil {
+				return err
+			}
+			return environment.StopMAAS(cmd.Context())
+		},
+	}
+	cmd.AddCommand(start, stop)
+	return cmd
+}
+
+// serveCommand runs inside the management machine.
+func serveCommand(*options) *cobra.Command {
+	var kubeconfig string
+	cmd := &cobra.Command{
+		Use:    "serve",
+		Short:  "Serve the registry and make volumes (run by the management machine)",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			group, ctx := errgroup.WithContext(cmd.Context())
+			group.Go(func() error { return serveRegistry(ctx) })
+			group.Go(func() error { return serveVolumes(ctx, kubeconfig) })
+			return group.Wait()
+		},
+	}
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the management cluster")
+	return cmd
+}
+
+func serveRegistry(ctx context.Context) error {
+	opened, err := registry.Open(cluster.RegistryInside)
+	if err != nil {
+		return err
+	}
+	authority, err := pki.Ensure(cluster.RegistryInside, "ca")
+	if err != nil {
+		return err
+	}
+	pair, err := authority.Issue(cluster.RegistryCertificate)
+	if err != nil {
+		return err
+	}
+	certificate, err := tls.X509KeyPair(pair.Certificate, pair.Key)
+	if err != nil {
+		return fmt.Errorf("reading the registry's certificate: %w", err)
+	}
+	return opened.Serve(ctx, env.Registry, certificate)
+}
+
+func serveVolumes(ctx context.Context, kubeconfig string) error {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig %s: %w", kubeconfig, err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	provisioner := &volumes.Provisioner{
+		Client: client, Name: cluster.Provisioner, Class: cluster.StorageClass, Dir: filepath.Join("/var/lib", "volumes"),
+		Report: func(err error) { fmt.Fprintln(os.Stderr, err) },
+	}
+	return provisioner.Run(ctx)
+}

@@ -1,0 +1,167 @@
+package images
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// File is one entry of an image's file system. Exactly one of Source, Data, Link and HardLink says what it holds; a File
+// with none of them is a folder.
+type File struct {
+	// Path is absolute, as the container sees it.
+	Path string
+	// Source is a file of the build machine.
+	Source string
+	// Data is the content itself.
+	Data []byte
+	// Link is the target of a symbolic link.
+	Link string
+	// HardLink is the Path of an earlier File: the same file by a second name.
+	HardLink string
+	// Mode is 0755 for what has a Source and for folders, 0644 for Data, unless set.
+	Mode fs.FileMode
+}
+
+// fileLayer is an uncompressed layer in a tar file. Nodes pull over a local wire, where compressing costs more than it
+// saves, and the bytes do not depend on the version of a compressor.
+type fileLayer struct {
+	path string
+	hash v1.Hash
+	size int64
+}
+
+func (l *fileLayer) Digest() (v1.Hash, error)             { return l.hash, nil }
+func (l *fileLayer) DiffID() (v1.Hash, error)             { return l.hash, nil }
+func (l *fileLayer) Compressed() (io.ReadCloser, error)   { return os.Open(l.path) }
+func (l *fileLayer) Uncompressed() (io.ReadCloser, error) { return os.Open(l.path) }
+func (l *fileLayer) Size() (int64, error)                 { return l.size, nil }
+func (l *fileLayer) MediaType() (types.MediaType, error)  { return types.OCIUncompressedLayer, nil }
+
+// newLayer writes the files into a tar file at target. The same files give the same bytes: entries are sorted, owned by
+// root and of the year 1970.
+func newLayer(target string, files []File) (*fileLayer, error) {
+	out, err := os.Create(target)
+	if err != nil {
+		return nil, err
+	}
+	err = errors.Join(writeTar(out, withParents(files)), out.Close())
+	if err != nil {
+		return nil, fmt.Errorf("writing layer %s: %w", target, err)
+	}
+	in, err := os.Open(target)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	hash, size, err := v1.SHA256(in)
+	if err != nil {
+		return nil, fmt.Errorf("hashing layer %s: %w", target, err)
+	}
+	return &fileLayer{path: target, hash: hash, size: size}, nil
+}
+
+// withParents sorts the files, hard links last, and adds the folders that they are in.
+func withParents(files []File) []File {
+	byPath := map[string]File{}
+	for _, file := range files {
+		for dir := path.Dir(file.Path); dir != "/"; dir = path.Dir(dir) {
+			if _, ok := byPath[dir]; !ok {
+				byPath[dir] = File{Path: dir}
+			}
+		}
+	}
+	for _, file := range files {
+		byPath[file.Path] = file
+	}
+	all := make([]File, 0, len(byPath))
+	for _, file := range byPath {
+		all = append(all, file)
+	}
+	slices.SortFunc(all, func(a, b File) int {
+		if (a.HardLink == "") != (b.HardLink == "") {
+			return strings.Compare(a.HardLink, b.HardLink)
+		}
+		return strings.Compare(a.Path, b.Path)
+	})
+	return all
+}
+
+func writeTar(out io.Writer, files []File) error {
+	archive := tar.NewWriter(out)
+	for _, file := range files {
+		if err := writeEntry(archive, file); err != nil {
+			return fmt.Errorf("adding %s: %w", file.Path, err)
+		}
+	}
+	return archive.Close()
+}
+
+func writeEntry(archive *tar.Writer, file File) error {
+	header := &tar.Header{
+		Name:    strings.TrimPrefix(file.Path, "/"),
+		Mode:    int64(file.mode()),
+		ModTime: time.Unix(0, 0),
+		Format:  tar.FormatPAX,
+	}
+	switch {
+	case file.Source != "":
+		return writeSource(archive, header, file.Source)
+	case file.Data != nil:
+		header.Typeflag, header.Size = tar.TypeReg, int64(len(file.Data))
+	case file.Link != "":
+		header.Typeflag, header.Linkname = tar.TypeSymlink, file.Link
+	case file.HardLink != "":
+		header.Typeflag, header.Linkname = tar.TypeLink, strings.TrimPrefix(file.HardLink, "/")
+	default:
+		header.Typeflag, header.Name = tar.TypeDir, header.Name+"/"
+	}
+	if err := archive.WriteHeader(header); err != nil {
+		return err
+	}
+	_, err := archive.Write(file.Data)
+	return err
+}
+
+func writeSource(archive *tar.Writer, header *tar.Header, source string) error {
+	in, err := os.Open(source)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	header.Typeflag, header.Size = tar.TypeReg, info.Size()
+	if err := archive.WriteHeader(header); err != nil {
+		return err
+	}
+	_, err = io.Copy(archive, in)
+	return err
+}
+
+// mode is what the tar header carries: Go keeps the sticky bit elsewhere than Unix.
+func (f File) mode() fs.FileMode {
+	mode := f.Mode.Perm()
+	if mode == 0 {
+		mode = 0o755
+		if f.Data != nil {
+			mode = 0o644
+		}
+	}
+	if f.Mode&fs.ModeSticky != 0 {
+		mode |= 0o1000
+	}
+	return mode
+}

@@ -1,0 +1,77 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/openshift/hypershift/test/devcluster/env"
+	"github.com/openshift/hypershift/test/devcluster/images"
+)
+
+// Sentences makes one error of many, a line each; nil if there are none.
+func Sentences(problems []error) error { return errors.Join(problems...) }
+
+// Push brings the images of the last build, and a release payload made of them, into the running registry.
+func (e *Environment) Push(ctx context.Context) error {
+	ca, err := os.ReadFile(e.RegistryCA())
+	if err != nil {
+		return fmt.Errorf("the environment does not run (%w): start it with devcluster up", err)
+	}
+	if err := images.Push(ctx, e.Images(), env.Registry, ca); err != nil {
+		return err
+	}
+	return e.buildPayload(ctx)
+}
+
+// ListImages prints the pull specification of the image that args names, or those of all.
+func (e *Environment) ListImages(ctx context.Context, args []string) error {
+	specs, err := images.Pullspecs(e.Images(), env.Registry)
+	if err != nil {
+		return err
+	}
+	version, err := e.KubernetesVersion(ctx)
+	if err != nil {
+		return err
+	}
+	specs["release"] = Payload(version)
+	var names []string
+	for name := range specs {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	if len(args) == 0 {
+		for _, name := range names {
+			fmt.Fprintf(e.Out, "%-14s %s\n", name, specs[name])
+		}
+		return nil
+	}
+	spec, ok := specs[args[0]]
+	if !ok {
+		return fmt.Errorf("there is no image %q: the images are %s", args[0], strings.Join(names, ", "))
+	}
+	fmt.Fprintln(e.Out, spec)
+	return nil
+}
+
+// StartMAAS starts the MAAS simulator with MAASArguments, or starts it anew if it runs.
+func (e *Environment) StartMAAS(ctx context.Context) error {
+	if !e.running() {
+		return errors.New("the environment does not run: start it with devcluster up")
+	}
+	unlock, err := e.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := e.simulator().Stop(ctx); err != nil {
+		return err
+	}
+	return e.upSimulator(ctx)
+}
+
+// StopMAAS ends the MAAS simulator.
+func (e *Environment) StopMAAS(ctx context.Context) error { return e.simulator().Stop(ctx) }

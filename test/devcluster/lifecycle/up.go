@@ -1,0 +1,168 @@
+// Package lifecycle brings the embedded environment up and takes it down again.
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/openshift/hypershift/test/devcluster/cluster"
+	"github.com/openshift/hypershift/test/devcluster/env"
+	"github.com/openshift/hypershift/test/devcluster/images"
+	"github.com/openshift/hypershift/test/devcluster/preflight"
+	"github.com/openshift/hypershift/test/machine"
+)
+
+// marker is the file by which a folder is known to be the environment's own: only such a folder is ever deleted.
+const marker = ".hypershift-dev"
+
+// Deadlines of the parts, generous for a cold and busy machine.
+const (
+	apiDeadline      = 2 * time.Minute
+	registryDeadline = time.Minute
+	nodeDeadline     = 2 * time.Minute
+	dnsDeadline      = 2 * time.Minute
+	maasDeadline     = time.Minute
+)
+
+// Environment does the work on one embedded environment and tells Out of its progress.
+type Environment struct {
+	env.Env
+	// Out gets one line a step.
+	Out io.Writer
+	// MAASArguments are added to the command line of the MAAS simulator. Nil: the arguments it is running with stay.
+	MAASArguments []string
+	// WithoutMAAS starts no MAAS simulator.
+	WithoutMAAS bool
+}
+
+// Up brings up what is not up yet and returns when all of it serves.
+func (e *Environment) Up(ctx context.Context) error {
+	running := e.running()
+	if !running {
+		if err := e.check(ctx); err != nil {
+			return err
+		}
+	}
+	if err := e.claim(); err != nil {
+		return err
+	}
+	unlock, err := e.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if !running {
+		// A supervisor of an earlier run is in a network namespace that is gone.
+		if err := e.simulator().Stop(ctx); err != nil {
+			return err
+		}
+	}
+	started := time.Now()
+	if _, err := cluster.Start(ctx, e.Env); err != nil {
+		return err
+	}
+	e.done("management machine", started)
+	parts, ctx := errgroup.WithContext(ctx)
+	parts.Go(func() error { return e.upRegistry(ctx) })
+	parts.Go(func() error { return e.upCluster(ctx) })
+	parts.Go(func() error { return e.upSimulator(ctx) })
+	return parts.Wait()
+}
+
+func (e *Environment) running() bool {
+	management, err := machine.Lookup(e.Management())
+	return err == nil && management.Running()
+}
+
+// check refuses before anything is started.
+func (e *Environment) check(ctx context.Context) error {
+	return errors.Join(preflight.Run(ctx, e.Env)...)
+}
+
+// claim makes the environment's folder, or recognizes it. A folder of somebody else's is left alone.
+func (e *Environment) claim() error {
+	entries, err := os.ReadDir(e.Dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	mark := filepath.Join(e.Dir, marker)
+	if _, err := os.Stat(mark); err == nil {
+		return nil
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("%s holds files that are not the environment's: empty it or name another folder with --dir", e.Dir)
+	}
+	if err := os.MkdirAll(e.Dir, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(mark, []byte("The embedded environment of HyperShift for MAAS. `devcluster down` deletes this folder.\n"), 0o644)
+}
+
+func (e *Environment) upRegistry(ctx context.Context) error {
+	started := time.Now()
+	ctx, cancel := context.WithTimeoutCause(ctx, registryDeadline, errors.New("the registry did not serve in time"))
+	defer cancel()
+	ca, err := os.ReadFile(e.RegistryCA())
+	if err != nil {
+		return err
+	}
+	err = cluster.Until(ctx, func(ctx context.Context) error {
+		return images.Push(ctx, e.Images(), env.Registry, ca)
+	})
+	if err != nil {
+		return e.blame(err, "environment")
+	}
+	e.done("registry and images", started)
+	started = time.Now()
+	if err := e.buildPayload(ctx); err != nil {
+		return err
+	}
+	e.done("release payload", started)
+	return nil
+}
+
+func (e *Environment) upCluster(ctx context.Context) error {
+	started := time.Now()
+	err := within(ctx, apiDeadline, func(ctx context.Context) error { return cluster.WaitAPI(ctx, e.Env) })
+	if err != nil {
+		return e.blame(fmt.Errorf("the management kube-apiserver is not ready: %w", err), "kube-apiserver", "etcd")
+	}
+	e.done("management API", started)
+	c, err := cluster.Connect(e.Env)
+	if err != nil {
+		return err
+	}
+	err = within(ctx, apiDeadline, func(ctx context.Context) error {
+		return cluster.Until(ctx, func(ctx context.Context) error { return cluster.Apply(ctx, e.Env, c) })
+	})
+	if err != nil {
+		return e.blame(err, "kube-apiserver")
+	}
+	if err := within(ctx, nodeDeadline, func(ctx context.Context) error { return cluster.WaitNode(ctx, c) }); err != nil {
+		return e.blame(err, "kubelet", "containerd")
+	}
+	e.done("management node", started)
+	if err := within(ctx, dnsDeadline, func(ctx context.Context) error { return cluster.WaitDNS(ctx, c) }); err != nil {
+		return e.blame(err, "kubelet", "kube-controller-manager", "kube-proxy")
+	}
+	e.done("cluster DNS", started)
+	return nil
+}
+
+// within bounds a step; the error says that its time ran out, and what was missing.
+func within(ctx context.Context, limit time.Duration, step func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("gave up after %s", limit))
+	defer cancel()
+	return step(ctx)
+}
+
+func (e *Environment) done(what string, started time.Time) {
+	fmt.Fprintf(e.Out, "  %-22s %5.1fs\n", what, time.Since(started).Seconds())
+}

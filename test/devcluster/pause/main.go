@@ -1,0 +1,28 @@
+// Command pause holds a pod's namespaces open: it sleeps until it is told to stop, and reaps what the pod leaves behind.
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	events := make(chan os.Signal, 1)
+	signal.Notify(events, syscall.SIGINT, syscall.SIGTERM, syscall.SIGCHLD)
+	for event := range events {
+		if event != syscall.SIGCHLD {
+			return
+		}
+		reap()
+	}
+}
+
+func reap() {
+	for {
+		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
+		if pid <= 0 && err != syscall.EINTR {
+			return
+		}
+	}
+}

@@ -1,0 +1,218 @@
+// Package pki makes the certificates of the embedded environment and keeps them in a folder, so that a second start uses
+// the first one's.
+package pki
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// lifetime is that of every certificate; the environment lives for hours.
+const lifetime = 365 * 24 * time.Hour
+
+// renewBefore is how long before it ends a certificate is replaced.
+const renewBefore = 30 * 24 * time.Hour
+
+// Authority signs certificates.
+type Authority struct {
+	// PEM is the authority's own certificate.
+	PEM []byte
+
+	dir         string
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+}
+
+// Leaf is what a certificate that is not an authority's says.
+type Leaf struct {
+	// Name is the file name without its extension.
+	Name string
+	// User is the common name: to a kube-apiserver, the user.
+	User string
+	// Groups are the organizations: to a kube-apiserver, the groups.
+	Groups []string
+	// Hosts are the IP addresses and DNS names of a server.
+	Hosts []string
+}
+
+// Pair is a certificate and its key in PEM.
+type Pair struct {
+	Certificate, Key []byte
+}
+
+// Ensure reads the authority NAME.crt and NAME.key in dir, or makes it.
+func Ensure(dir, name string) (*Authority, error) {
+	pair, certificate, err := ensure(dir, name, func(key *ecdsa.PrivateKey) ([]byte, error) {
+		template := &x509.Certificate{
+			Subject:               pkix.Name{CommonName: name},
+			KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature,
+			BasicConstraintsValid: true,
+			IsCA:                  true,
+		}
+		return sign(template, template, key, key)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the certificate authority %s: %w", name, err)
+	}
+	key, err := parseKey(pair.Key)
+	if err != nil {
+		return nil, fmt.Errorf("reading the key of the certificate authority %s: %w", name, err)
+	}
+	return &Authority{PEM: pair.Certificate, dir: dir, certificate: certificate, key: key}, nil
+}
+
+// Issue reads the certificate and key of the leaf in the authority's folder, or makes them when they are missing, about
+// to end, of another authority or for other hosts.
+func (a *Authority) Issue(leaf Leaf) (Pair, error) {
+	pair, _, err := ensure(a.dir, leaf.Name, func(key *ecdsa.PrivateKey) ([]byte, error) {
+		template := &x509.Certificate{
+			Subject:     pkix.Name{CommonName: leaf.User, Organization: leaf.Groups},
+			KeyUsage:    x509.KeyUsageDigitalSignature,
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		}
+		template.IPAddresses, template.DNSNames = splitHosts(leaf.Hosts)
+		return sign(template, a.certificate, key, a.key)
+	}, a.signed, leaf.describes)
+	if err != nil {
+		return Pair{}, fmt.Errorf("issuing certificate %s: %w", leaf.Name, err)
+	}
+	return pair, nil
+}
+
+func (a *Authority) signed(certificate *x509.Certificate) bool {
+	return certificate.CheckSignatureFrom(a.certificate) == nil
+}
+
+func (l Leaf) describes(certificate *x509.Certificate) bool {
+	addresses, names := splitHosts(l.Hosts)
+	return certificate.Subject.CommonName == l.User &&
+		slices.Equal(certificate.Subject.Organization, l.Groups) &&
+		slices.Equal(certificate.DNSNames, names) &&
+		slices.EqualFunc(certificate.IPAddresses, addresses, net.IP.Equal)
+}
+
+func splitHosts(hosts []string) (addresses []net.IP, names []string) {
+	for _, host := range hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			addresses = append(addresses, ip)
+		} else {
+			names = append(names, host)
+		}
+	}
+	return addresses, names
+}
+
+// ensure reads the pair if it is there and passes every check, and else makes it.
+func ensure(dir, name string, issue func(*ecdsa.PrivateKey) ([]byte, error), checks ...func(*x509.Certificate) bool) (Pair, *x509.Certificate, error) {
+	pair, certificate, err := load(dir, name)
+	if err == nil && usable(certificate, checks) {
+		return pair, certificate, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Pair{}, nil, err
+	}
+	key, keyPEM, err := newKey()
+	if err != nil {
+		return Pair{}, nil, err
+	}
+	der, err := issue(key)
+	if err != nil {
+		return Pair{}, nil, err
+	}
+	pair = Pair{Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), Key: keyPEM}
+	if err := store(dir, name, pair); err != nil {
+		return Pair{}, nil, err
+	}
+	certificate, err = x509.ParseCertificate(der)
+	return pair, certificate, err
+}
+
+func usable(certificate *x509.Certificate, checks []func(*x509.Certificate) bool) bool {
+	for _, check := range checks {
+		if !check(certificate) {
+			return false
+		}
+	}
+	return time.Until(certificate.NotAfter) > renewBefore
+}
+
+// load answers fs.ErrNotExist also for a pair that was written only in part.
+func load(dir, name string) (Pair, *x509.Certificate, error) {
+	certificate, err := os.ReadFile(filepath.Join(dir, name+".crt"))
+	if err != nil {
+		return Pair{}, nil, err
+	}
+	key, err := os.ReadFile(filepath.Join(dir, name+".key"))
+	if err != nil {
+		return Pair{}, nil, err
+	}
+	block, _ := pem.Decode(certificate)
+	if block == nil {
+		return Pair{}, nil, fs.ErrNotExist
+	}
+	parsed, err := x509.ParseCertificate(block.Bytes)
+	return Pair{Certificate: certificate, Key: key}, parsed, err
+}
+
+// store writes the key first: a certificate without its own key would be taken for a whole pair.
+func store(dir, name string, pair Pair) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	base := filepath.Join(dir, name)
+	if err := os.Remove(base + ".crt"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.WriteFile(base+".key", pair.Key, 0o600); err != nil {
+		return err
+	}
+	if err := os.WriteFile(base+".crt.new", pair.Certificate, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(base+".crt.new", base+".crt")
+}
+
+func newKey() (*ecdsa.PrivateKey, []byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, nil, err
+	}
+	return key, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
+}
+
+func parseKey(data []byte) (*ecdsa.PrivateKey, error) {
+	block, _ := pem.Decode(data)
+	if block == nil {
+		return nil, errors.New("not in PEM format")
+	}
+	return x509.ParseECPrivateKey(block.Bytes)
+}
+
+func sign(template, parent *x509.Certificate, key, parentKey *ecdsa.PrivateKey) ([]byte, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, err
+	}
+	template.SerialNumber = serial
+	// An hour's grace: a machine whose clock is behind must trust it too.
+	template.NotBefore = time.Now().Add(-time.Hour)
+	template.NotAfter = time.Now().Add(lifetime)
+	return x509.CreateCertificate(rand.Reader, template, parent, key.Public(), parentKey)
+}

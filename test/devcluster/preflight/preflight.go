@@ -1,0 +1,36 @@
+// Package preflight finds out, before anything is started, whether this machine can carry the embedded environment. Each
+// problem is one sentence that says what is missing or in the way and what to do.
+package preflight
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/openshift/hypershift/test/devcluster/env"
+)
+
+// check returns one error for each problem it finds.
+type check func(ctx context.Context, e env.Env) []error
+
+// checks are in the order in which a person would want to know. The later ones need root.
+var checks = []check{commands, binaries, cgroups, packetFilter, leftovers, address, disk, memory}
+
+// Run returns every problem that it finds, none if the environment can be started.
+func Run(ctx context.Context, e env.Env) []error {
+	if unix.Geteuid() != 0 {
+		return []error{fmt.Errorf("the embedded environment needs root to make namespaces and mounts: run it as root, for example with sudo")}
+	}
+	var problems []error
+	for _, check := range checks {
+		problems = append(problems, check(ctx, e)...)
+	}
+	return problems
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

@@ -1,0 +1,171 @@
+// Package volumes makes PersistentVolumes for the claims of one StorageClass: a folder of the node for each. It suits a
+// cluster of one node.
+package volumes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// provisionedBy is where a PersistentVolume says who made it.
+const provisionedBy = "pv.kubernetes.io/provisioned-by"
+
+// resync is how often everything is looked at although nothing changed; retry is the pause after a failure.
+const (
+	resync = 5 * time.Minute
+	retry  = time.Second
+)
+
+// Provisioner serves the StorageClass of the same name.
+type Provisioner struct {
+	// Client is of the cluster.
+	Client kubernetes.Interface
+	// Name is what the StorageClass names as its provisioner.
+	Name string
+	// Class is the name of the StorageClass.
+	Class string
+	// Dir is the node's folder that holds the volumes.
+	Dir string
+	// Report is told of what failed; it is tried again.
+	Report func(error)
+}
+
+// Run serves until the context ends.
+func (p *Provisioner) Run(ctx context.Context) error {
+	factory := informers.NewSharedInformerFactory(p.Client, resync)
+	core := factory.Core().V1()
+	poke := make(chan struct{}, 1)
+	for _, informer := range []cache.SharedIndexInformer{core.PersistentVolumeClaims().Informer(), core.PersistentVolumes().Informer()} {
+		if _, err := informer.AddEventHandler(pokeOnChange(poke)); err != nil {
+			return fmt.Errorf("watching claims and volumes: %w", err)
+		}
+	}
+	claims, volumes := core.PersistentVolumeClaims().Lister(), core.PersistentVolumes().Lister()
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	for {
+		var again <-chan time.Time
+		if err := p.reconcile(ctx, claims, volumes); err != nil && ctx.Err() == nil {
+			p.Report(err)
+			again = time.After(retry)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-poke:
+		case <-again:
+		}
+	}
+}
+
+func pokeOnChange(poke chan<- struct{}) cache.ResourceEventHandlerFuncs {
+	wake := func() {
+		select {
+		case poke <- struct{}{}:
+		default:
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { wake() },
+		UpdateFunc: func(any, any) { wake() },
+		DeleteFunc: func(any) { wake() },
+	}
+}
+
+// reconcile makes a volume for each claim that waits for one and removes those whose claims are gone.
+func (p *Provisioner) reconcile(ctx context.Context, claims corelisters.PersistentVolumeClaimLister, volumes corelisters.PersistentVolumeLister) error {
+	allClaims, err := claims.List(labels.Everything())
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, claim := range allClaims {
+		if p.waits(claim) {
+			errs = append(errs, p.provision(ctx, claim))
+		}
+	}
+	allVolumes, err := volumes.List(labels.Everything())
+	if err != nil {
+		return err
+	}
+	for _, volume := range allVolumes {
+		if p.released(volume) {
+			errs = append(errs, p.remove(ctx, volume))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (p *Provisioner) waits(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.Spec.StorageClassName != nil && *claim.Spec.StorageClassName == p.Class &&
+		claim.Spec.VolumeName == "" && claim.DeletionTimestamp == nil
+}
+
+func (p *Provisioner) released(volume *corev1.PersistentVolume) bool {
+	return volume.Annotations[provisionedBy] == p.Name && volume.Status.Phase == corev1.VolumeReleased &&
+		volume.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
+}
+
+// provision makes the folder before the volume: a pod may use the volume as soon as it is there.
+func (p *Provisioner) provision(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	volume := p.volume(claim)
+	dir := volume.Spec.HostPath.Path
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("making the folder of claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	// Any user of a container may write: nothing changes the owner of a folder of the node.
+	if err := os.Chmod(dir, 0o777); err != nil {
+		return fmt.Errorf("making the folder of claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	_, err := p.Client.CoreV1().PersistentVolumes().Create(ctx, volume, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("making a volume for claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	return nil
+}
+
+// volume is named by the claim's UID: making it twice gives one.
+func (p *Provisioner) volume(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
+	name := "pvc-" + string(claim.UID)
+	return &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{provisionedBy: p.Name}},
+		Spec: corev1.PersistentVolumeSpec{
+			StorageClassName:              p.Class,
+			AccessModes:                   claim.Spec.AccessModes,
+			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: claim.Spec.Resources.Requests[corev1.ResourceStorage]},
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
+			VolumeMode:                    claim.Spec.VolumeMode,
+			ClaimRef: &corev1.ObjectReference{
+				APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID,
+			},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{
+				HostPath: &corev1.HostPathVolumeSource{Path: filepath.Join(p.Dir, name)},
+			},
+		},
+	}
+}
+
+// remove deletes the data first: a volume that is gone would leave nobody who knows of it.
+func (p *Provisioner) remove(ctx context.Context, volume *corev1.PersistentVolume) error {
+	if err := os.RemoveAll(filepath.Join(p.Dir, volume.Name)); err != nil {
+		return fmt.Errorf("deleting the data of volume %s: %w", volume.Name, err)
+	}
+	err := p.Client.CoreV1().PersistentVolumes().Delete(ctx, volume.Name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting volume %s: %w", volume.Name, err)
+	}
+	return nil
+}
