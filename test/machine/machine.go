@@ -107,7 +107,7 @@ func (m *Machine) signal(signal unix.Signal) { _ = unix.Kill(m.state.PID, signal
 // machine's PATH. The machine must be running when the command is started.
 func (m *Machine) Command(ctx context.Context, argv ...string) *exec.Cmd {
 	args := []string{"--target", strconv.Itoa(m.state.PID), "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup",
-		"--root", "--wd=/", "--"}
+		"--root", "--wd", "--"}
 	cmd := exec.CommandContext(ctx, "nsenter", append(args, argv...)...)
 	cmd.Env = m.state.Config.Env
 	return cmd

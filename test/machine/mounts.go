@@ -93,8 +93,11 @@ func mountKernel(root string) error {
 	if err := setReadOnly(filepath.Join(root, "sys"), true); err != nil {
 		return err
 	}
-	for _, path := range []string{"proc/sys", "proc/sysrq-trigger"} {
-		if err := bind(filepath.Join(root, path), filepath.Join(root, path), false); err != nil {
+	for _, path := range []string{filepath.Join(root, "proc/sys"), filepath.Join(root, "proc/sysrq-trigger")} {
+		if !exists(path) {
+			continue // not every kernel has both
+		}
+		if err := bind(path, path, false); err != nil {
 			return err
 		}
 	}

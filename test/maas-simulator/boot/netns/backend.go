@@ -1,0 +1,168 @@
+// Package netns is a boot backend whose machines are made of Linux namespaces: each has its own root file system, network,
+// processes and disk image, runs an operating system with containerd and Ignition, and behaves towards MAAS as a machine
+// with cloud-init does.
+package netns
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"github.com/openshift/hypershift/test/maas-simulator/boot"
+	"github.com/openshift/hypershift/test/machine"
+	"github.com/openshift/hypershift/test/machine/network"
+)
+
+// BootName is the name under which a program that uses the backend gives Boot to machine.Init.
+const BootName = "maas-node"
+
+// Backend runs machines on this host. It needs root.
+type Backend struct {
+	// Dir holds a folder for each machine, named after its system id.
+	Dir string
+	// OS is a folder of programs that the machines see as /opt/os: containerd, runc and what else the host may lack.
+	OS string
+	// Ignition is Ignition's program.
+	Ignition string
+	// Bridge is the switch that the machines are plugged into, in the network namespace BridgeNamespace; an empty
+	// namespace is that of the caller.
+	Bridge, BridgeNamespace string
+}
+
+var _ boot.Backend = (*Backend)(nil)
+
+const (
+	osTarget       = "/opt/os"
+	ignitionTarget = "/run/machine/ignition"
+	firstBootDone  = "/var/lib/machine/first-boot-done"
+)
+
+func (b *Backend) dir(systemID string) string { return filepath.Join(b.Dir, systemID) }
+
+// lookup finds the machine, or nil if it was never started.
+func (b *Backend) lookup(systemID string) (*machine.Machine, error) {
+	m, err := machine.Lookup(b.dir(systemID))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return m, err
+}
+
+// Install stops the machine, forgets what its disks held and writes the image to them.
+func (b *Backend) Install(ctx context.Context, spec boot.Spec) error {
+	if err := b.Erase(ctx, spec.SystemID); err != nil {
+		return err
+	}
+	if err := b.install(spec); err != nil {
+		return fmt.Errorf("installing %s/%s on machine %s: %w", spec.OSystem, spec.Series, spec.SystemID, err)
+	}
+	return nil
+}
+
+func (b *Backend) install(spec boot.Spec) error {
+	dir := b.dir(spec.SystemID)
+	if err := writeDisks(dir, spec); err != nil {
+		return err
+	}
+	return unpackImage(filepath.Join(dir, "root"))
+}
+
+// PowerOn starts the machine; one that is on is left alone. An ephemeral one starts without a past.
+func (b *Backend) PowerOn(ctx context.Context, spec boot.Spec) error {
+	state, err := b.Power(ctx, spec.SystemID)
+	if err != nil || state == boot.On {
+		return err
+	}
+	if spec.Ephemeral {
+		if err := b.Install(ctx, spec); err != nil {
+			return err
+		}
+	}
+	config, err := b.config(spec)
+	if err != nil {
+		return fmt.Errorf("powering on machine %s: %w", spec.SystemID, err)
+	}
+	if _, err := machine.Start(ctx, config); err != nil {
+		return fmt.Errorf("powering on machine %s: %w", spec.SystemID, err)
+	}
+	return nil
+}
+
+// PowerOff stops the machine.
+func (b *Backend) PowerOff(ctx context.Context, systemID string) error {
+	m, err := b.lookup(systemID)
+	if err != nil || m == nil {
+		return err
+	}
+	if err := m.Stop(ctx); err != nil {
+		return fmt.Errorf("powering off machine %s: %w", systemID, err)
+	}
+	return nil
+}
+
+// Power reports whether the machine runs.
+func (b *Backend) Power(_ context.Context, systemID string) (boot.State, error) {
+	m, err := b.lookup(systemID)
+	if err != nil {
+		return boot.Off, err
+	}
+	if m != nil && m.Running() {
+		return boot.On, nil
+	}
+	return boot.Off, nil
+}
+
+// Erase cuts the machine's power and deletes everything that is known of it.
+func (b *Backend) Erase(ctx context.Context, systemID string) error {
+	m, err := b.lookup(systemID)
+	if err != nil {
+		return err
+	}
+	if m != nil {
+		return m.Remove(ctx)
+	}
+	if err := os.RemoveAll(b.dir(systemID)); err != nil {
+		return fmt.Errorf("erasing machine %s: %w", systemID, err)
+	}
+	return nil
+}
+
+func (b *Backend) config(spec boot.Spec) (machine.Config, error) {
+	data, err := json.Marshal(spec)
+	if err != nil {
+		return machine.Config{}, err
+	}
+	dir := b.dir(spec.SystemID)
+	config := machine.Config{
+		Name: "hs-" + spec.SystemID, Dir: dir, Hostname: spec.Hostname,
+		Network: network.Config{Links: []network.Link{b.link(spec)}},
+		Binds: []machine.Bind{
+			{Source: b.OS, Target: osTarget},
+			{Source: b.Ignition, Target: ignitionTarget},
+		},
+		Boot: BootName, BootData: data,
+	}
+	for _, disk := range spec.Disks {
+		config.Disks = append(config.Disks, machine.Disk{Name: disk.Name, Image: diskPath(dir, disk.Name)})
+	}
+	return config, nil
+}
+
+func (b *Backend) link(spec boot.Spec) network.Link {
+	inside := network.End{Name: "eth0", MAC: spec.MAC}
+	if len(spec.Addresses) > 0 {
+		inside.Address = spec.Addresses[0].String()
+	}
+	if spec.Gateway != (netip.Addr{}) {
+		inside.Gateway = spec.Gateway.String()
+	}
+	return network.Link{
+		Inside:  inside,
+		Outside: network.End{Namespace: b.BridgeNamespace, Name: "hs-" + spec.SystemID, Bridge: b.Bridge},
+	}
+}
