@@ -1,0 +1,243 @@
+package nodeconfig
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/support/releaseinfo/releasetest"
+)
+
+const sandboxName = "registry.k8s.io/pause:3.6"
+
+// node is a folder that stands for a machine's root, with the programs that the scripts call.
+type node struct {
+	t       *testing.T
+	root    string
+	path    string
+	address string
+}
+
+func newNode(t *testing.T, raw []byte) *node {
+	t.Helper()
+	n := &node{t: t, root: t.TempDir(), path: t.TempDir()}
+	cfg := parse(t, raw)
+	for _, d := range cfg.Storage.Directories {
+		n.must(os.MkdirAll(filepath.Join(n.root, d.Path), 0o755))
+	}
+	for _, f := range cfg.Storage.Files {
+		path := filepath.Join(n.root, f.Path)
+		n.must(os.MkdirAll(filepath.Dir(path), 0o755))
+		// Paths inside files are of the machine's root, which is a folder here.
+		text := strings.ReplaceAll(string(content(t, f)), `"/etc/containerd`, `"`+n.root+`/etc/containerd`)
+		n.must(os.WriteFile(path, []byte(text), os.FileMode(*f.Mode)))
+	}
+	n.program("modprobe", "exit 1")
+	n.program("sysctl", "exit 0")
+	return n
+}
+
+func (n *node) must(err error) {
+	n.t.Helper()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func (n *node) program(name, script string) {
+	n.t.Helper()
+	n.must(os.WriteFile(filepath.Join(n.path, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755))
+}
+
+func (n *node) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(n.t.Context(), name, args...)
+	cmd.Env = append(os.Environ(),
+		"PATH="+n.path+":"+os.Getenv("PATH"), "NODE_INSTALL_ROOT="+n.root, "NODE_INSTALL_RETRY_SECONDS=0.1",
+		"CONTAINERD_ADDRESS="+n.address)
+	return cmd
+}
+
+func (n *node) install(args ...string) (string, error) {
+	out, err := n.command(filepath.Join(n.root, "opt/kubernetes/bin/hypershift-node-install"), args...).CombinedOutput()
+	return string(out), err
+}
+
+func TestInstallScriptAgainstContainerd(t *testing.T) {
+	if _, err := exec.LookPath("containerd"); err != nil || os.Getuid() != 0 {
+		t.Skip("needs containerd and root")
+	}
+	g := NewWithT(t)
+	registry := releasetest.Start(t)
+	in := minimalInput()
+	in.TrustBundle = registry.CA
+	in.NodeImage = registry.Push(t, registry.Host+"/node:1", imageOf(t, map[string]string{"usr/bin/kubelet": "-> kube", "usr/bin/kube": "the kubelet"}))
+	in.PodImage = registry.Push(t, registry.Host+"/pod:1", imageOf(t, map[string]string{"pause": "pause"}))
+	raw, err := Render(in)
+	g.Expect(err).NotTo(HaveOccurred())
+	n := newNode(t, raw)
+	n.startContainerd()
+
+	out, err := n.install()
+	g.Expect(err).NotTo(HaveOccurred(), out)
+	kubelet, err := os.ReadFile(filepath.Join(n.root, "opt/kubernetes/bin/kubelet"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(kubelet)).To(Equal("the kubelet"))
+	images, err := n.command("ctr", "-n", "k8s.io", "images", "ls", "-q").Output()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(images)).To(ContainSubstring(sandboxName))
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(mounts)).NotTo(ContainSubstring(n.root), "the node image must not stay mounted")
+
+	requests := registry.Requests()
+	out, err = n.install()
+	g.Expect(err).NotTo(HaveOccurred(), out)
+	g.Expect(registry.Requests()).To(Equal(requests), "a second boot must not need the registry")
+}
+
+// startContainerd runs a containerd of its own, below the node's root, until the test ends.
+func (n *node) startContainerd() {
+	n.t.Helper()
+	n.address = filepath.Join(n.root, "run/containerd.sock")
+	config := filepath.Join(n.root, "containerd.toml")
+	n.must(os.WriteFile(config, fmt.Appendf(nil, `version = 2
+root = %q
+state = %q
+disabled_plugins = ["io.containerd.internal.v1.opt"]
+[grpc]
+address = %q
+[plugins."io.containerd.grpc.v1.cri"]
+sandbox_image = %q
+[plugins."io.containerd.grpc.v1.cri".containerd]
+snapshotter = "native"
+`, n.root+"/var/containerd", n.root+"/run/containerd", n.address, sandboxName), 0o644))
+	real, err := exec.LookPath("containerd")
+	n.must(err)
+	n.program("containerd", "exec "+real+" --config "+config+` "$@"`)
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, real, "--config", config)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	n.must(cmd.Start())
+	n.t.Cleanup(func() { cancel(); _ = cmd.Wait() })
+}
+
+// imageOf makes an image of files; a content that starts with "-> " makes a symbolic link.
+func imageOf(t *testing.T, files map[string]string) v1.Image {
+	t.Helper()
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	for name, text := range files {
+		header := &tar.Header{Name: name, Mode: 0o755, Size: int64(len(text)), Typeflag: tar.TypeReg}
+		if target, ok := strings.CutPrefix(text, "-> "); ok {
+			header = &tar.Header{Name: name, Typeflag: tar.TypeSymlink, Linkname: target}
+			text = ""
+		}
+		if err := w.WriteHeader(header); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(buf.Bytes())), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := img.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.OS, cfg.Architecture = "linux", "amd64"
+	img, err = mutate.ConfigFile(img, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return img
+}
+
+func TestInstallScriptErrors(t *testing.T) {
+	raw, err := Render(minimalInput())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name, ctr, containerd, says string
+	}{
+		{"When containerd does not answer it should say so", "exit 1", "exit 0", "does not answer yet"},
+		{"When the pull fails it should show why", `case "$*" in version) ;; *pull*) echo no such host >&2; exit 1 ;; esac`, "exit 0", "no such host"},
+		{"When no sandbox image is configured it should say so", `case "$*" in *mount*/run*) mkdir -p "$6/usr/bin"; echo x >"$6/usr/bin/kubelet" ;; esac`, "exit 0", "names no sandbox image"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			g := NewWithT(t)
+			n := newNode(t, raw)
+			n.program("ctr", tt.ctr)
+			n.program("containerd", tt.containerd)
+			out, err := n.install("once")
+			g.Expect(err).To(HaveOccurred())
+			g.Expect(out).To(ContainSubstring(tt.says))
+		})
+	}
+}
+
+func TestInstallScriptTriesAgain(t *testing.T) {
+	g := NewWithT(t)
+	in := minimalInput()
+	in.PullSecret = []byte(`{"auths":{"registry.example":{"username":"reader","password":"sesame"}}}`)
+	raw, err := Render(in)
+	g.Expect(err).NotTo(HaveOccurred())
+	n := newNode(t, raw)
+	log := filepath.Join(n.root, "log")
+	n.program("containerd", `echo 'sandbox = "`+sandboxName+`"'`)
+	// The first call fails; later ones write down what they were asked and lay out a node image.
+	n.program("ctr", `[ -e "`+log+`" ] || { : >"`+log+`"; exit 1; }
+echo "$*" >>"`+log+`"
+case "$*" in "-n k8s.io images mount "*) mkdir -p "$5/usr/bin"; echo kubelet >"$5/usr/bin/kubelet" ;; esac`)
+	out, err := n.install()
+	g.Expect(err).NotTo(HaveOccurred(), out)
+	g.Expect(out).To(ContainSubstring("trying again"))
+	calls, err := os.ReadFile(log)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(calls)).To(ContainSubstring("--user reader:sesame registry.example/node:1.36.3"))
+	g.Expect(string(calls)).To(ContainSubstring("images tag --force registry.example/pod:1 " + sandboxName))
+}
+
+func TestKubeletRun(t *testing.T) {
+	g := NewWithT(t)
+	dir := t.TempDir()
+	script := strings.NewReplacer("/etc/hostname", dir+"/hostname", "/opt/kubernetes/bin", dir).Replace(kubeletScript)
+	g.Expect(os.WriteFile(dir+"/run", []byte(script), 0o755)).To(Succeed())
+	g.Expect(os.WriteFile(dir+"/kubelet", []byte("#!/bin/sh\necho \"$*\"\n"), 0o755)).To(Succeed())
+	run := func() string {
+		out, err := exec.CommandContext(t.Context(), dir+"/run", "--config=x").CombinedOutput()
+		g.Expect(err).NotTo(HaveOccurred(), string(out))
+		return strings.TrimSpace(string(out))
+	}
+	hostname, err := os.Hostname()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(run()).To(Equal("--hostname-override=" + strings.ToLower(hostname) + " --config=x"))
+	g.Expect(os.WriteFile(dir+"/hostname", []byte("Node-A.Maas\n"), 0o644)).To(Succeed())
+	g.Expect(run()).To(Equal("--hostname-override=node-a.maas --config=x"))
+}

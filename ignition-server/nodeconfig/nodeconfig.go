@@ -1,0 +1,199 @@
+// Package nodeconfig renders the configuration of a node of the Kubernetes distribution as an Ignition config. It is a
+// pure function of its input.
+package nodeconfig
+
+import (
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"text/template"
+
+	igncfg "github.com/coreos/ignition/v2/config/v3_4"
+	"github.com/coreos/ignition/v2/config/v3_4/types"
+
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+// Input is all that a node's configuration depends on.
+type Input struct {
+	// NodePool is the name of the pool, which the node carries as a label.
+	NodePool string
+	// ServiceCIDRs are the service networks of the guest; the DNS service has the 10th address of each.
+	ServiceCIDRs []string
+	// BootstrapKubeconfig lets the kubelet ask for its first certificate.
+	BootstrapKubeconfig []byte
+	// ClientCA signs those who may talk to the kubelet (PEM).
+	ClientCA []byte
+	// PullSecret is a .dockerconfigjson; empty means anonymous pulls.
+	PullSecret []byte
+	// TrustBundle holds CAs of registries that the operating system does not know (PEM); may be empty.
+	TrustBundle []byte
+	// SSHKeys are authorized for user "core".
+	SSHKeys []string
+	// Mirrors say where else images can be pulled from.
+	Mirrors []releaseinfo.Mirror
+	// NodeImage holds /usr/bin/kubelet.
+	NodeImage string
+	// PodImage runs as the sandbox of each pod.
+	PodImage string
+	// Config holds the user's YAML documents (MachineConfig, KubeletConfig, ...), separated by lines of three dashes.
+	Config string
+}
+
+const nodePoolLabel = "hypershift.openshift.io/nodePool"
+
+var (
+	//go:embed files/kubelet.service
+	kubeletUnit string
+	//go:embed files/hypershift-node-install.service
+	installUnit string
+	//go:embed files/kubelet-run
+	kubeletScript string
+	//go:embed files/hypershift-node-install
+	installScript string
+	//go:embed files/sysctl.conf
+	sysctls string
+	//go:embed files/modules.conf
+	modules string
+
+	kubeletUnitTemplate = template.Must(template.New("kubelet.service").Parse(kubeletUnit))
+)
+
+// Render returns the Ignition config (JSON) of a node. Its errors are about the input and say what to change.
+func Render(in Input) ([]byte, error) {
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	user, err := parseUserConfig(in.Config)
+	if err != nil {
+		return nil, err
+	}
+	base, err := in.base(user)
+	if err != nil {
+		return nil, err
+	}
+	return merged(base, user.ignition)
+}
+
+func (in Input) check() error {
+	switch {
+	case in.NodeImage == "" || in.PodImage == "":
+		return errors.New("the release payload names no node or pod image")
+	case len(in.BootstrapKubeconfig) == 0:
+		return errors.New("the bootstrap kubeconfig is empty")
+	case len(in.ClientCA) == 0:
+		return errors.New("the CA of the kubelet's clients is empty")
+	default:
+		return nil
+	}
+}
+
+// base is the node's configuration without the user's Ignition configs.
+func (in Input) base(user *userConfig) (types.Config, error) {
+	kubelet, err := in.kubeletConfiguration(user.kubelet)
+	if err != nil {
+		return types.Config{}, err
+	}
+	registries, err := in.registryFiles(slices.Concat(in.Mirrors, user.mirrors))
+	if err != nil {
+		return types.Config{}, err
+	}
+	credentials, err := in.credentialFiles()
+	if err != nil {
+		return types.Config{}, err
+	}
+	unit := &strings.Builder{}
+	if err := kubeletUnitTemplate.Execute(unit, map[string]string{"NodeLabels": nodePoolLabel + "=" + in.NodePool}); err != nil {
+		return types.Config{}, fmt.Errorf("render kubelet.service: %w", err)
+	}
+	files := slices.Concat([]types.File{
+		file("/etc/kubernetes/kubelet.yaml", 0o644, kubelet),
+		file("/etc/kubernetes/bootstrap-kubeconfig", 0o600, in.BootstrapKubeconfig),
+		file(clientCAPath, 0o644, in.ClientCA),
+		file("/etc/kubernetes/node-install.env", 0o644, in.installEnv()),
+		file("/etc/sysctl.d/90-hypershift-node.conf", 0o644, []byte(sysctls)),
+		file("/etc/modules-load.d/90-hypershift-node.conf", 0o644, []byte(modules)),
+		file("/opt/kubernetes/bin/kubelet-run", 0o755, []byte(kubeletScript)),
+		file("/opt/kubernetes/bin/hypershift-node-install", 0o755, []byte(installScript)),
+	}, registries, credentials)
+	return types.Config{
+		Ignition: types.Ignition{Version: types.MaxVersion.String()},
+		Passwd:   in.passwd(),
+		Storage: types.Storage{
+			Directories: []types.Directory{
+				directory("/etc/kubernetes/kubelet.conf.d"),
+				directory("/etc/kubernetes/manifests"),
+			},
+			Files: files,
+		},
+		Systemd: types.Systemd{Units: []types.Unit{
+			unitOf("hypershift-node-install.service", installUnit),
+			unitOf("kubelet.service", unit.String()),
+		}},
+	}, nil
+}
+
+// installEnv is sourced by a shell, so each value is quoted.
+func (in Input) installEnv() []byte {
+	return fmt.Appendf(nil, "NODE_IMAGE=%s\nPOD_IMAGE=%s\n", shellQuote(in.NodeImage), shellQuote(in.PodImage))
+}
+
+func shellQuote(s string) string {
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+func (in Input) passwd() types.Passwd {
+	var keys []types.SSHAuthorizedKey
+	for _, key := range in.SSHKeys {
+		if key = strings.TrimSpace(key); key != "" {
+			keys = append(keys, types.SSHAuthorizedKey(key))
+		}
+	}
+	if len(keys) == 0 {
+		return types.Passwd{}
+	}
+	return types.Passwd{Users: []types.PasswdUser{{Name: "core", SSHAuthorizedKeys: keys}}}
+}
+
+// clusterDNS is the 10th address of each service network, where the guest's DNS service is.
+func (in Input) clusterDNS() ([]string, error) {
+	var addresses []string
+	for _, cidr := range in.ServiceCIDRs {
+		prefix, err := netip.ParsePrefix(cidr)
+		if err != nil {
+			return nil, fmt.Errorf("service network %q is not a CIDR: %w", cidr, err)
+		}
+		addr := prefix.Masked().Addr()
+		for range 10 {
+			addr = addr.Next()
+		}
+		if !prefix.Contains(addr) {
+			return nil, fmt.Errorf("service network %s has no 10th address for the DNS service; use a larger network", cidr)
+		}
+		addresses = append(addresses, addr.String())
+	}
+	if len(addresses) == 0 {
+		return nil, errors.New("the hosted cluster has no service network; set spec.networking.serviceNetwork")
+	}
+	return addresses, nil
+}
+
+// merged lays the user's configs over the base, in order, and validates the outcome: two valid configs may contradict
+// each other.
+func merged(base types.Config, user []types.Config) ([]byte, error) {
+	for _, cfg := range user {
+		base = igncfg.Merge(base, cfg)
+	}
+	raw, err := json.Marshal(base)
+	if err != nil {
+		return nil, fmt.Errorf("encode the Ignition config: %w", err)
+	}
+	if _, report, err := igncfg.Parse(raw); err != nil {
+		return nil, fmt.Errorf("the node's configuration with the MachineConfigs merged in is invalid: %w: %s", err, report.String())
+	}
+	return raw, nil
+}

@@ -1,0 +1,280 @@
+package nodeconfig
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	igncfg "github.com/coreos/ignition/v2/config/v3_4"
+	"github.com/coreos/ignition/v2/config/v3_4/types"
+	gocmp "github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	"github.com/vincent-petithory/dataurl"
+	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func minimalInput() Input {
+	return Input{
+		NodePool:            "workers",
+		ServiceCIDRs:        []string{"172.31.0.0/16"},
+		BootstrapKubeconfig: []byte("kind: Config\n"),
+		ClientCA:            []byte("client CA\n"),
+		NodeImage:           "registry.example/node:1.36.3",
+		PodImage:            "registry.example/pod:1",
+	}
+}
+
+func fullInput() Input {
+	in := minimalInput()
+	in.ServiceCIDRs = append(in.ServiceCIDRs, "fd02::/112")
+	in.PullSecret = []byte(`{"auths":{"registry.example":{"username":"u","password":"p"}}}`)
+	in.TrustBundle = []byte("trust bundle\n")
+	in.SSHKeys = []string{"ssh-ed25519 AAAA someone\n", ""}
+	in.Mirrors = []releaseinfo.Mirror{
+		{Source: "registry.example/product", Mirrors: []string{"mirror.example:5000/product", "mirror.example:5000/cache/product"}},
+		{Source: "docker.io", Mirrors: []string{"mirror.example:5000/hub"}},
+	}
+	in.Config = `apiVersion: machineconfiguration.openshift.io/v1
+kind: MachineConfig
+metadata: {name: 50-motd, labels: {machineconfiguration.openshift.io/role: worker}}
+spec:
+  kernelArguments: []
+  fips: false
+  config:
+    ignition: {version: 3.2.0}
+    storage:
+      files:
+      - path: /etc/motd
+        mode: 420
+        contents: {source: "data:,hello"}
+    passwd:
+      users:
+      - name: core
+        sshAuthorizedKeys: ["ssh-ed25519 BBBB other"]
+---
+apiVersion: machineconfiguration.openshift.io/v1
+kind: KubeletConfig
+metadata: {name: more-pods}
+spec:
+  kubeletConfig:
+    maxPods: 250
+    systemReserved: {cpu: 500m}
+---
+apiVersion: config.openshift.io/v1
+kind: ImageDigestMirrorSet
+metadata: {name: mirrors}
+spec:
+  imageDigestMirrors:
+  - source: quay.example/team
+    mirrors: [mirror.example:5000/team]
+`
+	return in
+}
+
+func TestRenderGolden(t *testing.T) {
+	tests := []struct {
+		name, golden string
+		in           Input
+	}{
+		{"When only what must be is given it should render a plain node", "minimal.txt", minimalInput()},
+		{"When everything is given it should render all of it", "full.txt", fullInput()},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			g := NewWithT(t)
+			raw, err := Render(tt.in)
+			g.Expect(err).NotTo(HaveOccurred())
+			got := readable(t, raw)
+			path := filepath.Join("testdata", tt.golden)
+			if *update {
+				g.Expect(os.WriteFile(path, []byte(got), 0o644)).To(Succeed())
+			}
+			want, err := os.ReadFile(path)
+			g.Expect(err).NotTo(HaveOccurred())
+			if diff := gocmp.Diff(string(want), got); diff != "" {
+				t.Errorf("run the test with -update when this is meant (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// readable writes an Ignition config as a person would list what is on the machine.
+func readable(t *testing.T, raw []byte) string {
+	t.Helper()
+	cfg := parse(t, raw)
+	var b strings.Builder
+	fmt.Fprintf(&b, "ignition %s\n", cfg.Ignition.Version)
+	for _, u := range cfg.Passwd.Users {
+		fmt.Fprintf(&b, "user %s %q\n", u.Name, u.SSHAuthorizedKeys)
+	}
+	for _, d := range cfg.Storage.Directories {
+		fmt.Fprintf(&b, "folder %s %04o\n", d.Path, *d.Mode)
+	}
+	slices.SortFunc(cfg.Storage.Files, func(a, b types.File) int { return cmp.Compare(a.Path, b.Path) })
+	for _, f := range cfg.Storage.Files {
+		fmt.Fprintf(&b, "\n==> %s %04o\n", f.Path, *f.Mode)
+		if filepath.Ext(f.Path) != "" || strings.HasSuffix(f.Path, "kubeconfig") {
+			b.Write(content(t, f))
+		}
+	}
+	for _, u := range cfg.Systemd.Units {
+		fmt.Fprintf(&b, "\n==> unit %s enabled %t\n%s", u.Name, *u.Enabled, *u.Contents)
+	}
+	return b.String()
+}
+
+func parse(t *testing.T, raw []byte) types.Config {
+	t.Helper()
+	cfg, report, err := igncfg.Parse(raw)
+	if err != nil {
+		t.Fatalf("%v: %s", err, report.String())
+	}
+	return cfg
+}
+
+func content(t *testing.T, f types.File) []byte {
+	t.Helper()
+	data, err := dataurl.DecodeString(*f.Contents.Source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data.Data
+}
+
+func fileAt(t *testing.T, raw []byte, path string) []byte {
+	t.Helper()
+	for _, f := range parse(t, raw).Storage.Files {
+		if f.Path == path {
+			return content(t, f)
+		}
+	}
+	t.Fatalf("no file %s", path)
+	return nil
+}
+
+func TestRenderIsPure(t *testing.T) {
+	g := NewWithT(t)
+	first, err := Render(fullInput())
+	g.Expect(err).NotTo(HaveOccurred())
+	for range 5 {
+		again, err := Render(fullInput())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(again).To(Equal(first))
+	}
+}
+
+func TestKubeletConfigurationIsOfItsType(t *testing.T) {
+	g := NewWithT(t)
+	raw, err := Render(fullInput())
+	g.Expect(err).NotTo(HaveOccurred())
+	var cfg kubeletv1beta1.KubeletConfiguration
+	g.Expect(yaml.UnmarshalStrict(fileAt(t, raw, "/etc/kubernetes/kubelet.yaml"), &cfg)).To(Succeed())
+	g.Expect(cfg.ServerTLSBootstrap).To(BeTrue())
+	g.Expect(cfg.RotateCertificates).To(BeTrue())
+	g.Expect(*cfg.Authentication.Anonymous.Enabled).To(BeFalse())
+	g.Expect(cfg.ClusterDNS).To(Equal([]string{"172.31.0.10", "fd02::a"}))
+	g.Expect(cfg.MaxPods).To(BeEquivalentTo(250))
+}
+
+func TestUserFileWins(t *testing.T) {
+	g := NewWithT(t)
+	in := minimalInput()
+	in.Config = machineConfig("b", "/etc/sysctl.d/90-hypershift-node.conf", "second") + "\n---\n" +
+		machineConfig("a", "/etc/sysctl.d/90-hypershift-node.conf", "first")
+	raw, err := Render(in)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(fileAt(t, raw, "/etc/sysctl.d/90-hypershift-node.conf"))).To(Equal("second"))
+}
+
+func machineConfig(name, path, text string) string {
+	return fmt.Sprintf(`{"apiVersion":"machineconfiguration.openshift.io/v1","kind":"MachineConfig","metadata":{"name":%q},
+"spec":{"config":{"ignition":{"version":"3.4.0"},"storage":{"files":[{"path":%q,"overwrite":true,"contents":{"source":"data:,%s"}}]}}}}`,
+		name, path, text)
+}
+
+func TestRenderErrors(t *testing.T) {
+	config := func(text string) func(*Input) { return func(in *Input) { in.Config = text } }
+	tests := []struct {
+		name string
+		edit func(*Input)
+		says string
+	}{
+		{"When the payload has no node image it should say so", func(in *Input) { in.NodeImage = "" }, "names no node or pod image"},
+		{"When there is no bootstrap kubeconfig it should say so", func(in *Input) { in.BootstrapKubeconfig = nil }, "bootstrap kubeconfig is empty"},
+		{"When there is no client CA it should say so", func(in *Input) { in.ClientCA = nil }, "CA of the kubelet's clients is empty"},
+		{"When there is no service network it should say so", func(in *Input) { in.ServiceCIDRs = nil }, "set spec.networking.serviceNetwork"},
+		{"When the service network is malformed it should say so", func(in *Input) { in.ServiceCIDRs = []string{"x"} }, `"x" is not a CIDR`},
+		{"When the service network is too small it should say so", func(in *Input) { in.ServiceCIDRs = []string{"10.0.0.0/29"} }, "use a larger network"},
+		{"When the pull secret is malformed it should say so", func(in *Input) { in.PullSecret = []byte("x") }, "no valid .dockerconfigjson"},
+		{
+			"When a mirror changes the path it should say what containerd can do",
+			func(in *Input) {
+				in.Mirrors = []releaseinfo.Mirror{{Source: "a.example/x", Mirrors: []string{"b.example/y"}}}
+			},
+			"must end in",
+		},
+		{"When a document is no YAML it should say so", config("{"), "no YAML object"},
+		{"When a kind is unknown it should name it", config("kind: ContainerRuntimeConfig\nmetadata: {name: crio}\n"), `ContainerRuntimeConfig "crio" cannot be applied`},
+		{
+			"When a MachineConfig sets a field that cannot be honoured it should name it",
+			config("kind: MachineConfig\nmetadata: {name: rt}\nspec: {kernelType: realtime}\n"), `MachineConfig "rt" sets spec.kernelType`,
+		},
+		{
+			"When a MachineConfig holds an old Ignition version it should say which are read",
+			config("kind: MachineConfig\nmetadata: {name: old}\nspec: {config: {ignition: {version: 2.2.0}}}\n"), "version 3.0 to 3.4.0",
+		},
+		{
+			"When a KubeletConfig takes the kubelet out of the cluster it should refuse",
+			config("kind: KubeletConfig\nmetadata: {name: own}\nspec: {kubeletConfig: {clusterDNS: [1.1.1.1]}}\n"), "clusterDNS, which belongs to the cluster",
+		},
+		{
+			"When a KubeletConfig has an unknown field it should name it",
+			config("kind: KubeletConfig\nmetadata: {name: typo}\nspec: {kubeletConfig: {maxPod: 1}}\n"), `unknown field "maxPod"`,
+		},
+		{
+			"When a mirror set forbids the source it should say that it cannot",
+			config("kind: ImageDigestMirrorSet\nmetadata: {name: m}\nspec: {imageDigestMirrors: [{source: a, mirrors: [b], mirrorSourcePolicy: NeverContactSource}]}\n"),
+			"cannot be honoured",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			in := minimalInput()
+			tt.edit(&in)
+			_, err := Render(in)
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(tt.says)))
+		})
+	}
+}
+
+func TestMirrorEndpoint(t *testing.T) {
+	tests := []struct{ name, source, destination, host, endpoint string }{
+		{"When both are registries it should keep the path", "a.example", "b.example:5000", "a.example", "https://b.example:5000/v2"},
+		{"When the paths are equal it should keep the path", "a.example/x/y", "b.example/x/y", "a.example", "https://b.example/v2"},
+		{"When the mirror adds a prefix it should add it", "a.example/x", "b.example/cache/x", "a.example", "https://b.example/v2/cache"},
+		{"When a whole registry goes into a folder it should add it", "a.example", "b.example/cache", "a.example", "https://b.example/v2/cache"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			g := NewWithT(t)
+			host, endpoint, err := mirrorEndpoint(tt.source, tt.destination)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(host).To(Equal(tt.host))
+			g.Expect(endpoint).To(Equal(tt.endpoint))
+		})
+	}
+}
+
+func TestShellQuote(t *testing.T) {
+	NewWithT(t).Expect(shellQuote("a'b $c")).To(Equal(`'a'\''b $c'`))
+}
