@@ -1,0 +1,432 @@
+package v1beta1
+
+// AWSPlatformSpec says how a cluster uses AWS.
+type AWSPlatformSpec struct {
+	// region of the cluster.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="region is immutable: create a new HostedCluster to change it"
+	// +required
+	Region string `json:"region"`
+
+	// rolesRef names the IAM roles of the cluster's operators.
+	//
+	// +required
+	RolesRef AWSRolesRef `json:"rolesRef"`
+
+	// cloudProviderConfig says where the cloud provider makes load balancers.
+	//
+	// +optional
+	CloudProviderConfig *AWSCloudProviderConfig `json:"cloudProviderConfig,omitempty"`
+
+	// endpointAccess says from where the API is reached.
+	//
+	// +kubebuilder:default=Public
+	// +optional
+	EndpointAccess AWSEndpointAccessType `json:"endpointAccess,omitempty"`
+
+	// serviceEndpoints replace AWS's own endpoints.
+	//
+	// +kubebuilder:validation:MaxItems=50
+	// +optional
+	ServiceEndpoints []AWSServiceEndpoint `json:"serviceEndpoints,omitempty"`
+
+	// resourceTags are put on all that is made in AWS.
+	//
+	// +kubebuilder:validation:MaxItems=25
+	// +optional
+	ResourceTags []AWSResourceTag `json:"resourceTags,omitempty"`
+
+	// additionalAllowedPrincipals may connect to the cluster's endpoint service.
+	//
+	// +kubebuilder:validation:MaxItems=25
+	// +kubebuilder:validation:items:MaxLength=255
+	// +optional
+	AdditionalAllowedPrincipals []string `json:"additionalAllowedPrincipals,omitempty"`
+
+	// multiArch says that pools of other architectures are wanted.
+	//
+	// +kubebuilder:default=false
+	// +optional
+	MultiArch bool `json:"multiArch"`
+
+	// sharedVPC is the VPC of another account.
+	//
+	// +optional
+	SharedVPC *AWSSharedVPC `json:"sharedVPC,omitempty"`
+
+	// terminationHandlerQueueURL is the SQS queue that announces interruptions.
+	//
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^https://sqs\.[a-z0-9-]+\.amazonaws\.com/[0-9]{12}/[a-zA-Z0-9_-]+(\.fifo)?$`
+	// +optional
+	TerminationHandlerQueueURL *string `json:"terminationHandlerQueueURL,omitempty"`
+}
+
+// AWSEndpointAccessType says from where the API is reached.
+//
+// +kubebuilder:validation:Enum=Public;PublicAndPrivate;Private
+type AWSEndpointAccessType string
+
+// The kinds of access.
+const (
+	Public           AWSEndpointAccessType = "Public"
+	PublicAndPrivate AWSEndpointAccessType = "PublicAndPrivate"
+	Private          AWSEndpointAccessType = "Private"
+)
+
+// AWSRolesRef names the IAM roles of the cluster's operators.
+type AWSRolesRef struct {
+	// ingressARN is the role of the ingress operator.
+	//
+	// +kubebuilder:validation:MaxLength=2048
+	// +required
+	IngressARN string `json:"ingressARN"`
+
+	// imageRegistryARN is the role of the image registry operator.
+	//
+	// +kubebuilder:validation:MaxLength=2048
+	// +required
+	ImageRegistryARN string `json:"imageRegistryARN"`
+
+	// storageARN is the role of the EBS driver operator.
+	//
+	// +kubebuilder:validation:MaxLength=2048
+	// +required
+	StorageARN string `json:"storageARN"`
+
+	// networkARN is the role of the cloud network config controller.
+	//
+	// +kubebuilder:validation:MaxLength=2048
+	// +required
+	NetworkARN string `json:"networkARN"`
+
+	// kubeCloudControllerARN is the role of the cloud controller manager.
+	//
+	// +kubebuilder:validation:MaxLength=2048
+	// +required
+	KubeCloudControllerARN string `json:"kubeCloudControllerARN"`
+
+	// nodePoolManagementARN is the role of the Cluster API provider.
+	//
+	// +kubebuilder:validation:MaxLength=2048
+	// +required
+	NodePoolManagementARN string `json:"nodePoolManagementARN"`
+
+	// controlPlaneOperatorARN is the role of the control plane operator.
+	//
+	// +kubebuilder:validation:MaxLength=2048
+	// +required
+	ControlPlaneOperatorARN string `json:"controlPlaneOperatorARN"`
+}
+
+// AWSCloudProviderConfig says where the cloud provider makes load balancers.
+type AWSCloudProviderConfig struct {
+	// subnet of the control plane.
+	//
+	// +optional
+	Subnet *AWSResourceReference `json:"subnet,omitempty"`
+
+	// zone of the subnet.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	Zone string `json:"zone,omitempty"`
+
+	// vpc of the cluster.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +required
+	VPC string `json:"vpc"`
+}
+
+// AWSServiceEndpoint replaces one of AWS's endpoints.
+type AWSServiceEndpoint struct {
+	// name of the service.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +required
+	Name string `json:"name"`
+
+	// url of the endpoint.
+	//
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^https://`
+	// +required
+	URL string `json:"url"`
+}
+
+// AWSResourceTag is a tag in AWS.
+type AWSResourceTag struct {
+	// key of the tag.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +required
+	Key string `json:"key"`
+
+	// value of the tag.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +required
+	Value string `json:"value"`
+
+	// overridePolicy says whether a pool may give the tag another value.
+	//
+	// +kubebuilder:validation:Enum=Allow;Deny
+	// +optional
+	OverridePolicy string `json:"overridePolicy,omitempty"`
+}
+
+// AWSSharedVPC is the VPC of another account.
+type AWSSharedVPC struct {
+	// rolesRef names the roles in the other account.
+	//
+	// +required
+	RolesRef AWSSharedVPCRolesRef `json:"rolesRef"`
+
+	// localZoneID is the private hosted zone.
+	//
+	// +kubebuilder:validation:MaxLength=32
+	// +required
+	LocalZoneID string `json:"localZoneID"`
+}
+
+// AWSSharedVPCRolesRef names the roles in the account of a shared VPC.
+type AWSSharedVPCRolesRef struct {
+	// ingressARN is the role for DNS records.
+	//
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^arn:(aws|aws-cn|aws-us-gov):iam::[0-9]{12}:role\/.*$`
+	// +required
+	IngressARN string `json:"ingressARN"`
+
+	// controlPlaneARN is the role for endpoints.
+	//
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^arn:(aws|aws-cn|aws-us-gov):iam::[0-9]{12}:role\/.*$`
+	// +required
+	ControlPlaneARN string `json:"controlPlaneARN"`
+}
+
+// AWSResourceReference names a resource by its id or by filters.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.id) && self.id.startsWith('subnet-') ? !has(self.filters) : true",message="subnet needs either id or filters, not both"
+type AWSResourceReference struct {
+	// id of the resource.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	ID *string `json:"id,omitempty"`
+
+	// filters that pick the resource.
+	//
+	// +kubebuilder:validation:MaxItems=50
+	// +optional
+	Filters []Filter `json:"filters,omitempty"`
+}
+
+// Filter picks resources of AWS.
+type Filter struct {
+	// name of the filter.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +required
+	Name string `json:"name"`
+
+	// values that match.
+	//
+	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:items:MaxLength=255
+	// +required
+	Values []string `json:"values"`
+}
+
+// AWSPlatformStatus is what was made in AWS for a cluster.
+type AWSPlatformStatus struct {
+	// defaultWorkerSecurityGroupID is the security group of the workers.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	DefaultWorkerSecurityGroupID string `json:"defaultWorkerSecurityGroupID,omitempty"`
+}
+
+// ImageType is the operating system of a pool's image.
+//
+// +kubebuilder:validation:Enum=Windows;Linux
+type ImageType string
+
+// The operating systems.
+const (
+	ImageTypeLinux   ImageType = "Linux"
+	ImageTypeWindows ImageType = "Windows"
+)
+
+// AWSNodePoolPlatform shapes the instances of a pool. A change rolls the pool.
+type AWSNodePoolPlatform struct {
+	// instanceType of EC2.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +required
+	InstanceType string `json:"instanceType"`
+
+	// instanceProfile of the instances.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	InstanceProfile string `json:"instanceProfile,omitempty"`
+
+	// subnet of the instances.
+	//
+	// +required
+	Subnet AWSResourceReference `json:"subnet"`
+
+	// ami replaces the image of the release payload.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	AMI string `json:"ami,omitempty"`
+
+	// imageType is the operating system.
+	//
+	// +optional
+	ImageType ImageType `json:"imageType,omitempty"`
+
+	// securityGroups of the instances beside the default one.
+	//
+	// +kubebuilder:validation:MaxItems=50
+	// +optional
+	SecurityGroups []AWSResourceReference `json:"securityGroups,omitempty"`
+
+	// rootVolume of the instances.
+	//
+	// +optional
+	RootVolume *Volume `json:"rootVolume,omitempty"`
+
+	// resourceTags of the instances beside the cluster's.
+	//
+	// +kubebuilder:validation:MaxItems=25
+	// +optional
+	ResourceTags []AWSNodePoolResourceTag `json:"resourceTags,omitempty"`
+
+	// placement of the instances.
+	//
+	// +optional
+	Placement *PlacementOptions `json:"placement,omitempty"`
+}
+
+// AWSNodePoolResourceTag is a tag of a pool's instances.
+type AWSNodePoolResourceTag struct {
+	// key of the tag.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +required
+	Key string `json:"key"`
+
+	// value of the tag.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +required
+	Value string `json:"value"`
+}
+
+// Volume is a root volume.
+type Volume struct {
+	// size in GiB.
+	//
+	// +kubebuilder:validation:Minimum=8
+	// +required
+	Size int64 `json:"size"`
+
+	// type of the volume.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +required
+	Type string `json:"type"`
+
+	// iops of the volume.
+	//
+	// +optional
+	IOPS int64 `json:"iops,omitempty"`
+
+	// encrypted says whether the volume is encrypted.
+	//
+	// +optional
+	Encrypted *bool `json:"encrypted,omitempty"`
+
+	// encryptionKey is the KMS key.
+	//
+	// +kubebuilder:validation:MaxLength=2048
+	// +optional
+	EncryptionKey string `json:"encryptionKey,omitempty"`
+}
+
+// MarketType is how capacity is bought.
+type MarketType string
+
+// The ways to buy capacity.
+const (
+	MarketTypeOnDemand      MarketType = "OnDemand"
+	MarketTypeSpot          MarketType = "Spot"
+	MarketTypeCapacityBlock MarketType = "CapacityBlocks"
+)
+
+// PlacementOptions say where instances run.
+type PlacementOptions struct {
+	// tenancy of the hardware.
+	//
+	// +kubebuilder:validation:Enum=default;dedicated;host
+	// +optional
+	Tenancy string `json:"tenancy,omitempty"`
+
+	// capacityReservation that the instances use.
+	//
+	// +optional
+	CapacityReservation *CapacityReservationOptions `json:"capacityReservation,omitempty"`
+
+	// marketType is how the capacity is bought.
+	//
+	// +kubebuilder:validation:Enum="";OnDemand;Spot;CapacityBlocks
+	// +optional
+	MarketType MarketType `json:"marketType,omitempty"`
+
+	// spot shapes instances of the spot market.
+	//
+	// +optional
+	Spot SpotOptions `json:"spot,omitempty,omitzero"`
+}
+
+// SpotOptions shape instances of the spot market.
+type SpotOptions struct {
+	// maxPrice in dollars an hour.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=20
+	// +kubebuilder:validation:Pattern=`^[0-9]+(\.[0-9]+)?$`
+	// +optional
+	MaxPrice string `json:"maxPrice,omitempty"`
+}
+
+// CapacityReservationOptions pick reserved capacity.
+type CapacityReservationOptions struct {
+	// id of the reservation.
+	//
+	// +kubebuilder:validation:MaxLength=20
+	// +optional
+	ID *string `json:"id,omitempty"`
+
+	// marketType of the reservation.
+	//
+	// +kubebuilder:validation:Enum=OnDemand;CapacityBlocks
+	// +optional
+	MarketType MarketType `json:"marketType,omitempty"`
+
+	// preference for reserved capacity.
+	//
+	// +kubebuilder:validation:Enum="";None;CapacityReservationsOnly;Open
+	// +optional
+	Preference string `json:"preference,omitempty"`
+}

@@ -1,0 +1,341 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// MAASPlatformSpec says how a cluster as a whole uses MAAS.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.dnsDomain) == has(oldSelf.dnsDomain) && (!has(self.dnsDomain) || self.dnsDomain == oldSelf.dnsDomain)",message="dnsDomain is immutable: create a new HostedCluster to change it"
+type MAASPlatformSpec struct {
+	// identityRef names the Secret with the MAAS credentials. The Secret's content may change at any time; its name may
+	// change too, e.g. when another team takes over.
+	//
+	// +required
+	IdentityRef MAASIdentityReference `json:"identityRef"`
+
+	// dnsDomain is the MAAS domain that machines are named in, e.g. "maas". Empty means the domain that MAAS gives them.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="dnsDomain must be a domain name in lower case, such as \"maas\" or \"dc1.example.com\""
+	// +optional
+	DNSDomain string `json:"dnsDomain,omitempty"`
+
+	// zone is the MAAS zone of machines whose NodePool names none.
+	//
+	// +optional
+	Zone MAASName `json:"zone,omitempty"`
+
+	// resourcePool is the MAAS resource pool of machines whose NodePool names none.
+	//
+	// +optional
+	ResourcePool MAASName `json:"resourcePool,omitempty"`
+
+	// failureDomains are the MAAS zones over which machines may be spread. Empty means all zones of the server.
+	//
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=set
+	// +optional
+	FailureDomains []MAASName `json:"failureDomains,omitempty"`
+}
+
+// MAASIdentityReference names a Secret in the namespace of the HostedCluster. Its keys are MAAS_ENDPOINT (the URL up to and
+// including /MAAS), MAAS_API_KEY (consumer:token:secret) and, where the server's certificate is signed privately,
+// MAAS_CA_BUNDLE (PEM).
+type MAASIdentityReference struct {
+	// name of the Secret.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="identityRef.name must be the name of a Secret: lower case letters, digits, '-' and '.'"
+	// +required
+	Name string `json:"name"`
+}
+
+// MAASName is the name of a zone or a resource pool as MAAS accepts it.
+//
+// +kubebuilder:validation:MaxLength=255
+// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[A-Za-z0-9]([A-Za-z0-9 _-]*[A-Za-z0-9_-])?$')",message="must be a name that MAAS accepts: letters, digits, spaces, '-' and '_', beginning with a letter or digit"
+type MAASName string
+
+// MAASTag is the name of a tag as MAAS accepts it.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=255
+// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_-]+$')",message="must be a tag that MAAS accepts: letters, digits, '-' and '_'"
+type MAASTag string
+
+// MAASNodePoolPlatform says which machines of MAAS serve a pool and how they are deployed. A change rolls the pool, except
+// where a field says otherwise.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.zone) || !has(self.failureDomain) || self.zone == '' || self.failureDomain == '' || self.zone == self.failureDomain",message="zone and failureDomain name the same thing: set one of them"
+// +kubebuilder:validation:XValidation:rule="!(has(self.ephemeral) && self.ephemeral && has(self.diskWipe) && has(self.diskWipe.enabled) && self.diskWipe.enabled)",message="diskWipe.enabled must not be true with ephemeral: a machine that runs from memory has no installed disk"
+// +kubebuilder:validation:XValidation:rule="!has(self.tags) || !has(self.notTags) || self.tags.all(t, !(t in self.notTags))",message="notTags must not name a tag that tags asks for"
+type MAASNodePoolPlatform struct {
+	// identityRef names a Secret with MAAS credentials for this pool. Absent means the HostedCluster's; a pool that names
+	// another is refused for now by the condition ValidPlatformConfig, since one provider serves a cluster.
+	//
+	// +optional
+	IdentityRef *MAASIdentityReference `json:"identityRef,omitempty"`
+
+	// machineType is a MAAS tag that stands for a kind of machine, e.g. "r650". It is asked for beside tags.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[A-Za-z0-9_-]+$')",message="machineType must be a tag that MAAS accepts: letters, digits, '-' and '_'"
+	// +optional
+	MachineType string `json:"machineType,omitempty"`
+
+	// zone is the MAAS zone of the machines. Empty means the HostedCluster's zone, or any.
+	//
+	// +optional
+	Zone MAASName `json:"zone,omitempty"`
+
+	// failureDomain is another spelling of zone, as Cluster API calls it.
+	//
+	// +optional
+	FailureDomain MAASName `json:"failureDomain,omitempty"`
+
+	// tags are the MAAS tags that a machine must have, all of them.
+	//
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=set
+	// +optional
+	Tags []MAASTag `json:"tags,omitempty"`
+
+	// notTags are the MAAS tags of which a machine must have none.
+	//
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=set
+	// +optional
+	NotTags []MAASTag `json:"notTags,omitempty"`
+
+	// resourcePool is the MAAS resource pool of the machines. Empty means the HostedCluster's, or any.
+	//
+	// +optional
+	ResourcePool MAASName `json:"resourcePool,omitempty"`
+
+	// minCpu is the least number of CPU cores. Absent means 2 with a Kubernetes payload and 4 with an OpenShift one.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=4096
+	// +optional
+	MinCPU *int32 `json:"minCpu,omitempty"`
+
+	// minMemory is the least memory in MiB. Absent means 2048 with a Kubernetes payload and 8192 with an OpenShift one.
+	//
+	// +kubebuilder:validation:Minimum=1024
+	// +kubebuilder:validation:Maximum=134217728
+	// +optional
+	MinMemory *int32 `json:"minMemory,omitempty"`
+
+	// minDiskSize is the least size of the root disk in GB (10^9 bytes). Absent asks for nothing.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1048576
+	// +optional
+	MinDiskSize *int32 `json:"minDiskSize,omitempty"`
+
+	// image is what MAAS installs: "<osystem>/<series>", or the name of a custom image with or without "custom/" before it.
+	// With an OpenShift payload it is the RHCOS image made after docs/how-to/rhcos-image.md and must be named; with a
+	// Kubernetes payload it must be an image as docs/reference/node-configuration.md describes it, by default
+	// "custom/kubernetes-node".
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?$')",message="image must be \"<osystem>/<series>\" or the name of a custom image, such as \"custom/rhcos-4.20\""
+	// +optional
+	Image string `json:"image,omitempty"`
+
+	// lxd makes the machines virtual machines that MAAS composes on its LXD hosts.
+	//
+	// +optional
+	LXD *MAASLXDNodePool `json:"lxd,omitempty"`
+
+	// staticIP gives machines addresses that MAAS does not choose.
+	//
+	// +optional
+	StaticIP *MAASStaticIP `json:"staticIP,omitempty"`
+
+	// diskWipe removes the helper partition that an image carries for MAAS's sake, at the first boot. A change does not roll
+	// the pool.
+	//
+	// +optional
+	DiskWipe *MAASDiskWipe `json:"diskWipe,omitempty"`
+
+	// ephemeral runs the image from memory and leaves the disks alone. The machine is new after each power cycle.
+	//
+	// +optional
+	Ephemeral *bool `json:"ephemeral,omitempty"`
+
+	// erase says what is done to the disks of a machine that is given back. Absent leaves it to MAAS's settings. A change does
+	// not roll the pool.
+	//
+	// +kubebuilder:validation:Enum=None;Quick;Secure;Full
+	// +optional
+	Erase string `json:"erase,omitempty"`
+
+	// allocateTimeout bounds the wait for a machine that fits before that is reported as a failure. Absent means 10m. A change
+	// of this and the other time-outs does not roll the pool.
+	//
+	// +optional
+	AllocateTimeout *metav1.Duration `json:"allocateTimeout,omitempty"`
+
+	// deployTimeout bounds the installation of a machine by MAAS before another is tried. Absent means 60m; real metal takes
+	// 20 to 35 minutes.
+	//
+	// +optional
+	DeployTimeout *metav1.Duration `json:"deployTimeout,omitempty"`
+
+	// bootTimeout bounds the time from Deployed until the machine has fetched its configuration. Absent means 20m.
+	//
+	// +optional
+	BootTimeout *metav1.Duration `json:"bootTimeout,omitempty"`
+
+	// joinTimeout bounds the time from then until the machine's Node is there. Absent means 15m.
+	//
+	// +optional
+	JoinTimeout *metav1.Duration `json:"joinTimeout,omitempty"`
+}
+
+// MAASLXDNodePool shapes the virtual machines of a pool.
+//
+// +kubebuilder:validation:XValidation:rule="self.enabled || !(has(self.storagePool) || has(self.network) || has(self.profile) || has(self.project) || has(self.vmHost) || has(self.diskSize))",message="lxd.enabled must be true for the other fields of lxd to have an effect: set it, or remove them"
+type MAASLXDNodePool struct {
+	// enabled composes virtual machines instead of allocating machines.
+	//
+	// +kubebuilder:default=false
+	// +optional
+	Enabled bool `json:"enabled"`
+
+	// storagePool of the LXD host.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	StoragePool string `json:"storagePool,omitempty"`
+
+	// network is the MAAS subnet that the virtual machines hang on.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	Network string `json:"network,omitempty"`
+
+	// profile of LXD that the virtual machines are made with.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	Profile string `json:"profile,omitempty"`
+
+	// project of LXD. Empty means the host's.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	Project string `json:"project,omitempty"`
+
+	// vmHost is the name of the MAAS VM host to compose on. Empty means the best that fits.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	VMHost string `json:"vmHost,omitempty"`
+
+	// diskSize of the root disk in GB.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1048576
+	// +optional
+	DiskSize *int32 `json:"diskSize,omitempty"`
+}
+
+// MAASStaticIP gives the machines of a pool their addresses: ip for a pool of one, range for more.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.ip) != has(self.range)",message="staticIP needs either ip, for a pool of one machine, or range"
+// +kubebuilder:validation:XValidation:rule="!has(self.ip) || !isIP(self.ip) || !isCIDR(self.cidr) || cidr(self.cidr).containsIP(self.ip)",message="staticIP.ip must lie inside staticIP.cidr"
+// +kubebuilder:validation:XValidation:rule="!has(self.gateway) || !isIP(self.gateway) || !isCIDR(self.cidr) || cidr(self.cidr).containsIP(self.gateway)",message="staticIP.gateway must lie inside staticIP.cidr"
+// +kubebuilder:validation:XValidation:rule="!has(self.range) || !isCIDR(self.cidr) || !isIP(self.range.start) || !isIP(self.range.end) || (cidr(self.cidr).containsIP(self.range.start) && cidr(self.cidr).containsIP(self.range.end))",message="staticIP.range must lie inside staticIP.cidr"
+type MAASStaticIP struct {
+	// ip is the address of the one machine of the pool.
+	//
+	// +kubebuilder:validation:MinLength=2
+	// +kubebuilder:validation:MaxLength=45
+	// +kubebuilder:validation:XValidation:rule="isIP(self)",message="staticIP.ip must be an IP address, such as \"10.0.0.17\""
+	// +optional
+	IP string `json:"ip,omitempty"`
+
+	// range is a run of addresses from which each machine takes a free one.
+	//
+	// +optional
+	Range *MAASIPRange `json:"range,omitempty"`
+
+	// cidr is the subnet of the addresses; MAAS must know it.
+	//
+	// +kubebuilder:validation:MinLength=4
+	// +kubebuilder:validation:MaxLength=49
+	// +kubebuilder:validation:XValidation:rule="isCIDR(self)",message="staticIP.cidr must be a subnet, such as \"10.0.0.0/24\""
+	// +required
+	CIDR string `json:"cidr"`
+
+	// gateway of the subnet. Empty means the one that MAAS has.
+	//
+	// +kubebuilder:validation:MinLength=2
+	// +kubebuilder:validation:MaxLength=45
+	// +kubebuilder:validation:XValidation:rule="isIP(self)",message="staticIP.gateway must be an IP address"
+	// +optional
+	Gateway string `json:"gateway,omitempty"`
+
+	// nameservers of the machines. Empty means those that MAAS has.
+	//
+	// +kubebuilder:validation:MaxItems=3
+	// +listType=set
+	// +optional
+	Nameservers []MAASNameserver `json:"nameservers,omitempty"`
+}
+
+// MAASNameserver is the address of a name server.
+//
+// +kubebuilder:validation:MinLength=2
+// +kubebuilder:validation:MaxLength=45
+// +kubebuilder:validation:XValidation:rule="isIP(self)",message="a nameserver must be an IP address"
+type MAASNameserver string
+
+// MAASIPRange is a run of addresses, both ends included.
+type MAASIPRange struct {
+	// start is the first address.
+	//
+	// +kubebuilder:validation:MinLength=2
+	// +kubebuilder:validation:MaxLength=45
+	// +kubebuilder:validation:XValidation:rule="isIP(self)",message="staticIP.range.start must be an IP address"
+	// +required
+	Start string `json:"start"`
+
+	// end is the last address.
+	//
+	// +kubebuilder:validation:MinLength=2
+	// +kubebuilder:validation:MaxLength=45
+	// +kubebuilder:validation:XValidation:rule="isIP(self)",message="staticIP.range.end must be an IP address"
+	// +required
+	End string `json:"end"`
+}
+
+// MAASDiskWipe removes the helper partition of an image at a machine's first boot.
+type MAASDiskWipe struct {
+	// enabled switches the wipe. Absent means on with an OpenShift payload, whose RHCOS image carries a helper partition, and
+	// off with a Kubernetes payload.
+	//
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+
+	// device that the image was installed on.
+	//
+	// +kubebuilder:default=/dev/sda
+	// +kubebuilder:validation:MinLength=6
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule="self.matches('^/dev/[A-Za-z0-9/._:-]+$')",message="diskWipe.device must be the path of a disk, such as \"/dev/sda\" or \"/dev/nvme0n1\""
+	// +optional
+	Device string `json:"device,omitempty"`
+
+	// partition is the number of the helper partition.
+	//
+	// +kubebuilder:default=5
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=128
+	// +optional
+	Partition int32 `json:"partition,omitempty"`
+}

@@ -1,0 +1,457 @@
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Architectures of nodes.
+const (
+	ArchitectureAMD64   = "amd64"
+	ArchitectureARM64   = "arm64"
+	ArchitecturePPC64LE = "ppc64le"
+	ArchitectureS390X   = "s390x"
+)
+
+// NodePoolSpec says what the nodes of a pool should be.
+//
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.arch) || has(self.arch)",message="arch is required once it was set"
+// +kubebuilder:validation:XValidation:rule="!has(self.arch) || self.arch != 'arm64' || self.platform.type in ['AWS', 'Azure', 'Agent', 'GCP', 'None', 'MAAS']",message="arch arm64 is not supported by this platform: set arch to amd64"
+// +kubebuilder:validation:XValidation:rule="!has(self.arch) || self.arch != 's390x' || self.platform.type == 'KubeVirt'",message="arch s390x is supported by platform KubeVirt only: set another arch"
+// +kubebuilder:validation:XValidation:rule="!(has(self.replicas) && has(self.autoScaling))",message="replicas and autoScaling exclude each other: remove one of them"
+// +kubebuilder:validation:XValidation:rule="!has(self.autoScaling) || self.autoScaling.min > 0 || self.platform.type in ['AWS', 'Azure']",message="autoScaling.min must be at least 1 on this platform"
+// +kubebuilder:validation:XValidation:rule="self.platform.type != 'AWS' || !has(self.platform.aws) || !has(self.platform.aws.imageType) || self.platform.aws.imageType != 'Windows' || !has(self.arch) || self.arch == 'amd64'",message="imageType Windows needs arch amd64"
+type NodePoolSpec struct {
+	// clusterName is the HostedCluster in the same namespace that the pool belongs to.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterName is immutable: create a new NodePool for another cluster"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="clusterName must consist of lower case letters, digits and '-', beginning and ending with a letter or digit"
+	// +required
+	ClusterName string `json:"clusterName"`
+
+	// release that the nodes run. It may be older than the HostedCluster's by up to three minor versions, never newer.
+	//
+	// +required
+	Release Release `json:"release"`
+
+	// platform of the nodes.
+	//
+	// +required
+	Platform NodePoolPlatform `json:"platform"`
+
+	// replicas is the wanted number of nodes. Absent with autoScaling, and else means 0.
+	//
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// management says how nodes are upgraded and repaired.
+	//
+	// +required
+	Management NodePoolManagement `json:"management"`
+
+	// autoScaling lets the cluster autoscaler choose the number of nodes.
+	//
+	// +optional
+	AutoScaling *NodePoolAutoScaling `json:"autoScaling,omitempty"`
+
+	// config names ConfigMaps in the same namespace whose key "config" holds MachineConfig, KubeletConfig and the like. A
+	// change rolls the pool.
+	//
+	// +kubebuilder:validation:MaxItems=10
+	// +optional
+	Config []corev1.LocalObjectReference `json:"config,omitempty"`
+
+	// nodeDrainTimeout bounds the draining of a node. 0 or absent waits for ever.
+	//
+	// +optional
+	NodeDrainTimeout *metav1.Duration `json:"nodeDrainTimeout,omitempty"`
+
+	// nodeVolumeDetachTimeout bounds the wait for volumes to be detached. 0 or absent waits for ever.
+	//
+	// +optional
+	NodeVolumeDetachTimeout *metav1.Duration `json:"nodeVolumeDetachTimeout,omitempty"`
+
+	// nodeLabels are put on the nodes.
+	//
+	// +optional
+	NodeLabels map[string]string `json:"nodeLabels,omitempty"`
+
+	// taints are put on the nodes.
+	//
+	// +kubebuilder:validation:MaxItems=50
+	// +optional
+	Taints []Taint `json:"taints,omitempty"`
+
+	// pausedUntil stops reconciling until an RFC 3339 date, or for as long as it is "true".
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=35
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([Tt]rue|TRUE|[Ff]alse|FALSE)$') || self.matches('^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\\\\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})$')",message="pausedUntil must be an RFC 3339 date such as 2026-01-31T12:00:00Z, or true or false"
+	// +optional
+	PausedUntil *string `json:"pausedUntil,omitempty"`
+
+	// tuningConfig names ConfigMaps in the same namespace whose key "tuning" holds Tuned or PerformanceProfile objects.
+	//
+	// +kubebuilder:validation:MaxItems=10
+	// +optional
+	TuningConfig []corev1.LocalObjectReference `json:"tuningConfig,omitempty"`
+
+	// arch of the nodes' processors.
+	//
+	// +kubebuilder:default=amd64
+	// +kubebuilder:validation:Enum=arm64;amd64;s390x;ppc64le
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="arch is immutable: create a new NodePool for another architecture"
+	// +optional
+	Arch string `json:"arch,omitempty"`
+
+	// osImageStream picks the operating system stream of an OpenShift payload.
+	//
+	// +optional
+	OSImageStream *OSImageStreamReference `json:"osImageStream,omitempty"`
+}
+
+// OSImageStreamReference names an operating system stream.
+type OSImageStreamReference struct {
+	// name of the stream.
+	//
+	// +kubebuilder:validation:Enum=rhel-9;rhel-10
+	// +required
+	Name string `json:"name"`
+}
+
+// NodePoolPlatform is the platform of a pool's nodes. A block is set if and only if type names it.
+//
+// +kubebuilder:validation:XValidation:rule="self.type == oldSelf.type",message="platform.type is immutable: create a new NodePool for another platform"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'MAAS') == has(self.maas)",message="platform.maas is required when platform.type is MAAS, and forbidden otherwise"
+// +kubebuilder:validation:XValidation:rule="!has(self.aws) || self.type == 'AWS'",message="platform.aws is forbidden when platform.type is not AWS"
+// +kubebuilder:validation:XValidation:rule="!has(self.kubevirt) || self.type == 'KubeVirt'",message="platform.kubevirt is forbidden when platform.type is not KubeVirt"
+// +kubebuilder:validation:XValidation:rule="!has(self.agent) || self.type == 'Agent'",message="platform.agent is forbidden when platform.type is not Agent"
+type NodePoolPlatform struct {
+	// type of the platform.
+	//
+	// +required
+	Type PlatformType `json:"type"`
+
+	// aws shapes nodes of type AWS.
+	//
+	// +optional
+	AWS *AWSNodePoolPlatform `json:"aws,omitempty"`
+
+	// kubevirt shapes nodes of type KubeVirt.
+	//
+	// +optional
+	Kubevirt *KubevirtNodePoolPlatform `json:"kubevirt,omitempty"`
+
+	// agent shapes nodes of type Agent.
+	//
+	// +optional
+	Agent *AgentNodePoolPlatform `json:"agent,omitempty"`
+
+	// maas shapes nodes of type MAAS.
+	//
+	// +optional
+	MAAS *MAASNodePoolPlatform `json:"maas,omitempty"`
+}
+
+// UpgradeType says how nodes come to a new version.
+//
+// +kubebuilder:validation:Enum=Replace;InPlace
+type UpgradeType string
+
+// The ways to upgrade.
+const (
+	// UpgradeTypeReplace makes new machines and drops the old ones.
+	UpgradeTypeReplace UpgradeType = "Replace"
+	// UpgradeTypeInPlace changes the machines as they are.
+	UpgradeTypeInPlace UpgradeType = "InPlace"
+)
+
+// UpgradeStrategy says in which order machines are replaced.
+//
+// +kubebuilder:validation:Enum=RollingUpdate;OnDelete
+type UpgradeStrategy string
+
+// The orders of replacing.
+const (
+	UpgradeStrategyRollingUpdate UpgradeStrategy = "RollingUpdate"
+	UpgradeStrategyOnDelete      UpgradeStrategy = "OnDelete"
+)
+
+// NodePoolManagement says how nodes are upgraded and repaired.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.inPlace) || self.upgradeType == 'InPlace'",message="management.inPlace is forbidden when upgradeType is not InPlace"
+type NodePoolManagement struct {
+	// upgradeType says how nodes come to a new version.
+	//
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="upgradeType is immutable: create a new NodePool to change it"
+	// +required
+	UpgradeType UpgradeType `json:"upgradeType"`
+
+	// replace shapes upgrades of type Replace.
+	//
+	// +kubebuilder:default={strategy: "RollingUpdate", rollingUpdate: {maxSurge: 1, maxUnavailable: 0 }}
+	// +optional
+	Replace *ReplaceUpgrade `json:"replace,omitempty"`
+
+	// inPlace shapes upgrades of type InPlace.
+	//
+	// +optional
+	InPlace *InPlaceUpgrade `json:"inPlace,omitempty"`
+
+	// autoRepair replaces machines whose nodes are not well.
+	//
+	// +kubebuilder:default=false
+	// +optional
+	AutoRepair bool `json:"autoRepair"`
+}
+
+// ReplaceUpgrade shapes upgrades that replace machines.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || !has(self.strategy) || self.strategy == 'RollingUpdate'",message="management.replace.rollingUpdate is forbidden when strategy is not RollingUpdate"
+type ReplaceUpgrade struct {
+	// strategy is the order of replacing.
+	//
+	// +optional
+	Strategy UpgradeStrategy `json:"strategy,omitempty"`
+
+	// rollingUpdate bounds how many machines are replaced at once.
+	//
+	// +optional
+	RollingUpdate *RollingUpdate `json:"rollingUpdate,omitempty"`
+}
+
+// RollingUpdate bounds how many machines are replaced at once.
+type RollingUpdate struct {
+	// maxUnavailable is how many nodes may be missing meanwhile, a number or a percentage.
+	//
+	// +optional
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+
+	// maxSurge is how many nodes there may be too many meanwhile, a number or a percentage.
+	//
+	// +optional
+	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
+}
+
+// InPlaceUpgrade shapes upgrades of machines as they are.
+type InPlaceUpgrade struct {
+	// maxUnavailable is how many nodes may be upgraded at once, a number or a percentage. Absent means 1.
+	//
+	// +optional
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+}
+
+// NodePoolAutoScaling bounds the number of nodes that the autoscaler chooses.
+//
+// +kubebuilder:validation:XValidation:rule="self.max >= self.min",message="autoScaling.max must not be less than autoScaling.min"
+type NodePoolAutoScaling struct {
+	// min is the least number of nodes.
+	//
+	// +kubebuilder:validation:Minimum=0
+	// +required
+	Min *int32 `json:"min"`
+
+	// max is the greatest number of nodes.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +required
+	Max int32 `json:"max"`
+}
+
+// Taint is put on the nodes of a pool.
+type Taint struct {
+	// key of the taint.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="the key of a taint must be a qualified name, such as \"example.com/dedicated\""
+	// +required
+	Key string `json:"key"`
+
+	// value of the taint.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$')",message="the value of a taint must be a valid label value"
+	// +optional
+	Value string `json:"value,omitempty"`
+
+	// effect of the taint.
+	//
+	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
+	// +required
+	Effect corev1.TaintEffect `json:"effect"`
+}
+
+// NodePoolStatus is what the pool is.
+type NodePoolStatus struct {
+	// replicas is the number of available nodes.
+	//
+	// +optional
+	Replicas int32 `json:"replicas"`
+
+	// selector picks the Machines of the pool, for the scale subresource.
+	//
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Selector string `json:"selector,omitempty"`
+
+	// nodesInfo tells what the nodes run.
+	//
+	// +optional
+	NodesInfo *NodePoolNodesInfo `json:"nodesInfo,omitempty"`
+
+	// version that all nodes of the pool have come to.
+	//
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// platform tells what was made for the pool.
+	//
+	// +optional
+	Platform *NodePoolPlatformStatus `json:"platform,omitempty"`
+
+	// osImageStream that most nodes run.
+	//
+	// +optional
+	OSImageStream *OSImageStreamReference `json:"osImageStream,omitempty"`
+
+	// conditions tell how the pool is.
+	//
+	// +kubebuilder:validation:MaxItems=100
+	// +optional
+	Conditions []NodePoolCondition `json:"conditions,omitempty"`
+}
+
+// NodePoolNodesInfo tells what the nodes of a pool run.
+type NodePoolNodesInfo struct {
+	// nodeVersions counts nodes by what they run.
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=atomic
+	// +required
+	NodeVersions []NodeVersion `json:"nodeVersions"`
+}
+
+// NodeVersion counts the nodes that run the same versions.
+type NodeVersion struct {
+	// ocpVersion is the version of the release payload.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +required
+	OCPVersion string `json:"ocpVersion"`
+
+	// kubeletVersion is the version of the kubelet.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +required
+	KubeletVersion string `json:"kubeletVersion"`
+
+	// readyNodeCount is the number of nodes that are Ready.
+	//
+	// +kubebuilder:validation:Minimum=0
+	// +required
+	ReadyNodeCount *int32 `json:"readyNodeCount"`
+
+	// unreadyNodeCount is the number of nodes that are not Ready.
+	//
+	// +kubebuilder:validation:Minimum=0
+	// +required
+	UnreadyNodeCount *int32 `json:"unreadyNodeCount"`
+}
+
+// NodePoolPlatformStatus tells what was made for a pool.
+type NodePoolPlatformStatus struct {
+	// kubeVirt tells what was made for a pool of virtual machines.
+	//
+	// +optional
+	KubeVirt *KubeVirtNodePoolStatus `json:"kubeVirt,omitempty"`
+}
+
+// NodePoolCondition is a condition of a pool. It has a severity, unlike metav1.Condition, as upstream's has.
+type NodePoolCondition struct {
+	// type of the condition.
+	//
+	// +kubebuilder:validation:MaxLength=316
+	// +required
+	Type string `json:"type"`
+
+	// status of the condition.
+	//
+	// +kubebuilder:validation:Enum=True;False;Unknown
+	// +kubebuilder:validation:MaxLength=7
+	// +required
+	Status corev1.ConditionStatus `json:"status"`
+
+	// severity of the condition. Empty means informational.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	Severity string `json:"severity,omitempty"`
+
+	// lastTransitionTime is when the status changed last.
+	//
+	// +required
+	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
+
+	// reason is one word of why.
+	//
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// message tells a person why.
+	//
+	// +kubebuilder:validation:MaxLength=32768
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// observedGeneration is the generation of the spec that the condition was judged at.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+}
+
+// NodePool is a set of like nodes of a HostedCluster.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=nodepools,shortName=np;nps,scope=Namespaced,categories=hypershift
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:printcolumn:name="Cluster",type="string",JSONPath=".spec.clusterName",description="The HostedCluster of the pool"
+// +kubebuilder:printcolumn:name="Desired Nodes",type="integer",JSONPath=".spec.replicas",description="Nodes that are wanted"
+// +kubebuilder:printcolumn:name="Current Nodes",type="integer",JSONPath=".status.replicas",description="Nodes that are available"
+// +kubebuilder:printcolumn:name="Autoscaling",type="string",JSONPath=".status.conditions[?(@.type==\"AutoscalingEnabled\")].status",description="Whether the autoscaler chooses the number of nodes"
+// +kubebuilder:printcolumn:name="Autorepair",type="string",JSONPath=".status.conditions[?(@.type==\"AutorepairEnabled\")].status",description="Whether machines that are not well are replaced"
+// +kubebuilder:printcolumn:name="Version",type="string",JSONPath=".status.version",description="Version of the nodes"
+// +kubebuilder:printcolumn:name="UpdatingVersion",type="string",JSONPath=".status.conditions[?(@.type==\"UpdatingVersion\")].status",description="Whether nodes come to a new version"
+// +kubebuilder:printcolumn:name="UpdatingConfig",type="string",JSONPath=".status.conditions[?(@.type==\"UpdatingConfig\")].status",description="Whether nodes come to a new configuration"
+// +kubebuilder:printcolumn:name="Message",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].message",description="What the pool waits for"
+type NodePool struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what the pool should be.
+	//
+	// +optional
+	Spec NodePoolSpec `json:"spec,omitempty"`
+
+	// status is what the pool is.
+	//
+	// +optional
+	Status NodePoolStatus `json:"status,omitempty"`
+}
+
+// NodePoolList is a list of NodePools.
+//
+// +kubebuilder:object:root=true
+type NodePoolList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []NodePool `json:"items"`
+}
