@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	. "github.com/onsi/gomega"
 
+	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/releaseinfo/releasetest"
 )
 
@@ -64,7 +66,12 @@ func (n *node) program(name, script string) {
 }
 
 func (n *node) command(name string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(n.t.Context(), name, args...)
+	ctx, cancel := context.WithTimeout(n.t.Context(), 30*time.Second)
+	n.t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, name, args...)
+	// The script's children hold its output open, so they must end with it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.Env = append(os.Environ(),
 		"PATH="+n.path+":"+os.Getenv("PATH"), "NODE_INSTALL_ROOT="+n.root, "NODE_INSTALL_RETRY_SECONDS=0.1",
 		"CONTAINERD_ADDRESS="+n.address)
@@ -84,6 +91,8 @@ func TestInstallScriptAgainstContainerd(t *testing.T) {
 	registry := releasetest.Start(t)
 	in := minimalInput()
 	in.TrustBundle = registry.CA
+	// containerd speaks plain HTTP to the loopback unless a file of that registry says otherwise.
+	in.Mirrors = []releaseinfo.Mirror{{Source: registry.Host, Mirrors: []string{registry.Host}}}
 	in.NodeImage = registry.Push(t, registry.Host+"/node:1", imageOf(t, map[string]string{"usr/bin/kubelet": "-> kube", "usr/bin/kube": "the kubelet"}))
 	in.PodImage = registry.Push(t, registry.Host+"/pod:1", imageOf(t, map[string]string{"pause": "pause"}))
 	raw, err := Render(in)
@@ -132,6 +141,7 @@ snapshotter = "native"
 	cmd := exec.CommandContext(ctx, real, "--config", config)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	n.must(cmd.Start())
 	n.t.Cleanup(func() { cancel(); _ = cmd.Wait() })
 }
@@ -214,7 +224,7 @@ func TestInstallScriptTriesAgain(t *testing.T) {
 	// The first call fails; later ones write down what they were asked and lay out a node image.
 	n.program("ctr", `[ -e "`+log+`" ] || { : >"`+log+`"; exit 1; }
 echo "$*" >>"`+log+`"
-case "$*" in "-n k8s.io images mount "*) mkdir -p "$5/usr/bin"; echo kubelet >"$5/usr/bin/kubelet" ;; esac`)
+case "$*" in "-n k8s.io images mount "*) mkdir -p "$6/usr/bin"; echo kubelet >"$6/usr/bin/kubelet" ;; esac`)
 	out, err := n.install()
 	g.Expect(err).NotTo(HaveOccurred(), out)
 	g.Expect(out).To(ContainSubstring("trying again"))
