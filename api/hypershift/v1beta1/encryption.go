@@ -1,0 +1,75 @@
+package v1beta1
+
+import corev1 "k8s.io/api/core/v1"
+
+// SecretEncryptionType is a way to encrypt Secrets in etcd.
+//
+// +kubebuilder:validation:Enum=kms;aescbc
+type SecretEncryptionType string
+
+const (
+	// KMS encrypts with a key that a cloud's key service keeps.
+	KMS SecretEncryptionType = "kms"
+	// AESCBC encrypts with a key that a Secret holds.
+	AESCBC SecretEncryptionType = "aescbc"
+)
+
+// SecretEncryptionSpec is how Secrets are encrypted in etcd: the type, and the block that belongs to it.
+type SecretEncryptionSpec struct {
+	// type is the way of encryption.
+	// +unionDiscriminator
+	// +required
+	Type SecretEncryptionType `json:"type"`
+
+	// kms goes with type kms.
+	// +optional
+	KMS *KMSSpec `json:"kms,omitempty"`
+
+	// aescbc goes with type aescbc.
+	// +optional
+	AESCBC *AESCBCSpec `json:"aescbc,omitempty"`
+}
+
+// AESCBCSpec names the keys of AES-CBC encryption.
+type AESCBCSpec struct {
+	// activeKey names a Secret with the key "key" (32 bytes): what is written is encrypted with it.
+	// +required
+	ActiveKey corev1.LocalObjectReference `json:"activeKey"`
+
+	// backupKey names a Secret with the key "key": what was encrypted with it can still be read, which a change of
+	// activeKey needs.
+	// +optional
+	BackupKey *corev1.LocalObjectReference `json:"backupKey,omitempty"`
+}
+
+// KMSProvider is a cloud's key service.
+//
+// +kubebuilder:validation:Enum=IBMCloud;AWS;Azure
+type KMSProvider string
+
+// The key services.
+const (
+	IBMCloud KMSProvider = "IBMCloud"
+	AWS      KMSProvider = "AWS"
+	AZURE    KMSProvider = "Azure"
+)
+
+// KMSSpec is a key of a cloud's key service: the provider, and the block that belongs to it.
+type KMSSpec struct {
+	// provider is the key service.
+	// +unionDiscriminator
+	// +required
+	Provider KMSProvider `json:"provider"`
+
+	// ibmcloud goes with provider IBMCloud.
+	// +optional
+	IBMCloud *IBMCloudKMSSpec `json:"ibmcloud,omitempty"`
+
+	// aws goes with provider AWS.
+	// +optional
+	AWS *AWSKMSSpec `json:"aws,omitempty"`
+
+	// azure goes with provider Azure.
+	// +optional
+	Azure *AzureKMSSpec `json:"azure,omitempty"`
+}

@@ -1,0 +1,107 @@
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// EtcdManagementType says who runs etcd.
+//
+// +kubebuilder:validation:Enum=Managed;Unmanaged
+type EtcdManagementType string
+
+const (
+	// Managed runs etcd in the control plane.
+	Managed EtcdManagementType = "Managed"
+	// Unmanaged uses an etcd that the user runs.
+	Unmanaged EtcdManagementType = "Unmanaged"
+)
+
+// EtcdSpec is where a cluster keeps its state: the type, and the block that belongs to it.
+type EtcdSpec struct {
+	// managementType says who runs etcd. It cannot be changed.
+	// +unionDiscriminator
+	// +required
+	ManagementType EtcdManagementType `json:"managementType"`
+
+	// managed goes with type Managed.
+	// +optional
+	Managed *ManagedEtcdSpec `json:"managed,omitempty"`
+
+	// unmanaged goes with type Unmanaged.
+	// +optional
+	Unmanaged *UnmanagedEtcdSpec `json:"unmanaged,omitempty"`
+}
+
+// ManagedEtcdSpec is an etcd that runs in the control plane.
+type ManagedEtcdSpec struct {
+	// storage is where it keeps its data.
+	// +required
+	Storage ManagedEtcdStorageSpec `json:"storage"`
+}
+
+// ManagedEtcdStorageType is a kind of storage of etcd.
+//
+// +kubebuilder:validation:Enum=PersistentVolume
+type ManagedEtcdStorageType string
+
+const (
+	// PersistentVolumeEtcdStorage keeps the data in PersistentVolumes.
+	PersistentVolumeEtcdStorage ManagedEtcdStorageType = "PersistentVolume"
+)
+
+// ManagedEtcdStorageSpec is where a managed etcd keeps its data.
+type ManagedEtcdStorageSpec struct {
+	// type is the kind of storage.
+	// +unionDiscriminator
+	// +required
+	Type ManagedEtcdStorageType `json:"type"`
+
+	// persistentVolume goes with type PersistentVolume.
+	// +optional
+	PersistentVolume *PersistentVolumeEtcdStorageSpec `json:"persistentVolume,omitempty"`
+
+	// restoreSnapshotURL is the URL (https or s3, at most one) of a snapshot that the first start restores. It cannot
+	// be changed.
+	// +kubebuilder:validation:MaxItems=1
+	// +kubebuilder:validation:items:MaxLength=1024
+	// +listType=set
+	// +optional
+	RestoreSnapshotURL []string `json:"restoreSnapshotURL,omitempty"`
+}
+
+// DefaultPersistentVolumeEtcdStorageSize is the size of etcd's volumes when none is given.
+var DefaultPersistentVolumeEtcdStorageSize = resource.MustParse("8Gi")
+
+// PersistentVolumeEtcdStorageSpec is the volumes of a managed etcd. It cannot be changed.
+type PersistentVolumeEtcdStorageSpec struct {
+	// storageClassName is the StorageClass of the volumes. Unset means the management cluster's default.
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	StorageClassName *string `json:"storageClassName,omitempty"`
+
+	// size is the size of each volume, e.g. "8Gi".
+	// +kubebuilder:default="8Gi"
+	// +optional
+	Size *resource.Quantity `json:"size,omitempty"`
+}
+
+// UnmanagedEtcdSpec is an etcd that the user runs.
+type UnmanagedEtcdSpec struct {
+	// endpoint is the URL of its client port, e.g. "https://etcd-client:2379".
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:Pattern=`^https://`
+	// +required
+	Endpoint string `json:"endpoint"`
+
+	// tls is what its clients authenticate with.
+	// +required
+	TLS EtcdTLSConfig `json:"tls"`
+}
+
+// EtcdTLSConfig is what clients of etcd authenticate with.
+type EtcdTLSConfig struct {
+	// clientSecret names a Secret with the keys "etcd-client.crt", "etcd-client.key" and "etcd-client-ca.crt".
+	// +required
+	ClientSecret corev1.LocalObjectReference `json:"clientSecret"`
+}

@@ -1,0 +1,195 @@
+package v1beta1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// HCPEtcdBackup asks for one snapshot of a hosted cluster's etcd. It lives in the namespace of the
+// HostedControlPlane; its spec cannot be changed.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=hcpetcdbackups,shortName=hcpetcdbk,scope=Namespaced
+// +kubebuilder:storageversion
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Completed",type="string",JSONPath=".status.conditions[?(@.type==\"BackupCompleted\")].status",description="Whether the snapshot was taken"
+// +kubebuilder:printcolumn:name="URL",type="string",JSONPath=".status.snapshotURL",description="Where the snapshot is"
+// +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
+type HCPEtcdBackup struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec says where the snapshot goes.
+	// +required
+	Spec HCPEtcdBackupSpec `json:"spec"`
+	// status tells how the snapshot went.
+	// +optional
+	Status HCPEtcdBackupStatus `json:"status,omitzero"`
+}
+
+// HCPEtcdBackupSpec says where a snapshot goes.
+type HCPEtcdBackupSpec struct {
+	// storage is where the snapshot goes.
+	// +required
+	Storage HCPEtcdBackupStorage `json:"storage"`
+}
+
+// HCPEtcdBackupStorageType is a kind of storage for snapshots.
+//
+// +kubebuilder:validation:Enum=S3;AzureBlob
+type HCPEtcdBackupStorageType string
+
+const (
+	// S3BackupStorage is a bucket of S3 or of what speaks its protocol.
+	S3BackupStorage HCPEtcdBackupStorageType = "S3"
+	// AzureBlobBackupStorage is a container of Azure Blob Storage.
+	AzureBlobBackupStorage HCPEtcdBackupStorageType = "AzureBlob"
+)
+
+// HCPEtcdBackupStorage is where a snapshot goes: the type, and the block that belongs to it.
+type HCPEtcdBackupStorage struct {
+	// storageType is the kind of storage.
+	// +unionDiscriminator
+	// +required
+	StorageType HCPEtcdBackupStorageType `json:"storageType"`
+
+	// s3 goes with type S3.
+	// +optional
+	S3 HCPEtcdBackupS3 `json:"s3,omitzero"`
+
+	// azureBlob goes with type AzureBlob.
+	// +optional
+	AzureBlob HCPEtcdBackupAzureBlob `json:"azureBlob,omitzero"`
+}
+
+// HCPEtcdBackupS3 is a place in a bucket.
+type HCPEtcdBackupS3 struct {
+	// bucket is the name of the bucket.
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Bucket string `json:"bucket"`
+
+	// region is the region of the bucket.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Region string `json:"region"`
+
+	// keyPrefix is the folder in the bucket.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +required
+	KeyPrefix string `json:"keyPrefix"`
+
+	// credentials names a Secret with the key "credentials", an AWS credentials file.
+	// +required
+	Credentials SecretReference `json:"credentials"`
+
+	// kmsKeyARN is the ARN of the key that encrypts the snapshot. Empty means the bucket's default.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	KMSKeyARN string `json:"kmsKeyARN,omitempty"`
+}
+
+// HCPEtcdBackupAzureBlob is a place in a container of Azure Blob Storage.
+type HCPEtcdBackupAzureBlob struct {
+	// container is the name of the container.
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Container string `json:"container"`
+
+	// storageAccount is the storage account of the container.
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=24
+	// +required
+	StorageAccount string `json:"storageAccount"`
+
+	// keyPrefix is the folder in the container.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +required
+	KeyPrefix string `json:"keyPrefix"`
+
+	// credentials names a Secret with the key "credentials".
+	// +required
+	Credentials SecretReference `json:"credentials"`
+
+	// encryptionKeyURL is the URL of the key that encrypts the snapshot. Empty means the account's default.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=210
+	// +optional
+	EncryptionKeyURL string `json:"encryptionKeyURL,omitempty"`
+}
+
+// SecretReference names a Secret of the same namespace.
+type SecretReference struct {
+	// name is the name of the Secret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+}
+
+// HCPEtcdBackupStatus tells how a snapshot went.
+//
+// +kubebuilder:validation:MinProperties=1
+type HCPEtcdBackupStatus struct {
+	// conditions tell how the snapshot went; BackupCompleted is the one to wait for.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// snapshotURL is where the snapshot is.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	// +optional
+	SnapshotURL string `json:"snapshotURL,omitempty"`
+
+	// encryptionMetadata is the key that encrypted the snapshot.
+	// +optional
+	EncryptionMetadata HCPEtcdBackupEncryptionMetadata `json:"encryptionMetadata,omitzero"`
+}
+
+// HCPEtcdBackupEncryptionMetadata is the key that encrypted a snapshot.
+//
+// +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:MaxProperties=1
+type HCPEtcdBackupEncryptionMetadata struct {
+	// aws is a key of the AWS key service.
+	// +optional
+	AWS HCPEtcdBackupAWSEncryption `json:"aws,omitzero"`
+
+	// azure is a key of an Azure key vault.
+	// +optional
+	Azure HCPEtcdBackupAzureEncryption `json:"azure,omitzero"`
+}
+
+// HCPEtcdBackupAWSEncryption is a key of the AWS key service.
+type HCPEtcdBackupAWSEncryption struct {
+	// kmsKeyARN is the ARN of the key.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +required
+	KMSKeyARN string `json:"kmsKeyARN"`
+}
+
+// HCPEtcdBackupAzureEncryption is a key of an Azure key vault.
+type HCPEtcdBackupAzureEncryption struct {
+	// encryptionKeyURL is the URL of the key.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=210
+	// +required
+	EncryptionKeyURL string `json:"encryptionKeyURL"`
+}
+
+// HCPEtcdBackupList is a list of HCPEtcdBackups.
+//
+// +kubebuilder:object:root=true
+type HCPEtcdBackupList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []HCPEtcdBackup `json:"items"`
+}

@@ -1,0 +1,96 @@
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// HostedControlPlaneStatus is what a control plane was last seen to be.
+type HostedControlPlaneStatus struct {
+	// ready says that the API serves. Cluster API reads it.
+	// +kubebuilder:default=false
+	// +required
+	Ready bool `json:"ready"`
+
+	// initialized says that the API has served once. Cluster API reads it.
+	// +kubebuilder:default=false
+	// +required
+	Initialized bool `json:"initialized"`
+
+	// externalManagedControlPlane says that the control plane has no Machines. Cluster API reads it.
+	// +kubebuilder:default=true
+	// +optional
+	ExternalManagedControlPlane *bool `json:"externalManagedControlPlane,omitempty"`
+
+	// controlPlaneEndpoint is where the API is reached.
+	// +optional
+	ControlPlaneEndpoint APIEndpoint `json:"controlPlaneEndpoint,omitempty"`
+
+	// oauthCallbackURLTemplate is the URL that identity providers must send the user back to.
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	OAuthCallbackURLTemplate string `json:"oauthCallbackURLTemplate,omitempty"`
+
+	// versionStatus is the version of the cluster, nodes and all.
+	// +optional
+	VersionStatus *ClusterVersionStatus `json:"versionStatus,omitempty"`
+
+	// controlPlaneVersion is the version of the control plane.
+	// +optional
+	ControlPlaneVersion ControlPlaneVersionStatus `json:"controlPlaneVersion,omitzero"`
+
+	// version is the version that the control plane runs. versionStatus tells more; Cluster API reads this one.
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// releaseImage is the payload that the control plane runs. versionStatus tells more.
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	ReleaseImage string `json:"releaseImage,omitempty"`
+
+	// lastReleaseImageTransitionTime is when releaseImage last changed. versionStatus tells more.
+	// +optional
+	LastReleaseImageTransitionTime *metav1.Time `json:"lastReleaseImageTransitionTime,omitempty"`
+
+	// kubeConfig names the Secret with the admin kubeconfig.
+	// +optional
+	KubeConfig *KubeconfigSecretRef `json:"kubeConfig,omitempty"`
+
+	// customKubeconfig names the Secret with the admin kubeconfig for spec.kubeAPIServerDNSName.
+	// +optional
+	CustomKubeconfig *KubeconfigSecretRef `json:"customKubeconfig,omitempty"`
+
+	// kubeadminPassword names the Secret with the password of the first user.
+	// +optional
+	KubeadminPassword *corev1.LocalObjectReference `json:"kubeadminPassword,omitempty"`
+
+	// conditions tell how the control plane is.
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=map
+	// +listMapKey=type
+	// +patchMergeKey=type
+	// +patchStrategy=merge
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+
+	// nodeCount is the number of nodes of the guest cluster.
+	// +optional
+	NodeCount *int `json:"nodeCount,omitempty"`
+
+	// platform is what the platform tells of the cluster.
+	// +optional
+	Platform *PlatformStatus `json:"platform,omitempty"`
+
+	// autoNode counts the nodes that a provisioner made.
+	// +optional
+	AutoNode AutoNodeStatus `json:"autoNode,omitzero"`
+
+	// configuration is what the guest cluster tells of its configuration.
+	// +optional
+	Configuration *ConfigurationStatus `json:"configuration,omitempty"`
+
+	// secretEncryption tells which key encrypts Secrets.
+	// +optional
+	SecretEncryption SecretEncryptionStatus `json:"secretEncryption,omitzero"`
+}

@@ -1,0 +1,177 @@
+package v1beta1
+
+import (
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// HostedClusterSpec is what a hosted cluster should be.
+type HostedClusterSpec struct {
+	// release is the payload that the control plane and, unless a NodePool says otherwise, the nodes run.
+	// Changing it upgrades the cluster.
+	// +required
+	Release Release `json:"release"`
+
+	// controlPlaneRelease is the payload of those control-plane components that have no part in the data plane. It is
+	// meant for fixes that need no node to roll. Empty means: the same as release.
+	// +optional
+	ControlPlaneRelease *Release `json:"controlPlaneRelease,omitempty"`
+
+	// updateService is the URL of the update graph that lists available updates. Empty means the distribution's own.
+	// +optional
+	UpdateService configv1.URL `json:"updateService,omitempty"`
+
+	// channel is the update channel that available updates are read from, e.g. "stable-4.20". Empty means that no
+	// updates are looked up.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=100
+	// +optional
+	Channel string `json:"channel,omitempty"`
+
+	// clusterID is the UUID of the cluster, used in telemetry. It is generated when empty, and fixed once set.
+	// +kubebuilder:validation:MinLength=36
+	// +kubebuilder:validation:MaxLength=36
+	// +optional
+	ClusterID string `json:"clusterID,omitempty"`
+
+	// infraID is the short name that everything made for this cluster outside of Kubernetes carries. It is generated
+	// when empty, and fixed once set.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	InfraID string `json:"infraID,omitempty"`
+
+	// platform is where the nodes of the cluster live.
+	// +required
+	Platform PlatformSpec `json:"platform"`
+
+	// kubeAPIServerDNSName is a further DNS name under which the API is reached. It gets a certificate and a
+	// kubeconfig of its own (status.customKubeconfig).
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	KubeAPIServerDNSName string `json:"kubeAPIServerDNSName,omitempty"`
+
+	// controllerAvailabilityPolicy says whether control-plane components run once or three times.
+	// +kubebuilder:default:="HighlyAvailable"
+	// +optional
+	ControllerAvailabilityPolicy AvailabilityPolicy `json:"controllerAvailabilityPolicy,omitempty"`
+
+	// infrastructureAvailabilityPolicy says whether the components that run on the nodes of the cluster, such as its
+	// ingress, run once or several times.
+	// +kubebuilder:default:="SingleReplica"
+	// +optional
+	InfrastructureAvailabilityPolicy AvailabilityPolicy `json:"infrastructureAvailabilityPolicy,omitempty"`
+
+	// dns is the domain of the cluster.
+	// +optional
+	DNS DNSSpec `json:"dns,omitempty"`
+
+	// networking is the cluster's own networks and those it stands in.
+	// +kubebuilder:default={networkType: "OVNKubernetes", clusterNetwork: {{cidr: "10.132.0.0/14"}}, serviceNetwork: {{cidr: "172.31.0.0/16"}}}
+	// +required
+	Networking ClusterNetworking `json:"networking"`
+
+	// autoscaling tunes the cluster autoscaler, which runs when a NodePool has autoScaling.
+	// +optional
+	Autoscaling ClusterAutoscaling `json:"autoscaling,omitempty"`
+
+	// autoNode lets a provisioner make nodes without a NodePool.
+	// +optional
+	AutoNode *AutoNode `json:"autoNode,omitempty"`
+
+	// etcd is where the cluster keeps its state.
+	// +kubebuilder:default={managementType: "Managed", managed: {storage: {type: "PersistentVolume", persistentVolume: {size: "8Gi"}}}}
+	// +required
+	Etcd EtcdSpec `json:"etcd"`
+
+	// services says how each control-plane service is reached from the nodes and by people. APIServer, OAuthServer,
+	// Konnectivity and Ignition must be listed.
+	// +kubebuilder:validation:MaxItems=6
+	// +required
+	Services []ServicePublishingStrategyMapping `json:"services"`
+
+	// pullSecret names a Secret with the key ".dockerconfigjson": the credentials for the registries of the payload.
+	// +required
+	PullSecret corev1.LocalObjectReference `json:"pullSecret"`
+
+	// sshKey names a Secret with the key "id_rsa.pub": the public key that may log in to the nodes. Empty means none.
+	// +optional
+	SSHKey corev1.LocalObjectReference `json:"sshKey,omitempty"`
+
+	// issuerURL is the issuer of the cluster's service account tokens.
+	// +kubebuilder:default:="https://kubernetes.default.svc"
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	IssuerURL string `json:"issuerURL,omitempty"`
+
+	// serviceAccountSigningKey names a Secret with the key "key": the private key that signs service account tokens.
+	// One is generated when empty. It needs issuerURL.
+	// +optional
+	ServiceAccountSigningKey *corev1.LocalObjectReference `json:"serviceAccountSigningKey,omitempty"`
+
+	// configuration is the global configuration of the guest cluster: each field is the spec of the like-named kind of
+	// config.openshift.io.
+	// +optional
+	Configuration *ClusterConfiguration `json:"configuration,omitempty"`
+
+	// operatorConfiguration configures operators of the guest cluster.
+	// +optional
+	OperatorConfiguration *OperatorConfiguration `json:"operatorConfiguration,omitempty"`
+
+	// auditWebhook names a Secret with the key "webhook-kubeconfig": where audit events are sent. Empty means nowhere.
+	// +optional
+	AuditWebhook *corev1.LocalObjectReference `json:"auditWebhook,omitempty"`
+
+	// imageContentSources lists registries that mirror others, for clusters without a way to the internet.
+	// +kubebuilder:validation:MaxItems=255
+	// +optional
+	ImageContentSources []ImageContentSource `json:"imageContentSources,omitempty"`
+
+	// additionalTrustBundle names a ConfigMap with the key "ca-bundle.crt": further CAs (PEM) that the control plane and
+	// the nodes trust.
+	// +optional
+	AdditionalTrustBundle *corev1.LocalObjectReference `json:"additionalTrustBundle,omitempty"`
+
+	// secretEncryption encrypts Secrets and other sensitive kinds in etcd. It cannot be removed once set.
+	// +optional
+	SecretEncryption *SecretEncryptionSpec `json:"secretEncryption,omitempty"`
+
+	// fips makes the nodes run in FIPS mode.
+	// +optional
+	FIPS bool `json:"fips,omitempty"`
+
+	// pausedUntil stops reconciliation: "true" until changed, "false" not at all, or until an RFC 3339 time, e.g.
+	// "2026-12-24T18:00:00Z".
+	// +kubebuilder:validation:MinLength=4
+	// +kubebuilder:validation:MaxLength=35
+	// +optional
+	PausedUntil *string `json:"pausedUntil,omitempty"`
+
+	// olmCatalogPlacement says whether the default operator catalogs run on the management cluster or in the guest.
+	// +kubebuilder:default=management
+	// +optional
+	OLMCatalogPlacement OLMCatalogPlacement `json:"olmCatalogPlacement,omitempty"`
+
+	// nodeSelector chooses the nodes of the management cluster that control-plane pods may run on.
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+
+	// tolerations are added to control-plane pods.
+	// +kubebuilder:validation:MaxItems=25
+	// +optional
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+
+	// labels are added to control-plane pods.
+	// +kubebuilder:validation:MaxProperties=20
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// monitoring says which metrics of the control plane are kept and forwarded.
+	// +optional
+	Monitoring MonitoringSpec `json:"monitoring,omitzero"`
+
+	// capabilities turns optional parts of an OpenShift cluster on and off.
+	// +kubebuilder:default:={}
+	// +optional
+	Capabilities *Capabilities `json:"capabilities,omitempty"`
+}

@@ -1,0 +1,47 @@
+package v1beta1
+
+// PlatformType is where nodes live.
+//
+// +kubebuilder:validation:Enum=MAAS;None;Agent;KubeVirt;AWS
+// +kubebuilder:validation:MaxLength=100
+type PlatformType string
+
+const (
+	// MAASPlatform makes nodes of machines that MAAS (Metal as a Service) manages.
+	MAASPlatform PlatformType = "MAAS"
+	// NonePlatform makes no nodes: the user joins them.
+	NonePlatform PlatformType = "None"
+	// AgentPlatform makes nodes of the hosts that the assisted installer knows.
+	AgentPlatform PlatformType = "Agent"
+	// KubevirtPlatform makes nodes of virtual machines of KubeVirt.
+	KubevirtPlatform PlatformType = "KubeVirt"
+	// AWSPlatform makes nodes of EC2 instances.
+	AWSPlatform PlatformType = "AWS"
+)
+
+// String returns the name of the platform as it stands in YAML.
+func (p PlatformType) String() string { return string(p) }
+
+// PlatformSpec is where the nodes of a cluster live: the type, and the block that belongs to it.
+type PlatformSpec struct {
+	// type is the platform. It cannot be changed.
+	// +unionDiscriminator
+	// +required
+	Type PlatformType `json:"type"`
+
+	// maas goes with type MAAS.
+	// +optional
+	MAAS *MAASPlatformSpec `json:"maas,omitempty"`
+
+	// agent goes with type Agent.
+	// +optional
+	Agent *AgentPlatformSpec `json:"agent,omitempty"`
+
+	// kubevirt goes with type KubeVirt.
+	// +optional
+	Kubevirt *KubevirtPlatformSpec `json:"kubevirt,omitempty"`
+
+	// aws goes with type AWS.
+	// +optional
+	AWS *AWSPlatformSpec `json:"aws,omitempty"`
+}

@@ -1,0 +1,102 @@
+package v1beta1
+
+// ServicePublishingStrategyMapping says how one control-plane service is published.
+type ServicePublishingStrategyMapping struct {
+	// service is the service.
+	// +required
+	Service ServiceType `json:"service"`
+
+	// servicePublishingStrategy is how it is published.
+	// +required
+	ServicePublishingStrategy ServicePublishingStrategy `json:"servicePublishingStrategy"`
+}
+
+// ServiceType is a control-plane service that is reached from outside of it.
+//
+// +kubebuilder:validation:Enum=APIServer;OAuthServer;OIDC;Konnectivity;Ignition;OVNSbDb
+type ServiceType string
+
+const (
+	// APIServer is the Kubernetes API.
+	APIServer ServiceType = "APIServer"
+	// Konnectivity is the tunnel through which the control plane reaches the nodes.
+	Konnectivity ServiceType = "Konnectivity"
+	// OAuthServer is the login of OpenShift.
+	OAuthServer ServiceType = "OAuthServer"
+	// OIDC publishes the keys of service account tokens.
+	OIDC ServiceType = "OIDC"
+	// Ignition gives new nodes their configuration.
+	Ignition ServiceType = "Ignition"
+	// OVNSbDb is a database of old releases of OVN-Kubernetes.
+	OVNSbDb ServiceType = "OVNSbDb"
+)
+
+// PublishingStrategyType is a way to publish a service.
+//
+// +kubebuilder:validation:Enum=LoadBalancer;NodePort;Route;None;S3
+type PublishingStrategyType string
+
+const (
+	// LoadBalancer publishes by a Service of type LoadBalancer.
+	LoadBalancer PublishingStrategyType = "LoadBalancer"
+	// NodePort publishes on a port of every node of the management cluster.
+	NodePort PublishingStrategyType = "NodePort"
+	// Route publishes by an OpenShift Route of the management cluster.
+	Route PublishingStrategyType = "Route"
+	// None does not publish the service.
+	None PublishingStrategyType = "None"
+	// S3 publishes by a bucket (only OIDC).
+	S3 PublishingStrategyType = "S3"
+)
+
+// ServicePublishingStrategy is how a service is published. A block may be given for the type that it belongs to only;
+// nodePort must be given with type NodePort.
+type ServicePublishingStrategy struct {
+	// type is the way of publishing.
+	// +required
+	Type PublishingStrategyType `json:"type"`
+
+	// nodePort goes with type NodePort.
+	// +optional
+	NodePort *NodePortPublishingStrategy `json:"nodePort,omitempty"`
+
+	// loadBalancer goes with type LoadBalancer.
+	// +optional
+	LoadBalancer *LoadBalancerPublishingStrategy `json:"loadBalancer,omitempty"`
+
+	// route goes with type Route.
+	// +optional
+	Route *RoutePublishingStrategy `json:"route,omitempty"`
+}
+
+// NodePortPublishingStrategy is where a node port is reached.
+type NodePortPublishingStrategy struct {
+	// address is a DNS name or IP address under which the nodes of the management cluster are reached. It cannot be
+	// changed later, so a DNS name or a virtual address serves better than the address of one node.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Address string `json:"address"`
+
+	// port is the node port. Zero means that Kubernetes chooses one.
+	// +optional
+	Port int32 `json:"port,omitempty"`
+}
+
+// LoadBalancerPublishingStrategy is the name of a load balancer.
+type LoadBalancerPublishingStrategy struct {
+	// hostname is the DNS name of the service. Empty means the address that the load balancer gets.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Hostname string `json:"hostname,omitempty"`
+}
+
+// RoutePublishingStrategy is the name of a Route.
+type RoutePublishingStrategy struct {
+	// hostname is the DNS name of the service. Empty means one under the management cluster's domain.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Hostname string `json:"hostname,omitempty"`
+}
