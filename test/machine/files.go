@@ -23,12 +23,18 @@ var hostFiles = []string{
 	"etc/os-release", "etc/protocols", "etc/services", "etc/ssl/certs/ca-certificates.crt", "etc/pki/tls/certs/ca-bundle.crt",
 }
 
+// coreUser is the id of user and group core.
+const coreUser = 1000
+
 // populate makes the machine's root file system ready to be booted. Files that are there are the machine's own and stay.
 func populate(config Config) error {
 	for _, dir := range skeleton {
 		if err := os.MkdirAll(config.Path(dir), 0o755); err != nil {
 			return err
 		}
+	}
+	if err := os.Chown(config.Path("home/core"), coreUser, coreUser); err != nil {
+		return err
 	}
 	for _, link := range [][2]string{{"../run", "var/run"}, {"../run/lock", "var/lock"}, {"../proc/self/mounts", "etc/mtab"}} {
 		if err := os.Symlink(link[0], config.Path(link[1])); err != nil && !errors.Is(err, fs.ErrExist) {

@@ -72,12 +72,13 @@ func (m *Machine) Stop(ctx context.Context) error {
 		m.signal(unix.SIGTERM)
 		_ = m.Wait(graceful)
 	}
-	return m.Kill(context.WithoutCancel(ctx))
+	return m.Kill(ctx)
 }
 
-// Kill ends the machine at once, as if its power were cut, and removes its network namespace and cgroups.
+// Kill ends the machine at once, as if its power were cut, and removes its network namespace and cgroups. It does so even
+// if the context has ended: it is quick, and half of it helps nobody.
 func (m *Machine) Kill(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	if m.Running() {
 		m.signal(unix.SIGKILL)

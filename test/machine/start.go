@@ -31,7 +31,7 @@ func Start(ctx context.Context, config Config) (*Machine, error) {
 	}
 	m := &Machine{state: state{Config: config}}
 	if err := m.start(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("starting machine %s: %w", config.Name, err), m.Kill(context.WithoutCancel(ctx)))
+		return nil, errors.Join(fmt.Errorf("starting machine %s: %w", config.Name, err), m.Kill(ctx))
 	}
 	return m, nil
 }

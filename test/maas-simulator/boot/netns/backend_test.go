@@ -188,3 +188,9 @@ func partitions(g *WithT, dir string) []int {
 	}
 	return numbers
 }
+
+func lookup(g *WithT, backend *netns.Backend, spec boot.Spec) *machine.Machine {
+	m, err := machine.Lookup(filepath.Join(backend.Dir, spec.SystemID))
+	g.Expect(err).NotTo(HaveOccurred())
+	return m
+}
