@@ -1,0 +1,6 @@
+// Package v1alpha1 holds the kinds by which an administrator lets somebody in with a client certificate when all else
+// fails ("break glass"), and takes that back.
+//
+// +kubebuilder:object:generate=true
+// +groupName=certificates.hypershift.openshift.io
+package v1alpha1

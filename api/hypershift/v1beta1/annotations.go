@@ -1,0 +1,236 @@
+package v1beta1
+
+// Annotations on a HostedCluster that choose images.
+const (
+	// ControlPlaneOperatorImageAnnotation replaces the payload's control-plane-operator.
+	ControlPlaneOperatorImageAnnotation = "hypershift.openshift.io/control-plane-operator-image"
+	// ControlPlaneOperatorImageLabelsAnnotation is a list of key=value that stands for the labels of that image.
+	ControlPlaneOperatorImageLabelsAnnotation = "hypershift.openshift.io/control-plane-operator-image-labels"
+	// ClusterAPIManagerImage replaces the payload's Cluster API core manager.
+	ClusterAPIManagerImage = "hypershift.openshift.io/capi-manager-image"
+	// ClusterAPIProviderMAASImage replaces the MAAS provider.
+	ClusterAPIProviderMAASImage = "hypershift.openshift.io/capi-provider-maas-image"
+	// ClusterAPIProviderAWSImage replaces the AWS provider.
+	ClusterAPIProviderAWSImage = "hypershift.openshift.io/capi-provider-aws-image"
+	// ClusterAPIKubeVirtProviderImage replaces the KubeVirt provider.
+	ClusterAPIKubeVirtProviderImage = "hypershift.openshift.io/capi-provider-kubevirt-image"
+	// ClusterAPIAgentProviderImage replaces the Agent provider.
+	ClusterAPIAgentProviderImage = "hypershift.openshift.io/capi-provider-agent-image"
+	// ClusterAutoscalerImage replaces the payload's autoscaler.
+	ClusterAutoscalerImage = "hypershift.openshift.io/cluster-autoscaler-image"
+	// MachineApproverImage replaces the payload's machine approver.
+	MachineApproverImage = "hypershift.openshift.io/machine-approver-image"
+	// KonnectivityServerImageAnnotation and KonnectivityAgentImageAnnotation replace the payload's tunnel.
+	KonnectivityServerImageAnnotation = "hypershift.openshift.io/konnectivity-server-image"
+	KonnectivityAgentImageAnnotation  = "hypershift.openshift.io/konnectivity-agent-image"
+	// HAProxyImageAnnotation on a NodePool replaces the API proxy of the nodes.
+	HAProxyImageAnnotation = "hypershift.openshift.io/haproxy-image"
+	// ImageOverridesAnnotation is a list of tag=image that replaces images of the payload.
+	ImageOverridesAnnotation = "hypershift.openshift.io/image-overrides"
+	// CertifiedOperatorsCatalogImageAnnotation and its like replace the images of the operator catalogs.
+	CertifiedOperatorsCatalogImageAnnotation           = "hypershift.openshift.io/certified-operators-catalog-image"
+	CommunityOperatorsCatalogImageAnnotation           = "hypershift.openshift.io/community-operators-catalog-image"
+	RedHatMarketplaceCatalogImageAnnotation            = "hypershift.openshift.io/redhat-marketplace-catalog-image"
+	RedHatOperatorsCatalogImageAnnotation              = "hypershift.openshift.io/redhat-operators-catalog-image"
+	OLMCatalogsISRegistryOverridesAnnotation           = "hypershift.openshift.io/olm-catalogs-is-registry-overrides"
+	AWSKMSProviderImage                                = "hypershift.openshift.io/aws-kms-provider-image"
+	IBMCloudKMSProviderImage                           = "hypershift.openshift.io/ibmcloud-kms-provider-image"
+	PortierisImageAnnotation                           = "hypershift.openshift.io/portieris-image"
+	CanonicalDataPlaneImagesAnnotation                 = "hypershift.openshift.io/canonical-data-plane-images"
+	ReleaseImageAnnotation                             = "hypershift.openshift.io/release-image"
+	MachineDeploymentProgressDeadlineSecondsAnnotation = "hypershift.openshift.io/machine-deployment-progress-deadline-seconds"
+)
+
+// Annotations on a HostedCluster that change how it is run.
+const (
+	// HasBeenAvailableAnnotation is set once the cluster was Available.
+	HasBeenAvailableAnnotation = "hypershift.openshift.io/HasBeenAvailable"
+	// DisablePKIReconciliationAnnotation leaves certificates alone.
+	DisablePKIReconciliationAnnotation = "hypershift.openshift.io/disable-pki-reconciliation"
+	// SkipReleaseImageValidation accepts any version.
+	SkipReleaseImageValidation = "hypershift.openshift.io/skip-release-image-validation"
+	// ForceUpgradeToAnnotation names the one image that is taken although an upgrade is refused.
+	ForceUpgradeToAnnotation = "hypershift.openshift.io/force-upgrade-to"
+	// RestartDateAnnotation restarts the control plane when it changes.
+	RestartDateAnnotation = "hypershift.openshift.io/restart-date"
+	// PreviousRestartDateAnnotation remembers the restart date that was passed on last.
+	PreviousRestartDateAnnotation = "hypershift.openshift.io/previous-restart-date"
+	// HCDestroyGracePeriodAnnotation is a Go duration for which a destroyed HostedCluster is kept.
+	HCDestroyGracePeriodAnnotation = "hypershift.openshift.io/destroy-grace-period"
+	// CleanupCloudResourcesAnnotation removes what the hosted cluster made outside before it goes.
+	CleanupCloudResourcesAnnotation = "hypershift.openshift.io/cleanup-cloud-resources"
+	// SkipDeleteHostedControlPlaneNamespaceAnnotation keeps the namespace of the control plane.
+	SkipDeleteHostedControlPlaneNamespaceAnnotation = "hypershift.openshift.io/skip-delete-hosted-controlplane-namespace"
+	// DisableMachineManagement leaves Cluster API out.
+	DisableMachineManagement = "hypershift.openshift.io/disable-machine-management"
+	// DisableIgnitionServerAnnotation leaves the ignition-server out.
+	DisableIgnitionServerAnnotation = "hypershift.openshift.io/disable-ignition-server"
+	// DisableClusterAutoscalerAnnotation stops the autoscaler; the operator sets it when no pool scales by itself.
+	DisableClusterAutoscalerAnnotation = "hypershift.openshift.io/disable-cluster-autoscaler"
+	// DisableProfilingAnnotation lists components without profiling.
+	DisableProfilingAnnotation = "hypershift.openshift.io/disable-profiling"
+	// DisableMonitoringServices leaves monitors out.
+	DisableMonitoringServices = "hypershift.openshift.io/disable-monitoring-services"
+	// EnableMetricsForwarding forwards metrics of the control plane into the hosted cluster.
+	EnableMetricsForwarding = "hypershift.openshift.io/enable-metrics-forwarding"
+	// PodSecurityAdmissionLabelOverrideAnnotation is the pod security level of the control plane's namespace.
+	PodSecurityAdmissionLabelOverrideAnnotation = "hypershift.openshift.io/pod-security-admission-label-override"
+	// EnsureExistsPullSecretReconcile makes the guest's pull secret once and leaves it alone then.
+	EnsureExistsPullSecretReconcile = "hypershift.openshift.io/ensureexists-pullsecret-reconcile"
+	// PrivateIngressControllerAnnotation keeps the guest's ingress private.
+	PrivateIngressControllerAnnotation = "hypershift.openshift.io/private-ingress-controller"
+	// IngressControllerLoadBalancerScope is the scope of the guest's ingress load balancer.
+	IngressControllerLoadBalancerScope = "hypershift.openshift.io/ingress-controller-load-balancer-scope"
+	// TopologyAnnotation says how request serving pods are placed.
+	TopologyAnnotation = "hypershift.openshift.io/topology"
+	// DedicatedRequestServingComponentsTopology is the value of TopologyAnnotation for nodes of their own.
+	DedicatedRequestServingComponentsTopology = "dedicated-request-serving-components"
+	// RequestServingNodeAdditionalSelectorAnnotation narrows those nodes down.
+	RequestServingNodeAdditionalSelectorAnnotation = "hypershift.openshift.io/request-serving-node-additional-selector"
+	// HostedClusterScheduledAnnotation tells that nodes were chosen.
+	HostedClusterScheduledAnnotation = "hypershift.openshift.io/cluster-scheduled"
+	// HostedClusterRestoredFromBackupAnnotation tells that the cluster came back from a backup.
+	HostedClusterRestoredFromBackupAnnotation = "hypershift.openshift.io/restored-from-backup"
+	// HostedClusterSourcedAnnotation marks what came from a HostedCluster.
+	HostedClusterSourcedAnnotation = "hypershift.openshift.io/hosted-cluster-sourced"
+	// SkipKASConflicSANValidation accepts serving certificates that collide with internal names.
+	SkipKASConflicSANValidation = "hypershift.openshift.io/skip-kas-conflict-san-validation"
+	// ManagementPlatformAnnotation is the platform of the management cluster.
+	ManagementPlatformAnnotation = "hypershift.openshift.io/management-platform"
+	// DebugDeploymentsAnnotation lists Deployments that are scaled to none.
+	DebugDeploymentsAnnotation = "hypershift.openshift.io/debug-deployments"
+	// ControlPlanePriorityClass, APICriticalPriorityClass and EtcdPriorityClass replace priority classes.
+	ControlPlanePriorityClass = "hypershift.openshift.io/control-plane-priority-class"
+	APICriticalPriorityClass  = "hypershift.openshift.io/api-critical-priority-class"
+	EtcdPriorityClass         = "hypershift.openshift.io/etcd-priority-class"
+	// KubeAPIServerGOGCAnnotation and its like tune the kube-apiserver.
+	KubeAPIServerGOGCAnnotation                                 = "hypershift.openshift.io/kube-apiserver-gogc"
+	KubeAPIServerGOMemoryLimitAnnotation                        = "hypershift.openshift.io/kube-apiserver-gomemlimit"
+	KubeAPIServerVerbosityLevelAnnotation                       = "hypershift.openshift.io/kube-apiserver-verbosity-level"
+	KubeAPIServerMaximumRequestsInFlight                        = "hypershift.openshift.io/kube-apiserver-max-requests-inflight"
+	KubeAPIServerMaximumMutatingRequestsInFlight                = "hypershift.openshift.io/kube-apiserver-max-mutating-requests-inflight"
+	KubeAPIServerGoAwayChance                                   = "hypershift.openshift.io/kube-apiserver-goaway-chance"
+	KubeAPIServerServiceAccountTokenMaxExpiration               = "hypershift.openshift.io/kube-apiserver-service-account-token-max-expiration"
+	ResourceRequestOverrideAnnotationPrefix                     = "resource-request-override.hypershift.openshift.io"
+	IdentityProviderOverridesAnnotationPrefix                   = "idpoverrides.hypershift.openshift.io/"
+	OauthLoginURLOverrideAnnotation                             = "oauth.hypershift.openshift.io/login-url-override"
+	ResourceBasedControlPlaneAutoscalingAnnotation              = "hypershift.openshift.io/resource-based-cp-auto-scaling"
+	RecommendedClusterSizeAnnotation                            = "hypershift.openshift.io/recommended-cluster-size"
+	ClusterSizeOverrideAnnotation                               = "hypershift.openshift.io/cluster-size-override"
+	KASServingCertHashAnnotation                                = "hypershift.openshift.io/kas-serving-cert-hash"
+	DefaultSecurityContextUIDAnnotation                         = "hypershift.openshift.io/default-security-context-uid"
+	HostedClusterScopeAnnotation                                = "hypershift.openshift.io/scope"
+	ReferencedResourceAnnotationPrefix                          = "referenced-resource.hypershift.openshift.io/"
+	ComponentConfigHashAnnotation                               = "component.hypershift.openshift.io/config-hash"
+	MachineHealthCheckTimeoutAnnotation                         = "hypershift.openshift.io/machine-health-check-timeout"
+	MachineHealthCheckNodeStartupTimeoutAnnotation              = "hypershift.openshift.io/machine-health-check-node-startup-timeout"
+	MachineHealthCheckMaxUnhealthyAnnotation                    = "hypershift.openshift.io/machine-health-check-max-unhealthy"
+	HostedClusterAnnotation                                     = "hypershift.openshift.io/cluster"
+	AllowUnsupportedKubeVirtRHCOSVariantsAnnotation             = "hypershift.openshift.io/allow-unsupported-kubevirt-rhcos-variants"
+	JSONPatchAnnotation                                         = "hypershift.openshift.io/kubevirt-vm-jsonpatch"
+	NodePoolSupportsKubevirtTopologySpreadConstraintsAnnotation = "hypershift.openshift.io/nodepool-supports-kubevirt-topology-spread-constraints"
+)
+
+// Annotations and labels of a NodePool and of what is made for it.
+const (
+	// NodePoolAnnotation is <namespace>/<name> of the NodePool on what was made for it.
+	NodePoolAnnotation = "hypershift.openshift.io/nodePool"
+	// NodePoolLabel is the name of the NodePool on Nodes and ConfigMaps.
+	NodePoolLabel = "hypershift.openshift.io/nodePool"
+	// NodePoolReleaseVersionAnnotation is the version that a Machine runs.
+	NodePoolReleaseVersionAnnotation = "hypershift.openshift.io/release-version"
+	// NodePoolCurrentConfigAnnotation is the hash of the configuration that the pool has come to, without the version.
+	NodePoolCurrentConfigAnnotation = "hypershift.openshift.io/nodePoolCurrentConfig"
+	// NodePoolCurrentConfigVersionAnnotation is the hash of all that the pool has come to.
+	NodePoolCurrentConfigVersionAnnotation = "hypershift.openshift.io/nodePoolCurrentConfigVersion"
+	// NodePoolTargetConfigVersionAnnotation is the hash of all that a MachineSet comes to in place.
+	NodePoolTargetConfigVersionAnnotation = "hypershift.openshift.io/nodePoolTargetConfigVersion"
+	// NodePoolPlatformMachineTemplateAnnotation is the machine template that the pool has come to.
+	NodePoolPlatformMachineTemplateAnnotation = "hypershift.openshift.io/nodePoolPlatformMachineTemplate"
+	// NodePoolUpgradeInProgressTrueAnnotation and NodePoolUpgradeInProgressFalseAnnotation tell of an upgrade in place.
+	NodePoolUpgradeInProgressTrueAnnotation  = "hypershift.openshift.io/nodePoolUpgradeInProgressTrue"
+	NodePoolUpgradeInProgressFalseAnnotation = "hypershift.openshift.io/nodePoolUpgradeInProgressFalse"
+	// NodePoolMaxUnavailableAnnotation bounds how many nodes are upgraded in place at once.
+	NodePoolMaxUnavailableAnnotation = "hypershift.openshift.io/nodePoolMaxUnavailable"
+	// NodePoolTaintsAnnotation is a JSON list of the taints of a Machine's node.
+	NodePoolTaintsAnnotation = "hypershift.openshift.io/nodePoolTaints"
+	// NodeLabelPrefix marks labels of a Machine that belong on its node; the prefix is taken off there.
+	NodeLabelPrefix = "managed.hypershift.openshift.io"
+	// IgnitionConfigAnnotation marks token Secrets for the ignition-server.
+	IgnitionConfigAnnotation = "hypershift.openshift.io/ignition-config"
+	// TokenSecretNodePoolUpgradeType is the upgrade type of the token's pool.
+	TokenSecretNodePoolUpgradeTypeAnnotation = "hypershift.openshift.io/node-pool-upgrade-type"
+	// TokenSecretLastGenerationTimeAnnotation is when a token was made, RFC 3339 with nanoseconds.
+	TokenSecretLastGenerationTimeAnnotation = "hypershift.openshift.io/last-token-generation-time"
+	// IgnitionServerTokenExpirationTimestampAnnotation is when an outdated token ends, RFC 3339.
+	IgnitionServerTokenExpirationTimestampAnnotation = "hypershift.openshift.io/ignition-token-expiration-timestamp"
+	// TokenSecretIgnitionReachedAnnotation tells that a machine has fetched the configuration of a token.
+	TokenSecretIgnitionReachedAnnotation = "hypershift.openshift.io/ignition-reached"
+)
+
+// Labels.
+const (
+	// ControlPlaneComponentLabel names the component on its pods.
+	ControlPlaneComponentLabel = "hypershift.openshift.io/control-plane-component"
+	// ControlPlaneNamespaceLabel marks namespaces of control planes.
+	ControlPlaneNamespaceLabel = "hypershift.openshift.io/hosted-control-plane"
+	// ManagedByLabel tells who manages a workload.
+	ManagedByLabel = "hypershift.openshift.io/managed-by"
+	// NeedManagementKASAccessLabel marks pods that talk to the management cluster.
+	NeedManagementKASAccessLabel = "hypershift.openshift.io/need-management-kas-access"
+	// OperatorComponentLabel names the component of the operator.
+	OperatorComponentLabel = "hypershift.openshift.io/operator-component"
+	// InfraIDLabel is the infrastructure id of a cluster.
+	InfraIDLabel = "hypershift.openshift.io/infra-id"
+	// NodePoolNameLabel is the name of the NodePool.
+	NodePoolNameLabel = "hypershift.openshift.io/nodepool-name"
+	// HostedClusterLabel names the cluster that a management node serves.
+	HostedClusterLabel = "hypershift.openshift.io/cluster"
+	// RequestServingComponentLabel marks nodes and pods that serve requests.
+	RequestServingComponentLabel = "hypershift.openshift.io/request-serving-component"
+	// HostedClusterSizeLabel and NodeSizeLabel are size classes.
+	HostedClusterSizeLabel = "hypershift.openshift.io/hosted-cluster-size"
+	NodeSizeLabel          = "hypershift.openshift.io/cluster-size"
+	// RouteVisibilityLabel with RouteVisibilityPrivateValue keeps a Route private.
+	RouteVisibilityLabel        = "hypershift.openshift.io/route-visibility"
+	RouteVisibilityPrivateValue = "private"
+	// AllowGuestWebhooksServiceLabel lets guest webhooks call a Service.
+	AllowGuestWebhooksServiceLabel = "hypershift.openshift.io/allow-guest-webhooks"
+	// SilenceClusterAlertsLabel silences alerts of a cluster.
+	SilenceClusterAlertsLabel = "hypershift.openshift.io/silence-cluster-alerts"
+	// LimitedSupportLabel marks clusters of limited support.
+	LimitedSupportLabel = "api.openshift.com/limited-support"
+	// SafeToDeleteWithClusterLabel marks objects of a CLI that go with their cluster.
+	SafeToDeleteWithClusterLabel = "hypershift.openshift.io/safe-to-delete-with-cluster"
+	// AutoCreatedForInfraLabel marks what a CLI made, with the infrastructure id.
+	AutoCreatedForInfraLabel = "hypershift.openshift.io/auto-created-for-infra"
+)
+
+// Finalizers and Secret keys.
+const (
+	// HostedClusterFinalizer is kept on a HostedCluster and a NodePool until what was made for them is gone.
+	HostedClusterFinalizer = "hypershift.openshift.io/finalizer"
+	// ControlPlaneComponentFinalizer keeps the Cluster API Deployments until all machines are gone.
+	ControlPlaneComponentFinalizer = "hypershift.openshift.io/component-finalizer"
+	// AuditWebhookKubeconfigKey is the key of an audit webhook's Secret.
+	AuditWebhookKubeconfigKey = "webhook-kubeconfig"
+	// AESCBCKeySecretKey is the key of an encryption key's Secret; its value is 32 bytes.
+	AESCBCKeySecretKey = "key"
+	// ServiceAccountSigningKeySecretKey is the key of a signing key's Secret, a private key in PEM.
+	ServiceAccountSigningKeySecretKey = "key"
+	// OldServiceAccountSigningKeySecretKey is the key of public keys that are still accepted.
+	OldServiceAccountSigningKeySecretKey = "old-key.pub"
+)
+
+// Keys of the Secret that identityRef of a MAAS platform names.
+const (
+	// MAASEndpointKey is the URL of MAAS up to and including /MAAS.
+	MAASEndpointKey = "MAAS_ENDPOINT"
+	// MAASAPIKeyKey is the API key, consumer:token:secret.
+	MAASAPIKeyKey = "MAAS_API_KEY"
+	// MAASCABundleKey is the CA of MAAS in PEM; optional.
+	MAASCABundleKey = "MAAS_CA_BUNDLE"
+	// MAASServerURLKey and MAASAPIKeyAltKey are other accepted spellings.
+	MAASServerURLKey = "maas-server-url"
+	MAASAPIKeyAltKey = "maas-api-key"
+)

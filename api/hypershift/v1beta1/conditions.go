@@ -1,0 +1,182 @@
+package v1beta1
+
+// ConditionType is the type of a condition of a HostedCluster or a HostedControlPlane.
+type ConditionType string
+
+// AllIsWellMessage is the message of a condition that is as it should be.
+const AllIsWellMessage = "All is well"
+
+// Conditions of a HostedCluster.
+const (
+	// HostedClusterAvailable tells that the API of the hosted cluster serves.
+	HostedClusterAvailable ConditionType = "Available"
+	// HostedClusterProgressing tells that a version is being rolled out.
+	HostedClusterProgressing ConditionType = "Progressing"
+	// HostedClusterDegraded tells that a part of the control plane is not well.
+	HostedClusterDegraded ConditionType = "Degraded"
+	// HostedClusterDestroyed tells that only a grace period keeps the HostedCluster.
+	HostedClusterDestroyed ConditionType = "HostedClusterDestroyed"
+	// HostedClusterRestoredFromBackup tells that the cluster came back from a backup.
+	HostedClusterRestoredFromBackup ConditionType = "HostedClusterRestoredFromBackup"
+
+	// ValidHostedClusterConfiguration tells that the parts of the spec fit together.
+	ValidHostedClusterConfiguration ConditionType = "ValidConfiguration"
+	// SupportedHostedCluster tells that this management cluster can host the cluster.
+	SupportedHostedCluster ConditionType = "SupportedHostedCluster"
+	// ValidProxyConfiguration tells that the trust bundle of the proxy can be read.
+	ValidProxyConfiguration ConditionType = "ValidProxyConfiguration"
+	// ValidReleaseImage tells that the release image is there and a release payload.
+	ValidReleaseImage ConditionType = "ValidReleaseImage"
+	// IgnitionEndpointAvailable tells that machines can fetch their configuration.
+	IgnitionEndpointAvailable ConditionType = "IgnitionEndpointAvailable"
+	// IgnitionServerValidReleaseInfo tells that the payload has all that node configurations need.
+	IgnitionServerValidReleaseInfo ConditionType = "IgnitionServerValidReleaseInfo"
+	// UnmanagedEtcdAvailable tells that the etcd that somebody else runs can be used.
+	UnmanagedEtcdAvailable ConditionType = "UnmanagedEtcdAvailable"
+	// PlatformCredentialsFound tells that the credentials of the platform are there and accepted.
+	PlatformCredentialsFound ConditionType = "PlatformCredentialsFound"
+	// ReconciliationActive tells that nobody has paused the HostedCluster.
+	ReconciliationActive ConditionType = "ReconciliationActive"
+	// ReconciliationSucceeded tells whether the last pass of the operator failed.
+	ReconciliationSucceeded ConditionType = "ReconciliationSucceeded"
+	// ValidOIDCConfiguration tells that the OIDC documents are published.
+	ValidOIDCConfiguration ConditionType = "ValidOIDCConfiguration"
+	// EtcdRecoveryActive tells that a member of etcd is being replaced.
+	EtcdRecoveryActive ConditionType = "EtcdRecoveryActive"
+	// ClusterVersionSucceeding is the negation of ClusterVersionFailing.
+	ClusterVersionSucceeding ConditionType = "ClusterVersionSucceeding"
+	// ClusterVersionUpgradeable tells that the hosted cluster may come to the next minor version.
+	ClusterVersionUpgradeable ConditionType = "ClusterVersionUpgradeable"
+	// AutoNodeEnabled tells that nodes are made on demand.
+	AutoNodeEnabled ConditionType = "AutoNodeEnabled"
+	// PublicEndpointExposed tells that the API is reached from the internet.
+	PublicEndpointExposed ConditionType = "PublicEndpointExposed"
+	// ClusterSizeComputed, ClusterSizeTransitionPending and ClusterSizeTransitionRequired tell of the size class.
+	ClusterSizeComputed           ConditionType = "ClusterSizeComputed"
+	ClusterSizeTransitionPending  ConditionType = "ClusterSizeTransitionPending"
+	ClusterSizeTransitionRequired ConditionType = "ClusterSizeTransitionRequired"
+	// ValidKubeVirtInfraNetworkMTU and KubeVirtNodesLiveMigratable tell of clusters on KubeVirt.
+	ValidKubeVirtInfraNetworkMTU        ConditionType = "ValidKubeVirtInfraNetworkMTU"
+	ValidKubeVirtInfraNetworkPolicyRBAC ConditionType = "ValidKubeVirtInfraNetworkPolicyRBAC"
+	KubeVirtNodesLiveMigratable         ConditionType = "KubeVirtNodesLiveMigratable"
+	// ValidAWSIdentityProvider and its like tell of clusters on AWS.
+	ValidAWSIdentityProvider       ConditionType = "ValidAWSIdentityProvider"
+	ValidAWSKMSConfig              ConditionType = "ValidAWSKMSConfig"
+	AWSDefaultSecurityGroupCreated ConditionType = "AWSDefaultSecurityGroupCreated"
+	AWSDefaultSecurityGroupDeleted ConditionType = "AWSDefaultSecurityGroupDeleted"
+)
+
+// Conditions of a HostedControlPlane; most are copied to its HostedCluster.
+const (
+	// HostedControlPlaneAvailable tells that the API of the hosted cluster serves.
+	HostedControlPlaneAvailable ConditionType = "Available"
+	// HostedControlPlaneDegraded tells that a part of the control plane is not well.
+	HostedControlPlaneDegraded ConditionType = "Degraded"
+	// InfrastructureReady tells that the addresses of the control plane are known.
+	InfrastructureReady ConditionType = "InfrastructureReady"
+	// KubeAPIServerAvailable tells that the kube-apiserver runs.
+	KubeAPIServerAvailable ConditionType = "KubeAPIServerAvailable"
+	// EtcdAvailable tells that etcd has its quorum.
+	EtcdAvailable ConditionType = "EtcdAvailable"
+	// EtcdSnapshotRestored tells that etcd was filled from a snapshot.
+	EtcdSnapshotRestored ConditionType = "EtcdSnapshotRestored"
+	// EtcdBackupSucceeded tells of the last backup of etcd.
+	EtcdBackupSucceeded ConditionType = "EtcdBackupSucceeded"
+	// EtcdDataEncryptionUpToDate tells that all Secrets are encrypted with the active key.
+	EtcdDataEncryptionUpToDate ConditionType = "EtcdDataEncryptionUpToDate"
+	// ValidHostedControlPlaneConfiguration tells that the parts of the spec fit together.
+	ValidHostedControlPlaneConfiguration ConditionType = "ValidHostedControlPlaneConfiguration"
+	// ValidReleaseInfo tells that the payload has every image that the control plane needs.
+	ValidReleaseInfo ConditionType = "ValidReleaseInfo"
+	// ValidIDPConfiguration tells that the identity providers can be used.
+	ValidIDPConfiguration ConditionType = "ValidIDPConfiguration"
+	// ExternalDNSReachable tells that the published names resolve.
+	ExternalDNSReachable ConditionType = "ExternalDNSReachable"
+	// CloudResourcesDestroyed tells that what the hosted cluster made outside is gone.
+	CloudResourcesDestroyed ConditionType = "CloudResourcesDestroyed"
+	// ConfigOperatorReconciliationSucceeded tells of the last pass of the config operator.
+	ConfigOperatorReconciliationSucceeded ConditionType = "ConfigOperatorReconciliationSucceeded"
+	// DataPlaneConnectionAvailable tells that the control plane reaches the nodes.
+	DataPlaneConnectionAvailable ConditionType = "DataPlaneConnectionAvailable"
+	// ControlPlaneConnectionAvailable tells that the nodes reach the control plane.
+	ControlPlaneConnectionAvailable ConditionType = "ControlPlaneConnectionAvailable"
+	// CVOScaledDown tells that the version operator was stopped for the teardown.
+	CVOScaledDown ConditionType = "CVOScaledDown"
+	// ClusterVersionFailing and its like mirror the hosted cluster's ClusterVersion.
+	ClusterVersionFailing          ConditionType = "ClusterVersionFailing"
+	ClusterVersionProgressing      ConditionType = "ClusterVersionProgressing"
+	ClusterVersionAvailable        ConditionType = "ClusterVersionAvailable"
+	ClusterVersionReleaseAccepted  ConditionType = "ClusterVersionReleaseAccepted"
+	ClusterVersionRetrievedUpdates ConditionType = "ClusterVersionRetrievedUpdates"
+)
+
+// Conditions of a ControlPlaneComponent.
+const (
+	// ControlPlaneComponentAvailable tells that the component serves.
+	ControlPlaneComponentAvailable ConditionType = "Available"
+	// ControlPlaneComponentRolloutComplete tells that all of the component runs the wanted version.
+	ControlPlaneComponentRolloutComplete ConditionType = "RolloutComplete"
+)
+
+// Reasons of conditions of a HostedCluster, a HostedControlPlane or a ControlPlaneComponent.
+const (
+	StatusUnknownReason                   = "StatusUnknown"
+	AsExpectedReason                      = "AsExpected"
+	NotFoundReason                        = "NotFound"
+	WaitingForAvailableReason             = "WaitingForAvailable"
+	WaitingForDependenciesReason          = "WaitingForDependencies"
+	WaitingForRolloutCompleteReason       = "WaitingForRolloutComplete"
+	WaitingForOperandsReason              = "WaitingForOperands"
+	SecretNotFoundReason                  = "SecretNotFound"
+	ConfigMapNotFoundReason               = "ConfigMapNotFound"
+	WaitingForGracePeriodReason           = "WaitingForGracePeriod"
+	BlockedReason                         = "Blocked"
+	InfraStatusFailureReason              = "InfraStatusFailure"
+	WaitingOnInfrastructureReadyReason    = "WaitingOnInfrastructureReady"
+	EtcdQuorumAvailableReason             = "QuorumAvailable"
+	EtcdWaitingForQuorumReason            = "EtcdWaitingForQuorum"
+	EtcdStatefulSetNotFoundReason         = "StatefulSetNotFound"
+	EtcdRecoveryJobFailedReason           = "EtcdRecoveryJobFailed"
+	UnmanagedEtcdMisconfiguredReason      = "UnmanagedEtcdMisconfigured"
+	UnmanagedEtcdAsExpected               = "UnmanagedEtcdAsExpected"
+	FromClusterVersionReason              = "FromClusterVersion"
+	InvalidConfigurationReason            = "InvalidConfiguration"
+	KubeconfigWaitingForCreateReason      = "KubeconfigWaitingForCreate"
+	UnsupportedHostedClusterReason        = "UnsupportedHostedCluster"
+	InsufficientClusterCapabilitiesReason = "InsufficientClusterCapabilities"
+	OIDCConfigurationInvalidReason        = "OIDCConfigurationInvalid"
+	ProxyCABundleInvalidReason            = "ProxyCABundleInvalid"
+	PlatformCredentialsNotFoundReason     = "PlatformCredentialsNotFound"
+	InvalidImageReason                    = "InvalidImage"
+	InvalidIdentityProviderReason         = "InvalidIdentityProvider"
+	PayloadArchNotFoundReason             = "PayloadArchNotFound"
+	InvalidIAMRoleReason                  = "InvalidIAMRole"
+	ExternalDNSHostNotReachableReason     = "ExternalDNSHostNotReachable"
+	KASLoadBalancerNotReachableReason     = "KASLoadBalancerNotReachable"
+	ControlPlaneComponentsNotAvailable    = "ControlPlaneComponentsNotAvailable"
+	MissingReleaseImagesReason            = "MissingReleaseImages"
+	ReconciliationPausedReason            = "ReconciliationPaused"
+	InvalidPausedUntilValueReason         = "InvalidPausedUntilValue"
+	ReconcileErrorReason                  = "ReconcileError"
+	ReconciliationErrorReason             = "ReconciliationError"
+	ReconcileSuccessReason                = "ReconcileSuccess"
+	RecoveryFinishedReason                = "RecoveryFinished"
+	CloudResourcesCleanupSkippedReason    = "CloudResourcesCleanupSkipped"
+	CloudResourcesDeletionTimedOutReason  = "CloudResourcesDeletionTimedOut"
+	NoWorkerNodesAvailableReason          = "NoWorkerNodesAvailable"
+	LogsAccessFailedReason                = "LogsAccessFailed"
+	KASAccessFailedReason                 = "KASAccessFailed"
+	ConnectionCheckStaleReason            = "ConnectionCheckStale"
+	KonnectivityAgentPodsNotFoundReason   = "KonnectivityAgentPodsNotFound"
+	UnavailableReplicasReason             = "UnavailableReplicas"
+	// ReconciliationSucceededReason is misspelt as upstream's is, since dashboards match on it.
+	ReconciliationSucceededReason = "ReconciliatonSucceeded"
+)
+
+// Reasons of PlatformCredentialsFound on MAAS, beside PlatformCredentialsNotFound.
+const (
+	// MAASUnauthorizedReason: MAAS refuses the API key.
+	MAASUnauthorizedReason = "MAASUnauthorized"
+	// MAASUnreachableReason: MAAS does not answer.
+	MAASUnreachableReason = "MAASUnreachable"
+)
