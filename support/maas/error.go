@@ -106,13 +106,14 @@ func IsUnavailable(err error) bool {
 	return errors.As(err, &e) && (e.StatusCode == http.StatusTooManyRequests || e.StatusCode >= 500)
 }
 
-// IsUncertain tells that the operation may have been done although the call failed.
+// IsUncertain tells that the operation may have been done although the call failed. A 503 is not such a failure: MAAS rolls its
+// transaction back before it says that it is busy, and a proxy says it when it has no region to ask.
 func IsUncertain(err error) bool {
 	var e *UnreachableError
 	if errors.As(err, &e) {
 		return e.Sent
 	}
-	return hasStatus(err, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout)
+	return hasStatus(err, http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout)
 }
 
 // FieldMessages returns what MAAS said about one parameter of a call that it refused.

@@ -1,0 +1,200 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/annotations"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/phase"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+const (
+	defaultPort = 6443
+	// dnsTTL in seconds is short, since control plane machines come and go.
+	dnsTTL = 10
+)
+
+// Reasons of LoadBalancerReady.
+const (
+	reasonReady           = "LoadBalancerReady"
+	reasonFailed          = "LoadBalancerFailed"
+	reasonWaitForEndpoint = "WaitForEndpoint"
+	reasonWaitForDNSName  = "WaitForDNSName"
+)
+
+// given tells that somebody else makes the endpoint, and who must not be overruled.
+func (s *scope) given() bool {
+	if _, custom := s.infra.Annotations[infrav1.CustomDNSAnnotation]; custom || annotations.IsExternallyManaged(s.infra) {
+		return true
+	}
+	if s.owner != nil && s.owner.Spec.ControlPlaneEndpoint.Host != "" && s.owner.Spec.ControlPlaneEndpoint.Host != s.infra.Status.Network.DNSName {
+		return true
+	}
+	host := s.infra.Spec.ControlPlaneEndpoint.Host
+	return host != "" && host != s.infra.Status.Network.DNSName && host != s.dnsName()
+}
+
+// dnsName is made of the UID and not of chance, so that a pass after a crash makes the same one.
+func (s *scope) dnsName() string {
+	if s.infra.Status.Network.DNSName != "" {
+		return s.infra.Status.Network.DNSName
+	}
+	uid := strings.ReplaceAll(string(s.infra.UID), "-", "")
+	return fmt.Sprintf("%s-%s.%s", s.infra.Name, uid[max(0, len(uid)-6):], s.infra.Spec.DNSDomain)
+}
+
+// ensureEndpoint makes sure that the MaasCluster names an endpoint, and makes one in MAAS's DNS only when nobody else does.
+func (r *Reconciler) ensureEndpoint(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if s.given() {
+		return ctrl.Result{}, r.adoptEndpoint(ctx, s)
+	}
+	if s.problem != nil {
+		s.endpoint = &machine.Problem{Reason: reasonWaitForDNSName, Message: s.problem.Message}
+		return phase.Done()
+	}
+	if err := r.ensureDNS(ctx, s); err != nil {
+		if ctx.Err() != nil {
+			return ctrl.Result{}, err
+		}
+		s.endpoint = &machine.Problem{Reason: reasonFailed, Message: machine.ProblemOf(err).Message}
+		return phase.After(problemEvery)
+	}
+	return ctrl.Result{}, r.setEndpoint(ctx, s, s.dnsName(), 0)
+}
+
+// adoptEndpoint takes the Cluster's endpoint where the MaasCluster has none.
+func (r *Reconciler) adoptEndpoint(ctx context.Context, s *scope) error {
+	if s.infra.Spec.ControlPlaneEndpoint.Host != "" {
+		return nil
+	}
+	endpoint := s.owner.Spec.ControlPlaneEndpoint
+	if endpoint.Host == "" {
+		s.endpoint = &machine.Problem{Reason: reasonWaitForEndpoint, Message: "spec.controlPlaneEndpoint is empty, and others are to fill it in"}
+		return nil
+	}
+	return r.setEndpoint(ctx, s, endpoint.Host, int(endpoint.Port))
+}
+
+func (r *Reconciler) setEndpoint(ctx context.Context, s *scope, host string, port int) error {
+	port = cmp.Or(port, s.infra.Spec.ControlPlaneEndpoint.Port, int(s.owner.Spec.ClusterNetwork.APIServerPort), defaultPort)
+	return upsert.Patch(ctx, r.Client, s.infra, func() {
+		s.infra.Spec.ControlPlaneEndpoint = infrav1.APIEndpoint{Host: host, Port: port}
+	})
+}
+
+// ensureDNS makes the DNS resource and gives it the addresses of the control plane machines, when they changed.
+func (r *Reconciler) ensureDNS(ctx context.Context, s *scope) error {
+	name := s.dnsName()
+	machines, err := r.machines(ctx, s, r.Client)
+	if err != nil {
+		return err
+	}
+	wanted, keep := s.controlPlaneIPs(machines)
+	resource, err := s.findDNS(ctx, name)
+	if err != nil {
+		return err
+	}
+	if resource == nil {
+		if _, err := s.identity.Client.CreateDNSResource(ctx, name, dnsTTL, wanted); err != nil {
+			return err
+		}
+	} else if have := resource.IPs(); !keep && !sameSet(have, wanted) {
+		if _, err := s.identity.Client.SetDNSResourceIPs(ctx, resource.ID, wanted); err != nil {
+			return err
+		}
+	}
+	s.dns = name
+	return nil
+}
+
+func (s *scope) findDNS(ctx context.Context, name string) (*maas.DNSResource, error) {
+	list, err := s.identity.Client.ListDNSResources(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		if list[i].FQDN == name && list[i].ID >= 0 {
+			return &list[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// controlPlaneIPs are the addresses of the control plane machines that run. When there are machines and none runs, what is
+// in DNS is kept: a power flap is no reason to take a cluster off the net.
+func (s *scope) controlPlaneIPs(machines []infrav1.MaasMachine) (ips []string, keep bool) {
+	living := 0
+	for i := range machines {
+		m := &machines[i]
+		if _, controlPlane := m.Labels[clusterv1.MachineControlPlaneLabel]; !controlPlane || !m.DeletionTimestamp.IsZero() {
+			continue
+		}
+		living++
+		if m.Status.Ready {
+			ips = append(ips, preferred(m.Status.Addresses, s.infra.Spec.PreferredSubnets)...)
+		}
+	}
+	return ips, living > 0 && len(ips) == 0
+}
+
+// preferred picks the addresses in the most wanted subnet that the machine has one in; all where none is wanted.
+func preferred(addresses []infrav1.MachineAddress, subnets []string) []string {
+	var all []string
+	for _, a := range addresses {
+		if a.Type == infrav1.MachineExternalIP {
+			all = append(all, a.Address)
+		}
+	}
+	if len(subnets) == 0 {
+		return all
+	}
+	for _, subnet := range subnets {
+		prefix, err := netip.ParsePrefix(subnet)
+		if err != nil {
+			continue // Validation refuses such a subnet.
+		}
+		in := slices.DeleteFunc(slices.Clone(all), func(ip string) bool {
+			address, err := netip.ParseAddr(ip)
+			return err != nil || !prefix.Contains(address)
+		})
+		if len(in) > 0 {
+			return in
+		}
+	}
+	return nil
+}
+
+func sameSet(a, b []string) bool {
+	return slices.Equal(slices.Compact(slices.Sorted(slices.Values(a))), slices.Compact(slices.Sorted(slices.Values(b))))
+}
+
+// removeDNS deletes the name that was made for the cluster. One that others made is none of our business.
+func (r *Reconciler) removeDNS(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if s.infra.Status.Network.DNSName == "" && (s.given() || s.problem != nil) {
+		return phase.Done()
+	}
+	if s.problem != nil {
+		s.endpoint = &machine.Problem{Reason: reasonFailed, Message: fmt.Sprintf("DNS name %s can't be removed from MAAS: %s", s.dnsName(), s.problem.Message)}
+		return phase.Done()
+	}
+	resource, err := s.findDNS(ctx, s.dnsName())
+	if err == nil && resource != nil {
+		err = s.identity.Client.DeleteDNSResource(ctx, resource.ID)
+	}
+	if err != nil && !maas.IsNotFound(err) {
+		s.endpoint = &machine.Problem{Reason: reasonFailed, Message: machine.ProblemOf(err).Message}
+		return phase.After(problemEvery)
+	}
+	return phase.Done()
+}

@@ -1,0 +1,200 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util"
+	"sigs.k8s.io/cluster-api/util/annotations"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/guest"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/identity"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/phase"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+const (
+	// pollEvery is how often MAAS is asked for its zones, which also tells whether it answers and takes the API key.
+	pollEvery = time.Minute
+	// problemEvery is how soon a MAAS that failed is asked again.
+	problemEvery = 15 * time.Second
+	// deletePollEvery is how soon a deletion looks again for machines that are left.
+	deletePollEvery = 10 * time.Second
+)
+
+// Reconciler looks after MaasClusters.
+type Reconciler struct {
+	// Client reads from the cache and writes; Reader reads without a cache.
+	Client client.Client
+	Reader client.Reader
+	// Identities finds the MAAS clients.
+	Identities *identity.Resolver
+	// Nodes is told about clusters that are gone; nil when nobody looks at Nodes.
+	Nodes    *guest.Nodes
+	Recorder events.EventRecorder
+	Clock    clock.PassiveClock
+}
+
+// scope is what one reconcile knows.
+type scope struct {
+	// Set by fetch; owner is nil when it does not exist.
+	infra *infrav1.MaasCluster
+	owner *clusterv1.Cluster
+	// Set by connect; nil when there are no credentials.
+	identity *identity.Identity
+	// Set by the phases.
+	zones    []maas.Zone
+	problem  *machine.Problem
+	endpoint *machine.Problem
+	// dns is the name that was made in MAAS; empty while there is none.
+	dns           string
+	swept, failed int
+}
+
+// Reconcile brings one MaasCluster closer to what it should be.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	s, err := r.fetch(ctx, req)
+	if s == nil || err != nil {
+		return ctrl.Result{}, err
+	}
+	if s.paused() {
+		return ctrl.Result{}, r.writePaused(ctx, s)
+	}
+	if !s.infra.DeletionTimestamp.IsZero() {
+		return r.delete(ctx, s)
+	}
+	if s.owner == nil {
+		return ctrl.Result{}, nil
+	}
+	if err := upsert.Patch(ctx, r.Client, s.infra, func() { controllerutil.AddFinalizer(s.infra, infrav1.ClusterFinalizer) }); err != nil {
+		return ctrl.Result{}, err
+	}
+	result, err := phase.Run(ctx, s, []phase.Phase[*scope]{
+		{Name: "MAAS", Run: r.connect},
+		{Name: "endpoint", Run: r.ensureEndpoint},
+		{Name: "sweep", Run: r.sweep},
+	})
+	if statusErr := r.writeStatus(ctx, s); statusErr != nil {
+		return ctrl.Result{}, statusErr
+	}
+	return result, err
+}
+
+func (r *Reconciler) fetch(ctx context.Context, req ctrl.Request) (*scope, error) {
+	s := &scope{infra: &infrav1.MaasCluster{}}
+	if err := r.Client.Get(ctx, req.NamespacedName, s.infra); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("reading MaasCluster %s: %w", req, err)
+	}
+	owner, err := util.GetOwnerCluster(ctx, r.Client, s.infra.ObjectMeta)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading the Cluster of MaasCluster %s: %w", req, err)
+	}
+	s.owner = owner
+	return s, nil
+}
+
+func (s *scope) paused() bool {
+	if s.owner == nil {
+		return annotations.HasPaused(s.infra)
+	}
+	return annotations.IsPaused(s.owner, s.infra)
+}
+
+func (s *scope) identitySecret() client.ObjectKey {
+	if s.infra.Spec.IdentityRef == nil {
+		return client.ObjectKey{}
+	}
+	return client.ObjectKey{Namespace: s.infra.Namespace, Name: s.infra.Spec.IdentityRef.Name}
+}
+
+// connect finds the MAAS client and reads the zones with it.
+func (r *Reconciler) connect(ctx context.Context, s *scope) (ctrl.Result, error) {
+	id, err := r.Identities.For(ctx, s.identitySecret())
+	if err == nil {
+		s.identity = id
+		s.zones, err = id.Inventory.Zones(ctx, pollEvery)
+	}
+	if err == nil {
+		return phase.After(pollEvery)
+	}
+	if ctx.Err() != nil {
+		return ctrl.Result{}, err
+	}
+	p := machine.ProblemOf(err)
+	s.problem = &p
+	return phase.After(problemEvery)
+}
+
+// machines of the cluster, by the label that Cluster API puts on them.
+func (r *Reconciler) machines(ctx context.Context, s *scope, reader client.Reader) ([]infrav1.MaasMachine, error) {
+	list := &infrav1.MaasMachineList{}
+	name := s.infra.Labels[clusterv1.ClusterNameLabel]
+	if s.owner != nil {
+		name = s.owner.Name
+	}
+	if name == "" {
+		return nil, nil
+	}
+	if err := reader.List(ctx, list, client.InNamespace(s.infra.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: name}); err != nil {
+		return nil, fmt.Errorf("listing the MaasMachines of cluster %s: %w", name, err)
+	}
+	return list.Items, nil
+}
+
+// delete waits for the machines, removes the DNS name that was made, and lets the MaasCluster go.
+func (r *Reconciler) delete(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(s.infra, infrav1.ClusterFinalizer) {
+		return ctrl.Result{}, nil
+	}
+	left, err := r.machines(ctx, s, r.Client)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if len(left) > 0 {
+		return phase.After(deletePollEvery)
+	}
+	result, err := phase.Run(ctx, s, []phase.Phase[*scope]{
+		{Name: "MAAS", Run: r.connect},
+		{Name: "sweep", Run: r.sweep},
+		{Name: "endpoint", Run: r.removeDNS},
+	})
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if s.endpoint != nil {
+		return result, r.writeStatus(ctx, s)
+	}
+	if r.Nodes != nil && s.owner != nil {
+		r.Nodes.Forget(client.ObjectKeyFromObject(s.owner))
+	}
+	return ctrl.Result{}, upsert.Patch(ctx, r.Client, s.infra, func() { controllerutil.RemoveFinalizer(s.infra, infrav1.ClusterFinalizer) })
+}
+
+func (r *Reconciler) warn(obj client.Object, reason, message string) {
+	r.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, reason, reason, "%s", message)
+}
+
+func isTrue(p *bool) bool { return p != nil && *p }
+
+func stamp(conditions []metav1.Condition, now time.Time) []metav1.Condition {
+	for i := range conditions {
+		conditions[i].LastTransitionTime = metav1.NewTime(now)
+	}
+	return conditions
+}

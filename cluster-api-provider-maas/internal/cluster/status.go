@@ -1,0 +1,118 @@
+package cluster
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// Types of conditions.
+const (
+	// ConditionReady summarises LoadBalancerReady and MAASAvailable.
+	ConditionReady = clusterv1.ReadyCondition
+	// ConditionEndpoint tells that the endpoint of the API is known.
+	ConditionEndpoint = "LoadBalancerReady"
+	// ConditionAPIServer tells that the control plane was seen working once.
+	ConditionAPIServer = "APIServerAvailable"
+	// ConditionMAAS tells that MAAS answers and takes the API key.
+	ConditionMAAS = "MAASAvailable"
+	// ConditionLXD tells about lxdConfig; it is there only where that is asked for.
+	ConditionLXD = "LXDReady"
+)
+
+func inNamespace(s *scope) client.ListOption { return client.InNamespace(s.infra.Namespace) }
+
+// writeStatus computes the status from what was found, and writes it when it changed.
+func (r *Reconciler) writeStatus(ctx context.Context, s *scope) error {
+	was := meta.FindStatusCondition(s.infra.Status.Conditions, ConditionReady).DeepCopy()
+	if err := upsert.Status(ctx, r.Client, s.infra, func() { r.computeStatus(s) }); err != nil {
+		return err
+	}
+	is := meta.FindStatusCondition(s.infra.Status.Conditions, ConditionReady)
+	if is != nil && is.Status != metav1.ConditionTrue && (was == nil || was.Reason != is.Reason) {
+		r.warn(s.infra, is.Reason, is.Message)
+	}
+	return nil
+}
+
+func (r *Reconciler) computeStatus(s *scope) {
+	status := &s.infra.Status
+	if s.dns != "" {
+		status.Network.DNSName = s.dns
+	}
+	if !s.infra.Spec.ControlPlaneEndpoint.IsZero() && s.endpoint == nil {
+		provisioned := true
+		status.Ready, status.Initialization.Provisioned = true, &provisioned
+	}
+	if domains := s.failureDomains(); domains != nil && !equality.Semantic.DeepEqual(status.FailureDomains, domains) {
+		status.FailureDomains = domains
+	}
+	status.Conditions = condition.Merge(status.Conditions, s.infra.Generation, stamp(s.conditions(), r.Clock.Now())...)
+}
+
+func (s *scope) conditions() []metav1.Condition {
+	endpoint := condition.True(ConditionEndpoint, reasonReady, s.infra.Spec.ControlPlaneEndpoint.Host)
+	if s.endpoint != nil {
+		endpoint = condition.False(ConditionEndpoint, s.endpoint.Reason, s.endpoint.Message)
+	}
+	available := condition.True(ConditionMAAS, "AsExpected", "")
+	if s.problem != nil {
+		available = condition.False(ConditionMAAS, s.problem.Reason, s.problem.Message)
+	}
+	ready := condition.True(ConditionReady, clusterv1.ReadyReason, "")
+	for _, c := range []metav1.Condition{endpoint, available} {
+		if c.Status != metav1.ConditionTrue {
+			ready = condition.False(ConditionReady, c.Reason, c.Message)
+		}
+	}
+	all := []metav1.Condition{endpoint, available, ready, s.apiServer(),
+		condition.False(clusterv1.PausedCondition, clusterv1.NotPausedReason, "")}
+	if lxd := s.infra.Spec.LXDConfig; lxd != nil && isTrue(lxd.Enabled) {
+		all = append(all, condition.False(ConditionLXD, "NotSupported", "lxdConfig has no effect: this version of the provider makes no LXD hosts"))
+	}
+	return all
+}
+
+func (s *scope) apiServer() metav1.Condition {
+	if s.owner != nil && isTrue(s.owner.Status.Initialization.ControlPlaneInitialized) {
+		return condition.True(ConditionAPIServer, ConditionAPIServer, "")
+	}
+	return condition.False(ConditionAPIServer, "APIServerNotReady", "the control plane is not initialized yet")
+}
+
+// failureDomains are the zones of the spec, else all that MAAS has; none are known while MAAS can't be asked.
+func (s *scope) failureDomains() infrav1.FailureDomains {
+	names := map[string]bool{}
+	for _, name := range s.infra.Spec.FailureDomains {
+		names[name] = true
+	}
+	if len(names) == 0 {
+		for _, zone := range s.zones {
+			names[zone.Name] = true
+		}
+	}
+	var domains infrav1.FailureDomains
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		controlPlane := true
+		domains = append(domains, infrav1.FailureDomain{Name: name, ControlPlane: &controlPlane})
+	}
+	return domains
+}
+
+// writePaused says that nobody looks after the MaasCluster.
+func (r *Reconciler) writePaused(ctx context.Context, s *scope) error {
+	return upsert.Status(ctx, r.Client, s.infra, func() {
+		paused := condition.True(clusterv1.PausedCondition, clusterv1.PausedReason, "the Cluster or this MaasCluster is paused")
+		s.infra.Status.Conditions = condition.Merge(s.infra.Status.Conditions, s.infra.Generation, stamp([]metav1.Condition{paused}, r.Clock.Now())...)
+	})
+}

@@ -1,0 +1,250 @@
+package machine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/placement"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/phase"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// allocateTimeout bounds the call that allocates; Timing.Doubt is longer.
+const allocateTimeout = 30 * time.Second
+
+func jitter(d time.Duration) time.Duration { return d + rand.N(d/5+1) }
+
+// acquire gets a machine for a MaasMachine that holds none: the one that an earlier pass allocated, else a new one.
+func (r *Reconciler) acquire(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if s.systemID() != "" {
+		return phase.Done()
+	}
+	adopted, err := r.adopt(ctx, s)
+	if err != nil {
+		return r.problem(ctx, s, err)
+	}
+	if adopted {
+		return phase.Done()
+	}
+	if left := r.doubtLeft(s); left > 0 {
+		s.findings.problem = &Problem{ReasonAllocationUncertain, "MAAS was asked for a machine and its answer was not received; waiting to see whether one turns up"}
+		return ctrl.Result{RequeueAfter: min(left, jitter(r.Timing.Poll/2))}, phase.ErrStop
+	}
+	if missing, err := r.checkImage(ctx, s); err != nil {
+		return r.problem(ctx, s, err)
+	} else if missing != "" {
+		s.findings.problem = &Problem{ReasonImageNotFound, missing}
+		return ctrl.Result{RequeueAfter: jitter(r.Timing.Problem)}, phase.ErrStop
+	}
+	return r.choose(ctx, s)
+}
+
+// adopt takes up the machine that carries our key; MAAS stored the key in the transaction that allocated it.
+func (r *Reconciler) adopt(ctx context.Context, s *scope) (bool, error) {
+	held, err := r.holding(ctx, s)
+	if err != nil || len(held) == 0 {
+		return false, err
+	}
+	// Of several, the one that has come furthest stays.
+	slices.SortStableFunc(held, func(a, b maas.Machine) int { return cmp.Compare(progress(b), progress(a)) })
+	for i := range held[1:] {
+		extra := &held[1+i]
+		if err := r.release(ctx, s, extra, "a second machine allocated for the same MaasMachine"); err != nil {
+			return false, err
+		}
+	}
+	r.normal(s, "MachineAdopted", fmt.Sprintf("took up %s, which an earlier pass allocated", lifecycle.Describe(&held[0])))
+	return true, r.record(ctx, s, &held[0])
+}
+
+func progress(m maas.Machine) int {
+	return slices.Index([]maas.Status{maas.StatusAllocated, maas.StatusDeploying, maas.StatusDeployed}, m.Status)
+}
+
+// holding lists the machines that are allocated with our key, whatever the MaasMachine itself says.
+func (r *Reconciler) holding(ctx context.Context, s *scope) ([]maas.Machine, error) {
+	list, err := s.identity.Client.ListMachines(ctx, maas.MachineFilter{AgentNames: []string{s.key()}})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(list, func(m maas.Machine) bool {
+		switch lifecycle.Judge(lifecycle.Leaving, &m, s.uid()).Verdict {
+		case lifecycle.Gone, lifecycle.Wait:
+			return true
+		}
+		return false
+	}), nil
+}
+
+// doubtLeft is how long an allocation without an answer may still bring a machine.
+func (r *Reconciler) doubtLeft(s *scope) time.Duration {
+	at := attemptedAt(s.machine)
+	if at.IsZero() {
+		return 0
+	}
+	return max(0, r.Timing.Doubt-r.Clock.Since(at))
+}
+
+func (r *Reconciler) checkImage(ctx context.Context, s *scope) (string, error) {
+	images, err := s.identity.Inventory.Images(ctx)
+	if err != nil {
+		return "", err
+	}
+	return missingImage(s.machine.Spec.Image, images), nil
+}
+
+// choose allocates when some Ready machine fits, and else says why none does. Asking first keeps a MAAS with VM hosts from
+// composing a machine of its own making.
+func (r *Reconciler) choose(ctx context.Context, s *scope) (ctrl.Result, error) {
+	for _, f := range failuresOf(s.machine) {
+		s.identity.SetAside.Add(f.SystemID, f.At.Add(r.Timing.SetAside))
+	}
+	request := s.request()
+	ready, err := s.identity.Inventory.Ready(ctx)
+	if err != nil {
+		return r.problem(ctx, s, err)
+	}
+	candidates := request.Candidates(ready, s.identity.SetAside.Has)
+	if len(candidates) == 0 {
+		return r.noCapacity(s, r.explain(ctx, s, request, ready))
+	}
+	allocation := request.Allocation()
+	if len(request.Candidates(ready, nobody)) != len(candidates) {
+		// MAAS would pick the cheapest, which may be one that is set aside.
+		allocation.SystemID = candidates[0].SystemID
+	}
+	return r.allocate(ctx, s, request, allocation)
+}
+
+func nobody(string) bool { return false }
+
+// allocate writes down that it asks, asks, and writes down what it got.
+func (r *Reconciler) allocate(ctx context.Context, s *scope, request placement.Request, allocation maas.AllocateRequest) (ctrl.Result, error) {
+	err := upsert.Patch(ctx, r.Client, s.machine, func() {
+		annotate(s.machine, AttemptAnnotation, r.Clock.Now().UTC().Format(time.RFC3339Nano))
+	})
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	allocation.AgentName = s.key()
+	allocation.Comment = fmt.Sprintf("for MaasMachine %s/%s", s.machine.Namespace, s.machine.Name)
+	callCtx, cancel := context.WithTimeout(ctx, allocateTimeout)
+	defer cancel()
+	got, err := s.identity.Client.AllocateMachine(callCtx, allocation)
+	if err != nil {
+		return r.notAllocated(ctx, s, err)
+	}
+	s.identity.Inventory.Take(got.SystemID)
+	if wrong := request.Mismatches(*got); len(wrong) > 0 {
+		return r.refuse(ctx, s, got, wrong)
+	}
+	r.normal(s, ReasonAllocated, fmt.Sprintf("allocated machine %s (%s) in zone %s, pool %s", got.Hostname, got.SystemID, got.Zone.Name, got.Pool.Name))
+	return ctrl.Result{}, r.record(ctx, s, got)
+}
+
+// notAllocated handles an allocation that failed. While MAAS may have done it, the attempt stays written down.
+func (r *Reconciler) notAllocated(ctx context.Context, s *scope, cause error) (ctrl.Result, error) {
+	s.identity.Inventory.ForgetReady()
+	if maas.IsUncertain(cause) || ctx.Err() != nil {
+		return r.problem(ctx, s, cause)
+	}
+	if err := r.forgetAttempt(ctx, s); err != nil {
+		return ctrl.Result{}, err
+	}
+	if maas.IsConflict(cause) {
+		return r.noCapacity(s, fmt.Sprintf("MAAS gave the last machine that fits to somebody else: %v", cause))
+	}
+	return r.problem(ctx, s, cause)
+}
+
+func (r *Reconciler) forgetAttempt(ctx context.Context, s *scope) error {
+	return upsert.Patch(ctx, r.Client, s.machine, func() { delete(s.machine.Annotations, AttemptAnnotation) })
+}
+
+// refuse gives back a machine that is not what was asked for.
+func (r *Reconciler) refuse(ctx context.Context, s *scope, got *maas.Machine, wrong []string) (ctrl.Result, error) {
+	message := fmt.Sprintf("MAAS gave machine %s (%s), which does not fit (%s); it is given back", got.Hostname, got.SystemID, strings.Join(wrong, ", "))
+	if err := r.release(ctx, s, got, "it does not fit what was asked for"); err != nil {
+		return r.problem(ctx, s, err)
+	}
+	if err := r.forgetAttempt(ctx, s); err != nil {
+		return ctrl.Result{}, err
+	}
+	r.warn(s, "MachineDoesNotFit", message)
+	return r.noCapacity(s, message)
+}
+
+// record writes down which machine is held. From here on it can be found without asking MAAS.
+func (r *Reconciler) record(ctx context.Context, s *scope, m *maas.Machine) error {
+	err := upsert.Patch(ctx, r.Client, s.machine, func() {
+		providerID, systemID := formatProviderID(m), m.SystemID
+		s.machine.Spec.ProviderID, s.machine.Spec.SystemID = &providerID, &systemID
+		delete(s.machine.Annotations, AttemptAnnotation)
+	})
+	if err != nil {
+		return err
+	}
+	s.identity.Inventory.Store(m)
+	s.observed = m
+	return nil
+}
+
+// noCapacity waits the longer, the longer it has waited.
+func (r *Reconciler) noCapacity(s *scope, message string) (ctrl.Result, error) {
+	waited := r.Clock.Since(s.since(ConditionAllocated))
+	reason := ReasonNoCapacity
+	if limit := timeout(s.machine.Spec.Timeouts.Allocate, r.Timing.Allocate); waited > limit {
+		reason = ReasonAllocationTimedOut
+		message = fmt.Sprintf("no machine for more than %s: %s", limit, message)
+	}
+	s.findings.problem = &Problem{reason, message}
+	after := min(max(r.Timing.Poll, waited/4), r.Timing.Settled)
+	return ctrl.Result{RequeueAfter: jitter(after)}, phase.ErrStop
+}
+
+// explain adds to the counts when a zone, pool or tag does not exist at all, which more machines would not mend.
+func (r *Reconciler) explain(ctx context.Context, s *scope, request placement.Request, ready []maas.Machine) string {
+	text := request.Explain(ready, s.identity.SetAside.Has)
+	inventory := s.identity.Inventory
+	if request.Zone != "" {
+		zones, err := inventory.Zones(ctx, time.Minute)
+		text += unknownName(err, "zone", request.Zone, names(zones, func(z maas.Zone) string { return z.Name }))
+	}
+	if request.Pool != "" {
+		pools, err := inventory.Pools(ctx)
+		text += unknownName(err, "resource pool", request.Pool, names(pools, func(p maas.Pool) string { return p.Name }))
+	}
+	if len(request.Tags) > 0 {
+		tags, err := inventory.Tags(ctx)
+		for _, tag := range request.Tags {
+			text += unknownName(err, "tag", tag, names(tags, func(t maas.Tag) string { return t.Name }))
+		}
+	}
+	return text
+}
+
+func names[T any](list []T, name func(T) string) []string {
+	var all []string
+	for _, item := range list {
+		all = append(all, name(item))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// unknownName adds nothing when the names could not be read: the counts say enough.
+func unknownName(err error, kind, name string, known []string) string {
+	if err != nil || slices.Contains(known, name) {
+		return ""
+	}
+	return fmt.Sprintf("; MAAS has no %s %q, it has: %s", kind, name, strings.Join(known, ", "))
+}

@@ -1,0 +1,141 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/phase"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// delete gives the machine back, and lets the MaasMachine go when nothing of it is left in MAAS.
+func (r *Reconciler) delete(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(s.machine, infrav1.MachineFinalizer) {
+		return ctrl.Result{}, nil
+	}
+	result, err := phase.Run(ctx, s, []phase.Phase[*scope]{
+		{Name: "untouched", Critical: true, Run: r.untouched},
+		{Name: "credentials", Critical: true, Run: r.connect},
+		{Name: "machine in MAAS", Critical: true, Run: r.observe},
+		{Name: "release", Critical: true, Run: r.giveBack},
+		{Name: "leftovers", Critical: true, Run: r.leftovers},
+	})
+	if s.findings.released {
+		return ctrl.Result{}, r.letGo(ctx, s)
+	}
+	if statusErr := r.writeStatus(ctx, s); statusErr != nil {
+		return ctrl.Result{}, statusErr
+	}
+	return result, err
+}
+
+// untouched lets a MaasMachine go for which MAAS was never asked for a machine, also when MAAS can't be asked now.
+func (r *Reconciler) untouched(_ context.Context, s *scope) (ctrl.Result, error) {
+	if s.systemID() == "" && attemptedAt(s.machine).IsZero() {
+		s.findings.released = true
+		return ctrl.Result{}, phase.ErrStop
+	}
+	return phase.Done()
+}
+
+// giveBack releases the machine that the MaasMachine names and waits until MAAS has it back.
+func (r *Reconciler) giveBack(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if s.systemID() == "" {
+		return phase.Done()
+	}
+	left, err := r.leave(ctx, s, s.observed)
+	if err != nil {
+		return r.problem(ctx, s, err)
+	}
+	s.findings.outcome = left
+	if left.Verdict == lifecycle.Gone {
+		return phase.Done()
+	}
+	return ctrl.Result{RequeueAfter: jitter(r.Timing.Poll)}, phase.ErrStop
+}
+
+// leave moves a machine one step towards being given back, and says how far it is.
+func (r *Reconciler) leave(ctx context.Context, s *scope, m *maas.Machine) (lifecycle.Outcome, error) {
+	left := lifecycle.Judge(lifecycle.Leaving, m, s.uid())
+	if left.Verdict != lifecycle.Release && left.Verdict != lifecycle.Stuck {
+		return left, nil
+	}
+	ours, err := r.ours(ctx, s, m)
+	if err != nil {
+		return left, err
+	}
+	if !ours {
+		return lifecycle.Outcome{Verdict: lifecycle.Gone, Reason: lifecycle.ReasonReleased,
+			Message: fmt.Sprintf("%s, but was released from outside of Cluster API and allocated anew", lifecycle.Describe(m))}, nil
+	}
+	if left.Verdict == lifecycle.Stuck && !r.released.due(m.SystemID, r.Clock.Now()) {
+		return left, nil
+	}
+	if err := r.release(ctx, s, m, fmt.Sprintf("MaasMachine %s/%s is done with it", s.machine.Namespace, s.machine.Name)); err != nil {
+		return left, err
+	}
+	if left.Verdict == lifecycle.Stuck {
+		return left, nil
+	}
+	return lifecycle.Judge(lifecycle.Leaving, s.observed, s.uid()), nil
+}
+
+// ours tells whether a machine may be released: it carries our mark or our key, or the MaasMachine names it and never
+// noticed that it was taken away.
+func (r *Reconciler) ours(ctx context.Context, s *scope, m *maas.Machine) (bool, error) {
+	if m.Annotations[maas.AnnotationMachineUID] == s.uid() || !s.noticedLoss() {
+		return true, nil
+	}
+	held, err := s.identity.Client.ListMachines(ctx, maas.MachineFilter{SystemIDs: []string{m.SystemID}, AgentNames: []string{s.key()}})
+	return len(held) > 0, err
+}
+
+// release asks MAAS to take a machine back.
+func (r *Reconciler) release(ctx context.Context, s *scope, m *maas.Machine, why string) error {
+	released, err := s.identity.Client.ReleaseMachine(ctx, m.SystemID, s.releaseRequest(why))
+	if maas.IsNotFound(err) {
+		s.identity.Inventory.Forget(m.SystemID)
+		s.observed = nil
+		return nil
+	}
+	if err != nil {
+		s.identity.Inventory.Forget(m.SystemID)
+		return err
+	}
+	r.take(s, released)
+	r.normal(s, "MachineReleased", fmt.Sprintf("released machine %s (%s): %s", m.Hostname, m.SystemID, why))
+	return nil
+}
+
+// leftovers releases what carries our key and is not what the MaasMachine names, and waits out an allocation in doubt.
+func (r *Reconciler) leftovers(ctx context.Context, s *scope) (ctrl.Result, error) {
+	held, err := r.holding(ctx, s)
+	if err != nil {
+		return r.problem(ctx, s, err)
+	}
+	for i := range held {
+		if err := r.release(ctx, s, &held[i], "the MaasMachine that it was allocated for is deleted"); err != nil {
+			return r.problem(ctx, s, err)
+		}
+	}
+	if len(held) > 0 {
+		s.findings.problem = &Problem{lifecycle.ReasonReleasing, fmt.Sprintf("%s: it is given back", lifecycle.Describe(&held[0]))}
+		return ctrl.Result{RequeueAfter: jitter(r.Timing.Poll)}, phase.ErrStop
+	}
+	if left := r.doubtLeft(s); left > 0 {
+		s.findings.problem = &Problem{ReasonAllocationUncertain, "MAAS was asked for a machine and its answer was not received; waiting to see whether one turns up"}
+		return ctrl.Result{RequeueAfter: min(left, jitter(r.Timing.Poll/2))}, phase.ErrStop
+	}
+	s.findings.released = true
+	return phase.Done()
+}
+
+func (r *Reconciler) letGo(ctx context.Context, s *scope) error {
+	return upsert.Patch(ctx, r.Client, s.machine, func() { controllerutil.RemoveFinalizer(s.machine, infrav1.MachineFinalizer) })
+}

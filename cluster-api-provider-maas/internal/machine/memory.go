@@ -1,0 +1,65 @@
+package machine
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+)
+
+const (
+	// AttemptAnnotation holds the time of an allocation whose outcome is not written down yet. It is written before the
+	// call, so that whoever comes after a crash knows that an answer may be under way.
+	AttemptAnnotation = "infrastructure.cluster.x-k8s.io/allocation-attempt"
+	// FailuresAnnotation lists, as JSON, the machines on which this MaasMachine could not be deployed.
+	FailuresAnnotation = "infrastructure.cluster.x-k8s.io/failed-machines"
+)
+
+// failure is a machine that a MaasMachine could not be deployed on.
+type failure struct {
+	SystemID string    `json:"systemID"`
+	Hostname string    `json:"hostname"`
+	At       time.Time `json:"at"`
+	Reason   string    `json:"reason"`
+	// Words are what MAAS said.
+	Words string `json:"words,omitempty"`
+	// Released is set when the machine was given back.
+	Released bool `json:"released,omitempty"`
+}
+
+// failuresOf reads the annotation; one that a person broke counts as none.
+func failuresOf(m *infrav1.MaasMachine) []failure {
+	var failures []failure
+	if json.Unmarshal([]byte(m.Annotations[FailuresAnnotation]), &failures) != nil {
+		return nil
+	}
+	return failures
+}
+
+func setFailures(m *infrav1.MaasMachine, failures []failure) error {
+	text, err := json.Marshal(failures)
+	if err != nil {
+		return fmt.Errorf("encoding the failures of MaasMachine %s: %w", client.ObjectKeyFromObject(m), err)
+	}
+	annotate(m, FailuresAnnotation, string(text))
+	return nil
+}
+
+// attemptedAt is the time of an allocation in doubt; zero when there is none.
+func attemptedAt(m *infrav1.MaasMachine) time.Time {
+	at, err := time.Parse(time.RFC3339Nano, m.Annotations[AttemptAnnotation])
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
+func annotate(m *infrav1.MaasMachine, key, value string) {
+	if m.Annotations == nil {
+		m.Annotations = map[string]string{}
+	}
+	m.Annotations[key] = value
+}

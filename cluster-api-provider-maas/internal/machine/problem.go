@@ -1,0 +1,54 @@
+package machine
+
+import (
+	"fmt"
+
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/identity"
+	"github.com/openshift/hypershift/support/maas"
+)
+
+// Reasons of conditions while a machine can't be had, or MAAS can't be asked.
+const (
+	ReasonWaitingForInfrastructure = "WaitingForClusterInfrastructure"
+	ReasonWaitingForBootstrapData  = "WaitingForBootstrapData"
+	ReasonCredentialsMissing       = "MAASCredentialsMissing"
+	ReasonUnauthorized             = "MAASUnauthorized"
+	ReasonForbidden                = "MAASForbidden"
+	ReasonUnreachable              = "MAASUnreachable"
+	ReasonUnavailable              = "MAASUnavailable"
+	ReasonInvalid                  = "MAASInvalidParameter"
+	ReasonError                    = "MAASError"
+	ReasonNoCapacity               = "NoCapacity"
+	ReasonAllocationTimedOut       = "AllocationTimedOut"
+	ReasonAllocating               = "Allocating"
+	ReasonAllocationUncertain      = "AllocationUncertain"
+	ReasonAllocated                = "MachineAllocated"
+	ReasonImageNotFound            = "ImageNotFound"
+	ReasonLocked                   = "MachineLocked"
+	ReasonDeployTimedOut           = "MachineDeployTimedOut"
+	ReasonNotDeployable            = "MachineNotDeployable"
+	ReasonAttemptsExhausted        = "DeployAttemptsExhausted"
+	ReasonNotSupported             = "NotSupported"
+)
+
+// Problem says, for a condition, why something can't be done now.
+type Problem struct{ Reason, Message string }
+
+// ProblemOf turns an error of MAAS or of its credentials into words that a person can act on.
+func ProblemOf(err error) Problem {
+	switch {
+	case identity.IsMissing(err):
+		return Problem{ReasonCredentialsMissing, err.Error()}
+	case maas.IsUnauthorized(err):
+		return Problem{ReasonUnauthorized, fmt.Sprintf("%v; put a valid API key into the Secret with the MAAS credentials", err)}
+	case maas.IsForbidden(err):
+		return Problem{ReasonForbidden, err.Error()}
+	case maas.IsUnreachable(err):
+		return Problem{ReasonUnreachable, fmt.Sprintf("%v; check the endpoint in the Secret with the MAAS credentials, and the network", err)}
+	case maas.IsUnavailable(err):
+		return Problem{ReasonUnavailable, err.Error()}
+	case maas.IsInvalid(err):
+		return Problem{ReasonInvalid, err.Error()}
+	}
+	return Problem{ReasonError, err.Error()}
+}

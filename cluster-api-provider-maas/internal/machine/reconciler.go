@@ -1,0 +1,291 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util"
+	"sigs.k8s.io/cluster-api/util/annotations"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/guest"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/identity"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/phase"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// Timing holds the delays and deadlines of a reconcile; the zero value of each field means its default.
+type Timing struct {
+	// Poll is how often MAAS is looked at while a machine moves (10 s), Settled while it does not (2 min).
+	Poll, Settled time.Duration
+	// Doubt is how long after an allocation without an answer a machine may still turn up (60 s). It must be longer than
+	// the time-out of the call.
+	Doubt time.Duration
+	// Allocate is after how long without a machine the condition says so (10 min), Deploy how long an installation may
+	// take (60 min).
+	Allocate, Deploy time.Duration
+	// SetAside is how long a machine that failed is not picked again (1 h).
+	SetAside time.Duration
+	// Problem is how soon a call that failed is tried again (15 s).
+	Problem time.Duration
+}
+
+func (t Timing) withDefaults() Timing {
+	for field, value := range map[*time.Duration]time.Duration{
+		&t.Poll: 10 * time.Second, &t.Settled: 2 * time.Minute, &t.Doubt: time.Minute, &t.Allocate: 10 * time.Minute,
+		&t.Deploy: time.Hour, &t.SetAside: time.Hour, &t.Problem: 15 * time.Second,
+	} {
+		if *field == 0 {
+			*field = value
+		}
+	}
+	return t
+}
+
+// defaultAttempts bounds on how many machines one MaasMachine is tried.
+const defaultAttempts = 3
+
+// Reconciler makes MaasMachines real.
+type Reconciler struct {
+	// Client reads from the cache and writes; Reader reads Secrets and what must not be stale, without a cache.
+	Client client.Client
+	Reader client.Reader
+	// Identities finds the MAAS clients.
+	Identities *identity.Resolver
+	// Nodes sets provider IDs in guest clusters; nil leaves the Nodes alone.
+	Nodes    *guest.Nodes
+	Recorder events.EventRecorder
+	Clock    clock.PassiveClock
+	Timing   Timing
+	// Attempts bounds on how many machines one MaasMachine is tried. Zero means 3.
+	Attempts int
+
+	powered, released *pace
+}
+
+// Default fills in what was left at its zero value.
+func (r *Reconciler) Default() {
+	r.Timing = r.Timing.withDefaults()
+	r.powered, r.released = newPace(powerOnEvery), newPace(releaseAgainEvery)
+	if r.Attempts == 0 {
+		r.Attempts = defaultAttempts
+	}
+}
+
+// scope is what one reconcile knows.
+type scope struct {
+	// Set by fetch. owner, cluster and infra are nil when they do not exist.
+	machine *infrav1.MaasMachine
+	owner   *clusterv1.Machine
+	cluster *clusterv1.Cluster
+	infra   *infrav1.MaasCluster
+
+	// Set by connect.
+	identity *identity.Identity
+	// Set by observe and by each call that changes the machine; nil while there is none.
+	observed *maas.Machine
+
+	// What the phases found out, for the status.
+	findings findings
+}
+
+// Reconcile brings one MaasMachine closer to what it should be.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	s, err := r.fetch(ctx, req)
+	if s == nil || err != nil {
+		return ctrl.Result{}, err
+	}
+	if s.paused() {
+		return ctrl.Result{}, r.writePaused(ctx, s)
+	}
+	if !s.machine.DeletionTimestamp.IsZero() {
+		return r.delete(ctx, s)
+	}
+	if s.owner == nil || s.cluster == nil {
+		// Cluster API sets the owner, and its update brings us back.
+		return ctrl.Result{}, nil
+	}
+	if err := upsert.Patch(ctx, r.Client, s.machine, func() { controllerutil.AddFinalizer(s.machine, infrav1.MachineFinalizer) }); err != nil {
+		return ctrl.Result{}, err
+	}
+	result, err := phase.Run(ctx, s, []phase.Phase[*scope]{
+		{Name: "prerequisites", Critical: true, Run: r.prerequisites},
+		{Name: "credentials", Critical: true, Run: r.connect},
+		{Name: "machine in MAAS", Critical: true, Run: r.observe},
+		{Name: "allocation", Critical: true, Run: r.acquire},
+		{Name: "workload annotations", Critical: true, Run: r.mark},
+		{Name: "deployment", Critical: true, Run: r.advance},
+		{Name: "node", Run: r.node},
+	})
+	if statusErr := r.writeStatus(ctx, s); statusErr != nil {
+		return ctrl.Result{}, statusErr
+	}
+	return result, err
+}
+
+// fetch reads the MaasMachine and what belongs to it. A nil scope means that it is gone.
+func (r *Reconciler) fetch(ctx context.Context, req ctrl.Request) (*scope, error) {
+	s := &scope{machine: &infrav1.MaasMachine{}}
+	if err := r.Client.Get(ctx, req.NamespacedName, s.machine); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("reading MaasMachine %s: %w", req, err)
+	}
+	if s.machine.UID == "" {
+		return nil, fmt.Errorf("MaasMachine %s has no UID", req)
+	}
+	owner, err := util.GetOwnerMachine(ctx, r.Client, s.machine.ObjectMeta)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading the Machine of MaasMachine %s: %w", req, err)
+	}
+	s.owner = owner
+	return s, r.fetchCluster(ctx, s)
+}
+
+func (r *Reconciler) fetchCluster(ctx context.Context, s *scope) error {
+	name := s.machine.Labels[clusterv1.ClusterNameLabel]
+	if s.owner != nil {
+		name = s.owner.Spec.ClusterName
+	}
+	if name == "" {
+		return nil
+	}
+	cluster := &clusterv1.Cluster{}
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.machine.Namespace, Name: name}, cluster)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading Cluster %s/%s: %w", s.machine.Namespace, name, err)
+	}
+	s.cluster = cluster
+	infra := &infrav1.MaasCluster{}
+	key := client.ObjectKey{Namespace: s.machine.Namespace, Name: cluster.Spec.InfrastructureRef.Name}
+	if key.Name == "" {
+		return nil
+	}
+	if err := r.Client.Get(ctx, key, infra); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("reading MaasCluster %s: %w", key, err)
+	}
+	s.infra = infra
+	return nil
+}
+
+func (s *scope) paused() bool {
+	if s.cluster == nil {
+		return annotations.HasPaused(s.machine)
+	}
+	return annotations.IsPaused(s.cluster, s.machine)
+}
+
+// prerequisites stops until Cluster API has done its part; a machine that is held already is looked after in any case.
+func (r *Reconciler) prerequisites(_ context.Context, s *scope) (ctrl.Result, error) {
+	if s.systemID() != "" {
+		return phase.Done()
+	}
+	if what := s.unsupported(); what != "" {
+		return s.wait(ReasonNotSupported, what)
+	}
+	if ready := s.cluster.Status.Initialization.InfrastructureProvisioned; ready == nil || !*ready {
+		return s.wait(ReasonWaitingForInfrastructure, "waiting for the infrastructure of the Cluster")
+	}
+	if s.bootstrapSecret() == "" {
+		return s.wait(ReasonWaitingForBootstrapData, "waiting for the bootstrap data of the Machine")
+	}
+	return phase.Done()
+}
+
+// wait notes why nothing more can be done and lets a watch bring the reconcile back.
+func (s *scope) wait(reason, message string) (ctrl.Result, error) {
+	s.findings.problem = &Problem{reason, message}
+	return ctrl.Result{}, phase.ErrStop
+}
+
+// problem notes an error of MAAS and comes back soon. A cancelled reconcile is an error: nobody learnt anything.
+func (r *Reconciler) problem(ctx context.Context, s *scope, err error) (ctrl.Result, error) {
+	if ctx.Err() != nil {
+		return ctrl.Result{}, err
+	}
+	p := ProblemOf(err)
+	s.findings.problem = &p
+	return ctrl.Result{RequeueAfter: jitter(r.Timing.Problem)}, phase.ErrStop
+}
+
+func (r *Reconciler) connect(ctx context.Context, s *scope) (ctrl.Result, error) {
+	id, err := r.Identities.For(ctx, s.identitySecret())
+	if err != nil {
+		return r.problem(ctx, s, err)
+	}
+	s.identity = id
+	return phase.Done()
+}
+
+// observe reads the machine that the MaasMachine holds, if any.
+func (r *Reconciler) observe(ctx context.Context, s *scope) (ctrl.Result, error) {
+	id := s.systemID()
+	if id == "" {
+		return phase.Done()
+	}
+	m, err := s.identity.Inventory.Machine(ctx, id, r.maxAge(s))
+	if maas.IsNotFound(err) {
+		return phase.Done()
+	}
+	if err != nil {
+		return r.problem(ctx, s, err)
+	}
+	s.observed = m
+	return phase.Done()
+}
+
+// maxAge is how old what is known of the machine may be: little while it moves, much when it is settled.
+func (r *Reconciler) maxAge(s *scope) time.Duration {
+	if s.settled() {
+		return r.Timing.Settled
+	}
+	return r.Timing.Poll
+}
+
+// node sets the provider ID of the Node, until Cluster API has found the Node by it.
+func (r *Reconciler) node(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if r.Nodes == nil || s.observed == nil || !s.provisioned() && !s.findings.ready {
+		return phase.Done()
+	}
+	if s.owner.Status.NodeRef.IsDefined() {
+		s.findings.node = nodeFound()
+		return phase.Done()
+	}
+	key := client.ObjectKey{Namespace: s.machine.Namespace, Name: s.cluster.Name}
+	err := r.Nodes.SetProviderID(ctx, key, nodeNames(s.observed), s.providerID())
+	s.findings.node = nodeCondition(err, s.observed)
+	return ctrl.Result{RequeueAfter: jitter(r.Timing.Poll)}, nil
+}
+
+func (r *Reconciler) event(s *scope, kind, reason, message string) {
+	// The note of an event is bounded by the API server.
+	if len(message) > 1000 {
+		message = message[:1000] + "..."
+	}
+	r.Recorder.Eventf(s.machine, nil, kind, reason, reason, "%s", message)
+}
+
+func (r *Reconciler) normal(s *scope, reason, message string) {
+	r.event(s, corev1.EventTypeNormal, reason, message)
+}
+
+func (r *Reconciler) warn(s *scope, reason, message string) {
+	r.event(s, corev1.EventTypeWarning, reason, message)
+}

@@ -1,0 +1,138 @@
+package machine
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/placement"
+	"github.com/openshift/hypershift/support/maas"
+)
+
+func deref[T any](p *T) T {
+	var zero T
+	if p == nil {
+		return zero
+	}
+	return *p
+}
+
+func (s *scope) uid() string        { return string(s.machine.UID) }
+func (s *scope) key() string        { return maas.AllocationKey(s.uid()) }
+func (s *scope) providerID() string { return deref(s.machine.Spec.ProviderID) }
+
+// systemID is that of the machine held. A user, or a backup, may have given a provider ID only.
+func (s *scope) systemID() string {
+	if id := deref(s.machine.Spec.SystemID); id != "" {
+		return id
+	}
+	providerID := s.providerID()
+	return providerID[strings.LastIndex(providerID, "/")+1:]
+}
+
+// formatProviderID is fixed when it is first written, and never made anew: a Node's provider ID can't be changed.
+func formatProviderID(m *maas.Machine) string {
+	return fmt.Sprintf("maas:///%s/%s", m.Zone.Name, m.SystemID)
+}
+
+func (s *scope) provisioned() bool {
+	return deref(s.machine.Status.Initialization.Provisioned)
+}
+
+func (s *scope) bootstrapSecret() string {
+	if s.owner == nil {
+		return ""
+	}
+	return deref(s.owner.Spec.Bootstrap.DataSecretName)
+}
+
+// identitySecret names the Secret of the MaasCluster; empty means that of the process.
+func (s *scope) identitySecret() client.ObjectKey {
+	if s.infra == nil || s.infra.Spec.IdentityRef == nil {
+		return client.ObjectKey{}
+	}
+	return client.ObjectKey{Namespace: s.infra.Namespace, Name: s.infra.Spec.IdentityRef.Name}
+}
+
+// zone is where the machine must be: what the MaasMachine says wins over what the Machine says.
+func (s *scope) zone() string {
+	if zone := deref(s.machine.Spec.FailureDomain); zone != "" {
+		return zone
+	}
+	return s.owner.Spec.FailureDomain
+}
+
+func (s *scope) request() placement.Request {
+	spec := s.machine.Spec
+	return placement.Request{
+		MinCPU:       deref(spec.MinCPU),
+		MinMemoryMiB: deref(spec.MinMemory),
+		MinDiskGB:    deref(spec.MinDiskSize),
+		Zone:         s.zone(),
+		Pool:         deref(spec.ResourcePool),
+		Architecture: spec.Arch,
+		Tags:         spec.Tags,
+		NotTags:      spec.NotTags,
+	}
+}
+
+// timeout is what the MaasMachine says, else the provider's default.
+func timeout(set *metav1.Duration, otherwise time.Duration) time.Duration {
+	if set == nil || set.Duration <= 0 {
+		return otherwise
+	}
+	return set.Duration
+}
+
+// releaseRequest says how disks are erased. Without an erase mode, MAAS's own settings decide.
+func (s *scope) releaseRequest(why string) maas.ReleaseRequest {
+	request := maas.ReleaseRequest{Comment: why}
+	if erase := s.machine.Spec.Erase; erase != nil {
+		request.QuickErase, request.SecureErase = erase.Mode == "Quick", erase.Mode == "Secure"
+		request.Erase = erase.Mode != "None"
+	}
+	return request
+}
+
+// unsupported names what the spec asks for and this provider can't do, so that nothing is ignored in silence.
+func (s *scope) unsupported() string {
+	switch {
+	case s.machine.Spec.IsLXD():
+		return "virtual machines on LXD hosts (provisioningMode lxd) are not supported by this version of the provider"
+	case s.machine.Spec.StaticIP != nil:
+		return "staticIP is not supported by this version of the provider"
+	}
+	return ""
+}
+
+// stage is how far the MaasMachine has come with the machine that it holds.
+func (s *scope) stage() lifecycle.Stage {
+	switch {
+	case s.retrying():
+		return lifecycle.Leaving
+	case s.provisioned():
+		return lifecycle.Provisioned
+	case deref(s.machine.Status.MachineState) == maas.StatusDeploying.String():
+		return lifecycle.Installing
+	}
+	return lifecycle.Acquired
+}
+
+// retrying tells that the machine held is one on which a deployment failed, and that is being given back.
+func (s *scope) retrying() bool {
+	for _, f := range failuresOf(s.machine) {
+		if f.SystemID == s.systemID() && !f.Released {
+			return true
+		}
+	}
+	return false
+}
+
+// settled tells that nothing is expected to change soon.
+func (s *scope) settled() bool {
+	return s.provisioned() && deref(s.machine.Status.MachineState) == maas.StatusDeployed.String() && s.machine.DeletionTimestamp.IsZero()
+}

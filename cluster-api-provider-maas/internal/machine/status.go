@@ -1,0 +1,282 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/guest"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// Types of conditions.
+const (
+	// ConditionReady summarises the others; Cluster API mirrors it into InfrastructureReady of the Machine.
+	ConditionReady = clusterv1.ReadyCondition
+	// ConditionAllocated tells that the MaasMachine holds a machine.
+	ConditionAllocated = "MachineAllocated"
+	// ConditionDeployed tells that the machine runs its image.
+	ConditionDeployed = "MachineDeployed"
+	// ConditionNode tells that the Node carries the provider ID.
+	ConditionNode = "NodeProviderIDSet"
+	// ConditionDeleting is there while the machine is given back.
+	ConditionDeleting = clusterv1.DeletingCondition
+)
+
+// Reasons of NodeProviderIDSet.
+const (
+	ReasonNodeFound      = "NodeFound"
+	ReasonWaitingForNode = "WaitingForNode"
+	ReasonNodeFailed     = "NodeProviderUpdateFailed"
+)
+
+// findings are what the phases of one reconcile found out.
+type findings struct {
+	// problem says why the next step can't be done now.
+	problem *Problem
+	// outcome is what the machine's state means; empty when it was not judged.
+	outcome lifecycle.Outcome
+	// ready tells that the machine runs its image.
+	ready bool
+	// released tells that nothing of the allocation is left.
+	released bool
+	// node is the condition of the Node; nil when it was not looked at.
+	node *metav1.Condition
+}
+
+// writeStatus computes the status from what was found, and writes it when it changed.
+func (r *Reconciler) writeStatus(ctx context.Context, s *scope) error {
+	before := s.machine.Status.DeepCopy()
+	err := upsert.Status(ctx, r.Client, s.machine, func() { r.computeStatus(s) })
+	if err != nil {
+		return err
+	}
+	r.tell(s, before)
+	return nil
+}
+
+func (r *Reconciler) computeStatus(s *scope) {
+	status := &s.machine.Status
+	wanted := []metav1.Condition{condition.False(clusterv1.PausedCondition, clusterv1.NotPausedReason, "")}
+	if s.machine.DeletionTimestamp.IsZero() {
+		wanted = append(wanted, r.conditions(s)...)
+	} else {
+		wanted = append(wanted, s.deletingConditions()...)
+	}
+	r.observeStatus(s)
+	r.failure(s)
+	now := metav1.NewTime(r.Clock.Now())
+	for i := range wanted {
+		wanted[i].LastTransitionTime = now
+	}
+	status.Conditions = condition.Merge(status.Conditions, s.machine.Generation, wanted...)
+}
+
+// conditions of a MaasMachine that lives. A MAAS that can't be asked says nothing about a machine that runs.
+func (r *Reconciler) conditions(s *scope) []metav1.Condition {
+	allocated, deployed := r.allocatedCondition(s), s.deployedCondition()
+	if s.provisioned() && s.findings.problem != nil && s.findings.outcome.Verdict == "" {
+		return nil
+	}
+	ready := deployed
+	if allocated.Status != metav1.ConditionTrue {
+		ready = allocated
+	}
+	ready.Type = ConditionReady
+	if ready.Status == metav1.ConditionTrue {
+		ready.Reason = clusterv1.ReadyReason
+	}
+	wanted := []metav1.Condition{allocated, deployed, ready}
+	if s.findings.node != nil {
+		wanted = append(wanted, *s.findings.node)
+	}
+	return wanted
+}
+
+func (r *Reconciler) allocatedCondition(s *scope) metav1.Condition {
+	switch {
+	case s.systemID() != "" && s.observed != nil:
+		return condition.True(ConditionAllocated, ReasonAllocated, fmt.Sprintf("machine %s (%s)", s.observed.Hostname, s.observed.SystemID))
+	case s.systemID() != "":
+		return condition.True(ConditionAllocated, ReasonAllocated, fmt.Sprintf("machine %s", s.systemID()))
+	case s.findings.problem != nil:
+		return condition.False(ConditionAllocated, s.findings.problem.Reason, s.findings.problem.Message)
+	}
+	return condition.False(ConditionAllocated, ReasonAllocating, "a machine is being allocated")
+}
+
+func (s *scope) deployedCondition() metav1.Condition {
+	f := s.findings
+	switch {
+	case f.ready:
+		return condition.True(ConditionDeployed, lifecycle.ReasonDeployed, f.outcome.Message)
+	case f.problem != nil && s.systemID() != "":
+		return condition.False(ConditionDeployed, f.problem.Reason, f.problem.Message)
+	case f.outcome.Reason == lifecycle.ReasonUndefined, f.outcome.Reason == lifecycle.ReasonNotFound:
+		return condition.Unknown(ConditionDeployed, f.outcome.Reason, f.outcome.Message)
+	case f.outcome.Verdict != "":
+		return condition.False(ConditionDeployed, f.outcome.Reason, f.outcome.Message)
+	}
+	return condition.False(ConditionDeployed, ReasonAllocating, "a machine must be allocated first")
+}
+
+func (s *scope) deletingConditions() []metav1.Condition {
+	reason, message := lifecycle.ReasonReleasing, "the machine is given back to MAAS"
+	switch {
+	case s.findings.problem != nil:
+		reason, message = s.findings.problem.Reason, s.findings.problem.Message
+	case s.findings.outcome.Verdict != "":
+		reason, message = s.findings.outcome.Reason, s.findings.outcome.Message
+	}
+	return []metav1.Condition{
+		condition.True(ConditionDeleting, reason, message),
+		condition.False(ConditionReady, reason, message),
+	}
+}
+
+// observeStatus copies what MAAS says. What was learnt of a machine stays while MAAS can't be asked.
+func (r *Reconciler) observeStatus(s *scope) {
+	status := &s.machine.Status
+	failures := failuresOf(s.machine)
+	status.Attempts = int32(len(failures))
+	status.ExcludedSystemIDs = nil
+	for _, f := range failures {
+		if !slices.Contains(status.ExcludedSystemIDs, f.SystemID) && r.Clock.Since(f.At) < r.Timing.SetAside {
+			status.ExcludedSystemIDs = append(status.ExcludedSystemIDs, f.SystemID)
+		}
+	}
+	status.ProvisioningMode = infrav1.ProvisioningModeBareMetal
+	state := ""
+	switch {
+	case s.observed != nil:
+		state = lifecycle.StateName(s.observed)
+		status.Hostname, status.Zone = &s.observed.Hostname, s.observed.Zone.Name
+		status.MachinePowered = s.observed.PowerState == maas.PowerOn
+		status.Addresses = addresses(s.observed)
+	case s.systemID() == "", s.findings.outcome.Reason == lifecycle.ReasonNotFound:
+		status.Hostname, status.Zone, status.MachinePowered, status.Addresses = nil, "", false, nil
+	default:
+		state = deref(status.MachineState)
+	}
+	if deref(status.MachineState) != state || status.StateSince == nil {
+		now := metav1.NewTime(r.Clock.Now())
+		status.StateSince = &now
+	}
+	status.MachineState = &state
+	if s.findings.problem == nil || s.findings.outcome.Verdict != "" {
+		status.Ready = s.findings.ready
+	}
+	if s.findings.ready {
+		provisioned := true
+		status.Initialization.Provisioned = &provisioned
+	}
+}
+
+// failure keeps the fields of the older contract. They go away when the machine turns out to be well after all.
+func (r *Reconciler) failure(s *scope) {
+	if s.findings.outcome.Verdict == "" {
+		return
+	}
+	s.machine.Status.FailureReason, s.machine.Status.FailureMessage = nil, nil
+	if s.findings.outcome.Verdict.Terminal() {
+		reason, message := "UpdateError", s.findings.outcome.Message
+		if !s.provisioned() {
+			reason = "CreateError"
+		}
+		s.machine.Status.FailureReason, s.machine.Status.FailureMessage = &reason, &message
+	}
+}
+
+// noticedLoss tells that an earlier pass saw that the machine was taken away.
+func (s *scope) noticedLoss() bool {
+	c := meta.FindStatusCondition(s.machine.Status.Conditions, ConditionDeployed)
+	return c != nil && slices.Contains([]string{lifecycle.ReasonTerminated, lifecycle.ReasonNotFound, lifecycle.ReasonTakenOver, lifecycle.ReasonBroken}, c.Reason)
+}
+
+// since is when a condition took its status; the creation of the MaasMachine while it has none.
+func (s *scope) since(conditionType string) time.Time {
+	if c := meta.FindStatusCondition(s.machine.Status.Conditions, conditionType); c != nil {
+		return c.LastTransitionTime.Time
+	}
+	return s.machine.CreationTimestamp.Time
+}
+
+// tell emits an event when Ready changed its reason, and not each time that the reason is found again.
+func (r *Reconciler) tell(s *scope, before *infrav1.MaasMachineStatus) {
+	was, is := meta.FindStatusCondition(before.Conditions, ConditionReady), meta.FindStatusCondition(s.machine.Status.Conditions, ConditionReady)
+	if is == nil || was != nil && was.Reason == is.Reason {
+		return
+	}
+	quiet := []string{ReasonWaitingForInfrastructure, ReasonWaitingForBootstrapData, ReasonAllocating, lifecycle.ReasonDeploying, lifecycle.ReasonReleasing}
+	switch {
+	case is.Status == metav1.ConditionTrue:
+		r.normal(s, lifecycle.ReasonDeployed, is.Message)
+	case !slices.Contains(quiet, is.Reason):
+		r.warn(s, is.Reason, is.Message)
+	}
+}
+
+// addresses of a machine: host name and DNS names in lower case, as kubelets spell them, and every IP as both kinds, since
+// MAAS has no notion of inside and outside.
+func addresses(m *maas.Machine) []infrav1.MachineAddress {
+	var all []infrav1.MachineAddress
+	add := func(kind infrav1.MachineAddressType, address string) {
+		if address != "" {
+			all = append(all, infrav1.MachineAddress{Type: kind, Address: address})
+		}
+	}
+	hostname, fqdn := strings.ToLower(m.Hostname), strings.ToLower(m.FQDN)
+	add(infrav1.MachineHostname, hostname)
+	for _, ip := range m.IPAddresses {
+		add(infrav1.MachineInternalIP, ip)
+		add(infrav1.MachineExternalIP, ip)
+	}
+	for _, name := range slices.Compact([]string{fqdn, hostname}) {
+		add(infrav1.MachineInternalDNS, name)
+	}
+	add(infrav1.MachineExternalDNS, fqdn)
+	return all
+}
+
+// nodeNames are the names under which the machine's kubelet may register.
+func nodeNames(m *maas.Machine) []string {
+	return []string{strings.ToLower(m.Hostname), strings.ToLower(m.FQDN)}
+}
+
+func nodeFound() *metav1.Condition {
+	c := condition.True(ConditionNode, ReasonNodeFound, "")
+	return &c
+}
+
+func nodeCondition(err error, m *maas.Machine) *metav1.Condition {
+	var c metav1.Condition
+	switch {
+	case err == nil:
+		return nodeFound()
+	case errors.Is(err, guest.ErrNoNode):
+		c = condition.False(ConditionNode, ReasonWaitingForNode, fmt.Sprintf("no Node named %s has registered yet", strings.ToLower(m.Hostname)))
+	default:
+		c = condition.False(ConditionNode, ReasonNodeFailed, err.Error())
+	}
+	return &c
+}
+
+// writePaused says that nobody looks after the MaasMachine.
+func (r *Reconciler) writePaused(ctx context.Context, s *scope) error {
+	return upsert.Status(ctx, r.Client, s.machine, func() {
+		paused := condition.True(clusterv1.PausedCondition, clusterv1.PausedReason, "the Cluster or this MaasMachine is paused")
+		paused.LastTransitionTime = metav1.NewTime(r.Clock.Now())
+		s.machine.Status.Conditions = condition.Merge(s.machine.Status.Conditions, s.machine.Generation, paused)
+	})
+}

@@ -1,0 +1,198 @@
+// Package placement decides, by pure functions, which MAAS machines fit what is wanted, and says why none does.
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/openshift/hypershift/support/maas"
+)
+
+// bytesPerGB is the decimal gigabyte in which MAAS counts disks.
+const bytesPerGB = 1_000_000_000
+
+// Request says what a machine must have. Zero fields ask for nothing.
+type Request struct {
+	// MinCPU counts cores, MinMemoryMiB is in MiB, MinDiskGB in 10^9 bytes (of the largest disk).
+	MinCPU, MinMemoryMiB, MinDiskGB int
+	Zone, Pool                      string
+	// Architecture is "amd64" or "amd64/generic".
+	Architecture  string
+	Tags, NotTags []string
+}
+
+// constraint is one thing that is asked for.
+type constraint struct {
+	// suits tells whether a machine has it.
+	suits func(maas.Machine) bool
+	// one and many say so of the machines that remain: "is in zone az1", "are in zone az1".
+	one, many string
+	// lacks says what is wrong with a machine that does not suit.
+	lacks func(maas.Machine) string
+}
+
+func (r Request) constraints() []constraint {
+	var all []constraint
+	add := func(wanted bool, c constraint) {
+		if wanted {
+			all = append(all, c)
+		}
+	}
+	add(r.Zone != "", equal("in zone", r.Zone, func(m maas.Machine) string { return m.Zone.Name }))
+	add(r.Pool != "", equal("in resource pool", r.Pool, func(m maas.Machine) string { return m.Pool.Name }))
+	add(r.Architecture != "", architecture(r.Architecture))
+	add(r.MinCPU > 0, atLeast(r.MinCPU, "cores", func(m maas.Machine) int { return m.CPUCount }))
+	add(r.MinMemoryMiB > 0, atLeast(r.MinMemoryMiB, "MiB of memory", func(m maas.Machine) int { return m.MemoryMiB }))
+	add(r.MinDiskGB > 0, atLeast(r.MinDiskGB, "GB of disk", diskGB))
+	for _, tag := range r.Tags {
+		all = append(all, tagged(tag))
+	}
+	for _, tag := range r.NotTags {
+		all = append(all, untagged(tag))
+	}
+	return all
+}
+
+func equal(what, want string, have func(maas.Machine) string) constraint {
+	return constraint{
+		suits: func(m maas.Machine) bool { return have(m) == want },
+		one:   fmt.Sprintf("is %s %q", what, want),
+		many:  fmt.Sprintf("are %s %q", what, want),
+		lacks: func(m maas.Machine) string { return fmt.Sprintf("is %s %q instead of %q", what, have(m), want) },
+	}
+}
+
+func atLeast(want int, unit string, have func(maas.Machine) int) constraint {
+	return constraint{
+		suits: func(m maas.Machine) bool { return have(m) >= want },
+		one:   fmt.Sprintf("has %d %s", want, unit),
+		many:  fmt.Sprintf("have %d %s", want, unit),
+		lacks: func(m maas.Machine) string { return fmt.Sprintf("has %d instead of %d %s", have(m), want, unit) },
+	}
+}
+
+func architecture(want string) constraint {
+	return constraint{
+		suits: func(m maas.Machine) bool {
+			return m.Architecture == want || strings.HasPrefix(m.Architecture, want+"/")
+		},
+		one:   fmt.Sprintf("is of architecture %s", want),
+		many:  fmt.Sprintf("are of architecture %s", want),
+		lacks: func(m maas.Machine) string { return fmt.Sprintf("is of architecture %s", m.Architecture) },
+	}
+}
+
+func tagged(tag string) constraint {
+	return constraint{
+		suits: func(m maas.Machine) bool { return slices.Contains(m.TagNames, tag) },
+		one:   fmt.Sprintf("has tag %q", tag),
+		many:  fmt.Sprintf("have tag %q", tag),
+		lacks: func(maas.Machine) string { return fmt.Sprintf("lacks tag %q", tag) },
+	}
+}
+
+func untagged(tag string) constraint {
+	return constraint{
+		suits: func(m maas.Machine) bool { return !slices.Contains(m.TagNames, tag) },
+		one:   fmt.Sprintf("is without tag %q", tag),
+		many:  fmt.Sprintf("are without tag %q", tag),
+		lacks: func(maas.Machine) string { return fmt.Sprintf("has the unwanted tag %q", tag) },
+	}
+}
+
+// diskGB is the size of the largest disk; MAAS printed none for machines that it knows no disk of.
+func diskGB(m maas.Machine) int {
+	var largest int64
+	for _, disk := range m.PhysicalBlockDevices {
+		largest = max(largest, disk.Size)
+	}
+	return int(largest / bytesPerGB)
+}
+
+// Mismatches says what a machine lacks of what is wanted; nothing when it fits.
+func (r Request) Mismatches(m maas.Machine) []string {
+	var lacks []string
+	for _, c := range r.constraints() {
+		if !c.suits(m) {
+			lacks = append(lacks, c.lacks(m))
+		}
+	}
+	return lacks
+}
+
+// Candidates returns the machines that fit and are not set aside, cheapest first, in MAAS's own order.
+func (r Request) Candidates(ready []maas.Machine, setAside func(systemID string) bool) []maas.Machine {
+	var fit []maas.Machine
+	for _, m := range ready {
+		if len(r.Mismatches(m)) == 0 && !setAside(m.SystemID) && !m.Locked {
+			fit = append(fit, m)
+		}
+	}
+	slices.SortStableFunc(fit, func(a, b maas.Machine) int { return cmp.Compare(cost(a), cost(b)) })
+	return fit
+}
+
+func cost(m maas.Machine) float64 { return float64(m.CPUCount) + float64(m.MemoryMiB)/1024 }
+
+// Explain says with counts why no machine is a candidate: "5 of 7 Ready machines are in zone "az1"; none of these has
+// tag "gpu"".
+func (r Request) Explain(ready []maas.Machine, setAside func(systemID string) bool) string {
+	if len(ready) == 0 {
+		return "MAAS has no Ready machine that the user of the API key may see"
+	}
+	left, said := ready, []string{}
+	for _, c := range r.constraints() {
+		next := slices.DeleteFunc(slices.Clone(left), func(m maas.Machine) bool { return !c.suits(m) })
+		if len(next) < len(left) {
+			said = append(said, step(len(next), len(left), c, len(said) == 0))
+		}
+		if left = next; len(left) == 0 {
+			return strings.Join(said, "; ")
+		}
+	}
+	free := slices.DeleteFunc(slices.Clone(left), func(m maas.Machine) bool { return setAside(m.SystemID) })
+	if len(free) == 0 {
+		said = append(said, fmt.Sprintf("all %d that fit are set aside for a while, since a deployment failed on them", len(left)))
+	}
+	return strings.Join(said, "; ")
+}
+
+func step(now, before int, c constraint, first bool) string {
+	of := "of these"
+	if first {
+		of = fmt.Sprintf("of %s", plural(before, "Ready machine"))
+	}
+	switch now {
+	case 0:
+		return fmt.Sprintf("none %s %s", of, c.one)
+	case 1:
+		return fmt.Sprintf("1 %s %s", of, c.one)
+	}
+	return fmt.Sprintf("%d %s %s", now, of, c.many)
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return fmt.Sprintf("%d %s", n, noun)
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Allocation turns the request into MAAS's parameters.
+func (r Request) Allocation() maas.AllocateRequest {
+	request := maas.AllocateRequest{
+		CPUCount:     r.MinCPU,
+		MemoryMiB:    r.MinMemoryMiB,
+		Zone:         r.Zone,
+		Pool:         r.Pool,
+		Architecture: r.Architecture,
+		Tags:         r.Tags,
+		NotTags:      r.NotTags,
+	}
+	if r.MinDiskGB > 0 {
+		request.Storage = fmt.Sprintf("root:%d", r.MinDiskGB)
+	}
+	return request
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/hypershift/support/maas"
+)
+
+// credentialsSecretEnv names the Secret with the MAAS credentials, as --credentials-secret does.
+const credentialsSecretEnv = "MAAS_CREDENTIALS_SECRET"
+
+// options are the flags of the process.
+type options struct {
+	namespace, podNamespace                  string
+	credentialsSecret                        string
+	metricsAddress, healthAddress            string
+	leaderElect                              bool
+	syncPeriod, deployTimeout, maasDoubt     time.Duration
+	machineConcurrency, deployAttempts       int
+	webhookPort                              int
+	featureGates                             string
+	kubeAPIQPS                               float32
+	kubeAPIBurst                             int
+	pollInterval, settledInterval            time.Duration
+	leaseDuration, renewDeadline, retryDelay time.Duration
+}
+
+func defaultOptions() *options {
+	return &options{
+		// The downward API tells where the process runs when no namespace confines it.
+		podNamespace:      os.Getenv("NAMESPACE"),
+		credentialsSecret: os.Getenv(credentialsSecretEnv),
+	}
+}
+
+func (o *options) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.namespace, "namespace", "", "Namespace to work in, and no other; empty means all.")
+	flags.StringVar(&o.credentialsSecret, "credentials-secret", o.credentialsSecret,
+		"Secret with MAAS_ENDPOINT, MAAS_API_KEY and optionally MAAS_CA_BUNDLE, in the namespace of --namespace (or of $NAMESPACE); "+
+			"a change needs no restart. Default $"+credentialsSecretEnv+"; empty means the environment variables of these names.")
+	flags.StringVar(&o.metricsAddress, "metrics-bind-addr", ":8080", "Address of the metrics endpoint; 0 switches it off.")
+	flags.StringVar(&o.healthAddress, "health-addr", ":9440", "Address of /healthz and /readyz.")
+	flags.BoolVar(&o.leaderElect, "leader-elect", false, "Elect one leader among several replicas.")
+	flags.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "How long others wait before they take a lease over.")
+	flags.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 10*time.Second, "How long the leader tries to keep its lease.")
+	flags.DurationVar(&o.retryDelay, "leader-elect-retry-period", 2*time.Second, "Pause between two tries to get or keep the lease.")
+	flags.DurationVar(&o.syncPeriod, "sync-period", 2*time.Hour, "How often everything is looked at although nothing changed.")
+	flags.IntVar(&o.machineConcurrency, "machine-concurrency", 30, "MaasMachines worked on at once; a call of MAAS takes seconds.")
+	flags.IntVar(&o.deployAttempts, "deploy-attempts", 3, "Machines that are tried for one MaasMachine when deployments fail.")
+	flags.DurationVar(&o.deployTimeout, "deploy-timeout", time.Hour, "How long MAAS may take to install a machine, where the MaasMachine says nothing.")
+	flags.DurationVar(&o.maasDoubt, "allocation-doubt", time.Minute, "How long after an allocation without an answer a machine may still turn up; more than 30s.")
+	flags.DurationVar(&o.pollInterval, "poll-interval", 10*time.Second, "How often MAAS is looked at while a machine moves.")
+	flags.DurationVar(&o.settledInterval, "settled-poll-interval", 2*time.Minute, "How often MAAS is looked at while none does.")
+	flags.IntVar(&o.webhookPort, "webhook-port", 0, "Accepted for compatibility: validation is done by the API server, with the rules of the CRDs.")
+	flags.StringVar(&o.featureGates, "feature-gates", "", "Accepted for compatibility: this provider has no feature gates.")
+	flags.Float32Var(&o.kubeAPIQPS, "kube-api-qps", 50, "Calls a second to the management cluster.")
+	flags.IntVar(&o.kubeAPIBurst, "kube-api-burst", 100, "Calls to the management cluster that may exceed --kube-api-qps for a moment.")
+	logs := flag.NewFlagSet("klog", flag.ContinueOnError)
+	klog.InitFlags(logs)
+	flags.AddGoFlagSet(logs)
+}
+
+// environment holds the credentials that the process was started with.
+func environment() map[string][]byte {
+	data := map[string][]byte{}
+	for _, key := range []string{maas.SecretKeyEndpoint, maas.SecretKeyAPIKey, maas.SecretKeyCABundle} {
+		if value, ok := os.LookupEnv(key); ok {
+			data[key] = []byte(value)
+		}
+	}
+	return data
+}
