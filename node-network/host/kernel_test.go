@@ -1,0 +1,100 @@
+package host
+
+import (
+	"net/netip"
+	"os"
+	"os/exec"
+	"runtime"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// ownNetwork gives the test a network namespace of its own, with the interface node0 in it, and ends with the test: the
+// thread is never unlocked, so the runtime throws it away.
+func ownNetwork(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to make a network namespace")
+	}
+	g := NewWithT(t)
+	runtime.LockOSThread()
+	g.Expect(unix.Unshare(unix.CLONE_NEWNET)).To(Succeed())
+	link := &netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Name: "node0", MTU: 1430}}
+	if err := netlink.LinkAdd(link); err != nil {
+		link := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "node0", MTU: 1430}}
+		g.Expect(netlink.LinkAdd(link)).To(Succeed())
+	}
+	node0, err := netlink.LinkByName("node0")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(netlink.LinkSetUp(node0)).To(Succeed())
+	for _, text := range []string{"192.0.2.1/24", "2001:db8::1/64"} {
+		address, err := netlink.ParseAddr(text)
+		g.Expect(err).NotTo(HaveOccurred())
+		address.Flags = unix.IFA_F_NODAD
+		g.Expect(netlink.AddrAdd(node0, address)).To(Succeed())
+	}
+}
+
+func TestRoutesOfTheKernel(t *testing.T) {
+	ownNetwork(t)
+	g := NewWithT(t)
+	routes, err := NewRoutes()
+	g.Expect(err).NotTo(HaveOccurred())
+	list := func() []Route {
+		found, err := routes.List()
+		g.Expect(err).NotTo(HaveOccurred())
+		return found
+	}
+	to, via := netip.MustParsePrefix("10.0.2.0/24"), netip.MustParseAddr("192.0.2.2")
+
+	theirs := Route{To: netip.MustParsePrefix("10.9.0.0/16"), Via: via}.toKernel()
+	theirs.Protocol = unix.RTPROT_STATIC
+	g.Expect(netlink.RouteAdd(theirs)).To(Succeed())
+	g.Expect(list()).To(BeEmpty(), "a route of somebody else's is not the agent's")
+
+	g.Expect(routes.Replace(Route{To: to, Via: via})).To(Succeed())
+	six := Route{To: netip.MustParsePrefix("fd00:2::/64"), Via: netip.MustParseAddr("2001:db8::2")}
+	g.Expect(routes.Replace(six)).To(Succeed())
+	g.Expect(list()).To(ConsistOf(Route{To: to, Via: via}, six))
+
+	moved := Route{To: to, Via: netip.MustParseAddr("192.0.2.3")}
+	g.Expect(routes.Replace(moved)).To(Succeed())
+	g.Expect(list()).To(ConsistOf(moved, six))
+
+	g.Expect(routes.Delete(moved)).To(Succeed())
+	g.Expect(routes.Delete(moved)).To(Succeed(), "a route that is gone is no error")
+	g.Expect(list()).To(ConsistOf(six))
+
+	elsewhere := Route{To: to, Via: netip.MustParseAddr("198.51.100.9")}
+	g.Expect(routes.Replace(elsewhere)).To(MatchError(ContainSubstring("share a layer 2 network")))
+
+	g.Expect(routes.MTU(netip.MustParseAddr("192.0.2.1"))).To(Equal(1430))
+	_, err = routes.MTU(netip.MustParseAddr("192.0.2.77"))
+	g.Expect(err).To(MatchError(ContainSubstring("no network interface of this node has its InternalIP 192.0.2.77")))
+}
+
+func TestMasqueradeOfTheKernel(t *testing.T) {
+	if _, err := exec.LookPath("nft"); err != nil {
+		t.Skip("needs the program nft")
+	}
+	ownNetwork(t)
+	g := NewWithT(t)
+	m := &Masquerade{Run: RunNFT}
+	pods, cluster := prefixes("10.0.1.0/24", "fd00:1::/64"), prefixes("10.0.0.0/16")
+	ensure := func() { g.Expect(m.Ensure(t.Context(), pods, cluster)).To(Succeed()) }
+	ensure()
+	listed, err := m.list(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(listed).To(And(ContainSubstring("ip saddr 10.0.1.0/24"), ContainSubstring("masquerade"), ContainSubstring("ip6 saddr fd00:1::/64")))
+
+	_, err = RunNFT(t.Context(), "flush table "+table+"\n")
+	g.Expect(err).NotTo(HaveOccurred())
+	ensure()
+	g.Expect(m.list(t.Context())).To(Equal(listed))
+
+	_, err = RunNFT(t.Context(), "nonsense\n")
+	g.Expect(err).To(MatchError(ContainSubstring("syntax error")))
+}
