@@ -1,0 +1,234 @@
+package hostedcontrolplane
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+// conditions computes all conditions that this operator answers for. next is the status so far.
+func conditions(s *scope, o observed, next hyperv1.HostedControlPlaneStatus) []metav1.Condition {
+	all := []metav1.Condition{
+		validConfiguration(s),
+		reconciliationActive(s),
+		infrastructureReady(s),
+		etcdAvailable(s.hcp, o.etcd),
+		apiServerAvailable(o.kas),
+		validReleaseInfo(s),
+		degraded(o.deployments),
+		externalDNSReachable(),
+	}
+	all = append(all, available(s.hcp, o, all))
+	return append(all, versionConditions(s, o, next.VersionStatus)...)
+}
+
+func validConfiguration(s *scope) metav1.Condition {
+	t := string(hyperv1.ValidHostedControlPlaneConfiguration)
+	if s.invalid != nil {
+		return condition.False(t, hyperv1.InsufficientClusterCapabilitiesReason, s.invalid.Error())
+	}
+	return condition.True(t, hyperv1.AsExpectedReason, "Configuration passes validation")
+}
+
+func reconciliationActive(s *scope) metav1.Condition {
+	t := string(hyperv1.ReconciliationActive)
+	if until := s.hcp.Spec.PausedUntil; until != nil && s.paused {
+		return condition.False(t, hyperv1.ReconciliationPausedReason, "Reconciliation is paused until the field pausedUntil says otherwise: "+*until)
+	}
+	return condition.True(t, hyperv1.AsExpectedReason, "Reconciliation is active")
+}
+
+func infrastructureReady(s *scope) metav1.Condition {
+	t := string(hyperv1.InfrastructureReady)
+	switch {
+	case s.infraErr != nil:
+		return condition.Unknown(t, hyperv1.InfraStatusFailureReason, s.infraErr.Error())
+	case s.infra != nil:
+		return condition.True(t, hyperv1.AsExpectedReason, "")
+	case s.waiting != "":
+		return condition.False(t, hyperv1.WaitingOnInfrastructureReadyReason, s.waiting)
+	case s.paused && s.hcp.Status.ControlPlaneEndpoint.Host != "":
+		return condition.Copy(s.hcp.Status.Conditions, t, hyperv1.StatusUnknownReason)
+	default:
+		return condition.False(t, hyperv1.WaitingOnInfrastructureReadyReason, "Cluster infrastructure is still provisioning")
+	}
+}
+
+func etcdAvailable(hcp *hyperv1.HostedControlPlane, set *appsv1.StatefulSet) metav1.Condition {
+	t := string(hyperv1.EtcdAvailable)
+	if hcp.Spec.Etcd.ManagementType == hyperv1.Unmanaged {
+		return condition.True(t, "EtcdRunning", "Etcd is not managed by this control plane")
+	}
+	if set == nil {
+		return condition.False(t, hyperv1.EtcdStatefulSetNotFoundReason, "Etcd has no StatefulSet yet")
+	}
+	members := ptr.Deref(set.Spec.Replicas, 1)
+	if quorum := members/2 + 1; set.Status.ReadyReplicas < quorum {
+		return condition.False(t, hyperv1.EtcdWaitingForQuorumReason,
+			fmt.Sprintf("Waiting for etcd to reach quorum: %d of %d members are ready, %d are needed", set.Status.ReadyReplicas, members, quorum))
+	}
+	return condition.True(t, hyperv1.EtcdQuorumAvailableReason, "")
+}
+
+func apiServerAvailable(kas *appsv1.Deployment) metav1.Condition {
+	t := string(hyperv1.KubeAPIServerAvailable)
+	if kas == nil {
+		return condition.False(t, hyperv1.NotFoundReason, "Kube APIServer has no Deployment yet")
+	}
+	if !deploymentAvailable(kas) {
+		return condition.False(t, hyperv1.WaitingForAvailableReason, "Waiting for the Kube APIServer Deployment to become available")
+	}
+	return condition.True(t, hyperv1.AsExpectedReason, "Kube APIServer Deployment is available")
+}
+
+func deploymentAvailable(d *appsv1.Deployment) bool {
+	return d != nil && slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
+		return c.Type == appsv1.DeploymentAvailable && c.Status == corev1.ConditionTrue
+	})
+}
+
+func validReleaseInfo(s *scope) metav1.Condition {
+	t := string(hyperv1.ValidReleaseInfo)
+	switch {
+	case s.releaseErr != nil:
+		reason := "InvalidRelease"
+		if r := releaseinfo.ReasonOf(s.releaseErr); r != "" {
+			reason = string(r)
+		}
+		return condition.False(t, reason, s.releaseErr.Error())
+	case len(s.missing) > 0:
+		return condition.False(t, hyperv1.MissingReleaseImagesReason, (&component.MissingImagesError{Tags: s.missing}).Error())
+	case s.release == nil:
+		return condition.Copy(s.hcp.Status.Conditions, t, hyperv1.StatusUnknownReason)
+	default:
+		return condition.True(t, hyperv1.AsExpectedReason, "")
+	}
+}
+
+func degraded(deployments []appsv1.Deployment) metav1.Condition {
+	t := string(hyperv1.HostedControlPlaneDegraded)
+	var short []string
+	for i := range deployments {
+		if n := deployments[i].Status.UnavailableReplicas; n > 0 {
+			short = append(short, fmt.Sprintf("%s deployment has %d unavailable replicas", deployments[i].Name, n))
+		}
+	}
+	if len(short) == 0 {
+		return condition.False(t, hyperv1.AsExpectedReason, "")
+	}
+	slices.Sort(short)
+	return condition.True(t, "UnavailableReplicas", strings.Join(short, ", "))
+}
+
+// externalDNSReachable is for names that ExternalDNS publishes; who sets nodePort.address or a hostname keeps it
+// resolvable.
+func externalDNSReachable() metav1.Condition {
+	return condition.Unknown(string(hyperv1.ExternalDNSReachable), hyperv1.StatusUnknownReason, "External DNS is not used")
+}
+
+// available is the first thing that keeps users from the API server, or True.
+func available(hcp *hyperv1.HostedControlPlane, o observed, others []metav1.Condition) metav1.Condition {
+	t := string(hyperv1.HostedControlPlaneAvailable)
+	for _, needed := range []hyperv1.ConditionType{hyperv1.ValidHostedControlPlaneConfiguration, hyperv1.InfrastructureReady} {
+		if c := find(others, needed); c.Status != metav1.ConditionTrue {
+			return condition.False(t, c.Reason, c.Message)
+		}
+	}
+	if !o.hasKubeconfig {
+		return condition.False(t, hyperv1.KubeconfigWaitingForCreateReason, "Waiting for hosted control plane kubeconfig to be created")
+	}
+	for _, needed := range []hyperv1.ConditionType{hyperv1.EtcdAvailable, hyperv1.KubeAPIServerAvailable} {
+		if c := find(others, needed); c.Status != metav1.ConditionTrue {
+			return condition.False(t, c.Reason, c.Message)
+		}
+	}
+	if o.unhealthy != nil {
+		return condition.False(t, hyperv1.KASLoadBalancerNotReachableReason, o.unhealthy.Error())
+	}
+	// A control plane that was available once serves users also while a component is out.
+	if waiting := unavailable(o.components); len(waiting) > 0 && !condition.IsTrue(hcp.Status.Conditions, t) {
+		return condition.False(t, hyperv1.ControlPlaneComponentsNotAvailable, "Waiting for components to be available: "+strings.Join(waiting, ", "))
+	}
+	return condition.True(t, hyperv1.AsExpectedReason, "")
+}
+
+func find(all []metav1.Condition, t hyperv1.ConditionType) metav1.Condition {
+	for _, c := range all {
+		if c.Type == string(t) {
+			return c
+		}
+	}
+	return condition.Unknown(string(t), hyperv1.StatusUnknownReason, "Not reported yet")
+}
+
+func unavailable(components []hyperv1.ControlPlaneComponent) []string {
+	var names []string
+	for i := range components {
+		if !condition.IsTrue(components[i].Status.Conditions, string(hyperv1.ControlPlaneComponentAvailable)) {
+			names = append(names, components[i].Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// versionConditions say how the release is doing. In OpenShift they come from the guest's ClusterVersion; this
+// distribution has none, so they are said of the components.
+func versionConditions(s *scope, o observed, version *hyperv1.ClusterVersionStatus) []metav1.Condition {
+	if version == nil || len(version.History) == 0 {
+		return nil
+	}
+	current := version.History[0]
+	completed := current.State == configv1.CompletedUpdate
+	everCompleted := slices.ContainsFunc(version.History, func(h configv1.UpdateHistory) bool { return h.State == configv1.CompletedUpdate })
+	set := func(t hyperv1.ConditionType, value bool, reason, message string) metav1.Condition {
+		if value {
+			return condition.True(string(t), reason, message)
+		}
+		return condition.False(string(t), reason, message)
+	}
+	progress := fmt.Sprintf("Release %s is rolled out", current.Version)
+	if !completed {
+		progress = fmt.Sprintf("Working towards %s: waiting for %s", current.Version, strings.Join(unfinished(o.components, current.Version), ", "))
+	}
+	failing := failures(o.components)
+	return []metav1.Condition{
+		set(hyperv1.ClusterVersionAvailable, everCompleted, hyperv1.AsExpectedReason, progress),
+		set(hyperv1.ClusterVersionProgressing, !completed, hyperv1.AsExpectedReason, progress),
+		set(hyperv1.ClusterVersionFailing, failing != nil, hyperv1.AsExpectedReason, errorText(failing)),
+		set(hyperv1.ClusterVersionReleaseAccepted, s.releaseErr == nil, hyperv1.AsExpectedReason, errorText(s.releaseErr)),
+		set(hyperv1.ClusterVersionUpgradeable, true, hyperv1.AsExpectedReason, ""),
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// failures joins what went wrong with components in the last pass.
+func failures(components []hyperv1.ControlPlaneComponent) error {
+	var all []error
+	for i := range components {
+		c := find(components[i].Status.Conditions, hyperv1.ConditionType(hyperv1.ControlPlaneComponentRolloutComplete))
+		if c.Reason == component.ReasonError {
+			all = append(all, fmt.Errorf("%s: %s", components[i].Name, c.Message))
+		}
+	}
+	return errors.Join(all...)
+}

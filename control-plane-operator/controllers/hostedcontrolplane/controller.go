@@ -1,0 +1,143 @@
+// Package hostedcontrolplane reconciles a HostedControlPlane: it publishes its endpoints, makes its PKI and rolls out its
+// components from the release payload.
+package hostedcontrolplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/infra"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	v2 "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2"
+	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/phase"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+// Finalizer keeps a HostedControlPlane until its control plane is gone.
+const Finalizer = "hypershift.openshift.io/finalizer"
+
+const (
+	// waitRequeue is how soon a control plane that is not ready is looked at again if no watch fires.
+	waitRequeue = 15 * time.Second
+	// settledRequeue renews certificates and heals what no watch tells of.
+	settledRequeue = time.Minute
+)
+
+// Reconciler reconciles HostedControlPlanes.
+type Reconciler struct {
+	// Client reads (cached) and writes the management cluster.
+	Client client.Client
+	// Clock tells the time.
+	Clock clock.PassiveClock
+	// Releases reads release payloads.
+	Releases releaseinfo.Provider
+	// OperateOnReleaseImage restricts the operator to control planes of this release image; empty means any.
+	OperateOnReleaseImage string
+	// StaticImages are images that the operator brings itself, by tag; they win over the payload's.
+	StaticImages map[string]string
+	// Components is what the components that run the operator's own image get.
+	Components v2.Config
+	// Infra publishes endpoints.
+	Infra *infra.Reconciler
+	// PKI keeps certificates and kubeconfigs.
+	PKI *pki.Reconciler
+	// Health asks a published API server whether it is well; an error says why not.
+	Health func(ctx context.Context, e component.Endpoint) error
+	// PodUID runs pods as this user; nil leaves the choice to their images.
+	PodUID *int64
+}
+
+// SetupWithManager watches HostedControlPlanes and all that their reconcile reads or writes.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	all := handler.EnqueueRequestsFromMapFunc(r.everyControlPlane)
+	return ctrl.NewControllerManagedBy(mgr).
+		For(&hyperv1.HostedControlPlane{}).
+		Owns(&hyperv1.ControlPlaneComponent{}).
+		Owns(&appsv1.Deployment{}).
+		Owns(&appsv1.StatefulSet{}).
+		Owns(&batchv1.Job{}).
+		Owns(&corev1.Service{}).
+		Watches(&corev1.Secret{}, all).
+		Watches(&corev1.ConfigMap{}, all).
+		WithOptions(controller.Options{RateLimiter: backoff()}).
+		Complete(r)
+}
+
+// everyControlPlane maps an input, which has no owner of ours, to the one control plane of its namespace.
+func (r *Reconciler) everyControlPlane(ctx context.Context, obj client.Object) []reconcile.Request {
+	list := &hyperv1.HostedControlPlaneList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(obj.GetNamespace())); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing HostedControlPlanes", "namespace", obj.GetNamespace())
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return requests
+}
+
+// scope is one pass over one control plane.
+type scope struct {
+	hcp *hyperv1.HostedControlPlane
+	// paused is set by the pause phase.
+	paused bool
+	// invalid is set by the validation phase: what of the spec cannot work here.
+	invalid error
+	// release is set by the release phase, releaseErr when it could not be.
+	release    *releaseinfo.ReleaseImage
+	releaseErr error
+	// infra and waiting are set by the infrastructure phase.
+	infra    *component.Infra
+	waiting  string
+	infraErr error
+	// missing are the payload tags that components lack; set by the components phase.
+	missing []string
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	hcp := &hyperv1.HostedControlPlane{}
+	if err := r.Client.Get(ctx, req.NamespacedName, hcp); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if hcp.DeletionTimestamp != nil {
+		return ctrl.Result{}, r.delete(ctx, hcp)
+	}
+	if r.OperateOnReleaseImage != "" && r.OperateOnReleaseImage != controlPlaneRelease(hcp) {
+		ctrl.LoggerFrom(ctx).Info("Leaving the control plane to the operator of its own release", "release", controlPlaneRelease(hcp))
+		return ctrl.Result{}, nil
+	}
+	s := &scope{hcp: hcp}
+	result, err := phase.Run(ctx, s, r.phases())
+	statusErr := r.updateStatus(ctx, s)
+	if err := errors.Join(err, statusErr); err != nil {
+		return ctrl.Result{}, fmt.Errorf("reconciling HostedControlPlane %s: %w", req, err)
+	}
+	if !s.hcp.Status.Ready {
+		return phase.Sooner(result, ctrl.Result{RequeueAfter: waitRequeue}), nil
+	}
+	return phase.Sooner(result, ctrl.Result{RequeueAfter: settledRequeue}), nil
+}
+
+// controlPlaneRelease is the release image that the control plane runs.
+func controlPlaneRelease(hcp *hyperv1.HostedControlPlane) string {
+	if image := hcp.Spec.ControlPlaneReleaseImage; image != nil && *image != "" {
+		return *image
+	}
+	return hcp.Spec.ReleaseImage
+}

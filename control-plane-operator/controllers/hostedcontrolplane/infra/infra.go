@@ -1,0 +1,250 @@
+// Package infra publishes the endpoints of a hosted control plane and finds out under which address and port they can be
+// reached. Everything else waits for it: the addresses are in certificates and kubeconfigs.
+package infra
+
+import (
+	"context"
+	"fmt"
+
+	routev1 "github.com/openshift/api/route/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+const (
+	// APIService is the Service of the hosted API server.
+	APIService = "kube-apiserver"
+	// APIPort is the port of the hosted API server's Service and pods.
+	APIPort = 6443
+	// IgnitionService is the Service of the ignition-server, which its component makes.
+	IgnitionService = "ignition-server"
+
+	routePort              = 443
+	externalDNSAnnotation  = "external-dns.alpha.kubernetes.io/hostname"
+	routeHostnameMaxLength = 63
+)
+
+// Reconciler publishes endpoints in the management cluster.
+type Reconciler struct {
+	// Client writes the management cluster.
+	Client client.Client
+	// HasRoutes tells whether the management cluster has OpenShift's Route API.
+	HasRoutes bool
+	// IngressDomain is the domain of Routes that name no host; empty if unknown.
+	IngressDomain string
+}
+
+// Result is what a pass found out.
+type Result struct {
+	// Infra is set when every endpoint is known.
+	Infra *component.Infra
+	// Waiting says what is not known yet; empty when Infra is set.
+	Waiting string
+}
+
+// Strategy returns how a service of the control plane is published, and whether the cluster says so at all.
+func Strategy(hcp *hyperv1.HostedControlPlane, service hyperv1.ServiceType) (hyperv1.ServicePublishingStrategy, bool) {
+	for _, mapping := range hcp.Spec.Services {
+		if mapping.Service == service {
+			return mapping.ServicePublishingStrategy, true
+		}
+	}
+	return hyperv1.ServicePublishingStrategy{}, false
+}
+
+// Validate says which publishing strategies cannot work here, in a sentence for the user; nil if all can.
+func (r *Reconciler) Validate(hcp *hyperv1.HostedControlPlane) error {
+	api, ok := Strategy(hcp, hyperv1.APIServer)
+	if !ok {
+		return fmt.Errorf("spec.services has no entry for %s; add one of type NodePort, LoadBalancer or Route", hyperv1.APIServer)
+	}
+	if err := r.validate(hyperv1.APIServer, api, hyperv1.NodePort, hyperv1.LoadBalancer, hyperv1.Route); err != nil {
+		return err
+	}
+	if api.Type == hyperv1.Route && (api.Route == nil || api.Route.Hostname == "") {
+		return fmt.Errorf("service %s is published by a Route without a hostname; set route.hostname", hyperv1.APIServer)
+	}
+	ignition, ok := Strategy(hcp, hyperv1.Ignition)
+	if !ok {
+		return nil
+	}
+	return r.validate(hyperv1.Ignition, ignition, hyperv1.NodePort, hyperv1.Route)
+}
+
+func (r *Reconciler) validate(service hyperv1.ServiceType, s hyperv1.ServicePublishingStrategy, allowed ...hyperv1.PublishingStrategyType) error {
+	known := false
+	for _, t := range allowed {
+		known = known || t == s.Type
+	}
+	switch {
+	case !known:
+		return fmt.Errorf("service %s cannot be published by %q; use one of %v", service, s.Type, allowed)
+	case s.Type == hyperv1.Route && !r.HasRoutes:
+		return fmt.Errorf("service %s is to be published by a Route, which this management cluster does not have; use NodePort or LoadBalancer", service)
+	case s.Type == hyperv1.NodePort && (s.NodePort == nil || s.NodePort.Address == ""):
+		return fmt.Errorf("service %s is published by NodePort without an address; set nodePort.address to an address of the management cluster that machines reach", service)
+	default:
+		return nil
+	}
+}
+
+// Reconcile makes the Services and Routes and resolves their addresses. hcp must be valid.
+func (r *Reconciler) Reconcile(ctx context.Context, hcp *hyperv1.HostedControlPlane) (Result, error) {
+	strategy, _ := Strategy(hcp, hyperv1.APIServer)
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: hcp.Namespace, Name: APIService}}
+	_, err := upsert.Object(ctx, r.Client, service, func() error {
+		if err := controllerutil.SetControllerReference(hcp, service, r.Client.Scheme()); err != nil {
+			return err
+		}
+		shapeAPIService(service, strategy, hcp.Spec.Networking.APIServer)
+		return nil
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	if err := r.reconcileRoute(ctx, hcp, strategy); err != nil {
+		return Result{}, err
+	}
+	api, waiting := apiEndpoint(service, strategy)
+	if waiting != "" {
+		return Result{Waiting: waiting}, nil
+	}
+	return Result{Infra: &component.Infra{API: api, Ignition: component.Endpoint{Host: r.ignitionHost(hcp)}}}, nil
+}
+
+// shapeAPIService sets what we own of the Service and leaves the server's allocations alone.
+func shapeAPIService(service *corev1.Service, strategy hyperv1.ServicePublishingStrategy, networking *hyperv1.APIServerNetworking) {
+	if len(service.Spec.Ports) != 1 {
+		service.Spec.Ports = make([]corev1.ServicePort, 1)
+	}
+	port := &service.Spec.Ports[0]
+	port.Name, port.Port, port.Protocol, port.TargetPort = "client", APIPort, corev1.ProtocolTCP, intstr.FromString("client")
+	service.Spec.Selector = map[string]string{"app": APIService}
+	if service.Spec.IPFamilyPolicy == nil {
+		service.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyPreferDualStack)
+	}
+	switch strategy.Type {
+	case hyperv1.LoadBalancer:
+		service.Spec.Type = corev1.ServiceTypeLoadBalancer
+		shapeLoadBalancer(service, strategy.LoadBalancer, networking)
+	case hyperv1.NodePort:
+		service.Spec.Type = corev1.ServiceTypeNodePort
+		if strategy.NodePort.Port != 0 {
+			port.NodePort = strategy.NodePort.Port
+		}
+	default:
+		service.Spec.Type = corev1.ServiceTypeClusterIP
+		port.NodePort = 0
+	}
+}
+
+func shapeLoadBalancer(service *corev1.Service, lb *hyperv1.LoadBalancerPublishingStrategy, networking *hyperv1.APIServerNetworking) {
+	if lb != nil && lb.Hostname != "" {
+		if service.Annotations == nil {
+			service.Annotations = map[string]string{}
+		}
+		service.Annotations[externalDNSAnnotation] = lb.Hostname
+	}
+	service.Spec.LoadBalancerSourceRanges = nil
+	if networking == nil {
+		return
+	}
+	for _, block := range networking.AllowedCIDRBlocks {
+		service.Spec.LoadBalancerSourceRanges = append(service.Spec.LoadBalancerSourceRanges, string(block))
+	}
+}
+
+// apiEndpoint finds the published address, or says what is missing.
+func apiEndpoint(service *corev1.Service, strategy hyperv1.ServicePublishingStrategy) (component.Endpoint, string) {
+	switch strategy.Type {
+	case hyperv1.NodePort:
+		port := service.Spec.Ports[0].NodePort
+		if port == 0 {
+			return component.Endpoint{}, fmt.Sprintf("Service %s has no node port yet", service.Name)
+		}
+		return component.Endpoint{Host: strategy.NodePort.Address, Port: port}, ""
+	case hyperv1.LoadBalancer:
+		if len(service.Status.LoadBalancer.Ingress) == 0 {
+			return component.Endpoint{}, fmt.Sprintf("Load balancer of Service %s is not provisioned yet", service.Name)
+		}
+		return component.Endpoint{Host: loadBalancerHost(service, strategy.LoadBalancer), Port: APIPort}, ""
+	default:
+		return component.Endpoint{Host: strategy.Route.Hostname, Port: routePort}, ""
+	}
+}
+
+func loadBalancerHost(service *corev1.Service, lb *hyperv1.LoadBalancerPublishingStrategy) string {
+	if lb != nil && lb.Hostname != "" {
+		return lb.Hostname
+	}
+	ingress := service.Status.LoadBalancer.Ingress[0]
+	if ingress.Hostname != "" {
+		return ingress.Hostname
+	}
+	return ingress.IP
+}
+
+// reconcileRoute makes the Route of the API server, or removes one that is no longer wanted.
+func (r *Reconciler) reconcileRoute(ctx context.Context, hcp *hyperv1.HostedControlPlane, strategy hyperv1.ServicePublishingStrategy) error {
+	if !r.HasRoutes {
+		return nil
+	}
+	route := &routev1.Route{ObjectMeta: metav1.ObjectMeta{Namespace: hcp.Namespace, Name: APIService}}
+	if strategy.Type != hyperv1.Route {
+		_, err := upsert.Gone(ctx, r.Client, route)
+		return err
+	}
+	_, err := upsert.Object(ctx, r.Client, route, func() error {
+		if err := controllerutil.SetControllerReference(hcp, route, r.Client.Scheme()); err != nil {
+			return err
+		}
+		ShapeRoute(route, APIService, strategy.Route.Hostname)
+		return nil
+	})
+	return err
+}
+
+// ShapeRoute makes a Route that passes TLS through to a Service under host.
+func ShapeRoute(route *routev1.Route, service, host string) {
+	route.Spec.Host = host
+	route.Spec.To.Kind, route.Spec.To.Name = "Service", service
+	route.Spec.TLS = &routev1.TLSConfig{
+		Termination:                   routev1.TLSTerminationPassthrough,
+		InsecureEdgeTerminationPolicy: routev1.InsecureEdgeTerminationPolicyNone,
+	}
+}
+
+// ignitionHost is the host under which machines reach the ignition-server; its certificate is made for it.
+func (r *Reconciler) ignitionHost(hcp *hyperv1.HostedControlPlane) string {
+	strategy, ok := Strategy(hcp, hyperv1.Ignition)
+	if !ok {
+		return ""
+	}
+	if strategy.Type == hyperv1.NodePort {
+		return strategy.NodePort.Address
+	}
+	if strategy.Route != nil && strategy.Route.Hostname != "" {
+		return strategy.Route.Hostname
+	}
+	return r.defaultHost(hcp.Namespace)
+}
+
+// defaultHost is a host in the management cluster's ingress domain; a DNS label has no more than 63 characters.
+func (r *Reconciler) defaultHost(namespace string) string {
+	if r.IngressDomain == "" {
+		return ""
+	}
+	label := IgnitionService + "-" + namespace
+	if len(label) > routeHostnameMaxLength {
+		label = label[:routeHostnameMaxLength]
+	}
+	return label + "." + r.IngressDomain
+}

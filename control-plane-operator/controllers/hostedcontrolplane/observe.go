@@ -1,0 +1,111 @@
+package hostedcontrolplane
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/infra"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
+)
+
+// managedByLabel marks the workloads of the control plane.
+var managedByLabel = client.MatchingLabels{"hypershift.openshift.io/managed-by": "control-plane-operator"}
+
+// observed is what is out there; the status is computed from it and from what the pass found out.
+type observed struct {
+	// etcd and kas are nil if they do not exist.
+	etcd *appsv1.StatefulSet
+	kas  *appsv1.Deployment
+	// deployments are those of the control plane.
+	deployments []appsv1.Deployment
+	components  []hyperv1.ControlPlaneComponent
+	// hasKubeconfig tells whether the admin kubeconfig exists, hasCustomKubeconfig the one for a name of the user's.
+	hasKubeconfig, hasCustomKubeconfig bool
+	// unhealthy says why the published API server does not answer; nil if it does or was not asked.
+	unhealthy error
+}
+
+func (r *Reconciler) observe(ctx context.Context, s *scope) (observed, error) {
+	var o observed
+	in := client.InNamespace(s.hcp.Namespace)
+	deployments := &appsv1.DeploymentList{}
+	if err := r.Client.List(ctx, deployments, in, managedByLabel); err != nil {
+		return o, fmt.Errorf("listing Deployments: %w", err)
+	}
+	o.deployments = deployments.Items
+	for i := range o.deployments {
+		if o.deployments[i].Name == kubeapiserver.Name {
+			o.kas = &o.deployments[i]
+		}
+	}
+	components := &hyperv1.ControlPlaneComponentList{}
+	if err := r.Client.List(ctx, components, in); err != nil {
+		return o, fmt.Errorf("listing ControlPlaneComponents: %w", err)
+	}
+	o.components = components.Items
+	set := &appsv1.StatefulSet{}
+	found, err := r.find(ctx, s.hcp.Namespace, etcd.Name, set)
+	if err != nil {
+		return o, err
+	}
+	if found {
+		o.etcd = set
+	}
+	if o.hasKubeconfig, err = r.find(ctx, s.hcp.Namespace, pki.AdminKubeconfigRef(s.hcp).Name, &corev1.Secret{}); err != nil {
+		return o, err
+	}
+	if o.hasCustomKubeconfig, err = r.find(ctx, s.hcp.Namespace, pki.CustomAdminKubeconfig, &corev1.Secret{}); err != nil {
+		return o, err
+	}
+	o.unhealthy = r.askHealth(ctx, s, o)
+	return o, nil
+}
+
+// askHealth asks the published API server once its pods are available. A NodePort is not asked: it is an address of the
+// machine network, which pods of the management cluster need not reach.
+func (r *Reconciler) askHealth(ctx context.Context, s *scope, o observed) error {
+	strategy, _ := infra.Strategy(s.hcp, hyperv1.APIServer)
+	if s.infra == nil || strategy.Type == hyperv1.NodePort || !deploymentAvailable(o.kas) {
+		return nil
+	}
+	return r.Health(ctx, s.infra.API)
+}
+
+func (r *Reconciler) find(ctx context.Context, namespace, name string, obj client.Object) (bool, error) {
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading %T %s/%s: %w", obj, namespace, name, err)
+	}
+	return true, nil
+}
+
+// updateStatus computes the status and writes it if it changed.
+func (r *Reconciler) updateStatus(ctx context.Context, s *scope) error {
+	o, err := r.observe(ctx, s)
+	if err != nil {
+		return err
+	}
+	before := s.hcp.DeepCopy()
+	s.hcp.Status = status(s, o, r.Clock.Now())
+	if equality.Semantic.DeepEqual(before.Status, s.hcp.Status) {
+		return nil
+	}
+	// Other operators write conditions of the same object, which a merge patch would drop without this lock.
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, s.hcp, patch); err != nil {
+		return fmt.Errorf("writing the status of HostedControlPlane %s/%s: %w", s.hcp.Namespace, s.hcp.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package hostedcontrolplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	v2 "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
+	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/phase"
+	"github.com/openshift/hypershift/support/releaseinfo"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+func (r *Reconciler) phases() []phase.Phase[*scope] {
+	return []phase.Phase[*scope]{
+		{Name: "finalizer", Critical: true, Run: r.addFinalizer},
+		{Name: "pause", Critical: true, Run: r.pause},
+		{Name: "validation", Critical: true, Run: r.validate},
+		{Name: "infrastructure", Critical: true, Run: r.publish},
+		{Name: "certificates", Critical: true, Run: r.certify},
+		{Name: "release payload", Critical: true, Run: r.readRelease},
+		{Name: "components", Run: r.rollOut},
+	}
+}
+
+func (r *Reconciler) addFinalizer(ctx context.Context, s *scope) (ctrl.Result, error) {
+	err := upsert.Patch(ctx, r.Client, s.hcp, func() { controllerutil.AddFinalizer(s.hcp, Finalizer) })
+	return ctrl.Result{}, err
+}
+
+// delete lets go of a control plane. All that it has is owned by it, so the garbage collector takes it away.
+func (r *Reconciler) delete(ctx context.Context, hcp *hyperv1.HostedControlPlane) error {
+	if !controllerutil.ContainsFinalizer(hcp, Finalizer) {
+		return nil
+	}
+	err := upsert.Patch(ctx, r.Client, hcp, func() { controllerutil.RemoveFinalizer(hcp, Finalizer) })
+	return client.IgnoreNotFound(err)
+}
+
+func (r *Reconciler) pause(_ context.Context, s *scope) (ctrl.Result, error) {
+	left, paused := pausedFor(s.hcp.Spec.PausedUntil, r.Clock.Now())
+	s.paused = paused
+	if !paused {
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{RequeueAfter: left}, phase.ErrStop
+}
+
+func (r *Reconciler) validate(_ context.Context, s *scope) (ctrl.Result, error) {
+	s.invalid = errors.Join(r.Infra.Validate(s.hcp), kubeapiserver.ValidateEncryption(s.hcp))
+	if s.invalid != nil {
+		return ctrl.Result{}, phase.ErrStop
+	}
+	return ctrl.Result{}, nil
+}
+
+func (r *Reconciler) publish(ctx context.Context, s *scope) (ctrl.Result, error) {
+	result, err := r.Infra.Reconcile(ctx, s.hcp)
+	s.infra, s.waiting, s.infraErr = result.Infra, result.Waiting, err
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if s.infra == nil {
+		return ctrl.Result{}, phase.ErrStop
+	}
+	return ctrl.Result{}, nil
+}
+
+func (r *Reconciler) certify(ctx context.Context, s *scope) (ctrl.Result, error) {
+	return ctrl.Result{}, r.PKI.Reconcile(ctx, s.hcp, s.infra)
+}
+
+func (r *Reconciler) readRelease(ctx context.Context, s *scope) (ctrl.Result, error) {
+	s.release, s.releaseErr = r.lookup(ctx, s.hcp)
+	if s.releaseErr != nil {
+		return ctrl.Result{}, s.releaseErr
+	}
+	if d := s.release.Distribution(); d != releaseinfo.Kubernetes {
+		s.releaseErr = fmt.Errorf("release %s is of the %s distribution, which brings a control-plane-operator of its own; "+
+			"remove the annotation hypershift.openshift.io/control-plane-operator-image from the HostedCluster", s.release.Version(), d)
+		return ctrl.Result{}, phase.ErrStop
+	}
+	return ctrl.Result{}, nil
+}
+
+func (r *Reconciler) lookup(ctx context.Context, hcp *hyperv1.HostedControlPlane) (*releaseinfo.ReleaseImage, error) {
+	pullSecret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: hcp.Namespace, Name: hcp.Spec.PullSecret.Name}
+	if err := r.Client.Get(ctx, key, pullSecret); err != nil {
+		return nil, fmt.Errorf("reading pull secret %s: %w", key, err)
+	}
+	return r.Releases.Lookup(ctx, controlPlaneRelease(hcp), pullSecret.Data[corev1.DockerConfigJsonKey])
+}
+
+// images finds images of the payload and those that the operator brings itself.
+type images struct {
+	static  map[string]string
+	release *releaseinfo.ReleaseImage
+}
+
+// ComponentImage implements component.Images.
+func (i images) ComponentImage(tag string) (string, bool) {
+	if image, ok := i.static[tag]; ok {
+		return image, true
+	}
+	return i.release.ComponentImage(tag)
+}
+
+func (r *Reconciler) rollOut(ctx context.Context, s *scope) (ctrl.Result, error) {
+	cs := &component.Scope{
+		Client: r.Client, HCP: s.hcp, Version: s.release.Version(), Infra: s.infra, PodUID: r.PodUID,
+		Images: images{static: r.StaticImages, release: s.release},
+	}
+	var failures []error
+	for _, c := range v2.Kubernetes(r.Components) {
+		err := c.Reconcile(ctx, cs)
+		if missing, ok := errors.AsType[*component.MissingImagesError](err); ok {
+			s.missing = append(s.missing, missing.Tags...)
+		}
+		failures = append(failures, err)
+	}
+	slices.Sort(s.missing)
+	s.missing = slices.Compact(s.missing)
+	return ctrl.Result{}, errors.Join(failures...)
+}

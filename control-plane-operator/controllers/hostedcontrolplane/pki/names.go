@@ -1,0 +1,85 @@
+// Package pki decides which certificates, keys and kubeconfigs a hosted control plane has, under which names, and keeps
+// them there and fresh.
+package pki
+
+// Secrets of certificate authorities.
+const (
+	RootCA              = "root-ca"
+	ClusterSignerCA     = "cluster-signer-ca"
+	EtcdSigner          = "etcd-signer"
+	EtcdMetricsSigner   = "etcd-metrics-signer"
+	AggregatorSigner    = "kas-aggregator-client-signer"
+	ControlPlaneSigner  = "kube-control-plane-signer"
+	KubeletClientSigner = "kube-apiserver-to-kubelet-signer"
+	SystemAdminSigner   = "system-admin-signer"
+	ConfigOperatorCA    = "hcco-signer"
+	IgnitionCA          = "ignition-server-ca-cert"
+)
+
+// Secrets of leaf certificates.
+const (
+	KASServer          = "kas-server-crt"
+	KASServerPrivate   = "kas-server-private-crt"
+	KASKubeletClient   = "kas-kubelet-client-crt"
+	KASAggregator      = "kas-aggregator-crt"
+	SchedulerClient    = "kube-scheduler-client"
+	KCMClient          = "kube-controller-manager"
+	SystemAdminClient  = "system-admin-client"
+	HCCOClient         = "hcco-client"
+	NodeBootstrap      = "kas-bootstrap-client"
+	MetricsClient      = "metrics-client"
+	EtcdServer         = "etcd-server-tls"
+	EtcdPeer           = "etcd-peer-tls"
+	EtcdClient         = "etcd-client-tls"
+	EtcdMetricsClient  = "etcd-metrics-client-tls"
+	KCMServer          = "kcm-server"
+	SchedulerServer    = "scheduler-server"
+	IgnitionServer     = "ignition-server"
+	IgnitionServing    = "ignition-server-serving-cert"
+	ServiceAccountKeys = "sa-signing-key"
+)
+
+// ConfigMaps of CA bundles; each has its bundle under the key ca.crt.
+const (
+	RootBundle          = "root-ca"
+	EtcdBundle          = "etcd-ca"
+	EtcdMetricsBundle   = "etcd-metrics-ca"
+	AggregatorBundle    = "aggregator-client-ca"
+	ClientBundle        = "client-ca"
+	KubeletClientBundle = "kubelet-client-ca"
+)
+
+// Secrets of kubeconfigs.
+const (
+	ServiceNetworkKubeconfig = "service-network-admin-kubeconfig"
+	HCCOKubeconfig           = "hcco-kubeconfig"
+	AdminKubeconfig          = "admin-kubeconfig"
+	CustomAdminKubeconfig    = "custom-admin-kubeconfig"
+	BootstrapKubeconfig      = "bootstrap-kubeconfig"
+	KCMKubeconfig            = "kube-controller-manager-kubeconfig"
+	SchedulerKubeconfig      = "kube-scheduler-kubeconfig"
+
+	// KubeconfigKey is the key of all kubeconfig Secrets but the one for Cluster API.
+	KubeconfigKey = "kubeconfig"
+	// ClusterAPIKey is the key of the kubeconfig Secret for Cluster API.
+	ClusterAPIKey = "value"
+)
+
+// ClusterAPIKubeconfig is the name of the kubeconfig Secret that Cluster API and its providers read.
+func ClusterAPIKubeconfig(infraID string) string { return infraID + "-kubeconfig" }
+
+// Annotations of the HostedControlPlane that the PKI heeds.
+const (
+	DisableAnnotation  = "hypershift.openshift.io/disable-pki-reconciliation"
+	ValidityAnnotation = "hypershift.openshift.io/certificate-validity"
+	RenewalAnnotation  = "hypershift.openshift.io/certificate-renewal"
+)
+
+// NodeBootstrapper is the user that nodes request their first certificate as.
+const NodeBootstrapper = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper"
+
+// BootstrapGroup is the group of users that may request a node's first certificate.
+const BootstrapGroup = "system:bootstrappers"
+
+// ConfigOperatorUser is the user that the hosted-cluster-config-operator is in the guest.
+const ConfigOperatorUser = "system:hosted-cluster-config"

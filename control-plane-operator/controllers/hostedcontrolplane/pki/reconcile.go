@@ -1,0 +1,168 @@
+package pki
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	crclient "sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/pki"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// Reconciler keeps the PKI of hosted control planes.
+type Reconciler struct {
+	// Client writes the management cluster.
+	Client crclient.Client
+	// Clock tells when certificates expire.
+	Clock clock.PassiveClock
+	// Lifetime is the life of leaf certificates unless the HostedControlPlane says otherwise.
+	Lifetime pki.Lifetime
+}
+
+// pass is one reconcile of one hosted control plane's PKI.
+type pass struct {
+	*Reconciler
+	hcp      *hyperv1.HostedControlPlane
+	infra    *component.Infra
+	lifetime pki.Lifetime
+	// signers and leaves are filled as they are reconciled, by Secret name.
+	signers, leaves map[string]*pki.KeyPair
+}
+
+// Reconcile brings all Secrets and ConfigMaps of the PKI up to date. Nothing is done where the user supplies the PKI.
+func (r *Reconciler) Reconcile(ctx context.Context, hcp *hyperv1.HostedControlPlane, infra *component.Infra) error {
+	if _, disabled := hcp.Annotations[DisableAnnotation]; disabled {
+		return nil
+	}
+	lifetime, err := LifetimeOf(hcp, r.Lifetime)
+	if err != nil {
+		return err
+	}
+	p := &pass{
+		Reconciler: r, hcp: hcp, infra: infra, lifetime: lifetime,
+		signers: map[string]*pki.KeyPair{}, leaves: map[string]*pki.KeyPair{},
+	}
+	for _, step := range []func(context.Context) error{p.reconcileSigners, p.reconcileBundles, p.reconcileLeaves, p.reconcileServiceAccountKeys, p.reconcileKubeconfigs} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// LifetimeOf reads the annotations about certificates, with a default for what they do not say.
+func LifetimeOf(hcp *hyperv1.HostedControlPlane, fallback pki.Lifetime) (pki.Lifetime, error) {
+	lifetime := fallback
+	if text, ok := hcp.Annotations[ValidityAnnotation]; ok {
+		validity, err := time.ParseDuration(text)
+		if err != nil || validity <= 0 {
+			return lifetime, fmt.Errorf("annotation %s: %q is not a duration; write it as in 8760h", ValidityAnnotation, text)
+		}
+		lifetime.Validity = validity
+	}
+	if text, ok := hcp.Annotations[RenewalAnnotation]; ok {
+		fraction, err := RenewalFraction(text)
+		if err != nil {
+			return lifetime, fmt.Errorf("annotation %s: %w", RenewalAnnotation, err)
+		}
+		lifetime.RenewAfter = fraction
+	}
+	return lifetime, nil
+}
+
+// RenewalFraction reads the part of a certificate's life after which it is renewed: 0.7 or, as a percentage, 70.
+func RenewalFraction(text string) (float64, error) {
+	fraction, err := strconv.ParseFloat(text, 64)
+	if fraction >= 1 {
+		fraction /= 100
+	}
+	if err != nil || fraction <= 0 || fraction >= 1 {
+		return 0, fmt.Errorf("%q is not a part of a certificate's life; write it as in 0.7", text)
+	}
+	return fraction, nil
+}
+
+func (p *pass) secret(name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.hcp.Namespace, Name: name}}
+}
+
+// upsert writes one object of the PKI, owned by the HostedControlPlane.
+func (p *pass) upsert(ctx context.Context, obj crclient.Object, mutate func() error) error {
+	_, err := upsert.Object(ctx, p.Client, obj, func() error {
+		if err := controllerutil.SetControllerReference(p.hcp, obj, p.Client.Scheme()); err != nil {
+			return err
+		}
+		return mutate()
+	})
+	return err
+}
+
+func (p *pass) reconcileSigners(ctx context.Context) error {
+	for _, a := range authorities {
+		secret := p.secret(a.secret)
+		err := p.upsert(ctx, secret, func() error {
+			name := pki.Name{CommonName: a.commonName, OrganizationalUnits: []string{"openshift"}}
+			ca, err := pki.EnsureCA(secret, name, p.Clock.Now())
+			p.signers[a.secret] = ca
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *pass) reconcileBundles(ctx context.Context) error {
+	for _, b := range bundles {
+		var certificates [][]byte
+		for _, signer := range b.signers {
+			certificates = append(certificates, p.signers[signer].CertPEM)
+		}
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.hcp.Namespace, Name: b.configMap}}
+		err := p.upsert(ctx, cm, func() error {
+			cm.Data = map[string]string{pki.CACertKey: string(pki.Bundle(certificates...))}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *pass) reconcileLeaves(ctx context.Context) error {
+	wanted, err := certificates(p.hcp, p.infra)
+	if err != nil {
+		return err
+	}
+	for _, c := range wanted {
+		secret := p.secret(c.secret)
+		err := p.upsert(ctx, secret, func() error {
+			leaf, err := pki.EnsureLeaf(secret, c.keys, p.signers[c.signer], c.leaf, p.lifetime, p.Clock.Now())
+			p.leaves[c.secret] = leaf
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reconcileServiceAccountKeys makes the keys once. It is no owner of them, as the hypershift-operator writes this Secret
+// too when the user brings a key.
+func (p *pass) reconcileServiceAccountKeys(ctx context.Context) error {
+	secret := p.secret(ServiceAccountKeys)
+	_, err := upsert.Object(ctx, p.Client, secret, func() error { return pki.EnsureServiceAccountKey(secret) })
+	return err
+}

@@ -1,0 +1,150 @@
+package pki
+
+import (
+	"fmt"
+	"net/netip"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/pki"
+)
+
+// authority is a certificate authority: its Secret and common name.
+type authority struct {
+	secret, commonName string
+}
+
+var authorities = []authority{
+	{RootCA, "root-ca"},
+	{ClusterSignerCA, "kube-csr-signer"},
+	{EtcdSigner, "etcd-signer"},
+	{EtcdMetricsSigner, "etcd-metrics-signer"},
+	{AggregatorSigner, "aggregator-signer"},
+	{ControlPlaneSigner, "kube-control-plane-signer"},
+	{KubeletClientSigner, "kube-apiserver-to-kubelet-signer"},
+	{SystemAdminSigner, "admin-kubeconfig-signer"},
+	{ConfigOperatorCA, "hcco-signer"},
+	{IgnitionCA, "ignition-root-ca"},
+}
+
+// bundles lists which authorities each CA ConfigMap trusts.
+var bundles = []struct {
+	configMap string
+	signers   []string
+}{
+	{RootBundle, []string{RootCA}},
+	{EtcdBundle, []string{EtcdSigner}},
+	{EtcdMetricsBundle, []string{EtcdMetricsSigner}},
+	{AggregatorBundle, []string{AggregatorSigner}},
+	{ClientBundle, []string{ControlPlaneSigner, KubeletClientSigner, SystemAdminSigner, ConfigOperatorCA, ClusterSignerCA}},
+	{KubeletClientBundle, []string{KubeletClientSigner, ClusterSignerCA}},
+}
+
+// certificate is a leaf certificate: its Secret, its layout there, its signer, and what it is for.
+type certificate struct {
+	secret string
+	keys   pki.Keys
+	signer string
+	leaf   pki.Leaf
+}
+
+func server(secret, signer, commonName string, hosts ...string) certificate {
+	return certificate{secret, pki.TLSKeys, signer, pki.Leaf{
+		Name: pki.Name{CommonName: commonName, Organizations: []string{"kubernetes"}}, Server: true, Hosts: hosts,
+	}}
+}
+
+func client(secret, signer, commonName string, groups ...string) certificate {
+	return certificate{secret, pki.TLSKeys, signer, pki.Leaf{
+		Name: pki.Name{CommonName: commonName, Organizations: groups}, Client: true,
+	}}
+}
+
+// both makes a certificate for serving and for calling.
+func (c certificate) both(organization string) certificate {
+	c.leaf.Server, c.leaf.Client = true, true
+	c.leaf.Organizations = []string{organization}
+	return c
+}
+
+// in changes the keys under which the Secret holds the certificate, and leaves the CA out.
+func (c certificate) in(cert, key string) certificate {
+	c.keys = pki.Keys{Cert: cert, Key: key}
+	return c
+}
+
+// certificates is the whole list for one hosted control plane.
+func certificates(hcp *hyperv1.HostedControlPlane, infra *component.Infra) ([]certificate, error) {
+	apiHosts, err := publicAPIHosts(hcp, infra)
+	if err != nil {
+		return nil, err
+	}
+	ns := hcp.Namespace
+	discovery := []string{"*.etcd-discovery." + ns + ".svc", "*.etcd-discovery." + ns + ".svc.cluster.local"}
+	list := []certificate{
+		server(KASServer, RootCA, "kubernetes", apiHosts...),
+		server(KASServerPrivate, RootCA, "kubernetes-private", serviceNames("kube-apiserver", ns)...),
+		client(KASKubeletClient, KubeletClientSigner, "system:kube-apiserver", "kubernetes"),
+		client(KASAggregator, AggregatorSigner, "system:openshift-aggregator", "kubernetes"),
+		client(SchedulerClient, ControlPlaneSigner, "system:kube-scheduler", "kubernetes"),
+		client(KCMClient, ControlPlaneSigner, "system:kube-controller-manager", "kubernetes"),
+		client(SystemAdminClient, SystemAdminSigner, "system:admin", "system:masters"),
+		client(HCCOClient, ConfigOperatorCA, ConfigOperatorUser, "kubernetes", "system:serviceaccounts:openshift"),
+		client(NodeBootstrap, ClusterSignerCA, NodeBootstrapper,
+			"system:serviceaccounts:openshift-machine-config-operator", "system:serviceaccounts", BootstrapGroup),
+		client(MetricsClient, ClusterSignerCA, "system:serviceaccount:hypershift:prometheus", "kubernetes"),
+		client(EtcdClient, EtcdSigner, "etcd-client", "kubernetes").in("etcd-client.crt", "etcd-client.key"),
+		client(EtcdMetricsClient, EtcdMetricsSigner, "etcd-metrics-client", "kubernetes").in("etcd-client.crt", "etcd-client.key"),
+		server(EtcdServer, EtcdSigner, "etcd-server", append(append(serviceNames("etcd-client", ns), discovery...), "localhost")...).
+			both("kubernetes").in("server.crt", "server.key"),
+		server(EtcdPeer, EtcdSigner, "etcd-discovery", append(discovery, "127.0.0.1", "::1")...).
+			both("kubernetes").in("peer.crt", "peer.key"),
+		server(KCMServer, RootCA, "kube-controller-manager", append(serviceNames("kube-controller-manager", ns), "localhost")...).both("openshift"),
+		server(SchedulerServer, RootCA, "kube-scheduler", append(serviceNames("kube-scheduler", ns), "localhost")...).both("openshift"),
+		server(IgnitionServer, RootCA, "ignition-server", serviceNames("ignition-server", ns)...).both("openshift"),
+	}
+	if infra.Ignition.Host != "" {
+		list = append(list, server(IgnitionServing, IgnitionCA, "ignition-server", append(serviceNames("ignition-server", ns), infra.Ignition.Host)...))
+	}
+	return list, nil
+}
+
+func serviceNames(service, namespace string) []string {
+	return []string{service, service + "." + namespace + ".svc", service + "." + namespace + ".svc.cluster.local"}
+}
+
+// publicAPIHosts are the names under which guests and users reach the API server.
+func publicAPIHosts(hcp *hyperv1.HostedControlPlane, infra *component.Infra) ([]string, error) {
+	hosts := []string{"localhost", "127.0.0.1", "::1"}
+	for _, service := range []string{"kubernetes", "openshift"} {
+		hosts = append(hosts, service, service+".default", service+".default.svc", service+".default.svc.cluster.local")
+	}
+	hosts = append(hosts, "api."+hcp.Name+".hypershift.local", infra.API.Host, hcp.Spec.KubeAPIServerDNSName)
+	if api := hcp.Spec.Networking.APIServer; api != nil && api.AdvertiseAddress != nil {
+		hosts = append(hosts, *api.AdvertiseAddress)
+	}
+	for _, network := range hcp.Spec.Networking.ServiceNetwork {
+		first, err := NthAddress(network.CIDR.String(), 1)
+		if err != nil {
+			return nil, err
+		}
+		hosts = append(hosts, first)
+	}
+	return hosts, nil
+}
+
+// NthAddress returns the n-th address of a CIDR; 0 is the network itself.
+func NthAddress(cidr string, n int) (string, error) {
+	prefix, err := netip.ParsePrefix(cidr)
+	if err != nil {
+		return "", fmt.Errorf("service network %q is not a CIDR: %w", cidr, err)
+	}
+	address := prefix.Masked().Addr()
+	for range n {
+		address = address.Next()
+	}
+	if !prefix.Contains(address) {
+		return "", fmt.Errorf("service network %q is too small; use one of at least %d addresses", cidr, n+1)
+	}
+	return address.String(), nil
+}

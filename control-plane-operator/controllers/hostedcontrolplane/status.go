@@ -1,0 +1,34 @@
+package hostedcontrolplane
+
+import (
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	"github.com/openshift/hypershift/support/condition"
+)
+
+// status computes the whole status of a control plane. It changes nothing that it is given.
+func status(s *scope, o observed, now time.Time) hyperv1.HostedControlPlaneStatus {
+	next := *s.hcp.Status.DeepCopy()
+	next.ExternalManagedControlPlane = ptr.To(true)
+	if s.infra != nil {
+		next.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: s.infra.API.Host, Port: s.infra.API.Port}
+	}
+	next.KubeConfig = nil
+	if o.hasKubeconfig {
+		next.KubeConfig = ptr.To(pki.AdminKubeconfigRef(s.hcp))
+	}
+	next.CustomKubeconfig = nil
+	if o.hasCustomKubeconfig && s.hcp.Spec.KubeAPIServerDNSName != "" {
+		next.CustomKubeconfig = &hyperv1.KubeconfigSecretRef{Name: pki.CustomAdminKubeconfig, Key: pki.KubeconfigKey}
+	}
+	setVersions(&next, s, o, now)
+	next.Conditions = condition.Merge(next.Conditions, s.hcp.Generation, conditions(s, o, next)...)
+	next.Ready = condition.IsTrue(next.Conditions, string(hyperv1.HostedControlPlaneAvailable))
+	// Once initialized, a control plane stays so: Cluster API would take its nodes for lost otherwise.
+	next.Initialized = next.Initialized || next.Ready
+	return next
+}

@@ -1,0 +1,81 @@
+// Package clusterautoscaler is the component that gives a NodePool machines when pods have no room. It runs where the
+// release payload brings its image.
+package clusterautoscaler
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	"github.com/openshift/hypershift/support/component"
+)
+
+// Name is the component's name, and its tag in the payload.
+const Name = "cluster-autoscaler"
+
+const (
+	disableMachines   = "hypershift.openshift.io/disable-machine-management"
+	disableAutoscaler = "hypershift.openshift.io/disable-cluster-autoscaler"
+)
+
+//go:embed manifests
+var manifests embed.FS
+
+// New makes the component.
+func New() *component.Component {
+	files, _ := fs.Sub(manifests, "manifests")
+	return &component.Component{
+		Name:      Name,
+		Manifests: files,
+		Enabled:   enabled,
+		Adapters:  map[string]component.Adapter{"deployment.yaml": component.Adapt(adapt)},
+		Options:   component.Options{ManagementAccess: true, Singleton: true, Prober: &component.Prober{}},
+	}
+}
+
+func enabled(_ context.Context, scope *component.Scope) (bool, error) {
+	_, inPayload := scope.Images.ComponentImage(Name)
+	_, disabled := scope.HCP.Annotations[disableMachines]
+	return inPayload && !disabled, nil
+}
+
+func adapt(_ context.Context, scope *component.Scope, deployment *appsv1.Deployment) error {
+	if scope.HCP.Annotations[disableAutoscaler] == "true" {
+		deployment.Spec.Replicas = ptr.To[int32](0)
+	}
+	pod := &deployment.Spec.Template.Spec
+	pod.Volumes[0].Secret.SecretName = pki.ClusterAPIKubeconfig(scope.HCP.Spec.InfraID)
+	pod.Containers[0].Args = args(scope)
+	return nil
+}
+
+func args(scope *component.Scope) component.Flags {
+	var f component.Flags
+	f.Set("cloud-provider", "clusterapi")
+	f.Set("node-group-auto-discovery", "clusterapi:namespace=$(MY_NAMESPACE)")
+	f.Set("kubeconfig", "/mnt/kubeconfig/target-kubeconfig")
+	f.Set("clusterapi-cloud-config-authoritative", "true")
+	f.Set("skip-nodes-with-local-storage", "false")
+	f.Set("balance-similar-node-groups", "true")
+	f.Set("leader-elect-lease-duration", "137s")
+	f.Set("leader-elect-renew-deadline", "107s")
+	f.Set("leader-elect-retry-period", "26s")
+	spec := scope.HCP.Spec.Autoscaling
+	if spec.MaxNodesTotal != nil {
+		f.Set("max-nodes-total", fmt.Sprint(*spec.MaxNodesTotal))
+	}
+	if spec.MaxPodGracePeriod != nil {
+		f.Set("max-graceful-termination-sec", fmt.Sprint(*spec.MaxPodGracePeriod))
+	}
+	if spec.PodPriorityThreshold != nil {
+		f.Set("expendable-pods-priority-cutoff", fmt.Sprint(*spec.PodPriorityThreshold))
+	}
+	f.SetUnlessEmpty("max-node-provision-time", spec.MaxNodeProvisionTime)
+	f.Set("v", "4")
+	return f
+}

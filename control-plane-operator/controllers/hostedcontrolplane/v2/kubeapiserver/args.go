@@ -1,0 +1,219 @@
+package kubeapiserver
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/infra"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/tlsprofile"
+	"github.com/openshift/hypershift/support/component"
+)
+
+// Where the container finds its files.
+const (
+	certDir           = "/etc/kubernetes/certs"
+	serviceAccountDir = "/etc/kubernetes/secrets/svcacct-key"
+	auditDir          = "/etc/kubernetes/audit"
+	auditWebhookDir   = "/etc/kubernetes/auditwebhook"
+	encryptionDir     = "/etc/kubernetes/secret-encryption"
+	authenticationDir = "/etc/kubernetes/auth"
+	auditLog          = "/var/log/kube-apiserver/audit.log"
+)
+
+const (
+	defaultIssuer        = "https://kubernetes.default.svc"
+	defaultNodePortRange = "30000-32767"
+	defaultVerbosity     = "2"
+	annotationPrefix     = "hypershift.openshift.io/kube-apiserver-"
+	disableProfiling     = "hypershift.openshift.io/disable-profiling"
+)
+
+// args are the flags of the API server; replicas is the number of its pods.
+func args(hcp *hyperv1.HostedControlPlane, replicas int32) (component.Flags, error) {
+	var f component.Flags
+	serving(&f, hcp)
+	storage(&f, hcp)
+	if err := authentication(&f, hcp); err != nil {
+		return nil, err
+	}
+	audit(&f, hcp)
+	limits(&f, hcp, replicas)
+	f.Set("allow-privileged", "true")
+	f.Set("authorization-mode", "Node,RBAC")
+	f.Set("enable-admission-plugins", "NodeRestriction")
+	f.Set("service-cluster-ip-range", serviceCIDRs(hcp))
+	f.Set("service-node-port-range", nodePortRange(hcp))
+	// Nodes are reached on the machine network; names of machines need not resolve here.
+	f.Set("kubelet-preferred-address-types", "InternalIP")
+	f.Set("kubelet-certificate-authority", certDir+"/client-ca/ca.crt")
+	f.Set("kubelet-client-certificate", certDir+"/kubelet/tls.crt")
+	f.Set("kubelet-client-key", certDir+"/kubelet/tls.key")
+	// Guests reach the API by its published address, which the hosted-cluster-config-operator writes into the guest's
+	// Endpoints. The pod's own address means nothing there.
+	f.Set("endpoint-reconciler-type", "none")
+	f.Set("enable-aggregator-routing", "true")
+	f.SetUnlessEmpty("feature-gates", featureGates(hcp))
+	f.Set("v", annotation(hcp, "verbosity-level", defaultVerbosity))
+	return f, nil
+}
+
+func serving(f *component.Flags, hcp *hyperv1.HostedControlPlane) {
+	tls := tlsprofile.Of(hcp)
+	f.Set("secure-port", strconv.Itoa(infra.APIPort))
+	f.Set("tls-cert-file", certDir+"/server/tls.crt")
+	f.Set("tls-private-key-file", certDir+"/server/tls.key")
+	for i, named := range namedCertificates(hcp) {
+		pair := namedDir(i) + "/tls.crt," + namedDir(i) + "/tls.key"
+		if len(named.Names) > 0 {
+			pair += ":" + strings.Join(named.Names, ",")
+		}
+		f.Set("tls-sni-cert-key", pair)
+	}
+	f.Set("tls-sni-cert-key", certDir+"/server-private/tls.crt,"+certDir+"/server-private/tls.key")
+	f.Set("tls-min-version", tls.MinVersion)
+	f.SetUnlessEmpty("tls-cipher-suites", strings.Join(tls.Ciphers, ","))
+	if hcp.Spec.Configuration != nil && hcp.Spec.Configuration.APIServer != nil {
+		f.SetUnlessEmpty("cors-allowed-origins", strings.Join(hcp.Spec.Configuration.APIServer.AdditionalCORSAllowedOrigins, ","))
+	}
+	f.Set("strict-transport-security-directives", "max-age=31536000,includeSubDomains,preload")
+	f.Set("profiling", strconv.FormatBool(!strings.Contains(hcp.Annotations[disableProfiling], Name)))
+}
+
+func storage(f *component.Flags, hcp *hyperv1.HostedControlPlane) {
+	f.Set("etcd-servers", etcd.URL(hcp))
+	f.Set("etcd-cafile", certDir+"/etcd-ca/ca.crt")
+	f.Set("etcd-certfile", certDir+"/etcd/etcd-client.crt")
+	f.Set("etcd-keyfile", certDir+"/etcd/etcd-client.key")
+	f.Set("etcd-prefix", "kubernetes.io")
+	f.Set("storage-backend", "etcd3")
+	f.Set("storage-media-type", "application/vnd.kubernetes.protobuf")
+	f.Set("event-ttl", "3h")
+	if hcp.Spec.SecretEncryption != nil {
+		f.Set("encryption-provider-config", encryptionDir+"/"+encryptionKey)
+		// The operator rolls the pods when the configuration changes, so that all agree on it.
+		f.Set("encryption-provider-config-automatic-reload", "false")
+	}
+}
+
+func authentication(f *component.Flags, hcp *hyperv1.HostedControlPlane) error {
+	issuer := hcp.Spec.IssuerURL
+	if issuer == "" {
+		issuer = defaultIssuer
+	}
+	f.Set("client-ca-file", certDir+"/client-ca/ca.crt")
+	f.Set("enable-bootstrap-token-auth", "true")
+	f.Set("service-account-issuer", issuer)
+	f.Set("api-audiences", issuer)
+	f.Set("service-account-jwks-uri", strings.TrimSuffix(issuer, "/")+"/openid/v1/jwks")
+	f.Set("service-account-lookup", "true")
+	f.Set("service-account-key-file", serviceAccountDir+"/service-account.pub")
+	f.Set("service-account-signing-key-file", serviceAccountDir+"/service-account.key")
+	f.SetUnlessEmpty("service-account-max-token-expiration", hcp.Annotations[annotationPrefix+"service-account-token-max-expiration"])
+	if hasProvidersIn(hcp) {
+		f.Set("authentication-config", authenticationDir+"/"+authenticationKey)
+	}
+	f.Set("requestheader-client-ca-file", certDir+"/aggregator-ca/ca.crt")
+	f.Set("requestheader-allowed-names", "kube-apiserver-proxy,system:kube-apiserver-proxy,system:openshift-aggregator")
+	f.Set("requestheader-extra-headers-prefix", "X-Remote-Extra-")
+	f.Set("requestheader-group-headers", "X-Remote-Group")
+	f.Set("requestheader-username-headers", "X-Remote-User")
+	f.Set("proxy-client-cert-file", certDir+"/aggregator/tls.crt")
+	f.Set("proxy-client-key-file", certDir+"/aggregator/tls.key")
+	return nil
+}
+
+func audit(f *component.Flags, hcp *hyperv1.HostedControlPlane) {
+	f.Set("audit-policy-file", auditDir+"/"+auditPolicyKey)
+	f.Set("audit-log-path", auditLog)
+	f.Set("audit-log-format", "json")
+	f.Set("audit-log-maxbackup", "1")
+	f.Set("audit-log-maxsize", "10")
+	if hcp.Spec.AuditWebhook != nil {
+		f.Set("audit-webhook-config-file", auditWebhookDir+"/"+hyperv1.AuditWebhookKubeconfigKey)
+		f.Set("audit-webhook-mode", "batch")
+		f.Set("audit-webhook-initial-backoff", "5s")
+	}
+}
+
+// shutdown says how long an API server stays after it was told to go, in seconds.
+type shutdown struct {
+	delay, grace int64
+}
+
+// shutdownOf: with several replicas a leaving one serves on until load balancers know. A single one has nobody to hand
+// over to, so waiting would only make an update or a deletion longer.
+func shutdownOf(hcp *hyperv1.HostedControlPlane) shutdown {
+	if hcp.Spec.ControllerAvailabilityPolicy == hyperv1.HighlyAvailable {
+		return shutdown{delay: 70, grace: 135}
+	}
+	return shutdown{delay: 0, grace: 30}
+}
+
+func limits(f *component.Flags, hcp *hyperv1.HostedControlPlane, replicas int32) {
+	goaway := "0.001"
+	if replicas == 1 {
+		// A client told to go away would come back to the same server.
+		goaway = "0"
+	}
+	f.Set("goaway-chance", annotation(hcp, "goaway-chance", goaway))
+	f.Set("http2-max-streams-per-connection", "2000")
+	f.Set("max-mutating-requests-inflight", annotation(hcp, "max-mutating-requests-inflight", "1000"))
+	f.Set("max-requests-inflight", annotation(hcp, "max-requests-inflight", "3000"))
+	f.Set("min-request-timeout", "3600")
+	f.Set("shutdown-delay-duration", fmt.Sprintf("%ds", shutdownOf(hcp).delay))
+	f.Set("shutdown-send-retry-after", "true")
+}
+
+func annotation(hcp *hyperv1.HostedControlPlane, key, fallback string) string {
+	if value := hcp.Annotations[annotationPrefix+key]; value != "" {
+		return value
+	}
+	return fallback
+}
+
+func serviceCIDRs(hcp *hyperv1.HostedControlPlane) string {
+	var cidrs []string
+	for _, network := range hcp.Spec.Networking.ServiceNetwork {
+		cidrs = append(cidrs, network.CIDR.String())
+	}
+	return strings.Join(cidrs, ",")
+}
+
+func nodePortRange(hcp *hyperv1.HostedControlPlane) string {
+	if config := hcp.Spec.Configuration; config != nil && config.Network != nil && config.Network.ServiceNodePortRange != "" {
+		return config.Network.ServiceNodePortRange
+	}
+	return defaultNodePortRange
+}
+
+func namedCertificates(hcp *hyperv1.HostedControlPlane) []configv1.APIServerNamedServingCert {
+	if hcp.Spec.Configuration == nil || hcp.Spec.Configuration.APIServer == nil {
+		return nil
+	}
+	return hcp.Spec.Configuration.APIServer.ServingCerts.NamedCertificates
+}
+
+func namedVolume(i int) string { return fmt.Sprintf("named-%d", i) }
+
+func namedDir(i int) string { return fmt.Sprintf("%s/named-%d", certDir, i) }
+
+// featureGates are the gates that the cluster names itself; feature sets are OpenShift's and mean nothing here.
+func featureGates(hcp *hyperv1.HostedControlPlane) string {
+	config := hcp.Spec.Configuration
+	if config == nil || config.FeatureGate == nil || config.FeatureGate.CustomNoUpgrade == nil {
+		return ""
+	}
+	var gates []string
+	for _, name := range config.FeatureGate.CustomNoUpgrade.Enabled {
+		gates = append(gates, string(name)+"=true")
+	}
+	for _, name := range config.FeatureGate.CustomNoUpgrade.Disabled {
+		gates = append(gates, string(name)+"=false")
+	}
+	return strings.Join(gates, ",")
+}

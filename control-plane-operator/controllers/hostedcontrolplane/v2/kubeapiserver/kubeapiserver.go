@@ -1,0 +1,97 @@
+// Package kubeapiserver is the component that runs the hosted cluster's API server.
+package kubeapiserver
+
+import (
+	"context"
+	"embed"
+	"io/fs"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
+	"github.com/openshift/hypershift/support/component"
+)
+
+// Name is the component's name.
+const Name = "kube-apiserver"
+
+// Annotations by which a user tunes the API server.
+const (
+	gogcAnnotation       = "hypershift.openshift.io/kube-apiserver-gogc"
+	goMemLimitAnnotation = "hypershift.openshift.io/kube-apiserver-gomemlimit"
+)
+
+//go:embed manifests
+var manifests embed.FS
+
+// New makes the component.
+func New() *component.Component {
+	files, _ := fs.Sub(manifests, "manifests")
+	return &component.Component{
+		Name:         Name,
+		Manifests:    files,
+		Dependencies: []string{etcd.Name},
+		Adapters: map[string]component.Adapter{
+			"deployment.yaml":            component.Adapt(adapt),
+			"audit-policy.yaml":          component.Adapt(adaptAuditPolicy),
+			"encryption-config.yaml":     component.Adapt(adaptEncryption).When(encrypts),
+			"authentication-config.yaml": component.Adapt(adaptAuthentication).When(hasProviders),
+			"pdb.yaml":                   component.DisruptionBudget(),
+		},
+		Options: component.Options{
+			RequestServing: true, MultiZone: true, HighlyAvailableReplicas: 3, Priority: component.PriorityAPICritical,
+		},
+	}
+}
+
+func adapt(_ context.Context, scope *component.Scope, deployment *appsv1.Deployment) error {
+	flags, err := args(scope.HCP, New().Replicas(scope.HCP))
+	if err != nil {
+		return err
+	}
+	pod := &deployment.Spec.Template.Spec
+	pod.TerminationGracePeriodSeconds = ptr.To(shutdownOf(scope.HCP).grace)
+	container := &pod.Containers[0]
+	container.Args = flags
+	setEnv(scope.HCP, container)
+	mountOptional(scope, pod)
+	return nil
+}
+
+func setEnv(hcp *hyperv1.HostedControlPlane, container *corev1.Container) {
+	for variable, annotation := range map[string]string{"GOGC": gogcAnnotation, "GOMEMLIMIT": goMemLimitAnnotation} {
+		if value := hcp.Annotations[annotation]; value != "" {
+			container.Env = append(container.Env, corev1.EnvVar{Name: variable, Value: value})
+		}
+	}
+}
+
+// mountOptional adds the volumes of what not every cluster has.
+func mountOptional(scope *component.Scope, pod *corev1.PodSpec) {
+	secret := func(name string) corev1.VolumeSource {
+		return corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name}}
+	}
+	configMap := func(name string) corev1.VolumeSource {
+		return corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}
+	}
+	if encrypts(scope) {
+		mount(pod, "secret-encryption", encryptionDir, secret(encryptionSecret))
+	}
+	if hasProviders(scope) {
+		mount(pod, "auth-config", authenticationDir, configMap(authenticationConfigMap))
+	}
+	if webhook := scope.HCP.Spec.AuditWebhook; webhook != nil {
+		mount(pod, "audit-webhook", auditWebhookDir, secret(webhook.Name))
+	}
+	for i, named := range namedCertificates(scope.HCP) {
+		mount(pod, namedVolume(i), namedDir(i), secret(named.ServingCertificate.Name))
+	}
+}
+
+func mount(pod *corev1.PodSpec, name, path string, source corev1.VolumeSource) {
+	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: name, VolumeSource: source})
+	pod.Containers[0].VolumeMounts = append(pod.Containers[0].VolumeMounts, corev1.VolumeMount{Name: name, MountPath: path, ReadOnly: true})
+}

@@ -1,0 +1,133 @@
+// Package kubecontrollermanager is the component that runs the hosted cluster's controllers, among them the one that signs
+// the certificates of nodes.
+package kubecontrollermanager
+
+import (
+	"context"
+	"embed"
+	"io/fs"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/tlsprofile"
+	"github.com/openshift/hypershift/support/component"
+)
+
+// Name is the component's name.
+const Name = "kube-controller-manager"
+
+const (
+	certDir          = "/etc/kubernetes/certs"
+	kubeconfig       = "/etc/kubernetes/secrets/svc-kubeconfig/kubeconfig"
+	disableProfiling = "hypershift.openshift.io/disable-profiling"
+	// What the API defaults to when a network gives no hostPrefix.
+	defaultHostPrefix   = 23
+	defaultHostPrefixV6 = 64
+)
+
+//go:embed manifests
+var manifests embed.FS
+
+// New makes the component.
+func New() *component.Component {
+	files, _ := fs.Sub(manifests, "manifests")
+	return &component.Component{
+		Name:      Name,
+		Manifests: files,
+		Adapters:  map[string]component.Adapter{"deployment.yaml": component.Adapt(adapt)},
+		Options:   component.Options{MultiZone: true, Prober: &component.Prober{}},
+	}
+}
+
+func adapt(_ context.Context, scope *component.Scope, deployment *appsv1.Deployment) error {
+	deployment.Spec.Template.Spec.Containers[0].Args = args(scope.HCP)
+	return nil
+}
+
+func args(hcp *hyperv1.HostedControlPlane) component.Flags {
+	tls := tlsprofile.Of(hcp)
+	var f component.Flags
+	f.Set("kubeconfig", kubeconfig)
+	f.Set("authentication-kubeconfig", kubeconfig)
+	f.Set("authorization-kubeconfig", kubeconfig)
+	f.Set("client-ca-file", certDir+"/client-ca/ca.crt")
+	f.Set("requestheader-client-ca-file", certDir+"/aggregator-ca/ca.crt")
+	f.Set("secure-port", "10257")
+	f.Set("tls-cert-file", certDir+"/server/tls.crt")
+	f.Set("tls-private-key-file", certDir+"/server/tls.key")
+	f.Set("tls-min-version", tls.MinVersion)
+	f.SetUnlessEmpty("tls-cipher-suites", strings.Join(tls.Ciphers, ","))
+	f.Set("cluster-signing-cert-file", certDir+"/cluster-signer/ca.crt")
+	f.Set("cluster-signing-key-file", certDir+"/cluster-signer/ca.key")
+	f.Set("cluster-signing-duration", "17520h")
+	f.Set("root-ca-file", certDir+"/root-ca/ca.crt")
+	f.Set("service-account-private-key-file", certDir+"/service-signer/service-account.key")
+	f.Set("use-service-account-credentials", "true")
+	f.Set("controllers", "*,bootstrapsigner,tokencleaner")
+	f.Set("leader-elect", "true")
+	f.Set("leader-elect-resource-lock", "leases")
+	f.Set("leader-elect-renew-deadline", "12s")
+	f.Set("leader-elect-retry-period", "3s")
+	f.Set("kube-api-qps", "150")
+	f.Set("kube-api-burst", "300")
+	f.Set("configure-cloud-routes", "false")
+	f.Set("node-monitor-grace-period", "50s")
+	f.Set("terminated-pod-gc-threshold", "1000")
+	f.Set("concurrent-gc-syncs", "5")
+	network(&f, hcp)
+	f.Set("profiling", strconv.FormatBool(!strings.Contains(hcp.Annotations[disableProfiling], Name)))
+	f.Set("v", "2")
+	return f
+}
+
+// network gives nodes their pod CIDRs unless the cluster brings a network of its own that does.
+func network(f *component.Flags, hcp *hyperv1.HostedControlPlane) {
+	var services []string
+	for _, entry := range hcp.Spec.Networking.ServiceNetwork {
+		services = append(services, entry.CIDR.String())
+	}
+	f.SetUnlessEmpty("service-cluster-ip-range", strings.Join(services, ","))
+	allocate := AllocatesNodeCIDRs(hcp)
+	f.Set("allocate-node-cidrs", strconv.FormatBool(allocate))
+	if !allocate {
+		return
+	}
+	var pods []string
+	for _, entry := range hcp.Spec.Networking.ClusterNetwork {
+		pods = append(pods, entry.CIDR.String())
+		flag, prefix := maskFlag(entry, len(hcp.Spec.Networking.ClusterNetwork) > 1)
+		f.Set(flag, strconv.Itoa(prefix))
+	}
+	f.SetUnlessEmpty("cluster-cidr", strings.Join(pods, ","))
+}
+
+// AllocatesNodeCIDRs tells whether nodes get pod CIDRs from the control plane: the default network needs them, and a
+// network that users bring may ask for them.
+func AllocatesNodeCIDRs(hcp *hyperv1.HostedControlPlane) bool {
+	mode := hcp.Spec.Networking.AllocateNodeCIDRs
+	return hcp.Spec.Networking.NetworkType != hyperv1.Other || (mode != nil && *mode == hyperv1.AllocateNodeCIDRsEnabled)
+}
+
+// maskFlag is the flag for the size of a node's part of a network; two networks have a flag for each family.
+func maskFlag(entry hyperv1.ClusterNetworkEntry, dualStack bool) (string, int) {
+	flag, prefix := "node-cidr-mask-size", defaultHostPrefix
+	address, err := netip.ParsePrefix(entry.CIDR.String())
+	v6 := err == nil && address.Addr().Is6()
+	if v6 {
+		prefix = defaultHostPrefixV6
+	}
+	if entry.HostPrefix != 0 {
+		prefix = int(entry.HostPrefix)
+	}
+	if !dualStack {
+		return flag, prefix
+	}
+	if v6 {
+		return flag + "-ipv6", prefix
+	}
+	return flag + "-ipv4", prefix
+}

@@ -1,0 +1,74 @@
+// Package guestbootstrap makes the hosted-cluster-config-operator an administrator of the guest. It is the one thing
+// that must be done with the administrator's own credentials, so the operator itself never holds them.
+package guestbootstrap
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+const (
+	bindingName    = "hcco-cluster-admin"
+	interval       = time.Second
+	requestTimeout = 10 * time.Second
+)
+
+// NewCommand makes the subcommand.
+func NewCommand() *cobra.Command {
+	var kubeconfig string
+	cmd := &cobra.Command{
+		Use:   "guest-bootstrap",
+		Short: "Makes the hosted-cluster-config-operator an administrator of the guest",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctrl.SetLogger(zap.New())
+			return run(cmd.Context(), kubeconfig)
+		},
+	}
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "Kubeconfig of the guest's administrator")
+	return cmd
+}
+
+// run retries until it succeeds or ctx ends: the API server may be starting.
+func run(ctx context.Context, kubeconfig string) error {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return fmt.Errorf("reading --kubeconfig %s: %w", kubeconfig, err)
+	}
+	config.Timeout = requestTimeout
+	log := ctrl.Log.WithName("guest-bootstrap")
+	return wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
+		c, err := client.New(config, client.Options{})
+		if err == nil {
+			err = Bind(ctx, c)
+		}
+		if err != nil {
+			log.Info("Waiting for the API server", "because", err.Error())
+		}
+		return err == nil, nil
+	})
+}
+
+// Bind makes the hosted-cluster-config-operator an administrator of the cluster behind c.
+func Bind(ctx context.Context, c client.Client) error {
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: bindingName}}
+	_, err := upsert.Object(ctx, c, binding, func() error {
+		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}
+		binding.Subjects = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: pki.ConfigOperatorUser}}
+		return nil
+	})
+	return err
+}

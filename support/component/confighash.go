@@ -1,0 +1,72 @@
+package component
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const configHashAnnotation = "component.hypershift.openshift.io/config-hash"
+
+// clientCAName is the ConfigMap that programs reload by themselves and that changes every other day, when break-glass
+// signers are renewed: it must not restart pods.
+const clientCAName = "client-ca"
+
+// configHash is a hash over all ConfigMaps and Secrets that the pod mounts: when one changes, the pods roll.
+func configHash(ctx context.Context, scope *Scope, pod *corev1.PodSpec) (string, error) {
+	configMaps, secrets := mounted(pod)
+	sum := sha256.New()
+	for _, name := range configMaps {
+		cm := &corev1.ConfigMap{}
+		if err := read(ctx, scope, name, cm); err != nil {
+			return "", err
+		}
+		add(sum, "configmap", name, cm.Data)
+		add(sum, "configmap", name, cm.BinaryData)
+	}
+	for _, name := range secrets {
+		secret := &corev1.Secret{}
+		if err := read(ctx, scope, name, secret); err != nil {
+			return "", err
+		}
+		add(sum, "secret", name, secret.Data)
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:16], nil
+}
+
+// read fetches a mounted object; one that is not there yet counts as empty, and the kubelet waits for it.
+func read(ctx context.Context, scope *Scope, name string, obj client.Object) error {
+	err := scope.Client.Get(ctx, client.ObjectKey{Namespace: scope.HCP.Namespace, Name: name}, obj)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading %T %s for the config hash: %w", obj, name, err)
+	}
+	return nil
+}
+
+func mounted(pod *corev1.PodSpec) (configMaps, secrets []string) {
+	for _, volume := range pod.Volumes {
+		if volume.ConfigMap != nil && volume.ConfigMap.Name != clientCAName {
+			configMaps = append(configMaps, volume.ConfigMap.Name)
+		}
+		if volume.Secret != nil {
+			secrets = append(secrets, volume.Secret.SecretName)
+		}
+	}
+	slices.Sort(configMaps)
+	slices.Sort(secrets)
+	return slices.Compact(configMaps), slices.Compact(secrets)
+}
+
+func add[T string | []byte](sum hash.Hash, kind, name string, data map[string]T) {
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		fmt.Fprintf(sum, "%s %s %s %d ", kind, name, key, len(data[key]))
+		sum.Write([]byte(data[key]))
+	}
+}

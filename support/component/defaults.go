@@ -1,0 +1,205 @@
+package component
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+// Labels and annotations of the pods of a hosted control plane.
+const (
+	managedByLabel          = "hypershift.openshift.io/managed-by"
+	componentLabel          = "hypershift.openshift.io/control-plane-component"
+	hostedControlPlaneLabel = "hypershift.openshift.io/hosted-control-plane"
+	managementAccessLabel   = "hypershift.openshift.io/need-management-kas-access"
+	requestServingLabel     = "hypershift.openshift.io/request-serving-component"
+	releaseImageAnnotation  = "hypershift.openshift.io/release-image"
+	restartDateAnnotation   = "hypershift.openshift.io/restart-date"
+	debugAnnotation         = "hypershift.openshift.io/debug-deployments"
+	topologyAnnotation      = "hypershift.openshift.io/topology"
+	dedicatedTopology       = "dedicated-request-serving-components"
+	safeToEvictAnnotation   = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
+
+	managedByValue = "control-plane-operator"
+	pullSecretName = "pull-secret"
+
+	configMapMode int32 = 0o644
+	secretMode    int32 = 0o640
+)
+
+// setDefaults gives a workload what all workloads of a hosted control plane have.
+func (c *Component) setDefaults(ctx context.Context, scope *Scope, w *workload) error {
+	labels := w.object.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[managedByLabel] = managedByValue
+	w.object.SetLabels(labels)
+
+	c.setReplicas(scope.HCP, w)
+	c.setPodMetadata(scope.HCP, w.template)
+	c.setScheduling(scope.HCP, w)
+	c.setPodSpec(scope, &w.template.Spec)
+	c.injectProber(&w.template.Spec)
+	addTmp(w.template)
+	if err := setImages(scope.Images, &w.template.Spec); err != nil {
+		return fmt.Errorf("component %s: %w", c.Name, err)
+	}
+	if err := c.overrideRequests(scope.HCP, &w.template.Spec); err != nil {
+		return err
+	}
+	hash, err := configHash(ctx, scope, &w.template.Spec)
+	if err != nil {
+		return fmt.Errorf("component %s: %w", c.Name, err)
+	}
+	w.template.Annotations[configHashAnnotation] = hash
+	return nil
+}
+
+// setReplicas chooses the number of replicas unless the manifest does.
+func (c *Component) setReplicas(hcp *hyperv1.HostedControlPlane, w *workload) {
+	if w.replicas == nil {
+		return
+	}
+	if slices.Contains(strings.Split(hcp.Annotations[debugAnnotation], ","), w.object.GetName()) {
+		*w.replicas = ptr.To[int32](0)
+	} else if *w.replicas == nil {
+		*w.replicas = ptr.To(c.Replicas(hcp))
+	}
+	if d, ok := w.object.(*appsv1.Deployment); ok {
+		c.setStrategy(d)
+	}
+}
+
+// Replicas is the number of replicas that the component runs with.
+func (c *Component) Replicas(hcp *hyperv1.HostedControlPlane) int32 {
+	switch {
+	case c.Singleton || hcp.Spec.ControllerAvailabilityPolicy != hyperv1.HighlyAvailable:
+		return 1
+	case c.RequestServing && hcp.Annotations[topologyAnnotation] == dedicatedTopology:
+		return 2
+	case c.HighlyAvailableReplicas > 0:
+		return c.HighlyAvailableReplicas
+	default:
+		return 2
+	}
+}
+
+// setStrategy keeps a Deployment serving while it rolls, unless the manifest chooses.
+func (c *Component) setStrategy(d *appsv1.Deployment) {
+	d.Spec.RevisionHistoryLimit = ptr.To[int32](2)
+	if d.Spec.Strategy.Type != "" {
+		return
+	}
+	surge, unavailable := intstr.FromInt32(1), intstr.FromInt32(0)
+	switch replicas := *d.Spec.Replicas; {
+	case replicas > 2:
+		surge, unavailable = intstr.FromInt32(0), intstr.FromInt32(1)
+	case replicas > 1 && c.RequestServing:
+		unavailable = intstr.FromInt32(1)
+	}
+	d.Spec.Strategy = appsv1.DeploymentStrategy{
+		Type:          appsv1.RollingUpdateDeploymentStrategyType,
+		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &surge, MaxUnavailable: &unavailable},
+	}
+}
+
+func (c *Component) setPodMetadata(hcp *hyperv1.HostedControlPlane, pod *corev1.PodTemplateSpec) {
+	labels := maps.Clone(hcp.Spec.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, pod.Labels)
+	labels[componentLabel] = c.Name
+	labels[hostedControlPlaneLabel] = hcp.Namespace
+	if c.ManagementAccess {
+		labels[managementAccessLabel] = "true"
+	}
+	if c.RequestServing {
+		labels[requestServingLabel] = "true"
+	}
+	pod.Labels = labels
+
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations[releaseImageAnnotation] = hcp.Spec.ReleaseImage
+	if date := hcp.Annotations[restartDateAnnotation]; date != "" {
+		pod.Annotations[restartDateAnnotation] = date
+	}
+}
+
+func (c *Component) setPodSpec(scope *Scope, pod *corev1.PodSpec) {
+	pod.AutomountServiceAccountToken = ptr.To(c.ManagementAccess)
+	pod.ImagePullSecrets = []corev1.LocalObjectReference{{Name: pullSecretName}}
+	if scope.PodUID != nil && pod.SecurityContext == nil {
+		pod.SecurityContext = &corev1.PodSecurityContext{RunAsUser: scope.PodUID, FSGroup: scope.PodUID}
+	}
+	for i := range pod.InitContainers {
+		setContainer(&pod.InitContainers[i])
+	}
+	for i := range pod.Containers {
+		setContainer(&pod.Containers[i])
+	}
+	for i := range pod.Volumes {
+		setMode(&pod.Volumes[i])
+	}
+}
+
+const tmpVolume = "tmp-dir"
+
+// setContainer gives a container a read-only root, so that nothing survives in it unnoticed.
+func setContainer(container *corev1.Container) {
+	container.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
+	if container.SecurityContext == nil {
+		container.SecurityContext = &corev1.SecurityContext{}
+	}
+	if container.SecurityContext.ReadOnlyRootFilesystem == nil {
+		container.SecurityContext.ReadOnlyRootFilesystem = ptr.To(true)
+	}
+	container.SecurityContext.AllowPrivilegeEscalation = ptr.To(false)
+	if container.SecurityContext.Capabilities == nil {
+		container.SecurityContext.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
+	}
+}
+
+func setMode(volume *corev1.Volume) {
+	if volume.ConfigMap != nil && volume.ConfigMap.DefaultMode == nil {
+		volume.ConfigMap.DefaultMode = ptr.To(configMapMode)
+	}
+	if volume.Secret != nil && volume.Secret.DefaultMode == nil {
+		volume.Secret.DefaultMode = ptr.To(secretMode)
+	}
+}
+
+// DisruptionBudget fits a PodDisruptionBudget to the availability policy: one pod of several may go at a time, and a
+// single one goes only by its owner's hand.
+func DisruptionBudget() Adapter {
+	return Adapt(func(_ context.Context, scope *Scope, pdb *policyv1.PodDisruptionBudget) error {
+		one := intstr.FromInt32(1)
+		pdb.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.AlwaysAllow)
+		if scope.HCP.Spec.ControllerAvailabilityPolicy == hyperv1.HighlyAvailable {
+			pdb.Spec.MaxUnavailable = &one
+		} else {
+			pdb.Spec.MinAvailable = &one
+		}
+		return nil
+	})
+}
+
+// Controls tells whether obj belongs to the hosted control plane of the scope.
+func (s *Scope) Controls(obj client.Object) bool {
+	return metav1.IsControlledBy(obj, s.HCP)
+}

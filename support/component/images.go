@@ -1,0 +1,84 @@
+package component
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+// MissingImagesError says that the release payload lacks images that a component needs.
+type MissingImagesError struct {
+	// Tags are the payload tags that are missing, sorted.
+	Tags []string
+}
+
+func (e *MissingImagesError) Error() string {
+	return fmt.Sprintf("the release payload has no image for %s; use a payload that has it", strings.Join(e.Tags, ", "))
+}
+
+// setImages replaces payload tags by the pull specs of their images.
+func setImages(images Images, pod *corev1.PodSpec) error {
+	var missing []string
+	for _, containers := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
+		for i := range containers {
+			image, ok := images.ComponentImage(containers[i].Image)
+			if !ok {
+				missing = append(missing, containers[i].Image)
+				continue
+			}
+			containers[i].Image = image
+			containers[i].ImagePullPolicy = pullPolicy(image)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	slices.Sort(missing)
+	return &MissingImagesError{Tags: slices.Compact(missing)}
+}
+
+func pullPolicy(image string) corev1.PullPolicy {
+	if strings.HasSuffix(image, ":latest") {
+		return corev1.PullAlways
+	}
+	return corev1.PullIfNotPresent
+}
+
+const requestOverridePrefix = "resource-request-override.hypershift.openshift.io/"
+
+// overrideRequests applies the annotations resource-request-override.../<workload>.<container>: cpu=1,memory=2Gi.
+func (c *Component) overrideRequests(hcp *hyperv1.HostedControlPlane, pod *corev1.PodSpec) error {
+	for _, containers := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
+		for i := range containers {
+			key := requestOverridePrefix + c.Name + "." + containers[i].Name
+			value, ok := hcp.Annotations[key]
+			if !ok {
+				continue
+			}
+			if err := setRequests(&containers[i], value); err != nil {
+				return fmt.Errorf("annotation %s: %w", key, err)
+			}
+		}
+	}
+	return nil
+}
+
+func setRequests(container *corev1.Container, value string) error {
+	if container.Resources.Requests == nil {
+		container.Resources.Requests = corev1.ResourceList{}
+	}
+	for pair := range strings.SplitSeq(value, ",") {
+		name, amount, ok := strings.Cut(strings.TrimSpace(pair), "=")
+		quantity, err := resource.ParseQuantity(amount)
+		if !ok || err != nil || quantity.Sign() < 0 {
+			return fmt.Errorf("%q is not a request; write it as in cpu=500m,memory=1Gi", pair)
+		}
+		container.Resources.Requests[corev1.ResourceName(name)] = quantity
+	}
+	return nil
+}

@@ -1,0 +1,251 @@
+package component
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/manifest"
+)
+
+// fieldOwner is the name under which the API server keeps the fields that components apply.
+const fieldOwner = "control-plane-component"
+
+// outcome is what one pass over a component found, from which its status is computed.
+type outcome struct {
+	unmet     []string
+	health    *health
+	resources []hyperv1.ComponentResource
+	err       error
+}
+
+// Reconcile brings the component to what the scope asks for and writes its ControlPlaneComponent. An error is also in
+// that object's conditions.
+func (c *Component) Reconcile(ctx context.Context, scope *Scope) error {
+	if c.Enabled != nil {
+		wanted, err := c.Enabled(ctx, scope)
+		if err != nil {
+			return fmt.Errorf("deciding whether component %s is wanted: %w", c.Name, err)
+		}
+		if !wanted {
+			return c.remove(ctx, scope)
+		}
+	}
+	result := c.roll(ctx, scope)
+	return errors.Join(result.err, c.report(ctx, scope, result))
+}
+
+func (c *Component) roll(ctx context.Context, scope *Scope) outcome {
+	unmet, err := c.unmet(ctx, scope)
+	if err != nil || len(unmet) > 0 {
+		return outcome{unmet: unmet, err: err}
+	}
+	auxiliary, workloadFile, err := c.files()
+	if err != nil {
+		return outcome{err: err}
+	}
+	var result outcome
+	for _, file := range auxiliary {
+		if err := c.applyAuxiliary(ctx, scope, file, &result); err != nil {
+			result.err = err
+			return result
+		}
+	}
+	h, err := c.applyWorkload(ctx, scope, workloadFile, &result)
+	result.health, result.err = h, err
+	return result
+}
+
+// unmet lists the dependencies that are not available at the wanted version.
+func (c *Component) unmet(ctx context.Context, scope *Scope) ([]string, error) {
+	var unmet []string
+	for _, name := range c.dependencies(scope.HCP) {
+		dependency := &hyperv1.ControlPlaneComponent{}
+		err := scope.Client.Get(ctx, client.ObjectKey{Namespace: scope.HCP.Namespace, Name: name}, dependency)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("reading ControlPlaneComponent %s: %w", name, err)
+		}
+		if err != nil || !Done(dependency, scope.Version) {
+			unmet = append(unmet, name)
+		}
+	}
+	return unmet, nil
+}
+
+// Done tells whether a component is available and has rolled out version.
+func Done(c *hyperv1.ControlPlaneComponent, version string) bool {
+	return c.Status.Version == version &&
+		meta.IsStatusConditionTrue(c.Status.Conditions, string(hyperv1.ControlPlaneComponentAvailable)) &&
+		meta.IsStatusConditionTrue(c.Status.Conditions, string(hyperv1.ControlPlaneComponentRolloutComplete))
+}
+
+// load reads a manifest and gives it what all objects of a component have.
+func (c *Component) load(scope *Scope, file string) (client.Object, error) {
+	obj, err := manifest.Load(scope.Client.Scheme(), c.Manifests, file)
+	if err != nil {
+		return nil, err
+	}
+	obj.SetNamespace(scope.HCP.Namespace)
+	switch o := obj.(type) {
+	case *rbacv1.RoleBinding:
+		for i := range o.Subjects {
+			if o.Subjects[i].Kind == rbacv1.ServiceAccountKind {
+				o.Subjects[i].Namespace = scope.HCP.Namespace
+			}
+		}
+	case *corev1.ServiceAccount:
+		o.ImagePullSecrets = []corev1.LocalObjectReference{{Name: pullSecretName}}
+	}
+	if scope.OmitOwner {
+		return obj, nil
+	}
+	if err := controllerutil.SetControllerReference(scope.HCP, obj, scope.Client.Scheme()); err != nil {
+		return nil, fmt.Errorf("owning %s: %w", obj.GetName(), err)
+	}
+	return obj, nil
+}
+
+func (c *Component) adapt(ctx context.Context, scope *Scope, file string, obj client.Object) error {
+	adapter, ok := c.Adapters[file]
+	if !ok || adapter.adapt == nil {
+		return nil
+	}
+	if err := adapter.adapt(ctx, scope, obj); err != nil {
+		return fmt.Errorf("adapting %s of component %s: %w", file, c.Name, err)
+	}
+	return nil
+}
+
+func (c *Component) applyAuxiliary(ctx context.Context, scope *Scope, file string, result *outcome) error {
+	obj, err := c.load(scope, file)
+	if err != nil {
+		return err
+	}
+	if adapter, ok := c.Adapters[file]; ok && !adapter.wants(scope) {
+		return c.delete(ctx, scope, obj)
+	}
+	if err := c.adapt(ctx, scope, file, obj); err != nil {
+		return err
+	}
+	return c.apply(ctx, scope, obj, result)
+}
+
+// Render returns the component's workload as it would be applied; Infra and payload of the scope must be known.
+func (c *Component) Render(ctx context.Context, scope *Scope) (client.Object, error) {
+	_, file, err := c.files()
+	if err != nil {
+		return nil, err
+	}
+	obj, err := c.load(scope, file)
+	if err != nil {
+		return nil, err
+	}
+	w, err := newWorkload(obj)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.adapt(ctx, scope, file, obj); err != nil {
+		return nil, err
+	}
+	return obj, c.setDefaults(ctx, scope, w)
+}
+
+func (c *Component) applyWorkload(ctx context.Context, scope *Scope, file string, result *outcome) (*health, error) {
+	obj, err := c.Render(ctx, scope)
+	if err != nil {
+		return nil, err
+	}
+	if job, ok := obj.(*batchv1.Job); ok {
+		gone, err := c.replaceJob(ctx, scope, job)
+		if err != nil || !gone {
+			return nil, err
+		}
+	}
+	if err := c.apply(ctx, scope, obj, result); err != nil {
+		return nil, err
+	}
+	h := healthOf(obj)
+	return &h, nil
+}
+
+// replaceJob deletes a Job of an older manifest, since its pod template cannot be changed, and tells whether the way is
+// free for the new one.
+func (c *Component) replaceJob(ctx context.Context, scope *Scope, wanted *batchv1.Job) (bool, error) {
+	live := &batchv1.Job{}
+	err := scope.Client.Get(ctx, client.ObjectKeyFromObject(wanted), live)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading Job %s: %w", wanted.Name, err)
+	}
+	same, err := manifest.AppliedFrom(scope.Client.Scheme(), live, wanted.DeepCopy())
+	if err != nil || same {
+		return same, err
+	}
+	err = scope.Client.Delete(ctx, live, client.PropagationPolicy(metav1.DeletePropagationForeground))
+	return false, client.IgnoreNotFound(err)
+}
+
+func (c *Component) apply(ctx context.Context, scope *Scope, obj client.Object, result *outcome) error {
+	if _, err := manifest.Apply(ctx, scope.Client, fieldOwner, obj); err != nil {
+		return fmt.Errorf("component %s: %w", c.Name, err)
+	}
+	gvk := obj.GetObjectKind().GroupVersionKind()
+	result.resources = append(result.resources, hyperv1.ComponentResource{Kind: gvk.Kind, Group: gvk.Group, Name: obj.GetName()})
+	return nil
+}
+
+// remove deletes all that the component may have made.
+func (c *Component) remove(ctx context.Context, scope *Scope) error {
+	auxiliary, workloadFile, err := c.files()
+	if err != nil {
+		return err
+	}
+	var failures []error
+	for _, file := range append([]string{workloadFile}, auxiliary...) {
+		obj, err := c.load(scope, file)
+		if err == nil {
+			err = c.delete(ctx, scope, obj)
+		}
+		failures = append(failures, err)
+	}
+	report := &hyperv1.ControlPlaneComponent{ObjectMeta: metav1.ObjectMeta{Namespace: scope.HCP.Namespace, Name: c.Name}}
+	failures = append(failures, c.delete(ctx, scope, report))
+	return errors.Join(failures...)
+}
+
+// delete removes obj if it is there and ours: an object of the same name that someone else made is none of our business.
+func (c *Component) delete(ctx context.Context, scope *Scope, obj client.Object) error {
+	err := scope.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading %T %s of component %s: %w", obj, obj.GetName(), c.Name, err)
+	}
+	ours := scope.OmitOwner || metav1.IsControlledBy(obj, scope.HCP)
+	if !ours || obj.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	err = scope.Client.Delete(ctx, obj, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting %T %s of component %s: %w", obj, obj.GetName(), c.Name, err)
+	}
+	return nil
+}
+
+func waitingFor(unmet []string) string {
+	return "Waiting for " + strings.Join(unmet, ", ")
+}

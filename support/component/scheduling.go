@@ -1,0 +1,133 @@
+package component
+
+import (
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+// PriorityClass says how dearly pods hold on to their place.
+type PriorityClass string
+
+// The priority classes of a hosted control plane, which `hypershift install` makes.
+const (
+	PriorityDefault     PriorityClass = "hypershift-control-plane"
+	PriorityAPICritical PriorityClass = "hypershift-api-critical"
+	PriorityEtcd        PriorityClass = "hypershift-etcd"
+)
+
+// priorityOverrides are the annotations by which a user chooses other priority classes.
+var priorityOverrides = map[PriorityClass]string{
+	PriorityDefault:     "hypershift.openshift.io/control-plane-priority-class",
+	PriorityAPICritical: "hypershift.openshift.io/api-critical-priority-class",
+	PriorityEtcd:        "hypershift.openshift.io/etcd-priority-class",
+}
+
+// Labels and taints of management cluster nodes that are set aside for control planes.
+const (
+	controlPlaneNodeKey   = "hypershift.openshift.io/control-plane"
+	clusterNodeKey        = "hypershift.openshift.io/cluster"
+	requestServingNodeKey = "hypershift.openshift.io/request-serving-component"
+	hostTopology          = "kubernetes.io/hostname"
+	zoneTopology          = "topology.kubernetes.io/zone"
+)
+
+func (c *Component) priority(hcp *hyperv1.HostedControlPlane) string {
+	class := c.Priority
+	if class == "" {
+		class = PriorityDefault
+	}
+	if override := hcp.Annotations[priorityOverrides[class]]; override != "" {
+		return override
+	}
+	return string(class)
+}
+
+func (c *Component) setScheduling(hcp *hyperv1.HostedControlPlane, w *workload) {
+	pod := &w.template.Spec
+	pod.PriorityClassName = c.priority(hcp)
+	if len(hcp.Spec.NodeSelector) > 0 {
+		selector := maps.Clone(hcp.Spec.NodeSelector)
+		maps.Copy(selector, pod.NodeSelector)
+		pod.NodeSelector = selector
+	}
+	pod.Tolerations = append(pod.Tolerations, c.tolerations(hcp)...)
+	affinity := &corev1.Affinity{
+		NodeAffinity: c.nodeAffinity(hcp),
+		PodAffinity: &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
+			Weight:          100,
+			PodAffinityTerm: podTerm(hostTopology, map[string]string{hostedControlPlaneLabel: hcp.Namespace}),
+		}}},
+	}
+	if c.MultiZone && w.replicas != nil && **w.replicas > 1 {
+		affinity.PodAntiAffinity = c.spread(hcp.Namespace)
+	}
+	pod.Affinity = affinity
+}
+
+func (c *Component) tolerations(hcp *hyperv1.HostedControlPlane) []corev1.Toleration {
+	tolerate := func(key, value string) corev1.Toleration {
+		return corev1.Toleration{Key: key, Operator: corev1.TolerationOpEqual, Value: value, Effect: corev1.TaintEffectNoSchedule}
+	}
+	all := []corev1.Toleration{tolerate(controlPlaneNodeKey, "true"), tolerate(clusterNodeKey, hcp.Namespace)}
+	if c.RequestServing {
+		all = append(all, tolerate(requestServingNodeKey, "true"))
+	}
+	return append(all, hcp.Spec.Tolerations...)
+}
+
+func (c *Component) nodeAffinity(hcp *hyperv1.HostedControlPlane) *corev1.NodeAffinity {
+	has := func(key, value string) corev1.NodeSelectorRequirement {
+		return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}
+	}
+	prefer := func(weight int32, requirement corev1.NodeSelectorRequirement) corev1.PreferredSchedulingTerm {
+		return corev1.PreferredSchedulingTerm{Weight: weight, Preference: corev1.NodeSelectorTerm{
+			MatchExpressions: []corev1.NodeSelectorRequirement{requirement},
+		}}
+	}
+	affinity := &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{
+		prefer(50, has(controlPlaneNodeKey, "true")),
+		prefer(100, has(clusterNodeKey, hcp.Namespace)),
+	}}
+	if c.RequestServing && hcp.Annotations[topologyAnnotation] == dedicatedTopology {
+		affinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{has(requestServingNodeKey, "true"), has(clusterNodeKey, hcp.Namespace)},
+		}}}
+	}
+	return affinity
+}
+
+// spread keeps replicas on different zones and hosts.
+func (c *Component) spread(namespace string) *corev1.PodAntiAffinity {
+	self := map[string]string{componentLabel: c.Name, hostedControlPlaneLabel: namespace}
+	return &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+		podTerm(zoneTopology, self),
+		podTerm(hostTopology, self),
+	}}
+}
+
+func podTerm(topology string, labels map[string]string) corev1.PodAffinityTerm {
+	return corev1.PodAffinityTerm{TopologyKey: topology, LabelSelector: &metav1.LabelSelector{MatchLabels: labels}}
+}
+
+// addTmp gives every container a writable /tmp, and lets the cluster autoscaler evict pods in spite of such volumes.
+func addTmp(pod *corev1.PodTemplateSpec) {
+	spec := &pod.Spec
+	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: tmpVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			containers[i].VolumeMounts = append(containers[i].VolumeMounts, corev1.VolumeMount{Name: tmpVolume, MountPath: "/tmp"})
+		}
+	}
+	var scratch []string
+	for _, volume := range spec.Volumes {
+		if volume.EmptyDir != nil {
+			scratch = append(scratch, volume.Name)
+		}
+	}
+	pod.Annotations[safeToEvictAnnotation] = strings.Join(scratch, ",")
+}

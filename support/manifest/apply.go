@@ -1,0 +1,131 @@
+package manifest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// HashAnnotation holds a hash of the manifest that an object was last applied with. With it a field that was taken out of
+// the manifest is noticed, which the object alone cannot tell from a field that someone else set.
+const HashAnnotation = "hypershift.openshift.io/manifest-hash"
+
+// Apply brings the object on the server to what obj says and leaves fields alone that obj does not set. It makes no API
+// write when the object is so already. owner is the name that the server keeps the fields under. Afterwards obj is the
+// object as the server has it: never older than what was written. Apply tells whether it wrote.
+func Apply(ctx context.Context, c client.Client, owner string, obj client.Object) (bool, error) {
+	gvk, err := apiutil.GVKForObject(obj, c.Scheme())
+	if err != nil {
+		return false, fmt.Errorf("finding the kind of %s/%s: %w", obj.GetNamespace(), obj.GetName(), err)
+	}
+	what := fmt.Sprintf("%s %s", gvk.Kind, client.ObjectKeyFromObject(obj))
+	obj.GetObjectKind().SetGroupVersionKind(gvk)
+	wanted, err := desired(obj)
+	if err != nil {
+		return false, fmt.Errorf("rendering %s: %w", what, err)
+	}
+	current, err := read(ctx, c, obj)
+	if err != nil {
+		return false, fmt.Errorf("reading %s: %w", what, err)
+	}
+	if covers(current, wanted) {
+		return false, replace(obj, current)
+	}
+	apply := &unstructured.Unstructured{Object: wanted}
+	err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(apply), client.FieldOwner(owner), client.ForceOwnership)
+	if err != nil {
+		return false, fmt.Errorf("applying %s: %w", what, err)
+	}
+	return true, replace(obj, apply.Object)
+}
+
+// read returns the object as the client sees it, and nil when it does not exist.
+func read(ctx context.Context, c client.Client, obj client.Object) (any, error) {
+	live := blank(obj)
+	err := c.Get(ctx, client.ObjectKeyFromObject(obj), live)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	// A cached read leaves the kind out.
+	live.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(live)
+}
+
+func blank(obj client.Object) client.Object {
+	return reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
+}
+
+func replace(obj client.Object, content any) error {
+	fresh := blank(obj)
+	fields, _ := content.(map[string]any)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, fresh); err != nil {
+		return fmt.Errorf("reading the answer about %s: %w", obj.GetName(), err)
+	}
+	reflect.ValueOf(obj).Elem().Set(reflect.ValueOf(fresh).Elem())
+	return nil
+}
+
+// desired renders obj without what only the server writes, and with its own hash.
+func desired(obj client.Object) (map[string]any, error) {
+	wanted, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil, err
+	}
+	delete(wanted, "status")
+	for _, field := range []string{"creationTimestamp", "resourceVersion", "uid", "managedFields", "generation"} {
+		unstructured.RemoveNestedField(wanted, "metadata", field)
+	}
+	dropNulls(wanted)
+	raw, err := json.Marshal(wanted)
+	if err != nil {
+		return nil, err
+	}
+	hash := fnv.New64a()
+	hash.Write(raw)
+	err = unstructured.SetNestedField(wanted, fmt.Sprintf("%016x", hash.Sum64()), "metadata", "annotations", HashAnnotation)
+	return wanted, err
+}
+
+// dropNulls removes the nulls that Go types without omitempty leave behind, such as a Pod template's creation time.
+func dropNulls(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, field := range v {
+			if field == nil {
+				delete(v, key)
+				continue
+			}
+			dropNulls(field)
+		}
+	case []any:
+		for _, item := range v {
+			dropNulls(item)
+		}
+	}
+}
+
+// AppliedFrom tells whether live was last applied from exactly this manifest.
+func AppliedFrom(scheme *runtime.Scheme, live, obj client.Object) (bool, error) {
+	gvk, err := apiutil.GVKForObject(obj, scheme)
+	if err != nil {
+		return false, fmt.Errorf("finding the kind of %s/%s: %w", obj.GetNamespace(), obj.GetName(), err)
+	}
+	obj.GetObjectKind().SetGroupVersionKind(gvk)
+	wanted, err := desired(obj)
+	if err != nil {
+		return false, fmt.Errorf("rendering %s %s: %w", gvk.Kind, obj.GetName(), err)
+	}
+	hash, _, err := unstructured.NestedString(wanted, "metadata", "annotations", HashAnnotation)
+	return live.GetAnnotations()[HashAnnotation] == hash, err
+}

@@ -1,0 +1,78 @@
+package manifest
+
+import "k8s.io/apimachinery/pkg/api/equality"
+
+// covers tells whether live says all that wanted says. What live says beyond that comes from defaults or other writers.
+func covers(live, wanted any) bool {
+	switch w := wanted.(type) {
+	case map[string]any:
+		return coversMap(live, w)
+	case []any:
+		l, _ := live.([]any)
+		return coversList(l, w)
+	case string:
+		// The server leaves an empty string out as a Go client does.
+		return live == wanted || (w == "" && live == nil)
+	default:
+		return equality.Semantic.DeepEqual(live, wanted) || (live == nil && isZero(wanted))
+	}
+}
+
+func coversMap(live any, wanted map[string]any) bool {
+	l, ok := live.(map[string]any)
+	// An empty block means something where it is the only sign of a choice (emptyDir: {}) and nothing where the server
+	// fills it (strategy: {}); only the second kind may be missing.
+	if !ok {
+		return live == nil && len(wanted) == 0
+	}
+	for key, value := range wanted {
+		if !covers(l[key], value) {
+			return false
+		}
+	}
+	return true
+}
+
+// coversList compares lists of named items by name, since others may add theirs, and all other lists item by item.
+func coversList(live, wanted []any) bool {
+	if byName, ok := named(wanted); ok {
+		if liveByName, ok := named(live); ok {
+			return coversMap(liveByName, byName)
+		}
+	}
+	if len(live) != len(wanted) {
+		return false
+	}
+	for i := range wanted {
+		if !covers(live[i], wanted[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func named(items []any) (map[string]any, bool) {
+	byName := map[string]any{}
+	for _, item := range items {
+		fields, _ := item.(map[string]any)
+		name, ok := fields["name"].(string)
+		if _, repeated := byName[name]; !ok || repeated {
+			return nil, false
+		}
+		byName[name] = item
+	}
+	return byName, len(byName) > 0
+}
+
+func isZero(value any) bool {
+	switch v := value.(type) {
+	case bool:
+		return !v
+	case int64:
+		return v == 0
+	case float64:
+		return v == 0
+	default:
+		return false
+	}
+}

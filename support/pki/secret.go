@@ -1,0 +1,156 @@
+package pki
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Keys of the Secrets and ConfigMaps that hold certificates.
+const (
+	CACertKey = "ca.crt"
+	CAKeyKey  = "ca.key"
+
+	ServiceAccountPrivateKey = "service-account.key"
+	ServiceAccountPublicKey  = "service-account.pub"
+
+	// SignerHashAnnotation tracks which signer a leaf's Secret was made with.
+	SignerHashAnnotation = "hypershiftlite.openshift.io/ca-hash"
+)
+
+// Keys says under which keys of a Secret a leaf certificate is kept.
+type Keys struct {
+	// Cert and Key name the certificate and its private key.
+	Cert, Key string
+	// CA names the signer's certificate; empty leaves it out.
+	CA string
+}
+
+// TLSKeys is the layout of most leaf Secrets.
+var TLSKeys = Keys{Cert: corev1.TLSCertKey, Key: corev1.TLSPrivateKeyKey, CA: CACertKey}
+
+// EnsureCA fills secret with a certificate authority unless it holds one. An authority that is there is kept, whatever
+// its subject: its certificates are out in the world.
+func EnsureCA(secret *corev1.Secret, name Name, now time.Time) (*KeyPair, error) {
+	ca, err := CAOf(secret)
+	if err != nil {
+		if ca, err = NewCA(name, now); err != nil {
+			return nil, err
+		}
+	}
+	setType(secret)
+	set(secret, CACertKey, ca.CertPEM)
+	set(secret, CAKeyKey, ca.KeyPEM)
+	set(secret, corev1.TLSCertKey, ca.CertPEM)
+	set(secret, corev1.TLSPrivateKeyKey, ca.KeyPEM)
+	return ca, nil
+}
+
+// CAOf reads the certificate authority that secret holds.
+func CAOf(secret *corev1.Secret) (*KeyPair, error) {
+	ca, err := Parse(secret.Data[CACertKey], secret.Data[CAKeyKey])
+	if err != nil {
+		return nil, fmt.Errorf("reading the CA in Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+	}
+	return ca, nil
+}
+
+// EnsureLeaf fills secret with a certificate that ca signs unless it holds one that still fits. It returns the
+// certificate in use.
+func EnsureLeaf(secret *corev1.Secret, keys Keys, ca *KeyPair, leaf Leaf, lifetime Lifetime, now time.Time) (*KeyPair, error) {
+	pair, err := Parse(secret.Data[keys.Cert], secret.Data[keys.Key])
+	if err != nil || secret.Annotations[SignerHashAnnotation] != ca.Hash() || ca.Mismatch(pair, leaf, lifetime, now) != "" {
+		if pair, err = ca.Issue(leaf, lifetime, now); err != nil {
+			return nil, err
+		}
+	}
+	setType(secret)
+	if secret.Annotations == nil {
+		secret.Annotations = map[string]string{}
+	}
+	secret.Annotations[SignerHashAnnotation] = ca.Hash()
+	set(secret, keys.Cert, pair.CertPEM)
+	set(secret, keys.Key, pair.KeyPEM)
+	if keys.CA != "" {
+		set(secret, keys.CA, ca.CertPEM)
+	}
+	return pair, nil
+}
+
+// EnsureServiceAccountKey fills secret with the key pair that signs service account tokens unless it holds one. A key that
+// is there is kept as it is, whatever its type and encoding: every token of the cluster hangs on it.
+func EnsureServiceAccountKey(secret *corev1.Secret) error {
+	key, err := parseSigner(secret.Data[ServiceAccountPrivateKey])
+	if err != nil {
+		generated, err := rsa.GenerateKey(rand.Reader, rsaBits)
+		if err != nil {
+			return fmt.Errorf("generating the service account key: %w", err)
+		}
+		key = generated
+		set(secret, ServiceAccountPrivateKey, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(generated)}))
+		// A public key that belongs to another private key must not survive.
+		delete(secret.Data, ServiceAccountPublicKey)
+	}
+	setType(secret)
+	// The public half may list old keys too, so one that is there is kept.
+	if len(secret.Data[ServiceAccountPublicKey]) > 0 {
+		return nil
+	}
+	return setPublicKey(secret, key.Public())
+}
+
+func setPublicKey(secret *corev1.Secret, key crypto.PublicKey) error {
+	der, err := x509.MarshalPKIXPublicKey(key)
+	if err != nil {
+		return fmt.Errorf("encoding the public service account key: %w", err)
+	}
+	blockType := "PUBLIC KEY"
+	if _, ok := key.(*rsa.PublicKey); ok {
+		blockType = "RSA PUBLIC KEY"
+	}
+	set(secret, ServiceAccountPublicKey, pem.EncodeToMemory(&pem.Block{Type: blockType, Bytes: der}))
+	return nil
+}
+
+func parseSigner(keyPEM []byte) (crypto.Signer, error) {
+	block, _ := pem.Decode(keyPEM)
+	if block == nil {
+		return nil, errors.New("no PEM block")
+	}
+	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
+		return key, nil
+	}
+	if key, err := x509.ParseECPrivateKey(block.Bytes); err == nil {
+		return key, nil
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	key, ok := parsed.(crypto.Signer)
+	if !ok {
+		return nil, errors.New("the private key cannot sign")
+	}
+	return key, nil
+}
+
+// setType sets the type of a new Secret; that of an existing one cannot be changed.
+func setType(secret *corev1.Secret) {
+	if secret.Type == "" {
+		secret.Type = corev1.SecretTypeOpaque
+	}
+}
+
+func set(secret *corev1.Secret, key string, value []byte) {
+	if secret.Data == nil {
+		secret.Data = map[string][]byte{}
+	}
+	secret.Data[key] = value
+}
