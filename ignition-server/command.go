@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/ignition-server/endpoint"
+	"github.com/openshift/hypershift/ignition-server/payload"
+	"github.com/openshift/hypershift/ignition-server/token"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+const (
+	namespaceVariable = "MY_NAMESPACE"
+	shutdownTimeout   = 10 * time.Second
+)
+
+type options struct {
+	addr              string
+	metricsAddr       string
+	certFile, keyFile string
+	registryOverrides string
+	platform          string
+	namespace         string
+}
+
+func command() *cobra.Command {
+	o := &options{namespace: os.Getenv(namespaceVariable)}
+	cmd := &cobra.Command{
+		Use:           "ignition-server",
+		Short:         "Serve the configuration of nodes to machines that boot",
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.addr, "addr", ":9090", "address of the HTTPS listener")
+	flags.StringVar(&o.metricsAddr, "metrics-addr", ":8080", "address of the metrics listener; 0 turns it off")
+	flags.StringVar(&o.certFile, "cert-file", "/var/run/secrets/ignition/serving-cert/tls.crt", "serving certificate; a change is picked up")
+	flags.StringVar(&o.keyFile, "key-file", "/var/run/secrets/ignition/serving-cert/tls.key", "key of the serving certificate")
+	flags.StringVar(&o.registryOverrides, "registry-overrides", "", "source=destination,... : where this process reads release images; nodes are not affected")
+	flags.StringVar(&o.platform, "platform", "", "platform of the hosted cluster, for the log")
+	return cmd
+}
+
+func (o *options) run(ctx context.Context) error {
+	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
+	if o.namespace == "" {
+		return fmt.Errorf("environment variable %s is empty; set it to the namespace of the hosted control plane", namespaceVariable)
+	}
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("find the management cluster: %w", err)
+	}
+	log.Info("starting", "namespace", o.namespace, "platform", o.platform)
+	mgr, err := o.manager(config, log)
+	if err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+func (o *options) manager(config *rest.Config, log *slog.Logger) (ctrl.Manager, error) {
+	overrides, err := releaseinfo.ParseOverrides(o.registryOverrides)
+	if err != nil {
+		return nil, fmt.Errorf("flag --registry-overrides: %w", err)
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), hyperv1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("register kinds: %w", err)
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:  scheme,
+		Metrics: metricsserver.Options{BindAddress: o.metricsAddr},
+		// Each replica serves from its own memory, so each of them runs the controller: there is no leader.
+		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{o.namespace: {}}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the controller manager: %w", err)
+	}
+	tokens := token.NewCache(clock.RealClock{})
+	reconciler := &token.Reconciler{
+		Client:    mgr.GetClient(),
+		Cache:     tokens,
+		Generator: &payload.Generator{Client: mgr.GetClient(), Namespace: o.namespace, Overrides: overrides},
+		Clock:     clock.RealClock{},
+		Recorder:  mgr.GetEventRecorder("ignition-server"),
+	}
+	if err := reconciler.SetupWithManager(mgr); err != nil {
+		return nil, fmt.Errorf("set up the token controller: %w", err)
+	}
+	return mgr, o.addServer(mgr, endpoint.New(tokens, reconciler, log))
+}
+
+// addServer runs the HTTPS listener beside the controllers, with a certificate that may change at any time.
+func (o *options) addServer(mgr ctrl.Manager, handler http.Handler) error {
+	watcher, err := certwatcher.New(o.certFile, o.keyFile)
+	if err != nil {
+		return fmt.Errorf("read the serving certificate %s: %w", o.certFile, err)
+	}
+	server := &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      2 * time.Minute,
+		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){},
+		TLSConfig:         &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: watcher.GetCertificate},
+	}
+	return errors.Join(mgr.Add(watcher), mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		return serve(ctx, server, o.addr)
+	})))
+}
+
+func serve(ctx context.Context, server *http.Server, addr string) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", addr, err)
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.ServeTLS(listener, "", "") }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve HTTPS on %s: %w", addr, err)
+	case <-ctx.Done():
+		shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+		defer cancel()
+		return server.Shutdown(shutdown)
+	}
+}

@@ -1,0 +1,47 @@
+package payload
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"fmt"
+	"io"
+)
+
+// maxConfigSize bounds what a compressed config can grow to; Secrets hold at most 1 MiB.
+const maxConfigSize = 32 << 20
+
+// Pack compresses and encodes text as the data of token Secrets is.
+func Pack(text []byte) ([]byte, error) {
+	var buf bytes.Buffer
+	w := gzip.NewWriter(&buf)
+	if _, err := w.Write(text); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return []byte(base64.StdEncoding.EncodeToString(buf.Bytes())), nil
+}
+
+// Unpack reverses Pack. It also reads gzip that was not encoded.
+func Unpack(packed []byte) ([]byte, error) {
+	if len(packed) == 0 {
+		return nil, nil
+	}
+	if decoded, err := base64.StdEncoding.DecodeString(string(packed)); err == nil {
+		packed = decoded
+	}
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, fmt.Errorf("it is not gzip: %w", err)
+	}
+	text, err := io.ReadAll(io.LimitReader(r, maxConfigSize+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxConfigSize {
+		return nil, fmt.Errorf("it is larger than %d bytes", maxConfigSize)
+	}
+	return text, nil
+}

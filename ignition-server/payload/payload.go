@@ -1,0 +1,240 @@
+// Package payload gathers what a node's configuration depends on from the hosted namespace, and renders it.
+package payload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/ignition-server/nodeconfig"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+// Objects of the hosted namespace that the payload is made from, and their keys.
+const (
+	pullSecretName   = "pull-secret"
+	bootstrapName    = "bootstrap-kubeconfig"
+	bootstrapKey     = "kubeconfig"
+	sshKeyKey        = "id_rsa.pub"
+	clientCAName     = "kubelet-client-ca"
+	clientCAKey      = "ca.crt"
+	trustBundleName  = "user-ca-bundle"
+	trustBundleKey   = "ca-bundle.crt"
+	sshKeyNamePrefix = "ssh"
+)
+
+// Reasons of a Problem besides those of the release image.
+const (
+	ReasonInvalidConfig           = "InvalidConfig"
+	ReasonWaiting                 = "WaitingForControlPlane"
+	ReasonUnsupportedDistribution = "UnsupportedDistribution"
+)
+
+const (
+	waitRetry    = 30 * time.Second
+	releaseRetry = time.Minute
+)
+
+// Request is what one token Secret asks for.
+type Request struct {
+	// NodePool is <namespace>/<name>.
+	NodePool string
+	// Release is the pull spec of the pool's release payload.
+	Release string
+	// Config holds the packed YAML documents of the pool.
+	Config []byte
+}
+
+// Problem is why there is no payload, for the user to read.
+type Problem struct {
+	Reason  string
+	Message string
+	// RetryAfter is when to try again without any object having changed; 0 means never.
+	RetryAfter time.Duration
+}
+
+func (p *Problem) Error() string { return p.Reason + ": " + p.Message }
+
+// Generator renders payloads of the Kubernetes distribution.
+type Generator struct {
+	// Client reads the hosted namespace.
+	Client client.Reader
+	// Namespace is the hosted namespace.
+	Namespace string
+	// Overrides maps prefixes of pull specs to where this process reads them. Nodes get the names as they are.
+	Overrides map[string]string
+
+	mu       sync.Mutex
+	options  releaseinfo.Options
+	provider releaseinfo.Provider
+}
+
+// IsInputSecret tells the Secrets, besides tokens, that payloads are rendered from.
+func IsInputSecret(name string) bool {
+	return name == pullSecretName || name == bootstrapName || strings.HasPrefix(name, sshKeyNamePrefix)
+}
+
+// IsInputConfigMap tells the ConfigMaps that payloads are rendered from.
+func IsInputConfigMap(name string) bool { return name == clientCAName || name == trustBundleName }
+
+// Generate returns the Ignition config of a node.
+func (g *Generator) Generate(ctx context.Context, request Request) ([]byte, error) {
+	hcp, err := g.hostedControlPlane(ctx)
+	if err != nil {
+		return nil, err
+	}
+	in, err := g.gather(ctx, hcp)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.addImages(ctx, &in, request.Release); err != nil {
+		return nil, err
+	}
+	config, err := Unpack(request.Config)
+	if err != nil {
+		return nil, &Problem{Reason: ReasonInvalidConfig, Message: fmt.Sprintf("the token Secret's config cannot be read: %v", err)}
+	}
+	in.Config = string(config)
+	_, in.NodePool, _ = strings.Cut(request.NodePool, "/")
+	rendered, err := nodeconfig.Render(in)
+	if err != nil {
+		return nil, &Problem{Reason: ReasonInvalidConfig, Message: err.Error()}
+	}
+	return rendered, nil
+}
+
+func (g *Generator) hostedControlPlane(ctx context.Context) (*hyperv1.HostedControlPlane, error) {
+	var list hyperv1.HostedControlPlaneList
+	if err := g.Client.List(ctx, &list, client.InNamespace(g.Namespace)); err != nil {
+		return nil, fmt.Errorf("list the HostedControlPlanes of namespace %s: %w", g.Namespace, err)
+	}
+	if len(list.Items) != 1 {
+		return nil, waiting(fmt.Sprintf("one HostedControlPlane in namespace %s (there are %d)", g.Namespace, len(list.Items)))
+	}
+	return &list.Items[0], nil
+}
+
+// gather reads all inputs but the release image.
+func (g *Generator) gather(ctx context.Context, hcp *hyperv1.HostedControlPlane) (nodeconfig.Input, error) {
+	in := nodeconfig.Input{}
+	for _, network := range hcp.Spec.Networking.ServiceNetwork {
+		in.ServiceCIDRs = append(in.ServiceCIDRs, network.CIDR.String())
+	}
+	for _, source := range hcp.Spec.ImageContentSources {
+		in.Mirrors = append(in.Mirrors, releaseinfo.Mirror{Source: source.Source, Mirrors: source.Mirrors})
+	}
+	var err error
+	if in.PullSecret, err = g.secret(ctx, pullSecretName, corev1.DockerConfigJsonKey); err != nil {
+		return in, err
+	}
+	if in.BootstrapKubeconfig, err = g.secret(ctx, bootstrapName, bootstrapKey); err != nil {
+		return in, err
+	}
+	if in.ClientCA, err = g.configMap(ctx, clientCAName, clientCAKey); err != nil {
+		return in, err
+	}
+	if hcp.Spec.AdditionalTrustBundle != nil {
+		if in.TrustBundle, err = g.configMap(ctx, trustBundleName, trustBundleKey); err != nil {
+			return in, err
+		}
+	}
+	if hcp.Spec.SSHKey.Name != "" {
+		key, err := g.secret(ctx, hcp.Spec.SSHKey.Name, sshKeyKey)
+		if err != nil {
+			return in, err
+		}
+		in.SSHKeys = strings.Split(strings.TrimSpace(string(key)), "\n")
+	}
+	return in, nil
+}
+
+func (g *Generator) secret(ctx context.Context, name, key string) ([]byte, error) {
+	secret := &corev1.Secret{}
+	err := g.Client.Get(ctx, client.ObjectKey{Namespace: g.Namespace, Name: name}, secret)
+	if apierrors.IsNotFound(err) || (err == nil && len(secret.Data[key]) == 0) {
+		return nil, waiting(fmt.Sprintf("key %q of Secret %s/%s", key, g.Namespace, name))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read Secret %s/%s: %w", g.Namespace, name, err)
+	}
+	return secret.Data[key], nil
+}
+
+func (g *Generator) configMap(ctx context.Context, name, key string) ([]byte, error) {
+	cm := &corev1.ConfigMap{}
+	err := g.Client.Get(ctx, client.ObjectKey{Namespace: g.Namespace, Name: name}, cm)
+	if apierrors.IsNotFound(err) || (err == nil && cm.Data[key] == "") {
+		return nil, waiting(fmt.Sprintf("key %q of ConfigMap %s/%s", key, g.Namespace, name))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read ConfigMap %s/%s: %w", g.Namespace, name, err)
+	}
+	return []byte(cm.Data[key]), nil
+}
+
+func waiting(what string) *Problem {
+	return &Problem{Reason: ReasonWaiting, Message: "Waiting for " + what, RetryAfter: waitRetry}
+}
+
+func (g *Generator) addImages(ctx context.Context, in *nodeconfig.Input, release string) error {
+	provider, err := g.releases(in.TrustBundle, in.Mirrors)
+	if err != nil {
+		return &Problem{Reason: ReasonInvalidConfig, Message: fmt.Sprintf("ConfigMap %s: %v", trustBundleName, err)}
+	}
+	image, err := provider.Lookup(ctx, release, in.PullSecret)
+	if problem, ok := errors.AsType[*releaseinfo.Error](err); ok {
+		return &Problem{Reason: "ReleaseImage" + string(problem.Reason), Message: problem.Error(), RetryAfter: releaseRetry}
+	}
+	if err != nil {
+		return fmt.Errorf("look up release image %s: %w", release, err)
+	}
+	if image.Distribution() != releaseinfo.Kubernetes {
+		return &Problem{Reason: ReasonUnsupportedDistribution, Message: fmt.Sprintf("%s is an %s release; this ignition-server "+
+			"serves nodes of the Kubernetes distribution only. OpenShift releases bring their own ignition-server: let the HostedCluster "+
+			"use the control-plane-operator of its release (no control-plane-operator-image annotation)", release, image.Distribution())}
+	}
+	var ok bool
+	if in.NodeImage, ok = image.ComponentImage("node"); !ok {
+		return missingComponent(release, "node")
+	}
+	if in.PodImage, ok = image.ComponentImage("pod"); !ok {
+		return missingComponent(release, "pod")
+	}
+	return nil
+}
+
+func missingComponent(release, tag string) *Problem {
+	return &Problem{Reason: ReasonInvalidConfig, Message: fmt.Sprintf(
+		"release image %s has no component %q; build it with `hypershift release build --component %s=...`", release, tag, tag)}
+}
+
+// releases keeps one provider, and with it its cache, for as long as its options do not change.
+func (g *Generator) releases(trustBundle []byte, mirrors []releaseinfo.Mirror) (releaseinfo.Provider, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var overrides []releaseinfo.Mirror
+	for source, destination := range g.Overrides {
+		overrides = append(overrides, releaseinfo.Mirror{Source: source, Mirrors: []string{destination}})
+	}
+	slices.SortFunc(overrides, func(a, b releaseinfo.Mirror) int { return strings.Compare(a.Source, b.Source) })
+	options := releaseinfo.Options{CABundle: trustBundle, Mirrors: append(overrides, mirrors...)}
+	if g.provider != nil && reflect.DeepEqual(options, g.options) {
+		return g.provider, nil
+	}
+	provider, err := releaseinfo.NewRegistry(options)
+	if err != nil {
+		return nil, err
+	}
+	g.options, g.provider = options, provider
+	return provider, nil
+}

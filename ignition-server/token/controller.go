@@ -1,0 +1,226 @@
+package token
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/ignition-server/payload"
+)
+
+// Generator renders the configuration that a token Secret asks for.
+type Generator interface {
+	// Generate returns the Ignition config. Its *payload.Problem is for the user to solve; other errors are retried.
+	Generate(ctx context.Context, request payload.Request) ([]byte, error)
+}
+
+// Reconciler serves token Secrets from the cache.
+type Reconciler struct {
+	Client    client.Client
+	Cache     *Cache
+	Generator Generator
+	Clock     clock.PassiveClock
+	Recorder  events.EventRecorder
+}
+
+// SetupWithManager watches the token Secrets, and all that their payloads are rendered from.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	all := handler.EnqueueRequestsFromMapFunc(r.allTokens)
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("token-secret").
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.secretChanged)).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.configMapChanged)).
+		Watches(&hyperv1.HostedControlPlane{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Complete(r)
+}
+
+func (r *Reconciler) secretChanged(ctx context.Context, obj client.Object) []reconcile.Request {
+	if IsTokenSecret(obj.GetAnnotations()) {
+		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
+	}
+	if !payload.IsInputSecret(obj.GetName()) {
+		return nil
+	}
+	return r.allTokens(ctx, obj)
+}
+
+func (r *Reconciler) configMapChanged(ctx context.Context, obj client.Object) []reconcile.Request {
+	if !payload.IsInputConfigMap(obj.GetName()) {
+		return nil
+	}
+	return r.allTokens(ctx, obj)
+}
+
+func (r *Reconciler) allTokens(ctx context.Context, obj client.Object) []reconcile.Request {
+	var secrets corev1.SecretList
+	if err := r.Client.List(ctx, &secrets, client.InNamespace(obj.GetNamespace())); err != nil {
+		// The cache answers this list; when it cannot, the resync of each token follows.
+		ctrl.LoggerFrom(ctx).Error(err, "listing token Secrets")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range secrets.Items {
+		if IsTokenSecret(secrets.Items[i].Annotations) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&secrets.Items[i])})
+		}
+	}
+	return requests
+}
+
+// Reconcile brings the cache and the Secret to what the Secret asks for.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	secret := &corev1.Secret{}
+	if err := r.Client.Get(ctx, req.NamespacedName, secret); err != nil {
+		r.Cache.Drop(req.NamespacedName)
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !secret.DeletionTimestamp.IsZero() || !IsTokenSecret(secret.Annotations) {
+		r.Cache.Drop(req.NamespacedName)
+		return ctrl.Result{}, nil
+	}
+	now := r.Clock.Now()
+	ends, set := expiration(secret)
+	if set && !now.Before(ends) {
+		return ctrl.Result{}, r.expire(ctx, secret)
+	}
+	wake := ends.Sub(now)
+	if !set {
+		var err error
+		if wake, err = r.rotate(ctx, secret, now); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	return r.serve(ctx, secret, wake)
+}
+
+func (r *Reconciler) expire(ctx context.Context, secret *corev1.Secret) error {
+	r.Cache.Drop(client.ObjectKeyFromObject(secret))
+	// The UID keeps a Secret alive that was made anew under the same name.
+	err := r.Client.Delete(ctx, secret, client.Preconditions{UID: ptr.To(secret.UID)})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete expired token Secret %s: %w", client.ObjectKeyFromObject(secret), err)
+	}
+	return nil
+}
+
+// rotate replaces a token that has lived for half its time, and returns when it is due again. The old one stays valid
+// until then: machines may still boot with it. Secrets that expire keep theirs, as no user-data would follow.
+func (r *Reconciler) rotate(ctx context.Context, secret *corev1.Secret, now time.Time) (time.Duration, error) {
+	if due := untilRotation(secret, now); due > 0 {
+		return due, nil
+	}
+	if secret.Data == nil {
+		secret.Data = map[string][]byte{}
+	}
+	if old := secret.Data[TokenKey]; len(old) > 0 {
+		secret.Data[OldTokenKey] = old
+	}
+	secret.Data[TokenKey] = []byte(uuid.NewString())
+	secret.Annotations[GeneratedAnnotation] = now.UTC().Format(time.RFC3339Nano)
+	// An update, not a patch: of two replicas that rotate at once, one must lose.
+	if err := r.Client.Update(ctx, secret); err != nil {
+		return 0, fmt.Errorf("rotate the token of Secret %s: %w", client.ObjectKeyFromObject(secret), err)
+	}
+	rotations.Inc()
+	return untilRotation(secret, now), nil
+}
+
+func (r *Reconciler) serve(ctx context.Context, secret *corev1.Secret, wake time.Duration) (ctrl.Result, error) {
+	rendered, err := r.render(ctx, secret)
+	problem, isProblem := errors.AsType[*payload.Problem](err)
+	if err != nil && !isProblem {
+		return ctrl.Result{}, err
+	}
+	r.Cache.Put(Entry{
+		Secret:   client.ObjectKeyFromObject(secret),
+		NodePool: secret.Annotations[NodePoolAnnotation],
+		Payload:  rendered,
+	}, string(secret.Data[TokenKey]), string(secret.Data[OldTokenKey]))
+	cachedTokens.Set(float64(r.Cache.Len()))
+	if err := r.report(ctx, secret, rendered, problem); err != nil {
+		return ctrl.Result{}, err
+	}
+	if isProblem && problem.RetryAfter > 0 {
+		wake = min(wake, problem.RetryAfter)
+	}
+	return ctrl.Result{RequeueAfter: wake}, nil
+}
+
+func (r *Reconciler) render(ctx context.Context, secret *corev1.Secret) ([]byte, error) {
+	start := r.Clock.Now()
+	rendered, err := r.Generator.Generate(ctx, payload.Request{
+		NodePool: secret.Annotations[NodePoolAnnotation],
+		Release:  string(secret.Data[ReleaseKey]),
+		Config:   secret.Data[ConfigKey],
+	})
+	if err != nil {
+		return nil, fmt.Errorf("render the node configuration of token Secret %s: %w", client.ObjectKeyFromObject(secret), err)
+	}
+	generationSeconds.Observe(r.Clock.Since(start).Seconds())
+	return rendered, nil
+}
+
+// report writes the outcome to the Secret, from where the NodePool takes it.
+func (r *Reconciler) report(ctx context.Context, secret *corev1.Secret, rendered []byte, problem *payload.Problem) error {
+	want := map[string][]byte{ReasonKey: []byte(hyperv1.AsExpectedReason), MessageKey: []byte("Payload generated successfully")}
+	if problem != nil {
+		want = map[string][]byte{ReasonKey: []byte(problem.Reason), MessageKey: []byte(problem.Message)}
+	}
+	if problem == nil && secret.Annotations[UpgradeTypeAnnotation] == upgradeTypeInPlace {
+		packed, err := payload.Pack(rendered)
+		if err != nil {
+			return fmt.Errorf("pack the payload of token Secret %s: %w", client.ObjectKeyFromObject(secret), err)
+		}
+		want[PayloadKey] = packed
+	}
+	before := secret.DeepCopy()
+	changed := false
+	for key, value := range want {
+		if string(secret.Data[key]) != string(value) {
+			if secret.Data == nil {
+				secret.Data = map[string][]byte{}
+			}
+			secret.Data[key], changed = value, true
+		}
+	}
+	if !changed {
+		return nil
+	}
+	if err := r.Client.Patch(ctx, secret, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("report on token Secret %s: %w", client.ObjectKeyFromObject(secret), err)
+	}
+	return nil
+}
+
+// Served is called when a machine has got its configuration.
+func (r *Reconciler) Served(ctx context.Context, e Entry) error {
+	requests.WithLabelValues(e.NodePool).Inc()
+	secret := &corev1.Secret{}
+	if err := r.Client.Get(ctx, e.Secret, secret); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	r.Recorder.Eventf(secret, nil, corev1.EventTypeNormal, "GetPayload", "Serve", "A machine fetched the node configuration")
+	if secret.Annotations[ReachedAnnotation] == "True" {
+		return nil
+	}
+	before := secret.DeepCopy()
+	secret.Annotations[ReachedAnnotation] = "True"
+	if err := r.Client.Patch(ctx, secret, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("mark token Secret %s as reached: %w", e.Secret, err)
+	}
+	return nil
+}

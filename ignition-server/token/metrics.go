@@ -1,0 +1,37 @@
+package token
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var (
+	requests = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "ign_server_get_request",
+		Help: "Node configurations served, by NodePool.",
+	}, []string{"nodePool"})
+	cachedTokens = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "ign_server_payload_cache_total",
+		Help: "Tokens that a node configuration is held for.",
+	})
+	rotations = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "ign_server_token_rotation_total",
+		Help: "Tokens that were rotated.",
+	})
+	misses = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "ign_server_payload_cache_miss_total",
+		Help: "Requests with a token that no node configuration is held for.",
+	})
+	generationSeconds = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "ign_server_payload_generation_seconds",
+		Help:    "Time to render one node configuration.",
+		Buckets: []float64{5, 15, 30, 45, 60},
+	})
+)
+
+func init() {
+	metrics.Registry.MustRegister(requests, cachedTokens, rotations, misses, generationSeconds)
+}
+
+// Missed counts a request whose token is not in the cache.
+func (r *Reconciler) Missed() { misses.Inc() }
