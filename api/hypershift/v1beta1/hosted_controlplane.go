@@ -11,6 +11,7 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=hostedcontrolplanes,shortName=hcp;hcps,scope=Namespaced,categories=cluster-api
+// +kubebuilder:metadata:labels={"cluster.x-k8s.io/v1beta1=v1beta1"}
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status
 type HostedControlPlane struct {

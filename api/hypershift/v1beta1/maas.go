@@ -17,7 +17,7 @@ type MAASPlatformSpec struct {
 	// dnsDomain is the MAAS domain that machines are named in, e.g. "maas". Empty means the domain that MAAS gives them.
 	//
 	// +kubebuilder:validation:MaxLength=255
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="dnsDomain must be a domain name in lower case, such as \"maas\" or \"dc1.example.com\""
+	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="dnsDomain must be a domain name in lower case, such as \"maas\" or \"dc1.example.com\""
 	// +optional
 	DNSDomain string `json:"dnsDomain,omitempty"`
 
@@ -55,7 +55,7 @@ type MAASIdentityReference struct {
 // MAASName is the name of a zone or a resource pool as MAAS accepts it.
 //
 // +kubebuilder:validation:MaxLength=255
-// +kubebuilder:validation:XValidation:rule="self == ” || self.matches('^[A-Za-z0-9]([A-Za-z0-9 _-]*[A-Za-z0-9_-])?$')",message="must be a name that MAAS accepts: letters, digits, spaces, '-' and '_', beginning with a letter or digit"
+// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[A-Za-z0-9]([A-Za-z0-9 _-]*[A-Za-z0-9_-])?$')",message="must be a name that MAAS accepts: letters, digits, spaces, '-' and '_', beginning with a letter or digit"
 type MAASName string
 
 // MAASTag is the name of a tag as MAAS accepts it.
@@ -68,7 +68,7 @@ type MAASTag string
 // MAASNodePoolPlatform says which machines of MAAS serve a pool and how they are deployed. A change rolls the pool, except
 // where a field says otherwise.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.zone) || !has(self.failureDomain) || self.zone == ” || self.failureDomain == ” || self.zone == self.failureDomain",message="zone and failureDomain name the same thing: set one of them"
+// +kubebuilder:validation:XValidation:rule="!has(self.zone) || !has(self.failureDomain) || size(self.zone) == 0 || size(self.failureDomain) == 0 || self.zone == self.failureDomain",message="zone and failureDomain name the same thing: set one of them"
 // +kubebuilder:validation:XValidation:rule="!(has(self.ephemeral) && self.ephemeral && has(self.diskWipe) && has(self.diskWipe.enabled) && self.diskWipe.enabled)",message="diskWipe.enabled must not be true with ephemeral: a machine that runs from memory has no installed disk"
 // +kubebuilder:validation:XValidation:rule="!has(self.tags) || !has(self.notTags) || self.tags.all(t, !(t in self.notTags))",message="notTags must not name a tag that tags asks for"
 type MAASNodePoolPlatform struct {
@@ -81,7 +81,7 @@ type MAASNodePoolPlatform struct {
 	// machineType is a MAAS tag that stands for a kind of machine, e.g. "r650". It is asked for beside tags.
 	//
 	// +kubebuilder:validation:MaxLength=255
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[A-Za-z0-9_-]+$')",message="machineType must be a tag that MAAS accepts: letters, digits, '-' and '_'"
+	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[A-Za-z0-9_-]+$')",message="machineType must be a tag that MAAS accepts: letters, digits, '-' and '_'"
 	// +optional
 	MachineType string `json:"machineType,omitempty"`
 
@@ -141,7 +141,7 @@ type MAASNodePoolPlatform struct {
 	// "custom/kubernetes-node".
 	//
 	// +kubebuilder:validation:MaxLength=255
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?$')",message="image must be \"<osystem>/<series>\" or the name of a custom image, such as \"custom/rhcos-4.20\""
+	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?$')",message="image must be \"<osystem>/<series>\" or the name of a custom image, such as \"custom/rhcos-4.20\""
 	// +optional
 	Image string `json:"image,omitempty"`
 

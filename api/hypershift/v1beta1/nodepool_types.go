@@ -384,7 +384,6 @@ type NodePoolCondition struct {
 	// status of the condition.
 	//
 	// +kubebuilder:validation:Enum=True;False;Unknown
-	// +kubebuilder:validation:MaxLength=7
 	// +required
 	Status corev1.ConditionStatus `json:"status"`
 

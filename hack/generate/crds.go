@@ -1,0 +1,166 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	crdFolder       = "support/crds"
+	openshiftModule = "github.com/openshift/api"
+	clusterAPI      = "sigs.k8s.io/cluster-api/api/"
+	madeBy          = "# Made by `make generate`; do not edit.\n"
+)
+
+// customResources makes the CRDs of every folder of support/crds.
+func customResources(g generator) ([]file, error) {
+	var files []file
+	for _, make := range []func(generator) ([]file, error){ownCRDs, clusterAPICRDs, openshiftCRDs} {
+		made, err := make(g)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, made...)
+	}
+	return files, nil
+}
+
+// folderOfGroup says which folder of support/crds the kinds of a group are kept in.
+var folderOfGroup = map[string]string{
+	"hypershift.openshift.io":              "hypershift",
+	"certificates.hypershift.openshift.io": "certificates",
+	"infrastructure.cluster.x-k8s.io":      "infrastructure",
+}
+
+func ownCRDs(g generator) ([]file, error) {
+	crds, err := g.crdsOf("api", "crd:crdVersions=v1,headerFile=", "./...")
+	if err != nil {
+		return nil, err
+	}
+	if err := graftAll(crds); err != nil {
+		return nil, err
+	}
+	var files []file
+	for _, crd := range sorted(crds) {
+		spec, err := at(crd, "spec")
+		if err != nil {
+			return nil, fmt.Errorf("CRD %s: %w", name(crd), err)
+		}
+		group, _ := spec["group"].(string)
+		folder, ok := folderOfGroup[group]
+		if !ok {
+			return nil, fmt.Errorf("no folder of %s is set for group %s: add it to folderOfGroup", crdFolder, group)
+		}
+		f, err := crdFile(folder, crd)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// clusterAPICRDs makes the CRDs of the version that our managers use, and no other: with one version there is nothing
+// to convert, so no conversion webhook has to run before the first object can be stored.
+func clusterAPICRDs(g generator) ([]file, error) {
+	packages := []string{"core/v1beta2", "addons/v1beta2", "ipam/v1beta2", "runtime/v1beta2"}
+	for i, pkg := range packages {
+		packages[i] = clusterAPI + pkg
+	}
+	crds, err := g.crdsOf(".", "crd:crdVersions=v1,maxDescLen=0", packages...)
+	if err != nil {
+		return nil, err
+	}
+	var files []file
+	for _, crd := range sorted(crds) {
+		setLabels(crd, map[string]any{"cluster.x-k8s.io/provider": "cluster-api", "cluster.x-k8s.io/v1beta2": "v1beta2"})
+		f, err := crdFile("clusterapi", crd)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// guestResources are the kinds of config.openshift.io that a guest cluster has.
+var guestResources = []string{
+	"apiservers", "authentications", "builds", "clusteroperators", "clusterversions", "dnses", "featuregates", "images",
+	"imagedigestmirrorsets", "imagetagmirrorsets", "infrastructures", "ingresses", "networks", "oauths", "operatorhubs",
+	"projects", "proxies", "schedulers",
+}
+
+func openshiftCRDs(generator) ([]file, error) {
+	manifests, err := openManifests("config/v1")
+	if err != nil {
+		return nil, err
+	}
+	var files []file
+	for _, resource := range guestResources {
+		crd, err := manifests.crd(resource)
+		if err != nil {
+			return nil, err
+		}
+		if metadata, ok := crd["metadata"].(object); ok {
+			delete(metadata, "annotations")
+		}
+		for _, version := range versions(crd) {
+			schema, err := at(version, "schema", "openAPIV3Schema")
+			if err != nil {
+				return nil, fmt.Errorf("CRD %s: %w", name(crd), err)
+			}
+			stripDescriptions(schema)
+		}
+		f, err := crdFile("openshift", crd)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+func crdFile(folder string, crd object) (file, error) {
+	data, err := yaml.Marshal(crd)
+	if err != nil {
+		return file{}, fmt.Errorf("writing CRD %s: %w", name(crd), err)
+	}
+	resource, group, _ := strings.Cut(name(crd), ".")
+	path := filepath.Join(crdFolder, folder, group+"_"+resource+".yaml")
+	return file{path: path, data: append([]byte(madeBy), data...)}, nil
+}
+
+func setLabels(o object, labels map[string]any) {
+	metadata, _ := o["metadata"].(object)
+	now, ok := metadata["labels"].(object)
+	if !ok {
+		now = object{}
+		metadata["labels"] = now
+	}
+	maps.Copy(now, labels)
+}
+
+func versions(crd object) []object {
+	spec, _ := crd["spec"].(object)
+	list, _ := spec["versions"].([]any)
+	var out []object
+	for _, item := range list {
+		if version, ok := item.(object); ok {
+			out = append(out, version)
+		}
+	}
+	return out
+}
+
+func sorted(crds map[string]object) []object {
+	var out []object
+	for _, key := range slices.Sorted(maps.Keys(crds)) {
+		out = append(out, crds[key])
+	}
+	return out
+}

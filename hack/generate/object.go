@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// object is a YAML mapping.
+type object = map[string]any
+
+// at follows a path of keys; it returns an error that says where the path ends. A number picks from a list.
+func at(o object, path ...string) (object, error) {
+	for i, key := range path {
+		next, ok := o[key].(object)
+		if list, isList := o[key].([]any); isList && len(list) > 0 {
+			next, ok = list[0].(object)
+		}
+		if !ok {
+			return nil, fmt.Errorf("there is no %s", strings.Join(path[:i+1], "."))
+		}
+		o = next
+	}
+	return o, nil
+}
+
+// name returns metadata.name.
+func name(o object) string {
+	metadata, _ := o["metadata"].(object)
+	text, _ := metadata["name"].(string)
+	return text
+}
+
+// readObject reads one YAML file.
+func readObject(path string) (object, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var o object
+	if err := yaml.Unmarshal(data, &o); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return o, nil
+}
+
+// readObjects reads the YAML files of a folder, by the names of the objects in them.
+func readObjects(folder string) (map[string]object, error) {
+	paths, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	objects := map[string]object{}
+	for _, path := range paths {
+		o, err := readObject(path)
+		if err != nil {
+			return nil, err
+		}
+		objects[name(o)] = o
+	}
+	return objects, nil
+}
+
+// stripDescriptions removes what is only meant for people. A property may itself be called "description", so it goes by
+// the place in the schema.
+func stripDescriptions(schema object) {
+	delete(schema, "description")
+	for _, key := range []string{"properties", "patternProperties"} {
+		properties, _ := schema[key].(object)
+		for _, property := range properties {
+			if p, ok := property.(object); ok {
+				stripDescriptions(p)
+			}
+		}
+	}
+	for _, key := range []string{"items", "additionalProperties", "not"} {
+		if nested, ok := schema[key].(object); ok {
+			stripDescriptions(nested)
+		}
+	}
+}

@@ -1,0 +1,17 @@
+# Everything that follows from the types in api/.
+
+CONTROLLER_GEN_VERSION := v0.21.0
+CONTROLLER_GEN := $(BIN)/controller-gen-$(CONTROLLER_GEN_VERSION)
+GENERATE := go run ./hack/generate -controller-gen $(CONTROLLER_GEN)
+
+$(CONTROLLER_GEN):
+	go install sigs.k8s.io/controller-tools/cmd/controller-gen@$(CONTROLLER_GEN_VERSION)
+	mv $(BIN)/controller-gen $@
+
+.PHONY: generate
+generate: $(CONTROLLER_GEN) ## Make deep copies, CRDs and the API reference from the types in api/
+	$(GENERATE)
+
+.PHONY: verify-generate
+verify-generate: $(CONTROLLER_GEN) ## Check that generated files are fresh
+	$(GENERATE) -check

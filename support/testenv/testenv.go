@@ -1,0 +1,84 @@
+// Package testenv gives a test a real kube-apiserver and etcd.
+package testenv
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/openshift/hypershift/support/crds"
+)
+
+// assets is the environment variable that names the folder of the binaries.
+const assets = "KUBEBUILDER_ASSETS"
+
+// Start runs a kube-apiserver that knows the CRDs of some folders of support/crds, and stops it when the test ends. The
+// binaries are those of KUBEBUILDER_ASSETS, or else of bin/kube in the working directory or one above it. The test
+// fails when there are none.
+func Start(t testing.TB, folders ...string) *rest.Config {
+	t.Helper()
+	binaries, err := findBinaries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	environment := &envtest.Environment{BinaryAssetsDirectory: binaries}
+	for _, folder := range folders {
+		loaded, err := crds.Load(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		environment.CRDs = append(environment.CRDs, fresh(loaded)...)
+	}
+	config, err := environment.Start()
+	t.Cleanup(func() {
+		if err := environment.Stop(); err != nil {
+			t.Errorf("stopping the test's kube-apiserver: %v", err)
+		}
+	})
+	if err != nil {
+		t.Fatalf("starting a kube-apiserver from %s: %v", binaries, err)
+	}
+	return config
+}
+
+// fresh drops the status, which envtest would otherwise take for a CRD that is already served.
+func fresh(loaded []*apiextensionsv1.CustomResourceDefinition) []*apiextensionsv1.CustomResourceDefinition {
+	for _, crd := range loaded {
+		crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
+	}
+	return loaded
+}
+
+func findBinaries() (string, error) {
+	if folder := os.Getenv(assets); folder != "" && holdsBinaries(folder) {
+		return folder, nil
+	}
+	folder, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("finding the working directory: %w", err)
+	}
+	for {
+		if candidate := filepath.Join(folder, "bin", "kube"); holdsBinaries(candidate) {
+			return candidate, nil
+		}
+		parent := filepath.Dir(folder)
+		if parent == folder {
+			return "", fmt.Errorf("this test needs kube-apiserver and etcd: run `make kube-binaries`, or set %s to a folder that holds them", assets)
+		}
+		folder = parent
+	}
+}
+
+func holdsBinaries(folder string) bool {
+	for _, program := range []string{"kube-apiserver", "etcd"} {
+		if _, err := os.Stat(filepath.Join(folder, program)); err != nil {
+			return false
+		}
+	}
+	return true
+}
