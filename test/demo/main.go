@@ -1,0 +1,111 @@
+// Command demo shows the main job on one machine: a hosted cluster whose nodes come out of MAAS.
+//
+// Usage: demo up | down
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/openshift/hypershift/test/devcluster/env"
+	"github.com/openshift/hypershift/test/journey"
+)
+
+const cluster = "demo"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+func run(ctx context.Context, args []string) int {
+	walker, err := newWalker()
+	if err == nil && len(args) == 1 && args[0] == "down" {
+		err = walker.StopEnvironment(ctx)
+	} else if err == nil && len(args) == 1 && args[0] == "up" {
+		err = up(ctx, walker)
+	} else if err == nil {
+		fmt.Fprintln(os.Stderr, "demo: say up or down")
+		return 2
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func newWalker() (*journey.Walker, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	e, err := env.New("", filepath.Dir(self))
+	if err != nil {
+		return nil, err
+	}
+	return journey.NewWalker(e.Bin, e.Dir, os.Stdout), nil
+}
+
+func up(ctx context.Context, w *journey.Walker) error {
+	w.Say("A hosted cluster on MAAS, on this machine. Everything lives in %s and in namespaces of its own.", w.Dir)
+	if err := w.StartEnvironment(ctx); err != nil {
+		return err
+	}
+	if err := walk(ctx, w); err != nil {
+		if ctx.Err() == nil {
+			w.Diagnose(ctx, cluster)
+		}
+		return err
+	}
+	w.Say("")
+	w.Timeline.Print(w.Out)
+	w.PrintMeasures(ctx)
+	w.Say(next, w.Path("kubeconfig"), w.Path(cluster+".kubeconfig"), w.Bin, w.Bin)
+	return nil
+}
+
+// walk goes from an empty management cluster to a page that is served by a machine of MAAS.
+func walk(ctx context.Context, w *journey.Walker) error {
+	if err := w.Install(ctx); err != nil {
+		return err
+	}
+	w.Mark()
+	if err := w.EnsureCluster(ctx, cluster, 2); err != nil {
+		return err
+	}
+	if err := w.FollowCluster(ctx, cluster, 2); err != nil {
+		return err
+	}
+	if err := w.Type(ctx, w.Guest(cluster, "get", "nodes", "-o", "wide")...); err != nil {
+		return err
+	}
+	if err := w.Type(ctx, "kubectl", "get", "maasmachines", "-n", journey.HostedNamespace(cluster)); err != nil {
+		return err
+	}
+	return w.RunWorkload(ctx, cluster)
+}
+
+const next = `
+It keeps running. What to try next:
+
+  export KUBECONFIG=%[1]s                  # the management cluster
+  export GUEST=%[2]s              # the hosted cluster
+  export PATH=%[3]s:%[4]s/kube:$PATH
+
+  kubectl get hostedclusters,nodepools -n clusters
+  kubectl --kubeconfig $GUEST get pods -A -o wide
+
+  kubectl scale nodepool demo -n clusters --replicas 3      # one more machine out of MAAS
+  hypershift create nodepool maas --name big --cluster-name demo --replicas 1 --min-cpu 8 --tags gpu
+  kubectl delete machine -n clusters-demo --all             # every machine is replaced
+  hypershift destroy cluster maas --name demo               # every machine goes back to MAAS
+
+  make demo-down                                            # remove every trace
+`

@@ -1,0 +1,96 @@
+package journey
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+// Goals on a warm machine of two cores.
+const (
+	goalAvailable = 90 * time.Second
+	goalNode      = 60 * time.Second
+	goalDestroyed = 60 * time.Second
+	goalMemory    = 5 << 30
+)
+
+// Mark starts the clock of what is measured from here on: the creation of a cluster.
+func (w *Walker) Mark() { w.began = time.Now() }
+
+// EnsureCluster creates the cluster unless an earlier run has.
+func (w *Walker) EnsureCluster(ctx context.Context, name string, replicas int) error {
+	c, err := w.Management()
+	if err != nil {
+		return err
+	}
+	hc := &hyperv1.HostedCluster{}
+	err = c.Get(ctx, client.ObjectKey{Namespace: Namespace, Name: name}, hc)
+	if err == nil {
+		w.Say("The cluster %s is there already, from an earlier run.", name)
+		return nil
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	return w.CreateCluster(ctx, name, replicas)
+}
+
+// PrintMeasures prints what was measured beside the goals.
+func (w *Walker) PrintMeasures(ctx context.Context) {
+	w.Say("")
+	w.measure("control plane Available after create", w.Timeline.Took(StageAvailable), goalAvailable)
+	w.measure("nodes Ready after their machines were Deployed", w.Timeline.Took(StageNodes), goalNode)
+	w.measure("destroyed", w.Timeline.Took(StageDestroyed), goalDestroyed)
+	if used, err := w.Memory(); err == nil {
+		w.Say("  %-48s %6.1f GiB (goal %d GiB)", "memory of the whole environment", float64(used)/(1<<30), goalMemory>>30)
+	}
+}
+
+func (w *Walker) measure(what string, took, goal time.Duration) {
+	if took > 0 {
+		w.Say("  %-48s %6s     (goal %s)", what, seconds(took), seconds(goal))
+	}
+}
+
+// Memory is the proportional set size of all processes in the environment's network namespaces, in bytes.
+func (w *Walker) Memory() (int64, error) {
+	own, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		return 0, err
+	}
+	processes, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return 0, err
+	}
+	var total int64
+	for _, p := range processes {
+		// A process that ends meanwhile uses nothing.
+		if ns, err := os.Readlink(filepath.Join(p, "ns/net")); err == nil && ns != own {
+			total += proportional(p)
+		}
+	}
+	return total, nil
+}
+
+func proportional(process string) int64 {
+	rollup, err := os.ReadFile(filepath.Join(process, "smaps_rollup"))
+	if err != nil {
+		return 0
+	}
+	for _, line := range strings.Split(string(rollup), "\n") {
+		var kib int64
+		if value, ok := strings.CutPrefix(line, "Pss:"); ok {
+			kib, _ = strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+			return kib << 10
+		}
+	}
+	return 0
+}
+
