@@ -15,7 +15,7 @@ ignition-binary: $(BIN)/ignition ## Build Ignition, which configures machines, i
 
 $(BIN)/ignition: $(IGNITION_DIR)/go.mod $(IGNITION_DIR)/go.sum | $(BLKID_HEADER)
 	cd $(IGNITION_DIR) && CGO_ENABLED=1 CGO_CFLAGS="-I$(BLKID)/usr/include" \
-		CGO_LDFLAGS="$(addprefix -L,$(wildcard $(BLKID)/usr/lib/*-linux-gnu))" \
+		CGO_LDFLAGS="$$(printf -- '-L%s ' $(BLKID)/usr/lib/*-linux-gnu)" \
 		go build -trimpath -ldflags '$(IGNITION_LDFLAGS)' -o $@ $(ignition_package)
 
 # The .so of the package is a link to the installed library, which may be of another version: the static one is linked.

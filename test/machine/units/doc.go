@@ -3,9 +3,10 @@
 //
 //   - unit files and drop-ins (NAME.d/*.conf) in the folders it is given, the first folder winning; a unit that is a link
 //     to /dev/null is masked;
-//   - enablement by TARGET.wants/ and TARGET.requires/ links and by presets (enable, disable; first match wins);
+//   - enablement by TARGET.wants/ and TARGET.requires/ links and by presets (enable with or without
+//     instances, disable; first match wins);
 //   - [Unit] After, Before, Requires, BindsTo, Wants, ConditionPathExists; targets count as reached at once;
-//   - [Service] Type (simple, exec, notify, oneshot), ExecStartPre, ExecStart, ExecStartPost, ExecStop, Environment,
+//   - [Service] Type (simple, exec, idle, notify, oneshot), ExecStartPre, ExecStart, ExecStartPost, ExecStop, Environment,
 //     EnvironmentFile, WorkingDirectory, Restart, RestartSec, RemainAfterExit, KillMode, TimeoutStartSec, TimeoutStopSec;
 //   - the specifiers %n %N %p %i %H %t %%, and $VARIABLE in commands.
 //

@@ -43,7 +43,17 @@ func Load(name string, dirs []string) (*Unit, error) {
 	return unit, nil
 }
 
+// unitFile falls back to the template of an instance: a@b.service is made of a@.service.
 func unitFile(name string, dirs []string) (string, error) {
+	content, err := exactFile(name, dirs)
+	if at := strings.IndexByte(name, '@'); at >= 0 && errors.Is(err, ErrNotFound) {
+		_, suffix, _ := cutSuffix(name)
+		return exactFile(name[:at+1]+"."+suffix, dirs)
+	}
+	return content, err
+}
+
+func exactFile(name string, dirs []string) (string, error) {
 	for _, dir := range dirs {
 		file := filepath.Join(dir, name)
 		if target, err := os.Readlink(file); err == nil && target == os.DevNull {
@@ -100,8 +110,10 @@ func Enabled(dirs []string, presets string) ([]string, error) {
 		return nil, err
 	}
 	for _, name := range known(dirs) {
-		if enabledByPreset(name, rules) && installable(name, dirs) {
-			names = append(names, name)
+		for _, instance := range enabledByPreset(name, rules) {
+			if installable(instance, dirs) {
+				names = append(names, instance)
+			}
 		}
 	}
 	slices.Sort(names)
@@ -136,8 +148,9 @@ func installable(name string, dirs []string) bool {
 }
 
 type presetRule struct {
-	pattern string
-	enable  bool
+	pattern   string
+	enable    bool
+	instances []string
 }
 
 func presetRules(dir string) ([]presetRule, error) {
@@ -154,18 +167,31 @@ func presetRules(dir string) ([]presetRule, error) {
 		for line := range strings.Lines(string(data)) {
 			words := strings.Fields(line)
 			if len(words) >= 2 && (words[0] == "enable" || words[0] == "disable") {
-				rules = append(rules, presetRule{pattern: words[1], enable: words[0] == "enable"})
+				rules = append(rules, presetRule{pattern: words[1], enable: words[0] == "enable", instances: words[2:]})
 			}
 		}
 	}
 	return rules, nil
 }
 
-func enabledByPreset(name string, rules []presetRule) bool {
+// enabledByPreset lists the units that the presets start for a unit file: itself, the instances of a template, or none.
+func enabledByPreset(name string, rules []presetRule) []string {
+	prefix, suffix, template := strings.Cut(name, "@.")
 	for _, rule := range rules {
-		if matched, _ := path.Match(rule.pattern, name); matched {
-			return rule.enable
+		if matched, _ := path.Match(rule.pattern, name); !matched {
+			continue
 		}
+		switch {
+		case !rule.enable:
+			return nil
+		case !template:
+			return []string{name}
+		}
+		var instances []string
+		for _, instance := range rule.instances {
+			instances = append(instances, prefix+"@"+instance+"."+suffix)
+		}
+		return instances
 	}
-	return false
+	return nil
 }

@@ -50,11 +50,12 @@ func newService(u *Unit, hostname string, baseEnv []string) (*service, error) {
 		name: u.Name, kind: u.last("Service.Type"), restart: u.last("Service.Restart"), killMode: u.last("Service.KillMode"),
 		dir: specifiers(u.Name, hostname, u.last("Service.WorkingDirectory")), remain: u.bool("Service.RemainAfterExit"),
 	}
-	if s.kind == "" {
+	switch s.kind {
+	case "", "exec", "idle":
 		s.kind = "simple"
-	}
-	if !strings.Contains(" simple exec notify oneshot ", " "+s.kind+" ") {
-		return nil, fmt.Errorf("Type=%s is not supported; use simple, exec, notify or oneshot", s.kind)
+	case "simple", "notify", "oneshot":
+	default:
+		return nil, fmt.Errorf("Type=%s is not supported; use simple, exec, idle, notify or oneshot", s.kind)
 	}
 	env, err := environment(u, hostname, baseEnv)
 	if err != nil {

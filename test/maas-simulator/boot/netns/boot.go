@@ -27,12 +27,11 @@ func Boot(ctx context.Context, system *machine.System) error {
 	if err := configureResolver(spec); err != nil {
 		return err
 	}
-	metadata := newMetadata(spec)
 	if _, err := os.Stat(firstBootDone); err == nil {
 		say("booting again as instance %s", spec.SystemID)
-		return retry(ctx, "telling MAAS that the machine is up", func() error { return metadata.signalOK(ctx) })
+		return nil // as with cloud-init, a machine that is configured comes up without MAAS
 	}
-	if err := firstBoot(ctx, metadata, system.Config.Env); err != nil {
+	if err := firstBoot(ctx, newMetadata(spec), system.Config.Env); err != nil {
 		return err
 	}
 	return markFirstBootDone(spec.SystemID)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 
 	"github.com/openshift/hypershift/test/machine/gpt"
 )
@@ -57,12 +58,10 @@ type diskConfig struct {
 	Storage struct {
 		Disks []struct {
 			Device     string `json:"device"`
-			WipeTable  *bool  `json:"wipeTable"`
 			Partitions []struct {
-				Number             int    `json:"number"`
-				ShouldExist        *bool  `json:"shouldExist"`
-				WipePartitionEntry *bool  `json:"wipePartitionEntry"`
-				Label              string `json:"label"`
+				Number             int   `json:"number"`
+				ShouldExist        *bool `json:"shouldExist"`
+				WipePartitionEntry *bool `json:"wipePartitionEntry"`
 			} `json:"partitions"`
 		} `json:"disks"`
 		Filesystems []json.RawMessage `json:"filesystems"`
@@ -91,7 +90,8 @@ func changeDisks() error {
 				say("%s: the config asks for partition %d: this image makes none", disk.Device, partition.Number)
 				continue
 			}
-			if err := removePartition(disk.Device, partition.Number); err != nil {
+			mayWipe := partition.WipePartitionEntry != nil && *partition.WipePartitionEntry
+			if err := removePartition(disk.Device, partition.Number, mayWipe); err != nil {
 				return err
 			}
 		}
@@ -99,12 +99,24 @@ func changeDisks() error {
 	return nil
 }
 
-func removePartition(device string, number int) error {
+// removePartition does nothing if the partition is not there. Ignition removes one only if it may wipe its entry.
+func removePartition(device string, number int, mayWipe bool) error {
 	file, err := os.OpenFile(device, os.O_RDWR, 0)
 	if err != nil {
 		return fmt.Errorf("removing partition %d: %w", number, err)
 	}
 	defer file.Close()
+	table, err := gpt.Read(file)
+	if err != nil {
+		return fmt.Errorf("removing partition %d of %s: %w", number, device, err)
+	}
+	exists := slices.ContainsFunc(table, func(p gpt.Partition) bool { return p.Number == number })
+	if !exists {
+		return nil
+	}
+	if !mayWipe {
+		return fmt.Errorf("partition %d of %s exists but must not, and wipePartitionEntry is not set", number, device)
+	}
 	if err := gpt.Delete(file, number); err != nil {
 		return fmt.Errorf("removing partition %d of %s: %w", number, device, err)
 	}
