@@ -93,4 +93,3 @@ func proportional(process string) int64 {
 	}
 	return 0
 }
-
