@@ -1,0 +1,121 @@
+package hostedcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+const kubeconfigKey = "kubeconfig"
+
+func adminKubeconfigName(hc *hyperv1.HostedCluster) string { return hc.Name + "-admin-kubeconfig" }
+func customKubeconfigName(hc *hyperv1.HostedCluster) string {
+	return hc.Name + "-custom-admin-kubeconfig"
+}
+func kubeadminPasswordName(hc *hyperv1.HostedCluster) string { return hc.Name + "-kubeadmin-password" }
+
+// reconcileAccess copies what a user needs to log in to the guest next to the HostedCluster.
+func (r *Reconciler) reconcileAccess(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if s.hcp == nil {
+		return ctrl.Result{}, nil
+	}
+	status := s.hcp.Status
+	return ctrl.Result{}, errors.Join(
+		r.copyKubeconfig(ctx, s, status.KubeConfig, adminKubeconfigName(s.hc), &s.kubeconfig),
+		r.copyKubeconfig(ctx, s, status.CustomKubeconfig, customKubeconfigName(s.hc), &s.customKubeconfig),
+		r.copyPassword(ctx, s),
+	)
+}
+
+func (r *Reconciler) copyKubeconfig(ctx context.Context, s *scope, ref *hyperv1.KubeconfigSecretRef, to string, copied *string) error {
+	target := s.userSecret(to)
+	if ref == nil {
+		return r.drop(ctx, target)
+	}
+	data, err := r.hostedSecretData(ctx, s, ref.Name)
+	if err != nil || len(data[ref.Key]) == 0 {
+		return err
+	}
+	*copied = to
+	return r.writeUserSecret(ctx, s, target, map[string][]byte{kubeconfigKey: data[ref.Key]})
+}
+
+func (r *Reconciler) copyPassword(ctx context.Context, s *scope) error {
+	target := s.userSecret(kubeadminPasswordName(s.hc))
+	ref := s.hcp.Status.KubeadminPassword
+	if ref == nil || ref.Name == "" {
+		return r.drop(ctx, target)
+	}
+	data, err := r.hostedSecretData(ctx, s, ref.Name)
+	if err != nil || len(data) == 0 {
+		return err
+	}
+	s.kubeadminPassword = target.Name
+	return r.writeUserSecret(ctx, s, target, data)
+}
+
+// hostedSecretData reads a Secret that the control plane made; nil when it is not there yet.
+func (r *Reconciler) hostedSecretData(ctx context.Context, s *scope, name string) (map[string][]byte, error) {
+	source := s.secret(name)
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(source), source)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Secret %s/%s: %w", s.namespace, name, err)
+	}
+	return source.Data, nil
+}
+
+func (r *Reconciler) writeUserSecret(ctx context.Context, s *scope, target *corev1.Secret, data map[string][]byte) error {
+	_, err := upsert.Object(ctx, r.Client, target, func() error {
+		label(target, s.hc.Labels)
+		if target.Type == "" {
+			target.Type = corev1.SecretTypeOpaque
+		}
+		target.Data = maps.Clone(data)
+		s.own(target)
+		return controllerutil.SetOwnerReference(s.hc, target, r.Client.Scheme())
+	})
+	return err
+}
+
+func (s *scope) userSecret(name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.hc.Namespace, Name: name}}
+}
+
+const (
+	safeToDeleteLabel = "hypershift.openshift.io/safe-to-delete-with-cluster"
+	madeForInfraLabel = "hypershift.openshift.io/auto-created-for-infra"
+)
+
+// adoptCLISecrets lets Secrets that the CLI made for this cluster go with it.
+func (r *Reconciler) adoptCLISecrets(ctx context.Context, s *scope) (ctrl.Result, error) {
+	secrets := &corev1.SecretList{}
+	err := r.Client.List(ctx, secrets, client.InNamespace(s.hc.Namespace),
+		client.MatchingLabels{safeToDeleteLabel: "true", madeForInfraLabel: s.hc.Spec.InfraID})
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("listing Secrets that were made for the cluster: %w", err)
+	}
+	var failures []error
+	for i := range secrets.Items {
+		secret := &secrets.Items[i]
+		var ownErr error
+		err := upsert.Patch(ctx, r.Client, secret, func() {
+			ownErr = controllerutil.SetOwnerReference(s.hc, secret, r.Client.Scheme())
+		})
+		failures = append(failures, ownErr, err)
+	}
+	return ctrl.Result{}, errors.Join(failures...)
+}

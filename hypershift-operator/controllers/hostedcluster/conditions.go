@@ -1,0 +1,153 @@
+package hostedcluster
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/condition"
+)
+
+// copied are the conditions that the control-plane-operator judges and the HostedCluster only repeats.
+var copied = []hyperv1.ConditionType{
+	hyperv1.ClusterVersionProgressing, hyperv1.ClusterVersionReleaseAccepted, hyperv1.ClusterVersionUpgradeable,
+	hyperv1.ClusterVersionAvailable, hyperv1.HostedClusterDegraded, hyperv1.EtcdAvailable, hyperv1.KubeAPIServerAvailable,
+	hyperv1.InfrastructureReady, hyperv1.ExternalDNSReachable, hyperv1.ValidHostedControlPlaneConfiguration,
+	hyperv1.ValidReleaseInfo, hyperv1.ValidIDPConfiguration, hyperv1.DataPlaneConnectionAvailable,
+	hyperv1.ControlPlaneConnectionAvailable, hyperv1.ConfigOperatorReconciliationSucceeded,
+}
+
+// conditions computes all conditions of a HostedCluster from the scope and the rest of its status.
+func conditions(s *scope, status hyperv1.HostedClusterStatus) []metav1.Condition {
+	reported := reportedBy(s.hcp)
+	all := make([]metav1.Condition, 0, len(copied)+len(s.verdicts)+6)
+	for _, conditionType := range copied {
+		all = append(all, condition.Copy(reported, string(conditionType), hyperv1.StatusUnknownReason))
+	}
+	for _, optional := range []hyperv1.ConditionType{
+		hyperv1.ClusterVersionRetrievedUpdates, hyperv1.HostedClusterRestoredFromBackup, hyperv1.EtcdBackupSucceeded,
+	} {
+		if c := condition.Copy(reported, string(optional), ""); c.Status != metav1.ConditionUnknown {
+			all = append(all, c)
+		}
+	}
+	for _, verdict := range s.verdicts {
+		all = append(all, verdict)
+	}
+	return append(all,
+		clusterVersionSucceeding(reported),
+		available(reported, s),
+		progressing(s, status.Version),
+		ignitionAvailable(s.ignitionServer),
+		reconciliationActive(s.hc.Spec.PausedUntil, s.now),
+		reconciliationSucceeded(s.failure),
+	)
+}
+
+func reportedBy(hcp *hyperv1.HostedControlPlane) []metav1.Condition {
+	if hcp == nil {
+		return nil
+	}
+	return hcp.Status.Conditions
+}
+
+// clusterVersionSucceeding turns the control plane's ClusterVersionFailing around.
+func clusterVersionSucceeding(reported []metav1.Condition) metav1.Condition {
+	c := condition.Copy(reported, string(hyperv1.ClusterVersionFailing), hyperv1.StatusUnknownReason)
+	c.Type = string(hyperv1.ClusterVersionSucceeding)
+	switch c.Status {
+	case metav1.ConditionTrue:
+		c.Status = metav1.ConditionFalse
+	case metav1.ConditionFalse:
+		c.Status = metav1.ConditionTrue
+	}
+	return c
+}
+
+func available(reported []metav1.Condition, s *scope) metav1.Condition {
+	conditionType := string(hyperv1.HostedClusterAvailable)
+	if !s.hc.DeletionTimestamp.IsZero() {
+		return condition.False(conditionType, hyperv1.WaitingForAvailableReason, "The cluster is being deleted. "+s.deletion)
+	}
+	c := condition.Copy(reported, string(hyperv1.HostedControlPlaneAvailable), hyperv1.WaitingForAvailableReason)
+	if c.Status == metav1.ConditionTrue {
+		return condition.True(conditionType, hyperv1.AsExpectedReason, "The hosted control plane is available")
+	}
+	if blocked, why := obstacle(s); blocked {
+		return condition.False(conditionType, hyperv1.WaitingForAvailableReason, why)
+	}
+	if s.hcp == nil || c.Status == metav1.ConditionUnknown {
+		return condition.False(conditionType, hyperv1.WaitingForAvailableReason, "Waiting for the hosted control plane to become available")
+	}
+	return condition.False(conditionType, c.Reason, c.Message)
+}
+
+// obstacle is the first of this pass's verdicts that keeps a control plane from coming up.
+func obstacle(s *scope) (bool, string) {
+	for _, conditionType := range []hyperv1.ConditionType{
+		hyperv1.SupportedHostedCluster, hyperv1.ValidHostedClusterConfiguration, hyperv1.ValidReleaseImage,
+	} {
+		if c, judged := s.verdicts[string(conditionType)]; judged && c.Status == metav1.ConditionFalse {
+			return true, c.Message
+		}
+	}
+	return false, ""
+}
+
+func progressing(s *scope, version *hyperv1.ClusterVersionStatus) metav1.Condition {
+	conditionType := string(hyperv1.HostedClusterProgressing)
+	if s.upgradeBlocked != "" {
+		return condition.True(conditionType, hyperv1.BlockedReason, s.upgradeBlocked)
+	}
+	if _, why := obstacle(s); why != "" {
+		return condition.True(conditionType, hyperv1.BlockedReason, why)
+	}
+	if version == nil || len(version.History) == 0 {
+		return condition.True(conditionType, "Progressing", "The control plane is being created")
+	}
+	if current := version.History[0]; current.State == configv1.PartialUpdate {
+		return condition.True(conditionType, "Progressing", fmt.Sprintf("Rolling out %s", firstOf(current.Version, current.Image)))
+	}
+	return condition.False(conditionType, hyperv1.AsExpectedReason, "The cluster runs version "+version.History[0].Version)
+}
+
+func firstOf(texts ...string) string {
+	for _, text := range texts {
+		if text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+func ignitionAvailable(deployment *appsv1.Deployment) metav1.Condition {
+	conditionType := string(hyperv1.IgnitionEndpointAvailable)
+	if deployment == nil {
+		return condition.False(conditionType, hyperv1.NotFoundReason, "There is no ignition-server yet")
+	}
+	for _, c := range deployment.Status.Conditions {
+		if c.Type == appsv1.DeploymentAvailable && c.Status == "True" {
+			return condition.True(conditionType, hyperv1.AsExpectedReason, "The ignition-server is available")
+		}
+	}
+	return condition.False(conditionType, hyperv1.WaitingForAvailableReason, "The ignition-server is not available yet")
+}
+
+func reconciliationSucceeded(failure error) metav1.Condition {
+	conditionType := string(hyperv1.ReconciliationSucceeded)
+	if failure != nil {
+		return condition.False(conditionType, hyperv1.ReconciliationErrorReason, failure.Error())
+	}
+	// The reason is misspelt in the API that this is compatible with.
+	return condition.True(conditionType, hyperv1.ReconciliationSucceededReason, "Reconciliation completed successfully")
+}
+
+func hostPort(host string, port int32) string {
+	return net.JoinHostPort(host, strconv.Itoa(int(port)))
+}

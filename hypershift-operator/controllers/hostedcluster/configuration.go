@@ -1,0 +1,172 @@
+package hostedcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/phase"
+)
+
+// reconcileConfiguration refuses what the operator cannot do, and what the API server's validation could not see.
+func (r *Reconciler) reconcileConfiguration(_ context.Context, s *scope) (ctrl.Result, error) {
+	if !s.platformKnown {
+		s.reject(hyperv1.SupportedHostedCluster, hyperv1.UnsupportedHostedClusterReason, fmt.Sprintf(
+			"This operator cannot host clusters of platform %s: create the cluster with one of %v", s.hc.Spec.Platform.Type, r.Platforms.Supported()))
+		return ctrl.Result{}, phase.ErrStop
+	}
+	s.accept(hyperv1.SupportedHostedCluster)
+	if err := r.validate(s); err != nil {
+		s.reject(hyperv1.ValidHostedClusterConfiguration, hyperv1.InvalidConfigurationReason, err.Error())
+		return ctrl.Result{}, phase.ErrStop
+	}
+	s.accept(hyperv1.ValidHostedClusterConfiguration)
+	return ctrl.Result{}, nil
+}
+
+func (r *Reconciler) validate(s *scope) error {
+	hc := s.hc
+	return errors.Join(
+		s.platform.ValidateHostedCluster(hc),
+		r.validateServices(hc),
+		validateNetworks(hc),
+		validateIdentity(hc),
+	)
+}
+
+var uuidPattern = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+
+func validateIdentity(hc *hyperv1.HostedCluster) error {
+	var failures []error
+	if hc.Spec.ClusterID != "" && !uuidPattern.MatchString(hc.Spec.ClusterID) {
+		failures = append(failures, fmt.Errorf("spec.clusterID %q is not a UUID: leave it out to have one made", hc.Spec.ClusterID))
+	}
+	if hc.Spec.ServiceAccountSigningKey != nil && hc.Spec.IssuerURL == "" {
+		failures = append(failures, errors.New("spec.serviceAccountSigningKey needs spec.issuerURL: set the issuer that the key signs for"))
+	}
+	return errors.Join(failures...)
+}
+
+// validateServices checks how services are published against what the management cluster can do.
+func (r *Reconciler) validateServices(hc *hyperv1.HostedCluster) error {
+	var failures []error
+	hostnames := map[string]hyperv1.ServiceType{}
+	routes := r.managementHas("route.openshift.io", "Route")
+	for _, service := range hc.Spec.Services {
+		strategy := service.ServicePublishingStrategy
+		if strategy.Type == hyperv1.Route && !routes {
+			failures = append(failures, fmt.Errorf(
+				"spec.services: %s is published by Route, which this management cluster does not have: use NodePort or LoadBalancer", service.Service))
+		}
+		name := publishedHostname(strategy)
+		if name == "" {
+			continue
+		}
+		if other, taken := hostnames[name]; taken {
+			failures = append(failures, fmt.Errorf("spec.services: %s and %s have the same hostname %s: give each its own", other, service.Service, name))
+		}
+		hostnames[name] = service.Service
+	}
+	return errors.Join(failures...)
+}
+
+func publishedHostname(strategy hyperv1.ServicePublishingStrategy) string {
+	if strategy.Route != nil {
+		return strategy.Route.Hostname
+	}
+	if strategy.LoadBalancer != nil {
+		return strategy.LoadBalancer.Hostname
+	}
+	return ""
+}
+
+// validateNetworks refuses networks that overlap, and addresses that lie inside one that they must not.
+func validateNetworks(hc *hyperv1.HostedCluster) error {
+	networks, err := parseNetworks(hc)
+	if err != nil {
+		return err
+	}
+	failures := overlaps(networks)
+	failures = append(failures, advertiseAddressOutside(hc, networks))
+	for _, service := range hc.Spec.Services {
+		if service.ServicePublishingStrategy.NodePort == nil {
+			continue
+		}
+		failures = append(failures, outside(fmt.Sprintf("spec.services: the address %s of %s", service.ServicePublishingStrategy.NodePort.Address, service.Service),
+			service.ServicePublishingStrategy.NodePort.Address, networks, "service"))
+	}
+	return errors.Join(failures...)
+}
+
+type network struct {
+	kind   string
+	prefix netip.Prefix
+}
+
+func parseNetworks(hc *hyperv1.HostedCluster) ([]network, error) {
+	var networks []network
+	var failures []error
+	add := func(kind, cidr string) {
+		prefix, err := netip.ParsePrefix(cidr)
+		if err != nil {
+			failures = append(failures, fmt.Errorf("spec.networking: the %s network %q is not a CIDR", kind, cidr))
+			return
+		}
+		networks = append(networks, network{kind, prefix.Masked()})
+	}
+	for _, n := range hc.Spec.Networking.ClusterNetwork {
+		add("cluster", n.CIDR.String())
+	}
+	for _, n := range hc.Spec.Networking.ServiceNetwork {
+		add("service", n.CIDR.String())
+	}
+	for _, n := range hc.Spec.Networking.MachineNetwork {
+		add("machine", n.CIDR.String())
+	}
+	return networks, errors.Join(failures...)
+}
+
+func overlaps(networks []network) []error {
+	var failures []error
+	for i, a := range networks {
+		for _, b := range networks[i+1:] {
+			if a.prefix.Overlaps(b.prefix) {
+				failures = append(failures, fmt.Errorf(
+					"spec.networking: the %s network %s and the %s network %s overlap: choose ranges that do not", a.kind, a.prefix, b.kind, b.prefix))
+			}
+		}
+	}
+	return failures
+}
+
+// defaultAdvertiseAddress is where nodes reach the API server on their loopback.
+const defaultAdvertiseAddress = "172.20.0.1"
+
+func advertiseAddressOutside(hc *hyperv1.HostedCluster, networks []network) error {
+	address := defaultAdvertiseAddress
+	if api := hc.Spec.Networking.APIServer; api != nil && api.AdvertiseAddress != nil {
+		address = *api.AdvertiseAddress
+	}
+	return errors.Join(
+		outside("spec.networking.apiServer.advertiseAddress "+address, address, networks, "cluster"),
+		outside("spec.networking.apiServer.advertiseAddress "+address, address, networks, "service"),
+	)
+}
+
+func outside(what, address string, networks []network, kind string) error {
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return nil // A name cannot be judged here.
+	}
+	for _, n := range networks {
+		if n.kind == kind && n.prefix.Contains(ip) {
+			return fmt.Errorf("%s lies inside the %s network %s: choose another address or network", what, kind, n.prefix)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+// Package hostedcluster reconciles HostedClusters: it gives each a namespace, copies there what its control plane needs,
+// and runs the three managers that build and feed it.
+//
+// A pass is a list of phases, one file each, over one scope. Status is computed once at the end from what the scope holds.
+package hostedcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/google/uuid"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/naming"
+	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
+	"github.com/openshift/hypershift/hypershift-operator/release"
+	"github.com/openshift/hypershift/support/phase"
+)
+
+const (
+	// finalizer keeps a HostedCluster until nothing of it is left.
+	finalizer = "hypershift.openshift.io/finalizer"
+	// componentFinalizer keeps the managers of machines until the machines are gone.
+	componentFinalizer = "hypershift.openshift.io/component-finalizer"
+
+	deletionPoll = 5 * time.Second
+)
+
+// Settings are what the operator's flags and environment say for all clusters.
+type Settings struct {
+	// Namespace is the operator's own.
+	Namespace string
+	// OperatorImage is the product's image, which the in-tree managers run from.
+	OperatorImage string
+	// ControlPlaneOperatorImage replaces the control-plane-operator of every payload; empty for none.
+	ControlPlaneOperatorImage string
+	// RegistryOverrides maps the prefix of an image reference to the one that replaces it.
+	RegistryOverrides map[string]string
+	// PassedEnv is environment of the operator that control-plane-operators get as it is.
+	PassedEnv map[string]string
+	// EnableCIDebugOutput makes control planes log more.
+	EnableCIDebugOutput bool
+}
+
+// Reconciler reconciles HostedClusters.
+type Reconciler struct {
+	Client    client.Client
+	Clock     clock.Clock
+	Recorder  events.EventRecorder
+	Releases  release.Lookup
+	Platforms registry.Registry
+	Settings  Settings
+	// LiveReader reads past the cache, where acting on an old state would do harm.
+	LiveReader client.Reader
+}
+
+// Reconcile brings one HostedCluster a step closer to its spec.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	hc := &hyperv1.HostedCluster{}
+	if err := r.Client.Get(ctx, req.NamespacedName, hc); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	s := newScope(hc)
+	if err := r.observe(ctx, s); err != nil {
+		return ctrl.Result{}, err
+	}
+	var result ctrl.Result
+	if hc.DeletionTimestamp.IsZero() {
+		if err := r.prepare(ctx, hc); err != nil {
+			return ctrl.Result{}, err
+		}
+		result, s.failure = phase.Run(ctx, s, r.phases(s))
+	} else {
+		result, s.failure = r.delete(ctx, s)
+		if s.deleted {
+			return ctrl.Result{}, s.failure
+		}
+	}
+	return result, errors.Join(s.failure, r.report(ctx, s))
+}
+
+// prepare makes sure of what must be on the object before anything else exists: the finalizer and the two identities.
+// A stale cache must not make a second identity, hence the lock.
+func (r *Reconciler) prepare(ctx context.Context, hc *hyperv1.HostedCluster) error {
+	before := hc.DeepCopy()
+	changed := controllerutil.AddFinalizer(hc, finalizer)
+	if hc.Spec.ClusterID == "" {
+		hc.Spec.ClusterID = uuid.NewString()
+		changed = true
+	}
+	if hc.Spec.InfraID == "" {
+		hc.Spec.InfraID = naming.InfraID(hc.Name)
+		changed = true
+	}
+	if !changed {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, hc, patch); err != nil {
+		return fmt.Errorf("adding the finalizer and identities to HostedCluster %s: %w", client.ObjectKeyFromObject(hc), err)
+	}
+	return nil
+}
+
+// phases are the steps of a pass, in order. What needs the release payload comes late, so that a registry that is down
+// does not keep certificates, kubeconfigs or credentials from being copied.
+func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
+	if s.paused() {
+		return []phase.Phase[*scope]{{Name: "pause", Critical: true, Run: r.reconcilePause}}
+	}
+	return []phase.Phase[*scope]{
+		{Name: "configuration", Critical: true, Run: r.reconcileConfiguration},
+		{Name: "control plane namespace", Critical: true, Run: r.reconcileNamespace},
+		{Name: "pull secret", Critical: true, Run: r.reconcilePullSecret},
+		{Name: "platform credentials", Run: r.reconcileCredentials},
+		{Name: "secret encryption", Critical: true, Run: r.reconcileSecretEncryption},
+		{Name: "audit webhook", Run: r.reconcileAuditWebhook},
+		{Name: "SSH key", Run: r.reconcileSSHKey},
+		{Name: "additional trust bundle", Run: r.reconcileTrustBundle},
+		{Name: "service account signing key", Run: r.reconcileSigningKey},
+		{Name: "etcd client certificate", Run: r.reconcileEtcdClient},
+		{Name: "configuration references", Run: r.reconcileConfigRefs},
+		{Name: "network policies", Run: r.reconcileNetworkPolicies},
+		{Name: "kubeconfig and password copies", Run: r.reconcileAccess},
+		{Name: "secrets of the CLI", Run: r.adoptCLISecrets},
+		{Name: "release image", Critical: true, Run: r.reconcileRelease},
+		{Name: "hosted control plane", Critical: true, Run: r.reconcileControlPlane},
+		{Name: "control-plane-operator", Run: r.reconcileControlPlaneOperator},
+		{Name: "PKI operator rights", Run: r.reconcilePKIRoles},
+		{Name: "Cluster API cluster", Run: r.reconcileCAPICluster},
+		{Name: "Cluster API manager", Run: r.reconcileCAPIManager},
+		{Name: "Cluster API provider", Run: r.reconcileCAPIProvider},
+	}
+}
+
+// observe reads what every pass needs, also one that deletes. None of it has to exist.
+func (r *Reconciler) observe(ctx context.Context, s *scope) error {
+	s.now = r.Clock.Now()
+	s.platform, s.platformKnown = r.Platforms.For(s.hc.Spec.Platform.Type)
+	hcp := &hyperv1.HostedControlPlane{}
+	key := client.ObjectKey{Namespace: s.namespace, Name: s.hc.Name}
+	err := r.Client.Get(ctx, key, hcp)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading HostedControlPlane %s: %w", key, err)
+	}
+	if err == nil {
+		s.hcp = hcp
+	}
+	return nil
+}
+
+// managementHas tells whether the management cluster serves a kind of an optional API.
+func (r *Reconciler) managementHas(group, kind string) bool {
+	_, err := r.Client.RESTMapper().RESTMapping(groupKind(group, kind))
+	return err == nil || !meta.IsNoMatchError(err)
+}

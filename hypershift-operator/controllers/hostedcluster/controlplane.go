@@ -1,0 +1,189 @@
+package hostedcluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/naming"
+	"github.com/openshift/hypershift/support/platforms"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+const previousRestartAnnotation = "hypershift.openshift.io/previous-restart-date"
+
+// reconcileControlPlane writes the HostedControlPlane, which is the contract with the control-plane-operator.
+func (r *Reconciler) reconcileControlPlane(ctx context.Context, s *scope) (ctrl.Result, error) {
+	autoscaled, err := r.autoscaled(ctx, s)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.hc.Name}}
+	_, err = upsert.Object(ctx, r.Client, hcp, func() error {
+		s.own(hcp)
+		mirrorLabels(s.hc, hcp)
+		mirrorAnnotations(s.hc, hcp)
+		setPresence(hcp, hyperv1.DisableClusterAutoscalerAnnotation, "true", !autoscaled)
+		return s.shapeControlPlane(hcp)
+	})
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	s.hcp = hcp
+	return ctrl.Result{}, nil
+}
+
+// autoscaled tells whether any pool of the cluster is scaled by the autoscaler.
+func (r *Reconciler) autoscaled(ctx context.Context, s *scope) (bool, error) {
+	pools := &hyperv1.NodePoolList{}
+	if err := r.Client.List(ctx, pools, client.InNamespace(s.hc.Namespace)); err != nil {
+		return false, fmt.Errorf("listing NodePools: %w", err)
+	}
+	return slices.ContainsFunc(pools.Items, func(pool hyperv1.NodePool) bool {
+		return pool.Spec.ClusterName == s.hc.Name && pool.Spec.AutoScaling != nil
+	}), nil
+}
+
+// shapeControlPlane copies the spec. References point to the copies in the hosted namespace.
+func (s *scope) shapeControlPlane(hcp *hyperv1.HostedControlPlane) error {
+	from, to := s.hc.Spec.DeepCopy(), &hcp.Spec
+	traits, known := platforms.Of(from.Platform.Type)
+	if !known {
+		return fmt.Errorf("platform %s has no traits", from.Platform.Type)
+	}
+	to.Platform = from.Platform
+	if traits.ControlPlaneType != from.Platform.Type {
+		to.Platform = hyperv1.PlatformSpec{Type: traits.ControlPlaneType}
+	}
+	to.ReleaseImage = s.releaseImage
+	to.ControlPlaneReleaseImage = nil
+	if from.ControlPlaneRelease != nil {
+		to.ControlPlaneReleaseImage = &from.ControlPlaneRelease.Image
+	}
+	to.PullSecret = corev1.LocalObjectReference{Name: naming.PullSecret}
+	to.SSHKey = corev1.LocalObjectReference{}
+	if from.SSHKey.Name != "" {
+		to.SSHKey.Name = naming.SSHKey
+	}
+	to.AdditionalTrustBundle = nil
+	if from.AdditionalTrustBundle != nil {
+		to.AdditionalTrustBundle = &corev1.LocalObjectReference{Name: naming.TrustBundle}
+	}
+	to.UpdateService, to.Channel = from.UpdateService, from.Channel
+	to.AuditWebhook = from.AuditWebhook
+	to.FIPS = from.FIPS
+	to.IssuerURL = from.IssuerURL
+	to.ServiceAccountSigningKey = from.ServiceAccountSigningKey
+	to.Networking = from.Networking
+	to.ClusterID, to.InfraID = from.ClusterID, from.InfraID
+	to.DNS = from.DNS
+	to.Services = from.Services
+	to.ControllerAvailabilityPolicy = from.ControllerAvailabilityPolicy
+	to.InfrastructureAvailabilityPolicy = from.InfrastructureAvailabilityPolicy
+	to.Etcd = from.Etcd
+	to.ImageContentSources = from.ImageContentSources
+	if from.SecretEncryption != nil {
+		to.SecretEncryption = from.SecretEncryption
+	}
+	to.KubeAPIServerDNSName = from.KubeAPIServerDNSName
+	to.PausedUntil = from.PausedUntil
+	to.OLMCatalogPlacement = from.OLMCatalogPlacement
+	to.Autoscaling = from.Autoscaling
+	to.AutoNode = from.AutoNode
+	to.NodeSelector, to.Tolerations, to.Labels = from.NodeSelector, from.Tolerations, from.Labels
+	to.Configuration = from.Configuration
+	to.Capabilities = from.Capabilities
+	to.OperatorConfiguration = from.OperatorConfiguration
+	to.Monitoring = from.Monitoring
+	return nil
+}
+
+// mirroredPrefix are labels of the user that control planes carry too.
+const mirroredPrefix = "api.openshift.com/"
+
+func mirrorLabels(hc *hyperv1.HostedCluster, hcp *hyperv1.HostedControlPlane) {
+	for key := range hcp.Labels {
+		if _, still := hc.Labels[key]; strings.HasPrefix(key, mirroredPrefix) && !still {
+			delete(hcp.Labels, key)
+		}
+	}
+	for key, value := range hc.Labels {
+		if strings.HasPrefix(key, mirroredPrefix) {
+			label(hcp, map[string]string{key: value})
+		}
+	}
+}
+
+// mirroredPrefixes and mirroredAnnotations are what the control-plane-operator reads from annotations of the cluster.
+var mirroredPrefixes = []string{
+	"idpoverrides.hypershift.openshift.io/", "resource-request-override.hypershift.openshift.io",
+}
+
+var mirroredAnnotations = []string{
+	"oauth.hypershift.openshift.io/login-url-override",
+	hyper("disable-pki-reconciliation"), hyper("konnectivity-agent-image"), hyper("konnectivity-server-image"),
+	hyper("cluster-autoscaler-image"), hyper("ibmcloud-kms-provider-image"), hyper("aws-kms-provider-image"),
+	hyper("portieris-image"), hyper("debug-deployments"), hyper("disable-profiling"), hyper("private-ingress-controller"),
+	hyper("ingress-controller-load-balancer-scope"), hyper("cleanup-cloud-resources"), hyper("control-plane-priority-class"),
+	hyper("api-critical-priority-class"), hyper("etcd-priority-class"), hyper("ensureexists-pullsecret-reconcile"),
+	hyper("topology"), hyper("disable-machine-management"), hyper("certified-operators-catalog-image"),
+	hyper("community-operators-catalog-image"), hyper("redhat-marketplace-catalog-image"),
+	hyper("redhat-operators-catalog-image"), hyper("olm-catalogs-is-registry-overrides"), hyper("kube-apiserver-gogc"),
+	hyper("kube-apiserver-gomemlimit"), hyper("kube-apiserver-verbosity-level"),
+	hyper("kube-apiserver-max-requests-inflight"), hyper("kube-apiserver-max-mutating-requests-inflight"),
+	hyper("kube-apiserver-goaway-chance"), hyper("kube-apiserver-service-account-token-max-expiration"),
+	hyper("request-serving-node-additional-selector"), hyper("management-platform"), hyper("disable-ignition-server"),
+	hyper("restored-from-backup"), hyper("enable-metrics-forwarding"),
+}
+
+func hyper(name string) string { return "hypershift.openshift.io/" + name }
+
+// mirrorAnnotations copies the annotations that are for the control-plane-operator, and removes those that are gone.
+func mirrorAnnotations(hc *hyperv1.HostedCluster, hcp *hyperv1.HostedControlPlane) {
+	for _, key := range mirroredAnnotations {
+		value, wanted := hc.Annotations[key]
+		setPresence(hcp, key, value, wanted)
+	}
+	for key := range hcp.Annotations {
+		if _, still := hc.Annotations[key]; hasAnyPrefix(key, mirroredPrefixes) && !still {
+			delete(hcp.Annotations, key)
+		}
+	}
+	for key, value := range hc.Annotations {
+		if hasAnyPrefix(key, mirroredPrefixes) {
+			annotate(hcp, key, value)
+		}
+	}
+	mirrorRestart(hc, hcp)
+}
+
+// mirrorRestart copies each restart request once, since other writers ask for restarts on the same annotation later.
+func mirrorRestart(hc *hyperv1.HostedCluster, hcp *hyperv1.HostedControlPlane) {
+	wanted := hc.Annotations[hyperv1.RestartDateAnnotation]
+	if wanted == "" || hcp.Annotations[previousRestartAnnotation] == wanted {
+		return
+	}
+	annotate(hcp, hyperv1.RestartDateAnnotation, wanted)
+	annotate(hcp, previousRestartAnnotation, wanted)
+}
+
+func hasAnyPrefix(text string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
+}
+
+func setPresence(obj metav1.Object, key, value string, wanted bool) {
+	if wanted {
+		annotate(obj, key, value)
+		return
+	}
+	annotations := obj.GetAnnotations()
+	delete(annotations, key)
+	obj.SetAnnotations(annotations)
+}

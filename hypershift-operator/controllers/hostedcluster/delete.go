@@ -1,0 +1,210 @@
+package hostedcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/naming"
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// step is one step of a deletion. done tells that what it removes is gone; else waitsFor says what it waits for.
+type step struct {
+	name string
+	run  func(ctx context.Context, s *scope) (waitsFor string, err error)
+}
+
+// delete takes a cluster apart. The machines go first, while the managers that release them still run; each step waits
+// until what it removed is really gone. None needs an object to exist.
+func (r *Reconciler) delete(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(s.hc, finalizer) {
+		s.deleted = true
+		return ctrl.Result{}, nil
+	}
+	for _, step := range r.deletionSteps() {
+		waitsFor, err := step.run(ctx, s)
+		if err != nil {
+			s.deletion = fmt.Sprintf("Deleting the %s failed and is tried again: %v", step.name, err)
+			return ctrl.Result{}, fmt.Errorf("deleting the %s: %w", step.name, err)
+		}
+		if waitsFor != "" {
+			s.deletion = waitsFor
+			return ctrl.Result{RequeueAfter: deletionPoll}, nil
+		}
+	}
+	return r.release(ctx, s)
+}
+
+func (r *Reconciler) deletionSteps() []step {
+	return []step{
+		{"pause of the cluster", r.resumeForDeletion},
+		{"node pools", r.deleteNodePools},
+		{"machines", r.deleteMachines},
+		{"managers of machines", r.releaseManagers},
+		{"platform credentials", r.deleteCredentials},
+		{"hosted control plane", r.deleteControlPlane},
+		{"control plane namespace", r.deleteNamespace},
+		{"cluster-wide rights", r.deleteClusterRoles},
+	}
+}
+
+// resumeForDeletion takes back a pause, which Cluster API would also honour for a deletion.
+func (r *Reconciler) resumeForDeletion(ctx context.Context, s *scope) (string, error) {
+	if s.hcp != nil && s.hc.Annotations[hyperv1.CleanupCloudResourcesAnnotation] != s.hcp.Annotations[hyperv1.CleanupCloudResourcesAnnotation] {
+		err := upsert.Patch(ctx, r.Client, s.hcp, func() {
+			annotate(s.hcp, hyperv1.CleanupCloudResourcesAnnotation, s.hc.Annotations[hyperv1.CleanupCloudResourcesAnnotation])
+		})
+		if client.IgnoreNotFound(err) != nil {
+			return "", err
+		}
+	}
+	return "", client.IgnoreNotFound(r.pauseCluster(ctx, s, false))
+}
+
+// deleteNodePools asks for their deletion; each waits for its own machines.
+func (r *Reconciler) deleteNodePools(ctx context.Context, s *scope) (string, error) {
+	pools := &hyperv1.NodePoolList{}
+	if err := r.Client.List(ctx, pools, client.InNamespace(s.hc.Namespace)); err != nil {
+		return "", fmt.Errorf("listing NodePools: %w", err)
+	}
+	var failures []error
+	for i := range pools.Items {
+		pool := &pools.Items[i]
+		if pool.Spec.ClusterName != s.hc.Name || !pool.DeletionTimestamp.IsZero() {
+			continue
+		}
+		failures = append(failures, client.IgnoreNotFound(r.Client.Delete(ctx, pool)))
+	}
+	return "", errors.Join(failures...)
+}
+
+// deleteMachines lets Cluster API delete all machines with the Cluster, and waits for it.
+func (r *Reconciler) deleteMachines(ctx context.Context, s *scope) (string, error) {
+	if s.hc.Spec.InfraID == "" {
+		return "", nil
+	}
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.hc.Spec.InfraID}}
+	gone, err := upsert.Gone(ctx, r.Client, cluster)
+	if err != nil || gone {
+		return "", err
+	}
+	waitsFor := fmt.Sprintf("Waiting for Cluster API to delete Cluster %s/%s with its machines", cluster.Namespace, cluster.Name)
+	if s.platform == nil {
+		return waitsFor, nil
+	}
+	why, err := s.platform.OrphanedMachines(ctx, r.Client, s.cluster(r.Settings.OperatorImage))
+	if why != "" {
+		waitsFor += ". " + why
+	}
+	return waitsFor, err
+}
+
+// releaseManagers lets the managers of machines go, now that there are no machines.
+func (r *Reconciler) releaseManagers(ctx context.Context, s *scope) (string, error) {
+	for _, name := range []string{capiManagerName, capiProviderName} {
+		deployment := &appsv1.Deployment{}
+		key := client.ObjectKey{Namespace: s.namespace, Name: name}
+		if err := r.Client.Get(ctx, key, deployment); err != nil {
+			if client.IgnoreNotFound(err) != nil {
+				return "", fmt.Errorf("reading Deployment %s: %w", key, err)
+			}
+			continue
+		}
+		err := upsert.Patch(ctx, r.Client, deployment, func() { controllerutil.RemoveFinalizer(deployment, componentFinalizer) })
+		if client.IgnoreNotFound(err) != nil {
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+func (r *Reconciler) deleteCredentials(ctx context.Context, s *scope) (string, error) {
+	if s.platform == nil {
+		return "", nil
+	}
+	return "", s.platform.DeleteCredentials(ctx, r.Client, s.cluster(r.Settings.OperatorImage))
+}
+
+func (r *Reconciler) deleteControlPlane(ctx context.Context, s *scope) (string, error) {
+	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.hc.Name}}
+	gone, err := upsert.Gone(ctx, r.Client, hcp)
+	if err != nil || gone {
+		return "", err
+	}
+	return fmt.Sprintf("Waiting for HostedControlPlane %s/%s to be deleted", hcp.Namespace, hcp.Name), nil
+}
+
+func (r *Reconciler) deleteNamespace(ctx context.Context, s *scope) (string, error) {
+	if s.hc.Annotations["hypershift.openshift.io/skip-delete-hosted-controlplane-namespace"] == "true" {
+		return "", nil
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
+	if err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	if namespace.Annotations[naming.ClusterAnnotation] != s.backPointer() {
+		return "", nil // It belongs to someone else, and was never ours.
+	}
+	gone, err := upsert.Gone(ctx, r.Client, namespace)
+	if err != nil || gone {
+		return "", err
+	}
+	return fmt.Sprintf("Waiting for namespace %s to be deleted", s.namespace), nil
+}
+
+// deleteClusterRoles removes what lives outside of any namespace.
+func (r *Reconciler) deleteClusterRoles(ctx context.Context, s *scope) (string, error) {
+	owned := client.MatchingLabels(s.ownerLabels())
+	return "", errors.Join(
+		r.Client.DeleteAllOf(ctx, &rbacv1.ClusterRoleBinding{}, owned),
+		r.Client.DeleteAllOf(ctx, &rbacv1.ClusterRole{}, owned),
+	)
+}
+
+// release lets the HostedCluster go after the grace period that an annotation may ask for.
+func (r *Reconciler) release(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if left := s.graceLeft(); left > 0 {
+		s.deletion = "Everything is deleted; the grace period lasts until " + s.now.Add(left).UTC().Format(time.RFC3339)
+		return ctrl.Result{RequeueAfter: left}, nil
+	}
+	err := upsert.Patch(ctx, r.Client, s.hc, func() { controllerutil.RemoveFinalizer(s.hc, finalizer) })
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	}
+	s.deleted = true
+	return ctrl.Result{}, nil
+}
+
+// graceLeft is how long a deleted cluster's object is to stay yet. It counts from the moment that all was gone.
+func (s *scope) graceLeft() time.Duration {
+	grace, err := time.ParseDuration(s.hc.Annotations[hyperv1.HCDestroyGracePeriodAnnotation])
+	if err != nil || grace <= 0 {
+		return 0
+	}
+	since := s.now
+	destroyed := condition.Copy(s.hc.Status.Conditions, string(hyperv1.HostedClusterDestroyed), "")
+	if destroyed.Status == metav1.ConditionTrue {
+		for _, c := range s.hc.Status.Conditions {
+			if c.Type == destroyed.Type {
+				since = c.LastTransitionTime.Time
+			}
+		}
+	}
+	s.judge(condition.True(string(hyperv1.HostedClusterDestroyed), hyperv1.WaitingForGracePeriodReason,
+		"Everything is deleted; the object stays for its grace period"))
+	return since.Add(grace).Sub(s.now)
+}

@@ -1,0 +1,126 @@
+package hostedcluster
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+const (
+	policyGroupLabel = "network.openshift.io/policy-group"
+
+	defaultAPIPort = 6443
+)
+
+// policy is one NetworkPolicy of the hosted namespace; all of them are about traffic that comes in.
+type policy struct {
+	name string
+	// pods are selected by their label app; empty means all pods.
+	app  string
+	from []networkingv1.NetworkPolicyPeer
+	// ports are TCP ports; none means all.
+	ports []int32
+}
+
+// reconcileNetworkPolicies shuts the hosted namespace off from its neighbours, but for the services that it publishes.
+func (r *Reconciler) reconcileNetworkPolicies(ctx context.Context, s *scope) (ctrl.Result, error) {
+	wanted := policies(s.hc)
+	keep := map[string]bool{}
+	var failures []error
+	for _, p := range wanted {
+		keep[p.name] = true
+		failures = append(failures, r.applyPolicy(ctx, s, p))
+	}
+	for _, name := range publishingPolicies {
+		if !keep[name] {
+			failures = append(failures, r.drop(ctx, &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}))
+		}
+	}
+	return ctrl.Result{}, errors.Join(failures...)
+}
+
+// publishingPolicies depend on how services are published, so that they may have to go.
+var publishingPolicies = []string{
+	"nodeport-ignition", "nodeport-ignition-proxy", "nodeport-konnectivity", "nodeport-konnectivity-kas", "nodeport-oauth", "loadbalancer-oauth",
+}
+
+func policies(hc *hyperv1.HostedCluster) []policy {
+	all := []policy{
+		{name: "openshift-ingress", from: namespacesOf("ingress")},
+		{name: "same-namespace", from: []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}},
+		{name: "kas", app: "kube-apiserver", ports: apiPorts(hc)},
+		{name: "openshift-monitoring", from: namespacesOf("monitoring")},
+	}
+	for _, service := range hc.Spec.Services {
+		all = append(all, publishedPolicies(service)...)
+	}
+	return all
+}
+
+// publishedPolicies let the world reach a published service.
+func publishedPolicies(service hyperv1.ServicePublishingStrategyMapping) []policy {
+	type published struct {
+		service hyperv1.ServiceType
+		by      hyperv1.PublishingStrategyType
+	}
+	return map[published][]policy{
+		{hyperv1.Ignition, hyperv1.NodePort}: {
+			{name: "nodeport-ignition", app: "ignition-server", ports: []int32{9090}},
+			{name: "nodeport-ignition-proxy", app: "ignition-server-proxy", ports: []int32{8443}},
+		},
+		{hyperv1.Konnectivity, hyperv1.NodePort}: {
+			{name: "nodeport-konnectivity", app: "konnectivity-server", ports: []int32{8091}},
+			{name: "nodeport-konnectivity-kas", app: "kube-apiserver", ports: []int32{8091}},
+		},
+		{hyperv1.OAuthServer, hyperv1.NodePort}:     {{name: "nodeport-oauth", app: "oauth-openshift", ports: []int32{6443}}},
+		{hyperv1.OAuthServer, hyperv1.LoadBalancer}: {{name: "loadbalancer-oauth", app: "oauth-openshift", ports: []int32{6443}}},
+	}[published{service.Service, service.ServicePublishingStrategy.Type}]
+}
+
+func apiPorts(hc *hyperv1.HostedCluster) []int32 {
+	ports := []int32{defaultAPIPort}
+	if api := hc.Spec.Networking.APIServer; api != nil && ptr.Deref(api.Port, defaultAPIPort) != defaultAPIPort {
+		ports = append(ports, *api.Port)
+	}
+	return ports
+}
+
+func namespacesOf(group string) []networkingv1.NetworkPolicyPeer {
+	return []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{policyGroupLabel: group}}}}
+}
+
+func (r *Reconciler) applyPolicy(ctx context.Context, s *scope, p policy) error {
+	live := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: p.name}}
+	_, err := upsert.Object(ctx, r.Client, live, func() error {
+		s.own(live)
+		live.Spec = p.spec()
+		return nil
+	})
+	return err
+}
+
+func (p policy) spec() networkingv1.NetworkPolicySpec {
+	rule := networkingv1.NetworkPolicyIngressRule{From: p.from}
+	for _, port := range p.ports {
+		rule.Ports = append(rule.Ports, networkingv1.NetworkPolicyPort{
+			Protocol: ptr.To(corev1.ProtocolTCP), Port: ptr.To(intstr.FromInt32(port)),
+		})
+	}
+	spec := networkingv1.NetworkPolicySpec{
+		Ingress:     []networkingv1.NetworkPolicyIngressRule{rule},
+		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+	}
+	if p.app != "" {
+		spec.PodSelector.MatchLabels = map[string]string{"app": p.app}
+	}
+	return spec
+}

@@ -1,0 +1,68 @@
+package hostedcluster
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/pause"
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+func (s *scope) paused() bool {
+	return pause.Until(s.hc.Spec.PausedUntil, s.now).Paused
+}
+
+// reconcilePause hands the pause on to the control plane and to Cluster API, and does nothing else.
+func (r *Reconciler) reconcilePause(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if s.hcp != nil {
+		err := upsert.Patch(ctx, r.Client, s.hcp, func() { s.hcp.Spec.PausedUntil = s.hc.Spec.PausedUntil })
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	if err := r.pauseCluster(ctx, s, true); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: pause.Until(s.hc.Spec.PausedUntil, s.now).For}, nil
+}
+
+// pauseCluster pauses or resumes the Cluster API cluster if there is one.
+func (r *Reconciler) pauseCluster(ctx context.Context, s *scope, paused bool) error {
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.hc.Spec.InfraID}}
+	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(cluster), cluster); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return nil
+		}
+		return fmt.Errorf("reading Cluster %s: %w", client.ObjectKeyFromObject(cluster), err)
+	}
+	if ptr.Deref(cluster.Spec.Paused, false) == paused {
+		return nil
+	}
+	return upsert.Patch(ctx, r.Client, cluster, func() { cluster.Spec.Paused = ptr.To(paused) })
+}
+
+// reconciliationActive tells whether the cluster is paused.
+func reconciliationActive(pausedUntil *string, now time.Time) metav1.Condition {
+	conditionType := string(hyperv1.ReconciliationActive)
+	p := pause.Until(pausedUntil, now)
+	if p.Invalid {
+		return condition.False(conditionType, hyperv1.InvalidPausedUntilValueReason, fmt.Sprintf(
+			"spec.pausedUntil is %s: set an RFC 3339 time or true, or remove it; the cluster is reconciled meanwhile",
+			strconv.Quote(*pausedUntil)))
+	}
+	if p.Paused {
+		return condition.False(conditionType, hyperv1.ReconciliationPausedReason, "Reconciliation is paused until "+p.Text)
+	}
+	return condition.True(conditionType, "ReconciliationActive", "Reconciliation is active")
+}

@@ -1,0 +1,103 @@
+package hostedcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// reconcileConfigRefs copies every Secret and ConfigMap that spec.configuration names, under its own name.
+func (r *Reconciler) reconcileConfigRefs(ctx context.Context, s *scope) (ctrl.Result, error) {
+	secrets, configMaps := configurationRefs(s.hc.Spec.Configuration)
+	var failures []error
+	for _, name := range secrets {
+		failures = append(failures, r.copyWholeSecret(ctx, s, name))
+	}
+	for _, name := range configMaps {
+		failures = append(failures, r.copyWholeConfigMap(ctx, s, name))
+	}
+	if err := errors.Join(failures...); err != nil {
+		return ctrl.Result{}, fmt.Errorf("spec.configuration: %w", err)
+	}
+	return ctrl.Result{}, nil
+}
+
+func (r *Reconciler) copyWholeSecret(ctx context.Context, s *scope, name string) error {
+	source, err := r.sourceSecret(ctx, s, name)
+	if err != nil {
+		return err
+	}
+	target := s.secret(name)
+	_, err = upsert.Object(ctx, r.Client, target, func() error {
+		s.own(target)
+		if target.Type == "" {
+			target.Type = source.Type
+		}
+		target.Data = source.Data
+		return nil
+	})
+	return err
+}
+
+func (r *Reconciler) copyWholeConfigMap(ctx context.Context, s *scope, name string) error {
+	source, err := r.sourceConfigMap(ctx, s, name)
+	if err != nil {
+		return err
+	}
+	target := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
+	_, err = upsert.Object(ctx, r.Client, target, func() error {
+		s.own(target)
+		target.Data, target.BinaryData = source.Data, source.BinaryData
+		return nil
+	})
+	return err
+}
+
+// configurationRefs lists the names of all Secrets and ConfigMaps that a configuration names, sorted. It finds them by the
+// types of the references, so that a reference added to the API later is not forgotten.
+func configurationRefs(configuration *hyperv1.ClusterConfiguration) (secrets, configMaps []string) {
+	found := map[reflect.Type]map[string]bool{
+		reflect.TypeFor[configv1.SecretNameReference]():    {},
+		reflect.TypeFor[configv1.ConfigMapNameReference](): {},
+	}
+	collectRefs(reflect.ValueOf(configuration), found)
+	names := func(t reflect.Type) []string { return slices.Sorted(maps.Keys(found[t])) }
+	return names(reflect.TypeFor[configv1.SecretNameReference]()), names(reflect.TypeFor[configv1.ConfigMapNameReference]())
+}
+
+func collectRefs(value reflect.Value, found map[reflect.Type]map[string]bool) {
+	if names, ok := found[value.Type()]; ok {
+		if name := value.FieldByName("Name").String(); name != "" {
+			names[name] = true
+		}
+		return
+	}
+	switch value.Kind() {
+	case reflect.Pointer:
+		if !value.IsNil() {
+			collectRefs(value.Elem(), found)
+		}
+	case reflect.Struct:
+		for i := range value.NumField() {
+			if value.Type().Field(i).IsExported() {
+				collectRefs(value.Field(i), found)
+			}
+		}
+	case reflect.Slice:
+		for i := range value.Len() {
+			collectRefs(value.Index(i), found)
+		}
+	}
+}

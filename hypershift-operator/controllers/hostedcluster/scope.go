@@ -1,0 +1,131 @@
+package hostedcluster
+
+import (
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/naming"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+// scope is what one pass knows. Each field says who sets it.
+type scope struct {
+	// hc is the object as it was read, with the identities that prepare added.
+	hc *hyperv1.HostedCluster
+	// namespace is the hosted control plane's.
+	namespace string
+
+	// Set by observe.
+	now           time.Time
+	platform      platform.Platform
+	platformKnown bool
+	// hcp is nil while there is none; the hosted control plane phase sets it when it made one.
+	hcp *hyperv1.HostedControlPlane
+
+	// securityUID is the user that pods run as where nothing else assigns one; set by the namespace phase.
+	securityUID string
+	// kubeconfig, customKubeconfig and kubeadminPassword name the copies beside the cluster, empty while there is
+	// none; set by the kubeconfig and password copies phase.
+	kubeconfig, customKubeconfig, kubeadminPassword string
+	// pullSecret is the content of .dockerconfigjson; set by the pull secret phase.
+	pullSecret []byte
+	// trustBundle is PEM, empty without one; set by the additional trust bundle phase.
+	trustBundle []byte
+	// credentialsHash changes with the platform's credentials; set by the platform credentials phase.
+	credentialsHash string
+	// releaseImage is what the HostedControlPlane runs, as an image; set by the release image phase.
+	releaseImage string
+	// release is the payload of the control plane, wanted that of spec.release; set by the release image phase. They
+	// differ while an upgrade is refused or spec.controlPlaneRelease is set.
+	release, wanted *releaseinfo.ReleaseImage
+	// upgradeBlocked says why the wanted release is not rolled out; empty when it is. Set by the release image phase.
+	upgradeBlocked string
+
+	// ignitionServer is its Deployment, nil while there is none, and ignitionEndpoint where machines reach it; set by
+	// report before the status is computed.
+	ignitionServer   *appsv1.Deployment
+	ignitionEndpoint string
+
+	// verdicts are the conditions that phases judged in this pass, by type. Those nobody judged keep their last state.
+	verdicts map[string]metav1.Condition
+	// failure is what the phases returned.
+	failure error
+	// deletion says what a deletion waits for; set by delete.
+	deletion string
+	// deleted tells that the finalizer is gone, and with it the object; set by delete.
+	deleted bool
+}
+
+func newScope(hc *hyperv1.HostedCluster) *scope {
+	return &scope{hc: hc, namespace: naming.ControlPlaneNamespace(hc), verdicts: map[string]metav1.Condition{}}
+}
+
+// judge records what a phase found out.
+func (s *scope) judge(c metav1.Condition) {
+	s.verdicts[c.Type] = c
+}
+
+// accept records that all is well with a condition.
+func (s *scope) accept(conditionType hyperv1.ConditionType) {
+	s.judge(condition.True(string(conditionType), hyperv1.AsExpectedReason, hyperv1.AllIsWellMessage))
+}
+
+// reject records what is wrong.
+func (s *scope) reject(conditionType hyperv1.ConditionType, reason, message string) {
+	s.judge(condition.False(string(conditionType), reason, message))
+}
+
+// cluster is what the platform's plugin may see.
+func (s *scope) cluster(operatorImage string) platform.Cluster {
+	return platform.Cluster{
+		HostedCluster: s.hc, ControlPlane: s.hcp, Namespace: s.namespace,
+		OperatorImage: operatorImage, CredentialsHash: s.credentialsHash,
+	}
+}
+
+// backPointer is the annotation that maps an object of the hosted namespace to its HostedCluster.
+func (s *scope) backPointer() string {
+	return s.hc.Namespace + "/" + s.hc.Name
+}
+
+func groupKind(group, kind string) schema.GroupKind {
+	return schema.GroupKind{Group: group, Kind: kind}
+}
+
+// annotate sets one annotation on an object.
+func annotate(obj metav1.Object, key, value string) {
+	annotations := obj.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	obj.SetAnnotations(annotations)
+}
+
+// label sets labels on an object and keeps the others.
+func label(obj metav1.Object, labels map[string]string) {
+	all := obj.GetLabels()
+	if all == nil {
+		all = map[string]string{}
+	}
+	for key, value := range labels {
+		all[key] = value
+	}
+	obj.SetLabels(all)
+}
+
+// securityUserID is securityUID as pods want it, nil where the management cluster assigns user IDs itself.
+func (s *scope) securityUserID() *int64 {
+	uid, err := strconv.ParseInt(s.securityUID, 10, 64)
+	if err != nil {
+		return nil
+	}
+	return &uid
+}

@@ -1,0 +1,254 @@
+package hostedcluster
+
+import (
+	"context"
+	"crypto"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/naming"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// reconcilePullSecret copies the pull secret, which every later step needs.
+func (r *Reconciler) reconcilePullSecret(ctx context.Context, s *scope) (ctrl.Result, error) {
+	source, err := r.sourceSecret(ctx, s, s.hc.Spec.PullSecret.Name, corev1.DockerConfigJsonKey)
+	if err != nil {
+		s.reject(hyperv1.ValidReleaseImage, hyperv1.SecretNotFoundReason,
+			fmt.Sprintf("The release image cannot be read without the pull secret: %v", err))
+		return ctrl.Result{}, fmt.Errorf("spec.pullSecret: %w", err)
+	}
+	s.pullSecret = source.Data[corev1.DockerConfigJsonKey]
+	target := s.secret(naming.PullSecret)
+	_, err = upsert.Object(ctx, r.Client, target, func() error {
+		s.own(target)
+		if target.Type == "" {
+			target.Type = corev1.SecretTypeDockerConfigJson
+		}
+		target.Data = map[string][]byte{corev1.DockerConfigJsonKey: s.pullSecret}
+		return nil
+	})
+	return ctrl.Result{}, err
+}
+
+// reconcileSecretEncryption copies the keys that Secrets of the guest are encrypted with.
+func (r *Reconciler) reconcileSecretEncryption(ctx context.Context, s *scope) (ctrl.Result, error) {
+	encryption := s.hc.Spec.SecretEncryption
+	if encryption == nil {
+		return ctrl.Result{}, nil
+	}
+	if encryption.Type == hyperv1.KMS {
+		return ctrl.Result{}, s.platform.ReconcileSecretEncryption(ctx, r.Client, s.cluster(r.Settings.OperatorImage))
+	}
+	if encryption.AESCBC == nil {
+		return ctrl.Result{}, errors.New("spec.secretEncryption.aescbc is empty: name the Secret of the active key")
+	}
+	names := []string{encryption.AESCBC.ActiveKey.Name}
+	if encryption.AESCBC.BackupKey != nil {
+		names = append(names, encryption.AESCBC.BackupKey.Name)
+	}
+	for _, name := range names {
+		if err := r.copySecret(ctx, s, name, name, hyperv1.AESCBCKeySecretKey); err != nil {
+			return ctrl.Result{}, fmt.Errorf("spec.secretEncryption.aescbc: %w", err)
+		}
+	}
+	return ctrl.Result{}, nil
+}
+
+// reconcileAuditWebhook copies the kubeconfig of the audit webhook.
+func (r *Reconciler) reconcileAuditWebhook(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if s.hc.Spec.AuditWebhook == nil || s.hc.Spec.AuditWebhook.Name == "" {
+		return ctrl.Result{}, nil
+	}
+	name := s.hc.Spec.AuditWebhook.Name
+	if err := r.copySecret(ctx, s, name, name, hyperv1.AuditWebhookKubeconfigKey); err != nil {
+		return ctrl.Result{}, fmt.Errorf("spec.auditWebhook: %w", err)
+	}
+	return ctrl.Result{}, nil
+}
+
+// reconcileSSHKey copies the key that may log in to nodes, and removes the copy when the cluster has none any more.
+func (r *Reconciler) reconcileSSHKey(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if s.hc.Spec.SSHKey.Name == "" {
+		return ctrl.Result{}, r.drop(ctx, s.secret(naming.SSHKey))
+	}
+	if err := r.copySecret(ctx, s, s.hc.Spec.SSHKey.Name, naming.SSHKey, "id_rsa.pub"); err != nil {
+		return ctrl.Result{}, fmt.Errorf("spec.sshKey: %w", err)
+	}
+	return ctrl.Result{}, nil
+}
+
+// reconcileTrustBundle copies the CAs that the cluster trusts beside the system's.
+func (r *Reconciler) reconcileTrustBundle(ctx context.Context, s *scope) (ctrl.Result, error) {
+	target := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: naming.TrustBundle}}
+	ref := s.hc.Spec.AdditionalTrustBundle
+	if ref == nil || ref.Name == "" {
+		return ctrl.Result{}, r.drop(ctx, target)
+	}
+	source, err := r.sourceConfigMap(ctx, s, ref.Name, naming.TrustBundleKey)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("spec.additionalTrustBundle: %w", err)
+	}
+	s.trustBundle = []byte(source.Data[naming.TrustBundleKey])
+	_, err = upsert.Object(ctx, r.Client, target, func() error {
+		s.own(target)
+		target.Data = map[string]string{naming.TrustBundleKey: source.Data[naming.TrustBundleKey]}
+		return nil
+	})
+	return ctrl.Result{}, err
+}
+
+// reconcileSigningKey copies the key that signs the guest's service account tokens, with the public keys beside it.
+func (r *Reconciler) reconcileSigningKey(ctx context.Context, s *scope) (ctrl.Result, error) {
+	ref := s.hc.Spec.ServiceAccountSigningKey
+	if ref == nil || ref.Name == "" {
+		return ctrl.Result{}, nil
+	}
+	source, err := r.sourceSecret(ctx, s, ref.Name, hyperv1.ServiceAccountSigningKeySecretKey)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("spec.serviceAccountSigningKey: %w", err)
+	}
+	private := source.Data[hyperv1.ServiceAccountSigningKeySecretKey]
+	public, err := publicKey(private)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("spec.serviceAccountSigningKey: Secret %s: %w", ref.Name, err)
+	}
+	public = append(public, source.Data["old-key.pub"]...)
+	target := s.secret(naming.SAKey)
+	_, err = upsert.Object(ctx, r.Client, target, func() error {
+		s.own(target)
+		target.Type = corev1.SecretTypeOpaque
+		target.Data = map[string][]byte{"service-account.key": private, "service-account.pub": public}
+		return nil
+	})
+	return ctrl.Result{}, err
+}
+
+// publicKey derives the public half of a PEM private key.
+func publicKey(private []byte) ([]byte, error) {
+	block, _ := pem.Decode(private)
+	if block == nil {
+		return nil, errors.New("its key is not PEM")
+	}
+	var key any
+	var err error
+	if key, err = x509.ParsePKCS1PrivateKey(block.Bytes); err != nil {
+		if key, err = x509.ParsePKCS8PrivateKey(block.Bytes); err != nil {
+			return nil, errors.New("its key is neither a PKCS #1 nor a PKCS #8 private key")
+		}
+	}
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, errors.New("its key cannot sign")
+	}
+	der, err := x509.MarshalPKIXPublicKey(signer.Public())
+	if err != nil {
+		return nil, fmt.Errorf("encoding its public half: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), nil
+}
+
+var etcdClientKeys = []string{"etcd-client.crt", "etcd-client.key", "etcd-client-ca.crt"}
+
+// reconcileEtcdClient copies the client certificate of an etcd that the user runs.
+func (r *Reconciler) reconcileEtcdClient(ctx context.Context, s *scope) (ctrl.Result, error) {
+	etcd := s.hc.Spec.Etcd
+	if etcd.ManagementType != hyperv1.Unmanaged || etcd.Unmanaged == nil {
+		return ctrl.Result{}, nil
+	}
+	name := etcd.Unmanaged.TLS.ClientSecret.Name
+	if err := r.copySecret(ctx, s, name, name, etcdClientKeys...); err != nil {
+		s.reject(hyperv1.UnmanagedEtcdAvailable, hyperv1.UnmanagedEtcdMisconfiguredReason, err.Error())
+		return ctrl.Result{}, fmt.Errorf("spec.etcd.unmanaged.tls: %w", err)
+	}
+	s.judge(metav1.Condition{
+		Type: string(hyperv1.UnmanagedEtcdAvailable), Status: metav1.ConditionTrue,
+		Reason: hyperv1.UnmanagedEtcdAsExpected, Message: hyperv1.AllIsWellMessage,
+	})
+	return ctrl.Result{}, nil
+}
+
+// copySecret copies the given keys of a Secret beside the HostedCluster to one in the hosted namespace. All must be there.
+func (r *Reconciler) copySecret(ctx context.Context, s *scope, from, to string, keys ...string) error {
+	source, err := r.sourceSecret(ctx, s, from, keys...)
+	if err != nil {
+		return err
+	}
+	target := s.secret(to)
+	_, err = upsert.Object(ctx, r.Client, target, func() error {
+		s.own(target)
+		if target.Type == "" {
+			target.Type = corev1.SecretTypeOpaque
+		}
+		target.Data = map[string][]byte{}
+		for _, key := range keys {
+			target.Data[key] = source.Data[key]
+		}
+		return nil
+	})
+	return err
+}
+
+// sourceSecret reads a Secret that the user wrote and checks its keys.
+func (r *Reconciler) sourceSecret(ctx context.Context, s *scope, name string, keys ...string) (*corev1.Secret, error) {
+	source := &corev1.Secret{}
+	if err := r.source(ctx, s, name, "Secret", source); err != nil {
+		return nil, err
+	}
+	for _, key := range keys {
+		if len(source.Data[key]) == 0 {
+			return nil, fmt.Errorf("the Secret %s/%s has no key %q, or an empty one: add it", s.hc.Namespace, name, key)
+		}
+	}
+	return source, nil
+}
+
+// sourceConfigMap is sourceSecret for a ConfigMap.
+func (r *Reconciler) sourceConfigMap(ctx context.Context, s *scope, name string, keys ...string) (*corev1.ConfigMap, error) {
+	source := &corev1.ConfigMap{}
+	if err := r.source(ctx, s, name, "ConfigMap", source); err != nil {
+		return nil, err
+	}
+	for _, key := range keys {
+		if source.Data[key] == "" {
+			return nil, fmt.Errorf("the ConfigMap %s/%s has no key %q, or an empty one: add it", s.hc.Namespace, name, key)
+		}
+	}
+	return source, nil
+}
+
+func (r *Reconciler) source(ctx context.Context, s *scope, name, kind string, obj client.Object) error {
+	key := client.ObjectKey{Namespace: s.hc.Namespace, Name: name}
+	err := r.Client.Get(ctx, key, obj)
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("there is no %s %s: create it", kind, key)
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s %s: %w", kind, key, err)
+	}
+	return nil
+}
+
+// drop deletes an object of the hosted namespace if it is there.
+func (r *Reconciler) drop(ctx context.Context, obj client.Object) error {
+	_, err := upsert.Gone(ctx, r.Client, obj)
+	return err
+}
+
+func (s *scope) secret(name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
+}
+
+// own marks an object of the hosted namespace as made for this cluster.
+func (s *scope) own(obj metav1.Object) {
+	annotate(obj, naming.ClusterAnnotation, s.backPointer())
+}

@@ -1,0 +1,171 @@
+package hostedcluster
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/releaseinfo"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// hasBeenAvailable is set once, when the cluster first was.
+const hasBeenAvailable = "hypershift.openshift.io/HasBeenAvailable"
+
+// report computes the status from what the pass found out, writes it once, and tells of changes in events.
+func (r *Reconciler) report(ctx context.Context, s *scope) error {
+	if err := r.observeIgnition(ctx, s); err != nil {
+		return err
+	}
+	before := s.hc.Status.DeepCopy()
+	err := upsert.Status(ctx, r.Client, s.hc, func() { s.hc.Status = computeStatus(s) })
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	r.announce(s.hc, before.Conditions)
+	if s.hc.Annotations[hasBeenAvailable] == "" && condition.IsTrue(s.hc.Status.Conditions, string(hyperv1.HostedClusterAvailable)) {
+		return upsert.Patch(ctx, r.Client, s.hc, func() { annotate(s.hc, hasBeenAvailable, "true") })
+	}
+	return nil
+}
+
+// observeIgnition reads what the status tells of the ignition-server.
+func (r *Reconciler) observeIgnition(ctx context.Context, s *scope) error {
+	deployment := &appsv1.Deployment{}
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "ignition-server"}, deployment)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading Deployment %s/ignition-server: %w", s.namespace, err)
+	}
+	if err == nil {
+		s.ignitionServer = deployment
+	}
+	s.ignitionEndpoint, err = r.ignitionEndpoint(ctx, s)
+	return err
+}
+
+// computeStatus is a function of the scope alone.
+func computeStatus(s *scope) hyperv1.HostedClusterStatus {
+	status := *s.hc.Status.DeepCopy()
+	status.Version = versionStatus(s)
+	status.KubeConfig = reference(s.kubeconfig, status.KubeConfig, s.hcp)
+	status.CustomKubeconfig = reference(s.customKubeconfig, status.CustomKubeconfig, s.hcp)
+	status.KubeadminPassword = reference(s.kubeadminPassword, status.KubeadminPassword, s.hcp)
+	status.IgnitionEndpoint = s.ignitionEndpoint
+	if s.hcp != nil {
+		status.ControlPlaneEndpoint = s.hcp.Status.ControlPlaneEndpoint
+		status.OAuthCallbackURLTemplate = s.hcp.Status.OAuthCallbackURLTemplate
+		status.Platform = s.hcp.Status.Platform.DeepCopy()
+		status.Configuration = s.hcp.Status.Configuration.DeepCopy()
+		status.ControlPlaneVersion = *s.hcp.Status.ControlPlaneVersion.DeepCopy()
+		status.AutoNode = *s.hcp.Status.AutoNode.DeepCopy()
+		status.SecretEncryption = *s.hcp.Status.SecretEncryption.DeepCopy()
+	}
+	if s.wanted != nil {
+		status.PayloadArch = payloadArch(s.wanted)
+	}
+	status.Conditions = condition.Merge(s.hc.Status.Conditions, s.hc.Generation, conditions(s, status)...)
+	return status
+}
+
+// reference names what this pass copied. While there is a control plane and nothing was copied, the last reference stays:
+// a Secret that cannot be read for a moment is still there for the user.
+func reference(name string, last *corev1.LocalObjectReference, hcp *hyperv1.HostedControlPlane) *corev1.LocalObjectReference {
+	if name != "" {
+		return &corev1.LocalObjectReference{Name: name}
+	}
+	if hcp == nil || hcp.Status.KubeConfig == nil {
+		return nil
+	}
+	return last
+}
+
+func payloadArch(payload *releaseinfo.ReleaseImage) hyperv1.PayloadArchType {
+	switch arch := payload.Architecture(); arch {
+	case releaseinfo.ArchitectureMulti:
+		return hyperv1.Multi
+	default:
+		return hyperv1.PayloadArchType(strings.ToUpper(arch))
+	}
+}
+
+// ignitionEndpoint is where machines fetch their configuration, host:port or a route's host; empty until it is known.
+func (r *Reconciler) ignitionEndpoint(ctx context.Context, s *scope) (string, error) {
+	for _, service := range s.hc.Spec.Services {
+		if service.Service != hyperv1.Ignition {
+			continue
+		}
+		switch service.ServicePublishingStrategy.Type {
+		case hyperv1.NodePort:
+			return r.ignitionNodePort(ctx, s, service.ServicePublishingStrategy.NodePort)
+		case hyperv1.Route:
+			return r.ignitionRoute(ctx, s, service.ServicePublishingStrategy.Route)
+		}
+	}
+	return "", nil
+}
+
+func (r *Reconciler) ignitionNodePort(ctx context.Context, s *scope, strategy *hyperv1.NodePortPublishingStrategy) (string, error) {
+	if strategy == nil {
+		return "", nil
+	}
+	for _, name := range []string{"ignition-server-proxy", "ignition-server"} {
+		service := &corev1.Service{}
+		key := client.ObjectKey{Namespace: s.namespace, Name: name}
+		if err := r.Client.Get(ctx, key, service); err != nil {
+			if client.IgnoreNotFound(err) != nil {
+				return "", fmt.Errorf("reading Service %s: %w", key, err)
+			}
+			continue
+		}
+		if len(service.Spec.Ports) > 0 && service.Spec.Ports[0].NodePort != 0 {
+			return hostPort(strategy.Address, service.Spec.Ports[0].NodePort), nil
+		}
+	}
+	return "", nil
+}
+
+func (r *Reconciler) ignitionRoute(ctx context.Context, s *scope, strategy *hyperv1.RoutePublishingStrategy) (string, error) {
+	if strategy != nil && strategy.Hostname != "" {
+		return strategy.Hostname, nil
+	}
+	return r.routeHost(ctx, s.namespace, "ignition-server")
+}
+
+// announce makes an event of each condition that changed its status, with the condition's own words.
+func (r *Reconciler) announce(hc *hyperv1.HostedCluster, before []metav1.Condition) {
+	last := map[string]metav1.ConditionStatus{}
+	for _, c := range before {
+		last[c.Type] = c.Status
+	}
+	for _, c := range hc.Status.Conditions {
+		known, seen := last[c.Type]
+		if known == c.Status || (!seen && c.Status == metav1.ConditionUnknown) {
+			continue
+		}
+		kind := corev1.EventTypeNormal
+		if worse(c) {
+			kind = corev1.EventTypeWarning
+		}
+		r.Recorder.Eventf(hc, nil, kind, c.Reason, "Reconcile", "%s is %s: %s", c.Type, c.Status, condition.Shorten(c.Message, 900))
+	}
+}
+
+// abnormal are the conditions that are good when they are false.
+var abnormal = map[string]bool{
+	string(hyperv1.HostedClusterDegraded): true, string(hyperv1.HostedClusterProgressing): true,
+	string(hyperv1.ClusterVersionProgressing): true,
+}
+
+func worse(c metav1.Condition) bool {
+	if abnormal[c.Type] {
+		return c.Status == metav1.ConditionTrue && c.Type == string(hyperv1.HostedClusterDegraded)
+	}
+	return c.Status == metav1.ConditionFalse
+}

@@ -1,0 +1,50 @@
+package hostedcluster
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+// maxHistory bounds the history of versions.
+const maxHistory = 100
+
+// versionStatus is what the control plane reports of its versions. A control plane that reports none yet, or whose
+// operator does not keep a history, gets one that follows the images it runs.
+func versionStatus(s *scope) *hyperv1.ClusterVersionStatus {
+	if s.hcp != nil && s.hcp.Status.VersionStatus != nil {
+		return s.hcp.Status.VersionStatus.DeepCopy()
+	}
+	if s.releaseImage == "" {
+		return s.hc.Status.Version.DeepCopy()
+	}
+	return followImages(s.hc.Status.Version, s.hc.Generation, s.releaseImage, s.hcp, s.now)
+}
+
+func followImages(last *hyperv1.ClusterVersionStatus, generation int64, image string, hcp *hyperv1.HostedControlPlane, now time.Time) *hyperv1.ClusterVersionStatus {
+	version := last.DeepCopy()
+	if version == nil {
+		version = &hyperv1.ClusterVersionStatus{}
+	}
+	version.ObservedGeneration = generation
+	version.Desired.Image = image
+	if len(version.History) == 0 || version.History[0].Image != image {
+		entry := configv1.UpdateHistory{State: configv1.PartialUpdate, StartedTime: metav1.NewTime(now), Image: image}
+		version.History = append([]configv1.UpdateHistory{entry}, version.History...)
+	}
+	if len(version.History) > maxHistory {
+		version.History = version.History[:maxHistory]
+	}
+	current := &version.History[0]
+	if current.State == configv1.PartialUpdate && hcp != nil && hcp.Status.ReleaseImage == image && hcp.Status.LastReleaseImageTransitionTime != nil {
+		current.State = configv1.CompletedUpdate
+		current.Version = hcp.Status.Version
+		current.CompletionTime = hcp.Status.LastReleaseImageTransitionTime
+	}
+	version.Desired.Version = current.Version
+	return version
+}

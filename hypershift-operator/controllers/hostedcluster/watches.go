@@ -1,0 +1,140 @@
+package hostedcluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/util/workqueue"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/naming"
+)
+
+const (
+	workers      = 10
+	firstBackoff = time.Second
+	lastBackoff  = 10 * time.Second
+)
+
+// SetupWithManager registers the controller and its watches.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named("hostedcluster").
+		For(&hyperv1.HostedCluster{}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: workers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, lastBackoff),
+		})
+	for _, child := range []client.Object{
+		&corev1.Namespace{}, &appsv1.Deployment{}, &corev1.ServiceAccount{}, &corev1.Service{}, &rbacv1.Role{}, &rbacv1.RoleBinding{},
+		&networkingv1.NetworkPolicy{}, &hyperv1.HostedControlPlane{}, &clusterv1.Cluster{},
+	} {
+		b = b.Watches(child, handler.EnqueueRequestsFromMapFunc(r.owner))
+	}
+	for _, child := range []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}} {
+		b = b.Watches(child, handler.EnqueueRequestsFromMapFunc(ownerByLabels))
+	}
+	for _, shared := range []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}} {
+		b = b.Watches(shared, handler.EnqueueRequestsFromMapFunc(r.ownerOrReader))
+	}
+	b = b.Watches(&hyperv1.NodePool{}, handler.EnqueueRequestsFromMapFunc(clusterOfPool))
+	for _, kind := range r.Platforms.Watched() {
+		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(r.owner))
+	}
+	if err := b.Complete(r); err != nil {
+		return fmt.Errorf("setting up the HostedCluster controller: %w", err)
+	}
+	return nil
+}
+
+// owner maps an object to the HostedCluster that its annotation, or else that of its namespace, points back to.
+func (r *Reconciler) owner(ctx context.Context, obj client.Object) []reconcile.Request {
+	if request, ok := backPointer(obj); ok {
+		return []reconcile.Request{request}
+	}
+	if obj.GetNamespace() == "" {
+		return nil
+	}
+	namespace := &corev1.Namespace{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: obj.GetNamespace()}, namespace); err != nil {
+		return nil
+	}
+	if request, ok := backPointer(namespace); ok && namespace.Labels[hostedControlPlaneLabel] == "true" {
+		return []reconcile.Request{request}
+	}
+	return nil
+}
+
+func backPointer(obj client.Object) (reconcile.Request, bool) {
+	namespace, name, ok := strings.Cut(obj.GetAnnotations()[naming.ClusterAnnotation], "/")
+	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}, ok
+}
+
+func ownerByLabels(_ context.Context, obj client.Object) []reconcile.Request {
+	labels := obj.GetLabels()
+	if labels[ownerName] == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: labels[ownerNamespace], Name: labels[ownerName]}}}
+}
+
+// ownerOrReader maps a Secret or ConfigMap to the cluster that it was made for, or to those that read it.
+func (r *Reconciler) ownerOrReader(ctx context.Context, obj client.Object) []reconcile.Request {
+	requests := r.owner(ctx, obj)
+	clusters := &hyperv1.HostedClusterList{}
+	if err := r.Client.List(ctx, clusters, client.InNamespace(obj.GetNamespace())); err != nil {
+		return requests
+	}
+	for i := range clusters.Items {
+		hc := &clusters.Items[i]
+		if slices.Contains(r.readBy(hc), obj.GetName()) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(hc)})
+		}
+	}
+	return requests
+}
+
+// readBy lists the names of all Secrets and ConfigMaps beside a HostedCluster that it reads.
+func (r *Reconciler) readBy(hc *hyperv1.HostedCluster) []string {
+	secrets, configMaps := configurationRefs(hc.Spec.Configuration)
+	names := append(append([]string{hc.Spec.PullSecret.Name, hc.Spec.SSHKey.Name}, secrets...), configMaps...)
+	for _, ref := range []*corev1.LocalObjectReference{hc.Spec.AdditionalTrustBundle, hc.Spec.AuditWebhook, hc.Spec.ServiceAccountSigningKey} {
+		if ref != nil {
+			names = append(names, ref.Name)
+		}
+	}
+	if e := hc.Spec.SecretEncryption; e != nil && e.AESCBC != nil {
+		names = append(names, e.AESCBC.ActiveKey.Name)
+		if e.AESCBC.BackupKey != nil {
+			names = append(names, e.AESCBC.BackupKey.Name)
+		}
+	}
+	if e := hc.Spec.Etcd.Unmanaged; e != nil {
+		names = append(names, e.TLS.ClientSecret.Name)
+	}
+	if plugin, known := r.Platforms.For(hc.Spec.Platform.Type); known {
+		names = append(names, plugin.CredentialsSecret(hc))
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
+}
+
+func clusterOfPool(_ context.Context, obj client.Object) []reconcile.Request {
+	pool, ok := obj.(*hyperv1.NodePool)
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: pool.Namespace, Name: pool.Spec.ClusterName}}}
+}

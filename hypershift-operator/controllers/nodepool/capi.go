@@ -1,0 +1,270 @@
+package nodepool
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/naming"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+const (
+	maxTemplateName = 253
+	// maxResourcesName leaves room for the prefix that Cluster API adds to label keys.
+	maxResourcesName = 43
+
+	autoscalerMax = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size"
+	autoscalerMin = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size"
+)
+
+// reconcileMachines keeps the template that machines are made from, and the MachineDeployment or MachineSet that makes them.
+func (r *Reconciler) reconcileMachines(ctx context.Context, s *scope) (ctrl.Result, error) {
+	template := s.platform.MachineTemplate(s.view())
+	if template == nil {
+		return ctrl.Result{}, r.finishWithoutMachines(ctx, s)
+	}
+	ref, err := r.applyTemplate(ctx, s, template)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if s.inPlace() {
+		err = r.applyMachineSet(ctx, s, ref)
+	} else {
+		err = r.applyMachineDeployment(ctx, s, ref)
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, r.deleteUnusedTemplates(ctx, s, ref.Name)
+}
+
+// finishWithoutMachines ends the pass of a pool whose machines the user brings: what is current is what is wanted.
+func (r *Reconciler) finishWithoutMachines(ctx context.Context, s *scope) error {
+	s.version = s.release.Version()
+	return r.markCurrent(ctx, s, "")
+}
+
+// applyTemplate writes the template under a name that follows from what must roll the pool. What need not roll it is
+// changed in place.
+func (r *Reconciler) applyTemplate(ctx context.Context, s *scope, wanted client.Object) (clusterv1.ContractVersionedObjectReference, error) {
+	gvk, err := apiutil.GVKForObject(wanted, r.Client.Scheme())
+	if err != nil {
+		return clusterv1.ContractVersionedObjectReference{}, fmt.Errorf("finding the kind of the machine template: %w", err)
+	}
+	hash, err := templateHash(s.platform.RollingTemplate(wanted))
+	if err != nil {
+		return clusterv1.ContractVersionedObjectReference{}, fmt.Errorf("encoding the machine template of NodePool %s: %w", s.key(), err)
+	}
+	wanted.SetNamespace(s.namespace())
+	wanted.SetName(naming.Join(s.pool.Name, hash, maxTemplateName))
+	live := wanted.DeepCopyObject().(client.Object)
+	_, err = upsert.Object(ctx, r.Client, live, func() error {
+		annotate(live, poolAnnotation, s.key())
+		setSpec(live, wanted)
+		return nil
+	})
+	return clusterv1.ContractVersionedObjectReference{APIGroup: gvk.Group, Kind: gvk.Kind, Name: wanted.GetName()}, err
+}
+
+// specOf is the field Spec of any machine template.
+func specOf(template client.Object) reflect.Value {
+	return reflect.ValueOf(template).Elem().FieldByName("Spec")
+}
+
+func setSpec(live, wanted client.Object) {
+	if !equality.Semantic.DeepEqual(specOf(live).Interface(), specOf(wanted).Interface()) {
+		specOf(live).Set(specOf(wanted))
+	}
+}
+
+func templateHash(template client.Object) (string, error) {
+	raw, err := json.Marshal(specOf(template).Interface())
+	if err != nil {
+		return "", err
+	}
+	return naming.HashValue(raw), nil
+}
+
+// deleteUnusedTemplates removes templates of this pool that no set of machines refers to.
+func (r *Reconciler) deleteUnusedTemplates(ctx context.Context, s *scope, current string) error {
+	sets := &clusterv1.MachineSetList{}
+	if err := r.Client.List(ctx, sets, client.InNamespace(s.namespace())); err != nil {
+		return fmt.Errorf("listing MachineSets of namespace %s: %w", s.namespace(), err)
+	}
+	used := map[string]bool{current: true}
+	for i := range sets.Items {
+		used[sets.Items[i].Spec.Template.Spec.InfrastructureRef.Name] = true
+	}
+	return r.deleteTemplates(ctx, s, func(name string) bool { return !used[name] })
+}
+
+// resourcesName selects the machines of this pool; it is label key and value at once.
+func (s *scope) resourcesName() string {
+	return naming.Join(s.hc.Spec.InfraID+"-"+s.pool.Spec.ClusterName, s.pool.Name, maxResourcesName)
+}
+
+// machineTemplate is what is common to the machines of a pool.
+func (s *scope) machineTemplate(ref clusterv1.ContractVersionedObjectReference) clusterv1.MachineTemplateSpec {
+	return clusterv1.MachineTemplateSpec{
+		ObjectMeta: clusterv1.ObjectMeta{
+			Labels: map[string]string{
+				s.resourcesName():          s.resourcesName(),
+				clusterv1.ClusterNameLabel: s.hc.Spec.InfraID,
+			},
+			Annotations: map[string]string{poolAnnotation: s.key()},
+		},
+		Spec: clusterv1.MachineSpec{
+			ClusterName:       s.hc.Spec.InfraID,
+			Bootstrap:         clusterv1.Bootstrap{DataSecretName: ptr.To(s.userData)},
+			InfrastructureRef: ref,
+			Version:           s.release.Version(),
+			Deletion: clusterv1.MachineDeletionSpec{
+				NodeDrainTimeoutSeconds:        seconds(s.pool.Spec.NodeDrainTimeout),
+				NodeVolumeDetachTimeoutSeconds: seconds(s.pool.Spec.NodeVolumeDetachTimeout),
+			},
+		},
+	}
+}
+
+func seconds(d *metav1.Duration) *int32 {
+	if d == nil {
+		return nil
+	}
+	return ptr.To(int32(d.Seconds()))
+}
+
+// applyMachineDeployment makes machines that are replaced to be updated.
+func (r *Reconciler) applyMachineDeployment(ctx context.Context, s *scope, ref clusterv1.ContractVersionedObjectReference) error {
+	md := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace(), Name: s.pool.Name}}
+	_, err := upsert.Object(ctx, r.Client, md, func() error {
+		s.shapeMeta(md)
+		template := s.machineTemplate(ref)
+		template.Annotations[releaseVersionAnnotation] = s.release.Version()
+		md.Spec.ClusterName = s.hc.Spec.InfraID
+		md.Spec.Replicas = replicas(s.pool, md.Spec.Replicas)
+		md.Spec.Rollout.Strategy = rolloutStrategy(s.pool.Spec.Management.Replace)
+		md.Spec.Selector = metav1.LabelSelector{MatchLabels: template.Labels}
+		md.Spec.Template = template
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.observeDeployment(md)
+	if !deploymentComplete(md) {
+		s.judgeRollout(ref.Name)
+		return nil
+	}
+	s.version = s.release.Version()
+	return r.markCurrent(ctx, s, ref.Name)
+}
+
+// shapeMeta gives a MachineDeployment or MachineSet what both carry, and ends a pause.
+func (s *scope) shapeMeta(obj metav1.Object) {
+	annotate(obj, poolAnnotation, s.key())
+	minimum, maximum := autoscalerBounds(s.pool)
+	annotate(obj, autoscalerMin, minimum)
+	annotate(obj, autoscalerMax, maximum)
+	annotations := obj.GetAnnotations()
+	delete(annotations, clusterv1.PausedAnnotation)
+	labels := obj.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[clusterv1.ClusterNameLabel] = s.hc.Spec.InfraID
+	obj.SetLabels(labels)
+}
+
+func rolloutStrategy(replace *hyperv1.ReplaceUpgrade) clusterv1.MachineDeploymentRolloutStrategy {
+	strategy := clusterv1.MachineDeploymentRolloutStrategy{
+		Type: clusterv1.MachineDeploymentRolloutStrategyType(replace.Strategy),
+	}
+	if replace.Strategy == hyperv1.UpgradeStrategyRollingUpdate && replace.RollingUpdate != nil {
+		strategy.RollingUpdate = clusterv1.MachineDeploymentRolloutStrategyRollingUpdate{
+			MaxSurge: replace.RollingUpdate.MaxSurge, MaxUnavailable: replace.RollingUpdate.MaxUnavailable,
+		}
+	}
+	return strategy
+}
+
+// deploymentComplete tells whether all machines are of the wanted kind and there are as many as wanted.
+func deploymentComplete(md *clusterv1.MachineDeployment) bool {
+	wanted := ptr.Deref(md.Spec.Replicas, 0)
+	return md.Status.ObservedGeneration >= md.Generation && md.Generation > 0 &&
+		md.Status.UpToDateReplicas != nil && *md.Status.UpToDateReplicas == wanted &&
+		ptr.Deref(md.Status.Replicas, 0) == wanted &&
+		ptr.Deref(md.Status.AvailableReplicas, 0) == wanted
+}
+
+// applyMachineSet makes machines that are updated without being replaced; the config operator in the hosted cluster does
+// that when the target differs from the current version.
+func (r *Reconciler) applyMachineSet(ctx context.Context, s *scope, ref clusterv1.ContractVersionedObjectReference) error {
+	ms := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace(), Name: s.pool.Name}}
+	taints, err := taintsJSON(s.pool)
+	if err != nil {
+		return err
+	}
+	_, err = upsert.Object(ctx, r.Client, ms, func() error {
+		s.shapeMeta(ms)
+		annotate(ms, targetVersionAnnotation, s.config.hash)
+		annotate(ms, maxUnavailableAnnotation, maxUnavailable(s.pool))
+		if ms.Annotations[currentVersionAnnotation] == "" {
+			// Machines of a new set are born with the wanted configuration.
+			annotate(ms, currentVersionAnnotation, s.config.hash)
+		}
+		template := s.machineTemplate(ref)
+		for key, value := range s.pool.Spec.NodeLabels {
+			template.Labels[nodeLabelPrefix+"."+key] = value
+		}
+		template.Annotations[taintsAnnotation] = taints
+		ms.Spec.ClusterName = s.hc.Spec.InfraID
+		ms.Spec.Replicas = replicas(s.pool, ms.Spec.Replicas)
+		ms.Spec.Selector = metav1.LabelSelector{MatchLabels: map[string]string{s.resourcesName(): s.resourcesName()}}
+		ms.Spec.Template = template
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return r.followMachineSet(ctx, s, ms, ref.Name)
+}
+
+func (r *Reconciler) followMachineSet(ctx context.Context, s *scope, ms *clusterv1.MachineSet, template string) error {
+	s.observeMachineSet(ms)
+	if ms.Annotations[currentVersionAnnotation] != s.config.hash {
+		s.judgeInPlace(ms)
+		return nil
+	}
+	s.version = s.release.Version()
+	return r.markCurrent(ctx, s, template)
+}
+
+func maxUnavailable(pool *hyperv1.NodePool) string {
+	if inPlace := pool.Spec.Management.InPlace; inPlace != nil && inPlace.MaxUnavailable != nil {
+		return inPlace.MaxUnavailable.String()
+	}
+	return "1"
+}
+
+// markCurrent remembers which configuration all machines have. template is empty where there are no machines.
+func (r *Reconciler) markCurrent(ctx context.Context, s *scope, template string) error {
+	s.judgeRolledOut()
+	return upsert.Patch(ctx, r.Client, s.pool, func() {
+		annotate(s.pool, currentConfigAnnotation, s.config.hashWithoutVersion)
+		annotate(s.pool, currentVersionAnnotation, s.config.hash)
+		if template != "" {
+			annotate(s.pool, templateAnnotation, template)
+		}
+	})
+}

@@ -1,0 +1,172 @@
+// Package nodepool reconciles NodePools: it renders the configuration of a pool's nodes, hands it out by a token, and
+// keeps the Cluster API objects that make the machines.
+//
+// A pass is a list of phases, one file each, over one scope. Conditions are judged by the phases and written once.
+package nodepool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
+	"github.com/openshift/hypershift/hypershift-operator/release"
+	"github.com/openshift/hypershift/support/phase"
+)
+
+const (
+	finalizer    = "hypershift.openshift.io/finalizer"
+	deletionPoll = 5 * time.Second
+	// waitPoll is how soon something is looked at again that no watch tells of.
+	waitPoll = 5 * time.Second
+)
+
+// Reconciler reconciles NodePools.
+type Reconciler struct {
+	Client    client.Client
+	Clock     clock.Clock
+	Recorder  events.EventRecorder
+	Releases  release.Lookup
+	Platforms registry.Registry
+}
+
+// Reconcile brings one NodePool a step closer to its spec.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	pool := &hyperv1.NodePool{}
+	if err := r.Client.Get(ctx, req.NamespacedName, pool); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	s := newScope(pool)
+	if err := r.observe(ctx, s); err != nil {
+		return ctrl.Result{}, err
+	}
+	var result ctrl.Result
+	if pool.DeletionTimestamp.IsZero() {
+		if err := r.prepare(ctx, s); err != nil {
+			return ctrl.Result{}, err
+		}
+		result, s.failure = phase.Run(ctx, s, r.phases())
+	} else {
+		result, s.failure = r.delete(ctx, s)
+		if s.deleted {
+			return ctrl.Result{}, s.failure
+		}
+	}
+	return result, errors.Join(s.failure, r.report(ctx, s))
+}
+
+// observe reads the pool's cluster and its machines. The cluster need not exist.
+func (r *Reconciler) observe(ctx context.Context, s *scope) error {
+	s.now = r.Clock.Now()
+	hc := &hyperv1.HostedCluster{}
+	key := client.ObjectKey{Namespace: s.pool.Namespace, Name: s.pool.Spec.ClusterName}
+	err := r.Client.Get(ctx, key, hc)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading HostedCluster %s: %w", key, err)
+	}
+	if err == nil {
+		s.hc = hc
+	}
+	s.platform, s.platformKnown = r.Platforms.For(s.pool.Spec.Platform.Type)
+	return r.observeMachines(ctx, s)
+}
+
+// prepare adds the finalizer, before anything is made, and the owner.
+func (r *Reconciler) prepare(ctx context.Context, s *scope) error {
+	before := s.pool.DeepCopy()
+	changed := controllerutil.AddFinalizer(s.pool, finalizer)
+	if s.hc != nil {
+		owned, err := controllerutil.HasOwnerReference(s.pool.OwnerReferences, s.hc, r.Client.Scheme())
+		if err != nil {
+			return fmt.Errorf("reading the owners of NodePool %s: %w", client.ObjectKeyFromObject(s.pool), err)
+		}
+		if !owned {
+			changed = true
+			if err := controllerutil.SetOwnerReference(s.hc, s.pool, r.Client.Scheme()); err != nil {
+				return fmt.Errorf("making HostedCluster %s the owner of NodePool %s: %w", s.hc.Name, s.pool.Name, err)
+			}
+		}
+	}
+	if !changed {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, s.pool, patch); err != nil {
+		return fmt.Errorf("adding finalizer and owner to NodePool %s: %w", client.ObjectKeyFromObject(s.pool), err)
+	}
+	return nil
+}
+
+// phases are the steps of a pass, in order. Those that judge what the user wrote come first and stop a pass that
+// could not mean anything.
+func (r *Reconciler) phases() []phase.Phase[*scope] {
+	return []phase.Phase[*scope]{
+		{Name: "hosted cluster", Critical: true, Run: r.requireCluster},
+		{Name: "autoscaling", Run: r.judgeAutoscaling},
+		{Name: "update management", Critical: true, Run: r.judgeManagement},
+		{Name: "platform", Critical: true, Run: r.judgePlatform},
+		{Name: "machines", Run: r.judgeMachines},
+		{Name: "release image", Critical: true, Run: r.reconcileRelease},
+		{Name: "pause", Critical: true, Run: r.reconcilePause},
+		{Name: "ignition endpoint", Critical: true, Run: r.requireIgnition},
+		{Name: "node configuration", Critical: true, Run: r.reconcileConfig},
+		{Name: "token and user-data", Critical: true, Run: r.reconcileToken},
+		{Name: "outdated tokens", Run: r.retireTokens},
+		{Name: "machines of Cluster API", Critical: true, Run: r.reconcileMachines},
+		{Name: "machine health check", Run: r.reconcileHealthCheck},
+		{Name: "labels and taints", Run: r.reconcileNodeMarks},
+	}
+}
+
+// requireCluster wants the HostedCluster, which carries everything that a pool builds on.
+func (r *Reconciler) requireCluster(_ context.Context, s *scope) (ctrl.Result, error) {
+	if s.hc == nil {
+		s.reject(hyperv1.NodePoolReadyConditionType, hyperv1.NodePoolNotFoundReason, fmt.Sprintf(
+			"There is no HostedCluster %s in namespace %s: create it, or delete this NodePool", s.pool.Spec.ClusterName, s.pool.Namespace))
+		return ctrl.Result{}, phase.ErrStop
+	}
+	if !s.hc.DeletionTimestamp.IsZero() {
+		s.reject(hyperv1.NodePoolReadyConditionType, "HostedClusterDeleting", "The HostedCluster is being deleted, and this NodePool with it")
+		return ctrl.Result{}, phase.ErrStop
+	}
+	return ctrl.Result{}, nil
+}
+
+// observeMachines lists the machines of the pool.
+func (r *Reconciler) observeMachines(ctx context.Context, s *scope) error {
+	machines := &clusterv1.MachineList{}
+	if err := r.Client.List(ctx, machines, client.InNamespace(s.namespace())); err != nil {
+		return fmt.Errorf("listing Machines of namespace %s: %w", s.namespace(), err)
+	}
+	for i := range machines.Items {
+		if machines.Items[i].Annotations[poolAnnotation] == s.key() {
+			s.machines = append(s.machines, &machines.Items[i])
+		}
+	}
+	return nil
+}
+
+// secretData reads a Secret; nil when it does not exist.
+func (r *Reconciler) secretData(ctx context.Context, namespace, name string) (map[string][]byte, error) {
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: namespace, Name: name}
+	err := r.Client.Get(ctx, key, secret)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Secret %s: %w", key, err)
+	}
+	return secret.Data, nil
+}

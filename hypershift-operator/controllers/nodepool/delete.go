@@ -1,0 +1,123 @@
+package nodepool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// delete takes a pool apart and waits for its machines. It needs neither the cluster nor any other object: what is not
+// there is gone already.
+func (r *Reconciler) delete(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(s.pool, finalizer) {
+		s.deleted = true
+		return ctrl.Result{}, nil
+	}
+	if err := r.deleteOwned(ctx, s); err != nil {
+		return ctrl.Result{}, err
+	}
+	if len(s.machines) > 0 {
+		s.reject(hyperv1.NodePoolReadyConditionType, "Deleting", r.whyMachinesStay(ctx, s))
+		return ctrl.Result{RequeueAfter: deletionPoll}, nil
+	}
+	if err := r.deleteLeftovers(ctx, s); err != nil {
+		return ctrl.Result{}, err
+	}
+	err := upsert.Patch(ctx, r.Client, s.pool, func() { controllerutil.RemoveFinalizer(s.pool, finalizer) })
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	}
+	s.deleted = true
+	return ctrl.Result{}, nil
+}
+
+// deleteOwned deletes what makes machines, so that Cluster API deletes the machines.
+func (r *Reconciler) deleteOwned(ctx context.Context, s *scope) error {
+	named := metav1.ObjectMeta{Namespace: s.namespace(), Name: s.pool.Name}
+	var failures []error
+	for _, obj := range []client.Object{
+		&clusterv1.MachineHealthCheck{ObjectMeta: named}, &clusterv1.MachineDeployment{ObjectMeta: named}, &clusterv1.MachineSet{ObjectMeta: named},
+	} {
+		_, err := upsert.Gone(ctx, r.Client, obj)
+		failures = append(failures, err)
+	}
+	return errors.Join(failures...)
+}
+
+// whyMachinesStay says what the deletion waits for. Errors on the way only make it less telling.
+func (r *Reconciler) whyMachinesStay(ctx context.Context, s *scope) string {
+	message := fmt.Sprintf("Waiting for %d machines to be deleted", len(s.machines))
+	for _, machine := range s.machines {
+		if c := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineDeletingCondition); c != nil && c.Message != "" {
+			message += fmt.Sprintf("\nMachine %s: %s", machine.Name, c.Message)
+		}
+	}
+	if !s.platformKnown {
+		return message
+	}
+	infra, err := r.infraMachines(ctx, s)
+	if err != nil {
+		return message
+	}
+	for _, machine := range s.machines {
+		if obj := infra[machine.Spec.InfrastructureRef.Name]; obj != nil {
+			if _, problem := s.platform.MachineProblem(obj); problem != "" {
+				message += fmt.Sprintf("\nMachine %s: %s", machine.Name, problem)
+			}
+		}
+	}
+	return message
+}
+
+// deleteLeftovers deletes what no machine needs any more: templates, Secrets and ConfigMaps.
+func (r *Reconciler) deleteLeftovers(ctx context.Context, s *scope) error {
+	failures := []error{r.deleteTemplates(ctx, s, func(string) bool { return true })}
+	secrets, err := r.poolSecrets(ctx, s)
+	failures = append(failures, err)
+	for i := range secrets {
+		failures = append(failures, client.IgnoreNotFound(r.Client.Delete(ctx, &secrets[i])))
+	}
+	configs := &corev1.ConfigMapList{}
+	if err := r.Client.List(ctx, configs, client.InNamespace(s.namespace()), client.MatchingLabels{poolAnnotation: s.pool.Name}); err != nil {
+		failures = append(failures, fmt.Errorf("listing ConfigMaps of NodePool %s: %w", s.key(), err))
+	}
+	for i := range configs.Items {
+		failures = append(failures, client.IgnoreNotFound(r.Client.Delete(ctx, &configs.Items[i])))
+	}
+	return errors.Join(failures...)
+}
+
+// deleteTemplates deletes those machine templates of the pool that unwanted picks by name.
+func (r *Reconciler) deleteTemplates(ctx context.Context, s *scope, unwanted func(name string) bool) error {
+	if !s.platformKnown || s.platform.MachineTemplates() == nil {
+		return nil
+	}
+	list := s.platform.MachineTemplates()
+	if err := r.Client.List(ctx, list, client.InNamespace(s.namespace())); err != nil {
+		return fmt.Errorf("listing machine templates of namespace %s: %w", s.namespace(), err)
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return fmt.Errorf("reading the list of machine templates: %w", err)
+	}
+	var failures []error
+	for _, item := range items {
+		template, ok := item.(client.Object)
+		if !ok || template.GetAnnotations()[poolAnnotation] != s.key() || !unwanted(template.GetName()) || !template.GetDeletionTimestamp().IsZero() {
+			continue
+		}
+		failures = append(failures, client.IgnoreNotFound(r.Client.Delete(ctx, template)))
+	}
+	return errors.Join(failures...)
+}

@@ -1,0 +1,102 @@
+package nodepool
+
+import (
+	"context"
+	"fmt"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/phase"
+	"github.com/openshift/hypershift/support/platforms"
+)
+
+// judgeAutoscaling tells whether the autoscaler sets the number of machines.
+func (r *Reconciler) judgeAutoscaling(_ context.Context, s *scope) (ctrl.Result, error) {
+	scaling := s.pool.Spec.AutoScaling
+	conditionType := hyperv1.NodePoolAutoscalingEnabledConditionType
+	switch {
+	case scaling == nil:
+		s.reject(conditionType, hyperv1.AsExpectedReason, "Autoscaling is off: spec.replicas sets the number of machines")
+	case scalingMin(s.pool) == 0 && !s.traits().ScalesFromZero:
+		s.reject(conditionType, hyperv1.NodePoolValidationFailedReason, fmt.Sprintf(
+			"spec.autoScaling.min is 0, but platform %s cannot scale from zero: set it to 1 or more; 1 is used meanwhile", s.pool.Spec.Platform.Type))
+	default:
+		s.accept(conditionType, fmt.Sprintf("The autoscaler keeps between %d and %d machines", scalingMin(s.pool), scaling.Max))
+	}
+	return ctrl.Result{}, nil
+}
+
+// judgeManagement checks how machines are updated.
+func (r *Reconciler) judgeManagement(_ context.Context, s *scope) (ctrl.Result, error) {
+	conditionType := hyperv1.NodePoolUpdateManagementEnabledConditionType
+	if why := managementFault(s.pool.Spec.Management); why != "" {
+		s.reject(conditionType, hyperv1.NodePoolValidationFailedReason, why)
+		return ctrl.Result{}, phase.ErrStop
+	}
+	s.accept(conditionType, fmt.Sprintf("Machines are updated by %s", s.pool.Spec.Management.UpgradeType))
+	if s.pool.Spec.Management.AutoRepair {
+		return ctrl.Result{}, nil // The health check phase says whether repair works.
+	}
+	s.reject(hyperv1.NodePoolAutorepairEnabledConditionType, hyperv1.AsExpectedReason, "Machines that fail are not replaced: spec.management.autoRepair is off")
+	return ctrl.Result{}, nil
+}
+
+func managementFault(management hyperv1.NodePoolManagement) string {
+	if management.UpgradeType != hyperv1.UpgradeTypeReplace {
+		return ""
+	}
+	replace := management.Replace
+	switch {
+	case replace == nil:
+		return "spec.management.replace is missing: set it, or use the upgrade type InPlace"
+	case replace.Strategy != hyperv1.UpgradeStrategyRollingUpdate && replace.Strategy != hyperv1.UpgradeStrategyOnDelete:
+		return fmt.Sprintf("spec.management.replace.strategy is %q: use RollingUpdate or OnDelete", replace.Strategy)
+	case replace.Strategy == hyperv1.UpgradeStrategyRollingUpdate && replace.RollingUpdate == nil:
+		return "spec.management.replace.rollingUpdate is missing: set maxSurge and maxUnavailable"
+	}
+	return ""
+}
+
+// judgePlatform checks what the pool asks of its platform.
+func (r *Reconciler) judgePlatform(_ context.Context, s *scope) (ctrl.Result, error) {
+	if !s.platformKnown {
+		s.reject(hyperv1.NodePoolValidPlatformConfigConditionType, hyperv1.NodePoolValidationFailedReason, fmt.Sprintf(
+			"This operator cannot make machines of platform %s: use one of %v", s.pool.Spec.Platform.Type, r.Platforms.Supported()))
+		return ctrl.Result{}, phase.ErrStop
+	}
+	if s.pool.Spec.Platform.Type != s.hc.Spec.Platform.Type {
+		s.reject(hyperv1.NodePoolValidPlatformConfigConditionType, hyperv1.NodePoolValidationFailedReason, fmt.Sprintf(
+			"spec.platform.type is %s but the HostedCluster's is %s: they must be the same", s.pool.Spec.Platform.Type, s.hc.Spec.Platform.Type))
+		return ctrl.Result{}, phase.ErrStop
+	}
+	if err := s.platform.ValidateNodePool(s.view()); err != nil {
+		s.reject(hyperv1.NodePoolValidPlatformConfigConditionType, hyperv1.NodePoolValidationFailedReason, err.Error())
+		return ctrl.Result{}, phase.ErrStop
+	}
+	s.accept(hyperv1.NodePoolValidPlatformConfigConditionType, hyperv1.AllIsWellMessage)
+	if why := architectureFault(s.pool, s.hc, s.traits()); why != "" {
+		s.reject(hyperv1.NodePoolValidArchPlatform, hyperv1.NodePoolInvalidArchPlatform, why)
+		return ctrl.Result{}, phase.ErrStop
+	}
+	s.accept(hyperv1.NodePoolValidArchPlatform, hyperv1.AllIsWellMessage)
+	return ctrl.Result{}, nil
+}
+
+func architectureFault(pool *hyperv1.NodePool, hc *hyperv1.HostedCluster, traits platforms.Traits) string {
+	if !traits.Supports(pool.Spec.Arch) {
+		return fmt.Sprintf("spec.arch %s does not go with platform %s: use one of %v", pool.Spec.Arch, traits.Type, traits.Architectures)
+	}
+	arch := hc.Status.PayloadArch
+	if arch == "" || arch == hyperv1.Multi || pool.Spec.Arch == "" {
+		return ""
+	}
+	if payloadArchs[pool.Spec.Arch] != arch {
+		return fmt.Sprintf("spec.arch is %s but the cluster's release image is for %s only: use a multi-architecture release image", pool.Spec.Arch, arch)
+	}
+	return ""
+}
+
+var payloadArchs = map[string]hyperv1.PayloadArchType{
+	"amd64": hyperv1.AMD64, "arm64": hyperv1.ARM64, "ppc64le": hyperv1.PPC64LE, "s390x": hyperv1.S390X,
+}

@@ -1,0 +1,154 @@
+package nodepool
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/condition"
+)
+
+// Limits of what a condition tells about many machines, in bytes.
+const (
+	maxBucketMessage = 1000
+	maxMessage       = 3000
+)
+
+// judgeMachines sums up the pool's machines. What a platform says of one in trouble comes first, since it tells a person
+// what to do; it is told as soon as the provider writes it.
+func (r *Reconciler) judgeMachines(ctx context.Context, s *scope) (ctrl.Result, error) {
+	ready, healthy := hyperv1.NodePoolAllMachinesReadyConditionType, hyperv1.NodePoolAllNodesHealthyConditionType
+	if len(s.machines) == 0 {
+		s.reject(ready, hyperv1.NodePoolNotFoundReason, "There are no machines yet")
+		s.reject(healthy, hyperv1.NodePoolNotFoundReason, "There are no machines yet")
+		return ctrl.Result{}, nil
+	}
+	infra, err := r.infraMachines(ctx, s)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	troubles := buckets{}
+	unhealthy := buckets{}
+	for _, machine := range s.machines {
+		if !machine.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if reason, message := s.machineTrouble(machine, infra[machine.Spec.InfrastructureRef.Name]); reason != "" {
+			troubles.add(reason, machine.Name, message)
+		}
+		if reason, message := notTrue(machine, clusterv1.MachineNodeHealthyCondition, "WaitingForNode"); reason != "" {
+			unhealthy.add(reason, machine.Name, message)
+		}
+	}
+	s.judge(troubles.condition(ready))
+	s.judge(unhealthy.condition(healthy))
+	return ctrl.Result{}, nil
+}
+
+// infraMachines are the platform's objects behind the machines, by name.
+func (r *Reconciler) infraMachines(ctx context.Context, s *scope) (map[string]client.Object, error) {
+	list := s.platform.Machines()
+	if list == nil {
+		return nil, nil
+	}
+	if err := r.Client.List(ctx, list, client.InNamespace(s.namespace())); err != nil {
+		return nil, fmt.Errorf("listing the platform's machines in namespace %s: %w", s.namespace(), err)
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return nil, fmt.Errorf("reading the list of the platform's machines: %w", err)
+	}
+	machines := map[string]client.Object{}
+	for _, item := range items {
+		if obj, ok := item.(client.Object); ok {
+			machines[obj.GetName()] = obj
+		}
+	}
+	return machines, nil
+}
+
+// machineTrouble says why a machine is not ready, empty when it is.
+func (s *scope) machineTrouble(machine *clusterv1.Machine, infra client.Object) (reason, message string) {
+	reason, message = notTrue(machine, clusterv1.MachineReadyCondition, "WaitingForMachine")
+	if reason == "" || infra == nil {
+		return reason, message
+	}
+	if infraReason, infraMessage := s.platform.MachineProblem(infra); infraReason != "" {
+		return infraReason, infraMessage
+	}
+	return reason, message
+}
+
+func notTrue(machine *clusterv1.Machine, conditionType, otherwise string) (reason, message string) {
+	c := meta.FindStatusCondition(machine.Status.Conditions, conditionType)
+	if c == nil {
+		return otherwise, "Cluster API has not looked at the machine yet"
+	}
+	if c.Status == metav1.ConditionTrue {
+		return "", ""
+	}
+	return firstOf(c.Reason, otherwise), c.Message
+}
+
+// buckets gather messages by reason.
+type buckets map[string][]string
+
+func (b buckets) add(reason, machine, message string) {
+	b[reason] = append(b[reason], fmt.Sprintf("Machine %s: %s", machine, firstOf(message, reason)))
+}
+
+func (b buckets) condition(conditionType string) metav1.Condition {
+	if len(b) == 0 {
+		return condition.True(conditionType, hyperv1.AsExpectedReason, hyperv1.AllIsWellMessage)
+	}
+	reasons := slices.Sorted(maps.Keys(b))
+	var messages []string
+	for _, reason := range reasons {
+		slices.Sort(b[reason])
+		messages = append(messages, condition.Shorten(strings.Join(b[reason], "\n"), maxBucketMessage))
+	}
+	return condition.False(conditionType, strings.Join(reasons, ","), condition.Shorten(strings.Join(messages, "\n"), maxMessage))
+}
+
+// nodesInfo counts the pool's nodes by the versions that they run.
+func nodesInfo(machines []*clusterv1.Machine, releaseVersion string) *hyperv1.NodePoolNodesInfo {
+	type versions struct{ release, kubelet string }
+	ready, unready := map[versions]int32{}, map[versions]int32{}
+	for _, machine := range machines {
+		if !machine.Status.NodeRef.IsDefined() || machine.Status.NodeInfo == nil {
+			continue
+		}
+		v := versions{firstOf(machine.Annotations[releaseVersionAnnotation], machine.Spec.Version, releaseVersion), machine.Status.NodeInfo.KubeletVersion}
+		if reason, _ := notTrue(machine, clusterv1.MachineNodeHealthyCondition, "Unknown"); reason == "" {
+			ready[v]++
+		} else {
+			unready[v]++
+		}
+	}
+	info := &hyperv1.NodePoolNodesInfo{}
+	all := maps.Clone(ready)
+	maps.Copy(all, unready)
+	for v := range all {
+		info.NodeVersions = append(info.NodeVersions, hyperv1.NodeVersion{
+			OCPVersion: v.release, KubeletVersion: v.kubelet,
+			ReadyNodeCount: ptr.To(ready[v]), UnreadyNodeCount: ptr.To(unready[v]),
+		})
+	}
+	if len(info.NodeVersions) == 0 {
+		return nil
+	}
+	slices.SortFunc(info.NodeVersions, func(a, b hyperv1.NodeVersion) int {
+		return strings.Compare(a.OCPVersion+" "+a.KubeletVersion, b.OCPVersion+" "+b.KubeletVersion)
+	})
+	return info
+}

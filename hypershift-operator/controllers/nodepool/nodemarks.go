@@ -1,0 +1,62 @@
+package nodepool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// reconcileNodeMarks writes the pool's node labels and taints on its machines, from where they reach the nodes. So they
+// change on running nodes and need no new machines.
+func (r *Reconciler) reconcileNodeMarks(ctx context.Context, s *scope) (ctrl.Result, error) {
+	taints, err := taintsJSON(s.pool)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	var failures []error
+	for _, machine := range s.machines {
+		if !machine.DeletionTimestamp.IsZero() {
+			continue
+		}
+		err := upsert.Patch(ctx, r.Client, machine, func() {
+			annotate(machine, taintsAnnotation, taints)
+			machine.Labels = withNodeLabels(machine.Labels, s.pool.Spec.NodeLabels)
+		})
+		failures = append(failures, client.IgnoreNotFound(err))
+	}
+	return ctrl.Result{}, errors.Join(failures...)
+}
+
+// withNodeLabels replaces the labels that stand for node labels and keeps the others.
+func withNodeLabels(labels, nodeLabels map[string]string) map[string]string {
+	merged := map[string]string{}
+	for key, value := range labels {
+		if !strings.HasPrefix(key, nodeLabelPrefix+".") {
+			merged[key] = value
+		}
+	}
+	for key, value := range nodeLabels {
+		merged[nodeLabelPrefix+"."+key] = value
+	}
+	return merged
+}
+
+func taintsJSON(pool *hyperv1.NodePool) (string, error) {
+	taints := pool.Spec.Taints
+	if taints == nil {
+		taints = []hyperv1.Taint{}
+	}
+	raw, err := json.Marshal(taints)
+	if err != nil {
+		return "", fmt.Errorf("encoding the taints of NodePool %s/%s: %w", pool.Namespace, pool.Name, err)
+	}
+	return string(raw), nil
+}

@@ -1,0 +1,125 @@
+package nodepool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/naming"
+	"github.com/openshift/hypershift/hypershift-operator/release"
+	"github.com/openshift/hypershift/support/phase"
+)
+
+const releaseRetry = 20 * time.Second
+
+// reconcileRelease reads the pool's payload and checks it against the cluster's.
+func (r *Reconciler) reconcileRelease(ctx context.Context, s *scope) (ctrl.Result, error) {
+	conditionType := hyperv1.NodePoolValidReleaseImageConditionType
+	if err := r.lookup(ctx, s); err != nil {
+		s.reject(conditionType, hyperv1.NodePoolValidationFailedReason, err.Error())
+		return ctrl.Result{RequeueAfter: releaseRetry}, phase.ErrStop
+	}
+	if err := r.checkVersion(s); err != nil {
+		s.reject(conditionType, hyperv1.NodePoolValidationFailedReason, err.Error())
+		return ctrl.Result{}, phase.ErrStop
+	}
+	s.accept(conditionType, "The release image has version "+s.release.Version())
+	r.judgeSkew(s)
+	return ctrl.Result{}, nil
+}
+
+func (r *Reconciler) lookup(ctx context.Context, s *scope) error {
+	data, err := r.secretData(ctx, s.pool.Namespace, s.hc.Spec.PullSecret.Name)
+	if err != nil {
+		return err
+	}
+	if s.pullSecret = data[corev1.DockerConfigJsonKey]; len(s.pullSecret) == 0 {
+		return fmt.Errorf("the cluster's pull secret %s/%s is missing or has no %s: create it",
+			s.pool.Namespace, s.hc.Spec.PullSecret.Name, corev1.DockerConfigJsonKey)
+	}
+	bundle, err := r.trustBundle(ctx, s)
+	if err != nil {
+		return err
+	}
+	s.release, err = r.Releases.Lookup(ctx, s.pool.Spec.Release.Image, release.Access{
+		PullSecret: s.pullSecret, TrustBundle: []byte(bundle), Mirrors: s.hc.Spec.ImageContentSources,
+	})
+	return err
+}
+
+// trustBundle is the cluster's additional CAs, empty for none.
+func (r *Reconciler) trustBundle(ctx context.Context, s *scope) (string, error) {
+	ref := s.hc.Spec.AdditionalTrustBundle
+	if ref == nil || ref.Name == "" {
+		return "", nil
+	}
+	bundle := &corev1.ConfigMap{}
+	key := ctrlKey(s.pool.Namespace, ref.Name)
+	if err := r.Client.Get(ctx, key, bundle); err != nil {
+		return "", fmt.Errorf("reading the cluster's trust bundle, ConfigMap %s: %w", key, err)
+	}
+	return bundle.Data[naming.TrustBundleKey], nil
+}
+
+// checkVersion refuses nodes that are newer than their control plane.
+func (r *Reconciler) checkVersion(s *scope) error {
+	if s.hc.Annotations[hyperv1.SkipReleaseImageValidation] != "" {
+		return nil
+	}
+	err := release.Supported(s.release, s.pool.Status.Version)
+	cluster := runningVersion(s.hc)
+	if cluster == "" {
+		return err
+	}
+	return errors.Join(err, release.Newer(s.release.Version(), cluster))
+}
+
+func (r *Reconciler) judgeSkew(s *scope) {
+	conditionType := hyperv1.NodePoolSupportedVersionSkewConditionType
+	if err := release.Skew(s.release.Version(), runningVersion(s.hc)); err != nil {
+		s.reject(conditionType, hyperv1.NodePoolUnsupportedSkewReason, err.Error())
+		return
+	}
+	s.accept(conditionType, hyperv1.AllIsWellMessage)
+}
+
+// runningVersion is the newest version that the control plane has reached or is on its way to; empty while unknown.
+func runningVersion(hc *hyperv1.HostedCluster) string {
+	if hc.Status.Version == nil {
+		return ""
+	}
+	for _, entry := range hc.Status.Version.History {
+		if entry.Version != "" {
+			return entry.Version
+		}
+	}
+	return ""
+}
+
+// requireIgnition wants the endpoint and the CA that machines need to fetch their configuration.
+func (r *Reconciler) requireIgnition(ctx context.Context, s *scope) (ctrl.Result, error) {
+	conditionType := string(hyperv1.IgnitionEndpointAvailable)
+	if s.hc.Status.IgnitionEndpoint == "" {
+		s.reject(conditionType, hyperv1.IgnitionEndpointMissingReason, "Waiting for the cluster's ignition endpoint")
+		return ctrl.Result{RequeueAfter: waitPoll}, phase.ErrStop
+	}
+	data, err := r.secretData(ctx, s.namespace(), naming.IgnitionServerCA)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if s.ignitionCA = data[corev1.TLSCertKey]; len(s.ignitionCA) == 0 {
+		s.reject(conditionType, hyperv1.IgnitionCACertMissingReason, "Waiting for the CA of the cluster's ignition-server")
+		return ctrl.Result{RequeueAfter: waitPoll}, phase.ErrStop
+	}
+	s.clear(conditionType)
+	if s.hc.Status.KubeConfig == nil {
+		s.reject(hyperv1.NodePoolValidMachineConfigConditionType, "KubeconfigMissing", "Waiting for the cluster's kubeconfig")
+		return ctrl.Result{RequeueAfter: waitPoll}, phase.ErrStop
+	}
+	return ctrl.Result{}, nil
+}

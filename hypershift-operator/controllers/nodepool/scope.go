@@ -1,0 +1,125 @@
+package nodepool
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/naming"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/platforms"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+// Annotations and labels that tie what a pool makes to the pool.
+const (
+	poolAnnotation           = "hypershift.openshift.io/nodePool"
+	currentConfigAnnotation  = "hypershift.openshift.io/nodePoolCurrentConfig"
+	currentVersionAnnotation = "hypershift.openshift.io/nodePoolCurrentConfigVersion"
+	templateAnnotation       = "hypershift.openshift.io/nodePoolPlatformMachineTemplate"
+	targetVersionAnnotation  = "hypershift.openshift.io/nodePoolTargetConfigVersion"
+	upgradingAnnotation      = "hypershift.openshift.io/nodePoolUpgradeInProgressTrue"
+	upgradeFailedAnnotation  = "hypershift.openshift.io/nodePoolUpgradeInProgressFalse"
+	maxUnavailableAnnotation = "hypershift.openshift.io/nodePoolMaxUnavailable"
+	releaseVersionAnnotation = "hypershift.openshift.io/release-version"
+	taintsAnnotation         = "hypershift.openshift.io/nodePoolTaints"
+	nodeLabelPrefix          = "managed.hypershift.openshift.io"
+)
+
+// scope is what one pass knows. Each field says who sets it.
+type scope struct {
+	// pool is the object as it was read.
+	pool *hyperv1.NodePool
+
+	// Set by observe. hc is nil when there is no such cluster.
+	now           time.Time
+	hc            *hyperv1.HostedCluster
+	platform      platform.Platform
+	platformKnown bool
+	machines      []*clusterv1.Machine
+
+	// Set by the release image phase: the pool's payload, and the pull secret's content.
+	release    *releaseinfo.ReleaseImage
+	pullSecret []byte
+	// ignitionCA is PEM; set by the ignition endpoint phase.
+	ignitionCA []byte
+	// config is what nodes are configured with; set by the node configuration phase.
+	config config
+	// userData names the current user-data Secret; set by the token phase. token is the token Secret.
+	userData string
+	token    *corev1.Secret
+	// replicas is how many machines of the pool are available; set by the machines phase.
+	replicas *int32
+	// version is the version that all machines have reached, empty while they have not; set by the machines phase.
+	version string
+
+	// verdicts are the conditions that phases judged in this pass. Those nobody judged keep their last state; those in
+	// cleared are removed.
+	verdicts map[string]metav1.Condition
+	cleared  []string
+	// failure is what the phases returned.
+	failure error
+	// deleted tells that the finalizer is gone, and with it the object.
+	deleted bool
+}
+
+func newScope(pool *hyperv1.NodePool) *scope {
+	return &scope{pool: pool, verdicts: map[string]metav1.Condition{}}
+}
+
+// key is how a pool is written in annotations: namespace/name.
+func (s *scope) key() string { return s.pool.Namespace + "/" + s.pool.Name }
+
+// namespace is the hosted control plane's. It follows from the pool alone, so that a pool whose cluster is gone finds
+// what it made.
+func (s *scope) namespace() string {
+	return naming.ControlPlaneNamespace(&hyperv1.HostedCluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.pool.Namespace, Name: s.pool.Spec.ClusterName},
+	})
+}
+
+func (s *scope) judge(c metav1.Condition) { s.verdicts[c.Type] = c }
+
+func (s *scope) accept(conditionType, message string) {
+	s.judge(condition.True(conditionType, hyperv1.AsExpectedReason, message))
+}
+
+func (s *scope) reject(conditionType, reason, message string) {
+	s.judge(condition.False(conditionType, reason, message))
+}
+
+// clear removes a condition that is only there while something is wrong.
+func (s *scope) clear(conditionType string) { s.cleared = append(s.cleared, conditionType) }
+
+// traits of the pool's platform.
+func (s *scope) traits() platforms.Traits {
+	traits, _ := platforms.Of(s.pool.Spec.Platform.Type)
+	return traits
+}
+
+// inPlace tells whether nodes are updated without being replaced.
+func (s *scope) inPlace() bool {
+	return s.pool.Spec.Management.UpgradeType == hyperv1.UpgradeTypeInPlace
+}
+
+// view is what the platform's plugin may see.
+func (s *scope) view() platform.Pool {
+	view := platform.Pool{NodePool: s.pool, HostedCluster: s.hc}
+	if s.release != nil {
+		view.Distribution = s.release.Distribution()
+	}
+	return view
+}
+
+func annotate(obj metav1.Object, key, value string) {
+	annotations := obj.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	obj.SetAnnotations(annotations)
+}

@@ -1,0 +1,127 @@
+package nodepool
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// report computes the status from what the pass found out, writes it once, and tells of changes in events.
+func (r *Reconciler) report(ctx context.Context, s *scope) error {
+	before := s.pool.Status.DeepCopy()
+	err := upsert.Status(ctx, r.Client, s.pool, func() { s.pool.Status = computeStatus(s) })
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	r.announce(s, before.Conditions)
+	return nil
+}
+
+// computeStatus is a function of the scope alone.
+func computeStatus(s *scope) hyperv1.NodePoolStatus {
+	status := *s.pool.Status.DeepCopy()
+	if s.replicas != nil {
+		status.Replicas = *s.replicas
+	}
+	if s.version != "" {
+		status.Version = s.version
+	}
+	if s.hc != nil {
+		status.Selector = poolAnnotation + "=" + s.pool.Name
+		status.NodesInfo = nodesInfo(s.machines, status.Version)
+	}
+	status.Conditions = mergeConditions(status.Conditions, s)
+	return status
+}
+
+// mergeConditions puts this pass's verdicts over the last conditions. A pool's conditions have a type of their own.
+func mergeConditions(last []hyperv1.NodePoolCondition, s *scope) []hyperv1.NodePoolCondition {
+	var merged []metav1.Condition
+	for _, c := range last {
+		if slices.Contains(s.cleared, c.Type) {
+			continue
+		}
+		merged = append(merged, metav1.Condition{
+			Type: c.Type, Status: metav1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message,
+			LastTransitionTime: c.LastTransitionTime, ObservedGeneration: c.ObservedGeneration,
+		})
+	}
+	var verdicts []metav1.Condition
+	for _, verdict := range s.verdicts {
+		if existing := find(last, verdict.Type); existing == nil || existing.Status != corev1.ConditionStatus(verdict.Status) {
+			verdict.LastTransitionTime = metav1.NewTime(s.now)
+		}
+		verdicts = append(verdicts, verdict)
+	}
+	slices.SortFunc(verdicts, func(a, b metav1.Condition) int { return compare(a.Type, b.Type) })
+	merged = condition.Merge(merged, s.pool.Generation, verdicts...)
+	all := make([]hyperv1.NodePoolCondition, 0, len(merged))
+	for _, c := range merged {
+		all = append(all, hyperv1.NodePoolCondition{
+			Type: c.Type, Status: corev1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message,
+			LastTransitionTime: c.LastTransitionTime, ObservedGeneration: c.ObservedGeneration, Severity: severity(c),
+		})
+	}
+	return all
+}
+
+func compare(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func find(conditions []hyperv1.NodePoolCondition, conditionType string) *hyperv1.NodePoolCondition {
+	for i := range conditions {
+		if conditions[i].Type == conditionType {
+			return &conditions[i]
+		}
+	}
+	return nil
+}
+
+// informative are conditions that may be false while all is well.
+var informative = []string{
+	hyperv1.NodePoolAutoscalingEnabledConditionType, hyperv1.NodePoolAutorepairEnabledConditionType,
+	hyperv1.NodePoolUpdatingConfigConditionType, hyperv1.NodePoolUpdatingVersionConditionType,
+	hyperv1.NodePoolUpdatingPlatformMachineTemplateConditionType,
+}
+
+func severity(c metav1.Condition) string {
+	switch {
+	case c.Status != metav1.ConditionFalse, slices.Contains(informative, c.Type):
+		return ""
+	}
+	return "Warning"
+}
+
+// announce makes an event of each condition that changed its status or the reason of its failure.
+func (r *Reconciler) announce(s *scope, before []hyperv1.NodePoolCondition) {
+	for _, c := range s.pool.Status.Conditions {
+		last := find(before, c.Type)
+		if last != nil && last.Status == c.Status && (c.Status == corev1.ConditionTrue || last.Reason == c.Reason) {
+			continue
+		}
+		kind := corev1.EventTypeNormal
+		if c.Severity != "" && last != nil {
+			kind = corev1.EventTypeWarning
+		}
+		r.Recorder.Eventf(s.pool, nil, kind, eventReason(c.Reason), "Reconcile", "%s is %s: %s", c.Type, c.Status, condition.Shorten(c.Message, 900))
+	}
+}
+
+// eventReason fits a condition's reason, which may join several, to what an event takes.
+func eventReason(reason string) string {
+	return condition.Shorten(firstOf(reason, "Unknown"), 128)
+}

@@ -1,0 +1,176 @@
+package nodepool
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/naming"
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+const (
+	tokenPrefix    = "token"
+	userDataPrefix = "user-data"
+
+	ignitionConfigAnnotation  = "hypershift.openshift.io/ignition-config"
+	upgradeTypeAnnotation     = "hypershift.openshift.io/node-pool-upgrade-type"
+	generatedAnnotation       = "hypershift.openshift.io/last-token-generation-time"
+	tokenExpirationAnnotation = "hypershift.openshift.io/ignition-token-expiration-timestamp"
+	reachedAnnotation         = "hypershift.openshift.io/ignition-reached"
+
+	tokenKey             = "token"
+	payloadReasonKey     = "reason"
+	payloadMessageKey    = "message"
+	userDataKey          = "value"
+	configurationHashKey = "hc-configuration-hash"
+	pullSecretHashKey    = "pull-secret-hash"
+	trustBundleHashKey   = "additional-trust-bundle-hash"
+)
+
+// reconcileToken writes the pair of Secrets by which a machine gets its configuration: the token, which the
+// ignition-server knows the configuration by, and the user-data, which machines are installed with.
+func (r *Reconciler) reconcileToken(ctx context.Context, s *scope) (ctrl.Result, error) {
+	token := s.secret(tokenPrefix, s.config.hash)
+	data, err := s.tokenData()
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if _, err := upsert.Object(ctx, r.Client, token, func() error { s.shapeToken(token, data); return nil }); err != nil {
+		return ctrl.Result{}, err
+	}
+	s.token = token
+	s.judgeToken()
+	userData, err := r.writeUserData(ctx, s, s.config.hash, token.Data[tokenKey])
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	s.userData = userData
+	return ctrl.Result{}, nil
+}
+
+func (s *scope) secret(prefix, hash string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: s.namespace(), Name: fmt.Sprintf("%s-%s-%s", prefix, s.pool.Name, hash),
+	}}
+}
+
+// tokenData is all that the ignition-server needs to render the configuration, but for the token.
+func (s *scope) tokenData() (map[string][]byte, error) {
+	compressed, err := compress(s.config.raw)
+	if err != nil {
+		return nil, fmt.Errorf("compressing the configuration of NodePool %s: %w", s.key(), err)
+	}
+	configuration, err := configurationHash(s.hc)
+	if err != nil {
+		return nil, err
+	}
+	return map[string][]byte{
+		"release":            []byte(s.pool.Spec.Release.Image),
+		"release-version":    []byte(s.release.Version()),
+		"config":             compressed,
+		pullSecretHashKey:    []byte(naming.HashValue(s.pullSecret)),
+		trustBundleHashKey:   []byte(naming.HashValue(s.config.trustBundle)),
+		configurationHashKey: []byte(configuration),
+	}, nil
+}
+
+// shapeToken fills a new token Secret once. The ignition-server writes to an existing one: it rotates the token, stores
+// what it rendered, and says how that went. Only the hashes of what may change without rolling the pool follow.
+func (s *scope) shapeToken(token *corev1.Secret, data map[string][]byte) {
+	annotate(token, poolAnnotation, s.key())
+	annotate(token, ignitionConfigAnnotation, "true")
+	annotate(token, upgradeTypeAnnotation, string(s.pool.Spec.Management.UpgradeType))
+	// A configuration that the pool returned to must not expire.
+	delete(token.Annotations, tokenExpirationAnnotation)
+	if len(token.Data[tokenKey]) > 0 {
+		for _, key := range []string{pullSecretHashKey, trustBundleHashKey, configurationHashKey} {
+			token.Data[key] = data[key]
+		}
+		return
+	}
+	annotate(token, generatedAnnotation, s.now.UTC().Format(time.RFC3339Nano))
+	if _, restored := s.hc.Annotations["hypershift.openshift.io/restored-from-backup"]; restored {
+		annotate(token, reachedAnnotation, "True")
+	}
+	if token.Type == "" {
+		token.Type = corev1.SecretTypeOpaque
+	}
+	token.Data = maps.Clone(data)
+	token.Data[tokenKey] = []byte(uuid.NewString())
+}
+
+// judgeToken repeats what the ignition-server said of the configuration, and whether a machine has asked for it.
+func (s *scope) judgeToken() {
+	reason, message := string(s.token.Data[payloadReasonKey]), string(s.token.Data[payloadMessageKey])
+	payload := hyperv1.NodePoolValidGeneratedPayloadConditionType
+	switch reason {
+	case "":
+		s.judge(condition.Unknown(payload, "Unknown", "The ignition-server has not rendered the configuration yet"))
+	case hyperv1.AsExpectedReason:
+		s.accept(payload, message)
+	default:
+		s.reject(payload, reason, message)
+	}
+	reached := hyperv1.NodePoolReachedIgnitionEndpoint
+	switch {
+	case s.token.Annotations[reachedAnnotation] == "True", s.inPlace() && s.isTrue(reached):
+		s.accept(reached, "A machine has fetched its configuration")
+	default:
+		s.reject(reached, hyperv1.NodePoolIgnitionNotReachedReason, "No machine has fetched this configuration yet")
+	}
+}
+
+func (s *scope) isTrue(conditionType string) bool {
+	for _, c := range s.pool.Status.Conditions {
+		if c.Type == conditionType {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// writeUserData writes the user-data of a configuration with its current token, and returns its name.
+func (r *Reconciler) writeUserData(ctx context.Context, s *scope, hash string, token []byte) (string, error) {
+	stub, err := s.stub(hash, token)
+	if err != nil {
+		return "", err
+	}
+	secret := s.secret(userDataPrefix, hash)
+	_, err = upsert.Object(ctx, r.Client, secret, func() error {
+		annotate(secret, poolAnnotation, s.key())
+		if secret.Type == "" {
+			secret.Type = corev1.SecretTypeOpaque
+		}
+		secret.Data = map[string][]byte{
+			userDataKey:         stub,
+			"disableTemplating": []byte(base64.StdEncoding.EncodeToString([]byte("true"))),
+		}
+		return nil
+	})
+	return secret.Name, err
+}
+
+// compress is gzip, then base64. The header carries no time, so the same text always gives the same bytes.
+func compress(text string) ([]byte, error) {
+	var zipped bytes.Buffer
+	w := gzip.NewWriter(&zipped)
+	if _, err := w.Write([]byte(text)); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return []byte(base64.StdEncoding.EncodeToString(zipped.Bytes())), nil
+}

@@ -1,0 +1,105 @@
+package nodepool
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/naming"
+)
+
+const (
+	workers      = 10
+	firstBackoff = time.Second
+	lastBackoff  = 10 * time.Second
+)
+
+// SetupWithManager registers the controller and its watches.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named("nodepool").
+		For(&hyperv1.NodePool{}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: workers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, lastBackoff),
+		}).
+		Watches(&hyperv1.HostedCluster{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfCluster)).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfConfig))
+	for _, child := range []client.Object{
+		&corev1.Secret{}, &clusterv1.MachineDeployment{}, &clusterv1.MachineSet{}, &clusterv1.Machine{}, &clusterv1.MachineHealthCheck{},
+	} {
+		b = b.Watches(child, handler.EnqueueRequestsFromMapFunc(poolByAnnotation))
+	}
+	for _, kind := range r.Platforms.Watched() {
+		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(poolByAnnotation))
+	}
+	if err := b.Complete(r); err != nil {
+		return fmt.Errorf("setting up the NodePool controller: %w", err)
+	}
+	return nil
+}
+
+// poolByAnnotation maps what a pool made back to it. Cluster API copies the annotation from a set to its machines.
+func poolByAnnotation(_ context.Context, obj client.Object) []reconcile.Request {
+	namespace, name, ok := strings.Cut(obj.GetAnnotations()[poolAnnotation], "/")
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}}
+}
+
+func (r *Reconciler) poolsOfCluster(ctx context.Context, obj client.Object) []reconcile.Request {
+	return r.pools(ctx, obj.GetNamespace(), func(pool *hyperv1.NodePool) bool { return pool.Spec.ClusterName == obj.GetName() })
+}
+
+// poolsOfConfig maps a ConfigMap to the pools that name it, or whose control plane it is part of.
+func (r *Reconciler) poolsOfConfig(ctx context.Context, obj client.Object) []reconcile.Request {
+	requests := r.pools(ctx, obj.GetNamespace(), func(pool *hyperv1.NodePool) bool { return names(pool, obj.GetName()) })
+	labels := obj.GetLabels()
+	if labels[coreConfigLabel] != "true" && labels[tunedGeneratedLabel] != "true" {
+		return requests
+	}
+	namespace := &corev1.Namespace{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: obj.GetNamespace()}, namespace); err != nil {
+		return requests
+	}
+	clusterNamespace, cluster, ok := strings.Cut(namespace.Annotations[naming.ClusterAnnotation], "/")
+	if !ok {
+		return requests
+	}
+	return append(requests, r.pools(ctx, clusterNamespace, func(pool *hyperv1.NodePool) bool { return pool.Spec.ClusterName == cluster })...)
+}
+
+func names(pool *hyperv1.NodePool, configMap string) bool {
+	for _, ref := range pool.Spec.Config {
+		if ref.Name == configMap {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Reconciler) pools(ctx context.Context, namespace string, want func(*hyperv1.NodePool) bool) []reconcile.Request {
+	pools := &hyperv1.NodePoolList{}
+	if err := r.Client.List(ctx, pools, client.InNamespace(namespace)); err != nil {
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range pools.Items {
+		if want(&pools.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&pools.Items[i])})
+		}
+	}
+	return requests
+}

@@ -1,0 +1,86 @@
+// Package naming derives the names and hashes that both controllers, the payload's own operators and the ignition-server
+// agree on. They are a wire format: changing one rolls or orphans what exists.
+package naming
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
+
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+// ClusterAnnotation is the back-pointer from an object in a hosted namespace to its HostedCluster: namespace/name.
+const ClusterAnnotation = "hypershift.openshift.io/cluster"
+
+// Names of objects in a hosted namespace.
+const (
+	PullSecret        = "pull-secret"
+	SSHKey            = "ssh-key"
+	TrustBundle       = "user-ca-bundle"
+	TrustBundleKey    = "ca-bundle.crt"
+	SAKey             = "sa-signing-key"
+	CAPIWebhookCert   = "capi-webhooks-tls"
+	IgnitionServerCA  = "ignition-server-ca-cert"
+	MachineConfigData = "machine-config-server"
+)
+
+// ControlPlaneNamespace is the namespace of a HostedCluster's control plane.
+func ControlPlaneNamespace(hc *hyperv1.HostedCluster) string {
+	return fmt.Sprintf("%s-%s", hc.Namespace, strings.ReplaceAll(hc.Name, ".", "-"))
+}
+
+// InfraID makes the identity of a cluster's infrastructure: its name cut to what fits, and five random characters.
+func InfraID(clusterName string) string {
+	const maxBase = 21
+	base := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(clusterName))
+	if len(base) > maxBase {
+		base = base[:maxBase]
+	}
+	return strings.TrimRight(base, "-") + "-" + utilrand.String(5)
+}
+
+// Join joins base and suffix with a dash; where that is longer than limit, a hash stands in for what is cut off.
+func Join(base, suffix string, limit int) string {
+	const hashWithDash = 9
+	name := base + "-" + suffix
+	if len(name) <= limit {
+		return name
+	}
+	keep := limit - hashWithDash - 1 - len(suffix)
+	if keep >= 0 {
+		return cut(base, keep) + "-" + Hash(base) + "-" + suffix
+	}
+	return cut(base, limit-hashWithDash) + "-" + Hash(name)
+}
+
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return text[:limit]
+}
+
+// Hash is FNV-1a over a text, as 8 hex digits.
+func Hash(text string) string {
+	h := fnv.New32a()
+	h.Write([]byte(text)) // never fails
+	return fmt.Sprintf("%08x", h.Sum32())
+}
+
+// HashValue is Hash over a value's default text form. Bytes print as a list of decimal numbers; that is what the
+// ignition-server computes too.
+func HashValue(value any) string {
+	return Hash(fmt.Sprintf("%v", value))
+}
+
+// MaxLabel is the longest value of a label.
+const MaxLabel = validation.LabelValueMaxLength

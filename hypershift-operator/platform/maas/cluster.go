@@ -1,0 +1,63 @@
+package maas
+
+import (
+	"errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+)
+
+// defaultDomain is MAAS's own default domain. Nothing is registered there: the endpoint is the control plane's.
+const defaultDomain = "maas"
+
+// ValidateHostedCluster wants the MAAS block and an identity.
+func (*Platform) ValidateHostedCluster(hc *hyperv1.HostedCluster) error {
+	if hc.Spec.Platform.MAAS == nil {
+		return errors.New("spec.platform.maas is missing: set identityRef.name to the Secret with MAAS_ENDPOINT and MAAS_API_KEY")
+	}
+	if hc.Spec.Platform.MAAS.IdentityRef.Name == "" {
+		return errors.New("spec.platform.maas.identityRef.name is empty: name the Secret with MAAS_ENDPOINT and MAAS_API_KEY")
+	}
+	return nil
+}
+
+// InfraCluster is the MaasCluster. There is none before the API endpoint is known: a provider that does not know the
+// custom DNS annotation would make up an endpoint of its own.
+func (*Platform) InfraCluster(cluster platform.Cluster) *platform.Object {
+	hc := cluster.HostedCluster
+	if cluster.ControlPlane == nil || cluster.ControlPlane.Status.ControlPlaneEndpoint.Host == "" {
+		return nil
+	}
+	endpoint := cluster.ControlPlane.Status.ControlPlaneEndpoint
+	infra := &infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: hc.Name}}
+	return &platform.Object{Object: infra, Mutate: func() error {
+		if infra.Annotations == nil {
+			infra.Annotations = map[string]string{}
+		}
+		infra.Annotations[infrav1.CustomDNSAnnotation] = ""
+		if infra.Labels == nil {
+			infra.Labels = map[string]string{}
+		}
+		infra.Labels["platform"] = "maas"
+		// The domain of an existing MaasCluster cannot change.
+		if infra.Spec.DNSDomain == "" {
+			infra.Spec.DNSDomain = firstOf(spec(hc).DNSDomain, defaultDomain)
+		}
+		infra.Spec.ControlPlaneEndpoint = infrav1.APIEndpoint{Host: endpoint.Host, Port: int(endpoint.Port)}
+		infra.Spec.FailureDomains = texts(spec(hc).FailureDomains)
+		infra.Spec.IdentityRef = &infrav1.IdentityReference{Name: spec(hc).IdentityRef.Name}
+		return nil
+	}}
+}
+
+func firstOf(texts ...string) string {
+	for _, text := range texts {
+		if text != "" {
+			return text
+		}
+	}
+	return ""
+}

@@ -1,0 +1,63 @@
+package maas
+
+import (
+	"fmt"
+	"strings"
+
+	ignition "github.com/coreos/ignition/v2/config/v3_2/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+)
+
+const (
+	wipeUnit         = "hypershift-disk-wipe.service"
+	defaultDevice    = "/dev/sda"
+	defaultPartition = 5
+)
+
+// CustomizeIgnition adds the removal of the helper partition that an image carries so that MAAS can install it. The unit is
+// part of the first-boot configuration and leaves a mark, so it runs once in a machine's life; only the one entry of the
+// partition table goes.
+func (*Platform) CustomizeIgnition(pool platform.Pool, config *ignition.Config) {
+	block := settings(pool)
+	enabled := byDistribution[pool.Distribution].wipe && !ptr.Deref(block.Ephemeral, false)
+	device, partition := defaultDevice, int32(defaultPartition)
+	if wipe := block.DiskWipe; wipe != nil {
+		enabled = ptr.Deref(wipe.Enabled, enabled)
+		device = firstOf(wipe.Device, device)
+		if wipe.Partition != 0 {
+			partition = wipe.Partition
+		}
+	}
+	if !enabled {
+		return
+	}
+	config.Systemd.Units = append(config.Systemd.Units, ignition.Unit{
+		Name: wipeUnit, Enabled: ptr.To(true), Contents: ptr.To(wipeContents(device, partition)),
+	})
+}
+
+func wipeContents(device string, partition int32) string {
+	const done = "/var/lib/hypershift/disk-wipe.done"
+	return strings.Join([]string{
+		"[Unit]",
+		"Description=Remove the partition that only the installation needed",
+		"ConditionPathExists=!" + done,
+		"ConditionPathExists=" + device,
+		"Before=kubelet.service",
+		"",
+		"[Service]",
+		"Type=oneshot",
+		"RemainAfterExit=yes",
+		// A partition that is not there was removed already.
+		fmt.Sprintf("ExecStart=/bin/sh -c 'if sgdisk --info=%d %s | grep -q \"Partition unique GUID\"; then sgdisk --delete=%d %s; fi'",
+			partition, device, partition, device),
+		"ExecStartPost=/bin/mkdir -p /var/lib/hypershift",
+		"ExecStartPost=/bin/touch " + done,
+		"",
+		"[Install]",
+		"WantedBy=multi-user.target",
+		"",
+	}, "\n")
+}

@@ -1,0 +1,88 @@
+package maas
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// Machines is an empty list of MaasMachines.
+func (*Platform) Machines() client.ObjectList { return &infrav1.MaasMachineList{} }
+
+// MachineProblem is what the provider says while a machine is not ready: its words name the machine in MAAS and what to do.
+func (*Platform) MachineProblem(obj client.Object) (reason, message string) {
+	machine, ok := obj.(*infrav1.MaasMachine)
+	if !ok {
+		return "", ""
+	}
+	for _, conditionType := range []string{clusterv1.ReadyCondition, "MachineDeployed"} {
+		c := meta.FindStatusCondition(machine.Status.Conditions, conditionType)
+		if c != nil && c.Status != metav1.ConditionTrue && c.Reason != "" {
+			return c.Reason, c.Message
+		}
+	}
+	return "", ""
+}
+
+// OrphanedMachines lets go of machines that have nothing in MAAS, when there are no credentials to ask MAAS with. A machine
+// that has a system ID, or that may have been allocated a moment ago, is never let go of: it would stay allocated with
+// nobody knowing. The sentence says what the user can do.
+func (p *Platform) OrphanedMachines(ctx context.Context, c client.Client, cluster platform.Cluster) (string, error) {
+	machines := &infrav1.MaasMachineList{}
+	if err := c.List(ctx, machines, client.InNamespace(cluster.Namespace)); err != nil {
+		return "", fmt.Errorf("listing MaasMachines of namespace %s: %w", cluster.Namespace, err)
+	}
+	if len(machines.Items) == 0 {
+		return "", nil
+	}
+	credentials, err := p.ReconcileCredentials(ctx, c, cluster)
+	if err != nil {
+		return "", err
+	}
+	if credentials.Condition.Status == metav1.ConditionTrue {
+		return waiting(machines.Items), nil
+	}
+	held := 0
+	var failures []error
+	for i := range machines.Items {
+		machine := &machines.Items[i]
+		if machine.DeletionTimestamp.IsZero() || !neverAllocated(machine) {
+			held++
+			continue
+		}
+		err := upsert.Patch(ctx, c, machine, func() { controllerutil.RemoveFinalizer(machine, infrav1.MachineFinalizer) })
+		failures = append(failures, client.IgnoreNotFound(err))
+	}
+	if held == 0 {
+		return "", errors.Join(failures...)
+	}
+	return fmt.Sprintf("%d machines cannot be released in MAAS: %s. They are kept, so that they do not stay allocated with nobody "+
+		"knowing; to give them up, release them in MAAS by hand and remove the finalizer %s of their MaasMachines",
+		held, credentials.Condition.Message, infrav1.MachineFinalizer), errors.Join(failures...)
+}
+
+// neverAllocated tells that the provider has not begun with a machine: it writes a condition before it allocates.
+func neverAllocated(machine *infrav1.MaasMachine) bool {
+	return machine.Spec.SystemID == nil && machine.Spec.ProviderID == nil && machine.Status.MachineState == nil &&
+		len(machine.Status.Conditions) == 0
+}
+
+// waiting says how each machine's release goes, in MAAS's words.
+func waiting(machines []infrav1.MaasMachine) string {
+	for i := range machines {
+		if _, message := (*Platform)(nil).MachineProblem(&machines[i]); message != "" {
+			return fmt.Sprintf("MaasMachine %s: %s", machines[i].Name, message)
+		}
+	}
+	return fmt.Sprintf("%d machines are being released in MAAS", len(machines))
+}

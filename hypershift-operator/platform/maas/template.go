@@ -1,0 +1,186 @@
+package maas
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+// defaults are what a pool gets that asks for nothing: the least that a node of the distribution runs on, and an image
+// where one is known. There is no image that every MAAS has and OpenShift runs on.
+type defaults struct {
+	cpu, memory int32
+	image       string
+	wipe        bool
+}
+
+var byDistribution = map[releaseinfo.Distribution]defaults{
+	releaseinfo.OpenShift:  {cpu: 4, memory: 8192, wipe: true},
+	releaseinfo.Kubernetes: {cpu: 2, memory: 2048, image: "custom/kubernetes-node"},
+}
+
+// settings is the pool's MAAS block; an empty one where the user left it out.
+func settings(pool platform.Pool) hyperv1.MAASNodePoolPlatform {
+	if pool.NodePool.Spec.Platform.MAAS == nil {
+		return hyperv1.MAASNodePoolPlatform{}
+	}
+	return *pool.NodePool.Spec.Platform.MAAS
+}
+
+// ValidateNodePool refuses what the provider could not do.
+func (*Platform) ValidateNodePool(pool platform.Pool) error {
+	return errors.Join(validateIdentity(pool), validateImage(pool), validateAddresses(pool))
+}
+
+func validateIdentity(pool platform.Pool) error {
+	identity := settings(pool).IdentityRef
+	cluster := spec(pool.HostedCluster).IdentityRef.Name
+	if identity == nil || identity.Name == "" || identity.Name == cluster {
+		return nil
+	}
+	return fmt.Errorf("spec.platform.maas.identityRef names Secret %s, but the cluster's machines are all made with its own, %s: "+
+		"leave the field out, or make another HostedCluster for the other MAAS", identity.Name, cluster)
+}
+
+// validateImage can judge only once the payload was read.
+func validateImage(pool platform.Pool) error {
+	if pool.Distribution == "" || settings(pool).Image != "" || byDistribution[pool.Distribution].image != "" {
+		return nil
+	}
+	return fmt.Errorf("spec.platform.maas.image is empty: with an %s release, name the MAAS image that was made for it, such as custom/rhcos-4.20", pool.Distribution)
+}
+
+func validateAddresses(pool platform.Pool) error {
+	static := settings(pool).StaticIP
+	if static == nil || static.IP == "" {
+		return nil
+	}
+	if most(pool.NodePool) > 1 {
+		return fmt.Errorf("spec.platform.maas.staticIP.ip serves one machine, but the pool may have %d: use staticIP.range", most(pool.NodePool))
+	}
+	return nil
+}
+
+// most is how many machines the pool may have.
+func most(pool *hyperv1.NodePool) int32 {
+	if pool.Spec.AutoScaling != nil {
+		return pool.Spec.AutoScaling.Max
+	}
+	return ptr.Deref(pool.Spec.Replicas, 0)
+}
+
+// MachineTemplate asks for machines as the pool says, and for the rest as the cluster says.
+func (*Platform) MachineTemplate(pool platform.Pool) client.Object {
+	block, cluster := settings(pool), spec(pool.HostedCluster)
+	base := byDistribution[pool.Distribution]
+	machine := infrav1.MaasMachineSpec{
+		FailureDomain:  optional(firstOf(string(block.FailureDomain), string(block.Zone), string(cluster.Zone))),
+		ResourcePool:   optional(firstOf(string(block.ResourcePool), string(cluster.ResourcePool))),
+		MinCPU:         ptr.To(int(ptr.Deref(block.MinCPU, base.cpu))),
+		MinMemory:      ptr.To(int(ptr.Deref(block.MinMemory, base.memory))),
+		MinDiskSize:    number(block.MinDiskSize),
+		Tags:           tags(block),
+		NotTags:        texts(block.NotTags),
+		Arch:           firstOf(pool.NodePool.Spec.Arch, hyperv1.ArchitectureAMD64),
+		Image:          firstOf(block.Image, base.image),
+		DeployInMemory: ptr.Deref(block.Ephemeral, false),
+		StaticIP:       staticIP(block.StaticIP),
+		Timeouts: infrav1.MachineTimeouts{
+			Allocate: block.AllocateTimeout, Deploy: block.DeployTimeout, Boot: block.BootTimeout, Join: block.JoinTimeout,
+		},
+	}
+	if block.Erase != "" {
+		machine.Erase = &infrav1.EraseConfig{Mode: block.Erase}
+	}
+	composeOnLXD(&machine, block.LXD)
+	template := &infrav1.MaasMachineTemplate{}
+	template.Spec.Template.Spec = machine
+	return template
+}
+
+// RollingTemplate leaves out what changes on machines as they are: how long to wait for them, and what happens to their
+// disks in the end.
+func (*Platform) RollingTemplate(template client.Object) client.Object {
+	rolling, ok := template.DeepCopyObject().(*infrav1.MaasMachineTemplate)
+	if !ok {
+		return template
+	}
+	rolling.Spec.Template.Spec.Timeouts = infrav1.MachineTimeouts{}
+	rolling.Spec.Template.Spec.Erase = nil
+	return rolling
+}
+
+// MachineTemplates is an empty list of templates.
+func (*Platform) MachineTemplates() client.ObjectList { return &infrav1.MaasMachineTemplateList{} }
+
+func composeOnLXD(machine *infrav1.MaasMachineSpec, lxd *hyperv1.MAASLXDNodePool) {
+	if lxd == nil || !lxd.Enabled {
+		return
+	}
+	machine.ProvisioningMode = infrav1.ProvisioningModeLXD
+	// Upstream's spelling too, so that its provider composes as well.
+	machine.LXD = &infrav1.LXDConfig{Enabled: ptr.To(true)}
+	if lxd.DiskSize != nil || lxd.StoragePool != "" || lxd.Network != "" {
+		machine.LXD.VMConfig = &infrav1.VMConfig{DiskSize: number(lxd.DiskSize), StoragePool: lxd.StoragePool, Network: lxd.Network}
+	}
+	machine.LXDConfig = &infrav1.LXDMachineConfig{Profile: lxd.Profile, VMHost: lxd.VMHost, Project: lxd.Project}
+	if lxd.DiskSize != nil || lxd.StoragePool != "" {
+		machine.LXDConfig.Storage = &infrav1.LXDStorage{Size: number(lxd.DiskSize), Pool: lxd.StoragePool}
+	}
+}
+
+func staticIP(static *hyperv1.MAASStaticIP) *infrav1.StaticIPConfig {
+	if static == nil {
+		return nil
+	}
+	config := &infrav1.StaticIPConfig{
+		IP: static.IP, CIDR: static.CIDR, Gateway: static.Gateway, Nameservers: texts(static.Nameservers),
+	}
+	if static.Range != nil {
+		config.Range = &infrav1.IPRange{Start: static.Range.Start, End: static.Range.End}
+	}
+	return config
+}
+
+// tags are the pool's with its machine type, which is a tag as well, in a fixed order.
+func tags(block hyperv1.MAASNodePoolPlatform) []string {
+	all := texts(block.Tags)
+	if block.MachineType != "" && !slices.Contains(all, block.MachineType) {
+		all = append(all, block.MachineType)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func texts[T ~string](values []T) []string {
+	if len(values) == 0 {
+		return nil
+	}
+	all := make([]string, 0, len(values))
+	for _, value := range values {
+		all = append(all, string(value))
+	}
+	return all
+}
+
+func optional(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+func number(value *int32) *int {
+	if value == nil {
+		return nil
+	}
+	return ptr.To(int(*value))
+}

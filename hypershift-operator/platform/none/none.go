@@ -1,0 +1,79 @@
+// Package none is the plugin of the platform None: the user brings machines with the user-data that the operator writes.
+package none
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	ignition "github.com/coreos/ignition/v2/config/v3_2/types"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/condition"
+)
+
+// Platform implements platform.Platform with nothing to do.
+type Platform struct{}
+
+var _ platform.Platform = Platform{}
+
+// ValidateHostedCluster accepts every cluster.
+func (Platform) ValidateHostedCluster(*hyperv1.HostedCluster) error { return nil }
+
+// InfraCluster is nil: there is nothing for Cluster API to do.
+func (Platform) InfraCluster(platform.Cluster) *platform.Object { return nil }
+
+// ReconcileCredentials says that none are needed.
+func (Platform) ReconcileCredentials(context.Context, client.Client, platform.Cluster) (platform.Credentials, error) {
+	return platform.Credentials{Condition: condition.True(string(hyperv1.PlatformCredentialsFound),
+		hyperv1.AsExpectedReason, "The platform None needs no credentials")}, nil
+}
+
+// CredentialsSecret is empty.
+func (Platform) CredentialsSecret(*hyperv1.HostedCluster) string { return "" }
+
+// DeleteCredentials has nothing to delete.
+func (Platform) DeleteCredentials(context.Context, client.Client, platform.Cluster) error { return nil }
+
+// ProviderDeployment is nil: there is no provider.
+func (Platform) ProviderDeployment(platform.Cluster) *appsv1.DeploymentSpec { return nil }
+
+// ProviderPolicyRules are none.
+func (Platform) ProviderPolicyRules() []rbacv1.PolicyRule { return nil }
+
+// ReconcileSecretEncryption has nothing to bring.
+func (Platform) ReconcileSecretEncryption(context.Context, client.Client, platform.Cluster) error {
+	return nil
+}
+
+// OrphanedMachines has nothing to say.
+func (Platform) OrphanedMachines(context.Context, client.Client, platform.Cluster) (string, error) {
+	return "", nil
+}
+
+// ValidateNodePool accepts every pool.
+func (Platform) ValidateNodePool(platform.Pool) error { return nil }
+
+// MachineTemplate is nil: the operator makes no machines.
+func (Platform) MachineTemplate(platform.Pool) client.Object { return nil }
+
+// RollingTemplate is the template itself.
+func (Platform) RollingTemplate(template client.Object) client.Object { return template }
+
+// MachineTemplates is nil.
+func (Platform) MachineTemplates() client.ObjectList { return nil }
+
+// CustomizeIgnition adds nothing.
+func (Platform) CustomizeIgnition(platform.Pool, *ignition.Config) {}
+
+// MachineProblem has nothing to say.
+func (Platform) MachineProblem(client.Object) (reason, message string) { return "", "" }
+
+// Machines is nil.
+func (Platform) Machines() client.ObjectList { return nil }
+
+// Watched is nil.
+func (Platform) Watched() []client.Object { return nil }

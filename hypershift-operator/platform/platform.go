@@ -1,0 +1,106 @@
+// Package platform says what the operator needs of a platform.
+//
+// A platform is one package below this one that implements Platform, and one line in package registry. Both controllers
+// ask the plugin and never compare a platform type.
+package platform
+
+import (
+	"context"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	ignition "github.com/coreos/ignition/v2/config/v3_2/types"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+// Cluster is what a plugin may know of one hosted cluster. Plugins do not change what it points to.
+type Cluster struct {
+	// HostedCluster is always there.
+	HostedCluster *hyperv1.HostedCluster
+	// ControlPlane is nil until the HostedControlPlane exists, and when it is gone.
+	ControlPlane *hyperv1.HostedControlPlane
+	// Namespace is the hosted control plane's namespace.
+	Namespace string
+	// OperatorImage is the product's own image, which carries the in-tree providers.
+	OperatorImage string
+	// CredentialsHash changes when the content of the platform's credentials does; empty without credentials.
+	CredentialsHash string
+}
+
+// Pool is what a plugin may know of one NodePool.
+type Pool struct {
+	// NodePool is the pool itself.
+	NodePool *hyperv1.NodePool
+	// HostedCluster is the cluster that the pool belongs to.
+	HostedCluster *hyperv1.HostedCluster
+	// Distribution is what the pool's release payload carries; empty when the payload could not be read.
+	Distribution releaseinfo.Distribution
+}
+
+// Object is one object that a plugin wants to exist. Object holds its kind, name and namespace; Mutate shapes it after it
+// was read, and must leave alone what others own.
+type Object struct {
+	Object client.Object
+	Mutate func() error
+}
+
+// Credentials is what a plugin found out about the platform's credentials.
+type Credentials struct {
+	// Condition is PlatformCredentialsFound of the HostedCluster.
+	Condition metav1.Condition
+	// Hash changes when their content does; empty when there is nothing that a provider could use.
+	Hash string
+	// CheckAgain is when the plugin wants to look again, zero for no wish.
+	CheckAgain time.Duration
+}
+
+// Platform is one platform's plugin. Its methods may be called at the same time for different clusters, and each must
+// come back soon: an endpoint of the platform that does not answer must not hold a worker.
+type Platform interface {
+	// ValidateHostedCluster refuses what the API server's validation cannot see. The error is for users.
+	ValidateHostedCluster(hc *hyperv1.HostedCluster) error
+	// InfraCluster is the Cluster API infrastructure cluster. nil means that there is none, and then no Cluster
+	// either, or that it cannot be made yet.
+	InfraCluster(cluster Cluster) *Object
+	// ReconcileCredentials brings the credentials into the hosted namespace. What a user has to mend is in the
+	// condition; an error is for what the next pass may not run into.
+	ReconcileCredentials(ctx context.Context, c client.Client, cluster Cluster) (Credentials, error)
+	// CredentialsSecret names the user's Secret beside the HostedCluster that the credentials come from; empty for none.
+	CredentialsSecret(hc *hyperv1.HostedCluster) string
+	// DeleteCredentials removes what ReconcileCredentials made outside the hosted namespace.
+	DeleteCredentials(ctx context.Context, c client.Client, cluster Cluster) error
+	// ProviderDeployment is the Deployment spec of the Cluster API provider; nil means that there is none.
+	ProviderDeployment(cluster Cluster) *appsv1.DeploymentSpec
+	// ProviderPolicyRules are the rights that the provider needs in the hosted namespace beyond the usual.
+	ProviderPolicyRules() []rbacv1.PolicyRule
+	// ReconcileSecretEncryption brings what encryption of type kms needs into the hosted namespace.
+	ReconcileSecretEncryption(ctx context.Context, c client.Client, cluster Cluster) error
+	// OrphanedMachines is called on each pass of a deletion. It lets go of machines that can never be released,
+	// and otherwise says in a sentence why the deletion waits; empty when it has nothing to say.
+	OrphanedMachines(ctx context.Context, c client.Client, cluster Cluster) (string, error)
+
+	// ValidateNodePool refuses what the API server's validation cannot see. The error is for users.
+	ValidateNodePool(pool Pool) error
+	// MachineTemplate is the template that the pool's machines are made from, without name and namespace. nil means
+	// that the platform makes no machines.
+	MachineTemplate(pool Pool) client.Object
+	// RollingTemplate is a copy of a template without what may change without replacing machines.
+	RollingTemplate(template client.Object) client.Object
+	// MachineTemplates is an empty list of the template's kind, for cleaning up; nil if there is none.
+	MachineTemplates() client.ObjectList
+	// CustomizeIgnition adds to the first-boot configuration what machines of this platform need.
+	CustomizeIgnition(pool Pool, config *ignition.Config)
+	// MachineProblem reads an infrastructure machine's conditions: the reason and an actionable message of what is
+	// wrong or being waited for; empty when all is well.
+	MachineProblem(machine client.Object) (reason, message string)
+	// Machines is an empty list of the infrastructure machines' kind; nil if there is none.
+	Machines() client.ObjectList
+	// Watched are the kinds in hosted namespaces whose changes concern the HostedCluster or its NodePools.
+	Watched() []client.Object
+}

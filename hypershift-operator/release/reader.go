@@ -1,0 +1,90 @@
+// Package release reads the payloads of hosted clusters and judges which of them a cluster or pool may move to.
+package release
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/utils/lru"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+const (
+	// A worker must not be held for long by one cluster's registry.
+	lookupTimeout = 15 * time.Second
+	// readers bounds how many different sets of CAs and mirrors are remembered.
+	readers = 128
+)
+
+// Access says how one cluster reaches its registries.
+type Access struct {
+	// PullSecret is the content of a .dockerconfigjson.
+	PullSecret []byte
+	// TrustBundle holds PEM certificates that are trusted besides the system's.
+	TrustBundle []byte
+	// Mirrors are tried first.
+	Mirrors []hyperv1.ImageContentSource
+}
+
+// Lookup reads payloads.
+type Lookup interface {
+	// Lookup reads the payload that image names.
+	Lookup(ctx context.Context, image string, access Access) (*releaseinfo.ReleaseImage, error)
+}
+
+// Reader is the Lookup that reads from registries. It is safe for concurrent use.
+type Reader struct {
+	overrides map[string]string
+	byAccess  *lru.Cache
+}
+
+// NewReader makes a Reader; overrides maps prefixes of image references to what replaces them.
+func NewReader(overrides map[string]string) *Reader {
+	return &Reader{overrides: overrides, byAccess: lru.New(readers)}
+}
+
+// Lookup implements Lookup.
+func (r *Reader) Lookup(ctx context.Context, image string, access Access) (*releaseinfo.ReleaseImage, error) {
+	registry, err := r.registry(access)
+	if err != nil {
+		return nil, err
+	}
+	return registry.Lookup(ctx, image, access.PullSecret)
+}
+
+// registry keeps one registry client, and with it a cache, for each set of CAs and mirrors.
+func (r *Reader) registry(access Access) (*releaseinfo.Registry, error) {
+	key := key(access)
+	if known, ok := r.byAccess.Get(key); ok {
+		return known.(*releaseinfo.Registry), nil
+	}
+	registry, err := releaseinfo.NewRegistry(releaseinfo.Options{
+		CABundle: access.TrustBundle, Overrides: r.overrides, Mirrors: mirrors(access.Mirrors), Timeout: lookupTimeout,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("spec.additionalTrustBundle: %w", err)
+	}
+	r.byAccess.Add(key, registry)
+	return registry, nil
+}
+
+func key(access Access) string {
+	parts := []string{string(access.TrustBundle)}
+	for _, source := range access.Mirrors {
+		parts = append(parts, source.Source, strings.Join(source.Mirrors, ","))
+	}
+	return strings.Join(parts, "\x00")
+}
+
+func mirrors(sources []hyperv1.ImageContentSource) []releaseinfo.Mirror {
+	var all []releaseinfo.Mirror
+	for _, source := range sources {
+		all = append(all, releaseinfo.Mirror{Source: source.Source, Mirrors: slices.Clone(source.Mirrors)})
+	}
+	return all
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool"
+	"github.com/openshift/hypershift/hypershift-operator/platform/maas"
+	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
+	"github.com/openshift/hypershift/hypershift-operator/release"
+	"github.com/openshift/hypershift/support/releaseinfo"
+	"github.com/openshift/hypershift/support/version"
+)
+
+// Environment that the installer sets.
+const (
+	maasProviderEnv   = "IMAGE_MAAS_CAPI_PROVIDER"
+	leaderElectionID  = "hypershift-operator-leader-elect"
+	operatorContainer = "operator"
+)
+
+// passedEnv is environment that control-plane-operators get as it is, where it is set.
+var passedEnv = []string{
+	"CERT_ROTATION_SCALE", "METRICS_SET", "HYPERSHIFT_FEATURESET", "ENABLE_CVO_MANAGEMENT_CLUSTER_METRICS_ACCESS",
+	"CERTIFICATE_VALIDITY", "CERTIFICATE_RENEWAL_PERCENTAGE", "RHOBS_MONITORING", "CVO_PROMETHEUS_URL", "ENABLE_SIZE_TAGGING",
+	"IMAGE_KONNECTIVITY", "KUBE_FEATURE_WatchListClient", "MANAGED_SERVICE", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
+}
+
+// runFlags are the flags of run.
+type runFlags struct {
+	namespace, podName                    string
+	metricsAddr, healthAddr               string
+	operatorImage, cpoImage               string
+	registryOverrides                     string
+	leaderElect, ciDebugOutput            bool
+	isolation, ocpMonitoring              bool
+	privatePlatform, certDir              string
+	validatingWebhook, enableUWMTelemetry bool
+}
+
+func newRunCommand() *cobra.Command {
+	f := &runFlags{}
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Run the controllers",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), f) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.namespace, "namespace", os.Getenv("MY_NAMESPACE"), "namespace that the operator runs in")
+	flags.StringVar(&f.podName, "pod-name", os.Getenv("MY_NAME"), "pod that the operator runs in; its image is the one that in-tree managers run from")
+	flags.StringVar(&f.operatorImage, "operator-image", "", "image that in-tree managers run from, instead of the pod's")
+	flags.StringVar(&f.cpoImage, "control-plane-operator-image", "", "control-plane-operator of all clusters, instead of the release image's")
+	flags.StringVar(&f.metricsAddr, "metrics-addr", ":9000", "address of the metrics endpoint")
+	flags.StringVar(&f.healthAddr, "health-probe-addr", ":8081", "address of /healthz and /readyz")
+	flags.StringVar(&f.registryOverrides, "registry-overrides", "", "source=destination,...: prefixes of image references to replace")
+	flags.BoolVar(&f.leaderElect, "leader-elect", true, "let only one of several operators work")
+	flags.BoolVar(&f.ciDebugOutput, "enable-ci-debug-output", false, "make control planes log more")
+	addCompatibilityFlags(cmd, f)
+	return cmd
+}
+
+// addCompatibilityFlags accepts flags that installers of the compatible product pass and that have no effect here.
+func addCompatibilityFlags(cmd *cobra.Command, f *runFlags) {
+	flags := cmd.Flags()
+	flags.BoolVar(&f.isolation, "enable-dedicated-request-serving-isolation", false, "accepted for compatibility, has no effect")
+	flags.BoolVar(&f.ocpMonitoring, "enable-ocp-cluster-monitoring", false, "accepted for compatibility, has no effect")
+	flags.BoolVar(&f.enableUWMTelemetry, "enable-uwm-telemetry-remote-write", false, "accepted for compatibility, has no effect")
+	flags.StringVar(&f.privatePlatform, "private-platform", "None", "accepted for compatibility, has no effect")
+	flags.StringVar(&f.certDir, "cert-dir", "", "accepted for compatibility, has no effect")
+	flags.BoolVar(&f.validatingWebhook, "enable-validating-webhook", false, "accepted for compatibility, has no effect")
+}
+
+func run(ctx context.Context, f *runFlags) error {
+	ctrl.SetLogger(klog.Background())
+	if f.namespace == "" {
+		return errors.New("the operator does not know its namespace: set --namespace or MY_NAMESPACE")
+	}
+	overrides, err := releaseinfo.ParseOverrides(f.registryOverrides)
+	if err != nil {
+		return fmt.Errorf("--registry-overrides: %w", err)
+	}
+	mgr, err := newManager(f)
+	if err != nil {
+		return err
+	}
+	image, err := ownImage(ctx, mgr.GetAPIReader(), f)
+	if err != nil {
+		return err
+	}
+	if err := addControllers(mgr, f, image, overrides); err != nil {
+		return err
+	}
+	klog.FromContext(ctx).Info("Starting the operator", "namespace", f.namespace, "image", image, "commit", version.Commit())
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running the controllers: %w", err)
+	}
+	return nil
+}
+
+func newManager(f *runFlags) (ctrl.Manager, error) {
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return nil, fmt.Errorf("finding the management cluster: %w", err)
+	}
+	// Ten workers of two controllers write bursts of small objects for each new cluster.
+	config.QPS, config.Burst = 100, 200
+	config.UserAgent = "hypershift-operator/" + version.Commit()
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:                        scheme,
+		Metrics:                       metricsserver.Options{BindAddress: f.metricsAddr},
+		HealthProbeBindAddress:        f.healthAddr,
+		LeaderElection:                f.leaderElect,
+		LeaderElectionID:              leaderElectionID,
+		LeaderElectionNamespace:       f.namespace,
+		LeaderElectionReleaseOnCancel: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("setting up the manager: %w", err)
+	}
+	return mgr, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping))
+}
+
+// ownImage is the image of the operator's own pod, which carries the in-tree managers too.
+func ownImage(ctx context.Context, reader client.Reader, f *runFlags) (string, error) {
+	if f.operatorImage != "" {
+		return f.operatorImage, nil
+	}
+	pod := &corev1.Pod{}
+	key := client.ObjectKey{Namespace: f.namespace, Name: f.podName}
+	if err := reader.Get(ctx, key, pod); err != nil {
+		return "", fmt.Errorf("reading the operator's own pod %s for its image (set --operator-image outside of a pod): %w", key, err)
+	}
+	for _, container := range pod.Spec.Containers {
+		if container.Name == operatorContainer {
+			return container.Image, nil
+		}
+	}
+	return "", fmt.Errorf("the operator's own pod %s has no container %s to take the image from: set --operator-image", key, operatorContainer)
+}
+
+func addControllers(mgr ctrl.Manager, f *runFlags, image string, overrides map[string]string) error {
+	platforms := registry.New(maas.Options{ProviderImage: os.Getenv(maasProviderEnv)})
+	releases := release.NewReader(overrides)
+	clusters := &hostedcluster.Reconciler{
+		Client: mgr.GetClient(), LiveReader: mgr.GetAPIReader(), Clock: clock.RealClock{},
+		Recorder: mgr.GetEventRecorder("hostedcluster"), Releases: releases, Platforms: platforms,
+		Settings: hostedcluster.Settings{
+			Namespace: f.namespace, OperatorImage: image, ControlPlaneOperatorImage: f.cpoImage,
+			RegistryOverrides: overrides, PassedEnv: environment(), EnableCIDebugOutput: f.ciDebugOutput,
+		},
+	}
+	pools := &nodepool.Reconciler{
+		Client: mgr.GetClient(), Clock: clock.RealClock{}, Recorder: mgr.GetEventRecorder("nodepool"),
+		Releases: releases, Platforms: platforms,
+	}
+	return errors.Join(clusters.SetupWithManager(mgr), pools.SetupWithManager(mgr))
+}
+
+func environment() map[string]string {
+	env := map[string]string{}
+	for _, name := range passedEnv {
+		if value := os.Getenv(name); value != "" {
+			env[name] = value
+		}
+	}
+	return env
+}

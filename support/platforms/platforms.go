@@ -1,0 +1,132 @@
+// Package platforms holds what differs between platforms as data.
+//
+// Code that has to know "does this platform make machines?" or "what does the guest's Infrastructure say?" asks a row of
+// this table and never compares a platform type itself: adding a platform means adding a row here and a folder in
+// hypershift-operator/platform.
+package platforms
+
+import (
+	"slices"
+	"time"
+
+	configv1 "github.com/openshift/api/config/v1"
+	operatorv1 "github.com/openshift/api/operator/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+// RegistryStorage tells where the guest's image registry keeps its layers.
+type RegistryStorage string
+
+// The kinds of storage that a registry is given when it is created.
+const (
+	// RegistryEmptyDir loses the layers with the pod; it is what platforms without storage of their own get.
+	RegistryEmptyDir RegistryStorage = "EmptyDir"
+	// RegistryByOperator leaves the choice to the registry operator.
+	RegistryByOperator RegistryStorage = "ByOperator"
+)
+
+// HealthCheck holds the time-outs of a pool's MachineHealthCheck.
+type HealthCheck struct {
+	// NodeUnready is how long a Node may be not Ready or unknown before its Machine is replaced.
+	NodeUnready time.Duration
+	// NodeStartup is how long a Machine may take from its creation until it has a Node.
+	NodeStartup time.Duration
+}
+
+// Traits are the facts about one platform that rooms other than its plugin need.
+type Traits struct {
+	// Type is the platform that the row is about.
+	Type hyperv1.PlatformType
+	// ControlPlaneType is the platform type that the HostedControlPlane carries: None where the payload's own
+	// control-plane-operator needs to know nothing of the platform.
+	ControlPlaneType hyperv1.PlatformType
+	// InfrastructureType is the platform type in the guest's Infrastructure resource.
+	InfrastructureType configv1.PlatformType
+	// IngressStrategy is how the guest's default IngressController is published unless the user says otherwise.
+	IngressStrategy operatorv1.EndpointPublishingStrategyType
+	// RegistryStorage is what the guest's image registry is created with.
+	RegistryStorage RegistryStorage
+	// KonnectivityHostNetwork tells whether konnectivity agents in the guest use the network of their node.
+	KonnectivityHostNetwork bool
+	// Architectures are the CPU architectures that NodePools may ask for, in Go's spelling.
+	Architectures []string
+	// DefaultUpgradeType is what a NodePool gets that does not choose.
+	DefaultUpgradeType hyperv1.UpgradeType
+	// MakesMachines tells whether NodePools get Cluster API machines; without it a NodePool only hands out user-data.
+	MakesMachines bool
+	// KeepsOutdatedUserData tells whether machines may still be installing from user-data of an outdated
+	// configuration, so that it must live until the last of them is gone.
+	KeepsOutdatedUserData bool
+	// ScalesFromZero tells whether a pool may be scaled by the autoscaler to and from no machine.
+	ScalesFromZero bool
+	// HealthCheck holds the defaults of machine health checks.
+	HealthCheck HealthCheck
+}
+
+var cloudHealth = HealthCheck{NodeUnready: 8 * time.Minute, NodeStartup: 20 * time.Minute}
+
+// A MAAS machine takes 20 to 35 minutes to install, and its firmware alone can take ten to come back after a reboot:
+// shorter time-outs replace machines that are fine.
+var metalHealth = HealthCheck{NodeUnready: 16 * time.Minute, NodeStartup: 60 * time.Minute}
+
+var table = []Traits{
+	{
+		Type: hyperv1.MAASPlatform, ControlPlaneType: hyperv1.NonePlatform, InfrastructureType: configv1.NonePlatformType,
+		IngressStrategy: operatorv1.HostNetworkStrategyType, RegistryStorage: RegistryEmptyDir, KonnectivityHostNetwork: true,
+		Architectures: []string{"amd64", "arm64"}, DefaultUpgradeType: hyperv1.UpgradeTypeReplace,
+		MakesMachines: true, KeepsOutdatedUserData: true, HealthCheck: metalHealth,
+	},
+	{
+		Type: hyperv1.NonePlatform, ControlPlaneType: hyperv1.NonePlatform, InfrastructureType: configv1.NonePlatformType,
+		IngressStrategy: operatorv1.HostNetworkStrategyType, RegistryStorage: RegistryEmptyDir, KonnectivityHostNetwork: true,
+		Architectures: []string{"amd64", "arm64"}, DefaultUpgradeType: hyperv1.UpgradeTypeInPlace,
+		HealthCheck: HealthCheck{NodeUnready: 16 * time.Minute, NodeStartup: 20 * time.Minute},
+	},
+	{
+		Type: hyperv1.AgentPlatform, ControlPlaneType: hyperv1.NonePlatform, InfrastructureType: configv1.NonePlatformType,
+		IngressStrategy: operatorv1.LoadBalancerServiceStrategyType, RegistryStorage: RegistryByOperator, KonnectivityHostNetwork: true,
+		Architectures: []string{"amd64", "arm64", "ppc64le"}, DefaultUpgradeType: hyperv1.UpgradeTypeInPlace,
+		MakesMachines: true, HealthCheck: HealthCheck{NodeUnready: 16 * time.Minute, NodeStartup: 20 * time.Minute},
+	},
+	{
+		Type: hyperv1.KubevirtPlatform, ControlPlaneType: hyperv1.KubevirtPlatform, InfrastructureType: configv1.KubevirtPlatformType,
+		IngressStrategy: operatorv1.NodePortServiceStrategyType, RegistryStorage: RegistryEmptyDir, KonnectivityHostNetwork: true,
+		Architectures: []string{"amd64", "s390x"}, DefaultUpgradeType: hyperv1.UpgradeTypeReplace,
+		MakesMachines: true, KeepsOutdatedUserData: true, HealthCheck: cloudHealth,
+	},
+	{
+		Type: hyperv1.AWSPlatform, ControlPlaneType: hyperv1.AWSPlatform, InfrastructureType: configv1.AWSPlatformType,
+		IngressStrategy: operatorv1.LoadBalancerServiceStrategyType, RegistryStorage: RegistryByOperator, KonnectivityHostNetwork: true,
+		Architectures: []string{"amd64", "arm64"}, DefaultUpgradeType: hyperv1.UpgradeTypeReplace,
+		MakesMachines: true, KeepsOutdatedUserData: true, ScalesFromZero: true, HealthCheck: cloudHealth,
+	},
+}
+
+// Of returns the traits of a platform, and whether the platform is known at all.
+func Of(platform hyperv1.PlatformType) (Traits, bool) {
+	for _, t := range table {
+		if t.Type == platform {
+			t.Architectures = slices.Clone(t.Architectures)
+			return t, true
+		}
+	}
+	return Traits{}, false
+}
+
+// Known lists the platforms of the table in a fixed order.
+func Known() []hyperv1.PlatformType {
+	known := make([]hyperv1.PlatformType, 0, len(table))
+	for _, t := range table {
+		known = append(known, t.Type)
+	}
+	return known
+}
+
+// Supports tells whether NodePools of the platform may ask for a CPU architecture; an empty one is amd64.
+func (t Traits) Supports(architecture string) bool {
+	if architecture == "" {
+		architecture = "amd64"
+	}
+	return slices.Contains(t.Architectures, architecture)
+}
