@@ -137,3 +137,8 @@ func quote(argv []string) string {
 	words[0] = filepath.Base(words[0])
 	return strings.Join(words, " ")
 }
+
+// Quick makes a Check of a function that needs no context.
+func Quick(check func() (bool, string, error)) Check {
+	return func(context.Context) (bool, string, error) { return check() }
+}

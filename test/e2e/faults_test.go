@@ -1,0 +1,156 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/test/journey"
+)
+
+// failedDeployment lets MAAS fail the next installation.
+func (s *suite) failedDeployment(t *testing.T) {
+	s.fault(t, map[string]any{"kind": "deploy-fails", "count": 1})
+	s.scale(t, cluster, 2)
+	s.reach(t, "failed deployment marked", 2*time.Minute, journey.Quick(func() (bool, string, error) {
+		return s.eventSeen(t, "DeployFailed")
+	}))
+	s.must(t, s.FollowMachines(t.Context(), s.c, cluster, cluster, 2))
+	s.reach(t, "two nodes ready", 4*time.Minute, s.NodesReady(cluster, 2))
+	s.heal(t)
+}
+
+// providerKills kills the provider 20 times at random moments while machines come and go.
+func (s *suite) providerKills(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 7))
+	for i := range 20 {
+		s.scale(t, cluster, 1+i%3)
+		wait := time.NewTimer(time.Duration(random.IntN(4000)) * time.Millisecond)
+		<-wait.C
+		s.must(t, s.kill("cluster-api-provider-maas", "manager"))
+	}
+	s.scale(t, cluster, 2)
+	s.must(t, s.FollowMachines(t.Context(), s.c, cluster, cluster, 2))
+	s.reach(t, "two nodes ready after the kills", 5*time.Minute, s.NodesReady(cluster, 2))
+	s.reach(t, "every allocation has one owner", 2*time.Minute, journey.Quick(func() (bool, string, error) { return s.owned(t) }))
+}
+
+// owned tells whether MAAS's allocations and the MaasMachines are the same.
+func (s *suite) owned(t *testing.T) (bool, string, error) {
+	machines := &infrav1.MaasMachineList{}
+	if err := s.c.List(t.Context(), machines); err != nil {
+		return false, "", err
+	}
+	owners := map[string]int{}
+	for _, m := range machines.Items {
+		if m.Spec.SystemID != nil {
+			owners[*m.Spec.SystemID]++
+		}
+	}
+	allocated := s.allocations(t)
+	for id := range allocated {
+		if owners[id] != 1 {
+			return false, fmt.Sprintf("machine %s has %d owners", id, owners[id]), nil
+		}
+	}
+	return len(owners) == len(allocated), fmt.Sprintf("%d owners, %d allocations", len(owners), len(allocated)), nil
+}
+
+// maasAway lets MAAS answer 503 for a minute while a pool scales.
+func (s *suite) maasAway(t *testing.T) {
+	s.fault(t, map[string]any{"kind": "error", "status": 503, "for": "1m0s"})
+	s.scale(t, cluster, 3)
+	s.must(t, s.FollowMachines(t.Context(), s.c, cluster, cluster, 3))
+	s.reach(t, "three nodes ready after the outage", 5*time.Minute, s.NodesReady(cluster, 3))
+	s.scale(t, cluster, 2)
+	s.reach(t, "two nodes left", 4*time.Minute, s.NodesReady(cluster, 2))
+}
+
+// operatorKills kills both operators, the guest's etcd and its API server; what users stored must be there afterwards.
+func (s *suite) operatorKills(t *testing.T) {
+	g := NewWithT(t)
+	guest, err := s.GuestClient(cluster)
+	g.Expect(err).NotTo(HaveOccurred())
+	kept := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kept"}, Data: map[string]string{"a": "b"}}
+	g.Expect(guest.Create(t.Context(), kept)).To(Succeed())
+	s.must(t, s.kill("hypershift-operator", "control-plane-operator"))
+	for _, component := range []string{"kube-apiserver", "etcd"} {
+		g.Expect(s.c.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(journey.HostedNamespace(cluster)),
+			client.MatchingLabels{"app": component}, client.GracePeriodSeconds(0))).To(Succeed())
+	}
+	s.reach(t, "data still there", 3*time.Minute, journey.Quick(func() (bool, string, error) {
+		err := guest.Get(t.Context(), client.ObjectKeyFromObject(kept), kept)
+		return err == nil && kept.Data["a"] == "b", "reading the ConfigMap", err
+	}))
+	s.reach(t, "available again", 3*time.Minute, journey.ClusterAvailable(s.c, cluster))
+	s.reach(t, "operator back", 2*time.Minute, journey.OperatorReady(s.c))
+	s.reach(t, "nodes still ready", 3*time.Minute, s.NodesReady(cluster, 2))
+	s.scale(t, cluster, 1)
+	s.reach(t, "pool still scales", 4*time.Minute, s.NodesReady(cluster, 1))
+}
+
+// eventSeen tells whether an Event with a reason was recorded for the cluster's machines.
+func (s *suite) eventSeen(t *testing.T, reason string) (bool, string, error) {
+	events := &corev1.EventList{}
+	if err := s.c.List(t.Context(), events, client.InNamespace(journey.HostedNamespace(cluster))); err != nil {
+		return false, "", err
+	}
+	for _, e := range events.Items {
+		if strings.Contains(e.Reason, reason) && e.InvolvedObject.Kind == "MaasMachine" {
+			return true, e.Message, nil
+		}
+	}
+	return false, "no event " + reason, nil
+}
+
+// kill sends SIGKILL to every process of the environment that runs one of the programs.
+func (s *suite) kill(programs ...string) error {
+	own, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		return err
+	}
+	processes, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return err
+	}
+	for _, p := range processes {
+		ns, err := os.Readlink(filepath.Join(p, "ns/net"))
+		if err != nil || ns == own || !runs(p, programs) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(p))
+		if err != nil {
+			return err
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
+			return fmt.Errorf("killing process %d: %w", pid, err)
+		}
+	}
+	return nil
+}
+
+func runs(process string, programs []string) bool {
+	cmdline, err := os.ReadFile(filepath.Join(process, "cmdline"))
+	if err != nil {
+		return false
+	}
+	name, _, _ := strings.Cut(string(cmdline), "\x00")
+	for _, p := range programs {
+		if filepath.Base(name) == p {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,144 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/test/journey"
+	"github.com/openshift/hypershift/test/machine/gpt"
+)
+
+// TestJourney is one walk: each part leans on the ones before it.
+func TestJourney(t *testing.T) {
+	s := start(t)
+	for _, part := range []struct {
+		name string
+		run  func(*suite, *testing.T)
+	}{
+		{"When a cluster is created, it should get its nodes out of MAAS", (*suite).create},
+		{"When the guest is looked at, its Infrastructure should say None", (*suite).infrastructure},
+		{"When the disk wipe is on, it should remove partition 5 and no other", (*suite).diskWipe},
+		{"When a workload runs, it should serve, log and exec", (*suite).workload},
+		{"When a pool has constraints, it should get a machine that satisfies them", (*suite).constraints},
+		{"When something is wrong, a condition should say so within 30 seconds", (*suite).mistakes},
+		{"When a pool is scaled up and down, machines should come and go", (*suite).scaling},
+		{"When a machine fails to deploy, another should take its place", (*suite).failedDeployment},
+		{"When the provider is killed, no machine should leak", (*suite).providerKills},
+		{"When MAAS is away for a minute, the pool should scale afterwards", (*suite).maasAway},
+		{"When operators and the API server are killed, all should recover", (*suite).operatorKills},
+		{"When the cluster is destroyed, nothing should be left", (*suite).destroy},
+	} {
+		ok := t.Run(part.name, func(t *testing.T) { part.run(s, t) })
+		if !ok {
+			t.Fatalf("stopping here: what follows leans on %q", part.name)
+		}
+	}
+	s.Timeline.Print(s.Out)
+	s.PrintMeasures(t.Context())
+}
+
+func (s *suite) create(t *testing.T) {
+	s.must(t, s.Install(t.Context()))
+	s.Mark()
+	s.must(t, s.CreateCluster(t.Context(), cluster, 2, "--disk-wipe"))
+	s.must(t, s.FollowCluster(t.Context(), cluster, 2))
+}
+
+func (s *suite) infrastructure(t *testing.T) {
+	g := NewWithT(t)
+	out, err := s.Read(t.Context(), s.Guest(cluster, "get", "infrastructure", "cluster",
+		"-o", "jsonpath={.status.platform} {.status.platformStatus.type} {.status.controlPlaneTopology}")...)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(out).To(Equal("None None External"))
+}
+
+func (s *suite) diskWipe(t *testing.T) {
+	machines, err := journey.Machines(t.Context(), s.c, cluster, cluster)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	for _, m := range machines {
+		s.reach(t, "partition 5 gone on "+*m.Status.Hostname, time.Minute, journey.Quick(func() (bool, string, error) {
+			numbers, err := s.partitions(*m.Spec.SystemID)
+			return fmt.Sprint(numbers) == "[1 2 3 4]", fmt.Sprint(numbers), err
+		}))
+	}
+}
+
+// partitions lists the partitions on a machine's disk image.
+func (s *suite) partitions(systemID string) ([]int, error) {
+	disk, err := os.Open(filepath.Join(s.Path("machines", systemID), "sda.img"))
+	if err != nil {
+		return nil, err
+	}
+	defer disk.Close()
+	table, err := gpt.Read(disk)
+	if err != nil {
+		return nil, err
+	}
+	var numbers []int
+	for _, p := range table {
+		numbers = append(numbers, p.Number)
+	}
+	return numbers, nil
+}
+
+func (s *suite) workload(t *testing.T) { s.must(t, s.RunWorkload(t.Context(), cluster)) }
+
+func (s *suite) constraints(t *testing.T) {
+	g := NewWithT(t)
+	s.must(t, s.Type(t.Context(), "hypershift", "create", "nodepool", "maas", "--name", "big", "--cluster-name", cluster,
+		"--replicas", "1", "--min-cpu", "8", "--min-memory", "16384", "--tags", "gpu", "--zone", "az2", "--resource-pool", "compute"))
+	s.must(t, s.FollowMachines(t.Context(), s.c, cluster, "big", 1))
+	machines, err := journey.Machines(t.Context(), s.c, cluster, "big")
+	g.Expect(err).NotTo(HaveOccurred())
+	m, err := s.maas.GetMachine(t.Context(), *machines[0].Spec.SystemID)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(m.CPUCount).To(BeNumerically(">=", 8))
+	g.Expect(m.Memory).To(BeNumerically(">=", 16384))
+	g.Expect(m.TagNames).To(ContainElement("gpu"))
+	g.Expect(m.Zone.Name).To(Equal("az2"))
+	g.Expect(m.Pool.Name).To(Equal("compute"))
+	s.reach(t, "node of the pool ready", 4*time.Minute, s.NodesReady(cluster, 3))
+	s.must(t, s.Type(t.Context(), "hypershift", "destroy", "nodepool", "--name", "big", "--cluster-name", cluster))
+	s.reach(t, "node of the pool gone", 2*time.Minute, s.NodesReady(cluster, 2))
+}
+
+func (s *suite) scaling(t *testing.T) {
+	s.scale(t, cluster, 3)
+	s.must(t, s.FollowMachines(t.Context(), s.c, cluster, cluster, 3))
+	s.reach(t, "three nodes ready", 4*time.Minute, s.NodesReady(cluster, 3))
+	s.scale(t, cluster, 1)
+	s.reach(t, "one machine left", 4*time.Minute, journey.MachinesDeployed(s.c, cluster, cluster, 1))
+	s.reach(t, "one node left", 2*time.Minute, s.NodesReady(cluster, 1))
+	guest, err := s.GuestClient(cluster)
+	s.must(t, err)
+	s.reach(t, "workload moved", 3*time.Minute, journey.DeploymentAvailable(guest, "default", "web", 2))
+	NewWithT(t).Expect(s.allocations(t)).To(HaveLen(1))
+}
+
+func (s *suite) destroy(t *testing.T) {
+	s.must(t, s.DestroyCluster(t.Context(), cluster))
+	s.reach(t, "machines back in MAAS", time.Minute, journey.MAASReady(s.maas))
+	g := NewWithT(t)
+	g.Expect(s.allocations(t)).To(BeEmpty())
+	hosted := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: journey.HostedNamespace(cluster)}}
+	g.Expect(apierrors.IsNotFound(s.c.Get(t.Context(), client.ObjectKeyFromObject(hosted), hosted))).To(BeTrue())
+	for _, list := range []client.ObjectList{&hyperv1.HostedClusterList{}, &hyperv1.NodePoolList{}, &hyperv1.HostedControlPlaneList{}, &corev1.SecretList{}} {
+		g.Expect(s.c.List(t.Context(), list, client.InNamespace(journey.Namespace))).To(Succeed())
+		g.Expect(names(list)).To(BeEmpty(), "%T", list)
+	}
+	for _, kind := range []string{"clusterroles", "clusterrolebindings"} {
+		out, err := s.Read(t.Context(), "kubectl", "get", kind, "-o", "name")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(out).NotTo(ContainSubstring(hosted.Name), "%s of the cluster are left", kind)
+	}
+}

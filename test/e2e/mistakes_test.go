@@ -1,0 +1,105 @@
+package e2e
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/test/journey"
+)
+
+// soon is how fast a mistake must show in a condition.
+const soon = 30 * time.Second
+
+// mistakes makes each mistake of a user and reads the condition that tells of it.
+func (s *suite) mistakes(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"When the API key is wrong, it should say so", s.wrongKey},
+		{"When MAAS cannot be reached, it should say so", s.unreachable},
+		{"When the image is not in MAAS, it should say so", s.unknownImage},
+		{"When no machine fits, it should say which constraint is in the way", s.noMachineFits},
+	} {
+		t.Run(tc.name, tc.run)
+	}
+	s.noCrashLoop(t)
+}
+
+func (s *suite) wrongKey(t *testing.T) {
+	key := s.Path("wrong.key")
+	NewWithT(t).Expect(os.WriteFile(key, []byte("nobody:nothing:never"), 0o600)).To(Succeed())
+	s.must(t, s.CreateCluster(t.Context(), "wrong-key", 0, "--maas-api-key-file", key))
+	s.reach(t, "wrong key reported", soon, journey.ClusterCondition(s.c, "wrong-key",
+		string(hyperv1.PlatformCredentialsFound), "False", hyperv1.MAASUnauthorizedReason))
+	s.must(t, s.DestroyCluster(t.Context(), "wrong-key"))
+}
+
+func (s *suite) unreachable(t *testing.T) {
+	s.must(t, s.CreateCluster(t.Context(), "no-maas", 0, "--maas-endpoint", "http://127.0.0.1:9/MAAS"))
+	s.reach(t, "unreachable MAAS reported", soon, journey.ClusterCondition(s.c, "no-maas",
+		string(hyperv1.PlatformCredentialsFound), "False", hyperv1.MAASUnreachableReason))
+	s.must(t, s.DestroyCluster(t.Context(), "no-maas"))
+}
+
+func (s *suite) unknownImage(t *testing.T) {
+	s.createPool(t, "no-image", "--image", "custom/no-such-image")
+	s.reach(t, "unknown image reported", soon, journey.PoolCondition(s.c, "no-image",
+		hyperv1.NodePoolAllMachinesReadyConditionType, "False", "Image"))
+	s.destroyPool(t, "no-image")
+}
+
+func (s *suite) noMachineFits(t *testing.T) {
+	s.createPool(t, "too-big", "--min-cpu", "512")
+	s.reach(t, "missing capacity reported", soon, journey.PoolCondition(s.c, "too-big",
+		hyperv1.NodePoolAllMachinesReadyConditionType, "False", "Capacity"))
+	s.destroyPool(t, "too-big")
+}
+
+func (s *suite) createPool(t *testing.T, name string, flags ...string) {
+	t.Helper()
+	argv := append([]string{"hypershift", "create", "nodepool", "maas", "--name", name, "--cluster-name", cluster, "--replicas", "1"}, flags...)
+	s.must(t, s.Type(t.Context(), argv...))
+}
+
+func (s *suite) destroyPool(t *testing.T, name string) {
+	t.Helper()
+	s.must(t, s.Type(t.Context(), "hypershift", "destroy", "nodepool", "--name", name, "--cluster-name", cluster))
+}
+
+// noCrashLoop asserts that no mistake has made a container restart.
+func (s *suite) noCrashLoop(t *testing.T) {
+	g := NewWithT(t)
+	for _, namespace := range []string{journey.OperatorNamespace, journey.HostedNamespace(cluster)} {
+		pods := &corev1.PodList{}
+		g.Expect(s.c.List(t.Context(), pods, client.InNamespace(namespace))).To(Succeed())
+		for _, pod := range pods.Items {
+			for _, c := range pod.Status.ContainerStatuses {
+				waiting := c.State.Waiting
+				g.Expect(waiting == nil || waiting.Reason != "CrashLoopBackOff").To(BeTrue(), "%s/%s %s is in a crash loop", namespace, pod.Name, c.Name)
+			}
+		}
+	}
+}
+
+// names lists the names of a list's objects, without what Kubernetes itself puts into every namespace.
+func names(list client.ObjectList) []string {
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var found []string
+	for _, item := range items {
+		if object, err := meta.Accessor(item); err == nil {
+			found = append(found, object.GetName())
+		}
+	}
+	return found
+}
