@@ -103,7 +103,7 @@ func (s *suite) constraints(t *testing.T) {
 	m, err := s.maas.GetMachine(t.Context(), *machines[0].Spec.SystemID)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(m.CPUCount).To(BeNumerically(">=", 8))
-	g.Expect(m.Memory).To(BeNumerically(">=", 16384))
+	g.Expect(m.MemoryMiB).To(BeNumerically(">=", 16384))
 	g.Expect(m.TagNames).To(ContainElement("gpu"))
 	g.Expect(m.Zone.Name).To(Equal("az2"))
 	g.Expect(m.Pool.Name).To(Equal("compute"))
