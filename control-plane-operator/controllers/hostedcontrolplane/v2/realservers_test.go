@@ -1,0 +1,294 @@
+package v2
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	"github.com/openshift/hypershift/support/component"
+)
+
+// TestRealServers runs the programs of the payload with the very flags and files that their pods get, only that paths
+// are moved to a folder of the test and ports to free ones.
+func TestRealServers(t *testing.T) {
+	binaries := findBinaries(t)
+	cases := map[string]func(*hyperv1.HostedControlPlane){
+		"minimal": func(*hyperv1.HostedControlPlane) {},
+		"hardened": func(hcp *hyperv1.HostedControlPlane) {
+			everything(hcp)
+			hcp.Spec.AuditWebhook = nil
+			hcp.Spec.Configuration.APIServer.ServingCerts = configv1.APIServerServingCerts{}
+			// The issuer's certificate must be a real one here.
+			hcp.Spec.Configuration.Authentication.OIDCProviders[0].Issuer.CertificateAuthority.Name = ""
+		},
+	}
+	for name, edit := range cases {
+		t.Run("When a control plane is "+name+" it should start with the flags of its manifests", func(t *testing.T) {
+			hcp := controlPlane(edit, func(hcp *hyperv1.HostedControlPlane) { hcp.Annotations = nil })
+			scope := newScope(hcp, secret("etcd-key", map[string][]byte{"key": bytes.Repeat([]byte{7}, 32)}))
+			scope.Infra.API.Host = "127.0.0.1"
+			m := &machine{t: t, scope: withPKI(t, scope), root: t.TempDir(), binaries: binaries, ports: map[string]string{}}
+			for _, port := range []string{"2379", "2380", "2381", "6443", "10257", "10259"} {
+				m.ports[port] = freePort(t)
+			}
+			for _, c := range Kubernetes(Config{})[:4] {
+				ready(t, scope, c.Dependencies...)
+				if err := c.Reconcile(t.Context(), scope); err != nil {
+					t.Fatal(err)
+				}
+				ready(t, scope, c.Name)
+				m.run(c)
+			}
+			m.useCluster()
+		})
+	}
+}
+
+// machine runs the containers of pods as processes.
+type machine struct {
+	t        *testing.T
+	scope    *component.Scope
+	root     string
+	binaries string
+	ports    map[string]string
+}
+
+func findBinaries(t *testing.T) string {
+	t.Helper()
+	for dir, _ := os.Getwd(); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "bin", "kube", "kube-scheduler")); err == nil {
+			return filepath.Join(dir, "bin", "kube")
+		}
+	}
+	t.Skip("this test needs the programs of Kubernetes: run `make kube-binaries`")
+	return ""
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}
+
+// run starts the main container of a component's pod and waits until its readiness probe succeeds.
+func (m *machine) run(c *component.Component) {
+	m.t.Helper()
+	pod := m.podOf(c)
+	container := pod.Containers[0]
+	dirs := m.mount(pod, container)
+	var args []string
+	for _, arg := range container.Args {
+		args = append(args, m.localize(arg, dirs))
+	}
+	var output bytes.Buffer
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cmd := exec.CommandContext(ctx, filepath.Join(m.binaries, filepath.Base(container.Command[0])), args...)
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Start(); err != nil {
+		m.t.Fatal(err)
+	}
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
+	m.t.Cleanup(func() {
+		cancel(errors.New("the test ended"))
+		<-exited
+	})
+	if err := m.waitReady(container, exited); err != nil {
+		exited <- err
+		m.t.Fatalf("%s did not become ready: %v\nflags: %s\n%s", c.Name, err, strings.Join(args, " "), lastLines(output.String(), 25))
+	}
+}
+
+func (m *machine) podOf(c *component.Component) corev1.PodSpec {
+	m.t.Helper()
+	obj, err := c.Render(m.t.Context(), m.scope)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	switch o := obj.(type) {
+	case *appsv1.Deployment:
+		return o.Spec.Template.Spec
+	case *appsv1.StatefulSet:
+		return o.Spec.Template.Spec
+	default:
+		m.t.Fatalf("component %s is a %T", c.Name, obj)
+		return corev1.PodSpec{}
+	}
+}
+
+// mount writes the pod's volumes into folders and returns the folder of each mount path.
+func (m *machine) mount(pod corev1.PodSpec, container corev1.Container) map[string]string {
+	m.t.Helper()
+	dirs := map[string]string{}
+	for _, vm := range container.VolumeMounts {
+		dir := filepath.Join(m.root, container.Name, vm.Name)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			m.t.Fatal(err)
+		}
+		// The test's own folder is below /tmp, so that path must not be moved.
+		if vm.MountPath != "/tmp" {
+			dirs[vm.MountPath] = dir
+		}
+		for _, v := range pod.Volumes {
+			if v.Name == vm.Name {
+				m.fill(dir, v)
+			}
+		}
+	}
+	return dirs
+}
+
+func (m *machine) fill(dir string, v corev1.Volume) {
+	m.t.Helper()
+	files := map[string][]byte{}
+	switch {
+	case v.Secret != nil:
+		s := &corev1.Secret{}
+		m.get(v.Secret.SecretName, s)
+		files = s.Data
+	case v.ConfigMap != nil:
+		cm := &corev1.ConfigMap{}
+		m.get(v.ConfigMap.Name, cm)
+		for key, value := range cm.Data {
+			files[key] = []byte(value)
+		}
+	}
+	for name, content := range files {
+		text := m.localize(string(content), map[string]string{"/etc/kubernetes/kubeconfig": filepath.Join(filepath.Dir(dir), "kubeconfig")})
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+}
+
+func (m *machine) get(name string, obj client.Object) {
+	m.t.Helper()
+	if err := m.scope.Client.Get(m.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, obj); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// localize moves paths, names and ports of the pod to those of this machine.
+func (m *machine) localize(text string, dirs map[string]string) string {
+	if strings.HasPrefix(text, "--listen-") {
+		text = strings.Replace(text, "0.0.0.0", "127.0.0.1", 1)
+	}
+	for path, dir := range dirs {
+		text = strings.ReplaceAll(text, "="+path+"/", "="+dir+"/")
+		text = strings.ReplaceAll(text, ","+path+"/", ","+dir+"/")
+		text = strings.ReplaceAll(text, `"`+path+"/", `"`+dir+"/")
+		if strings.HasSuffix(text, "="+path) {
+			text = strings.TrimSuffix(text, path) + dir
+		}
+	}
+	for port, local := range m.ports {
+		text = strings.ReplaceAll(text, ":"+port, ":"+local)
+		if text == "--secure-port="+port {
+			text = "--secure-port=" + local
+		}
+	}
+	text = strings.ReplaceAll(text, "$(POD_NAME)", "etcd-0")
+	text = strings.ReplaceAll(text, "https://kube-apiserver:", "https://localhost:")
+	return strings.ReplaceAll(text, "https://etcd-client."+namespace+".svc:", "https://localhost:")
+}
+
+func (m *machine) waitReady(container corev1.Container, exited <-chan error) error {
+	probe := container.ReadinessProbe.HTTPGet
+	scheme := strings.ToLower(string(probe.Scheme))
+	if scheme == "" {
+		scheme = "http"
+	}
+	var port string
+	for _, p := range container.Ports {
+		if p.Name == probe.Port.StrVal {
+			port = m.ports[fmt.Sprint(p.ContainerPort)]
+		}
+	}
+	httpClient := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	return wait.PollUntilContextTimeout(m.t.Context(), 200*time.Millisecond, 90*time.Second, true, func(context.Context) (bool, error) {
+		select {
+		case err := <-exited:
+			return false, fmt.Errorf("it exited: %w", errors.Join(err, errors.New("see its output")))
+		default:
+		}
+		response, err := httpClient.Get(scheme + "://127.0.0.1:" + port + probe.Path)
+		if err != nil {
+			return false, nil
+		}
+		response.Body.Close()
+		return response.StatusCode == http.StatusOK, nil
+	})
+}
+
+// useCluster proves that the four programs work together: a Deployment's pod is made and waits only for a node.
+func (m *machine) useCluster() {
+	m.t.Helper()
+	kubeconfig := &corev1.Secret{}
+	m.get(pki.ServiceNetworkKubeconfig, kubeconfig)
+	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(m.localize(string(kubeconfig.Data["kubeconfig"]), nil)))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	guest := kubernetes.NewForConfigOrDie(config)
+	labels := map[string]string{"app": "web"}
+	deployment := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}},
+			},
+		},
+	}
+	if _, err := guest.AppsV1().Deployments("default").Create(m.t.Context(), deployment, metav1.CreateOptions{}); err != nil {
+		m.t.Fatal(err)
+	}
+	err = wait.PollUntilContextTimeout(m.t.Context(), 200*time.Millisecond, 60*time.Second, true, func(ctx context.Context) (bool, error) {
+		pods, err := guest.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
+		if err != nil || len(pods.Items) == 0 {
+			return false, nil
+		}
+		for _, c := range pods.Items[0].Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+	if err != nil {
+		m.t.Fatalf("the guest's controllers and scheduler did not handle a Deployment: %v", err)
+	}
+}
+
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}

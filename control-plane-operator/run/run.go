@@ -1,0 +1,199 @@
+// Package run is the subcommand that reconciles the hosted control plane of one namespace.
+package run
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	routev1 "github.com/openshift/api/route/v1"
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/infra"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	v2 "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+const leaderElectionID = "control-plane-operator-leader-elect"
+
+// Times of the leader lease: a control plane operator that loses the management API for a minute goes on.
+var leaseDuration, renewDeadline, retryPeriod = 60 * time.Second, 40 * time.Second, 15 * time.Second
+
+// Scheme knows all kinds that the operator reads or writes in the management cluster.
+func Scheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(hyperv1.AddToScheme(scheme))
+	utilruntime.Must(routev1.AddToScheme(scheme))
+	return scheme
+}
+
+// NewCommand makes the subcommand.
+func NewCommand() *cobra.Command {
+	o := optionsFromEnvironment(os.Getenv)
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Reconciles the hosted control plane of one namespace",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctrl.SetLogger(zap.New())
+			return o.run(cmd.Context())
+		},
+	}
+	o.addFlags(cmd.Flags())
+	return cmd
+}
+
+func (o *options) run(ctx context.Context) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding the management cluster: %w", err)
+	}
+	config.QPS, config.Burst = 100, 200
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:                        Scheme(),
+		Cache:                         cache.Options{DefaultNamespaces: map[string]cache.Config{o.namespace: {}}},
+		Metrics:                       server.Options{BindAddress: o.metricsAddr},
+		HealthProbeBindAddress:        o.healthAddr,
+		LeaderElection:                true,
+		LeaderElectionID:              leaderElectionID,
+		LeaderElectionNamespace:       o.namespace,
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 &leaseDuration,
+		RenewDeadline:                 &renewDeadline,
+		RetryPeriod:                   &retryPeriod,
+	})
+	if err != nil {
+		return fmt.Errorf("making the manager: %w", err)
+	}
+	reconciler, err := o.reconciler(mgr)
+	if err != nil {
+		return err
+	}
+	if err := reconciler.SetupWithManager(mgr); err != nil {
+		return fmt.Errorf("setting up the HostedControlPlane controller: %w", err)
+	}
+	return start(ctx, mgr)
+}
+
+func start(ctx context.Context, mgr manager.Manager) error {
+	for name, add := range map[string]func(string, healthz.Checker) error{"healthz": mgr.AddHealthzCheck, "readyz": mgr.AddReadyzCheck} {
+		if err := add(name, healthz.Ping); err != nil {
+			return fmt.Errorf("adding the %s check: %w", name, err)
+		}
+	}
+	return mgr.Start(ctx)
+}
+
+func (o *options) reconciler(mgr manager.Manager) (*hostedcontrolplane.Reconciler, error) {
+	releases, err := o.releases()
+	if err != nil {
+		return nil, err
+	}
+	hasRoutes, err := serves(mgr.GetRESTMapper())
+	if err != nil {
+		return nil, err
+	}
+	return &hostedcontrolplane.Reconciler{
+		Client:                mgr.GetClient(),
+		Clock:                 clock.RealClock{},
+		Releases:              releases,
+		OperateOnReleaseImage: o.operateOnRelease,
+		StaticImages:          o.staticImages(),
+		Components: v2.Config{
+			ConfigOperatorImage: o.configOperatorImage,
+			RegistryOverrides:   o.registryOverrides,
+			ImageOverrides:      o.imageMirrors,
+			Inherited:           o.inherited,
+		},
+		Infra:  &infra.Reconciler{Client: mgr.GetClient(), HasRoutes: hasRoutes, IngressDomain: o.ingressDomain},
+		PKI:    &pki.Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}, Lifetime: o.lifetime},
+		Health: hostedcontrolplane.AskHealth,
+		PodUID: o.podUID,
+	}, nil
+}
+
+// serves tells whether the management cluster has OpenShift's Route API.
+func serves(mapper meta.RESTMapper) (bool, error) {
+	_, err := mapper.RESTMapping(routev1.GroupVersion.WithKind("Route").GroupKind(), routev1.GroupVersion.Version)
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("asking the management cluster for its Route API: %w", err)
+	}
+	return true, nil
+}
+
+func (o *options) releases() (releaseinfo.Provider, error) {
+	overrides, err := releaseinfo.ParseOverrides(o.registryOverrides)
+	if err != nil {
+		return nil, fmt.Errorf("--registry-overrides: %w", err)
+	}
+	mirrors, err := parseMirrors(o.imageMirrors)
+	if err != nil {
+		return nil, fmt.Errorf("OPENSHIFT_IMG_OVERRIDES: %w", err)
+	}
+	return releaseinfo.NewRegistry(releaseinfo.Options{Overrides: overrides, Mirrors: mirrors})
+}
+
+// parseMirrors reads source=mirror,source=mirror2: a source may come more than once.
+func parseMirrors(text string) ([]releaseinfo.Mirror, error) {
+	var mirrors []releaseinfo.Mirror
+	for pair := range strings.SplitSeq(text, ",") {
+		if pair == "" || pair == "=" {
+			continue
+		}
+		source, mirror, ok := strings.Cut(pair, "=")
+		if !ok || source == "" || mirror == "" {
+			return nil, fmt.Errorf("%q is not of the form source=mirror", pair)
+		}
+		mirrors = append(mirrors, releaseinfo.Mirror{Source: source, Mirrors: []string{mirror}})
+	}
+	return mirrors, nil
+}
+
+// inheritedVariables are passed on to components that run the operator's own image.
+var inheritedVariables = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ENABLE_SIZE_TAGGING", "KUBE_FEATURE_WatchListClient"}
+
+func inherit(getenv func(string) string) []corev1.EnvVar {
+	var inherited []corev1.EnvVar
+	for _, name := range inheritedVariables {
+		if value := getenv(name); value != "" {
+			inherited = append(inherited, corev1.EnvVar{Name: name, Value: value})
+		}
+	}
+	return inherited
+}
+
+func parseUID(text string) (*int64, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var uid int64
+	if _, err := fmt.Sscan(text, &uid); err != nil || uid < 0 {
+		return nil, fmt.Errorf("%q is not a user ID", text)
+	}
+	return ptr.To(uid), nil
+}
