@@ -37,7 +37,11 @@ func Start(ctx context.Context, e env.Env) (*machine.Machine, error) {
 	if err := prepareRegistry(e); err != nil {
 		return nil, err
 	}
-	return machine.Start(ctx, config)
+	started, err := machine.Start(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	return started, ensureServiceRoute()
 }
 
 // Machine is what the management machine is made of.

@@ -4,16 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift/hypershift/test/devcluster/env"
+	"github.com/openshift/hypershift/test/machine/network"
 )
 
 // pollInterval is how often a condition is looked at; everything is on this machine.
@@ -89,16 +90,22 @@ func WaitNode(ctx context.Context, c client.Client) error {
 	})
 }
 
-// WaitDNS returns when the cluster's DNS serves.
-func WaitDNS(ctx context.Context, c client.Client) error {
+// WaitDNS returns when the cluster's DNS answers at its Service's address: then pods, Services and DNS work.
+func WaitDNS(ctx context.Context) error {
+	resolver := &net.Resolver{PreferGo: true, Dial: dialDNS}
 	return Until(ctx, func(ctx context.Context) error {
-		dns := &appsv1.Deployment{}
-		if err := c.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "coredns"}, dns); err != nil {
-			return err
-		}
-		if dns.Status.AvailableReplicas == 0 {
-			return errors.New("deployment kube-system/coredns has no available replica")
-		}
-		return nil
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		_, err := resolver.LookupHost(ctx, "kubernetes.default.svc."+env.ClusterDomain+".")
+		return err
 	})
+}
+
+// dialDNS reaches the Service from the management node's network.
+func dialDNS(ctx context.Context, transport, _ string) (connection net.Conn, err error) {
+	err = network.Do(env.Namespace, func() error {
+		connection, err = (&net.Dialer{}).DialContext(ctx, transport, net.JoinHostPort(env.DNSServiceIP, "53"))
+		return err
+	})
+	return connection, err
 }

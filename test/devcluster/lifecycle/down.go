@@ -9,33 +9,20 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/hypershift/test/devcluster/env"
 	"github.com/openshift/hypershift/test/machine"
-	"github.com/openshift/hypershift/test/machine/cgroup"
-	"github.com/openshift/hypershift/test/machine/network"
 )
 
-// machinePrefix begins the names of the network namespaces of all machines.
-const machinePrefix = "hs-"
-
 // Down removes every trace of the environment. What is not there is no error, so it also clears up after a crash or an
-// interruption at any point.
+// interruption at any point, and after somebody deleted the folder by hand.
 func (e *Environment) Down(ctx context.Context) error {
-	entries, err := os.ReadDir(e.Dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return e.removeKernelObjects(ctx)
-	}
-	if err != nil {
+	if err := e.mayRemove(); err != nil {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(e.Dir, marker)); err != nil && len(entries) > 0 {
-		return fmt.Errorf("%s was not made by devcluster (it has no file %s): nothing was removed", e.Dir, marker)
-	}
-	unlock, err := e.lock()
+	unlock, err := e.lockIfThere()
 	if err != nil {
 		return err
 	}
@@ -44,13 +31,43 @@ func (e *Environment) Down(ctx context.Context) error {
 	if err := e.simulator().Stop(ctx); err != nil {
 		return err
 	}
+	machines, err := pluggedMachines()
+	if err != nil {
+		return err
+	}
 	if err := e.killMachines(ctx); err != nil {
 		return err
 	}
-	if err := e.removeKernelObjects(ctx); err != nil {
+	if err := removeKernelObjects(ctx, append(machines, env.Namespace)); err != nil {
 		return err
 	}
-	return e.removeFiles()
+	if err := e.removeFiles(); err != nil {
+		return err
+	}
+	return disown()
+}
+
+// mayRemove refuses to remove what is not this environment's: a folder of somebody else's, or the machines of an
+// environment in another folder.
+func (e *Environment) mayRemove() error {
+	if err := e.checkOwner(); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(e.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if len(entries) > 0 && !e.ours() {
+		return fmt.Errorf("%s was not made by devcluster (it has no file %s): nothing was removed", e.Dir, marker)
+	}
+	return nil
+}
+
+func (e *Environment) lockIfThere() (unlock func(), err error) {
+	if !e.claimed() {
+		return func() {}, nil
+	}
+	return e.lock()
 }
 
 // killMachines needs no orderly shutdown: nothing of the machines is kept.
@@ -76,35 +93,6 @@ func (e *Environment) killMachines(ctx context.Context) error {
 	return group.Wait()
 }
 
-// removeKernelObjects removes what no machine's folder knows of any more.
-func (e *Environment) removeKernelObjects(ctx context.Context) error {
-	errs := []error{cgroup.Remove(ctx, machine.DefaultCgroupParent), removeLink(env.HostLink)}
-	namespaces, err := os.ReadDir("/run/netns")
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		errs = append(errs, err)
-	}
-	for _, namespace := range namespaces {
-		if strings.HasPrefix(namespace.Name(), machinePrefix) {
-			errs = append(errs, network.RemoveNamespace(namespace.Name()))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func removeLink(name string) error {
-	link, err := netlink.LinkByName(name)
-	if errors.As(err, &netlink.LinkNotFoundError{}) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("looking for network interface %s: %w", name, err)
-	}
-	if err := netlink.LinkDel(link); err != nil {
-		return fmt.Errorf("removing network interface %s: %w", name, err)
-	}
-	return nil
-}
-
 // removeFiles never deletes through a mount: what is mounted below the folder is unmounted first.
 func (e *Environment) removeFiles() error {
 	mounts, err := mountsBelow(e.Dir)
@@ -128,6 +116,9 @@ func (e *Environment) removeFiles() error {
 // removeDir deletes the marker last, so that an interrupted removal can be taken up again.
 func (e *Environment) removeDir() error {
 	entries, err := os.ReadDir(e.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

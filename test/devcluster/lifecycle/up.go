@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -18,9 +17,6 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/preflight"
 	"github.com/openshift/hypershift/test/machine"
 )
-
-// marker is the file by which a folder is known to be the environment's own: only such a folder is ever deleted.
-const marker = ".hypershift-dev"
 
 // Deadlines of the parts, generous for a cold and busy machine.
 const (
@@ -44,9 +40,12 @@ type Environment struct {
 
 // Up brings up what is not up yet and returns when all of it serves.
 func (e *Environment) Up(ctx context.Context) error {
+	if err := e.checkOwner(); err != nil {
+		return err
+	}
 	running := e.running()
 	if !running {
-		if err := e.check(ctx); err != nil {
+		if err := Sentences(preflight.Run(ctx, e.Env)); err != nil {
 			return err
 		}
 	}
@@ -79,30 +78,6 @@ func (e *Environment) Up(ctx context.Context) error {
 func (e *Environment) running() bool {
 	management, err := machine.Lookup(e.Management())
 	return err == nil && management.Running()
-}
-
-// check refuses before anything is started.
-func (e *Environment) check(ctx context.Context) error {
-	return errors.Join(preflight.Run(ctx, e.Env)...)
-}
-
-// claim makes the environment's folder, or recognizes it. A folder of somebody else's is left alone.
-func (e *Environment) claim() error {
-	entries, err := os.ReadDir(e.Dir)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	mark := filepath.Join(e.Dir, marker)
-	if _, err := os.Stat(mark); err == nil {
-		return nil
-	}
-	if len(entries) > 0 {
-		return fmt.Errorf("%s holds files that are not the environment's: empty it or name another folder with --dir", e.Dir)
-	}
-	if err := os.MkdirAll(e.Dir, 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(mark, []byte("The embedded environment of HyperShift for MAAS. `devcluster down` deletes this folder.\n"), 0o644)
 }
 
 func (e *Environment) upRegistry(ctx context.Context) error {
@@ -149,7 +124,7 @@ func (e *Environment) upCluster(ctx context.Context) error {
 		return e.blame(err, "kubelet", "containerd")
 	}
 	e.done("management node", started)
-	if err := within(ctx, dnsDeadline, func(ctx context.Context) error { return cluster.WaitDNS(ctx, c) }); err != nil {
+	if err := within(ctx, dnsDeadline, cluster.WaitDNS); err != nil {
 		return e.blame(err, "kubelet", "kube-controller-manager", "kube-proxy")
 	}
 	e.done("cluster DNS", started)

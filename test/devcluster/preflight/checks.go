@@ -117,15 +117,18 @@ func firstLine(text string, err error) string {
 	return line
 }
 
-// leftovers are what an earlier run left that a new one would stumble over.
+// leftovers are what an earlier run left that a new one would stumble over. What belongs to this very folder is no
+// stumbling block: the environment is started in its place.
 func leftovers(_ context.Context, e env.Env) []error {
+	if exists(e.Management()) {
+		return nil
+	}
 	const remedy = "run `make demo-down`, which removes every trace"
 	if _, err := netlink.LinkByName(env.HostLink); err == nil {
 		return []error{fmt.Errorf("the network interface %s is left over from an earlier run: %s", env.HostLink, remedy)}
 	}
-	namespaces, err := filepath.Glob("/run/netns/hs-*")
-	if err == nil && len(namespaces) > 0 {
-		return []error{fmt.Errorf("the network namespace %s is left over from an earlier run: %s", filepath.Base(namespaces[0]), remedy)}
+	if exists("/run/netns/" + env.Namespace) {
+		return []error{fmt.Errorf("the network namespace %s is left over from an earlier run: %s", env.Namespace, remedy)}
 	}
 	return nil
 }
@@ -158,8 +161,12 @@ func routes(machines netip.Prefix) []error {
 	if err != nil {
 		return []error{fmt.Errorf("listing the routes: %w", err)}
 	}
+	own := -1
+	if link, err := netlink.LinkByName(env.HostLink); err == nil {
+		own = link.Attrs().Index
+	}
 	for _, route := range all {
-		if route.Dst == nil {
+		if route.Dst == nil || route.LinkIndex == own {
 			continue
 		}
 		ones, _ := route.Dst.Mask.Size()

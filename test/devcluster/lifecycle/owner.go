@@ -1,0 +1,78 @@
+package lifecycle
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/openshift/hypershift/test/machine"
+)
+
+// marker is the file by which a folder is known to be the environment's own: only such a folder is ever deleted.
+const marker = ".hypershift-dev"
+
+// ownerFile says which folder's environment has this host's namespaces: their names are the same for all. Like them it
+// does not survive a reboot.
+var ownerFile = "/run/hypershift-maas.dir"
+
+// claim makes the environment's folder, or recognizes it, and takes the host's namespaces for it. A folder of somebody
+// else's is left alone.
+func (e *Environment) claim() error {
+	if !e.claimed() {
+		entries, err := os.ReadDir(e.Dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if len(entries) > 0 {
+			return fmt.Errorf("%s holds files that are not the environment's: empty it or name another folder with --dir", e.Dir)
+		}
+		if err := os.MkdirAll(e.Dir, 0o755); err != nil {
+			return err
+		}
+		note := []byte("The embedded environment of HyperShift for MAAS. `devcluster down` deletes this folder.\n")
+		if err := os.WriteFile(filepath.Join(e.Dir, marker), note, 0o644); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(ownerFile, []byte(e.Dir+"\n"), 0o644)
+}
+
+func (e *Environment) claimed() bool {
+	_, err := os.Stat(filepath.Join(e.Dir, marker))
+	return err == nil
+}
+
+// ours also recognizes a folder of which somebody deleted the marker while the environment ran.
+func (e *Environment) ours() bool { return e.claimed() || owner() == e.Dir }
+
+// owner is the folder that the host's namespaces belong to; empty if none is known.
+func owner() string {
+	data, err := os.ReadFile(ownerFile)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(data))
+}
+
+// checkOwner refuses when the host's namespaces are those of a running environment in another folder.
+func (e *Environment) checkOwner() error {
+	owner := owner()
+	if owner == "" || owner == e.Dir {
+		return nil
+	}
+	management, err := machine.Lookup(filepath.Join(owner, filepath.Base(e.Management())))
+	if err != nil || !management.Running() {
+		return nil
+	}
+	return fmt.Errorf("the environment of this host is in %s: work on that one with --dir %s, or remove it first with devcluster down --dir %s", owner, owner, owner)
+}
+
+func disown() error {
+	if err := os.Remove(ownerFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
