@@ -27,6 +27,8 @@ const (
 )
 
 // ClusterAutoscaling tunes the cluster autoscaler.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(self.scaleDown) || !has(self.scaling) || self.scaling == 'ScaleUpAndScaleDown'`,message=`autoscaling.scaleDown needs autoscaling.scaling ScaleUpAndScaleDown`
 type ClusterAutoscaling struct {
 	// scaling says which ways it may go.
 	// +kubebuilder:default:=ScaleUpAndScaleDown
@@ -41,6 +43,7 @@ type ClusterAutoscaling struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=317
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self.all(k, k.matches(r'^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))`,message=`autoscaling.balancingIgnoredLabels must be keys of labels, such as topology.kubernetes.io/zone`
 	BalancingIgnoredLabels []string `json:"balancingIgnoredLabels,omitempty"`
 
 	// maxNodesTotal is the most nodes that the cluster may have. Unset means no bound.
@@ -130,6 +133,8 @@ type AutoNode struct {
 }
 
 // ProvisionerConfig is a provisioner: its name, and the block that belongs to it.
+//
+// +kubebuilder:validation:XValidation:rule=`(self.name == 'Karpenter') == has(self.karpenter)`,message=`autoNode.provisionerConfig.karpenter is required when its name is Karpenter`
 type ProvisionerConfig struct {
 	// name is the provisioner.
 	// +unionDiscriminator
@@ -142,6 +147,8 @@ type ProvisionerConfig struct {
 }
 
 // KarpenterConfig is the settings of Karpenter: the platform, and the block that belongs to it.
+//
+// +kubebuilder:validation:XValidation:rule=`(self.platform == 'AWS') == has(self.aws)`,message=`autoNode.provisionerConfig.karpenter.aws is required when its platform is AWS`
 type KarpenterConfig struct {
 	// platform is where Karpenter makes nodes; AWS is the only one.
 	// +kubebuilder:validation:Enum=AWS
@@ -159,5 +166,6 @@ type KarpenterAWSConfig struct {
 	// roleARN is the ARN of the role that Karpenter works with.
 	// +kubebuilder:validation:MaxLength=2048
 	// +required
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^arn:aws[a-z-]*:iam::[0-9]{12}:role/.+$')`,message=`autoNode.provisionerConfig.karpenter.aws.roleARN must be the ARN of a role, such as arn:aws:iam::123456789012:role/karpenter`
 	RoleARN string `json:"roleARN"`
 }

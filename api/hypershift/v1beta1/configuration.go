@@ -5,6 +5,8 @@ import configv1 "github.com/openshift/api/config/v1"
 // ClusterConfiguration is the global configuration of the guest cluster. Each field is the spec of the like-named
 // resource of config.openshift.io that the guest gets; Secrets and ConfigMaps that it names are read from the
 // HostedCluster's namespace.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(self.oauth) || !has(self.oauth.tokenConfig) || !has(self.oauth.tokenConfig.accessTokenInactivityTimeout) || duration(self.oauth.tokenConfig.accessTokenInactivityTimeout) >= duration('300s')`,message=`configuration.oauth.tokenConfig.accessTokenInactivityTimeout must be at least 300s`
 type ClusterConfiguration struct {
 	// apiServer configures the API server: certificates, audit, TLS profile.
 	// +optional

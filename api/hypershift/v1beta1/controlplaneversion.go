@@ -44,6 +44,7 @@ type ControlPlaneUpdateHistory struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +required
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[0-9]+\.[0-9]+\.[0-9]+')`,message=`version must be a semantic version such as 4.20.3`
 	Version string `json:"version"`
 
 	// image is the payload's pull spec.

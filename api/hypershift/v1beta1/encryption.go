@@ -15,6 +15,9 @@ const (
 )
 
 // SecretEncryptionSpec is how Secrets are encrypted in etcd: the type, and the block that belongs to it.
+//
+// +kubebuilder:validation:XValidation:rule=`(self.type == 'kms') == has(self.kms)`,message=`secretEncryption.kms is required when secretEncryption.type is kms, and forbidden otherwise`
+// +kubebuilder:validation:XValidation:rule=`(self.type == 'aescbc') == has(self.aescbc)`,message=`secretEncryption.aescbc is required when secretEncryption.type is aescbc, and forbidden otherwise`
 type SecretEncryptionSpec struct {
 	// type is the way of encryption.
 	// +unionDiscriminator
@@ -55,6 +58,10 @@ const (
 )
 
 // KMSSpec is a key of a cloud's key service: the provider, and the block that belongs to it.
+//
+// +kubebuilder:validation:XValidation:rule=`(self.provider == 'AWS') == has(self.aws)`,message=`secretEncryption.kms.aws is required when secretEncryption.kms.provider is AWS, and forbidden otherwise`
+// +kubebuilder:validation:XValidation:rule=`(self.provider == 'Azure') == has(self.azure)`,message=`secretEncryption.kms.azure is required when secretEncryption.kms.provider is Azure, and forbidden otherwise`
+// +kubebuilder:validation:XValidation:rule=`(self.provider == 'IBMCloud') == has(self.ibmcloud)`,message=`secretEncryption.kms.ibmcloud is required when secretEncryption.kms.provider is IBMCloud, and forbidden otherwise`
 type KMSSpec struct {
 	// provider is the key service.
 	// +unionDiscriminator

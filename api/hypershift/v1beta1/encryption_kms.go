@@ -102,6 +102,9 @@ const (
 )
 
 // IBMCloudKMSAuthSpec is who may use keys of the IBM Cloud key service.
+//
+// +kubebuilder:validation:XValidation:rule=`(self.type == 'Unmanaged') == has(self.unmanaged)`,message=`auth.unmanaged is required when auth.type is Unmanaged, and forbidden otherwise`
+// +kubebuilder:validation:XValidation:rule=`!has(self.managed) || self.type == 'Managed'`,message=`auth.managed is forbidden when auth.type is not Managed`
 type IBMCloudKMSAuthSpec struct {
 	// type says whose credentials are used.
 	// +unionDiscriminator

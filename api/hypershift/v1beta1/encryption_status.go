@@ -36,6 +36,11 @@ type SecretEncryptionStatus struct {
 }
 
 // SecretEncryptionKeyStatus is one key: the provider, and the block that belongs to it.
+//
+// +kubebuilder:validation:XValidation:rule=`(self.provider == 'AWS') == has(self.aws)`,message=`aws is required when provider is AWS, and forbidden otherwise`
+// +kubebuilder:validation:XValidation:rule=`(self.provider == 'Azure') == has(self.azure)`,message=`azure is required when provider is Azure, and forbidden otherwise`
+// +kubebuilder:validation:XValidation:rule=`(self.provider == 'IBMCloud') == has(self.ibmCloud)`,message=`ibmCloud is required when provider is IBMCloud, and forbidden otherwise`
+// +kubebuilder:validation:XValidation:rule=`(self.provider == 'AESCBC') == has(self.aescbc)`,message=`aescbc is required when provider is AESCBC, and forbidden otherwise`
 type SecretEncryptionKeyStatus struct {
 	// provider is where the key comes from.
 	// +unionDiscriminator

@@ -18,10 +18,14 @@ const (
 )
 
 // EtcdSpec is where a cluster keeps its state: the type, and the block that belongs to it.
+//
+// +kubebuilder:validation:XValidation:rule=`(self.managementType == 'Managed') == has(self.managed)`,message=`etcd.managed is required when etcd.managementType is Managed, and forbidden otherwise`
+// +kubebuilder:validation:XValidation:rule=`(self.managementType == 'Unmanaged') == has(self.unmanaged)`,message=`etcd.unmanaged is required when etcd.managementType is Unmanaged, and forbidden otherwise`
 type EtcdSpec struct {
 	// managementType says who runs etcd. It cannot be changed.
 	// +unionDiscriminator
 	// +required
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`etcd.managementType is immutable: create a new HostedCluster to change it`
 	ManagementType EtcdManagementType `json:"managementType"`
 
 	// managed goes with type Managed.
@@ -51,6 +55,8 @@ const (
 )
 
 // ManagedEtcdStorageSpec is where a managed etcd keeps its data.
+//
+// +kubebuilder:validation:XValidation:rule=`has(self.restoreSnapshotURL) == has(oldSelf.restoreSnapshotURL)`,message=`etcd.managed.storage.restoreSnapshotURL can neither be added nor removed later: only the first start restores a snapshot`
 type ManagedEtcdStorageSpec struct {
 	// type is the kind of storage.
 	// +unionDiscriminator
@@ -67,6 +73,8 @@ type ManagedEtcdStorageSpec struct {
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +listType=set
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`etcd.managed.storage.restoreSnapshotURL is immutable: create a new HostedCluster to change it`
+	// +kubebuilder:validation:XValidation:rule=`self.all(u, u.matches(r'^(https|s3)://.+'))`,message=`etcd.managed.storage.restoreSnapshotURL must be a URL with scheme https or s3`
 	RestoreSnapshotURL []string `json:"restoreSnapshotURL,omitempty"`
 }
 
@@ -74,15 +82,20 @@ type ManagedEtcdStorageSpec struct {
 var DefaultPersistentVolumeEtcdStorageSize = resource.MustParse("8Gi")
 
 // PersistentVolumeEtcdStorageSpec is the volumes of a managed etcd. It cannot be changed.
+//
+// +kubebuilder:validation:XValidation:rule=`has(self.storageClassName) == has(oldSelf.storageClassName)`,message=`etcd.managed.storage.persistentVolume.storageClassName is immutable: create a new HostedCluster to change it`
 type PersistentVolumeEtcdStorageSpec struct {
 	// storageClassName is the StorageClass of the volumes. Unset means the management cluster's default.
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`etcd.managed.storage.persistentVolume.storageClassName is immutable: create a new HostedCluster to change it`
 	StorageClassName *string `json:"storageClassName,omitempty"`
 
 	// size is the size of each volume, e.g. "8Gi".
 	// +kubebuilder:default="8Gi"
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`quantity(string(self)).compareTo(quantity(string(oldSelf))) == 0`,message=`etcd.managed.storage.persistentVolume.size is immutable: create a new HostedCluster to change it`
+	// +kubebuilder:validation:XValidation:rule=`quantity(string(self)).isGreaterThan(quantity('0'))`,message=`etcd.managed.storage.persistentVolume.size must be greater than 0`
 	Size *resource.Quantity `json:"size,omitempty"`
 }
 

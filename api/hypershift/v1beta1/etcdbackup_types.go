@@ -25,6 +25,8 @@ type HCPEtcdBackup struct {
 }
 
 // HCPEtcdBackupSpec says where a snapshot goes.
+//
+// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`spec is immutable: create another HCPEtcdBackup`
 type HCPEtcdBackupSpec struct {
 	// storage is where the snapshot goes.
 	// +required
@@ -44,6 +46,9 @@ const (
 )
 
 // HCPEtcdBackupStorage is where a snapshot goes: the type, and the block that belongs to it.
+//
+// +kubebuilder:validation:XValidation:rule=`(self.storageType == 'S3') == has(self.s3)`,message=`storage.s3 is required when storage.storageType is S3, and forbidden otherwise`
+// +kubebuilder:validation:XValidation:rule=`(self.storageType == 'AzureBlob') == has(self.azureBlob)`,message=`storage.azureBlob is required when storage.storageType is AzureBlob, and forbidden otherwise`
 type HCPEtcdBackupStorage struct {
 	// storageType is the kind of storage.
 	// +unionDiscriminator
@@ -65,6 +70,7 @@ type HCPEtcdBackupS3 struct {
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=63
 	// +required
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[a-z0-9][a-z0-9.-]*[a-z0-9]$')`,message=`storage.s3.bucket must consist of lower case letters, digits, '.' and '-'`
 	Bucket string `json:"bucket"`
 
 	// region is the region of the bucket.
@@ -87,6 +93,7 @@ type HCPEtcdBackupS3 struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/.+$')`,message=`storage.s3.kmsKeyARN must be the ARN of a key, such as arn:aws:kms:eu-central-1:123456789012:key/my-key`
 	KMSKeyARN string `json:"kmsKeyARN,omitempty"`
 }
 
@@ -96,12 +103,14 @@ type HCPEtcdBackupAzureBlob struct {
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=63
 	// +required
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[a-z0-9]([a-z0-9-]*[a-z0-9])?$')`,message=`storage.azureBlob.container must consist of lower case letters, digits and '-'`
 	Container string `json:"container"`
 
 	// storageAccount is the storage account of the container.
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=24
 	// +required
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[a-z0-9]+$')`,message=`storage.azureBlob.storageAccount must consist of lower case letters and digits`
 	StorageAccount string `json:"storageAccount"`
 
 	// keyPrefix is the folder in the container.
@@ -118,6 +127,7 @@ type HCPEtcdBackupAzureBlob struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=210
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^https://.+/keys/.+$')`,message=`storage.azureBlob.encryptionKeyURL must be the URL of a key, such as https://my-vault.vault.azure.net/keys/my-key/1`
 	EncryptionKeyURL string `json:"encryptionKeyURL,omitempty"`
 }
 

@@ -25,6 +25,9 @@ type HostedControlPlane struct {
 }
 
 // HostedControlPlaneSpec is what a control plane should be. Fields that HostedClusterSpec has too mean the same here.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(oldSelf.secretEncryption) || has(self.secretEncryption)`,message=`secretEncryption must not be removed once it is set: what is stored could no longer be read`
+// +kubebuilder:validation:XValidation:rule=`!(has(self.operatorConfiguration) && has(self.operatorConfiguration.clusterNetworkOperator) && has(self.operatorConfiguration.clusterNetworkOperator.disableMultiNetwork) && self.operatorConfiguration.clusterNetworkOperator.disableMultiNetwork) || (has(self.networking) && has(self.networking.networkType) && self.networking.networkType == 'Other')`,message=`operatorConfiguration.clusterNetworkOperator.disableMultiNetwork needs networking.networkType Other`
 type HostedControlPlaneSpec struct {
 	// releaseImage is the pull spec of the release payload.
 	// +kubebuilder:validation:MaxLength=255
@@ -87,6 +90,7 @@ type HostedControlPlaneSpec struct {
 	// controllerAvailabilityPolicy says how often control-plane components run.
 	// +kubebuilder:default:="HighlyAvailable"
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`controllerAvailabilityPolicy is immutable: create a new HostedCluster to change it`
 	ControllerAvailabilityPolicy AvailabilityPolicy `json:"controllerAvailabilityPolicy,omitempty"`
 
 	// infrastructureAvailabilityPolicy says how often components on the nodes run.
@@ -106,11 +110,13 @@ type HostedControlPlaneSpec struct {
 	// kubeAPIServerDNSName is a further DNS name of the API.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`size(self) == 0 || self.matches(r'^[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)*$')`,message=`kubeAPIServerDNSName must be a domain name such as api.example.com`
 	KubeAPIServerDNSName string `json:"kubeAPIServerDNSName,omitempty"`
 
 	// services says how each service is published.
 	// +kubebuilder:validation:MaxItems=6
 	// +required
+	// +kubebuilder:validation:XValidation:rule=`size(self) >= 4`,message=`services must list at least APIServer, OAuthServer, Konnectivity and Ignition`
 	Services []ServicePublishingStrategyMapping `json:"services"`
 
 	// auditWebhook names a Secret with the key "webhook-kubeconfig".
@@ -181,6 +187,7 @@ type HostedControlPlaneSpec struct {
 	// capabilities turns optional parts of an OpenShift cluster on and off.
 	// +kubebuilder:default:={}
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`capabilities is immutable: create a new HostedCluster to change it`
 	Capabilities *Capabilities `json:"capabilities,omitempty"`
 }
 

@@ -6,6 +6,12 @@ import (
 )
 
 // HostedClusterSpec is what a hosted cluster should be.
+//
+// +kubebuilder:validation:XValidation:rule=`(has(self.fips) && self.fips) == (has(oldSelf.fips) && oldSelf.fips)`,message=`fips is immutable: create a new HostedCluster to change it`
+// +kubebuilder:validation:XValidation:rule=`!has(oldSelf.secretEncryption) || has(self.secretEncryption)`,message=`secretEncryption must not be removed once it is set: what is stored could no longer be read`
+// +kubebuilder:validation:XValidation:rule=`!(has(self.operatorConfiguration) && has(self.operatorConfiguration.clusterNetworkOperator) && has(self.operatorConfiguration.clusterNetworkOperator.disableMultiNetwork) && self.operatorConfiguration.clusterNetworkOperator.disableMultiNetwork) || (has(self.networking.networkType) && self.networking.networkType == 'Other')`,message=`operatorConfiguration.clusterNetworkOperator.disableMultiNetwork needs networking.networkType Other`
+// +kubebuilder:validation:XValidation:rule=`!(has(self.operatorConfiguration) && has(self.operatorConfiguration.clusterNetworkOperator) && has(self.operatorConfiguration.clusterNetworkOperator.ovnKubernetesConfig)) || (has(self.networking.networkType) && self.networking.networkType == 'OVNKubernetes')`,message=`operatorConfiguration.clusterNetworkOperator.ovnKubernetesConfig needs networking.networkType OVNKubernetes`
+// +kubebuilder:validation:XValidation:rule=`!(has(self.configuration) && has(self.configuration.apiServer) && has(self.configuration.apiServer.servingCerts) && has(self.configuration.apiServer.servingCerts.namedCertificates)) || self.services.all(s, s.service != 'APIServer' || !has(s.servicePublishingStrategy.loadBalancer) || !has(s.servicePublishingStrategy.loadBalancer.hostname) || self.configuration.apiServer.servingCerts.namedCertificates.all(c, !has(c.names) || c.names.all(n, n != s.servicePublishingStrategy.loadBalancer.hostname)))`,message=`configuration.apiServer.servingCerts.namedCertificates must not name the hostname that service APIServer is published under: its certificate is made by the control plane`
 type HostedClusterSpec struct {
 	// release is the payload that the control plane and, unless a NodePool says otherwise, the nodes run.
 	// Changing it upgrades the cluster.
@@ -19,6 +25,7 @@ type HostedClusterSpec struct {
 
 	// updateService is the URL of the update graph that lists available updates. Empty means the distribution's own.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`isURL(self)`,message=`updateService must be an absolute URL such as https://api.openshift.com/api/upgrades_info/v1/graph`
 	UpdateService configv1.URL `json:"updateService,omitempty"`
 
 	// channel is the update channel that available updates are read from, e.g. "stable-4.20". Empty means that no
@@ -32,6 +39,8 @@ type HostedClusterSpec struct {
 	// +kubebuilder:validation:MinLength=36
 	// +kubebuilder:validation:MaxLength=36
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$')`,message=`clusterID must be a UUID in lower case, such as fb10a66c-4c4c-4e4d-a5a0-0b2f9a2f4b5c`
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`clusterID is immutable: create a new HostedCluster to change it`
 	ClusterID string `json:"clusterID,omitempty"`
 
 	// infraID is the short name that everything made for this cluster outside of Kubernetes carries. It is generated
@@ -39,6 +48,8 @@ type HostedClusterSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')`,message=`infraID must consist of lower case letters, digits and '-', beginning and ending with a letter or digit`
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`infraID is immutable: create a new HostedCluster to change it`
 	InfraID string `json:"infraID,omitempty"`
 
 	// platform is where the nodes of the cluster live.
@@ -49,11 +60,13 @@ type HostedClusterSpec struct {
 	// kubeconfig of its own (status.customKubeconfig).
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`size(self) == 0 || self.matches(r'^[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)*$')`,message=`kubeAPIServerDNSName must be a domain name such as api.example.com`
 	KubeAPIServerDNSName string `json:"kubeAPIServerDNSName,omitempty"`
 
 	// controllerAvailabilityPolicy says whether control-plane components run once or three times.
 	// +kubebuilder:default:="HighlyAvailable"
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`controllerAvailabilityPolicy is immutable: create a new HostedCluster to change it`
 	ControllerAvailabilityPolicy AvailabilityPolicy `json:"controllerAvailabilityPolicy,omitempty"`
 
 	// infrastructureAvailabilityPolicy says whether the components that run on the nodes of the cluster, such as its
@@ -88,6 +101,10 @@ type HostedClusterSpec struct {
 	// Konnectivity and Ignition must be listed.
 	// +kubebuilder:validation:MaxItems=6
 	// +required
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`services is immutable: create a new HostedCluster to publish a service in another way`
+	// +kubebuilder:validation:XValidation:rule=`size(self) >= 4 && ['APIServer', 'OAuthServer', 'Konnectivity', 'Ignition'].all(n, self.exists(s, s.service == n))`,message=`services must list at least APIServer, OAuthServer, Konnectivity and Ignition`
+	// +kubebuilder:validation:XValidation:rule=`self.all(s, self.exists_one(other, other.service == s.service))`,message=`services must not list a service twice`
+	// +kubebuilder:validation:XValidation:rule=`self.all(s, !has(s.servicePublishingStrategy.nodePort) || !has(s.servicePublishingStrategy.nodePort.port) || s.servicePublishingStrategy.nodePort.port == 0 || self.exists_one(other, has(other.servicePublishingStrategy.nodePort) && has(other.servicePublishingStrategy.nodePort.port) && other.servicePublishingStrategy.nodePort.port == s.servicePublishingStrategy.nodePort.port))`,message=`two services must not have the same nodePort.port`
 	Services []ServicePublishingStrategyMapping `json:"services"`
 
 	// pullSecret names a Secret with the key ".dockerconfigjson": the credentials for the registries of the payload.
@@ -102,6 +119,8 @@ type HostedClusterSpec struct {
 	// +kubebuilder:default:="https://kubernetes.default.svc"
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`isURL(self)`,message=`issuerURL must be an absolute URL such as https://kubernetes.default.svc`
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`issuerURL is immutable: create a new HostedCluster to change it`
 	IssuerURL string `json:"issuerURL,omitempty"`
 
 	// serviceAccountSigningKey names a Secret with the key "key": the private key that signs service account tokens.
@@ -145,15 +164,18 @@ type HostedClusterSpec struct {
 	// +kubebuilder:validation:MinLength=4
 	// +kubebuilder:validation:MaxLength=35
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([Tt]rue|TRUE|[Ff]alse|FALSE)$') || self.matches(r'^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})$')`,message=`pausedUntil must be true, false or an RFC 3339 time such as 2026-01-31T12:00:00Z`
 	PausedUntil *string `json:"pausedUntil,omitempty"`
 
 	// olmCatalogPlacement says whether the default operator catalogs run on the management cluster or in the guest.
 	// +kubebuilder:default=management
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`olmCatalogPlacement is immutable: create a new HostedCluster to change it`
 	OLMCatalogPlacement OLMCatalogPlacement `json:"olmCatalogPlacement,omitempty"`
 
 	// nodeSelector chooses the nodes of the management cluster that control-plane pods may run on.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`size(self) <= 20`,message=`nodeSelector must have at most 20 entries`
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
 	// tolerations are added to control-plane pods.
@@ -173,5 +195,6 @@ type HostedClusterSpec struct {
 	// capabilities turns optional parts of an OpenShift cluster on and off.
 	// +kubebuilder:default:={}
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`capabilities is immutable: create a new HostedCluster to change it`
 	Capabilities *Capabilities `json:"capabilities,omitempty"`
 }

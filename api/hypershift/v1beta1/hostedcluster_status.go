@@ -31,6 +31,7 @@ type HostedClusterStatus struct {
 	// ignitionEndpoint is the host, and port if not 443, where new nodes get their configuration.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`!self.contains('://')`,message=`ignitionEndpoint must be a host, with or without a port, and no URL`
 	IgnitionEndpoint string `json:"ignitionEndpoint,omitempty"`
 
 	// controlPlaneEndpoint is where the API is reached.

@@ -20,6 +20,10 @@ import (
 // +kubebuilder:printcolumn:name="Message",type="string",JSONPath=".status.conditions[?(@.type==\"Available\")].message",description="Why the control plane is (not) available"
 // +kubebuilder:printcolumn:name="CP Progress",type="string",priority=1,JSONPath=".status.controlPlaneVersion.history[0].state",description="State of the control plane's last rollout"
 // +kubebuilder:printcolumn:name="DP Progress",type="string",priority=1,JSONPath=".status.version.history[0].state",description="State of the data plane's last rollout"
+// +kubebuilder:validation:XValidation:rule=`has(self.spec)`,message=`spec is required`
+// +kubebuilder:validation:XValidation:rule=`size(self.metadata.name) <= 61`,message=`metadata.name must have at most 61 characters, so that the namespace <namespace>-<name> of the control plane can be made`
+// +kubebuilder:validation:XValidation:rule=`!has(oldSelf.spec) || !has(oldSelf.spec.infraID) || (has(self.spec) && has(self.spec.infraID))`,message=`spec.infraID must not be removed once it is set`
+// +kubebuilder:validation:XValidation:rule=`!has(oldSelf.spec) || !has(oldSelf.spec.clusterID) || (has(self.spec) && has(self.spec.clusterID))`,message=`spec.clusterID must not be removed once it is set`
 type HostedCluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

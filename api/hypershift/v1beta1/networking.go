@@ -3,29 +3,39 @@ package v1beta1
 import "github.com/openshift/hypershift/api/util/ipnet"
 
 // DNSSpec is the domain of a cluster.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(oldSelf.baseDomainPrefix) || has(self.baseDomainPrefix)`,message=`dns.baseDomainPrefix must not be removed once it is set`
+// +kubebuilder:validation:XValidation:rule=`!has(oldSelf.publicZoneID) || has(self.publicZoneID)`,message=`dns.publicZoneID must not be removed once it is set`
+// +kubebuilder:validation:XValidation:rule=`!has(oldSelf.privateZoneID) || has(self.privateZoneID)`,message=`dns.privateZoneID must not be removed once it is set`
 type DNSSpec struct {
 	// baseDomain is the domain under which the cluster's names live: its ingress answers to
 	// "*.apps.<cluster name>.<baseDomain>". May be empty on platforms that need none.
 	// +kubebuilder:validation:MaxLength=253
 	// +required
+	// +kubebuilder:validation:XValidation:rule=`size(self) == 0 || self.matches(r'^[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)*$')`,message=`dns.baseDomain must be a domain name such as example.com`
+	// +kubebuilder:validation:XValidation:rule=`size(oldSelf) == 0 || self == oldSelf`,message=`dns.baseDomain is immutable once it is set: create a new HostedCluster to change it`
 	BaseDomain string `json:"baseDomain"`
 
 	// baseDomainPrefix stands in for the cluster's name in "<prefix>.<baseDomain>". Unset means the cluster's name;
 	// empty means no prefix.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`size(self) == 0 || self.matches(r'^[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)*$')`,message=`dns.baseDomainPrefix must be a domain name such as production`
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`dns.baseDomainPrefix is immutable: create a new HostedCluster to change it`
 	BaseDomainPrefix *string `json:"baseDomainPrefix,omitempty"`
 
 	// publicZoneID is the DNS zone of public names, on platforms that have zones.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=258
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`dns.publicZoneID is immutable: create a new HostedCluster to change it`
 	PublicZoneID string `json:"publicZoneID,omitempty"`
 
 	// privateZoneID is the DNS zone of names that only the cluster sees, on platforms that have zones.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=265
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`dns.privateZoneID is immutable: create a new HostedCluster to change it`
 	PrivateZoneID string `json:"privateZoneID,omitempty"`
 }
 
@@ -58,11 +68,22 @@ const (
 )
 
 // ClusterNetworking is the networks of a cluster. No network may be listed twice or overlap another.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(self.machineNetwork) || !has(self.clusterNetwork) || self.machineNetwork.all(a, self.clusterNetwork.all(b, !isCIDR(a.cidr) || !isCIDR(b.cidr) || !(cidr(a.cidr).containsCIDR(b.cidr) || cidr(b.cidr).containsCIDR(a.cidr))))`,message=`networking.machineNetwork and networking.clusterNetwork must not overlap: choose another network for one of them`
+// +kubebuilder:validation:XValidation:rule=`!has(self.machineNetwork) || !has(self.serviceNetwork) || self.machineNetwork.all(a, self.serviceNetwork.all(b, !isCIDR(a.cidr) || !isCIDR(b.cidr) || !(cidr(a.cidr).containsCIDR(b.cidr) || cidr(b.cidr).containsCIDR(a.cidr))))`,message=`networking.machineNetwork and networking.serviceNetwork must not overlap: choose another network for one of them`
+// +kubebuilder:validation:XValidation:rule=`!has(self.clusterNetwork) || !has(self.serviceNetwork) || self.clusterNetwork.all(a, self.serviceNetwork.all(b, !isCIDR(a.cidr) || !isCIDR(b.cidr) || !(cidr(a.cidr).containsCIDR(b.cidr) || cidr(b.cidr).containsCIDR(a.cidr))))`,message=`networking.clusterNetwork and networking.serviceNetwork must not overlap: choose another network for one of them`
+// +kubebuilder:validation:XValidation:rule=`!has(self.machineNetwork) || size(self.machineNetwork) < 2 || !isCIDR(self.machineNetwork[0].cidr) || !isCIDR(self.machineNetwork[1].cidr) || !(cidr(self.machineNetwork[0].cidr).containsCIDR(self.machineNetwork[1].cidr) || cidr(self.machineNetwork[1].cidr).containsCIDR(self.machineNetwork[0].cidr))`,message=`the two entries of networking.machineNetwork must not overlap`
+// +kubebuilder:validation:XValidation:rule=`!has(self.clusterNetwork) || size(self.clusterNetwork) < 2 || !isCIDR(self.clusterNetwork[0].cidr) || !isCIDR(self.clusterNetwork[1].cidr) || !(cidr(self.clusterNetwork[0].cidr).containsCIDR(self.clusterNetwork[1].cidr) || cidr(self.clusterNetwork[1].cidr).containsCIDR(self.clusterNetwork[0].cidr))`,message=`the two entries of networking.clusterNetwork must not overlap`
+// +kubebuilder:validation:XValidation:rule=`!has(self.serviceNetwork) || size(self.serviceNetwork) < 2 || !isCIDR(self.serviceNetwork[0].cidr) || !isCIDR(self.serviceNetwork[1].cidr) || !(cidr(self.serviceNetwork[0].cidr).containsCIDR(self.serviceNetwork[1].cidr) || cidr(self.serviceNetwork[1].cidr).containsCIDR(self.serviceNetwork[0].cidr))`,message=`the two entries of networking.serviceNetwork must not overlap`
+// +kubebuilder:validation:XValidation:rule=`!has(self.allocateNodeCIDRs) || self.allocateNodeCIDRs != 'Enabled' || (has(self.networkType) && self.networkType == 'Other')`,message=`networking.allocateNodeCIDRs Enabled needs networking.networkType Other: other network plugins give out ranges themselves`
+// +kubebuilder:validation:XValidation:rule=`!has(oldSelf.machineNetwork) || has(self.machineNetwork)`,message=`networking.machineNetwork must not be removed once it is set`
+// +kubebuilder:validation:XValidation:rule=`!has(oldSelf.allocateNodeCIDRs) || has(self.allocateNodeCIDRs)`,message=`networking.allocateNodeCIDRs must not be removed once it is set`
 type ClusterNetworking struct {
 	// machineNetwork is where the nodes have their addresses. Empty means that nothing is known of it.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=2
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`networking.machineNetwork is immutable: create a new HostedCluster to change it`
 	MachineNetwork []MachineNetworkEntry `json:"machineNetwork,omitempty"`
 
 	// clusterNetwork is where pods get their addresses: one entry per IP family.
@@ -70,6 +91,7 @@ type ClusterNetworking struct {
 	// +kubebuilder:validation:MaxItems=2
 	// +kubebuilder:default:={{cidr: "10.132.0.0/14"}}
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`networking.clusterNetwork is immutable: create a new HostedCluster to change it`
 	ClusterNetwork []ClusterNetworkEntry `json:"clusterNetwork,omitempty"`
 
 	// serviceNetwork is where services get their addresses: one entry per IP family.
@@ -77,6 +99,7 @@ type ClusterNetworking struct {
 	// +kubebuilder:validation:MaxItems=2
 	// +kubebuilder:default:={{cidr: "172.31.0.0/16"}}
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`networking.serviceNetwork is immutable: create a new HostedCluster to change it`
 	ServiceNetwork []ServiceNetworkEntry `json:"serviceNetwork,omitempty"`
 
 	// networkType is the network plugin.
@@ -91,6 +114,7 @@ type ClusterNetworking struct {
 	// allocateNodeCIDRs says whether each node gets a range of clusterNetwork. Enabled needs networkType Other.
 	// Unset means Disabled.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`networking.allocateNodeCIDRs is immutable: create a new HostedCluster to change it`
 	AllocateNodeCIDRs *AllocateNodeCIDRsMode `json:"allocateNodeCIDRs,omitempty"`
 }
 
@@ -100,15 +124,19 @@ type MachineNetworkEntry struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=43
 	// +required
+	// +kubebuilder:validation:XValidation:rule=`isCIDR(self)`,message=`networking.machineNetwork.cidr must be a network in CIDR form, such as 192.168.10.0/24`
 	CIDR ipnet.IPNet `json:"cidr"`
 }
 
 // ClusterNetworkEntry is one network of the pods.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(self.hostPrefix) || self.hostPrefix == 0 || !isCIDR(self.cidr) || (self.hostPrefix > cidr(self.cidr).prefixLength() && self.hostPrefix <= (cidr(self.cidr).ip().family() == 4 ? 32 : 128))`,message=`networking.clusterNetwork.hostPrefix must be longer than the prefix of cidr and fit its IP family, such as 23 for 10.132.0.0/14`
 type ClusterNetworkEntry struct {
 	// cidr is the network, e.g. "10.132.0.0/14".
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=43
 	// +required
+	// +kubebuilder:validation:XValidation:rule=`isCIDR(self)`,message=`networking.clusterNetwork.cidr must be a network in CIDR form, such as 10.132.0.0/14`
 	CIDR ipnet.IPNet `json:"cidr"`
 
 	// hostPrefix is the prefix length of the range that each node gets, e.g. 23. Zero means the network plugin's
@@ -123,24 +151,33 @@ type ServiceNetworkEntry struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=43
 	// +required
+	// +kubebuilder:validation:XValidation:rule=`isCIDR(self)`,message=`networking.serviceNetwork.cidr must be a network in CIDR form, such as 172.31.0.0/16`
 	CIDR ipnet.IPNet `json:"cidr"`
 }
 
 // CIDRBlock is a network in CIDR form, e.g. "203.0.113.0/24".
 //
 // +kubebuilder:validation:MaxLength=43
+// +kubebuilder:validation:XValidation:rule=`isCIDR(self)`,message=`networking.apiServer.allowedCIDRBlocks must be networks in CIDR form, such as 203.0.113.0/24`
 type CIDRBlock string
 
 // APIServerNetworking says how the nodes reach the API, and who may.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(oldSelf.advertiseAddress) || has(self.advertiseAddress)`,message=`networking.apiServer.advertiseAddress must not be removed once it is set`
+// +kubebuilder:validation:XValidation:rule=`!has(oldSelf.port) || has(self.port)`,message=`networking.apiServer.port must not be removed once it is set`
 type APIServerNetworking struct {
 	// advertiseAddress is the address on each node where a proxy passes API calls on. Unset means 172.20.0.1 (fd00::1
 	// in an IPv6 cluster).
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`isIP(self)`,message=`networking.apiServer.advertiseAddress must be an IP address`
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`networking.apiServer.advertiseAddress is immutable: create a new HostedCluster to change it`
 	AdvertiseAddress *string `json:"advertiseAddress,omitempty"`
 
 	// port is the port of the API inside the cluster. Unset means 6443.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self >= 1 && self <= 65535`,message=`networking.apiServer.port must be a port from 1 to 65535`
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`networking.apiServer.port is immutable: create a new HostedCluster to change it`
 	Port *int32 `json:"port,omitempty"`
 
 	// allowedCIDRBlocks are the networks that may reach the API, where the load balancer can filter. Empty means all.

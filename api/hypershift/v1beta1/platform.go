@@ -23,10 +23,16 @@ const (
 func (p PlatformType) String() string { return string(p) }
 
 // PlatformSpec is where the nodes of a cluster live: the type, and the block that belongs to it.
+//
+// +kubebuilder:validation:XValidation:rule=`(self.type == 'MAAS') == has(self.maas)`,message=`platform.maas is required when platform.type is MAAS, and forbidden otherwise`
+// +kubebuilder:validation:XValidation:rule=`(self.type == 'Agent') == has(self.agent)`,message=`platform.agent is required when platform.type is Agent, and forbidden otherwise`
+// +kubebuilder:validation:XValidation:rule=`(self.type == 'AWS') == has(self.aws)`,message=`platform.aws is required when platform.type is AWS, and forbidden otherwise`
+// +kubebuilder:validation:XValidation:rule=`!has(self.kubevirt) || self.type == 'KubeVirt'`,message=`platform.kubevirt is forbidden when platform.type is not KubeVirt`
 type PlatformSpec struct {
 	// type is the platform. It cannot be changed.
 	// +unionDiscriminator
 	// +required
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`platform.type is immutable: create a new HostedCluster for another platform`
 	Type PlatformType `json:"type"`
 
 	// maas goes with type MAAS.

@@ -6,6 +6,7 @@ type Release struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +required
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^(\[[0-9a-fA-F:]+\]|[a-zA-Z0-9][a-zA-Z0-9_.-]*)(:[0-9]+)?(/[a-zA-Z0-9_][a-zA-Z0-9_.-]*)*(:[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127})?(@[a-z0-9+._-]+:[0-9a-fA-F]{32,128})?$')`,message=`release image must be the pull spec of an image, such as quay.io/openshift-release-dev/ocp-release:4.20.3-x86_64, without white space`
 	Image string `json:"image"`
 }
 
@@ -77,6 +78,9 @@ const (
 )
 
 // Capabilities turns optional parts of OpenShift on and off. Both lists are fixed once the cluster is made.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(self.enabled) || !has(self.disabled) || self.enabled.all(c, !(c in self.disabled))`,message=`a capability must not be both in capabilities.enabled and in capabilities.disabled`
+// +kubebuilder:validation:XValidation:rule=`!has(self.disabled) || !('Ingress' in self.disabled) || 'Console' in self.disabled`,message=`capability Ingress can only be disabled together with Console: add Console to capabilities.disabled`
 type Capabilities struct {
 	// enabled lists capabilities that the release leaves out by default and this cluster has.
 	// +kubebuilder:validation:MaxItems=25

@@ -1,6 +1,9 @@
 package v1beta1
 
 // ServicePublishingStrategyMapping says how one control-plane service is published.
+//
+// +kubebuilder:validation:XValidation:rule=`self.servicePublishingStrategy.type != 'S3' || self.service == 'OIDC'`,message=`servicePublishingStrategy.type S3 is for service OIDC only: choose LoadBalancer, NodePort or Route`
+// +kubebuilder:validation:XValidation:rule=`self.servicePublishingStrategy.type != 'None' || self.service in ['OIDC', 'OVNSbDb']`,message=`servicePublishingStrategy.type None is for services OIDC and OVNSbDb only: choose LoadBalancer, NodePort or Route`
 type ServicePublishingStrategyMapping struct {
 	// service is the service.
 	// +required
@@ -51,6 +54,10 @@ const (
 
 // ServicePublishingStrategy is how a service is published. A block may be given for the type that it belongs to only;
 // nodePort must be given with type NodePort.
+//
+// +kubebuilder:validation:XValidation:rule=`(self.type == 'NodePort') == has(self.nodePort)`,message=`nodePort, with an address, is required when type is NodePort, and forbidden otherwise`
+// +kubebuilder:validation:XValidation:rule=`!has(self.loadBalancer) || self.type == 'LoadBalancer'`,message=`loadBalancer is forbidden when type is not LoadBalancer`
+// +kubebuilder:validation:XValidation:rule=`!has(self.route) || self.type == 'Route'`,message=`route is forbidden when type is not Route`
 type ServicePublishingStrategy struct {
 	// type is the way of publishing.
 	// +required
@@ -76,10 +83,12 @@ type NodePortPublishingStrategy struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +required
+	// +kubebuilder:validation:XValidation:rule=`isIP(self) || self.matches(r'^[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)*$')`,message=`nodePort.address must be a DNS name or an IP address under which the nodes of the management cluster are reached`
 	Address string `json:"address"`
 
 	// port is the node port. Zero means that Kubernetes chooses one.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self == 0 || (self >= 1024 && self <= 65535)`,message=`nodePort.port must be 0, so that one is chosen, or a node port of the management cluster: 30000 to 32767 unless it is set up otherwise, and never below 1024`
 	Port int32 `json:"port,omitempty"`
 }
 
@@ -89,6 +98,7 @@ type LoadBalancerPublishingStrategy struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)*$') && self.contains('.')`,message=`loadBalancer.hostname must be a fully qualified domain name, such as api.example.com`
 	Hostname string `json:"hostname,omitempty"`
 }
 
@@ -98,5 +108,6 @@ type RoutePublishingStrategy struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)*$') && self.contains('.')`,message=`route.hostname must be a fully qualified domain name, such as api.example.com`
 	Hostname string `json:"hostname,omitempty"`
 }
