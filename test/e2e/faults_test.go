@@ -32,13 +32,16 @@ func (s *suite) failedDeployment(t *testing.T) {
 	s.heal(t)
 }
 
-// providerKills kills the provider 20 times at random moments while machines come and go.
+// providerKills kills the provider 20 times, each time at a random moment after MAAS has given a machine away or taken
+// one back: when the provider is about to write down what happened.
 func (s *suite) providerKills(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	for i := range 20 {
-		s.scale(t, cluster, 1+i%3)
-		wait := time.NewTimer(time.Duration(random.IntN(4000)) * time.Millisecond)
-		<-wait.C
+		before := len(s.allocations(t))
+		s.scale(t, cluster, 1+(i+1)%2*2)
+		NewWithT(t).Eventually(func() int { return len(s.allocations(t)) }, time.Minute, 20*time.Millisecond).ShouldNot(Equal(before))
+		pause := time.NewTimer(time.Duration(random.IntN(300)) * time.Millisecond)
+		<-pause.C
 		s.must(t, s.kill("cluster-api-provider-maas", "manager"))
 	}
 	s.scale(t, cluster, 2)
