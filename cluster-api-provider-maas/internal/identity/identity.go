@@ -53,9 +53,11 @@ type Options struct {
 	Secret client.ObjectKey
 	// Environment is what MAAS_ENDPOINT, MAAS_API_KEY and MAAS_CA_BUNDLE hold, used when there is no Secret.
 	Environment map[string][]byte
-	// Template holds the client's time-outs, metrics and clock.
+	// Template holds the client's time-outs, metrics, transport and clock.
 	Template maas.Config
-	Clock    clock.Clock
+	// Ages say how old what is read of a MAAS may be.
+	Ages  inventory.Ages
+	Clock clock.PassiveClock
 }
 
 type read struct {
@@ -134,12 +136,11 @@ func (r *Resolver) identity(cfg maas.Config, source string) (*Identity, error) {
 	}
 	template := r.options.Template
 	template.Endpoint, template.APIKey, template.CABundle = cfg.Endpoint, cfg.APIKey, cfg.CABundle
-	template.Clock = r.options.Clock
 	c, err := maas.NewClient(template)
 	if err != nil {
 		return nil, &MissingError{fmt.Sprintf("the MAAS credentials of %s are unusable: %v", source, err)}
 	}
-	id := &Identity{Client: c, Inventory: inventory.New(c, r.options.Clock), SetAside: inventory.NewSetAside(r.options.Clock)}
+	id := &Identity{Client: c, Inventory: inventory.New(c, r.options.Clock, r.options.Ages), SetAside: inventory.NewSetAside(r.options.Clock)}
 	r.identities[digest] = id
 	return id, nil
 }

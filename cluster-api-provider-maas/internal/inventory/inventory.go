@@ -7,6 +7,7 @@
 package inventory
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -17,12 +18,16 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-const (
-	// readyAge: how old the list of Ready machines may be; those that we take leave it at once.
-	readyAge = 10 * time.Second
-	// imageAge: images are imported by people, over minutes.
-	imageAge = time.Minute
-)
+// Ages say how old what is shared may be; the zero value of each field means its default.
+type Ages struct {
+	// Ready is that of the list of Ready machines (10 s); those that we take leave it at once.
+	Ready time.Duration
+	// Names is that of images, pools and tags (1 min), which people change.
+	Names time.Duration
+	// Failure is how long a failure is handed to others who ask (5 s), so that a MAAS that is down is asked every few
+	// seconds, and not once by each machine.
+	Failure time.Duration
+}
 
 // API is what an Inventory reads.
 type API interface {
@@ -46,6 +51,7 @@ type seen struct {
 type Inventory struct {
 	api   API
 	clock clock.PassiveClock
+	ages  Ages
 
 	user   *shared[maas.User]
 	owned  *shared[struct{}]
@@ -61,17 +67,22 @@ type Inventory struct {
 }
 
 // New returns an empty inventory.
-func New(api API, c clock.PassiveClock) *Inventory {
-	i := &Inventory{api: api, clock: c, machines: map[string]seen{}, taken: map[string]time.Time{}}
-	i.user = newShared(c, api.WhoAmI)
-	i.owned = newShared(c, i.loadOwned)
-	i.ready = newShared(c, func(ctx context.Context) ([]maas.Machine, error) {
+func New(api API, c clock.PassiveClock, ages Ages) *Inventory {
+	ages = Ages{
+		Ready:   cmp.Or(ages.Ready, 10*time.Second),
+		Names:   cmp.Or(ages.Names, time.Minute),
+		Failure: cmp.Or(ages.Failure, 5*time.Second),
+	}
+	i := &Inventory{api: api, clock: c, ages: ages, machines: map[string]seen{}, taken: map[string]time.Time{}}
+	i.user = newShared(c, ages.Failure, api.WhoAmI)
+	i.owned = newShared(c, ages.Failure, i.loadOwned)
+	i.ready = newShared(c, ages.Failure, func(ctx context.Context) ([]maas.Machine, error) {
 		return api.ListMachines(ctx, maas.MachineFilter{Statuses: []maas.Status{maas.StatusReady}})
 	})
-	i.images = newShared(c, func(ctx context.Context) ([]maas.BootResource, error) {
+	i.images = newShared(c, ages.Failure, func(ctx context.Context) ([]maas.BootResource, error) {
 		return api.ListBootResources(ctx, maas.ImagesAll)
 	})
-	i.zones, i.pools, i.tags = newShared(c, api.ListZones), newShared(c, api.ListPools), newShared(c, api.ListTags)
+	i.zones, i.pools, i.tags = newShared(c, ages.Failure, api.ListZones), newShared(c, ages.Failure, api.ListPools), newShared(c, ages.Failure, api.ListTags)
 	return i
 }
 
@@ -192,14 +203,14 @@ func (i *Inventory) Refresh(ctx context.Context, systemID string) (*maas.Machine
 
 // Ready returns the machines that can be allocated, without those that were taken since the list was made.
 func (i *Inventory) Ready(ctx context.Context) ([]maas.Machine, error) {
-	list, err := i.ready.get(ctx, readyAge)
+	list, err := i.ready.get(ctx, i.ages.Ready)
 	if err != nil {
 		return nil, err
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for id, at := range i.taken {
-		if i.clock.Since(at) > 2*readyAge {
+		if i.clock.Since(at) > 2*i.ages.Ready {
 			delete(i.taken, id)
 		}
 	}
@@ -221,7 +232,7 @@ func (i *Inventory) ForgetReady() { i.ready.forget() }
 
 // Images returns the images that MAAS holds.
 func (i *Inventory) Images(ctx context.Context) ([]maas.BootResource, error) {
-	return i.images.get(ctx, imageAge)
+	return i.images.get(ctx, i.ages.Names)
 }
 
 // Zones returns the availability zones, as they were at most maxAge ago.
@@ -231,8 +242,10 @@ func (i *Inventory) Zones(ctx context.Context, maxAge time.Duration) ([]maas.Zon
 
 // Pools returns the resource pools.
 func (i *Inventory) Pools(ctx context.Context) ([]maas.Pool, error) {
-	return i.pools.get(ctx, imageAge)
+	return i.pools.get(ctx, i.ages.Names)
 }
 
 // Tags returns the tags.
-func (i *Inventory) Tags(ctx context.Context) ([]maas.Tag, error) { return i.tags.get(ctx, imageAge) }
+func (i *Inventory) Tags(ctx context.Context) ([]maas.Tag, error) {
+	return i.tags.get(ctx, i.ages.Names)
+}

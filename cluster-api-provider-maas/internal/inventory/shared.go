@@ -8,14 +8,13 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// failureAge is how long a failure is handed to others who ask, so that a MAAS that is down is asked every few seconds, and
-// not once by each machine.
-const failureAge = 5 * time.Second
-
 // shared is a value that many ask for and one loads.
 type shared[T any] struct {
 	clock clock.PassiveClock
-	load  func(context.Context) (T, error)
+	// failureAge is how long an error is told again instead of asking again.
+	failureAge time.Duration
+
+	load func(context.Context) (T, error)
 	// turn holds one token; who has it may load.
 	turn chan struct{}
 
@@ -25,8 +24,8 @@ type shared[T any] struct {
 	duration       time.Duration
 }
 
-func newShared[T any](c clock.PassiveClock, load func(context.Context) (T, error)) *shared[T] {
-	s := &shared[T]{clock: c, load: load, turn: make(chan struct{}, 1)}
+func newShared[T any](c clock.PassiveClock, failureAge time.Duration, load func(context.Context) (T, error)) *shared[T] {
+	s := &shared[T]{clock: c, failureAge: failureAge, load: load, turn: make(chan struct{}, 1)}
 	s.turn <- struct{}{}
 	return s
 }
@@ -45,7 +44,7 @@ func (s *shared[T]) get(ctx context.Context, maxAge time.Duration) (T, error) {
 	if !s.loaded.IsZero() && now.Sub(s.loaded) < max(maxAge, s.duration) {
 		return s.value, nil
 	}
-	if s.err != nil && now.Sub(s.failed) < failureAge {
+	if s.err != nil && now.Sub(s.failed) < s.failureAge {
 		return none, s.err
 	}
 	value, err := s.load(ctx)
