@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/test/devcluster/env"
 	"github.com/openshift/hypershift/test/journey"
 )
 
@@ -25,6 +26,7 @@ func (s *suite) mistakes(t *testing.T) {
 	}{
 		{"When the API key is wrong, it should say so", s.wrongKey},
 		{"When MAAS cannot be reached, it should say so", s.unreachable},
+		{"When the release image does not exist, it should say so", s.unknownRelease},
 		{"When the image is not in MAAS, it should say so", s.unknownImage},
 		{"When no machine fits, it should say which constraint is in the way", s.noMachineFits},
 	} {
@@ -47,6 +49,13 @@ func (s *suite) unreachable(t *testing.T) {
 	s.reach(t, "unreachable MAAS reported", soon, journey.ClusterCondition(s.c, "no-maas",
 		string(hyperv1.PlatformCredentialsFound), "False", hyperv1.MAASUnreachableReason))
 	s.must(t, s.DestroyCluster(t.Context(), "no-maas"))
+}
+
+func (s *suite) unknownRelease(t *testing.T) {
+	s.must(t, s.CreateCluster(t.Context(), "no-release", 0, "--network-type", "Other", "--release-image", env.Registry+"/hypershift/release:none"))
+	s.reach(t, "unknown release reported", soon, journey.ClusterCondition(s.c, "no-release",
+		string(hyperv1.ValidReleaseImage), "False", hyperv1.InvalidImageReason))
+	s.must(t, s.DestroyCluster(t.Context(), "no-release"))
 }
 
 func (s *suite) unknownImage(t *testing.T) {
