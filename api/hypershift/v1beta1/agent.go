@@ -10,6 +10,7 @@ type AgentPlatformSpec struct {
 	//
 	// +kubebuilder:validation:MaxLength=63
 	// +required
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')`,message=`platform.agent.agentNamespace must be the name of a namespace: lower case letters, digits and '-'`
 	AgentNamespace string `json:"agentNamespace"`
 }
 

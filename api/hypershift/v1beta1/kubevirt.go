@@ -61,6 +61,8 @@ const (
 )
 
 // KubevirtStorageDriverSpec says how storage is mapped.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(self.manual) || self.type == 'Manual'`,message=`storageDriver.manual is forbidden when storageDriver.type is not Manual`
 type KubevirtStorageDriverSpec struct {
 	// type of the mapping.
 	//

@@ -177,22 +177,26 @@ type MAASNodePoolPlatform struct {
 	// of this and the other time-outs does not roll the pool.
 	//
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$')`,message=`allocateTimeout must be a duration such as 30m or 1h30m`
 	AllocateTimeout *metav1.Duration `json:"allocateTimeout,omitempty"`
 
 	// deployTimeout bounds the installation of a machine by MAAS before another is tried. Absent means 60m; real metal takes
 	// 20 to 35 minutes.
 	//
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$')`,message=`deployTimeout must be a duration such as 30m or 1h30m`
 	DeployTimeout *metav1.Duration `json:"deployTimeout,omitempty"`
 
 	// bootTimeout bounds the time from Deployed until the machine has fetched its configuration. Absent means 20m.
 	//
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$')`,message=`bootTimeout must be a duration such as 30m or 1h30m`
 	BootTimeout *metav1.Duration `json:"bootTimeout,omitempty"`
 
 	// joinTimeout bounds the time from then until the machine's Node is there. Absent means 15m.
 	//
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$')`,message=`joinTimeout must be a duration such as 30m or 1h30m`
 	JoinTimeout *metav1.Duration `json:"joinTimeout,omitempty"`
 }
 
@@ -296,6 +300,8 @@ type MAASStaticIP struct {
 type MAASNameserver string
 
 // MAASIPRange is a run of addresses, both ends included.
+//
+// +kubebuilder:validation:XValidation:rule=`!isIP(self.start) || !isIP(self.end) || (ip(self.start).family() == ip(self.end).family() && (ip(self.start).family() == 6 || [0, 1, 2, 3].map(i, int(self.start.split('.')[i]) - int(self.end.split('.')[i])).filter(d, d != 0).all(d, d < 0) || [0, 1, 2, 3].map(i, int(self.start.split('.')[i]) - int(self.end.split('.')[i])).filter(d, d != 0)[0] < 0))`,message=`staticIP.range.start must not come after staticIP.range.end, and both must be of one IP family`
 type MAASIPRange struct {
 	// start is the first address.
 	//

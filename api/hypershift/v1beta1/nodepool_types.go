@@ -45,6 +45,7 @@ type NodePoolSpec struct {
 	// replicas is the wanted number of nodes. Absent with autoScaling, and else means 0.
 	//
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self >= 0`,message=`replicas must be at least 0`
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// management says how nodes are upgraded and repaired.
@@ -67,11 +68,13 @@ type NodePoolSpec struct {
 	// nodeDrainTimeout bounds the draining of a node. 0 or absent waits for ever.
 	//
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$')`,message=`nodeDrainTimeout must be a duration such as 30m or 1h30m`
 	NodeDrainTimeout *metav1.Duration `json:"nodeDrainTimeout,omitempty"`
 
 	// nodeVolumeDetachTimeout bounds the wait for volumes to be detached. 0 or absent waits for ever.
 	//
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$')`,message=`nodeVolumeDetachTimeout must be a duration such as 30m or 1h30m`
 	NodeVolumeDetachTimeout *metav1.Duration `json:"nodeVolumeDetachTimeout,omitempty"`
 
 	// nodeLabels are put on the nodes.
@@ -228,11 +231,13 @@ type RollingUpdate struct {
 	// maxUnavailable is how many nodes may be missing meanwhile, a number or a percentage.
 	//
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`type(self) == int ? self >= 0 : self.matches(r'^(100|[1-9]?[0-9])%$')`,message=`maxUnavailable must be a number of at least 0 or a percentage from 0% to 100%`
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// maxSurge is how many nodes there may be too many meanwhile, a number or a percentage.
 	//
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`type(self) == int ? self >= 0 : self.matches(r'^(100|[1-9]?[0-9])%$')`,message=`maxSurge must be a number of at least 0 or a percentage from 0% to 100%`
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 }
 
@@ -241,6 +246,7 @@ type InPlaceUpgrade struct {
 	// maxUnavailable is how many nodes may be upgraded at once, a number or a percentage. Absent means 1.
 	//
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`type(self) == int ? self >= 1 : self.matches(r'^(100|[1-9][0-9]?)%$')`,message=`management.inPlace.maxUnavailable must be a number of at least 1 or a percentage from 1% to 100%`
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 }
 
@@ -431,6 +437,8 @@ type NodePoolCondition struct {
 // +kubebuilder:printcolumn:name="UpdatingVersion",type="string",JSONPath=".status.conditions[?(@.type==\"UpdatingVersion\")].status",description="Whether nodes come to a new version"
 // +kubebuilder:printcolumn:name="UpdatingConfig",type="string",JSONPath=".status.conditions[?(@.type==\"UpdatingConfig\")].status",description="Whether nodes come to a new configuration"
 // +kubebuilder:printcolumn:name="Message",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].message",description="What the pool waits for"
+// +kubebuilder:validation:XValidation:rule=`has(self.spec)`,message=`spec is required`
+// +kubebuilder:validation:XValidation:rule=`size(self.metadata.name) <= 63`,message=`metadata.name must have at most 63 characters, so that nodes can carry it in a label`
 type NodePool struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -19,7 +19,7 @@ const (
 
 // MaasClusterSpec says what a cluster needs of MAAS as a whole.
 //
-// +kubebuilder:validation:XValidation:rule="self.dnsDomain == oldSelf.dnsDomain",message="dnsDomain is immutable: create a new cluster to change it"
+// +kubebuilder:validation:XValidation:rule=`self.dnsDomain == oldSelf.dnsDomain`,message=`dnsDomain is immutable: create a new cluster to change it`
 type MaasClusterSpec struct {
 	// dnsDomain is the MAAS domain in which the API endpoint gets its name, e.g. "maas".
 	//
@@ -50,6 +50,7 @@ type MaasClusterSpec struct {
 	// +kubebuilder:validation:items:MaxLength=43
 	// +listType=atomic
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self.all(s, isCIDR(s))`,message=`preferredSubnets must be networks in CIDR form, such as 10.0.0.0/24`
 	PreferredSubnets []string `json:"preferredSubnets,omitempty"`
 
 	// identityRef names the Secret in the cluster's namespace with MAAS_ENDPOINT, MAAS_API_KEY and, when the server's
@@ -92,6 +93,8 @@ type APIEndpoint struct {
 func (e APIEndpoint) IsZero() bool { return e.Host == "" && e.Port == 0 }
 
 // LXDHostConfig says how the machines of a cluster serve as LXD hosts for virtual machines of others.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(self.nicParent) || !has(self.networkBridge) || self.nicParent == self.networkBridge`,message=`lxdConfig.nicParent and lxdConfig.networkBridge are two spellings of one thing: set one of them`
 type LXDHostConfig struct {
 	// enabled registers the machines as LXD hosts with MAAS.
 	//
@@ -123,6 +126,7 @@ type LXDHostConfig struct {
 	// +kubebuilder:default="50"
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[0-9]+$')`,message=`lxdConfig.storageSize must be a number of GB, such as 50`
 	StorageSize string `json:"storageSize,omitempty"`
 
 	// nicType says how virtual machines reach the network.
