@@ -1,0 +1,495 @@
+package api
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/problem"
+)
+
+func domainsResource() resource {
+	return resource{name: "domains", ops: ops{
+		"GET": {read: func(c *call) (any, error) {
+			out := []any{}
+			for _, d := range c.DB.Domains.All() {
+				out = append(out, c.print.Domain(d))
+			}
+			return out, nil
+		}},
+		"POST": {write: func(c *call) (any, error) {
+			if err := c.admin(); err != nil {
+				return nil, err
+			}
+			return c.saveDomain(&inventory.Domain{ID: -1, Authoritative: true}, true)
+		}},
+		"POST set_serial": {write: adminText("")},
+	}}
+}
+
+func domainResource() resource {
+	return resource{name: "domain", ops: ops{
+		"GET": {read: func(c *call) (any, error) {
+			d := c.domain(c.path[0])
+			if d == nil {
+				return nil, problem.NotFound("Domain")
+			}
+			return c.print.Domain(d), nil
+		}},
+		"PUT": {write: func(c *call) (any, error) {
+			d := c.domain(c.path[0])
+			if d == nil {
+				return nil, problem.NotFound("Domain")
+			}
+			if err := c.silentAdmin(); err != nil {
+				return nil, err
+			}
+			return c.saveDomain(c.DB.Domains.Edit(d.ID), false)
+		}},
+		"POST set_default": {write: setDefaultDomain},
+		"DELETE":           {write: deleteDomain},
+	}}
+}
+
+func (c *call) domain(id string) *inventory.Domain {
+	if n, err := strconv.Atoi(id); err == nil {
+		return c.DB.Domains.Get(n)
+	}
+	return c.DB.DomainByName(id)
+}
+
+func (c *call) saveDomain(d *inventory.Domain, creating bool) (any, error) {
+	f := problem.Fields{}
+	if name := c.form.Get("name"); creating || c.form.Has("name") {
+		c.checkDomainName(d, name, f)
+		d.Name = name
+	}
+	ttl, given := c.ttl("ttl", f)
+	if err := f.Problem(); err != nil {
+		return nil, err
+	}
+	if given {
+		d.TTL = ttl
+	}
+	if c.form.Has("authoritative") {
+		d.Authoritative = c.form.Bool("authoritative")
+	}
+	if creating {
+		d.ID = c.DB.Next("domains")
+		c.DB.Domains.Put(d)
+	}
+	return c.print.Domain(d), nil
+}
+
+func (c *call) checkDomainName(d *inventory.Domain, name string, f problem.Fields) {
+	if name == "" {
+		f.Add("name", "This field is required.")
+		return
+	}
+	for _, label := range strings.Split(name, ".") {
+		if !hostnamePattern.MatchString(label) {
+			f.Add("name", "Domain name contains invalid characters.")
+			f.Add("name", "Label contains disallowed characters: '%s'.", label)
+			return
+		}
+	}
+	if other := c.DB.DomainByName(name); other != nil && other.ID != d.ID {
+		f.Add("name", "Domain with this Name already exists.")
+	}
+}
+
+// ttl reads a number of seconds, or nothing.
+func (c *call) ttl(key string, f problem.Fields) (ttl *int, given bool) {
+	raw := c.form.Get(key)
+	if raw == "" {
+		return nil, c.form.Has(key)
+	}
+	n, err := strconv.Atoi(raw)
+	if err != nil {
+		f.Add(key, "Enter a whole number.")
+		return nil, false
+	}
+	if n < 1 || n > 604800 {
+		f.Add(key, "Ensure this value is greater than or equal to 1.")
+		return nil, false
+	}
+	return &n, true
+}
+
+func setDefaultDomain(c *call) (any, error) {
+	d := c.domain(c.path[0])
+	if d == nil {
+		return nil, problem.NotFound("Domain")
+	}
+	if err := c.silentAdmin(); err != nil {
+		return nil, err
+	}
+	for _, other := range c.DB.Domains.All() {
+		c.DB.Domains.Edit(other.ID).Default = other.ID == d.ID
+	}
+	return c.print.Domain(c.DB.Domains.Get(d.ID)), nil
+}
+
+// deleteDomain fails the way the server does when records are left.
+func deleteDomain(c *call) (any, error) {
+	d := c.domain(c.path[0])
+	if d == nil {
+		return nil, problem.NotFound("Domain")
+	}
+	if err := c.silentAdmin(); err != nil {
+		return nil, err
+	}
+	if d.Default {
+		return nil, problem.Text(400, "This domain is the default domain, it cannot be deleted.")
+	}
+	var names []string
+	for _, r := range c.DB.DNSResources.All() {
+		if r.DomainID == d.ID {
+			names = append(names, "<DNSResource: name="+r.Name+">")
+		}
+	}
+	if names != nil {
+		return nil, problem.Text(500, "(\"Cannot delete some instances of model 'Domain' because they are referenced through protected "+
+			"foreign keys: 'DNSResource.domain'.\", {%s})", strings.Join(names, ", "))
+	}
+	if m := c.DB.Machines.Find(func(m *inventory.Machine) bool { return m.DomainID == d.ID }); m != nil {
+		return nil, problem.Text(500, "(\"Cannot delete some instances of model 'Domain' because they are referenced through protected "+
+			"foreign keys: 'Node.domain'.\", {<Machine: %s (%s)>})", m.SystemID, c.DB.FQDN(m))
+	}
+	c.DB.Domains.Delete(d.ID)
+	return noContent, nil
+}
+
+func dnsResourcesResource() resource {
+	return resource{name: "dnsresources", ops: ops{"GET": {read: listDNS}, "POST": {write: createDNS}}}
+}
+
+// dnsFilter reads the filters that records of both kinds share.
+func (c *call) dnsFilter() (fits func(name string, domain int) bool, err error) {
+	domain := (*inventory.Domain)(nil)
+	if id := c.form.Get("domain"); id != "" {
+		if domain = c.domain(id); domain == nil {
+			return nil, problem.NotFound("Domain")
+		}
+	}
+	name, fqdn := c.form.Get("name"), c.form.Get("fqdn")
+	return func(n string, d int) bool {
+		if domain != nil && domain.ID != d || name != "" && name != n {
+			return false
+		}
+		return fqdn == "" || c.DB.Domains.Get(d) != nil && fqdn == n+"."+c.DB.Domains.Get(d).Name
+	}, nil
+}
+
+func listDNS(c *call) (any, error) {
+	fits, err := c.dnsFilter()
+	if err != nil {
+		return nil, err
+	}
+	kind := strings.ToUpper(c.form.Get("rrtype"))
+	out := []any{}
+	for _, r := range c.DB.DNSResources.All() {
+		if fits(r.Name, r.DomainID) && (kind == "" || c.hasRecord(r, kind)) {
+			out = append(out, c.print.DNSResource(r))
+		}
+	}
+	if c.form.Bool("all") {
+		out = append(out, c.implicitDNS(fits)...)
+	}
+	return out, nil
+}
+
+func (c *call) hasRecord(r *inventory.DNSResource, kind string) bool {
+	for _, ip := range r.IPs {
+		v6 := strings.Contains(ip, ":")
+		if kind == "A" && !v6 || kind == "AAAA" && v6 {
+			return true
+		}
+	}
+	return c.DB.DNSRecords.Find(func(record *inventory.DNSRecord) bool {
+		return record.DomainID == r.DomainID && record.Name == r.Name && record.Type == kind
+	}) != nil
+}
+
+// implicitDNS lists the names that nodes have by themselves.
+func (c *call) implicitDNS(fits func(string, int) bool) []any {
+	out := []any{}
+	for _, m := range c.DB.Machines.All() {
+		if ips := m.IPs(); len(ips) > 0 && fits(m.Hostname, m.DomainID) {
+			out = append(out, c.print.Implicit(c.DB.FQDN(m), m.SystemID, 0, ips))
+		}
+	}
+	for _, n := range c.DB.Nodes.All() {
+		doc := c.print.Node(n)
+		var ips []string
+		for _, ip := range asList(doc["ip_addresses"]) {
+			if s, ok := ip.(string); ok {
+				ips = append(ips, s)
+			}
+		}
+		fqdn, _ := doc["fqdn"].(string)
+		name, domain := c.DB.SplitFQDN(fqdn)
+		kind, _ := inventory.Number(doc["node_type"])
+		if len(ips) > 0 && domain != nil && fits(name, domain.ID) {
+			out = append(out, c.print.Implicit(fqdn, n.SystemID, kind, ips))
+		}
+	}
+	return out
+}
+
+func asList(v any) []any {
+	list, _ := v.([]any)
+	return list
+}
+
+// dnsName reads fqdn, or name and domain.
+func (c *call) dnsName(f problem.Fields) (name string, domain *inventory.Domain, err error) {
+	name, given := c.form.Get("name"), c.form.Get("domain")
+	if fqdn := c.form.Get("fqdn"); fqdn != "" {
+		name, domain = c.DB.SplitFQDN(fqdn)
+		if domain == nil {
+			return "", nil, problem.NotFound("Domain")
+		}
+		return name, domain, nil
+	}
+	if given == "" {
+		f.Add("domain", "This field is required.")
+	} else if domain = c.domain(given); domain == nil {
+		return "", nil, problem.NotFound("Domain")
+	}
+	if name == "" {
+		f.Add("name", "This field is required.")
+	}
+	return name, domain, nil
+}
+
+func createDNS(c *call) (any, error) {
+	if err := c.admin(); err != nil {
+		return nil, err
+	}
+	f := problem.Fields{}
+	name, domain, err := c.dnsName(f)
+	if err != nil {
+		return nil, err
+	}
+	ips, err := c.dnsIPs()
+	if err != nil {
+		return nil, err
+	}
+	ttl, _ := c.ttl("address_ttl", f)
+	if len(f) == 0 && c.dnsByName(name, domain.ID, -1) != nil {
+		f.Add("__all__", "Labels must be unique within their zone.")
+	}
+	if err := f.Problem(); err != nil {
+		return nil, err
+	}
+	r := &inventory.DNSResource{ID: c.DB.Next("dnsresources"), Name: name, DomainID: domain.ID, TTL: ttl, IPs: ips}
+	c.DB.DNSResources.Put(r)
+	c.adopt(ips)
+	return c.print.DNSResource(r), nil
+}
+
+func (c *call) dnsByName(name string, domain, except int) *inventory.DNSResource {
+	return c.DB.DNSResources.Find(func(r *inventory.DNSResource) bool {
+		return r.Name == name && r.DomainID == domain && r.ID != except
+	})
+}
+
+// dnsIPs reads addresses between blanks; what is none crashes the server.
+func (c *call) dnsIPs() ([]string, error) {
+	ips := []string{}
+	for _, word := range strings.Fields(c.form.Get("ip_addresses")) {
+		ip, err := netip.ParseAddr(word)
+		if err != nil {
+			return nil, problem.Text(500, "failed to detect a valid IP address from '%s'", word)
+		}
+		if !slices.Contains(ips, ip.String()) {
+			ips = append(ips, ip.String())
+		}
+	}
+	return ips, nil
+}
+
+// adopt makes a row for addresses that nobody holds yet.
+func (c *call) adopt(ips []string) {
+	for _, ip := range ips {
+		if c.held(ip) {
+			continue
+		}
+		now := c.Clock.Now()
+		c.DB.Addresses.Put(&inventory.Address{
+			ID: c.DB.Next("addresses"), IP: ip, Type: userReserved, SubnetID: c.subnetOf(ip), Owner: c.user.Name, Created: now, Updated: now,
+		})
+	}
+}
+
+// drop removes the rows of addresses that only a DNS record held.
+func (c *call) drop(ips []string) {
+	for _, ip := range ips {
+		named := c.DB.DNSResources.Find(func(r *inventory.DNSResource) bool { return slices.Contains(r.IPs, ip) })
+		if named != nil {
+			continue
+		}
+		if a := c.DB.Addresses.Find(func(a *inventory.Address) bool { return a.IP == ip && a.Type == userReserved }); a != nil {
+			c.DB.Addresses.Delete(a.ID)
+		}
+	}
+}
+
+func dnsResourceResource() resource {
+	return resource{name: "dnsresource", ops: ops{
+		"GET": {read: func(c *call) (any, error) {
+			r := c.dnsResource()
+			if r == nil {
+				return nil, problem.NotFound("DNSResource")
+			}
+			return c.print.DNSResource(r), nil
+		}},
+		"PUT": {write: updateDNS},
+		"DELETE": {write: func(c *call) (any, error) {
+			r := c.dnsResource()
+			if r == nil {
+				return nil, problem.NotFound("DNSResource")
+			}
+			if err := c.silentAdmin(); err != nil {
+				return nil, err
+			}
+			c.DB.DNSResources.Delete(r.ID)
+			c.drop(r.IPs)
+			return noContent, nil
+		}},
+	}}
+}
+
+func (c *call) dnsResource() *inventory.DNSResource {
+	id, err := strconv.Atoi(c.path[0])
+	if err != nil {
+		return nil
+	}
+	return c.DB.DNSResources.Get(id)
+}
+
+func updateDNS(c *call) (any, error) {
+	old := c.dnsResource()
+	if old == nil {
+		return nil, problem.NotFound("DNSResource")
+	}
+	if err := c.silentAdmin(); err != nil {
+		return nil, err
+	}
+	r := c.DB.DNSResources.Edit(old.ID)
+	f := problem.Fields{}
+	if name := c.form.Get("name"); name != "" {
+		if c.dnsByName(name, r.DomainID, r.ID) != nil {
+			f.Add("__all__", "Labels must be unique within their zone.")
+		}
+		r.Name = name
+	}
+	if ttl, given := c.ttl("address_ttl", f); given {
+		r.TTL = ttl
+	}
+	if c.form.Has("ip_addresses") {
+		ips, err := c.dnsIPs()
+		if err != nil {
+			return nil, err
+		}
+		before := r.IPs
+		r.IPs = ips
+		c.adopt(ips)
+		c.drop(before)
+	}
+	if err := f.Problem(); err != nil {
+		return nil, err
+	}
+	return c.print.DNSResource(r), nil
+}
+
+func dnsRecordsResource() resource {
+	return resource{name: "dnsresourcerecords", ops: ops{
+		"GET": {read: func(c *call) (any, error) {
+			fits, err := c.dnsFilter()
+			if err != nil {
+				return nil, err
+			}
+			kind := strings.ToUpper(c.form.Get("rrtype"))
+			out := []any{}
+			for _, r := range c.DB.DNSRecords.All() {
+				if fits(r.Name, r.DomainID) && (kind == "" || kind == r.Type) {
+					out = append(out, c.print.DNSRecord(r))
+				}
+			}
+			return out, nil
+		}},
+		"POST": {write: createRecord},
+	}}
+}
+
+var recordTypes = []string{"SSHFP", "CNAME", "SRV", "TXT", "NS", "MX"}
+
+func createRecord(c *call) (any, error) {
+	if err := c.admin(); err != nil {
+		return nil, err
+	}
+	f := problem.Fields{}
+	name, domain, err := c.dnsName(f)
+	if err != nil {
+		return nil, err
+	}
+	kind, data := strings.ToUpper(c.form.Get("rrtype")), c.form.Get("rrdata")
+	if !slices.Contains(recordTypes, kind) {
+		f.Add("rrtype", "%s is not one of %s.", kind, strings.Join(recordTypes, " "))
+	}
+	if data == "" {
+		f.Add("rrdata", "This field is required.")
+	}
+	ttl, _ := c.ttl("ttl", f)
+	if err := f.Problem(); err != nil {
+		return nil, err
+	}
+	r := c.dnsByName(name, domain.ID, -1)
+	if r == nil {
+		r = &inventory.DNSResource{ID: c.DB.Next("dnsresources"), Name: name, DomainID: domain.ID}
+		c.DB.DNSResources.Put(r)
+	}
+	if kind == "CNAME" && len(r.IPs) > 0 {
+		return nil, problem.Field("__all__", "CNAME records for a name cannot coexist with non-CNAME records.")
+	}
+	record := &inventory.DNSRecord{ID: c.DB.Next("dnsrecords"), Name: name, DomainID: domain.ID, TTL: ttl, Type: kind, RRData: data}
+	c.DB.DNSRecords.Put(record)
+	return c.print.DNSRecord(record), nil
+}
+
+func dnsRecordResource() resource {
+	find := func(c *call) *inventory.DNSRecord {
+		id, err := strconv.Atoi(c.path[0])
+		if err != nil {
+			return nil
+		}
+		return c.DB.DNSRecords.Get(id)
+	}
+	return resource{name: "dnsresourcerecord", ops: ops{
+		"GET": {read: func(c *call) (any, error) {
+			r := find(c)
+			if r == nil {
+				return nil, problem.NotFound("DNSData")
+			}
+			return c.print.DNSRecord(r), nil
+		}},
+		"DELETE": {write: func(c *call) (any, error) {
+			r := find(c)
+			if r == nil {
+				return nil, problem.NotFound("DNSData")
+			}
+			if err := c.silentAdmin(); err != nil {
+				return nil, err
+			}
+			c.DB.DNSRecords.Delete(r.ID)
+			if left := c.dnsByName(r.Name, r.DomainID, -1); left != nil && len(left.IPs) == 0 {
+				c.DB.DNSResources.Delete(left.ID)
+			}
+			return noContent, nil
+		}},
+	}}
+}

@@ -1,0 +1,275 @@
+// Package api answers MAAS's REST API 2.0 from an inventory.
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/openshift/hypershift/test/maas-simulator/faults"
+	"github.com/openshift/hypershift/test/maas-simulator/form"
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/lifecycle"
+	"github.com/openshift/hypershift/test/maas-simulator/oauth"
+	"github.com/openshift/hypershift/test/maas-simulator/problem"
+	"github.com/openshift/hypershift/test/maas-simulator/render"
+)
+
+// Server is the handler of everything below /MAAS/api/. Make one with New.
+type Server struct {
+	DB     *inventory.DB
+	Life   *lifecycle.Life
+	Faults *faults.Set
+	Clock  clock.Clock
+	// Observe is told of every request that was answered; nil means nobody is.
+	Observe func(operation string, status int)
+
+	print    *render.Printer
+	verifier *oauth.Verifier
+	routes   []route
+}
+
+// New makes a server for the life's database and version.
+func New(life *lifecycle.Life, observe func(string, int)) *Server {
+	s := &Server{
+		DB: life.DB, Life: life, Faults: life.Faults, Clock: life.Clock, Observe: observe,
+		print: &render.Printer{DB: life.DB, Version: life.Version}, verifier: oauth.NewVerifier(life.Clock),
+	}
+	s.routes = s.table()
+	return s
+}
+
+// reply is an answer that is not simply 200 with JSON.
+type reply struct {
+	status int
+	media  string
+	body   []byte
+	header http.Header
+}
+
+const (
+	mediaJSON  = "application/json; charset=utf-8"
+	mediaPlain = "text/plain; charset=utf-8"
+	mediaHTML  = "text/html; charset=utf-8"
+)
+
+var noContent = reply{status: http.StatusNoContent, media: mediaPlain}
+
+func text(status int, body string) reply {
+	return reply{status: status, media: mediaPlain, body: []byte(body)}
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	operation, answer := s.answer(w, r)
+	if operation == dropped {
+		return
+	}
+	for key, values := range answer.header {
+		w.Header()[key] = values
+	}
+	w.Header().Set("X-MAAS-API-Hash", apiHash)
+	w.Header().Set("Vary", "Authorization,Cookie")
+	w.Header().Set("Content-Type", answer.media)
+	if s.Observe != nil {
+		s.Observe(operation, answer.status)
+	}
+	w.WriteHeader(answer.status)
+	if r.Method != http.MethodHead {
+		// The client may be gone; there is nobody to tell.
+		_, _ = w.Write(answer.body)
+	}
+}
+
+// apiHash stands for the hash of the API's description.
+const apiHash = "6d1f3f0e3d9bff0c0f9dc7a1f9f4f8d0c3b6b0a7"
+
+// dropped is the operation of a request whose connection was closed on purpose.
+const dropped = "\x00dropped"
+
+// answer finds the operation and runs it, with the faults that hit it.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request) (string, reply) {
+	c, err := s.match(r)
+	if err != nil {
+		return "unknown", s.refusal(err)
+	}
+	if c.fixed != nil {
+		return "unversioned", *c.fixed
+	}
+	hits := s.Faults.Request(c.operation)
+	if rule, hit := hits[faults.Latency]; hit {
+		s.wait(r, time.Duration(rule.Delay))
+	}
+	if _, hit := hits[faults.Drop]; hit {
+		closeConnection(w)
+		return dropped, reply{}
+	}
+	if rule, hit := hits[faults.Error]; hit {
+		return c.operation, s.refusal(injected(rule))
+	}
+	answer := s.run(c)
+	if rule, hit := hits[faults.LostAnswer]; hit {
+		return c.operation, s.refusal(injected(rule))
+	}
+	if _, hit := hits[faults.DropAfter]; hit {
+		cutShort(w, answer)
+		return dropped, reply{}
+	}
+	return c.operation, answer
+}
+
+func injected(rule faults.Rule) error {
+	if rule.Code() == http.StatusServiceUnavailable {
+		return problem.Unavailable("%s", rule.Text("The service is unavailable."))
+	}
+	return problem.Text(rule.Code(), "%s", rule.Text(http.StatusText(rule.Code())))
+}
+
+func (s *Server) wait(r *http.Request, d time.Duration) {
+	timer := s.Clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-r.Context().Done():
+	case <-timer.C():
+	}
+}
+
+// closeConnection drops the connection without an answer.
+func closeConnection(w http.ResponseWriter) {
+	if hijacker, ok := w.(http.Hijacker); ok {
+		if conn, _, err := hijacker.Hijack(); err == nil {
+			_ = conn.Close() // dropping it is the point
+			return
+		}
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// cutShort sends half of an answer and drops the connection.
+func cutShort(w http.ResponseWriter, answer reply) {
+	w.Header().Set("Content-Type", answer.media)
+	w.WriteHeader(answer.status)
+	_, _ = w.Write(answer.body[:len(answer.body)/2]) // the rest is lost on purpose
+	if flusher, ok := w.(http.Flusher); ok {
+		flusher.Flush()
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// run authenticates the caller and does what was asked.
+func (s *Server) run(c *call) reply {
+	result, err := s.perform(c)
+	if err != nil {
+		return s.refusal(err)
+	}
+	if special, ok := result.(reply); ok {
+		return special
+	}
+	body, err := json.Marshal(result)
+	if err != nil {
+		return s.refusal(err)
+	}
+	return reply{status: http.StatusOK, media: mediaJSON, body: body}
+}
+
+func (s *Server) perform(c *call) (any, error) {
+	if err := s.authenticate(c); err != nil {
+		return nil, err
+	}
+	op, err := c.choose()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.parse(); err != nil {
+		return nil, err
+	}
+	if op.outside != nil {
+		return op.outside(c)
+	}
+	var result any
+	if op.read != nil {
+		err = s.DB.View(func() (err error) {
+			result, err = op.read(c)
+			return err
+		})
+		return result, err
+	}
+	err = s.DB.Update(func() (err error) {
+		result, err = op.write(c)
+		return err
+	})
+	if err == nil && c.after != nil {
+		err = s.afterwards(c)
+	}
+	s.Life.Wake()
+	return result, err
+}
+
+// afterwards does what the server does once the answer is made. It may refuse
+// and change something all the same.
+func (s *Server) afterwards(c *call) error {
+	var refused error
+	err := s.DB.Update(func() error {
+		refused = c.after()
+		return nil
+	})
+	return errors.Join(err, refused)
+}
+
+// authenticate finds the caller; a request without credentials is anonymous.
+func (s *Server) authenticate(c *call) error {
+	params, err := oauth.Read(c.request)
+	if errors.Is(err, oauth.ErrMissing) {
+		return nil
+	}
+	var user *inventory.User
+	// View's function returns nil always.
+	_ = s.DB.View(func() error {
+		err = s.verifier.Verify(c.request, params, func(consumer, token string) (oauth.Key, bool, bool) {
+			var key oauth.Key
+			var consumerKnown bool
+			for _, u := range s.DB.Users.All() {
+				for _, k := range u.Keys {
+					if k.Consumer != consumer {
+						continue
+					}
+					consumerKnown = true
+					if k.Key == token {
+						user, key = u, oauth.Key{Consumer: consumer, Token: token, Secret: k.Secret}
+					}
+				}
+			}
+			return key, consumerKnown, user != nil
+		})
+		return nil
+	})
+	if err != nil {
+		refusal := problem.HTML(http.StatusUnauthorized, err.Error())
+		refusal.Header = challenge
+		return refusal
+	}
+	c.user = user
+	return nil
+}
+
+var challenge = http.Header{"Www-Authenticate": {`OAuth realm="MAAS API"`}}
+
+// refusal words an error as the server does.
+func (s *Server) refusal(err error) reply {
+	if errors.Is(err, form.ErrJSON) {
+		return text(http.StatusInternalServerError, form.ErrJSON.Error())
+	}
+	var p *problem.Problem
+	if errors.As(err, &p) {
+		media := p.Type
+		if strings.HasPrefix(media, "application/json") {
+			media = "application/json"
+		}
+		return reply{status: p.Status, media: media, body: []byte(p.Body), header: p.Header}
+	}
+	return text(http.StatusInternalServerError, err.Error())
+}

@@ -1,0 +1,66 @@
+package api
+
+// table lists every path of the API with the resource behind it.
+func (s *Server) table() []route {
+	interfaces, iface := interfacesResource(), interfaceResource()
+	vmHosts, vmHost := vmHostsResource(), vmHostResource()
+	if !s.print.Version.VMHosts() {
+		vmHosts, vmHost = goneResource(), goneResource()
+	}
+	return []route{
+		s.handle("version/", versionResource()),
+		s.handle("machines/", machinesResource()),
+		s.handle("machines/{}/", machineResource()),
+		s.handle("nodes/", nodesResource()),
+		s.handle("nodes/{}/", nodeResource()),
+		s.handle("nodes/{}/interfaces/", interfaces),
+		s.handle("nodes/{}/interfaces/{}/", iface),
+		s.handle("machines/{}/interfaces/", interfaces),
+		s.handle("machines/{}/interfaces/{}/", iface),
+		s.handle("nodes/{}/blockdevices/", blockDevicesResource()),
+		s.handle("nodes/{}/blockdevices/{}/", blockDeviceResource()),
+		s.handle("rackcontrollers/", controllersResource("rackcontrollers")),
+		s.handle("rackcontrollers/{}/", controllerResource("rackcontrollers", "RackController")),
+		s.handle("regioncontrollers/", controllersResource("regioncontrollers")),
+		s.handle("regioncontrollers/{}/", controllerResource("regioncontrollers", "RegionController")),
+		s.handle("devices/", controllersResource("devices")),
+		s.handle("devices/{}/", controllerResource("devices", "Device")),
+		s.handle("zones/", zonesResource()),
+		s.handle("zones/{}/", zoneResource()),
+		s.handle("resourcepools/", poolsResource()),
+		s.handle("resourcepool/{}/", poolResource()),
+		s.handle("tags/", tagsResource()),
+		s.handle("tags/{}/", tagResource()),
+		s.handle("domains/", domainsResource()),
+		s.handle("domains/{}/", domainResource()),
+		s.handle("dnsresources/", dnsResourcesResource()),
+		s.handle("dnsresources/{}/", dnsResourceResource()),
+		s.handle("dnsresourcerecords/", dnsRecordsResource()),
+		s.handle("dnsresourcerecords/{}/", dnsRecordResource()),
+		s.handle("subnets/", subnetsResource()),
+		s.handle("subnets/{}/", subnetResource()),
+		s.handle("spaces/", spacesResource()),
+		s.handle("spaces/{}/", spaceResource()),
+		s.handle("fabrics/", fabricsResource()),
+		s.handle("fabrics/{}/", fabricResource()),
+		s.handle("fabrics/{}/vlans/", fabricVLANsResource()),
+		s.handle("vlans/{}/", vlanResource()),
+		s.handle("ipranges/", rangesResource()),
+		s.handle("ipranges/{}/", rangeResource()),
+		s.handle("ipaddresses/", addressesResource()),
+		s.handle("boot-resources/", bootResourcesResource()),
+		s.handle("boot-resources/{}/", bootResourceResource()),
+		s.handle("boot-resources/{}/upload/{}/", uploadResource()),
+		s.handle("maas/", maasResource()),
+		s.handle("users/", usersResource()),
+		s.handle("users/{}/", userResource()),
+		s.handle("account/", accountResource()),
+		s.handle("account/prefs/sshkeys/", sshKeysResource()),
+		s.handle("account/prefs/sshkeys/{}/", sshKeyResource()),
+		s.handle("events/", eventsResource()),
+		s.handle("vm-hosts/", vmHosts),
+		s.handle("vm-hosts/{}/", vmHost),
+		s.handle("pods/", vmHosts),
+		s.handle("pods/{}/", vmHost),
+	}
+}

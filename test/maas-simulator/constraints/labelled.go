@@ -1,0 +1,235 @@
+package constraints
+
+import (
+	"regexp"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+)
+
+// storageRule asks for one disk.
+type storageRule struct {
+	label string
+	bytes int64
+	tags  []string
+}
+
+var storagePattern = regexp.MustCompile(`^(?:([a-zA-Z0-9_-]+):)?(\d+(?:\.\d+)?)(?:\(([^()]*)\))?$`)
+
+// splitOutside splits at commas that are in no brackets.
+func splitOutside(s string) []string {
+	var out []string
+	depth, start := 0, 0
+	for i, r := range s {
+		switch r {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		case ',':
+			if depth == 0 {
+				out = append(out, s[start:i])
+				start = i + 1
+			}
+		}
+	}
+	return append(out, s[start:])
+}
+
+func storage(c *context, values []string) (string, func(*inventory.Machine) bool) {
+	text := values[len(values)-1]
+	rules, ok := ParseStorage(text)
+	if !ok {
+		return c.refuse("Malformed storage constraint, \"%s\".", text)
+	}
+	for _, r := range rules {
+		c.set.storage = append(c.set.storage, storageRule{r.Label, r.Bytes, r.Tags})
+	}
+	wanted := c.set.storage
+	return text, func(m *inventory.Machine) bool { return pickDisks(m, wanted) != nil }
+}
+
+// Disk is one entry of a storage constraint.
+type Disk struct {
+	// Label is empty when none was given.
+	Label string
+	// Bytes is the size, from decimal gigabytes.
+	Bytes int64
+	Tags  []string
+}
+
+// ParseStorage reads "[label:]GB[(tag,tag)]" entries; false when malformed.
+func ParseStorage(text string) ([]Disk, bool) {
+	var out []Disk
+	for _, part := range splitOutside(text) {
+		found := storagePattern.FindStringSubmatch(strings.TrimSpace(part))
+		if found == nil {
+			return nil, false
+		}
+		gigabytes, err := strconv.ParseFloat(found[2], 64)
+		if err != nil {
+			return nil, false
+		}
+		d := Disk{Label: found[1], Bytes: int64(gigabytes * 1e9)}
+		if found[3] != "" {
+			d.Tags = words([]string{found[3]})
+		}
+		out = append(out, d)
+	}
+	return out, true
+}
+
+// pickDisks gives each constraint a disk of its own: the first one the boot
+// disk, each other one the smallest that fits. It returns nil when it cannot.
+func pickDisks(m *inventory.Machine, wanted []storageRule) []int {
+	free := slices.Clone(m.Disks)
+	picked := make([]int, 0, len(wanted))
+	for i, want := range wanted {
+		candidates := free
+		if i == 0 {
+			candidates = free[:min(1, len(free))]
+		}
+		best := -1
+		for j, d := range candidates {
+			if want.fits(&d) && (best < 0 || d.Size < candidates[best].Size) {
+				best = j
+			}
+		}
+		if best < 0 {
+			return nil
+		}
+		picked = append(picked, free[best].ID)
+		free = slices.Delete(free, best, best+1)
+	}
+	return picked
+}
+
+func (r storageRule) fits(d *inventory.Disk) bool {
+	if d.Size < r.bytes {
+		return false
+	}
+	return !slices.ContainsFunc(r.tags, func(tag string) bool { return !slices.Contains(d.Tags, tag) })
+}
+
+// interfaceRule asks for one interface.
+type interfaceRule struct {
+	label string
+	fits  func(*inventory.Interface) bool
+}
+
+const interfaceFormat = "Malformed constraint: %s (required format: '<label>:<key>=<value>[,<key2>=<value2>[,...]]')"
+
+func interfaces(c *context, values []string) (string, func(*inventory.Machine) bool) {
+	text := values[len(values)-1]
+	for _, part := range strings.Split(text, ";") {
+		label, keys, ok := strings.Cut(part, ":")
+		if !ok || label == "" || !strings.Contains(keys, "=") {
+			return c.refuse(interfaceFormat, quote(part))
+		}
+		var all []func(*inventory.Interface) bool
+		for _, pair := range strings.Split(keys, ",") {
+			key, value, _ := strings.Cut(pair, "=")
+			fits := interfaceKey(c, key, value)
+			if fits == nil {
+				return "", nil
+			}
+			all = append(all, fits)
+		}
+		c.set.interfaces = append(c.set.interfaces, interfaceRule{label, func(nic *inventory.Interface) bool {
+			return !slices.ContainsFunc(all, func(fits func(*inventory.Interface) bool) bool { return !fits(nic) })
+		}})
+	}
+	wanted := c.set.interfaces
+	return text, func(m *inventory.Machine) bool {
+		return !slices.ContainsFunc(wanted, func(r interfaceRule) bool { return len(r.matches(m)) == 0 })
+	}
+}
+
+// interfaceKey reads one key of an interface constraint; nil when it is refused.
+func interfaceKey(c *context, key, value string) func(*inventory.Interface) bool {
+	if positive, negated := strings.CutPrefix(key, "not_"); negated {
+		fits := interfaceKey(c, positive, value)
+		if fits == nil {
+			return nil
+		}
+		return func(nic *inventory.Interface) bool { return !fits(nic) }
+	}
+	if of, known := interfaceSpecs[key]; known {
+		match := of(c, value)
+		if match == nil {
+			return nil
+		}
+		return touches(c, match)
+	}
+	of, known := interfaceProperties[key]
+	if !known {
+		c.refuse("Unknown interfaces constraint: '%s'", key)
+		return nil
+	}
+	return func(nic *inventory.Interface) bool { return of(nic, value) }
+}
+
+var interfaceSpecs = map[string]func(*context, string) func(*inventory.VLAN, *inventory.Subnet) bool{
+	"subnet": subnetSpec, "subnet_cidr": subnetSpec, "space": spaceSpec, "fabric": fabricSpec, "fabric_class": fabricClassSpec,
+	"vlan": vlanSpec, "vid": func(c *context, v string) func(*inventory.VLAN, *inventory.Subnet) bool { return vlanSpec(c, "vid:"+v) },
+}
+
+var interfaceProperties = map[string]func(*inventory.Interface, string) bool{
+	"id":   func(nic *inventory.Interface, v string) bool { return strconv.Itoa(nic.ID) == v },
+	"name": func(nic *inventory.Interface, v string) bool { return nic.Name == v },
+	"type": func(nic *inventory.Interface, v string) bool { return nic.Type == v },
+	"tag":  func(nic *inventory.Interface, v string) bool { return slices.Contains(nic.Tags, v) },
+	"mode": func(nic *inventory.Interface, v string) bool {
+		return slices.ContainsFunc(nic.Links, func(l inventory.Link) bool { return strings.EqualFold(l.Mode, v) })
+	},
+	"ip": func(nic *inventory.Interface, v string) bool {
+		return slices.ContainsFunc(nic.Links, func(l inventory.Link) bool { return l.IP == v })
+	},
+}
+
+func (r interfaceRule) matches(m *inventory.Machine) []int {
+	var ids []int
+	for i := range m.Interfaces {
+		if r.fits(&m.Interfaces[i]) {
+			ids = append(ids, m.Interfaces[i].ID)
+		}
+	}
+	return ids
+}
+
+// Matched maps the labels of storage and interface constraints to the ids of
+// what was chosen for them.
+func (s *Set) Matched(m *inventory.Machine, verbose bool) map[string]any {
+	disks, nics := map[string][]int{}, map[string][]int{}
+	picked := pickDisks(m, s.storage)
+	for i, r := range s.storage {
+		if r.label != "" && picked != nil {
+			disks[r.label] = append(disks[r.label], picked[i])
+		}
+	}
+	for _, r := range s.interfaces {
+		nics[r.label] = r.matches(m)
+		sort.Ints(nics[r.label])
+	}
+	out := map[string]any{}
+	if len(disks) > 0 {
+		out["storage"] = disks
+	}
+	if len(nics) > 0 {
+		out["interfaces"] = nics
+	}
+	if verbose {
+		out["verbose_storage"] = map[string]any{m.SystemID: disks}
+		out["verbose_interfaces"] = map[string]any{m.SystemID: nics}
+		if len(disks) == 0 {
+			out["verbose_storage"] = map[string]any{}
+		}
+		if len(nics) == 0 {
+			out["verbose_interfaces"] = map[string]any{}
+		}
+	}
+	return out
+}

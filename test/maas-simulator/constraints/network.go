@@ -1,0 +1,177 @@
+package constraints
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/problem"
+)
+
+// links calls of for every VLAN and subnet that an interface touches.
+func touches(c *context, of func(v *inventory.VLAN, s *inventory.Subnet) bool) func(*inventory.Interface) bool {
+	db := c.db
+	return func(nic *inventory.Interface) bool {
+		if nic.VLANID != nil {
+			if v := db.VLANs.Get(*nic.VLANID); v != nil && of(v, nil) {
+				return true
+			}
+		}
+		return slices.ContainsFunc(nic.Links, func(link inventory.Link) bool {
+			if link.SubnetID == nil {
+				return false
+			}
+			s := db.Subnets.Get(*link.SubnetID)
+			return s != nil && of(db.VLANs.Get(s.VLANID), s)
+		})
+	}
+}
+
+func anyInterface(fits func(*inventory.Interface) bool) func(*inventory.Machine) bool {
+	return func(m *inventory.Machine) bool {
+		for i := range m.Interfaces {
+			if fits(&m.Interfaces[i]) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// specified reads a list of specifiers and looks for an interface that touches
+// one of what they name.
+func specified(matcher func(c *context, spec string) func(*inventory.VLAN, *inventory.Subnet) bool) parser {
+	return func(c *context, values []string) (string, func(*inventory.Machine) bool) {
+		var of []func(*inventory.VLAN, *inventory.Subnet) bool
+		for _, v := range values {
+			match := matcher(c, v)
+			if match == nil {
+				return "", nil
+			}
+			of = append(of, match)
+		}
+		return strings.Join(values, ","), anyInterface(touches(c, func(v *inventory.VLAN, s *inventory.Subnet) bool {
+			return slices.ContainsFunc(of, func(match func(*inventory.VLAN, *inventory.Subnet) bool) bool { return match(v, s) })
+		}))
+	}
+}
+
+var (
+	fabrics       = specified(fabricSpec)
+	fabricClasses = specified(fabricClassSpec)
+	vlans         = specified(vlanSpec)
+	subnets       = specified(subnetSpec)
+)
+
+func (c *context) notFound(model string) func(*inventory.VLAN, *inventory.Subnet) bool {
+	c.err = problem.NotFound(model)
+	return nil
+}
+
+func fabricSpec(c *context, spec string) func(*inventory.VLAN, *inventory.Subnet) bool {
+	spec = strings.TrimPrefix(strings.TrimPrefix(spec, "fabric:"), "name:")
+	id, err := strconv.Atoi(strings.TrimPrefix(spec, "id:"))
+	f := c.db.Fabrics.Find(func(f *inventory.Fabric) bool { return f.Name == spec || err == nil && f.ID == id })
+	if f == nil {
+		return c.notFound("Fabric")
+	}
+	return func(v *inventory.VLAN, _ *inventory.Subnet) bool { return v != nil && v.FabricID == f.ID }
+}
+
+func fabricClassSpec(c *context, spec string) func(*inventory.VLAN, *inventory.Subnet) bool {
+	db := c.db
+	return func(v *inventory.VLAN, _ *inventory.Subnet) bool {
+		if v == nil {
+			return false
+		}
+		f := db.Fabrics.Get(v.FabricID)
+		return f != nil && f.ClassType != nil && *f.ClassType == spec
+	}
+}
+
+func vlanSpec(c *context, spec string) func(*inventory.VLAN, *inventory.Subnet) bool {
+	kind, value, qualified := strings.Cut(spec, ":")
+	switch {
+	case !qualified:
+		kind, value = "", spec
+	case kind == "space":
+		return spaceSpec(c, value)
+	case kind == "fabric":
+		return fabricSpec(c, value)
+	}
+	n, err := strconv.Atoi(value)
+	match := func(v *inventory.VLAN) bool {
+		switch kind {
+		case "vid":
+			return err == nil && v.VID == n
+		case "id":
+			return err == nil && v.ID == n
+		case "name":
+			return v.Name == value
+		}
+		return err == nil && v.ID == n || v.Name == value
+	}
+	if c.db.VLANs.Find(match) == nil {
+		return c.notFound("VLAN")
+	}
+	return func(v *inventory.VLAN, _ *inventory.Subnet) bool { return v != nil && match(v) }
+}
+
+func spaceSpec(c *context, name string) func(*inventory.VLAN, *inventory.Subnet) bool {
+	id, err := strconv.Atoi(name)
+	space := c.db.Spaces.Find(func(s *inventory.Space) bool { return s.Name == name || err == nil && s.ID == id })
+	if space == nil {
+		return c.notFound("Space")
+	}
+	return func(v *inventory.VLAN, _ *inventory.Subnet) bool {
+		return v != nil && v.SpaceID != nil && *v.SpaceID == space.ID
+	}
+}
+
+func subnetSpec(c *context, spec string) func(*inventory.VLAN, *inventory.Subnet) bool {
+	kind, value, qualified := strings.Cut(spec, ":")
+	if qualified {
+		switch kind {
+		case "space":
+			return spaceSpec(c, value)
+		case "fabric":
+			return fabricSpec(c, value)
+		case "vlan", "vid":
+			return vlanSpec(c, value)
+		}
+	}
+	s := SubnetBySpec(c.db, spec)
+	if s == nil {
+		return c.notFound("Subnet")
+	}
+	return func(_ *inventory.VLAN, other *inventory.Subnet) bool { return other != nil && other.ID == s.ID }
+}
+
+// SubnetBySpec finds a subnet by id, cidr, name, or one of them with its kind
+// before a colon; nil when there is none.
+func SubnetBySpec(db *inventory.DB, spec string) *inventory.Subnet {
+	kind, value, qualified := strings.Cut(spec, ":")
+	if !qualified || strings.Contains(value, ":") && kind != "cidr" && kind != "ip" {
+		kind, value = "", spec
+	}
+	n, err := strconv.Atoi(value)
+	ip, notIP := netip.ParseAddr(value)
+	return db.Subnets.Find(func(s *inventory.Subnet) bool {
+		switch kind {
+		case "id":
+			return err == nil && s.ID == n
+		case "cidr":
+			return s.CIDR == value
+		case "name":
+			return s.Name == value
+		case "ip":
+			cidr, err := netip.ParsePrefix(s.CIDR)
+			return notIP == nil && err == nil && cidr.Contains(ip)
+		case "":
+			return err == nil && s.ID == n || s.CIDR == value || s.Name == value
+		}
+		return false
+	})
+}

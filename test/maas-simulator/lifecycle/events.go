@@ -1,0 +1,52 @@
+package lifecycle
+
+import (
+	"strings"
+
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+)
+
+// Levels of events; those from INFO on show as the machine's status message.
+const (
+	levelDebug = "DEBUG"
+	levelInfo  = "INFO"
+	levelError = "ERROR"
+)
+
+// keptEvents bounds the log; the oldest entries go first.
+const keptEvents = 5000
+
+// event writes to a machine's log.
+func (l *Life) event(m *inventory.Machine, level, kind, text string) {
+	l.eventBy(m, "unknown", level, kind, text)
+}
+
+func (l *Life) eventBy(m *inventory.Machine, user, level, kind, text string) {
+	id := l.DB.Next("events")
+	l.DB.Events.Put(&inventory.Event{
+		ID: id, SystemID: m.SystemID, Hostname: m.Hostname, Username: user, Level: level, Created: l.Clock.Now(), Type: kind, Description: text,
+	})
+	l.DB.Events.Delete(id - keptEvents)
+	if level == levelDebug {
+		return
+	}
+	message, action := kind, ""
+	if text != "" {
+		message += " - " + text
+	}
+	m.StatusMessage, m.StatusAction = &message, &action
+}
+
+// request logs what a user asked for.
+func (l *Life) request(m *inventory.Machine, user, kind, comment string) {
+	text := "(" + user + ")"
+	if comment != "" {
+		text += " - " + strings.TrimSpace(comment)
+	}
+	l.eventBy(m, user, levelDebug, kind, text)
+}
+
+// Reported logs what the machine's own software says about its work.
+func (l *Life) Reported(m *inventory.Machine, what, description string) {
+	l.event(m, levelDebug, what, description)
+}

@@ -1,0 +1,153 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/status"
+)
+
+// step is one thing that happens to a machine over time.
+type step struct {
+	// after is the time since the step before; a negative time waits for
+	// something from outside.
+	after func(*Life, *inventory.Machine) time.Duration
+	// work happens outside of the database; nil means none.
+	work func(context.Context, *Life, *inventory.Machine) error
+	// done changes the machine once the work is done.
+	done func(*Life, *inventory.Machine) error
+}
+
+// Names of the plans, kept in Task.Name.
+const (
+	taskDeploy     = "deploy"
+	taskRelease    = "release"
+	taskErase      = "erase"
+	taskCommission = "commission"
+	taskTest       = "test"
+	taskRescue     = "rescue"
+	taskExitRescue = "exit-rescue"
+	taskPowerOn    = "power-on"
+	taskPowerOff   = "power-off"
+)
+
+// plans holds the steps of every task. It is filled by init since steps refer to
+// what starts other tasks.
+var plans map[string][]step
+
+func init() {
+	plans = map[string][]step{
+		taskDeploy: deploySteps, taskRelease: releaseSteps, taskErase: eraseSteps, taskCommission: commissionSteps, taskTest: testSteps,
+		taskRescue: rescueSteps, taskExitRescue: exitRescueSteps, taskPowerOn: powerOnSteps, taskPowerOff: powerOffSteps,
+	}
+}
+
+// begin replaces what the machine is doing.
+func (l *Life) begin(m *inventory.Machine, task string, args map[string]string) {
+	m.TaskSeq++
+	m.Task = &inventory.Task{Name: task, Seq: m.TaskSeq, Args: args}
+	if task == taskDeploy && l.Durations.DeployTimeout > 0 {
+		m.Task.Deadline = l.Clock.Now().Add(l.Durations.DeployTimeout)
+	}
+	l.schedule(m)
+}
+
+// stop ends what the machine is doing; work in progress is cancelled.
+func (l *Life) stop(m *inventory.Machine) {
+	m.TaskSeq++
+	m.Task = nil
+}
+
+func (l *Life) schedule(m *inventory.Machine) {
+	steps := plans[m.Task.Name]
+	if m.Task.Step >= len(steps) {
+		m.Task = nil
+		return
+	}
+	m.Task.Due = time.Time{}
+	if wait := steps[m.Task.Step].after(l, m); wait >= 0 {
+		m.Task.Due = l.Clock.Now().Add(wait)
+	}
+}
+
+// advance does the next step of a machine's task.
+func (l *Life) advance(ctx context.Context, m *inventory.Machine) error {
+	var err error
+	now := l.Clock.Now()
+	if m.Task.Deadline.IsZero() || now.Before(m.Task.Deadline) {
+		if work := plans[m.Task.Name][m.Task.Step].work; work != nil {
+			err = work(ctx, l, m)
+		}
+	} else {
+		err = errors.New("Node installation failure - it took longer than " + l.Durations.DeployTimeout.String()) //nolint:staticcheck // an event's text
+	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil // replaced, or the process ends: the step runs again then
+	}
+	return l.DB.Update(func() error {
+		fresh := l.DB.Machines.Edit(m.SystemID)
+		if fresh == nil || fresh.Task == nil || fresh.Task.Seq != m.Task.Seq || fresh.Task.Step != m.Task.Step {
+			return nil
+		}
+		if err != nil {
+			l.Fail(fresh, err.Error())
+			return nil
+		}
+		if err := plans[fresh.Task.Name][fresh.Task.Step].done(l, fresh); err != nil {
+			return err
+		}
+		if fresh.Task != nil && fresh.Task.Seq == m.Task.Seq {
+			fresh.Task.Step++
+			l.schedule(fresh)
+		}
+		return nil
+	})
+}
+
+// Fail ends what the machine is doing as a failure, for the reason given.
+func (l *Life) Fail(m *inventory.Machine, reason string) {
+	from := m.Status
+	wasDeploying := from == status.Deploying
+	l.stop(m)
+	to, ok := from.Failed()
+	if !ok {
+		l.event(m, levelError, "Failed to power on node", reason)
+		return
+	}
+	m.Status = to
+	m.ErrorDescription = reason
+	if wasDeploying {
+		l.event(m, levelError, "Node installation failure", reason)
+	}
+	l.event(m, levelError, "Marking node failed", reason)
+}
+
+// Adopt starts the tasks of machines that a seed shows in the middle of
+// something. It must run inside Update.
+func (l *Life) Adopt() {
+	tasks := map[status.Status]string{
+		status.Commissioning: taskCommission, status.Testing: taskTest, status.DiskErasing: taskErase, status.Releasing: taskRelease,
+		status.Deploying: taskDeploy, status.EnteringRescueMode: taskRescue, status.ExitingRescueMode: taskExitRescue,
+	}
+	for _, m := range l.DB.Machines.All() {
+		if task, moving := tasks[m.Status]; moving && m.Task == nil {
+			l.begin(l.DB.Machines.Edit(m.SystemID), task, nil)
+		}
+	}
+}
+
+// share is a part of a duration.
+func share(of func(Durations) time.Duration, percent int64) func(*Life, *inventory.Machine) time.Duration {
+	return func(l *Life, _ *inventory.Machine) time.Duration {
+		return of(l.Durations) * time.Duration(percent) / 100
+	}
+}
+
+func power(d Durations) time.Duration      { return d.Power }
+func deploy(d Durations) time.Duration     { return d.Deploy }
+func commission(d Durations) time.Duration { return d.Commission }
+func test(d Durations) time.Duration       { return d.Test }
+func erase(d Durations) time.Duration      { return d.Erase }
+func rescue(d Durations) time.Duration     { return d.Rescue }

@@ -1,0 +1,111 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+
+	"github.com/openshift/hypershift/test/maas-simulator/boot"
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/problem"
+	"github.com/openshift/hypershift/test/maas-simulator/status"
+)
+
+// PowerOn asks for the power of a machine that has an owner.
+func (l *Life) PowerOn(m *inventory.Machine, user, comment string) error {
+	if m.Owner == "" {
+		return problem.Conflict("Can't start node: it hasn't been allocated.")
+	}
+	if err := l.powerFault(m, "on"); err != nil {
+		return problem.Unavailable("%s", err.Error())
+	}
+	l.request(m, user, "User powering node up", comment)
+	if m.Task == nil && powered(m) {
+		l.begin(m, taskPowerOn, nil)
+	}
+	return nil
+}
+
+var powerOnSteps = []step{{
+	after: share(power, 100),
+	work: func(ctx context.Context, l *Life, m *inventory.Machine) error {
+		if m.Status != status.Deployed {
+			return l.powerFault(m, "on")
+		}
+		return workPowerOn(ctx, l, m)
+	},
+	done: func(l *Life, m *inventory.Machine) error {
+		m.PowerState = "on"
+		return nil
+	},
+}}
+
+// PowerOff asks for no power; changed is false when the machine is off already.
+func (l *Life) PowerOff(m *inventory.Machine, user, comment string) (changed bool, err error) {
+	if err := l.powerFault(m, "off"); err != nil {
+		return false, problem.Unavailable("%s", err.Error())
+	}
+	if !powered(m) {
+		return false, nil
+	}
+	l.request(m, user, "User powering node down", comment)
+	if m.Task == nil {
+		l.begin(m, taskPowerOff, nil)
+	}
+	return true, nil
+}
+
+var powerOffSteps = []step{{
+	after: share(power, 100), work: workPowerOff,
+	done: func(l *Life, m *inventory.Machine) error {
+		if powered(m) {
+			m.PowerState = "off"
+		}
+		return nil
+	},
+}}
+
+// QueryPower asks the backend, outside of an update, and stores what it says.
+func (l *Life) QueryPower(ctx context.Context, systemID string) (state string, err error) {
+	var m *inventory.Machine
+	if err := l.DB.View(func() error {
+		if m = l.DB.Machines.Get(systemID); m == nil {
+			return problem.NotFound("Machine")
+		}
+		return nil
+	}); err != nil {
+		return "", err
+	}
+	fault := l.powerFault(m, "query")
+	state = m.PowerState
+	switch {
+	case fault != nil:
+		state = "error"
+	case !powered(m):
+		state = "unknown"
+	case l.hasMetal() && m.Task == nil:
+		on, err := l.Backend.Power(ctx, systemID)
+		if err != nil {
+			return "", problem.Unavailable("querying the power of %s: %s", systemID, err.Error())
+		}
+		state = map[boot.State]string{boot.On: "on", boot.Off: "off"}[on]
+	}
+	return state, errors.Join(l.store(systemID, state), unavailable(fault))
+}
+
+func unavailable(err error) error {
+	if err == nil {
+		return nil
+	}
+	return problem.Unavailable("%s", err.Error())
+}
+
+func (l *Life) store(systemID, state string) error {
+	return l.DB.Update(func() error {
+		m := l.DB.Machines.Get(systemID)
+		if m == nil || m.PowerState == state {
+			return nil
+		}
+		l.DB.Machines.Edit(systemID).PowerState = state
+		return nil
+	})
+}

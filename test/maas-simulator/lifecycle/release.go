@@ -1,0 +1,189 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/openshift/hypershift/test/maas-simulator/faults"
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/problem"
+	"github.com/openshift/hypershift/test/maas-simulator/status"
+)
+
+// CanRelease refuses machines whose status does not allow a release; done says
+// that there is nothing to do.
+func CanRelease(m *inventory.Machine) (done bool, err error) {
+	if m.Status.In(status.Ready, status.Releasing) {
+		return true, nil
+	}
+	if !m.Status.Releasable() {
+		return false, problem.Conflict("Machine cannot be released in its current state ('%s').", m.Status)
+	}
+	return false, nil
+}
+
+// Release takes a machine back from its owner, erasing its disks first when
+// that is asked for.
+func (l *Life) Release(m *inventory.Machine, user, comment string, wipe bool) error {
+	done, err := CanRelease(m)
+	if done || err != nil {
+		return err
+	}
+	l.request(m, user, "User releasing node", comment)
+	if wipe && !m.Diskless() {
+		return l.erase(m)
+	}
+	return l.release(m)
+}
+
+func (l *Life) erase(m *inventory.Machine) error {
+	if err := move(m, status.DiskErasing); err != nil {
+		return err
+	}
+	l.stop(m)
+	l.clearAllocation(m)
+	l.event(m, levelInfo, "Erasing disks", "")
+	l.begin(m, taskErase, nil)
+	return nil
+}
+
+func (l *Life) release(m *inventory.Machine) error {
+	if err := move(m, status.Releasing); err != nil {
+		return err
+	}
+	l.stop(m)
+	l.clearAllocation(m)
+	l.event(m, levelInfo, "Releasing", "")
+	if m.PowerState == "off" && !l.hasMetal() || !powered(m) && !l.hasMetal() {
+		return l.finalize(m)
+	}
+	if m.PowerState == "off" {
+		// The metal may have been switched on behind our back.
+		m.PowerState = "unknown"
+	}
+	l.begin(m, taskRelease, nil)
+	return nil
+}
+
+// clearAllocation forgets what the owner had said; the owner stays until the
+// release is done.
+func (l *Life) clearAllocation(m *inventory.Machine) {
+	m.AgentName, m.OSystem, m.Series, m.HWEKernel = "", "", "", ""
+	m.Annotations, m.UserData, m.VMHost, m.Ephemeral = nil, nil, false, false
+	m.Netboot = true
+	l.rollBackNetwork(m)
+}
+
+// finalize ends a release.
+func (l *Life) finalize(m *inventory.Machine) error {
+	to := status.New
+	if m.Commissioned {
+		to = status.Ready
+	}
+	if err := move(m, to); err != nil {
+		return err
+	}
+	l.stop(m)
+	m.Owner, m.ErrorDescription, m.Locked, m.Previous = "", "", false, to
+	m.Token = l.DB.NewToken()
+	l.event(m, levelInfo, "Released", "")
+	if m.Dynamic {
+		l.Remove(m)
+	}
+	return nil
+}
+
+var releaseSteps = []step{
+	{after: releaseTime, work: workRelease, done: func(l *Life, m *inventory.Machine) error {
+		if powered(m) {
+			m.PowerState = "off"
+		}
+		return l.finalize(m)
+	}},
+}
+
+func releaseTime(l *Life, m *inventory.Machine) time.Duration {
+	wait := l.Durations.Power
+	if rule, hit := l.Faults.Machine(faults.SlowRelease, m.SystemID, m.Hostname); hit {
+		wait += time.Duration(rule.Delay)
+	}
+	return wait
+}
+
+func workRelease(ctx context.Context, l *Life, m *inventory.Machine) error {
+	if rule, hit := l.Faults.Machine(faults.ReleaseFails, m.SystemID, m.Hostname); hit {
+		return errors.New(rule.Text("Releasing failed: the machine did not power off"))
+	}
+	if err := workPowerOff(ctx, l, m); err != nil {
+		return err
+	}
+	return l.Backend.Erase(ctx, m.SystemID)
+}
+
+var eraseSteps = []step{
+	{after: share(power, 100), work: workNetboot, done: func(l *Life, m *inventory.Machine) error {
+		if powered(m) {
+			m.PowerState = "on"
+		}
+		return nil
+	}},
+	{after: share(erase, 100), work: workErase, done: func(l *Life, m *inventory.Machine) error {
+		l.event(m, levelInfo, "Erased disks", "")
+		m.Status = status.Releasing
+		l.begin(m, taskRelease, nil)
+		return nil
+	}},
+}
+
+func workErase(ctx context.Context, l *Life, m *inventory.Machine) error {
+	if rule, hit := l.Faults.Machine(faults.EraseFails, m.SystemID, m.Hostname); hit {
+		return errors.New(rule.Text("Disk erasing failed"))
+	}
+	if err := l.Backend.PowerOff(ctx, m.SystemID); err != nil {
+		return err
+	}
+	return l.Backend.Erase(ctx, m.SystemID)
+}
+
+// Abort stops what a machine is doing. The change of status is seen after the
+// answer: Abort returns it as a function to run then.
+func (l *Life) Abort(m *inventory.Machine, user, comment string) (after func(*inventory.Machine) error, err error) {
+	from := m.Status
+	to, ok := from.Aborted(m.Previous)
+	if !ok {
+		return nil, problem.Conflict("Cannot abort in current state: node %s is in state %s.", m.SystemID, from)
+	}
+	l.request(m, user, "User aborting "+abortWords[from].operation, comment)
+	l.stop(m)
+	l.event(m, levelInfo, abortWords[from].event, "")
+	return func(m *inventory.Machine) error {
+		if m.Status != from {
+			return nil
+		}
+		m.Status = to
+		m.Ephemeral = false
+		if from == status.Deploying {
+			l.releaseAuto(m)
+			m.OSystem, m.Series, m.HWEKernel, m.UserData = "", "", "", nil
+		}
+		if to == status.New {
+			m.Owner = ""
+		}
+		l.begin(m, taskPowerOff, nil)
+		return nil
+	}, nil
+}
+
+var abortWords = map[status.Status]struct{ operation, event string }{
+	status.Commissioning: {"commissioning", "Aborted commissioning"},
+	status.Deploying:     {"deployment", "Aborted deployment"},
+	status.DiskErasing:   {"disk erasing", "Aborted disk erasing"},
+	status.Testing:       {"testing", "Aborted testing"},
+}
+
+// Remove takes a machine out of MAAS with what refers to it.
+func (l *Life) Remove(m *inventory.Machine) {
+	l.stop(m)
+	l.DB.Machines.Delete(m.SystemID)
+}

@@ -1,0 +1,102 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"github.com/openshift/hypershift/test/maas-simulator/boot"
+	"github.com/openshift/hypershift/test/maas-simulator/faults"
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/render"
+)
+
+// spec describes the machine, as it is now, to the boot backend.
+func (l *Life) spec(systemID string) (spec boot.Spec, err error) {
+	err = l.DB.View(func() error {
+		m := l.DB.Machines.Get(systemID)
+		if m == nil {
+			return fmt.Errorf("machine %s is gone", systemID)
+		}
+		spec = boot.Spec{
+			SystemID: m.SystemID, Hostname: m.Hostname, MetadataURL: l.MetadataURL,
+			ConsumerKey: m.Token.Consumer, TokenKey: m.Token.Key, TokenSecret: m.Token.Secret,
+			OSystem: m.OSystem, Series: m.Series, Architecture: m.Architecture, Ephemeral: m.Ephemeral,
+			CPUs: m.CPUCount, MemoryMiB: m.Memory, Addresses: (&render.Printer{DB: l.DB}).Prefixes(m),
+		}
+		if d := l.DB.Domains.Get(m.DomainID); d != nil {
+			spec.Domain = d.Name
+		}
+		if z := l.DB.Zones.Get(m.ZoneID); z != nil {
+			spec.Zone = z.Name
+		}
+		if nic := m.BootInterface(); nic != nil {
+			spec.MAC = nic.MAC
+		}
+		for _, d := range m.Disks {
+			spec.Disks = append(spec.Disks, boot.Disk{Name: d.Name, Bytes: d.Size})
+		}
+		l.network(m, &spec)
+		return nil
+	})
+	return spec, err
+}
+
+// network adds the gateway and name servers of the first subnet that has them.
+func (l *Life) network(m *inventory.Machine, spec *boot.Spec) {
+	for _, nic := range m.Interfaces {
+		for _, link := range nic.Links {
+			if link.SubnetID == nil {
+				continue
+			}
+			s := l.DB.Subnets.Get(*link.SubnetID)
+			if s == nil {
+				continue
+			}
+			if gateway, err := netip.ParseAddr(s.Gateway); err == nil && !spec.Gateway.IsValid() {
+				spec.Gateway = gateway
+			}
+			for _, server := range s.DNSServers {
+				if ip, err := netip.ParseAddr(server); err == nil {
+					spec.Nameservers = append(spec.Nameservers, ip)
+				}
+			}
+		}
+	}
+}
+
+// powerFault is the error that the machine's power controller gives, if any.
+func (l *Life) powerFault(m *inventory.Machine, action string) error {
+	if rule, hit := l.Faults.Machine(faults.PowerError, m.SystemID, m.Hostname); hit {
+		return fmt.Errorf("Failed to power %s node - %s", action, rule.Text("Power controller did not answer")) //nolint:staticcheck // an event's text
+	}
+	return nil
+}
+
+// powered reports whether MAAS can switch the machine.
+func powered(m *inventory.Machine) bool { return m.PowerType != "" && m.PowerType != "manual" }
+
+// workPowerOn starts the installed system.
+func workPowerOn(ctx context.Context, l *Life, m *inventory.Machine) error {
+	if err := l.powerFault(m, "on"); err != nil {
+		return err
+	}
+	spec, err := l.spec(m.SystemID)
+	if err != nil {
+		return err
+	}
+	if err := l.Backend.PowerOn(ctx, spec); err != nil {
+		return fmt.Errorf("Failed to power on node - %w", err) //nolint:staticcheck // an event's text
+	}
+	return nil
+}
+
+func workPowerOff(ctx context.Context, l *Life, m *inventory.Machine) error {
+	if err := l.powerFault(m, "off"); err != nil {
+		return err
+	}
+	if err := l.Backend.PowerOff(ctx, m.SystemID); err != nil {
+		return fmt.Errorf("Failed to power off node - %w", err) //nolint:staticcheck // an event's text
+	}
+	return nil
+}

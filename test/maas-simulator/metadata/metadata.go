@@ -1,0 +1,287 @@
+// Package metadata serves what cloud-init asks for on a machine, and takes what
+// the installer and the booted system report.
+package metadata
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/openshift/hypershift/test/maas-simulator/faults"
+	"github.com/openshift/hypershift/test/maas-simulator/form"
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/lifecycle"
+	"github.com/openshift/hypershift/test/maas-simulator/oauth"
+	"github.com/openshift/hypershift/test/maas-simulator/problem"
+	"github.com/openshift/hypershift/test/maas-simulator/status"
+)
+
+// Root is the path of the endpoint.
+const Root = "/MAAS/metadata/"
+
+// versions are those of the EC2-like tree.
+var versions = []string{"latest", "2012-03-01", "2009-04-04"}
+
+// Server is the handler of everything below Root. Make one with New.
+type Server struct {
+	life     *lifecycle.Life
+	verifier *oauth.Verifier
+}
+
+// New makes a server.
+func New(life *lifecycle.Life) *Server {
+	return &Server{life: life, verifier: oauth.NewVerifier(life.Clock)}
+}
+
+// ServeHTTP answers one request of a machine.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	code, body, err := s.serve(r)
+	if err != nil {
+		var p *problem.Problem
+		if !errors.As(err, &p) {
+			p = problem.Text(http.StatusInternalServerError, "%s", err.Error())
+		}
+		code, body = p.Status, []byte(p.Body)
+		for key, values := range p.Header {
+			w.Header()[key] = values
+		}
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = w.Write(body) // the machine may be gone; there is nobody to tell
+}
+
+func (s *Server) serve(r *http.Request) (int, []byte, error) {
+	rest := strings.TrimPrefix(r.URL.Path, Root)
+	if id, ok := strings.CutPrefix(rest, "status/"); ok {
+		return s.report(r, strings.Trim(id, "/"))
+	}
+	rest = strings.TrimPrefix(rest, "curtin/")
+	version, item, _ := strings.Cut(rest, "/")
+	if version == "" {
+		return http.StatusOK, []byte(strings.Join(versions, "\n")), nil
+	}
+	if !slices.Contains(versions, version) {
+		return 0, nil, problem.Text(http.StatusNotFound, "Unknown metadata version %s.", version)
+	}
+	m, err := s.machine(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	switch {
+	case r.Method == http.MethodPost:
+		return s.signal(r, m)
+	case item == "" || item == "/":
+		return http.StatusOK, []byte("meta-data/\nuser-data\nmaas-commissioning-scripts\nmaas-scripts"), nil
+	case item == "user-data":
+		return s.userData(m)
+	case strings.HasPrefix(item, "meta-data"):
+		return s.metaData(m, strings.Trim(strings.TrimPrefix(item, "meta-data"), "/"))
+	}
+	return 0, nil, problem.Text(http.StatusNotFound, "Unknown metadata attribute: %s", item)
+}
+
+// machine finds the machine by its credentials.
+func (s *Server) machine(r *http.Request) (*inventory.Machine, error) {
+	params, err := oauth.Read(r)
+	if err != nil {
+		return nil, unauthorized("Not authenticated.")
+	}
+	var found *inventory.Machine
+	err = s.life.DB.View(func() error {
+		return s.verifier.Verify(r, params, func(consumer, token string) (oauth.Key, bool, bool) {
+			found = s.life.DB.Machines.Find(func(m *inventory.Machine) bool {
+				return m.Token.Consumer == consumer && m.Token.Key == token
+			})
+			if found == nil {
+				return oauth.Key{}, false, false
+			}
+			return oauth.Key{Consumer: consumer, Token: token, Secret: found.Token.Secret}, true, true
+		})
+	})
+	if err != nil {
+		return nil, unauthorized(err.Error())
+	}
+	return found, nil
+}
+
+func unauthorized(words string) error {
+	p := problem.Text(http.StatusUnauthorized, "%s", words)
+	p.Header = http.Header{"Www-Authenticate": {`OAuth realm="MAAS API"`}}
+	return p
+}
+
+// metaData answers the tree below meta-data; its names are sorted.
+func (s *Server) metaData(m *inventory.Machine, item string) (code int, body []byte, err error) {
+	err = s.life.DB.View(func() error {
+		items := s.items(m)
+		value, known := items[item]
+		switch {
+		case item == "":
+			var names []string
+			for name := range items {
+				names = append(names, name)
+			}
+			slices.Sort(names)
+			value = strings.Join(names, "\n")
+		case !known:
+			return problem.Text(http.StatusNotFound, "Unknown metadata attribute: %s", item)
+		}
+		code, body = http.StatusOK, []byte(value)
+		return nil
+	})
+	return code, body, err
+}
+
+func (s *Server) items(m *inventory.Machine) map[string]string {
+	db := s.life.DB
+	out := map[string]string{
+		"instance-id": m.SystemID, "local-hostname": db.FQDN(m), "public-keys": "", "vendor-data": "", "x509": "",
+	}
+	if ips := m.IPs(); len(ips) > 0 {
+		out["local-ipv4"] = ips[0]
+	}
+	if z := db.Zones.Get(m.ZoneID); z != nil {
+		out["placement/availability-zone"] = z.Name
+	}
+	if owner := db.Users.Get(m.Owner); owner != nil {
+		var keys []string
+		for _, k := range owner.SSHKeys {
+			keys = append(keys, k.Key)
+		}
+		out["public-keys"] = strings.Join(keys, "\n")
+	}
+	return out
+}
+
+// userData hands out the user-data. Fetching it is how a deployed system says
+// that it is up.
+func (s *Server) userData(m *inventory.Machine) (int, []byte, error) {
+	if _, hit := s.life.Faults.Machine(faults.BootHangs, m.SystemID, m.Hostname); hit {
+		return 0, nil, problem.Unavailable("The service is unavailable.")
+	}
+	err := s.life.DB.Update(func() error {
+		fresh := s.life.DB.Machines.Edit(m.SystemID)
+		if fresh == nil || fresh.VMHost {
+			return nil
+		}
+		return s.life.OSReady(fresh)
+	})
+	s.life.Wake()
+	if err != nil {
+		return 0, nil, err
+	}
+	if m.UserData == nil {
+		return 0, nil, problem.Text(http.StatusNotFound, "No user data available for this node.")
+	}
+	return http.StatusOK, m.UserData, nil
+}
+
+// signal takes op=signal, op=netboot_off and op=netboot_on.
+func (s *Server) signal(r *http.Request, m *inventory.Machine) (int, []byte, error) {
+	body, err := form.Body(r)
+	if err != nil {
+		return 0, nil, problem.Text(http.StatusBadRequest, "%s", err.Error())
+	}
+	op := r.URL.Query().Get("op")
+	if op == "" {
+		op = body.Get("op")
+	}
+	err = s.life.DB.Update(func() error {
+		fresh := s.life.DB.Machines.Edit(m.SystemID)
+		switch {
+		case fresh == nil:
+			return problem.NotFound("Node")
+		case op == "netboot_off" || op == "netboot_on":
+			fresh.Netboot = op == "netboot_on"
+			return nil
+		case op != "signal":
+			return problem.Text(http.StatusBadRequest, "Unrecognised signature: method=POST op=%s", op)
+		}
+		return s.signalled(fresh, body.Get("status"), body.Get("error"))
+	})
+	s.life.Wake()
+	if err != nil {
+		return 0, nil, err
+	}
+	return http.StatusOK, []byte("OK"), nil
+}
+
+var signals = []string{"OK", "FAILED", "WORKING", "COMMISSIONING", "TESTING", "TIMEDOUT", "INSTALLING", "APPLYING_NETCONF", "RELEASING"}
+
+func (s *Server) signalled(m *inventory.Machine, signal, reason string) error {
+	switch {
+	case signal == "":
+		return problem.Text(http.StatusBadRequest, "No provided status!")
+	case !slices.Contains(signals, signal):
+		return problem.Text(http.StatusBadRequest, "Unknown commissioning/installation status: '%s'", signal)
+	case signal == "FAILED" || signal == "TIMEDOUT":
+		if _, moving := m.Status.Failed(); moving {
+			if reason == "" {
+				reason = "the machine reported " + signal
+			}
+			s.life.Fail(m, reason)
+		}
+	}
+	return nil
+}
+
+// event is what curtin and cloud-init send while they work.
+type event struct {
+	Type        string `json:"event_type"`
+	Origin      string `json:"origin"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Result      string `json:"result"`
+}
+
+// maxReport bounds a report, which may hold log files, in bytes.
+const maxReport = 16 << 20
+
+func (s *Server) report(r *http.Request, id string) (int, []byte, error) {
+	m, err := s.machine(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	if m.SystemID != id {
+		return 0, nil, unauthorized("These credentials belong to another node.")
+	}
+	if r.Method != http.MethodPost {
+		return 0, nil, problem.Text(http.StatusMethodNotAllowed, "")
+	}
+	var e event
+	raw, err := io.ReadAll(io.LimitReader(r.Body, maxReport))
+	if err == nil {
+		err = json.Unmarshal(raw, &e)
+	}
+	if err != nil {
+		return 0, nil, problem.Text(http.StatusBadRequest, "Status payload is not valid JSON: %s", err.Error())
+	}
+	for key, value := range map[string]string{"event_type": e.Type, "origin": e.Origin, "name": e.Name, "description": e.Description} {
+		if value == "" {
+			return 0, nil, problem.Text(http.StatusBadRequest, "Missing parameter in status message %s", key)
+		}
+	}
+	err = s.life.DB.Update(func() error { return s.reported(m.SystemID, e) })
+	s.life.Wake()
+	return http.StatusNoContent, nil, err
+}
+
+// reported logs a step; a failed top-level step of the installer fails the
+// deployment.
+func (s *Server) reported(id string, e event) error {
+	m := s.life.DB.Machines.Edit(id)
+	if m == nil {
+		return nil
+	}
+	s.life.Reported(m, fmt.Sprintf("'%s' %s", e.Origin, e.Name), e.Description)
+	topLevel := !strings.Contains(strings.Trim(e.Name, "/"), "/")
+	if e.Type == "finish" && e.Result == "FAIL" && topLevel && m.Status.In(status.Deploying, status.Commissioning, status.DiskErasing) {
+		s.life.Fail(m, fmt.Sprintf("Installation failed (%s: %s)", e.Name, e.Description))
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+// Package render prints inventory rows as the JSON objects of MAAS's REST API.
+package render
+
+import (
+	"maps"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+)
+
+// Root is the path of the API.
+const Root = "/MAAS/api/2.0/"
+
+// Object is a JSON object that is on its way out.
+type Object = map[string]any
+
+// Printer prints rows for one version of MAAS. Its methods may be called inside
+// View and Update of the DB only.
+type Printer struct {
+	DB      *inventory.DB
+	Version Version
+}
+
+// Moment prints a time as most of the API does.
+func Moment(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000") }
+
+// EventTime prints a time as events do.
+func EventTime(t time.Time) string { return t.UTC().Format("Mon, 02 Jan. 2006 15:04:05") }
+
+func uri(parts ...any) string {
+	path := Root
+	for _, part := range parts {
+		switch p := part.(type) {
+		case int:
+			path += strconv.Itoa(p) + "/"
+		case string:
+			path += url.PathEscape(p) + "/"
+		}
+	}
+	return path
+}
+
+// over lays typed fields over what a seed said.
+func over(extra map[string]any, typed Object) Object {
+	out := make(Object, len(extra)+len(typed))
+	maps.Copy(out, extra)
+	maps.Copy(out, typed)
+	return out
+}
+
+// under adds defaults below what is there.
+func under(out Object, defaults Object) Object {
+	for key, value := range defaults {
+		if _, said := out[key]; !said {
+			out[key] = value
+		}
+	}
+	return out
+}
+
+func orNull(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+func pointer[T any](p *T) any {
+	if p == nil {
+		return nil
+	}
+	return *p
+}
+
+// list is never null.
+func list[T any](in []T) []T {
+	if in == nil {
+		return []T{}
+	}
+	return in
+}
+
+// Zone prints a physical zone.
+func (p *Printer) Zone(z *inventory.Zone) Object {
+	return Object{"id": z.ID, "name": z.Name, "description": z.Description, "resource_uri": uri("zones", z.Name)}
+}
+
+// Pool prints a resource pool; its item lives under the singular path.
+func (p *Printer) Pool(r *inventory.Pool) Object {
+	return Object{"id": r.ID, "name": r.Name, "description": r.Description, "resource_uri": uri("resourcepool", r.ID)}
+}
+
+// Tag prints a tag.
+func (p *Printer) Tag(t *inventory.Tag) Object {
+	return Object{
+		"name": t.Name, "definition": t.Definition, "comment": t.Comment, "kernel_opts": t.KernelOpts,
+		"resource_uri": uri("tags", t.Name),
+	}
+}
+
+// User prints a user without keys.
+func (p *Printer) User(u *inventory.User) Object {
+	return Object{
+		"username": u.Name, "email": u.Email, "is_superuser": u.Superuser, "is_local": u.Local,
+		"resource_uri": uri("users", u.Name),
+	}
+}
+
+func (p *Printer) userByName(name string) any {
+	if u := p.DB.Users.Get(name); u != nil {
+		return p.User(u)
+	}
+	return nil
+}
+
+// Event prints an entry of a node's log.
+func (p *Printer) Event(e *inventory.Event) Object {
+	return Object{
+		"username": e.Username, "node": e.SystemID, "hostname": e.Hostname, "id": e.ID, "level": e.Level,
+		"created": EventTime(e.Created), "type": e.Type, "description": e.Description,
+	}
+}
+
+// BootResource prints an image as lists do.
+func (p *Printer) BootResource(r *inventory.BootResource) Object {
+	out := over(r.Extra, Object{
+		"id": r.ID, "type": r.Type, "name": r.Name, "architecture": r.Architecture, "subarches": r.Subarches, "title": r.Title,
+		"resource_uri": uri("boot-resources", r.ID),
+	})
+	if r.BaseImage != "" {
+		out["base_image"] = r.BaseImage
+	}
+	if p.Version.AtLeast(3, 4) {
+		out["last_deployed"] = nil
+		if r.LastDeployed != nil {
+			out["last_deployed"] = Moment(*r.LastDeployed)
+		}
+	}
+	return out
+}
+
+// BootResourceItem prints an image with its sets of files.
+func (p *Printer) BootResourceItem(r *inventory.BootResource) Object {
+	out := p.BootResource(r)
+	out["sets"] = Object{}
+	if r.Sets != nil {
+		out["sets"] = r.Sets
+	}
+	return out
+}

@@ -1,0 +1,10 @@
+// Package seeds holds the inventories that the simulator brings along.
+package seeds
+
+import _ "embed"
+
+// Demo is the site of the embedded environment: machines of different size in
+// two zones, on the network 172.30.240.0/24.
+//
+//go:embed demo.json
+var Demo []byte

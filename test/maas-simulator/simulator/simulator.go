@@ -1,0 +1,294 @@
+// Package simulator is a MAAS region API in a Go process: an http.Handler over
+// an inventory whose machines move through their life.
+package simulator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/openshift/hypershift/test/maas-simulator/api"
+	"github.com/openshift/hypershift/test/maas-simulator/boot"
+	"github.com/openshift/hypershift/test/maas-simulator/faults"
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/lifecycle"
+	"github.com/openshift/hypershift/test/maas-simulator/metadata"
+	"github.com/openshift/hypershift/test/maas-simulator/render"
+)
+
+// Options are how a simulator is made. The zero value is an empty MAAS 3.4
+// where everything happens at once.
+type Options struct {
+	// Seed is the inventory as JSON, as MAAS prints it; used when the state
+	// file is empty or absent.
+	Seed []byte
+	// StateFile keeps the state; empty means memory only.
+	StateFile string
+	// Users and their keys; nil means admin, with administrator's rights, and
+	// alice. Keys that are not given are made up.
+	Users []User
+	// Version is 3.2 to 3.7, a full version, or main; empty means 3.4.
+	Version string
+	// Durations are how long things take; the zero value means no time at all.
+	Durations lifecycle.Durations
+	// Backend boots machines; nil means states only.
+	Backend boot.Backend
+	// MetadataURL is what machines are told, with a trailing slash.
+	MetadataURL string
+	// Clock drives everything; nil means the real one.
+	Clock clock.Clock
+	// RandomSeed makes ids, keys and faults come out the same.
+	RandomSeed uint64
+	// Log receives what goes wrong behind the API; nil means nobody listens.
+	Log func(format string, args ...any)
+}
+
+// User is a user of the API.
+type User struct {
+	Name  string
+	Admin bool
+	// Key is consumer:token:secret; empty makes one up.
+	Key string
+}
+
+// DefaultUsers are the users that a simulator has unless others are given.
+var DefaultUsers = []User{{Name: "admin", Admin: true}, {Name: "alice"}}
+
+// Simulator is a MAAS region. Make one with New, run it with Run.
+type Simulator struct {
+	// DB is the inventory; tests may look into it inside View.
+	DB *inventory.DB
+	// Faults make the server misbehave.
+	Faults *faults.Set
+	// Life moves the machines.
+	Life *lifecycle.Life
+
+	api, metadata http.Handler
+
+	mu     sync.Mutex
+	counts map[Count]int
+}
+
+// Count is what requests are counted by.
+type Count struct {
+	// Operation is for example machine.deploy.
+	Operation string
+	// Status is the HTTP status of the answer.
+	Status int
+}
+
+// New makes a simulator. Machines move only while Run runs, or when Life.Tick is
+// called.
+func New(o Options) (*Simulator, error) {
+	version, err := render.ParseVersion(orDefault(o.Version, "3.4"))
+	if err != nil {
+		return nil, err
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Backend == nil {
+		o.Backend = &boot.None{}
+	}
+	if o.Users == nil {
+		o.Users = DefaultUsers
+	}
+	db := inventory.NewDB(o.RandomSeed)
+	set := faults.NewSet(o.Clock, o.RandomSeed)
+	life := lifecycle.New(lifecycle.Config{
+		DB: db, Clock: o.Clock, Version: version, Backend: o.Backend, Faults: set, Durations: o.Durations,
+		MetadataURL: o.MetadataURL, Log: o.Log,
+	})
+	s := &Simulator{DB: db, Faults: set, Life: life, counts: map[Count]int{}}
+	if err := s.load(o); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	s.api, s.metadata = api.New(life, s.count), metadata.New(life)
+	return s, nil
+}
+
+func orDefault(s, fallback string) string {
+	if s == "" {
+		return fallback
+	}
+	return s
+}
+
+// load reads the state, or the seed where there is no state yet.
+func (s *Simulator) load(o Options) error {
+	found := false
+	if o.StateFile != "" {
+		var err error
+		if found, err = s.DB.Open(o.StateFile); err != nil {
+			return err
+		}
+	}
+	if !found {
+		if err := s.DB.Load(o.Seed, o.Clock.Now()); err != nil {
+			return err
+		}
+	}
+	return s.DB.Update(func() error {
+		s.DB.Restarted()
+		api.EnsureRegion(s.DB)
+		if err := s.users(o.Users); err != nil {
+			return err
+		}
+		s.Life.Adopt()
+		return nil
+	})
+}
+
+// users makes sure that the users are there with their keys.
+func (s *Simulator) users(users []User) error {
+	for _, want := range users {
+		u := s.DB.Users.Edit(want.Name)
+		if u == nil {
+			u = &inventory.User{Name: want.Name, Email: want.Name + "@example.com", Local: true}
+			s.DB.Users.Put(u)
+		}
+		u.Superuser = want.Admin || u.Superuser
+		if want.Key == "" && len(u.Keys) > 0 {
+			continue
+		}
+		token := s.DB.NewToken()
+		if want.Key != "" {
+			parts := strings.Split(want.Key, ":")
+			if len(parts) != 3 {
+				return fmt.Errorf("the key of user %s must have the form consumer:token:secret", want.Name)
+			}
+			token = inventory.Token{Consumer: parts[0], Key: parts[1], Secret: parts[2]}
+		}
+		known := false
+		for _, k := range u.Keys {
+			known = known || k.Token == token
+		}
+		if !known {
+			u.Keys = append(append([]inventory.NamedToken{}, u.Keys...), inventory.NamedToken{Name: "MAAS consumer", Token: token})
+		}
+	}
+	return nil
+}
+
+// Run moves the machines until the context ends.
+func (s *Simulator) Run(ctx context.Context) { s.Life.Run(ctx) }
+
+// Close ends the writing of state.
+func (s *Simulator) Close() error { return s.DB.Close() }
+
+// ServeHTTP answers the API and the metadata endpoint.
+func (s *Simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, metadata.Root) {
+		s.metadata.ServeHTTP(w, r)
+		return
+	}
+	s.api.ServeHTTP(w, r)
+}
+
+// Key returns the newest API key of a user, empty when there is none.
+func (s *Simulator) Key(user string) string {
+	key := ""
+	// View's function returns nil always.
+	_ = s.DB.View(func() error {
+		if u := s.DB.Users.Get(user); u != nil && len(u.Keys) > 0 {
+			k := u.Keys[len(u.Keys)-1]
+			key = k.Consumer + ":" + k.Key + ":" + k.Secret
+		}
+		return nil
+	})
+	return key
+}
+
+// Keys returns the newest API key of every user that has one.
+func (s *Simulator) Keys() map[string]string {
+	keys := map[string]string{}
+	_ = s.DB.View(func() error {
+		for _, u := range s.DB.Users.All() {
+			if len(u.Keys) > 0 {
+				k := u.Keys[len(u.Keys)-1]
+				keys[u.Name] = k.Consumer + ":" + k.Key + ":" + k.Secret
+			}
+		}
+		return nil
+	})
+	return keys
+}
+
+func (s *Simulator) count(operation string, status int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts[Count{operation, status}]++
+}
+
+// Requests returns how many requests were answered, by operation and status,
+// since the start or the last ResetRequests.
+func (s *Simulator) Requests() map[Count]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make(map[Count]int, len(s.counts))
+	for k, n := range s.counts {
+		out[k] = n
+	}
+	return out
+}
+
+// ResetRequests starts counting anew.
+func (s *Simulator) ResetRequests() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.counts)
+}
+
+// Machine returns a copy of a machine by system id or hostname; nil when there
+// is none.
+func (s *Simulator) Machine(name string) *inventory.Machine {
+	var found *inventory.Machine
+	_ = s.DB.View(func() error {
+		if found = s.DB.Machines.Get(name); found == nil {
+			found = s.DB.MachineByName(name)
+		}
+		if found != nil {
+			found = found.Clone()
+		}
+		return nil
+	})
+	return found
+}
+
+// Machines returns a copy of every machine.
+func (s *Simulator) Machines() []*inventory.Machine {
+	var out []*inventory.Machine
+	_ = s.DB.View(func() error {
+		for _, m := range s.DB.Machines.All() {
+			out = append(out, m.Clone())
+		}
+		return nil
+	})
+	return out
+}
+
+// Change edits a machine behind MAAS's back: a test's hand on the metal. It
+// reports whether there is such a machine.
+func (s *Simulator) Change(systemID string, change func(*inventory.Machine)) bool {
+	found := false
+	// The update fails only when the state file cannot be written; the caller
+	// then sees no change.
+	err := s.DB.Update(func() error {
+		if m := s.DB.Machines.Edit(systemID); m != nil {
+			found = true
+			change(m)
+		}
+		return nil
+	})
+	s.Life.Wake()
+	return found && err == nil
+}
+
+// Now is the simulator's time.
+func (s *Simulator) Now() time.Time { return s.Life.Clock.Now() }
