@@ -1,0 +1,206 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/cmd/exit"
+	"github.com/openshift/hypershift/cmd/kube"
+	"github.com/openshift/hypershift/cmd/objects"
+	"github.com/openshift/hypershift/cmd/progress"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+// FieldOwner owns the fields that the commands apply.
+const FieldOwner = "hypershift-cli"
+
+const pollInterval = 2 * time.Second
+
+// create is the state of one `create cluster`.
+type create struct {
+	Options
+	platform   Platform
+	connection kube.Connection
+	client     client.Client
+
+	render          bool
+	renderInto      string
+	renderSensitive bool
+	wait            bool
+	timeout         time.Duration
+	// newProvider makes the reader of the release image; tests set their own.
+	newProvider func(caBundle []byte) (releaseinfo.Provider, error)
+}
+
+// NewCreateCommand makes `create cluster <platform>` with the defaults of a program.
+func NewCreateCommand(platform Platform, defaults Defaults) *cobra.Command {
+	c := &create{platform: platform, newProvider: func(caBundle []byte) (releaseinfo.Provider, error) {
+		return releaseinfo.NewRegistry(releaseinfo.Options{CABundle: caBundle})
+	}}
+	name := strings.ToLower(string(platform.Type()))
+	cmd := &cobra.Command{
+		Use:   name,
+		Short: "Create a hosted cluster on platform " + string(platform.Type()),
+		Args:  cobra.NoArgs,
+		RunE:  c.run,
+	}
+	c.Options.addFlags(cmd.Flags(), defaults)
+	c.addOutputFlags(cmd.Flags())
+	c.connection.AddFlags(cmd.Flags())
+	platform.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func (c *create) addOutputFlags(flags *pflag.FlagSet) {
+	flags.BoolVar(&c.render, "render", false, "print the objects instead of creating them")
+	flags.StringVar(&c.renderInto, "render-into", "", "write the objects into a file instead of creating them")
+	flags.BoolVar(&c.renderSensitive, "render-sensitive", false, "print Secrets too")
+	flags.BoolVar(&c.wait, "wait", false, "wait until the cluster is available and its nodes are ready")
+	flags.DurationVar(&c.timeout, "timeout", 0, "longest time to wait (default: no limit)")
+}
+
+func (c *create) run(cmd *cobra.Command, _ []string) error {
+	ctx := cmd.Context()
+	rendering := c.render || c.renderInto != ""
+	if err := c.check(rendering); err != nil {
+		return exit.UsageError(err)
+	}
+	if err := c.readFiles(cmd.InOrStdin()); err != nil {
+		return exit.UsageError(err)
+	}
+	env := Environment{Name: c.name, Namespace: c.namespace, Client: c.connect, Stdin: cmd.InOrStdin()}
+	if err := c.platform.Complete(ctx, env); err != nil {
+		return exit.UsageError(err)
+	}
+	if err := c.chooseNetwork(ctx, cmd.Flags()); err != nil {
+		return err
+	}
+	objs, err := c.objects(c.platform)
+	if err != nil {
+		return exit.UsageError(err)
+	}
+	if rendering {
+		return c.write(cmd.OutOrStdout(), objs)
+	}
+	report := progress.New(cmd.ErrOrStderr(), clock.RealClock{})
+	if err := c.apply(ctx, objs, report); err != nil || !c.wait {
+		return err
+	}
+	return c.waitReady(ctx, report)
+}
+
+func (c *create) check(rendering bool) error {
+	if err := c.Options.check(c.platform.Type()); err != nil {
+		return err
+	}
+	switch {
+	case c.wait && rendering:
+		return fmt.Errorf("--wait needs a cluster to wait for: leave out --render and --render-into")
+	case c.wait && c.replicas < 1:
+		return fmt.Errorf("--wait waits for nodes: set --node-pool-replicas to 1 or more")
+	case c.timeout != 0 && !c.wait:
+		return fmt.Errorf("--timeout is how long --wait waits: add --wait")
+	default:
+		return nil
+	}
+}
+
+func (c *create) connect() (client.Client, error) {
+	if c.client != nil {
+		return c.client, nil
+	}
+	var err error
+	c.client, err = c.connection.Client()
+	return c.client, err
+}
+
+// chooseNetwork asks the release payload when the user does not say: nodes of the Kubernetes distribution bring their own
+// network, and get their addresses from the controller manager.
+func (c *create) chooseNetwork(ctx context.Context, flags *pflag.FlagSet) error {
+	if flags.Changed("network-type") {
+		return nil
+	}
+	provider, err := c.newProvider(c.trustBundle)
+	if err != nil {
+		return exit.UsageError(fmt.Errorf("--additional-trust-bundle: %w", err))
+	}
+	release, err := provider.Lookup(ctx, c.releaseImage, c.pullSecret)
+	if err != nil {
+		return fmt.Errorf("the network type depends on the release image: %w (or set --network-type)", err)
+	}
+	c.networkType = string(hyperv1.OVNKubernetes)
+	if release.Distribution() == releaseinfo.Kubernetes {
+		c.networkType = string(hyperv1.Other)
+		if !flags.Changed("allocate-node-cidrs") {
+			c.allocateNodeCIDRs = true
+		}
+	}
+	return nil
+}
+
+func (c *create) write(stdout io.Writer, objs []client.Object) error {
+	if c.renderInto == "" {
+		return objects.Write(stdout, objs, c.renderSensitive)
+	}
+	// With --render-sensitive the file holds credentials.
+	f, err := os.OpenFile(c.renderInto, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("--render-into: %w", err)
+	}
+	if err := objects.Write(f, objs, c.renderSensitive); err != nil {
+		_ = f.Close()
+		return fmt.Errorf("write %s: %w", c.renderInto, err)
+	}
+	return f.Close()
+}
+
+func (c *create) apply(ctx context.Context, objs []client.Object, report *progress.Reporter) error {
+	cl, err := c.connect()
+	if err != nil {
+		return err
+	}
+	err = cl.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: c.name}, &hyperv1.HostedCluster{})
+	if err == nil {
+		return fmt.Errorf("HostedCluster %s/%s exists already; choose another --name, or destroy it first", c.namespace, c.name)
+	}
+	if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("look for HostedCluster %s/%s: %w", c.namespace, c.name, err)
+	}
+	for _, obj := range objs {
+		if err := createOrApply(ctx, cl, obj); err != nil {
+			return err
+		}
+		report.Printf("%s applied", objects.Describe(obj))
+	}
+	return nil
+}
+
+// createOrApply creates what must not be there yet and applies the rest. A Namespace that exists is left as it is.
+func createOrApply(ctx context.Context, cl client.Client, obj client.Object) error {
+	switch obj.(type) {
+	case *hyperv1.HostedCluster:
+		if err := cl.Create(ctx, obj); err != nil {
+			return fmt.Errorf("create %s: %w", objects.Describe(obj), err)
+		}
+		return nil
+	case *corev1.Namespace:
+		if err := cl.Create(ctx, obj); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("create %s: %w", objects.Describe(obj), err)
+		}
+		return nil
+	default:
+		return objects.Apply(ctx, cl, FieldOwner, obj, false)
+	}
+}

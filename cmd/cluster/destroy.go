@@ -1,0 +1,164 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/cmd/exit"
+	"github.com/openshift/hypershift/cmd/kube"
+	"github.com/openshift/hypershift/cmd/progress"
+)
+
+// destroy is the state of one `destroy cluster`.
+type destroy struct {
+	connection     kube.Connection
+	platform       hyperv1.PlatformType
+	name           string
+	namespace      string
+	infraID        string
+	gracePeriod    time.Duration
+	cloudResources bool
+}
+
+// NewDestroyCommand makes `destroy cluster <platform>`.
+func NewDestroyCommand(platform hyperv1.PlatformType) *cobra.Command {
+	d := &destroy{platform: platform}
+	cmd := &cobra.Command{
+		Use:   strings.ToLower(string(platform)),
+		Short: "Destroy a hosted cluster of platform " + string(platform) + " and give its machines back",
+		Args:  cobra.NoArgs,
+		RunE:  d.run,
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&d.name, "name", "", "name of the cluster (required)")
+	flags.StringVar(&d.namespace, "namespace", "clusters", "namespace of the cluster")
+	flags.StringVar(&d.infraID, "infra-id", "", "infrastructure id of the cluster (default: read from the HostedCluster)")
+	flags.DurationVar(&d.gracePeriod, "cluster-grace-period", 10*time.Minute, "longest wait until the cluster is gone")
+	flags.BoolVar(&d.cloudResources, "destroy-cloud-resources", true, "also remove what the guest cluster made outside of itself, such as load balancers")
+	d.connection.AddFlags(flags)
+	return cmd
+}
+
+func (d *destroy) run(cmd *cobra.Command, _ []string) error {
+	if d.name == "" {
+		return exit.UsageError(errors.New("--name is required"))
+	}
+	c, err := d.connection.Client()
+	if err != nil {
+		return err
+	}
+	return d.destroy(cmd.Context(), c, progress.New(cmd.ErrOrStderr(), clock.RealClock{}))
+}
+
+func (d *destroy) destroy(ctx context.Context, c client.Client, report *progress.Reporter) error {
+	key := client.ObjectKey{Namespace: d.namespace, Name: d.name}
+	hc := &hyperv1.HostedCluster{}
+	err := c.Get(ctx, key, hc)
+	switch {
+	case apierrors.IsNotFound(err):
+		report.Printf("HostedCluster %s is not there", key)
+	case err != nil:
+		return fmt.Errorf("read HostedCluster %s: %w", key, err)
+	default:
+		if err := d.deleteCluster(ctx, c, hc, report); err != nil {
+			return err
+		}
+	}
+	deleted, err := d.deleteLeftovers(ctx, c)
+	if err != nil {
+		return err
+	}
+	report.Printf("cluster %s destroyed, %d of its Secrets and ConfigMaps deleted", key, deleted)
+	return nil
+}
+
+func (d *destroy) deleteCluster(ctx context.Context, c client.Client, hc *hyperv1.HostedCluster, report *progress.Reporter) error {
+	key := client.ObjectKeyFromObject(hc)
+	if hc.Spec.Platform.Type != d.platform {
+		return exit.UsageError(fmt.Errorf("HostedCluster %s is of platform %s; use: destroy cluster %s --name %s",
+			key, hc.Spec.Platform.Type, strings.ToLower(string(hc.Spec.Platform.Type)), hc.Name))
+	}
+	if d.infraID == "" {
+		d.infraID = hc.Spec.InfraID
+	}
+	if d.cloudResources && hc.Annotations[hyperv1.CleanupCloudResourcesAnnotation] != "true" {
+		before := hc.DeepCopy()
+		metav1.SetMetaDataAnnotation(&hc.ObjectMeta, hyperv1.CleanupCloudResourcesAnnotation, "true")
+		if err := c.Patch(ctx, hc, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("annotate HostedCluster %s: %w", key, err)
+		}
+	}
+	if err := c.Delete(ctx, hc); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete HostedCluster %s: %w", key, err)
+	}
+	report.Printf("HostedCluster %s is being deleted", key)
+	return report.Wait(ctx, "the deletion of HostedCluster "+key.String(), d.gracePeriod, time.Second, func(ctx context.Context) (progress.State, error) {
+		return lookGone(ctx, c, key)
+	})
+}
+
+func lookGone(ctx context.Context, c client.Client, key client.ObjectKey) (progress.State, error) {
+	hc := &hyperv1.HostedCluster{}
+	err := c.Get(ctx, key, hc)
+	if apierrors.IsNotFound(err) {
+		return progress.State{Done: true, Message: "HostedCluster " + key.String() + " is gone"}, nil
+	}
+	if err != nil {
+		return progress.State{}, fmt.Errorf("read HostedCluster %s: %w", key, err)
+	}
+	message := fmt.Sprintf("waiting for finalizers %s", strings.Join(hc.Finalizers, ", "))
+	for _, condition := range hc.Status.Conditions {
+		if condition.Type == string(hyperv1.HostedClusterDestroyed) || condition.Type == string(hyperv1.CloudResourcesDestroyed) {
+			message += fmt.Sprintf("; %s is %s (%s): %s", condition.Type, condition.Status, condition.Reason, condition.Message)
+		}
+	}
+	return progress.State{Message: message}, nil
+}
+
+// deleteLeftovers deletes what the create command made beside the cluster. Without infrastructure id (an earlier destroy was
+// stopped half-way) it goes by name, and only takes what is labelled as safe to delete.
+func (d *destroy) deleteLeftovers(ctx context.Context, c client.Client) (int, error) {
+	var secrets corev1.SecretList
+	if err := c.List(ctx, &secrets, client.InNamespace(d.namespace), client.HasLabels{hyperv1.AutoCreatedForInfraLabel}); err != nil {
+		return 0, fmt.Errorf("list the Secrets of namespace %s: %w", d.namespace, err)
+	}
+	var configMaps corev1.ConfigMapList
+	if err := c.List(ctx, &configMaps, client.InNamespace(d.namespace), client.HasLabels{hyperv1.AutoCreatedForInfraLabel}); err != nil {
+		return 0, fmt.Errorf("list the ConfigMaps of namespace %s: %w", d.namespace, err)
+	}
+	var leftovers []client.Object
+	for i := range secrets.Items {
+		leftovers = append(leftovers, &secrets.Items[i])
+	}
+	for i := range configMaps.Items {
+		leftovers = append(leftovers, &configMaps.Items[i])
+	}
+	leftovers = slices.DeleteFunc(leftovers, func(obj client.Object) bool { return !d.belongs(obj) })
+	for _, obj := range leftovers {
+		if err := c.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
+			return 0, fmt.Errorf("delete %T %s/%s: %w", obj, d.namespace, obj.GetName(), err)
+		}
+	}
+	return len(leftovers), nil
+}
+
+func (d *destroy) belongs(obj client.Object) bool {
+	infraID := obj.GetLabels()[hyperv1.AutoCreatedForInfraLabel]
+	if d.infraID != "" {
+		return infraID == d.infraID
+	}
+	suffixes := []string{pullSecretSuffix, sshKeySuffix, encryptionSuffix, trustBundleSuffix, "-" + strings.ToLower(string(d.platform)) + "-credentials"}
+	return slices.ContainsFunc(suffixes, func(suffix string) bool { return obj.GetName() == d.name+suffix })
+}

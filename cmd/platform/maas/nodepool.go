@@ -1,0 +1,235 @@
+// Package maas is platform MAAS in the commands.
+package maas
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+// NodePool is platform MAAS for `create nodepool`, and the part of `create cluster` that is about machines. Flags that
+// are not set leave the field out, so that the API's default holds.
+type NodePool struct {
+	flags *pflag.FlagSet
+
+	identity      string
+	machineType   string
+	zone          string
+	failureDomain string
+	resourcePool  string
+	image         string
+	erase         string
+	tags, notTags []string
+
+	minCPU, minMemory, minDisk int32
+
+	wipe          bool
+	wipeDevice    string
+	wipePartition int32
+	ephemeral     bool
+
+	allocate, deploy, boot, join time.Duration
+
+	lxd      lxdFlags
+	staticIP staticIPFlags
+}
+
+type lxdFlags struct {
+	enabled                                    bool
+	storagePool, network, profile, project, vm string
+	diskSize                                   int32
+}
+
+type staticIPFlags struct {
+	ip, ipRange, cidr, gateway string
+	nameservers                []string
+}
+
+// Type implements nodepool.Platform.
+func (*NodePool) Type() hyperv1.PlatformType { return hyperv1.MAASPlatform }
+
+// AddFlags implements nodepool.Platform.
+func (p *NodePool) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&p.identity, "identity-ref", "", "Secret with MAAS credentials (default: the cluster's)")
+	flags.StringVar(&p.zone, "zone", "", "MAAS zone of the machines (default: the cluster's, or any)")
+	p.addMachineFlags(flags)
+}
+
+// addMachineFlags adds the flags that `create cluster` has too.
+func (p *NodePool) addMachineFlags(flags *pflag.FlagSet) {
+	p.flags = flags
+	flags.StringVar(&p.machineType, "machine-type", "", "MAAS tag that stands for a kind of machine")
+	flags.StringVar(&p.failureDomain, "failure-domain", "", "another spelling of the zone of the machines")
+	flags.StringVar(&p.resourcePool, "resource-pool", "", "MAAS resource pool of the machines (default: any)")
+	flags.StringVar(&p.image, "image", "", "what MAAS installs, e.g. custom/rhcos-4.20 (default: custom/kubernetes-node with a Kubernetes payload)")
+	flags.StringSliceVar(&p.tags, "tags", nil, "MAAS tags that each machine must have")
+	flags.StringSliceVar(&p.notTags, "not-tags", nil, "MAAS tags that no machine may have")
+	flags.Int32Var(&p.minCPU, "min-cpu", 0, "least number of CPU cores (default: chosen by the payload)")
+	flags.Int32Var(&p.minMemory, "min-memory", 0, "least memory in MiB (default: chosen by the payload)")
+	flags.Int32Var(&p.minDisk, "min-disk-size", 0, "least size of the root disk in GB (default: any)")
+	flags.BoolVar(&p.wipe, "disk-wipe", false, "remove the image's helper partition at first boot (default: on with an OpenShift payload)")
+	flags.StringVar(&p.wipeDevice, "disk-wipe-device", "", "device that the image was installed on (default /dev/sda)")
+	flags.Int32Var(&p.wipePartition, "disk-wipe-partition", 0, "number of the helper partition (default 5)")
+	flags.BoolVar(&p.ephemeral, "ephemeral", false, "run the image from memory")
+	flags.StringVar(&p.erase, "erase", "", "what is done to the disks of a machine that is given back (default: MAAS's settings)")
+	flags.DurationVar(&p.allocate, "allocate-timeout", 0, "longest wait for a machine that fits (default 10m)")
+	flags.DurationVar(&p.deploy, "deploy-timeout", 0, "longest installation of a machine (default 60m)")
+	flags.DurationVar(&p.boot, "boot-timeout", 0, "longest time from installed to configured (default 20m)")
+	flags.DurationVar(&p.join, "join-timeout", 0, "longest time from configured to Node (default 15m)")
+	p.lxd.addFlags(flags)
+	p.staticIP.addFlags(flags)
+}
+
+func (l *lxdFlags) addFlags(flags *pflag.FlagSet) {
+	flags.BoolVar(&l.enabled, "lxd-enabled", false, "compose virtual machines on LXD hosts instead of taking machines")
+	flags.StringVar(&l.storagePool, "lxd-storage-pool", "", "storage pool of the LXD host")
+	flags.StringVar(&l.network, "lxd-network", "", "MAAS subnet of the virtual machines")
+	flags.StringVar(&l.profile, "lxd-profile", "", "LXD profile of the virtual machines")
+	flags.StringVar(&l.project, "lxd-project", "", "LXD project (default: the host's)")
+	flags.StringVar(&l.vm, "lxd-vm-host", "", "MAAS VM host to compose on (default: the best that fits)")
+	flags.Int32Var(&l.diskSize, "lxd-disk-size", 0, "root disk of the virtual machines in GB")
+}
+
+func (s *staticIPFlags) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&s.ip, "static-ip", "", "address of the one machine of the pool")
+	flags.StringVar(&s.ipRange, "static-ip-range", "", "addresses for the machines of the pool, first-last")
+	flags.StringVar(&s.cidr, "static-ip-cidr", "", "subnet of the static addresses")
+	flags.StringVar(&s.gateway, "static-ip-gateway", "", "gateway of the static addresses (default: MAAS's)")
+	flags.StringSliceVar(&s.nameservers, "static-ip-nameservers", nil, "name servers of the machines (default: MAAS's)")
+}
+
+// Complete implements nodepool.Platform.
+func (p *NodePool) Complete() error {
+	if p.zone != "" && p.failureDomain != "" && p.zone != p.failureDomain {
+		return errors.New("--zone and --failure-domain name the same thing: set one of them")
+	}
+	for _, tag := range p.tags {
+		if slices.Contains(p.notTags, tag) {
+			return fmt.Errorf("tag %q is in --tags and in --not-tags: no machine can have both", tag)
+		}
+	}
+	if p.ephemeral && p.wipe {
+		return errors.New("--ephemeral leaves the disks alone: leave out --disk-wipe")
+	}
+	if !p.lxd.enabled && p.lxd != (lxdFlags{}) {
+		return errors.New("--lxd-... flags have an effect with --lxd-enabled only: add it")
+	}
+	return p.staticIP.check()
+}
+
+func (s *staticIPFlags) check() error {
+	_, _, isRange := strings.Cut(s.ipRange, "-")
+	switch {
+	case s.ip != "" && s.ipRange != "":
+		return errors.New("--static-ip is for a pool of one, --static-ip-range for more: set one of them")
+	case s.ipRange != "" && !isRange:
+		return fmt.Errorf("--static-ip-range %q is not of the form first-last", s.ipRange)
+	case s.used() && s.cidr == "":
+		return errors.New("static addresses need --static-ip-cidr, the subnet that they belong to")
+	case s.used() && s.ip == "" && s.ipRange == "":
+		return errors.New("--static-ip-... flags need --static-ip or --static-ip-range")
+	default:
+		return nil
+	}
+}
+
+func (s *staticIPFlags) used() bool {
+	return s.ip != "" || s.ipRange != "" || s.cidr != "" || s.gateway != "" || len(s.nameservers) > 0
+}
+
+// Apply implements nodepool.Platform.
+func (p *NodePool) Apply(pool *hyperv1.NodePool) {
+	platform := &hyperv1.MAASNodePoolPlatform{
+		MachineType:     p.machineType,
+		Zone:            hyperv1.MAASName(p.zone),
+		FailureDomain:   hyperv1.MAASName(p.failureDomain),
+		ResourcePool:    hyperv1.MAASName(p.resourcePool),
+		Image:           p.image,
+		Erase:           p.erase,
+		Tags:            namesOf(p.tags),
+		NotTags:         namesOf(p.notTags),
+		MinCPU:          optional(p.minCPU),
+		MinMemory:       optional(p.minMemory),
+		MinDiskSize:     optional(p.minDisk),
+		AllocateTimeout: duration(p.allocate),
+		DeployTimeout:   duration(p.deploy),
+		BootTimeout:     duration(p.boot),
+		JoinTimeout:     duration(p.join),
+		DiskWipe:        p.diskWipe(),
+		LXD:             p.lxd.spec(),
+		StaticIP:        p.staticIP.spec(),
+	}
+	if p.identity != "" {
+		platform.IdentityRef = &hyperv1.MAASIdentityReference{Name: p.identity}
+	}
+	if p.ephemeral {
+		platform.Ephemeral = ptr.To(true)
+	}
+	pool.Spec.Platform = hyperv1.NodePoolPlatform{Type: hyperv1.MAASPlatform, MAAS: platform}
+}
+
+// diskWipe tells "--disk-wipe=false" from a flag that is not given.
+func (p *NodePool) diskWipe() *hyperv1.MAASDiskWipe {
+	wipe := &hyperv1.MAASDiskWipe{Device: p.wipeDevice, Partition: p.wipePartition}
+	if p.flags != nil && p.flags.Changed("disk-wipe") {
+		wipe.Enabled = ptr.To(p.wipe)
+	}
+	if *wipe == (hyperv1.MAASDiskWipe{}) {
+		return nil
+	}
+	return wipe
+}
+
+func (l *lxdFlags) spec() *hyperv1.MAASLXDNodePool {
+	if !l.enabled {
+		return nil
+	}
+	return &hyperv1.MAASLXDNodePool{
+		Enabled: true, StoragePool: l.storagePool, Network: l.network, Profile: l.profile, Project: l.project,
+		VMHost: l.vm, DiskSize: optional(l.diskSize),
+	}
+}
+
+func (s *staticIPFlags) spec() *hyperv1.MAASStaticIP {
+	if !s.used() {
+		return nil
+	}
+	spec := &hyperv1.MAASStaticIP{IP: s.ip, CIDR: s.cidr, Gateway: s.gateway}
+	if first, last, ok := strings.Cut(s.ipRange, "-"); ok {
+		spec.Range = &hyperv1.MAASIPRange{Start: first, End: last}
+	}
+	for _, server := range s.nameservers {
+		spec.Nameservers = append(spec.Nameservers, hyperv1.MAASNameserver(server))
+	}
+	return spec
+}
+
+func namesOf(tags []string) []hyperv1.MAASTag {
+	var names []hyperv1.MAASTag
+	for _, tag := range tags {
+		names = append(names, hyperv1.MAASTag(tag))
+	}
+	return names
+}
+
+func optional(n int32) *int32 {
+	if n == 0 {
+		return nil
+	}
+	return &n
+}
+
+func duration(d time.Duration) *metav1.Duration {
+	if d == 0 {
+		return nil
+	}
+	return &metav1.Duration{Duration: d}
+}

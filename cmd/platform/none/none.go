@@ -1,0 +1,76 @@
+// Package none is platform None in the commands: machines that somebody else makes.
+package none
+
+import (
+	"context"
+
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/cmd/cluster"
+	"github.com/openshift/hypershift/cmd/publish"
+)
+
+// Cluster is platform None for `create cluster`.
+type Cluster struct {
+	address      string
+	loadBalancer bool
+}
+
+// Type implements cluster.Platform.
+func (*Cluster) Type() hyperv1.PlatformType { return hyperv1.NonePlatform }
+
+// AddFlags implements cluster.Platform.
+func (p *Cluster) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&p.address, "external-api-server-address", "", "address under which the management cluster's nodes are reached (default: that of the first Ready node)")
+	flags.BoolVar(&p.loadBalancer, "expose-through-load-balancer", false, "publish the API by a load balancer and the other services by Routes")
+}
+
+// Complete implements cluster.Platform.
+func (p *Cluster) Complete(ctx context.Context, env cluster.Environment) error {
+	if p.loadBalancer || p.address != "" {
+		return nil
+	}
+	c, err := env.Client()
+	if err != nil {
+		return err
+	}
+	p.address, err = publish.FindAddress(ctx, c)
+	return err
+}
+
+// Apply implements cluster.Platform.
+func (p *Cluster) Apply(hc *hyperv1.HostedCluster) {
+	hc.Spec.Platform = hyperv1.PlatformSpec{Type: hyperv1.NonePlatform}
+	if p.loadBalancer {
+		hc.Spec.Services = publish.LoadBalancer()
+		return
+	}
+	hc.Spec.Services = publish.NodePort(p.address)
+}
+
+// ApplyNodePool implements cluster.Platform.
+func (*Cluster) ApplyNodePool(pool *hyperv1.NodePool) {
+	pool.Spec.Platform = hyperv1.NodePoolPlatform{Type: hyperv1.NonePlatform}
+}
+
+// Objects implements cluster.Platform.
+func (*Cluster) Objects(string, string) []client.Object { return nil }
+
+// NodePool is platform None for `create nodepool`.
+type NodePool struct{}
+
+// Type implements nodepool.Platform.
+func (*NodePool) Type() hyperv1.PlatformType { return hyperv1.NonePlatform }
+
+// AddFlags implements nodepool.Platform.
+func (*NodePool) AddFlags(*pflag.FlagSet) {}
+
+// Complete implements nodepool.Platform.
+func (*NodePool) Complete() error { return nil }
+
+// Apply implements nodepool.Platform.
+func (*NodePool) Apply(pool *hyperv1.NodePool) {
+	pool.Spec.Platform = hyperv1.NodePoolPlatform{Type: hyperv1.NonePlatform}
+}

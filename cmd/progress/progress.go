@@ -1,0 +1,86 @@
+// Package progress tells people what a command waits for, and waits.
+package progress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// Reporter prints one line for each thing that happens, with the time of day and the time since the start.
+type Reporter struct {
+	out   io.Writer
+	clock clock.Clock
+	start time.Time
+	last  string
+}
+
+// New makes a Reporter that starts now.
+func New(out io.Writer, c clock.Clock) *Reporter {
+	return &Reporter{out: out, clock: c, start: c.Now()}
+}
+
+// Printf prints a line, unless it is the same as the last.
+func (r *Reporter) Printf(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	if line == r.last {
+		return
+	}
+	r.last = line
+	now := r.clock.Now()
+	fmt.Fprintf(r.out, "%s %6s  %s\n", now.UTC().Format(time.RFC3339), now.Sub(r.start).Round(time.Second), line)
+}
+
+// State is what a wait saw.
+type State struct {
+	// Done ends the wait.
+	Done bool
+	// Message says what is there, or what is still missing.
+	Message string
+	// Blocking says what seems to be in the way, for the error of a wait that took too long; empty means Message.
+	Blocking string
+}
+
+// Wait asks until it is done, reporting each new message. timeout 0 waits until the context ends. An error of look that
+// is passing (the API server is restarted) is reported and asked again.
+func (r *Reporter) Wait(ctx context.Context, what string, timeout, interval time.Duration, look func(context.Context) (State, error)) error {
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	blocking := "nothing was seen yet"
+	for {
+		state, err := look(ctx)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			blocking = err.Error()
+			r.Printf("cannot look at %s: %v", what, err)
+		case err == nil:
+			r.Printf("%s", state.Message)
+			if state.Done {
+				return nil
+			}
+			blocking = firstOf(state.Blocking, state.Message)
+		}
+		select {
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return fmt.Errorf("%s was not done after %s; in the way: %s", what, timeout, blocking)
+			}
+			return fmt.Errorf("stopped waiting for %s: %w", what, context.Cause(ctx))
+		case <-r.clock.After(interval):
+		}
+	}
+}
+
+func firstOf(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,121 @@
+// Package version holds the command that prints versions.
+package version
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/openshift/hypershift/cmd/exit"
+	"github.com/openshift/hypershift/cmd/kube"
+	"github.com/openshift/hypershift/support/version"
+)
+
+const supportedVersions = "supported-versions"
+
+// Info is what the command prints.
+type Info struct {
+	// Client is the revision of this program.
+	Client string `json:"client"`
+	// Server is the revision of the installed operator.
+	Server string `json:"server,omitempty"`
+	// Supported lists the minor versions that the operator can host.
+	Supported []string `json:"supportedVersions,omitempty"`
+	// ServerError says why nothing is known of the operator.
+	ServerError string `json:"serverError,omitempty"`
+}
+
+// NewCommand makes `version`.
+func NewCommand() *cobra.Command {
+	var connection kube.Connection
+	var namespace, output string
+	var commitOnly, clientOnly bool
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the versions of this program and of the installed operator",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if commitOnly {
+				_, err := fmt.Fprintln(cmd.OutOrStdout(), version.Commit())
+				return err
+			}
+			info := Info{Client: version.Commit()}
+			if !clientOnly {
+				if err := readServer(cmd, &connection, namespace, &info); err != nil {
+					info.ServerError = err.Error()
+				}
+			}
+			return print(cmd.OutOrStdout(), info, output)
+		},
+	}
+	cmd.Flags().BoolVar(&commitOnly, "commit-only", false, "print the revision of this program and nothing else")
+	cmd.Flags().BoolVar(&clientOnly, "client-only", false, "do not ask the management cluster")
+	cmd.Flags().StringVar(&namespace, "namespace", "hypershift", "namespace of the operator")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json or yaml (default: text)")
+	connection.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func readServer(cmd *cobra.Command, connection *kube.Connection, namespace string, info *Info) error {
+	c, err := connection.Client()
+	if err != nil {
+		return err
+	}
+	key := client.ObjectKey{Namespace: namespace, Name: supportedVersions}
+	cm := &corev1.ConfigMap{}
+	if err := c.Get(cmd.Context(), key, cm); err != nil {
+		return fmt.Errorf("read ConfigMap %s: %w", key, err)
+	}
+	info.Server = cm.Data["server-version"]
+	var supported struct {
+		Versions []string `json:"versions"`
+	}
+	if err := json.Unmarshal([]byte(cm.Data[supportedVersions]), &supported); err != nil {
+		return fmt.Errorf("ConfigMap %s holds no list of versions: %w", key, err)
+	}
+	info.Supported = supported.Versions
+	return nil
+}
+
+func print(w io.Writer, info Info, output string) error {
+	switch output {
+	case "":
+		_, err := fmt.Fprint(w, text(info))
+		return err
+	case "json":
+		raw, err := json.MarshalIndent(info, "", "  ")
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(w, string(raw))
+		return err
+	case "yaml":
+		raw, err := yaml.Marshal(info)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(raw)
+		return err
+	default:
+		return exit.UsageError(fmt.Errorf("--output %q: use json or yaml", output))
+	}
+}
+
+func text(info Info) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Client Version: %s\n", info.Client)
+	if info.ServerError != "" {
+		fmt.Fprintf(&b, "Server Version: unknown: %s\n", info.ServerError)
+	}
+	if info.Server != "" {
+		fmt.Fprintf(&b, "Server Version: %s\n", info.Server)
+		fmt.Fprintf(&b, "Server Supports Versions: %s\n", strings.Join(info.Supported, ", "))
+	}
+	return b.String()
+}
