@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,13 +26,25 @@ func (r *Reconciler) report(ctx context.Context, s *scope) error {
 		return err
 	}
 	before := s.hc.Status.DeepCopy()
-	err := upsert.Status(ctx, r.Client, s.hc, func() { s.hc.Status = computeStatus(s) })
-	if client.IgnoreNotFound(err) != nil {
+	s.hc.Status = computeStatus(s)
+	if err := r.writeStatus(ctx, s.hc, before); err != nil {
 		return err
 	}
 	r.announce(s.hc, before.Conditions)
 	if s.hc.Annotations[hasBeenAvailable] == "" && condition.IsTrue(s.hc.Status.Conditions, string(hyperv1.HostedClusterAvailable)) {
 		return upsert.Patch(ctx, r.Client, s.hc, func() { annotate(s.hc, hasBeenAvailable, "true") })
+	}
+	return nil
+}
+
+// writeStatus updates the status as a whole where it changed. A merge patch could not carry the nulls that the history of
+// versions must have.
+func (r *Reconciler) writeStatus(ctx context.Context, hc *hyperv1.HostedCluster, before *hyperv1.HostedClusterStatus) error {
+	if equality.Semantic.DeepEqual(before, &hc.Status) {
+		return nil
+	}
+	if err := r.Client.Status().Update(ctx, hc); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status of HostedCluster %s: %w", client.ObjectKeyFromObject(hc), err)
 	}
 	return nil
 }
