@@ -1,0 +1,30 @@
+# The product image: operators, provider, ignition-server and both CLIs. `make images` builds the same file system without
+# a container engine; this is for those who have one.
+#
+#   docker build --build-arg VERSION=$(git describe --always) -t hypershift .
+
+ARG GO_VERSION=1.26
+FROM --platform=$BUILDPLATFORM docker.io/library/golang:${GO_VERSION} AS build
+ARG TARGETARCH
+ARG VERSION=unknown
+WORKDIR /src
+COPY go.mod go.sum ./
+COPY api/go.mod api/go.sum api/
+RUN go mod download
+COPY . .
+RUN GOARCH=${TARGETARCH} make BIN=/image/usr/bin VERSION=${VERSION} \
+    hypershift hcp hypershift-operator control-plane-operator ignition-server cluster-api-provider-maas
+# What deploys the upstream provider starts /manager.
+RUN ln -s /usr/bin/cluster-api-provider-maas /image/manager \
+ && mkdir -p -m 1777 /image/tmp \
+ && mkdir -p /image/etc/ssl/certs \
+ && cp /etc/ssl/certs/ca-certificates.crt /image/etc/ssl/certs/ \
+ && printf 'root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n' > /image/etc/passwd \
+ && printf 'root:x:0:\nnonroot:x:65532:\n' > /image/etc/group \
+ && printf 'hosts: files dns\n' > /image/etc/nsswitch.conf
+
+FROM scratch
+COPY --from=build /image /
+ENV PATH=/usr/sbin:/usr/bin
+USER 65532:65532
+ENTRYPOINT ["/usr/bin/hypershift"]

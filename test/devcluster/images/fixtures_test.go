@@ -1,0 +1,25 @@
+package images
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"math/big"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+// fixed is a time that is not now.
+var fixed = time.Unix(1_000_000, 0)
+
+// selfSigned is a certificate in DER that signed nothing else.
+func selfSigned(g Gomega) []byte {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	g.Expect(err).NotTo(HaveOccurred())
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: fixed, NotAfter: fixed.AddDate(100, 0, 0), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	g.Expect(err).NotTo(HaveOccurred())
+	return der
+}
