@@ -164,7 +164,7 @@ func releaseAddress(c *call) (any, error) {
 	if a == nil {
 		message := "IP address %s does not exist, is not the correct type of address, or does not belong to the requesting user."
 		if c.user.Superuser && !force {
-			message += " If you are sure you want to release this address, use force=true as a MAAS administrator."
+			message += "\nIf you are sure you want to release this address, use force=true as a MAAS administrator."
 		}
 		return nil, problem.Text(400, message, ip)
 	}

@@ -182,8 +182,11 @@ func deployment(c *call, m *inventory.Machine) (lifecycle.Deployment, error) {
 
 // userData is stored as it was given; what decodes as base64 is decoded.
 func userData(given string) []byte {
+	if given == "" {
+		return nil
+	}
 	compact := strings.Join(strings.Fields(given), "")
-	if decoded, err := base64.StdEncoding.DecodeString(compact); err == nil && given != "" {
+	if decoded, err := base64.StdEncoding.DecodeString(compact); err == nil {
 		return decoded
 	}
 	return []byte(given)

@@ -63,6 +63,13 @@ func (l *loader) id(kind string, d Doc) int {
 	return l.db.Next(kind)
 }
 
+// reserve keeps the number of something that is printed but not stored.
+func (l *loader) reserve(kind string, d Doc) {
+	if n, ok := Number(d["id"]); ok {
+		l.db.Reserve(kind, n)
+	}
+}
+
 func (l *loader) users() {
 	for _, d := range l.seed.docs("users") {
 		l.db.Users.Put(&User{
@@ -185,10 +192,10 @@ func (l *loader) controllers() {
 				continue
 			}
 			l.db.Nodes.Put(&Node{SystemID: id, Kind: kind, Doc: d})
-			for _, nic := range d.docs("interface_set") {
-				l.db.Reserve("interfaces", nic.integer("id", 0))
-				for _, link := range nic.docs("links") {
-					l.db.Reserve("links", link.integer("id", 0))
+			for _, nic := range asDocs(d["interface_set"]) {
+				l.reserve("interfaces", nic)
+				for _, link := range asDocs(nic["links"]) {
+					l.reserve("links", link)
 				}
 			}
 		}

@@ -140,6 +140,7 @@ func (l *loader) addresses() {
 	}
 }
 
+// peek reads a list without taking it.
 func (l *loader) peek(key string) []Doc { return asDocs(l.seed[key]) }
 
 func asDocs(v any) []Doc {

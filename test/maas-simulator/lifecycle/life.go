@@ -90,6 +90,9 @@ func (l *Life) Wake() {
 // Run does what is due until the context ends, and waits for what it started.
 func (l *Life) Run(ctx context.Context) {
 	defer l.workers.Wait()
+	if l.hasMetal() {
+		l.workers.Go(func() { l.pollPower(ctx) })
+	}
 	for ctx.Err() == nil {
 		next, _ := l.dispatch(ctx)
 		l.sleep(ctx, next)

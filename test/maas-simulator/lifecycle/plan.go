@@ -124,15 +124,23 @@ func (l *Life) Fail(m *inventory.Machine, reason string) {
 	l.event(m, levelError, "Marking node failed", reason)
 }
 
-// Adopt starts the tasks of machines that a seed shows in the middle of
-// something. It must run inside Update.
+// Adopt starts the tasks of machines that a seed or an earlier process left in
+// the middle of something. It must run inside Update.
 func (l *Life) Adopt() {
 	tasks := map[status.Status]string{
 		status.Commissioning: taskCommission, status.Testing: taskTest, status.DiskErasing: taskErase, status.Releasing: taskRelease,
 		status.Deploying: taskDeploy, status.EnteringRescueMode: taskRescue, status.ExitingRescueMode: taskExitRescue,
 	}
 	for _, m := range l.DB.Machines.All() {
-		if task, moving := tasks[m.Status]; moving && m.Task == nil {
+		if m.Task != nil {
+			continue
+		}
+		task, moving := tasks[m.Status]
+		if !moving && l.hasMetal() && m.Status == status.Deployed && m.PowerState == "on" {
+			// The metal may have gone down with the process before this one.
+			task, moving = taskPowerOn, true
+		}
+		if moving {
 			l.begin(l.DB.Machines.Edit(m.SystemID), task, nil)
 		}
 	}

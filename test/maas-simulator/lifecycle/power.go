@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/openshift/hypershift/test/maas-simulator/boot"
 	"github.com/openshift/hypershift/test/maas-simulator/inventory"
@@ -59,6 +60,10 @@ var powerOffSteps = []step{{
 	done: func(l *Life, m *inventory.Machine) error {
 		if powered(m) {
 			m.PowerState = "off"
+			if m.Status == status.Allocated {
+				// Addresses of an aborted deployment last until the power is seen off.
+				l.releaseAuto(m)
+			}
 		}
 		return nil
 	},
@@ -108,4 +113,40 @@ func (l *Life) store(systemID, state string) error {
 		l.DB.Machines.Edit(systemID).PowerState = state
 		return nil
 	})
+}
+
+// pollEvery is how often the power of idle machines is looked at.
+const pollEvery = time.Minute
+
+// pollPower keeps the power states of machines that nothing is done with.
+func (l *Life) pollPower(ctx context.Context) {
+	for {
+		timer := l.Clock.NewTimer(pollEvery)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C():
+		}
+		for _, id := range l.idle() {
+			if _, err := l.QueryPower(ctx, id); err != nil {
+				l.Log("polling the power of machine %s: %v", id, err)
+			}
+		}
+	}
+}
+
+// idle lists the machines that nothing is done with.
+func (l *Life) idle() []string {
+	var ids []string
+	// View's function returns nil always.
+	_ = l.DB.View(func() error {
+		for _, m := range l.DB.Machines.All() {
+			if m.Task == nil && powered(m) {
+				ids = append(ids, m.SystemID)
+			}
+		}
+		return nil
+	})
+	return ids
 }

@@ -162,11 +162,6 @@ func (l *Life) Abort(m *inventory.Machine, user, comment string) (after func(*in
 			return nil
 		}
 		m.Status = to
-		m.Ephemeral = false
-		if from == status.Deploying {
-			l.releaseAuto(m)
-			m.OSystem, m.Series, m.HWEKernel, m.UserData = "", "", "", nil
-		}
 		if to == status.New {
 			m.Owner = ""
 		}
