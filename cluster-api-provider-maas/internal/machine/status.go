@@ -173,7 +173,10 @@ func (r *Reconciler) observeStatus(s *scope) {
 		now := metav1.NewTime(r.Clock.Now())
 		status.StateSince = &now
 	}
-	status.MachineState = &state
+	status.MachineState = nil
+	if state != "" {
+		status.MachineState = &state
+	}
 	if s.findings.problem == nil || s.findings.outcome.Verdict != "" {
 		status.Ready = s.findings.ready
 	}

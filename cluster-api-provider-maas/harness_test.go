@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/cluster"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/identity"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/inventory"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/maas/maastest"
+)
+
+const testNamespace = "clusters-demo"
+
+// bench is a management cluster with a Cluster whose machines come and go, beside a MAAS.
+type bench struct {
+	*WithT
+	t        testing.TB
+	cfg      *rest.Config
+	client   client.Client
+	endpoint string
+	key      string
+	next     int
+}
+
+func newBench(t testing.TB, cfg *rest.Config, endpoint, key string) *bench {
+	t.Helper()
+	g := NewWithT(t)
+	c, err := client.New(cfg, client.Options{Scheme: newScheme()})
+	g.Expect(err).NotTo(HaveOccurred())
+	b := &bench{WithT: g, t: t, cfg: cfg, client: c, endpoint: endpoint, key: key}
+	g.Expect(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: testNamespace}})).To(Succeed())
+	b.create(&corev1.Secret{ObjectMeta: b.meta("bootstrap"), Data: map[string][]byte{"value": []byte("#cloud-config\n")}})
+	owner := &clusterv1.Cluster{ObjectMeta: b.meta("demo"), Spec: clusterv1.ClusterSpec{
+		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "MaasCluster", Name: "demo"}}}
+	b.create(owner)
+	owner.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
+	g.Expect(c.Status().Update(t.Context(), owner)).To(Succeed())
+	infra := &infrav1.MaasCluster{ObjectMeta: b.meta("demo"), Spec: infrav1.MaasClusterSpec{DNSDomain: "maas",
+		ControlPlaneEndpoint: infrav1.APIEndpoint{Host: "api.example.com", Port: 6443}}}
+	infra.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: "demo", UID: owner.UID}}
+	b.create(infra)
+	return b
+}
+
+func (b *bench) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: testNamespace, Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: "demo"}}
+}
+
+func (b *bench) create(obj client.Object) {
+	b.t.Helper()
+	b.Expect(b.client.Create(b.t.Context(), obj)).To(Succeed())
+}
+
+// add makes a Machine with its MaasMachine, as Cluster API would.
+func (b *bench) add() {
+	b.t.Helper()
+	b.next++
+	name := fmt.Sprintf("m-%d", b.next)
+	owner := &clusterv1.Machine{ObjectMeta: b.meta(name), Spec: clusterv1.MachineSpec{ClusterName: "demo",
+		Bootstrap:         clusterv1.Bootstrap{DataSecretName: ptr.To("bootstrap")},
+		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "MaasMachine", Name: name}}}
+	b.create(owner)
+	m := &infrav1.MaasMachine{ObjectMeta: b.meta(name), Spec: infrav1.MaasMachineSpec{Image: "ubuntu/noble", MinCPU: ptr.To(1), MinMemory: ptr.To(1024)}}
+	m.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Machine", Name: name, UID: owner.UID}}
+	b.create(m)
+}
+
+func (b *bench) machines() []infrav1.MaasMachine {
+	b.t.Helper()
+	list := &infrav1.MaasMachineList{}
+	b.Expect(b.client.List(b.t.Context(), list)).To(Succeed())
+	return list.Items
+}
+
+func (b *bench) remove(m infrav1.MaasMachine) {
+	b.t.Helper()
+	b.Expect(client.IgnoreNotFound(b.client.Delete(b.t.Context(), &m))).To(Succeed())
+}
+
+// unready says which MaasMachines are not as they should be; living ones Ready, deleted ones gone.
+func (b *bench) unready() []string {
+	b.t.Helper()
+	var all []string
+	for _, m := range b.machines() {
+		ready := meta.FindStatusCondition(m.Status.Conditions, machine.ConditionReady)
+		switch {
+		case !m.DeletionTimestamp.IsZero():
+			all = append(all, m.Name+" is being deleted")
+		case ready == nil:
+			all = append(all, m.Name+" has no status")
+		case ready.Status != metav1.ConditionTrue:
+			all = append(all, fmt.Sprintf("%s: %s: %s", m.Name, ready.Reason, ready.Message))
+		}
+	}
+	return all
+}
+
+// tempo is how fast an incarnation lives.
+type tempo struct {
+	timing machine.Timing
+	ages   inventory.Ages
+	// workers are the MaasMachines worked on at once.
+	workers int
+}
+
+// hasty makes minutes into fractions of a second.
+var hasty = tempo{
+	timing: machine.Timing{Poll: 50 * time.Millisecond, Settled: 500 * time.Millisecond, Doubt: 400 * time.Millisecond,
+		Problem: 50 * time.Millisecond, Deploy: time.Minute, Allocate: time.Minute},
+	ages:    inventory.Ages{Ready: 30 * time.Millisecond, Names: time.Second, Failure: time.Millisecond},
+	workers: 10,
+}
+
+// wire is what an incarnation of the provider reaches the world through; nil transports are the usual ones.
+type wire struct {
+	kube func(http.RoundTripper) http.RoundTripper
+	maas http.RoundTripper
+}
+
+// incarnate runs a provider with nothing in memory until the context ends.
+func (b *bench) incarnate(ctx context.Context, w wire, pace tempo) error {
+	cfg := rest.CopyConfig(b.cfg)
+	cfg.QPS = -1
+	if w.kube != nil {
+		cfg.Wrap(w.kube)
+	}
+	grace := time.Second
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{Scheme: newScheme(), Metrics: metricsserver.Options{BindAddress: "0"},
+		HealthProbeBindAddress: "0", GracefulShutdownTimeout: &grace,
+		Client: managerOptions(defaultOptions()).Client})
+	if err != nil {
+		return err
+	}
+	identities := identity.NewResolver(identity.Options{
+		Reader: mgr.GetAPIReader(), Clock: clock.RealClock{}, Ages: pace.ages,
+		Environment: map[string][]byte{maas.SecretKeyEndpoint: []byte(b.endpoint), maas.SecretKeyAPIKey: []byte(b.key)},
+		Template:    maas.Config{Transport: w.maas, Retry: maas.RetryPolicy{BaseDelay: time.Millisecond, MaxDelay: 5 * time.Millisecond}},
+	})
+	machines := &machine.Reconciler{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Identities: identities,
+		Recorder: mgr.GetEventRecorder("maasmachine"), Clock: clock.RealClock{}, Timing: pace.timing}
+	clusters := &cluster.Reconciler{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Identities: identities,
+		Recorder: mgr.GetEventRecorder("maascluster"), Clock: clock.RealClock{}}
+	options := controller.Options{SkipNameValidation: ptr.To(true), MaxConcurrentReconciles: pace.workers}
+	if err := machines.SetupWithManager(mgr, options); err != nil {
+		return err
+	}
+	if err := clusters.SetupWithManager(ctx, mgr, options); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// converge runs one incarnation that nobody disturbs until everything is as it should be.
+func (b *bench) converge(w wire, pace tempo, within time.Duration) {
+	b.t.Helper()
+	ctx, cancel := context.WithCancel(b.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- b.incarnate(ctx, w, pace) }()
+	b.Eventually(b.unready, within, 100*time.Millisecond).Should(BeEmpty())
+	cancel()
+	b.Expect(<-done).To(Succeed())
+}
+
+// expectNoLeak checks that allocations of MAAS and MaasMachines are one to one.
+func (b *bench) expectNoLeak(server *maastest.Server) {
+	b.t.Helper()
+	want, have := map[string]string{}, map[string]string{}
+	for _, m := range b.machines() {
+		b.Expect(m.Spec.SystemID).NotTo(BeNil(), m.Name)
+		b.Expect(want).NotTo(HaveKey(*m.Spec.SystemID), "two MaasMachines hold one machine")
+		want[*m.Spec.SystemID] = string(m.UID)
+	}
+	for _, m := range server.Held() {
+		have[m.ID] = m.Annotations[maas.AnnotationMachineUID]
+	}
+	b.Expect(have).To(Equal(want))
+}
+
+// inventoryOf makes a MAAS with n machines.
+func inventoryOf(t testing.TB, n int) *maastest.Server {
+	var machines []*maastest.Machine
+	for i := range n {
+		machines = append(machines, &maastest.Machine{ID: fmt.Sprintf("m%05d", i), Hostname: fmt.Sprintf("node-%d", i)})
+	}
+	return maastest.New(t, machines...)
+}
