@@ -78,10 +78,15 @@ func Do(name string, f func() error) error {
 func onThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
+		defer close(done)
 		runtime.LockOSThread() // never unlocked: the runtime ends the thread with the goroutine
 		done <- f()
 	}()
-	return <-done
+	err, returned := <-done
+	if !returned {
+		return errors.New("the function ended its goroutine") // as a failing assertion of a test does
+	}
+	return err
 }
 
 func isNamespace(path string) bool {
