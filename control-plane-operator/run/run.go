@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	routev1 "github.com/openshift/api/route/v1"
@@ -151,27 +150,11 @@ func (o *options) releases() (releaseinfo.Provider, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--registry-overrides: %w", err)
 	}
-	mirrors, err := parseMirrors(o.imageMirrors)
+	mirrors, err := releaseinfo.ParseMirrors(o.imageMirrors)
 	if err != nil {
 		return nil, fmt.Errorf("OPENSHIFT_IMG_OVERRIDES: %w", err)
 	}
 	return releaseinfo.NewRegistry(releaseinfo.Options{Overrides: overrides, Mirrors: mirrors})
-}
-
-// parseMirrors reads source=mirror,source=mirror2: a source may come more than once.
-func parseMirrors(text string) ([]releaseinfo.Mirror, error) {
-	var mirrors []releaseinfo.Mirror
-	for pair := range strings.SplitSeq(text, ",") {
-		if pair == "" || pair == "=" {
-			continue
-		}
-		source, mirror, ok := strings.Cut(pair, "=")
-		if !ok || source == "" || mirror == "" {
-			return nil, fmt.Errorf("%q is not of the form source=mirror", pair)
-		}
-		mirrors = append(mirrors, releaseinfo.Mirror{Source: source, Mirrors: []string{mirror}})
-	}
-	return mirrors, nil
 }
 
 // inheritedVariables are passed on to components that run the operator's own image.
@@ -180,7 +163,12 @@ var inheritedVariables = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ENAB
 func inherit(getenv func(string) string) []corev1.EnvVar {
 	var inherited []corev1.EnvVar
 	for _, name := range inheritedVariables {
-		if value := getenv(name); value != "" {
+		value := getenv(name)
+		if name == "NO_PROXY" && value != "" {
+			// The hosted API server is a neighbour in the same namespace.
+			value += ",kube-apiserver"
+		}
+		if value != "" {
 			inherited = append(inherited, corev1.EnvVar{Name: name, Value: value})
 		}
 	}

@@ -1,0 +1,126 @@
+// Package node gives nodes of the guest the labels and taints that their NodePool asks for.
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+const (
+	// labelPrefix starts the labels of a Machine that its node is to have without it.
+	labelPrefix = "managed.hypershift.openshift.io."
+	// nodePoolKey is an annotation of a Machine (namespace/name), and the label of its node (name).
+	nodePoolKey = "hypershift.openshift.io/nodePool"
+	// taintsAnnotation is the JSON list of taints that a Machine's node starts with.
+	taintsAnnotation = "hypershift.openshift.io/nodePoolTaints"
+	// syncedAnnotation marks nodes that have got their labels and taints: from then on they are the user's.
+	syncedAnnotation = "hypershift.openshift.io/labelsSynced"
+)
+
+// Reconciler labels and taints the guest's nodes, once each.
+type Reconciler struct {
+	// Guest reads and patches Nodes.
+	Guest client.Client
+	// Management reads Machines.
+	Management client.Reader
+	// Namespace is the hosted namespace, which holds the Machines.
+	Namespace string
+}
+
+// SetupWithManager watches the guest's Nodes, and the Machines, which learn of their node some time after it registers.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("node").
+		For(&corev1.Node{}).
+		WatchesRawSource(source.Kind(management, &clusterv1.Machine{}, handler.TypedEnqueueRequestsFromMapFunc(nodeOf))).
+		Complete(r)
+}
+
+func nodeOf(_ context.Context, machine *clusterv1.Machine) []reconcile.Request {
+	if machine.Status.NodeRef.Name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: machine.Status.NodeRef.Name}}}
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	node := &corev1.Node{}
+	if err := r.Guest.Get(ctx, req.NamespacedName, node); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if node.Annotations[syncedAnnotation] == "true" {
+		return ctrl.Result{}, nil
+	}
+	machine, err := r.machineOf(ctx, node.Name)
+	if err != nil || machine == nil {
+		return ctrl.Result{}, err
+	}
+	taints, err := taintsOf(machine)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, upsert.Patch(ctx, r.Guest, node, func() { shape(node, machine, taints) })
+}
+
+func (r *Reconciler) machineOf(ctx context.Context, node string) (*clusterv1.Machine, error) {
+	machines := &clusterv1.MachineList{}
+	if err := r.Management.List(ctx, machines, client.InNamespace(r.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing Machines: %w", err)
+	}
+	for i := range machines.Items {
+		if machines.Items[i].Status.NodeRef.Name == node {
+			return &machines.Items[i], nil
+		}
+	}
+	return nil, nil
+}
+
+func taintsOf(machine *clusterv1.Machine) ([]corev1.Taint, error) {
+	text, ok := machine.Annotations[taintsAnnotation]
+	if !ok || text == "" {
+		return nil, nil
+	}
+	var taints []corev1.Taint
+	if err := json.Unmarshal([]byte(text), &taints); err != nil {
+		return nil, fmt.Errorf("annotation %s of Machine %s is not a list of taints: %w", taintsAnnotation, machine.Name, err)
+	}
+	return taints, nil
+}
+
+func shape(node *corev1.Node, machine *clusterv1.Machine, taints []corev1.Taint) {
+	if node.Labels == nil {
+		node.Labels = map[string]string{}
+	}
+	for key, value := range machine.Labels {
+		if name, ok := strings.CutPrefix(key, labelPrefix); ok {
+			node.Labels[name] = value
+		}
+	}
+	if pool := machine.Annotations[nodePoolKey]; pool != "" {
+		node.Labels[nodePoolKey] = pool[strings.LastIndex(pool, "/")+1:]
+	}
+	for _, taint := range taints {
+		if !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) }) {
+			node.Spec.Taints = append(node.Spec.Taints, taint)
+		}
+	}
+	if node.Annotations == nil {
+		node.Annotations = map[string]string{}
+	}
+	node.Annotations[syncedAnnotation] = "true"
+}

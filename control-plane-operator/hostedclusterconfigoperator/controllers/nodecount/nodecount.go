@@ -1,0 +1,68 @@
+// Package nodecount tells in the HostedControlPlane how many nodes the guest has, by which control planes are sized.
+package nodecount
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+const fieldOwner = client.FieldOwner("hosted-cluster-config-operator-nodecount")
+
+// Reconciler counts nodes.
+type Reconciler struct {
+	// Guest lists Nodes.
+	Guest client.Reader
+	// Management reads the HostedControlPlane and writes its status.
+	Management client.Client
+	// ControlPlane names the HostedControlPlane.
+	ControlPlane client.ObjectKey
+}
+
+// SetupWithManager watches Nodes come and go.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	one := func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: r.ControlPlane}}
+	}
+	comings := predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("nodecount").
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(one), builder.WithPredicates(comings)).
+		Complete(r)
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	nodes := &corev1.NodeList{}
+	if err := r.Guest.List(ctx, nodes); err != nil {
+		return ctrl.Result{}, fmt.Errorf("listing Nodes: %w", err)
+	}
+	hcp := &hyperv1.HostedControlPlane{}
+	if err := r.Management.Get(ctx, req.NamespacedName, hcp); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	count := len(nodes.Items)
+	if hcp.Status.NodeCount != nil && *hcp.Status.NodeCount == count {
+		return ctrl.Result{}, nil
+	}
+	patch := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": hcp.Name, "namespace": hcp.Namespace},
+		"status":   map[string]any{"nodeCount": int64(count)},
+	}}
+	patch.SetGroupVersionKind(hyperv1.GroupVersion.WithKind("HostedControlPlane"))
+	if err := r.Management.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(patch), fieldOwner, client.ForceOwnership); err != nil {
+		return ctrl.Result{}, fmt.Errorf("writing the node count of HostedControlPlane %s: %w", hcp.Name, err)
+	}
+	return ctrl.Result{}, nil
+}

@@ -1,0 +1,52 @@
+package resources
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+const (
+	configNamespace = "openshift-config"
+	userCAName      = "user-ca-bundle"
+)
+
+// applyCopies gives the guest its own pull secret and the CAs that its user brought.
+func (r *Reconciler) applyCopies(ctx context.Context, s *scope) error {
+	source := &corev1.Secret{}
+	if err := r.read(ctx, s, s.hcp.Spec.PullSecret.Name, source); err != nil {
+		return err
+	}
+	err := r.apply(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: configNamespace, Name: "pull-secret"},
+		Type:       corev1.SecretTypeDockerConfigJson,
+		Data:       map[string][]byte{corev1.DockerConfigJsonKey: source.Data[corev1.DockerConfigJsonKey]},
+	})
+	if err != nil {
+		return err
+	}
+	target := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: configNamespace, Name: userCAName}}
+	if s.hcp.Spec.AdditionalTrustBundle == nil {
+		_, err := upsert.Gone(ctx, r.Guest, target)
+		return err
+	}
+	bundle := &corev1.ConfigMap{}
+	if err := r.read(ctx, s, s.hcp.Spec.AdditionalTrustBundle.Name, bundle); err != nil {
+		return err
+	}
+	target.Data = bundle.Data
+	return r.apply(ctx, target)
+}
+
+func (r *Reconciler) read(ctx context.Context, s *scope, name string, obj client.Object) error {
+	key := client.ObjectKey{Namespace: s.hcp.Namespace, Name: name}
+	if err := r.Management.Get(ctx, key, obj); err != nil {
+		return fmt.Errorf("reading %T %s: %w", obj, key, err)
+	}
+	return nil
+}

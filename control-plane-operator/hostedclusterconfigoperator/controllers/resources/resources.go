@@ -1,0 +1,146 @@
+// Package resources keeps what the guest cluster must hold so that nodes can join and workloads can run: the API kinds and
+// objects of config.openshift.io, the address of the API, rights, and the network's DaemonSets.
+package resources
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/crds"
+	"github.com/openshift/hypershift/support/manifest"
+	"github.com/openshift/hypershift/support/phase"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+// ManagedLabel marks the objects in the guest that this operator keeps.
+const ManagedLabel = "hypershift.openshift.io/managed"
+
+const (
+	// FieldOwner is the name under which the guest's API server keeps the fields that this operator applies.
+	FieldOwner = "hosted-cluster-config-operator"
+	// resync heals what no watch tells of, such as a published name that resolves to another address.
+	resync = time.Minute
+)
+
+// Reconciler keeps the resources of one guest.
+type Reconciler struct {
+	// Management reads the hosted namespace and writes the status of the HostedControlPlane.
+	Management client.Client
+	// Guest reads and writes the guest, without a cache: what is read is what is there.
+	Guest client.Client
+	// Releases reads the release payload.
+	Releases releaseinfo.Provider
+	// Lookup resolves a host name to addresses.
+	Lookup func(ctx context.Context, host string) ([]string, error)
+	// OperateOnReleaseImage restricts the operator to control planes of this release image; empty means any.
+	OperateOnReleaseImage string
+}
+
+// scope is one pass.
+type scope struct {
+	hcp *hyperv1.HostedControlPlane
+	// release is set by the release phase.
+	release *releaseinfo.ReleaseImage
+}
+
+// Reconcile implements reconcile.Reconciler. The request names the HostedControlPlane.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	hcp := &hyperv1.HostedControlPlane{}
+	if err := r.Management.Get(ctx, req.NamespacedName, hcp); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if hcp.DeletionTimestamp != nil || hcp.Status.ControlPlaneEndpoint.Host == "" {
+		return ctrl.Result{}, nil
+	}
+	if r.OperateOnReleaseImage != "" && r.OperateOnReleaseImage != hcp.Spec.ReleaseImage {
+		ctrl.LoggerFrom(ctx).Info("Leaving the guest to the operator of its own release", "release", hcp.Spec.ReleaseImage)
+		return ctrl.Result{}, nil
+	}
+	_, err := phase.Run(ctx, &scope{hcp: hcp}, r.phases())
+	if reportErr := r.report(ctx, hcp, err); err == nil {
+		err = reportErr
+	}
+	return ctrl.Result{RequeueAfter: resync}, err
+}
+
+func (r *Reconciler) phases() []phase.Phase[*scope] {
+	run := func(name string, do func(context.Context, *scope) error) phase.Phase[*scope] {
+		return phase.Phase[*scope]{Name: name, Run: func(ctx context.Context, s *scope) (ctrl.Result, error) {
+			return ctrl.Result{}, do(ctx, s)
+		}}
+	}
+	release := run("release payload", r.readRelease)
+	release.Critical = true
+	return []phase.Phase[*scope]{
+		run("rights", r.applyRights),
+		run("address of the API", r.applyEndpoints),
+		run("API kinds", r.applyKinds),
+		run("namespaces", r.applyNamespaces),
+		run("pull secret and trust bundle", r.applyCopies),
+		run("global configuration", r.applyConfig),
+		release,
+		run("kube-proxy", r.applyProxy),
+		run("node network", r.applyNodeNetwork),
+		run("cluster DNS", r.applyDNS),
+	}
+}
+
+// apply brings one object of the guest to its wanted shape.
+func (r *Reconciler) apply(ctx context.Context, obj client.Object) error {
+	labels := obj.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[ManagedLabel] = "true"
+	obj.SetLabels(labels)
+	_, err := manifest.Apply(ctx, r.Guest, FieldOwner, obj)
+	return err
+}
+
+// applyKinds installs the kinds of config.openshift.io.
+func (r *Reconciler) applyKinds(ctx context.Context, _ *scope) error {
+	kinds, err := crds.Load(crds.OpenShift)
+	if err != nil {
+		return err
+	}
+	for _, crd := range kinds {
+		crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
+		if err := r.apply(ctx, crd); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) readRelease(ctx context.Context, s *scope) error {
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: s.hcp.Namespace, Name: s.hcp.Spec.PullSecret.Name}
+	if err := r.Management.Get(ctx, key, secret); err != nil {
+		return fmt.Errorf("reading pull secret %s: %w", key, err)
+	}
+	release, err := r.Releases.Lookup(ctx, s.hcp.Spec.ReleaseImage, secret.Data[corev1.DockerConfigJsonKey])
+	s.release = release
+	return err
+}
+
+// image is the image of a payload tag.
+func (s *scope) image(tag string) (string, error) {
+	image, ok := s.release.ComponentImage(tag)
+	if !ok {
+		return "", fmt.Errorf("release %s has no image for %s; use a payload that has it", s.release.Version(), tag)
+	}
+	return image, nil
+}
+
+// How soon a failed pass is tried again.
+const (
+	initialRetry = 500 * time.Millisecond
+	maxRetry     = 15 * time.Second
+)

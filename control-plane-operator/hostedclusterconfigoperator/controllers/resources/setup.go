@@ -1,0 +1,54 @@
+package resources
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+// SetupWithManager watches the HostedControlPlane in the management cluster and what this operator keeps in the guest.
+// hcp names the HostedControlPlane.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache, hcp client.ObjectKey) error {
+	always := func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: hcp}}
+	}
+	managed := predicate.NewPredicateFuncs(func(obj client.Object) bool { return obj.GetLabels()[ManagedLabel] != "" })
+	b := ctrl.NewControllerManagedBy(mgr).Named("resources").
+		WithOptions(controller.Options{RateLimiter: retries()}).
+		WatchesRawSource(source.Kind(management, &hyperv1.HostedControlPlane{}, &handler.TypedEnqueueRequestForObject[*hyperv1.HostedControlPlane]{}))
+	for _, kept := range []client.Object{
+		&appsv1.DaemonSet{}, &appsv1.Deployment{}, &corev1.Service{}, &corev1.ConfigMap{}, &corev1.Endpoints{},
+		&discoveryv1.EndpointSlice{}, &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}, &corev1.Namespace{},
+	} {
+		b = b.WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), kept, handler.EnqueueRequestsFromMapFunc(always), spec(managed)))
+	}
+	return b.Complete(r)
+}
+
+// spec leaves out updates that only tell of a status, which this operator does not read. Kinds without a generation have
+// no status either.
+func spec(p predicate.Predicate) predicate.Predicate {
+	return predicate.And(p, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectNew.GetGeneration() == 0 || e.ObjectNew.GetGeneration() != e.ObjectOld.GetGeneration()
+	}})
+}
+
+// retries tries again soon: a node cannot join before the pass succeeds.
+func retries() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](initialRetry, maxRetry)
+}

@@ -1,0 +1,163 @@
+package hostedclusterconfigoperator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+
+	configv1 "github.com/openshift/api/config/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/csrapproval"
+	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/node"
+	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/nodecount"
+	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/resources"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+const leaderElectionID = "hosted-cluster-config-operator-leader-elect"
+
+// managementScheme knows the kinds of the hosted namespace.
+func managementScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(hyperv1.AddToScheme(scheme))
+	utilruntime.Must(clusterv1.AddToScheme(scheme))
+	return scheme
+}
+
+// GuestScheme knows the kinds of the guest.
+func GuestScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(configv1.Install(scheme))
+	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
+	return scheme
+}
+
+// clusters are the two sides of the operator.
+type clusters struct {
+	mgr        ctrl.Manager
+	management cluster.Cluster
+	// guest reads and writes the guest without a cache.
+	guest client.Client
+}
+
+func (o *options) manage(ctx context.Context, releases releaseinfo.Provider) error {
+	managementConfig, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding the management cluster: %w", err)
+	}
+	guestConfig, err := clientcmd.BuildConfigFromFlags("", o.targetKubeconfig)
+	if err != nil {
+		return fmt.Errorf("reading --target-kubeconfig %s: %w", o.targetKubeconfig, err)
+	}
+	c, err := o.connect(managementConfig, guestConfig)
+	if err != nil {
+		return err
+	}
+	if err := o.addControllers(c, releases); err != nil {
+		return err
+	}
+	return c.mgr.Start(ctx)
+}
+
+func (o *options) connect(managementConfig, guestConfig *rest.Config) (*clusters, error) {
+	guestConfig.QPS, guestConfig.Burst = 100, 200
+	management, err := cluster.New(managementConfig, func(c *cluster.Options) {
+		c.Scheme = managementScheme()
+		c.Cache.DefaultNamespaces = map[string]cache.Config{o.namespace: {}}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the management cluster: %w", err)
+	}
+	mgr, err := ctrl.NewManager(guestConfig, ctrl.Options{
+		Scheme:                        GuestScheme(),
+		Cache:                         guestCache(),
+		Metrics:                       server.Options{BindAddress: o.metricsAddr},
+		HealthProbeBindAddress:        o.healthAddr,
+		LeaderElection:                true,
+		LeaderElectionConfig:          managementConfig,
+		LeaderElectionID:              leaderElectionID,
+		LeaderElectionNamespace:       o.namespace,
+		LeaderElectionReleaseOnCancel: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the manager: %w", err)
+	}
+	guest, err := client.New(guestConfig, client.Options{Scheme: GuestScheme()})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the guest: %w", err)
+	}
+	return &clusters{mgr: mgr, management: management, guest: guest}, errors.Join(
+		mgr.Add(management), mgr.AddHealthzCheck("healthz", healthz.Ping), mgr.AddReadyzCheck("readyz", healthz.Ping))
+}
+
+// guestCache keeps what this operator made, and all nodes and their requests: a guest may hold a hundred thousand other
+// objects, which would not fit into a control plane pod.
+func guestCache() cache.Options {
+	all := cache.ByObject{Label: labels.Everything()}
+	return cache.Options{
+		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{resources.ManagedLabel: "true"}),
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Node{}: all,
+			&certificatesv1.CertificateSigningRequest{}: all,
+		},
+	}
+}
+
+func (o *options) addControllers(c *clusters, releases releaseinfo.Provider) error {
+	controlPlane := client.ObjectKey{Namespace: o.namespace, Name: o.controlPlane}
+	kept := c.management.GetCache()
+	controllers := map[string]func() error{
+		"resources": func() error {
+			r := &resources.Reconciler{
+				Management: c.management.GetClient(), Guest: c.guest, Releases: releases,
+				Lookup: net.DefaultResolver.LookupHost, OperateOnReleaseImage: o.operateOnRelease,
+			}
+			return r.SetupWithManager(c.mgr, kept, controlPlane)
+		},
+		"csr-approval": func() error {
+			r := &csrapproval.Reconciler{Guest: c.mgr.GetClient(), Management: c.management.GetClient(), Namespace: o.namespace}
+			return r.SetupWithManager(c.mgr, kept)
+		},
+		"node": func() error {
+			r := &node.Reconciler{Guest: c.mgr.GetClient(), Management: c.management.GetClient(), Namespace: o.namespace}
+			return r.SetupWithManager(c.mgr, kept)
+		},
+		"nodecount": func() error {
+			if !o.countsNodes {
+				return nil
+			}
+			r := &nodecount.Reconciler{Guest: c.mgr.GetClient(), Management: c.management.GetClient(), ControlPlane: controlPlane}
+			return r.SetupWithManager(c.mgr)
+		},
+	}
+	for name, add := range controllers {
+		if len(o.controllers) > 0 && !slices.Contains(o.controllers, name) {
+			continue
+		}
+		if err := add(); err != nil {
+			return fmt.Errorf("setting up the %s controller: %w", name, err)
+		}
+	}
+	return nil
+}

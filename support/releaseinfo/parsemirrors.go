@@ -1,0 +1,24 @@
+package releaseinfo
+
+import (
+	"fmt"
+	"strings"
+)
+
+// ParseMirrors reads "source=mirror,..." as the environment variable OPENSHIFT_IMG_OVERRIDES has it. A source may come
+// several times; its mirrors are tried in that order. Empty text and "=" mean none.
+func ParseMirrors(text string) ([]Mirror, error) {
+	var mirrors []Mirror
+	for pair := range strings.SplitSeq(text, ",") {
+		pair = strings.TrimSpace(pair)
+		if pair == "" || pair == "=" {
+			continue
+		}
+		source, mirror, ok := strings.Cut(pair, "=")
+		if !ok || source == "" || mirror == "" {
+			return nil, fmt.Errorf("image mirror %q is not of the form source=mirror", pair)
+		}
+		mirrors = append(mirrors, Mirror{Source: source, Mirrors: []string{mirror}})
+	}
+	return mirrors, nil
+}
