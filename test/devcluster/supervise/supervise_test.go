@@ -1,0 +1,123 @@
+package supervise
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"golang.org/x/sys/unix"
+)
+
+// The test program is its own supervisor, as the real one is.
+func TestMain(m *testing.M) {
+	if !Requested() {
+		os.Exit(m.Run())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
+	defer stop()
+	if err := Run(ctx); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+}
+
+// process runs a shell script, which finds its folder in $1.
+func process(t *testing.T, script string) Process {
+	t.Helper()
+	dir := t.TempDir()
+	p := Process{Name: "test", Dir: dir, Command: []string{"/bin/sh", "-c", script, "sh", dir}}
+	t.Cleanup(func() { NewWithT(t).Expect(p.Stop(context.WithoutCancel(t.Context()))).To(Succeed()) })
+	return p
+}
+
+func childPID(p Process) func() (int, error) {
+	return func() (int, error) {
+		data, err := os.ReadFile(filepath.Join(p.Dir, "child"))
+		if err != nil {
+			return 0, err
+		}
+		return strconv.Atoi(strings.TrimSpace(string(data)))
+	}
+}
+
+// alive is false for a process that waits to be reaped.
+func alive(pid int) func() bool {
+	return func() bool {
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		return err == nil && !bytes.Contains(data, []byte(") Z "))
+	}
+}
+
+const sleeper = `echo $$ > $1/child.new; mv $1/child.new $1/child; exec sleep 600`
+
+func TestProcess(t *testing.T) {
+	t.Run("When it is started it should run until it is stopped, and leave nothing", func(t *testing.T) {
+		g := NewWithT(t)
+		p := process(t, sleeper)
+		g.Expect(p.Running()).To(BeFalse())
+		g.Expect(p.Start()).To(Succeed())
+		g.Expect(p.Running()).To(BeTrue())
+		g.Eventually(childPID(p), 5*time.Second).Should(BeNumerically(">", 0))
+		child, err := childPID(p)()
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(p.Stop(t.Context())).To(Succeed())
+		g.Expect(p.Running()).To(BeFalse())
+		g.Eventually(alive(child)).Should(BeFalse())
+	})
+	t.Run("When it is started twice there should be one", func(t *testing.T) {
+		g := NewWithT(t)
+		p := process(t, sleeper)
+		g.Expect(p.Start()).To(Succeed())
+		first := p.PID()
+		g.Expect(p.Start()).To(Succeed())
+		g.Expect(p.PID()).To(Equal(first))
+	})
+	t.Run("When the program dies it should be started again, and the log should say so", func(t *testing.T) {
+		g := NewWithT(t)
+		p := process(t, `echo run >> $1/runs; exit 3`)
+		g.Expect(p.Start()).To(Succeed())
+		g.Eventually(func() (int, error) {
+			data, err := os.ReadFile(filepath.Join(p.Dir, "runs"))
+			return bytes.Count(data, []byte("run")), err
+		}, 10*time.Second).Should(BeNumerically(">=", 2))
+		g.Expect(os.ReadFile(p.Log())).To(ContainSubstring("test ended (exit status 3)"))
+	})
+	t.Run("When the supervisor is killed its program should die with it, and both can be started again", func(t *testing.T) {
+		g := NewWithT(t)
+		p := process(t, sleeper)
+		g.Expect(p.Start()).To(Succeed())
+		g.Eventually(childPID(p), 5*time.Second).Should(BeNumerically(">", 0))
+		child, err := childPID(p)()
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(unix.Kill(p.PID(), unix.SIGKILL)).To(Succeed())
+		g.Eventually(p.Running, 5*time.Second).Should(BeFalse())
+		g.Eventually(alive(child), 5*time.Second).Should(BeFalse())
+		g.Expect(p.Start()).To(Succeed())
+		g.Expect(p.Running()).To(BeTrue())
+	})
+	t.Run("When it never ran stopping it should be no error", func(t *testing.T) {
+		NewWithT(t).Expect(process(t, sleeper).Stop(t.Context())).To(Succeed())
+	})
+	t.Run("When its folder cannot be made it should say so", func(t *testing.T) {
+		g := NewWithT(t)
+		file := filepath.Join(t.TempDir(), "file")
+		g.Expect(os.WriteFile(file, nil, 0o600)).To(Succeed())
+		p := Process{Name: "test", Dir: filepath.Join(file, "x")}
+		g.Expect(p.Start()).To(MatchError(ContainSubstring("starting test")))
+	})
+	t.Run("When its network namespace does not exist it should not be started", func(t *testing.T) {
+		g := NewWithT(t)
+		p := process(t, sleeper)
+		p.Namespace = "no-such-namespace"
+		g.Expect(p.Start()).To(MatchError(ContainSubstring("no-such-namespace")))
+		g.Expect(p.Running()).To(BeFalse())
+	})
+}

@@ -1,0 +1,156 @@
+package volumes
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
+)
+
+// running is a provisioner at work for one test.
+type running struct {
+	client *fake.Clientset
+	dir    string
+
+	mutex    sync.Mutex
+	problems []error
+}
+
+func run(t *testing.T, objects ...runtime.Object) *running {
+	t.Helper()
+	r := &running{client: fake.NewClientset(objects...), dir: t.TempDir()}
+	r.start(t)
+	return r
+}
+
+func (r *running) start(t *testing.T) {
+	provisioner := &Provisioner{
+		Client: r.client, Name: "test/local", Class: "local", Dir: r.dir,
+		Report: func(err error) { r.mutex.Lock(); defer r.mutex.Unlock(); r.problems = append(r.problems, err) },
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- provisioner.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		NewWithT(t).Eventually(ended, 5*time.Second).Should(Receive(BeNil()))
+	})
+}
+
+func (r *running) volumes(ctx context.Context) func(Gomega) []corev1.PersistentVolume {
+	return func(g Gomega) []corev1.PersistentVolume {
+		found, err := r.client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		return found.Items
+	}
+}
+
+func claim(name, class string) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: "uid-of-claim"},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			StorageClassName: ptr.To(class),
+			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			},
+		},
+	}
+}
+
+func TestProvision(t *testing.T) {
+	t.Run("When a claim asks for the class it should get a volume of its size and a folder that anyone can write", func(t *testing.T) {
+		g := NewWithT(t)
+		r := run(t)
+		_, err := r.client.CoreV1().PersistentVolumeClaims("default").Create(t.Context(), claim("data", "local"), metav1.CreateOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Eventually(r.volumes(t.Context())).Should(HaveLen(1))
+		volume := r.volumes(t.Context())(g)[0]
+		g.Expect(volume.Name).To(Equal("pvc-uid-of-claim"))
+		g.Expect(volume.Spec.ClaimRef).To(HaveField("Name", "data"))
+		g.Expect(volume.Spec.Capacity.Storage().String()).To(Equal("1Gi"))
+		g.Expect(volume.Spec.HostPath.Path).To(Equal(filepath.Join(r.dir, volume.Name)))
+		info, err := os.Stat(volume.Spec.HostPath.Path)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o777)))
+	})
+	t.Run("When the claim was there before the provisioner it should get its volume too", func(t *testing.T) {
+		r := run(t, claim("data", "local"))
+		NewWithT(t).Eventually(r.volumes(t.Context())).Should(HaveLen(1))
+	})
+	t.Run("When the first attempt fails it should report it and try again", func(t *testing.T) {
+		g := NewWithT(t)
+		r := &running{client: fake.NewClientset(claim("data", "local")), dir: t.TempDir()}
+		var once sync.Once
+		r.client.PrependReactor("create", "persistentvolumes", func(clienttesting.Action) (handled bool, _ runtime.Object, err error) {
+			once.Do(func() { handled, err = true, errors.New("try later") })
+			return handled, nil, err
+		})
+		r.start(t)
+		g.Eventually(r.volumes(t.Context()), 10*time.Second).Should(HaveLen(1))
+		r.mutex.Lock()
+		defer r.mutex.Unlock()
+		g.Expect(r.problems).To(ContainElement(MatchError(ContainSubstring("making a volume for claim default/data"))))
+	})
+}
+
+func TestWaits(t *testing.T) {
+	p := &Provisioner{Class: "local"}
+	bound, leaving, classless := claim("a", "local"), claim("b", "local"), claim("c", "")
+	bound.Spec.VolumeName = "some"
+	leaving.DeletionTimestamp = ptr.To(metav1.Now())
+	classless.Spec.StorageClassName = nil
+	for name, test := range map[string]struct {
+		claim *corev1.PersistentVolumeClaim
+		want  bool
+	}{
+		"When a claim of the class has no volume it should wait": {claim: claim("x", "local"), want: true},
+		"When it has a volume it should not":                     {claim: bound},
+		"When it is being deleted it should not":                 {claim: leaving},
+		"When it is of another class it should not":              {claim: claim("x", "other")},
+		"When it names no class it should not":                   {claim: classless},
+	} {
+		t.Run(name, func(t *testing.T) { NewWithT(t).Expect(p.waits(test.claim)).To(Equal(test.want)) })
+	}
+}
+
+func TestRemove(t *testing.T) {
+	released := func(annotation string, phase corev1.PersistentVolumePhase) *corev1.PersistentVolume {
+		return &corev1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", Annotations: map[string]string{provisionedBy: annotation}},
+			Spec:       corev1.PersistentVolumeSpec{PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete},
+			Status:     corev1.PersistentVolumeStatus{Phase: phase},
+		}
+	}
+	t.Run("When the claim of a volume is gone it should delete the data and the volume", func(t *testing.T) {
+		g := NewWithT(t)
+		r := &running{client: fake.NewClientset(released("test/local", corev1.VolumeReleased)), dir: t.TempDir()}
+		data := filepath.Join(r.dir, "pvc-1", "file")
+		g.Expect(os.MkdirAll(data, 0o755)).To(Succeed())
+		r.start(t)
+		g.Eventually(r.volumes(t.Context())).Should(BeEmpty())
+		g.Expect(filepath.Dir(data)).NotTo(BeADirectory())
+	})
+	t.Run("When a volume is in use, kept, or somebody else's it should be left alone", func(t *testing.T) {
+		g := NewWithT(t)
+		p := &Provisioner{Name: "test/local"}
+		kept := released("test/local", corev1.VolumeReleased)
+		kept.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+		g.Expect(p.released(released("test/local", corev1.VolumeBound))).To(BeFalse())
+		g.Expect(p.released(released("other", corev1.VolumeReleased))).To(BeFalse())
+		g.Expect(p.released(kept)).To(BeFalse())
+		g.Expect(p.released(released("test/local", corev1.VolumeReleased))).To(BeTrue())
+	})
+}
