@@ -1,0 +1,88 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift/hypershift/support/crds"
+)
+
+const (
+	etcdBackupCRD = "hcpetcdbackups.hypershift.openshift.io"
+	capiVersion   = "v1beta2"
+)
+
+// definitions returns the CRDs that the flags ask for.
+func (o *Options) definitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	folders := []string{crds.HyperShift, crds.Certificates, crds.ClusterAPI}
+	if len(o.platforms) == 0 || slices.Contains(o.platforms, "maas") {
+		folders = append(folders, crds.Infrastructure)
+	}
+	var all []*apiextensionsv1.CustomResourceDefinition
+	for _, folder := range folders {
+		loaded, err := crds.Load(folder)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, loaded...)
+	}
+	if o.excludeEtcd {
+		all = slices.DeleteFunc(all, func(crd *apiextensionsv1.CustomResourceDefinition) bool { return crd.Name == etcdBackupCRD })
+	}
+	return all, nil
+}
+
+// foreign finds the Cluster API CRDs that somebody else has installed: they are left alone when they serve the version that
+// is needed. Replacing them would take the conversion webhooks from their owner.
+func foreign(ctx context.Context, c client.Client, wanted []*apiextensionsv1.CustomResourceDefinition) (map[string]bool, error) {
+	others := map[string]bool{}
+	for _, crd := range wanted {
+		if !strings.HasSuffix(crd.Spec.Group, "cluster.x-k8s.io") || crd.Spec.Group == "infrastructure.cluster.x-k8s.io" {
+			continue
+		}
+		existing := &apiextensionsv1.CustomResourceDefinition{}
+		err := c.Get(ctx, client.ObjectKeyFromObject(crd), existing)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read CRD %s: %w", crd.Name, err)
+		}
+		if appliedByUs(existing) {
+			continue
+		}
+		if !serves(existing, capiVersion) {
+			return nil, fmt.Errorf("CRD %s was installed by somebody else and does not serve %s: upgrade that Cluster API to v1.11 or later, "+
+				"or delete the CRD when nothing uses it", crd.Name, capiVersion)
+		}
+		others[crd.Name] = true
+	}
+	return others, nil
+}
+
+func appliedByUs(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	for _, entry := range crd.ManagedFields {
+		if entry.Manager == FieldOwner && entry.Subresource == "" {
+			return true
+		}
+	}
+	return false
+}
+
+func serves(crd *apiextensionsv1.CustomResourceDefinition, version string) bool {
+	return slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return v.Name == version && v.Served
+	})
+}
+
+func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+	})
+}

@@ -1,0 +1,204 @@
+// Package install holds the command that installs the operator and its CRDs.
+package install
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	imagev1 "github.com/openshift/api/image/v1"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+const (
+	defaultImage = "quay.io/hypershift/hypershift-operator:latest"
+	maxCertScale = 24 * time.Hour
+	maasImageEnv = "IMAGE_MAAS_CAPI_PROVIDER"
+
+	scopeAll       = "all"
+	scopeCRDs      = "crds"
+	scopeResources = "resources"
+)
+
+// imageVariables says which environment variable of the operator an image of --image-refs goes to.
+var imageVariables = map[string]string{
+	"apiserver-network-proxy":       "IMAGE_KONNECTIVITY",
+	"cluster-api":                   "IMAGE_CLUSTER_API",
+	"cluster-api-provider-agent":    "IMAGE_AGENT_CAPI_PROVIDER",
+	"cluster-api-provider-aws":      "IMAGE_AWS_CAPI_PROVIDER",
+	"cluster-api-provider-kubevirt": "IMAGE_KUBEVIRT_CAPI_PROVIDER",
+	"cluster-api-provider-maas":     maasImageEnv,
+}
+
+// operatorTag is the image of --image-refs that replaces the operator's own.
+const operatorTag = "hypershift-operator"
+
+// Options are the flags of install.
+type Options struct {
+	namespace         string
+	image             string
+	imageRefsFile     string
+	pullPolicy        string
+	pullSecretFile    string
+	trustBundleFile   string
+	registryOverrides string
+	maasProviderImage string
+	cpoImage          string
+	replicas          int32
+	development       bool
+	ciDebugOutput     bool
+	metricsSet        string
+	certRotationScale time.Duration
+	extraEnv          map[string]string
+	excludeEtcd       bool
+	platforms         []string
+	scope             string
+
+	// What the files hold.
+	pullSecret, trustBundle []byte
+	images                  map[string]string
+}
+
+// withoutEffect are flags of the compatible product about things that are not in this one, or always on.
+var withoutEffect = []string{
+	"enable-defaulting-webhook", "enable-validating-webhook", "enable-conversion-webhook", "disable-capi-conversion-webhook",
+	"disable-capi-migration", "enable-dedicated-request-serving-isolation", "enable-etcd-recovery", "tech-preview-no-upgrade",
+	"enable-size-tagging", "enable-cpo-overrides",
+}
+
+func (o *Options) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.namespace, "namespace", "hypershift", "namespace of the operator")
+	flags.StringVar(&o.image, "hypershift-image", defaultImage, "image of the operator")
+	flags.StringVar(&o.imageRefsFile, "image-refs", "", "file with an ImageStream whose tags replace the images; instead of --hypershift-image")
+	flags.StringVar(&o.pullPolicy, "image-pull-policy", string(corev1.PullIfNotPresent), "Always, IfNotPresent or Never")
+	flags.StringVar(&o.pullSecretFile, "pull-secret", "", "file with the credentials for the operator's image (.dockerconfigjson)")
+	flags.StringVar(&o.trustBundleFile, "additional-trust-bundle", "", "file with CAs that the operator trusts besides the system's (PEM)")
+	flags.StringVar(&o.registryOverrides, "registry-overrides", "", "source=destination,...: prefixes of image references to replace in control planes")
+	flags.StringVar(&o.maasProviderImage, "maas-capi-provider-image", "", "image of the MAAS provider (default: the one in the operator's image)")
+	flags.StringVar(&o.cpoImage, "control-plane-operator-image", "", "control-plane-operator of all clusters (default: that of each cluster's release)")
+	flags.Int32Var(&o.replicas, "replicas", 1, "number of operator pods, of which one works")
+	flags.BoolVar(&o.development, "development", false, "install no operator pod, to run it elsewhere")
+	flags.BoolVar(&o.ciDebugOutput, "enable-ci-debug-output", false, "make control planes log more")
+	flags.StringVar(&o.metricsSet, "metrics-set", "Telemetry", "metrics that are kept of control planes: Telemetry, SRE or All")
+	flags.DurationVar(&o.certRotationScale, "cert-rotation-scale", maxCertScale, "what counts as a day when certificates are rotated; for tests, at most 24h")
+	flags.StringToStringVar(&o.extraEnv, "additional-operator-env-vars", nil, "further environment variables of the operator")
+	flags.BoolVar(&o.excludeEtcd, "exclude-etcd", false, "leave out the CRDs of etcd backups")
+	flags.StringSliceVar(&o.platforms, "limit-crd-install", nil, "platforms whose CRDs are installed: maas, none, agent, kubevirt, aws (default: all)")
+	flags.StringVar(&o.scope, "install-scope", scopeAll, "all, crds or resources")
+	for _, name := range withoutEffect {
+		flags.String(name, "", "accepted for compatibility, has no effect")
+		flags.Lookup(name).NoOptDefVal = "true"
+		_ = flags.MarkHidden(name)
+	}
+}
+
+// complete checks the flags and reads what they name.
+func (o *Options) complete(flags *pflag.FlagSet) error {
+	if problems := validation.IsDNS1123Label(o.namespace); len(problems) > 0 {
+		return fmt.Errorf("--namespace %q: %s", o.namespace, strings.Join(problems, "; "))
+	}
+	if flags.Changed("image-refs") && flags.Changed("hypershift-image") {
+		return errors.New("set one of --hypershift-image and --image-refs")
+	}
+	if o.certRotationScale > maxCertScale || o.certRotationScale <= 0 {
+		return errors.New("--cert-rotation-scale must be more than 0 and at most 24h")
+	}
+	if o.replicas < 1 {
+		return errors.New("--replicas must be 1 or more; use --development to install no operator pod")
+	}
+	if _, err := releaseinfo.ParseOverrides(o.registryOverrides); err != nil {
+		return fmt.Errorf("--registry-overrides: %w", err)
+	}
+	if err := o.checkChoices(); err != nil {
+		return err
+	}
+	return o.readFiles()
+}
+
+func (o *Options) checkChoices() error {
+	for i, platform := range o.platforms {
+		o.platforms[i] = strings.ToLower(platform)
+		if !slices.Contains([]string{"maas", "none", "agent", "kubevirt", "aws"}, o.platforms[i]) {
+			return fmt.Errorf("--limit-crd-install %q: use maas, none, agent, kubevirt or aws", platform)
+		}
+	}
+	for _, c := range []struct {
+		flag, value string
+		of          []string
+	}{
+		{"image-pull-policy", o.pullPolicy, []string{"Always", "IfNotPresent", "Never"}},
+		{"metrics-set", o.metricsSet, []string{"Telemetry", "SRE", "All"}},
+		{"install-scope", o.scope, []string{scopeAll, scopeCRDs, scopeResources}},
+	} {
+		if !slices.Contains(c.of, c.value) {
+			return fmt.Errorf("--%s %q: use one of %s", c.flag, c.value, strings.Join(c.of, ", "))
+		}
+	}
+	return nil
+}
+
+func (o *Options) readFiles() error {
+	var err error
+	if o.pullSecret, err = readFile("pull-secret", o.pullSecretFile); err != nil {
+		return err
+	}
+	if _, err := releaseinfo.Keychain(o.pullSecret); err != nil {
+		return fmt.Errorf("--pull-secret: %w", err)
+	}
+	if o.trustBundle, err = readFile("additional-trust-bundle", o.trustBundleFile); err != nil {
+		return err
+	}
+	if _, err := releaseinfo.NewTransport(o.trustBundle, false); err != nil {
+		return fmt.Errorf("--additional-trust-bundle: %w", err)
+	}
+	return o.readImages()
+}
+
+func (o *Options) readImages() error {
+	o.images = map[string]string{}
+	raw, err := readFile("image-refs", o.imageRefsFile)
+	if err != nil {
+		return err
+	}
+	var stream imagev1.ImageStream
+	if err := yaml.Unmarshal(raw, &stream); err != nil {
+		return fmt.Errorf("--image-refs %s is no ImageStream: %w", o.imageRefsFile, err)
+	}
+	for _, tag := range stream.Spec.Tags {
+		if tag.From == nil {
+			continue
+		}
+		if tag.Name == operatorTag {
+			o.image = tag.From.Name
+		}
+		if variable, ok := imageVariables[tag.Name]; ok {
+			o.images[variable] = tag.From.Name
+		}
+	}
+	if o.imageRefsFile != "" && o.image == defaultImage {
+		return fmt.Errorf("--image-refs %s has no tag %q", o.imageRefsFile, operatorTag)
+	}
+	if o.maasProviderImage != "" {
+		o.images[maasImageEnv] = o.maasProviderImage
+	}
+	return nil
+}
+
+func readFile(flag, name string) ([]byte, error) {
+	if name == "" {
+		return nil, nil
+	}
+	content, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", flag, err)
+	}
+	return content, nil
+}

@@ -1,0 +1,204 @@
+package install
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	operatorName    = "operator"
+	roleName        = "hypershift-operator"
+	componentLabel  = "hypershift.openshift.io/component"
+	operatorLabel   = "hypershift.openshift.io/operator-component"
+	pullSecretName  = "pull-secret"
+	trustBundleName = "user-ca-bundle"
+	trustBundleKey  = "ca-bundle.crt"
+	trustBundleDir  = "/etc/hypershift/trust"
+
+	operatorPriorityClass = "hypershift-operator"
+
+	metricsPort = 9000
+	healthPort  = 8081
+)
+
+// priorityClasses keep control planes running when a management cluster is short of room.
+func priorityClasses() []client.Object {
+	class := func(name string, value int32, description string) client.Object {
+		return &schedulingv1.PriorityClass{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value, Description: description,
+		}
+	}
+	return []client.Object{
+		class("hypershift-control-plane", 100000000, "Control planes of hosted clusters."),
+		class("hypershift-api-critical", 100001000, "What the API of a hosted cluster cannot do without."),
+		class("hypershift-etcd", 100002000, "etcd of hosted clusters."),
+		class(operatorPriorityClass, 100003000, "The operator that makes hosted clusters."),
+	}
+}
+
+// resources returns all objects but the CRDs, in the order in which they are applied.
+func (o *Options) resources() []client.Object {
+	objs := priorityClasses()
+	objs = append(objs, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: o.namespace, Labels: map[string]string{componentLabel: operatorName},
+	}})
+	if len(o.pullSecret) > 0 {
+		objs = append(objs, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: pullSecretName},
+			Type:       corev1.SecretTypeDockerConfigJson,
+			Data:       map[string][]byte{corev1.DockerConfigJsonKey: o.pullSecret},
+		})
+	}
+	if len(o.trustBundle) > 0 {
+		objs = append(objs, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: trustBundleName},
+			Data:       map[string]string{trustBundleKey: string(o.trustBundle)},
+		})
+	}
+	objs = append(objs, o.serviceAccount())
+	objs = append(objs, o.rbac()...)
+	return append(objs, o.deployment(), o.service())
+}
+
+func (o *Options) deployment() *appsv1.Deployment {
+	labels := map[string]string{"name": operatorName, "app": operatorName, operatorLabel: operatorName}
+	replicas := o.replicas
+	if o.development {
+		replicas = 0
+	}
+	pod := corev1.PodSpec{
+		ServiceAccountName: operatorName,
+		PriorityClassName:  operatorPriorityClass,
+		SecurityContext: &corev1.PodSecurityContext{
+			RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](1000),
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+		Affinity:       spread(labels),
+		InitContainers: []corev1.Container{o.container("init-environment", "init")},
+		Containers:     []corev1.Container{o.operatorContainer()},
+	}
+	if len(o.trustBundle) > 0 {
+		pod.Volumes = []corev1.Volume{{Name: "trust", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: trustBundleName},
+		}}}}
+	}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: operatorName, Labels: labels},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To(replicas),
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"name": operatorName}},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod},
+		},
+	}
+}
+
+// spread keeps several operator pods on different nodes where there are any.
+func spread(labels map[string]string) *corev1.Affinity {
+	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
+			Weight: 100,
+			PodAffinityTerm: corev1.PodAffinityTerm{
+				TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: labels},
+			},
+		}},
+	}}
+}
+
+// container is what both containers of the operator have in common.
+func (o *Options) container(name string, args ...string) corev1.Container {
+	c := corev1.Container{
+		Name:            name,
+		Image:           o.image,
+		ImagePullPolicy: corev1.PullPolicy(o.pullPolicy),
+		Command:         []string{"/usr/bin/hypershift-operator"},
+		Args:            args,
+		Env:             o.environment(),
+		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("150Mi"),
+		}},
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: ptr.To(false),
+			ReadOnlyRootFilesystem:   ptr.To(true),
+			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+	}
+	if len(o.trustBundle) > 0 {
+		c.VolumeMounts = []corev1.VolumeMount{{Name: "trust", MountPath: trustBundleDir, ReadOnly: true}}
+	}
+	return c
+}
+
+func (o *Options) operatorContainer() corev1.Container {
+	args := []string{"run", "--namespace=$(MY_NAMESPACE)", "--pod-name=$(MY_NAME)", "--metrics-addr=:9000", "--health-probe-addr=:8081"}
+	if o.registryOverrides != "" {
+		args = append(args, "--registry-overrides="+o.registryOverrides)
+	}
+	if o.cpoImage != "" {
+		args = append(args, "--control-plane-operator-image="+o.cpoImage)
+	}
+	if o.ciDebugOutput {
+		args = append(args, "--enable-ci-debug-output")
+	}
+	c := o.container(operatorName, args...)
+	c.Ports = []corev1.ContainerPort{{Name: "metrics", ContainerPort: metricsPort}, {Name: "health", ContainerPort: healthPort}}
+	probe := func(path string) *corev1.Probe {
+		return &corev1.Probe{
+			ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString("health")}},
+			// Long enough for a management cluster that is busy, short enough for people who wait for the first start.
+			PeriodSeconds: 5, TimeoutSeconds: 5, FailureThreshold: 6,
+		}
+	}
+	c.LivenessProbe, c.ReadinessProbe = probe("/healthz"), probe("/readyz")
+	c.LivenessProbe.InitialDelaySeconds = 30
+	return c
+}
+
+func (o *Options) environment() []corev1.EnvVar {
+	field := func(name, path string) corev1.EnvVar {
+		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path}}}
+	}
+	env := []corev1.EnvVar{
+		field("MY_NAMESPACE", "metadata.namespace"),
+		field("MY_NAME", "metadata.name"),
+		{Name: "METRICS_SET", Value: o.metricsSet},
+		{Name: "CERT_ROTATION_SCALE", Value: o.certRotationScale.String()},
+	}
+	if len(o.trustBundle) > 0 {
+		env = append(env, corev1.EnvVar{Name: "SSL_CERT_DIR", Value: "/etc/ssl/certs:" + trustBundleDir})
+	}
+	more := maps.Clone(o.images)
+	if more == nil {
+		more = map[string]string{}
+	}
+	maps.Copy(more, o.extraEnv)
+	for _, name := range slices.Sorted(maps.Keys(more)) {
+		env = append(env, corev1.EnvVar{Name: name, Value: more[name]})
+	}
+	return env
+}
+
+func (o *Options) service() *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: operatorName, Labels: map[string]string{"name": operatorName}},
+		Spec: corev1.ServiceSpec{
+			Selector: map[string]string{"name": operatorName},
+			Ports:    []corev1.ServicePort{{Name: "metrics", Port: 9393, TargetPort: intstr.FromString("metrics"), Protocol: corev1.ProtocolTCP}},
+		},
+	}
+}
+
+func sortRules(rules []rbacv1.PolicyRule) {
+	slices.SortStableFunc(rules, func(a, b rbacv1.PolicyRule) int { return strings.Compare(a.APIGroups[0], b.APIGroups[0]) })
+}

@@ -1,0 +1,114 @@
+// Package root puts the commands together to the programs hypershift and hcp.
+package root
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/cmd/cluster"
+	"github.com/openshift/hypershift/cmd/exit"
+	"github.com/openshift/hypershift/cmd/install"
+	"github.com/openshift/hypershift/cmd/kubeconfig"
+	"github.com/openshift/hypershift/cmd/nodepool"
+	"github.com/openshift/hypershift/cmd/platform/maas"
+	"github.com/openshift/hypershift/cmd/platform/none"
+	"github.com/openshift/hypershift/cmd/release"
+	"github.com/openshift/hypershift/cmd/version"
+)
+
+// Hypershift is the program for those who run and develop a management cluster.
+func Hypershift() *cobra.Command {
+	cmd := newRoot("hypershift", "Host control planes on a management cluster")
+	defaults := cluster.Defaults{ControllerAvailability: hyperv1.SingleReplica, Developer: true}
+	cmd.AddCommand(install.NewCommand(), release.NewCommand())
+	addShared(cmd, defaults, &none.Cluster{}, &none.NodePool{})
+	return cmd
+}
+
+// HCP is the program for those who have clusters.
+func HCP() *cobra.Command {
+	cmd := newRoot("hcp", "Create and destroy hosted clusters")
+	addShared(cmd, cluster.Defaults{ControllerAvailability: hyperv1.HighlyAvailable}, nil, nil)
+	return cmd
+}
+
+func newRoot(name, short string) *cobra.Command {
+	return &cobra.Command{
+		Use:               name,
+		Short:             short,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		DisableAutoGenTag: true,
+	}
+}
+
+// addShared adds the commands of both programs, and those of platform None where it is given.
+func addShared(root *cobra.Command, defaults cluster.Defaults, noneCluster cluster.Platform, nonePool nodepool.Platform) {
+	createCluster := group("cluster", "Create a hosted cluster")
+	createCluster.AddCommand(cluster.NewCreateCommand(maas.NewCluster(), defaults))
+	createPool := group("nodepool", "Create a NodePool")
+	createPool.AddCommand(nodepool.NewCreateCommand(&maas.NodePool{}))
+	destroyCluster := group("cluster", "Destroy a hosted cluster")
+	destroyCluster.AddCommand(cluster.NewDestroyCommand(hyperv1.MAASPlatform))
+	if noneCluster != nil {
+		createCluster.AddCommand(cluster.NewCreateCommand(noneCluster, defaults))
+		createPool.AddCommand(nodepool.NewCreateCommand(nonePool))
+		destroyCluster.AddCommand(cluster.NewDestroyCommand(hyperv1.NonePlatform))
+	}
+	create := group("create", "Create clusters, NodePools and kubeconfigs")
+	create.AddCommand(createCluster, createPool, kubeconfig.NewCreateCommand())
+	destroy := group("destroy", "Destroy clusters and NodePools")
+	destroy.AddCommand(destroyCluster, nodepool.NewDestroyCommand())
+	root.AddCommand(create, destroy, version.NewCommand())
+}
+
+// group is a command that only holds others. Cobra would answer a mistyped one of them with help and success.
+func group(use, short string) *cobra.Command {
+	return &cobra.Command{
+		Use:   use,
+		Short: short,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return exit.UsageError(fmt.Errorf("unknown command %q for %q; see %s --help", args[0], cmd.CommandPath(), cmd.CommandPath()))
+			}
+			return cmd.Help()
+		},
+	}
+}
+
+// Main runs a program and returns its exit code.
+func Main(cmd *cobra.Command) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return Run(ctx, cmd, os.Stderr)
+}
+
+// Run runs a program with the arguments that it has, and returns its exit code. Errors from before a command's own code are
+// mistakes in the command line.
+func Run(ctx context.Context, cmd *cobra.Command, stderr io.Writer) int {
+	ctrllog.SetLogger(logr.Discard())
+	started := false
+	cmd.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	err := cmd.ExecuteContext(ctx)
+	if err == nil {
+		return exit.OK
+	}
+	if errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("interrupted: %w; what was done so far stays, and the command can be given again", err)
+	}
+	fmt.Fprintln(stderr, "Error:", err)
+	if !started {
+		return exit.Usage
+	}
+	return exit.Code(err)
+}
