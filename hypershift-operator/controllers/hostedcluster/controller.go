@@ -23,6 +23,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 	"github.com/openshift/hypershift/hypershift-operator/release"
+	"github.com/openshift/hypershift/hypershift-operator/stale"
 	"github.com/openshift/hypershift/support/phase"
 )
 
@@ -85,7 +86,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return ctrl.Result{}, s.failure
 		}
 	}
-	return result, errors.Join(s.failure, r.report(ctx, s))
+	err, again := stale.Drop(errors.Join(s.drop(), r.report(ctx, s)))
+	if again || s.stale {
+		result = phase.Sooner(result, ctrl.Result{RequeueAfter: stale.RetryAfter})
+	}
+	return result, err
 }
 
 // prepare makes sure of what must be on the object before anything else exists: the finalizer and the two identities.

@@ -22,6 +22,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 	"github.com/openshift/hypershift/hypershift-operator/release"
+	"github.com/openshift/hypershift/hypershift-operator/stale"
 	"github.com/openshift/hypershift/support/phase"
 )
 
@@ -63,7 +64,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return ctrl.Result{}, s.failure
 		}
 	}
-	return result, errors.Join(s.failure, r.report(ctx, s))
+	err, again := stale.Drop(errors.Join(s.drop(), r.report(ctx, s)))
+	if again || s.stale {
+		result = phase.Sooner(result, ctrl.Result{RequeueAfter: stale.RetryAfter})
+	}
+	return result, err
 }
 
 // observe reads the pool's cluster and its machines. The cluster need not exist.

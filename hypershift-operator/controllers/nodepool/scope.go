@@ -10,6 +10,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/hypershift-operator/stale"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/platforms"
 	"github.com/openshift/hypershift/support/releaseinfo"
@@ -61,8 +62,9 @@ type scope struct {
 	// cleared are removed.
 	verdicts map[string]metav1.Condition
 	cleared  []string
-	// failure is what the phases returned.
+	// failure is what the phases returned; stale tells that they worked on an old state, which is no failure.
 	failure error
+	stale   bool
 	// deleted tells that the finalizer is gone, and with it the object.
 	deleted bool
 }
@@ -122,4 +124,10 @@ func annotate(obj metav1.Object, key, value string) {
 	}
 	annotations[key] = value
 	obj.SetAnnotations(annotations)
+}
+
+// drop takes out of the failure what only an old state explains, and returns the rest.
+func (s *scope) drop() error {
+	s.failure, s.stale = stale.Drop(s.failure)
+	return s.failure
 }

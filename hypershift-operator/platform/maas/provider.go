@@ -100,6 +100,8 @@ func (p *Platform) environment(cluster platform.Cluster) []corev1.EnvVar {
 	}
 	return []corev1.EnvVar{
 		namespace("MY_NAMESPACE"), namespace("NAMESPACE"),
+		// The in-tree provider reads the Secret itself, and sees a change without a restart.
+		{Name: "MAAS_CREDENTIALS_SECRET", Value: secret},
 		fromSecret(maas.SecretKeyEndpoint, false), fromSecret(maas.SecretKeyAPIKey, false), fromSecret(maas.SecretKeyCABundle, true),
 		// Upstream's provider knows no CA bundle of its own, but reads the folders that this lists.
 		{Name: "SSL_CERT_DIR", Value: "/etc/ssl/certs:/etc/pki/tls/certs:" + caDir},

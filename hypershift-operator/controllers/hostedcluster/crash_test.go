@@ -1,0 +1,89 @@
+package hostedcluster
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+)
+
+// inventory lists what is in the hosted namespace, as kind and name.
+func (s *suite) inventory() []string {
+	s.t.Helper()
+	var found []string
+	for _, list := range []client.ObjectList{
+		&corev1.SecretList{}, &corev1.ConfigMapList{}, &corev1.ServiceAccountList{}, &appsv1.DeploymentList{}, &rbacv1.RoleList{},
+		&rbacv1.RoleBindingList{}, &networkingv1.NetworkPolicyList{}, &hyperv1.HostedControlPlaneList{}, &infrav1.MaasClusterList{},
+	} {
+		s.Expect(s.client.List(s.t.Context(), list, client.InNamespace(s.hosted()))).To(Succeed())
+		items, err := meta.ExtractList(list)
+		s.Expect(err).NotTo(HaveOccurred())
+		for _, item := range items {
+			found = append(found, fmt.Sprintf("%T %s", item, item.(client.Object).GetName()))
+		}
+	}
+	clusters := &clusterv1.ClusterList{}
+	s.Expect(s.client.List(s.t.Context(), clusters, client.InNamespace(s.hosted()))).To(Succeed())
+	found = append(found, fmt.Sprintf("%d clusters", len(clusters.Items)))
+	slices.Sort(found)
+	return found
+}
+
+// live brings a cluster from nothing to available; the process dies at one write of all, and is started again.
+func (s *suite) live(failAt int64, after bool) (writes int64) {
+	s.t.Helper()
+	faulty := fixture.NewFaulty(s.client)
+	faulty.FailAt, faulty.After = failAt, after
+	s.Reconciler.Client = faulty
+	fixture.Create(s.t, s.client, append(fixture.Inputs(s.namespace), fixture.HostedCluster(s.namespace))...)
+	served := false
+	for range 8 {
+		_, err := s.pass()
+		if errors.Is(err, fixture.ErrCrash) {
+			s.Reconciler.Client = s.client
+			continue
+		}
+		s.Expect(err).NotTo(HaveOccurred())
+		if err := s.client.Get(s.t.Context(), client.ObjectKey{Namespace: s.hosted(), Name: fixture.ClusterName}, &hyperv1.HostedControlPlane{}); err == nil && !served {
+			s.serve()
+			served = true
+		}
+	}
+	return faulty.Writes()
+}
+
+func TestCrash(t *testing.T) {
+	c := fixture.Start(t)
+	reference := newSuite(t, c, "whole")
+	writes := reference.live(0, false)
+	want := reference.inventory()
+
+	for failAt := int64(1); failAt <= writes; failAt++ {
+		for _, after := range []bool{true, false} {
+			if !after && failAt%5 != 0 {
+				continue // A write that never reached the server leaves what the write before it left.
+			}
+			t.Run(fmt.Sprintf("When the process dies at write %d (written: %t), it should heal", failAt, after), func(t *testing.T) {
+				s := newSuite(t, c, fmt.Sprintf("crash-%d-%t", failAt, after))
+				s.live(failAt, after)
+				s.Expect(s.inventory()).To(Equal(want))
+				s.Expect(s.condition(hyperv1.HostedClusterAvailable).Status).To(BeEquivalentTo("True"))
+				s.Expect(s.condition(hyperv1.ReconciliationSucceeded).Status).To(BeEquivalentTo("True"))
+			})
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package nodepool
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	corev1 "k8s.io/api/core/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+)
+
+// live brings a pool from nothing to a MachineDeployment; the process dies at one write of all, and is started again.
+func (s *suite) live(failAt int64, after bool) (writes int64) {
+	s.t.Helper()
+	faulty := fixture.NewFaulty(s.client)
+	faulty.FailAt, faulty.After = failAt, after
+	s.Reconciler.Client = faulty
+	s.ready(nil)
+	fixture.Create(s.t, s.client, fixture.NodePool(s.namespace))
+	for range 5 {
+		_, err := s.pass()
+		if errors.Is(err, fixture.ErrCrash) {
+			s.Reconciler.Client = s.client
+			continue
+		}
+		s.Expect(err).NotTo(HaveOccurred())
+	}
+	return faulty.Writes()
+}
+
+func TestCrash(t *testing.T) {
+	c := fixture.Start(t)
+	writes := newSuite(t, c, "whole").live(0, false)
+	for failAt := int64(1); failAt <= writes; failAt++ {
+		for _, after := range []bool{true, false} {
+			t.Run(fmt.Sprintf("When the process dies at write %d (written: %t), it should make one of each", failAt, after), func(t *testing.T) {
+				s := newSuite(t, c, fmt.Sprintf("crash-%d-%t", failAt, after))
+				s.live(failAt, after)
+				secrets := &corev1.SecretList{}
+				s.Expect(c.List(t.Context(), secrets, client.InNamespace(s.hosted()))).To(Succeed())
+				s.Expect(secrets.Items).To(HaveLen(3), "the CA, one token, one user-data")
+				s.Expect(s.templates()).To(HaveLen(1))
+				deployments := &clusterv1.MachineDeploymentList{}
+				s.Expect(c.List(t.Context(), deployments, client.InNamespace(s.hosted()))).To(Succeed())
+				s.Expect(deployments.Items).To(HaveLen(1))
+				userData := *s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName
+				s.Expect(s.tokenOf(userData).Data).To(HaveKey("token"))
+			})
+		}
+	}
+}
