@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -47,7 +48,7 @@ func (e *Environment) buildPayload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	args := []string{"release", "build", "--version", version, "--distribution", "kubernetes",
+	args := []string{"release", "build", "--version", version, "--distribution", "kubernetes", "--arch", runtime.GOARCH,
 		"--to", Payload(version), "--ca-file", e.RegistryCA()}
 	var tags []string
 	for tag := range payloadComponents {
