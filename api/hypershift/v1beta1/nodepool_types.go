@@ -16,7 +16,6 @@ const (
 
 // NodePoolSpec says what the nodes of a pool should be.
 //
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.arch) || has(self.arch)",message="arch is required once it was set"
 // +kubebuilder:validation:XValidation:rule="!has(self.arch) || self.arch != 'arm64' || self.platform.type in ['AWS', 'Azure', 'Agent', 'GCP', 'None', 'MAAS']",message="arch arm64 is not supported by this platform: set arch to amd64"
 // +kubebuilder:validation:XValidation:rule="!has(self.arch) || self.arch != 's390x' || self.platform.type == 'KubeVirt'",message="arch s390x is supported by platform KubeVirt only: set another arch"
 // +kubebuilder:validation:XValidation:rule="!(has(self.replicas) && has(self.autoScaling))",message="replicas and autoScaling exclude each other: remove one of them"

@@ -23,9 +23,9 @@ const (
 
 // MaasMachineSpec says which machine of MAAS is wanted and how it is deployed.
 //
-// +kubebuilder:validation:XValidation:rule=`self.image == oldSelf.image`,message=`image is immutable: change the template, which replaces the machine`
-// +kubebuilder:validation:XValidation:rule=`self.minCPU == oldSelf.minCPU`,message=`minCPU is immutable: change the template, which replaces the machine`
-// +kubebuilder:validation:XValidation:rule=`self.minMemory == oldSelf.minMemory`,message=`minMemory is immutable: change the template, which replaces the machine`
+// +kubebuilder:validation:XValidation:rule=`self.image == oldSelf.image`,message=`image is immutable: create another machine or template with the new value`
+// +kubebuilder:validation:XValidation:rule=`self.minCPU == oldSelf.minCPU`,message=`minCPU is immutable: create another machine or template with the new value`
+// +kubebuilder:validation:XValidation:rule=`self.minMemory == oldSelf.minMemory`,message=`minMemory is immutable: create another machine or template with the new value`
 // +kubebuilder:validation:XValidation:rule=`!(has(self.provisioningMode) && self.provisioningMode == 'bare-metal' && has(self.lxd) && has(self.lxd.enabled) && self.lxd.enabled)`,message=`provisioningMode bare-metal and lxd.enabled true contradict each other: set one of them`
 // +kubebuilder:validation:XValidation:rule=`!(has(self.provisioningMode) && self.provisioningMode == 'lxd' && has(self.lxd) && has(self.lxd.enabled) && !self.lxd.enabled)`,message=`provisioningMode lxd and lxd.enabled false contradict each other: set one of them`
 // +kubebuilder:validation:XValidation:rule=`!has(self.lxd) || !has(self.lxd.vmConfig) || !has(self.lxd.vmConfig.storagePool) || !has(self.lxdConfig) || !has(self.lxdConfig.storage) || !has(self.lxdConfig.storage.pool) || self.lxd.vmConfig.storagePool == self.lxdConfig.storage.pool`,message=`lxd.vmConfig.storagePool and lxdConfig.storage.pool contradict each other: set one of them`

@@ -142,8 +142,8 @@ func (r runner) run(t *testing.T) {
 	write := r.create
 	if r.test.Update || r.test.Status {
 		write = r.update
-		if err := r.client.Create(t.Context(), object); err != nil {
-			t.Fatalf("When the given object is created it should be accepted: %v", err)
+		if err := r.store(t.Context(), object); err != nil {
+			t.Fatalf("When the given object is stored it should be accepted: %v", err)
 		}
 		t.Cleanup(func() {
 			if err := r.client.Delete(context.WithoutCancel(t.Context()), object); err != nil {
@@ -163,6 +163,16 @@ func (r runner) run(t *testing.T) {
 	case !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), r.test.Rule):
 		t.Errorf("When the edit breaks the rule it should be refused for it, and got: %v", err)
 	}
+}
+
+// store creates the object, and its status when the case is about that.
+func (r runner) store(ctx context.Context, object *unstructured.Unstructured) error {
+	status := object.Object["status"]
+	if err := r.client.Create(ctx, object); err != nil || !r.test.Status || status == nil {
+		return err
+	}
+	object.Object["status"] = status
+	return r.client.Status().Update(ctx, object)
 }
 
 func (r runner) create(ctx context.Context, object *unstructured.Unstructured) error {
