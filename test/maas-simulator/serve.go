@@ -87,7 +87,7 @@ func (o *serveOptions) run(ctx context.Context) error {
 	failures := make(chan error, len(servers))
 	for _, server := range servers {
 		server.ReadHeaderTimeout = 10 * time.Second
-		listener, err := net.Listen("tcp", server.Addr)
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", server.Addr)
 		if err != nil {
 			return errors.Join(fmt.Errorf("cannot serve on %s: choose another address: %w", server.Addr, err), sim.Close())
 		}

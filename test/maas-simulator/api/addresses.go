@@ -35,13 +35,12 @@ func listAddresses(c *call) (any, error) {
 			out = append(out, c.print.Address(a))
 		}
 	}
-	for _, m := range c.DB.Machines.All() {
-		for i := range m.Interfaces {
-			for j := range m.Interfaces[i].Links {
-				if link := &m.Interfaces[i].Links[j]; all && link.IP != "" && (ip == "" || link.IP == ip) {
-					out = append(out, c.print.Held(m, &m.Interfaces[i], link))
-				}
-			}
+	if !all {
+		return out, nil
+	}
+	for h := range c.DB.Holdings() {
+		if ip == "" || h.Link.IP == ip {
+			out = append(out, c.print.Held(h))
 		}
 	}
 	return out, nil

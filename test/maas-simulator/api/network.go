@@ -106,9 +106,9 @@ func subnetAddresses(c *call, s *inventory.Subnet) (any, error) {
 	out := []any{}
 	username := !c.form.Has("with_username") || c.form.Bool("with_username")
 	summary := !c.form.Has("with_summary") || c.form.Bool("with_summary")
-	for _, a := range c.DB.Addresses.All() {
+	add := func(a *inventory.Address, node func() render.Object) {
 		if a.SubnetID == nil || *a.SubnetID != s.ID {
-			continue
+			return
 		}
 		o := render.Object{
 			"ip": a.IP, "alloc_type": a.Type, "created": render.EventTime(a.Created), "updated": render.EventTime(a.Updated),
@@ -116,31 +116,28 @@ func subnetAddresses(c *call, s *inventory.Subnet) (any, error) {
 		if username {
 			o["user"] = a.Owner
 		}
-		if nic := firstDoc(a.Interfaces); summary && nic != nil {
-			o["node_summary"] = c.nodeSummary(nic)
+		if summary && node != nil {
+			o["node_summary"] = node()
 		}
 		out = append(out, o)
 	}
-	for _, m := range c.DB.Machines.All() {
-		for _, nic := range m.Interfaces {
-			for _, link := range nic.Links {
-				if link.IP == "" || link.SubnetID == nil || *link.SubnetID != s.ID {
-					continue
-				}
-				o := render.Object{
-					"ip": link.IP, "alloc_type": render.AllocType(link.Mode), "created": render.EventTime(link.Since), "updated": render.EventTime(link.Since),
-				}
-				if username {
-					o["user"] = m.Owner
-				}
-				if summary {
-					o["node_summary"] = render.Object{
-						"system_id": m.SystemID, "node_type": 0, "fqdn": c.DB.FQDN(m), "hostname": m.Hostname, "is_container": false, "via": nic.Name,
-					}
-				}
-				out = append(out, o)
-			}
+	for _, a := range c.DB.Addresses.All() {
+		var node func() render.Object
+		if nic := firstDoc(a.Interfaces); nic != nil {
+			node = func() render.Object { return c.nodeSummary(nic) }
 		}
+		add(a, node)
+	}
+	for h := range c.DB.Holdings() {
+		add(&inventory.Address{
+			IP: h.Link.IP, Type: render.AllocType(h.Link.Mode), SubnetID: h.Link.SubnetID, Owner: h.Machine.Owner,
+			Created: h.Link.Since, Updated: h.Link.Since,
+		}, func() render.Object {
+			return render.Object{
+				"system_id": h.Machine.SystemID, "node_type": 0, "fqdn": c.DB.FQDN(h.Machine), "hostname": h.Machine.Hostname,
+				"is_container": false, "via": h.Interface.Name,
+			}
+		})
 	}
 	return out, nil
 }

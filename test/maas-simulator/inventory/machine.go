@@ -206,12 +206,8 @@ func (m *Machine) BootInterface() *Interface {
 // IPs lists the addresses of the links in their order.
 func (m *Machine) IPs() []string {
 	ips := []string{}
-	for _, nic := range m.Interfaces {
-		for _, link := range nic.Links {
-			if link.IP != "" {
-				ips = append(ips, link.IP)
-			}
-		}
+	for h := range m.holdings() {
+		ips = append(ips, h.Link.IP)
 	}
 	return ips
 }

@@ -81,7 +81,7 @@ func (l *Life) advance(ctx context.Context, m *inventory.Machine) error {
 			err = work(ctx, l, m)
 		}
 	} else {
-		err = errors.New("Node installation failure - it took longer than " + l.Durations.DeployTimeout.String()) //nolint:staticcheck // an event's text
+		err = errors.New("Node installation failure - it took longer than " + l.Durations.DeployTimeout.String())
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil // replaced, or the process ends: the step runs again then

@@ -68,7 +68,7 @@ func (l *Life) network(m *inventory.Machine, spec *boot.Spec) {
 // powerFault is the error that the machine's power controller gives, if any.
 func (l *Life) powerFault(m *inventory.Machine, action string) error {
 	if rule, hit := l.Faults.Machine(faults.PowerError, m.SystemID, m.Hostname); hit {
-		return fmt.Errorf("Failed to power %s node - %s", action, rule.Text("Power controller did not answer")) //nolint:staticcheck // an event's text
+		return fmt.Errorf("Failed to power %s node - %s", action, rule.Text("Power controller did not answer"))
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func workPowerOn(ctx context.Context, l *Life, m *inventory.Machine) error {
 		return err
 	}
 	if err := l.Backend.PowerOn(ctx, spec); err != nil {
-		return fmt.Errorf("Failed to power on node - %w", err) //nolint:staticcheck // an event's text
+		return fmt.Errorf("Failed to power on node - %w", err)
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func workPowerOff(ctx context.Context, l *Life, m *inventory.Machine) error {
 		return err
 	}
 	if err := l.Backend.PowerOff(ctx, m.SystemID); err != nil {
-		return fmt.Errorf("Failed to power off node - %w", err) //nolint:staticcheck // an event's text
+		return fmt.Errorf("Failed to power off node - %w", err)
 	}
 	return nil
 }

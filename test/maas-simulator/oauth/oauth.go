@@ -4,7 +4,7 @@ package oauth
 
 import (
 	"crypto/hmac"
-	"crypto/sha1" //nolint:gosec // the protocol's own hash
+	"crypto/sha1"
 	"crypto/subtle"
 	"encoding/base64"
 	"errors"
@@ -88,7 +88,7 @@ type Lookup func(consumer, token string) (key Key, consumerKnown, tokenKnown boo
 func (v *Verifier) Verify(r *http.Request, p Params, find Lookup) error {
 	key, consumerKnown, tokenKnown := find(p["oauth_consumer_key"], p["oauth_token"])
 	if !consumerKnown {
-		return errors.New("Authorization Error: Invalid API key.") //nolint:staticcheck // the server's wording
+		return errors.New("Authorization Error: Invalid API key.")
 	}
 	if !tokenKnown {
 		return refuse("Invalid access token: %s", p["oauth_token"])
@@ -107,7 +107,7 @@ func (v *Verifier) Verify(r *http.Request, p Params, find Lookup) error {
 }
 
 func refuse(format string, args ...any) error {
-	return fmt.Errorf("Authorization Error: '%s'", fmt.Sprintf(format, args...)) //nolint:staticcheck // the server's wording
+	return fmt.Errorf("Authorization Error: '%s'", fmt.Sprintf(format, args...))
 }
 
 // fresh refuses old timestamps and nonces that were used before.

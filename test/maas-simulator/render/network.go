@@ -118,9 +118,11 @@ func (p *Printer) Address(a *inventory.Address) Object {
 }
 
 // Held prints the address of a machine's link.
-func (p *Printer) Held(m *inventory.Machine, nic *inventory.Interface, link *inventory.Link) Object {
-	out := p.Address(&inventory.Address{IP: link.IP, Type: AllocType(link.Mode), SubnetID: link.SubnetID, Owner: m.Owner, Created: link.Since})
-	out["interface_set"] = []any{p.Interface(m, nic)}
+func (p *Printer) Held(h inventory.Holding) Object {
+	out := p.Address(&inventory.Address{
+		IP: h.Link.IP, Type: AllocType(h.Link.Mode), SubnetID: h.Link.SubnetID, Owner: h.Machine.Owner, Created: h.Link.Since,
+	})
+	out["interface_set"] = []any{p.Interface(h.Machine, h.Interface)}
 	return out
 }
 
@@ -172,13 +174,9 @@ func (p *Printer) DNSResource(r *inventory.DNSResource) Object {
 }
 
 func (p *Printer) addressOf(ip string) Object {
-	for _, m := range p.DB.Machines.All() {
-		for i := range m.Interfaces {
-			for j := range m.Interfaces[i].Links {
-				if link := &m.Interfaces[i].Links[j]; link.IP == ip {
-					return p.Held(m, &m.Interfaces[i], link)
-				}
-			}
+	for h := range p.DB.Holdings() {
+		if h.Link.IP == ip {
+			return p.Held(h)
 		}
 	}
 	a := p.DB.Addresses.Find(func(a *inventory.Address) bool { return a.IP == ip })

@@ -49,7 +49,7 @@ func Move(from, to Status) error {
 	if CanMove(from, to) {
 		return nil
 	}
-	return fmt.Errorf("Invalid transition: %s -> %s.", from, to) //nolint:staticcheck // the server's wording
+	return fmt.Errorf("Invalid transition: %s -> %s.", from, to)
 }
 
 // failures holds where a node goes when what it is doing fails.

@@ -1,0 +1,36 @@
+package inventory
+
+import "iter"
+
+// Holding is an address that a machine's link has.
+type Holding struct {
+	Machine   *Machine
+	Interface *Interface
+	Link      *Link
+}
+
+// Holdings goes through the addresses that machines have.
+func (db *DB) Holdings() iter.Seq[Holding] {
+	return func(yield func(Holding) bool) {
+		for _, m := range db.Machines.All() {
+			for h := range m.holdings() {
+				if !yield(h) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (m *Machine) holdings() iter.Seq[Holding] {
+	return func(yield func(Holding) bool) {
+		for i := range m.Interfaces {
+			for j := range m.Interfaces[i].Links {
+				link := &m.Interfaces[i].Links[j]
+				if link.IP != "" && !yield(Holding{m, &m.Interfaces[i], link}) {
+					return
+				}
+			}
+		}
+	}
+}
