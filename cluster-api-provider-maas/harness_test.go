@@ -144,7 +144,7 @@ func (b *bench) incarnate(ctx context.Context, w wire, pace tempo) error {
 	if w.kube != nil {
 		cfg.Wrap(w.kube)
 	}
-	grace := time.Second
+	var grace time.Duration // A killed process does not say goodbye.
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{Scheme: newScheme(), Metrics: metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0", GracefulShutdownTimeout: &grace,
 		Client: managerOptions(defaultOptions()).Client})

@@ -10,6 +10,7 @@ import (
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/phase"
 )
@@ -75,7 +76,7 @@ func (r *Reconciler) orphaned(ctx context.Context, s *scope, m maas.Machine, mac
 		if id := machines[i].Spec.SystemID; id != nil && *id == m.SystemID {
 			return "", nil
 		}
-		uids.Insert(string(machines[i].UID))
+		uids.Insert(machine.AllocationUID(&machines[i]))
 	}
 	if uid := m.Annotations[maas.AnnotationMachineUID]; uid != "" {
 		if uids.Has(uid) {
@@ -91,7 +92,7 @@ func (r *Reconciler) second(ctx context.Context, s *scope, m maas.Machine, machi
 	var keys []string
 	for i := range machines {
 		if machines[i].Spec.SystemID != nil && r.Clock.Since(machines[i].CreationTimestamp.Time) > sweepAfter {
-			keys = append(keys, maas.AllocationKey(string(machines[i].UID)))
+			keys = append(keys, maas.AllocationKey(machine.AllocationUID(&machines[i])))
 		}
 	}
 	for start := 0; start < len(keys); start += keysPerCall {

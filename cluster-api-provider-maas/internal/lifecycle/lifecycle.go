@@ -178,7 +178,12 @@ func takenOver(stage Stage, m *maas.Machine) Outcome {
 	if stage == Leaving {
 		return Outcome{Gone, ReasonReleased, fmt.Sprintf("%s, and belongs to another MaasMachine", Describe(m))}
 	}
-	return Outcome{Lost, ReasonTakenOver, fmt.Sprintf("%s, and belongs to another MaasMachine: it was released from outside of Cluster API, and allocated anew", Describe(m))}
+	return Lose(m)
+}
+
+// Lose is the outcome for a machine that was allocated anew, for somebody else.
+func Lose(m *maas.Machine) Outcome {
+	return Outcome{Lost, ReasonTakenOver, fmt.Sprintf("%s, but not for this MaasMachine: it was released from outside of Cluster API, and allocated anew", Describe(m))}
 }
 
 func sentence(m *maas.Machine, text string) string {

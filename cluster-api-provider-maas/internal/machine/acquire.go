@@ -130,6 +130,7 @@ func nobody(string) bool { return false }
 // allocate writes down that it asks, asks, and writes down what it got.
 func (r *Reconciler) allocate(ctx context.Context, s *scope, request placement.Request, allocation maas.AllocateRequest) (ctrl.Result, error) {
 	err := upsert.Patch(ctx, r.Client, s.machine, func() {
+		annotate(s.machine, UIDAnnotation, s.uid())
 		annotate(s.machine, AttemptAnnotation, r.Clock.Now().UTC().Format(time.RFC3339Nano))
 	})
 	if err != nil {
@@ -188,13 +189,14 @@ func (r *Reconciler) record(ctx context.Context, s *scope, m *maas.Machine) erro
 	err := upsert.Patch(ctx, r.Client, s.machine, func() {
 		providerID, systemID := formatProviderID(m), m.SystemID
 		s.machine.Spec.ProviderID, s.machine.Spec.SystemID = &providerID, &systemID
+		annotate(s.machine, UIDAnnotation, s.uid())
 		delete(s.machine.Annotations, AttemptAnnotation)
 	})
 	if err != nil {
 		return err
 	}
-	s.identity.Inventory.Store(m)
-	s.observed = m
+	r.take(s, m)
+	s.proven = true
 	return nil
 }
 

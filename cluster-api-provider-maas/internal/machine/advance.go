@@ -34,6 +34,12 @@ func (r *Reconciler) mark(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if m.Status != maas.StatusAllocated && m.Status != maas.StatusDeploying && m.Status != maas.StatusDeployed {
 		return phase.Done()
 	}
+	if ours, err := r.ours(ctx, s, m); err != nil {
+		return r.problem(ctx, s, err)
+	} else if !ours {
+		s.findings.outcome = lifecycle.Lose(m)
+		return ctrl.Result{RequeueAfter: jitter(r.Timing.Settled)}, phase.ErrStop
+	}
 	marks := map[string]string{
 		maas.AnnotationMachineUID: s.uid(),
 		maas.AnnotationMachine:    s.owner.Name,

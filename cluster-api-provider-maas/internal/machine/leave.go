@@ -66,16 +66,16 @@ func (r *Reconciler) leave(ctx context.Context, s *scope, m *maas.Machine) (life
 	if left.Verdict != lifecycle.Release && left.Verdict != lifecycle.Stuck {
 		return left, nil
 	}
-	ours, err := r.ours(ctx, s, m)
-	if err != nil {
-		return left, err
-	}
-	if !ours {
-		return lifecycle.Outcome{Verdict: lifecycle.Gone, Reason: lifecycle.ReasonReleased,
-			Message: fmt.Sprintf("%s, but was released from outside of Cluster API and allocated anew", lifecycle.Describe(m))}, nil
-	}
+	// A release clears mark and key when it starts, so what is stuck in one carries neither; asking again harms nobody.
 	if left.Verdict == lifecycle.Stuck && !r.released.due(m.SystemID, r.Clock.Now()) {
 		return left, nil
+	}
+	if left.Verdict == lifecycle.Release {
+		if ours, err := r.ours(ctx, s, m); err != nil {
+			return left, err
+		} else if !ours {
+			return lifecycle.Outcome{Verdict: lifecycle.Gone, Reason: lifecycle.ReasonReleased, Message: lifecycle.Lose(m).Message}, nil
+		}
 	}
 	if err := r.release(ctx, s, m, fmt.Sprintf("MaasMachine %s/%s is done with it", s.machine.Namespace, s.machine.Name)); err != nil {
 		return left, err
@@ -86,11 +86,15 @@ func (r *Reconciler) leave(ctx context.Context, s *scope, m *maas.Machine) (life
 	return lifecycle.Judge(lifecycle.Leaving, s.observed, s.uid()), nil
 }
 
-// ours tells whether a machine may be released: it carries our mark or our key, or the MaasMachine names it and never
-// noticed that it was taken away.
+// ours tells whether a machine is still the one that was allocated for this MaasMachine. Its mark says so, or the key where
+// it has no mark: another MaasMachine may have got the machine a moment ago, and not marked it yet. A machine that was not
+// allocated by this provider has neither, and is ours as long as nobody was seen taking it away.
 func (r *Reconciler) ours(ctx context.Context, s *scope, m *maas.Machine) (bool, error) {
-	if m.Annotations[maas.AnnotationMachineUID] == s.uid() || !s.noticedLoss() {
+	if s.proven || m.Annotations[maas.AnnotationMachineUID] == s.uid() {
 		return true, nil
+	}
+	if s.machine.Annotations[UIDAnnotation] == "" {
+		return !s.noticedLoss(), nil
 	}
 	held, err := s.identity.Client.ListMachines(ctx, maas.MachineFilter{SystemIDs: []string{m.SystemID}, AgentNames: []string{s.key()}})
 	return len(held) > 0, err

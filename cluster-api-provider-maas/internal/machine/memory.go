@@ -14,6 +14,9 @@ const (
 	// AttemptAnnotation holds the time of an allocation whose outcome is not written down yet. It is written before the
 	// call, so that whoever comes after a crash knows that an answer may be under way.
 	AttemptAnnotation = "infrastructure.cluster.x-k8s.io/allocation-attempt"
+	// UIDAnnotation holds the UID that the allocation's key is made of. It is written before the call, and stays when the
+	// MaasMachine is moved to another management cluster, where it gets another UID.
+	UIDAnnotation = "infrastructure.cluster.x-k8s.io/allocation-uid"
 	// FailuresAnnotation lists, as JSON, the machines on which this MaasMachine could not be deployed.
 	FailuresAnnotation = "infrastructure.cluster.x-k8s.io/failed-machines"
 )
@@ -55,6 +58,14 @@ func attemptedAt(m *infrav1.MaasMachine) time.Time {
 		return time.Time{}
 	}
 	return at
+}
+
+// AllocationUID is what the key of a MaasMachine's allocation is made of.
+func AllocationUID(m *infrav1.MaasMachine) string {
+	if uid := m.Annotations[UIDAnnotation]; uid != "" {
+		return uid
+	}
+	return string(m.UID)
 }
 
 func annotate(m *infrav1.MaasMachine, key, value string) {

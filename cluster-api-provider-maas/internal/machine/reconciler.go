@@ -94,6 +94,8 @@ type scope struct {
 	identity *identity.Identity
 	// Set by observe and by each call that changes the machine; nil while there is none.
 	observed *maas.Machine
+	// Set by record: this pass saw the machine carry our key.
+	proven bool
 
 	// What the phases found out, for the status.
 	findings findings

@@ -21,7 +21,7 @@ func deref[T any](p *T) T {
 	return *p
 }
 
-func (s *scope) uid() string        { return string(s.machine.UID) }
+func (s *scope) uid() string        { return AllocationUID(s.machine) }
 func (s *scope) key() string        { return maas.AllocationKey(s.uid()) }
 func (s *scope) providerID() string { return deref(s.machine.Spec.ProviderID) }
 
