@@ -125,7 +125,7 @@ func (o *Options) hostedCluster(platform Platform) (*hyperv1.HostedCluster, erro
 			PullSecret:                       corev1.LocalObjectReference{Name: o.name + pullSecretSuffix},
 			FIPS:                             o.fips,
 			ControllerAvailabilityPolicy:     hyperv1.AvailabilityPolicy(o.controllerAvailability),
-			InfrastructureAvailabilityPolicy: o.infrastructureAvailability(),
+			InfrastructureAvailabilityPolicy: hyperv1.AvailabilityPolicy(o.infraAvailability),
 			ImageContentSources:              o.imageContentSources,
 			NodeSelector:                     maps.Clone(o.nodeSelector),
 			Labels:                           maps.Clone(o.podLabels),
@@ -161,18 +161,6 @@ func (o *Options) dns() hyperv1.DNSSpec {
 		spec.BaseDomainPrefix = ptr.To(o.baseDomainPrefix)
 	}
 	return spec
-}
-
-// infrastructureAvailability follows the number of nodes unless the user chooses: two of anything need two nodes.
-func (o *Options) infrastructureAvailability() hyperv1.AvailabilityPolicy {
-	switch {
-	case o.infraAvailability != "":
-		return hyperv1.AvailabilityPolicy(o.infraAvailability)
-	case o.replicas > 1:
-		return hyperv1.HighlyAvailable
-	default:
-		return hyperv1.SingleReplica
-	}
 }
 
 func (o *Options) networking() (hyperv1.ClusterNetworking, error) {

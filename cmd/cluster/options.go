@@ -85,7 +85,7 @@ func (o *Options) addFlags(flags *pflag.FlagSet, defaults Defaults) {
 	flags.StringVar(&o.machineCIDR, "machine-cidr", "", "network of the machines")
 
 	flags.StringVar(&o.controllerAvailability, "control-plane-availability-policy", string(defaults.ControllerAvailability), "SingleReplica or HighlyAvailable")
-	flags.StringVar(&o.infraAvailability, "infra-availability-policy", "", "SingleReplica or HighlyAvailable, for components on the nodes (default: by the number of nodes)")
+	flags.StringVar(&o.infraAvailability, "infra-availability-policy", "", "SingleReplica or HighlyAvailable, for components on the nodes (default: SingleReplica)")
 	flags.StringVar(&o.etcdStorageClass, "etcd-storage-class", "", "StorageClass of etcd's volumes (default: the management cluster's)")
 	flags.StringVar(&o.etcdStorageSize, "etcd-storage-size", "8Gi", "size of each of etcd's volumes")
 	flags.StringToStringVar(&o.nodeSelector, "node-selector", nil, "labels of the management cluster's nodes that control-plane pods run on")

@@ -1,0 +1,120 @@
+package endpoint
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openshift/hypershift/ignition-server/token"
+)
+
+type fakeTokens map[string]token.Entry
+
+func (f fakeTokens) Get(t string) (token.Entry, bool) { e, ok := f[t]; return e, ok }
+
+type fakeObserver struct {
+	served []token.Entry
+	missed int
+	err    error
+}
+
+func (f *fakeObserver) Served(ctx context.Context, e token.Entry) error {
+	f.served = append(f.served, e)
+	return errors.Join(f.err, ctx.Err())
+}
+
+func (f *fakeObserver) Missed() { f.missed++ }
+
+const knownToken = "11111111-2222-3333-4444-555555555555"
+
+func bearer(text string) string { return "Bearer " + base64.StdEncoding.EncodeToString([]byte(text)) }
+
+func TestEndpoint(t *testing.T) {
+	entry := token.Entry{Secret: types.NamespacedName{Namespace: "hosted", Name: "token-a"}, NodePool: "clusters/a", Payload: []byte(`{"ignition":{}}`)}
+	damaged := token.Entry{Payload: []byte(`{"ignition":`)}
+	tests := []struct {
+		name, method, path, authorization string
+		status                            int
+		body                              string
+		served, missed                    int
+	}{
+		{"When the token is known it should give the payload", "GET", "/ignition", bearer(knownToken), 200, `{"ignition":{}}`, 1, 0},
+		{"When the path goes on without a slash it should give the payload", "GET", "/ignition-x", bearer(knownToken), 200, `{"ignition":{}}`, 1, 0},
+		{"When the token is unknown it should ask to try again", "GET", "/ignition", bearer("other"), 511, "no node configuration", 0, 1},
+		{"When there is no token it should refuse", "GET", "/ignition", "", 401, "Authorization", 0, 0},
+		{"When the scheme is another it should refuse", "GET", "/ignition", "Basic abc", 401, "Authorization", 0, 0},
+		{"When the token is not base64 it should refuse", "GET", "/ignition", "Bearer ***", 401, "Authorization", 0, 0},
+		{"When the token is empty it should refuse", "GET", "/ignition", "Bearer ", 401, "Authorization", 0, 0},
+		{"When the payload is damaged it should say so", "GET", "/ignition", bearer("damaged"), 500, "damaged", 0, 0},
+		{"When the path goes deeper it should not be found", "GET", "/ignition/x", bearer(knownToken), 404, "", 0, 0},
+		{"When the path is another it should not be found", "GET", "/", bearer(knownToken), 404, "", 0, 0},
+		{"When it is asked for its health it should be well", "GET", "/healthz", "", 200, "", 0, 0},
+		{"When the method is another it should refuse", "POST", "/ignition", bearer(knownToken), 405, "only GET", 0, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			g := NewWithT(t)
+			observer := &fakeObserver{}
+			server := httptest.NewTLSServer(New(fakeTokens{knownToken: entry, "damaged": damaged}, observer, slog.New(slog.DiscardHandler)))
+			defer server.Close()
+			req, err := http.NewRequestWithContext(t.Context(), tt.method, server.URL+tt.path, nil)
+			g.Expect(err).NotTo(HaveOccurred())
+			if tt.authorization != "" {
+				req.Header.Set("Authorization", tt.authorization)
+			}
+
+			resp, err := server.Client().Do(req)
+			g.Expect(err).NotTo(HaveOccurred())
+			body, err := io.ReadAll(resp.Body)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(resp.Body.Close()).To(Succeed())
+			server.Close()
+
+			g.Expect(resp.StatusCode).To(Equal(tt.status))
+			g.Expect(string(body)).To(ContainSubstring(tt.body))
+			g.Expect(observer.served).To(HaveLen(tt.served))
+			g.Expect(observer.missed).To(Equal(tt.missed))
+			if tt.status == 200 && tt.body != "" {
+				g.Expect(resp.Header.Get("Content-Type")).To(Equal("application/json; charset=utf-8"))
+			}
+		})
+	}
+}
+
+func TestServedAlthoughTheMachineHungUp(t *testing.T) {
+	g := NewWithT(t)
+	observer := &fakeObserver{}
+	handler := New(fakeTokens{knownToken: {Payload: []byte("{}")}}, observer, slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	req := httptest.NewRequestWithContext(ctx, http.MethodGet, "/ignition", nil)
+	req.Header.Set("Authorization", bearer(knownToken))
+
+	handler.ServeHTTP(httptest.NewRecorder(), req)
+
+	g.Expect(observer.served).To(HaveLen(1))
+}
+
+func TestNoTokenInLogs(t *testing.T) {
+	g := NewWithT(t)
+	var log strings.Builder
+	observer := &fakeObserver{err: errors.New("API server is away")}
+	handler := New(fakeTokens{knownToken: {Payload: []byte("{}")}}, observer, slog.New(slog.NewTextHandler(&log, nil)))
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/ignition", nil)
+	req.Header.Set("Authorization", bearer(knownToken))
+
+	handler.ServeHTTP(httptest.NewRecorder(), req)
+
+	g.Expect(log.String()).To(ContainSubstring("API server is away"))
+	g.Expect(log.String()).NotTo(ContainSubstring(knownToken))
+	g.Expect(log.String()).NotTo(ContainSubstring(bearer(knownToken)))
+}

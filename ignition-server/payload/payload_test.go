@@ -1,0 +1,185 @@
+package payload_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	igncfg "github.com/coreos/ignition/v2/config/v3_4"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/api/util/ipnet"
+	"github.com/openshift/hypershift/ignition-server/payload"
+	"github.com/openshift/hypershift/support/releaseinfo"
+	"github.com/openshift/hypershift/support/releaseinfo/releasetest"
+)
+
+const hosted = "clusters-demo"
+
+func scheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	s := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(s), hyperv1.AddToScheme(s)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func meta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: hosted, Name: name} }
+
+// world is a hosted namespace in which everything is there.
+func world(registry *releasetest.Registry) map[string]client.Object {
+	return map[string]client.Object{
+		"hcp": &hyperv1.HostedControlPlane{ObjectMeta: meta("demo"), Spec: hyperv1.HostedControlPlaneSpec{
+			Networking:            hyperv1.ClusterNetworking{ServiceNetwork: []hyperv1.ServiceNetworkEntry{{CIDR: *ipnet.MustParseCIDR("172.31.0.0/16")}}},
+			SSHKey:                corev1.LocalObjectReference{Name: "ssh-key"},
+			AdditionalTrustBundle: &corev1.LocalObjectReference{Name: "user-ca-bundle"},
+			ImageContentSources:   []hyperv1.ImageContentSource{{Source: "a.example/x", Mirrors: []string{"b.example/x"}}},
+		}},
+		"pull":      &corev1.Secret{ObjectMeta: meta("pull-secret"), Data: map[string][]byte{".dockerconfigjson": []byte(`{"auths":{}}`)}},
+		"bootstrap": &corev1.Secret{ObjectMeta: meta("bootstrap-kubeconfig"), Data: map[string][]byte{"kubeconfig": []byte("kind: Config")}},
+		"ssh":       &corev1.Secret{ObjectMeta: meta("ssh-key"), Data: map[string][]byte{"id_rsa.pub": []byte("ssh-ed25519 A one\nssh-ed25519 B two\n")}},
+		"client-ca": &corev1.ConfigMap{ObjectMeta: meta("kubelet-client-ca"), Data: map[string]string{"ca.crt": "client CA"}},
+		"trust":     &corev1.ConfigMap{ObjectMeta: meta("user-ca-bundle"), Data: map[string]string{"ca-bundle.crt": string(registry.CA)}},
+	}
+}
+
+func kubernetes() releaseinfo.Payload {
+	return releaseinfo.Payload{Version: "1.36.3", Distribution: releaseinfo.Kubernetes, Components: map[string]string{
+		"node": "registry.example/node:1", "pod": "registry.example/pod:1",
+	}}
+}
+
+func TestGenerate(t *testing.T) {
+	registry := releasetest.Start(t)
+	release := registry.PushRelease(t, kubernetes())
+	openshift := registry.PushRelease(t, releaseinfo.Payload{Version: "4.19.0", Components: map[string]string{"hypershift": "x"}})
+	incomplete := registry.PushRelease(t, releaseinfo.Payload{Version: "1.0.0", Distribution: releaseinfo.Kubernetes, Components: map[string]string{"node": "x"}})
+	config, err := payload.Pack([]byte("kind: MachineConfig\nmetadata: {name: bad}\nspec: {kernelType: realtime}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	drop := func(name string) func(map[string]client.Object) {
+		return func(w map[string]client.Object) { delete(w, name) }
+	}
+	tests := []struct {
+		name    string
+		edit    func(map[string]client.Object)
+		request payload.Request
+		reason  string
+		says    string
+	}{
+		{name: "When all is there it should render", request: payload.Request{Release: release}},
+		{name: "When there is no control plane it should wait", edit: drop("hcp"), reason: payload.ReasonWaiting, says: "HostedControlPlane"},
+		{name: "When the pull secret is missing it should wait", edit: drop("pull"), reason: payload.ReasonWaiting, says: "pull-secret"},
+		{name: "When the bootstrap kubeconfig is missing it should wait", edit: drop("bootstrap"), reason: payload.ReasonWaiting, says: "bootstrap-kubeconfig"},
+		{name: "When the client CA is missing it should wait", edit: drop("client-ca"), reason: payload.ReasonWaiting, says: "kubelet-client-ca"},
+		{name: "When the trust bundle is missing it should wait", edit: drop("trust"), reason: payload.ReasonWaiting, says: "user-ca-bundle"},
+		{name: "When the SSH key is missing it should wait", edit: drop("ssh"), reason: payload.ReasonWaiting, says: "ssh-key"},
+		{
+			name: "When a Secret is empty it should wait", reason: payload.ReasonWaiting, says: `key "kubeconfig"`,
+			edit: func(w map[string]client.Object) { w["bootstrap"].(*corev1.Secret).Data = nil },
+		},
+		{
+			name: "When the release is of OpenShift it should say who serves that", request: payload.Request{Release: openshift},
+			reason: payload.ReasonUnsupportedDistribution, says: "serves nodes of the Kubernetes distribution only",
+		},
+		{
+			name: "When the release has no pod image it should say so", request: payload.Request{Release: incomplete},
+			reason: payload.ReasonInvalidConfig, says: `no component "pod"`,
+		},
+		{
+			name: "When the release cannot be found it should say so", request: payload.Request{Release: registry.Host + "/none:1"},
+			reason: "ReleaseImageNotFound", says: "check the repository, tag or digest",
+		},
+		{
+			name: "When the trust bundle is no PEM it should say so", reason: payload.ReasonInvalidConfig, says: "holds no PEM certificate",
+			edit: func(w map[string]client.Object) {
+				w["trust"].(*corev1.ConfigMap).Data = map[string]string{"ca-bundle.crt": "x"}
+			},
+		},
+		{
+			name: "When the config is not packed it should say so", request: payload.Request{Release: release, Config: []byte("kind: MachineConfig")},
+			reason: payload.ReasonInvalidConfig, says: "not gzip",
+		},
+		{
+			name: "When the config cannot be honoured it should say which field", request: payload.Request{Release: release, Config: config},
+			reason: payload.ReasonInvalidConfig, says: "spec.kernelType",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			g := NewWithT(t)
+			objs := world(registry)
+			if tt.edit != nil {
+				tt.edit(objs)
+			}
+			builder := fake.NewClientBuilder().WithScheme(scheme(t))
+			for _, obj := range objs {
+				builder = builder.WithObjects(obj)
+			}
+			if tt.request.Release == "" {
+				tt.request.Release = release
+			}
+			tt.request.NodePool = "clusters/workers"
+			generator := &payload.Generator{Client: builder.Build(), Namespace: hosted}
+
+			rendered, err := generator.Generate(t.Context(), tt.request)
+
+			if tt.reason == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				cfg, _, err := igncfg.Parse(rendered)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(cfg.Passwd.Users[0].SSHAuthorizedKeys).To(HaveLen(2))
+				g.Expect(string(rendered)).To(ContainSubstring("hypershift.openshift.io/nodePool=workers"))
+				return
+			}
+			problem, ok := errors.AsType[*payload.Problem](err)
+			g.Expect(ok).To(BeTrue(), "%v", err)
+			g.Expect(problem.Reason).To(Equal(tt.reason))
+			g.Expect(problem.Message).To(ContainSubstring(tt.says))
+		})
+	}
+}
+
+func TestOverridesAreForThisProcessOnly(t *testing.T) {
+	g := NewWithT(t)
+	registry := releasetest.Start(t)
+	registry.PushRelease(t, kubernetes())
+	objs := world(registry)
+	builder := fake.NewClientBuilder().WithScheme(scheme(t))
+	for _, obj := range objs {
+		builder = builder.WithObjects(obj)
+	}
+	generator := &payload.Generator{Client: builder.Build(), Namespace: hosted, Overrides: map[string]string{"registry.example": registry.Host}}
+	request := payload.Request{NodePool: "clusters/workers", Release: "registry.example/release:1.36.3"}
+
+	rendered, err := generator.Generate(t.Context(), request)
+
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(rendered)).NotTo(ContainSubstring(registry.Host))
+	requests := registry.Requests()
+	_, err = generator.Generate(t.Context(), request)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(registry.Requests()).To(Equal(requests), "the release image is read once")
+}
+
+func TestPack(t *testing.T) {
+	g := NewWithT(t)
+	text := strings.Repeat("kind: MachineConfig\n", 100)
+	packed, err := payload.Pack([]byte(text))
+	g.Expect(err).NotTo(HaveOccurred())
+	unpacked, err := payload.Unpack(packed)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(unpacked)).To(Equal(text))
+	empty, err := payload.Unpack(nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(empty).To(BeEmpty())
+}

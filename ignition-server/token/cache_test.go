@@ -1,0 +1,91 @@
+package token
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+func TestCache(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	secret := types.NamespacedName{Namespace: "hosted", Name: "token-a"}
+	entry := func(payload string) Entry {
+		return Entry{Secret: secret, NodePool: "clusters/a", Payload: []byte(payload)}
+	}
+	tests := []struct {
+		name string
+		do   func(c *Cache, clock *clocktesting.FakePassiveClock)
+		want map[string]string
+	}{
+		{
+			"When two tokens are put it should know both",
+			func(c *Cache, _ *clocktesting.FakePassiveClock) { c.Put(entry("1"), "new", "old") },
+			map[string]string{"new": "1", "old": "1"},
+		},
+		{
+			"When a token is rotated out it should forget it",
+			func(c *Cache, _ *clocktesting.FakePassiveClock) {
+				c.Put(entry("1"), "b", "a")
+				c.Put(entry("1"), "c", "b")
+			},
+			map[string]string{"c": "1", "b": "1"},
+		},
+		{
+			"When the payload changes it should give the new one under every token",
+			func(c *Cache, _ *clocktesting.FakePassiveClock) { c.Put(entry("1"), "a"); c.Put(entry("2"), "a") },
+			map[string]string{"a": "2"},
+		},
+		{
+			"When a payload cannot be rendered any more it should keep the last one",
+			func(c *Cache, _ *clocktesting.FakePassiveClock) {
+				c.Put(entry("1"), "a")
+				c.Put(Entry{Secret: secret}, "b", "a")
+			},
+			map[string]string{"a": "1", "b": "1"},
+		},
+		{
+			"When a payload could never be rendered it should know no token",
+			func(c *Cache, _ *clocktesting.FakePassiveClock) { c.Put(Entry{Secret: secret}, "a") },
+			map[string]string{},
+		},
+		{
+			"When the token is empty it should not be known",
+			func(c *Cache, _ *clocktesting.FakePassiveClock) { c.Put(entry("1"), "a", "") },
+			map[string]string{"a": "1"},
+		},
+		{
+			"When the Secret is dropped it should forget its tokens only",
+			func(c *Cache, _ *clocktesting.FakePassiveClock) {
+				c.Put(entry("1"), "a")
+				c.Put(Entry{Secret: types.NamespacedName{Name: "other"}, Payload: []byte("2")}, "b")
+				c.Drop(secret)
+			},
+			map[string]string{"b": "2"},
+		},
+		{
+			"When the Secret was not seen for too long it should not serve it",
+			func(c *Cache, clock *clocktesting.FakePassiveClock) {
+				c.Put(entry("1"), "a")
+				clock.SetTime(start.Add(TTL + time.Second))
+			},
+			map[string]string{},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			g := NewWithT(t)
+			clock := clocktesting.NewFakePassiveClock(start)
+			c := NewCache(clock)
+			tt.do(c, clock)
+			for _, token := range []string{"a", "b", "c", "new", "old", ""} {
+				e, ok := c.Get(token)
+				payload, want := tt.want[token]
+				g.Expect(ok).To(Equal(want), "token %q", token)
+				g.Expect(string(e.Payload)).To(Equal(payload), "token %q", token)
+			}
+		})
+	}
+}

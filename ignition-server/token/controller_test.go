@@ -1,0 +1,250 @@
+package token_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift/hypershift/ignition-server/payload"
+	"github.com/openshift/hypershift/ignition-server/token"
+	"github.com/openshift/hypershift/support/testenv"
+)
+
+const namespace = "default"
+
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// fakeGenerator answers with the release that it is asked for, or an error.
+type fakeGenerator struct {
+	err   error
+	asked []payload.Request
+}
+
+func (f *fakeGenerator) Generate(_ context.Context, r payload.Request) ([]byte, error) {
+	f.asked = append(f.asked, r)
+	if f.err != nil {
+		return nil, f.err
+	}
+	return []byte(`{"release":"` + r.Release + `"}`), nil
+}
+
+type fixture struct {
+	*GomegaWithT
+	t          *testing.T
+	client     client.Client
+	clock      *clocktesting.FakePassiveClock
+	generator  *fakeGenerator
+	cache      *token.Cache
+	reconciler *token.Reconciler
+	recorder   *events.FakeRecorder
+	key        client.ObjectKey
+}
+
+func newFixture(t *testing.T, c client.Client, name string) *fixture {
+	clock := clocktesting.NewFakePassiveClock(start)
+	f := &fixture{
+		GomegaWithT: NewWithT(t), t: t, client: c, clock: clock, generator: &fakeGenerator{}, cache: token.NewCache(clock),
+		recorder: events.NewFakeRecorder(10), key: client.ObjectKey{Namespace: namespace, Name: name},
+	}
+	f.reconciler = &token.Reconciler{Client: c, Cache: f.cache, Generator: f.generator, Clock: clock, Recorder: f.recorder}
+	return f
+}
+
+func (f *fixture) create(edit func(*corev1.Secret)) {
+	f.t.Helper()
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: f.key.Name, Annotations: map[string]string{
+			token.ConfigAnnotation: "true", token.NodePoolAnnotation: "clusters/workers", token.UpgradeTypeAnnotation: "Replace",
+			token.GeneratedAnnotation: start.Format(time.RFC3339Nano),
+		}},
+		Data: map[string][]byte{token.TokenKey: []byte("first"), token.ReleaseKey: []byte("image"), token.ConfigKey: []byte("packed")},
+	}
+	if edit != nil {
+		edit(secret)
+	}
+	f.Expect(f.client.Create(f.t.Context(), secret)).To(Succeed())
+}
+
+func (f *fixture) reconcile() (ctrl.Result, error) {
+	f.t.Helper()
+	return f.reconciler.Reconcile(f.t.Context(), ctrl.Request{NamespacedName: f.key})
+}
+
+func (f *fixture) mustReconcile() ctrl.Result {
+	f.t.Helper()
+	result, err := f.reconcile()
+	f.Expect(err).NotTo(HaveOccurred())
+	return result
+}
+
+func (f *fixture) secret() *corev1.Secret {
+	f.t.Helper()
+	secret := &corev1.Secret{}
+	f.Expect(f.client.Get(f.t.Context(), f.key, secret)).To(Succeed())
+	return secret
+}
+
+func (f *fixture) serves(tok string) bool {
+	_, ok := f.cache.Get(tok)
+	return ok
+}
+
+func TestReconcile(t *testing.T) {
+	config := testenv.Start(t)
+	c, err := client.New(config, client.Options{Scheme: scheme.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Run("When a token is new it should be served and settle", func(t *testing.T) {
+		f := newFixture(t, c, "token-new")
+		f.create(nil)
+		result := f.mustReconcile()
+		f.Expect(result.RequeueAfter).To(Equal(token.TTL / 2))
+		e, ok := f.cache.Get("first")
+		f.Expect(ok).To(BeTrue())
+		f.Expect(string(e.Payload)).To(Equal(`{"release":"image"}`))
+		f.Expect(f.generator.asked).To(HaveExactElements(payload.Request{NodePool: "clusters/workers", Release: "image", Config: []byte("packed")}))
+		secret := f.secret()
+		f.Expect(string(secret.Data[token.ReasonKey])).To(Equal("AsExpected"))
+		f.Expect(secret.Data).NotTo(HaveKey(token.PayloadKey))
+		f.mustReconcile()
+		f.Expect(f.secret().ResourceVersion).To(Equal(secret.ResourceVersion), "a settled Secret is not written")
+	})
+
+	t.Run("When a token has lived half its time it should be rotated and both be served", func(t *testing.T) {
+		f := newFixture(t, c, "token-rotate")
+		f.create(nil)
+		f.mustReconcile()
+		f.clock.SetTime(start.Add(token.TTL / 2))
+		f.Expect(f.mustReconcile().RequeueAfter).To(Equal(token.TTL / 2))
+		secret := f.secret()
+		f.Expect(string(secret.Data[token.OldTokenKey])).To(Equal("first"))
+		f.Expect(string(secret.Data[token.TokenKey])).To(HaveLen(36))
+		f.Expect(f.serves("first")).To(BeTrue())
+		f.Expect(f.serves(string(secret.Data[token.TokenKey]))).To(BeTrue())
+
+		f.clock.SetTime(start.Add(token.TTL))
+		f.mustReconcile()
+		f.Expect(f.serves("first")).To(BeFalse(), "a token ends with the second rotation")
+	})
+
+	t.Run("When another replica rotates at once it should lose and serve what the other chose", func(t *testing.T) {
+		f := newFixture(t, c, "token-race")
+		f.create(func(s *corev1.Secret) { s.Annotations[token.GeneratedAnnotation] = "long ago" })
+		other := newFixture(t, c, "token-race")
+		racing := *f.reconciler
+		racing.Client = &interruptedClient{Client: c, before: func() { other.mustReconcile() }}
+		_, err := racing.Reconcile(t.Context(), ctrl.Request{NamespacedName: f.key})
+		f.Expect(apierrors.IsConflict(err)).To(BeTrue(), "%v", err)
+		f.mustReconcile()
+		secret := f.secret()
+		f.Expect(string(secret.Data[token.OldTokenKey])).To(Equal("first"), "rotated once only")
+		f.Expect(f.serves(string(secret.Data[token.TokenKey]))).To(BeTrue())
+	})
+
+	t.Run("When a Secret expires it should be served until then, not rotated, and deleted after", func(t *testing.T) {
+		f := newFixture(t, c, "token-expire")
+		f.create(func(s *corev1.Secret) {
+			s.Annotations[token.ExpirationAnnotation] = start.Add(2 * time.Hour).Format(time.RFC3339)
+			s.Annotations[token.GeneratedAnnotation] = start.Add(-token.TTL).Format(time.RFC3339Nano)
+		})
+		f.Expect(f.mustReconcile().RequeueAfter).To(Equal(2 * time.Hour))
+		f.Expect(f.serves("first")).To(BeTrue())
+		f.clock.SetTime(start.Add(2 * time.Hour))
+		f.mustReconcile()
+		f.Expect(f.serves("first")).To(BeFalse())
+		err := c.Get(t.Context(), f.key, &corev1.Secret{})
+		f.Expect(apierrors.IsNotFound(err)).To(BeTrue())
+		f.mustReconcile()
+	})
+
+	t.Run("When the expiration cannot be read it should count as passed", func(t *testing.T) {
+		f := newFixture(t, c, "token-damaged")
+		f.create(func(s *corev1.Secret) { s.Annotations[token.ExpirationAnnotation] = "soon" })
+		f.mustReconcile()
+		f.Expect(apierrors.IsNotFound(c.Get(t.Context(), f.key, &corev1.Secret{}))).To(BeTrue())
+	})
+
+	t.Run("When the configuration is wrong it should say so, keep the last payload, and recover", func(t *testing.T) {
+		f := newFixture(t, c, "token-problem")
+		f.create(nil)
+		f.mustReconcile()
+		f.generator.err = &payload.Problem{Reason: "InvalidConfig", Message: "remove the field", RetryAfter: time.Minute}
+		f.Expect(f.mustReconcile().RequeueAfter).To(Equal(time.Minute))
+		secret := f.secret()
+		f.Expect(string(secret.Data[token.ReasonKey])).To(Equal("InvalidConfig"))
+		f.Expect(string(secret.Data[token.MessageKey])).To(Equal("remove the field"))
+		f.Expect(f.serves("first")).To(BeTrue())
+		f.mustReconcile()
+		f.Expect(f.secret().ResourceVersion).To(Equal(secret.ResourceVersion), "the same problem is written once")
+		f.generator.err = nil
+		f.mustReconcile()
+		f.Expect(string(f.secret().Data[token.ReasonKey])).To(Equal("AsExpected"))
+	})
+
+	t.Run("When rendering fails it should return the error", func(t *testing.T) {
+		f := newFixture(t, c, "token-error")
+		f.create(nil)
+		f.generator.err = errors.New("API server is away")
+		_, err := f.reconcile()
+		f.Expect(err).To(MatchError(ContainSubstring("token-error: API server is away")))
+	})
+
+	t.Run("When the pool is upgraded in place it should write the payload too", func(t *testing.T) {
+		f := newFixture(t, c, "token-inplace")
+		f.create(func(s *corev1.Secret) { s.Annotations[token.UpgradeTypeAnnotation] = "InPlace" })
+		f.mustReconcile()
+		unpacked, err := payload.Unpack(f.secret().Data[token.PayloadKey])
+		f.Expect(err).NotTo(HaveOccurred())
+		f.Expect(string(unpacked)).To(Equal(`{"release":"image"}`))
+		version := f.secret().ResourceVersion
+		f.mustReconcile()
+		f.Expect(f.secret().ResourceVersion).To(Equal(version))
+	})
+
+	t.Run("When the Secret is no token it should be left alone", func(t *testing.T) {
+		f := newFixture(t, c, "no-token")
+		f.create(func(s *corev1.Secret) { s.Annotations = nil })
+		f.mustReconcile()
+		f.Expect(f.generator.asked).To(BeEmpty())
+		f.Expect(f.secret().Data).NotTo(HaveKey(token.ReasonKey))
+	})
+
+	t.Run("When a machine fetches its configuration it should be marked once", func(t *testing.T) {
+		f := newFixture(t, c, "token-reached")
+		f.create(nil)
+		f.mustReconcile()
+		e, _ := f.cache.Get("first")
+		f.Expect(f.reconciler.Served(t.Context(), e)).To(Succeed())
+		secret := f.secret()
+		f.Expect(secret.Annotations).To(HaveKeyWithValue(token.ReachedAnnotation, "True"))
+		f.Expect(f.recorder.Events).To(Receive(ContainSubstring("GetPayload")))
+		f.Expect(f.reconciler.Served(t.Context(), e)).To(Succeed())
+		f.Expect(f.secret().ResourceVersion).To(Equal(secret.ResourceVersion))
+		f.Expect(c.Delete(t.Context(), secret)).To(Succeed())
+		f.Expect(f.reconciler.Served(t.Context(), e)).To(Succeed(), "a Secret that is gone is nothing to worry about")
+	})
+}
+
+// interruptedClient lets something happen just before an update.
+type interruptedClient struct {
+	client.Client
+	before func()
+}
+
+func (c *interruptedClient) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
+	c.before()
+	return c.Client.Update(ctx, obj, opts...)
+}
