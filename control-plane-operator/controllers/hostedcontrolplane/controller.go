@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,6 +32,7 @@ import (
 const Finalizer = "hypershift.openshift.io/finalizer"
 
 const (
+	conflictRequeue = time.Second
 	// waitRequeue is how soon a control plane that is not ready is looked at again if no watch fires.
 	waitRequeue = 15 * time.Second
 	// settledRequeue renews certificates and heals what no watch tells of.
@@ -125,6 +127,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	s := &scope{hcp: hcp}
 	result, err := phase.Run(ctx, s, r.phases())
 	statusErr := r.updateStatus(ctx, s)
+	if err == nil && apierrors.IsConflict(statusErr) {
+		// Another operator wrote a condition in the meantime; its event is on the way.
+		return ctrl.Result{RequeueAfter: conflictRequeue}, nil
+	}
 	if err := errors.Join(err, statusErr); err != nil {
 		return ctrl.Result{}, fmt.Errorf("reconciling HostedControlPlane %s: %w", req, err)
 	}

@@ -97,14 +97,14 @@ func (r *Reconciler) updateStatus(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	before := s.hcp.DeepCopy()
+	before := s.hcp.Status
 	s.hcp.Status = status(s, o, r.Clock.Now())
-	if equality.Semantic.DeepEqual(before.Status, s.hcp.Status) {
+	if equality.Semantic.DeepEqual(before, s.hcp.Status) {
 		return nil
 	}
-	// Other operators write conditions of the same object, which a merge patch would drop without this lock.
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Status().Patch(ctx, s.hcp, patch); err != nil {
+	// An update, not a merge patch: the schema wants nulls in the version's history, which a merge patch cannot carry.
+	// Its lock also keeps the conditions that other operators write at the same time.
+	if err := r.Client.Status().Update(ctx, s.hcp); err != nil {
 		return fmt.Errorf("writing the status of HostedControlPlane %s/%s: %w", s.hcp.Namespace, s.hcp.Name, err)
 	}
 	return nil

@@ -1,0 +1,451 @@
+package hostedcontrolplane
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
+	routev1 "github.com/openshift/api/route/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/api/util/ipnet"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/infra"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/crds"
+	"github.com/openshift/hypershift/support/releaseinfo"
+	"github.com/openshift/hypershift/support/testenv"
+)
+
+const namespace = "clusters-demo"
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(hyperv1.AddToScheme(scheme))
+	utilruntime.Must(routev1.AddToScheme(scheme))
+	return scheme
+}
+
+// releases answers by image.
+type releases map[string]releaseinfo.Payload
+
+func (r releases) Lookup(_ context.Context, image string, _ []byte) (*releaseinfo.ReleaseImage, error) {
+	p, ok := r[image]
+	if !ok {
+		return nil, &releaseinfo.Error{Reason: releaseinfo.ReasonNotFound, Image: image, Err: errors.New("no such image")}
+	}
+	return releaseinfo.New(image, p), nil
+}
+
+func kubernetes(version string) releaseinfo.Payload {
+	p := releaseinfo.Payload{Version: version, Distribution: releaseinfo.Kubernetes, Components: map[string]string{}}
+	for _, tag := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
+		p.Components[tag] = "registry.example/" + tag + ":" + version
+	}
+	return p
+}
+
+// world is a real API server with one hosted control plane, and the operator.
+type world struct {
+	t      *testing.T
+	client client.Client
+	clock  *clocktesting.FakePassiveClock
+	r      *Reconciler
+	hcp    *hyperv1.HostedControlPlane
+	writes int
+}
+
+func controlPlane() *hyperv1.HostedControlPlane {
+	nodePort := func(s hyperv1.ServiceType) hyperv1.ServicePublishingStrategyMapping {
+		return hyperv1.ServicePublishingStrategyMapping{Service: s, ServicePublishingStrategy: hyperv1.ServicePublishingStrategy{
+			Type: hyperv1.NodePort, NodePort: &hyperv1.NodePortPublishingStrategy{Address: "192.0.2.10"},
+		}}
+	}
+	return &hyperv1.HostedControlPlane{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "demo"},
+		Spec: hyperv1.HostedControlPlaneSpec{
+			ReleaseImage: "registry.example/release:1.36.3",
+			PullSecret:   corev1.LocalObjectReference{Name: "pull-secret"},
+			InfraID:      "demo-abcde",
+			IssuerURL:    "https://kubernetes.default.svc",
+			Platform:     hyperv1.PlatformSpec{Type: hyperv1.NonePlatform},
+			DNS:          hyperv1.DNSSpec{BaseDomain: "example.com"},
+			Etcd: hyperv1.EtcdSpec{ManagementType: hyperv1.Managed, Managed: &hyperv1.ManagedEtcdSpec{
+				Storage: hyperv1.ManagedEtcdStorageSpec{Type: hyperv1.PersistentVolumeEtcdStorage},
+			}},
+			Networking: hyperv1.ClusterNetworking{
+				NetworkType:    hyperv1.OVNKubernetes,
+				ClusterNetwork: []hyperv1.ClusterNetworkEntry{{CIDR: *ipnet.MustParseCIDR("10.132.0.0/14"), HostPrefix: 23}},
+				ServiceNetwork: []hyperv1.ServiceNetworkEntry{{CIDR: *ipnet.MustParseCIDR("172.31.0.0/16")}},
+			},
+			ControllerAvailabilityPolicy: hyperv1.SingleReplica,
+			Services: []hyperv1.ServicePublishingStrategyMapping{
+				nodePort(hyperv1.APIServer), nodePort(hyperv1.Ignition), nodePort(hyperv1.OAuthServer), nodePort(hyperv1.Konnectivity),
+			},
+		},
+	}
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	direct, err := client.NewWithWatch(testenv.Start(t, crds.HyperShift), client.Options{Scheme: newScheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, client: direct, clock: clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second)), hcp: controlPlane()}
+	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	w.create(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pull-secret"}, Type: corev1.SecretTypeDockerConfigJson,
+		Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{}}`)},
+	})
+	w.create(w.hcp)
+	counted := interceptor.NewClient(direct, w.counters())
+	w.r = &Reconciler{
+		Client: counted, Clock: w.clock,
+		Releases: releases{
+			"registry.example/release:1.36.3":    kubernetes("1.36.3"),
+			"registry.example/release:1.36.4":    kubernetes("1.36.4"),
+			"registry.example/release:openshift": {Version: "4.20.0", Distribution: releaseinfo.OpenShift, Components: map[string]string{"etcd": "x"}},
+		},
+		StaticImages: map[string]string{
+			"availability-prober": "registry.example/hypershift", "hosted-cluster-config-operator": "registry.example/hypershift",
+			"controlplane-operator": "registry.example/hypershift",
+		},
+		Infra:  &infra.Reconciler{Client: counted},
+		PKI:    &pki.Reconciler{Client: counted, Clock: w.clock},
+		Health: func(context.Context, component.Endpoint) error { return nil },
+	}
+	return w
+}
+
+// counters count what is written.
+func (w *world) counters() interceptor.Funcs {
+	return interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			w.writes++
+			return c.Create(ctx, obj, opts...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			w.writes++
+			return c.Update(ctx, obj, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			w.writes++
+			return c.Patch(ctx, obj, patch, opts...)
+		},
+		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			w.writes++
+			return c.Apply(ctx, obj, opts...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			w.writes++
+			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+		},
+		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+			w.writes++
+			return c.SubResource(sub).Update(ctx, obj, opts...)
+		},
+	}
+}
+
+func (w *world) create(obj client.Object) {
+	w.t.Helper()
+	if err := w.client.Create(w.t.Context(), obj); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) get(name string, obj client.Object) {
+	w.t.Helper()
+	if err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, obj); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// edit changes the HostedControlPlane as the hypershift-operator does.
+func (w *world) edit(change func(*hyperv1.HostedControlPlane)) {
+	w.t.Helper()
+	w.get("demo", w.hcp)
+	change(w.hcp)
+	if err := w.client.Update(w.t.Context(), w.hcp); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) pass() error {
+	_, err := w.r.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.hcp)})
+	return err
+}
+
+// condition is the HostedControlPlane's condition as status/reason.
+func (w *world) condition(t hyperv1.ConditionType) string {
+	w.t.Helper()
+	w.get("demo", w.hcp)
+	c := meta.FindStatusCondition(w.hcp.Status.Conditions, string(t))
+	if c == nil {
+		return "absent"
+	}
+	return string(c.Status) + "/" + c.Reason
+}
+
+// workloads are the names of all Deployments and StatefulSets.
+func (w *world) workloads() []string {
+	w.t.Helper()
+	names := map[string]bool{}
+	deployments, sets := &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}
+	if err := errors.Join(w.client.List(w.t.Context(), deployments), w.client.List(w.t.Context(), sets)); err != nil {
+		w.t.Fatal(err)
+	}
+	for _, d := range deployments.Items {
+		names[d.Name] = true
+	}
+	for _, s := range sets.Items {
+		names[s.Name] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// rollOut does what the cluster's controllers and kubelets would: all pods of all workloads become ready.
+func (w *world) rollOut() {
+	w.t.Helper()
+	deployments, sets := &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}
+	if err := errors.Join(w.client.List(w.t.Context(), deployments), w.client.List(w.t.Context(), sets)); err != nil {
+		w.t.Fatal(err)
+	}
+	for i := range deployments.Items {
+		d := &deployments.Items[i]
+		n := *d.Spec.Replicas
+		d.Status = appsv1.DeploymentStatus{
+			ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n,
+			Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}},
+		}
+		if err := w.client.Status().Update(w.t.Context(), d); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	for i := range sets.Items {
+		s := &sets.Items[i]
+		n := *s.Spec.Replicas
+		s.Status = appsv1.StatefulSetStatus{ObservedGeneration: s.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n}
+		if err := w.client.Status().Update(w.t.Context(), s); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+func TestControlPlane(t *testing.T) {
+	w := newWorld(t)
+	step := func(name string, do func(t *testing.T)) {
+		t.Helper()
+		// The steps build on each other, so the first that fails ends the test.
+		if !t.Run(name, func(t *testing.T) { w.t = t; do(t) }) {
+			t.FailNow()
+		}
+	}
+
+	step("When a control plane is new it should publish its address, make its keys and start etcd only", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(w.pass()).To(Succeed())
+		g.Expect(w.workloads()).To(Equal([]string{"etcd", "ignition-server"}))
+		g.Expect(w.condition(hyperv1.InfrastructureReady)).To(Equal("True/AsExpected"))
+		g.Expect(w.condition(hyperv1.EtcdAvailable)).To(HavePrefix("False/"))
+		g.Expect(w.condition(hyperv1.HostedControlPlaneAvailable)).To(HavePrefix("False/"))
+		g.Expect(w.condition(hyperv1.ValidReleaseInfo)).To(Equal("True/AsExpected"))
+		service := &corev1.Service{}
+		w.get("kube-apiserver", service)
+		g.Expect(w.hcp.Status.ControlPlaneEndpoint).To(Equal(hyperv1.APIEndpoint{Host: "192.0.2.10", Port: service.Spec.Ports[0].NodePort}))
+		g.Expect(w.hcp.Status.KubeConfig).To(Equal(&hyperv1.KubeconfigSecretRef{Name: "admin-kubeconfig", Key: "kubeconfig"}))
+		g.Expect(w.hcp.Finalizers).To(ContainElement(Finalizer))
+	})
+
+	step("When what a component waits for is rolled out it should start it, and be available at the end", func(t *testing.T) {
+		g := NewWithT(t)
+		w.rollOut()
+		g.Expect(w.pass()).To(Succeed())
+		g.Expect(w.workloads()).To(Equal([]string{"etcd", "ignition-server", "kube-apiserver"}))
+		w.rollOut()
+		g.Expect(w.pass()).To(Succeed())
+		g.Expect(w.workloads()).To(ContainElements("kube-controller-manager", "kube-scheduler", "hosted-cluster-config-operator"))
+		g.Expect(w.hcp.Status.Ready).To(BeFalse())
+		w.rollOut()
+		g.Expect(w.pass()).To(Succeed())
+		g.Expect(w.condition(hyperv1.HostedControlPlaneAvailable)).To(Equal("True/AsExpected"))
+		g.Expect(w.condition(hyperv1.HostedControlPlaneDegraded)).To(Equal("False/AsExpected"))
+		g.Expect(w.hcp.Status.Ready && w.hcp.Status.Initialized).To(BeTrue())
+		g.Expect(w.hcp.Status.VersionStatus.History[0].State).To(Equal(configv1.CompletedUpdate))
+		g.Expect(w.hcp.Status.Version).To(Equal("1.36.3"))
+	})
+
+	step("When nothing changes it should write nothing", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(w.pass()).To(Succeed())
+		before := w.writes
+		w.clock.SetTime(w.clock.Now().Add(time.Hour))
+		g.Expect(w.pass()).To(Succeed())
+		g.Expect(w.writes).To(Equal(before))
+	})
+
+	step("When a component loses its pods it should be degraded, and stay available to users", func(t *testing.T) {
+		g := NewWithT(t)
+		d := &appsv1.Deployment{}
+		w.get("kube-scheduler", d)
+		d.Status.UnavailableReplicas, d.Status.AvailableReplicas, d.Status.ReadyReplicas = 1, 0, 0
+		d.Status.Conditions[0].Status = corev1.ConditionFalse
+		g.Expect(w.client.Status().Update(t.Context(), d)).To(Succeed())
+		g.Expect(w.pass()).To(Succeed())
+		g.Expect(w.condition(hyperv1.HostedControlPlaneDegraded)).To(Equal("True/UnavailableReplicas"))
+		g.Expect(w.condition(hyperv1.HostedControlPlaneAvailable)).To(Equal("True/AsExpected"))
+		w.rollOut()
+		g.Expect(w.pass()).To(Succeed())
+		g.Expect(w.condition(hyperv1.HostedControlPlaneDegraded)).To(Equal("False/AsExpected"))
+	})
+
+	step("When the release changes it should update etcd first and the others when it is done", func(t *testing.T) {
+		g := NewWithT(t)
+		w.edit(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.ReleaseImage = "registry.example/release:1.36.4" })
+		imageOf := func(name string) string {
+			d := &appsv1.Deployment{}
+			w.get(name, d)
+			return d.Spec.Template.Spec.Containers[0].Image
+		}
+		g.Expect(w.pass()).To(Succeed())
+		g.Expect(imageOf("kube-apiserver")).To(Equal("registry.example/kube-apiserver:1.36.3"))
+		g.Expect(w.condition(hyperv1.ClusterVersionProgressing)).To(Equal("True/AsExpected"))
+		g.Expect(w.condition(hyperv1.HostedControlPlaneAvailable)).To(Equal("True/AsExpected"))
+		for range 3 {
+			w.rollOut()
+			g.Expect(w.pass()).To(Succeed())
+		}
+		g.Expect(imageOf("kube-apiserver")).To(Equal("registry.example/kube-apiserver:1.36.4"))
+		g.Expect(imageOf("kube-scheduler")).To(Equal("registry.example/kube-scheduler:1.36.4"))
+		w.rollOut()
+		g.Expect(w.pass()).To(Succeed())
+		w.get("demo", w.hcp)
+		g.Expect(w.hcp.Status.Version).To(Equal("1.36.4"))
+		history := w.hcp.Status.ControlPlaneVersion.History
+		g.Expect(history).To(HaveLen(2))
+		g.Expect(history[0].State).To(Equal(configv1.CompletedUpdate))
+		g.Expect(history[1].Version).To(Equal("1.36.3"))
+	})
+
+	step("When the release cannot be read it should say why and leave what runs alone", func(t *testing.T) {
+		g := NewWithT(t)
+		w.edit(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.ReleaseImage = "registry.example/release:gone" })
+		g.Expect(w.pass()).To(MatchError(ContainSubstring("no such image")))
+		g.Expect(w.condition(hyperv1.ValidReleaseInfo)).To(Equal("False/NotFound"))
+		g.Expect(w.condition(hyperv1.HostedControlPlaneAvailable)).To(Equal("True/AsExpected"))
+	})
+
+	step("When the release is of another distribution it should say what to do", func(t *testing.T) {
+		g := NewWithT(t)
+		w.edit(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.ReleaseImage = "registry.example/release:openshift" })
+		g.Expect(w.pass()).To(Succeed())
+		c := meta.FindStatusCondition(refreshed(w).Status.Conditions, string(hyperv1.ValidReleaseInfo))
+		g.Expect(c.Status).To(Equal(metav1.ConditionFalse))
+		g.Expect(c.Message).To(ContainSubstring("control-plane-operator-image"))
+		w.edit(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.ReleaseImage = "registry.example/release:1.36.4" })
+		g.Expect(w.pass()).To(Succeed())
+	})
+
+	step("When reconciliation is paused it should touch nothing until the time has come", func(t *testing.T) {
+		g := NewWithT(t)
+		until := w.clock.Now().Add(10 * time.Minute).UTC().Format(time.RFC3339)
+		w.edit(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.PausedUntil = &until })
+		g.Expect(w.client.Delete(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kube-scheduler"}})).To(Succeed())
+		result, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.hcp)})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(result.RequeueAfter).To(BeNumerically("<=", 10*time.Minute))
+		g.Expect(w.workloads()).NotTo(ContainElement("kube-scheduler"))
+		g.Expect(w.condition(hyperv1.ReconciliationActive)).To(HavePrefix("False/"))
+		g.Expect(w.condition(hyperv1.InfrastructureReady)).To(Equal("True/AsExpected"))
+		w.clock.SetTime(w.clock.Now().Add(11 * time.Minute))
+		g.Expect(w.pass()).To(Succeed())
+		g.Expect(w.workloads()).To(ContainElement("kube-scheduler"))
+		g.Expect(w.condition(hyperv1.ReconciliationActive)).To(Equal("True/AsExpected"))
+	})
+
+	step("When a service cannot be published as asked it should say what can", func(t *testing.T) {
+		g := NewWithT(t)
+		var services []hyperv1.ServicePublishingStrategyMapping
+		w.edit(func(hcp *hyperv1.HostedControlPlane) {
+			services = slices.Clone(hcp.Spec.Services)
+			hcp.Spec.Services[0].ServicePublishingStrategy = hyperv1.ServicePublishingStrategy{
+				Type: hyperv1.Route, Route: &hyperv1.RoutePublishingStrategy{Hostname: "api.example.com"},
+			}
+		})
+		g.Expect(w.pass()).To(Succeed())
+		c := meta.FindStatusCondition(refreshed(w).Status.Conditions, string(hyperv1.ValidHostedControlPlaneConfiguration))
+		g.Expect(c.Status).To(Equal(metav1.ConditionFalse))
+		g.Expect(c.Message).To(ContainSubstring("use NodePort or LoadBalancer"))
+		w.edit(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.Services = services })
+		g.Expect(w.pass()).To(Succeed())
+		g.Expect(w.condition(hyperv1.ValidHostedControlPlaneConfiguration)).To(Equal("True/AsExpected"))
+	})
+
+	step("When another release is the operator's business it should keep its hands off", func(t *testing.T) {
+		g := NewWithT(t)
+		w.r.OperateOnReleaseImage = "registry.example/release:other"
+		g.Expect(w.client.Delete(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kube-scheduler"}})).To(Succeed())
+		g.Expect(w.pass()).To(Succeed())
+		g.Expect(w.workloads()).NotTo(ContainElement("kube-scheduler"))
+		w.r.OperateOnReleaseImage = ""
+	})
+
+	step("When a control plane is deleted it should let it go", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(w.client.Delete(t.Context(), refreshed(w))).To(Succeed())
+		g.Expect(w.pass()).To(Succeed())
+		err := w.client.Get(t.Context(), client.ObjectKeyFromObject(w.hcp), w.hcp)
+		g.Expect(client.IgnoreNotFound(err)).To(Succeed())
+		g.Expect(err).To(HaveOccurred())
+		g.Expect(w.pass()).To(Succeed(), "one that is gone")
+	})
+}
+
+func refreshed(w *world) *hyperv1.HostedControlPlane {
+	w.get("demo", w.hcp)
+	return w.hcp
+}
+
+func TestPausedFor(t *testing.T) {
+	now := time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
+	cases := map[string]struct {
+		until  *string
+		left   time.Duration
+		paused bool
+	}{
+		"not set":   {nil, 0, false},
+		"true":      {ptr.To("true"), 0, true},
+		"True":      {ptr.To("True"), 0, true},
+		"false":     {ptr.To("false"), 0, false},
+		"a minute":  {ptr.To("2026-11-20T12:01:00Z"), time.Minute, true},
+		"past":      {ptr.To("2026-11-20T11:59:00Z"), 0, false},
+		"senseless": {ptr.To("tomorrow"), 0, false},
+	}
+	for name, tc := range cases {
+		t.Run("When pausedUntil is "+name+" it should be understood", func(t *testing.T) {
+			g := NewWithT(t)
+			left, paused := pausedFor(tc.until, now)
+			g.Expect(left).To(Equal(tc.left))
+			g.Expect(paused).To(Equal(tc.paused))
+		})
+	}
+}

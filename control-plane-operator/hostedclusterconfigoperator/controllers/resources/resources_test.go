@@ -1,0 +1,277 @@
+package resources
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/api/util/ipnet"
+	"github.com/openshift/hypershift/support/crds"
+	"github.com/openshift/hypershift/support/releaseinfo"
+	"github.com/openshift/hypershift/support/testenv"
+)
+
+const namespace = "clusters-demo"
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(hyperv1.AddToScheme(scheme))
+	utilruntime.Must(configv1.Install(scheme))
+	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
+	return scheme
+}
+
+// payload is a Provider that always gives the same release.
+type payload map[string]string
+
+func (p payload) Lookup(context.Context, string, []byte) (*releaseinfo.ReleaseImage, error) {
+	return releaseinfo.New("", releaseinfo.Payload{Version: "1.36.3", Distribution: releaseinfo.Kubernetes, Components: p}), nil
+}
+
+// writes counts the API writes that go through a client.
+type writes struct{ count int }
+
+func (w *writes) client(c client.WithWatch) client.Client {
+	return interceptor.NewClient(c, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			w.count++
+			return c.Create(ctx, obj, opts...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			w.count++
+			return c.Update(ctx, obj, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			w.count++
+			return c.Patch(ctx, obj, patch, opts...)
+		},
+		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			w.count++
+			return c.Apply(ctx, obj, opts...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			w.count++
+			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+		},
+		SubResourceApply: func(ctx context.Context, c client.Client, sub string, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+			w.count++
+			return c.SubResource(sub).Apply(ctx, obj, opts...)
+		},
+	})
+}
+
+func controlPlane() *hyperv1.HostedControlPlane {
+	strategy := func(s hyperv1.ServiceType) hyperv1.ServicePublishingStrategyMapping {
+		return hyperv1.ServicePublishingStrategyMapping{Service: s, ServicePublishingStrategy: hyperv1.ServicePublishingStrategy{
+			Type: hyperv1.NodePort, NodePort: &hyperv1.NodePortPublishingStrategy{Address: "192.0.2.10"},
+		}}
+	}
+	return &hyperv1.HostedControlPlane{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "demo"},
+		Spec: hyperv1.HostedControlPlaneSpec{
+			ReleaseImage: "registry.example/release:1.36.3",
+			PullSecret:   corev1.LocalObjectReference{Name: "pull-secret"},
+			InfraID:      "demo-abcde",
+			IssuerURL:    "https://kubernetes.default.svc",
+			Platform:     hyperv1.PlatformSpec{Type: hyperv1.NonePlatform},
+			DNS:          hyperv1.DNSSpec{BaseDomain: "example.com"},
+			Etcd: hyperv1.EtcdSpec{ManagementType: hyperv1.Managed, Managed: &hyperv1.ManagedEtcdSpec{
+				Storage: hyperv1.ManagedEtcdStorageSpec{Type: hyperv1.PersistentVolumeEtcdStorage},
+			}},
+			Networking: hyperv1.ClusterNetworking{
+				NetworkType:    hyperv1.OVNKubernetes,
+				ClusterNetwork: []hyperv1.ClusterNetworkEntry{{CIDR: *ipnet.MustParseCIDR("10.132.0.0/14"), HostPrefix: 23}},
+				// The network that the test's API server serves.
+				ServiceNetwork: []hyperv1.ServiceNetworkEntry{{CIDR: *ipnet.MustParseCIDR("10.0.0.0/24")}},
+			},
+			Services: []hyperv1.ServicePublishingStrategyMapping{
+				strategy(hyperv1.APIServer), strategy(hyperv1.Ignition), strategy(hyperv1.OAuthServer), strategy(hyperv1.Konnectivity),
+			},
+		},
+	}
+}
+
+// world is a real API server that is management cluster and guest in one.
+type world struct {
+	client client.WithWatch
+	writes *writes
+	hcp    *hyperv1.HostedControlPlane
+	r      *Reconciler
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	c, err := client.NewWithWatch(testenv.Start(t, crds.HyperShift), client.Options{Scheme: newScheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{client: c, writes: &writes{}, hcp: controlPlane()}
+	for _, obj := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pull-secret"}, Type: corev1.SecretTypeDockerConfigJson,
+			Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{}}`)},
+		},
+		w.hcp,
+	} {
+		if err := c.Create(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.hcp.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: "192.0.2.10", Port: 30443}
+	if err := c.Status().Update(t.Context(), w.hcp); err != nil {
+		t.Fatal(err)
+	}
+	counted := w.writes.client(c)
+	w.r = &Reconciler{
+		Management: counted, Guest: counted,
+		Releases: payload{"kube-proxy": "registry/kube-proxy", "node-network": "registry/node-network", "coredns": "registry/coredns"},
+		Lookup:   func(context.Context, string) ([]string, error) { return nil, fmt.Errorf("no name is looked up here") },
+	}
+	return w
+}
+
+func (w *world) pass(ctx context.Context) error {
+	_, err := w.r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.hcp)})
+	return err
+}
+
+func (w *world) get(t *testing.T, namespace, name string, obj client.Object) {
+	t.Helper()
+	if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, obj); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestResources(t *testing.T) {
+	w := newWorld(t)
+	g := NewWithT(t)
+	ctx := t.Context()
+
+	t.Run("When a guest is empty it should get all that nodes need", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Eventually(func() error { return w.pass(ctx) }).WithTimeout(timeout).Should(Succeed())
+
+		slice := &discoveryv1.EndpointSlice{}
+		w.get(t, "default", "kubernetes", slice)
+		g.Expect(slice.Endpoints).To(HaveLen(1))
+		g.Expect(slice.Endpoints[0].Addresses).To(Equal([]string{"192.0.2.10"}))
+		g.Expect(*slice.Ports[0].Port).To(Equal(int32(30443)))
+
+		dns := &corev1.Service{}
+		w.get(t, "kube-system", "kube-dns", dns)
+		g.Expect(dns.Spec.ClusterIP).To(Equal("10.0.0.10"))
+
+		network := &appsv1.DaemonSet{}
+		w.get(t, "kube-system", "node-network", network)
+		container := network.Spec.Template.Spec.Containers[0]
+		g.Expect(container.Image).To(Equal("registry/node-network"))
+		g.Expect(container.Args).To(ConsistOf("--cluster-network=10.132.0.0/14"))
+		g.Expect(container.Env).To(ContainElement(corev1.EnvVar{Name: "KUBERNETES_SERVICE_HOST", Value: "192.0.2.10"}))
+
+		binding := &rbacv1.ClusterRoleBinding{}
+		w.get(t, "", "create-csrs-for-bootstrapping", binding)
+		g.Expect(binding.Subjects).To(ContainElement(HaveField("Name", "system:bootstrappers")))
+	})
+
+	t.Run("When the guest asks what it runs on it should say platform None and where its API is", func(t *testing.T) {
+		g := NewWithT(t)
+		infrastructure := &configv1.Infrastructure{}
+		w.get(t, "", "cluster", infrastructure)
+		g.Expect(infrastructure.Status.PlatformStatus.Type).To(Equal(configv1.NonePlatformType))
+		g.Expect(infrastructure.Status.APIServerURL).To(Equal("https://192.0.2.10:30443"))
+		g.Expect(infrastructure.Status.InfrastructureName).To(Equal("demo-abcde"))
+		g.Expect(infrastructure.Status.ControlPlaneTopology).To(Equal(configv1.ExternalTopologyMode))
+		for _, obj := range []client.Object{
+			&configv1.DNS{}, &configv1.Ingress{}, &configv1.Network{}, &configv1.Proxy{}, &configv1.Image{},
+			&configv1.APIServer{}, &configv1.Authentication{}, &configv1.FeatureGate{}, &configv1.Scheduler{},
+		} {
+			w.get(t, "", "cluster", obj)
+		}
+		dns := &configv1.DNS{}
+		w.get(t, "", "cluster", dns)
+		g.Expect(dns.Spec.BaseDomain).To(Equal("demo.example.com"))
+	})
+
+	t.Run("When nothing changes it should write nothing", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(w.pass(ctx)).To(Succeed())
+		before := w.writes.count
+		g.Expect(w.pass(ctx)).To(Succeed())
+		g.Expect(w.writes.count).To(Equal(before))
+	})
+
+	t.Run("When somebody changes what it keeps it should put it right", func(t *testing.T) {
+		g := NewWithT(t)
+		proxy := &appsv1.DaemonSet{}
+		w.get(t, "kube-system", "kube-proxy", proxy)
+		proxy.Spec.Template.Spec.HostNetwork = false
+		proxy.Spec.Template.Spec.Containers[0].Image = "elsewhere"
+		g.Expect(w.client.Update(ctx, proxy)).To(Succeed())
+		g.Expect(w.client.Delete(ctx, &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes"}})).To(Succeed())
+
+		g.Expect(w.pass(ctx)).To(Succeed())
+		w.get(t, "kube-system", "kube-proxy", proxy)
+		g.Expect(proxy.Spec.Template.Spec.HostNetwork).To(BeTrue())
+		g.Expect(proxy.Spec.Template.Spec.Containers[0].Image).To(Equal("registry/kube-proxy"))
+		w.get(t, "default", "kubernetes", &discoveryv1.EndpointSlice{})
+	})
+
+	t.Run("When a pass succeeded it should say so in the HostedControlPlane and keep the conditions of others", func(t *testing.T) {
+		g := NewWithT(t)
+		hcp := &hyperv1.HostedControlPlane{}
+		w.get(t, namespace, "demo", hcp)
+		g.Expect(meta.IsStatusConditionTrue(hcp.Status.Conditions, string(hyperv1.ConfigOperatorReconciliationSucceeded))).To(BeTrue())
+	})
+
+	t.Run("When the payload lacks an image it should name it, and do the rest", func(t *testing.T) {
+		g := NewWithT(t)
+		complete := w.r.Releases
+		w.r.Releases = payload{"kube-proxy": "registry/kube-proxy:2", "coredns": "registry/coredns"}
+		g.Expect(w.pass(ctx)).To(MatchError(ContainSubstring("no image for node-network")))
+		proxy := &appsv1.DaemonSet{}
+		w.get(t, "kube-system", "kube-proxy", proxy)
+		g.Expect(proxy.Spec.Template.Spec.Containers[0].Image).To(Equal("registry/kube-proxy:2"))
+		hcp := &hyperv1.HostedControlPlane{}
+		w.get(t, namespace, "demo", hcp)
+		c := meta.FindStatusCondition(hcp.Status.Conditions, string(hyperv1.ConfigOperatorReconciliationSucceeded))
+		g.Expect(c.Status).To(Equal(metav1.ConditionFalse))
+		g.Expect(c.Message).To(ContainSubstring("node-network"))
+		w.r.Releases = complete
+	})
+
+	t.Run("When the user brings a network it should take its own away", func(t *testing.T) {
+		g := NewWithT(t)
+		hcp := &hyperv1.HostedControlPlane{}
+		w.get(t, namespace, "demo", hcp)
+		hcp.Spec.Networking.NetworkType = hyperv1.Other
+		g.Expect(w.client.Update(ctx, hcp)).To(Succeed())
+		g.Expect(w.pass(ctx)).To(Succeed())
+		err := w.client.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "node-network"}, &appsv1.DaemonSet{})
+		g.Expect(apierrors.IsNotFound(err)).To(BeTrue())
+	})
+	g.Expect(w.writes.count).To(BeNumerically(">", 0))
+}
+
+// timeout is how long the API server may take to serve new kinds.
+const timeout = 30 * time.Second
