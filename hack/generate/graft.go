@@ -41,7 +41,8 @@ type graft struct {
 // grafts apply to HostedCluster and HostedControlPlane alike; a path that one of them lacks does not apply to it.
 var grafts = []graft{
 	{"spec.configuration.apiServer", "config/v1", "apiservers", "spec"},
-	{"spec.configuration.authentication", "config/v1", "authentications", "spec"},
+	// HyperShift serves the OIDC fields that standalone OpenShift has behind a gate.
+	{"spec.configuration.authentication", "config/v1", "authentications-TechPreviewNoUpgrade", "spec"},
 	{"spec.configuration.featureGate", "config/v1", "featuregates", "spec"},
 	{"spec.configuration.image", "config/v1", "images", "spec"},
 	{"spec.configuration.ingress", "config/v1", "ingresses", "spec"},
@@ -93,7 +94,8 @@ func (g graft) apply(ours object) error {
 		return err
 	}
 	stripDescriptions(scion)
-	for _, key := range []string{"description", "maxItems", "x-kubernetes-preserve-unknown-fields"} {
+	for _, key := range []string{"description", "maxItems", "x-kubernetes-list-type", "x-kubernetes-preserve-unknown-fields"} {
+		delete(scion, key)
 		if value, has := before[key]; has {
 			scion[key] = value
 		}

@@ -33,21 +33,37 @@ type generator struct {
 	controllerGen string
 	// scratch is an empty folder that is gone afterwards.
 	scratch string
+	// made are the files of the steps before.
+	made []file
 }
 
 var steps = []step{
 	{"deep copies", deepCopies},
 	{"CRDs", customResources},
+	{"field list", fieldList},
 	{"reference page", referencePage},
 }
 
 func main() {
 	controllerGen := flag.String("controller-gen", "bin/controller-gen", "path of the controller-gen binary")
 	check := flag.Bool("check", false, "write nothing; fail when a generated file is stale")
+	fields := flag.Bool("fields", false, "only check that no published field of the API is lost")
+	reference := flag.String("compare", "", "only print how much of the CRDs in this folder ours cover")
 	flag.Parse()
-	if err := run(*controllerGen, *check); err != nil {
+	if err := choose(*controllerGen, *check, *fields, *reference); err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
 		os.Exit(1)
+	}
+}
+
+func choose(controllerGen string, check, fields bool, reference string) error {
+	switch {
+	case reference != "":
+		return compare(reference)
+	case fields:
+		return verifyFields()
+	default:
+		return run(controllerGen, check)
 	}
 }
 
@@ -64,7 +80,7 @@ func run(controllerGen string, check bool) error {
 
 	var files []file
 	for _, s := range steps {
-		made, err := s.make(generator{controllerGen: absolute, scratch: scratch})
+		made, err := s.make(generator{controllerGen: absolute, scratch: scratch, made: files})
 		if err != nil {
 			return fmt.Errorf("making the %s: %w", s.name, err)
 		}

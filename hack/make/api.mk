@@ -15,3 +15,7 @@ generate: $(CONTROLLER_GEN) ## Make deep copies, CRDs and the API reference from
 .PHONY: verify-generate
 verify-generate: $(CONTROLLER_GEN) ## Check that generated files are fresh
 	$(GENERATE) -check
+
+.PHONY: verify-api
+verify-api: ## Check that no published field of the API is lost
+	go run ./hack/generate -fields

@@ -134,6 +134,7 @@ type OSImageStreamReference struct {
 type NodePoolPlatform struct {
 	// type of the platform.
 	//
+	// +kubebuilder:validation:Enum=MAAS;None;Agent;KubeVirt;AWS
 	// +required
 	Type PlatformType `json:"type"`
 
@@ -270,6 +271,7 @@ type NodePoolAutoScaling struct {
 type Taint struct {
 	// key of the taint.
 	//
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="the key of a taint must be a qualified name, such as \"example.com/dedicated\""
 	// +required
@@ -394,7 +396,7 @@ type NodePoolCondition struct {
 
 	// severity of the condition. Empty means informational.
 	//
-	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Severity string `json:"severity,omitempty"`
 
@@ -417,6 +419,7 @@ type NodePoolCondition struct {
 
 	// observedGeneration is the generation of the spec that the condition was judged at.
 	//
+	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 }

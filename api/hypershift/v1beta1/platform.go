@@ -2,7 +2,6 @@ package v1beta1
 
 // PlatformType is where nodes live.
 //
-// +kubebuilder:validation:Enum=MAAS;None;Agent;KubeVirt;AWS
 // +kubebuilder:validation:MaxLength=100
 type PlatformType string
 
@@ -31,6 +30,7 @@ func (p PlatformType) String() string { return string(p) }
 type PlatformSpec struct {
 	// type is the platform. It cannot be changed.
 	// +unionDiscriminator
+	// +kubebuilder:validation:Enum=MAAS;None;Agent;KubeVirt;AWS
 	// +required
 	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`platform.type is immutable: create a new HostedCluster for another platform`
 	Type PlatformType `json:"type"`
