@@ -13,7 +13,6 @@ import (
 
 	"github.com/openshift/hypershift/test/devcluster/env"
 	"github.com/openshift/hypershift/test/devcluster/lifecycle"
-	"github.com/openshift/hypershift/test/devcluster/preflight"
 	"github.com/openshift/hypershift/test/devcluster/supervise"
 	"github.com/openshift/hypershift/test/machine"
 )
@@ -68,11 +67,11 @@ func preflightCommand(o *options) *cobra.Command {
 		Short: "Say whether this machine can carry the environment",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			e, err := o.env()
+			environment, err := o.environment(cmd)
 			if err != nil {
 				return err
 			}
-			return lifecycle.Sentences(preflight.Run(cmd.Context(), e))
+			return environment.Preflight(cmd.Context())
 		},
 	}
 }

@@ -12,9 +12,6 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/images"
 )
 
-// Sentences makes one error of many, a line each; nil if there are none.
-func Sentences(problems []error) error { return errors.Join(problems...) }
-
 // Push brings the images of the last build, and a release payload made of them, into the running registry.
 func (e *Environment) Push(ctx context.Context) error {
 	ca, err := os.ReadFile(e.RegistryCA())

@@ -40,14 +40,9 @@ type Environment struct {
 
 // Up brings up what is not up yet and returns when all of it serves.
 func (e *Environment) Up(ctx context.Context) error {
-	if err := e.checkOwner(); err != nil {
-		return err
-	}
 	running := e.running()
-	if !running {
-		if err := Sentences(preflight.Run(ctx, e.Env)); err != nil {
-			return err
-		}
+	if err := e.Preflight(ctx); err != nil {
+		return err
 	}
 	if err := e.claim(); err != nil {
 		return err
@@ -73,6 +68,14 @@ func (e *Environment) Up(ctx context.Context) error {
 	parts.Go(func() error { return e.upCluster(ctx) })
 	parts.Go(func() error { return e.upSimulator(ctx) })
 	return parts.Wait()
+}
+
+// Preflight says what keeps the environment from being started, a line each; nothing if it runs.
+func (e *Environment) Preflight(ctx context.Context) error {
+	if err := e.checkOwner(); err != nil || e.running() {
+		return err
+	}
+	return errors.Join(preflight.Run(ctx, e.Env)...)
 }
 
 func (e *Environment) running() bool {

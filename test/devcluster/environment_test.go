@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/test/devcluster/env"
+	"github.com/openshift/hypershift/test/devcluster/lifecycle"
+)
+
+// built is the folder of the built programs.
+const built = "../../bin"
+
+// whole is an environment of the test's own, run by the built program.
+type whole struct {
+	env.Env
+	t *testing.T
+}
+
+// newWhole skips the test on a machine that cannot carry the environment, or carries one.
+func newWhole(t *testing.T) *whole {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	e, err := env.New(filepath.Join(t.TempDir(), "env"), built)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	if err := (&lifecycle.Environment{Env: e}).Preflight(t.Context()); err != nil {
+		t.Skip(err)
+	}
+	w := &whole{Env: e, t: t}
+	t.Cleanup(func() {
+		if t.Failed() {
+			return // down would take away what tells why
+		}
+		w.untraced(NewWithT(t))
+	})
+	return w
+}
+
+func (w *whole) command(args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(w.t.Context(), w.Program("devcluster"), append(args, "--dir", w.Dir)...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	return cmd
+}
+
+func (w *whole) run(g Gomega, args ...string) string {
+	out, err := w.command(args...).CombinedOutput()
+	g.Expect(err).NotTo(HaveOccurred(), string(out))
+	return string(out)
+}
+
+func (w *whole) kubectl(stdin string, args ...string) (string, error) {
+	cmd := exec.CommandContext(w.t.Context(), filepath.Join(w.Bin, "kube", "kubectl"), append(args, "--kubeconfig", w.Kubeconfig())...)
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// untraced checks that nothing of the environment is left.
+func (w *whole) untraced(g Gomega) {
+	for _, path := range []string{w.Dir, "/run/netns/" + env.Namespace, "/sys/class/net/" + env.HostLink, "/run/hypershift-maas.dir"} {
+		g.Expect(path).NotTo(BeAnExistingFile())
+	}
+	for _, hierarchy := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
+		g.Expect(filepath.Glob(hierarchy + "hypershift-maas/" + env.Namespace)).To(BeEmpty())
+	}
+	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, file := range commands {
+		line, err := os.ReadFile(file)
+		if err == nil {
+			g.Expect(string(line)).NotTo(ContainSubstring(w.Dir))
+		}
+	}
+}
+
+const workload = `
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
+      containers: [{name: web, image: IMAGE, volumeMounts: [{name: data, mountPath: /data}]}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {type: NodePort, selector: {app: web}, ports: [{port: 80, targetPort: 8080, nodePort: 30080}]}
+`
+
+// page fetches what the workload serves, from the host.
+func page() (string, error) {
+	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Get("http://" + env.Gateway + ":30080/")
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	return string(body), err
+}
+
+func TestEnvironment(t *testing.T) {
+	g := NewWithT(t)
+	w := newWhole(t)
+	w.run(g, "up", "--without-maas")
+
+	// What a control plane needs of its cluster: images of the registry, volumes, Services, DNS, logs, exec, NodePorts.
+	image := strings.TrimSpace(w.run(g, "images", "list", "web"))
+	_, err := w.kubectl(strings.ReplaceAll(workload, "IMAGE", image), "apply", "-f", "-")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Eventually(page, time.Minute).Should(HavePrefix("Hello from web-"))
+	g.Expect(w.kubectl("", "exec", "deploy/web", "--", "fetch", "http://web.default")).To(ContainSubstring("Hello from web-"))
+	g.Expect(w.kubectl("", "logs", "deploy/web")).To(ContainSubstring("GET /"))
+	volumes, err := filepath.Glob(filepath.Join(w.Management(), "root/var/lib/volumes/*"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(volumes).To(HaveLen(1))
+
+	// A second one finds everything in its place, and another folder is refused before anything is touched.
+	w.run(g, "up", "--without-maas")
+	elsewhere := &whole{Env: env.Env{Dir: filepath.Join(t.TempDir(), "other"), Bin: w.Bin}, t: t}
+	out, err := elsewhere.command("up").CombinedOutput()
+	g.Expect(err).To(HaveOccurred())
+	g.Expect(string(out)).To(ContainSubstring(w.Dir))
+	g.Expect(elsewhere.Dir).NotTo(BeADirectory())
+
+	// The management machine loses its power: up heals it, and nothing that was written is lost.
+	g.Expect(syscall.Kill(managementPID(g, w), syscall.SIGKILL)).To(Succeed())
+	w.run(g, "up", "--without-maas")
+	g.Eventually(page, time.Minute).Should(HavePrefix("Hello from web-"))
+	g.Expect(volumes[0]).To(BeADirectory())
+
+	w.run(g, "down")
+	w.untraced(g)
+	w.run(g, "down")
+}
+
+func managementPID(g Gomega, w *whole) int {
+	data, err := os.ReadFile(filepath.Join(w.Management(), "machine.json"))
+	g.Expect(err).NotTo(HaveOccurred())
+	var state struct{ PID int }
+	g.Expect(json.Unmarshal(data, &state)).To(Succeed())
+	return state.PID
+}
+
+func TestInterruptedUp(t *testing.T) {
+	g := NewWithT(t)
+	w := newWhole(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	up := exec.CommandContext(ctx, w.Program("devcluster"), "up", "--without-maas", "--dir", w.Dir)
+	out, err := up.StdoutPipe()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(up.Start()).To(Succeed())
+	line, err := bufio.NewReader(out).ReadString('\n')
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(line).To(ContainSubstring("management machine"))
+	g.Expect(up.Process.Signal(os.Interrupt)).To(Succeed())
+	g.Expect(up.Wait()).To(HaveOccurred())
+
+	w.run(g, "down")
+	w.untraced(g)
+}
