@@ -84,7 +84,7 @@ func attach(disk Disk, dev string) error {
 	if err := makeNode(target, unix.S_IFBLK|0o660, unix.Mkdev(loopMajor, uint32(number))); err != nil {
 		return err
 	}
-	return partitionNodes(number, target)
+	return partitionNodes("/sys", number, target)
 }
 
 const loopMajor = 7
@@ -128,10 +128,9 @@ func configureLoop(number int, image *os.File) error {
 	return nil
 }
 
-// partitionNodes makes a device for every partition that the kernel found on the loop device.
-func partitionNodes(number int, target string) error {
-	pattern := fmt.Sprintf("/sys/block/loop%[1]d/loop%[1]dp*/dev", number)
-	found, err := filepath.Glob(pattern)
+// partitionNodes makes a device for every partition that the kernel found on the loop device; some kernels do not look.
+func partitionNodes(sys string, number int, target string) error {
+	found, err := filepath.Glob(filepath.Join(sys, fmt.Sprintf("block/loop%[1]d/loop%[1]dp*/dev", number)))
 	if err != nil {
 		return err
 	}
