@@ -70,17 +70,25 @@ func (r *Reconciler) judgePlatform(_ context.Context, s *scope) (ctrl.Result, er
 			"spec.platform.type is %s but the HostedCluster's is %s: they must be the same", s.pool.Spec.Platform.Type, s.hc.Spec.Platform.Type))
 		return ctrl.Result{}, phase.ErrStop
 	}
-	if err := s.platform.ValidateNodePool(s.view()); err != nil {
-		s.reject(hyperv1.NodePoolValidPlatformConfigConditionType, hyperv1.NodePoolValidationFailedReason, err.Error())
-		return ctrl.Result{}, phase.ErrStop
+	if err := s.validatePlatform(); err != nil {
+		return ctrl.Result{}, err
 	}
-	s.accept(hyperv1.NodePoolValidPlatformConfigConditionType, hyperv1.AllIsWellMessage)
 	if why := architectureFault(s.pool, s.hc, s.traits()); why != "" {
 		s.reject(hyperv1.NodePoolValidArchPlatform, hyperv1.NodePoolInvalidArchPlatform, why)
 		return ctrl.Result{}, phase.ErrStop
 	}
 	s.accept(hyperv1.NodePoolValidArchPlatform, hyperv1.AllIsWellMessage)
 	return ctrl.Result{}, nil
+}
+
+// validatePlatform asks the plugin, once before and once after the payload is known.
+func (s *scope) validatePlatform() error {
+	if err := s.platform.ValidateNodePool(s.view()); err != nil {
+		s.reject(hyperv1.NodePoolValidPlatformConfigConditionType, hyperv1.NodePoolValidationFailedReason, err.Error())
+		return phase.ErrStop
+	}
+	s.accept(hyperv1.NodePoolValidPlatformConfigConditionType, hyperv1.AllIsWellMessage)
+	return nil
 }
 
 func architectureFault(pool *hyperv1.NodePool, hc *hyperv1.HostedCluster, traits platforms.Traits) string {

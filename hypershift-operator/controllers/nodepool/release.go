@@ -30,7 +30,7 @@ func (r *Reconciler) reconcileRelease(ctx context.Context, s *scope) (ctrl.Resul
 	}
 	s.accept(conditionType, "The release image has version "+s.release.Version())
 	r.judgeSkew(s)
-	return ctrl.Result{}, nil
+	return ctrl.Result{}, s.validatePlatform()
 }
 
 func (r *Reconciler) lookup(ctx context.Context, s *scope) error {

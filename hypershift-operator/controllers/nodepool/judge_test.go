@@ -1,0 +1,170 @@
+package nodepool
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/platforms"
+)
+
+func TestManagementFault(t *testing.T) {
+	rolling := &hyperv1.ReplaceUpgrade{Strategy: hyperv1.UpgradeStrategyRollingUpdate, RollingUpdate: &hyperv1.RollingUpdate{}}
+	for _, tc := range []struct {
+		name       string
+		management hyperv1.NodePoolManagement
+		want       string
+	}{
+		{"When machines are updated in place it should accept", hyperv1.NodePoolManagement{UpgradeType: hyperv1.UpgradeTypeInPlace}, ""},
+		{"When machines are replaced by rolling it should accept", hyperv1.NodePoolManagement{UpgradeType: hyperv1.UpgradeTypeReplace, Replace: rolling}, ""},
+		{"When the replace block is missing it should say so", hyperv1.NodePoolManagement{UpgradeType: hyperv1.UpgradeTypeReplace}, "replace is missing"},
+		{"When the strategy is unknown it should name those there are", hyperv1.NodePoolManagement{UpgradeType: hyperv1.UpgradeTypeReplace,
+			Replace: &hyperv1.ReplaceUpgrade{Strategy: "Magic"}}, "use RollingUpdate or OnDelete"},
+		{"When rolling has no numbers it should ask for them", hyperv1.NodePoolManagement{UpgradeType: hyperv1.UpgradeTypeReplace,
+			Replace: &hyperv1.ReplaceUpgrade{Strategy: hyperv1.UpgradeStrategyRollingUpdate}}, "set maxSurge and maxUnavailable"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g, got := NewWithT(t), managementFault(tc.management)
+			if tc.want == "" {
+				g.Expect(got).To(BeEmpty())
+				return
+			}
+			g.Expect(got).To(ContainSubstring(tc.want))
+		})
+	}
+}
+
+func TestArchitectureFault(t *testing.T) {
+	maas, _ := platforms.Of(hyperv1.MAASPlatform)
+	for _, tc := range []struct {
+		name, arch string
+		payload    hyperv1.PayloadArchType
+		faulty     bool
+	}{
+		{"When nothing is said it should accept", "", hyperv1.AMD64, false},
+		{"When pool and payload agree it should accept", "amd64", hyperv1.AMD64, false},
+		{"When the payload serves all it should accept", "arm64", hyperv1.Multi, false},
+		{"When the payload is not known yet it should accept", "arm64", "", false},
+		{"When the payload is for another architecture it should refuse", "arm64", hyperv1.AMD64, true},
+		{"When the platform has no such machines it should refuse", "s390x", hyperv1.Multi, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			hc := &hyperv1.HostedCluster{Status: hyperv1.HostedClusterStatus{PayloadArch: tc.payload}}
+			pool := &hyperv1.NodePool{Spec: hyperv1.NodePoolSpec{Arch: tc.arch}}
+			NewWithT(t).Expect(architectureFault(pool, hc, maas) != "").To(Equal(tc.faulty))
+		})
+	}
+}
+
+func TestReplicas(t *testing.T) {
+	scaled := func(minimum, maximum int32) *hyperv1.NodePool {
+		return &hyperv1.NodePool{Spec: hyperv1.NodePoolSpec{Platform: hyperv1.NodePoolPlatform{Type: hyperv1.MAASPlatform},
+			AutoScaling: &hyperv1.NodePoolAutoScaling{Min: ptr.To(minimum), Max: maximum}}}
+	}
+	for _, tc := range []struct {
+		name    string
+		pool    *hyperv1.NodePool
+		current *int32
+		want    int32
+		lowest  string
+	}{
+		{"When nothing is said it should make none", &hyperv1.NodePool{}, nil, 0, "0"},
+		{"When a number is set it should win", &hyperv1.NodePool{Spec: hyperv1.NodePoolSpec{Replicas: ptr.To[int32](3)}}, ptr.To[int32](7), 3, "0"},
+		{"When the autoscaler starts it should begin at the least", scaled(2, 5), nil, 2, "2"},
+		{"When the autoscaler has set a number it should stay", scaled(2, 5), ptr.To[int32](4), 4, "2"},
+		{"When the number is above the bounds it should come down", scaled(2, 5), ptr.To[int32](9), 5, "2"},
+		{"When the number is below the bounds it should come up", scaled(2, 5), ptr.To[int32](1), 2, "2"},
+		{"When the platform cannot start from zero it should keep one", scaled(0, 5), ptr.To[int32](0), 1, "1"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			g.Expect(replicas(tc.pool, tc.current)).To(HaveValue(Equal(tc.want)))
+			lowest, _ := autoscalerBounds(tc.pool)
+			g.Expect(lowest).To(Equal(tc.lowest))
+		})
+	}
+}
+
+func TestJudge(t *testing.T) {
+	c := fixture.Start(t)
+	for _, tc := range []struct {
+		name          string
+		namespace     string
+		cluster       func(*hyperv1.HostedCluster)
+		pool          func(*hyperv1.NodePool)
+		conditionType string
+		reason, want  string
+	}{
+		{name: "When the release image is unknown it should say which", namespace: "no-image",
+			pool:          func(p *hyperv1.NodePool) { p.Spec.Release.Image = "registry.example/none:1" },
+			conditionType: "ValidReleaseImage", reason: "ValidationFailed", want: "registry.example/none:1"},
+		{name: "When the pool is newer than the cluster it should refuse", namespace: "newer",
+			cluster:       func(hc *hyperv1.HostedCluster) { hc.Status.Version = completed("1.35.0") },
+			conditionType: "ValidReleaseImage", reason: "ValidationFailed", want: "upgrade the cluster first"},
+		{name: "When the pool is far behind it should only tell", namespace: "older",
+			cluster:       func(hc *hyperv1.HostedCluster) { hc.Status.Version = completed("1.40.0") },
+			conditionType: "SupportedVersionSkew", reason: "UnsupportedSkew", want: "more than 3 minor versions behind"},
+		{name: "When the platforms differ it should refuse", namespace: "platform",
+			pool:          func(p *hyperv1.NodePool) { p.Spec.Platform = hyperv1.NodePoolPlatform{Type: hyperv1.NonePlatform} },
+			conditionType: "ValidPlatformConfig", reason: "ValidationFailed", want: "they must be the same"},
+		{name: "When there is no plugin it should say which there are", namespace: "plugin",
+			pool: func(p *hyperv1.NodePool) {
+				p.Spec.Platform = hyperv1.NodePoolPlatform{Type: hyperv1.AgentPlatform, Agent: &hyperv1.AgentNodePoolPlatform{}}
+			},
+			conditionType: "ValidPlatformConfig", reason: "ValidationFailed", want: "use one of [MAAS None]"},
+		{name: "When an OpenShift pool names no image it should refuse", namespace: "ocp",
+			pool:          func(p *hyperv1.NodePool) { p.Spec.Release.Image = fixture.OCPImage },
+			conditionType: "ValidPlatformConfig", reason: "ValidationFailed", want: "spec.platform.maas.image is empty"},
+		{name: "When the ignition endpoint is not there it should wait", namespace: "endpoint",
+			cluster:       func(hc *hyperv1.HostedCluster) { hc.Status.IgnitionEndpoint = "" },
+			conditionType: "IgnitionEndpointAvailable", reason: "IgnitionEndpointMissing", want: "Waiting"},
+		{name: "When a configuration is missing it should name it", namespace: "config",
+			pool:          func(p *hyperv1.NodePool) { p.Spec.Config = []corev1.LocalObjectReference{{Name: "gone"}} },
+			conditionType: "ValidMachineConfig", reason: "ValidationFailed", want: "there is no ConfigMap config/gone"},
+		{name: "When the pool is paused it should say until when", namespace: "paused",
+			pool:          func(p *hyperv1.NodePool) { p.Spec.PausedUntil = ptr.To("2030-01-01T00:00:00Z") },
+			conditionType: "ReconciliationActive", reason: "ReconciliationPaused", want: "2030-01-01T00:00:00Z"},
+		{name: "When autoscaling may go to zero it should say that it cannot", namespace: "scale",
+			pool: func(p *hyperv1.NodePool) {
+				p.Spec.Replicas = nil
+				p.Spec.AutoScaling = &hyperv1.NodePoolAutoScaling{Min: ptr.To[int32](1), Max: 3}
+			},
+			conditionType: "AutoscalingEnabled", reason: "AsExpected", want: "between 1 and 3 machines"},
+		{name: "When no machine has asked yet it should wait with repairs", namespace: "repair",
+			conditionType: "AutorepairEnabled", reason: "WaitingForFirstMachine", want: "as soon as one has fetched"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newSuite(t, c, tc.namespace)
+			s.ready(nil)
+			if tc.cluster != nil {
+				hc := &hyperv1.HostedCluster{}
+				s.Expect(c.Get(t.Context(), ctrlKey(s.namespace, fixture.ClusterName), hc)).To(Succeed())
+				tc.cluster(hc)
+				s.Expect(c.Status().Update(t.Context(), hc)).To(Succeed())
+			}
+			pool := fixture.NodePool(s.namespace)
+			if tc.pool != nil {
+				tc.pool(pool)
+			}
+			fixture.Create(t, c, pool)
+			s.mustPass()
+			got := s.condition(tc.conditionType)
+			s.Expect(got.Reason).To(Equal(tc.reason))
+			s.Expect(got.Message).To(ContainSubstring(tc.want))
+		})
+	}
+}
+
+func completed(version string) *hyperv1.ClusterVersionStatus {
+	now := metav1.Now()
+	status := &hyperv1.ClusterVersionStatus{}
+	status.Desired.Version, status.Desired.Image = version, "registry.example/release:"+version
+	status.History = append(status.History, updateHistory(version, now))
+	return status
+}

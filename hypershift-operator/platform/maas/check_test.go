@@ -1,0 +1,143 @@
+package maas
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift/hypershift/support/maas"
+)
+
+var (
+	testConfig = maas.Config{Endpoint: "http://maas.example:5240/MAAS", APIKey: "a:b:c"}
+	testSecret = client.ObjectKey{Namespace: "clusters", Name: "creds"}
+)
+
+// server is a MAAS that answers as the test says and counts the questions.
+type server struct {
+	err   error
+	asked int
+}
+
+func (s *server) whoAmI(context.Context, maas.Config) (string, error) {
+	s.asked++
+	return "admin", s.err
+}
+
+func TestAsk(t *testing.T) {
+	clock := testingclock.NewFakeClock(time.Now())
+	unreachable := &maas.UnreachableError{Operation: "check the API key", Endpoint: "maas.example", Err: errors.New("refused")}
+
+	t.Run("When the answer is good it should ask again after minutes only", func(t *testing.T) {
+		g, s := NewWithT(t), &server{}
+		c := newChecks(Options{Clock: clock, WhoAmI: s.whoAmI})
+		for range 3 {
+			v := c.ask(t.Context(), testConfig)
+			g.Expect(v.condition(testSecret).Status).To(Equal(metav1.ConditionTrue))
+			g.Expect(v.again).To(BeNumerically(">", 0))
+		}
+		g.Expect(s.asked).To(Equal(1))
+		clock.Step(goodFor)
+		c.ask(t.Context(), testConfig)
+		g.Expect(s.asked).To(Equal(2))
+	})
+
+	t.Run("When the answer is bad it should ask at growing distances", func(t *testing.T) {
+		g, s := NewWithT(t), &server{err: unreachable}
+		c := newChecks(Options{Clock: clock, WhoAmI: s.whoAmI})
+		var waits []time.Duration
+		for range 6 {
+			v := c.ask(t.Context(), testConfig)
+			waits = append(waits, v.again)
+			clock.Step(v.again)
+		}
+		g.Expect(waits).To(Equal([]time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 2 * time.Minute, 2 * time.Minute}))
+	})
+
+	t.Run("When the key changes it should ask at once", func(t *testing.T) {
+		g, s := NewWithT(t), &server{err: unreachable}
+		c := newChecks(Options{Clock: clock, WhoAmI: s.whoAmI})
+		c.ask(t.Context(), testConfig)
+		s.err = nil
+		other := testConfig
+		other.APIKey = "d:e:f"
+		g.Expect(c.ask(t.Context(), other).err).NotTo(HaveOccurred())
+		g.Expect(s.asked).To(Equal(2))
+	})
+
+	t.Run("When servers hang it should hold few workers and let the others go", func(t *testing.T) {
+		g := NewWithT(t)
+		started, release := make(chan struct{}), make(chan struct{})
+		c := newChecks(Options{Clock: clock, WhoAmI: func(context.Context, maas.Config) (string, error) {
+			started <- struct{}{}
+			<-release
+			return "", unreachable
+		}})
+		done := make(chan verdict)
+		for i := range parallelChecks {
+			hanging := testConfig
+			hanging.Endpoint += string(rune('a' + i))
+			go func() { done <- c.ask(t.Context(), hanging) }()
+			<-started
+		}
+		v := c.ask(t.Context(), testConfig)
+		g.Expect(v.known).To(BeFalse())
+		g.Expect(v.again).To(Equal(busyWait))
+		g.Expect(v.condition(testSecret).Reason).To(Equal(ReasonChecking))
+		close(release)
+		for range parallelChecks {
+			g.Expect((<-done).err).To(HaveOccurred())
+		}
+	})
+
+	t.Run("When a server takes too long it should give up", func(t *testing.T) {
+		g := NewWithT(t)
+		c := newChecks(Options{Clock: clock, CheckTimeout: time.Millisecond, WhoAmI: func(ctx context.Context, _ maas.Config) (string, error) {
+			<-ctx.Done()
+			return "", ctx.Err()
+		}})
+		g.Expect(c.ask(t.Context(), testConfig).err).To(MatchError(context.DeadlineExceeded))
+	})
+
+	t.Run("When an answer is old it should be forgotten", func(t *testing.T) {
+		g, s := NewWithT(t), &server{}
+		c := newChecks(Options{Clock: clock, WhoAmI: s.whoAmI})
+		c.ask(t.Context(), testConfig)
+		clock.Step(forgetAfter + time.Second)
+		other := testConfig
+		other.APIKey = "d:e:f"
+		c.ask(t.Context(), other)
+		g.Expect(c.answers).To(HaveLen(1))
+	})
+}
+
+func TestVerdictCondition(t *testing.T) {
+	for _, tc := range []struct {
+		name           string
+		err            error
+		reason, advice string
+	}{
+		{"When the key is wrong it should name the Secret's key", &maas.Error{Operation: "check the API key", StatusCode: 401},
+			"MAASUnauthorized", "Put a valid API key into MAAS_API_KEY of Secret clusters/creds"},
+		{"When MAAS does not answer it should name the endpoint's key",
+			&maas.UnreachableError{Operation: "check the API key", Endpoint: "maas.example", Err: errors.New("connection refused")},
+			"MAASUnreachable", "Check MAAS_ENDPOINT in Secret clusters/creds"},
+		{"When something else answers it should count as unreachable", &maas.Error{Operation: "check the API key", StatusCode: 502},
+			"MAASUnreachable", "Check MAAS_ENDPOINT"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			c := verdict{known: true, err: tc.err}.condition(testSecret)
+			g.Expect(c.Status).To(Equal(metav1.ConditionFalse))
+			g.Expect(c.Reason).To(Equal(tc.reason))
+			g.Expect(c.Message).To(ContainSubstring(tc.advice))
+		})
+	}
+}

@@ -1,0 +1,215 @@
+package maas
+
+import (
+	"context"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/maas"
+)
+
+func testCluster() platform.Cluster {
+	return platform.Cluster{
+		Namespace: "clusters-demo", OperatorImage: "registry.example/hypershift:1",
+		HostedCluster: &hyperv1.HostedCluster{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "demo"},
+			Spec: hyperv1.HostedClusterSpec{Platform: hyperv1.PlatformSpec{Type: hyperv1.MAASPlatform,
+				MAAS: &hyperv1.MAASPlatformSpec{IdentityRef: hyperv1.MAASIdentityReference{Name: "creds"}}}},
+		},
+	}
+}
+
+func testClient(t *testing.T, objects ...client.Object) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	g := NewWithT(t)
+	g.Expect(corev1.AddToScheme(scheme)).To(Succeed())
+	g.Expect(infrav1.AddToScheme(scheme)).To(Succeed())
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithStatusSubresource(&infrav1.MaasMachine{}).Build()
+}
+
+func credentials(data map[string]string) *corev1.Secret {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "creds"}, Data: map[string][]byte{}}
+	for key, value := range data {
+		secret.Data[key] = []byte(value)
+	}
+	return secret
+}
+
+func testPlatform(s *server) *Platform { return New(Options{WhoAmI: s.whoAmI}) }
+
+func TestReconcileCredentials(t *testing.T) {
+	good := map[string]string{"MAAS_ENDPOINT": "http://maas.example:5240/MAAS", "MAAS_API_KEY": "a:b:c"}
+
+	t.Run("When the Secret has the other spelling it should copy it in the first", func(t *testing.T) {
+		g := NewWithT(t)
+		c := testClient(t, credentials(map[string]string{"maas-server-url": good["MAAS_ENDPOINT"], "maas-api-key": "a:b:c", "MAAS_CA_BUNDLE": "PEM"}))
+		found, err := testPlatform(&server{}).ReconcileCredentials(t.Context(), c, testCluster())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(found.Condition.Status).To(Equal(metav1.ConditionTrue))
+		g.Expect(found.Hash).NotTo(BeEmpty())
+		copied := &corev1.Secret{}
+		g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: "clusters-demo", Name: "creds"}, copied)).To(Succeed())
+		g.Expect(copied.Data).To(Equal(map[string][]byte{
+			"MAAS_ENDPOINT": []byte(good["MAAS_ENDPOINT"]), "MAAS_API_KEY": []byte("a:b:c"), "MAAS_CA_BUNDLE": []byte("PEM")}))
+		g.Expect(copied.Annotations).To(HaveKeyWithValue("hypershift.openshift.io/cluster", "clusters/demo"))
+	})
+
+	for _, tc := range []struct {
+		name    string
+		objects []client.Object
+		want    string
+	}{
+		{"When there is no Secret it should say which to create", nil, "There is no Secret clusters/creds"},
+		{"When a key is missing it should name it", []client.Object{credentials(map[string]string{"MAAS_ENDPOINT": good["MAAS_ENDPOINT"]})}, "lacks MAAS_API_KEY"},
+		{"When a key is empty it should name it", []client.Object{credentials(map[string]string{"MAAS_ENDPOINT": "", "MAAS_API_KEY": "a:b:c"})}, "lacks MAAS_ENDPOINT"},
+		{"When the key is malformed it should say how it looks", []client.Object{credentials(map[string]string{"MAAS_ENDPOINT": good["MAAS_ENDPOINT"], "MAAS_API_KEY": "secret-without-colons"})}, "consumer:token:secret"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g, s := NewWithT(t), &server{}
+			found, err := testPlatform(s).ReconcileCredentials(t.Context(), testClient(t, tc.objects...), testCluster())
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(found.Condition.Reason).To(Equal("PlatformCredentialsNotFound"))
+			g.Expect(found.Condition.Message).To(ContainSubstring(tc.want))
+			g.Expect(found.Condition.Message).NotTo(ContainSubstring("secret-without-colons"))
+			g.Expect(found.Hash).To(BeEmpty(), "no provider can run")
+			g.Expect(s.asked).To(BeZero())
+		})
+	}
+
+	t.Run("When the Secret goes it should keep the copy so that machines can be released", func(t *testing.T) {
+		g := NewWithT(t)
+		source := credentials(good)
+		c := testClient(t, source)
+		p := testPlatform(&server{})
+		first, err := p.ReconcileCredentials(t.Context(), c, testCluster())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(c.Delete(t.Context(), source)).To(Succeed())
+		second, err := p.ReconcileCredentials(t.Context(), c, testCluster())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(second.Condition.Status).To(Equal(metav1.ConditionFalse))
+		g.Expect(second.Hash).To(Equal(first.Hash))
+	})
+}
+
+func machine(name string, mutate func(*infrav1.MaasMachine)) *infrav1.MaasMachine {
+	now := metav1.Now()
+	m := &infrav1.MaasMachine{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "clusters-demo", Name: name, Finalizers: []string{infrav1.MachineFinalizer}, DeletionTimestamp: &now,
+	}}
+	if mutate != nil {
+		mutate(m)
+	}
+	return m
+}
+
+func TestOrphanedMachines(t *testing.T) {
+	allocated := func(m *infrav1.MaasMachine) { id := "abc"; m.Spec.SystemID = &id }
+	waiting := func(m *infrav1.MaasMachine) {
+		m.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Deleting", Message: "MAAS is releasing abc"}}
+	}
+	run := func(t *testing.T, s *server, objects ...client.Object) (string, client.Client) {
+		t.Helper()
+		c := testClient(t, objects...)
+		why, err := testPlatform(s).OrphanedMachines(t.Context(), c, testCluster())
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		return why, c
+	}
+	held := func(t *testing.T, c client.Client) int {
+		t.Helper()
+		list := &infrav1.MaasMachineList{}
+		NewWithT(t).Expect(c.List(t.Context(), list)).To(Succeed())
+		return len(list.Items)
+	}
+
+	t.Run("When there are no machines it should say nothing", func(t *testing.T) {
+		why, _ := run(t, &server{})
+		NewWithT(t).Expect(why).To(BeEmpty())
+	})
+	t.Run("When the credentials work it should say how the release goes", func(t *testing.T) {
+		g := NewWithT(t)
+		why, c := run(t, &server{}, credentials(map[string]string{"MAAS_ENDPOINT": "http://m/MAAS", "MAAS_API_KEY": "a:b:c"}), machine("m1", waiting))
+		g.Expect(why).To(Equal("MaasMachine m1: MAAS is releasing abc"))
+		g.Expect(held(t, c)).To(Equal(1))
+	})
+	t.Run("When the credentials are gone it should never let go of an allocated machine", func(t *testing.T) {
+		g := NewWithT(t)
+		why, c := run(t, &server{}, machine("m1", allocated), machine("m2", nil))
+		g.Expect(why).To(ContainSubstring("1 machines cannot be released in MAAS"))
+		g.Expect(why).To(ContainSubstring("There is no Secret clusters/creds"))
+		g.Expect(held(t, c)).To(Equal(1))
+	})
+	t.Run("When the provider has begun with a machine it should not let go of it", func(t *testing.T) {
+		_, c := run(t, &server{}, machine("m1", waiting))
+		NewWithT(t).Expect(held(t, c)).To(Equal(1))
+	})
+	t.Run("When no machine was ever allocated it should let go of all", func(t *testing.T) {
+		g := NewWithT(t)
+		why, c := run(t, &server{}, machine("m1", nil), machine("m2", nil))
+		g.Expect(why).To(BeEmpty())
+		g.Expect(held(t, c)).To(BeZero())
+	})
+}
+
+func TestProviderDeployment(t *testing.T) {
+	p := testPlatform(&server{})
+	t.Run("When there are no credentials it should run no provider that could only crash", func(t *testing.T) {
+		NewWithT(t).Expect(p.ProviderDeployment(testCluster())).To(BeNil())
+	})
+	t.Run("When the credentials change it should roll the pods", func(t *testing.T) {
+		g := NewWithT(t)
+		cluster := testCluster()
+		cluster.CredentialsHash = "one"
+		first := p.ProviderDeployment(cluster)
+		cluster.CredentialsHash = "two"
+		g.Expect(p.ProviderDeployment(cluster).Template.Annotations).NotTo(Equal(first.Template.Annotations))
+	})
+	for _, tc := range []struct{ name, annotation, setting, want string }{
+		{"When nothing is said it should run the in-tree provider", "", "", "registry.example/hypershift:1"},
+		{"When the operator names an image it should run that", "", "setting:1", "setting:1"},
+		{"When the cluster names an image it should win", "annotation:1", "setting:1", "annotation:1"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			cluster := testCluster()
+			cluster.CredentialsHash = "one"
+			if tc.annotation != "" {
+				cluster.HostedCluster.Annotations = map[string]string{hyperv1.ClusterAPIProviderMAASImage: tc.annotation}
+			}
+			container := New(Options{ProviderImage: tc.setting}).ProviderDeployment(cluster).Template.Spec.Containers[0]
+			g.Expect(container.Image).To(Equal(tc.want))
+			g.Expect(container.Command).To(Equal([]string{"/manager"}))
+		})
+	}
+	t.Run("When the pod starts it should take the key from the Secret and nowhere else", func(t *testing.T) {
+		g := NewWithT(t)
+		cluster := testCluster()
+		cluster.CredentialsHash = "one"
+		for _, env := range p.ProviderDeployment(cluster).Template.Spec.Containers[0].Env {
+			if env.Name == maas.SecretKeyAPIKey {
+				g.Expect(env.Value).To(BeEmpty())
+				g.Expect(env.ValueFrom.SecretKeyRef.Name).To(Equal("creds"))
+				return
+			}
+		}
+		t.Fatal("no MAAS_API_KEY in the environment")
+	})
+}
+
+func TestNewDefaults(t *testing.T) {
+	t.Run("When a MAAS cannot be reached it should say so and not hang", func(t *testing.T) {
+		_, err := whoAmI(context.Background(), maas.Config{Endpoint: "http://127.0.0.1:1/MAAS", APIKey: "a:b:c"})
+		NewWithT(t).Expect(maas.IsUnreachable(err)).To(BeTrue())
+	})
+}

@@ -1,0 +1,154 @@
+package maas
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	ignition "github.com/coreos/ignition/v2/config/v3_2/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+func testPool(distribution releaseinfo.Distribution, block hyperv1.MAASNodePoolPlatform) platform.Pool {
+	return platform.Pool{
+		HostedCluster: testCluster().HostedCluster, Distribution: distribution,
+		NodePool: &hyperv1.NodePool{Spec: hyperv1.NodePoolSpec{Replicas: ptr.To[int32](2),
+			Platform: hyperv1.NodePoolPlatform{Type: hyperv1.MAASPlatform, MAAS: &block}}},
+	}
+}
+
+func machineSpec(t *testing.T, pool platform.Pool) infrav1.MaasMachineSpec {
+	t.Helper()
+	template, ok := (&Platform{}).MachineTemplate(pool).(*infrav1.MaasMachineTemplate)
+	NewWithT(t).Expect(ok).To(BeTrue())
+	return template.Spec.Template.Spec
+}
+
+func TestMachineTemplate(t *testing.T) {
+	t.Run("When nothing is asked for it should ask for what the distribution needs", func(t *testing.T) {
+		g := NewWithT(t)
+		kubernetes := machineSpec(t, testPool(releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{}))
+		g.Expect(kubernetes.MinCPU).To(HaveValue(Equal(2)))
+		g.Expect(kubernetes.Image).To(Equal("custom/kubernetes-node"))
+		g.Expect(kubernetes.Arch).To(Equal("amd64"))
+		openshift := machineSpec(t, testPool(releaseinfo.OpenShift, hyperv1.MAASNodePoolPlatform{Image: "custom/rhcos"}))
+		g.Expect(openshift.MinCPU).To(HaveValue(Equal(4)))
+		g.Expect(openshift.MinMemory).To(HaveValue(Equal(8192)))
+	})
+	t.Run("When everything is asked for it should honour every field", func(t *testing.T) {
+		g := NewWithT(t)
+		minute := &metav1.Duration{Duration: time.Minute}
+		got := machineSpec(t, testPool(releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{
+			MachineType: "r650", Zone: "az2", Tags: []hyperv1.MAASTag{"ssd", "gpu"}, NotTags: []hyperv1.MAASTag{"bad"}, ResourcePool: "pool",
+			MinCPU: ptr.To[int32](8), MinMemory: ptr.To[int32](4096), MinDiskSize: ptr.To[int32](100), Image: "ubuntu/noble",
+			LXD:       &hyperv1.MAASLXDNodePool{Enabled: true, StoragePool: "nvme", Network: "net", Profile: "p", Project: "x", VMHost: "h", DiskSize: ptr.To[int32](80)},
+			StaticIP:  &hyperv1.MAASStaticIP{Range: &hyperv1.MAASIPRange{Start: "10.0.0.1", End: "10.0.0.9"}, CIDR: "10.0.0.0/24", Gateway: "10.0.0.254", Nameservers: []hyperv1.MAASNameserver{"10.0.0.2"}},
+			Ephemeral: ptr.To(true), Erase: "Quick", AllocateTimeout: minute, DeployTimeout: minute, BootTimeout: minute, JoinTimeout: minute,
+		}))
+		g.Expect(got).To(Equal(infrav1.MaasMachineSpec{
+			FailureDomain: ptr.To("az2"), ResourcePool: ptr.To("pool"), MinCPU: ptr.To(8), MinMemory: ptr.To(4096), MinDiskSize: ptr.To(100),
+			Tags: []string{"gpu", "r650", "ssd"}, NotTags: []string{"bad"}, Arch: "amd64", Image: "ubuntu/noble", DeployInMemory: true,
+			StaticIP: &infrav1.StaticIPConfig{CIDR: "10.0.0.0/24", Gateway: "10.0.0.254", Nameservers: []string{"10.0.0.2"},
+				Range: &infrav1.IPRange{Start: "10.0.0.1", End: "10.0.0.9"}},
+			Timeouts:         infrav1.MachineTimeouts{Allocate: minute, Deploy: minute, Boot: minute, Join: minute},
+			Erase:            &infrav1.EraseConfig{Mode: "Quick"},
+			ProvisioningMode: infrav1.ProvisioningModeLXD,
+			LXD:              &infrav1.LXDConfig{Enabled: ptr.To(true), VMConfig: &infrav1.VMConfig{DiskSize: ptr.To(80), StoragePool: "nvme", Network: "net"}},
+			LXDConfig:        &infrav1.LXDMachineConfig{Profile: "p", VMHost: "h", Project: "x", Storage: &infrav1.LXDStorage{Size: ptr.To(80), Pool: "nvme"}},
+		}))
+	})
+	t.Run("When the pool names no zone it should take the cluster's", func(t *testing.T) {
+		pool := testPool(releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{})
+		pool.HostedCluster = pool.HostedCluster.DeepCopy()
+		pool.HostedCluster.Spec.Platform.MAAS.Zone, pool.HostedCluster.Spec.Platform.MAAS.ResourcePool = "az9", "shared"
+		g, got := NewWithT(t), machineSpec(t, pool)
+		g.Expect(got.FailureDomain).To(HaveValue(Equal("az9")))
+		g.Expect(got.ResourcePool).To(HaveValue(Equal("shared")))
+	})
+	t.Run("When the MAAS block is missing it should not panic", func(t *testing.T) {
+		pool := testPool(releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{})
+		pool.NodePool.Spec.Platform.MAAS = nil
+		NewWithT(t).Expect(machineSpec(t, pool).Image).To(Equal("custom/kubernetes-node"))
+	})
+}
+
+func TestRollingTemplate(t *testing.T) {
+	t.Run("When only time-outs and erasing differ it should be the same", func(t *testing.T) {
+		p := &Platform{}
+		plain := p.MachineTemplate(testPool(releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{}))
+		changed := p.MachineTemplate(testPool(releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{
+			Erase: "Full", DeployTimeout: &metav1.Duration{Duration: time.Hour}}))
+		g := NewWithT(t)
+		g.Expect(p.RollingTemplate(changed)).To(Equal(p.RollingTemplate(plain)))
+		g.Expect(changed).NotTo(Equal(plain))
+	})
+}
+
+func TestValidateNodePool(t *testing.T) {
+	other := &hyperv1.MAASIdentityReference{Name: "other"}
+	same := &hyperv1.MAASIdentityReference{Name: "creds"}
+	one := &hyperv1.MAASStaticIP{IP: "10.0.0.1", CIDR: "10.0.0.0/24"}
+	for _, tc := range []struct {
+		name         string
+		distribution releaseinfo.Distribution
+		block        hyperv1.MAASNodePoolPlatform
+		want         string
+	}{
+		{"When nothing is said with Kubernetes it should be accepted", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{}, ""},
+		{"When no image is named with OpenShift it should be refused", releaseinfo.OpenShift, hyperv1.MAASNodePoolPlatform{}, "spec.platform.maas.image is empty"},
+		{"When the payload is not known yet it should not judge the image", "", hyperv1.MAASNodePoolPlatform{}, ""},
+		{"When it names the cluster's identity it should be accepted", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{IdentityRef: same}, ""},
+		{"When it names another identity it should be refused", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{IdentityRef: other}, "names Secret other"},
+		{"When one address shall serve two machines it should be refused", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{StaticIP: one}, "use staticIP.range"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			err := (&Platform{}).ValidateNodePool(testPool(tc.distribution, tc.block))
+			if tc.want == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			g.Expect(err).To(MatchError(ContainSubstring(tc.want)))
+		})
+	}
+}
+
+func TestCustomizeIgnition(t *testing.T) {
+	for _, tc := range []struct {
+		name         string
+		distribution releaseinfo.Distribution
+		block        hyperv1.MAASNodePoolPlatform
+		want         string
+	}{
+		{"When nothing is said with Kubernetes it should not wipe", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{}, ""},
+		{"When nothing is said with OpenShift it should wipe partition 5 of sda", releaseinfo.OpenShift, hyperv1.MAASNodePoolPlatform{}, "sgdisk --delete=5 /dev/sda"},
+		{"When it is switched off it should not wipe", releaseinfo.OpenShift, hyperv1.MAASNodePoolPlatform{DiskWipe: &hyperv1.MAASDiskWipe{Enabled: ptr.To(false)}}, ""},
+		{"When it is switched on it should wipe what is named", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{
+			DiskWipe: &hyperv1.MAASDiskWipe{Enabled: ptr.To(true), Device: "/dev/nvme0n1", Partition: 7}}, "sgdisk --delete=7 /dev/nvme0n1"},
+		{"When the machine runs from memory it should not wipe", releaseinfo.OpenShift, hyperv1.MAASNodePoolPlatform{Ephemeral: ptr.To(true)}, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			config := &ignition.Config{}
+			(&Platform{}).CustomizeIgnition(testPool(tc.distribution, tc.block), config)
+			if tc.want == "" {
+				g.Expect(config.Systemd.Units).To(BeEmpty())
+				return
+			}
+			g.Expect(config.Systemd.Units).To(HaveLen(1))
+			contents := *config.Systemd.Units[0].Contents
+			g.Expect(contents).To(ContainSubstring(tc.want))
+			g.Expect(contents).To(ContainSubstring("Type=oneshot"))
+			g.Expect(contents).To(ContainSubstring("ConditionPathExists=!/var/lib/hypershift/disk-wipe.done"))
+			g.Expect(strings.Count(contents, "sgdisk --delete")).To(Equal(1), "no other partition may go")
+		})
+	}
+}
