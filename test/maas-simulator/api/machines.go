@@ -96,9 +96,10 @@ func createMachine(c *call) (any, error) {
 	f := problem.Fields{}
 	m := &inventory.Machine{
 		Architecture: c.form.Get("architecture"), Description: c.form.Get("description"), PowerType: c.form.Get("power_type"),
-		PowerState: "unknown", PowerParameters: formPowerParameters(c.form, f), Hostname: c.form.Get("hostname"),
+		ZoneID: 1, PowerState: "unknown", PowerParameters: formPowerParameters(c.form, f), Hostname: c.form.Get("hostname"),
 		Status: status.New, Previous: status.New, Netboot: true, Extra: map[string]any{}, CPUCount: 0,
 	}
+	m.DomainID = c.DB.Domains.Find(func(d *inventory.Domain) bool { return d.Default }).ID
 	checkArchitecture(c, m, f)
 	checkHostname(c, m, m.Hostname, f)
 	placeMachine(c, m, f)
@@ -124,7 +125,10 @@ func createMachine(c *call) (any, error) {
 		m.Interfaces = append(m.Interfaces, nic)
 	}
 	c.DB.Machines.Put(m)
-	return c.print.Machine(m), enlist(c, m)
+	if err := enlist(c, m); err != nil {
+		return nil, err
+	}
+	return c.print.Machine(m), nil
 }
 
 // enlist decides what happens to a new machine: an administrator's is
@@ -188,7 +192,7 @@ func checkHostname(c *call, m *inventory.Machine, name string, f problem.Fields)
 		f.Add("hostname", "Label contains disallowed characters: '%s'.", host)
 		return
 	}
-	if other := c.DB.MachineByName(host); other != nil && other.SystemID != m.SystemID {
+	if c.DB.Machines.Find(func(o *inventory.Machine) bool { return o.Hostname == host && o.SystemID != m.SystemID }) != nil {
 		f.Add("hostname", "Node with hostname '%s' already exists", host)
 	}
 }
@@ -209,10 +213,6 @@ func checkMAC(c *call, mac string, f problem.Fields) {
 // placeMachine reads domain, zone and pool, which are names.
 func placeMachine(c *call, m *inventory.Machine, f problem.Fields) {
 	const unknown = "Select a valid choice. That choice is not one of the available choices."
-	if m.SystemID == "" {
-		m.ZoneID = 1
-		m.DomainID = c.DB.Domains.Find(func(d *inventory.Domain) bool { return d.Default }).ID
-	}
 	if name := c.form.Get("domain"); name != "" {
 		if d := c.DB.DomainByName(name); d != nil {
 			m.DomainID = d.ID

@@ -129,7 +129,7 @@ var matrix = map[string]struct {
 	"mark_broken": {
 		request:  []string{"comment", "smoke"},
 		fallback: leads(status.Broken, status.Broken),
-		by: map[status.Status]outcome{
+		by:       map[status.Status]outcome{
 			// Nothing leads from these to Broken but their own end.
 		},
 	},

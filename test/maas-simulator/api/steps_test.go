@@ -1,0 +1,64 @@
+package api_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
+)
+
+// step is one request of a story and what must come back.
+type step struct {
+	user, request string
+	form          []string
+	code          int
+	// says is the whole body; shows are "field=value" of the object, or
+	// "field" alone for the values of that field in a list, joined by blanks.
+	says  string
+	shows []string
+}
+
+func ask(user, request string, form ...string) step {
+	return step{user: user, request: request, form: form, code: 200}
+}
+
+func (s step) is(code int, says string) step {
+	s.code, s.says = code, says
+	return s
+}
+
+func (s step) with(shows ...string) step {
+	s.shows = shows
+	return s
+}
+
+// story sends the steps in their order.
+func story(t *testing.T, site *simtest.Site, steps ...step) {
+	t.Helper()
+	for i, s := range steps {
+		g := NewWithT(t)
+		method, path, _ := strings.Cut(s.request, " ")
+		answer := site.Do(s.user, method, path, s.form...)
+		name := fmt.Sprintf("step %d: %s %s %v answers %.300s", i+1, s.user, s.request, s.form, answer.Body)
+		g.Expect(answer.Code).To(Equal(s.code), name)
+		if s.says != "" {
+			g.Expect(answer.Body).To(Equal(s.says), name)
+		}
+		for _, show := range s.shows {
+			field, want, _ := strings.Cut(show, "=")
+			if strings.HasPrefix(answer.Body, "[") {
+				g.Expect(strings.Join(answer.Each(field), " ")).To(Equal(want), name)
+				continue
+			}
+			var value any = answer.Object()
+			for _, key := range strings.Split(field, ".") {
+				object, _ := value.(map[string]any)
+				value = object[key]
+			}
+			g.Expect(fmt.Sprint(value)).To(Equal(want), name+": "+field)
+		}
+	}
+}
