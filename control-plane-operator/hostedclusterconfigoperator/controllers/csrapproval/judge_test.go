@@ -1,0 +1,280 @@
+package csrapproval
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"net"
+	"net/url"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+)
+
+// pemRequest makes a signed request of the template.
+func pemRequest(t testing.TB, template x509.CertificateRequest) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &template, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+}
+
+func nodeSubject(name string) pkix.Name {
+	return pkix.Name{CommonName: "system:node:" + name, Organization: []string{"system:nodes"}}
+}
+
+// bootstrap is the request of a machine that joins as worker-1.
+func bootstrap(t testing.TB, edit ...func(*x509.CertificateRequest)) *certificatesv1.CertificateSigningRequest {
+	t.Helper()
+	template := x509.CertificateRequest{Subject: nodeSubject("worker-1")}
+	for _, f := range edit {
+		f(&template)
+	}
+	return &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: "csr-1"},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
+			Username:   pki.NodeBootstrapper,
+			Groups:     []string{"system:serviceaccounts", "system:authenticated"},
+			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+			Request:    pemRequest(t, template),
+		},
+	}
+}
+
+// serving is the request of node worker-1 for its serving certificate.
+func serving(t testing.TB, edit ...func(*x509.CertificateRequest)) *certificatesv1.CertificateSigningRequest {
+	t.Helper()
+	template := x509.CertificateRequest{
+		Subject: nodeSubject("worker-1"), DNSNames: []string{"worker-1"}, IPAddresses: []net.IP{net.ParseIP("192.0.2.21")},
+	}
+	for _, f := range edit {
+		f(&template)
+	}
+	return &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: "csr-2"},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			SignerName: certificatesv1.KubeletServingSignerName,
+			Username:   "system:node:worker-1",
+			Groups:     []string{"system:nodes", "system:authenticated"},
+			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth},
+			Request:    pemRequest(t, template),
+		},
+	}
+}
+
+func machine(name, host, ip string) clusterv1.Machine {
+	return clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: name},
+		Status: clusterv1.MachineStatus{Addresses: clusterv1.MachineAddresses{
+			{Type: clusterv1.MachineHostName, Address: host},
+			{Type: clusterv1.MachineInternalDNS, Address: host + ".maas"},
+			{Type: clusterv1.MachineInternalIP, Address: ip},
+		}},
+	}
+}
+
+func world(edit ...func(*facts)) facts {
+	f := facts{machines: []clusterv1.Machine{machine("pool-a", "worker-1", "192.0.2.21"), machine("pool-b", "worker-2", "192.0.2.22")}}
+	for _, e := range edit {
+		e(&f)
+	}
+	return f
+}
+
+func registered(f *facts) {
+	f.nodes = append(f.nodes, corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}})
+	f.machines[0].Status.NodeRef.Name = "worker-1"
+}
+
+func TestJudgeClient(t *testing.T) {
+	cases := []struct {
+		name   string
+		csr    func(t testing.TB) *certificatesv1.CertificateSigningRequest
+		facts  facts
+		reason string
+		waits  bool
+	}{
+		{name: "its machine has the name", facts: world()},
+		{name: "the name is the machine's name in DNS", facts: world(), csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
+			return bootstrap(t, func(r *x509.CertificateRequest) { r.Subject = nodeSubject("worker-1.maas") })
+		}},
+		{name: "it comes from a bootstrap token", facts: world(), csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
+			csr := bootstrap(t)
+			csr.Spec.Username, csr.Spec.Groups = "system:bootstrap:abcdef", []string{pki.BootstrapGroup}
+			return csr
+		}},
+		{name: "no machine has the name yet", facts: facts{}, reason: "no machine has the name worker-1", waits: true},
+		{name: "the machine is going away", reason: "no machine has the name", waits: true, facts: world(func(f *facts) {
+			f.machines[0].DeletionTimestamp = &metav1.Time{Time: time.Now()}
+		})},
+		{name: "two machines have the name", reason: "both have the name", facts: world(func(f *facts) {
+			f.machines[1].Status.Addresses[0].Address = "worker-1"
+		})},
+		{name: "the machine is another node", reason: "is node other already", facts: world(func(f *facts) {
+			f.machines[0].Status.NodeRef.Name = "other"
+		})},
+		{name: "the node is there already", reason: "node worker-1 exists", waits: true, facts: world(registered)},
+		{name: "a stranger asks", facts: world(), reason: "may not ask", csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
+			csr := bootstrap(t)
+			csr.Spec.Username = "system:serviceaccount:default:default"
+			return csr
+		}},
+		{name: "another node asks for it", facts: world(), reason: "may not ask", csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
+			csr := bootstrap(t)
+			csr.Spec.Username, csr.Spec.Groups = "system:node:worker-2", []string{"system:nodes"}
+			return csr
+		}},
+		{name: "it is not about a node", facts: world(), reason: "not that of a node", csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
+			return bootstrap(t, func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:admin" })
+		}},
+		{name: "it asks for administrators' rights", facts: world(), reason: "organizations", csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
+			return bootstrap(t, func(r *x509.CertificateRequest) {
+				r.Subject.Organization = append(r.Subject.Organization, "system:masters")
+			})
+		}},
+		{name: "it wants to serve as well", facts: world(), reason: `usage "server auth"`, csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
+			csr := bootstrap(t)
+			csr.Spec.Usages = append(csr.Spec.Usages, certificatesv1.UsageServerAuth)
+			return csr
+		}},
+		{name: "it does not say what for", facts: world(), reason: `usage "client auth" is missing`, csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
+			csr := bootstrap(t)
+			csr.Spec.Usages = csr.Spec.Usages[:1]
+			return csr
+		}},
+		{name: "it brings names", facts: world(), reason: "no alternative names", csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
+			return bootstrap(t, func(r *x509.CertificateRequest) { r.DNSNames = []string{"kubernetes.default.svc"} })
+		}},
+		{name: "it is no request at all", facts: world(), reason: "not one PEM block", csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
+			csr := bootstrap(t)
+			csr.Spec.Request = []byte("hello")
+			return csr
+		}},
+		{name: "it brings two requests", facts: world(), reason: "not one PEM block", csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
+			csr := bootstrap(t)
+			csr.Spec.Request = append(csr.Spec.Request, csr.Spec.Request...)
+			return csr
+		}},
+	}
+	for _, tc := range cases {
+		t.Run("When "+tc.name+" it should "+verdict(tc.reason), func(t *testing.T) {
+			csr := bootstrap(t)
+			if tc.csr != nil {
+				csr = tc.csr(t)
+			}
+			check(t, judge(csr, tc.facts), tc.reason, tc.waits)
+		})
+	}
+}
+
+func TestJudgeServing(t *testing.T) {
+	cases := []struct {
+		name   string
+		edit   func(*x509.CertificateRequest)
+		change func(*certificatesv1.CertificateSigningRequest)
+		facts  facts
+		reason string
+		waits  bool
+	}{
+		{name: "all names are its machine's", facts: world(registered)},
+		{name: "the machine does not know its node yet", facts: world()},
+		{name: "the machine is being deleted but runs", facts: world(registered, func(f *facts) {
+			f.machines[0].DeletionTimestamp = &metav1.Time{Time: time.Now()}
+		})},
+		{name: "an address is another machine's", facts: world(registered), reason: "192.0.2.22 is none of machine pool-a", waits: true,
+			edit: func(r *x509.CertificateRequest) { r.IPAddresses = append(r.IPAddresses, net.ParseIP("192.0.2.22")) }},
+		{name: "a name is not its own", facts: world(registered), reason: `"kubernetes" is none of machine pool-a`, waits: true,
+			edit: func(r *x509.CertificateRequest) { r.DNSNames = append(r.DNSNames, "kubernetes") }},
+		{name: "it has no name", facts: world(registered), reason: "needs a DNS name or an IP address",
+			edit: func(r *x509.CertificateRequest) { r.DNSNames, r.IPAddresses = nil, nil }},
+		{name: "it has a URI", facts: world(registered), reason: "DNS names and IP addresses only",
+			edit: func(r *x509.CertificateRequest) { r.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}} }},
+		{name: "another node asks for it", facts: world(registered), reason: "is not node worker-1",
+			change: func(c *certificatesv1.CertificateSigningRequest) { c.Spec.Username = "system:node:worker-2" }},
+		{name: "the bootstrapper asks for it", facts: world(registered), reason: "is not node worker-1",
+			change: func(c *certificatesv1.CertificateSigningRequest) { c.Spec.Username = pki.NodeBootstrapper }},
+		{name: "it wants to be a client as well", facts: world(registered), reason: `usage "client auth"`,
+			change: func(c *certificatesv1.CertificateSigningRequest) {
+				c.Spec.Usages = append(c.Spec.Usages, certificatesv1.UsageClientAuth)
+			}},
+		{name: "its machine is gone", facts: facts{}, reason: "no machine has the name", waits: true},
+	}
+	for _, tc := range cases {
+		t.Run("When "+tc.name+" it should "+verdict(tc.reason), func(t *testing.T) {
+			edit := tc.edit
+			if edit == nil {
+				edit = func(*x509.CertificateRequest) {}
+			}
+			csr := serving(t, edit)
+			if tc.change != nil {
+				tc.change(csr)
+			}
+			check(t, judge(csr, tc.facts), tc.reason, tc.waits)
+		})
+	}
+}
+
+func verdict(reason string) string {
+	if reason == "" {
+		return "be approved"
+	}
+	return "not be approved"
+}
+
+func check(t *testing.T, err error, reason string, waits bool) {
+	t.Helper()
+	g := NewWithT(t)
+	if reason == "" {
+		g.Expect(err).NotTo(HaveOccurred())
+		return
+	}
+	g.Expect(err).To(MatchError(ContainSubstring(reason)))
+	if waits {
+		g.Expect(err).To(MatchError(errWait))
+	} else {
+		g.Expect(err).NotTo(MatchError(errWait))
+	}
+}
+
+func TestRelevant(t *testing.T) {
+	cases := map[string]struct {
+		change func(*certificatesv1.CertificateSigningRequest)
+		want   bool
+	}{
+		"is new": {func(*certificatesv1.CertificateSigningRequest) {}, true},
+		"is another signer's": {func(c *certificatesv1.CertificateSigningRequest) {
+			c.Spec.SignerName = certificatesv1.KubeAPIServerClientSignerName
+		}, false},
+		"was approved": {func(c *certificatesv1.CertificateSigningRequest) {
+			c.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved}}
+		}, false},
+		"was denied": {func(c *certificatesv1.CertificateSigningRequest) {
+			c.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateDenied}}
+		}, false},
+		"was signed": {func(c *certificatesv1.CertificateSigningRequest) { c.Status.Certificate = []byte("PEM") }, false},
+	}
+	for name, tc := range cases {
+		t.Run("When a request "+name+" it should be known whether it needs a decision", func(t *testing.T) {
+			csr := bootstrap(t)
+			tc.change(csr)
+			NewWithT(t).Expect(relevant(csr)).To(Equal(tc.want))
+		})
+	}
+}
