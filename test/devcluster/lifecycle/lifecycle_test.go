@@ -84,7 +84,7 @@ func writeRunningMachine(g Gomega, dir string) {
 	started := strings.Fields(afterName)[19]
 	pid := strings.Fields(string(stat))[0]
 	g.Expect(os.MkdirAll(dir, 0o755)).To(Succeed())
-	state := `{"config":{"name":"x","dir":"` + dir + `"},"pid":` + pid + `,"startTime":` + started + `}`
+	state := `{"config":{"name":"x","dir":"` + dir + `"},"pid":` + pid + `,"startTime":` + started + `,"ready":true}`
 	g.Expect(os.WriteFile(filepath.Join(dir, "machine.json"), []byte(state), 0o600)).To(Succeed())
 }
 

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/openshift/hypershift/test/devcluster/env"
 	"github.com/openshift/hypershift/test/machine"
@@ -17,19 +19,18 @@ func (e *Environment) Status(ctx context.Context) error {
 	if err != nil || !management.Running() {
 		return fmt.Errorf("the environment in %s does not run: start it with devcluster up", e.Dir)
 	}
-	units, err := management.Units()
+	services, err := management.Units()
 	if err != nil {
 		return err
 	}
-	var names []string
-	for name := range units {
-		names = append(names, name)
+	fmt.Fprintf(e.Out, "%-26s %-10s %s\n", "SERVICE", "STATE", "RESTARTS")
+	for _, name := range slices.Sorted(maps.Keys(services)) {
+		status := services[name]
+		line := fmt.Sprintf("%-26s %-10s %d %s", strings.TrimSuffix(name, ".service"), status.State, status.Restarts, status.Message)
+		fmt.Fprintln(e.Out, strings.TrimSpace(line))
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		fmt.Fprintf(e.Out, "%-32s %+v\n", name, units[name])
-	}
-	fmt.Fprintf(e.Out, "kubeconfig %s\nregistry   %s (CA %s)\nMAAS       %s\n", e.Kubeconfig(), env.Registry, e.RegistryCA(), env.MAASURL)
+	fmt.Fprintf(e.Out, "\n%-26s %s\n%-26s %s (CA %s)\n", "kubeconfig", e.Kubeconfig(), "registry", env.Registry, e.RegistryCA())
+	fmt.Fprintf(e.Out, "%-26s %s (keys %s)\n", "MAAS", env.MAASURL, filepath.Join(e.MAAS(), "*.key"))
 	return errors.Join(e.machineStatus(), e.serving(ctx))
 }
 
@@ -39,22 +40,29 @@ func (e *Environment) machineStatus() error {
 		return err
 	}
 	for _, dir := range dirs {
-		if found, err := machine.Lookup(dir); err == nil {
-			fmt.Fprintf(e.Out, "machine %-10s running=%t\n", filepath.Base(dir), found.Running())
+		found, err := machine.Lookup(dir)
+		if err != nil {
+			continue // a folder that holds a machine's disks only
 		}
+		state := "off"
+		if found.Running() {
+			state = "on"
+		}
+		fmt.Fprintf(e.Out, "%-26s %s\n", "machine "+filepath.Base(dir), state)
 	}
 	return nil
 }
 
+// serving asks every part that was started.
 func (e *Environment) serving(ctx context.Context) error {
+	parts := map[string]string{"management API": fmt.Sprintf("%s:%d", env.Gateway, env.APIPort), "registry": env.Registry}
+	if e.simulator().Known() {
+		parts["MAAS simulator"] = env.MAASListen
+	}
 	var errs []error
-	for _, part := range []struct{ name, address string }{
-		{"management API", fmt.Sprintf("%s:%d", env.Gateway, env.APIPort)},
-		{"registry", env.Registry},
-		{"MAAS simulator", env.MAASListen},
-	} {
-		if err := dial(ctx, part.address); err != nil {
-			errs = append(errs, fmt.Errorf("the %s does not serve: %w", part.name, err))
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		if err := dial(ctx, parts[name]); err != nil {
+			errs = append(errs, fmt.Errorf("the %s does not serve: %w", name, err))
 		}
 	}
 	return errors.Join(errs...)

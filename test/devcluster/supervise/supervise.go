@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -122,6 +121,12 @@ func (p Process) spawn(lock *os.File) error {
 	return supervisor.Process.Release()
 }
 
+// Known reports whether the program was ever started.
+func (p Process) Known() bool {
+	_, err := os.Stat(p.lockFile())
+	return err == nil
+}
+
 // Running reports whether the supervisor lives.
 func (p Process) Running() bool {
 	lock, err := p.lock(unix.LOCK_SH)
@@ -144,7 +149,7 @@ func (p Process) PID() int {
 
 // Stop ends the program and its supervisor; one that does not run is no error.
 func (p Process) Stop(ctx context.Context) error {
-	if _, err := os.Stat(p.lockFile()); errors.Is(err, fs.ErrNotExist) {
+	if !p.Known() {
 		return nil
 	}
 	for _, signal := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
