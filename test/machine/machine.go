@@ -36,8 +36,8 @@ func (m *Machine) PID() int { return m.state.PID }
 // Path is where the machine's file is found on the host.
 func (m *Machine) Path(inMachine string) string { return m.state.Config.Path(inMachine) }
 
-// Running reports whether the machine's PID 1 is alive.
-func (m *Machine) Running() bool { return m.state.alive() }
+// Running reports whether the machine was started and its PID 1 is alive.
+func (m *Machine) Running() bool { return m.state.Ready && m.state.alive() }
 
 // Lookup finds the machine whose folder is dir, whoever started it. The error wraps fs.ErrNotExist if none ever did.
 func Lookup(dir string) (*Machine, error) {
@@ -52,7 +52,7 @@ func Lookup(dir string) (*Machine, error) {
 func (m *Machine) Wait(ctx context.Context) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
-	for m.Running() {
+	for m.state.alive() {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for machine %s to stop: %w", m.state.Config.Name, context.Cause(ctx))
@@ -80,7 +80,7 @@ func (m *Machine) Stop(ctx context.Context) error {
 func (m *Machine) Kill(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
-	if m.Running() {
+	if m.state.alive() {
 		m.signal(unix.SIGKILL)
 		if err := m.Wait(ctx); err != nil {
 			return err

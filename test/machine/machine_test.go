@@ -205,7 +205,9 @@ func TestIsolation(t *testing.T) {
 			g.Expect(strings.TrimSpace(line)).To(HaveSuffix(":/init.scope"))
 		}
 		g.Expect(cgroup.Processes(testParent + "/" + config.Name)).To(ContainElement(m.PID()))
-		g.Eventually(func() ([]int, error) { return cgroup.Processes(testParent + "/" + config.Name + "/system.slice/nap.service") }).
+		g.Eventually(func() ([]int, error) {
+			return cgroup.Processes(testParent + "/" + config.Name + "/system.slice/nap.service")
+		}).
 			WithTimeout(bootTimeout).Should(HaveLen(1))
 	})
 	t.Run("When it mounts it should not be seen on the host, and pods could pass it on", func(t *testing.T) {
@@ -393,7 +395,7 @@ func TestStarterKilledAtAnyPoint(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	config := newConfig("machine-test-h", filepath.Join(t.TempDir(), "machine-test-h"))
 	t.Cleanup(func() { removeAll(t, config) })
-	for delay := time.Duration(0); delay < 60*time.Millisecond; delay += 4 * time.Millisecond {
+	for delay := time.Duration(0); delay < 100*time.Millisecond; delay += 5 * time.Millisecond {
 		ctx, cancel := context.WithTimeout(t.Context(), delay)
 		cmd := exec.CommandContext(ctx, self)
 		cmd.Env = append(os.Environ(), starterDir+"="+config.Dir)
@@ -421,7 +423,7 @@ func TestStateIsReadable(t *testing.T) {
 func TestRunningIsNotFooledByAReusedProcessID(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
-	state := fmt.Sprintf(`{"config":{"name":"x","dir":%q},"pid":%d,"startTime":1}`, dir, os.Getpid())
+	state := fmt.Sprintf(`{"config":{"name":"x","dir":%q},"pid":%d,"startTime":1,"ready":true}`, dir, os.Getpid())
 	g.Expect(os.WriteFile(filepath.Join(dir, "machine.json"), []byte(state), 0o600)).To(Succeed())
 	m, err := machine.Lookup(dir)
 	g.Expect(err).NotTo(HaveOccurred())

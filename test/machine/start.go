@@ -22,9 +22,12 @@ func Start(ctx context.Context, config Config) (*Machine, error) {
 		return nil, fmt.Errorf("starting a machine: %w", err)
 	}
 	config = config.withDefaults()
-	running, err := Lookup(config.Dir)
-	if err == nil && running.Running() {
-		return running, nil
+	earlier, err := Lookup(config.Dir)
+	if err == nil && earlier.Running() {
+		return earlier, nil
+	}
+	if err == nil {
+		err = earlier.Kill(ctx)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -44,6 +47,7 @@ func (m *Machine) start(ctx context.Context) error {
 	if err := m.state.write(); err != nil {
 		return err
 	}
+	// Another folder may have held a machine of this name.
 	if err := m.Kill(ctx); err != nil {
 		return fmt.Errorf("clearing up after an earlier run: %w", err)
 	}
@@ -59,7 +63,11 @@ func (m *Machine) start(ctx context.Context) error {
 	if err := cgroup.Create(config.cgroup()); err != nil {
 		return err
 	}
-	return m.spawn()
+	if err := m.spawn(); err != nil {
+		return err
+	}
+	m.state.Ready = true
+	return m.state.write()
 }
 
 // spawn starts PID 1 in new namespaces, puts it into its cgroup, and lets it go on. Before that it waits on a pipe: if

@@ -17,6 +17,8 @@ type state struct {
 	PID int `json:"pid,omitempty"`
 	// StartTime is the kernel's start time of that process: process ids are used again.
 	StartTime uint64 `json:"startTime,omitempty"`
+	// Ready says that PID 1 stands on its own. Before, it dies with the process that is starting the machine.
+	Ready bool `json:"ready,omitempty"`
 }
 
 func statePath(dir string) string { return filepath.Join(dir, "machine.json") }
