@@ -1,0 +1,94 @@
+package lifecycle_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
+	"github.com/openshift/hypershift/support/maas"
+)
+
+const uid = "uid-1"
+
+// TestEveryStatus states, apart from the table of the code, what each of the 23 states leads to in each stage.
+func TestEveryStatus(t *testing.T) {
+	want := map[string][4]lifecycle.Verdict{ // Acquired, Installing, Provisioned, Leaving
+		"New":                         {"Lost", "Lost", "Lost", "Gone"},
+		"Commissioning":               {"Lost", "Lost", "Lost", "Gone"},
+		"Failed commissioning":        {"Lost", "Lost", "Lost", "Gone"},
+		"Missing":                     {"Failed", "Failed", "Failed", "Gone"},
+		"Ready":                       {"Lost", "Lost", "Lost", "Gone"},
+		"Reserved":                    {"Failed", "Failed", "Failed", "Release"},
+		"Deployed":                    {"Running", "Running", "Running", "Release"},
+		"Retired":                     {"Failed", "Failed", "Failed", "Gone"},
+		"Broken":                      {"Retry", "Retry", "Lost", "Gone"},
+		"Deploying":                   {"Wait", "Wait", "Wait", "Release"},
+		"Allocated":                   {"Deploy", "Retry", "Failed", "Release"},
+		"Failed deployment":           {"Retry", "Retry", "Failed", "Release"},
+		"Releasing":                   {"Lost", "Lost", "Lost", "Wait"},
+		"Releasing failed":            {"Lost", "Lost", "Lost", "Stuck"},
+		"Disk erasing":                {"Lost", "Lost", "Lost", "Wait"},
+		"Failed disk erasing":         {"Lost", "Lost", "Lost", "Stuck"},
+		"Rescue mode":                 {"Wait", "Wait", "Wait", "Blocked"},
+		"Entering rescue mode":        {"Wait", "Wait", "Wait", "Blocked"},
+		"Failed to enter rescue mode": {"Wait", "Wait", "Wait", "Blocked"},
+		"Exiting rescue mode":         {"Wait", "Wait", "Wait", "Blocked"},
+		"Failed to exit rescue mode":  {"Wait", "Wait", "Wait", "Blocked"},
+		"Testing":                     {"Wait", "Wait", "Wait", "Blocked"},
+		"Failed testing":              {"Wait", "Wait", "Wait", "Blocked"},
+	}
+	g := NewWithT(t)
+	g.Expect(want).To(HaveLen(len(maas.Statuses())))
+	for _, status := range maas.Statuses() {
+		for stage := lifecycle.Acquired; stage <= lifecycle.Leaving; stage++ {
+			m := &maas.Machine{SystemID: "wq4h8c", Hostname: "mole", Status: status, PowerState: maas.PowerOn}
+			got := lifecycle.Judge(stage, m, uid)
+			g.Expect(got.Verdict).To(Equal(want[status.String()][stage]), "%s in stage %d", status, stage)
+			g.Expect(got.Reason).To(MatchRegexp(`^[A-Za-z]+$`))
+			g.Expect(got.Message).To(HavePrefix("machine mole (wq4h8c) is " + status.String()))
+		}
+	}
+}
+
+func TestNeverTouchWhatIsNotOurs(t *testing.T) {
+	for _, status := range maas.Statuses() {
+		g := NewWithT(t)
+		m := &maas.Machine{Status: status, Annotations: maas.StringMap{maas.AnnotationMachineUID: "uid-2"}}
+		for stage := lifecycle.Acquired; stage <= lifecycle.Provisioned; stage++ {
+			g.Expect(lifecycle.Judge(stage, m, uid).Verdict).To(Equal(lifecycle.Lost), "%s", status)
+		}
+		g.Expect(lifecycle.Judge(lifecycle.Leaving, m, uid).Verdict).To(Equal(lifecycle.Gone), "%s", status)
+	}
+}
+
+func TestOddMachines(t *testing.T) {
+	for name, tc := range map[string]struct {
+		stage   lifecycle.Stage
+		machine *maas.Machine
+		want    lifecycle.Verdict
+		reason  string
+		says    string
+	}{
+		"When MAAS does not have it, it should be lost":         {lifecycle.Provisioned, nil, lifecycle.Lost, "MachineNotFound", "deleted there"},
+		"When MAAS does not have it and it leaves, it is gone":  {lifecycle.Leaving, nil, lifecycle.Gone, "MachineReleased", ""},
+		"When the state is new to us, it should wait":           {lifecycle.Provisioned, &maas.Machine{Status: 42, StatusName: "Levitating"}, lifecycle.Wait, "MachineStateUndefined", "is Levitating"},
+		"When the state is new and it leaves, it should wait":   {lifecycle.Leaving, &maas.Machine{Status: 42}, lifecycle.Wait, "MachineStateUndefined", "Status 42"},
+		"When it is certainly off, it should be switched on":    {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, PowerState: maas.PowerOff, PowerType: "ipmi"}, lifecycle.PowerOn, "MachinePoweredOff", "switched off"},
+		"When its power is manual, off says nothing":            {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, PowerState: maas.PowerOff, PowerType: "manual"}, lifecycle.Running, "MachineDeployed", ""},
+		"When its power is unknown, that is not off":            {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, PowerState: maas.PowerUnknown}, lifecycle.Running, "MachineDeployed", ""},
+		"When its power is in error, that is not off":           {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, PowerState: maas.PowerError}, lifecycle.Running, "MachineDeployed", ""},
+		"When MAAS has words, they should be told":              {lifecycle.Installing, &maas.Machine{Status: maas.StatusFailedDeployment, StatusMessage: "Marking node failed"}, lifecycle.Retry, "MachineDeployFailed", "MAAS says: Marking node failed"},
+		"When MAAS has a reason for broken, it should be told":  {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusBroken, ErrorDescription: "fan"}, lifecycle.Lost, "MachineBroken", "MAAS says: fan"},
+		"When the words are the state, they need no repetition": {lifecycle.Installing, &maas.Machine{Status: maas.StatusDeploying, StatusName: "Deploying", StatusMessage: "Deploying"}, lifecycle.Wait, "MachineDeploying", "MAAS installs it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			got := lifecycle.Judge(tc.stage, tc.machine, uid)
+			g.Expect(got.Verdict).To(Equal(tc.want))
+			g.Expect(got.Reason).To(Equal(tc.reason))
+			g.Expect(got.Message).To(ContainSubstring(tc.says))
+			g.Expect(got.Message).NotTo(ContainSubstring("MAAS says: Deploying"))
+		})
+	}
+}

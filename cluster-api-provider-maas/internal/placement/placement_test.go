@@ -1,0 +1,110 @@
+package placement_test
+
+import (
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/placement"
+	"github.com/openshift/hypershift/support/maas"
+)
+
+func of(id string, change func(*maas.Machine)) maas.Machine {
+	m := maas.Machine{SystemID: id, CPUCount: 4, MemoryMiB: 8192, Architecture: "amd64/generic", Zone: maas.Zone{Name: "az1"}, Pool: maas.Pool{Name: "p"},
+		TagNames: []string{"ssd"}, PhysicalBlockDevices: []maas.BlockDevice{{Size: 40_000_000_000}, {Size: 80_000_000_000}}}
+	if change != nil {
+		change(&m)
+	}
+	return m
+}
+
+func nobody(string) bool { return false }
+
+func TestMismatches(t *testing.T) {
+	for name, tc := range map[string]struct {
+		request placement.Request
+		want    []string
+	}{
+		"When nothing is asked for, anything fits": {placement.Request{}, nil},
+		"When all is there, it should fit": {placement.Request{MinCPU: 4, MinMemoryMiB: 8192, MinDiskGB: 80, Zone: "az1", Pool: "p",
+			Architecture: "amd64", Tags: []string{"ssd"}, NotTags: []string{"gpu"}}, nil},
+		"When the architecture is given in full, it should fit": {placement.Request{Architecture: "amd64/generic"}, nil},
+		"When a prefix is no architecture, it should not fit":   {placement.Request{Architecture: "amd"}, []string{"is of architecture amd64/generic"}},
+		"When all is missing, it should name each": {placement.Request{MinCPU: 5, MinMemoryMiB: 9000, MinDiskGB: 81, Zone: "az2", Pool: "q",
+			Tags: []string{"gpu"}, NotTags: []string{"ssd"}}, []string{`is in zone "az1" instead of "az2"`, `is in resource pool "p" instead of "q"`,
+			"has 4 instead of 5 cores", "has 8192 instead of 9000 MiB of memory", "has 80 instead of 81 GB of disk", `lacks tag "gpu"`, `has the unwanted tag "ssd"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(tc.request.Mismatches(of("x", nil))).To(Equal(tc.want))
+		})
+	}
+}
+
+func TestCandidates(t *testing.T) {
+	g := NewWithT(t)
+	ready := []maas.Machine{
+		of("big", func(m *maas.Machine) { m.CPUCount = 64 }), of("small", nil),
+		of("locked", func(m *maas.Machine) { m.Locked = true }), of("bad", nil), of("far", func(m *maas.Machine) { m.Zone.Name = "az2" }),
+	}
+	request := placement.Request{Zone: "az1"}
+	var ids []string
+	for _, m := range request.Candidates(ready, func(id string) bool { return id == "bad" }) {
+		ids = append(ids, m.SystemID)
+	}
+	g.Expect(ids).To(Equal([]string{"small", "big"}), "cheapest first, as MAAS picks")
+}
+
+func TestExplain(t *testing.T) {
+	two := []maas.Machine{of("a", nil), of("b", func(m *maas.Machine) { m.Zone.Name = "az2" })}
+	for name, tc := range map[string]struct {
+		request  placement.Request
+		ready    []maas.Machine
+		setAside func(string) bool
+		want     string
+	}{
+		"When nothing is Ready, it should say so":              {placement.Request{}, nil, nobody, "MAAS has no Ready machine that the user of the API key may see"},
+		"When one constraint excludes all, it should name it":  {placement.Request{MinCPU: 16}, two, nobody, "none of 2 Ready machines has 16 cores"},
+		"When one of one is excluded, it should count rightly": {placement.Request{MinCPU: 16}, two[:1], nobody, "none of 1 Ready machine has 16 cores"},
+		"When constraints add up, it should tell each step": {placement.Request{Zone: "az1", Tags: []string{"gpu"}}, two, nobody,
+			`1 of 2 Ready machines is in zone "az1"; none of these has tag "gpu"`},
+		"When what fits is set aside, it should say that": {placement.Request{Zone: "az1"}, two, func(string) bool { return true },
+			`1 of 2 Ready machines is in zone "az1"; all 1 that fit are set aside for a while, since a deployment failed on them`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(tc.request.Explain(tc.ready, tc.setAside)).To(Equal(tc.want))
+		})
+	}
+}
+
+// TestExplainNeverContradictsCandidates: whatever is asked for, there is an explanation exactly when there is no candidate.
+func TestExplainNeverContradictsCandidates(t *testing.T) {
+	var ready []maas.Machine
+	for i := range 20 {
+		ready = append(ready, of(fmt.Sprint(i), func(m *maas.Machine) {
+			m.CPUCount, m.Zone.Name = i, fmt.Sprintf("az%d", i%3)
+			if i%4 == 0 {
+				m.TagNames = nil
+			}
+		}))
+	}
+	for cpu := range 22 {
+		for zone := range 4 {
+			for _, tags := range [][]string{nil, {"ssd"}, {"none"}} {
+				request := placement.Request{MinCPU: cpu, Zone: fmt.Sprintf("az%d", zone), Tags: tags}
+				some := len(request.Candidates(ready, nobody)) > 0
+				text := request.Explain(ready, nobody)
+				if !some {
+					NewWithT(t).Expect(text).To(ContainSubstring("none of"), "%v", request)
+				}
+			}
+		}
+	}
+}
+
+func TestAllocation(t *testing.T) {
+	g := NewWithT(t)
+	got := placement.Request{MinCPU: 8, MinMemoryMiB: 16384, MinDiskGB: 100, Zone: "az1", Pool: "p", Architecture: "arm64", Tags: []string{"a", "b"}, NotTags: []string{"c"}}.Allocation()
+	g.Expect(got).To(Equal(maas.AllocateRequest{CPUCount: 8, MemoryMiB: 16384, Storage: "root:100", Zone: "az1", Pool: "p", Architecture: "arm64", Tags: []string{"a", "b"}, NotTags: []string{"c"}}))
+	g.Expect(placement.Request{}.Allocation()).To(Equal(maas.AllocateRequest{}))
+}
