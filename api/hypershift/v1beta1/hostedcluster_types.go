@@ -8,7 +8,7 @@ import (
 // Its worker nodes are described by NodePools that name it in spec.clusterName.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=hostedclusters,shortName=hc;hcs,scope=Namespaced
+// +kubebuilder:resource:path=hostedclusters,shortName=hc;hcs,scope=Namespaced,categories=hypershift
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Version",type="string",JSONPath=".status.version.history[?(@.state==\"Completed\")].version",description="Version that the cluster runs"
@@ -20,8 +20,8 @@ import (
 // +kubebuilder:printcolumn:name="Message",type="string",JSONPath=".status.conditions[?(@.type==\"Available\")].message",description="Why the control plane is (not) available"
 // +kubebuilder:printcolumn:name="CP Progress",type="string",priority=1,JSONPath=".status.controlPlaneVersion.history[0].state",description="State of the control plane's last rollout"
 // +kubebuilder:printcolumn:name="DP Progress",type="string",priority=1,JSONPath=".status.version.history[0].state",description="State of the data plane's last rollout"
-// +kubebuilder:validation:XValidation:rule=`has(self.spec)`,message=`spec is required`
-// +kubebuilder:validation:XValidation:rule=`size(self.metadata.name) <= 61`,message=`metadata.name must have at most 61 characters, so that the namespace <namespace>-<name> of the control plane can be made`
+// +kubebuilder:validation:XValidation:rule=`oldSelf.hasValue() || has(self.spec)`,message=`spec is required`,optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule=`oldSelf.hasValue() || size(self.metadata.name) <= 61`,message=`metadata.name must have at most 61 characters, so that the namespace <namespace>-<name> of the control plane can be made`,optionalOldSelf=true
 // +kubebuilder:validation:XValidation:rule=`!has(oldSelf.spec) || !has(oldSelf.spec.infraID) || (has(self.spec) && has(self.spec.infraID))`,message=`spec.infraID must not be removed once it is set`
 // +kubebuilder:validation:XValidation:rule=`!has(oldSelf.spec) || !has(oldSelf.spec.clusterID) || (has(self.spec) && has(self.spec.clusterID))`,message=`spec.clusterID must not be removed once it is set`
 type HostedCluster struct {

@@ -68,9 +68,9 @@ type MAASTag string
 // MAASNodePoolPlatform says which machines of MAAS serve a pool and how they are deployed. A change rolls the pool, except
 // where a field says otherwise.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.zone) || !has(self.failureDomain) || size(self.zone) == 0 || size(self.failureDomain) == 0 || self.zone == self.failureDomain",message="zone and failureDomain name the same thing: set one of them"
-// +kubebuilder:validation:XValidation:rule="!(has(self.ephemeral) && self.ephemeral && has(self.diskWipe) && has(self.diskWipe.enabled) && self.diskWipe.enabled)",message="diskWipe.enabled must not be true with ephemeral: a machine that runs from memory has no installed disk"
-// +kubebuilder:validation:XValidation:rule="!has(self.tags) || !has(self.notTags) || self.tags.all(t, !(t in self.notTags))",message="notTags must not name a tag that tags asks for"
+// +kubebuilder:validation:XValidation:rule=`(!has(self.zone) || !has(self.failureDomain) || size(self.zone) == 0 || size(self.failureDomain) == 0 || self.zone == self.failureDomain) || (oldSelf.hasValue() && has(oldSelf.value().zone) && has(oldSelf.value().failureDomain) && self.zone == oldSelf.value().zone && self.failureDomain == oldSelf.value().failureDomain)`,message="zone and failureDomain name the same thing: set one of them",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule=`(!(has(self.ephemeral) && self.ephemeral && has(self.diskWipe) && has(self.diskWipe.enabled) && self.diskWipe.enabled)) || oldSelf.optMap(o, !(!(has(o.ephemeral) && o.ephemeral && has(o.diskWipe) && has(o.diskWipe.enabled) && o.diskWipe.enabled))).orValue(false)`,message="diskWipe.enabled must not be true with ephemeral: a machine that runs from memory has no installed disk",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule=`(!has(self.tags) || !has(self.notTags) || self.tags.all(t, !(t in self.notTags))) || (oldSelf.hasValue() && has(oldSelf.value().tags) && has(oldSelf.value().notTags) && self.tags == oldSelf.value().tags && self.notTags == oldSelf.value().notTags)`,message="notTags must not name a tag that tags asks for",optionalOldSelf=true
 type MAASNodePoolPlatform struct {
 	// identityRef names a Secret with MAAS credentials for this pool. Absent means the HostedCluster's; a pool that names
 	// another is refused for now by the condition ValidPlatformConfig, since one provider serves a cluster.

@@ -16,11 +16,11 @@ const (
 
 // NodePoolSpec says what the nodes of a pool should be.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.arch) || self.arch != 'arm64' || self.platform.type in ['AWS', 'Azure', 'Agent', 'GCP', 'None', 'MAAS']",message="arch arm64 is not supported by this platform: set arch to amd64"
-// +kubebuilder:validation:XValidation:rule="!has(self.arch) || self.arch != 's390x' || self.platform.type == 'KubeVirt'",message="arch s390x is supported by platform KubeVirt only: set another arch"
-// +kubebuilder:validation:XValidation:rule="!(has(self.replicas) && has(self.autoScaling))",message="replicas and autoScaling exclude each other: remove one of them"
-// +kubebuilder:validation:XValidation:rule="!has(self.autoScaling) || self.autoScaling.min > 0 || self.platform.type in ['AWS', 'Azure']",message="autoScaling.min must be at least 1 on this platform"
-// +kubebuilder:validation:XValidation:rule="self.platform.type != 'AWS' || !has(self.platform.aws) || !has(self.platform.aws.imageType) || self.platform.aws.imageType != 'Windows' || !has(self.arch) || self.arch == 'amd64'",message="imageType Windows needs arch amd64"
+// +kubebuilder:validation:XValidation:rule=`(!has(self.arch) || self.arch != 'arm64' || self.platform.type in ['AWS', 'Azure', 'Agent', 'GCP', 'None', 'MAAS']) || oldSelf.optMap(o, !(!has(o.arch) || o.arch != 'arm64' || o.platform.type in ['AWS', 'Azure', 'Agent', 'GCP', 'None', 'MAAS'])).orValue(false)`,message="arch arm64 is not supported by this platform: set arch to amd64",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule=`(!has(self.arch) || self.arch != 's390x' || self.platform.type == 'KubeVirt') || oldSelf.optMap(o, !(!has(o.arch) || o.arch != 's390x' || o.platform.type == 'KubeVirt')).orValue(false)`,message="arch s390x is supported by platform KubeVirt only: set another arch",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule=`(!(has(self.replicas) && has(self.autoScaling))) || oldSelf.optMap(o, !(!(has(o.replicas) && has(o.autoScaling)))).orValue(false)`,message="replicas and autoScaling exclude each other: remove one of them",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule=`(!has(self.autoScaling) || self.autoScaling.min > 0 || self.platform.type in ['AWS', 'Azure']) || oldSelf.optMap(o, !(!has(o.autoScaling) || o.autoScaling.min > 0 || o.platform.type in ['AWS', 'Azure'])).orValue(false)`,message="autoScaling.min must be at least 1 on this platform",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule=`(self.platform.type != 'AWS' || !has(self.platform.aws) || !has(self.platform.aws.imageType) || self.platform.aws.imageType != 'Windows' || !has(self.arch) || self.arch == 'amd64') || oldSelf.optMap(o, !(o.platform.type != 'AWS' || !has(o.platform.aws) || !has(o.platform.aws.imageType) || o.platform.aws.imageType != 'Windows' || !has(o.arch) || o.arch == 'amd64')).orValue(false)`,message="imageType Windows needs arch amd64",optionalOldSelf=true
 type NodePoolSpec struct {
 	// clusterName is the HostedCluster in the same namespace that the pool belongs to.
 	//
@@ -439,8 +439,8 @@ type NodePoolCondition struct {
 // +kubebuilder:printcolumn:name="UpdatingVersion",type="string",JSONPath=".status.conditions[?(@.type==\"UpdatingVersion\")].status",description="Whether nodes come to a new version"
 // +kubebuilder:printcolumn:name="UpdatingConfig",type="string",JSONPath=".status.conditions[?(@.type==\"UpdatingConfig\")].status",description="Whether nodes come to a new configuration"
 // +kubebuilder:printcolumn:name="Message",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].message",description="What the pool waits for"
-// +kubebuilder:validation:XValidation:rule=`has(self.spec)`,message=`spec is required`
-// +kubebuilder:validation:XValidation:rule=`size(self.metadata.name) <= 63`,message=`metadata.name must have at most 63 characters, so that nodes can carry it in a label`
+// +kubebuilder:validation:XValidation:rule=`oldSelf.hasValue() || has(self.spec)`,message=`spec is required`,optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule=`oldSelf.hasValue() || size(self.metadata.name) <= 63`,message=`metadata.name must have at most 63 characters, so that nodes can carry it in a label`,optionalOldSelf=true
 type NodePool struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
