@@ -16,12 +16,12 @@ LDFLAGS := -s -w -X github.com/openshift/hypershift/support/version.commit=$(VER
 
 # The programs of the product image and those of the embedded environment. Go decides by itself what is stale.
 PRODUCT := hypershift hcp hypershift-operator control-plane-operator ignition-server cluster-api-provider-maas
-TOOLS := devcluster maas-simulator demo
+TOOLS := devcluster maas-simulator hypershift-demo
 package/hypershift := ./cmd/hypershift
 package/hcp := ./product-cli
 package/devcluster := ./test/devcluster
 package/maas-simulator := ./test/maas-simulator
-package/demo := ./test/demo
+package/hypershift-demo := ./test/demo
 
 include $(wildcard hack/make/*.mk)
 
@@ -71,11 +71,12 @@ environment: build kube-binaries os-binaries images ## Build all that the embedd
 
 .PHONY: demo
 demo: environment ## Bring up a hosted cluster on MAAS on this machine, show it, leave it running
-	$(BIN)/demo up
+	$(BIN)/hypershift-demo up
 
 .PHONY: demo-down
 demo-down: ## Remove every trace of the demo
-	@if [ -x $(BIN)/demo ]; then $(BIN)/demo down; else $(MAKE) demo devcluster && $(BIN)/demo down; fi
+	@[ -x $(BIN)/devcluster ] || $(MAKE) devcluster
+	$(BIN)/devcluster down
 
 .PHONY: bench
 bench: kube-binaries ## Measure: Go benchmarks of every room
