@@ -113,7 +113,7 @@ func serveCommand(*options) *cobra.Command {
 }
 
 func serveRegistry(ctx context.Context) error {
-	opened, err := registry.Open(cluster.RegistryInside)
+	opened, err := registry.Open(ctx, cluster.RegistryInside)
 	if err != nil {
 		return err
 	}

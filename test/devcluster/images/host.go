@@ -109,7 +109,7 @@ func neededLibraries(program string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the libraries that %s needs: %w", program, err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	names, err := file.ImportedLibraries()
 	if err != nil {
 		return nil, fmt.Errorf("reading the libraries that %s needs: %w", program, err)

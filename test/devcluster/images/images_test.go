@@ -200,7 +200,7 @@ func TestPush(t *testing.T) {
 		dir := t.TempDir()
 		g.Expect(Seed(target, registry.Blobs(dir))).To(Succeed())
 		g.Expect(Seed(target, registry.Blobs(dir))).To(Succeed(), "seeding twice is no error")
-		seeded, err := registry.Open(dir)
+		seeded, err := registry.Open(t.Context(), dir)
 		g.Expect(err).NotTo(HaveOccurred())
 		address, ca, uploads := served(t, seeded)
 		g.Expect(Push(t.Context(), target, address, ca)).To(Succeed())

@@ -45,7 +45,7 @@ type manifest struct {
 func Blobs(dir string) string { return filepath.Join(dir, "blobs") }
 
 // Open reads the registry in dir, which is made if it does not exist.
-func Open(dir string) (*Registry, error) {
+func Open(ctx context.Context, dir string) (*Registry, error) {
 	r := &Registry{dir: dir}
 	for _, folder := range []string{Blobs(dir), r.manifests()} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -56,7 +56,7 @@ func Open(dir string) (*Registry, error) {
 		registry.WithBlobHandler(registry.NewDiskBlobHandler(Blobs(dir))),
 		registry.Logger(log.New(io.Discard, "", 0)),
 	)
-	if err := r.restore(); err != nil {
+	if err := r.restore(ctx); err != nil {
 		return nil, fmt.Errorf("opening the registry in %s: %w", dir, err)
 	}
 	return r, nil
@@ -65,7 +65,7 @@ func Open(dir string) (*Registry, error) {
 func (r *Registry) manifests() string { return filepath.Join(r.dir, "manifests") }
 
 // restore puts the manifests in the order of their age: an index comes after the images that it lists.
-func (r *Registry) restore() error {
+func (r *Registry) restore(ctx context.Context) error {
 	entries, err := os.ReadDir(r.manifests())
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (r *Registry) restore() error {
 	}
 	sortByAge(kept)
 	for _, one := range kept {
-		request := httptest.NewRequest(http.MethodPut, one.Path, bytes.NewReader(one.Body))
+		request := httptest.NewRequestWithContext(ctx, http.MethodPut, one.Path, bytes.NewReader(one.Body))
 		request.Header.Set("Content-Type", one.ContentType)
 		answer := httptest.NewRecorder()
 		r.handler.ServeHTTP(answer, request)

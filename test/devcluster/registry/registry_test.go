@@ -25,7 +25,7 @@ import (
 
 func serve(t *testing.T, dir string) string {
 	t.Helper()
-	opened, err := Open(dir)
+	opened, err := Open(t.Context(), dir)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	server := httptest.NewServer(opened)
 	t.Cleanup(server.Close)
@@ -101,7 +101,7 @@ func TestRestart(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(files).NotTo(BeEmpty())
 		g.Expect(os.WriteFile(files[0], []byte("{"), 0o600)).To(Succeed())
-		_, err = Open(dir)
+		_, err = Open(t.Context(), dir)
 		g.Expect(err).To(MatchError(ContainSubstring(files[0])))
 	})
 }
@@ -126,7 +126,7 @@ func TestRefusedManifest(t *testing.T) {
 func TestServe(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
-	opened, err := Open(dir)
+	opened, err := Open(t.Context(), dir)
 	g.Expect(err).NotTo(HaveOccurred())
 	authority, err := pki.Ensure(dir, "ca")
 	g.Expect(err).NotTo(HaveOccurred())
