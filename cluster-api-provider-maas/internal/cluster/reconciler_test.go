@@ -1,0 +1,310 @@
+package cluster_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/cluster"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/identity"
+	"github.com/openshift/hypershift/support/crds"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/maas/maastest"
+	"github.com/openshift/hypershift/support/testenv"
+)
+
+// world is a namespace of a real API server, a MAAS, and a reconciler between the two.
+type world struct {
+	*WithT
+	t          *testing.T
+	client     client.Client
+	namespace  string
+	maas       *maastest.Server
+	clock      *clocktesting.FakePassiveClock
+	recorder   *events.FakeRecorder
+	reconciler *cluster.Reconciler
+	owner      *clusterv1.Cluster
+}
+
+func newWorld(t *testing.T, cfg *rest.Config, machines ...*maastest.Machine) *world {
+	t.Helper()
+	g := NewWithT(t)
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, infrav1.AddToScheme} {
+		utilruntime.Must(add(s))
+	}
+	c, err := client.New(cfg, client.Options{Scheme: s})
+	g.Expect(err).NotTo(HaveOccurred())
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "provider-"}}
+	g.Expect(c.Create(t.Context(), namespace)).To(Succeed())
+	w := &world{WithT: g, t: t, client: c, namespace: namespace.Name, maas: maastest.New(t, machines...),
+		clock: clocktesting.NewFakePassiveClock(time.Now()), recorder: events.NewFakeRecorder(100)}
+	w.maas.Superuser = true
+	w.owner = &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "demo"}, Spec: clusterv1.ClusterSpec{
+		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "MaasCluster", Name: "demo"}}}
+	w.create(w.owner)
+	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "maas"}, Data: map[string][]byte{
+		maas.SecretKeyEndpoint: []byte(w.maas.URL), maas.SecretKeyAPIKey: []byte(w.maas.APIKey)}})
+	w.reconciler = &cluster.Reconciler{Client: c, Reader: c, Recorder: w.recorder, Clock: w.clock,
+		Identities: identity.NewResolver(identity.Options{Reader: c, Clock: w.clock, Template: maas.Config{Retry: maas.RetryPolicy{Attempts: -1}}})}
+	return w
+}
+
+func (w *world) create(obj client.Object) {
+	w.t.Helper()
+	obj.SetNamespace(w.namespace)
+	w.Expect(w.client.Create(w.t.Context(), obj)).To(Succeed())
+}
+
+// add makes the MaasCluster.
+func (w *world) add(spec infrav1.MaasClusterSpec, annotations map[string]string) {
+	w.t.Helper()
+	spec.DNSDomain, spec.IdentityRef = "maas", &infrav1.IdentityReference{Name: "maas"}
+	w.create(&infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{Name: "demo", Annotations: annotations,
+		Labels:          map[string]string{clusterv1.ClusterNameLabel: "demo"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: "demo", UID: w.owner.UID}}}, Spec: spec})
+}
+
+func (w *world) reconcile(after time.Duration) ctrl.Result {
+	w.t.Helper()
+	w.clock.SetTime(w.clock.Now().Add(after))
+	result, err := w.reconciler.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: w.namespace, Name: "demo"}})
+	w.Expect(err).NotTo(HaveOccurred())
+	return result
+}
+
+func (w *world) infra() *infrav1.MaasCluster {
+	w.t.Helper()
+	infra := &infrav1.MaasCluster{}
+	w.Expect(w.client.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "demo"}, infra)).To(Succeed())
+	return infra
+}
+
+func (w *world) gone() bool {
+	return apierrors.IsNotFound(w.client.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "demo"}, &infrav1.MaasCluster{}))
+}
+
+func (w *world) expect(kind, want, message string) {
+	w.t.Helper()
+	c := meta.FindStatusCondition(w.infra().Status.Conditions, kind)
+	w.Expect(c).NotTo(BeNil(), kind)
+	w.Expect(fmt.Sprintf("%s %s", c.Status, c.Reason)).To(Equal(want), c.Message)
+	w.Expect(c.Message).To(ContainSubstring(message))
+}
+
+// controlPlane makes a control plane MaasMachine that runs, or not.
+func (w *world) controlPlane(name string, ready bool, ips ...string) *infrav1.MaasMachine {
+	w.t.Helper()
+	m := &infrav1.MaasMachine{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: "demo", clusterv1.MachineControlPlaneLabel: ""}},
+		Spec: infrav1.MaasMachineSpec{Image: "ubuntu/noble", MinCPU: ptr.To(1), MinMemory: ptr.To(1)}}
+	w.create(m)
+	w.runs(m, ready, ips...)
+	return m
+}
+
+func (w *world) runs(m *infrav1.MaasMachine, ready bool, ips ...string) {
+	w.t.Helper()
+	m.Status.Ready, m.Status.Addresses = ready, nil
+	for _, ip := range ips {
+		m.Status.Addresses = append(m.Status.Addresses, infrav1.MachineAddress{Type: infrav1.MachineInternalIP, Address: ip}, infrav1.MachineAddress{Type: infrav1.MachineExternalIP, Address: ip})
+	}
+	w.Expect(w.client.Status().Update(w.t.Context(), m)).To(Succeed())
+}
+
+func TestReconciler(t *testing.T) {
+	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	for name, test := range map[string]func(*testing.T, *rest.Config){
+		"When others make the endpoint, it should leave it alone":                  given,
+		"When the Cluster names an endpoint, it should take that":                  fromCluster,
+		"When nobody makes the endpoint, it should make one in DNS":                makesDNS,
+		"When the user lacks the right to make DNS, it should say so":              noRight,
+		"When MAAS can't be used, it should say what to do and keep what it knows": problems,
+		"When a machine has no MaasMachine, it should release it and no other":     sweeps,
+		"When it is deleted, it should wait for its machines":                      deletes,
+		"When lxdConfig is enabled, it should say that it has no effect":           lxd,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, cfg) })
+	}
+}
+
+func given(t *testing.T, cfg *rest.Config) {
+	for _, annotation := range []string{infrav1.CustomDNSAnnotation, clusterv1.ManagedByAnnotation} {
+		w := newWorld(t, cfg, &maastest.Machine{ID: "a", Zone: "az2"}, &maastest.Machine{ID: "b", Zone: "az1"})
+		w.add(infrav1.MaasClusterSpec{}, map[string]string{annotation: ""})
+		w.reconcile(0)
+		w.expect("LoadBalancerReady", "False WaitForEndpoint", "others are to fill it in")
+		infra := w.infra()
+		w.Expect(infra.Status.Ready).To(BeFalse())
+		infra.Spec.ControlPlaneEndpoint = infrav1.APIEndpoint{Host: "api.example.com", Port: 31234}
+		w.Expect(w.client.Update(t.Context(), infra)).To(Succeed())
+		w.reconcile(time.Second)
+		infra = w.infra()
+		w.Expect(infra.Spec.ControlPlaneEndpoint).To(Equal(infrav1.APIEndpoint{Host: "api.example.com", Port: 31234}))
+		w.Expect(infra.Status.Initialization.Provisioned).To(HaveValue(BeTrue()))
+		var zones []string
+		for _, domain := range infra.Status.FailureDomains {
+			zones = append(zones, domain.Name)
+		}
+		w.Expect(zones).To(Equal([]string{"az1", "az2", "default"}))
+		w.expect("Ready", "True Ready", "")
+		w.Expect(w.maas.DNS()).To(BeEmpty())
+		before := infra.ResourceVersion
+		for range 5 {
+			w.reconcile(time.Minute)
+		}
+		w.Expect(w.infra().ResourceVersion).To(Equal(before), "settled means no write")
+	}
+}
+
+func fromCluster(t *testing.T, cfg *rest.Config) {
+	w := newWorld(t, cfg)
+	w.owner.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "vip.example.com", Port: 443}
+	w.Expect(w.client.Update(t.Context(), w.owner)).To(Succeed())
+	w.add(infrav1.MaasClusterSpec{FailureDomains: []string{"az9"}}, nil)
+	w.reconcile(0)
+	w.Expect(w.infra().Spec.ControlPlaneEndpoint).To(Equal(infrav1.APIEndpoint{Host: "vip.example.com", Port: 443}))
+	w.Expect(w.infra().Status.FailureDomains).To(HaveLen(1))
+	w.Expect(w.maas.DNS()).To(BeEmpty())
+}
+
+func makesDNS(t *testing.T, cfg *rest.Config) {
+	w := newWorld(t, cfg)
+	w.add(infrav1.MaasClusterSpec{PreferredSubnets: []string{"10.1.0.0/16", "fd00::/8"}}, nil)
+	w.reconcile(0)
+	name := w.infra().Status.Network.DNSName
+	w.Expect(name).To(MatchRegexp(`^demo-[0-9a-f]{6}\.maas$`))
+	w.Expect(w.infra().Spec.ControlPlaneEndpoint).To(Equal(infrav1.APIEndpoint{Host: name, Port: 6443}))
+	w.Expect(w.maas.DNS()).To(HaveKeyWithValue(name, BeEmpty()))
+
+	one := w.controlPlane("cp-1", true, "192.168.0.4", "10.1.0.4")
+	w.controlPlane("cp-2", true, "192.168.0.5", "fd00::5")
+	w.maas.Calls(true)
+	w.reconcile(time.Minute)
+	w.Expect(w.maas.DNS()[name]).To(ConsistOf("10.1.0.4", "fd00::5"))
+	for range 4 {
+		w.reconcile(time.Minute)
+	}
+	w.Expect(w.maas.Calls(true)["PUT dnsresources/*"]).To(Equal(1), "it is written only when it changed")
+
+	w.runs(one, false)
+	w.reconcile(time.Minute)
+	w.Expect(w.maas.DNS()[name]).To(Equal([]string{"fd00::5"}))
+	two := &infrav1.MaasMachine{}
+	w.Expect(w.client.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "cp-2"}, two)).To(Succeed())
+	w.runs(two, false)
+	w.reconcile(time.Minute)
+	w.Expect(w.maas.DNS()[name]).To(Equal([]string{"fd00::5"}), "a power flap does not take the cluster off the net")
+
+	w.Expect(w.client.Delete(t.Context(), one)).To(Succeed())
+	w.Expect(w.client.Delete(t.Context(), two)).To(Succeed())
+	w.Expect(w.client.Delete(t.Context(), w.infra())).To(Succeed())
+	w.reconcile(time.Minute)
+	w.Expect(w.gone()).To(BeTrue())
+	w.Expect(w.maas.DNS()).To(BeEmpty(), "the name goes with the cluster")
+}
+
+func noRight(t *testing.T, cfg *rest.Config) {
+	w := newWorld(t, cfg)
+	w.maas.Superuser = false
+	w.add(infrav1.MaasClusterSpec{}, nil)
+	w.reconcile(0)
+	w.expect("LoadBalancerReady", "False LoadBalancerFailed", "reserved for admin users")
+	w.Expect(w.client.Delete(t.Context(), w.infra())).To(Succeed())
+	w.reconcile(time.Minute)
+	w.Expect(w.gone()).To(BeTrue())
+}
+
+func problems(t *testing.T, cfg *rest.Config) {
+	w := newWorld(t, cfg, &maastest.Machine{ID: "a", Zone: "az1"})
+	w.add(infrav1.MaasClusterSpec{ControlPlaneEndpoint: infrav1.APIEndpoint{Host: "h", Port: 1}}, nil)
+	w.reconcile(0)
+	w.expect("MAASAvailable", "True AsExpected", "")
+	w.maas.APIKey = "consumerkey:tokenkey01:rotated"
+	result := w.reconcile(2 * time.Minute)
+	w.Expect(result.RequeueAfter).To(BeNumerically("<=", 30*time.Second))
+	w.expect("MAASAvailable", "False MAASUnauthorized", "put a valid API key into the Secret")
+	w.expect("Ready", "False MAASUnauthorized", "")
+	w.Expect(w.infra().Status.Initialization.Provisioned).To(HaveValue(BeTrue()))
+	w.Expect(w.infra().Status.FailureDomains).To(HaveLen(2), "zones do not vanish with the API key")
+	w.reconcile(time.Minute)
+	w.reconcile(time.Minute)
+	w.Expect(w.recorder.Events).To(HaveLen(1), "an event once, not each time")
+	w.Expect(w.client.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "maas"}})).To(Succeed())
+	w.reconcile(time.Minute)
+	w.expect("MAASAvailable", "False MAASCredentialsMissing", "does not exist")
+	w.Expect(w.client.Delete(t.Context(), w.infra())).To(Succeed())
+	w.reconcile(time.Minute)
+	w.Expect(w.gone()).To(BeTrue(), "it made nothing in MAAS, so nothing holds it")
+}
+
+func sweeps(t *testing.T, cfg *rest.Config) {
+	held := func(id, key string, annotations map[string]string) *maastest.Machine {
+		return &maastest.Machine{ID: id, Status: maastest.Allocated, Owner: "provider", AgentName: key, Annotations: annotations}
+	}
+	w := newWorld(t, cfg)
+	w.add(infrav1.MaasClusterSpec{ControlPlaneEndpoint: infrav1.APIEndpoint{Host: "h", Port: 1}}, nil)
+	mine := string(w.infra().UID)
+	m := w.controlPlane("m", true)
+	m.Spec.SystemID = ptr.To("used")
+	w.Expect(w.client.Update(t.Context(), m)).To(Succeed())
+	mark := func(cluster, machine string) map[string]string {
+		return map[string]string{maas.AnnotationClusterUID: cluster, maas.AnnotationMachineUID: machine}
+	}
+	uid := string(m.UID)
+	for _, machine := range []*maastest.Machine{
+		held("used", maas.AllocationKey(uid), mark(mine, uid)),
+		held("orphan", maas.AllocationKey("gone"), mark(mine, "gone")),
+		held("second", maas.AllocationKey(uid), nil),
+		held("other-cluster", maas.AllocationKey("gone"), mark("another", "gone")),
+		held("marked-but-keyless", "", mark(mine, "gone")),
+		held("by-hand", "", nil),
+		held("pending", maas.AllocationKey("not-recorded-yet"), nil),
+	} {
+		w.maas.Add(machine)
+	}
+	w.reconcile(10 * time.Minute)
+	var left []string
+	for _, m := range w.maas.Held() {
+		left = append(left, m.ID)
+	}
+	w.Expect(left).To(ConsistOf("used", "other-cluster", "marked-but-keyless", "by-hand", "pending"))
+	w.Expect(w.recorder.Events).To(HaveLen(2))
+}
+
+func deletes(t *testing.T, cfg *rest.Config) {
+	w := newWorld(t, cfg)
+	w.add(infrav1.MaasClusterSpec{ControlPlaneEndpoint: infrav1.APIEndpoint{Host: "h", Port: 1}}, nil)
+	w.reconcile(0)
+	m := w.controlPlane("m", true)
+	w.Expect(w.client.Delete(t.Context(), w.infra())).To(Succeed())
+	w.Expect(w.reconcile(time.Second).RequeueAfter).To(BeNumerically(">", 0))
+	w.Expect(w.gone()).To(BeFalse())
+	w.Expect(w.client.Delete(t.Context(), m)).To(Succeed())
+	w.Expect(w.client.Delete(t.Context(), w.owner)).To(Succeed(), "a missing parent is no reason to hang")
+	w.reconcile(time.Second)
+	w.Expect(w.gone()).To(BeTrue())
+}
+
+func lxd(t *testing.T, cfg *rest.Config) {
+	w := newWorld(t, cfg)
+	w.add(infrav1.MaasClusterSpec{ControlPlaneEndpoint: infrav1.APIEndpoint{Host: "h", Port: 1}, LXDConfig: &infrav1.LXDHostConfig{Enabled: ptr.To(true)}}, nil)
+	w.reconcile(0)
+	w.expect("LXDReady", "False NotSupported", "has no effect")
+}

@@ -1,0 +1,134 @@
+package guest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/guest"
+)
+
+const kubeconfig = `apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "https://guest.example.com:6443"}}]
+users: [{name: u, user: {token: t}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+`
+
+var (
+	key = client.ObjectKey{Namespace: "ns", Name: "demo"}
+	id  = "maas:///az1/wq4h8c"
+)
+
+type guestWorld struct {
+	nodes  *guest.Nodes
+	guest  client.Client
+	clock  *clocktesting.FakePassiveClock
+	lists  int
+	dialed *rest.Config
+	down   error
+}
+
+func newGuest(t *testing.T, kubeconfig string, nodes ...client.Object) *guestWorld {
+	t.Helper()
+	w := &guestWorld{clock: clocktesting.NewFakePassiveClock(time.Now())}
+	w.guest = fakeclient.NewClientBuilder().WithObjects(nodes...).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			w.lists++
+			if w.down != nil {
+				return w.down
+			}
+			return c.List(ctx, list, opts...)
+		}}).Build()
+	management := fakeclient.NewClientBuilder()
+	if kubeconfig != "" {
+		management.WithObjects(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo-kubeconfig"}, Data: map[string][]byte{"value": []byte(kubeconfig)}})
+	}
+	w.nodes = &guest.Nodes{Reader: management.Build(), Clock: w.clock, Connect: func(cfg *rest.Config) (client.Client, error) {
+		w.dialed = cfg
+		return w.guest, nil
+	}}
+	return w
+}
+
+func node(name, providerID string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{ProviderID: providerID}}
+}
+
+func TestSetProviderID(t *testing.T) {
+	for name, tc := range map[string]struct {
+		node  *corev1.Node
+		names []string
+		want  string
+		fails error
+		says  string
+	}{
+		"When the Node has the host name, it should get the ID":  {node("mole", ""), []string{"mole", "mole.maas"}, id, nil, ""},
+		"When the Node has the full name, it should get the ID":  {node("mole.maas", ""), []string{"mole", "mole.maas"}, id, nil, ""},
+		"When the machine's name has capitals, it should match":  {node("mole", ""), []string{"Mole"}, id, nil, ""},
+		"When the Node has the ID already, it should be left":    {node("mole", id), []string{"mole"}, id, nil, ""},
+		"When the Node has another ID, it should say what to do": {node("mole", "maas:///az2/xxxxxx"), []string{"mole"}, "maas:///az2/xxxxxx", nil, "delete the Node"},
+		"When there is no such Node, it should wait":             {node("moles", ""), []string{"mole"}, "", guest.ErrNoNode, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			w := newGuest(t, kubeconfig, tc.node)
+			err := w.nodes.SetProviderID(t.Context(), key, tc.names, id)
+			switch {
+			case tc.fails != nil:
+				g.Expect(err).To(MatchError(tc.fails))
+			case tc.says != "":
+				g.Expect(err).To(MatchError(ContainSubstring(tc.says)))
+			default:
+				g.Expect(err).NotTo(HaveOccurred())
+			}
+			got := &corev1.Node{}
+			g.Expect(w.guest.Get(t.Context(), client.ObjectKeyFromObject(tc.node), got)).To(Succeed())
+			g.Expect(got.Spec.ProviderID).To(Equal(tc.want))
+			g.Expect(w.dialed.Timeout).To(Equal(5*time.Second), "a guest that is away must not hold a worker")
+		})
+	}
+}
+
+func TestOneListServesAllMachines(t *testing.T) {
+	g := NewWithT(t)
+	w := newGuest(t, kubeconfig, node("a", ""), node("b", ""))
+	g.Expect(w.nodes.SetProviderID(t.Context(), key, []string{"a"}, "maas:///z/a")).To(Succeed())
+	g.Expect(w.nodes.SetProviderID(t.Context(), key, []string{"b"}, "maas:///z/b")).To(Succeed())
+	g.Expect(w.nodes.SetProviderID(t.Context(), key, []string{"c"}, "maas:///z/c")).To(MatchError(guest.ErrNoNode))
+	g.Expect(w.lists).To(Equal(1))
+	g.Expect(w.guest.Create(t.Context(), node("c", ""))).To(Succeed())
+	w.clock.SetTime(w.clock.Now().Add(11 * time.Second))
+	g.Expect(w.nodes.SetProviderID(t.Context(), key, []string{"c"}, "maas:///z/c")).To(Succeed())
+}
+
+func TestGuestThatIsAway(t *testing.T) {
+	g := NewWithT(t)
+	w := newGuest(t, kubeconfig, node("a", ""))
+	w.down = errors.New("connection refused")
+	for range 20 {
+		g.Expect(w.nodes.SetProviderID(t.Context(), key, []string{"a"}, id)).To(MatchError(w.down))
+	}
+	g.Expect(w.lists).To(Equal(1), "twenty machines must not each wait for it")
+	w.down = nil
+	w.clock.SetTime(w.clock.Now().Add(11 * time.Second))
+	g.Expect(w.nodes.SetProviderID(t.Context(), key, []string{"a"}, id)).To(Succeed())
+}
+
+func TestKubeconfig(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(newGuest(t, "").nodes.SetProviderID(t.Context(), key, nil, id)).To(MatchError(guest.ErrNoNode), "it is waited for")
+	err := newGuest(t, "{").nodes.SetProviderID(t.Context(), key, nil, id)
+	g.Expect(err).To(MatchError(ContainSubstring(`key "value" of Secret ns/demo-kubeconfig is unusable`)))
+}
