@@ -1,0 +1,111 @@
+package hostedcluster
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/api/util/ipnet"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+)
+
+func TestValidate(t *testing.T) {
+	c := fixture.Start(t)
+	for _, tc := range []struct {
+		name   string
+		mutate func(*hyperv1.HostedCluster)
+		want   string
+	}{
+		{"When it is the fixture it should be accepted", func(*hyperv1.HostedCluster) {}, ""},
+		{"When cluster and service network overlap it should refuse", func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Networking.ServiceNetwork[0].CIDR = *ipnet.MustParseCIDR("10.133.0.0/16")
+		}, "cluster network 10.132.0.0/14 and the service network 10.133.0.0/16 overlap"},
+		{"When the machine network overlaps it should refuse", func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Networking.MachineNetwork = []hyperv1.MachineNetworkEntry{{CIDR: *ipnet.MustParseCIDR("172.31.4.0/24")}}
+		}, "overlap"},
+		{"When the advertise address lies in the service network it should refuse", func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{AdvertiseAddress: ptr.To("172.31.0.9")}
+		}, "advertiseAddress 172.31.0.9 lies inside the service network"},
+		{"When a published address lies in the service network it should refuse", func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Services[0].ServicePublishingStrategy.NodePort.Address = "172.31.0.9"
+		}, "the address 172.31.0.9 of APIServer lies inside the service network"},
+		{"When a published address is a name it should accept", func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Services[0].ServicePublishingStrategy.NodePort.Address = "api.example"
+		}, ""},
+		{"When Routes are wanted and there are none it should say what to use", func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Services[1].ServicePublishingStrategy = hyperv1.ServicePublishingStrategy{Type: hyperv1.Route}
+		}, "use NodePort or LoadBalancer"},
+		{"When two services have one hostname it should refuse", func(hc *hyperv1.HostedCluster) {
+			lb := hyperv1.ServicePublishingStrategy{Type: hyperv1.LoadBalancer, LoadBalancer: &hyperv1.LoadBalancerPublishingStrategy{Hostname: "x.example"}}
+			hc.Spec.Services[0].ServicePublishingStrategy, hc.Spec.Services[1].ServicePublishingStrategy = lb, lb
+		}, "have the same hostname x.example"},
+		{"When the cluster's ID is no UUID it should refuse", func(hc *hyperv1.HostedCluster) { hc.Spec.ClusterID = "demo" }, "is not a UUID"},
+		{"When the platform block is missing it should say what to set", func(hc *hyperv1.HostedCluster) { hc.Spec.Platform.MAAS = nil }, "spec.platform.maas is missing"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newSuite(t, c, "unused")
+			hc := fixture.HostedCluster("clusters")
+			tc.mutate(hc)
+			scope := newScope(hc)
+			scope.platform, _ = s.Platforms.For(hyperv1.MAASPlatform)
+			err := s.validate(scope)
+			if tc.want == "" {
+				s.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			s.Expect(err).To(MatchError(ContainSubstring(tc.want)))
+		})
+	}
+}
+
+func TestConfigurationRefs(t *testing.T) {
+	t.Run("When nothing is configured it should find nothing", func(t *testing.T) {
+		secrets, configMaps := configurationRefs(nil)
+		NewWithT(t).Expect(append(secrets, configMaps...)).To(BeEmpty())
+	})
+	t.Run("When references hide deep down it should find each once", func(t *testing.T) {
+		g := NewWithT(t)
+		secrets, configMaps := configurationRefs(&hyperv1.ClusterConfiguration{
+			APIServer: &configv1.APIServerSpec{
+				ClientCA: configv1.ConfigMapNameReference{Name: "client-ca"},
+				ServingCerts: configv1.APIServerServingCerts{NamedCertificates: []configv1.APIServerNamedServingCert{
+					{ServingCertificate: configv1.SecretNameReference{Name: "cert-a"}}, {ServingCertificate: configv1.SecretNameReference{Name: "cert-a"}},
+				}},
+			},
+			OAuth: &configv1.OAuthSpec{IdentityProviders: []configv1.IdentityProvider{{IdentityProviderConfig: configv1.IdentityProviderConfig{
+				OpenID: &configv1.OpenIDIdentityProvider{ClientSecret: configv1.SecretNameReference{Name: "oidc"}, CA: configv1.ConfigMapNameReference{Name: "oidc-ca"}},
+			}}}},
+			Proxy: &configv1.ProxySpec{TrustedCA: configv1.ConfigMapNameReference{Name: "proxy-ca"}},
+			Image: &configv1.ImageSpec{AdditionalTrustedCA: configv1.ConfigMapNameReference{}},
+		})
+		g.Expect(secrets).To(Equal([]string{"cert-a", "oidc"}))
+		g.Expect(configMaps).To(Equal([]string{"client-ca", "oidc-ca", "proxy-ca"}))
+	})
+}
+
+func TestReadBy(t *testing.T) {
+	t.Run("When a cluster names objects it should list every one of them", func(t *testing.T) {
+		hc := fixture.HostedCluster("clusters")
+		hc.Spec.AuditWebhook = &corev1.LocalObjectReference{Name: "audit"}
+		hc.Spec.ServiceAccountSigningKey = &corev1.LocalObjectReference{Name: "sa"}
+		hc.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{
+			ActiveKey: corev1.LocalObjectReference{Name: "active"}, BackupKey: &corev1.LocalObjectReference{Name: "backup"}}}
+		r := &Reconciler{Platforms: fixture.Platforms(nil)}
+		NewWithT(t).Expect(r.readBy(hc)).To(ConsistOf(fixture.PullSecret, fixture.SSHKey, fixture.TrustBundle, fixture.Credentials,
+			"audit", "sa", "active", "backup"))
+	})
+}
+
+func TestPublicKey(t *testing.T) {
+	t.Run("When it is no key it should say so without quoting it", func(t *testing.T) {
+		_, err := publicKey([]byte("top secret"))
+		g := NewWithT(t)
+		g.Expect(err).To(MatchError("its key is not PEM"))
+	})
+}

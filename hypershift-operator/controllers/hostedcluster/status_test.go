@@ -1,0 +1,216 @@
+package hostedcluster
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/condition"
+)
+
+var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// withScope is a scope of the fixture's cluster that a test may change.
+func withScope(mutate ...func(*scope)) *scope {
+	s := newScope(fixture.HostedCluster("clusters"))
+	s.now = now
+	for _, m := range mutate {
+		m(s)
+	}
+	return s
+}
+
+func reporting(conditions ...metav1.Condition) func(*scope) {
+	return func(s *scope) {
+		s.hcp = &hyperv1.HostedControlPlane{Status: hyperv1.HostedControlPlaneStatus{Conditions: conditions}}
+	}
+}
+
+func is(conditionType hyperv1.ConditionType, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: string(conditionType), Status: status, Reason: reason, Message: message}
+}
+
+func TestConditions(t *testing.T) {
+	rejected := func(s *scope) { s.reject(hyperv1.ValidReleaseImage, hyperv1.InvalidImageReason, "no such image") }
+	for _, tc := range []struct {
+		name          string
+		scope         *scope
+		conditionType hyperv1.ConditionType
+		status        metav1.ConditionStatus
+		reason        string
+		message       string
+	}{
+		{"When there is no control plane yet it should wait", withScope(),
+			hyperv1.HostedClusterAvailable, "False", "WaitingForAvailable", "Waiting for the hosted control plane"},
+		{"When the control plane is available it should be", withScope(reporting(is("Available", "True", "AsExpected", ""))),
+			hyperv1.HostedClusterAvailable, "True", "AsExpected", "available"},
+		{"When the control plane says why it is not it should say that", withScope(reporting(is("Available", "False", "EtcdWaitingForQuorum", "1 of 3"))),
+			hyperv1.HostedClusterAvailable, "False", "EtcdWaitingForQuorum", "1 of 3"},
+		{"When the release cannot be read it should say so in Available", withScope(rejected),
+			hyperv1.HostedClusterAvailable, "False", "WaitingForAvailable", "no such image"},
+		{"When an available cluster gets a bad release it should stay available", withScope(rejected, reporting(is("Available", "True", "AsExpected", ""))),
+			hyperv1.HostedClusterAvailable, "True", "AsExpected", ""},
+		{"When the cluster is being deleted it should say what it waits for", withScope(func(s *scope) {
+			s.hc.DeletionTimestamp = &metav1.Time{Time: now}
+			s.deletion = "Waiting for machines"
+		}), hyperv1.HostedClusterAvailable, "False", "WaitingForAvailable", "Waiting for machines"},
+		{"When an upgrade is refused it should be blocked", withScope(func(s *scope) { s.upgradeBlocked = "not upgradeable" }),
+			hyperv1.HostedClusterProgressing, "True", "Blocked", "not upgradeable"},
+		{"When the configuration is bad it should be blocked", withScope(func(s *scope) {
+			s.reject(hyperv1.ValidHostedClusterConfiguration, hyperv1.InvalidConfigurationReason, "overlap")
+		}), hyperv1.HostedClusterProgressing, "True", "Blocked", "overlap"},
+		{"When there is no history it should be progressing", withScope(), hyperv1.HostedClusterProgressing, "True", "Progressing", ""},
+		{"When the cluster version fails it should not succeed", withScope(reporting(is("Failing", "True", "X", "bad")), func(s *scope) {
+			s.hcp.Status.Conditions[0].Type = string(hyperv1.ClusterVersionFailing)
+		}), hyperv1.ClusterVersionSucceeding, "False", "X", "bad"},
+		{"When nobody reports the cluster version it should be unknown", withScope(),
+			hyperv1.ClusterVersionSucceeding, "Unknown", "StatusUnknown", ""},
+		{"When nobody reports etcd it should be unknown", withScope(), hyperv1.EtcdAvailable, "Unknown", "StatusUnknown", ""},
+		{"When there is no ignition-server it should say so", withScope(), hyperv1.IgnitionEndpointAvailable, "False", "NotFound", ""},
+		{"When the ignition-server starts it should wait", withScope(func(s *scope) { s.ignitionServer = &appsv1.Deployment{} }),
+			hyperv1.IgnitionEndpointAvailable, "False", "WaitingForAvailable", ""},
+		{"When the ignition-server runs it should be available", withScope(func(s *scope) {
+			s.ignitionServer = &appsv1.Deployment{Status: appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{{Type: "Available", Status: "True"}}}}
+		}), hyperv1.IgnitionEndpointAvailable, "True", "AsExpected", ""},
+		{"When it is paused it should say so", withScope(func(s *scope) { s.hc.Spec.PausedUntil = ptr.To("true") }),
+			hyperv1.ReconciliationActive, "False", "ReconciliationPaused", ""},
+		{"When the pause is nonsense it should say what to write", withScope(func(s *scope) { s.hc.Spec.PausedUntil = ptr.To("soon") }),
+			hyperv1.ReconciliationActive, "False", "InvalidPausedUntilValue", "RFC 3339"},
+		{"When a pass fails it should say with what", withScope(func(s *scope) { s.failure = errors.New("disk full") }),
+			hyperv1.ReconciliationSucceeded, "False", "ReconciliationError", "disk full"},
+		{"When a pass succeeds it should use the known reason", withScope(),
+			hyperv1.ReconciliationSucceeded, "True", "ReconciliatonSucceeded", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			status := computeStatus(tc.scope)
+			c := meta.FindStatusCondition(status.Conditions, string(tc.conditionType))
+			g.Expect(c).NotTo(BeNil())
+			g.Expect(c.Status).To(Equal(tc.status))
+			g.Expect(c.Reason).To(Equal(tc.reason))
+			g.Expect(c.Message).To(ContainSubstring(tc.message))
+		})
+	}
+	t.Run("When the control plane says nothing of updates it should leave the condition out", func(t *testing.T) {
+		c := meta.FindStatusCondition(computeStatus(withScope()).Conditions, string(hyperv1.ClusterVersionRetrievedUpdates))
+		NewWithT(t).Expect(c).To(BeNil())
+	})
+	t.Run("When every condition is set it should be judged at the generation", func(t *testing.T) {
+		s := withScope(func(s *scope) { s.hc.Generation = 7 })
+		NewWithT(t).Expect(computeStatus(s).Conditions).To(HaveEach(HaveField("ObservedGeneration", BeEquivalentTo(7))))
+	})
+}
+
+func TestComputeStatusKeepsReferences(t *testing.T) {
+	s := withScope(reporting())
+	s.hc.Status.KubeConfig = &corev1.LocalObjectReference{Name: "demo-admin-kubeconfig"}
+	t.Run("When the kubeconfig cannot be read for a moment it should keep the reference", func(t *testing.T) {
+		s.hcp.Status.KubeConfig = &hyperv1.KubeconfigSecretRef{Name: "admin-kubeconfig"}
+		NewWithT(t).Expect(computeStatus(s).KubeConfig).NotTo(BeNil())
+	})
+	t.Run("When the control plane has none it should drop the reference", func(t *testing.T) {
+		s.hcp.Status.KubeConfig = nil
+		NewWithT(t).Expect(computeStatus(s).KubeConfig).To(BeNil())
+	})
+}
+
+func TestVersionStatus(t *testing.T) {
+	running := &hyperv1.ClusterVersionStatus{History: []configv1.UpdateHistory{{State: configv1.CompletedUpdate, Version: "1.35.0", Image: "old"}}}
+	t.Run("When a cluster starts it should begin a history", func(t *testing.T) {
+		g := NewWithT(t)
+		got := followImages(nil, 1, "new", nil, now)
+		g.Expect(got.History).To(ConsistOf(configv1.UpdateHistory{State: configv1.PartialUpdate, Image: "new", StartedTime: metav1.NewTime(now)}))
+	})
+	t.Run("When the image changes it should put a new entry before the others", func(t *testing.T) {
+		g := NewWithT(t)
+		got := followImages(running, 1, "new", nil, now)
+		g.Expect(got.History).To(HaveLen(2))
+		g.Expect(got.History[0].State).To(Equal(configv1.PartialUpdate))
+		g.Expect(completedVersion(got)).To(Equal("1.35.0"))
+		g.Expect(running.History).To(HaveLen(1), "the last status is not changed")
+	})
+	t.Run("When the control plane runs the image it should complete the entry", func(t *testing.T) {
+		g := NewWithT(t)
+		done := metav1.NewTime(now.Add(time.Minute))
+		hcp := &hyperv1.HostedControlPlane{Status: hyperv1.HostedControlPlaneStatus{ReleaseImage: "new", Version: "1.36.3", LastReleaseImageTransitionTime: &done}}
+		got := followImages(followImages(running, 1, "new", nil, now), 1, "new", hcp, now)
+		g.Expect(got.History[0].State).To(Equal(configv1.CompletedUpdate))
+		g.Expect(got.History[0].Version).To(Equal("1.36.3"))
+		g.Expect(got.Desired.Version).To(Equal("1.36.3"))
+		g.Expect(followImages(got, 1, "new", hcp, now.Add(time.Hour))).To(Equal(got), "it is settled")
+	})
+	t.Run("When the control plane keeps a history itself it should be taken as it is", func(t *testing.T) {
+		s := withScope(reporting())
+		s.hcp.Status.VersionStatus = running
+		NewWithT(t).Expect(versionStatus(s)).To(Equal(running))
+	})
+	t.Run("When the payload could not be read it should keep the last history", func(t *testing.T) {
+		s := withScope()
+		s.hc.Status.Version = running
+		NewWithT(t).Expect(versionStatus(s)).To(Equal(running))
+	})
+	t.Run("When there are very many changes it should forget the oldest", func(t *testing.T) {
+		var version *hyperv1.ClusterVersionStatus
+		for i := range maxHistory + 5 {
+			version = followImages(version, 1, "image-"+string(rune('a'+i%26))+string(rune('a'+i/26)), nil, now)
+		}
+		NewWithT(t).Expect(version.History).To(HaveLen(maxHistory))
+	})
+}
+
+func TestUpgradeBlocked(t *testing.T) {
+	payloads := fixture.Payloads()
+	upgrading := func(mutate func(*scope)) *scope {
+		return withScope(reporting(is(hyperv1.ClusterVersionUpgradeable, "False", "AdminAckRequired", "acknowledge first")), func(s *scope) {
+			s.hc.Status.Version = &hyperv1.ClusterVersionStatus{History: []configv1.UpdateHistory{{State: configv1.CompletedUpdate, Version: "1.35.0", Image: "old"}}}
+			s.hcp.Spec.ReleaseImage = "old"
+			s.wanted = payloads[fixture.ReleaseImage]
+			mutate(s)
+		})
+	}
+	for _, tc := range []struct {
+		name    string
+		mutate  func(*scope)
+		blocked bool
+	}{
+		{"When the cluster is not upgradeable it should block", func(*scope) {}, true},
+		{"When it is the image that runs it should not block", func(s *scope) { s.hcp.Spec.ReleaseImage = fixture.ReleaseImage }, false},
+		{"When it is a patch it should not block", func(s *scope) { s.hc.Status.Version.History[0].Version = "1.36.0" }, false},
+		{"When nothing was completed yet it should not block", func(s *scope) { s.hc.Status.Version = nil }, false},
+		{"When the annotation forces it it should not block", func(s *scope) {
+			s.hc.Annotations = map[string]string{hyperv1.ForceUpgradeToAnnotation: fixture.ReleaseImage}
+		}, false},
+		{"When the annotation forces another it should block", func(s *scope) {
+			s.hc.Annotations = map[string]string{hyperv1.ForceUpgradeToAnnotation: "other"}
+		}, true},
+		{"When the cluster says it is upgradeable it should not block", func(s *scope) { s.hcp.Status.Conditions[0].Status = "True" }, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			NewWithT(t).Expect(upgradeBlocked(upgrading(tc.mutate)) != "").To(Equal(tc.blocked))
+		})
+	}
+}
+
+func TestWorse(t *testing.T) {
+	g := NewWithT(t)
+	t.Run("When a condition turns bad it should be a warning", func(*testing.T) {
+		g.Expect(worse(condition.False(string(hyperv1.HostedClusterAvailable), "R", ""))).To(BeTrue())
+		g.Expect(worse(condition.True(string(hyperv1.HostedClusterDegraded), "R", ""))).To(BeTrue())
+	})
+	t.Run("When progress starts or ends it should be no warning", func(*testing.T) {
+		g.Expect(worse(condition.True(string(hyperv1.HostedClusterProgressing), "R", ""))).To(BeFalse())
+		g.Expect(worse(condition.False(string(hyperv1.HostedClusterProgressing), "R", ""))).To(BeFalse())
+	})
+}
