@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/boot"
 	"github.com/openshift/hypershift/test/maas-simulator/boot/netns"
 	"github.com/openshift/hypershift/test/machine"
+	"github.com/openshift/hypershift/test/machine/cgroup"
 	"github.com/openshift/hypershift/test/machine/gpt"
 	"github.com/openshift/hypershift/test/machine/network"
 	"github.com/openshift/hypershift/test/machine/units"
@@ -27,7 +29,7 @@ import (
 
 const (
 	bootTimeout = 60 * time.Second
-	switchNS    = "hs-test-switch"
+	switchNS    = "machine-test-switch"
 	switchIP    = "172.31.98.1"
 )
 
@@ -56,6 +58,7 @@ func (f *fakeMAAS) seen() []string {
 func (f *fakeMAAS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	w.Header().Set("Content-Type", "text/plain")
 	f.requests = append(f.requests, r.Method+" "+r.URL.RequestURI())
 	if strings.HasPrefix(r.URL.Path, "/metadata/") && !strings.Contains(r.Header.Get("Authorization"), `oauth_signature="%26secret"`) {
 		http.Error(w, "no OAuth", http.StatusUnauthorized)
@@ -127,6 +130,7 @@ func newSpec(fake *fakeMAAS) boot.Spec {
 	return boot.Spec{
 		SystemID: "tst001", Hostname: "swift-otter", Domain: "maas", MAC: "52:54:00:12:34:56",
 		Addresses: []netip.Prefix{netip.MustParsePrefix("172.31.98.11/24")}, Gateway: netip.MustParseAddr(switchIP),
+		Nameservers: []netip.Addr{netip.MustParseAddr(switchIP)},
 		MetadataURL: fake.url + "/metadata/", ConsumerKey: "consumer", TokenKey: "token", TokenSecret: "secret",
 		OSystem: "custom", Series: "kubernetes-node", Disks: []boot.Disk{{Name: "sda", Bytes: 8 << 30}, {Name: "sdb", Bytes: 1 << 30}},
 	}
@@ -148,36 +152,200 @@ func nodeConfig() map[string]any {
 	}
 }
 
-func TestBackend(t *testing.T) {
-	g := NewWithT(t)
-	backend := newBackend(t)
-	fake := startMAAS(t, nodeConfig())
-	spec := newSpec(fake)
-	ctx := t.Context()
-	dir := filepath.Join(backend.Dir, spec.SystemID)
-	t.Cleanup(func() { g.Expect(backend.Erase(context.Background(), spec.SystemID)).To(Succeed()) })
+// newMachine is a machine of the backend that is erased at the end of the test.
+func newMachine(t *testing.T, fake *fakeMAAS) (*netns.Backend, boot.Spec) {
+	t.Helper()
+	backend, spec := newBackend(t), newSpec(fake)
+	t.Cleanup(func() {
+		g := NewWithT(t)
+		g.Expect(backend.Erase(context.Background(), spec.SystemID)).To(Succeed())
+		nothingLeft(g, backend, spec)
+	})
+	return backend, spec
+}
 
-	g.Expect(backend.Install(ctx, spec)).To(Succeed())
-	g.Expect(partitions(g, dir)).To(Equal([]int{1, 2, 3, 4, 5}))
-	g.Expect(backend.PowerOn(ctx, spec)).To(Succeed())
-	g.Expect(backend.PowerOn(ctx, spec)).To(Succeed(), "a machine that is on stays on")
-	m, err := machine.Lookup(dir)
+func nothingLeft(g *WithT, backend *netns.Backend, spec boot.Spec) {
+	g.Expect(filepath.Join(backend.Dir, spec.SystemID)).NotTo(BeAnExistingFile())
+	g.Expect("/run/netns/hs-" + spec.SystemID).NotTo(BeAnExistingFile())
+	g.Expect(cgroup.Processes(machine.DefaultCgroupParent + "/hs-" + spec.SystemID)).To(BeEmpty())
+}
+
+// up waits until the machine's services run.
+func up(t *testing.T, backend *netns.Backend, spec boot.Spec) *machine.Machine {
+	t.Helper()
+	g := NewWithT(t)
+	m, err := machine.Lookup(filepath.Join(backend.Dir, spec.SystemID))
 	g.Expect(err).NotTo(HaveOccurred())
-	console := func() string { data, _ := os.ReadFile(m.Config().Console()); return string(data) }
-	start := time.Now()
 	g.Eventually(m.Units).WithTimeout(bootTimeout).Should(And(
 		HaveKeyWithValue("containerd.service", units.Status{State: units.Active}),
 		HaveKeyWithValue("greet.service", units.Status{State: units.Active}),
-	), console)
-	t.Log("up in", time.Since(start))
-	t.Log(strings.Join(fake.seen(), "\n"))
-	t.Log(console())
-	out, err := m.Exec(ctx, "sh", "-c", "cat /var/log/units/*; hostname; cat /etc/hosts; ip a; ps ax; lsblk; ctr version")
-	t.Log(out, err)
+	), func() string { data, _ := os.ReadFile(m.Config().Console()); return string(data) })
+	return m
 }
 
-func partitions(g *WithT, dir string) []int {
-	disk, err := os.Open(filepath.Join(dir, "sda.img"))
+func power(t *testing.T, backend *netns.Backend, spec boot.Spec) boot.State {
+	t.Helper()
+	state, err := backend.Power(t.Context(), spec.SystemID)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return state
+}
+
+func TestDeployment(t *testing.T) {
+	g := NewWithT(t)
+	fake := startMAAS(t, nodeConfig())
+	backend, spec := newMachine(t, fake)
+	ctx := t.Context()
+
+	g.Expect(power(t, backend, spec)).To(Equal(boot.Off), "an unknown machine is off")
+	g.Expect(backend.PowerOff(ctx, spec.SystemID)).To(Succeed())
+	g.Expect(backend.Erase(ctx, spec.SystemID)).To(Succeed())
+	g.Expect(backend.Install(ctx, spec)).To(Succeed())
+	g.Expect(partitions(t, backend, spec)).To(Equal([]int{1, 2, 3, 4, 5}))
+	g.Expect(power(t, backend, spec)).To(Equal(boot.Off))
+
+	g.Expect(backend.PowerOn(ctx, spec)).To(Succeed())
+	g.Expect(backend.PowerOn(ctx, spec)).To(Succeed(), "a machine that is on is left alone")
+	g.Expect(power(t, backend, spec)).To(Equal(boot.On))
+	m := up(t, backend, spec)
+
+	g.Expect(fake.seen()).To(Equal([]string{
+		"GET /metadata/2012-03-01/meta-data/local-hostname",
+		"POST /metadata/status/tst001",
+		"GET /metadata/2012-03-01/user-data",
+		"POST /metadata/2012-03-01/?op=signal",
+		"GET /config", // refused: not ready
+		"GET /config",
+		"POST /metadata/status/tst001",
+	}))
+	g.Expect(partitions(t, backend, spec)).To(Equal([]int{1, 2, 3, 4}), "the node configuration removes the helper partition")
+	g.Expect(m.Exec(ctx, "cat", "/etc/greeting")).To(Equal("hello\n"))
+	g.Expect(m.Exec(ctx, "hostname")).To(Equal("swift-otter\n"))
+	g.Expect(m.Exec(ctx, "cat", "/etc/resolv.conf")).To(Equal("search maas\nnameserver 172.31.98.1\n"))
+	g.Expect(m.Exec(ctx, "cat", "/sys/class/net/eth0/address")).To(Equal(spec.MAC + "\n"))
+
+	// Another process, with a backend of its own, finds the machine; a power cycle keeps what it is.
+	other := *backend
+	g.Expect(other.PowerOff(ctx, spec.SystemID)).To(Succeed())
+	g.Expect(power(t, backend, spec)).To(Equal(boot.Off))
+	before := len(fake.seen())
+	g.Expect(other.PowerOn(ctx, spec)).To(Succeed())
+	m = up(t, backend, spec)
+	g.Expect(m.Exec(ctx, "cat", "/var/greeted")).To(Equal("hello\nhello\n"), "its services run again")
+	g.Expect(m.Exec(ctx, "hostname")).To(Equal("swift-otter\n"))
+	g.Expect(fake.seen()).To(HaveLen(before), "a machine that is configured needs no MAAS to come up")
+
+	// A new deployment starts without a past.
+	g.Expect(backend.Install(ctx, spec)).To(Succeed())
+	g.Expect(power(t, backend, spec)).To(Equal(boot.Off))
+	g.Expect(partitions(t, backend, spec)).To(Equal([]int{1, 2, 3, 4, 5}))
+	g.Expect(m.Path("/etc/greeting")).NotTo(BeAnExistingFile())
+}
+
+// The image's containerd must be able to run containers where it runs.
+func TestContainer(t *testing.T) {
+	g := NewWithT(t)
+	backend, spec := newMachine(t, startMAAS(t, nodeConfig()))
+	ctx := t.Context()
+	g.Expect(backend.Install(ctx, spec)).To(Succeed())
+	g.Expect(backend.PowerOn(ctx, spec)).To(Succeed())
+	m := up(t, backend, spec)
+	writeImage(t, "example.com/hello:1", m.Path("/var/tmp/hello.tar"))
+
+	_, err := m.Exec(ctx, "ctr", "images", "import", "/var/tmp/hello.tar")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(m.Exec(ctx, "ctr", "run", "--rm", "--net-host", "example.com/hello:1", "c1")).To(Equal("hello from pid 1\n"))
+	_, err = m.Exec(ctx, "ctr", "run", "--detach", "--net-host", "example.com/hello:1", "c2", "/hello", "wait")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(m.Exec(ctx, "ctr", "tasks", "ls")).To(MatchRegexp(`c2\s+\d+\s+RUNNING`))
+
+	g.Expect(backend.PowerOff(ctx, spec.SystemID)).To(Succeed(), "with a container running")
+	g.Expect(cgroup.Processes(machine.DefaultCgroupParent + "/hs-" + spec.SystemID)).To(BeEmpty())
+}
+
+func TestEphemeral(t *testing.T) {
+	g := NewWithT(t)
+	fake := startMAAS(t, nodeConfig())
+	backend, spec := newMachine(t, fake)
+	spec.Ephemeral = true
+	ctx := t.Context()
+	for range 2 {
+		g.Expect(backend.PowerOn(ctx, spec)).To(Succeed())
+		m := up(t, backend, spec)
+		g.Expect(m.Exec(ctx, "cat", "/var/greeted")).To(Equal("hello\n"), "every boot is the first")
+		g.Expect(backend.PowerOff(ctx, spec.SystemID)).To(Succeed())
+	}
+}
+
+func TestUserDataThatIsNotIgnition(t *testing.T) {
+	for name, userData := range map[string]string{"none": "", "cloud-config": "#cloud-config\npackages: [vim]\n", "other JSON": `{"a": 1}`} {
+		t.Run("When the user-data is "+name+" it should come up unconfigured", func(t *testing.T) {
+			g := NewWithT(t)
+			fake := startMAAS(t, nodeConfig())
+			fake.userData = userData
+			backend, spec := newMachine(t, fake)
+			g.Expect(backend.Install(t.Context(), spec)).To(Succeed())
+			g.Expect(backend.PowerOn(t.Context(), spec)).To(Succeed())
+			m, err := machine.Lookup(filepath.Join(backend.Dir, spec.SystemID))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Eventually(m.Units).WithTimeout(bootTimeout).Should(HaveKeyWithValue("containerd.service", units.Status{State: units.Active}))
+			g.Expect(fake.seen()).NotTo(ContainElement("GET /config"))
+		})
+	}
+}
+
+// A machine whose servers are not up waits for them, and can be switched off meanwhile.
+func TestServerDown(t *testing.T) {
+	g := NewWithT(t)
+	fake := startMAAS(t, nodeConfig())
+	backend, spec := newMachine(t, fake)
+	spec.MetadataURL = "http://" + switchIP + ":1/metadata/"
+	g.Expect(backend.Install(t.Context(), spec)).To(Succeed())
+	g.Expect(backend.PowerOn(t.Context(), spec)).To(Succeed())
+	console := filepath.Join(backend.Dir, spec.SystemID, "console.log")
+	g.Eventually(func() (string, error) { data, err := os.ReadFile(console); return string(data), err }).
+		WithTimeout(bootTimeout).Should(And(ContainSubstring("trying again"), ContainSubstring("connection refused")))
+	g.Expect(power(t, backend, spec)).To(Equal(boot.On))
+	g.Expect(backend.PowerOff(t.Context(), spec.SystemID)).To(Succeed())
+}
+
+func TestInstall(t *testing.T) {
+	for _, tt := range []struct {
+		name, osystem string
+		bytes         int64
+		want          []int
+		wantErr       string
+	}{
+		{name: "When the image is custom it should have the helper partition", osystem: "custom", bytes: 8 << 30, want: []int{1, 2, 3, 4, 5}},
+		{name: "When the image is MAAS's own it should not", osystem: "ubuntu", bytes: 8 << 30, want: []int{1, 2}},
+		{name: "When the disk is too small it should say so", osystem: "custom", bytes: 100 << 20, wantErr: "disk sda: a disk of 104857600 bytes is too small"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g := NewWithT(t)
+			backend := &netns.Backend{Dir: t.TempDir()}
+			spec := newSpec(&fakeMAAS{})
+			spec.OSystem, spec.Disks[0].Bytes = tt.osystem, tt.bytes
+			err := backend.Install(t.Context(), spec)
+			if tt.wantErr != "" {
+				g.Expect(err).To(MatchError(And(ContainSubstring(tt.wantErr), ContainSubstring("tst001"))))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(partitions(t, backend, spec)).To(Equal(tt.want))
+			info, err := os.Stat(filepath.Join(backend.Dir, spec.SystemID, "sda.img"))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(info.Size()).To(Equal(tt.bytes))
+			g.Expect(info.Sys().(*syscall.Stat_t).Blocks*512).To(BeNumerically("<", 1<<20), "the image is sparse")
+			g.Expect(filepath.Join(backend.Dir, spec.SystemID, "sdb.img")).To(BeAnExistingFile())
+			g.Expect(backend.Erase(t.Context(), spec.SystemID)).To(Succeed())
+			g.Expect(filepath.Join(backend.Dir, spec.SystemID)).NotTo(BeAnExistingFile())
+		})
+	}
+}
+
+func partitions(t *testing.T, backend *netns.Backend, spec boot.Spec) []int {
+	t.Helper()
+	g := NewWithT(t)
+	disk, err := os.Open(filepath.Join(backend.Dir, spec.SystemID, "sda.img"))
 	g.Expect(err).NotTo(HaveOccurred())
 	defer disk.Close()
 	table, err := gpt.Read(disk)
@@ -187,10 +355,4 @@ func partitions(g *WithT, dir string) []int {
 		numbers = append(numbers, p.Number)
 	}
 	return numbers
-}
-
-func lookup(g *WithT, backend *netns.Backend, spec boot.Spec) *machine.Machine {
-	m, err := machine.Lookup(filepath.Join(backend.Dir, spec.SystemID))
-	g.Expect(err).NotTo(HaveOccurred())
-	return m
 }
