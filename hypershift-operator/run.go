@@ -170,7 +170,8 @@ func addControllers(mgr ctrl.Manager, f *runFlags, image string, overrides map[s
 		Client: mgr.GetClient(), Clock: clock.RealClock{}, Recorder: mgr.GetEventRecorder("nodepool"),
 		Releases: releases, Platforms: platforms,
 	}
-	return errors.Join(clusters.SetupWithManager(mgr), pools.SetupWithManager(mgr))
+	janitor := &nodepool.Janitor{Client: mgr.GetClient()}
+	return errors.Join(clusters.SetupWithManager(mgr), pools.SetupWithManager(mgr), janitor.SetupWithManager(mgr))
 }
 
 func environment() map[string]string {

@@ -1,0 +1,60 @@
+package nodepool
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+// Janitor removes token and user-data Secrets whose pool is gone. Those of a pool that lives are the business of its own
+// reconciler: a machine may be installing with them.
+type Janitor struct {
+	Client client.Client
+}
+
+// SetupWithManager registers the controller.
+func (j *Janitor) SetupWithManager(mgr ctrl.Manager) error {
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("nodepool-secret-janitor").
+		For(&corev1.Secret{}, builder.WithPredicates(predicate.NewPredicateFuncs(ofPool))).
+		Complete(j)
+	if err != nil {
+		return fmt.Errorf("setting up the janitor of NodePool Secrets: %w", err)
+	}
+	return nil
+}
+
+// ofPool tells the Secrets that a pool hands configuration out with.
+func ofPool(obj client.Object) bool {
+	named := strings.HasPrefix(obj.GetName(), tokenPrefix+"-") || strings.HasPrefix(obj.GetName(), userDataPrefix+"-")
+	return named && obj.GetAnnotations()[poolAnnotation] != ""
+}
+
+// Reconcile looks after one Secret.
+func (j *Janitor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	secret := &corev1.Secret{}
+	if err := j.Client.Get(ctx, req.NamespacedName, secret); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !ofPool(secret) || !secret.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	namespace, name, _ := strings.Cut(secret.Annotations[poolAnnotation], "/")
+	pool := &hyperv1.NodePool{}
+	err := j.Client.Get(ctx, ctrlKey(namespace, name), pool)
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("reading NodePool %s/%s: %w", namespace, name, err)
+	}
+	if err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(j.Client.Delete(ctx, secret))
+	}
+	return ctrl.Result{}, nil
+}
