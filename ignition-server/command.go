@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -32,6 +33,7 @@ import (
 
 const (
 	namespaceVariable = "MY_NAMESPACE"
+	overridesVariable = "OPENSHIFT_IMG_OVERRIDES"
 	shutdownTimeout   = 10 * time.Second
 )
 
@@ -40,12 +42,13 @@ type options struct {
 	metricsAddr       string
 	certFile, keyFile string
 	registryOverrides string
+	imageOverrides    string
 	platform          string
 	namespace         string
 }
 
 func command() *cobra.Command {
-	o := &options{namespace: os.Getenv(namespaceVariable)}
+	o := &options{namespace: os.Getenv(namespaceVariable), imageOverrides: os.Getenv(overridesVariable)}
 	cmd := &cobra.Command{
 		Use:           "ignition-server",
 		Short:         "Serve the configuration of nodes to machines that boot",
@@ -83,9 +86,9 @@ func (o *options) run(ctx context.Context) error {
 }
 
 func (o *options) manager(config *rest.Config, log *slog.Logger) (ctrl.Manager, error) {
-	overrides, err := releaseinfo.ParseOverrides(o.registryOverrides)
+	mirrors, err := o.mirrors()
 	if err != nil {
-		return nil, fmt.Errorf("flag --registry-overrides: %w", err)
+		return nil, err
 	}
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), hyperv1.AddToScheme(scheme)); err != nil {
@@ -104,7 +107,7 @@ func (o *options) manager(config *rest.Config, log *slog.Logger) (ctrl.Manager, 
 	reconciler := &token.Reconciler{
 		Client:    mgr.GetClient(),
 		Cache:     tokens,
-		Generator: &payload.Generator{Client: mgr.GetClient(), Namespace: o.namespace, Overrides: overrides},
+		Generator: &payload.Generator{Client: mgr.GetClient(), Namespace: o.namespace, Mirrors: mirrors},
 		Clock:     clock.RealClock{},
 		Recorder:  mgr.GetEventRecorder("ignition-server"),
 	}
@@ -112,6 +115,19 @@ func (o *options) manager(config *rest.Config, log *slog.Logger) (ctrl.Manager, 
 		return nil, fmt.Errorf("set up the token controller: %w", err)
 	}
 	return mgr, o.addServer(mgr, endpoint.New(tokens, reconciler, log))
+}
+
+// mirrors are where this process reads release images: what the flag says, and then what the environment says.
+func (o *options) mirrors() ([]releaseinfo.Mirror, error) {
+	fromFlag, err := releaseinfo.ParseMirrors(o.registryOverrides)
+	if err != nil {
+		return nil, fmt.Errorf("flag --registry-overrides: %w", err)
+	}
+	fromEnvironment, err := releaseinfo.ParseMirrors(o.imageOverrides)
+	if err != nil {
+		return nil, fmt.Errorf("environment variable %s: %w", overridesVariable, err)
+	}
+	return slices.Concat(fromFlag, fromEnvironment), nil
 }
 
 // addServer runs the HTTPS listener beside the controllers, with a certificate that may change at any time.

@@ -217,3 +217,14 @@ func TestFlags(t *testing.T) {
 		})
 	}
 }
+
+func TestMirrors(t *testing.T) {
+	g := NewWithT(t)
+	got, err := (&options{registryOverrides: "a=b", imageOverrides: "c=d,c=e"}).mirrors()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(got).To(Equal([]releaseinfo.Mirror{{Source: "a", Mirrors: []string{"b"}}, {Source: "c", Mirrors: []string{"d"}}, {Source: "c", Mirrors: []string{"e"}}}))
+	_, err = (&options{registryOverrides: "a"}).mirrors()
+	g.Expect(err).To(MatchError(ContainSubstring("--registry-overrides")))
+	_, err = (&options{imageOverrides: "a"}).mirrors()
+	g.Expect(err).To(MatchError(ContainSubstring("OPENSHIFT_IMG_OVERRIDES")))
+}

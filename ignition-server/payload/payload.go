@@ -71,8 +71,8 @@ type Generator struct {
 	Client client.Reader
 	// Namespace is the hosted namespace.
 	Namespace string
-	// Overrides maps prefixes of pull specs to where this process reads them. Nodes get the names as they are.
-	Overrides map[string]string
+	// Mirrors say where this process reads release images. Nodes get the names as they are, and mirrors of their own.
+	Mirrors []releaseinfo.Mirror
 
 	mu       sync.Mutex
 	options  releaseinfo.Options
@@ -222,12 +222,7 @@ func missingComponent(release, tag string) *Problem {
 func (g *Generator) releases(trustBundle []byte, mirrors []releaseinfo.Mirror) (releaseinfo.Provider, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	var overrides []releaseinfo.Mirror
-	for source, destination := range g.Overrides {
-		overrides = append(overrides, releaseinfo.Mirror{Source: source, Mirrors: []string{destination}})
-	}
-	slices.SortFunc(overrides, func(a, b releaseinfo.Mirror) int { return strings.Compare(a.Source, b.Source) })
-	options := releaseinfo.Options{CABundle: trustBundle, Mirrors: append(overrides, mirrors...)}
+	options := releaseinfo.Options{CABundle: trustBundle, Mirrors: slices.Concat(g.Mirrors, mirrors)}
 	if g.provider != nil && reflect.DeepEqual(options, g.options) {
 		return g.provider, nil
 	}

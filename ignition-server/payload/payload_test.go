@@ -149,7 +149,7 @@ func TestGenerate(t *testing.T) {
 	}
 }
 
-func TestOverridesAreForThisProcessOnly(t *testing.T) {
+func TestMirrorsAreForThisProcessOnly(t *testing.T) {
 	g := NewWithT(t)
 	registry := releasetest.Start(t)
 	registry.PushRelease(t, kubernetes())
@@ -158,7 +158,7 @@ func TestOverridesAreForThisProcessOnly(t *testing.T) {
 	for _, obj := range objs {
 		builder = builder.WithObjects(obj)
 	}
-	generator := &payload.Generator{Client: builder.Build(), Namespace: hosted, Overrides: map[string]string{"registry.example": registry.Host}}
+	generator := &payload.Generator{Client: builder.Build(), Namespace: hosted, Mirrors: []releaseinfo.Mirror{{Source: "registry.example", Mirrors: []string{registry.Host}}}}
 	request := payload.Request{NodePool: "clusters/workers", Release: "registry.example/release:1.36.3"}
 
 	rendered, err := generator.Generate(t.Context(), request)

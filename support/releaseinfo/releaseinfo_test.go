@@ -33,6 +33,15 @@ func TestParseOverrides(t *testing.T) {
 	}
 }
 
+func TestParseMirrors(t *testing.T) {
+	g := NewWithT(t)
+	got, err := ParseMirrors("a=b,a=c,d=e,=")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(got).To(Equal([]Mirror{{Source: "a", Mirrors: []string{"b"}}, {Source: "a", Mirrors: []string{"c"}}, {Source: "d", Mirrors: []string{"e"}}}))
+	_, err = ParseMirrors("a")
+	g.Expect(err).To(MatchError(ContainSubstring("source=mirror")))
+}
+
 func TestOverride(t *testing.T) {
 	overrides := map[string]string{"quay.example": "mirror:5000", "quay.example/team": "mirror:5000/elsewhere"}
 	tests := []struct{ name, image, want string }{
