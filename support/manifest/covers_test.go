@@ -1,0 +1,50 @@
+package manifest
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+type object = map[string]any
+
+type list = []any
+
+func TestCovers(t *testing.T) {
+	cases := []struct {
+		name         string
+		live, wanted any
+		want         bool
+	}{
+		{"both say the same", object{"a": "b"}, object{"a": "b"}, true},
+		{"the server has added fields", object{"a": "b", "uid": "1"}, object{"a": "b"}, true},
+		{"a field differs", object{"a": "c"}, object{"a": "b"}, false},
+		{"a field is missing", object{}, object{"a": "b"}, false},
+		{"there is no object", nil, object{"a": "b"}, false},
+		{"a field is of another type", object{"a": object{}}, object{"a": "b"}, false},
+		{"a nested field differs", object{"a": object{"b": int64(1)}}, object{"a": object{"b": int64(2)}}, false},
+		{"an empty text is left out", object{}, object{"a": ""}, true},
+		{"an empty text is wanted but another is there", object{"a": "x"}, object{"a": ""}, false},
+		{"a zero number is left out", object{}, object{"a": int64(0)}, true},
+		{"a false is left out", object{}, object{"a": false}, true},
+		{"a true is left out", object{}, object{"a": true}, false},
+		{"an empty block is left out", object{}, object{"strategy": object{}}, true},
+		{"an empty block was filled", object{"strategy": object{"type": "x"}}, object{"strategy": object{}}, true},
+		{"lists are the same", object{"a": list{"x", "y"}}, object{"a": list{"x", "y"}}, true},
+		{"a list has another order", object{"a": list{"y", "x"}}, object{"a": list{"x", "y"}}, false},
+		{"a list is longer", object{"a": list{"x", "y"}}, object{"a": list{"x"}}, false},
+		{"a list is missing", object{}, object{"a": list{"x"}}, false},
+		{"an empty list is left out", object{}, object{"a": list{}}, true},
+		{"somebody added a named item", object{"a": list{object{"name": "y"}, object{"name": "x"}}}, object{"a": list{object{"name": "x"}}}, true},
+		{"a named item differs", object{"a": list{object{"name": "x", "v": "1"}}}, object{"a": list{object{"name": "x", "v": "2"}}}, false},
+		{"a named item is missing", object{"a": list{object{"name": "y"}}}, object{"a": list{object{"name": "x"}}}, false},
+		{"items have no name and one was filled in", object{"a": list{object{"p": int64(1), "d": "x"}}}, object{"a": list{object{"p": int64(1)}}}, true},
+		{"names repeat and items are the same", object{"a": list{object{"name": "x", "v": "1"}, object{"name": "x", "v": "2"}}},
+			object{"a": list{object{"name": "x", "v": "1"}, object{"name": "x", "v": "2"}}}, true},
+	}
+	for _, tc := range cases {
+		t.Run("When "+tc.name+" it should say whether the live object says all that is wanted", func(t *testing.T) {
+			NewWithT(t).Expect(covers(tc.live, tc.wanted)).To(Equal(tc.want))
+		})
+	}
+}

@@ -1,0 +1,268 @@
+package pki
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+var now = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
+
+// ca is shared, since its key takes a while to make; tests do not change it.
+func ca(t testing.TB) *KeyPair {
+	t.Helper()
+	pair, err := NewCA(Name{CommonName: "root-ca", OrganizationalUnits: []string{"openshift"}}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair
+}
+
+func serverLeaf() Leaf {
+	return Leaf{
+		Name:   Name{CommonName: "kubernetes", Organizations: []string{"kubernetes"}},
+		Server: true, Hosts: []string{"localhost", "127.0.0.1", "kubernetes.default", "localhost", ""},
+	}
+}
+
+func TestIssue(t *testing.T) {
+	root := ca(t)
+	t.Run("When a leaf is issued it should be valid for its hosts under its signer, and for no others", func(t *testing.T) {
+		g := NewWithT(t)
+		pair, err := root.Issue(serverLeaf(), Lifetime{}, now)
+		g.Expect(err).NotTo(HaveOccurred())
+		roots := x509.NewCertPool()
+		roots.AddCert(root.Cert)
+		for host, valid := range map[string]bool{"localhost": true, "127.0.0.1": true, "kubernetes.default": true, "example.com": false} {
+			_, err := pair.Cert.Verify(x509.VerifyOptions{DNSName: host, Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+			g.Expect(err == nil).To(Equal(valid), "%s: %v", host, err)
+		}
+		_, err = pair.Cert.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+		g.Expect(err).To(HaveOccurred(), "a server certificate is no client certificate")
+		g.Expect(pair.Cert.NotAfter).To(Equal(now.Add(DefaultValidity)))
+		g.Expect(pair.Cert.DNSNames).To(Equal([]string{"localhost", "kubernetes.default"}))
+	})
+	t.Run("When a leaf would outlive its signer it should end with it", func(t *testing.T) {
+		g := NewWithT(t)
+		pair, err := root.Issue(serverLeaf(), Lifetime{Validity: 2 * CAValidity}, now)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(pair.Cert.NotAfter).To(Equal(root.Cert.NotAfter))
+	})
+}
+
+func TestMismatch(t *testing.T) {
+	root, other := ca(t), ca(t)
+	cases := []struct {
+		name   string
+		change func(*Leaf)
+		signer *KeyPair
+		life   Lifetime
+		after  time.Duration
+		want   string
+	}{
+		{name: "nothing changed"},
+		{name: "hosts are only reordered", change: func(l *Leaf) { l.Hosts = []string{"127.0.0.1", "kubernetes.default", "localhost"} }},
+		{name: "a DNS name came", change: func(l *Leaf) { l.Hosts = append(l.Hosts, "api.example.com") }, want: "its DNS names changed"},
+		{name: "an address went", change: func(l *Leaf) { l.Hosts = []string{"localhost", "kubernetes.default"} }, want: "its IP addresses changed"},
+		{name: "the user changed", change: func(l *Leaf) { l.CommonName = "other" }, want: "its common name changed"},
+		{name: "the groups changed", change: func(l *Leaf) { l.Organizations = nil }, want: "its organizations changed"},
+		{name: "it shall be for clients too", change: func(l *Leaf) { l.Client = true }, want: "its usages changed"},
+		{name: "the signer was made anew", signer: other, want: "its signer changed"},
+		{name: "a month and a day are left", after: DefaultValidity - DefaultRenewBefore - 24*time.Hour},
+		{name: "less than a month is left", after: DefaultValidity - DefaultRenewBefore + time.Minute, want: "it is about to expire"},
+		{name: "half its life is over and a quarter may be", life: Lifetime{RenewAfter: 0.25}, after: DefaultValidity / 2, want: "it is about to expire"},
+		{name: "half its life is over and most may be", life: Lifetime{RenewAfter: 0.75}, after: DefaultValidity / 2},
+		{name: "the clock went back", after: -time.Hour, want: "it is not valid yet"},
+	}
+	pair, err := root.Issue(serverLeaf(), Lifetime{}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range cases {
+		t.Run("When "+tc.name+" it should be said", func(t *testing.T) {
+			leaf := serverLeaf()
+			if tc.change != nil {
+				tc.change(&leaf)
+			}
+			signer := root
+			if tc.signer != nil {
+				signer = tc.signer
+			}
+			NewWithT(t).Expect(signer.Mismatch(pair, leaf, tc.life, now.Add(tc.after))).To(Equal(tc.want))
+		})
+	}
+	t.Run("When a certificate lasts an hour it should not be renewed at once", func(t *testing.T) {
+		g := NewWithT(t)
+		life := Lifetime{Validity: time.Hour}
+		short, err := root.Issue(serverLeaf(), life, now)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(root.Mismatch(short, serverLeaf(), life, now)).To(BeEmpty())
+		g.Expect(root.Mismatch(short, serverLeaf(), life, now.Add(50*time.Minute))).To(Equal("it is about to expire"))
+	})
+}
+
+func TestEnsureCA(t *testing.T) {
+	name := Name{CommonName: "etcd-signer"}
+	t.Run("When a Secret is empty it should get an authority under both pairs of keys", func(t *testing.T) {
+		g := NewWithT(t)
+		secret := &corev1.Secret{}
+		made, err := EnsureCA(secret, name, now)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(secret.Type).To(Equal(corev1.SecretTypeOpaque))
+		g.Expect(secret.Data["ca.crt"]).To(Equal(made.CertPEM))
+		g.Expect(secret.Data["tls.crt"]).To(Equal(made.CertPEM))
+		g.Expect(secret.Data["tls.key"]).To(Equal(secret.Data["ca.key"]))
+		g.Expect(made.Cert.Subject.CommonName).To(Equal("etcd-signer"))
+
+		again, err := EnsureCA(secret, Name{CommonName: "renamed"}, now.Add(CAValidity))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(again.CertPEM).To(Equal(made.CertPEM), "an authority is never replaced by itself")
+	})
+	t.Run("When key and certificate do not belong together it should make a new authority", func(t *testing.T) {
+		g := NewWithT(t)
+		a, b := ca(t), ca(t)
+		secret := &corev1.Secret{Data: map[string][]byte{"ca.crt": a.CertPEM, "ca.key": b.KeyPEM}}
+		made, err := EnsureCA(secret, name, now)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(made.CertPEM).NotTo(Equal(a.CertPEM))
+	})
+	t.Run("When a Secret holds no authority the error should name it and not its content", func(t *testing.T) {
+		secret := &corev1.Secret{Data: map[string][]byte{"ca.key": []byte("hush")}}
+		secret.Namespace, secret.Name = "ns", "root-ca"
+		_, err := CAOf(secret)
+		g := NewWithT(t)
+		g.Expect(err).To(MatchError(ContainSubstring("Secret ns/root-ca")))
+		g.Expect(err.Error()).NotTo(ContainSubstring("hush"))
+	})
+}
+
+func TestEnsureLeaf(t *testing.T) {
+	root := ca(t)
+	t.Run("When a Secret holds a fitting certificate it should keep it, and renew it when its time has come", func(t *testing.T) {
+		g := NewWithT(t)
+		secret := &corev1.Secret{}
+		first, err := EnsureLeaf(secret, TLSKeys, root, serverLeaf(), Lifetime{}, now)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(secret.Data["ca.crt"]).To(Equal(root.CertPEM))
+		kept := secret.DeepCopy()
+		_, err = EnsureLeaf(secret, TLSKeys, root, serverLeaf(), Lifetime{}, now.Add(24*time.Hour))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(secret).To(Equal(kept))
+		later := now.Add(DefaultValidity - 24*time.Hour)
+		renewed, err := EnsureLeaf(secret, TLSKeys, root, serverLeaf(), Lifetime{}, later)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(renewed.CertPEM).NotTo(Equal(first.CertPEM))
+		g.Expect(renewed.Cert.NotAfter).To(Equal(later.Add(DefaultValidity)))
+	})
+	t.Run("When a Secret has keys of its own it should use them and leave the CA out", func(t *testing.T) {
+		g := NewWithT(t)
+		secret := &corev1.Secret{}
+		_, err := EnsureLeaf(secret, Keys{Cert: "peer.crt", Key: "peer.key"}, root, serverLeaf(), Lifetime{}, now)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(secret.Data).To(HaveLen(2))
+		g.Expect(secret.Data).To(HaveKey("peer.crt"))
+	})
+	t.Run("When the signer's key changed under the same certificate it should notice by the hash", func(t *testing.T) {
+		g := NewWithT(t)
+		secret := &corev1.Secret{}
+		first, err := EnsureLeaf(secret, TLSKeys, root, serverLeaf(), Lifetime{}, now)
+		g.Expect(err).NotTo(HaveOccurred())
+		secret.Annotations[SignerHashAnnotation] = "other"
+		again, err := EnsureLeaf(secret, TLSKeys, root, serverLeaf(), Lifetime{}, now)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(again.CertPEM).NotTo(Equal(first.CertPEM))
+	})
+}
+
+func TestEnsureServiceAccountKey(t *testing.T) {
+	t.Run("When there is none it should make a pair that belongs together, once", func(t *testing.T) {
+		g := NewWithT(t)
+		secret := &corev1.Secret{}
+		g.Expect(EnsureServiceAccountKey(secret)).To(Succeed())
+		private, _ := pem.Decode(secret.Data["service-account.key"])
+		key, err := x509.ParsePKCS1PrivateKey(private.Bytes)
+		g.Expect(err).NotTo(HaveOccurred())
+		public, _ := pem.Decode(secret.Data["service-account.pub"])
+		g.Expect(public.Type).To(Equal("RSA PUBLIC KEY"))
+		parsed, err := x509.ParsePKIXPublicKey(public.Bytes)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(parsed.(*rsa.PublicKey).Equal(&key.PublicKey)).To(BeTrue())
+		kept := secret.DeepCopy()
+		g.Expect(EnsureServiceAccountKey(secret)).To(Succeed())
+		g.Expect(secret).To(Equal(kept))
+	})
+	t.Run("When the user brought a key it should keep it to the byte and derive the public half", func(t *testing.T) {
+		g := NewWithT(t)
+		key, err := rsa.GenerateKey(rand.Reader, rsaBits)
+		g.Expect(err).NotTo(HaveOccurred())
+		der, err := x509.MarshalPKCS8PrivateKey(key)
+		g.Expect(err).NotTo(HaveOccurred())
+		users := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+		secret := &corev1.Secret{Data: map[string][]byte{"service-account.key": users}}
+		g.Expect(EnsureServiceAccountKey(secret)).To(Succeed())
+		g.Expect(secret.Data["service-account.key"]).To(Equal(users))
+		g.Expect(secret.Data["service-account.pub"]).NotTo(BeEmpty())
+	})
+	t.Run("When the public half lists old keys it should keep them", func(t *testing.T) {
+		g := NewWithT(t)
+		secret := &corev1.Secret{}
+		g.Expect(EnsureServiceAccountKey(secret)).To(Succeed())
+		secret.Data["service-account.pub"] = append(secret.Data["service-account.pub"], "old key"...)
+		g.Expect(EnsureServiceAccountKey(secret)).To(Succeed())
+		g.Expect(string(secret.Data["service-account.pub"])).To(HaveSuffix("old key"))
+	})
+}
+
+func TestKubeconfig(t *testing.T) {
+	g := NewWithT(t)
+	root := ca(t)
+	admin, err := root.Issue(Leaf{Name: Name{CommonName: "system:admin", Organizations: []string{"system:masters"}}, Client: true}, Lifetime{}, now)
+	g.Expect(err).NotTo(HaveOccurred())
+	raw, err := Kubeconfig("https://192.0.2.10:30443", root.CertPEM, admin)
+	g.Expect(err).NotTo(HaveOccurred())
+	again, err := Kubeconfig("https://192.0.2.10:30443", root.CertPEM, admin)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(again).To(Equal(raw), "the same input makes the same text")
+	config, err := clientcmd.RESTConfigFromKubeConfig(raw)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(config.Host).To(Equal("https://192.0.2.10:30443"))
+	g.Expect(config.CAData).To(Equal(root.CertPEM))
+	g.Expect(config.CertData).To(Equal(admin.CertPEM))
+}
+
+func TestBundle(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(string(Bundle([]byte("a\n"), nil, []byte("b"), []byte("a")))).To(Equal("a\nb\n"))
+	g.Expect(Bundle()).To(BeEmpty())
+}
+
+func TestParse(t *testing.T) {
+	cases := map[string][2]string{"nothing": {"", ""}, "garbage": {"x", "y"}}
+	for name, pair := range cases {
+		t.Run("When it is given "+name+" it should be an error", func(t *testing.T) {
+			_, err := Parse([]byte(pair[0]), []byte(pair[1]))
+			NewWithT(t).Expect(err).To(HaveOccurred())
+		})
+	}
+}
+
+func TestSerialNumbers(t *testing.T) {
+	g := NewWithT(t)
+	root := ca(t)
+	seen := map[string]bool{}
+	for range 20 {
+		pair, err := root.Issue(serverLeaf(), Lifetime{}, now)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(pair.Cert.SerialNumber.Cmp(big.NewInt(0))).To(Equal(1))
+		seen[pair.Cert.SerialNumber.String()] = true
+	}
+	g.Expect(seen).To(HaveLen(20))
+}
