@@ -1,0 +1,437 @@
+package component
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/fstest"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+const namespace = "clusters-demo"
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(hyperv1.AddToScheme(scheme))
+	return scheme
+}
+
+type payload map[string]string
+
+func (p payload) ComponentImage(tag string) (string, bool) {
+	image, ok := p[tag]
+	return image, ok
+}
+
+func newScope(objects ...client.Object) *Scope {
+	hcp := &hyperv1.HostedControlPlane{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "demo", UID: "1", Generation: 3},
+		Spec: hyperv1.HostedControlPlaneSpec{
+			ReleaseImage: "release", ControllerAvailabilityPolicy: hyperv1.SingleReplica,
+			Etcd: hyperv1.EtcdSpec{ManagementType: hyperv1.Managed},
+		},
+	}
+	c := fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(append(objects, hcp)...).
+		WithStatusSubresource(&hyperv1.ControlPlaneComponent{}, &appsv1.Deployment{}, &batchv1.Job{}).Build()
+	return &Scope{Client: c, HCP: hcp, Version: "1.36.3", Images: payload{"web": "registry/web:1", "availability-prober": "registry/op:latest"}}
+}
+
+func manifests(files map[string]string) fstest.MapFS {
+	fs := fstest.MapFS{}
+	for name, text := range files {
+		fs[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return fs
+}
+
+const (
+	deploymentYAML = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: web, image: web, volumeMounts: [{name: config, mountPath: /config}]}]
+      volumes:
+      - {name: config, configMap: {name: web-config}}
+      - {name: keys, secret: {secretName: web-keys}}
+`
+	configYAML      = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web-config}\ndata: {a: b}\n"
+	accountYAML     = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web}\n"
+	pdbYAML         = "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: web}\n"
+	roleBindingYAML = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: web}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: web}
+subjects: [{kind: ServiceAccount, name: web}]
+`
+	jobYAML = `
+apiVersion: batch/v1
+kind: Job
+metadata: {name: web}
+spec:
+  template:
+    spec:
+      restartPolicy: OnFailure
+      containers: [{name: web, image: web}]
+`
+)
+
+// web is a component that depends on nothing.
+func web(edit ...func(*Component)) *Component {
+	c := &Component{
+		Name: "etcd-web",
+		Manifests: manifests(map[string]string{
+			"deployment.yaml": deploymentYAML, "config.yaml": configYAML, "account.yaml": accountYAML, "rolebinding.yaml": roleBindingYAML,
+		}),
+	}
+	for _, f := range edit {
+		f(c)
+	}
+	return c
+}
+
+func get[T client.Object](t testing.TB, s *Scope, name string, obj T) T {
+	t.Helper()
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, obj); err != nil {
+		t.Fatal(err)
+	}
+	return obj
+}
+
+func gone(t testing.TB, s *Scope, name string, obj client.Object) bool {
+	t.Helper()
+	return apierrors.IsNotFound(s.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, obj))
+}
+
+// reported is a condition of the component's report as status/reason.
+func reported(t testing.TB, s *Scope, c *Component, conditionType string) string {
+	t.Helper()
+	cpc := get(t, s, c.Name, &hyperv1.ControlPlaneComponent{})
+	found := meta.FindStatusCondition(cpc.Status.Conditions, conditionType)
+	if found == nil {
+		return "absent"
+	}
+	return string(found.Status) + "/" + found.Reason
+}
+
+// finish reports all pods of the Deployment as ready.
+func finish(t testing.TB, s *Scope) {
+	t.Helper()
+	d := get(t, s, "web", &appsv1.Deployment{})
+	n := *d.Spec.Replicas
+	d.Status = appsv1.DeploymentStatus{
+		ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n,
+		Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}},
+	}
+	if err := s.Client.Status().Update(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestReconcile(t *testing.T) {
+	t.Run("When a component is new it should be applied, owned, and reported as rolling out", func(t *testing.T) {
+		g := NewWithT(t)
+		s, c := newScope(), web()
+		g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
+		d := get(t, s, "web", &appsv1.Deployment{})
+		g.Expect(metav1.IsControlledBy(d, s.HCP)).To(BeTrue())
+		g.Expect(get(t, s, "web", &corev1.ServiceAccount{}).ImagePullSecrets).To(ConsistOf(HaveField("Name", "pull-secret")))
+		g.Expect(get(t, s, "web", &rbacv1.RoleBinding{}).Subjects[0].Namespace).To(Equal(namespace))
+		g.Expect(reported(t, s, c, "Available")).To(Equal("False/WaitingForAvailable"))
+		g.Expect(reported(t, s, c, "RolloutComplete")).To(Equal("False/WaitingForRolloutComplete"))
+		g.Expect(get(t, s, c.Name, &hyperv1.ControlPlaneComponent{}).Status.Version).To(BeEmpty())
+	})
+
+	t.Run("When its pods are ready it should be reported with its version and objects", func(t *testing.T) {
+		g := NewWithT(t)
+		s, c := newScope(), web()
+		g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
+		finish(t, s)
+		g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
+		cpc := get(t, s, c.Name, &hyperv1.ControlPlaneComponent{})
+		g.Expect(Done(cpc, "1.36.3")).To(BeTrue())
+		g.Expect(Done(cpc, "1.36.4")).To(BeFalse())
+		g.Expect(cpc.Status.ObservedGeneration).To(Equal(int64(3)))
+		g.Expect(cpc.Status.Resources).To(ContainElement(hyperv1.ComponentResource{Group: "apps", Kind: "Deployment", Name: "web"}))
+		g.Expect(cpc.Status.Resources).To(HaveLen(4))
+	})
+
+	t.Run("When something it mounts changes it should roll its pods", func(t *testing.T) {
+		g := NewWithT(t)
+		s, c := newScope(), web()
+		hash := func() string {
+			g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
+			return get(t, s, "web", &appsv1.Deployment{}).Spec.Template.Annotations[configHashAnnotation]
+		}
+		first := hash()
+		g.Expect(hash()).To(Equal(first))
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web-keys"}, Data: map[string][]byte{"k": []byte("1")}}
+		g.Expect(s.Client.Create(t.Context(), secret)).To(Succeed())
+		second := hash()
+		g.Expect(second).NotTo(Equal(first))
+		secret.Data["k"] = []byte("2")
+		g.Expect(s.Client.Update(t.Context(), secret)).To(Succeed())
+		g.Expect(hash()).NotTo(Equal(second))
+	})
+
+	t.Run("When a dependency is not done it should touch nothing and name it", func(t *testing.T) {
+		g := NewWithT(t)
+		s, c := newScope(), web(func(c *Component) { c.Name = "web"; c.Dependencies = []string{"etcd"} })
+		g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
+		g.Expect(gone(t, s, "web", &appsv1.Deployment{})).To(BeTrue())
+		g.Expect(gone(t, s, "web-config", &corev1.ConfigMap{})).To(BeTrue())
+		cpc := get(t, s, "web", &hyperv1.ControlPlaneComponent{})
+		rollout := meta.FindStatusCondition(cpc.Status.Conditions, "RolloutComplete")
+		g.Expect(rollout.Reason).To(Equal("WaitingForDependencies"))
+		g.Expect(rollout.Message).To(Equal("Waiting for etcd, kube-apiserver"))
+		g.Expect(cpc.Status.Conditions).To(HaveLen(2))
+	})
+
+	t.Run("When a dependency starts over it should keep what runs and say that it was available", func(t *testing.T) {
+		g := NewWithT(t)
+		s, c := newScope(), web()
+		g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
+		finish(t, s)
+		g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
+		c.Dependencies = []string{"etcd"}
+		g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
+		g.Expect(gone(t, s, "web", &appsv1.Deployment{})).To(BeFalse())
+		g.Expect(reported(t, s, c, "Available")).To(Equal("True/AsExpected"))
+		g.Expect(reported(t, s, c, "RolloutComplete")).To(Equal("False/WaitingForDependencies"))
+	})
+
+	t.Run("When a component is not wanted any more it should go with all that it made, and leave what is not its own", func(t *testing.T) {
+		g := NewWithT(t)
+		foreign := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
+		s := newScope(foreign)
+		c := web(func(c *Component) {
+			c.Manifests = manifests(map[string]string{"deployment.yaml": deploymentYAML, "config.yaml": configYAML})
+		})
+		g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
+		c.Manifests = manifests(map[string]string{"deployment.yaml": deploymentYAML, "config.yaml": configYAML, "account.yaml": accountYAML})
+		c.Enabled = func(context.Context, *Scope) (bool, error) { return false, nil }
+		g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
+		g.Expect(gone(t, s, "web", &appsv1.Deployment{})).To(BeTrue())
+		g.Expect(gone(t, s, "web-config", &corev1.ConfigMap{})).To(BeTrue())
+		g.Expect(gone(t, s, c.Name, &hyperv1.ControlPlaneComponent{})).To(BeTrue())
+		g.Expect(gone(t, s, "web", &corev1.ServiceAccount{})).To(BeFalse())
+		g.Expect(c.Reconcile(t.Context(), s)).To(Succeed(), "again")
+	})
+
+	t.Run("When it cannot be told whether a component is wanted it should be left as it is", func(t *testing.T) {
+		g := NewWithT(t)
+		c := web(func(c *Component) {
+			c.Enabled = func(context.Context, *Scope) (bool, error) { return false, errors.New("registry is down") }
+		})
+		g.Expect(c.Reconcile(t.Context(), newScope())).To(MatchError(ContainSubstring("registry is down")))
+	})
+
+	t.Run("When the payload lacks an image it should say so in the error and the report", func(t *testing.T) {
+		g := NewWithT(t)
+		s, c := newScope(), web()
+		s.Images = payload{}
+		err := c.Reconcile(t.Context(), s)
+		var missing *MissingImagesError
+		g.Expect(errors.As(err, &missing)).To(BeTrue())
+		g.Expect(missing.Tags).To(Equal([]string{"web"}))
+		g.Expect(reported(t, s, c, "RolloutComplete")).To(Equal("False/" + ReasonError))
+	})
+
+	t.Run("When an adapter fails it should name the file and keep the rest back", func(t *testing.T) {
+		g := NewWithT(t)
+		s := newScope()
+		c := web(func(c *Component) {
+			c.Adapters = map[string]Adapter{"config.yaml": Adapt(func(context.Context, *Scope, *corev1.ConfigMap) error { return errors.New("no key") })}
+		})
+		g.Expect(c.Reconcile(t.Context(), s)).To(MatchError(ContainSubstring("adapting config.yaml of component etcd-web: no key")))
+		g.Expect(gone(t, s, "web", &appsv1.Deployment{})).To(BeTrue())
+	})
+
+	t.Run("When an adapter is for another kind it should be an error", func(t *testing.T) {
+		c := web(func(c *Component) {
+			c.Adapters = map[string]Adapter{"config.yaml": Adapt(func(context.Context, *Scope, *corev1.Secret) error { return nil })}
+		})
+		NewWithT(t).Expect(c.Reconcile(t.Context(), newScope())).To(MatchError(ContainSubstring("is a *v1.ConfigMap, not a *v1.Secret")))
+	})
+
+	t.Run("When a manifest is only for some clusters it should come and go", func(t *testing.T) {
+		g := NewWithT(t)
+		s, wanted := newScope(), false
+		c := web(func(c *Component) {
+			c.Adapters = map[string]Adapter{"account.yaml": When(func(*Scope) bool { return wanted })}
+		})
+		g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
+		g.Expect(gone(t, s, "web", &corev1.ServiceAccount{})).To(BeTrue())
+		wanted = true
+		g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
+		g.Expect(gone(t, s, "web", &corev1.ServiceAccount{})).To(BeFalse())
+		wanted = false
+		g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
+		g.Expect(gone(t, s, "web", &corev1.ServiceAccount{})).To(BeTrue())
+	})
+
+	t.Run("When a Job's manifest changes it should be replaced, since its pods cannot be changed", func(t *testing.T) {
+		g := NewWithT(t)
+		s := newScope()
+		c := web(func(c *Component) { c.Manifests = manifests(map[string]string{"job.yaml": jobYAML}) })
+		g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
+		first := get(t, s, "web", &batchv1.Job{})
+		g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
+		g.Expect(get(t, s, "web", &batchv1.Job{}).ResourceVersion).To(Equal(first.ResourceVersion))
+		g.Expect(reported(t, s, c, "Available")).To(Equal("False/JobActive"))
+		s.Images = payload{"web": "registry/web:2"}
+		g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
+		g.Expect(gone(t, s, "web", &batchv1.Job{})).To(BeTrue())
+		g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
+		g.Expect(get(t, s, "web", &batchv1.Job{}).Spec.Template.Spec.Containers[0].Image).To(Equal("registry/web:2"))
+	})
+}
+
+func TestFiles(t *testing.T) {
+	cases := map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"no workload":   {map[string]string{"config.yaml": configYAML}, "has none of deployment.yaml"},
+		"two workloads": {map[string]string{"deployment.yaml": deploymentYAML, "job.yaml": jobYAML}, "has two workloads"},
+	}
+	for name, tc := range cases {
+		t.Run("When a folder has "+name+" it should be an error", func(t *testing.T) {
+			c := web(func(c *Component) { c.Manifests = manifests(tc.files) })
+			NewWithT(t).Expect(c.Reconcile(t.Context(), newScope())).To(MatchError(ContainSubstring(tc.want)))
+		})
+	}
+}
+
+func TestDependencies(t *testing.T) {
+	unmanaged := func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.Etcd.ManagementType = hyperv1.Unmanaged }
+	cases := []struct {
+		name, component string
+		declared, want  []string
+		edit            func(*hyperv1.HostedControlPlane)
+	}{
+		{name: "an ordinary component", component: "kube-scheduler", want: []string{"kube-apiserver"}},
+		{name: "one that declares the API server as well", component: "x", declared: []string{"kube-apiserver"}, want: []string{"kube-apiserver"}},
+		{name: "the API server", component: "kube-apiserver", declared: []string{"etcd"}, want: []string{"etcd"}},
+		{name: "the API server with an etcd of the user's", component: "kube-apiserver", declared: []string{"etcd"}, edit: unmanaged},
+		{name: "a part of etcd", component: "etcd-events"},
+		{name: "the ignition-server", component: "ignition-server"},
+	}
+	for _, tc := range cases {
+		t.Run("When it is "+tc.name+" it should wait for what it needs", func(t *testing.T) {
+			hcp := newScope().HCP
+			if tc.edit != nil {
+				tc.edit(hcp)
+			}
+			got := (&Component{Name: tc.component, Dependencies: tc.declared}).dependencies(hcp)
+			NewWithT(t).Expect(got).To(HaveExactElements(anys(tc.want)...))
+		})
+	}
+}
+
+func anys(texts []string) []any {
+	var all []any
+	for _, text := range texts {
+		all = append(all, text)
+	}
+	return all
+}
+
+func TestHealth(t *testing.T) {
+	d := func(edit ...func(*appsv1.Deployment)) *appsv1.Deployment {
+		d := &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 2}, Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](2)},
+			Status: appsv1.DeploymentStatus{
+				ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 2,
+				Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}},
+			},
+		}
+		for _, f := range edit {
+			f(d)
+		}
+		return d
+	}
+	job := func(t batchv1.JobConditionType) *batchv1.Job {
+		return &batchv1.Job{Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: t, Status: corev1.ConditionTrue}}}}
+	}
+	cases := []struct {
+		name                string
+		obj                 client.Object
+		available, complete bool
+	}{
+		{"a finished Deployment", d(), true, true},
+		{"a Deployment that was just changed", d(func(d *appsv1.Deployment) { d.Generation = 3 }), true, false},
+		{"a Deployment with an old pod", d(func(d *appsv1.Deployment) { d.Status.Replicas = 3 }), true, false},
+		{"a Deployment with half its pods updated", d(func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 1 }), true, false},
+		{"a Deployment with a pod that is not available", d(func(d *appsv1.Deployment) { d.Status.UnavailableReplicas = 1 }), true, false},
+		{"a Deployment without pods", d(func(d *appsv1.Deployment) { d.Status = appsv1.DeploymentStatus{} }), false, false},
+		{"a finished StatefulSet", &appsv1.StatefulSet{
+			Spec:   appsv1.StatefulSetSpec{Replicas: ptr.To[int32](1)},
+			Status: appsv1.StatefulSetStatus{Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1},
+		}, true, true},
+		{"a StatefulSet with one of three pods", &appsv1.StatefulSet{
+			Spec:   appsv1.StatefulSetSpec{Replicas: ptr.To[int32](3)},
+			Status: appsv1.StatefulSetStatus{Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: 1, AvailableReplicas: 1},
+		}, true, false},
+		{"a new StatefulSet", &appsv1.StatefulSet{}, false, false},
+		{"a Job that runs", &batchv1.Job{}, false, false},
+		{"a Job that is done", job(batchv1.JobComplete), true, true},
+		{"a Job that failed", job(batchv1.JobFailed), false, false},
+		{"a CronJob", &batchv1.CronJob{}, true, true},
+	}
+	for _, tc := range cases {
+		t.Run("When it is "+tc.name+" it should be judged so", func(t *testing.T) {
+			g := NewWithT(t)
+			h := healthOf(tc.obj)
+			g.Expect(h.available.Status == metav1.ConditionTrue).To(Equal(tc.available))
+			g.Expect(h.rolledOut.Status == metav1.ConditionTrue).To(Equal(tc.complete))
+			g.Expect(h.available.Reason).NotTo(BeEmpty())
+		})
+	}
+}
+
+func TestDisruptionBudget(t *testing.T) {
+	for _, policy := range []hyperv1.AvailabilityPolicy{hyperv1.SingleReplica, hyperv1.HighlyAvailable} {
+		t.Run("When the policy is "+string(policy)+" it should allow the right number to go", func(t *testing.T) {
+			g := NewWithT(t)
+			s := newScope()
+			s.HCP.Spec.ControllerAvailabilityPolicy = policy
+			c := web(func(c *Component) {
+				c.Manifests = manifests(map[string]string{"deployment.yaml": deploymentYAML, "pdb.yaml": pdbYAML})
+				c.Adapters = map[string]Adapter{"pdb.yaml": DisruptionBudget()}
+			})
+			g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
+			pdb := get(t, s, "web", &policyv1.PodDisruptionBudget{})
+			if policy == hyperv1.SingleReplica {
+				g.Expect(pdb.Spec.MinAvailable.IntValue()).To(Equal(1))
+				g.Expect(pdb.Spec.MaxUnavailable).To(BeNil())
+			} else {
+				g.Expect(pdb.Spec.MaxUnavailable.IntValue()).To(Equal(1))
+				g.Expect(pdb.Spec.MinAvailable).To(BeNil())
+			}
+		})
+	}
+}

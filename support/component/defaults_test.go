@@ -1,0 +1,178 @@
+package component
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+// rendered is the Deployment of a component in a control plane that edit changes.
+func rendered(t *testing.T, edit func(*Scope), options Options) *appsv1.Deployment {
+	t.Helper()
+	s := newScope()
+	if edit != nil {
+		edit(s)
+	}
+	c := web(func(c *Component) { c.Name = "web"; c.Options = options })
+	obj, err := c.Render(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return obj.(*appsv1.Deployment)
+}
+
+func highlyAvailable(s *Scope) { s.HCP.Spec.ControllerAvailabilityPolicy = hyperv1.HighlyAvailable }
+
+func annotated(key, value string) func(*Scope) {
+	return func(s *Scope) { s.HCP.Annotations = map[string]string{key: value} }
+}
+
+func TestReplicas(t *testing.T) {
+	dedicated := func(s *Scope) { highlyAvailable(s); annotated(topologyAnnotation, dedicatedTopology)(s) }
+	cases := []struct {
+		name               string
+		edit               func(*Scope)
+		options            Options
+		want               int32
+		surge, unavailable int
+	}{
+		{"single", nil, Options{HighlyAvailableReplicas: 3}, 1, 1, 0},
+		{"highly available", highlyAvailable, Options{}, 2, 1, 0},
+		{"highly available and serves requests", highlyAvailable, Options{RequestServing: true}, 2, 1, 1},
+		{"highly available with three", highlyAvailable, Options{HighlyAvailableReplicas: 3}, 3, 0, 1},
+		{"highly available but runs once", highlyAvailable, Options{Singleton: true}, 1, 1, 0},
+		{"on dedicated nodes", dedicated, Options{RequestServing: true, HighlyAvailableReplicas: 3}, 2, 1, 1},
+		{"being debugged", annotated(debugAnnotation, "other,web"), Options{}, 0, 1, 0},
+	}
+	for _, tc := range cases {
+		t.Run("When a component is "+tc.name+" it should have the replicas for it", func(t *testing.T) {
+			g := NewWithT(t)
+			d := rendered(t, tc.edit, tc.options)
+			g.Expect(*d.Spec.Replicas).To(Equal(tc.want))
+			g.Expect(d.Spec.Strategy.RollingUpdate.MaxSurge.IntValue()).To(Equal(tc.surge))
+			g.Expect(d.Spec.Strategy.RollingUpdate.MaxUnavailable.IntValue()).To(Equal(tc.unavailable))
+		})
+	}
+}
+
+func TestPodDefaults(t *testing.T) {
+	t.Run("When a pod is ordinary it should be labelled, unprivileged and without a token", func(t *testing.T) {
+		g := NewWithT(t)
+		d := rendered(t, nil, Options{})
+		pod := d.Spec.Template
+		g.Expect(d.Labels).To(HaveKeyWithValue(managedByLabel, "control-plane-operator"))
+		g.Expect(pod.Labels).To(HaveKeyWithValue(componentLabel, "web"))
+		g.Expect(pod.Labels).To(HaveKeyWithValue(hostedControlPlaneLabel, namespace))
+		g.Expect(pod.Labels).NotTo(HaveKey(managementAccessLabel))
+		g.Expect(*pod.Spec.AutomountServiceAccountToken).To(BeFalse())
+		g.Expect(*pod.Spec.Containers[0].SecurityContext.ReadOnlyRootFilesystem).To(BeTrue())
+		g.Expect(pod.Spec.Containers[0].SecurityContext.Capabilities.Drop).To(ConsistOf(corev1.Capability("ALL")))
+		g.Expect(pod.Spec.Containers[0].VolumeMounts).To(ContainElement(corev1.VolumeMount{Name: "tmp-dir", MountPath: "/tmp"}))
+		g.Expect(pod.Annotations).To(HaveKeyWithValue(safeToEvictAnnotation, "tmp-dir"))
+		g.Expect(pod.Spec.PriorityClassName).To(Equal("hypershift-control-plane"))
+		g.Expect(*pod.Spec.Volumes[0].ConfigMap.DefaultMode).To(Equal(int32(0o644)))
+		g.Expect(*pod.Spec.Volumes[1].Secret.DefaultMode).To(Equal(int32(0o640)))
+		g.Expect(pod.Spec.SecurityContext).To(BeNil())
+		g.Expect(pod.Spec.Affinity.PodAntiAffinity).To(BeNil())
+	})
+
+	t.Run("When a pod serves requests, needs the management cluster and is spread it should be marked so", func(t *testing.T) {
+		g := NewWithT(t)
+		pod := rendered(t, highlyAvailable, Options{RequestServing: true, ManagementAccess: true, MultiZone: true, Priority: PriorityAPICritical}).Spec.Template
+		g.Expect(pod.Labels).To(HaveKeyWithValue(managementAccessLabel, "true"))
+		g.Expect(pod.Labels).To(HaveKeyWithValue(requestServingLabel, "true"))
+		g.Expect(*pod.Spec.AutomountServiceAccountToken).To(BeTrue())
+		g.Expect(pod.Spec.PriorityClassName).To(Equal("hypershift-api-critical"))
+		g.Expect(pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution).To(HaveLen(2))
+		g.Expect(pod.Spec.Tolerations).To(ContainElement(HaveField("Key", requestServingNodeKey)))
+	})
+
+	t.Run("When the control plane asks for places, labels and priorities it should get them", func(t *testing.T) {
+		g := NewWithT(t)
+		pod := rendered(t, func(s *Scope) {
+			s.HCP.Annotations = map[string]string{
+				"hypershift.openshift.io/control-plane-priority-class": "gold", restartDateAnnotation: "today",
+			}
+			s.HCP.Spec.NodeSelector = map[string]string{"a": "b"}
+			s.HCP.Spec.Tolerations = []corev1.Toleration{{Key: "reserved"}}
+			s.HCP.Spec.Labels = map[string]string{"team": "metal", "app": "not mine to change"}
+			s.PodUID = ptr.To[int64](1042)
+		}, Options{}).Spec.Template
+		g.Expect(pod.Spec.PriorityClassName).To(Equal("gold"))
+		g.Expect(pod.Annotations).To(HaveKeyWithValue(restartDateAnnotation, "today"))
+		g.Expect(pod.Spec.NodeSelector).To(Equal(map[string]string{"a": "b"}))
+		g.Expect(pod.Spec.Tolerations).To(ContainElement(HaveField("Key", "reserved")))
+		g.Expect(pod.Labels).To(HaveKeyWithValue("team", "metal"))
+		g.Expect(pod.Labels).To(HaveKeyWithValue("app", "web"), "the selector's label stays")
+		g.Expect(*pod.Spec.SecurityContext.RunAsUser).To(Equal(int64(1042)))
+		g.Expect(*pod.Spec.SecurityContext.FSGroup).To(Equal(int64(1042)))
+	})
+
+	t.Run("When request serving has nodes of its own it should insist on them", func(t *testing.T) {
+		g := NewWithT(t)
+		pod := rendered(t, annotated(topologyAnnotation, dedicatedTopology), Options{RequestServing: true}).Spec.Template
+		terms := pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+		g.Expect(terms[0].MatchExpressions).To(HaveLen(2))
+	})
+}
+
+func TestProber(t *testing.T) {
+	g := NewWithT(t)
+	pod := rendered(t, nil, Options{Prober: &Prober{
+		KubeconfigVolume:          "keys",
+		RequiredAPIs:              []schema.GroupVersionKind{{Group: "config.openshift.io", Version: "v1", Kind: "DNS"}},
+		WaitForInfrastructure:     true,
+		WaitForClusterRoleBinding: "x",
+	}}).Spec.Template.Spec
+	g.Expect(pod.InitContainers).To(HaveLen(1))
+	prober := pod.InitContainers[0]
+	g.Expect(prober.Image).To(Equal("registry/op:latest"))
+	g.Expect(prober.ImagePullPolicy).To(Equal(corev1.PullAlways))
+	g.Expect(prober.Args).To(Equal([]string{
+		"--target=https://kube-apiserver:6443/readyz", "--kubeconfig=/var/kubeconfig/kubeconfig", "--required-api=config.openshift.io,v1,DNS",
+		"--wait-for-infrastructure-resource", "--wait-for-cluster-rolebinding=x",
+	}))
+	g.Expect(prober.VolumeMounts).To(ContainElement(HaveField("MountPath", "/var/kubeconfig")))
+}
+
+func TestRequestOverrides(t *testing.T) {
+	t.Run("When an annotation sets requests they should win", func(t *testing.T) {
+		g := NewWithT(t)
+		d := rendered(t, annotated(requestOverridePrefix+"web.web", "cpu=2, memory=3Gi"), Options{})
+		requests := d.Spec.Template.Spec.Containers[0].Resources.Requests
+		g.Expect(requests.Cpu().String()).To(Equal("2"))
+		g.Expect(requests.Memory().String()).To(Equal("3Gi"))
+	})
+	for _, wrong := range []string{"cpu", "cpu=much", "cpu=-1", ""} {
+		t.Run("When an annotation says "+wrong+" it should be an error that says how to write it", func(t *testing.T) {
+			s := newScope()
+			annotated(requestOverridePrefix+"web.web", wrong)(s)
+			_, err := web(func(c *Component) { c.Name = "web" }).Render(t.Context(), s)
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring("write it as in cpu=500m,memory=1Gi")))
+		})
+	}
+}
+
+func TestTrustUserCAs(t *testing.T) {
+	hcp := newScope().HCP
+	pod := &corev1.PodSpec{Containers: []corev1.Container{{Name: "a"}}, InitContainers: []corev1.Container{{Name: "b"}}}
+	t.Run("When the user brought no CA it should change nothing", func(t *testing.T) {
+		TrustUserCAs(hcp, pod)
+		NewWithT(t).Expect(pod.Volumes).To(BeEmpty())
+	})
+	t.Run("When the user brought CAs every container should trust them besides the system's", func(t *testing.T) {
+		g := NewWithT(t)
+		hcp.Spec.AdditionalTrustBundle = &corev1.LocalObjectReference{Name: "user-ca-bundle"}
+		TrustUserCAs(hcp, pod)
+		for _, c := range append(pod.InitContainers, pod.Containers...) {
+			g.Expect(c.Env).To(ConsistOf(corev1.EnvVar{Name: "SSL_CERT_DIR", Value: "/etc/ssl/certs:/etc/pki/user-ca"}))
+			g.Expect(c.VolumeMounts).To(HaveLen(1))
+		}
+	})
+}
