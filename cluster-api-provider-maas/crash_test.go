@@ -92,6 +92,7 @@ func (t trip) deliver(r *http.Request) {
 
 // TestCrash kills the provider at a random call again and again, while machines are created and deleted.
 func TestCrash(t *testing.T) {
+	t.Parallel()
 	kills := 500
 	if testing.Short() {
 		kills = 40
@@ -99,7 +100,7 @@ func TestCrash(t *testing.T) {
 	const machines = 50
 	server := inventoryOf(t, machines+10)
 	server.DeployTime, server.ReleaseTime = 100*time.Millisecond, 50*time.Millisecond
-	b := newBench(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI), server.URL, server.APIKey)
+	b := newStage(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI), server.URL, server.APIKey)
 	start := time.Now()
 	for n := range kills {
 		b.stir(machines)
@@ -116,7 +117,7 @@ func TestCrash(t *testing.T) {
 }
 
 // stir creates machines up to a number, and deletes one now and then.
-func (b *bench) stir(upTo int) {
+func (b *stage) stir(upTo int) {
 	b.t.Helper()
 	machines := b.machines()
 	if len(machines) < upTo {
@@ -128,7 +129,7 @@ func (b *bench) stir(upTo int) {
 }
 
 // crash runs one incarnation of the provider until its n-th call.
-func (b *bench) crash(when moment, n int) {
+func (b *stage) crash(when moment, n int) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), 5*time.Second)
 	defer cancel()

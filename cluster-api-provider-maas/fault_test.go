@@ -34,6 +34,7 @@ func unwell(_ maastest.Call, w http.ResponseWriter) (bool, func(http.ResponseWri
 }
 
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	machines := 100
 	if testing.Short() {
 		machines = 20
@@ -41,7 +42,7 @@ func TestFaults(t *testing.T) {
 	server := inventoryOf(t, machines)
 	server.DeployTime, server.ReleaseTime = 100*time.Millisecond, 50*time.Millisecond
 	server.Intercept = unwell
-	b := newBench(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI), server.URL, server.APIKey)
+	b := newStage(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI), server.URL, server.APIKey)
 	for range machines {
 		b.add()
 	}

@@ -31,8 +31,8 @@ import (
 
 const testNamespace = "clusters-demo"
 
-// bench is a management cluster with a Cluster whose machines come and go, beside a MAAS.
-type bench struct {
+// stage is a management cluster with a Cluster whose machines come and go, beside a MAAS.
+type stage struct {
 	*WithT
 	t        testing.TB
 	cfg      *rest.Config
@@ -42,12 +42,12 @@ type bench struct {
 	next     int
 }
 
-func newBench(t testing.TB, cfg *rest.Config, endpoint, key string) *bench {
+func newStage(t testing.TB, cfg *rest.Config, endpoint, key string) *stage {
 	t.Helper()
 	g := NewWithT(t)
 	c, err := client.New(cfg, client.Options{Scheme: newScheme()})
 	g.Expect(err).NotTo(HaveOccurred())
-	b := &bench{WithT: g, t: t, cfg: cfg, client: c, endpoint: endpoint, key: key}
+	b := &stage{WithT: g, t: t, cfg: cfg, client: c, endpoint: endpoint, key: key}
 	g.Expect(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: testNamespace}})).To(Succeed())
 	b.create(&corev1.Secret{ObjectMeta: b.meta("bootstrap"), Data: map[string][]byte{"value": []byte("#cloud-config\n")}})
 	owner := &clusterv1.Cluster{ObjectMeta: b.meta("demo"), Spec: clusterv1.ClusterSpec{
@@ -62,17 +62,17 @@ func newBench(t testing.TB, cfg *rest.Config, endpoint, key string) *bench {
 	return b
 }
 
-func (b *bench) meta(name string) metav1.ObjectMeta {
+func (b *stage) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: testNamespace, Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: "demo"}}
 }
 
-func (b *bench) create(obj client.Object) {
+func (b *stage) create(obj client.Object) {
 	b.t.Helper()
 	b.Expect(b.client.Create(b.t.Context(), obj)).To(Succeed())
 }
 
 // add makes a Machine with its MaasMachine, as Cluster API would.
-func (b *bench) add() {
+func (b *stage) add() {
 	b.t.Helper()
 	b.next++
 	name := fmt.Sprintf("m-%d", b.next)
@@ -85,20 +85,20 @@ func (b *bench) add() {
 	b.create(m)
 }
 
-func (b *bench) machines() []infrav1.MaasMachine {
+func (b *stage) machines() []infrav1.MaasMachine {
 	b.t.Helper()
 	list := &infrav1.MaasMachineList{}
 	b.Expect(b.client.List(b.t.Context(), list)).To(Succeed())
 	return list.Items
 }
 
-func (b *bench) remove(m infrav1.MaasMachine) {
+func (b *stage) remove(m infrav1.MaasMachine) {
 	b.t.Helper()
 	b.Expect(client.IgnoreNotFound(b.client.Delete(b.t.Context(), &m))).To(Succeed())
 }
 
 // unready says which MaasMachines are not as they should be; living ones Ready, deleted ones gone.
-func (b *bench) unready() []string {
+func (b *stage) unready() []string {
 	b.t.Helper()
 	var all []string
 	for _, m := range b.machines() {
@@ -121,6 +121,9 @@ type tempo struct {
 	ages   inventory.Ages
 	// workers are the MaasMachines worked on at once.
 	workers int
+	// qps and burst bound the calls to the management cluster; negative is no bound.
+	qps   float32
+	burst int
 }
 
 // hasty makes minutes into fractions of a second.
@@ -129,6 +132,7 @@ var hasty = tempo{
 		Problem: 50 * time.Millisecond, Deploy: time.Minute, Allocate: time.Minute},
 	ages:    inventory.Ages{Ready: 30 * time.Millisecond, Names: time.Second, Failure: time.Millisecond},
 	workers: 10,
+	qps:     -1,
 }
 
 // wire is what an incarnation of the provider reaches the world through; nil transports are the usual ones.
@@ -138,9 +142,9 @@ type wire struct {
 }
 
 // incarnate runs a provider with nothing in memory until the context ends.
-func (b *bench) incarnate(ctx context.Context, w wire, pace tempo) error {
+func (b *stage) incarnate(ctx context.Context, w wire, pace tempo) error {
 	cfg := rest.CopyConfig(b.cfg)
-	cfg.QPS = -1
+	cfg.QPS, cfg.Burst = pace.qps, pace.burst
 	if w.kube != nil {
 		cfg.Wrap(w.kube)
 	}
@@ -171,7 +175,7 @@ func (b *bench) incarnate(ctx context.Context, w wire, pace tempo) error {
 }
 
 // converge runs one incarnation that nobody disturbs until everything is as it should be.
-func (b *bench) converge(w wire, pace tempo, within time.Duration) {
+func (b *stage) converge(w wire, pace tempo, within time.Duration) {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.t.Context())
 	done := make(chan error, 1)
@@ -182,7 +186,7 @@ func (b *bench) converge(w wire, pace tempo, within time.Duration) {
 }
 
 // expectNoLeak checks that allocations of MAAS and MaasMachines are one to one.
-func (b *bench) expectNoLeak(server *maastest.Server) {
+func (b *stage) expectNoLeak(server *maastest.Server) {
 	b.t.Helper()
 	want, have := map[string]string{}, map[string]string{}
 	for _, m := range b.machines() {

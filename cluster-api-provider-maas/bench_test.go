@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/support/crds"
+	"github.com/openshift/hypershift/support/testenv"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator"
+)
+
+// The size of the benchmark, and how long it watches a settled provider.
+const (
+	benchMachinesEnv = "BENCH_MACHINES"
+	benchSettledEnv  = "BENCH_SETTLED"
+)
+
+// counter counts the calls that pass through it.
+type counter struct {
+	next http.RoundTripper
+	mu   sync.Mutex
+	// reads and writes by method; lists are the polls that all machines share.
+	reads, writes, lists int
+}
+
+func (c *counter) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.mu.Lock()
+	query := r.URL.Query()
+	switch {
+	case r.Method == http.MethodGet && (query.Has("owner") || query.Has("status")):
+		c.lists++
+	case r.Method == http.MethodGet:
+		c.reads++
+	default:
+		c.writes++
+	}
+	c.mu.Unlock()
+	return c.next.RoundTrip(r)
+}
+
+func (c *counter) take() (reads, writes, lists int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	reads, writes, lists = c.reads, c.writes, c.lists
+	c.reads, c.writes, c.lists = 0, 0, 0
+	return reads, writes, lists
+}
+
+// seed is a site with n equal machines.
+func seed(n int) []byte {
+	var machines []map[string]any
+	for i := range n {
+		machines = append(machines, map[string]any{
+			"system_id": fmt.Sprintf("m%05d", i), "hostname": fmt.Sprintf("node-%d", i), "cpu_count": 4, "memory": 8192, "power_type": "ipmi",
+			"interface_set": []any{map[string]any{"name": "eth0", "mac_address": fmt.Sprintf("52:54:00:00:%02x:%02x", i/256, i%256),
+				"links": []any{map[string]any{"mode": "auto", "subnet": 1}}}},
+			"physicalblockdevice_set": []any{map[string]any{"name": "sda", "size": 80000000000}},
+		})
+	}
+	text, err := json.Marshal(map[string]any{
+		"zones":          []any{map[string]any{"id": 1, "name": "default"}},
+		"resourcepools":  []any{map[string]any{"id": 0, "name": "default"}},
+		"domains":        []any{map[string]any{"id": 0, "name": "maas", "is_default": true}},
+		"fabrics":        []any{map[string]any{"id": 0, "name": "fabric-0", "vlans": []any{map[string]any{"id": 1, "vid": 0, "name": "untagged", "fabric_id": 0}}}},
+		"subnets":        []any{map[string]any{"id": 1, "name": "net", "cidr": "10.0.0.0/16", "gateway_ip": "10.0.0.1", "vlan": map[string]any{"id": 1}}},
+		"boot_resources": []any{map[string]any{"id": 3, "type": "Synced", "name": "ubuntu/noble", "architecture": "amd64/ga-24.04"}},
+		"machines":       machines,
+	})
+	if err != nil {
+		panic(err) // Maps and texts always encode.
+	}
+	return text
+}
+
+// region runs a simulated MAAS in which nothing takes time.
+func region(t testing.TB, machines int) (endpoint, key string) {
+	t.Helper()
+	s, err := simulator.New(simulator.Options{Seed: seed(machines), RandomSeed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.Run(t.Context())
+	server := httptest.NewServer(s)
+	t.Cleanup(func() {
+		server.Close()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server.URL + "/MAAS", s.Key("alice")
+}
+
+func setting[T any](t testing.TB, name string, otherwise T, parse func(string) (T, error)) T {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	value, err := parse(text)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return value
+}
+
+// TestSimulator leads machines through their life against the simulator, as a plain user.
+func TestSimulator(t *testing.T) {
+	t.Parallel()
+	endpoint, key := region(t, 10)
+	s := newStage(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI), endpoint, key)
+	for range 10 {
+		s.add()
+	}
+	s.converge(wire{}, hasty, time.Minute)
+	for _, m := range s.machines() {
+		s.remove(m)
+	}
+	s.converge(wire{}, hasty, time.Minute)
+	s.Expect(s.machines()).To(BeEmpty())
+}
+
+// BenchmarkMachines leads machines from Pending to Deployed to gone, at the pace of production. BENCH_MACHINES (1000) is their
+// number, BENCH_SETTLED (1m) how long the settled provider is watched.
+func BenchmarkMachines(b *testing.B) {
+	n := setting(b, benchMachinesEnv, 1000, strconv.Atoi)
+	watched := setting(b, benchSettledEnv, time.Minute, time.ParseDuration)
+	cfg := testenv.Start(b, crds.Infrastructure, crds.ClusterAPI)
+	for b.Loop() {
+		endpoint, key := region(b, n)
+		s := newStage(b, cfg, endpoint, key)
+		for range n {
+			s.add()
+		}
+		s.measure(b, n, watched)
+	}
+}
+
+func (s *stage) measure(b *testing.B, n int, watched time.Duration) {
+	ctx, cancel := context.WithCancel(b.Context())
+	kube, region := &counter{}, &counter{next: http.DefaultTransport}
+	pace := tempo{workers: 30, qps: 100, burst: 200}
+	done := make(chan error, 1)
+	start := time.Now()
+	go func() {
+		done <- s.incarnate(ctx, wire{maas: region, kube: func(next http.RoundTripper) http.RoundTripper { kube.next = next; return kube }}, pace)
+	}()
+	peak := peakHeap(ctx)
+	s.Eventually(s.unready, 15*time.Minute, time.Second).Should(BeEmpty())
+	b.ReportMetric(time.Since(start).Seconds(), "s-to-deployed")
+	s.report(b, kube, region, n, "up")
+
+	s.Consistently(s.unready, watched, 5*time.Second).Should(BeEmpty())
+	reads, writes, lists := region.take()
+	_, kubeWrites, _ := kube.take()
+	b.ReportMetric(float64(reads+writes+lists)/watched.Minutes(), "settled-maas-calls/min")
+	b.ReportMetric(float64(kubeWrites)/watched.Minutes(), "settled-kube-writes/min")
+
+	start = time.Now()
+	for _, m := range s.machines() {
+		s.remove(m)
+	}
+	s.Eventually(s.machines, 15*time.Minute, time.Second).Should(BeEmpty())
+	b.ReportMetric(time.Since(start).Seconds(), "s-to-gone")
+	s.report(b, kube, region, n, "down")
+	b.ReportMetric(0, "ns/op")
+	cancel()
+	s.Expect(<-done).To(Succeed())
+	b.ReportMetric(float64(<-peak)/(1<<20), "peak-MiB-with-simulator")
+}
+
+func (s *stage) report(b *testing.B, kube, region *counter, n int, phase string) {
+	reads, writes, lists := region.take()
+	b.ReportMetric(float64(reads+writes)/float64(n), phase+"-maas-calls/machine")
+	b.ReportMetric(float64(lists), phase+"-maas-shared-lists")
+	_, kubeWrites, _ := kube.take()
+	b.ReportMetric(float64(kubeWrites)/float64(n), phase+"-kube-writes/machine")
+}
+
+// peakHeap samples the heap until the context ends.
+func peakHeap(ctx context.Context) <-chan uint64 {
+	result := make(chan uint64, 1)
+	go func() {
+		var peak uint64
+		ticker := time.NewTicker(250 * time.Millisecond)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				result <- peak
+				return
+			case <-ticker.C:
+				var stats runtime.MemStats
+				runtime.ReadMemStats(&stats)
+				peak = max(peak, stats.HeapInuse)
+			}
+		}
+	}()
+	return result
+}
