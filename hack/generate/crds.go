@@ -114,7 +114,7 @@ func openshiftCRDs(generator) ([]file, error) {
 			if err != nil {
 				return nil, fmt.Errorf("CRD %s: %w", name(crd), err)
 			}
-			stripDescriptions(schema)
+			strip(schema)
 		}
 		f, err := crdFile("openshift", crd)
 		if err != nil {

@@ -93,7 +93,7 @@ func (g graft) apply(ours object) error {
 	if err != nil {
 		return err
 	}
-	stripDescriptions(scion)
+	strip(scion)
 	for _, key := range []string{"description", "maxItems", "x-kubernetes-list-type", "x-kubernetes-preserve-unknown-fields"} {
 		delete(scion, key)
 		if value, has := before[key]; has {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -64,21 +65,27 @@ func readObjects(folder string) (map[string]object, error) {
 	return objects, nil
 }
 
-// stripDescriptions removes what is only meant for people. A property may itself be called "description", so it goes by
-// the place in the schema.
-func stripDescriptions(schema object) {
+// unknownFormats are formats of OpenShift's schemas that API servers warn of and do nothing about.
+var unknownFormats = []string{"hostname", "ip"}
+
+// strip removes what is only meant for people, and formats that servers warn of. A property may itself be called
+// "description", so it goes by the place in the schema.
+func strip(schema object) {
 	delete(schema, "description")
+	if format, ok := schema["format"].(string); ok && slices.Contains(unknownFormats, format) {
+		delete(schema, "format")
+	}
 	for _, key := range []string{"properties", "patternProperties"} {
 		properties, _ := schema[key].(object)
 		for _, property := range properties {
 			if p, ok := property.(object); ok {
-				stripDescriptions(p)
+				strip(p)
 			}
 		}
 	}
 	for _, key := range []string{"items", "additionalProperties", "not"} {
 		if nested, ok := schema[key].(object); ok {
-			stripDescriptions(nested)
+			strip(nested)
 		}
 	}
 }
