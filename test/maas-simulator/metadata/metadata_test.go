@@ -1,0 +1,187 @@
+package metadata_test
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/test/maas-simulator/boot"
+	"github.com/openshift/hypershift/test/maas-simulator/faults"
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
+	"github.com/openshift/hypershift/test/maas-simulator/status"
+)
+
+// metal is a backend whose machines report by themselves.
+type metal struct{ boot.None }
+
+// rack is a site where machine one has been installed and boots now.
+func rack(t *testing.T) *simtest.Site {
+	site := simtest.New(t, simtest.Rack, func(o *simulator.Options) {
+		o.Backend = &metal{}
+		o.Durations.Deploy = 0
+	})
+	answer := site.Do("alice", "POST", "machines/aaaaa1/?op=deploy", "distro_series", "custom/node", "user_data", "aGVsbG8=")
+	if answer.Code != 200 {
+		t.Fatal(answer.Body)
+	}
+	site.Pass(10 * time.Second)
+	return site
+}
+
+// as sends a request with a machine's credentials; machine "" sends none.
+func as(site *simtest.Site, machine, method, path, body string) simtest.Answer {
+	r := httptest.NewRequest(method, "/MAAS/metadata/"+path, strings.NewReader(body))
+	if strings.Contains(body, "=") {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	if machine != "" {
+		token := site.Has(machine).Token
+		r.Header.Set("Authorization", site.Authorization(token.Consumer+":"+token.Key+":"+token.Secret))
+	}
+	return site.Send(r)
+}
+
+func TestMetaData(t *testing.T) {
+	site := rack(t)
+	site.Do("alice", "POST", "account/prefs/sshkeys/", "key", "ssh-ed25519 AAAA me")
+	tests := map[string]struct {
+		machine, path string
+		code          int
+		says          string
+	}{
+		"the versions are asked for":    {"", "", 200, "latest\n2012-03-01\n2009-04-04"},
+		"there are no credentials":      {"", "2012-03-01/meta-data/instance-id", 401, "Not authenticated."},
+		"the version is unknown":        {"one", "1999-01-01/meta-data/", 404, "Unknown metadata version 1999-01-01."},
+		"the top is asked for":          {"one", "latest/", 200, "meta-data/\nuser-data\nmaas-commissioning-scripts\nmaas-scripts"},
+		"the items are asked for":       {"one", "2012-03-01/meta-data/", 200, "instance-id\nlocal-hostname\nlocal-ipv4\nplacement/availability-zone\npublic-keys\nvendor-data\nx509"},
+		"the id is asked for":           {"one", "2012-03-01/meta-data/instance-id", 200, "aaaaa1"},
+		"the name is asked for":         {"one", "2012-03-01/meta-data/local-hostname", 200, "one.maas"},
+		"the address is asked for":      {"one", "2012-03-01/meta-data/local-ipv4", 200, "10.9.0.251"},
+		"the zone is asked for":         {"one", "2012-03-01/meta-data/placement/availability-zone", 200, "default"},
+		"the owner's keys are asked":    {"one", "2012-03-01/meta-data/public-keys", 200, "ssh-ed25519 AAAA me"},
+		"curtin asks":                   {"one", "curtin/2012-03-01/meta-data/instance-id", 200, "aaaaa1"},
+		"something unknown is asked":    {"one", "2012-03-01/meta-data/colour", 404, "Unknown metadata attribute: colour"},
+		"something else is asked":       {"one", "2012-03-01/colour", 404, "Unknown metadata attribute: colour"},
+		"there is no user-data":         {"two", "2012-03-01/user-data", 404, "No user data available for this node."},
+		"an idle machine has no adress": {"two", "2012-03-01/meta-data/local-ipv4", 404, "Unknown metadata attribute: local-ipv4"},
+	}
+	for name, test := range tests {
+		t.Run("When "+name+" it should answer", func(t *testing.T) {
+			g := NewWithT(t)
+			answer := as(site, test.machine, "GET", test.path, "")
+			g.Expect(answer.Code).To(Equal(test.code))
+			g.Expect(answer.Body).To(Equal(test.says))
+		})
+	}
+	g := NewWithT(t)
+	g.Expect(site.Has("one").Status).To(Equal(status.Deploying), "meta-data is no sign of a system that is up")
+}
+
+func TestUserData(t *testing.T) {
+	t.Run("When the deployed system fetches its user-data it should be Deployed", func(t *testing.T) {
+		g := NewWithT(t)
+		site := rack(t)
+		g.Expect(as(site, "one", "GET", "2012-03-01/user-data", "").Body).To(Equal("hello"))
+		m := site.Has("one")
+		g.Expect(m.Status).To(Equal(status.Deployed))
+		g.Expect(m.Task).To(BeNil())
+		g.Expect(*m.StatusMessage).To(Equal("Deployed"))
+		g.Expect(as(site, "one", "GET", "2012-03-01/user-data", "").Code).To(Equal(200), "it may fetch it again")
+	})
+	t.Run("When it becomes a VM host fetching should not be enough", func(t *testing.T) {
+		g := NewWithT(t)
+		site := rack(t)
+		site.Change("aaaaa1", func(m *inventory.Machine) { m.VMHost = true })
+		as(site, "one", "GET", "2012-03-01/user-data", "")
+		g.Expect(site.Has("one").Status).To(Equal(status.Deploying))
+	})
+	t.Run("When the system is made to hang it should not get it, and fail in the end", func(t *testing.T) {
+		g := NewWithT(t)
+		site := rack(t)
+		_, err := site.Faults.Add(faults.Rule{Kind: faults.BootHangs, Machine: "one"})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(as(site, "one", "GET", "2012-03-01/user-data", "").Code).To(Equal(503))
+		site.Pass(2 * time.Hour)
+		g.Expect(site.Has("one").Status).To(Equal(status.FailedDeployment))
+	})
+	t.Run("When a machine is released its old credentials should be worth nothing", func(t *testing.T) {
+		g := NewWithT(t)
+		site := rack(t)
+		token := site.Has("one").Token
+		site.Do("alice", "POST", "machines/aaaaa1/?op=release")
+		site.Settle(time.Minute)
+		r := httptest.NewRequest("GET", "/MAAS/metadata/2012-03-01/user-data", nil)
+		r.Header.Set("Authorization", site.Authorization(token.Consumer+":"+token.Key+":"+token.Secret))
+		g.Expect(site.Send(r).Code).To(Equal(401))
+	})
+}
+
+func TestSignal(t *testing.T) {
+	tests := map[string]struct {
+		path, body string
+		code       int
+		leads      status.Status
+	}{
+		"all is well":         {"2012-03-01/?op=signal", "status=OK", 200, status.Deploying},
+		"op is in the body":   {"2012-03-01/", "op=signal&status=WORKING", 200, status.Deploying},
+		"it failed":           {"2012-03-01/?op=signal", "status=FAILED&error=no+disk", 200, status.FailedDeployment},
+		"it took too long":    {"2012-03-01/?op=signal", "status=TIMEDOUT", 200, status.FailedDeployment},
+		"the word is unknown": {"2012-03-01/?op=signal", "status=MAYBE", 400, status.Deploying},
+		"the word is missing": {"2012-03-01/?op=signal", "a=b", 400, status.Deploying},
+		"netboot goes off":    {"2012-03-01/?op=netboot_off", "", 200, status.Deploying},
+		"the op is unknown":   {"2012-03-01/?op=sing", "", 400, status.Deploying},
+	}
+	for name, test := range tests {
+		t.Run("When "+name+" it should be noted", func(t *testing.T) {
+			g := NewWithT(t)
+			site := rack(t)
+			g.Expect(as(site, "one", "POST", test.path, test.body).Code).To(Equal(test.code))
+			g.Expect(site.Has("one").Status).To(Equal(test.leads))
+		})
+	}
+	t.Run("When an idle machine signals a failure nothing should happen", func(t *testing.T) {
+		g := NewWithT(t)
+		site := rack(t)
+		g.Expect(as(site, "two", "POST", "2012-03-01/?op=signal", "status=FAILED").Code).To(Equal(200))
+		g.Expect(site.Has("two").Status).To(Equal(status.Ready))
+	})
+}
+
+func TestReport(t *testing.T) {
+	const head = `{"origin": "curtin", "description": "d", "timestamp": 1.5, `
+	tests := map[string]struct {
+		machine, id, body string
+		code              int
+		leads             status.Status
+	}{
+		"a step begins":               {"one", "aaaaa1", head + `"event_type": "start", "name": "cmd-install"}`, 204, status.Deploying},
+		"a step ends well":            {"one", "aaaaa1", head + `"event_type": "finish", "name": "cmd-install", "result": "SUCCESS"}`, 204, status.Deploying},
+		"a step within a step fails":  {"one", "aaaaa1", head + `"event_type": "finish", "name": "cmd-install/stage-x", "result": "FAIL"}`, 204, status.Deploying},
+		"a top-level step fails":      {"one", "aaaaa1", head + `"event_type": "finish", "name": "cmd-install", "result": "FAIL"}`, 204, status.FailedDeployment},
+		"it is no JSON":               {"one", "aaaaa1", "{", 400, status.Deploying},
+		"something is missing":        {"one", "aaaaa1", `{"event_type": "start"}`, 400, status.Deploying},
+		"there are no credentials":    {"", "aaaaa1", head + `"event_type": "start", "name": "x"}`, 401, status.Deploying},
+		"it speaks for another":       {"two", "aaaaa1", head + `"event_type": "finish", "name": "cmd-install", "result": "FAIL"}`, 401, status.Deploying},
+		"the path ends with a slash":  {"one", "aaaaa1/", head + `"event_type": "start", "name": "x"}`, 204, status.Deploying},
+		"an idle machine has trouble": {"two", "aaaaa2", head + `"event_type": "finish", "name": "modules-final", "result": "FAIL"}`, 204, status.Deploying},
+	}
+	for name, test := range tests {
+		t.Run("When "+name+" it should be taken as the server does", func(t *testing.T) {
+			g := NewWithT(t)
+			site := rack(t)
+			g.Expect(as(site, test.machine, "POST", "status/"+test.id, test.body).Code).To(Equal(test.code))
+			g.Expect(site.Has("one").Status).To(Equal(test.leads))
+			g.Expect(site.Has("two").Status).To(Equal(status.Ready))
+		})
+	}
+	g := NewWithT(t)
+	site := rack(t)
+	g.Expect(as(site, "one", "GET", "status/aaaaa1", "").Code).To(Equal(405))
+	as(site, "one", "POST", "status/aaaaa1", head+`"event_type": "start", "name": "cmd-install"}`)
+	g.Expect(site.Do("alice", "GET", "events/?op=query&level=DEBUG&limit=1").Body).To(ContainSubstring("'curtin' cmd-install"))
+}
