@@ -1,0 +1,38 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestFresh keeps the committed pages in step with the flags.
+func TestFresh(t *testing.T) {
+	fresh := t.TempDir()
+	if err := write(fresh); err != nil {
+		t.Fatal(err)
+	}
+	want, got := pages(t, fresh), pages(t, filepath.Join("..", "..", "docs", "reference", "cli"))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("run: go run ./cmd/docs docs/reference/cli (-fresh +committed):\n%s", diff)
+	}
+}
+
+func pages(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, entry := range entries {
+		text, err := os.ReadFile(filepath.Join(folder, entry.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[entry.Name()] = string(text)
+	}
+	return all
+}

@@ -1,0 +1,155 @@
+package install
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func TestPodProblem(t *testing.T) {
+	pod := func(edit func(*corev1.Pod)) []corev1.Pod {
+		p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "operator-x"}, Status: corev1.PodStatus{Phase: corev1.PodPending}}
+		edit(&p)
+		return []corev1.Pod{p}
+	}
+	waiting := func(reason, message string) corev1.ContainerStatus {
+		return corev1.ContainerStatus{Name: "operator", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
+	}
+	tests := []struct {
+		name string
+		pods []corev1.Pod
+		want string
+	}{
+		{"When there is no pod it should say so", nil, "it has no pod yet"},
+		{
+			"When the image cannot be pulled it should say why",
+			pod(func(p *corev1.Pod) {
+				p.Status.ContainerStatuses = []corev1.ContainerStatus{waiting("ImagePullBackOff", "no such host")}
+			}),
+			"container operator of pod operator-x: ImagePullBackOff: no such host",
+		},
+		{
+			"When the container crashes it should repeat its last words",
+			pod(func(p *corev1.Pod) {
+				status := waiting("CrashLoopBackOff", "back-off 10s")
+				status.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Message: "Error: no rights\n"}
+				p.Status.ContainerStatuses = []corev1.ContainerStatus{status}
+			}),
+			"container operator of pod operator-x: CrashLoopBackOff; it ended with exit code 1: Error: no rights",
+		},
+		{
+			"When it cannot be scheduled it should say why",
+			pod(func(p *corev1.Pod) {
+				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "Insufficient cpu"}}
+			}),
+			"pod operator-x cannot be scheduled: Insufficient cpu",
+		},
+		{
+			"When it only starts it should give its phase",
+			pod(func(p *corev1.Pod) {
+				p.Status.ContainerStatuses = []corev1.ContainerStatus{waiting("PodInitializing", "")}
+			}),
+			"pod operator-x is Pending",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			NewWithT(t).Expect(podProblem(tt.pods)).To(Equal(tt.want))
+		})
+	}
+}
+
+func TestAvailable(t *testing.T) {
+	deployment := func(generation, observed int64, updated, available int32) *appsv1.Deployment {
+		return &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Generation: generation},
+			Spec:       appsv1.DeploymentSpec{Replicas: ptr.To[int32](2)},
+			Status:     appsv1.DeploymentStatus{ObservedGeneration: observed, UpdatedReplicas: updated, AvailableReplicas: available},
+		}
+	}
+	tests := []struct {
+		name       string
+		deployment *appsv1.Deployment
+		want       bool
+	}{
+		{"When all pods are new and available it should be", deployment(2, 2, 2, 2), true},
+		{"When the change was not seen yet it should not be", deployment(2, 1, 2, 2), false},
+		{"When an old pod is still available it should not be", deployment(2, 2, 1, 2), false},
+		{"When a pod is not available it should not be", deployment(2, 2, 2, 1), false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			NewWithT(t).Expect(available(tt.deployment)).To(Equal(tt.want))
+		})
+	}
+}
+
+func TestDefinitions(t *testing.T) {
+	names := func(o Options) []string {
+		all, err := o.definitions()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list []string
+		for _, crd := range all {
+			list = append(list, crd.Name)
+		}
+		return list
+	}
+	g := NewWithT(t)
+	const maas = "maasmachines.infrastructure.cluster.x-k8s.io"
+	g.Expect(names(Options{})).To(ContainElements(maas, etcdBackupCRD, "machines.cluster.x-k8s.io", "hostedclusters.hypershift.openshift.io"))
+	g.Expect(names(Options{platforms: []string{"maas"}})).To(ContainElement(maas))
+	g.Expect(names(Options{platforms: []string{"none"}})).NotTo(ContainElement(maas))
+	g.Expect(names(Options{excludeEtcd: true})).NotTo(ContainElement(etcdBackupCRD))
+	g.Expect(names(Options{})).NotTo(ContainElement(ContainSubstring("config.openshift.io")), "those are for guests")
+}
+
+func TestContractLabels(t *testing.T) {
+	all, err := (&Options{}).definitions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, crd := range all {
+		if crd.Spec.Group != "infrastructure.cluster.x-k8s.io" {
+			continue
+		}
+		if crd.Labels["cluster.x-k8s.io/v1beta2"] == "" && crd.Labels["cluster.x-k8s.io/v1beta1"] == "" {
+			t.Errorf("%s has no label that tells Cluster API its contract", crd.Name)
+		}
+	}
+}
+
+func TestResourcesAreSelfContained(t *testing.T) {
+	g := NewWithT(t)
+	o := Options{namespace: "other", image: "image", replicas: 1, trustBundle: []byte("x"), pullSecret: []byte("{}")}
+	seen := map[string]int{}
+	for i, obj := range o.resources() {
+		seen[client.ObjectKeyFromObject(obj).String()] = i
+		if obj.GetNamespace() != "" && obj.GetNamespace() != "kube-system" {
+			g.Expect(obj.GetNamespace()).To(Equal("other"))
+		}
+		if binding, ok := obj.(*rbacv1.ClusterRoleBinding); ok {
+			g.Expect(binding.Subjects[0].Namespace).To(Equal("other"))
+		}
+	}
+	g.Expect(seen["/other"]).To(BeNumerically("<", seen["other/operator"]), "the namespace comes before what is in it")
+	g.Expect(o.operatorContainer().VolumeMounts).To(HaveLen(1))
+	g.Expect(o.serviceAccount().ImagePullSecrets).To(HaveLen(1))
+	o.development = true
+	g.Expect(*o.deployment().Spec.Replicas).To(BeZero())
+}
+
+func TestOperatorRulesAreStable(t *testing.T) {
+	g := NewWithT(t)
+	first := operatorRules()
+	for range 5 {
+		g.Expect(operatorRules()).To(Equal(first), "a second install must not change the role")
+	}
+}
