@@ -114,18 +114,20 @@ func loop(image string) (int, error) {
 	}
 }
 
+// configureLoop leaves the device open, in a way that outlives this program being replaced by the machine's PID 1.
 func configureLoop(number int, image *os.File) error {
 	path := fmt.Sprintf("/dev/loop%d", number)
-	fd, err := unix.Open(path, unix.O_RDWR, 0)
+	device, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
-		return fmt.Errorf("opening %s: %w", path, err)
+		return err
 	}
+	defer device.Close()
 	config := &unix.LoopConfig{Fd: uint32(image.Fd()), Info: unix.LoopInfo64{Flags: unix.LO_FLAGS_AUTOCLEAR | unix.LO_FLAGS_PARTSCAN}}
-	if err := unix.IoctlLoopConfigure(fd, config); err != nil {
-		unix.Close(fd)
+	if err := unix.IoctlLoopConfigure(int(device.Fd()), config); err != nil {
 		return fmt.Errorf("attaching %s to %s: %w", image.Name(), path, err)
 	}
-	return nil
+	_, err = unix.Dup(int(device.Fd())) // a duplicate is not closed on exec
+	return err
 }
 
 // partitionNodes makes a device for every partition that the kernel found on the loop device; some kernels do not look.

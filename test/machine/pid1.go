@@ -88,14 +88,8 @@ func manage(ctx context.Context, boots map[string]Boot) error {
 	if err != nil {
 		return fmt.Errorf("reading its configuration: %w", err)
 	}
-	// Controllers of a version 2 hierarchy can be handed down only by a cgroup without processes.
-	if err := cgroup.Create(managerCgroup); err != nil {
+	if err := cgroup.Evacuate(managerCgroup, 1, os.Getpid()); err != nil {
 		return err
-	}
-	for _, pid := range []int{1, os.Getpid()} {
-		if err := cgroup.Join(managerCgroup, pid); err != nil {
-			return err
-		}
 	}
 	if config.Boot != "" {
 		boot, ok := boots[config.Boot]

@@ -20,16 +20,33 @@ import (
 const pollInterval = 10 * time.Millisecond
 
 // delegated are the controllers that a machine with a kubelet needs on a version 2 host.
-var delegated = []string{"cpu", "cpuset", "io", "memory", "pids"}
+var delegated = []string{"cpu", "cpuset", "hugetlb", "io", "memory", "pids"}
 
-// Create makes the cgroup and its parents.
-func Create(name string) error {
+// Create makes the cgroup and its parents. On a version 2 host the parents must be without processes, except for the root
+// of the host.
+func Create(name string) error { return create(name, true) }
+
+// Evacuate makes the cgroup and moves the processes given from its parent into it. It is how a parent gets rid of its
+// processes, which it must before it can hand controllers down to other cgroups.
+func Evacuate(name string, pids ...int) error {
+	if err := create(name, false); err != nil {
+		return err
+	}
+	for _, pid := range pids {
+		if err := Join(name, pid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func create(name string, delegating bool) error {
 	hierarchies, err := Hierarchies()
 	if err != nil {
 		return err
 	}
 	for _, h := range hierarchies {
-		if err := h.create(name); err != nil {
+		if err := h.create(name, delegating); err != nil {
 			return fmt.Errorf("making cgroup %s in %s: %w", name, h.MountPoint, err)
 		}
 	}
@@ -150,20 +167,20 @@ func walk(dir string, visit func(dir string) error) error {
 }
 
 // create retries: the parent may be removed by the last of its other children in the very moment.
-func (h Hierarchy) create(name string) error {
+func (h Hierarchy) create(name string, delegating bool) error {
 	var err error
 	for range 3 {
-		if err = h.createOnce(name); !errors.Is(err, fs.ErrNotExist) {
+		if err = h.createOnce(name, delegating); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
 	return err
 }
 
-func (h Hierarchy) createOnce(name string) error {
+func (h Hierarchy) createOnce(name string, delegating bool) error {
 	dir := h.MountPoint
 	for part := range strings.SplitSeq(filepath.Clean(name), "/") {
-		if h.V2 {
+		if h.V2 && delegating {
 			if err := delegate(dir); err != nil {
 				return err
 			}

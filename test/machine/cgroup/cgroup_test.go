@@ -78,7 +78,7 @@ func TestInheritCPUSet(t *testing.T) {
 func TestDelegate(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
-	g.Expect(os.WriteFile(filepath.Join(dir, "cgroup.controllers"), []byte("hugetlb memory\n"), 0o600)).To(Succeed())
+	g.Expect(os.WriteFile(filepath.Join(dir, "cgroup.controllers"), []byte("memory misc\n"), 0o600)).To(Succeed())
 	g.Expect(os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), nil, 0o600)).To(Succeed())
 	g.Expect(delegate(dir)).To(Succeed())
 	got, err := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))

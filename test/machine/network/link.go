@@ -31,15 +31,15 @@ func handle(namespace string) (*netlink.Handle, error) {
 	if namespace == "" {
 		return netlink.NewHandle()
 	}
-	ns, err := netns.GetFromPath(namespacePath(namespace))
+	file, err := os.Open(namespacePath(namespace))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("network namespace %s does not exist; start the machine it belongs to first", namespace)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("opening network namespace %s: %w", namespace, err)
 	}
-	defer ns.Close()
-	return netlink.NewHandleAt(ns)
+	defer file.Close()
+	return netlink.NewHandleAt(netns.NsHandle(file.Fd()))
 }
 
 func loopbackUp(namespace string) error {
@@ -118,15 +118,15 @@ func ensurePair(inside, outside *netlink.Handle, link Link) error {
 			return fmt.Errorf("removing the stale %s: %w", link.Outside.Name, err)
 		}
 	}
-	ns, err := netns.GetFromPath(namespacePath(link.Inside.Namespace))
+	file, err := os.Open(namespacePath(link.Inside.Namespace))
 	if err != nil {
 		return err
 	}
-	defer ns.Close()
+	defer file.Close()
 	return outside.LinkAdd(&netlink.Veth{
 		LinkAttrs:     netlink.LinkAttrs{Name: link.Outside.Name},
 		PeerName:      link.Inside.Name,
-		PeerNamespace: netlink.NsFd(int(ns)),
+		PeerNamespace: netlink.NsFd(int(file.Fd())),
 	})
 }
 

@@ -17,38 +17,51 @@ type command struct {
 
 // splitWords splits a line into words as systemd does: quotes group, a backslash escapes.
 func splitWords(line string) ([]string, error) {
-	var words []string
-	var word strings.Builder
-	inWord, quote, escaped := false, rune(0), false
+	var s splitter
 	for _, r := range line {
-		switch {
-		case escaped:
-			word.WriteString(unescape(r))
-			escaped = false
-		case r == '\\':
-			escaped, inWord = true, true
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote == 0 && (r == '"' || r == '\''):
-			quote, inWord = r, true
-		case quote == 0 && (r == ' ' || r == '\t' || r == '\n'):
-			if inWord {
-				words = append(words, word.String())
-				word.Reset()
-			}
-			inWord = false
-		default:
-			inWord = true
-			word.WriteRune(r)
-		}
+		s.add(r)
 	}
-	if quote != 0 || escaped {
+	if s.quote != 0 || s.escaped {
 		return nil, fmt.Errorf("%q: a quote is not closed", line)
 	}
-	if inWord {
-		words = append(words, word.String())
+	s.endWord()
+	return s.words, nil
+}
+
+type splitter struct {
+	words  []string
+	word   strings.Builder
+	inWord bool
+	// quote is the one that is open, or zero.
+	quote   rune
+	escaped bool
+}
+
+func (s *splitter) add(r rune) {
+	switch {
+	case s.escaped:
+		s.word.WriteString(unescape(r))
+		s.escaped = false
+	case r == '\\':
+		s.escaped, s.inWord = true, true
+	case r == s.quote:
+		s.quote = 0
+	case s.quote == 0 && strings.ContainsRune(`"'`, r):
+		s.quote, s.inWord = r, true
+	case s.quote == 0 && strings.ContainsRune(" \t\n", r):
+		s.endWord()
+	default:
+		s.inWord = true
+		s.word.WriteRune(r)
 	}
-	return words, nil
+}
+
+func (s *splitter) endWord() {
+	if s.inWord {
+		s.words = append(s.words, s.word.String())
+	}
+	s.word.Reset()
+	s.inWord = false
 }
 
 // unescape is what a backslash and r stand for. An unknown sequence stays as it is.

@@ -1,6 +1,7 @@
 package units
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -28,7 +29,7 @@ func (r *runner) readiness() (ready <-chan struct{}, closer func(), socket strin
 		return nil, nil, "", fmt.Errorf("making the notification socket: %w", err)
 	}
 	go listen(conn, up)
-	return up, func() { conn.Close(); os.RemoveAll(dir) }, socket, nil
+	return up, func() { _ = errors.Join(conn.Close(), os.RemoveAll(dir)) }, socket, nil
 }
 
 // listen closes up at the first READY=1 and then only drains, until the socket is closed.

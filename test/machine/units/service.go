@@ -175,30 +175,47 @@ func (r *runner) daemon(ctx, starting context.Context, active func()) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("ExecStart: %w", err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	process := await(cmd)
 
 	select {
 	case <-ready:
-	case err := <-ended:
-		return r.ended(err)
+	case <-process.ended:
+		return r.verdict(process.err)
 	case <-starting.Done():
-		return errors.Join(context.Cause(starting), r.terminate(cmd, ended))
+		return errors.Join(context.Cause(starting), r.terminate(process))
 	}
 	if err := r.sequence(starting, "ExecStartPost", r.post); err != nil {
-		return errors.Join(err, r.terminate(cmd, ended))
+		return errors.Join(err, r.terminate(process))
 	}
 	active()
 	select {
-	case err := <-ended:
-		return r.ended(err)
+	case <-process.ended:
+		return r.verdict(process.err)
 	case <-ctx.Done():
 		r.runStop()
-		return r.terminate(cmd, ended)
+		return r.terminate(process)
 	}
 }
 
-func (r *runner) ended(err error) error {
+// process is one that was started.
+type process struct {
+	*os.Process
+	// ended is closed when it has; err then says how.
+	ended chan struct{}
+	err   error
+}
+
+func await(cmd *exec.Cmd) *process {
+	p := &process{Process: cmd.Process, ended: make(chan struct{})}
+	go func() {
+		defer close(p.ended)
+		p.err = cmd.Wait()
+	}()
+	return p
+}
+
+// verdict is what the end of the main process means for the service.
+func (r *runner) verdict(err error) error {
 	if err == nil || r.start[0].ignoreFailure {
 		return nil
 	}
@@ -214,15 +231,14 @@ func (r *runner) sequence(ctx context.Context, what string, commands []command) 
 		} else if err != nil {
 			continue
 		}
-		ended := make(chan error, 1)
-		go func() { ended <- cmd.Wait() }()
+		process := await(cmd)
 		select {
-		case err := <-ended:
-			if err != nil && !c.ignoreFailure {
-				return fmt.Errorf("%s: %s: %w", what, c.argv[0], err)
+		case <-process.ended:
+			if process.err != nil && !c.ignoreFailure {
+				return fmt.Errorf("%s: %s: %w", what, c.argv[0], process.err)
 			}
 		case <-ctx.Done():
-			return errors.Join(context.Cause(ctx), r.terminate(cmd, ended))
+			return errors.Join(context.Cause(ctx), r.terminate(process))
 		}
 	}
 	return nil
@@ -268,20 +284,20 @@ func lookPath(program string, env []string) (string, error) {
 
 // terminate ends a process and, unless KillMode says otherwise, everything in the unit's group: first by asking, after
 // the stop timeout by force.
-func (r *runner) terminate(cmd *exec.Cmd, ended <-chan error) error {
-	_ = cmd.Process.Signal(syscall.SIGTERM)
+func (r *runner) terminate(p *process) error {
+	_ = p.Signal(syscall.SIGTERM) // it may have ended by itself
 	if r.killMode == "" || r.killMode == "control-group" {
 		_ = r.group.Signal(r.name, syscall.SIGTERM)
 	}
 	timer := time.NewTimer(r.stopTimeout)
 	defer timer.Stop()
 	select {
-	case <-ended:
+	case <-p.ended:
 		return nil
 	case <-timer.C:
 	}
-	_ = cmd.Process.Kill()
-	<-ended
+	_ = p.Kill()
+	<-p.ended
 	return fmt.Errorf("did not stop within %s and was killed", r.stopTimeout)
 }
 

@@ -35,7 +35,11 @@ func ignite(ctx context.Context, userData []byte, env []string) error {
 	if err := stage(ctx, "fetch", env); err != nil {
 		return err
 	}
-	if err := changeDisks(); err != nil {
+	config, err := os.ReadFile(cachePath)
+	if err != nil {
+		return err
+	}
+	if err := changeDisks(config); err != nil {
 		return err
 	}
 	return stage(ctx, "files", env)
@@ -72,11 +76,7 @@ type diskConfig struct {
 
 // changeDisks does the part of Ignition's stage disks that node configurations use, the removal of partitions. The stage
 // itself needs systemd and udev, which a machine made of namespaces does not have.
-func changeDisks() error {
-	data, err := os.ReadFile(cachePath)
-	if err != nil {
-		return err
-	}
+func changeDisks(data []byte) error {
 	var config diskConfig
 	if err := json.Unmarshal(data, &config); err != nil {
 		return fmt.Errorf("reading the merged Ignition config: %w", err)
