@@ -14,6 +14,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	v2 "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/releaseinfo"
@@ -40,7 +41,11 @@ func validConfiguration(s *scope) metav1.Condition {
 	if s.invalid != nil {
 		return condition.False(t, hyperv1.InsufficientClusterCapabilitiesReason, s.invalid.Error())
 	}
-	return condition.True(t, hyperv1.AsExpectedReason, "Configuration passes validation")
+	message := "Configuration passes validation"
+	if fields := v2.WithoutEffect(s.hcp); len(fields) > 0 {
+		message += "; without effect in the Kubernetes distribution: " + strings.Join(fields, ", ")
+	}
+	return condition.True(t, hyperv1.AsExpectedReason, message)
 }
 
 func reconciliationActive(s *scope) metav1.Condition {

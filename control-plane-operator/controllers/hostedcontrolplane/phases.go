@@ -13,7 +13,6 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	v2 "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2"
-	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/releaseinfo"
@@ -56,7 +55,7 @@ func (r *Reconciler) pause(_ context.Context, s *scope) (ctrl.Result, error) {
 }
 
 func (r *Reconciler) validate(_ context.Context, s *scope) (ctrl.Result, error) {
-	s.invalid = errors.Join(r.Infra.Validate(s.hcp), kubeapiserver.ValidateEncryption(s.hcp))
+	s.invalid = errors.Join(r.Infra.Validate(s.hcp), v2.Validate(s.hcp))
 	if s.invalid != nil {
 		return ctrl.Result{}, phase.ErrStop
 	}

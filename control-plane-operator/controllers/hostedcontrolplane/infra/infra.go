@@ -5,6 +5,7 @@ package infra
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	routev1 "github.com/openshift/api/route/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -244,7 +245,7 @@ func (r *Reconciler) defaultHost(namespace string) string {
 	}
 	label := IgnitionService + "-" + namespace
 	if len(label) > routeHostnameMaxLength {
-		label = label[:routeHostnameMaxLength]
+		label = strings.TrimRight(label[:routeHostnameMaxLength], "-")
 	}
 	return label + "." + r.IngressDomain
 }

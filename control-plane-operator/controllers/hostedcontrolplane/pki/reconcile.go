@@ -51,7 +51,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, hcp *hyperv1.HostedControlPl
 		Reconciler: r, hcp: hcp, infra: infra, lifetime: lifetime,
 		signers: map[string]*pki.KeyPair{}, leaves: map[string]*pki.KeyPair{},
 	}
-	for _, step := range []func(context.Context) error{p.reconcileSigners, p.reconcileBundles, p.reconcileLeaves, p.reconcileServiceAccountKeys, p.reconcileKubeconfigs} {
+	steps := []func(context.Context) error{
+		p.reconcileSigners, p.reconcileBundles, p.reconcileLeaves, p.reconcileUnmanagedEtcd, p.reconcileServiceAccountKeys, p.reconcileKubeconfigs,
+	}
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -124,6 +127,9 @@ func (p *pass) reconcileSigners(ctx context.Context) error {
 
 func (p *pass) reconcileBundles(ctx context.Context) error {
 	for _, b := range bundles {
+		if b.configMap == EtcdBundle && bringsEtcd(p.hcp) {
+			continue
+		}
 		var certificates [][]byte
 		for _, signer := range b.signers {
 			certificates = append(certificates, p.signers[signer].CertPEM)
@@ -146,6 +152,9 @@ func (p *pass) reconcileLeaves(ctx context.Context) error {
 		return err
 	}
 	for _, c := range wanted {
+		if c.signer == EtcdSigner && bringsEtcd(p.hcp) {
+			continue
+		}
 		secret := p.secret(c.secret)
 		err := p.upsert(ctx, secret, func() error {
 			leaf, err := pki.EnsureLeaf(secret, c.keys, p.signers[c.signer], c.leaf, p.lifetime, p.Clock.Now())
