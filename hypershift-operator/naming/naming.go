@@ -13,9 +13,6 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// ClusterAnnotation is the back-pointer from an object in a hosted namespace to its HostedCluster: namespace/name.
-const ClusterAnnotation = "hypershift.openshift.io/cluster"
-
 // Names of objects in a hosted namespace.
 const (
 	PullSecret        = "pull-secret"

@@ -95,16 +95,11 @@ func (s *scope) userSecret(name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.hc.Namespace, Name: name}}
 }
 
-const (
-	safeToDeleteLabel = "hypershift.openshift.io/safe-to-delete-with-cluster"
-	madeForInfraLabel = "hypershift.openshift.io/auto-created-for-infra"
-)
-
 // adoptCLISecrets lets Secrets that the CLI made for this cluster go with it.
 func (r *Reconciler) adoptCLISecrets(ctx context.Context, s *scope) (ctrl.Result, error) {
 	secrets := &corev1.SecretList{}
 	err := r.Client.List(ctx, secrets, client.InNamespace(s.hc.Namespace),
-		client.MatchingLabels{safeToDeleteLabel: "true", madeForInfraLabel: s.hc.Spec.InfraID})
+		client.MatchingLabels{hyperv1.SafeToDeleteWithClusterLabel: "true", hyperv1.AutoCreatedForInfraLabel: s.hc.Spec.InfraID})
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing Secrets that were made for the cluster: %w", err)
 	}

@@ -30,15 +30,16 @@ const (
 
 func crdReaderBinding(s *scope) string { return crdReaderRole + "-" + s.namespace }
 
-// machinesManaged tells whether the cluster's machines are Cluster API's business.
-func (s *scope) machinesManaged() bool {
+// wantsManagers tells whether there is something for Cluster API and the provider to do: a cluster, unless its machines are
+// somebody else's business.
+func (r *Reconciler) wantsManagers(s *scope) bool {
 	_, disabled := s.hc.Annotations[hyperv1.DisableMachineManagement]
-	return !disabled
+	return !disabled && s.platform.InfraCluster(s.cluster(r.Settings.OperatorImage)) != nil
 }
 
 // reconcileCAPIManager runs Cluster API's own controllers for the cluster.
 func (r *Reconciler) reconcileCAPIManager(ctx context.Context, s *scope) (ctrl.Result, error) {
-	if !s.machinesManaged() || s.platform.InfraCluster(s.cluster(r.Settings.OperatorImage)) == nil {
+	if !r.wantsManagers(s) {
 		return ctrl.Result{}, nil
 	}
 	image, err := s.capiManagerImage()

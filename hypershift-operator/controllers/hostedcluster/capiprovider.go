@@ -11,7 +11,7 @@ const capiProviderName = "capi-provider"
 
 // reconcileCAPIProvider runs the platform's Cluster API provider for the cluster.
 func (r *Reconciler) reconcileCAPIProvider(ctx context.Context, s *scope) (ctrl.Result, error) {
-	if !s.machinesManaged() {
+	if !r.wantsManagers(s) {
 		return ctrl.Result{}, nil
 	}
 	spec := s.platform.ProviderDeployment(s.cluster(r.Settings.OperatorImage))

@@ -29,9 +29,9 @@ import (
 
 const (
 	// finalizer keeps a HostedCluster until nothing of it is left.
-	finalizer = "hypershift.openshift.io/finalizer"
+	finalizer = hyperv1.HostedClusterFinalizer
 	// componentFinalizer keeps the managers of machines until the machines are gone.
-	componentFinalizer = "hypershift.openshift.io/component-finalizer"
+	componentFinalizer = hyperv1.ControlPlaneComponentFinalizer
 
 	deletionPoll = 5 * time.Second
 )

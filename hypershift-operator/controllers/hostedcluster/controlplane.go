@@ -17,8 +17,6 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-const previousRestartAnnotation = "hypershift.openshift.io/previous-restart-date"
-
 // reconcileControlPlane writes the HostedControlPlane, which is the contract with the control-plane-operator.
 func (r *Reconciler) reconcileControlPlane(ctx context.Context, s *scope) (ctrl.Result, error) {
 	autoscaled, err := r.autoscaled(ctx, s)
@@ -122,28 +120,25 @@ func mirrorLabels(hc *hyperv1.HostedCluster, hcp *hyperv1.HostedControlPlane) {
 }
 
 // mirroredPrefixes and mirroredAnnotations are what the control-plane-operator reads from annotations of the cluster.
-var mirroredPrefixes = []string{
-	"idpoverrides.hypershift.openshift.io/", "resource-request-override.hypershift.openshift.io",
-}
+var mirroredPrefixes = []string{hyperv1.IdentityProviderOverridesAnnotationPrefix, hyperv1.ResourceRequestOverrideAnnotationPrefix}
 
 var mirroredAnnotations = []string{
-	"oauth.hypershift.openshift.io/login-url-override",
-	hyper("disable-pki-reconciliation"), hyper("konnectivity-agent-image"), hyper("konnectivity-server-image"),
-	hyper("cluster-autoscaler-image"), hyper("ibmcloud-kms-provider-image"), hyper("aws-kms-provider-image"),
-	hyper("portieris-image"), hyper("debug-deployments"), hyper("disable-profiling"), hyper("private-ingress-controller"),
-	hyper("ingress-controller-load-balancer-scope"), hyper("cleanup-cloud-resources"), hyper("control-plane-priority-class"),
-	hyper("api-critical-priority-class"), hyper("etcd-priority-class"), hyper("ensureexists-pullsecret-reconcile"),
-	hyper("topology"), hyper("disable-machine-management"), hyper("certified-operators-catalog-image"),
-	hyper("community-operators-catalog-image"), hyper("redhat-marketplace-catalog-image"),
-	hyper("redhat-operators-catalog-image"), hyper("olm-catalogs-is-registry-overrides"), hyper("kube-apiserver-gogc"),
-	hyper("kube-apiserver-gomemlimit"), hyper("kube-apiserver-verbosity-level"),
-	hyper("kube-apiserver-max-requests-inflight"), hyper("kube-apiserver-max-mutating-requests-inflight"),
-	hyper("kube-apiserver-goaway-chance"), hyper("kube-apiserver-service-account-token-max-expiration"),
-	hyper("request-serving-node-additional-selector"), hyper("management-platform"), hyper("disable-ignition-server"),
-	hyper("restored-from-backup"), hyper("enable-metrics-forwarding"),
+	hyperv1.DisablePKIReconciliationAnnotation, hyperv1.OauthLoginURLOverrideAnnotation,
+	hyperv1.KonnectivityAgentImageAnnotation, hyperv1.KonnectivityServerImageAnnotation, hyperv1.ClusterAutoscalerImage,
+	hyperv1.IBMCloudKMSProviderImage, hyperv1.AWSKMSProviderImage, hyperv1.PortierisImageAnnotation,
+	hyperv1.DebugDeploymentsAnnotation, hyperv1.DisableProfilingAnnotation, hyperv1.PrivateIngressControllerAnnotation,
+	hyperv1.IngressControllerLoadBalancerScope, hyperv1.CleanupCloudResourcesAnnotation, hyperv1.ControlPlanePriorityClass,
+	hyperv1.APICriticalPriorityClass, hyperv1.EtcdPriorityClass, hyperv1.EnsureExistsPullSecretReconcile,
+	hyperv1.TopologyAnnotation, hyperv1.DisableMachineManagement, hyperv1.CertifiedOperatorsCatalogImageAnnotation,
+	hyperv1.CommunityOperatorsCatalogImageAnnotation, hyperv1.RedHatMarketplaceCatalogImageAnnotation,
+	hyperv1.RedHatOperatorsCatalogImageAnnotation, hyperv1.OLMCatalogsISRegistryOverridesAnnotation,
+	hyperv1.KubeAPIServerGOGCAnnotation, hyperv1.KubeAPIServerGOMemoryLimitAnnotation,
+	hyperv1.KubeAPIServerVerbosityLevelAnnotation, hyperv1.KubeAPIServerMaximumRequestsInFlight,
+	hyperv1.KubeAPIServerMaximumMutatingRequestsInFlight, hyperv1.KubeAPIServerGoAwayChance,
+	hyperv1.KubeAPIServerServiceAccountTokenMaxExpiration, hyperv1.RequestServingNodeAdditionalSelectorAnnotation,
+	hyperv1.ManagementPlatformAnnotation, hyperv1.DisableIgnitionServerAnnotation,
+	hyperv1.HostedClusterRestoredFromBackupAnnotation, hyperv1.EnableMetricsForwarding,
 }
-
-func hyper(name string) string { return "hypershift.openshift.io/" + name }
 
 // mirrorAnnotations copies the annotations that are for the control-plane-operator, and removes those that are gone.
 func mirrorAnnotations(hc *hyperv1.HostedCluster, hcp *hyperv1.HostedControlPlane) {
@@ -167,11 +162,11 @@ func mirrorAnnotations(hc *hyperv1.HostedCluster, hcp *hyperv1.HostedControlPlan
 // mirrorRestart copies each restart request once, since other writers ask for restarts on the same annotation later.
 func mirrorRestart(hc *hyperv1.HostedCluster, hcp *hyperv1.HostedControlPlane) {
 	wanted := hc.Annotations[hyperv1.RestartDateAnnotation]
-	if wanted == "" || hcp.Annotations[previousRestartAnnotation] == wanted {
+	if wanted == "" || hcp.Annotations[hyperv1.PreviousRestartDateAnnotation] == wanted {
 		return
 	}
 	annotate(hcp, hyperv1.RestartDateAnnotation, wanted)
-	annotate(hcp, previousRestartAnnotation, wanted)
+	annotate(hcp, hyperv1.PreviousRestartDateAnnotation, wanted)
 }
 
 func hasAnyPrefix(text string, prefixes []string) bool {

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/upsert"
 )
@@ -148,7 +147,7 @@ func (r *Reconciler) deleteControlPlane(ctx context.Context, s *scope) (string, 
 }
 
 func (r *Reconciler) deleteNamespace(ctx context.Context, s *scope) (string, error) {
-	if s.hc.Annotations["hypershift.openshift.io/skip-delete-hosted-controlplane-namespace"] == "true" {
+	if s.hc.Annotations[hyperv1.SkipDeleteHostedControlPlaneNamespaceAnnotation] == "true" {
 		return "", nil
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
@@ -156,7 +155,7 @@ func (r *Reconciler) deleteNamespace(ctx context.Context, s *scope) (string, err
 	if err != nil {
 		return "", client.IgnoreNotFound(err)
 	}
-	if namespace.Annotations[naming.ClusterAnnotation] != s.backPointer() {
+	if namespace.Annotations[hyperv1.HostedClusterAnnotation] != s.backPointer() {
 		return "", nil // It belongs to someone else, and was never ours.
 	}
 	gone, err := upsert.Gone(ctx, r.Client, namespace)

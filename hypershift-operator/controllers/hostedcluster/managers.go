@@ -19,12 +19,7 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// Labels of the managers' pods.
 const (
-	componentLabel = "hypershift.openshift.io/control-plane-component"
-	// managementAccessLabel lets a pod reach the management cluster's API server through network policies.
-	managementAccessLabel = "hypershift.openshift.io/need-management-kas-access"
-
 	trustHashAnnotation = "hypershift.openshift.io/trust-bundle-hash"
 	defaultPriority     = "hypershift-control-plane"
 )
@@ -48,8 +43,8 @@ func (r *Reconciler) applyManager(ctx context.Context, s *scope, m manager) erro
 	deployment := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.namespace, Name: m.name, Finalizers: m.finalizers,
-			Labels:      map[string]string{componentLabel: m.name},
-			Annotations: map[string]string{naming.ClusterAnnotation: s.backPointer()},
+			Labels:      map[string]string{hyperv1.ControlPlaneComponentLabel: m.name},
+			Annotations: map[string]string{hyperv1.HostedClusterAnnotation: s.backPointer()},
 		},
 		Spec: *m.spec.DeepCopy(),
 	}
@@ -117,7 +112,7 @@ func (s *scope) decorate(deployment *appsv1.Deployment) {
 		spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": labels["app"]}}
 	}
 	maps.Copy(labels, map[string]string{
-		hostedControlPlaneLabel: s.namespace, componentLabel: name, managementAccessLabel: "true",
+		hyperv1.ControlPlaneNamespaceLabel: s.namespace, hyperv1.ControlPlaneComponentLabel: name, hyperv1.NeedManagementKASAccessLabel: "true",
 	})
 	spec.Template.Labels = labels
 	if spec.Replicas == nil {
@@ -163,7 +158,7 @@ func (s *scope) colocate() *corev1.Affinity {
 			Weight: 100,
 			PodAffinityTerm: corev1.PodAffinityTerm{
 				TopologyKey:   corev1.LabelHostname,
-				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{hostedControlPlaneLabel: s.namespace}},
+				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{hyperv1.ControlPlaneNamespaceLabel: s.namespace}},
 			},
 		}}},
 	}

@@ -11,14 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
 const (
-	hostedControlPlaneLabel = "hypershift.openshift.io/hosted-control-plane"
-	securityUIDAnnotation   = "hypershift.openshift.io/default-security-context-uid"
-
 	// Where nothing assigns user IDs to namespaces, each hosted control plane gets one of its own from this range, so
 	// that two control planes on one node do not run as the same user.
 	firstSecurityUID = 1001
@@ -37,12 +33,12 @@ func (r *Reconciler) reconcileNamespace(ctx context.Context, s *scope) (ctrl.Res
 	if !namespace.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, fmt.Errorf("namespace %s is being deleted: wait until it is gone, and find out who deleted it", s.namespace)
 	}
-	s.securityUID = namespace.Annotations[securityUIDAnnotation]
+	s.securityUID = namespace.Annotations[hyperv1.DefaultSecurityContextUIDAnnotation]
 	return ctrl.Result{}, nil
 }
 
 func (r *Reconciler) shapeNamespace(ctx context.Context, s *scope, namespace *corev1.Namespace) error {
-	if owner := namespace.Annotations[naming.ClusterAnnotation]; owner != "" && owner != s.backPointer() {
+	if owner := namespace.Annotations[hyperv1.HostedClusterAnnotation]; owner != "" && owner != s.backPointer() {
 		return fmt.Errorf("namespace %s belongs to HostedCluster %s already: rename one of the two clusters", namespace.Name, owner)
 	}
 	level := "privileged"
@@ -50,33 +46,33 @@ func (r *Reconciler) shapeNamespace(ctx context.Context, s *scope, namespace *co
 		level = override
 	}
 	label(namespace, map[string]string{
-		hostedControlPlaneLabel:                          "true",
+		hyperv1.ControlPlaneNamespaceLabel:               "true",
 		"pod-security.kubernetes.io/enforce":             level,
 		"pod-security.kubernetes.io/audit":               level,
 		"pod-security.kubernetes.io/warn":                level,
 		"security.openshift.io/scc.podSecurityLabelSync": "false",
 	})
-	annotate(namespace, naming.ClusterAnnotation, s.backPointer())
-	if namespace.Annotations[securityUIDAnnotation] != "" || r.managementHas("security.openshift.io", "SecurityContextConstraints") {
+	annotate(namespace, hyperv1.HostedClusterAnnotation, s.backPointer())
+	if namespace.Annotations[hyperv1.DefaultSecurityContextUIDAnnotation] != "" || r.managementHas("security.openshift.io", "SecurityContextConstraints") {
 		return nil
 	}
 	uid, err := r.freeSecurityUID(ctx)
 	if err != nil {
 		return err
 	}
-	annotate(namespace, securityUIDAnnotation, strconv.Itoa(uid))
+	annotate(namespace, hyperv1.DefaultSecurityContextUIDAnnotation, strconv.Itoa(uid))
 	return nil
 }
 
 // freeSecurityUID returns the lowest user ID that no hosted namespace has.
 func (r *Reconciler) freeSecurityUID(ctx context.Context) (int, error) {
 	namespaces := &corev1.NamespaceList{}
-	if err := r.LiveReader.List(ctx, namespaces, client.MatchingLabels{hostedControlPlaneLabel: "true"}); err != nil {
+	if err := r.LiveReader.List(ctx, namespaces, client.MatchingLabels{hyperv1.ControlPlaneNamespaceLabel: "true"}); err != nil {
 		return 0, fmt.Errorf("listing hosted namespaces to find a free user ID: %w", err)
 	}
 	used := map[string]bool{}
 	for i := range namespaces.Items {
-		used[namespaces.Items[i].Annotations[securityUIDAnnotation]] = true
+		used[namespaces.Items[i].Annotations[hyperv1.DefaultSecurityContextUIDAnnotation]] = true
 	}
 	for uid := firstSecurityUID; uid < firstSecurityUID+securityUIDs; uid++ {
 		if !used[strconv.Itoa(uid)] {

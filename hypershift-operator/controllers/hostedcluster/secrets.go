@@ -250,5 +250,5 @@ func (s *scope) secret(name string) *corev1.Secret {
 
 // own marks an object of the hosted namespace as made for this cluster.
 func (s *scope) own(obj metav1.Object) {
-	annotate(obj, naming.ClusterAnnotation, s.backPointer())
+	annotate(obj, hyperv1.HostedClusterAnnotation, s.backPointer())
 }

@@ -17,8 +17,7 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// hasBeenAvailable is set once, when the cluster first was.
-const hasBeenAvailable = "hypershift.openshift.io/HasBeenAvailable"
+// hyperv1.HasBeenAvailableAnnotation is set once, when the cluster first was.
 
 // report computes the status from what the pass found out, writes it once, and tells of changes in events.
 func (r *Reconciler) report(ctx context.Context, s *scope) error {
@@ -31,8 +30,8 @@ func (r *Reconciler) report(ctx context.Context, s *scope) error {
 		return err
 	}
 	r.announce(s.hc, before.Conditions)
-	if s.hc.Annotations[hasBeenAvailable] == "" && condition.IsTrue(s.hc.Status.Conditions, string(hyperv1.HostedClusterAvailable)) {
-		return upsert.Patch(ctx, r.Client, s.hc, func() { annotate(s.hc, hasBeenAvailable, "true") })
+	if s.hc.Annotations[hyperv1.HasBeenAvailableAnnotation] == "" && condition.IsTrue(s.hc.Status.Conditions, string(hyperv1.HostedClusterAvailable)) {
+		return upsert.Patch(ctx, r.Client, s.hc, func() { annotate(s.hc, hyperv1.HasBeenAvailableAnnotation, "true") })
 	}
 	return nil
 }

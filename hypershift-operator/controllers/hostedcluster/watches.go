@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/hypershift-operator/naming"
 )
 
 const (
@@ -72,14 +71,14 @@ func (r *Reconciler) owner(ctx context.Context, obj client.Object) []reconcile.R
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: obj.GetNamespace()}, namespace); err != nil {
 		return nil
 	}
-	if request, ok := backPointer(namespace); ok && namespace.Labels[hostedControlPlaneLabel] == "true" {
+	if request, ok := backPointer(namespace); ok && namespace.Labels[hyperv1.ControlPlaneNamespaceLabel] == "true" {
 		return []reconcile.Request{request}
 	}
 	return nil
 }
 
 func backPointer(obj client.Object) (reconcile.Request, bool) {
-	namespace, name, ok := strings.Cut(obj.GetAnnotations()[naming.ClusterAnnotation], "/")
+	namespace, name, ok := strings.Cut(obj.GetAnnotations()[hyperv1.HostedClusterAnnotation], "/")
 	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}, ok
 }
 

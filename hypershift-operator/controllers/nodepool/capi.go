@@ -70,7 +70,7 @@ func (r *Reconciler) applyTemplate(ctx context.Context, s *scope, wanted client.
 	wanted.SetName(naming.Join(s.pool.Name, hash, maxTemplateName))
 	live := wanted.DeepCopyObject().(client.Object)
 	_, err = upsert.Object(ctx, r.Client, live, func() error {
-		annotate(live, poolAnnotation, s.key())
+		annotate(live, hyperv1.NodePoolAnnotation, s.key())
 		setSpec(live, wanted)
 		return nil
 	})
@@ -122,7 +122,7 @@ func (s *scope) machineTemplate(ref clusterv1.ContractVersionedObjectReference) 
 				s.resourcesName():          s.resourcesName(),
 				clusterv1.ClusterNameLabel: s.hc.Spec.InfraID,
 			},
-			Annotations: map[string]string{poolAnnotation: s.key()},
+			Annotations: map[string]string{hyperv1.NodePoolAnnotation: s.key()},
 		},
 		Spec: clusterv1.MachineSpec{
 			ClusterName:       s.hc.Spec.InfraID,
@@ -150,7 +150,7 @@ func (r *Reconciler) applyMachineDeployment(ctx context.Context, s *scope, ref c
 	_, err := upsert.Object(ctx, r.Client, md, func() error {
 		s.shapeMeta(md)
 		template := s.machineTemplate(ref)
-		template.Annotations[releaseVersionAnnotation] = s.release.Version()
+		template.Annotations[hyperv1.NodePoolReleaseVersionAnnotation] = s.release.Version()
 		md.Spec.ClusterName = s.hc.Spec.InfraID
 		md.Spec.Replicas = replicas(s.pool, md.Spec.Replicas)
 		md.Spec.Rollout.Strategy = rolloutStrategy(s.pool.Spec.Management.Replace)
@@ -172,7 +172,7 @@ func (r *Reconciler) applyMachineDeployment(ctx context.Context, s *scope, ref c
 
 // shapeMeta gives a MachineDeployment or MachineSet what both carry, and ends a pause.
 func (s *scope) shapeMeta(obj metav1.Object) {
-	annotate(obj, poolAnnotation, s.key())
+	annotate(obj, hyperv1.NodePoolAnnotation, s.key())
 	minimum, maximum := autoscalerBounds(s.pool)
 	annotate(obj, autoscalerMin, minimum)
 	annotate(obj, autoscalerMax, maximum)
@@ -217,17 +217,17 @@ func (r *Reconciler) applyMachineSet(ctx context.Context, s *scope, ref clusterv
 	}
 	_, err = upsert.Object(ctx, r.Client, ms, func() error {
 		s.shapeMeta(ms)
-		annotate(ms, targetVersionAnnotation, s.config.hash)
-		annotate(ms, maxUnavailableAnnotation, maxUnavailable(s.pool))
-		if ms.Annotations[currentVersionAnnotation] == "" {
+		annotate(ms, hyperv1.NodePoolTargetConfigVersionAnnotation, s.config.hash)
+		annotate(ms, hyperv1.NodePoolMaxUnavailableAnnotation, maxUnavailable(s.pool))
+		if ms.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation] == "" {
 			// Machines of a new set are born with the wanted configuration.
-			annotate(ms, currentVersionAnnotation, s.config.hash)
+			annotate(ms, hyperv1.NodePoolCurrentConfigVersionAnnotation, s.config.hash)
 		}
 		template := s.machineTemplate(ref)
 		for key, value := range s.pool.Spec.NodeLabels {
-			template.Labels[nodeLabelPrefix+"."+key] = value
+			template.Labels[hyperv1.NodeLabelPrefix+"."+key] = value
 		}
-		template.Annotations[taintsAnnotation] = taints
+		template.Annotations[hyperv1.NodePoolTaintsAnnotation] = taints
 		ms.Spec.ClusterName = s.hc.Spec.InfraID
 		ms.Spec.Replicas = replicas(s.pool, ms.Spec.Replicas)
 		ms.Spec.Selector = metav1.LabelSelector{MatchLabels: map[string]string{s.resourcesName(): s.resourcesName()}}
@@ -242,7 +242,7 @@ func (r *Reconciler) applyMachineSet(ctx context.Context, s *scope, ref clusterv
 
 func (r *Reconciler) followMachineSet(ctx context.Context, s *scope, ms *clusterv1.MachineSet, template string) error {
 	s.observeMachineSet(ms)
-	if ms.Annotations[currentVersionAnnotation] != s.config.hash {
+	if ms.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation] != s.config.hash {
 		s.judgeInPlace(ms)
 		return nil
 	}
@@ -261,10 +261,10 @@ func maxUnavailable(pool *hyperv1.NodePool) string {
 func (r *Reconciler) markCurrent(ctx context.Context, s *scope, template string) error {
 	s.judgeRolledOut()
 	return upsert.Patch(ctx, r.Client, s.pool, func() {
-		annotate(s.pool, currentConfigAnnotation, s.config.hashWithoutVersion)
-		annotate(s.pool, currentVersionAnnotation, s.config.hash)
+		annotate(s.pool, hyperv1.NodePoolCurrentConfigAnnotation, s.config.hashWithoutVersion)
+		annotate(s.pool, hyperv1.NodePoolCurrentConfigVersionAnnotation, s.config.hash)
 		if template != "" {
-			annotate(s.pool, templateAnnotation, template)
+			annotate(s.pool, hyperv1.NodePoolPlatformMachineTemplateAnnotation, template)
 		}
 	})
 }

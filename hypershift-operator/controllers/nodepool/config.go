@@ -86,7 +86,7 @@ func (r *Reconciler) documents(ctx context.Context, s *scope) (documents []strin
 		if want := coreConfigs(s.hc); len(core) != want {
 			return nil, fmt.Sprintf("Waiting for the control plane: expected %d core ignition configs, found %d", want, len(core)), nil
 		}
-		tuned, err := r.listConfigs(ctx, s.namespace(), client.MatchingLabels{tunedGeneratedLabel: "true", poolAnnotation: s.pool.Name})
+		tuned, err := r.listConfigs(ctx, s.namespace(), client.MatchingLabels{tunedGeneratedLabel: "true", hyperv1.NodePoolAnnotation: s.pool.Name})
 		if err != nil {
 			return nil, "", err
 		}

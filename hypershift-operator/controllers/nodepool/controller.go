@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	finalizer    = "hypershift.openshift.io/finalizer"
+	finalizer    = hyperv1.HostedClusterFinalizer
 	deletionPoll = 5 * time.Second
 	// waitPoll is how soon something is looked at again that no watch tells of.
 	waitPoll = 5 * time.Second
@@ -155,7 +155,7 @@ func (r *Reconciler) observeMachines(ctx context.Context, s *scope) error {
 		return fmt.Errorf("listing Machines of namespace %s: %w", s.namespace(), err)
 	}
 	for i := range machines.Items {
-		if machines.Items[i].Annotations[poolAnnotation] == s.key() {
+		if machines.Items[i].Annotations[hyperv1.NodePoolAnnotation] == s.key() {
 			s.machines = append(s.machines, &machines.Items[i])
 		}
 	}

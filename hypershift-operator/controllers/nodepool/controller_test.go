@@ -131,7 +131,7 @@ func (s *suite) machine(name, userData string) *clusterv1.Machine {
 	md := s.deployment()
 	machine := &clusterv1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.hosted(), Name: name,
-			Labels: md.Spec.Template.Labels, Annotations: map[string]string{poolAnnotation: s.key().String()}},
+			Labels: md.Spec.Template.Labels, Annotations: map[string]string{hyperv1.NodePoolAnnotation: s.key().String()}},
 		Spec: *md.Spec.Template.Spec.DeepCopy(),
 	}
 	machine.Spec.Bootstrap.DataSecretName = ptr.To(userData)
@@ -162,7 +162,7 @@ func TestReconcile(t *testing.T) {
 		s.Expect(md.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
 		s.Expect(md.Spec.ClusterName).To(Equal("demo-abcde"))
 		s.Expect(md.Spec.Template.Spec.Version).To(Equal("1.36.3"))
-		s.Expect(md.Spec.Template.Annotations).To(HaveKeyWithValue(poolAnnotation, "create/demo"))
+		s.Expect(md.Spec.Template.Annotations).To(HaveKeyWithValue(hyperv1.NodePoolAnnotation, "create/demo"))
 		s.Expect(md.Spec.Selector.MatchLabels).To(Equal(md.Spec.Template.Labels))
 		userData := *md.Spec.Template.Spec.Bootstrap.DataSecretName
 		token := s.tokenOf(userData)
@@ -258,7 +258,7 @@ func TestReconcile(t *testing.T) {
 		s.mustPass()
 		s.Expect(*s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName).NotTo(Equal(old))
 		s.secret(old)
-		s.Expect(s.tokenOf(old).Annotations).NotTo(HaveKey(tokenExpirationAnnotation))
+		s.Expect(s.tokenOf(old).Annotations).NotTo(HaveKey(hyperv1.IgnitionServerTokenExpirationTimestampAnnotation))
 		s.Expect(s.condition("UpdatingConfig").Status).To(Equal(corev1.ConditionTrue))
 
 		machine := &clusterv1.Machine{}
@@ -268,7 +268,7 @@ func TestReconcile(t *testing.T) {
 		s.mustPass()
 		err := c.Get(t.Context(), client.ObjectKey{Namespace: s.hosted(), Name: old}, &corev1.Secret{})
 		s.Expect(apierrors.IsNotFound(err)).To(BeTrue())
-		s.Expect(s.tokenOf(old).Annotations).To(HaveKeyWithValue(tokenExpirationAnnotation, "2026-11-20T14:00:00Z"))
+		s.Expect(s.tokenOf(old).Annotations).To(HaveKeyWithValue(hyperv1.IgnitionServerTokenExpirationTimestampAnnotation, "2026-11-20T14:00:00Z"))
 	})
 
 	t.Run("When labels and taints change, it should write them on the machines", func(t *testing.T) {
@@ -282,7 +282,7 @@ func TestReconcile(t *testing.T) {
 		s.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: s.hosted(), Name: "m1"}, machine)).To(Succeed())
 		s.Expect(machine.Labels).To(HaveKeyWithValue("managed.hypershift.openshift.io.rack", "r1"))
 		var taints []hyperv1.Taint
-		s.Expect(json.Unmarshal([]byte(machine.Annotations[taintsAnnotation]), &taints)).To(Succeed())
+		s.Expect(json.Unmarshal([]byte(machine.Annotations[hyperv1.NodePoolTaintsAnnotation]), &taints)).To(Succeed())
 		s.Expect(taints).To(HaveLen(1))
 	})
 
@@ -309,7 +309,7 @@ func TestReconcile(t *testing.T) {
 		secrets := &corev1.SecretList{}
 		s.Expect(c.List(t.Context(), secrets, client.InNamespace(s.hosted()))).To(Succeed())
 		for _, secret := range secrets.Items {
-			s.Expect(secret.Annotations).NotTo(HaveKey(poolAnnotation))
+			s.Expect(secret.Annotations).NotTo(HaveKey(hyperv1.NodePoolAnnotation))
 		}
 	})
 

@@ -89,7 +89,7 @@ func (r *Reconciler) deleteLeftovers(ctx context.Context, s *scope) error {
 		failures = append(failures, client.IgnoreNotFound(r.Client.Delete(ctx, &secrets[i])))
 	}
 	configs := &corev1.ConfigMapList{}
-	if err := r.Client.List(ctx, configs, client.InNamespace(s.namespace()), client.MatchingLabels{poolAnnotation: s.pool.Name}); err != nil {
+	if err := r.Client.List(ctx, configs, client.InNamespace(s.namespace()), client.MatchingLabels{hyperv1.NodePoolAnnotation: s.pool.Name}); err != nil {
 		failures = append(failures, fmt.Errorf("listing ConfigMaps of NodePool %s: %w", s.key(), err))
 	}
 	for i := range configs.Items {
@@ -114,7 +114,7 @@ func (r *Reconciler) deleteTemplates(ctx context.Context, s *scope, unwanted fun
 	var failures []error
 	for _, item := range items {
 		template, ok := item.(client.Object)
-		if !ok || template.GetAnnotations()[poolAnnotation] != s.key() || !unwanted(template.GetName()) || !template.GetDeletionTimestamp().IsZero() {
+		if !ok || template.GetAnnotations()[hyperv1.NodePoolAnnotation] != s.key() || !unwanted(template.GetName()) || !template.GetDeletionTimestamp().IsZero() {
 			continue
 		}
 		failures = append(failures, client.IgnoreNotFound(r.Client.Delete(ctx, template)))

@@ -36,7 +36,7 @@ func (r *Reconciler) reconcileHealthCheck(ctx context.Context, s *scope) (ctrl.R
 		return ctrl.Result{}, nil
 	}
 	_, err = upsert.Object(ctx, r.Client, mhc, func() error {
-		annotate(mhc, poolAnnotation, s.key())
+		annotate(mhc, hyperv1.NodePoolAnnotation, s.key())
 		mhc.Spec.ClusterName = s.hc.Spec.InfraID
 		mhc.Spec.Selector = metav1.LabelSelector{MatchLabels: map[string]string{s.resourcesName(): s.resourcesName()}}
 		mhc.Spec.Checks = checks

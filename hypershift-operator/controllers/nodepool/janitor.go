@@ -35,7 +35,7 @@ func (j *Janitor) SetupWithManager(mgr ctrl.Manager) error {
 // ofPool tells the Secrets that a pool hands configuration out with.
 func ofPool(obj client.Object) bool {
 	named := strings.HasPrefix(obj.GetName(), tokenPrefix+"-") || strings.HasPrefix(obj.GetName(), userDataPrefix+"-")
-	return named && obj.GetAnnotations()[poolAnnotation] != ""
+	return named && obj.GetAnnotations()[hyperv1.NodePoolAnnotation] != ""
 }
 
 // Reconcile looks after one Secret.
@@ -47,7 +47,7 @@ func (j *Janitor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	if !ofPool(secret) || !secret.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	namespace, name, _ := strings.Cut(secret.Annotations[poolAnnotation], "/")
+	namespace, name, _ := strings.Cut(secret.Annotations[hyperv1.NodePoolAnnotation], "/")
 	pool := &hyperv1.NodePool{}
 	err := j.Client.Get(ctx, ctrlKey(namespace, name), pool)
 	if client.IgnoreNotFound(err) != nil {

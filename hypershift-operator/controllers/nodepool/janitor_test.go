@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
@@ -19,7 +20,7 @@ func TestJanitor(t *testing.T) {
 	secret := func(name, pool string) *corev1.Secret {
 		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: name}}
 		if pool != "" {
-			s.Annotations = map[string]string{poolAnnotation: pool}
+			s.Annotations = map[string]string{hyperv1.NodePoolAnnotation: pool}
 		}
 		return s
 	}

@@ -128,7 +128,7 @@ func nodesInfo(machines []*clusterv1.Machine, releaseVersion string) *hyperv1.No
 		if !machine.Status.NodeRef.IsDefined() || machine.Status.NodeInfo == nil {
 			continue
 		}
-		v := versions{firstOf(machine.Annotations[releaseVersionAnnotation], machine.Spec.Version, releaseVersion), machine.Status.NodeInfo.KubeletVersion}
+		v := versions{firstOf(machine.Annotations[hyperv1.NodePoolReleaseVersionAnnotation], machine.Spec.Version, releaseVersion), machine.Status.NodeInfo.KubeletVersion}
 		if reason, _ := notTrue(machine, clusterv1.MachineNodeHealthyCondition, "Unknown"); reason == "" {
 			ready[v]++
 		} else {

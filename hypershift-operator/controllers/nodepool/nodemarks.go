@@ -27,7 +27,7 @@ func (r *Reconciler) reconcileNodeMarks(ctx context.Context, s *scope) (ctrl.Res
 			continue
 		}
 		err := upsert.Patch(ctx, r.Client, machine, func() {
-			annotate(machine, taintsAnnotation, taints)
+			annotate(machine, hyperv1.NodePoolTaintsAnnotation, taints)
 			machine.Labels = withNodeLabels(machine.Labels, s.pool.Spec.NodeLabels)
 		})
 		failures = append(failures, client.IgnoreNotFound(err))
@@ -39,12 +39,12 @@ func (r *Reconciler) reconcileNodeMarks(ctx context.Context, s *scope) (ctrl.Res
 func withNodeLabels(labels, nodeLabels map[string]string) map[string]string {
 	merged := map[string]string{}
 	for key, value := range labels {
-		if !strings.HasPrefix(key, nodeLabelPrefix+".") {
+		if !strings.HasPrefix(key, hyperv1.NodeLabelPrefix+".") {
 			merged[key] = value
 		}
 	}
 	for key, value := range nodeLabels {
-		merged[nodeLabelPrefix+"."+key] = value
+		merged[hyperv1.NodeLabelPrefix+"."+key] = value
 	}
 	return merged
 }

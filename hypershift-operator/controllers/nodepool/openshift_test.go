@@ -126,7 +126,7 @@ func TestOpenShift(t *testing.T) {
 	t.Run("When a machine has fetched its configuration, it should watch over machines", func(t *testing.T) {
 		s := newSuite(t, c, "ocp")
 		token := s.tokenOf(*s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName)
-		token.Annotations[reachedAnnotation] = "True"
+		token.Annotations[hyperv1.TokenSecretIgnitionReachedAnnotation] = "True"
 		s.Expect(c.Update(t.Context(), token)).To(Succeed())
 		s.mustPass()
 		s.Expect(s.condition("ReachedIgnitionEndpoint").Status).To(Equal(corev1.ConditionTrue))
@@ -156,8 +156,8 @@ func TestOpenShift(t *testing.T) {
 		ms := &clusterv1.MachineSet{}
 		key := client.ObjectKey{Namespace: s.hosted(), Name: fixture.PoolName}
 		s.Expect(c.Get(t.Context(), key, ms)).To(Succeed())
-		first := ms.Annotations[targetVersionAnnotation]
-		s.Expect(ms.Annotations[currentVersionAnnotation]).To(Equal(first))
+		first := ms.Annotations[hyperv1.NodePoolTargetConfigVersionAnnotation]
+		s.Expect(ms.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation]).To(Equal(first))
 		s.Expect(s.pool().Status.Version).To(Equal("4.20.1"))
 
 		fixture.Create(t, c, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "extra"}, Data: map[string]string{
@@ -165,10 +165,10 @@ func TestOpenShift(t *testing.T) {
 		s.change(func(p *hyperv1.NodePool) { p.Spec.Config = []corev1.LocalObjectReference{{Name: "extra"}} })
 		s.mustPass()
 		s.Expect(c.Get(t.Context(), key, ms)).To(Succeed())
-		s.Expect(ms.Annotations[targetVersionAnnotation]).NotTo(Equal(first))
-		s.Expect(ms.Annotations[currentVersionAnnotation]).To(Equal(first))
+		s.Expect(ms.Annotations[hyperv1.NodePoolTargetConfigVersionAnnotation]).NotTo(Equal(first))
+		s.Expect(ms.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation]).To(Equal(first))
 
-		ms.Annotations[upgradeFailedAnnotation] = "node n1 does not drain"
+		ms.Annotations[hyperv1.NodePoolUpgradeInProgressFalseAnnotation] = "node n1 does not drain"
 		s.Expect(c.Update(t.Context(), ms)).To(Succeed())
 		s.mustPass()
 		s.Expect(s.condition("UpdatingConfig").Reason).To(Equal("InplaceUpgradeFailed"))

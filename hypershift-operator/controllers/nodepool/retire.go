@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -52,7 +53,7 @@ func (r *Reconciler) poolSecrets(ctx context.Context, s *scope) ([]corev1.Secret
 	}
 	var own []corev1.Secret
 	for i := range secrets.Items {
-		if secrets.Items[i].Annotations[poolAnnotation] == s.key() {
+		if secrets.Items[i].Annotations[hyperv1.NodePoolAnnotation] == s.key() {
 			own = append(own, secrets.Items[i])
 		}
 	}
@@ -85,7 +86,7 @@ func (r *Reconciler) userDataInUse(ctx context.Context, s *scope) (map[string]bo
 	for i := range sets.Items {
 		template := sets.Items[i].Spec.Template
 		scaled := sets.Items[i].Spec.Replicas == nil || *sets.Items[i].Spec.Replicas > 0
-		if scaled && template.Annotations[poolAnnotation] == s.key() && template.Spec.Bootstrap.DataSecretName != nil {
+		if scaled && template.Annotations[hyperv1.NodePoolAnnotation] == s.key() && template.Spec.Bootstrap.DataSecretName != nil {
 			used[*template.Spec.Bootstrap.DataSecretName] = true
 		}
 	}
@@ -97,7 +98,7 @@ func (r *Reconciler) keep(ctx context.Context, s *scope, prefix, hash string, se
 	if prefix != tokenPrefix {
 		return nil
 	}
-	err := upsert.Patch(ctx, r.Client, secret, func() { delete(secret.Annotations, tokenExpirationAnnotation) })
+	err := upsert.Patch(ctx, r.Client, secret, func() { delete(secret.Annotations, hyperv1.IgnitionServerTokenExpirationTimestampAnnotation) })
 	if err != nil {
 		return err
 	}
@@ -114,10 +115,10 @@ func (r *Reconciler) retire(ctx context.Context, s *scope, prefix string, secret
 }
 
 func (r *Reconciler) expire(ctx context.Context, now time.Time, secret *corev1.Secret) error {
-	if secret.Annotations[tokenExpirationAnnotation] != "" {
+	if secret.Annotations[hyperv1.IgnitionServerTokenExpirationTimestampAnnotation] != "" {
 		return nil
 	}
 	return upsert.Patch(ctx, r.Client, secret, func() {
-		annotate(secret, tokenExpirationAnnotation, now.Add(tokenGrace).UTC().Format(time.RFC3339))
+		annotate(secret, hyperv1.IgnitionServerTokenExpirationTimestampAnnotation, now.Add(tokenGrace).UTC().Format(time.RFC3339))
 	})
 }

@@ -15,7 +15,7 @@ import (
 // all of them have.
 func (s *scope) judgeUpdating() {
 	s.updating(hyperv1.NodePoolUpdatingConfigConditionType,
-		s.pool.Annotations[currentConfigAnnotation] != s.config.hashWithoutVersion,
+		s.pool.Annotations[hyperv1.NodePoolCurrentConfigAnnotation] != s.config.hashWithoutVersion,
 		fmt.Sprintf("Updating nodes to configuration %s", s.config.hashWithoutVersion))
 	s.updating(hyperv1.NodePoolUpdatingVersionConditionType,
 		s.pool.Status.Version != s.release.Version(),
@@ -32,7 +32,7 @@ func (s *scope) updating(conditionType string, is bool, message string) {
 
 // judgeRollout tells whether machines have to be replaced because their template changed.
 func (s *scope) judgeRollout(template string) {
-	last := s.pool.Annotations[templateAnnotation]
+	last := s.pool.Annotations[hyperv1.NodePoolPlatformMachineTemplateAnnotation]
 	s.updating(hyperv1.NodePoolUpdatingPlatformMachineTemplateConditionType,
 		last != "" && last != template, fmt.Sprintf("Replacing machines of template %s by those of %s", last, template))
 }
@@ -49,7 +49,7 @@ func (s *scope) judgeRolledOut() {
 
 // judgeInPlace repeats what the in-place upgrader says.
 func (s *scope) judgeInPlace(ms *clusterv1.MachineSet) {
-	failed, text := ms.Annotations[upgradeFailedAnnotation], ms.Annotations[upgradingAnnotation]
+	failed, text := ms.Annotations[hyperv1.NodePoolUpgradeInProgressFalseAnnotation], ms.Annotations[hyperv1.NodePoolUpgradeInProgressTrueAnnotation]
 	for _, conditionType := range []string{hyperv1.NodePoolUpdatingConfigConditionType, hyperv1.NodePoolUpdatingVersionConditionType} {
 		switch {
 		case s.verdicts[conditionType].Status != metav1.ConditionTrue:

@@ -16,21 +16,6 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// Annotations and labels that tie what a pool makes to the pool.
-const (
-	poolAnnotation           = "hypershift.openshift.io/nodePool"
-	currentConfigAnnotation  = "hypershift.openshift.io/nodePoolCurrentConfig"
-	currentVersionAnnotation = "hypershift.openshift.io/nodePoolCurrentConfigVersion"
-	templateAnnotation       = "hypershift.openshift.io/nodePoolPlatformMachineTemplate"
-	targetVersionAnnotation  = "hypershift.openshift.io/nodePoolTargetConfigVersion"
-	upgradingAnnotation      = "hypershift.openshift.io/nodePoolUpgradeInProgressTrue"
-	upgradeFailedAnnotation  = "hypershift.openshift.io/nodePoolUpgradeInProgressFalse"
-	maxUnavailableAnnotation = "hypershift.openshift.io/nodePoolMaxUnavailable"
-	releaseVersionAnnotation = "hypershift.openshift.io/release-version"
-	taintsAnnotation         = "hypershift.openshift.io/nodePoolTaints"
-	nodeLabelPrefix          = "managed.hypershift.openshift.io"
-)
-
 // scope is what one pass knows. Each field says who sets it.
 type scope struct {
 	// pool is the object as it was read.

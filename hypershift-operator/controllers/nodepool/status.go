@@ -34,7 +34,7 @@ func computeStatus(s *scope) hyperv1.NodePoolStatus {
 		status.Version = s.version
 	}
 	if s.hc != nil {
-		status.Selector = poolAnnotation + "=" + s.pool.Name
+		status.Selector = hyperv1.NodePoolAnnotation + "=" + s.pool.Name
 		status.NodesInfo = nodesInfo(s.machines, status.Version)
 	}
 	status.Conditions = mergeConditions(status.Conditions, s)

@@ -24,12 +24,6 @@ const (
 	tokenPrefix    = "token"
 	userDataPrefix = "user-data"
 
-	ignitionConfigAnnotation  = "hypershift.openshift.io/ignition-config"
-	upgradeTypeAnnotation     = "hypershift.openshift.io/node-pool-upgrade-type"
-	generatedAnnotation       = "hypershift.openshift.io/last-token-generation-time"
-	tokenExpirationAnnotation = "hypershift.openshift.io/ignition-token-expiration-timestamp"
-	reachedAnnotation         = "hypershift.openshift.io/ignition-reached"
-
 	tokenKey             = "token"
 	payloadReasonKey     = "reason"
 	payloadMessageKey    = "message"
@@ -89,20 +83,20 @@ func (s *scope) tokenData() (map[string][]byte, error) {
 // shapeToken fills a new token Secret once. The ignition-server writes to an existing one: it rotates the token, stores
 // what it rendered, and says how that went. Only the hashes of what may change without rolling the pool follow.
 func (s *scope) shapeToken(token *corev1.Secret, data map[string][]byte) {
-	annotate(token, poolAnnotation, s.key())
-	annotate(token, ignitionConfigAnnotation, "true")
-	annotate(token, upgradeTypeAnnotation, string(s.pool.Spec.Management.UpgradeType))
+	annotate(token, hyperv1.NodePoolAnnotation, s.key())
+	annotate(token, hyperv1.IgnitionConfigAnnotation, "true")
+	annotate(token, hyperv1.TokenSecretNodePoolUpgradeTypeAnnotation, string(s.pool.Spec.Management.UpgradeType))
 	// A configuration that the pool returned to must not expire.
-	delete(token.Annotations, tokenExpirationAnnotation)
+	delete(token.Annotations, hyperv1.IgnitionServerTokenExpirationTimestampAnnotation)
 	if len(token.Data[tokenKey]) > 0 {
 		for _, key := range []string{pullSecretHashKey, trustBundleHashKey, configurationHashKey} {
 			token.Data[key] = data[key]
 		}
 		return
 	}
-	annotate(token, generatedAnnotation, s.now.UTC().Format(time.RFC3339Nano))
-	if _, restored := s.hc.Annotations["hypershift.openshift.io/restored-from-backup"]; restored {
-		annotate(token, reachedAnnotation, "True")
+	annotate(token, hyperv1.TokenSecretLastGenerationTimeAnnotation, s.now.UTC().Format(time.RFC3339Nano))
+	if _, restored := s.hc.Annotations[hyperv1.HostedClusterRestoredFromBackupAnnotation]; restored {
+		annotate(token, hyperv1.TokenSecretIgnitionReachedAnnotation, "True")
 	}
 	if token.Type == "" {
 		token.Type = corev1.SecretTypeOpaque
@@ -125,7 +119,7 @@ func (s *scope) judgeToken() {
 	}
 	reached := hyperv1.NodePoolReachedIgnitionEndpoint
 	switch {
-	case s.token.Annotations[reachedAnnotation] == "True", s.inPlace() && s.isTrue(reached):
+	case s.token.Annotations[hyperv1.TokenSecretIgnitionReachedAnnotation] == "True", s.inPlace() && s.isTrue(reached):
 		s.accept(reached, "A machine has fetched its configuration")
 	default:
 		s.reject(reached, hyperv1.NodePoolIgnitionNotReachedReason, "No machine has fetched this configuration yet")
@@ -149,7 +143,7 @@ func (r *Reconciler) writeUserData(ctx context.Context, s *scope, hash string, t
 	}
 	secret := s.secret(userDataPrefix, hash)
 	_, err = upsert.Object(ctx, r.Client, secret, func() error {
-		annotate(secret, poolAnnotation, s.key())
+		annotate(secret, hyperv1.NodePoolAnnotation, s.key())
 		if secret.Type == "" {
 			secret.Type = corev1.SecretTypeOpaque
 		}

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/hypershift-operator/naming"
 )
 
 const (
@@ -52,7 +51,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // poolByAnnotation maps what a pool made back to it. Cluster API copies the annotation from a set to its machines.
 func poolByAnnotation(_ context.Context, obj client.Object) []reconcile.Request {
-	namespace, name, ok := strings.Cut(obj.GetAnnotations()[poolAnnotation], "/")
+	namespace, name, ok := strings.Cut(obj.GetAnnotations()[hyperv1.NodePoolAnnotation], "/")
 	if !ok {
 		return nil
 	}
@@ -74,7 +73,7 @@ func (r *Reconciler) poolsOfConfig(ctx context.Context, obj client.Object) []rec
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: obj.GetNamespace()}, namespace); err != nil {
 		return requests
 	}
-	clusterNamespace, cluster, ok := strings.Cut(namespace.Annotations[naming.ClusterAnnotation], "/")
+	clusterNamespace, cluster, ok := strings.Cut(namespace.Annotations[hyperv1.HostedClusterAnnotation], "/")
 	if !ok {
 		return requests
 	}

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/maas"
@@ -75,7 +74,7 @@ func fill(target *corev1.Secret, cluster platform.Cluster, cfg maas.Config) {
 	if target.Annotations == nil {
 		target.Annotations = map[string]string{}
 	}
-	target.Annotations[naming.ClusterAnnotation] = client.ObjectKeyFromObject(cluster.HostedCluster).String()
+	target.Annotations[hyperv1.HostedClusterAnnotation] = client.ObjectKeyFromObject(cluster.HostedCluster).String()
 	if target.Type == "" {
 		target.Type = corev1.SecretTypeOpaque
 	}

@@ -1,0 +1,261 @@
+package hostedcluster
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/maas"
+)
+
+// start creates a cluster and reconciles it.
+func (s *suite) start(mutate func(*hyperv1.HostedCluster)) {
+	s.t.Helper()
+	hc := fixture.HostedCluster(s.namespace)
+	if mutate != nil {
+		mutate(hc)
+	}
+	fixture.Create(s.t, s.client, append(fixture.Inputs(s.namespace), hc)...)
+}
+
+func (s *suite) missing(obj client.Object, name string) bool {
+	s.t.Helper()
+	err := s.client.Get(s.t.Context(), client.ObjectKey{Namespace: s.hosted(), Name: name}, obj)
+	s.Expect(client.IgnoreNotFound(err)).To(Succeed())
+	return apierrors.IsNotFound(err)
+}
+
+// change updates the cluster's spec.
+func (s *suite) change(mutate func(*hyperv1.HostedCluster)) {
+	s.t.Helper()
+	hc := s.cluster()
+	mutate(hc)
+	s.Expect(s.client.Update(s.t.Context(), hc)).To(Succeed())
+}
+
+func (s *suite) user(name string, data map[string][]byte) {
+	s.t.Helper()
+	fixture.Create(s.t, s.client, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}, Data: data})
+}
+
+func TestFlows(t *testing.T) {
+	c := fixture.Start(t)
+
+	t.Run("When MAAS refuses the key, it should say so and bring the control plane up all the same", func(t *testing.T) {
+		s := newSuite(t, c, "wrong-key")
+		s.Platforms = fixture.Platforms(func(context.Context, maas.Config) (string, error) {
+			return "", &maas.Error{Operation: "check the API key", StatusCode: 401}
+		})
+		s.start(nil)
+		s.mustPass()
+		s.Expect(s.condition(hyperv1.PlatformCredentialsFound).Reason).To(Equal("MAASUnauthorized"))
+		s.Expect(s.condition(hyperv1.PlatformCredentialsFound).Message).To(ContainSubstring("MAAS_API_KEY of Secret wrong-key/demo-maas-credentials"))
+		s.get(&hyperv1.HostedControlPlane{}, fixture.ClusterName)
+		s.get(&appsv1.Deployment{}, "control-plane-operator")
+	})
+
+	t.Run("When the release image does not exist, it should say so and try again", func(t *testing.T) {
+		s := newSuite(t, c, "no-release")
+		s.start(func(hc *hyperv1.HostedCluster) { hc.Spec.Release.Image = "registry.example/none:1" })
+		result, err := s.pass()
+		s.Expect(err).NotTo(HaveOccurred())
+		s.Expect(result.RequeueAfter).To(BeNumerically("<=", releaseRetry))
+		s.Expect(s.condition(hyperv1.ValidReleaseImage).Reason).To(Equal("InvalidImage"))
+		s.Expect(s.condition(hyperv1.HostedClusterAvailable).Message).To(ContainSubstring("registry.example/none:1"))
+		s.Expect(s.missing(&hyperv1.HostedControlPlane{}, fixture.ClusterName)).To(BeTrue())
+		s.get(&corev1.Secret{}, "pull-secret")
+	})
+
+	t.Run("When the pull secret is missing, it should say which", func(t *testing.T) {
+		s := newSuite(t, c, "no-pull-secret")
+		s.start(func(hc *hyperv1.HostedCluster) { hc.Spec.PullSecret.Name = "gone" })
+		_, err := s.pass()
+		s.Expect(err).To(MatchError(ContainSubstring("there is no Secret no-pull-secret/gone: create it")))
+		s.Expect(s.condition(hyperv1.ValidReleaseImage).Reason).To(Equal("SecretNotFound"))
+		s.Expect(s.condition(hyperv1.ReconciliationSucceeded).Reason).To(Equal("ReconciliationError"))
+	})
+
+	t.Run("When one optional input is missing, it should not starve the rest", func(t *testing.T) {
+		s := newSuite(t, c, "no-ssh")
+		s.start(func(hc *hyperv1.HostedCluster) { hc.Spec.SSHKey.Name = "gone" })
+		_, err := s.pass()
+		s.Expect(err).To(MatchError(And(ContainSubstring("SSH key"), ContainSubstring("no-ssh/gone"))))
+		s.get(&appsv1.Deployment{}, "control-plane-operator")
+	})
+
+	t.Run("When the platform has no plugin, it should say which there are", func(t *testing.T) {
+		s := newSuite(t, c, "agent")
+		s.start(func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Platform = hyperv1.PlatformSpec{Type: hyperv1.AgentPlatform, Agent: &hyperv1.AgentPlatformSpec{AgentNamespace: "agents"}}
+		})
+		s.mustPass()
+		s.Expect(s.condition(hyperv1.SupportedHostedCluster).Reason).To(Equal("UnsupportedHostedCluster"))
+		s.Expect(s.condition(hyperv1.SupportedHostedCluster).Message).To(ContainSubstring("[MAAS None]"))
+		s.Expect(c.Delete(t.Context(), s.cluster())).To(Succeed())
+		_, err := s.pass()
+		s.Expect(err).NotTo(HaveOccurred())
+		s.Expect(apierrors.IsNotFound(c.Get(t.Context(), s.request().NamespacedName, &hyperv1.HostedCluster{}))).To(BeTrue())
+	})
+
+	t.Run("When the platform is None, it should host the control plane without Cluster API", func(t *testing.T) {
+		s := newSuite(t, c, "none")
+		s.start(func(hc *hyperv1.HostedCluster) { hc.Spec.Platform = hyperv1.PlatformSpec{Type: hyperv1.NonePlatform} })
+		s.mustPass()
+		s.serve()
+		s.mustPass()
+		s.Expect(s.condition(hyperv1.HostedClusterAvailable).Status).To(Equal(metav1.ConditionTrue))
+		s.Expect(s.missing(&appsv1.Deployment{}, "cluster-api")).To(BeTrue())
+		s.Expect(s.missing(&clusterv1.Cluster{}, s.cluster().Spec.InfraID)).To(BeTrue())
+	})
+
+	t.Run("When the cluster is paused, it should hand that on and stop, and go on later", func(t *testing.T) {
+		s := newSuite(t, c, "pause")
+		s.start(nil)
+		s.mustPass()
+		s.serve()
+		s.mustPass()
+		s.change(func(hc *hyperv1.HostedCluster) { hc.Spec.PausedUntil = ptr.To("2026-11-20T12:30:00Z") })
+		result, err := s.pass()
+		s.Expect(err).NotTo(HaveOccurred())
+		s.Expect(result.RequeueAfter.Minutes()).To(BeEquivalentTo(30))
+		s.Expect(s.condition(hyperv1.ReconciliationActive).Status).To(Equal(metav1.ConditionFalse))
+		s.Expect(s.condition(hyperv1.HostedClusterAvailable).Status).To(Equal(metav1.ConditionTrue))
+		cluster := &clusterv1.Cluster{}
+		s.get(cluster, s.cluster().Spec.InfraID)
+		s.Expect(cluster.Spec.Paused).To(HaveValue(BeTrue()))
+		s.clock.Step(31 * 60 * 1e9)
+		s.mustPass()
+		s.get(cluster, s.cluster().Spec.InfraID)
+		s.Expect(cluster.Spec.Paused).To(HaveValue(BeFalse()))
+	})
+
+	t.Run("When keys and references are given, it should copy every one of them", func(t *testing.T) {
+		s := newSuite(t, c, "copies")
+		key, err := rsa.GenerateKey(rand.Reader, 2048)
+		s.Expect(err).NotTo(HaveOccurred())
+		private := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
+		s.start(func(hc *hyperv1.HostedCluster) {
+			hc.Spec.IssuerURL = "https://issuer.example"
+			hc.Spec.ServiceAccountSigningKey = &corev1.LocalObjectReference{Name: "sa"}
+			hc.Spec.AuditWebhook = &corev1.LocalObjectReference{Name: "audit"}
+			hc.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{ActiveKey: corev1.LocalObjectReference{Name: "active"}}}
+			hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{TrustedCA: configv1.ConfigMapNameReference{Name: "proxy-ca"}}}
+		})
+		s.user("sa", map[string][]byte{"key": private, "old-key.pub": []byte("OLD")})
+		s.user("audit", map[string][]byte{"webhook-kubeconfig": []byte("audit")})
+		s.user("active", map[string][]byte{"key": []byte("0123456789abcdef0123456789abcdef")})
+		fixture.Create(t, c, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "proxy-ca"}, Data: map[string]string{"ca-bundle.crt": "CA"}})
+		s.mustPass()
+		signing := &corev1.Secret{}
+		s.get(signing, "sa-signing-key")
+		s.Expect(signing.Data["service-account.key"]).To(Equal(private))
+		s.Expect(string(signing.Data["service-account.pub"])).To(And(HavePrefix("-----BEGIN PUBLIC KEY-----"), HaveSuffix("OLD")))
+		s.get(&corev1.Secret{}, "audit")
+		s.get(&corev1.Secret{}, "active")
+		s.get(&corev1.ConfigMap{}, "proxy-ca")
+	})
+
+	t.Run("When an input goes from the spec, its copy should go", func(t *testing.T) {
+		s := newSuite(t, c, "copies")
+		s.change(func(hc *hyperv1.HostedCluster) {
+			hc.Spec.SSHKey = corev1.LocalObjectReference{}
+			hc.Spec.AdditionalTrustBundle = nil
+		})
+		s.mustPass()
+		s.Expect(s.missing(&corev1.Secret{}, "ssh-key")).To(BeTrue())
+		s.Expect(s.missing(&corev1.ConfigMap{}, "user-ca-bundle")).To(BeTrue())
+	})
+
+	t.Run("When an annotation is for the control plane, it should follow it", func(t *testing.T) {
+		s := newSuite(t, c, "copies")
+		s.change(func(hc *hyperv1.HostedCluster) {
+			hc.Annotations = map[string]string{
+				hyperv1.DisableProfilingAnnotation: "kube-apiserver", hyperv1.RestartDateAnnotation: "now", "mine": "not for it",
+				hyperv1.ResourceRequestOverrideAnnotationPrefix + "/etcd.etcd": "cpu=1",
+			}
+		})
+		s.mustPass()
+		hcp := &hyperv1.HostedControlPlane{}
+		s.get(hcp, fixture.ClusterName)
+		s.Expect(hcp.Annotations).To(And(HaveKeyWithValue(hyperv1.DisableProfilingAnnotation, "kube-apiserver"),
+			HaveKeyWithValue(hyperv1.RestartDateAnnotation, "now"), HaveKeyWithValue(hyperv1.ResourceRequestOverrideAnnotationPrefix+"/etcd.etcd", "cpu=1"),
+			Not(HaveKey("mine"))))
+
+		// Another writer asks for a restart; the cluster's old request must not undo it.
+		hcp.Annotations[hyperv1.RestartDateAnnotation] = "later"
+		s.Expect(c.Update(t.Context(), hcp)).To(Succeed())
+		s.change(func(hc *hyperv1.HostedCluster) { delete(hc.Annotations, hyperv1.DisableProfilingAnnotation) })
+		s.mustPass()
+		s.get(hcp, fixture.ClusterName)
+		s.Expect(hcp.Annotations).To(And(HaveKeyWithValue(hyperv1.RestartDateAnnotation, "later"), Not(HaveKey(hyperv1.DisableProfilingAnnotation))))
+	})
+
+	t.Run("When another cluster's namespace has the same name, it should refuse to share it", func(t *testing.T) {
+		s := newSuite(t, c, "taken")
+		fixture.Create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.hosted(), Annotations: map[string]string{hyperv1.HostedClusterAnnotation: "a/b"}}})
+		s.start(nil)
+		_, err := s.pass()
+		s.Expect(err).To(MatchError(ContainSubstring("belongs to HostedCluster a/b already")))
+		s.Expect(c.Delete(t.Context(), s.cluster())).To(Succeed())
+		_, err = s.pass()
+		s.Expect(err).NotTo(HaveOccurred())
+		namespace := &corev1.Namespace{}
+		s.Expect(c.Get(t.Context(), client.ObjectKey{Name: s.hosted()}, namespace)).To(Succeed())
+		s.Expect(namespace.DeletionTimestamp).To(BeNil(), "it is not ours to delete")
+	})
+
+	t.Run("When two clusters are hosted, each should run as a user of its own", func(t *testing.T) {
+		s := newSuite(t, c, "uid-a")
+		uid := func(namespace string) string {
+			n := &corev1.Namespace{}
+			s.Expect(c.Get(t.Context(), client.ObjectKey{Name: namespace}, n)).To(Succeed())
+			return n.Annotations[hyperv1.DefaultSecurityContextUIDAnnotation]
+		}
+		s.start(nil)
+		s.mustPass()
+		s.Expect(uid(s.hosted())).NotTo(BeEmpty())
+		s.Expect(uid(s.hosted())).NotTo(Equal(uid(fixture.Hosted("copies"))))
+	})
+
+	t.Run("When a service is not published by NodePort any more, its policy should go", func(t *testing.T) {
+		s := newSuite(t, c, "uid-a")
+		s.get(&networkingv1.NetworkPolicy{}, "nodeport-ignition")
+		scope := newScope(s.cluster())
+		scope.hc.Spec.Services = nil
+		_, err := s.reconcileNetworkPolicies(t.Context(), scope)
+		s.Expect(err).NotTo(HaveOccurred())
+		s.Expect(s.missing(&networkingv1.NetworkPolicy{}, "nodeport-ignition")).To(BeTrue())
+	})
+
+	t.Run("When the grace period runs, the object should stay until it is over", func(t *testing.T) {
+		s := newSuite(t, c, "grace")
+		s.start(func(hc *hyperv1.HostedCluster) {
+			hc.Annotations = map[string]string{hyperv1.HCDestroyGracePeriodAnnotation: "10m", hyperv1.SkipDeleteHostedControlPlaneNamespaceAnnotation: "true"}
+		})
+		s.mustPass()
+		s.Expect(c.Delete(t.Context(), s.cluster())).To(Succeed())
+		for range 2 {
+			_, err := s.pass()
+			s.Expect(err).NotTo(HaveOccurred())
+		}
+		s.Expect(s.condition(hyperv1.HostedClusterDestroyed).Reason).To(Equal("WaitingForGracePeriod"))
+	})
+}
