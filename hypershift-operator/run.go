@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -92,7 +93,11 @@ func run(ctx context.Context, f *runFlags) error {
 	if err != nil {
 		return fmt.Errorf("--registry-overrides: %w", err)
 	}
-	mgr, err := newManager(f)
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding the management cluster: %w", err)
+	}
+	mgr, err := newManager(config, f)
 	if err != nil {
 		return err
 	}
@@ -100,7 +105,7 @@ func run(ctx context.Context, f *runFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := addControllers(mgr, f, image, overrides); err != nil {
+	if err := addControllers(mgr, f, image, overrides, release.NewReader(overrides)); err != nil {
 		return err
 	}
 	klog.FromContext(ctx).Info("Starting the operator", "namespace", f.namespace, "image", image, "commit", version.Commit())
@@ -110,11 +115,7 @@ func run(ctx context.Context, f *runFlags) error {
 	return nil
 }
 
-func newManager(f *runFlags) (ctrl.Manager, error) {
-	config, err := ctrl.GetConfig()
-	if err != nil {
-		return nil, fmt.Errorf("finding the management cluster: %w", err)
-	}
+func newManager(config *rest.Config, f *runFlags) (ctrl.Manager, error) {
 	// Ten workers of two controllers write bursts of small objects for each new cluster.
 	config.QPS, config.Burst = 100, 200
 	config.UserAgent = "hypershift-operator/" + version.Commit()
@@ -155,9 +156,8 @@ func ownImage(ctx context.Context, reader client.Reader, f *runFlags) (string, e
 	return "", fmt.Errorf("the operator's own pod %s has no container %s to take the image from: set --operator-image", key, operatorContainer)
 }
 
-func addControllers(mgr ctrl.Manager, f *runFlags, image string, overrides map[string]string) error {
+func addControllers(mgr ctrl.Manager, f *runFlags, image string, overrides map[string]string, releases release.Lookup) error {
 	platforms := registry.New(maas.Options{ProviderImage: os.Getenv(maasProviderEnv)})
-	releases := release.NewReader(overrides)
 	clusters := &hostedcluster.Reconciler{
 		Client: mgr.GetClient(), LiveReader: mgr.GetAPIReader(), Clock: clock.RealClock{},
 		Recorder: mgr.GetEventRecorder("hostedcluster"), Releases: releases, Platforms: platforms,

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/testenv"
+)
+
+const (
+	namespace = "clusters"
+	patience  = 60 * time.Second
+	tick      = 100 * time.Millisecond
+)
+
+// TestOperator runs the whole operator as the program does, on a real API server: nothing here calls a reconciler, so it
+// also proves the watches.
+func TestOperator(t *testing.T) {
+	config := testenv.Start(t, "hypershift", "infrastructure", "clusterapi")
+	c, err := client.New(config, client.Options{Scheme: fixture.Scheme()})
+	g := NewWithT(t)
+	g.Expect(err).NotTo(HaveOccurred())
+	mgr, err := newManager(config, &runFlags{namespace: "default", metricsAddr: "0", healthAddr: "0", leaderElect: true})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(addControllers(mgr, &runFlags{namespace: "default"}, "registry.example/hypershift:1", nil, fixture.Payloads())).To(Succeed())
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-stopped; err != nil {
+			t.Errorf("the operator ended with: %v", err)
+		}
+	})
+	eventually := func(obj client.Object, name string, check func(g Gomega)) {
+		t.Helper()
+		g.Eventually(func(g Gomega) {
+			ns := fixture.Hosted(namespace)
+			switch obj.(type) {
+			case *hyperv1.HostedCluster, *hyperv1.NodePool:
+				ns = namespace
+			}
+			g.Expect(c.Get(ctx, client.ObjectKey{Namespace: ns, Name: name}, obj)).To(Succeed())
+			if check != nil {
+				check(g)
+			}
+		}, patience, tick).Should(Succeed())
+	}
+
+	t.Run("When a cluster and a pool are created, it should bring both up", func(t *testing.T) {
+		fixture.Create(t, c, append(fixture.Inputs(namespace), fixture.HostedCluster(namespace), fixture.NodePool(namespace))...)
+		eventually(&appsv1.Deployment{}, "control-plane-operator", nil)
+		hcp := &hyperv1.HostedControlPlane{}
+		eventually(hcp, fixture.ClusterName, nil)
+
+		// What the control-plane-operator would do.
+		hosted := metav1.ObjectMeta{Namespace: fixture.Hosted(namespace)}
+		named := func(name string) metav1.ObjectMeta { m := hosted; m.Name = name; return m }
+		fixture.Create(t, c,
+			&corev1.Secret{ObjectMeta: named("admin-kubeconfig"), Data: map[string][]byte{"kubeconfig": []byte("admin")}},
+			&corev1.Secret{ObjectMeta: named("ignition-server-ca-cert"), Data: map[string][]byte{"tls.crt": []byte("CA")}},
+			&corev1.Service{ObjectMeta: named("ignition-server"), Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 443}}}})
+		g.Eventually(func() error {
+			if err := c.Get(ctx, client.ObjectKeyFromObject(hcp), hcp); err != nil {
+				return err
+			}
+			hcp.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: "172.30.240.1", Port: 31443}
+			hcp.Status.KubeConfig = &hyperv1.KubeconfigSecretRef{Name: "admin-kubeconfig", Key: "kubeconfig"}
+			meta.SetStatusCondition(&hcp.Status.Conditions, metav1.Condition{
+				Type: string(hyperv1.HostedControlPlaneAvailable), Status: metav1.ConditionTrue, Reason: hyperv1.AsExpectedReason})
+			return c.Status().Update(ctx, hcp)
+		}, patience, tick).Should(Succeed())
+
+		hc := &hyperv1.HostedCluster{}
+		eventually(hc, fixture.ClusterName, func(g Gomega) {
+			g.Expect(meta.IsStatusConditionTrue(hc.Status.Conditions, string(hyperv1.HostedClusterAvailable))).To(BeTrue())
+		})
+		eventually(&appsv1.Deployment{}, "capi-provider", nil)
+		md := &clusterv1.MachineDeployment{}
+		eventually(md, fixture.PoolName, func(g Gomega) { g.Expect(md.Spec.Replicas).To(HaveValue(BeEquivalentTo(2))) })
+	})
+
+	t.Run("When a copied Secret is deleted, it should come back", func(t *testing.T) {
+		copied := &corev1.Secret{}
+		eventually(copied, "pull-secret", nil)
+		g.Expect(c.Delete(ctx, copied)).To(Succeed())
+		eventually(&corev1.Secret{}, "pull-secret", func(g Gomega) {})
+	})
+
+	t.Run("When the user's Secret changes, its copy should follow", func(t *testing.T) {
+		source := &corev1.Secret{}
+		g.Expect(c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: fixture.SSHKey}, source)).To(Succeed())
+		source.Data["id_rsa.pub"] = []byte("another key")
+		g.Expect(c.Update(ctx, source)).To(Succeed())
+		copied := &corev1.Secret{}
+		eventually(copied, "ssh-key", func(g Gomega) { g.Expect(copied.Data["id_rsa.pub"]).To(BeEquivalentTo("another key")) })
+	})
+
+	t.Run("When conditions change, it should make events", func(t *testing.T) {
+		g.Eventually(func(g Gomega) {
+			list := &corev1.EventList{}
+			g.Expect(c.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
+			g.Expect(list.Items).To(ContainElement(HaveField("Reason", "AsExpected")))
+		}, patience, tick).Should(Succeed())
+	})
+
+	t.Run("When the pool is scaled, its MachineDeployment should follow", func(t *testing.T) {
+		pool := &hyperv1.NodePool{}
+		g.Expect(c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: fixture.PoolName}, pool)).To(Succeed())
+		g.Expect(c.SubResource("scale").Get(ctx, pool, scaleOf(pool, 0))).To(Succeed())
+		g.Expect(c.SubResource("scale").Update(ctx, pool, client.WithSubResourceBody(scaleOf(pool, 3)))).To(Succeed())
+		md := &clusterv1.MachineDeployment{}
+		eventually(md, fixture.PoolName, func(g Gomega) { g.Expect(md.Spec.Replicas).To(HaveValue(BeEquivalentTo(3))) })
+	})
+}
+
+func TestMissingCRDs(t *testing.T) {
+	crd := func(name string, served apiextensionsv1.ConditionStatus) *apiextensionsv1.CustomResourceDefinition {
+		return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: apiextensionsv1.CustomResourceDefinitionStatus{
+			Conditions: []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: served}}}}
+	}
+	t.Run("When a kind is absent or not served yet, it should name both", func(t *testing.T) {
+		g := NewWithT(t)
+		objects := []client.Object{crd(requiredCRDs[0], apiextensionsv1.ConditionFalse)}
+		for _, name := range requiredCRDs[2:] {
+			objects = append(objects, crd(name, apiextensionsv1.ConditionTrue))
+		}
+		missing, err := missingCRDs(t.Context(), fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(objects...).Build())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(missing).To(Equal(requiredCRDs[:2]))
+	})
+	t.Run("When waiting takes too long, it should say what to do", func(t *testing.T) {
+		err := waitForCRDs(t.Context(), fake.NewClientBuilder().WithScheme(fixture.Scheme()).Build(), time.Millisecond)
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("hypershift install")))
+	})
+}
+
+func TestOwnImage(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "hypershift", Name: "operator-1"}, Spec: corev1.PodSpec{
+		Containers: []corev1.Container{{Name: "sidecar", Image: "wrong"}, {Name: "operator", Image: "registry.example/hypershift:1"}}}}
+	reader := fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(pod).Build()
+	t.Run("When it runs in a pod, it should take the pod's image", func(t *testing.T) {
+		image, err := ownImage(t.Context(), reader, &runFlags{namespace: "hypershift", podName: "operator-1"})
+		g := NewWithT(t)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(image).To(Equal("registry.example/hypershift:1"))
+	})
+	t.Run("When it does not, it should say which flag to set", func(t *testing.T) {
+		_, err := ownImage(t.Context(), reader, &runFlags{namespace: "hypershift", podName: "none"})
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("--operator-image")))
+	})
+	t.Run("When the flag is set, it should win", func(t *testing.T) {
+		image, err := ownImage(t.Context(), reader, &runFlags{operatorImage: "mine"})
+		g := NewWithT(t)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(image).To(Equal("mine"))
+	})
+}
+
+func scaleOf(pool *hyperv1.NodePool, replicas int32) *autoscalingv1.Scale {
+	return &autoscalingv1.Scale{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pool.Namespace, Name: pool.Name},
+		Spec:       autoscalingv1.ScaleSpec{Replicas: replicas},
+	}
+}
