@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -131,7 +130,7 @@ func waitForRules(t *testing.T, c client.Client, with bool) {
 			}
 			NewWithT(t).Eventually(func() bool {
 				return apierrors.IsInvalid(c.Create(t.Context(), probe.DeepCopy(), client.DryRunAll))
-			}).WithTimeout(time.Minute).Should(Equal(with), "the rules of %s", probe.GetKind())
+			}).WithTimeout(patience).Should(Equal(with), "the rules of %s", probe.GetKind())
 		}
 	}
 }

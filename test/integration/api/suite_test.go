@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,7 +21,11 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-const namespace = "default"
+const (
+	namespace = "default"
+	// patience bounds each wait for the server to take up a changed CRD.
+	patience = time.Minute
+)
 
 // ours are the folders of support/crds whose rules are written here.
 var ours = []string{crds.HyperShift, crds.Certificates, crds.Infrastructure}
