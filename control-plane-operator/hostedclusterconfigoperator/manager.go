@@ -82,6 +82,8 @@ func (o *options) manage(ctx context.Context, releases releaseinfo.Provider) err
 
 func (o *options) connect(managementConfig, guestConfig *rest.Config) (*clusters, error) {
 	guestConfig.QPS, guestConfig.Burst = 100, 200
+	// That Endpoints are deprecated is true and said with every read; clients of the guest still look for them.
+	guestConfig.WarningHandler = rest.NoWarnings{}
 	management, err := cluster.New(managementConfig, func(c *cluster.Options) {
 		c.Scheme = managementScheme()
 		c.Cache.DefaultNamespaces = map[string]cache.Config{o.namespace: {}}
