@@ -17,6 +17,8 @@ import (
 const (
 	hostsDir   = "/etc/containerd/certs.d"
 	bundlePath = hostsDir + "/additional-trust-bundle.crt"
+	// containerd 1 ignores a file that has no such table.
+	emptyHosts = "\n[host]\n"
 )
 
 // registryFiles tells containerd which CAs to trust and which mirrors to try.
@@ -37,7 +39,7 @@ func (in Input) registryFiles(mirrors []releaseinfo.Mirror) ([]types.File, error
 	if len(in.TrustBundle) > 0 {
 		files = append(files,
 			file(bundlePath, 0o644, in.TrustBundle),
-			file(hostsDir+"/_default/hosts.toml", 0o644, []byte(in.trustLine())))
+			file(hostsDir+"/_default/hosts.toml", 0o644, []byte(in.trustLine()+emptyHosts)))
 	}
 	for _, host := range slices.Sorted(maps.Keys(endpoints)) {
 		files = append(files, file(path.Join(hostsDir, host, "hosts.toml"), 0o644, in.hostsFile(host, endpoints[host])))

@@ -2,14 +2,23 @@
 package releasetest
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"io"
 	"log"
+	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
@@ -32,23 +41,59 @@ type Registry struct {
 	requests  atomic.Int64
 }
 
-// Start runs a registry until the test ends.
+// Start runs a registry on the loopback until the test ends.
 func Start(t testing.TB) *Registry {
+	t.Helper()
+	return StartOn(t, "127.0.0.1")
+}
+
+// StartOn runs a registry on an address of this machine until the test ends. Container runtimes treat registries on the
+// loopback in a special way.
+func StartOn(t testing.TB, address string) *Registry {
 	t.Helper()
 	r := &Registry{}
 	store := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r.requests.Add(1)
 		if r.Intercept != nil && r.Intercept(w, req) {
 			return
 		}
 		store.ServeHTTP(w, req)
 	}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate(t, address)}}
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort(address, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Listener.Close()
+	server.Listener = listener
+	server.StartTLS()
 	t.Cleanup(server.Close)
 	r.Host = strings.TrimPrefix(server.URL, "https://")
 	r.CA = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	r.transport = server.Client().Transport
 	return r
+}
+
+// certificate makes a certificate for the address that signs itself.
+func certificate(t testing.TB, address string) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "registry"}, IPAddresses: []net.IP{net.ParseIP(address)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
 // Requests counts the HTTP requests that the registry has got.
