@@ -17,7 +17,7 @@ import (
 const (
 	apiPath = "/api/2.0/"
 
-	defaultReadTimeout  = 60 * time.Second
+	defaultReadTimeout  = 20 * time.Second
 	defaultWriteTimeout = 60 * time.Second
 	defaultDialTimeout  = 5 * time.Second
 	// A list of a thousand machines with many interfaces is some 60 MB.
@@ -33,7 +33,8 @@ type Config struct {
 	APIKey string
 	// CABundle is PEM; empty means the certificate authorities of the system.
 	CABundle []byte
-	// ReadTimeout bounds one attempt of a GET. Zero means 60 s: MAAS takes long to print many machines.
+	// ReadTimeout bounds one attempt of a GET; a list of machines may take three times as long, since MAAS is slow to print
+	// many. Zero means 20 s.
 	ReadTimeout time.Duration
 	// WriteTimeout bounds one attempt of any other call. Zero means 60 s: MAAS asks its racks before it answers.
 	WriteTimeout time.Duration

@@ -33,7 +33,11 @@ func (f MachineFilter) params() url.Values {
 // ListMachines returns the machines that the user may see and that match the filter.
 func (c *Client) ListMachines(ctx context.Context, filter MachineFilter) ([]Machine, error) {
 	var machines []Machine
-	err := c.do(ctx, call{name: "machines.list", what: "list machines", method: http.MethodGet, path: "machines/", params: filter.params()}, &machines)
+	request := call{name: "machines.list", what: "list machines", method: http.MethodGet, path: "machines/", params: filter.params()}
+	if len(filter.SystemIDs) == 0 && len(filter.AgentNames) == 0 {
+		request.timeout = 3 * c.cfg.ReadTimeout
+	}
+	err := c.do(ctx, request, &machines)
 	return machines, err
 }
 

@@ -117,12 +117,34 @@ func (r *Reconciler) choose(ctx context.Context, s *scope) (ctrl.Result, error) 
 	if len(candidates) == 0 {
 		return r.noCapacity(s, r.explain(ctx, s, request, ready))
 	}
+	if result, err := r.checkBootstrap(ctx, s); err != nil {
+		return result, err
+	}
 	allocation := request.Allocation()
 	if len(request.Candidates(ready, nobody)) != len(candidates) {
 		// MAAS would pick the cheapest, which may be one that is set aside.
 		allocation.SystemID = candidates[0].SystemID
 	}
 	return r.allocate(ctx, s, request, allocation)
+}
+
+// checkBootstrap stops before a machine is taken that could not be deployed with what there is.
+func (r *Reconciler) checkBootstrap(ctx context.Context, s *scope) (ctrl.Result, error) {
+	data, err := r.bootstrap(ctx, s)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if data == nil {
+		return r.waitForBootstrap(s)
+	}
+	images, err := s.identity.Inventory.Images(ctx)
+	if err != nil {
+		return r.problem(ctx, s, err)
+	}
+	if why := refusesFormat(s.machine.Spec.Image, formatOf(data), images); why != "" {
+		return r.stop(s, ReasonFormatNotSupported, why)
+	}
+	return ctrl.Result{}, nil
 }
 
 func nobody(string) bool { return false }

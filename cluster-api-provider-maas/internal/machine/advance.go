@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,8 +18,9 @@ import (
 )
 
 const (
-	// bootstrapKey is where Cluster API keeps bootstrap data in its Secret.
+	// bootstrapKey is where Cluster API keeps bootstrap data in its Secret, formatKey what the data is.
 	bootstrapKey = "value"
+	formatKey    = "format"
 	// eventLimit is how many of MAAS's last events about a machine that failed are told.
 	eventLimit = 5
 )
@@ -107,16 +107,16 @@ func (r *Reconciler) deploy(ctx context.Context, s *scope) (ctrl.Result, error) 
 	if s.observed.Locked {
 		return r.stop(s, ReasonLocked, fmt.Sprintf("machine %s (%s) is locked: unlock it in MAAS", s.observed.Hostname, s.observed.SystemID))
 	}
-	data, err := r.bootstrapData(ctx, s)
+	data, err := r.bootstrap(ctx, s)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if data == nil {
-		return r.stop(s, ReasonWaitingForBootstrapData, fmt.Sprintf("waiting for key %q of Secret %s with the bootstrap data", bootstrapKey, s.bootstrapSecret()))
+		return r.waitForBootstrap(s)
 	}
 	m, err := s.identity.Client.DeployMachine(ctx, s.observed.SystemID, maas.DeployRequest{
 		DistroSeries: s.machine.Spec.Image,
-		UserData:     data,
+		UserData:     data[bootstrapKey],
 		Ephemeral:    s.machine.Spec.DeployInMemory,
 		Comment:      fmt.Sprintf("for MaasMachine %s/%s", s.machine.Namespace, s.machine.Name),
 	})
@@ -149,25 +149,26 @@ func (r *Reconciler) notDeployed(ctx context.Context, s *scope, err error) (ctrl
 	return r.problem(ctx, s, err)
 }
 
-// bootstrapData returns nil while there is none. Not cached: the data of one machine is read once.
-func (r *Reconciler) bootstrapData(ctx context.Context, s *scope) ([]byte, error) {
+// bootstrap reads the Secret with the bootstrap data, once in a pass; it is nil while there is no data. It is not cached: the
+// data of one machine is needed once.
+func (r *Reconciler) bootstrap(ctx context.Context, s *scope) (map[string][]byte, error) {
 	name := s.bootstrapSecret()
-	if name == "" {
-		return nil, nil
+	if name == "" || s.bootstrapData != nil {
+		return s.bootstrapData, nil
 	}
 	secret := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: s.machine.Namespace, Name: name}
-	if err := r.Reader.Get(ctx, key, secret); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
+	if err := r.Reader.Get(ctx, key, secret); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading Secret %s with the bootstrap data: %w", key, err)
 	}
-	data, ok := secret.Data[bootstrapKey]
-	if !ok {
-		return nil, nil
+	if _, ok := secret.Data[bootstrapKey]; ok {
+		s.bootstrapData = secret.Data
 	}
-	return data, nil
+	return s.bootstrapData, nil
+}
+
+func (r *Reconciler) waitForBootstrap(s *scope) (ctrl.Result, error) {
+	return r.stop(s, ReasonWaitingForBootstrapData, fmt.Sprintf("waiting for key %q of Secret %s with the bootstrap data", bootstrapKey, s.bootstrapSecret()))
 }
 
 // powerOn switches on a machine that is certainly off, and not more often than it takes one to boot.

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,4 +40,39 @@ func imageNames(images []maas.BootResource) []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// The formats of bootstrap data, as Cluster API names them.
+const (
+	formatCloudConfig = "cloud-config"
+	formatIgnition    = "ignition"
+)
+
+// formatOf tells the format of bootstrap data: what its Secret says, else what it looks like.
+func formatOf(secret map[string][]byte) string {
+	if declared := string(secret[formatKey]); declared != "" {
+		return declared
+	}
+	var config struct {
+		Ignition *struct {
+			Version string `json:"version"`
+		} `json:"ignition"`
+	}
+	if json.Unmarshal(secret[bootstrapKey], &config) == nil && config.Ignition != nil {
+		return formatIgnition
+	}
+	return formatCloudConfig
+}
+
+// refusesFormat says why an image can't take bootstrap data, where that is certain: the images that MAAS syncs know cloud-init
+// only. What is in an uploaded image is known to who made it.
+func refusesFormat(image, format string, images []maas.BootResource) string {
+	synced := slices.ContainsFunc(images, func(r maas.BootResource) bool {
+		_, series, _ := strings.Cut(r.Name, "/")
+		return r.Type == "Synced" && (r.Name == image || series == image)
+	})
+	if !synced || format != formatIgnition {
+		return ""
+	}
+	return fmt.Sprintf("image %q, as MAAS provides it, runs cloud-init and not Ignition, which the bootstrap data is for: use an image that runs Ignition on its user-data", image)
 }

@@ -24,6 +24,7 @@ const (
 	ReasonAllocationUncertain      = "AllocationUncertain"
 	ReasonAllocated                = "MachineAllocated"
 	ReasonImageNotFound            = "ImageNotFound"
+	ReasonFormatNotSupported       = "BootstrapFormatNotSupported"
 	ReasonLocked                   = "MachineLocked"
 	ReasonDeployTimedOut           = "MachineDeployTimedOut"
 	ReasonNotDeployable            = "MachineNotDeployable"

@@ -34,6 +34,9 @@ type Timing struct {
 	// Allocate is after how long without a machine the condition says so (10 min), Deploy how long an installation may
 	// take (60 min).
 	Allocate, Deploy time.Duration
+	// Boot is how long a machine may take from Deployed until it has its configuration (20 min), Join from then until its
+	// Node is there (15 min).
+	Boot, Join time.Duration
 	// SetAside is how long a machine that failed is not picked again (1 h).
 	SetAside time.Duration
 	// Problem is how soon a call that failed is tried again (15 s).
@@ -43,7 +46,7 @@ type Timing struct {
 func (t Timing) withDefaults() Timing {
 	for field, value := range map[*time.Duration]time.Duration{
 		&t.Poll: 10 * time.Second, &t.Settled: 2 * time.Minute, &t.Doubt: time.Minute, &t.Allocate: 10 * time.Minute,
-		&t.Deploy: time.Hour, &t.SetAside: time.Hour, &t.Problem: 15 * time.Second,
+		&t.Deploy: time.Hour, &t.Boot: 20 * time.Minute, &t.Join: 15 * time.Minute, &t.SetAside: time.Hour, &t.Problem: 15 * time.Second,
 	} {
 		if *field == 0 {
 			*field = value
@@ -94,6 +97,8 @@ type scope struct {
 	identity *identity.Identity
 	// Set by observe and by each call that changes the machine; nil while there is none.
 	observed *maas.Machine
+	// Set by bootstrap; nil while there is no data.
+	bootstrapData map[string][]byte
 	// Set by record: this pass saw the machine carry our key.
 	proven bool
 
@@ -272,7 +277,10 @@ func (r *Reconciler) node(ctx context.Context, s *scope) (ctrl.Result, error) {
 	}
 	key := client.ObjectKey{Namespace: s.machine.Namespace, Name: s.cluster.Name}
 	err := r.Nodes.SetProviderID(ctx, key, nodeNames(s.observed), s.providerID())
-	s.findings.node = nodeCondition(err, s.observed)
+	s.findings.node = r.nodeCondition(s, err)
+	if s.findings.node.Reason == ReasonNodeTimedOut {
+		return ctrl.Result{RequeueAfter: jitter(r.Timing.Settled)}, nil
+	}
 	return ctrl.Result{RequeueAfter: jitter(r.Timing.Poll)}, nil
 }
 

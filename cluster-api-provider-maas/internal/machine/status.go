@@ -38,6 +38,7 @@ const (
 const (
 	ReasonNodeFound      = "NodeFound"
 	ReasonWaitingForNode = "WaitingForNode"
+	ReasonNodeTimedOut   = "NodeTimedOut"
 	ReasonNodeFailed     = "NodeProviderUpdateFailed"
 )
 
@@ -262,13 +263,20 @@ func nodeFound() *metav1.Condition {
 	return &c
 }
 
-func nodeCondition(err error, m *maas.Machine) *metav1.Condition {
+// nodeCondition tells how it went to find the Node, and when that takes longer than it may.
+func (r *Reconciler) nodeCondition(s *scope, err error) *metav1.Condition {
+	name := strings.ToLower(s.observed.Hostname)
+	limit := timeout(s.machine.Spec.Timeouts.Boot, r.Timing.Boot) + timeout(s.machine.Spec.Timeouts.Join, r.Timing.Join)
+	late := condition.IsTrue(s.machine.Status.Conditions, ConditionDeployed) && r.Clock.Since(s.since(ConditionDeployed)) > limit
 	var c metav1.Condition
 	switch {
 	case err == nil:
 		return nodeFound()
+	case errors.Is(err, guest.ErrNoNode) && late:
+		c = condition.False(ConditionNode, ReasonNodeTimedOut, fmt.Sprintf(
+			"no Node named %s has registered within %s of the deployment: look at the machine's console, and whether it reaches the ignition-server and the API", name, limit))
 	case errors.Is(err, guest.ErrNoNode):
-		c = condition.False(ConditionNode, ReasonWaitingForNode, fmt.Sprintf("no Node named %s has registered yet", strings.ToLower(m.Hostname)))
+		c = condition.False(ConditionNode, ReasonWaitingForNode, fmt.Sprintf("no Node named %s has registered yet", name))
 	default:
 		c = condition.False(ConditionNode, ReasonNodeFailed, err.Error())
 	}
