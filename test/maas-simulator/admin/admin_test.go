@@ -1,0 +1,107 @@
+package admin_test
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/test/maas-simulator/admin"
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
+	"github.com/openshift/hypershift/test/maas-simulator/status"
+)
+
+func send(site *simtest.Site, request, body string) (int, string) {
+	method, path, _ := strings.Cut(request, " ")
+	w := httptest.NewRecorder()
+	admin.New(site.Simulator).ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
+	return w.Code, strings.TrimSpace(w.Body.String())
+}
+
+func TestFaults(t *testing.T) {
+	g := NewWithT(t)
+	site := simtest.New(t, simtest.Rack)
+	code, body := send(site, "POST /faults", `{"kind": "error", "operation": "zones.read", "status": 502, "message": "gone fishing", "for": "1m"}`)
+	g.Expect(code).To(Equal(201))
+	g.Expect(body).To(Equal(`{"id":1}`))
+	answer := site.Do("alice", "GET", "zones/")
+	g.Expect(answer.Code).To(Equal(502))
+	g.Expect(answer.Body).To(Equal("gone fishing"))
+	_, body = send(site, "GET /faults", "")
+	g.Expect(body).To(MatchJSON(`[{"id": 1, "kind": "error", "operation": "zones.read", "status": 502, "message": "gone fishing", "for": "1m0s", "hits": 1}]`))
+
+	site.Clock.Step(61e9)
+	_, body = send(site, "GET /faults", "")
+	g.Expect(body).To(Equal("[]"), "its time is over")
+	g.Expect(site.Do("alice", "GET", "zones/").Code).To(Equal(200))
+
+	send(site, "POST /faults", `{"kind": "drop"}`)
+	code, _ = send(site, "DELETE /faults/2", "")
+	g.Expect(code).To(Equal(204))
+	code, _ = send(site, "DELETE /faults/2", "")
+	g.Expect(code).To(Equal(404))
+	code, _ = send(site, "DELETE /faults", "")
+	g.Expect(code).To(Equal(204))
+	for _, bad := range []string{`{"kind": "rain"}`, `{"kind": "error", "rate": 2}`, `{"kind": "error", "status": 200}`, `{"kind": "error", "operation": "["}`, `{"colour": 1}`, `{`, `{"kind": "error", "for": "soon"}`} {
+		code, body = send(site, "POST /faults", bad)
+		g.Expect(code).To(Equal(400), bad)
+		g.Expect(body).To(ContainSubstring(`"error":`))
+	}
+}
+
+func TestLevers(t *testing.T) {
+	tests := map[string]struct {
+		from  status.Status
+		lever string
+		code  int
+		leads status.Status
+	}{
+		"it breaks":                 {status.Deployed, "broken?text=smoke", 204, status.Broken},
+		"it is repaired":            {status.Broken, "fixed", 204, status.Ready},
+		"a healthy one is repaired": {status.Ready, "fixed", 409, status.Ready},
+		"somebody releases it":      {status.Deployed, "release", 204, status.Releasing},
+		"it fails":                  {status.Deploying, "fail?text=why", 204, status.FailedDeployment},
+		"an idle one fails":         {status.Ready, "fail", 409, status.Ready},
+		"its status is set":         {status.Ready, "status?text=missing", 204, status.Missing},
+		"its status is nonsense":    {status.Ready, "status?text=tired", 409, status.Ready},
+		"its power is nonsense":     {status.Ready, "power?text=half", 409, status.Ready},
+		"the lever is unknown":      {status.Ready, "paint", 404, status.Ready},
+	}
+	for name, test := range tests {
+		t.Run("When "+name+" it should show in MAAS", func(t *testing.T) {
+			g := NewWithT(t)
+			site := simtest.New(t, simtest.Rack)
+			site.Change("aaaaa1", func(m *inventory.Machine) { m.Status, m.PowerState, m.Owner = test.from, "on", "alice" })
+			code, body := send(site, "POST /machines/one/"+test.lever, "")
+			g.Expect(code).To(Equal(test.code), body)
+			g.Expect(site.Has("aaaaa1").Status).To(Equal(test.leads))
+		})
+	}
+	g := NewWithT(t)
+	site := simtest.New(t, simtest.Rack)
+	send(site, "POST /machines/aaaaa1/power?text=error", "")
+	g.Expect(site.Has("one").PowerState).To(Equal("error"))
+	send(site, "POST /machines/aaaaa1/delete", "")
+	g.Expect(site.Machine("one")).To(BeNil())
+	code, _ := send(site, "POST /machines/aaaaa1/delete", "")
+	g.Expect(code).To(Equal(404))
+}
+
+func TestLists(t *testing.T) {
+	g := NewWithT(t)
+	site := simtest.New(t, simtest.Rack)
+	site.Do("alice", "POST", "machines/?op=allocate", "name", "two", "agent_name", "mine")
+	site.Do("alice", "POST", "machines/aaaaa2/?op=deploy")
+	site.Do("alice", "GET", "zones/x/")
+	_, body := send(site, "GET /machines", "")
+	g.Expect(body).To(ContainSubstring(`{"system_id":"aaaaa2","hostname":"two","status":"Deploying","power":"off","owner":"alice","agent_name":"mine","image":"ubuntu/jammy","ips":["10.9.0.251"]}`))
+	_, body = send(site, "GET /requests", "")
+	g.Expect(body).To(Equal(`[{"operation":"machine.deploy","status":200,"count":1},{"operation":"machines.allocate","status":200,"count":1},{"operation":"zone.read","status":404,"count":1}]`))
+	send(site, "DELETE /requests", "")
+	_, body = send(site, "GET /requests", "")
+	g.Expect(body).To(Equal("[]"))
+	code, _ := send(site, "GET /healthz", "")
+	g.Expect(code).To(Equal(200))
+}

@@ -1,0 +1,103 @@
+package faults_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	testclock "k8s.io/utils/clock/testing"
+
+	"github.com/openshift/hypershift/test/maas-simulator/faults"
+)
+
+func newSet(rules ...faults.Rule) (*faults.Set, *testclock.FakeClock) {
+	clock := testclock.NewFakeClock(time.Unix(0, 0))
+	s := faults.NewSet(clock, 42)
+	for _, r := range rules {
+		if _, err := s.Add(r); err != nil {
+			panic(err)
+		}
+	}
+	return s, clock
+}
+
+func TestRequest(t *testing.T) {
+	tests := map[string]struct {
+		rule faults.Rule
+		hits map[string]bool
+	}{
+		"no operation is named":  {faults.Rule{Kind: faults.Error}, map[string]bool{"machine.deploy": true, "zones.read": true}},
+		"one operation is named": {faults.Rule{Kind: faults.Error, Operation: "machine.deploy"}, map[string]bool{"machine.deploy": true, "machine.release": false}},
+		"a pattern is named":     {faults.Rule{Kind: faults.Error, Operation: "machine*.*"}, map[string]bool{"machine.deploy": true, "machines.read": true, "zones.read": false}},
+		"it is about machines":   {faults.Rule{Kind: faults.DeployFails}, map[string]bool{"machine.deploy": false}},
+	}
+	for name, test := range tests {
+		t.Run("When "+name+" it should hit just that", func(t *testing.T) {
+			s, _ := newSet(test.rule)
+			for operation, hit := range test.hits {
+				NewWithT(t).Expect(len(s.Request(operation)) > 0).To(Equal(hit), operation)
+			}
+		})
+	}
+}
+
+func TestMachine(t *testing.T) {
+	g := NewWithT(t)
+	s, _ := newSet(faults.Rule{Kind: faults.DeployFails, Machine: "one", Message: "x"}, faults.Rule{Kind: faults.PowerError, Machine: "aaa"})
+	hit := func(kind faults.Kind, id, hostname string) bool {
+		_, ok := s.Machine(kind, id, hostname)
+		return ok
+	}
+	g.Expect(hit(faults.DeployFails, "bbb", "one")).To(BeTrue())
+	g.Expect(hit(faults.DeployFails, "aaa", "two")).To(BeFalse())
+	g.Expect(hit(faults.PowerError, "aaa", "two")).To(BeTrue())
+	g.Expect(hit(faults.BootHangs, "aaa", "one")).To(BeFalse())
+	rule, _ := s.Machine(faults.DeployFails, "bbb", "one")
+	g.Expect(rule.Text("y")).To(Equal("x"))
+	g.Expect(faults.Rule{}.Text("y")).To(Equal("y"))
+	g.Expect(faults.Rule{}.Code()).To(Equal(503))
+}
+
+func TestLimits(t *testing.T) {
+	t.Run("When a count is given it should stop after it", func(t *testing.T) {
+		g := NewWithT(t)
+		s, _ := newSet(faults.Rule{Kind: faults.Drop, Count: 2})
+		got := []int{len(s.Request("a.b")), len(s.Request("a.b")), len(s.Request("a.b"))}
+		g.Expect(got).To(Equal([]int{1, 1, 0}))
+		g.Expect(s.List()).To(BeEmpty())
+	})
+	t.Run("When a time is given it should stop after it", func(t *testing.T) {
+		g := NewWithT(t)
+		s, clock := newSet(faults.Rule{Kind: faults.Drop, For: faults.Duration(time.Minute)})
+		clock.Step(time.Minute)
+		g.Expect(s.Request("a.b")).To(HaveLen(1))
+		clock.Step(time.Second)
+		g.Expect(s.Request("a.b")).To(BeEmpty())
+	})
+	t.Run("When a rate is given it should hit about that share, and the same ones with the same seed", func(t *testing.T) {
+		g := NewWithT(t)
+		run := func() (pattern []bool, hits int) {
+			s, _ := newSet(faults.Rule{Kind: faults.Error, Rate: 0.2})
+			for range 1000 {
+				hit := len(s.Request("a.b")) > 0
+				pattern = append(pattern, hit)
+				if hit {
+					hits++
+				}
+			}
+			return pattern, hits
+		}
+		first, hits := run()
+		second, _ := run()
+		g.Expect(hits).To(BeNumerically("~", 200, 50))
+		g.Expect(first).To(Equal(second))
+	})
+	t.Run("When several rules of a kind apply one should hit, and others wait for their turn", func(t *testing.T) {
+		g := NewWithT(t)
+		s, _ := newSet(faults.Rule{Kind: faults.Error, Count: 1, Status: 500}, faults.Rule{Kind: faults.Error, Count: 1, Status: 502}, faults.Rule{Kind: faults.Latency})
+		first, second := s.Request("a.b"), s.Request("a.b")
+		g.Expect(first[faults.Error].Code()).To(Equal(500))
+		g.Expect(second[faults.Error].Code()).To(Equal(502))
+		g.Expect(first).To(HaveKey(faults.Latency))
+	})
+}
