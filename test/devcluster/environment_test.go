@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -41,13 +43,19 @@ func newWhole(t *testing.T) *whole {
 		t.Skip(err)
 	}
 	w := &whole{Env: e, t: t}
-	t.Cleanup(func() {
-		if t.Failed() {
-			return // down would take away what tells why
-		}
-		w.untraced(NewWithT(t))
-	})
+	t.Cleanup(w.cleanUp)
 	return w
+}
+
+// cleanUp tells what may explain a failure before it takes that away.
+func (w *whole) cleanUp() {
+	ctx := context.WithoutCancel(w.t.Context())
+	if w.t.Failed() {
+		status, _ := exec.CommandContext(ctx, w.Program("devcluster"), "status", "--dir", w.Dir).CombinedOutput()
+		w.t.Logf("status of the environment:\n%s", status)
+	}
+	out, err := exec.CommandContext(ctx, w.Program("devcluster"), "down", "--dir", w.Dir).CombinedOutput()
+	NewWithT(w.t).Expect(err).NotTo(HaveOccurred(), string(out))
 }
 
 func (w *whole) command(args ...string) *exec.Cmd {
@@ -63,17 +71,22 @@ func (w *whole) run(g Gomega, args ...string) string {
 }
 
 func (w *whole) kubectl(stdin string, args ...string) (string, error) {
-	cmd := exec.CommandContext(w.t.Context(), filepath.Join(w.Bin, "kube", "kubectl"), append(args, "--kubeconfig", w.Kubeconfig())...)
+	cmd := exec.CommandContext(w.t.Context(), filepath.Join(w.Bin, "kube", "kubectl"), append([]string{"--kubeconfig", w.Kubeconfig()}, args...)...)
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
-	return string(out), err
+	if err != nil {
+		return "", fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, out)
+	}
+	return string(out), nil
 }
 
 // untraced checks that nothing of the environment is left.
 func (w *whole) untraced(g Gomega) {
-	for _, path := range []string{w.Dir, "/run/netns/" + env.Namespace, "/sys/class/net/" + env.HostLink, "/run/hypershift-maas.dir"} {
+	for _, path := range []string{w.Dir, "/run/netns/" + env.Namespace, "/run/hypershift-maas.dir"} {
 		g.Expect(path).NotTo(BeAnExistingFile())
 	}
+	_, err := net.InterfaceByName(env.HostLink)
+	g.Expect(err).To(HaveOccurred(), "the network interface %s must be gone", env.HostLink)
 	for _, hierarchy := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
 		g.Expect(filepath.Glob(hierarchy + "hypershift-maas/" + env.Namespace)).To(BeEmpty())
 	}

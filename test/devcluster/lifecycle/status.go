@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/openshift/hypershift/test/devcluster/cluster"
 	"github.com/openshift/hypershift/test/devcluster/env"
 	"github.com/openshift/hypershift/test/machine"
 )
@@ -17,7 +18,8 @@ import (
 func (e *Environment) Status(ctx context.Context) error {
 	management, err := machine.Lookup(e.Management())
 	if err != nil || !management.Running() {
-		return fmt.Errorf("the environment in %s does not run: start it with devcluster up", e.Dir)
+		err := fmt.Errorf("the environment in %s does not run: start it with devcluster up", e.Dir)
+		return e.blameLog(err, cluster.Machine(e.Env).Console())
 	}
 	services, err := management.Units()
 	if err != nil {

@@ -59,15 +59,30 @@ func (e *Environment) Up(ctx context.Context) error {
 		}
 	}
 	started := time.Now()
-	if _, err := cluster.Start(ctx, e.Env); err != nil {
+	management, err := cluster.Start(ctx, e.Env)
+	if err != nil {
 		return err
 	}
 	e.done("management machine", started)
+	ctx, cancel := e.whileRunning(ctx, management)
+	defer cancel(nil)
 	parts, ctx := errgroup.WithContext(ctx)
 	parts.Go(func() error { return e.upRegistry(ctx) })
 	parts.Go(func() error { return e.upCluster(ctx) })
 	parts.Go(func() error { return e.upSimulator(ctx) })
 	return parts.Wait()
+}
+
+// whileRunning returns a context that ends, with the reason as its cause, when the machine does: without it nothing else
+// can come up.
+func (e *Environment) whileRunning(ctx context.Context, management *machine.Machine) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		if err := management.Wait(ctx); err == nil {
+			cancel(e.blameLog(errors.New("the management machine has stopped"), management.Config().Console()))
+		}
+	}()
+	return ctx, cancel
 }
 
 // Preflight says what keeps the environment from being started, a line each; nothing if it runs.
