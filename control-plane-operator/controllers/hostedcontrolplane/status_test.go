@@ -1,0 +1,188 @@
+package hostedcontrolplane
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+var now = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
+
+func done(name, version string) hyperv1.ControlPlaneComponent {
+	c := hyperv1.ControlPlaneComponent{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	c.Status.Version = version
+	for _, t := range []hyperv1.ConditionType{hyperv1.ControlPlaneComponentAvailable, hyperv1.ControlPlaneComponentRolloutComplete} {
+		c.Status.Conditions = append(c.Status.Conditions, metav1.Condition{Type: string(t), Status: metav1.ConditionTrue, Reason: "AsExpected"})
+	}
+	return c
+}
+
+// healthy is a pass over a control plane on which all is well.
+func healthy() (*scope, observed) {
+	set := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](3)}, Status: appsv1.StatefulSetStatus{ReadyReplicas: 3}}
+	kas := appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "kube-apiserver"},
+		Status: appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue},
+		}},
+	}
+	s := &scope{
+		hcp:     controlPlane(),
+		infra:   &component.Infra{API: component.Endpoint{Host: "192.0.2.10", Port: 30443}},
+		release: releaseinfo.New("", kubernetes("1.36.3")),
+	}
+	o := observed{
+		etcd: set, kas: &kas, deployments: []appsv1.Deployment{kas}, hasKubeconfig: true,
+		components: []hyperv1.ControlPlaneComponent{done("etcd", "1.36.3"), done("kube-apiserver", "1.36.3")},
+	}
+	return s, o
+}
+
+func TestConditions(t *testing.T) {
+	type change func(*scope, *observed)
+	cases := []struct {
+		name      string
+		change    change
+		condition hyperv1.ConditionType
+		want      string
+		available string
+	}{
+		{"all is well", func(*scope, *observed) {}, hyperv1.InfrastructureReady, "True/AsExpected", "True/AsExpected"},
+		{"the address is not known", func(s *scope, _ *observed) { s.infra, s.waiting = nil, "waiting" },
+			hyperv1.InfrastructureReady, "False/WaitingOnInfrastructureReady", "False/WaitingOnInfrastructureReady"},
+		{"publishing failed", func(s *scope, _ *observed) { s.infra, s.infraErr = nil, errors.New("forbidden") },
+			hyperv1.InfrastructureReady, "Unknown/InfraStatusFailure", "False/InfraStatusFailure"},
+		{"the configuration cannot work", func(s *scope, _ *observed) { s.invalid = errors.New("no routes") },
+			hyperv1.ValidHostedControlPlaneConfiguration, "False/InsufficientClusterCapabilities", "False/InsufficientClusterCapabilities"},
+		{"there is no kubeconfig", func(_ *scope, o *observed) { o.hasKubeconfig = false },
+			hyperv1.HostedControlPlaneAvailable, "False/KubeconfigWaitingForCreate", "False/KubeconfigWaitingForCreate"},
+		{"etcd has no pods", func(_ *scope, o *observed) { o.etcd = nil },
+			hyperv1.EtcdAvailable, "False/StatefulSetNotFound", "False/StatefulSetNotFound"},
+		{"etcd has lost its quorum", func(_ *scope, o *observed) { o.etcd.Status.ReadyReplicas = 1 },
+			hyperv1.EtcdAvailable, "False/EtcdWaitingForQuorum", "False/EtcdWaitingForQuorum"},
+		{"etcd has lost one of three", func(_ *scope, o *observed) { o.etcd.Status.ReadyReplicas = 2 },
+			hyperv1.EtcdAvailable, "True/QuorumAvailable", "True/AsExpected"},
+		{"etcd is the user's", func(s *scope, o *observed) { s.hcp.Spec.Etcd.ManagementType = hyperv1.Unmanaged; o.etcd = nil },
+			hyperv1.EtcdAvailable, "True/EtcdRunning", "True/AsExpected"},
+		{"the API server has no pods", func(_ *scope, o *observed) { o.kas = nil },
+			hyperv1.KubeAPIServerAvailable, "False/NotFound", "False/NotFound"},
+		{"the API server is not available", func(_ *scope, o *observed) { o.kas.Status.Conditions[0].Status = corev1.ConditionFalse },
+			hyperv1.KubeAPIServerAvailable, "False/WaitingForAvailable", "False/WaitingForAvailable"},
+		{"the load balancer does not answer", func(_ *scope, o *observed) { o.unhealthy = errors.New("timeout") },
+			hyperv1.HostedControlPlaneAvailable, "False/KASLoadBalancerNotReachable", "False/KASLoadBalancerNotReachable"},
+		{"a component has never been available", func(_ *scope, o *observed) { o.components[1].Status.Conditions = nil },
+			hyperv1.HostedControlPlaneAvailable, "False/ControlPlaneComponentsNotAvailable", "False/ControlPlaneComponentsNotAvailable"},
+		{"a component fails after all were available once", func(s *scope, o *observed) {
+			o.components[1].Status.Conditions = nil
+			s.hcp.Status.Conditions = []metav1.Condition{{Type: string(hyperv1.HostedControlPlaneAvailable), Status: metav1.ConditionTrue}}
+		}, hyperv1.HostedControlPlaneAvailable, "True/AsExpected", "True/AsExpected"},
+		{"a Deployment misses pods", func(_ *scope, o *observed) { o.deployments[0].Status.UnavailableReplicas = 1 },
+			hyperv1.HostedControlPlaneDegraded, "True/UnavailableReplicas", "True/AsExpected"},
+		{"the payload lacks images", func(s *scope, _ *observed) { s.missing = []string{"etcd"} },
+			hyperv1.ValidReleaseInfo, "False/MissingReleaseImages", "True/AsExpected"},
+		{"the registry refuses", func(s *scope, _ *observed) {
+			s.releaseErr = &releaseinfo.Error{Reason: releaseinfo.ReasonUnauthorized, Err: errors.New("401")}
+		}, hyperv1.ValidReleaseInfo, "False/Unauthorized", "True/AsExpected"},
+	}
+	for _, tc := range cases {
+		t.Run("When "+tc.name+" it should be said, and whether users are served", func(t *testing.T) {
+			g := NewWithT(t)
+			s, o := healthy()
+			tc.change(s, &o)
+			next := status(s, o, now)
+			read := func(t hyperv1.ConditionType) string {
+				c := meta.FindStatusCondition(next.Conditions, string(t))
+				g.Expect(c).NotTo(BeNil())
+				return string(c.Status) + "/" + c.Reason
+			}
+			g.Expect(read(tc.condition)).To(Equal(tc.want))
+			g.Expect(read(hyperv1.HostedControlPlaneAvailable)).To(Equal(tc.available))
+			g.Expect(next.Ready).To(Equal(tc.available == "True/AsExpected"))
+		})
+	}
+}
+
+func TestStatus(t *testing.T) {
+	t.Run("When nothing changes the status should stay to the byte, so that it is not written", func(t *testing.T) {
+		g := NewWithT(t)
+		s, o := healthy()
+		s.hcp.Status = status(s, o, now)
+		s.hcp.Status = status(s, o, now.Add(time.Minute))
+		g.Expect(status(s, o, now.Add(time.Hour))).To(Equal(s.hcp.Status))
+	})
+	t.Run("When a control plane was initialized it should stay so", func(t *testing.T) {
+		g := NewWithT(t)
+		s, o := healthy()
+		s.hcp.Status = status(s, o, now)
+		g.Expect(s.hcp.Status.Initialized).To(BeTrue())
+		o.kas = nil
+		next := status(s, o, now)
+		g.Expect(next.Ready).To(BeFalse())
+		g.Expect(next.Initialized).To(BeTrue())
+	})
+	t.Run("When a field of the cluster means nothing here it should be named, once", func(t *testing.T) {
+		g := NewWithT(t)
+		s, o := healthy()
+		s.hcp.Spec.FIPS = true
+		s.hcp.Spec.Configuration = &hyperv1.ClusterConfiguration{OAuth: &configv1.OAuthSpec{}}
+		c := meta.FindStatusCondition(status(s, o, now).Conditions, string(hyperv1.ValidHostedControlPlaneConfiguration))
+		g.Expect(c.Status).To(Equal(metav1.ConditionTrue))
+		g.Expect(c.Message).To(HaveSuffix("without effect in the Kubernetes distribution: fips, configuration.oauth"))
+	})
+	t.Run("When the endpoint is not known any more the last one should stay", func(t *testing.T) {
+		g := NewWithT(t)
+		s, o := healthy()
+		s.hcp.Status = status(s, o, now)
+		s.infra = nil
+		g.Expect(status(s, o, now).ControlPlaneEndpoint).To(Equal(hyperv1.APIEndpoint{Host: "192.0.2.10", Port: 30443}))
+	})
+}
+
+func TestAdvance(t *testing.T) {
+	release := func(version string) configv1.Release {
+		return configv1.Release{Version: version, Image: "release:" + version}
+	}
+	t.Run("When a version is new it should be partial, even if components still report the old one as done", func(t *testing.T) {
+		g := NewWithT(t)
+		history := advance(nil, release("1.36.3"), true, now)
+		g.Expect(history).To(HaveLen(1))
+		g.Expect(history[0].State).To(Equal(configv1.PartialUpdate))
+		g.Expect(history[0].CompletionTime.IsZero()).To(BeTrue())
+	})
+	t.Run("When a version is done it should be completed once, and stay so", func(t *testing.T) {
+		g := NewWithT(t)
+		history := advance(advance(nil, release("1.36.3"), false, now), release("1.36.3"), true, now.Add(time.Minute))
+		g.Expect(history[0].State).To(Equal(configv1.CompletedUpdate))
+		again := advance(advance(history, release("1.36.3"), false, now.Add(time.Hour)), release("1.36.3"), true, now.Add(2*time.Hour))
+		g.Expect(again).To(Equal(history))
+	})
+	t.Run("When the same version comes from another image it should be a new entry", func(t *testing.T) {
+		g := NewWithT(t)
+		history := advance(nil, release("1.36.3"), false, now)
+		other := release("1.36.3")
+		other.Image = "mirror:1.36.3"
+		g.Expect(advance(history, other, false, now)).To(HaveLen(2))
+	})
+	t.Run("When there were very many versions it should forget the oldest", func(t *testing.T) {
+		g := NewWithT(t)
+		var history []hyperv1.ControlPlaneUpdateHistory
+		for range 60 {
+			history = advance(history, release("1.36.3"), false, now)
+			history = advance(history, release("1.36.4"), false, now)
+		}
+		g.Expect(history).To(HaveLen(100))
+		g.Expect(history[0].Version).To(Equal("1.36.4"))
+	})
+}
