@@ -364,3 +364,28 @@ func TestMetal(t *testing.T) {
 		)
 	})
 }
+
+func TestPowerFailuresByVersion(t *testing.T) {
+	for version, code := range map[string]int{"3.4": 200, "3.5": 500, "3.6": 200} {
+		t.Run("When the version is "+version+" it should fail where that version fails", func(t *testing.T) {
+			g := NewWithT(t)
+			site := simtest.New(t, simtest.Rack, func(o *simulator.Options) { o.Version = version })
+			_, err := site.Faults.Add(faults.Rule{Kind: faults.PowerError, Message: "no BMC"})
+			g.Expect(err).NotTo(HaveOccurred())
+			site.Change("aaaaa2", func(m *inventory.Machine) { m.Status, m.Owner, m.PowerState = status.Deployed, "alice", "on" })
+			for _, request := range []string{"machines/aaaaa1/?op=deploy", "machines/aaaaa2/?op=release"} {
+				answer := site.Do("alice", "POST", request)
+				g.Expect(answer.Code).To(Equal(code), answer.Body)
+				if code == 500 {
+					g.Expect(answer.Body).To(HaveSuffix("node - no BMC"))
+				}
+			}
+			site.Settle(time.Hour)
+			want := []status.Status{status.FailedDeployment, status.FailedReleasing}
+			if code == 500 {
+				want = []status.Status{status.Ready, status.Deployed}
+			}
+			g.Expect([]status.Status{site.Has("one").Status, site.Has("two").Status}).To(Equal(want))
+		})
+	}
+}

@@ -92,12 +92,32 @@ func Merge(in []Span, together func(a, b Span) bool) []Span {
 	return out
 }
 
-// Free lists the gaps between what is taken.
+// Free lists the addresses that MAAS may give out: the gaps between what is
+// taken; in an unmanaged subnet, the gaps within its reserved ranges.
 func (db *DB) Free(s *Subnet) []Span {
-	hosts := s.Hosts()
-	next := hosts.Start
+	if s.Managed {
+		return gaps(s.Hosts(), db.Taken(s))
+	}
 	var out []Span
-	for _, t := range db.Taken(s) {
+	held := slices.DeleteFunc(db.Taken(s), func(t Span) bool { return slices.Contains(t.Purposes, "reserved") })
+	for _, r := range db.Ranges.All() {
+		start, err1 := netip.ParseAddr(r.Start)
+		end, err2 := netip.ParseAddr(r.End)
+		if r.SubnetID == s.ID && r.Type == "reserved" && err1 == nil && err2 == nil {
+			out = append(out, gaps(Span{Start: start, End: end}, held)...)
+		}
+	}
+	return out
+}
+
+// gaps lists what is left of a span; taken is in order.
+func gaps(within Span, taken []Span) []Span {
+	next := within.Start
+	var out []Span
+	for _, t := range taken {
+		if within.End.Less(t.Start) {
+			break
+		}
 		if next.IsValid() && next.Less(t.Start) {
 			out = append(out, Span{Start: next, End: t.Start.Prev()})
 		}
@@ -105,8 +125,8 @@ func (db *DB) Free(s *Subnet) []Span {
 			next = after
 		}
 	}
-	if next.IsValid() && !hosts.End.Less(next) {
-		out = append(out, Span{Start: next, End: hosts.End})
+	if next.IsValid() && !within.End.Less(next) {
+		out = append(out, Span{Start: next, End: within.End})
 	}
 	return out
 }

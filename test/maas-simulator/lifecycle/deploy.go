@@ -62,6 +62,9 @@ func (l *Life) Deploy(m *inventory.Machine, d Deployment) error {
 	if !m.HasNetwork() {
 		return problem.Field("network", "Node must be configured to use a network")
 	}
+	if err := l.powerFailsCall(m, "on"); err != nil {
+		return err
+	}
 	if d.Agent != "" {
 		m.AgentName = d.Agent
 	}

@@ -30,6 +30,11 @@ func (l *Life) Release(m *inventory.Machine, user, comment string, wipe bool) er
 	if done || err != nil {
 		return err
 	}
+	if m.PowerState != "off" {
+		if err := l.powerFailsCall(m, "off"); err != nil {
+			return err
+		}
+	}
 	l.request(m, user, "User releasing node", comment)
 	if wipe && !m.Diskless() {
 		return l.erase(m)

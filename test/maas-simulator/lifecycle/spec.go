@@ -3,11 +3,13 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/netip"
 
 	"github.com/openshift/hypershift/test/maas-simulator/boot"
 	"github.com/openshift/hypershift/test/maas-simulator/faults"
 	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/problem"
 	"github.com/openshift/hypershift/test/maas-simulator/render"
 )
 
@@ -69,6 +71,18 @@ func (l *Life) network(m *inventory.Machine, spec *boot.Spec) {
 func (l *Life) powerFault(m *inventory.Machine, action string) error {
 	if rule, hit := l.Faults.Machine(faults.PowerError, m.SystemID, m.Hostname); hit {
 		return fmt.Errorf("Failed to power %s node - %s", action, rule.Text("Power controller did not answer"))
+	}
+	return nil
+}
+
+// powerFailsCall is the refusal of the calls that switch power, in the version
+// that asks the racks before it answers.
+func (l *Life) powerFailsCall(m *inventory.Machine, action string) error {
+	if !l.Version.AtLeast(3, 5) || l.Version.AtLeast(3, 6) || !powered(m) {
+		return nil
+	}
+	if err := l.powerFault(m, action); err != nil {
+		return problem.Text(http.StatusInternalServerError, "%s", err.Error())
 	}
 	return nil
 }
