@@ -157,6 +157,10 @@ func (i *Inventory) loadOwned(ctx context.Context) (struct{}, error) {
 	}
 	start := i.clock.Now()
 	list, err := i.api.ListMachines(ctx, maas.MachineFilter{Owners: []string{user.Username}})
+	if maas.FieldMessages(err, "owner") != nil {
+		// A MAAS that knows no such filter lists them all.
+		list, err = i.api.ListMachines(ctx, maas.MachineFilter{})
+	}
 	if err != nil {
 		return struct{}{}, err
 	}

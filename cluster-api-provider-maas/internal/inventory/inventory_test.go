@@ -146,6 +146,24 @@ func TestMachinesThatAreNotOurs(t *testing.T) {
 	g.Expect(f.calls["get"]).To(Equal(3))
 }
 
+// unfiltered is a MAAS that knows no filter by owner.
+type unfiltered struct{ *fake }
+
+func (u unfiltered) ListMachines(ctx context.Context, filter maas.MachineFilter) ([]maas.Machine, error) {
+	if len(filter.Owners) > 0 {
+		return nil, &maas.Error{StatusCode: 400, Fields: map[string][]string{"owner": {"No such constraint."}}}
+	}
+	return u.fake.ListMachines(ctx, filter)
+}
+
+func TestMAASWithoutOwnerFilter(t *testing.T) {
+	g := NewWithT(t)
+	i := inventory.New(unfiltered{with(map[string]maas.Status{"a": maas.StatusDeployed})}, clocktesting.NewFakePassiveClock(time.Now()), inventory.Ages{})
+	list, err := i.Owned(t.Context(), time.Minute)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(list).To(HaveLen(1))
+}
+
 func TestFailuresAreShared(t *testing.T) {
 	g := NewWithT(t)
 	f, clock := with(nil), clocktesting.NewFakePassiveClock(time.Now())

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -69,9 +70,8 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error)
 		return r.retry(ctx, s)
 	}
 	outcome := lifecycle.Judge(s.stage(), s.observed, s.uid())
-	if outcome.Verdict == lifecycle.Wait && outcome.Reason == lifecycle.ReasonDeploying && r.deployOverdue(s) {
-		outcome = lifecycle.Outcome{Verdict: lifecycle.Retry, Reason: ReasonDeployTimedOut,
-			Message: fmt.Sprintf("%s for more than %s", lifecycle.Describe(s.observed), r.deployLimit(s))}
+	if late := r.overdue(s, outcome); late != "" {
+		outcome = lifecycle.Outcome{Verdict: lifecycle.Retry, Reason: ReasonDeployTimedOut, Message: late}
 	}
 	s.findings.outcome = outcome
 	switch outcome.Verdict {
@@ -90,16 +90,34 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error)
 	return ctrl.Result{RequeueAfter: jitter(r.Timing.Poll)}, nil
 }
 
-func (r *Reconciler) deployOverdue(s *scope) bool {
-	// The time counts from the allocation, so it must be written down that there is one.
+// overdue says so when MAAS has not begun to install the machine, or not ended, in the time that it has. The time counts from
+// the allocation, so it must be written down that there is one.
+func (r *Reconciler) overdue(s *scope, outcome lifecycle.Outcome) string {
 	if s.provisioned() || !condition.IsTrue(s.machine.Status.Conditions, ConditionAllocated) {
-		return false
+		return ""
 	}
-	return r.Clock.Since(s.since(ConditionAllocated)) > r.deployLimit(s)
+	var limit time.Duration
+	switch {
+	case outcome.Verdict == lifecycle.Deploy:
+		limit = timeout(s.machine.Spec.Timeouts.Allocate, r.Timing.Allocate)
+	case outcome.Verdict == lifecycle.Wait && outcome.Reason == lifecycle.ReasonDeploying:
+		limit = timeout(s.machine.Spec.Timeouts.Deploy, r.Timing.Deploy)
+	default:
+		return ""
+	}
+	if r.Clock.Since(s.since(ConditionAllocated)) <= limit {
+		return ""
+	}
+	return fmt.Sprintf("%s for more than %s%s", lifecycle.Describe(s.observed), limit, s.lastWords())
 }
 
-func (r *Reconciler) deployLimit(s *scope) time.Duration {
-	return timeout(s.machine.Spec.Timeouts.Deploy, r.Timing.Deploy)
+// lastWords is what the last pass said about the deployment.
+func (s *scope) lastWords() string {
+	c := meta.FindStatusCondition(s.machine.Status.Conditions, ConditionDeployed)
+	if c == nil || c.Message == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (%s)", c.Message)
 }
 
 // deploy asks MAAS to install the machine with the bootstrap data.

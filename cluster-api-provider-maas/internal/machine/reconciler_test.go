@@ -35,6 +35,8 @@ func TestReconciler(t *testing.T) {
 		"When a deployment fails, it should try another machine":                                       retries,
 		"When all tries fail, it should be terminal with MAAS's words":                                 exhausted,
 		"When a deployment takes too long, it should try another machine":                              overdue,
+		"When a deployment can't even begin, it should try another machine":                            neverBegins,
+		"When the image can't take the bootstrap data, it should refuse before it allocates":           wrongFormat,
 		"When a machine is taken away, it should be terminal and never touch what others made of it":   takenAway,
 		"When a machine is marked broken, it should not make it Ready by a release":                    brokenStays,
 		"When a machine is switched off, it should switch it on once":                                  powersOn,
@@ -276,6 +278,37 @@ func overdue(t *testing.T, cfg *rest.Config) {
 	w.passes("m", 4)
 	w.Expect(w.machine("m").Spec.SystemID).To(HaveValue(Equal("bbbbbb")))
 	w.expect("m", "Ready True Ready", "")
+}
+
+func neverBegins(t *testing.T, cfg *rest.Config) {
+	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa", CPU: 2}, &maastest.Machine{ID: "bbbbbb", CPU: 8})
+	w.add("m", infrav1.MaasMachineSpec{})
+	w.maas.Intercept = func(c maastest.Call, rw http.ResponseWriter) (bool, func(http.ResponseWriter) bool) {
+		if c.Op == "deploy" && strings.Contains(c.Path, "aaaaaa") {
+			http.Error(rw, "Failed talking to node's BMC", http.StatusInternalServerError)
+			return true, nil
+		}
+		return false, nil
+	}
+	w.passes("m", 3)
+	w.expect("m", "Ready False MAASUnavailable", "BMC")
+	w.reconcile("m", 11*time.Minute)
+	w.passes("m", 4)
+	w.Expect(w.machine("m").Spec.SystemID).To(HaveValue(Equal("bbbbbb")))
+	w.expect("m", "Ready True Ready", "")
+	w.Expect(w.machine("m").Annotations[machine.FailuresAnnotation]).To(ContainSubstring("BMC"))
+}
+
+func wrongFormat(t *testing.T, cfg *rest.Config) {
+	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"})
+	secret := &corev1.Secret{}
+	w.get("bootstrap", secret)
+	secret.Data["value"] = []byte(`{"ignition": {"version": "3.4.0"}}`)
+	w.Expect(w.client.Update(t.Context(), secret)).To(Succeed())
+	w.add("m", infrav1.MaasMachineSpec{Image: "ubuntu/noble"})
+	w.passes("m", 2)
+	w.expect("m", "Ready False BootstrapFormatNotSupported", "use an image that runs Ignition")
+	w.Expect(w.maas.Held()).To(BeEmpty())
 }
 
 func takenAway(t *testing.T, cfg *rest.Config) {
