@@ -124,24 +124,38 @@ func applyFiles() error {
 		if err != nil {
 			return err
 		}
-		applySysctls(file, string(data))
+		if err := applySysctls("/proc/sys", string(data)); err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %v\n", file, err)
+		}
 	}
 	return nil
 }
 
-// applySysctls goes on after a setting that the kernel refuses, as systemd does: most belong to the whole host.
-func applySysctls(file, content string) {
+// applySysctls goes on after a setting that the kernel refuses, as systemd does, and returns them all: most belong to the
+// whole host.
+func applySysctls(dir, content string) error {
+	var refused []error
 	for line := range strings.Lines(content) {
 		key, value, found := strings.Cut(strings.TrimSpace(line), "=")
 		key = strings.TrimSpace(strings.TrimPrefix(key, "-"))
 		if !found || strings.HasPrefix(key, "#") || strings.HasPrefix(key, ";") {
 			continue
 		}
-		path := filepath.Join("/proc/sys", strings.ReplaceAll(key, ".", "/"))
-		if err := os.WriteFile(path, []byte(strings.TrimSpace(value)), 0); err != nil {
-			fmt.Fprintf(os.Stderr, "%s: %s stays as it is: %v\n", file, key, err)
+		path := filepath.Join(dir, strings.ReplaceAll(key, ".", "/"))
+		if err := writeExisting(path, strings.TrimSpace(value)); err != nil {
+			refused = append(refused, fmt.Errorf("%s stays as it is: %w", key, err))
 		}
 	}
+	return errors.Join(refused...)
+}
+
+func writeExisting(path, value string) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(value)
+	return errors.Join(err, file.Close())
 }
 
 func runUnits(ctx context.Context, config Config) error {
