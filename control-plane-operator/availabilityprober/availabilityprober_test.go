@@ -1,0 +1,101 @@
+package availabilityprober
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/openshift/hypershift/support/testenv"
+)
+
+func TestRun(t *testing.T) {
+	t.Run("When the target becomes ready it should end", func(t *testing.T) {
+		g := NewWithT(t)
+		var asked atomic.Int32
+		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if asked.Add(1) < 2 {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+		}))
+		defer server.Close()
+		g.Expect(options{target: server.URL}.run(t.Context())).To(Succeed())
+		g.Expect(asked.Load()).To(Equal(int32(2)))
+	})
+	t.Run("When the target never becomes ready it should wait until it is stopped", func(t *testing.T) {
+		g := NewWithT(t)
+		server := httptest.NewServer(http.NotFoundHandler())
+		defer server.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		g.Expect(options{target: server.URL}.run(ctx)).NotTo(Succeed())
+	})
+	wrong := map[string]struct {
+		o    options
+		want string
+	}{
+		"no target":             {options{}, "--target is missing"},
+		"an API in other words": {options{target: "https://x", requiredAPIs: []string{"config.openshift.io/v1"}, kubeconfig: kubeconfig(t, &rest.Config{Host: "https://x"})}, "write it as group,version,kind"},
+		"no kubeconfig":         {options{target: "https://x", infrastructure: true, kubeconfig: "missing"}, "reading --kubeconfig"},
+	}
+	for name, tc := range wrong {
+		t.Run("When it is started with "+name+" it should say what is wrong", func(t *testing.T) {
+			NewWithT(t).Expect(tc.o.run(t.Context())).To(MatchError(ContainSubstring(tc.want)))
+		})
+	}
+}
+
+// kubeconfig writes the access of config into a file.
+func kubeconfig(t *testing.T, config *rest.Config) string {
+	t.Helper()
+	c := clientcmdapi.NewConfig()
+	c.Clusters["x"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	c.AuthInfos["x"] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}
+	c.Contexts["x"] = &clientcmdapi.Context{Cluster: "x", AuthInfo: "x"}
+	c.CurrentContext = "x"
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*c, path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestChecks(t *testing.T) {
+	config := testenv.Start(t)
+	file := kubeconfig(t, config)
+	outcome := func(g Gomega, o options) error {
+		o.target, o.kubeconfig = "https://unused", file
+		checks, err := o.checks()
+		g.Expect(err).NotTo(HaveOccurred())
+		return checks[len(checks)-1].run(t.Context())
+	}
+	t.Run("When an API is served it should be seen, and when not it should not", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(outcome(g, options{requiredAPIs: []string{"apps,v1,Deployment"}})).To(Succeed())
+		g.Expect(outcome(g, options{requiredAPIs: []string{"apps,v1,Nothing"}})).To(MatchError(ContainSubstring("is not served")))
+		g.Expect(outcome(g, options{requiredAPIs: []string{"config.openshift.io,v1,DNS"}})).NotTo(Succeed())
+	})
+	t.Run("When a ClusterRoleBinding exists it should be seen, and when not it should be named", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(outcome(g, options{clusterRoleBinding: "cluster-admin"})).To(Succeed())
+		g.Expect(outcome(g, options{clusterRoleBinding: "nobody"})).To(MatchError("it does not exist"))
+		g.Expect(exists(t.Context(), config, &rbacv1.ClusterRoleBinding{}, "cluster-admin")).To(Succeed())
+	})
+	t.Run("When there is no Infrastructure it should wait for it", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(outcome(g, options{infrastructure: true})).NotTo(Succeed())
+	})
+}

@@ -1,0 +1,83 @@
+package run
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// parse makes options of an environment and a command line.
+func parse(t *testing.T, environment map[string]string, args ...string) (*options, error) {
+	t.Helper()
+	o := optionsFromEnvironment(func(name string) string { return environment[name] })
+	flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	o.addFlags(flags)
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	return o, o.validate()
+}
+
+func TestOptions(t *testing.T) {
+	t.Run("When the hypershift-operator of any release starts it, it should understand", func(t *testing.T) {
+		g := NewWithT(t)
+		o, err := parse(t, map[string]string{
+			"CONTROL_PLANE_OPERATOR_IMAGE": "op", "SOCKS5_PROXY_IMAGE": "proxy", "OPERATE_ON_RELEASE_IMAGE": "release",
+			"OPENSHIFT_IMG_OVERRIDES": "=", "DEFAULT_SECURITY_CONTEXT_UID": "1042", "CERTIFICATE_VALIDITY": "24h",
+			"CERTIFICATE_RENEWAL_PERCENTAGE": "70", "HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": ".svc",
+		}, "--namespace", "clusters-demo", "--deployment-name", "control-plane-operator", "--metrics-addr", "0.0.0.0:8080",
+			"--enable-ci-debug-output=false", "--registry-overrides==", "--image-overrides=etcd=my/etcd", "--in-cluster=true",
+			"--token-minter-image=minter", "--health-probe-addr=0.0.0.0:6060")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(o.staticImages()).To(Equal(map[string]string{
+			"controlplane-operator": "op", "hosted-cluster-config-operator": "op", "availability-prober": "op",
+			"socks5-proxy": "proxy", "token-minter": "minter", "etcd": "my/etcd",
+		}))
+		g.Expect(*o.podUID).To(Equal(int64(1042)))
+		g.Expect(o.lifetime.Validity).To(Equal(24 * time.Hour))
+		g.Expect(o.lifetime.RenewAfter).To(Equal(0.7))
+		g.Expect(o.operateOnRelease).To(Equal("release"))
+		g.Expect(o.inherited).To(ConsistOf(
+			corev1.EnvVar{Name: "HTTPS_PROXY", Value: "http://proxy:3128"},
+			corev1.EnvVar{Name: "NO_PROXY", Value: ".svc,kube-apiserver"},
+		))
+		_, err = o.releases()
+		g.Expect(err).NotTo(HaveOccurred())
+	})
+
+	wrong := []struct {
+		name        string
+		environment map[string]string
+		args        []string
+		want        string
+	}{
+		{"no namespace", map[string]string{"CONTROL_PLANE_OPERATOR_IMAGE": "op"}, nil, "--namespace is missing"},
+		{"no image of its own", map[string]string{"MY_NAMESPACE": "ns"}, nil, "CONTROL_PLANE_OPERATOR_IMAGE is missing"},
+		{"a user that is a name", map[string]string{"DEFAULT_SECURITY_CONTEXT_UID": "root"}, nil, "is not a user ID"},
+		{"a validity in days", map[string]string{"CERTIFICATE_VALIDITY": "365d"}, nil, "CERTIFICATE_VALIDITY"},
+		{"a renewal of nothing", map[string]string{"CERTIFICATE_RENEWAL_PERCENTAGE": "0"}, nil, "CERTIFICATE_RENEWAL_PERCENTAGE"},
+	}
+	for _, tc := range wrong {
+		t.Run("When it is started with "+tc.name+" it should say what is missing or wrong", func(t *testing.T) {
+			_, err := parse(t, tc.environment, tc.args...)
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(tc.want)))
+		})
+	}
+
+	for name, set := range map[string]func(*options){
+		"registry overrides": func(o *options) { o.registryOverrides = "a" },
+		"mirrors":            func(o *options) { o.imageMirrors = "a" },
+	} {
+		t.Run("When its "+name+" cannot be read it should not start", func(t *testing.T) {
+			g := NewWithT(t)
+			o, err := parse(t, map[string]string{"MY_NAMESPACE": "ns", "CONTROL_PLANE_OPERATOR_IMAGE": "op"})
+			g.Expect(err).NotTo(HaveOccurred())
+			set(o)
+			_, err = o.releases()
+			g.Expect(err).To(MatchError(ContainSubstring("is not of the form")))
+		})
+	}
+}
