@@ -16,6 +16,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/cmd/cluster"
+	"github.com/openshift/hypershift/cmd/dump"
 	"github.com/openshift/hypershift/cmd/exit"
 	"github.com/openshift/hypershift/cmd/install"
 	"github.com/openshift/hypershift/cmd/kubeconfig"
@@ -30,7 +31,9 @@ import (
 func Hypershift() *cobra.Command {
 	cmd := newRoot("hypershift", "Host control planes on a management cluster")
 	defaults := cluster.Defaults{ControllerAvailability: hyperv1.SingleReplica, Developer: true}
-	cmd.AddCommand(install.NewCommand(), release.NewCommand())
+	dumps := group("dump", "Collect what is needed to understand a cluster's trouble")
+	dumps.AddCommand(dump.NewCommand())
+	cmd.AddCommand(install.NewCommand(), release.NewCommand(), dumps)
 	addShared(cmd, defaults, &none.Cluster{}, &none.NodePool{})
 	return cmd
 }

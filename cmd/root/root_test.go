@@ -1,8 +1,12 @@
 package root_test
 
 import (
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"context"
+	"encoding/base64"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -153,6 +157,7 @@ func TestJourney(t *testing.T) {
 
 	u.createPools()
 	u.createsKubeconfig(hc)
+	u.dumps()
 
 	u.succeeds("", "destroy", "nodepool", "--name", "big", "--cluster-name", "demo")
 	u.Expect(apierrors.IsNotFound(u.gets(&hyperv1.NodePool{}, "clusters", "big"))).To(BeTrue())
@@ -203,6 +208,37 @@ func (u *user) createsKubeconfig(hc *hyperv1.HostedCluster) {
 		u.Expect(config.CurrentContext).To(Equal("clusters-demo"))
 		u.Expect(config.Contexts).To(HaveLen(1))
 	}
+}
+
+// dumps collects the cluster; its kubeconfig leads back to the management cluster here.
+func (u *user) dumps() {
+	u.t.Helper()
+	dir := u.t.TempDir()
+	u.succeeds("", "dump", "cluster", "--name", "demo", "--artifact-dir", dir, "--dump-guest-cluster")
+	archive, err := os.Open(filepath.Join(dir, "hypershift-dump.tar.gz"))
+	u.Expect(err).NotTo(HaveOccurred())
+	defer archive.Close()
+	unpacked, err := gzip.NewReader(archive)
+	u.Expect(err).NotTo(HaveOccurred())
+	files := map[string]string{}
+	for r := tar.NewReader(unpacked); ; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		u.Expect(err).NotTo(HaveOccurred())
+		text, err := io.ReadAll(r)
+		u.Expect(err).NotTo(HaveOccurred())
+		files[header.Name] = string(text)
+		for _, secret := range []string{apiKey, base64.StdEncoding.EncodeToString([]byte(apiKey))} {
+			u.Expect(string(text)).NotTo(ContainSubstring(secret), header.Name)
+		}
+	}
+	u.Expect(files).To(HaveKeyWithValue("namespaces/clusters/hypershift.openshift.io/hostedclusters.yaml", ContainSubstring("name: demo")))
+	u.Expect(files).To(HaveKeyWithValue("namespaces/clusters/core/secrets.yaml", ContainSubstring("MAAS_API_KEY: redacted")))
+	u.Expect(files).To(HaveKey("cluster-scoped-resources/core/nodes.yaml"))
+	u.Expect(files).To(HaveKey("namespaces/hypershift/apps/deployments.yaml"))
+	u.Expect(files).To(HaveKey("hostedcluster-demo/cluster-scoped-resources/core/nodes.yaml"))
 }
 
 func (u *user) leavesNothing() {
@@ -310,6 +346,7 @@ func TestUsage(t *testing.T) {
 		{"When the replicas are negative", []string{"create", "nodepool", "maas", "--name", "a", "--cluster-name", "b", "--replicas", "-1"}, "--replicas"},
 		{"When the cluster to destroy is not named", []string{"destroy", "cluster", "maas"}, "--name is required"},
 		{"When the pool to destroy is not named", []string{"destroy", "nodepool"}, "--name is required"},
+		{"When the dump goes nowhere", []string{"dump", "cluster", "--name", "a"}, "--artifact-dir"},
 		{"When two images are given", []string{"install", "--image-refs", "a", "--hypershift-image", "b"}, "set one of"},
 		{"When the pull policy is unknown", []string{"install", "--image-pull-policy", "Sometimes"}, "--image-pull-policy"},
 		{"When the platform is unknown", []string{"install", "--limit-crd-install", "azure"}, "--limit-crd-install"},

@@ -1,0 +1,135 @@
+// Package dump holds the command that collects what is needed to understand a cluster's trouble.
+package dump
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/cmd/exit"
+	"github.com/openshift/hypershift/cmd/kube"
+	"github.com/openshift/hypershift/cmd/progress"
+)
+
+// dump is the state of one `dump cluster`.
+type dump struct {
+	connection        kube.Connection
+	name, namespace   string
+	operatorNamespace string
+	folder            string
+	archive           bool
+	guest             bool
+}
+
+// NewCommand makes `dump cluster`.
+func NewCommand() *cobra.Command {
+	d := &dump{}
+	cmd := &cobra.Command{
+		Use:   "cluster",
+		Short: "Collect the objects, events and logs of a hosted cluster; Secrets without their values",
+		Args:  cobra.NoArgs,
+		RunE:  d.run,
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&d.name, "name", "", "name of the cluster (required)")
+	flags.StringVar(&d.namespace, "namespace", "clusters", "namespace of the cluster")
+	flags.StringVar(&d.operatorNamespace, "operator-namespace", "hypershift", "namespace of the operator")
+	flags.StringVar(&d.folder, "artifact-dir", "", "folder to write to (required)")
+	flags.BoolVar(&d.archive, "archive-dump", true, "pack the folder's new files into hypershift-dump.tar.gz")
+	flags.BoolVar(&d.guest, "dump-guest-cluster", false, "also collect nodes, pods, CSRs and events of the guest cluster")
+	d.connection.AddFlags(flags)
+	return cmd
+}
+
+func (d *dump) run(cmd *cobra.Command, _ []string) error {
+	if d.name == "" || d.folder == "" {
+		return exit.UsageError(errors.New("--name and --artifact-dir are required"))
+	}
+	config, err := d.connection.Config()
+	if err != nil {
+		return err
+	}
+	report := progress.New(cmd.ErrOrStderr(), clock.RealClock{})
+	root := filepath.Join(d.folder, "hypershift-dump")
+	if err := d.collect(cmd.Context(), config, root, report); err != nil {
+		return err
+	}
+	if !d.archive {
+		report.Printf("written to %s", root)
+		return nil
+	}
+	archive := root + ".tar.gz"
+	if err := pack(root, archive); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(root); err != nil {
+		return fmt.Errorf("remove what is packed: %w", err)
+	}
+	report.Printf("written to %s", archive)
+	return nil
+}
+
+// collect goes on after a failure: half a dump is better than none. The failures are in the dump too.
+func (d *dump) collect(ctx context.Context, config *rest.Config, root string, report *progress.Reporter) error {
+	management, err := newCollector(config, root)
+	if err != nil {
+		return err
+	}
+	hosted := d.namespace + "-" + strings.ReplaceAll(d.name, ".", "-")
+	management.clusterScoped(ctx, managementKinds)
+	for _, namespace := range []string{d.namespace, hosted, d.operatorNamespace} {
+		report.Printf("collecting namespace %s", namespace)
+		management.namespace(ctx, namespace)
+	}
+	if d.guest {
+		report.Printf("collecting the guest cluster")
+		management.note("guest cluster", d.collectGuest(ctx, config, root))
+	}
+	return management.finish()
+}
+
+func (d *dump) collectGuest(ctx context.Context, config *rest.Config, root string) error {
+	c, err := client.New(config, client.Options{Scheme: kube.Scheme})
+	if err != nil {
+		return err
+	}
+	hc := &hyperv1.HostedCluster{}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: d.namespace, Name: d.name}, hc); err != nil {
+		return fmt.Errorf("read HostedCluster %s/%s: %w", d.namespace, d.name, err)
+	}
+	if hc.Status.KubeConfig == nil {
+		return errors.New("it has no kubeconfig yet")
+	}
+	secret := &corev1.Secret{}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: d.namespace, Name: hc.Status.KubeConfig.Name}, secret); err != nil {
+		return fmt.Errorf("read its kubeconfig: %w", err)
+	}
+	guestConfig, err := clientcmd.RESTConfigFromKubeConfig(secret.Data["kubeconfig"])
+	if err != nil {
+		return fmt.Errorf("read its kubeconfig: %w", err)
+	}
+	guest, err := newCollector(guestConfig, filepath.Join(root, "hostedcluster-"+d.name))
+	if err != nil {
+		return err
+	}
+	guest.clusterScoped(ctx, guestKinds)
+	namespaces, err := guest.clientset.CoreV1().Namespaces().List(ctx, listAll)
+	if err != nil {
+		return fmt.Errorf("list its namespaces: %w", err)
+	}
+	for i := range namespaces.Items {
+		guest.namespace(ctx, namespaces.Items[i].Name)
+	}
+	return guest.finish()
+}

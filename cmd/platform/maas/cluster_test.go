@@ -1,0 +1,142 @@
+package maas
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/cmd/cluster"
+)
+
+const key = "consumer:token:sesame"
+
+// complete parses the flags and completes the platform, with standard input, environment and a file "key" to read from.
+func complete(t *testing.T, stdin, environment, file string, args ...string) (*Cluster, error) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "key"), []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i := range args {
+		args[i] = strings.ReplaceAll(args[i], "DIR", dir)
+	}
+	p := NewCluster()
+	p.getenv = func(string) string { return environment }
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	p.AddFlags(flags)
+	if err := flags.Parse(append(args, "--external-api-server-address", "10.0.0.1")); err != nil {
+		t.Fatal(err)
+	}
+	return p, p.Complete(t.Context(), cluster.Environment{
+		Name: "demo", Namespace: "clusters", Stdin: strings.NewReader(stdin),
+		Client: func() (client.Client, error) { t.Fatal("no cluster is needed"); return nil, nil },
+	})
+}
+
+func TestAPIKeySources(t *testing.T) {
+	endpoint := []string{"--maas-endpoint", "http://maas:5240/MAAS"}
+	tests := []struct {
+		name                     string
+		stdin, environment, file string
+		args                     []string
+		says                     string
+	}{
+		{name: "When a file is named it should be read", file: key + "\n", args: []string{"--maas-api-key-file", "DIR/key"}},
+		{name: "When standard input is named it should be read", stdin: key + "\n", args: []string{"--maas-api-key-file", "-"}},
+		{name: "When nothing is named it should be taken from the environment", environment: key},
+		{name: "When a file is named it should win over the environment", environment: "a:b:c", file: key, args: []string{"--maas-api-key-file", "DIR/key"}},
+		{name: "When it is on the command line it should be taken", args: []string{"--maas-api-key", key}},
+		{name: "When there is none it should say where it may come from", says: "--maas-api-key-file"},
+		{name: "When the file is empty it should say so", args: []string{"--maas-api-key-file", "DIR/key"}, says: "is required"},
+		{name: "When it has two parts it should say the form", environment: "sesame:token", says: "consumer:token:secret"},
+		{name: "When a part is empty it should say the form", environment: "a::sesame", says: "consumer:token:secret"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			g := NewWithT(t)
+			p, err := complete(t, tt.stdin, tt.environment, tt.file, append(tt.args, endpoint...)...)
+			if tt.says != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(tt.says)))
+				g.Expect(err.Error()).NotTo(ContainSubstring("sesame"))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			objs := p.Objects("clusters", "demo")
+			g.Expect(objs).To(HaveLen(1))
+			g.Expect(string(objs[0].(*corev1.Secret).Data["MAAS_API_KEY"])).To(Equal(key))
+		})
+	}
+}
+
+func TestCredentials(t *testing.T) {
+	t.Run("When a name is given the Secret should have it", func(t *testing.T) {
+		g := NewWithT(t)
+		p, err := complete(t, "", key, "CA\n", "--maas-endpoint", "https://maas/MAAS", "--credentials-name", "mine", "--maas-ca-bundle", "DIR/key")
+		g.Expect(err).NotTo(HaveOccurred())
+		hc := &hyperv1.HostedCluster{}
+		p.Apply(hc)
+		g.Expect(hc.Spec.Platform.MAAS.IdentityRef.Name).To(Equal("mine"))
+		secret := p.Objects("clusters", "demo")[0].(*corev1.Secret)
+		g.Expect(secret.Name).To(Equal("mine"))
+		g.Expect(string(secret.Data["MAAS_CA_BUNDLE"])).To(Equal("CA\n"))
+	})
+	t.Run("When a Secret is there already none should be made", func(t *testing.T) {
+		g := NewWithT(t)
+		p, err := complete(t, "", "", "", "--credentials-secret", "shared")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(p.Objects("clusters", "demo")).To(BeEmpty())
+		hc := &hyperv1.HostedCluster{}
+		p.Apply(hc)
+		g.Expect(hc.Spec.Platform.MAAS.IdentityRef.Name).To(Equal("shared"))
+	})
+}
+
+func TestNodePoolLeavesDefaultsToTheAPI(t *testing.T) {
+	g := NewWithT(t)
+	p := &NodePool{}
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	p.AddFlags(flags)
+	g.Expect(flags.Parse(nil)).To(Succeed())
+	g.Expect(p.Complete()).To(Succeed())
+	pool := &hyperv1.NodePool{}
+	p.Apply(pool)
+	g.Expect(pool.Spec.Platform.MAAS).To(Equal(&hyperv1.MAASNodePoolPlatform{}))
+}
+
+func TestDiskWipe(t *testing.T) {
+	tests := []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"When it is not given it should be left to the API", nil, ""},
+		{"When it is switched on it should be on", []string{"--disk-wipe"}, "true"},
+		{"When it is switched off it should be off", []string{"--disk-wipe=false"}, "false"},
+		{"When only the device is given the switch should be left to the API", []string{"--disk-wipe-device", "/dev/vda"}, "unset"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			g := NewWithT(t)
+			p := &NodePool{}
+			flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+			p.AddFlags(flags)
+			g.Expect(flags.Parse(tt.args)).To(Succeed())
+			wipe := p.diskWipe()
+			switch {
+			case tt.want == "":
+				g.Expect(wipe).To(BeNil())
+			case tt.want == "unset":
+				g.Expect(wipe.Enabled).To(BeNil())
+			default:
+				g.Expect(*wipe.Enabled).To(Equal(tt.want == "true"))
+			}
+		})
+	}
+}
