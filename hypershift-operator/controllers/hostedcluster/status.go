@@ -162,7 +162,7 @@ func (r *Reconciler) announce(hc *hyperv1.HostedCluster, before []metav1.Conditi
 			continue
 		}
 		kind := corev1.EventTypeNormal
-		if worse(c) {
+		if worse(c, hc.Annotations[hyperv1.HasBeenAvailableAnnotation] == "true") {
 			kind = corev1.EventTypeWarning
 		}
 		r.Recorder.Eventf(hc, nil, kind, c.Reason, "Reconcile", "%s is %s: %s", c.Type, c.Status, condition.Shorten(c.Message, 900))
@@ -175,9 +175,21 @@ var abnormal = map[string]bool{
 	string(hyperv1.ClusterVersionProgressing): true,
 }
 
-func worse(c metav1.Condition) bool {
+// judged are the conditions whose failure a user has to mend; all others may be false for a while on the way up.
+var judged = map[string]bool{
+	string(hyperv1.ValidHostedClusterConfiguration): true, string(hyperv1.SupportedHostedCluster): true,
+	string(hyperv1.ValidReleaseImage): true, string(hyperv1.PlatformCredentialsFound): true,
+	string(hyperv1.UnmanagedEtcdAvailable): true, string(hyperv1.ReconciliationSucceeded): true,
+	string(hyperv1.ValidHostedControlPlaneConfiguration): true, string(hyperv1.ValidReleaseInfo): true,
+	string(hyperv1.ValidIDPConfiguration): true,
+}
+
+// worse tells whether a change deserves a warning. A cluster that was never available is on its way up, and what it lacks
+// yet is no news.
+func worse(c metav1.Condition, wasAvailable bool) bool {
+	bad := c.Status == metav1.ConditionFalse
 	if abnormal[c.Type] {
-		return c.Status == metav1.ConditionTrue && c.Type == string(hyperv1.HostedClusterDegraded)
+		bad = c.Status == metav1.ConditionTrue && c.Type == string(hyperv1.HostedClusterDegraded)
 	}
-	return c.Status == metav1.ConditionFalse
+	return bad && (judged[c.Type] || wasAvailable)
 }

@@ -204,13 +204,22 @@ func TestUpgradeBlocked(t *testing.T) {
 }
 
 func TestWorse(t *testing.T) {
-	g := NewWithT(t)
-	t.Run("When a condition turns bad it should be a warning", func(*testing.T) {
-		g.Expect(worse(condition.False(string(hyperv1.HostedClusterAvailable), "R", ""))).To(BeTrue())
-		g.Expect(worse(condition.True(string(hyperv1.HostedClusterDegraded), "R", ""))).To(BeTrue())
-	})
-	t.Run("When progress starts or ends it should be no warning", func(*testing.T) {
-		g.Expect(worse(condition.True(string(hyperv1.HostedClusterProgressing), "R", ""))).To(BeFalse())
-		g.Expect(worse(condition.False(string(hyperv1.HostedClusterProgressing), "R", ""))).To(BeFalse())
-	})
+	for _, tc := range []struct {
+		name         string
+		condition    metav1.Condition
+		wasAvailable bool
+		want         bool
+	}{
+		{"When a new cluster is not available yet it should be no warning", condition.False(string(hyperv1.HostedClusterAvailable), "R", ""), false, false},
+		{"When a cluster stops to be available it should warn", condition.False(string(hyperv1.HostedClusterAvailable), "R", ""), true, true},
+		{"When a new cluster's spec is bad it should warn", condition.False(string(hyperv1.ValidReleaseImage), "R", ""), false, true},
+		{"When a new cluster's Deployments start it should be no warning", condition.True(string(hyperv1.HostedClusterDegraded), "R", ""), false, false},
+		{"When a cluster degrades it should warn", condition.True(string(hyperv1.HostedClusterDegraded), "R", ""), true, true},
+		{"When progress starts it should be no warning", condition.True(string(hyperv1.HostedClusterProgressing), "R", ""), true, false},
+		{"When progress ends it should be no warning", condition.False(string(hyperv1.HostedClusterProgressing), "R", ""), true, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			NewWithT(t).Expect(worse(tc.condition, tc.wasAvailable)).To(Equal(tc.want))
+		})
+	}
 }

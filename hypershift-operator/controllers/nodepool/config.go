@@ -27,7 +27,7 @@ import (
 const (
 	configKey            = "config"
 	coreConfigLabel      = "hypershift.openshift.io/core-ignition-config"
-	tunedGeneratedLabel  = "hypershift.openshift.io/nto-generated-machine-config"
+	tunedGeneratedLabel  = "hypershift.openshift.io/nto-generated-machine-config" //nolint:misspell // a name on the wire
 	documentSeparator    = "\n---\n"
 	baseCoreConfigs      = 2 // FIPS and SSH; the operator itself makes the API proxy's.
 	machineConfigGroup   = "machineconfiguration.openshift.io"

@@ -3,9 +3,11 @@ package nodepool
 import (
 	"context"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
@@ -60,7 +62,7 @@ func mergeConditions(last []hyperv1.NodePoolCondition, s *scope) []hyperv1.NodeP
 		}
 		verdicts = append(verdicts, verdict)
 	}
-	slices.SortFunc(verdicts, func(a, b metav1.Condition) int { return compare(a.Type, b.Type) })
+	slices.SortFunc(verdicts, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
 	merged = condition.Merge(merged, s.pool.Generation, verdicts...)
 	all := make([]hyperv1.NodePoolCondition, 0, len(merged))
 	for _, c := range merged {
@@ -70,16 +72,6 @@ func mergeConditions(last []hyperv1.NodePoolCondition, s *scope) []hyperv1.NodeP
 		})
 	}
 	return all
-}
-
-func compare(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 func find(conditions []hyperv1.NodePoolCondition, conditionType string) *hyperv1.NodePoolCondition {
@@ -98,12 +90,24 @@ var informative = []string{
 	hyperv1.NodePoolUpdatingPlatformMachineTemplateConditionType,
 }
 
+// underway are reasons that only mean that something takes its time.
+var underway = []string{
+	hyperv1.NodePoolNotFoundReason, hyperv1.IgnitionEndpointMissingReason, hyperv1.IgnitionCACertMissingReason,
+	hyperv1.NodePoolIgnitionNotReachedReason, "KubeconfigMissing", "MachineDeploying", "MachineAllocated", "Allocating", "Deleting",
+	clusterv1.NotReadyReason, clusterv1.ReadyUnknownReason, clusterv1.InspectionFailedReason, clusterv1.MachineNodeDoesNotExistReason,
+}
+
+// severity marks conditions that somebody should look at.
 func severity(c metav1.Condition) string {
-	switch {
-	case c.Status != metav1.ConditionFalse, slices.Contains(informative, c.Type):
+	if c.Status != metav1.ConditionFalse || slices.Contains(informative, c.Type) {
 		return ""
 	}
-	return "Warning"
+	for reason := range strings.SplitSeq(c.Reason, ",") {
+		if !slices.Contains(underway, reason) && !strings.HasPrefix(reason, "Waiting") {
+			return "Warning"
+		}
+	}
+	return ""
 }
 
 // announce makes an event of each condition that changed its status or the reason of its failure.
@@ -114,7 +118,7 @@ func (r *Reconciler) announce(s *scope, before []hyperv1.NodePoolCondition) {
 			continue
 		}
 		kind := corev1.EventTypeNormal
-		if c.Severity != "" && last != nil {
+		if c.Severity != "" {
 			kind = corev1.EventTypeWarning
 		}
 		r.Recorder.Eventf(s.pool, nil, kind, eventReason(c.Reason), "Reconcile", "%s is %s: %s", c.Type, c.Status, condition.Shorten(c.Message, 900))

@@ -1,0 +1,211 @@
+package nodepool
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/condition"
+)
+
+func judging(conditions ...metav1.Condition) *scope {
+	s := newScope(fixture.NodePool("clusters"))
+	s.now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	s.platform, _ = fixture.Platforms(nil).For(hyperv1.MAASPlatform)
+	for _, c := range conditions {
+		s.judge(c)
+	}
+	return s
+}
+
+func TestMergeConditions(t *testing.T) {
+	earlier := metav1.NewTime(time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC))
+	last := []hyperv1.NodePoolCondition{
+		{Type: "Ready", Status: "True", Reason: "AsExpected", LastTransitionTime: earlier},
+		{Type: "IgnitionEndpointAvailable", Status: "False", Reason: "X", LastTransitionTime: earlier},
+	}
+	t.Run("When a status stays it should keep its time", func(t *testing.T) {
+		merged := mergeConditions(last, judging(condition.True("Ready", "AsExpected", "still")))
+		g := NewWithT(t)
+		g.Expect(find(merged, "Ready").LastTransitionTime).To(Equal(earlier))
+		g.Expect(find(merged, "Ready").Message).To(Equal("still"))
+	})
+	t.Run("When a status changes it should take the pass's time", func(t *testing.T) {
+		s := judging(condition.False("Ready", "NoCapacity", ""))
+		NewWithT(t).Expect(find(mergeConditions(last, s), "Ready").LastTransitionTime.Time).To(Equal(s.now))
+	})
+	t.Run("When a condition is cleared it should go", func(t *testing.T) {
+		s := judging()
+		s.clear("IgnitionEndpointAvailable")
+		NewWithT(t).Expect(find(mergeConditions(last, s), "IgnitionEndpointAvailable")).To(BeNil())
+	})
+	t.Run("When nobody judged a condition it should stay", func(t *testing.T) {
+		NewWithT(t).Expect(find(mergeConditions(last, judging()), "Ready")).NotTo(BeNil())
+	})
+	t.Run("When the same is merged again it should be the same, in the same order", func(t *testing.T) {
+		s := judging(condition.True("B", "R", ""), condition.True("A", "R", ""), condition.False("C", "R", ""))
+		first := mergeConditions(nil, s)
+		for range 10 {
+			NewWithT(t).Expect(mergeConditions(nil, s)).To(Equal(first))
+		}
+		NewWithT(t).Expect(mergeConditions(first, s)).To(Equal(first))
+	})
+}
+
+func TestSeverity(t *testing.T) {
+	for _, tc := range []struct {
+		name      string
+		condition metav1.Condition
+		warning   bool
+	}{
+		{"When MAAS has no machine it should warn", condition.False("AllMachinesReady", "NoCapacity", ""), true},
+		{"When a machine is being installed it should not warn", condition.False("AllMachinesReady", "MachineDeploying", ""), false},
+		{"When one of several reasons is trouble it should warn", condition.False("AllMachinesReady", "MachineDeploying,MAASUnreachable", ""), true},
+		{"When all reasons are waiting it should not warn", condition.False("AllMachinesReady", "MachineDeploying,ReadyUnknown,WaitingForNode", ""), false},
+		{"When a spec is bad it should warn", condition.False("ValidReleaseImage", "ValidationFailed", ""), true},
+		{"When autoscaling is off it should not warn", condition.False("AutoscalingEnabled", "AsExpected", ""), false},
+		{"When all is well it should not warn", condition.True("Ready", "AsExpected", ""), false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			NewWithT(t).Expect(severity(tc.condition) != "").To(Equal(tc.warning))
+		})
+	}
+}
+
+func TestAnnounce(t *testing.T) {
+	recorder := events.NewFakeRecorder(10)
+	r := &Reconciler{Recorder: recorder}
+	announce := func(before, after []hyperv1.NodePoolCondition) []string {
+		s := judging()
+		s.pool.Status.Conditions = after
+		r.announce(s, before)
+		var made []string
+		for len(recorder.Events) > 0 {
+			made = append(made, <-recorder.Events)
+		}
+		return made
+	}
+	ready := hyperv1.NodePoolCondition{Type: "Ready", Status: "True", Reason: "AsExpected", Message: "2 of 2"}
+	short := hyperv1.NodePoolCondition{Type: "Ready", Status: "False", Reason: "NoCapacity", Message: "none fits", Severity: "Warning"}
+	t.Run("When a condition turns bad it should warn once", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(announce([]hyperv1.NodePoolCondition{ready}, []hyperv1.NodePoolCondition{short})).To(ConsistOf(HavePrefix("Warning NoCapacity Ready is False: none fits")))
+		again := short
+		again.Message = "none of 8 fits"
+		g.Expect(announce([]hyperv1.NodePoolCondition{short}, []hyperv1.NodePoolCondition{again})).To(BeEmpty())
+	})
+	t.Run("When the reason of a failure changes it should tell", func(t *testing.T) {
+		other := short
+		other.Reason = "MAASUnreachable"
+		NewWithT(t).Expect(announce([]hyperv1.NodePoolCondition{short}, []hyperv1.NodePoolCondition{other})).To(HaveLen(1))
+	})
+	t.Run("When many reasons are joined it should still fit an event", func(t *testing.T) {
+		long := short
+		long.Reason = strings.Repeat("SomeReason,", 40)
+		made := announce(nil, []hyperv1.NodePoolCondition{long})
+		NewWithT(t).Expect(len(strings.Fields(made[0])[1])).To(BeNumerically("<=", 128))
+	})
+}
+
+func machineWith(name string, conditions ...metav1.Condition) *clusterv1.Machine {
+	return &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: name, Annotations: map[string]string{hyperv1.NodePoolAnnotation: "clusters/demo"}},
+		Spec:       clusterv1.MachineSpec{InfrastructureRef: clusterv1.ContractVersionedObjectReference{Name: name}, Version: "1.36.3"},
+		Status:     clusterv1.MachineStatus{Conditions: conditions},
+	}
+}
+
+func TestMachineTrouble(t *testing.T) {
+	ready := condition.True(clusterv1.MachineReadyCondition, "Ready", "")
+	notReady := condition.False(clusterv1.MachineReadyCondition, "NotReady", "* InfrastructureReady: waiting")
+	infra := func(reason string) client.Object {
+		m := &infrav1.MaasMachine{}
+		if reason != "" {
+			m.Status.Conditions = []metav1.Condition{condition.False("Ready", reason, "in MAAS's words")}
+		}
+		return m
+	}
+	for _, tc := range []struct {
+		name    string
+		machine *clusterv1.Machine
+		infra   client.Object
+		want    string
+	}{
+		{"When the machine is ready it should say nothing", machineWith("m", ready), infra("NoCapacity"), ""},
+		{"When the provider says why it should repeat that", machineWith("m", notReady), infra("NoCapacity"), "NoCapacity"},
+		{"When the provider is content it should say what Cluster API says", machineWith("m", notReady), infra(""), "NotReady"},
+		{"When there is no provider's machine it should say what Cluster API says", machineWith("m", notReady), nil, "NotReady"},
+		{"When Cluster API has not looked yet it should wait", machineWith("m"), nil, "WaitingForMachine"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			reason, _ := judging().machineTrouble(tc.machine, tc.infra)
+			NewWithT(t).Expect(reason).To(Equal(tc.want))
+		})
+	}
+}
+
+func TestBuckets(t *testing.T) {
+	t.Run("When there are none all should be well", func(t *testing.T) {
+		NewWithT(t).Expect(buckets{}.condition("AllMachinesReady").Status).To(Equal(metav1.ConditionTrue))
+	})
+	t.Run("When hundreds of machines complain the message should stay short", func(t *testing.T) {
+		g, b := NewWithT(t), buckets{}
+		for i := range 500 {
+			for _, reason := range []string{"A", "B", "C", "D", "E"} {
+				b.add(reason, strings.Repeat("m", i%7+1), strings.Repeat("word ", 10))
+			}
+		}
+		c := b.condition("AllMachinesReady")
+		g.Expect(len(c.Message)).To(BeNumerically("<=", maxMessage))
+		g.Expect(c.Reason).To(Equal("A,B,C,D,E"))
+	})
+	t.Run("When machines come in another order the message should be the same", func(t *testing.T) {
+		one, other := buckets{}, buckets{}
+		one.add("A", "m1", "x")
+		one.add("A", "m2", "x")
+		other.add("A", "m2", "x")
+		other.add("A", "m1", "x")
+		NewWithT(t).Expect(one.condition("T")).To(Equal(other.condition("T")))
+	})
+}
+
+func TestNodesInfo(t *testing.T) {
+	node := func(name, kubelet string, healthy bool) *clusterv1.Machine {
+		m := machineWith(name, condition.False(clusterv1.MachineNodeHealthyCondition, "X", ""))
+		if healthy {
+			m.Status.Conditions[0].Status = metav1.ConditionTrue
+		}
+		m.Status.NodeRef = clusterv1.MachineNodeReference{Name: name}
+		m.Status.NodeInfo = &corev1.NodeSystemInfo{KubeletVersion: kubelet}
+		return m
+	}
+	t.Run("When nodes run several versions it should count each", func(t *testing.T) {
+		info := nodesInfo([]*clusterv1.Machine{node("a", "v1.36.3", true), node("b", "v1.36.3", false), node("c", "v1.35.0", true), machineWith("none")}, "1.36.3")
+		NewWithT(t).Expect(info.NodeVersions).To(Equal([]hyperv1.NodeVersion{
+			{OCPVersion: "1.36.3", KubeletVersion: "v1.35.0", ReadyNodeCount: ptr.To[int32](1), UnreadyNodeCount: ptr.To[int32](0)},
+			{OCPVersion: "1.36.3", KubeletVersion: "v1.36.3", ReadyNodeCount: ptr.To[int32](1), UnreadyNodeCount: ptr.To[int32](1)},
+		}))
+	})
+	t.Run("When there are no nodes it should say nothing", func(t *testing.T) {
+		NewWithT(t).Expect(nodesInfo([]*clusterv1.Machine{machineWith("none")}, "1.36.3")).To(BeNil())
+	})
+}
+
+func TestWithNodeLabels(t *testing.T) {
+	t.Run("When a label goes from the pool it should go from the machine, and others stay", func(t *testing.T) {
+		got := withNodeLabels(map[string]string{"managed.hypershift.openshift.io.old": "1", "theirs": "1"}, map[string]string{"new": "1"})
+		NewWithT(t).Expect(got).To(Equal(map[string]string{"managed.hypershift.openshift.io.new": "1", "theirs": "1"}))
+	})
+}
