@@ -49,12 +49,17 @@ func (c *call) edit(r right) (*inventory.Machine, error) {
 }
 
 // visible lists the machines that the caller sees.
-func (c *call) visible(fits func(*inventory.Machine) bool) []any {
-	out := []any{}
+func (c *call) visible(fits func(*inventory.Machine) bool) (list, error) {
+	var out list
 	for _, m := range c.DB.Machines.All() {
-		if may(c.user, m, toView) && fits(m) {
-			out = append(out, c.print.Machine(m))
+		if !may(c.user, m, toView) || !fits(m) {
+			continue
 		}
+		body, err := c.machineJSON(m)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, body)
 	}
-	return out
+	return out, nil
 }

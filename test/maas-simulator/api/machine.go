@@ -52,7 +52,7 @@ func readMachine(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.print.Machine(m), nil
+	return c.machineJSON(m)
 }
 
 // act runs an operation that takes nothing but a comment.

@@ -36,7 +36,7 @@ func listMachines(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.visible(set.Fits), nil
+	return c.visible(set.Fits)
 }
 
 func listAllocated(c *call) (any, error) {
@@ -44,7 +44,7 @@ func listAllocated(c *call) (any, error) {
 	return c.visible(func(m *inventory.Machine) bool {
 		return m.Owner == c.user.Name && m.Status.In(status.Allocated, status.Deploying, status.Deployed) &&
 			(len(ids) == 0 || slices.Contains(ids, m.SystemID))
-	}), nil
+	})
 }
 
 func isRegistered(c *call) (any, error) {

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"encoding/json"
+
 	"github.com/openshift/hypershift/test/maas-simulator/constraints"
 	"github.com/openshift/hypershift/test/maas-simulator/inventory"
 	"github.com/openshift/hypershift/test/maas-simulator/problem"
@@ -20,12 +22,16 @@ func listNodes(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := c.visible(set.Fits)
-	if len(c.form.Without("op")) > 0 {
-		return out, nil
+	out, err := c.visible(set.Fits)
+	if err != nil || len(c.form.Without("op")) > 0 {
+		return out, err
 	}
 	for _, n := range c.DB.Nodes.All() {
-		out = append(out, c.print.Node(n))
+		body, err := json.Marshal(c.print.Node(n))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, body)
 	}
 	return out, nil
 }

@@ -30,6 +30,7 @@ type Server struct {
 
 	print    *render.Printer
 	verifier *oauth.Verifier
+	printed  printed
 	routes   []route
 }
 
@@ -166,12 +167,18 @@ func (s *Server) run(c *call) reply {
 	if err != nil {
 		return s.refusal(err)
 	}
-	if special, ok := result.(reply); ok {
-		return special
-	}
-	body, err := json.Marshal(result)
-	if err != nil {
-		return s.refusal(err)
+	body := []byte(nil)
+	switch r := result.(type) {
+	case reply:
+		return r
+	case list:
+		body = r.encode()
+	case json.RawMessage:
+		body = r
+	default:
+		if body, err = json.Marshal(result); err != nil {
+			return s.refusal(err)
+		}
 	}
 	return reply{status: http.StatusOK, media: mediaJSON, body: body}
 }

@@ -75,7 +75,7 @@ func withTag(do func(*call, *inventory.Tag) (any, error)) func(*call) (any, erro
 func none(*call, *inventory.Tag) (any, error) { return []any{}, nil }
 
 func taggedMachines(c *call, t *inventory.Tag) (any, error) {
-	return c.visible(func(m *inventory.Machine) bool { return m.HasTags(t.Name) }), nil
+	return c.visible(func(m *inventory.Machine) bool { return m.HasTags(t.Name) })
 }
 
 // saveTag makes a tag, or changes the one that is given.

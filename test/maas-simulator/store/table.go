@@ -18,9 +18,10 @@ type Table[K cmp.Ordered, V any] struct {
 	clone func(*V) *V
 	less  func(a, b *V) int
 
-	rows   map[K]*V
-	edits  map[K]*V // nil value: deleted
-	sorted []*V     // the rows in their order
+	rows    map[K]*V
+	edits   map[K]*V // nil value: deleted
+	sorted  []*V     // the rows in their order
+	commits uint64
 }
 
 // NewTable registers a table. clone must copy whatever callers change in place;
@@ -98,6 +99,9 @@ func (t *Table[K, V]) merged(all []*V) []*V {
 	return all
 }
 
+// Commits counts the updates that changed the table.
+func (t *Table[K, V]) Commits() uint64 { return t.commits }
+
 // Find returns the first row, in the table's order, that fits; nil when none does.
 func (t *Table[K, V]) Find(fits func(*V) bool) *V {
 	for _, v := range t.All() {
@@ -112,6 +116,7 @@ func (t *Table[K, V]) commit() {
 	if len(t.edits) == 0 {
 		return
 	}
+	t.commits++
 	t.sorted = t.merged(t.sorted)
 	for k, v := range t.edits {
 		if v == nil {

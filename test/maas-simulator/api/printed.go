@@ -1,0 +1,61 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"sync"
+
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+)
+
+// printed keeps machines as they were last encoded: lists of many machines are
+// asked for often and seldom differ.
+type printed struct {
+	mu    sync.Mutex
+	epoch uint64
+	rows  map[string]encoded
+}
+
+// encoded is a row's JSON. Rows never change in place, so that the pointer
+// tells whether it is still the same.
+type encoded struct {
+	row  *inventory.Machine
+	json json.RawMessage
+}
+
+// epoch changes when something that machines print besides themselves does.
+func epoch(db *inventory.DB) uint64 {
+	return db.Zones.Commits() + db.Pools.Commits() + db.Domains.Commits() + db.DNSResources.Commits() + db.DNSRecords.Commits() +
+		db.VLANs.Commits() + db.Fabrics.Commits() + db.Spaces.Commits() + db.Subnets.Commits() + db.VMHosts.Commits()
+}
+
+// machineJSON encodes a machine; it may be called inside View only.
+func (s *Server) machineJSON(m *inventory.Machine) (json.RawMessage, error) {
+	now := epoch(s.DB)
+	s.printed.mu.Lock()
+	if s.printed.epoch != now || s.printed.rows == nil {
+		s.printed.epoch, s.printed.rows = now, map[string]encoded{}
+	}
+	kept := s.printed.rows[m.SystemID]
+	s.printed.mu.Unlock()
+	if kept.row == m {
+		return kept.json, nil
+	}
+	body, err := json.Marshal(s.print.Machine(m))
+	if err != nil {
+		return nil, err
+	}
+	s.printed.mu.Lock()
+	defer s.printed.mu.Unlock()
+	if s.printed.epoch == now {
+		s.printed.rows[m.SystemID] = encoded{m, body}
+	}
+	return body, nil
+}
+
+// list is a JSON list whose elements are encoded already.
+type list [][]byte
+
+func (l list) encode() []byte {
+	return append(append([]byte{'['}, bytes.Join(l, []byte{','})...), ']')
+}
