@@ -32,6 +32,10 @@ type Backend struct {
 	// Bridge is the switch that the machines are plugged into, in the network namespace BridgeNamespace; an empty
 	// namespace is that of the caller.
 	Bridge, BridgeNamespace string
+	// Prefix begins the names of the machines' network namespaces; empty means "hs-".
+	Prefix string
+	// CgroupParent is the cgroup that holds the machines'; empty means machine.DefaultCgroupParent.
+	CgroupParent string
 }
 
 var _ boot.Backend = (*Backend)(nil)
@@ -41,6 +45,14 @@ const (
 	ignitionTarget = "/run/machine/ignition"
 	firstBootDone  = "/var/lib/machine/first-boot-done"
 )
+
+// name is that of the machine's network namespace, of its cgroup and of its port on the bridge.
+func (b *Backend) name(systemID string) string {
+	if b.Prefix == "" {
+		return "hs-" + systemID
+	}
+	return b.Prefix + systemID
+}
 
 func (b *Backend) dir(systemID string) string { return filepath.Join(b.Dir, systemID) }
 
@@ -139,7 +151,7 @@ func (b *Backend) config(spec boot.Spec) (machine.Config, error) {
 	}
 	dir := b.dir(spec.SystemID)
 	config := machine.Config{
-		Name: "hs-" + spec.SystemID, Dir: dir, Hostname: spec.Hostname,
+		Name: b.name(spec.SystemID), Dir: dir, Hostname: spec.Hostname, CgroupParent: b.CgroupParent,
 		Network: network.Config{Links: []network.Link{b.link(spec)}},
 		Binds: []machine.Bind{
 			{Source: b.OS, Target: osTarget},
@@ -163,6 +175,6 @@ func (b *Backend) link(spec boot.Spec) network.Link {
 	}
 	return network.Link{
 		Inside:  inside,
-		Outside: network.End{Namespace: b.BridgeNamespace, Name: "hs-" + spec.SystemID, Bridge: b.Bridge},
+		Outside: network.End{Namespace: b.BridgeNamespace, Name: b.name(spec.SystemID), Bridge: b.Bridge},
 	}
 }

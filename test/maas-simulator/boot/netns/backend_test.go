@@ -2,16 +2,8 @@ package netns_test
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"net"
-	"net/http"
-	"net/http/httptest"
-	"net/netip"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,7 +15,6 @@ import (
 	"github.com/openshift/hypershift/test/machine"
 	"github.com/openshift/hypershift/test/machine/cgroup"
 	"github.com/openshift/hypershift/test/machine/gpt"
-	"github.com/openshift/hypershift/test/machine/network"
 	"github.com/openshift/hypershift/test/machine/units"
 )
 
@@ -36,120 +27,6 @@ const (
 func TestMain(m *testing.M) {
 	machine.Init(map[string]machine.Boot{netns.BootName: netns.Boot})
 	os.Exit(m.Run())
-}
-
-// fakeMAAS is the metadata endpoint of MAAS and the server of Ignition configs, in the network of the machines.
-type fakeMAAS struct {
-	url      string
-	mu       sync.Mutex
-	requests []string
-	// refusals is how often the Ignition config is answered with 511 before it is served.
-	refusals int
-	userData string
-	config   string
-}
-
-func (f *fakeMAAS) seen() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return append([]string(nil), f.requests...)
-}
-
-func (f *fakeMAAS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	w.Header().Set("Content-Type", "text/plain")
-	f.requests = append(f.requests, r.Method+" "+r.URL.RequestURI())
-	if strings.HasPrefix(r.URL.Path, "/metadata/") && !strings.Contains(r.Header.Get("Authorization"), `oauth_signature="%26secret"`) {
-		http.Error(w, "no OAuth", http.StatusUnauthorized)
-		return
-	}
-	switch r.URL.Path {
-	case "/metadata/2012-03-01/meta-data/local-hostname":
-		fmt.Fprint(w, "swift-otter.maas")
-	case "/metadata/2012-03-01/user-data":
-		fmt.Fprint(w, f.userData)
-	case "/config":
-		if f.refusals > 0 {
-			f.refusals--
-			w.WriteHeader(http.StatusNetworkAuthenticationRequired)
-			return
-		}
-		fmt.Fprint(w, f.config)
-	}
-}
-
-// startMAAS serves in a network namespace of its own, which holds the bridge of the machines.
-func startMAAS(t *testing.T, config map[string]any) *fakeMAAS {
-	t.Helper()
-	g := NewWithT(t)
-	g.Expect(network.RemoveNamespace(switchNS)).To(Succeed())
-	g.Expect(network.EnsureNamespace(switchNS)).To(Succeed())
-	t.Cleanup(func() { g.Expect(network.RemoveNamespace(switchNS)).To(Succeed()) })
-	g.Expect(network.Ensure(switchNS, network.Config{
-		Bridges: []network.Bridge{{Name: "br0", Address: switchIP + "/24"}},
-	})).To(Succeed())
-	fake := &fakeMAAS{refusals: 1}
-	server := httptest.NewUnstartedServer(fake)
-	server.Listener.Close()
-	g.Expect(network.Do(switchNS, func() (err error) {
-		server.Listener, err = new(net.ListenConfig).Listen(t.Context(), "tcp", switchIP+":0")
-		return err
-	})).To(Succeed())
-	server.Start()
-	t.Cleanup(server.Close)
-	fake.url = server.URL
-
-	data, err := json.Marshal(config)
-	g.Expect(err).NotTo(HaveOccurred())
-	fake.config = string(data)
-	fake.userData = fmt.Sprintf(`{"ignition":{"version":"3.4.0","config":{"merge":[{"source":"%s/config"}]}}}`, server.URL)
-	return fake
-}
-
-func newBackend(t *testing.T) *netns.Backend {
-	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("machines made of namespaces need root")
-	}
-	bin, err := filepath.Abs("../../../../bin")
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	backend := &netns.Backend{
-		Dir: t.TempDir(), OS: filepath.Join(bin, "os"), Ignition: filepath.Join(bin, "ignition"),
-		Bridge: "br0", BridgeNamespace: switchNS,
-	}
-	for path, target := range map[string]string{backend.Ignition: "ignition-binary", filepath.Join(backend.OS, "usr/bin/containerd"): "os-binaries"} {
-		if _, err := os.Stat(path); err != nil {
-			t.Skipf("%s is missing: run make %s", path, target)
-		}
-	}
-	return backend
-}
-
-func newSpec(fake *fakeMAAS) boot.Spec {
-	return boot.Spec{
-		SystemID: "tst001", Hostname: "swift-otter", Domain: "maas", MAC: "52:54:00:12:34:56",
-		Addresses: []netip.Prefix{netip.MustParsePrefix("172.31.98.11/24")}, Gateway: netip.MustParseAddr(switchIP),
-		Nameservers: []netip.Addr{netip.MustParseAddr(switchIP)},
-		MetadataURL: fake.url + "/metadata/", ConsumerKey: "consumer", TokenKey: "token", TokenSecret: "secret",
-		OSystem: "custom", Series: "kubernetes-node", Disks: []boot.Disk{{Name: "sda", Bytes: 8 << 30}, {Name: "sdb", Bytes: 1 << 30}},
-	}
-}
-
-// nodeConfig has a file, a unit and the removal of the helper partition.
-func nodeConfig() map[string]any {
-	unit := "[Unit]\nAfter=containerd.service\nRequires=containerd.service\n[Service]\nType=oneshot\nRemainAfterExit=yes\n" +
-		"ExecStart=/bin/sh -c 'ctr version && cat /etc/greeting >> /var/greeted'\n[Install]\nWantedBy=multi-user.target\n"
-	return map[string]any{
-		"ignition": map[string]any{"version": "3.4.0"},
-		"storage": map[string]any{
-			"files": []any{map[string]any{"path": "/etc/greeting", "mode": 0o644, "contents": map[string]any{"source": "data:,hello%0A"}}},
-			"disks": []any{map[string]any{"device": "/dev/sda", "partitions": []any{
-				map[string]any{"number": 5, "shouldExist": false, "wipePartitionEntry": true},
-			}}},
-		},
-		"systemd": map[string]any{"units": []any{map[string]any{"name": "greet.service", "enabled": true, "contents": unit}}},
-	}
 }
 
 // newMachine is a machine of the backend that is erased at the end of the test.
@@ -166,8 +43,8 @@ func newMachine(t *testing.T, fake *fakeMAAS) (*netns.Backend, boot.Spec) {
 
 func nothingLeft(g *WithT, backend *netns.Backend, spec boot.Spec) {
 	g.Expect(filepath.Join(backend.Dir, spec.SystemID)).NotTo(BeAnExistingFile())
-	g.Expect("/run/netns/hs-" + spec.SystemID).NotTo(BeAnExistingFile())
-	g.Expect(cgroup.Processes(machine.DefaultCgroupParent + "/hs-" + spec.SystemID)).To(BeEmpty())
+	g.Expect("/run/netns/mt-" + spec.SystemID).NotTo(BeAnExistingFile())
+	g.Expect(cgroup.Processes("machine-test/mt-" + spec.SystemID)).To(BeEmpty())
 }
 
 // up waits until the machine's services run.
@@ -219,6 +96,7 @@ func TestDeployment(t *testing.T) {
 	}))
 	g.Expect(partitions(t, backend, spec)).To(Equal([]int{1, 2, 3, 4}), "the node configuration removes the helper partition")
 	g.Expect(m.Exec(ctx, "cat", "/etc/greeting")).To(Equal("hello\n"))
+	g.Expect(m.Exec(ctx, "stat", "-c", "%U", "/home/core/.ssh/authorized_keys.d/ignition")).To(Equal("core\n"))
 	g.Expect(m.Exec(ctx, "hostname")).To(Equal("swift-otter\n"))
 	g.Expect(m.Exec(ctx, "cat", "/etc/resolv.conf")).To(Equal("search maas\nnameserver 172.31.98.1\n"))
 	g.Expect(m.Exec(ctx, "cat", "/sys/class/net/eth0/address")).To(Equal(spec.MAC + "\n"))
@@ -259,7 +137,7 @@ func TestContainer(t *testing.T) {
 	g.Expect(m.Exec(ctx, "ctr", "tasks", "ls")).To(MatchRegexp(`c2\s+\d+\s+RUNNING`))
 
 	g.Expect(backend.PowerOff(ctx, spec.SystemID)).To(Succeed(), "with a container running")
-	g.Expect(cgroup.Processes(machine.DefaultCgroupParent + "/hs-" + spec.SystemID)).To(BeEmpty())
+	g.Expect(cgroup.Processes("machine-test/mt-" + spec.SystemID)).To(BeEmpty())
 }
 
 func TestEphemeral(t *testing.T) {
