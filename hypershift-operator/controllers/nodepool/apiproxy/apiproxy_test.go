@@ -1,0 +1,74 @@
+package apiproxy
+
+import (
+	"encoding/json"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	ignition "github.com/coreos/ignition/v2/config/v3_2"
+	"github.com/vincent-petithory/dataurl"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+)
+
+var input = Input{Image: "haproxy:1", InternalAddress: "172.20.0.1", InternalPort: 6443, ExternalHost: "api.example", ExternalPort: 31443}
+
+// files renders the MachineConfig, has Ignition judge it, and returns the files by path.
+func files(t *testing.T, in Input) map[string]string {
+	t.Helper()
+	g := NewWithT(t)
+	rendered, err := MachineConfig(in)
+	g.Expect(err).NotTo(HaveOccurred())
+	var machineConfig struct {
+		Kind     string
+		Metadata struct {
+			Name   string
+			Labels map[string]string
+		}
+		Spec struct{ Config json.RawMessage }
+	}
+	g.Expect(yaml.Unmarshal([]byte(rendered), &machineConfig)).To(Succeed())
+	g.Expect(machineConfig.Kind).To(Equal("MachineConfig"))
+	g.Expect(machineConfig.Metadata.Name).To(Equal("20-apiserver-haproxy"))
+	g.Expect(machineConfig.Metadata.Labels).To(HaveKeyWithValue("machineconfiguration.openshift.io/role", "worker"))
+	config, report, err := ignition.Parse(machineConfig.Spec.Config)
+	g.Expect(err).NotTo(HaveOccurred(), report.String())
+	g.Expect(config.Systemd.Units).To(ConsistOf(HaveField("Name", "apiserver-ip.service")))
+	found := map[string]string{}
+	for _, f := range config.Storage.Files {
+		content, err := dataurl.DecodeString(*f.Contents.Source)
+		g.Expect(err).NotTo(HaveOccurred())
+		found[f.Path] = string(content.Data)
+	}
+	return found
+}
+
+func TestMachineConfig(t *testing.T) {
+	t.Run("When it is rendered it should give nodes the address and a way to the API server", func(t *testing.T) {
+		g, got := NewWithT(t), files(t, input)
+		g.Expect(got).To(HaveLen(4))
+		g.Expect(got["/usr/local/bin/setup-apiserver-ip.sh"]).To(ContainSubstring("ip address replace 172.20.0.1/32 dev lo"))
+		g.Expect(got["/usr/local/bin/teardown-apiserver-ip.sh"]).To(ContainSubstring("ip address delete 172.20.0.1/32 dev lo"))
+		g.Expect(got["/etc/kubernetes/apiserver-proxy-config/haproxy.cfg"]).To(And(
+			ContainSubstring("bind 172.20.0.1:6443\n"), ContainSubstring("server controlplane api.example:31443 check check-ssl verify none")))
+		var pod corev1.Pod
+		g.Expect(yaml.Unmarshal([]byte(got["/etc/kubernetes/manifests/kube-apiserver-proxy.yaml"]), &pod)).To(Succeed())
+		g.Expect(pod.Spec.HostNetwork).To(BeTrue())
+		g.Expect(pod.Spec.Containers[0].Image).To(Equal("haproxy:1"))
+		g.Expect(pod.Spec.Containers[0].LivenessProbe.HTTPGet.Host).To(Equal("172.20.0.1"))
+	})
+	t.Run("When the cluster is IPv6 it should write addresses as IPv6 has them", func(t *testing.T) {
+		in := input
+		in.InternalAddress, in.ExternalHost = "fd00::1", "2001:db8::1"
+		g, got := NewWithT(t), files(t, in)
+		g.Expect(got["/usr/local/bin/setup-apiserver-ip.sh"]).To(ContainSubstring("fd00::1/128"))
+		g.Expect(got["/etc/kubernetes/apiserver-proxy-config/haproxy.cfg"]).To(And(ContainSubstring("bind [fd00::1]:6443"), ContainSubstring("[2001:db8::1]:31443")))
+	})
+	t.Run("When the same is rendered twice it should be the same, since it rolls nodes", func(t *testing.T) {
+		g := NewWithT(t)
+		first, err := MachineConfig(input)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(MachineConfig(input)).To(Equal(first))
+	})
+}

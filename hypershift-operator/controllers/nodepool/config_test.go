@@ -1,0 +1,187 @@
+package nodepool
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"k8s.io/utils/ptr"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/api/util/ipnet"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/hypershift-operator/naming"
+)
+
+// configured is a scope whose payload is known, with a configuration that a test may change.
+func configured(mutate func(*scope)) *scope {
+	s := judging()
+	s.hc = fixture.HostedCluster("clusters")
+	s.release = fixture.Payloads()[fixture.ReleaseImage]
+	s.config.raw = "raw"
+	mutate(s)
+	return s
+}
+
+func hashes(t *testing.T, mutate func(*scope)) (hash, withoutVersion string) {
+	t.Helper()
+	s := configured(mutate)
+	NewWithT(t).Expect(s.hashConfig()).To(Succeed())
+	return s.config.hash, s.config.hashWithoutVersion
+}
+
+func TestHashConfig(t *testing.T) {
+	base, baseWithout := hashes(t, func(*scope) {})
+	for _, tc := range []struct {
+		name                  string
+		mutate                func(*scope)
+		rolls, changesWithout bool
+	}{
+		{"When nothing changes nothing should roll", func(*scope) {}, false, false},
+		{"When the configuration changes it should roll", func(s *scope) { s.config.raw = "other" }, true, true},
+		{"When the version changes it should roll as a version", func(s *scope) { s.release = fixture.Payloads()[fixture.OCPImage] }, true, false},
+		{"When another pull secret is named it should roll", func(s *scope) { s.hc.Spec.PullSecret.Name = "other" }, true, true},
+		{"When the trust bundle goes it should roll", func(s *scope) { s.hc.Spec.AdditionalTrustBundle = nil }, true, true},
+		{"When a proxy is set it should roll", func(s *scope) {
+			s.hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{HTTPProxy: "http://p"}}
+		}, true, false},
+		{"When labels and replicas change nothing should roll", func(s *scope) {
+			s.pool.Spec.NodeLabels, s.pool.Spec.Replicas = map[string]string{"a": "b"}, ptr.To[int32](9)
+		}, false, false},
+		{"When the API server's configuration changes nothing should roll", func(s *scope) {
+			s.hc.Spec.Configuration = &hyperv1.ClusterConfiguration{APIServer: &configv1.APIServerSpec{}}
+		}, false, false},
+		{"When an empty import mode is added nothing should roll", func(s *scope) {
+			s.hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Image: &configv1.ImageSpec{}}
+		}, false, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			hash, without := hashes(t, tc.mutate)
+			g.Expect(hash != base).To(Equal(tc.rolls))
+			g.Expect(without != baseWithout).To(Equal(tc.changesWithout))
+		})
+	}
+	t.Run("When it is computed it should be the hash that is documented", func(t *testing.T) {
+		g := NewWithT(t)
+		s := configured(func(*scope) {})
+		global, err := globalConfig(s.hc)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(base).To(Equal(naming.Hash("raw1.36.3" + fixture.PullSecret + fixture.TrustBundle + global)))
+		g.Expect(baseWithout).To(Equal(naming.Hash("raw" + fixture.PullSecret + fixture.TrustBundle)))
+	})
+}
+
+func TestConfigurationHash(t *testing.T) {
+	t.Run("When nothing is configured it should be over null", func(t *testing.T) {
+		hc := fixture.HostedCluster("clusters")
+		NewWithT(t).Expect(configurationHash(hc)).To(Equal(naming.Hash("null")))
+	})
+	t.Run("When the import mode is empty it should be left out", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(string(withoutEmptyImportMode([]byte(`{"a":1,"imageStreamImportMode":""}`)))).To(Equal(`{"a":1}`))
+		g.Expect(string(withoutEmptyImportMode([]byte(`{"imageStreamImportMode":"","a":1}`)))).To(Equal(`{"a":1}`))
+		g.Expect(string(withoutEmptyImportMode([]byte(`{"imageStreamImportMode":""}`)))).To(Equal(`{}`))
+		g.Expect(string(withoutEmptyImportMode([]byte(`{"imageStreamImportMode":"Legacy"}`)))).To(Equal(`{"imageStreamImportMode":"Legacy"}`))
+	})
+}
+
+func TestNoProxy(t *testing.T) {
+	hc := fixture.HostedCluster("clusters")
+	for _, tc := range []struct {
+		name string
+		spec configv1.ProxySpec
+		want string
+	}{
+		{"When there is no proxy it should be empty", configv1.ProxySpec{NoProxy: "a.example"}, ""},
+		{"When there is one it should spare what is inside", configv1.ProxySpec{HTTPSProxy: "http://p", NoProxy: "b.example, a.example,"},
+			".cluster.local,.hypershift.local,.svc,10.132.0.0/14,127.0.0.1,172.31.0.0/16,a.example,b.example,localhost"},
+		{"When nothing shall use it it should say just that", configv1.ProxySpec{HTTPProxy: "http://p", NoProxy: "a.example,*"}, "*"},
+	} {
+		t.Run(tc.name, func(t *testing.T) { NewWithT(t).Expect(noProxy(hc, tc.spec)).To(Equal(tc.want)) })
+	}
+}
+
+func TestStubProxy(t *testing.T) {
+	t.Run("When the cluster has a proxy, machines should fetch their configuration through it", func(t *testing.T) {
+		s := configured(func(s *scope) {
+			s.hc.Status.IgnitionEndpoint = "ignition.example"
+			s.hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{HTTPSProxy: "http://p", NoProxy: "a.example"}}
+		})
+		raw, err := s.stub("hash", []byte("token"))
+		g := NewWithT(t)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(string(raw)).To(And(ContainSubstring(`"httpsProxy":"http://p"`), ContainSubstring(`"a.example"`), ContainSubstring("https://ignition.example/ignition")))
+	})
+}
+
+func TestLocalAPI(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		mutate  func(*hyperv1.HostedCluster)
+		address string
+		port    int32
+	}{
+		{"When nothing is said it should be the known address", func(*hyperv1.HostedCluster) {}, "172.20.0.1", 6443},
+		{"When services are IPv6 it should be too", func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Networking.ServiceNetwork[0].CIDR = *ipnet.MustParseCIDR("fd02::/112")
+		}, "fd00::1", 6443},
+		{"When the user chooses it should be that", func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{AdvertiseAddress: ptr.To("10.9.9.9"), Port: ptr.To[int32](7443)}
+		}, "10.9.9.9", 7443},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			hc := fixture.HostedCluster("clusters")
+			tc.mutate(hc)
+			address, port := localAPI(hc)
+			g := NewWithT(t)
+			g.Expect(address).To(Equal(tc.address))
+			g.Expect(port).To(Equal(tc.port))
+		})
+	}
+}
+
+func TestCoreConfigs(t *testing.T) {
+	t.Run("When images have other sources the control plane should make one more", func(t *testing.T) {
+		hc := fixture.HostedCluster("clusters")
+		g := NewWithT(t)
+		g.Expect(coreConfigs(hc)).To(Equal(2))
+		hc.Spec.ImageContentSources = []hyperv1.ImageContentSource{{Source: "a", Mirrors: []string{"b"}}}
+		g.Expect(coreConfigs(hc)).To(Equal(3))
+	})
+}
+
+func TestParseSecretName(t *testing.T) {
+	s := judging()
+	for _, tc := range []struct{ name, secret, prefix, hash string }{
+		{"When it is a token it should tell its hash", "token-demo-0a1b2c3d", "token", "0a1b2c3d"},
+		{"When it is user-data it should tell its hash", "user-data-demo-0a1b2c3d", "user-data", "0a1b2c3d"},
+		{"When it is something else it should tell nothing", "pull-secret", "", ""},
+		{"When it is of another pool it should tell nothing", "token-other-0a1b2c3d", "", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			prefix, hash := s.parseSecretName(tc.secret)
+			g := NewWithT(t)
+			g.Expect(prefix).To(Equal(tc.prefix))
+			g.Expect(hash).To(Equal(tc.hash))
+		})
+	}
+}
+
+func TestResourcesName(t *testing.T) {
+	t.Run("When names are long it should fit a label key that Cluster API prefixes", func(t *testing.T) {
+		s := configured(func(s *scope) {
+			s.hc.Spec.InfraID = "a-very-long-infrastruct-abcde"
+			s.pool.Name, s.pool.Spec.ClusterName = "a-pool-with-a-rather-long-name", "a-cluster-with-a-long-name"
+		})
+		NewWithT(t).Expect(len(s.resourcesName())).To(BeNumerically("<=", maxResourcesName))
+	})
+}
+
+func TestMaxUnavailable(t *testing.T) {
+	t.Run("When nothing is said one node should go at a time", func(t *testing.T) {
+		NewWithT(t).Expect(maxUnavailable(&hyperv1.NodePool{})).To(Equal("1"))
+	})
+}
