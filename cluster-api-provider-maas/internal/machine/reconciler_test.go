@@ -44,6 +44,13 @@ func TestReconciler(t *testing.T) {
 		"When it is deleted in doubt, it should wait for the machine that turns up late":               deletedInDoubt,
 		"When its Cluster is paused, it should do nothing and say so":                                  pauses,
 		"When prerequisites are missing, it should say which":                                          prerequisites,
+		"When another MaasMachine got its machine a moment ago, it should not touch it":                allocatedAnew,
+		"When it was moved to another management cluster, it should keep its machine":                  moved,
+		"When another provider allocated its machine, it should take it over":                          foreign,
+		"When somebody works on the machine in MAAS, it should wait":                                   maintenance,
+		"When a machine is locked, it should say so":                                                   locked,
+		"When erasing is asked for, it should ask MAAS for it":                                         erases,
+		"When the Node registers, it should get the provider ID; when it does not, that is told":       joins,
 		"When a field is not supported, it should say so":                                              unsupported,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, cfg) })
@@ -309,150 +316,6 @@ func wrongFormat(t *testing.T, cfg *rest.Config) {
 	w.passes("m", 2)
 	w.expect("m", "Ready False BootstrapFormatNotSupported", "use an image that runs Ignition")
 	w.Expect(w.maas.Held()).To(BeEmpty())
-}
-
-func takenAway(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"}, &maastest.Machine{ID: "bbbbbb"})
-	w.add("m", infrav1.MaasMachineSpec{})
-	w.passes("m", 3)
-	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Status, m.Owner, m.AgentName, m.Annotations = maastest.Ready, "", "", nil })
-	w.reconcile("m", 3*time.Minute)
-	w.expect("m", "Ready False MachineTerminatedReason", "it was released from outside of Cluster API")
-	w.Expect(w.machine("m").Status.FailureReason).To(HaveValue(Equal("UpdateError")))
-	w.Expect(w.machine("m").Status.Initialization.Provisioned).To(HaveValue(BeTrue()), "the contract: it never flips back")
-
-	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Status, m.Owner, m.Power = maastest.Deployed, "provider", "on" })
-	w.remove("m")
-	w.passes("m", 2)
-	w.Expect(w.gone("m")).To(BeTrue())
-	w.Expect(w.maas.Get("aaaaaa").Status).To(Equal(maastest.Deployed), "somebody else's by now")
-
-	w.add("deleted", infrav1.MaasMachineSpec{})
-	w.passes("deleted", 3)
-	w.maas.Delete("bbbbbb")
-	w.reconcile("deleted", 3*time.Minute)
-	w.expect("deleted", "MachineDeployed Unknown MachineNotFound", "it was deleted there")
-	w.remove("deleted")
-	w.passes("deleted", 1)
-	w.Expect(w.gone("deleted")).To(BeTrue(), "a 404 is success")
-}
-
-func brokenStays(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"})
-	w.add("m", infrav1.MaasMachineSpec{})
-	w.passes("m", 3)
-	w.maas.Edit("aaaaaa", func(m *maastest.Machine) {
-		m.Status, m.Owner, m.AgentName, m.Description = maastest.Broken, "", "", "fan dead"
-	})
-	w.reconcile("m", 3*time.Minute)
-	w.expect("m", "Ready False MachineBroken", "fan dead")
-	w.remove("m")
-	w.passes("m", 2)
-	w.Expect(w.gone("m")).To(BeTrue())
-	w.Expect(w.maas.Get("aaaaaa").Status).To(Equal(maastest.Broken))
-}
-
-func powersOn(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"})
-	w.add("m", infrav1.MaasMachineSpec{})
-	w.passes("m", 3)
-	w.maas.Intercept = func(c maastest.Call, rw http.ResponseWriter) (bool, func(http.ResponseWriter) bool) {
-		if c.Op == "power_on" {
-			_, _ = rw.Write([]byte("null"))
-			return true, nil
-		}
-		return false, nil
-	}
-	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Power = "off" })
-	w.reconcile("m", 3*time.Minute)
-	w.expect("m", "Ready False MachinePoweredOff", "switched off")
-	w.passes("m", 4)
-	w.Expect(w.maas.Calls(false)["POST machines/* power_on"]).To(Equal(1))
-	w.reconcile("m", 6*time.Minute)
-	w.Expect(w.maas.Calls(false)["POST machines/* power_on"]).To(Equal(2))
-	for _, power := range []string{"unknown", "error"} {
-		w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Power = power })
-		w.reconcile("m", 3*time.Minute)
-		w.expect("m", "Ready True Ready", "")
-	}
-}
-
-func deletions(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"})
-	w.add("m", infrav1.MaasMachineSpec{})
-	w.passes("m", 3)
-	w.credentials("consumerkey:tokenkey01:wrongsecret")
-	w.remove("m")
-	w.passes("m", 3)
-	w.Expect(w.gone("m")).To(BeFalse(), "a bad credential never removes a finalizer")
-	w.expect("m", "Deleting True MAASUnauthorized", "valid API key")
-
-	w.add("untouched", infrav1.MaasMachineSpec{})
-	w.passes("untouched", 1)
-	w.remove("untouched")
-	w.passes("untouched", 1)
-	w.Expect(w.gone("untouched")).To(BeTrue(), "MAAS was never asked for a machine")
-
-	w.credentials(w.maas.APIKey)
-	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Status = maastest.RescueMode })
-	w.passes("m", 1)
-	w.expect("m", "Deleting True MachineReleaseBlocked", "end it in MAAS")
-	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Status = maastest.ReleasingFailed })
-	w.maas.Intercept = func(c maastest.Call, rw http.ResponseWriter) (bool, func(http.ResponseWriter) bool) {
-		return false, func(http.ResponseWriter) bool {
-			if c.Op == "release" {
-				w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Status = maastest.ReleasingFailed })
-			}
-			return false
-		}
-	}
-	w.passes("m", 2)
-	w.expect("m", "Deleting True MachineReleaseFailed", "may need a person")
-	w.maas.Intercept = nil
-	w.reconcile("m", 6*time.Minute)
-	w.passes("m", 2)
-	w.Expect(w.gone("m")).To(BeTrue())
-	w.Expect(w.maas.Held()).To(BeEmpty())
-}
-
-func deletedInDoubt(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"})
-	w.add("m", infrav1.MaasMachineSpec{})
-	w.maas.Intercept = func(c maastest.Call, rw http.ResponseWriter) (bool, func(http.ResponseWriter) bool) {
-		if c.Op == "allocate" {
-			rw.WriteHeader(http.StatusGatewayTimeout)
-			return true, nil
-		}
-		return false, nil
-	}
-	w.reconcile("m", 0)
-	key := maas.AllocationKey(string(w.machine("m").UID))
-	w.remove("m")
-	w.passes("m", 2)
-	w.Expect(w.gone("m")).To(BeFalse())
-	w.expect("m", "Deleting True AllocationUncertain", "whether one turns up")
-	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Status, m.Owner, m.AgentName = maastest.Allocated, "provider", key })
-	w.passes("m", 1)
-	w.Expect(w.maas.Held()).To(BeEmpty())
-	w.reconcile("m", time.Minute)
-	w.Expect(w.gone("m")).To(BeTrue())
-}
-
-func pauses(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"})
-	w.add("m", infrav1.MaasMachineSpec{})
-	cluster := &clusterv1.Cluster{}
-	w.get("demo", cluster)
-	cluster.Spec.Paused = ptr.To(true)
-	w.Expect(w.client.Update(t.Context(), cluster)).To(Succeed())
-	w.passes("m", 2)
-	w.expect("m", "Paused True Paused", "")
-	w.Expect(w.maas.Calls(false)).To(BeEmpty())
-	cluster.Spec.Paused = ptr.To(false)
-	w.Expect(w.client.Update(t.Context(), cluster)).To(Succeed())
-	w.passes("m", 2)
-	w.expect("m", "Paused False NotPaused", "")
-	w.expect("m", "Ready True Ready", "")
 }
 
 func prerequisites(t *testing.T, cfg *rest.Config) {

@@ -1,0 +1,158 @@
+package machine_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/guest"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/maas/maastest"
+)
+
+// allocatedAnew is the race that killing the provider brought to light: between the allocation and the mark, a machine looks
+// like nobody's, and a MaasMachine that held it before must not take it for its own.
+func allocatedAnew(t *testing.T, cfg *rest.Config) {
+	for _, deleted := range []bool{true, false} {
+		w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"})
+		w.maas.DeployTime = time.Hour
+		w.add("m", infrav1.MaasMachineSpec{})
+		w.reconcile("m", 0)
+		w.maas.Edit("aaaaaa", func(m *maastest.Machine) {
+			m.Status, m.Owner, m.AgentName, m.Annotations = maastest.Allocated, "provider", maas.AllocationKey("another"), nil
+		})
+		if deleted {
+			w.remove("m")
+		}
+		w.passes("m", 2)
+		w.Expect(w.gone("m")).To(Equal(deleted))
+		if !deleted {
+			w.expect("m", "Ready False MachineTakenOver", "allocated anew")
+		}
+		got := w.maas.Get("aaaaaa")
+		w.Expect(got.Status).To(Equal(maastest.Allocated))
+		w.Expect(got.AgentName).To(Equal(maas.AllocationKey("another")))
+		w.Expect(got.Annotations).To(BeEmpty())
+	}
+}
+
+// moved is what clusterctl move and a restored backup do: the object gets another UID.
+func moved(t *testing.T, cfg *rest.Config) {
+	old := "11111111-2222-3333-4444-555555555555"
+	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa", Status: maastest.Deployed, Owner: "provider", Power: "on", AgentName: maas.AllocationKey(old),
+		Annotations: map[string]string{maas.AnnotationMachineUID: old}})
+	w.add("m", infrav1.MaasMachineSpec{ProviderID: ptr.To("maas:///az7/aaaaaa"), SystemID: ptr.To("aaaaaa")})
+	m := w.machine("m")
+	m.Annotations = map[string]string{machine.UIDAnnotation: old}
+	w.Expect(w.client.Update(t.Context(), m)).To(Succeed())
+	w.passes("m", 2)
+	w.expect("m", "Ready True Ready", "")
+	w.Expect(w.machine("m").Spec.ProviderID).To(HaveValue(Equal("maas:///az7/aaaaaa")), "it is never calculated anew")
+	w.remove("m")
+	w.passes("m", 2)
+	w.Expect(w.gone("m")).To(BeTrue())
+	w.Expect(w.maas.Held()).To(BeEmpty())
+}
+
+// foreign is a machine that upstream's provider allocated: without key and mark.
+func foreign(t *testing.T, cfg *rest.Config) {
+	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa", Status: maastest.Deployed, Owner: "provider", Power: "on"})
+	w.add("m", infrav1.MaasMachineSpec{ProviderID: ptr.To("maas:///default/aaaaaa")})
+	w.passes("m", 2)
+	w.expect("m", "Ready True Ready", "")
+	w.Expect(w.maas.Get("aaaaaa").Annotations).To(HaveKeyWithValue(maas.AnnotationMachineUID, string(w.machine("m").UID)))
+	w.remove("m")
+	w.passes("m", 2)
+	w.Expect(w.gone("m")).To(BeTrue())
+	w.Expect(w.maas.Held()).To(BeEmpty())
+}
+
+func maintenance(t *testing.T, cfg *rest.Config) {
+	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"})
+	w.add("m", infrav1.MaasMachineSpec{})
+	w.passes("m", 3)
+	for _, status := range []int{maastest.RescueMode, maastest.Testing} {
+		w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Status = status })
+		w.reconcile("m", 3*time.Minute)
+		w.expect("m", "Ready False MachineInMaintenance", "somebody works on it in MAAS")
+		w.Expect(w.machine("m").Status.FailureReason).To(BeNil())
+	}
+	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Status = maastest.Deployed })
+	w.reconcile("m", 15*time.Second)
+	w.expect("m", "Ready True Ready", "")
+}
+
+func locked(t *testing.T, cfg *rest.Config) {
+	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"})
+	w.add("m", infrav1.MaasMachineSpec{})
+	w.passes("m", 3)
+	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Locked = true })
+	w.remove("m")
+	w.passes("m", 2)
+	w.expect("m", "Deleting True MAASForbidden", "locked")
+	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Locked = false })
+	w.passes("m", 3)
+	w.Expect(w.gone("m")).To(BeTrue())
+}
+
+func erases(t *testing.T, cfg *rest.Config) {
+	for mode, want := range map[string][]string{"Full": {"erase"}, "Quick": {"erase", "quick_erase"}, "Secure": {"erase", "secure_erase"}, "None": nil} {
+		w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"})
+		w.add("m", infrav1.MaasMachineSpec{Erase: &infrav1.EraseConfig{Mode: mode}})
+		w.passes("m", 3)
+		w.remove("m")
+		w.passes("m", 2)
+		call, _ := w.maas.Last("POST machines/* release")
+		var got []string
+		for _, param := range []string{"erase", "quick_erase", "secure_erase"} {
+			if call.Params.Get(param) == "true" {
+				got = append(got, param)
+			}
+		}
+		w.Expect(got).To(Equal(want), mode)
+	}
+}
+
+func joins(t *testing.T, cfg *rest.Config) {
+	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa", Hostname: "Mole"})
+	inside := fakeclient.NewClientBuilder().Build()
+	var away error
+	w.reconciler.Nodes = &guest.Nodes{Reader: w.client, Clock: w.clock, Connect: func(*rest.Config) (client.Client, error) { return inside, away }}
+	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "demo-kubeconfig"}, Data: map[string][]byte{"value": []byte(`{"apiVersion": "v1", "kind": "Config",
+		"clusters": [{"name": "c", "cluster": {"server": "https://guest.example.com"}}], "contexts": [{"name": "x", "context": {"cluster": "c"}}], "current-context": "x"}`)}})
+	w.add("m", infrav1.MaasMachineSpec{})
+	away = errors.New("connection refused")
+	w.passes("m", 3)
+	w.expect("m", "Ready True Ready", "")
+	w.expect("m", "NodeProviderIDSet False NodeProviderUpdateFailed", "connection refused")
+	away = nil
+	w.passes("m", 1)
+	w.expect("m", "NodeProviderIDSet False WaitingForNode", "no Node named mole")
+	w.reconcile("m", 36*time.Minute)
+	w.expect("m", "NodeProviderIDSet False NodeTimedOut", "has registered within 35m0s of the deployment: look at the machine's console")
+	w.Expect(inside.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "mole"}})).To(Succeed())
+	w.passes("m", 1)
+	w.expect("m", "NodeProviderIDSet True NodeFound", "")
+	node := &corev1.Node{}
+	w.Expect(inside.Get(t.Context(), client.ObjectKey{Name: "mole"}, node)).To(Succeed())
+	w.Expect(node.Spec.ProviderID).To(Equal("maas:///default/aaaaaa"))
+
+	owner := &clusterv1.Machine{}
+	w.get("m", owner)
+	owner.Status.NodeRef = clusterv1.MachineNodeReference{Name: "mole"}
+	w.Expect(w.client.Status().Update(t.Context(), owner)).To(Succeed())
+	away = errors.New("connection refused")
+	w.passes("m", 2)
+	w.expect("m", "NodeProviderIDSet True NodeFound", "")
+}
