@@ -164,7 +164,7 @@ type HostedClusterSpec struct {
 	// +kubebuilder:validation:MinLength=4
 	// +kubebuilder:validation:MaxLength=35
 	// +optional
-	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([Tt]rue|TRUE|[Ff]alse|FALSE)$') || self.matches(r'^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})$')`,message=`pausedUntil must be true, false or an RFC 3339 time such as 2026-01-31T12:00:00Z`
+	// +kubebuilder:validation:XValidation:rule=`self in ['true', 'True', 'TRUE', 'false', 'False', 'FALSE'] || self.matches(r'^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})$')`,message=`pausedUntil must be true, false or an RFC 3339 time such as 2026-01-31T12:00:00Z`
 	PausedUntil *string `json:"pausedUntil,omitempty"`
 
 	// olmCatalogPlacement says whether the default operator catalogs run on the management cluster or in the guest.

@@ -91,7 +91,7 @@ type NodePoolSpec struct {
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=35
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([Tt]rue|TRUE|[Ff]alse|FALSE)$') || self.matches('^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\\\\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})$')",message="pausedUntil must be an RFC 3339 date such as 2026-01-31T12:00:00Z, or true or false"
+	// +kubebuilder:validation:XValidation:rule="self in ['true', 'True', 'TRUE', 'false', 'False', 'FALSE'] || self.matches('^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\\\\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})$')",message="pausedUntil must be an RFC 3339 date such as 2026-01-31T12:00:00Z, or true or false"
 	// +optional
 	PausedUntil *string `json:"pausedUntil,omitempty"`
 
