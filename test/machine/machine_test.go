@@ -47,6 +47,12 @@ func TestIsolation(t *testing.T) {
 		g.Expect(sh(t, m, "echo $COLOUR")).To(Equal("green"))
 		g.Expect(os.Hostname()).To(Equal(hostHostname))
 	})
+	t.Run("When it looks for programs it should find the host's, and the folders that pods mount", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(sh(t, m, "ls -d /lib/modules /usr/bin/env /usr/local/bin")).To(Equal("/lib/modules\n/usr/bin/env\n/usr/local/bin"))
+		g.Expect(sh(t, m, "echo mine > /usr/local/bin/x && cat /var/usrlocal/bin/x")).To(Equal("mine"))
+		g.Expect("/usr/local/bin/x").NotTo(BeAnExistingFile())
+	})
 	t.Run("When it has binds it should see them and write only where it may", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(sh(t, m, "cat /opt/deep/shared")).To(Equal("from the host"))

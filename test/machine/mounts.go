@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -58,7 +59,7 @@ func mountSystem(config Config) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range append(names, "usr") {
+	for _, name := range names {
 		if info, err := os.Lstat("/" + name); err != nil || !info.IsDir() {
 			continue
 		}
@@ -66,10 +67,36 @@ func mountSystem(config Config) error {
 			return err
 		}
 	}
-	if _, err := os.Stat(config.Path("usr/local")); err != nil {
-		return nil
+	if err := mountUsr(config); err != nil {
+		return err
 	}
 	return bind(config.Path("var/usrlocal"), config.Path("usr/local"), true)
+}
+
+// usrFolders must exist in a machine's /usr: pods mount the first, the second is the machine's own. A host whose kernel
+// has no modules lacks the first.
+var usrFolders = []string{"lib/modules", "local"}
+
+// mountUsr shows the host's /usr, with the folders that it lacks laid under it.
+func mountUsr(config Config) error {
+	complete := true
+	for _, folder := range usrFolders {
+		complete = complete && exists(filepath.Join("/usr", folder))
+	}
+	if complete {
+		return bind("/usr", config.Path("usr"), false)
+	}
+	below := filepath.Join(config.Dir, "usr")
+	for _, folder := range usrFolders {
+		if err := os.MkdirAll(filepath.Join(below, folder), 0o755); err != nil {
+			return err
+		}
+	}
+	escaped := strings.NewReplacer(`\`, `\\`, ":", `\:`, ",", `\,`).Replace(below)
+	if err := unix.Mount("overlay", config.Path("usr"), "overlay", unix.MS_RDONLY, "lowerdir=/usr:"+escaped); err != nil {
+		return fmt.Errorf("mounting /usr over %s: %w", below, err)
+	}
+	return nil
 }
 
 // mountKernel mounts proc, sysfs and the temporary file systems. What is the whole kernel's can be read, not written.
