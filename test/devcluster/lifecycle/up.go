@@ -40,7 +40,6 @@ type Environment struct {
 
 // Up brings up what is not up yet and returns when all of it serves.
 func (e *Environment) Up(ctx context.Context) error {
-	running := e.running()
 	if err := e.Preflight(ctx); err != nil {
 		return err
 	}
@@ -52,6 +51,19 @@ func (e *Environment) Up(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
+	adopted := e.running()
+	err = e.up(ctx, adopted)
+	if adopted && errors.Is(err, errStopped) {
+		fmt.Fprintln(e.Out, "  the management machine was about to stop; starting it again")
+		err = e.up(ctx, e.running())
+	}
+	return err
+}
+
+// errStopped says that the management machine ended while the rest was being brought up.
+var errStopped = errors.New("the management machine has stopped")
+
+func (e *Environment) up(ctx context.Context, running bool) error {
 	if !running {
 		// A supervisor of an earlier run is in a network namespace that is gone.
 		if err := e.simulator().Stop(ctx); err != nil {
@@ -79,7 +91,7 @@ func (e *Environment) whileRunning(ctx context.Context, management *machine.Mach
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		if err := management.Wait(ctx); err == nil {
-			cancel(e.blameLog(errors.New("the management machine has stopped"), management.Config().Console()))
+			cancel(e.blameLog(errStopped, management.Config().Console()))
 		}
 	}()
 	return ctx, cancel

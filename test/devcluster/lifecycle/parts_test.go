@@ -1,0 +1,98 @@
+package lifecycle
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/test/devcluster/env"
+	"github.com/openshift/hypershift/test/devcluster/images"
+)
+
+// withImages builds the images that a payload is made of, with nothing in them.
+func withImages(g Gomega, e *Environment) {
+	var all []images.Image
+	for _, name := range []string{"hypershift", "kube", "pause", "coredns", "node-network", "cluster-api", "web"} {
+		all = append(all, images.Image{Name: name, Files: []images.File{{Path: "/name", Data: []byte(name)}}})
+	}
+	g.Expect(os.MkdirAll(filepath.Dir(e.Images()), 0o755)).To(Succeed())
+	g.Expect(images.Build(e.Images(), all)).To(Succeed())
+	script(g, filepath.Join(e.Bin, "kube", "kubelet"), "echo Kubernetes v1.36.3")
+}
+
+func script(g Gomega, path, body string) {
+	g.Expect(os.MkdirAll(filepath.Dir(path), 0o755)).To(Succeed())
+	g.Expect(os.WriteFile(path, []byte("#!/bin/sh\n"+body+"\n"), 0o700)).To(Succeed())
+}
+
+func TestBuildPayload(t *testing.T) {
+	t.Run("When the payload is built it should have every tag of the Kubernetes distribution, by digest", func(t *testing.T) {
+		g := NewWithT(t)
+		e := sandbox(t)
+		withImages(g, e)
+		said := filepath.Join(e.Bin, "said")
+		script(g, e.Program("hypershift"), `for word in "$@"; do echo "$word"; done > `+said)
+		g.Expect(e.buildPayload(t.Context())).To(Succeed())
+		data, err := os.ReadFile(said)
+		g.Expect(err).NotTo(HaveOccurred())
+		words := strings.Split(string(data), "\n")
+		g.Expect(words[:4]).To(Equal([]string{"release", "build", "--version", "1.36.3"}))
+		g.Expect(words).To(ContainElements("172.30.240.1:5000/hypershift/release:1.36.3", e.RegistryCA()))
+		// The tags of docs/architecture.md.
+		for tag, image := range map[string]string{
+			"etcd": "kube", "kube-apiserver": "kube", "kube-controller-manager": "kube", "kube-scheduler": "kube", "kube-proxy": "kube",
+			"node": "kube", "pod": "pause", "coredns": "coredns", "node-network": "node-network", "cluster-capi-controllers": "cluster-api",
+		} {
+			g.Expect(words).To(ContainElement(MatchRegexp("^" + tag + "=172.30.240.1:5000/hypershift/" + image + "@sha256:[0-9a-f]{64}$")))
+		}
+		g.Expect(payloadComponents).To(HaveLen(10))
+	})
+	t.Run("When the command fails it should show what it said", func(t *testing.T) {
+		g := NewWithT(t)
+		e := sandbox(t)
+		withImages(g, e)
+		script(g, e.Program("hypershift"), "echo no such registry >&2; exit 1")
+		g.Expect(e.buildPayload(t.Context())).To(MatchError(And(ContainSubstring("hypershift release build"), ContainSubstring("no such registry"))))
+	})
+}
+
+func TestListImages(t *testing.T) {
+	list := func(t *testing.T, args ...string) (string, error) {
+		e := sandbox(t)
+		withImages(NewWithT(t), e)
+		var out strings.Builder
+		e.Out = &out
+		err := e.ListImages(t.Context(), args)
+		return out.String(), err
+	}
+	t.Run("When no image is named it should list all, and the payload", func(t *testing.T) {
+		g := NewWithT(t)
+		out, err := list(t)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(strings.Count(out, "\n")).To(Equal(8))
+		g.Expect(out).To(ContainSubstring("release        172.30.240.1:5000/hypershift/release:1.36.3"))
+	})
+	t.Run("When one is named it should print only its pull specification, for scripts", func(t *testing.T) {
+		g := NewWithT(t)
+		out, err := list(t, "web")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(out).To(MatchRegexp(`^172\.30\.240\.1:5000/hypershift/web@sha256:[0-9a-f]{64}\n$`))
+	})
+	t.Run("When there is none of that name it should name those that there are", func(t *testing.T) {
+		_, err := list(t, "nginx")
+		NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring(`"nginx"`), ContainSubstring("coredns"))))
+	})
+}
+
+func TestSimulator(t *testing.T) {
+	g := NewWithT(t)
+	e := sandbox(t)
+	e.MAASArguments = []string{"--speed=10"}
+	process := e.simulator()
+	g.Expect(process.Namespace).To(Equal(env.Namespace), "its machines are plugged into the bridge there")
+	g.Expect(process.Command).To(ContainElements("serve", env.MAASListen, env.MAASAdmin, "netns", e.Machines(), "--speed=10"))
+	g.Expect(process.Dir).To(Equal(e.MAAS()))
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/test/devcluster/env"
+)
+
+// execute runs the command line with folders of the test's own.
+func execute(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	cmd := command()
+	var out strings.Builder
+	cmd.SetOut(&out)
+	cmd.SetArgs(append(args, "--dir", t.TempDir(), "--bin", t.TempDir()))
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func TestCommands(t *testing.T) {
+	for name, test := range map[string]struct {
+		args []string
+		err  string
+	}{
+		"When nothing runs status should say how to start it":       {args: []string{"status"}, err: "devcluster up"},
+		"When nothing runs the simulator should not be started":     {args: []string{"maas", "start"}, err: "devcluster up"},
+		"When nothing is built the images should not be listed":     {args: []string{"images", "list"}, err: "make images"},
+		"When nothing is built the images should not be made of it": {args: []string{"images", "build"}, err: "building image"},
+		"When nothing runs images should not be pushed":             {args: []string{"images", "push"}, err: "devcluster up"},
+		"When an argument is too many it should be refused":         {args: []string{"up", "now"}, err: "unknown command"},
+		"When a command is not known it should be refused":          {args: []string{"dance"}, err: "unknown command"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := execute(t, test.args...)
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(test.err)))
+		})
+	}
+	t.Run("When the simulator was never started stopping it should be no error", func(t *testing.T) {
+		_, err := execute(t, "maas", "stop")
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	})
+	t.Run("When help is asked for it should list the commands of users and not those of machines", func(t *testing.T) {
+		g := NewWithT(t)
+		out, err := execute(t, "help")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(out).To(And(ContainSubstring("preflight"), ContainSubstring("down"), ContainSubstring(env.DirVariable)))
+		g.Expect(out).NotTo(ContainSubstring("serve"))
+	})
+}
