@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -85,5 +86,61 @@ func TestCrash(t *testing.T) {
 				s.Expect(s.condition(hyperv1.ReconciliationSucceeded).Status).To(BeEquivalentTo("True"))
 			})
 		}
+	}
+}
+
+// die deletes a living cluster; the process dies at one write of all, and is started again.
+func (s *suite) die(failAt int64) (writes int64) {
+	s.t.Helper()
+	faulty := fixture.NewFaulty(s.client)
+	faulty.FailAt, faulty.After = failAt, true
+	s.Expect(s.client.Delete(s.t.Context(), s.cluster())).To(Succeed())
+	s.Reconciler.Client = faulty
+	for range 12 {
+		_, err := s.pass()
+		if errors.Is(err, fixture.ErrCrash) {
+			s.Reconciler.Client = s.client
+			continue
+		}
+		s.Expect(err).NotTo(HaveOccurred())
+		s.finishNamespace()
+	}
+	return faulty.Writes()
+}
+
+// finishNamespace does what the namespace controller does, which does not run here.
+func (s *suite) finishNamespace() {
+	s.t.Helper()
+	namespace := &corev1.Namespace{}
+	err := s.client.Get(s.t.Context(), client.ObjectKey{Name: s.hosted()}, namespace)
+	if err != nil || namespace.DeletionTimestamp == nil {
+		return
+	}
+	namespace.Spec.Finalizers = nil
+	s.Expect(s.client.SubResource("finalize").Update(s.t.Context(), namespace)).To(Succeed())
+}
+
+func TestCrashWhileDeleting(t *testing.T) {
+	c := fixture.Start(t)
+	reference := newSuite(t, c, "whole")
+	reference.live(0, false)
+	writes := reference.die(0)
+
+	for failAt := int64(1); failAt <= writes; failAt++ {
+		t.Run(fmt.Sprintf("When the process dies at write %d of a deletion, it should finish it", failAt), func(t *testing.T) {
+			s := newSuite(t, c, fmt.Sprintf("gone-%d", failAt))
+			s.live(0, false)
+			s.die(failAt)
+			err := c.Get(t.Context(), s.request().NamespacedName, &hyperv1.HostedCluster{})
+			s.Expect(apierrors.IsNotFound(err)).To(BeTrue())
+			for _, name := range []string{capiManagerName, capiProviderName} {
+				deployment := &appsv1.Deployment{}
+				err := c.Get(t.Context(), client.ObjectKey{Namespace: s.hosted(), Name: name}, deployment)
+				s.Expect(err != nil || len(deployment.Finalizers) == 0).To(BeTrue(), "%s is let go", name)
+			}
+			roles := &rbacv1.ClusterRoleBindingList{}
+			s.Expect(c.List(t.Context(), roles, client.MatchingLabels{ownerNamespace: s.namespace})).To(Succeed())
+			s.Expect(roles.Items).To(BeEmpty())
+		})
 	}
 }
