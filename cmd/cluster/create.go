@@ -20,7 +20,6 @@ import (
 	"github.com/openshift/hypershift/cmd/kube"
 	"github.com/openshift/hypershift/cmd/objects"
 	"github.com/openshift/hypershift/cmd/progress"
-	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
 // FieldOwner owns the fields that the commands apply.
@@ -40,15 +39,11 @@ type create struct {
 	renderSensitive bool
 	wait            bool
 	timeout         time.Duration
-	// newProvider makes the reader of the release image; tests set their own.
-	newProvider func(caBundle []byte) (releaseinfo.Provider, error)
 }
 
 // NewCreateCommand makes `create cluster <platform>` with the defaults of a program.
 func NewCreateCommand(platform Platform, defaults Defaults) *cobra.Command {
-	c := &create{platform: platform, newProvider: func(caBundle []byte) (releaseinfo.Provider, error) {
-		return releaseinfo.NewRegistry(releaseinfo.Options{CABundle: caBundle})
-	}}
+	c := &create{platform: platform}
 	name := strings.ToLower(string(platform.Type()))
 	cmd := &cobra.Command{
 		Use:   name,
@@ -83,9 +78,6 @@ func (c *create) run(cmd *cobra.Command, _ []string) error {
 	env := Environment{Name: c.name, Namespace: c.namespace, Client: c.connect, Stdin: cmd.InOrStdin()}
 	if err := c.platform.Complete(ctx, env); err != nil {
 		return exit.UsageError(err)
-	}
-	if err := c.chooseNetwork(ctx, cmd.Flags()); err != nil {
-		return err
 	}
 	objs, err := c.objects(c.platform)
 	if err != nil {
@@ -124,30 +116,6 @@ func (c *create) connect() (client.Client, error) {
 	var err error
 	c.client, err = c.connection.Client()
 	return c.client, err
-}
-
-// chooseNetwork asks the release payload when the user does not say: nodes of the Kubernetes distribution bring their own
-// network, and get their addresses from the controller manager.
-func (c *create) chooseNetwork(ctx context.Context, flags *pflag.FlagSet) error {
-	if flags.Changed("network-type") {
-		return nil
-	}
-	provider, err := c.newProvider(c.trustBundle)
-	if err != nil {
-		return exit.UsageError(fmt.Errorf("--additional-trust-bundle: %w", err))
-	}
-	release, err := provider.Lookup(ctx, c.releaseImage, c.pullSecret)
-	if err != nil {
-		return fmt.Errorf("the network type depends on the release image: %w (or set --network-type)", err)
-	}
-	c.networkType = string(hyperv1.OVNKubernetes)
-	if release.Distribution() == releaseinfo.Kubernetes {
-		c.networkType = string(hyperv1.Other)
-		if !flags.Changed("allocate-node-cidrs") {
-			c.allocateNodeCIDRs = true
-		}
-	}
-	return nil
 }
 
 func (c *create) write(stdout io.Writer, objs []client.Object) error {

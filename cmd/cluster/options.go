@@ -78,8 +78,8 @@ func (o *Options) addFlags(flags *pflag.FlagSet, defaults Defaults) {
 	flags.StringVar(&o.imageContentSourcesFile, "image-content-sources", "", "file with a YAML list of source and mirrors")
 	flags.BoolVar(&o.fips, "fips", false, "run nodes in FIPS mode")
 
-	flags.StringVar(&o.networkType, "network-type", "", "OVNKubernetes, Calico or Other (default: by the release payload)")
-	flags.BoolVar(&o.allocateNodeCIDRs, "allocate-node-cidrs", false, "give each node a network for its pods; only with network type Other (default: by the release payload)")
+	flags.StringVar(&o.networkType, "network-type", "", "OVNKubernetes, Calico or Other; with Other you bring the network plugin (default OVNKubernetes, which with a Kubernetes payload means the payload's own network)")
+	flags.BoolVar(&o.allocateNodeCIDRs, "allocate-node-cidrs", false, "give each node a network for its pods; only with network type Other, whose plugin may want it")
 	flags.StringVar(&o.serviceCIDR, "service-cidr", "172.31.0.0/16", "network of Services")
 	flags.StringVar(&o.clusterCIDR, "cluster-cidr", "10.132.0.0/14", "network of pods")
 	flags.StringVar(&o.machineCIDR, "machine-cidr", "", "network of the machines")
@@ -117,7 +117,7 @@ func (o *Options) check(platform hyperv1.PlatformType) error {
 	if o.releaseImage == "" {
 		return errors.New("--release-image is required, e.g. the pull spec that `hypershift release build` printed")
 	}
-	if o.allocateNodeCIDRs && o.networkType != "" && o.networkType != string(hyperv1.Other) {
+	if o.allocateNodeCIDRs && o.networkType != string(hyperv1.Other) {
 		return errors.New("--allocate-node-cidrs needs --network-type Other: the other types give out addresses themselves")
 	}
 	if o.kasDNSName != "" && len(validation.IsDNS1123Subdomain(o.kasDNSName)) > 0 {

@@ -138,7 +138,7 @@ func TestJourney(t *testing.T) {
 	u.succeeds(apiKey+"\n", create...)
 	hc := &hyperv1.HostedCluster{}
 	u.Expect(u.gets(hc, "clusters", "demo")).To(Succeed())
-	u.Expect(hc.Spec.Networking.NetworkType).To(Equal(hyperv1.Other), "nodes of the Kubernetes distribution bring their own network")
+	u.Expect(hc.Spec.Networking.NetworkType).To(Equal(hyperv1.OVNKubernetes), "the payload brings the network")
 	u.Expect(hc.Spec.Networking.AllocateNodeCIDRs).To(Equal(ptr.To(hyperv1.AllocateNodeCIDRsEnabled)))
 	u.Expect(hc.Spec.Services).To(HaveEach(HaveField("ServicePublishingStrategy.NodePort.Address", "10.0.0.9")))
 	u.Expect(hc.Spec.Platform.MAAS.IdentityRef.Name).To(Equal("demo-maas-credentials"))
