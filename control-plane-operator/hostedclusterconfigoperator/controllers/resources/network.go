@@ -16,6 +16,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubecontrollermanager"
 )
 
 const (
@@ -87,9 +88,10 @@ func proxyConfig(hcp *hyperv1.HostedControlPlane) (string, error) {
 	return string(raw), nil
 }
 
-// applyNodeNetwork runs the default network, or takes it away where the user brings one.
+// applyNodeNetwork runs the default network where nodes get their pod CIDRs from the control plane, which is what it works
+// with, and takes it away where the user brings a network.
 func (r *Reconciler) applyNodeNetwork(ctx context.Context, s *scope) error {
-	if s.hcp.Spec.Networking.NetworkType == hyperv1.Other {
+	if !kubecontrollermanager.AllocatesNodeCIDRs(s.hcp) {
 		return r.removeFolder(ctx, "node-network")
 	}
 	image, err := s.image("node-network")

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -267,8 +268,14 @@ func TestResources(t *testing.T) {
 		hcp.Spec.Networking.NetworkType = hyperv1.Other
 		g.Expect(w.client.Update(ctx, hcp)).To(Succeed())
 		g.Expect(w.pass(ctx)).To(Succeed())
+		g.Expect(w.client.Get(ctx, client.ObjectKeyFromObject(hcp), hcp)).To(Succeed())
 		err := w.client.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "node-network"}, &appsv1.DaemonSet{})
 		g.Expect(apierrors.IsNotFound(err)).To(BeTrue())
+
+		hcp.Spec.Networking.AllocateNodeCIDRs = ptr.To(hyperv1.AllocateNodeCIDRsEnabled)
+		g.Expect(w.client.Update(ctx, hcp)).To(Succeed())
+		g.Expect(w.pass(ctx)).To(Succeed())
+		w.get(t, "kube-system", "node-network", &appsv1.DaemonSet{})
 	})
 	g.Expect(w.writes.count).To(BeNumerically(">", 0))
 }

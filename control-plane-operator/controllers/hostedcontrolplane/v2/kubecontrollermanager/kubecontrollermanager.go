@@ -105,8 +105,9 @@ func network(f *component.Flags, hcp *hyperv1.HostedControlPlane) {
 	f.SetUnlessEmpty("cluster-cidr", strings.Join(pods, ","))
 }
 
-// AllocatesNodeCIDRs tells whether nodes get pod CIDRs from the control plane: the default network needs them, and a
-// network that users bring may ask for them.
+// AllocatesNodeCIDRs tells whether nodes get pod CIDRs from the control plane, and with them the default network. Network
+// type Other alone means that the user brings a network; with allocateNodeCIDRs it is the default one by its honest name,
+// since that field is refused with any other type.
 func AllocatesNodeCIDRs(hcp *hyperv1.HostedControlPlane) bool {
 	mode := hcp.Spec.Networking.AllocateNodeCIDRs
 	return hcp.Spec.Networking.NetworkType != hyperv1.Other || (mode != nil && *mode == hyperv1.AllocateNodeCIDRsEnabled)
