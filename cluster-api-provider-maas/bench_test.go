@@ -17,6 +17,7 @@ import (
 
 	"github.com/openshift/hypershift/support/crds"
 	"github.com/openshift/hypershift/support/testenv"
+	"github.com/openshift/hypershift/test/maas-simulator/faults"
 	"github.com/openshift/hypershift/test/maas-simulator/simulator"
 )
 
@@ -84,11 +85,16 @@ func seed(n int) []byte {
 }
 
 // region runs a simulated MAAS in which nothing takes time.
-func region(t testing.TB, machines int) (endpoint, key string) {
+func region(t testing.TB, machines int, rules ...faults.Rule) (endpoint, key string) {
 	t.Helper()
 	s, err := simulator.New(simulator.Options{Seed: seed(machines), RandomSeed: 1})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, rule := range rules {
+		if _, err := s.Faults.Add(rule); err != nil {
+			t.Fatal(err)
+		}
 	}
 	go s.Run(t.Context())
 	server := httptest.NewServer(s)
@@ -114,18 +120,27 @@ func setting[T any](t testing.TB, name string, otherwise T, parse func(string) (
 	return value
 }
 
-// TestSimulator leads machines through their life against the simulator, as a plain user.
+// TestSimulator leads machines through their life against the simulator, as a plain user: first MAAS is not available for
+// a while, then one machine fails to deploy and one breaks.
 func TestSimulator(t *testing.T) {
 	t.Parallel()
-	endpoint, key := region(t, 10)
-	s := newStage(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI), endpoint, key)
+	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	endpoint, key := region(t, 12,
+		faults.Rule{Kind: faults.DeployFails, Machine: "m00000", Count: 5},
+		faults.Rule{Kind: faults.BrokenOnDeploy, Machine: "m00001", Count: 1},
+		faults.Rule{Kind: faults.Error, Status: http.StatusServiceUnavailable, For: faults.Duration(3 * time.Second)})
+	s := newStage(t, cfg, endpoint, key)
 	for range 10 {
 		s.add()
 	}
 	s.converge(wire{}, hasty, time.Minute)
+	failed := 0
 	for _, m := range s.machines() {
+		s.Expect(*m.Spec.SystemID).NotTo(BeElementOf("m00000", "m00001"))
+		failed += int(m.Status.Attempts)
 		s.remove(m)
 	}
+	s.Expect(failed).To(BeNumerically(">=", 2), "both bad machines were tried, marked and replaced")
 	s.converge(wire{}, hasty, time.Minute)
 	s.Expect(s.machines()).To(BeEmpty())
 }

@@ -186,6 +186,15 @@ func Lose(m *maas.Machine) Outcome {
 	return Outcome{Lost, ReasonTakenOver, fmt.Sprintf("%s, but not for this MaasMachine: it was released from outside of Cluster API, and allocated anew", Describe(m))}
 }
 
+// Foreign is the outcome for a machine that another MAAS user has.
+func Foreign(stage Stage, systemID string) Outcome {
+	message := fmt.Sprintf("machine %s belongs to another MAAS user: it was released from outside of Cluster API, and allocated anew", systemID)
+	if stage == Leaving {
+		return Outcome{Gone, ReasonReleased, message}
+	}
+	return Outcome{Lost, ReasonTakenOver, message}
+}
+
 func sentence(m *maas.Machine, text string) string {
 	s := Describe(m)
 	if text != "" {

@@ -69,7 +69,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error)
 	if s.stage() == lifecycle.Leaving {
 		return r.retry(ctx, s)
 	}
-	outcome := lifecycle.Judge(s.stage(), s.observed, s.uid())
+	outcome := s.judge(s.stage(), s.observed)
 	if late := r.overdue(s, outcome); late != "" {
 		outcome = lifecycle.Outcome{Verdict: lifecycle.Retry, Reason: ReasonDeployTimedOut, Message: late}
 	}
@@ -88,6 +88,14 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error)
 		return ctrl.Result{RequeueAfter: jitter(r.Timing.Settled)}, nil
 	}
 	return ctrl.Result{RequeueAfter: jitter(r.Timing.Poll)}, nil
+}
+
+// judge says what the state of a machine means. Of a machine that another MAAS user has, there is no state to be seen.
+func (s *scope) judge(stage lifecycle.Stage, m *maas.Machine) lifecycle.Outcome {
+	if s.foreign && m == nil {
+		return lifecycle.Foreign(stage, s.systemID())
+	}
+	return lifecycle.Judge(stage, m, s.uid())
 }
 
 // overdue says so when MAAS has not begun to install the machine, or not ended, in the time that it has. The time counts from

@@ -62,7 +62,7 @@ func (r *Reconciler) giveBack(ctx context.Context, s *scope) (ctrl.Result, error
 
 // leave moves a machine one step towards being given back, and says how far it is.
 func (r *Reconciler) leave(ctx context.Context, s *scope, m *maas.Machine) (lifecycle.Outcome, error) {
-	left := lifecycle.Judge(lifecycle.Leaving, m, s.uid())
+	left := s.judge(lifecycle.Leaving, m)
 	if left.Verdict != lifecycle.Release && left.Verdict != lifecycle.Stuck {
 		return left, nil
 	}

@@ -47,6 +47,20 @@ func allocatedAnew(t *testing.T, cfg *rest.Config) {
 	}
 }
 
+func otherUser(t *testing.T, cfg *rest.Config) {
+	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"})
+	w.add("m", infrav1.MaasMachineSpec{})
+	w.passes("m", 3)
+	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Owner, m.AgentName, m.Annotations = "bob", "", nil })
+	w.reconcile("m", 3*time.Minute)
+	w.expect("m", "Ready False MachineTakenOver", "belongs to another MAAS user")
+	w.Expect(w.machine("m").Status.FailureReason).NotTo(BeNil())
+	w.remove("m")
+	w.passes("m", 2)
+	w.Expect(w.gone("m")).To(BeTrue())
+	w.Expect(w.maas.Get("aaaaaa").Owner).To(Equal("bob"))
+}
+
 // moved is what clusterctl move and a restored backup do: the object gets another UID.
 func moved(t *testing.T, cfg *rest.Config) {
 	old := "11111111-2222-3333-4444-555555555555"

@@ -97,6 +97,8 @@ type scope struct {
 	identity *identity.Identity
 	// Set by observe and by each call that changes the machine; nil while there is none.
 	observed *maas.Machine
+	// Set by observe: another MAAS user has the machine, so it can't be read.
+	foreign bool
 	// Set by bootstrap; nil while there is no data.
 	bootstrapData map[string][]byte
 	// Set by record: this pass saw the machine carry our key.
@@ -248,10 +250,14 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) (ctrl.Result, error)
 		return phase.Done()
 	}
 	m, err := s.identity.Inventory.Machine(ctx, id, r.maxAge(s))
-	if maas.IsNotFound(err) {
+	switch {
+	case maas.IsNotFound(err):
 		return phase.Done()
-	}
-	if err != nil {
+	case maas.IsForbidden(err):
+		// A user may read what is his and what is nobody's.
+		s.foreign = true
+		return phase.Done()
+	case err != nil:
 		return r.problem(ctx, s, err)
 	}
 	s.observed = m
