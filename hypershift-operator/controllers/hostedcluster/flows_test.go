@@ -171,6 +171,8 @@ func TestFlows(t *testing.T) {
 		s.get(&corev1.Secret{}, "audit")
 		s.get(&corev1.Secret{}, "active")
 		s.get(&corev1.ConfigMap{}, "proxy-ca")
+		s.Expect(s.condition(hyperv1.ValidProxyConfiguration).Reason).To(Equal("ProxyCABundleInvalid"))
+		s.Expect(s.condition(hyperv1.ValidProxyConfiguration).Message).To(ContainSubstring("holds no PEM certificate"))
 	})
 
 	t.Run("When an input goes from the spec, its copy should go", func(t *testing.T) {

@@ -1,0 +1,31 @@
+package hostedcluster
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/naming"
+)
+
+// judgeProxy checks the CAs that the guest's proxy is trusted by. The condition is only there with a proxy that names some.
+func (r *Reconciler) judgeProxy(ctx context.Context, s *scope) (ctrl.Result, error) {
+	configuration := s.hc.Spec.Configuration
+	if configuration == nil || configuration.Proxy == nil || configuration.Proxy.TrustedCA.Name == "" {
+		return ctrl.Result{}, nil
+	}
+	name := configuration.Proxy.TrustedCA.Name
+	bundle, err := r.sourceConfigMap(ctx, s, name, naming.TrustBundleKey)
+	if err == nil && !x509.NewCertPool().AppendCertsFromPEM([]byte(bundle.Data[naming.TrustBundleKey])) {
+		err = fmt.Errorf("the ConfigMap %s/%s holds no PEM certificate under %q: put the CA of the proxy there", s.hc.Namespace, name, naming.TrustBundleKey)
+	}
+	if err != nil {
+		s.reject(hyperv1.ValidProxyConfiguration, hyperv1.ProxyCABundleInvalidReason, fmt.Sprintf("spec.configuration.proxy.trustedCA: %v", err))
+		return ctrl.Result{}, nil
+	}
+	s.accept(hyperv1.ValidProxyConfiguration)
+	return ctrl.Result{}, nil
+}
