@@ -3,6 +3,7 @@ module github.com/openshift/hypershift/api
 go 1.26.0
 
 require (
+	github.com/google/go-cmp v0.7.0
 	github.com/openshift/api v0.0.0-20260805160557-b61243060d5f
 	k8s.io/api v0.36.3
 	k8s.io/apimachinery v0.36.3
