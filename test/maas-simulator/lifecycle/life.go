@@ -56,6 +56,7 @@ type Life struct {
 	wake    chan struct{}
 	mu      sync.Mutex
 	running map[string]*worker
+	gone    map[string]bool // machines whose metal has to be cleared
 	workers sync.WaitGroup
 }
 
@@ -70,7 +71,7 @@ func New(c Config) *Life {
 	if c.Log == nil {
 		c.Log = func(string, ...any) {}
 	}
-	return &Life{Config: c, wake: make(chan struct{}, 1), running: map[string]*worker{}}
+	return &Life{Config: c, wake: make(chan struct{}, 1), running: map[string]*worker{}, gone: map[string]bool{}}
 }
 
 // hasMetal reports whether machines boot and report by themselves.
@@ -130,10 +131,12 @@ func (l *Life) Tick(ctx context.Context) {
 func (l *Life) dispatch(ctx context.Context) (next time.Time, started int) {
 	now := l.Clock.Now()
 	var due []*inventory.Machine
+	var cleared []string
 	// View's function returns nil always.
 	_ = l.DB.View(func() error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
+		cleared = l.removed()
 		for _, m := range l.DB.Machines.All() {
 			l.cancelStale(m)
 			if m.Task == nil || l.running[m.SystemID] != nil {
@@ -152,9 +155,41 @@ func (l *Life) dispatch(ctx context.Context) (next time.Time, started int) {
 		return nil
 	})
 	for _, m := range due {
-		l.start(ctx, m)
+		l.start(ctx, m.SystemID, m.Task.Seq, func(ctx context.Context) error { return l.advance(ctx, m) })
 	}
-	return next, len(due)
+	for _, id := range cleared {
+		l.start(ctx, id, -1, func(ctx context.Context) error { return l.clear(ctx, id) })
+	}
+	return next, len(due) + len(cleared)
+}
+
+// removed stops the work on machines that were deleted, and returns those whose
+// metal can be cleared now.
+func (l *Life) removed() []string {
+	for id, w := range l.running {
+		if w.seq >= 0 && l.DB.Machines.Get(id) == nil {
+			w.cancel()
+		}
+	}
+	var free []string
+	for id := range l.gone {
+		switch {
+		case l.DB.Machines.Get(id) != nil:
+			delete(l.gone, id) // the deletion was taken back
+		case l.running[id] == nil:
+			delete(l.gone, id)
+			free = append(free, id)
+		}
+	}
+	return free
+}
+
+// clear takes the power and the disks of a machine that was deleted.
+func (l *Life) clear(ctx context.Context, id string) error {
+	if err := l.Backend.PowerOff(ctx, id); err != nil {
+		return err
+	}
+	return l.Backend.Erase(ctx, id)
 }
 
 // cancelStale stops work that a newer task, or none, has replaced.
@@ -164,21 +199,22 @@ func (l *Life) cancelStale(m *inventory.Machine) {
 	}
 }
 
-func (l *Life) start(ctx context.Context, m *inventory.Machine) {
+// start runs a step of a machine beside the others.
+func (l *Life) start(ctx context.Context, id string, seq int, step func(context.Context) error) {
 	ctx, cancel := context.WithCancel(ctx)
 	l.mu.Lock()
-	l.running[m.SystemID] = &worker{seq: m.Task.Seq, cancel: cancel}
+	l.running[id] = &worker{seq: seq, cancel: cancel}
 	l.mu.Unlock()
 	l.workers.Go(func() {
 		defer func() {
 			cancel()
 			l.mu.Lock()
-			delete(l.running, m.SystemID)
+			delete(l.running, id)
 			l.mu.Unlock()
 			l.Wake()
 		}()
-		if err := l.advance(ctx, m); err != nil {
-			l.Log("machine %s (%s): %v", m.Hostname, m.SystemID, err)
+		if err := step(ctx); err != nil {
+			l.Log("machine %s: %v", id, err)
 		}
 	})
 }

@@ -182,8 +182,13 @@ var abortWords = map[status.Status]struct{ operation, event string }{
 	status.Testing:       {"testing", "Aborted testing"},
 }
 
-// Remove takes a machine out of MAAS with what refers to it.
+// Remove takes a machine out of MAAS; its metal is cleared afterwards.
 func (l *Life) Remove(m *inventory.Machine) {
 	l.stop(m)
 	l.DB.Machines.Delete(m.SystemID)
+	if l.hasMetal() {
+		l.mu.Lock()
+		l.gone[m.SystemID] = true
+		l.mu.Unlock()
+	}
 }

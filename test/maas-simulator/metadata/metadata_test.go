@@ -54,21 +54,21 @@ func TestMetaData(t *testing.T) {
 		code          int
 		says          string
 	}{
-		"the versions are asked for":    {"", "", 200, "latest\n2012-03-01\n2009-04-04"},
-		"there are no credentials":      {"", "2012-03-01/meta-data/instance-id", 401, "Not authenticated."},
-		"the version is unknown":        {"one", "1999-01-01/meta-data/", 404, "Unknown metadata version 1999-01-01."},
-		"the top is asked for":          {"one", "latest/", 200, "meta-data/\nuser-data\nmaas-commissioning-scripts\nmaas-scripts"},
-		"the items are asked for":       {"one", "2012-03-01/meta-data/", 200, "instance-id\nlocal-hostname\nlocal-ipv4\nplacement/availability-zone\npublic-keys\nvendor-data\nx509"},
-		"the id is asked for":           {"one", "2012-03-01/meta-data/instance-id", 200, "aaaaa1"},
-		"the name is asked for":         {"one", "2012-03-01/meta-data/local-hostname", 200, "one.maas"},
-		"the address is asked for":      {"one", "2012-03-01/meta-data/local-ipv4", 200, "10.9.0.251"},
-		"the zone is asked for":         {"one", "2012-03-01/meta-data/placement/availability-zone", 200, "default"},
-		"the owner's keys are asked":    {"one", "2012-03-01/meta-data/public-keys", 200, "ssh-ed25519 AAAA me"},
-		"curtin asks":                   {"one", "curtin/2012-03-01/meta-data/instance-id", 200, "aaaaa1"},
-		"something unknown is asked":    {"one", "2012-03-01/meta-data/colour", 404, "Unknown metadata attribute: colour"},
-		"something else is asked":       {"one", "2012-03-01/colour", 404, "Unknown metadata attribute: colour"},
-		"there is no user-data":         {"two", "2012-03-01/user-data", 404, "No user data available for this node."},
-		"an idle machine has no adress": {"two", "2012-03-01/meta-data/local-ipv4", 404, "Unknown metadata attribute: local-ipv4"},
+		"the versions are asked for":     {"", "", 200, "latest\n2012-03-01\n2009-04-04"},
+		"there are no credentials":       {"", "2012-03-01/meta-data/instance-id", 401, "Not authenticated."},
+		"the version is unknown":         {"one", "1999-01-01/meta-data/", 404, "Unknown metadata version 1999-01-01."},
+		"the top is asked for":           {"one", "latest/", 200, "meta-data/\nuser-data\nmaas-commissioning-scripts\nmaas-scripts"},
+		"the items are asked for":        {"one", "2012-03-01/meta-data/", 200, "instance-id\nlocal-hostname\nlocal-ipv4\nplacement/availability-zone\npublic-keys\nvendor-data\nx509"},
+		"the id is asked for":            {"one", "2012-03-01/meta-data/instance-id", 200, "aaaaa1"},
+		"the name is asked for":          {"one", "2012-03-01/meta-data/local-hostname", 200, "one.maas"},
+		"the address is asked for":       {"one", "2012-03-01/meta-data/local-ipv4", 200, "10.9.0.251"},
+		"the zone is asked for":          {"one", "2012-03-01/meta-data/placement/availability-zone", 200, "default"},
+		"the owner's keys are asked":     {"one", "2012-03-01/meta-data/public-keys", 200, "ssh-ed25519 AAAA me"},
+		"curtin asks":                    {"one", "curtin/2012-03-01/meta-data/instance-id", 200, "aaaaa1"},
+		"something unknown is asked":     {"one", "2012-03-01/meta-data/colour", 404, "Unknown metadata attribute: colour"},
+		"something else is asked":        {"one", "2012-03-01/colour", 404, "Unknown metadata attribute: colour"},
+		"there is no user-data":          {"two", "2012-03-01/user-data", 404, "No user data available for this node."},
+		"an idle machine has no address": {"two", "2012-03-01/meta-data/local-ipv4", 404, "Unknown metadata attribute: local-ipv4"},
 	}
 	for name, test := range tests {
 		t.Run("When "+name+" it should answer", func(t *testing.T) {

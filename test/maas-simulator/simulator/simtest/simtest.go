@@ -104,7 +104,7 @@ func (s *Site) Do(user, method, path string, form ...string) Answer {
 	for i := 0; i+1 < len(form); i += 2 {
 		encoded = append(encoded, url.QueryEscape(form[i])+"="+url.QueryEscape(form[i+1]))
 	}
-	r := httptest.NewRequest(method, render.Root+path, strings.NewReader(strings.Join(encoded, "&")))
+	r := httptest.NewRequestWithContext(s.t.Context(), method, render.Root+path, strings.NewReader(strings.Join(encoded, "&")))
 	if method == http.MethodPost || method == http.MethodPut {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
