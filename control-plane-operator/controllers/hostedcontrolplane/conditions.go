@@ -230,7 +230,7 @@ func errorText(err error) string {
 func failures(components []hyperv1.ControlPlaneComponent) error {
 	var all []error
 	for i := range components {
-		c := find(components[i].Status.Conditions, hyperv1.ConditionType(hyperv1.ControlPlaneComponentRolloutComplete))
+		c := find(components[i].Status.Conditions, hyperv1.ControlPlaneComponentRolloutComplete)
 		if c.Reason == component.ReasonError {
 			all = append(all, fmt.Errorf("%s: %s", components[i].Name, c.Message))
 		}

@@ -64,6 +64,9 @@ func (r *Reconciler) resolve(ctx context.Context, host string) ([]string, error)
 	return slices.Compact(v4), nil
 }
 
+// apiEndpoints is the older form of the same, which some clients in guests still read.
+//
+//nolint:staticcheck // Deprecated, and yet what they read.
 func apiEndpoints(addresses []string, port int32) *corev1.Endpoints {
 	subset := corev1.EndpointSubset{Ports: []corev1.EndpointPort{{Name: apiPortName, Port: port, Protocol: corev1.ProtocolTCP}}}
 	for _, address := range addresses {

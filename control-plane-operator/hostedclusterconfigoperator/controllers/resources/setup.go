@@ -32,7 +32,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache, 
 		WithOptions(controller.Options{RateLimiter: retries()}).
 		WatchesRawSource(source.Kind(management, &hyperv1.HostedControlPlane{}, &handler.TypedEnqueueRequestForObject[*hyperv1.HostedControlPlane]{}))
 	for _, kept := range []client.Object{
-		&appsv1.DaemonSet{}, &appsv1.Deployment{}, &corev1.Service{}, &corev1.ConfigMap{}, &corev1.Endpoints{},
+		&appsv1.DaemonSet{}, &appsv1.Deployment{}, &corev1.Service{}, &corev1.ConfigMap{},
 		&discoveryv1.EndpointSlice{}, &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}, &corev1.Namespace{},
 	} {
 		b = b.WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), kept, handler.EnqueueRequestsFromMapFunc(always), spec(managed)))
