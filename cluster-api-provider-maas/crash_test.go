@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/openshift/hypershift/support/crds"
+	"github.com/openshift/hypershift/support/maas/maastest"
 	"github.com/openshift/hypershift/support/testenv"
 )
 
@@ -90,7 +92,8 @@ func (t trip) deliver(r *http.Request) {
 	}
 }
 
-// TestCrash kills the provider at a random call again and again, while machines are created and deleted.
+// TestCrash kills the provider at a random call again and again, while machines are created and deleted. Two machines can't be
+// deployed, so giving up on a machine is interrupted as well.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	kills := 500
@@ -100,6 +103,9 @@ func TestCrash(t *testing.T) {
 	const machines = 50
 	server := inventoryOf(t, machines+10)
 	server.DeployTime, server.ReleaseTime = 100*time.Millisecond, 50*time.Millisecond
+	for _, bad := range []string{"m00003", "m00017"} {
+		server.Edit(bad, func(m *maastest.Machine) { m.FailDeploys = math.MaxInt })
+	}
 	b := newStage(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI), server.URL, server.APIKey)
 	start := time.Now()
 	for n := range kills {

@@ -138,6 +138,7 @@ func TestReconciler(t *testing.T) {
 		"When MAAS can't be used, it should say what to do and keep what it knows": problems,
 		"When a machine has no MaasMachine, it should release it and no other":     sweeps,
 		"When it is deleted, it should wait for its machines":                      deletes,
+		"When it is paused, it should do nothing and say so":                       pauses,
 		"When lxdConfig is enabled, it should say that it has no effect":           lxd,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, cfg) })
@@ -307,4 +308,18 @@ func lxd(t *testing.T, cfg *rest.Config) {
 	w.add(infrav1.MaasClusterSpec{ControlPlaneEndpoint: infrav1.APIEndpoint{Host: "h", Port: 1}, LXDConfig: &infrav1.LXDHostConfig{Enabled: ptr.To(true)}}, nil)
 	w.reconcile(0)
 	w.expect("LXDReady", "False NotSupported", "has no effect")
+}
+
+func pauses(t *testing.T, cfg *rest.Config) {
+	w := newWorld(t, cfg)
+	w.add(infrav1.MaasClusterSpec{}, map[string]string{clusterv1.PausedAnnotation: "true"})
+	w.reconcile(0)
+	w.expect("Paused", "True Paused", "")
+	w.Expect(w.maas.Calls(false)).To(BeEmpty())
+	infra := w.infra()
+	delete(infra.Annotations, clusterv1.PausedAnnotation)
+	w.Expect(w.client.Update(t.Context(), infra)).To(Succeed())
+	w.reconcile(time.Second)
+	w.expect("Paused", "False NotPaused", "")
+	w.expect("LoadBalancerReady", "True LoadBalancerReady", "")
 }

@@ -1,0 +1,91 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/support/maas"
+)
+
+func TestFailuresSurviveARoundTrip(t *testing.T) {
+	g := NewWithT(t)
+	m := &infrav1.MaasMachine{}
+	g.Expect(failuresOf(m)).To(BeEmpty())
+	want := []failure{{SystemID: "wq4h8c", Hostname: "mole", At: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Reason: "MachineDeployFailed", Words: "no \"disk\"", Released: true}}
+	g.Expect(setFailures(m, want)).To(Succeed())
+	g.Expect(failuresOf(m)).To(Equal(want))
+}
+
+func FuzzAnnotations(f *testing.F) {
+	f.Add("2026-01-02T03:04:05Z", `[{"systemID": "a"}]`, "uid")
+	f.Add("yesterday", `{"systemID": 1}`, "")
+	f.Add("", "null", "\x00")
+	f.Fuzz(func(t *testing.T, attempt, failures, uid string) {
+		m := &infrav1.MaasMachine{ObjectMeta: metav1.ObjectMeta{UID: "own", Annotations: map[string]string{
+			AttemptAnnotation: attempt, FailuresAnnotation: failures, UIDAnnotation: uid}}}
+		// What a person wrote there must never stop the reconcile.
+		attemptedAt(m)
+		failuresOf(m)
+		if got := AllocationUID(m); got == "" || uid != "" && got != uid {
+			t.Fatalf("the key is made of %q", got)
+		}
+	})
+}
+
+func TestProblemOf(t *testing.T) {
+	for want, err := range map[string]error{
+		ReasonUnauthorized: &maas.Error{StatusCode: http.StatusUnauthorized},
+		ReasonForbidden:    &maas.Error{StatusCode: http.StatusForbidden},
+		ReasonInvalid:      &maas.Error{StatusCode: http.StatusBadRequest},
+		ReasonUnavailable:  &maas.Error{StatusCode: http.StatusBadGateway},
+		ReasonUnreachable:  &maas.UnreachableError{Err: context.DeadlineExceeded},
+		ReasonError:        errors.New("something else"),
+	} {
+		got := ProblemOf(err)
+		NewWithT(t).Expect(got.Reason).To(Equal(want))
+		NewWithT(t).Expect(got.Message).To(ContainSubstring(err.Error()))
+	}
+	NewWithT(t).Expect(ProblemOf(&maas.Error{StatusCode: http.StatusTooManyRequests}).Reason).To(Equal(ReasonUnavailable))
+}
+
+func TestPace(t *testing.T) {
+	g := NewWithT(t)
+	p, now := newPace(time.Minute), time.Now()
+	g.Expect(p.due("a", now)).To(BeTrue())
+	g.Expect(p.due("a", now.Add(59*time.Second))).To(BeFalse())
+	g.Expect(p.due("b", now.Add(59*time.Second))).To(BeTrue())
+	g.Expect(p.due("a", now.Add(60*time.Second))).To(BeTrue())
+	g.Expect(p.last).To(HaveLen(2))
+	p.due("c", now.Add(time.Hour))
+	g.Expect(p.last).To(HaveLen(1), "what is old is forgotten")
+}
+
+func TestAddresses(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(addresses(&maas.Machine{})).To(BeEmpty(), "an empty address breaks validation")
+	got := addresses(&maas.Machine{Hostname: "Mole", FQDN: "Mole.Example", IPAddresses: []string{"10.0.0.1", "", "fd00::1"}})
+	g.Expect(got).To(Equal([]infrav1.MachineAddress{
+		{Type: "Hostname", Address: "mole"}, {Type: "InternalIP", Address: "10.0.0.1"}, {Type: "ExternalIP", Address: "10.0.0.1"},
+		{Type: "InternalIP", Address: "fd00::1"}, {Type: "ExternalIP", Address: "fd00::1"},
+		{Type: "InternalDNS", Address: "mole.example"}, {Type: "InternalDNS", Address: "mole"}, {Type: "ExternalDNS", Address: "mole.example"},
+	}))
+}
+
+func TestSystemID(t *testing.T) {
+	id, other := "wq4h8c", "maas:///az1/abcdef"
+	for want, spec := range map[string]infrav1.MaasMachineSpec{
+		"":       {},
+		"wq4h8c": {SystemID: &id, ProviderID: &other},
+		"abcdef": {ProviderID: &other},
+	} {
+		s := &scope{machine: &infrav1.MaasMachine{Spec: spec}}
+		NewWithT(t).Expect(s.systemID()).To(Equal(want))
+	}
+}

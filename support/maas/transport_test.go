@@ -1,0 +1,230 @@
+package maas_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/openshift/hypershift/support/maas"
+)
+
+// answers makes a server that gives its answers one after the other, the last for ever.
+func answers(t *testing.T, calls *atomic.Int32, handlers ...http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := int(calls.Add(1))
+		handlers[min(n, len(handlers))-1](w, r)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL + "/MAAS/"
+}
+
+func status(code int, header ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if len(header) == 2 {
+			w.Header().Set(header[0], header[1])
+		}
+		w.WriteHeader(code)
+	}
+}
+
+func body(s string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(s)) }
+}
+
+func drop(w http.ResponseWriter, _ *http.Request) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err == nil {
+		_ = conn.Close()
+	}
+}
+
+func breakOff(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Length", "1000")
+	_, _ = w.Write([]byte(`{"version": "3.`))
+	panic(http.ErrAbortHandler)
+}
+
+func TestRetries(t *testing.T) {
+	read := func(ctx context.Context, c *maas.Client) error { _, err := c.GetVersion(ctx); return err }
+	write := func(ctx context.Context, c *maas.Client) error {
+		_, err := c.AllocateMachine(ctx, maas.AllocateRequest{})
+		return err
+	}
+	remove := func(ctx context.Context, c *maas.Client) error { return c.DeleteMachine(ctx, "wq4h8c") }
+	good := body(`{"version": "3.6.5"}`)
+	for name, tc := range map[string]struct {
+		call     func(context.Context, *maas.Client) error
+		handlers []http.HandlerFunc
+		calls    int32
+		fails    bool
+	}{
+		"When a read meets 503 and 502, it should be repeated":           {read, []http.HandlerFunc{status(503), status(502), good}, 3, false},
+		"When a read meets 429, it should be repeated":                   {read, []http.HandlerFunc{status(429, "Retry-After", "1"), good}, 2, false},
+		"When a read loses its connection, it should be repeated":        {read, []http.HandlerFunc{drop, good}, 2, false},
+		"When an answer breaks off, it should be repeated":               {read, []http.HandlerFunc{breakOff, good}, 2, false},
+		"When a read meets 503 for ever, it should end after three":      {read, []http.HandlerFunc{status(503)}, 3, true},
+		"When a read meets 500, it should not be repeated":               {read, []http.HandlerFunc{status(500), good}, 1, true},
+		"When an allocation meets 503, it should not be repeated":        {write, []http.HandlerFunc{status(503), good}, 1, true},
+		"When an allocation loses its answer, it should not be repeated": {write, []http.HandlerFunc{drop, good}, 1, true},
+		"When a delete meets 504, it should be repeated":                 {remove, []http.HandlerFunc{status(504), status(204)}, 2, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			var calls atomic.Int32
+			c := newClient(t, maas.Config{Endpoint: answers(t, &calls, tc.handlers...)})
+			err := tc.call(t.Context(), c)
+			g.Expect(err != nil).To(Equal(tc.fails), "%v", err)
+			g.Expect(calls.Load()).To(Equal(tc.calls))
+		})
+	}
+}
+
+func TestUncertain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		handler http.HandlerFunc
+		want    bool
+	}{
+		"When the connection is lost, it should be uncertain":          {drop, true},
+		"When a proxy gives up on MAAS, it should be uncertain":        {status(504), true},
+		"When MAAS crashes, it should be uncertain":                    {status(500), true},
+		"When MAAS is busy, it should be certain that nothing is done": {status(503), false},
+		"When MAAS refuses, it should be certain":                      {status(409), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			var calls atomic.Int32
+			c := newClient(t, maas.Config{Endpoint: answers(t, &calls, tc.handler)})
+			_, err := c.AllocateMachine(t.Context(), maas.AllocateRequest{})
+			g.Expect(maas.IsUncertain(err)).To(Equal(tc.want), "%v", err)
+		})
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	g := NewWithT(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	g.Expect(err).NotTo(HaveOccurred())
+	address := listener.Addr().String()
+	g.Expect(listener.Close()).To(Succeed())
+	c := newClient(t, maas.Config{Endpoint: "http://" + address + "/MAAS"})
+	_, err = c.AllocateMachine(t.Context(), maas.AllocateRequest{})
+	g.Expect(maas.IsUnreachable(err)).To(BeTrue())
+	g.Expect(maas.IsUncertain(err)).To(BeFalse(), "not one byte was sent")
+	g.Expect(err).To(MatchError(ContainSubstring("cannot allocate a machine: MAAS at " + address + " does not answer")))
+}
+
+func TestTimeout(t *testing.T) {
+	g := NewWithT(t)
+	hold := make(chan struct{})
+	var calls atomic.Int32
+	endpoint := answers(t, &calls, func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-hold:
+		case <-r.Context().Done():
+		}
+	})
+	defer close(hold)
+	c := newClient(t, maas.Config{Endpoint: endpoint, ReadTimeout: 20 * time.Millisecond, Retry: maas.RetryPolicy{Attempts: -1}})
+	_, err := c.GetVersion(t.Context())
+	g.Expect(maas.IsUnreachable(err)).To(BeTrue())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = c.GetVersion(ctx)
+	g.Expect(err).To(MatchError(context.Canceled))
+	g.Expect(calls.Load()).To(BeNumerically("<=", 2), "a cancelled call is not repeated")
+}
+
+func TestAnswersThatAreNotMAAS(t *testing.T) {
+	for name, tc := range map[string]struct {
+		handler http.HandlerFunc
+		want    string
+	}{
+		"When a login page answers, it should tell to check the endpoint": {body("<html>sign in</html>"), "is not that of a MAAS API, check the endpoint"},
+		"When it redirects, it should not follow and tell to check":       {status(302, "Location", "https://elsewhere.example.com/"), "check the endpoint"},
+		"When the answer is too large, it should say so":                  {body(`{"version": "` + strings.Repeat("x", 5000) + `"}`), "larger than the client allows"},
+		"When a proxy sends a page with an error, it should leave it out": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			w.WriteHeader(500)
+			_, _ = w.Write([]byte("<h1>oops</h1>"))
+		}, "MAAS says Internal Server Error (HTTP 500)"},
+		"When a 403 says nothing, it should say what is missing":      {status(403), "may not do this"},
+		"When a validation fails as a list, it should join its texts": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400); _, _ = w.Write([]byte(`["a", "b"]`)) }, "a b (HTTP 400)"},
+		"When a validation names fields, it should print them in fixed order": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(400)
+			_, _ = w.Write([]byte(`{"zone": ["no"], "__all__": ["bad", "worse"], "arch": "odd"}`))
+		}, "arch: odd; bad worse; zone: no (HTTP 400)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			var calls atomic.Int32
+			c := newClient(t, maas.Config{Endpoint: answers(t, &calls, tc.handler), MaxBody: 4000})
+			_, err := c.GetVersion(t.Context())
+			g.Expect(err).To(MatchError(ContainSubstring(tc.want)))
+		})
+	}
+}
+
+func TestRetryAfterIsTold(t *testing.T) {
+	g := NewWithT(t)
+	var calls atomic.Int32
+	c := newClient(t, maas.Config{Endpoint: answers(t, &calls, status(503, "Retry-After", "10"))})
+	_, err := c.DeployMachine(t.Context(), "wq4h8c", maas.DeployRequest{})
+	var e *maas.Error
+	g.Expect(err).To(BeAssignableToTypeOf(e))
+	g.Expect(err.(*maas.Error).RetryAfter).To(Equal(10 * time.Second))
+	g.Expect(maas.IsUnavailable(err)).To(BeTrue())
+}
+
+func TestMetrics(t *testing.T) {
+	g := NewWithT(t)
+	registry := prometheus.NewRegistry()
+	var calls atomic.Int32
+	c := newClient(t, maas.Config{Endpoint: answers(t, &calls, status(503), body("{}")), Metrics: maas.NewMetrics(registry)})
+	_, err := c.GetVersion(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	families, err := registry.Gather()
+	g.Expect(err).NotTo(HaveOccurred())
+	seen := map[string]uint64{}
+	for _, family := range families {
+		for _, metric := range family.Metric {
+			name := family.GetName()
+			for _, label := range metric.Label {
+				name += " " + label.GetValue()
+			}
+			seen[name] = metric.GetHistogram().GetSampleCount() + uint64(metric.GetCounter().GetValue())
+		}
+	}
+	g.Expect(seen).To(Equal(map[string]uint64{
+		"maas_client_request_duration_seconds version 200": 1,
+		"maas_client_request_duration_seconds version 503": 1,
+		"maas_client_retries_total version":                1,
+	}))
+}
+
+func TestConnectionsAreReused(t *testing.T) {
+	g := NewWithT(t)
+	var opened atomic.Int32
+	server := httptest.NewUnstartedServer(status(503))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	c := newClient(t, maas.Config{Endpoint: server.URL})
+	for range 10 {
+		_, err := c.GetVersion(t.Context())
+		g.Expect(err).To(HaveOccurred())
+	}
+	g.Expect(opened.Load()).To(BeNumerically("==", 1), "bodies of errors must be drained and closed")
+}
