@@ -38,7 +38,7 @@ var folderOfGroup = map[string]string{
 }
 
 func ownCRDs(g generator) ([]file, error) {
-	crds, err := g.crdsOf("api", "crd:crdVersions=v1,headerFile=", "./...")
+	crds, err := g.crdsOf("api", "crd:crdVersions=v1", "./...")
 	if err != nil {
 		return nil, err
 	}

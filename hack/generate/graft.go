@@ -77,8 +77,7 @@ func (g graft) apply(ours object) error {
 		return err
 	}
 	properties, _ := branch["properties"].(object)
-	before, ok := properties[last].(object)
-	if !ok {
+	if _, ok := properties[last].(object); !ok {
 		return nil
 	}
 	source, err := openManifests(g.pkg)
@@ -93,15 +92,21 @@ func (g graft) apply(ours object) error {
 	if err != nil {
 		return err
 	}
+	replace(properties, last, scion)
+	return nil
+}
+
+// replace puts a schema in the place of another, of which it keeps what we say.
+func replace(properties object, key string, scion object) {
+	before, _ := properties[key].(object)
 	strip(scion)
-	for _, key := range []string{"description", "maxItems", "x-kubernetes-list-type", "x-kubernetes-preserve-unknown-fields"} {
-		delete(scion, key)
-		if value, has := before[key]; has {
-			scion[key] = value
+	for _, kept := range []string{"description", "maxItems", "x-kubernetes-list-type", "x-kubernetes-preserve-unknown-fields"} {
+		delete(scion, kept)
+		if value, has := before[kept]; has {
+			scion[kept] = value
 		}
 	}
-	properties[last] = scion
-	return nil
+	properties[key] = scion
 }
 
 // property finds the schema of a field such as "spec.platform". A missing one is an empty schema.

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// inTree makes a tree with some files and goes there.
+func inTree(t *testing.T, files map[string]string) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	for path, text := range files {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestWriteAndVerify(t *testing.T) {
+	made := []file{{path: "support/crds/hypershift/a.yaml", data: []byte("new")}, {path: "docs/b.md", data: []byte("page")}}
+	t.Run("When files are written they should be fresh and what nothing makes should be gone", func(t *testing.T) {
+		g := NewWithT(t)
+		inTree(t, map[string]string{"support/crds/hypershift/a.yaml": "old", "support/crds/hypershift/gone.yaml": "old", "support/crds/crds.go": "code"})
+		stale, err := staleFiles(made)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(stale).To(ConsistOf("support/crds/hypershift/gone.yaml"))
+		g.Expect(verify(made, stale)).To(MatchError(And(
+			ContainSubstring("a.yaml is stale"), ContainSubstring("docs/b.md is stale"), ContainSubstring("gone.yaml is made by nothing"),
+		)))
+
+		g.Expect(write(made, stale)).To(Succeed())
+		g.Expect(verify(made, nil)).To(Succeed())
+		g.Expect("support/crds/hypershift/gone.yaml").NotTo(BeAnExistingFile())
+		g.Expect("support/crds/crds.go").To(BeAnExistingFile())
+	})
+}
+
+const widgetCRD = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  names: {kind: Widget}
+  versions:
+  - name: v1
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            required: [size]
+            properties:
+              size: {x-kubernetes-int-or-string: true}
+              ports: {type: array, maxItems: 3, items: {type: integer, format: int32, minimum: 1}}
+              labels: {type: object, additionalProperties: {type: string, default: x}}
+`
+
+func TestVerifyFields(t *testing.T) {
+	path := filepath.Join(crdFolder, "hypershift", "widgets.yaml")
+	t.Run("When every published field is there it should pass", func(t *testing.T) {
+		inTree(t, map[string]string{path: widgetCRD, fieldListPath: fieldListHeader +
+			"widgets.example.com v1 spec.size int-or-string\nwidgets.example.com v1 spec.ports[] integer/int32\nwidgets.example.com v1 spec.labels{} string\n"})
+		NewWithT(t).Expect(verifyFields()).To(Succeed())
+	})
+	t.Run("When a field is lost or of another type it should say which", func(t *testing.T) {
+		inTree(t, map[string]string{path: widgetCRD, fieldListPath: fieldListHeader +
+			"widgets.example.com v1 spec.size string\nwidgets.example.com v1 spec.weight integer\n"})
+		NewWithT(t).Expect(verifyFields()).To(MatchError(And(
+			ContainSubstring("spec.size was string and is int-or-string"), ContainSubstring("spec.weight is lost"),
+		)))
+	})
+	t.Run("When there is no list it should fail rather than pass", func(t *testing.T) {
+		inTree(t, map[string]string{path: widgetCRD})
+		NewWithT(t).Expect(verifyFields()).NotTo(Succeed())
+	})
+}
+
+func TestFieldList(t *testing.T) {
+	t.Run("When a published field is gone from the CRDs the list should keep it", func(t *testing.T) {
+		g := NewWithT(t)
+		inTree(t, map[string]string{fieldListPath: fieldListHeader + "widgets.example.com v1 spec.weight integer\n"})
+		crd := file{path: filepath.Join(crdFolder, "hypershift", "widgets.yaml"), data: []byte(widgetCRD)}
+		theirs := file{path: filepath.Join(crdFolder, "clusterapi", "widgets.yaml"), data: []byte("not: read")}
+		files, err := fieldList(generator{made: []file{crd, theirs}})
+		g.Expect(err).NotTo(HaveOccurred())
+		text := string(files[0].data)
+		g.Expect(text).To(HavePrefix(fieldListHeader))
+		g.Expect(text).To(ContainSubstring("widgets.example.com v1 spec.weight integer\n"))
+		g.Expect(text).To(ContainSubstring("widgets.example.com v1 spec.ports array\n"))
+	})
+}
+
+func TestFacets(t *testing.T) {
+	t.Run("When a schema is compared what it says of each field should count", func(t *testing.T) {
+		g := NewWithT(t)
+		inTree(t, map[string]string{"widgets.yaml": widgetCRD})
+		crds, err := readCRDs(".")
+		g.Expect(err).NotTo(HaveOccurred())
+		fields := facetsOf(crds[0])
+		g.Expect(fields["spec.size"].Required).To(BeTrue())
+		g.Expect(fields["spec.ports"].Required).To(BeFalse())
+		g.Expect(fields["spec.ports"].Bounds).To(Equal("[null,null,null,null,null,3,null,null]"))
+		g.Expect(fields["spec.ports[]"].Type).To(Equal("integer/int32"))
+		g.Expect(fields["spec.labels{}"].Default).To(Equal(`"x"`))
+	})
+}
