@@ -22,7 +22,6 @@ import (
 	"github.com/openshift/hypershift/cmd/exit"
 	"github.com/openshift/hypershift/cmd/kube"
 	"github.com/openshift/hypershift/cmd/progress"
-	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
 // plain is a platform with nothing of its own.
@@ -46,52 +45,6 @@ func parse(t *testing.T, args ...string) (*create, *pflag.FlagSet) {
 		t.Fatal(err)
 	}
 	return c, flags
-}
-
-type fakeProvider struct {
-	distribution releaseinfo.Distribution
-	err          error
-}
-
-func (f fakeProvider) Lookup(_ context.Context, image string, _ []byte) (*releaseinfo.ReleaseImage, error) {
-	return releaseinfo.New(image, releaseinfo.Payload{Version: "1.0.0", Distribution: f.distribution}), f.err
-}
-
-func TestChooseNetwork(t *testing.T) {
-	tests := []struct {
-		name        string
-		args        []string
-		provider    fakeProvider
-		providerErr error
-		network     string
-		allocate    bool
-		says        string
-	}{
-		{name: "When the payload is Kubernetes it should bring its own network", provider: fakeProvider{distribution: releaseinfo.Kubernetes}, network: "Other", allocate: true},
-		{name: "When the payload is OpenShift it should be OVN", provider: fakeProvider{distribution: releaseinfo.OpenShift}, network: "OVNKubernetes"},
-		{
-			name: "When the user does not want node networks it should be so", args: []string{"--allocate-node-cidrs=false"},
-			provider: fakeProvider{distribution: releaseinfo.Kubernetes}, network: "Other",
-		},
-		{name: "When the user chooses it should not ask", args: []string{"--network-type", "Calico"}, provider: fakeProvider{err: errors.New("asked")}, network: "Calico"},
-		{name: "When the payload cannot be read it should say how to go on", provider: fakeProvider{err: errors.New("no such image")}, says: "no such image (or set --network-type)"},
-		{name: "When the trust bundle is no PEM it should say so", providerErr: errors.New("no PEM"), says: "--additional-trust-bundle: no PEM"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			g := NewWithT(t)
-			c, flags := parse(t, tt.args...)
-			c.newProvider = func([]byte) (releaseinfo.Provider, error) { return tt.provider, tt.providerErr }
-			err := c.chooseNetwork(t.Context(), flags)
-			if tt.says != "" {
-				g.Expect(err).To(MatchError(ContainSubstring(tt.says)))
-				return
-			}
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(c.networkType).To(Equal(tt.network))
-			g.Expect(c.allocateNodeCIDRs).To(Equal(tt.allocate))
-		})
-	}
 }
 
 func TestReadFiles(t *testing.T) {
@@ -187,7 +140,9 @@ func TestApply(t *testing.T) {
 		{name: "When the cluster is there it should change nothing", have: []client.Object{hostedCluster()}, says: "exists already"},
 		{
 			name: "When the cluster cannot be looked for it should say so", says: "look for HostedCluster clusters/demo: no rights",
-			funcs: interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error { return refused }},
+			funcs: interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				return refused
+			}},
 		},
 		{
 			name: "When an object is refused it should name it", says: "create Namespace clusters: no rights",

@@ -151,10 +151,14 @@ func TestDestroyErrors(t *testing.T) {
 		says  string
 	}{
 		{"When the cluster cannot be read it should say so", interceptor.Funcs{
-			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error { return refused },
+			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				return refused
+			},
 		}, "read HostedCluster clusters/demo: no rights"},
 		{"When the cluster cannot be annotated it should say so", interceptor.Funcs{
-			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error { return refused },
+			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+				return refused
+			},
 		}, "annotate HostedCluster clusters/demo: no rights"},
 		{"When the cluster cannot be deleted it should say so", interceptor.Funcs{
 			Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return refused },

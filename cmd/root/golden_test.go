@@ -39,10 +39,10 @@ func TestRenderGolden(t *testing.T) {
 		name, golden string
 		args         []string
 	}{
-		{"When platform none gets the fewest flags", "create-cluster-none.yaml", cluster("none", "--network-type", "OVNKubernetes")},
+		{"When platform none gets the fewest flags", "create-cluster-none.yaml", cluster("none")},
 		{
 			"When platform MAAS gets the fewest flags", "create-cluster-maas.yaml",
-			cluster("maas", "--network-type", "Other", "--maas-endpoint", "http://maas.example:5240/MAAS"),
+			cluster("maas", "--maas-endpoint", "http://maas.example:5240/MAAS"),
 		},
 		{
 			"When platform MAAS gets many flags", "create-cluster-maas-full.yaml",
@@ -60,7 +60,7 @@ func TestRenderGolden(t *testing.T) {
 		},
 		{
 			"When a cluster uses a Secret that exists", "create-cluster-maas-secret.yaml",
-			cluster("maas", "--network-type", "Other", "--credentials-secret", "shared", "--node-pool-replicas", "-1"),
+			cluster("maas", "--credentials-secret", "shared", "--node-pool-replicas", "-1"),
 		},
 		{
 			"When a NodePool gets a release", "create-nodepool-maas.yaml",
@@ -103,7 +103,7 @@ func TestRenderSensitive(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("MAAS_API_KEY", apiKey)
 	file := filepath.Join(t.TempDir(), "all.yaml")
-	o := hypershift(t.Context(), "", "create", "cluster", "maas", "--name", "demo", "--release-image", "quay.example/release:1.36.3", "--network-type", "Other",
+	o := hypershift(t.Context(), "", "create", "cluster", "maas", "--name", "demo", "--release-image", "quay.example/release:1.36.3",
 		"--external-api-server-address", "10.0.0.1", "--maas-endpoint", "http://maas.example:5240/MAAS", "--render-into", file, "--render-sensitive")
 	g.Expect(o).To(Equal(outcome{0, "", ""}))
 	text, err := os.ReadFile(file)

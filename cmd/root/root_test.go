@@ -22,7 +22,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
@@ -139,7 +138,7 @@ func TestJourney(t *testing.T) {
 	hc := &hyperv1.HostedCluster{}
 	u.Expect(u.gets(hc, "clusters", "demo")).To(Succeed())
 	u.Expect(hc.Spec.Networking.NetworkType).To(Equal(hyperv1.OVNKubernetes), "the payload brings the network")
-	u.Expect(hc.Spec.Networking.AllocateNodeCIDRs).To(Equal(ptr.To(hyperv1.AllocateNodeCIDRsEnabled)))
+	u.Expect(hc.Spec.Networking.AllocateNodeCIDRs).To(BeNil())
 	u.Expect(hc.Spec.Services).To(HaveEach(HaveField("ServicePublishingStrategy.NodePort.Address", "10.0.0.9")))
 	u.Expect(hc.Spec.Platform.MAAS.IdentityRef.Name).To(Equal("demo-maas-credentials"))
 	credentials := &corev1.Secret{}
@@ -306,7 +305,7 @@ func TestUsage(t *testing.T) {
 	t.Setenv("MAAS_API_KEY", "")
 	cluster := func(more ...string) []string {
 		return append([]string{
-			"create", "cluster", "maas", "--name", "demo", "--release-image", "registry.example/r:1", "--network-type", "Other", "--render",
+			"create", "cluster", "maas", "--name", "demo", "--release-image", "registry.example/r:1", "--render",
 			"--external-api-server-address", "10.0.0.1", "--maas-endpoint", "http://maas:5240/MAAS",
 		}, more...)
 	}

@@ -189,12 +189,12 @@ func readFiles(layer v1.Layer, into map[string][]byte) error {
 func decode(files map[string][]byte, arch string) (Payload, error) {
 	var stream imagev1.ImageStream
 	if err := json.Unmarshal(files[referencesFile], &stream); err != nil {
-		return Payload{}, fmt.Errorf("%w that can be read: %v", errNotARelease, err)
+		return Payload{}, fmt.Errorf("%w that can be read: %w", errNotARelease, err)
 	}
 	meta := releaseMetadata{}
 	if raw := files[metadataFile]; raw != nil {
 		if err := json.Unmarshal(raw, &meta); err != nil {
-			return Payload{}, fmt.Errorf("%w with a readable %s: %v", errNotARelease, metadataFile, err)
+			return Payload{}, fmt.Errorf("%w with a readable %s: %w", errNotARelease, metadataFile, err)
 		}
 	}
 	p := Payload{

@@ -129,10 +129,10 @@ func TestDiskWipe(t *testing.T) {
 			p.AddFlags(flags)
 			g.Expect(flags.Parse(tt.args)).To(Succeed())
 			wipe := p.diskWipe()
-			switch {
-			case tt.want == "":
+			switch tt.want {
+			case "":
 				g.Expect(wipe).To(BeNil())
-			case tt.want == "unset":
+			case "unset":
 				g.Expect(wipe.Enabled).To(BeNil())
 			default:
 				g.Expect(*wipe.Enabled).To(Equal(tt.want == "true"))
