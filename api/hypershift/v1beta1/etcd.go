@@ -56,7 +56,7 @@ const (
 
 // ManagedEtcdStorageSpec is where a managed etcd keeps its data.
 //
-// +kubebuilder:validation:XValidation:rule=`has(self.restoreSnapshotURL) == has(oldSelf.restoreSnapshotURL)`,message=`etcd.managed.storage.restoreSnapshotURL can neither be added nor removed later: only the first start restores a snapshot`
+// +kubebuilder:validation:XValidation:rule=`(has(self.restoreSnapshotURL) ? size(self.restoreSnapshotURL) : 0) == (has(oldSelf.restoreSnapshotURL) ? size(oldSelf.restoreSnapshotURL) : 0)`,message=`etcd.managed.storage.restoreSnapshotURL can neither be added nor removed later: only the first start restores a snapshot`
 type ManagedEtcdStorageSpec struct {
 	// type is the kind of storage.
 	// +unionDiscriminator

@@ -187,7 +187,7 @@ type HostedControlPlaneSpec struct {
 	// capabilities turns optional parts of an OpenShift cluster on and off.
 	// +kubebuilder:default:={}
 	// +optional
-	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`capabilities is immutable: create a new HostedCluster to change it`
+	// +kubebuilder:validation:XValidation:rule=`(has(self.enabled) ? self.enabled : []) == (has(oldSelf.enabled) ? oldSelf.enabled : []) && (has(self.disabled) ? self.disabled : []) == (has(oldSelf.disabled) ? oldSelf.disabled : [])`,message=`capabilities is immutable: create a new HostedCluster to change it`
 	Capabilities *Capabilities `json:"capabilities,omitempty"`
 }
 

@@ -101,7 +101,7 @@ type HostedClusterSpec struct {
 	// Konnectivity and Ignition must be listed.
 	// +kubebuilder:validation:MaxItems=6
 	// +required
-	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`services is immutable: create a new HostedCluster to publish a service in another way`
+	// +kubebuilder:validation:XValidation:rule=`size(self) == size(oldSelf) && self.all(s, oldSelf.exists(was, was.service == s.service && was.servicePublishingStrategy.type == s.servicePublishingStrategy.type && has(s.servicePublishingStrategy.nodePort) == has(was.servicePublishingStrategy.nodePort) && (!has(s.servicePublishingStrategy.nodePort) || (s.servicePublishingStrategy.nodePort.address == was.servicePublishingStrategy.nodePort.address && (has(s.servicePublishingStrategy.nodePort.port) ? s.servicePublishingStrategy.nodePort.port : 0) == (has(was.servicePublishingStrategy.nodePort.port) ? was.servicePublishingStrategy.nodePort.port : 0))) && has(s.servicePublishingStrategy.loadBalancer) == has(was.servicePublishingStrategy.loadBalancer) && (!has(s.servicePublishingStrategy.loadBalancer) || s.servicePublishingStrategy.loadBalancer == was.servicePublishingStrategy.loadBalancer) && has(s.servicePublishingStrategy.route) == has(was.servicePublishingStrategy.route) && (!has(s.servicePublishingStrategy.route) || s.servicePublishingStrategy.route == was.servicePublishingStrategy.route)))`,message=`services is immutable: create a new HostedCluster to publish a service in another way`
 	// +kubebuilder:validation:XValidation:rule=`size(self) >= 4 && ['APIServer', 'OAuthServer', 'Konnectivity', 'Ignition'].all(n, self.exists(s, s.service == n))`,message=`services must list at least APIServer, OAuthServer, Konnectivity and Ignition`
 	// +kubebuilder:validation:XValidation:rule=`self.all(s, self.exists_one(other, other.service == s.service))`,message=`services must not list a service twice`
 	// +kubebuilder:validation:XValidation:rule=`self.all(s, !has(s.servicePublishingStrategy.nodePort) || !has(s.servicePublishingStrategy.nodePort.port) || s.servicePublishingStrategy.nodePort.port == 0 || self.exists_one(other, has(other.servicePublishingStrategy.nodePort) && has(other.servicePublishingStrategy.nodePort.port) && other.servicePublishingStrategy.nodePort.port == s.servicePublishingStrategy.nodePort.port))`,message=`two services must not have the same nodePort.port`
@@ -195,6 +195,6 @@ type HostedClusterSpec struct {
 	// capabilities turns optional parts of an OpenShift cluster on and off.
 	// +kubebuilder:default:={}
 	// +optional
-	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`capabilities is immutable: create a new HostedCluster to change it`
+	// +kubebuilder:validation:XValidation:rule=`(has(self.enabled) ? self.enabled : []) == (has(oldSelf.enabled) ? oldSelf.enabled : []) && (has(self.disabled) ? self.disabled : []) == (has(oldSelf.disabled) ? oldSelf.disabled : [])`,message=`capabilities is immutable: create a new HostedCluster to change it`
 	Capabilities *Capabilities `json:"capabilities,omitempty"`
 }

@@ -83,7 +83,7 @@ type ClusterNetworking struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=2
 	// +optional
-	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`networking.machineNetwork is immutable: create a new HostedCluster to change it`
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf || (size(self) == size(oldSelf) && [0, 1].all(i, i >= size(self) || (isCIDR(self[i].cidr) && isCIDR(oldSelf[i].cidr) && cidr(self[i].cidr).masked() == cidr(oldSelf[i].cidr).masked())))`,message=`networking.machineNetwork is immutable: create a new HostedCluster to change it`
 	MachineNetwork []MachineNetworkEntry `json:"machineNetwork,omitempty"`
 
 	// clusterNetwork is where pods get their addresses: one entry per IP family.
@@ -91,7 +91,7 @@ type ClusterNetworking struct {
 	// +kubebuilder:validation:MaxItems=2
 	// +kubebuilder:default:={{cidr: "10.132.0.0/14"}}
 	// +optional
-	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`networking.clusterNetwork is immutable: create a new HostedCluster to change it`
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf || (size(self) == size(oldSelf) && [0, 1].all(i, i >= size(self) || (isCIDR(self[i].cidr) && isCIDR(oldSelf[i].cidr) && cidr(self[i].cidr).masked() == cidr(oldSelf[i].cidr).masked() && (has(self[i].hostPrefix) ? self[i].hostPrefix : 0) == (has(oldSelf[i].hostPrefix) ? oldSelf[i].hostPrefix : 0))))`,message=`networking.clusterNetwork is immutable: create a new HostedCluster to change it`
 	ClusterNetwork []ClusterNetworkEntry `json:"clusterNetwork,omitempty"`
 
 	// serviceNetwork is where services get their addresses: one entry per IP family.
@@ -99,7 +99,7 @@ type ClusterNetworking struct {
 	// +kubebuilder:validation:MaxItems=2
 	// +kubebuilder:default:={{cidr: "172.31.0.0/16"}}
 	// +optional
-	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`networking.serviceNetwork is immutable: create a new HostedCluster to change it`
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf || (size(self) == size(oldSelf) && [0, 1].all(i, i >= size(self) || (isCIDR(self[i].cidr) && isCIDR(oldSelf[i].cidr) && cidr(self[i].cidr).masked() == cidr(oldSelf[i].cidr).masked())))`,message=`networking.serviceNetwork is immutable: create a new HostedCluster to change it`
 	ServiceNetwork []ServiceNetworkEntry `json:"serviceNetwork,omitempty"`
 
 	// networkType is the network plugin.
