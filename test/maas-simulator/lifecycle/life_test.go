@@ -269,7 +269,7 @@ func TestAddressesAreHandedOutOnce(t *testing.T) {
 func TestEventsAreBounded(t *testing.T) {
 	g := NewWithT(t)
 	site := simtest.New(t, simtest.Rack)
-	for range 1300 {
+	for range 900 {
 		g.Expect(site.Do("alice", "POST", "machines/aaaaa1/?op=deploy").Code).To(Equal(200))
 		g.Expect(site.Do("alice", "POST", "machines/aaaaa1/?op=release").Code).To(Equal(200))
 	}
