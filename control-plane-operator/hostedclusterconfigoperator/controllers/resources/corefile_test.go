@@ -1,0 +1,90 @@
+package resources
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/openshift/hypershift/support/manifest"
+)
+
+// TestCorefile gives the Corefile of the guest to the very program of the payload, on a machine that knows no name server.
+func TestCorefile(t *testing.T) {
+	program := findProgram(t)
+	g := NewWithT(t)
+	cm, err := manifest.LoadAs[*corev1.ConfigMap](newScheme(), manifests, "manifests/coredns/40-config.yaml")
+	g.Expect(err).NotTo(HaveOccurred())
+	dir := t.TempDir()
+	resolv := filepath.Join(dir, "resolv.conf")
+	g.Expect(os.WriteFile(resolv, []byte("nameserver 100::1\n"), 0o600)).To(Succeed())
+	port, ready := freePort(t), freePort(t)
+	text := strings.NewReplacer(
+		".:53 {", ".:"+port+" {\n    bind 127.0.0.1", "/etc/resolv.conf", resolv, "        ready\n", "        ready 127.0.0.1:"+ready+"\n",
+		"prometheus :9153", "prometheus 127.0.0.1:"+freePort(t),
+	).Replace(cm.Data["Corefile"])
+	// The kubernetes plugin has no API server here, and health a port of its own.
+	text = regexp.MustCompile(`(?s)\n +kubernetes .*?ttl 30\n +}`).ReplaceAllString(text, "")
+	text = regexp.MustCompile(`(?s)\n +health {.*?}`).ReplaceAllString(text, "")
+	text = strings.Replace(text, "\n    bind 127.0.0.1", "", 1)
+	file := filepath.Join(dir, "Corefile")
+	g.Expect(os.WriteFile(file, []byte(text), 0o600)).To(Succeed())
+
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	cmd := exec.CommandContext(ctx, program, "-conf", file)
+	var output strings.Builder
+	cmd.Stdout, cmd.Stderr = &output, &output
+	g.Expect(cmd.Start()).To(Succeed())
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
+	g.Eventually(func() error {
+		select {
+		case <-exited:
+			return StopTrying("CoreDNS ended: " + output.String()).Wrap(errors.New("see its output"))
+		default:
+		}
+		connection, err := net.DialTimeout("tcp", "127.0.0.1:"+port, time.Second)
+		if err == nil {
+			err = connection.Close()
+		}
+		return err
+	}).WithTimeout(20 * time.Second).Should(Succeed())
+	stop()
+	<-exited
+}
+
+func findProgram(t *testing.T) string {
+	t.Helper()
+	for dir, _ := os.Getwd(); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		program := filepath.Join(dir, "bin", "images", "coredns")
+		if _, err := os.Stat(program); err == nil {
+			return program
+		}
+	}
+	t.Skip("this test needs the payload's CoreDNS: run `make images`")
+	return ""
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
