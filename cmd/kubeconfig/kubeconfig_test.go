@@ -1,0 +1,97 @@
+package kubeconfig
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/cmd/kube"
+)
+
+// cluster is a HostedCluster with its kubeconfig; an empty server means that it has none yet.
+func cluster(t *testing.T, namespace, name, server string) []client.Object {
+	t.Helper()
+	hc := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	if server == "" {
+		return []client.Object{hc}
+	}
+	hc.Status.KubeConfig = &corev1.LocalObjectReference{Name: name + "-admin-kubeconfig"}
+	text, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"cluster": {Server: server}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"admin": {Token: "t"}},
+		Contexts:       map[string]*clientcmdapi.Context{"admin": {Cluster: "cluster", AuthInfo: "admin", Namespace: "default"}},
+		CurrentContext: "admin",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []client.Object{hc, secret(namespace, name+"-admin-kubeconfig", text)}
+}
+
+func secret(namespace, name string, text []byte) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string][]byte{secretKey: text}}
+}
+
+func TestCollect(t *testing.T) {
+	a := cluster(t, "clusters", "a", "https://a:6443")
+	b := cluster(t, "other", "b", "https://b:6443")
+	young := cluster(t, "clusters", "young", "")
+	tests := []struct {
+		name     string
+		objs     [][]client.Object
+		ask      string
+		contexts map[string]string
+		current  string
+		says     string
+	}{
+		{
+			name: "When one is asked for it should be that one", objs: [][]client.Object{a, b}, ask: "a",
+			contexts: map[string]string{"clusters-a": "https://a:6443"}, current: "clusters-a",
+		},
+		{
+			name: "When all are asked for it should merge those that have one", objs: [][]client.Object{a, b, young},
+			contexts: map[string]string{"clusters-a": "https://a:6443", "other-b": "https://b:6443"}, current: "clusters-a",
+		},
+		{name: "When there is no cluster it should be empty", contexts: map[string]string{}},
+		{name: "When it is asked for too early it should say what to wait for", objs: [][]client.Object{young}, ask: "young", says: "wait for condition Available"},
+		{name: "When there is no such cluster it should say so", ask: "a", says: "read HostedCluster clusters/a"},
+		{name: "When the Secret is missing it should name it", objs: [][]client.Object{a[:1]}, ask: "a", says: "read Secret clusters/a-admin-kubeconfig"},
+		{
+			name: "When the Secret holds no kubeconfig it should say so", ask: "a", says: "cannot be read",
+			objs: [][]client.Object{a[:1], {secret("clusters", "a-admin-kubeconfig", []byte("{"))}},
+		},
+		{
+			name: "When the kubeconfig has no context it should say so", ask: "a", says: "no complete current context",
+			objs: [][]client.Object{a[:1], {secret("clusters", "a-admin-kubeconfig", []byte("kind: Config\napiVersion: v1\n"))}},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			g := NewWithT(t)
+			builder := fake.NewClientBuilder().WithScheme(kube.Scheme)
+			for _, objs := range tt.objs {
+				builder = builder.WithObjects(objs...)
+			}
+			merged, err := collect(t.Context(), builder.Build(), "clusters", tt.ask)
+			if tt.says != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(tt.says)))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			got := map[string]string{}
+			for name, c := range merged.Contexts {
+				got[name] = merged.Clusters[c.Cluster].Server
+				g.Expect(merged.AuthInfos).To(HaveKey(c.AuthInfo))
+			}
+			g.Expect(got).To(Equal(tt.contexts))
+			g.Expect(merged.CurrentContext).To(Equal(tt.current))
+		})
+	}
+}

@@ -1,0 +1,140 @@
+package nodepool
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/cmd/exit"
+	"github.com/openshift/hypershift/cmd/kube"
+	"github.com/openshift/hypershift/cmd/progress"
+)
+
+type plain struct{}
+
+func (plain) Type() hyperv1.PlatformType   { return hyperv1.NonePlatform }
+func (plain) AddFlags(*pflag.FlagSet)      {}
+func (plain) Complete() error              { return nil }
+func (plain) Apply(pool *hyperv1.NodePool) { pool.Spec.Platform.Type = hyperv1.NonePlatform }
+
+func parse(t *testing.T, args ...string) *create {
+	t.Helper()
+	c := &create{platform: plain{}}
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	c.addFlags(flags)
+	if err := flags.Parse(append([]string{"--name", "workers", "--cluster-name", "demo"}, args...)); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestCheck(t *testing.T) {
+	tests := []struct {
+		name string
+		args []string
+		says string
+	}{
+		{name: "When the fewest flags are given it should accept them"},
+		{name: "When no nodes are wanted it should accept that", args: []string{"--replicas", "0"}},
+		{name: "When the old name of the flag is used it should accept it", args: []string{"--node-count", "3"}},
+		{name: "When the name is no label it should say so", args: []string{"--name", "A"}, says: "--name"},
+		{name: "When the cluster is not named it should say so", args: []string{"--cluster-name", ""}, says: "--cluster-name"},
+		{name: "When the architecture is unknown it should list the known", args: []string{"--arch", "mips"}, says: "amd64, arm64"},
+		{name: "When the upgrade type is unknown it should list the known", args: []string{"--node-upgrade-type", "Maybe"}, says: "Replace or InPlace"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			err := parse(t, tt.args...).check()
+			if tt.says == "" {
+				NewWithT(t).Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(tt.says)))
+		})
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	g := NewWithT(t)
+	c := parse(t)
+	g.Expect(c.check()).To(Succeed())
+	hc := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "demo"}}
+	hc.Spec.Platform.Type = hyperv1.NonePlatform
+	hc.Spec.Release.Image = "registry.example/release:1"
+	cl := fake.NewClientBuilder().WithScheme(kube.Scheme).WithObjects(hc).Build()
+	g.Expect(c.checkCluster(t.Context(), cl)).To(Succeed())
+	pool := c.nodePool()
+	g.Expect(pool.Spec.Release.Image).To(Equal("registry.example/release:1"), "nodes get the cluster's release")
+	g.Expect(pool.Spec.Management.UpgradeType).To(Equal(hyperv1.UpgradeTypeInPlace), "the platform's own way")
+	g.Expect(*pool.Spec.Replicas).To(BeEquivalentTo(2))
+}
+
+func nodePool(finalizers ...string) *hyperv1.NodePool {
+	pool := &hyperv1.NodePool{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "workers", Finalizers: finalizers}}
+	pool.Spec.ClusterName = "demo"
+	pool.Status.Replicas = 2
+	return pool
+}
+
+func TestDestroy(t *testing.T) {
+	refused := errors.New("no rights")
+	tests := []struct {
+		name  string
+		pool  *hyperv1.NodePool
+		edit  func(*destroy)
+		funcs interceptor.Funcs
+		says  string
+		code  int
+	}{
+		{name: "When the pool is there it should go", pool: nodePool()},
+		{name: "When the pool is gone it should be content"},
+		{name: "When the pool is of the named cluster it should go", pool: nodePool(), edit: func(d *destroy) { d.clusterName = "demo" }},
+		{
+			name: "When the pool is of another cluster it should refuse", pool: nodePool(), edit: func(d *destroy) { d.clusterName = "other" },
+			says: "belongs to cluster demo, not to other", code: exit.Usage,
+		},
+		{
+			name: "When the pool does not go it should say what is left", pool: nodePool("finalizer"), edit: func(d *destroy) { d.timeout = 10 * time.Millisecond },
+			says: "2 nodes left", code: exit.Failure,
+		},
+		{
+			name: "When the pool cannot be deleted it should say so", pool: nodePool(), says: "delete NodePool clusters/workers: no rights", code: exit.Failure,
+			funcs: interceptor.Funcs{Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return refused }},
+		},
+		{
+			name: "When the pool cannot be read it should say so", pool: nodePool(), says: "read NodePool clusters/workers: no rights", code: exit.Failure,
+			funcs: interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				return refused
+			}},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			g := NewWithT(t)
+			builder := fake.NewClientBuilder().WithScheme(kube.Scheme).WithInterceptorFuncs(tt.funcs)
+			if tt.pool != nil {
+				builder = builder.WithObjects(tt.pool)
+			}
+			d := &destroy{name: "workers", namespace: "clusters", timeout: 5 * time.Second}
+			if tt.edit != nil {
+				tt.edit(d)
+			}
+			err := d.destroy(t.Context(), builder.Build(), progress.New(&strings.Builder{}, clock.RealClock{}))
+			g.Expect(exit.Code(err)).To(Equal(tt.code))
+			if tt.says != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(tt.says)))
+			}
+		})
+	}
+}
