@@ -162,7 +162,7 @@ func addControllers(mgr ctrl.Manager, f *runFlags, image string, overrides map[s
 		Client: mgr.GetClient(), LiveReader: mgr.GetAPIReader(), Clock: clock.RealClock{},
 		Recorder: mgr.GetEventRecorder("hostedcluster"), Releases: releases, Platforms: platforms,
 		Settings: hostedcluster.Settings{
-			Namespace: f.namespace, OperatorImage: image, ControlPlaneOperatorImage: f.cpoImage,
+			OperatorImage: image, ControlPlaneOperatorImage: f.cpoImage,
 			RegistryOverrides: overrides, PassedEnv: environment(), EnableCIDebugOutput: f.ciDebugOutput,
 		},
 	}

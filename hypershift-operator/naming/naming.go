@@ -8,21 +8,19 @@ import (
 	"strings"
 
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
 // Names of objects in a hosted namespace.
 const (
-	PullSecret        = "pull-secret"
-	SSHKey            = "ssh-key"
-	TrustBundle       = "user-ca-bundle"
-	TrustBundleKey    = "ca-bundle.crt"
-	SAKey             = "sa-signing-key"
-	CAPIWebhookCert   = "capi-webhooks-tls"
-	IgnitionServerCA  = "ignition-server-ca-cert"
-	MachineConfigData = "machine-config-server"
+	PullSecret       = "pull-secret"
+	SSHKey           = "ssh-key"
+	TrustBundle      = "user-ca-bundle"
+	TrustBundleKey   = "ca-bundle.crt"
+	SAKey            = "sa-signing-key"
+	CAPIWebhookCert  = "capi-webhooks-tls"
+	IgnitionServerCA = "ignition-server-ca-cert"
 )
 
 // ControlPlaneNamespace is the namespace of a HostedCluster's control plane.
@@ -78,6 +76,3 @@ func Hash(text string) string {
 func HashValue(value any) string {
 	return Hash(fmt.Sprintf("%v", value))
 }
-
-// MaxLabel is the longest value of a label.
-const MaxLabel = validation.LabelValueMaxLength

@@ -39,7 +39,7 @@ func newSuite(t *testing.T, c client.WithWatch, namespace string) *suite {
 	clock := testingclock.NewFakeClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 	return &suite{GomegaWithT: NewWithT(t), t: t, client: c, clock: clock, namespace: namespace, Reconciler: &Reconciler{
 		Client: c, LiveReader: c, Clock: clock, Recorder: &events.FakeRecorder{}, Releases: fixture.Payloads(),
-		Platforms: fixture.Platforms(nil), Settings: Settings{Namespace: "hypershift", OperatorImage: operatorImage},
+		Platforms: fixture.Platforms(nil), Settings: Settings{OperatorImage: operatorImage},
 	}}
 }
 

@@ -15,10 +15,10 @@ import (
 )
 
 // live brings a pool from nothing to a MachineDeployment; the process dies at one write of all, and is started again.
-func (s *suite) live(failAt int64, after bool) (writes int64) {
+func (s *suite) live(failAt int64) (writes int64) {
 	s.t.Helper()
 	faulty := fixture.NewFaulty(s.client)
-	faulty.FailAt, faulty.After = failAt, after
+	faulty.FailAt, faulty.After = failAt, true
 	s.Reconciler.Client = faulty
 	s.ready(nil)
 	fixture.Create(s.t, s.client, fixture.NodePool(s.namespace))
@@ -35,22 +35,20 @@ func (s *suite) live(failAt int64, after bool) (writes int64) {
 
 func TestCrash(t *testing.T) {
 	c := fixture.Start(t)
-	writes := newSuite(t, c, "whole").live(0, false)
+	writes := newSuite(t, c, "whole").live(0)
 	for failAt := int64(1); failAt <= writes; failAt++ {
-		for _, after := range []bool{true, false} {
-			t.Run(fmt.Sprintf("When the process dies at write %d (written: %t), it should make one of each", failAt, after), func(t *testing.T) {
-				s := newSuite(t, c, fmt.Sprintf("crash-%d-%t", failAt, after))
-				s.live(failAt, after)
-				secrets := &corev1.SecretList{}
-				s.Expect(c.List(t.Context(), secrets, client.InNamespace(s.hosted()))).To(Succeed())
-				s.Expect(secrets.Items).To(HaveLen(3), "the CA, one token, one user-data")
-				s.Expect(s.templates()).To(HaveLen(1))
-				deployments := &clusterv1.MachineDeploymentList{}
-				s.Expect(c.List(t.Context(), deployments, client.InNamespace(s.hosted()))).To(Succeed())
-				s.Expect(deployments.Items).To(HaveLen(1))
-				userData := *s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName
-				s.Expect(s.tokenOf(userData).Data).To(HaveKey("token"))
-			})
-		}
+		t.Run(fmt.Sprintf("When the process dies after write %d, it should make one of each", failAt), func(t *testing.T) {
+			s := newSuite(t, c, fmt.Sprintf("crash-%d", failAt))
+			s.live(failAt)
+			secrets := &corev1.SecretList{}
+			s.Expect(c.List(t.Context(), secrets, client.InNamespace(s.hosted()))).To(Succeed())
+			s.Expect(secrets.Items).To(HaveLen(3), "the CA, one token, one user-data")
+			s.Expect(s.templates()).To(HaveLen(1))
+			deployments := &clusterv1.MachineDeploymentList{}
+			s.Expect(c.List(t.Context(), deployments, client.InNamespace(s.hosted()))).To(Succeed())
+			s.Expect(deployments.Items).To(HaveLen(1))
+			userData := *s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName
+			s.Expect(s.tokenOf(userData).Data).To(HaveKey("token"))
+		})
 	}
 }
