@@ -96,7 +96,7 @@ func (s *suite) workload(t *testing.T) { s.must(t, s.RunWorkload(t.Context(), cl
 func (s *suite) constraints(t *testing.T) {
 	g := NewWithT(t)
 	s.must(t, s.Type(t.Context(), "hypershift", "create", "nodepool", "maas", "--name", "big", "--cluster-name", cluster,
-		"--replicas", "1", "--min-cpu", "8", "--min-memory", "16384", "--tags", "gpu", "--zone", "az2", "--resource-pool", "compute"))
+		"--replicas", "1", "--min-cpu", "8", "--min-memory", "16384", "--tags", "gpu", "--zone", "az2", "--resource-pool", "accelerated"))
 	s.must(t, s.FollowMachines(t.Context(), s.c, cluster, "big", 1))
 	machines, err := journey.Machines(t.Context(), s.c, cluster, "big")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -106,7 +106,7 @@ func (s *suite) constraints(t *testing.T) {
 	g.Expect(m.MemoryMiB).To(BeNumerically(">=", 16384))
 	g.Expect(m.TagNames).To(ContainElement("gpu"))
 	g.Expect(m.Zone.Name).To(Equal("az2"))
-	g.Expect(m.Pool.Name).To(Equal("compute"))
+	g.Expect(m.Pool.Name).To(Equal("accelerated"))
 	s.reach(t, "node of the pool ready", 4*time.Minute, s.NodesReady(cluster, 3))
 	s.must(t, s.Type(t.Context(), "hypershift", "destroy", "nodepool", "--name", "big", "--cluster-name", cluster))
 	s.reach(t, "node of the pool gone", 2*time.Minute, s.NodesReady(cluster, 2))
