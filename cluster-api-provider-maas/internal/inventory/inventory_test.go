@@ -224,8 +224,10 @@ func TestSetAside(t *testing.T) {
 	s.Add("a", clock.Now().Add(time.Minute))
 	g.Expect(s.Has("a")).To(BeTrue())
 	g.Expect(s.Has("b")).To(BeFalse())
+	g.Expect(s.Any()).To(BeTrue())
 	clock.SetTime(clock.Now().Add(30 * time.Minute))
 	g.Expect(s.Has("a")).To(BeTrue(), "the longer time counts")
 	clock.SetTime(clock.Now().Add(30 * time.Minute))
+	g.Expect(s.Any()).To(BeFalse())
 	g.Expect(s.Has("a")).To(BeFalse())
 }

@@ -28,6 +28,19 @@ func (s *SetAside) Add(systemID string, until time.Time) {
 	}
 }
 
+// Any tells whether some machine is set aside now.
+func (s *SetAside) Any() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for systemID, until := range s.until {
+		if s.clock.Now().Before(until) {
+			return true
+		}
+		delete(s.until, systemID)
+	}
+	return false
+}
+
 // Has tells whether a machine is set aside now.
 func (s *SetAside) Has(systemID string) bool {
 	s.mu.Lock()

@@ -121,9 +121,10 @@ func (r *Reconciler) choose(ctx context.Context, s *scope) (ctrl.Result, error) 
 		return result, err
 	}
 	allocation := request.Allocation()
-	if len(request.Candidates(ready, nobody)) != len(candidates) {
-		// MAAS would pick the cheapest, which may be one that is set aside.
+	if s.identity.SetAside.Any() {
+		// MAAS would pick the cheapest, which may be one that is set aside, even if it was not Ready a moment ago.
 		allocation.SystemID = candidates[0].SystemID
+		s.identity.Inventory.Take(allocation.SystemID)
 	}
 	return r.allocate(ctx, s, request, allocation)
 }
@@ -147,8 +148,6 @@ func (r *Reconciler) checkBootstrap(ctx context.Context, s *scope) (ctrl.Result,
 	return ctrl.Result{}, nil
 }
 
-func nobody(string) bool { return false }
-
 // allocate writes down that it asks, asks, and writes down what it got.
 func (r *Reconciler) allocate(ctx context.Context, s *scope, request placement.Request, allocation maas.AllocateRequest) (ctrl.Result, error) {
 	err := upsert.Patch(ctx, r.Client, s.machine, func() {
@@ -167,7 +166,11 @@ func (r *Reconciler) allocate(ctx context.Context, s *scope, request placement.R
 		return r.notAllocated(ctx, s, err)
 	}
 	s.identity.Inventory.Take(got.SystemID)
-	if wrong := request.Mismatches(*got); len(wrong) > 0 {
+	wrong := request.Mismatches(*got)
+	if s.identity.SetAside.Has(got.SystemID) {
+		wrong = append(wrong, "a deployment failed on it a short while ago")
+	}
+	if len(wrong) > 0 {
 		return r.refuse(ctx, s, got, wrong)
 	}
 	r.normal(s, ReasonAllocated, fmt.Sprintf("allocated machine %s (%s) in zone %s, pool %s", got.Hostname, got.SystemID, got.Zone.Name, got.Pool.Name))

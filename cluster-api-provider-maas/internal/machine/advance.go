@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -98,34 +97,22 @@ func (s *scope) judge(stage lifecycle.Stage, m *maas.Machine) lifecycle.Outcome 
 	return lifecycle.Judge(stage, m, s.uid())
 }
 
-// overdue says so when MAAS has not begun to install the machine, or not ended, in the time that it has. The time counts from
-// the allocation, so it must be written down that there is one.
+// overdue says so when MAAS has not ended to install the machine in the time that it has.
 func (r *Reconciler) overdue(s *scope, outcome lifecycle.Outcome) string {
-	if s.provisioned() || !condition.IsTrue(s.machine.Status.Conditions, ConditionAllocated) {
+	limit := timeout(s.machine.Spec.Timeouts.Deploy, r.Timing.Deploy)
+	if outcome.Verdict != lifecycle.Wait || outcome.Reason != lifecycle.ReasonDeploying || r.heldFor(s) <= limit {
 		return ""
 	}
-	var limit time.Duration
-	switch {
-	case outcome.Verdict == lifecycle.Deploy:
-		limit = timeout(s.machine.Spec.Timeouts.Allocate, r.Timing.Allocate)
-	case outcome.Verdict == lifecycle.Wait && outcome.Reason == lifecycle.ReasonDeploying:
-		limit = timeout(s.machine.Spec.Timeouts.Deploy, r.Timing.Deploy)
-	default:
-		return ""
-	}
-	if r.Clock.Since(s.since(ConditionAllocated)) <= limit {
-		return ""
-	}
-	return fmt.Sprintf("%s for more than %s%s", lifecycle.Describe(s.observed), limit, s.lastWords())
+	return fmt.Sprintf("%s for more than %s", lifecycle.Describe(s.observed), limit)
 }
 
-// lastWords is what the last pass said about the deployment.
-func (s *scope) lastWords() string {
-	c := meta.FindStatusCondition(s.machine.Status.Conditions, ConditionDeployed)
-	if c == nil || c.Message == "" {
-		return ""
+// heldFor is how long the MaasMachine has had its machine. It counts from the allocation, so it must be written down that there
+// is one; of a machine that was installed once, nobody asks.
+func (r *Reconciler) heldFor(s *scope) time.Duration {
+	if s.provisioned() || !condition.IsTrue(s.machine.Status.Conditions, ConditionAllocated) {
+		return 0
 	}
-	return fmt.Sprintf(" (%s)", c.Message)
+	return r.Clock.Since(s.since(ConditionAllocated))
 }
 
 // deploy asks MAAS to install the machine with the bootstrap data.
@@ -167,6 +154,9 @@ func (r *Reconciler) notDeployed(ctx context.Context, s *scope, err error) (ctrl
 	case maas.FieldMessages(err, "distro_series") != nil:
 		return r.stop(s, ReasonImageNotFound, err.Error())
 	case maas.FieldMessages(err, "network") != nil, maas.FieldMessages(err, "storage") != nil:
+		return r.giveUp(ctx, s, lifecycle.Outcome{Verdict: lifecycle.Retry, Reason: ReasonNotDeployable, Message: err.Error()})
+	case maas.IsUnavailable(err) && r.heldFor(s) > timeout(s.machine.Spec.Timeouts.Allocate, r.Timing.Allocate):
+		// MAAS answers, and has failed with this machine for long: its power, most likely.
 		return r.giveUp(ctx, s, lifecycle.Outcome{Verdict: lifecycle.Retry, Reason: ReasonNotDeployable, Message: err.Error()})
 	case maas.IsConflict(err):
 		// Its state is not what was seen: look again.

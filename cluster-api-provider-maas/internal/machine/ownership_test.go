@@ -2,6 +2,7 @@ package machine_test
 
 import (
 	"errors"
+	"net/http"
 	"testing"
 	"time"
 
@@ -45,6 +46,24 @@ func allocatedAnew(t *testing.T, cfg *rest.Config) {
 		w.Expect(got.AgentName).To(Equal(maas.AllocationKey("another")))
 		w.Expect(got.Annotations).To(BeEmpty())
 	}
+}
+
+// setAside is the second race that killing the provider brought to light: a machine that failed, and was not Ready when the list
+// was made, is Ready when MAAS picks the cheapest.
+func setAside(t *testing.T, cfg *rest.Config) {
+	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa", CPU: 2, FailDeploys: 9}, &maastest.Machine{ID: "bbbbbb", CPU: 8})
+	w.maas.ReleaseTime = time.Hour
+	w.add("m", infrav1.MaasMachineSpec{})
+	w.passes("m", 2)
+	w.maas.Intercept = func(c maastest.Call, _ http.ResponseWriter) (bool, func(http.ResponseWriter) bool) {
+		if c.Op == "allocate" {
+			w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Status, m.Owner = maastest.Ready, "" })
+		}
+		return false, nil
+	}
+	w.add("other", infrav1.MaasMachineSpec{})
+	w.passes("other", 2)
+	w.Expect(w.machine("other").Spec.SystemID).To(HaveValue(Equal("bbbbbb")))
 }
 
 func otherUser(t *testing.T, cfg *rest.Config) {

@@ -45,6 +45,7 @@ func TestReconciler(t *testing.T) {
 		"When its Cluster is paused, it should do nothing and say so":                                  pauses,
 		"When prerequisites are missing, it should say which":                                          prerequisites,
 		"When another MaasMachine got its machine a moment ago, it should not touch it":                allocatedAnew,
+		"When a machine failed a moment ago, it should not be picked for another MaasMachine":          setAside,
 		"When another MAAS user got its machine, it should be terminal and not touch it":               otherUser,
 		"When it was moved to another management cluster, it should keep its machine":                  moved,
 		"When another provider allocated its machine, it should take it over":                          foreign,
