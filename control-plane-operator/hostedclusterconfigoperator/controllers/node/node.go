@@ -1,4 +1,5 @@
-// Package node gives nodes of the guest the labels and taints that their NodePool asks for.
+// Package node gives nodes of the guest the labels and taints that their NodePool asks for, and takes away the nodes whose
+// Machine is gone.
 package node
 
 import (
@@ -29,11 +30,14 @@ const (
 	taintsAnnotation = "hypershift.openshift.io/nodePoolTaints"
 	// syncedAnnotation marks nodes that have got their labels and taints: from then on they are the user's.
 	syncedAnnotation = "hypershift.openshift.io/labelsSynced"
+	// machineAnnotation of a node names its Machine. A node without one is nobody's and is left alone.
+	machineAnnotation = "hypershift.openshift.io/machine"
 )
 
-// Reconciler labels and taints the guest's nodes, once each.
+// Reconciler labels and taints the guest's nodes, once each, and deletes the node of a Machine that went before Cluster API
+// had learnt of its node: nobody else would, and the machine could not join again under its name.
 type Reconciler struct {
-	// Guest reads and patches Nodes.
+	// Guest reads, patches and deletes Nodes.
 	Guest client.Client
 	// Management reads Machines.
 	Management client.Reader
@@ -50,11 +54,26 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache) 
 		Complete(r)
 }
 
+// nodeOf names the nodes that a Machine may have: the one that Cluster API knows, and those of its host names.
 func nodeOf(_ context.Context, machine *clusterv1.Machine) []reconcile.Request {
-	if machine.Status.NodeRef.Name == "" {
-		return nil
+	var requests []reconcile.Request
+	for _, name := range nodeNames(machine) {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Name: name}})
 	}
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: machine.Status.NodeRef.Name}}}
+	return requests
+}
+
+func nodeNames(machine *clusterv1.Machine) []string {
+	if machine.Status.NodeRef.Name != "" {
+		return []string{machine.Status.NodeRef.Name}
+	}
+	var names []string
+	for _, address := range machine.Status.Addresses {
+		if address.Type == clusterv1.MachineHostName || address.Type == clusterv1.MachineInternalDNS {
+			names = append(names, strings.ToLower(address.Address))
+		}
+	}
+	return names
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -63,12 +82,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Guest.Get(ctx, req.NamespacedName, node); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if node.Annotations[syncedAnnotation] == "true" {
-		return ctrl.Result{}, nil
-	}
 	machine, err := r.machineOf(ctx, node.Name)
-	if err != nil || machine == nil {
+	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if machine == nil {
+		return ctrl.Result{}, r.retire(ctx, node)
+	}
+	if node.Annotations[machineAnnotation] == machine.Name {
+		return ctrl.Result{}, nil
 	}
 	taints, err := taintsOf(machine)
 	if err != nil {
@@ -77,13 +99,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, upsert.Patch(ctx, r.Guest, node, func() { shape(node, machine, taints) })
 }
 
+// retire deletes a node whose Machine is gone.
+func (r *Reconciler) retire(ctx context.Context, node *corev1.Node) error {
+	if node.Annotations[machineAnnotation] == "" || node.DeletionTimestamp != nil {
+		return nil
+	}
+	err := r.Guest.Delete(ctx, node, client.Preconditions{UID: &node.UID, ResourceVersion: &node.ResourceVersion})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting Node %s, whose Machine %s is gone: %w", node.Name, node.Annotations[machineAnnotation], err)
+	}
+	return nil
+}
+
 func (r *Reconciler) machineOf(ctx context.Context, node string) (*clusterv1.Machine, error) {
 	machines := &clusterv1.MachineList{}
 	if err := r.Management.List(ctx, machines, client.InNamespace(r.Namespace)); err != nil {
 		return nil, fmt.Errorf("listing Machines: %w", err)
 	}
 	for i := range machines.Items {
-		if machines.Items[i].Status.NodeRef.Name == node {
+		if slices.Contains(nodeNames(&machines.Items[i]), node) {
 			return &machines.Items[i], nil
 		}
 	}
@@ -102,7 +136,16 @@ func taintsOf(machine *clusterv1.Machine) ([]corev1.Taint, error) {
 	return taints, nil
 }
 
+// shape writes down whose node it is. Labels and taints are given once: from then on they are the user's.
 func shape(node *corev1.Node, machine *clusterv1.Machine, taints []corev1.Taint) {
+	if node.Annotations == nil {
+		node.Annotations = map[string]string{}
+	}
+	node.Annotations[machineAnnotation] = machine.Name
+	if node.Annotations[syncedAnnotation] == "true" {
+		return
+	}
+	node.Annotations[syncedAnnotation] = "true"
 	if node.Labels == nil {
 		node.Labels = map[string]string{}
 	}
@@ -119,8 +162,4 @@ func shape(node *corev1.Node, machine *clusterv1.Machine, taints []corev1.Taint)
 			node.Spec.Taints = append(node.Spec.Taints, taint)
 		}
 	}
-	if node.Annotations == nil {
-		node.Annotations = map[string]string{}
-	}
-	node.Annotations[syncedAnnotation] = "true"
 }

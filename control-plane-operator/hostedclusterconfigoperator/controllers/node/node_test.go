@@ -5,6 +5,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -35,7 +36,7 @@ func machine() *clusterv1.Machine {
 	}
 }
 
-// pass reconciles worker-1 and returns it.
+// pass reconciles worker-1 and returns it, nil when it is gone.
 func pass(t *testing.T, node *corev1.Node, machines ...client.Object) (*corev1.Node, error) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -48,8 +49,12 @@ func pass(t *testing.T, node *corev1.Node, machines ...client.Object) (*corev1.N
 	}
 	_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(node)})
 	after := &corev1.Node{}
-	if err := r.Guest.Get(t.Context(), client.ObjectKeyFromObject(node), after); err != nil {
-		t.Fatal(err)
+	getErr := r.Guest.Get(t.Context(), client.ObjectKeyFromObject(node), after)
+	if apierrors.IsNotFound(getErr) {
+		return nil, err
+	}
+	if getErr != nil {
+		t.Fatal(getErr)
 	}
 	return after, err
 }
@@ -101,6 +106,45 @@ func TestReconcile(t *testing.T) {
 		node, err := pass(t, newNode(), wrong)
 		g.Expect(err).To(MatchError(ContainSubstring("Machine pool-a is not a list of taints")))
 		g.Expect(node.Labels).NotTo(HaveKey("disk"))
+	})
+}
+
+func TestNodeOfAMachineThatIsGone(t *testing.T) {
+	joined := func(machineName string) *corev1.Node {
+		node := newNode()
+		node.Annotations = map[string]string{"hypershift.openshift.io/labelsSynced": "true", "hypershift.openshift.io/machine": machineName}
+		return node
+	}
+	byAddress := func() *clusterv1.Machine {
+		m := machine()
+		m.Status.NodeRef.Name = ""
+		m.Status.Addresses = clusterv1.MachineAddresses{{Type: clusterv1.MachineHostName, Address: "Worker-1"}}
+		return m
+	}
+	t.Run("When Cluster API has not learnt of the node yet it should know its machine by the host name", func(t *testing.T) {
+		g := NewWithT(t)
+		node, err := pass(t, newNode(), byAddress())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(node.Annotations).To(HaveKeyWithValue("hypershift.openshift.io/machine", "pool-a"))
+	})
+	t.Run("When the machine is gone it should delete its node", func(t *testing.T) {
+		g := NewWithT(t)
+		node, err := pass(t, joined("pool-a"))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(node).To(BeNil())
+	})
+	t.Run("When another machine has taken the name over it should keep the node for it", func(t *testing.T) {
+		g := NewWithT(t)
+		node, err := pass(t, joined("pool-old"), byAddress())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(node.Annotations).To(HaveKeyWithValue("hypershift.openshift.io/machine", "pool-a"))
+		g.Expect(node.Labels).NotTo(HaveKey("disk"), "labels are given once")
+	})
+	t.Run("When a node never had a machine it should leave it alone", func(t *testing.T) {
+		g := NewWithT(t)
+		node, err := pass(t, newNode())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(node).NotTo(BeNil())
 	})
 }
 
