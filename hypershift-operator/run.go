@@ -7,11 +7,14 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -21,6 +24,8 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform/maas"
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 	"github.com/openshift/hypershift/hypershift-operator/release"
+	"github.com/openshift/hypershift/hypershift-operator/webhook"
+	"github.com/openshift/hypershift/hypershift-operator/webhook/registration"
 	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/version"
 )
@@ -49,6 +54,8 @@ type runFlags struct {
 	isolation, ocpMonitoring              bool
 	privatePlatform, certDir              string
 	validatingWebhook, enableUWMTelemetry bool
+	defaultingWebhook                     bool
+	webhookPort                           int
 }
 
 func newRunCommand() *cobra.Command {
@@ -68,6 +75,8 @@ func newRunCommand() *cobra.Command {
 	flags.StringVar(&f.healthAddr, "health-probe-addr", ":8081", "address of /healthz and /readyz")
 	flags.StringVar(&f.registryOverrides, "registry-overrides", "", "source=destination,...: prefixes of image references to replace")
 	flags.BoolVar(&f.leaderElect, "leader-elect", true, "let only one of several operators work")
+	flags.BoolVar(&f.defaultingWebhook, "enable-defaulting-webhook", false, "serve the webhook that sets defaults which depend on the cluster")
+	flags.IntVar(&f.webhookPort, "webhook-port", registration.Port, "port of the webhook")
 	flags.BoolVar(&f.ciDebugOutput, "enable-ci-debug-output", false, "make control planes log more")
 	addCompatibilityFlags(cmd, f)
 	return cmd
@@ -108,6 +117,11 @@ func run(ctx context.Context, f *runFlags) error {
 	if err := addControllers(mgr, f, image, overrides, release.NewReader(overrides)); err != nil {
 		return err
 	}
+	if f.defaultingWebhook {
+		if err := webhook.Setup(mgr, webhook.Options{Namespace: f.namespace, Port: f.webhookPort, Clock: clock.RealClock{}}); err != nil {
+			return err
+		}
+	}
 	klog.FromContext(ctx).Info("Starting the operator", "namespace", f.namespace, "image", image, "commit", version.Commit())
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("running the controllers: %w", err)
@@ -131,6 +145,10 @@ func newManager(config *rest.Config, f *runFlags) (ctrl.Manager, error) {
 		LeaderElectionID:              leaderElectionID,
 		LeaderElectionNamespace:       f.namespace,
 		LeaderElectionReleaseOnCancel: true,
+		// The operator may see no webhook configuration but its own.
+		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
+			&admissionv1.MutatingWebhookConfiguration{}: {Field: fields.OneTermEqualSelector("metadata.name", registration.Name)},
+		}},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("setting up the manager: %w", err)

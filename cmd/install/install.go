@@ -10,11 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +25,7 @@ import (
 	"github.com/openshift/hypershift/cmd/kube"
 	"github.com/openshift/hypershift/cmd/objects"
 	"github.com/openshift/hypershift/cmd/progress"
+	"github.com/openshift/hypershift/hypershift-operator/webhook/registration"
 )
 
 // FieldOwner owns the fields that install applies.
@@ -96,10 +99,25 @@ func (i *install) install(ctx context.Context, c client.Client, report *progress
 		}
 		report.Printf("%s applied", objects.Describe(obj))
 	}
+	if err := i.dropWebhook(ctx, c); err != nil {
+		return err
+	}
 	if !i.waitForAvailable {
 		return nil
 	}
 	return i.waitAvailable(ctx, c, report)
+}
+
+// dropWebhook removes what an earlier installation left, when nothing answers it any more.
+func (i *install) dropWebhook(ctx context.Context, c client.Client) error {
+	if i.servesWebhook() {
+		return nil
+	}
+	left := &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: registration.Name}}
+	if err := c.Delete(ctx, left); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete %s: %w", objects.Describe(left), err)
+	}
+	return nil
 }
 
 // installCRDs has the server check all of them before it changes the first.

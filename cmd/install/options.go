@@ -55,6 +55,7 @@ type Options struct {
 	replicas          int32
 	development       bool
 	ciDebugOutput     bool
+	defaultingWebhook bool
 	metricsSet        string
 	certRotationScale time.Duration
 	extraEnv          map[string]string
@@ -69,7 +70,7 @@ type Options struct {
 
 // withoutEffect are flags of the compatible product about things that are not in this one, or always on.
 var withoutEffect = []string{
-	"enable-defaulting-webhook", "enable-validating-webhook", "enable-conversion-webhook", "disable-capi-conversion-webhook",
+	"enable-validating-webhook", "enable-conversion-webhook", "disable-capi-conversion-webhook",
 	"disable-capi-migration", "enable-dedicated-request-serving-isolation", "enable-etcd-recovery", "tech-preview-no-upgrade",
 	"enable-size-tagging", "enable-cpo-overrides",
 }
@@ -86,6 +87,8 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.cpoImage, "control-plane-operator-image", "", "control-plane-operator of all clusters (default: that of each cluster's release)")
 	flags.Int32Var(&o.replicas, "replicas", 1, "number of operator pods, of which one works")
 	flags.BoolVar(&o.development, "development", false, "install no operator pod, to run it elsewhere")
+	flags.BoolVar(&o.defaultingWebhook, "enable-defaulting-webhook", true,
+		"let the operator set defaults that depend on the cluster, such as the release of a NodePool; without it they have to be given")
 	flags.BoolVar(&o.ciDebugOutput, "enable-ci-debug-output", false, "make control planes log more")
 	flags.StringVar(&o.metricsSet, "metrics-set", "Telemetry", "metrics that are kept of control planes: Telemetry, SRE or All")
 	flags.DurationVar(&o.certRotationScale, "cert-rotation-scale", maxCertScale, "what counts as a day when certificates are rotated; for tests, at most 24h")

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift/hypershift/hypershift-operator/webhook/registration"
 )
 
 const (
@@ -68,8 +70,15 @@ func (o *Options) resources() []client.Object {
 	}
 	objs = append(objs, o.serviceAccount())
 	objs = append(objs, o.rbac()...)
-	return append(objs, o.deployment(), o.service())
+	objs = append(objs, o.deployment(), o.service())
+	if o.servesWebhook() {
+		objs = append(objs, registration.Configuration(o.namespace))
+	}
+	return objs
 }
+
+// servesWebhook tells whether there is a pod that answers the webhook.
+func (o *Options) servesWebhook() bool { return o.defaultingWebhook && !o.development }
 
 func (o *Options) deployment() *appsv1.Deployment {
 	labels := map[string]string{"name": operatorName, "app": operatorName, operatorLabel: operatorName}
@@ -151,8 +160,13 @@ func (o *Options) operatorContainer() corev1.Container {
 	if o.ciDebugOutput {
 		args = append(args, "--enable-ci-debug-output")
 	}
+	if o.defaultingWebhook {
+		args = append(args, "--enable-defaulting-webhook")
+	}
 	c := o.container(operatorName, args...)
-	c.Ports = []corev1.ContainerPort{{Name: "metrics", ContainerPort: metricsPort}, {Name: "health", ContainerPort: healthPort}}
+	c.Ports = []corev1.ContainerPort{
+		{Name: "metrics", ContainerPort: metricsPort}, {Name: "health", ContainerPort: healthPort}, {Name: "manager", ContainerPort: registration.Port},
+	}
 	probe := func(path string) *corev1.Probe {
 		return &corev1.Probe{
 			ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString("health")}},
@@ -194,7 +208,10 @@ func (o *Options) service() *corev1.Service {
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: operatorName, Labels: map[string]string{"name": operatorName}},
 		Spec: corev1.ServiceSpec{
 			Selector: map[string]string{"name": operatorName},
-			Ports:    []corev1.ServicePort{{Name: "metrics", Port: 9393, TargetPort: intstr.FromString("metrics"), Protocol: corev1.ProtocolTCP}},
+			Ports: []corev1.ServicePort{
+				{Name: "metrics", Port: 9393, TargetPort: intstr.FromString("metrics"), Protocol: corev1.ProtocolTCP},
+				{Name: "manager", Port: registration.ServicePort, TargetPort: intstr.FromString("manager"), Protocol: corev1.ProtocolTCP},
+			},
 		},
 	}
 }

@@ -52,7 +52,7 @@ func LoadBalancer() []hyperv1.ServicePublishingStrategyMapping {
 }
 
 // FindAddress returns an address of the management cluster: that of its first Ready node by name.
-func FindAddress(ctx context.Context, c client.Client) (string, error) {
+func FindAddress(ctx context.Context, c client.Reader) (string, error) {
 	var nodes corev1.NodeList
 	if err := c.List(ctx, &nodes); err != nil {
 		return "", fmt.Errorf("list the management cluster's nodes to find an address: %w; set --external-api-server-address", err)

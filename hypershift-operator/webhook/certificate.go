@@ -1,0 +1,183 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	ctrlhandler "sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/openshift/hypershift/hypershift-operator/webhook/registration"
+	"github.com/openshift/hypershift/support/pki"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// Secrets in the operator's namespace, and what their certificates are called.
+const (
+	caSecret      = "webhook-serving-ca"
+	caName        = "hypershift-webhook-ca"
+	servingSecret = "manager-serving-cert"
+	servingName   = "hypershift-operator"
+)
+
+const (
+	// recheck is how often expiry is looked at; certificates are renewed a month before it.
+	recheck = 12 * time.Hour
+	// retry is the wait after somebody else, likely another replica, has written first.
+	retry = time.Second
+)
+
+// caRenewBefore is the remaining life at which the authority is replaced. It exceeds the life of the certificates that it
+// signs, so that none of them is cut short.
+const caRenewBefore = pki.DefaultValidity + pki.DefaultRenewBefore
+
+// Certificate makes and renews the certificate of the webhook server and the authority that signs it, and tells the API
+// server about the authority. Replicas need no leader for it: the first one's write wins, and all others take it over.
+type Certificate struct {
+	Client client.Client
+	Clock  clock.PassiveClock
+	// Namespace is the operator's own.
+	Namespace string
+
+	serving atomic.Pointer[tls.Certificate]
+}
+
+// Serving returns the certificate in use; it has the form that tls.Config wants.
+func (c *Certificate) Serving(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if pair := c.serving.Load(); pair != nil {
+		return pair, nil
+	}
+	return nil, errors.New("the certificate of the webhook server is not made yet")
+}
+
+// SetupWithManager registers the controller. All its events lead to the same request.
+func (c *Certificate) SetupWithManager(mgr ctrl.Manager) error {
+	request := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: c.Namespace, Name: servingSecret}}
+	same := ctrlhandler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []ctrl.Request { return []ctrl.Request{request} })
+	ours := predicate.NewPredicateFuncs(func(obj client.Object) bool {
+		return obj.GetNamespace() == c.Namespace && slices.Contains([]string{caSecret, servingSecret}, obj.GetName())
+	})
+	first := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+		queue.Add(request)
+		return nil
+	})
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("webhook-certificate").
+		Watches(&corev1.Secret{}, same, builder.WithPredicates(ours)).
+		Watches(&admissionv1.MutatingWebhookConfiguration{}, same).
+		WatchesRawSource(first).
+		WithOptions(controller.Options{NeedLeaderElection: ptr.To(false)}).
+		Complete(c)
+	if err != nil {
+		return fmt.Errorf("setting up the controller of the webhook's certificate: %w", err)
+	}
+	return nil
+}
+
+// Reconcile makes what is missing or about to expire. The API server learns of an authority before its certificate is used.
+func (c *Certificate) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	err := c.ensure(ctx)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return ctrl.Result{RequeueAfter: retry}, nil
+	}
+	return ctrl.Result{RequeueAfter: recheck}, err
+}
+
+func (c *Certificate) ensure(ctx context.Context) error {
+	ca, err := c.ensureCA(ctx)
+	if err != nil {
+		return err
+	}
+	pair, err := c.ensureLeaf(ctx, ca)
+	if err != nil {
+		return err
+	}
+	if err := c.announce(ctx, ca.CertPEM); err != nil {
+		return err
+	}
+	serving, err := tls.X509KeyPair(pair.CertPEM, pair.KeyPEM)
+	if err != nil {
+		return fmt.Errorf("reading the certificate in Secret %s/%s: %w", c.Namespace, servingSecret, err)
+	}
+	c.serving.Store(&serving)
+	return nil
+}
+
+func (c *Certificate) ensureCA(ctx context.Context) (*pki.KeyPair, error) {
+	var ca *pki.KeyPair
+	secret := c.secret(caSecret)
+	_, err := upsert.Object(ctx, c.Client, secret, func() error {
+		now := c.Clock.Now()
+		// Authorities are kept for ever by default; this one has a single client, which learns a new one at once.
+		if old, err := pki.CAOf(secret); err == nil && old.Cert.NotAfter.Sub(now) <= caRenewBefore {
+			secret.Data = nil
+		}
+		var err error
+		ca, err = pki.EnsureCA(secret, pki.Name{CommonName: caName, OrganizationalUnits: []string{"openshift"}}, now)
+		return err
+	})
+	return ca, err
+}
+
+func (c *Certificate) ensureLeaf(ctx context.Context, ca *pki.KeyPair) (*pki.KeyPair, error) {
+	var pair *pki.KeyPair
+	host := registration.Service + "." + c.Namespace
+	leaf := pki.Leaf{
+		Name: pki.Name{CommonName: servingName, Organizations: []string{"openshift"}}, Server: true,
+		Hosts: []string{registration.Service, host, host + ".svc", host + ".svc.cluster.local"},
+	}
+	secret := c.secret(servingSecret)
+	_, err := upsert.Object(ctx, c.Client, secret, func() error {
+		var err error
+		pair, err = pki.EnsureLeaf(secret, pki.TLSKeys, ca, leaf, pki.Lifetime{}, c.Clock.Now())
+		return err
+	})
+	return pair, err
+}
+
+func (c *Certificate) secret(name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name}}
+}
+
+// announce tells the API server which authority to expect. An installation without the webhook stays without.
+func (c *Certificate) announce(ctx context.Context, ca []byte) error {
+	config := &admissionv1.MutatingWebhookConfiguration{}
+	err := c.Client.Get(ctx, client.ObjectKey{Name: registration.Name}, config)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading MutatingWebhookConfiguration %s: %w", registration.Name, err)
+	}
+	changed := false
+	for i := range config.Webhooks {
+		to := &config.Webhooks[i].ClientConfig
+		changed = changed || !bytes.Equal(to.CABundle, ca)
+		to.CABundle = ca
+	}
+	if !changed {
+		return nil
+	}
+	if err := c.Client.Update(ctx, config); err != nil {
+		return fmt.Errorf("setting the authority in MutatingWebhookConfiguration %s: %w", registration.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+package webhook
+
+import (
+	"context"
+	"crypto/x509"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	testclock "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/openshift/hypershift/hypershift-operator/webhook/registration"
+	"github.com/openshift/hypershift/support/pki"
+)
+
+const operatorNamespace = "hypershift"
+
+// site is a management cluster that has the webhook configuration, and one replica of the operator.
+type site struct {
+	*WithT
+	ctx    context.Context
+	client client.Client
+	clock  *testclock.FakePassiveClock
+	cert   *Certificate
+	writes *int
+}
+
+func newSite(t *testing.T, objects ...client.Object) site {
+	writes := 0
+	counted := interceptor.NewClient(reader(objects...).(client.WithWatch), interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			writes++
+			return c.Create(ctx, obj, opts...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			writes++
+			return c.Update(ctx, obj, opts...)
+		},
+	})
+	now := testclock.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	return site{NewWithT(t), t.Context(), counted, now, &Certificate{Client: counted, Clock: now, Namespace: operatorNamespace}, &writes}
+}
+
+func (s site) reconcile() {
+	result, err := s.cert.Reconcile(s.ctx, ctrl.Request{})
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(result.RequeueAfter).To(Equal(recheck))
+}
+
+func (s site) secret(name string) *corev1.Secret {
+	secret := &corev1.Secret{}
+	s.Expect(s.client.Get(s.ctx, client.ObjectKey{Namespace: operatorNamespace, Name: name}, secret)).To(Succeed())
+	return secret
+}
+
+// trusted is the certificate that is served, after a check that the API server trusts it as the Service's.
+func (s site) trusted() *x509.Certificate {
+	pair, err := s.cert.Serving(nil)
+	s.Expect(err).NotTo(HaveOccurred())
+	leaf, err := x509.ParseCertificate(pair.Certificate[0])
+	s.Expect(err).NotTo(HaveOccurred())
+	config := &admissionv1.MutatingWebhookConfiguration{}
+	s.Expect(s.client.Get(s.ctx, client.ObjectKey{Name: registration.Name}, config)).To(Succeed())
+	s.Expect(config.Webhooks).To(HaveLen(2))
+	for _, hook := range config.Webhooks {
+		roots := x509.NewCertPool()
+		s.Expect(roots.AppendCertsFromPEM(hook.ClientConfig.CABundle)).To(BeTrue())
+		_, err = leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: "operator.hypershift.svc", CurrentTime: s.clock.Now()})
+		s.Expect(err).NotTo(HaveOccurred())
+	}
+	return leaf
+}
+
+func TestCertificate(t *testing.T) {
+	t.Run("When nothing is there it should make it, and write no more once it is settled", func(t *testing.T) {
+		s := newSite(t, registration.Configuration(operatorNamespace))
+		_, err := s.cert.Serving(nil)
+		s.Expect(err).To(MatchError(ContainSubstring("not made yet")))
+		s.reconcile()
+		leaf := s.trusted()
+		s.Expect(leaf.Subject.CommonName).To(Equal("hypershift-operator"))
+		ca, err := pki.CAOf(s.secret("webhook-serving-ca"))
+		s.Expect(err).NotTo(HaveOccurred())
+		s.Expect(ca.Cert.Subject.CommonName).To(Equal("hypershift-webhook-ca"))
+		s.Expect(s.secret("manager-serving-cert").Data).To(HaveKey(corev1.TLSCertKey))
+		writes := *s.writes
+		s.reconcile()
+		s.Expect(*s.writes).To(Equal(writes))
+	})
+
+	t.Run("When another replica has made it, it should serve the same", func(t *testing.T) {
+		s := newSite(t, registration.Configuration(operatorNamespace))
+		s.reconcile()
+		first, writes := s.trusted(), *s.writes
+		s.cert = &Certificate{Client: s.client, Clock: s.clock, Namespace: operatorNamespace}
+		s.reconcile()
+		s.Expect(s.trusted().Equal(first)).To(BeTrue())
+		s.Expect(*s.writes).To(Equal(writes))
+	})
+
+	t.Run("When the certificate is about to expire it should be renewed under the same authority", func(t *testing.T) {
+		s := newSite(t, registration.Configuration(operatorNamespace))
+		s.reconcile()
+		old, ca := s.trusted(), s.secret(caSecret)
+		s.clock.SetTime(old.NotAfter.Add(-pki.DefaultRenewBefore - time.Hour))
+		s.reconcile()
+		s.Expect(s.trusted().Equal(old)).To(BeTrue(), "it is early yet")
+		s.clock.SetTime(old.NotAfter.Add(-pki.DefaultRenewBefore + time.Hour))
+		s.reconcile()
+		s.Expect(s.trusted().NotAfter).To(BeTemporally(">", old.NotAfter))
+		s.Expect(s.secret(caSecret).Data).To(Equal(ca.Data))
+	})
+
+	t.Run("When the authority is about to expire it should be replaced, with all that hangs on it", func(t *testing.T) {
+		s := newSite(t, registration.Configuration(operatorNamespace))
+		s.reconcile()
+		old, ca := s.trusted(), s.secret(caSecret)
+		s.clock.SetTime(s.clock.Now().Add(pki.CAValidity - pki.DefaultValidity))
+		s.reconcile()
+		s.Expect(s.trusted().NotAfter).To(BeTemporally("~", s.clock.Now().Add(pki.DefaultValidity), time.Minute), "not cut short by its authority")
+		s.Expect(s.trusted().Equal(old)).To(BeFalse())
+		s.Expect(s.secret(caSecret).Data).NotTo(Equal(ca.Data))
+	})
+
+	for _, name := range []string{caSecret, servingSecret} {
+		t.Run("When somebody deletes or spoils Secret "+name+" it should come back", func(t *testing.T) {
+			s := newSite(t, registration.Configuration(operatorNamespace))
+			s.reconcile()
+			old := s.trusted()
+			s.Expect(s.client.Delete(s.ctx, s.secret(name))).To(Succeed())
+			s.reconcile()
+			again := s.trusted()
+			s.Expect(again.Equal(old)).To(BeFalse())
+			spoilt := s.secret(name)
+			spoilt.Data = map[string][]byte{"tls.crt": []byte("x"), "ca.crt": []byte("y")}
+			s.Expect(s.client.Update(s.ctx, spoilt)).To(Succeed())
+			s.reconcile()
+			s.Expect(s.trusted().Equal(again)).To(BeFalse())
+		})
+	}
+
+	t.Run("When there is no webhook configuration it should not make one", func(t *testing.T) {
+		s := newSite(t)
+		s.reconcile()
+		list := &admissionv1.MutatingWebhookConfigurationList{}
+		s.Expect(s.client.List(s.ctx, list)).To(Succeed())
+		s.Expect(list.Items).To(BeEmpty())
+	})
+
+	t.Run("When another replica writes first it should look again soon", func(t *testing.T) {
+		s := newSite(t)
+		for _, first := range []error{
+			apierrors.NewAlreadyExists(schema.GroupResource{Resource: "secrets"}, caSecret),
+			apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, caSecret, nil),
+		} {
+			s.cert.Client = interceptor.NewClient(s.client.(client.WithWatch), interceptor.Funcs{
+				Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return first },
+			})
+			result, err := s.cert.Reconcile(s.ctx, ctrl.Request{})
+			s.Expect(err).NotTo(HaveOccurred())
+			s.Expect(result.RequeueAfter).To(Equal(retry))
+		}
+	})
+}

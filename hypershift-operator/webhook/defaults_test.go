@@ -1,0 +1,193 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"testing"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+)
+
+// answer sends an object to a handler and applies the patch of the answer, as the API server does.
+func answer(t *testing.T, h admission.Handler, object string) (string, admission.Response) {
+	t.Helper()
+	g := NewWithT(t)
+	response := h.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Namespace: "clusters", Object: runtime.RawExtension{Raw: []byte(object)},
+	}})
+	g.Expect(response.Allowed).To(BeTrue(), "it never refuses")
+	g.Expect(response.Complete(admission.Request{})).To(Succeed())
+	if response.Patch == nil {
+		return object, response
+	}
+	patch, err := jsonpatch.DecodePatch(response.Patch)
+	g.Expect(err).NotTo(HaveOccurred())
+	patched, err := patch.Apply([]byte(object))
+	g.Expect(err).NotTo(HaveOccurred())
+	return string(patched), response
+}
+
+func cluster(platform hyperv1.PlatformType) *hyperv1.HostedCluster {
+	hc := fixture.HostedCluster("clusters")
+	hc.Spec.Platform.Type = platform
+	return hc
+}
+
+func node(name, address string, ready corev1.ConditionStatus) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
+		Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}},
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}},
+	}}
+}
+
+func reader(objects ...client.Object) client.Client {
+	return fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(objects...).Build()
+}
+
+func TestNodePoolDefaults(t *testing.T) {
+	maas, none := reader(cluster(hyperv1.MAASPlatform)), reader(cluster(hyperv1.NonePlatform))
+	const release = `"release":{"image":"` + fixture.ReleaseImage + `"}`
+	tests := []struct {
+		name         string
+		cluster      client.Reader
+		object, want string
+	}{
+		{
+			"When all is absent it should take what the cluster and its platform say", maas,
+			`{"spec":{"clusterName":"demo"}}`,
+			`{"spec":{"clusterName":"demo",` + release + `,"platform":{"type":"MAAS"},"management":{"upgradeType":"Replace"}}}`,
+		},
+		{
+			"When the platform is another one it should upgrade in its way", none,
+			`{"spec":{"clusterName":"demo"}}`,
+			`{"spec":{"clusterName":"demo",` + release + `,"platform":{"type":"None"},"management":{"upgradeType":"InPlace"}}}`,
+		},
+		{
+			"When a Go client sends empty values it should fill them, and keep what stands beside", maas,
+			`{"spec":{"clusterName":"demo","release":{"image":""},"platform":{"type":"","maas":{"minCpu":4}},"management":{"upgradeType":"","autoRepair":true}}}`,
+			`{"spec":{"clusterName":"demo",` + release + `,"platform":{"type":"MAAS","maas":{"minCpu":4}},"management":{"upgradeType":"Replace","autoRepair":true}}}`,
+		},
+		{
+			"When all is given it should change nothing", maas,
+			`{"spec":{"clusterName":"demo","release":{"image":"mine"},"platform":{"type":"None"},"management":{"upgradeType":"InPlace"}}}`,
+			`{"spec":{"clusterName":"demo","release":{"image":"mine"},"platform":{"type":"None"},"management":{"upgradeType":"InPlace"}}}`,
+		},
+		{
+			"When the cluster is missing it should still know the platform's upgrade type", reader(),
+			`{"spec":{"clusterName":"demo","platform":{"type":"Agent"}}}`,
+			`{"spec":{"clusterName":"demo","platform":{"type":"Agent"},"management":{"upgradeType":"InPlace"}}}`,
+		},
+		{
+			"When the cluster is in another namespace it should not be taken", reader(fixture.HostedCluster("elsewhere")),
+			`{"spec":{"clusterName":"demo"}}`, `{"spec":{"clusterName":"demo"}}`,
+		},
+		{"When no cluster is named it should change nothing", maas, `{"spec":{"replicas":1}}`, `{"spec":{"replicas":1}}`},
+		{
+			"When values have the wrong type it should leave them to the validation", maas,
+			`{"spec":{"clusterName":"demo","release":"x","platform":{"type":7},"management":[]}}`,
+			`{"spec":{"clusterName":"demo","release":"x","platform":{"type":7},"management":[]}}`,
+		},
+		{
+			"When the platform is unknown it should not guess", maas,
+			`{"spec":{"clusterName":"demo","release":{"image":"mine"},"platform":{"type":"Other"}}}`,
+			`{"spec":{"clusterName":"demo","release":{"image":"mine"},"platform":{"type":"Other"}}}`,
+		},
+		{
+			"When a number is large it should stay exact", maas,
+			`{"spec":{"generation":9007199254740993}}`, `{"spec":{"generation":9007199254740993}}`,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			g := NewWithT(t)
+			got, response := answer(t, handler{tt.cluster, nodePoolDefaults}, tt.object)
+			g.Expect(got).To(MatchJSON(tt.want))
+			g.Expect(response.Warnings).To(BeEmpty())
+			g.Expect(response.PatchType != nil).To(Equal(tt.object != tt.want), "no patch without a change")
+		})
+	}
+}
+
+func TestHostedClusterDefaults(t *testing.T) {
+	nodes := reader(node("a", "10.0.0.1", corev1.ConditionFalse), node("b", "10.0.0.2", corev1.ConditionTrue))
+	services := func(strategies ...string) string {
+		list := make([]map[string]any, 0, len(strategies))
+		for _, text := range strategies {
+			list = append(list, map[string]any{"service": "APIServer", "servicePublishingStrategy": json.RawMessage(text)})
+		}
+		raw, err := json.Marshal(map[string]any{"spec": map[string]any{"services": list}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	tests := []struct {
+		name         string
+		object, want string
+	}{
+		{
+			"When node ports have no address it should be that of the first Ready node",
+			services(`{"type":"NodePort"}`, `{"type":"NodePort","nodePort":{"port":30001}}`, `{"type":"NodePort","nodePort":{"address":""}}`),
+			services(`{"type":"NodePort","nodePort":{"address":"10.0.0.2"}}`, `{"type":"NodePort","nodePort":{"port":30001,"address":"10.0.0.2"}}`, `{"type":"NodePort","nodePort":{"address":"10.0.0.2"}}`),
+		},
+		{
+			"When a service has an address or another type it should stay as it is",
+			services(`{"type":"NodePort","nodePort":{"address":"api.example"}}`, `{"type":"LoadBalancer"}`, `{"type":"Route"}`),
+			services(`{"type":"NodePort","nodePort":{"address":"api.example"}}`, `{"type":"LoadBalancer"}`, `{"type":"Route"}`),
+		},
+		{
+			"When values have the wrong type it should leave them to the validation",
+			services(`{"type":"NodePort","nodePort":7}`, `"NodePort"`), services(`{"type":"NodePort","nodePort":7}`, `"NodePort"`),
+		},
+		{"When services is no list it should leave it to the validation", `{"spec":{"services":{"a":1}}}`, `{"spec":{"services":{"a":1}}}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			g := NewWithT(t)
+			got, response := answer(t, handler{nodes, hostedClusterDefaults}, tt.object)
+			g.Expect(got).To(MatchJSON(tt.want))
+			g.Expect(response.Warnings).To(BeEmpty())
+		})
+	}
+	t.Run("When no node is Ready it should say so and let the validation decide", func(t *testing.T) {
+		g := NewWithT(t)
+		object := services(`{"type":"NodePort"}`)
+		got, response := answer(t, handler{reader(node("a", "10.0.0.1", corev1.ConditionUnknown)), hostedClusterDefaults}, object)
+		g.Expect(got).To(MatchJSON(object))
+		g.Expect(response.Warnings).To(ConsistOf(ContainSubstring("no Ready node")))
+	})
+}
+
+func TestHandlerNeverRefuses(t *testing.T) {
+	broken := interceptor.NewClient(reader().(client.WithWatch), interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("connection refused")
+		},
+	})
+	t.Run("When the cluster cannot be read it should warn and set what it can", func(t *testing.T) {
+		g := NewWithT(t)
+		got, response := answer(t, handler{broken, nodePoolDefaults}, `{"spec":{"clusterName":"demo","platform":{"type":"MAAS"}}}`)
+		g.Expect(got).To(MatchJSON(`{"spec":{"clusterName":"demo","platform":{"type":"MAAS"},"management":{"upgradeType":"Replace"}}}`))
+		g.Expect(response.Warnings).To(ConsistOf(And(ContainSubstring("HostedCluster clusters/demo"), ContainSubstring("connection refused"))))
+	})
+	t.Run("When the object is no JSON it should warn", func(t *testing.T) {
+		_, response := answer(t, handler{broken, nodePoolDefaults}, `{`)
+		g := NewWithT(t)
+		g.Expect(response.Warnings).To(ConsistOf(ContainSubstring("decoding the object")))
+		g.Expect(response.Result.Code).To(BeEquivalentTo(http.StatusOK))
+	})
+}

@@ -1,0 +1,46 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// handler answers admission requests for one kind. It never refuses: what it cannot default goes on to the API server's
+// validation as it is.
+type handler struct {
+	// cluster reads past caches: a NodePool often comes right after its HostedCluster.
+	cluster  client.Reader
+	defaults defaults
+}
+
+// Handle implements admission.Handler.
+//
+// It works on JSON and not on Go types, which would add empty values to the object that the user did not write.
+func (h handler) Handle(ctx context.Context, req admission.Request) admission.Response {
+	var obj map[string]any
+	if err := json.Unmarshal(req.Object.Raw, &obj); err != nil {
+		return unchanged(fmt.Errorf("decoding the object: %w", err))
+	}
+	failure := h.defaults(ctx, h.cluster, req.Namespace, obj)
+	defaulted, err := json.Marshal(obj)
+	if err != nil {
+		return unchanged(fmt.Errorf("encoding the object: %w", err))
+	}
+	response := admission.PatchResponseFromRaw(req.Object.Raw, defaulted)
+	if failure != nil {
+		return response.WithWarnings(warning(failure))
+	}
+	return response
+}
+
+func unchanged(err error) admission.Response {
+	return admission.Allowed("").WithWarnings(warning(err))
+}
+
+func warning(err error) string {
+	return fmt.Sprintf("defaults that depend on the cluster were not set: %v", err)
+}
