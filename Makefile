@@ -80,7 +80,7 @@ demo-down: ## Remove every trace of the demo
 
 .PHONY: bench
 bench: kube-binaries ## Measure: Go benchmarks of every room
-	go test -run '^$$' -bench . -benchtime 1x ./...
+	go test -timeout 40m -run '^$$' -bench . -benchtime 1x ./...
 
 .PHONY: clean
 clean: ## Remove what was built

@@ -9,8 +9,9 @@ $(CONTROLLER_GEN):
 	mv $(BIN)/controller-gen $@
 
 .PHONY: generate
-generate: $(CONTROLLER_GEN) ## Make deep copies, CRDs and the API reference from the types in api/
+generate: $(CONTROLLER_GEN) ## Make deep copies, CRDs and the reference pages
 	$(GENERATE)
+	go run ./cmd/docs docs/reference/cli
 
 .PHONY: verify-generate
 verify-generate: $(CONTROLLER_GEN) ## Check that generated files are fresh
