@@ -63,14 +63,21 @@ test-integration: kube-binaries ## Run the tests that need a kube-apiserver and 
 	go run ./hack/test integration
 
 .PHONY: test-e2e
-test-e2e: environment ## Run the whole journey in the embedded environment, as root
+test-e2e: preflight environment ## Run the whole journey in the embedded environment, as root
 	go run ./hack/test e2e
 
 .PHONY: environment
 environment: build kube-binaries os-binaries images ## Build all that the embedded environment runs
 
+# Whether this machine can carry the environment is said before the long build.
+.PHONY: as-root preflight
+as-root:
+	@[ "$$(id -u)" = 0 ] || { echo "The embedded environment needs root, to make namespaces and mounts: run it with sudo" >&2; exit 1; }
+preflight: as-root devcluster os-commands
+	$(BIN)/devcluster preflight
+
 .PHONY: demo
-demo: environment ## Bring up a hosted cluster on MAAS on this machine, show it, leave it running
+demo: preflight environment ## Bring up a hosted cluster on MAAS on this machine, show it, leave it running
 	$(BIN)/hypershift-demo up
 
 .PHONY: demo-down
