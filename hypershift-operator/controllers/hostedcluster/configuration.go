@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"regexp"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
@@ -32,11 +33,20 @@ func (r *Reconciler) reconcileConfiguration(_ context.Context, s *scope) (ctrl.R
 func (r *Reconciler) validate(s *scope) error {
 	hc := s.hc
 	return errors.Join(
+		validateName(s),
 		s.platform.ValidateHostedCluster(hc),
 		r.validateServices(hc),
 		validateNetworks(hc),
 		validateIdentity(hc),
 	)
+}
+
+// validateName sees what the API server cannot: the control plane's namespace is named after the cluster and its namespace.
+func validateName(s *scope) error {
+	if excess := len(s.namespace) - validation.DNS1123LabelMaxLength; excess > 0 {
+		return fmt.Errorf("the namespace of the control plane would be %q, %d characters too long: create the cluster with a shorter name", s.namespace, excess)
+	}
+	return nil
 }
 
 var uuidPattern = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)

@@ -1,6 +1,7 @@
 package hostedcluster
 
 import (
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -45,6 +46,9 @@ func TestValidate(t *testing.T) {
 			lb := hyperv1.ServicePublishingStrategy{Type: hyperv1.LoadBalancer, LoadBalancer: &hyperv1.LoadBalancerPublishingStrategy{Hostname: "x.example"}}
 			hc.Spec.Services[0].ServicePublishingStrategy, hc.Spec.Services[1].ServicePublishingStrategy = lb, lb
 		}, "have the same hostname x.example"},
+		{"When the control plane's namespace would be too long it should say by how much", func(hc *hyperv1.HostedCluster) {
+			hc.Name = strings.Repeat("a", 60)
+		}, "6 characters too long"},
 		{"When the cluster's ID is no UUID it should refuse", func(hc *hyperv1.HostedCluster) { hc.Spec.ClusterID = "demo" }, "is not a UUID"},
 		{"When the platform block is missing it should say what to set", func(hc *hyperv1.HostedCluster) { hc.Spec.Platform.MAAS = nil }, "spec.platform.maas is missing"},
 	} {
