@@ -25,7 +25,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/hypershift-operator/webhook"
-	"github.com/openshift/hypershift/hypershift-operator/webhook/registration"
+	"github.com/openshift/hypershift/support/defaultingwebhook"
 	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/version"
 )
@@ -76,7 +76,7 @@ func newRunCommand() *cobra.Command {
 	flags.StringVar(&f.registryOverrides, "registry-overrides", "", "source=destination,...: prefixes of image references to replace")
 	flags.BoolVar(&f.leaderElect, "leader-elect", true, "let only one of several operators work")
 	flags.BoolVar(&f.defaultingWebhook, "enable-defaulting-webhook", false, "serve the webhook that sets defaults which depend on the cluster")
-	flags.IntVar(&f.webhookPort, "webhook-port", registration.Port, "port of the webhook")
+	flags.IntVar(&f.webhookPort, "webhook-port", defaultingwebhook.Port, "port of the webhook")
 	flags.BoolVar(&f.ciDebugOutput, "enable-ci-debug-output", false, "make control planes log more")
 	addCompatibilityFlags(cmd, f)
 	return cmd
@@ -147,7 +147,7 @@ func newManager(config *rest.Config, f *runFlags) (ctrl.Manager, error) {
 		LeaderElectionReleaseOnCancel: true,
 		// The operator may see no webhook configuration but its own.
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
-			&admissionv1.MutatingWebhookConfiguration{}: {Field: fields.OneTermEqualSelector("metadata.name", registration.Name)},
+			&admissionv1.MutatingWebhookConfiguration{}: {Field: fields.OneTermEqualSelector("metadata.name", defaultingwebhook.Name)},
 		}},
 	})
 	if err != nil {

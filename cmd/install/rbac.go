@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/openshift/hypershift/hypershift-operator/webhook/registration"
+	"github.com/openshift/hypershift/support/defaultingwebhook"
 )
 
 func allVerbs(group string, resources ...string) rbacv1.PolicyRule {
@@ -34,8 +34,8 @@ func operatorRules() []rbacv1.PolicyRule {
 		{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests/approval"}, Verbs: []string{"update"}},
 		{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"signers"}, Verbs: []string{"approve", "sign"}},
 		{
-			APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"mutatingwebhookconfigurations"},
-			ResourceNames: []string{registration.Name}, Verbs: []string{"get", "list", "watch", "update", "patch"},
+			APIGroups: []string{"admissiondefaultingwebhook.k8s.io"}, Resources: []string{"mutatingwebhookconfigurations"},
+			ResourceNames: []string{defaultingwebhook.Name}, Verbs: []string{"get", "list", "watch", "update", "patch"},
 		},
 		{APIGroups: []string{"metrics.k8s.io"}, Resources: []string{"pods"}, Verbs: []string{"get"}},
 	}
@@ -75,7 +75,7 @@ var wholeGroups = map[string][]string{
 	"machine.openshift.io":                     {"*"},
 	"kubevirt.io":                              {"virtualmachines", "virtualmachineinstances"},
 	"snapshot.storage.k8s.io":                  {"volumesnapshots"},
-	"admissionregistration.k8s.io":             {"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
+	"admissiondefaultingwebhook.k8s.io":        {"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
 	"scheduling.k8s.io":                        {"priorityclasses"},
 	"extensions.hive.openshift.io":             {"agentclusterinstalls"},
 	"hive.openshift.io":                        {"clusterdeployments"},

@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/openshift/hypershift/hypershift-operator/webhook/registration"
+	"github.com/openshift/hypershift/support/defaultingwebhook"
 )
 
 const (
@@ -72,7 +72,7 @@ func (o *Options) resources() []client.Object {
 	objs = append(objs, o.rbac()...)
 	objs = append(objs, o.deployment(), o.service())
 	if o.servesWebhook() {
-		objs = append(objs, registration.Configuration(o.namespace))
+		objs = append(objs, defaultingwebhook.Configuration(o.namespace))
 	}
 	return objs
 }
@@ -165,7 +165,7 @@ func (o *Options) operatorContainer() corev1.Container {
 	}
 	c := o.container(operatorName, args...)
 	c.Ports = []corev1.ContainerPort{
-		{Name: "metrics", ContainerPort: metricsPort}, {Name: "health", ContainerPort: healthPort}, {Name: "manager", ContainerPort: registration.Port},
+		{Name: "metrics", ContainerPort: metricsPort}, {Name: "health", ContainerPort: healthPort}, {Name: "manager", ContainerPort: defaultingwebhook.Port},
 	}
 	probe := func(path string) *corev1.Probe {
 		return &corev1.Probe{
@@ -210,7 +210,7 @@ func (o *Options) service() *corev1.Service {
 			Selector: map[string]string{"name": operatorName},
 			Ports: []corev1.ServicePort{
 				{Name: "metrics", Port: 9393, TargetPort: intstr.FromString("metrics"), Protocol: corev1.ProtocolTCP},
-				{Name: "manager", Port: registration.ServicePort, TargetPort: intstr.FromString("manager"), Protocol: corev1.ProtocolTCP},
+				{Name: "manager", Port: defaultingwebhook.ServicePort, TargetPort: intstr.FromString("manager"), Protocol: corev1.ProtocolTCP},
 			},
 		},
 	}

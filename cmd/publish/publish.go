@@ -3,21 +3,13 @@ package publish
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/nodeaddress"
 )
-
-// addressTypes are tried in this order.
-var addressTypes = []corev1.NodeAddressType{corev1.NodeExternalDNS, corev1.NodeExternalIP, corev1.NodeInternalIP}
-
-var errNoAddress = errors.New("the management cluster has no Ready node with an address; set --external-api-server-address")
 
 // NodePort publishes every service on ports of the management cluster's nodes, which are reached under address.
 func NodePort(address string) []hyperv1.ServicePublishingStrategyMapping {
@@ -53,28 +45,9 @@ func LoadBalancer() []hyperv1.ServicePublishingStrategyMapping {
 
 // FindAddress returns an address of the management cluster: that of its first Ready node by name.
 func FindAddress(ctx context.Context, c client.Reader) (string, error) {
-	var nodes corev1.NodeList
-	if err := c.List(ctx, &nodes); err != nil {
-		return "", fmt.Errorf("list the management cluster's nodes to find an address: %w; set --external-api-server-address", err)
+	address, err := nodeaddress.Find(ctx, c)
+	if err != nil {
+		return "", fmt.Errorf("%w; set --external-api-server-address", err)
 	}
-	slices.SortFunc(nodes.Items, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
-	for _, node := range nodes.Items {
-		if !isReady(node) {
-			continue
-		}
-		for _, wanted := range addressTypes {
-			for _, address := range node.Status.Addresses {
-				if address.Type == wanted && address.Address != "" {
-					return address.Address, nil
-				}
-			}
-		}
-	}
-	return "", errNoAddress
-}
-
-func isReady(node corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
+	return address, nil
 }

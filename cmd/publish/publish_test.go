@@ -9,43 +9,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-func node(name string, ready corev1.ConditionStatus, addresses ...corev1.NodeAddress) *corev1.Node {
-	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Status: corev1.NodeStatus{
-			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}, Addresses: addresses,
-		},
-	}
-}
-
 func TestFindAddress(t *testing.T) {
-	internal := func(a string) corev1.NodeAddress { return corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a} }
-	external := func(a string) corev1.NodeAddress { return corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: a} }
-	dns := func(a string) corev1.NodeAddress { return corev1.NodeAddress{Type: corev1.NodeExternalDNS, Address: a} }
-	tests := []struct {
-		name  string
-		nodes []*corev1.Node
-		want  string
-	}{
-		{"When a node has several addresses it should take the most public", []*corev1.Node{node("a", "True", internal("1"), external("2"), dns("3"))}, "3"},
-		{"When there are several nodes it should take the first by name", []*corev1.Node{node("b", "True", internal("2")), node("a", "True", internal("1"))}, "1"},
-		{"When a node is not ready it should take another", []*corev1.Node{node("a", "False", internal("1")), node("b", "True", internal("2"))}, "2"},
-		{"When no node is ready it should say which flag to set", []*corev1.Node{node("a", "Unknown", internal("1"))}, ""},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			g := NewWithT(t)
-			builder := fake.NewClientBuilder()
-			for _, n := range tt.nodes {
-				builder = builder.WithObjects(n)
-			}
-			got, err := FindAddress(t.Context(), builder.Build())
-			g.Expect(got).To(Equal(tt.want))
-			if tt.want == "" {
-				g.Expect(err).To(MatchError(ContainSubstring("--external-api-server-address")))
-			}
-		})
-	}
+	t.Run("When a node is Ready it should take its address", func(t *testing.T) {
+		g := NewWithT(t)
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: corev1.NodeStatus{
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}},
+		}}
+		g.Expect(FindAddress(t.Context(), fake.NewClientBuilder().WithObjects(node).Build())).To(Equal("10.0.0.1"))
+	})
+	t.Run("When no node is Ready it should say which flag to set", func(t *testing.T) {
+		_, err := FindAddress(t.Context(), fake.NewClientBuilder().Build())
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("--external-api-server-address")))
+	})
 }
 
 func TestServices(t *testing.T) {

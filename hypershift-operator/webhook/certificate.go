@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/openshift/hypershift/hypershift-operator/webhook/registration"
+	"github.com/openshift/hypershift/support/defaultingwebhook"
 	"github.com/openshift/hypershift/support/pki"
 	"github.com/openshift/hypershift/support/upsert"
 )
@@ -139,10 +139,10 @@ func (c *Certificate) ensureCA(ctx context.Context) (*pki.KeyPair, error) {
 
 func (c *Certificate) ensureLeaf(ctx context.Context, ca *pki.KeyPair) (*pki.KeyPair, error) {
 	var pair *pki.KeyPair
-	host := registration.Service + "." + c.Namespace
+	host := defaultingwebhook.Service + "." + c.Namespace
 	leaf := pki.Leaf{
 		Name: pki.Name{CommonName: servingName, Organizations: []string{"openshift"}}, Server: true,
-		Hosts: []string{registration.Service, host, host + ".svc", host + ".svc.cluster.local"},
+		Hosts: []string{defaultingwebhook.Service, host, host + ".svc", host + ".svc.cluster.local"},
 	}
 	secret := c.secret(servingSecret)
 	_, err := upsert.Object(ctx, c.Client, secret, func() error {
@@ -160,12 +160,12 @@ func (c *Certificate) secret(name string) *corev1.Secret {
 // announce tells the API server which authority to expect. An installation without the webhook stays without.
 func (c *Certificate) announce(ctx context.Context, ca []byte) error {
 	config := &admissionv1.MutatingWebhookConfiguration{}
-	err := c.Client.Get(ctx, client.ObjectKey{Name: registration.Name}, config)
+	err := c.Client.Get(ctx, client.ObjectKey{Name: defaultingwebhook.Name}, config)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("reading MutatingWebhookConfiguration %s: %w", registration.Name, err)
+		return fmt.Errorf("reading MutatingWebhookConfiguration %s: %w", defaultingwebhook.Name, err)
 	}
 	changed := false
 	for i := range config.Webhooks {
@@ -177,7 +177,7 @@ func (c *Certificate) announce(ctx context.Context, ca []byte) error {
 		return nil
 	}
 	if err := c.Client.Update(ctx, config); err != nil {
-		return fmt.Errorf("setting the authority in MutatingWebhookConfiguration %s: %w", registration.Name, err)
+		return fmt.Errorf("setting the authority in MutatingWebhookConfiguration %s: %w", defaultingwebhook.Name, err)
 	}
 	return nil
 }

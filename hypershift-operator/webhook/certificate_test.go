@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/openshift/hypershift/hypershift-operator/webhook/registration"
+	"github.com/openshift/hypershift/support/defaultingwebhook"
 	"github.com/openshift/hypershift/support/pki"
 )
 
@@ -67,7 +67,7 @@ func (s site) trusted() *x509.Certificate {
 	leaf, err := x509.ParseCertificate(pair.Certificate[0])
 	s.Expect(err).NotTo(HaveOccurred())
 	config := &admissionv1.MutatingWebhookConfiguration{}
-	s.Expect(s.client.Get(s.ctx, client.ObjectKey{Name: registration.Name}, config)).To(Succeed())
+	s.Expect(s.client.Get(s.ctx, client.ObjectKey{Name: defaultingwebhook.Name}, config)).To(Succeed())
 	s.Expect(config.Webhooks).To(HaveLen(2))
 	for _, hook := range config.Webhooks {
 		roots := x509.NewCertPool()
@@ -80,7 +80,7 @@ func (s site) trusted() *x509.Certificate {
 
 func TestCertificate(t *testing.T) {
 	t.Run("When nothing is there it should make it, and write no more once it is settled", func(t *testing.T) {
-		s := newSite(t, registration.Configuration(operatorNamespace))
+		s := newSite(t, defaultingwebhook.Configuration(operatorNamespace))
 		_, err := s.cert.Serving(nil)
 		s.Expect(err).To(MatchError(ContainSubstring("not made yet")))
 		s.reconcile()
@@ -96,7 +96,7 @@ func TestCertificate(t *testing.T) {
 	})
 
 	t.Run("When another replica has made it, it should serve the same", func(t *testing.T) {
-		s := newSite(t, registration.Configuration(operatorNamespace))
+		s := newSite(t, defaultingwebhook.Configuration(operatorNamespace))
 		s.reconcile()
 		first, writes := s.trusted(), *s.writes
 		s.cert = &Certificate{Client: s.client, Clock: s.clock, Namespace: operatorNamespace}
@@ -106,7 +106,7 @@ func TestCertificate(t *testing.T) {
 	})
 
 	t.Run("When the certificate is about to expire it should be renewed under the same authority", func(t *testing.T) {
-		s := newSite(t, registration.Configuration(operatorNamespace))
+		s := newSite(t, defaultingwebhook.Configuration(operatorNamespace))
 		s.reconcile()
 		old, ca := s.trusted(), s.secret(caSecret)
 		s.clock.SetTime(old.NotAfter.Add(-pki.DefaultRenewBefore - time.Hour))
@@ -119,7 +119,7 @@ func TestCertificate(t *testing.T) {
 	})
 
 	t.Run("When the authority is about to expire it should be replaced, with all that hangs on it", func(t *testing.T) {
-		s := newSite(t, registration.Configuration(operatorNamespace))
+		s := newSite(t, defaultingwebhook.Configuration(operatorNamespace))
 		s.reconcile()
 		old, ca := s.trusted(), s.secret(caSecret)
 		s.clock.SetTime(s.clock.Now().Add(pki.CAValidity - pki.DefaultValidity))
@@ -131,7 +131,7 @@ func TestCertificate(t *testing.T) {
 
 	for _, name := range []string{caSecret, servingSecret} {
 		t.Run("When somebody deletes or spoils Secret "+name+" it should come back", func(t *testing.T) {
-			s := newSite(t, registration.Configuration(operatorNamespace))
+			s := newSite(t, defaultingwebhook.Configuration(operatorNamespace))
 			s.reconcile()
 			old := s.trusted()
 			s.Expect(s.client.Delete(s.ctx, s.secret(name))).To(Succeed())

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/cmd/publish"
+	"github.com/openshift/hypershift/support/nodeaddress"
 	"github.com/openshift/hypershift/support/platforms"
 )
 
@@ -63,7 +63,7 @@ func hostedClusterDefaults(ctx context.Context, cluster client.Reader, _ string,
 	if len(lacking) == 0 {
 		return nil
 	}
-	address, err := publish.FindAddress(ctx, cluster)
+	address, err := nodeaddress.Find(ctx, cluster)
 	if err != nil {
 		return fmt.Errorf("choosing nodePort.address: %w", err)
 	}

@@ -14,14 +14,14 @@ import (
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/openshift/hypershift/hypershift-operator/webhook/registration"
+	"github.com/openshift/hypershift/support/defaultingwebhook"
 )
 
 // Options say where the webhooks are served.
 type Options struct {
 	// Namespace is the operator's own: it holds the Service that the certificate is for, and the certificate's Secrets.
 	Namespace string
-	// Port is what the server listens on; zero means registration.Port.
+	// Port is what the server listens on; zero means defaultingwebhook.Port.
 	Port int
 	// Clock tells when certificates have to be renewed.
 	Clock clock.PassiveClock
@@ -32,7 +32,7 @@ type Options struct {
 func Setup(mgr ctrl.Manager, o Options) error {
 	certificate := &Certificate{Client: mgr.GetClient(), Clock: o.Clock, Namespace: o.Namespace}
 	if o.Port == 0 {
-		o.Port = registration.Port
+		o.Port = defaultingwebhook.Port
 	}
 	server := ctrlwebhook.NewServer(ctrlwebhook.Options{
 		Port: o.Port,
@@ -52,7 +52,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 
 func hooks(cluster client.Reader) map[string]http.Handler {
 	return map[string]http.Handler{
-		registration.HostedClusterPath: &admission.Webhook{Handler: handler{cluster, hostedClusterDefaults}},
-		registration.NodePoolPath:      &admission.Webhook{Handler: handler{cluster, nodePoolDefaults}},
+		defaultingwebhook.HostedClusterPath: &admission.Webhook{Handler: handler{cluster, hostedClusterDefaults}},
+		defaultingwebhook.NodePoolPath:      &admission.Webhook{Handler: handler{cluster, nodePoolDefaults}},
 	}
 }

@@ -1,6 +1,6 @@
-// Package registration says how the API server calls the operator's webhooks. The installer writes it to the cluster, and
-// the operator adds the certificate authority.
-package registration
+// Package defaultingwebhook says how the API server calls the webhook that sets defaults which depend on the cluster. The
+// installer writes that to the cluster, and the operator adds the certificate authority.
+package defaultingwebhook
 
 import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"

@@ -1,0 +1,53 @@
+// Package nodeaddress finds an address under which a cluster's node ports are reached.
+package nodeaddress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// types are tried in this order: the most public one first.
+var types = []corev1.NodeAddressType{corev1.NodeExternalDNS, corev1.NodeExternalIP, corev1.NodeInternalIP}
+
+var errNone = errors.New("the management cluster has no Ready node with an address")
+
+// Find returns the address of the first Ready node by name that has one, a DNS name or an IP address.
+func Find(ctx context.Context, c client.Reader) (string, error) {
+	var nodes corev1.NodeList
+	if err := c.List(ctx, &nodes); err != nil {
+		return "", fmt.Errorf("list the management cluster's nodes to find an address: %w", err)
+	}
+	slices.SortFunc(nodes.Items, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	for _, node := range nodes.Items {
+		if address := of(node); address != "" {
+			return address, nil
+		}
+	}
+	return "", errNone
+}
+
+func of(node corev1.Node) string {
+	if !isReady(node) {
+		return ""
+	}
+	for _, wanted := range types {
+		for _, address := range node.Status.Addresses {
+			if address.Type == wanted && address.Address != "" {
+				return address.Address
+			}
+		}
+	}
+	return ""
+}
+
+func isReady(node corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
