@@ -34,7 +34,7 @@ func operatorRules() []rbacv1.PolicyRule {
 		{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests/approval"}, Verbs: []string{"update"}},
 		{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"signers"}, Verbs: []string{"approve", "sign"}},
 		{
-			APIGroups: []string{"admissiondefaultingwebhook.k8s.io"}, Resources: []string{"mutatingwebhookconfigurations"},
+			APIGroups: []string{"admissionregistration.k8s.io"}, Resources: []string{"mutatingwebhookconfigurations"},
 			ResourceNames: []string{defaultingwebhook.Name}, Verbs: []string{"get", "list", "watch", "update", "patch"},
 		},
 		{APIGroups: []string{"metrics.k8s.io"}, Resources: []string{"pods"}, Verbs: []string{"get"}},
@@ -75,7 +75,7 @@ var wholeGroups = map[string][]string{
 	"machine.openshift.io":                     {"*"},
 	"kubevirt.io":                              {"virtualmachines", "virtualmachineinstances"},
 	"snapshot.storage.k8s.io":                  {"volumesnapshots"},
-	"admissiondefaultingwebhook.k8s.io":        {"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
+	"admissionregistration.k8s.io":        {"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
 	"scheduling.k8s.io":                        {"priorityclasses"},
 	"extensions.hive.openshift.io":             {"agentclusterinstalls"},
 	"hive.openshift.io":                        {"clusterdeployments"},
