@@ -117,11 +117,6 @@ func run(ctx context.Context, f *runFlags) error {
 	if err := addControllers(mgr, f, image, overrides, release.NewReader(overrides)); err != nil {
 		return err
 	}
-	if f.defaultingWebhook {
-		if err := webhook.Setup(mgr, webhook.Options{Namespace: f.namespace, Port: f.webhookPort, Clock: clock.RealClock{}}); err != nil {
-			return err
-		}
-	}
 	klog.FromContext(ctx).Info("Starting the operator", "namespace", f.namespace, "image", image, "commit", version.Commit())
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("running the controllers: %w", err)
@@ -189,7 +184,14 @@ func addControllers(mgr ctrl.Manager, f *runFlags, image string, overrides map[s
 		Releases: releases, Platforms: platforms,
 	}
 	janitor := &nodepool.Janitor{Client: mgr.GetClient()}
-	return errors.Join(clusters.SetupWithManager(mgr), pools.SetupWithManager(mgr), janitor.SetupWithManager(mgr))
+	return errors.Join(clusters.SetupWithManager(mgr), pools.SetupWithManager(mgr), janitor.SetupWithManager(mgr), addWebhook(mgr, f))
+}
+
+func addWebhook(mgr ctrl.Manager, f *runFlags) error {
+	if !f.defaultingWebhook {
+		return nil
+	}
+	return webhook.Setup(mgr, webhook.Options{Namespace: f.namespace, Port: f.webhookPort, Clock: clock.RealClock{}})
 }
 
 func environment() map[string]string {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/defaultingwebhook"
 	"github.com/openshift/hypershift/support/testenv"
 )
 
@@ -35,9 +37,12 @@ func TestOperator(t *testing.T) {
 	c, err := client.New(config, client.Options{Scheme: fixture.Scheme()})
 	g := NewWithT(t)
 	g.Expect(err).NotTo(HaveOccurred())
-	mgr, err := newManager(config, &runFlags{namespace: "default", metricsAddr: "0", healthAddr: "0", leaderElect: true})
+	flags := &runFlags{
+		namespace: "default", metricsAddr: "0", healthAddr: "0", leaderElect: true, defaultingWebhook: true, webhookPort: freePort(g),
+	}
+	mgr, err := newManager(config, flags)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(addControllers(mgr, &runFlags{namespace: "default"}, "registry.example/hypershift:1", nil, fixture.Payloads())).To(Succeed())
+	g.Expect(addControllers(mgr, flags, "registry.example/hypershift:1", nil, fixture.Payloads())).To(Succeed())
 	ctx, cancel := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
 	go func() { stopped <- mgr.Start(ctx) }()
@@ -119,6 +124,20 @@ func TestOperator(t *testing.T) {
 		}, patience, tick).Should(Succeed())
 	})
 
+	t.Run("When its webhook is registered, it should say which authority to trust", func(t *testing.T) {
+		registered := defaultingwebhook.Configuration("default")
+		others := registered.DeepCopy()
+		others.Name = "others"
+		fixture.Create(t, c, registered, others)
+		g.Eventually(func(g Gomega) {
+			g.Expect(c.Get(ctx, client.ObjectKeyFromObject(registered), registered)).To(Succeed())
+			g.Expect(registered.Webhooks[0].ClientConfig.CABundle).NotTo(BeEmpty())
+		}, patience, tick).Should(Succeed())
+		g.Expect(c.Get(ctx, client.ObjectKeyFromObject(others), others)).To(Succeed())
+		g.Expect(others.Webhooks[0].ClientConfig.CABundle).To(BeEmpty())
+		g.Expect(c.Delete(ctx, others)).To(Succeed())
+	})
+
 	t.Run("When the pool is scaled, its MachineDeployment should follow", func(t *testing.T) {
 		pool := &hyperv1.NodePool{}
 		g.Expect(c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: fixture.PoolName}, pool)).To(Succeed())
@@ -127,6 +146,14 @@ func TestOperator(t *testing.T) {
 		md := &clusterv1.MachineDeployment{}
 		eventually(md, fixture.PoolName, func(g Gomega) { g.Expect(md.Spec.Replicas).To(HaveValue(BeEquivalentTo(3))) })
 	})
+}
+
+// freePort is a port that nothing listens on.
+func freePort(g Gomega) int {
+	listener, err := net.Listen("tcp", "localhost:0")
+	g.Expect(err).NotTo(HaveOccurred())
+	defer func() { g.Expect(listener.Close()).To(Succeed()) }()
+	return listener.Addr().(*net.TCPAddr).Port
 }
 
 func TestMissingCRDs(t *testing.T) {
