@@ -22,7 +22,7 @@ type defaults func(ctx context.Context, cluster client.Reader, namespace string,
 // platform. Without a HostedCluster there is nothing to take, which is no error.
 func nodePoolDefaults(ctx context.Context, cluster client.Reader, namespace string, pool map[string]any) error {
 	hc, err := hostedClusterOf(ctx, cluster, namespace, pool)
-	if err == nil && hc != nil {
+	if hc != nil {
 		fill(pool, hc.Spec.Release.Image, "spec", "release", "image")
 		fill(pool, string(hc.Spec.Platform.Type), "spec", "platform", "type")
 	}
