@@ -43,8 +43,8 @@ func queryEvents(c *call) (any, error) {
 		if len(found) == limit {
 			break
 		}
-		if levels[e.Level] >= floor && (level == "AUDIT") == (e.Level == "AUDIT") && (after == 0 || e.ID > after) &&
-			(before == 0 || e.ID < before) && c.eventFits(e) {
+		audited := (level == "AUDIT") == (e.Level == "AUDIT")
+		if levels[e.Level] >= floor && audited && inWindow(e.ID, after, before) && c.eventFits(e) {
 			found = append(found, e)
 		}
 	}
@@ -57,6 +57,11 @@ func queryEvents(c *call) (any, error) {
 	}
 	next, prev := c.eventPages(found)
 	return render.Object{"count": len(out), "events": out, "next_uri": next, "prev_uri": prev}, nil
+}
+
+// inWindow tells whether an id lies between the bounds; 0 is no bound.
+func inWindow(id, after, before int) bool {
+	return (after == 0 || id > after) && (before == 0 || id < before)
 }
 
 func (c *call) eventWindow() (limit, after, before int, err error) {

@@ -157,7 +157,6 @@ func SubnetBySpec(db *inventory.DB, spec string) *inventory.Subnet {
 		kind, value = "", spec
 	}
 	n, err := strconv.Atoi(value)
-	ip, notIP := netip.ParseAddr(value)
 	return db.Subnets.Find(func(s *inventory.Subnet) bool {
 		switch kind {
 		case "id":
@@ -167,11 +166,17 @@ func SubnetBySpec(db *inventory.DB, spec string) *inventory.Subnet {
 		case "name":
 			return s.Name == value
 		case "ip":
-			cidr, err := netip.ParsePrefix(s.CIDR)
-			return notIP == nil && err == nil && cidr.Contains(ip)
+			return holds(s.CIDR, value)
 		case "":
 			return err == nil && s.ID == n || s.CIDR == value || s.Name == value
 		}
 		return false
 	})
+}
+
+// holds tells whether an address lies in a network; false when one of them cannot be read.
+func holds(network, address string) bool {
+	cidr, err := netip.ParsePrefix(network)
+	ip, ipErr := netip.ParseAddr(address)
+	return err == nil && ipErr == nil && cidr.Contains(ip)
 }
