@@ -131,10 +131,10 @@ func TestContainer(t *testing.T) {
 
 	_, err := m.Exec(ctx, "ctr", "images", "import", "/var/tmp/hello.tar")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(m.Exec(ctx, "ctr", "run", "--rm", "--net-host", "example.com/hello:1", "c1")).To(Equal("hello from pid 1\n"))
-	_, err = m.Exec(ctx, "ctr", "run", "--detach", "--net-host", "example.com/hello:1", "c2", "/hello", "wait")
+	_, err = m.Exec(ctx, "ctr", "run", "--detach", "--log-uri", "file:///var/tmp/hello.log", "--net-host", "example.com/hello:1", "c1", "/hello", "wait")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(m.Exec(ctx, "ctr", "tasks", "ls")).To(MatchRegexp(`c2\s+\d+\s+RUNNING`))
+	g.Eventually(func() (string, error) { return m.Exec(ctx, "cat", "/var/tmp/hello.log") }, "20s").Should(Equal("hello from pid 1\n"))
+	g.Expect(m.Exec(ctx, "ctr", "tasks", "ls")).To(MatchRegexp(`c1\s+\d+\s+RUNNING`))
 
 	g.Expect(backend.PowerOff(ctx, spec.SystemID)).To(Succeed(), "with a container running")
 	g.Expect(cgroup.Processes("machine-test/mt-" + spec.SystemID)).To(BeEmpty())

@@ -31,7 +31,7 @@ func main() {
 	fmt.Println("hello from pid", os.Getpid())
 	if len(os.Args) > 1 {
 		signals := make(chan os.Signal, 1)
-		signal.Notify(signals)
+		signal.Notify(signals, os.Interrupt)
 		<-signals
 	}
 }
