@@ -44,7 +44,6 @@ func TestJourney(t *testing.T) {
 		}
 	}
 	s.Timeline.Print(s.Out)
-	s.PrintMeasures(t.Context())
 }
 
 func (s *suite) create(t *testing.T) {
@@ -52,6 +51,7 @@ func (s *suite) create(t *testing.T) {
 	s.Mark()
 	s.must(t, s.CreateCluster(t.Context(), cluster, 2, "--disk-wipe"))
 	s.must(t, s.FollowCluster(t.Context(), cluster, 2))
+	s.PrintMeasures(t.Context())
 }
 
 func (s *suite) infrastructure(t *testing.T) {

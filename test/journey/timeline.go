@@ -28,7 +28,7 @@ type Stage struct {
 // Add appends a finished stage.
 func (t *Timeline) Add(s Stage) { t.stages = append(t.stages, s) }
 
-// Took returns how long the named stage took, or zero when it was not walked.
+// Took returns how long the named stage took when it was first walked, or zero when it was not.
 func (t *Timeline) Took(name string) time.Duration {
 	for _, s := range t.stages {
 		if s.Name == name {

@@ -33,7 +33,7 @@ const (
 	// componentFinalizer keeps the managers of machines until the machines are gone.
 	componentFinalizer = hyperv1.ControlPlaneComponentFinalizer
 
-	deletionPoll = 5 * time.Second
+	deletionPoll = 2 * time.Second
 )
 
 // Settings are what the operator's flags and environment say for all clusters.

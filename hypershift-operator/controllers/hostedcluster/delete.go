@@ -158,6 +158,11 @@ func (r *Reconciler) deleteNamespace(ctx context.Context, s *scope) (string, err
 	if namespace.Annotations[hyperv1.HostedClusterAnnotation] != s.backPointer() {
 		return "", nil // It belongs to someone else, and was never ours.
 	}
+	if namespace.DeletionTimestamp == nil {
+		if waitsFor, err := r.stopWorkloads(ctx, s); err != nil || waitsFor != "" {
+			return waitsFor, err
+		}
+	}
 	gone, err := upsert.Gone(ctx, r.Client, namespace)
 	if err != nil || gone {
 		return "", err

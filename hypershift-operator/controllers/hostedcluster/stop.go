@@ -1,0 +1,50 @@
+package hostedcluster
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// stopWorkloads ends what runs in the control plane's namespace: first what uses etcd, then etcd, so that each stops at once.
+// Deleting the namespace would end them too, but all together, and would look again only after half the longest grace
+// period.
+func (r *Reconciler) stopWorkloads(ctx context.Context, s *scope) (string, error) {
+	for _, kind := range []client.Object{&appsv1.Deployment{}, &appsv1.StatefulSet{}} {
+		err := r.Client.DeleteAllOf(ctx, kind, client.InNamespace(s.namespace), client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if err != nil {
+			return "", fmt.Errorf("deleting the workloads in namespace %s: %w", s.namespace, err)
+		}
+		running, err := r.podsOf(ctx, s, kind)
+		if err != nil {
+			return "", err
+		}
+		if running > 0 {
+			return fmt.Sprintf("Waiting for %d pods in namespace %s to stop", running, s.namespace), nil
+		}
+	}
+	return "", nil
+}
+
+// podsOf counts the pods that a kind of workload has left: a ReplicaSet's belong to a Deployment.
+func (r *Reconciler) podsOf(ctx context.Context, s *scope, workload client.Object) (int, error) {
+	owner := "ReplicaSet"
+	if _, stateful := workload.(*appsv1.StatefulSet); stateful {
+		owner = "StatefulSet"
+	}
+	pods := &corev1.PodList{}
+	if err := r.LiveReader.List(ctx, pods, client.InNamespace(s.namespace)); err != nil {
+		return 0, fmt.Errorf("listing the pods in namespace %s: %w", s.namespace, err)
+	}
+	count := 0
+	for i := range pods.Items {
+		if controller := metav1.GetControllerOf(&pods.Items[i]); controller != nil && controller.Kind == owner {
+			count++
+		}
+	}
+	return count, nil
+}
