@@ -21,7 +21,9 @@ $(BIN)/ignition: $(IGNITION_DIR)/go.mod $(IGNITION_DIR)/go.sum | $(BLKID_HEADER)
 # The .so of the package is a link to the installed library, which may be of another version: the static one is linked.
 $(BLKID)/usr/include/blkid/blkid.h:
 	rm -rf $(BLKID) && mkdir -p $(BLKID)
-	cd $(BLKID) && apt-get -q -o APT::Sandbox::User=root download libblkid-dev && dpkg -x libblkid-dev_*.deb .
+	cd $(BLKID) && download='apt-get -q -o APT::Sandbox::User=root download libblkid-dev'; \
+		$$download || { apt-get update -q && $$download; }
+	cd $(BLKID) && dpkg -x libblkid-dev_*.deb .
 	rm -f $(BLKID)/usr/lib/*/libblkid.so
 
 # Node configurations may change partitions with it.
