@@ -75,7 +75,7 @@ var wholeGroups = map[string][]string{
 	"machine.openshift.io":                     {"*"},
 	"kubevirt.io":                              {"virtualmachines", "virtualmachineinstances"},
 	"snapshot.storage.k8s.io":                  {"volumesnapshots"},
-	"admissionregistration.k8s.io":        {"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
+	"admissionregistration.k8s.io":             {"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
 	"scheduling.k8s.io":                        {"priorityclasses"},
 	"extensions.hive.openshift.io":             {"agentclusterinstalls"},
 	"hive.openshift.io":                        {"clusterdeployments"},
