@@ -6,6 +6,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 // keptManifest is a manifest that was written down, and when.
@@ -30,6 +32,27 @@ func readManifest(file string) (keptManifest, error) {
 	return kept, nil
 }
 
-func sortByAge(kept []keptManifest) {
-	slices.SortFunc(kept, func(a, b keptManifest) int { return a.written.Compare(b.written) })
+// sortForPutting puts images before the indexes that may list them, and else the older before the newer. Age alone does not
+// tell: file systems give files that are written within milliseconds the same time.
+func sortForPutting(kept []keptManifest) {
+	slices.SortStableFunc(kept, func(a, b keptManifest) int {
+		if order := boolCompare(a.isIndex(), b.isIndex()); order != 0 {
+			return order
+		}
+		return a.written.Compare(b.written)
+	})
+}
+
+func (k keptManifest) isIndex() bool { return types.MediaType(k.manifest.ContentType).IsIndex() }
+
+// boolCompare sorts false before true.
+func boolCompare(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	default:
+		return 1
+	}
 }

@@ -81,7 +81,7 @@ func (r *Registry) restore(ctx context.Context) error {
 		}
 		kept = append(kept, one)
 	}
-	sortByAge(kept)
+	sortForPutting(kept)
 	for _, one := range kept {
 		request := httptest.NewRequestWithContext(ctx, http.MethodPut, one.Path, bytes.NewReader(one.Body))
 		request.Header.Set("Content-Type", one.ContentType)
