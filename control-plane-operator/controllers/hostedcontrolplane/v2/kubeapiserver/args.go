@@ -146,12 +146,12 @@ type shutdown struct {
 }
 
 // shutdownOf: with several replicas a leaving one serves on until load balancers know. A single one has nobody to hand
-// over to, so waiting would only make an update or a deletion longer.
+// over to, so waiting would only make an update or a deletion longer: without its etcd it never ends by itself.
 func shutdownOf(hcp *hyperv1.HostedControlPlane) shutdown {
 	if hcp.Spec.ControllerAvailabilityPolicy == hyperv1.HighlyAvailable {
 		return shutdown{delay: 70, grace: 135}
 	}
-	return shutdown{delay: 0, grace: 30}
+	return shutdown{delay: 0, grace: 10}
 }
 
 func limits(f *component.Flags, hcp *hyperv1.HostedControlPlane, replicas int32) {
