@@ -93,7 +93,7 @@ type Check func(ctx context.Context) (done bool, progress string, err error)
 // check counts as progress, since a service that restarts answers nothing for a moment.
 func (w *Walker) Reach(ctx context.Context, name string, limit time.Duration, check Check) error {
 	start := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not reached in %s", limit))
 	defer cancel()
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -113,7 +113,7 @@ func (w *Walker) Reach(ctx context.Context, name string, limit time.Duration, ch
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s: not reached in %s; last seen: %s", name, limit, last)
+			return fmt.Errorf("%s: %w; last seen: %s", name, context.Cause(ctx), last)
 		case <-ticker.C:
 		}
 	}
