@@ -33,7 +33,7 @@ type containerView struct {
 var wellWhenFalse = map[string]bool{"Progressing": true, "Degraded": true, "UpdatingVersion": true, "UpdatingConfig": true,
 	"UpdatingPlatformMachineTemplate": true, "AutoscalingEnabled": true, "AutorepairEnabled": true,
 	"ClusterVersionProgressing": true, "Paused": true, "Deleting": true, "RollingOut": true, "ScalingUp": true, "ScalingDown": true,
-	"Remediating": true, "UpToDate": true, "ClusterNetworkCIDRConflict": true, "RemoteConnectionProbe": true}
+	"Remediating": true, "Updating": true, "ClusterVersionFailing": true, "ClusterNetworkCIDRConflict": true, "RemoteConnectionProbe": true}
 
 // Diagnose tells what stands in the way: the conditions that are not as they should be, and the last log lines of the
 // containers that are not ready.
