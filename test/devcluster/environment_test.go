@@ -39,7 +39,7 @@ func newWhole(t *testing.T) *whole {
 	}
 	e, err := env.New(filepath.Join(t.TempDir(), "env"), built)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	if err := (&lifecycle.Environment{Env: e}).Preflight(t.Context()); err != nil {
+	if err := (&lifecycle.Environment{Env: e}).Startable(t.Context()); err != nil {
 		t.Skip(err)
 	}
 	w := &whole{Env: e, t: t}

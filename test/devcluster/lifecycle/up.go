@@ -40,7 +40,7 @@ type Environment struct {
 
 // Up brings up what is not up yet and returns when all of it serves.
 func (e *Environment) Up(ctx context.Context) error {
-	if err := e.Preflight(ctx); err != nil {
+	if err := e.Startable(ctx); err != nil {
 		return err
 	}
 	if err := e.claim(); err != nil {
@@ -97,12 +97,20 @@ func (e *Environment) whileRunning(ctx context.Context, management *machine.Mach
 	return ctx, cancel
 }
 
-// Preflight says what keeps the environment from being started, a line each; nothing if it runs.
+// Preflight says what keeps this machine from carrying the environment, a line each; nothing if it runs. It asks for nothing
+// that is built, since it is there to spare a person the build.
 func (e *Environment) Preflight(ctx context.Context) error {
+	return e.preflight(ctx, preflight.Machine)
+}
+
+// Startable is Preflight with what must have been built.
+func (e *Environment) Startable(ctx context.Context) error { return e.preflight(ctx, preflight.Run) }
+
+func (e *Environment) preflight(ctx context.Context, checks func(context.Context, env.Env) []error) error {
 	if err := e.checkOwner(); err != nil || e.running() {
 		return err
 	}
-	return errors.Join(preflight.Run(ctx, e.Env)...)
+	return errors.Join(checks(ctx, e.Env)...)
 }
 
 func (e *Environment) running() bool {

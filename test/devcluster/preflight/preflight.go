@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -15,11 +16,18 @@ import (
 // check returns one error for each problem it finds.
 type check func(ctx context.Context, e env.Env) []error
 
-// checks are in the order in which a person would want to know. The later ones need root.
-var checks = []check{commands, binaries, cgroups, packetFilter, leftovers, address, disk, memory}
+// machine are the checks of the host, in the order in which a person would want to know. The later ones need root.
+var machine = []check{commands, cgroups, packetFilter, leftovers, address, disk, memory}
 
-// Run returns every problem that it finds, none if the environment can be started.
+// Machine returns everything that keeps this host from carrying the environment, so that it is known before the long build.
+func Machine(ctx context.Context, e env.Env) []error { return run(ctx, e, machine) }
+
+// Run returns every problem that it finds, those of the build included: none if the environment can be started.
 func Run(ctx context.Context, e env.Env) []error {
+	return run(ctx, e, slices.Concat(machine, []check{binaries}))
+}
+
+func run(ctx context.Context, e env.Env, checks []check) []error {
 	if unix.Geteuid() != 0 {
 		return []error{fmt.Errorf("the embedded environment needs root to make namespaces and mounts: run it as root, for example with sudo")}
 	}

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"errors"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -46,6 +47,18 @@ func TestBinaries(t *testing.T) {
 	g.Expect(os.MkdirAll(filepath.Dir(e.Images()), 0o755)).To(Succeed())
 	g.Expect(images.Build(e.Images(), nil)).To(Succeed())
 	g.Expect(binaries(t.Context(), e)).To(BeEmpty())
+}
+
+func TestMachine(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("who is not root is told nothing else")
+	}
+	t.Run("When nothing is built yet it should not ask for it, since it is there to spare the build", func(t *testing.T) {
+		e := env.Env{Dir: t.TempDir(), Bin: t.TempDir()}
+		g := NewWithT(t)
+		g.Expect(errors.Join(Run(t.Context(), e)...)).To(MatchError(ContainSubstring("is not built")))
+		g.Expect(errors.Join(append(Machine(t.Context(), e), errors.New("end"))...)).NotTo(MatchError(ContainSubstring("is not built")))
+	})
 }
 
 func TestControllersOf(t *testing.T) {
