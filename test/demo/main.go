@@ -15,7 +15,8 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-const cluster = "demo"
+// The cluster that is left running, and the one that comes and goes beside it.
+const cluster, passing = "demo", "passing"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -58,11 +59,16 @@ func up(ctx context.Context, w *journey.Walker) error {
 	if err := w.StartEnvironment(ctx); err != nil {
 		return err
 	}
-	if err := walk(ctx, w); err != nil {
-		if ctx.Err() == nil {
-			w.Diagnose(ctx, cluster)
+	for _, part := range []struct {
+		cluster string
+		walk    func(ctx context.Context, w *journey.Walker) error
+	}{{cluster, walk}, {passing, pass}} {
+		if err := part.walk(ctx, w); err != nil {
+			if ctx.Err() == nil {
+				w.Diagnose(ctx, part.cluster)
+			}
+			return err
 		}
-		return err
 	}
 	w.Say("")
 	w.Timeline.Print(w.Out)
@@ -90,6 +96,21 @@ func walk(ctx context.Context, w *journey.Walker) error {
 		return err
 	}
 	return w.RunWorkload(ctx, cluster)
+}
+
+// pass shows, and measures, how a cluster is destroyed: one beside the first, which goes on running.
+func pass(ctx context.Context, w *journey.Walker) error {
+	w.Say("\nA second cluster comes and goes, to show how one is destroyed:")
+	if err := w.EnsureCluster(ctx, passing, 1); err != nil {
+		return err
+	}
+	if err := w.FollowPool(ctx, passing, 1); err != nil {
+		return err
+	}
+	if err := w.DestroyCluster(ctx, passing); err != nil {
+		return err
+	}
+	return w.Type(ctx, "kubectl", "get", "hostedclusters,nodepools", "-n", journey.Namespace)
 }
 
 const next = `

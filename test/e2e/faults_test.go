@@ -12,6 +12,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +20,9 @@ import (
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/test/journey"
 )
+
+// providerLease is what the provider's leader holds.
+const providerLease = "controller-leader-election-capmaas"
 
 // failedDeployment lets MAAS fail the next installation.
 func (s *suite) failedDeployment(t *testing.T) {
@@ -36,42 +40,43 @@ func (s *suite) failedDeployment(t *testing.T) {
 // one back: when the provider is about to write down what happened.
 func (s *suite) providerKills(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
-	hits := 0
 	for i := range 20 {
 		before := len(s.allocations(t))
 		s.scale(t, cluster, 1+(i+1)%2*2)
-		if s.allocationsChange(t, before) {
-			hits++
-		}
+		s.allocationsChange(t, before)
 		pause := time.NewTimer(time.Duration(random.IntN(300)) * time.Millisecond)
 		<-pause.C
 		s.must(t, s.kill("cluster-api-provider-maas", "manager"))
+		s.forgetLeader(t)
 	}
-	NewWithT(t).Expect(hits).To(BeNumerically(">=", 5), "too few kills met the provider at work")
 	s.scale(t, cluster, 2)
 	s.must(t, s.FollowMachines(t.Context(), s.c, cluster, cluster, 2))
 	s.reach(t, "two nodes ready after the kills", 5*time.Minute, s.NodesReady(cluster, 2))
 	s.reach(t, "every allocation has one owner", 2*time.Minute, journey.Quick(func() (bool, string, error) { return s.owned(t) }))
 }
 
-// allocationsChange waits until MAAS has given a machine away or taken one back. It gives up after a while: the kill before
-// may have left nothing to do.
-func (s *suite) allocationsChange(t *testing.T, before int) bool {
+// allocationsChange waits until MAAS has given a machine away or taken one back. It looks often, so that a kill comes close
+// behind.
+func (s *suite) allocationsChange(t *testing.T, before int) {
 	t.Helper()
-	limit := time.NewTimer(25 * time.Second)
+	limit := time.NewTimer(2 * time.Minute)
 	defer limit.Stop()
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
-	for {
+	for len(s.allocations(t)) == before {
 		select {
 		case <-limit.C:
-			return false
+			s.must(t, fmt.Errorf("MAAS still has %d allocations: the provider was not killed at work", before))
 		case <-look.C:
-			if len(s.allocations(t)) != before {
-				return true
-			}
 		}
 	}
+}
+
+// forgetLeader spares the next provider the wait for the lease of the one that was killed.
+func (s *suite) forgetLeader(t *testing.T) {
+	t.Helper()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: journey.HostedNamespace(cluster), Name: providerLease}}
+	NewWithT(t).Expect(client.IgnoreNotFound(s.c.Delete(t.Context(), lease))).To(Succeed())
 }
 
 // owned tells whether MAAS's allocations and the MaasMachines are the same.
@@ -112,6 +117,11 @@ func (s *suite) operatorKills(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	kept := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kept"}, Data: map[string]string{"a": "b"}}
 	g.Expect(guest.Create(t.Context(), kept)).To(Succeed())
+	operators := []pods{{journey.OperatorNamespace, "operator"}, {journey.HostedNamespace(cluster), "control-plane-operator"}}
+	before := make([]int32, len(operators))
+	for i, operator := range operators {
+		before[i], _ = s.restarts(t, operator)
+	}
 	s.must(t, s.kill("hypershift-operator", "control-plane-operator"))
 	for _, component := range []string{"kube-apiserver", "etcd"} {
 		g.Expect(s.c.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(journey.HostedNamespace(cluster)),
@@ -122,10 +132,33 @@ func (s *suite) operatorKills(t *testing.T) {
 		return err == nil && kept.Data["a"] == "b", "reading the ConfigMap", err
 	}))
 	s.reach(t, "available again", 3*time.Minute, journey.ClusterAvailable(s.c, cluster))
-	s.reach(t, "operator back", 2*time.Minute, journey.OperatorReady(s.c))
+	for i, operator := range operators {
+		s.reach(t, operator.app+" back", 3*time.Minute, journey.Quick(func() (bool, string, error) {
+			restarts, ready := s.restarts(t, operator)
+			return restarts > before[i] && ready, fmt.Sprintf("%d restarts before the kill, %d now, ready: %t", before[i], restarts, ready), nil
+		}))
+	}
 	s.reach(t, "nodes still ready", 3*time.Minute, s.NodesReady(cluster, 2))
 	s.scale(t, cluster, 1)
 	s.reach(t, "pool still scales", 4*time.Minute, s.NodesReady(cluster, 1))
+}
+
+// pods are those of a namespace with an app label.
+type pods struct{ namespace, app string }
+
+// restarts adds up how often the containers of pods were started anew, and tells whether all of them are ready.
+func (s *suite) restarts(t *testing.T, of pods) (count int32, ready bool) {
+	t.Helper()
+	list := &corev1.PodList{}
+	NewWithT(t).Expect(s.c.List(t.Context(), list, client.InNamespace(of.namespace), client.MatchingLabels{"app": of.app})).To(Succeed())
+	ready = len(list.Items) > 0
+	for _, pod := range list.Items {
+		for _, c := range pod.Status.ContainerStatuses {
+			count += c.RestartCount
+			ready = ready && c.Ready
+		}
+	}
+	return count, ready
 }
 
 // eventSeen tells whether an Event with a reason was recorded for the cluster's machines.

@@ -200,6 +200,15 @@ func Gone(c client.Client, obj client.Object) Check {
 	}
 }
 
+// PoolReplicas checks that a NodePool counts as many available nodes.
+func PoolReplicas(c client.Client, pool string, count int32) Check {
+	return func(ctx context.Context) (bool, string, error) {
+		np := &hyperv1.NodePool{}
+		err := c.Get(ctx, client.ObjectKey{Namespace: Namespace, Name: pool}, np)
+		return np.Status.Replicas == count, fmt.Sprintf("%d of %d nodes", np.Status.Replicas, count), err
+	}
+}
+
 // PoolCondition checks that a condition of a NodePool has one of the reasons; the message must say something.
 func PoolCondition(c client.Client, pool, conditionType, status string, reasons ...string) Check {
 	return func(ctx context.Context) (bool, string, error) {

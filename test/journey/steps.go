@@ -32,6 +32,7 @@ const (
 	StageDeployed  = "machines deployed"
 	StageNodes     = "nodes ready"
 	StageWorkload  = "workload serves"
+	StagePool      = "node pool ready"
 	StageDestroyed = "cluster destroyed"
 )
 
@@ -124,6 +125,15 @@ func (w *Walker) FollowCluster(ctx context.Context, name string, replicas int) e
 		return err
 	}
 	return w.Reach(ctx, StageNodes, nodesLimit, w.NodesReady(name, replicas))
+}
+
+// FollowPool waits in one stage until a pool has its nodes, as its status tells.
+func (w *Walker) FollowPool(ctx context.Context, pool string, replicas int32) error {
+	c, err := w.Management()
+	if err != nil {
+		return err
+	}
+	return w.Reach(ctx, StagePool, nodesLimit, PoolReplicas(c, pool, replicas))
 }
 
 // FollowMachines waits until MAAS has deployed a pool's machines.
