@@ -101,12 +101,14 @@ func walk(ctx context.Context, w *journey.Walker) error {
 // pass shows, and measures, how a cluster is destroyed: one beside the first, which goes on running.
 func pass(ctx context.Context, w *journey.Walker) error {
 	w.Say("\nA second cluster comes and goes, to show how one is destroyed:")
+	before := w.Memory()
 	if err := w.EnsureCluster(ctx, passing, 1); err != nil {
 		return err
 	}
 	if err := w.FollowPool(ctx, passing, 1); err != nil {
 		return err
 	}
+	w.Another = w.Memory() - before
 	if err := w.DestroyCluster(ctx, passing); err != nil {
 		return err
 	}

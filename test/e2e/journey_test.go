@@ -29,6 +29,7 @@ func TestJourney(t *testing.T) {
 		{"When the guest is looked at, its Infrastructure should say None", (*suite).infrastructure},
 		{"When the disk wipe is on, it should remove partition 5 and no other", (*suite).diskWipe},
 		{"When a workload runs, it should serve, log and exec", (*suite).workload},
+		{"When nothing changes, nothing should be written", (*suite).quiet},
 		{"When a pool has constraints, it should get a machine that satisfies them", (*suite).constraints},
 		{"When something is wrong, a condition should say so within 30 seconds", (*suite).mistakes},
 		{"When a pool is scaled up and down, machines should come and go", (*suite).scaling},
@@ -92,6 +93,13 @@ func (s *suite) partitions(systemID string) ([]int, error) {
 }
 
 func (s *suite) workload(t *testing.T) { s.must(t, s.RunWorkload(t.Context(), cluster)) }
+
+// quiet waits for a minute without a write, in the management cluster and in the hosted one.
+func (s *suite) quiet(t *testing.T) {
+	for what, kubeconfig := range map[string]string{"management cluster": "kubeconfig", "hosted cluster": cluster + ".kubeconfig"} {
+		s.reach(t, what+" at rest", 5*time.Minute, s.Quiet(s.Path(kubeconfig), time.Minute))
+	}
+}
 
 func (s *suite) constraints(t *testing.T) {
 	g := NewWithT(t)

@@ -2,6 +2,7 @@ package journey
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -48,9 +49,8 @@ func (w *Walker) PrintMeasures(ctx context.Context) {
 	w.measure("control plane Available after create", w.Timeline.Took(StageAvailable), goalAvailable)
 	w.measure("nodes Ready after their machines were Deployed", w.Timeline.Took(StageNodes), goalNode)
 	w.measure("destroyed", w.Timeline.Took(StageDestroyed), goalDestroyed)
-	if used, err := w.Memory(); err == nil {
-		w.Say("  %-48s %6.1f GiB (goal %d GiB)", "memory of the whole environment", float64(used)/(1<<30), goalMemory>>30)
-	}
+	w.sayMemory("memory of the whole environment", w.Memory(), fmt.Sprintf(" (goal %d GiB)", goalMemory>>30))
+	w.sayMemory("memory of one more cluster with one node", w.Another, "")
 }
 
 func (w *Walker) measure(what string, took, goal time.Duration) {
@@ -59,15 +59,22 @@ func (w *Walker) measure(what string, took, goal time.Duration) {
 	}
 }
 
-// Memory is the proportional set size of all processes in the environment's network namespaces, in bytes.
-func (w *Walker) Memory() (int64, error) {
+func (w *Walker) sayMemory(what string, bytes int64, goal string) {
+	if bytes > 0 {
+		w.Say("  %-48s %6.1f GiB%s", what, float64(bytes)/(1<<30), goal)
+	}
+}
+
+// Memory is the proportional set size of all processes in the environment's network namespaces, in bytes; zero when it
+// cannot be read.
+func (w *Walker) Memory() int64 {
 	own, err := os.Readlink("/proc/self/ns/net")
 	if err != nil {
-		return 0, err
+		return 0
 	}
 	processes, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
-		return 0, err
+		return 0
 	}
 	var total int64
 	for _, p := range processes {
@@ -76,7 +83,7 @@ func (w *Walker) Memory() (int64, error) {
 			total += proportional(p)
 		}
 	}
-	return total, nil
+	return total
 }
 
 func proportional(process string) int64 {

@@ -23,7 +23,9 @@ type Walker struct {
 	Out io.Writer
 
 	Timeline Timeline
-	began    time.Time
+	// Another is what a second cluster adds to Memory, in bytes; zero when there was none.
+	Another int64
+	began   time.Time
 }
 
 // NewWalker starts the clock of a journey in the environment of dir with the programs of bin.
