@@ -22,15 +22,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/api/util/ipnet"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	"github.com/openshift/hypershift/control-plane-operator/fixture"
 	"github.com/openshift/hypershift/support/crds"
 	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/testenv"
 )
 
 const (
-	namespace = "clusters-demo"
+	namespace = fixture.Namespace
 	patience  = 30 * time.Second
 )
 
@@ -62,32 +62,6 @@ func create(t *testing.T, c client.Client, objects ...client.Object) {
 	}
 }
 
-func controlPlane() *hyperv1.HostedControlPlane {
-	strategy := func(s hyperv1.ServiceType) hyperv1.ServicePublishingStrategyMapping {
-		return hyperv1.ServicePublishingStrategyMapping{Service: s, ServicePublishingStrategy: hyperv1.ServicePublishingStrategy{
-			Type: hyperv1.NodePort, NodePort: &hyperv1.NodePortPublishingStrategy{Address: "192.0.2.10"},
-		}}
-	}
-	return &hyperv1.HostedControlPlane{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "demo"},
-		Spec: hyperv1.HostedControlPlaneSpec{
-			ReleaseImage: "release", PullSecret: corev1.LocalObjectReference{Name: "pull-secret"}, InfraID: "demo-abcde",
-			IssuerURL: "https://kubernetes.default.svc",
-			Platform:  hyperv1.PlatformSpec{Type: hyperv1.NonePlatform}, DNS: hyperv1.DNSSpec{BaseDomain: "example.com"},
-			Etcd: hyperv1.EtcdSpec{ManagementType: hyperv1.Managed, Managed: &hyperv1.ManagedEtcdSpec{
-				Storage: hyperv1.ManagedEtcdStorageSpec{Type: hyperv1.PersistentVolumeEtcdStorage},
-			}},
-			Networking: hyperv1.ClusterNetworking{
-				ClusterNetwork: []hyperv1.ClusterNetworkEntry{{CIDR: *ipnet.MustParseCIDR("10.132.0.0/14"), HostPrefix: 23}},
-				ServiceNetwork: []hyperv1.ServiceNetworkEntry{{CIDR: *ipnet.MustParseCIDR("10.0.0.0/24")}},
-			},
-			Services: []hyperv1.ServicePublishingStrategyMapping{
-				strategy(hyperv1.APIServer), strategy(hyperv1.Ignition), strategy(hyperv1.OAuthServer), strategy(hyperv1.Konnectivity),
-			},
-		},
-	}
-}
-
 // joinRequest is what the kubelet of worker-1 asks for first.
 func joinRequest(t *testing.T) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
@@ -115,7 +89,7 @@ func joinRequest(t *testing.T) *certificatesv1.CertificateSigningRequest {
 func TestOperator(t *testing.T) {
 	managementConfig, guestConfig := testenv.Start(t, crds.HyperShift, crds.ClusterAPI), testenv.Start(t)
 	management, guest := newClient(t, managementConfig, true), newClient(t, guestConfig, false)
-	hcp := controlPlane()
+	hcp := fixture.GuestControlPlane()
 	create(t, management,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
 		&corev1.Secret{

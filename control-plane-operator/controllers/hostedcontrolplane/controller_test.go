@@ -10,39 +10,26 @@ import (
 
 	. "github.com/onsi/gomega"
 	configv1 "github.com/openshift/api/config/v1"
-	routev1 "github.com/openshift/api/route/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/api/util/ipnet"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/infra"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	"github.com/openshift/hypershift/control-plane-operator/fixture"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/crds"
 	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-const namespace = "clusters-demo"
-
-func newScheme() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(hyperv1.AddToScheme(scheme))
-	utilruntime.Must(routev1.AddToScheme(scheme))
-	return scheme
-}
+const namespace = fixture.Namespace
 
 // releases answers by image.
 type releases map[string]releaseinfo.Payload
@@ -70,54 +57,20 @@ type world struct {
 	clock  *clocktesting.FakePassiveClock
 	r      *Reconciler
 	hcp    *hyperv1.HostedControlPlane
-	writes int
-}
-
-func controlPlane() *hyperv1.HostedControlPlane {
-	nodePort := func(s hyperv1.ServiceType) hyperv1.ServicePublishingStrategyMapping {
-		return hyperv1.ServicePublishingStrategyMapping{Service: s, ServicePublishingStrategy: hyperv1.ServicePublishingStrategy{
-			Type: hyperv1.NodePort, NodePort: &hyperv1.NodePortPublishingStrategy{Address: "192.0.2.10"},
-		}}
-	}
-	return &hyperv1.HostedControlPlane{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "demo"},
-		Spec: hyperv1.HostedControlPlaneSpec{
-			ReleaseImage: "registry.example/release:1.36.3",
-			PullSecret:   corev1.LocalObjectReference{Name: "pull-secret"},
-			InfraID:      "demo-abcde",
-			IssuerURL:    "https://kubernetes.default.svc",
-			Platform:     hyperv1.PlatformSpec{Type: hyperv1.NonePlatform},
-			DNS:          hyperv1.DNSSpec{BaseDomain: "example.com"},
-			Etcd: hyperv1.EtcdSpec{ManagementType: hyperv1.Managed, Managed: &hyperv1.ManagedEtcdSpec{
-				Storage: hyperv1.ManagedEtcdStorageSpec{Type: hyperv1.PersistentVolumeEtcdStorage},
-			}},
-			Networking: hyperv1.ClusterNetworking{
-				NetworkType:    hyperv1.OVNKubernetes,
-				ClusterNetwork: []hyperv1.ClusterNetworkEntry{{CIDR: *ipnet.MustParseCIDR("10.132.0.0/14"), HostPrefix: 23}},
-				ServiceNetwork: []hyperv1.ServiceNetworkEntry{{CIDR: *ipnet.MustParseCIDR("172.31.0.0/16")}},
-			},
-			ControllerAvailabilityPolicy: hyperv1.SingleReplica,
-			Services: []hyperv1.ServicePublishingStrategyMapping{
-				nodePort(hyperv1.APIServer), nodePort(hyperv1.Ignition), nodePort(hyperv1.OAuthServer), nodePort(hyperv1.Konnectivity),
-			},
-		},
-	}
+	writes *fixture.Writes
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	direct, err := client.NewWithWatch(testenv.Start(t, crds.HyperShift), client.Options{Scheme: newScheme()})
+	direct, err := client.NewWithWatch(testenv.Start(t, crds.HyperShift), client.Options{Scheme: fixture.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, client: direct, clock: clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second)), hcp: controlPlane()}
-	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
-	w.create(&corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pull-secret"}, Type: corev1.SecretTypeDockerConfigJson,
-		Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{}}`)},
-	})
-	w.create(w.hcp)
-	counted := interceptor.NewClient(direct, w.counters())
+	w := &world{t: t, client: direct, clock: clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second)), hcp: fixture.ControlPlane(), writes: &fixture.Writes{}}
+	for _, obj := range append(fixture.HostedNamespace(), w.hcp) {
+		w.create(obj)
+	}
+	counted := w.writes.Client(direct)
 	w.r = &Reconciler{
 		Client: counted, Clock: w.clock,
 		Releases: releases{
@@ -134,36 +87,6 @@ func newWorld(t *testing.T) *world {
 		Health: func(context.Context, component.Endpoint) error { return nil },
 	}
 	return w
-}
-
-// counters count what is written.
-func (w *world) counters() interceptor.Funcs {
-	return interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			w.writes++
-			return c.Create(ctx, obj, opts...)
-		},
-		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
-			w.writes++
-			return c.Update(ctx, obj, opts...)
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			w.writes++
-			return c.Patch(ctx, obj, patch, opts...)
-		},
-		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			w.writes++
-			return c.Apply(ctx, obj, opts...)
-		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-			w.writes++
-			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
-		},
-		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
-			w.writes++
-			return c.SubResource(sub).Update(ctx, obj, opts...)
-		},
-	}
 }
 
 func (w *world) create(obj client.Object) {
@@ -297,10 +220,10 @@ func TestControlPlane(t *testing.T) {
 	step("When nothing changes it should write nothing", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(w.pass()).To(Succeed())
-		before := w.writes
+		before := w.writes.Count
 		w.clock.SetTime(w.clock.Now().Add(time.Hour))
 		g.Expect(w.pass()).To(Succeed())
-		g.Expect(w.writes).To(Equal(before))
+		g.Expect(w.writes.Count).To(Equal(before))
 	})
 
 	step("When a component loses its pods it should be degraded, and stay available to users", func(t *testing.T) {

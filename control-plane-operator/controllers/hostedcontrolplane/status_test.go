@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/fixture"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
@@ -39,7 +40,7 @@ func healthy() (*scope, observed) {
 		}},
 	}
 	s := &scope{
-		hcp:     controlPlane(),
+		hcp:     fixture.ControlPlane(),
 		infra:   &component.Infra{API: component.Endpoint{Host: "192.0.2.10", Port: 30443}},
 		release: releaseinfo.New("", kubernetes("1.36.3")),
 	}

@@ -9,25 +9,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/fixture"
 	"github.com/openshift/hypershift/support/component"
 )
 
-const namespace = "clusters-demo"
-
-func newScheme() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(hyperv1.AddToScheme(scheme))
-	utilruntime.Must(routev1.AddToScheme(scheme))
-	return scheme
-}
+const namespace = fixture.Namespace
 
 func nodePort(address string, port int32) hyperv1.ServicePublishingStrategy {
 	return hyperv1.ServicePublishingStrategy{Type: hyperv1.NodePort, NodePort: &hyperv1.NodePortPublishingStrategy{Address: address, Port: port}}
@@ -87,7 +77,7 @@ func TestValidate(t *testing.T) {
 
 // world is a fake management cluster with one control plane.
 func world(hcp *hyperv1.HostedControlPlane, objects ...client.Object) *Reconciler {
-	c := fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(append(objects, hcp)...).WithStatusSubresource(&corev1.Service{}).Build()
+	c := fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(append(objects, hcp)...).WithStatusSubresource(&corev1.Service{}).Build()
 	return &Reconciler{Client: c, HasRoutes: true, IngressDomain: "apps.example.com"}
 }
 

@@ -9,9 +9,6 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -22,18 +19,12 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/api/util/ipnet"
+	"github.com/openshift/hypershift/control-plane-operator/fixture"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/pki"
 )
 
-const namespace = "clusters-demo"
-
-func newScheme() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(hyperv1.AddToScheme(scheme))
-	return scheme
-}
+const namespace = fixture.Namespace
 
 type world struct {
 	t     *testing.T
@@ -60,7 +51,7 @@ func newWorld(t *testing.T, objects ...crclient.Object) *world {
 		},
 		infra: &component.Infra{API: component.Endpoint{Host: "192.0.2.10", Port: 30443}, Ignition: component.Endpoint{Host: "192.0.2.11"}},
 	}
-	c := fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(append(objects, w.hcp)...).Build()
+	c := fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(append(objects, w.hcp)...).Build()
 	w.r = &Reconciler{Client: c, Clock: w.clock}
 	return w
 }

@@ -7,12 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	routev1 "github.com/openshift/api/route/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -20,20 +16,13 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/api/util/ipnet"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	"github.com/openshift/hypershift/control-plane-operator/fixture"
 	"github.com/openshift/hypershift/support/component"
 )
 
-const namespace = "clusters-demo"
+const namespace = fixture.Namespace
 
 var now = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
-
-func newScheme() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(hyperv1.AddToScheme(scheme))
-	utilruntime.Must(routev1.AddToScheme(scheme))
-	return scheme
-}
 
 // payload has an image for every tag of the Kubernetes payload, and those that the operator brings.
 type payload map[string]string
@@ -98,7 +87,7 @@ func highlyAvailable(hcp *hyperv1.HostedControlPlane) {
 
 // newScope makes a scope whose management cluster is a fake one with the given objects.
 func newScope(hcp *hyperv1.HostedControlPlane, objects ...client.Object) *component.Scope {
-	c := fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(append(objects, hcp)...).
+	c := fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(append(objects, hcp)...).
 		WithStatusSubresource(&hyperv1.ControlPlaneComponent{}, &hyperv1.HostedControlPlane{}).Build()
 	return &component.Scope{
 		Client: c, HCP: hcp, Version: "1.36.3", Images: kubernetesPayload(),

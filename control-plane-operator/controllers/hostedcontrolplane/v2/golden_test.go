@@ -17,6 +17,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/fixture"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/manifest"
 )
@@ -152,7 +153,7 @@ func render(t testing.TB, list client.ObjectList) []string {
 		if len(obj.GetOwnerReferences()) == 0 {
 			return
 		}
-		gvk, err := apiutil.GVKForObject(obj, newScheme())
+		gvk, err := apiutil.GVKForObject(obj, fixture.Scheme())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -27,6 +26,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	"github.com/openshift/hypershift/control-plane-operator/fixture"
 	"github.com/openshift/hypershift/support/component"
 )
 
@@ -51,7 +51,7 @@ func TestRealServers(t *testing.T) {
 			scope.Infra.API.Host = "127.0.0.1"
 			m := &machine{t: t, scope: withPKI(t, scope), root: t.TempDir(), binaries: binaries, ports: map[string]string{}}
 			for _, port := range []string{"2379", "2380", "2381", "6443", "10257", "10259"} {
-				m.ports[port] = freePort(t)
+				m.ports[port] = fixture.FreePort(t)
 			}
 			for _, c := range Kubernetes(Config{})[:4] {
 				ready(t, scope, c.Dependencies...)
@@ -84,17 +84,6 @@ func findBinaries(t *testing.T) string {
 	}
 	t.Skip("this test needs the programs of Kubernetes: run `make kube-binaries`")
 	return ""
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
 }
 
 // run starts the main container of a component's pod and waits until its readiness probe succeeds.

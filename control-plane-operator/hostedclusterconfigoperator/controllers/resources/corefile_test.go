@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/openshift/hypershift/control-plane-operator/fixture"
 	"github.com/openshift/hypershift/support/manifest"
 )
 
@@ -22,15 +23,15 @@ import (
 func TestCorefile(t *testing.T) {
 	program := findProgram(t)
 	g := NewWithT(t)
-	cm, err := manifest.LoadAs[*corev1.ConfigMap](newScheme(), manifests, "manifests/coredns/40-config.yaml")
+	cm, err := manifest.LoadAs[*corev1.ConfigMap](fixture.Scheme(), manifests, "manifests/coredns/40-config.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
 	dir := t.TempDir()
 	resolv := filepath.Join(dir, "resolv.conf")
 	g.Expect(os.WriteFile(resolv, []byte("nameserver 100::1\n"), 0o600)).To(Succeed())
-	port, ready := freePort(t), freePort(t)
+	port, ready := fixture.FreePort(t), fixture.FreePort(t)
 	text := strings.NewReplacer(
 		".:53 {", ".:"+port+" {\n    bind 127.0.0.1", "/etc/resolv.conf", resolv, "        ready\n", "        ready 127.0.0.1:"+ready+"\n",
-		"prometheus :9153", "prometheus 127.0.0.1:"+freePort(t),
+		"prometheus :9153", "prometheus 127.0.0.1:"+fixture.FreePort(t),
 	).Replace(cm.Data["Corefile"])
 	// The kubernetes plugin has no API server here, and health a port of its own.
 	text = regexp.MustCompile(`(?s)\n +kubernetes .*?ttl 30\n +}`).ReplaceAllString(text, "")
@@ -73,18 +74,4 @@ func findProgram(t *testing.T) string {
 	}
 	t.Skip("this test needs the payload's CoreDNS: run `make images`")
 	return ""
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }

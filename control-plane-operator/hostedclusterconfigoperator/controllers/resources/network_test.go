@@ -12,6 +12,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/api/util/ipnet"
+	"github.com/openshift/hypershift/control-plane-operator/fixture"
 )
 
 func TestResolve(t *testing.T) {
@@ -52,7 +53,7 @@ func TestEndpointSliceFamily(t *testing.T) {
 }
 
 func TestDNSAddresses(t *testing.T) {
-	hcp := controlPlane()
+	hcp := fixture.GuestControlPlane()
 	t.Run("When there are two service networks DNS should be the tenth address of each", func(t *testing.T) {
 		g := NewWithT(t)
 		hcp.Spec.Networking.ServiceNetwork = []hyperv1.ServiceNetworkEntry{
@@ -78,7 +79,7 @@ func TestBaseDomain(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run("When the domain has "+name+" it should be composed so", func(t *testing.T) {
-			hcp := controlPlane()
+			hcp := fixture.GuestControlPlane()
 			hcp.Spec.DNS.BaseDomainPrefix = tc.prefix
 			NewWithT(t).Expect(baseDomain(hcp)).To(Equal(tc.want))
 		})
@@ -87,7 +88,7 @@ func TestBaseDomain(t *testing.T) {
 
 func TestInfrastructureStatus(t *testing.T) {
 	g := NewWithT(t)
-	hcp := controlPlane()
+	hcp := fixture.GuestControlPlane()
 	hcp.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: "192.0.2.10", Port: 30443}
 	hcp.Spec.KubeAPIServerDNSName = "kube.example.com"
 	hcp.Spec.InfrastructureAvailabilityPolicy = hyperv1.HighlyAvailable
@@ -100,7 +101,7 @@ func TestInfrastructureStatus(t *testing.T) {
 
 func TestNoProxy(t *testing.T) {
 	g := NewWithT(t)
-	hcp := controlPlane()
+	hcp := fixture.GuestControlPlane()
 	hcp.Status.ControlPlaneEndpoint.Host = "192.0.2.10"
 	hcp.Spec.Networking.MachineNetwork = []hyperv1.MachineNetworkEntry{{CIDR: *ipnet.MustParseCIDR("192.0.2.0/24")}}
 	g.Expect(noProxy(hcp, "corp.example.com, localhost")).To(Equal(
@@ -109,7 +110,7 @@ func TestNoProxy(t *testing.T) {
 
 func TestInfrastructureReplicas(t *testing.T) {
 	g := NewWithT(t)
-	hcp := controlPlane()
+	hcp := fixture.GuestControlPlane()
 	g.Expect(infrastructureReplicas(hcp)).To(Equal(int32(1)))
 	hcp.Spec.InfrastructureAvailabilityPolicy = hyperv1.HighlyAvailable
 	g.Expect(infrastructureReplicas(hcp)).To(Equal(int32(2)))

@@ -12,35 +12,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/api/util/ipnet"
+	"github.com/openshift/hypershift/control-plane-operator/fixture"
 	"github.com/openshift/hypershift/support/crds"
 	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-const namespace = "clusters-demo"
-
-func newScheme() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(hyperv1.AddToScheme(scheme))
-	utilruntime.Must(configv1.Install(scheme))
-	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
-	return scheme
-}
+const namespace = fixture.Namespace
 
 // payload is a Provider that always gives the same release.
 type payload map[string]string
@@ -49,92 +35,22 @@ func (p payload) Lookup(context.Context, string, []byte) (*releaseinfo.ReleaseIm
 	return releaseinfo.New("", releaseinfo.Payload{Version: "1.36.3", Distribution: releaseinfo.Kubernetes, Components: p}), nil
 }
 
-// writes counts the API writes that go through a client.
-type writes struct{ count int }
-
-func (w *writes) client(c client.WithWatch) client.Client {
-	return interceptor.NewClient(c, interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			w.count++
-			return c.Create(ctx, obj, opts...)
-		},
-		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
-			w.count++
-			return c.Update(ctx, obj, opts...)
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			w.count++
-			return c.Patch(ctx, obj, patch, opts...)
-		},
-		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			w.count++
-			return c.Apply(ctx, obj, opts...)
-		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-			w.count++
-			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
-		},
-		SubResourceApply: func(ctx context.Context, c client.Client, sub string, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
-			w.count++
-			return c.SubResource(sub).Apply(ctx, obj, opts...)
-		},
-	})
-}
-
-func controlPlane() *hyperv1.HostedControlPlane {
-	strategy := func(s hyperv1.ServiceType) hyperv1.ServicePublishingStrategyMapping {
-		return hyperv1.ServicePublishingStrategyMapping{Service: s, ServicePublishingStrategy: hyperv1.ServicePublishingStrategy{
-			Type: hyperv1.NodePort, NodePort: &hyperv1.NodePortPublishingStrategy{Address: "192.0.2.10"},
-		}}
-	}
-	return &hyperv1.HostedControlPlane{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "demo"},
-		Spec: hyperv1.HostedControlPlaneSpec{
-			ReleaseImage: "registry.example/release:1.36.3",
-			PullSecret:   corev1.LocalObjectReference{Name: "pull-secret"},
-			InfraID:      "demo-abcde",
-			IssuerURL:    "https://kubernetes.default.svc",
-			Platform:     hyperv1.PlatformSpec{Type: hyperv1.NonePlatform},
-			DNS:          hyperv1.DNSSpec{BaseDomain: "example.com"},
-			Etcd: hyperv1.EtcdSpec{ManagementType: hyperv1.Managed, Managed: &hyperv1.ManagedEtcdSpec{
-				Storage: hyperv1.ManagedEtcdStorageSpec{Type: hyperv1.PersistentVolumeEtcdStorage},
-			}},
-			Networking: hyperv1.ClusterNetworking{
-				NetworkType:    hyperv1.OVNKubernetes,
-				ClusterNetwork: []hyperv1.ClusterNetworkEntry{{CIDR: *ipnet.MustParseCIDR("10.132.0.0/14"), HostPrefix: 23}},
-				// The network that the test's API server serves.
-				ServiceNetwork: []hyperv1.ServiceNetworkEntry{{CIDR: *ipnet.MustParseCIDR("10.0.0.0/24")}},
-			},
-			Services: []hyperv1.ServicePublishingStrategyMapping{
-				strategy(hyperv1.APIServer), strategy(hyperv1.Ignition), strategy(hyperv1.OAuthServer), strategy(hyperv1.Konnectivity),
-			},
-		},
-	}
-}
-
 // world is a real API server that is management cluster and guest in one.
 type world struct {
 	client client.WithWatch
-	writes *writes
+	writes *fixture.Writes
 	hcp    *hyperv1.HostedControlPlane
 	r      *Reconciler
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	c, err := client.NewWithWatch(testenv.Start(t, crds.HyperShift), client.Options{Scheme: newScheme()})
+	c, err := client.NewWithWatch(testenv.Start(t, crds.HyperShift), client.Options{Scheme: fixture.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{client: c, writes: &writes{}, hcp: controlPlane()}
-	for _, obj := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
-		&corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pull-secret"}, Type: corev1.SecretTypeDockerConfigJson,
-			Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{}}`)},
-		},
-		w.hcp,
-	} {
+	w := &world{client: c, writes: &fixture.Writes{}, hcp: fixture.GuestControlPlane()}
+	for _, obj := range append(fixture.HostedNamespace(), w.hcp) {
 		if err := c.Create(t.Context(), obj); err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +59,7 @@ func newWorld(t *testing.T) *world {
 	if err := c.Status().Update(t.Context(), w.hcp); err != nil {
 		t.Fatal(err)
 	}
-	counted := w.writes.client(c)
+	counted := w.writes.Client(c)
 	w.r = &Reconciler{
 		Management: counted, Guest: counted,
 		Releases: payload{"kube-proxy": "registry/kube-proxy", "node-network": "registry/node-network", "coredns": "registry/coredns"},
@@ -222,9 +138,9 @@ func TestResources(t *testing.T) {
 		g := NewWithT(t)
 		// More than one pass, for the same reason as above; an object that is written every time fails all of them.
 		g.Eventually(func(g Gomega) {
-			before := w.writes.count
+			before := w.writes.Count
 			g.Expect(w.pass(ctx)).To(Succeed())
-			g.Expect(w.writes.count).To(Equal(before))
+			g.Expect(w.writes.Count).To(Equal(before))
 		}).WithTimeout(timeout).Should(Succeed())
 	})
 
@@ -283,7 +199,7 @@ func TestResources(t *testing.T) {
 		g.Expect(w.pass(ctx)).To(Succeed())
 		w.get(t, "kube-system", "node-network", &appsv1.DaemonSet{})
 	})
-	g.Expect(w.writes.count).To(BeNumerically(">", 0))
+	g.Expect(w.writes.Count).To(BeNumerically(">", 0))
 }
 
 // timeout is how long the API server may take to serve new kinds.
