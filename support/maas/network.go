@@ -56,6 +56,19 @@ func (c *Client) ListUnreservedIPRanges(ctx context.Context, subnetID int) ([]IP
 	return fetch[[]IPRange](ctx, c, request)
 }
 
+// ListAddressRanges returns what people set aside in subnets: dynamic ranges for DHCP, and reserved ones, from which MAAS
+// gives nothing by itself.
+func (c *Client) ListAddressRanges(ctx context.Context) ([]AddressRange, error) {
+	return fetch[[]AddressRange](ctx, c, read("ipranges.list", "list IP ranges", "ipranges/"))
+}
+
+// ListHeldAddresses returns who has which address of a subnet.
+func (c *Client) ListHeldAddresses(ctx context.Context, subnetID int) ([]HeldAddress, error) {
+	request := read("subnets.ip_addresses", "read the held addresses of subnet "+strconv.Itoa(subnetID), "subnets/"+strconv.Itoa(subnetID)+"/")
+	request.op = "ip_addresses"
+	return fetch[[]HeldAddress](ctx, c, request)
+}
+
 // ListIPAddresses returns the addresses that the user reserved.
 func (c *Client) ListIPAddresses(ctx context.Context) ([]IPAddress, error) {
 	return fetch[[]IPAddress](ctx, c, read("ipaddresses.list", "list IP addresses", "ipaddresses/"))

@@ -109,6 +109,12 @@ func TestRequests(t *testing.T) {
 		"POST nodes/w/interfaces/4/?op=unlink_subnet id=9": only(func(ctx context.Context, c *maas.Client) (maas.Interface, error) {
 			return c.UnlinkSubnet(ctx, "w", 4, 9)
 		}),
+		"GET ipranges/ ": only(func(ctx context.Context, c *maas.Client) ([]maas.AddressRange, error) {
+			return c.ListAddressRanges(ctx)
+		}),
+		"GET subnets/3/?op=ip_addresses ": only(func(ctx context.Context, c *maas.Client) ([]maas.HeldAddress, error) {
+			return c.ListHeldAddresses(ctx, 3)
+		}),
 		"GET subnets/cidr:10.0.0.0%2F24/ ": only(func(ctx context.Context, c *maas.Client) (maas.Subnet, error) {
 			return c.GetSubnet(ctx, "cidr:10.0.0.0/24")
 		}),

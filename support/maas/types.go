@@ -130,6 +130,34 @@ type IPRange struct {
 	Purpose      []string `json:"purpose"`
 }
 
+// AddressRange is a part of a subnet that people set aside; both ends are included.
+type AddressRange struct {
+	ID int `json:"id"`
+	// Type is "dynamic" or "reserved".
+	Type    string  `json:"type"`
+	StartIP string  `json:"start_ip"`
+	EndIP   string  `json:"end_ip"`
+	Subnet  *Subnet `json:"subnet"`
+	Comment string  `json:"comment"`
+}
+
+// HeldAddress is an address of a subnet that somebody has.
+type HeldAddress struct {
+	IP        string `json:"ip"`
+	AllocType int    `json:"alloc_type"`
+	User      string `json:"user"`
+	// Node is nil where no node has it.
+	Node *HolderSummary `json:"node_summary"`
+}
+
+// HolderSummary names the node that has an address.
+type HolderSummary struct {
+	SystemID string `json:"system_id"`
+	Hostname string `json:"hostname"`
+	// Via is the name of the interface.
+	Via string `json:"via"`
+}
+
 // VLAN is a broadcast domain.
 type VLAN struct {
 	ID          int    `json:"id"`

@@ -3,7 +3,7 @@
 //
 //	reconcile A ──┐                    ┌── owned machines (one list a poll interval)
 //	reconcile B ──┼── Inventory ───────┼── Ready machines (only while someone looks for one)
-//	reconcile C ──┘                    └── images, zones, pools, tags
+//	reconcile C ──┘                    └── images, zones, pools, tags, subnets and who has their addresses
 package inventory
 
 import (
@@ -22,7 +22,7 @@ import (
 type Ages struct {
 	// Ready is that of the list of Ready machines (10 s); those that we take leave it at once.
 	Ready time.Duration
-	// Names is that of images, pools and tags (1 min), which people change.
+	// Names is that of images, pools, tags and subnets (1 min), which people change.
 	Names time.Duration
 	// Failure is how long a failure is handed to others who ask (5 s), so that a MAAS that is down is asked every few
 	// seconds, and not once by each machine.
@@ -38,6 +38,9 @@ type API interface {
 	ListZones(ctx context.Context) ([]maas.Zone, error)
 	ListPools(ctx context.Context) ([]maas.Pool, error)
 	ListTags(ctx context.Context) ([]maas.Tag, error)
+	ListSubnets(ctx context.Context) ([]maas.Subnet, error)
+	ListAddressRanges(ctx context.Context) ([]maas.AddressRange, error)
+	ListHeldAddresses(ctx context.Context, subnetID int) ([]maas.HeldAddress, error)
 }
 
 // seen is a machine as MAAS showed it at a time.
@@ -61,9 +64,14 @@ type Inventory struct {
 	pools  *shared[[]maas.Pool]
 	tags   *shared[[]maas.Tag]
 
+	subnets *shared[[]maas.Subnet]
+	ranges  *shared[[]maas.AddressRange]
+
 	mu       sync.Mutex
 	machines map[string]seen
 	taken    map[string]time.Time
+	// held are the addresses of each subnet that somebody has.
+	held map[int]*shared[[]maas.HeldAddress]
 }
 
 // New returns an empty inventory.
@@ -73,7 +81,8 @@ func New(api API, c clock.PassiveClock, ages Ages) *Inventory {
 		Names:   cmp.Or(ages.Names, time.Minute),
 		Failure: cmp.Or(ages.Failure, 5*time.Second),
 	}
-	i := &Inventory{api: api, clock: c, ages: ages, machines: map[string]seen{}, taken: map[string]time.Time{}}
+	i := &Inventory{api: api, clock: c, ages: ages, machines: map[string]seen{}, taken: map[string]time.Time{},
+		held: map[int]*shared[[]maas.HeldAddress]{}}
 	i.user = newShared(c, ages.Failure, api.WhoAmI)
 	i.owned = newShared(c, ages.Failure, i.loadOwned)
 	i.ready = newShared(c, ages.Failure, func(ctx context.Context) ([]maas.Machine, error) {
@@ -83,6 +92,7 @@ func New(api API, c clock.PassiveClock, ages Ages) *Inventory {
 		return api.ListBootResources(ctx, maas.ImagesAll)
 	})
 	i.zones, i.pools, i.tags = newShared(c, ages.Failure, api.ListZones), newShared(c, ages.Failure, api.ListPools), newShared(c, ages.Failure, api.ListTags)
+	i.subnets, i.ranges = newShared(c, ages.Failure, api.ListSubnets), newShared(c, ages.Failure, api.ListAddressRanges)
 	return i
 }
 
@@ -229,6 +239,20 @@ func (i *Inventory) Take(systemID string) {
 	i.mu.Lock()
 	i.taken[systemID] = i.clock.Now()
 	i.mu.Unlock()
+}
+
+// Claim takes the first of the candidates that nobody took since they were read, and returns its system id; empty when there
+// is none.
+func (i *Inventory) Claim(candidates []maas.Machine) string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, m := range candidates {
+		if _, taken := i.taken[m.SystemID]; !taken {
+			i.taken[m.SystemID] = i.clock.Now()
+			return m.SystemID
+		}
+	}
+	return ""
 }
 
 // ForgetReady makes the next Ready ask MAAS.

@@ -74,6 +74,14 @@ func (f *fake) ListZones(context.Context) ([]maas.Zone, error) { return nil, f.c
 func (f *fake) ListPools(context.Context) ([]maas.Pool, error) { return nil, f.count("pools") }
 func (f *fake) ListTags(context.Context) ([]maas.Tag, error)   { return nil, f.count("tags") }
 
+func (f *fake) ListSubnets(context.Context) ([]maas.Subnet, error) { return nil, f.count("subnets") }
+func (f *fake) ListAddressRanges(context.Context) ([]maas.AddressRange, error) {
+	return nil, f.count("ranges")
+}
+func (f *fake) ListHeldAddresses(_ context.Context, subnet int) ([]maas.HeldAddress, error) {
+	return []maas.HeldAddress{{IP: fmt.Sprintf("10.0.%d.1", subnet)}}, f.count(fmt.Sprint("held ", subnet))
+}
+
 func with(statuses map[string]maas.Status) *fake {
 	f := &fake{machines: map[string]maas.Machine{}}
 	for id, status := range statuses {

@@ -108,12 +108,18 @@ func (r *Reconciler) choose(ctx context.Context, s *scope) (ctrl.Result, error) 
 	for _, f := range failuresOf(s.machine) {
 		s.identity.SetAside.Add(f.SystemID, f.At.Add(r.Timing.SetAside))
 	}
+	if result, err := r.ensureAddress(ctx, s); err != nil {
+		return result, err
+	}
 	request := s.request()
 	ready, err := s.identity.Inventory.Ready(ctx)
 	if err != nil {
 		return r.problem(ctx, s, err)
 	}
-	candidates := request.Candidates(ready, s.identity.SetAside.Has)
+	if s.occupied, err = r.occupied(ctx, s); err != nil {
+		return ctrl.Result{}, err
+	}
+	candidates := request.Candidates(ready, s.aside)
 	if len(candidates) == 0 {
 		return r.noCapacity(s, r.explain(ctx, s, request, ready))
 	}
@@ -121,12 +127,19 @@ func (r *Reconciler) choose(ctx context.Context, s *scope) (ctrl.Result, error) 
 		return result, err
 	}
 	allocation := request.Allocation()
-	if s.identity.SetAside.Any() {
-		// MAAS would pick the cheapest, which may be one that is set aside, even if it was not Ready a moment ago.
-		allocation.SystemID = candidates[0].SystemID
-		s.identity.Inventory.Take(allocation.SystemID)
+	if s.identity.SetAside.Any() || len(s.occupied) > 0 || s.subnet != nil {
+		// MAAS would pick the cheapest, which may be one that is set aside, even if it was not Ready a moment ago, or one without
+		// an interface on the subnet of a static address.
+		if allocation.SystemID = s.identity.Inventory.Claim(candidates); allocation.SystemID == "" {
+			return r.noCapacity(s, "every machine that fits was taken a moment ago")
+		}
 	}
 	return r.allocate(ctx, s, request, allocation)
+}
+
+// aside tells that a machine must not be taken now, although it is Ready.
+func (s *scope) aside(systemID string) bool {
+	return s.identity.SetAside.Has(systemID) || s.occupied[systemID]
 }
 
 // checkBootstrap stops before a machine is taken that could not be deployed with what there is.
@@ -167,8 +180,8 @@ func (r *Reconciler) allocate(ctx context.Context, s *scope, request placement.R
 	}
 	s.identity.Inventory.Take(got.SystemID)
 	wrong := request.Mismatches(*got)
-	if s.identity.SetAside.Has(got.SystemID) {
-		wrong = append(wrong, "a deployment failed on it a short while ago")
+	if s.aside(got.SystemID) {
+		wrong = append(wrong, "a deployment failed on it a short while ago, or it still has the static address of another MaasMachine")
 	}
 	if len(wrong) > 0 {
 		return r.refuse(ctx, s, got, wrong)
@@ -240,7 +253,7 @@ func (r *Reconciler) noCapacity(s *scope, message string) (ctrl.Result, error) {
 
 // explain adds to the counts when a zone, pool or tag does not exist at all, which more machines would not mend.
 func (r *Reconciler) explain(ctx context.Context, s *scope, request placement.Request, ready []maas.Machine) string {
-	text := request.Explain(ready, s.identity.SetAside.Has)
+	text := request.Explain(ready, s.aside)
 	inventory := s.identity.Inventory
 	if request.Zone != "" {
 		zones, err := inventory.Zones(ctx, time.Minute)

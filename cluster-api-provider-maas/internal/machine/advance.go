@@ -2,6 +2,7 @@ package machine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -126,6 +127,9 @@ func (r *Reconciler) deploy(ctx context.Context, s *scope) (ctrl.Result, error) 
 	}
 	if data == nil {
 		return r.waitForBootstrap(s)
+	}
+	if placed, result, err := r.place(ctx, s); !placed {
+		return result, err
 	}
 	m, err := s.identity.Client.DeployMachine(ctx, s.observed.SystemID, maas.DeployRequest{
 		DistroSeries: s.machine.Spec.Image,
@@ -255,6 +259,9 @@ func (r *Reconciler) retry(ctx context.Context, s *scope) (ctrl.Result, error) {
 			Message: fmt.Sprintf("%s; before another machine is tried, %s", s.lastFailure().Words, left.Message)}
 		return ctrl.Result{RequeueAfter: jitter(r.Timing.Poll)}, nil
 	}
+	if result, err := r.free(ctx, s); err != nil {
+		return result, err
+	}
 	failures := failuresOf(s.machine)
 	for i := range failures {
 		failures[i].Released = true
@@ -262,7 +269,7 @@ func (r *Reconciler) retry(ctx context.Context, s *scope) (ctrl.Result, error) {
 	var encodeErr error
 	err = upsert.Patch(ctx, r.Client, s.machine, func() {
 		s.machine.Spec.ProviderID, s.machine.Spec.SystemID = nil, nil
-		encodeErr = setFailures(s.machine, failures)
+		encodeErr = errors.Join(setFailures(s.machine, failures), setAddress(s.machine, address{IP: addressOf(s.machine).IP}))
 	})
 	if err != nil {
 		return ctrl.Result{}, err

@@ -55,7 +55,7 @@ func (r *Reconciler) giveBack(ctx context.Context, s *scope) (ctrl.Result, error
 	}
 	s.findings.outcome = left
 	if left.Verdict == lifecycle.Gone {
-		return phase.Done()
+		return r.free(ctx, s)
 	}
 	return ctrl.Result{RequeueAfter: jitter(r.Timing.Poll)}, phase.ErrStop
 }

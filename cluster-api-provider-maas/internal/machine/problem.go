@@ -30,6 +30,7 @@ const (
 	ReasonNotDeployable            = "MachineNotDeployable"
 	ReasonAttemptsExhausted        = "DeployAttemptsExhausted"
 	ReasonNotSupported             = "NotSupported"
+	ReasonInterfaceNotFound        = "InterfaceNotFound"
 )
 
 // Problem says, for a condition, why something can't be done now.

@@ -74,12 +74,14 @@ type Reconciler struct {
 	Attempts int
 
 	powered, released *pace
+	picks             *picks
 }
 
 // Default fills in what was left at its zero value.
 func (r *Reconciler) Default() {
 	r.Timing = r.Timing.withDefaults()
 	r.powered, r.released = newPace(powerOnEvery), newPace(releaseAgainEvery)
+	r.picks = newPicks()
 	if r.Attempts == 0 {
 		r.Attempts = defaultAttempts
 	}
@@ -101,6 +103,10 @@ type scope struct {
 	foreign bool
 	// Set by bootstrap; nil while there is no data.
 	bootstrapData map[string][]byte
+	// Set by ensureAddress: where the static address is; nil without one.
+	subnet *maas.Subnet
+	// Set by choose: machines that are not to be taken, since a sibling's static address is still on them.
+	occupied map[string]bool
 	// Set by record: this pass saw the machine carry our key.
 	proven bool
 

@@ -77,6 +77,7 @@ func (s *scope) request() placement.Request {
 		Architecture: spec.Arch,
 		Tags:         spec.Tags,
 		NotTags:      spec.NotTags,
+		Subnet:       s.subnet,
 	}
 }
 
@@ -100,11 +101,8 @@ func (s *scope) releaseRequest(why string) maas.ReleaseRequest {
 
 // unsupported names what the spec asks for and this provider can't do, so that nothing is ignored in silence.
 func (s *scope) unsupported() string {
-	switch {
-	case s.machine.Spec.IsLXD():
+	if s.machine.Spec.IsLXD() {
 		return "virtual machines on LXD hosts (provisioningMode lxd) are not supported by this version of the provider"
-	case s.machine.Spec.StaticIP != nil:
-		return "staticIP is not supported by this version of the provider"
 	}
 	return ""
 }

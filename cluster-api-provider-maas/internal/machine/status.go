@@ -30,6 +30,8 @@ const (
 	ConditionDeployed = "MachineDeployed"
 	// ConditionNode tells that the Node carries the provider ID.
 	ConditionNode = "NodeProviderIDSet"
+	// ConditionStaticIP tells that the machine has its static address; only there with spec.staticIP.
+	ConditionStaticIP = "StaticIPAssigned"
 	// ConditionDeleting is there while the machine is given back.
 	ConditionDeleting = clusterv1.DeletingCondition
 )
@@ -101,6 +103,9 @@ func (r *Reconciler) conditions(s *scope) []metav1.Condition {
 	wanted := []metav1.Condition{allocated, deployed, ready}
 	if s.findings.node != nil {
 		wanted = append(wanted, *s.findings.node)
+	}
+	if s.machine.Spec.StaticIP != nil {
+		wanted = append(wanted, s.addressCondition())
 	}
 	return wanted
 }

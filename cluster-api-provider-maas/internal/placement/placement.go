@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/staticip"
 	"github.com/openshift/hypershift/support/maas"
 )
 
@@ -21,6 +22,8 @@ type Request struct {
 	// Architecture is "amd64" or "amd64/generic".
 	Architecture  string
 	Tags, NotTags []string
+	// Subnet is the one that an interface must be able to get an address of.
+	Subnet *maas.Subnet
 }
 
 // constraint is one thing that is asked for.
@@ -52,7 +55,19 @@ func (r Request) constraints() []constraint {
 	for _, tag := range r.NotTags {
 		all = append(all, untagged(tag))
 	}
+	if r.Subnet != nil {
+		all = append(all, connected(r.Subnet))
+	}
 	return all
+}
+
+func connected(subnet *maas.Subnet) constraint {
+	return constraint{
+		suits: func(m maas.Machine) bool { return staticip.Interface(&m, subnet) != nil },
+		one:   fmt.Sprintf("has an interface on subnet %s", subnet.CIDR),
+		many:  fmt.Sprintf("have an interface on subnet %s", subnet.CIDR),
+		lacks: func(maas.Machine) string { return fmt.Sprintf("has no interface on subnet %s", subnet.CIDR) },
+	}
 }
 
 func equal(what, want string, have func(maas.Machine) string) constraint {
@@ -154,7 +169,7 @@ func (r Request) Explain(ready []maas.Machine, setAside func(systemID string) bo
 	}
 	free := slices.DeleteFunc(slices.Clone(left), func(m maas.Machine) bool { return setAside(m.SystemID) })
 	if len(free) == 0 {
-		said = append(said, fmt.Sprintf("all %d that fit are set aside for a while, since a deployment failed on them", len(left)))
+		said = append(said, fmt.Sprintf("all %d that fit are set aside for a while, since a deployment failed on them or they still have a static address that is to be taken off", len(left)))
 	}
 	return strings.Join(said, "; ")
 }

@@ -111,18 +111,23 @@ func (c *call) reservable(given string, subnet *inventory.Subnet) (ip string, id
 	if id == nil || subnet != nil && *id != subnet.ID {
 		return "", nil, problem.Text(400, "No known subnet for IP %s.", given)
 	}
-	for _, r := range c.DB.Ranges.All() {
-		start, err1 := netip.ParseAddr(r.Start)
-		end, err2 := netip.ParseAddr(r.End)
-		if err1 == nil && err2 == nil && r.Type == "dynamic" && !addr.Less(start) && !end.Less(addr) && !c.form.Has("mac") {
-			return "", nil, problem.Text(403, "IP address %s belongs to an existing dynamic range. To reserve this IP address, a MAC "+
-				"address is required. (Create a device instead.)", given)
-		}
+	if c.dynamicRange(addr) != nil && !c.form.Has("mac") {
+		return "", nil, problem.Text(403, "IP address %s belongs to an existing dynamic range. To reserve this IP address, a MAC "+
+			"address is required. (Create a device instead.)", given)
 	}
 	if c.held(given) {
 		return "", nil, problem.Text(404, "The IP address %s is already in use.", given)
 	}
 	return given, id, nil
+}
+
+// dynamicRange finds the range that is left to DHCP and has an address; nil when there is none.
+func (c *call) dynamicRange(addr netip.Addr) *inventory.Range {
+	return c.DB.Ranges.Find(func(r *inventory.Range) bool {
+		start, err1 := netip.ParseAddr(r.Start)
+		end, err2 := netip.ParseAddr(r.End)
+		return err1 == nil && err2 == nil && r.Type == "dynamic" && !addr.Less(start) && !end.Less(addr)
+	})
 }
 
 // nameAddress adds the address to the name that was asked for.

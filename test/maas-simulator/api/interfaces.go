@@ -2,12 +2,10 @@ package api
 
 import (
 	"net"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/openshift/hypershift/test/maas-simulator/constraints"
 	"github.com/openshift/hypershift/test/maas-simulator/inventory"
 	"github.com/openshift/hypershift/test/maas-simulator/problem"
 )
@@ -48,7 +46,7 @@ func interfaceResource() resource {
 		"POST link_subnet":         {write: onInterface("link", linkSubnet)},
 		"POST unlink_subnet":       {write: onInterface("unlink", unlinkSubnet)},
 		"POST disconnect":          {write: onInterface("disconnect", disconnect)},
-		"POST set_default_gateway": {write: onInterface("set default gateway on", func(*call, *inventory.Machine, *inventory.Interface) error { return nil })},
+		"POST set_default_gateway": {write: onInterface("set default gateway on", setDefaultGateway)},
 		"POST add_tag": {write: onInterface("tag", func(c *call, _ *inventory.Machine, nic *inventory.Interface) error {
 			if tag := c.form.Get("tag"); tag != "" && !slices.Contains(nic.Tags, tag) {
 				nic.Tags = append(nic.Tags, tag)
@@ -229,103 +227,4 @@ func deleteInterface(c *call) (any, error) {
 	}
 	m.Interfaces = slices.Delete(m.Interfaces, at, at+1)
 	return noContent, nil
-}
-
-// linkSubnet joins the interface to a subnet.
-func linkSubnet(c *call, m *inventory.Machine, nic *inventory.Interface) error {
-	f := problem.Fields{}
-	mode := strings.ToLower(c.form.Get("mode"))
-	link := inventory.Link{Mode: mode, Since: c.Clock.Now()}
-	if !slices.Contains([]string{"auto", "dhcp", "static", "link_up"}, mode) {
-		f.Add("mode", "Select a valid choice. %s is not one of the available choices.", c.form.Get("mode"))
-		return f.Problem()
-	}
-	if spec := c.form.Get("subnet"); spec != "" {
-		s := constraints.SubnetBySpec(c.DB, spec)
-		if s == nil {
-			f.Add("subnet", "Select a valid choice. That choice is not one of the available choices.")
-			return f.Problem()
-		}
-		link.SubnetID = &s.ID
-		if nic.VLANID != nil && *nic.VLANID != s.VLANID {
-			if !c.form.Bool("force") {
-				f.Add("subnet", "Select a valid choice. That choice is not one of the available choices.")
-				return f.Problem()
-			}
-			nic.Links, nic.VLANID = nil, &s.VLANID
-		}
-	} else if mode == "auto" || mode == "static" {
-		f.Add("subnet", "This field is required.")
-	}
-	c.checkLink(m, nic, &link, f)
-	if err := f.Problem(); err != nil {
-		return err
-	}
-	link.ID = c.DB.Next("links")
-	nic.Links = append(slices.DeleteFunc(nic.Links, func(l inventory.Link) bool { return l.Mode == "link_up" }), link)
-	return nil
-}
-
-func (c *call) checkLink(_ *inventory.Machine, nic *inventory.Interface, link *inventory.Link, f problem.Fields) {
-	if c.form.Bool("force") {
-		nic.Links = nil
-	}
-	for _, other := range nic.Links {
-		if link.Mode == "dhcp" && other.Mode == "dhcp" {
-			f.Add("mode", "Interface is already set to DHCP.")
-		}
-		if link.Mode == "link_up" && other.Mode != "link_up" {
-			f.Add("mode", "Cannot configure interface to link up (with no IP address) while other links are already configured. Specify "+
-				"force=True to override this behavior and unlink all other subnets.")
-			return
-		}
-	}
-	if link.Mode == "static" && link.SubnetID != nil {
-		c.staticAddress(link, f)
-	}
-	if c.form.Bool("default_gateway") && link.SubnetID != nil && c.DB.Subnets.Get(*link.SubnetID).Gateway == "" {
-		f.Add("default_gateway", "Cannot set as default gateway because subnet has no gateway IP.")
-	}
-}
-
-func (c *call) staticAddress(link *inventory.Link, f problem.Fields) {
-	given := c.form.Get("ip_address")
-	if given == "" {
-		ip, err := c.Life.PickIP(*link.SubnetID)
-		if err != nil {
-			f.Add("ip_address", "%s", err.Error())
-			return
-		}
-		link.IP = ip.String()
-		return
-	}
-	s := c.DB.Subnets.Get(*link.SubnetID)
-	addr, err := netip.ParseAddr(given)
-	cidr, _ := netip.ParsePrefix(s.CIDR)
-	switch {
-	case err != nil:
-		f.Add("ip_address", "Enter a valid IPv4 or IPv6 address.")
-	case !cidr.Contains(addr):
-		f.Add("ip_address", "IP address is not in the given subnet '%s'.", s.CIDR)
-	case c.held(given):
-		f.Add("ip_address", "IP address is already in use.")
-	}
-	link.IP = given
-}
-
-func unlinkSubnet(c *call, _ *inventory.Machine, nic *inventory.Interface) error {
-	if !c.form.Has("id") {
-		return problem.Field("id", "This field is required.")
-	}
-	at := slices.IndexFunc(nic.Links, func(l inventory.Link) bool { return isID(c.form.Get("id"), l.ID) })
-	if at < 0 {
-		return problem.Field("id", "Select a valid choice. That choice is not one of the available choices.")
-	}
-	nic.Links = slices.Delete(nic.Links, at, at+1)
-	return nil
-}
-
-func disconnect(_ *call, _ *inventory.Machine, nic *inventory.Interface) error {
-	nic.Links, nic.VLANID = nil, nil
-	return nil
 }

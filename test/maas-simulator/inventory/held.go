@@ -22,6 +22,19 @@ func (db *DB) Holdings() iter.Seq[Holding] {
 	}
 }
 
+// Links goes through the links of a machine that join it to a subnet.
+func (m *Machine) Links() iter.Seq[*Link] {
+	return func(yield func(*Link) bool) {
+		for i := range m.Interfaces {
+			for j := range m.Interfaces[i].Links {
+				if link := &m.Interfaces[i].Links[j]; link.SubnetID != nil && !yield(link) {
+					return
+				}
+			}
+		}
+	}
+}
+
 func (m *Machine) holdings() iter.Seq[Holding] {
 	return func(yield func(Holding) bool) {
 		for i := range m.Interfaces {

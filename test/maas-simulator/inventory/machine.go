@@ -133,6 +133,8 @@ type Link struct {
 	IP string
 	// Since is when the address was given.
 	Since time.Time
+	// Gateway makes the subnet's gateway the machine's, before those of other links.
+	Gateway bool
 }
 
 // Disk is a block device of a machine.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 
 	"github.com/openshift/hypershift/test/maas-simulator/boot"
 	"github.com/openshift/hypershift/test/maas-simulator/faults"
@@ -44,24 +45,19 @@ func (l *Life) spec(systemID string) (spec boot.Spec, err error) {
 	return spec, err
 }
 
-// network adds the gateway and name servers of the first subnet that has them.
+// network adds the name servers of the subnets, and the gateway of the link that was made the default, else of the first one.
 func (l *Life) network(m *inventory.Machine, spec *boot.Spec) {
-	for _, nic := range m.Interfaces {
-		for _, link := range nic.Links {
-			if link.SubnetID == nil {
-				continue
-			}
-			s := l.DB.Subnets.Get(*link.SubnetID)
-			if s == nil {
-				continue
-			}
-			if gateway, err := netip.ParseAddr(s.Gateway); err == nil && !spec.Gateway.IsValid() {
-				spec.Gateway = gateway
-			}
-			for _, server := range s.DNSServers {
-				if ip, err := netip.ParseAddr(server); err == nil {
-					spec.Nameservers = append(spec.Nameservers, ip)
-				}
+	for link := range m.Links() {
+		s := l.DB.Subnets.Get(*link.SubnetID)
+		if s == nil {
+			continue
+		}
+		if gateway, err := netip.ParseAddr(s.Gateway); err == nil && (link.Gateway || !spec.Gateway.IsValid()) {
+			spec.Gateway = gateway
+		}
+		for _, server := range s.DNSServers {
+			if ip, err := netip.ParseAddr(server); err == nil && !slices.Contains(spec.Nameservers, ip) {
+				spec.Nameservers = append(spec.Nameservers, ip)
 			}
 		}
 	}

@@ -58,25 +58,23 @@ func (p *Printer) podOf(m *inventory.Machine) any {
 	return Object{"id": h.ID, "name": h.Name, "resource_uri": uri("vm-hosts", h.ID)}
 }
 
-// gateways are those of the first link of each family.
+// gateways are, for each family, that of the link that was made the default, else of the first one.
 func (p *Printer) gateways(m *inventory.Machine) Object {
 	v4, v6 := Object{"gateway_ip": nil, "link_id": nil}, Object{"gateway_ip": nil, "link_id": nil}
-	for _, nic := range m.Interfaces {
-		for _, link := range nic.Links {
-			if link.SubnetID == nil {
-				continue
-			}
-			s := p.DB.Subnets.Get(*link.SubnetID)
-			if s == nil || s.Gateway == "" {
-				continue
-			}
-			out := v4
-			if isIPv6(s.Gateway) {
-				out = v6
-			}
-			if out["gateway_ip"] == nil {
-				out["gateway_ip"] = s.Gateway
-			}
+	for link := range m.Links() {
+		s := p.DB.Subnets.Get(*link.SubnetID)
+		if s == nil || s.Gateway == "" {
+			continue
+		}
+		out := v4
+		if isIPv6(s.Gateway) {
+			out = v6
+		}
+		switch {
+		case link.Gateway:
+			out["gateway_ip"], out["link_id"] = s.Gateway, link.ID
+		case out["gateway_ip"] == nil:
+			out["gateway_ip"] = s.Gateway
 		}
 	}
 	return Object{"ipv4": v4, "ipv6": v6}

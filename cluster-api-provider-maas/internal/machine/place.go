@@ -1,0 +1,146 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/staticip"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/phase"
+)
+
+// place gives the machine its static address. It must be done before the deployment: MAAS changes no link of a machine that is
+// being installed or runs. The address is added first and what would choose another one is removed then, so that a refusal leaves
+// the machine as it was, and a machine whose process died in between still has a network.
+//
+//	annotation: address ─> allocate ─> annotation: machine ─> link_subnet STATIC ─> unlink_subnet AUTO ─> deploy
+func (r *Reconciler) place(ctx context.Context, s *scope) (placed bool, result ctrl.Result, err error) {
+	if result, err := r.ensureAddress(ctx, s); err != nil || s.subnet == nil {
+		return err == nil, result, err
+	}
+	ip := addressOf(s.machine).IP
+	nic, link := staticip.Find(s.observed, ip)
+	if nic == nil {
+		nic = staticip.Interface(s.observed, s.subnet)
+	}
+	if nic == nil {
+		// Another machine may have such an interface: this one is given back.
+		result, err := r.giveUp(ctx, s, lifecycle.Outcome{Verdict: lifecycle.Retry, Reason: ReasonInterfaceNotFound, Message: fmt.Sprintf(
+			"machine %s (%s) has no enabled interface on subnet %s or its VLAN", s.observed.Hostname, s.observed.SystemID, s.subnet.CIDR)})
+		return false, result, err
+	}
+	automatic := staticip.Automatic(nic, s.subnet.ID)
+	if err := r.noteMachine(ctx, s, automatic); err != nil {
+		return false, ctrl.Result{}, err
+	}
+	if link == nil {
+		if result, err := r.linkAddress(ctx, s, nic.ID, ip); err != nil {
+			return false, result, err
+		}
+		r.normal(s, ReasonStaticIPAssigned, fmt.Sprintf("machine %s (%s) has %s on %s", s.observed.Hostname, s.observed.SystemID, ip, nic.Name))
+	}
+	for _, other := range automatic {
+		if err := r.unlink(ctx, s, nic.ID, other.ID); err != nil {
+			result, err := r.problem(ctx, s, needsAdministrator(err))
+			return false, result, err
+		}
+	}
+	return true, ctrl.Result{}, nil
+}
+
+// noteMachine writes down which machine will have the address, and what its link takes the place of.
+func (r *Reconciler) noteMachine(ctx context.Context, s *scope, automatic []maas.Link) error {
+	a := addressOf(s.machine)
+	if a.SystemID == s.observed.SystemID {
+		return nil
+	}
+	a.SystemID, a.Replaced = s.observed.SystemID, ""
+	if len(automatic) > 0 {
+		a.Replaced = automatic[0].Mode
+	}
+	return r.keepAddress(ctx, s, a)
+}
+
+// linkAddress adds the address to an interface. With a gateway in the spec, which is the subnet's, it becomes that of the machine.
+func (r *Reconciler) linkAddress(ctx context.Context, s *scope, nicID int, ip string) (ctrl.Result, error) {
+	nic, err := s.identity.Client.LinkSubnet(ctx, s.observed.SystemID, nicID, maas.LinkRequest{
+		Mode: "STATIC", Subnet: strconv.Itoa(s.subnet.ID), IPAddress: ip, DefaultGateway: s.machine.Spec.StaticIP.Gateway != "",
+	})
+	if err == nil {
+		r.takeInterface(s, nic)
+		return ctrl.Result{}, nil
+	}
+	s.identity.Inventory.Forget(s.observed.SystemID)
+	if refusesAddress(err, ip) {
+		return r.addressRefused(ctx, s, ip, err)
+	}
+	return r.problem(ctx, s, needsAdministrator(err))
+}
+
+// refusesAddress tells that MAAS has nothing against the call but against the address: somebody has it, it is in a dynamic range.
+func refusesAddress(err error, ip string) bool {
+	var e *maas.Error
+	return maas.FieldMessages(err, "ip_address") != nil ||
+		(maas.IsNotFound(err) || maas.IsConflict(err)) && errors.As(err, &e) && strings.Contains(e.Message, ip)
+}
+
+// addressRefused picks another address where there is a range. Where there is none, the machine stays allocated: nothing is wrong
+// with it, any other would be refused the same, and as soon as the address is free it goes on.
+func (r *Reconciler) addressRefused(ctx context.Context, s *scope, ip string, cause error) (ctrl.Result, error) {
+	fresh, err := s.identity.Inventory.Refresh(ctx, s.observed.SystemID)
+	if err != nil {
+		return r.problem(ctx, s, err)
+	}
+	if _, link := staticip.Find(fresh, ip); link != nil {
+		// An earlier call did it, and its answer was lost.
+		return ctrl.Result{RequeueAfter: time.Second}, phase.ErrStop
+	}
+	s.identity.Inventory.ForgetHeldAddresses(s.subnet.ID)
+	if s.machine.Spec.StaticIP.Range == nil {
+		return r.stop(s, staticip.ReasonInUse, fmt.Sprintf("%v; free %s in MAAS, or make another machine or template with another address", cause, ip))
+	}
+	r.picks.refuse(s.machine.Namespace, ip, r.Clock.Now())
+	if err := r.keepAddress(ctx, s, address{}); err != nil {
+		return ctrl.Result{}, err
+	}
+	s.findings.problem = &Problem{staticip.ReasonInUse, fmt.Sprintf("%v; another address of the range is picked", cause)}
+	return ctrl.Result{RequeueAfter: time.Second}, phase.ErrStop
+}
+
+func (r *Reconciler) unlink(ctx context.Context, s *scope, nicID, linkID int) error {
+	nic, err := s.identity.Client.UnlinkSubnet(ctx, s.observed.SystemID, nicID, linkID)
+	if err != nil {
+		s.identity.Inventory.Forget(s.observed.SystemID)
+		return err
+	}
+	r.takeInterface(s, nic)
+	return nil
+}
+
+// takeInterface keeps what a call answered of one interface. The machine that was observed is shared, and stays as it is.
+func (r *Reconciler) takeInterface(s *scope, nic maas.Interface) {
+	m := *s.observed
+	m.Interfaces = slices.Clone(m.Interfaces)
+	for i := range m.Interfaces {
+		if m.Interfaces[i].ID == nic.ID {
+			m.Interfaces[i] = nic
+		}
+	}
+	r.take(s, &m)
+}
+
+// needsAdministrator adds to a refusal what most likely is behind it.
+func needsAdministrator(err error) error {
+	if !maas.IsForbidden(err) {
+		return err
+	}
+	return fmt.Errorf("%w; staticIP needs the API key of a MAAS administrator in the Secret with the MAAS credentials: MAAS lets nobody else change links", err)
+}

@@ -1,0 +1,152 @@
+// Package staticip decides, by pure functions, which address a machine gets, in which subnet of MAAS and on which of the
+// machine's interfaces.
+package staticip
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/support/maas"
+)
+
+// Reasons of conditions.
+const (
+	ReasonInvalid             = "StaticIPInvalid"
+	ReasonSubnetNotFound      = "SubnetNotFound"
+	ReasonGatewayMismatch     = "StaticIPGatewayMismatch"
+	ReasonNameserversMismatch = "StaticIPNameserversMismatch"
+	ReasonInUse               = "StaticIPInUse"
+	ReasonRangeExhausted      = "StaticIPRangeExhausted"
+)
+
+// Refusal says why an address can't be had, and what to do.
+type Refusal struct{ Reason, Message string }
+
+func refuse(reason, format string, args ...any) *Refusal {
+	return &Refusal{reason, fmt.Sprintf(format, args...)}
+}
+
+// span is a run of addresses, both ends included.
+type span struct{ first, last netip.Addr }
+
+func (s span) has(ip netip.Addr) bool { return !ip.Less(s.first) && !s.last.Less(ip) }
+
+func (s span) hasText(ip string) bool {
+	addr, err := netip.ParseAddr(ip)
+	return err == nil && s.has(addr)
+}
+
+// wanted is the run of addresses that a spec allows: one, or a range.
+func wanted(spec *infrav1.StaticIPConfig) (span, *Refusal) {
+	first, last, field := spec.IP, spec.IP, "staticIP.ip"
+	if spec.Range != nil {
+		first, last, field = spec.Range.Start, spec.Range.End, "staticIP.range"
+	}
+	from, err1 := netip.ParseAddr(first)
+	to, err2 := netip.ParseAddr(last)
+	if err1 != nil || err2 != nil || to.Less(from) || from.Is4() != to.Is4() {
+		return span{}, refuse(ReasonInvalid, "%s %s is no address or range of addresses: make another machine or template with one", field, Text(spec))
+	}
+	return span{from, to}, nil
+}
+
+// Text names what a spec allows: "10.0.0.7", or "10.0.0.7 to 10.0.0.9".
+func Text(spec *infrav1.StaticIPConfig) string {
+	if spec.Range != nil {
+		return fmt.Sprintf("%s to %s", spec.Range.Start, spec.Range.End)
+	}
+	return fmt.Sprintf("%q", spec.IP)
+}
+
+// Subnet finds the subnet of MAAS that an address comes from, and checks that MAAS can do what is asked of it: gateway and name
+// servers are the subnet's, and MAAS gives no machine others.
+func Subnet(spec *infrav1.StaticIPConfig, subnets []maas.Subnet) (*maas.Subnet, *Refusal) {
+	run, refusal := wanted(spec)
+	if refusal != nil {
+		return nil, refusal
+	}
+	subnet := find(spec.CIDR, run, subnets)
+	if subnet == nil {
+		what := spec.CIDR
+		if what == "" {
+			what = "for " + Text(spec)
+		}
+		return nil, refuse(ReasonSubnetNotFound, "MAAS has no subnet %s, it has: %s; add it in MAAS, or make another machine or template", what, names(subnets))
+	}
+	if cidr, err := netip.ParsePrefix(subnet.CIDR); err != nil || !cidr.Contains(run.first) || !cidr.Contains(run.last) {
+		return nil, refuse(ReasonInvalid, "staticIP %s lies outside of subnet %s: make another machine or template with an address of it", Text(spec), subnet.CIDR)
+	}
+	if refusal := gateway(spec, subnet); refusal != nil {
+		return nil, refusal
+	}
+	return subnet, nameservers(spec, subnet)
+}
+
+// find takes the subnet that is named, else the smallest one that has the first address.
+func find(name string, run span, subnets []maas.Subnet) *maas.Subnet {
+	var best *maas.Subnet
+	bits := -1
+	named, err := netip.ParsePrefix(name)
+	for i := range subnets {
+		cidr, parseErr := netip.ParsePrefix(subnets[i].CIDR)
+		switch {
+		case parseErr != nil:
+		case name != "":
+			if err == nil && cidr.Masked() == named.Masked() {
+				return &subnets[i]
+			}
+		case cidr.Contains(run.first) && cidr.Bits() > bits:
+			best, bits = &subnets[i], cidr.Bits()
+		}
+	}
+	return best
+}
+
+func names(subnets []maas.Subnet) string {
+	all := make([]string, 0, len(subnets))
+	for _, s := range subnets {
+		all = append(all, s.CIDR)
+	}
+	slices.Sort(all)
+	if len(all) > 10 {
+		all = append(all[:10], "...")
+	}
+	return strings.Join(all, ", ")
+}
+
+func gateway(spec *infrav1.StaticIPConfig, subnet *maas.Subnet) *Refusal {
+	if spec.Gateway == "" || same(spec.Gateway, subnet.GatewayIP) {
+		return nil
+	}
+	has := "none"
+	if subnet.GatewayIP != "" {
+		has = subnet.GatewayIP
+	}
+	return refuse(ReasonGatewayMismatch, "staticIP.gateway is %s, but MAAS gives machines the gateway of their subnet, and that of %s is %s: "+
+		"set the subnet's in MAAS, or leave staticIP.gateway empty", spec.Gateway, subnet.CIDR, has)
+}
+
+func nameservers(spec *infrav1.StaticIPConfig, subnet *maas.Subnet) *Refusal {
+	unknown := func(server string) bool {
+		return !slices.ContainsFunc(subnet.DNSServers, func(has string) bool { return same(has, server) })
+	}
+	if len(spec.Nameservers) == 0 || len(spec.Nameservers) == len(subnet.DNSServers) && !slices.ContainsFunc(spec.Nameservers, unknown) {
+		return nil
+	}
+	has := "none, so that machines ask MAAS"
+	if len(subnet.DNSServers) > 0 {
+		has = strings.Join(subnet.DNSServers, ", ")
+	}
+	return refuse(ReasonNameserversMismatch, "staticIP.nameservers are %s, but MAAS gives machines the name servers of their subnet, and those of %s are %s: "+
+		"set the subnet's in MAAS, or leave staticIP.nameservers empty", strings.Join(spec.Nameservers, ", "), subnet.CIDR, has)
+}
+
+// same compares addresses, of which IPv6 has several spellings.
+func same(a, b string) bool {
+	x, err1 := netip.ParseAddr(a)
+	y, err2 := netip.ParseAddr(b)
+	return err1 == nil && err2 == nil && x == y
+}
