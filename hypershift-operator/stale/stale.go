@@ -3,13 +3,28 @@
 package stale
 
 import (
+	"errors"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/openshift/hypershift/support/phase"
 )
 
-// RetryAfter is how soon a pass on an old state is repeated.
-const RetryAfter = time.Second
+// retryAfter is how soon a pass on an old state is repeated.
+const retryAfter = time.Second
+
+// Settle ends a pass whose phases returned result and failure: report writes the status from what is left of the failure.
+// Failures of old states only ask for another pass soon.
+func Settle(result ctrl.Result, failure error, report func(failure error) error) (ctrl.Result, error) {
+	failure, old := Drop(failure)
+	rest, alsoOld := Drop(errors.Join(failure, report(failure)))
+	if old || alsoOld {
+		result = phase.Sooner(result, ctrl.Result{RequeueAfter: retryAfter})
+	}
+	return result, rest
+}
 
 // Drop returns what is left of err without failures of old states, and whether there were any.
 func Drop(err error) (rest error, dropped bool) {

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,6 +40,44 @@ func TestDrop(t *testing.T) {
 			} else {
 				g.Expect(rest).To(Equal(tc.err))
 			}
+		})
+	}
+}
+
+func TestSettle(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, "a", errors.New("changed"))
+	broken := errors.New("disk full")
+	for _, tc := range []struct {
+		name             string
+		requeue          time.Duration
+		phases, report   error
+		reported, err    error
+		wantRequeueAfter time.Duration
+	}{
+		{"When all is well it should keep the phases' wish", time.Minute, nil, nil, nil, nil, time.Minute},
+		{"When a phase worked on an old state it should not report that, and pass again soon", time.Minute, conflict, nil, nil, nil, retryAfter},
+		{"When a phase failed it should report and return that", 0, broken, nil, broken, broken, 0},
+		{"When only the report was on an old state it should pass again soon", 0, nil, conflict, nil, nil, retryAfter},
+		{"When both failed it should return both", 0, broken, conflict, broken, errors.Join(broken, conflict), 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			var reported error
+			result, err := Settle(ctrl.Result{RequeueAfter: tc.requeue}, tc.phases, func(failure error) error {
+				reported = failure
+				return tc.report
+			})
+			if tc.err == nil {
+				g.Expect(err).NotTo(HaveOccurred())
+			} else {
+				g.Expect(err).To(MatchError(tc.err.Error()))
+			}
+			if tc.reported == nil {
+				g.Expect(reported).NotTo(HaveOccurred())
+			} else {
+				g.Expect(reported).To(MatchError(tc.reported))
+			}
+			g.Expect(result.RequeueAfter).To(Equal(tc.wantRequeueAfter))
 		})
 	}
 }

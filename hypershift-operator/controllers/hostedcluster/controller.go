@@ -6,7 +6,6 @@ package hostedcluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -73,22 +72,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	var result ctrl.Result
+	var failure error
 	if hc.DeletionTimestamp.IsZero() {
 		if err := r.prepare(ctx, hc); err != nil {
 			return ctrl.Result{}, err
 		}
-		result, s.failure = phase.Run(ctx, s, r.phases(s))
+		result, failure = phase.Run(ctx, s, r.phases(s))
 	} else {
-		result, s.failure = r.delete(ctx, s)
+		result, failure = r.delete(ctx, s)
 		if s.deleted {
-			return ctrl.Result{}, s.failure
+			return ctrl.Result{}, failure
 		}
 	}
-	err, again := stale.Drop(errors.Join(s.drop(), r.report(ctx, s)))
-	if again || s.stale {
-		result = phase.Sooner(result, ctrl.Result{RequeueAfter: stale.RetryAfter})
-	}
-	return result, err
+	return stale.Settle(result, failure, func(failure error) error {
+		s.failure = failure
+		return r.report(ctx, s)
+	})
 }
 
 // prepare makes sure of what must be on the object before anything else exists: the finalizer and the two identities.

@@ -11,7 +11,6 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
-	"github.com/openshift/hypershift/hypershift-operator/stale"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
@@ -56,9 +55,8 @@ type scope struct {
 
 	// verdicts are the conditions that phases judged in this pass, by type. Those nobody judged keep their last state.
 	verdicts map[string]metav1.Condition
-	// failure is what the phases returned; stale tells that they worked on an old state, which is no failure.
+	// failure is what the phases returned, but for what only an old state explains; set before the report.
 	failure error
-	stale   bool
 	// deletion says what a deletion waits for; set by delete.
 	deletion string
 	// deleted tells that the finalizer is gone, and with it the object; set by delete.
@@ -130,10 +128,4 @@ func (s *scope) securityUserID() *int64 {
 		return nil
 	}
 	return &uid
-}
-
-// drop takes out of the failure what only an old state explains, and returns the rest.
-func (s *scope) drop() error {
-	s.failure, s.stale = stale.Drop(s.failure)
-	return s.failure
 }

@@ -5,27 +5,19 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/client-go/util/workqueue"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-)
-
-const (
-	workers      = 10
-	firstBackoff = time.Second
-	lastBackoff  = 10 * time.Second
+	"github.com/openshift/hypershift/hypershift-operator/pace"
 )
 
 // SetupWithManager registers the controller and its watches.
@@ -33,10 +25,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("hostedcluster").
 		For(&hyperv1.HostedCluster{}).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: workers,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, lastBackoff),
-		})
+		WithOptions(pace.Options())
 	for _, child := range []client.Object{
 		&corev1.Namespace{}, &appsv1.Deployment{}, &corev1.ServiceAccount{}, &corev1.Service{}, &rbacv1.Role{}, &rbacv1.RoleBinding{},
 		&networkingv1.NetworkPolicy{}, &hyperv1.HostedControlPlane{}, &clusterv1.Cluster{},

@@ -6,7 +6,6 @@ package nodepool
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -53,22 +52,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	var result ctrl.Result
+	var failure error
 	if pool.DeletionTimestamp.IsZero() {
 		if err := r.prepare(ctx, s); err != nil {
 			return ctrl.Result{}, err
 		}
-		result, s.failure = phase.Run(ctx, s, r.phases())
+		result, failure = phase.Run(ctx, s, r.phases())
 	} else {
-		result, s.failure = r.delete(ctx, s)
+		result, failure = r.delete(ctx, s)
 		if s.deleted {
-			return ctrl.Result{}, s.failure
+			return ctrl.Result{}, failure
 		}
 	}
-	err, again := stale.Drop(errors.Join(s.drop(), r.report(ctx, s)))
-	if again || s.stale {
-		result = phase.Sooner(result, ctrl.Result{RequeueAfter: stale.RetryAfter})
-	}
-	return result, err
+	return stale.Settle(result, failure, func(failure error) error {
+		s.failure = failure
+		return r.report(ctx, s)
+	})
 }
 
 // observe reads the pool's cluster and its machines. The cluster need not exist.

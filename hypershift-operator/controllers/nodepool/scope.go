@@ -10,7 +10,6 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
-	"github.com/openshift/hypershift/hypershift-operator/stale"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/platforms"
 	"github.com/openshift/hypershift/support/releaseinfo"
@@ -47,9 +46,8 @@ type scope struct {
 	// cleared are removed.
 	verdicts map[string]metav1.Condition
 	cleared  []string
-	// failure is what the phases returned; stale tells that they worked on an old state, which is no failure.
+	// failure is what the phases returned, but for what only an old state explains; set before the report.
 	failure error
-	stale   bool
 	// deleted tells that the finalizer is gone, and with it the object.
 	deleted bool
 }
@@ -109,10 +107,4 @@ func annotate(obj metav1.Object, key, value string) {
 	}
 	annotations[key] = value
 	obj.SetAnnotations(annotations)
-}
-
-// drop takes out of the failure what only an old state explains, and returns the rest.
-func (s *scope) drop() error {
-	s.failure, s.stale = stale.Drop(s.failure)
-	return s.failure
 }
