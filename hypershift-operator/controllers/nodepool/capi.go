@@ -170,14 +170,12 @@ func (r *Reconciler) applyMachineDeployment(ctx context.Context, s *scope, ref c
 	return r.markCurrent(ctx, s, ref.Name)
 }
 
-// shapeMeta gives a MachineDeployment or MachineSet what both carry, and ends a pause.
+// shapeMeta gives a MachineDeployment or MachineSet what both carry.
 func (s *scope) shapeMeta(obj metav1.Object) {
 	annotate(obj, hyperv1.NodePoolAnnotation, s.key())
 	minimum, maximum := autoscalerBounds(s.pool)
 	annotate(obj, autoscalerMin, minimum)
 	annotate(obj, autoscalerMax, maximum)
-	annotations := obj.GetAnnotations()
-	delete(annotations, clusterv1.PausedAnnotation)
 	labels := obj.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -57,7 +58,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if err := r.prepare(ctx, s); err != nil {
 			return ctrl.Result{}, err
 		}
-		result, failure = phase.Run(ctx, s, r.phases())
+		result, failure = phase.Run(ctx, s, r.phases(s))
 	} else {
 		result, failure = r.delete(ctx, s)
 		if s.deleted {
@@ -86,43 +87,42 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	return r.observeMachines(ctx, s)
 }
 
-// prepare adds the finalizer, before anything is made, and the owner.
+// prepare adds the finalizer, before anything is made, and the owner. A cluster that was restored from a backup has another
+// UID than its pools remember, for which the garbage collector would delete them.
 func (r *Reconciler) prepare(ctx context.Context, s *scope) error {
 	before := s.pool.DeepCopy()
-	changed := controllerutil.AddFinalizer(s.pool, finalizer)
+	controllerutil.AddFinalizer(s.pool, finalizer)
 	if s.hc != nil {
-		owned, err := controllerutil.HasOwnerReference(s.pool.OwnerReferences, s.hc, r.Client.Scheme())
-		if err != nil {
-			return fmt.Errorf("reading the owners of NodePool %s: %w", client.ObjectKeyFromObject(s.pool), err)
-		}
-		if !owned {
-			changed = true
-			if err := controllerutil.SetOwnerReference(s.hc, s.pool, r.Client.Scheme()); err != nil {
-				return fmt.Errorf("making HostedCluster %s the owner of NodePool %s: %w", s.hc.Name, s.pool.Name, err)
-			}
+		if err := controllerutil.SetOwnerReference(s.hc, s.pool, r.Client.Scheme()); err != nil {
+			return fmt.Errorf("making HostedCluster %s the owner of NodePool %s: %w", s.hc.Name, s.key(), err)
 		}
 	}
-	if !changed {
+	if equality.Semantic.DeepEqual(before.ObjectMeta, s.pool.ObjectMeta) {
 		return nil
 	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Patch(ctx, s.pool, patch); err != nil {
-		return fmt.Errorf("adding finalizer and owner to NodePool %s: %w", client.ObjectKeyFromObject(s.pool), err)
+		return fmt.Errorf("adding finalizer and owner to NodePool %s: %w", s.key(), err)
 	}
 	return nil
 }
 
 // phases are the steps of a pass, in order. Those that judge what the user wrote come first and stop a pass that
-// could not mean anything.
-func (r *Reconciler) phases() []phase.Phase[*scope] {
-	return []phase.Phase[*scope]{
+// could not mean anything. A paused pool is judged and nothing else.
+func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
+	judging := []phase.Phase[*scope]{
+		{Name: "pause", Run: r.reconcilePause},
 		{Name: "hosted cluster", Critical: true, Run: r.requireCluster},
 		{Name: "autoscaling", Run: r.judgeAutoscaling},
 		{Name: "update management", Critical: true, Run: r.judgeManagement},
 		{Name: "platform", Critical: true, Run: r.judgePlatform},
 		{Name: "machines", Run: r.judgeMachines},
 		{Name: "release image", Critical: true, Run: r.reconcileRelease},
-		{Name: "pause", Critical: true, Run: r.reconcilePause},
+	}
+	if s.paused() {
+		return judging
+	}
+	return append(judging, []phase.Phase[*scope]{
 		{Name: "ignition endpoint", Critical: true, Run: r.requireIgnition},
 		{Name: "node configuration", Critical: true, Run: r.reconcileConfig},
 		{Name: "token and user-data", Critical: true, Run: r.reconcileToken},
@@ -130,7 +130,7 @@ func (r *Reconciler) phases() []phase.Phase[*scope] {
 		{Name: "machines of Cluster API", Critical: true, Run: r.reconcileMachines},
 		{Name: "machine health check", Run: r.reconcileHealthCheck},
 		{Name: "labels and taints", Run: r.reconcileNodeMarks},
-	}
+	}...)
 }
 
 // requireCluster wants the HostedCluster, which carries everything that a pool builds on.

@@ -7,13 +7,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/pause"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -24,17 +24,21 @@ func (r *Reconciler) delete(ctx context.Context, s *scope) (ctrl.Result, error) 
 		s.deleted = true
 		return ctrl.Result{}, nil
 	}
-	if err := r.deleteOwned(ctx, s); err != nil {
+	left, err := r.deleteOwned(ctx, s)
+	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if len(s.machines) > 0 {
-		s.reject(hyperv1.NodePoolReadyConditionType, "Deleting", r.whyMachinesStay(ctx, s))
+		left = r.whyMachinesStay(ctx, s)
+	}
+	if left != "" {
+		s.reject(hyperv1.NodePoolReadyConditionType, "Deleting", left+s.whyNothingGoes())
 		return ctrl.Result{RequeueAfter: deletionPoll}, nil
 	}
 	if err := r.deleteLeftovers(ctx, s); err != nil {
 		return ctrl.Result{}, err
 	}
-	err := upsert.Patch(ctx, r.Client, s.pool, func() { controllerutil.RemoveFinalizer(s.pool, finalizer) })
+	err = upsert.Patch(ctx, r.Client, s.pool, func() { controllerutil.RemoveFinalizer(s.pool, finalizer) })
 	if client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, err
 	}
@@ -42,17 +46,53 @@ func (r *Reconciler) delete(ctx context.Context, s *scope) (ctrl.Result, error) 
 	return ctrl.Result{}, nil
 }
 
-// deleteOwned deletes what makes machines, so that Cluster API deletes the machines.
-func (r *Reconciler) deleteOwned(ctx context.Context, s *scope) error {
-	named := metav1.ObjectMeta{Namespace: s.namespace(), Name: s.pool.Name}
+// deleteOwned deletes what makes machines, so that Cluster API deletes the machines, and says what of it is left. A set that
+// is on its way out may still make a machine, so a pool whose machines are gone waits for its sets too.
+func (r *Reconciler) deleteOwned(ctx context.Context, s *scope) (left string, err error) {
 	var failures []error
-	for _, obj := range []client.Object{
-		&clusterv1.MachineHealthCheck{ObjectMeta: named}, &clusterv1.MachineDeployment{ObjectMeta: named}, &clusterv1.MachineSet{ObjectMeta: named},
+	for _, kind := range []struct {
+		name string
+		obj  client.Object
+	}{
+		{"MachineHealthCheck", &clusterv1.MachineHealthCheck{}},
+		{"MachineDeployment", &clusterv1.MachineDeployment{}},
+		{"MachineSet", &clusterv1.MachineSet{}},
 	} {
-		_, err := upsert.Gone(ctx, r.Client, obj)
+		gone, err := r.deleteOne(ctx, s, kind.obj)
+		if err == nil && !gone {
+			left = fmt.Sprintf("Waiting for Cluster API to delete %s %s/%s", kind.name, s.namespace(), s.pool.Name)
+		}
 		failures = append(failures, err)
 	}
-	return errors.Join(failures...)
+	return left, errors.Join(failures...)
+}
+
+// deleteOne deletes one object that carries the pool's name, and tells whether it is gone. Two clusters can have hosted
+// namespaces of the same name, of which one was refused: what is another pool's is left alone. Cluster API deletes nothing
+// that is paused, so a pause is taken back.
+func (r *Reconciler) deleteOne(ctx context.Context, s *scope, obj client.Object) (bool, error) {
+	key := ctrlKey(s.namespace(), s.pool.Name)
+	if err := r.Client.Get(ctx, key, obj); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return true, nil
+		}
+		return false, fmt.Errorf("reading %T %s to delete it: %w", obj, key, err)
+	}
+	if owner := obj.GetAnnotations()[hyperv1.NodePoolAnnotation]; owner != "" && owner != s.key() {
+		return true, nil
+	}
+	if err := r.setPaused(ctx, obj, false); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return upsert.Gone(ctx, r.Client, obj)
+}
+
+// whyNothingGoes adds what keeps Cluster API from deleting anything at all; empty when nothing does.
+func (s *scope) whyNothingGoes() string {
+	if s.hc == nil || !s.hc.DeletionTimestamp.IsZero() || !pause.Until(s.hc.Spec.PausedUntil, s.now).Paused {
+		return ""
+	}
+	return fmt.Sprintf("\nHostedCluster %s is paused, and no machine is deleted until that is over: remove its spec.pausedUntil", s.hc.Name)
 }
 
 // whyMachinesStay says what the deletion waits for. Errors on the way only make it less telling.

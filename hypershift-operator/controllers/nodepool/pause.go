@@ -2,6 +2,7 @@ package nodepool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -11,11 +12,14 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/pause"
-	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// reconcilePause hands a pause on to Cluster API and ends the pass. The pool's machines go on as they are.
+func (s *scope) paused() bool {
+	return pause.Until(s.pool.Spec.PausedUntil, s.now).Paused
+}
+
+// reconcilePause hands a pause, or its end, on to Cluster API. The machines of a paused pool go on as they are.
 func (r *Reconciler) reconcilePause(ctx context.Context, s *scope) (ctrl.Result, error) {
 	conditionType := hyperv1.NodePoolReconciliationActiveConditionType
 	state := pause.Until(s.pool.Spec.PausedUntil, s.now)
@@ -23,18 +27,16 @@ func (r *Reconciler) reconcilePause(ctx context.Context, s *scope) (ctrl.Result,
 	case state.Invalid:
 		s.reject(conditionType, hyperv1.InvalidPausedUntilValueReason, fmt.Sprintf(
 			"spec.pausedUntil is %s: set an RFC 3339 time or true, or remove it; the pool is reconciled meanwhile", strconv.Quote(*s.pool.Spec.PausedUntil)))
-		return ctrl.Result{}, nil
-	case !state.Paused:
+	case state.Paused:
+		s.reject(conditionType, hyperv1.ReconciliationPausedReason, "Reconciliation is paused until "+state.Text)
+	default:
 		s.judgeActive()
-		return ctrl.Result{}, nil
 	}
-	s.reject(conditionType, hyperv1.ReconciliationPausedReason, "Reconciliation is paused until "+state.Text)
+	var failures []error
 	for _, obj := range []client.Object{&clusterv1.MachineDeployment{}, &clusterv1.MachineSet{}} {
-		if err := r.pauseObject(ctx, s, obj); err != nil {
-			return ctrl.Result{}, err
-		}
+		failures = append(failures, r.pauseObject(ctx, s, obj, state.Paused))
 	}
-	return ctrl.Result{RequeueAfter: state.For}, phase.ErrStop
+	return ctrl.Result{RequeueAfter: state.For}, errors.Join(failures...)
 }
 
 func (s *scope) judgeActive() {
@@ -44,17 +46,28 @@ func (s *scope) judgeActive() {
 	s.judge(c)
 }
 
-// pauseObject pauses a MachineDeployment or MachineSet of the pool if there is one. Only a pass that is not paused takes
-// the annotation off again.
-func (r *Reconciler) pauseObject(ctx context.Context, s *scope, obj client.Object) error {
+// pauseObject pauses or resumes a MachineDeployment or MachineSet of the pool if there is one.
+func (r *Reconciler) pauseObject(ctx context.Context, s *scope, obj client.Object, paused bool) error {
 	key := ctrlKey(s.namespace(), s.pool.Name)
 	if err := r.Client.Get(ctx, key, obj); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			return nil
 		}
-		return fmt.Errorf("reading %T %s to pause it: %w", obj, key, err)
+		return fmt.Errorf("reading %T %s to pause or resume it: %w", obj, key, err)
 	}
-	return upsert.Patch(ctx, r.Client, obj, func() { annotate(obj, clusterv1.PausedAnnotation, "true") })
+	return client.IgnoreNotFound(r.setPaused(ctx, obj, paused))
+}
+
+func (r *Reconciler) setPaused(ctx context.Context, obj client.Object, paused bool) error {
+	return upsert.Patch(ctx, r.Client, obj, func() {
+		if paused {
+			annotate(obj, clusterv1.PausedAnnotation, "true")
+			return
+		}
+		annotations := obj.GetAnnotations()
+		delete(annotations, clusterv1.PausedAnnotation)
+		obj.SetAnnotations(annotations)
+	})
 }
 
 func ctrlKey(namespace, name string) client.ObjectKey {
