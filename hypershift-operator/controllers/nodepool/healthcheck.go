@@ -72,6 +72,10 @@ func (s *scope) healthChecks() (clusterv1.MachineHealthCheckChecks, *intstr.IntO
 		return clusterv1.MachineHealthCheckChecks{}, nil, err
 	}
 	maximum := intstr.Parse(firstOf(s.override(hyperv1.MachineHealthCheckMaxUnhealthyAnnotation), defaultMaxUnhealthy))
+	if _, err := intstr.GetScaledValueFromIntOrPercent(&maximum, 100, false); err != nil {
+		return clusterv1.MachineHealthCheckChecks{}, nil, fmt.Errorf("annotation %s is %q: write a number of machines such as 2, or a share such as 40%%",
+			hyperv1.MachineHealthCheckMaxUnhealthyAnnotation, maximum.String())
+	}
 	unhealthy := func(status corev1.ConditionStatus) clusterv1.UnhealthyNodeCondition {
 		return clusterv1.UnhealthyNodeCondition{Type: corev1.NodeReady, Status: status, TimeoutSeconds: ptr.To(int32(unready.Seconds()))}
 	}
@@ -91,7 +95,7 @@ func (s *scope) duration(annotation string, otherwise time.Duration) (time.Durat
 		return otherwise, nil
 	}
 	d, err := time.ParseDuration(text)
-	if err != nil {
+	if err != nil || d <= 0 {
 		return 0, fmt.Errorf("annotation %s is %q: write a duration such as 90m", annotation, text)
 	}
 	return d, nil

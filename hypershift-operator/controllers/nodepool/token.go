@@ -6,7 +6,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -80,18 +80,27 @@ func (s *scope) tokenData() (map[string][]byte, error) {
 	}, nil
 }
 
-// shapeToken fills a new token Secret once. The ignition-server writes to an existing one: it rotates the token, stores
-// what it rendered, and says how that went. Only the hashes of what may change without rolling the pool follow.
+// following are the keys of a token Secret that may change without rolling the pool.
+var following = []string{pullSecretHashKey, trustBundleHashKey, configurationHashKey}
+
+// shapeToken fills a new token Secret, and what somebody took out of an old one. The ignition-server writes to an existing
+// one: it rotates the token, stores what it rendered, and says how that went. Only the hashes of what may change without
+// rolling the pool follow.
 func (s *scope) shapeToken(token *corev1.Secret, data map[string][]byte) {
 	annotate(token, hyperv1.NodePoolAnnotation, s.key())
 	annotate(token, hyperv1.IgnitionConfigAnnotation, "true")
 	annotate(token, hyperv1.TokenSecretNodePoolUpgradeTypeAnnotation, string(s.pool.Spec.Management.UpgradeType))
 	// A configuration that the pool returned to must not expire.
 	delete(token.Annotations, hyperv1.IgnitionServerTokenExpirationTimestampAnnotation)
-	if len(token.Data[tokenKey]) > 0 {
-		for _, key := range []string{pullSecretHashKey, trustBundleHashKey, configurationHashKey} {
-			token.Data[key] = data[key]
+	if token.Data == nil {
+		token.Data = map[string][]byte{}
+	}
+	for key, value := range data {
+		if len(token.Data[key]) == 0 || slices.Contains(following, key) {
+			token.Data[key] = value
 		}
+	}
+	if len(token.Data[tokenKey]) > 0 {
 		return
 	}
 	annotate(token, hyperv1.TokenSecretLastGenerationTimeAnnotation, s.now.UTC().Format(time.RFC3339Nano))
@@ -101,7 +110,6 @@ func (s *scope) shapeToken(token *corev1.Secret, data map[string][]byte) {
 	if token.Type == "" {
 		token.Type = corev1.SecretTypeOpaque
 	}
-	token.Data = maps.Clone(data)
 	token.Data[tokenKey] = []byte(uuid.NewString())
 }
 
