@@ -342,8 +342,8 @@ func prerequisites(t *testing.T, cfg *rest.Config) {
 func unsupported(t *testing.T, cfg *rest.Config) {
 	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"})
 	w.add("vm", infrav1.MaasMachineSpec{ProvisioningMode: infrav1.ProvisioningModeLXD})
-	w.add("ip", infrav1.MaasMachineSpec{StaticIP: &infrav1.StaticIPConfig{IP: "10.0.0.9"}})
-	for _, name := range []string{"vm", "ip"} {
+	w.add("upstream", infrav1.MaasMachineSpec{LXD: &infrav1.LXDConfig{Enabled: ptr.To(true)}})
+	for _, name := range []string{"vm", "upstream"} {
 		w.reconcile(name, 0)
 		w.expect(name, "Ready False NotSupported", "not supported")
 	}

@@ -2,6 +2,7 @@ package machine_test
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -39,10 +40,15 @@ func scheme() *runtime.Scheme {
 // world is a namespace of a real API server, a MAAS, and a reconciler between the two.
 type world struct {
 	*WithT
-	t          *testing.T
-	client     client.Client
-	namespace  string
-	maas       *maastest.Server
+	t         *testing.T
+	client    client.Client
+	namespace string
+	// maas is nil where the world has another MAAS.
+	maas *maastest.Server
+	// endpoint is where that MAAS is; transport, nil for the usual one, is the way to it, kube the way to the API server.
+	endpoint   func() string
+	transport  http.RoundTripper
+	kube       client.Client
 	clock      *clocktesting.FakePassiveClock
 	recorder   *events.FakeRecorder
 	reconciler *machine.Reconciler
@@ -50,14 +56,22 @@ type world struct {
 
 func newWorld(t *testing.T, cfg *rest.Config, machines ...*maastest.Machine) *world {
 	t.Helper()
+	server := maastest.New(t, machines...)
+	w := newWorldAt(t, cfg, func() string { return server.URL }, server.APIKey)
+	w.maas = server
+	return w
+}
+
+func newWorldAt(t *testing.T, cfg *rest.Config, endpoint func() string, key string) *world {
+	t.Helper()
 	g := NewWithT(t)
 	c, err := client.New(cfg, client.Options{Scheme: scheme()})
 	g.Expect(err).NotTo(HaveOccurred())
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "provider-"}}
 	g.Expect(c.Create(t.Context(), namespace)).To(Succeed())
-	w := &world{WithT: g, t: t, client: c, namespace: namespace.Name, maas: maastest.New(t, machines...),
+	w := &world{WithT: g, t: t, client: c, kube: c, namespace: namespace.Name, endpoint: endpoint,
 		clock: clocktesting.NewFakePassiveClock(time.Now())}
-	w.credentials(w.maas.APIKey)
+	w.credentials(key)
 	w.create(&clusterv1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "demo"},
 		Spec:       clusterv1.ClusterSpec{InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "MaasCluster", Name: "demo"}},
@@ -76,10 +90,10 @@ func newWorld(t *testing.T, cfg *rest.Config, machines ...*maastest.Machine) *wo
 func (w *world) restart() {
 	w.recorder = events.NewFakeRecorder(100)
 	w.reconciler = &machine.Reconciler{
-		Client: w.client, Reader: w.client, Recorder: w.recorder, Clock: w.clock,
+		Client: w.kube, Reader: w.client, Recorder: w.recorder, Clock: w.clock,
 		Identities: identity.NewResolver(identity.Options{
 			Reader: w.client, Clock: w.clock, Secret: client.ObjectKey{Namespace: w.namespace, Name: "maas"},
-			Template: maas.Config{Retry: maas.RetryPolicy{Attempts: -1}},
+			Template: maas.Config{Transport: w.transport, Retry: maas.RetryPolicy{Attempts: -1}},
 		}),
 	}
 	w.reconciler.Default()
@@ -87,7 +101,7 @@ func (w *world) restart() {
 
 func (w *world) credentials(key string) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "maas", Namespace: w.namespace},
-		Data: map[string][]byte{maas.SecretKeyEndpoint: []byte(w.maas.URL), maas.SecretKeyAPIKey: []byte(key)}}
+		Data: map[string][]byte{maas.SecretKeyEndpoint: []byte(w.endpoint()), maas.SecretKeyAPIKey: []byte(key)}}
 	err := w.client.Create(w.t.Context(), secret)
 	if apierrors.IsAlreadyExists(err) {
 		err = w.client.Update(w.t.Context(), secret)

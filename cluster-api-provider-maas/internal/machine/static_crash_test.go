@@ -1,0 +1,112 @@
+package machine_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/test/maas-simulator/status"
+)
+
+// fuse burns at the n-th write of a process, to MAAS or to the API server: that one and all after it fail. It burns before the
+// write, or after it, when its answer is lost.
+type fuse struct {
+	left  int
+	after bool
+	burnt bool
+}
+
+func (f *fuse) before() error {
+	if f.burnt {
+		return errCut
+	}
+	if f.left--; f.left == 0 {
+		f.burnt = true
+		if !f.after {
+			return errCut
+		}
+	}
+	return nil
+}
+
+func (f *fuse) done() error {
+	if f.burnt {
+		return errCut
+	}
+	return nil
+}
+
+// kube is the API server as the process with the fuse sees it.
+func (k *rack) fused(f *fuse) client.Client {
+	c, err := client.NewWithWatch(k.cfg, client.Options{Scheme: scheme()})
+	k.Expect(err).NotTo(HaveOccurred())
+	guard := func(write func() error) error {
+		if err := f.before(); err != nil {
+			return err
+		}
+		if err := write(); err != nil {
+			return err
+		}
+		return f.done()
+	}
+	return interceptor.NewClient(c, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
+			return guard(func() error { return c.Patch(ctx, obj, p, opts...) })
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			return guard(func() error { return c.SubResource(sub).Patch(ctx, obj, p, opts...) })
+		},
+	})
+}
+
+// die runs one incarnation until its fuse burns, or for some passes when the work is done before that.
+func (k *rack) die(name string, f *fuse) {
+	k.kube = k.fused(f)
+	k.before, k.after = func(string) error { return f.before() }, func(string) error { return f.done() }
+	k.restart()
+	for range 4 {
+		if f.burnt || k.gone(name) {
+			break
+		}
+		k.pass(name)
+	}
+	k.kube, k.before, k.after = k.client, nil, nil
+	k.restart()
+}
+
+func dies(t *testing.T, cfg *rest.Config) {
+	k := newRack(t, cfg, "admin")
+	n := 1
+	for k.diesAt(n, false) && k.diesAt(n, true) {
+		n++
+	}
+	k.Expect(n).To(BeNumerically(">", 11), "a machine with a static address takes that many writes until it is deployed")
+}
+
+// diesAt takes a machine through its life, with a death at the n-th write of its making and of its end, and tells whether there
+// were as many writes.
+func (k *rack) diesAt(n int, after bool) bool {
+	k.t.Helper()
+	name := fmt.Sprintf("m-%d-%t", n, after)
+	k.addStatic(name, infrav1.StaticIPConfig{CIDR: "10.9.0.0/24", Range: &infrav1.IPRange{Start: "10.9.0.10", End: "10.9.0.11"}})
+	making, ending := &fuse{left: n, after: after}, &fuse{left: n, after: after}
+	k.die(name, making)
+	k.until("Ready True Ready", name)
+	id := *k.machine(name).Spec.SystemID
+	k.Expect(k.modes(id, 0)).To(Equal([]string{"static 10.9.0.10"}), name)
+	k.remove(name)
+	k.die(name, ending)
+	k.leave(name)
+	for _, m := range k.Machines() {
+		k.Expect(m.Status).To(Equal(status.Ready), "%s: %s", name, m.Hostname)
+		k.Expect(m.IPs()).To(BeEmpty(), "%s: %s", name, m.Hostname)
+	}
+	k.Expect(k.modes(id, 0)).To(Equal([]string{"auto"}), name)
+	return making.burnt || ending.burnt
+}

@@ -1,0 +1,304 @@
+package machine_test
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
+	"github.com/openshift/hypershift/support/crds"
+	"github.com/openshift/hypershift/support/testenv"
+	"github.com/openshift/hypershift/test/maas-simulator/faults"
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/status"
+)
+
+func TestStaticIP(t *testing.T) {
+	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	for name, test := range map[string]func(*testing.T, *rest.Config){
+		"When an address is given, the machine should have it, and give it back":                      staticLife,
+		"When the subnet is on another interface, that should get the address":                        otherInterface,
+		"When only the VLAN says where the subnet is, its interface should get the address":           byVLAN,
+		"When machines share a range, each should get an address of its own and keep it":              sharedRange,
+		"When a range is used up, it should say who has it and take no machine":                       usedUp,
+		"When MAAS can't do what is asked, it should say so and take no machine":                      refusals,
+		"When somebody is faster with an address of a range, it should take the next":                 faster,
+		"When somebody is faster with the one address, it should wait with its machine":               fasterWithTheOne,
+		"When the answer of the link is lost, it should find the address on its machine":              answerLost,
+		"When the API key may not change links, it should say what it needs":                          noAdministrator,
+		"When a deployment fails, the address should move to the next machine":                        moves,
+		"When the process dies between any two calls, the next should finish":                         dies,
+		"When a machine was deployed before, it should say that the address has no effect":            tooLate,
+		"When somebody takes the machine before its address is off, that should be told":              keptByAnother,
+		"When a machine still has the address of another MaasMachine, it should not be taken":         notYetFree,
+		"When a machine turns out to have no interface on the subnet, another one should be tried":    noInterface,
+		"When a machine has an address that the spec allows and nobody wrote down, it should keep it": keepsOwn,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, cfg) })
+	}
+}
+
+func staticLife(t *testing.T, cfg *rest.Config) {
+	k := newRack(t, cfg, "admin")
+	k.addStatic("m", infrav1.StaticIPConfig{IP: "10.9.0.5", CIDR: "10.9.0.0/24", Gateway: "10.9.0.1", Nameservers: []string{"10.9.0.2"}})
+	k.until("Ready True Ready", "m")
+	k.expect("m", "StaticIPAssigned True StaticIPAssigned", "10.9.0.5 on eth0")
+	k.Expect(k.machine("m").Spec.SystemID).To(HaveValue(Equal("aaaaa1")))
+	k.Expect(k.modes("aaaaa1", 0)).To(Equal([]string{"static 10.9.0.5"}))
+	k.Expect(k.Machine("aaaaa1").Interfaces[0].Links[0].Gateway).To(BeTrue())
+	k.Expect(k.machine("m").Status.Addresses).To(ContainElement(infrav1.MachineAddress{Type: "InternalIP", Address: "10.9.0.5"}))
+	k.Expect(k.wrote()).To(Equal([]string{"allocate", "set_workload_annotations", "link_subnet", "unlink_subnet", "deploy"}))
+	settled := k.machine("m").ResourceVersion
+	k.passes("m", 3)
+	k.Expect(k.machine("m").ResourceVersion).To(Equal(settled), "a settled machine is not written")
+	k.Expect(k.wrote()).To(BeEmpty())
+
+	k.leave("m")
+	k.Expect(k.wrote()).To(Equal([]string{"release", "link_subnet", "unlink_subnet"}))
+	k.Expect(k.modes("aaaaa1", 0)).To(Equal([]string{"auto"}), "the next user gets the machine as it was")
+	k.Expect(k.Machine("aaaaa1").Status).To(Equal(status.Ready))
+}
+
+func otherInterface(t *testing.T, cfg *rest.Config) {
+	k := newRack(t, cfg, "admin")
+	k.addStatic("m", infrav1.StaticIPConfig{IP: "10.8.0.7"})
+	k.until("Ready True Ready", "m")
+	k.expect("m", "StaticIPAssigned True StaticIPAssigned", "10.8.0.7 on eth1")
+	k.Expect(k.machine("m").Spec.SystemID).To(HaveValue(Equal("aaaaa3")), "the only machine on that subnet")
+	k.Expect(k.modes("aaaaa3", 0)).To(ConsistOf(HavePrefix("auto 10.9.0.")), "other interfaces are left alone")
+	k.Expect(k.modes("aaaaa3", 1)).To(Equal([]string{"static 10.8.0.7"}))
+	k.addStatic("two", infrav1.StaticIPConfig{IP: "10.8.0.8"})
+	k.until("Ready False NoCapacity", "two")
+	k.expect("two", "Ready False NoCapacity", "none of 4 Ready machines has an interface on subnet 10.8.0.0/28")
+	k.leave("m", "two")
+}
+
+func byVLAN(t *testing.T, cfg *rest.Config) {
+	k := newRack(t, cfg, "admin")
+	k.Change("aaaaa3", func(m *inventory.Machine) { m.Interfaces[1].Links = []inventory.Link{{ID: 901, Mode: "link_up"}} })
+	k.addStatic("m", infrav1.StaticIPConfig{IP: "10.8.0.7", CIDR: "10.8.0.0/28"})
+	k.until("Ready True Ready", "m")
+	k.Expect(k.modes("aaaaa3", 1)).To(Equal([]string{"static 10.8.0.7"}))
+	k.leave("m")
+	k.Expect(k.modes("aaaaa3", 1)).To(BeEmpty(), "there was no link that chose addresses")
+}
+
+func sharedRange(t *testing.T, cfg *rest.Config) {
+	k := newRack(t, cfg, "admin")
+	k.hold("10.9.0.11")
+	names := []string{"a", "b", "c"}
+	for _, name := range names {
+		k.addStatic(name, infrav1.StaticIPConfig{CIDR: "10.9.0.0/24", Range: &infrav1.IPRange{Start: "10.9.0.10", End: "10.9.0.13"}})
+	}
+	var all sync.WaitGroup
+	for _, name := range names {
+		all.Go(func() { k.reconcile(name, 0) })
+	}
+	all.Wait()
+	k.restart()
+	k.until("Ready True Ready", names...)
+	k.Expect(k.addresses(names...)).To(ConsistOf("10.9.0.10", "10.9.0.12", "10.9.0.13"))
+	before := k.addresses(names...)
+	k.restart()
+	k.passes("a", 3)
+	k.Expect(k.addresses(names...)).To(Equal(before))
+	k.leave("b")
+	k.addStatic("d", infrav1.StaticIPConfig{Range: &infrav1.IPRange{Start: "10.9.0.10", End: "10.9.0.13"}})
+	k.until("Ready True Ready", "d")
+	k.Expect(k.addresses("d")).To(Equal(before[1:2]), "the one that is free again")
+}
+
+// addresses are the static ones that MAAS has for the machines of some MaasMachines.
+func (k *rack) addresses(names ...string) []string {
+	k.t.Helper()
+	var all []string
+	for _, name := range names {
+		ips := k.Machine(*k.machine(name).Spec.SystemID).IPs()
+		k.Expect(ips).To(HaveLen(1), name)
+		all = append(all, ips[0])
+	}
+	return all
+}
+
+func usedUp(t *testing.T, cfg *rest.Config) {
+	k := newRack(t, cfg, "admin")
+	k.hold("10.9.0.11")
+	pool := infrav1.StaticIPConfig{CIDR: "10.9.0.0/24", Range: &infrav1.IPRange{Start: "10.9.0.10", End: "10.9.0.11"}}
+	k.addStatic("a", pool)
+	k.until("Ready True Ready", "a")
+	k.addStatic("b", pool)
+	k.wrote()
+	k.until("Ready False StaticIPRangeExhausted", "b")
+	k.expect("b", "Ready False StaticIPRangeExhausted", "no address of staticIP.range 10.9.0.10 to 10.9.0.11 is free (10.9.0.10 is held by MaasMachine a "+
+		"of this cluster, 10.9.0.11 is held by node five (aaaaa5) in MAAS)")
+	k.expect("b", "StaticIPAssigned False StaticIPRangeExhausted", "maxSurge")
+	k.Expect(k.wrote()).To(BeEmpty(), "no machine is taken")
+	k.leave("a")
+	k.until("Ready True Ready", "b")
+}
+
+func refusals(t *testing.T, cfg *rest.Config) {
+	k := newRack(t, cfg, "admin")
+	k.hold("10.9.0.60")
+	for name, want := range map[string]struct {
+		static          infrav1.StaticIPConfig
+		reason, message string
+	}{
+		"subnet":   {infrav1.StaticIPConfig{IP: "10.7.0.5", CIDR: "10.7.0.0/24"}, "SubnetNotFound", "MAAS has no subnet 10.7.0.0/24, it has: 10.8.0.0/28, 10.9.0.0/24"},
+		"no-cidr":  {infrav1.StaticIPConfig{IP: "192.0.2.9"}, "SubnetNotFound", `MAAS has no subnet for "192.0.2.9"`},
+		"outside":  {infrav1.StaticIPConfig{Range: &infrav1.IPRange{Start: "10.9.0.250", End: "10.9.1.2"}}, "StaticIPInvalid", "lies outside of subnet 10.9.0.0/24"},
+		"gateway":  {infrav1.StaticIPConfig{IP: "10.9.0.5", Gateway: "10.9.0.254"}, "StaticIPGatewayMismatch", "that of 10.9.0.0/24 is 10.9.0.1: set the subnet's in MAAS"},
+		"no-gate":  {infrav1.StaticIPConfig{IP: "10.8.0.5", Gateway: "10.8.0.1"}, "StaticIPGatewayMismatch", "that of 10.8.0.0/28 is none"},
+		"servers":  {infrav1.StaticIPConfig{IP: "10.9.0.5", Nameservers: []string{"9.9.9.9"}}, "StaticIPNameserversMismatch", "those of 10.9.0.0/24 are 10.9.0.2"},
+		"in-use":   {infrav1.StaticIPConfig{IP: "10.9.0.60"}, "StaticIPInUse", "10.9.0.60 is held by node five (aaaaa5) in MAAS: free it"},
+		"dynamic":  {infrav1.StaticIPConfig{IP: "10.9.0.220"}, "StaticIPInUse", "held by the dynamic range 10.9.0.200 to 10.9.0.250 of the subnet"},
+		"a-router": {infrav1.StaticIPConfig{IP: "10.9.0.1"}, "StaticIPInUse", "held by the subnet's gateway"},
+	} {
+		k.addStatic(name, want.static)
+		k.reconcile(name, 0)
+		k.expect(name, "Ready False "+want.reason, want.message)
+		k.expect(name, "StaticIPAssigned False "+want.reason, want.message)
+	}
+	k.Expect(k.wrote()).To(BeEmpty(), "no machine is taken for an address that it can't have")
+	k.addStatic("reserved", infrav1.StaticIPConfig{IP: "10.9.0.7"})
+	k.until("Ready True Ready", "reserved")
+}
+
+func faster(t *testing.T, cfg *rest.Config) {
+	k := newRack(t, cfg, "admin")
+	k.addStatic("m", infrav1.StaticIPConfig{Range: &infrav1.IPRange{Start: "10.9.0.10", End: "10.9.0.13"}})
+	k.once("link_subnet", func() { k.hold("10.9.0.10") })
+	k.reconcile("m", 0)
+	k.expect("m", "Ready False StaticIPInUse", "IP address is already in use. (HTTP 400); another address of the range is picked")
+	k.until("Ready True Ready", "m")
+	k.Expect(k.addresses("m")).To(Equal([]string{"10.9.0.11"}))
+	k.Expect(slices.DeleteFunc(k.wrote(), func(op string) bool { return op != "allocate" })).To(HaveLen(1), "the machine is kept")
+}
+
+func fasterWithTheOne(t *testing.T, cfg *rest.Config) {
+	k := newRack(t, cfg, "admin")
+	k.addStatic("m", infrav1.StaticIPConfig{IP: "10.9.0.10"})
+	k.once("link_subnet", func() { k.hold("10.9.0.10") })
+	k.reconcile("m", 0)
+	k.expect("m", "Ready False StaticIPInUse", "IP address is already in use. (HTTP 400); free 10.9.0.10 in MAAS")
+	k.Expect(k.modes("aaaaa1", 0)).To(Equal([]string{"auto"}), "a refusal leaves the machine as it was")
+	k.hold("10.9.0.99")
+	k.until("Ready True Ready", "m")
+	k.Expect(k.addresses("m")).To(Equal([]string{"10.9.0.10"}))
+}
+
+func answerLost(t *testing.T, cfg *rest.Config) {
+	k := newRack(t, cfg, "admin")
+	k.addStatic("m", infrav1.StaticIPConfig{Range: &infrav1.IPRange{Start: "10.9.0.10", End: "10.9.0.13"}})
+	var first sync.Once
+	k.after = func(op string) (err error) {
+		if op == "link_subnet" {
+			first.Do(func() { err = errCut })
+		}
+		return err
+	}
+	k.until("Ready True Ready", "m")
+	k.Expect(k.addresses("m")).To(Equal([]string{"10.9.0.10"}))
+	k.Expect(slices.DeleteFunc(k.wrote(), func(op string) bool { return op != "link_subnet" })).To(HaveLen(1))
+}
+
+func noAdministrator(t *testing.T, cfg *rest.Config) {
+	k := newRack(t, cfg, "alice")
+	k.addStatic("m", infrav1.StaticIPConfig{IP: "10.9.0.10"})
+	k.reconcile("m", 0)
+	k.expect("m", "Ready False MAASForbidden", "staticIP needs the API key of a MAAS administrator")
+	k.leave("m")
+	k.Expect(k.Machine("aaaaa1").Status).To(Equal(status.Ready))
+	k.Expect(k.modes("aaaaa1", 0)).To(Equal([]string{"auto"}))
+}
+
+func moves(t *testing.T, cfg *rest.Config) {
+	k := newRack(t, cfg, "admin")
+	_, err := k.Faults.Add(faults.Rule{Kind: faults.DeployFails, Machine: "one"})
+	k.Expect(err).NotTo(HaveOccurred())
+	k.addStatic("m", infrav1.StaticIPConfig{Range: &infrav1.IPRange{Start: "10.9.0.10", End: "10.9.0.13"}})
+	k.until("Ready True Ready", "m")
+	k.Expect(k.machine("m").Spec.SystemID).To(HaveValue(Equal("aaaaa2")))
+	k.Expect(k.addresses("m")).To(Equal([]string{"10.9.0.10"}), "it is kept")
+	k.Expect(k.modes("aaaaa1", 0)).To(Equal([]string{"auto"}))
+	k.Expect(k.machine("m").Annotations[machine.AddressAnnotation]).To(MatchJSON(`{"ip": "10.9.0.10", "systemID": "aaaaa2", "replaced": "auto"}`))
+}
+
+func tooLate(t *testing.T, cfg *rest.Config) {
+	k := newRack(t, cfg, "admin")
+	k.Change("aaaaa1", func(m *inventory.Machine) { m.Status, m.Owner, m.PowerState = status.Deployed, "admin", "on" })
+	k.add("m", infrav1.MaasMachineSpec{Image: "custom/node", SystemID: ptr.To("aaaaa1"), ProviderID: ptr.To("maas:///default/aaaaa1"),
+		StaticIP: &infrav1.StaticIPConfig{IP: "10.9.0.10"}})
+	k.until("Ready True Ready", "m")
+	k.expect("m", "StaticIPAssigned False MachineDeployedBefore", "no effect until the machine is replaced")
+	k.leave("m")
+	k.Expect(k.wrote()).NotTo(ContainElement("unlink_subnet"))
+}
+
+func keptByAnother(t *testing.T, cfg *rest.Config) {
+	k := newRack(t, cfg, "admin")
+	k.addStatic("m", infrav1.StaticIPConfig{IP: "10.9.0.10"})
+	k.until("Ready True Ready", "m")
+	k.Change("aaaaa1", func(m *inventory.Machine) { m.Owner, m.Annotations, m.AgentName = "alice", nil, "" })
+	k.told()
+	k.leave("m")
+	k.Expect(strings.Join(k.told(), "\n")).To(ContainSubstring("machine aaaaa1 was given back, and keeps the static address 10.9.0.10: MAAS changes no link of a machine that is Deployed"))
+	k.Expect(k.modes("aaaaa1", 0)).To(Equal([]string{"static 10.9.0.10"}), "what runs for somebody else is left alone")
+}
+
+func notYetFree(t *testing.T, cfg *rest.Config) {
+	k := newRack(t, cfg, "admin")
+	k.addStatic("m", infrav1.StaticIPConfig{IP: "10.8.0.7"})
+	k.until("Ready True Ready", "m")
+	k.before = func(op string) error {
+		if op == "unlink_subnet" {
+			return errCut
+		}
+		return nil
+	}
+	k.remove("m")
+	k.until("Deleting True MAASUnreachable", "m")
+	k.Expect(k.Machine("aaaaa3").Status).To(Equal(status.Ready))
+	k.restart()
+	k.add("next", infrav1.MaasMachineSpec{Image: "custom/node", MinCPU: ptr.To(8), MinMemory: ptr.To(16384), Tags: []string{"fast"}})
+	k.reconcile("next", 0)
+	k.expect("next", "Ready False NoCapacity", "they still have a static address that is to be taken off")
+	k.before = nil
+	k.leave("m")
+	k.until("Ready True Ready", "next")
+	k.Expect(k.modes("aaaaa3", 1)).To(ConsistOf(HavePrefix("auto 10.8.0.")))
+}
+
+func noInterface(t *testing.T, cfg *rest.Config) {
+	k := newRack(t, cfg, "admin")
+	k.addStatic("m", infrav1.StaticIPConfig{IP: "10.9.0.10"})
+	k.once("set_workload_annotations", func() {
+		k.Change("aaaaa1", func(m *inventory.Machine) { m.Interfaces[0].Enabled = false })
+	})
+	k.until("Ready True Ready", "m")
+	k.Expect(k.machine("m").Spec.SystemID).To(HaveValue(Equal("aaaaa2")))
+	k.Expect(k.machine("m").Annotations[machine.FailuresAnnotation]).To(ContainSubstring("has no enabled interface on subnet 10.9.0.0/24"))
+	k.Expect(k.Machine("aaaaa1").Status).To(Equal(status.Ready))
+}
+
+func keepsOwn(t *testing.T, cfg *rest.Config) {
+	k := newRack(t, cfg, "admin")
+	k.addStatic("m", infrav1.StaticIPConfig{Range: &infrav1.IPRange{Start: "10.9.0.10", End: "10.9.0.19"}})
+	k.until("Ready True Ready", "m")
+	m := k.machine("m")
+	delete(m.Annotations, machine.AddressAnnotation)
+	m.Spec.SystemID, m.Spec.ProviderID = nil, nil
+	k.Expect(k.client.Update(t.Context(), m)).To(Succeed())
+	k.Change("aaaaa1", func(m *inventory.Machine) { m.Status, m.Interfaces[0].Links[0].IP = status.Allocated, "10.9.0.15" })
+	k.restart()
+	m.Status = infrav1.MaasMachineStatus{}
+	k.Expect(k.client.Status().Update(t.Context(), m)).To(Succeed())
+	k.until("Ready True Ready", "m")
+	k.Expect(k.addresses("m")).To(Equal([]string{"10.9.0.15"}))
+}
