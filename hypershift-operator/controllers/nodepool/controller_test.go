@@ -320,4 +320,7 @@ func TestReconcile(t *testing.T) {
 		s.Expect(err).NotTo(HaveOccurred())
 		s.Expect(apierrors.IsNotFound(c.Get(t.Context(), s.key(), &hyperv1.NodePool{}))).To(BeTrue())
 	})
+
+	deletions(t, c)
+	mishaps(t, c)
 }

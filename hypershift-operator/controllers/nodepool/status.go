@@ -17,6 +17,7 @@ import (
 
 // report computes the status from what the pass found out, writes it once, and tells of changes in events.
 func (r *Reconciler) report(ctx context.Context, s *scope) error {
+	s.judgeFailure()
 	before := s.pool.Status.DeepCopy()
 	err := upsert.Status(ctx, r.Client, s.pool, func() { s.pool.Status = computeStatus(s) })
 	if client.IgnoreNotFound(err) != nil {
@@ -24,6 +25,17 @@ func (r *Reconciler) report(ctx context.Context, s *scope) error {
 	}
 	r.announce(s, before.Conditions)
 	return nil
+}
+
+// judgeFailure says what went wrong in the pass, which no other condition need tell. The condition is only there while
+// something does.
+func (s *scope) judgeFailure() {
+	conditionType := string(hyperv1.ReconciliationSucceeded)
+	if s.failure == nil {
+		s.clear(conditionType)
+		return
+	}
+	s.reject(conditionType, hyperv1.ReconciliationErrorReason, s.failure.Error())
 }
 
 // computeStatus is a function of the scope alone.

@@ -1,0 +1,218 @@
+package nodepool
+
+import (
+	"context"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+)
+
+// start makes a pool whose cluster is ready, with its MachineDeployment.
+func (s *suite) start(mutate func(*hyperv1.NodePool)) {
+	s.t.Helper()
+	s.ready(nil)
+	pool := fixture.NodePool(s.namespace)
+	if mutate != nil {
+		mutate(pool)
+	}
+	fixture.Create(s.t, s.client, pool)
+	s.mustPass()
+}
+
+func (s *suite) gone(obj client.Object, key client.ObjectKey) bool {
+	s.t.Helper()
+	err := s.client.Get(s.t.Context(), key, obj)
+	s.Expect(client.IgnoreNotFound(err)).To(Succeed())
+	return apierrors.IsNotFound(err)
+}
+
+// hold puts Cluster API's finalizer on the MachineDeployment, as its controller does.
+func (s *suite) hold(held bool) {
+	s.t.Helper()
+	md := s.deployment()
+	md.Finalizers = nil
+	if held {
+		md.Finalizers = []string{clusterv1.MachineDeploymentFinalizer}
+	}
+	s.Expect(s.client.Update(s.t.Context(), md)).To(Succeed())
+}
+
+// deletions are what can go wrong on the way out of a pool.
+func deletions(t *testing.T, c client.WithWatch) {
+	t.Run("When a paused pool is deleted, it should resume Cluster API, which deletes nothing that is paused", func(t *testing.T) {
+		s := newSuite(t, c, "paused-deleted")
+		s.start(nil)
+		s.change(func(p *hyperv1.NodePool) { p.Spec.PausedUntil = ptr.To("true") })
+		s.mustPass()
+		s.Expect(s.deployment().Annotations).To(HaveKey(clusterv1.PausedAnnotation))
+		s.hold(true)
+		s.Expect(c.Delete(t.Context(), s.pool())).To(Succeed())
+		_, err := s.pass()
+		s.Expect(err).NotTo(HaveOccurred())
+		s.Expect(s.deployment().Annotations).NotTo(HaveKey(clusterv1.PausedAnnotation))
+		s.Expect(s.deployment().DeletionTimestamp).NotTo(BeNil())
+	})
+
+	t.Run("When a deployment may still make a machine, the pool should wait for it and keep its user-data", func(t *testing.T) {
+		s := newSuite(t, c, "paused-deleted")
+		result, err := s.pass()
+		s.Expect(err).NotTo(HaveOccurred())
+		s.Expect(result.RequeueAfter).NotTo(BeZero())
+		s.Expect(s.condition("Ready").Message).To(Equal("Waiting for Cluster API to delete MachineDeployment paused-deleted-demo/demo"))
+		s.secret(*s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName)
+		s.hold(false)
+		_, err = s.pass()
+		s.Expect(err).NotTo(HaveOccurred())
+		s.Expect(s.gone(&hyperv1.NodePool{}, s.key())).To(BeTrue())
+	})
+
+	t.Run("When the cluster is paused, a deleted pool should say that this is what it waits for", func(t *testing.T) {
+		s := newSuite(t, c, "cluster-paused")
+		s.start(nil)
+		hc := &hyperv1.HostedCluster{}
+		s.Expect(c.Get(t.Context(), ctrlKey(s.namespace, fixture.ClusterName), hc)).To(Succeed())
+		hc.Spec.PausedUntil = ptr.To("true")
+		s.Expect(c.Update(t.Context(), hc)).To(Succeed())
+		s.hold(true)
+		s.Expect(c.Delete(t.Context(), s.pool())).To(Succeed())
+		_, err := s.pass()
+		s.Expect(err).NotTo(HaveOccurred())
+		s.Expect(s.condition("Ready").Message).To(ContainSubstring("HostedCluster demo is paused"))
+	})
+
+	t.Run("When the hosted namespace is another cluster's, a refused pool should leave that one's machines alone", func(t *testing.T) {
+		s := newSuite(t, c, "shared")
+		s.start(nil)
+		md := s.deployment()
+		md.Annotations[hyperv1.NodePoolAnnotation] = "shared-by/demo"
+		s.Expect(c.Update(t.Context(), md)).To(Succeed())
+		s.Expect(c.Delete(t.Context(), s.pool())).To(Succeed())
+		_, err := s.pass()
+		s.Expect(err).NotTo(HaveOccurred())
+		s.Expect(s.gone(&hyperv1.NodePool{}, s.key())).To(BeTrue())
+		s.Expect(s.deployment().DeletionTimestamp).To(BeNil())
+	})
+}
+
+// mishaps are what people and outages do to a pool that lives.
+func mishaps(t *testing.T, c client.WithWatch) {
+	t.Run("When the release cannot be read, a pause should reach Cluster API all the same, and its end too", func(t *testing.T) {
+		s := newSuite(t, c, "pause-outage")
+		s.start(nil)
+		s.Releases = fixture.Releases{}
+		s.change(func(p *hyperv1.NodePool) { p.Spec.PausedUntil = ptr.To("2026-11-20T12:30:00Z") })
+		result, err := s.pass()
+		s.Expect(err).NotTo(HaveOccurred())
+		s.Expect(result.RequeueAfter).NotTo(BeZero())
+		s.Expect(s.deployment().Annotations).To(HaveKey(clusterv1.PausedAnnotation))
+		s.Expect(s.condition("ReconciliationActive").Status).To(Equal(corev1.ConditionFalse))
+		s.clock.Step(31 * 60 * 1e9)
+		s.mustPass()
+		s.Expect(s.deployment().Annotations).NotTo(HaveKey(clusterv1.PausedAnnotation))
+		s.Expect(s.condition("ReconciliationActive").Status).To(Equal(corev1.ConditionTrue))
+	})
+
+	t.Run("When the pool is paused, a change should wait until that is over", func(t *testing.T) {
+		s := newSuite(t, c, "pause-change")
+		s.start(nil)
+		s.change(func(p *hyperv1.NodePool) { p.Spec.PausedUntil, p.Spec.Replicas = ptr.To("true"), ptr.To[int32](5) })
+		s.mustPass()
+		s.Expect(s.deployment().Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
+		s.change(func(p *hyperv1.NodePool) { p.Spec.PausedUntil = nil })
+		s.mustPass()
+		s.Expect(s.deployment().Spec.Replicas).To(HaveValue(BeEquivalentTo(5)))
+	})
+
+	t.Run("When the cluster was restored under another UID, the pool should belong to it before the garbage collector comes", func(t *testing.T) {
+		s := newSuite(t, c, "restored")
+		s.start(nil)
+		pool := s.pool()
+		current := pool.OwnerReferences[0].UID
+		pool.OwnerReferences[0].UID = types.UID("of-the-cluster-that-was-backed-up")
+		s.Expect(c.Update(t.Context(), pool)).To(Succeed())
+		s.mustPass()
+		s.Expect(s.pool().OwnerReferences).To(ConsistOf(HaveField("UID", current)))
+	})
+
+	t.Run("When somebody empties a token Secret, it should be filled again with the same token", func(t *testing.T) {
+		s := newSuite(t, c, "token")
+		s.start(nil)
+		userData := *s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName
+		token := s.tokenOf(userData)
+		whole := token.DeepCopy()
+		token.Data = map[string][]byte{"token": whole.Data["token"]}
+		s.Expect(c.Update(t.Context(), token)).To(Succeed())
+		s.mustPass()
+		s.Expect(s.tokenOf(userData).Data).To(Equal(whole.Data))
+	})
+
+	t.Run("When both Secrets of a configuration are deleted, machines should get new ones under the same names", func(t *testing.T) {
+		s := newSuite(t, c, "token")
+		userData := *s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName
+		s.Expect(c.Delete(t.Context(), s.tokenOf(userData))).To(Succeed())
+		s.Expect(c.Delete(t.Context(), s.secret(userData))).To(Succeed())
+		s.mustPass()
+		s.Expect(s.tokenOf(userData).Data).To(HaveKey("token"))
+		s.Expect(s.secret(userData).Data).To(HaveKey("value"))
+		s.Expect(*s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName).To(Equal(userData))
+	})
+
+	t.Run("When the API server refuses what the pool needs, the pool should say so until it does not", func(t *testing.T) {
+		s := newSuite(t, c, "refused")
+		s.start(nil)
+		s.Expect(c.Delete(t.Context(), s.deployment())).To(Succeed())
+		s.Reconciler.Client = interceptor.NewClient(c, interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+				if _, is := obj.(*clusterv1.MachineDeployment); is {
+					return apierrors.NewInvalid(clusterv1.GroupVersion.WithKind("MachineDeployment").GroupKind(), obj.GetName(), nil)
+				}
+				return c.Create(ctx, obj, opts...)
+			},
+		})
+		_, err := s.pass()
+		s.Expect(err).To(HaveOccurred())
+		failed := s.condition(string(hyperv1.ReconciliationSucceeded))
+		s.Expect(failed.Status).To(Equal(corev1.ConditionFalse))
+		s.Expect(failed.Severity).To(Equal("Warning"))
+		s.Expect(failed.Message).To(ContainSubstring("creating MachineDeployment refused-demo/demo"))
+		s.Reconciler.Client = c
+		s.mustPass()
+		s.Expect(find(s.pool().Status.Conditions, string(hyperv1.ReconciliationSucceeded))).To(BeNil())
+	})
+}
+
+func TestHealthChecks(t *testing.T) {
+	for _, tc := range []struct {
+		name, annotation, value, failure string
+	}{
+		{"When the share of machines is one it should be taken", hyperv1.MachineHealthCheckMaxUnhealthyAnnotation, "40%", ""},
+		{"When the number of machines is none it should say how to write it", hyperv1.MachineHealthCheckMaxUnhealthyAnnotation, "some", "a number of machines such as 2"},
+		{"When a duration is none it should say how to write it", hyperv1.MachineHealthCheckTimeoutAnnotation, "soon", "a duration such as 90m"},
+		{"When a duration is negative it should refuse it", hyperv1.MachineHealthCheckNodeStartupTimeoutAnnotation, "-1h", "a duration such as 90m"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := newScope(fixture.NodePool("clusters"))
+			s.hc = fixture.HostedCluster("clusters")
+			s.pool.Annotations = map[string]string{tc.annotation: tc.value}
+			_, maximum, err := s.healthChecks()
+			if tc.failure != "" {
+				g.Expect(err).To(MatchError(And(ContainSubstring(tc.annotation), ContainSubstring(tc.failure))))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(maximum.String()).To(Equal(tc.value))
+		})
+	}
+}
