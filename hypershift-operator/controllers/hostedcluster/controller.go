@@ -7,6 +7,7 @@ package hostedcluster
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -59,6 +60,9 @@ type Reconciler struct {
 	Settings  Settings
 	// LiveReader reads past the cache, where acting on an old state would do harm.
 	LiveReader client.Reader
+
+	// identities is held while a hosted namespace gets its user ID, so that two clusters do not get the same.
+	identities sync.Mutex
 }
 
 // Reconcile brings one HostedCluster a step closer to its spec.
@@ -116,10 +120,12 @@ func (r *Reconciler) prepare(ctx context.Context, hc *hyperv1.HostedCluster) err
 // phases are the steps of a pass, in order. What needs the release payload comes late, so that a registry that is down
 // does not keep certificates, kubeconfigs or credentials from being copied.
 func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
+	pausing := phase.Phase[*scope]{Name: "pause", Run: r.reconcilePause}
 	if s.paused() {
-		return []phase.Phase[*scope]{{Name: "pause", Critical: true, Run: r.reconcilePause}}
+		return []phase.Phase[*scope]{pausing}
 	}
 	return []phase.Phase[*scope]{
+		pausing,
 		{Name: "configuration", Critical: true, Run: r.reconcileConfiguration},
 		{Name: "control plane namespace", Critical: true, Run: r.reconcileNamespace},
 		{Name: "pull secret", Critical: true, Run: r.reconcilePullSecret},

@@ -33,7 +33,11 @@ func (r *Reconciler) delete(ctx context.Context, s *scope) (ctrl.Result, error) 
 		s.deleted = true
 		return ctrl.Result{}, nil
 	}
-	for _, step := range r.deletionSteps() {
+	other, err := r.takenBy(ctx, s)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	for _, step := range r.deletionSteps(other != "") {
 		waitsFor, err := step.run(ctx, s)
 		if err != nil {
 			s.deletion = fmt.Sprintf("Deleting the %s failed and is tried again: %v", step.name, err)
@@ -47,30 +51,36 @@ func (r *Reconciler) delete(ctx context.Context, s *scope) (ctrl.Result, error) 
 	return r.release(ctx, s)
 }
 
-func (r *Reconciler) deletionSteps() []step {
+// deletionSteps are those of a cluster; one whose namespace is another's never had anything in it.
+func (r *Reconciler) deletionSteps(refused bool) []step {
+	pools, rights := step{"node pools", r.deleteNodePools}, step{"cluster-wide rights", r.deleteClusterRoles}
+	if refused {
+		return []step{pools, rights}
+	}
 	return []step{
 		{"pause of the cluster", r.resumeForDeletion},
-		{"node pools", r.deleteNodePools},
+		pools,
 		{"machines", r.deleteMachines},
 		{"managers of machines", r.releaseManagers},
 		{"platform credentials", r.deleteCredentials},
 		{"hosted control plane", r.deleteControlPlane},
 		{"control plane namespace", r.deleteNamespace},
-		{"cluster-wide rights", r.deleteClusterRoles},
+		rights,
 	}
 }
 
-// resumeForDeletion takes back a pause, which Cluster API would also honour for a deletion.
+// resumeForDeletion takes back a pause, which Cluster API and the control plane's operators would also honour for a deletion.
 func (r *Reconciler) resumeForDeletion(ctx context.Context, s *scope) (string, error) {
-	if s.hcp != nil && s.hc.Annotations[hyperv1.CleanupCloudResourcesAnnotation] != s.hcp.Annotations[hyperv1.CleanupCloudResourcesAnnotation] {
-		err := upsert.Patch(ctx, r.Client, s.hcp, func() {
-			annotate(s.hcp, hyperv1.CleanupCloudResourcesAnnotation, s.hc.Annotations[hyperv1.CleanupCloudResourcesAnnotation])
-		})
-		if client.IgnoreNotFound(err) != nil {
-			return "", err
-		}
-	}
-	return "", client.IgnoreNotFound(r.pauseCluster(ctx, s, false))
+	cleanup := s.hc.Annotations[hyperv1.CleanupCloudResourcesAnnotation]
+	return "", errors.Join(
+		r.patchControlPlane(ctx, s, func() {
+			s.hcp.Spec.PausedUntil = nil
+			if s.hcp.Annotations[hyperv1.CleanupCloudResourcesAnnotation] != cleanup {
+				annotate(s.hcp, hyperv1.CleanupCloudResourcesAnnotation, cleanup)
+			}
+		}),
+		r.pauseCluster(ctx, s, false),
+	)
 }
 
 // deleteNodePools asks for their deletion; each waits for its own machines.
@@ -156,7 +166,7 @@ func (r *Reconciler) deleteNamespace(ctx context.Context, s *scope) (string, err
 		return "", client.IgnoreNotFound(err)
 	}
 	if namespace.Annotations[hyperv1.HostedClusterAnnotation] != s.backPointer() {
-		return "", nil // It belongs to someone else, and was never ours.
+		return "", nil // It was never ours.
 	}
 	if namespace.DeletionTimestamp == nil {
 		if waitsFor, err := r.stopWorkloads(ctx, s); err != nil || waitsFor != "" {

@@ -260,4 +260,6 @@ func TestFlows(t *testing.T) {
 		}
 		s.Expect(s.condition(hyperv1.HostedClusterDestroyed).Reason).To(Equal("WaitingForGracePeriod"))
 	})
+
+	mishaps(t, c)
 }

@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
@@ -54,8 +55,30 @@ func (r *Reconciler) applyManager(ctx context.Context, s *scope, m manager) erro
 			return fmt.Errorf("making HostedControlPlane %s the owner of Deployment %s: %w", s.hcp.Name, m.name, err)
 		}
 	}
+	if going, err := r.letGo(ctx, deployment); err != nil || going {
+		return err
+	}
 	_, err := workload.Apply(ctx, r.Client, deployment)
 	return err
+}
+
+// letGo ends the deletion of a manager's Deployment by hand, so that the next pass makes a new one. The finalizer that keeps
+// it until the machines are gone would keep it for as long as the cluster lives, and one that is being deleted takes no
+// update.
+func (r *Reconciler) letGo(ctx context.Context, wanted *appsv1.Deployment) (going bool, err error) {
+	live := &appsv1.Deployment{}
+	key := client.ObjectKeyFromObject(wanted)
+	if err := r.Client.Get(ctx, key, live); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return false, nil
+		}
+		return false, fmt.Errorf("reading Deployment %s: %w", key, err)
+	}
+	if live.DeletionTimestamp == nil {
+		return false, nil
+	}
+	err = upsert.Patch(ctx, r.Client, live, func() { controllerutil.RemoveFinalizer(live, componentFinalizer) })
+	return true, client.IgnoreNotFound(err)
 }
 
 func (r *Reconciler) applyAccount(ctx context.Context, s *scope, name string, rules []rbacv1.PolicyRule) error {

@@ -24,9 +24,11 @@ const (
 // reconcileNamespace makes the namespace that the control plane lives in.
 func (r *Reconciler) reconcileNamespace(ctx context.Context, s *scope) (ctrl.Result, error) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
+	r.identities.Lock()
 	_, err := upsert.Object(ctx, r.Client, namespace, func() error {
 		return r.shapeNamespace(ctx, s, namespace)
 	})
+	r.identities.Unlock()
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -62,6 +64,22 @@ func (r *Reconciler) shapeNamespace(ctx context.Context, s *scope, namespace *co
 	}
 	annotate(namespace, hyperv1.DefaultSecurityContextUIDAnnotation, strconv.Itoa(uid))
 	return nil
+}
+
+// takenBy names the other cluster whose control plane lives in the namespace that this one would have; empty when there is
+// none. Such a cluster was refused, and nothing in there was ever its own.
+func (r *Reconciler) takenBy(ctx context.Context, s *scope) (string, error) {
+	namespace := &corev1.Namespace{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: s.namespace}, namespace); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return "", nil
+		}
+		return "", fmt.Errorf("reading namespace %s: %w", s.namespace, err)
+	}
+	if owner := namespace.Annotations[hyperv1.HostedClusterAnnotation]; owner != s.backPointer() {
+		return owner, nil
+	}
+	return "", nil
 }
 
 // freeSecurityUID returns the lowest user ID that no hosted namespace has.

@@ -2,6 +2,7 @@ package hostedcluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -23,18 +24,23 @@ func (s *scope) paused() bool {
 	return pause.Until(s.hc.Spec.PausedUntil, s.now).Paused
 }
 
-// reconcilePause hands the pause on to the control plane and to Cluster API, and does nothing else.
+// reconcilePause hands a pause, or its end, on to the control plane and to Cluster API. It comes first, so that no outage
+// keeps what was paused from going on.
 func (r *Reconciler) reconcilePause(ctx context.Context, s *scope) (ctrl.Result, error) {
-	if s.hcp != nil {
-		err := upsert.Patch(ctx, r.Client, s.hcp, func() { s.hcp.Spec.PausedUntil = s.hc.Spec.PausedUntil })
-		if err != nil {
-			return ctrl.Result{}, err
-		}
+	state := pause.Until(s.hc.Spec.PausedUntil, s.now)
+	err := errors.Join(
+		r.patchControlPlane(ctx, s, func() { s.hcp.Spec.PausedUntil = s.hc.Spec.PausedUntil }),
+		r.pauseCluster(ctx, s, state.Paused),
+	)
+	return ctrl.Result{RequeueAfter: state.For}, err
+}
+
+// patchControlPlane changes the HostedControlPlane if there is one.
+func (r *Reconciler) patchControlPlane(ctx context.Context, s *scope, mutate func()) error {
+	if s.hcp == nil {
+		return nil
 	}
-	if err := r.pauseCluster(ctx, s, true); err != nil {
-		return ctrl.Result{}, err
-	}
-	return ctrl.Result{RequeueAfter: pause.Until(s.hc.Spec.PausedUntil, s.now).For}, nil
+	return client.IgnoreNotFound(upsert.Patch(ctx, r.Client, s.hcp, mutate))
 }
 
 // pauseCluster pauses or resumes the Cluster API cluster if there is one.
@@ -49,7 +55,7 @@ func (r *Reconciler) pauseCluster(ctx context.Context, s *scope, paused bool) er
 	if ptr.Deref(cluster.Spec.Paused, false) == paused {
 		return nil
 	}
-	return upsert.Patch(ctx, r.Client, cluster, func() { cluster.Spec.Paused = ptr.To(paused) })
+	return client.IgnoreNotFound(upsert.Patch(ctx, r.Client, cluster, func() { cluster.Spec.Paused = ptr.To(paused) }))
 }
 
 // reconciliationActive tells whether the cluster is paused.

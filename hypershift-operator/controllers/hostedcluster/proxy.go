@@ -15,6 +15,7 @@ import (
 func (r *Reconciler) judgeProxy(ctx context.Context, s *scope) (ctrl.Result, error) {
 	configuration := s.hc.Spec.Configuration
 	if configuration == nil || configuration.Proxy == nil || configuration.Proxy.TrustedCA.Name == "" {
+		s.clear(hyperv1.ValidProxyConfiguration)
 		return ctrl.Result{}, nil
 	}
 	name := configuration.Proxy.TrustedCA.Name

@@ -55,6 +55,8 @@ type scope struct {
 
 	// verdicts are the conditions that phases judged in this pass, by type. Those nobody judged keep their last state.
 	verdicts map[string]metav1.Condition
+	// cleared are the types of conditions that have nothing to tell any more, and go.
+	cleared []string
 	// failure is what the phases returned, but for what only an old state explains; set before the report.
 	failure error
 	// deletion says what a deletion waits for; set by delete.
@@ -80,6 +82,11 @@ func (s *scope) accept(conditionType hyperv1.ConditionType) {
 // reject records what is wrong.
 func (s *scope) reject(conditionType hyperv1.ConditionType, reason, message string) {
 	s.judge(condition.False(string(conditionType), reason, message))
+}
+
+// clear takes away a condition that is only there while what it judges is.
+func (s *scope) clear(conditionType hyperv1.ConditionType) {
+	s.cleared = append(s.cleared, string(conditionType))
 }
 
 // cluster is what the platform's plugin may see.

@@ -3,6 +3,7 @@ package hostedcluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -82,8 +83,13 @@ func computeStatus(s *scope) hyperv1.HostedClusterStatus {
 	if s.wanted != nil {
 		status.PayloadArch = payloadArch(s.wanted)
 	}
-	status.Conditions = condition.Merge(s.hc.Status.Conditions, s.hc.Generation, conditions(s, status)...)
+	status.Conditions = condition.Merge(s.kept(), s.hc.Generation, conditions(s, status)...)
 	return status
+}
+
+// kept are the last conditions without those that were cleared.
+func (s *scope) kept() []metav1.Condition {
+	return slices.DeleteFunc(slices.Clone(s.hc.Status.Conditions), func(c metav1.Condition) bool { return slices.Contains(s.cleared, c.Type) })
 }
 
 // reference names what this pass copied. While there is a control plane and nothing was copied, the last reference stays:

@@ -14,12 +14,21 @@ import (
 // Deleting the namespace would end them too, but all together, and would look again only after half the longest grace
 // period.
 func (r *Reconciler) stopWorkloads(ctx context.Context, s *scope) (string, error) {
-	for _, kind := range []client.Object{&appsv1.Deployment{}, &appsv1.StatefulSet{}} {
-		err := r.Client.DeleteAllOf(ctx, kind, client.InNamespace(s.namespace), client.PropagationPolicy(metav1.DeletePropagationBackground))
-		if err != nil {
-			return "", fmt.Errorf("deleting the workloads in namespace %s: %w", s.namespace, err)
+	for _, group := range []struct {
+		// owner is the kind that makes the pods of the group; kinds are all that would make new ones.
+		owner string
+		kinds []client.Object
+	}{
+		{"ReplicaSet", []client.Object{&appsv1.Deployment{}, &appsv1.ReplicaSet{}}},
+		{"StatefulSet", []client.Object{&appsv1.StatefulSet{}}},
+	} {
+		for _, kind := range group.kinds {
+			err := r.Client.DeleteAllOf(ctx, kind, client.InNamespace(s.namespace), client.PropagationPolicy(metav1.DeletePropagationBackground))
+			if err != nil {
+				return "", fmt.Errorf("deleting the workloads in namespace %s: %w", s.namespace, err)
+			}
 		}
-		running, err := r.podsOf(ctx, s, kind)
+		running, err := r.podsOf(ctx, s, group.owner)
 		if err != nil {
 			return "", err
 		}
@@ -30,12 +39,8 @@ func (r *Reconciler) stopWorkloads(ctx context.Context, s *scope) (string, error
 	return "", nil
 }
 
-// podsOf counts the pods that a kind of workload has left: a ReplicaSet's belong to a Deployment.
-func (r *Reconciler) podsOf(ctx context.Context, s *scope, workload client.Object) (int, error) {
-	owner := "ReplicaSet"
-	if _, stateful := workload.(*appsv1.StatefulSet); stateful {
-		owner = "StatefulSet"
-	}
+// podsOf counts the pods that one kind of controller has left.
+func (r *Reconciler) podsOf(ctx context.Context, s *scope, owner string) (int, error) {
 	pods := &corev1.PodList{}
 	if err := r.LiveReader.List(ctx, pods, client.InNamespace(s.namespace)); err != nil {
 		return 0, fmt.Errorf("listing the pods in namespace %s: %w", s.namespace, err)

@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,15 +34,18 @@ func TestStopWorkloads(t *testing.T) {
 	selector := &metav1.LabelSelector{MatchLabels: labels}
 	meta := metav1.ObjectMeta{Namespace: scope.namespace, Name: "x"}
 	user, etcd := podOf(scope.namespace, "ReplicaSet"), podOf(scope.namespace, "StatefulSet")
+	orphan := &appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Selector: selector, Template: template}}
 	set := &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: selector, Template: template}}
 	fixture.Create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: scope.namespace}},
-		&appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Selector: selector, Template: template}}, set, user, etcd)
+		&appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Selector: selector, Template: template}}, orphan, set, user, etcd)
 
 	waitsFor, err := s.stopWorkloads(ctx, scope)
 	s.Expect(err).NotTo(HaveOccurred())
 	s.Expect(waitsFor).To(ContainSubstring("1 pods in namespace " + scope.namespace))
 	s.Expect(c.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed(), "etcd stays while something uses it")
 	s.Expect(set.DeletionTimestamp).To(BeNil())
+	err = c.Get(ctx, client.ObjectKeyFromObject(orphan), orphan)
+	s.Expect(apierrors.IsNotFound(err) || orphan.DeletionTimestamp != nil).To(BeTrue(), "a ReplicaSet of nobody would keep its pods for ever")
 
 	s.Expect(c.Delete(ctx, user, client.GracePeriodSeconds(0))).To(Succeed())
 	waitsFor, err = s.stopWorkloads(ctx, scope)
