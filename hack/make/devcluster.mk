@@ -5,12 +5,12 @@
 KUBE_DIR := test/devcluster/kube
 KUBE_PROGRAMS := kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl etcd
 KUBE_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" { print $$2; exit }' $(KUBE_DIR)/go.mod)
-KUBE_NUMBERS := $(subst ., ,$(KUBE_VERSION:v%=%))
 version_package := k8s.io/component-base/version
-KUBE_LDFLAGS := -s -w \
-	-X $(version_package).gitVersion=$(KUBE_VERSION) \
-	-X $(version_package).gitMajor=$(word 1,$(KUBE_NUMBERS)) \
-	-X $(version_package).gitMinor=$(word 2,$(KUBE_NUMBERS)) \
+# kube_ldflags stamps a version, such as v1.36.3, into a program of Kubernetes.
+kube_ldflags = -s -w \
+	-X $(version_package).gitVersion=$(1) \
+	-X $(version_package).gitMajor=$(word 1,$(subst ., ,$(1:v%=%))) \
+	-X $(version_package).gitMinor=$(word 2,$(subst ., ,$(1:v%=%))) \
 	-X $(version_package).gitTreeState=clean
 
 # Statically linked, paths trimmed: the same sources give the same image anywhere.
@@ -21,7 +21,7 @@ kube-binaries: $(addprefix $(BIN)/kube/,$(KUBE_PROGRAMS)) ## Build kube-apiserve
 
 # Go would take half a minute just to find out that nothing changed, so make decides by the module's own files.
 $(BIN)/kube/kube: $(KUBE_DIR)/main.go $(KUBE_DIR)/go.mod $(KUBE_DIR)/go.sum
-	cd $(KUBE_DIR) && CGO_ENABLED=0 go build -trimpath -ldflags '$(KUBE_LDFLAGS)' -o $@ .
+	cd $(KUBE_DIR) && CGO_ENABLED=0 go build -trimpath -ldflags '$(call kube_ldflags,$(KUBE_VERSION))' -o $@ .
 
 $(addprefix $(BIN)/kube/,$(KUBE_PROGRAMS)): | $(BIN)/kube/kube
 	ln -sf kube $@

@@ -1,6 +1,6 @@
 // Command test runs the stages of our tests and says, in its last line, how many passed, failed and were skipped.
 //
-// Usage: go run ./hack/test STAGE... where a STAGE is one of unit, api, integration and e2e.
+// Usage: go run ./hack/test STAGE... where a STAGE is one of unit, api, integration, management and e2e.
 package main
 
 import (
@@ -26,7 +26,15 @@ var stages = map[string]stage{
 	"unit":        {args: []string{"-timeout=20m"}, packages: rooms},
 	"api":         {dir: "api", args: []string{"-timeout=10m"}, packages: only("./...")},
 	"integration": {args: []string{"-timeout=20m"}, packages: only("./test/integration/...")},
+	"management":  {args: []string{"-timeout=20m"}, packages: only(management...)},
 	"e2e":         {args: []string{"-timeout=60m", "-count=1", "-p=1", "-v"}, packages: only("./test/e2e/...")},
+}
+
+// management is what depends on the kube-apiserver that a management cluster happens to run: our CRDs and their rules, the
+// webhook, how things are applied, and installing.
+var management = []string{
+	"./support/testenv/...", "./support/manifest/...", "./hypershift-operator/webhook/...", "./cmd/install/...", "./cmd/root/...",
+	"./test/integration/...",
 }
 
 func main() {
@@ -34,7 +42,7 @@ func main() {
 	for _, name := range os.Args[1:] {
 		s, ok := stages[name]
 		if !ok {
-			fmt.Fprintf(os.Stderr, "test: %q is no stage; name unit, api, integration or e2e\n", name)
+			fmt.Fprintf(os.Stderr, "test: %q is no stage; name unit, api, integration, management or e2e\n", name)
 			os.Exit(2)
 		}
 		all.add(s.run(name))
