@@ -1,151 +1,159 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"math"
 	"math/rand/v2"
 	"net/http"
-	"net/url"
-	"sync"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/support/crds"
-	"github.com/openshift/hypershift/support/maas/maastest"
+	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/testenv"
+	"github.com/openshift/hypershift/test/maas-simulator/faults"
 )
 
-// moment is when, around a call, a process is killed.
-type moment int
-
+// How often TestCrash kills, and the seed of what it makes up.
 const (
-	beforeSend moment = iota
-	afterSend
-	afterAnswer
-	moments
+	crashKillsEnv = "CRASH_KILLS"
+	crashSeedEnv  = "CRASH_SEED"
 )
 
-var errKilled = errors.New("the process is dead")
-
-// victim is a process that dies at its n-th call of any API.
-type victim struct {
-	mu   sync.Mutex
-	left int
-	when moment
-	dead bool
-	kill context.CancelFunc
+// driver has MaasMachines come and go in waves while it kills their provider.
+type driver struct {
+	*stage
+	// kube reaches the management cluster, and region MAAS.
+	kube   http.RoundTripper
+	region *maas.Client
+	random *rand.Rand
+	// crest is the number of MaasMachines at which a wave turns, and ebb is set from there on; turned is set when it does.
+	crest       int
+	ebb, turned bool
+	// kills are counted by their moment.
+	kills map[moment]int
 }
 
-// strike tells whether this call is the fatal one.
-func (v *victim) strike(r *http.Request) (fatal, dead bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.dead {
-		return false, true
-	}
-	if r.URL.Query().Get("watch") != "" {
-		return false, false
-	}
-	v.left--
-	return v.left == 0, false
-}
-
-func (v *victim) die() {
-	v.mu.Lock()
-	v.dead = true
-	v.mu.Unlock()
-	v.kill()
-}
-
-// trip is a transport of the victim. A dead process sends nothing any more, but what it sent arrives.
-type trip struct {
-	victim *victim
-	next   http.RoundTripper
-}
-
-func (t trip) RoundTrip(r *http.Request) (*http.Response, error) {
-	fatal, dead := t.victim.strike(r)
-	switch {
-	case dead:
-		return nil, errKilled
-	case !fatal:
-		return t.next.RoundTrip(r)
-	}
-	switch t.victim.when {
-	case afterSend:
-		go t.deliver(r.Clone(context.WithoutCancel(r.Context())))
-	case afterAnswer:
-		response, err := t.next.RoundTrip(r)
-		t.victim.die()
-		return response, err
-	}
-	t.victim.die()
-	return nil, errKilled
-}
-
-// deliver lets a request arrive a moment after its process died.
-func (t trip) deliver(r *http.Request) {
-	<-time.After(rand.N(20 * time.Millisecond))
-	if response, err := t.next.RoundTrip(r); err == nil {
-		_ = response.Body.Close()
-	}
-}
-
-// TestCrash kills the provider at a random call again and again, while machines are created and deleted. Two machines can't be
-// deployed, so giving up on a machine is interrupted as well.
+// TestCrash kills the process of the provider around a random call, again and again, while machines are created and deleted. Two
+// machines can't be deployed, so giving up on a machine is interrupted as well.
 func TestCrash(t *testing.T) {
 	t.Parallel()
-	kills := 500
-	if testing.Short() {
-		kills = 40
-	}
-	const machines = 50
-	server := inventoryOf(t, machines+10)
-	server.DeployTime, server.ReleaseTime = 100*time.Millisecond, 50*time.Millisecond
-	for _, bad := range []string{"m00003", "m00017"} {
-		server.Edit(bad, func(m *maastest.Machine) { m.FailDeploys = math.MaxInt })
-	}
-	b := newStage(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI), server.URL, server.APIKey)
-	start := time.Now()
-	for n := range kills {
-		b.stir(machines)
-		b.crash(moment(n%int(moments)), 1+rand.IntN(40))
-	}
-	t.Logf("%d kills in %s", kills, time.Since(start).Round(time.Second))
-	b.converge(wire{}, hasty, 2*time.Minute)
-	b.expectNoLeak(server)
-	for _, m := range b.machines() {
-		b.remove(m)
-	}
-	b.converge(wire{}, hasty, 2*time.Minute)
-	b.expectNoLeak(server)
-}
-
-// stir creates machines up to a number, and deletes one now and then.
-func (b *stage) stir(upTo int) {
-	b.t.Helper()
-	machines := b.machines()
-	if len(machines) < upTo {
-		b.add()
-	}
-	if len(machines) > upTo/4 {
-		b.remove(machines[rand.IntN(len(machines))])
+	// The two halves run at once, each with servers of its own: most of a life is spent waiting for caches.
+	half := setting(t, crashKillsEnv, 500, strconv.Atoi) / 2
+	seed := setting(t, crashSeedEnv, rand.Uint64(), func(text string) (uint64, error) { return strconv.ParseUint(text, 10, 64) })
+	t.Logf("%s=%d", crashSeedEnv, seed)
+	for name, kube := range map[string]bool{
+		"When the provider is killed around a call of MAAS, it should leak and lose nothing":                    false,
+		"When the provider is killed around a write to the management cluster, it should leak and lose nothing": true,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDriver(t, 50, seed)
+			for n := range half {
+				d.crash(doom{kube: kube, when: moments[n%len(moments)], nth: 1 + d.random.Int64N(30)})
+				if d.turned {
+					d.turned = false
+					d.settle()
+				}
+			}
+			t.Logf("killed over %d machines: %v", d.next, d.kills)
+			d.expectEveryMoment(half)
+			d.settle()
+			for _, m := range d.living() {
+				d.remove(m)
+			}
+			d.settle()
+			d.Expect(d.machines()).To(BeEmpty())
+		})
 	}
 }
 
-// crash runs one incarnation of the provider until its n-th call.
-func (b *stage) crash(when moment, n int) {
-	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 5*time.Second)
-	defer cancel()
-	v := &victim{left: n, when: when, kill: cancel}
-	direct := http.DefaultTransport.(*http.Transport).Clone()
-	direct.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
-	defer direct.CloseIdleConnections()
-	// How a dead process ends says nothing.
-	_ = b.incarnate(ctx, wire{
-		kube: func(next http.RoundTripper) http.RoundTripper { return trip{v, next} },
-		maas: trip{v, direct},
-	}, hasty)
+func newDriver(t *testing.T, machines int, seed uint64) *driver {
+	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	endpoint, key := region(t, machines+10,
+		faults.Rule{Kind: faults.DeployFails, Machine: "m00003"}, faults.Rule{Kind: faults.DeployFails, Machine: "m00017"})
+	d := &driver{stage: newStage(t, cfg, endpoint, key), random: rand.New(rand.NewPCG(seed, 0)), crest: machines, kills: map[moment]int{}}
+	var err error
+	d.kube, err = rest.TransportFor(cfg)
+	d.Expect(err).NotTo(HaveOccurred())
+	d.region, err = maas.NewClient(maas.Config{Endpoint: endpoint, APIKey: key})
+	d.Expect(err).NotTo(HaveOccurred())
+	return d
+}
+
+// crash runs one process of the provider until its doom.
+func (d *driver) crash(at doom) {
+	d.t.Helper()
+	l := d.live(at)
+	for {
+		d.stir()
+		select {
+		case <-l.dead:
+			d.Expect(l.struck.Load()).To(BeTrue(), "the provider ended on its own: %s", l.output.String())
+			d.kills[at.when]++
+			return
+		case <-time.After(300 * time.Millisecond):
+			// It has nothing to do, or not enough.
+		}
+	}
+}
+
+// stir creates some machines and deletes one now and then, until there are enough; and then deletes, until there is none.
+func (d *driver) stir() {
+	d.t.Helper()
+	living := d.living()
+	if d.ebb {
+		d.ebb = len(living) > 0
+	} else if len(d.machines()) >= d.crest {
+		d.ebb, d.turned = true, true
+	}
+	removed := d.random.IntN(2)
+	if d.ebb {
+		removed = 3
+	} else {
+		d.add()
+		d.add()
+	}
+	for range min(removed, len(living)) {
+		d.remove(living[d.random.IntN(len(living))])
+	}
+}
+
+// living are the MaasMachines that are not being deleted.
+func (d *driver) living() []infrav1.MaasMachine {
+	d.t.Helper()
+	return slices.DeleteFunc(d.machines(), func(m infrav1.MaasMachine) bool { return !m.DeletionTimestamp.IsZero() })
+}
+
+// settle lets a process live until everything is as it should be, and checks that allocations and MaasMachines are one to one.
+func (d *driver) settle() {
+	d.t.Helper()
+	l := d.live(doom{})
+	d.Eventually(d.unready, 2*time.Minute, 100*time.Millisecond).Should(BeEmpty())
+	l.kill()
+	<-l.dead
+	machines, err := d.region.ListMachines(d.t.Context(), maas.MachineFilter{})
+	d.Expect(err).NotTo(HaveOccurred())
+	allocated := map[string]string{}
+	for _, m := range machines {
+		if m.Owner != "" {
+			allocated[m.SystemID] = m.Annotations[maas.AnnotationMachineUID]
+		}
+	}
+	d.expectNoLeak(allocated)
+}
+
+// expectEveryMoment checks that the kills are as many as asked for, and spread over all moments.
+func (d *driver) expectEveryMoment(kills int) {
+	d.t.Helper()
+	sum := 0
+	for _, when := range moments {
+		d.Expect(d.kills[when]).To(BeNumerically(">=", kills/len(moments)), string(when))
+		sum += d.kills[when]
+	}
+	d.Expect(sum).To(Equal(kills))
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -185,19 +186,16 @@ func (b *stage) converge(w wire, pace tempo, within time.Duration) {
 	b.Expect(<-done).To(Succeed())
 }
 
-// expectNoLeak checks that allocations of MAAS and MaasMachines are one to one.
-func (b *stage) expectNoLeak(server *maastest.Server) {
+// expectNoLeak checks that MaasMachines and allocations of MAAS, each with the UID of its mark, are one to one.
+func (b *stage) expectNoLeak(allocated map[string]string) {
 	b.t.Helper()
-	want, have := map[string]string{}, map[string]string{}
+	want := map[string]string{}
 	for _, m := range b.machines() {
 		b.Expect(m.Spec.SystemID).NotTo(BeNil(), m.Name)
 		b.Expect(want).NotTo(HaveKey(*m.Spec.SystemID), "two MaasMachines hold one machine")
 		want[*m.Spec.SystemID] = string(m.UID)
 	}
-	for _, m := range server.Held() {
-		have[m.ID] = m.Annotations[maas.AnnotationMachineUID]
-	}
-	b.Expect(have).To(Equal(want))
+	b.Expect(cmp.Diff(want, allocated)).To(BeEmpty(), "what the MaasMachines hold (-) and what MAAS allocated (+)")
 }
 
 // inventoryOf makes a MAAS with n machines.

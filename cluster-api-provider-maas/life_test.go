@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/support/maas"
+)
+
+// moment is when, around a call, a process is killed.
+type moment string
+
+const (
+	beforeSend moment = "before it was sent"
+	// underWay: the call arrives when its process is dead already.
+	underWay moment = "while it was under way"
+	// afterSend: the call was done, and its answer is lost.
+	afterSend moment = "after it was done"
+	// afterAnswer: the process has its answer and may have begun to act on it.
+	afterAnswer moment = "after its answer"
+)
+
+var moments = []moment{beforeSend, underWay, afterSend, afterAnswer}
+
+// doom is the call at which a process is killed.
+type doom struct {
+	// kube tells a write to the management cluster from a call of MAAS.
+	kube bool
+	when moment
+	// nth counts such calls from the start of the process; zero is never.
+	nth int64
+}
+
+// life is one process of the provider, and the two proxies through which it sees the world. They are its own, so that what a
+// dead process had under way is not taken for a call of the next one.
+type life struct {
+	doom  doom
+	calls atomic.Int64
+	// struck is set when the doomed call came.
+	struck atomic.Bool
+	// kill sends SIGKILL; dead is closed when the process is gone.
+	kill   context.CancelFunc
+	dead   chan struct{}
+	output bytes.Buffer
+}
+
+// hurried are the flags that make minutes into fractions of a second.
+var hurried = []string{
+	"--metrics-bind-addr=0", "--health-addr=0", "--kube-api-qps=-1", "--machine-concurrency=5",
+	"--poll-interval=100ms", "--settled-poll-interval=1s", "--allocation-doubt=1500ms",
+}
+
+const kubeconfig = `{"apiVersion": "v1", "kind": "Config", "current-context": "test", "contexts": [{"name": "test", "context": {"cluster": "test"}}],
+	"clusters": [{"name": "test", "cluster": {"server": %q}}]}`
+
+// live starts a process of the provider.
+func (d *driver) live(at doom) *life {
+	d.t.Helper()
+	ctx, cancel := context.WithCancel(d.t.Context())
+	l := &life{doom: at, kill: cancel, dead: make(chan struct{})}
+	kube := l.between(d.stage, d.cfg.Host, d.kube, func(r *http.Request) bool { return at.kube && r.Method != http.MethodGet })
+	region := l.between(d.stage, d.endpoint, http.DefaultTransport, func(*http.Request) bool { return !at.kube })
+	config := filepath.Join(d.t.TempDir(), "kubeconfig")
+	d.Expect(os.WriteFile(config, fmt.Appendf(nil, kubeconfig, kube), 0o600)).To(Succeed())
+
+	cmd := exec.CommandContext(ctx, os.Args[0], hurried...)
+	cmd.Env = append(os.Environ(), providerEnv+"=1", "KUBECONFIG="+config, "GOGC=off",
+		maas.SecretKeyEndpoint+"="+region, maas.SecretKeyAPIKey+"="+d.key)
+	cmd.Stdout, cmd.Stderr = &l.output, &l.output
+	_, err := cmd.StdinPipe() // It ends with this process, whatever becomes of it.
+	d.Expect(err).NotTo(HaveOccurred())
+	d.Expect(cmd.Start()).To(Succeed())
+	go func() {
+		_ = cmd.Wait() // How a killed process ends says nothing.
+		close(l.dead)
+	}()
+	d.t.Cleanup(l.kill)
+	return l
+}
+
+// between starts a proxy to a server, which passes all calls on but for the doomed one among those that count. It returns the
+// address that stands for the server's.
+func (l *life) between(b *stage, server string, transport http.RoundTripper, counts func(*http.Request) bool) string {
+	target, err := url.Parse(server)
+	b.Expect(err).NotTo(HaveOccurred())
+	proxy := &httputil.ReverseProxy{
+		Transport:     transport,
+		FlushInterval: -1,
+		Rewrite:       func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host },
+		// The provider must see what it would see without a proxy.
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if counts(r) && l.calls.Add(1) == l.doom.nth {
+			l.strike(w, r, proxy)
+		} else {
+			proxy.ServeHTTP(w, r)
+		}
+	}))
+	b.t.Cleanup(front.Close) // It waits for what is under way.
+	return front.URL + target.Path
+}
+
+// strike lets the doomed call get as far as it may, and kills.
+func (l *life) strike(w http.ResponseWriter, r *http.Request, server http.Handler) {
+	defer panic(http.ErrAbortHandler)
+	defer l.kill()
+	l.struck.Store(true)
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	call := r.Clone(context.WithoutCancel(r.Context()))
+	call.Body = io.NopCloser(bytes.NewReader(body))
+	answer := httptest.NewRecorder()
+	switch l.doom.when {
+	case underWay:
+		l.kill()
+		<-l.dead
+		<-time.After(rand.N(lateness(r)))
+		server.ServeHTTP(answer, call)
+	case afterSend:
+		server.ServeHTTP(answer, call)
+	case afterAnswer:
+		server.ServeHTTP(answer, call)
+		give(w, answer)
+		<-time.After(rand.N(5 * time.Millisecond))
+	}
+}
+
+// lateness is how long a call may be under way after its process. An allocation, which takes a real MAAS seconds, is the one
+// that the provider waits for.
+func lateness(r *http.Request) time.Duration {
+	if r.URL.Query().Get("op") == "allocate" {
+		return 500 * time.Millisecond
+	}
+	return 20 * time.Millisecond
+}
+
+// give sends the whole of an answer at once.
+func give(w http.ResponseWriter, answer *httptest.ResponseRecorder) {
+	maps.Copy(w.Header(), answer.Header())
+	w.Header().Set("Content-Length", strconv.Itoa(answer.Body.Len()))
+	w.WriteHeader(answer.Code)
+	if _, err := w.Write(answer.Body.Bytes()); err == nil {
+		_ = http.NewResponseController(w).Flush() // Who is not there any more needs no answer.
+	}
+}
