@@ -20,11 +20,11 @@ import (
 
 // Deadlines of the parts, generous for a cold and busy machine.
 const (
-	apiDeadline      = 2 * time.Minute
-	registryDeadline = time.Minute
-	nodeDeadline     = 2 * time.Minute
-	dnsDeadline      = 2 * time.Minute
-	maasDeadline     = time.Minute
+	apiDeadline      = 5 * time.Minute
+	registryDeadline = 5 * time.Minute
+	nodeDeadline     = 5 * time.Minute
+	dnsDeadline      = 5 * time.Minute
+	maasDeadline     = 2 * time.Minute
 )
 
 // Environment does the work on one embedded environment and tells Out of its progress.
