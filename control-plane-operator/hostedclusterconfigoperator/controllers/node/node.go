@@ -82,12 +82,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Guest.Get(ctx, req.NamespacedName, node); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	machine, err := r.machineOf(ctx, node.Name)
-	if err != nil {
-		return ctrl.Result{}, err
+	machines := &clusterv1.MachineList{}
+	if err := r.Management.List(ctx, machines, client.InNamespace(r.Namespace)); err != nil {
+		return ctrl.Result{}, fmt.Errorf("listing Machines: %w", err)
 	}
+	machine := machineOf(node.Name, machines.Items)
 	if machine == nil {
-		return ctrl.Result{}, r.retire(ctx, node)
+		return ctrl.Result{}, r.retire(ctx, node, machines.Items)
 	}
 	if node.Annotations[machineAnnotation] == machine.Name {
 		return ctrl.Result{}, nil
@@ -99,29 +100,30 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, upsert.Patch(ctx, r.Guest, node, func() { shape(node, machine, taints) })
 }
 
-// retire deletes a node whose Machine is gone.
-func (r *Reconciler) retire(ctx context.Context, node *corev1.Node) error {
-	if node.Annotations[machineAnnotation] == "" || node.DeletionTimestamp != nil {
+// retire deletes a node whose Machine is gone. A Machine that is there and does not say which node it has, such as one that
+// was restored without its status, keeps its node.
+func (r *Reconciler) retire(ctx context.Context, node *corev1.Node, machines []clusterv1.Machine) error {
+	machine := node.Annotations[machineAnnotation]
+	if machine == "" || node.DeletionTimestamp != nil {
+		return nil
+	}
+	if slices.ContainsFunc(machines, func(m clusterv1.Machine) bool { return m.Name == machine }) {
 		return nil
 	}
 	err := r.Guest.Delete(ctx, node, client.Preconditions{UID: &node.UID, ResourceVersion: &node.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting Node %s, whose Machine %s is gone: %w", node.Name, node.Annotations[machineAnnotation], err)
+		return fmt.Errorf("deleting Node %s, whose Machine %s is gone: %w", node.Name, machine, err)
 	}
 	return nil
 }
 
-func (r *Reconciler) machineOf(ctx context.Context, node string) (*clusterv1.Machine, error) {
-	machines := &clusterv1.MachineList{}
-	if err := r.Management.List(ctx, machines, client.InNamespace(r.Namespace)); err != nil {
-		return nil, fmt.Errorf("listing Machines: %w", err)
-	}
-	for i := range machines.Items {
-		if slices.Contains(nodeNames(&machines.Items[i]), node) {
-			return &machines.Items[i], nil
+func machineOf(node string, machines []clusterv1.Machine) *clusterv1.Machine {
+	for i := range machines {
+		if slices.Contains(nodeNames(&machines[i]), node) {
+			return &machines[i]
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 func taintsOf(machine *clusterv1.Machine) ([]corev1.Taint, error) {

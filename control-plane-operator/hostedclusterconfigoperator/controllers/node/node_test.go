@@ -133,6 +133,14 @@ func TestNodeOfAMachineThatIsGone(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(node).To(BeNil())
 	})
+	t.Run("When the machine was restored without its status it should keep its node", func(t *testing.T) {
+		g := NewWithT(t)
+		restored := machine()
+		restored.Status = clusterv1.MachineStatus{}
+		node, err := pass(t, joined("pool-a"), restored)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(node).NotTo(BeNil())
+	})
 	t.Run("When another machine has taken the name over it should keep the node for it", func(t *testing.T) {
 		g := NewWithT(t)
 		node, err := pass(t, joined("pool-old"), byAddress())
