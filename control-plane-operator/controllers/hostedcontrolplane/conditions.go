@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -20,6 +21,9 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
+// reasonCertificatesFailed is one of Degraded.
+const reasonCertificatesFailed = "CertificatesFailed"
+
 // conditions computes all conditions that this operator answers for. next is the status so far.
 func conditions(s *scope, o observed, next hyperv1.HostedControlPlaneStatus) []metav1.Condition {
 	all := []metav1.Condition{
@@ -29,7 +33,7 @@ func conditions(s *scope, o observed, next hyperv1.HostedControlPlaneStatus) []m
 		etcdAvailable(s.hcp, o.etcd),
 		apiServerAvailable(o.kas),
 		validReleaseInfo(s),
-		degraded(o.deployments),
+		degraded(o.deployments, s.pkiErr),
 		externalDNSReachable(),
 	}
 	all = append(all, available(s.hcp, o, all))
@@ -38,6 +42,9 @@ func conditions(s *scope, o observed, next hyperv1.HostedControlPlaneStatus) []m
 
 func validConfiguration(s *scope) metav1.Condition {
 	t := string(hyperv1.ValidHostedControlPlaneConfiguration)
+	if s.paused {
+		return condition.Copy(s.hcp.Status.Conditions, t, hyperv1.StatusUnknownReason)
+	}
 	if s.invalid != nil {
 		return condition.False(t, hyperv1.InsufficientClusterCapabilitiesReason, s.invalid.Error())
 	}
@@ -123,8 +130,11 @@ func validReleaseInfo(s *scope) metav1.Condition {
 	}
 }
 
-func degraded(deployments []appsv1.Deployment) metav1.Condition {
+func degraded(deployments []appsv1.Deployment, pkiErr error) metav1.Condition {
 	t := string(hyperv1.HostedControlPlaneDegraded)
+	if pkiErr != nil && !apierrors.IsConflict(pkiErr) {
+		return condition.True(t, reasonCertificatesFailed, "Certificates and kubeconfigs cannot be kept: "+pkiErr.Error())
+	}
 	var short []string
 	for i := range deployments {
 		if n := deployments[i].Status.UnavailableReplicas; n > 0 {
@@ -147,8 +157,10 @@ func externalDNSReachable() metav1.Condition {
 // available is the first thing that keeps users from the API server, or True.
 func available(hcp *hyperv1.HostedControlPlane, o observed, others []metav1.Condition) metav1.Condition {
 	t := string(hyperv1.HostedControlPlaneAvailable)
+	served := condition.IsTrue(hcp.Status.Conditions, t)
 	for _, needed := range []hyperv1.ConditionType{hyperv1.ValidHostedControlPlaneConfiguration, hyperv1.InfrastructureReady} {
-		if c := find(others, needed); c.Status != metav1.ConditionTrue {
+		// That something could not be looked at in this pass takes no control plane from its users.
+		if c := find(others, needed); c.Status == metav1.ConditionFalse || c.Status == metav1.ConditionUnknown && !served {
 			return condition.False(t, c.Reason, c.Message)
 		}
 	}
@@ -164,7 +176,7 @@ func available(hcp *hyperv1.HostedControlPlane, o observed, others []metav1.Cond
 		return condition.False(t, hyperv1.KASLoadBalancerNotReachableReason, o.unhealthy.Error())
 	}
 	// A control plane that was available once serves users also while a component is out.
-	if waiting := unavailable(o.components); len(waiting) > 0 && !condition.IsTrue(hcp.Status.Conditions, t) {
+	if waiting := unavailable(o.components); len(waiting) > 0 && !served {
 		return condition.False(t, hyperv1.ControlPlaneComponentsNotAvailable, "Waiting for components to be available: "+strings.Join(waiting, ", "))
 	}
 	return condition.True(t, hyperv1.AsExpectedReason, "")
@@ -214,8 +226,21 @@ func versionConditions(s *scope, o observed, version *hyperv1.ClusterVersionStat
 		set(hyperv1.ClusterVersionAvailable, everCompleted, hyperv1.AsExpectedReason, progress),
 		set(hyperv1.ClusterVersionProgressing, !completed, hyperv1.AsExpectedReason, progress),
 		set(hyperv1.ClusterVersionFailing, failing != nil, hyperv1.AsExpectedReason, errorText(failing)),
-		set(hyperv1.ClusterVersionReleaseAccepted, s.releaseErr == nil, hyperv1.AsExpectedReason, errorText(s.releaseErr)),
+		releaseAccepted(s),
 		set(hyperv1.ClusterVersionUpgradeable, true, hyperv1.AsExpectedReason, ""),
+	}
+}
+
+// releaseAccepted stays as it was in a pass that did not come as far as the release.
+func releaseAccepted(s *scope) metav1.Condition {
+	t := string(hyperv1.ClusterVersionReleaseAccepted)
+	switch {
+	case s.releaseErr != nil:
+		return condition.False(t, hyperv1.AsExpectedReason, s.releaseErr.Error())
+	case s.release == nil:
+		return condition.Copy(s.hcp.Status.Conditions, t, hyperv1.StatusUnknownReason)
+	default:
+		return condition.True(t, hyperv1.AsExpectedReason, "")
 	}
 }
 

@@ -65,6 +65,16 @@ func TestConditions(t *testing.T) {
 			hyperv1.InfrastructureReady, "False/WaitingOnInfrastructureReady", "False/WaitingOnInfrastructureReady"},
 		{"publishing failed", func(s *scope, _ *observed) { s.infra, s.infraErr = nil, errors.New("forbidden") },
 			hyperv1.InfrastructureReady, "Unknown/InfraStatusFailure", "False/InfraStatusFailure"},
+		{"publishing fails for a moment under a control plane that serves", func(s *scope, _ *observed) {
+			s.infra, s.infraErr = nil, errors.New("the object has been modified")
+			s.hcp.Status.Conditions = []metav1.Condition{{Type: string(hyperv1.HostedControlPlaneAvailable), Status: metav1.ConditionTrue}}
+		}, hyperv1.InfrastructureReady, "Unknown/InfraStatusFailure", "True/AsExpected"},
+		{"a control plane that cannot work is paused", func(s *scope, _ *observed) {
+			s.paused = true
+			s.hcp.Status.Conditions = []metav1.Condition{{Type: string(hyperv1.ValidHostedControlPlaneConfiguration), Status: metav1.ConditionFalse, Reason: "Before"}}
+		}, hyperv1.ValidHostedControlPlaneConfiguration, "False/Before", "False/Before"},
+		{"certificates cannot be made", func(s *scope, _ *observed) { s.pkiErr = errors.New("Secret named-cert not found") },
+			hyperv1.HostedControlPlaneDegraded, "True/CertificatesFailed", "True/AsExpected"},
 		{"the configuration cannot work", func(s *scope, _ *observed) { s.invalid = errors.New("no routes") },
 			hyperv1.ValidHostedControlPlaneConfiguration, "False/InsufficientClusterCapabilities", "False/InsufficientClusterCapabilities"},
 		{"there is no kubeconfig", func(_ *scope, o *observed) { o.hasKubeconfig = false },
@@ -141,6 +151,19 @@ func TestStatus(t *testing.T) {
 		c := meta.FindStatusCondition(status(s, o, now).Conditions, string(hyperv1.ValidHostedControlPlaneConfiguration))
 		g.Expect(c.Status).To(Equal(metav1.ConditionTrue))
 		g.Expect(c.Message).To(HaveSuffix("without effect in the Kubernetes distribution: fips, configuration.oauth"))
+	})
+	t.Run("When a pass does not come as far as the release it should not take back what was wrong with it", func(t *testing.T) {
+		g := NewWithT(t)
+		s, o := healthy()
+		accepted := func() metav1.ConditionStatus {
+			s.hcp.Status = status(s, o, now)
+			return meta.FindStatusCondition(s.hcp.Status.Conditions, string(hyperv1.ClusterVersionReleaseAccepted)).Status
+		}
+		g.Expect(accepted()).To(Equal(metav1.ConditionTrue))
+		s.releaseErr = errors.New("no such image")
+		g.Expect(accepted()).To(Equal(metav1.ConditionFalse))
+		s.release, s.releaseErr, s.pkiErr = nil, nil, errors.New("no signer")
+		g.Expect(accepted()).To(Equal(metav1.ConditionFalse))
 	})
 	t.Run("When the endpoint is not known any more the last one should stay", func(t *testing.T) {
 		g := NewWithT(t)
