@@ -150,7 +150,7 @@ type MAASNodePoolPlatform struct {
 	// +optional
 	LXD *MAASLXDNodePool `json:"lxd,omitempty"`
 
-	// staticIP gives machines addresses that MAAS does not choose.
+	// staticIP gives machines addresses that MAAS does not choose. It needs the API key of a MAAS administrator.
 	//
 	// +optional
 	StaticIP *MAASStaticIP `json:"staticIP,omitempty"`
@@ -255,7 +255,8 @@ type MAASLXDNodePool struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.gateway) || !isIP(self.gateway) || !isCIDR(self.cidr) || cidr(self.cidr).containsIP(self.gateway)",message="staticIP.gateway must lie inside staticIP.cidr"
 // +kubebuilder:validation:XValidation:rule="!has(self.range) || !isCIDR(self.cidr) || !isIP(self.range.start) || !isIP(self.range.end) || (cidr(self.cidr).containsIP(self.range.start) && cidr(self.cidr).containsIP(self.range.end))",message="staticIP.range must lie inside staticIP.cidr"
 type MAASStaticIP struct {
-	// ip is the address of the one machine of the pool.
+	// ip is the address of the one machine of the pool. A machine that is made before the one that it replaces is gone would wait for
+	// it: let spec.management.replace.rollingUpdate have maxSurge 0 and maxUnavailable 1.
 	//
 	// +kubebuilder:validation:MinLength=2
 	// +kubebuilder:validation:MaxLength=45
@@ -263,7 +264,8 @@ type MAASStaticIP struct {
 	// +optional
 	IP string `json:"ip,omitempty"`
 
-	// range is a run of addresses from which each machine takes a free one.
+	// range is a run of addresses from which each machine takes a free one, and keeps it. It needs one for each machine, and one more
+	// for each that is made before the one that it replaces is gone (maxSurge).
 	//
 	// +optional
 	Range *MAASIPRange `json:"range,omitempty"`
@@ -276,7 +278,8 @@ type MAASStaticIP struct {
 	// +required
 	CIDR string `json:"cidr"`
 
-	// gateway of the subnet. Empty means the one that MAAS has.
+	// gateway of the subnet, which becomes the machines' default gateway. It must be the one that MAAS has for the subnet. Empty leaves
+	// the choice to MAAS.
 	//
 	// +kubebuilder:validation:MinLength=2
 	// +kubebuilder:validation:MaxLength=45
@@ -284,7 +287,7 @@ type MAASStaticIP struct {
 	// +optional
 	Gateway string `json:"gateway,omitempty"`
 
-	// nameservers of the machines. Empty means those that MAAS has.
+	// nameservers of the machines. They must be those that MAAS has for the subnet. Empty means those that MAAS has.
 	//
 	// +kubebuilder:validation:MaxItems=3
 	// +listType=set

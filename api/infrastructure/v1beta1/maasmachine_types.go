@@ -26,6 +26,7 @@ const (
 // +kubebuilder:validation:XValidation:rule=`self.image == oldSelf.image`,message=`image is immutable: create another machine or template with the new value`
 // +kubebuilder:validation:XValidation:rule=`self.minCPU == oldSelf.minCPU`,message=`minCPU is immutable: create another machine or template with the new value`
 // +kubebuilder:validation:XValidation:rule=`self.minMemory == oldSelf.minMemory`,message=`minMemory is immutable: create another machine or template with the new value`
+// +kubebuilder:validation:XValidation:rule=`has(self.staticIP) == has(oldSelf.staticIP) && (!has(self.staticIP) || self.staticIP == oldSelf.staticIP)`,message=`staticIP is immutable: create another machine or template with the new value`
 // +kubebuilder:validation:XValidation:rule=`(!(has(self.provisioningMode) && self.provisioningMode == 'bare-metal' && has(self.lxd) && has(self.lxd.enabled) && self.lxd.enabled)) || oldSelf.optMap(o, !(!(has(o.provisioningMode) && o.provisioningMode == 'bare-metal' && has(o.lxd) && has(o.lxd.enabled) && o.lxd.enabled))).orValue(false)`,message=`provisioningMode bare-metal and lxd.enabled true contradict each other: set one of them`,optionalOldSelf=true
 // +kubebuilder:validation:XValidation:rule=`(!(has(self.provisioningMode) && self.provisioningMode == 'lxd' && has(self.lxd) && has(self.lxd.enabled) && !self.lxd.enabled)) || oldSelf.optMap(o, !(!(has(o.provisioningMode) && o.provisioningMode == 'lxd' && has(o.lxd) && has(o.lxd.enabled) && !o.lxd.enabled))).orValue(false)`,message=`provisioningMode lxd and lxd.enabled false contradict each other: set one of them`,optionalOldSelf=true
 // +kubebuilder:validation:XValidation:rule=`(!has(self.lxd) || !has(self.lxd.vmConfig) || !has(self.lxd.vmConfig.storagePool) || !has(self.lxdConfig) || !has(self.lxdConfig.storage) || !has(self.lxdConfig.storage.pool) || self.lxd.vmConfig.storagePool == self.lxdConfig.storage.pool) || (oldSelf.hasValue() && has(oldSelf.value().lxd) && has(oldSelf.value().lxd.vmConfig) && has(oldSelf.value().lxd.vmConfig.storagePool) && has(oldSelf.value().lxdConfig) && has(oldSelf.value().lxdConfig.storage) && has(oldSelf.value().lxdConfig.storage.pool) && self.lxd.vmConfig.storagePool == oldSelf.value().lxd.vmConfig.storagePool && self.lxdConfig.storage.pool == oldSelf.value().lxdConfig.storage.pool)`,message=`lxd.vmConfig.storagePool and lxdConfig.storage.pool contradict each other: set one of them`,optionalOldSelf=true
@@ -117,7 +118,7 @@ type MaasMachineSpec struct {
 	// +optional
 	DeployInMemory bool `json:"deployInMemory,omitempty"`
 
-	// staticIP gives the machine an address that MAAS does not choose.
+	// staticIP gives the machine an address that MAAS does not choose. It needs the API key of a MAAS administrator.
 	//
 	// +optional
 	StaticIP *StaticIPConfig `json:"staticIP,omitempty"`
@@ -200,21 +201,24 @@ type StaticIPConfig struct {
 	// +kubebuilder:validation:XValidation:rule=`isIP(self)`,message=`staticIP.ip must be an IP address, such as 10.0.0.17`
 	IP string `json:"ip,omitempty"`
 
-	// cidr is the subnet of the address, e.g. "10.0.0.0/24"; MAAS must know it.
+	// cidr is the subnet of the address, e.g. "10.0.0.0/24"; MAAS must know it. Empty means the smallest one of MAAS that has the
+	// address.
 	//
 	// +kubebuilder:validation:MaxLength=49
 	// +optional
 	// +kubebuilder:validation:XValidation:rule=`isCIDR(self)`,message=`staticIP.cidr must be a subnet, such as 10.0.0.0/24`
 	CIDR string `json:"cidr,omitempty"`
 
-	// gateway of the subnet. Empty means the one that MAAS has.
+	// gateway of the subnet, which becomes the machine's default gateway. It must be the one that MAAS has for the subnet, since MAAS
+	// gives machines no other. Empty leaves the choice to MAAS.
 	//
 	// +kubebuilder:validation:MaxLength=45
 	// +optional
 	// +kubebuilder:validation:XValidation:rule=`isIP(self)`,message=`staticIP.gateway must be an IP address, such as 10.0.0.1`
 	Gateway string `json:"gateway,omitempty"`
 
-	// nameservers of the machine. Empty means those that MAAS has.
+	// nameservers of the machine. They must be those that MAAS has for the subnet, since MAAS gives machines no others. Empty means
+	// those that MAAS has.
 	//
 	// +kubebuilder:validation:MaxItems=3
 	// +kubebuilder:validation:items:MaxLength=45
@@ -223,7 +227,7 @@ type StaticIPConfig struct {
 	// +kubebuilder:validation:XValidation:rule=`self.all(n, isIP(n))`,message=`staticIP.nameservers must be IP addresses`
 	Nameservers []string `json:"nameservers,omitempty"`
 
-	// range is a pool of addresses from which each machine takes a free one. Either ip or range is set.
+	// range is a pool of addresses from which each machine takes a free one, and keeps it. Either ip or range is set.
 	//
 	// +optional
 	Range *IPRange `json:"range,omitempty"`

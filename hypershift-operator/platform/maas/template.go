@@ -3,6 +3,7 @@ package maas
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"k8s.io/utils/ptr"
@@ -59,14 +60,31 @@ func validateImage(pool platform.Pool) error {
 }
 
 func validateAddresses(pool platform.Pool) error {
-	static := settings(pool).StaticIP
-	if static == nil || static.IP == "" {
-		return nil
-	}
-	if most(pool.NodePool) > 1 {
-		return fmt.Errorf("spec.platform.maas.staticIP.ip serves one machine, but the pool may have %d: use staticIP.range", most(pool.NodePool))
+	static, machines := settings(pool).StaticIP, most(pool.NodePool)
+	switch {
+	case static == nil:
+	case static.Range != nil:
+		if size := capacity(static.Range, machines); size < machines {
+			return fmt.Errorf("spec.platform.maas.staticIP.range has %d addresses, but the pool may have %d machines: use a larger range", size, machines)
+		}
+	case machines > 1:
+		return fmt.Errorf("spec.platform.maas.staticIP.ip serves one machine, but the pool may have %d: use staticIP.range", machines)
 	}
 	return nil
+}
+
+// capacity counts the addresses of a range, up to a number that is enough.
+func capacity(r *hyperv1.MAASIPRange, enough int32) int32 {
+	first, err1 := netip.ParseAddr(r.Start)
+	last, err2 := netip.ParseAddr(r.End)
+	if err1 != nil || err2 != nil {
+		return 0
+	}
+	size := int32(0)
+	for ip := first; ip.IsValid() && !last.Less(ip) && size < enough; ip = ip.Next() {
+		size++
+	}
+	return size
 }
 
 // most is how many machines the pool may have.

@@ -96,6 +96,9 @@ func TestValidateNodePool(t *testing.T) {
 	other := &hyperv1.MAASIdentityReference{Name: "other"}
 	same := &hyperv1.MAASIdentityReference{Name: "creds"}
 	one := &hyperv1.MAASStaticIP{IP: "10.0.0.1", CIDR: "10.0.0.0/24"}
+	ranged := func(start, end string) hyperv1.MAASNodePoolPlatform {
+		return hyperv1.MAASNodePoolPlatform{StaticIP: &hyperv1.MAASStaticIP{CIDR: "10.0.0.0/24", Range: &hyperv1.MAASIPRange{Start: start, End: end}}}
+	}
 	for _, tc := range []struct {
 		name         string
 		distribution releaseinfo.Distribution
@@ -108,6 +111,10 @@ func TestValidateNodePool(t *testing.T) {
 		{"When it names the cluster's identity it should be accepted", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{IdentityRef: same}, ""},
 		{"When it names another identity it should be refused", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{IdentityRef: other}, "names Secret other"},
 		{"When one address shall serve two machines it should be refused", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{StaticIP: one}, "use staticIP.range"},
+		{"When a range has an address for each machine it should be accepted", releaseinfo.Kubernetes, ranged("10.0.0.8", "10.0.0.9"), ""},
+		{"When a range has more addresses than can be counted it should be accepted", releaseinfo.Kubernetes, ranged("fd00::", "fd00::ffff:ffff:ffff:ffff"), ""},
+		{"When a range has less addresses than the pool machines it should be refused", releaseinfo.Kubernetes, ranged("10.0.0.8", "10.0.0.8"),
+			"staticIP.range has 1 addresses, but the pool may have 2 machines"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
