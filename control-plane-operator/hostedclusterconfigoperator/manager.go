@@ -17,6 +17,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -133,7 +134,7 @@ func (o *options) addControllers(c *clusters, releases releaseinfo.Provider) err
 		"resources": func() error {
 			r := &resources.Reconciler{
 				Management: c.management.GetClient(), Guest: c.guest, Releases: releases,
-				Lookup: net.DefaultResolver.LookupHost, OperateOnReleaseImage: o.operateOnRelease,
+				Lookup: net.DefaultResolver.LookupHost, Clock: clock.RealClock{}, OperateOnReleaseImage: o.operateOnRelease,
 			}
 			return r.SetupWithManager(c.mgr, kept, controlPlane)
 		},

@@ -12,6 +12,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -107,6 +108,8 @@ type scope struct {
 	infra    *component.Infra
 	waiting  string
 	infraErr error
+	// pkiErr is set by the certificates phase: why certificates or kubeconfigs could not be made.
+	pkiErr error
 	// missing are the payload tags that components lack; set by the components phase.
 	missing []string
 }
@@ -138,6 +141,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return phase.Sooner(result, ctrl.Result{RequeueAfter: waitRequeue}), nil
 	}
 	return phase.Sooner(result, ctrl.Result{RequeueAfter: settledRequeue}), nil
+}
+
+// backoff retries a failing control plane after one second at first and never later than after ten.
+func backoff() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, 10*time.Second)
 }
 
 // controlPlaneRelease is the release image that the control plane runs.

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -346,29 +345,4 @@ func TestControlPlane(t *testing.T) {
 func refreshed(w *world) *hyperv1.HostedControlPlane {
 	w.get("demo", w.hcp)
 	return w.hcp
-}
-
-func TestPausedFor(t *testing.T) {
-	now := time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
-	cases := map[string]struct {
-		until  *string
-		left   time.Duration
-		paused bool
-	}{
-		"not set":   {nil, 0, false},
-		"true":      {ptr.To("true"), 0, true},
-		"True":      {ptr.To("True"), 0, true},
-		"false":     {ptr.To("false"), 0, false},
-		"a minute":  {ptr.To("2026-11-20T12:01:00Z"), time.Minute, true},
-		"past":      {ptr.To("2026-11-20T11:59:00Z"), 0, false},
-		"senseless": {ptr.To("tomorrow"), 0, false},
-	}
-	for name, tc := range cases {
-		t.Run("When pausedUntil is "+name+" it should be understood", func(t *testing.T) {
-			g := NewWithT(t)
-			left, paused := pausedFor(tc.until, now)
-			g.Expect(left).To(Equal(tc.left))
-			g.Expect(paused).To(Equal(tc.paused))
-		})
-	}
 }

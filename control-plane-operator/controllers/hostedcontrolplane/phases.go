@@ -14,6 +14,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	v2 "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2"
 	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/pause"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/upsert"
@@ -46,12 +47,11 @@ func (r *Reconciler) delete(ctx context.Context, hcp *hyperv1.HostedControlPlane
 }
 
 func (r *Reconciler) pause(_ context.Context, s *scope) (ctrl.Result, error) {
-	left, paused := pausedFor(s.hcp.Spec.PausedUntil, r.Clock.Now())
-	s.paused = paused
-	if !paused {
+	state := pause.Until(s.hcp.Spec.PausedUntil, r.Clock.Now())
+	if s.paused = state.Paused; !s.paused {
 		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{RequeueAfter: left}, phase.ErrStop
+	return ctrl.Result{RequeueAfter: state.For}, phase.ErrStop
 }
 
 func (r *Reconciler) validate(_ context.Context, s *scope) (ctrl.Result, error) {
@@ -75,7 +75,8 @@ func (r *Reconciler) publish(ctx context.Context, s *scope) (ctrl.Result, error)
 }
 
 func (r *Reconciler) certify(ctx context.Context, s *scope) (ctrl.Result, error) {
-	return ctrl.Result{}, r.PKI.Reconcile(ctx, s.hcp, s.infra)
+	s.pkiErr = r.PKI.Reconcile(ctx, s.hcp, s.infra)
+	return ctrl.Result{}, s.pkiErr
 }
 
 func (r *Reconciler) readRelease(ctx context.Context, s *scope) (ctrl.Result, error) {

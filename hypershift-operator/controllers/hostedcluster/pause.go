@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/hypershift-operator/pause"
 	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/pause"
 	"github.com/openshift/hypershift/support/upsert"
 )
 

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/hypershift-operator/pause"
+	"github.com/openshift/hypershift/support/pause"
 	"github.com/openshift/hypershift/support/upsert"
 )
 

@@ -9,12 +9,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/crds"
 	"github.com/openshift/hypershift/support/manifest"
+	"github.com/openshift/hypershift/support/pause"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
@@ -39,6 +41,8 @@ type Reconciler struct {
 	Releases releaseinfo.Provider
 	// Lookup resolves a host name to addresses.
 	Lookup func(ctx context.Context, host string) ([]string, error)
+	// Clock tells whether a pause is over.
+	Clock clock.PassiveClock
 	// OperateOnReleaseImage restricts the operator to control planes of this release image; empty means any.
 	OperateOnReleaseImage string
 }
@@ -58,6 +62,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if hcp.DeletionTimestamp != nil || hcp.Status.ControlPlaneEndpoint.Host == "" {
 		return ctrl.Result{}, nil
+	}
+	if state := pause.Until(hcp.Spec.PausedUntil, r.Clock.Now()); state.Paused {
+		return ctrl.Result{RequeueAfter: state.For}, nil
 	}
 	if r.OperateOnReleaseImage != "" && r.OperateOnReleaseImage != hcp.Spec.ReleaseImage {
 		ctrl.LoggerFrom(ctx).Info("Leaving the guest to the operator of its own release", "release", hcp.Spec.ReleaseImage)

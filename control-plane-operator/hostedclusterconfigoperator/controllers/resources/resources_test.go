@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -63,6 +64,7 @@ func newWorld(t *testing.T) *world {
 	w.r = &Reconciler{
 		Management: counted, Guest: counted,
 		Releases: payload{"kube-proxy": "registry/kube-proxy", "node-network": "registry/node-network", "coredns": "registry/coredns"},
+		Clock:    clocktesting.NewFakePassiveClock(time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)),
 		Lookup:   func(context.Context, string) ([]string, error) { return nil, fmt.Errorf("no name is looked up here") },
 	}
 	return w
@@ -158,6 +160,25 @@ func TestResources(t *testing.T) {
 		g.Expect(proxy.Spec.Template.Spec.HostNetwork).To(BeTrue())
 		g.Expect(proxy.Spec.Template.Spec.Containers[0].Image).To(Equal("registry/kube-proxy"))
 		w.get(t, "default", "kubernetes", &discoveryv1.EndpointSlice{})
+	})
+
+	t.Run("When the control plane is paused it should leave the guest to its user until that is over", func(t *testing.T) {
+		g := NewWithT(t)
+		hcp := &hyperv1.HostedControlPlane{}
+		w.get(t, namespace, "demo", hcp)
+		hcp.Spec.PausedUntil = ptr.To("2026-11-20T12:30:00Z")
+		g.Expect(w.client.Update(ctx, hcp)).To(Succeed())
+		g.Expect(w.client.Delete(ctx, &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-proxy"}})).To(Succeed())
+		result, err := w.r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.hcp)})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(result.RequeueAfter).To(Equal(30 * time.Minute))
+		err = w.client.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "kube-proxy"}, &appsv1.DaemonSet{})
+		g.Expect(apierrors.IsNotFound(err)).To(BeTrue())
+
+		hcp.Spec.PausedUntil = ptr.To("2026-11-20T11:59:00Z")
+		g.Expect(w.client.Update(ctx, hcp)).To(Succeed())
+		g.Expect(w.pass(ctx)).To(Succeed())
+		w.get(t, "kube-system", "kube-proxy", &appsv1.DaemonSet{})
 	})
 
 	t.Run("When a pass succeeded it should say so in the HostedControlPlane and keep the conditions of others", func(t *testing.T) {

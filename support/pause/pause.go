@@ -1,4 +1,4 @@
-// Package pause reads the field pausedUntil of HostedClusters and NodePools.
+// Package pause reads the field pausedUntil of HostedClusters, HostedControlPlanes and NodePools.
 package pause
 
 import (

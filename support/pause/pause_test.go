@@ -20,6 +20,7 @@ func TestUntil(t *testing.T) {
 		{"When it is empty it should not pause", ptr.To(""), State{}},
 		{"When it is false it should not pause", ptr.To("false"), State{Text: "spec.pausedUntil is removed"}},
 		{"When it is true it should pause without end", ptr.To("true"), State{Paused: true, Text: "spec.pausedUntil is removed"}},
+		{"When true is written large it should pause too", ptr.To("True"), State{Paused: true, Text: "spec.pausedUntil is removed"}},
 		{"When it is a later time it should pause that long", ptr.To("2026-11-20T12:30:00Z"),
 			State{Paused: true, For: 30 * time.Minute, Text: "2026-11-20T12:30:00Z"}},
 		{"When it is an earlier time it should not pause", ptr.To("2026-11-20T11:30:00Z"), State{}},
