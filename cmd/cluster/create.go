@@ -20,6 +20,7 @@ import (
 	"github.com/openshift/hypershift/cmd/kube"
 	"github.com/openshift/hypershift/cmd/objects"
 	"github.com/openshift/hypershift/cmd/progress"
+	"github.com/openshift/hypershift/support/platforms"
 )
 
 // FieldOwner owns the fields that the commands apply.
@@ -52,6 +53,9 @@ func NewCreateCommand(platform Platform, defaults Defaults) *cobra.Command {
 		RunE:  c.run,
 	}
 	c.Options.addFlags(cmd.Flags(), defaults)
+	if traits, known := platforms.Of(platform.Type()); known {
+		cmd.Flags().Lookup("arch").Usage = "CPU architecture of the machines: " + strings.Join(traits.Architectures, " or ")
+	}
 	c.addOutputFlags(cmd.Flags())
 	c.connection.AddFlags(cmd.Flags())
 	platform.AddFlags(cmd.Flags())
@@ -83,10 +87,11 @@ func (c *create) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return exit.UsageError(err)
 	}
+	report := progress.New(cmd.ErrOrStderr(), clock.RealClock{})
 	if rendering {
+		c.tellOmitted(objs, report)
 		return c.write(cmd.OutOrStdout(), objs)
 	}
-	report := progress.New(cmd.ErrOrStderr(), clock.RealClock{})
 	if err := c.apply(ctx, objs, report); err != nil || !c.wait {
 		return err
 	}
@@ -118,6 +123,19 @@ func (c *create) connect() (client.Client, error) {
 	return c.client, err
 }
 
+// tellOmitted names the Secrets that are not rendered: without them the cluster waits.
+func (c *create) tellOmitted(objs []client.Object, report *progress.Reporter) {
+	var omitted []string
+	for _, obj := range objs {
+		if _, secret := obj.(*corev1.Secret); secret && !c.renderSensitive {
+			omitted = append(omitted, obj.GetName())
+		}
+	}
+	if len(omitted) > 0 {
+		report.Printf("left out, add --render-sensitive to have them: Secrets %s", strings.Join(omitted, ", "))
+	}
+}
+
 func (c *create) write(stdout io.Writer, objs []client.Object) error {
 	if c.renderInto == "" {
 		return objects.Write(stdout, objs, c.renderSensitive)
@@ -146,11 +164,36 @@ func (c *create) apply(ctx context.Context, objs []client.Object, report *progre
 	if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("look for HostedCluster %s/%s: %w", c.namespace, c.name, err)
 	}
+	if err := rehearse(ctx, cl, objs); err != nil {
+		return err
+	}
 	for _, obj := range objs {
 		if err := createOrApply(ctx, cl, obj); err != nil {
 			return err
 		}
 		report.Printf("%s applied", objects.Describe(obj))
+	}
+	return nil
+}
+
+// rehearse has the server check cluster and NodePool before anything is made for them, so that a refused one leaves no
+// Secrets behind. Both need their namespace, which can stay.
+func rehearse(ctx context.Context, cl client.Client, objs []client.Object) error {
+	for _, obj := range objs {
+		var err error
+		switch obj.(type) {
+		case *corev1.Namespace:
+			err = createOrApply(ctx, cl, obj.DeepCopyObject().(client.Object))
+		case *hyperv1.HostedCluster:
+			if err = cl.Create(ctx, obj.DeepCopyObject().(client.Object), client.DryRunAll); err != nil {
+				err = fmt.Errorf("create %s: %w", objects.Describe(obj), err)
+			}
+		case *hyperv1.NodePool:
+			err = objects.Apply(ctx, cl, FieldOwner, obj, true)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -79,6 +81,7 @@ func TestReadFiles(t *testing.T) {
 		}},
 		{name: "When the pull secret is malformed it should say so without repeating it", args: []string{"--pull-secret", in("bad.json")}, says: "no valid .dockerconfigjson"},
 		{name: "When a file is empty it should say so", args: []string{"--additional-trust-bundle", in("empty")}, says: "is empty"},
+		{name: "When the CAs are none it should say so", args: []string{"--additional-trust-bundle", in("pull.json")}, says: "holds no certificate in PEM form"},
 		{name: "When a file is missing it should name the flag", args: []string{"--ssh-key", in("missing")}, says: "--ssh-key: "},
 		{name: "When mirrors have a typo it should say so", args: []string{"--image-content-sources", in("typo.yaml")}, says: "no list of source and mirrors"},
 	}
@@ -148,6 +151,24 @@ func TestApply(t *testing.T) {
 			name: "When an object is refused it should name it", says: "create Namespace clusters: no rights",
 			funcs: interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return refused }},
 		},
+		{
+			name: "When the cluster is refused it should leave no Secrets", says: "create HostedCluster clusters/demo: no rights",
+			funcs: interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+				if _, cluster := obj.(*hyperv1.HostedCluster); cluster {
+					return refused
+				}
+				return c.Create(ctx, obj, opts...)
+			}},
+		},
+		{
+			name: "When the NodePool is refused it should leave neither cluster nor Secrets", says: "apply NodePool clusters/demo: no rights",
+			funcs: interceptor.Funcs{Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+				if raw, err := json.Marshal(obj); err != nil || strings.Contains(string(raw), `"kind":"NodePool"`) {
+					return errors.Join(refused, err)
+				}
+				return c.Apply(ctx, obj, opts...)
+			}},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -166,11 +187,48 @@ func TestApply(t *testing.T) {
 				g.Expect(err).To(MatchError(ContainSubstring(tt.says)))
 				g.Expect(exit.Code(err)).To(Equal(exit.Failure))
 				g.Expect(pools.Items).To(BeEmpty())
+				var secrets corev1.SecretList
+				g.Expect(c.client.List(t.Context(), &secrets)).To(Succeed())
+				g.Expect(secrets.Items).To(BeEmpty())
 				return
 			}
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(pools.Items).To(HaveLen(1))
 		})
+	}
+}
+
+func TestCheckRefuses(t *testing.T) {
+	long := strings.Repeat("a", 55)
+	for _, tt := range []struct {
+		name string
+		args []string
+		says string
+	}{
+		{"When the number of nodes is below -1", []string{"--node-pool-replicas", "-2"}, "--node-pool-replicas -2: use 0 or more, or -1 for no NodePool"},
+		{"When no namespace can have the control plane's name", []string{"--name", long}, "is 1 characters too long: the control plane's namespace is called clusters-<name>"},
+	} {
+		t.Run(tt.name+" it should say so", func(t *testing.T) {
+			c, _ := parse(t, tt.args...)
+			NewWithT(t).Expect(c.check(false)).To(MatchError(ContainSubstring(tt.says)))
+		})
+	}
+	c, _ := parse(t, "--name", long[1:], "--node-pool-replicas", "-1")
+	NewWithT(t).Expect(c.check(false)).To(Succeed())
+}
+
+func TestRenderTellsWhatItOmits(t *testing.T) {
+	for sensitive, says := range map[string]OmegaMatcher{
+		"false": ContainSubstring("add --render-sensitive to have them: Secrets demo-pull-secret"), "true": BeEmpty(),
+	} {
+		g := NewWithT(t)
+		c, _ := parse(t, "--render", "--render-sensitive="+sensitive)
+		g.Expect(c.readFiles(strings.NewReader(""))).To(Succeed())
+		objs, err := c.objects(plain{})
+		g.Expect(err).NotTo(HaveOccurred())
+		var out strings.Builder
+		c.tellOmitted(objs, progress.New(&out, clock.RealClock{}))
+		g.Expect(out.String()).To(says)
 	}
 }
 

@@ -76,9 +76,14 @@ func (d *destroy) destroy(ctx context.Context, c client.Client, report *progress
 			return err
 		}
 	}
+	was := err == nil
 	deleted, err := d.deleteLeftovers(ctx, c)
 	if err != nil {
 		return err
+	}
+	if !was {
+		report.Printf("nothing to destroy, %d Secrets and ConfigMaps of an earlier %s deleted; are --name and --namespace right?", deleted, key)
+		return nil
 	}
 	report.Printf("cluster %s destroyed, %d of its Secrets and ConfigMaps deleted", key, deleted)
 	return nil
@@ -120,7 +125,13 @@ func lookGone(ctx context.Context, c client.Client, key client.ObjectKey) (progr
 	}
 	message := fmt.Sprintf("waiting for finalizers %s", strings.Join(hc.Finalizers, ", "))
 	for _, condition := range hc.Status.Conditions {
-		if condition.Type == string(hyperv1.HostedClusterDestroyed) || condition.Type == string(hyperv1.CloudResourcesDestroyed) {
+		switch condition.Type {
+		case string(hyperv1.HostedClusterAvailable):
+			// Of a cluster that is deleted it says what the deletion waits for; until the operator saw the deletion, nothing of use.
+			if condition.Status == metav1.ConditionFalse && condition.ObservedGeneration == hc.Generation {
+				message += "; " + condition.Message
+			}
+		case string(hyperv1.HostedClusterDestroyed), string(hyperv1.CloudResourcesDestroyed):
 			message += fmt.Sprintf("; %s is %s (%s): %s", condition.Type, condition.Status, condition.Reason, condition.Message)
 		}
 	}

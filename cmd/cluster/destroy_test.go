@@ -187,3 +187,31 @@ func TestLookGone(t *testing.T) {
 	g.Expect(state.Done).To(BeFalse())
 	g.Expect(state.Message).To(And(ContainSubstring("a, b"), ContainSubstring("2 machines left")))
 }
+
+func TestLookGoneTellsWhatTheOperatorWaitsFor(t *testing.T) {
+	for observed, says := range map[int64]OmegaMatcher{
+		2: ContainSubstring("MAAS does not answer"),
+		1: Not(ContainSubstring("MAAS does not answer")), // From before the deletion.
+	} {
+		g := NewWithT(t)
+		hc := hostedCluster("a")
+		hc.Generation = 2
+		hc.Status.Conditions = []metav1.Condition{{
+			Type: string(hyperv1.HostedClusterAvailable), Status: "False", Reason: "WaitingForAvailable",
+			Message: "MAAS does not answer", ObservedGeneration: observed,
+		}}
+		c := fake.NewClientBuilder().WithScheme(kube.Scheme).WithObjects(hc).Build()
+		state, err := lookGone(t.Context(), c, client.ObjectKeyFromObject(hc))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(state.Message).To(says)
+	}
+}
+
+func TestDestroyOfNothingDoesNotClaimADestruction(t *testing.T) {
+	g := NewWithT(t)
+	c := fake.NewClientBuilder().WithScheme(kube.Scheme).Build()
+	d := &destroy{name: "typo", namespace: "clusters", platform: hyperv1.MAASPlatform, gracePeriod: time.Second}
+	var out strings.Builder
+	g.Expect(d.destroy(t.Context(), c, progress.New(&out, clock.RealClock{}))).To(Succeed())
+	g.Expect(out.String()).To(And(ContainSubstring("nothing to destroy"), Not(ContainSubstring("typo destroyed"))))
+}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -72,7 +73,7 @@ func (o *Options) addFlags(flags *pflag.FlagSet, defaults Defaults) {
 	flags.StringVar(&o.kasDNSName, "kas-dns-name", "", "further DNS name of the API")
 
 	flags.StringVar(&o.releaseImage, "release-image", "", "release payload (required)")
-	flags.StringVar(&o.arch, "arch", "amd64", "CPU architecture of the machines: amd64, arm64, ppc64le or s390x")
+	flags.StringVar(&o.arch, "arch", "amd64", "CPU architecture of the machines")
 	flags.StringVar(&o.pullSecretFile, "pull-secret", "", "file with the pull secret (.dockerconfigjson), \"-\" for standard input (default: an empty one)")
 	flags.StringVar(&o.trustBundleFile, "additional-trust-bundle", "", "file with CAs of registries and proxies (PEM)")
 	flags.StringVar(&o.imageContentSourcesFile, "image-content-sources", "", "file with a YAML list of source and mirrors")
@@ -113,6 +114,13 @@ func (o *Options) check(platform hyperv1.PlatformType) error {
 	}
 	if problems := validation.IsDNS1123Label(o.name); len(problems) > 0 {
 		return fmt.Errorf("--name %q: %s", o.name, strings.Join(problems, "; "))
+	}
+	if hosted := len(o.namespace) + 1 + len(o.name); hosted > validation.DNS1123LabelMaxLength {
+		return fmt.Errorf("--name %q is %d characters too long: the control plane's namespace is called %s-<name>",
+			o.name, hosted-validation.DNS1123LabelMaxLength, o.namespace)
+	}
+	if o.replicas < -1 {
+		return fmt.Errorf("--node-pool-replicas %d: use 0 or more, or -1 for no NodePool", o.replicas)
 	}
 	if o.releaseImage == "" {
 		return errors.New("--release-image is required, e.g. the pull spec that `hypershift release build` printed")
@@ -199,6 +207,9 @@ func (o *Options) readFiles(stdin io.Reader) error {
 	}
 	if o.trustBundle, err = read("additional-trust-bundle", o.trustBundleFile, stdin); err != nil {
 		return err
+	}
+	if len(o.trustBundle) > 0 && !x509.NewCertPool().AppendCertsFromPEM(o.trustBundle) {
+		return fmt.Errorf("--additional-trust-bundle %s holds no certificate in PEM form", o.trustBundleFile)
 	}
 	if o.sshKey, err = read("ssh-key", o.sshKeyFile, stdin); err != nil {
 		return err

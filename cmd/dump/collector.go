@@ -47,6 +47,8 @@ func newCollector(config *rest.Config, root string) (*collector, error) {
 	config.Timeout = callTimeout
 	// A dump is some thousand small reads, and somebody waits for it.
 	config.QPS, config.Burst = 200, 400
+	// Reading all that there is means reading what is deprecated too.
+	config.WarningHandler = rest.NoWarnings{}
 	d, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)

@@ -141,11 +141,18 @@ func (o *Options) checkChoices() error {
 		{"metrics-set", o.metricsSet, []string{"Telemetry", "SRE", "All"}},
 		{"install-scope", o.scope, []string{scopeAll, scopeCRDs, scopeResources}},
 	} {
-		if !slices.Contains(c.of, c.value) {
-			return fmt.Errorf("--%s %q: use one of %s", c.flag, c.value, strings.Join(c.of, ", "))
+		if err := oneOf(c.flag, c.value, c.of...); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+func oneOf(flag, value string, of ...string) error {
+	if slices.Contains(of, value) {
+		return nil
+	}
+	return fmt.Errorf("--%s %q: use one of %s", flag, value, strings.Join(of, ", "))
 }
 
 func (o *Options) readFiles() error {

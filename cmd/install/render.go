@@ -42,6 +42,9 @@ func newRenderCommand() *cobra.Command {
 
 func (r *render) run(cmd *cobra.Command, _ []string) error {
 	if cmd.Flags().Changed("outputs") {
+		if err := oneOf("outputs", r.outputs, scopeAll, scopeCRDs, scopeResources); err != nil {
+			return exit.UsageError(err)
+		}
 		r.scope = r.outputs
 	}
 	if err := r.complete(cmd.Flags()); err != nil {

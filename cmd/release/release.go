@@ -177,7 +177,12 @@ func newInfoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "info <release image>",
 		Short: "Print what a release payload holds",
-		Args:  cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("name one release image, e.g. hypershift release info registry.example.com/release:1.36.3")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ca, pullSecret, err := registry.read()
 			if err != nil {

@@ -20,7 +20,6 @@ func TestRenderGolden(t *testing.T) {
 		"pull-secret.json": `{"auths":{"quay.example":{"username":"u","password":"p"}}}`,
 		"maas-ca.crt":      "MAAS CA\n",
 		"id_rsa.pub":       "ssh-ed25519 AAAA someone\n",
-		"bundle.crt":       "trust bundle\n",
 		"image-refs.yaml": `{"kind":"ImageStream","spec":{"tags":[
 			{"name":"hypershift-operator","from":{"kind":"DockerImage","name":"quay.example/operator:1"}},
 			{"name":"cluster-api","from":{"kind":"DockerImage","name":"quay.example/capi:1"}}]}}`,
@@ -49,7 +48,7 @@ func TestRenderGolden(t *testing.T) {
 			cluster("maas", "--network-type", "Other", "--allocate-node-cidrs", "--maas-endpoint", "https://maas.example/MAAS", "--maas-ca-bundle", in("maas-ca.crt"),
 				"--maas-zone", "z1", "--maas-dns-domain", "maas", "--maas-resource-pool", "blue", "--maas-failure-domains", "z1,z2",
 				"--pull-secret", in("pull-secret.json"), "--image-content-sources", in("mirrors.yaml"), "--ssh-key", in("id_rsa.pub"),
-				"--additional-trust-bundle", in("bundle.crt"), "--base-domain", "example.org", "--base-domain-prefix", "none", "--machine-cidr", "10.0.0.0/24",
+				"--additional-trust-bundle", filepath.Join("testdata", "ca.pem"), "--base-domain", "example.org", "--base-domain-prefix", "none", "--machine-cidr", "10.0.0.0/24",
 				"--control-plane-availability-policy", "HighlyAvailable", "--infra-availability-policy", "HighlyAvailable", "--etcd-storage-class", "fast",
 				"--etcd-storage-size", "20Gi", "--node-selector", "a=b", "--pods-labels", "c=d", "--annotations", "e=f", "--labels", "g=h",
 				"--pausedUntil", "2026-12-31T00:00:00Z", "--control-plane-operator-image", "quay.example/cpo:1", "--node-pool-replicas", "3",

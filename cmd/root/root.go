@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/go-logr/logr"
@@ -75,16 +76,23 @@ func addShared(root *cobra.Command, defaults cluster.Defaults, noneCluster clust
 	root.AddCommand(create, destroy, version.NewCommand())
 }
 
-// group is a command that only holds others. Cobra would answer a mistyped one of them with help and success.
+// group is a command that only holds others. Cobra would answer a mistyped one of them with help and success, and one that
+// is followed by flags with a complaint about the flags.
 func group(use, short string) *cobra.Command {
 	return &cobra.Command{
-		Use:   use,
-		Short: short,
+		Use:                use,
+		Short:              short,
+		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return exit.UsageError(fmt.Errorf("unknown command %q for %q; see %s --help", args[0], cmd.CommandPath(), cmd.CommandPath()))
+			path := cmd.CommandPath()
+			switch {
+			case len(args) == 0, args[0] == "-h", args[0] == "--help":
+				return cmd.Help()
+			case strings.HasPrefix(args[0], "-"):
+				return exit.UsageError(fmt.Errorf("%s needs a command before %s; see %s --help", path, args[0], path))
+			default:
+				return exit.UsageError(fmt.Errorf("unknown command %q for %q; see %s --help", args[0], path, path))
 			}
-			return cmd.Help()
 		},
 	}
 }

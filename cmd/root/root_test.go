@@ -317,6 +317,10 @@ func TestUsage(t *testing.T) {
 	}{
 		{"When the command is unknown", []string{"creat"}, `unknown command "creat"`},
 		{"When the sub-command is unknown", []string{"create", "clusters"}, `unknown command "clusters"`},
+		{"When the platform is unknown and flags follow", []string{"create", "cluster", "aws", "--name", "x"}, `unknown command "aws" for "hypershift create cluster"`},
+		{"When the platform is left out", []string{"create", "cluster", "--name", "x"}, "hypershift create cluster needs a command before --name"},
+		{"When no payload is named", []string{"release", "info"}, "name one release image"},
+		{"When the outputs are unknown", []string{"install", "render", "--outputs", "x"}, "--outputs \"x\""},
 		{"When the flag is unknown", []string{"version", "--nope"}, "unknown flag: --nope"},
 		{"When the name is missing", []string{"create", "cluster", "maas"}, "--name is required"},
 		{"When the name is no label", withKey("--name", "A_b"), "--name \"A_b\""},
