@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -153,7 +154,8 @@ func (r *Reconciler) deleteControlPlane(ctx context.Context, s *scope) (string, 
 	if err != nil || gone {
 		return "", err
 	}
-	return fmt.Sprintf("Waiting for HostedControlPlane %s/%s to be deleted", hcp.Namespace, hcp.Name), nil
+	return fmt.Sprintf("Waiting for HostedControlPlane %s/%s to be deleted; its operators have yet to remove the finalizers %v",
+		hcp.Namespace, hcp.Name, hcp.Finalizers), nil
 }
 
 func (r *Reconciler) deleteNamespace(ctx context.Context, s *scope) (string, error) {
@@ -177,7 +179,21 @@ func (r *Reconciler) deleteNamespace(ctx context.Context, s *scope) (string, err
 	if err != nil || gone {
 		return "", err
 	}
-	return fmt.Sprintf("Waiting for namespace %s to be deleted", s.namespace), nil
+	return fmt.Sprintf("Waiting for namespace %s to be deleted%s", s.namespace, whyNamespaceStays(namespace)), nil
+}
+
+// whyNamespaceStays repeats what the management cluster says of a namespace that does not go.
+func whyNamespaceStays(namespace *corev1.Namespace) string {
+	var reasons []string
+	for _, c := range namespace.Status.Conditions {
+		if c.Status == corev1.ConditionTrue && c.Message != "" {
+			reasons = append(reasons, c.Message)
+		}
+	}
+	if len(reasons) == 0 {
+		return ""
+	}
+	return ". " + strings.Join(reasons, ". ")
 }
 
 // deleteClusterRoles removes what lives outside of any namespace.

@@ -1,6 +1,8 @@
 package hostedcluster
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -9,16 +11,19 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/hypershift-operator/naming"
 )
 
 // up makes a cluster whose control plane serves.
@@ -160,6 +165,64 @@ func mishaps(t *testing.T, c client.WithWatch) {
 		s.Expect(meta.FindStatusCondition(s.cluster().Status.Conditions, string(hyperv1.ValidProxyConfiguration))).To(BeNil())
 	})
 
+	t.Run("When a part of the status cannot be read, the rest should be written, and the last of that part stay", func(t *testing.T) {
+		s := newSuite(t, c, "unread")
+		s.up()
+		endpoint := s.cluster().Status.IgnitionEndpoint
+		s.Expect(endpoint).NotTo(BeEmpty())
+		s.Reconciler.Client = interceptor.NewClient(c, interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+				if _, is := obj.(*corev1.Service); is {
+					return apierrors.NewInternalError(errors.New("etcdserver: leader changed"))
+				}
+				return c.Get(ctx, key, obj, opts...)
+			},
+		})
+		_, err := s.pass()
+		s.Expect(err).To(MatchError(ContainSubstring("leader changed")))
+		s.Expect(s.condition(hyperv1.ReconciliationSucceeded).Message).To(ContainSubstring("reading Service unread-demo/ignition-server"))
+		s.Expect(s.cluster().Status.IgnitionEndpoint).To(Equal(endpoint))
+	})
+
+	t.Run("When the CA of the proxy is called as the trust bundle's copy is, it should be copied once and stay", func(t *testing.T) {
+		s := newSuite(t, c, "proxy-ca")
+		s.start(func(hc *hyperv1.HostedCluster) {
+			hc.Spec.AdditionalTrustBundle = nil
+			hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{TrustedCA: configv1.ConfigMapNameReference{Name: naming.TrustBundle}}}
+		})
+		fixture.Create(t, c, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: naming.TrustBundle},
+			Data: map[string]string{naming.TrustBundleKey: "proxy's"}})
+		s.mustPass()
+		counted := fixture.NewFaulty(c)
+		s.Reconciler.Client = counted
+		s.mustPass()
+		s.Expect(counted.Log).To(BeEmpty())
+		s.Reconciler.Client = c
+		s.change(func(hc *hyperv1.HostedCluster) {
+			hc.Spec.AdditionalTrustBundle = &corev1.LocalObjectReference{Name: fixture.TrustBundle}
+		})
+		_, err := s.pass()
+		s.Expect(err).To(MatchError(ContainSubstring("would take the place of spec.additionalTrustBundle demo-trust")))
+		bundle := &corev1.ConfigMap{}
+		s.get(bundle, naming.TrustBundle)
+		s.Expect(bundle.Data).NotTo(HaveKeyWithValue(naming.TrustBundleKey, "proxy's"))
+	})
+
+	t.Run("When a Secret of the configuration is called as one of the control plane's, that one should stay", func(t *testing.T) {
+		s := newSuite(t, c, "pull-secret-name")
+		s.start(func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Configuration = &hyperv1.ClusterConfiguration{APIServer: &configv1.APIServerSpec{ServingCerts: configv1.APIServerServingCerts{
+				NamedCertificates: []configv1.APIServerNamedServingCert{{Names: []string{"api.example"}, ServingCertificate: configv1.SecretNameReference{Name: naming.PullSecret}}},
+			}}}
+		})
+		s.user(naming.PullSecret, map[string][]byte{"tls.crt": []byte("not a pull secret")})
+		_, err := s.pass()
+		s.Expect(err).To(MatchError(ContainSubstring("give it another name")))
+		secret := &corev1.Secret{}
+		s.get(secret, naming.PullSecret)
+		s.Expect(secret.Data).To(HaveKey(corev1.DockerConfigJsonKey))
+	})
+
 	t.Run("When many clusters are created at once, no two should run as the same user", func(t *testing.T) {
 		s := newSuite(t, c, "crowd")
 		const clusters = 12
@@ -180,4 +243,27 @@ func mishaps(t *testing.T, c client.WithWatch) {
 			owners[uid] = namespaces.Items[i].Name
 		}
 	})
+}
+
+func TestWhyNamespaceStays(t *testing.T) {
+	condition := func(kind corev1.NamespaceConditionType, status corev1.ConditionStatus, message string) corev1.NamespaceCondition {
+		return corev1.NamespaceCondition{Type: kind, Status: status, Message: message}
+	}
+	for _, tc := range []struct {
+		name       string
+		conditions []corev1.NamespaceCondition
+		want       string
+	}{
+		{"When nothing is known it should say nothing", nil, ""},
+		{"When all is well so far it should say nothing", []corev1.NamespaceCondition{condition(corev1.NamespaceContentRemaining, corev1.ConditionFalse, "All content successfully removed")}, ""},
+		{"When something stays it should say what", []corev1.NamespaceCondition{
+			condition(corev1.NamespaceDeletionDiscoveryFailure, corev1.ConditionFalse, "All resources successfully discovered"),
+			condition(corev1.NamespaceContentRemaining, corev1.ConditionTrue, "maasmachines has 1 resource instances"),
+			condition(corev1.NamespaceFinalizersRemaining, corev1.ConditionTrue, "maasmachine.x in 1 resource instances"),
+		}, ". maasmachines has 1 resource instances. maasmachine.x in 1 resource instances"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			NewWithT(t).Expect(whyNamespaceStays(&corev1.Namespace{Status: corev1.NamespaceStatus{Conditions: tc.conditions}})).To(Equal(tc.want))
+		})
+	}
 }

@@ -15,6 +15,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -35,6 +36,9 @@ func (r *Reconciler) reconcileConfigRefs(ctx context.Context, s *scope) (ctrl.Re
 }
 
 func (r *Reconciler) copyWholeSecret(ctx context.Context, s *scope, name string) error {
+	if s.taken(name) {
+		return fmt.Errorf("the Secret %s/%s has the name of one that every control plane has: give it another name", s.hc.Namespace, name)
+	}
 	source, err := r.sourceSecret(ctx, s, name)
 	if err != nil {
 		return err
@@ -51,7 +55,19 @@ func (r *Reconciler) copyWholeSecret(ctx context.Context, s *scope, name string)
 	return err
 }
 
+// taken tells whether the operator itself keeps a Secret of that name in the hosted namespace.
+func (s *scope) taken(name string) bool {
+	return slices.Contains([]string{naming.PullSecret, naming.SSHKey, naming.SAKey, naming.CAPIWebhookCert, naming.IgnitionServerCA}, name)
+}
+
 func (r *Reconciler) copyWholeConfigMap(ctx context.Context, s *scope, name string) error {
+	if bundle := s.hc.Spec.AdditionalTrustBundle; name == naming.TrustBundle && bundle != nil && bundle.Name != "" {
+		if bundle.Name == name {
+			return nil // It is there as the trust bundle.
+		}
+		return fmt.Errorf("the ConfigMap %s/%s would take the place of spec.additionalTrustBundle %s in the control plane: give it another name",
+			s.hc.Namespace, name, bundle.Name)
+	}
 	source, err := r.sourceConfigMap(ctx, s, name)
 	if err != nil {
 		return err

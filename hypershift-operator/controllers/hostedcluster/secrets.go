@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -92,6 +93,9 @@ func (r *Reconciler) reconcileTrustBundle(ctx context.Context, s *scope) (ctrl.R
 	target := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: naming.TrustBundle}}
 	ref := s.hc.Spec.AdditionalTrustBundle
 	if ref == nil || ref.Name == "" {
+		if _, configMaps := configurationRefs(s.hc.Spec.Configuration); slices.Contains(configMaps, target.Name) {
+			return ctrl.Result{}, nil // The configuration's copy has that name.
+		}
 		return ctrl.Result{}, r.drop(ctx, target)
 	}
 	source, err := r.sourceConfigMap(ctx, s, ref.Name, naming.TrustBundleKey)

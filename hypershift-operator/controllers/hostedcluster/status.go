@@ -2,6 +2,7 @@ package hostedcluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,19 +23,21 @@ import (
 
 // report computes the status from what the pass found out, writes it once, and tells of changes in events.
 func (r *Reconciler) report(ctx context.Context, s *scope) error {
-	if err := r.observeIgnition(ctx, s); err != nil {
-		return err
+	unread := r.observeIgnition(ctx, s)
+	if unread != nil {
+		s.ignitionEndpoint = s.hc.Status.IgnitionEndpoint
+		s.failure = errors.Join(s.failure, unread)
 	}
 	before := s.hc.Status.DeepCopy()
 	s.hc.Status = computeStatus(s)
 	if err := r.writeStatus(ctx, s.hc, before); err != nil {
-		return err
+		return errors.Join(unread, err)
 	}
 	r.announce(s.hc, before.Conditions)
 	if s.hc.Annotations[hyperv1.HasBeenAvailableAnnotation] == "" && condition.IsTrue(s.hc.Status.Conditions, string(hyperv1.HostedClusterAvailable)) {
-		return upsert.Patch(ctx, r.Client, s.hc, func() { annotate(s.hc, hyperv1.HasBeenAvailableAnnotation, "true") })
+		return errors.Join(unread, upsert.Patch(ctx, r.Client, s.hc, func() { annotate(s.hc, hyperv1.HasBeenAvailableAnnotation, "true") }))
 	}
-	return nil
+	return unread
 }
 
 // writeStatus updates the status as a whole where it changed. A merge patch could not carry the nulls that the history of

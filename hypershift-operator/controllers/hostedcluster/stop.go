@@ -3,6 +3,7 @@ package hostedcluster
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -32,24 +33,34 @@ func (r *Reconciler) stopWorkloads(ctx context.Context, s *scope) (string, error
 		if err != nil {
 			return "", err
 		}
-		if running > 0 {
-			return fmt.Sprintf("Waiting for %d pods in namespace %s to stop", running, s.namespace), nil
+		if len(running) > 0 {
+			return fmt.Sprintf("Waiting for %d pods in namespace %s to stop: %s", len(running), s.namespace, firstFew(running)), nil
 		}
 	}
 	return "", nil
 }
 
-// podsOf counts the pods that one kind of controller has left.
-func (r *Reconciler) podsOf(ctx context.Context, s *scope, owner string) (int, error) {
+// podsOf names the pods that one kind of controller has left, and their nodes: a pod of a node that is gone stays until somebody
+// deletes the Node.
+func (r *Reconciler) podsOf(ctx context.Context, s *scope, owner string) ([]string, error) {
 	pods := &corev1.PodList{}
 	if err := r.LiveReader.List(ctx, pods, client.InNamespace(s.namespace)); err != nil {
-		return 0, fmt.Errorf("listing the pods in namespace %s: %w", s.namespace, err)
+		return nil, fmt.Errorf("listing the pods in namespace %s: %w", s.namespace, err)
 	}
-	count := 0
+	var names []string
 	for i := range pods.Items {
 		if controller := metav1.GetControllerOf(&pods.Items[i]); controller != nil && controller.Kind == owner {
-			count++
+			names = append(names, fmt.Sprintf("%s on node %q", pods.Items[i].Name, pods.Items[i].Spec.NodeName))
 		}
 	}
-	return count, nil
+	return names, nil
+}
+
+// firstFew is the beginning of a list that may be long.
+func firstFew(names []string) string {
+	const few = 3
+	if len(names) > few {
+		return strings.Join(names[:few], ", ") + ", ..."
+	}
+	return strings.Join(names, ", ")
 }

@@ -20,7 +20,7 @@ func podOf(namespace, owner string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "of-" + map[string]string{"ReplicaSet": "deployment", "StatefulSet": "etcd"}[owner],
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: owner, Name: "x", UID: "1", Controller: ptr.To(true)}}},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "x", Image: "x"}}},
+		Spec: corev1.PodSpec{NodeName: "dead", Containers: []corev1.Container{{Name: "x", Image: "x"}}},
 	}
 }
 
@@ -41,7 +41,7 @@ func TestStopWorkloads(t *testing.T) {
 
 	waitsFor, err := s.stopWorkloads(ctx, scope)
 	s.Expect(err).NotTo(HaveOccurred())
-	s.Expect(waitsFor).To(ContainSubstring("1 pods in namespace " + scope.namespace))
+	s.Expect(waitsFor).To(Equal(`Waiting for 1 pods in namespace ` + scope.namespace + ` to stop: of-deployment on node "dead"`))
 	s.Expect(c.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed(), "etcd stays while something uses it")
 	s.Expect(set.DeletionTimestamp).To(BeNil())
 	err = c.Get(ctx, client.ObjectKeyFromObject(orphan), orphan)
