@@ -28,9 +28,10 @@ const (
 // what to do; it is told as soon as the provider writes it.
 func (r *Reconciler) judgeMachines(ctx context.Context, s *scope) (ctrl.Result, error) {
 	ready, healthy := hyperv1.NodePoolAllMachinesReadyConditionType, hyperv1.NodePoolAllNodesHealthyConditionType
-	if len(s.machines) == 0 {
-		s.reject(ready, hyperv1.NodePoolNotFoundReason, "There are no machines yet")
-		s.reject(healthy, hyperv1.NodePoolNotFoundReason, "There are no machines yet")
+	staying := slices.DeleteFunc(slices.Clone(s.machines), func(m *clusterv1.Machine) bool { return !m.DeletionTimestamp.IsZero() })
+	if len(staying) == 0 {
+		s.reject(ready, hyperv1.NodePoolNotFoundReason, "There are no machines")
+		s.reject(healthy, hyperv1.NodePoolNotFoundReason, "There are no machines")
 		return ctrl.Result{}, nil
 	}
 	infra, err := r.infraMachines(ctx, s)
@@ -39,10 +40,7 @@ func (r *Reconciler) judgeMachines(ctx context.Context, s *scope) (ctrl.Result, 
 	}
 	troubles := buckets{}
 	unhealthy := buckets{}
-	for _, machine := range s.machines {
-		if !machine.DeletionTimestamp.IsZero() {
-			continue
-		}
+	for _, machine := range staying {
 		if reason, message := s.machineTrouble(machine, infra[machine.Spec.InfrastructureRef.Name]); reason != "" {
 			troubles.add(reason, machine.Name, message)
 		}

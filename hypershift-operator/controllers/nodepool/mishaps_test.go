@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -215,4 +216,15 @@ func TestHealthChecks(t *testing.T) {
 			g.Expect(maximum.String()).To(Equal(tc.value))
 		})
 	}
+}
+
+func TestJudgeMachinesThatGo(t *testing.T) {
+	g := NewWithT(t)
+	now := metav1.Now()
+	s := judging()
+	s.machines = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: "going", DeletionTimestamp: &now}}}
+	_, err := (&Reconciler{}).judgeMachines(t.Context(), s)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(s.verdicts[hyperv1.NodePoolAllMachinesReadyConditionType].Reason).To(Equal(hyperv1.NodePoolNotFoundReason),
+		"a pool whose last machine is going has none, and is not well for it")
 }
