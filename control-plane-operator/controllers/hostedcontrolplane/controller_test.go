@@ -304,6 +304,22 @@ func TestControlPlane(t *testing.T) {
 		g.Expect(w.condition(hyperv1.ReconciliationActive)).To(Equal("True/AsExpected"))
 	})
 
+	step("When the cluster names an autoscaler it should run that one, and end it when it does not any more", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(w.workloads()).NotTo(ContainElement("cluster-autoscaler"), "the payload has none")
+		w.edit(func(hcp *hyperv1.HostedControlPlane) {
+			hcp.Annotations = map[string]string{hyperv1.ClusterAutoscalerImage: "registry.example/autoscaler:1"}
+		})
+		w.rollOut()
+		g.Expect(w.pass()).To(Succeed())
+		d := &appsv1.Deployment{}
+		w.get("cluster-autoscaler", d)
+		g.Expect(d.Spec.Template.Spec.Containers[0].Image).To(Equal("registry.example/autoscaler:1"))
+		w.edit(func(hcp *hyperv1.HostedControlPlane) { hcp.Annotations = nil })
+		g.Expect(w.pass()).To(Succeed())
+		g.Expect(w.workloads()).NotTo(ContainElement("cluster-autoscaler"))
+	})
+
 	step("When a service cannot be published as asked it should say what can", func(t *testing.T) {
 		g := NewWithT(t)
 		var services []hyperv1.ServicePublishingStrategyMapping

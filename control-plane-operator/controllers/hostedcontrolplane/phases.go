@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	v2 "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/clusterautoscaler"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/pause"
 	"github.com/openshift/hypershift/support/phase"
@@ -115,10 +117,20 @@ func (i images) ComponentImage(tag string) (string, bool) {
 	return i.release.ComponentImage(tag)
 }
 
+// staticImages are those that win over the payload's: what the operator brings itself, and what the cluster names.
+func (r *Reconciler) staticImages(hcp *hyperv1.HostedControlPlane) map[string]string {
+	static := map[string]string{}
+	maps.Copy(static, r.StaticImages)
+	if image := hcp.Annotations[hyperv1.ClusterAutoscalerImage]; image != "" {
+		static[clusterautoscaler.Name] = image
+	}
+	return static
+}
+
 func (r *Reconciler) rollOut(ctx context.Context, s *scope) (ctrl.Result, error) {
 	cs := &component.Scope{
 		Client: r.Client, HCP: s.hcp, Version: s.release.Version(), Infra: s.infra, PodUID: r.PodUID,
-		Images: images{static: r.StaticImages, release: s.release},
+		Images: images{static: r.staticImages(s.hcp), release: s.release},
 	}
 	var failures []error
 	for _, c := range v2.Kubernetes(r.Components) {

@@ -27,6 +27,21 @@ func (r *Reconciler) judgeAutoscaling(_ context.Context, s *scope) (ctrl.Result,
 	return ctrl.Result{}, nil
 }
 
+// autoscalerTag is the payload's autoscaler.
+const autoscalerTag = "cluster-autoscaler"
+
+// judgeAutoscaler says when nobody runs the autoscaler that the pool asks for. The payload of the cluster brings it, which
+// is the pool's or a newer one of the same kind.
+func (s *scope) judgeAutoscaler() {
+	_, inPayload := s.release.ComponentImage(autoscalerTag)
+	if s.pool.Spec.AutoScaling == nil || inPayload || s.hc.Annotations[hyperv1.ClusterAutoscalerImage] != "" {
+		return
+	}
+	s.reject(hyperv1.NodePoolAutoscalingEnabledConditionType, hyperv1.NodePoolValidationFailedReason, fmt.Sprintf(
+		"The release %s brings no %s, so nothing changes the number of machines: name an image in the annotation %s of the HostedCluster, or set spec.replicas",
+		s.release.Version(), autoscalerTag, hyperv1.ClusterAutoscalerImage))
+}
+
 // judgeManagement checks how machines are updated.
 func (r *Reconciler) judgeManagement(_ context.Context, s *scope) (ctrl.Result, error) {
 	conditionType := hyperv1.NodePoolUpdateManagementEnabledConditionType

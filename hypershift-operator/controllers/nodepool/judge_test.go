@@ -96,6 +96,7 @@ func TestJudge(t *testing.T) {
 	for _, tc := range []struct {
 		name          string
 		namespace     string
+		annotations   map[string]string
 		cluster       func(*hyperv1.HostedCluster)
 		pool          func(*hyperv1.NodePool)
 		conditionType string
@@ -130,18 +131,25 @@ func TestJudge(t *testing.T) {
 		{name: "When the pool is paused it should say until when", namespace: "paused",
 			pool:          func(p *hyperv1.NodePool) { p.Spec.PausedUntil = ptr.To("2030-01-01T00:00:00Z") },
 			conditionType: "ReconciliationActive", reason: "ReconciliationPaused", want: "2030-01-01T00:00:00Z"},
-		{name: "When autoscaling may go to zero it should say that it cannot", namespace: "scale",
+		{name: "When an autoscaler is named it should say what it keeps", namespace: "scale",
+			annotations: map[string]string{hyperv1.ClusterAutoscalerImage: "registry.example/autoscaler:1"},
 			pool: func(p *hyperv1.NodePool) {
 				p.Spec.Replicas = nil
 				p.Spec.AutoScaling = &hyperv1.NodePoolAutoScaling{Min: ptr.To[int32](1), Max: 3}
 			},
 			conditionType: "AutoscalingEnabled", reason: "AsExpected", want: "between 1 and 3 machines"},
+		{name: "When nobody runs the autoscaler it should say so and how to have one", namespace: "scale-none",
+			pool: func(p *hyperv1.NodePool) {
+				p.Spec.Replicas = nil
+				p.Spec.AutoScaling = &hyperv1.NodePoolAutoScaling{Min: ptr.To[int32](1), Max: 3}
+			},
+			conditionType: "AutoscalingEnabled", reason: "ValidationFailed", want: "brings no cluster-autoscaler"},
 		{name: "When no machine has asked yet it should wait with repairs", namespace: "repair",
 			conditionType: "AutorepairEnabled", reason: "WaitingForFirstMachine", want: "as soon as one has fetched"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newSuite(t, c, tc.namespace)
-			s.ready(nil)
+			s.ready(func(hc *hyperv1.HostedCluster) { hc.Annotations = tc.annotations })
 			if tc.cluster != nil {
 				hc := &hyperv1.HostedCluster{}
 				s.Expect(c.Get(t.Context(), ctrlKey(s.namespace, fixture.ClusterName), hc)).To(Succeed())
