@@ -207,6 +207,44 @@ func TestReady(t *testing.T) {
 	g.Expect(count()).To(Equal(0))
 }
 
+func TestClaim(t *testing.T) {
+	g := NewWithT(t)
+	i := inventory.New(with(nil), clocktesting.NewFakePassiveClock(time.Now()), inventory.Ages{})
+	candidates := []maas.Machine{{SystemID: "a"}, {SystemID: "b"}}
+	claims := make(chan string, 3)
+	for range cap(claims) {
+		go func() { claims <- i.Claim(candidates) }()
+	}
+	g.Expect([]string{<-claims, <-claims, <-claims}).To(ConsistOf("a", "b", ""), "nobody gets what another one claimed")
+}
+
+func TestHeldAddresses(t *testing.T) {
+	g := NewWithT(t)
+	f, clock := with(nil), clocktesting.NewFakePassiveClock(time.Now())
+	i := inventory.New(f, clock, inventory.Ages{})
+	first := func(subnet int) string {
+		held, err := i.HeldAddresses(t.Context(), subnet)
+		g.Expect(err).NotTo(HaveOccurred())
+		return held[0].IP
+	}
+	for range 3 {
+		g.Expect(first(1)).To(Equal("10.0.1.1"))
+		g.Expect(first(2)).To(Equal("10.0.2.1"), "each subnet has its own")
+		_, err := i.Subnets(t.Context())
+		g.Expect(err).NotTo(HaveOccurred())
+		_, err = i.AddressRanges(t.Context())
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	g.Expect(f.calls).To(Equal(map[string]int{"held 1": 1, "held 2": 1, "subnets": 1, "ranges": 1}))
+	i.ForgetHeldAddresses(1)
+	first(1)
+	first(2)
+	g.Expect(f.calls).To(And(HaveKeyWithValue("held 1", 2), HaveKeyWithValue("held 2", 1)))
+	clock.SetTime(clock.Now().Add(11 * time.Second))
+	first(2)
+	g.Expect(f.calls).To(HaveKeyWithValue("held 2", 2))
+}
+
 func TestCancelledWaiterGivesUp(t *testing.T) {
 	g := NewWithT(t)
 	f := with(nil)

@@ -1,0 +1,172 @@
+package staticip_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/staticip"
+	"github.com/openshift/hypershift/support/maas"
+)
+
+func site() []maas.Subnet {
+	return []maas.Subnet{
+		{ID: 1, CIDR: "10.0.0.0/8", GatewayIP: "10.0.0.1"},
+		{ID: 2, CIDR: "10.9.0.0/24", GatewayIP: "10.9.0.1", DNSServers: []string{"10.9.0.2", "fd00::53"}},
+		{ID: 3, CIDR: "fd00::/64", GatewayIP: "fd00::1"},
+		{ID: 4, CIDR: "unreadable"},
+	}
+}
+
+func ips(first, last string) *infrav1.IPRange { return &infrav1.IPRange{Start: first, End: last} }
+
+func TestSubnet(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spec            infrav1.StaticIPConfig
+		id              int
+		reason, message string
+	}{
+		"When the subnet is named, it should be that":                     {spec: infrav1.StaticIPConfig{IP: "10.9.0.7", CIDR: "10.9.0.0/24"}, id: 2},
+		"When the subnet is named by an address in it, it should be that": {spec: infrav1.StaticIPConfig{IP: "10.9.0.7", CIDR: "10.9.0.5/24"}, id: 2},
+		"When no subnet is named, it should be the smallest":              {spec: infrav1.StaticIPConfig{IP: "10.9.0.7"}, id: 2},
+		"When a larger one is named, it should be that":                   {spec: infrav1.StaticIPConfig{IP: "10.9.0.7", CIDR: "10.0.0.0/8"}, id: 1},
+		"When the range is of IPv6, its subnet should be found":           {spec: infrav1.StaticIPConfig{Range: ips("fd00::10", "fd00::20"), Gateway: "fd00:0::1"}, id: 3},
+		"When name servers are the subnet's in another order or spelling, they should do": {
+			spec: infrav1.StaticIPConfig{IP: "10.9.0.7", Nameservers: []string{"fd00:0:0::53", "10.9.0.2"}}, id: 2},
+		"When only some of the subnet's name servers are asked for, it should refuse": {
+			spec: infrav1.StaticIPConfig{IP: "10.9.0.7", Nameservers: []string{"10.9.0.2"}}, reason: staticip.ReasonNameserversMismatch, message: "those of 10.9.0.0/24 are 10.9.0.2, fd00::53"},
+		"When the subnet has no name servers, it should say that machines ask MAAS": {
+			spec: infrav1.StaticIPConfig{IP: "10.8.0.7", Nameservers: []string{"10.9.0.2"}}, reason: staticip.ReasonNameserversMismatch, message: "none, so that machines ask MAAS"},
+		"When the gateway is another, it should refuse":  {spec: infrav1.StaticIPConfig{IP: "10.9.0.7", Gateway: "10.9.0.9"}, reason: staticip.ReasonGatewayMismatch, message: "is 10.9.0.1"},
+		"When MAAS lacks the subnet, it should list all": {spec: infrav1.StaticIPConfig{IP: "192.0.2.7", CIDR: "192.0.2.0/24"}, reason: staticip.ReasonSubnetNotFound, message: "10.0.0.0/8, 10.9.0.0/24"},
+		"When the address is outside, it should refuse":  {spec: infrav1.StaticIPConfig{IP: "10.9.1.7", CIDR: "10.9.0.0/24"}, reason: staticip.ReasonInvalid, message: "outside of subnet 10.9.0.0/24"},
+		"When the range leaves the subnet, it should refuse": {
+			spec: infrav1.StaticIPConfig{Range: ips("10.9.0.250", "10.9.1.2")}, reason: staticip.ReasonInvalid, message: "10.9.0.250 to 10.9.1.2 lies outside"},
+		"When the range is upside down, it should refuse": {spec: infrav1.StaticIPConfig{Range: ips("10.9.0.9", "10.9.0.2")}, reason: staticip.ReasonInvalid, message: "staticIP.range"},
+		"When there is no address, it should refuse":      {spec: infrav1.StaticIPConfig{CIDR: "10.9.0.0/24"}, reason: staticip.ReasonInvalid, message: `staticIP.ip "" is no address`},
+		"When families are mixed, it should refuse":       {spec: infrav1.StaticIPConfig{Range: ips("10.9.0.9", "fd00::1")}, reason: staticip.ReasonInvalid, message: "is no address or range"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			subnet, refusal := staticip.Subnet(&tc.spec, site())
+			if tc.reason == "" {
+				g.Expect(refusal).To(BeNil())
+				g.Expect(subnet.ID).To(Equal(tc.id))
+				return
+			}
+			g.Expect(refusal).NotTo(BeNil())
+			g.Expect(refusal.Reason).To(Equal(tc.reason))
+			g.Expect(refusal.Message).To(ContainSubstring(tc.message))
+		})
+	}
+}
+
+func TestPick(t *testing.T) {
+	subnet := &site()[1]
+	held := []maas.HeldAddress{
+		{IP: "10.9.0.10", Node: &maas.HolderSummary{SystemID: "aaaaaa", Hostname: "one"}},
+		{IP: "10.9.0.11", Node: &maas.HolderSummary{SystemID: "mine", Hostname: "me"}},
+		{IP: "10.9.0.12", User: "alice"}, {IP: "10.9.0.13"}, {IP: ""},
+	}
+	ranges := []maas.AddressRange{
+		{Type: "dynamic", StartIP: "10.9.0.100", EndIP: "10.9.0.199"}, {Type: "reserved", StartIP: "10.9.0.20", EndIP: "10.9.0.29"},
+		{Type: "dynamic", StartIP: "?", EndIP: ""},
+	}
+	for name, tc := range map[string]struct {
+		spec          infrav1.StaticIPConfig
+		want          string
+		reason, words string
+	}{
+		"When the address is free, it should be that":              {spec: infrav1.StaticIPConfig{IP: "10.9.0.50"}, want: "10.9.0.50"},
+		"When it is in a reserved range, it should be free":        {spec: infrav1.StaticIPConfig{IP: "10.9.0.20"}, want: "10.9.0.20"},
+		"When the machine itself has it, it should be free":        {spec: infrav1.StaticIPConfig{IP: "10.9.0.11"}, want: "10.9.0.11"},
+		"When a machine has it, it should say which":               {spec: infrav1.StaticIPConfig{IP: "10.9.0.10"}, reason: staticip.ReasonInUse, words: "held by node one (aaaaaa) in MAAS"},
+		"When a user has it, it should say who":                    {spec: infrav1.StaticIPConfig{IP: "10.9.0.12"}, reason: staticip.ReasonInUse, words: "held by user alice in MAAS"},
+		"When nobody knows who has it, it should say so":           {spec: infrav1.StaticIPConfig{IP: "10.9.0.13"}, reason: staticip.ReasonInUse, words: "held by somebody in MAAS"},
+		"When a sibling has it, it should name the sibling":        {spec: infrav1.StaticIPConfig{IP: "10.9.0.30"}, reason: staticip.ReasonInUse, words: "held by MaasMachine x"},
+		"When it is a name server, it should say so":               {spec: infrav1.StaticIPConfig{IP: "10.9.0.2"}, reason: staticip.ReasonInUse, words: "a name server"},
+		"When it is left to DHCP, it should say so":                {spec: infrav1.StaticIPConfig{IP: "10.9.0.150"}, reason: staticip.ReasonInUse, words: "the dynamic range 10.9.0.100 to 10.9.0.199"},
+		"When a range begins with taken ones, it should skip them": {spec: infrav1.StaticIPConfig{Range: ips("10.9.0.12", "10.9.0.19")}, want: "10.9.0.14"},
+		"When a dynamic range is in the way, it should go around":  {spec: infrav1.StaticIPConfig{Range: ips("10.9.0.101", "10.9.0.210")}, want: "10.9.0.200"},
+		"When a range begins at the subnet's edge, it should not give that": {
+			spec: infrav1.StaticIPConfig{Range: ips("10.9.0.0", "10.9.0.5")}, want: "10.9.0.3"},
+		"When only the broadcast address is left, it should be exhausted": {
+			spec: infrav1.StaticIPConfig{Range: ips("10.9.0.255", "10.9.0.255")}, reason: staticip.ReasonRangeExhausted, words: "10.9.0.255 to 10.9.0.255 is free"},
+		"When all are taken, it should name some": {spec: infrav1.StaticIPConfig{Range: ips("10.9.0.10", "10.9.0.10")}, reason: staticip.ReasonRangeExhausted,
+			words: "(10.9.0.10 is held by node one (aaaaaa) in MAAS): use a larger range"},
+		"When many are taken, it should not name all": {spec: infrav1.StaticIPConfig{Range: ips("10.9.0.30", "10.9.0.33")}, reason: staticip.ReasonRangeExhausted,
+			words: "10.9.0.32 is held by MaasMachine x, ...)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			taken := staticip.NewTaken(subnet, held, ranges, "mine")
+			for _, ip := range []string{"10.9.0.30", "10.9.0.31", "10.9.0.32", "10.9.0.33", ""} {
+				taken.Add(ip, "MaasMachine x")
+			}
+			ip, refusal := staticip.Pick(&tc.spec, subnet, taken)
+			g.Expect(ip).To(Equal(tc.want))
+			if tc.reason == "" {
+				g.Expect(refusal).To(BeNil())
+				return
+			}
+			g.Expect(refusal.Reason).To(Equal(tc.reason))
+			g.Expect(refusal.Message).To(ContainSubstring(tc.words))
+		})
+	}
+}
+
+func TestInterface(t *testing.T) {
+	subnet := &maas.Subnet{ID: 2, CIDR: "10.9.0.0/24", VLAN: &maas.VLAN{ID: 20}}
+	linked := []maas.Link{{ID: 1, Mode: "auto", Subnet: subnet}}
+	here, there := &maas.VLAN{ID: 20}, &maas.VLAN{ID: 30}
+	nic := func(id int, enabled bool, vlan *maas.VLAN, links []maas.Link) maas.Interface {
+		return maas.Interface{ID: id, Name: "nic", Enabled: enabled, VLAN: vlan, Links: links}
+	}
+	for name, tc := range map[string]struct {
+		nics []maas.Interface
+		boot int
+		want int
+	}{
+		"When one is linked, it should be that":                           {nics: []maas.Interface{nic(1, true, here, nil), nic(2, true, here, linked)}, boot: 1, want: 2},
+		"When two are linked, it should be the one that boots":            {nics: []maas.Interface{nic(1, true, here, linked), nic(2, true, here, linked)}, boot: 2, want: 2},
+		"When two are linked and none boots, it should be the first":      {nics: []maas.Interface{nic(1, true, here, linked), nic(2, true, here, linked)}, boot: 9, want: 1},
+		"When none is linked, it should be one on the VLAN":               {nics: []maas.Interface{nic(1, true, there, nil), nic(2, true, here, nil)}, want: 2},
+		"When the only one is disabled, there should be none":             {nics: []maas.Interface{nic(1, false, here, linked)}},
+		"When none is on the VLAN, there should be none":                  {nics: []maas.Interface{nic(1, true, there, nil), nic(2, true, nil, nil)}},
+		"When the one on the VLAN is a part of a bond, it should be that": {nics: []maas.Interface{nic(1, true, here, nil), {ID: 2, Type: "bond", Enabled: true, VLAN: here, Parents: []string{"nic"}}}, boot: 1, want: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &maas.Machine{Interfaces: tc.nics, BootInterface: &maas.Interface{ID: tc.boot}}
+			got := staticip.Interface(m, subnet)
+			if tc.want == 0 {
+				NewWithT(t).Expect(got).To(BeNil())
+				return
+			}
+			NewWithT(t).Expect(got).NotTo(BeNil())
+			NewWithT(t).Expect(got.ID).To(Equal(tc.want))
+		})
+	}
+}
+
+func TestLinks(t *testing.T) {
+	g := NewWithT(t)
+	two, three := &maas.Subnet{ID: 2}, &maas.Subnet{ID: 3}
+	m := &maas.Machine{IPAddresses: []string{"10.9.0.9", "fd00::9"}, Interfaces: []maas.Interface{
+		{ID: 1, Links: []maas.Link{{ID: 1, Mode: "link_up"}}},
+		{ID: 2, Links: []maas.Link{
+			{ID: 2, Mode: "auto", Subnet: two, IPAddress: "10.9.0.9"}, {ID: 3, Mode: "dhcp", Subnet: two}, {ID: 4, Mode: "auto", Subnet: three},
+			{ID: 5, Mode: "static", Subnet: two, IPAddress: "fd00::9"}, {ID: 6, Mode: "link_up"}}},
+	}}
+	nic, link := staticip.Find(m, "fd00:0::9")
+	g.Expect(nic.ID).To(Equal(2))
+	g.Expect(link.ID).To(Equal(5))
+	_, link = staticip.Find(m, "10.9.0.9")
+	g.Expect(link).To(BeNil(), "an automatic link is not static")
+	automatic := staticip.Automatic(nic, 2)
+	g.Expect(automatic).To(HaveLen(2))
+	g.Expect([]int{automatic[0].ID, automatic[1].ID}).To(Equal([]int{2, 3}))
+	g.Expect(staticip.Own(m, &infrav1.StaticIPConfig{Range: ips("fd00::1", "fd00::20")})).To(Equal("fd00::9"))
+	g.Expect(staticip.Own(m, &infrav1.StaticIPConfig{IP: "10.9.0.9"})).To(BeEmpty())
+	g.Expect(staticip.Own(m, &infrav1.StaticIPConfig{IP: "?"})).To(BeEmpty())
+}
