@@ -30,8 +30,9 @@ func (w *Walker) Quiet(kubeconfig string, window time.Duration) Check {
 		if err != nil {
 			return false, "", err
 		}
-		progress := strings.Join(changed(last, now), ", ") + " written"
+		progress := ""
 		if !maps.Equal(last, now) {
+			progress = "written since the last look: " + strings.Join(changed(last, now), ", ")
 			last, since = now, time.Now()
 		}
 		return time.Since(since) >= window, progress, nil
