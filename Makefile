@@ -85,6 +85,9 @@ demo-down: ## Remove every trace of the demo
 	@[ -x $(BIN)/devcluster ] || $(MAKE) devcluster
 	$(BIN)/devcluster down
 
+# How long a settled provider of 1,000 machines is watched.
+export BENCH_SETTLED ?= 5m
+
 .PHONY: bench
 bench: kube-binaries ## Measure: Go benchmarks of every room
 	go test -timeout 40m -run '^$$' -bench . -benchtime 1x ./...
