@@ -67,14 +67,17 @@ const (
 	AllocateNodeCIDRsDisabled AllocateNodeCIDRsMode = "Disabled"
 )
 
+// The rules on networks ask only whether one holds the address of another: kube-apiserver 1.31 takes 10.133.0.0/16 for
+// outside of 10.132.0.0/14 in containsCIDR, and knows no bound for the cost of comparing two networks by ==.
+
 // ClusterNetworking is the networks of a cluster. No network may be listed twice or overlap another.
 //
-// +kubebuilder:validation:XValidation:rule=`!has(self.machineNetwork) || !has(self.clusterNetwork) || self.machineNetwork.all(a, self.clusterNetwork.all(b, !isCIDR(a.cidr) || !isCIDR(b.cidr) || !(cidr(a.cidr).containsCIDR(b.cidr) || cidr(b.cidr).containsCIDR(a.cidr))))`,message=`networking.machineNetwork and networking.clusterNetwork must not overlap: choose another network for one of them`
-// +kubebuilder:validation:XValidation:rule=`!has(self.machineNetwork) || !has(self.serviceNetwork) || self.machineNetwork.all(a, self.serviceNetwork.all(b, !isCIDR(a.cidr) || !isCIDR(b.cidr) || !(cidr(a.cidr).containsCIDR(b.cidr) || cidr(b.cidr).containsCIDR(a.cidr))))`,message=`networking.machineNetwork and networking.serviceNetwork must not overlap: choose another network for one of them`
-// +kubebuilder:validation:XValidation:rule=`!has(self.clusterNetwork) || !has(self.serviceNetwork) || self.clusterNetwork.all(a, self.serviceNetwork.all(b, !isCIDR(a.cidr) || !isCIDR(b.cidr) || !(cidr(a.cidr).containsCIDR(b.cidr) || cidr(b.cidr).containsCIDR(a.cidr))))`,message=`networking.clusterNetwork and networking.serviceNetwork must not overlap: choose another network for one of them`
-// +kubebuilder:validation:XValidation:rule=`!has(self.machineNetwork) || size(self.machineNetwork) < 2 || !isCIDR(self.machineNetwork[0].cidr) || !isCIDR(self.machineNetwork[1].cidr) || !(cidr(self.machineNetwork[0].cidr).containsCIDR(self.machineNetwork[1].cidr) || cidr(self.machineNetwork[1].cidr).containsCIDR(self.machineNetwork[0].cidr))`,message=`the two entries of networking.machineNetwork must not overlap`
-// +kubebuilder:validation:XValidation:rule=`!has(self.clusterNetwork) || size(self.clusterNetwork) < 2 || !isCIDR(self.clusterNetwork[0].cidr) || !isCIDR(self.clusterNetwork[1].cidr) || !(cidr(self.clusterNetwork[0].cidr).containsCIDR(self.clusterNetwork[1].cidr) || cidr(self.clusterNetwork[1].cidr).containsCIDR(self.clusterNetwork[0].cidr))`,message=`the two entries of networking.clusterNetwork must not overlap`
-// +kubebuilder:validation:XValidation:rule=`!has(self.serviceNetwork) || size(self.serviceNetwork) < 2 || !isCIDR(self.serviceNetwork[0].cidr) || !isCIDR(self.serviceNetwork[1].cidr) || !(cidr(self.serviceNetwork[0].cidr).containsCIDR(self.serviceNetwork[1].cidr) || cidr(self.serviceNetwork[1].cidr).containsCIDR(self.serviceNetwork[0].cidr))`,message=`the two entries of networking.serviceNetwork must not overlap`
+// +kubebuilder:validation:XValidation:rule=`!has(self.machineNetwork) || !has(self.clusterNetwork) || self.machineNetwork.all(a, self.clusterNetwork.all(b, !isCIDR(a.cidr) || !isCIDR(b.cidr) || !(cidr(a.cidr).containsIP(cidr(b.cidr).ip()) || cidr(b.cidr).containsIP(cidr(a.cidr).ip()))))`,message=`networking.machineNetwork and networking.clusterNetwork must not overlap: choose another network for one of them`
+// +kubebuilder:validation:XValidation:rule=`!has(self.machineNetwork) || !has(self.serviceNetwork) || self.machineNetwork.all(a, self.serviceNetwork.all(b, !isCIDR(a.cidr) || !isCIDR(b.cidr) || !(cidr(a.cidr).containsIP(cidr(b.cidr).ip()) || cidr(b.cidr).containsIP(cidr(a.cidr).ip()))))`,message=`networking.machineNetwork and networking.serviceNetwork must not overlap: choose another network for one of them`
+// +kubebuilder:validation:XValidation:rule=`!has(self.clusterNetwork) || !has(self.serviceNetwork) || self.clusterNetwork.all(a, self.serviceNetwork.all(b, !isCIDR(a.cidr) || !isCIDR(b.cidr) || !(cidr(a.cidr).containsIP(cidr(b.cidr).ip()) || cidr(b.cidr).containsIP(cidr(a.cidr).ip()))))`,message=`networking.clusterNetwork and networking.serviceNetwork must not overlap: choose another network for one of them`
+// +kubebuilder:validation:XValidation:rule=`!has(self.machineNetwork) || size(self.machineNetwork) < 2 || !isCIDR(self.machineNetwork[0].cidr) || !isCIDR(self.machineNetwork[1].cidr) || !(cidr(self.machineNetwork[0].cidr).containsIP(cidr(self.machineNetwork[1].cidr).ip()) || cidr(self.machineNetwork[1].cidr).containsIP(cidr(self.machineNetwork[0].cidr).ip()))`,message=`the two entries of networking.machineNetwork must not overlap`
+// +kubebuilder:validation:XValidation:rule=`!has(self.clusterNetwork) || size(self.clusterNetwork) < 2 || !isCIDR(self.clusterNetwork[0].cidr) || !isCIDR(self.clusterNetwork[1].cidr) || !(cidr(self.clusterNetwork[0].cidr).containsIP(cidr(self.clusterNetwork[1].cidr).ip()) || cidr(self.clusterNetwork[1].cidr).containsIP(cidr(self.clusterNetwork[0].cidr).ip()))`,message=`the two entries of networking.clusterNetwork must not overlap`
+// +kubebuilder:validation:XValidation:rule=`!has(self.serviceNetwork) || size(self.serviceNetwork) < 2 || !isCIDR(self.serviceNetwork[0].cidr) || !isCIDR(self.serviceNetwork[1].cidr) || !(cidr(self.serviceNetwork[0].cidr).containsIP(cidr(self.serviceNetwork[1].cidr).ip()) || cidr(self.serviceNetwork[1].cidr).containsIP(cidr(self.serviceNetwork[0].cidr).ip()))`,message=`the two entries of networking.serviceNetwork must not overlap`
 // +kubebuilder:validation:XValidation:rule=`!has(self.allocateNodeCIDRs) || self.allocateNodeCIDRs != 'Enabled' || (has(self.networkType) && self.networkType == 'Other')`,message=`networking.allocateNodeCIDRs Enabled needs networking.networkType Other: other network plugins give out ranges themselves`
 // +kubebuilder:validation:XValidation:rule=`!has(oldSelf.machineNetwork) || has(self.machineNetwork)`,message=`networking.machineNetwork must not be removed once it is set`
 // +kubebuilder:validation:XValidation:rule=`!has(oldSelf.allocateNodeCIDRs) || has(self.allocateNodeCIDRs)`,message=`networking.allocateNodeCIDRs must not be removed once it is set`
@@ -83,7 +86,7 @@ type ClusterNetworking struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=2
 	// +optional
-	// +kubebuilder:validation:XValidation:rule=`self == oldSelf || (size(self) == size(oldSelf) && [0, 1].all(i, i >= size(self) || (isCIDR(self[i].cidr) && isCIDR(oldSelf[i].cidr) && cidr(self[i].cidr).masked() == cidr(oldSelf[i].cidr).masked())))`,message=`networking.machineNetwork is immutable: create a new HostedCluster to change it`
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf || (size(self) == size(oldSelf) && [0, 1].all(i, i >= size(self) || (isCIDR(self[i].cidr) && isCIDR(oldSelf[i].cidr) && cidr(self[i].cidr).prefixLength() == cidr(oldSelf[i].cidr).prefixLength() && cidr(self[i].cidr).containsIP(cidr(oldSelf[i].cidr).ip()))))`,message=`networking.machineNetwork is immutable: create a new HostedCluster to change it`
 	MachineNetwork []MachineNetworkEntry `json:"machineNetwork,omitempty"`
 
 	// clusterNetwork is where pods get their addresses: one entry per IP family.
@@ -91,7 +94,7 @@ type ClusterNetworking struct {
 	// +kubebuilder:validation:MaxItems=2
 	// +kubebuilder:default:={{cidr: "10.132.0.0/14"}}
 	// +optional
-	// +kubebuilder:validation:XValidation:rule=`self == oldSelf || (size(self) == size(oldSelf) && [0, 1].all(i, i >= size(self) || (isCIDR(self[i].cidr) && isCIDR(oldSelf[i].cidr) && cidr(self[i].cidr).masked() == cidr(oldSelf[i].cidr).masked() && (has(self[i].hostPrefix) ? self[i].hostPrefix : 0) == (has(oldSelf[i].hostPrefix) ? oldSelf[i].hostPrefix : 0))))`,message=`networking.clusterNetwork is immutable: create a new HostedCluster to change it`
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf || (size(self) == size(oldSelf) && [0, 1].all(i, i >= size(self) || (isCIDR(self[i].cidr) && isCIDR(oldSelf[i].cidr) && cidr(self[i].cidr).prefixLength() == cidr(oldSelf[i].cidr).prefixLength() && cidr(self[i].cidr).containsIP(cidr(oldSelf[i].cidr).ip()) && (has(self[i].hostPrefix) ? self[i].hostPrefix : 0) == (has(oldSelf[i].hostPrefix) ? oldSelf[i].hostPrefix : 0))))`,message=`networking.clusterNetwork is immutable: create a new HostedCluster to change it`
 	ClusterNetwork []ClusterNetworkEntry `json:"clusterNetwork,omitempty"`
 
 	// serviceNetwork is where services get their addresses: one entry per IP family.
@@ -99,7 +102,7 @@ type ClusterNetworking struct {
 	// +kubebuilder:validation:MaxItems=2
 	// +kubebuilder:default:={{cidr: "172.31.0.0/16"}}
 	// +optional
-	// +kubebuilder:validation:XValidation:rule=`self == oldSelf || (size(self) == size(oldSelf) && [0, 1].all(i, i >= size(self) || (isCIDR(self[i].cidr) && isCIDR(oldSelf[i].cidr) && cidr(self[i].cidr).masked() == cidr(oldSelf[i].cidr).masked())))`,message=`networking.serviceNetwork is immutable: create a new HostedCluster to change it`
+	// +kubebuilder:validation:XValidation:rule=`self == oldSelf || (size(self) == size(oldSelf) && [0, 1].all(i, i >= size(self) || (isCIDR(self[i].cidr) && isCIDR(oldSelf[i].cidr) && cidr(self[i].cidr).prefixLength() == cidr(oldSelf[i].cidr).prefixLength() && cidr(self[i].cidr).containsIP(cidr(oldSelf[i].cidr).ip()))))`,message=`networking.serviceNetwork is immutable: create a new HostedCluster to change it`
 	ServiceNetwork []ServiceNetworkEntry `json:"serviceNetwork,omitempty"`
 
 	// networkType is the network plugin.
