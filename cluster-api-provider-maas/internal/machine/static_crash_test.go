@@ -2,7 +2,9 @@ package machine_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"sync"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -11,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
@@ -78,6 +81,45 @@ func (k *rack) die(name string, f *fuse) {
 	}
 	k.kube, k.before, k.after = k.client, nil, nil
 	k.restart()
+}
+
+// lagging is the API server as a cache shows it that has seen the MaasMachines, and none of what was written on them since.
+func (k *rack) lagging() client.Client {
+	seen := &infrav1.MaasMachineList{}
+	k.Expect(k.client.List(k.t.Context(), seen, client.InNamespace(k.namespace))).To(Succeed())
+	c, err := client.NewWithWatch(k.cfg, client.Options{Scheme: scheme()})
+	k.Expect(err).NotTo(HaveOccurred())
+	return interceptor.NewClient(c, interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+			seen.DeepCopyInto(list.(*infrav1.MaasMachineList))
+			return nil
+		},
+	})
+}
+
+func crowd(t *testing.T, cfg *rest.Config) {
+	k := newRack(t, cfg, "admin")
+	const many = 20
+	var names []string
+	for n := range many {
+		names = append(names, fmt.Sprintf("m-%d", n))
+		k.addStatic(names[n], infrav1.StaticIPConfig{Range: &infrav1.IPRange{Start: "10.9.0.30", End: "10.9.0.49"}})
+	}
+	k.kube = k.lagging()
+	k.restart()
+	var all sync.WaitGroup
+	for _, name := range names {
+		all.Go(func() { k.reconcile(name, 0) })
+	}
+	all.Wait()
+	chosen := map[string]string{}
+	for _, name := range names {
+		var a struct{ IP string }
+		k.Expect(json.Unmarshal([]byte(k.machine(name).Annotations[machine.AddressAnnotation]), &a)).To(Succeed(), name)
+		k.Expect(chosen).NotTo(HaveKey(a.IP), "%s and %s", name, chosen[a.IP])
+		chosen[a.IP] = name
+	}
+	k.Expect(chosen).To(HaveLen(many))
 }
 
 func dies(t *testing.T, cfg *rest.Config) {

@@ -26,6 +26,7 @@ func TestStaticIP(t *testing.T) {
 		"When the subnet is on another interface, that should get the address":                        otherInterface,
 		"When only the VLAN says where the subnet is, its interface should get the address":           byVLAN,
 		"When machines share a range, each should get an address of its own and keep it":              sharedRange,
+		"When many choose at once and the cache lags behind, no two should choose the same":           crowd,
 		"When a range is used up, it should say who has it and take no machine":                       usedUp,
 		"When MAAS can't do what is asked, it should say so and take no machine":                      refusals,
 		"When somebody is faster with an address of a range, it should take the next":                 faster,
