@@ -129,7 +129,7 @@ func TestSimulator(t *testing.T) {
 		faults.Rule{Kind: faults.DeployFails, Machine: "m00000", Count: 5},
 		faults.Rule{Kind: faults.BrokenOnDeploy, Machine: "m00001", Count: 1},
 		faults.Rule{Kind: faults.Error, Status: http.StatusServiceUnavailable, For: faults.Duration(3 * time.Second)})
-	s := newStage(t, cfg, endpoint, key)
+	s := newStage(t, cfg, testNamespace, endpoint, key)
 	for range 10 {
 		s.add()
 	}
@@ -153,7 +153,7 @@ func BenchmarkMachines(b *testing.B) {
 	cfg := testenv.Start(b, crds.Infrastructure, crds.ClusterAPI)
 	for b.Loop() {
 		endpoint, key := region(b, n)
-		s := newStage(b, cfg, endpoint, key)
+		s := newStage(b, cfg, testNamespace, endpoint, key)
 		for range n {
 			s.add()
 		}

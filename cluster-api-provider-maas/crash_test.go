@@ -42,19 +42,22 @@ type driver struct {
 // machines can't be deployed, so giving up on a machine is interrupted as well.
 func TestCrash(t *testing.T) {
 	t.Parallel()
-	// The two halves run at once, each with servers of its own: most of a life is spent waiting for caches.
-	half := setting(t, crashKillsEnv, 500, strconv.Atoi) / 2
+	kills := setting(t, crashKillsEnv, 500, strconv.Atoi)
 	seed := setting(t, crashSeedEnv, rand.Uint64(), func(text string) (uint64, error) { return strconv.ParseUint(text, 10, 64) })
 	t.Logf("%s=%d", crashSeedEnv, seed)
-	for name, kube := range map[string]bool{
-		"When the provider is killed around a call of MAAS, it should leak and lose nothing":                    false,
-		"When the provider is killed around a write to the management cluster, it should leak and lose nothing": true,
+	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	for _, tc := range []struct {
+		name, namespace string
+		kube            bool
+	}{
+		{"When the provider is killed around a call of MAAS, it should leak and lose nothing", "clusters-maas", false},
+		{"When the provider is killed around a write to the management cluster, it should leak and lose nothing", "clusters-kube", true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d := newDriver(t, 50, seed)
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel() // Most of a life is spent waiting for caches.
+			d, half := newDriver(t, cfg, tc.namespace, seed), kills/2
 			for n := range half {
-				d.crash(doom{kube: kube, when: moments[n%len(moments)], nth: 1 + d.random.Int64N(30)})
+				d.crash(doom{kube: tc.kube, when: moments[n%len(moments)], nth: 1 + d.random.Int64N(20)})
 				if d.turned {
 					d.turned = false
 					d.settle()
@@ -72,11 +75,11 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-func newDriver(t *testing.T, machines int, seed uint64) *driver {
-	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+func newDriver(t *testing.T, cfg *rest.Config, namespace string, seed uint64) *driver {
+	const machines = 50
 	endpoint, key := region(t, machines+10,
 		faults.Rule{Kind: faults.DeployFails, Machine: "m00003"}, faults.Rule{Kind: faults.DeployFails, Machine: "m00017"})
-	d := &driver{stage: newStage(t, cfg, endpoint, key), random: rand.New(rand.NewPCG(seed, 0)), crest: machines, kills: map[moment]int{}}
+	d := &driver{stage: newStage(t, cfg, namespace, endpoint, key), random: rand.New(rand.NewPCG(seed, 0)), crest: machines, kills: map[moment]int{}}
 	var err error
 	d.kube, err = rest.TransportFor(cfg)
 	d.Expect(err).NotTo(HaveOccurred())
@@ -96,7 +99,7 @@ func (d *driver) crash(at doom) {
 			d.Expect(l.struck.Load()).To(BeTrue(), "the provider ended on its own: %s", l.output.String())
 			d.kills[at.when]++
 			return
-		case <-time.After(300 * time.Millisecond):
+		case <-time.After(time.Second):
 			// It has nothing to do, or not enough.
 		}
 	}
@@ -133,7 +136,7 @@ func (d *driver) living() []infrav1.MaasMachine {
 func (d *driver) settle() {
 	d.t.Helper()
 	l := d.live(doom{})
-	d.Eventually(d.unready, 2*time.Minute, 100*time.Millisecond).Should(BeEmpty())
+	d.Eventually(d.unready, 2*time.Minute, 200*time.Millisecond).Should(BeEmpty())
 	l.kill()
 	<-l.dead
 	machines, err := d.region.ListMachines(d.t.Context(), maas.MachineFilter{})

@@ -43,7 +43,7 @@ func TestFaults(t *testing.T) {
 	server := inventoryOf(t, machines)
 	server.DeployTime, server.ReleaseTime = 100*time.Millisecond, 50*time.Millisecond
 	server.Intercept = unwell
-	b := newStage(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI), server.URL, server.APIKey)
+	b := newStage(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI), testNamespace, server.URL, server.APIKey)
 	for range machines {
 		b.add()
 	}

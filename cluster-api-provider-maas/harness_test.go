@@ -35,21 +35,23 @@ const testNamespace = "clusters-demo"
 // stage is a management cluster with a Cluster whose machines come and go, beside a MAAS.
 type stage struct {
 	*WithT
-	t        testing.TB
-	cfg      *rest.Config
-	client   client.Client
-	endpoint string
-	key      string
-	next     int
+	t         testing.TB
+	cfg       *rest.Config
+	client    client.Client
+	namespace string
+	endpoint  string
+	key       string
+	next      int
 }
 
-func newStage(t testing.TB, cfg *rest.Config, endpoint, key string) *stage {
+// newStage makes its namespace.
+func newStage(t testing.TB, cfg *rest.Config, namespace, endpoint, key string) *stage {
 	t.Helper()
 	g := NewWithT(t)
 	c, err := client.New(cfg, client.Options{Scheme: newScheme()})
 	g.Expect(err).NotTo(HaveOccurred())
-	b := &stage{WithT: g, t: t, cfg: cfg, client: c, endpoint: endpoint, key: key}
-	g.Expect(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: testNamespace}})).To(Succeed())
+	b := &stage{WithT: g, t: t, cfg: cfg, client: c, namespace: namespace, endpoint: endpoint, key: key}
+	g.Expect(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
 	b.create(&corev1.Secret{ObjectMeta: b.meta("bootstrap"), Data: map[string][]byte{"value": []byte("#cloud-config\n")}})
 	owner := &clusterv1.Cluster{ObjectMeta: b.meta("demo"), Spec: clusterv1.ClusterSpec{
 		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "MaasCluster", Name: "demo"}}}
@@ -64,7 +66,7 @@ func newStage(t testing.TB, cfg *rest.Config, endpoint, key string) *stage {
 }
 
 func (b *stage) meta(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: testNamespace, Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: "demo"}}
+	return metav1.ObjectMeta{Namespace: b.namespace, Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: "demo"}}
 }
 
 func (b *stage) create(obj client.Object) {
@@ -89,7 +91,7 @@ func (b *stage) add() {
 func (b *stage) machines() []infrav1.MaasMachine {
 	b.t.Helper()
 	list := &infrav1.MaasMachineList{}
-	b.Expect(b.client.List(b.t.Context(), list)).To(Succeed())
+	b.Expect(b.client.List(b.t.Context(), list, client.InNamespace(b.namespace))).To(Succeed())
 	return list.Items
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -79,7 +80,7 @@ func (d *driver) live(at doom) *life {
 	config := filepath.Join(d.t.TempDir(), "kubeconfig")
 	d.Expect(os.WriteFile(config, fmt.Appendf(nil, kubeconfig, kube), 0o600)).To(Succeed())
 
-	cmd := exec.CommandContext(ctx, os.Args[0], hurried...)
+	cmd := exec.CommandContext(ctx, os.Args[0], append([]string{"--namespace=" + d.namespace}, hurried...)...)
 	cmd.Env = append(os.Environ(), providerEnv+"=1", "KUBECONFIG="+config, "GOGC=off",
 		maas.SecretKeyEndpoint+"="+region, maas.SecretKeyAPIKey+"="+d.key)
 	cmd.Stdout, cmd.Stderr = &l.output, &l.output
@@ -105,6 +106,7 @@ func (l *life) between(b *stage, server string, transport http.RoundTripper, cou
 		Rewrite:       func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host },
 		// The provider must see what it would see without a proxy.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+		ErrorLog:     log.New(io.Discard, "", 0), // That processes end in the middle of an answer is no news.
 	}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if counts(r) && l.calls.Add(1) == l.doom.nth {

@@ -25,7 +25,7 @@ func TestRights(t *testing.T) {
 	t.Parallel()
 	admin := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
 	endpoint, key := region(t, 2)
-	s := newStage(t, admin, endpoint, key)
+	s := newStage(t, admin, testNamespace, endpoint, key)
 	s.Expect(s.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "capmaas-system"}})).To(Succeed())
 	s.applyRights()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "capmaas-manager", Namespace: "capmaas-system"}}
