@@ -126,7 +126,7 @@ func (s *suite) finishNamespace() {
 
 func TestCrashWhileDeleting(t *testing.T) {
 	c := fixture.Start(t)
-	reference := newSuite(t, c, "whole")
+	reference := newSuite(t, c, "whole-gone")
 	reference.live(0)
 	writes := reference.die(0)
 

@@ -119,7 +119,7 @@ func TestJudge(t *testing.T) {
 				p.Spec.Platform = hyperv1.NodePoolPlatform{Type: hyperv1.AgentPlatform, Agent: &hyperv1.AgentNodePoolPlatform{}}
 			},
 			conditionType: "ValidPlatformConfig", reason: "ValidationFailed", want: "use one of [MAAS None]"},
-		{name: "When an OpenShift pool names no image it should refuse", namespace: "ocp",
+		{name: "When an OpenShift pool names no image it should refuse", namespace: "ocp-imageless",
 			pool:          func(p *hyperv1.NodePool) { p.Spec.Release.Image = fixture.OCPImage },
 			conditionType: "ValidPlatformConfig", reason: "ValidationFailed", want: "spec.platform.maas.image is empty"},
 		{name: "When the ignition endpoint is not there it should wait", namespace: "endpoint",

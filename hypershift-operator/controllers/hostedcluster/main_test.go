@@ -1,0 +1,9 @@
+package hostedcluster
+
+import (
+	"testing"
+
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+)
+
+func TestMain(m *testing.M) { fixture.Main(m) }

@@ -1,0 +1,9 @@
+package nodepool
+
+import (
+	"testing"
+
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+)
+
+func TestMain(m *testing.M) { fixture.Main(m) }
