@@ -9,6 +9,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/platforms"
+	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
 // judgeAutoscaling tells whether the autoscaler sets the number of machines.
@@ -55,6 +56,17 @@ func (r *Reconciler) judgeManagement(_ context.Context, s *scope) (ctrl.Result, 
 	}
 	s.reject(hyperv1.NodePoolAutorepairEnabledConditionType, hyperv1.AsExpectedReason, "Machines that fail are not replaced: spec.management.autoRepair is off")
 	return ctrl.Result{}, nil
+}
+
+// judgeInPlaceSupport says when nobody updates machines that are not to be replaced: the operators of an OpenShift release do
+// that in the guest, those of a Kubernetes release do not. Machines are made all the same.
+func (s *scope) judgeInPlaceSupport() {
+	if !s.inPlace() || s.release.Distribution() != releaseinfo.Kubernetes || s.platform.MachineTemplates() == nil {
+		return
+	}
+	s.reject(hyperv1.NodePoolUpdateManagementEnabledConditionType, hyperv1.NodePoolValidationFailedReason,
+		"spec.management.upgradeType is InPlace, which needs an OpenShift release: machines keep what they were installed with. "+
+			"Create a NodePool of upgradeType Replace to have them updated")
 }
 
 func managementFault(management hyperv1.NodePoolManagement) string {

@@ -31,6 +31,7 @@ func (r *Reconciler) reconcileRelease(ctx context.Context, s *scope) (ctrl.Resul
 	s.accept(conditionType, "The release image has version "+s.release.Version())
 	r.judgeSkew(s)
 	s.judgeAutoscaler()
+	s.judgeInPlaceSupport()
 	return ctrl.Result{}, s.validatePlatform()
 }
 
