@@ -40,9 +40,13 @@ func (s *suite) failedDeployment(t *testing.T) {
 // one back: when the provider is about to write down what happened.
 func (s *suite) providerKills(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
-	for i := range 20 {
+	for range 20 {
 		before := len(s.allocations(t))
-		s.scale(t, cluster, 1+(i+1)%2*2)
+		if before > 1 {
+			s.scale(t, cluster, 1)
+		} else {
+			s.scale(t, cluster, 3)
+		}
 		s.allocationsChange(t, before)
 		pause := time.NewTimer(time.Duration(random.IntN(300)) * time.Millisecond)
 		<-pause.C
