@@ -87,10 +87,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, fmt.Errorf("listing Machines: %w", err)
 	}
 	machine := machineOf(node.Name, machines.Items)
-	if machine == nil {
-		return ctrl.Result{}, r.retire(ctx, node, machines.Items)
+	if orphan(node, machines.Items) {
+		return ctrl.Result{}, r.retire(ctx, node, machine)
 	}
-	if node.Annotations[machineAnnotation] == machine.Name {
+	if machine == nil || node.Annotations[machineAnnotation] == machine.Name {
 		return ctrl.Result{}, nil
 	}
 	taints, err := taintsOf(machine)
@@ -100,21 +100,30 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, upsert.Patch(ctx, r.Guest, node, func() { shape(node, machine, taints) })
 }
 
-// retire deletes a node whose Machine is gone. A Machine that is there and does not say which node it has, such as one that
-// was restored without its status, keeps its node.
-func (r *Reconciler) retire(ctx context.Context, node *corev1.Node, machines []clusterv1.Machine) error {
+// orphan tells whether the Machine that a node was made for is gone. A Machine that is there and does not say which node it
+// has, such as one that was restored without its status, keeps its node.
+func orphan(node *corev1.Node, machines []clusterv1.Machine) bool {
 	machine := node.Annotations[machineAnnotation]
-	if machine == "" || node.DeletionTimestamp != nil {
-		return nil
-	}
-	if slices.ContainsFunc(machines, func(m clusterv1.Machine) bool { return m.Name == machine }) {
+	return machine != "" && !slices.ContainsFunc(machines, func(m clusterv1.Machine) bool { return m.Name == machine })
+}
+
+// retire deletes a node whose Machine is gone. Where another Machine has its name by now, on metal often the same host, only
+// a node that does not run goes: with it there, the new machine could never join.
+func (r *Reconciler) retire(ctx context.Context, node *corev1.Node, successor *clusterv1.Machine) error {
+	if node.DeletionTimestamp != nil || successor != nil && runs(node) {
 		return nil
 	}
 	err := r.Guest.Delete(ctx, node, client.Preconditions{UID: &node.UID, ResourceVersion: &node.ResourceVersion})
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting Node %s, whose Machine %s is gone: %w", node.Name, machine, err)
+		return fmt.Errorf("deleting Node %s, whose Machine %s is gone: %w", node.Name, node.Annotations[machineAnnotation], err)
 	}
 	return nil
+}
+
+func runs(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 func machineOf(node string, machines []clusterv1.Machine) *clusterv1.Machine {

@@ -141,9 +141,27 @@ func TestNodeOfAMachineThatIsGone(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(node).NotTo(BeNil())
 	})
-	t.Run("When another machine has taken the name over it should keep the node for it", func(t *testing.T) {
+	t.Run("When another machine has the name by now and the node does not run it should delete it, so that the machine can join", func(t *testing.T) {
 		g := NewWithT(t)
-		node, err := pass(t, joined("pool-old"), byAddress())
+		left := joined("pool-old")
+		left.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
+		node, err := pass(t, left, byAddress())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(node).To(BeNil())
+	})
+	t.Run("When another machine has the name by now and the node runs it should leave it alone", func(t *testing.T) {
+		g := NewWithT(t)
+		alive := joined("pool-old")
+		alive.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		node, err := pass(t, alive, byAddress())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(node).NotTo(BeNil())
+	})
+	t.Run("When two machines are there under one name it should follow the one that Cluster API says has the node", func(t *testing.T) {
+		g := NewWithT(t)
+		old := machine()
+		old.Name, old.Status = "pool-old", clusterv1.MachineStatus{}
+		node, err := pass(t, joined("pool-old"), old, machine())
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(node.Annotations).To(HaveKeyWithValue("hypershift.openshift.io/machine", "pool-a"))
 		g.Expect(node.Labels).NotTo(HaveKey("disk"), "labels are given once")
