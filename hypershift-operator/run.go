@@ -184,7 +184,7 @@ func addControllers(mgr ctrl.Manager, f *runFlags, image string, overrides map[s
 		Releases: releases, Platforms: platforms,
 	}
 	janitor := &nodepool.Janitor{Client: mgr.GetClient()}
-	return errors.Join(clusters.SetupWithManager(mgr), pools.SetupWithManager(mgr), janitor.SetupWithManager(mgr), addWebhook(mgr, f))
+	return errors.Join(clusters.SetupWithManager(mgr), pools.SetupWithManager(mgr), janitor.SetupWithManager(mgr), addWebhook(mgr, f), addVersions(mgr, f.namespace))
 }
 
 func addWebhook(mgr ctrl.Manager, f *runFlags) error {

@@ -2,6 +2,8 @@ package release
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/blang/semver/v4"
 
@@ -12,6 +14,16 @@ import (
 var oldest = map[releaseinfo.Distribution]semver.Version{
 	releaseinfo.OpenShift:  semver.MustParse("4.14.0"),
 	releaseinfo.Kubernetes: semver.MustParse("1.31.0"),
+}
+
+// SupportedVersions tells people, in one phrase for each distribution, what a control plane may run.
+func SupportedVersions() []string {
+	var versions []string
+	for distribution, floor := range oldest {
+		versions = append(versions, fmt.Sprintf("%s %d.%d or newer", strings.ToLower(string(distribution)), floor.Major, floor.Minor))
+	}
+	slices.Sort(versions)
+	return versions
 }
 
 // minorsOf5 is what has to be added to the minor of OpenShift 5 to continue that of 4.

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/openshift/hypershift/hypershift-operator/release"
+	"github.com/openshift/hypershift/support/upsert"
+	"github.com/openshift/hypershift/support/version"
+)
+
+const (
+	// supportedVersions is the ConfigMap in which `hypershift version` looks for what the operator is.
+	supportedVersions = "supported-versions"
+	versionsRetry     = 10 * time.Second
+)
+
+// addVersions has the working operator tell which one it is.
+func addVersions(mgr ctrl.Manager, namespace string) error {
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		// It is for people only: an operator that may not tell goes on working, and tries again.
+		_ = wait.PollUntilContextCancel(ctx, versionsRetry, true, func(ctx context.Context) (bool, error) {
+			err := publishVersions(ctx, mgr.GetClient(), namespace)
+			if err != nil {
+				klog.FromContext(ctx).Error(err, "Cannot tell the operator's version yet")
+			}
+			return err == nil, nil
+		})
+		return nil
+	}))
+}
+
+func publishVersions(ctx context.Context, c client.Client, namespace string) error {
+	supported, err := json.Marshal(map[string][]string{"versions": release.SupportedVersions()})
+	if err != nil {
+		return fmt.Errorf("encoding the supported versions: %w", err)
+	}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: supportedVersions}}
+	_, err = upsert.Object(ctx, c, cm, func() error {
+		cm.Data = map[string]string{"server-version": version.Commit(), supportedVersions: string(supported)}
+		return nil
+	})
+	return err
+}
