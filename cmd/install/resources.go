@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift/hypershift/support/defaultingwebhook"
+	"github.com/openshift/hypershift/support/namespaceguard"
 )
 
 const (
@@ -68,6 +69,7 @@ func (o *Options) resources() []client.Object {
 			Data:       map[string]string{trustBundleKey: string(o.trustBundle)},
 		})
 	}
+	objs = append(objs, namespaceguard.Objects()...)
 	objs = append(objs, o.serviceAccount())
 	objs = append(objs, o.rbac()...)
 	objs = append(objs, o.deployment(), o.service())

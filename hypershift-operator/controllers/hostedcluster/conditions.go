@@ -75,6 +75,11 @@ func available(reported []metav1.Condition, s *scope) metav1.Condition {
 	if !s.hc.DeletionTimestamp.IsZero() {
 		return condition.False(conditionType, hyperv1.WaitingForAvailableReason, "The cluster is being deleted. "+s.deletion)
 	}
+	if s.hcp != nil && !s.hcp.DeletionTimestamp.IsZero() {
+		// What it reported last is of the past, and nobody may be left to report anything new.
+		return condition.False(conditionType, hyperv1.WaitingForAvailableReason, fmt.Sprintf("The hosted control plane is being deleted, though "+
+			"the HostedCluster is not: did somebody delete HostedControlPlane or namespace %s? To give the cluster up, delete the HostedCluster", s.hcp.Namespace))
+	}
 	c := condition.Copy(reported, string(hyperv1.HostedControlPlaneAvailable), hyperv1.WaitingForAvailableReason)
 	if c.Status == metav1.ConditionTrue {
 		return condition.True(conditionType, hyperv1.AsExpectedReason, "The hosted control plane is available")
@@ -84,6 +89,12 @@ func available(reported []metav1.Condition, s *scope) metav1.Condition {
 	}
 	if s.hcp == nil || c.Status == metav1.ConditionUnknown {
 		return condition.False(conditionType, hyperv1.WaitingForAvailableReason, "Waiting for the hosted control plane to become available")
+	}
+	// A component that is not there yet is no news where the control plane cannot begin at all.
+	for _, cause := range []hyperv1.ConditionType{hyperv1.ValidHostedControlPlaneConfiguration, hyperv1.ValidReleaseInfo} {
+		if judged := condition.Copy(reported, string(cause), ""); judged.Status == metav1.ConditionFalse {
+			return condition.False(conditionType, judged.Reason, judged.Message)
+		}
 	}
 	return condition.False(conditionType, c.Reason, c.Message)
 }

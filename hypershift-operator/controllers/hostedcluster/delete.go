@@ -18,6 +18,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/namespaceguard"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -173,6 +174,10 @@ func (r *Reconciler) deleteNamespace(ctx context.Context, s *scope) (string, err
 	if namespace.DeletionTimestamp == nil {
 		if waitsFor, err := r.stopWorkloads(ctx, s); err != nil || waitsFor != "" {
 			return waitsFor, err
+		}
+		// The machines are gone: the policy against hasty people has done its duty.
+		if err := upsert.Patch(ctx, r.Client, namespace, func() { annotate(namespace, namespaceguard.ReleasedAnnotation, "true") }); err != nil {
+			return "", client.IgnoreNotFound(err)
 		}
 	}
 	gone, err := upsert.Gone(ctx, r.Client, namespace)

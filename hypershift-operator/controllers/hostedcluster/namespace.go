@@ -33,7 +33,7 @@ func (r *Reconciler) reconcileNamespace(ctx context.Context, s *scope) (ctrl.Res
 		return ctrl.Result{}, err
 	}
 	if !namespace.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, fmt.Errorf("namespace %s is being deleted: wait until it is gone, and find out who deleted it", s.namespace)
+		return ctrl.Result{}, fmt.Errorf("namespace %s is being deleted by somebody else: the cluster cannot run in it any more; see its conditions for what it waits for", s.namespace)
 	}
 	s.securityUID = namespace.Annotations[hyperv1.DefaultSecurityContextUIDAnnotation]
 	return ctrl.Result{}, nil

@@ -62,6 +62,12 @@ func TestConditions(t *testing.T) {
 			hyperv1.HostedClusterAvailable, "False", "WaitingForAvailable", "no such image"},
 		{"When an available cluster gets a bad release it should stay available", withScope(rejected, reporting(is("Available", "True", "AsExpected", ""))),
 			hyperv1.HostedClusterAvailable, "True", "AsExpected", ""},
+		{"When the control plane cannot read its release it should say that, not what is missing for it", withScope(reporting(
+			is("Available", "False", "StatefulSetNotFound", "no etcd yet"), is("ValidReleaseInfo", "False", "Unreachable", "unknown authority"))),
+			hyperv1.HostedClusterAvailable, "False", "Unreachable", "unknown authority"},
+		{"When somebody deleted the control plane it should not be available, whatever was reported last", withScope(
+			reporting(is("Available", "True", "AsExpected", "")), func(s *scope) { s.hcp.DeletionTimestamp = &metav1.Time{Time: now} }),
+			hyperv1.HostedClusterAvailable, "False", "WaitingForAvailable", "delete the HostedCluster"},
 		{"When the cluster is being deleted it should say what it waits for", withScope(func(s *scope) {
 			s.hc.DeletionTimestamp = &metav1.Time{Time: now}
 			s.deletion = "Waiting for machines"

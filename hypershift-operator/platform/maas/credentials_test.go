@@ -2,15 +2,18 @@ package maas
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	. "github.com/onsi/gomega"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
@@ -149,6 +152,19 @@ func TestOrphanedMachines(t *testing.T) {
 		g.Expect(why).To(ContainSubstring("1 machines cannot be released in MAAS"))
 		g.Expect(why).To(ContainSubstring("There is no Secret clusters/creds"))
 		g.Expect(held(t, c)).To(Equal(1))
+	})
+	t.Run("When somebody deleted the namespace it should name the machines to release by hand", func(t *testing.T) {
+		g := NewWithT(t)
+		refused := apierrors.NewForbidden(corev1.Resource("secrets"), "x", errors.New("namespace is being terminated"))
+		refused.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+		c := interceptor.NewClient(testClient(t, credentials(map[string]string{"MAAS_ENDPOINT": "http://m/MAAS", "MAAS_API_KEY": "a:b:c"}),
+			machine("m1", allocated), machine("m2", nil)).(client.WithWatch), interceptor.Funcs{
+			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return refused },
+		})
+		why, err := testPlatform(&server{}).OrphanedMachines(t.Context(), c, testCluster())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(why).To(ContainSubstring("release these in MAAS by hand, abc; then"))
+		g.Expect(held(t, c)).To(Equal(2))
 	})
 	t.Run("When the provider has begun with a machine it should not let go of it", func(t *testing.T) {
 		_, c := run(t, &server{}, machine("m1", waiting))

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -46,6 +49,9 @@ func (p *Platform) OrphanedMachines(ctx context.Context, c client.Client, cluste
 		return "", nil
 	}
 	credentials, err := p.ReconcileCredentials(ctx, c, cluster)
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return stranded(machines.Items, cluster.Namespace), nil
+	}
 	if err != nil {
 		return "", err
 	}
@@ -69,6 +75,18 @@ func (p *Platform) OrphanedMachines(ctx context.Context, c client.Client, cluste
 	return fmt.Sprintf("%d machines cannot be released in MAAS: %s. They are kept, so that they do not stay allocated with nobody "+
 		"knowing; to give them up, release them in MAAS by hand and remove the finalizer %s of their MaasMachines",
 		held, credentials.Condition.Message, infrav1.MachineFinalizer), errors.Join(failures...)
+}
+
+// stranded names the machines whose managers somebody deleted together with the namespace: no pod can start in there again.
+func stranded(machines []infrav1.MaasMachine, namespace string) string {
+	var names []string
+	for i := range machines {
+		if id := machines[i].Spec.SystemID; id != nil && *id != "" {
+			names = append(names, *id)
+		}
+	}
+	return fmt.Sprintf("Namespace %s was deleted before its machines, and what releases them with it: release these in MAAS by hand, %s; "+
+		"then remove the finalizers of all that is left in the namespace", namespace, strings.Join(names, ", "))
 }
 
 // neverAllocated tells that the provider has not begun with a machine: it writes a condition before it allocates.
