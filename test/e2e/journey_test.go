@@ -96,9 +96,8 @@ func (s *suite) workload(t *testing.T) { s.must(t, s.RunWorkload(t.Context(), cl
 
 // quiet waits for a minute without a write, in the management cluster and in the hosted one.
 func (s *suite) quiet(t *testing.T) {
-	for what, kubeconfig := range map[string]string{"management cluster": "kubeconfig", "hosted cluster": cluster + ".kubeconfig"} {
-		s.reach(t, what+" at rest", 5*time.Minute, s.Quiet(s.Path(kubeconfig), time.Minute))
-	}
+	s.reach(t, "management cluster and hosted cluster at rest", 5*time.Minute, journey.All(
+		s.Quiet(s.Path("kubeconfig"), time.Minute), s.Quiet(s.Path(cluster+".kubeconfig"), time.Minute)))
 }
 
 func (s *suite) constraints(t *testing.T) {

@@ -140,6 +140,23 @@ func quote(argv []string) string {
 	return strings.Join(words, " ")
 }
 
+// All is done when every check is, in one look.
+func All(checks ...Check) Check {
+	return func(ctx context.Context) (bool, string, error) {
+		all, words := true, []string{}
+		for _, check := range checks {
+			done, progress, err := check(ctx)
+			if err != nil {
+				return false, progress, err
+			}
+			if all = all && done; progress != "" {
+				words = append(words, progress)
+			}
+		}
+		return all, strings.Join(words, "; "), nil
+	}
+}
+
 // Quick makes a Check of a function that needs no context.
 func Quick(check func() (bool, string, error)) Check {
 	return func(context.Context) (bool, string, error) { return check() }

@@ -48,3 +48,20 @@ func TestComplaints(t *testing.T) {
 	g.Expect(got).To(ContainSubstring("UpdatingVersion=True"))
 	g.Expect(strings.Contains(got, "fine")).To(BeFalse(), "what is as it should be is not said")
 }
+
+func TestAll(t *testing.T) {
+	g := NewWithT(t)
+	check := func(done bool, progress string, err error) Check {
+		return Quick(func() (bool, string, error) { return done, progress, err })
+	}
+	done, progress, err := All(check(true, "a", nil), check(true, "", nil))(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(done).To(BeTrue())
+	g.Expect(progress).To(Equal("a"))
+	done, progress, err = All(check(false, "a", nil), check(true, "b", nil))(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(done).To(BeFalse())
+	g.Expect(progress).To(Equal("a; b"))
+	_, _, err = All(check(true, "", nil), check(true, "", errors.New("away")))(t.Context())
+	g.Expect(err).To(MatchError("away"))
+}
