@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strconv"
 	"sync/atomic"
@@ -75,7 +76,7 @@ func (d *driver) live(at doom) *life {
 	d.t.Helper()
 	ctx, cancel := context.WithCancel(d.t.Context())
 	l := &life{doom: at, kill: cancel, dead: make(chan struct{})}
-	kube := l.between(d.stage, d.cfg.Host, d.kube, func(r *http.Request) bool { return at.kube && r.Method != http.MethodGet })
+	kube := l.between(d.stage, d.cfg.Host, d.kube, func(r *http.Request) bool { return at.kube && changes(r) })
 	region := l.between(d.stage, d.endpoint, http.DefaultTransport, func(*http.Request) bool { return !at.kube })
 	config := filepath.Join(d.t.TempDir(), "kubeconfig")
 	d.Expect(os.WriteFile(config, fmt.Appendf(nil, kubeconfig, kube), 0o600)).To(Succeed())
@@ -117,6 +118,11 @@ func (l *life) between(b *stage, server string, transport http.RoundTripper, cou
 	}))
 	b.t.Cleanup(front.Close) // It waits for what is under way.
 	return front.URL + target.Path
+}
+
+// changes tells whether a call of the management cluster writes something that matters; nothing depends on an event.
+func changes(r *http.Request) bool {
+	return r.Method != http.MethodGet && path.Base(r.URL.Path) != "events" && path.Base(path.Dir(r.URL.Path)) != "events"
 }
 
 // strike lets the doomed call get as far as it may, and kills.
