@@ -174,7 +174,8 @@ func (r *Reconciler) announce(hc *hyperv1.HostedCluster, before []metav1.Conditi
 		if worse(c, hc.Annotations[hyperv1.HasBeenAvailableAnnotation] == "true") {
 			kind = corev1.EventTypeWarning
 		}
-		r.Recorder.Eventf(hc, nil, kind, c.Reason, "Reconcile", "%s is %s: %s", c.Type, c.Status, condition.Shorten(c.Message, 900))
+		// The type stands in the event as its action, because events that differ in their words alone are shown as one.
+		r.Recorder.Eventf(hc, nil, kind, c.Reason, c.Type, "%s is %s: %s", c.Type, c.Status, condition.Shorten(c.Message, 900))
 	}
 }
 

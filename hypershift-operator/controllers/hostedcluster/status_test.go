@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	configv1 "github.com/openshift/api/config/v1"
@@ -228,4 +229,20 @@ func TestWorse(t *testing.T) {
 			NewWithT(t).Expect(worse(tc.condition, tc.wasAvailable)).To(Equal(tc.want))
 		})
 	}
+}
+
+// actions records the actions of events.
+type actions []string
+
+func (a *actions) Eventf(_, _ runtime.Object, _, _, action, _ string, _ ...any) {
+	*a = append(*a, action)
+}
+
+func TestAnnounceKeepsConditionsApart(t *testing.T) {
+	s := withScope(func(s *scope) {
+		s.hc.Status.Conditions = []metav1.Condition{is("Degraded", "False", "AsExpected", ""), is("Available", "True", "AsExpected", "")}
+	})
+	var made actions
+	(&Reconciler{Recorder: &made}).announce(s.hc, nil)
+	NewWithT(t).Expect(made).To(ConsistOf("Degraded", "Available"), "the API shows events of one action and reason as one")
 }

@@ -133,7 +133,8 @@ func (r *Reconciler) announce(s *scope, before []hyperv1.NodePoolCondition) {
 		if c.Severity != "" {
 			kind = corev1.EventTypeWarning
 		}
-		r.Recorder.Eventf(s.pool, nil, kind, eventReason(c.Reason), "Reconcile", "%s is %s: %s", c.Type, c.Status, condition.Shorten(c.Message, 900))
+		// The type stands in the event as its action, because events that differ in their words alone are shown as one.
+		r.Recorder.Eventf(s.pool, nil, kind, eventReason(c.Reason), c.Type, "%s is %s: %s", c.Type, c.Status, condition.Shorten(c.Message, 900))
 	}
 }
 

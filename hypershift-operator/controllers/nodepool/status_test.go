@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -117,6 +118,23 @@ func TestAnnounce(t *testing.T) {
 		made := announce(nil, []hyperv1.NodePoolCondition{long})
 		NewWithT(t).Expect(len(strings.Fields(made[0])[1])).To(BeNumerically("<=", 128))
 	})
+}
+
+// actions records the actions of events.
+type actions []string
+
+func (a *actions) Eventf(_, _ runtime.Object, _, _, action, _ string, _ ...any) {
+	*a = append(*a, action)
+}
+
+func TestAnnounceKeepsConditionsApart(t *testing.T) {
+	s := judging()
+	s.pool.Status.Conditions = []hyperv1.NodePoolCondition{
+		{Type: "AutorepairEnabled", Status: "False", Reason: "AsExpected"}, {Type: "AllMachinesReady", Status: "True", Reason: "AsExpected"},
+	}
+	var made actions
+	(&Reconciler{Recorder: &made}).announce(s, nil)
+	NewWithT(t).Expect(made).To(ConsistOf("AutorepairEnabled", "AllMachinesReady"), "the API shows events of one action and reason as one")
 }
 
 func machineWith(name string, conditions ...metav1.Condition) *clusterv1.Machine {
