@@ -63,6 +63,7 @@ func (r *Reconciler) deletionSteps(refused bool) []step {
 		{"pause of the cluster", r.resumeForDeletion},
 		pools,
 		{"machines", r.deleteMachines},
+		{"machines without Cluster", r.deleteStragglers},
 		{"managers of machines", r.releaseManagers},
 		{"platform credentials", r.deleteCredentials},
 		{"hosted control plane", r.deleteControlPlane},

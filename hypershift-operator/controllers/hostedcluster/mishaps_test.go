@@ -22,6 +22,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 )
@@ -150,6 +151,38 @@ func mishaps(t *testing.T, c client.WithWatch) {
 		s.Expect(client.IgnoreNotFound(c.Get(t.Context(), s.request().NamespacedName, &hyperv1.HostedCluster{}))).To(Succeed())
 		s.get(manager, capiProviderName)
 		s.Expect(manager.Finalizers).To(ContainElement(componentFinalizer))
+	})
+
+	t.Run("When somebody took the Cluster away, its machines should be released before those that can are let go", func(t *testing.T) {
+		s := newSuite(t, c, "stragglers")
+		s.up()
+		cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: s.hosted(), Name: s.cluster().Spec.InfraID}}
+		s.Expect(c.Delete(t.Context(), cluster)).To(Succeed())
+		machine := &clusterv1.Machine{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.hosted(), Name: "left", Finalizers: []string{clusterv1.MachineFinalizer}},
+			Spec: clusterv1.MachineSpec{ClusterName: cluster.Name, Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To("x")},
+				InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "MaasMachine", Name: "left"}},
+		}
+		infra := &infrav1.MaasMachine{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.hosted(), Name: "left", Finalizers: []string{infrav1.MachineFinalizer}},
+			Spec:       infrav1.MaasMachineSpec{MinCPU: ptr.To(1), MinMemory: ptr.To(1024), Image: "custom/x"},
+		}
+		fixture.Create(t, c, machine, infra)
+		s.Expect(c.Delete(t.Context(), s.cluster())).To(Succeed())
+		_, err := s.pass()
+		s.Expect(err).NotTo(HaveOccurred())
+		s.Expect(s.condition(hyperv1.HostedClusterAvailable).Message).To(ContainSubstring("Waiting for 1 machines that outlived their Cluster to be released: left. "))
+		s.get(infra, "left")
+		s.Expect(infra.DeletionTimestamp).NotTo(BeNil())
+		provider := &appsv1.Deployment{}
+		s.get(provider, capiProviderName)
+		s.Expect(provider.Finalizers).To(ContainElement(componentFinalizer))
+
+		infra.Finalizers = nil
+		s.Expect(c.Update(t.Context(), infra)).To(Succeed())
+		s.mustPass()
+		s.Expect(s.missing(machine, "left")).To(BeTrue())
+		s.Expect(s.condition(hyperv1.HostedClusterAvailable).Message).To(ContainSubstring("Waiting for namespace"))
 	})
 
 	t.Run("When the proxy goes from the spec, what was wrong with it should go from the status", func(t *testing.T) {
