@@ -32,6 +32,7 @@ func TestStaticIP(t *testing.T) {
 		"When somebody is faster with an address of a range, it should take the next":                 faster,
 		"When somebody is faster with the one address, it should wait with its machine":               fasterWithTheOne,
 		"When the answer of the link is lost, it should find the address on its machine":              answerLost,
+		"When calls of a process that died arrive late, it should keep what they brought":             arrivesLate,
 		"When the API key may not change links, it should say what it needs":                          noAdministrator,
 		"When a deployment fails, the address should move to the next machine":                        moves,
 		"When the process dies between any two calls, the next should finish":                         dies,
@@ -207,6 +208,20 @@ func answerLost(t *testing.T, cfg *rest.Config) {
 	k.until("Ready True Ready", "m")
 	k.Expect(k.addresses("m")).To(Equal([]string{"10.9.0.10"}))
 	k.Expect(slices.DeleteFunc(k.wrote(), func(op string) bool { return op != "link_subnet" })).To(HaveLen(1))
+}
+
+func arrivesLate(t *testing.T, cfg *rest.Config) {
+	k := newRack(t, cfg, "admin")
+	k.addStatic("m", infrav1.StaticIPConfig{Range: &infrav1.IPRange{Start: "10.9.0.10", End: "10.9.0.13"}})
+	k.once("link_subnet", func() {
+		k.Change("aaaaa1", func(m *inventory.Machine) {
+			m.Interfaces[0].Links = []inventory.Link{{ID: 902, Mode: "static", SubnetID: ptr.To(1), IP: "10.9.0.10"}}
+		})
+	})
+	k.until("Ready True Ready", "m")
+	k.Expect(k.addresses("m")).To(Equal([]string{"10.9.0.10"}))
+	k.leave("m")
+	k.Expect(k.modes("aaaaa1", 0)).To(Equal([]string{"auto"}), "what was there before is still known")
 }
 
 func noAdministrator(t *testing.T, cfg *rest.Config) {
