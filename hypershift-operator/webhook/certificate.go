@@ -127,7 +127,7 @@ func (c *Certificate) ensureCA(ctx context.Context) (*pki.KeyPair, error) {
 	_, err := upsert.Object(ctx, c.Client, secret, func() error {
 		now := c.Clock.Now()
 		// Authorities are kept for ever by default; this one has a single client, which learns a new one at once.
-		if old, err := pki.CAOf(secret); err == nil && old.Cert.NotAfter.Sub(now) <= caRenewBefore {
+		if old, err := pki.CAOf(secret); err != nil || old.Cert.NotAfter.Sub(now) <= caRenewBefore {
 			secret.Data = nil
 		}
 		var err error

@@ -105,6 +105,18 @@ func TestCertificate(t *testing.T) {
 		s.Expect(*s.writes).To(Equal(writes))
 	})
 
+	t.Run("When somebody broke the authority it should make another one, which its single client learns at once", func(t *testing.T) {
+		s := newSite(t, defaultingwebhook.Configuration(operatorNamespace))
+		s.reconcile()
+		old := s.secret(caSecret)
+		broken := old.DeepCopy()
+		broken.Data = map[string][]byte{pki.CACertKey: []byte("x"), pki.CAKeyKey: []byte("y")}
+		s.Expect(s.client.Update(t.Context(), broken)).To(Succeed())
+		s.reconcile()
+		s.Expect(s.secret(caSecret).Data).NotTo(Or(Equal(old.Data), Equal(broken.Data)))
+		s.trusted()
+	})
+
 	t.Run("When the certificate is about to expire it should be renewed under the same authority", func(t *testing.T) {
 		s := newSite(t, defaultingwebhook.Configuration(operatorNamespace))
 		s.reconcile()

@@ -37,13 +37,17 @@ type Keys struct {
 var TLSKeys = Keys{Cert: corev1.TLSCertKey, Key: corev1.TLSPrivateKeyKey, CA: CACertKey}
 
 // EnsureCA fills secret with a certificate authority unless it holds one. An authority that is there is kept, whatever
-// its subject: its certificates are out in the world.
+// its subject: its certificates are out in the world. For the same reason one that cannot be read is an error and is not
+// replaced: only a person can bring it back, or decide that nobody needs it any more.
 func EnsureCA(secret *corev1.Secret, name Name, now time.Time) (*KeyPair, error) {
 	ca, err := CAOf(secret)
+	if len(secret.Data[CACertKey]) == 0 && len(secret.Data[CAKeyKey]) == 0 {
+		ca, err = NewCA(name, now)
+	} else if err != nil {
+		err = fmt.Errorf("%w: restore it, or empty the Secret to have a new one made, which everybody who trusted the old one must learn", err)
+	}
 	if err != nil {
-		if ca, err = NewCA(name, now); err != nil {
-			return nil, err
-		}
+		return nil, err
 	}
 	setType(secret)
 	set(secret, CACertKey, ca.CertPEM)
