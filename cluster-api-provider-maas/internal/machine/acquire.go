@@ -116,7 +116,7 @@ func (r *Reconciler) choose(ctx context.Context, s *scope) (ctrl.Result, error) 
 	if err != nil {
 		return r.problem(ctx, s, err)
 	}
-	if s.occupied, err = r.occupied(ctx, s); err != nil {
+	if s.occupied, err = r.occupied(ctx, s, ready); err != nil {
 		return ctrl.Result{}, err
 	}
 	candidates := request.Candidates(ready, s.aside)

@@ -91,7 +91,7 @@ func (s *scope) addressCondition() metav1.Condition {
 // siblings are the MaasMachines of the namespace but this one. They are shared with the cache: nobody may change them.
 func (r *Reconciler) siblings(ctx context.Context, s *scope) ([]infrav1.MaasMachine, error) {
 	list := &infrav1.MaasMachineList{}
-	// Only annotations are read of what may be a thousand objects.
+	// Little is read of what may be a thousand objects.
 	if err := r.Client.List(ctx, list, client.InNamespace(s.machine.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the MaasMachines of namespace %s: %w", s.machine.Namespace, err)
 	}

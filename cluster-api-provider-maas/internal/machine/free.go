@@ -69,17 +69,27 @@ func (r *Reconciler) warnKept(s *scope, a address, why string) {
 	r.warn(s, "StaticIPKept", fmt.Sprintf("machine %s was given back, and keeps the static address %s: %s. Take it off in MAAS when it can be", a.SystemID, a.IP, why))
 }
 
-// occupied tells which machines still carry, or may carry, the static address of a sibling that gives them back: nobody should
-// get them before it is taken off.
-func (r *Reconciler) occupied(ctx context.Context, s *scope) (map[string]bool, error) {
+// occupied tells which Ready machines nobody should get yet on account of a sibling: they still carry, or may carry, its static
+// address, or they were taken away from it behind our back. Of the latter the Node is still there, and a second one of the same
+// name could not join.
+func (r *Reconciler) occupied(ctx context.Context, s *scope, ready []maas.Machine) (map[string]bool, error) {
 	siblings, err := r.siblings(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	machines := map[string]bool{}
+	lost := map[string]bool{}
 	for i := range siblings {
 		if id := addressOf(&siblings[i]).SystemID; id != "" {
 			machines[id] = true
+		}
+		if id := siblings[i].Spec.SystemID; id != nil && siblings[i].DeletionTimestamp.IsZero() && deref(siblings[i].Status.Initialization.Provisioned) {
+			lost[*id] = true
+		}
+	}
+	for _, m := range ready {
+		if lost[m.SystemID] {
+			machines[m.SystemID] = true
 		}
 	}
 	return machines, nil

@@ -25,6 +25,18 @@ func takenAway(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.machine("m").Status.FailureReason).To(HaveValue(Equal("UpdateError")))
 	w.Expect(w.machine("m").Status.Initialization.Provisioned).To(HaveValue(BeTrue()), "the contract: it never flips back")
 
+	w.add("next", infrav1.MaasMachineSpec{})
+	w.passes("next", 3)
+	w.Expect(w.machine("next").Spec.SystemID).To(HaveValue(Equal("bbbbbb")), "the first one's Node is still there")
+	w.add("third", infrav1.MaasMachineSpec{})
+	w.passes("third", 2)
+	w.expect("third", "Ready False NoCapacity", "another MaasMachine of the namespace still names them")
+	w.remove("third")
+	w.remove("next")
+	w.passes("third", 1)
+	w.passes("next", 3)
+	w.Expect(w.gone("next")).To(BeTrue())
+
 	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Status, m.Owner, m.Power = maastest.Deployed, "provider", "on" })
 	w.remove("m")
 	w.passes("m", 2)

@@ -284,7 +284,7 @@ func notYetFree(t *testing.T, cfg *rest.Config) {
 	k.restart()
 	k.add("next", infrav1.MaasMachineSpec{Image: "custom/node", MinCPU: ptr.To(8), MinMemory: ptr.To(16384), Tags: []string{"fast"}})
 	k.reconcile("next", 0)
-	k.expect("next", "Ready False NoCapacity", "they still have a static address that is to be taken off")
+	k.expect("next", "Ready False NoCapacity", "still names them or has its static address there")
 	k.before = nil
 	k.leave("m")
 	k.until("Ready True Ready", "next")

@@ -169,7 +169,7 @@ func (r Request) Explain(ready []maas.Machine, setAside func(systemID string) bo
 	}
 	free := slices.DeleteFunc(slices.Clone(left), func(m maas.Machine) bool { return setAside(m.SystemID) })
 	if len(free) == 0 {
-		said = append(said, fmt.Sprintf("all %d that fit are set aside for a while, since a deployment failed on them or they still have a static address that is to be taken off", len(left)))
+		said = append(said, fmt.Sprintf("all %d that fit are set aside for a while, since a deployment failed on them or another MaasMachine of the namespace still names them or has its static address there", len(left)))
 	}
 	return strings.Join(said, "; ")
 }

@@ -69,7 +69,7 @@ func TestExplain(t *testing.T) {
 		"When constraints add up, it should tell each step": {placement.Request{Zone: "az1", Tags: []string{"gpu"}}, two, nobody,
 			`1 of 2 Ready machines is in zone "az1"; none of these has tag "gpu"`},
 		"When what fits is set aside, it should say that": {placement.Request{Zone: "az1"}, two, func(string) bool { return true },
-			`1 of 2 Ready machines is in zone "az1"; all 1 that fit are set aside for a while, since a deployment failed on them or they still have a static address that is to be taken off`},
+			`1 of 2 Ready machines is in zone "az1"; all 1 that fit are set aside for a while, since a deployment failed on them or another MaasMachine of the namespace still names them or has its static address there`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			NewWithT(t).Expect(tc.request.Explain(tc.ready, tc.setAside)).To(Equal(tc.want))
