@@ -1,0 +1,119 @@
+package v1beta1
+
+// LXDConfig is upstream's way to ask for a virtual machine.
+type LXDConfig struct {
+	// enabled composes a virtual machine instead of allocating a machine.
+	//
+	// +kubebuilder:default=false
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+
+	// vmConfig shapes the virtual machine.
+	//
+	// +optional
+	VMConfig *VMConfig `json:"vmConfig,omitempty"`
+}
+
+// VMConfig shapes a composed virtual machine.
+type VMConfig struct {
+	// diskSize is the size of the root disk in GB.
+	//
+	// +kubebuilder:default=60
+	// +optional
+	DiskSize *int `json:"diskSize,omitempty"`
+
+	// storagePool of the LXD host.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	StoragePool string `json:"storagePool,omitempty"`
+
+	// network is the MAAS subnet or the comma separated subnets that the virtual machine hangs on.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	Network string `json:"network,omitempty"`
+
+	// interfaceLinkModes maps an interface to auto, dhcp, static or link_up.
+	//
+	// +optional
+	InterfaceLinkModes map[string]string `json:"interfaceLinkModes,omitempty"`
+
+	// autoStart starts the virtual machine with its host.
+	//
+	// +kubebuilder:default=true
+	// +optional
+	AutoStart *bool `json:"autoStart,omitempty"`
+}
+
+// LXDMachineConfig shapes the virtual machine of provisioningMode lxd.
+type LXDMachineConfig struct {
+	// profile of LXD that the virtual machine is made with.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	Profile string `json:"profile,omitempty"`
+
+	// storage of the root disk.
+	//
+	// +optional
+	Storage *LXDStorage `json:"storage,omitempty"`
+
+	// network of the virtual machine.
+	//
+	// +optional
+	Network *LXDNetwork `json:"network,omitempty"`
+
+	// vmHost is the name of the MAAS VM host to compose on. Empty means the best that fits.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	VMHost string `json:"vmHost,omitempty"`
+
+	// project of LXD. Empty means the host's.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	Project string `json:"project,omitempty"`
+}
+
+// LXDStorage is the root disk of a virtual machine.
+type LXDStorage struct {
+	// size in GB.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	Size *int `json:"size,omitempty"`
+
+	// pool is the storage pool of the LXD host.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	Pool string `json:"pool,omitempty"`
+}
+
+// LXDNetwork is how a virtual machine is connected.
+type LXDNetwork struct {
+	// bridge of the LXD host.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	Bridge string `json:"bridge,omitempty"`
+
+	// devices are further LXD network devices by name.
+	//
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=255
+	// +listType=atomic
+	// +optional
+	Devices []string `json:"devices,omitempty"`
+}
+
+// IsLXD tells whether the machine is a virtual machine to compose: provisioningMode decides, and lxd.enabled where that
+// is empty.
+func (s *MaasMachineSpec) IsLXD() bool {
+	if s.ProvisioningMode != "" {
+		return s.ProvisioningMode == ProvisioningModeLXD
+	}
+	return s.LXD != nil && s.LXD.Enabled != nil && *s.LXD.Enabled
+}
