@@ -31,8 +31,10 @@ func (w *Walker) Quiet(kubeconfig string, window time.Duration) Check {
 			return false, "", err
 		}
 		progress := ""
+		if written := changed(last, now); len(written) > 0 {
+			progress = "written since the last look: " + strings.Join(written, ", ")
+		}
 		if !maps.Equal(last, now) {
-			progress = "written since the last look: " + strings.Join(changed(last, now), ", ")
 			last, since = now, time.Now()
 		}
 		return time.Since(since) >= window, progress, nil
