@@ -127,9 +127,13 @@ func (s *suite) operatorKills(t *testing.T) {
 		before[i], _ = s.restarts(t, operator)
 	}
 	s.must(t, s.kill("hypershift-operator", "control-plane-operator"))
-	for _, component := range []string{"kube-apiserver", "etcd"} {
-		g.Expect(s.c.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(journey.HostedNamespace(cluster)),
-			client.MatchingLabels{"app": component}, client.GracePeriodSeconds(0))).To(Succeed())
+	for _, app := range []string{"kube-apiserver", "etcd"} {
+		component := pods{journey.HostedNamespace(cluster), app}
+		dead := s.list(t, component)
+		g.Expect(dead).NotTo(BeEmpty())
+		g.Expect(s.c.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(component.namespace),
+			client.MatchingLabels{"app": app}, client.GracePeriodSeconds(0))).To(Succeed())
+		s.reach(t, app+" replaced", 3*time.Minute, journey.Quick(func() (bool, string, error) { return s.replaced(t, component, dead) }))
 	}
 	s.reach(t, "data still there", 3*time.Minute, journey.Quick(func() (bool, string, error) {
 		err := guest.Get(t.Context(), client.ObjectKeyFromObject(kept), kept)
@@ -150,13 +154,35 @@ func (s *suite) operatorKills(t *testing.T) {
 // pods are those of a namespace with an app label.
 type pods struct{ namespace, app string }
 
-// restarts adds up how often the containers of pods were started anew, and tells whether all of them are ready.
-func (s *suite) restarts(t *testing.T, of pods) (count int32, ready bool) {
+// list reads the pods that are there.
+func (s *suite) list(t *testing.T, of pods) []corev1.Pod {
 	t.Helper()
 	list := &corev1.PodList{}
 	NewWithT(t).Expect(s.c.List(t.Context(), list, client.InNamespace(of.namespace), client.MatchingLabels{"app": of.app})).To(Succeed())
-	ready = len(list.Items) > 0
-	for _, pod := range list.Items {
+	return list.Items
+}
+
+// replaced tells whether others stand in the place of dead pods, ready.
+func (s *suite) replaced(t *testing.T, of pods, dead []corev1.Pod) (bool, string, error) {
+	t.Helper()
+	for _, old := range dead {
+		for _, pod := range s.list(t, of) {
+			if pod.UID == old.UID {
+				return false, pod.Name + " is still there", nil
+			}
+		}
+	}
+	_, ready := s.restarts(t, of)
+	return ready, fmt.Sprintf("ready: %t", ready), nil
+}
+
+// restarts adds up how often the containers of pods were started anew, and tells whether all of them are ready.
+func (s *suite) restarts(t *testing.T, of pods) (count int32, ready bool) {
+	t.Helper()
+	list := s.list(t, of)
+	ready = len(list) > 0
+	for _, pod := range list {
+		ready = ready && len(pod.Status.ContainerStatuses) > 0
 		for _, c := range pod.Status.ContainerStatuses {
 			count += c.RestartCount
 			ready = ready && c.Ready
