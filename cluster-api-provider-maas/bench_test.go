@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"runtime"
 	"strconv"
@@ -19,6 +18,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 	"github.com/openshift/hypershift/test/maas-simulator/faults"
 	"github.com/openshift/hypershift/test/maas-simulator/simulator"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
 // The size of the benchmark, and how long it watches a settled provider.
@@ -96,15 +96,7 @@ func region(t testing.TB, machines int, rules ...faults.Rule) (endpoint, key str
 			t.Fatal(err)
 		}
 	}
-	go s.Run(t.Context())
-	server := httptest.NewServer(s)
-	t.Cleanup(func() {
-		server.Close()
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return server.URL + "/MAAS", s.Key("alice")
+	return simtest.Serve(t, s), s.Key("alice")
 }
 
 func setting[T any](t testing.TB, name string, otherwise T, parse func(string) (T, error)) T {

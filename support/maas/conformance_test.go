@@ -1,7 +1,6 @@
 package maas_test
 
 import (
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -19,15 +18,7 @@ func region(t *testing.T, version, user string) *maas.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go s.Run(t.Context())
-	server := httptest.NewServer(s)
-	t.Cleanup(func() {
-		server.Close()
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return newClient(t, maas.Config{Endpoint: server.URL + "/MAAS", APIKey: s.Key(user)})
+	return newClient(t, maas.Config{Endpoint: simtest.Serve(t, s), APIKey: s.Key(user)})
 }
 
 func TestConformance(t *testing.T) {

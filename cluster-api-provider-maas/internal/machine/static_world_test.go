@@ -3,7 +3,6 @@ package machine_test
 import (
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -47,18 +46,11 @@ func newRack(t *testing.T, cfg *rest.Config, user string) *rack {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go s.Run(t.Context())
-	server := httptest.NewServer(s)
-	t.Cleanup(func() {
-		server.Close()
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	endpoint := simtest.Serve(t, s)
 	direct := http.DefaultTransport.(*http.Transport).Clone()
 	direct.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	t.Cleanup(direct.CloseIdleConnections)
-	k := &rack{Simulator: s, direct: direct, cfg: cfg, world: newWorldAt(t, cfg, func() string { return server.URL + "/MAAS" }, s.Key(user))}
+	k := &rack{Simulator: s, direct: direct, cfg: cfg, world: newWorldAt(t, cfg, func() string { return endpoint }, s.Key(user))}
 	k.transport = k
 	k.restart()
 	return k

@@ -169,3 +169,17 @@ func (s *Site) Has(name string) *inventory.Machine {
 	}
 	return m
 }
+
+// Serve lets a simulated site live and answer over HTTP on the loopback until the test ends, and returns the URL of its API.
+func Serve(t testing.TB, s *simulator.Simulator) string {
+	t.Helper()
+	go s.Run(t.Context())
+	server := httptest.NewServer(s)
+	t.Cleanup(func() {
+		server.Close()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server.URL + "/MAAS"
+}
