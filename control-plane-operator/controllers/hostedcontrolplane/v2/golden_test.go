@@ -30,10 +30,7 @@ func TestManifests(t *testing.T) {
 	}{
 		{name: "minimal", edit: func(*hyperv1.HostedControlPlane) {}},
 		{name: "highly-available", edit: highlyAvailable},
-		{name: "everything", edit: everything, objects: []client.Object{
-			secret("etcd-key", map[string][]byte{"key": bytes.Repeat([]byte{7}, 32)}),
-			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "issuer-ca"}, Data: map[string]string{"ca-bundle.crt": "PEM"}},
-		}},
+		{name: "everything", edit: everything, objects: everythingNeeds()},
 	}
 	for _, tc := range cases {
 		t.Run("When a control plane is "+tc.name+" it should render its manifests as they are on file", func(t *testing.T) {
@@ -55,6 +52,7 @@ func TestManifests(t *testing.T) {
 func everything(hcp *hyperv1.HostedControlPlane) {
 	hcp.Annotations = map[string]string{
 		"hypershift.openshift.io/kube-apiserver-gogc":                                          "50",
+		"hypershift.openshift.io/kube-apiserver-gomemlimit":                                    "4GiB",
 		"hypershift.openshift.io/kube-apiserver-max-requests-inflight":                         "500",
 		"hypershift.openshift.io/disable-profiling":                                            "kube-apiserver,kube-controller-manager",
 		"hypershift.openshift.io/restart-date":                                                 "2026-11-20",
@@ -97,6 +95,14 @@ func everything(hcp *hyperv1.HostedControlPlane) {
 		}},
 		Network:   &configv1.NetworkSpec{ServiceNodePortRange: "31000-31999"},
 		Scheduler: &configv1.SchedulerSpec{Profile: configv1.HighNodeUtilization},
+	}
+}
+
+// everythingNeeds are the objects that everything refers to.
+func everythingNeeds() []client.Object {
+	return []client.Object{
+		secret("etcd-key", map[string][]byte{"key": bytes.Repeat([]byte{7}, 32)}),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "issuer-ca"}, Data: map[string]string{"ca-bundle.crt": "PEM"}},
 	}
 }
 

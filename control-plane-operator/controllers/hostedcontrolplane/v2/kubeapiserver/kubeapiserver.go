@@ -18,11 +18,11 @@ import (
 // Name is the component's name.
 const Name = "kube-apiserver"
 
-// Annotations by which a user tunes the API server.
-const (
-	gogcAnnotation       = "hypershift.openshift.io/kube-apiserver-gogc"
-	goMemLimitAnnotation = "hypershift.openshift.io/kube-apiserver-gomemlimit"
-)
+// tuned are the environment variables that a user may set, each with its annotation. The order is that of the container.
+var tuned = []struct{ variable, annotation string }{
+	{"GOGC", "hypershift.openshift.io/kube-apiserver-gogc"},
+	{"GOMEMLIMIT", "hypershift.openshift.io/kube-apiserver-gomemlimit"},
+}
 
 //go:embed manifests
 var manifests embed.FS
@@ -62,9 +62,9 @@ func adapt(_ context.Context, scope *component.Scope, deployment *appsv1.Deploym
 }
 
 func setEnv(hcp *hyperv1.HostedControlPlane, container *corev1.Container) {
-	for variable, annotation := range map[string]string{"GOGC": gogcAnnotation, "GOMEMLIMIT": goMemLimitAnnotation} {
-		if value := hcp.Annotations[annotation]; value != "" {
-			container.Env = append(container.Env, corev1.EnvVar{Name: variable, Value: value})
+	for _, t := range tuned {
+		if value := hcp.Annotations[t.annotation]; value != "" {
+			container.Env = append(container.Env, corev1.EnvVar{Name: t.variable, Value: value})
 		}
 	}
 }

@@ -1,0 +1,90 @@
+package hostedcluster
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+)
+
+// passes are so many that two entries of a map that are ranged over cannot stay in the same order by chance.
+const passes = 50
+
+// TestDeterminism builds all that the operator applies into a hosted namespace, on every platform and for both
+// distributions: the same input makes the same objects, or the pods of every cluster would roll for ever.
+func TestDeterminism(t *testing.T) {
+	for platformType := range fixture.Platforms(nil) {
+		for _, image := range []string{fixture.ReleaseImage, fixture.OCPImage} {
+			t.Run("When the platform is "+string(platformType)+" and the release "+image+" it should always build the same", func(t *testing.T) {
+				first := built(t, platformType, image)
+				for range passes - 1 {
+					if diff := cmp.Diff(first, built(t, platformType, image)); diff != "" {
+						t.Fatalf("nothing changed, and something else was built (-first +later):\n%s", diff)
+					}
+				}
+			})
+		}
+	}
+}
+
+// severalOfEach gives every list and map that the builders read more than one entry.
+func severalOfEach(platformType hyperv1.PlatformType) func(*scope) {
+	return func(s *scope) {
+		s.hc.Labels = map[string]string{"api.openshift.com/a": "1", "api.openshift.com/b": "2"}
+		s.hc.Annotations = map[string]string{
+			hyperv1.KubeAPIServerGOGCAnnotation: "50", hyperv1.KubeAPIServerGOMemoryLimitAnnotation: "4GiB",
+			hyperv1.ResourceRequestOverrideAnnotationPrefix + "/a.b": "cpu=1", hyperv1.ResourceRequestOverrideAnnotationPrefix + "/c.d": "cpu=2",
+		}
+		s.hc.Spec.Platform.Type = platformType
+		s.hc.Spec.Labels = map[string]string{"team": "a", "row": "7", "cost": "3"}
+		s.hc.Spec.NodeSelector = map[string]string{"disk": "fast", "zone": "a", "pool": "b"}
+		s.hc.Spec.Tolerations = []corev1.Toleration{{Key: "one"}, {Key: "two"}}
+		s.hc.Spec.ImageContentSources = []hyperv1.ImageContentSource{
+			{Source: "quay.io", Mirrors: []string{"a.example", "b.example"}}, {Source: "docker.io", Mirrors: []string{"c.example"}},
+		}
+	}
+}
+
+// built is the YAML of everything that the builders make in one pass over a scope of its own.
+func built(t *testing.T, platformType hyperv1.PlatformType, image string) string {
+	t.Helper()
+	r := &Reconciler{Settings: Settings{
+		OperatorImage:     operatorImage,
+		RegistryOverrides: map[string]string{"quay.io": "mirror.example/quay", "docker.io": "mirror.example/docker", "ghcr.io": "mirror.example/ghcr"},
+		PassedEnv:         map[string]string{"CERT_ROTATION_SCALE": "24h", "METRICS_SET": "Telemetry", "HTTP_PROXY": "http://proxy"},
+	}}
+	s := managed(image)
+	severalOfEach(platformType)(s)
+	s.platform, _ = fixture.Platforms(nil).For(platformType)
+	cluster := s.cluster(operatorImage)
+	hcp := &hyperv1.HostedControlPlane{}
+	mirrorLabels(s.hc, hcp)
+	mirrorAnnotations(s.hc, hcp)
+	all := []any{
+		decorated(s, controlPlaneOperatorName, r.controlPlaneOperatorSpec(s, image)), controlPlaneOperatorRules(),
+		decorated(s, capiManagerName, s.capiManagerSpec(image)), capiManagerRules(),
+		capiProviderRules(s.platform.ProviderPolicyRules()), hcp, s.shapeControlPlane(hcp),
+	}
+	for _, p := range policies(s.hc) {
+		all = append(all, p.name, p.spec())
+	}
+	if spec := s.platform.ProviderDeployment(cluster); spec != nil {
+		all = append(all, decorated(s, capiProviderName, *spec))
+	}
+	if infra := s.platform.InfraCluster(cluster); infra != nil {
+		all = append(all, infra.Mutate(), infra.Object)
+	}
+	pool := platform.Pool{NodePool: fixture.NodePool("clusters"), HostedCluster: s.hc}
+	pool.NodePool.Spec.NodeLabels = map[string]string{"disk": "ssd", "row": "7"}
+	all = append(all, s.platform.MachineTemplate(pool))
+	raw, err := yaml.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
