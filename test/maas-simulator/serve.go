@@ -70,6 +70,8 @@ func serveCommand() *cobra.Command {
 	f.DurationVar(&o.durations.Erase, "erase-duration", o.durations.Erase, "time of disk erasing")
 	f.DurationVar(&o.durations.Rescue, "rescue-duration", o.durations.Rescue, "time until rescue mode is there")
 	f.DurationVar(&o.durations.DeployTimeout, "deploy-timeout", o.durations.DeployTimeout, "time after which a deployment has failed")
+	f.DurationVar(&o.durations.ReleaseTimeout, "release-timeout", o.durations.ReleaseTimeout, "time after which a release has failed")
+	f.DurationVar(&o.durations.NodeTimeout, "node-timeout", o.durations.NodeTimeout, "time after which commissioning, tests and rescue mode have failed")
 	o.netns.addFlags(f)
 	return cmd
 }

@@ -130,6 +130,9 @@ var levers = map[string]func(*simulator.Simulator, *inventory.Machine, string) e
 	"release": func(s *simulator.Simulator, m *inventory.Machine, text string) error {
 		return s.Life.Release(m, "admin", text, false)
 	},
+	"test": func(s *simulator.Simulator, m *inventory.Machine, text string) error {
+		return s.Life.Test(m, "admin", text)
+	},
 	"fail": func(s *simulator.Simulator, m *inventory.Machine, text string) error {
 		if _, busy := m.Status.Failed(); !busy {
 			return fmt.Errorf("machine %s is %s: it does nothing that could fail", m.Hostname, m.Status)

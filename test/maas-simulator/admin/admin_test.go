@@ -44,7 +44,7 @@ func TestFaults(t *testing.T) {
 	g.Expect(code).To(Equal(404))
 	code, _ = send(site, "DELETE /faults", "")
 	g.Expect(code).To(Equal(204))
-	for _, bad := range []string{`{"kind": "rain"}`, `{"kind": "error", "rate": 2}`, `{"kind": "error", "status": 200}`, `{"kind": "error", "operation": "["}`, `{"colour": 1}`, `{`, `{"kind": "error", "for": "soon"}`} {
+	for _, bad := range []string{`{"kind": "rain"}`, `{"kind": "error", "rate": 2}`, `{"kind": "error", "status": 200}`, `{"kind": "error", "operation": "["}`, `{"kind": "dead-bmc", "machine": "["}`, `{"colour": 1}`, `{`, `{"kind": "error", "for": "soon"}`} {
 		code, body = send(site, "POST /faults", bad)
 		g.Expect(code).To(Equal(400), bad)
 		g.Expect(body).To(ContainSubstring(`"error":`))
@@ -66,6 +66,7 @@ func TestLevers(t *testing.T) {
 		"an idle one fails":         {status.Ready, "fail", 409, status.Ready},
 		"its status is set":         {status.Ready, "status?text=missing", 204, status.Missing},
 		"its status is nonsense":    {status.Ready, "status?text=tired", 409, status.Ready},
+		"its hardware is tested":    {status.Deployed, "test", 204, status.Testing},
 		"its power is nonsense":     {status.Ready, "power?text=half", 409, status.Ready},
 		"the lever is unknown":      {status.Ready, "paint", 404, status.Ready},
 	}

@@ -200,7 +200,7 @@ func TestMachineFaults(t *testing.T) {
 		"the system never reports": {
 			faults.Rule{Kind: faults.BootHangs},
 			[]step{ask("alice", "POST machines/aaaaa1/?op=deploy")}, status.FailedDeployment,
-			"Marking node failed - Node installation failure - it took longer than 1h0m0s",
+			"Marking node failed - Machine operation 'Deploying' timed out after 1h0m0s.",
 		},
 		"the machine breaks while it deploys": {
 			faults.Rule{Kind: faults.BrokenOnDeploy, Message: "smoke"},

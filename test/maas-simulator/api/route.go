@@ -70,6 +70,12 @@ var verbs = map[string]string{"GET": "read", "POST": "create", "PUT": "update", 
 func (s *Server) match(r *http.Request) (*call, error) {
 	path := collapse(r.URL.EscapedPath())
 	c := &call{Server: s, request: r, method: r.Method}
+	if !strings.HasPrefix(path, "/MAAS/") {
+		// MAAS's web server knows nothing else; its API is not asked.
+		missing := page(http.StatusNotFound, "")
+		c.fixed = &missing
+		return c, nil
+	}
 	if fixed := unversioned(path); fixed != nil {
 		c.fixed = fixed
 		return c, nil

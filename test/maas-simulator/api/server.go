@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"time"
 
 	"k8s.io/utils/clock"
 
@@ -50,6 +49,8 @@ type reply struct {
 	media  string
 	body   []byte
 	header http.Header
+	// foreign answers do not come from MAAS.
+	foreign bool
 }
 
 const (
@@ -73,8 +74,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for key, values := range answer.header {
 		w.Header()[key] = values
 	}
-	w.Header().Set("X-MAAS-API-Hash", apiHash)
-	w.Header().Set("Vary", "Authorization,Cookie")
+	if !answer.foreign {
+		w.Header().Set("X-MAAS-API-Hash", apiHash)
+		w.Header().Set("Vary", "Authorization,Cookie")
+	}
 	w.Header().Set("Content-Type", answer.media)
 	if s.Observe != nil {
 		s.Observe(operation, answer.status)
@@ -89,9 +92,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // apiHash stands for the hash of the API's description.
 const apiHash = "6d1f3f0e3d9bff0c0f9dc7a1f9f4f8d0c3b6b0a7"
 
-// dropped is the operation of a request whose connection was closed on purpose.
-const dropped = "\x00dropped"
-
 // answer finds the operation and runs it, with the faults that hit it.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) (string, reply) {
 	c, err := s.match(r)
@@ -101,64 +101,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) (string, reply) 
 	if c.fixed != nil {
 		return "unversioned", *c.fixed
 	}
-	hits := s.Faults.Request(c.operation)
-	if rule, hit := hits[faults.Latency]; hit {
-		s.wait(r, time.Duration(rule.Delay))
-	}
-	if _, hit := hits[faults.Drop]; hit {
-		closeConnection(w)
-		return dropped, reply{}
-	}
-	if rule, hit := hits[faults.Error]; hit {
-		return c.operation, s.refusal(injected(rule))
-	}
-	answer := s.run(c)
-	if rule, hit := hits[faults.LostAnswer]; hit {
-		return c.operation, s.refusal(injected(rule))
-	}
-	if _, hit := hits[faults.DropAfter]; hit {
-		cutShort(w, answer)
-		return dropped, reply{}
-	}
-	return c.operation, answer
-}
-
-func injected(rule faults.Rule) error {
-	if rule.Code() == http.StatusServiceUnavailable {
-		return problem.Unavailable("%s", rule.Text("The service is unavailable."))
-	}
-	return problem.Text(rule.Code(), "%s", rule.Text(http.StatusText(rule.Code())))
-}
-
-func (s *Server) wait(r *http.Request, d time.Duration) {
-	timer := s.Clock.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-r.Context().Done():
-	case <-timer.C():
-	}
-}
-
-// closeConnection drops the connection without an answer.
-func closeConnection(w http.ResponseWriter) {
-	if hijacker, ok := w.(http.Hijacker); ok {
-		if conn, _, err := hijacker.Hijack(); err == nil {
-			_ = conn.Close() // dropping it is the point
-			return
-		}
-	}
-	panic(http.ErrAbortHandler)
-}
-
-// cutShort sends half of an answer and drops the connection.
-func cutShort(w http.ResponseWriter, answer reply) {
-	w.Header().Set("Content-Type", answer.media)
-	w.WriteHeader(answer.status)
-	_, _ = w.Write(answer.body[:len(answer.body)/2]) // the rest is lost on purpose
-	if flusher, ok := w.(http.Flusher); ok {
-		flusher.Flush()
-	}
-	panic(http.ErrAbortHandler)
+	return s.faulty(w, c)
 }
 
 // run authenticates the caller and does what was asked.

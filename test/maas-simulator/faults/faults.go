@@ -5,6 +5,7 @@ package faults
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"path"
 	"slices"
 	"sync"
@@ -12,49 +13,6 @@ import (
 
 	"k8s.io/utils/clock"
 )
-
-// Kind is what goes wrong.
-type Kind string
-
-// The kinds of faults. Those before DeployFails hit requests, the others hit
-// machines.
-const (
-	// Error answers with Status instead of doing what was asked.
-	Error Kind = "error"
-	// LostAnswer does what was asked and then answers with Status.
-	LostAnswer Kind = "lost-answer"
-	// Latency waits for Delay before doing what was asked.
-	Latency Kind = "latency"
-	// Drop closes the connection without doing what was asked.
-	Drop Kind = "drop"
-	// DropAfter does what was asked and closes the connection in the middle of
-	// the answer.
-	DropAfter Kind = "drop-after"
-
-	// DeployFails fails the next deployments at the installation.
-	DeployFails Kind = "deploy-fails"
-	// BootHangs lets the deployed system never fetch its user-data.
-	BootHangs Kind = "boot-hangs"
-	// PowerError fails power actions and queries.
-	PowerError Kind = "power-error"
-	// ReleaseFails fails releases.
-	ReleaseFails Kind = "release-fails"
-	// SlowRelease adds Delay to releases.
-	SlowRelease Kind = "slow-release"
-	// CommissionFails fails commissioning.
-	CommissionFails Kind = "commission-fails"
-	// EraseFails fails disk erasing.
-	EraseFails Kind = "erase-fails"
-	// TestFails fails hardware tests.
-	TestFails Kind = "test-fails"
-	// BrokenOnDeploy turns a machine Broken while it deploys.
-	BrokenOnDeploy Kind = "broken-on-deploy"
-)
-
-var kinds = []Kind{
-	Error, LostAnswer, Latency, Drop, DropAfter, DeployFails, BootHangs, PowerError, ReleaseFails, SlowRelease,
-	CommissionFails, EraseFails, TestFails, BrokenOnDeploy,
-}
 
 // Rule is one fault.
 type Rule struct {
@@ -64,7 +22,8 @@ type Rule struct {
 	// Operation is a glob over operation names such as machine.deploy or
 	// machines.*; empty means every operation.
 	Operation string `json:"operation,omitempty"`
-	// Machine is a system id or a hostname; empty means every machine.
+	// Machine is a glob over system ids and hostnames; empty means every
+	// machine. Request kinds then hit only requests whose path names one.
 	Machine string `json:"machine,omitempty"`
 	// Rate is the share of occasions that are hit; 0 means all.
 	Rate float64 `json:"rate,omitempty"`
@@ -72,9 +31,10 @@ type Rule struct {
 	Count int `json:"count,omitempty"`
 	// For ends the rule after that time; 0 means never.
 	For Duration `json:"for,omitempty"`
-	// Status is the HTTP status of error kinds; 0 means 503.
+	// Status is the HTTP status of error kinds; 0 means 503, and 403 for Proxy.
 	Status int `json:"status,omitempty"`
-	// Message is the body of an error, or the text of an event.
+	// Message is the body of an error, or the text of an event. A JSON object
+	// is sent as JSON, as MAAS words what it finds wrong in a form.
 	Message string `json:"message,omitempty"`
 	// Delay is how long latency kinds wait.
 	Delay Duration `json:"delay,omitempty"`
@@ -116,8 +76,8 @@ func NewSet(c clock.PassiveClock, seed uint64) *Set {
 
 // Add puts a rule in force and returns its id. It refuses rules that make no sense.
 func (s *Set) Add(r Rule) (int, error) {
-	if !slices.Contains(kinds, r.Kind) {
-		return 0, fmt.Errorf("fault kind %q is not known: use one of %v", r.Kind, kinds)
+	if !slices.Contains(Kinds(), r.Kind) {
+		return 0, fmt.Errorf("fault kind %q is not known: use one of %v", r.Kind, Kinds())
 	}
 	if r.Rate < 0 || r.Rate > 1 {
 		return 0, fmt.Errorf("rate %v of a fault must be between 0 and 1", r.Rate)
@@ -127,6 +87,9 @@ func (s *Set) Add(r Rule) (int, error) {
 	}
 	if _, err := path.Match(r.Operation, "machines.read"); err != nil {
 		return 0, fmt.Errorf("operation %q of a fault is no pattern: %w", r.Operation, err)
+	}
+	if _, err := path.Match(r.Machine, "one"); err != nil {
+		return 0, fmt.Errorf("machine %q of a fault is no pattern: %w", r.Machine, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,22 +135,31 @@ func (r *Rule) over(now time.Time) bool {
 	return !r.until.IsZero() && now.After(r.until) || r.Count > 0 && r.Hits >= r.Count
 }
 
+// Target is the machine that an occasion is about; the zero value is none.
+type Target struct{ SystemID, Hostname string }
+
+// on reports whether the rule is for that machine.
+func (r *Rule) on(t Target) bool {
+	byID, _ := path.Match(r.Machine, t.SystemID)
+	byName, _ := path.Match(r.Machine, t.Hostname)
+	return r.Machine == "" || t != Target{} && (byID || byName)
+}
+
 // Request returns the rules that hit an operation, at most one of each kind.
-func (s *Set) Request(operation string) map[Kind]Rule {
+// The target is the machine that the request's path names.
+func (s *Set) Request(operation string, target Target) map[Kind]Rule {
 	return s.hit(func(r *Rule) bool {
-		if !slices.Contains(kinds[:5], r.Kind) {
+		if !slices.Contains(requestKinds, r.Kind) {
 			return false
 		}
 		matched, _ := path.Match(r.Operation, operation)
-		return r.Operation == "" || matched
+		return (r.Operation == "" || matched) && r.on(target)
 	})
 }
 
 // Machine returns the rule of a kind that hits a machine now, if there is one.
-func (s *Set) Machine(kind Kind, systemID, hostname string) (Rule, bool) {
-	hits := s.hit(func(r *Rule) bool {
-		return r.Kind == kind && (r.Machine == "" || r.Machine == systemID || r.Machine == hostname)
-	})
+func (s *Set) Machine(kind Kind, target Target) (Rule, bool) {
+	hits := s.hit(func(r *Rule) bool { return r.Kind == kind && r.on(target) })
 	r, ok := hits[kind]
 	return r, ok
 }
@@ -222,8 +194,11 @@ func (r Rule) Text(fallback string) string {
 
 // Code returns the rule's HTTP status.
 func (r Rule) Code() int {
-	if r.Status == 0 {
-		return 503
+	switch {
+	case r.Status != 0:
+		return r.Status
+	case r.Kind == Proxy:
+		return http.StatusForbidden
 	}
-	return r.Status
+	return http.StatusServiceUnavailable
 }

@@ -35,7 +35,7 @@ func TestRequest(t *testing.T) {
 		t.Run("When "+name+" it should hit just that", func(t *testing.T) {
 			s, _ := newSet(test.rule)
 			for operation, hit := range test.hits {
-				NewWithT(t).Expect(len(s.Request(operation)) > 0).To(Equal(hit), operation)
+				NewWithT(t).Expect(len(s.Request(operation, faults.Target{})) > 0).To(Equal(hit), operation)
 			}
 		})
 	}
@@ -45,24 +45,51 @@ func TestMachine(t *testing.T) {
 	g := NewWithT(t)
 	s, _ := newSet(faults.Rule{Kind: faults.DeployFails, Machine: "one", Message: "x"}, faults.Rule{Kind: faults.PowerError, Machine: "aaa"})
 	hit := func(kind faults.Kind, id, hostname string) bool {
-		_, ok := s.Machine(kind, id, hostname)
+		_, ok := s.Machine(kind, faults.Target{SystemID: id, Hostname: hostname})
 		return ok
 	}
 	g.Expect(hit(faults.DeployFails, "bbb", "one")).To(BeTrue())
 	g.Expect(hit(faults.DeployFails, "aaa", "two")).To(BeFalse())
 	g.Expect(hit(faults.PowerError, "aaa", "two")).To(BeTrue())
 	g.Expect(hit(faults.BootHangs, "aaa", "one")).To(BeFalse())
-	rule, _ := s.Machine(faults.DeployFails, "bbb", "one")
+	rule, _ := s.Machine(faults.DeployFails, faults.Target{SystemID: "bbb", Hostname: "one"})
 	g.Expect(rule.Text("y")).To(Equal("x"))
 	g.Expect(faults.Rule{}.Text("y")).To(Equal("y"))
 	g.Expect(faults.Rule{}.Code()).To(Equal(503))
+	g.Expect(faults.Rule{Kind: faults.Proxy}.Code()).To(Equal(403))
+}
+
+func TestTargets(t *testing.T) {
+	one := faults.Target{SystemID: "aaa", Hostname: "one"}
+	tests := map[string]struct {
+		machine string
+		target  faults.Target
+		hit     bool
+	}{
+		"nothing is named":                          {"", faults.Target{}, true},
+		"a machine is named and there is none":      {"*", faults.Target{}, false},
+		"the hostname is named":                     {"one", one, true},
+		"the system id is named":                    {"aaa", one, true},
+		"a pattern takes the hostname":              {"o*", one, true},
+		"a pattern takes another machine's name":    {"t*", one, false},
+		"half of a name is given and is no pattern": {"on", one, false},
+	}
+	for name, test := range tests {
+		t.Run("When "+name+" requests and machines should be hit alike", func(t *testing.T) {
+			g := NewWithT(t)
+			s, _ := newSet(faults.Rule{Kind: faults.Error, Machine: test.machine}, faults.Rule{Kind: faults.DeployFails, Machine: test.machine})
+			g.Expect(s.Request("machine.deploy", test.target)).To(HaveLen(map[bool]int{true: 1}[test.hit]))
+			_, hit := s.Machine(faults.DeployFails, test.target)
+			g.Expect(hit).To(Equal(test.hit))
+		})
+	}
 }
 
 func TestLimits(t *testing.T) {
 	t.Run("When a count is given it should stop after it", func(t *testing.T) {
 		g := NewWithT(t)
 		s, _ := newSet(faults.Rule{Kind: faults.Drop, Count: 2})
-		got := []int{len(s.Request("a.b")), len(s.Request("a.b")), len(s.Request("a.b"))}
+		got := []int{len(s.Request("a.b", faults.Target{})), len(s.Request("a.b", faults.Target{})), len(s.Request("a.b", faults.Target{}))}
 		g.Expect(got).To(Equal([]int{1, 1, 0}))
 		g.Expect(s.List()).To(BeEmpty())
 	})
@@ -70,16 +97,16 @@ func TestLimits(t *testing.T) {
 		g := NewWithT(t)
 		s, clock := newSet(faults.Rule{Kind: faults.Drop, For: faults.Duration(time.Minute)})
 		clock.Step(time.Minute)
-		g.Expect(s.Request("a.b")).To(HaveLen(1))
+		g.Expect(s.Request("a.b", faults.Target{})).To(HaveLen(1))
 		clock.Step(time.Second)
-		g.Expect(s.Request("a.b")).To(BeEmpty())
+		g.Expect(s.Request("a.b", faults.Target{})).To(BeEmpty())
 	})
 	t.Run("When a rate is given it should hit about that share, and the same ones with the same seed", func(t *testing.T) {
 		g := NewWithT(t)
 		run := func() (pattern []bool, hits int) {
 			s, _ := newSet(faults.Rule{Kind: faults.Error, Rate: 0.2})
 			for range 1000 {
-				hit := len(s.Request("a.b")) > 0
+				hit := len(s.Request("a.b", faults.Target{})) > 0
 				pattern = append(pattern, hit)
 				if hit {
 					hits++
@@ -95,7 +122,7 @@ func TestLimits(t *testing.T) {
 	t.Run("When several rules of a kind apply one should hit, and others wait for their turn", func(t *testing.T) {
 		g := NewWithT(t)
 		s, _ := newSet(faults.Rule{Kind: faults.Error, Count: 1, Status: 500}, faults.Rule{Kind: faults.Error, Count: 1, Status: 502}, faults.Rule{Kind: faults.Latency})
-		first, second := s.Request("a.b"), s.Request("a.b")
+		first, second := s.Request("a.b", faults.Target{}), s.Request("a.b", faults.Target{})
 		g.Expect(first[faults.Error].Code()).To(Equal(500))
 		g.Expect(second[faults.Error].Code()).To(Equal(502))
 		g.Expect(first).To(HaveKey(faults.Latency))

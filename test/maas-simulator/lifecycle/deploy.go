@@ -81,13 +81,18 @@ func (l *Life) Deploy(m *inventory.Machine, d Deployment) error {
 	return nil
 }
 
-// Start gives a deploying machine its addresses and powers it on. When there is
-// no address left the machine falls back to Allocated.
+// Start gives a deploying machine its addresses and powers it on. When that
+// fails, as when no address is left, the machine falls back to Allocated and
+// keeps the image that it was given.
 func (l *Life) Start(m *inventory.Machine) error {
 	if m.Status != status.Deploying {
 		return nil
 	}
-	if err := l.assignAuto(m); err != nil {
+	err := l.assignAuto(m)
+	if rule, hit := l.Fault(faults.DeployReverts, m); hit && err == nil {
+		err = problem.Text(rule.Code(), "%s", rule.Text("The deployment could not be started."))
+	}
+	if err != nil {
 		l.releaseAuto(m)
 		m.Status = status.Allocated
 		return err
@@ -130,10 +135,10 @@ func workNetboot(_ context.Context, l *Life, m *inventory.Machine) error {
 }
 
 func workInstall(ctx context.Context, l *Life, m *inventory.Machine) error {
-	if rule, hit := l.Faults.Machine(faults.DeployFails, m.SystemID, m.Hostname); hit {
+	if rule, hit := l.Fault(faults.DeployFails, m); hit {
 		return errors.New(rule.Text("curtin: writing the image to disk failed"))
 	}
-	if rule, hit := l.Faults.Machine(faults.BrokenOnDeploy, m.SystemID, m.Hostname); hit {
+	if rule, hit := l.Fault(faults.BrokenOnDeploy, m); hit {
 		return l.DB.Update(func() error {
 			fresh := l.DB.Machines.Edit(m.SystemID)
 			if fresh == nil || fresh.Status != status.Deploying {
@@ -165,7 +170,7 @@ func workBoot(ctx context.Context, l *Life, m *inventory.Machine) error {
 
 // bootTime is how long the system takes to report; on metal it does so itself.
 func bootTime(l *Life, m *inventory.Machine) time.Duration {
-	if _, hangs := l.Faults.Machine(faults.BootHangs, m.SystemID, m.Hostname); hangs || l.hasMetal() {
+	if _, hangs := l.Fault(faults.BootHangs, m); hangs || l.hasMetal() {
 		return -1
 	}
 	return share(deploy, 10)(l, m)

@@ -24,14 +24,18 @@ type Durations struct {
 	Deploy time.Duration
 	// Commission, Test, Erase and Rescue are the times in those modes.
 	Commission, Test, Erase, Rescue time.Duration
-	// DeployTimeout fails a deployment that does not end; zero means never.
-	DeployTimeout time.Duration
+	// DeployTimeout fails a deployment that does not end, ReleaseTimeout a
+	// release and leaving rescue mode, NodeTimeout commissioning, tests and
+	// entering rescue mode; zero means never. Erasing disks has no time-out, as
+	// on the server.
+	DeployTimeout, ReleaseTimeout, NodeTimeout time.Duration
 }
 
 // Realistic is what virtual machines take.
 var Realistic = Durations{
 	Power: time.Second, Deploy: 4 * time.Minute, Commission: 4 * time.Minute, Test: 2 * time.Minute,
 	Erase: 90 * time.Second, Rescue: 2 * time.Minute, DeployTimeout: 60 * time.Minute,
+	ReleaseTimeout: 5 * time.Minute, NodeTimeout: 30 * time.Minute,
 }
 
 // Config is what a Life works with.
@@ -219,7 +223,7 @@ func (l *Life) start(ctx context.Context, id string, seq int, step func(context.
 	})
 }
 
-// Faster divides every duration but the time-out.
+// Faster divides every duration but the time-outs.
 func (d Durations) Faster(factor float64) Durations {
 	if factor <= 0 {
 		return d

@@ -79,7 +79,7 @@ func (l *Life) addressOnBootSubnet(m *inventory.Machine) {
 // failing is work that a fault can fail and that is nothing else.
 func failing(kind faults.Kind, text string) func(context.Context, *Life, *inventory.Machine) error {
 	return func(_ context.Context, l *Life, m *inventory.Machine) error {
-		if rule, hit := l.Faults.Machine(kind, m.SystemID, m.Hostname); hit {
+		if rule, hit := l.Fault(kind, m); hit {
 			return errors.New(rule.Text(text))
 		}
 		return nil

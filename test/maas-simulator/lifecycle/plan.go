@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/openshift/hypershift/test/maas-simulator/inventory"
@@ -48,10 +49,23 @@ func init() {
 func (l *Life) begin(m *inventory.Machine, task string, args map[string]string) {
 	m.TaskSeq++
 	m.Task = &inventory.Task{Name: task, Seq: m.TaskSeq, Args: args}
-	if task == taskDeploy && l.Durations.DeployTimeout > 0 {
-		m.Task.Deadline = l.Clock.Now().Add(l.Durations.DeployTimeout)
+	if limit := l.Durations.limit(task); limit > 0 {
+		m.Task.Deadline = l.Clock.Now().Add(limit)
 	}
 	l.schedule(m)
+}
+
+// limit is how long MAAS waits for a task; zero means for ever.
+func (d Durations) limit(task string) time.Duration {
+	switch task {
+	case taskDeploy:
+		return d.DeployTimeout
+	case taskRelease, taskExitRescue:
+		return d.ReleaseTimeout
+	case taskCommission, taskTest, taskRescue:
+		return d.NodeTimeout
+	}
+	return 0
 }
 
 // stop ends what the machine is doing; work in progress is cancelled.
@@ -81,7 +95,7 @@ func (l *Life) advance(ctx context.Context, m *inventory.Machine) error {
 			err = work(ctx, l, m)
 		}
 	} else {
-		err = errors.New("Node installation failure - it took longer than " + l.Durations.DeployTimeout.String())
+		err = fmt.Errorf("Machine operation '%s' timed out after %s.", m.Status, l.Durations.limit(m.Task.Name))
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil // replaced, or the process ends: the step runs again then
@@ -89,6 +103,10 @@ func (l *Life) advance(ctx context.Context, m *inventory.Machine) error {
 	return l.DB.Update(func() error {
 		fresh := l.DB.Machines.Edit(m.SystemID)
 		if fresh == nil || fresh.Task == nil || fresh.Task.Seq != m.Task.Seq || fresh.Task.Step != m.Task.Step {
+			return nil
+		}
+		if errors.Is(err, errUnheard) {
+			l.wait(fresh)
 			return nil
 		}
 		if err != nil {
@@ -104,6 +122,14 @@ func (l *Life) advance(ctx context.Context, m *inventory.Machine) error {
 		}
 		return nil
 	})
+}
+
+// wait leaves the task to its time-out; one that has none is over, and the machine stays as it is.
+func (l *Life) wait(m *inventory.Machine) {
+	m.Task.Due = time.Time{}
+	if m.Task.Deadline.IsZero() {
+		l.stop(m)
+	}
 }
 
 // Fail ends what the machine is doing as a failure, for the reason given.

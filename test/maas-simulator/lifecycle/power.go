@@ -16,8 +16,8 @@ func (l *Life) PowerOn(m *inventory.Machine, user, comment string) error {
 	if m.Owner == "" {
 		return problem.Conflict("Can't start node: it hasn't been allocated.")
 	}
-	if err := l.powerFault(m, "on"); err != nil {
-		return problem.Unavailable("%s", err.Error())
+	if err := l.powerFault(m, "on"); err != nil && !errors.Is(err, errUnheard) {
+		return unavailable(err)
 	}
 	l.request(m, user, "User powering node up", comment)
 	if m.Task == nil && powered(m) {
@@ -42,8 +42,8 @@ var powerOnSteps = []step{{
 
 // PowerOff asks for no power; changed is false when the machine is off already.
 func (l *Life) PowerOff(m *inventory.Machine, user, comment string) (changed bool, err error) {
-	if err := l.powerFault(m, "off"); err != nil {
-		return false, problem.Unavailable("%s", err.Error())
+	if err := l.powerFault(m, "off"); err != nil && !errors.Is(err, errUnheard) {
+		return false, unavailable(err)
 	}
 	if !powered(m) {
 		return false, nil

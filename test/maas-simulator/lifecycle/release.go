@@ -110,14 +110,14 @@ var releaseSteps = []step{
 
 func releaseTime(l *Life, m *inventory.Machine) time.Duration {
 	wait := l.Durations.Power
-	if rule, hit := l.Faults.Machine(faults.SlowRelease, m.SystemID, m.Hostname); hit {
+	if rule, hit := l.Fault(faults.SlowRelease, m); hit {
 		wait += time.Duration(rule.Delay)
 	}
 	return wait
 }
 
 func workRelease(ctx context.Context, l *Life, m *inventory.Machine) error {
-	if rule, hit := l.Faults.Machine(faults.ReleaseFails, m.SystemID, m.Hostname); hit {
+	if rule, hit := l.Fault(faults.ReleaseFails, m); hit {
 		return errors.New(rule.Text("Releasing failed: the machine did not power off"))
 	}
 	if err := workPowerOff(ctx, l, m); err != nil {
@@ -142,7 +142,7 @@ var eraseSteps = []step{
 }
 
 func workErase(ctx context.Context, l *Life, m *inventory.Machine) error {
-	if rule, hit := l.Faults.Machine(faults.EraseFails, m.SystemID, m.Hostname); hit {
+	if rule, hit := l.Fault(faults.EraseFails, m); hit {
 		return errors.New(rule.Text("Disk erasing failed"))
 	}
 	if err := l.Backend.PowerOff(ctx, m.SystemID); err != nil {

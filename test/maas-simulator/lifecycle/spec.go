@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -63,9 +64,21 @@ func (l *Life) network(m *inventory.Machine, spec *boot.Spec) {
 	}
 }
 
+// Fault is the fault of a kind that hits the machine now, if there is one.
+func (l *Life) Fault(kind faults.Kind, m *inventory.Machine) (faults.Rule, bool) {
+	return l.Faults.Machine(kind, faults.Target{SystemID: m.SystemID, Hostname: m.Hostname})
+}
+
+// errUnheard says that what a machine was told never arrived, and that nobody
+// tells MAAS so.
+var errUnheard = errors.New("the BMC does not answer")
+
 // powerFault is the error that the machine's power controller gives, if any.
 func (l *Life) powerFault(m *inventory.Machine, action string) error {
-	if rule, hit := l.Faults.Machine(faults.PowerError, m.SystemID, m.Hostname); hit {
+	if _, dead := l.Fault(faults.DeadBMC, m); dead && powered(m) {
+		return errUnheard
+	}
+	if rule, hit := l.Fault(faults.PowerError, m); hit {
 		return fmt.Errorf("Failed to power %s node - %s", action, rule.Text("Power controller did not answer"))
 	}
 	return nil
@@ -77,7 +90,7 @@ func (l *Life) powerFailsCall(m *inventory.Machine, action string) error {
 	if !l.Version.AtLeast(3, 5) || l.Version.AtLeast(3, 6) || !powered(m) {
 		return nil
 	}
-	if err := l.powerFault(m, action); err != nil {
+	if err := l.powerFault(m, action); err != nil && !errors.Is(err, errUnheard) {
 		return problem.Text(http.StatusInternalServerError, "%s", err.Error())
 	}
 	return nil

@@ -161,7 +161,7 @@ func (s *Server) items(m *inventory.Machine) map[string]string {
 // userData hands out the user-data. Fetching it is how a deployed system says
 // that it is up.
 func (s *Server) userData(m *inventory.Machine) (int, []byte, error) {
-	if _, hit := s.life.Faults.Machine(faults.BootHangs, m.SystemID, m.Hostname); hit {
+	if _, hit := s.life.Fault(faults.BootHangs, m); hit {
 		return 0, nil, problem.Unavailable("The service is unavailable.")
 	}
 	err := s.life.DB.Update(func() error {

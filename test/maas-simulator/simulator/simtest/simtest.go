@@ -32,7 +32,7 @@ type Site struct {
 // Durations make every step last long enough to be seen.
 var Durations = lifecycle.Durations{
 	Power: 2 * time.Second, Deploy: 100 * time.Second, Commission: 100 * time.Second, Test: 100 * time.Second, Erase: 100 * time.Second,
-	Rescue: 100 * time.Second, DeployTimeout: time.Hour,
+	Rescue: 100 * time.Second, DeployTimeout: time.Hour, ReleaseTimeout: 5 * time.Minute, NodeTimeout: 30 * time.Minute,
 }
 
 // Start is when the clock of a site starts.
