@@ -21,6 +21,8 @@ type Client struct {
 	key  apiKey
 	cfg  Config
 	http *http.Client
+	// pause is what a server that limits the rate of calls asked for.
+	pause pause
 }
 
 // Endpoint returns the URL below which the client calls, without credentials.
@@ -50,16 +52,23 @@ func (c call) inBody() bool { return c.method == http.MethodPost || c.method == 
 // hit a machine that was allocated anew in between.
 func (c call) idempotent() bool { return c.method != http.MethodPost }
 
+// collection tells that a call is about all objects of a kind and not about one: "machines/", and not "machines/wq4h8c/".
+func (c call) collection() bool { return strings.Count(strings.Trim(c.path, "/"), "/") == 0 }
+
 // do sends a call, repeats it where that is safe, and decodes the answer into out unless that is nil.
 func (c *Client) do(ctx context.Context, request call, out any) error {
 	start := c.cfg.Clock.Now()
+	if err := c.pause.left(request, start); err != nil {
+		return err
+	}
 	for attempt := 1; ; attempt++ {
 		err := c.attempt(ctx, request, out)
-		if err == nil || attempt >= c.cfg.Retry.Attempts || !request.retriable(err) {
-			return err
+		if err == nil {
+			return nil
 		}
 		delay := c.delay(attempt, err)
-		if c.cfg.Clock.Since(start)+delay > c.cfg.Retry.Budget {
+		if attempt >= c.cfg.Retry.Attempts || !request.retriable(err) || c.cfg.Clock.Since(start)+delay > c.cfg.Retry.Budget {
+			c.pause.note(err, c.cfg.Clock.Now())
 			return err
 		}
 		select {
@@ -87,12 +96,7 @@ func (c call) retriable(err error) bool {
 func (c *Client) delay(attempt int, err error) time.Duration {
 	policy := c.cfg.Retry
 	mean := policy.BaseDelay << (attempt - 1)
-	delay := mean/2 + rand.N(mean+1)
-	var e *Error
-	if errors.As(err, &e) {
-		delay = max(delay, e.RetryAfter)
-	}
-	return min(delay, policy.MaxDelay)
+	return max(min(mean/2+rand.N(mean+1), policy.MaxDelay), RetryAfter(err))
 }
 
 func (c *Client) attempt(ctx context.Context, request call, out any) error {
@@ -175,17 +179,20 @@ func (c *Client) read(request call, resp *http.Response, out any) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &tooLarge):
-		return fmt.Errorf("cannot %s: %w", request.what, err)
+		return &UnreachableError{Operation: request.what, Endpoint: c.base.Host, Sent: true, Err: err}
 	case errors.As(err, &network), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), resp.Request.Context().Err() != nil:
 		return c.unreachable(request, fmt.Errorf("its answer broke off: %w", err), true)
 	}
-	return fmt.Errorf("cannot %s: the answer of %s is not that of a MAAS API, check the endpoint: %w", request.what, c.base.Host, err)
+	return &EndpointError{Operation: request.what, Endpoint: c.base.Host, Done: true, Err: err}
 }
 
 func (c *Client) readError(request call, resp *http.Response, body io.Reader) error {
 	text, err := io.ReadAll(io.LimitReader(body, 64<<10))
 	if err != nil {
 		text = nil // The status says enough.
+	}
+	if why := foreign(request, resp.StatusCode, resp.Header.Get("Content-Type"), strings.TrimSpace(string(text))); why != "" {
+		return &EndpointError{Operation: request.what, Endpoint: c.base.Host, Err: fmt.Errorf("HTTP %d: %s", resp.StatusCode, c.key.scrub(shorten(why)))}
 	}
 	e := newError(request.what, resp.StatusCode, resp.Header.Get("Content-Type"), text, c.key)
 	if location := resp.Header.Get("Location"); location != "" && resp.StatusCode < 400 {
@@ -218,7 +225,7 @@ func retryAfter(header string, now time.Time) time.Duration {
 		return time.Duration(min(seconds, 3600)) * time.Second
 	}
 	if at, err := http.ParseTime(header); err == nil && at.After(now) {
-		return at.Sub(now)
+		return min(at.Sub(now), time.Hour)
 	}
 	return 0
 }

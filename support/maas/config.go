@@ -60,10 +60,11 @@ type RetryPolicy struct {
 	Attempts int
 	// BaseDelay is the mean delay before the second attempt, doubled for each further one. Zero means 500 ms.
 	BaseDelay time.Duration
-	// MaxDelay bounds a delay, that of Retry-After too. Zero means 10 s.
+	// MaxDelay bounds a delay, but not what the server asks for with Retry-After. Zero means 10 s.
 	MaxDelay time.Duration
 	// Budget is the time since the first attempt after which no further one starts. Zero means 12 s, which lets a caller
-	// report an unreachable MAAS within half a minute.
+	// report an unreachable MAAS within half a minute. A server that asks for more is given it: the caller gets the error, with
+	// its RetryAfter.
 	Budget time.Duration
 }
 

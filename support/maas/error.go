@@ -70,13 +70,41 @@ func (e *UnreachableError) Error() string {
 // Unwrap returns the cause.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
+// EndpointError is an answer that no MAAS gives: that of a proxy, of a login page, of another server, or of a MAAS below another
+// path. It says nothing about what was asked for.
+type EndpointError struct {
+	// Operation says what was asked.
+	Operation string
+	// Endpoint is host and port.
+	Endpoint string
+	// Done tells whether the answer claims success, so that what was asked for may have been done.
+	Done bool
+	// Err says what is wrong with the answer.
+	Err error
+}
+
+// Error tells the operation, the endpoint and what is wrong with the answer.
+func (e *EndpointError) Error() string {
+	return fmt.Sprintf("cannot %s: the answer of %s is not that of a MAAS API, check the endpoint: %v", e.Operation, e.Endpoint, e.Err)
+}
+
+// Unwrap returns what is wrong with the answer.
+func (e *EndpointError) Unwrap() error { return e.Err }
+
 func hasStatus(err error, codes ...int) bool {
 	var e *Error
 	return errors.As(err, &e) && slices.Contains(codes, e.StatusCode)
 }
 
-// IsNotFound tells that MAAS does not know the object.
-func IsNotFound(err error) bool { return hasStatus(err, http.StatusNotFound) }
+// unknownObject is how every version of MAAS ends its words about an object that it does not have.
+const unknownObject = " matches the given query"
+
+// IsNotFound tells that MAAS says that it does not know the object. A 404 in other words says something else: that an address is
+// in use, or that what answers is no MAAS.
+func IsNotFound(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.StatusCode == http.StatusNotFound && strings.Contains(e.Message, unknownObject)
+}
 
 // IsConflict tells that the object's state does not allow the operation, or that nothing matches an allocation.
 func IsConflict(err error) bool { return hasStatus(err, http.StatusConflict) }
@@ -95,8 +123,9 @@ func IsGone(err error) bool { return hasStatus(err, http.StatusGone) }
 
 // IsUnreachable tells that no answer of a MAAS came.
 func IsUnreachable(err error) bool {
-	var e *UnreachableError
-	return errors.As(err, &e)
+	var silent *UnreachableError
+	var foreign *EndpointError
+	return errors.As(err, &silent) || errors.As(err, &foreign)
 }
 
 // IsUnavailable tells that MAAS answers, but cannot serve now: it is busy, its rack or power driver fails, a proxy has no
@@ -109,11 +138,24 @@ func IsUnavailable(err error) bool {
 // IsUncertain tells that the operation may have been done although the call failed. A 503 is not such a failure: MAAS rolls its
 // transaction back before it says that it is busy, and a proxy says it when it has no region to ask.
 func IsUncertain(err error) bool {
-	var e *UnreachableError
-	if errors.As(err, &e) {
-		return e.Sent
+	var silent *UnreachableError
+	if errors.As(err, &silent) {
+		return silent.Sent
+	}
+	var foreign *EndpointError
+	if errors.As(err, &foreign) {
+		return foreign.Done
 	}
 	return hasStatus(err, http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout)
+}
+
+// RetryAfter is how long MAAS, or a proxy before it, asked to wait; zero when it did not.
+func RetryAfter(err error) time.Duration {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.RetryAfter
+	}
+	return 0
 }
 
 // FieldMessages returns what MAAS said about one parameter of a call that it refused.
@@ -123,6 +165,26 @@ func FieldMessages(err error, field string) []string {
 		return e.Fields[field]
 	}
 	return nil
+}
+
+// foreign says why a 403 or 404 can't be MAAS's word on what was asked for; empty when it may be. MAAS refuses in plain text, a
+// list that the key may not read is empty there, and an object that it does not have is named.
+func foreign(request call, status int, contentType, text string) string {
+	if status != http.StatusForbidden && status != http.StatusNotFound {
+		return ""
+	}
+	reading := !request.inBody()
+	switch {
+	case strings.Contains(contentType, "html"), strings.Contains(contentType, "json"), strings.HasPrefix(text, "<"), strings.HasPrefix(text, "{"):
+		return "a page or document with the error, as proxies send it"
+	case strings.HasPrefix(text, "Unknown API endpoint"):
+		return text
+	case reading && request.collection():
+		return strings.TrimSuffix("MAAS refuses no such list: "+text, ": ")
+	case status == http.StatusNotFound && (reading || text == "") && !strings.Contains(text, unknownObject):
+		return strings.TrimSuffix("MAAS has other words for an object that it does not have: "+text, ": ")
+	}
+	return ""
 }
 
 // newError reads the body of a refusal: an object of messages by parameter, a list of messages, or text.

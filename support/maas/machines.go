@@ -3,6 +3,7 @@ package maas
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"net/http"
 	"net/url"
 )
@@ -132,9 +133,9 @@ func (c *Client) AbortMachine(ctx context.Context, systemID, comment string) (*M
 	return c.machine(ctx, machineOp("abort", systemID, params{}.add("comment", comment)))
 }
 
-// PowerOnMachine switches on a machine that is owned.
+// PowerOnMachine switches on a machine that is owned. The answer may be empty.
 func (c *Client) PowerOnMachine(ctx context.Context, systemID, comment string) (*Machine, error) {
-	return c.machine(ctx, machineOp("power_on", systemID, params{}.add("comment", comment)))
+	return c.maybeMachine(ctx, machineOp("power_on", systemID, params{}.add("comment", comment)))
 }
 
 // PowerOffMachine switches a machine off; hard does not ask its operating system. The answer is empty when it is off already.
@@ -143,7 +144,7 @@ func (c *Client) PowerOffMachine(ctx context.Context, systemID string, hard bool
 	if hard {
 		mode = "hard"
 	}
-	return c.machine(ctx, machineOp("power_off", systemID, params{}.add("stop_mode", mode).add("comment", comment)))
+	return c.maybeMachine(ctx, machineOp("power_off", systemID, params{}.add("stop_mode", mode).add("comment", comment)))
 }
 
 // QueryPowerState asks the machine's power driver now, which can take a minute.
@@ -222,7 +223,21 @@ func opText(op string) string {
 	return op + " machine "
 }
 
+// machine sends a call that is answered with a machine. An answer that names none is nobody's: it must not pass for a machine that
+// is New and belongs to no one.
 func (c *Client) machine(ctx context.Context, request call) (*Machine, error) {
+	machine, err := c.maybeMachine(ctx, request)
+	if err == nil && machine.SystemID == "" {
+		err = &EndpointError{Operation: request.what, Endpoint: c.base.Host, Done: true, Err: errors.New("it names no machine")}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return machine, nil
+}
+
+// maybeMachine sends a call that is answered with a machine, or with null when there was nothing to do.
+func (c *Client) maybeMachine(ctx context.Context, request call) (*Machine, error) {
 	machine := &Machine{}
 	if err := c.do(ctx, request, machine); err != nil {
 		return nil, err

@@ -132,7 +132,7 @@ func TestRequests(t *testing.T) {
 					got += "?op=" + op
 				}
 				params.Del("op")
-				_, _ = w.Write([]byte("{}"))
+				_, _ = w.Write([]byte(`{"system_id": "w"}`))
 			})})
 			g.Expect(ignoreShape(call(t.Context(), c))).To(Succeed())
 			request, query, _ := strings.Cut(want[strings.Index(want, " ")+1:], " ")

@@ -62,7 +62,7 @@ func (f *fake) GetMachine(_ context.Context, id string) (*maas.Machine, error) {
 	}
 	m, ok := f.machines[id]
 	if !ok {
-		return nil, &maas.Error{StatusCode: 404}
+		return nil, &maas.Error{StatusCode: 404, Message: "No Machine matches the given query."}
 	}
 	return &m, nil
 }

@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/openshift/hypershift/support/maas"
 )
 
 // shared is a value that many ask for and one loads.
 type shared[T any] struct {
 	clock clock.PassiveClock
-	// failureAge is how long an error is told again instead of asking again.
+	// failureAge is how long an error is told again instead of asking again; longer where MAAS asked for more.
 	failureAge time.Duration
 
 	load func(context.Context) (T, error)
@@ -44,7 +46,7 @@ func (s *shared[T]) get(ctx context.Context, maxAge time.Duration) (T, error) {
 	if !s.loaded.IsZero() && now.Sub(s.loaded) < max(maxAge, s.duration) {
 		return s.value, nil
 	}
-	if s.err != nil && now.Sub(s.failed) < s.failureAge {
+	if s.err != nil && now.Sub(s.failed) < max(s.failureAge, maas.RetryAfter(s.err)) {
 		return none, s.err
 	}
 	value, err := s.load(ctx)

@@ -230,14 +230,14 @@ func (s *scope) wait(reason, message string) (ctrl.Result, error) {
 	return ctrl.Result{}, phase.ErrStop
 }
 
-// problem notes an error of MAAS and comes back soon. A cancelled reconcile is an error: nobody learnt anything.
+// problem notes an error of MAAS and comes back soon, or when MAAS asked for it. A cancelled reconcile is an error: nobody learnt anything.
 func (r *Reconciler) problem(ctx context.Context, s *scope, err error) (ctrl.Result, error) {
 	if ctx.Err() != nil {
 		return ctrl.Result{}, err
 	}
 	p := ProblemOf(err)
 	s.findings.problem = &p
-	return ctrl.Result{RequeueAfter: jitter(r.Timing.Problem)}, phase.ErrStop
+	return ctrl.Result{RequeueAfter: jitter(max(r.Timing.Problem, maas.RetryAfter(err)))}, phase.ErrStop
 }
 
 func (r *Reconciler) connect(ctx context.Context, s *scope) (ctrl.Result, error) {

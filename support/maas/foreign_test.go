@@ -1,0 +1,95 @@
+package maas_test
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/openshift/hypershift/support/maas"
+)
+
+// says answers with a status and a document of a media type.
+func says(code int, media, text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", media)
+		w.WriteHeader(code)
+		_, _ = w.Write([]byte(text))
+	}
+}
+
+// TestWhoSaysSo is about answers on which the fate of a machine hangs: who takes a proxy's for MAAS's gives a machine up that runs.
+func TestWhoSaysSo(t *testing.T) {
+	const text, page, object = "text/plain; charset=utf-8", "text/html; charset=utf-8", "application/json"
+	get := func(ctx context.Context, c *maas.Client) error { _, err := c.GetMachine(ctx, "wq4h8c"); return err }
+	list := func(ctx context.Context, c *maas.Client) error {
+		_, err := c.ListMachines(ctx, maas.MachineFilter{})
+		return err
+	}
+	whoami := func(ctx context.Context, c *maas.Client) error { _, err := c.WhoAmI(ctx); return err }
+	release := func(ctx context.Context, c *maas.Client) error {
+		_, err := c.ReleaseMachine(ctx, "wq4h8c", maas.ReleaseRequest{})
+		return err
+	}
+	for name, tc := range map[string]struct {
+		call   func(context.Context, *maas.Client) error
+		answer http.HandlerFunc
+		want   func(error) bool
+	}{
+		"When MAAS lacks a machine, it should be not found":                     {get, says(404, text, "No Machine matches the given query."), maas.IsNotFound},
+		"When MAAS lacks the machine to release, it should be not found":        {release, says(404, text, "No Machine matches the given query."), maas.IsNotFound},
+		"When MAAS refuses a machine, it should be forbidden":                   {get, says(403, text, ""), maas.IsForbidden},
+		"When a right is for administrators, it should be forbidden":            {release, says(403, text, "This method is reserved for admin users."), maas.IsForbidden},
+		"When the endpoint is below another path, it should be the endpoint":    {get, says(404, text, "Unknown API endpoint: /api/2.0/machines/wq4h8c/."), maas.IsUnreachable},
+		"When a router knows no path, it should be the endpoint":                {get, says(404, text, "404 page not found\n"), maas.IsUnreachable},
+		"When a router knows no path for a release, it should not be gone":      {release, says(404, page, "<h1>Not Found</h1>"), maas.IsUnreachable},
+		"When an empty 404 answers a release, it should be the endpoint":        {release, says(404, text, ""), maas.IsUnreachable},
+		"When a proxy refuses with a page, it should be the endpoint":           {get, says(403, page, "<h1>Forbidden</h1>"), maas.IsUnreachable},
+		"When a gateway refuses with a document, it should be the endpoint":     {get, says(403, object, `{"message": "Forbidden"}`), maas.IsUnreachable},
+		"When a list is refused, it should be the endpoint":                     {list, says(403, text, ""), maas.IsUnreachable},
+		"When a list is not there, it should be the endpoint":                   {list, says(404, text, "No Machine matches the given query."), maas.IsUnreachable},
+		"When the user is refused, it should be the endpoint":                   {whoami, says(403, text, "RBAC: access denied"), maas.IsUnreachable},
+		"When the answer of a release names no machine, it should be uncertain": {release, says(200, object, "{}"), maas.IsUncertain},
+		"When the answer of a release is null, it should be uncertain":          {release, says(200, object, "null"), maas.IsUncertain},
+		"When the answer of a release is a page, it should be uncertain":        {release, says(200, page, "<html>"), maas.IsUncertain},
+		"When the answer of a release is another list, it should be uncertain":  {release, says(200, object, "[]"), maas.IsUncertain},
+		"When a proxy refuses a release, it should be certain":                  {release, says(403, page, "<html>"), func(err error) bool { return !maas.IsUncertain(err) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			var calls atomic.Int32
+			c := newClient(t, maas.Config{Endpoint: answers(t, &calls, tc.answer), Retry: maas.RetryPolicy{Attempts: -1}})
+			err := tc.call(t.Context(), c)
+			g.Expect(err).To(HaveOccurred())
+			g.Expect(tc.want(err)).To(BeTrue(), "%v", err)
+			for kind, is := range map[string]func(error) bool{"not found": maas.IsNotFound, "forbidden": maas.IsForbidden} {
+				g.Expect(maas.IsUnreachable(err) && is(err)).To(BeFalse(), "no verdict: %s: %v", kind, err)
+			}
+		})
+	}
+}
+
+func TestRetryAfterIsHeeded(t *testing.T) {
+	g := NewWithT(t)
+	var calls atomic.Int32
+	clock := clocktesting.NewFakeClock(time.Now())
+	c := newClient(t, maas.Config{Clock: clock, Endpoint: answers(t, &calls, status(503, "Retry-After", "60"), status(429, "Retry-After", "90"), body(`[]`))})
+	_, err := c.ListZones(t.Context())
+	g.Expect(maas.RetryAfter(err)).To(Equal(time.Minute), "%v", err)
+	g.Expect(calls.Load()).To(BeEquivalentTo(1), "a second attempt would come sooner than it was asked for")
+
+	_, err = c.ListZones(t.Context())
+	g.Expect(maas.RetryAfter(err)).To(Equal(90*time.Second), "%v", err)
+	clock.Step(80 * time.Second)
+	_, err = c.ListPools(t.Context())
+	g.Expect(err).To(MatchError(ContainSubstring("cannot list resource pools: MAAS takes no calls for another 10s")))
+	g.Expect(maas.RetryAfter(err)).To(Equal(10 * time.Second))
+	g.Expect(calls.Load()).To(BeEquivalentTo(2), "nobody may call a server that limits the rate")
+	clock.Step(10 * time.Second)
+	_, err = c.ListPools(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+}
