@@ -18,6 +18,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/admin"
 	"github.com/openshift/hypershift/test/maas-simulator/boot"
 	"github.com/openshift/hypershift/test/maas-simulator/lifecycle"
+	"github.com/openshift/hypershift/test/maas-simulator/load"
 	"github.com/openshift/hypershift/test/maas-simulator/metadata"
 	"github.com/openshift/hypershift/test/maas-simulator/seeds"
 	"github.com/openshift/hypershift/test/maas-simulator/simulator"
@@ -32,6 +33,7 @@ type serveOptions struct {
 	speed                            float64
 	random                           uint64
 	durations                        lifecycle.Durations
+	cost                             load.Cost
 	netns                            netnsOptions
 }
 
@@ -72,6 +74,9 @@ func serveCommand() *cobra.Command {
 	f.DurationVar(&o.durations.DeployTimeout, "deploy-timeout", o.durations.DeployTimeout, "time after which a deployment has failed")
 	f.DurationVar(&o.durations.ReleaseTimeout, "release-timeout", o.durations.ReleaseTimeout, "time after which a release has failed")
 	f.DurationVar(&o.durations.NodeTimeout, "node-timeout", o.durations.NodeTimeout, "time after which commissioning, tests and rescue mode have failed")
+	f.IntVar(&o.cost.Workers, "workers", 0, "requests that are worked on at once (0: the time of requests is counted, and nobody waits for it)")
+	f.DurationVar(&o.cost.Request, "request-time", 0, "time that a request takes, besides its machines")
+	f.DurationVar(&o.cost.Machine, "machine-time", 0, "time for each machine that an answer prints (a region of MAAS 3.4: about 25ms)")
 	o.netns.addFlags(f)
 	return cmd
 }
@@ -119,7 +124,7 @@ func (o *serveOptions) simulator() (*simulator.Simulator, error) {
 	}
 	options := simulator.Options{
 		StateFile: o.state, Version: o.version, Durations: o.durations.Faster(o.speed), RandomSeed: o.random, Log: log.Printf,
-		MetadataURL: o.metadataURL, Seed: seeds.Demo,
+		MetadataURL: o.metadataURL, Seed: seeds.Demo, Cost: o.cost,
 	}
 	if o.speed <= 0 {
 		return nil, fmt.Errorf("--speed=%v must be greater than 0", o.speed)

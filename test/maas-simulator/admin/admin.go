@@ -8,9 +8,11 @@ import (
 	"net/http"
 	"sort"
 	"strconv"
+	"time"
 
 	"github.com/openshift/hypershift/test/maas-simulator/faults"
 	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/load"
 	"github.com/openshift/hypershift/test/maas-simulator/simulator"
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
@@ -34,6 +36,8 @@ func New(s *simulator.Simulator) http.Handler {
 		s.ResetRequests()
 		w.WriteHeader(http.StatusNoContent)
 	})
+	mux.HandleFunc("GET /load", func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, s.Load.Report()) })
+	mux.HandleFunc("PUT /cost", func(w http.ResponseWriter, r *http.Request) { setCost(w, r, s) })
 	mux.HandleFunc("GET /machines", func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, machines(s)) })
 	mux.HandleFunc("POST /machines/{id}/{lever}", func(w http.ResponseWriter, r *http.Request) { pull(w, r, s) })
 	return mux
@@ -49,12 +53,39 @@ func refuse(w http.ResponseWriter, code int, err error) {
 	write(w, code, map[string]string{"error": err.Error()})
 }
 
-func addFault(w http.ResponseWriter, r *http.Request, set *faults.Set) {
-	var rule faults.Rule
+// read decodes a request's body, or refuses it; false then.
+func read(w http.ResponseWriter, r *http.Request, what string, into any) bool {
 	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&rule); err != nil {
-		refuse(w, http.StatusBadRequest, fmt.Errorf("reading a fault: %w", err))
+	if err := decoder.Decode(into); err != nil {
+		refuse(w, http.StatusBadRequest, fmt.Errorf("reading %s: %w", what, err))
+		return false
+	}
+	return true
+}
+
+// cost is load.Cost as it is written in JSON.
+type cost struct {
+	Workers int             `json:"workers"`
+	Request faults.Duration `json:"request"`
+	Machine faults.Duration `json:"machine"`
+}
+
+func setCost(w http.ResponseWriter, r *http.Request, s *simulator.Simulator) {
+	var c cost
+	if !read(w, r, "a cost", &c) {
+		return
+	}
+	if err := s.Load.Set(load.Cost{Workers: c.Workers, Request: time.Duration(c.Request), Machine: time.Duration(c.Machine)}); err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func addFault(w http.ResponseWriter, r *http.Request, set *faults.Set) {
+	var rule faults.Rule
+	if !read(w, r, "a fault", &rule) {
 		return
 	}
 	id, err := set.Add(rule)

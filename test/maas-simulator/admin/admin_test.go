@@ -106,3 +106,28 @@ func TestLists(t *testing.T) {
 	code, _ := send(site, "GET /healthz", "")
 	g.Expect(code).To(Equal(200))
 }
+
+func TestLoad(t *testing.T) {
+	g := NewWithT(t)
+	site := simtest.New(t, simtest.Rack)
+	code, _ := send(site, "PUT /cost", `{"request": "10ms", "machine": "25ms"}`)
+	g.Expect(code).To(Equal(204))
+	send(site, "DELETE /requests", "")
+	site.Do("alice", "GET", "machines/")
+	site.Do("alice", "GET", "machines/?agent_name=nobody")
+	site.Do("alice", "GET", "machines/aaaaa1/")
+	site.Do("alice", "GET", "zones/")
+	site.Clock.Step(30e9)
+	_, body := send(site, "GET /load", "")
+	g.Expect(body).To(MatchJSON(`{"seconds": 30,
+		"total": {"calls": 4, "machines": 6, "busy_seconds": 0.19, "queued_seconds": 0, "calls_per_minute": 8, "busy_seconds_per_minute": 0.38},
+		"operations": [
+			{"operation": "machines.read", "calls": 2, "machines": 5, "busy_seconds": 0.145, "queued_seconds": 0, "calls_per_minute": 4, "busy_seconds_per_minute": 0.29},
+			{"operation": "machine.read", "calls": 1, "machines": 1, "busy_seconds": 0.035, "queued_seconds": 0, "calls_per_minute": 2, "busy_seconds_per_minute": 0.07},
+			{"operation": "zones.read", "calls": 1, "machines": 0, "busy_seconds": 0.01, "queued_seconds": 0, "calls_per_minute": 2, "busy_seconds_per_minute": 0.02}]}`))
+	for _, bad := range []string{`{"workers": -1}`, `{"request": "soon"}`, `{"colour": 1}`} {
+		code, body := send(site, "PUT /cost", bad)
+		g.Expect(code).To(Equal(400), bad)
+		g.Expect(body).To(ContainSubstring(`"error":`))
+	}
+}

@@ -30,7 +30,7 @@ func (s *Server) faulty(w http.ResponseWriter, c *call) (string, reply) {
 	if rule, hit := hits[faults.Error]; hit {
 		return c.operation, s.refusal(injected(rule))
 	}
-	answer := s.run(c)
+	answer := s.priced(c)
 	if rule, hit := hits[faults.LostAnswer]; hit {
 		return c.operation, s.refusal(injected(rule))
 	}

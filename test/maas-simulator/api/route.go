@@ -60,6 +60,8 @@ type call struct {
 	user *inventory.User
 	// after is what happens once the answer is made.
 	after func() error
+	// printed is how many machines the answer prints.
+	printed int
 	// fixed is an answer that needs nothing else.
 	fixed *reply
 }

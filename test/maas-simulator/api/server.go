@@ -13,6 +13,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/form"
 	"github.com/openshift/hypershift/test/maas-simulator/inventory"
 	"github.com/openshift/hypershift/test/maas-simulator/lifecycle"
+	"github.com/openshift/hypershift/test/maas-simulator/load"
 	"github.com/openshift/hypershift/test/maas-simulator/oauth"
 	"github.com/openshift/hypershift/test/maas-simulator/problem"
 	"github.com/openshift/hypershift/test/maas-simulator/render"
@@ -24,6 +25,8 @@ type Server struct {
 	Life   *lifecycle.Life
 	Faults *faults.Set
 	Clock  clock.Clock
+	// Meter gives requests their price.
+	Meter *load.Meter
 	// Observe is told of every request that was answered; nil means nobody is.
 	Observe func(operation string, status int)
 
@@ -34,9 +37,9 @@ type Server struct {
 }
 
 // New makes a server for the life's database and version.
-func New(life *lifecycle.Life, observe func(string, int)) *Server {
+func New(life *lifecycle.Life, meter *load.Meter, observe func(string, int)) *Server {
 	s := &Server{
-		DB: life.DB, Life: life, Faults: life.Faults, Clock: life.Clock, Observe: observe,
+		DB: life.DB, Life: life, Faults: life.Faults, Clock: life.Clock, Meter: meter, Observe: observe,
 		print: &render.Printer{DB: life.DB, Version: life.Version}, verifier: oauth.NewVerifier(life.Clock),
 	}
 	s.routes = s.table()
@@ -104,6 +107,18 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) (string, reply) 
 	return s.faulty(w, c)
 }
 
+// priced runs the operation for as long as it takes on a real server.
+func (s *Server) priced(c *call) (answer reply) {
+	s.Meter.Do(c.operation, func() int {
+		if c.resource.name == "machine" {
+			c.printed = 1
+		}
+		answer = s.run(c)
+		return c.printed
+	})
+	return answer
+}
+
 // run authenticates the caller and does what was asked.
 func (s *Server) run(c *call) reply {
 	result, err := s.perform(c)
@@ -115,6 +130,7 @@ func (s *Server) run(c *call) reply {
 	case reply:
 		return r
 	case list:
+		c.printed = len(r)
 		body = r.encode()
 	case json.RawMessage:
 		body = r

@@ -7,6 +7,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/openshift/hypershift/test/maas-simulator/faults"
+	"github.com/openshift/hypershift/test/maas-simulator/load"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator"
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
@@ -166,4 +168,26 @@ func TestDeploymentReverts(t *testing.T) {
 	g.Expect(one).To(And(HaveKeyWithValue("status_name", "Allocated"), HaveKeyWithValue("osystem", "ubuntu"),
 		HaveKeyWithValue("distro_series", "noble"), HaveKeyWithValue("owner", "alice"), HaveKeyWithValue("ip_addresses", BeEmpty())))
 	g.Expect(site.Do("alice", "POST", "machines/aaaaa1/?op=deploy").Code).To(Equal(200))
+}
+
+func TestListsCostTime(t *testing.T) {
+	g := NewWithT(t)
+	site := simtest.New(t, simtest.Rack, func(o *simulator.Options) {
+		o.Cost = load.Cost{Workers: 1, Machine: 25 * time.Millisecond}
+	})
+	ask := func(path string) chan int {
+		done := make(chan int, 1)
+		go func() { done <- site.Do("alice", "GET", path).Code }()
+		return done
+	}
+	all := ask("machines/")
+	g.Eventually(site.Clock.HasWaiters).Should(BeTrue())
+	one := ask("machines/?id=aaaaa1")
+	g.Consistently(all, "50ms").ShouldNot(Receive())
+	site.Clock.Step(5 * 25 * time.Millisecond)
+	g.Eventually(all).Should(Receive(Equal(200)))
+	g.Eventually(site.Clock.HasWaiters).Should(BeTrue())
+	site.Clock.Step(25 * time.Millisecond)
+	g.Eventually(one).Should(Receive(Equal(200)))
+	g.Expect(site.Load.Report().Of("machines.read").QueuedSeconds).To(Equal(0.125), "the second list waited for the worker")
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/faults"
 	"github.com/openshift/hypershift/test/maas-simulator/inventory"
 	"github.com/openshift/hypershift/test/maas-simulator/lifecycle"
+	"github.com/openshift/hypershift/test/maas-simulator/load"
 	"github.com/openshift/hypershift/test/maas-simulator/metadata"
 	"github.com/openshift/hypershift/test/maas-simulator/render"
 )
@@ -37,6 +38,8 @@ type Options struct {
 	Version string
 	// Durations are how long things take; the zero value means no time at all.
 	Durations lifecycle.Durations
+	// Cost is what requests cost; the zero value means nothing.
+	Cost load.Cost
 	// Backend boots machines; nil means states only.
 	Backend boot.Backend
 	// MetadataURL is what machines are told, with a trailing slash.
@@ -68,6 +71,8 @@ type Simulator struct {
 	Faults *faults.Set
 	// Life moves the machines.
 	Life *lifecycle.Life
+	// Load gives requests their price, and counts it by operation.
+	Load *load.Meter
 
 	api, metadata http.Handler
 
@@ -105,11 +110,11 @@ func New(o Options) (*Simulator, error) {
 		DB: db, Clock: o.Clock, Version: version, Backend: o.Backend, Faults: set, Durations: o.Durations,
 		MetadataURL: o.MetadataURL, Log: o.Log,
 	})
-	s := &Simulator{DB: db, Faults: set, Life: life, counts: map[Count]int{}}
-	if err := s.load(o); err != nil {
+	s := &Simulator{DB: db, Faults: set, Life: life, Load: load.NewMeter(o.Clock), counts: map[Count]int{}}
+	if err := errors.Join(s.Load.Set(o.Cost), s.load(o)); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	s.api, s.metadata = api.New(life, s.count), metadata.New(life)
+	s.api, s.metadata = api.New(life, s.Load, s.count), metadata.New(life)
 	return s, nil
 }
 
@@ -179,8 +184,10 @@ func (s *Simulator) users(users []User) error {
 // Run moves the machines until the context ends.
 func (s *Simulator) Run(ctx context.Context) { s.Life.Run(ctx) }
 
-// Close ends the writing of state.
-func (s *Simulator) Close() error { return s.DB.Close() }
+// Close ends the writing of state, and lets go the requests that wait for their time.
+func (s *Simulator) Close() error {
+	return errors.Join(s.Load.Set(load.Cost{}), s.DB.Close())
+}
 
 // ServeHTTP answers the API and the metadata endpoint.
 func (s *Simulator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -238,11 +245,12 @@ func (s *Simulator) Requests() map[Count]int {
 	return out
 }
 
-// ResetRequests starts counting anew.
+// ResetRequests starts counting anew, the load too.
 func (s *Simulator) ResetRequests() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.counts)
+	s.Load.Reset()
 }
 
 // Machine returns a copy of a machine by system id or hostname; nil when there

@@ -5,6 +5,7 @@ package simtest
 import (
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/openshift/hypershift/test/maas-simulator/inventory"
 	"github.com/openshift/hypershift/test/maas-simulator/lifecycle"
+	"github.com/openshift/hypershift/test/maas-simulator/load"
 	"github.com/openshift/hypershift/test/maas-simulator/render"
 	"github.com/openshift/hypershift/test/maas-simulator/simulator"
 )
@@ -176,8 +178,10 @@ func Serve(t testing.TB, s *simulator.Simulator) string {
 	go s.Run(t.Context())
 	server := httptest.NewServer(s)
 	t.Cleanup(func() {
+		// Requests that wait for their time must not hold the server up.
+		free := s.Load.Set(load.Cost{})
 		server.Close()
-		if err := s.Close(); err != nil {
+		if err := errors.Join(free, s.Close()); err != nil {
 			t.Error(err)
 		}
 	})
