@@ -30,6 +30,7 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/csrapproval"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/node"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/nodecount"
+	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/pausegate"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/resources"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
@@ -130,6 +131,7 @@ func guestCache() cache.Options {
 func (o *options) addControllers(c *clusters, releases releaseinfo.Provider) error {
 	controlPlane := client.ObjectKey{Namespace: o.namespace, Name: o.controlPlane}
 	kept := c.management.GetCache()
+	gate := pausegate.Gate{Management: c.management.GetClient(), ControlPlane: controlPlane, Clock: clock.RealClock{}}
 	controllers := map[string]func() error{
 		"resources": func() error {
 			r := &resources.Reconciler{
@@ -139,11 +141,14 @@ func (o *options) addControllers(c *clusters, releases releaseinfo.Provider) err
 			return r.SetupWithManager(c.mgr, kept, controlPlane)
 		},
 		"csr-approval": func() error {
-			r := &csrapproval.Reconciler{Guest: c.mgr.GetClient(), Management: c.management.GetClient(), Namespace: o.namespace}
+			r := &csrapproval.Reconciler{Guest: c.mgr.GetClient(), Management: c.management.GetClient(), Namespace: o.namespace, Pause: gate}
 			return r.SetupWithManager(c.mgr, kept)
 		},
 		"node": func() error {
-			r := &node.Reconciler{Guest: c.mgr.GetClient(), Management: c.management.GetClient(), Namespace: o.namespace}
+			r := &node.Reconciler{
+				Guest: c.mgr.GetClient(), Management: c.management.GetClient(), Live: c.management.GetAPIReader(), Namespace: o.namespace,
+				Pause: gate, Clock: clock.RealClock{}, Deletions: node.NewDeletions(clock.RealClock{}),
+			}
 			return r.SetupWithManager(c.mgr, kept)
 		},
 		"nodecount": func() error {

@@ -216,6 +216,19 @@ func TestControlPlane(t *testing.T) {
 		g.Expect(w.hcp.Status.Version).To(Equal("1.36.3"))
 	})
 
+	step("When somebody deletes the Service of the API server it should be back at the port that nodes know", func(t *testing.T) {
+		g := NewWithT(t)
+		w.get("demo", w.hcp)
+		published := w.hcp.Status.ControlPlaneEndpoint
+		g.Expect(w.client.Delete(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kube-apiserver"}})).To(Succeed())
+		g.Expect(w.pass()).To(Succeed())
+		service := &corev1.Service{}
+		w.get("kube-apiserver", service)
+		g.Expect(service.Spec.Ports[0].NodePort).To(Equal(published.Port))
+		w.get("demo", w.hcp)
+		g.Expect(w.hcp.Status.ControlPlaneEndpoint).To(Equal(published))
+	})
+
 	step("When nothing changes it should write nothing", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(w.pass()).To(Succeed())

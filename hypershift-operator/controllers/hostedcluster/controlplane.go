@@ -82,6 +82,7 @@ func (s *scope) shapeControlPlane(hcp *hyperv1.HostedControlPlane) error {
 	to.Networking = from.Networking
 	to.ClusterID, to.InfraID = from.ClusterID, from.InfraID
 	to.DNS = from.DNS
+	keepNodePorts(from.Services, to.Services, s.hc.Status)
 	to.Services = from.Services
 	to.ControllerAvailabilityPolicy = from.ControllerAvailabilityPolicy
 	to.InfrastructureAvailabilityPolicy = from.InfrastructureAvailabilityPolicy

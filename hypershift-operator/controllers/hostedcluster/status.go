@@ -75,7 +75,10 @@ func computeStatus(s *scope) hyperv1.HostedClusterStatus {
 	status.KubeadminPassword = reference(s.kubeadminPassword, status.KubeadminPassword, s.hcp)
 	status.IgnitionEndpoint = s.ignitionEndpoint
 	if s.hcp != nil {
-		status.ControlPlaneEndpoint = s.hcp.Status.ControlPlaneEndpoint
+		if s.hcp.Status.ControlPlaneEndpoint.Host != "" {
+			// A control plane that is made anew asks for the port that this tells of.
+			status.ControlPlaneEndpoint = s.hcp.Status.ControlPlaneEndpoint
+		}
 		status.OAuthCallbackURLTemplate = s.hcp.Status.OAuthCallbackURLTemplate
 		status.Platform = s.hcp.Status.Platform.DeepCopy()
 		status.Configuration = s.hcp.Status.Configuration.DeepCopy()

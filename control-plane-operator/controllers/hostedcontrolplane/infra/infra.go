@@ -105,7 +105,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, hcp *hyperv1.HostedControlPl
 		if err := controllerutil.SetControllerReference(hcp, service, r.Client.Scheme()); err != nil {
 			return err
 		}
-		shapeAPIService(service, strategy, hcp.Spec.Networking.APIServer)
+		shapeAPIService(service, strategy, hcp)
 		return nil
 	})
 	if err != nil {
@@ -122,7 +122,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, hcp *hyperv1.HostedControlPl
 }
 
 // shapeAPIService sets what we own of the Service and leaves the server's allocations alone.
-func shapeAPIService(service *corev1.Service, strategy hyperv1.ServicePublishingStrategy, networking *hyperv1.APIServerNetworking) {
+func shapeAPIService(service *corev1.Service, strategy hyperv1.ServicePublishingStrategy, hcp *hyperv1.HostedControlPlane) {
 	if len(service.Spec.Ports) != 1 {
 		service.Spec.Ports = make([]corev1.ServicePort, 1)
 	}
@@ -135,16 +135,25 @@ func shapeAPIService(service *corev1.Service, strategy hyperv1.ServicePublishing
 	switch strategy.Type {
 	case hyperv1.LoadBalancer:
 		service.Spec.Type = corev1.ServiceTypeLoadBalancer
-		shapeLoadBalancer(service, strategy.LoadBalancer, networking)
+		shapeLoadBalancer(service, strategy.LoadBalancer, hcp.Spec.Networking.APIServer)
 	case hyperv1.NodePort:
 		service.Spec.Type = corev1.ServiceTypeNodePort
-		if strategy.NodePort.Port != 0 {
-			port.NodePort = strategy.NodePort.Port
+		if wanted := wantedNodePort(strategy.NodePort, hcp.Status.ControlPlaneEndpoint); wanted != 0 {
+			port.NodePort = wanted
 		}
 	default:
 		service.Spec.Type = corev1.ServiceTypeClusterIP
 		port.NodePort = 0
 	}
+}
+
+// wantedNodePort is the port that the user names, and else the one that was published before: kubeconfigs and kubelets hold
+// it, so a Service that is made anew asks for it again. Zero leaves the choice to the management cluster.
+func wantedNodePort(strategy *hyperv1.NodePortPublishingStrategy, published hyperv1.APIEndpoint) int32 {
+	if strategy.Port == 0 && published.Host == strategy.Address {
+		return published.Port
+	}
+	return strategy.Port
 }
 
 func shapeLoadBalancer(service *corev1.Service, lb *hyperv1.LoadBalancerPublishingStrategy, networking *hyperv1.APIServerNetworking) {

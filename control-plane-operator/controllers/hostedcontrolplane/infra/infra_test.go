@@ -121,6 +121,21 @@ func TestReconcile(t *testing.T) {
 		g.Expect(result.Infra.API.Port).To(Equal(int32(30443)))
 	})
 
+	t.Run("When its Service is made anew it should ask for the port that was published before", func(t *testing.T) {
+		g := NewWithT(t)
+		hcp := controlPlane(nodePort("192.0.2.10", 0), nodePort("192.0.2.10", 0))
+		hcp.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: "192.0.2.10", Port: 30878}
+		result, err := world(hcp).Reconcile(t.Context(), hcp)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(result.Infra.API.Port).To(Equal(int32(30878)))
+
+		hcp.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: "api.example.com", Port: 6443}
+		r := world(hcp)
+		_, err = r.Reconcile(t.Context(), hcp)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(service(t, r).Spec.Ports[0].NodePort).To(BeZero(), "what another kind of publishing had is no node port")
+	})
+
 	t.Run("When the API is published by a load balancer it should wait for it, and prefer the user's name for it", func(t *testing.T) {
 		g := NewWithT(t)
 		hcp := controlPlane(loadBalancer(""), nodePort("192.0.2.10", 0))

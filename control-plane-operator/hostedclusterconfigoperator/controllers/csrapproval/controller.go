@@ -14,8 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/pausegate"
 )
 
 // retryAfter is how soon a request that could not be approved is looked at again, should no watch fire before.
@@ -29,19 +33,26 @@ type Reconciler struct {
 	Management client.Reader
 	// Namespace is the hosted namespace, which holds the Machines.
 	Namespace string
+	// Pause is heeded: a paused cluster lets nobody in.
+	Pause pausegate.Gate
 }
 
-// SetupWithManager watches the guest's requests, and the Machines that may make a waiting request right.
+// SetupWithManager watches the guest's requests, the Machines that may make a waiting request right, and the
+// HostedControlPlane, whose pause may end.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("csr-approval").
 		For(&certificatesv1.CertificateSigningRequest{}).
-		WatchesRawSource(source.Kind(management, &clusterv1.Machine{}, handler.TypedEnqueueRequestsFromMapFunc(r.pending))).
+		WatchesRawSource(source.Kind(management, &clusterv1.Machine{}, handler.TypedEnqueueRequestsFromMapFunc(
+			func(ctx context.Context, _ *clusterv1.Machine) []reconcile.Request { return r.pending(ctx) }))).
+		WatchesRawSource(source.Kind(management, &hyperv1.HostedControlPlane{}, handler.TypedEnqueueRequestsFromMapFunc(
+			func(ctx context.Context, _ *hyperv1.HostedControlPlane) []reconcile.Request { return r.pending(ctx) }),
+			predicate.TypedGenerationChangedPredicate[*hyperv1.HostedControlPlane]{})).
 		Complete(r)
 }
 
-// pending maps a Machine to all requests that nobody has decided.
-func (r *Reconciler) pending(ctx context.Context, _ *clusterv1.Machine) []reconcile.Request {
+// pending are all requests that nobody has decided.
+func (r *Reconciler) pending(ctx context.Context) []reconcile.Request {
 	list := &certificatesv1.CertificateSigningRequestList{}
 	if err := r.Guest.List(ctx, list); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing CertificateSigningRequests")
@@ -64,6 +75,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if !relevant(csr) {
 		return ctrl.Result{}, nil
+	}
+	if closed, wait, err := r.Pause.Closed(ctx); err != nil || closed {
+		return ctrl.Result{RequeueAfter: wait}, err
 	}
 	f, err := r.facts(ctx)
 	if err != nil {

@@ -2,17 +2,23 @@ package csrapproval
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/fixture"
+	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/pausegate"
 	"github.com/openshift/hypershift/support/testenv"
 )
 
@@ -20,6 +26,7 @@ func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(clusterv1.AddToScheme(scheme))
+	utilruntime.Must(hyperv1.AddToScheme(scheme))
 	return scheme
 }
 
@@ -34,8 +41,13 @@ func TestReconcile(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 
 	m := machine("pool-a", "worker-1", "192.0.2.21")
-	management := fake.NewClientBuilder().WithScheme(newScheme()).WithStatusSubresource(&m).Build()
-	r := &Reconciler{Guest: admin, Management: management, Namespace: m.Namespace}
+	hcp := fixture.ControlPlane()
+	management := fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(hcp).WithStatusSubresource(&m).Build()
+	now := clocktesting.NewFakePassiveClock(time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC))
+	r := &Reconciler{
+		Guest: admin, Management: management, Namespace: m.Namespace,
+		Pause: pausegate.Gate{Management: management, ControlPlane: client.ObjectKeyFromObject(hcp), Clock: now},
+	}
 	csr := bootstrap(t)
 	csr.Spec.Username, csr.Spec.Groups = "", nil
 	g.Expect(bootstrapper.Create(t.Context(), csr)).To(Succeed())
@@ -51,20 +63,32 @@ func TestReconcile(t *testing.T) {
 	})
 
 	t.Run("When a machine learns its name it should be asked about the requests that wait", func(t *testing.T) {
-		NewWithT(t).Expect(r.pending(t.Context(), &m)).To(ConsistOf(request))
+		NewWithT(t).Expect(r.pending(t.Context())).To(ConsistOf(request))
 	})
 
-	t.Run("When a machine vouches for a request it should be approved", func(t *testing.T) {
+	t.Run("When a machine vouches for a request of a paused cluster it should wait until the pause is over", func(t *testing.T) {
 		g := NewWithT(t)
 		status := m.Status
 		g.Expect(management.Create(t.Context(), &m)).To(Succeed())
 		m.Status = status
 		g.Expect(management.Status().Update(t.Context(), &m)).To(Succeed())
+		hcp.Spec.PausedUntil = ptr.To("2026-11-20T12:30:00Z")
+		g.Expect(management.Update(t.Context(), hcp)).To(Succeed())
+		result, err := r.Reconcile(t.Context(), request)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(result.RequeueAfter).To(Equal(30 * time.Minute))
+		g.Expect(admin.Get(t.Context(), request.NamespacedName, csr)).To(Succeed())
+		g.Expect(csr.Status.Conditions).To(BeEmpty())
+		now.SetTime(now.Now().Add(30 * time.Minute))
+	})
+
+	t.Run("When a machine vouches for a request it should be approved", func(t *testing.T) {
+		g := NewWithT(t)
 		_, err := r.Reconcile(t.Context(), request)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(admin.Get(t.Context(), request.NamespacedName, csr)).To(Succeed())
 		g.Expect(csr.Status.Conditions).To(ConsistOf(HaveField("Type", certificatesv1.CertificateApproved)))
-		g.Expect(r.pending(t.Context(), &m)).To(BeEmpty())
+		g.Expect(r.pending(t.Context())).To(BeEmpty())
 	})
 
 	t.Run("When a request is gone or decided it should be left alone", func(t *testing.T) {

@@ -10,14 +10,19 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/pausegate"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -41,17 +46,41 @@ type Reconciler struct {
 	Guest client.Client
 	// Management reads Machines.
 	Management client.Reader
+	// Live reads Machines past the cache, before a Node is deleted because of them.
+	Live client.Reader
 	// Namespace is the hosted namespace, which holds the Machines.
 	Namespace string
+	// Pause is heeded.
+	Pause pausegate.Gate
+	// Clock tells how long a node has not been Ready.
+	Clock clock.PassiveClock
+	// Deletions limits how often a Node is deleted; see NewDeletions.
+	Deletions flowcontrol.PassiveRateLimiter
 }
 
-// SetupWithManager watches the guest's Nodes, and the Machines, which learn of their node some time after it registers.
+// SetupWithManager watches the guest's Nodes, the Machines, which learn of their node some time after it registers, and the
+// HostedControlPlane, whose pause may end.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("node").
 		For(&corev1.Node{}).
 		WatchesRawSource(source.Kind(management, &clusterv1.Machine{}, handler.TypedEnqueueRequestsFromMapFunc(nodeOf))).
+		WatchesRawSource(source.Kind(management, &hyperv1.HostedControlPlane{}, handler.TypedEnqueueRequestsFromMapFunc(r.everyNode),
+			predicate.TypedGenerationChangedPredicate[*hyperv1.HostedControlPlane]{})).
 		Complete(r)
+}
+
+func (r *Reconciler) everyNode(ctx context.Context, _ *hyperv1.HostedControlPlane) []reconcile.Request {
+	nodes := &corev1.NodeList{}
+	if err := r.Guest.List(ctx, nodes); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing Nodes")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range nodes.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&nodes.Items[i])})
+	}
+	return requests
 }
 
 // nodeOf names the nodes that a Machine may have: the one that Cluster API knows, and those of its host names.
@@ -82,14 +111,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Guest.Get(ctx, req.NamespacedName, node); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	machines := &clusterv1.MachineList{}
-	if err := r.Management.List(ctx, machines, client.InNamespace(r.Namespace)); err != nil {
-		return ctrl.Result{}, fmt.Errorf("listing Machines: %w", err)
+	if closed, wait, err := r.Pause.Closed(ctx); err != nil || closed {
+		return ctrl.Result{RequeueAfter: wait}, err
 	}
-	machine := machineOf(node.Name, machines.Items)
-	if orphan(node, machines.Items) {
-		return ctrl.Result{}, r.retire(ctx, node, machine)
+	machines, err := r.machines(ctx, r.Management)
+	if err != nil {
+		return ctrl.Result{}, err
 	}
+	if orphan(node, machines) {
+		return r.retire(ctx, node)
+	}
+	machine := machineOf(node.Name, machines)
 	if machine == nil || node.Annotations[machineAnnotation] == machine.Name {
 		return ctrl.Result{}, nil
 	}
@@ -100,30 +132,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, upsert.Patch(ctx, r.Guest, node, func() { shape(node, machine, taints) })
 }
 
-// orphan tells whether the Machine that a node was made for is gone. A Machine that is there and does not say which node it
-// has, such as one that was restored without its status, keeps its node.
-func orphan(node *corev1.Node, machines []clusterv1.Machine) bool {
-	machine := node.Annotations[machineAnnotation]
-	return machine != "" && !slices.ContainsFunc(machines, func(m clusterv1.Machine) bool { return m.Name == machine })
-}
-
-// retire deletes a node whose Machine is gone. Where another Machine has its name by now, on metal often the same host, only
-// a node that does not run goes: with it there, the new machine could never join.
-func (r *Reconciler) retire(ctx context.Context, node *corev1.Node, successor *clusterv1.Machine) error {
-	if node.DeletionTimestamp != nil || successor != nil && runs(node) {
-		return nil
+func (r *Reconciler) machines(ctx context.Context, reader client.Reader) ([]clusterv1.Machine, error) {
+	list := &clusterv1.MachineList{}
+	if err := reader.List(ctx, list, client.InNamespace(r.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing Machines: %w", err)
 	}
-	err := r.Guest.Delete(ctx, node, client.Preconditions{UID: &node.UID, ResourceVersion: &node.ResourceVersion})
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting Node %s, whose Machine %s is gone: %w", node.Name, node.Annotations[machineAnnotation], err)
-	}
-	return nil
-}
-
-func runs(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
+	return list.Items, nil
 }
 
 func machineOf(node string, machines []clusterv1.Machine) *clusterv1.Machine {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -10,13 +11,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/fixture"
+	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/pausegate"
 )
 
-const namespace = "clusters-demo"
+const namespace = fixture.Namespace
 
 func machine() *clusterv1.Machine {
 	return &clusterv1.Machine{
@@ -36,17 +42,27 @@ func machine() *clusterv1.Machine {
 	}
 }
 
-// pass reconciles worker-1 and returns it, nil when it is gone.
-func pass(t *testing.T, node *corev1.Node, machines ...client.Object) (*corev1.Node, error) {
-	t.Helper()
+var now = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
+
+// newReconciler stands between a guest and a hosted namespace with the given objects.
+func newReconciler(hcp *hyperv1.HostedControlPlane, nodes []client.Object, machines []client.Object) *Reconciler {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(clusterv1.AddToScheme(scheme))
-	r := &Reconciler{
-		Guest:      fake.NewClientBuilder().WithScheme(scheme).WithObjects(node).Build(),
-		Management: fake.NewClientBuilder().WithScheme(scheme).WithObjects(machines...).Build(),
-		Namespace:  namespace,
+	utilruntime.Must(hyperv1.AddToScheme(scheme))
+	management := fake.NewClientBuilder().WithScheme(scheme).WithObjects(hcp).WithObjects(machines...).Build()
+	clock := clocktesting.NewFakePassiveClock(now)
+	return &Reconciler{
+		Guest:      fake.NewClientBuilder().WithScheme(scheme).WithObjects(nodes...).Build(),
+		Management: management, Live: management, Namespace: namespace, Clock: clock, Deletions: NewDeletions(clock),
+		Pause: pausegate.Gate{Management: management, ControlPlane: client.ObjectKeyFromObject(hcp), Clock: clock},
 	}
+}
+
+// pass reconciles worker-1 and returns it, nil when it is gone.
+func pass(t *testing.T, node *corev1.Node, machines ...client.Object) (*corev1.Node, error) {
+	t.Helper()
+	r := newReconciler(fixture.ControlPlane(), []client.Object{node}, machines)
 	_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(node)})
 	after := &corev1.Node{}
 	getErr := r.Guest.Get(t.Context(), client.ObjectKeyFromObject(node), after)
@@ -106,71 +122,6 @@ func TestReconcile(t *testing.T) {
 		node, err := pass(t, newNode(), wrong)
 		g.Expect(err).To(MatchError(ContainSubstring("Machine pool-a is not a list of taints")))
 		g.Expect(node.Labels).NotTo(HaveKey("disk"))
-	})
-}
-
-func TestNodeOfAMachineThatIsGone(t *testing.T) {
-	joined := func(machineName string) *corev1.Node {
-		node := newNode()
-		node.Annotations = map[string]string{"hypershift.openshift.io/labelsSynced": "true", "hypershift.openshift.io/machine": machineName}
-		return node
-	}
-	byAddress := func() *clusterv1.Machine {
-		m := machine()
-		m.Status.NodeRef.Name = ""
-		m.Status.Addresses = clusterv1.MachineAddresses{{Type: clusterv1.MachineHostName, Address: "Worker-1"}}
-		return m
-	}
-	t.Run("When Cluster API has not learnt of the node yet it should know its machine by the host name", func(t *testing.T) {
-		g := NewWithT(t)
-		node, err := pass(t, newNode(), byAddress())
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(node.Annotations).To(HaveKeyWithValue("hypershift.openshift.io/machine", "pool-a"))
-	})
-	t.Run("When the machine is gone it should delete its node", func(t *testing.T) {
-		g := NewWithT(t)
-		node, err := pass(t, joined("pool-a"))
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(node).To(BeNil())
-	})
-	t.Run("When the machine was restored without its status it should keep its node", func(t *testing.T) {
-		g := NewWithT(t)
-		restored := machine()
-		restored.Status = clusterv1.MachineStatus{}
-		node, err := pass(t, joined("pool-a"), restored)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(node).NotTo(BeNil())
-	})
-	t.Run("When another machine has the name by now and the node does not run it should delete it, so that the machine can join", func(t *testing.T) {
-		g := NewWithT(t)
-		left := joined("pool-old")
-		left.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
-		node, err := pass(t, left, byAddress())
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(node).To(BeNil())
-	})
-	t.Run("When another machine has the name by now and the node runs it should leave it alone", func(t *testing.T) {
-		g := NewWithT(t)
-		alive := joined("pool-old")
-		alive.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-		node, err := pass(t, alive, byAddress())
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(node).NotTo(BeNil())
-	})
-	t.Run("When two machines are there under one name it should follow the one that Cluster API says has the node", func(t *testing.T) {
-		g := NewWithT(t)
-		old := machine()
-		old.Name, old.Status = "pool-old", clusterv1.MachineStatus{}
-		node, err := pass(t, joined("pool-old"), old, machine())
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(node.Annotations).To(HaveKeyWithValue("hypershift.openshift.io/machine", "pool-a"))
-		g.Expect(node.Labels).NotTo(HaveKey("disk"), "labels are given once")
-	})
-	t.Run("When a node never had a machine it should leave it alone", func(t *testing.T) {
-		g := NewWithT(t)
-		node, err := pass(t, newNode())
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(node).NotTo(BeNil())
 	})
 }
 

@@ -1,0 +1,95 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// grace is how long a node must not have been Ready before it counts as one that does not run. A kubelet that restarts
+	// and a network that is cut for a moment take less.
+	grace = 5 * time.Minute
+	// deletionInterval is the time between two deletions: whatever makes Machines vanish by the dozen, people have time to
+	// pause the cluster before its nodes do.
+	deletionInterval = time.Minute
+)
+
+// NewDeletions makes the limit that Reconciler.Deletions wants: one Node a minute.
+func NewDeletions(c clock.PassiveClock) flowcontrol.PassiveRateLimiter {
+	return flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(float32(1/deletionInterval.Seconds()), 1, c)
+}
+
+// orphan tells whether the Machine that a node was made for is gone. A Machine that is there and does not say which node it
+// has, such as one that was restored without its status, keeps its node.
+func orphan(node *corev1.Node, machines []clusterv1.Machine) bool {
+	machine := node.Annotations[machineAnnotation]
+	return machine != "" && !slices.ContainsFunc(machines, func(m clusterv1.Machine) bool { return m.Name == machine })
+}
+
+// retire deletes a node whose Machine is gone, once it is sure that nothing runs there any more. That a Machine is not in
+// the list proves nothing by itself: a restored management cluster has none at first, while all nodes run.
+func (r *Reconciler) retire(ctx context.Context, node *corev1.Node) (ctrl.Result, error) {
+	if node.DeletionTimestamp != nil {
+		return ctrl.Result{}, nil
+	}
+	machines, err := r.machines(ctx, r.Live)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	mayGo, wait := r.mayGo(node, machines)
+	if !mayGo {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	if !r.Deletions.TryAccept() {
+		return ctrl.Result{RequeueAfter: deletionInterval}, nil
+	}
+	err = r.Guest.Delete(ctx, node, client.Preconditions{UID: &node.UID, ResourceVersion: &node.ResourceVersion})
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("deleting Node %s, whose Machine %s is gone: %w", node.Name, node.Annotations[machineAnnotation], err)
+	}
+	ctrl.LoggerFrom(ctx).Info("Deleted a node whose Machine is gone", "machine", node.Annotations[machineAnnotation])
+	return ctrl.Result{}, nil
+}
+
+// mayGo judges by the Machines as they are. Never where there is none at all, nor while the node is Ready: somebody runs
+// it. Else at once where MAAS gave its hardware to another Machine of ours, which could not join with the old Node there,
+// and otherwise after a time; wait is how long that is yet, zero until something changes.
+func (r *Reconciler) mayGo(node *corev1.Node, machines []clusterv1.Machine) (mayGo bool, wait time.Duration) {
+	ready, since := readiness(node)
+	if len(machines) == 0 || ready || !orphan(node, machines) {
+		return false, 0
+	}
+	if hardwareOf(node, machines) {
+		return true, 0
+	}
+	if wait = grace - r.Clock.Since(since); wait > 0 {
+		return false, wait
+	}
+	return true, 0
+}
+
+// hardwareOf tells whether one of the Machines is made of the hardware that the node ran on.
+func hardwareOf(node *corev1.Node, machines []clusterv1.Machine) bool {
+	return node.Spec.ProviderID != "" && slices.ContainsFunc(machines, func(m clusterv1.Machine) bool {
+		return m.Spec.ProviderID == node.Spec.ProviderID
+	})
+}
+
+// readiness tells whether a node is Ready and since when it is as it is.
+func readiness(node *corev1.Node) (ready bool, since time.Time) {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
+		}
+	}
+	return false, node.CreationTimestamp.Time
+}

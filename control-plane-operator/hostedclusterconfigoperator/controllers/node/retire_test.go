@@ -1,0 +1,157 @@
+package node
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift/hypershift/control-plane-operator/fixture"
+)
+
+// joined is a node of a machine with a Ready condition that has its status for some time.
+func joined(name, machineName string, ready corev1.ConditionStatus, since time.Duration) *corev1.Node {
+	node := newNode()
+	node.Name = name
+	node.Spec.ProviderID = "maas:///az1/" + name
+	node.Annotations = map[string]string{"hypershift.openshift.io/labelsSynced": "true", "hypershift.openshift.io/machine": machineName}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastTransitionTime: metav1.Time{Time: now.Add(-since)}}}
+	return node
+}
+
+// sibling is a Machine of another node.
+func sibling() *clusterv1.Machine {
+	m := machine()
+	m.Name, m.Status.NodeRef.Name = "pool-b", "worker-2"
+	return m
+}
+
+// successor is a Machine whose host name is that of worker-1, made of the given hardware.
+func successor(systemID string) *clusterv1.Machine {
+	m := machine()
+	m.Status.NodeRef.Name = ""
+	m.Status.Addresses = clusterv1.MachineAddresses{{Type: clusterv1.MachineHostName, Address: "Worker-1"}}
+	m.Spec.ProviderID = "maas:///az1/" + systemID
+	return m
+}
+
+func TestNodeOfAMachineThatIsGone(t *testing.T) {
+	restored := machine()
+	restored.Status = clusterv1.MachineStatus{}
+	never := newNode()
+	for _, tc := range []struct {
+		name     string
+		node     *corev1.Node
+		machines []client.Object
+		gone     bool
+	}{
+		{"When a Ready node has no machine it should stay: somebody runs it",
+			joined("worker-1", "pool-a", corev1.ConditionTrue, time.Hour), []client.Object{sibling()}, false},
+		{"When the node has not been Ready for a moment only it should stay",
+			joined("worker-1", "pool-a", corev1.ConditionUnknown, time.Minute), []client.Object{sibling()}, false},
+		{"When the node has not been Ready for long it should go",
+			joined("worker-1", "pool-a", corev1.ConditionUnknown, time.Hour), []client.Object{sibling()}, true},
+		{"When there is no machine at all, as after a restore, it should stay however long it is not Ready",
+			joined("worker-1", "pool-a", corev1.ConditionUnknown, time.Hour), nil, false},
+		{"When the machine was restored without its status it should stay",
+			joined("worker-1", "pool-a", corev1.ConditionUnknown, time.Hour), []client.Object{restored}, false},
+		{"When MAAS gave its hardware to another machine it should go at once, so that this one can join",
+			joined("worker-1", "pool-old", corev1.ConditionUnknown, time.Second), []client.Object{successor("worker-1")}, true},
+		{"When another machine only has the same name it should wait",
+			joined("worker-1", "pool-old", corev1.ConditionUnknown, time.Second), []client.Object{successor("other")}, false},
+		{"When another machine has the hardware and the node is Ready it should stay",
+			joined("worker-1", "pool-old", corev1.ConditionTrue, time.Hour), []client.Object{successor("worker-1")}, false},
+		{"When the node never had a machine it should stay", never, []client.Object{sibling()}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			node, err := pass(t, tc.node, tc.machines...)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(node == nil).To(Equal(tc.gone))
+		})
+	}
+	t.Run("When Cluster API has not learnt of the node yet it should know its machine by the host name", func(t *testing.T) {
+		g := NewWithT(t)
+		node, err := pass(t, newNode(), successor("worker-1"))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(node.Annotations).To(HaveKeyWithValue("hypershift.openshift.io/machine", "pool-a"))
+	})
+	t.Run("When two machines are there under one name it should follow the one that Cluster API says has the node", func(t *testing.T) {
+		g := NewWithT(t)
+		old := machine()
+		old.Name, old.Status = "pool-old", clusterv1.MachineStatus{}
+		node, err := pass(t, joined("worker-1", "pool-old", corev1.ConditionUnknown, time.Hour), old, machine())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(node.Annotations).To(HaveKeyWithValue("hypershift.openshift.io/machine", "pool-a"))
+		g.Expect(node.Labels).NotTo(HaveKey("disk"), "labels are given once")
+	})
+}
+
+// fleet is a reconciler over nodes whose Machines are all gone but one.
+func fleet(size int, ready corev1.ConditionStatus, machines ...client.Object) (*Reconciler, *clocktesting.FakePassiveClock) {
+	var nodes []client.Object
+	for i := range size {
+		nodes = append(nodes, joined(fmt.Sprintf("node-%d", i), fmt.Sprintf("gone-%d", i), ready, time.Hour))
+	}
+	r := newReconciler(fixture.ControlPlane(), nodes, machines)
+	clock := clocktesting.NewFakePassiveClock(now)
+	r.Clock, r.Pause.Clock, r.Deletions = clock, clock, NewDeletions(clock)
+	return r, clock
+}
+
+// left reconciles all nodes and counts those that are left.
+func left(t *testing.T, r *Reconciler) int {
+	t.Helper()
+	nodes := &corev1.NodeList{}
+	if err := r.Guest.List(t.Context(), nodes); err != nil {
+		t.Fatal(err)
+	}
+	for i := range nodes.Items {
+		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&nodes.Items[i])}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Guest.List(t.Context(), nodes); err != nil {
+		t.Fatal(err)
+	}
+	return len(nodes.Items)
+}
+
+func TestFleet(t *testing.T) {
+	t.Run("When a management cluster is restored and has no Machine yet no Node should go", func(t *testing.T) {
+		r, clock := fleet(5, corev1.ConditionTrue)
+		g := NewWithT(t)
+		g.Expect(left(t, r)).To(Equal(5))
+		clock.SetTime(now.Add(24 * time.Hour))
+		g.Expect(left(t, r)).To(Equal(5))
+	})
+	t.Run("When many Machines vanish at once their Nodes should go one a minute", func(t *testing.T) {
+		r, clock := fleet(5, corev1.ConditionUnknown, sibling())
+		g := NewWithT(t)
+		g.Expect(left(t, r)).To(Equal(4))
+		g.Expect(left(t, r)).To(Equal(4))
+		clock.SetTime(now.Add(time.Minute))
+		g.Expect(left(t, r)).To(Equal(3))
+	})
+	t.Run("When the cluster is paused no Node should go nor be labelled", func(t *testing.T) {
+		r, _ := fleet(5, corev1.ConditionUnknown, sibling(), machine())
+		g := NewWithT(t)
+		g.Expect(r.Guest.Create(t.Context(), newNode())).To(Succeed())
+		paused := fixture.ControlPlane()
+		paused.Spec.PausedUntil = ptr.To("true")
+		again := newReconciler(paused, nil, nil)
+		r.Pause.Management = again.Management
+		g.Expect(left(t, r)).To(Equal(6))
+		node := &corev1.Node{}
+		g.Expect(r.Guest.Get(t.Context(), client.ObjectKey{Name: "worker-1"}, node)).To(Succeed())
+		g.Expect(node.Labels).NotTo(HaveKey("disk"))
+	})
+}
