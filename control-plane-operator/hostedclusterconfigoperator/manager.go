@@ -32,6 +32,8 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/nodecount"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/pausegate"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/resources"
+	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/workloads"
+	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -120,7 +122,7 @@ func (o *options) connect(managementConfig, guestConfig *rest.Config) (*clusters
 func guestCache() cache.Options {
 	all := cache.ByObject{Label: labels.Everything()}
 	return cache.Options{
-		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{resources.ManagedLabel: "true"}),
+		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{component.GuestLabel: "true"}),
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Node{}: all,
 			&certificatesv1.CertificateSigningRequest{}: all,
@@ -135,8 +137,15 @@ func (o *options) addControllers(c *clusters, releases releaseinfo.Provider) err
 	controllers := map[string]func() error{
 		"resources": func() error {
 			r := &resources.Reconciler{
-				Management: c.management.GetClient(), Guest: c.guest, Releases: releases,
+				Management: c.management.GetClient(), Guest: c.guest,
 				Lookup: net.DefaultResolver.LookupHost, Clock: clock.RealClock{}, OperateOnReleaseImage: o.operateOnRelease,
+			}
+			return r.SetupWithManager(c.mgr, kept, controlPlane)
+		},
+		"workloads": func() error {
+			r := &workloads.Reconciler{
+				Management: c.management.GetClient(), Guest: &component.Guest{Client: c.mgr.GetClient(), Live: c.guest},
+				Releases: releases, Pause: gate, OperateOnReleaseImage: o.operateOnRelease,
 			}
 			return r.SetupWithManager(c.mgr, kept, controlPlane)
 		},

@@ -15,6 +15,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -62,6 +63,20 @@ func create(t *testing.T, c client.Client, objects ...client.Object) {
 	}
 }
 
+// apiServerRuns reports what the control-plane-operator would.
+func apiServerRuns(t *testing.T, management client.Client, version string) {
+	t.Helper()
+	kas := &hyperv1.ControlPlaneComponent{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kube-apiserver"}}
+	create(t, management, kas)
+	kas.Status.Version = version
+	for _, t := range []hyperv1.ConditionType{hyperv1.ControlPlaneComponentAvailable, hyperv1.ControlPlaneComponentRolloutComplete} {
+		meta.SetStatusCondition(&kas.Status.Conditions, metav1.Condition{Type: string(t), Status: metav1.ConditionTrue, Reason: "AsExpected"})
+	}
+	if err := management.Status().Update(t.Context(), kas); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // joinRequest is what the kubelet of worker-1 asks for first.
 func joinRequest(t *testing.T) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
@@ -96,6 +111,8 @@ func TestOperator(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pull-secret"}, Type: corev1.SecretTypeDockerConfigJson,
 			Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{}}`)},
 		}, hcp)
+
+	apiServerRuns(t, management, "1.36.3")
 
 	o := &options{namespace: namespace, controlPlane: "demo", metricsAddr: "0", healthAddr: "0", countsNodes: true}
 	c, err := o.connect(managementConfig, rest.CopyConfig(guestConfig))

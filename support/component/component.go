@@ -43,6 +43,11 @@ type Scope struct {
 	Infra *Infra
 	// OmitOwner leaves the owner reference to the HostedControlPlane out.
 	OmitOwner bool
+	// Guest is the guest cluster; nil in an operator that rolls no component of the guest out.
+	Guest *Guest
+	// ControlPlaneVersion is what components that others depend on must have reached; empty means Version. It differs
+	// while a control plane runs another release than its guest.
+	ControlPlaneVersion string
 	// PodUID runs pods as this user where the management cluster does not choose one; nil leaves the choice to the image.
 	PodUID *int64
 }
@@ -67,8 +72,8 @@ type Infra struct {
 type Component struct {
 	// Name is the name of the workload and of its ControlPlaneComponent.
 	Name string
-	// Manifests is the folder: exactly one of deployment.yaml, statefulset.yaml, job.yaml and cronjob.yaml, and any
-	// number of auxiliary manifests, which are applied in the order of their file names before the workload.
+	// Manifests is the folder: exactly one of deployment.yaml, statefulset.yaml, daemonset.yaml, job.yaml and
+	// cronjob.yaml, and any number of auxiliary manifests, which are applied in the order of their file names before the workload.
 	Manifests fs.FS
 	// Adapters change single manifests, by file name.
 	Adapters map[string]Adapter
@@ -94,6 +99,9 @@ type Options struct {
 	HighlyAvailableReplicas int32
 	// Priority is the pods' priority class; empty means the one of ordinary components.
 	Priority PriorityClass
+	// Guest runs the component in the guest. Its manifests say their namespaces, and its pods get the payload's images and
+	// nothing else of what all pods of a control plane have. Only Deployments and DaemonSets can run there.
+	Guest bool
 	// Prober makes pods wait for the API server before they start.
 	Prober *Prober
 }
@@ -131,7 +139,7 @@ func (a Adapter) wants(scope *Scope) bool {
 }
 
 // workloadFiles are the names of the manifest that holds a component's pods.
-var workloadFiles = []string{"deployment.yaml", "statefulset.yaml", "job.yaml", "cronjob.yaml"}
+var workloadFiles = []string{"deployment.yaml", "statefulset.yaml", "daemonset.yaml", "job.yaml", "cronjob.yaml"}
 
 // files splits the folder's manifests into auxiliary ones, in order, and the workload.
 func (c *Component) files() (auxiliary []string, workload string, err error) {

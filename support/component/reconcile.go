@@ -1,6 +1,7 @@
 package component
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,7 +77,7 @@ func (c *Component) unmet(ctx context.Context, scope *Scope) ([]string, error) {
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("reading ControlPlaneComponent %s: %w", name, err)
 		}
-		if err != nil || !Done(dependency, scope.Version) {
+		if err != nil || !Done(dependency, cmp.Or(scope.ControlPlaneVersion, scope.Version)) {
 			unmet = append(unmet, name)
 		}
 	}
@@ -92,9 +93,13 @@ func Done(c *hyperv1.ControlPlaneComponent, version string) bool {
 
 // load reads a manifest and gives it what all objects of a component have.
 func (c *Component) load(scope *Scope, file string) (client.Object, error) {
-	obj, err := manifest.Load(scope.Client.Scheme(), c.Manifests, file)
+	obj, err := manifest.Load(c.target(scope).Scheme(), c.Manifests, file)
 	if err != nil {
 		return nil, err
+	}
+	if c.Guest {
+		markGuest(obj)
+		return obj, nil
 	}
 	obj.SetNamespace(scope.HCP.Namespace)
 	switch o := obj.(type) {
@@ -158,6 +163,9 @@ func (c *Component) Render(ctx context.Context, scope *Scope) (client.Object, er
 	if err := c.adapt(ctx, scope, file, obj); err != nil {
 		return nil, err
 	}
+	if c.Guest {
+		return obj, c.guestWorkload(scope, w)
+	}
 	return obj, c.setDefaults(ctx, scope, w)
 }
 
@@ -174,6 +182,10 @@ func (c *Component) applyWorkload(ctx context.Context, scope *Scope, file string
 	}
 	if err := c.apply(ctx, scope, obj, result); err != nil {
 		return nil, err
+	}
+	if c.Guest {
+		h, err := guestHealth(ctx, scope.Guest, obj)
+		return &h, err
 	}
 	h := healthOf(obj)
 	return &h, nil
@@ -199,50 +211,15 @@ func (c *Component) replaceJob(ctx context.Context, scope *Scope, wanted *batchv
 }
 
 func (c *Component) apply(ctx context.Context, scope *Scope, obj client.Object, result *outcome) error {
-	if _, err := manifest.Apply(ctx, scope.Client, fieldOwner, obj); err != nil {
+	owner := fieldOwner
+	if c.Guest {
+		owner = GuestFieldOwner
+	}
+	if _, err := manifest.Apply(ctx, c.target(scope), owner, obj); err != nil {
 		return fmt.Errorf("component %s: %w", c.Name, err)
 	}
 	gvk := obj.GetObjectKind().GroupVersionKind()
 	result.resources = append(result.resources, hyperv1.ComponentResource{Kind: gvk.Kind, Group: gvk.Group, Name: obj.GetName()})
-	return nil
-}
-
-// remove deletes all that the component may have made.
-func (c *Component) remove(ctx context.Context, scope *Scope) error {
-	auxiliary, workloadFile, err := c.files()
-	if err != nil {
-		return err
-	}
-	var failures []error
-	for _, file := range append([]string{workloadFile}, auxiliary...) {
-		obj, err := c.load(scope, file)
-		if err == nil {
-			err = c.delete(ctx, scope, obj)
-		}
-		failures = append(failures, err)
-	}
-	report := &hyperv1.ControlPlaneComponent{ObjectMeta: metav1.ObjectMeta{Namespace: scope.HCP.Namespace, Name: c.Name}}
-	failures = append(failures, c.delete(ctx, scope, report))
-	return errors.Join(failures...)
-}
-
-// delete removes obj if it is there and ours: an object of the same name that someone else made is none of our business.
-func (c *Component) delete(ctx context.Context, scope *Scope, obj client.Object) error {
-	err := scope.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading %T %s of component %s: %w", obj, obj.GetName(), c.Name, err)
-	}
-	ours := scope.OmitOwner || metav1.IsControlledBy(obj, scope.HCP)
-	if !ours || obj.GetDeletionTimestamp() != nil {
-		return nil
-	}
-	err = scope.Client.Delete(ctx, obj, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting %T %s of component %s: %w", obj, obj.GetName(), c.Name, err)
-	}
 	return nil
 }
 

@@ -26,7 +26,7 @@ const (
 	reasonJobFailed            = "JobFailed"
 )
 
-// workload is what the four kinds of workload have in common.
+// workload is what the kinds of workload have in common.
 type workload struct {
 	object   client.Object
 	template *corev1.PodTemplateSpec
@@ -40,6 +40,8 @@ func newWorkload(obj client.Object) (*workload, error) {
 		return &workload{object: o, template: &o.Spec.Template, replicas: &o.Spec.Replicas}, nil
 	case *appsv1.StatefulSet:
 		return &workload{object: o, template: &o.Spec.Template, replicas: &o.Spec.Replicas}, nil
+	case *appsv1.DaemonSet:
+		return &workload{object: o, template: &o.Spec.Template}, nil
 	case *batchv1.Job:
 		return &workload{object: o, template: &o.Spec.Template}, nil
 	case *batchv1.CronJob:

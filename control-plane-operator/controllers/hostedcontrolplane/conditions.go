@@ -16,6 +16,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	v2 "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2"
+	"github.com/openshift/hypershift/control-plane-operator/guestcomponents"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/releaseinfo"
@@ -33,7 +34,7 @@ func conditions(s *scope, o observed, next hyperv1.HostedControlPlaneStatus) []m
 		etcdAvailable(s.hcp, o.etcd),
 		apiServerAvailable(o.kas),
 		validReleaseInfo(s),
-		degraded(o.deployments, s.pkiErr),
+		degraded(o, s.pkiErr),
 		externalDNSReachable(),
 	}
 	all = append(all, available(s.hcp, o, all))
@@ -130,15 +131,18 @@ func validReleaseInfo(s *scope) metav1.Condition {
 	}
 }
 
-func degraded(deployments []appsv1.Deployment, pkiErr error) metav1.Condition {
+func degraded(o observed, pkiErr error) metav1.Condition {
 	t := string(hyperv1.HostedControlPlaneDegraded)
 	if pkiErr != nil && !apierrors.IsConflict(pkiErr) {
 		return condition.True(t, reasonCertificatesFailed, "Certificates and kubeconfigs cannot be kept: "+pkiErr.Error())
 	}
+	if failing := failing(o.components, component.ReasonPodsFailing); failing != nil {
+		return condition.True(t, component.ReasonPodsFailing, failing.Error())
+	}
 	var short []string
-	for i := range deployments {
-		if n := deployments[i].Status.UnavailableReplicas; n > 0 {
-			short = append(short, fmt.Sprintf("%s deployment has %d unavailable replicas", deployments[i].Name, n))
+	for i := range o.deployments {
+		if n := o.deployments[i].Status.UnavailableReplicas; n > 0 {
+			short = append(short, fmt.Sprintf("%s deployment has %d unavailable replicas", o.deployments[i].Name, n))
 		}
 	}
 	if len(short) == 0 {
@@ -175,8 +179,9 @@ func available(hcp *hyperv1.HostedControlPlane, o observed, others []metav1.Cond
 	if o.unhealthy != nil {
 		return condition.False(t, hyperv1.KASLoadBalancerNotReachableReason, o.unhealthy.Error())
 	}
-	// A control plane that was available once serves users also while a component is out.
-	if waiting := unavailable(o.components); len(waiting) > 0 && !served {
+	// A control plane that was available once serves users also while a component is out, and what runs in the guest is
+	// out as often as a node is.
+	if waiting := unavailable(o.components, guestcomponents.Wanted(hcp)); len(waiting) > 0 && !served {
 		return condition.False(t, hyperv1.ControlPlaneComponentsNotAvailable, "Waiting for components to be available: "+strings.Join(waiting, ", "))
 	}
 	return condition.True(t, hyperv1.AsExpectedReason, "")
@@ -191,10 +196,10 @@ func find(all []metav1.Condition, t hyperv1.ConditionType) metav1.Condition {
 	return condition.Unknown(string(t), hyperv1.StatusUnknownReason, "Not reported yet")
 }
 
-func unavailable(components []hyperv1.ControlPlaneComponent) []string {
+func unavailable(components []hyperv1.ControlPlaneComponent, except []string) []string {
 	var names []string
 	for i := range components {
-		if !condition.IsTrue(components[i].Status.Conditions, string(hyperv1.ControlPlaneComponentAvailable)) {
+		if !slices.Contains(except, components[i].Name) && !condition.IsTrue(components[i].Status.Conditions, string(hyperv1.ControlPlaneComponentAvailable)) {
 			names = append(names, components[i].Name)
 		}
 	}
@@ -219,9 +224,9 @@ func versionConditions(s *scope, o observed, version *hyperv1.ClusterVersionStat
 	}
 	progress := fmt.Sprintf("Release %s is rolled out", current.Version)
 	if !completed {
-		progress = fmt.Sprintf("Working towards %s: waiting for %s", current.Version, strings.Join(unfinished(o.components, current.Version), ", "))
+		progress = fmt.Sprintf("Working towards %s: waiting for %s", current.Version, waitingFor(s, o.components))
 	}
-	failing := failures(o.components)
+	failing := failing(o.components, component.ReasonError, component.ReasonPodsFailing)
 	return []metav1.Condition{
 		set(hyperv1.ClusterVersionAvailable, everCompleted, hyperv1.AsExpectedReason, progress),
 		set(hyperv1.ClusterVersionProgressing, !completed, hyperv1.AsExpectedReason, progress),
@@ -251,12 +256,27 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// failures joins what went wrong with components in the last pass.
-func failures(components []hyperv1.ControlPlaneComponent) error {
+// waitingFor names the components that are not rolled out, and what those of the guest say about themselves.
+func waitingFor(s *scope, components []hyperv1.ControlPlaneComponent) string {
+	if s.release == nil || s.guestRelease == nil {
+		return "the release image"
+	}
+	hosting, running := unfinished(s, components)
+	for i := range components {
+		c := find(components[i].Status.Conditions, hyperv1.ControlPlaneComponentRolloutComplete)
+		if at := slices.Index(running, components[i].Name); at >= 0 && c.Status == metav1.ConditionFalse && c.Message != "" {
+			running[at] += " (" + c.Message + ")"
+		}
+	}
+	return strings.Join(append(hosting, running...), ", ")
+}
+
+// failing joins what components say that are not rolled out for one of some reasons.
+func failing(components []hyperv1.ControlPlaneComponent, reasons ...string) error {
 	var all []error
 	for i := range components {
 		c := find(components[i].Status.Conditions, hyperv1.ControlPlaneComponentRolloutComplete)
-		if c.Reason == component.ReasonError {
+		if slices.Contains(reasons, c.Reason) {
 			all = append(all, fmt.Errorf("%s: %s", components[i].Name, c.Message))
 		}
 	}

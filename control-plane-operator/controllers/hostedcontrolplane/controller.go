@@ -101,9 +101,10 @@ type scope struct {
 	paused bool
 	// invalid is set by the validation phase: what of the spec cannot work here.
 	invalid error
-	// release is set by the release phase, releaseErr when it could not be.
-	release    *releaseinfo.ReleaseImage
-	releaseErr error
+	// release and guestRelease are set by the release phase: what the control plane and its guest run, mostly one and the
+	// same. releaseErr is set when they could not be.
+	release, guestRelease *releaseinfo.ReleaseImage
+	releaseErr            error
 	// infra and waiting are set by the infrastructure phase.
 	infra    *component.Infra
 	waiting  string

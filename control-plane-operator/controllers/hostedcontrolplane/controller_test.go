@@ -173,6 +173,25 @@ func (w *world) rollOut() {
 	}
 }
 
+// guestRuns reports what the config operator would: the components of the guest run a version.
+func (w *world) guestRuns(version string) {
+	w.t.Helper()
+	for _, name := range []string{"kube-proxy", "coredns", "node-network"} {
+		c := &hyperv1.ControlPlaneComponent{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		if err := w.client.Create(w.t.Context(), c); client.IgnoreAlreadyExists(err) != nil {
+			w.t.Fatal(err)
+		}
+		w.get(name, c)
+		c.Status = done(name, version).Status
+		for i := range c.Status.Conditions {
+			c.Status.Conditions[i].LastTransitionTime = metav1.Time{Time: w.clock.Now()}
+		}
+		if err := w.client.Status().Update(w.t.Context(), c); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
 func TestControlPlane(t *testing.T) {
 	w := newWorld(t)
 	step := func(name string, do func(t *testing.T)) {
@@ -212,6 +231,10 @@ func TestControlPlane(t *testing.T) {
 		g.Expect(w.condition(hyperv1.HostedControlPlaneAvailable)).To(Equal("True/AsExpected"))
 		g.Expect(w.condition(hyperv1.HostedControlPlaneDegraded)).To(Equal("False/AsExpected"))
 		g.Expect(w.hcp.Status.Ready && w.hcp.Status.Initialized).To(BeTrue())
+		g.Expect(w.hcp.Status.VersionStatus.History[0].State).To(Equal(configv1.PartialUpdate))
+		w.guestRuns("1.36.3")
+		g.Expect(w.pass()).To(Succeed())
+		w.get("demo", w.hcp)
 		g.Expect(w.hcp.Status.VersionStatus.History[0].State).To(Equal(configv1.CompletedUpdate))
 		g.Expect(w.hcp.Status.Version).To(Equal("1.36.3"))
 	})
@@ -272,6 +295,7 @@ func TestControlPlane(t *testing.T) {
 		g.Expect(imageOf("kube-apiserver")).To(Equal("registry.example/kube-apiserver:1.36.4"))
 		g.Expect(imageOf("kube-scheduler")).To(Equal("registry.example/kube-scheduler:1.36.4"))
 		w.rollOut()
+		w.guestRuns("1.36.4")
 		g.Expect(w.pass()).To(Succeed())
 		w.get("demo", w.hcp)
 		g.Expect(w.hcp.Status.Version).To(Equal("1.36.4"))

@@ -82,8 +82,10 @@ func (r *Reconciler) certify(ctx context.Context, s *scope) (ctrl.Result, error)
 }
 
 func (r *Reconciler) readRelease(ctx context.Context, s *scope) (ctrl.Result, error) {
-	s.release, s.releaseErr = r.lookup(ctx, s.hcp)
-	if s.releaseErr != nil {
+	if s.release, s.releaseErr = r.lookup(ctx, s.hcp, controlPlaneRelease(s.hcp)); s.releaseErr != nil {
+		return ctrl.Result{}, s.releaseErr
+	}
+	if s.guestRelease, s.releaseErr = r.lookup(ctx, s.hcp, s.hcp.Spec.ReleaseImage); s.releaseErr != nil {
 		return ctrl.Result{}, s.releaseErr
 	}
 	if d := s.release.Distribution(); d != releaseinfo.Kubernetes {
@@ -94,13 +96,13 @@ func (r *Reconciler) readRelease(ctx context.Context, s *scope) (ctrl.Result, er
 	return ctrl.Result{}, nil
 }
 
-func (r *Reconciler) lookup(ctx context.Context, hcp *hyperv1.HostedControlPlane) (*releaseinfo.ReleaseImage, error) {
+func (r *Reconciler) lookup(ctx context.Context, hcp *hyperv1.HostedControlPlane, image string) (*releaseinfo.ReleaseImage, error) {
 	pullSecret := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: hcp.Namespace, Name: hcp.Spec.PullSecret.Name}
 	if err := r.Client.Get(ctx, key, pullSecret); err != nil {
 		return nil, fmt.Errorf("reading pull secret %s: %w", key, err)
 	}
-	return r.Releases.Lookup(ctx, controlPlaneRelease(hcp), pullSecret.Data[corev1.DockerConfigJsonKey])
+	return r.Releases.Lookup(ctx, image, pullSecret.Data[corev1.DockerConfigJsonKey])
 }
 
 // images finds images of the payload and those that the operator brings itself.

@@ -44,9 +44,13 @@ func healthy() (*scope, observed) {
 		infra:   &component.Infra{API: component.Endpoint{Host: "192.0.2.10", Port: 30443}},
 		release: releaseinfo.New("", kubernetes("1.36.3")),
 	}
+	s.guestRelease = s.release
 	o := observed{
 		etcd: set, kas: &kas, deployments: []appsv1.Deployment{kas}, hasKubeconfig: true,
-		components: []hyperv1.ControlPlaneComponent{done("etcd", "1.36.3"), done("kube-apiserver", "1.36.3")},
+		components: []hyperv1.ControlPlaneComponent{
+			done("etcd", "1.36.3"), done("kube-apiserver", "1.36.3"),
+			done("kube-proxy", "1.36.3"), done("node-network", "1.36.3"), done("coredns", "1.36.3"),
+		},
 	}
 	return s, o
 }
@@ -101,6 +105,13 @@ func TestConditions(t *testing.T) {
 		}, hyperv1.HostedControlPlaneAvailable, "True/AsExpected", "True/AsExpected"},
 		{"a Deployment misses pods", func(_ *scope, o *observed) { o.deployments[0].Status.UnavailableReplicas = 1 },
 			hyperv1.HostedControlPlaneDegraded, "True/UnavailableReplicas", "True/AsExpected"},
+		{"a pod of the guest's network cannot start", func(_ *scope, o *observed) {
+			o.components[2].Status.Conditions[1] = metav1.Condition{
+				Type: string(hyperv1.ControlPlaneComponentRolloutComplete), Status: metav1.ConditionFalse, Reason: "PodsFailing", Message: "pod x on node y",
+			}
+		}, hyperv1.HostedControlPlaneDegraded, "True/PodsFailing", "True/AsExpected"},
+		{"the guest's DNS has never been available", func(_ *scope, o *observed) { o.components[4].Status.Conditions = nil },
+			hyperv1.HostedControlPlaneAvailable, "True/AsExpected", "True/AsExpected"},
 		{"the payload lacks images", func(s *scope, _ *observed) { s.missing = []string{"etcd"} },
 			hyperv1.ValidReleaseInfo, "False/MissingReleaseImages", "True/AsExpected"},
 		{"the registry refuses", func(s *scope, _ *observed) {

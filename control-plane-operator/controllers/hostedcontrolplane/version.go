@@ -8,53 +8,70 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
+	"github.com/openshift/hypershift/control-plane-operator/guestcomponents"
 	"github.com/openshift/hypershift/support/component"
 )
 
 // maxHistory is how many versions are remembered.
 const maxHistory = 100
 
-// setVersions records which version the control plane runs, wants, and ran before. This distribution has nothing in the
-// guest that carries a version of its own, so the guest's version is that of the control plane.
+// setVersions records which versions the control plane and its guest run, want, and ran before. This distribution has
+// nothing in the guest that carries a version of its own, so its version is that of the components, on both sides.
 func setVersions(next *hyperv1.HostedControlPlaneStatus, s *scope, o observed, now time.Time) {
-	if s.release == nil || s.releaseErr != nil {
+	if s.release == nil || s.guestRelease == nil || s.releaseErr != nil {
 		return
 	}
-	wanted := configv1.Release{Version: s.release.Version(), Image: controlPlaneRelease(s.hcp)}
-	done := len(o.components) > 0 && len(unfinished(o.components, wanted.Version)) == 0
+	controlPlane := configv1.Release{Version: s.release.Version(), Image: controlPlaneRelease(s.hcp)}
+	hosting, running := unfinished(s, o.components)
 
-	next.ControlPlaneVersion.Desired = wanted
+	next.ControlPlaneVersion.Desired = controlPlane
 	next.ControlPlaneVersion.ObservedGeneration = max(s.hcp.Generation, 1)
-	next.ControlPlaneVersion.History = advance(next.ControlPlaneVersion.History, wanted, done, now)
+	next.ControlPlaneVersion.History = advance(next.ControlPlaneVersion.History, controlPlane, len(hosting) == 0, now)
 
+	guest := configv1.Release{Version: s.guestRelease.Version(), Image: s.hcp.Spec.ReleaseImage}
+	done := len(hosting)+len(running) == 0
 	version := hyperv1.ClusterVersionStatus{}
 	if next.VersionStatus != nil {
 		version = *next.VersionStatus.DeepCopy()
 	}
-	version.Desired = wanted
+	version.Desired = guest
 	version.ObservedGeneration = s.hcp.Generation
-	version.History = guestHistory(next.ControlPlaneVersion.History)
+	version.History = toGuest(advance(fromGuest(version.History), guest, done, now))
 	next.VersionStatus = &version
 
-	if next.ReleaseImage != wanted.Image || next.LastReleaseImageTransitionTime == nil {
+	if next.ReleaseImage != guest.Image || next.LastReleaseImageTransitionTime == nil {
 		next.LastReleaseImageTransitionTime = &metav1.Time{Time: now}
 	}
-	next.ReleaseImage = wanted.Image
+	next.ReleaseImage = guest.Image
 	if done {
-		next.Version = wanted.Version
+		next.Version = guest.Version
 	}
 }
 
-// unfinished lists the components that do not run version yet.
-func unfinished(components []hyperv1.ControlPlaneComponent, version string) []string {
-	var names []string
+// unfinished lists the components that do not run the version of their side yet, sorted: those of the control plane, and
+// those of the guest, which are waited for also before anybody reports them.
+func unfinished(s *scope, components []hyperv1.ControlPlaneComponent) (hosting, running []string) {
+	running = guestcomponents.Wanted(s.hcp)
+	ofGuest := slices.Clone(running)
+	reported := false
 	for i := range components {
-		if !component.Done(&components[i], version) {
-			names = append(names, components[i].Name)
+		name := components[i].Name
+		switch {
+		case !slices.Contains(ofGuest, name):
+			reported = true
+			if !component.Done(&components[i], s.release.Version()) {
+				hosting = append(hosting, name)
+			}
+		case component.Done(&components[i], s.guestRelease.Version()):
+			running = slices.DeleteFunc(running, func(n string) bool { return n == name })
 		}
 	}
-	slices.Sort(names)
-	return names
+	if !reported {
+		hosting = append(hosting, kubeapiserver.Name)
+	}
+	slices.Sort(hosting)
+	return hosting, running
 }
 
 // advance puts wanted at the head of history and completes it when it is done. An entry that was completed stays so:
@@ -76,7 +93,7 @@ func advance(history []hyperv1.ControlPlaneUpdateHistory, wanted configv1.Releas
 	return history[:min(len(history), maxHistory)]
 }
 
-func guestHistory(history []hyperv1.ControlPlaneUpdateHistory) []configv1.UpdateHistory {
+func toGuest(history []hyperv1.ControlPlaneUpdateHistory) []configv1.UpdateHistory {
 	var guest []configv1.UpdateHistory
 	for _, h := range history {
 		entry := configv1.UpdateHistory{State: h.State, StartedTime: h.StartedTime, Version: h.Version, Image: h.Image}
@@ -87,4 +104,16 @@ func guestHistory(history []hyperv1.ControlPlaneUpdateHistory) []configv1.Update
 		guest = append(guest, entry)
 	}
 	return guest
+}
+
+func fromGuest(guest []configv1.UpdateHistory) []hyperv1.ControlPlaneUpdateHistory {
+	var history []hyperv1.ControlPlaneUpdateHistory
+	for _, h := range guest {
+		entry := hyperv1.ControlPlaneUpdateHistory{State: h.State, StartedTime: h.StartedTime, Version: h.Version, Image: h.Image}
+		if h.CompletionTime != nil {
+			entry.CompletionTime = *h.CompletionTime
+		}
+		history = append(history, entry)
+	}
+	return history
 }

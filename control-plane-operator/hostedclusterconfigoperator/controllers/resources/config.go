@@ -156,7 +156,9 @@ func noProxy(hcp *hyperv1.HostedControlPlane, fromUser string) string {
 	for _, entry := range hcp.Spec.Networking.ServiceNetwork {
 		all = append(all, entry.CIDR.String())
 	}
-	all = append(all, clusterNetworks(hcp)...)
+	for _, entry := range hcp.Spec.Networking.ClusterNetwork {
+		all = append(all, entry.CIDR.String())
+	}
 	for entry := range strings.SplitSeq(fromUser, ",") {
 		if entry = strings.TrimSpace(entry); entry != "" {
 			all = append(all, entry)

@@ -52,22 +52,6 @@ func TestEndpointSliceFamily(t *testing.T) {
 	g.Expect(apiEndpoints([]string{"192.0.2.1"}, 6443).Labels).To(HaveKeyWithValue("endpointslice.kubernetes.io/skip-mirror", "true"))
 }
 
-func TestDNSAddresses(t *testing.T) {
-	hcp := fixture.GuestControlPlane()
-	t.Run("When there are two service networks DNS should be the tenth address of each", func(t *testing.T) {
-		g := NewWithT(t)
-		hcp.Spec.Networking.ServiceNetwork = []hyperv1.ServiceNetworkEntry{
-			{CIDR: *ipnet.MustParseCIDR("172.31.0.0/16")}, {CIDR: *ipnet.MustParseCIDR("fd00:10::/112")},
-		}
-		g.Expect(dnsAddresses(hcp)).To(Equal([]string{"172.31.0.10", "fd00:10::a"}))
-	})
-	t.Run("When there is none it should be an error", func(t *testing.T) {
-		hcp.Spec.Networking.ServiceNetwork = nil
-		_, err := dnsAddresses(hcp)
-		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("has no service network")))
-	})
-}
-
 func TestBaseDomain(t *testing.T) {
 	cases := map[string]struct {
 		prefix *string
@@ -106,12 +90,4 @@ func TestNoProxy(t *testing.T) {
 	hcp.Spec.Networking.MachineNetwork = []hyperv1.MachineNetworkEntry{{CIDR: *ipnet.MustParseCIDR("192.0.2.0/24")}}
 	g.Expect(noProxy(hcp, "corp.example.com, localhost")).To(Equal(
 		".cluster.local,.hypershift.local,.svc,10.0.0.0/24,10.132.0.0/14,127.0.0.1,192.0.2.0/24,192.0.2.10,corp.example.com,localhost"))
-}
-
-func TestInfrastructureReplicas(t *testing.T) {
-	g := NewWithT(t)
-	hcp := fixture.GuestControlPlane()
-	g.Expect(infrastructureReplicas(hcp)).To(Equal(int32(1)))
-	hcp.Spec.InfrastructureAvailabilityPolicy = hyperv1.HighlyAvailable
-	g.Expect(infrastructureReplicas(hcp)).To(Equal(int32(2)))
 }

@@ -1,32 +1,27 @@
 // Package resources keeps what the guest cluster must hold so that nodes can join and workloads can run: the API kinds and
-// objects of config.openshift.io, the address of the API, rights, and the network's DaemonSets.
+// objects of config.openshift.io, the address of the API, and rights. What runs there is the workloads controller's.
 package resources
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/crds"
 	"github.com/openshift/hypershift/support/manifest"
 	"github.com/openshift/hypershift/support/pause"
 	"github.com/openshift/hypershift/support/phase"
-	"github.com/openshift/hypershift/support/releaseinfo"
 )
-
-// ManagedLabel marks the objects in the guest that this operator keeps.
-const ManagedLabel = "hypershift.openshift.io/managed"
 
 const (
 	// FieldOwner is the name under which the guest's API server keeps the fields that this operator applies.
-	FieldOwner = "hosted-cluster-config-operator"
+	FieldOwner = component.GuestFieldOwner
 	// resync heals what no watch tells of, such as a published name that resolves to another address.
 	resync = time.Minute
 )
@@ -37,8 +32,6 @@ type Reconciler struct {
 	Management client.Client
 	// Guest reads and writes the guest, without a cache: what is read is what is there.
 	Guest client.Client
-	// Releases reads the release payload.
-	Releases releaseinfo.Provider
 	// Lookup resolves a host name to addresses.
 	Lookup func(ctx context.Context, host string) ([]string, error)
 	// Clock tells whether a pause is over.
@@ -50,8 +43,6 @@ type Reconciler struct {
 // scope is one pass.
 type scope struct {
 	hcp *hyperv1.HostedControlPlane
-	// release is set by the release phase.
-	release *releaseinfo.ReleaseImage
 }
 
 // Reconcile implements reconcile.Reconciler. The request names the HostedControlPlane.
@@ -83,8 +74,6 @@ func (r *Reconciler) phases() []phase.Phase[*scope] {
 			return ctrl.Result{}, do(ctx, s)
 		}}
 	}
-	release := run("release payload", r.readRelease)
-	release.Critical = true
 	return []phase.Phase[*scope]{
 		run("rights", r.applyRights),
 		run("address of the API", r.applyEndpoints),
@@ -92,10 +81,6 @@ func (r *Reconciler) phases() []phase.Phase[*scope] {
 		run("namespaces", r.applyNamespaces),
 		run("pull secret and trust bundle", r.applyCopies),
 		run("global configuration", r.applyConfig),
-		release,
-		run("kube-proxy", r.applyProxy),
-		run("node network", r.applyNodeNetwork),
-		run("cluster DNS", r.applyDNS),
 	}
 }
 
@@ -105,7 +90,7 @@ func (r *Reconciler) apply(ctx context.Context, obj client.Object) error {
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[ManagedLabel] = "true"
+	labels[component.GuestLabel] = "true"
 	obj.SetLabels(labels)
 	_, err := manifest.Apply(ctx, r.Guest, FieldOwner, obj)
 	return err
@@ -124,26 +109,6 @@ func (r *Reconciler) applyKinds(ctx context.Context, _ *scope) error {
 		}
 	}
 	return nil
-}
-
-func (r *Reconciler) readRelease(ctx context.Context, s *scope) error {
-	secret := &corev1.Secret{}
-	key := client.ObjectKey{Namespace: s.hcp.Namespace, Name: s.hcp.Spec.PullSecret.Name}
-	if err := r.Management.Get(ctx, key, secret); err != nil {
-		return fmt.Errorf("reading pull secret %s: %w", key, err)
-	}
-	release, err := r.Releases.Lookup(ctx, s.hcp.Spec.ReleaseImage, secret.Data[corev1.DockerConfigJsonKey])
-	s.release = release
-	return err
-}
-
-// image is the image of a payload tag.
-func (s *scope) image(tag string) (string, error) {
-	image, ok := s.release.ComponentImage(tag)
-	if !ok {
-		return "", fmt.Errorf("release %s has no image for %s; use a payload that has it", s.release.Version(), tag)
-	}
-	return image, nil
 }
 
 // How soon a failed pass is tried again.

@@ -3,7 +3,6 @@ package resources
 import (
 	"context"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -19,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/component"
 )
 
 // SetupWithManager watches the HostedControlPlane in the management cluster and what this operator keeps in the guest.
@@ -27,13 +27,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache, 
 	always := func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: hcp}}
 	}
-	managed := predicate.NewPredicateFuncs(func(obj client.Object) bool { return obj.GetLabels()[ManagedLabel] != "" })
+	managed := predicate.NewPredicateFuncs(func(obj client.Object) bool { return obj.GetLabels()[component.GuestLabel] != "" })
 	b := ctrl.NewControllerManagedBy(mgr).Named("resources").
 		WithOptions(controller.Options{RateLimiter: retries()}).
 		WatchesRawSource(source.Kind(management, &hyperv1.HostedControlPlane{}, &handler.TypedEnqueueRequestForObject[*hyperv1.HostedControlPlane]{}))
 	for _, kept := range []client.Object{
-		&appsv1.DaemonSet{}, &appsv1.Deployment{}, &corev1.Service{}, &corev1.ConfigMap{},
-		&discoveryv1.EndpointSlice{}, &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}, &corev1.Namespace{},
+		&corev1.Service{}, &corev1.ConfigMap{}, &discoveryv1.EndpointSlice{}, &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}, &corev1.Namespace{},
 	} {
 		b = b.WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), kept, handler.EnqueueRequestsFromMapFunc(always), spec(managed)))
 	}

@@ -1,22 +1,23 @@
-package resources
+package guestcomponents
 
 import (
 	"context"
 	"fmt"
 	"hash/fnv"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
-	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubecontrollermanager"
+	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/manifest"
 )
 
 const (
@@ -43,28 +44,31 @@ func clusterNetworks(hcp *hyperv1.HostedControlPlane) []string {
 	return cidrs
 }
 
-func (r *Reconciler) applyProxy(ctx context.Context, s *scope) error {
-	image, err := s.image("kube-proxy")
+func newKubeProxy() *component.Component {
+	return &component.Component{
+		Name:      kubeProxy,
+		Manifests: folder(kubeProxy),
+		Adapters: map[string]component.Adapter{
+			"30-config.yaml": component.Adapt(func(_ context.Context, scope *component.Scope, cm *corev1.ConfigMap) error {
+				config, err := proxyConfig(scope.HCP)
+				cm.Data = map[string]string{proxyConfigKey: config}
+				return err
+			}),
+			"daemonset.yaml": component.Adapt(adaptKubeProxy),
+		},
+		Options: component.Options{Guest: true},
+	}
+}
+
+func adaptKubeProxy(_ context.Context, scope *component.Scope, set *appsv1.DaemonSet) error {
+	config, err := proxyConfig(scope.HCP)
 	if err != nil {
 		return err
 	}
-	config, err := proxyConfig(s.hcp)
-	if err != nil {
-		return err
-	}
-	return r.applyFolder(ctx, "kube-proxy", adapters{
-		"30-config.yaml": adapt(func(cm *corev1.ConfigMap) error {
-			cm.Data = map[string]string{proxyConfigKey: config}
-			return nil
-		}),
-		"40-daemonset.yaml": adapt(func(set *appsv1.DaemonSet) error {
-			container := &set.Spec.Template.Spec.Containers[0]
-			container.Image = image
-			container.Env = append(container.Env, apiEnv(s.hcp)...)
-			set.Spec.Template.Annotations = map[string]string{configAnnotation: hashOf(config)}
-			return nil
-		}),
-	})
+	container := &set.Spec.Template.Spec.Containers[0]
+	container.Env = append(container.Env, apiEnv(scope.HCP)...)
+	set.Spec.Template.Annotations = map[string]string{configAnnotation: hashOf(config)}
+	return nil
 }
 
 // fields is a part of KubeProxyConfiguration, whose Go types are not worth a dependency.
@@ -88,58 +92,61 @@ func proxyConfig(hcp *hyperv1.HostedControlPlane) (string, error) {
 	return string(raw), nil
 }
 
-// applyNodeNetwork runs the default network where nodes get their pod CIDRs from the control plane, which is what it works
+// newNodeNetwork runs the default network where nodes get their pod CIDRs from the control plane, which is what it works
 // with, and takes it away where the user brings a network.
-func (r *Reconciler) applyNodeNetwork(ctx context.Context, s *scope) error {
-	if !kubecontrollermanager.AllocatesNodeCIDRs(s.hcp) {
-		return r.removeFolder(ctx, "node-network")
+func newNodeNetwork() *component.Component {
+	return &component.Component{
+		Name:      nodeNetwork,
+		Manifests: folder(nodeNetwork),
+		Enabled: func(_ context.Context, scope *component.Scope) (bool, error) {
+			return slices.Contains(Wanted(scope.HCP), nodeNetwork), nil
+		},
+		Adapters: map[string]component.Adapter{
+			"daemonset.yaml": component.Adapt(func(_ context.Context, scope *component.Scope, set *appsv1.DaemonSet) error {
+				container := &set.Spec.Template.Spec.Containers[0]
+				container.Env = append(container.Env, apiEnv(scope.HCP)...)
+				for _, cidr := range clusterNetworks(scope.HCP) {
+					container.Args = append(container.Args, "--cluster-network="+cidr)
+				}
+				return nil
+			}),
+		},
+		Options: component.Options{Guest: true},
 	}
-	image, err := s.image("node-network")
-	if err != nil {
-		return err
-	}
-	return r.applyFolder(ctx, "node-network", adapters{
-		"40-daemonset.yaml": adapt(func(set *appsv1.DaemonSet) error {
-			container := &set.Spec.Template.Spec.Containers[0]
-			container.Image = image
-			container.Env = append(container.Env, apiEnv(s.hcp)...)
-			for _, cidr := range clusterNetworks(s.hcp) {
-				container.Args = append(container.Args, "--cluster-network="+cidr)
-			}
-			return nil
-		}),
-	})
 }
 
-func (r *Reconciler) applyDNS(ctx context.Context, s *scope) error {
-	image, err := s.image("coredns")
+func newCoreDNS() *component.Component {
+	return &component.Component{
+		Name:      coreDNS,
+		Manifests: folder(coreDNS),
+		Adapters: map[string]component.Adapter{
+			"50-service.yaml": component.Adapt(adaptDNSService),
+			"deployment.yaml": component.Adapt(adaptCoreDNS),
+		},
+		Options: component.Options{Guest: true},
+	}
+}
+
+func adaptDNSService(_ context.Context, scope *component.Scope, service *corev1.Service) error {
+	addresses, err := dnsAddresses(scope.HCP)
 	if err != nil {
 		return err
 	}
-	addresses, err := dnsAddresses(s.hcp)
+	service.Spec.ClusterIP, service.Spec.ClusterIPs = addresses[0], addresses
+	if len(addresses) > 1 {
+		service.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyRequireDualStack)
+	}
+	return nil
+}
+
+func adaptCoreDNS(_ context.Context, scope *component.Scope, deployment *appsv1.Deployment) error {
+	config, err := manifest.LoadAs[*corev1.ConfigMap](scope.Guest.Client.Scheme(), folder(coreDNS), "40-config.yaml")
 	if err != nil {
 		return err
 	}
-	var corefile string
-	return r.applyFolder(ctx, "coredns", adapters{
-		"40-config.yaml": adapt(func(cm *corev1.ConfigMap) error {
-			corefile = cm.Data["Corefile"]
-			return nil
-		}),
-		"50-service.yaml": adapt(func(service *corev1.Service) error {
-			service.Spec.ClusterIP, service.Spec.ClusterIPs = addresses[0], addresses
-			if len(addresses) > 1 {
-				service.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyRequireDualStack)
-			}
-			return nil
-		}),
-		"60-deployment.yaml": adapt(func(deployment *appsv1.Deployment) error {
-			deployment.Spec.Replicas = ptr.To(infrastructureReplicas(s.hcp))
-			deployment.Spec.Template.Spec.Containers[0].Image = image
-			deployment.Spec.Template.Annotations = map[string]string{configAnnotation: hashOf(corefile)}
-			return nil
-		}),
-	})
+	deployment.Spec.Replicas = ptr.To(infrastructureReplicas(scope.HCP))
+	deployment.Spec.Template.Annotations = map[string]string{configAnnotation: hashOf(config.Data["Corefile"])}
+	return nil
 }
 
 // dnsAddresses is the tenth address of each service network.
@@ -169,14 +176,4 @@ func hashOf(text string) string {
 	hash := fnv.New64a()
 	hash.Write([]byte(text))
 	return fmt.Sprintf("%016x", hash.Sum64())
-}
-
-// applyNamespaces makes the namespaces that clients of config.openshift.io expect.
-func (r *Reconciler) applyNamespaces(ctx context.Context, _ *scope) error {
-	for _, name := range []string{"openshift-config", "openshift-config-managed"} {
-		if err := r.apply(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
-			return err
-		}
-	}
-	return nil
 }

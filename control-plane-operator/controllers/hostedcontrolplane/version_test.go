@@ -1,0 +1,113 @@
+package hostedcontrolplane
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+// settled is a control plane whose first release is rolled out, on both sides.
+func settled() (*scope, observed) {
+	s, o := healthy()
+	for range 2 {
+		s.hcp.Status = status(s, o, now)
+	}
+	return s, o
+}
+
+// at replaces a component's report.
+func at(o *observed, name, version string) {
+	for i := range o.components {
+		if o.components[i].Name == name {
+			o.components[i] = done(name, version)
+		}
+	}
+}
+
+func TestCompletedNeedsTheGuest(t *testing.T) {
+	upgrade := func() (*scope, observed) {
+		s, o := settled()
+		s.hcp.Spec.ReleaseImage = "registry.example/release:1.36.4"
+		s.release = releaseinfo.New("", kubernetes("1.36.4"))
+		s.guestRelease = s.release
+		s.hcp.Status = status(s, o, now)
+		at(&o, "etcd", "1.36.4")
+		at(&o, "kube-apiserver", "1.36.4")
+		return s, o
+	}
+	t.Run("When only the control plane runs the new version the release should not be completed", func(t *testing.T) {
+		g := NewWithT(t)
+		s, o := upgrade()
+		next := status(s, o, now.Add(time.Minute))
+		g.Expect(next.ControlPlaneVersion.History[0].State).To(Equal(configv1.CompletedUpdate))
+		g.Expect(next.VersionStatus.History[0].State).To(Equal(configv1.PartialUpdate))
+		g.Expect(next.Version).To(Equal("1.36.3"))
+		c := meta.FindStatusCondition(next.Conditions, string(hyperv1.ClusterVersionProgressing))
+		g.Expect(c.Status).To(Equal(metav1.ConditionTrue))
+		g.Expect(c.Message).To(HaveSuffix("waiting for coredns, kube-proxy, node-network"))
+	})
+	t.Run("When kube-proxy cannot start the conditions should say why", func(t *testing.T) {
+		g := NewWithT(t)
+		s, o := upgrade()
+		o.components[2].Status.Conditions[1] = metav1.Condition{
+			Type: string(hyperv1.ControlPlaneComponentRolloutComplete), Status: metav1.ConditionFalse, Reason: "PodsFailing", Message: "pod x: ErrImagePull",
+		}
+		next := status(s, o, now.Add(time.Minute))
+		for _, t := range []hyperv1.ConditionType{hyperv1.ClusterVersionProgressing, hyperv1.ClusterVersionFailing, hyperv1.HostedControlPlaneDegraded} {
+			c := meta.FindStatusCondition(next.Conditions, string(t))
+			g.Expect(c.Status).To(Equal(metav1.ConditionTrue), string(t))
+			g.Expect(c.Message).To(And(ContainSubstring("kube-proxy"), ContainSubstring("pod x: ErrImagePull")), string(t))
+		}
+	})
+	t.Run("When the guest runs it as well the release should be completed", func(t *testing.T) {
+		g := NewWithT(t)
+		s, o := upgrade()
+		for _, name := range []string{"kube-proxy", "node-network", "coredns"} {
+			at(&o, name, "1.36.4")
+		}
+		next := status(s, o, now.Add(time.Minute))
+		g.Expect(next.VersionStatus.History[0].State).To(Equal(configv1.CompletedUpdate))
+		g.Expect(next.VersionStatus.History).To(HaveLen(2))
+		g.Expect(next.Version).To(Equal("1.36.4"))
+	})
+	t.Run("When nobody has reported the guest's components yet the release should not be completed", func(t *testing.T) {
+		g := NewWithT(t)
+		s, o := healthy()
+		o.components = o.components[:2]
+		for range 2 {
+			s.hcp.Status = status(s, o, now)
+		}
+		g.Expect(s.hcp.Status.VersionStatus.History[0].State).To(Equal(configv1.PartialUpdate))
+	})
+	t.Run("When the user brings a network nobody should wait for ours", func(t *testing.T) {
+		g := NewWithT(t)
+		s, o := healthy()
+		s.hcp.Spec.Networking.NetworkType = hyperv1.Other
+		o.components = append(o.components[:3:3], o.components[4])
+		for range 2 {
+			s.hcp.Status = status(s, o, now)
+		}
+		g.Expect(s.hcp.Status.VersionStatus.History[0].State).To(Equal(configv1.CompletedUpdate))
+	})
+	t.Run("When the control plane gets a release of its own the guest's should stay completed", func(t *testing.T) {
+		g := NewWithT(t)
+		s, o := settled()
+		s.hcp.Spec.ControlPlaneReleaseImage = ptr.To("registry.example/release:1.36.4")
+		s.release = releaseinfo.New("", kubernetes("1.36.4"))
+		s.hcp.Status = status(s, o, now)
+		at(&o, "etcd", "1.36.4")
+		at(&o, "kube-apiserver", "1.36.4")
+		next := status(s, o, now.Add(time.Minute))
+		g.Expect(next.ControlPlaneVersion.History[0]).To(And(HaveField("Version", "1.36.4"), HaveField("State", configv1.CompletedUpdate)))
+		g.Expect(next.VersionStatus.History).To(HaveLen(1))
+		g.Expect(next.Version).To(Equal("1.36.3"))
+	})
+}

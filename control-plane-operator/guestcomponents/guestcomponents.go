@@ -1,0 +1,41 @@
+// Package guestcomponents lists the components of the Kubernetes distribution that run in the guest, on its nodes. They
+// are components like those of the control plane: the hosted-cluster-config-operator rolls them out, and a release is
+// rolled out when they are.
+package guestcomponents
+
+import (
+	"embed"
+	"io/fs"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubecontrollermanager"
+	"github.com/openshift/hypershift/support/component"
+)
+
+//go:embed manifests
+var manifests embed.FS
+
+// The names of the components, of their images in the payload and of their workloads in the namespace kube-system.
+const (
+	kubeProxy   = "kube-proxy"
+	nodeNetwork = "node-network"
+	coreDNS     = "coredns"
+)
+
+// Kubernetes lists the components.
+func Kubernetes() []*component.Component {
+	return []*component.Component{newKubeProxy(), newNodeNetwork(), newCoreDNS()}
+}
+
+// Wanted names the components that a cluster runs.
+func Wanted(hcp *hyperv1.HostedControlPlane) []string {
+	if kubecontrollermanager.AllocatesNodeCIDRs(hcp) {
+		return []string{coreDNS, kubeProxy, nodeNetwork}
+	}
+	return []string{coreDNS, kubeProxy}
+}
+
+func folder(name string) fs.FS {
+	files, _ := fs.Sub(manifests, "manifests/"+name)
+	return files
+}

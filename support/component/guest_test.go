@@ -1,0 +1,75 @@
+package component
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+func guestNode(name string, ready corev1.ConditionStatus) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}},
+	}
+}
+
+func TestGuestHealth(t *testing.T) {
+	up, down := corev1.ConditionTrue, corev1.ConditionUnknown
+	labels := map[string]string{"app": "x"}
+	set := func(wanted, updated, available int32) *appsv1.DaemonSet {
+		return &appsv1.DaemonSet{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "x"},
+			Spec:       appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}},
+			Status:     appsv1.DaemonSetStatus{DesiredNumberScheduled: wanted, UpdatedNumberScheduled: updated, NumberAvailable: available},
+		}
+	}
+	unseen := set(0, 0, 0)
+	unseen.Generation = 2
+	pending := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "x"},
+		Spec:       appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}},
+	}
+	crashing := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "x-1", Labels: labels}, Spec: corev1.PodSpec{NodeName: "a"},
+		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+			Image: "i", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+		}}},
+	}
+	for _, tc := range []struct {
+		name           string
+		workload       client.Object
+		guest          []client.Object
+		rollout        string
+		messageHas     string
+		availableState metav1.ConditionStatus
+	}{
+		{"there is no node", set(0, 0, 0), nil, "True/AsExpected", "", "True"},
+		{"nobody has looked at it yet", unseen, nil, "False/WaitingForRolloutComplete", "0 of 0", "True"},
+		{"all nodes run it", set(2, 2, 2), []client.Object{guestNode("a", up), guestNode("b", up)}, "True/AsExpected", "", "True"},
+		{"a node does not run it yet", set(2, 1, 2), []client.Object{guestNode("a", up), guestNode("b", up)},
+			"False/WaitingForRolloutComplete", "1 of 2 nodes updated", "True"},
+		{"the node that does not run it is dead", set(2, 1, 1), []client.Object{guestNode("a", up), guestNode("b", down)}, "True/AsExpected", "", "True"},
+		{"a dead node stands beside one that is behind", set(3, 1, 1), []client.Object{guestNode("a", up), guestNode("b", down), guestNode("c", up)},
+			"False/WaitingForRolloutComplete", "not Ready: b", "True"},
+		{"no pod runs", set(1, 1, 0), []client.Object{guestNode("a", up)}, "False/WaitingForRolloutComplete", "0 available", "False"},
+		{"a pod crashes", set(1, 1, 0), []client.Object{guestNode("a", up), crashing}, "False/PodsFailing", "pod x-1 on node a: CrashLoopBackOff", "False"},
+		{"a Deployment has no node to run on", pending, []client.Object{guestNode("a", down)}, "True/AsExpected", "", "True"},
+		{"a Deployment has a node and no pod", pending, []client.Object{guestNode("a", up)}, "False/WaitingForRolloutComplete", "0 of 1", "False"},
+	} {
+		t.Run("When "+tc.name+" it should be judged so", func(t *testing.T) {
+			g := NewWithT(t)
+			c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(tc.guest...).Build()
+			h, err := guestHealth(t.Context(), &Guest{Client: c, Live: c}, tc.workload)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(string(h.rolledOut.Status) + "/" + h.rolledOut.Reason).To(Equal(tc.rollout))
+			g.Expect(h.rolledOut.Message).To(ContainSubstring(tc.messageHas))
+			g.Expect(h.available.Status).To(Equal(tc.availableState))
+		})
+	}
+}

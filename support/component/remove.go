@@ -1,0 +1,63 @@
+package component
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+// remove deletes all that the component may have made.
+func (c *Component) remove(ctx context.Context, scope *Scope) error {
+	auxiliary, workloadFile, err := c.files()
+	if err != nil {
+		return err
+	}
+	var failures []error
+	for _, file := range append([]string{workloadFile}, auxiliary...) {
+		obj, err := c.load(scope, file)
+		if err == nil {
+			err = c.delete(ctx, scope, obj)
+		}
+		failures = append(failures, err)
+	}
+	report := &hyperv1.ControlPlaneComponent{ObjectMeta: metav1.ObjectMeta{Namespace: scope.HCP.Namespace, Name: c.Name}}
+	failures = append(failures, c.deleteFrom(ctx, scope.Client, report, scope.made))
+	return errors.Join(failures...)
+}
+
+// delete removes obj if it is there and ours: an object of the same name that someone else made is none of our business.
+func (c *Component) delete(ctx context.Context, scope *Scope, obj client.Object) error {
+	ours := scope.made
+	if c.Guest {
+		ours = func(obj client.Object) bool { return obj.GetLabels()[GuestLabel] != "" }
+	}
+	return c.deleteFrom(ctx, c.target(scope), obj, ours)
+}
+
+// made tells whether obj is one that components of this control plane made beside it.
+func (s *Scope) made(obj client.Object) bool { return s.OmitOwner || metav1.IsControlledBy(obj, s.HCP) }
+
+func (c *Component) deleteFrom(ctx context.Context, cluster client.Client, obj client.Object, ours func(client.Object) bool) error {
+	err := cluster.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading %T %s of component %s: %w", obj, obj.GetName(), c.Name, err)
+	}
+	if !ours(obj) || obj.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	err = cluster.Delete(ctx, obj, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting %T %s of component %s: %w", obj, obj.GetName(), c.Name, err)
+	}
+	return nil
+}
