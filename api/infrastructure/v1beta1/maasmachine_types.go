@@ -7,6 +7,10 @@ import (
 const (
 	// MachineFinalizer is kept on a MaasMachine until its machine is back in MAAS.
 	MachineFinalizer = "maasmachine.infrastructure.cluster.x-k8s.io"
+	// OwnerAnnotation names the MAAS user under whose API key the machine of a MaasMachine was allocated; on a MaasCluster, the one
+	// under whose key machines were last asked for. It is written before MAAS is asked. To every other user MAAS shows such a machine
+	// as forbidden, which says nothing about the machine.
+	OwnerAnnotation = "infrastructure.cluster.x-k8s.io/maas-user"
 )
 
 // ProvisioningMode says what kind of machine a MaasMachine is made of.
@@ -235,9 +239,9 @@ type MaasMachineStatus struct {
 	// +optional
 	DNSAttached bool `json:"dnsAttached,omitempty"`
 
-	// addresses of the machine.
+	// addresses of the machine; of more than 128, the first.
 	//
-	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:MaxItems=128
 	// +listType=atomic
 	// +optional
 	Addresses []MachineAddress `json:"addresses,omitempty"`

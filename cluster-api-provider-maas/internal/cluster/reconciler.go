@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -60,8 +61,9 @@ type scope struct {
 	problem  *machine.Problem
 	endpoint *machine.Problem
 	// dns is the name that was made in MAAS; empty while there is none.
-	dns           string
-	swept, failed int
+	dns string
+	// Set by sweep: why there may be machines left of the cluster.
+	left *machine.Problem
 }
 
 // Reconcile brings one MaasCluster closer to what it should be.
@@ -131,14 +133,44 @@ func (r *Reconciler) connect(ctx context.Context, s *scope) (ctrl.Result, error)
 		s.zones, err = id.Inventory.Zones(ctx, pollEvery)
 	}
 	if err == nil {
-		return phase.After(pollEvery)
+		err = r.sameUser(ctx, s)
 	}
 	if ctx.Err() != nil {
 		return ctrl.Result{}, err
 	}
-	p := machine.ProblemOf(err)
-	s.problem = &p
-	return phase.After(problemEvery)
+	if err != nil {
+		p := machine.ProblemOf(err)
+		s.problem = &p
+	}
+	if s.problem != nil {
+		return phase.After(max(problemEvery, maas.RetryAfter(err)))
+	}
+	return phase.After(pollEvery)
+}
+
+// sameUser finds the machines that the user of the credentials can't see, since they were allocated under another one.
+func (r *Reconciler) sameUser(ctx context.Context, s *scope) error {
+	user, err := s.identity.Inventory.User(ctx)
+	if err != nil {
+		return err
+	}
+	machines, err := r.machines(ctx, s, r.Client)
+	if err != nil {
+		return err
+	}
+	for i := range machines {
+		owner := machines[i].Annotations[infrav1.OwnerAnnotation]
+		if id := machines[i].Spec.SystemID; id != nil && owner != "" && owner != user.Username {
+			p := machine.AnotherUser("machine "+*id, owner, user.Username)
+			s.problem = &p
+			return nil
+		}
+	}
+	if owner := s.infra.Annotations[infrav1.OwnerAnnotation]; !s.infra.DeletionTimestamp.IsZero() && owner != "" && owner != user.Username {
+		p := machine.AnotherUser("what may be left of this cluster", owner, user.Username)
+		s.problem = &p
+	}
+	return nil
 }
 
 // machines of the cluster, by the label that Cluster API puts on them.
@@ -177,13 +209,27 @@ func (r *Reconciler) delete(ctx context.Context, s *scope) (ctrl.Result, error) 
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if s.endpoint != nil {
+	if s.endpoint != nil || r.mayLeak(s) {
 		return result, r.writeStatus(ctx, s)
 	}
 	if r.Nodes != nil && s.owner != nil {
 		r.Nodes.Forget(client.ObjectKeyFromObject(s.owner))
 	}
 	return ctrl.Result{}, upsert.Patch(ctx, r.Client, s.infra, func() { controllerutil.RemoveFinalizer(s.infra, infrav1.ClusterFinalizer) })
+}
+
+// mayLeak tells that machines of the cluster may be left in MAAS: nobody could look, or one could not be released. Nothing is left of
+// a cluster for which MAAS was never asked for a machine, and without any credentials nobody will ever look.
+func (r *Reconciler) mayLeak(s *scope) bool {
+	if _, asked := s.infra.Annotations[infrav1.OwnerAnnotation]; !asked {
+		return false
+	}
+	if s.problem == nil || s.problem.Reason != machine.ReasonCredentialsMissing {
+		s.left = cmp.Or(s.left, s.problem)
+		return s.left != nil
+	}
+	r.warn(s.infra, "OrphansNotLookedFor", fmt.Sprintf("the MaasCluster goes without a look for machines that are left of it in MAAS: %s", s.problem.Message))
+	return false
 }
 
 func (r *Reconciler) warn(obj client.Object, reason, message string) {

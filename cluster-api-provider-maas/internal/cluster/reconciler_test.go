@@ -138,6 +138,10 @@ func TestReconciler(t *testing.T) {
 		"When MAAS can't be used, it should say what to do and keep what it knows": problems,
 		"When a machine has no MaasMachine, it should release it and no other":     sweeps,
 		"When it is deleted, it should wait for its machines":                      deletes,
+		"When a mark is missing or old, the event log should tell whose it is":     sweepsUnmarked,
+		"When it is deleted, it should not go before its orphans":                  orphansFirst,
+		"When it is deleted and MAAS can't be asked, it should wait, or be let go": unasked,
+		"When the key is of another user, it should say so":                        anotherUser,
 		"When it is paused, it should do nothing and say so":                       pauses,
 		"When lxdConfig is enabled, it should say that it has no effect":           lxd,
 	} {

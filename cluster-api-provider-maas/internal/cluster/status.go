@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -77,6 +78,10 @@ func (s *scope) conditions() []metav1.Condition {
 	}
 	all := []metav1.Condition{endpoint, available, ready, s.apiServer(),
 		condition.False(clusterv1.PausedCondition, clusterv1.NotPausedReason, "")}
+	if s.left != nil && !s.infra.DeletionTimestamp.IsZero() {
+		all = append(all, condition.True(clusterv1.DeletingCondition, s.left.Reason, fmt.Sprintf(
+			"machines may be left in MAAS: %s. To let go without a look, remove the annotation %s of the MaasCluster", s.left.Message, infrav1.OwnerAnnotation)))
+	}
 	if lxd := s.infra.Spec.LXDConfig; lxd != nil && isTrue(lxd.Enabled) {
 		all = append(all, condition.False(ConditionLXD, "NotSupported", "lxdConfig has no effect: this version of the provider makes no LXD hosts"))
 	}

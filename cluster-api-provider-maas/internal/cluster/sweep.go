@@ -3,9 +3,9 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/sets"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
@@ -16,12 +16,16 @@ import (
 )
 
 const (
-	// sweepAge is how old the list of machines may be that a sweep looks at.
+	// reasonOrphansLeft tells that what seems to be an orphan could not be looked at, or not be released.
+	reasonOrphansLeft = "OrphansLeft"
+	// sweepAge is how old the list of machines may be that a sweep looks at; the last one, before the MaasCluster goes, looks now.
 	sweepAge = 2 * time.Minute
 	// sweepAfter is how long a MaasMachine must exist before its allocations are judged.
 	sweepAfter = 5 * time.Minute
 	// keysPerCall bounds the length of a URL.
 	keysPerCall = 50
+	// eventsRead bounds how far back the event log of a machine is searched for its allocation; one that was never deployed has few.
+	eventsRead = 100
 )
 
 // sweep releases machines that were allocated for this cluster and belong to no MaasMachine: those whose MaasMachine was
@@ -30,8 +34,14 @@ func (r *Reconciler) sweep(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if s.problem != nil {
 		return phase.Done()
 	}
-	owned, err := s.identity.Inventory.Owned(ctx, sweepAge)
+	age := sweepAge
+	if !s.infra.DeletionTimestamp.IsZero() {
+		age = 0
+	}
+	owned, err := s.identity.Inventory.Owned(ctx, age)
 	if err != nil {
+		p := machine.ProblemOf(err)
+		s.left = &p
 		return phase.After(problemEvery)
 	}
 	suspects := s.suspects(owned)
@@ -45,53 +55,92 @@ func (r *Reconciler) sweep(ctx context.Context, s *scope) (ctrl.Result, error) {
 	}
 	for _, m := range suspects {
 		orphan, err := r.orphaned(ctx, s, m, machines.Items)
+		if err == nil && orphan != "" {
+			err = r.releaseOrphan(ctx, s, m, orphan)
+		}
 		if err != nil {
-			s.failed++
-			continue
+			s.left = &machine.Problem{Reason: reasonOrphansLeft, Message: fmt.Sprintf("%s: %v", lifecycle.Describe(&m), err)}
 		}
-		if orphan != "" {
-			r.releaseOrphan(ctx, s, m, orphan)
-		}
+	}
+	if s.left != nil {
+		return phase.After(problemEvery)
 	}
 	return phase.Done()
 }
 
-// suspects are the allocations that were made for this cluster, or that nobody marked yet.
+// suspects are the allocations that are marked as made for this cluster, and those that are not deployed yet: only then may a mark be
+// missing, or be that of an older allocation.
 func (s *scope) suspects(owned []maas.Machine) []maas.Machine {
-	var suspects []maas.Machine
-	for _, m := range owned {
-		mine := m.Annotations[maas.AnnotationClusterUID] == string(s.infra.UID)
-		unmarked := m.Annotations[maas.AnnotationMachineUID] == "" && m.Status == maas.StatusAllocated
-		if mine || unmarked {
-			suspects = append(suspects, m)
-		}
-	}
-	return suspects
+	return slices.DeleteFunc(owned, func(m maas.Machine) bool {
+		return m.Annotations[maas.AnnotationClusterUID] != string(s.infra.UID) && m.Status != maas.StatusAllocated
+	})
 }
 
 // orphaned returns the key of an allocation that no MaasMachine will ever use; none when it is in use, or not ours.
 func (r *Reconciler) orphaned(ctx context.Context, s *scope, m maas.Machine, machines []infrav1.MaasMachine) (string, error) {
-	uids := sets.New[string]()
+	byUID := map[string]*infrav1.MaasMachine{}
 	for i := range machines {
 		if id := machines[i].Spec.SystemID; id != nil && *id == m.SystemID {
 			return "", nil
 		}
-		uids.Insert(machine.AllocationUID(&machines[i]))
+		byUID[machine.AllocationUID(&machines[i])] = &machines[i]
 	}
-	if uid := m.Annotations[maas.AnnotationMachineUID]; uid != "" {
-		if uids.Has(uid) {
-			return "", nil // It is being recorded, or given back.
-		}
-		return s.carriesKey(ctx, m, maas.AllocationKey(uid))
+	made, err := s.allocation(ctx, m)
+	switch {
+	case err != nil:
+		return "", err
+	case made == nil:
+		return r.second(ctx, s, m, machines)
+	case made.ClusterUID != string(s.infra.UID):
+		return "", nil
 	}
-	return r.second(ctx, s, m, machines)
+	if living := byUID[made.UID]; living != nil && !r.hasAnother(living) {
+		return "", nil // It is being recorded, or given back.
+	}
+	return maas.AllocationKey(made.UID), nil
 }
 
-// second finds the MaasMachine that got another machine, while this one carries its key as well.
+// hasAnother tells that a MaasMachine has got its machine, and not in this moment.
+func (r *Reconciler) hasAnother(m *infrav1.MaasMachine) bool {
+	return m.Spec.SystemID != nil && r.Clock.Since(m.CreationTimestamp.Time) > sweepAfter
+}
+
+// allocation finds out what a machine was allocated for: its mark says so, or, where that is missing or of an older allocation,
+// the event log. Either is believed only if the machine carries that key. It is nil when neither knows.
+func (s *scope) allocation(ctx context.Context, m maas.Machine) (*maas.Allocation, error) {
+	mark := maas.Allocation{UID: m.Annotations[maas.AnnotationMachineUID], ClusterUID: m.Annotations[maas.AnnotationClusterUID]}
+	if proven, err := s.proves(ctx, m, mark); proven || err != nil {
+		return &mark, err
+	}
+	page, err := s.identity.Client.ListEvents(ctx, maas.EventFilter{SystemIDs: []string{m.SystemID}, Level: "DEBUG", Limit: eventsRead})
+	if err != nil {
+		return nil, err
+	}
+	for _, event := range page.Events {
+		if told, ok := maas.AllocationOf(event.Description); ok {
+			proven, err := s.proves(ctx, m, told)
+			if !proven {
+				return nil, err
+			}
+			return &told, nil
+		}
+	}
+	return nil, nil
+}
+
+func (s *scope) proves(ctx context.Context, m maas.Machine, made maas.Allocation) (bool, error) {
+	if made.UID == "" {
+		return false, nil
+	}
+	key, err := s.carriesKey(ctx, m, maas.AllocationKey(made.UID))
+	return key != "", err
+}
+
+// second finds the MaasMachine that got another machine, while this one carries its key as well, without a word of the event log.
 func (r *Reconciler) second(ctx context.Context, s *scope, m maas.Machine, machines []infrav1.MaasMachine) (string, error) {
 	var keys []string
 	for i := range machines {
-		if machines[i].Spec.SystemID != nil && r.Clock.Since(machines[i].CreationTimestamp.Time) > sweepAfter {
+		if r.hasAnother(&machines[i]) {
 			keys = append(keys, maas.AllocationKey(machine.AllocationUID(&machines[i])))
 		}
 	}
@@ -112,17 +161,16 @@ func (s *scope) carriesKey(ctx context.Context, m maas.Machine, keys ...string) 
 	return keys[0], nil
 }
 
-func (r *Reconciler) releaseOrphan(ctx context.Context, s *scope, m maas.Machine, key string) {
-	if lifecycle.Judge(lifecycle.Leaving, &m, m.Annotations[maas.AnnotationMachineUID]).Verdict != lifecycle.Release {
-		return
+func (r *Reconciler) releaseOrphan(ctx context.Context, s *scope, m maas.Machine, key string) error {
+	if lifecycle.Judge(lifecycle.Leaving, &m).Verdict != lifecycle.Release {
+		return nil
 	}
 	released, err := s.identity.Client.ReleaseMachine(ctx, m.SystemID, maas.ReleaseRequest{Comment: "no MaasMachine uses it"})
 	if err != nil {
-		s.failed++
 		s.identity.Inventory.Forget(m.SystemID)
-		return
+		return err
 	}
-	s.swept++
 	s.identity.Inventory.Store(released)
 	r.warn(s.infra, "OrphanReleased", fmt.Sprintf("released %s, which no MaasMachine uses (allocation key %s)", lifecycle.Describe(&m), key))
+	return nil
 }

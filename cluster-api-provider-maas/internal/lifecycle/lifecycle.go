@@ -107,6 +107,7 @@ var (
 	stuck      = rule{Stuck, ReasonReleaseFailed, "MAAS could not take it back; the release is asked for again, but the machine may need a person"}
 	blocked    = rule{Blocked, ReasonReleaseBlocked, "MAAS releases no machine from this state; end it in MAAS"}
 	gone       = rule{Gone, ReasonReleased, ""}
+	ownerless  = rule{Lost, ReasonTerminated, "nobody has it in MAAS: it was marked as broken and fixed, or taken away, from outside of Cluster API"}
 )
 
 // lostUntil is a state that a held machine can only be in when somebody else took it away.
@@ -142,20 +143,24 @@ var table = map[maas.Status]row{
 	maas.StatusFailedTesting:           all(care, blocked),
 }
 
-// Judge says what to do about a machine; a nil machine is one that MAAS does not have. uid is that of the MaasMachine:
-// a machine that is annotated with another one is not ours.
-func Judge(stage Stage, m *maas.Machine, uid string) Outcome {
+// needsOwner are the states in which a machine that is held has an owner.
+var needsOwner = map[maas.Status]bool{
+	maas.StatusAllocated: true, maas.StatusDeploying: true, maas.StatusDeployed: true, maas.StatusFailedDeployment: true,
+}
+
+// Judge says what to do about a machine that was not allocated anew since; a nil machine is one that MAAS does not have.
+func Judge(stage Stage, m *maas.Machine) Outcome {
 	if m == nil {
 		return vanished(stage)
-	}
-	if owner := m.Annotations[maas.AnnotationMachineUID]; owner != "" && owner != uid {
-		return takenOver(stage, m)
 	}
 	r, ok := table[m.Status]
 	if !ok {
 		return Outcome{Wait, ReasonUndefined, fmt.Sprintf("%s is in a state that this provider does not know", Describe(m))}
 	}
 	chosen := [...]rule{r.acquired, r.installing, r.provisioned, r.leaving}[stage]
+	if stage != Leaving && needsOwner[m.Status] && m.Owner == "" {
+		chosen = ownerless
+	}
 	if chosen.verdict == Running && switchedOff(m) {
 		return Outcome{PowerOn, ReasonPoweredOff, fmt.Sprintf("%s, but switched off", Describe(m))}
 	}
@@ -174,16 +179,13 @@ func vanished(stage Stage) Outcome {
 	return Outcome{Lost, ReasonNotFound, "MAAS does not have the machine any more: it was deleted there"}
 }
 
-func takenOver(stage Stage, m *maas.Machine) Outcome {
+// TakenOver is the outcome for a machine that was allocated anew, for somebody else.
+func TakenOver(stage Stage, m *maas.Machine) Outcome {
+	message := fmt.Sprintf("%s, but not for this MaasMachine: it was released from outside of Cluster API, and allocated anew", Describe(m))
 	if stage == Leaving {
-		return Outcome{Gone, ReasonReleased, fmt.Sprintf("%s, and belongs to another MaasMachine", Describe(m))}
+		return Outcome{Gone, ReasonReleased, message}
 	}
-	return Lose(m)
-}
-
-// Lose is the outcome for a machine that was allocated anew, for somebody else.
-func Lose(m *maas.Machine) Outcome {
-	return Outcome{Lost, ReasonTakenOver, fmt.Sprintf("%s, but not for this MaasMachine: it was released from outside of Cluster API, and allocated anew", Describe(m))}
+	return Outcome{Lost, ReasonTakenOver, message}
 }
 
 // Foreign is the outcome for a machine that another MAAS user has.

@@ -9,8 +9,6 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-const uid = "uid-1"
-
 // TestEveryStatus states, apart from the table of the code, what each of the 23 states leads to in each stage.
 func TestEveryStatus(t *testing.T) {
 	want := map[string][4]lifecycle.Verdict{ // Acquired, Installing, Provisioned, Leaving
@@ -42,8 +40,8 @@ func TestEveryStatus(t *testing.T) {
 	g.Expect(want).To(HaveLen(len(maas.Statuses())))
 	for _, status := range maas.Statuses() {
 		for stage := lifecycle.Acquired; stage <= lifecycle.Leaving; stage++ {
-			m := &maas.Machine{SystemID: "wq4h8c", Hostname: "mole", Status: status, PowerState: maas.PowerOn}
-			got := lifecycle.Judge(stage, m, uid)
+			m := &maas.Machine{SystemID: "wq4h8c", Hostname: "mole", Status: status, PowerState: maas.PowerOn, Owner: "alice"}
+			got := lifecycle.Judge(stage, m)
 			g.Expect(got.Verdict).To(Equal(want[status.String()][stage]), "%s in stage %d", status, stage)
 			g.Expect(got.Reason).To(MatchRegexp(`^[A-Za-z]+$`))
 			g.Expect(got.Message).To(HavePrefix("machine mole (wq4h8c) is " + status.String()))
@@ -54,11 +52,11 @@ func TestEveryStatus(t *testing.T) {
 func TestNeverTouchWhatIsNotOurs(t *testing.T) {
 	for _, status := range maas.Statuses() {
 		g := NewWithT(t)
-		m := &maas.Machine{Status: status, Annotations: maas.StringMap{maas.AnnotationMachineUID: "uid-2"}}
+		m := &maas.Machine{Status: status, Owner: "alice"}
 		for stage := lifecycle.Acquired; stage <= lifecycle.Provisioned; stage++ {
-			g.Expect(lifecycle.Judge(stage, m, uid).Verdict).To(Equal(lifecycle.Lost), "%s", status)
+			g.Expect(lifecycle.TakenOver(stage, m).Verdict).To(Equal(lifecycle.Lost), "%s", status)
 		}
-		g.Expect(lifecycle.Judge(lifecycle.Leaving, m, uid).Verdict).To(Equal(lifecycle.Gone), "%s", status)
+		g.Expect(lifecycle.TakenOver(lifecycle.Leaving, m).Verdict).To(Equal(lifecycle.Gone), "%s", status)
 	}
 }
 
@@ -74,17 +72,19 @@ func TestOddMachines(t *testing.T) {
 		"When MAAS does not have it and it leaves, it is gone":  {lifecycle.Leaving, nil, lifecycle.Gone, "MachineReleased", ""},
 		"When the state is new to us, it should wait":           {lifecycle.Provisioned, &maas.Machine{Status: 42, StatusName: "Levitating"}, lifecycle.Wait, "MachineStateUndefined", "is Levitating"},
 		"When the state is new and it leaves, it should wait":   {lifecycle.Leaving, &maas.Machine{Status: 42}, lifecycle.Wait, "MachineStateUndefined", "Status 42"},
-		"When it is certainly off, it should be switched on":    {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, PowerState: maas.PowerOff, PowerType: "ipmi"}, lifecycle.PowerOn, "MachinePoweredOff", "switched off"},
-		"When its power is manual, off says nothing":            {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, PowerState: maas.PowerOff, PowerType: "manual"}, lifecycle.Running, "MachineDeployed", ""},
-		"When its power is unknown, that is not off":            {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, PowerState: maas.PowerUnknown}, lifecycle.Running, "MachineDeployed", ""},
-		"When its power is in error, that is not off":           {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, PowerState: maas.PowerError}, lifecycle.Running, "MachineDeployed", ""},
-		"When MAAS has words, they should be told":              {lifecycle.Installing, &maas.Machine{Status: maas.StatusFailedDeployment, StatusMessage: "Marking node failed"}, lifecycle.Retry, "MachineDeployFailed", "MAAS says: Marking node failed"},
+		"When it is certainly off, it should be switched on":    {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, Owner: "alice", PowerState: maas.PowerOff, PowerType: "ipmi"}, lifecycle.PowerOn, "MachinePoweredOff", "switched off"},
+		"When nobody has it though it is deployed, it is lost":  {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, PowerState: maas.PowerOff, PowerType: "ipmi"}, lifecycle.Lost, "MachineTerminatedReason", "marked as broken and fixed"},
+		"When nobody has it and it leaves, give it back":        {lifecycle.Leaving, &maas.Machine{Status: maas.StatusDeployed, PowerState: maas.PowerOff, PowerType: "ipmi"}, lifecycle.Release, "MachineReleasing", ""},
+		"When its power is manual, off says nothing":            {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, Owner: "alice", PowerState: maas.PowerOff, PowerType: "manual"}, lifecycle.Running, "MachineDeployed", ""},
+		"When its power is unknown, that is not off":            {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, Owner: "alice", PowerState: maas.PowerUnknown}, lifecycle.Running, "MachineDeployed", ""},
+		"When its power is in error, that is not off":           {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusDeployed, Owner: "alice", PowerState: maas.PowerError}, lifecycle.Running, "MachineDeployed", ""},
+		"When MAAS has words, they should be told":              {lifecycle.Installing, &maas.Machine{Status: maas.StatusFailedDeployment, Owner: "alice", StatusMessage: "Marking node failed"}, lifecycle.Retry, "MachineDeployFailed", "MAAS says: Marking node failed"},
 		"When MAAS has a reason for broken, it should be told":  {lifecycle.Provisioned, &maas.Machine{Status: maas.StatusBroken, ErrorDescription: "fan"}, lifecycle.Lost, "MachineBroken", "MAAS says: fan"},
-		"When the words are the state, they need no repetition": {lifecycle.Installing, &maas.Machine{Status: maas.StatusDeploying, StatusName: "Deploying", StatusMessage: "Deploying"}, lifecycle.Wait, "MachineDeploying", "MAAS installs it"},
+		"When the words are the state, they need no repetition": {lifecycle.Installing, &maas.Machine{Status: maas.StatusDeploying, Owner: "alice", StatusName: "Deploying", StatusMessage: "Deploying"}, lifecycle.Wait, "MachineDeploying", "MAAS installs it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			got := lifecycle.Judge(tc.stage, tc.machine, uid)
+			got := lifecycle.Judge(tc.stage, tc.machine)
 			g.Expect(got.Verdict).To(Equal(tc.want))
 			g.Expect(got.Reason).To(Equal(tc.reason))
 			g.Expect(got.Message).To(ContainSubstring(tc.says))

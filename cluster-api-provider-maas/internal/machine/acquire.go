@@ -10,7 +10,9 @@ import (
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/placement"
 	"github.com/openshift/hypershift/support/maas"
@@ -77,7 +79,7 @@ func (r *Reconciler) holding(ctx context.Context, s *scope) ([]maas.Machine, err
 		return nil, err
 	}
 	return slices.DeleteFunc(list, func(m maas.Machine) bool {
-		switch lifecycle.Judge(lifecycle.Leaving, &m, s.uid()).Verdict {
+		switch lifecycle.Judge(lifecycle.Leaving, &m).Verdict {
 		case lifecycle.Gone, lifecycle.Wait:
 			return true
 		}
@@ -104,15 +106,19 @@ func (r *Reconciler) checkImage(ctx context.Context, s *scope) (string, error) {
 
 // allocate writes down that it asks, asks, and writes down what it got.
 func (r *Reconciler) allocate(ctx context.Context, s *scope, request placement.Request, allocation maas.AllocateRequest) (ctrl.Result, error) {
+	if err := r.noteUser(ctx, s); err != nil {
+		return ctrl.Result{}, err
+	}
 	err := upsert.Patch(ctx, r.Client, s.machine, func() {
 		annotate(s.machine, UIDAnnotation, s.uid())
+		annotate(s.machine, infrav1.OwnerAnnotation, s.user)
 		annotate(s.machine, AttemptAnnotation, r.Clock.Now().UTC().Format(time.RFC3339Nano))
 	})
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	allocation.AgentName = s.key()
-	allocation.Comment = fmt.Sprintf("for MaasMachine %s/%s", s.machine.Namespace, s.machine.Name)
+	allocation.Comment = s.allocation().Comment(client.ObjectKeyFromObject(s.machine).String())
 	callCtx, cancel := context.WithTimeout(ctx, allocateTimeout)
 	defer cancel()
 	got, err := s.identity.Client.AllocateMachine(callCtx, allocation)

@@ -26,26 +26,26 @@ const (
 	eventLimit = 5
 )
 
-// mark writes on the allocation whose it is, for people and for the sweep. MAAS clears it with the release.
+// mark writes on the allocation whose it is, for people and for the sweep, over the marks of an older one: MAAS clears them at the end
+// of a release only, and a machine that was marked as broken and fixed keeps them.
 func (r *Reconciler) mark(ctx context.Context, s *scope) (ctrl.Result, error) {
 	m := s.observed
-	if m == nil || m.Annotations[maas.AnnotationMachineUID] != "" || s.stage() == lifecycle.Leaving {
+	if m == nil || s.lost || m.Annotations[maas.AnnotationMachineUID] == s.uid() || s.stage() == lifecycle.Leaving {
 		return phase.Done()
 	}
 	if m.Status != maas.StatusAllocated && m.Status != maas.StatusDeploying && m.Status != maas.StatusDeployed {
 		return phase.Done()
 	}
-	if ours, err := r.ours(ctx, s, m); err != nil {
-		return r.problem(ctx, s, err)
-	} else if !ours {
-		s.findings.outcome = lifecycle.Lose(m)
-		return ctrl.Result{RequeueAfter: jitter(r.Timing.Settled)}, phase.ErrStop
+	if m.Owner == "" {
+		return phase.Done()
 	}
 	marks := map[string]string{
 		maas.AnnotationMachineUID: s.uid(),
 		maas.AnnotationMachine:    s.owner.Name,
 		maas.AnnotationNamespace:  s.machine.Namespace,
 		maas.AnnotationCluster:    s.cluster.Name,
+		// An older allocation may have left its own, which an empty value takes away.
+		maas.AnnotationClusterUID: "",
 	}
 	if s.infra != nil {
 		marks[maas.AnnotationClusterUID] = string(s.infra.UID)
@@ -92,10 +92,13 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error)
 
 // judge says what the state of a machine means. Of a machine that another MAAS user has, there is no state to be seen.
 func (s *scope) judge(stage lifecycle.Stage, m *maas.Machine) lifecycle.Outcome {
-	if s.foreign && m == nil {
+	switch {
+	case m == nil && s.foreign:
 		return lifecycle.Foreign(stage, s.systemID())
+	case m != nil && s.lost:
+		return lifecycle.TakenOver(stage, m)
 	}
-	return lifecycle.Judge(stage, m, s.uid())
+	return lifecycle.Judge(stage, m)
 }
 
 // overdue says so when MAAS has not ended to install the machine in the time that it has.
@@ -141,7 +144,7 @@ func (r *Reconciler) deploy(ctx context.Context, s *scope) (ctrl.Result, error) 
 		return r.notDeployed(ctx, s, err)
 	}
 	r.take(s, m)
-	s.findings.outcome = lifecycle.Judge(lifecycle.Installing, m, s.uid())
+	s.findings.outcome = lifecycle.Judge(lifecycle.Installing, m)
 	r.normal(s, lifecycle.ReasonDeploying, fmt.Sprintf("deploying %s on machine %s (%s)", s.machine.Spec.Image, m.Hostname, m.SystemID))
 	return ctrl.Result{RequeueAfter: jitter(r.Timing.Poll)}, nil
 }

@@ -23,6 +23,7 @@ func (r *Reconciler) delete(ctx context.Context, s *scope) (ctrl.Result, error) 
 		{Name: "untouched", Critical: true, Run: r.untouched},
 		{Name: "credentials", Critical: true, Run: r.connect},
 		{Name: "machine in MAAS", Critical: true, Run: r.observe},
+		{Name: "ownership", Critical: true, Run: r.own},
 		{Name: "release", Critical: true, Run: r.giveBack},
 		{Name: "leftovers", Critical: true, Run: r.leftovers},
 	})
@@ -66,7 +67,7 @@ func (r *Reconciler) leave(ctx context.Context, s *scope, m *maas.Machine) (life
 	if left.Verdict != lifecycle.Release && left.Verdict != lifecycle.Stuck {
 		return left, nil
 	}
-	// A release clears mark and key when it starts, so what is stuck in one carries neither; asking again harms nobody.
+	// A release clears the key when it starts, so what is stuck in one carries none; asking again harms nobody.
 	if left.Verdict == lifecycle.Stuck && !r.released.due(m.SystemID, r.Clock.Now()) {
 		return left, nil
 	}
@@ -74,7 +75,7 @@ func (r *Reconciler) leave(ctx context.Context, s *scope, m *maas.Machine) (life
 		if ours, err := r.ours(ctx, s, m); err != nil {
 			return left, err
 		} else if !ours {
-			return lifecycle.Outcome{Verdict: lifecycle.Gone, Reason: lifecycle.ReasonReleased, Message: lifecycle.Lose(m).Message}, nil
+			return lifecycle.TakenOver(lifecycle.Leaving, m), nil
 		}
 	}
 	if err := r.release(ctx, s, m, fmt.Sprintf("MaasMachine %s/%s is done with it", s.machine.Namespace, s.machine.Name)); err != nil {
@@ -83,21 +84,7 @@ func (r *Reconciler) leave(ctx context.Context, s *scope, m *maas.Machine) (life
 	if left.Verdict == lifecycle.Stuck {
 		return left, nil
 	}
-	return lifecycle.Judge(lifecycle.Leaving, s.observed, s.uid()), nil
-}
-
-// ours tells whether a machine is still the one that was allocated for this MaasMachine. Its mark says so, or the key where
-// it has no mark: another MaasMachine may have got the machine a moment ago, and not marked it yet. A machine that was not
-// allocated by this provider has neither, and is ours as long as nobody was seen taking it away.
-func (r *Reconciler) ours(ctx context.Context, s *scope, m *maas.Machine) (bool, error) {
-	if s.proven || m.Annotations[maas.AnnotationMachineUID] == s.uid() {
-		return true, nil
-	}
-	if s.machine.Annotations[UIDAnnotation] == "" {
-		return !s.noticedLoss(), nil
-	}
-	held, err := s.identity.Client.ListMachines(ctx, maas.MachineFilter{SystemIDs: []string{m.SystemID}, AgentNames: []string{s.key()}})
-	return len(held) > 0, err
+	return lifecycle.Judge(lifecycle.Leaving, s.observed), nil
 }
 
 // release asks MAAS to take a machine back.

@@ -72,9 +72,10 @@ func TestAddresses(t *testing.T) {
 	g.Expect(addresses(&maas.Machine{})).To(BeEmpty(), "an empty address breaks validation")
 	got := addresses(&maas.Machine{Hostname: "Mole", FQDN: "Mole.Example", IPAddresses: []string{"10.0.0.1", "", "fd00::1"}})
 	g.Expect(got).To(Equal([]infrav1.MachineAddress{
-		{Type: "Hostname", Address: "mole"}, {Type: "InternalIP", Address: "10.0.0.1"}, {Type: "ExternalIP", Address: "10.0.0.1"},
-		{Type: "InternalIP", Address: "fd00::1"}, {Type: "ExternalIP", Address: "fd00::1"},
+		{Type: "Hostname", Address: "mole"},
 		{Type: "InternalDNS", Address: "mole.example"}, {Type: "InternalDNS", Address: "mole"}, {Type: "ExternalDNS", Address: "mole.example"},
+		{Type: "InternalIP", Address: "10.0.0.1"}, {Type: "ExternalIP", Address: "10.0.0.1"},
+		{Type: "InternalIP", Address: "fd00::1"}, {Type: "ExternalIP", Address: "fd00::1"},
 	}))
 }
 

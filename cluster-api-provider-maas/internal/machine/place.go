@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,11 +86,17 @@ func (r *Reconciler) linkAddress(ctx context.Context, s *scope, nicID int, ip st
 	return r.problem(ctx, s, needsAdministrator(err))
 }
 
+// addressInUse is how MAAS says, with a 404 and without the address, that somebody got an address in the meantime.
+const addressInUse = "IP address is already in use"
+
 // refusesAddress tells that MAAS has nothing against the call but against the address: somebody has it, it is in a dynamic range.
 func refusesAddress(err error, ip string) bool {
 	var e *maas.Error
-	return maas.FieldMessages(err, "ip_address") != nil ||
-		(maas.IsNotFound(err) || maas.IsConflict(err)) && errors.As(err, &e) && strings.Contains(e.Message, ip)
+	if !errors.As(err, &e) {
+		return false
+	}
+	spoken := e.StatusCode == http.StatusNotFound || e.StatusCode == http.StatusConflict
+	return e.Fields["ip_address"] != nil || spoken && (strings.Contains(e.Message, ip) || strings.Contains(e.Message, addressInUse))
 }
 
 // addressRefused picks another address where there is a range. Where there is none, the machine stays allocated: nothing is wrong

@@ -13,6 +13,7 @@ const (
 	ReasonWaitingForBootstrapData  = "WaitingForBootstrapData"
 	ReasonCredentialsMissing       = "MAASCredentialsMissing"
 	ReasonUnauthorized             = "MAASUnauthorized"
+	ReasonAnotherUser              = "CredentialsOfAnotherUser"
 	ReasonForbidden                = "MAASForbidden"
 	ReasonUnreachable              = "MAASUnreachable"
 	ReasonUnavailable              = "MAASUnavailable"

@@ -95,8 +95,9 @@ type scope struct {
 	cluster *clusterv1.Cluster
 	infra   *infrav1.MaasCluster
 
-	// Set by connect.
+	// Set by connect: how MAAS is called, and as which of its users.
 	identity *identity.Identity
+	user     string
 	// Set by observe and by each call that changes the machine; nil while there is none.
 	observed *maas.Machine
 	// Set by observe: another MAAS user has the machine, so it can't be read.
@@ -107,7 +108,9 @@ type scope struct {
 	subnet *maas.Subnet
 	// Set by choose: machines that are not to be taken, since a sibling's static address is still on them.
 	occupied map[string]bool
-	// Set by record: this pass saw the machine carry our key.
+	// Set by own: the machine was allocated anew, for somebody else.
+	lost bool
+	// Set by own and record: this pass saw the machine carry our key.
 	proven bool
 
 	// What the phases found out, for the status.
@@ -137,6 +140,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		{Name: "prerequisites", Critical: true, Run: r.prerequisites},
 		{Name: "credentials", Critical: true, Run: r.connect},
 		{Name: "machine in MAAS", Critical: true, Run: r.observe},
+		{Name: "ownership", Critical: true, Run: r.own},
 		{Name: "allocation", Critical: true, Run: r.acquire},
 		{Name: "workload annotations", Critical: true, Run: r.mark},
 		{Name: "deployment", Critical: true, Run: r.advance},
@@ -246,7 +250,7 @@ func (r *Reconciler) connect(ctx context.Context, s *scope) (ctrl.Result, error)
 		return r.problem(ctx, s, err)
 	}
 	s.identity = id
-	return phase.Done()
+	return r.sameUser(ctx, s)
 }
 
 // observe reads the machine that the MaasMachine holds, if any.
@@ -257,12 +261,8 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) (ctrl.Result, error)
 	}
 	m, err := s.identity.Inventory.Machine(ctx, id, r.maxAge(s))
 	switch {
-	case maas.IsNotFound(err):
-		return phase.Done()
-	case maas.IsForbidden(err):
-		// A user may read what is his and what is nobody's.
-		s.foreign = true
-		return phase.Done()
+	case maas.IsNotFound(err), maas.IsForbidden(err):
+		return r.hidden(ctx, s, err)
 	case err != nil:
 		return r.problem(ctx, s, err)
 	}

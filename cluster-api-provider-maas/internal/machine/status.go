@@ -90,7 +90,7 @@ func (r *Reconciler) computeStatus(s *scope) {
 func (r *Reconciler) conditions(s *scope) []metav1.Condition {
 	allocated, deployed := r.allocatedCondition(s), s.deployedCondition()
 	if s.provisioned() && s.findings.problem != nil && s.findings.outcome.Verdict == "" {
-		return nil
+		return s.credentialsConditions()
 	}
 	ready := deployed
 	if allocated.Status != metav1.ConditionTrue {
@@ -100,7 +100,7 @@ func (r *Reconciler) conditions(s *scope) []metav1.Condition {
 	if ready.Status == metav1.ConditionTrue {
 		ready.Reason = clusterv1.ReadyReason
 	}
-	wanted := []metav1.Condition{allocated, deployed, ready}
+	wanted := append(s.credentialsConditions(), allocated, deployed, ready)
 	if s.findings.node != nil {
 		wanted = append(wanted, *s.findings.node)
 	}
@@ -145,10 +145,9 @@ func (s *scope) deletingConditions() []metav1.Condition {
 	case s.findings.outcome.Verdict != "":
 		reason, message = s.findings.outcome.Reason, s.findings.outcome.Message
 	}
-	return []metav1.Condition{
+	return append(s.credentialsConditions(),
 		condition.True(ConditionDeleting, reason, message),
-		condition.False(ConditionReady, reason, message),
-	}
+		condition.False(ConditionReady, reason, message))
 }
 
 // observeStatus copies what MAAS says. What was learnt of a machine stays while MAAS can't be asked.
@@ -158,7 +157,7 @@ func (r *Reconciler) observeStatus(s *scope) {
 	status.Attempts = int32(len(failures))
 	status.ExcludedSystemIDs = nil
 	for _, f := range failures {
-		if !slices.Contains(status.ExcludedSystemIDs, f.SystemID) && r.Clock.Since(f.At) < r.Timing.SetAside {
+		if !slices.Contains(status.ExcludedSystemIDs, f.SystemID) && r.Clock.Since(f.At) < r.Timing.SetAside && len(status.ExcludedSystemIDs) < maxExcluded {
 			status.ExcludedSystemIDs = append(status.ExcludedSystemIDs, f.SystemID)
 		}
 	}
@@ -236,25 +235,31 @@ func (r *Reconciler) tell(s *scope, before *infrav1.MaasMachineStatus) {
 	}
 }
 
+// maxAddresses is what the API takes of a MaasMachine, as Cluster API does of a Machine.
+const maxAddresses = 128
+
+// maxExcluded is how many machines that failed the API takes.
+const maxExcluded = 20
+
 // addresses of a machine: host name and DNS names in lower case, as kubelets spell them, and every IP as both kinds, since
-// MAAS has no notion of inside and outside.
+// MAAS has no notion of inside and outside. Of more than the list takes, the first ones are told, names before all.
 func addresses(m *maas.Machine) []infrav1.MachineAddress {
 	var all []infrav1.MachineAddress
 	add := func(kind infrav1.MachineAddressType, address string) {
-		if address != "" {
-			all = append(all, infrav1.MachineAddress{Type: kind, Address: address})
+		next := infrav1.MachineAddress{Type: kind, Address: address}
+		if address != "" && !slices.Contains(all, next) && len(all) < maxAddresses {
+			all = append(all, next)
 		}
 	}
 	hostname, fqdn := strings.ToLower(m.Hostname), strings.ToLower(m.FQDN)
 	add(infrav1.MachineHostname, hostname)
+	add(infrav1.MachineInternalDNS, fqdn)
+	add(infrav1.MachineInternalDNS, hostname)
+	add(infrav1.MachineExternalDNS, fqdn)
 	for _, ip := range m.IPAddresses {
 		add(infrav1.MachineInternalIP, ip)
 		add(infrav1.MachineExternalIP, ip)
 	}
-	for _, name := range slices.Compact([]string{fqdn, hostname}) {
-		add(infrav1.MachineInternalDNS, name)
-	}
-	add(infrav1.MachineExternalDNS, fqdn)
 	return all
 }
 

@@ -21,6 +21,8 @@ import (
 const (
 	// ReasonChecking means that MAAS was not asked yet.
 	ReasonChecking = "MAASNotCheckedYet"
+	// ReasonAnotherUser means that MAAS knows the credentials, and that they are of another user than the machines.
+	ReasonAnotherUser = "CredentialsOfAnotherUser"
 )
 
 const (
@@ -52,6 +54,8 @@ type checks struct {
 }
 
 type answer struct {
+	// user is whose key it is; empty with an error.
+	user     string
 	err      error
 	at       time.Time
 	validFor time.Duration
@@ -61,7 +65,9 @@ type answer struct {
 type verdict struct {
 	// known is false when MAAS was not asked yet.
 	known bool
-	err   error
+	// user is whose key it is; empty with an error.
+	user string
+	err  error
 	// again is when to ask again.
 	again time.Duration
 }
@@ -99,20 +105,20 @@ func (c *checks) ask(ctx context.Context, cfg maas.Config) verdict {
 	key := fingerprint(cfg)
 	last, known := c.recall(key)
 	if left := last.validFor - c.clock.Since(last.at); known && left > 0 {
-		return verdict{known: true, err: last.err, again: left}
+		return verdict{known: true, user: last.user, err: last.err, again: left}
 	}
 	select {
 	case c.slots <- struct{}{}:
 		defer func() { <-c.slots }()
 	default:
-		return verdict{known: known, err: last.err, again: busyWait}
+		return verdict{known: known, user: last.user, err: last.err, again: busyWait}
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	_, err := c.whoAmI(ctx, cfg)
-	fresh := answer{err: err, at: c.clock.Now(), validFor: validity(err, last)}
+	user, err := c.whoAmI(ctx, cfg)
+	fresh := answer{user: user, err: err, at: c.clock.Now(), validFor: validity(err, last)}
 	c.remember(key, fresh)
-	return verdict{known: true, err: err, again: fresh.validFor}
+	return verdict{known: true, user: user, err: err, again: fresh.validFor}
 }
 
 // validity doubles the wait with each failure in a row.
@@ -147,6 +153,9 @@ func (c *checks) remember(key [sha256.Size]byte, a answer) {
 func fingerprint(cfg maas.Config) [sha256.Size]byte {
 	return sha256.Sum256([]byte(strings.Join([]string{cfg.Endpoint, cfg.APIKey, string(cfg.CABundle)}, "\x00")))
 }
+
+// good tells that MAAS knows the credentials.
+func (v verdict) good() bool { return v.known && v.err == nil }
 
 // condition puts a verdict into words.
 func (v verdict) condition(secret client.ObjectKey) metav1.Condition {

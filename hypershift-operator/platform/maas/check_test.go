@@ -22,13 +22,14 @@ var (
 
 // server is a MAAS that answers as the test says and counts the questions.
 type server struct {
+	user  string
 	err   error
 	asked int
 }
 
 func (s *server) whoAmI(context.Context, maas.Config) (string, error) {
 	s.asked++
-	return "admin", s.err
+	return s.user, s.err
 }
 
 func TestAsk(t *testing.T) {

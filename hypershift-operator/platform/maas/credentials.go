@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/maas"
@@ -25,9 +26,9 @@ func (*Platform) CredentialsSecret(hc *hyperv1.HostedCluster) string {
 	return spec(hc).IdentityRef.Name
 }
 
-// ReconcileCredentials copies the credentials into the hosted namespace under the same name, with the keys in their first
-// spelling, and asks MAAS whether it knows them. While the user's Secret is missing or malformed the last copy stays: what
-// runs must still be able to release its machines.
+// ReconcileCredentials asks MAAS whether it knows the credentials, and copies them into the hosted namespace under the same name,
+// with the keys in their first spelling. While the user's Secret is missing or malformed, or MAAS does not take what it holds, the
+// last copy stays: what runs must still be able to release its machines.
 func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cluster platform.Cluster) (platform.Credentials, error) {
 	name := p.CredentialsSecret(cluster.HostedCluster)
 	source := &corev1.Secret{}
@@ -44,26 +45,81 @@ func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cl
 	if err != nil {
 		return p.unusable(ctx, c, cluster, fmt.Sprintf("The MAAS credentials in Secret %s cannot be used: %v", key, err))
 	}
-	target := copyOf(cluster, name)
-	if _, err := upsert.Object(ctx, c, target, func() error { fill(target, cluster, cfg); return nil }); err != nil {
+	verdict := p.checks.ask(ctx, cfg)
+	found := verdict.condition(key)
+	target, err := lastCopy(ctx, c, cluster)
+	if err != nil {
 		return platform.Credentials{}, err
 	}
-	verdict := p.checks.ask(ctx, cfg)
-	return platform.Credentials{Condition: verdict.condition(key), Hash: hash(target), CheckAgain: verdict.again}, nil
+	whose, err := notOf(ctx, c, cluster, verdict)
+	if err != nil {
+		return platform.Credentials{}, err
+	}
+	if whose != "" {
+		found = condition.False(credentialsFound, ReasonAnotherUser, fmt.Sprintf("The API key in Secret %s is of the MAAS user %s, and %s: "+
+			"put a key of that user there, or delete these machines first", key, verdict.user, whose))
+	}
+	// What nothing depends on yet may as well be tried out by the provider.
+	if target == nil || verdict.good() && whose == "" {
+		target = copyOf(cluster, name)
+		if _, err := upsert.Object(ctx, c, target, func() error { fill(target, cluster, cfg); return nil }); err != nil {
+			return platform.Credentials{}, err
+		}
+	} else if !holds(target, cfg) {
+		found.Message += ". The machines go on with the credentials that were good last"
+	}
+	return platform.Credentials{Condition: found, Hash: hash(target), CheckAgain: verdict.again}, nil
+}
+
+// notOf names a machine that the user of the credentials could not release, since it was allocated under another one; empty when
+// there is none.
+func notOf(ctx context.Context, c client.Client, cluster platform.Cluster, v verdict) (string, error) {
+	if !v.good() {
+		return "", nil
+	}
+	machines := &infrav1.MaasMachineList{}
+	if err := c.List(ctx, machines, client.InNamespace(cluster.Namespace)); err != nil {
+		return "", fmt.Errorf("listing MaasMachines of namespace %s: %w", cluster.Namespace, err)
+	}
+	for i := range machines.Items {
+		m := &machines.Items[i]
+		if owner := m.Annotations[infrav1.OwnerAnnotation]; owner != "" && owner != v.user && m.Spec.SystemID != nil {
+			return fmt.Sprintf("machine %s of MaasMachine %s is of the user %s", *m.Spec.SystemID, m.Name, owner), nil
+		}
+	}
+	return "", nil
 }
 
 // unusable tells what is wrong, and goes on with the last good copy.
 func (*Platform) unusable(ctx context.Context, c client.Client, cluster platform.Cluster, why string) (platform.Credentials, error) {
 	credentials := platform.Credentials{Condition: condition.False(credentialsFound, hyperv1.PlatformCredentialsNotFoundReason, why)}
-	last := copyOf(cluster, spec(cluster.HostedCluster).IdentityRef.Name)
-	err := c.Get(ctx, client.ObjectKeyFromObject(last), last)
-	if client.IgnoreNotFound(err) != nil {
-		return platform.Credentials{}, fmt.Errorf("reading the copy of the MAAS credentials in namespace %s: %w", cluster.Namespace, err)
+	last, err := lastCopy(ctx, c, cluster)
+	if err != nil {
+		return platform.Credentials{}, err
 	}
-	if err == nil {
+	if last != nil {
 		credentials.Hash = hash(last)
 	}
 	return credentials, nil
+}
+
+// lastCopy is what the provider works with now; nil when there is none.
+func lastCopy(ctx context.Context, c client.Client, cluster platform.Cluster) (*corev1.Secret, error) {
+	last := copyOf(cluster, spec(cluster.HostedCluster).IdentityRef.Name)
+	err := c.Get(ctx, client.ObjectKeyFromObject(last), last)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the copy of the MAAS credentials in namespace %s: %w", cluster.Namespace, err)
+	}
+	return last, nil
+}
+
+// holds tells that a copy is of these credentials.
+func holds(target *corev1.Secret, cfg maas.Config) bool {
+	have, err := maas.ConfigFromSecret(target.Data)
+	return err == nil && fingerprint(have) == fingerprint(cfg)
 }
 
 func copyOf(cluster platform.Cluster, name string) *corev1.Secret {

@@ -60,6 +60,9 @@ func (s *Server) serveMachines(w http.ResponseWriter, c Call) {
 		list := []any{}
 		for _, m := range s.machines {
 			s.settle(m)
+			if !s.shows(m) {
+				continue
+			}
 			match, bad := matches(m, c.Params)
 			if bad != "" {
 				refuse(w, bad, "No such constraint.")
@@ -76,6 +79,9 @@ func (s *Server) serveMachines(w http.ResponseWriter, c Call) {
 		text(w, http.StatusBadRequest, fmt.Sprintf("Unrecognised signature: method=%s op=%s", c.Method, c.Op))
 	}
 }
+
+// shows tells whether the user sees a machine: what is his and what is nobody's; an administrator sees all.
+func (s *Server) shows(m *Machine) bool { return m.Owner == "" || m.Owner == s.User || s.Superuser }
 
 func matches(m *Machine, params url.Values) (match bool, bad string) {
 	word := strings.ReplaceAll(strings.ToLower(statusNames[m.Status]), " ", "_")
@@ -161,7 +167,7 @@ func (s *Server) allocate(w http.ResponseWriter, params url.Values) {
 		text(w, http.StatusConflict, "No available machine matches constraints: [] (resolved to \"\")")
 		return
 	}
-	best.Status, best.Owner, best.AgentName = Allocated, s.User, params.Get("agent_name")
+	best.Status, best.Owner, best.AgentName, best.Comment = Allocated, s.User, params.Get("agent_name"), params.Get("comment")
 	answer(w, s.render(best))
 }
 
@@ -181,7 +187,7 @@ func (s *Server) serveMachine(w http.ResponseWriter, c Call, id string) {
 	switch {
 	case op == nil:
 		text(w, http.StatusBadRequest, fmt.Sprintf("Unrecognised signature: method=%s op=%s", c.Method, c.Op))
-	case m.Owner != "" && m.Owner != s.User && !s.Superuser, c.Method == http.MethodPost && m.Locked:
+	case !s.shows(m), c.Method == http.MethodPost && m.Locked:
 		text(w, http.StatusForbidden, "")
 	default:
 		recorder := &status{ResponseWriter: w}

@@ -46,6 +46,8 @@ type Machine struct {
 	IPs                  []string
 	Locked               bool
 	Message, Description string
+	// Comment is that of the allocation; the event log tells it, to who asks for DEBUG.
+	Comment string
 	// FailDeploys is how many of the next deployments fail.
 	FailDeploys int
 

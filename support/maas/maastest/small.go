@@ -34,6 +34,12 @@ func (s *Server) serveSmall(w http.ResponseWriter, c Call, kind string) {
 					"created": "Fri, 20 Nov. 2026 14:57:25", "type": "Node installation failure", "description": "curtin said no"})
 			}
 		}
+		for _, m := range s.machines {
+			if m.Comment != "" && c.Params.Get("id") == m.ID && c.Params.Get("level") == "DEBUG" {
+				events = append(events, map[string]any{"username": s.User, "node": m.ID, "hostname": m.Hostname, "id": len(events) + 1, "level": "DEBUG",
+					"created": "Fri, 20 Nov. 2026 14:57:25", "type": "User acquiring node", "description": "(" + s.User + ") - " + m.Comment})
+			}
+		}
 		answer(w, map[string]any{"count": len(events), "events": events, "next_uri": nil, "prev_uri": nil})
 	default:
 		text(w, http.StatusNotFound, "Unknown API endpoint: /MAAS/api/2.0/"+c.Path+".")

@@ -1,0 +1,135 @@
+package cluster_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/maas/maastest"
+)
+
+// marks are those of a MaasMachine of a cluster.
+func marks(cluster, machine string) map[string]string {
+	return map[string]string{maas.AnnotationClusterUID: cluster, maas.AnnotationMachineUID: machine}
+}
+
+// addAllocated makes a machine that was allocated for the first UID, and may carry the mark of another.
+func (w *world) addAllocated(id, uid, cluster string, annotations map[string]string) *maastest.Machine {
+	m := &maastest.Machine{ID: id, Status: maastest.Allocated, Owner: "provider", AgentName: maas.AllocationKey(uid), Annotations: annotations,
+		Comment: maas.Allocation{UID: uid, ClusterUID: cluster}.Comment("ns/some")}
+	w.maas.Add(m)
+	return m
+}
+
+// left are the machines that are not free.
+func (w *world) left() []string {
+	var ids []string
+	for _, m := range w.maas.Held() {
+		ids = append(ids, m.ID)
+	}
+	return ids
+}
+
+// addAsked makes a MaasCluster for which MAAS was asked for machines.
+func (w *world) addAsked(owner string) string {
+	w.t.Helper()
+	w.add(infrav1.MaasClusterSpec{ControlPlaneEndpoint: infrav1.APIEndpoint{Host: "h", Port: 1}}, map[string]string{infrav1.OwnerAnnotation: owner})
+	return string(w.infra().UID)
+}
+
+func sweepsUnmarked(t *testing.T, cfg *rest.Config) {
+	w := newWorld(t, cfg)
+	mine := w.addAsked("provider")
+	fresh := w.controlPlane("fresh", false)
+	w.addAllocated("unmarked", "gone1", mine, nil)
+	w.addAllocated("old-mark", "gone2", mine, marks("another", "dead"))
+	w.addAllocated("old-mark-of-ours", "gone3", mine, marks(mine, "dead"))
+	w.addAllocated("being-recorded", string(fresh.UID), mine, marks("another", "dead"))
+	w.addAllocated("others-marked", "theirs1", "another", marks("another", "theirs1"))
+	w.addAllocated("others-unmarked", "theirs2", "another", nil)
+	w.addAllocated("others-old-mark", "theirs3", "another", marks(mine, "dead"))
+	w.addAllocated("told-wrong", "gone4", mine, nil).AgentName = maas.AllocationKey("theirs4")
+	for range 2 {
+		w.reconcile(10 * time.Minute)
+		w.Expect(w.left()).To(ConsistOf("being-recorded", "others-marked", "others-unmarked", "others-old-mark", "told-wrong"))
+	}
+	w.Expect(w.recorder.Events).To(HaveLen(3))
+}
+
+func orphansFirst(t *testing.T, cfg *rest.Config) {
+	w := newWorld(t, cfg, &maastest.Machine{ID: "free"})
+	mine := w.addAsked("provider")
+	w.reconcile(0)
+	w.addAllocated("orphan", "gone", mine, marks(mine, "gone"))
+	w.maas.Intercept = func(c maastest.Call, rw http.ResponseWriter) (bool, func(http.ResponseWriter) bool) {
+		if c.Op == "release" {
+			rw.WriteHeader(http.StatusServiceUnavailable)
+			return true, nil
+		}
+		return false, nil
+	}
+	w.Expect(w.client.Delete(t.Context(), w.infra())).To(Succeed())
+	for range 3 {
+		w.Expect(w.reconcile(time.Second).RequeueAfter).To(BeNumerically(">", 0))
+		w.Expect(w.gone()).To(BeFalse())
+	}
+	w.expect("Deleting", "True OrphansLeft", "machine host-orphan (orphan) is Allocated: cannot release machine orphan")
+	w.maas.Intercept = nil
+	w.reconcile(time.Second)
+	w.Expect(w.gone()).To(BeTrue())
+	w.Expect(w.left()).To(BeEmpty())
+}
+
+func unasked(t *testing.T, cfg *rest.Config) {
+	w := newWorld(t, cfg)
+	mine := w.addAsked("provider")
+	w.reconcile(0)
+	w.addAllocated("orphan", "gone", mine, marks(mine, "gone"))
+	key := w.maas.APIKey
+	w.maas.APIKey = "consumerkey:tokenkey01:rotated"
+	w.Expect(w.client.Delete(t.Context(), w.infra())).To(Succeed())
+	w.reconcile(2 * time.Minute)
+	w.Expect(w.gone()).To(BeFalse())
+	w.expect("Deleting", "True MAASUnauthorized", "To let go without a look, remove the annotation "+infrav1.OwnerAnnotation)
+	w.maas.APIKey = key
+	w.reconcile(time.Minute)
+	w.Expect(w.gone()).To(BeTrue())
+	w.Expect(w.left()).To(BeEmpty())
+
+	w = newWorld(t, cfg)
+	w.addAsked("provider")
+	w.reconcile(0)
+	w.maas.APIKey = "consumerkey:tokenkey01:rotated"
+	w.Expect(w.client.Delete(t.Context(), w.infra())).To(Succeed())
+	w.reconcile(2 * time.Minute)
+	infra := w.infra()
+	delete(infra.Annotations, infrav1.OwnerAnnotation)
+	w.Expect(w.client.Update(t.Context(), infra)).To(Succeed())
+	w.reconcile(time.Second)
+	w.Expect(w.gone()).To(BeTrue(), "the way out that the condition names")
+}
+
+func anotherUser(t *testing.T, cfg *rest.Config) {
+	w := newWorld(t, cfg)
+	w.addAsked("alice")
+	w.reconcile(0)
+	w.expect("MAASAvailable", "True AsExpected", "")
+	m := w.controlPlane("m", true)
+	m.Spec.SystemID, m.Annotations = ptr.To("aaaaaa"), map[string]string{infrav1.OwnerAnnotation: "alice"}
+	w.Expect(w.client.Update(t.Context(), m)).To(Succeed())
+	w.reconcile(time.Minute)
+	w.expect("MAASAvailable", "False CredentialsOfAnotherUser", "machine aaaaaa belongs to the MAAS user alice")
+	w.Expect(w.client.Delete(t.Context(), m)).To(Succeed())
+	w.reconcile(time.Minute)
+	w.expect("MAASAvailable", "True AsExpected", "")
+	w.Expect(w.client.Delete(t.Context(), w.infra())).To(Succeed())
+	w.reconcile(time.Minute)
+	w.Expect(w.gone()).To(BeFalse())
+	w.expect("Deleting", "True CredentialsOfAnotherUser", "is of the user provider")
+}

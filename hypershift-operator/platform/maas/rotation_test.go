@@ -1,0 +1,74 @@
+package maas
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/support/maas"
+)
+
+// TestNewCredentials is about what the provider gets when the user writes other credentials into his Secret.
+func TestNewCredentials(t *testing.T) {
+	const before, after = "good:before:key", "new:after:key"
+	held := &infrav1.MaasMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "m1", Annotations: map[string]string{infrav1.OwnerAnnotation: "alice"}}}
+	systemID := "wq4h8c"
+	held.Spec.SystemID = &systemID
+	never := held.DeepCopy()
+	never.Spec.SystemID = nil
+	for name, tc := range map[string]struct {
+		machines []client.Object
+		user     string
+		err      error
+		gets     string
+		reason   string
+		says     string
+	}{
+		"When MAAS knows them, the provider should get them": {user: "alice", machines: []client.Object{held}, gets: after, reason: "AsExpected"},
+		"When MAAS refuses them, it should keep those that were good": {err: &maas.Error{Operation: "check the API key", StatusCode: 401}, gets: before, reason: "MAASUnauthorized",
+			says: "The machines go on with the credentials that were good last"},
+		"When nobody answers, it should keep those that were good": {err: &maas.UnreachableError{Operation: "check the API key", Endpoint: "h", Err: errors.New("refused")}, gets: before,
+			reason: "MAASUnreachable", says: "go on with the credentials"},
+		"When they are of another user, it should keep those of the machines": {user: "bob", machines: []client.Object{held}, gets: before, reason: "CredentialsOfAnotherUser",
+			says: "is of the MAAS user bob, and machine wq4h8c of MaasMachine m1 is of the user alice: put a key of that user there"},
+		"When they are of another user and no machine is held, the provider should get them": {user: "bob", machines: []client.Object{never}, gets: after, reason: "AsExpected"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, clock := NewWithT(t), testingclock.NewFakeClock(time.Now())
+			s := &server{user: "alice"}
+			p := New(Options{WhoAmI: s.whoAmI, Clock: clock})
+			source := credentials(map[string]string{"MAAS_ENDPOINT": "http://m/MAAS", "MAAS_API_KEY": before})
+			c := testClient(t, append([]client.Object{source}, tc.machines...)...)
+			first, err := p.ReconcileCredentials(t.Context(), c, testCluster())
+			g.Expect(err).NotTo(HaveOccurred())
+
+			s.user, s.err = tc.user, tc.err
+			source.Data["MAAS_API_KEY"] = []byte(after)
+			g.Expect(c.Update(t.Context(), source)).To(Succeed())
+			second, err := p.ReconcileCredentials(t.Context(), c, testCluster())
+			g.Expect(err).NotTo(HaveOccurred())
+			copied := &corev1.Secret{}
+			g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: "clusters-demo", Name: "creds"}, copied)).To(Succeed())
+			g.Expect(string(copied.Data["MAAS_API_KEY"])).To(Equal(tc.gets))
+			g.Expect(second.Hash == first.Hash).To(Equal(tc.gets == before), "the provider is rolled for what it gets, and only for that")
+			g.Expect(second.Condition.Reason).To(Equal(tc.reason), second.Condition.Message)
+			g.Expect(second.Condition.Message).To(ContainSubstring(tc.says))
+			g.Expect(second.CheckAgain).To(BeNumerically(">", 0))
+
+			s.user, s.err = "alice", nil
+			clock.Step(time.Hour)
+			third, err := p.ReconcileCredentials(t.Context(), c, testCluster())
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(third.Condition.Status).To(Equal(metav1.ConditionTrue))
+			g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(copied), copied)).To(Succeed())
+			g.Expect(string(copied.Data["MAAS_API_KEY"])).To(Equal(after), "as soon as MAAS takes them")
+		})
+	}
+}
