@@ -161,6 +161,9 @@ var levers = map[string]func(*simulator.Simulator, *inventory.Machine, string) e
 	"release": func(s *simulator.Simulator, m *inventory.Machine, text string) error {
 		return s.Life.Release(m, "admin", text, false)
 	},
+	"resume": func(s *simulator.Simulator, m *inventory.Machine, _ string) error {
+		return s.Life.Resume(m)
+	},
 	"test": func(s *simulator.Simulator, m *inventory.Machine, text string) error {
 		return s.Life.Test(m, "admin", text)
 	},

@@ -66,6 +66,8 @@ func TestLevers(t *testing.T) {
 		"an idle one fails":         {status.Ready, "fail", 409, status.Ready},
 		"its status is set":         {status.Ready, "status?text=missing", 204, status.Missing},
 		"its status is nonsense":    {status.Ready, "status?text=tired", 409, status.Ready},
+		"an idle one goes on":       {status.Ready, "resume", 409, status.Ready},
+		"it goes on":                {status.Deploying, "resume", 204, status.Deploying},
 		"its hardware is tested":    {status.Deployed, "test", 204, status.Testing},
 		"its power is nonsense":     {status.Ready, "power?text=half", 409, status.Ready},
 		"the lever is unknown":      {status.Ready, "paint", 404, status.Ready},

@@ -45,12 +45,14 @@ func TestDeploy(t *testing.T) {
 		story(t, site,
 			ask("alice", "GET machines/aaaaa2/").with("status_name=Deployed", "power_state=on", "netboot=false", "owner=alice"),
 			ask("alice", "GET machines/aaaaa2/?op=query_power_state").is(200, `{"state":"on"}`),
-			ask("alice", "POST machines/aaaaa2/?op=release", "comment", "done").with("status_name=Releasing", "owner=alice", "osystem=", "ip_addresses=[]"),
+			ask("alice", "POST machines/aaaaa2/?op=release", "comment", "done").with("status_name=Releasing", "owner=alice", "osystem=", "ip_addresses=[10.9.0.251]",
+				"current_installation_result_id=<nil>"),
 			ask("alice", "POST machines/aaaaa2/?op=release").with("status_name=Releasing"),
 			ask("alice", "POST machines/aaaaa2/?op=deploy").is(409, "Can't deploy a machine that is in the 'Releasing' state"),
 		)
 		site.Pass(2 * time.Second)
-		story(t, site, ask("alice", "GET machines/aaaaa2/").with("status_name=Ready", "power_state=off", "owner=<nil>", "status_message=Released"))
+		story(t, site, ask("alice", "GET machines/aaaaa2/").with("status_name=Ready", "power_state=off", "owner=<nil>", "status_message=Released", "ip_addresses=[]",
+			"current_installation_result_id=<nil>"))
 	})
 
 	refusals := map[string]struct {

@@ -126,6 +126,9 @@ func createDNS(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.addressable(name, ips, f); err != nil {
+		return nil, err
+	}
 	ttl, _ := c.ttl("address_ttl", f)
 	if len(f) == 0 && c.dnsByName(name, domain.ID, -1) != nil {
 		f.Add("__all__", "Labels must be unique within their zone.")
@@ -137,6 +140,20 @@ func createDNS(c *call) (any, error) {
 	c.DB.DNSResources.Put(r)
 	c.adopt(ips)
 	return c.print.DNSResource(r), nil
+}
+
+// addressable refuses what cannot be the name of an address, where the server
+// does: an fqdn that is no label before a domain names no domain, and a name of
+// its own is looked at only when it is to have addresses.
+func (c *call) addressable(name string, ips []string, f problem.Fields) error {
+	switch {
+	case name == "" || hostnamePattern.MatchString(name):
+	case c.form.Get("fqdn") != "":
+		return problem.NotFound("Domain")
+	case len(ips) > 0:
+		f.Add("__all__", "Invalid dnsresource name: %s.", name)
+	}
+	return nil
 }
 
 func (c *call) dnsByName(name string, domain, except int) *inventory.DNSResource {

@@ -147,7 +147,6 @@ func checkImage(r *inventory.BootResource, f problem.Fields) {
 }
 
 func imageSets(r *inventory.BootResource, values form.Values) map[string]any {
-	const version = "20260101"
 	name := "root-" + r.FileType
 	size, _ := strconv.ParseInt(values.Get("size"), 10, 64)
 	content, complete := values.Get("content"), false
@@ -161,8 +160,8 @@ func imageSets(r *inventory.BootResource, values form.Values) map[string]any {
 		file["progress"] = 0.0
 		file["upload_uri"] = fmt.Sprintf("%sboot-resources/%d/upload/1/", render.Root, r.ID)
 	}
-	return map[string]any{version: map[string]any{
-		"version": version, "label": "uploaded", "size": size, "complete": complete, "files": map[string]any{name: file},
+	return map[string]any{render.SetVersion: map[string]any{
+		"version": render.SetVersion, "label": "uploaded", "size": size, "complete": complete, "files": map[string]any{name: file},
 	}}
 }
 

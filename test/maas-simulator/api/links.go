@@ -1,6 +1,7 @@
 package api
 
 import (
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -39,6 +40,10 @@ func linkSubnet(c *call, m *inventory.Machine, nic *inventory.Interface) error {
 	c.checkLink(m, nic, &link, f)
 	if err := f.Problem(); err != nil {
 		return err
+	}
+	if link.IP != "" && c.held(link.IP) {
+		// Only storing the address shows this, and so it is no field's message.
+		return problem.Text(http.StatusNotFound, "IP address is already in use.")
 	}
 	link.ID = c.DB.Next("links")
 	if link.Gateway {
@@ -89,8 +94,6 @@ func (c *call) staticAddress(link *inventory.Link, f problem.Fields) {
 		f.Add("ip_address", "Enter a valid IPv4 or IPv6 address.")
 	case !cidr.Contains(addr):
 		f.Add("ip_address", "IP address is not in the given subnet '%s'.", s.CIDR)
-	case c.held(given):
-		f.Add("ip_address", "IP address is already in use.")
 	default:
 		if r := c.dynamicRange(addr); r != nil {
 			f.Add("ip_address", "IP address is within the dynamic range %s to %s.", r.Start, r.End)

@@ -49,8 +49,8 @@ func TestStaticLinks(t *testing.T) {
 		ask("admin", path+"link_subnet", "mode", "STATIC", "subnet", "2", "ip_address", "10.8.0.3").
 			is(400, `{"subnet": ["Select a valid choice. That choice is not one of the available choices."]}`),
 		ask("admin", path+"link_subnet", append(static, "default_gateway", "true")...).with("name=eth0"),
-		ask("admin", path+"link_subnet", static...).is(400, `{"ip_address": ["IP address is already in use."]}`),
-		ask("admin", other+"link_subnet", static...).is(400, `{"ip_address": ["IP address is already in use."]}`),
+		ask("admin", path+"link_subnet", static...).is(404, "IP address is already in use."),
+		ask("admin", other+"link_subnet", static...).is(404, "IP address is already in use."),
 		ask("admin", "POST ipaddresses/?op=reserve", "ip", "10.9.0.5").is(404, "The IP address 10.9.0.5 is already in use."),
 		ask("admin", path+"unlink_subnet", "id", fmt.Sprint(one.Links[0].ID)).with("name=eth0"),
 		ask("alice", "GET machines/aaaaa1/").with("ip_addresses=[10.9.0.5]", "default_gateways.ipv4.gateway_ip=10.9.0.1"),

@@ -2,7 +2,7 @@ package api
 
 import (
 	"encoding/base64"
-	"strconv"
+	"regexp"
 	"strings"
 
 	"github.com/openshift/hypershift/test/maas-simulator/inventory"
@@ -30,7 +30,7 @@ func machineResource() resource {
 		"POST commission":               {write: act(toAdmin, (*lifecycle.Life).Commission)},
 		"POST test":                     {write: act(toAdmin, (*lifecycle.Life).Test)},
 		"POST override_failed_testing":  {write: act(toAdmin, (*lifecycle.Life).OverrideFailedTesting)},
-		"POST mark_broken":              {write: act(toEdit, (*lifecycle.Life).MarkBroken)},
+		"POST mark_broken":              {write: markBroken},
 		"POST mark_fixed":               {write: act(toAdmin, (*lifecycle.Life).MarkFixed)},
 		"POST rescue_mode":              {write: act(toAdmin, plain((*lifecycle.Life).Rescue))},
 		"POST exit_rescue_mode":         {write: act(toAdmin, plain((*lifecycle.Life).ExitRescue))},
@@ -67,6 +67,18 @@ func act(r right, do func(*lifecycle.Life, *inventory.Machine, string, string) e
 		}
 		return c.print.Machine(m), nil
 	}
+}
+
+// markBroken is for the owner alone; the server turns administrators away too.
+func markBroken(c *call) (any, error) {
+	m, err := c.edit(toEdit)
+	if err != nil {
+		return nil, err
+	}
+	if m.Owner != c.user.Name {
+		return nil, problem.Forbidden()
+	}
+	return act(toEdit, (*lifecycle.Life).MarkBroken)(c)
 }
 
 func plain(do func(*lifecycle.Life, *inventory.Machine, string) error) func(*lifecycle.Life, *inventory.Machine, string, string) error {
@@ -330,6 +342,9 @@ func unlockMachine(c *call) (any, error) {
 	return c.print.Machine(m), nil
 }
 
+// annotationKey is what the server takes for a key of an annotation; it fails on others.
+var annotationKey = regexp.MustCompile(`^[\w.-]{1,64}$`)
+
 // annotate stores what the owner says; an empty value deletes its key.
 func annotate(c *call) (any, error) {
 	m, err := c.edit(toEdit)
@@ -343,49 +358,14 @@ func annotate(c *call) (any, error) {
 		m.Annotations = map[string]string{}
 	}
 	for _, pair := range c.form.Without("op") {
+		if !annotationKey.MatchString(pair.Key) {
+			return nil, problem.Text(500, "Invalid character in key name")
+		}
 		if pair.Value == "" {
 			delete(m.Annotations, pair.Key)
 		} else {
 			m.Annotations[pair.Key] = pair.Value
 		}
-	}
-	return c.print.Machine(m), nil
-}
-
-var storageLayouts = []string{"flat", "lvm", "bcache", "vmfs6", "vmfs7", "blank", "custom"}
-
-func setStorageLayout(c *call) (any, error) {
-	m, err := c.edit(toAdmin)
-	if err != nil {
-		return nil, err
-	}
-	if !m.Status.In(status.Ready, status.Allocated) {
-		return nil, problem.Conflict("Cannot change the storage layout on a machine that is not Ready or Allocated.")
-	}
-	layout := c.form.Get("storage_layout")
-	if layout == "" {
-		return nil, problem.Field("storage_layout", "This field is required.")
-	}
-	for _, known := range storageLayouts {
-		if layout == known {
-			return c.print.Machine(m), nil
-		}
-	}
-	quoted := make([]string, len(storageLayouts))
-	for i, known := range storageLayouts {
-		quoted[i] = strconv.Quote(known)
-	}
-	return nil, problem.Field("storage_layout", "'%s' is not a valid storage layout.  It should be one of: %s.", layout, strings.Join(quoted, ", "))
-}
-
-// restore checks what the server checks; layouts stay as they are.
-func restore(c *call) (any, error) {
-	m, err := c.edit(toAdmin)
-	if err != nil {
-		return nil, err
-	}
-	if !m.Status.In(status.Ready, status.FailedTesting, status.Allocated) {
-		return nil, problem.Conflict("Machine must be in a ready state to restore %s.", strings.TrimSuffix(strings.TrimPrefix(c.op, "restore_"), "_configuration"))
 	}
 	return c.print.Machine(m), nil
 }

@@ -129,9 +129,13 @@ var matrix = map[string]struct {
 	"mark_broken": {
 		request:  []string{"comment", "smoke"},
 		fallback: leads(status.Broken, status.Broken),
-		by:       map[status.Status]outcome{
-			// Nothing leads from these to Broken but their own end.
-		},
+		by: func() map[status.Status]outcome {
+			by := map[status.Status]outcome{}
+			for _, s := range unowned {
+				by[s] = refused(403) // it is for the owner, and there is none
+			}
+			return by
+		}(),
 	},
 	"mark_fixed": {
 		fallback: refused(409),
@@ -167,13 +171,16 @@ var matrix = map[string]struct {
 	},
 }
 
+// unowned are the statuses of machines that nobody has.
+var unowned = []status.Status{status.New, status.Ready, status.Retired, status.Missing, status.FailedCommissioning, status.Broken}
+
 // in puts machine two into a status, owned where owners are usual.
 func in(t *testing.T, s status.Status) *simtest.Site {
 	site := simtest.New(t, simtest.Rack)
 	site.Change("aaaaa2", func(m *inventory.Machine) {
 		m.Status, m.PowerState, m.Previous = s, "on", status.Ready
 		m.Commissioned = true
-		if !s.In(status.New, status.Ready, status.Retired, status.Missing, status.FailedCommissioning, status.Broken) {
+		if !s.In(unowned...) {
 			m.Owner = "admin"
 		}
 		if s == status.New || s == status.Commissioning {

@@ -86,6 +86,10 @@ func TestDNS(t *testing.T) {
 		ask("admin", "POST domains/0/?op=set_default").with("is_default=true"),
 
 		ask("alice", "POST dnsresources/", "fqdn", "api.lab.example").is(403, adminOnly),
+		ask("admin", "POST dnsresources/", "fqdn", "bad name.lab.example").is(404, "No Domain matches the given query."),
+		ask("admin", "POST dnsresources/", "fqdn", "two.labels.lab.example").is(404, "No Domain matches the given query."),
+		ask("admin", "POST dnsresources/", "name", "bad name", "domain", "lab.example", "ip_addresses", "10.9.0.50").
+			is(400, `{"__all__": ["Invalid dnsresource name: bad name."]}`),
 		ask("admin", "POST dnsresources/", "fqdn", "api.lab.example", "address_ttl", "10", "ip_addresses", "10.9.0.50 203.0.113.7").with("id=1", "address_ttl=10", "fqdn=api.lab.example"),
 		ask("admin", "POST dnsresources/", "name", "api", "domain", "lab.example").is(400, `{"__all__": ["Labels must be unique within their zone."]}`),
 		ask("admin", "POST dnsresources/", "name", "x").is(400, `{"domain": ["This field is required."]}`),

@@ -31,6 +31,8 @@ type resource struct {
 	// open resources have a side for anonymous callers: what that side does not
 	// know is an unknown operation, and not a lack of credentials.
 	open bool
+	// public resources do not look at credentials, good or bad.
+	public bool
 }
 
 type route struct {

@@ -188,6 +188,9 @@ func (s *Server) afterwards(c *call) error {
 
 // authenticate finds the caller; a request without credentials is anonymous.
 func (s *Server) authenticate(c *call) error {
+	if c.resource.public {
+		return nil
+	}
 	params, err := oauth.Read(c.request)
 	if errors.Is(err, oauth.ErrMissing) {
 		return nil

@@ -124,6 +124,9 @@ func TestAuthentication(t *testing.T) {
 				g.Expect(answer.Body).To(HavePrefix(test.says))
 			}
 			g.Expect(answer.Body).NotTo(ContainSubstring(key[2]), "the secret must not be told")
+			version := httptest.NewRequest("GET", "/MAAS/api/2.0/version/", nil)
+			version.Header.Set("Authorization", test.header)
+			g.Expect(site.Send(version).Code).To(Equal(200), "the version is told to everybody, with bad credentials too")
 		})
 	}
 }

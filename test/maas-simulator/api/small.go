@@ -11,7 +11,7 @@ import (
 )
 
 func versionResource() resource {
-	return resource{name: "version", open: true, ops: ops{"GET": {read: readVersion, anonymous: true}}}
+	return resource{name: "version", open: true, public: true, ops: ops{"GET": {read: readVersion, anonymous: true}}}
 }
 
 var capabilities = []string{

@@ -159,10 +159,13 @@ func interfaceKey(c *context, key, value string) func(*inventory.Interface) bool
 	}
 	if of, known := interfaceSpecs[key]; known {
 		match := of(c, value)
-		if match == nil {
+		switch {
+		case match != nil:
+			return touches(c, match)
+		case c.err != nil:
 			return nil
 		}
-		return touches(c, match)
+		return touches(c, nothing)
 	}
 	of, known := interfaceProperties[key]
 	if !known {
@@ -172,8 +175,14 @@ func interfaceKey(c *context, key, value string) func(*inventory.Interface) bool
 	return func(nic *inventory.Interface) bool { return of(nic, value) }
 }
 
-var interfaceSpecs = map[string]func(*context, string) func(*inventory.VLAN, *inventory.Subnet) bool{
-	"subnet": subnetSpec, "subnet_cidr": subnetSpec, "space": spaceSpec, "fabric": fabricSpec, "fabric_class": fabricClassSpec,
+// interfaceSpecs are the keys that name networks. A space must be there; for
+// the others, what is not there fits no machine.
+var interfaceSpecs = map[string]matcher{
+	"subnet": subnetSpec, "subnet_cidr": subnetSpec,
+	"space": func(c *context, v string) func(*inventory.VLAN, *inventory.Subnet) bool {
+		return within(c, "Space", spaceSpec, v)
+	},
+	"fabric": fabricSpec, "fabric_class": fabricClassSpec,
 	"vlan": vlanSpec, "vid": func(c *context, v string) func(*inventory.VLAN, *inventory.Subnet) bool { return vlanSpec(c, "vid:"+v) },
 }
 

@@ -40,17 +40,28 @@ func anyInterface(fits func(*inventory.Interface) bool) func(*inventory.Machine)
 	}
 }
 
+// matcher finds what a specifier names: nothing says that there is nothing of
+// that name, unless the context was told that the request is refused.
+type matcher func(c *context, spec string) func(*inventory.VLAN, *inventory.Subnet) bool
+
+// nothing is a match with what is not there.
+func nothing(*inventory.VLAN, *inventory.Subnet) bool { return false }
+
 // specified reads a list of specifiers and looks for an interface that touches
-// one of what they name.
-func specified(matcher func(c *context, spec string) func(*inventory.VLAN, *inventory.Subnet) bool) parser {
+// one of what they name; it refuses a list that names nothing.
+func specified(plural string, find matcher) parser {
 	return func(c *context, values []string) (string, func(*inventory.Machine) bool) {
 		var of []func(*inventory.VLAN, *inventory.Subnet) bool
 		for _, v := range values {
-			match := matcher(c, v)
-			if match == nil {
-				return "", nil
+			if match := find(c, v); match != nil {
+				of = append(of, match)
 			}
-			of = append(of, match)
+		}
+		if c.err != nil {
+			return "", nil
+		}
+		if of == nil {
+			return c.refuse("No matching %s found.", plural)
 		}
 		return strings.Join(values, ","), anyInterface(touches(c, func(v *inventory.VLAN, s *inventory.Subnet) bool {
 			return slices.ContainsFunc(of, func(match func(*inventory.VLAN, *inventory.Subnet) bool) bool { return match(v, s) })
@@ -59,15 +70,20 @@ func specified(matcher func(c *context, spec string) func(*inventory.VLAN, *inve
 }
 
 var (
-	fabrics       = specified(fabricSpec)
-	fabricClasses = specified(fabricClassSpec)
-	vlans         = specified(vlanSpec)
-	subnets       = specified(subnetSpec)
+	fabrics       = specified("fabrics", fabricSpec)
+	fabricClasses = specified("fabric classes", fabricClassSpec)
+	vlans         = specified("VLANs", vlanSpec)
+	subnets       = specified("subnets", subnetSpec)
 )
 
-func (c *context) notFound(model string) func(*inventory.VLAN, *inventory.Subnet) bool {
-	c.err = problem.NotFound(model)
-	return nil
+// within reads a specifier that is named by another one, such as the space of
+// space:x: what it names must be there.
+func within(c *context, model string, find matcher, spec string) func(*inventory.VLAN, *inventory.Subnet) bool {
+	match := find(c, spec)
+	if match == nil {
+		c.err = problem.NotFound(model)
+	}
+	return match
 }
 
 func fabricSpec(c *context, spec string) func(*inventory.VLAN, *inventory.Subnet) bool {
@@ -75,7 +91,7 @@ func fabricSpec(c *context, spec string) func(*inventory.VLAN, *inventory.Subnet
 	id, err := strconv.Atoi(strings.TrimPrefix(spec, "id:"))
 	f := c.db.Fabrics.Find(func(f *inventory.Fabric) bool { return f.Name == spec || err == nil && f.ID == id })
 	if f == nil {
-		return c.notFound("Fabric")
+		return nil
 	}
 	return func(v *inventory.VLAN, _ *inventory.Subnet) bool { return v != nil && v.FabricID == f.ID }
 }
@@ -97,9 +113,9 @@ func vlanSpec(c *context, spec string) func(*inventory.VLAN, *inventory.Subnet) 
 	case !qualified:
 		kind, value = "", spec
 	case kind == "space":
-		return spaceSpec(c, value)
+		return within(c, "Space", spaceSpec, value)
 	case kind == "fabric":
-		return fabricSpec(c, value)
+		return within(c, "Fabric", fabricSpec, value)
 	}
 	n, err := strconv.Atoi(value)
 	match := func(v *inventory.VLAN) bool {
@@ -114,7 +130,7 @@ func vlanSpec(c *context, spec string) func(*inventory.VLAN, *inventory.Subnet) 
 		return err == nil && v.ID == n || v.Name == value
 	}
 	if c.db.VLANs.Find(match) == nil {
-		return c.notFound("VLAN")
+		return nil
 	}
 	return func(v *inventory.VLAN, _ *inventory.Subnet) bool { return v != nil && match(v) }
 }
@@ -123,7 +139,7 @@ func spaceSpec(c *context, name string) func(*inventory.VLAN, *inventory.Subnet)
 	id, err := strconv.Atoi(name)
 	space := c.db.Spaces.Find(func(s *inventory.Space) bool { return s.Name == name || err == nil && s.ID == id })
 	if space == nil {
-		return c.notFound("Space")
+		return nil
 	}
 	return func(v *inventory.VLAN, _ *inventory.Subnet) bool {
 		return v != nil && v.SpaceID != nil && *v.SpaceID == space.ID
@@ -135,16 +151,16 @@ func subnetSpec(c *context, spec string) func(*inventory.VLAN, *inventory.Subnet
 	if qualified {
 		switch kind {
 		case "space":
-			return spaceSpec(c, value)
+			return within(c, "Space", spaceSpec, value)
 		case "fabric":
-			return fabricSpec(c, value)
+			return within(c, "Fabric", fabricSpec, value)
 		case "vlan", "vid":
-			return vlanSpec(c, value)
+			return within(c, "VLAN", vlanSpec, value)
 		}
 	}
 	s := SubnetBySpec(c.db, spec)
 	if s == nil {
-		return c.notFound("Subnet")
+		return nil
 	}
 	return func(_ *inventory.VLAN, other *inventory.Subnet) bool { return other != nil && other.ID == s.ID }
 }

@@ -81,7 +81,6 @@ func oneOf(property func(*context, *inventory.Machine) string) parser {
 var (
 	systemIDs = oneOf(func(_ *context, m *inventory.Machine) string { return m.SystemID })
 	hostnames = oneOf(func(_ *context, m *inventory.Machine) string { return m.Hostname })
-	owners    = oneOf(func(_ *context, m *inventory.Machine) string { return m.Owner })
 	agents    = oneOf(func(_ *context, m *inventory.Machine) string { return m.AgentName })
 	domains   = oneOf(func(c *context, m *inventory.Machine) string {
 		if d := c.db.Domains.Get(m.DomainID); d != nil {
@@ -261,6 +260,15 @@ func pools(c *context, values []string) (string, func(*inventory.Machine) bool) 
 	}
 	c.set.Pools = ids
 	return strings.Join(values, ","), func(m *inventory.Machine) bool { return slices.Contains(ids, m.PoolID) }
+}
+
+// owners are names of users.
+func owners(c *context, values []string) (string, func(*inventory.Machine) bool) {
+	_, ok := byName(c, values, "owner", func(n string) (int, bool) { return 0, c.db.Users.Get(n) != nil })
+	if !ok {
+		return "", nil
+	}
+	return strings.Join(values, ","), func(m *inventory.Machine) bool { return slices.Contains(values, m.Owner) }
 }
 
 func macs(c *context, values []string) (string, func(*inventory.Machine) bool) {

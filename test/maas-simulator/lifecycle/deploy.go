@@ -144,7 +144,11 @@ func workInstall(ctx context.Context, l *Life, m *inventory.Machine) error {
 			if fresh == nil || fresh.Status != status.Deploying {
 				return nil
 			}
-			return l.MarkBroken(fresh, fresh.Owner, rule.Text("hardware failure"))
+			if err := l.MarkBroken(fresh, fresh.Owner, rule.Text("hardware failure")); err != nil {
+				return err
+			}
+			l.event(fresh, levelError, "Marking node broken", fresh.ErrorDescription)
+			return nil
 		})
 	}
 	if m.Ephemeral {

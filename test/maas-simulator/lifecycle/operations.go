@@ -178,33 +178,44 @@ var exitRescueSteps = []step{
 	}},
 }
 
-// MarkBroken takes a machine out of use; what was allocated is given up.
+// MarkBroken takes a machine out of use, and out of its owner's hands. What was
+// deployed is given up as by a release, but only a machine whose power is off
+// goes all the way: one that is on keeps its annotations and addresses, since
+// the end of its power no longer ends a release.
 func (l *Life) MarkBroken(m *inventory.Machine, user, comment string) error {
-	if m.Status.Releasable() && m.Status != status.Broken {
-		l.stop(m)
-		l.clearAllocation(m)
-		m.Owner = ""
-		m.Status = status.Broken
-		l.begin(m, taskPowerOff, nil)
-	} else if err := move(m, status.Broken); err != nil {
-		return err
+	from := m.Status
+	if err := status.Move(from, status.Broken); err != nil && !from.Releasable() {
+		return problem.Conflict("%s", err.Error())
 	}
-	m.Owner, m.ErrorDescription = "", comment
 	l.request(m, user, "User marking node broken", comment)
-	l.event(m, levelError, "Marking node broken", comment)
+	if from.Releasable() {
+		l.stop(m)
+		l.beginRelease(m)
+		if l.unpowered(m) {
+			l.endRelease(m)
+		} else {
+			l.begin(m, taskPowerOff, nil)
+		}
+	}
+	if from != status.Broken {
+		m.Previous = from
+	}
+	m.Status, m.Owner, m.ErrorDescription = status.Broken, "", comment
 	return nil
 }
 
-// MarkFixed puts a broken machine back into use.
+// MarkFixed puts a broken machine back into use: as Deployed where it was that,
+// though nobody owns it, else as Ready.
 func (l *Life) MarkFixed(m *inventory.Machine, user, comment string) error {
 	if m.Status != status.Broken {
 		return problem.Conflict("Can't mark a non-broken node as 'Ready'.")
 	}
 	m.Status = status.Ready
-	if m.OSystem != "" {
+	if m.Previous == status.Deployed {
 		m.Status = status.Deployed
 	}
-	m.ErrorDescription = ""
+	m.ErrorDescription, m.OSystem, m.Series, m.HWEKernel = "", "", "", ""
+	m.Extra["current_installation_result_id"] = nil
 	l.request(m, user, "User marking node fixed", comment)
 	return nil
 }

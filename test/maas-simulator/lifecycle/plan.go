@@ -150,26 +150,31 @@ func (l *Life) Fail(m *inventory.Machine, reason string) {
 	l.event(m, levelError, "Marking node failed", reason)
 }
 
-// Adopt starts the tasks of machines that a seed or an earlier process left in
-// the middle of something. It must run inside Update.
+// Adopt starts the installed machines again whose metal may have gone down with
+// the process that left this state. It must run inside Update.
 func (l *Life) Adopt() {
-	tasks := map[status.Status]string{
-		status.Commissioning: taskCommission, status.Testing: taskTest, status.DiskErasing: taskErase, status.Releasing: taskRelease,
-		status.Deploying: taskDeploy, status.EnteringRescueMode: taskRescue, status.ExitingRescueMode: taskExitRescue,
-	}
 	for _, m := range l.DB.Machines.All() {
-		if m.Task != nil {
-			continue
-		}
-		task, moving := tasks[m.Status]
-		if !moving && l.hasMetal() && m.Status == status.Deployed && m.PowerState == "on" {
-			// The metal may have gone down with the process before this one.
-			task, moving = taskPowerOn, true
-		}
-		if moving {
-			l.begin(l.DB.Machines.Edit(m.SystemID), task, nil)
+		if m.Task == nil && l.hasMetal() && m.Status == status.Deployed && m.PowerState == "on" {
+			l.begin(l.DB.Machines.Edit(m.SystemID), taskPowerOn, nil)
 		}
 	}
+}
+
+// resumed holds what a machine does in each status that something is done in.
+var resumed = map[status.Status]string{
+	status.Commissioning: taskCommission, status.Testing: taskTest, status.DiskErasing: taskErase, status.Releasing: taskRelease,
+	status.Deploying: taskDeploy, status.EnteringRescueMode: taskRescue, status.ExitingRescueMode: taskExitRescue,
+}
+
+// Resume lets a machine go on that a seed shows in the middle of something: by
+// itself it stays as the seed has it.
+func (l *Life) Resume(m *inventory.Machine) error {
+	task, moving := resumed[m.Status]
+	if !moving || m.Task != nil {
+		return fmt.Errorf("machine %s is %s: there is nothing that it could go on with", m.Hostname, m.Status)
+	}
+	l.begin(m, task, nil)
+	return nil
 }
 
 // share is a part of a duration.

@@ -42,12 +42,13 @@ func (l *Life) Release(m *inventory.Machine, user, comment string, wipe bool) er
 	return l.release(m)
 }
 
+// erase keeps what the allocation holds: the release begins when the disks are empty.
 func (l *Life) erase(m *inventory.Machine) error {
 	if err := move(m, status.DiskErasing); err != nil {
 		return err
 	}
 	l.stop(m)
-	l.clearAllocation(m)
+	m.Netboot = true
 	l.event(m, levelInfo, "Erasing disks", "")
 	l.begin(m, taskErase, nil)
 	return nil
@@ -58,9 +59,8 @@ func (l *Life) release(m *inventory.Machine) error {
 		return err
 	}
 	l.stop(m)
-	l.clearAllocation(m)
-	l.event(m, levelInfo, "Releasing", "")
-	if m.PowerState == "off" && !l.hasMetal() || !powered(m) && !l.hasMetal() {
+	l.beginRelease(m)
+	if l.unpowered(m) {
 		return l.finalize(m)
 	}
 	if m.PowerState == "off" {
@@ -71,13 +71,26 @@ func (l *Life) release(m *inventory.Machine) error {
 	return nil
 }
 
-// clearAllocation forgets what the owner had said; the owner stays until the
-// release is done.
-func (l *Life) clearAllocation(m *inventory.Machine) {
+// unpowered reports whether a release need not wait for the power to go off.
+func (l *Life) unpowered(m *inventory.Machine) bool {
+	return !l.hasMetal() && (m.PowerState == "off" || !powered(m))
+}
+
+// beginRelease forgets what was deployed, and the name of the allocation. The
+// owner, his annotations and the addresses stay until endRelease.
+func (l *Life) beginRelease(m *inventory.Machine) {
 	m.AgentName, m.OSystem, m.Series, m.HWEKernel = "", "", "", ""
-	m.Annotations, m.UserData, m.VMHost, m.Ephemeral = nil, nil, false, false
-	m.Netboot = true
+	m.UserData, m.VMHost, m.Ephemeral, m.Netboot = nil, false, false, true
+	m.Extra["current_installation_result_id"] = nil
+	l.event(m, levelInfo, "Releasing", "")
+}
+
+// endRelease gives back what the owner had; the power is off by then.
+func (l *Life) endRelease(m *inventory.Machine) {
+	m.Owner, m.Annotations = "", nil
+	m.Token = l.DB.NewToken()
 	l.rollBackNetwork(m)
+	l.event(m, levelInfo, "Released", "")
 }
 
 // finalize ends a release.
@@ -90,9 +103,8 @@ func (l *Life) finalize(m *inventory.Machine) error {
 		return err
 	}
 	l.stop(m)
-	m.Owner, m.ErrorDescription, m.Locked, m.Previous = "", "", false, to
-	m.Token = l.DB.NewToken()
-	l.event(m, levelInfo, "Released", "")
+	l.endRelease(m)
+	m.ErrorDescription, m.Locked, m.Previous = "", false, to
 	if m.Dynamic {
 		l.Remove(m)
 	}
@@ -135,9 +147,7 @@ var eraseSteps = []step{
 	}},
 	{after: share(erase, 100), work: workErase, done: func(l *Life, m *inventory.Machine) error {
 		l.event(m, levelInfo, "Erased disks", "")
-		m.Status = status.Releasing
-		l.begin(m, taskRelease, nil)
-		return nil
+		return l.release(m)
 	}},
 }
 

@@ -153,9 +153,12 @@ func (p *Printer) BootResourceItem(r *inventory.BootResource) Object {
 	return out
 }
 
+// SetVersion names the set of files of every image whose seed names none: a
+// day, as on the server, but always the same one.
+const SetVersion = "20260101"
+
 // madeUpSets stands for the files of an image of which a list said nothing.
 func madeUpSets(r *inventory.BootResource) Object {
-	const version = "20260101"
 	kinds := []string{"boot-kernel", "boot-initrd", "squashfs"}
 	label := "stable"
 	if r.Type != "Synced" {
@@ -168,5 +171,5 @@ func madeUpSets(r *inventory.BootResource) Object {
 		files[kind] = Object{"filename": kind, "filetype": kind, "sha256": hex.EncodeToString(sum[:]), "size": fileSize, "complete": true}
 		size += fileSize
 	}
-	return Object{version: Object{"version": version, "label": label, "size": size, "complete": true, "files": files}}
+	return Object{SetVersion: Object{"version": SetVersion, "label": label, "size": size, "complete": true, "files": files}}
 }

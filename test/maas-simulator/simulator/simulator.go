@@ -145,7 +145,9 @@ func (s *Simulator) load(o Options) error {
 		if err := s.users(o.Users); err != nil {
 			return err
 		}
-		s.Life.Adopt()
+		if found {
+			s.Life.Adopt()
+		}
 		return nil
 	})
 }

@@ -146,6 +146,12 @@ func TestSeedInMotion(t *testing.T) {
 		{"system_id": "a3", "hostname": "c", "status": 14, "power_type": "ipmi", "owner": "bob"}, {"system_id": "a4", "hostname": "d", "status": 12, "power_type": "ipmi", "owner": "bob"},
 		{"system_id": "a5", "hostname": "e", "status": 9, "power_type": "ipmi", "owner": "bob", "osystem": "ubuntu", "distro_series": "jammy"},
 		{"system_id": "a6", "hostname": "f", "status": 17, "power_type": "ipmi"}, {"system_id": "a7", "hostname": "g", "status": 19, "power_type": "ipmi"}]}`)
+	before := site.Machines()
+	site.Pass(24 * time.Hour)
+	g.Expect(site.Machines()).To(Equal(before), "a seed shows a site at one moment, which lasts until something acts")
+	for _, m := range before {
+		site.Change(m.SystemID, func(m *inventory.Machine) { g.Expect(site.Life.Resume(m)).To(Succeed()) })
+	}
 	site.Settle(time.Hour)
 	var got []status.Status
 	for _, m := range site.Machines() {
@@ -154,4 +160,7 @@ func TestSeedInMotion(t *testing.T) {
 	g.Expect(got).To(Equal([]status.Status{
 		status.Ready, status.Ready, status.Ready, status.Ready, status.Deployed, status.RescueMode, status.Ready,
 	}))
+	site.Change("a1", func(m *inventory.Machine) {
+		g.Expect(site.Life.Resume(m)).To(MatchError("machine a is Ready: there is nothing that it could go on with"))
+	})
 }
