@@ -5,7 +5,6 @@ package clusterautoscaler
 import (
 	"context"
 	"embed"
-	"fmt"
 	"io/fs"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -65,17 +64,9 @@ func args(scope *component.Scope) component.Flags {
 	f.Set("leader-elect-lease-duration", "137s")
 	f.Set("leader-elect-renew-deadline", "107s")
 	f.Set("leader-elect-retry-period", "26s")
-	spec := scope.HCP.Spec.Autoscaling
-	if spec.MaxNodesTotal != nil {
-		f.Set("max-nodes-total", fmt.Sprint(*spec.MaxNodesTotal))
-	}
-	if spec.MaxPodGracePeriod != nil {
-		f.Set("max-graceful-termination-sec", fmt.Sprint(*spec.MaxPodGracePeriod))
-	}
-	if spec.PodPriorityThreshold != nil {
-		f.Set("expendable-pods-priority-cutoff", fmt.Sprint(*spec.PodPriorityThreshold))
-	}
-	f.SetUnlessEmpty("max-node-provision-time", spec.MaxNodeProvisionTime)
+	setLimits(&f, scope.HCP.Spec.Autoscaling)
+	setChoice(&f, scope.HCP.Spec.Autoscaling)
+	setScaleDown(&f, scope.HCP.Spec.Autoscaling)
 	f.Set("v", "4")
 	return f
 }
