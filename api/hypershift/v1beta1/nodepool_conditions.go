@@ -12,6 +12,8 @@ const (
 	NodePoolValidMachineConfigConditionType = "ValidMachineConfig"
 	// NodePoolValidTuningConfigConditionType tells that the tuning configuration can be used.
 	NodePoolValidTuningConfigConditionType = "ValidTuningConfig"
+	// NodePoolAllFieldsHonoredConditionType is only there, and False, while fields are set that change nothing.
+	NodePoolAllFieldsHonoredConditionType = "AllFieldsHonored"
 	// NodePoolValidGeneratedPayloadConditionType tells that the ignition-server has the nodes' configuration.
 	NodePoolValidGeneratedPayloadConditionType = "ValidGeneratedPayload"
 	// NodePoolValidPlatformConfigConditionType tells that the platform block can be honoured.

@@ -113,6 +113,7 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 	judging := []phase.Phase[*scope]{
 		{Name: "pause", Run: r.reconcilePause},
 		{Name: "hosted cluster", Critical: true, Run: r.requireCluster},
+		{Name: "fields without effect", Run: r.judgeFields},
 		{Name: "autoscaling", Run: r.judgeAutoscaling},
 		{Name: "update management", Critical: true, Run: r.judgeManagement},
 		{Name: "platform", Critical: true, Run: r.judgePlatform},

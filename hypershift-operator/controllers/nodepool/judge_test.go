@@ -128,6 +128,12 @@ func TestJudge(t *testing.T) {
 		{name: "When a configuration is missing it should name it", namespace: "config",
 			pool:          func(p *hyperv1.NodePool) { p.Spec.Config = []corev1.LocalObjectReference{{Name: "gone"}} },
 			conditionType: "ValidMachineConfig", reason: "ValidationFailed", want: "there is no ConfigMap config/gone"},
+		{name: "When fields are set that nobody reads it should say that they have no effect", namespace: "in-vain",
+			pool: func(p *hyperv1.NodePool) {
+				p.Spec.TuningConfig = []corev1.LocalObjectReference{{Name: "tuned"}}
+				p.Spec.OSImageStream = &hyperv1.OSImageStreamReference{Name: "rhel-10"}
+			},
+			conditionType: "AllFieldsHonored", reason: "FieldsWithoutEffect", want: "spec.tuningConfig, spec.osImageStream; remove"},
 		{name: "When the pool is paused it should say until when", namespace: "paused",
 			pool:          func(p *hyperv1.NodePool) { p.Spec.PausedUntil = ptr.To("2030-01-01T00:00:00Z") },
 			conditionType: "ReconciliationActive", reason: "ReconciliationPaused", want: "2030-01-01T00:00:00Z"},

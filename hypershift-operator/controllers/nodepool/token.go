@@ -16,7 +16,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
-	"github.com/openshift/hypershift/support/nodeinput"
+	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -45,8 +45,7 @@ func (r *Reconciler) reconcileToken(ctx context.Context, s *scope) (ctrl.Result,
 		return ctrl.Result{}, err
 	}
 	s.token = token
-	s.judgePayload()
-	s.judgeReached()
+	s.judgeToken()
 	userData, err := r.writeUserData(ctx, s, s.config.hash, token.Data[tokenKey])
 	if err != nil {
 		return ctrl.Result{}, err
@@ -67,7 +66,7 @@ func (s *scope) tokenData() (map[string][]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compressing the configuration of NodePool %s: %w", s.key(), err)
 	}
-	configuration, err := nodeinput.ConfigurationHash(s.hc.Spec.Configuration)
+	configuration, err := configurationHash(s.hc)
 	if err != nil {
 		return nil, err
 	}
@@ -114,8 +113,18 @@ func (s *scope) shapeToken(token *corev1.Secret, data map[string][]byte) {
 	token.Data[tokenKey] = []byte(uuid.NewString())
 }
 
-// judgeReached tells whether a machine has asked for the configuration.
-func (s *scope) judgeReached() {
+// judgeToken repeats what the ignition-server said of the configuration, and whether a machine has asked for it.
+func (s *scope) judgeToken() {
+	reason, message := string(s.token.Data[payloadReasonKey]), string(s.token.Data[payloadMessageKey])
+	payload := hyperv1.NodePoolValidGeneratedPayloadConditionType
+	switch reason {
+	case "":
+		s.judge(condition.Unknown(payload, "Unknown", "The ignition-server has not rendered the configuration yet"))
+	case hyperv1.AsExpectedReason:
+		s.accept(payload, message)
+	default:
+		s.reject(payload, reason, message)
+	}
 	reached := hyperv1.NodePoolReachedIgnitionEndpoint
 	switch {
 	case s.token.Annotations[hyperv1.TokenSecretIgnitionReachedAnnotation] == "True", s.inPlace() && s.isTrue(reached):

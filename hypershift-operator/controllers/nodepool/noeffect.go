@@ -1,0 +1,42 @@
+package nodepool
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+// This file is the one place that looks at fields of a NodePool which nothing honours. A test in test/integration/fields walks the
+// whole spec: what no other file reads must be reported here.
+
+// WithoutEffect lists fields that are set and that change nothing.
+func WithoutEffect(pool *hyperv1.NodePool) []string {
+	var fields []string
+	if len(pool.Spec.TuningConfig) > 0 {
+		fields = append(fields, "tuningConfig")
+	}
+	if pool.Spec.OSImageStream != nil {
+		fields = append(fields, "osImageStream")
+	}
+	return fields
+}
+
+// reasonWithoutEffect is one of AllFieldsHonored.
+const reasonWithoutEffect = "FieldsWithoutEffect"
+
+// judgeFields says which fields the user set in vain. Machines are made all the same.
+func (r *Reconciler) judgeFields(_ context.Context, s *scope) (ctrl.Result, error) {
+	conditionType := hyperv1.NodePoolAllFieldsHonoredConditionType
+	fields := WithoutEffect(s.pool)
+	if len(fields) == 0 {
+		s.clear(conditionType)
+		return ctrl.Result{}, nil
+	}
+	s.reject(conditionType, reasonWithoutEffect, fmt.Sprintf("Set without effect, as this operator does nothing with it: spec.%s; remove it",
+		strings.Join(fields, ", spec.")))
+	return ctrl.Result{}, nil
+}
