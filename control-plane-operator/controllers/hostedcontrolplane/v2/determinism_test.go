@@ -21,7 +21,7 @@ const passes = 50
 
 // TestDeterminism walks over all components: what is rendered from the same input is the same, or pods would roll for ever.
 func TestDeterminism(t *testing.T) {
-	scope := newScope(controlPlane(everything, highlyAvailable, severalOfEach), everythingNeeds()...)
+	scope := newScope(controlPlane(everything, highlyAvailable, severalOfEach), everythingNeeds(t)...)
 	scope.Images.(payload)["cluster-autoscaler"] = "registry.example/payload/cluster-autoscaler@sha256:0001"
 	var applied []string
 	scope.Client = interceptor.NewClient(scope.Client.(client.WithWatch), interceptor.Funcs{

@@ -2,6 +2,7 @@ package v2
 
 import (
 	"bytes"
+	"os"
 	"slices"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
@@ -30,7 +32,7 @@ func TestManifests(t *testing.T) {
 	}{
 		{name: "minimal", edit: func(*hyperv1.HostedControlPlane) {}},
 		{name: "highly-available", edit: highlyAvailable},
-		{name: "everything", edit: everything, objects: everythingNeeds()},
+		{name: "everything", edit: everything, objects: everythingNeeds(t)},
 	}
 	for _, tc := range cases {
 		t.Run("When a control plane is "+tc.name+" it should render its manifests as they are on file", func(t *testing.T) {
@@ -68,9 +70,21 @@ func everything(hcp *hyperv1.HostedControlPlane) {
 	hcp.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{
 		Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{ActiveKey: corev1.LocalObjectReference{Name: "etcd-key"}},
 	}
+	hcp.Spec.Autoscaling = hyperv1.ClusterAutoscaling{
+		Scaling:                hyperv1.ScaleUpAndScaleDown,
+		ScaleDown:              &hyperv1.ScaleDownConfig{DelayAfterAddSeconds: ptr.To[int32](60), UtilizationThresholdPercent: ptr.To[int32](30)},
+		BalancingIgnoredLabels: []string{"example.com/rack"},
+		Expanders:              []hyperv1.ExpanderString{hyperv1.RandomExpander},
+	}
 	hcp.Spec.Configuration = &hyperv1.ClusterConfiguration{
 		APIServer: &configv1.APIServerSpec{
-			Audit:              configv1.Audit{Profile: configv1.WriteRequestBodiesAuditProfileType},
+			ClientCA: configv1.ConfigMapNameReference{Name: "house-ca"},
+			Audit: configv1.Audit{
+				Profile: configv1.WriteRequestBodiesAuditProfileType,
+				CustomRules: []configv1.AuditCustomRule{
+					{Group: "system:serviceaccounts", Profile: configv1.NoneAuditProfileType}, {Group: "auditors", Profile: configv1.AllRequestBodiesAuditProfileType},
+				},
+			},
 			TLSSecurityProfile: &configv1.TLSSecurityProfile{Type: configv1.TLSProfileModernType, Modern: &configv1.ModernTLSProfile{}},
 			ServingCerts: configv1.APIServerServingCerts{NamedCertificates: []configv1.APIServerNamedServingCert{{
 				Names: []string{"api.example.com"}, ServingCertificate: configv1.SecretNameReference{Name: "api-cert"},
@@ -88,6 +102,7 @@ func everything(hcp *hyperv1.HostedControlPlane) {
 					Username: configv1.UsernameClaimMapping{Claim: "sub"},
 					Groups:   configv1.PrefixedClaimMapping{TokenClaimMapping: configv1.TokenClaimMapping{Claim: "groups"}, Prefix: "sso:"},
 				},
+				UserValidationRules: []configv1.TokenUserValidationRule{{Expression: "user.username.contains('@')", Message: "no address"}},
 			}},
 		},
 		FeatureGate: &configv1.FeatureGateSpec{FeatureGateSelection: configv1.FeatureGateSelection{
@@ -98,12 +113,23 @@ func everything(hcp *hyperv1.HostedControlPlane) {
 	}
 }
 
-// everythingNeeds are the objects that everything refers to.
-func everythingNeeds() []client.Object {
+// everythingNeeds are the objects that everything refers to, and one that the PKI would make anew each time.
+func everythingNeeds(t testing.TB) []client.Object {
+	ca := readFile(t, "testdata/ca.pem")
 	return []client.Object{
 		secret("etcd-key", map[string][]byte{"key": bytes.Repeat([]byte{7}, 32)}),
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "issuer-ca"}, Data: map[string]string{"ca-bundle.crt": "PEM"}},
+		bundle("issuer-ca", ca), bundle("house-ca", ca),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "client-ca"}, Data: map[string]string{"ca.crt": ca}},
 	}
+}
+
+func readFile(t testing.TB, path string) string {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
 }
 
 func secret(name string, data map[string][]byte) *corev1.Secret {

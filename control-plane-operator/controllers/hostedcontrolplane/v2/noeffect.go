@@ -1,54 +1,104 @@
 package v2
 
 import (
-	"errors"
-	"fmt"
+	"slices"
 
 	configv1 "github.com/openshift/api/config/v1"
+	"k8s.io/utils/ptr"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
 )
 
-// Validate says what of a HostedControlPlane the components of the Kubernetes distribution cannot do, and that would be
-// dangerous to pass over in silence; nil if there is nothing.
-func Validate(hcp *hyperv1.HostedControlPlane) error {
-	return errors.Join(kubeapiserver.ValidateEncryption(hcp), validateRestore(hcp))
-}
+// This file is the one place that looks at fields which nothing honours. A test in test/integration/fields walks the whole spec:
+// what no other file reads must be reported here, or refused by Validate.
 
-// validateRestore: a cluster that starts empty where a restored one was asked for would overwrite what is out there.
-func validateRestore(hcp *hyperv1.HostedControlPlane) error {
-	managed := hcp.Spec.Etcd.Managed
-	if managed == nil || len(managed.Storage.RestoreSnapshotURL) == 0 {
-		return nil
-	}
-	return fmt.Errorf("etcd.managed.storage.restoreSnapshotURL is set, which this control plane cannot restore from; leave it out, " +
-		"or restore the volume of etcd by means of the storage")
-}
-
-// WithoutEffect lists fields that are set and that mean nothing in the Kubernetes distribution, sorted as they are read.
+// WithoutEffect lists fields that are set and that mean nothing in the Kubernetes distribution, in the order of the API.
 func WithoutEffect(hcp *hyperv1.HostedControlPlane) []string {
-	var fields []string
-	add := func(set bool, field string) {
-		if set {
-			fields = append(fields, field)
-		}
-	}
-	config := hcp.Spec.Configuration
-	if config == nil {
-		config = &hyperv1.ClusterConfiguration{}
-	}
-	networking := hcp.Spec.Networking.APIServer
-	add(hcp.Spec.FIPS, "fips")
-	add(networking != nil && networking.Port != nil, "networking.apiServer.port")
-	add(hcp.Spec.UpdateService != "", "updateService")
-	add(hcp.Spec.Channel != "", "channel")
-	add(hcp.Spec.OperatorConfiguration != nil, "operatorConfiguration")
-	add(hcp.Spec.Capabilities != nil && len(hcp.Spec.Capabilities.Enabled)+len(hcp.Spec.Capabilities.Disabled) > 0, "capabilities")
-	add(hcp.Spec.AutoNode != nil, "autoNode")
-	add(config.OAuth != nil, "configuration.oauth")
-	add(config.OperatorHub != nil, "configuration.operatorhub")
-	add(config.FeatureGate != nil && config.FeatureGate.FeatureSet != "" && config.FeatureGate.FeatureSet != configv1.CustomNoUpgrade,
-		"configuration.featureGate.featureSet")
+	var fields set
+	ofControlPlane(&fields, hcp.Spec)
+	config := ptr.Deref(hcp.Spec.Configuration, hyperv1.ClusterConfiguration{})
+	ofAPIServer(&fields, ptr.Deref(config.APIServer, configv1.APIServerSpec{}))
+	ofAuthentication(&fields, ptr.Deref(config.Authentication, configv1.AuthenticationSpec{}))
+	features := ptr.Deref(config.FeatureGate, configv1.FeatureGateSpec{}).FeatureSet
+	fields.add(features != "" && features != configv1.CustomNoUpgrade, "configuration.featureGate.featureSet")
+	ofImage(&fields, ptr.Deref(config.Image, configv1.ImageSpec{}))
+	ofIngress(&fields, ptr.Deref(config.Ingress, configv1.IngressSpec{}))
+	ofNetwork(&fields, ptr.Deref(config.Network, configv1.NetworkSpec{}))
+	fields.add(config.OAuth != nil, "configuration.oauth")
+	fields.add(config.OperatorHub != nil, "configuration.operatorhub")
+	ofScheduler(&fields, ptr.Deref(config.Scheduler, configv1.SchedulerSpec{}))
+	fields.add(len(ptr.Deref(config.Proxy, configv1.ProxySpec{}).ReadinessEndpoints) > 0, "configuration.proxy.readinessEndpoints")
 	return fields
+}
+
+// set are names of fields that are set.
+type set []string
+
+func (s *set) add(isSet bool, field string) {
+	if isSet {
+		*s = append(*s, field)
+	}
+}
+
+func ofControlPlane(fields *set, spec hyperv1.HostedControlPlaneSpec) {
+	networking := spec.Networking.APIServer
+	fields.add(spec.FIPS, "fips")
+	fields.add(networking != nil && networking.Port != nil, "networking.apiServer.port")
+	fields.add(spec.UpdateService != "", "updateService")
+	fields.add(spec.Channel != "", "channel")
+	fields.add(spec.OperatorConfiguration != nil, "operatorConfiguration")
+	fields.add(spec.Capabilities != nil && len(spec.Capabilities.Enabled)+len(spec.Capabilities.Disabled) > 0, "capabilities")
+	fields.add(spec.AutoNode != nil, "autoNode")
+	fields.add(spec.OLMCatalogPlacement != "" && spec.OLMCatalogPlacement != hyperv1.ManagementOLMCatalogPlacement, "olmCatalogPlacement")
+	fields.add(spec.Monitoring != hyperv1.MonitoringSpec{}, "monitoring")
+}
+
+func ofAPIServer(fields *set, spec configv1.APIServerSpec) {
+	profile := ptr.Deref(spec.TLSSecurityProfile, configv1.TLSSecurityProfile{})
+	fields.add(spec.Encryption != configv1.APIServerEncryption{}, "configuration.apiServer.encryption")
+	fields.add(profile.Custom != nil && len(profile.Custom.Groups) > 0, "configuration.apiServer.tlsSecurityProfile.custom.groups")
+	fields.add(spec.TLSAdherence != "", "configuration.apiServer.tlsAdherence")
+}
+
+func ofAuthentication(fields *set, spec configv1.AuthenticationSpec) {
+	fields.add(spec.OAuthMetadata.Name != "", "configuration.authentication.oauthMetadata")
+	fields.add(len(spec.WebhookTokenAuthenticators) > 0, "configuration.authentication.webhookTokenAuthenticators")
+	fields.add(spec.WebhookTokenAuthenticator != nil, "configuration.authentication.webhookTokenAuthenticator")
+	asked := func(provider configv1.OIDCProvider) bool { return len(provider.OIDCClients) > 0 }
+	fields.add(slices.ContainsFunc(spec.OIDCProviders, asked), "configuration.authentication.oidcProviders[].oidcClients")
+}
+
+func ofImage(fields *set, spec configv1.ImageSpec) {
+	sources := spec.RegistrySources
+	fields.add(len(spec.AllowedRegistriesForImport) > 0, "configuration.image.allowedRegistriesForImport")
+	fields.add(len(spec.ExternalRegistryHostnames) > 0, "configuration.image.externalRegistryHostnames")
+	fields.add(spec.AdditionalTrustedCA.Name != "", "configuration.image.additionalTrustedCA")
+	fields.add(len(sources.InsecureRegistries)+len(sources.BlockedRegistries)+len(sources.AllowedRegistries)+
+		len(sources.ContainerRuntimeSearchRegistries) > 0, "configuration.image.registrySources")
+	fields.add(spec.ImageStreamImportMode != "", "configuration.image.imageStreamImportMode")
+}
+
+func ofIngress(fields *set, spec configv1.IngressSpec) {
+	fields.add(len(spec.ComponentRoutes) > 0, "configuration.ingress.componentRoutes")
+	fields.add(len(spec.RequiredHSTSPolicies) > 0, "configuration.ingress.requiredHSTSPolicies")
+	fields.add(spec.LoadBalancer.Platform.Type != "" || spec.LoadBalancer.Platform.AWS != nil, "configuration.ingress.loadBalancer")
+}
+
+func ofNetwork(fields *set, spec configv1.NetworkSpec) {
+	diagnostics := spec.NetworkDiagnostics
+	placed := len(diagnostics.SourcePlacement.NodeSelector)+len(diagnostics.SourcePlacement.Tolerations)+
+		len(diagnostics.TargetPlacement.NodeSelector)+len(diagnostics.TargetPlacement.Tolerations) > 0
+	fields.add(len(spec.ClusterNetwork) > 0, "configuration.network.clusterNetwork")
+	fields.add(len(spec.ServiceNetwork) > 0, "configuration.network.serviceNetwork")
+	fields.add(spec.NetworkType != "", "configuration.network.networkType")
+	fields.add(spec.ExternalIP != nil, "configuration.network.externalIP")
+	fields.add(diagnostics.Mode != "" || placed, "configuration.network.networkDiagnostics")
+	fields.add(spec.NetworkObservability != configv1.NetworkObservabilitySpec{}, "configuration.network.networkObservability")
+}
+
+func ofScheduler(fields *set, spec configv1.SchedulerSpec) {
+	fields.add(spec.Policy.Name != "", "configuration.scheduler.policy")
+	fields.add(spec.ProfileCustomizations != configv1.ProfileCustomizations{}, "configuration.scheduler.profileCustomizations")
+	fields.add(spec.DefaultNodeSelector != "", "configuration.scheduler.defaultNodeSelector")
+	fields.add(spec.MastersSchedulable, "configuration.scheduler.mastersSchedulable")
 }

@@ -28,6 +28,10 @@ func TestValidate(t *testing.T) {
 		{"encryption without a key", func(hcp *hyperv1.HostedControlPlane) {
 			hcp.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC}
 		}, "use type aescbc"},
+		{"a token rule that the API server cannot keep", func(hcp *hyperv1.HostedControlPlane) {
+			everything(hcp)
+			hcp.Spec.Configuration.Authentication.OIDCProviders[0].ExternalClaimsSources = []configv1.ExternalClaimsSource{{}}
+		}, "configuration.authentication.oidcProviders[0].externalClaimsSources: Forbidden"},
 		{"a snapshot", func(hcp *hyperv1.HostedControlPlane) {
 			hcp.Spec.Etcd.Managed.Storage.RestoreSnapshotURL = []string{"https://backup.example.com/1"}
 		}, "restoreSnapshotURL is set"},
@@ -54,10 +58,13 @@ func TestWithoutEffect(t *testing.T) {
 		hcp.Spec.Channel = "stable"
 		hcp.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{Port: ptr.To[int32](7443)}
 		hcp.Spec.Configuration = &hyperv1.ClusterConfiguration{
-			OAuth:       &configv1.OAuthSpec{},
+			OAuth: &configv1.OAuthSpec{},
+			Authentication: &configv1.AuthenticationSpec{OIDCProviders: []configv1.OIDCProvider{{
+				OIDCClients: []configv1.OIDCClientConfig{{ComponentName: "console"}},
+			}}},
 			FeatureGate: &configv1.FeatureGateSpec{FeatureGateSelection: configv1.FeatureGateSelection{FeatureSet: configv1.TechPreviewNoUpgrade}},
 		}
-	}))).To(Equal([]string{"fips", "networking.apiServer.port", "channel", "configuration.oauth", "configuration.featureGate.featureSet"}))
+	}))).To(Equal([]string{"fips", "networking.apiServer.port", "channel", "configuration.authentication.oidcProviders[].oidcClients", "configuration.featureGate.featureSet", "configuration.oauth"}))
 }
 
 func TestAllocatesNodeCIDRs(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,34 +34,22 @@ import (
 // TestRealServers runs the programs of the payload with the very flags and files that their pods get, only that paths
 // are moved to a folder of the test and ports to free ones.
 func TestRealServers(t *testing.T) {
-	binaries := findBinaries(t)
 	cases := map[string]func(*hyperv1.HostedControlPlane){
 		"minimal": func(*hyperv1.HostedControlPlane) {},
 		"hardened": func(hcp *hyperv1.HostedControlPlane) {
 			everything(hcp)
 			hcp.Spec.AuditWebhook = nil
 			hcp.Spec.Configuration.APIServer.ServingCerts = configv1.APIServerServingCerts{}
-			// The issuer's certificate must be a real one here.
+			// The certificates of others are tried in tests of their own.
 			hcp.Spec.Configuration.Authentication.OIDCProviders[0].Issuer.CertificateAuthority.Name = ""
+			hcp.Spec.Configuration.APIServer.ClientCA.Name = ""
 		},
 	}
 	for name, edit := range cases {
 		t.Run("When a control plane is "+name+" it should start with the flags of its manifests", func(t *testing.T) {
 			hcp := controlPlane(edit, func(hcp *hyperv1.HostedControlPlane) { hcp.Annotations = nil })
-			scope := newScope(hcp, secret("etcd-key", map[string][]byte{"key": bytes.Repeat([]byte{7}, 32)}))
-			scope.Infra.API.Host = "127.0.0.1"
-			m := &machine{t: t, scope: withPKI(t, scope), root: t.TempDir(), binaries: binaries, ports: map[string]string{}}
-			for _, port := range []string{"2379", "2380", "2381", "6443", "10257", "10259"} {
-				m.ports[port] = fixture.FreePort(t)
-			}
-			for _, c := range Kubernetes(Config{})[:4] {
-				ready(t, scope, c.Dependencies...)
-				if err := c.Reconcile(t.Context(), scope); err != nil {
-					t.Fatal(err)
-				}
-				ready(t, scope, c.Name)
-				m.run(c)
-			}
+			m := newMachine(t, hcp, secret("etcd-key", map[string][]byte{"key": bytes.Repeat([]byte{7}, 32)}))
+			m.start(Kubernetes(Config{})[:4])
 			m.useCluster()
 		})
 	}
@@ -73,6 +62,31 @@ type machine struct {
 	root     string
 	binaries string
 	ports    map[string]string
+}
+
+func newMachine(t *testing.T, hcp *hyperv1.HostedControlPlane, objects ...client.Object) *machine {
+	t.Helper()
+	binaries := findBinaries(t)
+	scope := newScope(hcp, objects...)
+	scope.Infra.API.Host = "127.0.0.1"
+	m := &machine{t: t, scope: withPKI(t, scope), root: t.TempDir(), binaries: binaries, ports: map[string]string{}}
+	for _, port := range []string{"2379", "2380", "2381", "6443", "10257", "10259"} {
+		m.ports[port] = fixture.FreePort(t)
+	}
+	return m
+}
+
+// start rolls out components one after another and runs them.
+func (m *machine) start(components []*component.Component) {
+	m.t.Helper()
+	for _, c := range components {
+		ready(m.t, m.scope, c.Dependencies...)
+		if err := c.Reconcile(m.t.Context(), m.scope); err != nil {
+			m.t.Fatal(err)
+		}
+		ready(m.t, m.scope, c.Name)
+		m.run(c)
+	}
 }
 
 func findBinaries(t *testing.T) string {
@@ -236,8 +250,8 @@ func (m *machine) waitReady(container corev1.Container, exited <-chan error) err
 	})
 }
 
-// useCluster proves that the four programs work together: a Deployment's pod is made and waits only for a node.
-func (m *machine) useCluster() {
+// guestConfig is that of the guest's administrator.
+func (m *machine) guestConfig() *rest.Config {
 	m.t.Helper()
 	kubeconfig := &corev1.Secret{}
 	m.get(pki.ServiceNetworkKubeconfig, kubeconfig)
@@ -245,7 +259,13 @@ func (m *machine) useCluster() {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	guest := kubernetes.NewForConfigOrDie(config)
+	return config
+}
+
+// useCluster proves that the four programs work together: a Deployment's pod is made and waits only for a node.
+func (m *machine) useCluster() {
+	m.t.Helper()
+	guest := kubernetes.NewForConfigOrDie(m.guestConfig())
 	labels := map[string]string{"app": "web"}
 	deployment := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
@@ -260,7 +280,7 @@ func (m *machine) useCluster() {
 	if _, err := guest.AppsV1().Deployments("default").Create(m.t.Context(), deployment, metav1.CreateOptions{}); err != nil {
 		m.t.Fatal(err)
 	}
-	err = wait.PollUntilContextTimeout(m.t.Context(), 200*time.Millisecond, 60*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(m.t.Context(), 200*time.Millisecond, 60*time.Second, true, func(ctx context.Context) (bool, error) {
 		pods, err := guest.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
 		if err != nil || len(pods.Items) == 0 {
 			return false, nil

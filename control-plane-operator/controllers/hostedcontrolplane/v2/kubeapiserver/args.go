@@ -101,11 +101,8 @@ func storage(f *component.Flags, hcp *hyperv1.HostedControlPlane) {
 }
 
 func authentication(f *component.Flags, hcp *hyperv1.HostedControlPlane) error {
-	issuer := hcp.Spec.IssuerURL
-	if issuer == "" {
-		issuer = defaultIssuer
-	}
-	f.Set("client-ca-file", certDir+"/client-ca/ca.crt")
+	issuer := serviceAccountIssuer(hcp)
+	f.Set("client-ca-file", clientCAFile(hcp))
 	f.Set("enable-bootstrap-token-auth", "true")
 	f.Set("service-account-issuer", issuer)
 	f.Set("api-audiences", issuer)
@@ -125,6 +122,14 @@ func authentication(f *component.Flags, hcp *hyperv1.HostedControlPlane) error {
 	f.Set("proxy-client-cert-file", certDir+"/aggregator/tls.crt")
 	f.Set("proxy-client-key-file", certDir+"/aggregator/tls.key")
 	return nil
+}
+
+// serviceAccountIssuer is who signs the tokens of service accounts.
+func serviceAccountIssuer(hcp *hyperv1.HostedControlPlane) string {
+	if hcp.Spec.IssuerURL == "" {
+		return defaultIssuer
+	}
+	return hcp.Spec.IssuerURL
 }
 
 func audit(f *component.Flags, hcp *hyperv1.HostedControlPlane) {

@@ -17,34 +17,61 @@ import (
 const auditPolicyKey = "policy.yaml"
 
 func adaptAuditPolicy(_ context.Context, scope *component.Scope, cm *corev1.ConfigMap) error {
-	raw, err := yaml.Marshal(auditPolicy(auditProfile(scope.HCP)))
+	audit := auditOf(scope.HCP)
+	raw, err := yaml.Marshal(auditPolicy(audit))
 	if err != nil {
 		return fmt.Errorf("rendering the audit policy: %w", err)
 	}
-	cm.Data = map[string]string{auditPolicyKey: string(raw), "profile": string(auditProfile(scope.HCP))}
+	cm.Data = map[string]string{auditPolicyKey: string(raw), "profile": string(profileOrDefault(audit.Profile))}
 	return nil
 }
 
-func auditProfile(hcp *hyperv1.HostedControlPlane) configv1.AuditProfileType {
+func auditOf(hcp *hyperv1.HostedControlPlane) configv1.Audit {
 	config := hcp.Spec.Configuration
-	if config == nil || config.APIServer == nil || config.APIServer.Audit.Profile == "" {
-		return configv1.DefaultAuditProfileType
+	if config == nil || config.APIServer == nil {
+		return configv1.Audit{}
 	}
-	return config.APIServer.Audit.Profile
+	return config.APIServer.Audit
 }
 
-func auditPolicy(profile configv1.AuditProfileType) auditv1.Policy {
+func profileOrDefault(profile configv1.AuditProfileType) configv1.AuditProfileType {
+	if profile == "" {
+		return configv1.DefaultAuditProfileType
+	}
+	return profile
+}
+
+// auditPolicy has the rules of single groups before those of all, since the API server goes by the first that fits.
+func auditPolicy(audit configv1.Audit) auditv1.Policy {
 	policy := auditv1.Policy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: auditv1.SchemeGroupVersion.String(), Kind: "Policy"},
 		OmitStages: []auditv1.Stage{auditv1.StageRequestReceived},
 	}
-	if profile == configv1.NoneAuditProfileType {
-		policy.Rules = []auditv1.PolicyRule{{Level: auditv1.LevelNone}}
-		return policy
+	for _, custom := range audit.CustomRules {
+		policy.Rules = append(policy.Rules, groupRules(custom)...)
 	}
-	policy.Rules = append(noise(), bodies(profile)...)
-	policy.Rules = append(policy.Rules, auditv1.PolicyRule{Level: auditv1.LevelMetadata})
+	policy.Rules = append(policy.Rules, profileRules(profileOrDefault(audit.Profile))...)
 	return policy
+}
+
+// groupRules are a profile's rules for the members of one group. A rule that is about another group says nothing of them.
+func groupRules(custom configv1.AuditCustomRule) []auditv1.PolicyRule {
+	var rules []auditv1.PolicyRule
+	for _, rule := range profileRules(profileOrDefault(custom.Profile)) {
+		if len(rule.UserGroups) == 0 {
+			rule.UserGroups = []string{custom.Group}
+			rules = append(rules, rule)
+		}
+	}
+	return rules
+}
+
+// profileRules end with one that fits every request.
+func profileRules(profile configv1.AuditProfileType) []auditv1.PolicyRule {
+	if profile == configv1.NoneAuditProfileType {
+		return []auditv1.PolicyRule{{Level: auditv1.LevelNone}}
+	}
+	return append(append(noise(), bodies(profile)...), auditv1.PolicyRule{Level: auditv1.LevelMetadata})
 }
 
 // noise are requests that every cluster makes all the time and that nobody looks for.

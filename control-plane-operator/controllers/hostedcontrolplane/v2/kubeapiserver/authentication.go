@@ -1,16 +1,22 @@
 package kubeapiserver
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
+	"github.com/blang/semver/v4"
 	configv1 "github.com/openshift/api/config/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	serializerjson "k8s.io/apimachinery/pkg/runtime/serializer/json"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apiserver/pkg/apis/apiserver"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
-	"k8s.io/utils/ptr"
+	apiserverv1beta1 "k8s.io/apiserver/pkg/apis/apiserver/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/component"
@@ -35,72 +41,77 @@ func providers(hcp *hyperv1.HostedControlPlane) []configv1.OIDCProvider {
 	return config.Authentication.OIDCProviders
 }
 
+// adaptAuthentication writes the configuration whole or not at all: the API server keeps the last one that was valid.
 func adaptAuthentication(ctx context.Context, scope *component.Scope, cm *corev1.ConfigMap) error {
-	config := apiserverv1.AuthenticationConfiguration{
-		TypeMeta: metav1.TypeMeta{APIVersion: apiserverv1.SchemeGroupVersion.String(), Kind: "AuthenticationConfiguration"},
+	config, errs := authenticators(scope.HCP)
+	if len(errs) > 0 {
+		return errs.ToAggregate()
 	}
-	for _, provider := range providers(scope.HCP) {
-		jwt, err := authenticator(ctx, scope, provider)
+	for i, provider := range providers(scope.HCP) {
+		bundle, err := issuerCA(ctx, scope, provider.Issuer.CertificateAuthority.Name)
 		if err != nil {
 			return fmt.Errorf("OIDC provider %s: %w", provider.Name, err)
 		}
-		config.JWT = append(config.JWT, jwt)
+		config.JWT[i].Issuer.CertificateAuthority = bundle
 	}
-	raw, err := yaml.Marshal(config)
+	if err := validateAuthenticators(scope.HCP, config); err != nil {
+		return err
+	}
+	raw, err := encodeAuthentication(config, scope.Version)
 	if err != nil {
 		return fmt.Errorf("rendering the authentication configuration: %w", err)
 	}
-	cm.Data = map[string]string{authenticationKey: string(raw)}
+	cm.Data = map[string]string{authenticationKey: raw}
 	return nil
 }
 
-func authenticator(ctx context.Context, scope *component.Scope, provider configv1.OIDCProvider) (apiserverv1.JWTAuthenticator, error) {
-	jwt := apiserverv1.JWTAuthenticator{Issuer: apiserverv1.Issuer{URL: provider.Issuer.URL, DiscoveryURL: discoveryURL(provider.Issuer)}}
-	for _, audience := range provider.Issuer.Audiences {
-		jwt.Issuer.Audiences = append(jwt.Issuer.Audiences, string(audience))
+// issuerCA reads the certificates that the issuer's server is trusted by; an empty name means those of the system. A bundle
+// that is named and not there is an error, since without it many more servers would be trusted.
+func issuerCA(ctx context.Context, scope *component.Scope, name string) (string, error) {
+	if name == "" {
+		return "", nil
 	}
-	if len(jwt.Issuer.Audiences) > 1 {
-		jwt.Issuer.AudienceMatchPolicy = apiserverv1.AudienceMatchPolicyMatchAny
+	cm := &corev1.ConfigMap{}
+	if err := scope.Client.Get(ctx, client.ObjectKey{Namespace: scope.HCP.Namespace, Name: name}, cm); err != nil {
+		return "", fmt.Errorf("reading the issuer's CA in ConfigMap %s: %w", name, err)
 	}
-	if name := provider.Issuer.CertificateAuthority.Name; name != "" {
-		cm := &corev1.ConfigMap{}
-		if err := scope.Client.Get(ctx, client.ObjectKey{Namespace: scope.HCP.Namespace, Name: name}, cm); err != nil {
-			return jwt, fmt.Errorf("reading the issuer's CA in ConfigMap %s: %w", name, err)
-		}
-		jwt.Issuer.CertificateAuthority = cm.Data[issuerCAKey]
+	if cm.Data[issuerCAKey] == "" {
+		return "", fmt.Errorf("ConfigMap %s, which issuer.issuerCertificateAuthority names, has no certificates under key %s", name, issuerCAKey)
 	}
-	jwt.ClaimMappings.Username = username(provider)
-	if groups := provider.ClaimMappings.Groups; groups.Claim != "" {
-		jwt.ClaimMappings.Groups = apiserverv1.PrefixedClaimOrExpression{Claim: groups.Claim, Prefix: ptr.To(groups.Prefix)}
-	}
-	for _, rule := range provider.ClaimValidationRules {
-		if rule.RequiredClaim != nil {
-			jwt.ClaimValidationRules = append(jwt.ClaimValidationRules, apiserverv1.ClaimValidationRule{
-				Claim: rule.RequiredClaim.Claim, RequiredValue: rule.RequiredClaim.RequiredValue,
-			})
-		}
-	}
-	return jwt, nil
+	return cm.Data[issuerCAKey], nil
 }
 
-// discoveryURL is only given when it differs from the issuer's own, which the API server insists on.
-func discoveryURL(issuer configv1.TokenIssuer) *string {
-	if issuer.DiscoveryURL == "" {
-		return nil
+// authenticationScheme knows the configuration in the versions that API servers read.
+var authenticationScheme = func() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(apiserver.AddToScheme(scheme))
+	utilruntime.Must(apiserverv1beta1.AddToScheme(scheme))
+	utilruntime.Must(apiserverv1.AddToScheme(scheme))
+	return scheme
+}()
+
+func encodeAuthentication(config *apiserver.AuthenticationConfiguration, version string) (string, error) {
+	gv, err := authenticationVersion(version)
+	if err != nil {
+		return "", err
 	}
-	return ptr.To(issuer.DiscoveryURL)
+	yaml := serializerjson.NewSerializerWithOptions(serializerjson.DefaultMetaFactory, authenticationScheme, authenticationScheme,
+		serializerjson.SerializerOptions{Yaml: true})
+	var out bytes.Buffer
+	if err := serializer.NewCodecFactory(authenticationScheme).EncoderForVersion(yaml, gv).Encode(config, &out); err != nil {
+		return "", err
+	}
+	return out.String(), nil
 }
 
-// username maps the name claim. Unless the user says otherwise, names other than e-mail addresses carry the issuer, so
-// that two issuers cannot name the same user.
-func username(provider configv1.OIDCProvider) apiserverv1.PrefixedClaimOrExpression {
-	mapping := provider.ClaimMappings.Username
-	prefix := ""
-	switch {
-	case mapping.PrefixPolicy == configv1.Prefix && mapping.Prefix != nil:
-		prefix = mapping.Prefix.PrefixString
-	case mapping.PrefixPolicy == configv1.NoOpinion && mapping.Claim != "email":
-		prefix = provider.Issuer.URL + "#"
+// authenticationVersion is what an API server of that version reads: v1 came with 1.34, and those before know only v1beta1.
+func authenticationVersion(version string) (schema.GroupVersion, error) {
+	v, err := semver.ParseTolerant(version)
+	if err != nil {
+		return schema.GroupVersion{}, fmt.Errorf("version %q of the control plane: %w", version, err)
 	}
-	return apiserverv1.PrefixedClaimOrExpression{Claim: mapping.Claim, Prefix: &prefix}
+	if v.Major == 1 && v.Minor < 34 {
+		return apiserverv1beta1.ConfigSchemeGroupVersion, nil
+	}
+	return apiserverv1.SchemeGroupVersion, nil
 }

@@ -39,6 +39,7 @@ func New() *component.Component {
 			"audit-policy.yaml":          component.Adapt(adaptAuditPolicy),
 			"encryption-config.yaml":     component.Adapt(adaptEncryption).When(encrypts),
 			"authentication-config.yaml": component.Adapt(adaptAuthentication).When(hasProviders),
+			"client-signers.yaml":        component.Adapt(adaptClientSigners).When(hasUserSigners),
 			"pdb.yaml":                   component.DisruptionBudget(),
 		},
 		Options: component.Options{
@@ -82,6 +83,9 @@ func mountOptional(scope *component.Scope, pod *corev1.PodSpec) {
 	}
 	if hasProviders(scope) {
 		mount(pod, "auth-config", authenticationDir, configMap(authenticationConfigMap))
+	}
+	if hasUserSigners(scope) {
+		mount(pod, "client-signers", clientSignersDir, configMap(clientSignersConfigMap))
 	}
 	if webhook := scope.HCP.Spec.AuditWebhook; webhook != nil {
 		mount(pod, "audit-webhook", auditWebhookDir, secret(webhook.Name))

@@ -1,0 +1,153 @@
+package kubeapiserver
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+func oidcCluster(provider configv1.OIDCProvider) *hyperv1.HostedControlPlane {
+	return &hyperv1.HostedControlPlane{Spec: hyperv1.HostedControlPlaneSpec{Configuration: &hyperv1.ClusterConfiguration{
+		Authentication: &configv1.AuthenticationSpec{Type: configv1.AuthenticationTypeOIDC, OIDCProviders: []configv1.OIDCProvider{provider}},
+	}}}
+}
+
+// byClaims is a provider whose fields are all set, where there is a choice by naming claims.
+func byClaims() configv1.OIDCProvider {
+	return configv1.OIDCProvider{
+		Name: "sso",
+		Issuer: configv1.TokenIssuer{
+			URL: "https://sso.example.com", DiscoveryURL: "https://sso.internal.example.com/openid", Audiences: []configv1.TokenAudience{"demo", "other"},
+		},
+		ClaimMappings: configv1.TokenClaimMappings{
+			Username: configv1.UsernameClaimMapping{Claim: "sub", PrefixPolicy: configv1.Prefix, Prefix: &configv1.UsernamePrefix{PrefixString: "sso:"}},
+			Groups:   configv1.PrefixedClaimMapping{TokenClaimMapping: configv1.TokenClaimMapping{Claim: "groups"}, Prefix: "sso:"},
+			UID:      &configv1.TokenClaimOrExpressionMapping{Claim: "sub"},
+			Extra:    []configv1.ExtraMapping{{Key: "example.com/team", ValueExpression: "claims.team"}},
+		},
+		ClaimValidationRules: []configv1.TokenClaimValidationRule{
+			{Type: configv1.TokenValidationRuleTypeRequiredClaim, RequiredClaim: &configv1.TokenRequiredClaim{Claim: "hd", RequiredValue: "example.com"}},
+		},
+		UserValidationRules: []configv1.TokenUserValidationRule{{Expression: "!user.username.startsWith('system:')", Message: "reserved"}},
+	}
+}
+
+// byExpressions is a provider that says by CEL what it can.
+func byExpressions() configv1.OIDCProvider {
+	provider := byClaims()
+	provider.ClaimMappings.Username = configv1.UsernameClaimMapping{Expression: "'sso:' + claims.sub"}
+	provider.ClaimMappings.Groups = configv1.PrefixedClaimMapping{TokenClaimMapping: configv1.TokenClaimMapping{Expression: "claims.groups"}}
+	provider.ClaimMappings.UID = &configv1.TokenClaimOrExpressionMapping{Expression: "claims.sub"}
+	provider.ClaimValidationRules = []configv1.TokenClaimValidationRule{
+		{Type: configv1.TokenValidationRuleTypeCEL, CEL: configv1.TokenClaimValidationCELRule{Expression: "claims.hd == 'example.com'", Message: "not of the house"}},
+	}
+	return provider
+}
+
+func TestValidateAuthentication(t *testing.T) {
+	cases := []struct {
+		name string
+		edit func(*configv1.OIDCProvider)
+		want string
+	}{
+		{"all by expressions", func(*configv1.OIDCProvider) {}, ""},
+		{"all by claims", func(p *configv1.OIDCProvider) { *p = byClaims() }, ""},
+		{"claims from elsewhere", func(p *configv1.OIDCProvider) {
+			p.ExternalClaimsSources = []configv1.ExternalClaimsSource{{}}
+		}, "configuration.authentication.oidcProviders[0].externalClaimsSources: Forbidden: kube-apiserver knows only"},
+		{"a rule that is no CEL", func(p *configv1.OIDCProvider) {
+			p.ClaimValidationRules[0].CEL.Expression = "claims.hd =="
+		}, "configuration.authentication.oidcProviders[0].claimValidationRules[0].cel.expression: Invalid value"},
+		{"a rule that says no yes or no", func(p *configv1.OIDCProvider) {
+			p.UserValidationRules[0].Expression = "user.username"
+		}, "configuration.authentication.oidcProviders[0].userValidationRules[0].expression: Invalid value"},
+		{"a rule of an unknown type", func(p *configv1.OIDCProvider) {
+			p.ClaimValidationRules[0].Type = "Rego"
+		}, "oidcProviders[0].claimValidationRules[0].type: Unsupported value"},
+		{"a rule of CEL without any", func(p *configv1.OIDCProvider) {
+			p.ClaimValidationRules[0].CEL = configv1.TokenClaimValidationCELRule{}
+		}, "oidcProviders[0].claimValidationRules[0].cel.expression: Required value"},
+		{"a rule of two types", func(p *configv1.OIDCProvider) {
+			p.ClaimValidationRules[0].RequiredClaim = &configv1.TokenRequiredClaim{Claim: "hd", RequiredValue: "x"}
+		}, "oidcProviders[0].claimValidationRules[0].requiredClaim: Forbidden"},
+		{"a required claim without a name", func(p *configv1.OIDCProvider) {
+			p.ClaimValidationRules[0] = configv1.TokenClaimValidationRule{Type: configv1.TokenValidationRuleTypeRequiredClaim}
+		}, "oidcProviders[0].claimValidationRules[0].requiredClaim.claim: Required value"},
+		{"a claim that is required twice", func(p *configv1.OIDCProvider) {
+			*p = byClaims()
+			p.ClaimValidationRules = append(p.ClaimValidationRules, p.ClaimValidationRules[0])
+		}, "oidcProviders[0].claimValidationRules[1].requiredClaim.claim: Duplicate value"},
+		{"a prefix policy without prefix", func(p *configv1.OIDCProvider) {
+			*p = byClaims()
+			p.ClaimMappings.Username.Prefix = nil
+		}, "oidcProviders[0].claimMappings.username.prefix.prefixString: Required value"},
+		{"a name that is claim and expression", func(p *configv1.OIDCProvider) {
+			p.ClaimMappings.Username.Claim = "sub"
+		}, "oidcProviders[0].claimMappings.username: Invalid value"},
+		{"a prefix of groups that come by expression", func(p *configv1.OIDCProvider) {
+			p.ClaimMappings.Groups.Prefix = "sso:"
+		}, "oidcProviders[0].claimMappings.groups.prefix: Forbidden"},
+		{"an unverified e-mail address as name", func(p *configv1.OIDCProvider) {
+			p.ClaimMappings.Username.Expression = "claims.email"
+		}, "claims.email_verified must be used"},
+		{"the issuer of service accounts", func(p *configv1.OIDCProvider) {
+			p.Issuer.URL = defaultIssuer
+		}, "oidcProviders[0].issuer.issuerURL: Invalid value"},
+		{"an issuer without TLS", func(p *configv1.OIDCProvider) { p.Issuer.URL = "http://sso.example.com" }, "URL scheme must be https"},
+	}
+	for _, tc := range cases {
+		t.Run("When a provider has "+tc.name+" it should be said whether the API server honours it", func(t *testing.T) {
+			provider := byExpressions()
+			tc.edit(&provider)
+			err := ValidateAuthentication(oidcCluster(provider))
+			if tc.want == "" {
+				NewWithT(t).Expect(err).NotTo(HaveOccurred())
+			} else {
+				NewWithT(t).Expect(err).To(MatchError(ContainSubstring(tc.want)))
+			}
+		})
+	}
+	t.Run("When the type is another it should refuse providers, which would not be asked", func(t *testing.T) {
+		hcp := oidcCluster(byClaims())
+		hcp.Spec.Configuration.Authentication.Type = configv1.AuthenticationTypeNone
+		NewWithT(t).Expect(ValidateAuthentication(hcp)).To(MatchError(ContainSubstring("oidcProviders: Forbidden")))
+	})
+}
+
+func TestUsernamePrefix(t *testing.T) {
+	cases := []struct {
+		mapping configv1.UsernameClaimMapping
+		want    string
+	}{
+		{configv1.UsernameClaimMapping{Claim: "sub"}, "https://sso.example.com#"},
+		{configv1.UsernameClaimMapping{Claim: "email"}, ""},
+		{configv1.UsernameClaimMapping{Claim: "sub", PrefixPolicy: configv1.NoPrefix}, ""},
+		{configv1.UsernameClaimMapping{Claim: "sub", PrefixPolicy: configv1.Prefix, Prefix: &configv1.UsernamePrefix{PrefixString: "a:"}}, "a:"},
+	}
+	for _, tc := range cases {
+		t.Run("When the claim is "+tc.mapping.Claim+" under policy "+string(tc.mapping.PrefixPolicy)+" it should be known what stands before it", func(t *testing.T) {
+			g := NewWithT(t)
+			provider := byClaims()
+			provider.ClaimMappings.Username = tc.mapping
+			config, errs := authenticators(oidcCluster(provider))
+			g.Expect(errs).To(BeEmpty())
+			g.Expect(config.JWT[0].ClaimMappings.Username.Prefix).To(HaveValue(Equal(tc.want)))
+		})
+	}
+}
+
+func TestAuthenticationVersion(t *testing.T) {
+	for version, want := range map[string]string{"1.31.0": "v1beta1", "1.33.13": "v1beta1", "1.34.0": "v1", "1.36.3": "v1"} {
+		t.Run("When the API server is "+version+" it should get a configuration that it reads", func(t *testing.T) {
+			g := NewWithT(t)
+			config, _ := authenticators(oidcCluster(byExpressions()))
+			text, err := encodeAuthentication(config, version)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(strings.Split(text, "\n")).To(ContainElements("apiVersion: apiserver.config.k8s.io/"+want, "kind: AuthenticationConfiguration"))
+		})
+	}
+}

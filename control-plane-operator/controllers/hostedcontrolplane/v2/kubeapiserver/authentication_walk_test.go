@@ -1,0 +1,123 @@
+package kubeapiserver
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	configv1 "github.com/openshift/api/config/v1"
+)
+
+// passive are fields of a provider that are no business of the API server.
+var passive = map[string]string{
+	"name":                                   "a label, which says of itself that it has no impact on tokens",
+	"oidcClients":                            "what OpenShift's console and CLI ask the issuer for; WithoutEffect reports it",
+	"issuer.issuerCertificateAuthority.name": "read from its ConfigMap when the configuration is rendered: see TestIssuerCA",
+}
+
+// TestEveryProviderFieldCounts walks the type, so that a field which the API gets later fails here until it is mapped or refused.
+func TestEveryProviderFieldCounts(t *testing.T) {
+	bases := map[string]configv1.OIDCProvider{"claims": byClaims(), "expressions": byExpressions()}
+	for _, leaf := range leavesOf(reflect.TypeFor[configv1.OIDCProvider](), "", nil) {
+		if isPassive(leaf.name) {
+			continue
+		}
+		t.Run("When "+leaf.name+" changes it should change the API server's configuration or be refused", func(t *testing.T) {
+			for name, base := range bases {
+				before, after := outcome(t, base), outcome(t, leaf.changedIn(base))
+				if before == after {
+					t.Errorf("with the provider by %s it does nothing; map it in authenticator.go, or refuse it there", name)
+				}
+			}
+		})
+	}
+}
+
+func isPassive(name string) bool {
+	for passive := range passive {
+		if name == passive || strings.HasPrefix(name, passive+"[") {
+			return true
+		}
+	}
+	return false
+}
+
+// outcome is what comes of a provider: the API server's file, or why there is none.
+func outcome(t *testing.T, provider configv1.OIDCProvider) string {
+	t.Helper()
+	hcp := oidcCluster(provider)
+	if err := ValidateAuthentication(hcp); err != nil {
+		return "refused: " + err.Error()
+	}
+	config, _ := authenticators(hcp)
+	text, err := encodeAuthentication(config, "1.36.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// leaf is a field that holds a value and no further fields.
+type leaf struct {
+	name string
+	// steps lead to it: indexes of fields; pointers and first elements of lists on the way are made.
+	steps []int
+}
+
+func leavesOf(t reflect.Type, name string, steps []int) []leaf {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return leavesOf(t.Elem(), name, steps)
+	case reflect.Slice:
+		return leavesOf(t.Elem(), name+"[]", steps)
+	case reflect.Struct:
+		var all []leaf
+		for i := range t.NumField() {
+			all = append(all, leavesOf(t.Field(i).Type, child(name, t.Field(i)), append(append([]int{}, steps...), i))...)
+		}
+		return all
+	default:
+		return []leaf{{name: name, steps: steps}}
+	}
+}
+
+func child(name string, f reflect.StructField) string {
+	tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	if tag == "" {
+		return name
+	}
+	return strings.TrimPrefix(name+"."+tag, ".")
+}
+
+// changedIn is the provider with another value in that field.
+func (l leaf) changedIn(provider configv1.OIDCProvider) configv1.OIDCProvider {
+	changed := *provider.DeepCopy()
+	value := reached(reflect.ValueOf(&changed))
+	for _, step := range l.steps {
+		value = reached(value.Field(step))
+	}
+	if value.Kind() != reflect.String {
+		panic(fmt.Sprintf("%s is a %s: teach this test to change one", l.name, value.Kind()))
+	}
+	value.SetString("changed")
+	return changed
+}
+
+// reached goes through pointers and into lists until there is a struct or a value.
+func reached(value reflect.Value) reflect.Value {
+	switch value.Kind() {
+	case reflect.Pointer:
+		if value.IsNil() {
+			value.Set(reflect.New(value.Type().Elem()))
+		}
+		return reached(value.Elem())
+	case reflect.Slice:
+		if value.Len() == 0 {
+			value.Set(reflect.MakeSlice(value.Type(), 1, 1))
+		}
+		return reached(value.Index(0))
+	default:
+		return value
+	}
+}

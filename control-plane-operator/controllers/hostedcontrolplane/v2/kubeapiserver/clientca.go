@@ -1,0 +1,66 @@
+package kubeapiserver
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/cert"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	"github.com/openshift/hypershift/support/component"
+)
+
+const (
+	// clientSignersConfigMap holds the signers of the cluster's own client certificates and those that the user adds. It is
+	// not the bundle that serving certificates of kubelets are verified by, which the user's signers have no say in.
+	clientSignersConfigMap = "kas-client-signers"
+	clientSignersKey       = "ca.crt"
+	clientSignersDir       = "/etc/kubernetes/client-signers"
+	userSignersKey         = "ca-bundle.crt"
+)
+
+// userSigners names the ConfigMap of additional signers of client certificates; empty means none.
+func userSigners(hcp *hyperv1.HostedControlPlane) string {
+	if hcp.Spec.Configuration == nil || hcp.Spec.Configuration.APIServer == nil {
+		return ""
+	}
+	return hcp.Spec.Configuration.APIServer.ClientCA.Name
+}
+
+func hasUserSigners(scope *component.Scope) bool { return userSigners(scope.HCP) != "" }
+
+func clientCAFile(hcp *hyperv1.HostedControlPlane) string {
+	if userSigners(hcp) != "" {
+		return clientSignersDir + "/" + clientSignersKey
+	}
+	return certDir + "/client-ca/ca.crt"
+}
+
+func adaptClientSigners(ctx context.Context, scope *component.Scope, cm *corev1.ConfigMap) error {
+	own, err := readBundle(ctx, scope, pki.ClientBundle, clientSignersKey)
+	if err != nil {
+		return err
+	}
+	users, err := readBundle(ctx, scope, userSigners(scope.HCP), userSignersKey)
+	if err != nil {
+		return fmt.Errorf("configuration.apiServer.clientCA: %w", err)
+	}
+	cm.Data = map[string]string{clientSignersKey: strings.TrimSpace(own) + "\n" + strings.TrimSpace(users) + "\n"}
+	return nil
+}
+
+// readBundle reads certificates, and refuses what the API server could not start with.
+func readBundle(ctx context.Context, scope *component.Scope, name, key string) (string, error) {
+	cm := &corev1.ConfigMap{}
+	if err := scope.Client.Get(ctx, client.ObjectKey{Namespace: scope.HCP.Namespace, Name: name}, cm); err != nil {
+		return "", fmt.Errorf("reading the signers of client certificates in ConfigMap %s: %w", name, err)
+	}
+	if _, err := cert.ParseCertsPEM([]byte(cm.Data[key])); err != nil {
+		return "", fmt.Errorf("ConfigMap %s has no certificates under key %s: %w", name, key, err)
+	}
+	return cm.Data[key], nil
+}

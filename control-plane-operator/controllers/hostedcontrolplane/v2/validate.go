@@ -1,0 +1,25 @@
+package v2
+
+import (
+	"errors"
+	"fmt"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
+)
+
+// Validate says what of a HostedControlPlane the components of the Kubernetes distribution cannot do, and that would be
+// dangerous to pass over in silence; nil if there is nothing.
+func Validate(hcp *hyperv1.HostedControlPlane) error {
+	return errors.Join(kubeapiserver.ValidateEncryption(hcp), kubeapiserver.ValidateAuthentication(hcp), validateRestore(hcp))
+}
+
+// validateRestore: a cluster that starts empty where a restored one was asked for would overwrite what is out there.
+func validateRestore(hcp *hyperv1.HostedControlPlane) error {
+	managed := hcp.Spec.Etcd.Managed
+	if managed == nil || len(managed.Storage.RestoreSnapshotURL) == 0 {
+		return nil
+	}
+	return fmt.Errorf("etcd.managed.storage.restoreSnapshotURL is set, which this control plane cannot restore from; leave it out, " +
+		"or restore the volume of etcd by means of the storage")
+}
