@@ -15,9 +15,6 @@ import (
 	igncfg "github.com/coreos/ignition/v2/config/v3_4"
 	"github.com/coreos/ignition/v2/config/v3_4/types"
 
-	configv1 "github.com/openshift/api/config/v1"
-
-	"github.com/openshift/hypershift/support/nodeinput"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -35,14 +32,6 @@ type Input struct {
 	PullSecret []byte
 	// TrustBundle holds CAs of registries that the operating system does not know (PEM); may be empty.
 	TrustBundle []byte
-	// Proxy is how the node reaches what is outside of its cluster; zero for directly.
-	Proxy nodeinput.Proxy
-	// ProxyCA holds the CAs that the proxy has its certificates from (PEM); may be empty.
-	ProxyCA []byte
-	// Image says which registries may be used, and how; nil for all.
-	Image *configv1.ImageSpec
-	// RegistryCAs are the CAs of single registries (PEM), by host[:port].
-	RegistryCAs map[string][]byte
 	// SSHKeys are authorized for user "core".
 	SSHKeys []string
 	// Mirrors say where else images can be pulled from.
@@ -55,11 +44,7 @@ type Input struct {
 	Config string
 }
 
-const (
-	nodePoolLabel   = "hypershift.openshift.io/nodePool"
-	kubeletUnitName = "kubelet.service"
-	installUnitName = "hypershift-node-install.service"
-)
+const nodePoolLabel = "hypershift.openshift.io/nodePool"
 
 var (
 	//go:embed files/kubelet.service
@@ -75,7 +60,7 @@ var (
 	//go:embed files/modules.conf
 	modules string
 
-	kubeletUnitTemplate = template.Must(template.New(kubeletUnitName).Parse(kubeletUnit))
+	kubeletUnitTemplate = template.Must(template.New("kubelet.service").Parse(kubeletUnit))
 )
 
 // Render returns the Ignition config (JSON) of a node. Its errors are about the input and say what to change.
@@ -83,7 +68,7 @@ func Render(in Input) ([]byte, error) {
 	if err := in.check(); err != nil {
 		return nil, err
 	}
-	user, err := nodeinput.Read(in.Config, releaseinfo.Kubernetes)
+	user, err := parseUserConfig(in.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +76,7 @@ func Render(in Input) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return merged(base, user.Ignition)
+	return merged(base, user.ignition)
 }
 
 func (in Input) check() error {
@@ -108,20 +93,16 @@ func (in Input) check() error {
 }
 
 // base is the node's configuration without the user's Ignition configs.
-func (in Input) base(user *nodeinput.Config) (types.Config, error) {
-	kubelet, err := in.kubeletConfiguration(user.Kubelet)
+func (in Input) base(user *userConfig) (types.Config, error) {
+	kubelet, err := in.kubeletConfiguration(user.kubelet)
 	if err != nil {
 		return types.Config{}, err
 	}
-	registries, err := in.registryFiles(slices.Concat(in.Mirrors, user.Mirrors))
+	registries, err := in.registryFiles(slices.Concat(in.Mirrors, user.mirrors))
 	if err != nil {
 		return types.Config{}, err
 	}
 	credentials, err := in.credentialFiles()
-	if err != nil {
-		return types.Config{}, err
-	}
-	proxy, err := in.proxyFiles()
 	if err != nil {
 		return types.Config{}, err
 	}
@@ -138,7 +119,7 @@ func (in Input) base(user *nodeinput.Config) (types.Config, error) {
 		file("/etc/modules-load.d/90-hypershift-node.conf", 0o644, []byte(modules)),
 		file("/opt/kubernetes/bin/kubelet-run", 0o755, []byte(kubeletScript)),
 		file("/opt/kubernetes/bin/hypershift-node-install", 0o755, []byte(installScript)),
-	}, registries, credentials, proxy)
+	}, registries, credentials)
 	return types.Config{
 		Ignition: types.Ignition{Version: types.MaxVersion.String()},
 		Passwd:   in.passwd(),
@@ -149,10 +130,10 @@ func (in Input) base(user *nodeinput.Config) (types.Config, error) {
 			},
 			Files: files,
 		},
-		Systemd: types.Systemd{Units: in.addProxy([]types.Unit{
-			unitOf(installUnitName, installUnit),
-			unitOf(kubeletUnitName, unit.String()),
-		})},
+		Systemd: types.Systemd{Units: []types.Unit{
+			unitOf("hypershift-node-install.service", installUnit),
+			unitOf("kubelet.service", unit.String()),
+		}},
 	}, nil
 }
 

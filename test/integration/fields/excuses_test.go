@@ -1,0 +1,62 @@
+package fields
+
+// excuse is why nobody reads a field and that is all right.
+type excuse struct {
+	kinds []string
+	// path is of the field or one that it is a part of.
+	path string
+	// where is the package that takes care of it.
+	where string
+	// says is what that package tells a user who sets it, if it refuses or reports.
+	says string
+	// field is what that package reads whole, if it does so, with the type of its owner.
+	field string
+	// because is the reason of all else.
+	because string
+}
+
+func (e excuse) why() string {
+	switch {
+	case e.says != "":
+		return "refused or reported: “" + e.says + "”"
+	case e.field != "":
+		return "used whole by " + e.where + ", without a look at it"
+	}
+	return e.because
+}
+
+const (
+	noSuchPlatform = "This operator cannot host clusters of platform"
+	noSuchMachines = "This operator cannot make machines of platform"
+	noLXDMachines  = "virtual machines on LXD hosts"
+)
+
+var (
+	clusterKind = []string{"HostedCluster"}
+	poolKind    = []string{"NodePool"}
+	machineKind = []string{"MaasMachine"}
+	templates   = []string{"MaasMachineTemplate"}
+)
+
+var excuses = append([]excuse{
+	{kinds: clusterKind, path: "etcd.managed.storage.type", because: "it has one value"},
+	{kinds: poolKind, path: "taints", where: "hypershift-operator/controllers/nodepool", field: hypershiftAPI + ".NodePoolSpec.Taints"},
+	{kinds: []string{"MaasCluster"}, path: "lxdConfig", where: "cluster-api-provider-maas/internal/cluster", says: "lxdConfig has no effect"},
+	{kinds: machineKind, path: "parent", because: "written by providers that make virtual machines, not by users"},
+	{kinds: machineKind, path: "lxd", where: "cluster-api-provider-maas/internal/machine", says: noLXDMachines},
+	{kinds: machineKind, path: "lxdConfig", where: "cluster-api-provider-maas/internal/machine", says: noLXDMachines},
+	{kinds: templates, path: "template.spec.parent", because: "as of a MaasMachine"},
+	{kinds: templates, path: "template.spec.lxd", because: "as of a MaasMachine"},
+	{kinds: templates, path: "template.spec.lxdConfig", because: "as of a MaasMachine"},
+}, otherPlatforms()...)
+
+// otherPlatforms are those that the API knows and that have no plugin.
+func otherPlatforms() []excuse {
+	var all []excuse
+	for _, name := range []string{"aws", "kubevirt", "agent"} {
+		all = append(all,
+			excuse{kinds: clusterKind, path: "platform." + name, where: "hypershift-operator/controllers/hostedcluster", says: noSuchPlatform},
+			excuse{kinds: poolKind, path: "platform." + name, where: "hypershift-operator/controllers/nodepool", says: noSuchMachines})
+	}
+	return all
+}

@@ -1,0 +1,129 @@
+// Package fields proves that no field of a spec does nothing in silence: each is read by code that does something with it, or
+// refused, or reported as without effect.
+package fields
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// specs are what a user writes, by kind.
+var specs = []struct {
+	kind, path, spec string
+	// passedTo is the type that an operator copies fields of the same name to, for another one to read; empty if none.
+	passedTo string
+}{
+	{"HostedCluster", hypershiftAPI, "HostedClusterSpec", "HostedControlPlaneSpec"},
+	{"NodePool", hypershiftAPI, "NodePoolSpec", ""},
+	{"MaasCluster", maasAPI, "MaasClusterSpec", ""},
+	{"MaasMachine", maasAPI, "MaasMachineSpec", ""},
+	{"MaasMachineTemplate", maasAPI, "MaasMachineTemplateSpec", ""},
+}
+
+var loaded = sync.OnceValues(load)
+
+func TestEveryFieldHasAnEffectOrSaysThatItHasNone(t *testing.T) {
+	s, err := loaded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, spec := range specs {
+		fields, err := s.fieldsOf(spec.path, spec.spec, spec.passedTo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(fields) < 5 {
+			t.Errorf("%s has only %d fields: the walk is broken", spec.kind, len(fields))
+		}
+		for _, field := range fields {
+			if len(field.readers) > 0 {
+				continue
+			}
+			if excuse, err := s.excuse(spec.kind, field.path); err != nil {
+				t.Errorf("%s %s: %v", spec.kind, field.path, err)
+			} else if excuse == "" {
+				t.Errorf("%s %s does nothing, and nobody says so: make some code read it, refuse it, or report it in a %s", spec.kind, field.path, reporter)
+			}
+		}
+	}
+}
+
+// TestExcuses keeps the tables short: what is read needs no excuse.
+func TestExcuses(t *testing.T) {
+	s, err := loaded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unread := map[string][]string{}
+	for _, spec := range specs {
+		fields, err := s.fieldsOf(spec.path, spec.spec, spec.passedTo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, field := range fields {
+			if len(field.readers) == 0 {
+				unread[spec.kind] = append(unread[spec.kind], field.path)
+			}
+		}
+	}
+	for _, e := range excuses {
+		for _, kind := range e.kinds {
+			if !slices.ContainsFunc(unread[kind], func(path string) bool { return within(path, e.path) }) {
+				t.Errorf("%s %s is read, or gone: remove it from the table of excuses", kind, e.path)
+			}
+		}
+	}
+}
+
+// TestReported proves of the operators' reports that they can tell a field which is set from one which is not.
+func TestReported(t *testing.T) {
+	for path, want := range map[string]bool{
+		"fips": true, "configuration.oauth.tokenConfig.accessTokenMaxAgeSeconds": true, "secretEncryption.kms.provider": true,
+		"configuration.authentication.oidcProviders[].externalClaimsSources[].url.hostname": true,
+		"controllerAvailabilityPolicy":                      false,
+		"configuration.apiServer.clientCA":                  false,
+		"configuration.apiServer.audit.customRules[].group": false,
+	} {
+		t.Run("When "+path+" is set it should be known whether that is said to be in vain", func(t *testing.T) {
+			g := NewWithT(t)
+			got, err := reported("HostedCluster", path)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(got).To(Equal(want))
+		})
+	}
+}
+
+func within(path, prefix string) bool {
+	rest, ok := strings.CutPrefix(path, prefix)
+	return ok && (rest == "" || strings.ContainsAny(rest[:1], ".[{"))
+}
+
+// excuse says why a field that nobody reads is all right; empty if it is not.
+func (s *source) excuse(kind, path string) (string, error) {
+	for _, e := range excuses {
+		if slices.Contains(e.kinds, kind) && within(path, e.path) {
+			return e.why(), s.check(e)
+		}
+	}
+	ok, err := reported(kind, path)
+	if !ok || err != nil {
+		return "", err
+	}
+	return "reported without effect, or refused", nil
+}
+
+// check proves of an excuse what can be proved.
+func (s *source) check(e excuse) error {
+	if e.says != "" && !slices.ContainsFunc(s.texts[e.where], func(text string) bool { return strings.Contains(text, e.says) }) {
+		return fmt.Errorf("package %s does not say %q any more", e.where, e.says)
+	}
+	if e.field != "" && !slices.Contains(s.uses[e.field], e.where) {
+		return fmt.Errorf("package %s does not read %s any more", e.where, e.field)
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package fields
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	v2 "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool"
+)
+
+// reporters say what the operators say of an object in which one field is set, by the kind of object.
+var reporters = map[string]func(path string) (string, error){
+	"HostedCluster": func(path string) (string, error) {
+		hcp := &hyperv1.HostedControlPlane{}
+		// Providers count only with this type, and all that is wrong with them is to be said of themselves.
+		if strings.HasPrefix(path, "configuration.authentication.oidcProviders") {
+			hcp.Spec.Configuration = &hyperv1.ClusterConfiguration{Authentication: &configv1.AuthenticationSpec{Type: configv1.AuthenticationTypeOIDC}}
+		}
+		if err := setField(reflect.ValueOf(&hcp.Spec), path); err != nil {
+			return "", err
+		}
+		return fmt.Sprintln(v2.Validate(hcp)) + strings.Join(v2.WithoutEffect(hcp), "\n"), nil
+	},
+	"NodePool": func(path string) (string, error) {
+		pool := &hyperv1.NodePool{}
+		if err := setField(reflect.ValueOf(&pool.Spec), path); err != nil {
+			return "", err
+		}
+		return strings.Join(nodepool.WithoutEffect(pool), "\n"), nil
+	},
+}
+
+// reported tells whether the operators name a field, or one that it is a part of, when it is set.
+func reported(kind, path string) (bool, error) {
+	report := reporters[kind]
+	if report == nil {
+		return false, nil
+	}
+	text, err := report(path)
+	if errors.Is(err, errUnknown) {
+		return false, nil // The control plane never gets to see it.
+	}
+	return named(text, path), err
+}
+
+var (
+	index = regexp.MustCompile(`\[\d*\]|\{\}`)
+	word  = `($|[^.\w])`
+)
+
+// named tells whether a text has the path, or one above it, as a word.
+func named(text, path string) bool {
+	text, path = index.ReplaceAllString(text, ""), index.ReplaceAllString(path, "")
+	for ; path != ""; path = path[:max(0, strings.LastIndex(path, "."))] {
+		if regexp.MustCompile(`(?m)(^|[^.\w])` + regexp.QuoteMeta(path) + word).MatchString(text) {
+			return true
+		}
+	}
+	return false
+}
+
+var errUnknown = errors.New("no such field")
+
+// setField sets the value at a path, and makes what is on the way to it.
+func setField(value reflect.Value, path string) error {
+	value = reach(value)
+	if path == "" {
+		return fill(value)
+	}
+	name, rest, _ := strings.Cut(path, ".")
+	member, ok := memberOf(value, index.ReplaceAllString(name, ""))
+	if !ok {
+		return fmt.Errorf("%w: %s in %s", errUnknown, name, value.Type())
+	}
+	return setField(member, rest)
+}
+
+func memberOf(value reflect.Value, name string) (reflect.Value, bool) {
+	for i := range value.NumField() {
+		tag, _, _ := strings.Cut(value.Type().Field(i).Tag.Get("json"), ",")
+		if tag == name {
+			return value.Field(i), true
+		}
+		if tag == "" {
+			if member, ok := memberOf(reach(value.Field(i)), name); ok {
+				return member, true
+			}
+		}
+	}
+	return reflect.Value{}, false
+}
+
+// reach goes through pointers and into lists until there is a struct or a value.
+func reach(value reflect.Value) reflect.Value {
+	switch value.Kind() {
+	case reflect.Pointer:
+		if value.IsNil() {
+			value.Set(reflect.New(value.Type().Elem()))
+		}
+		return reach(value.Elem())
+	case reflect.Slice:
+		if value.Len() == 0 {
+			value.Set(reflect.MakeSlice(value.Type(), 1, 1))
+		}
+		return reach(value.Index(0))
+	}
+	return value
+}
+
+// fill gives a value that is not the zero one.
+func fill(value reflect.Value) error {
+	switch value.Kind() {
+	case reflect.String:
+		value.SetString("set")
+	case reflect.Bool:
+		value.SetBool(true)
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		value.SetInt(1)
+	case reflect.Uint8, reflect.Uint32:
+		value.SetUint(1)
+	case reflect.Map:
+		entry := reflect.New(value.Type().Elem()).Elem()
+		value.Set(reflect.MakeMap(value.Type()))
+		value.SetMapIndex(reflect.ValueOf("set").Convert(value.Type().Key()), entry)
+	case reflect.Struct:
+		if value.NumField() > 0 && value.Field(0).CanSet() {
+			return fill(reach(value.Field(0)))
+		}
+	default:
+		return fmt.Errorf("teach this test to fill a %s", value.Kind())
+	}
+	return nil
+}
