@@ -26,6 +26,15 @@ $(BIN)/kube/kube: $(KUBE_DIR)/main.go $(KUBE_DIR)/go.mod $(KUBE_DIR)/go.sum
 $(addprefix $(BIN)/kube/,$(KUBE_PROGRAMS)): | $(BIN)/kube/kube
 	ln -sf kube $@
 
+# What an upgrade by a minor starts from: the same sources, which call themselves the first release of the minor before (and
+# take its feature gates for their own), so that it costs a link and not a second build of Kubernetes.
+KUBE_MINOR := $(word 2,$(subst ., ,$(KUBE_VERSION)))
+KUBE_PREVIOUS_VERSION := v1.$(shell expr $(KUBE_MINOR) - 1).0
+
+$(BIN)/kube-previous/kube: $(BIN)/kube/kube
+	cd $(KUBE_DIR) && CGO_ENABLED=0 go build -trimpath -ldflags '$(call kube_ldflags,$(KUBE_PREVIOUS_VERSION))' -o $@ .
+	ln -sf kube $(@D)/kubelet
+
 # What the images hold besides the product's programs.
 CNI_PLUGINS := main/bridge main/loopback main/ptp meta/portmap ipam/host-local
 IMAGE_BINARIES := $(BIN)/images/coredns $(BIN)/images/cluster-api $(BIN)/cni/ptp
@@ -46,7 +55,7 @@ image-programs:
 	$(STATIC_BUILD) -o $(BIN)/images/ ./node-network ./test/devcluster/pause ./test/devcluster/web
 
 .PHONY: images
-images: $(PRODUCT) devcluster kube-binaries image-programs $(IMAGE_BINARIES) | os-commands ## Build the container images into bin/images/oci
+images: $(PRODUCT) devcluster kube-binaries $(BIN)/kube-previous/kube image-programs $(IMAGE_BINARIES) | os-commands ## Build the container images into bin/images/oci
 	$(BIN)/devcluster images build
 
 # Programs of the host that the environment runs as they are; "command:package" each. Other files may add to it.

@@ -3,9 +3,6 @@ package e2e
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -40,6 +37,7 @@ func (s *suite) failedDeployment(t *testing.T) {
 // one back: when the provider is about to write down what happened.
 func (s *suite) providerKills(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
+	stranger := bystander(t, "manager")
 	for range 20 {
 		before := len(s.allocations(t))
 		if before > 1 {
@@ -53,6 +51,7 @@ func (s *suite) providerKills(t *testing.T) {
 		s.must(t, s.kill("cluster-api-provider-maas", "manager"))
 		s.forgetLeader(t)
 	}
+	NewWithT(t).Expect(stranger.Signal(syscall.Signal(0))).To(Succeed(), "a process that is not the environment's was killed")
 	s.scale(t, cluster, 2)
 	s.must(t, s.FollowMachines(t.Context(), s.c, cluster, cluster, 2))
 	s.reach(t, "two nodes ready after the kills", 5*time.Minute, s.NodesReady(cluster, 2))
@@ -203,44 +202,4 @@ func (s *suite) eventSeen(t *testing.T, reason string) (bool, string, error) {
 		}
 	}
 	return false, "no event " + reason, nil
-}
-
-// kill sends SIGKILL to every process of the environment that runs one of the programs.
-func (s *suite) kill(programs ...string) error {
-	own, err := os.Readlink("/proc/self/ns/net")
-	if err != nil {
-		return err
-	}
-	processes, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		return err
-	}
-	for _, p := range processes {
-		ns, err := os.Readlink(filepath.Join(p, "ns/net"))
-		if err != nil || ns == own || !runs(p, programs) {
-			continue
-		}
-		pid, err := strconv.Atoi(filepath.Base(p))
-		if err != nil {
-			return err
-		}
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
-			return fmt.Errorf("killing process %d: %w", pid, err)
-		}
-	}
-	return nil
-}
-
-func runs(process string, programs []string) bool {
-	cmdline, err := os.ReadFile(filepath.Join(process, "cmdline"))
-	if err != nil {
-		return false
-	}
-	name, _, _ := strings.Cut(string(cmdline), "\x00")
-	for _, p := range programs {
-		if filepath.Base(name) == p {
-			return true
-		}
-	}
-	return false
 }

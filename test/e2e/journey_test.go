@@ -32,6 +32,8 @@ func TestJourney(t *testing.T) {
 		{"When nothing changes, nothing should be written", (*suite).quiet},
 		{"When a pool has constraints, it should get a machine that satisfies them", (*suite).constraints},
 		{"When something is wrong, a condition should say so within 30 seconds", (*suite).mistakes},
+		{"When the release goes up by a minor, status should be true at every moment", (*suite).upgradeMinor},
+		{"When images of the same version are given, their digests should tell them apart", (*suite).upgradeDigest},
 		{"When a pool is scaled up and down, machines should come and go", (*suite).scaling},
 		{"When a machine fails to deploy, another should take its place", (*suite).failedDeployment},
 		{"When the provider is killed, no machine should leak", (*suite).providerKills},
@@ -50,7 +52,9 @@ func TestJourney(t *testing.T) {
 func (s *suite) create(t *testing.T) {
 	s.must(t, s.Install(t.Context()))
 	s.Mark()
-	s.must(t, s.CreateCluster(t.Context(), cluster, 2, "--disk-wipe"))
+	previous, err := s.PreviousReleaseImage(t.Context())
+	s.must(t, err)
+	s.must(t, s.CreateCluster(t.Context(), cluster, 2, "--disk-wipe", "--release-image", previous))
 	s.must(t, s.FollowCluster(t.Context(), cluster, 2))
 	s.PrintMeasures(t.Context())
 }

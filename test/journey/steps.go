@@ -11,7 +11,6 @@ import (
 
 	"github.com/openshift/hypershift/test/devcluster/env"
 	"github.com/openshift/hypershift/test/devcluster/images"
-	"github.com/openshift/hypershift/test/devcluster/lifecycle"
 )
 
 // Deadlines of the stages: many times what a warm machine of two cores needs, so that only a hang meets them.
@@ -175,11 +174,4 @@ func (w *Walker) DestroyCluster(ctx context.Context, name string) error {
 	}
 	w.reached(StageDestroyed, start)
 	return nil
-}
-
-// ReleaseImage is the release payload that the environment has built.
-func (w *Walker) ReleaseImage(ctx context.Context) (string, error) {
-	environment := lifecycle.Environment{Env: w.environment(), Out: w.Out}
-	version, err := environment.KubernetesVersion(ctx)
-	return lifecycle.Payload(version), err
 }

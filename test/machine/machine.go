@@ -48,6 +48,9 @@ func Lookup(dir string) (*Machine, error) {
 	return &Machine{state: *state}, nil
 }
 
+// Processes lists the host's process ids of all that runs in the machine, containers included.
+func (m *Machine) Processes() ([]int, error) { return cgroup.Processes(m.state.Config.cgroup()) }
+
 // Wait returns when the machine's PID 1 is gone, or with the context's error.
 func (m *Machine) Wait(ctx context.Context) error {
 	ticker := time.NewTicker(pollInterval)

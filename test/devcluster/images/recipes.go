@@ -33,7 +33,8 @@ func Recipes(bin string) ([]Image, error) {
 	parts := filepath.Join(bin, "images")
 	return []Image{
 		product(bin, base),
-		kube(bin, base, filters),
+		kube("kube", bin, base, filters),
+		kube("kube-previous", bin, base, filters),
 		single("pause", "/pause", parts, nil, nonRoot),
 		single("coredns", "/usr/bin/coredns", parts, base, ""),
 		nodeNetwork(bin, base, filters),
@@ -53,11 +54,11 @@ func product(bin string, base []File) Image {
 	return image
 }
 
-// kube holds every program of Kubernetes; they are one file, which a program's own name makes into that program. Hard
+// kube holds every program of Kubernetes, as built into the folder of its name; they are one file, which a program's own name makes into that program. Hard
 // links, so that a program that is copied out of the image is a whole file.
-func kube(bin string, base, filters []File) Image {
-	image := Image{Name: "kube"}
-	image.Files = append(image.Files, File{Path: "/usr/bin/kube", Source: filepath.Join(bin, "kube", "kube")})
+func kube(name, bin string, base, filters []File) Image {
+	image := Image{Name: name}
+	image.Files = append(image.Files, File{Path: "/usr/bin/kube", Source: filepath.Join(bin, name, "kube")})
 	for _, program := range kubePrograms {
 		image.Files = append(image.Files, File{Path: "/usr/bin/" + program, HardLink: "/usr/bin/kube"})
 	}

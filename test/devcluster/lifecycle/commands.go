@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -12,7 +13,7 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/images"
 )
 
-// Push brings the images of the last build, and a release payload made of them, into the running registry.
+// Push brings the images of the last build, and the release payloads made of them, into the running registry.
 func (e *Environment) Push(ctx context.Context) error {
 	ca, err := os.ReadFile(e.RegistryCA())
 	if err != nil {
@@ -21,7 +22,7 @@ func (e *Environment) Push(ctx context.Context) error {
 	if err := images.Push(ctx, e.Images(), env.Registry, ca); err != nil {
 		return err
 	}
-	return e.buildPayload(ctx)
+	return e.buildPayloads(ctx)
 }
 
 // ListImages prints the pull specification of the image that args names, or those of all.
@@ -30,19 +31,17 @@ func (e *Environment) ListImages(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	version, err := e.KubernetesVersion(ctx)
+	payloads, err := e.payloads(ctx)
 	if err != nil {
 		return err
 	}
-	specs["release"] = Payload(version)
-	var names []string
-	for name := range specs {
-		names = append(names, name)
+	for i, name := range []string{"release", "release-previous"} {
+		specs[name] = Payload(payloads[i].version)
 	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(specs))
 	if len(args) == 0 {
 		for _, name := range names {
-			fmt.Fprintf(e.Out, "%-14s %s\n", name, specs[name])
+			fmt.Fprintf(e.Out, "%-16s %s\n", name, specs[name])
 		}
 		return nil
 	}

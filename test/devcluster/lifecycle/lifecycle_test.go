@@ -163,7 +163,7 @@ func TestUnescapeMount(t *testing.T) {
 func TestKubernetesVersion(t *testing.T) {
 	for name, test := range map[string]struct{ says, want, err string }{
 		"When the kubelet has a version it should be that":        {says: "Kubernetes v1.36.3", want: "1.36.3"},
-		"When the kubelet was built without it should say how to": {says: "nonsense", err: "make kube-binaries"},
+		"When the kubelet was built without it should say how to": {says: "nonsense", err: "make images"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -38,25 +39,52 @@ var payloadComponents = map[string]string{
 // Payload is the pull specification of the release payload of a Kubernetes version, such as "1.36.3".
 func Payload(version string) string { return env.Registry + "/hypershift/release:" + version }
 
-// buildPayload makes the release payload with the command that users have for their own.
-func (e *Environment) buildPayload(ctx context.Context) error {
+// payload is a release payload that the environment offers.
+type payload struct {
+	// version is that of Kubernetes, such as "1.36.3".
+	version string
+	// kube is the image of its Kubernetes programs.
+	kube string
+}
+
+// payloads are those of this build's Kubernetes and of the minor before, from which people upgrade.
+func (e *Environment) payloads(ctx context.Context) ([]payload, error) {
+	current, err := e.KubernetesVersion(ctx)
+	if err != nil {
+		return nil, err
+	}
+	previous, err := e.PreviousVersion(ctx)
+	return []payload{{current, "kube"}, {previous, "kube-previous"}}, err
+}
+
+// buildPayloads makes the release payloads.
+func (e *Environment) buildPayloads(ctx context.Context) error {
 	specs, err := images.Pullspecs(e.Images(), env.Registry)
 	if err != nil {
 		return err
 	}
-	version, err := e.KubernetesVersion(ctx)
+	payloads, err := e.payloads(ctx)
 	if err != nil {
 		return err
 	}
-	args := []string{"release", "build", "--version", version, "--distribution", "kubernetes", "--arch", runtime.GOARCH,
-		"--to", Payload(version), "--ca-file", e.RegistryCA()}
-	var tags []string
-	for tag := range payloadComponents {
-		tags = append(tags, tag)
+	for _, p := range payloads {
+		if err := e.buildPayload(ctx, p, specs); err != nil {
+			return err
+		}
 	}
-	slices.Sort(tags)
-	for _, tag := range tags {
-		args = append(args, "--component", tag+"="+specs[payloadComponents[tag]])
+	return nil
+}
+
+// buildPayload makes one with the command that users have for their own.
+func (e *Environment) buildPayload(ctx context.Context, p payload, specs map[string]string) error {
+	args := []string{"release", "build", "--version", p.version, "--distribution", "kubernetes", "--arch", runtime.GOARCH,
+		"--to", Payload(p.version), "--ca-file", e.RegistryCA()}
+	for _, tag := range slices.Sorted(maps.Keys(payloadComponents)) {
+		image := payloadComponents[tag]
+		if image == "kube" {
+			image = p.kube
+		}
+		args = append(args, "--component", tag+"="+specs[image])
 	}
 	if out, err := exec.CommandContext(ctx, e.Program("hypershift"), args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("building the release payload with hypershift %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
@@ -66,13 +94,22 @@ func (e *Environment) buildPayload(ctx context.Context) error {
 
 // KubernetesVersion is the version of the built Kubernetes programs, without a leading v.
 func (e *Environment) KubernetesVersion(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, filepath.Join(e.Bin, "kube", "kubelet"), "--version").Output()
+	return kubeletVersion(ctx, filepath.Join(e.Bin, "kube", "kubelet"))
+}
+
+// PreviousVersion is the version of the programs that stand for the minor before.
+func (e *Environment) PreviousVersion(ctx context.Context) (string, error) {
+	return kubeletVersion(ctx, filepath.Join(e.Bin, "kube-previous", "kubelet"))
+}
+
+func kubeletVersion(ctx context.Context, kubelet string) (string, error) {
+	out, err := exec.CommandContext(ctx, kubelet, "--version").Output()
 	if err != nil {
-		return "", fmt.Errorf("asking the kubelet for its version: %w", err)
+		return "", fmt.Errorf("asking %s for its version: %w", kubelet, err)
 	}
 	version, found := strings.CutPrefix(strings.TrimSpace(string(out)), "Kubernetes v")
 	if !found {
-		return "", fmt.Errorf("the kubelet says its version is %q: build it with make kube-binaries", strings.TrimSpace(string(out)))
+		return "", fmt.Errorf("%s says its version is %q: build it with make images", kubelet, strings.TrimSpace(string(out)))
 	}
 	return version, nil
 }

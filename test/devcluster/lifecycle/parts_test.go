@@ -15,12 +15,13 @@ import (
 // withImages builds the images that a payload is made of, with nothing in them.
 func withImages(g Gomega, e *Environment) {
 	var all []images.Image
-	for _, name := range []string{"hypershift", "kube", "pause", "coredns", "node-network", "cluster-api", "web"} {
+	for _, name := range []string{"hypershift", "kube", "kube-previous", "pause", "coredns", "node-network", "cluster-api", "web"} {
 		all = append(all, images.Image{Name: name, Files: []images.File{{Path: "/name", Data: []byte(name)}}})
 	}
 	g.Expect(os.MkdirAll(filepath.Dir(e.Images()), 0o755)).To(Succeed())
 	g.Expect(images.Build(e.Images(), all)).To(Succeed())
 	script(g, filepath.Join(e.Bin, "kube", "kubelet"), "echo Kubernetes v1.36.3")
+	script(g, filepath.Join(e.Bin, "kube-previous", "kubelet"), "echo Kubernetes v1.35.0")
 }
 
 func script(g Gomega, path, body string) {
@@ -28,34 +29,39 @@ func script(g Gomega, path, body string) {
 	g.Expect(os.WriteFile(path, []byte("#!/bin/sh\n"+body+"\n"), 0o700)).To(Succeed())
 }
 
-func TestBuildPayload(t *testing.T) {
-	t.Run("When the payload is built it should have every tag of the Kubernetes distribution, by digest", func(t *testing.T) {
-		g := NewWithT(t)
-		e := sandbox(t)
-		withImages(g, e)
-		said := filepath.Join(e.Bin, "said")
-		script(g, e.Program("hypershift"), `for word in "$@"; do echo "$word"; done > `+said)
-		g.Expect(e.buildPayload(t.Context())).To(Succeed())
-		data, err := os.ReadFile(said)
-		g.Expect(err).NotTo(HaveOccurred())
-		words := strings.Split(string(data), "\n")
-		g.Expect(words[:4]).To(Equal([]string{"release", "build", "--version", "1.36.3"}))
-		g.Expect(words).To(ContainElements("172.30.240.1:5000/hypershift/release:1.36.3", e.RegistryCA()))
-		// The tags of docs/architecture.md.
-		for tag, image := range map[string]string{
-			"etcd": "kube", "kube-apiserver": "kube", "kube-controller-manager": "kube", "kube-scheduler": "kube", "kube-proxy": "kube",
-			"node": "kube", "pod": "pause", "coredns": "coredns", "node-network": "node-network", "cluster-capi-controllers": "cluster-api",
-		} {
-			g.Expect(words).To(ContainElement(MatchRegexp("^" + tag + "=172.30.240.1:5000/hypershift/" + image + "@sha256:[0-9a-f]{64}$")))
-		}
-		g.Expect(payloadComponents).To(HaveLen(10))
-	})
+func TestBuildPayloads(t *testing.T) {
+	for name, tc := range map[string]struct{ version, kube string }{
+		"When the payload is built it should have every tag of the Kubernetes distribution, by digest": {"1.36.3", "kube"},
+		"When the payload of the minor before is built it should differ in Kubernetes alone":           {"1.35.0", "kube-previous"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			e := sandbox(t)
+			withImages(g, e)
+			said := filepath.Join(e.Bin, "said")
+			script(g, e.Program("hypershift"), `for word in "$@"; do echo "$word"; done > `+said+`-$4`)
+			g.Expect(e.buildPayloads(t.Context())).To(Succeed())
+			data, err := os.ReadFile(said + "-" + tc.version)
+			g.Expect(err).NotTo(HaveOccurred())
+			words := strings.Split(string(data), "\n")
+			g.Expect(words[:4]).To(Equal([]string{"release", "build", "--version", tc.version}))
+			g.Expect(words).To(ContainElements("172.30.240.1:5000/hypershift/release:"+tc.version, e.RegistryCA()))
+			// The tags of docs/architecture.md.
+			for tag, image := range map[string]string{
+				"etcd": tc.kube, "kube-apiserver": tc.kube, "kube-controller-manager": tc.kube, "kube-scheduler": tc.kube, "kube-proxy": tc.kube,
+				"node": tc.kube, "pod": "pause", "coredns": "coredns", "node-network": "node-network", "cluster-capi-controllers": "cluster-api",
+			} {
+				g.Expect(words).To(ContainElement(MatchRegexp("^" + tag + "=172.30.240.1:5000/hypershift/" + image + "@sha256:[0-9a-f]{64}$")))
+			}
+			g.Expect(payloadComponents).To(HaveLen(10))
+		})
+	}
 	t.Run("When the command fails it should show what it said", func(t *testing.T) {
 		g := NewWithT(t)
 		e := sandbox(t)
 		withImages(g, e)
 		script(g, e.Program("hypershift"), "echo no such registry >&2; exit 1")
-		g.Expect(e.buildPayload(t.Context())).To(MatchError(And(ContainSubstring("hypershift release build"), ContainSubstring("no such registry"))))
+		g.Expect(e.buildPayloads(t.Context())).To(MatchError(And(ContainSubstring("hypershift release build"), ContainSubstring("no such registry"))))
 	})
 }
 
@@ -72,8 +78,8 @@ func TestListImages(t *testing.T) {
 		g := NewWithT(t)
 		out, err := list(t)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(strings.Count(out, "\n")).To(Equal(8))
-		g.Expect(out).To(ContainSubstring("release        172.30.240.1:5000/hypershift/release:1.36.3"))
+		g.Expect(strings.Count(out, "\n")).To(Equal(10))
+		g.Expect(out).To(ContainSubstring("release          172.30.240.1:5000/hypershift/release:1.36.3"))
 	})
 	t.Run("When one is named it should print only its pull specification, for scripts", func(t *testing.T) {
 		g := NewWithT(t)

@@ -134,7 +134,7 @@ func (e *Environment) upRegistry(ctx context.Context) error {
 	}
 	e.done("registry and images", started)
 	started = time.Now()
-	if err := e.buildPayload(ctx); err != nil {
+	if err := e.buildPayloads(ctx); err != nil {
 		return err
 	}
 	e.done("release payload", started)

@@ -1,0 +1,120 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/blang/semver/v4"
+	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/test/journey"
+)
+
+// upgradeMinor brings the cluster and its pool from the minor before to this build's, both asked for at once.
+func (s *suite) upgradeMinor(t *testing.T) {
+	release, err := s.ReleaseImage(t.Context())
+	s.must(t, err)
+	s.upgrade(t, release)
+	g := NewWithT(t)
+	nodes, err := s.nodes(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	_, version, _ := strings.Cut(release, "release:")
+	for _, node := range nodes.Items {
+		g.Expect(node.Status.NodeInfo.KubeletVersion).To(Equal("v"+version), node.Name)
+	}
+}
+
+// upgradeDigest brings both to other images of the same version, which only the digest tells apart.
+func (s *suite) upgradeDigest(t *testing.T) {
+	release, err := s.ReleaseImage(t.Context())
+	s.must(t, err)
+	rebuilt, err := s.RebuiltReleaseImage(t.Context(), release)
+	s.must(t, err)
+	s.upgrade(t, rebuilt)
+}
+
+// upgrade gives the cluster and its pool a release, samples what status says once a second until both have it, and asserts
+// that no sample lied.
+func (s *suite) upgrade(t *testing.T, release string) {
+	g := NewWithT(t)
+	history, err := s.record(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, kind := range []string{"hostedcluster", "nodepool"} {
+		s.must(t, s.Type(t.Context(), "kubectl", "patch", kind, cluster, "-n", journey.Namespace, "--type=merge",
+			"-p", fmt.Sprintf(`{"spec":{"release":{"image":%q}}}`, release)))
+	}
+	s.reach(t, "control plane and pool upgraded", 10*time.Minute, func(ctx context.Context) (bool, string, error) {
+		now, err := history.sample(ctx, s)
+		if err != nil {
+			return false, "", err
+		}
+		return history.clusterDone(now) && now.poolDone() && !history.oldLeft(now), now.String(), nil
+	})
+	g.Expect(history.lies).To(BeEmpty())
+	g.Expect(history.sawUpdating).To(BeTrue(), "the pool never said that it was updating")
+	g.Expect(history.sawProgressing).To(BeTrue(), "the cluster never said that it was progressing")
+	s.reach(t, "nodes of the new release ready", 2*time.Minute, s.NodesReady(cluster, 2))
+}
+
+// record is what was seen of an upgrade so far.
+type record struct {
+	before *sample
+	// oldSecrets are the bootstrap Secrets of the machines before the upgrade: a machine that carries one is old.
+	oldSecrets                  sets.Set[string]
+	sawUpdating, sawProgressing bool
+	lies                        []string
+}
+
+// record starts with what is there before the upgrade.
+func (s *suite) record(ctx context.Context) (*record, error) {
+	now, err := s.sample(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &record{before: now, oldSecrets: now.secrets()}, nil
+}
+
+// sample looks once and notes each claim of status that is not true.
+func (r *record) sample(ctx context.Context, s *suite) (*sample, error) {
+	now, err := s.sample(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.sawUpdating = r.sawUpdating || now.poolTrue(hyperv1.NodePoolUpdatingVersionConditionType)
+	r.sawProgressing = r.sawProgressing || now.progressing()
+	for lie, told := range map[string]bool{
+		"the cluster does not progress, though its newest history entry is not completed": now.clusterLooked() && !r.clusterDone(now) && !now.progressing(),
+		"the pool does not update, though machines of the old release are left":           now.poolLooked() && r.clusterDone(now) && r.oldLeft(now) && !now.poolTrue(hyperv1.NodePoolUpdatingVersionConditionType),
+		"the pool says the new version, though machines of the old release are left":      r.oldLeft(now) && now.pool.Status.Version != r.before.pool.Status.Version,
+		"the pool's annotation says the new configuration, though old machines are left":  r.oldLeft(now) && now.currentConfig() != r.before.currentConfig(),
+		"a machine of the new release was made before the control plane had completed it": !r.clusterDone(now) && now.secrets().Difference(r.oldSecrets).Len() > 0,
+		"a node is newer than the newest version that the control plane has completed":    now.newestNode().GT(now.completed()),
+	} {
+		if told {
+			r.lies = append(r.lies, lie+": "+now.String())
+		}
+	}
+	return now, nil
+}
+
+// clusterDone tells whether the control plane says that it has completed the upgrade.
+func (r *record) clusterDone(now *sample) bool {
+	newest, before := now.newest(), r.before.newest().StartedTime
+	return now.clusterLooked() && !now.progressing() && newest.State == configv1.CompletedUpdate &&
+		!newest.StartedTime.Equal(&before)
+}
+
+// oldLeft tells whether a machine of the old release is there.
+func (r *record) oldLeft(now *sample) bool { return now.secrets().Intersection(r.oldSecrets).Len() > 0 }
+
+// parseVersion reads "v1.36.3" or "1.36.3"; nothing is the oldest of all.
+func parseVersion(text string) semver.Version {
+	v, _ := semver.ParseTolerant(text)
+	return v
+}
