@@ -8,6 +8,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -118,6 +119,15 @@ func (n *sample) secrets() sets.Set[string] {
 		}
 	}
 	return names
+}
+
+// machineUIDs are those of all machines of the cluster.
+func (n *sample) machineUIDs() sets.Set[types.UID] {
+	uids := sets.New[types.UID]()
+	for _, m := range n.machines.Items {
+		uids.Insert(m.UID)
+	}
+	return uids
 }
 
 // newestNode is the newest version that a kubelet says.

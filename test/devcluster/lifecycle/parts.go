@@ -118,7 +118,7 @@ func kubeletVersion(ctx context.Context, kubelet string) (string, error) {
 func (e *Environment) simulator() supervise.Process {
 	command := []string{e.Program("maas-simulator"), "serve",
 		"--listen", env.MAASListen, "--admin-listen", env.MAASAdmin, "--state-dir", e.MAAS(),
-		"--boot", "netns", "--boot-dir", e.Machines()}
+		"--users", "admin,alice,bob", "--boot", "netns", "--boot-dir", e.Machines()}
 	return supervise.Process{
 		Name: "maas-simulator", Dir: e.MAAS(), Namespace: env.Namespace, Command: append(command, e.MAASArguments...),
 	}

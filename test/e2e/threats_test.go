@@ -1,0 +1,166 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/test/journey"
+)
+
+// typo is a node configuration that somebody wrote in a hurry.
+const typo = `apiVersion: machineconfiguration.openshift.io/v1
+kind: MachineConfig
+metadata:
+  name: typo
+spec:
+  config:
+    ignition:
+      version: 3.2.0
+    storage:
+      files:
+      - path: etc/not-absolute
+        contents:
+          source: data:,x
+`
+
+// badConfiguration gives the pool a configuration that no machine could use: not one machine may be touched for it.
+func (s *suite) badConfiguration(t *testing.T) {
+	g := NewWithT(t)
+	before, err := s.sample(t.Context())
+	s.must(t, err)
+	config := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: journey.Namespace, Name: "typo"},
+		Data:       map[string]string{"config": typo},
+	}
+	g.Expect(s.c.Create(t.Context(), config)).To(Succeed())
+	s.configure(t, `[{"name":"typo"}]`)
+	s.reach(t, "bad configuration reported", soon, journey.PoolCondition(s.c, cluster,
+		hyperv1.NodePoolValidMachineConfigConditionType, "False", hyperv1.NodePoolValidationFailedReason))
+	after, err := s.sample(t.Context())
+	s.must(t, err)
+	g.Expect(after.machineUIDs()).To(Equal(before.machineUIDs()), "a machine was touched for a configuration that cannot be used")
+	g.Expect(after.secrets()).To(Equal(before.secrets()), "a configuration that cannot be used was handed out")
+	s.configure(t, `[]`)
+	s.reach(t, "configuration well again", soon, journey.PoolCondition(s.c, cluster, hyperv1.NodePoolValidMachineConfigConditionType, "True"))
+	g.Expect(s.c.Delete(t.Context(), config)).To(Succeed())
+	after, err = s.sample(t.Context())
+	s.must(t, err)
+	g.Expect(after.machineUIDs()).To(Equal(before.machineUIDs()))
+}
+
+func (s *suite) configure(t *testing.T, references string) {
+	t.Helper()
+	s.must(t, s.Type(t.Context(), "kubectl", "patch", "nodepool", cluster, "-n", journey.Namespace, "--type=merge",
+		"-p", fmt.Sprintf(`{"spec":{"config":%s}}`, references)))
+}
+
+// deadBMC kills the BMCs of all free machines, and heals all but the one that the pool was given: another must take its
+// place, and the dead one goes back when its BMC lives again.
+func (s *suite) deadBMC(t *testing.T) {
+	s.fault(t, map[string]any{"kind": "power-error"})
+	s.scale(t, cluster, 3)
+	var dead string
+	s.reach(t, "power error marked", 2*time.Minute, func(ctx context.Context) (bool, string, error) {
+		machine, err := s.powerless(ctx)
+		dead = machine
+		return machine != "", "no machine has failed yet", err
+	})
+	s.heal(t)
+	s.fault(t, map[string]any{"kind": "power-error", "machine": dead})
+	s.reach(t, "three nodes ready, without the dead machine", 6*time.Minute, s.NodesReady(cluster, 3))
+	NewWithT(t).Expect(s.inUse(t)).NotTo(HaveKey(dead), "the dead machine serves as a node")
+	s.heal(t)
+	s.scale(t, cluster, 2)
+	s.reach(t, "two nodes left", 4*time.Minute, s.NodesReady(cluster, 2))
+	s.reach(t, "every allocation has one owner", 5*time.Minute, journey.Quick(func() (bool, string, error) { return s.owned(t) }))
+}
+
+// powerless is a machine of MAAS that was given to the pool and could not be started; empty while there is none.
+func (s *suite) powerless(ctx context.Context) (string, error) {
+	all, err := s.maas.ListMachines(ctx, maas.MachineFilter{})
+	if err != nil {
+		return "", err
+	}
+	for _, m := range all {
+		if m.Owner != "" && m.PowerState == "error" && m.Status != maas.StatusDeployed {
+			return m.SystemID, nil
+		}
+	}
+	return "", nil
+}
+
+// inUse maps the system ids that MaasMachines hold to the names of these.
+func (s *suite) inUse(t *testing.T) map[string]string {
+	t.Helper()
+	machines, err := journey.Machines(t.Context(), s.c, cluster, cluster)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	used := map[string]string{}
+	for _, m := range machines {
+		if m.Spec.SystemID != nil && m.DeletionTimestamp == nil {
+			used[*m.Spec.SystemID] = m.Name
+		}
+	}
+	return used
+}
+
+// anotherUsersKey puts the key of another user of MAAS into the Secret: it is said, no machine is given up or called lost, and
+// with the right key all goes on.
+func (s *suite) anotherUsersKey(t *testing.T) {
+	g := NewWithT(t)
+	before := sets.KeySet(s.allocations(t))
+	right := s.setKey(t, s.MAASKeyFile())
+	s.setKey(t, s.Path("maas", "bob.key"))
+	s.reach(t, "key of another user reported", time.Minute, journey.ClusterCondition(s.c, cluster,
+		string(hyperv1.PlatformCredentialsFound), "False"))
+	s.scale(t, cluster, 1)
+	s.reach(t, "machine asked to go", time.Minute, func(ctx context.Context) (bool, string, error) {
+		machines, err := journey.Machines(ctx, s.c, cluster, cluster)
+		for _, m := range machines {
+			if m.DeletionTimestamp != nil {
+				return true, "", nil
+			}
+		}
+		return len(machines) == 1, fmt.Sprintf("%d machines", len(machines)), err
+	})
+	machines := &infrav1.MaasMachineList{}
+	g.Expect(s.c.List(t.Context(), machines, client.InNamespace(journey.HostedNamespace(cluster)))).To(Succeed())
+	held := sets.New[string]()
+	for _, m := range machines.Items {
+		g.Expect(m.Status.FailureReason).To(BeNil(), "%s was given up", m.Name)
+		held.Insert(*m.Spec.SystemID)
+	}
+	g.Expect(held.IsSuperset(sets.KeySet(s.allocations(t)))).To(BeTrue(), "of %v a machine has lost its owner: %v", before, held)
+	g.Expect(os.WriteFile(s.Path("right.key"), right, 0o600)).To(Succeed())
+	s.setKey(t, s.Path("right.key"))
+	s.reach(t, "one node left", 4*time.Minute, s.NodesReady(cluster, 1))
+	s.reach(t, "every allocation has one owner", 2*time.Minute, journey.Quick(func() (bool, string, error) { return s.owned(t) }))
+	s.scale(t, cluster, 2)
+	s.reach(t, "two nodes ready", 4*time.Minute, s.NodesReady(cluster, 2))
+}
+
+// setKey puts the key of a file into the cluster's Secret, and returns the one that was there.
+func (s *suite) setKey(t *testing.T, file string) (before []byte) {
+	t.Helper()
+	g := NewWithT(t)
+	key, err := os.ReadFile(file)
+	g.Expect(err).NotTo(HaveOccurred())
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: journey.Namespace, Name: cluster + "-maas-credentials"}}
+	g.Expect(s.c.Get(t.Context(), client.ObjectKeyFromObject(secret), secret)).To(Succeed())
+	before = secret.Data[maas.SecretKeyAPIKey]
+	secret.Data[maas.SecretKeyAPIKey] = []byte(strings.TrimSpace(string(key)))
+	g.Expect(s.c.Update(t.Context(), secret)).To(Succeed())
+	return before
+}
