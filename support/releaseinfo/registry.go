@@ -190,6 +190,7 @@ func (l *lookup) read(spec string) (*Payload, error) {
 	if err != nil {
 		return nil, err
 	}
+	payload.Digest = digest.String()
 	l.payloads.Add(key, payload)
 	return payload, nil
 }

@@ -51,6 +51,7 @@ func TestLookup(t *testing.T) {
 
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(release.PullSpec()).To(Equal(spec))
+			g.Expect(release.Pinned()).To(MatchRegexp(`/release@sha256:[0-9a-f]{64}$`))
 			g.Expect(release.Version()).To(Equal(tt.payload.Version))
 			g.Expect(release.Distribution()).To(Equal(tt.want))
 			g.Expect(release.Architecture()).To(Equal("amd64"))

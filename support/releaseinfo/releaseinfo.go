@@ -5,6 +5,7 @@ package releaseinfo
 import (
 	"context"
 	"maps"
+	"strings"
 )
 
 // Distribution is the kind of Kubernetes that a payload carries.
@@ -39,6 +40,9 @@ type Payload struct {
 	Components map[string]string
 	// ComponentVersions maps the name of a part to its version, e.g. kubernetes: 1.33.2.
 	ComponentVersions map[string]string
+	// Digest is that of the payload's image, e.g. sha256:0123..., or of the index that holds it. A registry's answer; Build
+	// does not read it. Empty means that it is not known.
+	Digest string
 }
 
 // ReleaseImage is a payload that was looked up. It cannot be changed, so it can be shared.
@@ -62,6 +66,22 @@ func New(pullSpec string, p Payload) *ReleaseImage {
 
 // PullSpec is the image as the caller named it.
 func (r *ReleaseImage) PullSpec() string { return r.pullSpec }
+
+// Digest identifies the payload: two of the same version with other images have different ones. Empty when it is not known.
+func (r *ReleaseImage) Digest() string { return r.payload.Digest }
+
+// Pinned is the pull spec that names this very payload, whatever a tag of it points to later: the repository and the digest.
+// A pull spec that had a digest stays as it was written, and so does one whose digest is not known.
+func (r *ReleaseImage) Pinned() string {
+	if r.payload.Digest == "" || strings.Contains(r.pullSpec, "@") {
+		return r.pullSpec
+	}
+	repository := r.pullSpec
+	if tag := strings.LastIndex(repository, ":"); tag > strings.LastIndex(repository, "/") {
+		repository = repository[:tag]
+	}
+	return repository + "@" + r.payload.Digest
+}
 
 // Version is the payload's semantic version without leading "v".
 func (r *ReleaseImage) Version() string { return r.payload.Version }

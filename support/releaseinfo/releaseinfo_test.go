@@ -155,3 +155,17 @@ func TestReasonOf(t *testing.T) {
 	g.Expect(ReasonOf(wrapped)).To(Equal(ReasonNotFound))
 	g.Expect(ReasonOf(errors.New("other"))).To(BeEmpty())
 }
+
+func TestPinned(t *testing.T) {
+	const digest = "sha256:0123"
+	for _, tt := range []struct{ name, spec, digest, want string }{
+		{"When the pull spec has a tag it should have the digest in its place", "registry.example:5000/release:1.36.3", digest, "registry.example:5000/release@" + digest},
+		{"When the pull spec has neither it should get the digest", "registry.example:5000/release", digest, "registry.example:5000/release@" + digest},
+		{"When the pull spec has a digest it should stay as it is written", "registry.example/release@sha256:4567", digest, "registry.example/release@sha256:4567"},
+		{"When the digest is not known it should stay as it is", "registry.example/release:1.36.3", "", "registry.example/release:1.36.3"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			NewWithT(t).Expect(New(tt.spec, Payload{Digest: tt.digest}).Pinned()).To(Equal(tt.want))
+		})
+	}
+}
