@@ -60,6 +60,15 @@ type Credentials struct {
 	CheckAgain time.Duration
 }
 
+// MachineStart is how far a machine is on its way to a Node.
+type MachineStart struct {
+	// Begun is when the platform got what it now makes a Node of; zero while the machine waits for what a new one would wait
+	// for too, such as capacity.
+	Begun time.Time
+	// Reason and Message say why the machine will never be a Node, so that only another one helps; empty while it may.
+	Reason, Message string
+}
+
 // Platform is one platform's plugin. Its methods may be called at the same time for different clusters, and each must
 // come back soon: an endpoint of the platform that does not answer must not hold a worker.
 type Platform interface {
@@ -92,6 +101,9 @@ type Platform interface {
 	MachineTemplate(pool Pool) client.Object
 	// RollingTemplate is a copy of a template without what may change without replacing machines.
 	RollingTemplate(template client.Object) client.Object
+	// AdjustMachine gives an infrastructure machine that exists what the pool now says of all that RollingTemplate leaves out.
+	// The pool's HostedCluster may be gone.
+	AdjustMachine(pool Pool, machine client.Object)
 	// MachineTemplates is an empty list of the template's kind, for cleaning up; nil if there is none.
 	MachineTemplates() client.ObjectList
 	// CustomizeIgnition adds to the first-boot configuration what machines of this platform need.
@@ -99,6 +111,11 @@ type Platform interface {
 	// MachineProblem reads an infrastructure machine's conditions: the reason and an actionable message of what is
 	// wrong or being waited for; empty when all is well.
 	MachineProblem(machine client.Object) (reason, message string)
+	// MachineStart is how far an infrastructure machine is on its way to a Node.
+	MachineStart(machine client.Object) MachineStart
+	// NodeStartup is how long a machine of the pool may take until its Node is there, when it waits for nothing; zero leaves
+	// it to the platform's traits.
+	NodeStartup(pool Pool) time.Duration
 	// Machines is an empty list of the infrastructure machines' kind; nil if there is none.
 	Machines() client.ObjectList
 	// Watched are the kinds in hosted namespaces whose changes concern the HostedCluster or its NodePools.

@@ -147,6 +147,14 @@ const (
 	NodePoolTargetConfigVersionAnnotation = "hypershift.openshift.io/nodePoolTargetConfigVersion"
 	// NodePoolPlatformMachineTemplateAnnotation is the machine template that the pool has come to.
 	NodePoolPlatformMachineTemplateAnnotation = "hypershift.openshift.io/nodePoolPlatformMachineTemplate"
+	// NodePoolResolvedReleaseAnnotation on a NodePool holds spec.release.image and, after a space, the pull spec by digest that it
+	// named when it was first read. A tag that is moved later changes nothing.
+	NodePoolResolvedReleaseAnnotation = "hypershift.openshift.io/nodePoolResolvedRelease"
+	// NodePoolFirstReleaseAnnotation on a NodePool is the digest of the first release that it was seen with. The hash that replaces
+	// machines holds the digest of every other one, so that pools from before digests counted keep the hash that they had.
+	NodePoolFirstReleaseAnnotation = "hypershift.openshift.io/nodePoolFirstRelease"
+	// NodePoolCurrentReleaseAnnotation on a NodePool is the digest of the release that all its machines have come to.
+	NodePoolCurrentReleaseAnnotation = "hypershift.openshift.io/nodePoolCurrentRelease"
 	// NodePoolUpgradeInProgressTrueAnnotation and NodePoolUpgradeInProgressFalseAnnotation tell of an upgrade in place.
 	NodePoolUpgradeInProgressTrueAnnotation  = "hypershift.openshift.io/nodePoolUpgradeInProgressTrue"
 	NodePoolUpgradeInProgressFalseAnnotation = "hypershift.openshift.io/nodePoolUpgradeInProgressFalse"

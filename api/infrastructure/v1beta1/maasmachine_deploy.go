@@ -1,6 +1,20 @@
 package v1beta1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// What a machine gets whose timeouts are absent, and on how many machines of MAAS one MaasMachine is tried. Machine health
+// checks derive from them how long a machine may take to become a Node.
+const (
+	DefaultAllocateTimeout = 10 * time.Minute
+	DefaultDeployTimeout   = time.Hour
+	DefaultBootTimeout     = 20 * time.Minute
+	DefaultJoinTimeout     = 15 * time.Minute
+	DefaultDeployAttempts  = 3
+)
 
 // MachineTimeouts bound the steps of a machine's way to Ready. A zero value takes the default.
 type MachineTimeouts struct {

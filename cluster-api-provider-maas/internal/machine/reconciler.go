@@ -45,8 +45,9 @@ type Timing struct {
 
 func (t Timing) withDefaults() Timing {
 	for field, value := range map[*time.Duration]time.Duration{
-		&t.Poll: 10 * time.Second, &t.Settled: 2 * time.Minute, &t.Doubt: time.Minute, &t.Allocate: 10 * time.Minute,
-		&t.Deploy: time.Hour, &t.Boot: 20 * time.Minute, &t.Join: 15 * time.Minute, &t.SetAside: time.Hour, &t.Problem: 15 * time.Second,
+		&t.Poll: 10 * time.Second, &t.Settled: 2 * time.Minute, &t.Doubt: time.Minute,
+		&t.Allocate: infrav1.DefaultAllocateTimeout, &t.Deploy: infrav1.DefaultDeployTimeout, &t.Boot: infrav1.DefaultBootTimeout,
+		&t.Join: infrav1.DefaultJoinTimeout, &t.SetAside: time.Hour, &t.Problem: 15 * time.Second,
 	} {
 		if *field == 0 {
 			*field = value
@@ -54,9 +55,6 @@ func (t Timing) withDefaults() Timing {
 	}
 	return t
 }
-
-// defaultAttempts bounds on how many machines one MaasMachine is tried.
-const defaultAttempts = 3
 
 // Reconciler makes MaasMachines real.
 type Reconciler struct {
@@ -83,7 +81,7 @@ func (r *Reconciler) Default() {
 	r.powered, r.released = newPace(powerOnEvery), newPace(releaseAgainEvery)
 	r.picks = newPicks()
 	if r.Attempts == 0 {
-		r.Attempts = defaultAttempts
+		r.Attempts = infrav1.DefaultDeployAttempts
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,7 +39,7 @@ func settings(pool platform.Pool) hyperv1.MAASNodePoolPlatform {
 
 // ValidateNodePool refuses what the provider could not do.
 func (*Platform) ValidateNodePool(pool platform.Pool) error {
-	return errors.Join(validateIdentity(pool), validateImage(pool), validateAddresses(pool))
+	return errors.Join(validateIdentity(pool), validateZone(pool), validateImage(pool), validateAddresses(pool))
 }
 
 func validateIdentity(pool platform.Pool) error {
@@ -49,6 +50,22 @@ func validateIdentity(pool platform.Pool) error {
 	}
 	return fmt.Errorf("spec.platform.maas.identityRef names Secret %s, but the cluster's machines are all made with its own, %s: "+
 		"leave the field out, or make another HostedCluster for the other MAAS", identity.Name, cluster)
+}
+
+// validateZone wants a zone that the cluster's machines may be in.
+func validateZone(pool platform.Pool) error {
+	zone, allowed := zone(pool), spec(pool.HostedCluster).FailureDomains
+	if zone == "" || len(allowed) == 0 || slices.Contains(allowed, hyperv1.MAASName(zone)) {
+		return nil
+	}
+	return fmt.Errorf("zone %q of the pool is none of the HostedCluster's spec.platform.maas.failureDomains, %s: name one of them in "+
+		"spec.platform.maas.zone, or add it there", zone, strings.Join(texts(allowed), ", "))
+}
+
+// zone is where the pool's machines must be, by its own word or else the cluster's; empty for any of the failure domains.
+func zone(pool platform.Pool) string {
+	block := settings(pool)
+	return firstOf(string(block.FailureDomain), string(block.Zone), string(spec(pool.HostedCluster).Zone))
 }
 
 // validateImage can judge only once the payload was read.
@@ -100,7 +117,7 @@ func (*Platform) MachineTemplate(pool platform.Pool) client.Object {
 	block, cluster := settings(pool), spec(pool.HostedCluster)
 	base := byDistribution[pool.Distribution]
 	machine := infrav1.MaasMachineSpec{
-		FailureDomain:  optional(firstOf(string(block.FailureDomain), string(block.Zone), string(cluster.Zone))),
+		FailureDomain:  optional(zone(pool)),
 		ResourcePool:   optional(firstOf(string(block.ResourcePool), string(cluster.ResourcePool))),
 		MinCPU:         ptr.To(int(ptr.Deref(block.MinCPU, base.cpu))),
 		MinMemory:      ptr.To(int(ptr.Deref(block.MinMemory, base.memory))),
@@ -111,29 +128,40 @@ func (*Platform) MachineTemplate(pool platform.Pool) client.Object {
 		Image:          firstOf(block.Image, base.image),
 		DeployInMemory: ptr.Deref(block.Ephemeral, false),
 		StaticIP:       staticIP(block.StaticIP),
-		Timeouts: infrav1.MachineTimeouts{
-			Allocate: block.AllocateTimeout, Deploy: block.DeployTimeout, Boot: block.BootTimeout, Join: block.JoinTimeout,
-		},
 	}
-	if block.Erase != "" {
-		machine.Erase = &infrav1.EraseConfig{Mode: block.Erase}
-	}
+	adjust(&machine, block)
 	composeOnLXD(&machine, block.LXD)
 	template := &infrav1.MaasMachineTemplate{}
 	template.Spec.Template.Spec = machine
 	return template
 }
 
-// RollingTemplate leaves out what changes on machines as they are: how long to wait for them, and what happens to their
-// disks in the end.
+// RollingTemplate leaves out what changes on machines as they are.
 func (*Platform) RollingTemplate(template client.Object) client.Object {
 	rolling, ok := template.DeepCopyObject().(*infrav1.MaasMachineTemplate)
 	if !ok {
 		return template
 	}
-	rolling.Spec.Template.Spec.Timeouts = infrav1.MachineTimeouts{}
-	rolling.Spec.Template.Spec.Erase = nil
+	adjust(&rolling.Spec.Template.Spec, hyperv1.MAASNodePoolPlatform{})
 	return rolling
+}
+
+// AdjustMachine gives a machine that exists the pool's time-outs, and what is done to its disks in the end.
+func (*Platform) AdjustMachine(pool platform.Pool, obj client.Object) {
+	if machine, ok := obj.(*infrav1.MaasMachine); ok {
+		adjust(&machine.Spec, settings(pool))
+	}
+}
+
+// adjust sets all that changes on machines as they are: how long to wait for them, and what happens to their disks in the end.
+func adjust(machine *infrav1.MaasMachineSpec, block hyperv1.MAASNodePoolPlatform) {
+	machine.Timeouts = infrav1.MachineTimeouts{
+		Allocate: block.AllocateTimeout, Deploy: block.DeployTimeout, Boot: block.BootTimeout, Join: block.JoinTimeout,
+	}
+	machine.Erase = nil
+	if block.Erase != "" {
+		machine.Erase = &infrav1.EraseConfig{Mode: block.Erase}
+	}
 }
 
 // MachineTemplates is an empty list of templates.

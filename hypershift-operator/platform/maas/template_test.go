@@ -92,6 +92,19 @@ func TestRollingTemplate(t *testing.T) {
 	})
 }
 
+// TestAdjustMachine proves that a field which replaces no machine reaches those that exist: it is one or the other.
+func TestAdjustMachine(t *testing.T) {
+	p, hour := &Platform{}, &metav1.Duration{Duration: time.Hour}
+	changed := testPool(releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{
+		Erase: "Full", AllocateTimeout: hour, DeployTimeout: hour, BootTimeout: hour, JoinTimeout: hour,
+	})
+	wanted := p.MachineTemplate(changed).(*infrav1.MaasMachineTemplate)
+	rolling := p.RollingTemplate(wanted).(*infrav1.MaasMachineTemplate)
+	machine := &infrav1.MaasMachine{Spec: rolling.Spec.Template.Spec}
+	p.AdjustMachine(changed, machine)
+	NewWithT(t).Expect(machine.Spec).To(Equal(wanted.Spec.Template.Spec))
+}
+
 func TestValidateNodePool(t *testing.T) {
 	other := &hyperv1.MAASIdentityReference{Name: "other"}
 	same := &hyperv1.MAASIdentityReference{Name: "creds"}
@@ -119,6 +132,34 @@ func TestValidateNodePool(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
 			err := (&Platform{}).ValidateNodePool(testPool(tc.distribution, tc.block))
+			if tc.want == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			g.Expect(err).To(MatchError(ContainSubstring(tc.want)))
+		})
+	}
+}
+
+func TestValidateZone(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		cluster hyperv1.MAASPlatformSpec
+		block   hyperv1.MAASNodePoolPlatform
+		want    string
+	}{
+		{"When the cluster names no failure domains every zone should be accepted", hyperv1.MAASPlatformSpec{}, hyperv1.MAASNodePoolPlatform{Zone: "az9"}, ""},
+		{"When the pool names none it should be accepted", hyperv1.MAASPlatformSpec{FailureDomains: []hyperv1.MAASName{"az1", "az2"}}, hyperv1.MAASNodePoolPlatform{}, ""},
+		{"When the pool names one of them it should be accepted", hyperv1.MAASPlatformSpec{FailureDomains: []hyperv1.MAASName{"az1", "az2"}}, hyperv1.MAASNodePoolPlatform{FailureDomain: "az2"}, ""},
+		{"When the pool names another it should be refused", hyperv1.MAASPlatformSpec{FailureDomains: []hyperv1.MAASName{"az1", "az2"}}, hyperv1.MAASNodePoolPlatform{Zone: "az9"}, `zone "az9" of the pool is none of the HostedCluster's spec.platform.maas.failureDomains, az1, az2`},
+		{"When the cluster's own zone is another it should be refused", hyperv1.MAASPlatformSpec{Zone: "az9", FailureDomains: []hyperv1.MAASName{"az1"}}, hyperv1.MAASNodePoolPlatform{}, "is none of"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g, pool := NewWithT(t), testPool(releaseinfo.Kubernetes, tc.block)
+			pool.HostedCluster = pool.HostedCluster.DeepCopy()
+			pool.HostedCluster.Spec.Platform.MAAS.Zone = tc.cluster.Zone
+			pool.HostedCluster.Spec.Platform.MAAS.FailureDomains = tc.cluster.FailureDomains
+			err := (&Platform{}).ValidateNodePool(pool)
 			if tc.want == "" {
 				g.Expect(err).NotTo(HaveOccurred())
 				return

@@ -3,6 +3,7 @@ package none
 
 import (
 	"context"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -63,6 +64,9 @@ func (Platform) MachineTemplate(platform.Pool) client.Object { return nil }
 // RollingTemplate is the template itself.
 func (Platform) RollingTemplate(template client.Object) client.Object { return template }
 
+// AdjustMachine has no machine to adjust.
+func (Platform) AdjustMachine(platform.Pool, client.Object) {}
+
 // MachineTemplates is nil.
 func (Platform) MachineTemplates() client.ObjectList { return nil }
 
@@ -71,6 +75,12 @@ func (Platform) CustomizeIgnition(platform.Pool, *ignition.Config) {}
 
 // MachineProblem has nothing to say.
 func (Platform) MachineProblem(client.Object) (reason, message string) { return "", "" }
+
+// MachineStart knows of none.
+func (Platform) MachineStart(client.Object) platform.MachineStart { return platform.MachineStart{} }
+
+// NodeStartup leaves it to the traits.
+func (Platform) NodeStartup(platform.Pool) time.Duration { return 0 }
 
 // Machines is nil.
 func (Platform) Machines() client.ObjectList { return nil }
