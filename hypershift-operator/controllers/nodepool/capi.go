@@ -51,7 +51,6 @@ func (r *Reconciler) reconcileMachines(ctx context.Context, s *scope) (ctrl.Resu
 
 // finishWithoutMachines ends the pass of a pool whose machines the user brings: what is current is what is wanted.
 func (r *Reconciler) finishWithoutMachines(ctx context.Context, s *scope) error {
-	s.version = s.release.Version()
 	return r.markCurrent(ctx, s, "")
 }
 
@@ -162,11 +161,10 @@ func (r *Reconciler) applyMachineDeployment(ctx context.Context, s *scope, ref c
 		return err
 	}
 	s.observeDeployment(md)
-	if !deploymentComplete(md) {
-		s.judgeRollout(ref.Name)
+	s.judgeTemplate(ref.Name)
+	if !s.isRolledOut(ref.Name, md.Spec.Replicas) {
 		return nil
 	}
-	s.version = s.release.Version()
 	return r.markCurrent(ctx, s, ref.Name)
 }
 
@@ -194,15 +192,6 @@ func rolloutStrategy(replace *hyperv1.ReplaceUpgrade) clusterv1.MachineDeploymen
 		}
 	}
 	return strategy
-}
-
-// deploymentComplete tells whether all machines are of the wanted kind and there are as many as wanted.
-func deploymentComplete(md *clusterv1.MachineDeployment) bool {
-	wanted := ptr.Deref(md.Spec.Replicas, 0)
-	return md.Status.ObservedGeneration >= md.Generation && md.Generation > 0 &&
-		md.Status.UpToDateReplicas != nil && *md.Status.UpToDateReplicas == wanted &&
-		ptr.Deref(md.Status.Replicas, 0) == wanted &&
-		ptr.Deref(md.Status.AvailableReplicas, 0) == wanted
 }
 
 // applyMachineSet makes machines that are updated without being replaced; the config operator in the hosted cluster does
@@ -238,13 +227,17 @@ func (r *Reconciler) applyMachineSet(ctx context.Context, s *scope, ref clusterv
 	return r.followMachineSet(ctx, s, ms, ref.Name)
 }
 
+// followMachineSet takes from the set's annotations how far the upgrader is, which is all that tells of machines that keep
+// what they were made with.
 func (r *Reconciler) followMachineSet(ctx context.Context, s *scope, ms *clusterv1.MachineSet, template string) error {
 	s.observeMachineSet(ms)
 	if ms.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation] != s.config.hash {
 		s.judgeInPlace(ms)
 		return nil
 	}
-	s.version = s.release.Version()
+	if available(s.machines) < ptr.Deref(ms.Spec.Replicas, 0) {
+		return nil
+	}
 	return r.markCurrent(ctx, s, template)
 }
 
@@ -255,12 +248,16 @@ func maxUnavailable(pool *hyperv1.NodePool) string {
 	return "1"
 }
 
-// markCurrent remembers which configuration all machines have. template is empty where there are no machines.
+// markCurrent remembers which release and configuration all machines have. template is empty where there are no machines.
 func (r *Reconciler) markCurrent(ctx context.Context, s *scope, template string) error {
+	s.version = s.release.Version()
 	s.judgeRolledOut()
 	return upsert.Patch(ctx, r.Client, s.pool, func() {
 		annotate(s.pool, hyperv1.NodePoolCurrentConfigAnnotation, s.config.hashWithoutVersion)
 		annotate(s.pool, hyperv1.NodePoolCurrentConfigVersionAnnotation, s.config.hash)
+		if digest := s.release.Digest(); digest != "" {
+			annotate(s.pool, hyperv1.NodePoolCurrentReleaseAnnotation, digest)
+		}
 		if template != "" {
 			annotate(s.pool, hyperv1.NodePoolPlatformMachineTemplateAnnotation, template)
 		}

@@ -211,7 +211,7 @@ func (s *scope) hashConfig() error {
 	if ref := s.hc.Spec.AdditionalTrustBundle; ref != nil {
 		names += ref.Name
 	}
-	s.config.hash = naming.Hash(s.config.raw + s.release.Version() + names + global)
+	s.config.hash = naming.Hash(s.config.raw + s.releaseIdentity() + names + global)
 	s.config.hashWithoutVersion = naming.Hash(s.config.raw + names)
 	return nil
 }

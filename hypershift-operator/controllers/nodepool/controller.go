@@ -108,16 +108,20 @@ func (r *Reconciler) prepare(ctx context.Context, s *scope) error {
 }
 
 // phases are the steps of a pass, in order. Those that judge what the user wrote come first and stop a pass that
-// could not mean anything. A paused pool is judged and nothing else.
+// could not mean anything; machines that are there are looked after whatever release is wanted. A paused pool is judged and
+// nothing else.
 func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 	judging := []phase.Phase[*scope]{
 		{Name: "pause", Run: r.reconcilePause},
+		{Name: "end of repair", Run: r.stopHealthCheck},
 		{Name: "hosted cluster", Critical: true, Run: r.requireCluster},
 		{Name: "fields without effect", Run: r.judgeFields},
 		{Name: "autoscaling", Run: r.judgeAutoscaling},
 		{Name: "update management", Critical: true, Run: r.judgeManagement},
 		{Name: "platform", Critical: true, Run: r.judgePlatform},
 		{Name: "machines", Run: r.judgeMachines},
+		{Name: "settings of machines", Run: r.carrySettings},
+		{Name: "start of machines", Run: r.followStartups},
 		{Name: "release image", Critical: true, Run: r.reconcileRelease},
 	}
 	if s.paused() {

@@ -223,17 +223,16 @@ func TestReconcile(t *testing.T) {
 
 	t.Run("When all machines are there, it should report the version", func(t *testing.T) {
 		s := newSuite(t, c, "create")
-		md := s.deployment()
-		md.Status.ObservedGeneration = md.Generation
-		md.Status.Replicas, md.Status.UpToDateReplicas = md.Spec.Replicas, md.Spec.Replicas
-		md.Status.AvailableReplicas, md.Status.ReadyReplicas = md.Spec.Replicas, md.Spec.Replicas
-		s.Expect(c.Status().Update(t.Context(), md)).To(Succeed())
+		for _, name := range []string{"a", "b", "c"} {
+			s.born(name)
+		}
 		s.mustPass()
 		pool := s.pool()
 		s.Expect(pool.Status.Version).To(Equal("1.36.3"))
 		s.Expect(pool.Status.Replicas).To(BeEquivalentTo(3))
 		s.Expect(s.condition("Ready").Status).To(Equal(corev1.ConditionTrue))
 		s.Expect(s.condition("UpdatingVersion").Status).To(Equal(corev1.ConditionFalse))
+		s.bury("a", "b", "c")
 	})
 
 	t.Run("When the provider is in trouble with a machine, it should say so on the pool", func(t *testing.T) {

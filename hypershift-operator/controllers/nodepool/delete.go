@@ -24,6 +24,9 @@ func (r *Reconciler) delete(ctx context.Context, s *scope) (ctrl.Result, error) 
 		s.deleted = true
 		return ctrl.Result{}, nil
 	}
+	if err := r.carryLastSettings(ctx, s); err != nil {
+		return ctrl.Result{}, err
+	}
 	left, err := r.deleteOwned(ctx, s)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -3,6 +3,7 @@ package nodepool
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,28 +12,53 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
 const defaultMaxUnhealthy = "2"
 
-// reconcileHealthCheck lets Cluster API replace machines that fail, once a machine has shown that the configuration works.
+// stopHealthCheck takes the health check away as soon as nobody wants it, whatever else is wrong with the pool: as long as it is
+// there, machines are replaced.
+func (r *Reconciler) stopHealthCheck(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if s.pool.Spec.Management.AutoRepair {
+		return ctrl.Result{}, nil // The health check phase says whether repair works.
+	}
+	conditionType := hyperv1.NodePoolAutorepairEnabledConditionType
+	gone, err := r.deleteOne(ctx, s, &clusterv1.MachineHealthCheck{})
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !gone {
+		s.accept(conditionType, "The MachineHealthCheck, which replaces machines that fail, is being deleted")
+		return ctrl.Result{RequeueAfter: deletionPoll}, nil
+	}
+	s.reject(conditionType, hyperv1.AsExpectedReason, "Machines that fail are not replaced: spec.management.autoRepair is off")
+	return ctrl.Result{}, nil
+}
+
+// reconcileHealthCheck lets Cluster API replace machines that fail, once a machine has shown that the configuration works. A
+// health check that is there already goes on through a change of the configuration, and is told of as long.
 func (r *Reconciler) reconcileHealthCheck(ctx context.Context, s *scope) (ctrl.Result, error) {
 	mhc := &clusterv1.MachineHealthCheck{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace(), Name: s.pool.Name}}
 	if !s.pool.Spec.Management.AutoRepair || s.platform.MachineTemplates() == nil {
-		_, err := upsert.Gone(ctx, r.Client, mhc)
+		return ctrl.Result{}, nil
+	}
+	existed, err := r.exists(ctx, mhc)
+	if err != nil {
 		return ctrl.Result{}, err
 	}
 	conditionType := hyperv1.NodePoolAutorepairEnabledConditionType
-	if s.verdicts[hyperv1.NodePoolReachedIgnitionEndpoint].Status != metav1.ConditionTrue {
+	if !existed && s.verdicts[hyperv1.NodePoolReachedIgnitionEndpoint].Status != metav1.ConditionTrue {
 		s.reject(conditionType, "WaitingForFirstMachine", "Machines are replaced when they fail as soon as one has fetched its configuration")
 		return ctrl.Result{}, nil
 	}
 	checks, maximum, err := s.healthChecks()
 	if err != nil {
-		s.reject(conditionType, hyperv1.NodePoolValidationFailedReason, err.Error())
+		s.judgeBadHealthCheck(existed, err)
 		return ctrl.Result{}, nil
 	}
 	_, err = upsert.Object(ctx, r.Client, mhc, func() error {
@@ -51,6 +77,26 @@ func (r *Reconciler) reconcileHealthCheck(ctx context.Context, s *scope) (ctrl.R
 	return ctrl.Result{}, nil
 }
 
+// exists reads an object, and tells whether it is there.
+func (r *Reconciler) exists(ctx context.Context, obj client.Object) (bool, error) {
+	key := client.ObjectKeyFromObject(obj)
+	err := r.Client.Get(ctx, key, obj)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading %T %s: %w", obj, key, err)
+	}
+	return err == nil, nil
+}
+
+// judgeBadHealthCheck tells of an annotation that means nothing. A health check that is there goes on as it was.
+func (s *scope) judgeBadHealthCheck(existed bool, err error) {
+	conditionType := hyperv1.NodePoolAutorepairEnabledConditionType
+	if existed {
+		s.judge(condition.True(conditionType, hyperv1.NodePoolValidationFailedReason, "Machines that fail are replaced as before: "+err.Error()))
+		return
+	}
+	s.reject(conditionType, hyperv1.NodePoolValidationFailedReason, err.Error())
+}
+
 // judgeRemediation tells when so many machines fail that replacing them would make things worse.
 func (s *scope) judgeRemediation(mhc *clusterv1.MachineHealthCheck) {
 	for _, c := range mhc.Status.Conditions {
@@ -60,15 +106,14 @@ func (s *scope) judgeRemediation(mhc *clusterv1.MachineHealthCheck) {
 	}
 }
 
-// healthChecks are the platform's time-outs, or those of annotations on the pool or else on the cluster.
+// healthChecks are the platform's time-outs, or those of annotations on the pool or else on the cluster. What the platform calls
+// beyond repair waits for nothing.
 func (s *scope) healthChecks() (clusterv1.MachineHealthCheckChecks, *intstr.IntOrString, error) {
-	health := s.traits().HealthCheck
-	unready, err := s.duration(hyperv1.MachineHealthCheckTimeoutAnnotation, health.NodeUnready)
+	unready, err := s.duration(hyperv1.MachineHealthCheckTimeoutAnnotation, s.traits().HealthCheck.NodeUnready)
 	if err != nil {
 		return clusterv1.MachineHealthCheckChecks{}, nil, err
 	}
-	startup, err := s.duration(hyperv1.MachineHealthCheckNodeStartupTimeoutAnnotation, health.NodeStartup)
-	if err != nil {
+	if _, err := s.nodeStartupOverride(); err != nil {
 		return clusterv1.MachineHealthCheckChecks{}, nil, err
 	}
 	maximum := intstr.Parse(firstOf(s.override(hyperv1.MachineHealthCheckMaxUnhealthyAnnotation), defaultMaxUnhealthy))
@@ -77,12 +122,25 @@ func (s *scope) healthChecks() (clusterv1.MachineHealthCheckChecks, *intstr.IntO
 			hyperv1.MachineHealthCheckMaxUnhealthyAnnotation, maximum.String())
 	}
 	unhealthy := func(status corev1.ConditionStatus) clusterv1.UnhealthyNodeCondition {
-		return clusterv1.UnhealthyNodeCondition{Type: corev1.NodeReady, Status: status, TimeoutSeconds: ptr.To(int32(unready.Seconds()))}
+		return clusterv1.UnhealthyNodeCondition{Type: corev1.NodeReady, Status: status, TimeoutSeconds: wholeSeconds(unready)}
 	}
 	return clusterv1.MachineHealthCheckChecks{
-		NodeStartupTimeoutSeconds: ptr.To(int32(startup.Seconds())),
+		NodeStartupTimeoutSeconds: wholeSeconds(s.nodeStartup()),
 		UnhealthyNodeConditions:   []clusterv1.UnhealthyNodeCondition{unhealthy(corev1.ConditionFalse), unhealthy(corev1.ConditionUnknown)},
+		UnhealthyMachineConditions: []clusterv1.UnhealthyMachineCondition{
+			{Type: failedCondition, Status: metav1.ConditionTrue, TimeoutSeconds: ptr.To[int32](0)},
+		},
 	}, &maximum, nil
+}
+
+// wholeSeconds is a duration as the API has it, which ends at 68 years.
+func wholeSeconds(d time.Duration) *int32 {
+	return ptr.To(int32(min(d.Seconds(), math.MaxInt32)))
+}
+
+// nodeStartupOverride is what an annotation says; zero for none.
+func (s *scope) nodeStartupOverride() (time.Duration, error) {
+	return s.duration(hyperv1.MachineHealthCheckNodeStartupTimeoutAnnotation, 0)
 }
 
 func (s *scope) override(annotation string) string {

@@ -51,10 +51,6 @@ func (r *Reconciler) judgeManagement(_ context.Context, s *scope) (ctrl.Result, 
 		return ctrl.Result{}, phase.ErrStop
 	}
 	s.accept(conditionType, fmt.Sprintf("Machines are updated by %s", s.pool.Spec.Management.UpgradeType))
-	if s.pool.Spec.Management.AutoRepair {
-		return ctrl.Result{}, nil // The health check phase says whether repair works.
-	}
-	s.reject(hyperv1.NodePoolAutorepairEnabledConditionType, hyperv1.AsExpectedReason, "Machines that fail are not replaced: spec.management.autoRepair is off")
 	return ctrl.Result{}, nil
 }
 

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	configv1 "github.com/openshift/api/config/v1"
+
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/platforms"
@@ -119,7 +121,21 @@ func TestJudge(t *testing.T) {
 				p.Spec.Platform = hyperv1.NodePoolPlatform{Type: hyperv1.AgentPlatform, Agent: &hyperv1.AgentNodePoolPlatform{}}
 			},
 			conditionType: "ValidPlatformConfig", reason: "ValidationFailed", want: "use one of [MAAS None]"},
+		{name: "When the control plane hangs on its way to the pool's version it should refuse: its API server may be the old one", namespace: "hanging",
+			cluster:       func(hc *hyperv1.HostedCluster) { hc.Status.Version = onTheWay("1.36.3", "1.35.0") },
+			conditionType: "ValidReleaseImage", reason: "ValidationFailed", want: "newer than the cluster's 1.35.0"},
+		{name: "When the control plane is first installed its spec should count", namespace: "installing",
+			cluster:       func(hc *hyperv1.HostedCluster) { hc.Status.Version = onTheWay("1.36.3", "") },
+			conditionType: "ValidReleaseImage", reason: "AsExpected", want: "1.36.3"},
+		{name: "When a first installation is of an older release it should refuse", namespace: "installing-older",
+			cluster:       func(hc *hyperv1.HostedCluster) { hc.Status.Version = onTheWay("1.36.3", "") },
+			pool:          func(p *hyperv1.NodePool) { p.Spec.Release.Image = laterImage },
+			conditionType: "ValidReleaseImage", reason: "ValidationFailed", want: "newer than the cluster's 1.36.3"},
+		{name: "When the control plane only goes too far ahead it should not be told as skew yet", namespace: "skew-coming",
+			cluster:       func(hc *hyperv1.HostedCluster) { hc.Status.Version = onTheWay("1.40.0", "1.36.3") },
+			conditionType: "SupportedVersionSkew", reason: "AsExpected", want: "All is well"},
 		{name: "When an OpenShift pool names no image it should refuse", namespace: "ocp-imageless",
+			annotations:   map[string]string{hyperv1.SkipReleaseImageValidation: "true"},
 			pool:          func(p *hyperv1.NodePool) { p.Spec.Release.Image = fixture.OCPImage },
 			conditionType: "ValidPlatformConfig", reason: "ValidationFailed", want: "spec.platform.maas.image is empty"},
 		{name: "When the ignition endpoint is not there it should wait", namespace: "endpoint",
@@ -160,6 +176,7 @@ func TestJudge(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newSuite(t, c, tc.namespace)
+			s.Releases = laterPayloads()
 			s.ready(func(hc *hyperv1.HostedCluster) { hc.Annotations = tc.annotations })
 			if tc.cluster != nil {
 				hc := &hyperv1.HostedCluster{}
@@ -185,5 +202,18 @@ func completed(version string) *hyperv1.ClusterVersionStatus {
 	status := &hyperv1.ClusterVersionStatus{}
 	status.Desired.Version, status.Desired.Image = version, "registry.example/release:"+version
 	status.History = append(status.History, updateHistory(version, now))
+	return status
+}
+
+// onTheWay is a control plane that goes to a version from one that it completed; from none on its first installation.
+func onTheWay(to, from string) *hyperv1.ClusterVersionStatus {
+	status := &hyperv1.ClusterVersionStatus{}
+	if from != "" {
+		status = completed(from)
+	}
+	entry := updateHistory(to, metav1.Now())
+	entry.State, entry.CompletionTime = configv1.PartialUpdate, nil
+	status.History = append([]configv1.UpdateHistory{entry}, status.History...)
+	status.Desired.Version, status.Desired.Image = to, entry.Image
 	return status
 }

@@ -27,21 +27,26 @@ const (
 // judgeMachines sums up the pool's machines. What a platform says of one in trouble comes first, since it tells a person
 // what to do; it is told as soon as the provider writes it.
 func (r *Reconciler) judgeMachines(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if err := r.observeInfra(ctx, s); err != nil {
+		return ctrl.Result{}, err
+	}
+	s.judgeTroubles()
+	s.countMachines()
+	return ctrl.Result{}, nil
+}
+
+func (s *scope) judgeTroubles() {
 	ready, healthy := hyperv1.NodePoolAllMachinesReadyConditionType, hyperv1.NodePoolAllNodesHealthyConditionType
 	staying := slices.DeleteFunc(slices.Clone(s.machines), func(m *clusterv1.Machine) bool { return !m.DeletionTimestamp.IsZero() })
 	if len(staying) == 0 {
 		s.reject(ready, hyperv1.NodePoolNotFoundReason, "There are no machines")
 		s.reject(healthy, hyperv1.NodePoolNotFoundReason, "There are no machines")
-		return ctrl.Result{}, nil
-	}
-	infra, err := r.infraMachines(ctx, s)
-	if err != nil {
-		return ctrl.Result{}, err
+		return
 	}
 	troubles := buckets{}
 	unhealthy := buckets{}
 	for _, machine := range staying {
-		if reason, message := s.machineTrouble(machine, infra[machine.Spec.InfrastructureRef.Name]); reason != "" {
+		if reason, message := s.machineTrouble(machine, s.infra[machine.Spec.InfrastructureRef.Name]); reason != "" {
 			troubles.add(reason, machine.Name, message)
 		}
 		if reason, message := notTrue(machine, clusterv1.MachineNodeHealthyCondition, "WaitingForNode"); reason != "" {
@@ -50,7 +55,26 @@ func (r *Reconciler) judgeMachines(ctx context.Context, s *scope) (ctrl.Result, 
 	}
 	s.judge(troubles.condition(ready))
 	s.judge(unhealthy.condition(healthy))
-	return ctrl.Result{}, nil
+}
+
+// observeInfra lists the platform's objects behind the machines, if there are machines.
+func (r *Reconciler) observeInfra(ctx context.Context, s *scope) error {
+	if len(s.machines) == 0 {
+		return nil
+	}
+	infra, err := r.infraMachines(ctx, s)
+	s.infra = infra
+	return err
+}
+
+// countMachines tells how many machines serve, in each pass: one that stops early must not leave an old number behind. How many
+// the autoscaler wants is known later.
+func (s *scope) countMachines() {
+	if s.platform.MachineTemplates() == nil {
+		return
+	}
+	s.replicas = ptr.To(available(s.machines))
+	s.judgeReady(replicas(s.pool, nil), nil, clusterv1.AvailableCondition)
 }
 
 // infraMachines are the platform's objects behind the machines, by name.

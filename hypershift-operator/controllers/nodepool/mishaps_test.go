@@ -204,7 +204,7 @@ func TestHealthChecks(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
-			s := newScope(fixture.NodePool("clusters"))
+			s := judging()
 			s.hc = fixture.HostedCluster("clusters")
 			s.pool.Annotations = map[string]string{tc.annotation: tc.value}
 			_, maximum, err := s.healthChecks()
@@ -223,8 +223,7 @@ func TestJudgeMachinesThatGo(t *testing.T) {
 	now := metav1.Now()
 	s := judging()
 	s.machines = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: "going", DeletionTimestamp: &now}}}
-	_, err := (&Reconciler{}).judgeMachines(t.Context(), s)
-	g.Expect(err).NotTo(HaveOccurred())
+	s.judgeTroubles()
 	g.Expect(s.verdicts[hyperv1.NodePoolAllMachinesReadyConditionType].Reason).To(Equal(hyperv1.NodePoolNotFoundReason),
 		"a pool whose last machine is going has none, and is not well for it")
 }

@@ -132,7 +132,7 @@ func TestOpenShift(t *testing.T) {
 		s.Expect(s.condition("ReachedIgnitionEndpoint").Status).To(Equal(corev1.ConditionTrue))
 		mhc := &clusterv1.MachineHealthCheck{}
 		s.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: s.hosted(), Name: fixture.PoolName}, mhc)).To(Succeed())
-		s.Expect(mhc.Spec.Checks.NodeStartupTimeoutSeconds).To(HaveValue(BeEquivalentTo(3600)))
+		s.Expect(mhc.Spec.Checks.NodeStartupTimeoutSeconds).To(HaveValue(BeEquivalentTo((10 + 3*60 + 20 + 15) * 60)))
 		s.Expect(mhc.Spec.Selector.MatchLabels).To(HaveLen(1))
 
 		s.change(func(p *hyperv1.NodePool) {
@@ -158,6 +158,16 @@ func TestOpenShift(t *testing.T) {
 		s.Expect(c.Get(t.Context(), key, ms)).To(Succeed())
 		first := ms.Annotations[hyperv1.NodePoolTargetConfigVersionAnnotation]
 		s.Expect(ms.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation]).To(Equal(first))
+		s.Expect(s.pool().Status.Version).To(BeEmpty(), "no machine has it yet")
+		for _, name := range []string{"a", "b"} {
+			machine := &clusterv1.Machine{
+				ObjectMeta: metav1.ObjectMeta{Namespace: s.hosted(), Name: name, Annotations: map[string]string{hyperv1.NodePoolAnnotation: s.key().String()}},
+				Spec:       *ms.Spec.Template.Spec.DeepCopy(),
+			}
+			s.Expect(c.Create(t.Context(), machine)).To(Succeed())
+			s.serve(machine)
+		}
+		s.mustPass()
 		s.Expect(s.pool().Status.Version).To(Equal("4.20.1"))
 
 		fixture.Create(t, c, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "extra"}, Data: map[string]string{

@@ -19,7 +19,8 @@ func (s *scope) paused() bool {
 	return pause.Until(s.pool.Spec.PausedUntil, s.now).Paused
 }
 
-// reconcilePause hands a pause, or its end, on to Cluster API. The machines of a paused pool go on as they are.
+// reconcilePause hands a pause, or its end, on to Cluster API. The machines of a paused pool go on as they are, also those that
+// fail.
 func (r *Reconciler) reconcilePause(ctx context.Context, s *scope) (ctrl.Result, error) {
 	conditionType := hyperv1.NodePoolReconciliationActiveConditionType
 	state := pause.Until(s.pool.Spec.PausedUntil, s.now)
@@ -33,7 +34,7 @@ func (r *Reconciler) reconcilePause(ctx context.Context, s *scope) (ctrl.Result,
 		s.judgeActive()
 	}
 	var failures []error
-	for _, obj := range []client.Object{&clusterv1.MachineDeployment{}, &clusterv1.MachineSet{}} {
+	for _, obj := range []client.Object{&clusterv1.MachineDeployment{}, &clusterv1.MachineSet{}, &clusterv1.MachineHealthCheck{}} {
 		failures = append(failures, r.pauseObject(ctx, s, obj, state.Paused))
 	}
 	return ctrl.Result{RequeueAfter: state.For}, errors.Join(failures...)
@@ -46,7 +47,7 @@ func (s *scope) judgeActive() {
 	s.judge(c)
 }
 
-// pauseObject pauses or resumes a MachineDeployment or MachineSet of the pool if there is one.
+// pauseObject pauses or resumes a Cluster API object of the pool if there is one.
 func (r *Reconciler) pauseObject(ctx context.Context, s *scope, obj client.Object, paused bool) error {
 	key := ctrlKey(s.namespace(), s.pool.Name)
 	if err := r.Client.Get(ctx, key, obj); err != nil {

@@ -2,7 +2,6 @@ package nodepool
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -24,18 +23,35 @@ func (r *Reconciler) reconcileRelease(ctx context.Context, s *scope) (ctrl.Resul
 		s.reject(conditionType, hyperv1.NodePoolValidationFailedReason, err.Error())
 		return ctrl.Result{RequeueAfter: releaseRetry}, phase.ErrStop
 	}
-	if err := r.checkVersion(s); err != nil {
+	if err := r.rememberRelease(ctx, s); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.gate(ctx, s); err != nil {
 		s.reject(conditionType, hyperv1.NodePoolValidationFailedReason, err.Error())
-		return ctrl.Result{}, phase.ErrStop
+		return ctrl.Result{RequeueAfter: releaseRetry}, phase.ErrStop
 	}
 	s.accept(conditionType, "The release image has version "+s.release.Version())
-	r.judgeSkew(s)
+	s.judgeSkew()
 	s.judgeAutoscaler()
 	s.judgeInPlaceSupport()
 	return ctrl.Result{}, s.validatePlatform()
 }
 
+// lookup reads the payload that the pool names, and the one that decides which the pool may have.
 func (r *Reconciler) lookup(ctx context.Context, s *scope) error {
+	if err := r.reachRegistries(ctx, s); err != nil {
+		return err
+	}
+	var err error
+	s.release, err = r.Releases.Lookup(ctx, s.resolved(), s.access)
+	if err != nil && s.resolved() != s.pool.Spec.Release.Image {
+		return fmt.Errorf("%w (spec.release.image %s meant that when it was set; name the release otherwise to take another)", err, s.pool.Spec.Release.Image)
+	}
+	return err
+}
+
+// reachRegistries gathers what it takes to read payloads as the cluster does.
+func (r *Reconciler) reachRegistries(ctx context.Context, s *scope) error {
 	data, err := r.secretData(ctx, s.pool.Namespace, s.hc.Spec.PullSecret.Name)
 	if err != nil {
 		return err
@@ -48,10 +64,8 @@ func (r *Reconciler) lookup(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	s.release, err = r.Releases.Lookup(ctx, s.pool.Spec.Release.Image, release.Access{
-		PullSecret: s.pullSecret, TrustBundle: []byte(bundle), Mirrors: s.hc.Spec.ImageContentSources,
-	})
-	return err
+	s.access = release.Access{PullSecret: s.pullSecret, TrustBundle: []byte(bundle), Mirrors: s.hc.Spec.ImageContentSources}
+	return nil
 }
 
 // trustBundle is the cluster's additional CAs, empty for none.
@@ -66,41 +80,6 @@ func (r *Reconciler) trustBundle(ctx context.Context, s *scope) (string, error) 
 		return "", fmt.Errorf("reading the cluster's trust bundle, ConfigMap %s: %w", key, err)
 	}
 	return bundle.Data[naming.TrustBundleKey], nil
-}
-
-// checkVersion refuses nodes that are newer than their control plane.
-func (r *Reconciler) checkVersion(s *scope) error {
-	if s.hc.Annotations[hyperv1.SkipReleaseImageValidation] != "" {
-		return nil
-	}
-	err := release.Supported(s.release, s.pool.Status.Version)
-	cluster := runningVersion(s.hc)
-	if cluster == "" {
-		return err
-	}
-	return errors.Join(err, release.Newer(s.release.Version(), cluster))
-}
-
-func (r *Reconciler) judgeSkew(s *scope) {
-	conditionType := hyperv1.NodePoolSupportedVersionSkewConditionType
-	if err := release.Skew(s.release.Version(), runningVersion(s.hc)); err != nil {
-		s.reject(conditionType, hyperv1.NodePoolUnsupportedSkewReason, err.Error())
-		return
-	}
-	s.accept(conditionType, hyperv1.AllIsWellMessage)
-}
-
-// runningVersion is the newest version that the control plane has reached or is on its way to; empty while unknown.
-func runningVersion(hc *hyperv1.HostedCluster) string {
-	if hc.Status.Version == nil {
-		return ""
-	}
-	for _, entry := range hc.Status.Version.History {
-		if entry.Version != "" {
-			return entry.Version
-		}
-	}
-	return ""
 }
 
 // requireIgnition wants the endpoint and the CA that machines need to fetch their configuration.

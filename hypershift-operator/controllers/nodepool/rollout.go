@@ -2,7 +2,10 @@ package nodepool
 
 import (
 	"fmt"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -11,15 +14,72 @@ import (
 	"github.com/openshift/hypershift/support/condition"
 )
 
-// judgeUpdating tells whether nodes still have to get a configuration or version, from the annotations that remember what
-// all of them have.
+// judgeUpdating tells whether nodes still have to get a release or configuration: by the annotations that remember what all of
+// them had once, and by the machines that there are. Cluster API's totals lag behind a change of its objects.
 func (s *scope) judgeUpdating() {
+	release, config := s.outdated()
 	s.updating(hyperv1.NodePoolUpdatingConfigConditionType,
-		s.pool.Annotations[hyperv1.NodePoolCurrentConfigAnnotation] != s.config.hashWithoutVersion,
-		fmt.Sprintf("Updating nodes to configuration %s", s.config.hashWithoutVersion))
+		s.pool.Annotations[hyperv1.NodePoolCurrentConfigAnnotation] != s.config.hashWithoutVersion || config > 0,
+		fmt.Sprintf("Updating nodes to configuration %s%s", s.config.hashWithoutVersion, s.stillOld(config)))
 	s.updating(hyperv1.NodePoolUpdatingVersionConditionType,
-		s.pool.Status.Version != s.release.Version(),
-		fmt.Sprintf("Updating nodes to version %s", s.release.Version()))
+		s.pool.Status.Version != s.release.Version() || s.otherRelease() || release > 0,
+		fmt.Sprintf("Updating nodes to version %s%s", s.release.Version(), s.stillOld(release)))
+}
+
+func (s *scope) stillOld(machines int) string {
+	if machines == 0 {
+		return ""
+	}
+	return fmt.Sprintf(": %d of %d machines are to be replaced", machines, len(s.machines))
+}
+
+// outdated counts the machines that were made for another release, and those made for another configuration of the same one.
+// Machines that are updated in place keep what they were made with, and their set tells how far they are.
+func (s *scope) outdated() (release, config int) {
+	if s.inPlace() {
+		return 0, 0
+	}
+	for _, machine := range s.machines {
+		switch {
+		case s.isConfigured(machine):
+		case s.otherRelease() || madeForVersion(machine) != s.release.Version():
+			release++
+		default:
+			config++
+		}
+	}
+	return release, config
+}
+
+// isConfigured tells whether a machine is installed with the wanted release and configuration. The name of its user-data holds
+// the hash of both.
+func (s *scope) isConfigured(machine *clusterv1.Machine) bool {
+	return ptr.Deref(machine.Spec.Bootstrap.DataSecretName, "") == s.secret(userDataPrefix, s.config.hash).Name
+}
+
+func madeForVersion(machine *clusterv1.Machine) string {
+	return firstOf(machine.Annotations[hyperv1.NodePoolReleaseVersionAnnotation], machine.Spec.Version)
+}
+
+// isMadeAfter tells whether a machine is of the wanted size and kind. Cluster API notes on the platform's object which template it
+// was made after; without that note nobody knows better.
+func (s *scope) isMadeAfter(machine *clusterv1.Machine, template string) bool {
+	infra := s.infra[machine.Spec.InfrastructureRef.Name]
+	if infra == nil {
+		return true
+	}
+	after, noted := infra.GetAnnotations()[clusterv1.TemplateClonedFromNameAnnotation]
+	return !noted || after == template
+}
+
+// isRolledOut tells whether every machine is as wanted, those on their way out included, and as many as wanted serve.
+func (s *scope) isRolledOut(template string, wanted *int32) bool {
+	for _, machine := range s.machines {
+		if !s.isConfigured(machine) || !s.isMadeAfter(machine, template) {
+			return false
+		}
+	}
+	return (s.infra != nil || len(s.machines) == 0) && available(s.machines) >= ptr.Deref(wanted, 0)
 }
 
 func (s *scope) updating(conditionType string, is bool, message string) {
@@ -30,11 +90,12 @@ func (s *scope) updating(conditionType string, is bool, message string) {
 	s.reject(conditionType, hyperv1.AsExpectedReason, hyperv1.AllIsWellMessage)
 }
 
-// judgeRollout tells whether machines have to be replaced because their template changed.
-func (s *scope) judgeRollout(template string) {
+// judgeTemplate tells whether machines have to be replaced because their template changed.
+func (s *scope) judgeTemplate(template string) {
 	last := s.pool.Annotations[hyperv1.NodePoolPlatformMachineTemplateAnnotation]
+	other := slices.ContainsFunc(s.machines, func(m *clusterv1.Machine) bool { return !s.isMadeAfter(m, template) })
 	s.updating(hyperv1.NodePoolUpdatingPlatformMachineTemplateConditionType,
-		last != "" && last != template, fmt.Sprintf("Replacing machines of template %s by those of %s", last, template))
+		other || last != "" && last != template, fmt.Sprintf("Replacing machines by those of template %s", template))
 }
 
 // judgeRolledOut tells that all machines are as wanted.
@@ -61,18 +122,41 @@ func (s *scope) judgeInPlace(ms *clusterv1.MachineSet) {
 	}
 }
 
+// available counts the machines that serve and stay.
+func available(machines []*clusterv1.Machine) int32 {
+	count := int32(0)
+	for _, machine := range machines {
+		if machine.DeletionTimestamp.IsZero() && serves(machine) {
+			count++
+		}
+	}
+	return count
+}
+
+// serves tells whether a machine's node does. A Cluster API from before its newer conditions has the older ones alone.
+func serves(machine *clusterv1.Machine) bool {
+	if c := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineAvailableCondition); c != nil {
+		return c.Status == metav1.ConditionTrue
+	}
+	older := machine.Status.Deprecated
+	if older == nil || older.V1Beta1 == nil || !machine.Status.NodeRef.IsDefined() {
+		return false
+	}
+	return slices.ContainsFunc(older.V1Beta1.Conditions, func(c clusterv1.Condition) bool {
+		return c.Type == clusterv1.ReadyV1Beta1Condition && c.Status == corev1.ConditionTrue
+	})
+}
+
 func (s *scope) observeDeployment(md *clusterv1.MachineDeployment) {
-	s.replicas = ptr.To(ptr.Deref(md.Status.AvailableReplicas, 0))
-	s.judgeReady(md.Status.Conditions, clusterv1.MachineDeploymentAvailableCondition, md.Spec.Replicas)
+	s.judgeReady(md.Spec.Replicas, md.Status.Conditions, clusterv1.MachineDeploymentAvailableCondition)
 }
 
 func (s *scope) observeMachineSet(ms *clusterv1.MachineSet) {
-	s.replicas = ptr.To(ptr.Deref(ms.Status.AvailableReplicas, 0))
-	s.judgeReady(ms.Status.Conditions, clusterv1.MachineSetMachinesReadyCondition, ms.Spec.Replicas)
+	s.judgeReady(ms.Spec.Replicas, ms.Status.Conditions, clusterv1.MachineSetMachinesReadyCondition)
 }
 
 // judgeReady tells whether the pool has its machines. A machine that is in trouble says more than Cluster API's summary.
-func (s *scope) judgeReady(reported []metav1.Condition, conditionType string, wanted *int32) {
+func (s *scope) judgeReady(wanted *int32, reported []metav1.Condition, conditionType string) {
 	want, have := ptr.Deref(wanted, 0), ptr.Deref(s.replicas, 0)
 	if have >= want {
 		s.accept(hyperv1.NodePoolReadyConditionType, fmt.Sprintf("%d of %d machines are available", have, want))

@@ -6,10 +6,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/platforms"
 	"github.com/openshift/hypershift/support/releaseinfo"
@@ -27,9 +29,15 @@ type scope struct {
 	platformKnown bool
 	machines      []*clusterv1.Machine
 
-	// Set by the release image phase: the pool's payload, and the pull secret's content.
-	release    *releaseinfo.ReleaseImage
-	pullSecret []byte
+	// infra are the platform's objects behind the machines by name, nil while they are not known; set by the machines phase.
+	infra map[string]client.Object
+
+	// Set by the release image phase: the pool's payload, what payloads are read with, the pull secret's content, and the
+	// version that nodes must not be newer than, empty while there is none.
+	release             *releaseinfo.ReleaseImage
+	access              release.Access
+	pullSecret          []byte
+	controlPlaneVersion string
 	// ignitionCA is PEM; set by the ignition endpoint phase.
 	ignitionCA []byte
 	// config is what nodes are configured with; set by the node configuration phase.
@@ -39,7 +47,8 @@ type scope struct {
 	token    *corev1.Secret
 	// replicas is how many machines of the pool are available; set by the machines phase.
 	replicas *int32
-	// version is the version that all machines have reached, empty while they have not; set by the machines phase.
+	// version is the version that all machines have reached, empty while they have not; set by the phase of Cluster API's
+	// machines.
 	version string
 
 	// verdicts are the conditions that phases judged in this pass. Those nobody judged keep their last state; those in

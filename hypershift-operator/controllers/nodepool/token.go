@@ -71,7 +71,7 @@ func (s *scope) tokenData() (map[string][]byte, error) {
 		return nil, err
 	}
 	return map[string][]byte{
-		"release":            []byte(s.pool.Spec.Release.Image),
+		"release":            []byte(s.release.Pinned()),
 		"release-version":    []byte(s.release.Version()),
 		"config":             compressed,
 		pullSecretHashKey:    []byte(naming.HashValue(s.pullSecret)),

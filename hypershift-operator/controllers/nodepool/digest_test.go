@@ -1,0 +1,169 @@
+package nodepool
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	corev1 "k8s.io/api/core/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/hypershift-operator/release"
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/releaseinfo"
+	"github.com/openshift/hypershift/support/releaseinfo/releasetest"
+)
+
+// builds are payloads of one version with different images.
+type builds struct {
+	*suite
+	registry *releasetest.Registry
+}
+
+// push pushes a build under a tag, and returns its pull specs by tag and by digest.
+func (b *builds) push(tag, build string) (tagged, pinned string) {
+	b.t.Helper()
+	image, err := releaseinfo.Build(releaseinfo.Payload{
+		Version: "1.36.3", Distribution: releaseinfo.Kubernetes, Components: map[string]string{"node": "registry.example/node:" + build},
+	})
+	b.Expect(err).NotTo(HaveOccurred())
+	tagged = b.registry.Host + "/release:" + tag
+	return tagged, b.registry.Push(b.t, tagged, image)
+}
+
+// restart forgets what was read from the registry.
+func (b *builds) restart() { b.Releases = release.NewReader(nil) }
+
+func (b *builds) userData() string {
+	b.t.Helper()
+	return *b.deployment().Spec.Template.Spec.Bootstrap.DataSecretName
+}
+
+func (b *builds) wants(image string) {
+	b.t.Helper()
+	b.change(func(p *hyperv1.NodePool) { p.Spec.Release.Image = image })
+	b.mustPass()
+}
+
+// startBuilds makes a cluster and a pool of two machines that run a release of a registry of the test's own.
+func startBuilds(s *suite) (b *builds, tagged, pinned string) {
+	s.t.Helper()
+	b = &builds{suite: s, registry: releasetest.Start(s.t)}
+	tagged, pinned = b.push("first", "1")
+	b.restart()
+	b.ready(func(hc *hyperv1.HostedCluster) { hc.Spec.Release.Image = tagged })
+	bundle := &corev1.ConfigMap{}
+	b.Expect(b.client.Get(b.t.Context(), ctrlKey(b.namespace, fixture.TrustBundle), bundle)).To(Succeed())
+	bundle.Data["ca-bundle.crt"] = string(b.registry.CA)
+	b.Expect(b.client.Update(b.t.Context(), bundle)).To(Succeed())
+	pool := fixture.NodePool(b.namespace)
+	pool.Spec.Release.Image = tagged
+	fixture.Create(b.t, b.client, pool)
+	b.mustPass()
+	b.born("a")
+	b.born("b")
+	b.mustPass()
+	b.rests()
+	return b, tagged, pinned
+}
+
+func TestDigests(t *testing.T) {
+	c := fixture.Start(t)
+
+	t.Run("When the pool is to have another build of its version, its machines should be replaced, and told so until they are", func(t *testing.T) {
+		b, first, pinned := startBuilds(newSuite(t, c, "builds"))
+		before := b.userData()
+		b.Expect(string(b.tokenOf(before).Data["release"])).To(Equal(pinned), "a tag may move before the configuration is rendered")
+		second, _ := b.push("second", "2")
+		b.wants(second)
+		b.Expect(b.userData()).NotTo(Equal(before))
+		b.totals(2)
+		b.mustPass()
+		b.updates("UpdatingVersion", "2 of 2 machines are to be replaced")
+		b.Expect(b.condition("UpdatingConfig").Status).To(Equal(corev1.ConditionFalse))
+		b.bury("a", "b")
+		b.born("a2")
+		b.born("b2")
+		b.mustPass()
+		b.rests()
+
+		b.wants(first)
+		b.Expect(b.userData()).To(Equal(before), "a release has one name wherever it stands in the history")
+	})
+
+	t.Run("When somebody moves the tag, nothing should change until spec does, also for new machines", func(t *testing.T) {
+		b, _, pinned := startBuilds(newSuite(t, c, "moved"))
+		before := b.userData()
+		b.push("first", "2")
+		b.restart()
+		counted := fixture.NewFaulty(c)
+		b.Reconciler.Client = counted
+		b.mustPass()
+		b.Expect(counted.Log).To(BeEmpty())
+		b.Expect(b.userData()).To(Equal(before))
+		b.Reconciler.Client = c
+		b.Expect(c.Delete(t.Context(), b.tokenOf(before))).To(Succeed())
+		b.mustPass()
+		b.Expect(string(b.tokenOf(before).Data["release"])).To(Equal(pinned))
+	})
+
+	t.Run("When the pool is from before digests counted, its machines should stay", func(t *testing.T) {
+		b, _, _ := startBuilds(newSuite(t, c, "before-digests"))
+		before := b.userData()
+		b.change(func(p *hyperv1.NodePool) {
+			for _, unknown := range []string{
+				hyperv1.NodePoolResolvedReleaseAnnotation, hyperv1.NodePoolFirstReleaseAnnotation, hyperv1.NodePoolCurrentReleaseAnnotation,
+			} {
+				delete(p.Annotations, unknown)
+			}
+		})
+		b.mustPass()
+		b.Expect(b.userData()).To(Equal(before))
+		b.rests()
+	})
+
+	t.Run("When the control plane is on its way to that build, the nodes should follow when it is through", func(t *testing.T) {
+		b, _, pinned := startBuilds(newSuite(t, c, "order"))
+		before := b.userData()
+		_, second := b.push("second", "2")
+		done := updateHistory("1.36.3", b.pool().CreationTimestamp)
+		done.Image = pinned
+		coming := configv1.UpdateHistory{State: configv1.PartialUpdate, StartedTime: done.StartedTime, Version: "1.36.3", Image: second}
+		b.cluster(func(hc *hyperv1.HostedCluster) {
+			hc.Status.Version = &hyperv1.ClusterVersionStatus{History: []configv1.UpdateHistory{coming, done}}
+		})
+		b.wants(second)
+		b.Expect(b.condition("ValidReleaseImage").Message).To(ContainSubstring("the nodes follow when it is"))
+		b.Expect(b.userData()).To(Equal(before))
+
+		coming.State, coming.CompletionTime = configv1.CompletedUpdate, &done.StartedTime
+		b.cluster(func(hc *hyperv1.HostedCluster) { hc.Status.Version.History[0] = coming })
+		b.mustPass()
+		b.Expect(b.userData()).NotTo(Equal(before))
+	})
+
+	t.Run("When both are told at once, the nodes should not start before the control plane has seen it", func(t *testing.T) {
+		b, _, pinned := startBuilds(newSuite(t, c, "at-once"))
+		before := b.userData()
+		second, _ := b.push("second", "2")
+		done := updateHistory("1.36.3", b.pool().CreationTimestamp)
+		done.Image = pinned
+		hc := &hyperv1.HostedCluster{}
+		b.Expect(c.Get(t.Context(), ctrlKey(b.namespace, fixture.ClusterName), hc)).To(Succeed())
+		hc.Spec.Release.Image = second
+		b.Expect(c.Update(t.Context(), hc)).To(Succeed())
+		b.cluster(func(hc *hyperv1.HostedCluster) {
+			hc.Status.Version = &hyperv1.ClusterVersionStatus{History: []configv1.UpdateHistory{done}}
+			c := condition.False(string(hyperv1.HostedClusterProgressing), "AsExpected", "")
+			c.ObservedGeneration, c.LastTransitionTime = hc.Generation-1, done.StartedTime
+			hc.Status.Conditions = append(hc.Status.Conditions, c)
+		})
+		b.wants(second)
+		b.Expect(b.userData()).To(Equal(before))
+		b.Expect(look(b.suite, &clusterv1.Machine{}, "a").DeletionTimestamp).To(BeNil())
+	})
+}

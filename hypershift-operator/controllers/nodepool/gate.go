@@ -1,0 +1,127 @@
+package nodepool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/release"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+// gate refuses nodes that would come before their control plane: of a newer version than it has completed, or of other images
+// of that version while it is on its way to these.
+func (r *Reconciler) gate(ctx context.Context, s *scope) error {
+	if s.hc.Annotations[hyperv1.SkipReleaseImageValidation] != "" {
+		s.controlPlaneVersion = completedVersion(s.hc)
+		return nil
+	}
+	var err error
+	if s.controlPlaneVersion, err = r.versionOfControlPlane(ctx, s); err != nil {
+		return err
+	}
+	err = release.Supported(s.release, s.pool.Status.Version)
+	if s.controlPlaneVersion == "" {
+		return err
+	}
+	return errors.Join(err, release.Newer(s.release.Version(), s.controlPlaneVersion), r.inOrder(ctx, s))
+}
+
+// versionOfControlPlane is the newest version that the control plane has completed: until then its API server may still be the
+// old one. While it is first installed it is the one that its spec names.
+func (r *Reconciler) versionOfControlPlane(ctx context.Context, s *scope) (string, error) {
+	if version := completedVersion(s.hc); version != "" {
+		return version, nil
+	}
+	wanted, err := r.clusterRelease(ctx, s)
+	if err != nil {
+		return "", err
+	}
+	return wanted.Version(), nil
+}
+
+// clusterRelease is the payload that the cluster's spec names.
+func (r *Reconciler) clusterRelease(ctx context.Context, s *scope) (*releaseinfo.ReleaseImage, error) {
+	image := s.hc.Spec.Release.Image
+	if image == s.pool.Spec.Release.Image {
+		return s.release, nil
+	}
+	wanted, err := r.Releases.Lookup(ctx, image, s.access)
+	if err != nil {
+		return nil, fmt.Errorf("the release of HostedCluster %s, which the pool's must not be newer than, cannot be read: %w", s.hc.Name, err)
+	}
+	return wanted, nil
+}
+
+// inOrder refuses a release of the version that the control plane has, while the control plane goes to that very release.
+func (r *Reconciler) inOrder(ctx context.Context, s *scope) error {
+	if s.release.Version() != s.controlPlaneVersion {
+		return nil
+	}
+	coming, err := r.comingRelease(ctx, s)
+	if err != nil || !coming {
+		return err
+	}
+	return fmt.Errorf("the control plane is not through with the release %s yet: the nodes follow when it is", s.release.Pinned())
+}
+
+// comingRelease tells whether the control plane is on its way to the pool's release, or has not looked at its spec that names it.
+func (r *Reconciler) comingRelease(ctx context.Context, s *scope) (bool, error) {
+	last := lastCompleted(s.hc)
+	if last == nil || s.isRelease(last.Image) {
+		return false, nil
+	}
+	if newest := s.hc.Status.Version.History[0]; newest.State != configv1.CompletedUpdate && s.isRelease(newest.Image) {
+		return true, nil
+	}
+	progressing := meta.FindStatusCondition(s.hc.Status.Conditions, string(hyperv1.HostedClusterProgressing))
+	if progressing == nil || progressing.ObservedGeneration == s.hc.Generation {
+		return false, nil
+	}
+	wanted, err := r.clusterRelease(ctx, s)
+	return err == nil && s.isRelease(wanted.Pinned()), err
+}
+
+// isRelease tells whether a pull spec names the pool's release, by its digest or in the words of the pool's spec.
+func (s *scope) isRelease(image string) bool {
+	if _, digest, ok := strings.Cut(image, "@"); ok && s.release.Digest() != "" {
+		return digest == s.release.Digest()
+	}
+	return image == s.pool.Spec.Release.Image
+}
+
+// lastCompleted is the newest entry of the history that the control plane has come to; nil while it is first installed.
+func lastCompleted(hc *hyperv1.HostedCluster) *configv1.UpdateHistory {
+	if hc.Status.Version == nil {
+		return nil
+	}
+	for i := range hc.Status.Version.History {
+		if entry := &hc.Status.Version.History[i]; entry.State == configv1.CompletedUpdate && entry.Version != "" {
+			return entry
+		}
+	}
+	return nil
+}
+
+func completedVersion(hc *hyperv1.HostedCluster) string {
+	if entry := lastCompleted(hc); entry != nil {
+		return entry.Version
+	}
+	return ""
+}
+
+// judgeSkew tells when nodes of the pool's release would be too far behind the control plane.
+func (s *scope) judgeSkew() {
+	conditionType := hyperv1.NodePoolSupportedVersionSkewConditionType
+	if err := release.Skew(s.release.Version(), s.controlPlaneVersion); err != nil {
+		s.reject(conditionType, hyperv1.NodePoolUnsupportedSkewReason, err.Error())
+		return
+	}
+	s.accept(conditionType, hyperv1.AllIsWellMessage)
+}

@@ -1,0 +1,176 @@
+package nodepool
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+)
+
+// totals are what Cluster API says of a MachineDeployment in the moment before it has looked at a new template.
+func (s *suite) totals(count int32) {
+	s.t.Helper()
+	md := s.deployment()
+	md.Status.ObservedGeneration = md.Generation
+	for _, total := range []**int32{&md.Status.Replicas, &md.Status.UpToDateReplicas, &md.Status.AvailableReplicas, &md.Status.ReadyReplicas} {
+		*total = ptr.To(count)
+	}
+	s.Expect(s.client.Status().Update(s.t.Context(), md)).To(Succeed())
+}
+
+// settle brings a pool of two machines to its first release.
+func (s *suite) settle() {
+	s.t.Helper()
+	s.start(nil)
+	s.born("a")
+	s.born("b")
+	s.totals(2)
+	s.mustPass()
+	s.Expect(s.pool().Status.Version).To(Equal("1.36.3"))
+}
+
+func (s *suite) updates(conditionType string, message string) {
+	s.t.Helper()
+	c := s.condition(conditionType)
+	s.Expect(c.Status).To(Equal(corev1.ConditionTrue), conditionType)
+	s.Expect(c.Message).To(ContainSubstring(message))
+}
+
+func (s *suite) rests() {
+	s.t.Helper()
+	for _, conditionType := range []string{"UpdatingVersion", "UpdatingConfig", "UpdatingPlatformMachineTemplate"} {
+		s.Expect(s.condition(conditionType).Status).To(Equal(corev1.ConditionFalse), conditionType)
+	}
+}
+
+func TestRollout(t *testing.T) {
+	c := fixture.Start(t)
+
+	t.Run("When a machine of the old release is left, the pool should not claim the new one, whatever Cluster API's totals say", func(t *testing.T) {
+		s := newSuite(t, c, "roll-release")
+		s.Releases = laterPayloads()
+		s.settle()
+		before := s.pool().Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation]
+		s.cluster(func(hc *hyperv1.HostedCluster) { hc.Status.Version = completed("1.36.4") })
+		s.change(func(p *hyperv1.NodePool) { p.Spec.Release.Image = laterImage })
+		s.mustPass()
+		s.totals(2)
+		s.mustPass()
+		s.updates("UpdatingVersion", "2 of 2 machines are to be replaced")
+		s.Expect(s.pool().Status.Version).To(Equal("1.36.3"))
+		s.Expect(s.pool().Annotations).To(HaveKeyWithValue(hyperv1.NodePoolCurrentConfigVersionAnnotation, before))
+
+		s.bury("a")
+		s.born("a2")
+		s.mustPass()
+		s.updates("UpdatingVersion", "1 of 2 machines are to be replaced")
+
+		s.born("b2")
+		last := look(s, &clusterv1.Machine{}, "b")
+		last.Finalizers = []string{"test/drains"}
+		s.Expect(c.Update(t.Context(), last)).To(Succeed())
+		s.bury("b")
+		s.mustPass()
+		s.updates("UpdatingVersion", "1 of 3 machines are to be replaced")
+
+		last = look(s, last, "b")
+		last.Finalizers = nil
+		s.Expect(c.Update(t.Context(), last)).To(Succeed())
+		s.mustPass()
+		s.rests()
+		s.Expect(s.pool().Status.Version).To(Equal("1.36.4"))
+		s.Expect(s.pool().Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation]).NotTo(Equal(before))
+	})
+
+	t.Run("When new machines have no node yet, the pool should not claim the new release", func(t *testing.T) {
+		s := newSuite(t, c, "roll-nodeless")
+		s.Releases = laterPayloads()
+		s.settle()
+		s.cluster(func(hc *hyperv1.HostedCluster) { hc.Status.Version = completed("1.36.4") })
+		s.change(func(p *hyperv1.NodePool) { p.Spec.Release.Image = laterImage })
+		s.mustPass()
+		s.bury("a", "b")
+		fresh := []*clusterv1.Machine{s.birth("a2"), s.birth("b2")}
+		s.totals(2)
+		s.mustPass()
+		s.updates("UpdatingVersion", "to version 1.36.4")
+		s.Expect(s.condition("Ready").Message).To(HavePrefix("0 of 2 machines are available"))
+		s.serve(fresh[0])
+		s.serve(fresh[1])
+		s.mustPass()
+		s.rests()
+	})
+
+	t.Run("When a machine is of the wrong size, the pool should say that it is replaced until it is", func(t *testing.T) {
+		s := newSuite(t, c, "roll-template")
+		s.settle()
+		s.change(func(p *hyperv1.NodePool) { p.Spec.Platform.MAAS.MinCPU = ptr.To[int32](8) })
+		s.mustPass()
+		s.totals(2)
+		s.mustPass()
+		s.updates("UpdatingPlatformMachineTemplate", "Replacing machines by those of template")
+		s.bury("a", "b")
+		s.born("a2")
+		s.born("b2")
+		s.mustPass()
+		s.rests()
+	})
+
+	t.Run("When the pool only grows, it should not say that it updates", func(t *testing.T) {
+		s := newSuite(t, c, "roll-grow")
+		s.settle()
+		s.change(func(p *hyperv1.NodePool) { p.Spec.Replicas = ptr.To[int32](3) })
+		s.mustPass()
+		s.birth("c")
+		s.mustPass()
+		s.rests()
+		s.Expect(s.condition("Ready").Status).To(Equal(corev1.ConditionFalse))
+	})
+
+	t.Run("When a node goes while the release cannot be read, the pool should say so all the same", func(t *testing.T) {
+		s := newSuite(t, c, "roll-blind")
+		s.settle()
+		s.Releases = fixture.Releases{}
+		s.bury("a")
+		s.mustPass()
+		s.Expect(s.condition("Ready").Message).To(HavePrefix("1 of 2 machines are available"))
+		s.Expect(s.pool().Status.Replicas).To(BeEquivalentTo(1))
+	})
+
+	t.Run("When all is settled, it should write nothing", func(t *testing.T) {
+		s := newSuite(t, c, "roll-grow")
+		s.mustPass()
+		counted := fixture.NewFaulty(c)
+		s.Reconciler.Client = counted
+		s.mustPass()
+		s.Expect(counted.Log).To(BeEmpty())
+	})
+}
+
+func TestServes(t *testing.T) {
+	older := func(status corev1.ConditionStatus) *clusterv1.Machine {
+		m := machineWith("m")
+		m.Status.NodeRef = clusterv1.MachineNodeReference{Name: "m"}
+		m.Status.Deprecated = &clusterv1.MachineDeprecatedStatus{V1Beta1: &clusterv1.MachineV1Beta1DeprecatedStatus{
+			Conditions: clusterv1.Conditions{{Type: clusterv1.ReadyV1Beta1Condition, Status: status}},
+		}}
+		return m
+	}
+	for _, tc := range []struct {
+		name    string
+		machine *clusterv1.Machine
+		want    bool
+	}{
+		{"When nobody has looked yet it should not serve", machineWith("m"), false},
+		{"When an older Cluster API says ready it should serve", older(corev1.ConditionTrue), true},
+		{"When an older Cluster API says not ready it should not serve", older(corev1.ConditionFalse), false},
+	} {
+		t.Run(tc.name, func(t *testing.T) { NewWithT(t).Expect(serves(tc.machine)).To(Equal(tc.want)) })
+	}
+}

@@ -1,0 +1,209 @@
+package nodepool
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+)
+
+// provider writes what the MAAS provider says of a machine.
+func (s *suite) provider(name string, mutate func(*infrav1.MaasMachineStatus)) {
+	s.t.Helper()
+	infra := look(s, &infrav1.MaasMachine{}, name)
+	mutate(&infra.Status)
+	s.Expect(s.client.Status().Update(s.t.Context(), infra)).To(Succeed())
+}
+
+// allocated is the provider's word that a machine of MAAS is held since then.
+func allocated(since time.Time) func(*infrav1.MaasMachineStatus) {
+	return func(status *infrav1.MaasMachineStatus) {
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+			Type: "MachineAllocated", Status: metav1.ConditionTrue, Reason: "MachineAllocated", LastTransitionTime: metav1.NewTime(since),
+		})
+	}
+}
+
+// gaveUp is the provider's word that only another MaasMachine helps.
+func gaveUp(status *infrav1.MaasMachineStatus) {
+	status.FailureReason, status.FailureMessage = ptr.To("CreateError"), ptr.To("deployments failed on 3 machines")
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: "Ready", Status: metav1.ConditionFalse, Reason: "DeployAttemptsExhausted", LastTransitionTime: metav1.Now(),
+	})
+}
+
+func (s *suite) skipped(name string) (value string) {
+	s.t.Helper()
+	return look(s, &clusterv1.Machine{}, name).Annotations[clusterv1.MachineSkipRemediationAnnotation]
+}
+
+func (s *suite) failed(name string) *metav1.Condition {
+	s.t.Helper()
+	return meta.FindStatusCondition(look(s, &clusterv1.Machine{}, name).Status.Conditions, "hypershift.openshift.io/Failed")
+}
+
+func TestStartup(t *testing.T) {
+	c := fixture.Start(t)
+
+	t.Run("When a machine waits for capacity, no health check should touch it, however long that takes", func(t *testing.T) {
+		s := newSuite(t, c, "patience")
+		s.start(nil)
+		created := s.birth("a").CreationTimestamp.Time
+		s.clock.SetTime(created.Add(time.Minute))
+		result, err := s.pass()
+		s.Expect(err).NotTo(HaveOccurred())
+		s.Expect(s.skipped("a")).To(BeEmpty(), "a machine is about to be allocated")
+		s.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<", 5*time.Minute)))
+		for _, waited := range []time.Duration{6 * time.Minute, 10 * time.Hour, 10 * 24 * time.Hour} {
+			s.clock.SetTime(created.Add(waited))
+			s.mustPass()
+			s.Expect(s.skipped("a")).To(Equal(patienceValue))
+		}
+	})
+
+	t.Run("When it gets its machine late, it should have as long from then as any other, and be looked at again after that", func(t *testing.T) {
+		s := newSuite(t, c, "patience")
+		late := look(s, &clusterv1.Machine{}, "a").CreationTimestamp.Add(10 * 24 * time.Hour)
+		s.provider("a", allocated(late))
+		s.clock.SetTime(late.Add(224 * time.Minute))
+		result, err := s.pass()
+		s.Expect(err).NotTo(HaveOccurred())
+		s.Expect(s.skipped("a")).To(Equal(patienceValue))
+		s.Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", time.Minute)))
+		s.clock.SetTime(late.Add(226 * time.Minute))
+		s.mustPass()
+		s.Expect(s.skipped("a")).To(BeEmpty())
+	})
+
+	t.Run("When a person keeps health checks away, that should stay", func(t *testing.T) {
+		s := newSuite(t, c, "patience")
+		machine := look(s, &clusterv1.Machine{}, "a")
+		annotate(machine, clusterv1.MachineSkipRemediationAnnotation, "")
+		s.Expect(c.Update(t.Context(), machine)).To(Succeed())
+		s.mustPass()
+		s.Expect(look(s, machine, "a").Annotations).To(HaveKeyWithValue(clusterv1.MachineSkipRemediationAnnotation, ""))
+	})
+
+	t.Run("When the provider gave a machine up, the Machine should say why, and the health check wait for nothing", func(t *testing.T) {
+		s := newSuite(t, c, "given-up")
+		s.start(nil)
+		s.birth("a")
+		s.reach()
+		s.provider("a", gaveUp)
+		s.mustPass()
+		failed := s.failed("a")
+		s.Expect(failed).NotTo(BeNil())
+		s.Expect(failed.Reason).To(Equal("DeployAttemptsExhausted"))
+		s.Expect(failed.Message).To(Equal("deployments failed on 3 machines"))
+		s.Expect(s.skipped("a")).To(BeEmpty())
+		s.Expect(s.healthCheck().Spec.Checks.UnhealthyMachineConditions).To(ConsistOf(clusterv1.UnhealthyMachineCondition{
+			Type: "hypershift.openshift.io/Failed", Status: metav1.ConditionTrue, TimeoutSeconds: ptr.To[int32](0),
+		}))
+		counted := fixture.NewFaulty(c)
+		s.Reconciler.Client = counted
+		s.mustPass()
+		s.Expect(counted.Log).To(BeEmpty())
+	})
+
+	t.Run("When the provider takes that back, the Machine should be well again", func(t *testing.T) {
+		s := newSuite(t, c, "given-up")
+		s.provider("a", func(status *infrav1.MaasMachineStatus) { status.FailureReason, status.FailureMessage = nil, nil })
+		s.mustPass()
+		s.Expect(s.failed("a").Status).To(Equal(metav1.ConditionFalse))
+	})
+
+	t.Run("When the provider gives up a machine whose node is healthy, it should stay until the node is not", func(t *testing.T) {
+		s := newSuite(t, c, "contradiction")
+		s.start(nil)
+		s.born("a")
+		s.provider("a", gaveUp)
+		s.mustPass()
+		s.Expect(s.failed("a")).To(BeNil())
+		machine := look(s, &clusterv1.Machine{}, "a")
+		meta.SetStatusCondition(&machine.Status.Conditions, metav1.Condition{
+			Type: clusterv1.MachineNodeHealthyCondition, Status: metav1.ConditionFalse, Reason: "NotReady",
+		})
+		s.Expect(c.Status().Update(t.Context(), machine)).To(Succeed())
+		s.mustPass()
+		s.Expect(s.failed("a")).NotTo(BeNil())
+	})
+}
+
+// reach has a machine fetch the current configuration.
+func (s *suite) reach() {
+	s.t.Helper()
+	token := s.tokenOf(*s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName)
+	annotate(token, hyperv1.TokenSecretIgnitionReachedAnnotation, "True")
+	s.Expect(s.client.Update(s.t.Context(), token)).To(Succeed())
+	s.mustPass()
+}
+
+func (s *suite) healthCheck() *clusterv1.MachineHealthCheck {
+	s.t.Helper()
+	return look(s, &clusterv1.MachineHealthCheck{}, fixture.PoolName)
+}
+
+// TestRepair covers that what is said of repair is what is done.
+func TestRepair(t *testing.T) {
+	c := fixture.Start(t)
+
+	t.Run("When time-outs are set, the health check should give machines all the tries that they allow", func(t *testing.T) {
+		s := newSuite(t, c, "repair-derived")
+		s.start(func(p *hyperv1.NodePool) {
+			p.Spec.Platform.MAAS.DeployTimeout = &metav1.Duration{Duration: 2 * time.Hour}
+		})
+		s.reach()
+		s.Expect(s.healthCheck().Spec.Checks.NodeStartupTimeoutSeconds).To(HaveValue(BeEquivalentTo((10 + 3*120 + 20 + 15) * 60)))
+	})
+
+	t.Run("When the configuration changes, repair should go on and be told of", func(t *testing.T) {
+		s := newSuite(t, c, "repair-derived")
+		s.Releases = laterPayloads()
+		s.cluster(func(hc *hyperv1.HostedCluster) { hc.Status.Version = completed("1.36.4") })
+		s.change(func(p *hyperv1.NodePool) { p.Spec.Release.Image = laterImage })
+		s.mustPass()
+		s.Expect(s.condition("ReachedIgnitionEndpoint").Status).To(Equal(corev1.ConditionFalse))
+		s.healthCheck()
+		s.Expect(s.condition("AutorepairEnabled").Status).To(Equal(corev1.ConditionTrue))
+	})
+
+	t.Run("When an annotation means nothing, repair should go on as before and say so", func(t *testing.T) {
+		s := newSuite(t, c, "repair-derived")
+		s.Releases = laterPayloads()
+		s.change(func(p *hyperv1.NodePool) { annotate(p, hyperv1.MachineHealthCheckTimeoutAnnotation, "soon") })
+		s.mustPass()
+		said := s.condition("AutorepairEnabled")
+		s.Expect(said.Status).To(Equal(corev1.ConditionTrue))
+		s.Expect(said.Message).To(ContainSubstring("a duration such as 90m"))
+	})
+
+	t.Run("When the pool is paused, so should repair be", func(t *testing.T) {
+		s := newSuite(t, c, "repair-derived")
+		s.change(func(p *hyperv1.NodePool) { p.Spec.PausedUntil = ptr.To("true") })
+		s.mustPass()
+		s.Expect(s.healthCheck().Annotations).To(HaveKey(clusterv1.PausedAnnotation))
+		s.change(func(p *hyperv1.NodePool) { p.Spec.PausedUntil = nil })
+		s.mustPass()
+		s.Expect(s.healthCheck().Annotations).NotTo(HaveKey(clusterv1.PausedAnnotation))
+	})
+
+	t.Run("When repair is switched off while the release cannot be read, it should end all the same", func(t *testing.T) {
+		s := newSuite(t, c, "repair-derived")
+		s.Releases = fixture.Releases{}
+		s.change(func(p *hyperv1.NodePool) { p.Spec.Management.AutoRepair = false })
+		s.mustPass()
+		s.Expect(s.condition("AutorepairEnabled").Status).To(Equal(corev1.ConditionFalse))
+		s.Expect(s.gone(&clusterv1.MachineHealthCheck{}, client.ObjectKey{Namespace: s.hosted(), Name: fixture.PoolName})).To(BeTrue())
+	})
+}
