@@ -7,6 +7,7 @@ replace github.com/openshift/hypershift/api => ./api
 require (
 	github.com/blang/semver/v4 v4.0.0
 	github.com/coreos/ignition/v2 v2.26.0
+	github.com/dghubble/oauth1 v0.7.3
 	github.com/evanphx/json-patch/v5 v5.9.11
 	github.com/go-logr/logr v1.4.3
 	github.com/google/go-cmp v0.7.0

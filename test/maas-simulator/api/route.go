@@ -56,7 +56,10 @@ type call struct {
 	// path holds what the pattern's holes took.
 	path  []string
 	query form.Values
-	body  form.Values
+	// body is what payload read, or bodyErr why it could not.
+	body     form.Values
+	bodyErr  error
+	bodyRead bool
 	// form is the body, or the query where there is no body.
 	form form.Values
 	user *inventory.User
@@ -155,11 +158,8 @@ func (r route) match(segments []string) (params []string, ok bool) {
 func (c *call) name() error {
 	if c.op == "" && c.method == http.MethodPost {
 		// A broken body is refused when the operation reads it.
-		if body, err := form.Body(c.request); err == nil {
-			c.body, c.op = body, body.Get("op")
-			c.request.Body = http.NoBody
-		} else {
-			c.request.Body = failing{err}
+		if body, err := c.payload(); err == nil {
+			c.op = body.Get("op")
 		}
 	}
 	verb := c.op
@@ -170,11 +170,24 @@ func (c *call) name() error {
 	return nil
 }
 
-// failing is a body that could not be read.
-type failing struct{ err error }
+// payload reads the body, once, and keeps what came of it.
+func (c *call) payload() (form.Values, error) {
+	if !c.bodyRead {
+		c.body, c.bodyErr = form.Body(c.request)
+		c.bodyRead = true
+	}
+	return c.body, c.bodyErr
+}
 
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
-func (f failing) Close() error             { return nil }
+// signed is the part of the body that signatures are about.
+func (c *call) signed() form.Values {
+	if !form.URLEncoded(c.request) {
+		return nil
+	}
+	// A broken body is refused when the operation reads it.
+	body, _ := c.payload()
+	return body
+}
 
 // choose finds the operation, or says why there is none for this caller.
 func (c *call) choose() (op, error) {
@@ -217,18 +230,9 @@ func (c *call) parse() error {
 		c.form = c.query
 		return nil
 	case http.MethodPost, http.MethodPut:
-		body, err := c.body, error(nil)
-		if body == nil {
-			body, err = form.Body(c.request)
-		}
-		if err != nil {
-			if failed, ok := c.request.Body.(failing); ok {
-				err = failed.err
-			}
-			return err
-		}
-		c.body, c.form = body, body
-		return nil
+		body, err := c.payload()
+		c.form = body
+		return err
 	}
 	c.form = c.query
 	return nil

@@ -191,14 +191,15 @@ func (s *Server) authenticate(c *call) error {
 	if c.resource.public {
 		return nil
 	}
-	params, err := oauth.Read(c.request)
+	signed := c.signed()
+	params, err := oauth.Read(c.request, signed)
 	if errors.Is(err, oauth.ErrMissing) {
 		return nil
 	}
 	var user *inventory.User
 	// View's function returns nil always.
 	_ = s.DB.View(func() error {
-		err = s.verifier.Verify(c.request, params, func(consumer, token string) (oauth.Key, bool, bool) {
+		err = s.verifier.Verify(c.request, signed, params, func(consumer, token string) (oauth.Key, bool, bool) {
 			var key oauth.Key
 			var consumerKnown bool
 			for _, u := range s.DB.Users.All() {

@@ -120,6 +120,12 @@ func Parse(encoded string) (Values, error) {
 	return out, nil
 }
 
+// URLEncoded reports whether the request says that its body is an urlencoded form.
+func URLEncoded(r *http.Request) bool {
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && media == "application/x-www-form-urlencoded"
+}
+
 // Body reads the parameters in a request's body. A JSON body gives ErrJSON.
 func Body(r *http.Request) (Values, error) {
 	if r.Body == nil {

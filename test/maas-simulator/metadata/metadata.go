@@ -87,13 +87,14 @@ func (s *Server) serve(r *http.Request) (int, []byte, error) {
 
 // machine finds the machine by its credentials.
 func (s *Server) machine(r *http.Request) (*inventory.Machine, error) {
-	params, err := oauth.Read(r)
+	// Machines sign in plain text, which is about no form.
+	params, err := oauth.Read(r, nil)
 	if err != nil {
 		return nil, unauthorized("Not authenticated.")
 	}
 	var found *inventory.Machine
 	err = s.life.DB.View(func() error {
-		return s.verifier.Verify(r, params, func(consumer, token string) (oauth.Key, bool, bool) {
+		return s.verifier.Verify(r, nil, params, func(consumer, token string) (oauth.Key, bool, bool) {
 			found = s.life.DB.Machines.Find(func(m *inventory.Machine) bool {
 				return m.Token.Consumer == consumer && m.Token.Key == token
 			})

@@ -11,13 +11,15 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/openshift/hypershift/test/maas-simulator/form"
 )
 
 // Threshold is how far a request's timestamp may be from the server's time.
@@ -34,8 +36,8 @@ var required = []string{
 	"oauth_consumer_key", "oauth_token", "oauth_signature_method", "oauth_signature", "oauth_timestamp", "oauth_nonce",
 }
 
-// Read finds the credentials in the Authorization header or the query.
-func Read(r *http.Request) (Params, error) {
+// Read finds the credentials in the Authorization header, the query or the form.
+func Read(r *http.Request, form form.Values) (Params, error) {
 	params := Params{}
 	if scheme, rest, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "OAuth") {
 		for _, part := range strings.Split(rest, ",") {
@@ -50,6 +52,11 @@ func Read(r *http.Request) (Params, error) {
 		for key, values := range r.URL.Query() {
 			if strings.HasPrefix(key, "oauth_") {
 				params[key] = values[0]
+			}
+		}
+		for _, pair := range form {
+			if strings.HasPrefix(pair.Key, "oauth_") {
+				params[pair.Key] = pair.Value
 			}
 		}
 	}
@@ -84,8 +91,9 @@ func NewVerifier(c clock.PassiveClock) *Verifier {
 // the consumer is known.
 type Lookup func(consumer, token string) (key Key, consumerKnown, tokenKnown bool)
 
-// Verify checks a request's credentials; its errors are the server's words.
-func (v *Verifier) Verify(r *http.Request, p Params, find Lookup) error {
+// Verify checks a request's credentials; its errors are the server's words. The
+// form is what an urlencoded body holds; bodies of other kinds are not signed.
+func (v *Verifier) Verify(r *http.Request, form form.Values, p Params, find Lookup) error {
 	key, consumerKnown, tokenKnown := find(p["oauth_consumer_key"], p["oauth_token"])
 	if !consumerKnown {
 		return errors.New("Authorization Error: Invalid API key.")
@@ -96,7 +104,17 @@ func (v *Verifier) Verify(r *http.Request, p Params, find Lookup) error {
 	if err := v.fresh(p); err != nil {
 		return err
 	}
-	want, base, err := signature(r, p, key)
+	err := signed(r, form, p, key)
+	if err != nil && r.Method != http.MethodPost && form != nil {
+		// Clients differ: by RFC 5849 every form is signed, but the server's library, and clients made for it, sign those of POST only.
+		err = signed(r, nil, p, key)
+	}
+	return err
+}
+
+// signed compares a signature with what it should be.
+func signed(r *http.Request, form form.Values, p Params, key Key) error {
+	want, base, err := signature(r, form, p, key)
 	if err != nil {
 		return err
 	}
@@ -146,7 +164,7 @@ func (v *Verifier) sweep(now time.Time) {
 }
 
 // signature works out what the client should have sent.
-func signature(r *http.Request, p Params, key Key) (want, base string, err error) {
+func signature(r *http.Request, form form.Values, p Params, key Key) (want, base string, err error) {
 	// The consumer's secret is empty.
 	secret := "&" + escape(key.Secret)
 	switch p["oauth_signature_method"] {
@@ -154,7 +172,7 @@ func signature(r *http.Request, p Params, key Key) (want, base string, err error
 		// The expected string holds the secret and is not told.
 		return secret, "&...", nil
 	case "HMAC-SHA1":
-		base = baseString(r, p)
+		base = baseString(r, form, p)
 		mac := hmac.New(sha1.New, []byte(secret))
 		mac.Write([]byte(base))
 		return base64.StdEncoding.EncodeToString(mac.Sum(nil)), base, nil
@@ -162,29 +180,45 @@ func signature(r *http.Request, p Params, key Key) (want, base string, err error
 	return "", "", refuse("Signature method %s not supported. Try one of the following: HMAC-SHA1, PLAINTEXT", p["oauth_signature_method"])
 }
 
-// baseString is what HMAC signs; form bodies are not part of it here, since the
-// clients of MAAS that sign so send multipart bodies.
-func baseString(r *http.Request, p Params) string {
-	var pairs []string
+// baseString is what HMAC signs, by RFC 5849, section 3.4.1: the parameters of
+// the header, the query and the form, sorted by name and then by value.
+func baseString(r *http.Request, form form.Values, p Params) string {
+	var pairs [][2]string
+	add := func(key, value string) { pairs = append(pairs, [2]string{escape(key), escape(value)}) }
 	for key, value := range p {
 		if key != "oauth_signature" && key != "realm" {
-			pairs = append(pairs, escape(key)+"="+escape(value))
+			add(key, value)
 		}
 	}
 	for key, values := range r.URL.Query() {
 		for _, value := range values {
 			if !strings.HasPrefix(key, "oauth_") {
-				pairs = append(pairs, escape(key)+"="+escape(value))
+				add(key, value)
 			}
 		}
 	}
-	sort.Strings(pairs)
-	scheme := "http"
-	if r.TLS != nil {
-		scheme = "https"
+	for _, pair := range form {
+		if !strings.HasPrefix(pair.Key, "oauth_") {
+			add(pair.Key, pair.Value)
+		}
 	}
-	target := scheme + "://" + strings.ToLower(r.Host) + r.URL.EscapedPath()
-	return strings.Join([]string{r.Method, escape(target), escape(strings.Join(pairs, "&"))}, "&")
+	// As pairs: "a-b=1" comes before "a=1" where "a" comes before "a-b".
+	slices.SortFunc(pairs, func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
+	joined := make([]string, len(pairs))
+	for i, pair := range pairs {
+		joined[i] = pair[0] + "=" + pair[1]
+	}
+	return strings.Join([]string{r.Method, escape(target(r)), escape(strings.Join(joined, "&"))}, "&")
+}
+
+// target is the base string URI: without the query, and without the port that
+// the scheme has anyway.
+func target(r *http.Request) string {
+	scheme, port := "http", ":80"
+	if r.TLS != nil {
+		scheme, port = "https", ":443"
+	}
+	return scheme + "://" + strings.TrimSuffix(strings.ToLower(r.Host), port) + r.URL.EscapedPath()
 }
 
 // escape encodes as RFC 5849 wants it.
