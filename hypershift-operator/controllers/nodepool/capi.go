@@ -34,6 +34,9 @@ func (r *Reconciler) reconcileMachines(ctx context.Context, s *scope) (ctrl.Resu
 	if template == nil {
 		return ctrl.Result{}, r.finishWithoutMachines(ctx, s)
 	}
+	if s.held() {
+		return ctrl.Result{}, r.holdUngenerated(ctx, s)
+	}
 	ref, err := r.applyTemplate(ctx, s, template)
 	if err != nil {
 		return ctrl.Result{}, err

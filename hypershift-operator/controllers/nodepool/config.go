@@ -20,7 +20,6 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
-	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -51,11 +50,11 @@ func (r *Reconciler) reconcileConfig(ctx context.Context, s *scope) (ctrl.Result
 	documents, waiting, err := r.documents(ctx, s)
 	if err != nil {
 		s.reject(conditionType, hyperv1.NodePoolValidationFailedReason, err.Error())
-		return ctrl.Result{RequeueAfter: releaseRetry}, phase.ErrStop
+		return ctrl.Result{RequeueAfter: releaseRetry}, r.stopHolding(ctx, s, hyperv1.NodePoolValidationFailedReason, err.Error())
 	}
 	if waiting != "" {
 		s.reject(conditionType, hyperv1.NodePoolValidationFailedReason, waiting)
-		return ctrl.Result{RequeueAfter: waitPoll}, phase.ErrStop
+		return ctrl.Result{RequeueAfter: waitPoll}, r.stopHolding(ctx, s, "WaitingForControlPlane", waiting)
 	}
 	if s.config.trustBundle, err = r.trustBundle(ctx, s); err != nil {
 		return ctrl.Result{}, err

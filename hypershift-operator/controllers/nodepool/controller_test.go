@@ -32,6 +32,8 @@ type suite struct {
 	client    client.WithWatch
 	clock     *testingclock.FakeClock
 	namespace string
+	// refusal is what the cluster's ignition-server says of configurations; empty accepts, "-" is a server that is down.
+	refusal string
 	*Reconciler
 }
 
@@ -57,6 +59,25 @@ func (s *suite) mustPass() {
 	for range 3 {
 		_, err := s.pass()
 		s.Expect(err).NotTo(HaveOccurred())
+		s.answer()
+	}
+}
+
+// answer is what the cluster's ignition-server does with the token Secrets that it has not answered yet.
+func (s *suite) answer() {
+	s.t.Helper()
+	secrets := &corev1.SecretList{}
+	s.Expect(s.client.List(s.t.Context(), secrets, client.InNamespace(s.hosted()))).To(Succeed())
+	for i := range secrets.Items {
+		token := &secrets.Items[i]
+		if s.refusal == "-" || token.Annotations[hyperv1.IgnitionConfigAnnotation] == "" || len(token.Data[payloadReasonKey]) > 0 {
+			continue
+		}
+		token.Data[payloadReasonKey], token.Data[payloadMessageKey] = []byte(hyperv1.AsExpectedReason), []byte("Payload generated successfully")
+		if s.refusal != "" {
+			token.Data[payloadReasonKey], token.Data[payloadMessageKey] = []byte("InvalidConfig"), []byte(s.refusal)
+		}
+		s.Expect(s.client.Update(s.t.Context(), token)).To(Succeed())
 	}
 }
 

@@ -22,8 +22,9 @@ func (s *suite) live(failAt int64) (writes int64) {
 	s.Reconciler.Client = faulty
 	s.ready(nil)
 	fixture.Create(s.t, s.client, fixture.NodePool(s.namespace))
-	for range 5 {
+	for range 6 {
 		_, err := s.pass()
+		s.answer()
 		if errors.Is(err, fixture.ErrCrash) {
 			s.Reconciler.Client = s.client
 			continue

@@ -20,8 +20,12 @@ import (
 const tokenGrace = 2 * time.Hour
 
 // retireTokens lets the Secrets of outdated configurations go. On platforms where an installation takes long, a machine may
-// still be on its way with outdated user-data: then both Secrets stay as they are until it has arrived.
+// still be on its way with outdated user-data: then both Secrets stay as they are until it has arrived. While machines are
+// held, those of the last configuration are what the next machine is made with.
 func (r *Reconciler) retireTokens(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if s.held() {
+		return ctrl.Result{}, nil
+	}
 	secrets, err := r.poolSecrets(ctx, s)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -16,7 +16,6 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
-	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -45,7 +44,8 @@ func (r *Reconciler) reconcileToken(ctx context.Context, s *scope) (ctrl.Result,
 		return ctrl.Result{}, err
 	}
 	s.token = token
-	s.judgeToken()
+	s.judgePayload()
+	s.judgeReached()
 	userData, err := r.writeUserData(ctx, s, s.config.hash, token.Data[tokenKey])
 	if err != nil {
 		return ctrl.Result{}, err
@@ -113,18 +113,8 @@ func (s *scope) shapeToken(token *corev1.Secret, data map[string][]byte) {
 	token.Data[tokenKey] = []byte(uuid.NewString())
 }
 
-// judgeToken repeats what the ignition-server said of the configuration, and whether a machine has asked for it.
-func (s *scope) judgeToken() {
-	reason, message := string(s.token.Data[payloadReasonKey]), string(s.token.Data[payloadMessageKey])
-	payload := hyperv1.NodePoolValidGeneratedPayloadConditionType
-	switch reason {
-	case "":
-		s.judge(condition.Unknown(payload, "Unknown", "The ignition-server has not rendered the configuration yet"))
-	case hyperv1.AsExpectedReason:
-		s.accept(payload, message)
-	default:
-		s.reject(payload, reason, message)
-	}
+// judgeReached tells whether a machine has asked for the configuration.
+func (s *scope) judgeReached() {
 	reached := hyperv1.NodePoolReachedIgnitionEndpoint
 	switch {
 	case s.token.Annotations[hyperv1.TokenSecretIgnitionReachedAnnotation] == "True", s.inPlace() && s.isTrue(reached):

@@ -1,0 +1,110 @@
+package nodepool
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/phase"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// waitingForIgnitionServer is the reason while the ignition-server has said nothing of a configuration.
+const waitingForIgnitionServer = "WaitingForIgnitionServer"
+
+// judgePayload repeats what the ignition-server said of the configuration.
+func (s *scope) judgePayload() {
+	conditionType := hyperv1.NodePoolValidGeneratedPayloadConditionType
+	reason, message := string(s.token.Data[payloadReasonKey]), string(s.token.Data[payloadMessageKey])
+	switch reason {
+	case "":
+		s.judge(condition.Unknown(conditionType, waitingForIgnitionServer, s.ignitionServerState()))
+	case hyperv1.AsExpectedReason:
+		s.accept(conditionType, message)
+	default:
+		s.reject(conditionType, reason, message)
+	}
+}
+
+// ignitionServerState says what is known of a server that does not answer.
+func (s *scope) ignitionServerState() string {
+	message := "Waiting for the cluster's ignition-server to render the configuration"
+	for _, c := range s.hc.Status.Conditions {
+		if c.Type == string(hyperv1.IgnitionEndpointAvailable) && c.Status != metav1.ConditionTrue {
+			return fmt.Sprintf("%s; it is not available (%s): %s", message, c.Reason, c.Message)
+		}
+	}
+	return message
+}
+
+// held tells whether the machines must stay as they are: a machine that is made with a configuration that nobody could
+// render would never become a node, and with maxSurge 0 it takes the place of one that is.
+func (s *scope) held() bool {
+	return s.verdicts[hyperv1.NodePoolValidGeneratedPayloadConditionType].Status != metav1.ConditionTrue
+}
+
+// holdUngenerated holds while the ignition-server has not rendered the configuration.
+func (r *Reconciler) holdUngenerated(ctx context.Context, s *scope) error {
+	verdict := s.verdicts[hyperv1.NodePoolValidGeneratedPayloadConditionType]
+	return r.hold(ctx, s, verdict.Reason, verdict.Message)
+}
+
+// hold keeps the template that machines are made from. What needs no new configuration goes on: how many machines there
+// are, and how they are replaced.
+func (r *Reconciler) hold(ctx context.Context, s *scope, reason, why string) error {
+	if s.platform.MachineTemplates() == nil {
+		return nil
+	}
+	s.tellHeld(why)
+	s.reject(hyperv1.NodePoolReadyConditionType, reason, "No machine is made yet. "+why)
+	if s.inPlace() {
+		ms := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace(), Name: s.pool.Name}}
+		return r.holdSet(ctx, s, ms, func() { ms.Spec.Replicas = replicas(s.pool, ms.Spec.Replicas) }, func() { s.observeMachineSet(ms) })
+	}
+	md := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace(), Name: s.pool.Name}}
+	return r.holdSet(ctx, s, md, func() {
+		md.Spec.Replicas = replicas(s.pool, md.Spec.Replicas)
+		md.Spec.Rollout.Strategy = rolloutStrategy(s.pool.Spec.Management.Replace)
+	}, func() { s.observeDeployment(md) })
+}
+
+// stopHolding ends a pass that has no configuration to offer.
+func (r *Reconciler) stopHolding(ctx context.Context, s *scope, reason, why string) error {
+	if err := r.hold(ctx, s, reason, why); err != nil {
+		return err
+	}
+	return phase.ErrStop
+}
+
+// holdSet shapes what makes the machines, if it is there.
+func (r *Reconciler) holdSet(ctx context.Context, s *scope, set client.Object, shape, observe func()) error {
+	key := client.ObjectKeyFromObject(set)
+	err := r.Client.Get(ctx, key, set)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading %T %s: %w", set, key, err)
+	}
+	if err := upsert.Patch(ctx, r.Client, set, func() { s.shapeMeta(set); shape() }); err != nil {
+		return err
+	}
+	observe()
+	return nil
+}
+
+// tellHeld says in the conditions of an update that it has not begun.
+func (s *scope) tellHeld(why string) {
+	for _, conditionType := range []string{hyperv1.NodePoolUpdatingConfigConditionType, hyperv1.NodePoolUpdatingVersionConditionType} {
+		if verdict, judged := s.verdicts[conditionType]; judged && verdict.Status == metav1.ConditionTrue {
+			verdict.Message += ". No machine is touched before the ignition-server has rendered it. " + why
+			s.judge(verdict)
+		}
+	}
+}
