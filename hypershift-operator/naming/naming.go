@@ -4,12 +4,12 @@ package naming
 
 import (
 	"fmt"
-	"hash/fnv"
 	"strings"
 
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/nodeinput"
 )
 
 // Names of objects in a hosted namespace.
@@ -65,14 +65,8 @@ func cut(text string, limit int) string {
 }
 
 // Hash is FNV-1a over a text, as 8 hex digits.
-func Hash(text string) string {
-	h := fnv.New32a()
-	h.Write([]byte(text)) // never fails
-	return fmt.Sprintf("%08x", h.Sum32())
-}
+func Hash(text string) string { return nodeinput.Hash(text) }
 
 // HashValue is Hash over a value's default text form. Bytes print as a list of decimal numbers; that is what the
 // ignition-server computes too.
-func HashValue(value any) string {
-	return Hash(fmt.Sprintf("%v", value))
-}
+func HashValue(value any) string { return nodeinput.HashValue(value) }

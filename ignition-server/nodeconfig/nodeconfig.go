@@ -15,6 +15,9 @@ import (
 	igncfg "github.com/coreos/ignition/v2/config/v3_4"
 	"github.com/coreos/ignition/v2/config/v3_4/types"
 
+	configv1 "github.com/openshift/api/config/v1"
+
+	"github.com/openshift/hypershift/support/nodeinput"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -32,6 +35,14 @@ type Input struct {
 	PullSecret []byte
 	// TrustBundle holds CAs of registries that the operating system does not know (PEM); may be empty.
 	TrustBundle []byte
+	// Proxy is how the node reaches what is outside of its cluster; zero for directly.
+	Proxy nodeinput.Proxy
+	// ProxyCA holds the CAs that the proxy has its certificates from (PEM); may be empty.
+	ProxyCA []byte
+	// Image says which registries may be used, and how; nil for all.
+	Image *configv1.ImageSpec
+	// RegistryCAs are the CAs of single registries (PEM), by host[:port].
+	RegistryCAs map[string][]byte
 	// SSHKeys are authorized for user "core".
 	SSHKeys []string
 	// Mirrors say where else images can be pulled from.
@@ -44,7 +55,11 @@ type Input struct {
 	Config string
 }
 
-const nodePoolLabel = "hypershift.openshift.io/nodePool"
+const (
+	nodePoolLabel   = "hypershift.openshift.io/nodePool"
+	kubeletUnitName = "kubelet.service"
+	installUnitName = "hypershift-node-install.service"
+)
 
 var (
 	//go:embed files/kubelet.service
@@ -60,7 +75,7 @@ var (
 	//go:embed files/modules.conf
 	modules string
 
-	kubeletUnitTemplate = template.Must(template.New("kubelet.service").Parse(kubeletUnit))
+	kubeletUnitTemplate = template.Must(template.New(kubeletUnitName).Parse(kubeletUnit))
 )
 
 // Render returns the Ignition config (JSON) of a node. Its errors are about the input and say what to change.
@@ -68,7 +83,7 @@ func Render(in Input) ([]byte, error) {
 	if err := in.check(); err != nil {
 		return nil, err
 	}
-	user, err := parseUserConfig(in.Config)
+	user, err := nodeinput.Read(in.Config, releaseinfo.Kubernetes)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +91,7 @@ func Render(in Input) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return merged(base, user.ignition)
+	return merged(base, user.Ignition)
 }
 
 func (in Input) check() error {
@@ -93,16 +108,20 @@ func (in Input) check() error {
 }
 
 // base is the node's configuration without the user's Ignition configs.
-func (in Input) base(user *userConfig) (types.Config, error) {
-	kubelet, err := in.kubeletConfiguration(user.kubelet)
+func (in Input) base(user *nodeinput.Config) (types.Config, error) {
+	kubelet, err := in.kubeletConfiguration(user.Kubelet)
 	if err != nil {
 		return types.Config{}, err
 	}
-	registries, err := in.registryFiles(slices.Concat(in.Mirrors, user.mirrors))
+	registries, err := in.registryFiles(slices.Concat(in.Mirrors, user.Mirrors))
 	if err != nil {
 		return types.Config{}, err
 	}
 	credentials, err := in.credentialFiles()
+	if err != nil {
+		return types.Config{}, err
+	}
+	proxy, err := in.proxyFiles()
 	if err != nil {
 		return types.Config{}, err
 	}
@@ -119,7 +138,7 @@ func (in Input) base(user *userConfig) (types.Config, error) {
 		file("/etc/modules-load.d/90-hypershift-node.conf", 0o644, []byte(modules)),
 		file("/opt/kubernetes/bin/kubelet-run", 0o755, []byte(kubeletScript)),
 		file("/opt/kubernetes/bin/hypershift-node-install", 0o755, []byte(installScript)),
-	}, registries, credentials)
+	}, registries, credentials, proxy)
 	return types.Config{
 		Ignition: types.Ignition{Version: types.MaxVersion.String()},
 		Passwd:   in.passwd(),
@@ -130,10 +149,10 @@ func (in Input) base(user *userConfig) (types.Config, error) {
 			},
 			Files: files,
 		},
-		Systemd: types.Systemd{Units: []types.Unit{
-			unitOf("hypershift-node-install.service", installUnit),
-			unitOf("kubelet.service", unit.String()),
-		}},
+		Systemd: types.Systemd{Units: in.addProxy([]types.Unit{
+			unitOf(installUnitName, installUnit),
+			unitOf(kubeletUnitName, unit.String()),
+		})},
 	}, nil
 }
 

@@ -18,6 +18,9 @@ import (
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 	"sigs.k8s.io/yaml"
 
+	configv1 "github.com/openshift/api/config/v1"
+
+	"github.com/openshift/hypershift/support/nodeinput"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -44,6 +47,12 @@ func fullInput() Input {
 		{Source: "registry.example/product", Mirrors: []string{"mirror.example:5000/product", "mirror.example:5000/cache/product"}},
 		{Source: "docker.io", Mirrors: []string{"mirror.example:5000/hub"}},
 	}
+	in.Proxy = nodeinput.Proxy{HTTP: "http://proxy.example:3128", HTTPS: `http://user:pa$s@proxy.example:3128`, NoProxy: ".svc,172.31.0.0/16,api.example"}
+	in.ProxyCA = []byte("proxy CA\n")
+	in.Image = &configv1.ImageSpec{RegistrySources: configv1.RegistrySources{
+		InsecureRegistries: []string{"lab.example:5000"}, BlockedRegistries: []string{"blocked.example"},
+	}}
+	in.RegistryCAs = map[string][]byte{"own.example:8443": []byte("own CA\n")}
 	in.Config = `apiVersion: machineconfiguration.openshift.io/v1
 kind: MachineConfig
 metadata: {name: 50-motd, labels: {machineconfiguration.openshift.io/role: worker}}
@@ -128,7 +137,12 @@ func readable(t *testing.T, raw []byte) string {
 		}
 	}
 	for _, u := range cfg.Systemd.Units {
-		fmt.Fprintf(&b, "\n==> unit %s enabled %t\n%s", u.Name, *u.Enabled, *u.Contents)
+		if u.Contents != nil {
+			fmt.Fprintf(&b, "\n==> unit %s enabled %t\n%s", u.Name, *u.Enabled, *u.Contents)
+		}
+		for _, d := range u.Dropins {
+			fmt.Fprintf(&b, "\n==> drop-in %s of unit %s\n%s", d.Name, u.Name, *d.Contents)
+		}
 	}
 	return b.String()
 }
@@ -223,8 +237,8 @@ func TestRenderErrors(t *testing.T) {
 			},
 			"must end in",
 		},
-		{"When a document is no YAML it should say so", config("{"), "no YAML object"},
-		{"When a kind is unknown it should name it", config("kind: ContainerRuntimeConfig\nmetadata: {name: crio}\n"), `ContainerRuntimeConfig "crio" cannot be applied`},
+		{"When a document is no YAML it should say so", config("{"), "not YAML"},
+		{"When a kind is unknown it should name it", config("kind: ContainerRuntimeConfig\nmetadata: {name: crio}\n"), `ContainerRuntimeConfig "crio" is not a configuration of Kubernetes nodes`},
 		{
 			"When a MachineConfig sets a field that cannot be honoured it should name it",
 			config("kind: MachineConfig\nmetadata: {name: rt}\nspec: {kernelType: realtime}\n"), `MachineConfig "rt" sets spec.kernelType`,
@@ -243,7 +257,7 @@ func TestRenderErrors(t *testing.T) {
 		},
 		{
 			"When a mirror set forbids the source it should say that it cannot",
-			config("kind: ImageDigestMirrorSet\nmetadata: {name: m}\nspec: {imageDigestMirrors: [{source: a, mirrors: [b], mirrorSourcePolicy: NeverContactSource}]}\n"),
+			config("kind: ImageDigestMirrorSet\nmetadata: {name: m}\nspec: {imageDigestMirrors: [{source: a.example, mirrors: [b.example], mirrorSourcePolicy: NeverContactSource}]}\n"),
 			"cannot be honoured",
 		},
 	}
@@ -253,24 +267,6 @@ func TestRenderErrors(t *testing.T) {
 			tt.edit(&in)
 			_, err := Render(in)
 			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(tt.says)))
-		})
-	}
-}
-
-func TestMirrorEndpoint(t *testing.T) {
-	tests := []struct{ name, source, destination, host, endpoint string }{
-		{"When both are registries it should keep the path", "a.example", "b.example:5000", "a.example", "https://b.example:5000/v2"},
-		{"When the paths are equal it should keep the path", "a.example/x/y", "b.example/x/y", "a.example", "https://b.example/v2"},
-		{"When the mirror adds a prefix it should add it", "a.example/x", "b.example/cache/x", "a.example", "https://b.example/v2/cache"},
-		{"When a whole registry goes into a folder it should add it", "a.example", "b.example/cache", "a.example", "https://b.example/v2/cache"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			g := NewWithT(t)
-			host, endpoint, err := mirrorEndpoint(tt.source, tt.destination)
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(host).To(Equal(tt.host))
-			g.Expect(endpoint).To(Equal(tt.endpoint))
 		})
 	}
 }

@@ -2,7 +2,6 @@ package nodeconfig
 
 import (
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -11,75 +10,133 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 
+	"github.com/openshift/hypershift/support/nodeinput"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
 const (
-	hostsDir   = "/etc/containerd/certs.d"
-	bundlePath = hostsDir + "/additional-trust-bundle.crt"
+	hostsDir    = "/etc/containerd/certs.d"
+	bundlePath  = hostsDir + "/additional-trust-bundle.crt"
+	proxyCAPath = hostsDir + "/proxy-ca.crt"
+
 	// containerd 1 ignores a file that has no such table.
 	emptyHosts = "\n[host]\n"
+	// blocked leaves nobody to pull from: containerd asks a registry for images only if it can pull and resolve. Without a
+	// server of its own containerd would take that line back.
+	blocked = "capabilities = [\"push\"]\n"
+	nowhere = "server = \"https://not-allowed.invalid\"\n" + blocked
 )
 
-// registryFiles tells containerd which CAs to trust and which mirrors to try.
+// registryFiles tells containerd which CAs to trust, which registries not to use, and which mirrors to try.
 func (in Input) registryFiles(mirrors []releaseinfo.Mirror) ([]types.File, error) {
-	endpoints := map[string][]string{}
-	for _, m := range mirrors {
-		for _, destination := range m.Mirrors {
-			host, endpoint, err := mirrorEndpoint(m.Source, destination)
-			if err != nil {
-				return nil, err
-			}
-			if !slices.Contains(endpoints[host], endpoint) {
-				endpoints[host] = append(endpoints[host], endpoint)
-			}
+	registries, err := nodeinput.ReadRegistries(in.Image, mirrors, in.NodeImage, in.PodImage)
+	if err != nil {
+		return nil, err
+	}
+	r := registryRenderer{Registries: registries}
+	for _, ca := range []struct {
+		path string
+		pem  []byte
+	}{{bundlePath, in.TrustBundle}, {proxyCAPath, in.ProxyCA}} {
+		if len(ca.pem) > 0 {
+			r.files = append(r.files, file(ca.path, 0o644, ca.pem))
+			r.trusted = append(r.trusted, ca.path)
 		}
 	}
-	var files []types.File
-	if len(in.TrustBundle) > 0 {
-		files = append(files,
-			file(bundlePath, 0o644, in.TrustBundle),
-			file(hostsDir+"/_default/hosts.toml", 0o644, []byte(in.trustLine()+emptyHosts)))
+	r.addDefault()
+	for _, host := range r.hosts(in.RegistryCAs) {
+		r.addHost(host, in.RegistryCAs[host])
 	}
-	for _, host := range slices.Sorted(maps.Keys(endpoints)) {
-		files = append(files, file(path.Join(hostsDir, host, "hosts.toml"), 0o644, in.hostsFile(host, endpoints[host])))
-	}
-	return files, nil
+	return r.files, nil
 }
 
-func (in Input) trustLine() string {
-	if len(in.TrustBundle) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("ca = %q\n", bundlePath)
+// registryRenderer writes containerd's files.
+type registryRenderer struct {
+	nodeinput.Registries
+	// trusted are the files of CAs that every registry may have its certificate from.
+	trusted []string
+	files   []types.File
 }
 
-func (in Input) hostsFile(host string, endpoints []string) []byte {
+// hosts are the registries that need a file of their own, sorted. The others have that of all, which may forbid them.
+func (r *registryRenderer) hosts(cas map[string][]byte) []string {
+	hosts := r.Names()
+	for host := range cas {
+		if _, known := r.Hosts[host]; !known && !r.OnlyHosts {
+			hosts = append(hosts, host)
+		}
+	}
+	slices.Sort(hosts)
+	return hosts
+}
+
+func (r *registryRenderer) addDefault() {
+	text := trust(r.trusted)
+	if r.OnlyHosts {
+		text = nowhere
+	}
+	if text != "" {
+		r.files = append(r.files, file(hostsDir+"/_default/hosts.toml", 0o644, []byte(text+emptyHosts)))
+	}
+}
+
+func (r *registryRenderer) addHost(host string, ca []byte) {
+	trusted := r.trusted
+	if len(ca) > 0 {
+		caPath := path.Join(hostsDir, host, "ca.crt")
+		r.files = append(r.files, file(caPath, 0o644, ca))
+		trusted = append(slices.Clone(trusted), caPath)
+	}
+	r.files = append(r.files, file(path.Join(hostsDir, host, "hosts.toml"), 0o644, []byte(r.hostsFile(host, trusted))))
+}
+
+// hostsFile is tried from its tables, in order, to its first lines, which are of the registry itself.
+func (r *registryRenderer) hostsFile(host string, trusted []string) string {
+	settings := r.Hosts[host]
 	server := host
 	if host == "docker.io" {
 		server = "registry-1.docker.io"
 	}
-	out := fmt.Appendf(nil, "server = %q\n%s", "https://"+server, in.trustLine())
-	for _, endpoint := range endpoints {
-		out = fmt.Appendf(out, "\n[host.%q]\ncapabilities = [\"pull\", \"resolve\"]\noverride_path = true\n%s", endpoint, in.trustLine())
+	var tables strings.Builder
+	for _, endpoint := range settings.Mirrors {
+		tables.WriteString(r.mirrorTable(endpoint))
 	}
-	return out
+	if settings.Insecure && !settings.Blocked {
+		tables.WriteString(table("https://"+server, "skip_verify = true\n"))
+		return fmt.Sprintf("server = %q\n%s", "http://"+server, tables.String())
+	}
+	head := fmt.Sprintf("server = %q\n%s", "https://"+server, trust(trusted))
+	if settings.Blocked {
+		head += blocked
+	}
+	if tables.Len() == 0 {
+		return head + emptyHosts
+	}
+	return head + tables.String()
 }
 
-// mirrorEndpoint says where containerd finds the images of a source. containerd mirrors whole registries and keeps the
-// path of an image, so the mirror's path must end in the source's.
-func mirrorEndpoint(source, destination string) (host, endpoint string, err error) {
-	host, sourcePath, _ := strings.Cut(source, "/")
-	mirrorHost, mirrorPath, _ := strings.Cut(destination, "/")
-	prefix, ok := strings.CutSuffix("/"+mirrorPath, "/"+sourcePath)
-	if sourcePath == "" {
-		prefix, ok = strings.TrimSuffix("/"+mirrorPath, "/"), true
+func (r *registryRenderer) mirrorTable(endpoint string) string {
+	rest := strings.TrimPrefix(endpoint, "https://")
+	host, _, _ := strings.Cut(rest, "/")
+	if r.Hosts[host].Insecure {
+		return table(endpoint, "override_path = true\nskip_verify = true\n") + table("http://"+rest, "override_path = true\n")
 	}
-	if !ok {
-		return "", "", fmt.Errorf("containerd cannot mirror %s to %s: the path of the mirror must end in %q; "+
-			"mirror the images under the same path, e.g. %s/%s", source, destination, sourcePath, mirrorHost, sourcePath)
+	return table(endpoint, "override_path = true\n"+trust(r.trusted))
+}
+
+func table(endpoint, settings string) string {
+	return fmt.Sprintf("\n[host.%q]\ncapabilities = [\"pull\", \"resolve\"]\n%s", endpoint, settings)
+}
+
+func trust(paths []string) string {
+	if len(paths) == 0 {
+		return ""
 	}
-	return host, "https://" + mirrorHost + "/v2" + prefix, nil
+	quoted := make([]string, 0, len(paths))
+	for _, p := range paths {
+		quoted = append(quoted, fmt.Sprintf("%q", p))
+	}
+	return "ca = [" + strings.Join(quoted, ", ") + "]\n"
 }
 
 // credentialFiles gives the pull secret to the kubelet, which reads config.json in its root folder, and the credentials of

@@ -38,6 +38,8 @@ const (
 	ReasonInvalidConfig           = "InvalidConfig"
 	ReasonWaiting                 = "WaitingForControlPlane"
 	ReasonUnsupportedDistribution = "UnsupportedDistribution"
+	// ReasonOutdated is that of a control plane that has not come to what the token was written for.
+	ReasonOutdated = "WaitingForConfiguration"
 )
 
 const (
@@ -53,6 +55,8 @@ type Request struct {
 	Release string
 	// Config holds the packed YAML documents of the pool.
 	Config []byte
+	// Hashes tell what the token was written for.
+	Hashes Hashes
 }
 
 // Problem is why there is no payload, for the user to read.
@@ -84,8 +88,27 @@ func IsInputSecret(name string) bool {
 	return name == pullSecretName || name == bootstrapName || strings.HasPrefix(name, sshKeyNamePrefix)
 }
 
-// IsInputConfigMap tells the ConfigMaps that payloads are rendered from.
+// IsInputConfigMap tells the ConfigMaps that payloads are rendered from whatever the cluster's configuration names.
 func IsInputConfigMap(name string) bool { return name == clientCAName || name == trustBundleName }
+
+// Names tells the ConfigMaps that a control plane's configuration has nodes made from.
+func Names(hcp *hyperv1.HostedControlPlane, configMap string) bool {
+	proxyCA, registryCAs := namedCAs(hcp.Spec.Configuration)
+	return configMap == proxyCA || configMap == registryCAs
+}
+
+func namedCAs(configuration *hyperv1.ClusterConfiguration) (proxy, registries string) {
+	if configuration == nil {
+		return "", ""
+	}
+	if configuration.Proxy != nil {
+		proxy = configuration.Proxy.TrustedCA.Name
+	}
+	if configuration.Image != nil {
+		registries = configuration.Image.AdditionalTrustedCA.Name
+	}
+	return proxy, registries
+}
 
 // Generate returns the Ignition config of a node.
 func (g *Generator) Generate(ctx context.Context, request Request) ([]byte, error) {
@@ -95,6 +118,9 @@ func (g *Generator) Generate(ctx context.Context, request Request) ([]byte, erro
 	}
 	in, err := g.gather(ctx, hcp)
 	if err != nil {
+		return nil, err
+	}
+	if err := request.Hashes.check(hcp, in); err != nil {
 		return nil, err
 	}
 	if err := g.addImages(ctx, &in, request.Release); err != nil {
@@ -155,7 +181,7 @@ func (g *Generator) gather(ctx context.Context, hcp *hyperv1.HostedControlPlane)
 		}
 		in.SSHKeys = strings.Split(strings.TrimSpace(string(key)), "\n")
 	}
-	return in, nil
+	return in, g.gatherConfiguration(ctx, hcp, &in)
 }
 
 func (g *Generator) secret(ctx context.Context, name, key string) ([]byte, error) {
@@ -168,18 +194,6 @@ func (g *Generator) secret(ctx context.Context, name, key string) ([]byte, error
 		return nil, fmt.Errorf("read Secret %s/%s: %w", g.Namespace, name, err)
 	}
 	return secret.Data[key], nil
-}
-
-func (g *Generator) configMap(ctx context.Context, name, key string) ([]byte, error) {
-	cm := &corev1.ConfigMap{}
-	err := g.Client.Get(ctx, client.ObjectKey{Namespace: g.Namespace, Name: name}, cm)
-	if apierrors.IsNotFound(err) || (err == nil && cm.Data[key] == "") {
-		return nil, waiting(fmt.Sprintf("key %q of ConfigMap %s/%s", key, g.Namespace, name))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read ConfigMap %s/%s: %w", g.Namespace, name, err)
-	}
-	return []byte(cm.Data[key]), nil
 }
 
 func waiting(what string) *Problem {

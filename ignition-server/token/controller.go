@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -59,10 +60,19 @@ func (r *Reconciler) secretChanged(ctx context.Context, obj client.Object) []rec
 }
 
 func (r *Reconciler) configMapChanged(ctx context.Context, obj client.Object) []reconcile.Request {
-	if !payload.IsInputConfigMap(obj.GetName()) {
-		return nil
+	if payload.IsInputConfigMap(obj.GetName()) || r.named(ctx, obj) {
+		return r.allTokens(ctx, obj)
 	}
-	return r.allTokens(ctx, obj)
+	return nil
+}
+
+// named tells whether the configuration of the namespace's control plane names the ConfigMap.
+func (r *Reconciler) named(ctx context.Context, obj client.Object) bool {
+	var list hyperv1.HostedControlPlaneList
+	if err := r.Client.List(ctx, &list, client.InNamespace(obj.GetNamespace())); err != nil {
+		return true // Rendering once too often is harmless.
+	}
+	return slices.ContainsFunc(list.Items, func(hcp hyperv1.HostedControlPlane) bool { return payload.Names(&hcp, obj.GetName()) })
 }
 
 func (r *Reconciler) allTokens(ctx context.Context, obj client.Object) []reconcile.Request {
@@ -166,6 +176,11 @@ func (r *Reconciler) render(ctx context.Context, secret *corev1.Secret) ([]byte,
 		NodePool: secret.Annotations[NodePoolAnnotation],
 		Release:  string(secret.Data[ReleaseKey]),
 		Config:   secret.Data[ConfigKey],
+		Hashes: payload.Hashes{
+			PullSecret:    string(secret.Data[PullSecretHashKey]),
+			TrustBundle:   string(secret.Data[TrustBundleHashKey]),
+			Configuration: string(secret.Data[ConfigurationHashKey]),
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("render the node configuration of token Secret %s: %w", client.ObjectKeyFromObject(secret), err)
@@ -177,6 +192,9 @@ func (r *Reconciler) render(ctx context.Context, secret *corev1.Secret) ([]byte,
 // report writes the outcome to the Secret, from where the NodePool takes it.
 func (r *Reconciler) report(ctx context.Context, secret *corev1.Secret, rendered []byte, problem *payload.Problem) error {
 	want := map[string][]byte{ReasonKey: []byte(hyperv1.AsExpectedReason), MessageKey: []byte("Payload generated successfully")}
+	if problem != nil && problem.Reason == payload.ReasonOutdated && len(secret.Data[ReasonKey]) > 0 {
+		return nil // What was said of this configuration holds until the control plane has come to the new inputs.
+	}
 	if problem != nil {
 		want = map[string][]byte{ReasonKey: []byte(problem.Reason), MessageKey: []byte(problem.Message)}
 	}

@@ -28,6 +28,10 @@ const (
 	OldTokenKey = "old_token"
 	ReleaseKey  = "release"
 	ConfigKey   = "config"
+	// PullSecretHashKey and the next two hold what the Secret was written for.
+	PullSecretHashKey    = "pull-secret-hash"
+	TrustBundleHashKey   = "additional-trust-bundle-hash"
+	ConfigurationHashKey = "hc-configuration-hash"
 	// PayloadKey holds the Ignition config, packed, of pools that are upgraded in place.
 	PayloadKey = "payload"
 	ReasonKey  = "reason"

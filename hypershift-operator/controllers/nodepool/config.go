@@ -1,37 +1,29 @@
 package nodepool
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
+	"github.com/openshift/hypershift/support/nodeinput"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
 const (
-	configKey            = "config"
-	coreConfigLabel      = "hypershift.openshift.io/core-ignition-config"
-	tunedGeneratedLabel  = "hypershift.openshift.io/nto-generated-machine-config" //nolint:misspell // a name on the wire
-	documentSeparator    = "\n---\n"
-	baseCoreConfigs      = 2 // FIPS and SSH; the operator itself makes the API proxy's.
-	machineConfigGroup   = "machineconfiguration.openshift.io"
-	roleLabel            = machineConfigGroup + "/role"
-	builtInSelectorLabel = machineConfigGroup + "/mco-built-in"
+	configKey           = "config"
+	coreConfigLabel     = "hypershift.openshift.io/core-ignition-config"
+	tunedGeneratedLabel = "hypershift.openshift.io/nto-generated-machine-config" //nolint:misspell // a name on the wire
+	documentSeparator   = "\n---\n"
+	baseCoreConfigs     = 2 // FIPS and SSH; the operator itself makes the API proxy's.
 )
 
 // config is what the nodes of a pool are configured with.
@@ -48,6 +40,11 @@ type config struct {
 func (r *Reconciler) reconcileConfig(ctx context.Context, s *scope) (ctrl.Result, error) {
 	conditionType := hyperv1.NodePoolValidMachineConfigConditionType
 	documents, waiting, err := r.documents(ctx, s)
+	if err == nil && waiting == "" {
+		slices.Sort(documents)
+		s.config.raw = strings.Join(documents, documentSeparator)
+		err = s.checkConfig()
+	}
 	if err != nil {
 		s.reject(conditionType, hyperv1.NodePoolValidationFailedReason, err.Error())
 		return ctrl.Result{RequeueAfter: releaseRetry}, r.stopHolding(ctx, s, hyperv1.NodePoolValidationFailedReason, err.Error())
@@ -59,8 +56,6 @@ func (r *Reconciler) reconcileConfig(ctx context.Context, s *scope) (ctrl.Result
 	if s.config.trustBundle, err = r.trustBundle(ctx, s); err != nil {
 		return ctrl.Result{}, err
 	}
-	slices.Sort(documents)
-	s.config.raw = strings.Join(documents, documentSeparator)
 	if err := s.hashConfig(); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -96,11 +91,11 @@ func (r *Reconciler) documents(ctx context.Context, s *scope) (documents []strin
 		return nil, "", err
 	}
 	for _, source := range append(sources, user...) {
-		parsed, err := parseConfig(source.Data[configKey])
+		read, err := nodeinput.Read(source.Data[configKey], s.release.Distribution())
 		if err != nil {
 			return nil, "", fmt.Errorf("the ConfigMap %s/%s holds a configuration that cannot be used: %w", source.Namespace, source.Name, err)
 		}
-		documents = append(documents, parsed...)
+		documents = append(documents, read.Documents...)
 	}
 	return documents, "", nil
 }
@@ -141,68 +136,44 @@ func (r *Reconciler) userConfigs(ctx context.Context, s *scope) ([]corev1.Config
 	return configs, nil
 }
 
-// accepted are the kinds that a configuration may hold.
-var accepted = []string{
-	"MachineConfig", "KubeletConfig", "ContainerRuntimeConfig", "ImageContentSourcePolicy", "ImageDigestMirrorSet", "ClusterImagePolicy",
+// checkConfig reads what the ignition-server will read, all of it together.
+func (s *scope) checkConfig() error {
+	if s.release.Distribution() != releaseinfo.Kubernetes {
+		return nil // The payload's own ignition-server reads it.
+	}
+	config, err := nodeinput.Read(s.config.raw, releaseinfo.Kubernetes)
+	if err != nil {
+		return fmt.Errorf("the ConfigMaps of spec.config together: %w", err)
+	}
+	mirrors := config.Mirrors
+	for _, source := range s.hc.Spec.ImageContentSources {
+		mirrors = append(mirrors, releaseinfo.Mirror{Source: source.Source, Mirrors: source.Mirrors})
+	}
+	configuration := ptr.Deref(s.hc.Spec.Configuration, hyperv1.ClusterConfiguration{})
+	if err := nodeinput.ReadProxy(configuration.Proxy, s.hc.Spec.Networking).Check(); err != nil {
+		return fmt.Errorf("HostedCluster %s: %w", s.hc.Name, err)
+	}
+	if _, err := nodeinput.ReadRegistries(configuration.Image, mirrors, s.nodeImages()...); err != nil {
+		return fmt.Errorf("HostedCluster %s: %w", s.hc.Name, err)
+	}
+	return nil
 }
 
-// parseConfig splits a configuration into documents, checks them, and gives each what its consumer selects it by.
-func parseConfig(text string) ([]string, error) {
-	var documents []string
-	decoder := utilyaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
-	for {
-		object := &unstructured.Unstructured{}
-		err := decoder.Decode(&object.Object)
-		if errors.Is(err, io.EOF) {
-			return documents, nil
+// nodeImages are those of the payload that every node needs before it is one.
+func (s *scope) nodeImages() []string {
+	var images []string
+	for _, component := range []string{"node", "pod"} {
+		if image, ok := s.release.ComponentImage(component); ok {
+			images = append(images, image)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("it is not YAML: %w", err)
-		}
-		if len(object.Object) == 0 {
-			continue
-		}
-		document, err := renderConfig(object)
-		if err != nil {
-			return nil, err
-		}
-		documents = append(documents, document)
 	}
-}
-
-func renderConfig(object *unstructured.Unstructured) (string, error) {
-	if !slices.Contains(accepted, object.GetKind()) {
-		return "", fmt.Errorf("kind %q is not a node configuration: use one of %s", object.GetKind(), strings.Join(accepted, ", "))
-	}
-	var err error
-	switch object.GetKind() {
-	case "MachineConfig":
-		labels := object.GetLabels()
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		labels[roleLabel] = "worker"
-		object.SetLabels(labels)
-	case "KubeletConfig", "ContainerRuntimeConfig":
-		selector := map[string]any{"matchLabels": map[string]any{builtInSelectorLabel: ""}}
-		err = unstructured.SetNestedMap(object.Object, selector, "spec", "machineConfigPoolSelector")
-	case "ClusterImagePolicy":
-		object.SetAPIVersion("config.openshift.io/v1")
-	}
-	if err != nil {
-		return "", fmt.Errorf("setting the pool selector of %s %s: %w", object.GetKind(), object.GetName(), err)
-	}
-	rendered, err := yaml.Marshal(object.Object)
-	if err != nil {
-		return "", fmt.Errorf("encoding %s %s: %w", object.GetKind(), object.GetName(), err)
-	}
-	return string(rendered), nil
+	return images
 }
 
 // hashConfig computes what rolls the pool. Only the names of the pull secret and the trust bundle are in it: nodes take
 // changed content without being replaced.
 func (s *scope) hashConfig() error {
-	global, err := globalConfig(s.hc)
+	global, err := globalConfig(s.hc, s.release.Distribution())
 	if err != nil {
 		return err
 	}
@@ -213,22 +184,4 @@ func (s *scope) hashConfig() error {
 	s.config.hash = naming.Hash(s.config.raw + s.releaseIdentity() + names + global)
 	s.config.hashWithoutVersion = naming.Hash(s.config.raw + names)
 	return nil
-}
-
-// configurationHash is what the control plane writes into the ConfigMap machine-config-server, so that an ignition-server
-// can tell whether both are of the same configuration.
-func configurationHash(hc *hyperv1.HostedCluster) (string, error) {
-	raw, err := json.Marshal(hc.Spec.Configuration)
-	if err != nil {
-		return "", fmt.Errorf("encoding spec.configuration of HostedCluster %s: %w", hc.Name, err)
-	}
-	return naming.Hash(string(withoutEmptyImportMode(raw))), nil
-}
-
-// withoutEmptyImportMode drops a field that older operators do not know, and that is part of a hash both must agree on.
-func withoutEmptyImportMode(raw []byte) []byte {
-	for _, text := range []string{`,"imageStreamImportMode":""`, `"imageStreamImportMode":"",`, `"imageStreamImportMode":""`} {
-		raw = bytes.ReplaceAll(raw, []byte(text), nil)
-	}
-	return raw
 }

@@ -67,41 +67,11 @@ func TestHashConfig(t *testing.T) {
 	t.Run("When it is computed it should be the hash that is documented", func(t *testing.T) {
 		g := NewWithT(t)
 		s := configured(func(*scope) {})
-		global, err := globalConfig(s.hc)
+		global, err := globalConfig(s.hc, s.release.Distribution())
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(base).To(Equal(naming.Hash("raw1.36.3" + fixture.PullSecret + fixture.TrustBundle + global)))
 		g.Expect(baseWithout).To(Equal(naming.Hash("raw" + fixture.PullSecret + fixture.TrustBundle)))
 	})
-}
-
-func TestConfigurationHash(t *testing.T) {
-	t.Run("When nothing is configured it should be over null", func(t *testing.T) {
-		hc := fixture.HostedCluster("clusters")
-		NewWithT(t).Expect(configurationHash(hc)).To(Equal(naming.Hash("null")))
-	})
-	t.Run("When the import mode is empty it should be left out", func(t *testing.T) {
-		g := NewWithT(t)
-		g.Expect(string(withoutEmptyImportMode([]byte(`{"a":1,"imageStreamImportMode":""}`)))).To(Equal(`{"a":1}`))
-		g.Expect(string(withoutEmptyImportMode([]byte(`{"imageStreamImportMode":"","a":1}`)))).To(Equal(`{"a":1}`))
-		g.Expect(string(withoutEmptyImportMode([]byte(`{"imageStreamImportMode":""}`)))).To(Equal(`{}`))
-		g.Expect(string(withoutEmptyImportMode([]byte(`{"imageStreamImportMode":"Legacy"}`)))).To(Equal(`{"imageStreamImportMode":"Legacy"}`))
-	})
-}
-
-func TestNoProxy(t *testing.T) {
-	hc := fixture.HostedCluster("clusters")
-	for _, tc := range []struct {
-		name string
-		spec configv1.ProxySpec
-		want string
-	}{
-		{"When there is no proxy it should be empty", configv1.ProxySpec{NoProxy: "a.example"}, ""},
-		{"When there is one it should spare what is inside", configv1.ProxySpec{HTTPSProxy: "http://p", NoProxy: "b.example, a.example,"},
-			".cluster.local,.hypershift.local,.svc,10.132.0.0/14,127.0.0.1,172.31.0.0/16,a.example,b.example,localhost"},
-		{"When nothing shall use it it should say just that", configv1.ProxySpec{HTTPProxy: "http://p", NoProxy: "a.example,*"}, "*"},
-	} {
-		t.Run(tc.name, func(t *testing.T) { NewWithT(t).Expect(noProxy(hc, tc.spec)).To(Equal(tc.want)) })
-	}
 }
 
 func TestStubProxy(t *testing.T) {

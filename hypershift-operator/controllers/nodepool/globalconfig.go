@@ -9,27 +9,40 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/nodeinput"
+	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
 // globalConfig is the part of the cluster's configuration that reaches into nodes, as the hash of a pool takes it: the
 // Proxy, then the Image configuration.
-func globalConfig(hc *hyperv1.HostedCluster) (string, error) {
-	proxy, err := json.Marshal(clusterProxy(hc))
+func globalConfig(hc *hyperv1.HostedCluster, distribution releaseinfo.Distribution) (string, error) {
+	proxy, image := clusterProxy(hc), clusterImage(hc)
+	if distribution == releaseinfo.Kubernetes {
+		proxy.Spec, image.Spec = rendered(proxy.Spec, image.Spec)
+	}
+	proxies, err := json.Marshal(proxy)
 	if err != nil {
 		return "", fmt.Errorf("encoding the cluster's Proxy: %w", err)
-	}
-	image := configv1.Image{
-		TypeMeta:   metav1.TypeMeta{APIVersion: configv1.GroupVersion.String(), Kind: "Image"},
-		ObjectMeta: metav1.ObjectMeta{Name: "cluster"},
-	}
-	if hc.Spec.Configuration != nil && hc.Spec.Configuration.Image != nil {
-		image.Spec = *hc.Spec.Configuration.Image
 	}
 	images, err := json.Marshal(image)
 	if err != nil {
 		return "", fmt.Errorf("encoding the cluster's Image configuration: %w", err)
 	}
-	return string(proxy) + string(withoutEmptyImportMode(images)), nil
+	return string(proxies) + string(nodeinput.WithoutEmptyImportMode(images)), nil
+}
+
+// rendered leaves what the ignition-server of the Kubernetes distribution makes files of. All else must not replace a
+// machine: the next would be the same.
+func rendered(proxy configv1.ProxySpec, image configv1.ImageSpec) (configv1.ProxySpec, configv1.ImageSpec) {
+	sources := image.RegistrySources
+	return configv1.ProxySpec{TrustedCA: proxy.TrustedCA}, configv1.ImageSpec{
+		AdditionalTrustedCA: image.AdditionalTrustedCA,
+		RegistrySources: configv1.RegistrySources{
+			InsecureRegistries: sources.InsecureRegistries,
+			BlockedRegistries:  sources.BlockedRegistries,
+			AllowedRegistries:  sources.AllowedRegistries,
+		},
+	}
 }
 
 // clusterProxy is the guest's Proxy with its status, which the nodes use.
@@ -42,8 +55,18 @@ func clusterProxy(hc *hyperv1.HostedCluster) configv1.Proxy {
 		return proxy
 	}
 	proxy.Spec = *hc.Spec.Configuration.Proxy
-	proxy.Status = configv1.ProxyStatus{
-		HTTPProxy: proxy.Spec.HTTPProxy, HTTPSProxy: proxy.Spec.HTTPSProxy, NoProxy: noProxy(hc, proxy.Spec),
-	}
+	read := nodeinput.ReadProxy(&proxy.Spec, hc.Spec.Networking)
+	proxy.Status = configv1.ProxyStatus{HTTPProxy: proxy.Spec.HTTPProxy, HTTPSProxy: proxy.Spec.HTTPSProxy, NoProxy: read.NoProxy}
 	return proxy
+}
+
+func clusterImage(hc *hyperv1.HostedCluster) configv1.Image {
+	image := configv1.Image{
+		TypeMeta:   metav1.TypeMeta{APIVersion: configv1.GroupVersion.String(), Kind: "Image"},
+		ObjectMeta: metav1.ObjectMeta{Name: "cluster"},
+	}
+	if hc.Spec.Configuration != nil && hc.Spec.Configuration.Image != nil {
+		image.Spec = *hc.Spec.Configuration.Image
+	}
+	return image
 }

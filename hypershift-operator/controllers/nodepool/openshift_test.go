@@ -185,35 +185,3 @@ func TestOpenShift(t *testing.T) {
 		s.Expect(s.condition("UpdatingConfig").Message).To(Equal("node n1 does not drain"))
 	})
 }
-
-func TestParseConfig(t *testing.T) {
-	for _, tc := range []struct{ name, text, want, failure string }{
-		{"When it is a MachineConfig it should be for workers", "kind: MachineConfig\nmetadata: {name: a}", "machineconfiguration.openshift.io/role: worker", ""},
-		{"When it is a KubeletConfig it should select built-in pools", "kind: KubeletConfig\nmetadata: {name: a}", "machineconfiguration.openshift.io/mco-built-in: \"\"", ""},
-		{"When it is an image policy it should get its stable version", "apiVersion: config.openshift.io/v1alpha1\nkind: ClusterImagePolicy", "apiVersion: config.openshift.io/v1\n", ""},
-		{"When it is another kind it should say which there are", "kind: Deployment", "", `kind "Deployment" is not a node configuration: use one of MachineConfig`},
-		{"When it is no YAML it should say so", "a: [", "", "it is not YAML"},
-		{"When it is empty it should be nothing", "---\n---\n", "", ""},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			g := NewWithT(t)
-			documents, err := parseConfig(tc.text)
-			if tc.failure != "" {
-				g.Expect(err).To(MatchError(ContainSubstring(tc.failure)))
-				return
-			}
-			g.Expect(err).NotTo(HaveOccurred())
-			if tc.want == "" {
-				g.Expect(documents).To(BeEmpty())
-				return
-			}
-			g.Expect(documents).To(ConsistOf(ContainSubstring(tc.want)))
-		})
-	}
-	t.Run("When there are several documents it should split them", func(t *testing.T) {
-		documents, err := parseConfig("kind: MachineConfig\n---\nkind: MachineConfig\n")
-		g := NewWithT(t)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(documents).To(HaveLen(2))
-	})
-}

@@ -4,11 +4,15 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net"
 	"strings"
 
 	ignition "github.com/coreos/ignition/v2/config/v3_2/types"
 	"github.com/vincent-petithory/dataurl"
 	"k8s.io/utils/ptr"
+
+	"github.com/openshift/hypershift/support/nodeinput"
+	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
 // stub is the first-boot configuration that MAAS hands to a machine: it fetches the real one with the token.
@@ -44,19 +48,38 @@ func (s *scope) stub(hash string, token []byte) ([]byte, error) {
 	return raw, nil
 }
 
+// ignitionProxy is the proxy that a machine fetches its configuration through. The Kubernetes distribution's machines reach
+// their ignition-server as they reach their API server: directly.
 func (s *scope) ignitionProxy() ignition.Proxy {
-	status := clusterProxy(s.hc).Status
-	var proxy ignition.Proxy
-	if status.HTTPProxy != "" {
-		proxy.HTTPProxy = ptr.To(status.HTTPProxy)
+	if s.hc.Spec.Configuration == nil {
+		return ignition.Proxy{}
 	}
-	if status.HTTPSProxy != "" {
-		proxy.HTTPSProxy = ptr.To(status.HTTPSProxy)
+	var direct []string
+	if s.release.Distribution() == releaseinfo.Kubernetes {
+		direct = append(direct, hostOf(s.hc.Status.IgnitionEndpoint))
 	}
-	if status.NoProxy != "" {
-		for entry := range strings.SplitSeq(status.NoProxy, ",") {
-			proxy.NoProxy = append(proxy.NoProxy, ignition.NoProxyItem(entry))
-		}
+	read := nodeinput.ReadProxy(s.hc.Spec.Configuration.Proxy, s.hc.Spec.Networking, direct...)
+	if read.IsZero() {
+		return ignition.Proxy{}
+	}
+	proxy := ignition.Proxy{HTTPProxy: unlessEmpty(read.HTTP), HTTPSProxy: unlessEmpty(read.HTTPS)}
+	for entry := range strings.SplitSeq(read.NoProxy, ",") {
+		proxy.NoProxy = append(proxy.NoProxy, ignition.NoProxyItem(entry))
 	}
 	return proxy
+}
+
+func unlessEmpty(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// hostOf is the host of host[:port].
+func hostOf(endpoint string) string {
+	if host, _, err := net.SplitHostPort(endpoint); err == nil {
+		return host
+	}
+	return endpoint
 }

@@ -16,6 +16,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
+	"github.com/openshift/hypershift/support/nodeinput"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -66,7 +67,7 @@ func (s *scope) tokenData() (map[string][]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compressing the configuration of NodePool %s: %w", s.key(), err)
 	}
-	configuration, err := configurationHash(s.hc)
+	configuration, err := nodeinput.ConfigurationHash(s.hc.Spec.Configuration)
 	if err != nil {
 		return nil, err
 	}

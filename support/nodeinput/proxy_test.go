@@ -1,0 +1,74 @@
+package nodeinput_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/api/util/ipnet"
+	"github.com/openshift/hypershift/support/nodeinput"
+)
+
+func TestReadProxy(t *testing.T) {
+	networking := hyperv1.ClusterNetworking{
+		MachineNetwork: []hyperv1.MachineNetworkEntry{{CIDR: *ipnet.MustParseCIDR("192.0.2.0/24")}},
+		ClusterNetwork: []hyperv1.ClusterNetworkEntry{{CIDR: *ipnet.MustParseCIDR("10.132.0.0/14")}},
+		ServiceNetwork: []hyperv1.ServiceNetworkEntry{{CIDR: *ipnet.MustParseCIDR("172.31.0.0/16")}},
+	}
+	for _, tc := range []struct {
+		name string
+		spec *configv1.ProxySpec
+		want string
+	}{
+		{"When nothing is said it should be empty", nil, ""},
+		{"When there is no proxy it should be empty", &configv1.ProxySpec{NoProxy: "a.example"}, ""},
+		{"When there is one it should spare what is inside, and who is direct", &configv1.ProxySpec{HTTPSProxy: "http://p", NoProxy: "b.example, a.example,"},
+			".cluster.local,.hypershift.local,.svc,10.132.0.0/14,127.0.0.1,172.31.0.0/16,192.0.2.0/24,a.example,api.example,b.example,localhost"},
+		{"When nothing shall use it it should say just that", &configv1.ProxySpec{HTTPProxy: "http://p", NoProxy: "a.example,*"}, "*"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			NewWithT(t).Expect(nodeinput.ReadProxy(tc.spec, networking, "api.example", "").NoProxy).To(Equal(tc.want))
+		})
+	}
+}
+
+func TestProxyCheck(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		proxy   nodeinput.Proxy
+		refusal string
+	}{
+		{"When it is whole it should accept", nodeinput.Proxy{HTTP: "http://u:p@a.example:3128", HTTPS: "https://a.example"}, ""},
+		{"When the scheme is missing it should say how to write it", nodeinput.Proxy{HTTP: "proxy.example:3128"}, "httpProxy is no URL of a proxy"},
+		{"When the scheme is another it should refuse", nodeinput.Proxy{HTTPS: "socks5://secret@proxy.example"}, "httpsProxy is no URL of a proxy"},
+		{"When a line ends early it should refuse", nodeinput.Proxy{HTTP: "http://p", NoProxy: "a\nLD_PRELOAD=/x"}, "noProxy has a line break"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g, err := NewWithT(t), tc.proxy.Check()
+			if tc.refusal == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			g.Expect(err).To(MatchError(ContainSubstring(tc.refusal)))
+			g.Expect(err.Error()).NotTo(ContainSubstring("secret"), "a URL may hold a password")
+		})
+	}
+}
+
+func TestConfigurationHash(t *testing.T) {
+	t.Run("When nothing is configured it should be over null", func(t *testing.T) {
+		NewWithT(t).Expect(nodeinput.ConfigurationHash(nil)).To(Equal(nodeinput.Hash("null")))
+	})
+	t.Run("When the import mode is empty it should be left out", func(t *testing.T) {
+		g := NewWithT(t)
+		for raw, want := range map[string]string{
+			`{"a":1,"imageStreamImportMode":""}`: `{"a":1}`, `{"imageStreamImportMode":"","a":1}`: `{"a":1}`,
+			`{"imageStreamImportMode":""}`: `{}`, `{"imageStreamImportMode":"Legacy"}`: `{"imageStreamImportMode":"Legacy"}`,
+		} {
+			g.Expect(string(nodeinput.WithoutEmptyImportMode([]byte(raw)))).To(Equal(want))
+		}
+	})
+}

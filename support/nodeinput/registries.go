@@ -1,0 +1,179 @@
+package nodeinput
+
+import (
+	"crypto/x509"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+// Registries is how a node reaches image registries. containerd knows registries by host, not by repository.
+type Registries struct {
+	// Hosts are the settings of each registry that has any.
+	Hosts map[string]Registry
+	// OnlyHosts forbids all registries that Hosts does not name.
+	OnlyHosts bool
+}
+
+// Registry is how a node reaches one registry.
+type Registry struct {
+	// Mirrors are API endpoints (https://host/v2/...), tried in order before the registry itself.
+	Mirrors []string
+	// Insecure accepts any certificate, and plain HTTP.
+	Insecure bool
+	// Blocked forbids the registry itself; mirrors of it may be used.
+	Blocked bool
+}
+
+// registryHost is a host with an optional port, the only scope that containerd knows.
+var registryHost = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?(:[0-9]+)?$`)
+
+// ReadRegistries reads the cluster's image configuration (nil for none) and all mirrors. The images are those that no node
+// can do without; they must not be forbidden. Its errors name the field and what to change.
+func ReadRegistries(image *configv1.ImageSpec, mirrors []releaseinfo.Mirror, images ...string) (Registries, error) {
+	r := Registries{Hosts: map[string]Registry{}}
+	for _, m := range mirrors {
+		for _, destination := range m.Mirrors {
+			if err := r.addMirror(m.Source, destination); err != nil {
+				return r, err
+			}
+		}
+	}
+	if image == nil {
+		return r, nil
+	}
+	sources := image.RegistrySources
+	r.OnlyHosts = len(sources.AllowedRegistries) > 0
+	for _, list := range []struct {
+		field   string
+		entries []string
+		set     func(*Registry)
+	}{
+		{"insecureRegistries", sources.InsecureRegistries, func(s *Registry) { s.Insecure = true }},
+		{"blockedRegistries", sources.BlockedRegistries, func(s *Registry) { s.Blocked = true }},
+		{"allowedRegistries", sources.AllowedRegistries, func(*Registry) {}},
+	} {
+		if err := r.set(list.field, list.entries, list.set); err != nil {
+			return r, err
+		}
+	}
+	r.forbidUnnamed(sources.AllowedRegistries)
+	return r, r.check(images)
+}
+
+func (r Registries) addMirror(source, destination string) error {
+	host, endpoint, err := MirrorEndpoint(source, destination)
+	if err != nil {
+		return err
+	}
+	settings := r.Hosts[host]
+	if !slices.Contains(settings.Mirrors, endpoint) {
+		settings.Mirrors = append(settings.Mirrors, endpoint)
+	}
+	r.Hosts[host] = settings
+	return nil
+}
+
+func (r Registries) set(field string, entries []string, set func(*Registry)) error {
+	for _, entry := range entries {
+		if !registryHost.MatchString(entry) {
+			return fmt.Errorf("spec.configuration.image.registrySources.%s has the entry %q: containerd knows registries by host and port only; "+
+				"name each registry without wildcard and path", field, entry)
+		}
+		settings := r.Hosts[entry]
+		set(&settings)
+		r.Hosts[entry] = settings
+	}
+	return nil
+}
+
+// forbidUnnamed blocks registries that are known for another reason than being allowed.
+func (r Registries) forbidUnnamed(allowed []string) {
+	if !r.OnlyHosts {
+		return
+	}
+	for host, settings := range r.Hosts {
+		settings.Blocked = settings.Blocked || !slices.Contains(allowed, host)
+		r.Hosts[host] = settings
+	}
+}
+
+// check refuses a configuration with which no machine could become a node.
+func (r Registries) check(images []string) error {
+	for _, image := range images {
+		host, err := registryOf(image)
+		if err != nil {
+			return err
+		}
+		settings, known := r.Hosts[host]
+		if len(settings.Mirrors) == 0 && (settings.Blocked || r.OnlyHosts && !known) {
+			return fmt.Errorf("spec.configuration.image.registrySources forbids %s, which the image %s of every node comes from: allow it", host, image)
+		}
+	}
+	return nil
+}
+
+// registryOf is the registry that containerd takes an image from.
+func registryOf(image string) (string, error) {
+	first, rest, _ := strings.Cut(image, "/")
+	if rest == "" || first != "localhost" && !strings.ContainsAny(first, ".:") {
+		return "docker.io", nil
+	}
+	if !registryHost.MatchString(first) {
+		return "", fmt.Errorf("the release payload names image %q, which is no pull spec", image)
+	}
+	return first, nil
+}
+
+// Names are the registries that have settings, sorted.
+func (r Registries) Names() []string { return slices.Sorted(maps.Keys(r.Hosts)) }
+
+// MirrorEndpoint says where containerd finds the images of a source. containerd mirrors whole registries and keeps the
+// path of an image, so the mirror's path must end in the source's.
+func MirrorEndpoint(source, destination string) (host, endpoint string, err error) {
+	host, sourcePath, _ := strings.Cut(source, "/")
+	mirrorHost, mirrorPath, _ := strings.Cut(destination, "/")
+	for _, name := range []string{host, mirrorHost} {
+		if !registryHost.MatchString(name) {
+			return "", "", fmt.Errorf("the mirror %s of %s: %q is no registry; write host[:port][/path]", destination, source, name)
+		}
+	}
+	prefix, ok := strings.CutSuffix("/"+mirrorPath, "/"+sourcePath)
+	if sourcePath == "" {
+		prefix, ok = strings.TrimSuffix("/"+mirrorPath, "/"), true
+	}
+	if !ok {
+		return "", "", fmt.Errorf("containerd cannot mirror %s to %s: the path of the mirror must end in %q; "+
+			"mirror the images under the same path, e.g. %s/%s", source, destination, sourcePath, mirrorHost, sourcePath)
+	}
+	return host, "https://" + mirrorHost + "/v2" + prefix, nil
+}
+
+// updateServiceKey is no registry: an OpenShift cluster keeps the CA of its update service under it.
+const updateServiceKey = "updateservice-registry"
+
+// ReadRegistryCAs reads the ConfigMap of spec.configuration.image.additionalTrustedCA: PEM certificates by registry, where
+// ".." stands for the colon before a port.
+func ReadRegistryCAs(data map[string]string) (map[string][]byte, error) {
+	cas := map[string][]byte{}
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		if key == updateServiceKey {
+			continue
+		}
+		host := strings.Replace(key, "..", ":", 1)
+		if !registryHost.MatchString(host) {
+			return nil, fmt.Errorf("the key %q names no registry: write host, or host..port", key)
+		}
+		if !x509.NewCertPool().AppendCertsFromPEM([]byte(data[key])) {
+			return nil, fmt.Errorf("the key %q holds no PEM certificate: put the CA of the registry there", key)
+		}
+		cas[host] = []byte(data[key])
+	}
+	return cas, nil
+}
