@@ -1,0 +1,25 @@
+package nodeconfig
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/openshift/hypershift/support/nodeinput"
+)
+
+// TestEveryInputIsInTheTable finds an input that somebody added without saying what its change does to machines.
+func TestEveryInputIsInTheTable(t *testing.T) {
+	input := reflect.TypeFor[Input]()
+	for i := range input.NumField() {
+		name := input.Field(i).Name
+		if !slices.ContainsFunc(nodeinput.Inputs, func(in nodeinput.Input) bool { return in.Feeds == name }) {
+			t.Errorf("Input.%s has no row in nodeinput.Inputs: say there what it renders and what its change does", name)
+		}
+	}
+	for _, in := range nodeinput.Inputs {
+		if _, ok := input.FieldByName(in.Feeds); in.Feeds != "" && !ok {
+			t.Errorf("nodeinput.Inputs says that %s becomes Input.%s, which is not there", in.Field, in.Feeds)
+		}
+	}
+}
