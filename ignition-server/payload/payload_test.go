@@ -7,12 +7,15 @@ import (
 
 	igncfg "github.com/coreos/ignition/v2/config/v3_4"
 	. "github.com/onsi/gomega"
+	"github.com/vincent-petithory/dataurl"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/api/util/ipnet"
@@ -48,6 +51,12 @@ func world(registry *releasetest.Registry) map[string]client.Object {
 		"ssh":       &corev1.Secret{ObjectMeta: meta("ssh-key"), Data: map[string][]byte{"id_rsa.pub": []byte("ssh-ed25519 A one\nssh-ed25519 B two\n")}},
 		"client-ca": &corev1.ConfigMap{ObjectMeta: meta("kubelet-client-ca"), Data: map[string]string{"ca.crt": "client CA"}},
 		"trust":     &corev1.ConfigMap{ObjectMeta: meta("user-ca-bundle"), Data: map[string]string{"ca-bundle.crt": string(registry.CA)}},
+	}
+}
+
+func configure(configuration *hyperv1.ClusterConfiguration) func(map[string]client.Object) {
+	return func(w map[string]client.Object) {
+		w["hcp"].(*hyperv1.HostedControlPlane).Spec.Configuration = configuration
 	}
 }
 
@@ -104,6 +113,37 @@ func TestGenerate(t *testing.T) {
 			edit: func(w map[string]client.Object) {
 				w["trust"].(*corev1.ConfigMap).Data = map[string]string{"ca-bundle.crt": "x"}
 			},
+		},
+		{
+			name: "When the control plane has another configuration than the token was written for it should wait", reason: payload.ReasonOutdated, says: "to the configuration of the HostedCluster",
+			request: payload.Request{Release: release, Hashes: payload.Hashes{Configuration: "0badcafe"}},
+		},
+		{
+			name: "When the control plane has another pull secret than the token was written for it should wait", reason: payload.ReasonOutdated, says: "to the pull secret",
+			request: payload.Request{Release: release, Hashes: payload.Hashes{PullSecret: "0badcafe"}},
+		},
+		{
+			name: "When the CAs of the proxy are missing it should wait", reason: payload.ReasonWaiting, says: "proxy-ca",
+			edit: configure(&hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{TrustedCA: configv1.ConfigMapNameReference{Name: "proxy-ca"}}}),
+		},
+		{
+			name: "When the CAs of the proxy are no certificates it should name the field", reason: payload.ReasonInvalidConfig, says: "spec.configuration.proxy.trustedCA: the ConfigMap kubelet-client-ca",
+			edit: func(w map[string]client.Object) {
+				configure(&hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{TrustedCA: configv1.ConfigMapNameReference{Name: "kubelet-client-ca"}}})(w)
+				w["client-ca"].(*corev1.ConfigMap).Data["ca-bundle.crt"] = "x"
+			},
+		},
+		{
+			name: "When a registry's CA is no certificate it should name the key", reason: payload.ReasonInvalidConfig, says: `the key "ca.crt" holds no PEM certificate`,
+			edit: configure(&hyperv1.ClusterConfiguration{Image: &configv1.ImageSpec{AdditionalTrustedCA: configv1.ConfigMapNameReference{Name: "kubelet-client-ca"}}}),
+		},
+		{
+			name: "When the registry of the node's own images is not allowed it should say so", reason: payload.ReasonInvalidConfig, says: "allow it",
+			edit: configure(&hyperv1.ClusterConfiguration{Image: &configv1.ImageSpec{RegistrySources: configv1.RegistrySources{AllowedRegistries: []string{"quay.io"}}}}),
+		},
+		{
+			name: "When the proxy is no URL it should name the field and not the URL", reason: payload.ReasonInvalidConfig, says: "spec.configuration.proxy.httpProxy is no URL",
+			edit: configure(&hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{HTTPProxy: "user:secret@proxy"}}),
 		},
 		{
 			name: "When the config is not packed it should say so", request: payload.Request{Release: release, Config: []byte("kind: MachineConfig")},
@@ -169,6 +209,33 @@ func TestMirrorsAreForThisProcessOnly(t *testing.T) {
 	_, err = generator.Generate(t.Context(), request)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(registry.Requests()).To(Equal(requests), "the release image is read once")
+}
+
+func TestAPIServerIsReachedDirectly(t *testing.T) {
+	g := NewWithT(t)
+	registry := releasetest.Start(t)
+	release := registry.PushRelease(t, kubernetes())
+	objs := world(registry)
+	configure(&hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{HTTPSProxy: "http://proxy.example:3128"}})(objs)
+	objs["bootstrap"].(*corev1.Secret).Data["kubeconfig"] = []byte(`{"apiVersion":"v1","kind":"Config","current-context":"c",
+"clusters":[{"name":"c","cluster":{"server":"https://api.example:31443"}}],"contexts":[{"name":"c","context":{"cluster":"c"}}]}`)
+	builder := fake.NewClientBuilder().WithScheme(scheme(t))
+	for _, obj := range objs {
+		builder = builder.WithObjects(obj)
+	}
+	rendered, err := (&payload.Generator{Client: builder.Build(), Namespace: hosted}).Generate(t.Context(), payload.Request{NodePool: "clusters/workers", Release: release})
+	g.Expect(err).NotTo(HaveOccurred())
+	cfg, _, err := igncfg.Parse(rendered)
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, file := range cfg.Storage.Files {
+		if file.Path == "/etc/kubernetes/proxy.env" {
+			data, err := dataurl.DecodeString(*file.Contents.Source)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(string(data.Data)).To(MatchRegexp(`NO_PROXY=.*\bapi\.example\b`), "a watch over a proxy is cut off when the proxy likes")
+			return
+		}
+	}
+	t.Fatal("the node has no proxy")
 }
 
 func TestPack(t *testing.T) {

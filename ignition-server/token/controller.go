@@ -172,16 +172,21 @@ func (r *Reconciler) serve(ctx context.Context, secret *corev1.Secret, wake time
 
 func (r *Reconciler) render(ctx context.Context, secret *corev1.Secret) ([]byte, error) {
 	start := r.Clock.Now()
-	rendered, err := r.Generator.Generate(ctx, payload.Request{
+	request := payload.Request{
 		NodePool: secret.Annotations[NodePoolAnnotation],
 		Release:  string(secret.Data[ReleaseKey]),
 		Config:   secret.Data[ConfigKey],
-		Hashes: payload.Hashes{
+	}
+	// What was rendered once is rendered again from what the control plane has: with a token of an outdated configuration
+	// machines may still be on their way, and its hashes are of a past that does not come back.
+	if string(secret.Data[ReasonKey]) != hyperv1.AsExpectedReason {
+		request.Hashes = payload.Hashes{
 			PullSecret:    string(secret.Data[PullSecretHashKey]),
 			TrustBundle:   string(secret.Data[TrustBundleHashKey]),
 			Configuration: string(secret.Data[ConfigurationHashKey]),
-		},
-	})
+		}
+	}
+	rendered, err := r.Generator.Generate(ctx, request)
 	if err != nil {
 		return nil, fmt.Errorf("render the node configuration of token Secret %s: %w", client.ObjectKeyFromObject(secret), err)
 	}
@@ -192,9 +197,6 @@ func (r *Reconciler) render(ctx context.Context, secret *corev1.Secret) ([]byte,
 // report writes the outcome to the Secret, from where the NodePool takes it.
 func (r *Reconciler) report(ctx context.Context, secret *corev1.Secret, rendered []byte, problem *payload.Problem) error {
 	want := map[string][]byte{ReasonKey: []byte(hyperv1.AsExpectedReason), MessageKey: []byte("Payload generated successfully")}
-	if problem != nil && problem.Reason == payload.ReasonOutdated && len(secret.Data[ReasonKey]) > 0 {
-		return nil // What was said of this configuration holds until the control plane has come to the new inputs.
-	}
 	if problem != nil {
 		want = map[string][]byte{ReasonKey: []byte(problem.Reason), MessageKey: []byte(problem.Message)}
 	}

@@ -194,6 +194,22 @@ func TestReconcile(t *testing.T) {
 		f.Expect(string(f.secret().Data[token.ReasonKey])).To(Equal("AsExpected"))
 	})
 
+	t.Run("When a token was written for what the control plane does not have yet, it should wait, and never again once it was served", func(t *testing.T) {
+		f := newFixture(t, c, "token-ahead")
+		f.create(func(s *corev1.Secret) { s.Data[token.ConfigurationHashKey] = []byte("of-tomorrow") })
+		f.generator.err = &payload.Problem{Reason: payload.ReasonOutdated, Message: "Waiting for the control plane", RetryAfter: time.Minute}
+		f.Expect(f.mustReconcile().RequeueAfter).To(Equal(time.Minute))
+		f.Expect(string(f.secret().Data[token.ReasonKey])).To(Equal(payload.ReasonOutdated))
+		f.Expect(f.serves("first")).To(BeFalse())
+		f.generator.err = nil
+		f.mustReconcile()
+		f.Expect(string(f.secret().Data[token.ReasonKey])).To(Equal("AsExpected"))
+		f.mustReconcile()
+		f.Expect(f.generator.asked).To(HaveLen(3))
+		f.Expect(f.generator.asked[1].Hashes).To(Equal(payload.Hashes{Configuration: "of-tomorrow"}))
+		f.Expect(f.generator.asked[2].Hashes).To(BeZero(), "an outdated token is rendered from what there is")
+	})
+
 	t.Run("When rendering fails it should return the error", func(t *testing.T) {
 		f := newFixture(t, c, "token-error")
 		f.create(nil)
