@@ -68,7 +68,7 @@ func (c *Component) roll(ctx context.Context, scope *Scope) outcome {
 	return result
 }
 
-// unmet lists the dependencies that are not available at the wanted version.
+// unmet lists the dependencies that are not available at the wanted release.
 func (c *Component) unmet(ctx context.Context, scope *Scope) ([]string, error) {
 	var unmet []string
 	for _, name := range c.dependencies(scope.HCP) {
@@ -77,16 +77,17 @@ func (c *Component) unmet(ctx context.Context, scope *Scope) ([]string, error) {
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("reading ControlPlaneComponent %s: %w", name, err)
 		}
-		if err != nil || !Done(dependency, cmp.Or(scope.ControlPlaneVersion, scope.Version)) {
+		if err != nil || !Done(dependency, cmp.Or(scope.ControlPlaneVersion, scope.Version), scope.HCP.Generation) {
 			unmet = append(unmet, name)
 		}
 	}
 	return unmet, nil
 }
 
-// Done tells whether a component is available and has rolled out version.
-func Done(c *hyperv1.ControlPlaneComponent, version string) bool {
-	return c.Status.Version == version &&
+// Done tells whether a component is available and has rolled out version, as the HostedControlPlane asks for it in its
+// generation: two releases may have the same version, and what was said of the last one says nothing of the next.
+func Done(c *hyperv1.ControlPlaneComponent, version string, generation int64) bool {
+	return c.Status.Version == version && c.Status.ObservedGeneration >= generation &&
 		meta.IsStatusConditionTrue(c.Status.Conditions, string(hyperv1.ControlPlaneComponentAvailable)) &&
 		meta.IsStatusConditionTrue(c.Status.Conditions, string(hyperv1.ControlPlaneComponentRolloutComplete))
 }

@@ -232,7 +232,7 @@ func versionConditions(s *scope, o observed, version *hyperv1.ClusterVersionStat
 		set(hyperv1.ClusterVersionProgressing, !completed, hyperv1.AsExpectedReason, progress),
 		set(hyperv1.ClusterVersionFailing, failing != nil, hyperv1.AsExpectedReason, errorText(failing)),
 		releaseAccepted(s),
-		set(hyperv1.ClusterVersionUpgradeable, true, hyperv1.AsExpectedReason, ""),
+		upgradeable(current, failing),
 	}
 }
 

@@ -176,6 +176,7 @@ func (w *world) rollOut() {
 // guestRuns reports what the config operator would: the components of the guest run a version.
 func (w *world) guestRuns(version string) {
 	w.t.Helper()
+	w.get("demo", w.hcp)
 	for _, name := range []string{"kube-proxy", "coredns", "node-network"} {
 		c := &hyperv1.ControlPlaneComponent{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 		if err := w.client.Create(w.t.Context(), c); client.IgnoreAlreadyExists(err) != nil {
@@ -183,6 +184,7 @@ func (w *world) guestRuns(version string) {
 		}
 		w.get(name, c)
 		c.Status = done(name, version).Status
+		c.Status.ObservedGeneration = w.hcp.Generation
 		for i := range c.Status.Conditions {
 			c.Status.Conditions[i].LastTransitionTime = metav1.Time{Time: w.clock.Now()}
 		}
@@ -303,6 +305,10 @@ func TestControlPlane(t *testing.T) {
 		g.Expect(history).To(HaveLen(2))
 		g.Expect(history[0].State).To(Equal(configv1.CompletedUpdate))
 		g.Expect(history[1].Version).To(Equal("1.36.3"))
+	})
+
+	step("When a release of the same version has other images it should be rolled out as another one, etcd first", func(t *testing.T) {
+		w.rebuild(t, "1.36.4")
 	})
 
 	step("When the release cannot be read it should say why and leave what runs alone", func(t *testing.T) {

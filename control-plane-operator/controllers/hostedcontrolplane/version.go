@@ -60,10 +60,10 @@ func unfinished(s *scope, components []hyperv1.ControlPlaneComponent) (hosting, 
 		switch {
 		case !slices.Contains(ofGuest, name):
 			reported = true
-			if !component.Done(&components[i], s.release.Version()) {
+			if !component.Done(&components[i], s.release.Version(), s.hcp.Generation) {
 				hosting = append(hosting, name)
 			}
-		case component.Done(&components[i], s.guestRelease.Version()):
+		case component.Done(&components[i], s.guestRelease.Version(), s.hcp.Generation):
 			running = slices.DeleteFunc(running, func(n string) bool { return n == name })
 		}
 	}

@@ -1,0 +1,31 @@
+package hostedcontrolplane
+
+import (
+	"fmt"
+
+	configv1 "github.com/openshift/api/config/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/condition"
+)
+
+// Reasons why a control plane should not go to the next minor version now.
+const (
+	reasonUpdateInProgress  = "UpdateInProgress"
+	reasonComponentsFailing = "ComponentsFailing"
+)
+
+// upgradeable tells whether the control plane itself is in a state to go to the next minor version. What its nodes allow is
+// judged by the hypershift-operator, which knows the pools. Another patch of the minor version that runs is never kept back:
+// it may be what mends a release.
+func upgradeable(current configv1.UpdateHistory, failing error) metav1.Condition {
+	t := string(hyperv1.ClusterVersionUpgradeable)
+	switch {
+	case current.State != configv1.CompletedUpdate:
+		return condition.False(t, reasonUpdateInProgress, fmt.Sprintf("Release %s is still being rolled out", current.Version))
+	case failing != nil:
+		return condition.False(t, reasonComponentsFailing, "Components of the control plane fail: "+failing.Error())
+	}
+	return condition.True(t, hyperv1.AsExpectedReason, "")
+}
