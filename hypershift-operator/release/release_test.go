@@ -24,6 +24,8 @@ func TestSupported(t *testing.T) {
 		{"When the minor goes back it should refuse", "4.18.0", "4.19.3", releaseinfo.OpenShift, "going back"},
 		{"When only the patch goes back it should accept", "4.19.1", "4.19.3", releaseinfo.OpenShift, ""},
 		{"When it goes from 4 to 5 it should accept", "5.0.0", "4.23.1", releaseinfo.OpenShift, ""},
+		{"When OpenShift shall become Kubernetes it should refuse", "1.36.0", "4.20.1", releaseinfo.Kubernetes, "distribution cannot be changed"},
+		{"When Kubernetes shall become OpenShift it should refuse", "4.40.0", "1.36.0", releaseinfo.OpenShift, "distribution cannot be changed"},
 		{"When it goes from 5 to 4 it should refuse", "4.22.0", "5.0.0", releaseinfo.OpenShift, "going back"},
 		{"When it is no version it should say so", "latest", "", releaseinfo.OpenShift, "no semantic version"},
 	} {
@@ -100,4 +102,67 @@ func TestReader(t *testing.T) {
 		g.Expect(key(plain)).NotTo(Equal(key(mirrored)))
 		g.Expect(mirrors(mirrored.Mirrors)).To(Equal([]releaseinfo.Mirror{{Source: "a", Mirrors: []string{"b"}}}))
 	})
+}
+
+func TestStep(t *testing.T) {
+	for _, tc := range []struct {
+		name, to, from string
+		distribution   releaseinfo.Distribution
+		want           string
+	}{
+		{"When it is the next minor it should accept", "1.32.4", "1.31.9", releaseinfo.Kubernetes, ""},
+		{"When it is the same minor it should accept", "1.31.9", "1.31.4", releaseinfo.Kubernetes, ""},
+		{"When it is new it should accept", "1.36.0", "", releaseinfo.Kubernetes, ""},
+		{"When it leaves out a minor it should name the next", "1.33.0", "1.31.4", releaseinfo.Kubernetes, "choose a release of 1.32 first"},
+		{"When the payload's own operators judge it should accept", "4.20.0", "4.18.0", releaseinfo.OpenShift, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			err := Step(releaseinfo.New("image", releaseinfo.Payload{Version: tc.to, Distribution: tc.distribution}), tc.from)
+			if tc.want == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			g.Expect(err).To(MatchError(ContainSubstring(tc.want)))
+		})
+	}
+}
+
+func TestOldest(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(Oldest("v1.32.0", "1.31.4", "", "nonsense")).To(Equal("1.31.4"))
+	g.Expect(Oldest("", "nonsense")).To(BeEmpty())
+	g.Expect(NextMinor("1.34.7")).To(Equal("1.35.0"))
+	g.Expect(NextMinor("nonsense")).To(BeEmpty())
+}
+
+func TestTaken(t *testing.T) {
+	hcp := &hyperv1.HostedControlPlane{Spec: hyperv1.HostedControlPlaneSpec{ReleaseImage: "r@sha256:1"}}
+	hcp.Annotations = map[string]string{
+		hyperv1.ReleaseImageSourceAnnotation: "r:1", hyperv1.ControlPlaneReleaseImageSourceAnnotation: "r:2",
+	}
+	own := "r@sha256:2"
+	for _, tc := range []struct {
+		name, image, want string
+		own               *string
+		none              bool
+	}{
+		{"When the release was taken it should be what it was resolved to", "r:1", "r@sha256:1", nil, false},
+		{"When it is called by its digest it should be the same", "r@sha256:1", "r@sha256:1", nil, false},
+		{"When the control plane's own was taken it should be that", "r:2", own, &own, false},
+		{"When the control plane has none of its own it should not be taken", "r:2", "", nil, false},
+		{"When another is asked for it should not be taken", "r:3", "", &own, false},
+		{"When there is no control plane it should not be taken", "r:1", "", nil, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g, asked := NewWithT(t), hcp.DeepCopy()
+			asked.Spec.ControlPlaneReleaseImage = tc.own
+			if tc.none {
+				asked = nil
+			}
+			taken, ok := Taken(asked, tc.image)
+			g.Expect(taken).To(Equal(tc.want))
+			g.Expect(ok).To(Equal(tc.want != ""))
+		})
+	}
 }

@@ -29,8 +29,8 @@ func SupportedVersions() []string {
 // minorsOf5 is what has to be added to the minor of OpenShift 5 to continue that of 4.
 const minorsOf5 = 23
 
-// maxSkew is how many minor versions nodes may lag behind their control plane.
-const maxSkew = 3
+// MaxSkew is how many minor versions nodes may lag behind their control plane.
+const MaxSkew = 3
 
 // Supported tells in an error for users why a control plane may not run a version, or may not go there from the one it
 // runs; running is empty for a new cluster.
@@ -50,11 +50,55 @@ func Supported(payload *releaseinfo.ReleaseImage, running string) error {
 	if err != nil {
 		return nil // What runs came from somewhere else; the payload's own operator judges it.
 	}
+	if foreign(payload.Distribution(), from) {
+		return fmt.Errorf("version %s is of %s, and the cluster runs %s of another distribution: the distribution cannot be changed, create a new cluster",
+			wanted, payload.Distribution(), from)
+	}
 	if line(wanted) < line(from) {
 		return fmt.Errorf("going back from version %s to %s is not possible: choose a release of %d.%d or newer",
 			from, wanted, from.Major, from.Minor)
 	}
 	return nil
+}
+
+// foreign tells whether a version that runs is of another distribution. OpenShift's major versions began at 4.
+func foreign(distribution releaseinfo.Distribution, running semver.Version) bool {
+	return (distribution == releaseinfo.Kubernetes) != (running.Major < oldest[releaseinfo.OpenShift].Major)
+}
+
+// Step tells in an error for users that a control plane would leave out minor versions on its way up from the one that it
+// runs, which neither etcd's content nor clients are prepared for. The operators in an OpenShift payload see to that
+// themselves; running is empty for a new cluster.
+func Step(payload *releaseinfo.ReleaseImage, running string) error {
+	wanted, from, ok := parseBoth(payload.Version(), running)
+	if !ok || payload.Distribution() != releaseinfo.Kubernetes || line(wanted)-line(from) <= 1 {
+		return nil
+	}
+	return fmt.Errorf("a control plane goes up one minor version at a time, and from %s to %s are %d: choose a release of %d.%d first",
+		from, wanted, line(wanted)-line(from), from.Major, from.Minor+1)
+}
+
+// NextMinor is the first version of the minor that follows that of version; empty when version is none.
+func NextMinor(version string) string {
+	v, err := semver.Parse(version)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%d.%d.0", v.Major, v.Minor+1)
+}
+
+// Oldest is the oldest of versions, with or without a leading "v"; empty when there is none. What is no version is left out.
+func Oldest(versions ...string) string {
+	var all []semver.Version
+	for _, version := range versions {
+		if v, err := semver.Parse(strings.TrimPrefix(version, "v")); err == nil {
+			all = append(all, v)
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return slices.MinFunc(all, semver.Version.Compare).String()
 }
 
 // SameMinor tells whether two versions differ in their patch level only.
@@ -78,10 +122,10 @@ func Newer(pool, cluster string) error {
 // Skew tells in an error for users that nodes are too far behind their control plane.
 func Skew(pool, cluster string) error {
 	p, c, ok := parseBoth(pool, cluster)
-	if !ok || line(c)-line(p) <= maxSkew {
+	if !ok || line(c)-line(p) <= MaxSkew {
 		return nil
 	}
-	return fmt.Errorf("the pool's version %s is more than %d minor versions behind the cluster's %s: upgrade the pool", pool, maxSkew, cluster)
+	return fmt.Errorf("the pool's version %s is more than %d minor versions behind the cluster's %s: upgrade the pool", pool, MaxSkew, cluster)
 }
 
 func parseBoth(a, b string) (va, vb semver.Version, ok bool) {

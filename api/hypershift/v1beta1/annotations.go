@@ -47,6 +47,11 @@ const (
 	HasBeenAvailableAnnotation = "hypershift.openshift.io/HasBeenAvailable"
 	// DisablePKIReconciliationAnnotation leaves certificates alone.
 	DisablePKIReconciliationAnnotation = "hypershift.openshift.io/disable-pki-reconciliation"
+	// ReleaseImageSourceAnnotation is on a HostedControlPlane: the pull spec of the HostedCluster that its spec.releaseImage
+	// was resolved from. As long as that stays, the release stays, wherever a tag points to later.
+	ReleaseImageSourceAnnotation = "hypershift.openshift.io/release-image-source"
+	// ControlPlaneReleaseImageSourceAnnotation is the same of spec.controlPlaneReleaseImage.
+	ControlPlaneReleaseImageSourceAnnotation = "hypershift.openshift.io/control-plane-release-image-source"
 	// SkipReleaseImageValidation accepts any version.
 	SkipReleaseImageValidation = "hypershift.openshift.io/skip-release-image-validation"
 	// ForceUpgradeToAnnotation names the one image that is taken although an upgrade is refused.

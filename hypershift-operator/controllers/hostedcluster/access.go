@@ -32,13 +32,13 @@ func (r *Reconciler) reconcileAccess(ctx context.Context, s *scope) (ctrl.Result
 	}
 	status := s.hcp.Status
 	return ctrl.Result{}, errors.Join(
-		r.copyKubeconfig(ctx, s, status.KubeConfig, adminKubeconfigName(s.hc), &s.kubeconfig),
-		r.copyKubeconfig(ctx, s, status.CustomKubeconfig, customKubeconfigName(s.hc), &s.customKubeconfig),
+		r.copyKubeconfig(ctx, s, status.KubeConfig, adminKubeconfigName(s.hc)),
+		r.copyKubeconfig(ctx, s, status.CustomKubeconfig, customKubeconfigName(s.hc)),
 		r.copyPassword(ctx, s),
 	)
 }
 
-func (r *Reconciler) copyKubeconfig(ctx context.Context, s *scope, ref *hyperv1.KubeconfigSecretRef, to string, copied *string) error {
+func (r *Reconciler) copyKubeconfig(ctx context.Context, s *scope, ref *hyperv1.KubeconfigSecretRef, to string) error {
 	target := s.userSecret(to)
 	if ref == nil {
 		return r.dropOwn(ctx, s, target)
@@ -47,7 +47,6 @@ func (r *Reconciler) copyKubeconfig(ctx context.Context, s *scope, ref *hyperv1.
 	if err != nil || len(data[ref.Key]) == 0 {
 		return err
 	}
-	*copied = to
 	return r.writeUserSecret(ctx, s, target, map[string][]byte{kubeconfigKey: data[ref.Key]})
 }
 
@@ -61,8 +60,32 @@ func (r *Reconciler) copyPassword(ctx context.Context, s *scope) error {
 	if err != nil || len(data) == 0 {
 		return err
 	}
-	s.kubeadminPassword = target.Name
 	return r.writeUserSecret(ctx, s, target, data)
+}
+
+// observeAccess finds out which of the copies there are: the status names no Secret that is gone, whoever took it away. What
+// cannot be read for a moment is taken to be as it was.
+func (r *Reconciler) observeAccess(ctx context.Context, s *scope) error {
+	last := s.hc.Status
+	s.kubeconfig, s.customKubeconfig, s.kubeadminPassword = last.KubeConfig, last.CustomKubeconfig, last.KubeadminPassword
+	return errors.Join(
+		r.observeCopy(ctx, s, adminKubeconfigName(s.hc), &s.kubeconfig),
+		r.observeCopy(ctx, s, customKubeconfigName(s.hc), &s.customKubeconfig),
+		r.observeCopy(ctx, s, kubeadminPasswordName(s.hc), &s.kubeadminPassword),
+	)
+}
+
+func (r *Reconciler) observeCopy(ctx context.Context, s *scope, name string, to **corev1.LocalObjectReference) error {
+	secret := s.userSecret(name)
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(secret), secret)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading Secret %s: %w", client.ObjectKeyFromObject(secret), err)
+	}
+	*to = nil
+	if err == nil && secret.DeletionTimestamp.IsZero() && secret.Annotations[hyperv1.HostedClusterAnnotation] == s.backPointer() {
+		*to = &corev1.LocalObjectReference{Name: name}
+	}
+	return nil
 }
 
 // hostedSecretData reads a Secret that the control plane made; nil when it is not there yet.

@@ -28,6 +28,9 @@ func conditions(s *scope, status hyperv1.HostedClusterStatus) []metav1.Condition
 	reported := reportedBy(s.hcp)
 	all := make([]metav1.Condition, 0, len(copied)+len(s.verdicts)+6)
 	for _, conditionType := range copied {
+		if _, judged := s.verdicts[string(conditionType)]; judged {
+			continue
+		}
 		all = append(all, condition.Copy(reported, string(conditionType), hyperv1.StatusUnknownReason))
 	}
 	for _, optional := range []hyperv1.ConditionType{
@@ -121,6 +124,9 @@ func progressing(s *scope, version *hyperv1.ClusterVersionStatus) metav1.Conditi
 	}
 	if version == nil || len(version.History) == 0 {
 		return condition.True(conditionType, "Progressing", "The control plane is being created")
+	}
+	if change := s.pending(); change != "" {
+		return condition.True(conditionType, "Progressing", change)
 	}
 	if current := version.History[0]; current.State == configv1.PartialUpdate {
 		return condition.True(conditionType, "Progressing", fmt.Sprintf("Rolling out %s", firstOf(current.Version, current.Image)))

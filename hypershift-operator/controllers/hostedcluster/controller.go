@@ -143,6 +143,7 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 		{Name: "secrets of the CLI", Run: r.adoptCLISecrets},
 		{Name: "release image", Critical: true, Run: r.reconcileRelease},
 		{Name: "hosted control plane", Critical: true, Run: r.reconcileControlPlane},
+		{Name: "release payload", Critical: true, Run: r.readPayload},
 		{Name: "control-plane-operator", Run: r.reconcileControlPlaneOperator},
 		{Name: "PKI operator rights", Run: r.reconcilePKIRoles},
 		{Name: "Cluster API cluster", Run: r.reconcileCAPICluster},

@@ -60,11 +60,7 @@ func (s *scope) shapeControlPlane(hcp *hyperv1.HostedControlPlane) error {
 	if traits.ControlPlaneType != from.Platform.Type {
 		to.Platform = hyperv1.PlatformSpec{Type: traits.ControlPlaneType}
 	}
-	to.ReleaseImage = s.releaseImage
-	to.ControlPlaneReleaseImage = nil
-	if from.ControlPlaneRelease != nil {
-		to.ControlPlaneReleaseImage = &from.ControlPlaneRelease.Image
-	}
+	s.nameReleases(hcp)
 	to.PullSecret = corev1.LocalObjectReference{Name: naming.PullSecret}
 	to.SSHKey = corev1.LocalObjectReference{}
 	if from.SSHKey.Name != "" {
@@ -102,6 +98,17 @@ func (s *scope) shapeControlPlane(hcp *hyperv1.HostedControlPlane) error {
 	to.OperatorConfiguration = from.OperatorConfiguration
 	to.Monitoring = from.Monitoring
 	return nil
+}
+
+// nameReleases writes which releases the control plane and its nodes run, and what they were resolved from.
+func (s *scope) nameReleases(hcp *hyperv1.HostedControlPlane) {
+	i := s.images
+	hcp.Spec.ReleaseImage, hcp.Spec.ControlPlaneReleaseImage = i.release, nil
+	if i.controlPlane != "" {
+		hcp.Spec.ControlPlaneReleaseImage = &i.controlPlane
+	}
+	annotate(hcp, hyperv1.ReleaseImageSourceAnnotation, i.releaseSource)
+	setPresence(hcp, hyperv1.ControlPlaneReleaseImageSourceAnnotation, i.controlPlaneSource, i.controlPlane != "")
 }
 
 // mirroredPrefix are labels of the user that control planes carry too.

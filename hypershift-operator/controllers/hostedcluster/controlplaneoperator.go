@@ -104,7 +104,7 @@ func (r *Reconciler) controlPlaneOperatorEnv(s *scope, image string) []corev1.En
 	} {
 		set(name, image)
 	}
-	set("OPERATE_ON_RELEASE_IMAGE", s.controlPlaneImage())
+	set("OPERATE_ON_RELEASE_IMAGE", s.images.running())
 	set("OPENSHIFT_IMG_OVERRIDES", imageMirrors(s.hc.Spec.ImageContentSources))
 	if s.securityUID != "" {
 		set("DEFAULT_SECURITY_CONTEXT_UID", s.securityUID)

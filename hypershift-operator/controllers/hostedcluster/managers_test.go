@@ -46,7 +46,7 @@ func golden(t *testing.T, name string, obj any) {
 // managed is a scope in which all earlier phases have run.
 func managed(image string) *scope {
 	s := withScope()
-	s.releaseImage = image
+	s.images = images{release: image}
 	s.release = fixture.Payloads()[image]
 	s.hc.Spec.Release.Image = image
 	s.trustBundle = []byte("PEM")

@@ -122,12 +122,31 @@ func mishaps(t *testing.T, c client.WithWatch) {
 		s.mustPass()
 		key := client.ObjectKey{Namespace: s.namespace, Name: customKubeconfigName(s.cluster())}
 		s.Expect(c.Get(t.Context(), key, &corev1.Secret{})).To(Succeed())
+		s.Expect(s.cluster().Status.CustomKubeconfig).To(HaveValue(HaveField("Name", key.Name)))
 		s.get(hcp, fixture.ClusterName)
 		hcp.Status.CustomKubeconfig = nil
 		s.Expect(c.Status().Update(t.Context(), hcp)).To(Succeed())
 		s.mustPass()
 		s.Expect(client.IgnoreNotFound(c.Get(t.Context(), key, &corev1.Secret{}))).To(Succeed())
 		s.Expect(c.Get(t.Context(), key, &corev1.Secret{})).NotTo(Succeed())
+		s.Expect(s.cluster().Status.CustomKubeconfig).To(BeNil(), "the status names no Secret that is gone")
+	})
+
+	t.Run("When somebody deletes the copies of a paused cluster, the status should not name them any more", func(t *testing.T) {
+		s := newSuite(t, c, "paused-access")
+		s.up()
+		hcp := &hyperv1.HostedControlPlane{}
+		s.get(hcp, fixture.ClusterName)
+		hcp.Status.KubeadminPassword = &corev1.LocalObjectReference{Name: "admin-kubeconfig"}
+		s.Expect(c.Status().Update(t.Context(), hcp)).To(Succeed())
+		s.mustPass()
+		s.Expect(s.cluster().Status.KubeadminPassword).To(HaveValue(HaveField("Name", "demo-kubeadmin-password")))
+		s.change(func(hc *hyperv1.HostedCluster) { hc.Spec.PausedUntil = ptr.To("true") })
+		for _, name := range []string{"demo-kubeadmin-password", "demo-admin-kubeconfig"} {
+			s.Expect(c.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}})).To(Succeed())
+		}
+		s.mustPass()
+		s.Expect(s.cluster().Status).To(And(HaveField("KubeadminPassword", BeNil()), HaveField("KubeConfig", BeNil())))
 	})
 
 	t.Run("When a refused cluster is deleted, the one that has its namespace should keep its managers and credentials", func(t *testing.T) {

@@ -2,14 +2,12 @@ package hostedcluster
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/release"
-	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
@@ -17,80 +15,114 @@ import (
 // releaseRetry is how soon a payload that could not be read is tried again.
 const releaseRetry = 20 * time.Second
 
-// reconcileRelease reads the wanted payload and decides which one the control plane runs.
+// images are the releases that a HostedControlPlane names, and what they were resolved from.
+type images struct {
+	// release is that of the nodes, and of the control plane where controlPlane is empty.
+	release, controlPlane string
+	// releaseSource and controlPlaneSource are how the HostedCluster calls them.
+	releaseSource, controlPlaneSource string
+}
+
+// running is the release of the control plane.
+func (i images) running() string { return firstOf(i.controlPlane, i.release) }
+
+// imagesOf is what a HostedControlPlane names now; the zero value when there is none.
+func imagesOf(hcp *hyperv1.HostedControlPlane) images {
+	if hcp == nil {
+		return images{}
+	}
+	i := images{
+		release:            hcp.Spec.ReleaseImage,
+		releaseSource:      firstOf(hcp.Annotations[hyperv1.ReleaseImageSourceAnnotation], hcp.Spec.ReleaseImage),
+		controlPlaneSource: hcp.Annotations[hyperv1.ControlPlaneReleaseImageSourceAnnotation],
+	}
+	if own := hcp.Spec.ControlPlaneReleaseImage; own != nil {
+		i.controlPlane = *own
+		i.controlPlaneSource = firstOf(i.controlPlaneSource, *own)
+	}
+	return i
+}
+
+// reconcileRelease decides which releases the HostedControlPlane names: those of the spec, or, while they cannot be read or
+// must not be taken, those that it has. Only a new control plane waits for a release; the others go on being reconciled.
 func (r *Reconciler) reconcileRelease(ctx context.Context, s *scope) (ctrl.Result, error) {
-	wanted, err := r.lookup(ctx, s, s.hc.Spec.Release.Image)
+	wanted, result, err := r.judgeRelease(ctx, s)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if s.images = wanted; wanted.release == "" {
+		s.images = imagesOf(s.hcp)
+	}
+	if s.images.release == "" {
+		return result, phase.ErrStop
+	}
+	return result, nil
+}
+
+// readPayload reads what the control plane runs, which the managers come from.
+func (r *Reconciler) readPayload(ctx context.Context, s *scope) (ctrl.Result, error) {
+	payload, err := r.lookup(ctx, s, s.images.running())
 	if err != nil {
 		s.reject(hyperv1.ValidReleaseImage, hyperv1.InvalidImageReason, err.Error())
 		return ctrl.Result{RequeueAfter: releaseRetry}, phase.ErrStop
 	}
-	s.wanted = wanted
-	if err := r.checkVersion(s); err != nil {
+	s.release = payload
+	return ctrl.Result{}, r.judgeUpgradeable(ctx, s)
+}
+
+// judgeRelease reads what the spec names. It returns no images when they are refused, which a condition tells.
+func (r *Reconciler) judgeRelease(ctx context.Context, s *scope) (images, ctrl.Result, error) {
+	wanted, err := r.resolve(ctx, s)
+	if err != nil {
 		s.reject(hyperv1.ValidReleaseImage, hyperv1.InvalidImageReason, err.Error())
-		return ctrl.Result{}, phase.ErrStop
+		return images{}, ctrl.Result{RequeueAfter: releaseRetry}, nil
+	}
+	if err := s.versionFault(wanted); err != nil {
+		s.reject(hyperv1.ValidReleaseImage, hyperv1.InvalidImageReason, err.Error())
+		return images{}, ctrl.Result{}, nil
 	}
 	s.accept(hyperv1.ValidReleaseImage)
-	s.releaseImage = s.hc.Spec.Release.Image
-	if s.upgradeBlocked = upgradeBlocked(s); s.upgradeBlocked != "" {
-		s.releaseImage = s.hcp.Spec.ReleaseImage
+	if s.upgradeBlocked, err = r.upgradeBlocked(ctx, s, wanted); err != nil || s.upgradeBlocked != "" {
+		return images{}, ctrl.Result{}, err
 	}
-	if s.release, err = r.lookup(ctx, s, s.controlPlaneImage()); err != nil {
-		s.reject(hyperv1.ValidReleaseImage, hyperv1.InvalidImageReason, err.Error())
-		return ctrl.Result{RequeueAfter: releaseRetry}, phase.ErrStop
+	return wanted, ctrl.Result{}, nil
+}
+
+// resolve reads the payloads that the spec names.
+func (r *Reconciler) resolve(ctx context.Context, s *scope) (images, error) {
+	wanted := images{releaseSource: s.hc.Spec.Release.Image}
+	var err error
+	if s.wanted, wanted.release, err = r.take(ctx, s, wanted.releaseSource); err != nil {
+		return images{}, err
 	}
-	return ctrl.Result{}, nil
+	s.wantedControlPlane = s.wanted
+	if own := s.hc.Spec.ControlPlaneRelease; own != nil && own.Image != "" {
+		wanted.controlPlaneSource = own.Image
+		s.wantedControlPlane, wanted.controlPlane, err = r.take(ctx, s, own.Image)
+	}
+	return wanted, err
+}
+
+// take reads a payload and returns it with the pull spec that names it from now on. A release of Kubernetes is named by its
+// digest from the moment when it is taken: the tag may point to another one when the next machine is installed. The operators
+// of an OpenShift payload get the pull spec as the user wrote it, which they compare with what they report.
+func (r *Reconciler) take(ctx context.Context, s *scope, image string) (*releaseinfo.ReleaseImage, string, error) {
+	if taken, ok := release.Taken(s.hcp, image); ok {
+		payload, err := r.lookup(ctx, s, taken)
+		return payload, taken, err
+	}
+	payload, err := r.lookup(ctx, s, image)
+	if err != nil {
+		return nil, "", err
+	}
+	if payload.Distribution() == releaseinfo.OpenShift {
+		return payload, image, nil
+	}
+	return payload, payload.Pinned(), nil
 }
 
 func (r *Reconciler) lookup(ctx context.Context, s *scope, image string) (*releaseinfo.ReleaseImage, error) {
 	return r.Releases.Lookup(ctx, image, release.Access{
 		PullSecret: s.pullSecret, TrustBundle: s.trustBundle, Mirrors: s.hc.Spec.ImageContentSources,
 	})
-}
-
-func (r *Reconciler) checkVersion(s *scope) error {
-	if s.hc.Annotations[hyperv1.SkipReleaseImageValidation] != "" {
-		return nil
-	}
-	return release.Supported(s.wanted, completedVersion(s.hc.Status.Version))
-}
-
-// controlPlaneImage is the payload that the control plane runs, which may be ahead of the one that nodes run.
-func (s *scope) controlPlaneImage() string {
-	if cp := s.hc.Spec.ControlPlaneRelease; cp != nil && cp.Image != "" {
-		return cp.Image
-	}
-	return s.releaseImage
-}
-
-// upgradeBlocked says why a changed spec.release must not be rolled out now; empty when it may be.
-func upgradeBlocked(s *scope) string {
-	image := s.hc.Spec.Release.Image
-	running := completedVersion(s.hc.Status.Version)
-	switch {
-	case s.hcp == nil, s.hcp.Spec.ReleaseImage == image, running == "":
-		return ""
-	case s.hc.Annotations[hyperv1.ForceUpgradeToAnnotation] == image, s.hc.Spec.ControlPlaneRelease != nil:
-		return ""
-	case release.SameMinor(running, s.wanted.Version()):
-		return ""
-	}
-	upgradeable := condition.Copy(s.hcp.Status.Conditions, string(hyperv1.ClusterVersionUpgradeable), hyperv1.StatusUnknownReason)
-	if upgradeable.Status != "False" {
-		return ""
-	}
-	return fmt.Sprintf("The cluster cannot go from %s to %s now: %s. Mend that, or set the annotation %s to %s to go there all the same",
-		running, s.wanted.Version(), upgradeable.Message, hyperv1.ForceUpgradeToAnnotation, image)
-}
-
-// completedVersion is the version that the control plane last reached, empty for none.
-func completedVersion(version *hyperv1.ClusterVersionStatus) string {
-	if version == nil {
-		return ""
-	}
-	for _, entry := range version.History {
-		if entry.State == "Completed" {
-			return entry.Version
-		}
-	}
-	return ""
 }

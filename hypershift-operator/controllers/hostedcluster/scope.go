@@ -5,6 +5,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -31,23 +32,26 @@ type scope struct {
 
 	// securityUID is the user that pods run as where nothing else assigns one; set by the namespace phase.
 	securityUID string
-	// kubeconfig, customKubeconfig and kubeadminPassword name the copies beside the cluster, empty while there is
-	// none; set by the kubeconfig and password copies phase.
-	kubeconfig, customKubeconfig, kubeadminPassword string
 	// pullSecret is the content of .dockerconfigjson; set by the pull secret phase.
 	pullSecret []byte
 	// trustBundle is PEM, empty without one; set by the additional trust bundle phase.
 	trustBundle []byte
 	// credentialsHash changes with the platform's credentials; set by the platform credentials phase.
 	credentialsHash string
-	// releaseImage is what the HostedControlPlane runs, as an image; set by the release image phase.
-	releaseImage string
-	// release is the payload of the control plane, wanted that of spec.release; set by the release image phase. They
-	// differ while an upgrade is refused or spec.controlPlaneRelease is set.
-	release, wanted *releaseinfo.ReleaseImage
-	// upgradeBlocked says why the wanted release is not rolled out; empty when it is. Set by the release image phase.
+	// images are the releases that the HostedControlPlane names; set by the release image phase.
+	images images
+	// wanted is the payload of spec.release, and wantedControlPlane the one that the spec wants for the control plane; set by
+	// the release image phase.
+	wanted, wantedControlPlane *releaseinfo.ReleaseImage
+	// release is the payload that the control plane runs, another than the wanted one while an upgrade is refused; set by the
+	// release payload phase.
+	release *releaseinfo.ReleaseImage
+	// upgradeBlocked says why the wanted release is not rolled out now; empty when it is. Set by the release image phase.
 	upgradeBlocked string
 
+	// kubeconfig, customKubeconfig and kubeadminPassword name the Secrets beside the cluster, nil where there is none; set by
+	// report before the status is computed.
+	kubeconfig, customKubeconfig, kubeadminPassword *corev1.LocalObjectReference
 	// ignitionServer is its Deployment, nil while there is none, and ignitionEndpoint where machines reach it; set by
 	// report before the status is computed.
 	ignitionServer   *appsv1.Deployment

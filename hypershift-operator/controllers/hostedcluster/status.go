@@ -23,9 +23,8 @@ import (
 
 // report computes the status from what the pass found out, writes it once, and tells of changes in events.
 func (r *Reconciler) report(ctx context.Context, s *scope) error {
-	unread := r.observeIgnition(ctx, s)
+	unread := errors.Join(r.observeIgnition(ctx, s), r.observeAccess(ctx, s))
 	if unread != nil {
-		s.ignitionEndpoint = s.hc.Status.IgnitionEndpoint
 		s.failure = errors.Join(s.failure, unread)
 	}
 	before := s.hc.Status.DeepCopy()
@@ -52,8 +51,10 @@ func (r *Reconciler) writeStatus(ctx context.Context, hc *hyperv1.HostedCluster,
 	return nil
 }
 
-// observeIgnition reads what the status tells of the ignition-server.
+// observeIgnition reads what the status tells of the ignition-server. An endpoint that cannot be read for a moment is taken to
+// be as it was.
 func (r *Reconciler) observeIgnition(ctx context.Context, s *scope) error {
+	s.ignitionEndpoint = s.hc.Status.IgnitionEndpoint
 	deployment := &appsv1.Deployment{}
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "ignition-server"}, deployment)
 	if client.IgnoreNotFound(err) != nil {
@@ -62,7 +63,10 @@ func (r *Reconciler) observeIgnition(ctx context.Context, s *scope) error {
 	if err == nil {
 		s.ignitionServer = deployment
 	}
-	s.ignitionEndpoint, err = r.ignitionEndpoint(ctx, s)
+	endpoint, err := r.ignitionEndpoint(ctx, s)
+	if err == nil {
+		s.ignitionEndpoint = endpoint
+	}
 	return err
 }
 
@@ -70,9 +74,7 @@ func (r *Reconciler) observeIgnition(ctx context.Context, s *scope) error {
 func computeStatus(s *scope) hyperv1.HostedClusterStatus {
 	status := *s.hc.Status.DeepCopy()
 	status.Version = versionStatus(s)
-	status.KubeConfig = reference(s.kubeconfig, status.KubeConfig, s.hcp)
-	status.CustomKubeconfig = reference(s.customKubeconfig, status.CustomKubeconfig, s.hcp)
-	status.KubeadminPassword = reference(s.kubeadminPassword, status.KubeadminPassword, s.hcp)
+	status.KubeConfig, status.CustomKubeconfig, status.KubeadminPassword = s.kubeconfig, s.customKubeconfig, s.kubeadminPassword
 	status.IgnitionEndpoint = s.ignitionEndpoint
 	if s.hcp != nil {
 		if s.hcp.Status.ControlPlaneEndpoint.Host != "" {
@@ -96,18 +98,6 @@ func computeStatus(s *scope) hyperv1.HostedClusterStatus {
 // kept are the last conditions without those that were cleared.
 func (s *scope) kept() []metav1.Condition {
 	return slices.DeleteFunc(slices.Clone(s.hc.Status.Conditions), func(c metav1.Condition) bool { return slices.Contains(s.cleared, c.Type) })
-}
-
-// reference names what this pass copied. While there is a control plane and nothing was copied, the last reference stays:
-// a Secret that cannot be read for a moment is still there for the user.
-func reference(name string, last *corev1.LocalObjectReference, hcp *hyperv1.HostedControlPlane) *corev1.LocalObjectReference {
-	if name != "" {
-		return &corev1.LocalObjectReference{Name: name}
-	}
-	if hcp == nil || hcp.Status.KubeConfig == nil {
-		return nil
-	}
-	return last
 }
 
 func payloadArch(payload *releaseinfo.ReleaseImage) hyperv1.PayloadArchType {

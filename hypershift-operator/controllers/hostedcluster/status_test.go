@@ -8,11 +8,11 @@ import (
 	. "github.com/onsi/gomega"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	configv1 "github.com/openshift/api/config/v1"
 
@@ -120,19 +120,6 @@ func TestConditions(t *testing.T) {
 	})
 }
 
-func TestComputeStatusKeepsReferences(t *testing.T) {
-	s := withScope(reporting())
-	s.hc.Status.KubeConfig = &corev1.LocalObjectReference{Name: "demo-admin-kubeconfig"}
-	t.Run("When the kubeconfig cannot be read for a moment it should keep the reference", func(t *testing.T) {
-		s.hcp.Status.KubeConfig = &hyperv1.KubeconfigSecretRef{Name: "admin-kubeconfig"}
-		NewWithT(t).Expect(computeStatus(s).KubeConfig).NotTo(BeNil())
-	})
-	t.Run("When the control plane has none it should drop the reference", func(t *testing.T) {
-		s.hcp.Status.KubeConfig = nil
-		NewWithT(t).Expect(computeStatus(s).KubeConfig).To(BeNil())
-	})
-}
-
 func TestVersionStatus(t *testing.T) {
 	running := &hyperv1.ClusterVersionStatus{History: []configv1.UpdateHistory{{State: configv1.CompletedUpdate, Version: "1.35.0", Image: "old"}}}
 	t.Run("When a cluster starts it should begin a history", func(t *testing.T) {
@@ -183,7 +170,7 @@ func TestUpgradeBlocked(t *testing.T) {
 		return withScope(reporting(is(hyperv1.ClusterVersionUpgradeable, "False", "AdminAckRequired", "acknowledge first")), func(s *scope) {
 			s.hc.Status.Version = &hyperv1.ClusterVersionStatus{History: []configv1.UpdateHistory{{State: configv1.CompletedUpdate, Version: "1.35.0", Image: "old"}}}
 			s.hcp.Spec.ReleaseImage = "old"
-			s.wanted = payloads[fixture.ReleaseImage]
+			s.wantedControlPlane = payloads[fixture.ReleaseImage]
 			mutate(s)
 		})
 	}
@@ -205,7 +192,11 @@ func TestUpgradeBlocked(t *testing.T) {
 		{"When the cluster says it is upgradeable it should not block", func(s *scope) { s.hcp.Status.Conditions[0].Status = "True" }, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			NewWithT(t).Expect(upgradeBlocked(upgrading(tc.mutate)) != "").To(Equal(tc.blocked))
+			g := NewWithT(t)
+			r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(fixture.Scheme()).Build()}
+			why, err := r.upgradeBlocked(t.Context(), upgrading(tc.mutate), images{release: fixture.ReleaseImage, releaseSource: fixture.ReleaseImage})
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(why != "").To(Equal(tc.blocked))
 		})
 	}
 }

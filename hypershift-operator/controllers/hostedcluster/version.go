@@ -19,10 +19,10 @@ func versionStatus(s *scope) *hyperv1.ClusterVersionStatus {
 	if s.hcp != nil && s.hcp.Status.VersionStatus != nil {
 		return s.hcp.Status.VersionStatus.DeepCopy()
 	}
-	if s.releaseImage == "" {
+	if s.images.release == "" {
 		return s.hc.Status.Version.DeepCopy()
 	}
-	return followImages(s.hc.Status.Version, s.hc.Generation, s.releaseImage, s.hcp, s.now)
+	return followImages(s.hc.Status.Version, s.hc.Generation, s.images.release, s.hcp, s.now)
 }
 
 func followImages(last *hyperv1.ClusterVersionStatus, generation int64, image string, hcp *hyperv1.HostedControlPlane, now time.Time) *hyperv1.ClusterVersionStatus {

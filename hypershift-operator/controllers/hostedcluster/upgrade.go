@@ -1,0 +1,226 @@
+package hostedcluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/release"
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+// reasonNodesTooOld is one of ClusterVersionUpgradeable.
+const reasonNodesTooOld = "NodesTooOld"
+
+// course is where a control plane stands.
+type course struct {
+	// reached is the newest version that it has completed. Until then, that of a control plane that has been available is
+	// the one it began with: its users have data in it. Empty while there is none.
+	reached string
+	// started is the newest version that it has begun with: its API servers may have written data in that version's form.
+	started string
+}
+
+// course reads the history of the control plane, which older operators keep in the version of the guest only.
+func (s *scope) course() course {
+	if s.hcp == nil {
+		return s.standing(s.hc.Status.ControlPlaneVersion.History, s.hc.Status.Version)
+	}
+	return s.standing(s.hcp.Status.ControlPlaneVersion.History, firstStatus(s.hcp.Status.VersionStatus, s.hc.Status.Version))
+}
+
+func firstStatus(all ...*hyperv1.ClusterVersionStatus) *hyperv1.ClusterVersionStatus {
+	for _, status := range all {
+		if status != nil {
+			return status
+		}
+	}
+	return nil
+}
+
+func (s *scope) standing(own []hyperv1.ControlPlaneUpdateHistory, guest *hyperv1.ClusterVersionStatus) course {
+	var c course
+	for _, entry := range own {
+		c.pass(entry.State, entry.Version)
+	}
+	if len(own) == 0 && guest != nil {
+		for _, entry := range guest.History {
+			c.pass(entry.State, entry.Version)
+		}
+	}
+	if c.reached == "" && s.hc.Annotations[hyperv1.HasBeenAvailableAnnotation] != "true" {
+		return course{}
+	}
+	c.reached = firstOf(c.reached, c.started)
+	return c
+}
+
+// pass takes the entries of a history from the newest to the oldest.
+func (c *course) pass(state configv1.UpdateState, version string) {
+	c.started = firstOf(c.started, version)
+	if state == configv1.CompletedUpdate {
+		c.reached = firstOf(c.reached, version)
+	}
+}
+
+// versionFault says why the wanted releases can never be taken from where the control plane is.
+func (s *scope) versionFault(wanted images) error {
+	if s.hc.Annotations[hyperv1.SkipReleaseImageValidation] != "" {
+		return nil
+	}
+	at := s.course()
+	from := at.reached
+	if s.wantedControlPlane.Distribution() == releaseinfo.Kubernetes {
+		from = at.started
+	}
+	fault := release.Supported(s.wantedControlPlane, from)
+	if fault == nil && s.moves(wanted) {
+		fault = release.Step(s.wantedControlPlane, at.reached)
+	}
+	if fault != nil {
+		return fmt.Errorf("%s: %w", s.releaseField(), fault)
+	}
+	if wanted.controlPlane == "" {
+		return nil
+	}
+	return s.nodeReleaseFault()
+}
+
+// nodeReleaseFault judges spec.release beside a spec.controlPlaneRelease.
+func (s *scope) nodeReleaseFault() error {
+	if s.wanted.Distribution() != s.wantedControlPlane.Distribution() {
+		return fmt.Errorf("spec.controlPlaneRelease.image is a release of %s and spec.release.image one of %s: use the same distribution",
+			s.wantedControlPlane.Distribution(), s.wanted.Distribution())
+	}
+	fault := release.Supported(s.wanted, completedVersion(s.hc.Status.Version))
+	if to := s.wantedControlPlane.Version(); fault == nil && release.Newer(s.wanted.Version(), to) != nil {
+		fault = fmt.Errorf("version %s is newer than the %s of spec.controlPlaneRelease.image: raise that first", s.wanted.Version(), to)
+	}
+	if fault != nil {
+		return fmt.Errorf("spec.release.image: %w", fault)
+	}
+	return nil
+}
+
+// moves tells whether the control plane would go to another release.
+func (s *scope) moves(wanted images) bool {
+	return imagesOf(s.hcp).running() != wanted.running()
+}
+
+// releaseField is the one that the control plane's release comes from.
+func (s *scope) releaseField() string {
+	if s.controlPlaneSource() != "" {
+		return "spec.controlPlaneRelease.image"
+	}
+	return "spec.release.image"
+}
+
+// upgradeBlocked says why the wanted release must not be taken now; empty when it may be.
+func (r *Reconciler) upgradeBlocked(ctx context.Context, s *scope, wanted images) (string, error) {
+	at, to := s.course(), s.wantedControlPlane.Version()
+	source := firstOf(wanted.controlPlaneSource, wanted.releaseSource)
+	switch {
+	case s.hcp == nil, !s.moves(wanted), at.reached == "", s.hc.Annotations[hyperv1.ForceUpgradeToAnnotation] == source:
+		return "", nil
+	case release.SameMinor(at.reached, to), release.SameMinor(at.started, to):
+		return "", nil
+	}
+	why, err := r.whyNotNow(ctx, s, to)
+	if err != nil || why == "" {
+		return "", err
+	}
+	return fmt.Sprintf("The cluster cannot go from %s to %s now: %s. Mend that, or set the annotation %s to %s to go there all the same",
+		at.reached, to, why, hyperv1.ForceUpgradeToAnnotation, source), nil
+}
+
+func (r *Reconciler) whyNotNow(ctx context.Context, s *scope, to string) (string, error) {
+	pools, err := r.tooOld(ctx, s, s.wantedControlPlane.Distribution(), to)
+	if err != nil || pools != "" {
+		return pools, err
+	}
+	upgradeable := condition.Copy(s.hcp.Status.Conditions, string(hyperv1.ClusterVersionUpgradeable), hyperv1.StatusUnknownReason)
+	if upgradeable.Status != "False" {
+		return "", nil
+	}
+	return strings.TrimSuffix(upgradeable.Message, "."), nil
+}
+
+// tooOld names the pools whose nodes would be too far behind a control plane of version to; empty when there are none.
+func (r *Reconciler) tooOld(ctx context.Context, s *scope, distribution releaseinfo.Distribution, to string) (string, error) {
+	pools := &hyperv1.NodePoolList{}
+	if err := r.Client.List(ctx, pools, client.InNamespace(s.hc.Namespace)); err != nil {
+		return "", fmt.Errorf("listing NodePools: %w", err)
+	}
+	var names []string
+	for i := range pools.Items {
+		pool := &pools.Items[i]
+		if pool.Spec.ClusterName != s.hc.Name {
+			continue
+		}
+		if oldest := oldestNode(pool, distribution); release.Skew(oldest, to) != nil {
+			names = append(names, fmt.Sprintf("%s (%s)", pool.Name, oldest))
+		}
+	}
+	if len(names) == 0 {
+		return "", nil
+	}
+	slices.Sort(names)
+	return fmt.Sprintf("nodes would be more than %d minor versions behind a control plane of %s in the NodePools %s: upgrade these first",
+		release.MaxSkew, to, strings.Join(names, ", ")), nil
+}
+
+// oldestNode is the oldest version of a pool's nodes: what the nodes say, and what the pool has reached for those that are
+// still being installed. Empty when it has none.
+func oldestNode(pool *hyperv1.NodePool, distribution releaseinfo.Distribution) string {
+	var versions []string
+	if info := pool.Status.NodesInfo; info != nil {
+		for _, node := range info.NodeVersions {
+			if distribution == releaseinfo.Kubernetes {
+				versions = append(versions, node.KubeletVersion)
+				continue
+			}
+			versions = append(versions, node.OCPVersion)
+		}
+	}
+	if pool.Spec.AutoScaling != nil || pool.Spec.Replicas == nil || *pool.Spec.Replicas > 0 {
+		versions = append(versions, pool.Status.Version)
+	}
+	return release.Oldest(versions...)
+}
+
+// judgeUpgradeable says of a Kubernetes control plane that its nodes keep it from the next minor version, before somebody
+// wants to go there. With OpenShift that is the payload's own operators' to say.
+func (r *Reconciler) judgeUpgradeable(ctx context.Context, s *scope) error {
+	if s.hcp == nil || s.release.Distribution() != releaseinfo.Kubernetes {
+		return nil
+	}
+	reported := condition.Copy(s.hcp.Status.Conditions, string(hyperv1.ClusterVersionUpgradeable), hyperv1.StatusUnknownReason)
+	if reported.Status != "True" {
+		return nil
+	}
+	pools, err := r.tooOld(ctx, s, releaseinfo.Kubernetes, release.NextMinor(s.release.Version()))
+	if pools != "" {
+		s.reject(hyperv1.ClusterVersionUpgradeable, reasonNodesTooOld, "After the next minor version "+pools)
+	}
+	return err
+}
+
+// completedVersion is the version that the guest last reached, empty for none.
+func completedVersion(version *hyperv1.ClusterVersionStatus) string {
+	if version == nil {
+		return ""
+	}
+	for _, entry := range version.History {
+		if entry.State == configv1.CompletedUpdate {
+			return entry.Version
+		}
+	}
+	return ""
+}
