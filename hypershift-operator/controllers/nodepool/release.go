@@ -18,26 +18,32 @@ const releaseRetry = 20 * time.Second
 
 // reconcileRelease reads the pool's payload and checks it against the cluster's.
 func (r *Reconciler) reconcileRelease(ctx context.Context, s *scope) (ctrl.Result, error) {
-	conditionType := hyperv1.NodePoolValidReleaseImageConditionType
 	if err := r.lookup(ctx, s); err != nil {
-		s.reject(conditionType, hyperv1.NodePoolValidationFailedReason, err.Error())
-		return ctrl.Result{RequeueAfter: releaseRetry}, phase.ErrStop
+		return ctrl.Result{RequeueAfter: releaseRetry}, r.refuseRelease(ctx, s, err)
 	}
 	if err := r.rememberRelease(ctx, s); err != nil {
 		return ctrl.Result{}, err
 	}
 	if err := r.gate(ctx, s); err != nil {
-		s.reject(conditionType, hyperv1.NodePoolValidationFailedReason, err.Error())
-		return ctrl.Result{RequeueAfter: releaseRetry}, phase.ErrStop
+		return ctrl.Result{RequeueAfter: releaseRetry}, r.refuseRelease(ctx, s, err)
 	}
-	s.accept(conditionType, "The release image has version "+s.release.Version())
+	s.accept(hyperv1.NodePoolValidReleaseImageConditionType, "The release image has version "+s.release.Version())
 	s.judgeSkew()
 	s.judgeAutoscaler()
 	s.judgeInPlaceSupport()
 	return ctrl.Result{}, s.validatePlatform()
 }
 
-// lookup reads the payload that the pool names, and the one that decides which the pool may have.
+// refuseRelease says why the pool does not get its release. Its machines go on with what they have, as many as are wanted.
+func (r *Reconciler) refuseRelease(ctx context.Context, s *scope, why error) error {
+	s.reject(hyperv1.NodePoolValidReleaseImageConditionType, hyperv1.NodePoolValidationFailedReason, why.Error())
+	if s.paused() {
+		return phase.ErrStop
+	}
+	return r.stopHolding(ctx, s, hyperv1.NodePoolValidationFailedReason, why.Error())
+}
+
+// lookup reads the payload that the pool names.
 func (r *Reconciler) lookup(ctx context.Context, s *scope) error {
 	if err := r.reachRegistries(ctx, s); err != nil {
 		return err

@@ -143,6 +143,25 @@ func TestRollout(t *testing.T) {
 		s.Expect(s.pool().Status.Replicas).To(BeEquivalentTo(1))
 	})
 
+	t.Run("When the release waits for the control plane, machines should stay as they are and be as many as wanted", func(t *testing.T) {
+		s := newSuite(t, c, "roll-early")
+		s.Releases = laterPayloads()
+		s.settle()
+		before := s.deployment().Spec.Template
+		s.cluster(func(hc *hyperv1.HostedCluster) { hc.Status.Version = onTheWay("1.36.4", "1.36.3") })
+		s.change(func(p *hyperv1.NodePool) { p.Spec.Release.Image, p.Spec.Replicas = laterImage, ptr.To[int32](3) })
+		s.mustPass()
+		s.Expect(s.condition("ValidReleaseImage").Status).To(Equal(corev1.ConditionFalse))
+		s.Expect(s.deployment().Spec.Template).To(Equal(before))
+		s.Expect(s.deployment().Spec.Replicas).To(HaveValue(BeEquivalentTo(3)))
+		s.Expect(s.condition("Ready").Message).To(HavePrefix("2 of 3 machines are available"))
+
+		s.cluster(func(hc *hyperv1.HostedCluster) { hc.Status.Version = completed("1.36.4") })
+		s.mustPass()
+		s.Expect(s.condition("ValidReleaseImage").Status).To(Equal(corev1.ConditionTrue))
+		s.Expect(s.deployment().Spec.Template).NotTo(Equal(before))
+	})
+
 	t.Run("When all is settled, it should write nothing", func(t *testing.T) {
 		s := newSuite(t, c, "roll-grow")
 		s.mustPass()
