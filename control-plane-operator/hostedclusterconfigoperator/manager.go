@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -27,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/connection"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/csrapproval"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/node"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/nodecount"
@@ -148,6 +150,17 @@ func (o *options) addControllers(c *clusters, releases releaseinfo.Provider) err
 				Releases: releases, Pause: gate, OperateOnReleaseImage: o.operateOnRelease,
 			}
 			return r.SetupWithManager(c.mgr, kept, controlPlane)
+		},
+		"connection": func() error {
+			clientset, err := kubernetes.NewForConfig(c.mgr.GetConfig())
+			if err != nil {
+				return fmt.Errorf("connecting to the guest: %w", err)
+			}
+			r := &connection.Reconciler{
+				Guest: c.mgr.GetClient(), Live: c.guest, Management: c.management.GetClient(), Kubelet: connection.AskKubelet(clientset),
+				Clock: clock.RealClock{},
+			}
+			return r.SetupWithManager(c.mgr, controlPlane)
 		},
 		"csr-approval": func() error {
 			r := &csrapproval.Reconciler{Guest: c.mgr.GetClient(), Management: c.management.GetClient(), Namespace: o.namespace, Pause: gate}

@@ -1,0 +1,71 @@
+package connection
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/condition"
+)
+
+// probeTimeout is less than what packets that a firewall drops would take.
+const probeTimeout = 10 * time.Second
+
+// AskKubelet asks kubelets for their health by the way that logs, exec and port-forward take: from the API server to port
+// 10250 of the node, with the certificates of both.
+func AskKubelet(guest kubernetes.Interface) func(ctx context.Context, node string) error {
+	return func(ctx context.Context, node string) error {
+		ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+		defer cancel()
+		return guest.CoreV1().RESTClient().Get().Resource("nodes").Name(node).SubResource("proxy").Suffix("healthz").Do(ctx).Error()
+	}
+}
+
+// dataPlane asks a few of the nodes that are Ready. That one of them does not answer is told; when none does, it is the
+// connection.
+func (r *Reconciler) dataPlane(ctx context.Context, nodes []corev1.Node) metav1.Condition {
+	t := string(hyperv1.DataPlaneConnectionAvailable)
+	names := readyNodes(nodes)
+	if len(names) == 0 {
+		return condition.Unknown(t, hyperv1.NoWorkerNodesAvailableReason, "There is no Ready node to ask")
+	}
+	asked, failures := min(probed, len(names)), []string{}
+	for i := range asked {
+		name := names[(r.turn+i)%len(names)]
+		if err := r.Kubelet(ctx, name); err != nil {
+			failures = append(failures, fmt.Sprintf("%s: %v", name, err))
+		}
+	}
+	r.turn += asked
+	slices.Sort(failures)
+	switch text := strings.Join(failures, "; "); {
+	case len(failures) == asked:
+		return condition.False(t, hyperv1.LogsAccessFailedReason, "The API server does not reach kubelets, so that logs, exec and port-forward fail; "+
+			"let the pods of the management cluster open TCP 10250 of the nodes: "+text)
+	case len(failures) > 0:
+		return condition.True(t, hyperv1.AsExpectedReason, "Some kubelets do not answer: "+text)
+	default:
+		return condition.True(t, hyperv1.AsExpectedReason, "The API server reaches kubelets")
+	}
+}
+
+// readyNodes are the names of the nodes that are Ready, sorted.
+func readyNodes(nodes []corev1.Node) []string {
+	var names []string
+	for i := range nodes {
+		if slices.ContainsFunc(nodes[i].Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		}) {
+			names = append(names, nodes[i].Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
