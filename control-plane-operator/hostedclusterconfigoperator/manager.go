@@ -33,6 +33,7 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/node"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/nodecount"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/pausegate"
+	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/reencryption"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/resources"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/workloads"
 	"github.com/openshift/hypershift/support/component"
@@ -161,6 +162,10 @@ func (o *options) addControllers(c *clusters, releases releaseinfo.Provider) err
 				Clock: clock.RealClock{},
 			}
 			return r.SetupWithManager(c.mgr, controlPlane)
+		},
+		"reencryption": func() error {
+			r := &reencryption.Reconciler{Guest: c.guest, Management: c.management.GetClient(), Namespace: o.namespace, Pause: gate}
+			return r.SetupWithManager(c.mgr, kept)
 		},
 		"csr-approval": func() error {
 			r := &csrapproval.Reconciler{Guest: c.mgr.GetClient(), Management: c.management.GetClient(), Namespace: o.namespace, Pause: gate}

@@ -16,6 +16,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	v2 "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
 	"github.com/openshift/hypershift/control-plane-operator/guestcomponents"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/condition"
@@ -36,6 +37,9 @@ func conditions(s *scope, o observed, next hyperv1.HostedControlPlaneStatus) []m
 		validReleaseInfo(s),
 		degraded(o, s.pkiErr),
 		externalDNSReachable(),
+	}
+	if o.encryption != nil {
+		all = append(all, dataEncryption(o.encryption))
 	}
 	all = append(all, available(s.hcp, o, all))
 	return append(all, versionConditions(s, o, next.VersionStatus)...)
@@ -150,6 +154,16 @@ func degraded(o observed, pkiErr error) metav1.Condition {
 	}
 	slices.Sort(short)
 	return condition.True(t, "UnavailableReplicas", strings.Join(short, ", "))
+}
+
+// dataEncryption says how far a move to another key has come.
+func dataEncryption(config *corev1.Secret) metav1.Condition {
+	t := string(hyperv1.EtcdDataEncryptionUpToDate)
+	reason, message, done := kubeapiserver.EncryptionStageOf(config)
+	if done {
+		return condition.True(t, reason, message)
+	}
+	return condition.False(t, reason, message)
 }
 
 // externalDNSReachable is for names that ExternalDNS publishes; who sets nodePort.address or a hostname keeps it

@@ -30,6 +30,8 @@ type observed struct {
 	components  []hyperv1.ControlPlaneComponent
 	// hasKubeconfig tells whether the admin kubeconfig exists, hasCustomKubeconfig the one for a name of the user's.
 	hasKubeconfig, hasCustomKubeconfig bool
+	// encryption is the Secret of the encryption configuration; nil if there is none.
+	encryption *corev1.Secret
 	// unhealthy says why the published API server does not answer; nil if it does or was not asked.
 	unhealthy error
 }
@@ -65,6 +67,13 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) (observed, error) {
 	}
 	if o.hasCustomKubeconfig, err = r.find(ctx, s.hcp.Namespace, pki.CustomAdminKubeconfig, &corev1.Secret{}); err != nil {
 		return o, err
+	}
+	config := &corev1.Secret{}
+	if found, err = r.find(ctx, s.hcp.Namespace, kubeapiserver.EncryptionSecret, config); err != nil {
+		return o, err
+	}
+	if found {
+		o.encryption = config
 	}
 	o.unhealthy = r.askHealth(ctx, s, o)
 	return o, nil

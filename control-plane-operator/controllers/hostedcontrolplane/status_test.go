@@ -112,6 +112,11 @@ func TestConditions(t *testing.T) {
 		}, hyperv1.HostedControlPlaneDegraded, "True/PodsFailing", "True/AsExpected"},
 		{"the guest's DNS has never been available", func(_ *scope, o *observed) { o.components[4].Status.Conditions = nil },
 			hyperv1.HostedControlPlaneAvailable, "True/AsExpected", "True/AsExpected"},
+		{"the encryption key changes", func(_ *scope, o *observed) {
+			o.encryption = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+				"hypershift.openshift.io/encryption-stage": "WritePromote", "hypershift.openshift.io/encryption-move": "2",
+			}}}
+		}, hyperv1.EtcdDataEncryptionUpToDate, "False/WritePromotionInProgress", "True/AsExpected"},
 		{"the payload lacks images", func(s *scope, _ *observed) { s.missing = []string{"etcd"} },
 			hyperv1.ValidReleaseInfo, "False/MissingReleaseImages", "True/AsExpected"},
 		{"the registry refuses", func(s *scope, _ *observed) {

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -101,7 +102,8 @@ func findBinaries(t *testing.T) string {
 }
 
 // run starts the main container of a component's pod and waits until its readiness probe succeeds.
-func (m *machine) run(c *component.Component) {
+// It returns what ends it; that happens at the end of the test anyway.
+func (m *machine) run(c *component.Component) (stop func()) {
 	m.t.Helper()
 	pod := m.podOf(c)
 	container := pod.Containers[0]
@@ -119,14 +121,16 @@ func (m *machine) run(c *component.Component) {
 	}
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()
-	m.t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel(errors.New("the test ended"))
 		<-exited
 	})
+	m.t.Cleanup(stop)
 	if err := m.waitReady(container, exited); err != nil {
 		exited <- err
 		m.t.Fatalf("%s did not become ready: %v\nflags: %s\n%s", c.Name, err, strings.Join(args, " "), lastLines(output.String(), 25))
 	}
+	return stop
 }
 
 func (m *machine) podOf(c *component.Component) corev1.PodSpec {

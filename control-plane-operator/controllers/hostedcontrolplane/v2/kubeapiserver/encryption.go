@@ -7,19 +7,20 @@ import (
 	"hash/fnv"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/component"
 )
 
 const (
-	encryptionSecret = "kas-secret-encryption-config"
-	encryptionKey    = "config.yaml"
-	aesKeyLength     = 32
+	// EncryptionSecret holds the configuration that API servers encrypt with, and how far a move to another key has come.
+	EncryptionSecret = "kas-secret-encryption-config"
+
+	encryptionVolume = "secret-encryption"
+
+	encryptionKey = "config.yaml"
+	keyLength     = 32
 )
 
 func encrypts(scope *component.Scope) bool { return scope.HCP.Spec.SecretEncryption != nil }
@@ -36,55 +37,72 @@ func ValidateEncryption(hcp *hyperv1.HostedControlPlane) error {
 	return nil
 }
 
+// adaptEncryption takes the next step towards the key that the cluster asks for, if the last one is everywhere. All that a
+// step needs to know is in the Secret of the one before, so that the user may delete an old key at any time, and this
+// operator may die.
 func adaptEncryption(ctx context.Context, scope *component.Scope, secret *corev1.Secret) error {
 	if err := ValidateEncryption(scope.HCP); err != nil {
 		return err
 	}
-	spec := scope.HCP.Spec.SecretEncryption.AESCBC
-	references := []corev1.LocalObjectReference{spec.ActiveKey}
-	if spec.BackupKey != nil {
-		references = append(references, *spec.BackupKey)
-	}
-	var keys []apiserverv1.Key
-	for _, reference := range references {
-		key, err := readKey(ctx, scope, reference.Name)
-		if err != nil {
-			return err
-		}
-		keys = append(keys, key)
-	}
-	raw, err := yaml.Marshal(encryptionConfig(keys))
+	wanted, spare, err := wantedKeys(ctx, scope)
 	if err != nil {
-		return fmt.Errorf("rendering the encryption configuration: %w", err)
+		return err
 	}
-	secret.Data = map[string][]byte{encryptionKey: raw}
-	return nil
+	live := &corev1.Secret{}
+	err = scope.Client.Get(ctx, client.ObjectKey{Namespace: scope.HCP.Namespace, Name: EncryptionSecret}, live)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading Secret %s: %w", EncryptionSecret, err)
+	}
+	fleet, err := observeFleet(ctx, scope)
+	if err != nil {
+		return err
+	}
+	move, err := currentMove(live, wanted, fleet)
+	if err != nil {
+		return err
+	}
+	move = move.advance(wanted, fleet.runs(live), migrated(live))
+	return move.write(secret, spare)
 }
 
-// encryptionConfig writes with the first key and reads with all of them, and what was never encrypted.
-func encryptionConfig(keys []apiserverv1.Key) apiserverv1.EncryptionConfiguration {
-	return apiserverv1.EncryptionConfiguration{
-		TypeMeta: metav1.TypeMeta{APIVersion: apiserverv1.SchemeGroupVersion.String(), Kind: "EncryptionConfiguration"},
-		Resources: []apiserverv1.ResourceConfiguration{{
-			Resources: []string{"secrets"},
-			Providers: []apiserverv1.ProviderConfiguration{
-				{AESCBC: &apiserverv1.AESConfiguration{Keys: keys}},
-				{Identity: &apiserverv1.IdentityConfiguration{}},
-			},
-		}},
+// wantedKeys are the key that is to encrypt, and those that can be read with besides.
+//
+// The type aescbc says that a Secret holds the key. It is used with secretbox, which also notices when somebody changed
+// what is stored; AES-CBC does not, and is only read.
+func wantedKeys(ctx context.Context, scope *component.Scope) (wanted provider, spare []provider, err error) {
+	spec := scope.HCP.Spec.SecretEncryption.AESCBC
+	active, err := readKey(ctx, scope, spec.ActiveKey.Name)
+	if err != nil {
+		return provider{}, nil, err
 	}
+	wanted = provider{Kind: secretbox, Name: active.Name, Secret: active.Secret}
+	if spec.BackupKey == nil || spec.BackupKey.Name == spec.ActiveKey.Name {
+		return wanted, nil, nil
+	}
+	backup, err := readKey(ctx, scope, spec.BackupKey.Name)
+	if err != nil {
+		return provider{}, nil, err
+	}
+	return wanted, bothKinds(backup), nil
 }
 
-func readKey(ctx context.Context, scope *component.Scope, name string) (apiserverv1.Key, error) {
+// bothKinds reads what either kind of encryption wrote with a key.
+func bothKinds(key provider) []provider {
+	box, cbc := key, key
+	box.Kind, cbc.Kind = secretbox, aescbc
+	return []provider{box, cbc}
+}
+
+func readKey(ctx context.Context, scope *component.Scope, name string) (provider, error) {
 	secret := &corev1.Secret{}
 	if err := scope.Client.Get(ctx, client.ObjectKey{Namespace: scope.HCP.Namespace, Name: name}, secret); err != nil {
-		return apiserverv1.Key{}, fmt.Errorf("reading encryption key Secret %s: %w", name, err)
+		return provider{}, fmt.Errorf("reading encryption key Secret %s: %w", name, err)
 	}
 	key := secret.Data[hyperv1.AESCBCKeySecretKey]
-	if len(key) != aesKeyLength {
-		return apiserverv1.Key{}, fmt.Errorf("encryption key Secret %s: key %q must hold %d bytes, it holds %d", name, hyperv1.AESCBCKeySecretKey, aesKeyLength, len(key))
+	if len(key) != keyLength {
+		return provider{}, fmt.Errorf("encryption key Secret %s: key %q must hold %d bytes, it holds %d", name, hyperv1.AESCBCKeySecretKey, keyLength, len(key))
 	}
 	hash := fnv.New32()
 	hash.Write(key)
-	return apiserverv1.Key{Name: fmt.Sprintf("key-%d", hash.Sum32()), Secret: base64.StdEncoding.EncodeToString(key)}, nil
+	return provider{Name: fmt.Sprintf("key-%d", hash.Sum32()), Secret: base64.StdEncoding.EncodeToString(key)}, nil
 }

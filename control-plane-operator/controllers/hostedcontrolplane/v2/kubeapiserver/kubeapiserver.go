@@ -48,7 +48,7 @@ func New() *component.Component {
 	}
 }
 
-func adapt(_ context.Context, scope *component.Scope, deployment *appsv1.Deployment) error {
+func adapt(ctx context.Context, scope *component.Scope, deployment *appsv1.Deployment) error {
 	flags, err := args(scope.HCP, New().Replicas(scope.HCP))
 	if err != nil {
 		return err
@@ -59,6 +59,9 @@ func adapt(_ context.Context, scope *component.Scope, deployment *appsv1.Deploym
 	container.Args = flags
 	setEnv(scope.HCP, container)
 	mountOptional(scope, pod)
+	if encrypts(scope) {
+		return annotateEncryption(ctx, scope, &deployment.Spec.Template)
+	}
 	return nil
 }
 
@@ -79,7 +82,7 @@ func mountOptional(scope *component.Scope, pod *corev1.PodSpec) {
 		return corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}
 	}
 	if encrypts(scope) {
-		mount(pod, "secret-encryption", encryptionDir, secret(encryptionSecret))
+		mount(pod, encryptionVolume, encryptionDir, secret(EncryptionSecret))
 	}
 	if hasProviders(scope) {
 		mount(pod, "auth-config", authenticationDir, configMap(authenticationConfigMap))

@@ -1,0 +1,205 @@
+package v2
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
+	"github.com/openshift/hypershift/control-plane-operator/fixture"
+	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/pausegate"
+	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/reencryption"
+	"github.com/openshift/hypershift/support/component"
+)
+
+// TestKeyRotation rolls two real API servers of one etcd through every step, one after the other, and reads and writes
+// Secrets through both at every boundary: when encryption is first enabled, and when the key changes.
+func TestKeyRotation(t *testing.T) {
+	r := newRotation(t)
+	r.settle()
+	r.use("first enabling", "key-1")
+	r.use("another key", "key-2")
+	config := r.config()
+	if n := bytes.Count(config.Data["config.yaml"], []byte("secret:")); n != 1 {
+		t.Errorf("the old key is still there:\n%s", config.Data["config.yaml"])
+	}
+}
+
+// rotation is a control plane with two API servers, whose pods this test replaces as a Deployment would.
+type rotation struct {
+	t       *testing.T
+	scope   *component.Scope
+	servers []*machine
+	stops   []func()
+	guests  []client.Client
+	written int
+	// running is the configuration that the servers have.
+	running string
+}
+
+func newRotation(t *testing.T) *rotation {
+	binaries := findBinaries(t)
+	keys := []client.Object{
+		secret("key-1", map[string][]byte{"key": bytes.Repeat([]byte{1}, 32)}), secret("key-2", map[string][]byte{"key": bytes.Repeat([]byte{2}, 32)}),
+	}
+	scope := newScope(controlPlane(), keys...)
+	scope.Infra.API.Host = "127.0.0.1"
+	withPKI(t, scope)
+	ports := map[string]string{}
+	for _, port := range []string{"2379", "2380", "2381"} {
+		ports[port] = fixture.FreePort(t)
+	}
+	r := &rotation{t: t, scope: scope, stops: make([]func(), 2), guests: make([]client.Client, 2)}
+	for range 2 {
+		own := maps.Clone(ports)
+		own["6443"] = fixture.FreePort(t)
+		r.servers = append(r.servers, &machine{t: t, scope: scope, root: t.TempDir(), binaries: binaries, ports: own})
+	}
+	if err := etcd.New().Reconcile(t.Context(), scope); err != nil {
+		t.Fatal(err)
+	}
+	ready(t, scope, etcd.Name)
+	r.servers[0].run(etcd.New())
+	return r
+}
+
+func (r *rotation) config() *corev1.Secret {
+	r.t.Helper()
+	config := &corev1.Secret{}
+	r.servers[0].get(kubeapiserver.EncryptionSecret, config)
+	return config
+}
+
+// use makes the cluster ask for a key, and goes on until it is the only one.
+func (r *rotation) use(what, key string) {
+	r.t.Helper()
+	r.scope.HCP.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{
+		Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{ActiveKey: corev1.LocalObjectReference{Name: key}},
+	}
+	var stages []string
+	for range 10 {
+		r.settle()
+		stage := r.config().Annotations[kubeapiserver.EncryptionStage]
+		stages = append(stages, stage)
+		switch hyperv1.EncryptionMigrationState(stage) {
+		case hyperv1.EncryptionMigrationMigrating:
+			r.migrate()
+		case hyperv1.EncryptionMigrationCompleted:
+			r.t.Logf("%s: %v", what, stages)
+			if len(stages) != 4 {
+				r.t.Fatalf("%s took the steps %v", what, stages)
+			}
+			return
+		}
+	}
+	r.t.Fatalf("%s does not end: %v", what, stages)
+}
+
+// settle reconciles the API server, replaces its processes one after the other if their pods would be, and reports them.
+func (r *rotation) settle() {
+	r.t.Helper()
+	kas := kubeapiserver.New()
+	if err := kas.Reconcile(r.t.Context(), r.scope); err != nil {
+		r.t.Fatal(err)
+	}
+	d := &appsv1.Deployment{}
+	r.servers[0].get(kubeapiserver.Name, d)
+	template := d.Spec.Template
+	if hash := template.Annotations["component.hypershift.openshift.io/config-hash"]; hash != r.running {
+		r.running = hash
+		for i := range r.servers {
+			r.replace(i, kas)
+			r.report(i, template.Annotations)
+			r.check(fmt.Sprintf("server %d of 2 went on to %v", i+1, template.Annotations["hypershift.openshift.io/encryption-config"]))
+		}
+	}
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1}
+	if err := r.scope.Client.Status().Update(r.t.Context(), d); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// replace starts an API server anew with the files of now.
+func (r *rotation) replace(i int, kas *component.Component) {
+	r.t.Helper()
+	if r.stops[i] != nil {
+		r.stops[i]()
+	}
+	m := r.servers[i]
+	r.stops[i] = m.run(kas)
+	kubeconfig := &corev1.Secret{}
+	m.get(pki.ServiceNetworkKubeconfig, kubeconfig)
+	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(m.localize(string(kubeconfig.Data["kubeconfig"]), nil)))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if r.guests[i], err = client.New(config, client.Options{Scheme: fixture.Scheme()}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// report is the pod of an API server.
+func (r *rotation) report(i int, annotations map[string]string) {
+	r.t.Helper()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: fmt.Sprintf("kube-apiserver-%d", i), Labels: map[string]string{"app": kubeapiserver.Name}, Annotations: annotations,
+	}}
+	if err := client.IgnoreNotFound(r.scope.Client.Delete(r.t.Context(), pod.DeepCopy())); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := r.scope.Client.Create(r.t.Context(), pod); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// check writes a Secret through each server that runs, and lists all of them through each.
+func (r *rotation) check(when string) {
+	r.t.Helper()
+	for i, guest := range r.guests {
+		if guest == nil {
+			continue
+		}
+		r.written++
+		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("s-%d", r.written)}, StringData: map[string]string{"a": "b"}}
+		if err := guest.Create(r.t.Context(), s); err != nil {
+			r.t.Fatalf("when %s, server %d does not write: %v", when, i+1, err)
+		}
+	}
+	for i, guest := range r.guests {
+		if guest == nil {
+			continue
+		}
+		list := &corev1.SecretList{}
+		if err := guest.List(r.t.Context(), list, client.InNamespace("default")); err != nil {
+			r.t.Fatalf("when %s, server %d does not list: %v", when, i+1, err)
+		}
+		if len(list.Items) != r.written {
+			r.t.Fatalf("when %s, server %d lists %d of %d Secrets", when, i+1, len(list.Items), r.written)
+		}
+	}
+}
+
+// migrate does what the config operator does.
+func (r *rotation) migrate() {
+	r.t.Helper()
+	m := &reencryption.Reconciler{
+		Guest: r.guests[0], Management: r.scope.Client, Namespace: namespace,
+		Pause: pausegate.Gate{Management: r.scope.Client, ControlPlane: client.ObjectKeyFromObject(r.scope.HCP), Clock: clocktesting.NewFakePassiveClock(now)},
+	}
+	request := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: kubeapiserver.EncryptionSecret}}
+	if _, err := m.Reconcile(r.t.Context(), request); err != nil {
+		r.t.Fatal(err)
+	}
+}

@@ -1,0 +1,154 @@
+package kubeapiserver
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+// Annotations of EncryptionSecret. Together with its content they are the state of a move.
+const (
+	// EncryptionStage says how far the move has come, in the words of EncryptionMigrationState.
+	EncryptionStage = "hypershift.openshift.io/encryption-stage"
+	// EncryptionMove counts the moves.
+	EncryptionMove = "hypershift.openshift.io/encryption-move"
+	// EncryptionMigrated is the number of the last move for which all that is stored was rewritten. Whoever rewrites, the
+	// hosted-cluster-config-operator, writes it.
+	EncryptionMigrated = "hypershift.openshift.io/encryption-migrated"
+)
+
+// move is the way from one key to another:
+//
+//	ReadOnlyDeploy   old key writes, the new one reads      -- on all API servers -->
+//	WritePromote     new key writes, the old one reads      -- on all API servers -->
+//	Migrating        all that is stored is written anew     -- done -->
+//	Completed        the old key is dropped
+//
+// At each boundary two API servers differ by one step at most, so that each reads what the other writes.
+type move struct {
+	number    int
+	stage     hyperv1.EncryptionMigrationState
+	providers []provider
+}
+
+// currentMove reads the state. A control plane that has not run yet has nothing stored, and needs no move; for one that runs
+// and whose Secret is lost, all keys that are known read.
+func currentMove(live *corev1.Secret, wanted provider, f fleet) (move, error) {
+	raw := live.Data[encryptionKey]
+	if len(raw) == 0 {
+		switch {
+		case !f.exists:
+			return move{stage: hyperv1.EncryptionMigrationCompleted, providers: []provider{wanted}}, nil
+		case f.encrypts:
+			return move{stage: hyperv1.EncryptionMigrationWritePromote, number: 1, providers: bothKinds(wanted)}, nil
+		default:
+			return move{stage: hyperv1.EncryptionMigrationCompleted, providers: []provider{{Kind: identity}}}, nil
+		}
+	}
+	providers, err := parseProviders(raw)
+	if err != nil {
+		return move{}, err
+	}
+	number, _ := strconv.Atoi(live.Annotations[EncryptionMove])
+	stage := hyperv1.EncryptionMigrationState(live.Annotations[EncryptionStage])
+	if stage == "" {
+		// An operator before this one wrote it, which took all steps at once.
+		stage = hyperv1.EncryptionMigrationCompleted
+	}
+	return move{number: number, stage: stage, providers: withoutLast(providers)}, nil
+}
+
+// withoutLast leaves out the identity that write puts at the end, and never the provider that writes.
+func withoutLast(providers []provider) []provider {
+	if last := len(providers) - 1; last > 0 && providers[last].Kind == identity {
+		return providers[:last]
+	}
+	return providers
+}
+
+// advance is the next state, or the same. rolled tells that all API servers run the configuration of this one, and migrated
+// that all that is stored was rewritten in this move.
+func (m move) advance(wanted provider, rolled bool, migrated int) move {
+	at := slices.Index(m.providers, wanted)
+	switch {
+	case at < 0:
+		return m.start(slices.Insert(slices.Clone(m.providers), 1, wanted))
+	case at > 0 && m.stage != hyperv1.EncryptionMigrationReadOnlyDeploy:
+		return m.start(m.providers)
+	case at > 0 && rolled:
+		others := slices.Delete(slices.Clone(m.providers), at, at+1)
+		m.providers, m.stage = append([]provider{wanted}, others...), hyperv1.EncryptionMigrationWritePromote
+	case at == 0 && m.stage == hyperv1.EncryptionMigrationReadOnlyDeploy:
+		// The user went back to the key that still writes.
+		m.stage = hyperv1.EncryptionMigrationWritePromote
+	case at == 0 && m.stage == hyperv1.EncryptionMigrationWritePromote && rolled:
+		m.stage = hyperv1.EncryptionMigrationMigrating
+	case at == 0 && m.stage == hyperv1.EncryptionMigrationMigrating && migrated == m.number:
+		m.providers, m.stage = []provider{wanted}, hyperv1.EncryptionMigrationCompleted
+	case at == 0 && m.stage == hyperv1.EncryptionMigrationCompleted:
+		// A spare key that the user takes back leaves nothing behind.
+		m.providers = []provider{wanted}
+	}
+	return m
+}
+
+func (m move) start(providers []provider) move {
+	return move{number: m.number + 1, stage: hyperv1.EncryptionMigrationReadOnlyDeploy, providers: providers}
+}
+
+// write renders the state. Spare keys and what was never encrypted can be read at every stage.
+func (m move) write(secret *corev1.Secret, spare []provider) error {
+	providers := slices.Clone(m.providers)
+	for _, p := range append(slices.Clone(spare), provider{Kind: identity}) {
+		if !slices.Contains(providers, p) {
+			providers = append(providers, p)
+		}
+	}
+	raw, err := renderProviders(providers)
+	if err != nil {
+		return err
+	}
+	secret.Data = map[string][]byte{encryptionKey: raw}
+	if secret.Annotations == nil {
+		secret.Annotations = map[string]string{}
+	}
+	secret.Annotations[EncryptionStage] = string(m.stage)
+	secret.Annotations[EncryptionMove] = strconv.Itoa(m.number)
+	return nil
+}
+
+// migrated is the number of the last move that was migrated; -1 for none.
+func migrated(live *corev1.Secret) int {
+	number, err := strconv.Atoi(live.Annotations[EncryptionMigrated])
+	if err != nil {
+		return -1
+	}
+	return number
+}
+
+// encryptionHash tells configurations apart without showing anything of them.
+func encryptionHash(live *corev1.Secret) string {
+	sum := sha256.Sum256(live.Data[encryptionKey])
+	return hex.EncodeToString(sum[:])[:16]
+}
+
+// EncryptionStageOf says for people how far a move has come, and whether it is done.
+func EncryptionStageOf(live *corev1.Secret) (reason, message string, done bool) {
+	move := live.Annotations[EncryptionMove]
+	switch stage := hyperv1.EncryptionMigrationState(live.Annotations[EncryptionStage]); stage {
+	case hyperv1.EncryptionMigrationReadOnlyDeploy:
+		return "ReadOnlyRolloutInProgress", fmt.Sprintf("Move %s: all API servers learn to read with the new key", move), false
+	case hyperv1.EncryptionMigrationWritePromote:
+		return "WritePromotionInProgress", fmt.Sprintf("Move %s: all API servers go over to writing with the new key", move), false
+	case hyperv1.EncryptionMigrationMigrating:
+		return "ReEncryptionInProgress", fmt.Sprintf("Move %s: all Secrets are written anew with the new key", move), false
+	default:
+		return "ReEncryptionCompleted", "All Secrets are encrypted with the active key, by secretbox", true
+	}
+}

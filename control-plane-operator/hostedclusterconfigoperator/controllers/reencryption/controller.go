@@ -1,0 +1,99 @@
+// Package reencryption writes all Secrets of the guest anew when its API servers have gone over to another key.
+package reencryption
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
+	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/pausegate"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+const (
+	// pageSize bounds what one answer of the API server holds.
+	pageSize = 500
+	// pausedRetry is how soon a pause without end is looked at again.
+	pausedRetry = time.Minute
+)
+
+// Reconciler rewrites the guest's Secrets, when the encryption configuration in the hosted namespace is at that stage, and
+// says there that it is done. A pass that dies begins again: what is written anew already is not written twice.
+type Reconciler struct {
+	// Guest lists and patches Secrets, past any cache.
+	Guest client.Client
+	// Management reads and annotates the Secret of the encryption configuration.
+	Management client.Client
+	// Namespace is the hosted namespace.
+	Namespace string
+	// Pause is heeded.
+	Pause pausegate.Gate
+}
+
+// SetupWithManager watches the encryption configuration.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache) error {
+	config := predicate.NewTypedPredicateFuncs(func(s *corev1.Secret) bool { return s.Name == kubeapiserver.EncryptionSecret })
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("reencryption").
+		WatchesRawSource(source.Kind(management, &corev1.Secret{}, &handler.TypedEnqueueRequestForObject[*corev1.Secret]{}, config)).
+		Complete(r)
+}
+
+// Reconcile implements reconcile.Reconciler. The request names the Secret of the encryption configuration.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	config := &corev1.Secret{}
+	if err := r.Management.Get(ctx, req.NamespacedName, config); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	move := config.Annotations[kubeapiserver.EncryptionMove]
+	stage := config.Annotations[kubeapiserver.EncryptionStage]
+	if stage != string(hyperv1.EncryptionMigrationMigrating) || config.Annotations[kubeapiserver.EncryptionMigrated] == move {
+		return ctrl.Result{}, nil
+	}
+	if closed, wait, err := r.Pause.Closed(ctx); err != nil || closed {
+		return ctrl.Result{RequeueAfter: max(wait, pausedRetry)}, err
+	}
+	if err := r.rewrite(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	ctrl.LoggerFrom(ctx).Info("Wrote all Secrets of the guest anew", "move", move)
+	return ctrl.Result{}, upsert.Patch(ctx, r.Management, config, func() { config.Annotations[kubeapiserver.EncryptionMigrated] = move })
+}
+
+// rewrite patches each Secret with nothing. The API server writes what it read with another key than the first even when
+// nothing changes, so the content need not come here, and what is written anew already is left alone.
+func (r *Reconciler) rewrite(ctx context.Context) error {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	nothing := client.RawPatch(types.MergePatchType, []byte("{}"))
+	for {
+		if err := r.Guest.List(ctx, list, client.Limit(pageSize), client.Continue(list.Continue)); err != nil {
+			return fmt.Errorf("listing the guest's Secrets: %w", err)
+		}
+		for i := range list.Items {
+			secret := &list.Items[i]
+			secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+			// One that somebody else writes at this moment is written with the new key by that.
+			err := r.Guest.Patch(ctx, secret, nothing)
+			if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+				return fmt.Errorf("writing Secret %s of the guest anew: %w", client.ObjectKeyFromObject(secret), err)
+			}
+		}
+		if list.Continue == "" {
+			return nil
+		}
+	}
+}
