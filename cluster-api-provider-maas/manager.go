@@ -87,7 +87,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options, identitie
 	}
 	clusters := &cluster.Reconciler{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Identities: identities, Nodes: nodes,
-		Recorder: mgr.GetEventRecorder("maascluster-controller"), Clock: clock.RealClock{},
+		Recorder: mgr.GetEventRecorder("maascluster-controller"), Clock: clock.RealClock{}, QuarantineAfter: o.quarantineAfter,
 	}
 	if err := machines.SetupWithManager(mgr, controller.Options{MaxConcurrentReconciles: o.machineConcurrency}); err != nil {
 		return err

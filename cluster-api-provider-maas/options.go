@@ -22,6 +22,7 @@ type options struct {
 	leaderElect                              bool
 	syncPeriod, deployTimeout, maasDoubt     time.Duration
 	machineConcurrency, deployAttempts       int
+	quarantineAfter                          int
 	webhookPort                              int
 	featureGates                             string
 	kubeAPIQPS                               float32
@@ -52,6 +53,8 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.syncPeriod, "sync-period", 2*time.Hour, "How often everything is looked at although nothing changed.")
 	flags.IntVar(&o.machineConcurrency, "machine-concurrency", 30, "MaasMachines worked on at once; a call of MAAS takes seconds.")
 	flags.IntVar(&o.deployAttempts, "deploy-attempts", 3, "Machines that are tried for one MaasMachine when deployments fail.")
+	flags.IntVar(&o.quarantineAfter, "quarantine-after", 1, "Failed deployments on a machine, of an image that runs on others, after which no cluster takes it until the tag "+
+		"hypershift-quarantine is removed from it in MAAS; 0 means never.")
 	flags.DurationVar(&o.deployTimeout, "deploy-timeout", time.Hour, "How long MAAS may take to install a machine, where the MaasMachine says nothing.")
 	flags.DurationVar(&o.maasDoubt, "allocation-doubt", time.Minute, "How long after an allocation without an answer a machine may still turn up; more than 30s.")
 	flags.DurationVar(&o.pollInterval, "poll-interval", 10*time.Second, "How often MAAS is looked at while a machine moves.")

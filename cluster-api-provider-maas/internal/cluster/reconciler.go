@@ -47,6 +47,8 @@ type Reconciler struct {
 	Nodes    *guest.Nodes
 	Recorder events.EventRecorder
 	Clock    clock.PassiveClock
+	// QuarantineAfter is after how many failed deployments a machine is put into quarantine; zero means never.
+	QuarantineAfter int
 }
 
 // scope is what one reconcile knows.
@@ -88,6 +90,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		{Name: "MAAS", Run: r.connect},
 		{Name: "endpoint", Run: r.ensureEndpoint},
 		{Name: "sweep", Run: r.sweep},
+		{Name: "quarantine", Run: r.quarantine},
 	})
 	if statusErr := r.writeStatus(ctx, s); statusErr != nil {
 		return ctrl.Result{}, statusErr

@@ -27,6 +27,8 @@ const (
 	ConditionAPIServer = "APIServerAvailable"
 	// ConditionMAAS tells that MAAS answers and takes the API key.
 	ConditionMAAS = "MAASAvailable"
+	// ConditionQuarantine tells which machines of MAAS are not taken any more, since deployments failed there.
+	ConditionQuarantine = "MachinesQuarantined"
 	// ConditionLXD tells about lxdConfig; it is there only where that is asked for.
 	ConditionLXD = "LXDReady"
 )
@@ -78,6 +80,7 @@ func (s *scope) conditions() []metav1.Condition {
 	}
 	all := []metav1.Condition{endpoint, available, ready, s.apiServer(),
 		condition.False(clusterv1.PausedCondition, clusterv1.NotPausedReason, "")}
+	all = append(all, s.quarantineCondition()...)
 	if s.left != nil && !s.infra.DeletionTimestamp.IsZero() {
 		all = append(all, condition.True(clusterv1.DeletingCondition, s.left.Reason, fmt.Sprintf(
 			"machines may be left in MAAS: %s. To let go without a look, remove the annotation %s of the MaasCluster", s.left.Message, infrav1.OwnerAnnotation)))

@@ -79,6 +79,9 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error)
 		return r.deploy(ctx, s)
 	case lifecycle.Running:
 		s.findings.ready = true
+		if err := r.wellAgain(ctx, s); err != nil {
+			return ctrl.Result{}, err
+		}
 		return ctrl.Result{RequeueAfter: jitter(r.Timing.Settled)}, nil
 	case lifecycle.PowerOn:
 		return r.powerOn(ctx, s)
@@ -216,15 +219,16 @@ func (r *Reconciler) powerOn(ctx context.Context, s *scope) (ctrl.Result, error)
 func (r *Reconciler) giveUp(ctx context.Context, s *scope, outcome lifecycle.Outcome) (ctrl.Result, error) {
 	failures := failuresOf(s.machine)
 	last := len(failures)+1 >= r.Attempts
+	if err := r.setAside(ctx, s); err != nil {
+		return ctrl.Result{}, err
+	}
 	if last {
 		outcome.Verdict, outcome.Reason = lifecycle.Failed, ReasonAttemptsExhausted
 		outcome.Message = fmt.Sprintf("deployments failed on %d machines, no other one is tried; the last: %s", len(failures)+1, r.withEvents(ctx, s, outcome.Message))
 		s.findings.outcome = outcome
-		s.identity.SetAside.Add(s.systemID(), r.Clock.Now().Add(r.Timing.SetAside))
 		return ctrl.Result{RequeueAfter: jitter(r.Timing.Settled)}, nil
 	}
 	words := r.withEvents(ctx, s, outcome.Message)
-	s.identity.SetAside.Add(s.systemID(), r.Clock.Now().Add(r.Timing.SetAside))
 	failures = append(failures, failure{SystemID: s.systemID(), Hostname: s.observed.Hostname, At: r.Clock.Now().UTC(), Reason: outcome.Reason, Words: words})
 	var encodeErr error
 	if err := upsert.Patch(ctx, r.Client, s.machine, func() { encodeErr = setFailures(s.machine, failures) }); err != nil {

@@ -17,9 +17,7 @@ import (
 // choose allocates when some Ready machine fits, and else says why none does. Asking first keeps a MAAS with VM hosts from
 // composing a machine of its own making.
 func (r *Reconciler) choose(ctx context.Context, s *scope) (ctrl.Result, error) {
-	for _, f := range failuresOf(s.machine) {
-		s.identity.SetAside.Add(f.SystemID, f.At.Add(r.Timing.SetAside))
-	}
+	r.heed(s)
 	if result, err := r.ensureAddress(ctx, s); err != nil {
 		return result, err
 	}
@@ -39,7 +37,7 @@ func (r *Reconciler) choose(ctx context.Context, s *scope) (ctrl.Result, error) 
 		return result, err
 	}
 	allocation := request.Allocation()
-	if s.identity.SetAside.Any() || len(s.occupied) > 0 || s.subnet != nil {
+	if s.identity.SetAside.Any() || len(s.quarantined) > 0 || anyTagged(ready) || len(s.occupied) > 0 || s.subnet != nil {
 		// MAAS would pick the cheapest, which may be one that is set aside, even if it was not Ready a moment ago, or one without
 		// an interface on the subnet of a static address.
 		if allocation.SystemID = s.identity.Inventory.Claim(candidates); allocation.SystemID == "" {
@@ -51,7 +49,7 @@ func (r *Reconciler) choose(ctx context.Context, s *scope) (ctrl.Result, error) 
 
 // aside tells that a machine must not be taken now, although it is Ready.
 func (s *scope) aside(systemID string) bool {
-	return s.identity.SetAside.Has(systemID) || s.occupied[systemID]
+	return s.identity.SetAside.Has(systemID) || s.quarantined[systemID] || s.occupied[systemID]
 }
 
 // checkBootstrap stops before a machine is taken that could not be deployed with what there is.

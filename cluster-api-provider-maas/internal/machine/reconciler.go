@@ -106,6 +106,8 @@ type scope struct {
 	subnet *maas.Subnet
 	// Set by choose: machines that are not to be taken, since a sibling's static address is still on them.
 	occupied map[string]bool
+	// Set by heed: machines in a quarantine that only this cluster knows of.
+	quarantined map[string]bool
 	// Set by own: the machine was allocated anew, for somebody else.
 	lost bool
 	// Set by own and record: this pass saw the machine carry our key.

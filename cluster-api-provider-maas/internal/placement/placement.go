@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/quarantine"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/staticip"
 	"github.com/openshift/hypershift/support/maas"
 )
@@ -58,7 +59,7 @@ func (r Request) constraints() []constraint {
 	if r.Subnet != nil {
 		all = append(all, connected(r.Subnet))
 	}
-	return all
+	return append(all, untagged(quarantine.Tag))
 }
 
 func connected(subnet *maas.Subnet) constraint {
