@@ -113,6 +113,8 @@ func (b *stage) unready() []string {
 			all = append(all, m.Name+" has no status")
 		case ready.Status != metav1.ConditionTrue:
 			all = append(all, fmt.Sprintf("%s: %s: %s", m.Name, ready.Reason, ready.Message))
+		case meta.IsStatusConditionFalse(m.Status.Conditions, machine.ConditionOutstanding):
+			all = append(all, m.Name+" has a failed machine that is not released yet")
 		}
 	}
 	return all

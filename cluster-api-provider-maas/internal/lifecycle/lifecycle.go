@@ -10,6 +10,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/openshift/hypershift/support/maas"
 )
@@ -48,7 +49,7 @@ const (
 	Release Verdict = "Release"
 	// Stuck is a release that failed; it is tried again, slowly, and said.
 	Stuck Verdict = "Stuck"
-	// Blocked is a state that MAAS releases no machine from; a person must end it.
+	// Blocked is a state that MAAS releases no machine from, or a release without an end; a person must look at it.
 	Blocked Verdict = "Blocked"
 	// Gone means that nothing of the allocation is left.
 	Gone Verdict = "Gone"
@@ -57,11 +58,44 @@ const (
 // Terminal tells whether only the deletion of the MaasMachine helps.
 func (v Verdict) Terminal() bool { return v == Failed || v == Lost }
 
+// Limit says which deadline a state has that is waited for.
+type Limit string
+
+// The limits.
+const (
+	// NoLimit is that of a state in which the next step is taken at once, and of one that only a person or a deletion ends.
+	NoLimit Limit = ""
+	// DeployLimit bounds an installation, BootLimit the time until a machine that is switched on is on.
+	DeployLimit Limit = "Deploy"
+	BootLimit   Limit = "Boot"
+	// ReleaseLimit bounds a release, EraseLimit one that erases disks.
+	ReleaseLimit Limit = "Release"
+	EraseLimit   Limit = "Erase"
+	// MaintenanceLimit bounds what people do to a machine.
+	MaintenanceLimit Limit = "Maintenance"
+)
+
 // Outcome is a verdict with the words for a condition.
 type Outcome struct {
 	Verdict Verdict
 	Reason  string
 	Message string
+	// Limit is the deadline of the state, Then what is done when it has passed.
+	Limit Limit
+	Then  Verdict
+}
+
+// Overdue is the outcome of a state that lasted longer than its limit.
+func (o Outcome) Overdue(limit time.Duration) Outcome {
+	late := Outcome{Verdict: o.Then, Reason: o.Reason, Message: fmt.Sprintf("%s, for more than %s", o.Message, limit)}
+	switch o.Limit {
+	case DeployLimit:
+		late.Reason = ReasonDeployTimedOut
+	case ReleaseLimit, EraseLimit:
+		late.Reason = ReasonReleaseTimedOut
+		late.Message += "; look at its power and its console in MAAS"
+	}
+	return late
 }
 
 // Reasons of conditions. Where upstream's provider has one, it is that.
@@ -70,17 +104,21 @@ const (
 	ReasonDeploying      = "MachineDeploying"
 	ReasonDeployFailed   = "MachineDeployFailed"
 	ReasonDeployAborted  = "MachineDeployAborted"
+	ReasonDeployTimedOut = "MachineDeployTimedOut"
 	ReasonPoweredOff     = "MachinePoweredOff"
 	ReasonTerminated     = "MachineTerminatedReason"
 	ReasonNotFound       = "MachineNotFound"
 	ReasonBroken         = "MachineBroken"
 	ReasonTakenOver      = "MachineTakenOver"
 	ReasonMaintenance    = "MachineInMaintenance"
+	ReasonTestsFailed    = "MachineTestsFailed"
 	ReasonUndefined      = "MachineStateUndefined"
 	ReasonReleasing      = "MachineReleasing"
 	ReasonReleaseFailed  = "MachineReleaseFailed"
 	ReasonReleaseBlocked = "MachineReleaseBlocked"
-	ReasonReleased       = "MachineReleased"
+	// ReasonReleaseTimedOut is a release that MAAS neither ends nor gives up.
+	ReasonReleaseTimedOut = "MachineReleaseTimedOut"
+	ReasonReleased        = "MachineReleased"
 )
 
 type rule struct {
@@ -88,26 +126,39 @@ type rule struct {
 	reason  string
 	// text follows "machine m3 (wq4h8c) is Testing: ".
 	text string
+	// limit bounds the state, and then is what comes after.
+	limit Limit
+	then  Verdict
+}
+
+func (r rule) within(limit Limit, then Verdict) rule {
+	r.limit, r.then = limit, then
+	return r
 }
 
 type row struct{ acquired, installing, provisioned, leaving rule }
 
 var (
-	deploying  = rule{Wait, ReasonDeploying, "MAAS installs it"}
-	running    = rule{Running, ReasonDeployed, ""}
-	released   = rule{Lost, ReasonTerminated, "it was released from outside of Cluster API"}
-	broken     = rule{Lost, ReasonBroken, "somebody marked it as broken"}
-	brokenTry  = rule{Retry, ReasonBroken, "somebody marked it as broken while it was installed"}
-	failed     = rule{Retry, ReasonDeployFailed, "the deployment failed"}
-	undeployed = rule{Failed, ReasonTerminated, "it was installed once, and is not any more"}
-	care       = rule{Wait, ReasonMaintenance, "somebody works on it in MAAS"}
-	unusable   = rule{Failed, ReasonTerminated, "MAAS took it out of use"}
-	release    = rule{Release, ReasonReleasing, "it is given back"}
-	releasing  = rule{Wait, ReasonReleasing, "MAAS takes it back"}
-	stuck      = rule{Stuck, ReasonReleaseFailed, "MAAS could not take it back; the release is asked for again, but the machine may need a person"}
-	blocked    = rule{Blocked, ReasonReleaseBlocked, "MAAS releases no machine from this state; end it in MAAS"}
-	gone       = rule{Gone, ReasonReleased, ""}
-	ownerless  = rule{Lost, ReasonTerminated, "nobody has it in MAAS: it was marked as broken and fixed, or taken away, from outside of Cluster API"}
+	deploying  = rule{verdict: Wait, reason: ReasonDeploying, text: "MAAS installs it"}
+	running    = rule{verdict: Running, reason: ReasonDeployed}
+	released   = rule{verdict: Lost, reason: ReasonTerminated, text: "it was released from outside of Cluster API"}
+	broken     = rule{verdict: Lost, reason: ReasonBroken, text: "somebody marked it as broken"}
+	brokenTry  = rule{verdict: Retry, reason: ReasonBroken, text: "somebody marked it as broken while it was installed"}
+	failed     = rule{verdict: Retry, reason: ReasonDeployFailed, text: "the deployment failed"}
+	undeployed = rule{verdict: Failed, reason: ReasonTerminated, text: "it was installed once, and is not any more"}
+	care       = rule{verdict: Wait, reason: ReasonMaintenance, text: "somebody works on it in MAAS"}
+	ill        = rule{verdict: Failed, reason: ReasonTestsFailed, text: "its hardware tests failed"}
+	illTry     = rule{verdict: Retry, reason: ReasonTestsFailed, text: "its hardware tests failed"}
+	unusable   = rule{verdict: Failed, reason: ReasonTerminated, text: "MAAS took it out of use"}
+	undefined  = rule{verdict: Wait, reason: ReasonUndefined, text: "this provider does not know that state"}
+	deploy     = rule{verdict: Deploy, reason: ReasonDeploying, text: "it is about to be installed"}
+	aborted    = rule{verdict: Retry, reason: ReasonDeployAborted, text: "the deployment was aborted"}
+	release    = rule{verdict: Release, reason: ReasonReleasing, text: "it is given back"}
+	releasing  = rule{verdict: Wait, reason: ReasonReleasing, text: "MAAS takes it back"}
+	stuck      = rule{verdict: Stuck, reason: ReasonReleaseFailed, text: "MAAS could not take it back; the release is asked for again, but the machine may need a person"}
+	blocked    = rule{verdict: Blocked, reason: ReasonReleaseBlocked, text: "MAAS releases no machine from this state; end it in MAAS"}
+	gone       = rule{verdict: Gone, reason: ReasonReleased}
+	ownerless  = rule{verdict: Lost, reason: ReasonTerminated, text: "nobody has it in MAAS: it was marked as broken and fixed, or taken away, from outside of Cluster API"}
 )
 
 // lostUntil is a state that a held machine can only be in when somebody else took it away.
@@ -115,33 +166,42 @@ func lostUntil(leaving rule) row { return row{released, released, released, leav
 
 func all(living, leaving rule) row { return row{living, living, living, leaving} }
 
+// bounded is a state that is waited for: when it lasts, a machine that was never ready makes room for another one, and one that
+// was is given up.
+func bounded(wait rule, limit Limit, leaving rule) row {
+	return row{wait.within(limit, Retry), wait.within(limit, Retry), wait.within(limit, Failed), leaving}
+}
+
 var table = map[maas.Status]row{
 	maas.StatusNew:                 lostUntil(gone),
 	maas.StatusCommissioning:       lostUntil(gone),
 	maas.StatusFailedCommissioning: lostUntil(gone),
 	maas.StatusReady:               lostUntil(gone),
-	maas.StatusReleasing:           lostUntil(releasing),
-	maas.StatusDiskErasing:         lostUntil(releasing),
+	maas.StatusReleasing:           lostUntil(releasing.within(ReleaseLimit, Blocked)),
+	maas.StatusDiskErasing:         lostUntil(releasing.within(EraseLimit, Blocked)),
 	maas.StatusReleasingFailed:     lostUntil(stuck),
 	maas.StatusFailedDiskErasing:   lostUntil(stuck),
 	maas.StatusMissing:             all(unusable, gone),
 	maas.StatusRetired:             all(unusable, gone),
 	maas.StatusReserved:            all(unusable, release),
-	maas.StatusAllocated:           {rule{Deploy, ReasonDeploying, "it is about to be installed"}, rule{Retry, ReasonDeployAborted, "the deployment was aborted"}, undeployed, release},
-	maas.StatusDeploying:           all(deploying, release),
+	maas.StatusAllocated:           {deploy, aborted, undeployed, release},
+	maas.StatusDeploying:           bounded(deploying, DeployLimit, release),
 	maas.StatusDeployed:            all(running, release),
 	maas.StatusFailedDeployment:    {failed, failed, undeployed, release},
 	// A release would make a broken machine Ready, and so undo what the person who marked it wanted.
 	maas.StatusBroken: {brokenTry, brokenTry, broken, gone},
 
-	maas.StatusRescueMode:              all(care, blocked),
-	maas.StatusEnteringRescueMode:      all(care, blocked),
-	maas.StatusFailedToEnterRescueMode: all(care, blocked),
-	maas.StatusExitingRescueMode:       all(care, blocked),
-	maas.StatusFailedToExitRescueMode:  all(care, blocked),
-	maas.StatusTesting:                 all(care, blocked),
-	maas.StatusFailedTesting:           all(care, blocked),
+	maas.StatusRescueMode:              bounded(care, MaintenanceLimit, blocked),
+	maas.StatusEnteringRescueMode:      bounded(care, MaintenanceLimit, blocked),
+	maas.StatusFailedToEnterRescueMode: bounded(care, MaintenanceLimit, blocked),
+	maas.StatusExitingRescueMode:       bounded(care, MaintenanceLimit, blocked),
+	maas.StatusFailedToExitRescueMode:  bounded(care, MaintenanceLimit, blocked),
+	maas.StatusTesting:                 bounded(care, MaintenanceLimit, blocked),
+	maas.StatusFailedTesting:           {illTry, illTry, ill, blocked},
 }
+
+// unknown is the row of what a newer MAAS may have. Nobody can tell whether a machine that runs is ill then: its Node can.
+var unknown = row{undefined.within(DeployLimit, Retry), undefined.within(DeployLimit, Retry), undefined, undefined.within(ReleaseLimit, Blocked)}
 
 // needsOwner are the states in which a machine that is held has an owner.
 var needsOwner = map[maas.Status]bool{
@@ -155,16 +215,25 @@ func Judge(stage Stage, m *maas.Machine) Outcome {
 	}
 	r, ok := table[m.Status]
 	if !ok {
-		return Outcome{Wait, ReasonUndefined, fmt.Sprintf("%s is in a state that this provider does not know", Describe(m))}
+		r = unknown
 	}
 	chosen := [...]rule{r.acquired, r.installing, r.provisioned, r.leaving}[stage]
 	if stage != Leaving && needsOwner[m.Status] && m.Owner == "" {
 		chosen = ownerless
 	}
 	if chosen.verdict == Running && switchedOff(m) {
-		return Outcome{PowerOn, ReasonPoweredOff, fmt.Sprintf("%s, but switched off", Describe(m))}
+		return off(stage, m)
 	}
-	return Outcome{chosen.verdict, chosen.reason, sentence(m, chosen.text)}
+	return Outcome{Verdict: chosen.verdict, Reason: chosen.reason, Message: sentence(m, chosen.text), Limit: chosen.limit, Then: chosen.then}
+}
+
+// off is the outcome for a machine that is installed and switched off. One that can't be switched on is as good as broken.
+func off(stage Stage, m *maas.Machine) Outcome {
+	outcome := Outcome{Verdict: PowerOn, Reason: ReasonPoweredOff, Message: fmt.Sprintf("%s, but switched off", Describe(m)), Limit: BootLimit, Then: Retry}
+	if stage == Provisioned {
+		outcome.Then = Failed
+	}
+	return outcome
 }
 
 // switchedOff needs certainty: MAAS knows nothing of a machine whose power is manual, unknown or in error.
@@ -174,27 +243,27 @@ func switchedOff(m *maas.Machine) bool {
 
 func vanished(stage Stage) Outcome {
 	if stage == Leaving {
-		return Outcome{Gone, ReasonReleased, "MAAS does not have the machine any more"}
+		return Outcome{Verdict: Gone, Reason: ReasonReleased, Message: "MAAS does not have the machine any more"}
 	}
-	return Outcome{Lost, ReasonNotFound, "MAAS does not have the machine any more: it was deleted there"}
+	return Outcome{Verdict: Lost, Reason: ReasonNotFound, Message: "MAAS does not have the machine any more: it was deleted there"}
 }
 
 // TakenOver is the outcome for a machine that was allocated anew, for somebody else.
 func TakenOver(stage Stage, m *maas.Machine) Outcome {
 	message := fmt.Sprintf("%s, but not for this MaasMachine: it was released from outside of Cluster API, and allocated anew", Describe(m))
 	if stage == Leaving {
-		return Outcome{Gone, ReasonReleased, message}
+		return Outcome{Verdict: Gone, Reason: ReasonReleased, Message: message}
 	}
-	return Outcome{Lost, ReasonTakenOver, message}
+	return Outcome{Verdict: Lost, Reason: ReasonTakenOver, Message: message}
 }
 
 // Foreign is the outcome for a machine that another MAAS user has.
 func Foreign(stage Stage, systemID string) Outcome {
 	message := fmt.Sprintf("machine %s belongs to another MAAS user: it was released from outside of Cluster API, and allocated anew", systemID)
 	if stage == Leaving {
-		return Outcome{Gone, ReasonReleased, message}
+		return Outcome{Verdict: Gone, Reason: ReasonReleased, Message: message}
 	}
-	return Outcome{Lost, ReasonTakenOver, message}
+	return Outcome{Verdict: Lost, Reason: ReasonTakenOver, Message: message}
 }
 
 func sentence(m *maas.Machine, text string) string {

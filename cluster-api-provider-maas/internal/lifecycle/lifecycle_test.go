@@ -1,7 +1,9 @@
 package lifecycle_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -34,7 +36,7 @@ func TestEveryStatus(t *testing.T) {
 		"Exiting rescue mode":         {"Wait", "Wait", "Wait", "Blocked"},
 		"Failed to exit rescue mode":  {"Wait", "Wait", "Wait", "Blocked"},
 		"Testing":                     {"Wait", "Wait", "Wait", "Blocked"},
-		"Failed testing":              {"Wait", "Wait", "Wait", "Blocked"},
+		"Failed testing":              {"Retry", "Retry", "Failed", "Blocked"},
 	}
 	g := NewWithT(t)
 	g.Expect(want).To(HaveLen(len(maas.Statuses())))
@@ -45,6 +47,35 @@ func TestEveryStatus(t *testing.T) {
 			g.Expect(got.Verdict).To(Equal(want[status.String()][stage]), "%s in stage %d", status, stage)
 			g.Expect(got.Reason).To(MatchRegexp(`^[A-Za-z]+$`))
 			g.Expect(got.Message).To(HavePrefix("machine mole (wq4h8c) is " + status.String()))
+		}
+	}
+}
+
+// TestEveryStateEnds walks all states, one that is not known among them, in every stage: each is acted on at once, is final, or has a
+// deadline with something else after it.
+func TestEveryStateEnds(t *testing.T) {
+	for _, status := range append(maas.Statuses(), 42) {
+		for _, power := range []maas.PowerState{maas.PowerOn, maas.PowerOff} {
+			for stage := lifecycle.Acquired; stage <= lifecycle.Leaving; stage++ {
+				if !status.Known() && stage == lifecycle.Provisioned {
+					continue // Whether such a machine is ill, its Node tells.
+				}
+				got := lifecycle.Judge(stage, &maas.Machine{Status: status, Owner: "me", PowerState: power, PowerType: "ipmi"})
+				switch got.Verdict {
+				case lifecycle.Wait, lifecycle.PowerOn:
+					late := got.Overdue(time.Hour)
+					if got.Limit == lifecycle.NoLimit || late.Verdict == "" || late.Verdict == got.Verdict {
+						t.Errorf("%s in stage %d is waited for without end: %+v, then %+v", status, stage, got, late)
+					}
+					if late.Reason == "" || !strings.Contains(late.Message, "1h0m0s") {
+						t.Errorf("%s in stage %d does not say how long it lasted: %+v", status, stage, late)
+					}
+				default:
+					if got.Limit != lifecycle.NoLimit {
+						t.Errorf("%s in stage %d has a deadline that nothing waits for: %+v", status, stage, got)
+					}
+				}
+			}
 		}
 	}
 }

@@ -79,6 +79,9 @@ func (r *Reconciler) holding(ctx context.Context, s *scope) ([]maas.Machine, err
 		return nil, err
 	}
 	return slices.DeleteFunc(list, func(m maas.Machine) bool {
+		if s.isOutstanding(m.SystemID) {
+			return true
+		}
 		switch lifecycle.Judge(lifecycle.Leaving, &m).Verdict {
 		case lifecycle.Gone, lifecycle.Wait:
 			return true

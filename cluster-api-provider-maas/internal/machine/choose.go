@@ -49,7 +49,7 @@ func (r *Reconciler) choose(ctx context.Context, s *scope) (ctrl.Result, error) 
 
 // aside tells that a machine must not be taken now, although it is Ready.
 func (s *scope) aside(systemID string) bool {
-	return s.identity.SetAside.Has(systemID) || s.quarantined[systemID] || s.occupied[systemID]
+	return s.identity.SetAside.Has(systemID) || s.quarantined[systemID] || s.occupied[systemID] || s.isOutstanding(systemID)
 }
 
 // checkBootstrap stops before a machine is taken that could not be deployed with what there is.

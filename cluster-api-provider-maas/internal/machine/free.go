@@ -83,6 +83,11 @@ func (r *Reconciler) occupied(ctx context.Context, s *scope, ready []maas.Machin
 		if id := addressOf(&siblings[i]).SystemID; id != "" {
 			machines[id] = true
 		}
+		for _, f := range failuresOf(&siblings[i]) {
+			if !f.Released {
+				machines[f.SystemID] = true
+			}
+		}
 		if id := siblings[i].Spec.SystemID; id != nil && siblings[i].DeletionTimestamp.IsZero() && deref(siblings[i].Status.Initialization.Provisioned) {
 			lost[*id] = true
 		}

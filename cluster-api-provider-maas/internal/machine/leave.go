@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 	"fmt"
+	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -22,12 +23,16 @@ func (r *Reconciler) delete(ctx context.Context, s *scope) (ctrl.Result, error) 
 	result, err := phase.Run(ctx, s, []phase.Phase[*scope]{
 		{Name: "untouched", Critical: true, Run: r.untouched},
 		{Name: "credentials", Critical: true, Run: r.connect},
+		{Name: "failed machines", Run: r.background},
 		{Name: "machine in MAAS", Critical: true, Run: r.observe},
 		{Name: "ownership", Critical: true, Run: r.own},
 		{Name: "release", Critical: true, Run: r.giveBack},
 		{Name: "leftovers", Critical: true, Run: r.leftovers},
 	})
 	if s.findings.released {
+		if s.findings.outcome.Verdict == lifecycle.Gone {
+			r.normal(s, lifecycle.ReasonReleased, s.findings.outcome.Message)
+		}
 		return ctrl.Result{}, r.letGo(ctx, s)
 	}
 	if statusErr := r.writeStatus(ctx, s); statusErr != nil {
@@ -38,7 +43,7 @@ func (r *Reconciler) delete(ctx context.Context, s *scope) (ctrl.Result, error) 
 
 // untouched lets a MaasMachine go for which MAAS was never asked for a machine, also when MAAS can't be asked now.
 func (r *Reconciler) untouched(_ context.Context, s *scope) (ctrl.Result, error) {
-	if s.systemID() == "" && attemptedAt(s.machine).IsZero() {
+	if s.systemID() == "" && attemptedAt(s.machine).IsZero() && len(s.outstanding()) == 0 {
 		s.findings.released = true
 		return ctrl.Result{}, phase.ErrStop
 	}
@@ -58,18 +63,29 @@ func (r *Reconciler) giveBack(ctx context.Context, s *scope) (ctrl.Result, error
 	if left.Verdict == lifecycle.Gone {
 		return r.free(ctx, s)
 	}
-	return ctrl.Result{RequeueAfter: jitter(r.Timing.Poll)}, phase.ErrStop
+	return ctrl.Result{RequeueAfter: jitter(r.pollEvery(left))}, phase.ErrStop
+}
+
+// pollEvery is how often a release is looked at: seldom when only time or a person helps.
+func (r *Reconciler) pollEvery(left lifecycle.Outcome) time.Duration {
+	if left.Verdict == lifecycle.Stuck || left.Verdict == lifecycle.Blocked {
+		return r.Timing.Settled
+	}
+	return r.Timing.Poll
 }
 
 // leave moves a machine one step towards being given back, and says how far it is.
 func (r *Reconciler) leave(ctx context.Context, s *scope, m *maas.Machine) (lifecycle.Outcome, error) {
-	left := s.judge(lifecycle.Leaving, m)
+	left := r.inTime(s, s.judge(lifecycle.Leaving, m))
 	if left.Verdict != lifecycle.Release && left.Verdict != lifecycle.Stuck {
 		return left, nil
 	}
 	// A release clears the key when it starts, so what is stuck in one carries none; asking again harms nobody.
 	if left.Verdict == lifecycle.Stuck && !r.released.due(m.SystemID, r.Clock.Now()) {
 		return left, nil
+	}
+	if p, pause := r.refusals.standing(m.SystemID, r.Clock.Now()); pause > 0 {
+		return lifecycle.Outcome{Verdict: lifecycle.Wait, Reason: p.Reason, Message: p.Message}, nil
 	}
 	if left.Verdict == lifecycle.Release {
 		if ours, err := r.ours(ctx, s, m); err != nil {
@@ -97,10 +113,17 @@ func (r *Reconciler) release(ctx context.Context, s *scope, m *maas.Machine, why
 	}
 	if err != nil {
 		s.identity.Inventory.Forget(m.SystemID)
+		if refused(err) {
+			r.refusals.add(m.SystemID, ProblemOf(err), r.Clock.Now())
+		}
 		return err
 	}
+	r.refusals.end(m.SystemID)
 	r.take(s, released)
-	r.normal(s, "MachineReleased", fmt.Sprintf("released machine %s (%s): %s", m.Hostname, m.SystemID, why))
+	if m.Status != maas.StatusReleasingFailed && m.Status != maas.StatusFailedDiskErasing {
+		// That it is released is told when MAAS says so.
+		r.normal(s, lifecycle.ReasonReleasing, fmt.Sprintf("MAAS takes back machine %s (%s): %s", m.Hostname, m.SystemID, why))
+	}
 	return nil
 }
 
@@ -122,6 +145,10 @@ func (r *Reconciler) leftovers(ctx context.Context, s *scope) (ctrl.Result, erro
 	if left := r.doubtLeft(s); left > 0 {
 		s.findings.problem = &Problem{ReasonAllocationUncertain, "MAAS was asked for a machine and its answer was not received; waiting to see whether one turns up"}
 		return ctrl.Result{RequeueAfter: min(left, jitter(r.Timing.Poll/2))}, phase.ErrStop
+	}
+	if left := s.findings.outstanding; len(left) > 0 {
+		s.findings.problem = &Problem{left[0].Reason, left[0].Message}
+		return ctrl.Result{RequeueAfter: jitter(r.pollEvery(left[0]))}, phase.ErrStop
 	}
 	s.findings.released = true
 	return phase.Done()

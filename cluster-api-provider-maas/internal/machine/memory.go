@@ -29,8 +29,10 @@ type failure struct {
 	Reason   string    `json:"reason"`
 	// Words are what MAAS said.
 	Words string `json:"words,omitempty"`
-	// Released is set when the machine was given back.
+	// Released is set when MAAS has the machine back.
 	Released bool `json:"released,omitempty"`
+	// Address is the static address that the machine still has while it is given back in the background.
+	Address *address `json:"address,omitempty"`
 }
 
 // failuresOf reads the annotation; one that a person broke counts as none.

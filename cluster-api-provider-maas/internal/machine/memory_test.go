@@ -62,9 +62,36 @@ func TestPace(t *testing.T) {
 	g.Expect(p.due("a", now.Add(59*time.Second))).To(BeFalse())
 	g.Expect(p.due("b", now.Add(59*time.Second))).To(BeTrue())
 	g.Expect(p.due("a", now.Add(60*time.Second))).To(BeTrue())
-	g.Expect(p.last).To(HaveLen(2))
-	p.due("c", now.Add(time.Hour))
-	g.Expect(p.last).To(HaveLen(1), "what is old is forgotten")
+	g.Expect(p.due("a", now.Add(179*time.Second))).To(BeFalse(), "the second pause is twice as long")
+	g.Expect(p.due("a", now.Add(180*time.Second))).To(BeTrue())
+	g.Expect(p.turns).To(HaveLen(2))
+	p.due("c", now.Add(2*time.Hour))
+	g.Expect(p.turns).To(HaveLen(1), "what is old is forgotten")
+	for n := range 20 {
+		p.due("d", now.Add(time.Duration(n)*2*time.Hour))
+	}
+	g.Expect(p.turns["d"].pause).To(BeNumerically("<=", rarely))
+}
+
+func TestRefusals(t *testing.T) {
+	g := NewWithT(t)
+	r, now := newRefusals(10*time.Second, time.Minute), time.Now()
+	_, left := r.standing("a", now)
+	g.Expect(left).To(BeZero())
+	var pauses []time.Duration
+	for range 5 {
+		pauses = append(pauses, r.add("a", Problem{"R", "words"}, now))
+	}
+	g.Expect(pauses[0]).To(BeNumerically("~", 11*time.Second, time.Second))
+	g.Expect(pauses[1]).To(BeNumerically(">=", 2*pauses[0]))
+	g.Expect(pauses[4]).To(BeNumerically("~", 66*time.Second, 6*time.Second), "a pause has an end")
+	p, left := r.standing("a", now.Add(time.Second))
+	g.Expect(p).To(Equal(Problem{"R", "words"}))
+	g.Expect(left).To(Equal(pauses[4] - time.Second))
+	_, left = r.standing("b", now)
+	g.Expect(left).To(BeZero())
+	r.end("a")
+	g.Expect(r.add("a", Problem{}, now)).To(BeNumerically("<=", 12*time.Second), "MAAS did what it was asked in between")
 }
 
 func TestAddresses(t *testing.T) {

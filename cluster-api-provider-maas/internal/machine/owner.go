@@ -48,7 +48,7 @@ func (r *Reconciler) sameUser(ctx context.Context, s *scope) (ctrl.Result, error
 	}
 	s.user = user.Username
 	owner := s.machine.Annotations[infrav1.OwnerAnnotation]
-	if owner == "" || owner == s.user || s.systemID() == "" && attemptedAt(s.machine).IsZero() {
+	if owner == "" || owner == s.user || s.systemID() == "" && attemptedAt(s.machine).IsZero() && len(s.outstanding()) == 0 {
 		return phase.Done()
 	}
 	whose := "machine " + s.systemID()

@@ -27,7 +27,6 @@ const (
 	ReasonImageNotFound            = "ImageNotFound"
 	ReasonFormatNotSupported       = "BootstrapFormatNotSupported"
 	ReasonLocked                   = "MachineLocked"
-	ReasonDeployTimedOut           = "MachineDeployTimedOut"
 	ReasonNotDeployable            = "MachineNotDeployable"
 	ReasonAttemptsExhausted        = "DeployAttemptsExhausted"
 	ReasonNotSupported             = "NotSupported"

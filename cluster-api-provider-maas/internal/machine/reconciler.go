@@ -41,6 +41,11 @@ type Timing struct {
 	SetAside time.Duration
 	// Problem is how soon a call that failed is tried again (15 s).
 	Problem time.Duration
+	// Refused is how long a machine is kept for which MAAS does not take our parameters (2 min).
+	Refused time.Duration
+	// Release is how long MAAS may take to get a machine back (10 min; MAAS itself gives a release 5), Erase when it erases disks
+	// (24 h), Maintenance how long people may work on a machine that we hold (60 min).
+	Release, Erase, Maintenance time.Duration
 }
 
 func (t Timing) withDefaults() Timing {
@@ -48,6 +53,7 @@ func (t Timing) withDefaults() Timing {
 		&t.Poll: 10 * time.Second, &t.Settled: 2 * time.Minute, &t.Doubt: time.Minute,
 		&t.Allocate: infrav1.DefaultAllocateTimeout, &t.Deploy: infrav1.DefaultDeployTimeout, &t.Boot: infrav1.DefaultBootTimeout,
 		&t.Join: infrav1.DefaultJoinTimeout, &t.SetAside: time.Hour, &t.Problem: 15 * time.Second,
+		&t.Refused: 2 * time.Minute, &t.Release: 10 * time.Minute, &t.Erase: 24 * time.Hour, &t.Maintenance: time.Hour,
 	} {
 		if *field == 0 {
 			*field = value
@@ -72,6 +78,7 @@ type Reconciler struct {
 	Attempts int
 
 	powered, released *pace
+	refusals          *refusals
 	picks             *picks
 }
 
@@ -79,6 +86,7 @@ type Reconciler struct {
 func (r *Reconciler) Default() {
 	r.Timing = r.Timing.withDefaults()
 	r.powered, r.released = newPace(powerOnEvery), newPace(releaseAgainEvery)
+	r.refusals = newRefusals(r.Timing.Problem, r.Timing.Settled)
 	r.picks = newPicks()
 	if r.Attempts == 0 {
 		r.Attempts = infrav1.DefaultDeployAttempts
@@ -92,6 +100,8 @@ type scope struct {
 	owner   *clusterv1.Machine
 	cluster *clusterv1.Cluster
 	infra   *infrav1.MaasCluster
+	// Set by fetch: the state in which the last pass left the machine, and since when; zero where none was held then.
+	seen sighting
 
 	// Set by connect: how MAAS is called, and as which of its users.
 	identity *identity.Identity
@@ -139,6 +149,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	result, err := phase.Run(ctx, s, []phase.Phase[*scope]{
 		{Name: "prerequisites", Critical: true, Run: r.prerequisites},
 		{Name: "credentials", Critical: true, Run: r.connect},
+		{Name: "failed machines", Run: r.background},
 		{Name: "machine in MAAS", Critical: true, Run: r.observe},
 		{Name: "ownership", Critical: true, Run: r.own},
 		{Name: "allocation", Critical: true, Run: r.acquire},
@@ -169,7 +180,16 @@ func (r *Reconciler) fetch(ctx context.Context, req ctrl.Request) (*scope, error
 		return nil, fmt.Errorf("reading the Machine of MaasMachine %s: %w", req, err)
 	}
 	s.owner = owner
+	if since := s.machine.Status.StateSince; s.systemID() != "" && since != nil {
+		s.seen = sighting{state: deref(s.machine.Status.MachineState), since: since.Time}
+	}
 	return s, r.fetchCluster(ctx, s)
+}
+
+// sighting is a state of MAAS, and since when a machine was seen in it.
+type sighting struct {
+	state string
+	since time.Time
 }
 
 func (r *Reconciler) fetchCluster(ctx context.Context, s *scope) error {

@@ -114,7 +114,7 @@ func (s *scope) stage() lifecycle.Stage {
 		return lifecycle.Leaving
 	case s.provisioned():
 		return lifecycle.Provisioned
-	case deref(s.machine.Status.MachineState) == maas.StatusDeploying.String():
+	case s.seen.state == maas.StatusDeploying.String():
 		return lifecycle.Installing
 	}
 	return lifecycle.Acquired

@@ -32,6 +32,8 @@ const (
 	ConditionNode = "NodeProviderIDSet"
 	// ConditionStaticIP tells that the machine has its static address; only there with spec.staticIP.
 	ConditionStaticIP = "StaticIPAssigned"
+	// ConditionOutstanding tells that MAAS has those machines back on which a deployment failed; only there when it took long.
+	ConditionOutstanding = "FailedMachinesReleased"
 	// ConditionDeleting is there while the machine is given back.
 	ConditionDeleting = clusterv1.DeletingCondition
 )
@@ -52,6 +54,8 @@ type findings struct {
 	outcome lifecycle.Outcome
 	// ready tells that the machine runs its image.
 	ready bool
+	// outstanding says how far the failed machines are that are given back in the background.
+	outstanding []lifecycle.Outcome
 	// released tells that nothing of the allocation is left.
 	released bool
 	// node is the condition of the Node; nil when it was not looked at.
@@ -106,6 +110,9 @@ func (r *Reconciler) conditions(s *scope) []metav1.Condition {
 	}
 	if s.machine.Spec.StaticIP != nil {
 		wanted = append(wanted, s.addressCondition())
+	}
+	if c := s.outstandingCondition(); c != nil {
+		wanted = append(wanted, *c)
 	}
 	return wanted
 }
@@ -174,7 +181,7 @@ func (r *Reconciler) observeStatus(s *scope) {
 	default:
 		state = deref(status.MachineState)
 	}
-	if deref(status.MachineState) != state || status.StateSince == nil {
+	if s.seen.state != state || status.StateSince == nil || s.seen.since.IsZero() && state != deref(status.MachineState) {
 		now := metav1.NewTime(r.Clock.Now())
 		status.StateSince = &now
 	}

@@ -27,7 +27,7 @@ func (s *Server) render(m *Machine) map[string]any {
 	if err := json.Unmarshal(machineJSON, &out); err != nil {
 		panic(err) // The golden file is embedded; a test would have to be broken.
 	}
-	name := statusNames[m.Status]
+	name := statusName(m.Status)
 	message := m.Message
 	if message == "" {
 		message = name
@@ -84,7 +84,7 @@ func (s *Server) serveMachines(w http.ResponseWriter, c Call) {
 func (s *Server) shows(m *Machine) bool { return m.Owner == "" || m.Owner == s.User || s.Superuser }
 
 func matches(m *Machine, params url.Values) (match bool, bad string) {
-	word := strings.ReplaceAll(strings.ToLower(statusNames[m.Status]), " ", "_")
+	word := strings.ReplaceAll(strings.ToLower(statusName(m.Status)), " ", "_")
 	for key, values := range params {
 		have := ""
 		switch key {
@@ -212,7 +212,7 @@ func (s *status) WriteHeader(code int) {
 func (s *Server) deploy(w http.ResponseWriter, m *Machine, params url.Values) {
 	series := params.Get("distro_series")
 	if m.Status != Allocated && m.Status != Ready {
-		text(w, http.StatusConflict, fmt.Sprintf("Can't deploy a machine that is in the '%s' state", statusNames[m.Status]))
+		text(w, http.StatusConflict, fmt.Sprintf("Can't deploy a machine that is in the '%s' state", statusName(m.Status)))
 		return
 	}
 	if !s.hasImage(series) {
@@ -244,9 +244,9 @@ func (s *Server) release(w http.ResponseWriter, m *Machine, _ url.Values) {
 	switch m.Status {
 	case Ready, Releasing:
 		return
-	case Allocated, Broken, Deploying, Deployed, FailedDeployment, FailedDiskErasing, ReleasingFailed:
+	case Allocated, Reserved, Broken, Deploying, Deployed, FailedDeployment, FailedDiskErasing, ReleasingFailed:
 	default:
-		text(w, http.StatusConflict, fmt.Sprintf("Machine cannot be released in its current state ('%s').", statusNames[m.Status]))
+		text(w, http.StatusConflict, fmt.Sprintf("Machine cannot be released in its current state ('%s').", statusName(m.Status)))
 		return
 	}
 	m.AgentName, m.Annotations, m.Series, m.UserData, m.IPs, m.Message = "", nil, "", "", nil, ""
@@ -259,7 +259,7 @@ func (s *Server) release(w http.ResponseWriter, m *Machine, _ url.Values) {
 
 func (s *Server) abort(w http.ResponseWriter, m *Machine, _ url.Values) {
 	if m.Status != Deploying {
-		text(w, http.StatusConflict, fmt.Sprintf("Cannot abort in current state: node %s is in state %s.", m.ID, statusNames[m.Status]))
+		text(w, http.StatusConflict, fmt.Sprintf("Cannot abort in current state: node %s is in state %s.", m.ID, statusName(m.Status)))
 		return
 	}
 	m.Status, m.Power = Allocated, "off"

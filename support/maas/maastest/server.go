@@ -22,15 +22,25 @@ var machineJSON []byte
 
 // Statuses by the numbers of the fact sheet.
 const (
-	Commissioning, Ready, Deployed, Broken  = 1, 4, 6, 8
+	Commissioning, Ready, Reserved          = 1, 4, 5
+	Deployed, Broken                        = 6, 8
 	Deploying, Allocated, FailedDeployment  = 9, 10, 11
 	Releasing, ReleasingFailed, DiskErasing = 12, 13, 14
 	FailedDiskErasing, RescueMode, Testing  = 15, 16, 21
+	FailedTesting                           = 22
 )
 
 var statusNames = []string{"New", "Commissioning", "Failed commissioning", "Missing", "Ready", "Reserved", "Deployed", "Retired",
 	"Broken", "Deploying", "Allocated", "Failed deployment", "Releasing", "Releasing failed", "Disk erasing", "Failed disk erasing",
 	"Rescue mode", "Entering rescue mode", "Failed to enter rescue mode", "Exiting rescue mode", "Failed to exit rescue mode", "Testing", "Failed testing"}
+
+// statusName names a state; a number that no MAAS has yet stands for one of a newer MAAS.
+func statusName(status int) string {
+	if status >= len(statusNames) {
+		return "Levitating"
+	}
+	return statusNames[status]
+}
 
 // Machine is what the server knows of a machine. Tests change it under Server.Edit.
 type Machine struct {

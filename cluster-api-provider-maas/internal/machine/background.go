@@ -1,0 +1,118 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/phase"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// outstanding are the machines that a deployment failed on, that made room for another one, and that MAAS has not taken back. They
+// are written down on the MaasMachine before they make room, and its finalizer waits for them.
+func (s *scope) outstanding() []failure {
+	return slices.DeleteFunc(failuresOf(s.machine), func(f failure) bool { return f.Released || f.SystemID == s.systemID() })
+}
+
+// isOutstanding tells that a machine is outstanding: it must not be taken again, nor for another one.
+func (s *scope) isOutstanding(systemID string) bool {
+	return slices.ContainsFunc(s.outstanding(), func(f failure) bool { return f.SystemID == systemID })
+}
+
+// background goes on giving back what is outstanding. It stops nothing else: that is its point.
+func (r *Reconciler) background(ctx context.Context, s *scope) (ctrl.Result, error) {
+	var result ctrl.Result
+	back := map[string]bool{}
+	for _, f := range s.outstanding() {
+		left := r.giveBackFailed(ctx, s.formerly(f))
+		if ctx.Err() != nil {
+			return ctrl.Result{}, ctx.Err()
+		}
+		if left.Verdict == lifecycle.Gone {
+			back[f.SystemID] = true
+			r.refusals.end(f.SystemID)
+			r.normal(s, lifecycle.ReasonReleased, left.Message)
+			continue
+		}
+		s.findings.outstanding = append(s.findings.outstanding, left)
+		result = phase.Sooner(result, ctrl.Result{RequeueAfter: jitter(r.pollEvery(left))})
+	}
+	if len(back) == 0 {
+		return result, nil
+	}
+	return result, r.markReleased(ctx, s, back)
+}
+
+func (r *Reconciler) markReleased(ctx context.Context, s *scope, back map[string]bool) error {
+	failures := failuresOf(s.machine)
+	for i := range failures {
+		if back[failures[i].SystemID] {
+			failures[i].Released, failures[i].Address = true, nil
+		}
+	}
+	var encodeErr error
+	if err := upsert.Patch(ctx, r.Client, s.machine, func() { encodeErr = setFailures(s.machine, failures) }); err != nil {
+		return err
+	}
+	return encodeErr
+}
+
+// formerly is the scope of the MaasMachine as it was when it had the machine that failed. Nothing of it is written.
+func (s *scope) formerly(f failure) *scope {
+	m := s.machine.DeepCopy()
+	m.Spec.SystemID, m.Spec.ProviderID = &f.SystemID, nil
+	former := &scope{machine: m, owner: s.owner, cluster: s.cluster, infra: s.infra, identity: s.identity, user: s.user}
+	var a address
+	if f.Address != nil {
+		a = *f.Address
+	}
+	if err := setAddress(m, a); err != nil {
+		former.findings.problem = &Problem{ReasonError, err.Error()}
+	}
+	return former
+}
+
+// giveBackFailed moves a machine one step towards being given back, and says how far it is, in words where that failed.
+func (r *Reconciler) giveBackFailed(ctx context.Context, former *scope) lifecycle.Outcome {
+	_, err := r.observe(ctx, former)
+	var left lifecycle.Outcome
+	if err == nil {
+		left, err = r.leave(ctx, former, former.observed)
+	}
+	if err == nil && left.Verdict == lifecycle.Gone {
+		_, err = r.free(ctx, former)
+	}
+	if err == nil {
+		return left
+	}
+	p := ProblemOf(err)
+	if former.findings.problem != nil {
+		p = *former.findings.problem
+	}
+	return lifecycle.Outcome{Verdict: lifecycle.Stuck, Reason: p.Reason, Message: p.Message}
+}
+
+// outstandingCondition tells which failed machines MAAS has not taken back; nil when there never was one.
+func (s *scope) outstandingCondition() *metav1.Condition {
+	if len(s.outstanding()) == 0 {
+		if !slices.ContainsFunc(s.machine.Status.Conditions, func(c metav1.Condition) bool { return c.Type == ConditionOutstanding }) {
+			return nil
+		}
+		c := condition.True(ConditionOutstanding, lifecycle.ReasonReleased, "")
+		return &c
+	}
+	reason, words := lifecycle.ReasonReleasing, []string{}
+	for _, left := range s.findings.outstanding {
+		reason = left.Reason
+		words = append(words, left.Message)
+	}
+	c := condition.False(ConditionOutstanding, reason, fmt.Sprintf("a deployment failed on it, and MAAS does not have it back: %s", strings.Join(words, " | ")))
+	return &c
+}

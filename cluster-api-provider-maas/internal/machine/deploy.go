@@ -1,0 +1,129 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/phase"
+)
+
+const (
+	// bootstrapKey is where Cluster API keeps bootstrap data in its Secret, formatKey what the data is.
+	bootstrapKey = "value"
+	formatKey    = "format"
+)
+
+// deploy asks MAAS to install the machine with the bootstrap data.
+func (r *Reconciler) deploy(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if s.observed.Locked {
+		return r.stop(s, ReasonLocked, fmt.Sprintf("machine %s (%s) is locked: unlock it in MAAS", s.observed.Hostname, s.observed.SystemID))
+	}
+	if result, waits := r.pausing(s); waits {
+		return result, phase.ErrStop
+	}
+	data, err := r.bootstrap(ctx, s)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if data == nil {
+		return r.waitForBootstrap(s)
+	}
+	if placed, result, err := r.place(ctx, s); !placed {
+		return result, err
+	}
+	m, err := s.identity.Client.DeployMachine(ctx, s.observed.SystemID, maas.DeployRequest{
+		DistroSeries: s.machine.Spec.Image,
+		UserData:     data[bootstrapKey],
+		Ephemeral:    s.machine.Spec.DeployInMemory,
+		Comment:      fmt.Sprintf("for MaasMachine %s/%s", s.machine.Namespace, s.machine.Name),
+	})
+	if err != nil {
+		return r.notDeployed(ctx, s, err)
+	}
+	r.refusals.end(m.SystemID)
+	r.take(s, m)
+	s.findings.outcome = lifecycle.Judge(lifecycle.Installing, m)
+	r.normal(s, lifecycle.ReasonDeploying, fmt.Sprintf("deploying %s on machine %s (%s)", s.machine.Spec.Image, m.Hostname, m.SystemID))
+	return ctrl.Result{RequeueAfter: jitter(r.Timing.Poll)}, nil
+}
+
+func (r *Reconciler) stop(s *scope, reason, message string) (ctrl.Result, error) {
+	s.findings.problem = &Problem{reason, message}
+	return ctrl.Result{RequeueAfter: jitter(r.Timing.Problem)}, phase.ErrStop
+}
+
+// notDeployed gives a machine back at once that can't be deployed as it is; other refusals may pass.
+func (r *Reconciler) notDeployed(ctx context.Context, s *scope, err error) (ctrl.Result, error) {
+	s.identity.Inventory.Forget(s.observed.SystemID)
+	if maas.FieldMessages(err, "network") != nil || maas.FieldMessages(err, "storage") != nil {
+		return r.giveUp(ctx, s, lifecycle.Outcome{Verdict: lifecycle.Retry, Reason: ReasonNotDeployable, Message: err.Error()})
+	}
+	return r.heldUp(ctx, s, err)
+}
+
+// heldUp pauses the longer, the more often in a row MAAS refuses to do something to the machine. When that lasts, another machine
+// is tried. What no machine mends is found out in that way too, since the tries are bounded.
+func (r *Reconciler) heldUp(ctx context.Context, s *scope, err error) (ctrl.Result, error) {
+	if !refused(err) || ctx.Err() != nil {
+		return r.problem(ctx, s, err)
+	}
+	if !s.provisioned() && r.lasted(s) > r.patience(s, err) {
+		return r.giveUp(ctx, s, lifecycle.Outcome{Verdict: lifecycle.Retry, Reason: ReasonNotDeployable, Message: err.Error()})
+	}
+	p := ProblemOf(err)
+	if noImage(err) {
+		p.Reason = ReasonImageNotFound
+	}
+	s.findings.problem = &p
+	return ctrl.Result{RequeueAfter: r.refusals.add(s.observed.SystemID, p, r.Clock.Now())}, phase.ErrStop
+}
+
+// patience is how long a machine is kept to which MAAS refuses to do something. Parameters that it does not take seldom get better;
+// an image may come back, and a power driver too.
+func (r *Reconciler) patience(s *scope, err error) time.Duration {
+	if maas.IsInvalid(err) && !noImage(err) {
+		return r.Timing.Refused
+	}
+	return timeout(s.machine.Spec.Timeouts.Allocate, r.Timing.Allocate)
+}
+
+func noImage(err error) bool { return maas.FieldMessages(err, "distro_series") != nil }
+
+// pausing repeats the refusal after which the machine is left alone for a while.
+func (r *Reconciler) pausing(s *scope) (ctrl.Result, bool) {
+	p, left := r.refusals.standing(s.observed.SystemID, r.Clock.Now())
+	if left <= 0 {
+		return ctrl.Result{}, false
+	}
+	s.findings.problem = &p
+	return ctrl.Result{RequeueAfter: left}, true
+}
+
+// bootstrap reads the Secret with the bootstrap data, once in a pass; it is nil while there is no data. It is not cached: the
+// data of one machine is needed once.
+func (r *Reconciler) bootstrap(ctx context.Context, s *scope) (map[string][]byte, error) {
+	name := s.bootstrapSecret()
+	if name == "" || s.bootstrapData != nil {
+		return s.bootstrapData, nil
+	}
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: s.machine.Namespace, Name: name}
+	if err := r.Reader.Get(ctx, key, secret); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading Secret %s with the bootstrap data: %w", key, err)
+	}
+	if _, ok := secret.Data[bootstrapKey]; ok {
+		s.bootstrapData = secret.Data
+	}
+	return s.bootstrapData, nil
+}
+
+func (r *Reconciler) waitForBootstrap(s *scope) (ctrl.Result, error) {
+	return r.stop(s, ReasonWaitingForBootstrapData, fmt.Sprintf("waiting for key %q of Secret %s with the bootstrap data", bootstrapKey, s.bootstrapSecret()))
+}

@@ -1,0 +1,137 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/phase"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// eventLimit is how many of MAAS's last events about a machine that failed are told.
+const eventLimit = 5
+
+// giveUp writes down that the machine failed, once, and starts to give it back unless it was the last try.
+func (r *Reconciler) giveUp(ctx context.Context, s *scope, outcome lifecycle.Outcome) (ctrl.Result, error) {
+	failures := failuresOf(s.machine)
+	if err := r.setAside(ctx, s); err != nil {
+		return ctrl.Result{}, err
+	}
+	if len(failures)+1 >= r.Attempts {
+		return r.exhausted(ctx, s, outcome)
+	}
+	words := r.withEvents(ctx, s, outcome.Message)
+	r.refusals.end(s.systemID())
+	failures = append(failures, failure{SystemID: s.systemID(), Hostname: s.observed.Hostname, At: r.Clock.Now().UTC(), Reason: outcome.Reason, Words: words})
+	var encodeErr error
+	if err := upsert.Patch(ctx, r.Client, s.machine, func() { encodeErr = setFailures(s.machine, failures) }); err != nil {
+		return ctrl.Result{}, err
+	}
+	if encodeErr != nil {
+		return ctrl.Result{}, encodeErr
+	}
+	r.warn(s, outcome.Reason, fmt.Sprintf("%s; another machine is tried (%d of %d)", words, len(failures)+1, r.Attempts))
+	s.findings.outcome.Reason, s.findings.outcome.Message = outcome.Reason, words
+	return r.retry(ctx, s)
+}
+
+// exhausted is terminal: the last machine is kept as it is, for people to look at. What MAAS said of it is asked for once.
+func (r *Reconciler) exhausted(ctx context.Context, s *scope, outcome lifecycle.Outcome) (ctrl.Result, error) {
+	message := fmt.Sprintf("deployments failed on %d machines, no other one is tried; the last: ", len(failuresOf(s.machine))+1)
+	if s.gaveUp() {
+		message = meta.FindStatusCondition(s.machine.Status.Conditions, ConditionDeployed).Message
+	} else {
+		message += r.withEvents(ctx, s, outcome.Message)
+	}
+	s.findings.problem = nil
+	s.findings.outcome = lifecycle.Outcome{Verdict: lifecycle.Failed, Reason: ReasonAttemptsExhausted, Message: message}
+	return ctrl.Result{RequeueAfter: jitter(r.Timing.Settled)}, nil
+}
+
+// gaveUp tells that the machine held was the last one to try.
+func (s *scope) gaveUp() bool {
+	c := meta.FindStatusCondition(s.machine.Status.Conditions, ConditionDeployed)
+	return c != nil && c.Reason == ReasonAttemptsExhausted && s.systemID() != ""
+}
+
+// withEvents adds MAAS's last events about the machine to a message; without them the message must do.
+func (r *Reconciler) withEvents(ctx context.Context, s *scope, message string) string {
+	page, err := s.identity.Client.ListEvents(ctx, maas.EventFilter{SystemIDs: []string{s.systemID()}, Level: "WARNING", Limit: eventLimit})
+	if err != nil || len(page.Events) == 0 {
+		return message
+	}
+	var words []string
+	for _, e := range page.Events {
+		words = append(words, strings.TrimSuffix(strings.TrimSpace(e.Type+": "+e.Description), ":"))
+	}
+	return fmt.Sprintf("%s; last events in MAAS: %s", message, strings.Join(words, " | "))
+}
+
+// retry gives the failed machine back, and makes room for another one as soon as MAAS has it, or when MAAS does not take it: a
+// machine whose power does not answer must not keep the MaasMachine from others. It is given back in the background then.
+func (r *Reconciler) retry(ctx context.Context, s *scope) (ctrl.Result, error) {
+	left, err := r.leave(ctx, s, s.observed)
+	last := s.lastFailure()
+	switch {
+	case err != nil && !refused(err):
+		return r.problem(ctx, s, err)
+	case err != nil:
+		left.Message = err.Error()
+	case left.Verdict == lifecycle.Gone:
+		if result, err := r.free(ctx, s); err != nil && !errors.Is(err, phase.ErrStop) {
+			return result, err
+		} else if err == nil {
+			r.normal(s, lifecycle.ReasonReleased, left.Message)
+			return r.vacate(ctx, s, true)
+		}
+		left.Message = s.findings.problem.Message
+	case left.Verdict == lifecycle.Wait && r.Clock.Since(last.At) < r.Timing.Release:
+		s.findings.outcome = lifecycle.Outcome{Verdict: lifecycle.Wait, Reason: last.Reason,
+			Message: fmt.Sprintf("%s; before another machine is tried, %s", last.Words, left.Message)}
+		return ctrl.Result{RequeueAfter: jitter(r.Timing.Poll)}, nil
+	}
+	r.warn(s, lifecycle.ReasonReleaseFailed, fmt.Sprintf("%s; that goes on in the background while another machine is tried", left.Message))
+	return r.vacate(ctx, s, false)
+}
+
+// vacate makes room for another machine. The failed one is released, or stays in the list of those that are not yet.
+func (r *Reconciler) vacate(ctx context.Context, s *scope, released bool) (ctrl.Result, error) {
+	last, failures, own := s.lastFailure(), failuresOf(s.machine), addressOf(s.machine)
+	next := address{IP: own.IP}
+	for i := range failures {
+		if f := &failures[i]; f.SystemID == s.systemID() && !f.Released {
+			f.Released = released
+			if !released && own.SystemID == f.SystemID {
+				// MAAS has the address on the failed machine as long as that is not free.
+				f.Address, next = &own, address{}
+			}
+		}
+	}
+	var encodeErr error
+	err := upsert.Patch(ctx, r.Client, s.machine, func() {
+		s.machine.Spec.ProviderID, s.machine.Spec.SystemID = nil, nil
+		encodeErr = errors.Join(setFailures(s.machine, failures), setAddress(s.machine, next))
+	})
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	s.observed, s.subnet = nil, nil
+	s.findings.problem = &Problem{last.Reason, fmt.Sprintf("%s; another machine is tried", last.Words)}
+	return ctrl.Result{RequeueAfter: time.Second}, encodeErr
+}
+
+func (s *scope) lastFailure() failure {
+	failures := failuresOf(s.machine)
+	if len(failures) == 0 {
+		return failure{Reason: lifecycle.ReasonDeployFailed, Words: "the deployment failed"}
+	}
+	return failures[len(failures)-1]
+}
