@@ -6,14 +6,13 @@ import (
 	. "github.com/onsi/gomega"
 
 	corev1 "k8s.io/api/core/v1"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/release"
-	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/releaseinfo/releasetest"
 )
@@ -146,24 +145,59 @@ func TestDigests(t *testing.T) {
 		b.Expect(b.userData()).NotTo(Equal(before))
 	})
 
-	t.Run("When both are told at once, the nodes should not start before the control plane has seen it", func(t *testing.T) {
-		b, _, pinned := startBuilds(newSuite(t, c, "at-once"))
-		before := b.userData()
-		second, _ := b.push("second", "2")
-		done := updateHistory("1.36.3", b.pool().CreationTimestamp)
-		done.Image = pinned
-		hc := &hyperv1.HostedCluster{}
-		b.Expect(c.Get(t.Context(), ctrlKey(b.namespace, fixture.ClusterName), hc)).To(Succeed())
-		hc.Spec.Release.Image = second
-		b.Expect(c.Update(t.Context(), hc)).To(Succeed())
-		b.cluster(func(hc *hyperv1.HostedCluster) {
-			hc.Status.Version = &hyperv1.ClusterVersionStatus{History: []configv1.UpdateHistory{done}}
-			c := condition.False(string(hyperv1.HostedClusterProgressing), "AsExpected", "")
-			c.ObservedGeneration, c.LastTransitionTime = hc.Generation-1, done.StartedTime
-			hc.Status.Conditions = append(hc.Status.Conditions, c)
+	for _, tc := range []struct {
+		name, namespace string
+		progressing     metav1.ConditionStatus
+		behind          int64
+		follows         bool
+	}{
+		{"When nobody has looked at the cluster's change yet, the nodes should wait", "at-once", metav1.ConditionFalse, 1, false},
+		{"When the control plane has not begun its history with the release, the nodes should wait", "announced", metav1.ConditionTrue, 0, false},
+		{"When the control plane says that it is through, the nodes should follow", "through", metav1.ConditionFalse, 0, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b, _, pinned := startBuilds(newSuite(t, c, tc.namespace))
+			before := b.userData()
+			second, _ := b.push("second", "2")
+			hc := &hyperv1.HostedCluster{}
+			b.Expect(c.Get(t.Context(), ctrlKey(b.namespace, fixture.ClusterName), hc)).To(Succeed())
+			hc.Spec.Release.Image = second
+			b.Expect(c.Update(t.Context(), hc)).To(Succeed())
+			b.cluster(func(hc *hyperv1.HostedCluster) {
+				done := updateHistory("1.36.3", b.pool().CreationTimestamp)
+				done.Image = pinned
+				hc.Status.Version = &hyperv1.ClusterVersionStatus{History: []configv1.UpdateHistory{done}}
+				hc.Status.Conditions = append(hc.Status.Conditions, metav1.Condition{
+					Type: string(hyperv1.HostedClusterProgressing), Status: tc.progressing, Reason: "Progressing",
+					ObservedGeneration: hc.Generation - tc.behind, LastTransitionTime: done.StartedTime,
+				})
+			})
+			b.wants(second)
+			b.Expect(b.userData() != before).To(Equal(tc.follows))
 		})
-		b.wants(second)
-		b.Expect(b.userData()).To(Equal(before))
-		b.Expect(look(b.suite, &clusterv1.Machine{}, "a").DeletionTimestamp).To(BeNil())
+	}
+
+	t.Run("When the tag was moved since the control plane took it, a pool that names it should get what the control plane has", func(t *testing.T) {
+		b, first, pinned := startBuilds(newSuite(t, c, "taken"))
+		fixture.Create(t, c, controlPlane(b.namespace, first, pinned))
+		b.push("first", "2")
+		b.restart()
+		b.change(func(p *hyperv1.NodePool) { delete(p.Annotations, hyperv1.NodePoolResolvedReleaseAnnotation) })
+		b.mustPass()
+		b.Expect(b.pool().Annotations).To(HaveKeyWithValue(hyperv1.NodePoolResolvedReleaseAnnotation, first+" "+pinned))
+		b.rests()
 	})
+}
+
+// controlPlane is one that took a release by its digest.
+func controlPlane(namespace, source, pinned string) *hyperv1.HostedControlPlane {
+	spec := fixture.HostedCluster(namespace).Spec
+	return &hyperv1.HostedControlPlane{
+		ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Hosted(namespace), Name: fixture.ClusterName,
+			Annotations: map[string]string{hyperv1.ReleaseImageSourceAnnotation: source}},
+		Spec: hyperv1.HostedControlPlaneSpec{
+			ReleaseImage: pinned, PullSecret: spec.PullSecret, SSHKey: spec.SSHKey, Platform: hyperv1.PlatformSpec{Type: hyperv1.NonePlatform},
+			Networking: spec.Networking, Etcd: spec.Etcd, Services: spec.Services, InfraID: "demo-abcde", IssuerURL: "https://issuer.example",
+		},
+	}
 }

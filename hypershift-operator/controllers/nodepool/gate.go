@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	configv1 "github.com/openshift/api/config/v1"
 
@@ -46,13 +47,17 @@ func (r *Reconciler) versionOfControlPlane(ctx context.Context, s *scope) (strin
 	return wanted.Version(), nil
 }
 
-// clusterRelease is the payload that the cluster's spec names.
+// clusterRelease is the payload that the cluster's spec gives its control plane.
 func (r *Reconciler) clusterRelease(ctx context.Context, s *scope) (*releaseinfo.ReleaseImage, error) {
 	image := s.hc.Spec.Release.Image
-	if image == s.pool.Spec.Release.Image {
+	if own := s.hc.Spec.ControlPlaneRelease; own != nil && own.Image != "" {
+		image = own.Image
+	}
+	taken, ok := release.Taken(s.hcp, image)
+	if !ok && image == s.pool.Spec.Release.Image {
 		return s.release, nil
 	}
-	wanted, err := r.Releases.Lookup(ctx, image, s.access)
+	wanted, err := r.Releases.Lookup(ctx, firstOf(taken, image), s.access)
 	if err != nil {
 		return nil, fmt.Errorf("the release of HostedCluster %s, which the pool's must not be newer than, cannot be read: %w", s.hc.Name, err)
 	}
@@ -71,7 +76,8 @@ func (r *Reconciler) inOrder(ctx context.Context, s *scope) error {
 	return fmt.Errorf("the control plane is not through with the release %s yet: the nodes follow when it is", s.release.Pinned())
 }
 
-// comingRelease tells whether the control plane is on its way to the pool's release, or has not looked at its spec that names it.
+// comingRelease tells whether the control plane is on its way to the pool's release, or is about to be: its history begins with a
+// release only when its own operator has seen it.
 func (r *Reconciler) comingRelease(ctx context.Context, s *scope) (bool, error) {
 	last := lastCompleted(s.hc)
 	if last == nil || s.isRelease(last.Image) {
@@ -80,12 +86,17 @@ func (r *Reconciler) comingRelease(ctx context.Context, s *scope) (bool, error) 
 	if newest := s.hc.Status.Version.History[0]; newest.State != configv1.CompletedUpdate && s.isRelease(newest.Image) {
 		return true, nil
 	}
-	progressing := meta.FindStatusCondition(s.hc.Status.Conditions, string(hyperv1.HostedClusterProgressing))
-	if progressing == nil || progressing.ObservedGeneration == s.hc.Generation {
+	if !changes(s.hc) {
 		return false, nil
 	}
 	wanted, err := r.clusterRelease(ctx, s)
 	return err == nil && s.isRelease(wanted.Pinned()), err
+}
+
+// changes tells whether the control plane goes to another release, or may after a change of its spec that nobody has looked at.
+func changes(hc *hyperv1.HostedCluster) bool {
+	c := meta.FindStatusCondition(hc.Status.Conditions, string(hyperv1.HostedClusterProgressing))
+	return c != nil && (c.Status == metav1.ConditionTrue || c.ObservedGeneration != hc.Generation)
 }
 
 // isRelease tells whether a pull spec names the pool's release, by its digest or in the words of the pool's spec.

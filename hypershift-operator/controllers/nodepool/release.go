@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
@@ -48,10 +49,23 @@ func (r *Reconciler) lookup(ctx context.Context, s *scope) error {
 	if err := r.reachRegistries(ctx, s); err != nil {
 		return err
 	}
-	var err error
+	err := r.observeControlPlane(ctx, s)
+	if err != nil {
+		return err
+	}
 	s.release, err = r.Releases.Lookup(ctx, s.resolved(), s.access)
 	if err != nil && s.resolved() != s.pool.Spec.Release.Image {
 		return fmt.Errorf("%w (spec.release.image %s meant that when it was set; name the release otherwise to take another)", err, s.pool.Spec.Release.Image)
+	}
+	return err
+}
+
+// observeControlPlane reads which releases the control plane was given.
+func (r *Reconciler) observeControlPlane(ctx context.Context, s *scope) error {
+	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace(), Name: s.hc.Name}}
+	exists, err := r.exists(ctx, hcp)
+	if exists {
+		s.hcp = hcp
 	}
 	return err
 }

@@ -32,8 +32,9 @@ type scope struct {
 	// infra are the platform's objects behind the machines by name, nil while they are not known; set by the machines phase.
 	infra map[string]client.Object
 
-	// Set by the release image phase: the pool's payload, what payloads are read with, the pull secret's content, and the
-	// version that nodes must not be newer than, empty while there is none.
+	// Set by the release image phase: the control plane, nil while there is none, the pool's payload, what payloads are read with,
+	// the pull secret's content, and the version that nodes must not be newer than, empty while there is none.
+	hcp                 *hyperv1.HostedControlPlane
 	release             *releaseinfo.ReleaseImage
 	access              release.Access
 	pullSecret          []byte
