@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"math"
 	"testing"
 	"time"
 
@@ -68,7 +69,7 @@ func apiServerRuns(t *testing.T, management client.Client, version string) {
 	t.Helper()
 	kas := &hyperv1.ControlPlaneComponent{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kube-apiserver"}}
 	create(t, management, kas)
-	kas.Status.Version = version
+	kas.Status.Version, kas.Status.ObservedGeneration = version, math.MaxInt32
 	for _, t := range []hyperv1.ConditionType{hyperv1.ControlPlaneComponentAvailable, hyperv1.ControlPlaneComponentRolloutComplete} {
 		meta.SetStatusCondition(&kas.Status.Conditions, metav1.Condition{Type: string(t), Status: metav1.ConditionTrue, Reason: "AsExpected"})
 	}

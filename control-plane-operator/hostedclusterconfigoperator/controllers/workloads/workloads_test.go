@@ -2,6 +2,7 @@ package workloads
 
 import (
 	"context"
+	"math"
 	"testing"
 	"time"
 
@@ -99,7 +100,7 @@ func (w *world) edit(change func(*hyperv1.HostedControlPlane)) {
 	w.must(w.client.Update(w.t.Context(), hcp))
 }
 
-// apiServer reports that the API server runs a version.
+// apiServer reports that the API server runs a version, whatever is asked for next.
 func (w *world) apiServer(version string) {
 	w.t.Helper()
 	kas := &hyperv1.ControlPlaneComponent{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kube-apiserver"}}
@@ -107,7 +108,7 @@ func (w *world) apiServer(version string) {
 		w.must(err)
 	}
 	w.get(namespace, "kube-apiserver", kas)
-	kas.Status.Version, kas.Status.Conditions = version, nil
+	kas.Status.Version, kas.Status.Conditions, kas.Status.ObservedGeneration = version, nil, math.MaxInt32
 	for _, t := range []hyperv1.ConditionType{hyperv1.ControlPlaneComponentAvailable, hyperv1.ControlPlaneComponentRolloutComplete} {
 		meta.SetStatusCondition(&kas.Status.Conditions, metav1.Condition{Type: string(t), Status: metav1.ConditionTrue, Reason: "AsExpected"})
 	}
