@@ -36,6 +36,7 @@ func (r *Reconciler) validate(s *scope) error {
 		validateName(s),
 		s.platform.ValidateHostedCluster(hc),
 		r.validateServices(hc),
+		validateAllowedBlocks(hc),
 		validateNetworks(hc),
 		validateIdentity(hc),
 	)
@@ -83,6 +84,22 @@ func (r *Reconciler) validateServices(hc *hyperv1.HostedCluster) error {
 		hostnames[name] = service.Service
 	}
 	return errors.Join(failures...)
+}
+
+// validateAllowedBlocks refuses a restriction that nothing would enforce: a node port lets everybody in, and the address that it sees
+// may be that of another node.
+func validateAllowedBlocks(hc *hyperv1.HostedCluster) error {
+	api := hc.Spec.Networking.APIServer
+	if api == nil || len(api.AllowedCIDRBlocks) == 0 {
+		return nil
+	}
+	for _, service := range hc.Spec.Services {
+		if service.Service == hyperv1.APIServer && service.ServicePublishingStrategy.Type == hyperv1.NodePort {
+			return errors.New("spec.networking.apiServer.allowedCIDRBlocks cannot be enforced while the APIServer is published by NodePort, " +
+				"which lets everybody in: publish it by LoadBalancer, or remove the blocks and filter in front of the nodes")
+		}
+	}
+	return nil
 }
 
 func publishedHostname(strategy hyperv1.ServicePublishingStrategy) string {

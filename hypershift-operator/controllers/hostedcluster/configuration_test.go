@@ -39,6 +39,15 @@ func TestValidate(t *testing.T) {
 		{"When a published address is a name it should accept", func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Services[0].ServicePublishingStrategy.NodePort.Address = "api.example"
 		}, ""},
+		{"When a node port is to let in only some it should refuse, as it cannot", func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{AllowedCIDRBlocks: []hyperv1.CIDRBlock{"203.0.113.0/24"}}
+		}, "allowedCIDRBlocks cannot be enforced while the APIServer is published by NodePort"},
+		{"When a load balancer is to let in only some it should accept", func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{AllowedCIDRBlocks: []hyperv1.CIDRBlock{"203.0.113.0/24"}}
+			hc.Spec.Services[0].ServicePublishingStrategy = hyperv1.ServicePublishingStrategy{
+				Type: hyperv1.LoadBalancer, LoadBalancer: &hyperv1.LoadBalancerPublishingStrategy{},
+			}
+		}, ""},
 		{"When Routes are wanted and there are none it should say what to use", func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Services[1].ServicePublishingStrategy = hyperv1.ServicePublishingStrategy{Type: hyperv1.Route}
 		}, "use NodePort or LoadBalancer"},
