@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
@@ -23,11 +24,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	certificatesv1alpha1 "github.com/openshift/hypershift/api/certificates/v1alpha1"
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/infra"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 	v2 "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/revocation"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -41,6 +44,7 @@ func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(hyperv1.AddToScheme(scheme))
+	utilruntime.Must(certificatesv1alpha1.AddToScheme(scheme))
 	utilruntime.Must(routev1.AddToScheme(scheme))
 	return scheme
 }
@@ -93,7 +97,22 @@ func (o *options) run(ctx context.Context) error {
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("setting up the HostedControlPlane controller: %w", err)
 	}
+	if err := answerRevocations(mgr); err != nil {
+		return err
+	}
 	return start(ctx, mgr)
+}
+
+// answerRevocations is left out where nobody can ask.
+func answerRevocations(mgr manager.Manager) error {
+	asked, err := serves(mgr.GetRESTMapper(), certificatesv1alpha1.GroupVersion.WithKind("CertificateRevocationRequest"))
+	if err != nil || !asked {
+		return err
+	}
+	if err := (&revocation.Reconciler{Client: mgr.GetClient()}).SetupWithManager(mgr); err != nil {
+		return fmt.Errorf("setting up the controller of CertificateRevocationRequests: %w", err)
+	}
+	return nil
 }
 
 func start(ctx context.Context, mgr manager.Manager) error {
@@ -110,7 +129,7 @@ func (o *options) reconciler(mgr manager.Manager) (*hostedcontrolplane.Reconcile
 	if err != nil {
 		return nil, err
 	}
-	hasRoutes, err := serves(mgr.GetRESTMapper())
+	hasRoutes, err := serves(mgr.GetRESTMapper(), routev1.GroupVersion.WithKind("Route"))
 	if err != nil {
 		return nil, err
 	}
@@ -133,14 +152,14 @@ func (o *options) reconciler(mgr manager.Manager) (*hostedcontrolplane.Reconcile
 	}, nil
 }
 
-// serves tells whether the management cluster has OpenShift's Route API.
-func serves(mapper meta.RESTMapper) (bool, error) {
-	_, err := mapper.RESTMapping(routev1.GroupVersion.WithKind("Route").GroupKind(), routev1.GroupVersion.Version)
+// serves tells whether the management cluster has a kind that not every one has.
+func serves(mapper meta.RESTMapper, kind schema.GroupVersionKind) (bool, error) {
+	_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("asking the management cluster for its Route API: %w", err)
+		return false, fmt.Errorf("asking the management cluster for its kind %s: %w", kind.Kind, err)
 	}
 	return true, nil
 }

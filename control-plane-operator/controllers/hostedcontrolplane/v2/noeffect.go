@@ -79,6 +79,7 @@ func ofImage(fields *set, spec configv1.ImageSpec) {
 }
 
 func ofIngress(fields *set, spec configv1.IngressSpec) {
+	fields.add(spec.AppsDomain != "", "configuration.ingress.appsDomain")
 	fields.add(len(spec.ComponentRoutes) > 0, "configuration.ingress.componentRoutes")
 	fields.add(len(spec.RequiredHSTSPolicies) > 0, "configuration.ingress.requiredHSTSPolicies")
 	fields.add(spec.LoadBalancer.Platform.Type != "" || spec.LoadBalancer.Platform.AWS != nil, "configuration.ingress.loadBalancer")
