@@ -80,6 +80,33 @@ func TestExcuses(t *testing.T) {
 	}
 }
 
+// readElsewhere are fields that are read for OpenShift payloads, and without effect with others.
+var readElsewhere = []string{"networking.apiServer.port"}
+
+// TestReportsAreTrue: what is read has an effect, so that nobody must be told otherwise.
+func TestReportsAreTrue(t *testing.T) {
+	s, err := loaded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, spec := range specs {
+		fields, err := s.fieldsOf(spec.path, spec.spec, spec.passedTo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, field := range fields {
+			if len(field.readers) == 0 || slices.Contains(readElsewhere, field.path) {
+				continue
+			}
+			if said, err := reportedIneffective(spec.kind, field.path); err != nil {
+				t.Errorf("%s %s: %v", spec.kind, field.path, err)
+			} else if said {
+				t.Errorf("%s %s is read by %v, and reported without effect: mend the %s", spec.kind, field.path, field.readers, reporter)
+			}
+		}
+	}
+}
+
 // TestReported proves of the operators' reports that they can tell a field which is set from one which is not.
 func TestReported(t *testing.T) {
 	for path, want := range map[string]bool{

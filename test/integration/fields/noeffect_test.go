@@ -14,39 +14,52 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool"
 )
 
-// reporters say what the operators say of an object in which one field is set, by the kind of object.
-var reporters = map[string]func(path string) (string, error){
-	"HostedCluster": func(path string) (string, error) {
+// report is what the operators say of an object in which one field is set.
+type report struct{ refused, ineffective string }
+
+// reporters make reports, by the kind of object.
+var reporters = map[string]func(path string) (report, error){
+	"HostedCluster": func(path string) (report, error) {
 		hcp := &hyperv1.HostedControlPlane{}
 		// Providers count only with this type, and all that is wrong with them is to be said of themselves.
 		if strings.HasPrefix(path, "configuration.authentication.oidcProviders") {
 			hcp.Spec.Configuration = &hyperv1.ClusterConfiguration{Authentication: &configv1.AuthenticationSpec{Type: configv1.AuthenticationTypeOIDC}}
 		}
 		if err := setField(reflect.ValueOf(&hcp.Spec), path); err != nil {
-			return "", err
+			return report{}, err
 		}
-		return fmt.Sprintln(v2.Validate(hcp)) + strings.Join(v2.WithoutEffect(hcp), "\n"), nil
+		return report{fmt.Sprint(v2.Validate(hcp)), strings.Join(v2.WithoutEffect(hcp), "\n")}, nil
 	},
-	"NodePool": func(path string) (string, error) {
+	"NodePool": func(path string) (report, error) {
 		pool := &hyperv1.NodePool{}
 		if err := setField(reflect.ValueOf(&pool.Spec), path); err != nil {
-			return "", err
+			return report{}, err
 		}
-		return strings.Join(nodepool.WithoutEffect(pool), "\n"), nil
+		return report{ineffective: strings.Join(nodepool.WithoutEffect(pool), "\n")}, nil
 	},
 }
 
 // reported tells whether the operators name a field, or one that it is a part of, when it is set.
 func reported(kind, path string) (bool, error) {
-	report := reporters[kind]
-	if report == nil {
-		return false, nil
+	r, err := reportOn(kind, path)
+	return named(r.refused, path) || named(r.ineffective, path), err
+}
+
+// reportedIneffective tells whether they say that the field does nothing.
+func reportedIneffective(kind, path string) (bool, error) {
+	r, err := reportOn(kind, path)
+	return named(r.ineffective, path), err
+}
+
+func reportOn(kind, path string) (report, error) {
+	if reporters[kind] == nil {
+		return report{}, nil
 	}
-	text, err := report(path)
+	r, err := reporters[kind](path)
 	if errors.Is(err, errUnknown) {
-		return false, nil // The control plane never gets to see it.
+		return report{}, nil // The control plane never gets to see it.
 	}
-	return named(text, path), err
+	return r, err
 }
 
 var (

@@ -163,6 +163,9 @@ func movedIn(file *ast.File, info *types.Info) map[*ast.SelectorExpr]bool {
 			if len(assignment.Lhs) != len(assignment.Rhs) {
 				continue
 			}
+			if extended := appendedTo(assignment.Rhs[i]); extended != nil && extended.Sel.Name == to.Sel.Name {
+				moved[extended] = true
+			}
 			if from, ok := assignment.Rhs[i].(*ast.SelectorExpr); ok && from.Sel.Name == to.Sel.Name && ofAPI(info, from) && ofAPI(info, to) {
 				moved[from] = true
 			}
@@ -170,6 +173,20 @@ func movedIn(file *ast.File, info *types.Info) map[*ast.SelectorExpr]bool {
 		return true
 	})
 	return moved
+}
+
+// appendedTo is the list that an expression makes longer; nil if it does something else. To a list that is being written, that is
+// no look at its value.
+func appendedTo(e ast.Expr) *ast.SelectorExpr {
+	call, ok := e.(*ast.CallExpr)
+	if !ok || len(call.Args) == 0 {
+		return nil
+	}
+	if name, ok := call.Fun.(*ast.Ident); !ok || name.Name != "append" {
+		return nil
+	}
+	list, _ := call.Args[0].(*ast.SelectorExpr)
+	return list
 }
 
 // ofAPI tells whether a selector is of a field of the API.
@@ -183,11 +200,14 @@ func (s *source) note(selection *types.Selection, user string) {
 	if selection == nil {
 		return
 	}
-	t := selection.Recv()
-	for _, index := range selection.Index() {
+	t, path := selection.Recv(), selection.Index()
+	if selection.Kind() != types.FieldVal {
+		path = path[:len(path)-1] // The last step is to a method.
+	}
+	for _, index := range path {
 		owner, structure, ok := structOf(t)
-		if !ok || index >= structure.NumFields() {
-			return // The last step to a method.
+		if !ok {
+			return
 		}
 		field := structure.Field(index)
 		s.add(keyOf(owner, field), user)
