@@ -69,12 +69,9 @@ func ofAuthentication(fields *set, spec configv1.AuthenticationSpec) {
 }
 
 func ofImage(fields *set, spec configv1.ImageSpec) {
-	sources := spec.RegistrySources
 	fields.add(len(spec.AllowedRegistriesForImport) > 0, "configuration.image.allowedRegistriesForImport")
 	fields.add(len(spec.ExternalRegistryHostnames) > 0, "configuration.image.externalRegistryHostnames")
-	fields.add(spec.AdditionalTrustedCA.Name != "", "configuration.image.additionalTrustedCA")
-	fields.add(len(sources.InsecureRegistries)+len(sources.BlockedRegistries)+len(sources.AllowedRegistries)+
-		len(sources.ContainerRuntimeSearchRegistries) > 0, "configuration.image.registrySources")
+	fields.add(len(spec.RegistrySources.ContainerRuntimeSearchRegistries) > 0, "configuration.image.registrySources.containerRuntimeSearchRegistries")
 	fields.add(spec.ImageStreamImportMode != "", "configuration.image.imageStreamImportMode")
 }
 
