@@ -173,27 +173,6 @@ func (w *world) rollOut() {
 	}
 }
 
-// guestRuns reports what the config operator would: the components of the guest run a version.
-func (w *world) guestRuns(version string) {
-	w.t.Helper()
-	w.get("demo", w.hcp)
-	for _, name := range []string{"kube-proxy", "coredns", "node-network"} {
-		c := &hyperv1.ControlPlaneComponent{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-		if err := w.client.Create(w.t.Context(), c); client.IgnoreAlreadyExists(err) != nil {
-			w.t.Fatal(err)
-		}
-		w.get(name, c)
-		c.Status = done(name, version).Status
-		c.Status.ObservedGeneration = w.hcp.Generation
-		for i := range c.Status.Conditions {
-			c.Status.Conditions[i].LastTransitionTime = metav1.Time{Time: w.clock.Now()}
-		}
-		if err := w.client.Status().Update(w.t.Context(), c); err != nil {
-			w.t.Fatal(err)
-		}
-	}
-}
-
 func TestControlPlane(t *testing.T) {
 	w := newWorld(t)
 	step := func(name string, do func(t *testing.T)) {

@@ -9,10 +9,32 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
+
+// guestRuns reports what the config operator would: the components of the guest run a version.
+func (w *world) guestRuns(version string) {
+	w.t.Helper()
+	w.get("demo", w.hcp)
+	for _, name := range []string{"kube-proxy", "coredns", "node-network"} {
+		c := &hyperv1.ControlPlaneComponent{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		if err := w.client.Create(w.t.Context(), c); client.IgnoreAlreadyExists(err) != nil {
+			w.t.Fatal(err)
+		}
+		w.get(name, c)
+		c.Status = done(name, version).Status
+		c.Status.ObservedGeneration = w.hcp.Generation
+		for i := range c.Status.Conditions {
+			c.Status.Conditions[i].LastTransitionTime = metav1.Time{Time: w.clock.Now()}
+		}
+		if err := w.client.Status().Update(w.t.Context(), c); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
 
 // settled is a control plane whose first release is rolled out, on both sides.
 func settled() (*scope, observed) {
