@@ -138,6 +138,7 @@ func TestReconciler(t *testing.T) {
 		"When MAAS can't be used, it should say what to do and keep what it knows": problems,
 		"When a machine has no MaasMachine, it should release it and no other":     sweeps,
 		"When it is deleted, it should wait for its machines":                      deletes,
+		"When MAAS has more zones than the status takes, it should be Ready":       manyZones,
 		"When a mark is missing or old, the event log should tell whose it is":     sweepsUnmarked,
 		"When it is deleted, it should not go before its orphans":                  orphansFirst,
 		"When it is deleted and MAAS can't be asked, it should wait, or be let go": unasked,
@@ -291,6 +292,17 @@ func sweeps(t *testing.T, cfg *rest.Config) {
 	}
 	w.Expect(left).To(ConsistOf("used", "other-cluster", "marked-but-keyless", "by-hand", "pending"))
 	w.Expect(w.recorder.Events).To(HaveLen(2))
+}
+
+func manyZones(t *testing.T, cfg *rest.Config) {
+	w := newWorld(t, cfg)
+	for n := range 120 {
+		w.maas.Add(&maastest.Machine{ID: fmt.Sprintf("m%d", n), Zone: fmt.Sprintf("az%03d", n)})
+	}
+	w.add(infrav1.MaasClusterSpec{ControlPlaneEndpoint: infrav1.APIEndpoint{Host: "h", Port: 1}}, nil)
+	w.reconcile(0)
+	w.expect("Ready", "True Ready", "")
+	w.Expect(w.infra().Status.FailureDomains).To(HaveLen(100))
 }
 
 func deletes(t *testing.T, cfg *rest.Config) {

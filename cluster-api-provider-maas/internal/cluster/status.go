@@ -33,6 +33,9 @@ const (
 	ConditionLXD = "LXDReady"
 )
 
+// maxFailureDomains is how many the API takes; with one more, no status could be written.
+const maxFailureDomains = 100
+
 func inNamespace(s *scope) client.ListOption { return client.InNamespace(s.infra.Namespace) }
 
 // writeStatus computes the status from what was found, and writes it when it changed.
@@ -114,7 +117,7 @@ func (s *scope) failureDomains() infrav1.FailureDomains {
 		controlPlane := true
 		domains = append(domains, infrav1.FailureDomain{Name: name, ControlPlane: &controlPlane})
 	}
-	return domains
+	return domains[:min(len(domains), maxFailureDomains)]
 }
 
 // writePaused says that nobody looks after the MaasCluster.

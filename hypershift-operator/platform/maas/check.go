@@ -21,7 +21,7 @@ import (
 const (
 	// ReasonChecking means that MAAS was not asked yet.
 	ReasonChecking = "MAASNotCheckedYet"
-	// ReasonAnotherUser means that MAAS knows the credentials, and that they are of another user than the machines.
+	// ReasonAnotherUser means that MAAS knows the credentials, and that they are of another user than the machines, or of another MAAS.
 	ReasonAnotherUser = "CredentialsOfAnotherUser"
 )
 

@@ -51,16 +51,15 @@ func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cl
 	if err != nil {
 		return platform.Credentials{}, err
 	}
-	whose, err := notOf(ctx, c, cluster, verdict)
+	strands, err := stranding(ctx, c, cluster, verdict, movedTo(target, cfg))
 	if err != nil {
 		return platform.Credentials{}, err
 	}
-	if whose != "" {
-		found = condition.False(credentialsFound, ReasonAnotherUser, fmt.Sprintf("The API key in Secret %s is of the MAAS user %s, and %s: "+
-			"put a key of that user there, or delete these machines first", key, verdict.user, whose))
+	if strands != "" {
+		found = condition.False(credentialsFound, ReasonAnotherUser, fmt.Sprintf("The credentials in Secret %s are not handed over: %s", key, strands))
 	}
 	// What nothing depends on yet may as well be tried out by the provider.
-	if target == nil || verdict.good() && whose == "" {
+	if target == nil || verdict.good() && strands == "" {
 		target = copyOf(cluster, name)
 		if _, err := upsert.Object(ctx, c, target, func() error { fill(target, cluster, cfg); return nil }); err != nil {
 			return platform.Credentials{}, err
@@ -71,9 +70,19 @@ func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cl
 	return platform.Credentials{Condition: found, Hash: hash(target), CheckAgain: verdict.again}, nil
 }
 
-// notOf names a machine that the user of the credentials could not release, since it was allocated under another one; empty when
-// there is none.
-func notOf(ctx context.Context, c client.Client, cluster platform.Cluster, v verdict) (string, error) {
+// movedTo tells that credentials are for another endpoint than the last copy, and with another key. A key that is good at both would
+// prove that there is one MAAS behind them; a user of the same name does not.
+func movedTo(last *corev1.Secret, cfg maas.Config) bool {
+	if last == nil {
+		return false
+	}
+	have, err := maas.ConfigFromSecret(last.Data)
+	return err == nil && have.Endpoint != cfg.Endpoint && have.APIKey != cfg.APIKey
+}
+
+// stranding says which machine could not be released with the credentials, since it was allocated under another user or may be in
+// another MAAS, and what to do; empty when there is none.
+func stranding(ctx context.Context, c client.Client, cluster platform.Cluster, v verdict, moved bool) (string, error) {
 	if !v.good() {
 		return "", nil
 	}
@@ -83,8 +92,15 @@ func notOf(ctx context.Context, c client.Client, cluster platform.Cluster, v ver
 	}
 	for i := range machines.Items {
 		m := &machines.Items[i]
-		if owner := m.Annotations[infrav1.OwnerAnnotation]; owner != "" && owner != v.user && m.Spec.SystemID != nil {
-			return fmt.Sprintf("machine %s of MaasMachine %s is of the user %s", *m.Spec.SystemID, m.Name, owner), nil
+		owner := m.Annotations[infrav1.OwnerAnnotation]
+		switch {
+		case m.Spec.SystemID == nil:
+		case owner != "" && owner != v.user:
+			return fmt.Sprintf("the API key is of the MAAS user %s, and machine %s of MaasMachine %s is of the user %s: put a key of that user there, or delete such machines first",
+				v.user, *m.Spec.SystemID, m.Name, owner), nil
+		case moved:
+			return fmt.Sprintf("endpoint and API key changed at once, so that they may be of another MAAS than the one that has machine %s of MaasMachine %s: "+
+				"change the endpoint first, and the key when that is taken, or delete the machines first", *m.Spec.SystemID, m.Name), nil
 		}
 	}
 	return "", nil

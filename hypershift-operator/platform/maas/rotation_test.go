@@ -25,6 +25,7 @@ func TestNewCredentials(t *testing.T) {
 	never.Spec.SystemID = nil
 	for name, tc := range map[string]struct {
 		machines []client.Object
+		endpoint string
 		user     string
 		err      error
 		gets     string
@@ -38,7 +39,10 @@ func TestNewCredentials(t *testing.T) {
 			reason: "MAASUnreachable", says: "go on with the credentials"},
 		"When they are of another user, it should keep those of the machines": {user: "bob", machines: []client.Object{held}, gets: before, reason: "CredentialsOfAnotherUser",
 			says: "is of the MAAS user bob, and machine wq4h8c of MaasMachine m1 is of the user alice: put a key of that user there"},
-		"When they are of another user and no machine is held, the provider should get them": {user: "bob", machines: []client.Object{never}, gets: after, reason: "AsExpected"},
+		"When they may be of another MAAS, it should keep those of the machines": {user: "alice", endpoint: "http://other/MAAS", machines: []client.Object{held}, gets: before,
+			reason: "CredentialsOfAnotherUser", says: "endpoint and API key changed at once"},
+		"When they may be of another MAAS and no machine is held, the provider should get them": {user: "alice", endpoint: "http://other/MAAS", machines: []client.Object{never}, gets: after, reason: "AsExpected"},
+		"When they are of another user and no machine is held, the provider should get them":    {user: "bob", machines: []client.Object{never}, gets: after, reason: "AsExpected"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, clock := NewWithT(t), testingclock.NewFakeClock(time.Now())
@@ -51,6 +55,9 @@ func TestNewCredentials(t *testing.T) {
 
 			s.user, s.err = tc.user, tc.err
 			source.Data["MAAS_API_KEY"] = []byte(after)
+			if tc.endpoint != "" {
+				source.Data["MAAS_ENDPOINT"] = []byte(tc.endpoint)
+			}
 			g.Expect(c.Update(t.Context(), source)).To(Succeed())
 			second, err := p.ReconcileCredentials(t.Context(), c, testCluster())
 			g.Expect(err).NotTo(HaveOccurred())
@@ -63,6 +70,8 @@ func TestNewCredentials(t *testing.T) {
 			g.Expect(second.CheckAgain).To(BeNumerically(">", 0))
 
 			s.user, s.err = "alice", nil
+			source.Data["MAAS_ENDPOINT"] = []byte("http://m/MAAS")
+			g.Expect(c.Update(t.Context(), source)).To(Succeed())
 			clock.Step(time.Hour)
 			third, err := p.ReconcileCredentials(t.Context(), c, testCluster())
 			g.Expect(err).NotTo(HaveOccurred())
