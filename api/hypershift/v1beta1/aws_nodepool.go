@@ -123,6 +123,12 @@ const (
 )
 
 // PlacementOptions say where instances run.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(self.tenancy) || self.tenancy != 'host' || !has(self.capacityReservation)`,message=`placement.capacityReservation is forbidden with tenancy host: AWS reserves no capacity on dedicated hosts`
+// +kubebuilder:validation:XValidation:rule=`!has(self.marketType) || self.marketType != 'Spot' || !has(self.capacityReservation)`,message=`placement.capacityReservation is forbidden with marketType Spot: spot instances use no reserved capacity`
+// +kubebuilder:validation:XValidation:rule=`!has(self.marketType) || self.marketType != 'Spot' || !has(self.tenancy) || self.tenancy == 'default'`,message=`placement.marketType Spot needs tenancy default, or none`
+// +kubebuilder:validation:XValidation:rule=`!has(self.marketType) || self.marketType != 'CapacityBlocks' || has(self.capacityReservation)`,message=`placement.marketType CapacityBlocks needs capacityReservation`
+// +kubebuilder:validation:XValidation:rule=`!has(self.spot) || has(self.marketType) && self.marketType == 'Spot'`,message=`placement.spot is forbidden when marketType is not Spot`
 type PlacementOptions struct {
 	// tenancy of the hardware.
 	//
@@ -159,10 +165,14 @@ type SpotOptions struct {
 }
 
 // CapacityReservationOptions pick reserved capacity.
+//
+// +kubebuilder:validation:XValidation:rule=`!has(self.id) || !has(self.preference) || !(self.preference in ['None', 'Open'])`,message=`capacityReservation.preference None or Open is forbidden with an id: use CapacityReservationsOnly, or none`
+// +kubebuilder:validation:XValidation:rule=`!has(self.marketType) || self.marketType != 'CapacityBlocks' || has(self.id)`,message=`capacityReservation.marketType CapacityBlocks needs the id of a reservation`
 type CapacityReservationOptions struct {
-	// id of the reservation.
+	// id of the reservation, e.g. cr-0123456789abcdef0.
 	//
 	// +kubebuilder:validation:MaxLength=20
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^cr-[0-9a-f]{17}$')`,message=`capacityReservation.id is cr- and 17 hexadecimal digits in lower case`
 	// +optional
 	ID *string `json:"id,omitempty"`
 

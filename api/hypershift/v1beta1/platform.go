@@ -25,7 +25,7 @@ func (p PlatformType) String() string { return string(p) }
 //
 // +kubebuilder:validation:XValidation:rule=`(self.type == 'MAAS') == has(self.maas)`,message=`platform.maas is required when platform.type is MAAS, and forbidden otherwise`
 // +kubebuilder:validation:XValidation:rule=`(self.type == 'Agent') == has(self.agent)`,message=`platform.agent is required when platform.type is Agent, and forbidden otherwise`
-// +kubebuilder:validation:XValidation:rule=`(self.type == 'AWS') == has(self.aws)`,message=`platform.aws is required when platform.type is AWS, and forbidden otherwise`
+// +kubebuilder:validation:XValidation:rule=`!has(self.aws) || self.type == 'AWS'`,message=`platform.aws is forbidden when platform.type is not AWS`
 // +kubebuilder:validation:XValidation:rule=`!has(self.kubevirt) || self.type == 'KubeVirt'`,message=`platform.kubevirt is forbidden when platform.type is not KubeVirt`
 type PlatformSpec struct {
 	// type is the platform. It cannot be changed.
@@ -47,7 +47,7 @@ type PlatformSpec struct {
 	// +optional
 	Kubevirt *KubevirtPlatformSpec `json:"kubevirt,omitempty"`
 
-	// aws goes with type AWS.
+	// aws goes with type AWS. The operator refuses a cluster on AWS without it, not the API server.
 	// +optional
 	AWS *AWSPlatformSpec `json:"aws,omitempty"`
 }

@@ -1,5 +1,9 @@
 package v1beta1
 
+import (
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
 // LXDConfig is upstream's way to ask for a virtual machine.
 type LXDConfig struct {
 	// enabled composes a virtual machine instead of allocating a machine.
@@ -79,11 +83,11 @@ type LXDMachineConfig struct {
 
 // LXDStorage is the root disk of a virtual machine.
 type LXDStorage struct {
-	// size in GB.
+	// size in GB, a number or a text such as 20GB.
 	//
-	// +kubebuilder:validation:Minimum=1
 	// +optional
-	Size *int `json:"size,omitempty"`
+	// +kubebuilder:validation:XValidation:rule=`type(self) == int ? self >= 1 : self.matches(r'^[1-9][0-9]{0,8}(GB)?$')`,message=`lxdConfig.storage.size must be a number of GB of at least 1, such as 20 or 20GB`
+	Size *intstr.IntOrString `json:"size,omitempty"`
 
 	// pool is the storage pool of the LXD host.
 	//

@@ -261,5 +261,14 @@ func TestFlows(t *testing.T) {
 		s.Expect(s.condition(hyperv1.HostedClusterDestroyed).Reason).To(Equal("WaitingForGracePeriod"))
 	})
 
+	t.Run("When the platform is AWS and its block is missing, the operator should refuse the cluster and not the API server", func(t *testing.T) {
+		s := newSuite(t, c, "aws")
+		s.start(func(hc *hyperv1.HostedCluster) { hc.Spec.Platform = hyperv1.PlatformSpec{Type: hyperv1.AWSPlatform} })
+		_, err := s.pass()
+		s.Expect(err).NotTo(HaveOccurred())
+		s.Expect(s.condition(hyperv1.SupportedHostedCluster).Reason).To(Equal(hyperv1.UnsupportedHostedClusterReason))
+		s.Expect(s.missing(&hyperv1.HostedControlPlane{}, fixture.ClusterName)).To(BeTrue())
+	})
+
 	mishaps(t, c)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -179,8 +180,15 @@ func composeOnLXD(machine *infrav1.MaasMachineSpec, lxd *hyperv1.MAASLXDNodePool
 	}
 	machine.LXDConfig = &infrav1.LXDMachineConfig{Profile: lxd.Profile, VMHost: lxd.VMHost, Project: lxd.Project}
 	if lxd.DiskSize != nil || lxd.StoragePool != "" {
-		machine.LXDConfig.Storage = &infrav1.LXDStorage{Size: number(lxd.DiskSize), Pool: lxd.StoragePool}
+		machine.LXDConfig.Storage = &infrav1.LXDStorage{Size: gigabytes(lxd.DiskSize), Pool: lxd.StoragePool}
 	}
+}
+
+func gigabytes(size *int32) *intstr.IntOrString {
+	if size == nil {
+		return nil
+	}
+	return &intstr.IntOrString{Type: intstr.Int, IntVal: *size}
 }
 
 func staticIP(static *hyperv1.MAASStaticIP) *infrav1.StaticIPConfig {

@@ -9,6 +9,7 @@ import (
 
 	ignition "github.com/coreos/ignition/v2/config/v3_2/types"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
@@ -62,7 +63,7 @@ func TestMachineTemplate(t *testing.T) {
 			Erase:            &infrav1.EraseConfig{Mode: "Quick"},
 			ProvisioningMode: infrav1.ProvisioningModeLXD,
 			LXD:              &infrav1.LXDConfig{Enabled: ptr.To(true), VMConfig: &infrav1.VMConfig{DiskSize: ptr.To(80), StoragePool: "nvme", Network: "net"}},
-			LXDConfig:        &infrav1.LXDMachineConfig{Profile: "p", VMHost: "h", Project: "x", Storage: &infrav1.LXDStorage{Size: ptr.To(80), Pool: "nvme"}},
+			LXDConfig:        &infrav1.LXDMachineConfig{Profile: "p", VMHost: "h", Project: "x", Storage: &infrav1.LXDStorage{Size: ptr.To(intstr.FromInt32(80)), Pool: "nvme"}},
 		}))
 	})
 	t.Run("When the pool names no zone it should take the cluster's", func(t *testing.T) {
