@@ -12,7 +12,10 @@ export HYPERSHIFT_DEV_DIR ?= /var/lib/hypershift-maas
 
 VERSION ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 GOLANGCI_LINT_VERSION := v2.15.0
-LDFLAGS := -s -w -X github.com/openshift/hypershift/support/version.commit=$(VERSION)
+# HYPERSHIFT_IMAGE is the operator's image that the built CLI installs when it is told no other; empty for none.
+HYPERSHIFT_IMAGE ?=
+LDFLAGS := -s -w -X github.com/openshift/hypershift/support/version.commit=$(VERSION) \
+	-X github.com/openshift/hypershift/cmd/install.builtImage=$(HYPERSHIFT_IMAGE)
 
 # The programs of the product image and those of the embedded environment. Go decides by itself what is stale.
 PRODUCT := hypershift hcp hypershift-operator control-plane-operator ignition-server cluster-api-provider-maas

@@ -4,25 +4,46 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 )
 
 const initPoll = 2 * time.Second
 
-// requiredCRDs are the kinds that the controllers watch.
-var requiredCRDs = []string{
+// coreCRDs are the kinds that the controllers watch, whatever platforms there are.
+var coreCRDs = []string{
 	"hostedclusters.hypershift.openshift.io", "nodepools.hypershift.openshift.io", "hostedcontrolplanes.hypershift.openshift.io",
 	"clusters.cluster.x-k8s.io", "machines.cluster.x-k8s.io", "machinesets.cluster.x-k8s.io", "machinedeployments.cluster.x-k8s.io",
-	"machinehealthchecks.cluster.x-k8s.io", "maasclusters.infrastructure.cluster.x-k8s.io",
-	"maasmachines.infrastructure.cluster.x-k8s.io", "maasmachinetemplates.infrastructure.cluster.x-k8s.io",
+	"machinehealthchecks.cluster.x-k8s.io",
+}
+
+// requiredCRDs are coreCRDs and what the plugins of platforms watch beside.
+func requiredCRDs(scheme *runtime.Scheme, platforms registry.Registry) ([]string, error) {
+	required := slices.Clone(coreCRDs)
+	for _, kind := range platforms.Watched() {
+		gvk, err := apiutil.GVKForObject(kind, scheme)
+		if err != nil {
+			return nil, fmt.Errorf("naming the CRD of %T: %w", kind, err)
+		}
+		if gvk.Group == corev1.GroupName {
+			continue
+		}
+		required = append(required, strings.ToLower(gvk.Kind)+"s."+gvk.Group)
+	}
+	return required, nil
 }
 
 func newInitCommand() *cobra.Command {
@@ -44,7 +65,11 @@ func newInitCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("connecting to the management cluster: %w", err)
 			}
-			return waitForCRDs(cmd.Context(), c, timeout)
+			required, err := requiredCRDs(scheme, installedPlatforms())
+			if err != nil {
+				return err
+			}
+			return waitForCRDs(cmd.Context(), c, required, timeout)
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long to wait")
@@ -52,11 +77,11 @@ func newInitCommand() *cobra.Command {
 }
 
 // waitForCRDs waits until every required kind is served.
-func waitForCRDs(ctx context.Context, c client.Reader, timeout time.Duration) error {
+func waitForCRDs(ctx context.Context, c client.Reader, required []string, timeout time.Duration) error {
 	var missing []string
 	err := wait.PollUntilContextTimeout(ctx, initPoll, timeout, true, func(ctx context.Context) (bool, error) {
 		var err error
-		missing, err = missingCRDs(ctx, c)
+		missing, err = missingCRDs(ctx, c, required)
 		return err == nil && len(missing) == 0, nil
 	})
 	if err != nil && len(missing) > 0 {
@@ -68,9 +93,9 @@ func waitForCRDs(ctx context.Context, c client.Reader, timeout time.Duration) er
 	return nil
 }
 
-func missingCRDs(ctx context.Context, c client.Reader) ([]string, error) {
+func missingCRDs(ctx context.Context, c client.Reader, required []string) ([]string, error) {
 	var missing []string
-	for _, name := range requiredCRDs {
+	for _, name := range required {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		err := c.Get(ctx, client.ObjectKey{Name: name}, crd)
 		if client.IgnoreNotFound(err) != nil {

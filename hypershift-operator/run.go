@@ -33,6 +33,7 @@ import (
 // Environment that the installer sets.
 const (
 	maasProviderEnv   = "IMAGE_MAAS_CAPI_PROVIDER"
+	platformsEnv      = "PLATFORMS_INSTALLED"
 	leaderElectionID  = "hypershift-operator-leader-elect"
 	operatorContainer = "operator"
 )
@@ -170,7 +171,7 @@ func ownImage(ctx context.Context, reader client.Reader, f *runFlags) (string, e
 }
 
 func addControllers(mgr ctrl.Manager, f *runFlags, image string, overrides map[string]string, releases release.Lookup) error {
-	platforms := registry.New(maas.Options{ProviderImage: os.Getenv(maasProviderEnv)})
+	platforms := installedPlatforms()
 	clusters := &hostedcluster.Reconciler{
 		Client: mgr.GetClient(), LiveReader: mgr.GetAPIReader(), Clock: clock.RealClock{},
 		Recorder: mgr.GetEventRecorder("hostedcluster"), Releases: releases, Platforms: platforms,
@@ -185,6 +186,11 @@ func addControllers(mgr ctrl.Manager, f *runFlags, image string, overrides map[s
 	}
 	janitor := &nodepool.Janitor{Client: mgr.GetClient()}
 	return errors.Join(clusters.SetupWithManager(mgr), pools.SetupWithManager(mgr), janitor.SetupWithManager(mgr), addWebhook(mgr, f), addVersions(mgr, f.namespace))
+}
+
+// installedPlatforms are the plugins of the platforms whose kinds the installer has put in the management cluster.
+func installedPlatforms() registry.Registry {
+	return registry.New(maas.Options{ProviderImage: os.Getenv(maasProviderEnv)}).Limit(os.Getenv(platformsEnv))
 }
 
 func addWebhook(mgr ctrl.Manager, f *runFlags) error {

@@ -163,16 +163,29 @@ func TestMissingCRDs(t *testing.T) {
 	}
 	t.Run("When a kind is absent or not served yet, it should name both", func(t *testing.T) {
 		g := NewWithT(t)
-		objects := []client.Object{crd(requiredCRDs[0], apiextensionsv1.ConditionFalse)}
-		for _, name := range requiredCRDs[2:] {
+		required, err := requiredCRDs(fixture.Scheme(), installedPlatforms())
+		g.Expect(err).NotTo(HaveOccurred())
+		objects := []client.Object{crd(required[0], apiextensionsv1.ConditionFalse)}
+		for _, name := range required[2:] {
 			objects = append(objects, crd(name, apiextensionsv1.ConditionTrue))
 		}
-		missing, err := missingCRDs(t.Context(), fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(objects...).Build())
+		missing, err := missingCRDs(t.Context(), fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(objects...).Build(), required)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(missing).To(Equal(requiredCRDs[:2]))
+		g.Expect(missing).To(Equal(required[:2]))
+	})
+	t.Run("When the kinds of MAAS are not installed, it should not wait for them", func(t *testing.T) {
+		g := NewWithT(t)
+		const machines = "maasmachines.infrastructure.cluster.x-k8s.io"
+		required, err := requiredCRDs(fixture.Scheme(), installedPlatforms())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(required).To(ContainElement(machines))
+		t.Setenv("PLATFORMS_INSTALLED", "none")
+		required, err = requiredCRDs(fixture.Scheme(), installedPlatforms())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(required).To(Equal(coreCRDs))
 	})
 	t.Run("When waiting takes too long, it should say what to do", func(t *testing.T) {
-		err := waitForCRDs(t.Context(), fake.NewClientBuilder().WithScheme(fixture.Scheme()).Build(), time.Millisecond)
+		err := waitForCRDs(t.Context(), fake.NewClientBuilder().WithScheme(fixture.Scheme()).Build(), coreCRDs, time.Millisecond)
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("hypershift install")))
 	})
 }

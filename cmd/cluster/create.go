@@ -79,7 +79,7 @@ func (c *create) run(cmd *cobra.Command, _ []string) error {
 	if err := c.readFiles(cmd.InOrStdin()); err != nil {
 		return exit.UsageError(err)
 	}
-	env := Environment{Name: c.name, Namespace: c.namespace, Client: c.connect, Stdin: cmd.InOrStdin()}
+	env := Environment{Name: c.name, Namespace: c.namespace, Client: c.connect, Stdin: cmd.InOrStdin(), Stderr: cmd.ErrOrStderr()}
 	if err := c.platform.Complete(ctx, env); err != nil {
 		return exit.UsageError(err)
 	}

@@ -35,4 +35,6 @@ type Environment struct {
 	Client func() (client.Client, error)
 	// Stdin is where a flag with the value "-" is read from.
 	Stdin io.Reader
+	// Stderr is where warnings go; nil for nowhere.
+	Stderr io.Writer
 }

@@ -167,11 +167,18 @@ func TestImageRefs(t *testing.T) {
 	tests := []struct {
 		name   string
 		args   []string
+		env    string
+		built  string
 		image  string
 		images map[string]string
 		says   string
 	}{
-		{name: "When nothing is given it should be the default", image: defaultImage, images: map[string]string{}},
+		{name: "When nothing is given it should say where an image may come from", says: "--hypershift-image or $HYPERSHIFT_IMAGE"},
+		{name: "When an image is named it should be that", env: "env:1", built: "built:1", args: []string{"--hypershift-image", "flag:1"}, image: "flag:1", images: map[string]string{}},
+		{name: "When the environment names one it should win over the built one", env: "env:1", built: "built:1", image: "env:1", images: map[string]string{}},
+		{name: "When the program was built for one it should be that", built: "built:1", image: "built:1", images: map[string]string{}},
+		{name: "When there is to be no pod it should need none", args: []string{"--development"}, image: developmentImage, images: map[string]string{}},
+		{name: "When only CRDs are installed it should need none", args: []string{"--install-scope", "crds"}, images: map[string]string{}},
 		{name: "When a list is given it should take what it knows", args: []string{"--image-refs", in("good.yaml")}, image: "op:1", images: map[string]string{maasImageEnv: "maas:1"}},
 		{
 			name: "When the provider is given too it should win", args: []string{"--image-refs", in("good.yaml"), "--maas-capi-provider-image", "mine:1"},
@@ -186,6 +193,9 @@ func TestImageRefs(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			g := NewWithT(t)
+			t.Setenv(imageEnv, tt.env)
+			builtImage = tt.built
+			t.Cleanup(func() { builtImage = "" })
 			o := &Options{}
 			flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
 			o.addFlags(flags)

@@ -2,6 +2,7 @@
 package install
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -19,9 +20,14 @@ import (
 )
 
 const (
-	defaultImage = "quay.io/hypershift/hypershift-operator:latest"
+	imageEnv     = "HYPERSHIFT_IMAGE"
 	maxCertScale = 24 * time.Hour
 	maasImageEnv = "IMAGE_MAAS_CAPI_PROVIDER"
+	// platformsEnv tells the operator which platforms' kinds there are.
+	platformsEnv = "PLATFORMS_INSTALLED"
+
+	// developmentImage stands in a Deployment without pods, which the API server wants to have an image.
+	developmentImage = "hypershift-operator:development"
 
 	scopeAll       = "all"
 	scopeCRDs      = "crds"
@@ -40,6 +46,9 @@ var imageVariables = map[string]string{
 
 // operatorTag is the image of --image-refs that replaces the operator's own.
 const operatorTag = "hypershift-operator"
+
+// builtImage is the operator's image that belongs to this program, set by the linker; empty in a build that belongs to none.
+var builtImage string
 
 // Options are the flags of install.
 type Options struct {
@@ -77,7 +86,7 @@ var withoutEffect = []string{
 
 func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.namespace, "namespace", "hypershift", "namespace of the operator")
-	flags.StringVar(&o.image, "hypershift-image", defaultImage, "image of the operator")
+	flags.StringVar(&o.image, "hypershift-image", "", "image of the operator (default: $"+imageEnv+", or the one that this program was built for)")
 	flags.StringVar(&o.imageRefsFile, "image-refs", "", "file with an ImageStream whose tags replace the images; instead of --hypershift-image")
 	flags.StringVar(&o.pullPolicy, "image-pull-policy", string(corev1.PullIfNotPresent), "Always, IfNotPresent or Never")
 	flags.StringVar(&o.pullSecretFile, "pull-secret", "", "file with the credentials for the operator's image (.dockerconfigjson)")
@@ -94,7 +103,7 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.certRotationScale, "cert-rotation-scale", maxCertScale, "what counts as a day when certificates are rotated; for tests, at most 24h")
 	flags.StringToStringVar(&o.extraEnv, "additional-operator-env-vars", nil, "further environment variables of the operator")
 	flags.BoolVar(&o.excludeEtcd, "exclude-etcd", false, "leave out the CRDs of etcd backups")
-	flags.StringSliceVar(&o.platforms, "limit-crd-install", nil, "platforms whose CRDs are installed: maas, none, agent, kubevirt, aws (default: all)")
+	flags.StringSliceVar(&o.platforms, "limit-crd-install", nil, "platforms whose CRDs are installed, and which the operator then serves: maas, none, agent, kubevirt, aws (default: all)")
 	flags.StringVar(&o.scope, "install-scope", scopeAll, "all, crds or resources")
 	for _, name := range withoutEffect {
 		flags.String(name, "", "accepted for compatibility, has no effect")
@@ -193,13 +202,32 @@ func (o *Options) readImages() error {
 			o.images[variable] = tag.From.Name
 		}
 	}
-	if o.imageRefsFile != "" && o.image == defaultImage {
-		return fmt.Errorf("--image-refs %s has no tag %q", o.imageRefsFile, operatorTag)
+	if err := o.completeImage(); err != nil {
+		return err
 	}
 	if o.maasProviderImage != "" {
 		o.images[maasImageEnv] = o.maasProviderImage
 	}
 	return nil
+}
+
+// completeImage makes sure that the operator's image is one that somebody chose: there is none that would fit any program.
+func (o *Options) completeImage() error {
+	switch {
+	case o.image != "":
+		return nil
+	case o.imageRefsFile != "":
+		return fmt.Errorf("--image-refs %s has no tag %q", o.imageRefsFile, operatorTag)
+	}
+	o.image = cmp.Or(os.Getenv(imageEnv), builtImage)
+	if o.image != "" || o.scope == scopeCRDs {
+		return nil
+	}
+	if o.development {
+		o.image = developmentImage
+		return nil
+	}
+	return fmt.Errorf("name the operator's image by --hypershift-image or $%s: this program was built for none", imageEnv)
 }
 
 func readFile(flag, name string) ([]byte, error) {

@@ -47,11 +47,11 @@ func (r *render) run(cmd *cobra.Command, _ []string) error {
 		}
 		r.scope = r.outputs
 	}
-	if err := r.complete(cmd.Flags()); err != nil {
-		return exit.UsageError(err)
-	}
 	if r.format != "yaml" && r.format != "json" {
 		return exit.UsageError(fmt.Errorf("--format %q: use yaml or json", r.format))
+	}
+	if err := r.complete(cmd.Flags()); err != nil {
+		return exit.UsageError(err)
 	}
 	warn(cmd.ErrOrStderr(), cmd.Flags())
 	objs, err := r.objects()

@@ -191,6 +191,9 @@ func (o *Options) environment() []corev1.EnvVar {
 		{Name: "METRICS_SET", Value: o.metricsSet},
 		{Name: "CERT_ROTATION_SCALE", Value: o.certRotationScale.String()},
 	}
+	if len(o.platforms) > 0 {
+		env = append(env, corev1.EnvVar{Name: platformsEnv, Value: strings.Join(o.platforms, ",")})
+	}
 	if len(o.trustBundle) > 0 {
 		env = append(env, corev1.EnvVar{Name: "SSL_CERT_DIR", Value: "/etc/ssl/certs:" + trustBundleDir})
 	}

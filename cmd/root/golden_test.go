@@ -68,7 +68,7 @@ func TestRenderGolden(t *testing.T) {
 				"--identity-ref", "other", "--zone", "z2", "--ephemeral", "--static-ip", "10.0.0.9", "--static-ip-cidr", "10.0.0.0/24", "--node-labels", "x=y",
 			},
 		},
-		{"When the operator gets the fewest flags", "install.yaml", []string{"install", "render", "--outputs", "resources"}},
+		{"When the operator gets the fewest flags", "install.yaml", []string{"install", "render", "--outputs", "resources", "--hypershift-image", "registry.example/hypershift:1"}},
 		{
 			"When the operator gets many flags", "install-full.yaml",
 			[]string{

@@ -351,6 +351,8 @@ func TestUsage(t *testing.T) {
 		{"When the pool to destroy is not named", []string{"destroy", "nodepool"}, "--name is required"},
 		{"When the dump goes nowhere", []string{"dump", "cluster", "--name", "a"}, "--artifact-dir"},
 		{"When two images are given", []string{"install", "--image-refs", "a", "--hypershift-image", "b"}, "set one of"},
+		{"When no image is named", []string{"install"}, "--hypershift-image or $HYPERSHIFT_IMAGE"},
+		{"When no image is named to print", []string{"install", "render"}, "--hypershift-image or $HYPERSHIFT_IMAGE"},
 		{"When the pull policy is unknown", []string{"install", "--image-pull-policy", "Sometimes"}, "--image-pull-policy"},
 		{"When the platform is unknown", []string{"install", "--limit-crd-install", "azure"}, "--limit-crd-install"},
 		{"When the scale is too long", []string{"install", "--cert-rotation-scale", "25h"}, "at most 24h"},

@@ -19,6 +19,7 @@ import (
 func TestDefaultingWebhook(t *testing.T) {
 	const name = "hypershift.openshift.io"
 	u := newUser(t)
+	t.Setenv("HYPERSHIFT_IMAGE", "registry.example/hypershift:1")
 	config, err := clientcmd.BuildConfigFromFlags("", u.kubeconfig)
 	u.Expect(err).NotTo(HaveOccurred())
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:hypershift:operator"}

@@ -54,11 +54,24 @@ func NewCluster() *Cluster { return &Cluster{getenv: os.Getenv} }
 // Type implements cluster.Platform.
 func (*Cluster) Type() hyperv1.PlatformType { return hyperv1.MAASPlatform }
 
+// spellings are how users of MAAS's other tools call flags of ours.
+var spellings = map[string]string{
+	"maas-server-url": "maas-endpoint", "endpoint": "maas-endpoint", "api-key": "maas-api-key",
+}
+
+func acceptSpellings(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	if ours, known := spellings[name]; known {
+		name = ours
+	}
+	return pflag.NormalizedName(name)
+}
+
 // AddFlags implements cluster.Platform.
 func (p *Cluster) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&p.endpoint, "maas-endpoint", "", "URL of MAAS up to and including /MAAS, e.g. http://maas.example.com:5240/MAAS")
+	flags.SetNormalizeFunc(acceptSpellings)
+	flags.StringVar(&p.endpoint, "maas-endpoint", "", "URL of MAAS up to and including /MAAS, e.g. http://maas.example.com:5240/MAAS; --maas-server-url and --endpoint are the same")
 	flags.StringVar(&p.apiKeyFile, "maas-api-key-file", "", "file with the MAAS API key (consumer:token:secret), \"-\" for standard input (default: $"+apiKeyVariable+")")
-	flags.StringVar(&p.apiKey, "maas-api-key", "", "the MAAS API key itself; other users of this computer can read it, so rather use --maas-api-key-file")
+	flags.StringVar(&p.apiKey, "maas-api-key", "", "the MAAS API key itself; other users of this computer can read it, so rather use --maas-api-key-file; --api-key is the same")
 	flags.StringVar(&p.caBundleFile, "maas-ca-bundle", "", "file with the CAs of MAAS's certificate (PEM)")
 	flags.StringVar(&p.credentialsName, "credentials-name", "", "name of the credentials Secret that is made (default: <name>-maas-credentials)")
 	flags.StringVar(&p.credentialsSecret, "credentials-secret", "", "existing Secret with MAAS_ENDPOINT and MAAS_API_KEY to use; none is made")
@@ -75,6 +88,9 @@ func (p *Cluster) AddFlags(flags *pflag.FlagSet) {
 func (p *Cluster) Complete(ctx context.Context, env cluster.Environment) error {
 	if err := p.pool.Complete(); err != nil {
 		return err
+	}
+	if p.apiKey != "" && env.Stderr != nil {
+		fmt.Fprintln(env.Stderr, "Warning: other users of this computer can read the key in --maas-api-key, and the shell remembers it: rather use --maas-api-key-file or $"+apiKeyVariable)
 	}
 	if err := p.completeCredentials(env.Stdin); err != nil {
 		return err

@@ -75,6 +75,34 @@ func TestAPIKeySources(t *testing.T) {
 	}
 }
 
+func TestSpellings(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		args  []string
+		warns bool
+	}{
+		{"When the server's URL is named as MAAS names it it should be the endpoint", []string{"--maas-server-url", "http://maas:5240/MAAS"}, false},
+		{"When the endpoint is named in short it should be the endpoint", []string{"--endpoint", "http://maas:5240/MAAS"}, false},
+		{"When the key is on the command line it should be taken, with a warning", []string{"--endpoint", "http://maas:5240/MAAS", "--api-key", key}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g := NewWithT(t)
+			var stderr strings.Builder
+			p := NewCluster()
+			p.getenv = func(string) string { return key }
+			flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+			p.AddFlags(flags)
+			g.Expect(flags.Parse(append(tt.args, "--external-api-server-address", "10.0.0.1"))).To(Succeed())
+			g.Expect(p.Complete(t.Context(), cluster.Environment{Name: "demo", Stderr: &stderr})).To(Succeed())
+			secret := p.Objects("clusters", "demo")[0].(*corev1.Secret)
+			g.Expect(string(secret.Data["MAAS_ENDPOINT"])).To(Equal("http://maas:5240/MAAS"))
+			g.Expect(string(secret.Data["MAAS_API_KEY"])).To(Equal(key))
+			g.Expect(strings.Contains(stderr.String(), "Warning: ")).To(Equal(tt.warns))
+			g.Expect(stderr.String()).NotTo(ContainSubstring("sesame"))
+		})
+	}
+}
+
 func TestCredentials(t *testing.T) {
 	t.Run("When a name is given the Secret should have it", func(t *testing.T) {
 		g := NewWithT(t)

@@ -4,6 +4,7 @@ package registry
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,6 +23,23 @@ func New(maasOptions maas.Options) Registry {
 		hyperv1.NonePlatform: none.Platform{},
 		hyperv1.MAASPlatform: maas.New(maasOptions),
 	}
+}
+
+// Limit leaves the plugins of the platforms whose kinds are installed, by the names that `install --limit-crd-install` takes
+// and separated by commas; empty means all. None needs no kinds and stays: what a plugin watches and is not served would keep
+// the whole operator from starting.
+func (r Registry) Limit(installed string) Registry {
+	if installed == "" {
+		return r
+	}
+	limited := Registry{}
+	for platformType, plugin := range r {
+		named := func(name string) bool { return strings.EqualFold(strings.TrimSpace(name), string(platformType)) }
+		if len(plugin.Watched()) == 0 || slices.ContainsFunc(strings.Split(installed, ","), named) {
+			limited[platformType] = plugin
+		}
+	}
+	return limited
 }
 
 // For returns the plugin of a platform and whether there is one.

@@ -41,6 +41,23 @@ func TestRegistry(t *testing.T) {
 	})
 }
 
+func TestLimit(t *testing.T) {
+	for _, tc := range []struct {
+		installed string
+		want      []hyperv1.PlatformType
+	}{
+		{"", []hyperv1.PlatformType{hyperv1.MAASPlatform, hyperv1.NonePlatform}},
+		{"maas", []hyperv1.PlatformType{hyperv1.MAASPlatform, hyperv1.NonePlatform}},
+		{"AWS, MAAS", []hyperv1.PlatformType{hyperv1.MAASPlatform, hyperv1.NonePlatform}},
+		{"none", []hyperv1.PlatformType{hyperv1.NonePlatform}},
+		{"agent,kubevirt", []hyperv1.PlatformType{hyperv1.NonePlatform}},
+	} {
+		t.Run("When the kinds of \""+tc.installed+"\" are installed it should have their plugins", func(t *testing.T) {
+			NewWithT(t).Expect(New(maas.Options{}).Limit(tc.installed).Supported()).To(Equal(tc.want))
+		})
+	}
+}
+
 // TestNoPlatformOutsideThePlugins keeps knowledge of single platforms out of the controllers: adding a platform must mean
 // adding a folder and a row, and nothing else.
 func TestNoPlatformOutsideThePlugins(t *testing.T) {
