@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -96,6 +97,16 @@ func TestOperator(t *testing.T) {
 			g.Expect(meta.IsStatusConditionTrue(hc.Status.Conditions, string(hyperv1.HostedClusterAvailable))).To(BeTrue())
 		})
 		eventually(&appsv1.Deployment{}, "capi-provider", nil)
+
+		// What the ignition-server would do.
+		g.Eventually(func(g Gomega) {
+			tokens := &corev1.SecretList{}
+			g.Expect(c.List(ctx, tokens, client.InNamespace(hosted.Namespace))).To(Succeed())
+			tokens.Items = slices.DeleteFunc(tokens.Items, func(s corev1.Secret) bool { return s.Annotations[hyperv1.IgnitionConfigAnnotation] == "" })
+			g.Expect(tokens.Items).To(HaveLen(1))
+			tokens.Items[0].Data["reason"], tokens.Items[0].Data["message"] = []byte(hyperv1.AsExpectedReason), []byte("rendered")
+			g.Expect(c.Update(ctx, &tokens.Items[0])).To(Succeed())
+		}, patience, tick).Should(Succeed())
 		md := &clusterv1.MachineDeployment{}
 		eventually(md, fixture.PoolName, func(g Gomega) { g.Expect(md.Spec.Replicas).To(HaveValue(BeEquivalentTo(2))) })
 	})
