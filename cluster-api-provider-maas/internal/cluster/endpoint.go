@@ -100,7 +100,11 @@ func (r *Reconciler) ensureDNS(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	wanted, keep := s.controlPlaneIPs(machines)
+	subnets, err := r.preferredSubnets(ctx, s)
+	if err != nil {
+		return err
+	}
+	wanted, keep := controlPlaneIPs(machines, subnets)
 	resource, err := s.findDNS(ctx, name)
 	if err != nil {
 		return err
@@ -133,7 +137,7 @@ func (s *scope) findDNS(ctx context.Context, name string) (*maas.DNSResource, er
 
 // controlPlaneIPs are the addresses of the control plane machines that run. When there are machines and none runs, what is
 // in DNS is kept: a power flap is no reason to take a cluster off the net.
-func (s *scope) controlPlaneIPs(machines []infrav1.MaasMachine) (ips []string, keep bool) {
+func controlPlaneIPs(machines []infrav1.MaasMachine, subnets []string) (ips []string, keep bool) {
 	living := 0
 	for i := range machines {
 		m := &machines[i]
@@ -142,7 +146,7 @@ func (s *scope) controlPlaneIPs(machines []infrav1.MaasMachine) (ips []string, k
 		}
 		living++
 		if m.Status.Ready {
-			ips = append(ips, preferred(m.Status.Addresses, s.infra.Spec.PreferredSubnets)...)
+			ips = append(ips, preferred(m.Status.Addresses, subnets)...)
 		}
 	}
 	return ips, living > 0 && len(ips) == 0

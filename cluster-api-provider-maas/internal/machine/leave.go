@@ -18,7 +18,7 @@ import (
 // delete gives the machine back, and lets the MaasMachine go when nothing of it is left in MAAS.
 func (r *Reconciler) delete(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(s.machine, infrav1.MachineFinalizer) {
-		return ctrl.Result{}, nil
+		return ctrl.Result{}, r.letGo(ctx, s)
 	}
 	result, err := phase.Run(ctx, s, []phase.Phase[*scope]{
 		{Name: "untouched", Critical: true, Run: r.untouched},
@@ -94,13 +94,21 @@ func (r *Reconciler) leave(ctx context.Context, s *scope, m *maas.Machine) (life
 			return lifecycle.TakenOver(lifecycle.Leaving, m), nil
 		}
 	}
-	if err := r.release(ctx, s, m, fmt.Sprintf("MaasMachine %s/%s is done with it", s.machine.Namespace, s.machine.Name)); err != nil {
+	if err := r.handBack(ctx, s, m); err != nil {
 		return left, err
 	}
-	if left.Verdict == lifecycle.Stuck {
+	if left.Verdict == lifecycle.Stuck && s.observed != nil {
 		return left, nil
 	}
 	return lifecycle.Judge(lifecycle.Leaving, s.observed), nil
+}
+
+// handBack asks MAAS to take the machine back, or to do away with one that was made for this MaasMachine.
+func (r *Reconciler) handBack(ctx context.Context, s *scope, m *maas.Machine) error {
+	if !s.machine.DeletionTimestamp.IsZero() && s.composed(m) {
+		return r.discard(ctx, s, m)
+	}
+	return r.release(ctx, s, m, fmt.Sprintf("MaasMachine %s/%s is done with it", s.machine.Namespace, s.machine.Name))
 }
 
 // release asks MAAS to take a machine back.
@@ -155,5 +163,8 @@ func (r *Reconciler) leftovers(ctx context.Context, s *scope) (ctrl.Result, erro
 }
 
 func (r *Reconciler) letGo(ctx context.Context, s *scope) error {
-	return upsert.Patch(ctx, r.Client, s.machine, func() { controllerutil.RemoveFinalizer(s.machine, infrav1.MachineFinalizer) })
+	return upsert.Patch(ctx, r.Client, s.machine, func() {
+		controllerutil.RemoveFinalizer(s.machine, infrav1.MachineFinalizer)
+		controllerutil.RemoveFinalizer(s.machine, evacuationFinalizer)
+	})
 }

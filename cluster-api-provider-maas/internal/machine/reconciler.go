@@ -154,6 +154,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		{Name: "ownership", Critical: true, Run: r.own},
 		{Name: "allocation", Critical: true, Run: r.acquire},
 		{Name: "workload annotations", Critical: true, Run: r.mark},
+		{Name: "swap", Critical: true, Run: r.swapOff},
 		{Name: "deployment", Critical: true, Run: r.advance},
 		{Name: "node", Run: r.node},
 	})

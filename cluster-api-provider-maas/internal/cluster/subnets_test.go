@@ -1,0 +1,38 @@
+package cluster_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/support/crds"
+	"github.com/openshift/hypershift/support/testenv"
+)
+
+// TestPreferredSubnetsOfCAPMAAS: what was set for CAPMAAS counts where the spec says nothing.
+func TestPreferredSubnetsOfCAPMAAS(t *testing.T) {
+	w := newWorld(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI))
+	subnets := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "maas-preferred-subnet"}, Data: map[string]string{"preferredSubnets": "172.16.0.0/12, 10.1.0.0/16\n"}}
+	w.create(subnets)
+	w.add(infrav1.MaasClusterSpec{}, nil)
+	w.controlPlane("cp-1", true, "192.168.0.4", "10.1.0.4")
+	w.reconcile(0)
+	name := w.infra().Status.Network.DNSName
+	w.Expect(w.maas.DNS()[name]).To(Equal([]string{"10.1.0.4"}))
+
+	subnets.Data["preferredSubnets"] = "10.1.0"
+	w.Expect(w.client.Update(t.Context(), subnets)).To(Succeed())
+	w.reconcile(time.Minute)
+	w.expect("LoadBalancerReady", "False LoadBalancerFailed", `"10.1.0" in preferredSubnets of ConfigMap `+w.namespace+`/maas-preferred-subnet is no network`)
+	w.Expect(w.maas.DNS()[name]).To(Equal([]string{"10.1.0.4"}), "a typo takes no cluster off the net")
+
+	infra := w.infra()
+	infra.Spec.PreferredSubnets = []string{"192.168.0.0/16"}
+	w.Expect(w.client.Update(t.Context(), infra)).To(Succeed())
+	w.reconcile(time.Minute)
+	w.Expect(w.maas.DNS()[name]).To(Equal([]string{"192.168.0.4"}), "the spec goes first")
+}
