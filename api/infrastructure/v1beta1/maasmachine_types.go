@@ -38,7 +38,8 @@ const (
 // +kubebuilder:validation:XValidation:rule=`(!has(self.deployInMemory) || !self.deployInMemory || !((has(self.provisioningMode) && self.provisioningMode == 'lxd') || (has(self.lxd) && has(self.lxd.enabled) && self.lxd.enabled))) || oldSelf.optMap(o, !(!has(o.deployInMemory) || !o.deployInMemory || !((has(o.provisioningMode) && o.provisioningMode == 'lxd') || (has(o.lxd) && has(o.lxd.enabled) && o.lxd.enabled)))).orValue(false)`,message=`deployInMemory is for machines that MAAS has, not for composed virtual machines: remove one of them`,optionalOldSelf=true
 // +kubebuilder:validation:XValidation:rule=`(!has(self.tags) || !has(self.notTags) || self.tags.all(t, !(t in self.notTags))) || (oldSelf.hasValue() && has(oldSelf.value().tags) && has(oldSelf.value().notTags) && self.tags == oldSelf.value().tags && self.notTags == oldSelf.value().notTags)`,message=`notTags must not name a tag that tags asks for`,optionalOldSelf=true
 type MaasMachineSpec struct {
-	// failureDomain is the MAAS zone that the machine must be in. Empty means any zone, or that of the Machine.
+	// failureDomain is the MAAS zone that the machine must be in, unless the Machine names another. Empty means the zones of the
+	// MaasCluster's spec.failureDomains, or all of the server, the one with the fewest machines of the same MachineDeployment first.
 	//
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
@@ -233,6 +234,12 @@ type MaasMachineStatus struct {
 	//
 	// +optional
 	Zone string `json:"zone,omitempty"`
+
+	// failureDomain is the zone once more, where Cluster API reads it for the status of the Machine.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	FailureDomain *string `json:"failureDomain,omitempty"`
 
 	// dnsAttached tells that the addresses of a control plane machine are in the cluster's DNS resource.
 	//

@@ -539,6 +539,11 @@ func (in *MaasMachineStatus) DeepCopyInto(out *MaasMachineStatus) {
 		*out = new(string)
 		**out = **in
 	}
+	if in.FailureDomain != nil {
+		in, out := &in.FailureDomain, &out.FailureDomain
+		*out = new(string)
+		**out = **in
+	}
 	if in.Addresses != nil {
 		in, out := &in.Addresses, &out.Addresses
 		*out = make([]MachineAddress, len(*in))

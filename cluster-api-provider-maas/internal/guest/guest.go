@@ -1,4 +1,4 @@
-// Package guest writes the provider ID of a machine on the Node that runs on it, in the cluster that the machine is for.
+// Package guest writes the provider ID and the zone of a machine on the Node that runs on it, in the cluster that the machine is for.
 package guest
 
 import (
@@ -10,7 +10,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
@@ -51,9 +54,9 @@ type cluster struct {
 	err    error
 }
 
-// SetProviderID finds the Node by any of the names and sets its provider ID, which nothing can change later. ErrNoNode
-// tells that there is none yet.
-func (n *Nodes) SetProviderID(ctx context.Context, key client.ObjectKey, names []string, providerID string) error {
+// SetProviderID finds the Node by any of the names and sets its provider ID, which nothing can change later, and its zone where the
+// Node names none. ErrNoNode tells that there is none yet.
+func (n *Nodes) SetProviderID(ctx context.Context, key client.ObjectKey, names []string, providerID, zone string) error {
 	c := n.cluster(key)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,13 +67,17 @@ func (n *Nodes) SetProviderID(ctx context.Context, key client.ObjectKey, names [
 	if node == nil {
 		return ErrNoNode
 	}
-	switch node.Spec.ProviderID {
-	case providerID:
-		return nil
-	case "":
-		return c.patch(ctx, node, providerID)
+	if have := node.Spec.ProviderID; have != "" && have != providerID {
+		return fmt.Errorf("node %s has provider ID %s already, which can't be changed to %s: delete the Node", node.Name, have, providerID)
 	}
-	return fmt.Errorf("node %s has provider ID %s already, which can't be changed to %s: delete the Node", node.Name, node.Spec.ProviderID, providerID)
+	return c.patch(ctx, node, providerID, labelValue(zone))
+}
+
+// labelValue spells a zone as a label may have it: MAAS allows spaces in names, and longer ones.
+func labelValue(zone string) string {
+	value := strings.ReplaceAll(zone, " ", "-")
+	value = value[:min(len(value), validation.LabelValueMaxLength)]
+	return strings.Trim(value, "-_.")
 }
 
 func (n *Nodes) cluster(key client.ObjectKey) *cluster {
@@ -161,14 +168,20 @@ func (c *cluster) find(names []string) *corev1.Node {
 	return nil
 }
 
-func (c *cluster) patch(ctx context.Context, node *corev1.Node, providerID string) error {
+func (c *cluster) patch(ctx context.Context, node *corev1.Node, providerID, zone string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	before := node.DeepCopy()
-	node.Spec.ProviderID = providerID
-	if err := c.client.Patch(ctx, node, client.MergeFrom(before)); err != nil {
-		node.Spec.ProviderID = ""
-		return fmt.Errorf("setting the provider ID of node %s: %w", node.Name, err)
+	changed := node.DeepCopy()
+	changed.Spec.ProviderID = providerID
+	if zone != "" && changed.Labels[corev1.LabelTopologyZone] == "" {
+		metav1.SetMetaDataLabel(&changed.ObjectMeta, corev1.LabelTopologyZone, zone)
 	}
+	if equality.Semantic.DeepEqual(node, changed) {
+		return nil
+	}
+	if err := c.client.Patch(ctx, changed, client.MergeFrom(node)); err != nil {
+		return fmt.Errorf("setting the provider ID and the zone of node %s: %w", node.Name, err)
+	}
+	changed.DeepCopyInto(node)
 	return nil
 }

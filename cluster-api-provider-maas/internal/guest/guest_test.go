@@ -3,6 +3,7 @@ package guest_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,7 +85,7 @@ func TestSetProviderID(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			w := newGuest(t, kubeconfig, tc.node)
-			err := w.nodes.SetProviderID(t.Context(), key, tc.names, id)
+			err := w.nodes.SetProviderID(t.Context(), key, tc.names, id, "az1")
 			switch {
 			case tc.fails != nil:
 				g.Expect(err).To(MatchError(tc.fails))
@@ -96,6 +97,9 @@ func TestSetProviderID(t *testing.T) {
 			got := &corev1.Node{}
 			g.Expect(w.guest.Get(t.Context(), client.ObjectKeyFromObject(tc.node), got)).To(Succeed())
 			g.Expect(got.Spec.ProviderID).To(Equal(tc.want))
+			if tc.want == id {
+				g.Expect(got.Labels).To(HaveKeyWithValue("topology.kubernetes.io/zone", "az1"))
+			}
 			g.Expect(w.dialed.Timeout).To(Equal(5*time.Second), "a guest that is away must not hold a worker")
 		})
 	}
@@ -104,13 +108,13 @@ func TestSetProviderID(t *testing.T) {
 func TestOneListServesAllMachines(t *testing.T) {
 	g := NewWithT(t)
 	w := newGuest(t, kubeconfig, node("a", ""), node("b", ""))
-	g.Expect(w.nodes.SetProviderID(t.Context(), key, []string{"a"}, "maas:///z/a")).To(Succeed())
-	g.Expect(w.nodes.SetProviderID(t.Context(), key, []string{"b"}, "maas:///z/b")).To(Succeed())
-	g.Expect(w.nodes.SetProviderID(t.Context(), key, []string{"c"}, "maas:///z/c")).To(MatchError(guest.ErrNoNode))
+	g.Expect(w.nodes.SetProviderID(t.Context(), key, []string{"a"}, "maas:///z/a", "az1")).To(Succeed())
+	g.Expect(w.nodes.SetProviderID(t.Context(), key, []string{"b"}, "maas:///z/b", "az1")).To(Succeed())
+	g.Expect(w.nodes.SetProviderID(t.Context(), key, []string{"c"}, "maas:///z/c", "az1")).To(MatchError(guest.ErrNoNode))
 	g.Expect(w.lists).To(Equal(1))
 	g.Expect(w.guest.Create(t.Context(), node("c", ""))).To(Succeed())
 	w.clock.SetTime(w.clock.Now().Add(11 * time.Second))
-	g.Expect(w.nodes.SetProviderID(t.Context(), key, []string{"c"}, "maas:///z/c")).To(Succeed())
+	g.Expect(w.nodes.SetProviderID(t.Context(), key, []string{"c"}, "maas:///z/c", "az1")).To(Succeed())
 }
 
 func TestGuestThatIsAway(t *testing.T) {
@@ -118,17 +122,39 @@ func TestGuestThatIsAway(t *testing.T) {
 	w := newGuest(t, kubeconfig, node("a", ""))
 	w.down = errors.New("connection refused")
 	for range 20 {
-		g.Expect(w.nodes.SetProviderID(t.Context(), key, []string{"a"}, id)).To(MatchError(w.down))
+		g.Expect(w.nodes.SetProviderID(t.Context(), key, []string{"a"}, id, "az1")).To(MatchError(w.down))
 	}
 	g.Expect(w.lists).To(Equal(1), "twenty machines must not each wait for it")
 	w.down = nil
 	w.clock.SetTime(w.clock.Now().Add(11 * time.Second))
-	g.Expect(w.nodes.SetProviderID(t.Context(), key, []string{"a"}, id)).To(Succeed())
+	g.Expect(w.nodes.SetProviderID(t.Context(), key, []string{"a"}, id, "az1")).To(Succeed())
 }
 
 func TestKubeconfig(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(newGuest(t, "").nodes.SetProviderID(t.Context(), key, nil, id)).To(MatchError(guest.ErrNoNode), "it is waited for")
-	err := newGuest(t, "{").nodes.SetProviderID(t.Context(), key, nil, id)
+	g.Expect(newGuest(t, "").nodes.SetProviderID(t.Context(), key, nil, id, "az1")).To(MatchError(guest.ErrNoNode), "it is waited for")
+	err := newGuest(t, "{").nodes.SetProviderID(t.Context(), key, nil, id, "az1")
 	g.Expect(err).To(MatchError(ContainSubstring(`key "value" of Secret ns/demo-kubeconfig is unusable`)))
+}
+
+func TestZoneOfNode(t *testing.T) {
+	for name, tc := range map[string]struct{ have, zone, want string }{
+		"When the Node has no zone, it should get that of the machine": {"", "az1", "az1"},
+		"When the Node has one, it should be left":                     {"mine", "az1", "mine"},
+		"When the name is no label, it should be made one":             {"", "rack 7 ", "rack-7"},
+		"When the name is too long, it should be cut":                  {"", strings.Repeat("z", 80), strings.Repeat("z", 63)},
+		"When MAAS tells no zone, there should be no label":            {"", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			n := node("mole", id)
+			if tc.have != "" {
+				n.Labels = map[string]string{corev1.LabelTopologyZone: tc.have}
+			}
+			w := newGuest(t, kubeconfig, n)
+			g.Expect(w.nodes.SetProviderID(t.Context(), key, []string{"mole"}, id, tc.zone)).To(Succeed())
+			g.Expect(w.guest.Get(t.Context(), client.ObjectKeyFromObject(n), n)).To(Succeed())
+			g.Expect(n.Labels[corev1.LabelTopologyZone]).To(Equal(tc.want))
+		})
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -21,7 +20,10 @@ func (r *Reconciler) choose(ctx context.Context, s *scope) (ctrl.Result, error) 
 	if result, err := r.ensureAddress(ctx, s); err != nil {
 		return result, err
 	}
-	request := s.request()
+	request, err := r.request(ctx, s)
+	if err != nil {
+		return r.problem(ctx, s, err)
+	}
 	ready, err := s.identity.Inventory.Ready(ctx)
 	if err != nil {
 		return r.problem(ctx, s, err)
@@ -37,12 +39,13 @@ func (r *Reconciler) choose(ctx context.Context, s *scope) (ctrl.Result, error) 
 		return result, err
 	}
 	allocation := request.Allocation()
-	if s.identity.SetAside.Any() || len(s.quarantined) > 0 || anyTagged(ready) || len(s.occupied) > 0 || s.subnet != nil {
+	if s.identity.SetAside.Any() || len(s.quarantined) > 0 || anyTagged(ready) || len(s.occupied) > 0 || s.subnet != nil || len(request.Zones) > 1 {
 		// MAAS would pick the cheapest, which may be one that is set aside, even if it was not Ready a moment ago, or one without
-		// an interface on the subnet of a static address.
+		// an interface on the subnet of a static address, and it does not spread machines over zones.
 		if allocation.SystemID = s.identity.Inventory.Claim(candidates); allocation.SystemID == "" {
 			return r.noCapacity(s, "every machine that fits was taken a moment ago")
 		}
+		r.spread.note(s.machine, zoneAmong(candidates, allocation.SystemID))
 	}
 	return r.allocate(ctx, s, request, allocation)
 }
@@ -73,6 +76,7 @@ func (r *Reconciler) checkBootstrap(ctx context.Context, s *scope) (ctrl.Result,
 
 // noCapacity waits the longer, the longer it has waited.
 func (r *Reconciler) noCapacity(s *scope, message string) (ctrl.Result, error) {
+	r.spread.note(s.machine, "")
 	waited := r.Clock.Since(s.since(ConditionAllocated))
 	reason := ReasonNoCapacity
 	if limit := timeout(s.machine.Spec.Timeouts.Allocate, r.Timing.Allocate); waited > limit {
@@ -88,9 +92,11 @@ func (r *Reconciler) noCapacity(s *scope, message string) (ctrl.Result, error) {
 func (r *Reconciler) explain(ctx context.Context, s *scope, request placement.Request, ready []maas.Machine) string {
 	text := request.Explain(ready, s.aside)
 	inventory := s.identity.Inventory
-	if request.Zone != "" {
-		zones, err := inventory.Zones(ctx, time.Minute)
-		text += unknownName(err, "zone", request.Zone, names(zones, func(z maas.Zone) string { return z.Name }))
+	if len(request.Zones) > 0 {
+		zones, err := inventory.Zones(ctx, zonesAge)
+		for _, zone := range request.Zones {
+			text += unknownName(err, "zone", zone, names(zones, func(z maas.Zone) string { return z.Name }))
+		}
 	}
 	if request.Pool != "" {
 		pools, err := inventory.Pools(ctx)

@@ -19,6 +19,7 @@ import (
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/guest"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/identity"
+	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/upsert"
@@ -80,6 +81,7 @@ type Reconciler struct {
 	powered, released *pace
 	refusals          *refusals
 	picks             *picks
+	spread            *spread
 }
 
 // Default fills in what was left at its zero value.
@@ -87,7 +89,7 @@ func (r *Reconciler) Default() {
 	r.Timing = r.Timing.withDefaults()
 	r.powered, r.released = newPace(powerOnEvery), newPace(releaseAgainEvery)
 	r.refusals = newRefusals(r.Timing.Problem, r.Timing.Settled)
-	r.picks = newPicks()
+	r.picks, r.spread = newPicks(), newSpread()
 	if r.Attempts == 0 {
 		r.Attempts = infrav1.DefaultDeployAttempts
 	}
@@ -299,17 +301,17 @@ func (r *Reconciler) maxAge(s *scope) time.Duration {
 	return r.Timing.Poll
 }
 
-// node sets the provider ID of the Node, until Cluster API has found the Node by it.
+// node sets the provider ID and the zone of the Node, until Cluster API has found the Node by it.
 func (r *Reconciler) node(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if r.Nodes == nil || s.observed == nil || !s.provisioned() && !s.findings.ready {
 		return phase.Done()
 	}
-	if s.owner.Status.NodeRef.IsDefined() {
+	if s.owner.Status.NodeRef.IsDefined() && condition.IsTrue(s.machine.Status.Conditions, ConditionNode) {
 		s.findings.node = nodeFound()
 		return phase.Done()
 	}
 	key := client.ObjectKey{Namespace: s.machine.Namespace, Name: s.cluster.Name}
-	err := r.Nodes.SetProviderID(ctx, key, nodeNames(s.observed), s.providerID())
+	err := r.Nodes.SetProviderID(ctx, key, nodeNames(s.observed), s.providerID(), s.observed.Zone.Name)
 	s.findings.node = r.nodeCondition(s, err)
 	if s.findings.node.Reason == ReasonNodeTimedOut {
 		return ctrl.Result{RequeueAfter: jitter(r.Timing.Settled)}, nil

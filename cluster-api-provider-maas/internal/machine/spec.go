@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -58,27 +59,28 @@ func (s *scope) identitySecret() client.ObjectKey {
 	return client.ObjectKey{Namespace: s.infra.Namespace, Name: s.infra.Spec.IdentityRef.Name}
 }
 
-// zone is where the machine must be: what the MaasMachine says wins over what the Machine says.
+// zone is where the machine must be: what the Machine says wins over what the MaasMachine says, which is its template's.
 func (s *scope) zone() string {
-	if zone := deref(s.machine.Spec.FailureDomain); zone != "" {
+	if zone := s.owner.Spec.FailureDomain; zone != "" {
 		return zone
 	}
-	return s.owner.Spec.FailureDomain
+	return deref(s.machine.Spec.FailureDomain)
 }
 
-func (s *scope) request() placement.Request {
+func (r *Reconciler) request(ctx context.Context, s *scope) (placement.Request, error) {
 	spec := s.machine.Spec
+	zones, err := r.zones(ctx, s)
 	return placement.Request{
 		MinCPU:       deref(spec.MinCPU),
 		MinMemoryMiB: deref(spec.MinMemory),
 		MinDiskGB:    deref(spec.MinDiskSize),
-		Zone:         s.zone(),
+		Zones:        zones,
 		Pool:         deref(spec.ResourcePool),
 		Architecture: spec.Arch,
 		Tags:         spec.Tags,
 		NotTags:      spec.NotTags,
 		Subnet:       s.subnet,
-	}
+	}, err
 }
 
 // timeout is what the MaasMachine says, else the provider's default.

@@ -173,11 +173,11 @@ func (r *Reconciler) observeStatus(s *scope) {
 	switch {
 	case s.observed != nil:
 		state = lifecycle.StateName(s.observed)
-		status.Hostname, status.Zone = &s.observed.Hostname, s.observed.Zone.Name
+		status.Hostname, status.Zone, status.FailureDomain = &s.observed.Hostname, s.observed.Zone.Name, &s.observed.Zone.Name
 		status.MachinePowered = s.observed.PowerState == maas.PowerOn
 		status.Addresses = addresses(s.observed)
 	case s.systemID() == "", s.findings.outcome.Reason == lifecycle.ReasonNotFound:
-		status.Hostname, status.Zone, status.MachinePowered, status.Addresses = nil, "", false, nil
+		status.Hostname, status.Zone, status.FailureDomain, status.MachinePowered, status.Addresses = nil, "", nil, false, nil
 	default:
 		state = deref(status.MachineState)
 	}

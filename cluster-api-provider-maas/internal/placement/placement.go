@@ -17,9 +17,11 @@ const bytesPerGB = 1_000_000_000
 
 // Request says what a machine must have. Zero fields ask for nothing.
 type Request struct {
-	// MinCPU counts cores, MinMemoryMiB is in MiB, MinDiskGB in 10^9 bytes (of the largest disk).
+	// MinCPU counts cores, MinMemoryMiB is in MiB, MinDiskGB in 10^9 bytes (of the root disk).
 	MinCPU, MinMemoryMiB, MinDiskGB int
-	Zone, Pool                      string
+	// Zones are those that will do, the most wanted first.
+	Zones []string
+	Pool  string
 	// Architecture is "amd64" or "amd64/generic".
 	Architecture  string
 	Tags, NotTags []string
@@ -44,8 +46,8 @@ func (r Request) constraints() []constraint {
 			all = append(all, c)
 		}
 	}
-	add(r.Zone != "", equal("in zone", r.Zone, func(m maas.Machine) string { return m.Zone.Name }))
-	add(r.Pool != "", equal("in resource pool", r.Pool, func(m maas.Machine) string { return m.Pool.Name }))
+	add(len(r.Zones) > 0, within("in zone", r.Zones, func(m maas.Machine) string { return m.Zone.Name }))
+	add(r.Pool != "", within("in resource pool", []string{r.Pool}, func(m maas.Machine) string { return m.Pool.Name }))
 	add(r.Architecture != "", architecture(r.Architecture))
 	add(r.MinCPU > 0, atLeast(r.MinCPU, "cores", func(m maas.Machine) int { return m.CPUCount }))
 	add(r.MinMemoryMiB > 0, atLeast(r.MinMemoryMiB, "MiB of memory", func(m maas.Machine) int { return m.MemoryMiB }))
@@ -71,12 +73,17 @@ func connected(subnet *maas.Subnet) constraint {
 	}
 }
 
-func equal(what, want string, have func(maas.Machine) string) constraint {
+func within(what string, wanted []string, have func(maas.Machine) string) constraint {
+	quoted := make([]string, 0, len(wanted))
+	for _, name := range slices.Sorted(slices.Values(wanted)) {
+		quoted = append(quoted, fmt.Sprintf("%q", name))
+	}
+	want := strings.Join(quoted, " or ")
 	return constraint{
-		suits: func(m maas.Machine) bool { return have(m) == want },
-		one:   fmt.Sprintf("is %s %q", what, want),
-		many:  fmt.Sprintf("are %s %q", what, want),
-		lacks: func(m maas.Machine) string { return fmt.Sprintf("is %s %q instead of %q", what, have(m), want) },
+		suits: func(m maas.Machine) bool { return slices.Contains(wanted, have(m)) },
+		one:   fmt.Sprintf("is %s %s", what, want),
+		many:  fmt.Sprintf("are %s %s", what, want),
+		lacks: func(m maas.Machine) string { return fmt.Sprintf("is %s %q instead of %s", what, have(m), want) },
 	}
 }
 
@@ -118,13 +125,13 @@ func untagged(tag string) constraint {
 	}
 }
 
-// diskGB is the size of the largest disk; MAAS printed none for machines that it knows no disk of.
+// diskGB is the size of the root disk: the first one, which is also the one that MAAS compares where it is asked for storage. There is
+// none in machines that MAAS knows no disk of.
 func diskGB(m maas.Machine) int {
-	var largest int64
-	for _, disk := range m.PhysicalBlockDevices {
-		largest = max(largest, disk.Size)
+	if len(m.PhysicalBlockDevices) == 0 {
+		return 0
 	}
-	return int(largest / bytesPerGB)
+	return int(m.PhysicalBlockDevices[0].Size / bytesPerGB)
 }
 
 // Mismatches says what a machine lacks of what is wanted; nothing when it fits.
@@ -138,7 +145,8 @@ func (r Request) Mismatches(m maas.Machine) []string {
 	return lacks
 }
 
-// Candidates returns the machines that fit and are not set aside, cheapest first, in MAAS's own order.
+// Candidates returns the machines that fit and are not set aside: those of the most wanted zone first, and in each zone the cheapest
+// first, which is MAAS's own order.
 func (r Request) Candidates(ready []maas.Machine, setAside func(systemID string) bool) []maas.Machine {
 	var fit []maas.Machine
 	for _, m := range ready {
@@ -146,7 +154,9 @@ func (r Request) Candidates(ready []maas.Machine, setAside func(systemID string)
 			fit = append(fit, m)
 		}
 	}
-	slices.SortStableFunc(fit, func(a, b maas.Machine) int { return cmp.Compare(cost(a), cost(b)) })
+	slices.SortStableFunc(fit, func(a, b maas.Machine) int {
+		return cmp.Or(cmp.Compare(slices.Index(r.Zones, a.Zone.Name), slices.Index(r.Zones, b.Zone.Name)), cmp.Compare(cost(a), cost(b)))
+	})
 	return fit
 }
 
@@ -196,12 +206,20 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
+// onlyZone is the zone where just one will do. Of several, who asks must pick a machine himself: MAAS would not prefer any.
+func (r Request) onlyZone() string {
+	if len(r.Zones) == 1 {
+		return r.Zones[0]
+	}
+	return ""
+}
+
 // Allocation turns the request into MAAS's parameters.
 func (r Request) Allocation() maas.AllocateRequest {
 	request := maas.AllocateRequest{
 		CPUCount:     r.MinCPU,
 		MemoryMiB:    r.MinMemoryMiB,
-		Zone:         r.Zone,
+		Zone:         r.onlyZone(),
 		Pool:         r.Pool,
 		Architecture: r.Architecture,
 		Tags:         r.Tags,

@@ -12,7 +12,7 @@ import (
 
 func of(id string, change func(*maas.Machine)) maas.Machine {
 	m := maas.Machine{SystemID: id, CPUCount: 4, MemoryMiB: 8192, Architecture: "amd64/generic", Zone: maas.Zone{Name: "az1"}, Pool: maas.Pool{Name: "p"},
-		TagNames: []string{"ssd"}, PhysicalBlockDevices: []maas.BlockDevice{{Size: 40_000_000_000}, {Size: 80_000_000_000}}}
+		TagNames: []string{"ssd"}, PhysicalBlockDevices: []maas.BlockDevice{{Size: 80_000_000_000}, {Size: 900_000_000_000}}}
 	if change != nil {
 		change(&m)
 	}
@@ -27,11 +27,11 @@ func TestMismatches(t *testing.T) {
 		want    []string
 	}{
 		"When nothing is asked for, anything fits": {placement.Request{}, nil},
-		"When all is there, it should fit": {placement.Request{MinCPU: 4, MinMemoryMiB: 8192, MinDiskGB: 80, Zone: "az1", Pool: "p",
+		"When all is there, it should fit": {placement.Request{MinCPU: 4, MinMemoryMiB: 8192, MinDiskGB: 80, Zones: []string{"az1"}, Pool: "p",
 			Architecture: "amd64", Tags: []string{"ssd"}, NotTags: []string{"gpu"}}, nil},
 		"When the architecture is given in full, it should fit": {placement.Request{Architecture: "amd64/generic"}, nil},
 		"When a prefix is no architecture, it should not fit":   {placement.Request{Architecture: "amd"}, []string{"is of architecture amd64/generic"}},
-		"When all is missing, it should name each": {placement.Request{MinCPU: 5, MinMemoryMiB: 9000, MinDiskGB: 81, Zone: "az2", Pool: "q",
+		"When all is missing, it should name each": {placement.Request{MinCPU: 5, MinMemoryMiB: 9000, MinDiskGB: 81, Zones: []string{"az2"}, Pool: "q",
 			Tags: []string{"gpu"}, NotTags: []string{"ssd"}}, []string{`is in zone "az1" instead of "az2"`, `is in resource pool "p" instead of "q"`,
 			"has 4 instead of 5 cores", "has 8192 instead of 9000 MiB of memory", "has 80 instead of 81 GB of disk", `lacks tag "gpu"`, `has the unwanted tag "ssd"`}},
 	} {
@@ -47,12 +47,17 @@ func TestCandidates(t *testing.T) {
 		of("big", func(m *maas.Machine) { m.CPUCount = 64 }), of("small", nil),
 		of("locked", func(m *maas.Machine) { m.Locked = true }), of("bad", nil), of("far", func(m *maas.Machine) { m.Zone.Name = "az2" }),
 	}
-	request := placement.Request{Zone: "az1"}
+	request := placement.Request{Zones: []string{"az1"}}
 	var ids []string
 	for _, m := range request.Candidates(ready, func(id string) bool { return id == "bad" }) {
 		ids = append(ids, m.SystemID)
 	}
 	g.Expect(ids).To(Equal([]string{"small", "big"}), "cheapest first, as MAAS picks")
+	ids = nil
+	for _, m := range (placement.Request{Zones: []string{"az2", "az1"}}).Candidates(ready, nobody) {
+		ids = append(ids, m.SystemID)
+	}
+	g.Expect(ids).To(Equal([]string{"far", "small", "bad", "big"}), "the most wanted zone first")
 }
 
 func TestExplain(t *testing.T) {
@@ -66,9 +71,9 @@ func TestExplain(t *testing.T) {
 		"When nothing is Ready, it should say so":              {placement.Request{}, nil, nobody, "MAAS has no Ready machine that the user of the API key may see"},
 		"When one constraint excludes all, it should name it":  {placement.Request{MinCPU: 16}, two, nobody, "none of 2 Ready machines has 16 cores"},
 		"When one of one is excluded, it should count rightly": {placement.Request{MinCPU: 16}, two[:1], nobody, "none of 1 Ready machine has 16 cores"},
-		"When constraints add up, it should tell each step": {placement.Request{Zone: "az1", Tags: []string{"gpu"}}, two, nobody,
+		"When constraints add up, it should tell each step": {placement.Request{Zones: []string{"az1"}, Tags: []string{"gpu"}}, two, nobody,
 			`1 of 2 Ready machines is in zone "az1"; none of these has tag "gpu"`},
-		"When what fits is set aside, it should say that": {placement.Request{Zone: "az1"}, two, func(string) bool { return true },
+		"When what fits is set aside, it should say that": {placement.Request{Zones: []string{"az1"}}, two, func(string) bool { return true },
 			`1 of 2 Ready machines is in zone "az1"; all 1 that fit are set aside for a while, since a deployment failed on them or another MaasMachine of the namespace still names them or has its static address there`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +96,7 @@ func TestExplainNeverContradictsCandidates(t *testing.T) {
 	for cpu := range 22 {
 		for zone := range 4 {
 			for _, tags := range [][]string{nil, {"ssd"}, {"none"}} {
-				request := placement.Request{MinCPU: cpu, Zone: fmt.Sprintf("az%d", zone), Tags: tags}
+				request := placement.Request{MinCPU: cpu, Zones: []string{fmt.Sprintf("az%d", zone)}, Tags: tags}
 				some := len(request.Candidates(ready, nobody)) > 0
 				text := request.Explain(ready, nobody)
 				if !some {
@@ -104,7 +109,7 @@ func TestExplainNeverContradictsCandidates(t *testing.T) {
 
 func TestAllocation(t *testing.T) {
 	g := NewWithT(t)
-	got := placement.Request{MinCPU: 8, MinMemoryMiB: 16384, MinDiskGB: 100, Zone: "az1", Pool: "p", Architecture: "arm64", Tags: []string{"a", "b"}, NotTags: []string{"c"}}.Allocation()
+	got := placement.Request{MinCPU: 8, MinMemoryMiB: 16384, MinDiskGB: 100, Zones: []string{"az1"}, Pool: "p", Architecture: "arm64", Tags: []string{"a", "b"}, NotTags: []string{"c"}}.Allocation()
 	g.Expect(got).To(Equal(maas.AllocateRequest{CPUCount: 8, MemoryMiB: 16384, Storage: "root:100", Zone: "az1", Pool: "p", Architecture: "arm64", Tags: []string{"a", "b"}, NotTags: []string{"c"}}))
 	g.Expect(placement.Request{}.Allocation()).To(Equal(maas.AllocateRequest{}))
 }
