@@ -6,7 +6,10 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,13 +21,15 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestOperatorWithoutMAAS runs the operator where `install --limit-crd-install none` has left out the kinds of MAAS.
+// TestOperatorWithoutMAAS runs the operator where `install --limit-crd-install none --exclude-etcd` has left out the kinds
+// of MAAS, and that of etcd backups.
 func TestOperatorWithoutMAAS(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("PLATFORMS_INSTALLED", "none")
 	config := testenv.Start(t, "hypershift", "clusterapi")
 	c, err := client.New(config, client.Options{Scheme: fixture.Scheme()})
 	g.Expect(err).NotTo(HaveOccurred())
+	kept := excludeBackups(g, c)
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: fixture.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
 		// Another test of this process runs controllers of the same names.
@@ -58,4 +63,31 @@ func TestOperatorWithoutMAAS(t *testing.T) {
 	g.Eventually(reason(none.Namespace, hyperv1.SupportedHostedCluster), patience, tick).Should(Equal(hyperv1.AsExpectedReason))
 	fixture.Create(t, c, fixture.HostedCluster("wants-maas"))
 	g.Eventually(reason("wants-maas", hyperv1.SupportedHostedCluster), patience, tick).Should(Equal(hyperv1.UnsupportedHostedClusterReason))
+
+	// Another install, without --exclude-etcd, changes nothing that would restart the operator.
+	backup := &hyperv1.HCPEtcdBackup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "without-maas-demo", Name: "asked"},
+		Spec: hyperv1.HCPEtcdBackupSpec{Storage: hyperv1.HCPEtcdBackupStorage{
+			StorageType: hyperv1.S3BackupStorage,
+			S3:          hyperv1.HCPEtcdBackupS3{Bucket: "backups", Region: "eu", KeyPrefix: "demo", Credentials: hyperv1.SecretReference{Name: "s3"}},
+		}},
+	}
+	g.Expect(c.Create(ctx, kept)).To(Succeed())
+	g.Eventually(func() error { return c.Create(ctx, backup) }, patience, tick).Should(Succeed())
+	g.Eventually(func(g Gomega) {
+		g.Expect(c.Get(ctx, client.ObjectKeyFromObject(backup), backup)).To(Succeed())
+		told := meta.FindStatusCondition(backup.Status.Conditions, hyperv1.HCPEtcdBackupCompleted)
+		g.Expect(told).To(HaveValue(HaveField("Reason", "NotSupported")))
+	}, patience, tick).Should(Succeed())
+}
+
+// excludeBackups takes the kind of etcd backups out of the management cluster, and returns it as it can be created again.
+func excludeBackups(g Gomega, c client.Client) *apiextensionsv1.CustomResourceDefinition {
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "hcpetcdbackups.hypershift.openshift.io"}}
+	g.Expect(c.Get(context.Background(), client.ObjectKeyFromObject(crd), crd)).To(Succeed())
+	g.Expect(c.Delete(context.Background(), crd)).To(Succeed())
+	g.Eventually(func() bool {
+		return apierrors.IsNotFound(c.Get(context.Background(), client.ObjectKeyFromObject(crd), crd.DeepCopy()))
+	}, patience, tick).Should(BeTrue())
+	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd.Name, Annotations: crd.Annotations}, Spec: crd.Spec}
 }

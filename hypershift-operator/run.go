@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/openshift/hypershift/hypershift-operator/controllers/etcdbackup"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool"
 	"github.com/openshift/hypershift/hypershift-operator/platform/maas"
@@ -185,7 +186,9 @@ func addControllers(mgr ctrl.Manager, f *runFlags, image string, overrides map[s
 		Releases: releases, Platforms: platforms,
 	}
 	janitor := &nodepool.Janitor{Client: mgr.GetClient()}
-	return errors.Join(clusters.SetupWithManager(mgr), pools.SetupWithManager(mgr), janitor.SetupWithManager(mgr), addWebhook(mgr, f), addVersions(mgr, f.namespace))
+	backups := &etcdbackup.Reconciler{Client: mgr.GetClient()}
+	return errors.Join(clusters.SetupWithManager(mgr), pools.SetupWithManager(mgr), janitor.SetupWithManager(mgr), backups.SetupWithManager(mgr),
+		addWebhook(mgr, f), addVersions(mgr, f.namespace))
 }
 
 // installedPlatforms are the plugins of the platforms whose kinds the installer has put in the management cluster.

@@ -2,6 +2,9 @@ package v1beta1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+// HCPEtcdBackupCompleted is the condition that tells whether the snapshot of an HCPEtcdBackup was taken.
+const HCPEtcdBackupCompleted = "BackupCompleted"
+
 // HCPEtcdBackup asks for one snapshot of a hosted cluster's etcd. It lives in the namespace of the
 // HostedControlPlane; its spec cannot be changed.
 //

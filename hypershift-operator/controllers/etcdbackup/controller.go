@@ -1,0 +1,45 @@
+// Package etcdbackup answers HCPEtcdBackups. Nothing here takes snapshots of etcd, and whoever asks for one must not
+// believe that it was taken.
+package etcdbackup
+
+import (
+	"context"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+const (
+	// reasonNotSupported is one of BackupCompleted.
+	reasonNotSupported = "NotSupported"
+
+	verdict = "No snapshot is taken: the operator does not back etcd up; take a snapshot with etcdctl, as " +
+		"docs/troubleshooting.md says under \"A backup of etcd is not made\", and delete this HCPEtcdBackup"
+)
+
+// Reconciler says of every HCPEtcdBackup that no snapshot is taken.
+type Reconciler struct {
+	// Client reads (cached) and writes the management cluster.
+	Client client.Client
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	backup := &hyperv1.HCPEtcdBackup{}
+	if err := r.Client.Get(ctx, req.NamespacedName, backup); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	// One that came with its snapshot, from another operator, stays the record of it.
+	if condition.IsTrue(backup.Status.Conditions, hyperv1.HCPEtcdBackupCompleted) {
+		return ctrl.Result{}, nil
+	}
+	err := upsert.Status(ctx, r.Client, backup, func() {
+		backup.Status.Conditions = condition.Merge(backup.Status.Conditions, backup.Generation,
+			condition.False(hyperv1.HCPEtcdBackupCompleted, reasonNotSupported, verdict))
+	})
+	return ctrl.Result{}, client.IgnoreNotFound(err)
+}

@@ -1,0 +1,75 @@
+package etcdbackup
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+)
+
+func TestReconcile(t *testing.T) {
+	c := fixture.NewFaulty(fixture.Start(t))
+	r := &Reconciler{Client: c}
+	refused := []metav1.Condition{{
+		Type: hyperv1.HCPEtcdBackupCompleted, Status: metav1.ConditionFalse, Reason: "NotSupported", Message: verdict, ObservedGeneration: 1,
+	}}
+	taken := []metav1.Condition{{
+		Type: hyperv1.HCPEtcdBackupCompleted, Status: metav1.ConditionTrue, Reason: "Taken", Message: "By another operator.",
+		LastTransitionTime: metav1.Now(),
+	}}
+	for name, tc := range map[string]struct {
+		object string
+		had    []metav1.Condition
+		want   []metav1.Condition
+		writes int64
+	}{
+		"When a backup is asked for, it should say that none is made": {"new", nil, refused, 1},
+		"When another operator was at it, it should say so too": {"begun", []metav1.Condition{{
+			Type: hyperv1.HCPEtcdBackupCompleted, Status: metav1.ConditionUnknown, Reason: "Begun", LastTransitionTime: metav1.Now(),
+		}}, refused, 1},
+		"When another operator took the snapshot, it should leave the record of it": {"taken", taken, taken, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			backup := s3Backup(tc.object)
+			fixture.Create(t, c, backup)
+			if tc.had != nil {
+				backup.Status.Conditions = tc.had
+				g.Expect(c.Status().Update(t.Context(), backup)).To(Succeed())
+			}
+			key := client.ObjectKeyFromObject(backup)
+			before := c.Writes()
+			for range 3 {
+				_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+				g.Expect(err).NotTo(HaveOccurred())
+			}
+			g.Expect(c.Get(t.Context(), key, backup)).To(Succeed())
+			ignored := cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime")
+			g.Expect(cmp.Diff(tc.want, backup.Status.Conditions, ignored)).To(BeEmpty())
+			g.Expect(c.Writes()-before).To(Equal(tc.writes), "what is said already is not written again: %v", c.Log)
+		})
+	}
+	t.Run("When the backup is gone, it should be content", func(t *testing.T) {
+		_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "clusters-demo", Name: "gone"}})
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	})
+}
+
+func s3Backup(name string) *hyperv1.HCPEtcdBackup {
+	return &hyperv1.HCPEtcdBackup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: name},
+		Spec: hyperv1.HCPEtcdBackupSpec{Storage: hyperv1.HCPEtcdBackupStorage{
+			StorageType: hyperv1.S3BackupStorage,
+			S3: hyperv1.HCPEtcdBackupS3{
+				Bucket: "backups", Region: "eu-central-1", KeyPrefix: "demo", Credentials: hyperv1.SecretReference{Name: "s3"},
+			},
+		}},
+	}
+}
