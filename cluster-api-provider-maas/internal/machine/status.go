@@ -157,17 +157,23 @@ func (s *scope) deletingConditions() []metav1.Condition {
 		condition.False(ConditionReady, reason, message))
 }
 
+// excluded are the machines that failed lately and are not tried again, as many as status holds.
+func (r *Reconciler) excluded(failures []failure) []string {
+	var ids []string
+	for _, f := range failures {
+		if !slices.Contains(ids, f.SystemID) && r.Clock.Since(f.At) < r.Timing.SetAside && len(ids) < maxExcluded {
+			ids = append(ids, f.SystemID)
+		}
+	}
+	return ids
+}
+
 // observeStatus copies what MAAS says. What was learnt of a machine stays while MAAS can't be asked.
 func (r *Reconciler) observeStatus(s *scope) {
 	status := &s.machine.Status
 	failures := failuresOf(s.machine)
 	status.Attempts = int32(len(failures))
-	status.ExcludedSystemIDs = nil
-	for _, f := range failures {
-		if !slices.Contains(status.ExcludedSystemIDs, f.SystemID) && r.Clock.Since(f.At) < r.Timing.SetAside && len(status.ExcludedSystemIDs) < maxExcluded {
-			status.ExcludedSystemIDs = append(status.ExcludedSystemIDs, f.SystemID)
-		}
-	}
+	status.ExcludedSystemIDs = r.excluded(failures)
 	status.ProvisioningMode = infrav1.ProvisioningModeBareMetal
 	state := ""
 	switch {

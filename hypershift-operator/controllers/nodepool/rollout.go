@@ -138,11 +138,8 @@ func serves(machine *clusterv1.Machine) bool {
 	if c := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineAvailableCondition); c != nil {
 		return c.Status == metav1.ConditionTrue
 	}
-	older := machine.Status.Deprecated
-	if older == nil || older.V1Beta1 == nil || !machine.Status.NodeRef.IsDefined() {
-		return false
-	}
-	return slices.ContainsFunc(older.V1Beta1.Conditions, func(c clusterv1.Condition) bool {
+	older := machine.GetV1Beta1Conditions()
+	return machine.Status.NodeRef.IsDefined() && slices.ContainsFunc(older, func(c clusterv1.Condition) bool {
 		return c.Type == clusterv1.ReadyV1Beta1Condition && c.Status == corev1.ConditionTrue
 	})
 }

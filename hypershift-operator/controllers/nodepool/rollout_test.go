@@ -176,9 +176,7 @@ func TestServes(t *testing.T) {
 	older := func(status corev1.ConditionStatus) *clusterv1.Machine {
 		m := machineWith("m")
 		m.Status.NodeRef = clusterv1.MachineNodeReference{Name: "m"}
-		m.Status.Deprecated = &clusterv1.MachineDeprecatedStatus{V1Beta1: &clusterv1.MachineV1Beta1DeprecatedStatus{
-			Conditions: clusterv1.Conditions{{Type: clusterv1.ReadyV1Beta1Condition, Status: status}},
-		}}
+		m.SetV1Beta1Conditions(clusterv1.Conditions{{Type: clusterv1.ReadyV1Beta1Condition, Status: status}})
 		return m
 	}
 	for _, tc := range []struct {

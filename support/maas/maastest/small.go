@@ -27,23 +27,32 @@ func (s *Server) serveSmall(w http.ResponseWriter, c Call, kind string) {
 	case "boot-resources GET":
 		answer(w, s.Images)
 	case "events GETquery":
-		events := []any{}
-		for _, m := range s.machines {
-			if m.Message != "" && c.Params.Get("id") == m.ID {
-				events = append(events, map[string]any{"username": "unknown", "node": m.ID, "hostname": m.Hostname, "id": len(events) + 1, "level": "ERROR",
-					"created": "Fri, 20 Nov. 2026 14:57:25", "type": "Node installation failure", "description": "curtin said no"})
-			}
-		}
-		for _, m := range s.machines {
-			if m.Comment != "" && c.Params.Get("id") == m.ID && c.Params.Get("level") == "DEBUG" {
-				events = append(events, map[string]any{"username": s.User, "node": m.ID, "hostname": m.Hostname, "id": len(events) + 1, "level": "DEBUG",
-					"created": "Fri, 20 Nov. 2026 14:57:25", "type": "User acquiring node", "description": "(" + s.User + ") - " + m.Comment})
-			}
-		}
+		events := s.events(c.Params.Get("id"), c.Params.Get("level") == "DEBUG")
 		answer(w, map[string]any{"count": len(events), "events": events, "next_uri": nil, "prev_uri": nil})
 	default:
 		text(w, http.StatusNotFound, "Unknown API endpoint: /MAAS/api/2.0/"+c.Path+".")
 	}
+}
+
+// events are the errors of a machine and, when asked for, who acquired it.
+func (s *Server) events(id string, debug bool) []any {
+	events := []any{}
+	add := func(user, level, kind, description, hostname string) {
+		events = append(events, map[string]any{"username": user, "node": id, "hostname": hostname, "id": len(events) + 1, "level": level,
+			"created": "Fri, 20 Nov. 2026 14:57:25", "type": kind, "description": description})
+	}
+	for _, m := range s.machines {
+		if m.ID != id {
+			continue
+		}
+		if m.Message != "" {
+			add("unknown", "ERROR", "Node installation failure", "curtin said no", m.Hostname)
+		}
+		if m.Comment != "" && debug {
+			add(s.User, "DEBUG", "User acquiring node", "("+s.User+") - "+m.Comment, m.Hostname)
+		}
+	}
+	return events
 }
 
 // named lists the zones or pools that machines are in, and the default one.

@@ -84,14 +84,27 @@ func (m move) advance(wanted provider, rolled bool, migrated int) move {
 	case at > 0 && rolled:
 		others := slices.Delete(slices.Clone(m.providers), at, at+1)
 		m.providers, m.stage = append([]provider{wanted}, others...), hyperv1.EncryptionMigrationWritePromote
-	case at == 0 && m.stage == hyperv1.EncryptionMigrationReadOnlyDeploy:
+	case at == 0:
+		return m.settle(wanted, rolled, migrated)
+	}
+	return m
+}
+
+// settle is advance for the key that writes already.
+func (m move) settle(wanted provider, rolled bool, migrated int) move {
+	switch m.stage {
+	case hyperv1.EncryptionMigrationReadOnlyDeploy:
 		// The user went back to the key that still writes.
 		m.stage = hyperv1.EncryptionMigrationWritePromote
-	case at == 0 && m.stage == hyperv1.EncryptionMigrationWritePromote && rolled:
-		m.stage = hyperv1.EncryptionMigrationMigrating
-	case at == 0 && m.stage == hyperv1.EncryptionMigrationMigrating && migrated == m.number:
-		m.providers, m.stage = []provider{wanted}, hyperv1.EncryptionMigrationCompleted
-	case at == 0 && m.stage == hyperv1.EncryptionMigrationCompleted:
+	case hyperv1.EncryptionMigrationWritePromote:
+		if rolled {
+			m.stage = hyperv1.EncryptionMigrationMigrating
+		}
+	case hyperv1.EncryptionMigrationMigrating:
+		if migrated == m.number {
+			m.providers, m.stage = []provider{wanted}, hyperv1.EncryptionMigrationCompleted
+		}
+	case hyperv1.EncryptionMigrationCompleted:
 		// A spare key that the user takes back leaves nothing behind.
 		m.providers = []provider{wanted}
 	}
