@@ -71,10 +71,20 @@ func TestVerifyFields(t *testing.T) {
 	})
 	t.Run("When a field is lost or of another type it should say which", func(t *testing.T) {
 		inTree(t, map[string]string{path: widgetCRD, fieldListPath: fieldListHeader +
-			"widgets.example.com v1 spec.size string\nwidgets.example.com v1 spec.weight integer\n"})
+			"widgets.example.com v1 spec.ports[] string\nwidgets.example.com v1 spec.weight integer\n"})
 		NewWithT(t).Expect(verifyFields()).To(MatchError(And(
-			ContainSubstring("spec.size was string and is int-or-string"), ContainSubstring("spec.weight is lost"),
+			ContainSubstring("spec.ports[] was string and is integer/int32"), ContainSubstring("spec.weight is lost"),
 		)))
+	})
+	for _, kind := range []string{"integer", "integer/int32", "string"} {
+		t.Run("When a field takes more than it did it should pass: "+kind, func(t *testing.T) {
+			inTree(t, map[string]string{path: widgetCRD, fieldListPath: fieldListHeader + "widgets.example.com v1 spec.size " + kind + "\n"})
+			NewWithT(t).Expect(verifyFields()).To(Succeed())
+		})
+	}
+	t.Run("When a field takes less than it did it should say so", func(t *testing.T) {
+		inTree(t, map[string]string{path: widgetCRD, fieldListPath: fieldListHeader + "widgets.example.com v1 spec.labels{} int-or-string\n"})
+		NewWithT(t).Expect(verifyFields()).To(MatchError(ContainSubstring("spec.labels{} was int-or-string and is string")))
 	})
 	t.Run("When there is no list it should fail rather than pass", func(t *testing.T) {
 		inTree(t, map[string]string{path: widgetCRD})
