@@ -35,6 +35,12 @@ func TestValidate(t *testing.T) {
 		{"a snapshot", func(hcp *hyperv1.HostedControlPlane) {
 			hcp.Spec.Etcd.Managed.Storage.RestoreSnapshotURL = []string{"https://backup.example.com/1"}
 		}, "restoreSnapshotURL is set"},
+		{"AWS", func(hcp *hyperv1.HostedControlPlane) {
+			hcp.Spec.Platform = hyperv1.PlatformSpec{Type: hyperv1.AWSPlatform, AWS: &hyperv1.AWSPlatformSpec{Region: "eu-central-1"}}
+		}, ""},
+		{"AWS without its block", func(hcp *hyperv1.HostedControlPlane) {
+			hcp.Spec.Platform = hyperv1.PlatformSpec{Type: hyperv1.AWSPlatform}
+		}, "platform.aws is missing"},
 	}
 	for _, tc := range cases {
 		t.Run("When a cluster asks for "+tc.name+" it should say whether it can be had", func(t *testing.T) {

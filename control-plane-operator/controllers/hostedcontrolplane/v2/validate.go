@@ -11,7 +11,15 @@ import (
 // Validate says what of a HostedControlPlane the components of the Kubernetes distribution cannot do, and that would be
 // dangerous to pass over in silence; nil if there is nothing.
 func Validate(hcp *hyperv1.HostedControlPlane) error {
-	return errors.Join(kubeapiserver.ValidateEncryption(hcp), kubeapiserver.ValidateAuthentication(hcp), validateRestore(hcp))
+	return errors.Join(kubeapiserver.ValidateEncryption(hcp), kubeapiserver.ValidateAuthentication(hcp), validateRestore(hcp), validatePlatform(hcp))
+}
+
+// validatePlatform: the schema takes AWS without its block, as upstream's does, and the block cannot be guessed.
+func validatePlatform(hcp *hyperv1.HostedControlPlane) error {
+	if hcp.Spec.Platform.Type == hyperv1.AWSPlatform && hcp.Spec.Platform.AWS == nil {
+		return errors.New("platform.aws is missing, which platform.type AWS needs: set it")
+	}
+	return nil
 }
 
 // validateRestore: a cluster that starts empty where a restored one was asked for would overwrite what is out there.
