@@ -11,6 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/annotations"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
@@ -113,12 +114,29 @@ func (r *Reconciler) ensureDNS(ctx context.Context, s *scope) error {
 		if _, err := s.identity.Client.CreateDNSResource(ctx, name, dnsTTL, wanted); err != nil {
 			return err
 		}
-	} else if have := resource.IPs(); !keep && !sameSet(have, wanted) {
+	} else if have := resource.IPs(); keep {
+		wanted = have
+	} else if !sameSet(have, wanted) {
 		if _, err := s.identity.Client.SetDNSResourceIPs(ctx, resource.ID, wanted); err != nil {
 			return err
 		}
 	}
 	s.dns = name
+	return r.markAttached(ctx, machines, wanted)
+}
+
+// markAttached tells each control plane machine whether an address of it is in DNS.
+func (r *Reconciler) markAttached(ctx context.Context, machines []infrav1.MaasMachine, ips []string) error {
+	for i := range machines {
+		m := &machines[i]
+		if _, controlPlane := m.Labels[clusterv1.MachineControlPlaneLabel]; !controlPlane {
+			continue
+		}
+		attached := slices.ContainsFunc(m.Status.Addresses, func(a infrav1.MachineAddress) bool { return slices.Contains(ips, a.Address) })
+		if err := upsert.Status(ctx, r.Client, m, func() { m.Status.DNSAttached = attached }); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
 	return nil
 }
 

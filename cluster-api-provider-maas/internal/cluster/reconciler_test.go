@@ -204,14 +204,17 @@ func makesDNS(t *testing.T, cfg *rest.Config) {
 	w.maas.Calls(true)
 	w.reconcile(time.Minute)
 	w.Expect(w.maas.DNS()[name]).To(ConsistOf("10.1.0.4", "fd00::5"))
+	w.Expect(w.attached()).To(ConsistOf("cp-1", "cp-2"))
 	for range 4 {
 		w.reconcile(time.Minute)
 	}
 	w.Expect(w.maas.Calls(true)["PUT dnsresources/*"]).To(Equal(1), "it is written only when it changed")
 
+	w.Expect(w.client.Get(t.Context(), client.ObjectKeyFromObject(one), one)).To(Succeed())
 	w.runs(one, false)
 	w.reconcile(time.Minute)
 	w.Expect(w.maas.DNS()[name]).To(Equal([]string{"fd00::5"}))
+	w.Expect(w.attached()).To(ConsistOf("cp-2"))
 	two := &infrav1.MaasMachine{}
 	w.Expect(w.client.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "cp-2"}, two)).To(Succeed())
 	w.runs(two, false)
@@ -224,6 +227,20 @@ func makesDNS(t *testing.T, cfg *rest.Config) {
 	w.reconcile(time.Minute)
 	w.Expect(w.gone()).To(BeTrue())
 	w.Expect(w.maas.DNS()).To(BeEmpty(), "the name goes with the cluster")
+}
+
+// attached names the machines that say that they are in DNS.
+func (w *world) attached() []string {
+	w.t.Helper()
+	list := &infrav1.MaasMachineList{}
+	w.Expect(w.client.List(w.t.Context(), list, client.InNamespace(w.namespace))).To(Succeed())
+	var names []string
+	for _, m := range list.Items {
+		if m.Status.DNSAttached {
+			names = append(names, m.Name)
+		}
+	}
+	return names
 }
 
 func noRight(t *testing.T, cfg *rest.Config) {
