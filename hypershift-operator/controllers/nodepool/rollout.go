@@ -139,6 +139,7 @@ func serves(machine *clusterv1.Machine) bool {
 		return c.Status == metav1.ConditionTrue
 	}
 	older := machine.GetV1Beta1Conditions()
+	//nolint:staticcheck // the type of the older ones
 	return machine.Status.NodeRef.IsDefined() && slices.ContainsFunc(older, func(c clusterv1.Condition) bool {
 		return c.Type == clusterv1.ReadyV1Beta1Condition && c.Status == corev1.ConditionTrue
 	})

@@ -176,7 +176,7 @@ func TestServes(t *testing.T) {
 	older := func(status corev1.ConditionStatus) *clusterv1.Machine {
 		m := machineWith("m")
 		m.Status.NodeRef = clusterv1.MachineNodeReference{Name: "m"}
-		m.SetV1Beta1Conditions(clusterv1.Conditions{{Type: clusterv1.ReadyV1Beta1Condition, Status: status}})
+		m.SetV1Beta1Conditions(clusterv1.Conditions{{Type: clusterv1.ReadyV1Beta1Condition, Status: status}}) //nolint:staticcheck // as it writes them
 		return m
 	}
 	for _, tc := range []struct {
