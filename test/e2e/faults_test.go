@@ -12,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
@@ -23,10 +24,12 @@ const providerLease = "controller-leader-election-capmaas"
 
 // failedDeployment lets MAAS fail the next installation.
 func (s *suite) failedDeployment(t *testing.T) {
+	earlier := s.events(t, "DeployFailed")
 	s.fault(t, map[string]any{"kind": "deploy-fails", "count": 1})
 	s.scale(t, cluster, 2)
 	s.reach(t, "failed deployment marked", 2*time.Minute, journey.Quick(func() (bool, string, error) {
-		return s.eventSeen(t, "DeployFailed")
+		told := s.events(t, "DeployFailed").Difference(earlier)
+		return told.Len() > 0, "no event DeployFailed", nil
 	}))
 	s.must(t, s.FollowMachines(t.Context(), s.c, cluster, cluster, 2))
 	s.reach(t, "two nodes ready", 4*time.Minute, s.NodesReady(cluster, 2))
@@ -190,16 +193,16 @@ func (s *suite) restarts(t *testing.T, of pods) (count int32, ready bool) {
 	return count, ready
 }
 
-// eventSeen tells whether an Event with a reason was recorded for the cluster's machines.
-func (s *suite) eventSeen(t *testing.T, reason string) (bool, string, error) {
-	events := &corev1.EventList{}
-	if err := s.c.List(t.Context(), events, client.InNamespace(journey.HostedNamespace(cluster))); err != nil {
-		return false, "", err
-	}
-	for _, e := range events.Items {
+// events are the Events of the cluster's machines with a reason, each time that they were told.
+func (s *suite) events(t *testing.T, reason string) sets.Set[string] {
+	t.Helper()
+	list := &corev1.EventList{}
+	NewWithT(t).Expect(s.c.List(t.Context(), list, client.InNamespace(journey.HostedNamespace(cluster)))).To(Succeed())
+	told := sets.New[string]()
+	for _, e := range list.Items {
 		if strings.Contains(e.Reason, reason) && e.InvolvedObject.Kind == "MaasMachine" {
-			return true, e.Message, nil
+			told.Insert(string(e.UID) + " " + e.ResourceVersion)
 		}
 	}
-	return false, "no event " + reason, nil
+	return told
 }
