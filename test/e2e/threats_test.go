@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -17,7 +19,9 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/test/devcluster/env"
 	"github.com/openshift/hypershift/test/journey"
+	"github.com/openshift/hypershift/test/maas-simulator/faults"
 )
 
 // typo is a node configuration that somebody wrote in a hurry.
@@ -67,19 +71,17 @@ func (s *suite) configure(t *testing.T, references string) {
 		"-p", fmt.Sprintf(`{"spec":{"config":%s}}`, references)))
 }
 
-// deadBMC kills the BMCs of all free machines, and heals all but the one that the pool was given: another must take its
-// place, and the dead one goes back when its BMC lives again.
+// deadBMC kills the BMC of the machine that the pool is given next: another must take its place, and the dead one goes back
+// when its BMC lives again.
 func (s *suite) deadBMC(t *testing.T) {
-	s.fault(t, map[string]any{"kind": "power-error"})
+	s.fault(t, map[string]any{"kind": "power-error", "machines": 1})
 	s.scale(t, cluster, 3)
 	var dead string
-	s.reach(t, "power error marked", 2*time.Minute, func(ctx context.Context) (bool, string, error) {
+	s.reach(t, "power error met", 2*time.Minute, func(ctx context.Context) (bool, string, error) {
 		machine, err := s.powerless(ctx)
 		dead = machine
-		return machine != "", "no machine has failed yet", err
+		return machine != "", "no machine has met the fault yet", err
 	})
-	s.heal(t)
-	s.fault(t, map[string]any{"kind": "power-error", "machine": dead})
 	s.reach(t, "three nodes ready, without the dead machine", 6*time.Minute, s.NodesReady(cluster, 3))
 	NewWithT(t).Expect(s.inUse(t)).NotTo(HaveKey(dead), "the dead machine serves as a node")
 	s.heal(t)
@@ -88,15 +90,24 @@ func (s *suite) deadBMC(t *testing.T) {
 	s.reach(t, "every allocation has one owner", 5*time.Minute, journey.Quick(func() (bool, string, error) { return s.owned(t) }))
 }
 
-// powerless is a machine of MAAS that was given to the pool and could not be started; empty while there is none.
+// powerless is the machine that a fault for one machine has hit; empty while there is none.
 func (s *suite) powerless(ctx context.Context) (string, error) {
-	all, err := s.maas.ListMachines(ctx, maas.MachineFilter{})
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+env.MAASAdmin+"/faults", nil)
 	if err != nil {
 		return "", err
 	}
-	for _, m := range all {
-		if m.Owner != "" && m.PowerState == "error" && m.Status != maas.StatusDeployed {
-			return m.SystemID, nil
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	var rules []faults.Rule
+	if err := json.NewDecoder(response.Body).Decode(&rules); err != nil {
+		return "", err
+	}
+	for _, rule := range rules {
+		if len(rule.Hit) > 0 {
+			return rule.Hit[0], nil
 		}
 	}
 	return "", nil

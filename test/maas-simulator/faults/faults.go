@@ -38,8 +38,13 @@ type Rule struct {
 	Message string `json:"message,omitempty"`
 	// Delay is how long latency kinds wait.
 	Delay Duration `json:"delay,omitempty"`
+	// Machines is how many machines are hit at most: the first ones that meet the
+	// rule keep it, all others are spared; 0 means no limit.
+	Machines int `json:"machines,omitempty"`
 	// Hits counts the occasions that were hit.
 	Hits int `json:"hits"`
+	// Hit lists the system ids that a rule with Machines has hit, in that order.
+	Hit []string `json:"hit,omitempty"`
 
 	until time.Time
 }
@@ -82,6 +87,9 @@ func (s *Set) Add(r Rule) (int, error) {
 	if r.Rate < 0 || r.Rate > 1 {
 		return 0, fmt.Errorf("rate %v of a fault must be between 0 and 1", r.Rate)
 	}
+	if r.Machines < 0 {
+		return 0, fmt.Errorf("machines %d of a fault must not be negative", r.Machines)
+	}
 	if r.Status != 0 && (r.Status < 400 || r.Status > 599) {
 		return 0, fmt.Errorf("status %d of a fault must be between 400 and 599", r.Status)
 	}
@@ -94,7 +102,7 @@ func (s *Set) Add(r Rule) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last++
-	r.ID, r.Hits = s.last, 0
+	r.ID, r.Hits, r.Hit = s.last, 0, nil
 	if r.For > 0 {
 		r.until = s.clock.Now().Add(time.Duration(r.For))
 	}
@@ -125,7 +133,7 @@ func (s *Set) List() []Rule {
 	out := []Rule{}
 	for _, r := range s.rules {
 		if !r.over(s.clock.Now()) {
-			out = append(out, *r)
+			out = append(out, r.copied())
 		}
 	}
 	return out
@@ -133,6 +141,25 @@ func (s *Set) List() []Rule {
 
 func (r *Rule) over(now time.Time) bool {
 	return !r.until.IsZero() && now.After(r.until) || r.Count > 0 && r.Hits >= r.Count
+}
+
+func (r *Rule) copied() Rule {
+	c := *r
+	c.Hit = slices.Clone(r.Hit)
+	return c
+}
+
+// spares reports whether the rule has hit as many machines as it may, and not this one.
+func (r *Rule) spares(t Target) bool {
+	return r.Machines > 0 && (t == Target{} || len(r.Hit) >= r.Machines && !slices.Contains(r.Hit, t.SystemID))
+}
+
+// struck counts an occasion that is hit.
+func (r *Rule) struck(t Target) {
+	r.Hits++
+	if r.Machines > 0 && !slices.Contains(r.Hit, t.SystemID) {
+		r.Hit = append(r.Hit, t.SystemID)
+	}
 }
 
 // Target is the machine that an occasion is about; the zero value is none.
@@ -148,38 +175,38 @@ func (r *Rule) on(t Target) bool {
 // Request returns the rules that hit an operation, at most one of each kind.
 // The target is the machine that the request's path names.
 func (s *Set) Request(operation string, target Target) map[Kind]Rule {
-	return s.hit(func(r *Rule) bool {
+	return s.hit(target, func(r *Rule) bool {
 		if !slices.Contains(requestKinds, r.Kind) {
 			return false
 		}
 		matched, _ := path.Match(r.Operation, operation)
-		return (r.Operation == "" || matched) && r.on(target)
+		return r.Operation == "" || matched
 	})
 }
 
 // Machine returns the rule of a kind that hits a machine now, if there is one.
 func (s *Set) Machine(kind Kind, target Target) (Rule, bool) {
-	hits := s.hit(func(r *Rule) bool { return r.Kind == kind && r.on(target) })
+	hits := s.hit(target, func(r *Rule) bool { return r.Kind == kind })
 	r, ok := hits[kind]
 	return r, ok
 }
 
-func (s *Set) hit(applies func(*Rule) bool) map[Kind]Rule {
+func (s *Set) hit(target Target, applies func(*Rule) bool) map[Kind]Rule {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var hits map[Kind]Rule
 	for _, r := range s.rules {
-		if !applies(r) || r.over(s.clock.Now()) || r.Rate > 0 && s.random.Float64() >= r.Rate {
+		if !applies(r) || !r.on(target) || r.spares(target) || r.over(s.clock.Now()) || r.Rate > 0 && s.random.Float64() >= r.Rate {
 			continue
 		}
 		if _, already := hits[r.Kind]; already {
 			continue
 		}
-		r.Hits++
+		r.struck(target)
 		if hits == nil {
 			hits = map[Kind]Rule{}
 		}
-		hits[r.Kind] = *r
+		hits[r.Kind] = r.copied()
 	}
 	return hits
 }

@@ -59,6 +59,23 @@ func TestMachine(t *testing.T) {
 	g.Expect(faults.Rule{Kind: faults.Proxy}.Code()).To(Equal(403))
 }
 
+func TestMachines(t *testing.T) {
+	g := NewWithT(t)
+	s, _ := newSet(faults.Rule{Kind: faults.PowerError, Machines: 2})
+	hit := func(id string) bool {
+		_, ok := s.Machine(faults.PowerError, faults.Target{SystemID: id, Hostname: "name of " + id})
+		return ok
+	}
+	g.Expect(hit("one")).To(BeTrue())
+	g.Expect(hit("two")).To(BeTrue())
+	g.Expect(hit("three")).To(BeFalse(), "a third machine was hit")
+	g.Expect(hit("one")).To(BeTrue(), "the first machine was healed")
+	g.Expect(s.List()[0].Hit).To(Equal([]string{"one", "two"}))
+	g.Expect(s.List()[0].Hits).To(Equal(3))
+	_, err := s.Add(faults.Rule{Kind: faults.PowerError, Machines: -1})
+	g.Expect(err).To(MatchError(ContainSubstring("machines -1")))
+}
+
 func TestTargets(t *testing.T) {
 	one := faults.Target{SystemID: "aaa", Hostname: "one"}
 	tests := map[string]struct {
