@@ -14,7 +14,7 @@ import (
 	"github.com/openshift/hypershift/support/condition"
 )
 
-// copied are the conditions that the control-plane-operator judges and the HostedCluster only repeats.
+// copied are the conditions that the control-plane-operator reports and the HostedCluster only repeats.
 var copied = []hyperv1.ConditionType{
 	hyperv1.ClusterVersionProgressing, hyperv1.ClusterVersionReleaseAccepted, hyperv1.ClusterVersionUpgradeable,
 	hyperv1.ClusterVersionAvailable, hyperv1.HostedClusterDegraded, hyperv1.EtcdAvailable, hyperv1.KubeAPIServerAvailable,
@@ -26,9 +26,9 @@ var copied = []hyperv1.ConditionType{
 // conditions computes all conditions of a HostedCluster from the scope and the rest of its status.
 func conditions(s *scope, status hyperv1.HostedClusterStatus) []metav1.Condition {
 	reported := reportedBy(s.hcp)
-	all := make([]metav1.Condition, 0, len(copied)+len(s.verdicts)+6)
+	all := make([]metav1.Condition, 0, len(copied)+len(s.conditions)+6)
 	for _, conditionType := range copied {
-		if _, judged := s.verdicts[string(conditionType)]; judged {
+		if _, set := s.conditions[string(conditionType)]; set {
 			continue
 		}
 		all = append(all, condition.Copy(reported, string(conditionType), hyperv1.StatusUnknownReason))
@@ -41,8 +41,8 @@ func conditions(s *scope, status hyperv1.HostedClusterStatus) []metav1.Condition
 			all = append(all, c)
 		}
 	}
-	for _, verdict := range s.verdicts {
-		all = append(all, verdict)
+	for _, c := range s.conditions {
+		all = append(all, c)
 	}
 	return append(all,
 		clusterVersionSucceeding(reported),
@@ -96,19 +96,19 @@ func available(reported []metav1.Condition, s *scope) metav1.Condition {
 	}
 	// A component that is not there yet is no news where the control plane cannot begin at all.
 	for _, cause := range []hyperv1.ConditionType{hyperv1.ValidHostedControlPlaneConfiguration, hyperv1.ValidReleaseInfo} {
-		if judged := condition.Copy(reported, string(cause), ""); judged.Status == metav1.ConditionFalse {
-			return condition.False(conditionType, judged.Reason, judged.Message)
+		if found := condition.Copy(reported, string(cause), ""); found.Status == metav1.ConditionFalse {
+			return condition.False(conditionType, found.Reason, found.Message)
 		}
 	}
 	return condition.False(conditionType, c.Reason, c.Message)
 }
 
-// obstacle is the first of this pass's verdicts that keeps a control plane from coming up.
+// obstacle is the first of this pass's conditions that keeps a control plane from coming up.
 func obstacle(s *scope) (bool, string) {
 	for _, conditionType := range []hyperv1.ConditionType{
 		hyperv1.SupportedHostedCluster, hyperv1.ValidHostedClusterConfiguration, hyperv1.ValidReleaseImage,
 	} {
-		if c, judged := s.verdicts[string(conditionType)]; judged && c.Status == metav1.ConditionFalse {
+		if c, set := s.conditions[string(conditionType)]; set && c.Status == metav1.ConditionFalse {
 			return true, c.Message
 		}
 	}

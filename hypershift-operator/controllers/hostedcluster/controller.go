@@ -137,7 +137,7 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 		{Name: "service account signing key", Run: r.reconcileSigningKey},
 		{Name: "etcd client certificate", Run: r.reconcileEtcdClient},
 		{Name: "configuration references", Run: r.reconcileConfigRefs},
-		{Name: "proxy", Run: r.judgeProxy},
+		{Name: "proxy", Run: r.validateProxy},
 		{Name: "network policies", Run: r.reconcileNetworkPolicies},
 		{Name: "kubeconfig and password copies", Run: r.reconcileAccess},
 		{Name: "secrets of the CLI", Run: r.adoptCLISecrets},

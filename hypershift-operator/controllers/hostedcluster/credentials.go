@@ -13,7 +13,7 @@ func (r *Reconciler) reconcileCredentials(ctx context.Context, s *scope) (ctrl.R
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	s.judge(credentials.Condition)
+	s.setCondition(credentials.Condition)
 	s.credentialsHash = credentials.Hash
 	return ctrl.Result{RequeueAfter: credentials.CheckAgain}, nil
 }

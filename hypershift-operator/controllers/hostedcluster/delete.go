@@ -63,7 +63,7 @@ func (r *Reconciler) deletionSteps(refused bool) []step {
 		{"pause of the cluster", r.resumeForDeletion},
 		pools,
 		{"machines", r.deleteMachines},
-		{"machines without Cluster", r.deleteStragglers},
+		{"machines without Cluster", r.deleteOrphanedMachines},
 		{"managers of machines", r.releaseManagers},
 		{"platform credentials", r.deleteCredentials},
 		{"hosted control plane", r.deleteControlPlane},
@@ -240,7 +240,7 @@ func (s *scope) graceLeft() time.Duration {
 			}
 		}
 	}
-	s.judge(condition.True(string(hyperv1.HostedClusterDestroyed), hyperv1.WaitingForGracePeriodReason,
+	s.setCondition(condition.True(string(hyperv1.HostedClusterDestroyed), hyperv1.WaitingForGracePeriodReason,
 		"Everything is deleted; the object stays for its grace period"))
 	return since.Add(grace).Sub(s.now)
 }

@@ -270,5 +270,5 @@ func TestFlows(t *testing.T) {
 		s.Expect(s.missing(&hyperv1.HostedControlPlane{}, fixture.ClusterName)).To(BeTrue())
 	})
 
-	mishaps(t, c)
+	disruptions(t, c)
 }

@@ -55,17 +55,17 @@ func (r *Reconciler) applyManager(ctx context.Context, s *scope, m manager) erro
 			return fmt.Errorf("making HostedControlPlane %s the owner of Deployment %s: %w", s.hcp.Name, m.name, err)
 		}
 	}
-	if going, err := r.letGo(ctx, deployment); err != nil || going {
+	if going, err := r.removeComponentFinalizer(ctx, deployment); err != nil || going {
 		return err
 	}
 	_, err := workload.Apply(ctx, r.Client, deployment)
 	return err
 }
 
-// letGo ends the deletion of a manager's Deployment by hand, so that the next pass makes a new one. The finalizer that keeps
-// it until the machines are gone would keep it for as long as the cluster lives, and one that is being deleted takes no
+// removeComponentFinalizer ends the deletion of a manager's Deployment by hand, so that the next pass makes a new one: the finalizer
+// that keeps it until the machines are gone would keep it for as long as the cluster lives, and one that is being deleted takes no
 // update.
-func (r *Reconciler) letGo(ctx context.Context, wanted *appsv1.Deployment) (going bool, err error) {
+func (r *Reconciler) removeComponentFinalizer(ctx context.Context, wanted *appsv1.Deployment) (going bool, err error) {
 	live := &appsv1.Deployment{}
 	key := client.ObjectKeyFromObject(wanted)
 	if err := r.Client.Get(ctx, key, live); err != nil {

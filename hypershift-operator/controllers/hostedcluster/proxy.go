@@ -11,8 +11,8 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 )
 
-// judgeProxy checks the CAs that the guest's proxy is trusted by. The condition is only there with a proxy that names some.
-func (r *Reconciler) judgeProxy(ctx context.Context, s *scope) (ctrl.Result, error) {
+// validateProxy checks the CAs that the guest's proxy is trusted by. The condition is only there with a proxy that names some.
+func (r *Reconciler) validateProxy(ctx context.Context, s *scope) (ctrl.Result, error) {
 	configuration := s.hc.Spec.Configuration
 	if configuration == nil || configuration.Proxy == nil || configuration.Proxy.TrustedCA.Name == "" {
 		s.clear(hyperv1.ValidProxyConfiguration)

@@ -46,7 +46,7 @@ func imagesOf(hcp *hyperv1.HostedControlPlane) images {
 // reconcileRelease decides which releases the HostedControlPlane names: those of the spec, or, while they cannot be read or
 // must not be taken, those that it has. Only a new control plane waits for a release; the others go on being reconciled.
 func (r *Reconciler) reconcileRelease(ctx context.Context, s *scope) (ctrl.Result, error) {
-	wanted, result, err := r.judgeRelease(ctx, s)
+	wanted, result, err := r.validateRelease(ctx, s)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -67,11 +67,11 @@ func (r *Reconciler) readPayload(ctx context.Context, s *scope) (ctrl.Result, er
 		return ctrl.Result{RequeueAfter: releaseRetry}, phase.ErrStop
 	}
 	s.release = payload
-	return ctrl.Result{}, r.judgeUpgradeable(ctx, s)
+	return ctrl.Result{}, r.reportUpgradeable(ctx, s)
 }
 
-// judgeRelease reads what the spec names. It returns no images when they are refused, which a condition tells.
-func (r *Reconciler) judgeRelease(ctx context.Context, s *scope) (images, ctrl.Result, error) {
+// validateRelease reads what the spec names. It returns no images when they are refused, which a condition tells.
+func (r *Reconciler) validateRelease(ctx context.Context, s *scope) (images, ctrl.Result, error) {
 	wanted, err := r.resolve(ctx, s)
 	if err != nil {
 		s.reject(hyperv1.ValidReleaseImage, hyperv1.InvalidImageReason, err.Error())

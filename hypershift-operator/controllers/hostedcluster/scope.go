@@ -57,8 +57,8 @@ type scope struct {
 	ignitionServer   *appsv1.Deployment
 	ignitionEndpoint string
 
-	// verdicts are the conditions that phases judged in this pass, by type. Those nobody judged keep their last state.
-	verdicts map[string]metav1.Condition
+	// conditions are those that phases set in this pass, by type. Those that nobody set keep their last state.
+	conditions map[string]metav1.Condition
 	// cleared are the types of conditions that have nothing to tell any more, and go.
 	cleared []string
 	// failure is what the phases returned, but for what only an old state explains; set before the report.
@@ -70,25 +70,25 @@ type scope struct {
 }
 
 func newScope(hc *hyperv1.HostedCluster) *scope {
-	return &scope{hc: hc, namespace: naming.ControlPlaneNamespace(hc), verdicts: map[string]metav1.Condition{}}
+	return &scope{hc: hc, namespace: naming.ControlPlaneNamespace(hc), conditions: map[string]metav1.Condition{}}
 }
 
-// judge records what a phase found out.
-func (s *scope) judge(c metav1.Condition) {
-	s.verdicts[c.Type] = c
+// setCondition records what a phase found out.
+func (s *scope) setCondition(c metav1.Condition) {
+	s.conditions[c.Type] = c
 }
 
 // accept records that all is well with a condition.
 func (s *scope) accept(conditionType hyperv1.ConditionType) {
-	s.judge(condition.True(string(conditionType), hyperv1.AsExpectedReason, hyperv1.AllIsWellMessage))
+	s.setCondition(condition.True(string(conditionType), hyperv1.AsExpectedReason, hyperv1.AllIsWellMessage))
 }
 
 // reject records what is wrong.
 func (s *scope) reject(conditionType hyperv1.ConditionType, reason, message string) {
-	s.judge(condition.False(string(conditionType), reason, message))
+	s.setCondition(condition.False(string(conditionType), reason, message))
 }
 
-// clear takes away a condition that is only there while what it judges is.
+// clear takes away a condition that is only there while its subject is.
 func (s *scope) clear(conditionType hyperv1.ConditionType) {
 	s.cleared = append(s.cleared, string(conditionType))
 }

@@ -174,7 +174,7 @@ func (r *Reconciler) reconcileEtcdClient(ctx context.Context, s *scope) (ctrl.Re
 		s.reject(hyperv1.UnmanagedEtcdAvailable, hyperv1.UnmanagedEtcdMisconfiguredReason, err.Error())
 		return ctrl.Result{}, fmt.Errorf("spec.etcd.unmanaged.tls: %w", err)
 	}
-	s.judge(metav1.Condition{
+	s.setCondition(metav1.Condition{
 		Type: string(hyperv1.UnmanagedEtcdAvailable), Status: metav1.ConditionTrue,
 		Reason: hyperv1.UnmanagedEtcdAsExpected, Message: hyperv1.AllIsWellMessage,
 	})

@@ -178,8 +178,8 @@ var abnormal = map[string]bool{
 	string(hyperv1.ClusterVersionProgressing): true,
 }
 
-// judged are the conditions whose failure a user has to mend; all others may be false for a while on the way up.
-var judged = map[string]bool{
+// actionable are the conditions whose failure a user has to mend; all others may be false for a while on the way up.
+var actionable = map[string]bool{
 	string(hyperv1.ValidHostedClusterConfiguration): true, string(hyperv1.SupportedHostedCluster): true,
 	string(hyperv1.ValidReleaseImage): true, string(hyperv1.PlatformCredentialsFound): true,
 	string(hyperv1.UnmanagedEtcdAvailable): true, string(hyperv1.ReconciliationSucceeded): true,
@@ -194,5 +194,5 @@ func worse(c metav1.Condition, wasAvailable bool) bool {
 	if abnormal[c.Type] {
 		bad = c.Status == metav1.ConditionTrue && c.Type == string(hyperv1.HostedClusterDegraded)
 	}
-	return bad && (judged[c.Type] || wasAvailable)
+	return bad && (actionable[c.Type] || wasAvailable)
 }

@@ -114,7 +114,7 @@ func TestConditions(t *testing.T) {
 		c := meta.FindStatusCondition(computeStatus(withScope()).Conditions, string(hyperv1.ClusterVersionRetrievedUpdates))
 		NewWithT(t).Expect(c).To(BeNil())
 	})
-	t.Run("When every condition is set it should be judged at the generation", func(t *testing.T) {
+	t.Run("When every condition is set it should be of the generation", func(t *testing.T) {
 		s := withScope(func(s *scope) { s.hc.Generation = 7 })
 		NewWithT(t).Expect(computeStatus(s).Conditions).To(HaveEach(HaveField("ObservedGeneration", BeEquivalentTo(7))))
 	})

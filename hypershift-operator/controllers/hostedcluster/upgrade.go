@@ -93,7 +93,7 @@ func (s *scope) versionFault(wanted images) error {
 	return s.nodeReleaseFault()
 }
 
-// nodeReleaseFault judges spec.release beside a spec.controlPlaneRelease.
+// nodeReleaseFault validates spec.release beside a spec.controlPlaneRelease.
 func (s *scope) nodeReleaseFault() error {
 	if s.wanted.Distribution() != s.wantedControlPlane.Distribution() {
 		return fmt.Errorf("spec.controlPlaneRelease.image is a release of %s and spec.release.image one of %s: use the same distribution",
@@ -195,9 +195,9 @@ func oldestNode(pool *hyperv1.NodePool, distribution releaseinfo.Distribution) s
 	return release.Oldest(versions...)
 }
 
-// judgeUpgradeable says of a Kubernetes control plane that its nodes keep it from the next minor version, before somebody
+// reportUpgradeable says of a Kubernetes control plane that its nodes keep it from the next minor version, before somebody
 // wants to go there. With OpenShift that is the payload's own operators' to say.
-func (r *Reconciler) judgeUpgradeable(ctx context.Context, s *scope) error {
+func (r *Reconciler) reportUpgradeable(ctx context.Context, s *scope) error {
 	if s.hcp == nil || s.release.Distribution() != releaseinfo.Kubernetes {
 		return nil
 	}

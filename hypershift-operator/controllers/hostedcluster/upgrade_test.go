@@ -239,7 +239,7 @@ func TestNodesHoldTheControlPlane(t *testing.T) {
 	counted := fixture.NewFaulty(c)
 	s.Reconciler.Client = counted
 	s.mustPass()
-	s.Expect(counted.Log).To(BeEmpty(), "the verdict is written once")
+	s.Expect(counted.Log).To(BeEmpty(), "the refusal is written once")
 	s.Reconciler.Client = c
 
 	s.want(tagged("1.35.0"))

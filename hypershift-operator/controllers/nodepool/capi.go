@@ -164,7 +164,7 @@ func (r *Reconciler) applyMachineDeployment(ctx context.Context, s *scope, ref c
 		return err
 	}
 	s.observeDeployment(md)
-	s.judgeTemplate(ref.Name)
+	s.reportTemplate(ref.Name)
 	if !s.isRolledOut(ref.Name, md.Spec.Replicas) {
 		return nil
 	}
@@ -235,7 +235,7 @@ func (r *Reconciler) applyMachineSet(ctx context.Context, s *scope, ref clusterv
 func (r *Reconciler) followMachineSet(ctx context.Context, s *scope, ms *clusterv1.MachineSet, template string) error {
 	s.observeMachineSet(ms)
 	if ms.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation] != s.config.hash {
-		s.judgeInPlace(ms)
+		s.reportInPlace(ms)
 		return nil
 	}
 	if available(s.machines) < ptr.Deref(ms.Spec.Replicas, 0) {
@@ -254,7 +254,7 @@ func maxUnavailable(pool *hyperv1.NodePool) string {
 // markCurrent remembers which release and configuration all machines have. template is empty where there are no machines.
 func (r *Reconciler) markCurrent(ctx context.Context, s *scope, template string) error {
 	s.version = s.release.Version()
-	s.judgeRolledOut()
+	s.reportRolledOut()
 	return upsert.Patch(ctx, r.Client, s.pool, func() {
 		annotate(s.pool, hyperv1.NodePoolCurrentConfigAnnotation, s.config.hashWithoutVersion)
 		annotate(s.pool, hyperv1.NodePoolCurrentConfigVersionAnnotation, s.config.hash)

@@ -36,7 +36,7 @@ type config struct {
 	trustBundle string
 }
 
-// reconcileConfig gathers the configuration of the pool's nodes and judges it.
+// reconcileConfig gathers and validates the configuration of the pool's nodes.
 func (r *Reconciler) reconcileConfig(ctx context.Context, s *scope) (ctrl.Result, error) {
 	conditionType := hyperv1.NodePoolValidMachineConfigConditionType
 	documents, waiting, err := r.documents(ctx, s)
@@ -60,7 +60,7 @@ func (r *Reconciler) reconcileConfig(ctx context.Context, s *scope) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	s.accept(conditionType, hyperv1.AllIsWellMessage)
-	s.judgeUpdating()
+	s.reportUpdating()
 	return ctrl.Result{}, nil
 }
 

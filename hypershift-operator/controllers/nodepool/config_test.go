@@ -17,7 +17,7 @@ import (
 
 // configured is a scope whose payload is known, with a configuration that a test may change.
 func configured(mutate func(*scope)) *scope {
-	s := judging()
+	s := scopeWith()
 	s.hc = fixture.HostedCluster("clusters")
 	s.release = fixture.Payloads()[fixture.ReleaseImage]
 	s.config.raw = "raw"
@@ -124,7 +124,7 @@ func TestCoreConfigs(t *testing.T) {
 }
 
 func TestParseSecretName(t *testing.T) {
-	s := judging()
+	s := scopeWith()
 	for _, tc := range []struct{ name, secret, prefix, hash string }{
 		{"When it is a token it should tell its hash", "token-demo-0a1b2c3d", "token", "0a1b2c3d"},
 		{"When it is user-data it should tell its hash", "user-data-demo-0a1b2c3d", "user-data", "0a1b2c3d"},

@@ -1,7 +1,7 @@
 // Package nodepool reconciles NodePools: it renders the configuration of a pool's nodes, hands it out by a token, and
 // keeps the Cluster API objects that make the machines.
 //
-// A pass is a list of phases, one file each, over one scope. Conditions are judged by the phases and written once.
+// A pass is a list of phases, one file each, over one scope. Conditions are set by the phases and written once.
 package nodepool
 
 import (
@@ -107,27 +107,27 @@ func (r *Reconciler) prepare(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// phases are the steps of a pass, in order. Those that judge what the user wrote come first and stop a pass that
-// could not mean anything; machines that are there are looked after whatever release is wanted. A paused pool is judged and
+// phases are the steps of a pass, in order. Those that validate what the user wrote come first and stop a pass that
+// could not mean anything; machines that are there are looked after whatever release is wanted. A paused pool is validated and
 // nothing else.
 func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
-	judging := []phase.Phase[*scope]{
+	checks := []phase.Phase[*scope]{
 		{Name: "pause", Run: r.reconcilePause},
 		{Name: "end of repair", Run: r.stopHealthCheck},
 		{Name: "hosted cluster", Critical: true, Run: r.requireCluster},
-		{Name: "fields without effect", Run: r.judgeFields},
-		{Name: "autoscaling", Run: r.judgeAutoscaling},
-		{Name: "update management", Critical: true, Run: r.judgeManagement},
-		{Name: "platform", Critical: true, Run: r.judgePlatform},
-		{Name: "machines", Run: r.judgeMachines},
+		{Name: "fields without effect", Run: r.reportFieldsWithoutEffect},
+		{Name: "autoscaling", Run: r.validateAutoscaling},
+		{Name: "update management", Critical: true, Run: r.validateManagement},
+		{Name: "platform", Critical: true, Run: r.reconcilePlatform},
+		{Name: "machines", Run: r.reportMachines},
 		{Name: "settings of machines", Run: r.carrySettings},
 		{Name: "start of machines", Run: r.followStartups},
 		{Name: "release image", Critical: true, Run: r.reconcileRelease},
 	}
 	if s.paused() {
-		return judging
+		return checks
 	}
-	return append(judging, []phase.Phase[*scope]{
+	return append(checks, []phase.Phase[*scope]{
 		{Name: "ignition endpoint", Critical: true, Run: r.requireIgnition},
 		{Name: "node configuration", Critical: true, Run: r.reconcileConfig},
 		{Name: "token and user-data", Critical: true, Run: r.reconcileToken},

@@ -342,5 +342,5 @@ func TestReconcile(t *testing.T) {
 	})
 
 	deletions(t, c)
-	mishaps(t, c)
+	disruptions(t, c)
 }

@@ -127,8 +127,8 @@ func completedVersion(hc *hyperv1.HostedCluster) string {
 	return ""
 }
 
-// judgeSkew tells when nodes of the pool's release would be too far behind the control plane.
-func (s *scope) judgeSkew() {
+// reportSkew tells when nodes of the pool's release would be too far behind the control plane.
+func (s *scope) reportSkew() {
 	conditionType := hyperv1.NodePoolSupportedVersionSkewConditionType
 	if err := release.Skew(s.release.Version(), s.controlPlaneVersion); err != nil {
 		s.reject(conditionType, hyperv1.NodePoolUnsupportedSkewReason, err.Error())

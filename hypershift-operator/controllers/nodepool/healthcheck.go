@@ -52,13 +52,13 @@ func (r *Reconciler) reconcileHealthCheck(ctx context.Context, s *scope) (ctrl.R
 		return ctrl.Result{}, err
 	}
 	conditionType := hyperv1.NodePoolAutorepairEnabledConditionType
-	if !existed && s.verdicts[hyperv1.NodePoolReachedIgnitionEndpoint].Status != metav1.ConditionTrue {
+	if !existed && s.conditions[hyperv1.NodePoolReachedIgnitionEndpoint].Status != metav1.ConditionTrue {
 		s.reject(conditionType, "WaitingForFirstMachine", "Machines are replaced when they fail as soon as one has fetched its configuration")
 		return ctrl.Result{}, nil
 	}
 	checks, maximum, err := s.healthChecks()
 	if err != nil {
-		s.judgeBadHealthCheck(existed, err)
+		s.reportBadHealthCheck(existed, err)
 		return ctrl.Result{}, nil
 	}
 	_, err = upsert.Object(ctx, r.Client, mhc, func() error {
@@ -73,7 +73,7 @@ func (r *Reconciler) reconcileHealthCheck(ctx context.Context, s *scope) (ctrl.R
 		return ctrl.Result{}, err
 	}
 	s.accept(conditionType, "Machines that fail are replaced")
-	s.judgeRemediation(mhc)
+	s.reportRemediation(mhc)
 	return ctrl.Result{}, nil
 }
 
@@ -87,18 +87,18 @@ func (r *Reconciler) exists(ctx context.Context, obj client.Object) (bool, error
 	return err == nil, nil
 }
 
-// judgeBadHealthCheck tells of an annotation that means nothing. A health check that is there goes on as it was.
-func (s *scope) judgeBadHealthCheck(existed bool, err error) {
+// reportBadHealthCheck tells of an annotation that means nothing. A health check that is there goes on as it was.
+func (s *scope) reportBadHealthCheck(existed bool, err error) {
 	conditionType := hyperv1.NodePoolAutorepairEnabledConditionType
 	if existed {
-		s.judge(condition.True(conditionType, hyperv1.NodePoolValidationFailedReason, "Machines that fail are replaced as before: "+err.Error()))
+		s.setCondition(condition.True(conditionType, hyperv1.NodePoolValidationFailedReason, "Machines that fail are replaced as before: "+err.Error()))
 		return
 	}
 	s.reject(conditionType, hyperv1.NodePoolValidationFailedReason, err.Error())
 }
 
-// judgeRemediation tells when so many machines fail that replacing them would make things worse.
-func (s *scope) judgeRemediation(mhc *clusterv1.MachineHealthCheck) {
+// reportRemediation tells when so many machines fail that replacing them would make things worse.
+func (s *scope) reportRemediation(mhc *clusterv1.MachineHealthCheck) {
 	for _, c := range mhc.Status.Conditions {
 		if c.Type == clusterv1.MachineHealthCheckRemediationAllowedCondition && c.Status == metav1.ConditionFalse {
 			s.reject(hyperv1.NodePoolReadyConditionType, c.Reason, "Failing machines are not replaced any more: "+c.Message)

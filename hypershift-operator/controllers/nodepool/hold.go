@@ -18,13 +18,13 @@ import (
 // waitingForIgnitionServer is the reason while the ignition-server has said nothing of a configuration.
 const waitingForIgnitionServer = "WaitingForIgnitionServer"
 
-// judgePayload repeats what the ignition-server said of the configuration.
-func (s *scope) judgePayload() {
+// reportPayload repeats what the ignition-server said of the configuration.
+func (s *scope) reportPayload() {
 	conditionType := hyperv1.NodePoolValidGeneratedPayloadConditionType
 	reason, message := string(s.token.Data[payloadReasonKey]), string(s.token.Data[payloadMessageKey])
 	switch reason {
 	case "":
-		s.judge(condition.Unknown(conditionType, waitingForIgnitionServer, s.ignitionServerState()))
+		s.setCondition(condition.Unknown(conditionType, waitingForIgnitionServer, s.ignitionServerState()))
 	case hyperv1.AsExpectedReason:
 		s.accept(conditionType, message)
 	default:
@@ -46,13 +46,13 @@ func (s *scope) ignitionServerState() string {
 // held tells whether the machines must stay as they are: a machine that is made with a configuration that nobody could
 // render would never become a node, and with maxSurge 0 it takes the place of one that is.
 func (s *scope) held() bool {
-	return s.verdicts[hyperv1.NodePoolValidGeneratedPayloadConditionType].Status != metav1.ConditionTrue
+	return s.conditions[hyperv1.NodePoolValidGeneratedPayloadConditionType].Status != metav1.ConditionTrue
 }
 
 // holdUngenerated holds while the ignition-server has not rendered the configuration.
 func (r *Reconciler) holdUngenerated(ctx context.Context, s *scope) error {
-	verdict := s.verdicts[hyperv1.NodePoolValidGeneratedPayloadConditionType]
-	return r.hold(ctx, s, verdict.Reason, verdict.Message)
+	c := s.conditions[hyperv1.NodePoolValidGeneratedPayloadConditionType]
+	return r.hold(ctx, s, c.Reason, c.Message)
 }
 
 // hold keeps the template that machines are made from. What needs no new configuration goes on: how many machines there
@@ -102,9 +102,9 @@ func (r *Reconciler) holdSet(ctx context.Context, s *scope, set client.Object, s
 // tellHeld says in the conditions of an update that it has not begun.
 func (s *scope) tellHeld(why string) {
 	for _, conditionType := range []string{hyperv1.NodePoolUpdatingConfigConditionType, hyperv1.NodePoolUpdatingVersionConditionType} {
-		if verdict, judged := s.verdicts[conditionType]; judged && verdict.Status == metav1.ConditionTrue {
-			verdict.Message += ". No machine is touched before the ignition-server has rendered it. " + why
-			s.judge(verdict)
+		if c, known := s.conditions[conditionType]; known && c.Status == metav1.ConditionTrue {
+			c.Message += ". No machine is touched before the ignition-server has rendered it. " + why
+			s.setCondition(c)
 		}
 	}
 }

@@ -24,18 +24,18 @@ const (
 	maxMessage       = 3000
 )
 
-// judgeMachines sums up the pool's machines. What a platform says of one in trouble comes first, since it tells a person
+// reportMachines sums up the pool's machines. What a platform says of one in trouble comes first, since it tells a person
 // what to do; it is told as soon as the provider writes it.
-func (r *Reconciler) judgeMachines(ctx context.Context, s *scope) (ctrl.Result, error) {
+func (r *Reconciler) reportMachines(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if err := r.observeInfra(ctx, s); err != nil {
 		return ctrl.Result{}, err
 	}
-	s.judgeTroubles()
+	s.reportTroubles()
 	s.countMachines()
 	return ctrl.Result{}, nil
 }
 
-func (s *scope) judgeTroubles() {
+func (s *scope) reportTroubles() {
 	ready, healthy := hyperv1.NodePoolAllMachinesReadyConditionType, hyperv1.NodePoolAllNodesHealthyConditionType
 	staying := slices.DeleteFunc(slices.Clone(s.machines), func(m *clusterv1.Machine) bool { return !m.DeletionTimestamp.IsZero() })
 	if len(staying) == 0 {
@@ -53,8 +53,8 @@ func (s *scope) judgeTroubles() {
 			unhealthy.add(reason, machine.Name, message)
 		}
 	}
-	s.judge(troubles.condition(ready))
-	s.judge(unhealthy.condition(healthy))
+	s.setCondition(troubles.condition(ready))
+	s.setCondition(unhealthy.condition(healthy))
 }
 
 // observeInfra lists the platform's objects behind the machines, if there are machines.
@@ -74,7 +74,7 @@ func (s *scope) countMachines() {
 		return
 	}
 	s.replicas = ptr.To(available(s.machines))
-	s.judgeReady(replicas(s.pool, nil), nil, clusterv1.AvailableCondition)
+	s.reportReady(replicas(s.pool, nil), nil, clusterv1.AvailableCondition)
 }
 
 // infraMachines are the platform's objects behind the machines, by name.

@@ -28,8 +28,8 @@ func WithoutEffect(pool *hyperv1.NodePool) []string {
 // reasonWithoutEffect is one of AllFieldsHonored.
 const reasonWithoutEffect = "FieldsWithoutEffect"
 
-// judgeFields says which fields the user set in vain. Machines are made all the same.
-func (r *Reconciler) judgeFields(_ context.Context, s *scope) (ctrl.Result, error) {
+// reportFieldsWithoutEffect says which fields the user set in vain. Machines are made all the same.
+func (r *Reconciler) reportFieldsWithoutEffect(_ context.Context, s *scope) (ctrl.Result, error) {
 	conditionType := hyperv1.NodePoolAllFieldsHonoredConditionType
 	fields := WithoutEffect(s.pool)
 	if len(fields) == 0 {

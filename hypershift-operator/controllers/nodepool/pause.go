@@ -31,7 +31,7 @@ func (r *Reconciler) reconcilePause(ctx context.Context, s *scope) (ctrl.Result,
 	case state.Paused:
 		s.reject(conditionType, hyperv1.ReconciliationPausedReason, "Reconciliation is paused until "+state.Text)
 	default:
-		s.judgeActive()
+		s.reportActive()
 	}
 	var failures []error
 	for _, obj := range []client.Object{&clusterv1.MachineDeployment{}, &clusterv1.MachineSet{}, &clusterv1.MachineHealthCheck{}} {
@@ -40,11 +40,11 @@ func (r *Reconciler) reconcilePause(ctx context.Context, s *scope) (ctrl.Result,
 	return ctrl.Result{RequeueAfter: state.For}, errors.Join(failures...)
 }
 
-func (s *scope) judgeActive() {
+func (s *scope) reportActive() {
 	s.accept(hyperv1.NodePoolReconciliationActiveConditionType, "Reconciliation is active")
-	c := s.verdicts[hyperv1.NodePoolReconciliationActiveConditionType]
+	c := s.conditions[hyperv1.NodePoolReconciliationActiveConditionType]
 	c.Reason = "ReconciliationActive"
-	s.judge(c)
+	s.setCondition(c)
 }
 
 // pauseObject pauses or resumes a Cluster API object of the pool if there is one.

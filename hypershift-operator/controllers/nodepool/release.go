@@ -29,9 +29,9 @@ func (r *Reconciler) reconcileRelease(ctx context.Context, s *scope) (ctrl.Resul
 		return ctrl.Result{RequeueAfter: releaseRetry}, r.refuseRelease(ctx, s, err)
 	}
 	s.accept(hyperv1.NodePoolValidReleaseImageConditionType, "The release image has version "+s.release.Version())
-	s.judgeSkew()
-	s.judgeAutoscaler()
-	s.judgeInPlaceSupport()
+	s.reportSkew()
+	s.validateAutoscaler()
+	s.validateInPlaceSupport()
 	return ctrl.Result{}, s.validatePlatform()
 }
 

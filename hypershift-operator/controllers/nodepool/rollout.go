@@ -14,9 +14,9 @@ import (
 	"github.com/openshift/hypershift/support/condition"
 )
 
-// judgeUpdating tells whether nodes still have to get a release or configuration: by the annotations that remember what all of
+// reportUpdating tells whether nodes still have to get a release or configuration: by the annotations that remember what all of
 // them had once, and by the machines that there are. Cluster API's totals lag behind a change of its objects.
-func (s *scope) judgeUpdating() {
+func (s *scope) reportUpdating() {
 	release, config := s.outdated()
 	s.updating(hyperv1.NodePoolUpdatingConfigConditionType,
 		s.pool.Annotations[hyperv1.NodePoolCurrentConfigAnnotation] != s.config.hashWithoutVersion || config > 0,
@@ -90,16 +90,16 @@ func (s *scope) updating(conditionType string, is bool, message string) {
 	s.reject(conditionType, hyperv1.AsExpectedReason, hyperv1.AllIsWellMessage)
 }
 
-// judgeTemplate tells whether machines have to be replaced because their template changed.
-func (s *scope) judgeTemplate(template string) {
+// reportTemplate tells whether machines have to be replaced because their template changed.
+func (s *scope) reportTemplate(template string) {
 	last := s.pool.Annotations[hyperv1.NodePoolPlatformMachineTemplateAnnotation]
 	other := slices.ContainsFunc(s.machines, func(m *clusterv1.Machine) bool { return !s.isMadeAfter(m, template) })
 	s.updating(hyperv1.NodePoolUpdatingPlatformMachineTemplateConditionType,
 		other || last != "" && last != template, fmt.Sprintf("Replacing machines by those of template %s", template))
 }
 
-// judgeRolledOut tells that all machines are as wanted.
-func (s *scope) judgeRolledOut() {
+// reportRolledOut tells that all machines are as wanted.
+func (s *scope) reportRolledOut() {
 	for _, conditionType := range []string{
 		hyperv1.NodePoolUpdatingConfigConditionType, hyperv1.NodePoolUpdatingVersionConditionType,
 		hyperv1.NodePoolUpdatingPlatformMachineTemplateConditionType,
@@ -108,12 +108,12 @@ func (s *scope) judgeRolledOut() {
 	}
 }
 
-// judgeInPlace repeats what the in-place upgrader says.
-func (s *scope) judgeInPlace(ms *clusterv1.MachineSet) {
+// reportInPlace repeats what the in-place upgrader says.
+func (s *scope) reportInPlace(ms *clusterv1.MachineSet) {
 	failed, text := ms.Annotations[hyperv1.NodePoolUpgradeInProgressFalseAnnotation], ms.Annotations[hyperv1.NodePoolUpgradeInProgressTrueAnnotation]
 	for _, conditionType := range []string{hyperv1.NodePoolUpdatingConfigConditionType, hyperv1.NodePoolUpdatingVersionConditionType} {
 		switch {
-		case s.verdicts[conditionType].Status != metav1.ConditionTrue:
+		case s.conditions[conditionType].Status != metav1.ConditionTrue:
 		case failed != "":
 			s.reject(conditionType, hyperv1.NodePoolInplaceUpgradeFailedReason, failed)
 		case text != "":
@@ -146,22 +146,22 @@ func serves(machine *clusterv1.Machine) bool {
 }
 
 func (s *scope) observeDeployment(md *clusterv1.MachineDeployment) {
-	s.judgeReady(md.Spec.Replicas, md.Status.Conditions, clusterv1.MachineDeploymentAvailableCondition)
+	s.reportReady(md.Spec.Replicas, md.Status.Conditions, clusterv1.MachineDeploymentAvailableCondition)
 }
 
 func (s *scope) observeMachineSet(ms *clusterv1.MachineSet) {
-	s.judgeReady(ms.Spec.Replicas, ms.Status.Conditions, clusterv1.MachineSetMachinesReadyCondition)
+	s.reportReady(ms.Spec.Replicas, ms.Status.Conditions, clusterv1.MachineSetMachinesReadyCondition)
 }
 
-// judgeReady tells whether the pool has its machines. A machine that is in trouble says more than Cluster API's summary.
-func (s *scope) judgeReady(wanted *int32, reported []metav1.Condition, conditionType string) {
+// reportReady tells whether the pool has its machines. A machine that is in trouble says more than Cluster API's summary.
+func (s *scope) reportReady(wanted *int32, reported []metav1.Condition, conditionType string) {
 	want, have := ptr.Deref(wanted, 0), ptr.Deref(s.replicas, 0)
 	if have >= want {
 		s.accept(hyperv1.NodePoolReadyConditionType, fmt.Sprintf("%d of %d machines are available", have, want))
 		return
 	}
 	message := fmt.Sprintf("%d of %d machines are available", have, want)
-	if trouble, is := s.verdicts[hyperv1.NodePoolAllMachinesReadyConditionType]; is && trouble.Status == metav1.ConditionFalse && trouble.Reason != hyperv1.NodePoolNotFoundReason {
+	if trouble, is := s.conditions[hyperv1.NodePoolAllMachinesReadyConditionType]; is && trouble.Status == metav1.ConditionFalse && trouble.Reason != hyperv1.NodePoolNotFoundReason {
 		s.reject(hyperv1.NodePoolReadyConditionType, trouble.Reason, message+". "+trouble.Message)
 		return
 	}

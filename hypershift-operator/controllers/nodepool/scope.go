@@ -52,10 +52,10 @@ type scope struct {
 	// machines.
 	version string
 
-	// verdicts are the conditions that phases judged in this pass. Those nobody judged keep their last state; those in
+	// conditions are those that phases set in this pass. Those that nobody set keep their last state; those in
 	// cleared are removed.
-	verdicts map[string]metav1.Condition
-	cleared  []string
+	conditions map[string]metav1.Condition
+	cleared    []string
 	// failure is what the phases returned, but for what only an old state explains; set before the report.
 	failure error
 	// deleted tells that the finalizer is gone, and with it the object.
@@ -63,7 +63,7 @@ type scope struct {
 }
 
 func newScope(pool *hyperv1.NodePool) *scope {
-	return &scope{pool: pool, verdicts: map[string]metav1.Condition{}}
+	return &scope{pool: pool, conditions: map[string]metav1.Condition{}}
 }
 
 // key is how a pool is written in annotations: namespace/name.
@@ -77,14 +77,14 @@ func (s *scope) namespace() string {
 	})
 }
 
-func (s *scope) judge(c metav1.Condition) { s.verdicts[c.Type] = c }
+func (s *scope) setCondition(c metav1.Condition) { s.conditions[c.Type] = c }
 
 func (s *scope) accept(conditionType, message string) {
-	s.judge(condition.True(conditionType, hyperv1.AsExpectedReason, message))
+	s.setCondition(condition.True(conditionType, hyperv1.AsExpectedReason, message))
 }
 
 func (s *scope) reject(conditionType, reason, message string) {
-	s.judge(condition.False(conditionType, reason, message))
+	s.setCondition(condition.False(conditionType, reason, message))
 }
 
 // clear removes a condition that is only there while something is wrong.

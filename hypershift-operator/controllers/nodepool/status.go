@@ -17,7 +17,7 @@ import (
 
 // report computes the status from what the pass found out, writes it once, and tells of changes in events.
 func (r *Reconciler) report(ctx context.Context, s *scope) error {
-	s.judgeFailure()
+	s.reportFailure()
 	before := s.pool.Status.DeepCopy()
 	err := upsert.Status(ctx, r.Client, s.pool, func() { s.pool.Status = computeStatus(s) })
 	if client.IgnoreNotFound(err) != nil {
@@ -27,9 +27,9 @@ func (r *Reconciler) report(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// judgeFailure says what went wrong in the pass, which no other condition need tell. The condition is only there while
+// reportFailure says what went wrong in the pass, which no other condition need tell. The condition is only there while
 // something does.
-func (s *scope) judgeFailure() {
+func (s *scope) reportFailure() {
 	conditionType := string(hyperv1.ReconciliationSucceeded)
 	if s.failure == nil {
 		s.clear(conditionType)
@@ -55,7 +55,7 @@ func computeStatus(s *scope) hyperv1.NodePoolStatus {
 	return status
 }
 
-// mergeConditions puts this pass's verdicts over the last conditions. A pool's conditions have a type of their own.
+// mergeConditions puts the conditions of this pass over the last ones. A pool's conditions have a type of their own.
 func mergeConditions(last []hyperv1.NodePoolCondition, s *scope) []hyperv1.NodePoolCondition {
 	var merged []metav1.Condition
 	for _, c := range last {
@@ -67,15 +67,15 @@ func mergeConditions(last []hyperv1.NodePoolCondition, s *scope) []hyperv1.NodeP
 			LastTransitionTime: c.LastTransitionTime, ObservedGeneration: c.ObservedGeneration,
 		})
 	}
-	var verdicts []metav1.Condition
-	for _, verdict := range s.verdicts {
-		if existing := find(last, verdict.Type); existing == nil || existing.Status != corev1.ConditionStatus(verdict.Status) {
-			verdict.LastTransitionTime = metav1.NewTime(s.now)
+	var current []metav1.Condition
+	for _, c := range s.conditions {
+		if existing := find(last, c.Type); existing == nil || existing.Status != corev1.ConditionStatus(c.Status) {
+			c.LastTransitionTime = metav1.NewTime(s.now)
 		}
-		verdicts = append(verdicts, verdict)
+		current = append(current, c)
 	}
-	slices.SortFunc(verdicts, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
-	merged = condition.Merge(merged, s.pool.Generation, verdicts...)
+	slices.SortFunc(current, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
+	merged = condition.Merge(merged, s.pool.Generation, current...)
 	all := make([]hyperv1.NodePoolCondition, 0, len(merged))
 	for _, c := range merged {
 		all = append(all, hyperv1.NodePoolCondition{

@@ -21,12 +21,12 @@ import (
 	"github.com/openshift/hypershift/support/condition"
 )
 
-func judging(conditions ...metav1.Condition) *scope {
+func scopeWith(conditions ...metav1.Condition) *scope {
 	s := newScope(fixture.NodePool("clusters"))
 	s.now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	s.platform, _ = fixture.Platforms(nil).For(hyperv1.MAASPlatform)
 	for _, c := range conditions {
-		s.judge(c)
+		s.setCondition(c)
 	}
 	return s
 }
@@ -38,25 +38,25 @@ func TestMergeConditions(t *testing.T) {
 		{Type: "IgnitionEndpointAvailable", Status: "False", Reason: "X", LastTransitionTime: earlier},
 	}
 	t.Run("When a status stays it should keep its time", func(t *testing.T) {
-		merged := mergeConditions(last, judging(condition.True("Ready", "AsExpected", "still")))
+		merged := mergeConditions(last, scopeWith(condition.True("Ready", "AsExpected", "still")))
 		g := NewWithT(t)
 		g.Expect(find(merged, "Ready").LastTransitionTime).To(Equal(earlier))
 		g.Expect(find(merged, "Ready").Message).To(Equal("still"))
 	})
 	t.Run("When a status changes it should take the pass's time", func(t *testing.T) {
-		s := judging(condition.False("Ready", "NoCapacity", ""))
+		s := scopeWith(condition.False("Ready", "NoCapacity", ""))
 		NewWithT(t).Expect(find(mergeConditions(last, s), "Ready").LastTransitionTime.Time).To(Equal(s.now))
 	})
 	t.Run("When a condition is cleared it should go", func(t *testing.T) {
-		s := judging()
+		s := scopeWith()
 		s.clear("IgnitionEndpointAvailable")
 		NewWithT(t).Expect(find(mergeConditions(last, s), "IgnitionEndpointAvailable")).To(BeNil())
 	})
-	t.Run("When nobody judged a condition it should stay", func(t *testing.T) {
-		NewWithT(t).Expect(find(mergeConditions(last, judging()), "Ready")).NotTo(BeNil())
+	t.Run("When nobody set a condition it should stay", func(t *testing.T) {
+		NewWithT(t).Expect(find(mergeConditions(last, scopeWith()), "Ready")).NotTo(BeNil())
 	})
 	t.Run("When the same is merged again it should be the same, in the same order", func(t *testing.T) {
-		s := judging(condition.True("B", "R", ""), condition.True("A", "R", ""), condition.False("C", "R", ""))
+		s := scopeWith(condition.True("B", "R", ""), condition.True("A", "R", ""), condition.False("C", "R", ""))
 		first := mergeConditions(nil, s)
 		for range 10 {
 			NewWithT(t).Expect(mergeConditions(nil, s)).To(Equal(first))
@@ -89,7 +89,7 @@ func TestAnnounce(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
 	r := &Reconciler{Recorder: recorder}
 	announce := func(before, after []hyperv1.NodePoolCondition) []string {
-		s := judging()
+		s := scopeWith()
 		s.pool.Status.Conditions = after
 		r.announce(s, before)
 		var made []string
@@ -128,7 +128,7 @@ func (a *actions) Eventf(_, _ runtime.Object, _, _, action, _ string, _ ...any) 
 }
 
 func TestAnnounceKeepsConditionsApart(t *testing.T) {
-	s := judging()
+	s := scopeWith()
 	s.pool.Status.Conditions = []hyperv1.NodePoolCondition{
 		{Type: "AutorepairEnabled", Status: "False", Reason: "AsExpected"}, {Type: "AllMachinesReady", Status: "True", Reason: "AsExpected"},
 	}
@@ -168,7 +168,7 @@ func TestMachineTrouble(t *testing.T) {
 		{"When Cluster API has not looked yet it should wait", machineWith("m"), nil, "WaitingForMachine"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			reason, _ := judging().machineTrouble(tc.machine, tc.infra)
+			reason, _ := scopeWith().machineTrouble(tc.machine, tc.infra)
 			NewWithT(t).Expect(reason).To(Equal(tc.want))
 		})
 	}

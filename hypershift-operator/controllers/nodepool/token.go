@@ -45,8 +45,8 @@ func (r *Reconciler) reconcileToken(ctx context.Context, s *scope) (ctrl.Result,
 		return ctrl.Result{}, err
 	}
 	s.token = token
-	s.judgePayload()
-	s.judgeReached()
+	s.reportPayload()
+	s.reportReached()
 	userData, err := r.writeUserData(ctx, s, s.config.hash, token.Data[tokenKey])
 	if err != nil {
 		return ctrl.Result{}, err
@@ -114,8 +114,8 @@ func (s *scope) shapeToken(token *corev1.Secret, data map[string][]byte) {
 	token.Data[tokenKey] = []byte(uuid.NewString())
 }
 
-// judgeReached tells whether a machine has asked for the configuration.
-func (s *scope) judgeReached() {
+// reportReached tells whether a machine has asked for the configuration.
+func (s *scope) reportReached() {
 	reached := hyperv1.NodePoolReachedIgnitionEndpoint
 	switch {
 	case s.token.Annotations[hyperv1.TokenSecretIgnitionReachedAnnotation] == "True", s.inPlace() && s.isTrue(reached):

@@ -14,7 +14,7 @@ import (
 
 var input = Input{Image: "haproxy:1", InternalAddress: "172.20.0.1", InternalPort: 6443, ExternalHost: "api.example", ExternalPort: 31443}
 
-// files renders the MachineConfig, has Ignition judge it, and returns the files by path.
+// files renders the MachineConfig, has Ignition validate it, and returns the files by path.
 func files(t *testing.T, in Input) map[string]string {
 	t.Helper()
 	g := NewWithT(t)

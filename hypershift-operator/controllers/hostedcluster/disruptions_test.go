@@ -36,8 +36,8 @@ func (s *suite) up() {
 	s.mustPass()
 }
 
-// mishaps are what people, outages and unlucky names do to a cluster.
-func mishaps(t *testing.T, c client.WithWatch) {
+// disruptions are what people, outages and unlucky names do to a cluster.
+func disruptions(t *testing.T, c client.WithWatch) {
 	t.Run("When a pause ends while the release cannot be read, the machines should go on all the same", func(t *testing.T) {
 		s := newSuite(t, c, "pause-outage")
 		s.up()
@@ -173,7 +173,7 @@ func mishaps(t *testing.T, c client.WithWatch) {
 	})
 
 	t.Run("When somebody took the Cluster away, its machines should be released before those that can are let go", func(t *testing.T) {
-		s := newSuite(t, c, "stragglers")
+		s := newSuite(t, c, "orphans")
 		s.up()
 		cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: s.hosted(), Name: s.cluster().Spec.InfraID}}
 		s.Expect(c.Delete(t.Context(), cluster)).To(Succeed())

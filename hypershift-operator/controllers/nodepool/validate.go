@@ -12,8 +12,8 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// judgeAutoscaling tells whether the autoscaler sets the number of machines.
-func (r *Reconciler) judgeAutoscaling(_ context.Context, s *scope) (ctrl.Result, error) {
+// validateAutoscaling tells whether the autoscaler sets the number of machines.
+func (r *Reconciler) validateAutoscaling(_ context.Context, s *scope) (ctrl.Result, error) {
 	scaling := s.pool.Spec.AutoScaling
 	conditionType := hyperv1.NodePoolAutoscalingEnabledConditionType
 	switch {
@@ -31,9 +31,9 @@ func (r *Reconciler) judgeAutoscaling(_ context.Context, s *scope) (ctrl.Result,
 // autoscalerTag is the payload's autoscaler.
 const autoscalerTag = "cluster-autoscaler"
 
-// judgeAutoscaler says when nobody runs the autoscaler that the pool asks for. The payload of the cluster brings it, which
+// validateAutoscaler says when nobody runs the autoscaler that the pool asks for. The payload of the cluster brings it, which
 // is the pool's or a newer one of the same kind.
-func (s *scope) judgeAutoscaler() {
+func (s *scope) validateAutoscaler() {
 	_, inPayload := s.release.ComponentImage(autoscalerTag)
 	if s.pool.Spec.AutoScaling == nil || inPayload || s.hc.Annotations[hyperv1.ClusterAutoscalerImage] != "" {
 		return
@@ -43,8 +43,8 @@ func (s *scope) judgeAutoscaler() {
 		s.release.Version(), autoscalerTag, hyperv1.ClusterAutoscalerImage))
 }
 
-// judgeManagement checks how machines are updated.
-func (r *Reconciler) judgeManagement(_ context.Context, s *scope) (ctrl.Result, error) {
+// validateManagement checks how machines are updated.
+func (r *Reconciler) validateManagement(_ context.Context, s *scope) (ctrl.Result, error) {
 	conditionType := hyperv1.NodePoolUpdateManagementEnabledConditionType
 	if why := managementFault(s.pool.Spec.Management); why != "" {
 		s.reject(conditionType, hyperv1.NodePoolValidationFailedReason, why)
@@ -54,9 +54,9 @@ func (r *Reconciler) judgeManagement(_ context.Context, s *scope) (ctrl.Result, 
 	return ctrl.Result{}, nil
 }
 
-// judgeInPlaceSupport says when nobody updates machines that are not to be replaced: the operators of an OpenShift release do
+// validateInPlaceSupport says when nobody updates machines that are not to be replaced: the operators of an OpenShift release do
 // that in the guest, those of a Kubernetes release do not. Machines are made all the same.
-func (s *scope) judgeInPlaceSupport() {
+func (s *scope) validateInPlaceSupport() {
 	if !s.inPlace() || s.release.Distribution() != releaseinfo.Kubernetes || s.platform.MachineTemplates() == nil {
 		return
 	}
@@ -81,8 +81,8 @@ func managementFault(management hyperv1.NodePoolManagement) string {
 	return ""
 }
 
-// judgePlatform checks what the pool asks of its platform.
-func (r *Reconciler) judgePlatform(_ context.Context, s *scope) (ctrl.Result, error) {
+// reconcilePlatform checks what the pool asks of its platform.
+func (r *Reconciler) reconcilePlatform(_ context.Context, s *scope) (ctrl.Result, error) {
 	if !s.platformKnown {
 		s.reject(hyperv1.NodePoolValidPlatformConfigConditionType, hyperv1.NodePoolValidationFailedReason, fmt.Sprintf(
 			"This operator cannot make machines of platform %s: use one of %v", s.pool.Spec.Platform.Type, r.Platforms.Supported()))

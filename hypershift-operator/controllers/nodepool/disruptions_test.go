@@ -106,8 +106,8 @@ func deletions(t *testing.T, c client.WithWatch) {
 	})
 }
 
-// mishaps are what people and outages do to a pool that lives.
-func mishaps(t *testing.T, c client.WithWatch) {
+// disruptions are what people and outages do to a pool that lives.
+func disruptions(t *testing.T, c client.WithWatch) {
 	t.Run("When the release cannot be read, a pause should reach Cluster API all the same, and its end too", func(t *testing.T) {
 		s := newSuite(t, c, "pause-outage")
 		s.start(nil)
@@ -204,7 +204,7 @@ func TestHealthChecks(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
-			s := judging()
+			s := scopeWith()
 			s.hc = fixture.HostedCluster("clusters")
 			s.pool.Annotations = map[string]string{tc.annotation: tc.value}
 			_, maximum, err := s.healthChecks()
@@ -218,12 +218,12 @@ func TestHealthChecks(t *testing.T) {
 	}
 }
 
-func TestJudgeMachinesThatGo(t *testing.T) {
+func TestReportMachinesThatGo(t *testing.T) {
 	g := NewWithT(t)
 	now := metav1.Now()
-	s := judging()
+	s := scopeWith()
 	s.machines = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: "going", DeletionTimestamp: &now}}}
-	s.judgeTroubles()
-	g.Expect(s.verdicts[hyperv1.NodePoolAllMachinesReadyConditionType].Reason).To(Equal(hyperv1.NodePoolNotFoundReason),
+	s.reportTroubles()
+	g.Expect(s.conditions[hyperv1.NodePoolAllMachinesReadyConditionType].Reason).To(Equal(hyperv1.NodePoolNotFoundReason),
 		"a pool whose last machine is going has none, and is not well for it")
 }

@@ -93,7 +93,7 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-func TestJudge(t *testing.T) {
+func TestValidate(t *testing.T) {
 	c := fixture.Start(t)
 	for _, tc := range []struct {
 		name          string

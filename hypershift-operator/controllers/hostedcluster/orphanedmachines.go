@@ -14,10 +14,10 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// deleteStragglers deletes the machines that outlived their Cluster, as they do when somebody takes its finalizer off.
+// deleteOrphanedMachines deletes the machines that outlived their Cluster, as they do when somebody takes its finalizer off.
 // Cluster API does nothing without a Cluster, but the platform's provider still releases its machines, so it must not be let
 // go of before. Then nobody is left to end what Cluster API had made.
-func (r *Reconciler) deleteStragglers(ctx context.Context, s *scope) (string, error) {
+func (r *Reconciler) deleteOrphanedMachines(ctx context.Context, s *scope) (string, error) {
 	sets, err := r.objects(ctx, s, &clusterv1.MachineDeploymentList{}, &clusterv1.MachineSetList{}, &clusterv1.MachineList{})
 	if err != nil {
 		return "", err
