@@ -64,11 +64,11 @@ func look(ctx context.Context, c client.Client, key client.ObjectKey) (progress.
 		return progress.State{}, fmt.Errorf("list the NodePools of namespace %s: %w", key.Namespace, err)
 	}
 	pools.Items = slices.DeleteFunc(pools.Items, func(p hyperv1.NodePool) bool { return p.Spec.ClusterName != key.Name })
-	return judge(hc, pools.Items), nil
+	return stateOf(hc, pools.Items), nil
 }
 
-// judge tells how far a cluster is.
-func judge(hc *hyperv1.HostedCluster, pools []hyperv1.NodePool) progress.State {
+// stateOf tells how far a cluster is.
+func stateOf(hc *hyperv1.HostedCluster, pools []hyperv1.NodePool) progress.State {
 	if !meta.IsStatusConditionTrue(hc.Status.Conditions, string(hyperv1.HostedClusterAvailable)) {
 		blocking := firstUnmet(hc.Status.Conditions, clusterConditions)
 		return progress.State{Message: "control plane: " + blocking, Blocking: "HostedCluster: " + blocking}

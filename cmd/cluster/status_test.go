@@ -22,7 +22,7 @@ func pool(name string, want, have int32, conditions ...hyperv1.NodePoolCondition
 	return p
 }
 
-func TestJudge(t *testing.T) {
+func TestState(t *testing.T) {
 	available := []metav1.Condition{condition("Available", "True", "AsExpected", "")}
 	tests := []struct {
 		name       string
@@ -62,7 +62,7 @@ func TestJudge(t *testing.T) {
 			g := NewWithT(t)
 			hc := &hyperv1.HostedCluster{}
 			hc.Status.Conditions = tt.conditions
-			state := judge(hc, tt.pools)
+			state := stateOf(hc, tt.pools)
 			g.Expect(state.Done).To(Equal(tt.done))
 			g.Expect(state.Message).To(ContainSubstring(tt.message))
 			g.Expect(state.Blocking).To(ContainSubstring(tt.blocking))

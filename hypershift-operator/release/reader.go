@@ -1,4 +1,4 @@
-// Package release reads the payloads of hosted clusters and judges which of them a cluster or pool may move to.
+// Package release reads the payloads of hosted clusters and decides which of them a cluster or pool may move to.
 package release
 
 import (

@@ -114,7 +114,7 @@ func TestStep(t *testing.T) {
 		{"When it is the same minor it should accept", "1.31.9", "1.31.4", releaseinfo.Kubernetes, ""},
 		{"When it is new it should accept", "1.36.0", "", releaseinfo.Kubernetes, ""},
 		{"When it leaves out a minor it should name the next", "1.33.0", "1.31.4", releaseinfo.Kubernetes, "choose a release of 1.32 first"},
-		{"When the payload's own operators judge it should accept", "4.20.0", "4.18.0", releaseinfo.OpenShift, ""},
+		{"When the payload's own operators decide it should accept", "4.20.0", "4.18.0", releaseinfo.OpenShift, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -48,7 +48,7 @@ func Supported(payload *releaseinfo.ReleaseImage, running string) error {
 	}
 	from, err := semver.Parse(running)
 	if err != nil {
-		return nil // What runs came from somewhere else; the payload's own operator judges it.
+		return nil // What runs came from somewhere else; the payload's own operator decides.
 	}
 	if foreign(payload.Distribution(), from) {
 		return fmt.Errorf("version %s is of %s, and the cluster runs %s of another distribution: the distribution cannot be changed, create a new cluster",
@@ -109,7 +109,7 @@ func SameMinor(a, b string) bool {
 }
 
 // Newer tells in an error for users why nodes of version pool may not run below a control plane of version cluster:
-// because they are newer. Nodes that are too old are judged by Skew.
+// because they are newer. Nodes that are too old are Skew's.
 func Newer(pool, cluster string) error {
 	p, c, ok := parseBoth(pool, cluster)
 	if !ok || !p.GT(c) {

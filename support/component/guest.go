@@ -38,7 +38,7 @@ func (c *Component) guestWorkload(scope *Scope, w *workload) error {
 	return nil
 }
 
-// guestHealth judges a workload on the guest's nodes as far as there are nodes: a cluster without any is complete, and one
+// guestHealth is that of a workload on the guest's nodes as far as there are nodes: a cluster without any is complete, and one
 // that is not Ready holds up nobody. A failing pod is told of by name.
 func guestHealth(ctx context.Context, guest *Guest, obj client.Object) (health, error) {
 	nodes := &corev1.NodeList{}

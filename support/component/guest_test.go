@@ -62,7 +62,7 @@ func TestGuestHealth(t *testing.T) {
 		{"a Deployment has no node to run on", pending, []client.Object{guestNode("a", down)}, "True/AsExpected", "", "True"},
 		{"a Deployment has a node and no pod", pending, []client.Object{guestNode("a", up)}, "False/WaitingForRolloutComplete", "0 of 1", "False"},
 	} {
-		t.Run("When "+tc.name+" it should be judged so", func(t *testing.T) {
+		t.Run("When "+tc.name+" it should say so", func(t *testing.T) {
 			g := NewWithT(t)
 			c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(tc.guest...).Build()
 			h, err := guestHealth(t.Context(), &Guest{Client: c, Live: c}, tc.workload)

@@ -41,7 +41,7 @@ func (c *Component) report(ctx context.Context, scope *Scope, result outcome) er
 // status computes the new status from the old one and what the pass found.
 func (c *Component) status(old hyperv1.ControlPlaneComponentStatus, scope *Scope, result outcome) hyperv1.ControlPlaneComponentStatus {
 	next := *old.DeepCopy()
-	h := c.judge(next.Conditions, result)
+	h := c.assess(next.Conditions, result)
 	generation := max(scope.HCP.Generation, 1)
 	next.Conditions = condition.Merge(next.Conditions, generation, h.available, h.rolledOut)
 	next.ObservedGeneration = generation
@@ -55,9 +55,9 @@ func (c *Component) status(old hyperv1.ControlPlaneComponentStatus, scope *Scope
 	return next
 }
 
-// judge turns what a pass found into the two conditions. While dependencies or an error keep the component from being
+// assess turns what a pass found into the two conditions. While dependencies or an error keep the component from being
 // rolled out, what was last known about its availability stays.
-func (c *Component) judge(old []metav1.Condition, result outcome) health {
+func (c *Component) assess(old []metav1.Condition, result outcome) health {
 	known := unavailable(reasonNotFound, fmt.Sprintf("Component %s is not there yet", c.Name))
 	if last := meta.FindStatusCondition(old, string(hyperv1.ControlPlaneComponentAvailable)); last != nil {
 		known = *last

@@ -58,7 +58,7 @@ func TestHealth(t *testing.T) {
 		{"a CronJob", &batchv1.CronJob{}, true, true},
 	}
 	for _, tc := range cases {
-		t.Run("When it is "+tc.name+" it should be judged so", func(t *testing.T) {
+		t.Run("When it is "+tc.name+" it should say so", func(t *testing.T) {
 			g := NewWithT(t)
 			h := healthOf(tc.obj)
 			g.Expect(h.available.Status == metav1.ConditionTrue).To(Equal(tc.available))

@@ -24,7 +24,7 @@ func False(conditionType, reason, message string) metav1.Condition {
 	return build(conditionType, metav1.ConditionFalse, reason, message)
 }
 
-// Unknown is a condition that nobody has judged yet.
+// Unknown is a condition that nobody has set yet.
 func Unknown(conditionType, reason, message string) metav1.Condition {
 	return build(conditionType, metav1.ConditionUnknown, reason, message)
 }
@@ -38,7 +38,7 @@ func build(conditionType string, status metav1.ConditionStatus, reason, message 
 	}
 }
 
-// Merge returns existing with each of wanted in it, marked with the generation that it was judged at. A condition that
+// Merge returns existing with each of wanted in it, marked with the generation that it was observed at. A condition that
 // keeps its status keeps its transition time, and conditions that wanted does not name stay as they are. existing is not
 // changed.
 func Merge(existing []metav1.Condition, generation int64, wanted ...metav1.Condition) []metav1.Condition {

@@ -67,7 +67,7 @@ func TestWhoSaysSo(t *testing.T) {
 			g.Expect(err).To(HaveOccurred())
 			g.Expect(tc.want(err)).To(BeTrue(), "%v", err)
 			for kind, is := range map[string]func(error) bool{"not found": maas.IsNotFound, "forbidden": maas.IsForbidden} {
-				g.Expect(maas.IsUnreachable(err) && is(err)).To(BeFalse(), "no verdict: %s: %v", kind, err)
+				g.Expect(maas.IsUnreachable(err) && is(err)).To(BeFalse(), "says nothing of the machine: %s: %v", kind, err)
 			}
 		})
 	}

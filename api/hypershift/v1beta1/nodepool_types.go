@@ -325,7 +325,7 @@ type NodePoolCondition struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// observedGeneration is the generation of the spec that the condition was judged at.
+	// observedGeneration is the generation of the spec that the condition was observed at.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +optional

@@ -17,7 +17,7 @@ const (
 )
 
 // upgradeable tells whether the control plane itself is in a state to go to the next minor version. What its nodes allow is
-// judged by the hypershift-operator, which knows the pools. Another patch of the minor version that runs is never kept back:
+// decided by the hypershift-operator, which knows the pools. Another patch of the minor version that runs is never kept back:
 // it may be what mends a release.
 func upgradeable(current configv1.UpdateHistory, failing error) metav1.Condition {
 	t := string(hyperv1.ClusterVersionUpgradeable)

@@ -34,11 +34,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, req.NamespacedName, request); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	verdict := condition.False(certificatesv1alpha1.SignerClassValidType, reasonNoSuchSigner, fmt.Sprintf(
+	invalid := condition.False(certificatesv1alpha1.SignerClassValidType, reasonNoSuchSigner, fmt.Sprintf(
 		"Nothing is revoked: a control plane of a Kubernetes release has no signer %q of break-glass certificates, so none was issued; delete this request",
 		request.Spec.SignerClass))
 	err := upsert.Status(ctx, r.Client, request, func() {
-		request.Status.Conditions = condition.Merge(request.Status.Conditions, request.Generation, verdict)
+		request.Status.Conditions = condition.Merge(request.Status.Conditions, request.Generation, invalid)
 	})
 	return ctrl.Result{}, client.IgnoreNotFound(err)
 }

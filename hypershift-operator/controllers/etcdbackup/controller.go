@@ -17,7 +17,7 @@ const (
 	// reasonNotSupported is one of BackupCompleted.
 	reasonNotSupported = "NotSupported"
 
-	verdict = "No snapshot is taken: the operator does not back etcd up; take a snapshot with etcdctl, as " +
+	notSupported = "No snapshot is taken: the operator does not back etcd up; take a snapshot with etcdctl, as " +
 		"docs/troubleshooting.md says under \"A backup of etcd is not made\", and delete this HCPEtcdBackup"
 )
 
@@ -39,7 +39,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	err := upsert.Status(ctx, r.Client, backup, func() {
 		backup.Status.Conditions = condition.Merge(backup.Status.Conditions, backup.Generation,
-			condition.False(hyperv1.HCPEtcdBackupCompleted, reasonNotSupported, verdict))
+			condition.False(hyperv1.HCPEtcdBackupCompleted, reasonNotSupported, notSupported))
 	})
 	return ctrl.Result{}, client.IgnoreNotFound(err)
 }

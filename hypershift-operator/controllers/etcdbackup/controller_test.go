@@ -18,7 +18,7 @@ func TestReconcile(t *testing.T) {
 	c := fixture.NewFaulty(fixture.Start(t))
 	r := &Reconciler{Client: c}
 	refused := []metav1.Condition{{
-		Type: hyperv1.HCPEtcdBackupCompleted, Status: metav1.ConditionFalse, Reason: "NotSupported", Message: verdict, ObservedGeneration: 1,
+		Type: hyperv1.HCPEtcdBackupCompleted, Status: metav1.ConditionFalse, Reason: "NotSupported", Message: notSupported, ObservedGeneration: 1,
 	}}
 	taken := []metav1.Condition{{
 		Type: hyperv1.HCPEtcdBackupCompleted, Status: metav1.ConditionTrue, Reason: "Taken", Message: "By another operator.",

@@ -61,8 +61,8 @@ type answer struct {
 	validFor time.Duration
 }
 
-// verdict is what a cluster is told.
-type verdict struct {
+// checkResult is what a cluster is told.
+type checkResult struct {
 	// known is false when MAAS was not asked yet.
 	known bool
 	// user is whose key it is; empty with an error.
@@ -101,24 +101,24 @@ func whoAmI(ctx context.Context, cfg maas.Config) (string, error) {
 }
 
 // ask returns the last answer while it is fresh. Else it asks, unless too many questions are open already.
-func (c *checks) ask(ctx context.Context, cfg maas.Config) verdict {
+func (c *checks) ask(ctx context.Context, cfg maas.Config) checkResult {
 	key := fingerprint(cfg)
 	last, known := c.recall(key)
 	if left := last.validFor - c.clock.Since(last.at); known && left > 0 {
-		return verdict{known: true, user: last.user, err: last.err, again: left}
+		return checkResult{known: true, user: last.user, err: last.err, again: left}
 	}
 	select {
 	case c.slots <- struct{}{}:
 		defer func() { <-c.slots }()
 	default:
-		return verdict{known: known, user: last.user, err: last.err, again: busyWait}
+		return checkResult{known: known, user: last.user, err: last.err, again: busyWait}
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	user, err := c.whoAmI(ctx, cfg)
 	fresh := answer{user: user, err: err, at: c.clock.Now(), validFor: validity(err, last)}
 	c.remember(key, fresh)
-	return verdict{known: true, user: user, err: err, again: fresh.validFor}
+	return checkResult{known: true, user: user, err: err, again: fresh.validFor}
 }
 
 // validity doubles the wait with each failure in a row.
@@ -155,10 +155,10 @@ func fingerprint(cfg maas.Config) [sha256.Size]byte {
 }
 
 // good tells that MAAS knows the credentials.
-func (v verdict) good() bool { return v.known && v.err == nil }
+func (v checkResult) good() bool { return v.known && v.err == nil }
 
-// condition puts a verdict into words.
-func (v verdict) condition(secret client.ObjectKey) metav1.Condition {
+// condition puts a result into words.
+func (v checkResult) condition(secret client.ObjectKey) metav1.Condition {
 	switch {
 	case !v.known:
 		return condition.Unknown(credentialsFound, ReasonChecking, "MAAS will be asked shortly whether it knows the credentials")

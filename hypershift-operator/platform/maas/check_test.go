@@ -81,7 +81,7 @@ func TestAsk(t *testing.T) {
 			<-release
 			return "", unreachable
 		}})
-		done := make(chan verdict)
+		done := make(chan checkResult)
 		for i := range parallelChecks {
 			hanging := testConfig
 			hanging.Endpoint += string(rune('a' + i))
@@ -119,7 +119,7 @@ func TestAsk(t *testing.T) {
 	})
 }
 
-func TestVerdictCondition(t *testing.T) {
+func TestCheckResultCondition(t *testing.T) {
 	for _, tc := range []struct {
 		name           string
 		err            error
@@ -135,7 +135,7 @@ func TestVerdictCondition(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
-			c := verdict{known: true, err: tc.err}.condition(testSecret)
+			c := checkResult{known: true, err: tc.err}.condition(testSecret)
 			g.Expect(c.Status).To(Equal(metav1.ConditionFalse))
 			g.Expect(c.Reason).To(Equal(tc.reason))
 			g.Expect(c.Message).To(ContainSubstring(tc.advice))

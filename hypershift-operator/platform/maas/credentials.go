@@ -45,13 +45,13 @@ func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cl
 	if err != nil {
 		return p.unusable(ctx, c, cluster, fmt.Sprintf("The MAAS credentials in Secret %s cannot be used: %v", key, err))
 	}
-	verdict := p.checks.ask(ctx, cfg)
-	found := verdict.condition(key)
+	result := p.checks.ask(ctx, cfg)
+	found := result.condition(key)
 	target, err := lastCopy(ctx, c, cluster)
 	if err != nil {
 		return platform.Credentials{}, err
 	}
-	strands, err := stranding(ctx, c, cluster, verdict, movedTo(target, cfg))
+	strands, err := stranding(ctx, c, cluster, result, movedTo(target, cfg))
 	if err != nil {
 		return platform.Credentials{}, err
 	}
@@ -59,7 +59,7 @@ func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cl
 		found = condition.False(credentialsFound, ReasonAnotherUser, fmt.Sprintf("The credentials in Secret %s are not handed over: %s", key, strands))
 	}
 	// What nothing depends on yet may as well be tried out by the provider.
-	if target == nil || verdict.good() && strands == "" {
+	if target == nil || result.good() && strands == "" {
 		target = copyOf(cluster, name)
 		if _, err := upsert.Object(ctx, c, target, func() error { fill(target, cluster, cfg); return nil }); err != nil {
 			return platform.Credentials{}, err
@@ -67,7 +67,7 @@ func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cl
 	} else if !holds(target, cfg) {
 		found.Message += ". The machines go on with the credentials that were good last"
 	}
-	return platform.Credentials{Condition: found, Hash: hash(target), CheckAgain: verdict.again}, nil
+	return platform.Credentials{Condition: found, Hash: hash(target), CheckAgain: result.again}, nil
 }
 
 // movedTo tells that credentials are for another endpoint than the last copy, and with another key. A key that is good at both would
@@ -82,7 +82,7 @@ func movedTo(last *corev1.Secret, cfg maas.Config) bool {
 
 // stranding says which machine could not be released with the credentials, since it was allocated under another user or may be in
 // another MAAS, and what to do; empty when there is none.
-func stranding(ctx context.Context, c client.Client, cluster platform.Cluster, v verdict, moved bool) (string, error) {
+func stranding(ctx context.Context, c client.Client, cluster platform.Cluster, v checkResult, moved bool) (string, error) {
 	if !v.good() {
 		return "", nil
 	}

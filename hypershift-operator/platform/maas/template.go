@@ -69,7 +69,7 @@ func zone(pool platform.Pool) string {
 	return firstOf(string(block.FailureDomain), string(block.Zone), string(spec(pool.HostedCluster).Zone))
 }
 
-// validateImage can judge only once the payload was read.
+// validateImage can decide only once the payload was read.
 func validateImage(pool platform.Pool) error {
 	if pool.Distribution == "" || settings(pool).Image != "" || byDistribution[pool.Distribution].image != "" {
 		return nil

@@ -121,7 +121,7 @@ func TestValidateNodePool(t *testing.T) {
 	}{
 		{"When nothing is said with Kubernetes it should be accepted", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{}, ""},
 		{"When no image is named with OpenShift it should be refused", releaseinfo.OpenShift, hyperv1.MAASNodePoolPlatform{}, "spec.platform.maas.image is empty"},
-		{"When the payload is not known yet it should not judge the image", "", hyperv1.MAASNodePoolPlatform{}, ""},
+		{"When the payload is not known yet it should not refuse the image", "", hyperv1.MAASNodePoolPlatform{}, ""},
 		{"When it names the cluster's identity it should be accepted", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{IdentityRef: same}, ""},
 		{"When it names another identity it should be refused", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{IdentityRef: other}, "names Secret other"},
 		{"When one address shall serve two machines it should be refused", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{StaticIP: one}, "use staticIP.range"},

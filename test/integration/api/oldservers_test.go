@@ -10,9 +10,9 @@ import (
 	"github.com/openshift/hypershift/support/crds"
 )
 
-// misjudged is what CEL of kube-apiserver 1.31 gets wrong, though newer ones do not: its containsCIDR finds 10.133.0.0/16
+// misread is what CEL of kube-apiserver 1.31 gets wrong, though newer ones do not: its containsCIDR finds 10.133.0.0/16
 // outside of 10.132.0.0/14, and it refuses a CRD that compares networks or addresses, since it knows no bound for the cost.
-var misjudged = regexp.MustCompile(`containsCIDR\(|(\bcidr\([^()]*\)|\bip\([^()]*\)|\.ip\(\)|\.masked\(\)) *[!=]=`)
+var misread = regexp.MustCompile(`containsCIDR\(|(\bcidr\([^()]*\)|\bip\([^()]*\)|\.ip\(\)|\.masked\(\)) *[!=]=`)
 
 // TestRulesForOldServers guards what only `make test-kube-versions` runs, which is no part of every run of the tests.
 func TestRulesForOldServers(t *testing.T) {
@@ -20,17 +20,17 @@ func TestRulesForOldServers(t *testing.T) {
 		loaded, err := crds.Load(folder)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		for _, crd := range loaded {
-			t.Run("When kube-apiserver 1.31 reads the rules of "+crd.Name+" it should find nothing that it misjudges", func(t *testing.T) {
+			t.Run("When kube-apiserver 1.31 reads the rules of "+crd.Name+" it should find nothing that it misreads", func(t *testing.T) {
 				g := NewWithT(t)
 				text, err := json.Marshal(crd.Spec)
 				g.Expect(err).NotTo(HaveOccurred())
-				g.Expect(misjudged.FindAllString(string(text), -1)).To(BeEmpty())
+				g.Expect(misread.FindAllString(string(text), -1)).To(BeEmpty())
 			})
 		}
 	}
 }
 
-func TestMisjudged(t *testing.T) {
+func TestMisread(t *testing.T) {
 	for rule, want := range map[string]bool{
 		"cidr(a.cidr).containsCIDR(b.cidr)":                true,
 		"cidr(a).masked() == cidr(b).masked()":             true,
@@ -42,7 +42,7 @@ func TestMisjudged(t *testing.T) {
 		"isIP(self) == has(self.x)":                        false,
 	} {
 		t.Run("When a rule says "+rule+" it should be told from the others", func(t *testing.T) {
-			NewWithT(t).Expect(misjudged.MatchString(rule)).To(Equal(want))
+			NewWithT(t).Expect(misread.MatchString(rule)).To(Equal(want))
 		})
 	}
 }

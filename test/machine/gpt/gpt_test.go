@@ -113,7 +113,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// sgdisk is the judge of what we write, and writes what we must be able to read.
+// sgdisk checks what we write, and writes what we must be able to read.
 func TestAgainstSgdisk(t *testing.T) {
 	sgdisk, err := exec.LookPath("sgdisk")
 	if err != nil {

@@ -180,7 +180,7 @@ func (r *runner) daemon(ctx, starting context.Context, active func()) error {
 	select {
 	case <-ready:
 	case <-process.ended:
-		return r.verdict(process.err)
+		return r.exit(process.err)
 	case <-starting.Done():
 		return errors.Join(context.Cause(starting), r.terminate(process))
 	}
@@ -190,7 +190,7 @@ func (r *runner) daemon(ctx, starting context.Context, active func()) error {
 	active()
 	select {
 	case <-process.ended:
-		return r.verdict(process.err)
+		return r.exit(process.err)
 	case <-ctx.Done():
 		r.runStop()
 		return r.terminate(process)
@@ -214,8 +214,8 @@ func await(cmd *exec.Cmd) *process {
 	return p
 }
 
-// verdict is what the end of the main process means for the service.
-func (r *runner) verdict(err error) error {
+// exit is what the end of the main process means for the service.
+func (r *runner) exit(err error) error {
 	if err == nil || r.start[0].ignoreFailure {
 		return nil
 	}

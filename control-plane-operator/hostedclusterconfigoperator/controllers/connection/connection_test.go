@@ -178,7 +178,7 @@ func TestConnections(t *testing.T) {
 		g.Expect(state(towardsAPI)).To(Equal("False/ConnectionCheckStale"))
 		g.Expect(message(towardsAPI)).To(ContainSubstring("a, b"))
 	})
-	step("When the operator starts anew it should not judge before it has looked for a while", func(g Gomega) {
+	step("When the operator starts anew it should not report before it has looked for a while", func(g Gomega) {
 		w.renew("a", "b")
 		w.r.renewals, w.r.turn = renewals{}, 0
 		before := w.writes.Count

@@ -84,7 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	log := ctrl.LoggerFrom(ctx).WithValues("requester", csr.Spec.Username)
-	if err := judge(csr, f); errors.Is(err, errWait) {
+	if err := authorize(csr, f); errors.Is(err, errWait) {
 		log.Info("Not approving yet", "because", err.Error())
 		return ctrl.Result{RequeueAfter: retryAfter}, nil
 	} else if err != nil {

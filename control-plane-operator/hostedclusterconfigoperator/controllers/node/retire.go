@@ -60,7 +60,7 @@ func (r *Reconciler) retire(ctx context.Context, node *corev1.Node) (ctrl.Result
 	return ctrl.Result{}, nil
 }
 
-// mayGo judges by the Machines as they are. Never where there is none at all, nor while the node is Ready: somebody runs
+// mayGo decides by the Machines as they are. Never where there is none at all, nor while the node is Ready: somebody runs
 // it. Else at once where MAAS gave its hardware to another Machine of ours, which could not join with the old Node there,
 // and otherwise after a time; wait is how long that is yet, zero until something changes.
 func (r *Reconciler) mayGo(node *corev1.Node, machines []clusterv1.Machine) (mayGo bool, wait time.Duration) {

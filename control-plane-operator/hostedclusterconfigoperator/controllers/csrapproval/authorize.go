@@ -41,9 +41,9 @@ func relevant(csr *certificatesv1.CertificateSigningRequest) bool {
 	return kubelet && len(csr.Status.Conditions) == 0 && len(csr.Status.Certificate) == 0
 }
 
-// judge returns nil when the request is to be approved, and else the reason why not. It never asks for a denial: a
+// authorize returns nil when the request is to be approved, and else the reason why not. It never asks for a denial: a
 // request that nobody approves expires, and its node asks again.
-func judge(csr *certificatesv1.CertificateSigningRequest, f facts) error {
+func authorize(csr *certificatesv1.CertificateSigningRequest, f facts) error {
 	request, err := parse(csr.Spec.Request)
 	if err != nil {
 		return err
@@ -56,9 +56,9 @@ func judge(csr *certificatesv1.CertificateSigningRequest, f facts) error {
 		return fmt.Errorf("the organizations are %v, those of a node are [%s]", request.Subject.Organization, nodeGroup)
 	}
 	if csr.Spec.SignerName == certificatesv1.KubeletServingSignerName {
-		return judgeServing(csr, request, name, f)
+		return authorizeServing(csr, request, name, f)
 	}
-	return judgeClient(csr, request, name, f)
+	return authorizeClient(csr, request, name, f)
 }
 
 func parse(raw []byte) (*x509.CertificateRequest, error) {
@@ -76,9 +76,9 @@ func parse(raw []byte) (*x509.CertificateRequest, error) {
 	return request, nil
 }
 
-// judgeClient approves a node's first certificate when a Machine of that name has no node yet. Renewals are approved by
+// authorizeClient approves a node's first certificate when a Machine of that name has no node yet. Renewals are approved by
 // the kube-controller-manager.
-func judgeClient(csr *certificatesv1.CertificateSigningRequest, request *x509.CertificateRequest, name string, f facts) error {
+func authorizeClient(csr *certificatesv1.CertificateSigningRequest, request *x509.CertificateRequest, name string, f facts) error {
 	bootstrapper := csr.Spec.Username == pki.NodeBootstrapper || slices.Contains(csr.Spec.Groups, pki.BootstrapGroup)
 	if !bootstrapper {
 		return fmt.Errorf("the requester %q may not ask for a node's first certificate", csr.Spec.Username)
@@ -102,8 +102,8 @@ func judgeClient(csr *certificatesv1.CertificateSigningRequest, request *x509.Ce
 	return nil
 }
 
-// judgeServing approves a node's serving certificate when all names in it are names of its Machine.
-func judgeServing(csr *certificatesv1.CertificateSigningRequest, request *x509.CertificateRequest, name string, f facts) error {
+// authorizeServing approves a node's serving certificate when all names in it are names of its Machine.
+func authorizeServing(csr *certificatesv1.CertificateSigningRequest, request *x509.CertificateRequest, name string, f facts) error {
 	if csr.Spec.Username != nodeUserPrefix+name || !slices.Contains(csr.Spec.Groups, nodeGroup) {
 		return fmt.Errorf("the requester %q is not node %s", csr.Spec.Username, name)
 	}

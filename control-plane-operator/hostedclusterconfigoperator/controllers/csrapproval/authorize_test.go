@@ -103,7 +103,7 @@ func registered(f *facts) {
 	f.machines[0].Status.NodeRef.Name = "worker-1"
 }
 
-func TestJudgeClient(t *testing.T) {
+func TestAuthorizeClient(t *testing.T) {
 	cases := []struct {
 		name   string
 		csr    func(t testing.TB) *certificatesv1.CertificateSigningRequest
@@ -174,17 +174,17 @@ func TestJudgeClient(t *testing.T) {
 		}},
 	}
 	for _, tc := range cases {
-		t.Run("When "+tc.name+" it should "+verdict(tc.reason), func(t *testing.T) {
+		t.Run("When "+tc.name+" it should "+outcome(tc.reason), func(t *testing.T) {
 			csr := bootstrap(t)
 			if tc.csr != nil {
 				csr = tc.csr(t)
 			}
-			check(t, judge(csr, tc.facts), tc.reason, tc.waits)
+			check(t, authorize(csr, tc.facts), tc.reason, tc.waits)
 		})
 	}
 }
 
-func TestJudgeServing(t *testing.T) {
+func TestAuthorizeServing(t *testing.T) {
 	cases := []struct {
 		name   string
 		edit   func(*x509.CertificateRequest)
@@ -217,7 +217,7 @@ func TestJudgeServing(t *testing.T) {
 		{name: "its machine is gone", facts: facts{}, reason: "no machine has the name", waits: true},
 	}
 	for _, tc := range cases {
-		t.Run("When "+tc.name+" it should "+verdict(tc.reason), func(t *testing.T) {
+		t.Run("When "+tc.name+" it should "+outcome(tc.reason), func(t *testing.T) {
 			edit := tc.edit
 			if edit == nil {
 				edit = func(*x509.CertificateRequest) {}
@@ -226,12 +226,12 @@ func TestJudgeServing(t *testing.T) {
 			if tc.change != nil {
 				tc.change(csr)
 			}
-			check(t, judge(csr, tc.facts), tc.reason, tc.waits)
+			check(t, authorize(csr, tc.facts), tc.reason, tc.waits)
 		})
 	}
 }
 
-func verdict(reason string) string {
+func outcome(reason string) string {
 	if reason == "" {
 		return "be approved"
 	}
