@@ -1,4 +1,4 @@
-# Every door of the house. `make help` lists them.
+# Every target of the project. `make help` lists them.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -ec
@@ -44,7 +44,7 @@ $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION):
 	mv $(BIN)/golangci-lint $@
 
 .PHONY: lint
-lint: $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) ## Check style and the borders between rooms
+lint: $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) ## Check style and the borders between packages
 	$< run ./...
 	cd api && $< run --config ../.golangci.yaml ./...
 
@@ -59,11 +59,11 @@ test: lint verify kube-binaries environment ## Lint, then every test: unit, inte
 	go run ./hack/test unit api integration e2e
 
 .PHONY: test-unit
-test-unit: kube-binaries ## Run the tests of every room
+test-unit: kube-binaries ## Run the tests of every package
 	go run ./hack/test unit api
 
 .PHONY: test-integration
-test-integration: kube-binaries ## Run the tests that need a kube-apiserver and cross rooms
+test-integration: kube-binaries ## Run the tests that need a kube-apiserver and cross packages
 	go run ./hack/test integration
 
 .PHONY: test-e2e
@@ -93,7 +93,7 @@ demo-down: ## Remove every trace of the demo
 export BENCH_SETTLED ?= 5m
 
 .PHONY: bench
-bench: kube-binaries ## Measure: Go benchmarks of every room
+bench: kube-binaries ## Measure: Go benchmarks of every package
 	go test -timeout 40m -run '^$$' -bench . -benchtime 1x ./...
 
 .PHONY: clean

@@ -23,7 +23,7 @@ type stage struct {
 }
 
 var stages = map[string]stage{
-	"unit":        {args: []string{"-timeout=20m"}, packages: rooms},
+	"unit":        {args: []string{"-timeout=20m"}, packages: unit},
 	"api":         {dir: "api", args: []string{"-timeout=10m"}, packages: only("./...")},
 	"integration": {args: []string{"-timeout=20m"}, packages: only("./test/integration/...")},
 	"management":  {args: []string{"-timeout=20m"}, packages: only(management...)},
@@ -88,8 +88,8 @@ func only(patterns ...string) func() ([]string, error) {
 	return func() ([]string, error) { return patterns, nil }
 }
 
-// rooms lists the packages of every room, without those that have a stage of their own.
-func rooms() ([]string, error) {
+// unit lists all packages, without those that have a stage of their own.
+func unit() ([]string, error) {
 	out, err := exec.Command("go", "list", "./...").Output()
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ type HealthCheck struct {
 	NodeStartup time.Duration
 }
 
-// Traits are the facts about one platform that rooms other than its plugin need.
+// Traits are the facts about one platform that packages other than its plugin need.
 type Traits struct {
 	// Type is the platform that the row is about.
 	Type hyperv1.PlatformType

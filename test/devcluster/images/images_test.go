@@ -265,7 +265,7 @@ func TestRecipes(t *testing.T) {
 			files[image.Name] = append(files[image.Name], file.Path)
 		}
 	}
-	// The paths that other rooms rely on, see docs/architecture.md.
+	// The paths that other packages rely on, see docs/architecture.md.
 	for image, paths := range map[string][]string{
 		"hypershift": {
 			"/usr/bin/hypershift", "/usr/bin/hcp", "/usr/bin/hypershift-operator", "/usr/bin/control-plane-operator",

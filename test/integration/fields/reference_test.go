@@ -70,7 +70,7 @@ func summarized(fields []field) []field {
 	return all
 }
 
-// reader says who reads a field, by rooms, which change less often than packages.
+// reader says who reads a field, by parts of the product, which change less often than packages.
 func (s *source) reader(t *testing.T, kind string, field field) string {
 	t.Helper()
 	if len(field.readers) == 0 {
@@ -82,8 +82,8 @@ func (s *source) reader(t *testing.T, kind string, field field) string {
 	}
 	var readers []string
 	for _, reader := range field.readers {
-		room, _, _ := strings.Cut(reader, "/")
-		readers = append(readers, room)
+		part, _, _ := strings.Cut(reader, "/")
+		readers = append(readers, part)
 	}
 	slices.Sort(readers)
 	return strings.Join(slices.Compact(readers), ", ")

@@ -21,14 +21,14 @@ import (
 
 const module = "github.com/openshift/hypershift/"
 
-// rooms are those whose reading of a field has consequences: the CLIs only write specs. The API's own methods count, generated
+// parts are those of the product whose reading of a field has consequences: the CLIs only write specs. The API's own methods count, generated
 // code does not.
-var rooms = []string{"api", "hypershift-operator", "control-plane-operator", "cluster-api-provider-maas", "ignition-server", "node-network", "support"}
+var parts = []string{"api", "hypershift-operator", "control-plane-operator", "cluster-api-provider-maas", "ignition-server", "node-network", "support"}
 
 // reporter is the name of files that look at fields only to say that they have no effect.
 const reporter = "noeffect.go"
 
-// source is the type-checked code of the rooms.
+// source is the type-checked code of the parts.
 type source struct {
 	fset    *token.FileSet
 	imports types.Importer
@@ -46,7 +46,7 @@ type listed struct {
 	GoFiles                 []string
 }
 
-// load compiles the rooms' dependencies (from the build cache, mostly) and type-checks the rooms themselves.
+// load compiles the parts' dependencies (from the build cache, mostly) and type-checks the parts themselves.
 func load() (*source, error) {
 	packages, err := list()
 	if err != nil {
@@ -69,8 +69,8 @@ func load() (*source, error) {
 
 func list() ([]listed, error) {
 	args := []string{"list", "-export", "-deps", "-json=ImportPath,Export,Dir,GoFiles"}
-	for _, room := range rooms {
-		args = append(args, module+room+"/...")
+	for _, part := range parts {
+		args = append(args, module+part+"/...")
 	}
 	var stderr bytes.Buffer
 	cmd := exec.Command("go", args...)
@@ -94,8 +94,8 @@ func list() ([]listed, error) {
 }
 
 func inRooms(path string) bool {
-	room, _, _ := strings.Cut(strings.TrimPrefix(path, module), "/")
-	return strings.HasPrefix(path, module) && slices.Contains(rooms, room)
+	part, _, _ := strings.Cut(strings.TrimPrefix(path, module), "/")
+	return strings.HasPrefix(path, module) && slices.Contains(parts, part)
 }
 
 // read type-checks a package and notes which fields it reads.
