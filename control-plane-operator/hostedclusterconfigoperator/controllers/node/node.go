@@ -37,6 +37,9 @@ const (
 	syncedAnnotation = "hypershift.openshift.io/labelsSynced"
 	// machineAnnotation of a node names its Machine. A node without one is nobody's and is left alone.
 	machineAnnotation = "hypershift.openshift.io/machine"
+	// leavingAnnotation of a node names its Machine once that is being deleted: when the Machine is gone, its hardware has
+	// been given back.
+	leavingAnnotation = "hypershift.openshift.io/machine-leaving"
 )
 
 // Reconciler labels and taints the guest's nodes, once each, and deletes the node of a Machine that went before Cluster API
@@ -122,8 +125,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.retire(ctx, node)
 	}
 	machine := machineOf(node.Name, machines)
-	if machine == nil || node.Annotations[machineAnnotation] == machine.Name {
+	if machine == nil {
 		return ctrl.Result{}, nil
+	}
+	if node.Annotations[machineAnnotation] == machine.Name {
+		return ctrl.Result{}, r.markLeaving(ctx, node, machine)
 	}
 	taints, err := taintsOf(machine)
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift/hypershift/support/upsert"
 )
 
 const (
@@ -35,6 +37,15 @@ func orphan(node *corev1.Node, machines []clusterv1.Machine) bool {
 	return machine != "" && !slices.ContainsFunc(machines, func(m clusterv1.Machine) bool { return m.Name == machine })
 }
 
+// markLeaving remembers on a node that its Machine is being deleted. Cluster API deletes the node last, and not at all where
+// it had not learnt of it or does not reach the guest in time.
+func (r *Reconciler) markLeaving(ctx context.Context, node *corev1.Node, machine *clusterv1.Machine) error {
+	if machine.DeletionTimestamp == nil || node.DeletionTimestamp != nil || node.Annotations[leavingAnnotation] == machine.Name {
+		return nil
+	}
+	return upsert.Patch(ctx, r.Guest, node, func() { node.Annotations[leavingAnnotation] = machine.Name })
+}
+
 // retire deletes a node whose Machine is gone, once it is sure that nothing runs there any more. That a Machine is not in
 // the list proves nothing by itself: a restored management cluster has none at first, while all nodes run.
 func (r *Reconciler) retire(ctx context.Context, node *corev1.Node) (ctrl.Result, error) {
@@ -49,7 +60,7 @@ func (r *Reconciler) retire(ctx context.Context, node *corev1.Node) (ctrl.Result
 	if !mayGo {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	if !r.Deletions.TryAccept() {
+	if !wasDeleted(node, machines) && !r.Deletions.TryAccept() {
 		return ctrl.Result{RequeueAfter: deletionInterval}, nil
 	}
 	err = r.Guest.Delete(ctx, node, client.Preconditions{UID: &node.UID, ResourceVersion: &node.ResourceVersion})
@@ -60,10 +71,13 @@ func (r *Reconciler) retire(ctx context.Context, node *corev1.Node) (ctrl.Result
 	return ctrl.Result{}, nil
 }
 
-// mayGo decides by the Machines as they are. Never where there is none at all, nor while the node is Ready: somebody runs
-// it. Else at once where MAAS gave its hardware to another Machine of ours, which could not join with the old Node there,
+// mayGo decides by the Machines as they are. At once where the Machine was seen being deleted. Else never where there is no
+// Machine at all, nor while the node is Ready: somebody runs it. Else at once where MAAS gave its hardware to another Machine of ours, which could not join with the old Node there,
 // and otherwise after a time; wait is how long that is yet, zero until something changes.
 func (r *Reconciler) mayGo(node *corev1.Node, machines []clusterv1.Machine) (mayGo bool, wait time.Duration) {
+	if wasDeleted(node, machines) {
+		return true, 0
+	}
 	ready, since := readiness(node)
 	if len(machines) == 0 || ready || !orphan(node, machines) {
 		return false, 0
@@ -75,6 +89,14 @@ func (r *Reconciler) mayGo(node *corev1.Node, machines []clusterv1.Machine) (may
 		return false, wait
 	}
 	return true, 0
+}
+
+// wasDeleted tells whether the node's Machine was being deleted when it was last seen, is gone since, and no other Machine goes by
+// the node's name or hardware: that one may have joined under it.
+func wasDeleted(node *corev1.Node, machines []clusterv1.Machine) bool {
+	leaving := node.Annotations[leavingAnnotation]
+	return leaving != "" && leaving == node.Annotations[machineAnnotation] && orphan(node, machines) &&
+		machineOf(node.Name, machines) == nil && !hardwareOf(node, machines)
 }
 
 // hardwareOf tells whether one of the Machines is made of the hardware that the node ran on.

@@ -43,6 +43,24 @@ func successor(systemID string) *clusterv1.Machine {
 	return m
 }
 
+// leaving is the node as it is once that Machine was seen being deleted.
+func leaving(node *corev1.Node, machine string) *corev1.Node {
+	node.Annotations[leavingAnnotation] = machine
+	return node
+}
+
+// deleted is the Machine while something still holds it.
+func deleted(m *clusterv1.Machine) *clusterv1.Machine {
+	m.DeletionTimestamp, m.Finalizers = &metav1.Time{Time: now}, []string{clusterv1.MachineFinalizer}
+	return m
+}
+
+// renamed is the Machine with a host name of its own.
+func renamed(m *clusterv1.Machine) *clusterv1.Machine {
+	m.Status.Addresses[0].Address = "worker-9"
+	return m
+}
+
 func TestNodeOfAMachineThatIsGone(t *testing.T) {
 	restored := machine()
 	restored.Status = clusterv1.MachineStatus{}
@@ -69,6 +87,18 @@ func TestNodeOfAMachineThatIsGone(t *testing.T) {
 			joined("worker-1", "pool-old", corev1.ConditionUnknown, time.Second), []client.Object{successor("other")}, false},
 		{"When another machine has the hardware and the node is Ready it should stay",
 			joined("worker-1", "pool-old", corev1.ConditionTrue, time.Hour), []client.Object{successor("worker-1")}, false},
+		{"When its machine was seen being deleted and is gone it should go at once, Ready or not",
+			leaving(joined("worker-1", "pool-a", corev1.ConditionTrue, time.Hour), "pool-a"), []client.Object{sibling()}, true},
+		{"When the last machine was seen being deleted and is gone it should go at once",
+			leaving(joined("worker-1", "pool-a", corev1.ConditionTrue, time.Hour), "pool-a"), nil, true},
+		{"When its machine is being deleted it should stay until that is gone",
+			joined("worker-1", "pool-a", corev1.ConditionTrue, time.Hour), []client.Object{deleted(machine())}, false},
+		{"When another machine has joined under the name of a deleted one it should stay",
+			leaving(joined("worker-1", "pool-old", corev1.ConditionTrue, time.Hour), "pool-old"), []client.Object{successor("other")}, false},
+		{"When another machine runs on the hardware of a deleted one it should stay while it is Ready",
+			leaving(joined("worker-1", "pool-old", corev1.ConditionTrue, time.Hour), "pool-old"), []client.Object{renamed(successor("worker-1"))}, false},
+		{"When an earlier machine of the node was deleted it should stay: that says nothing of this one",
+			leaving(joined("worker-1", "pool-a", corev1.ConditionTrue, time.Hour), "pool-old"), []client.Object{sibling()}, false},
 		{"When the node never had a machine it should stay", never, []client.Object{sibling()}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -83,6 +113,18 @@ func TestNodeOfAMachineThatIsGone(t *testing.T) {
 		node, err := pass(t, newNode(), successor("worker-1"))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(node.Annotations).To(HaveKeyWithValue("hypershift.openshift.io/machine", "pool-a"))
+	})
+	t.Run("When a machine is deleted, and goes, its Node should remember the one and follow with the other", func(t *testing.T) {
+		g := NewWithT(t)
+		gone := deleted(machine())
+		r := newReconciler(fixture.ControlPlane(), []client.Object{joined("worker-1", "pool-a", corev1.ConditionTrue, time.Hour)}, []client.Object{gone})
+		g.Expect(left(t, r)).To(Equal(1))
+		node := &corev1.Node{}
+		g.Expect(r.Guest.Get(t.Context(), client.ObjectKey{Name: "worker-1"}, node)).To(Succeed())
+		g.Expect(node.Annotations).To(HaveKeyWithValue("hypershift.openshift.io/machine-leaving", "pool-a"))
+		r.Management = newReconciler(fixture.ControlPlane(), nil, nil).Management
+		r.Live = r.Management
+		g.Expect(left(t, r)).To(Equal(0))
 	})
 	t.Run("When two machines are there under one name it should follow the one that Cluster API says has the node", func(t *testing.T) {
 		g := NewWithT(t)
