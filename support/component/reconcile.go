@@ -18,6 +18,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/manifest"
+	"github.com/openshift/hypershift/support/upsert"
 )
 
 // fieldOwner is the name under which the API server keeps the fields that components apply.
@@ -203,7 +204,7 @@ func (c *Component) replaceJob(ctx context.Context, scope *Scope, wanted *batchv
 	if err != nil {
 		return false, fmt.Errorf("reading Job %s: %w", wanted.Name, err)
 	}
-	same, err := manifest.AppliedFrom(scope.Client.Scheme(), live, wanted.DeepCopy())
+	same, err := upsert.AppliedFrom(scope.Client.Scheme(), live, wanted.DeepCopy())
 	if err != nil || same {
 		return same, err
 	}
@@ -216,7 +217,7 @@ func (c *Component) apply(ctx context.Context, scope *Scope, obj client.Object, 
 	if c.Guest {
 		owner = GuestFieldOwner
 	}
-	if _, err := manifest.Apply(ctx, c.target(scope), owner, obj); err != nil {
+	if _, err := upsert.Apply(ctx, c.target(scope), owner, obj); err != nil {
 		return fmt.Errorf("component %s: %w", c.Name, err)
 	}
 	gvk := obj.GetObjectKind().GroupVersionKind()

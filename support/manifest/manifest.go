@@ -1,5 +1,4 @@
-// Package manifest reads Kubernetes manifests from files and applies them: whole objects of which we say everything that
-// matters, in contrast to support/upsert, which changes parts of an object that others may own.
+// Package manifest reads Kubernetes manifests from files.
 package manifest
 
 import (

@@ -1,5 +1,8 @@
 // Package upsert brings one object of a Kubernetes API to the shape that a caller wants, and makes no API write when it
 // has that shape already.
+//
+// Apply is for an object that the caller renders whole, such as a workload with its rights and configuration. Object,
+// Patch and Status are for one whose shape follows from what is there: a key that is made once, fields that others own.
 package upsert
 
 import (

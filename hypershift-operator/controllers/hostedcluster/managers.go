@@ -16,13 +16,14 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
-	"github.com/openshift/hypershift/hypershift-operator/workload"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
 const (
 	trustHashAnnotation = "hypershift.openshift.io/trust-bundle-hash"
 	defaultPriority     = "hypershift-control-plane"
+	// fieldOwner is the name under which the API server keeps the fields that this operator applies.
+	fieldOwner = "hypershift-operator"
 )
 
 // manager is one of the Deployments that the operator runs in a hosted namespace.
@@ -58,7 +59,7 @@ func (r *Reconciler) applyManager(ctx context.Context, s *scope, m manager) erro
 	if going, err := r.removeComponentFinalizer(ctx, deployment); err != nil || going {
 		return err
 	}
-	_, err := workload.Apply(ctx, r.Client, deployment)
+	_, err := upsert.Apply(ctx, r.Client, fieldOwner, deployment)
 	return err
 }
 

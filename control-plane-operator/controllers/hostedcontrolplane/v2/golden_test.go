@@ -21,7 +21,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/fixture"
 	"github.com/openshift/hypershift/support/component"
-	"github.com/openshift/hypershift/support/manifest"
+	"github.com/openshift/hypershift/support/upsert"
 )
 
 func TestManifests(t *testing.T) {
@@ -194,7 +194,7 @@ func render(t testing.TB, list client.ObjectList) []string {
 		obj.SetManagedFields(nil)
 		obj.SetOwnerReferences(nil)
 		annotations := obj.GetAnnotations()
-		delete(annotations, manifest.HashAnnotation)
+		delete(annotations, upsert.HashAnnotation)
 		obj.SetAnnotations(annotations)
 		raw, err := yaml.Marshal(obj)
 		if err != nil {

@@ -14,9 +14,9 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/crds"
-	"github.com/openshift/hypershift/support/manifest"
 	"github.com/openshift/hypershift/support/pause"
 	"github.com/openshift/hypershift/support/phase"
+	"github.com/openshift/hypershift/support/upsert"
 )
 
 const (
@@ -92,7 +92,7 @@ func (r *Reconciler) apply(ctx context.Context, obj client.Object) error {
 	}
 	labels[component.GuestLabel] = "true"
 	obj.SetLabels(labels)
-	_, err := manifest.Apply(ctx, r.Guest, FieldOwner, obj)
+	_, err := upsert.Apply(ctx, r.Guest, FieldOwner, obj)
 	return err
 }
 

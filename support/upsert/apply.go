@@ -1,4 +1,4 @@
-package manifest
+package upsert
 
 import (
 	"context"
@@ -18,17 +18,13 @@ import (
 // the manifest is noticed, which the object alone cannot tell from a field that someone else set.
 const HashAnnotation = "hypershift.openshift.io/manifest-hash"
 
-// Apply brings the object on the server to what obj says and leaves fields alone that obj does not set. It makes no API
-// write when the object is so already. owner is the name that the server keeps the fields under. Afterwards obj is the
-// object as the server has it: never older than what was written. Apply tells whether it wrote.
+// Apply brings an object to what obj says, all of it, by server-side apply. The API server keeps for owner the fields that
+// obj sets: one that leaves obj leaves the object, one that somebody changed is put right, and one that obj does not set
+// is its writer's. It makes no API write when the object is so already. Afterwards obj is the object as the server has it:
+// never older than what was written. Apply tells whether it wrote.
 func Apply(ctx context.Context, c client.Client, owner string, obj client.Object) (bool, error) {
-	gvk, err := apiutil.GVKForObject(obj, c.Scheme())
-	if err != nil {
-		return false, fmt.Errorf("finding the kind of %s/%s: %w", obj.GetNamespace(), obj.GetName(), err)
-	}
-	what := fmt.Sprintf("%s %s", gvk.Kind, client.ObjectKeyFromObject(obj))
-	obj.GetObjectKind().SetGroupVersionKind(gvk)
-	wanted, err := desired(obj)
+	what := describe(c, obj)
+	wanted, err := desired(c.Scheme(), obj)
 	if err != nil {
 		return false, fmt.Errorf("rendering %s: %w", what, err)
 	}
@@ -76,8 +72,13 @@ func replace(obj client.Object, content any) error {
 	return nil
 }
 
-// desired renders obj without what only the server writes, and with its own hash.
-func desired(obj client.Object) (map[string]any, error) {
+// desired renders obj with its kind and its own hash, and without what only the server writes.
+func desired(scheme *runtime.Scheme, obj client.Object) (map[string]any, error) {
+	gvk, err := apiutil.GVKForObject(obj, scheme)
+	if err != nil {
+		return nil, err
+	}
+	obj.GetObjectKind().SetGroupVersionKind(gvk)
 	wanted, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
 		return nil, err
@@ -117,14 +118,9 @@ func dropNulls(value any) {
 
 // AppliedFrom tells whether live was last applied from exactly this manifest.
 func AppliedFrom(scheme *runtime.Scheme, live, obj client.Object) (bool, error) {
-	gvk, err := apiutil.GVKForObject(obj, scheme)
+	wanted, err := desired(scheme, obj)
 	if err != nil {
-		return false, fmt.Errorf("finding the kind of %s/%s: %w", obj.GetNamespace(), obj.GetName(), err)
-	}
-	obj.GetObjectKind().SetGroupVersionKind(gvk)
-	wanted, err := desired(obj)
-	if err != nil {
-		return false, fmt.Errorf("rendering %s %s: %w", gvk.Kind, obj.GetName(), err)
+		return false, fmt.Errorf("rendering %T %s: %w", obj, obj.GetName(), err)
 	}
 	hash, _, err := unstructured.NestedString(wanted, "metadata", "annotations", HashAnnotation)
 	return live.GetAnnotations()[HashAnnotation] == hash, err

@@ -1,6 +1,10 @@
-package manifest
+package upsert
 
-import "k8s.io/apimachinery/pkg/api/equality"
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+)
 
 // covers tells whether live says all that wanted says. What live says beyond that comes from defaults or other writers.
 func covers(live, wanted any) bool {
@@ -26,11 +30,24 @@ func coversMap(live any, wanted map[string]any) bool {
 		return live == nil && len(wanted) == 0
 	}
 	for key, value := range wanted {
+		if key == "finalizers" {
+			value = within(l[key], value)
+		}
 		if !covers(l[key], value) {
 			return false
 		}
 	}
 	return true
+}
+
+// within is live if it holds all of wanted, and else wanted: a finalizer that others add is their own business.
+func within(live, wanted any) any {
+	l, _ := live.([]any)
+	w, _ := wanted.([]any)
+	if slices.ContainsFunc(w, func(finalizer any) bool { return !slices.Contains(l, finalizer) }) {
+		return wanted
+	}
+	return live
 }
 
 // coversList compares lists of named items by name, since others may add theirs, and all other lists item by item.

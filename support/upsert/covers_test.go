@@ -1,4 +1,4 @@
-package manifest
+package upsert
 
 import (
 	"testing"
@@ -38,6 +38,8 @@ func TestCovers(t *testing.T) {
 		{"somebody added a named item", object{"a": list{object{"name": "y"}, object{"name": "x"}}}, object{"a": list{object{"name": "x"}}}, true},
 		{"a named item differs", object{"a": list{object{"name": "x", "v": "1"}}}, object{"a": list{object{"name": "x", "v": "2"}}}, false},
 		{"a named item is missing", object{"a": list{object{"name": "y"}}}, object{"a": list{object{"name": "x"}}}, false},
+		{"somebody added a finalizer", object{"finalizers": list{"theirs", "ours"}}, object{"finalizers": list{"ours"}}, true},
+		{"a finalizer is missing", object{"finalizers": list{"theirs"}}, object{"finalizers": list{"ours"}}, false},
 		{"items have no name and one was filled in", object{"a": list{object{"p": int64(1), "d": "x"}}}, object{"a": list{object{"p": int64(1)}}}, true},
 		{"names repeat and items are the same", object{"a": list{object{"name": "x", "v": "1"}, object{"name": "x", "v": "2"}}},
 			object{"a": list{object{"name": "x", "v": "1"}, object{"name": "x", "v": "2"}}}, true},

@@ -1,0 +1,31 @@
+package manifest
+
+import (
+	"testing"
+	"testing/fstest"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+func TestLoad(t *testing.T) {
+	cases := []struct{ name, text, want string }{
+		{"has a field that its kind has not", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nspec: {}\n", "unknown field"},
+		{"is of an unknown kind", "apiVersion: v1\nkind: Nothing\n", "no kind"},
+		{"is of another kind than expected", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", "it is a *v1.ConfigMap"},
+		{"is not there", "", "file does not exist"},
+	}
+	for _, tc := range cases {
+		t.Run("When a manifest "+tc.name+" it should be an error that names it", func(t *testing.T) {
+			g := NewWithT(t)
+			files := fstest.MapFS{}
+			if tc.text != "" {
+				files["d.yaml"] = &fstest.MapFile{Data: []byte(tc.text)}
+			}
+			_, err := LoadAs[*appsv1.Deployment](scheme.Scheme, files, "d.yaml")
+			g.Expect(err).To(MatchError(ContainSubstring(tc.want)))
+			g.Expect(err).To(MatchError(ContainSubstring("d.yaml")))
+		})
+	}
+}
