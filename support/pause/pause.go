@@ -1,4 +1,4 @@
-// Package pause reads the field pausedUntil of HostedClusters, HostedControlPlanes and NodePools.
+// Package pause says what a pause means at a moment.
 package pause
 
 import (
@@ -6,10 +6,12 @@ import (
 	"time"
 )
 
-// State is what pausedUntil means at a moment.
+// State is what a pause means at a moment.
 type State struct {
-	// Paused tells whether nothing may be done now.
+	// Paused tells whether nothing may be done now, but for a deletion.
 	Paused bool
+	// Frozen tells whether not even a deletion may go on, as with a pause of Cluster API.
+	Frozen bool
 	// For is how long the pause lasts yet; zero for a pause without end.
 	For time.Duration
 	// Invalid tells that the value is neither a boolean nor a time; it does not pause.
@@ -18,7 +20,7 @@ type State struct {
 	Text string
 }
 
-// Until reads pausedUntil at a moment. nil and false mean not paused.
+// Until reads the field pausedUntil of a HostedCluster, HostedControlPlane or NodePool at a moment. nil and false mean not paused.
 func Until(value *string, now time.Time) State {
 	if value == nil || *value == "" {
 		return State{}

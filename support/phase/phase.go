@@ -1,7 +1,8 @@
-// Package phase runs the ordered phases of a reconcile.
+// Package phase is the one driver of all reconcilers.
 //
-// A reconcile is a list of named phases that share a scope. A phase that fails does not starve the ones after it,
-// unless it is critical: then those that follow cannot mean anything and are left out until the next pass.
+// A pass is a list of named phases that share a scope. A phase that fails does not starve the ones after it, unless it is
+// critical: then those that follow cannot mean anything and are left out until the next pass. What stands around the phases,
+// from reading the object to its status, is the Driver's.
 package phase
 
 import (
@@ -13,12 +14,14 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// Phase is one named step of a reconcile over the scope S.
+// Phase is one named step of a pass over the scope S.
 type Phase[S any] struct {
 	// Name says what the phase does, for errors: "control plane namespace".
 	Name string
-	// Critical stops the phases that follow when this one fails or asks to stop.
+	// Critical stops the phases that follow when this one fails.
 	Critical bool
+	// WhilePaused has the phase run also while the object is paused.
+	WhilePaused bool
 	// Run does the work. What it learns goes into the scope; waiting is a Result, not an error.
 	Run func(ctx context.Context, scope S) (ctrl.Result, error)
 }
@@ -27,16 +30,18 @@ type Phase[S any] struct {
 // it (wrapped or not) together with its Result.
 var ErrStop = errors.New("stop")
 
-// Run runs the phases in order. It returns the soonest requeue that any phase asked for, and the errors of all that
-// failed, each with its phase's name.
-func Run[S any](ctx context.Context, scope S, phases []Phase[S]) (ctrl.Result, error) {
-	var result ctrl.Result
+// run runs the phases in order; of a paused object only those meant for it. It returns the soonest requeue that any phase asked
+// for, whether the pass got through without a stop or failure, and the errors of all that failed, each with its phase's name.
+func run[S any](ctx context.Context, scope S, phases []Phase[S], paused bool) (result ctrl.Result, through bool, failure error) {
 	var failures []error
 	for _, p := range phases {
+		if paused && !p.WhilePaused {
+			continue
+		}
 		r, err := p.Run(ctx, scope)
 		result = Sooner(result, r)
 		if errors.Is(err, ErrStop) {
-			break
+			return result, false, errors.Join(failures...)
 		}
 		if err == nil {
 			continue
@@ -46,7 +51,13 @@ func Run[S any](ctx context.Context, scope S, phases []Phase[S]) (ctrl.Result, e
 			break
 		}
 	}
-	return result, errors.Join(failures...)
+	return result, len(failures) == 0, errors.Join(failures...)
+}
+
+// Run runs phases outside of a Driver.
+func Run[S any](ctx context.Context, scope S, phases []Phase[S]) (ctrl.Result, error) {
+	result, _, failure := run(ctx, scope, phases, false)
+	return result, failure
 }
 
 // Sooner returns the result that comes back first; a zero result never comes back.

@@ -15,7 +15,6 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/google/uuid"
 
@@ -23,13 +22,12 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 	"github.com/openshift/hypershift/hypershift-operator/release"
-	"github.com/openshift/hypershift/hypershift-operator/stale"
 	"github.com/openshift/hypershift/support/phase"
 )
 
 const (
-	// finalizer keeps a HostedCluster until nothing of it is left.
-	finalizer = hyperv1.HostedClusterFinalizer
+	// finalizerName keeps a HostedCluster until nothing of it is left.
+	finalizerName = hyperv1.HostedClusterFinalizer
 	// componentFinalizer keeps the managers of machines until the machines are gone.
 	componentFinalizer = hyperv1.ControlPlaneComponentFinalizer
 
@@ -67,65 +65,28 @@ type Reconciler struct {
 
 // Reconcile brings one HostedCluster a step closer to its spec.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	hc := &hyperv1.HostedCluster{}
-	if err := r.Client.Get(ctx, req.NamespacedName, hc); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	s := newScope(hc)
-	if err := r.observe(ctx, s); err != nil {
-		return ctrl.Result{}, err
-	}
-	var result ctrl.Result
-	var failure error
-	if hc.DeletionTimestamp.IsZero() {
-		if err := r.prepare(ctx, hc); err != nil {
-			return ctrl.Result{}, err
-		}
-		result, failure = phase.Run(ctx, s, r.phases(s))
-	} else {
-		result, failure = r.delete(ctx, s)
-		if s.deleted {
-			return ctrl.Result{}, failure
-		}
-	}
-	return stale.Settle(result, failure, func(failure error) error {
-		s.failure = failure
-		return r.report(ctx, s)
-	})
+	return phase.Driver[*hyperv1.HostedCluster, *scope]{
+		Client: r.Client, Finalizers: []string{finalizerName}, Observe: r.observe, Pause: pauseOf, Prepare: prepare,
+		Phases: r.phases, Deletion: r.deletion, Report: r.report,
+	}.Reconcile(ctx, req)
 }
 
-// prepare makes sure of what must be on the object before anything else exists: the finalizer and the two identities.
-// A stale cache must not make a second identity, hence the lock.
-func (r *Reconciler) prepare(ctx context.Context, hc *hyperv1.HostedCluster) error {
-	before := hc.DeepCopy()
-	changed := controllerutil.AddFinalizer(hc, finalizer)
-	if hc.Spec.ClusterID == "" {
-		hc.Spec.ClusterID = uuid.NewString()
-		changed = true
+// prepare gives the object its two identities. They are written once, with the finalizer: a stale cache must not make a second one.
+func prepare(s *scope) error {
+	if s.hc.Spec.ClusterID == "" {
+		s.hc.Spec.ClusterID = uuid.NewString()
 	}
-	if hc.Spec.InfraID == "" {
-		hc.Spec.InfraID = naming.InfraID(hc.Name)
-		changed = true
-	}
-	if !changed {
-		return nil
-	}
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, hc, patch); err != nil {
-		return fmt.Errorf("adding the finalizer and identities to HostedCluster %s: %w", client.ObjectKeyFromObject(hc), err)
+	if s.hc.Spec.InfraID == "" {
+		s.hc.Spec.InfraID = naming.InfraID(s.hc.Name)
 	}
 	return nil
 }
 
 // phases are the steps of a pass, in order. What needs the release payload comes late, so that a registry that is down
 // does not keep certificates, kubeconfigs or credentials from being copied.
-func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
-	pausing := phase.Phase[*scope]{Name: "pause", Run: r.reconcilePause}
-	if s.paused() {
-		return []phase.Phase[*scope]{pausing}
-	}
+func (r *Reconciler) phases(*scope) []phase.Phase[*scope] {
 	return []phase.Phase[*scope]{
-		pausing,
+		{Name: "pause", WhilePaused: true, Run: r.reconcilePause},
 		{Name: "configuration", Critical: true, Run: r.reconcileConfiguration},
 		{Name: "control plane namespace", Critical: true, Run: r.reconcileNamespace},
 		{Name: "pull secret", Critical: true, Run: r.reconcilePullSecret},
@@ -153,19 +114,20 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 }
 
 // observe reads what every pass needs, also one that deletes. None of it has to exist.
-func (r *Reconciler) observe(ctx context.Context, s *scope) error {
+func (r *Reconciler) observe(ctx context.Context, hc *hyperv1.HostedCluster) (*scope, error) {
+	s := newScope(hc)
 	s.now = r.Clock.Now()
 	s.platform, s.platformKnown = r.Platforms.For(s.hc.Spec.Platform.Type)
 	hcp := &hyperv1.HostedControlPlane{}
 	key := client.ObjectKey{Namespace: s.namespace, Name: s.hc.Name}
 	err := r.Client.Get(ctx, key, hcp)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading HostedControlPlane %s: %w", key, err)
+		return nil, fmt.Errorf("reading HostedControlPlane %s: %w", key, err)
 	}
 	if err == nil {
 		s.hcp = hcp
 	}
-	return nil
+	return s, nil
 }
 
 // managementHas tells whether the management cluster serves a kind of an optional API.

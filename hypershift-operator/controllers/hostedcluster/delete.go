@@ -14,62 +14,66 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/finalizer"
 	"github.com/openshift/hypershift/support/namespaceguard"
+	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// step is one step of a deletion. done tells that what it removes is gone; else waitsFor says what it waits for.
-type step struct {
-	name string
-	run  func(ctx context.Context, s *scope) (waitsFor string, err error)
+// deletion takes a cluster apart. The machines go first, while the managers that release them still run; each step waits
+// until what it removed is really gone. None needs an object to exist.
+func (r *Reconciler) deletion(*scope) []phase.Phase[*scope] {
+	return []phase.Phase[*scope]{
+		step("owner of the namespace", r.findOwner),
+		step("pause of the cluster", ofNamespace(r.resumeForDeletion)),
+		step("node pools", r.deleteNodePools),
+		step("machines", ofNamespace(r.deleteMachines)),
+		step("machines without Cluster", ofNamespace(r.deleteOrphanedMachines)),
+		step("managers of machines", ofNamespace(r.releaseManagers)),
+		step("platform credentials", ofNamespace(r.deleteCredentials)),
+		step("hosted control plane", ofNamespace(r.deleteControlPlane)),
+		step("control plane namespace", ofNamespace(r.deleteNamespace)),
+		step("cluster-wide rights", r.deleteClusterRoles),
+		{Name: "grace period", Critical: true, Run: waitForGrace},
+	}
 }
 
-// delete takes a cluster apart. The machines go first, while the managers that release them still run; each step waits
-// until what it removed is really gone. None needs an object to exist.
-func (r *Reconciler) delete(ctx context.Context, s *scope) (ctrl.Result, error) {
-	if !controllerutil.ContainsFinalizer(s.hc, finalizer) {
-		s.deleted = true
-		return ctrl.Result{}, nil
-	}
-	other, err := r.takenBy(ctx, s)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	for _, step := range r.deletionSteps(other != "") {
-		waitsFor, err := step.run(ctx, s)
+// stepFunc takes one part of a cluster away. waitsFor says what is not gone yet; empty when nothing of it is left.
+type stepFunc func(ctx context.Context, s *scope) (waitsFor string, err error)
+
+// step is a phase of the deletion: those after it wait until what it removes is gone.
+func step(name string, run stepFunc) phase.Phase[*scope] {
+	return phase.Phase[*scope]{Name: "deleting the " + name, Critical: true, Run: func(ctx context.Context, s *scope) (ctrl.Result, error) {
+		waitsFor, err := run(ctx, s)
 		if err != nil {
-			s.deletion = fmt.Sprintf("Deleting the %s failed and is tried again: %v", step.name, err)
-			return ctrl.Result{}, fmt.Errorf("deleting the %s: %w", step.name, err)
+			s.deletion = fmt.Sprintf("Deleting the %s failed and is tried again: %v", name, err)
+			return ctrl.Result{}, err
 		}
 		if waitsFor != "" {
 			s.deletion = waitsFor
-			return ctrl.Result{RequeueAfter: deletionPoll}, nil
+			return ctrl.Result{RequeueAfter: deletionPoll}, phase.ErrStop
 		}
-	}
-	return r.release(ctx, s)
+		return phase.Done()
+	}}
 }
 
-// deletionSteps are those of a cluster; one whose namespace is another's never had anything in it.
-func (r *Reconciler) deletionSteps(refused bool) []step {
-	pools, rights := step{"node pools", r.deleteNodePools}, step{"cluster-wide rights", r.deleteClusterRoles}
-	if refused {
-		return []step{pools, rights}
+// ofNamespace is a step that a cluster leaves out whose namespace is another's: it never had anything in there.
+func ofNamespace(run stepFunc) stepFunc {
+	return func(ctx context.Context, s *scope) (string, error) {
+		if s.refused {
+			return "", nil
+		}
+		return run(ctx, s)
 	}
-	return []step{
-		{"pause of the cluster", r.resumeForDeletion},
-		pools,
-		{"machines", r.deleteMachines},
-		{"machines without Cluster", r.deleteOrphanedMachines},
-		{"managers of machines", r.releaseManagers},
-		{"platform credentials", r.deleteCredentials},
-		{"hosted control plane", r.deleteControlPlane},
-		{"control plane namespace", r.deleteNamespace},
-		rights,
-	}
+}
+
+func (r *Reconciler) findOwner(ctx context.Context, s *scope) (string, error) {
+	other, err := r.takenBy(ctx, s)
+	s.refused = other != ""
+	return "", err
 }
 
 // resumeForDeletion takes back a pause, which Cluster API and the control plane's operators would also honour for a deletion.
@@ -135,8 +139,7 @@ func (r *Reconciler) releaseManagers(ctx context.Context, s *scope) (string, err
 			}
 			continue
 		}
-		err := upsert.Patch(ctx, r.Client, deployment, func() { controllerutil.RemoveFinalizer(deployment, componentFinalizer) })
-		if client.IgnoreNotFound(err) != nil {
+		if err := finalizer.Remove(ctx, r.Client, deployment, componentFinalizer); err != nil {
 			return "", err
 		}
 	}
@@ -211,18 +214,14 @@ func (r *Reconciler) deleteClusterRoles(ctx context.Context, s *scope) (string, 
 	)
 }
 
-// release lets the HostedCluster go after the grace period that an annotation may ask for.
-func (r *Reconciler) release(ctx context.Context, s *scope) (ctrl.Result, error) {
-	if left := s.graceLeft(); left > 0 {
-		s.deletion = "Everything is deleted; the grace period lasts until " + s.now.Add(left).UTC().Format(time.RFC3339)
-		return ctrl.Result{RequeueAfter: left}, nil
+// waitForGrace keeps the object for the time that an annotation may ask for.
+func waitForGrace(_ context.Context, s *scope) (ctrl.Result, error) {
+	left := s.graceLeft()
+	if left <= 0 {
+		return phase.Done()
 	}
-	err := upsert.Patch(ctx, r.Client, s.hc, func() { controllerutil.RemoveFinalizer(s.hc, finalizer) })
-	if client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, err
-	}
-	s.deleted = true
-	return ctrl.Result{}, nil
+	s.deletion = "Everything is deleted; the grace period lasts until " + s.now.Add(left).UTC().Format(time.RFC3339)
+	return ctrl.Result{RequeueAfter: left}, phase.ErrStop
 }
 
 // graceLeft is how long a deleted cluster's object is to stay yet. It counts from the moment that all was gone.

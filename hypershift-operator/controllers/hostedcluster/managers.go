@@ -16,6 +16,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
+	"github.com/openshift/hypershift/support/finalizer"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -78,8 +79,7 @@ func (r *Reconciler) removeComponentFinalizer(ctx context.Context, wanted *appsv
 	if live.DeletionTimestamp == nil {
 		return false, nil
 	}
-	err = upsert.Patch(ctx, r.Client, live, func() { controllerutil.RemoveFinalizer(live, componentFinalizer) })
-	return true, client.IgnoreNotFound(err)
+	return true, finalizer.Remove(ctx, r.Client, live, componentFinalizer)
 }
 
 func (r *Reconciler) applyAccount(ctx context.Context, s *scope, name string, rules []rbacv1.PolicyRule) error {

@@ -9,9 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/openshift/hypershift/support/upsert"
+	"github.com/openshift/hypershift/support/finalizer"
 )
 
 // deleteOrphanedMachines deletes the machines that outlived their Cluster, as they do when somebody takes its finalizer off.
@@ -38,12 +37,8 @@ func (r *Reconciler) deleteOrphanedMachines(ctx context.Context, s *scope) (stri
 		return waitsFor, errors.Join(append(failures, err)...)
 	}
 	for _, obj := range sets {
-		err := upsert.Patch(ctx, r.Client, obj, func() {
-			for _, finalizer := range []string{clusterv1.MachineDeploymentFinalizer, clusterv1.MachineSetFinalizer, clusterv1.MachineFinalizer} {
-				controllerutil.RemoveFinalizer(obj, finalizer)
-			}
-		})
-		failures = append(failures, client.IgnoreNotFound(err))
+		failures = append(failures, finalizer.Remove(ctx, r.Client, obj,
+			clusterv1.MachineDeploymentFinalizer, clusterv1.MachineSetFinalizer, clusterv1.MachineFinalizer))
 	}
 	if len(sets) > 0 {
 		return fmt.Sprintf("Waiting for what outlived its Cluster to be deleted: %s", firstFew(names(sets))), errors.Join(failures...)

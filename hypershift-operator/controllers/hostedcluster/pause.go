@@ -20,19 +20,17 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-func (s *scope) paused() bool {
-	return pause.Until(s.hc.Spec.PausedUntil, s.now).Paused
+func pauseOf(_ context.Context, s *scope) (pause.State, error) {
+	return pause.Until(s.hc.Spec.PausedUntil, s.now), nil
 }
 
 // reconcilePause hands a pause, or its end, on to the control plane and to Cluster API. It comes first, so that no outage
 // keeps what was paused from going on.
 func (r *Reconciler) reconcilePause(ctx context.Context, s *scope) (ctrl.Result, error) {
-	state := pause.Until(s.hc.Spec.PausedUntil, s.now)
-	err := errors.Join(
+	return ctrl.Result{}, errors.Join(
 		r.patchControlPlane(ctx, s, func() { s.hcp.Spec.PausedUntil = s.hc.Spec.PausedUntil }),
-		r.pauseCluster(ctx, s, state.Paused),
+		r.pauseCluster(ctx, s, pause.Until(s.hc.Spec.PausedUntil, s.now).Paused),
 	)
-	return ctrl.Result{RequeueAfter: state.For}, err
 }
 
 // patchControlPlane changes the HostedControlPlane if there is one.

@@ -61,12 +61,12 @@ type scope struct {
 	conditions map[string]metav1.Condition
 	// cleared are the types of conditions that have nothing to tell any more, and go.
 	cleared []string
-	// failure is what the phases returned, but for what only an old state explains; set before the report.
+	// failure is what the phases returned; set by report.
 	failure error
-	// deletion says what a deletion waits for; set by delete.
+	// refused tells of a deletion that the namespace is another cluster's; set by its first step.
+	refused bool
+	// deletion says what a deletion waits for; set by its steps.
 	deletion string
-	// deleted tells that the finalizer is gone, and with it the object; set by delete.
-	deleted bool
 }
 
 func newScope(hc *hyperv1.HostedCluster) *scope {

@@ -22,11 +22,9 @@ import (
 // hyperv1.HasBeenAvailableAnnotation is set once, when the cluster first was.
 
 // report computes the status from what the pass found out, writes it once, and tells of changes in events.
-func (r *Reconciler) report(ctx context.Context, s *scope) error {
+func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error {
 	unread := errors.Join(r.observeIgnition(ctx, s), r.observeAccess(ctx, s))
-	if unread != nil {
-		s.failure = errors.Join(s.failure, unread)
-	}
+	s.failure = errors.Join(failure, unread)
 	before := s.hc.Status.DeepCopy()
 	s.hc.Status = computeStatus(s)
 	if err := r.writeStatus(ctx, s.hc, before); err != nil {

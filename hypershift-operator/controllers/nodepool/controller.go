@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -22,13 +21,12 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 	"github.com/openshift/hypershift/hypershift-operator/release"
-	"github.com/openshift/hypershift/hypershift-operator/stale"
 	"github.com/openshift/hypershift/support/phase"
 )
 
 const (
-	finalizer    = hyperv1.HostedClusterFinalizer
-	deletionPoll = 5 * time.Second
+	finalizerName = hyperv1.HostedClusterFinalizer
+	deletionPoll  = 5 * time.Second
 	// waitPoll is how soon something is looked at again that no watch tells of.
 	waitPoll = 5 * time.Second
 )
@@ -44,65 +42,37 @@ type Reconciler struct {
 
 // Reconcile brings one NodePool a step closer to its spec.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	pool := &hyperv1.NodePool{}
-	if err := r.Client.Get(ctx, req.NamespacedName, pool); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	s := newScope(pool)
-	if err := r.observe(ctx, s); err != nil {
-		return ctrl.Result{}, err
-	}
-	var result ctrl.Result
-	var failure error
-	if pool.DeletionTimestamp.IsZero() {
-		if err := r.prepare(ctx, s); err != nil {
-			return ctrl.Result{}, err
-		}
-		result, failure = phase.Run(ctx, s, r.phases(s))
-	} else {
-		result, failure = r.delete(ctx, s)
-		if s.deleted {
-			return ctrl.Result{}, failure
-		}
-	}
-	return stale.Settle(result, failure, func(failure error) error {
-		s.failure = failure
-		return r.report(ctx, s)
-	})
+	return phase.Driver[*hyperv1.NodePool, *scope]{
+		Client: r.Client, Finalizers: []string{finalizerName}, Observe: r.observe, Pause: pauseOf, Prepare: r.prepare,
+		Phases: r.phases, Deletion: r.deletion, Report: r.report,
+	}.Reconcile(ctx, req)
 }
 
 // observe reads the pool's cluster and its machines. The cluster need not exist.
-func (r *Reconciler) observe(ctx context.Context, s *scope) error {
+func (r *Reconciler) observe(ctx context.Context, pool *hyperv1.NodePool) (*scope, error) {
+	s := newScope(pool)
 	s.now = r.Clock.Now()
 	hc := &hyperv1.HostedCluster{}
 	key := client.ObjectKey{Namespace: s.pool.Namespace, Name: s.pool.Spec.ClusterName}
 	err := r.Client.Get(ctx, key, hc)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading HostedCluster %s: %w", key, err)
+		return nil, fmt.Errorf("reading HostedCluster %s: %w", key, err)
 	}
 	if err == nil {
 		s.hc = hc
 	}
 	s.platform, s.platformKnown = r.Platforms.For(s.pool.Spec.Platform.Type)
-	return r.observeMachines(ctx, s)
+	return s, r.observeMachines(ctx, s)
 }
 
-// prepare adds the finalizer, before anything is made, and the owner. A cluster that was restored from a backup has another
-// UID than its pools remember, for which the garbage collector would delete them.
-func (r *Reconciler) prepare(ctx context.Context, s *scope) error {
-	before := s.pool.DeepCopy()
-	controllerutil.AddFinalizer(s.pool, finalizer)
-	if s.hc != nil {
-		if err := controllerutil.SetOwnerReference(s.hc, s.pool, r.Client.Scheme()); err != nil {
-			return fmt.Errorf("making HostedCluster %s the owner of NodePool %s: %w", s.hc.Name, s.key(), err)
-		}
-	}
-	if equality.Semantic.DeepEqual(before.ObjectMeta, s.pool.ObjectMeta) {
+// prepare sets the owner. A cluster that was restored from a backup has another UID than its pools remember, for which the
+// garbage collector would delete them.
+func (r *Reconciler) prepare(s *scope) error {
+	if s.hc == nil {
 		return nil
 	}
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, s.pool, patch); err != nil {
-		return fmt.Errorf("adding finalizer and owner to NodePool %s: %w", s.key(), err)
+	if err := controllerutil.SetOwnerReference(s.hc, s.pool, r.Client.Scheme()); err != nil {
+		return fmt.Errorf("making HostedCluster %s the owner of NodePool %s: %w", s.hc.Name, s.key(), err)
 	}
 	return nil
 }
@@ -110,24 +80,19 @@ func (r *Reconciler) prepare(ctx context.Context, s *scope) error {
 // phases are the steps of a pass, in order. Those that validate what the user wrote come first and stop a pass that
 // could not mean anything; machines that are there are looked after whatever release is wanted. A paused pool is validated and
 // nothing else.
-func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
-	checks := []phase.Phase[*scope]{
-		{Name: "pause", Run: r.reconcilePause},
-		{Name: "end of repair", Run: r.stopHealthCheck},
-		{Name: "hosted cluster", Critical: true, Run: r.requireCluster},
-		{Name: "fields without effect", Run: r.reportFieldsWithoutEffect},
-		{Name: "autoscaling", Run: r.validateAutoscaling},
-		{Name: "update management", Critical: true, Run: r.validateManagement},
-		{Name: "platform", Critical: true, Run: r.reconcilePlatform},
-		{Name: "machines", Run: r.reportMachines},
+func (r *Reconciler) phases(*scope) []phase.Phase[*scope] {
+	return []phase.Phase[*scope]{
+		{Name: "pause", WhilePaused: true, Run: r.reconcilePause},
+		{Name: "end of repair", WhilePaused: true, Run: r.stopHealthCheck},
+		{Name: "hosted cluster", WhilePaused: true, Critical: true, Run: r.requireCluster},
+		{Name: "fields without effect", WhilePaused: true, Run: r.reportFieldsWithoutEffect},
+		{Name: "autoscaling", WhilePaused: true, Run: r.validateAutoscaling},
+		{Name: "update management", WhilePaused: true, Critical: true, Run: r.validateManagement},
+		{Name: "platform", WhilePaused: true, Critical: true, Run: r.reconcilePlatform},
+		{Name: "machines", WhilePaused: true, Run: r.reportMachines},
 		{Name: "settings of machines", Run: r.carrySettings},
 		{Name: "start of machines", Run: r.followStartups},
-		{Name: "release image", Critical: true, Run: r.reconcileRelease},
-	}
-	if s.paused() {
-		return checks
-	}
-	return append(checks, []phase.Phase[*scope]{
+		{Name: "release image", WhilePaused: true, Critical: true, Run: r.reconcileRelease},
 		{Name: "ignition endpoint", Critical: true, Run: r.requireIgnition},
 		{Name: "node configuration", Critical: true, Run: r.reconcileConfig},
 		{Name: "token and user-data", Critical: true, Run: r.reconcileToken},
@@ -135,7 +100,7 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 		{Name: "machines of Cluster API", Critical: true, Run: r.reconcileMachines},
 		{Name: "machine health check", Run: r.reconcileHealthCheck},
 		{Name: "labels and taints", Run: r.reconcileNodeMarks},
-	}...)
+	}
 }
 
 // requireCluster wants the HostedCluster, which carries everything that a pool builds on.

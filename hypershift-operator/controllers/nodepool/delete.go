@@ -10,23 +10,24 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/pause"
+	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// delete takes a pool apart and waits for its machines. It needs neither the cluster nor any other object: what is not
+// deletion takes a pool apart and waits for its machines. It needs neither the cluster nor any other object: what is not
 // there is gone already.
-func (r *Reconciler) delete(ctx context.Context, s *scope) (ctrl.Result, error) {
-	if !controllerutil.ContainsFinalizer(s.pool, finalizer) {
-		s.deleted = true
-		return ctrl.Result{}, nil
+func (r *Reconciler) deletion(*scope) []phase.Phase[*scope] {
+	return []phase.Phase[*scope]{
+		{Name: "last settings of machines", Critical: true, Run: r.carryLastSettings},
+		{Name: "deletion of machines", Critical: true, Run: r.deleteMachines},
+		{Name: "deletion of what machines need", Critical: true, Run: r.deleteLeftovers},
 	}
-	if err := r.carryLastSettings(ctx, s); err != nil {
-		return ctrl.Result{}, err
-	}
+}
+
+func (r *Reconciler) deleteMachines(ctx context.Context, s *scope) (ctrl.Result, error) {
 	left, err := r.deleteOwned(ctx, s)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -34,19 +35,11 @@ func (r *Reconciler) delete(ctx context.Context, s *scope) (ctrl.Result, error) 
 	if len(s.machines) > 0 {
 		left = r.whyMachinesStay(ctx, s)
 	}
-	if left != "" {
-		s.reject(hyperv1.NodePoolReadyConditionType, "Deleting", left+s.whyNothingGoes())
-		return ctrl.Result{RequeueAfter: deletionPoll}, nil
+	if left == "" {
+		return phase.Done()
 	}
-	if err := r.deleteLeftovers(ctx, s); err != nil {
-		return ctrl.Result{}, err
-	}
-	err = upsert.Patch(ctx, r.Client, s.pool, func() { controllerutil.RemoveFinalizer(s.pool, finalizer) })
-	if client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, err
-	}
-	s.deleted = true
-	return ctrl.Result{}, nil
+	s.reject(hyperv1.NodePoolReadyConditionType, "Deleting", left+s.whyNothingGoes())
+	return ctrl.Result{RequeueAfter: deletionPoll}, phase.ErrStop
 }
 
 // deleteOwned deletes what makes machines, so that Cluster API deletes the machines, and says what of it is left. A set that
@@ -124,7 +117,7 @@ func (r *Reconciler) whyMachinesStay(ctx context.Context, s *scope) string {
 }
 
 // deleteLeftovers deletes what no machine needs any more: templates, Secrets and ConfigMaps.
-func (r *Reconciler) deleteLeftovers(ctx context.Context, s *scope) error {
+func (r *Reconciler) deleteLeftovers(ctx context.Context, s *scope) (ctrl.Result, error) {
 	failures := []error{r.deleteTemplates(ctx, s, func(string) bool { return true })}
 	secrets, err := r.poolSecrets(ctx, s)
 	failures = append(failures, err)
@@ -138,7 +131,7 @@ func (r *Reconciler) deleteLeftovers(ctx context.Context, s *scope) error {
 	for i := range configs.Items {
 		failures = append(failures, client.IgnoreNotFound(r.Client.Delete(ctx, &configs.Items[i])))
 	}
-	return errors.Join(failures...)
+	return ctrl.Result{}, errors.Join(failures...)
 }
 
 // deleteTemplates deletes those machine templates of the pool that unwanted picks by name.

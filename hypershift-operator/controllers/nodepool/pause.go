@@ -15,6 +15,10 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
+func pauseOf(_ context.Context, s *scope) (pause.State, error) {
+	return pause.Until(s.pool.Spec.PausedUntil, s.now), nil
+}
+
 func (s *scope) paused() bool {
 	return pause.Until(s.pool.Spec.PausedUntil, s.now).Paused
 }
@@ -37,7 +41,7 @@ func (r *Reconciler) reconcilePause(ctx context.Context, s *scope) (ctrl.Result,
 	for _, obj := range []client.Object{&clusterv1.MachineDeployment{}, &clusterv1.MachineSet{}, &clusterv1.MachineHealthCheck{}} {
 		failures = append(failures, r.pauseObject(ctx, s, obj, state.Paused))
 	}
-	return ctrl.Result{RequeueAfter: state.For}, errors.Join(failures...)
+	return ctrl.Result{}, errors.Join(failures...)
 }
 
 func (s *scope) reportActive() {

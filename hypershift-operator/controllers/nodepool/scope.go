@@ -56,10 +56,6 @@ type scope struct {
 	// cleared are removed.
 	conditions map[string]metav1.Condition
 	cleared    []string
-	// failure is what the phases returned, but for what only an old state explains; set before the report.
-	failure error
-	// deleted tells that the finalizer is gone, and with it the object.
-	deleted bool
 }
 
 func newScope(pool *hyperv1.NodePool) *scope {

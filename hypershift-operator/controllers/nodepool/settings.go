@@ -8,30 +8,28 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
 // carrySettings gives the machines that exist what the pool now says of all that needs no new machines, those that are on
 // their way out included: how their disks are erased matters in the end. A release that is refused holds none of this up.
 func (r *Reconciler) carrySettings(ctx context.Context, s *scope) (ctrl.Result, error) {
-	if s.paused() {
-		return ctrl.Result{}, nil
-	}
 	return ctrl.Result{}, r.adjustMachines(ctx, s)
 }
 
 // carryLastSettings lets a change reach machines that was made just before the deletion: how disks are erased is often set then.
-func (r *Reconciler) carryLastSettings(ctx context.Context, s *scope) error {
+func (r *Reconciler) carryLastSettings(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if !s.platformKnown {
-		return nil
+		return phase.Done()
 	}
 	if err := r.observeInfra(ctx, s); err != nil {
 		if meta.IsNoMatchError(err) {
-			return nil // The platform's kinds are gone, and its machines with them.
+			return phase.Done() // The platform's kinds are gone, and its machines with them.
 		}
-		return err
+		return ctrl.Result{}, err
 	}
-	return r.adjustMachines(ctx, s)
+	return ctrl.Result{}, r.adjustMachines(ctx, s)
 }
 
 func (r *Reconciler) adjustMachines(ctx context.Context, s *scope) error {

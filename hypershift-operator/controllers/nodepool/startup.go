@@ -31,7 +31,7 @@ const (
 // followStartups tells Cluster API what it cannot see of machines on their way to a Node: which will never be one, and which
 // only wait for capacity. Its clock for a Node runs from the creation of a Machine, also while MAAS has nothing to give.
 func (r *Reconciler) followStartups(ctx context.Context, s *scope) (ctrl.Result, error) {
-	if s.paused() || s.platform.MachineTemplates() == nil {
+	if s.platform.MachineTemplates() == nil {
 		return ctrl.Result{}, nil
 	}
 	var result ctrl.Result

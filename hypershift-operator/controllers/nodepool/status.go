@@ -16,8 +16,8 @@ import (
 )
 
 // report computes the status from what the pass found out, writes it once, and tells of changes in events.
-func (r *Reconciler) report(ctx context.Context, s *scope) error {
-	s.reportFailure()
+func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error {
+	s.reportFailure(failure)
 	before := s.pool.Status.DeepCopy()
 	err := upsert.Status(ctx, r.Client, s.pool, func() { s.pool.Status = computeStatus(s) })
 	if client.IgnoreNotFound(err) != nil {
@@ -29,13 +29,13 @@ func (r *Reconciler) report(ctx context.Context, s *scope) error {
 
 // reportFailure says what went wrong in the pass, which no other condition need tell. The condition is only there while
 // something does.
-func (s *scope) reportFailure() {
+func (s *scope) reportFailure(failure error) {
 	conditionType := string(hyperv1.ReconciliationSucceeded)
-	if s.failure == nil {
+	if failure == nil {
 		s.clear(conditionType)
 		return
 	}
-	s.reject(conditionType, hyperv1.ReconciliationErrorReason, s.failure.Error())
+	s.reject(conditionType, hyperv1.ReconciliationErrorReason, failure.Error())
 }
 
 // computeStatus is a function of the scope alone.

@@ -12,11 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
-	"github.com/openshift/hypershift/support/upsert"
+	"github.com/openshift/hypershift/support/finalizer"
 )
 
 // Machines is an empty list of MaasMachines.
@@ -66,8 +65,7 @@ func (p *Platform) OrphanedMachines(ctx context.Context, c client.Client, cluste
 			held++
 			continue
 		}
-		err := upsert.Patch(ctx, c, machine, func() { controllerutil.RemoveFinalizer(machine, infrav1.MachineFinalizer) })
-		failures = append(failures, client.IgnoreNotFound(err))
+		failures = append(failures, finalizer.Remove(ctx, c, machine, infrav1.MachineFinalizer))
 	}
 	if held == 0 {
 		return "", errors.Join(failures...)

@@ -1,4 +1,4 @@
-package stale
+package phase
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestDrop(t *testing.T) {
+func TestWithoutOutdated(t *testing.T) {
 	secrets := schema.GroupResource{Resource: "secrets"}
 	conflict := fmt.Errorf("phase: %w", apierrors.NewConflict(secrets, "a", errors.New("changed")))
 	exists := fmt.Errorf("phase: %w", apierrors.NewAlreadyExists(secrets, "a"))
@@ -33,7 +33,7 @@ func TestDrop(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
-			rest, dropped := Drop(tc.err)
+			rest, dropped := withoutOutdated(tc.err)
 			g.Expect(dropped).To(Equal(tc.dropped))
 			if tc.dropped || tc.err == nil {
 				g.Expect(rest).To(BeNil())
@@ -63,7 +63,7 @@ func TestSettle(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
 			var reported error
-			result, err := Settle(ctrl.Result{RequeueAfter: tc.requeue}, tc.phases, func(failure error) error {
+			result, err := settle(ctrl.Result{RequeueAfter: tc.requeue}, tc.phases, func(failure error) error {
 				reported = failure
 				return tc.report
 			})

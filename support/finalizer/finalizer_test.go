@@ -1,0 +1,73 @@
+package finalizer_test
+
+import (
+	"context"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift/hypershift/support/finalizer"
+	"github.com/openshift/hypershift/support/testenv"
+)
+
+const (
+	ours   = "test.hypershift/ours"
+	theirs = "test.hypershift/theirs"
+)
+
+// TestTwoWriters has one writer act on an object as it was before another writer wrote.
+func TestTwoWriters(t *testing.T) {
+	c, err := client.New(testenv.Start(t), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(ctx context.Context, obj client.Object) error { return finalizer.Add(ctx, c, obj, ours, nil) }
+	remove := func(ctx context.Context, obj client.Object) error { return finalizer.Remove(ctx, c, obj, ours) }
+	for _, tc := range []struct {
+		name                string
+		before, after, want []string
+		act                 func(context.Context, client.Object) error
+		conflict            bool
+	}{
+		{name: "When another writer has added a finalizer meanwhile, it should not drop that by adding ours",
+			after: []string{theirs}, act: add, want: []string{theirs}, conflict: true},
+		{name: "When another writer has added a finalizer meanwhile, it should not drop that by removing ours",
+			before: []string{ours}, after: []string{ours, theirs}, act: remove, want: []string{ours, theirs}, conflict: true},
+		{name: "When another writer has removed its finalizer meanwhile, it should not bring that back",
+			before: []string{theirs}, act: add, conflict: true},
+		{name: "When ours was removed meanwhile, it should not bring that back by removing it again",
+			before: []string{theirs, ours}, after: []string{theirs}, act: remove, want: []string{theirs}, conflict: true},
+		{name: "When nobody wrote meanwhile, it should add ours to theirs",
+			before: []string{theirs}, after: []string{theirs}, act: add, want: []string{theirs, ours}},
+		{name: "When nobody wrote meanwhile, it should remove ours alone",
+			before: []string{theirs, ours}, after: []string{theirs, ours}, act: remove, want: []string{theirs}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g, ctx := NewWithT(t), t.Context()
+			obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "writers-", Namespace: "default", Finalizers: tc.before}}
+			g.Expect(c.Create(ctx, obj)).To(Succeed())
+			cached := obj.DeepCopy()
+			obj.Finalizers = tc.after
+			g.Expect(c.Update(ctx, obj)).To(Succeed())
+
+			err := tc.act(ctx, cached)
+			g.Expect(apierrors.IsConflict(err)).To(Equal(tc.conflict), "%v", err)
+			g.Expect(c.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())
+			g.Expect(obj.Finalizers).To(Equal(tc.want))
+		})
+	}
+	t.Run("When the finalizer is there already, it should write nothing", func(t *testing.T) {
+		g := NewWithT(t)
+		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "gone", Namespace: "default", Finalizers: []string{ours}}}
+		g.Expect(add(t.Context(), obj)).To(Succeed(), "a write would fail: there is no such object")
+	})
+	t.Run("When the object is gone, it should have nothing to remove", func(t *testing.T) {
+		g := NewWithT(t)
+		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "gone", Namespace: "default", Finalizers: []string{ours}, ResourceVersion: "1"}}
+		g.Expect(remove(t.Context(), obj)).To(Succeed())
+	})
+}
