@@ -37,7 +37,7 @@ func (plain) ApplyNodePool(pool *hyperv1.NodePool)        { pool.Spec.Platform.T
 func (plain) Objects(string, string) []client.Object      { return nil }
 
 // parse gives the options that a command line stands for.
-func parse(t *testing.T, args ...string) (*create, *pflag.FlagSet) {
+func parse(t *testing.T, args ...string) *create {
 	t.Helper()
 	c := &create{platform: plain{}}
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
@@ -46,7 +46,7 @@ func parse(t *testing.T, args ...string) (*create, *pflag.FlagSet) {
 	if err := flags.Parse(append([]string{"--name", "demo", "--release-image", "registry.example/release:1"}, args...)); err != nil {
 		t.Fatal(err)
 	}
-	return c, flags
+	return c
 }
 
 func TestReadFiles(t *testing.T) {
@@ -88,7 +88,7 @@ func TestReadFiles(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			g := NewWithT(t)
-			c, _ := parse(t, tt.args...)
+			c := parse(t, tt.args...)
 			err := c.readFiles(strings.NewReader(tt.stdin))
 			if tt.says != "" {
 				g.Expect(err).To(MatchError(ContainSubstring(tt.says)))
@@ -103,7 +103,7 @@ func TestReadFiles(t *testing.T) {
 
 func TestObjects(t *testing.T) {
 	g := NewWithT(t)
-	c, _ := parse(t)
+	c := parse(t)
 	g.Expect(c.readFiles(strings.NewReader(""))).To(Succeed())
 	objs, err := c.objects(plain{})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -122,7 +122,7 @@ func TestObjects(t *testing.T) {
 
 func TestObjectsOrder(t *testing.T) {
 	g := NewWithT(t)
-	c, _ := parse(t, "--node-pool-replicas", "-1")
+	c := parse(t, "--node-pool-replicas", "-1")
 	g.Expect(c.readFiles(strings.NewReader(""))).To(Succeed())
 	objs, err := c.objects(plain{})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -173,7 +173,7 @@ func TestApply(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			g := NewWithT(t)
-			c, _ := parse(t)
+			c := parse(t)
 			g.Expect(c.readFiles(strings.NewReader(""))).To(Succeed())
 			c.client = fake.NewClientBuilder().WithScheme(kube.Scheme).WithObjects(tt.have...).WithInterceptorFuncs(tt.funcs).Build()
 			objs, err := c.objects(plain{})
@@ -209,11 +209,11 @@ func TestCheckRefuses(t *testing.T) {
 		{"When no namespace can have the control plane's name", []string{"--name", long}, "is 1 characters too long: the control plane's namespace is called clusters-<name>"},
 	} {
 		t.Run(tt.name+" it should say so", func(t *testing.T) {
-			c, _ := parse(t, tt.args...)
+			c := parse(t, tt.args...)
 			NewWithT(t).Expect(c.check(false)).To(MatchError(ContainSubstring(tt.says)))
 		})
 	}
-	c, _ := parse(t, "--name", long[1:], "--node-pool-replicas", "-1")
+	c := parse(t, "--name", long[1:], "--node-pool-replicas", "-1")
 	NewWithT(t).Expect(c.check(false)).To(Succeed())
 }
 
@@ -222,7 +222,7 @@ func TestRenderTellsWhatItOmits(t *testing.T) {
 		"false": ContainSubstring("add --render-sensitive to have them: Secrets demo-pull-secret"), "true": BeEmpty(),
 	} {
 		g := NewWithT(t)
-		c, _ := parse(t, "--render", "--render-sensitive="+sensitive)
+		c := parse(t, "--render", "--render-sensitive="+sensitive)
 		g.Expect(c.readFiles(strings.NewReader(""))).To(Succeed())
 		objs, err := c.objects(plain{})
 		g.Expect(err).NotTo(HaveOccurred())
@@ -234,7 +234,7 @@ func TestRenderTellsWhatItOmits(t *testing.T) {
 
 func TestWaitReadyTellsWhereToLook(t *testing.T) {
 	g := NewWithT(t)
-	c, _ := parse(t, "--timeout", "10ms", "--wait")
+	c := parse(t, "--timeout", "10ms", "--wait")
 	hc := hostedCluster()
 	hc.Status.Conditions = []metav1.Condition{{Type: "ValidReleaseImage", Status: "False", Reason: "NotFound", Message: "no such image"}}
 	c.client = fake.NewClientBuilder().WithScheme(kube.Scheme).WithObjects(hc).Build()

@@ -2,6 +2,7 @@ package release
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -48,7 +49,7 @@ func Supported(payload *releaseinfo.ReleaseImage, running string) error {
 	}
 	from, err := semver.Parse(running)
 	if err != nil {
-		return nil // What runs came from somewhere else; the payload's own operator decides.
+		return nil //nolint:nilerr // What runs came from somewhere else; the payload's own operator decides.
 	}
 	if foreign(payload.Distribution(), from) {
 		return fmt.Errorf("version %s is of %s, and the cluster runs %s of another distribution: the distribution cannot be changed, create a new cluster",
@@ -136,10 +137,11 @@ func parseBoth(a, b string) (va, vb semver.Version, ok bool) {
 
 // line numbers the minor versions of one distribution in a row, over the step from 4 to 5.
 func line(v semver.Version) int {
+	minor := int(min(v.Minor, math.MaxInt32))
 	if v.Major >= 5 {
-		return int(v.Minor) + minorsOf5
+		return minor + minorsOf5
 	}
-	return int(v.Minor)
+	return minor
 }
 
 func withoutPrerelease(v semver.Version) semver.Version {

@@ -92,6 +92,7 @@ func InstallPlugins(from, to string) error {
 	return nil
 }
 
+//nolint:gosec // The container runtime runs plugins, as whichever user it has.
 func installPlugin(from, to string) error {
 	content, err := os.ReadFile(from)
 	if err != nil {
@@ -109,6 +110,8 @@ func installPlugin(from, to string) error {
 
 // replaceFile writes a file in one step: whoever reads it sees the old content or the new. The temporary name begins with
 // a dot, which CNI runtimes pass over.
+//
+//nolint:gosec // The paths are those of the agent's flags, and the folders are read by the container runtime.
 func replaceFile(path string, content []byte, mode fs.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err

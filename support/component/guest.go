@@ -71,7 +71,7 @@ func guestHealth(ctx context.Context, guest *Guest, obj client.Object) (health, 
 // daemonSetHealth leaves as many pods out as there are nodes that are not Ready.
 func daemonSetHealth(d *appsv1.DaemonSet, notReady []string) health {
 	h := health{available: available(), rolledOut: rolledOut()}
-	s, wanted := d.Status, max(d.Status.DesiredNumberScheduled-int32(len(notReady)), 0)
+	s, wanted := d.Status, max(d.Status.DesiredNumberScheduled-int32(len(notReady)), 0) //nolint:gosec // a list that fits into memory
 	if s.NumberAvailable == 0 && wanted > 0 {
 		h.available = unavailable(reasonWaitingForAvailable, fmt.Sprintf("DaemonSet %s has no available pod", d.Name))
 	}

@@ -53,7 +53,7 @@ func (c *Component) roll(ctx context.Context, scope *Scope) outcome {
 	if err != nil || len(unmet) > 0 {
 		return outcome{unmet: unmet, err: err}
 	}
-	auxiliary, workloadFile, err := c.files()
+	auxiliary, _, err := c.files()
 	if err != nil {
 		return outcome{err: err}
 	}
@@ -64,7 +64,7 @@ func (c *Component) roll(ctx context.Context, scope *Scope) outcome {
 			return result
 		}
 	}
-	h, err := c.applyWorkload(ctx, scope, workloadFile, &result)
+	h, err := c.applyWorkload(ctx, scope, &result)
 	result.health, result.err = h, err
 	return result
 }
@@ -171,7 +171,7 @@ func (c *Component) Render(ctx context.Context, scope *Scope) (client.Object, er
 	return obj, c.setDefaults(ctx, scope, w)
 }
 
-func (c *Component) applyWorkload(ctx context.Context, scope *Scope, file string, result *outcome) (*health, error) {
+func (c *Component) applyWorkload(ctx context.Context, scope *Scope, result *outcome) (*health, error) {
 	obj, err := c.Render(ctx, scope)
 	if err != nil {
 		return nil, err

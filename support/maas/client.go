@@ -96,6 +96,7 @@ func (c call) retriable(err error) bool {
 func (c *Client) delay(attempt int, err error) time.Duration {
 	policy := c.cfg.Retry
 	mean := policy.BaseDelay << (attempt - 1)
+	//nolint:gosec // It spreads calls in time, and no secret depends on it.
 	return max(min(mean/2+rand.N(mean+1), policy.MaxDelay), RetryAfter(err))
 }
 

@@ -107,6 +107,7 @@ func NewTransport(caBundle []byte, insecure bool) (*http.Transport, error) {
 		return nil, fmt.Errorf("the default registry transport is a %T", remote.DefaultTransport)
 	}
 	t := base.Clone()
+	//nolint:gosec // Only where the user says that a registry is insecure.
 	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: insecure}
 	if len(caBundle) == 0 {
 		return t, nil

@@ -81,19 +81,20 @@ func serveCommand() *cobra.Command {
 	return cmd
 }
 
+const headerTimeout = 10 * time.Second
+
 // run serves until the context ends.
 func (o *serveOptions) run(ctx context.Context) error {
 	sim, err := o.simulator()
 	if err != nil {
 		return err
 	}
-	servers := []*http.Server{{Addr: o.listen, Handler: sim}}
+	servers := []*http.Server{{Addr: o.listen, Handler: sim, ReadHeaderTimeout: headerTimeout}}
 	if o.adminListen != "" {
-		servers = append(servers, &http.Server{Addr: o.adminListen, Handler: admin.New(sim)})
+		servers = append(servers, &http.Server{Addr: o.adminListen, Handler: admin.New(sim), ReadHeaderTimeout: headerTimeout})
 	}
 	failures := make(chan error, len(servers))
 	for _, server := range servers {
-		server.ReadHeaderTimeout = 10 * time.Second
 		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", server.Addr)
 		if err != nil {
 			return errors.Join(fmt.Errorf("cannot serve on %s: choose another address: %w", server.Addr, err), sim.Close())

@@ -23,6 +23,7 @@ import (
 // allocateTimeout bounds the call that allocates; Timing.Doubt is longer.
 const allocateTimeout = 30 * time.Second
 
+//nolint:gosec // It spreads calls in time, and no secret depends on it.
 func jitter(d time.Duration) time.Duration { return d + rand.N(d/5+1) }
 
 // acquire gets a machine for a MaasMachine that holds none: the one that an earlier pass allocated, else a new one.

@@ -172,7 +172,7 @@ func (r *Reconciler) excluded(failures []failure) []string {
 func (r *Reconciler) observeStatus(s *scope) {
 	status := &s.machine.Status
 	failures := failuresOf(s.machine)
-	status.Attempts = int32(len(failures))
+	status.Attempts = int32(len(failures)) //nolint:gosec // a handful
 	status.ExcludedSystemIDs = r.excluded(failures)
 	status.ProvisioningMode = infrav1.ProvisioningModeBareMetal
 	state := ""

@@ -121,10 +121,13 @@ func (r *Reconciler) writeUserSecret(ctx context.Context, s *scope, target *core
 // would have the one for a name of its own.
 func (r *Reconciler) dropOwn(ctx context.Context, s *scope, secret *corev1.Secret) error {
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(secret), secret)
-	if client.IgnoreNotFound(err) != nil {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("reading Secret %s: %w", client.ObjectKeyFromObject(secret), err)
 	}
-	if err != nil || secret.Annotations[hyperv1.HostedClusterAnnotation] != s.backPointer() {
+	if secret.Annotations[hyperv1.HostedClusterAnnotation] != s.backPointer() {
 		return nil
 	}
 	return r.drop(ctx, secret)

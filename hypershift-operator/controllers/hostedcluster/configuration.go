@@ -188,7 +188,7 @@ func advertiseAddressOutside(hc *hyperv1.HostedCluster, networks []network) erro
 func outside(what, address string, networks []network, kind string) error {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {
-		return nil // A name cannot be validated here.
+		return nil //nolint:nilerr // A name cannot be validated here.
 	}
 	for _, n := range networks {
 		if n.kind == kind && n.prefix.Contains(ip) {

@@ -70,11 +70,9 @@ func (s *suite) serve(machine *clusterv1.Machine) {
 }
 
 // born is a machine that serves already.
-func (s *suite) born(name string) *clusterv1.Machine {
+func (s *suite) born(name string) {
 	s.t.Helper()
-	machine := s.birth(name)
-	s.serve(machine)
-	return machine
+	s.serve(s.birth(name))
 }
 
 // bury takes machines away with what is behind them.

@@ -60,7 +60,7 @@ func removeKernelObjects(ctx context.Context, machines []string) error {
 func killInNamespace(name string) error {
 	var wanted unix.Stat_t
 	if err := unix.Stat(filepath.Join(namespaceDir, name), &wanted); err != nil {
-		return nil // no such namespace, no process in it
+		return nil //nolint:nilerr // no such namespace, no process in it
 	}
 	processes, err := filepath.Glob("/proc/[0-9]*/ns/net")
 	if err != nil {

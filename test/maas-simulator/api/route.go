@@ -103,7 +103,8 @@ func (s *Server) match(r *http.Request) (*call, error) {
 	for _, route := range s.routes {
 		if params, ok := route.match(segments); ok {
 			c.resource, c.path = route.resource, params
-			return c, c.name()
+			c.name()
+			return c, nil
 		}
 	}
 	return nil, unknownEndpoint(path)
@@ -155,7 +156,7 @@ func (r route) match(segments []string) (params []string, ok bool) {
 }
 
 // name settles the operation's name, for which the body may have to be read.
-func (c *call) name() error {
+func (c *call) name() {
 	if c.op == "" && c.method == http.MethodPost {
 		// A broken body is refused when the operation reads it.
 		if body, err := c.payload(); err == nil {
@@ -167,7 +168,6 @@ func (c *call) name() error {
 		verb = verbs[c.method]
 	}
 	c.operation = c.resource.name + "." + verb
-	return nil
 }
 
 // payload reads the body, once, and keeps what came of it.

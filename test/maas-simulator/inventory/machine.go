@@ -93,8 +93,6 @@ type Task struct {
 	Due time.Time
 	// Deadline fails the task when it passes; the zero time means never.
 	Deadline time.Time
-	// Args are what the request that started the task said.
-	Args map[string]string
 }
 
 // Next is when something happens to the task by itself; the zero time means never.
@@ -169,7 +167,6 @@ func (m *Machine) Clone() *Machine {
 	}
 	if m.Task != nil {
 		task := *m.Task
-		task.Args = maps.Clone(task.Args)
 		c.Task = &task
 	}
 	return &c

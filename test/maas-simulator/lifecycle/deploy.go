@@ -97,7 +97,7 @@ func (l *Life) Start(m *inventory.Machine) error {
 		m.Status = status.Allocated
 		return err
 	}
-	l.begin(m, taskDeploy, nil)
+	l.begin(m, taskDeploy)
 	return nil
 }
 

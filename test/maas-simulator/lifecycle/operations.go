@@ -33,7 +33,7 @@ func (l *Life) Commission(m *inventory.Machine, user, comment string) error {
 	m.Owner, m.ErrorDescription = user, ""
 	l.request(m, user, "User starting node commissioning", comment)
 	l.event(m, levelInfo, "Commissioning", "")
-	l.begin(m, taskCommission, nil)
+	l.begin(m, taskCommission)
 	return nil
 }
 
@@ -100,7 +100,7 @@ func (l *Life) Test(m *inventory.Machine, user, comment string) error {
 	}
 	l.request(m, user, "User starting node testing", comment)
 	l.event(m, levelInfo, "Running test", "")
-	l.begin(m, taskTest, nil)
+	l.begin(m, taskTest)
 	return nil
 }
 
@@ -140,7 +140,7 @@ func (l *Life) Rescue(m *inventory.Machine, user string) error {
 	}
 	l.request(m, user, "User starting rescue mode", "")
 	l.event(m, levelInfo, "Entering rescue mode", "")
-	l.begin(m, taskRescue, nil)
+	l.begin(m, taskRescue)
 	return nil
 }
 
@@ -160,7 +160,7 @@ func (l *Life) ExitRescue(m *inventory.Machine, user string) error {
 	}
 	l.request(m, user, "User stopping rescue mode", "")
 	l.event(m, levelInfo, "Exiting rescue mode", "")
-	l.begin(m, taskExitRescue, nil)
+	l.begin(m, taskExitRescue)
 	return nil
 }
 
@@ -194,7 +194,7 @@ func (l *Life) MarkBroken(m *inventory.Machine, user, comment string) error {
 		if l.unpowered(m) {
 			l.endRelease(m)
 		} else {
-			l.begin(m, taskPowerOff, nil)
+			l.begin(m, taskPowerOff)
 		}
 	}
 	if from != status.Broken {

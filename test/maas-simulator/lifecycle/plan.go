@@ -46,9 +46,9 @@ func init() {
 }
 
 // begin replaces what the machine is doing.
-func (l *Life) begin(m *inventory.Machine, task string, args map[string]string) {
+func (l *Life) begin(m *inventory.Machine, task string) {
 	m.TaskSeq++
-	m.Task = &inventory.Task{Name: task, Seq: m.TaskSeq, Args: args}
+	m.Task = &inventory.Task{Name: task, Seq: m.TaskSeq}
 	if limit := l.Durations.limit(task); limit > 0 {
 		m.Task.Deadline = l.Clock.Now().Add(limit)
 	}
@@ -111,7 +111,7 @@ func (l *Life) advance(ctx context.Context, m *inventory.Machine) error {
 		}
 		if err != nil {
 			l.Fail(fresh, err.Error())
-			return nil
+			return nil //nolint:nilerr // It is the machine's failure, and the transaction stands.
 		}
 		if err := plans[fresh.Task.Name][fresh.Task.Step].done(l, fresh); err != nil {
 			return err
@@ -155,7 +155,7 @@ func (l *Life) Fail(m *inventory.Machine, reason string) {
 func (l *Life) Adopt() {
 	for _, m := range l.DB.Machines.All() {
 		if m.Task == nil && l.hasMetal() && m.Status == status.Deployed && m.PowerState == "on" {
-			l.begin(l.DB.Machines.Edit(m.SystemID), taskPowerOn, nil)
+			l.begin(l.DB.Machines.Edit(m.SystemID), taskPowerOn)
 		}
 	}
 }
@@ -173,7 +173,7 @@ func (l *Life) Resume(m *inventory.Machine) error {
 	if !moving || m.Task != nil {
 		return fmt.Errorf("machine %s is %s: there is nothing that it could go on with", m.Hostname, m.Status)
 	}
-	l.begin(m, task, nil)
+	l.begin(m, task)
 	return nil
 }
 

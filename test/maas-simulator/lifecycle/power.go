@@ -21,7 +21,7 @@ func (l *Life) PowerOn(m *inventory.Machine, user, comment string) error {
 	}
 	l.request(m, user, "User powering node up", comment)
 	if m.Task == nil && powered(m) {
-		l.begin(m, taskPowerOn, nil)
+		l.begin(m, taskPowerOn)
 	}
 	return nil
 }
@@ -50,7 +50,7 @@ func (l *Life) PowerOff(m *inventory.Machine, user, comment string) (changed boo
 	}
 	l.request(m, user, "User powering node down", comment)
 	if m.Task == nil {
-		l.begin(m, taskPowerOff, nil)
+		l.begin(m, taskPowerOff)
 	}
 	return true, nil
 }

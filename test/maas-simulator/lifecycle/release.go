@@ -50,7 +50,7 @@ func (l *Life) erase(m *inventory.Machine) error {
 	l.stop(m)
 	m.Netboot = true
 	l.event(m, levelInfo, "Erasing disks", "")
-	l.begin(m, taskErase, nil)
+	l.begin(m, taskErase)
 	return nil
 }
 
@@ -67,7 +67,7 @@ func (l *Life) release(m *inventory.Machine) error {
 		// The metal may have been switched on behind our back.
 		m.PowerState = "unknown"
 	}
-	l.begin(m, taskRelease, nil)
+	l.begin(m, taskRelease)
 	return nil
 }
 
@@ -180,7 +180,7 @@ func (l *Life) Abort(m *inventory.Machine, user, comment string) (after func(*in
 		if to == status.New {
 			m.Owner = ""
 		}
-		l.begin(m, taskPowerOff, nil)
+		l.begin(m, taskPowerOff)
 		return nil
 	}, nil
 }

@@ -4,7 +4,7 @@ package oauth
 
 import (
 	"crypto/hmac"
-	"crypto/sha1"
+	"crypto/sha1" //nolint:gosec // HMAC-SHA1 is what OAuth 1.0 signs with.
 	"crypto/subtle"
 	"encoding/base64"
 	"errors"

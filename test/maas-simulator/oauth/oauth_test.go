@@ -2,7 +2,7 @@ package oauth_test
 
 import (
 	"crypto/hmac"
-	"crypto/sha1"
+	"crypto/sha1" //nolint:gosec // HMAC-SHA1 is what OAuth 1.0 signs with.
 	"encoding/base64"
 	"net/http/httptest"
 	"net/url"

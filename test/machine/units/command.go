@@ -75,18 +75,18 @@ func unescape(r rune) string {
 
 // specifiers replaces %n and the like; unknown ones stay.
 func specifiers(unit, hostname, text string) string {
-	name, _, _ := cutSuffix(unit)
+	name, _ := cutSuffix(unit)
 	prefix, instance, _ := strings.Cut(name, "@")
 	return strings.NewReplacer("%%", "%", "%n", unit, "%N", name, "%p", prefix, "%i", instance, "%H", hostname, "%t", "/run").Replace(text)
 }
 
 // cutSuffix splits "kubelet.service" into "kubelet" and "service".
-func cutSuffix(unit string) (name, suffix string, found bool) {
+func cutSuffix(unit string) (name, suffix string) {
 	i := strings.LastIndexByte(unit, '.')
 	if i < 0 {
-		return unit, "", false
+		return unit, ""
 	}
-	return unit[:i], unit[i+1:], true
+	return unit[:i], unit[i+1:]
 }
 
 var variable = regexp.MustCompile(`\$\$|\$\{(\w+)\}|\$(\w+)`)

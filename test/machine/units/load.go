@@ -47,7 +47,7 @@ func Load(name string, dirs []string) (*Unit, error) {
 func unitFile(name string, dirs []string) (string, error) {
 	content, err := exactFile(name, dirs)
 	if at := strings.IndexByte(name, '@'); at >= 0 && errors.Is(err, ErrNotFound) {
-		_, suffix, _ := cutSuffix(name)
+		_, suffix := cutSuffix(name)
 		return exactFile(name[:at+1]+"."+suffix, dirs)
 	}
 	return content, err

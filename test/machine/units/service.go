@@ -121,7 +121,7 @@ func (r *runner) once(ctx context.Context, active func()) error {
 		err = kill
 	}
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // Whoever stops a service kills it, too.
 	}
 	return err
 }

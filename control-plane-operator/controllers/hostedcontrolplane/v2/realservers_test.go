@@ -247,7 +247,7 @@ func (m *machine) waitReady(container corev1.Container, exited <-chan error) err
 		}
 		response, err := httpClient.Get(scheme + "://127.0.0.1:" + port + probe.Path)
 		if err != nil {
-			return false, nil
+			return false, nil //nolint:nilerr // It does not serve yet.
 		}
 		response.Body.Close()
 		return response.StatusCode == http.StatusOK, nil
@@ -287,7 +287,7 @@ func (m *machine) useCluster() {
 	err := wait.PollUntilContextTimeout(m.t.Context(), 200*time.Millisecond, 60*time.Second, true, func(ctx context.Context) (bool, error) {
 		pods, err := guest.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
 		if err != nil || len(pods.Items) == 0 {
-			return false, nil
+			return false, nil //nolint:nilerr // It is asked again.
 		}
 		for _, c := range pods.Items[0].Status.Conditions {
 			if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {

@@ -121,6 +121,7 @@ func (r *Reconciler) applyNetworkConfig(ctx context.Context, hcp *hyperv1.Hosted
 	network.Spec.NetworkType = string(hcp.Spec.Networking.NetworkType)
 	network.Spec.ClusterNetwork, network.Spec.ServiceNetwork = nil, nil
 	for _, entry := range hcp.Spec.Networking.ClusterNetwork {
+		//nolint:gosec // The API admits no negative one.
 		network.Spec.ClusterNetwork = append(network.Spec.ClusterNetwork,
 			configv1.ClusterNetworkEntry{CIDR: entry.CIDR.String(), HostPrefix: uint32(entry.HostPrefix)})
 	}

@@ -38,9 +38,7 @@ func args(hcp *hyperv1.HostedControlPlane, replicas int32) (component.Flags, err
 	var f component.Flags
 	serving(&f, hcp)
 	storage(&f, hcp)
-	if err := authentication(&f, hcp); err != nil {
-		return nil, err
-	}
+	authentication(&f, hcp)
 	audit(&f, hcp)
 	limits(&f, hcp, replicas)
 	f.Set("allow-privileged", "true")
@@ -100,7 +98,7 @@ func storage(f *component.Flags, hcp *hyperv1.HostedControlPlane) {
 	}
 }
 
-func authentication(f *component.Flags, hcp *hyperv1.HostedControlPlane) error {
+func authentication(f *component.Flags, hcp *hyperv1.HostedControlPlane) {
 	issuer := serviceAccountIssuer(hcp)
 	f.Set("client-ca-file", clientCAFile(hcp))
 	f.Set("enable-bootstrap-token-auth", "true")
@@ -121,7 +119,6 @@ func authentication(f *component.Flags, hcp *hyperv1.HostedControlPlane) error {
 	f.Set("requestheader-username-headers", "X-Remote-User")
 	f.Set("proxy-client-cert-file", certDir+"/aggregator/tls.crt")
 	f.Set("proxy-client-key-file", certDir+"/aggregator/tls.key")
-	return nil
 }
 
 // serviceAccountIssuer is who signs the tokens of service accounts.
