@@ -25,7 +25,7 @@ type stage struct {
 var stages = map[string]stage{
 	"unit":        {args: []string{"-timeout=20m"}, packages: unit},
 	"api":         {dir: "api", args: []string{"-timeout=10m"}, packages: only("./...")},
-	"integration": {args: []string{"-timeout=20m"}, packages: only("./test/integration/...")},
+	"integration": {args: []string{"-timeout=20m"}, packages: only("./test/integration/...", "./test/security/...")},
 	"management":  {args: []string{"-timeout=20m"}, packages: only(management...)},
 	"e2e":         {args: []string{"-timeout=60m", "-count=1", "-p=1", "-v"}, packages: only("./test/e2e/...")},
 }
@@ -34,7 +34,7 @@ var stages = map[string]stage{
 // webhook, how things are applied, and installing.
 var management = []string{
 	"./support/testenv/...", "./support/manifest/...", "./hypershift-operator/webhook/...", "./cmd/install/...", "./cmd/root/...",
-	"./test/integration/...",
+	"./test/integration/...", "./test/security/...",
 }
 
 func main() {
@@ -95,7 +95,7 @@ func unit() ([]string, error) {
 		return nil, err
 	}
 	return slices.DeleteFunc(strings.Fields(string(out)), func(pkg string) bool {
-		return strings.Contains(pkg, "/test/integration") || strings.Contains(pkg, "/test/e2e")
+		return strings.Contains(pkg, "/test/integration") || strings.Contains(pkg, "/test/security") || strings.Contains(pkg, "/test/e2e")
 	}), nil
 }
 

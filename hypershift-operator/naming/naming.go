@@ -4,6 +4,7 @@ package naming
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
@@ -22,6 +23,11 @@ const (
 	CAPIWebhookCert  = "capi-webhooks-tls"
 	IgnitionServerCA = "ignition-server-ca-cert"
 )
+
+// Reserved tells the names of Secrets that every control plane has, so that no Secret of a tenant may be copied to one.
+func Reserved(secret string) bool {
+	return slices.Contains([]string{PullSecret, SSHKey, SAKey, CAPIWebhookCert, IgnitionServerCA}, secret)
+}
 
 // ControlPlaneNamespace is the namespace of a HostedCluster's control plane.
 func ControlPlaneNamespace(hc *hyperv1.HostedCluster) string {

@@ -177,6 +177,8 @@ const (
 const (
 	// MAASUnauthorizedReason: MAAS refuses the API key.
 	MAASUnauthorizedReason = "MAASUnauthorized"
+	// NamespaceNotOwnedReason: the namespace of the control plane was there before and is not the cluster's.
+	NamespaceNotOwnedReason = "NamespaceNotOwned"
 	// MAASUnreachableReason: MAAS does not answer.
 	MAASUnreachableReason = "MAASUnreachable"
 )

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/tenancy"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -41,7 +42,7 @@ func (r *Reconciler) reconcileAccess(ctx context.Context, s *scope) (ctrl.Result
 func (r *Reconciler) copyKubeconfig(ctx context.Context, s *scope, ref *hyperv1.KubeconfigSecretRef, to string) error {
 	target := s.userSecret(to)
 	if ref == nil {
-		return r.dropOwn(ctx, s, target)
+		return r.drop(ctx, s, target)
 	}
 	data, err := r.hostedSecretData(ctx, s, ref.Name)
 	if err != nil || len(data[ref.Key]) == 0 {
@@ -54,7 +55,7 @@ func (r *Reconciler) copyPassword(ctx context.Context, s *scope) error {
 	target := s.userSecret(kubeadminPasswordName(s.hc))
 	ref := s.hcp.Status.KubeadminPassword
 	if ref == nil || ref.Name == "" {
-		return r.dropOwn(ctx, s, target)
+		return r.drop(ctx, s, target)
 	}
 	data, err := r.hostedSecretData(ctx, s, ref.Name)
 	if err != nil || len(data) == 0 {
@@ -103,34 +104,17 @@ func (r *Reconciler) hostedSecretData(ctx context.Context, s *scope, name string
 
 func (r *Reconciler) writeUserSecret(ctx context.Context, s *scope, target *corev1.Secret, data map[string][]byte) error {
 	_, err := upsert.Object(ctx, r.Client, target, func() error {
-		if owner := target.Annotations[hyperv1.HostedClusterAnnotation]; owner != "" && owner != s.backPointer() {
-			return fmt.Errorf("it is HostedCluster %s's, whose name and this one's make the same name: rename one of the two", owner)
+		if err := tenancy.Claim(target, s.key()); err != nil {
+			return err
 		}
 		label(target, s.hc.Labels)
 		if target.Type == "" {
 			target.Type = corev1.SecretTypeOpaque
 		}
 		target.Data = maps.Clone(data)
-		s.own(target)
 		return controllerutil.SetOwnerReference(s.hc, target, r.Client.Scheme())
 	})
 	return err
-}
-
-// dropOwn deletes a Secret beside the cluster if this cluster made it. Cluster a-custom has its kubeconfig where cluster a
-// would have the one for a name of its own.
-func (r *Reconciler) dropOwn(ctx context.Context, s *scope, secret *corev1.Secret) error {
-	err := r.Client.Get(ctx, client.ObjectKeyFromObject(secret), secret)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading Secret %s: %w", client.ObjectKeyFromObject(secret), err)
-	}
-	if secret.Annotations[hyperv1.HostedClusterAnnotation] != s.backPointer() {
-		return nil
-	}
-	return r.drop(ctx, secret)
 }
 
 func (s *scope) userSecret(name string) *corev1.Secret {

@@ -2,6 +2,7 @@ package hostedcluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -176,7 +177,9 @@ func (r *Reconciler) readCRDs(ctx context.Context, s *scope) error {
 	}
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: crdReaderBinding(s)}}
 	_, err = upsert.Object(ctx, r.Client, binding, func() error {
-		label(binding, s.ownerLabels())
+		if err := s.claimClusterWide(binding); err != nil {
+			return err
+		}
 		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: crdReaderRole}
 		binding.Subjects = []rbacv1.Subject{
 			{Kind: rbacv1.ServiceAccountKind, Namespace: s.namespace, Name: capiManagerName},
@@ -190,6 +193,17 @@ func (r *Reconciler) readCRDs(ctx context.Context, s *scope) error {
 // ownerLabels mark objects outside the hosted namespace that go with the cluster.
 func (s *scope) ownerLabels() map[string]string {
 	return map[string]string{ownerNamespace: s.hc.Namespace, ownerName: s.hc.Name}
+}
+
+// claimClusterWide labels an object outside the hosted namespace as the cluster's, and refuses one that exists and is not: its name
+// follows from names that a tenant chose.
+func (s *scope) claimClusterWide(obj metav1.Object) error {
+	labels := obj.GetLabels()
+	if obj.GetResourceVersion() != "" && (labels[ownerNamespace] != s.hc.Namespace || labels[ownerName] != s.hc.Name) {
+		return errors.New("it is there already and not this cluster's: rename the cluster")
+	}
+	label(obj, s.ownerLabels())
+	return nil
 }
 
 func fieldEnv(name, path string) corev1.EnvVar {

@@ -22,6 +22,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 	"github.com/openshift/hypershift/hypershift-operator/release"
+	"github.com/openshift/hypershift/hypershift-operator/tenancy"
 	"github.com/openshift/hypershift/support/phase"
 )
 
@@ -84,7 +85,10 @@ func prepare(s *scope) error {
 
 // phases are the steps of a pass, in order. What needs the release payload comes late, so that a registry that is down
 // does not keep certificates, kubeconfigs or credentials from being copied.
-func (r *Reconciler) phases(*scope) []phase.Phase[*scope] {
+func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
+	if s.refused != "" {
+		return []phase.Phase[*scope]{{Name: "control plane namespace", WhilePaused: true, Run: r.refuseNamespace}}
+	}
 	return []phase.Phase[*scope]{
 		{Name: "pause", WhilePaused: true, Run: r.reconcilePause},
 		{Name: "configuration", Critical: true, Run: r.reconcileConfiguration},
@@ -118,9 +122,13 @@ func (r *Reconciler) observe(ctx context.Context, hc *hyperv1.HostedCluster) (*s
 	s := newScope(hc)
 	s.now = r.Clock.Now()
 	s.platform, s.platformKnown = r.Platforms.For(s.hc.Spec.Platform.Type)
+	why, err := tenancy.Namespace(ctx, r.Client, s.namespace, s.key())
+	if s.refused = why; err != nil || why != "" {
+		return s, err
+	}
 	hcp := &hyperv1.HostedControlPlane{}
 	key := client.ObjectKey{Namespace: s.namespace, Name: s.hc.Name}
-	err := r.Client.Get(ctx, key, hcp)
+	err = r.Client.Get(ctx, key, hcp)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading HostedControlPlane %s: %w", key, err)
 	}

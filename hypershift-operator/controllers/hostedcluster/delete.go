@@ -25,17 +25,20 @@ import (
 
 // deletion takes a cluster apart. The machines go first, while the managers that release them still run; each step waits
 // until what it removed is really gone. None needs an object to exist.
-func (r *Reconciler) deletion(*scope) []phase.Phase[*scope] {
+// A cluster whose namespace is another's never had anything in there.
+func (r *Reconciler) deletion(s *scope) []phase.Phase[*scope] {
+	if s.refused != "" {
+		return []phase.Phase[*scope]{step("node pools", r.deleteNodePools), step("cluster-wide rights", r.deleteClusterRoles)}
+	}
 	return []phase.Phase[*scope]{
-		step("owner of the namespace", r.findOwner),
-		step("pause of the cluster", ofNamespace(r.resumeForDeletion)),
+		step("pause of the cluster", r.resumeForDeletion),
 		step("node pools", r.deleteNodePools),
-		step("machines", ofNamespace(r.deleteMachines)),
-		step("machines without Cluster", ofNamespace(r.deleteOrphanedMachines)),
-		step("managers of machines", ofNamespace(r.releaseManagers)),
-		step("platform credentials", ofNamespace(r.deleteCredentials)),
-		step("hosted control plane", ofNamespace(r.deleteControlPlane)),
-		step("control plane namespace", ofNamespace(r.deleteNamespace)),
+		step("machines", r.deleteMachines),
+		step("machines without Cluster", r.deleteOrphanedMachines),
+		step("managers of machines", r.releaseManagers),
+		step("platform credentials", r.deleteCredentials),
+		step("hosted control plane", r.deleteControlPlane),
+		step("control plane namespace", r.deleteNamespace),
 		step("cluster-wide rights", r.deleteClusterRoles),
 		{Name: "grace period", Critical: true, Run: waitForGrace},
 	}
@@ -58,22 +61,6 @@ func step(name string, run stepFunc) phase.Phase[*scope] {
 		}
 		return phase.Done()
 	}}
-}
-
-// ofNamespace is a step that a cluster leaves out whose namespace is another's: it never had anything in there.
-func ofNamespace(run stepFunc) stepFunc {
-	return func(ctx context.Context, s *scope) (string, error) {
-		if s.refused {
-			return "", nil
-		}
-		return run(ctx, s)
-	}
-}
-
-func (r *Reconciler) findOwner(ctx context.Context, s *scope) (string, error) {
-	other, err := r.takenBy(ctx, s)
-	s.refused = other != ""
-	return "", err
 }
 
 // resumeForDeletion takes back a pause, which Cluster API and the control plane's operators would also honour for a deletion.

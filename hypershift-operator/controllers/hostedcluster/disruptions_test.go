@@ -269,7 +269,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 		})
 		s.user(naming.PullSecret, map[string][]byte{"tls.crt": []byte("not a pull secret")})
 		_, err := s.pass()
-		s.Expect(err).To(MatchError(ContainSubstring("give it another name")))
+		s.Expect(err).To(MatchError(ContainSubstring("give yours another name")))
 		secret := &corev1.Secret{}
 		s.get(secret, naming.PullSecret)
 		s.Expect(secret.Data).To(HaveKey(corev1.DockerConfigJsonKey))

@@ -2,6 +2,7 @@ package hostedcluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/tenancy"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -40,8 +42,10 @@ func (r *Reconciler) reconcileNamespace(ctx context.Context, s *scope) (ctrl.Res
 }
 
 func (r *Reconciler) shapeNamespace(ctx context.Context, s *scope, namespace *corev1.Namespace) error {
-	if owner := namespace.Annotations[hyperv1.HostedClusterAnnotation]; owner != "" && owner != s.backPointer() {
-		return fmt.Errorf("namespace %s belongs to HostedCluster %s already: rename one of the two clusters", namespace.Name, owner)
+	if namespace.ResourceVersion != "" {
+		if why := tenancy.Refusal(namespace, s.key()); why != "" {
+			return errors.New(why)
+		}
 	}
 	level := "privileged"
 	if override := s.hc.Annotations[hyperv1.PodSecurityAdmissionLabelOverrideAnnotation]; override != "" {
@@ -66,20 +70,10 @@ func (r *Reconciler) shapeNamespace(ctx context.Context, s *scope, namespace *co
 	return nil
 }
 
-// takenBy names the other cluster whose control plane lives in the namespace that this one would have; empty when there is
-// none. Such a cluster was refused, and nothing in there was ever its own.
-func (r *Reconciler) takenBy(ctx context.Context, s *scope) (string, error) {
-	namespace := &corev1.Namespace{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: s.namespace}, namespace); err != nil {
-		if client.IgnoreNotFound(err) == nil {
-			return "", nil
-		}
-		return "", fmt.Errorf("reading namespace %s: %w", s.namespace, err)
-	}
-	if owner := namespace.Annotations[hyperv1.HostedClusterAnnotation]; owner != s.backPointer() {
-		return owner, nil
-	}
-	return "", nil
+// refuseNamespace is all that happens to a cluster whose namespace is somebody else's: nothing in there is touched or told of.
+func (r *Reconciler) refuseNamespace(_ context.Context, s *scope) (ctrl.Result, error) {
+	s.reject(hyperv1.ValidHostedClusterConfiguration, hyperv1.NamespaceNotOwnedReason, s.refused)
+	return ctrl.Result{}, errors.New(s.refused)
 }
 
 // freeSecurityUID returns the lowest user ID that no hosted namespace has.

@@ -42,7 +42,7 @@ func (r *Reconciler) reconcileNetworkPolicies(ctx context.Context, s *scope) (ct
 	}
 	for _, name := range publishingPolicies {
 		if !keep[name] {
-			failures = append(failures, r.drop(ctx, &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}))
+			failures = append(failures, r.drop(ctx, s, &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}))
 		}
 	}
 	return ctrl.Result{}, errors.Join(failures...)

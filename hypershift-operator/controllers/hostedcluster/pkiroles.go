@@ -37,7 +37,9 @@ func (r *Reconciler) reconcilePKIRoles(ctx context.Context, s *scope) (ctrl.Resu
 func (r *Reconciler) signerRole(ctx context.Context, s *scope, name, verb string, signers []string, rules ...rbacv1.PolicyRule) error {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	_, err := upsert.Object(ctx, r.Client, role, func() error {
-		label(role, s.ownerLabels())
+		if err := s.claimClusterWide(role); err != nil {
+			return err
+		}
 		role.Rules = append(rules, rbacv1.PolicyRule{
 			APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"signers"}, ResourceNames: signers, Verbs: []string{verb},
 		})
@@ -48,7 +50,9 @@ func (r *Reconciler) signerRole(ctx context.Context, s *scope, name, verb string
 	}
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	_, err = upsert.Object(ctx, r.Client, binding, func() error {
-		label(binding, s.ownerLabels())
+		if err := s.claimClusterWide(binding); err != nil {
+			return err
+		}
 		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
 		binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.namespace, Name: pkiOperatorName}}
 		return nil

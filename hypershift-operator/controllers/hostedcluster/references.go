@@ -16,6 +16,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
+	"github.com/openshift/hypershift/hypershift-operator/tenancy"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -36,8 +37,8 @@ func (r *Reconciler) reconcileConfigRefs(ctx context.Context, s *scope) (ctrl.Re
 }
 
 func (r *Reconciler) copyWholeSecret(ctx context.Context, s *scope, name string) error {
-	if s.taken(name) {
-		return fmt.Errorf("the Secret %s/%s has the name of one that every control plane has: give it another name", s.hc.Namespace, name)
+	if naming.Reserved(name) {
+		return s.errTaken(name)
 	}
 	source, err := r.sourceSecret(ctx, s, name)
 	if err != nil {
@@ -45,7 +46,9 @@ func (r *Reconciler) copyWholeSecret(ctx context.Context, s *scope, name string)
 	}
 	target := s.secret(name)
 	_, err = upsert.Object(ctx, r.Client, target, func() error {
-		s.own(target)
+		if err := tenancy.Claim(target, s.key()); err != nil {
+			return err
+		}
 		if target.Type == "" {
 			target.Type = source.Type
 		}
@@ -55,9 +58,8 @@ func (r *Reconciler) copyWholeSecret(ctx context.Context, s *scope, name string)
 	return err
 }
 
-// taken tells whether the operator itself keeps a Secret of that name in the hosted namespace.
-func (s *scope) taken(name string) bool {
-	return slices.Contains([]string{naming.PullSecret, naming.SSHKey, naming.SAKey, naming.CAPIWebhookCert, naming.IgnitionServerCA}, name)
+func (s *scope) errTaken(name string) error {
+	return fmt.Errorf("the Secret %s/%s has the name of one that every control plane has: give yours another name", s.hc.Namespace, name)
 }
 
 func (r *Reconciler) copyWholeConfigMap(ctx context.Context, s *scope, name string) error {
@@ -74,7 +76,9 @@ func (r *Reconciler) copyWholeConfigMap(ctx context.Context, s *scope, name stri
 	}
 	target := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
 	_, err = upsert.Object(ctx, r.Client, target, func() error {
-		s.own(target)
+		if err := tenancy.Claim(target, s.key()); err != nil {
+			return err
+		}
 		target.Data, target.BinaryData = source.Data, source.BinaryData
 		return nil
 	})

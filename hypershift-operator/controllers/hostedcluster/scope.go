@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
@@ -27,6 +28,8 @@ type scope struct {
 	now           time.Time
 	platform      platform.Platform
 	platformKnown bool
+	// refused says why the namespace is not this cluster's; empty when it is, or is not there.
+	refused string
 	// hcp is nil while there is none; the hosted control plane phase sets it when it made one.
 	hcp *hyperv1.HostedControlPlane
 
@@ -63,8 +66,6 @@ type scope struct {
 	cleared []string
 	// failure is what the phases returned; set by report.
 	failure error
-	// refused tells of a deletion that the namespace is another cluster's; set by its first step.
-	refused bool
 	// deletion says what a deletion waits for; set by its steps.
 	deletion string
 }
@@ -101,10 +102,10 @@ func (s *scope) cluster(operatorImage string) platform.Cluster {
 	}
 }
 
+func (s *scope) key() client.ObjectKey { return client.ObjectKeyFromObject(s.hc) }
+
 // backPointer is the annotation that maps an object of the hosted namespace to its HostedCluster.
-func (s *scope) backPointer() string {
-	return s.hc.Namespace + "/" + s.hc.Name
-}
+func (s *scope) backPointer() string { return s.key().String() }
 
 func groupKind(group, kind string) schema.GroupKind {
 	return schema.GroupKind{Group: group, Kind: kind}

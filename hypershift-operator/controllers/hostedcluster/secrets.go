@@ -17,6 +17,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
+	"github.com/openshift/hypershift/hypershift-operator/tenancy"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -31,7 +32,9 @@ func (r *Reconciler) reconcilePullSecret(ctx context.Context, s *scope) (ctrl.Re
 	s.pullSecret = source.Data[corev1.DockerConfigJsonKey]
 	target := s.secret(naming.PullSecret)
 	_, err = upsert.Object(ctx, r.Client, target, func() error {
-		s.own(target)
+		if err := tenancy.Claim(target, s.key()); err != nil {
+			return err
+		}
 		if target.Type == "" {
 			target.Type = corev1.SecretTypeDockerConfigJson
 		}
@@ -80,7 +83,7 @@ func (r *Reconciler) reconcileAuditWebhook(ctx context.Context, s *scope) (ctrl.
 // reconcileSSHKey copies the key that may log in to nodes, and removes the copy when the cluster has none any more.
 func (r *Reconciler) reconcileSSHKey(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if s.hc.Spec.SSHKey.Name == "" {
-		return ctrl.Result{}, r.drop(ctx, s.secret(naming.SSHKey))
+		return ctrl.Result{}, r.drop(ctx, s, s.secret(naming.SSHKey))
 	}
 	if err := r.copySecret(ctx, s, s.hc.Spec.SSHKey.Name, naming.SSHKey, "id_rsa.pub"); err != nil {
 		return ctrl.Result{}, fmt.Errorf("spec.sshKey: %w", err)
@@ -96,7 +99,7 @@ func (r *Reconciler) reconcileTrustBundle(ctx context.Context, s *scope) (ctrl.R
 		if _, configMaps := configurationRefs(s.hc.Spec.Configuration); slices.Contains(configMaps, target.Name) {
 			return ctrl.Result{}, nil // The configuration's copy has that name.
 		}
-		return ctrl.Result{}, r.drop(ctx, target)
+		return ctrl.Result{}, r.drop(ctx, s, target)
 	}
 	source, err := r.sourceConfigMap(ctx, s, ref.Name, naming.TrustBundleKey)
 	if err != nil {
@@ -104,7 +107,9 @@ func (r *Reconciler) reconcileTrustBundle(ctx context.Context, s *scope) (ctrl.R
 	}
 	s.trustBundle = []byte(source.Data[naming.TrustBundleKey])
 	_, err = upsert.Object(ctx, r.Client, target, func() error {
-		s.own(target)
+		if err := tenancy.Claim(target, s.key()); err != nil {
+			return err
+		}
 		target.Data = map[string]string{naming.TrustBundleKey: source.Data[naming.TrustBundleKey]}
 		return nil
 	})
@@ -183,13 +188,18 @@ func (r *Reconciler) reconcileEtcdClient(ctx context.Context, s *scope) (ctrl.Re
 
 // copySecret copies the given keys of a Secret beside the HostedCluster to one in the hosted namespace. All must be there.
 func (r *Reconciler) copySecret(ctx context.Context, s *scope, from, to string, keys ...string) error {
+	if from == to && naming.Reserved(to) {
+		return s.errTaken(to)
+	}
 	source, err := r.sourceSecret(ctx, s, from, keys...)
 	if err != nil {
 		return err
 	}
 	target := s.secret(to)
 	_, err = upsert.Object(ctx, r.Client, target, func() error {
-		s.own(target)
+		if err := tenancy.Claim(target, s.key()); err != nil {
+			return err
+		}
 		if target.Type == "" {
 			target.Type = corev1.SecretTypeOpaque
 		}
@@ -242,9 +252,20 @@ func (r *Reconciler) source(ctx context.Context, s *scope, name, kind string, ob
 	return nil
 }
 
-// drop deletes an object of the hosted namespace if it is there.
-func (r *Reconciler) drop(ctx context.Context, obj client.Object) error {
-	_, err := upsert.Gone(ctx, r.Client, obj)
+// drop deletes an object if it is there and this cluster's. Beside a cluster, a cluster a-custom has its kubeconfig where
+// cluster a would have the one for a name of its own.
+func (r *Reconciler) drop(ctx context.Context, s *scope, obj client.Object) error {
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading %T %s: %w", obj, client.ObjectKeyFromObject(obj), err)
+	}
+	if tenancy.Owner(obj) != s.backPointer() {
+		return nil
+	}
+	_, err = upsert.Gone(ctx, r.Client, obj)
 	return err
 }
 

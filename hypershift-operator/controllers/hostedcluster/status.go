@@ -23,7 +23,10 @@ import (
 
 // report computes the status from what the pass found out, writes it once, and tells of changes in events.
 func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error {
-	unread := errors.Join(r.observeIgnition(ctx, s), r.observeAccess(ctx, s))
+	unread := r.observeAccess(ctx, s)
+	if s.refused == "" {
+		unread = errors.Join(r.observeIgnition(ctx, s), unread)
+	}
 	s.failure = errors.Join(failure, unread)
 	before := s.hc.Status.DeepCopy()
 	s.hc.Status = computeStatus(s)

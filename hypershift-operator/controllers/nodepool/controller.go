@@ -6,6 +6,7 @@ package nodepool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 	"github.com/openshift/hypershift/hypershift-operator/release"
+	"github.com/openshift/hypershift/hypershift-operator/tenancy"
 	"github.com/openshift/hypershift/support/phase"
 )
 
@@ -62,6 +64,10 @@ func (r *Reconciler) observe(ctx context.Context, pool *hyperv1.NodePool) (*scop
 		s.hc = hc
 	}
 	s.platform, s.platformKnown = r.Platforms.For(s.pool.Spec.Platform.Type)
+	why, err := tenancy.Namespace(ctx, r.Client, s.namespace(), key)
+	if s.refused = why; err != nil || why != "" {
+		return s, err
+	}
 	return s, r.observeMachines(ctx, s)
 }
 
@@ -80,7 +86,10 @@ func (r *Reconciler) prepare(s *scope) error {
 // phases are the steps of a pass, in order. Those that validate what the user wrote come first and stop a pass that
 // could not mean anything; machines that are there are looked after whatever release is wanted. A paused pool is validated and
 // nothing else.
-func (r *Reconciler) phases(*scope) []phase.Phase[*scope] {
+func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
+	if s.refused != "" {
+		return []phase.Phase[*scope]{{Name: "control plane namespace", WhilePaused: true, Run: r.refuseNamespace}}
+	}
 	return []phase.Phase[*scope]{
 		{Name: "pause", WhilePaused: true, Run: r.reconcilePause},
 		{Name: "end of repair", WhilePaused: true, Run: r.stopHealthCheck},
@@ -115,6 +124,12 @@ func (r *Reconciler) requireCluster(_ context.Context, s *scope) (ctrl.Result, e
 		return ctrl.Result{}, phase.ErrStop
 	}
 	return ctrl.Result{}, nil
+}
+
+// refuseNamespace is all that happens to a pool whose cluster's namespace is somebody else's.
+func (r *Reconciler) refuseNamespace(_ context.Context, s *scope) (ctrl.Result, error) {
+	s.reject(hyperv1.NodePoolReadyConditionType, hyperv1.NamespaceNotOwnedReason, s.refused)
+	return ctrl.Result{}, errors.New(s.refused)
 }
 
 // observeMachines lists the machines of the pool.

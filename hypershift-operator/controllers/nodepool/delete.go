@@ -18,8 +18,11 @@ import (
 )
 
 // deletion takes a pool apart and waits for its machines. It needs neither the cluster nor any other object: what is not
-// there is gone already.
-func (r *Reconciler) deletion(*scope) []phase.Phase[*scope] {
+// there is gone already. In a namespace of somebody else's nothing was ever the pool's.
+func (r *Reconciler) deletion(s *scope) []phase.Phase[*scope] {
+	if s.refused != "" {
+		return nil
+	}
 	return []phase.Phase[*scope]{
 		{Name: "last settings of machines", Critical: true, Run: r.carryLastSettings},
 		{Name: "deletion of machines", Critical: true, Run: r.deleteMachines},

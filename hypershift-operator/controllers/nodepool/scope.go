@@ -28,6 +28,8 @@ type scope struct {
 	platform      platform.Platform
 	platformKnown bool
 	machines      []*clusterv1.Machine
+	// refused says why the hosted namespace is not the cluster's; empty when it is, or is not there.
+	refused string
 
 	// infra are the platform's objects behind the machines by name, nil while they are not known; set by the machines phase.
 	infra map[string]client.Object

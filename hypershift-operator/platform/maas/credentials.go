@@ -14,6 +14,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/hypershift-operator/tenancy"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/upsert"
@@ -61,7 +62,7 @@ func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cl
 	// What nothing depends on yet may as well be tried out by the provider.
 	if target == nil || result.good() && strands == "" {
 		target = copyOf(cluster, name)
-		if _, err := upsert.Object(ctx, c, target, func() error { fill(target, cluster, cfg); return nil }); err != nil {
+		if _, err := upsert.Object(ctx, c, target, func() error { return fill(target, cluster, cfg) }); err != nil {
 			return platform.Credentials{}, err
 		}
 	} else if !holds(target, cfg) {
@@ -142,11 +143,10 @@ func copyOf(cluster platform.Cluster, name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: name}}
 }
 
-func fill(target *corev1.Secret, cluster platform.Cluster, cfg maas.Config) {
-	if target.Annotations == nil {
-		target.Annotations = map[string]string{}
+func fill(target *corev1.Secret, cluster platform.Cluster, cfg maas.Config) error {
+	if err := tenancy.Claim(target, client.ObjectKeyFromObject(cluster.HostedCluster)); err != nil {
+		return err
 	}
-	target.Annotations[hyperv1.HostedClusterAnnotation] = client.ObjectKeyFromObject(cluster.HostedCluster).String()
 	if target.Type == "" {
 		target.Type = corev1.SecretTypeOpaque
 	}
@@ -157,6 +157,7 @@ func fill(target *corev1.Secret, cluster platform.Cluster, cfg maas.Config) {
 	if len(cfg.CABundle) > 0 {
 		target.Data[maas.SecretKeyCABundle] = cfg.CABundle
 	}
+	return nil
 }
 
 // hash changes with the content and tells nothing of it.
