@@ -1,0 +1,12 @@
+# What is changed: the packages that decide something about clusters, pools and machines.
+MUTATE ?= ./hypershift-operator/controllers/nodepool ./hypershift-operator/controllers/hostedcluster \
+	./control-plane-operator/controllers/hostedcontrolplane \
+	$(addprefix ./control-plane-operator/hostedclusterconfigoperator/controllers/,connection csrapproval node nodecount reencryption resources workloads) \
+	$(addprefix ./cluster-api-provider-maas/internal/,machine cluster lifecycle placement)
+# How many changes of each, and which sample.
+MUTANTS ?= 30
+SEED ?= 1
+
+.PHONY: test-mutation
+test-mutation: kube-binaries ## Make small wrong changes in the controllers, and see whether the tests notice
+	go run ./hack/mutation $(addprefix --package ,$(MUTATE)) --max $(MUTANTS) --seed $(SEED)

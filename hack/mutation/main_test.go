@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// TestToy changes a package of a few functions whose tests leave some gaps.
+func TestToy(t *testing.T) {
+	before, err := os.ReadFile("testdata/toy/toy.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	err = mutate(t.Context(), options{packages: list{"./testdata/toy"}, equivalent: "testdata/toy.yaml", threshold: 100, verbose: true}, &out)
+	t.Log(out.String())
+	lines, _, done := strings.Cut(out.String(), "PACKAGE")
+	if !done {
+		t.Fatal(err)
+	}
+
+	t.Run("When too little is caught, it should fail", func(t *testing.T) {
+		NewWithT(t).Expect(errors.Is(err, errBelow)).To(BeTrue())
+	})
+	for _, tc := range []struct{ gap, line string }{
+		{"a field is not looked at", `drop Gift: gift`},
+		{"a call of a chain is not looked at", `drop .With("pear")`},
+		{"an argument is not looked at", `"pear" -> another`},
+	} {
+		t.Run("When "+tc.gap+", its change should survive", func(t *testing.T) {
+			NewWithT(t).Expect(lines).To(MatchRegexp(`survived toy.go:\d+: ` + regexp.QuoteMeta(tc.line) + "\n"))
+		})
+	}
+	for _, tc := range []struct{ kind, line string }{
+		{"condition", `item == "" -> not so`},
+		{"statement", `drop c.Items = append(c.Items, item)`},
+		{"element of a list", `drop "bag" from the list`},
+		{"key of a map", `drop "some": 5 from the map`},
+		{"text", `"EUR" -> another`},
+		{"number", `10 -> 10+1`},
+		{"comparison", `>= -> > in items >= 10`},
+		{"operator", `&& -> ||`},
+		{"error", `errEmpty() -> nil`},
+		{"function", `Discount does nothing`},
+		{"link of a chain", `drop .With("apple")`},
+	} {
+		t.Run("When a "+tc.kind+" is wrong and a test looks at it, the change should be caught", func(t *testing.T) {
+			NewWithT(t).Expect(lines).To(MatchRegexp(`caught toy.go:\d+: ` + regexp.QuoteMeta(tc.line)))
+		})
+	}
+	t.Run("When a change is on the list of equivalent ones, it should not be tried", func(t *testing.T) {
+		NewWithT(t).Expect(lines).NotTo(ContainSubstring("c.seen++"))
+	})
+	t.Run("When all is done, the table should add up", func(t *testing.T) {
+		g := NewWithT(t)
+		row := regexp.MustCompile(`(?m)^\./testdata/toy +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) +(\d+)%`).FindStringSubmatch(out.String())
+		g.Expect(row).NotTo(BeNil())
+		g.Expect(row[2]).NotTo(Equal("0"), "Unused is reached by no test")
+		g.Expect(row[3]).To(Equal("1"))
+		g.Expect(row[6]).To(Equal("3"))
+	})
+	t.Run("When all is done, the tree should be as before", func(t *testing.T) {
+		after, err := os.ReadFile("testdata/toy/toy.go")
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		NewWithT(t).Expect(after).To(Equal(before))
+		NewWithT(t).Expect(filepath.Join("testdata/toy", helperFile)).NotTo(BeAnExistingFile())
+	})
+}
+
+func TestRefusals(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		with options
+		want string
+	}{
+		{"When no package is named, it should say how", options{}, "no package is named: give --package"},
+		{"When a test fails already, it should name it", options{packages: list{"./testdata/red"}}, "TestRed fails with nothing changed"},
+		{"When the list of equivalent changes is outdated, it should name the entry",
+			options{packages: list{"./testdata/toy"}, equivalent: "testdata/stale.yaml", run: "none"}, "drop what was there once"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			NewWithT(t).Expect(mutate(t.Context(), tc.with, &bytes.Buffer{})).To(MatchError(ContainSubstring(tc.want)))
+		})
+	}
+}
+
+func TestSample(t *testing.T) {
+	all := make([]*mutant, 100)
+	for i := range all {
+		all[i] = &mutant{id: i}
+	}
+	t.Run("When the seed is the same, it should pick the same", func(t *testing.T) {
+		NewWithT(t).Expect(sample(all, 7, 10)).To(Equal(sample(all, 7, 10)))
+	})
+	t.Run("When the seed is another, it should pick others", func(t *testing.T) {
+		NewWithT(t).Expect(sample(all, 7, 10)).NotTo(Equal(sample(all, 8, 10)))
+	})
+	t.Run("When there is no limit, it should pick all", func(t *testing.T) {
+		NewWithT(t).Expect(sample(all, 7, 0)).To(HaveLen(100))
+	})
+}

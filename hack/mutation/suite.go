@@ -1,0 +1,222 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// suite is the compiled tests of a package whose changes are all built in.
+type suite struct {
+	temporary string
+	programs  []program
+	reached   map[int][]*test
+}
+
+// program is a compiled package of tests.
+type program struct {
+	path, dir string
+}
+
+// test is a test function and how long it takes when nothing is changed.
+type test struct {
+	program
+	name string
+	took time.Duration
+}
+
+// slowest is how much slower than before a test may become before it is taken for hanging.
+const (
+	slowest = 6
+	leeway  = 30 * time.Second
+	// quick is how long the tests that are tried first may take together.
+	quick = 2 * time.Second
+)
+
+// newSuite compiles the tests once, through an overlay: nothing is written into the tree.
+func newSuite(ctx context.Context, p *sourcePackage, folders []string) (*suite, error) {
+	temporary, err := os.MkdirTemp("", "mutation-")
+	if err != nil {
+		return nil, fmt.Errorf("making a working folder: %w", err)
+	}
+	s := &suite{temporary: temporary, reached: map[int][]*test{}}
+	if err := s.compile(ctx, p, folders); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *suite) close() { _ = os.RemoveAll(s.temporary) }
+
+func (s *suite) compile(ctx context.Context, p *sourcePackage, folders []string) error {
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	for name, text := range p.instrument() {
+		path := filepath.Join(s.temporary, name)
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			return fmt.Errorf("writing a changed file: %w", err)
+		}
+		overlay.Replace[filepath.Join(p.Dir, name)] = path
+	}
+	text, err := json.Marshal(overlay)
+	if err != nil {
+		return fmt.Errorf("writing the overlay: %w", err)
+	}
+	file := filepath.Join(s.temporary, "overlay.json")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return fmt.Errorf("writing the overlay: %w", err)
+	}
+	for i, folder := range folders {
+		dir, err := output(exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", folder))
+		if err != nil {
+			return fmt.Errorf("finding the tests of %s: %w", folder, err)
+		}
+		compiled := program{path: filepath.Join(s.temporary, fmt.Sprintf("%d.test", i)), dir: strings.TrimSpace(string(dir))}
+		if _, err := output(exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", file, "-o", compiled.path, folder)); err != nil {
+			return fmt.Errorf("compiling the tests of %s: %w", folder, err)
+		}
+		if _, err := os.Stat(compiled.path); err == nil { // A package without tests leaves none.
+			s.programs = append(s.programs, compiled)
+		}
+	}
+	return nil
+}
+
+// trace runs each test once with nothing changed, to learn which changes it reaches and how long it takes.
+func (s *suite) trace(ctx context.Context, run, skip string) error {
+	wanted, err := regexp.Compile(run)
+	if err != nil {
+		return fmt.Errorf("--run: %w", err)
+	}
+	for _, program := range s.programs {
+		names, err := output(exec.CommandContext(ctx, program.path, "-test.list", "^Test"))
+		if err != nil {
+			return fmt.Errorf("listing the tests of %s: %w", program.dir, err)
+		}
+		for name := range strings.FieldsSeq(string(names)) {
+			if !wanted.MatchString(name) || skip != "" && regexp.MustCompile(skip).MatchString(name) {
+				continue
+			}
+			if err := s.traceTest(ctx, &test{program: program, name: name}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *suite) traceTest(ctx context.Context, t *test) error {
+	file := filepath.Join(s.temporary, "trace")
+	start := time.Now()
+	log, err := s.run(ctx, []*test{t}, 10*time.Minute, "MUTANT_TRACE="+file)
+	if err != nil {
+		return fmt.Errorf("%s fails with nothing changed: %w\n%s", t.name, err, log)
+	}
+	t.took = time.Since(start)
+	ids, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("reading what %s reached: %w", t.name, err)
+	}
+	for field := range strings.FieldsSeq(string(ids)) {
+		id, err := strconv.Atoi(field)
+		if err != nil {
+			return fmt.Errorf("reading what %s reached: %w", t.name, err)
+		}
+		s.reached[id] = append(s.reached[id], t)
+	}
+	return os.RemoveAll(file)
+}
+
+// catches says whether a test fails when a change is made. The quick ones are asked first.
+func (s *suite) catches(ctx context.Context, m *mutant) (bool, error) {
+	tests := slices.Clone(s.reached[m.id])
+	slices.SortStableFunc(tests, func(a, b *test) int { return int(a.took - b.took) })
+	first, sum := 0, time.Duration(0)
+	for first < len(tests) && (first == 0 || sum+tests[first].took < quick) {
+		sum += tests[first].took
+		first++
+	}
+	for _, batch := range [][]*test{tests[:first], tests[first:]} {
+		for _, program := range s.programs {
+			mine := slices.DeleteFunc(slices.Clone(batch), func(t *test) bool { return t.program != program })
+			if len(mine) == 0 {
+				continue
+			}
+			limit := leeway
+			for _, t := range mine {
+				limit += slowest * t.took
+			}
+			_, err := s.run(ctx, mine, limit, fmt.Sprintf("MUTANT=%d", m.id))
+			if ctx.Err() != nil {
+				return false, fmt.Errorf("trying %s: %w", m, ctx.Err())
+			}
+			if err != nil {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// run runs tests of one program in a temporary folder of their own, and ends what they leave running.
+func (s *suite) run(ctx context.Context, tests []*test, limit time.Duration, env string) ([]byte, error) {
+	folder, err := os.MkdirTemp(s.temporary, "run")
+	if err != nil {
+		return nil, fmt.Errorf("making a temporary folder for tests: %w", err)
+	}
+	var names []string
+	for _, t := range tests {
+		names = append(names, t.name)
+	}
+	cmd := exec.CommandContext(ctx, tests[0].path, "-test.failfast", "-test.timeout", limit.String(), "-test.run", "^("+strings.Join(names, "|")+")$")
+	cmd.Dir = tests[0].dir
+	cmd.Env = append(os.Environ(), "TMPDIR="+folder, env)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = 5 * time.Second
+	var log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &log, &log
+	err = cmd.Run()
+	killUsersOf(folder)
+	_ = os.RemoveAll(folder)
+	return log.Bytes(), err
+}
+
+// killUsersOf ends processes that name a folder in their arguments: the kube-apiserver and etcd of a test that was cut off.
+func killUsersOf(folder string) {
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range lines {
+		arguments, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(arguments, []byte(folder+"/")) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil && pid != os.Getpid() {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// sample picks some changes, the same for the same seed, and puts them back into order.
+func sample(mutants []*mutant, seed uint64, most int) []*mutant {
+	if most <= 0 || most >= len(mutants) {
+		return mutants
+	}
+	order := rand.New(rand.NewPCG(seed, 0)).Perm(len(mutants))[:most]
+	slices.Sort(order)
+	picked := make([]*mutant, most)
+	for i, j := range order {
+		picked[i] = mutants[j]
+	}
+	return picked
+}
