@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
@@ -17,6 +18,9 @@ import (
 // assets is the environment variable that names the folder of the binaries.
 const assets = "KUBEBUILDER_ASSETS"
 
+// startTimeout is how long etcd and the kube-apiserver each may take on a machine that has other work too.
+const startTimeout = 2 * time.Minute
+
 // Start runs a kube-apiserver that knows the CRDs of some folders of support/crds, and stops it when the test ends. The
 // binaries are those of KUBEBUILDER_ASSETS, or else of bin/kube in the working directory or one above it. The test
 // fails when there are none.
@@ -26,7 +30,7 @@ func Start(t testing.TB, folders ...string) *rest.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	environment := &envtest.Environment{BinaryAssetsDirectory: binaries}
+	environment := &envtest.Environment{BinaryAssetsDirectory: binaries, ControlPlaneStartTimeout: startTimeout}
 	for _, folder := range folders {
 		loaded, err := crds.Load(folder)
 		if err != nil {

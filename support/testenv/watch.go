@@ -1,0 +1,140 @@
+package testenv
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+// patience is how long a watch may take to tell of a change.
+const patience = 30 * time.Second
+
+// Requests is a client that notes which objects are read by name. A reconciler reads the object that it is asked for before it
+// does anything else, so a request for an object that does not exist can be seen, and has no other effect.
+type Requests struct {
+	client.Client
+	// Listed are objects that do not exist, and are in lists all the same: a watch that maps to all of a list maps to them.
+	Listed []client.Object
+
+	mutex sync.Mutex
+	seen  map[string]int
+}
+
+// NewRequests wraps a client.
+func NewRequests(c client.Client) *Requests { return &Requests{Client: c, seen: map[string]int{}} }
+
+// Get implements client.Reader.
+func (r *Requests) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	r.mutex.Lock()
+	r.seen[request(obj, key)]++
+	r.mutex.Unlock()
+	return r.Client.Get(ctx, key, obj, opts...)
+}
+
+// List implements client.Reader.
+func (r *Requests) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if err := r.Client.List(ctx, list, opts...); err != nil {
+		return err
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return err
+	}
+	wanted := (&client.ListOptions{}).ApplyOptions(opts)
+	for _, obj := range r.Listed {
+		if r.lists(list, obj) && (wanted.Namespace == "" || wanted.Namespace == obj.GetNamespace()) &&
+			(wanted.LabelSelector == nil || wanted.LabelSelector.Matches(labels.Set(obj.GetLabels()))) {
+			items = append(items, obj.DeepCopyObject())
+		}
+	}
+	return meta.SetList(list, items)
+}
+
+func (r *Requests) lists(list client.ObjectList, obj client.Object) bool {
+	kinds, err := apiutil.GVKForObject(list, r.Scheme())
+	if err != nil {
+		return false
+	}
+	kind, err := apiutil.GVKForObject(obj, r.Scheme())
+	return err == nil && kinds.GroupVersion() == kind.GroupVersion() && kinds.Kind == kind.Kind+"List"
+}
+
+func (r *Requests) count(obj client.Object, key client.ObjectKey) int {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.seen[request(obj, key)]
+}
+
+func request(obj client.Object, key client.ObjectKey) string { return fmt.Sprintf("%T %s", obj, key) }
+
+// Expect makes a change, and fails the test when no controller asks for an object because of it.
+func (r *Requests) Expect(t *testing.T, obj client.Object, key client.ObjectKey, change func() error) {
+	t.Helper()
+	g := NewWithT(t)
+	before := r.count(obj, key)
+	g.Expect(change()).To(Succeed())
+	g.Eventually(func() int { return r.count(obj, key) }).WithContext(t.Context()).WithTimeout(patience).
+		Should(BeNumerically(">", before), "nobody asked for %T %s", obj, key)
+}
+
+// Manage runs a manager with the controllers that add registers, until the test ends, and returns the client that it gives them.
+func Manage(t *testing.T, cfg *rest.Config, scheme *runtime.Scheme, add func(mgr ctrl.Manager) error) *Requests {
+	t.Helper()
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests := NewRequests(mgr.GetClient())
+	if err := add(Watched(mgr, requests)); err != nil {
+		t.Fatal(err)
+	}
+	Run(t, mgr)
+	return requests
+}
+
+// Run runs a manager until the test ends.
+func Run(t *testing.T, mgr ctrl.Manager) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-stopped; err != nil {
+			t.Errorf("the manager ended with: %v", err)
+		}
+	})
+}
+
+// Watched is a manager that gives its controllers a client that notes what they read.
+func Watched(mgr ctrl.Manager, requests *Requests) ctrl.Manager { return watched{mgr, requests} }
+
+type watched struct {
+	ctrl.Manager
+	requests *Requests
+}
+
+// GetClient implements ctrl.Manager.
+func (w watched) GetClient() client.Client { return w.requests }
+
+// GetControllerOptions implements ctrl.Manager: the tests of a package register the same controller more than once.
+func (w watched) GetControllerOptions() config.Controller {
+	options := w.Manager.GetControllerOptions()
+	options.SkipNameValidation = ptr.To(true)
+	return options
+}
