@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -58,7 +59,7 @@ func (s *suite) providerKills(t *testing.T) {
 	s.scale(t, cluster, 2)
 	s.must(t, s.FollowMachines(t.Context(), s.c, cluster, cluster, 2))
 	s.reach(t, "two nodes ready after the kills", 5*time.Minute, s.NodesReady(cluster, 2))
-	s.reach(t, "every allocation has one owner", 2*time.Minute, journey.Quick(func() (bool, string, error) { return s.owned(t) }))
+	s.reach(t, "every allocation has one owner", 2*time.Minute, s.owned)
 }
 
 // allocationsChange waits until MAAS has given a machine away or taken one back. It looks often, so that a kill comes close
@@ -86,9 +87,9 @@ func (s *suite) forgetLeader(t *testing.T) {
 }
 
 // owned tells whether MAAS's allocations and the MaasMachines are the same.
-func (s *suite) owned(t *testing.T) (bool, string, error) {
+func (s *suite) owned(ctx context.Context) (bool, string, error) {
 	machines := &infrav1.MaasMachineList{}
-	if err := s.c.List(t.Context(), machines); err != nil {
+	if err := s.c.List(ctx, machines); err != nil {
 		return false, "", err
 	}
 	owners := map[string]int{}
@@ -97,7 +98,10 @@ func (s *suite) owned(t *testing.T) (bool, string, error) {
 			owners[*m.Spec.SystemID]++
 		}
 	}
-	allocated := s.allocations(t)
+	allocated, err := s.allocated(ctx)
+	if err != nil {
+		return false, "", err
+	}
 	for id := range allocated {
 		if owners[id] != 1 {
 			return false, fmt.Sprintf("machine %s has %d owners", id, owners[id]), nil
@@ -126,16 +130,18 @@ func (s *suite) operatorKills(t *testing.T) {
 	operators := []pods{{journey.OperatorNamespace, "operator"}, {journey.HostedNamespace(cluster), "control-plane-operator"}}
 	before := make([]int32, len(operators))
 	for i, operator := range operators {
-		before[i], _ = s.restarts(t, operator)
+		before[i], _, err = s.restarts(t.Context(), operator)
+		s.must(t, err)
 	}
 	s.must(t, s.kill("hypershift-operator", "control-plane-operator"))
 	for _, app := range []string{"kube-apiserver", "etcd"} {
 		component := pods{journey.HostedNamespace(cluster), app}
-		dead := s.list(t, component)
+		dead, err := s.list(t.Context(), component)
+		s.must(t, err)
 		g.Expect(dead).NotTo(BeEmpty())
 		g.Expect(s.c.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(component.namespace),
 			client.MatchingLabels{"app": app}, client.GracePeriodSeconds(0))).To(Succeed())
-		s.reach(t, app+" replaced", 3*time.Minute, journey.Quick(func() (bool, string, error) { return s.replaced(t, component, dead) }))
+		s.reach(t, app+" replaced", 3*time.Minute, func(ctx context.Context) (bool, string, error) { return s.replaced(ctx, component, dead) })
 	}
 	s.reach(t, "data still there", 3*time.Minute, journey.Quick(func() (bool, string, error) {
 		err := guest.Get(t.Context(), client.ObjectKeyFromObject(kept), kept)
@@ -143,10 +149,10 @@ func (s *suite) operatorKills(t *testing.T) {
 	}))
 	s.reach(t, "available again", 3*time.Minute, journey.ClusterAvailable(s.c, cluster))
 	for i, operator := range operators {
-		s.reach(t, operator.app+" back", 3*time.Minute, journey.Quick(func() (bool, string, error) {
-			restarts, ready := s.restarts(t, operator)
-			return restarts > before[i] && ready, fmt.Sprintf("%d restarts before the kill, %d now, ready: %t", before[i], restarts, ready), nil
-		}))
+		s.reach(t, operator.app+" back", 3*time.Minute, func(ctx context.Context) (bool, string, error) {
+			restarts, ready, err := s.restarts(ctx, operator)
+			return restarts > before[i] && ready, fmt.Sprintf("%d restarts before the kill, %d now, ready: %t", before[i], restarts, ready), err
+		})
 	}
 	s.reach(t, "nodes still ready", 3*time.Minute, s.NodesReady(cluster, 2))
 	s.scale(t, cluster, 1)
@@ -157,31 +163,32 @@ func (s *suite) operatorKills(t *testing.T) {
 type pods struct{ namespace, app string }
 
 // list reads the pods that are there.
-func (s *suite) list(t *testing.T, of pods) []corev1.Pod {
-	t.Helper()
+func (s *suite) list(ctx context.Context, of pods) ([]corev1.Pod, error) {
 	list := &corev1.PodList{}
-	NewWithT(t).Expect(s.c.List(t.Context(), list, client.InNamespace(of.namespace), client.MatchingLabels{"app": of.app})).To(Succeed())
-	return list.Items
+	err := s.c.List(ctx, list, client.InNamespace(of.namespace), client.MatchingLabels{"app": of.app})
+	return list.Items, err
 }
 
 // replaced tells whether others stand in the place of dead pods, ready.
-func (s *suite) replaced(t *testing.T, of pods, dead []corev1.Pod) (bool, string, error) {
-	t.Helper()
+func (s *suite) replaced(ctx context.Context, of pods, dead []corev1.Pod) (bool, string, error) {
+	list, err := s.list(ctx, of)
+	if err != nil {
+		return false, "", err
+	}
 	for _, old := range dead {
-		for _, pod := range s.list(t, of) {
+		for _, pod := range list {
 			if pod.UID == old.UID {
 				return false, pod.Name + " is still there", nil
 			}
 		}
 	}
-	_, ready := s.restarts(t, of)
-	return ready, fmt.Sprintf("ready: %t", ready), nil
+	_, ready, err := s.restarts(ctx, of)
+	return ready, fmt.Sprintf("ready: %t", ready), err
 }
 
 // restarts adds up how often the containers of pods were started anew, and tells whether all of them are ready.
-func (s *suite) restarts(t *testing.T, of pods) (count int32, ready bool) {
-	t.Helper()
-	list := s.list(t, of)
+func (s *suite) restarts(ctx context.Context, of pods) (count int32, ready bool, err error) {
+	list, err := s.list(ctx, of)
 	ready = len(list) > 0
 	for _, pod := range list {
 		ready = ready && len(pod.Status.ContainerStatuses) > 0
@@ -190,7 +197,7 @@ func (s *suite) restarts(t *testing.T, of pods) (count int32, ready bool) {
 			ready = ready && c.Ready
 		}
 	}
-	return count, ready
+	return count, ready, err
 }
 
 // events are the Events of the cluster's machines with a reason, each time that they were told.

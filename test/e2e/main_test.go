@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift/hypershift/support/maas"
@@ -130,13 +129,21 @@ func (s *suite) scale(t *testing.T, pool string, replicas int) {
 // allocations maps the system ids that MAAS has given away to their machines.
 func (s *suite) allocations(t *testing.T) map[string]maas.Machine {
 	t.Helper()
-	all, err := s.maas.ListMachines(t.Context(), maas.MachineFilter{})
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	given, err := s.allocated(t.Context())
+	s.must(t, err)
+	return given
+}
+
+func (s *suite) allocated(ctx context.Context) (map[string]maas.Machine, error) {
+	all, err := s.maas.ListMachines(ctx, maas.MachineFilter{})
+	if err != nil {
+		return nil, err
+	}
 	given := map[string]maas.Machine{}
 	for _, m := range all {
 		if m.Owner != "" {
 			given[m.SystemID] = m
 		}
 	}
-	return given
+	return given, nil
 }

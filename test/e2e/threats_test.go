@@ -87,7 +87,7 @@ func (s *suite) deadBMC(t *testing.T) {
 	s.heal(t)
 	s.scale(t, cluster, 2)
 	s.reach(t, "two nodes left", 4*time.Minute, s.NodesReady(cluster, 2))
-	s.reach(t, "every allocation has one owner", 5*time.Minute, journey.Quick(func() (bool, string, error) { return s.owned(t) }))
+	s.reach(t, "every allocation has one owner", 5*time.Minute, s.owned)
 }
 
 // powerless is the machine that a fault for one machine has hit; empty while there is none.
@@ -157,7 +157,7 @@ func (s *suite) anotherUsersKey(t *testing.T) {
 	g.Expect(os.WriteFile(s.Path("right.key"), right, 0o600)).To(Succeed())
 	s.setKey(t, s.Path("right.key"))
 	s.reach(t, "one node left", 4*time.Minute, s.NodesReady(cluster, 1))
-	s.reach(t, "every allocation has one owner", 2*time.Minute, journey.Quick(func() (bool, string, error) { return s.owned(t) }))
+	s.reach(t, "every allocation has one owner", 2*time.Minute, s.owned)
 	s.scale(t, cluster, 2)
 	s.reach(t, "two nodes ready", 4*time.Minute, s.NodesReady(cluster, 2))
 }
