@@ -49,9 +49,8 @@ lint: $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) ## Check style and the borde
 	cd api && $< run --config ../.golangci.yaml ./...
 
 .PHONY: verify
-verify: verify-generate verify-api ## Check that generated code is fresh, no API field is lost, and the module can be packaged
+verify: verify-generate verify-api verify-modules verify-constants verify-scripts ## Check all that needs no test: generated code, API, modules, names, scripts
 	go vet ./hack/...
-	git ls-files -z | go run ./hack/modulefiles
 	gofmt -l $$(git ls-files '*.go') | (! grep .)
 
 .PHONY: test

@@ -21,23 +21,28 @@ type wanted struct {
 	status        metav1.ConditionStatus
 }
 
-func mustBeTrue(types ...string) []wanted {
+func mustBeTrue(types ...hyperv1.ConditionType) []wanted {
 	var list []wanted
 	for _, t := range types {
-		list = append(list, wanted{t, metav1.ConditionTrue})
+		list = append(list, wanted{string(t), metav1.ConditionTrue})
 	}
 	return list
 }
 
 var (
 	clusterConditions = mustBeTrue(
-		"ReconciliationActive", "ValidConfiguration", "ValidReleaseImage", "SupportedHostedCluster", "PlatformCredentialsFound",
-		"ValidHostedControlPlaneConfiguration", "ValidReleaseInfo", "InfrastructureReady", "EtcdAvailable", "KubeAPIServerAvailable",
-		"IgnitionEndpointAvailable", "IgnitionServerValidReleaseInfo", "Available",
+		hyperv1.ReconciliationActive, hyperv1.ValidHostedClusterConfiguration, hyperv1.ValidReleaseImage, hyperv1.SupportedHostedCluster,
+		hyperv1.PlatformCredentialsFound, hyperv1.ValidHostedControlPlaneConfiguration, hyperv1.ValidReleaseInfo, hyperv1.InfrastructureReady,
+		hyperv1.EtcdAvailable, hyperv1.KubeAPIServerAvailable, hyperv1.IgnitionEndpointAvailable, hyperv1.IgnitionServerValidReleaseInfo,
+		hyperv1.HostedClusterAvailable,
 	)
 	poolConditions = mustBeTrue(
-		"ReconciliationActive", "ValidReleaseImage", "ValidPlatformConfig", "ValidPlatformImage", "ValidArchPlatform", "ValidMachineConfig",
-		"ValidTuningConfig", "ValidMachineTemplate", "ValidGeneratedPayload", "AllMachinesReady", "ReachedIgnitionEndpoint", "AllNodesHealthy", "Ready",
+		hyperv1.NodePoolReconciliationActiveConditionType, hyperv1.NodePoolValidReleaseImageConditionType,
+		hyperv1.NodePoolValidPlatformConfigConditionType, hyperv1.NodePoolValidPlatformImageType, hyperv1.NodePoolValidArchPlatform,
+		hyperv1.NodePoolValidMachineConfigConditionType, hyperv1.NodePoolValidTuningConfigConditionType,
+		hyperv1.NodePoolValidMachineTemplateConditionType, hyperv1.NodePoolValidGeneratedPayloadConditionType,
+		hyperv1.NodePoolAllMachinesReadyConditionType, hyperv1.NodePoolReachedIgnitionEndpoint, hyperv1.NodePoolAllNodesHealthyConditionType,
+		hyperv1.NodePoolReadyConditionType,
 	)
 )
 

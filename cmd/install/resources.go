@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/defaultingwebhook"
 	"github.com/openshift/hypershift/support/namespaceguard"
 )
@@ -23,7 +24,7 @@ const (
 	operatorName    = "operator"
 	roleName        = "hypershift-operator"
 	componentLabel  = "hypershift.openshift.io/component"
-	operatorLabel   = "hypershift.openshift.io/operator-component"
+	operatorLabel   = hyperv1.OperatorComponentLabel
 	pullSecretName  = "pull-secret"
 	trustBundleName = "user-ca-bundle"
 	trustBundleKey  = "ca-bundle.crt"

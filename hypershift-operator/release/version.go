@@ -8,22 +8,17 @@ import (
 
 	"github.com/blang/semver/v4"
 
+	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
-
-// Oldest versions that a control plane may run. Newer ones than those known are tried.
-var oldest = map[releaseinfo.Distribution]semver.Version{
-	releaseinfo.OpenShift:  semver.MustParse("4.14.0"),
-	releaseinfo.Kubernetes: semver.MustParse("1.31.0"),
-}
 
 // SupportedVersions tells people, in one phrase for each distribution, what a control plane may run.
 func SupportedVersions() []string {
 	var versions []string
-	for distribution, floor := range oldest {
+	for _, distribution := range distributions.Known() {
+		floor := distributions.Of(distribution).Oldest
 		versions = append(versions, fmt.Sprintf("%s %d.%d or newer", strings.ToLower(string(distribution)), floor.Major, floor.Minor))
 	}
-	slices.Sort(versions)
 	return versions
 }
 
@@ -40,7 +35,7 @@ func Supported(payload *releaseinfo.ReleaseImage, running string) error {
 	if err != nil {
 		return fmt.Errorf("the release has version %q, which is no semantic version: use another release image", payload.Version())
 	}
-	if floor := oldest[payload.Distribution()]; withoutPrerelease(wanted).LT(floor) {
+	if floor := distributions.Of(payload.Distribution()).Oldest; withoutPrerelease(wanted).LT(floor) {
 		return fmt.Errorf("version %s is older than %s, the oldest that is supported for %s: choose a newer release image",
 			wanted, floor, payload.Distribution())
 	}
@@ -51,7 +46,7 @@ func Supported(payload *releaseinfo.ReleaseImage, running string) error {
 	if err != nil {
 		return nil //nolint:nilerr // What runs came from somewhere else; the payload's own operator decides.
 	}
-	if foreign(payload.Distribution(), from) {
+	if !distributions.Of(payload.Distribution()).Versions(from) {
 		return fmt.Errorf("version %s is of %s, and the cluster runs %s of another distribution: the distribution cannot be changed, create a new cluster",
 			wanted, payload.Distribution(), from)
 	}
@@ -62,17 +57,12 @@ func Supported(payload *releaseinfo.ReleaseImage, running string) error {
 	return nil
 }
 
-// foreign tells whether a version that runs is of another distribution. OpenShift's major versions began at 4.
-func foreign(distribution releaseinfo.Distribution, running semver.Version) bool {
-	return (distribution == releaseinfo.Kubernetes) != (running.Major < oldest[releaseinfo.OpenShift].Major)
-}
-
 // Step tells in an error for users that a control plane would leave out minor versions on its way up from the one that it
 // runs, which neither etcd's content nor clients are prepared for. The operators in an OpenShift payload see to that
 // themselves; running is empty for a new cluster.
 func Step(payload *releaseinfo.ReleaseImage, running string) error {
 	wanted, from, ok := parseBoth(payload.Version(), running)
-	if !ok || payload.Distribution() != releaseinfo.Kubernetes || line(wanted)-line(from) <= 1 {
+	if !ok || distributions.Of(payload.Distribution()).OwnOperators || line(wanted)-line(from) <= 1 {
 		return nil
 	}
 	return fmt.Errorf("a control plane goes up one minor version at a time, and from %s to %s are %d: choose a release of %d.%d first",

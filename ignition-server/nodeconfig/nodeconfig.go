@@ -17,6 +17,7 @@ import (
 
 	configv1 "github.com/openshift/api/config/v1"
 
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/nodeinput"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
@@ -56,7 +57,7 @@ type Input struct {
 }
 
 const (
-	nodePoolLabel   = "hypershift.openshift.io/nodePool"
+	nodePoolLabel   = hyperv1.NodePoolLabel
 	kubeletUnitName = "kubelet.service"
 	installUnitName = "hypershift-node-install.service"
 )

@@ -17,6 +17,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/ignition-server/nodeconfig"
+	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -212,7 +213,7 @@ func (g *Generator) addImages(ctx context.Context, in *nodeconfig.Input, release
 	if err != nil {
 		return fmt.Errorf("look up release image %s: %w", release, err)
 	}
-	if image.Distribution() != releaseinfo.Kubernetes {
+	if distributions.Of(image.Distribution()).OwnOperators {
 		return &Problem{Reason: ReasonUnsupportedDistribution, Message: fmt.Sprintf("%s is an %s release; this ignition-server "+
 			"serves nodes of the Kubernetes distribution only. OpenShift releases bring their own ignition-server: let the HostedCluster "+
 			"use the control-plane-operator of its release (no control-plane-operator-image annotation)", release, image.Distribution())}

@@ -4,41 +4,43 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
 // Annotations of a token Secret.
 const (
 	// ConfigAnnotation marks a token Secret with "true".
-	ConfigAnnotation = "hypershift.openshift.io/ignition-config"
+	ConfigAnnotation = hyperv1.IgnitionConfigAnnotation
 	// NodePoolAnnotation holds <namespace>/<name> of the pool.
-	NodePoolAnnotation = "hypershift.openshift.io/nodePool"
+	NodePoolAnnotation = hyperv1.NodePoolAnnotation
 	// UpgradeTypeAnnotation holds the pool's upgrade type.
-	UpgradeTypeAnnotation = "hypershift.openshift.io/node-pool-upgrade-type"
+	UpgradeTypeAnnotation = hyperv1.TokenSecretNodePoolUpgradeTypeAnnotation
 	// GeneratedAnnotation holds when the token was made (RFC3339Nano).
-	GeneratedAnnotation = "hypershift.openshift.io/last-token-generation-time"
+	GeneratedAnnotation = hyperv1.TokenSecretLastGenerationTimeAnnotation
 	// ExpirationAnnotation holds when the Secret ends (RFC3339); absent means never.
-	ExpirationAnnotation = "hypershift.openshift.io/ignition-token-expiration-timestamp"
+	ExpirationAnnotation = hyperv1.IgnitionServerTokenExpirationTimestampAnnotation
 	// ReachedAnnotation is set to "True" once a machine has fetched its configuration.
-	ReachedAnnotation = "hypershift.openshift.io/ignition-reached"
+	ReachedAnnotation = hyperv1.TokenSecretIgnitionReachedAnnotation
 )
 
 // Keys of a token Secret's data.
 const (
-	TokenKey    = "token"
-	OldTokenKey = "old_token"
-	ReleaseKey  = "release"
-	ConfigKey   = "config"
+	TokenKey    = hyperv1.TokenSecretTokenKey
+	OldTokenKey = hyperv1.TokenSecretOldTokenKey
+	ReleaseKey  = hyperv1.TokenSecretReleaseKey
+	ConfigKey   = hyperv1.TokenSecretConfigKey
 	// PullSecretHashKey and the next two hold what the Secret was written for.
-	PullSecretHashKey    = "pull-secret-hash"
-	TrustBundleHashKey   = "additional-trust-bundle-hash"
-	ConfigurationHashKey = "hc-configuration-hash"
+	PullSecretHashKey    = hyperv1.TokenSecretPullSecretHashKey
+	TrustBundleHashKey   = hyperv1.TokenSecretAdditionalTrustBundleHashKey
+	ConfigurationHashKey = hyperv1.TokenSecretHCConfigurationHashKey
 	// PayloadKey holds the Ignition config, packed, of pools that are upgraded in place.
-	PayloadKey = "payload"
-	ReasonKey  = "reason"
-	MessageKey = "message"
+	PayloadKey = hyperv1.TokenSecretPayloadKey
+	ReasonKey  = hyperv1.TokenSecretReasonKey
+	MessageKey = hyperv1.TokenSecretMessageKey
 )
 
-const upgradeTypeInPlace = "InPlace"
+const upgradeTypeInPlace = string(hyperv1.UpgradeTypeInPlace)
 
 // IsTokenSecret tells token Secrets from all others.
 func IsTokenSecret(annotations map[string]string) bool {

@@ -11,9 +11,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-const configHashAnnotation = "component.hypershift.openshift.io/config-hash"
+const configHashAnnotation = hyperv1.ComponentConfigHashAnnotation
 
 // clientCAName is the ConfigMap that programs reload by themselves and that changes every other day, when break-glass
 // signers are renewed: it must not restart pods.

@@ -20,15 +20,15 @@ import (
 
 // Labels and annotations of the pods of a hosted control plane.
 const (
-	managedByLabel          = "hypershift.openshift.io/managed-by"
-	componentLabel          = "hypershift.openshift.io/control-plane-component"
-	hostedControlPlaneLabel = "hypershift.openshift.io/hosted-control-plane"
-	managementAccessLabel   = "hypershift.openshift.io/need-management-kas-access"
-	requestServingLabel     = "hypershift.openshift.io/request-serving-component"
-	releaseImageAnnotation  = "hypershift.openshift.io/release-image"
-	restartDateAnnotation   = "hypershift.openshift.io/restart-date"
-	debugAnnotation         = "hypershift.openshift.io/debug-deployments"
-	topologyAnnotation      = "hypershift.openshift.io/topology"
+	managedByLabel          = hyperv1.ManagedByLabel
+	componentLabel          = hyperv1.ControlPlaneComponentLabel
+	hostedControlPlaneLabel = hyperv1.ControlPlaneNamespaceLabel
+	managementAccessLabel   = hyperv1.NeedManagementKASAccessLabel
+	requestServingLabel     = hyperv1.RequestServingComponentLabel
+	releaseImageAnnotation  = hyperv1.ReleaseImageAnnotation
+	restartDateAnnotation   = hyperv1.RestartDateAnnotation
+	debugAnnotation         = hyperv1.DebugDeploymentsAnnotation
+	topologyAnnotation      = hyperv1.TopologyAnnotation
 	dedicatedTopology       = "dedicated-request-serving-components"
 	safeToEvictAnnotation   = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 

@@ -22,16 +22,16 @@ const (
 
 // priorityOverrides are the annotations by which a user chooses other priority classes.
 var priorityOverrides = map[PriorityClass]string{
-	PriorityDefault:     "hypershift.openshift.io/control-plane-priority-class",
-	PriorityAPICritical: "hypershift.openshift.io/api-critical-priority-class",
-	PriorityEtcd:        "hypershift.openshift.io/etcd-priority-class",
+	PriorityDefault:     hyperv1.ControlPlanePriorityClass,
+	PriorityAPICritical: hyperv1.APICriticalPriorityClass,
+	PriorityEtcd:        hyperv1.EtcdPriorityClass,
 }
 
 // Labels and taints of management cluster nodes that are set aside for control planes.
 const (
 	controlPlaneNodeKey   = "hypershift.openshift.io/control-plane"
-	clusterNodeKey        = "hypershift.openshift.io/cluster"
-	requestServingNodeKey = "hypershift.openshift.io/request-serving-component"
+	clusterNodeKey        = hyperv1.HostedClusterLabel
+	requestServingNodeKey = hyperv1.RequestServingComponentLabel
 	hostTopology          = "kubernetes.io/hostname"
 	zoneTopology          = "topology.kubernetes.io/zone"
 )

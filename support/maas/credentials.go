@@ -4,13 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
 // Keys of a Secret that holds the credentials of a MAAS. Each of the first two has a second spelling.
 const (
-	SecretKeyEndpoint    = "MAAS_ENDPOINT"
-	SecretKeyAPIKey      = "MAAS_API_KEY"
-	SecretKeyCABundle    = "MAAS_CA_BUNDLE"
+	SecretKeyEndpoint    = hyperv1.MAASEndpointKey
+	SecretKeyAPIKey      = hyperv1.MAASAPIKeyKey
+	SecretKeyCABundle    = hyperv1.MAASCABundleKey
 	SecretKeyEndpointAlt = "maas-server-url"
 	SecretKeyAPIKeyAlt   = "maas-api-key"
 	SecretKeyCABundleAlt = "maas-ca-bundle"

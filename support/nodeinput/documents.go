@@ -15,6 +15,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
+	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -46,8 +47,9 @@ func Read(text string, distribution releaseinfo.Distribution) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	ours := !distributions.Of(distribution).OwnOperators
 	kinds := openShiftKinds
-	if distribution == releaseinfo.Kubernetes {
+	if ours {
 		kinds = kubernetesKinds()
 	}
 	config := &Config{}
@@ -62,7 +64,7 @@ func Read(text string, distribution releaseinfo.Distribution) (*Config, error) {
 		}
 		config.Documents = append(config.Documents, document)
 	}
-	if distribution == releaseinfo.Kubernetes {
+	if ours {
 		err = config.honour(objects)
 	}
 	return config, err

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
 // object is what a diagnosis reads of any Kubernetes object.
@@ -30,10 +32,17 @@ type containerView struct {
 }
 
 // wellWhenFalse are the conditions that tell of work or trouble when they are True.
-var wellWhenFalse = map[string]bool{"Progressing": true, "Degraded": true, "UpdatingVersion": true, "UpdatingConfig": true,
-	"UpdatingPlatformMachineTemplate": true, "AutoscalingEnabled": true, "AutorepairEnabled": true,
-	"ClusterVersionProgressing": true, "Paused": true, "Deleting": true, "RollingOut": true, "ScalingUp": true, "ScalingDown": true,
-	"Remediating": true, "Updating": true, "ClusterVersionFailing": true, "ClusterNetworkCIDRConflict": true, "RemoteConnectionProbe": true}
+var wellWhenFalse = map[string]bool{
+	string(hyperv1.HostedClusterProgressing): true, string(hyperv1.HostedClusterDegraded): true,
+	hyperv1.NodePoolUpdatingVersionConditionType: true, hyperv1.NodePoolUpdatingConfigConditionType: true,
+	hyperv1.NodePoolUpdatingPlatformMachineTemplateConditionType: true,
+	hyperv1.NodePoolAutoscalingEnabledConditionType:              true, hyperv1.NodePoolAutorepairEnabledConditionType: true,
+	string(hyperv1.ClusterVersionProgressing): true, string(hyperv1.ClusterVersionFailing): true,
+	hyperv1.NodePoolClusterNetworkCIDRConflictType: true,
+	// Cluster API's.
+	"Paused": true, "Deleting": true, "RollingOut": true, "ScalingUp": true, "ScalingDown": true, "Remediating": true, "Updating": true,
+	"RemoteConnectionProbe": true,
+}
 
 // Diagnose tells what stands in the way: the conditions that are not as they should be, and the last log lines of the
 // containers that are not ready.

@@ -235,6 +235,27 @@ const (
 	OldServiceAccountSigningKeySecretKey = "old-key.pub"
 )
 
+// Keys of a token Secret: what the operator asks the ignition-server to render, and what that says of it.
+const (
+	// TokenSecretTokenKey is what machines show, and TokenSecretOldTokenKey what they showed before the last rotation.
+	TokenSecretTokenKey    = "token"
+	TokenSecretOldTokenKey = "old_token"
+	// TokenSecretReleaseKey is the release by digest, TokenSecretReleaseVersionKey its version.
+	TokenSecretReleaseKey        = "release"
+	TokenSecretReleaseVersionKey = "release-version"
+	// TokenSecretConfigKey is the configuration, compressed and in base64.
+	TokenSecretConfigKey = "config"
+	// TokenSecretPullSecretHashKey and the next two change with what a configuration is rendered from besides.
+	TokenSecretPullSecretHashKey            = "pull-secret-hash"
+	TokenSecretAdditionalTrustBundleHashKey = "additional-trust-bundle-hash"
+	TokenSecretHCConfigurationHashKey       = "hc-configuration-hash"
+	// TokenSecretPayloadKey is the Ignition config, packed, of pools that are upgraded in place.
+	TokenSecretPayloadKey = "payload"
+	// TokenSecretReasonKey and TokenSecretMessageKey tell how rendering went.
+	TokenSecretReasonKey  = "reason"
+	TokenSecretMessageKey = "message"
+)
+
 // Keys of the Secret that identityRef of a MAAS platform names.
 const (
 	// MAASEndpointKey is the URL of MAAS up to and including /MAAS.

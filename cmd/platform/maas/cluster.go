@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	apiKeyVariable = "MAAS_API_KEY"
+	apiKeyVariable = hyperv1.MAASAPIKeyKey
 
-	endpointKey = "MAAS_ENDPOINT"
-	apiKeyKey   = "MAAS_API_KEY"
-	caBundleKey = "MAAS_CA_BUNDLE"
+	endpointKey = hyperv1.MAASEndpointKey
+	apiKeyKey   = hyperv1.MAASAPIKeyKey
+	caBundleKey = hyperv1.MAASCABundleKey
 )
 
 // Cluster is platform MAAS for `create cluster`.

@@ -30,7 +30,7 @@ import (
 )
 
 // Finalizer keeps a HostedControlPlane until its control plane is gone.
-const Finalizer = "hypershift.openshift.io/finalizer"
+const Finalizer = hyperv1.HostedClusterFinalizer
 
 const (
 	conflictRequeue = time.Second

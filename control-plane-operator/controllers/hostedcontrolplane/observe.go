@@ -18,7 +18,7 @@ import (
 )
 
 // managedByLabel marks the workloads of the control plane.
-var managedByLabel = client.MatchingLabels{"hypershift.openshift.io/managed-by": "control-plane-operator"}
+var managedByLabel = client.MatchingLabels{hyperv1.ManagedByLabel: "control-plane-operator"}
 
 // observed is what is out there; the status is computed from it and from what the pass found out.
 type observed struct {

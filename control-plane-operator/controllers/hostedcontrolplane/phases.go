@@ -16,6 +16,7 @@ import (
 	v2 "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/clusterautoscaler"
 	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/pause"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/releaseinfo"
@@ -88,7 +89,7 @@ func (r *Reconciler) readRelease(ctx context.Context, s *scope) (ctrl.Result, er
 	if s.guestRelease, s.releaseErr = r.lookup(ctx, s.hcp, s.hcp.Spec.ReleaseImage); s.releaseErr != nil {
 		return ctrl.Result{}, s.releaseErr
 	}
-	if d := s.release.Distribution(); d != releaseinfo.Kubernetes {
+	if d := s.release.Distribution(); distributions.Of(d).OwnOperators {
 		s.releaseErr = fmt.Errorf("release %s is of the %s distribution, which brings a control-plane-operator of its own; "+
 			"remove the annotation hypershift.openshift.io/control-plane-operator-image from the HostedCluster", s.release.Version(), d)
 		return ctrl.Result{}, phase.ErrStop

@@ -17,7 +17,6 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/support/pki"
-	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -75,7 +74,7 @@ func (s *scope) capiManagerSpec(image string) appsv1.DeploymentSpec {
 			Name:            "manager",
 			Image:           image,
 			ImagePullPolicy: corev1.PullIfNotPresent,
-			Command:         s.capiManagerCommand(),
+			Command:         s.distribution().ClusterAPICommand,
 			Args:            s.capiManagerArgs(),
 			Env:             []corev1.EnvVar{fieldEnv("MY_NAMESPACE", "metadata.namespace")},
 			Resources:       requests("10m", "40Mi"),
@@ -90,14 +89,6 @@ func (s *scope) capiManagerSpec(image string) appsv1.DeploymentSpec {
 	}}}
 }
 
-// capiManagerCommand is the program of the image where its entrypoint is not relied on.
-func (s *scope) capiManagerCommand() []string {
-	if s.release.Distribution() == releaseinfo.Kubernetes {
-		return []string{"/usr/bin/cluster-api"}
-	}
-	return nil
-}
-
 // capiManagerArgs follow what the payload's Cluster API understands. Leases are long, so that a slow management cluster
 // does not make every hosted cluster elect anew.
 func (s *scope) capiManagerArgs() []string {
@@ -109,12 +100,12 @@ func (s *scope) capiManagerArgs() []string {
 		"--leader-elect-retry-period=26s",
 		"--leader-elect-renew-deadline=107s",
 	}
-	kubernetes := s.release.Distribution() == releaseinfo.Kubernetes
-	if kubernetes || release.AtLeast(s.release.Version(), "4.19.0") {
+	version, traits := s.release.Version(), s.distribution()
+	if release.AtLeast(version, traits.PreflightChecksGate) {
 		// These checks want a control plane that Cluster API made.
 		args = append(args, "--feature-gates=MachineSetPreflightChecks=false")
 	}
-	if kubernetes || release.AtLeast(s.release.Version(), "4.20.0") {
+	if release.AtLeast(version, traits.CRDMigrationPhases) {
 		// CRDs belong to the whole management cluster; the installer migrates them.
 		args = append(args, "--skip-crd-migration-phases=StorageVersionMigration,CleanupManagedFields")
 	}

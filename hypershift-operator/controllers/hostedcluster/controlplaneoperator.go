@@ -13,7 +13,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
 const (
@@ -45,7 +44,7 @@ func (r *Reconciler) controlPlaneOperatorImage(s *scope) (string, error) {
 	if image, ok := s.release.ComponentImage(controlPlaneOperatorTag); ok {
 		return image, nil
 	}
-	if s.release.Distribution() == releaseinfo.Kubernetes {
+	if !s.distribution().OwnOperators {
 		return r.Settings.OperatorImage, nil
 	}
 	return "", fmt.Errorf("the release %s has no image %s: use a complete release image, or name one in the annotation %s",

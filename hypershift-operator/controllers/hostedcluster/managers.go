@@ -162,7 +162,7 @@ func (s *scope) priorityClass() string {
 func (s *scope) tolerations() []corev1.Toleration {
 	return append([]corev1.Toleration{
 		{Key: "hypershift.openshift.io/control-plane", Operator: corev1.TolerationOpEqual, Value: "true", Effect: corev1.TaintEffectNoSchedule},
-		{Key: "hypershift.openshift.io/cluster", Operator: corev1.TolerationOpEqual, Value: s.namespace, Effect: corev1.TaintEffectNoSchedule},
+		{Key: hyperv1.HostedClusterLabel, Operator: corev1.TolerationOpEqual, Value: s.namespace, Effect: corev1.TaintEffectNoSchedule},
 	}, s.hc.Spec.Tolerations...)
 }
 
@@ -176,7 +176,7 @@ func (s *scope) colocate() *corev1.Affinity {
 	return &corev1.Affinity{
 		NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{
 			prefer(50, "hypershift.openshift.io/control-plane", "true"),
-			prefer(100, "hypershift.openshift.io/cluster", s.namespace),
+			prefer(100, hyperv1.HostedClusterLabel, s.namespace),
 		}},
 		PodAffinity: &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
 			Weight: 100,

@@ -68,5 +68,5 @@ func reconciliationActive(pausedUntil *string, now time.Time) metav1.Condition {
 	if p.Paused {
 		return condition.False(conditionType, hyperv1.ReconciliationPausedReason, "Reconciliation is paused until "+p.Text)
 	}
-	return condition.True(conditionType, "ReconciliationActive", "Reconciliation is active")
+	return condition.True(conditionType, string(hyperv1.ReconciliationActive), "Reconciliation is active")
 }

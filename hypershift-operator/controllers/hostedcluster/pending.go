@@ -7,6 +7,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/release"
+	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -32,7 +33,7 @@ func (s *scope) unreported(reported configv1.Release, image string, payload *rel
 	if reported.Image == "" || payload == nil {
 		return ""
 	}
-	sameImage := reported.Image == image || payload.Distribution() == releaseinfo.OpenShift
+	sameImage := reported.Image == image || !distributions.Of(payload.Distribution()).ReleaseByDigest
 	if sameImage && reported.Version == payload.Version() {
 		return ""
 	}

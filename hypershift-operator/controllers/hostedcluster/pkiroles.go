@@ -9,7 +9,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -19,7 +18,7 @@ const pkiOperatorName = "control-plane-pki-operator"
 // OpenShift payloads bring that operator.
 func (r *Reconciler) reconcilePKIRoles(ctx context.Context, s *scope) (ctrl.Result, error) {
 	_, disabled := s.hc.Annotations[hyperv1.DisablePKIReconciliationAnnotation]
-	if disabled || s.release.Distribution() != releaseinfo.OpenShift {
+	if disabled || !s.distribution().OwnOperators {
 		return ctrl.Result{}, nil
 	}
 	prefix := "hypershift.openshift.io/" + s.namespace

@@ -8,6 +8,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/release"
+	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
@@ -115,10 +116,10 @@ func (r *Reconciler) take(ctx context.Context, s *scope, image string) (*release
 	if err != nil {
 		return nil, "", err
 	}
-	if payload.Distribution() == releaseinfo.OpenShift {
-		return payload, image, nil
+	if distributions.Of(payload.Distribution()).ReleaseByDigest {
+		return payload, payload.Pinned(), nil
 	}
-	return payload, payload.Pinned(), nil
+	return payload, image, nil
 }
 
 func (r *Reconciler) lookup(ctx context.Context, s *scope, image string) (*releaseinfo.ReleaseImage, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -92,6 +93,11 @@ func (s *scope) reject(conditionType hyperv1.ConditionType, reason, message stri
 // clear takes away a condition that is only there while its subject is.
 func (s *scope) clear(conditionType hyperv1.ConditionType) {
 	s.cleared = append(s.cleared, string(conditionType))
+}
+
+// distribution are the traits of what the control plane's release carries.
+func (s *scope) distribution() distributions.Traits {
+	return distributions.Of(s.release.Distribution())
 }
 
 // cluster is what the platform's plugin may see.

@@ -131,7 +131,7 @@ func (r *Reconciler) reconcileSigningKey(ctx context.Context, s *scope) (ctrl.Re
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("spec.serviceAccountSigningKey: Secret %s: %w", ref.Name, err)
 	}
-	public = append(public, source.Data["old-key.pub"]...)
+	public = append(public, source.Data[hyperv1.OldServiceAccountSigningKeySecretKey]...)
 	target := s.secret(naming.SAKey)
 	_, err = upsert.Object(ctx, r.Client, target, func() error {
 		s.own(target)

@@ -13,7 +13,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/support/condition"
-	"github.com/openshift/hypershift/support/releaseinfo"
+	"github.com/openshift/hypershift/support/distributions"
 )
 
 // reasonNodesTooOld is one of ClusterVersionUpgradeable.
@@ -77,7 +77,7 @@ func (s *scope) versionFault(wanted images) error {
 	}
 	at := s.course()
 	from := at.reached
-	if s.wantedControlPlane.Distribution() == releaseinfo.Kubernetes {
+	if !distributions.Of(s.wantedControlPlane.Distribution()).OwnOperators {
 		from = at.started
 	}
 	fault := release.Supported(s.wantedControlPlane, from)
@@ -141,7 +141,7 @@ func (r *Reconciler) upgradeBlocked(ctx context.Context, s *scope, wanted images
 }
 
 func (r *Reconciler) whyNotNow(ctx context.Context, s *scope, to string) (string, error) {
-	pools, err := r.tooOld(ctx, s, s.wantedControlPlane.Distribution(), to)
+	pools, err := r.tooOld(ctx, s, distributions.Of(s.wantedControlPlane.Distribution()), to)
 	if err != nil || pools != "" {
 		return pools, err
 	}
@@ -153,7 +153,7 @@ func (r *Reconciler) whyNotNow(ctx context.Context, s *scope, to string) (string
 }
 
 // tooOld names the pools whose nodes would be too far behind a control plane of version to; empty when there are none.
-func (r *Reconciler) tooOld(ctx context.Context, s *scope, distribution releaseinfo.Distribution, to string) (string, error) {
+func (r *Reconciler) tooOld(ctx context.Context, s *scope, distribution distributions.Traits, to string) (string, error) {
 	pools := &hyperv1.NodePoolList{}
 	if err := r.Client.List(ctx, pools, client.InNamespace(s.hc.Namespace)); err != nil {
 		return "", fmt.Errorf("listing NodePools: %w", err)
@@ -178,15 +178,11 @@ func (r *Reconciler) tooOld(ctx context.Context, s *scope, distribution releasei
 
 // oldestNode is the oldest version of a pool's nodes: what the nodes say, and what the pool has reached for those that are
 // still being installed. Empty when it has none.
-func oldestNode(pool *hyperv1.NodePool, distribution releaseinfo.Distribution) string {
+func oldestNode(pool *hyperv1.NodePool, distribution distributions.Traits) string {
 	var versions []string
 	if info := pool.Status.NodesInfo; info != nil {
 		for _, node := range info.NodeVersions {
-			if distribution == releaseinfo.Kubernetes {
-				versions = append(versions, node.KubeletVersion)
-				continue
-			}
-			versions = append(versions, node.OCPVersion)
+			versions = append(versions, distribution.NodeVersion(node))
 		}
 	}
 	if pool.Spec.AutoScaling != nil || pool.Spec.Replicas == nil || *pool.Spec.Replicas > 0 {
@@ -198,14 +194,14 @@ func oldestNode(pool *hyperv1.NodePool, distribution releaseinfo.Distribution) s
 // reportUpgradeable says of a Kubernetes control plane that its nodes keep it from the next minor version, before somebody
 // wants to go there. With OpenShift that is the payload's own operators' to say.
 func (r *Reconciler) reportUpgradeable(ctx context.Context, s *scope) error {
-	if s.hcp == nil || s.release.Distribution() != releaseinfo.Kubernetes {
+	if s.hcp == nil || s.distribution().OwnOperators {
 		return nil
 	}
 	reported := condition.Copy(s.hcp.Status.Conditions, string(hyperv1.ClusterVersionUpgradeable), hyperv1.StatusUnknownReason)
 	if reported.Status != "True" {
 		return nil
 	}
-	pools, err := r.tooOld(ctx, s, releaseinfo.Kubernetes, release.NextMinor(s.release.Version()))
+	pools, err := r.tooOld(ctx, s, s.distribution(), release.NextMinor(s.release.Version()))
 	if pools != "" {
 		s.reject(hyperv1.ClusterVersionUpgradeable, reasonNodesTooOld, "After the next minor version "+pools)
 	}

@@ -67,7 +67,7 @@ func (r *Reconciler) reconcileConfig(ctx context.Context, s *scope) (ctrl.Result
 // documents are all parts of the configuration. What the control plane has not made yet is waited for.
 func (r *Reconciler) documents(ctx context.Context, s *scope) (documents []string, waiting string, err error) {
 	var sources []corev1.ConfigMap
-	if s.release.Distribution() == releaseinfo.OpenShift {
+	if s.distribution().OwnOperators {
 		proxy, err := r.apiProxyConfig(ctx, s)
 		if err != nil {
 			return nil, "", err
@@ -138,10 +138,10 @@ func (r *Reconciler) userConfigs(ctx context.Context, s *scope) ([]corev1.Config
 
 // checkConfig reads what the ignition-server will read, all of it together.
 func (s *scope) checkConfig() error {
-	if s.release.Distribution() != releaseinfo.Kubernetes {
+	if s.distribution().OwnOperators {
 		return nil // The payload's own ignition-server reads it.
 	}
-	config, err := nodeinput.Read(s.config.raw, releaseinfo.Kubernetes)
+	config, err := nodeinput.Read(s.config.raw, s.release.Distribution())
 	if err != nil {
 		return fmt.Errorf("the ConfigMaps of spec.config together: %w", err)
 	}
@@ -173,7 +173,7 @@ func (s *scope) nodeImages() []string {
 // hashConfig computes what rolls the pool. Only the names of the pull secret and the trust bundle are in it: nodes take
 // changed content without being replaced.
 func (s *scope) hashConfig() error {
-	global, err := globalConfig(s.hc, s.release.Distribution())
+	global, err := globalConfig(s.hc, s.distribution())
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func TestHashConfig(t *testing.T) {
 	t.Run("When it is computed it should be the hash that is documented", func(t *testing.T) {
 		g := NewWithT(t)
 		s := configured(func(*scope) {})
-		global, err := globalConfig(s.hc, s.release.Distribution())
+		global, err := globalConfig(s.hc, s.distribution())
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(base).To(Equal(naming.Hash("raw1.36.3" + fixture.PullSecret + fixture.TrustBundle + global)))
 		g.Expect(baseWithout).To(Equal(naming.Hash("raw" + fixture.PullSecret + fixture.TrustBundle)))

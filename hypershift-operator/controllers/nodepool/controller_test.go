@@ -70,12 +70,12 @@ func (s *suite) answer() {
 	s.Expect(s.client.List(s.t.Context(), secrets, client.InNamespace(s.hosted()))).To(Succeed())
 	for i := range secrets.Items {
 		token := &secrets.Items[i]
-		if s.refusal == "-" || token.Annotations[hyperv1.IgnitionConfigAnnotation] == "" || len(token.Data[payloadReasonKey]) > 0 {
+		if s.refusal == "-" || token.Annotations[hyperv1.IgnitionConfigAnnotation] == "" || len(token.Data[hyperv1.TokenSecretReasonKey]) > 0 {
 			continue
 		}
-		token.Data[payloadReasonKey], token.Data[payloadMessageKey] = []byte(hyperv1.AsExpectedReason), []byte("Payload generated successfully")
+		token.Data[hyperv1.TokenSecretReasonKey], token.Data[hyperv1.TokenSecretMessageKey] = []byte(hyperv1.AsExpectedReason), []byte("Payload generated successfully")
 		if s.refusal != "" {
-			token.Data[payloadReasonKey], token.Data[payloadMessageKey] = []byte("InvalidConfig"), []byte(s.refusal)
+			token.Data[hyperv1.TokenSecretReasonKey], token.Data[hyperv1.TokenSecretMessageKey] = []byte("InvalidConfig"), []byte(s.refusal)
 		}
 		s.Expect(s.client.Update(s.t.Context(), token)).To(Succeed())
 	}

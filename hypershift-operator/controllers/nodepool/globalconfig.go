@@ -9,15 +9,15 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/nodeinput"
-	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
 // globalConfig is the part of the cluster's configuration that reaches into nodes, as the hash of a pool takes it: the
 // Proxy, then the Image configuration.
-func globalConfig(hc *hyperv1.HostedCluster, distribution releaseinfo.Distribution) (string, error) {
+func globalConfig(hc *hyperv1.HostedCluster, distribution distributions.Traits) (string, error) {
 	proxy, image := clusterProxy(hc), clusterImage(hc)
-	if distribution == releaseinfo.Kubernetes {
+	if !distribution.OwnOperators {
 		proxy.Spec, image.Spec = rendered(proxy.Spec, image.Spec)
 	}
 	proxies, err := json.Marshal(proxy)

@@ -21,7 +21,7 @@ const waitingForIgnitionServer = "WaitingForIgnitionServer"
 // reportPayload repeats what the ignition-server said of the configuration.
 func (s *scope) reportPayload() {
 	conditionType := hyperv1.NodePoolValidGeneratedPayloadConditionType
-	reason, message := string(s.token.Data[payloadReasonKey]), string(s.token.Data[payloadMessageKey])
+	reason, message := string(s.token.Data[hyperv1.TokenSecretReasonKey]), string(s.token.Data[hyperv1.TokenSecretMessageKey])
 	switch reason {
 	case "":
 		s.setCondition(condition.Unknown(conditionType, waitingForIgnitionServer, s.ignitionServerState()))

@@ -47,7 +47,7 @@ func (r *Reconciler) reconcilePause(ctx context.Context, s *scope) (ctrl.Result,
 func (s *scope) reportActive() {
 	s.accept(hyperv1.NodePoolReconciliationActiveConditionType, "Reconciliation is active")
 	c := s.conditions[hyperv1.NodePoolReconciliationActiveConditionType]
-	c.Reason = "ReconciliationActive"
+	c.Reason = hyperv1.NodePoolReconciliationActiveReason
 	s.setCondition(c)
 }
 

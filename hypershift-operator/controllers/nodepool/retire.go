@@ -106,7 +106,7 @@ func (r *Reconciler) keep(ctx context.Context, s *scope, prefix, hash string, se
 	if err != nil {
 		return err
 	}
-	_, err = r.writeUserData(ctx, s, hash, secret.Data[tokenKey])
+	_, err = r.writeUserData(ctx, s, hash, secret.Data[hyperv1.TokenSecretTokenKey])
 	return err
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/platforms"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
@@ -92,6 +93,11 @@ func (s *scope) clear(conditionType string) { s.cleared = append(s.cleared, cond
 func (s *scope) traits() platforms.Traits {
 	traits, _ := platforms.Of(s.pool.Spec.Platform.Type)
 	return traits
+}
+
+// distribution are the traits of what the pool's release carries.
+func (s *scope) distribution() distributions.Traits {
+	return distributions.Of(s.release.Distribution())
 }
 
 // inPlace tells whether nodes are updated without being replaced.

@@ -12,7 +12,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/openshift/hypershift/support/nodeinput"
-	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
 // stub is the first-boot configuration that MAAS hands to a machine: it fetches the real one with the token.
@@ -55,7 +54,7 @@ func (s *scope) ignitionProxy() ignition.Proxy {
 		return ignition.Proxy{}
 	}
 	var direct []string
-	if s.release.Distribution() == releaseinfo.Kubernetes {
+	if !s.distribution().OwnOperators {
 		direct = append(direct, hostOf(s.hc.Status.IgnitionEndpoint))
 	}
 	read := nodeinput.ReadProxy(s.hc.Spec.Configuration.Proxy, s.hc.Spec.Networking, direct...)

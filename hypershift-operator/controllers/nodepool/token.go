@@ -24,13 +24,8 @@ const (
 	tokenPrefix    = "token"
 	userDataPrefix = "user-data"
 
-	tokenKey             = "token"
-	payloadReasonKey     = "reason"
-	payloadMessageKey    = "message"
-	userDataKey          = "value"
-	configurationHashKey = "hc-configuration-hash"
-	pullSecretHashKey    = "pull-secret-hash"
-	trustBundleHashKey   = "additional-trust-bundle-hash"
+	// userDataKey is Cluster API's for bootstrap data.
+	userDataKey = "value"
 )
 
 // reconcileToken writes the pair of Secrets by which a machine gets its configuration: the token, which the
@@ -47,7 +42,7 @@ func (r *Reconciler) reconcileToken(ctx context.Context, s *scope) (ctrl.Result,
 	s.token = token
 	s.reportPayload()
 	s.reportReached()
-	userData, err := r.writeUserData(ctx, s, s.config.hash, token.Data[tokenKey])
+	userData, err := r.writeUserData(ctx, s, s.config.hash, token.Data[hyperv1.TokenSecretTokenKey])
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -72,17 +67,17 @@ func (s *scope) tokenData() (map[string][]byte, error) {
 		return nil, err
 	}
 	return map[string][]byte{
-		"release":            []byte(s.release.Pinned()),
-		"release-version":    []byte(s.release.Version()),
-		"config":             compressed,
-		pullSecretHashKey:    []byte(naming.HashValue(s.pullSecret)),
-		trustBundleHashKey:   []byte(naming.HashValue(s.config.trustBundle)),
-		configurationHashKey: []byte(configuration),
+		hyperv1.TokenSecretReleaseKey:                   []byte(s.release.Pinned()),
+		hyperv1.TokenSecretReleaseVersionKey:            []byte(s.release.Version()),
+		hyperv1.TokenSecretConfigKey:                    compressed,
+		hyperv1.TokenSecretPullSecretHashKey:            []byte(naming.HashValue(s.pullSecret)),
+		hyperv1.TokenSecretAdditionalTrustBundleHashKey: []byte(naming.HashValue(s.config.trustBundle)),
+		hyperv1.TokenSecretHCConfigurationHashKey:       []byte(configuration),
 	}, nil
 }
 
 // following are the keys of a token Secret that may change without rolling the pool.
-var following = []string{pullSecretHashKey, trustBundleHashKey, configurationHashKey}
+var following = []string{hyperv1.TokenSecretPullSecretHashKey, hyperv1.TokenSecretAdditionalTrustBundleHashKey, hyperv1.TokenSecretHCConfigurationHashKey}
 
 // shapeToken fills a new token Secret, and what somebody took out of an old one. The ignition-server writes to an existing
 // one: it rotates the token, stores what it rendered, and says how that went. Only the hashes of what may change without
@@ -101,7 +96,7 @@ func (s *scope) shapeToken(token *corev1.Secret, data map[string][]byte) {
 			token.Data[key] = value
 		}
 	}
-	if len(token.Data[tokenKey]) > 0 {
+	if len(token.Data[hyperv1.TokenSecretTokenKey]) > 0 {
 		return
 	}
 	annotate(token, hyperv1.TokenSecretLastGenerationTimeAnnotation, s.now.UTC().Format(time.RFC3339Nano))
@@ -111,7 +106,7 @@ func (s *scope) shapeToken(token *corev1.Secret, data map[string][]byte) {
 	if token.Type == "" {
 		token.Type = corev1.SecretTypeOpaque
 	}
-	token.Data[tokenKey] = []byte(uuid.NewString())
+	token.Data[hyperv1.TokenSecretTokenKey] = []byte(uuid.NewString())
 }
 
 // reportReached tells whether a machine has asked for the configuration.

@@ -9,7 +9,6 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/platforms"
-	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
 // validateAutoscaling tells whether the autoscaler sets the number of machines.
@@ -57,7 +56,7 @@ func (r *Reconciler) validateManagement(_ context.Context, s *scope) (ctrl.Resul
 // validateInPlaceSupport says when nobody updates machines that are not to be replaced: the operators of an OpenShift release do
 // that in the guest, those of a Kubernetes release do not. Machines are made all the same.
 func (s *scope) validateInPlaceSupport() {
-	if !s.inPlace() || s.release.Distribution() != releaseinfo.Kubernetes || s.platform.MachineTemplates() == nil {
+	if !s.inPlace() || s.distribution().OwnOperators || s.platform.MachineTemplates() == nil {
 		return
 	}
 	s.reject(hyperv1.NodePoolUpdateManagementEnabledConditionType, hyperv1.NodePoolValidationFailedReason,

@@ -2,6 +2,8 @@
 // them there and fresh.
 package pki
 
+import hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+
 // Secrets of certificate authorities.
 const (
 	RootCA              = "root-ca"
@@ -70,7 +72,7 @@ func ClusterAPIKubeconfig(infraID string) string { return infraID + "-kubeconfig
 
 // Annotations of the HostedControlPlane that the PKI heeds.
 const (
-	DisableAnnotation  = "hypershift.openshift.io/disable-pki-reconciliation"
+	DisableAnnotation  = hyperv1.DisablePKIReconciliationAnnotation
 	ValidityAnnotation = "hypershift.openshift.io/certificate-validity"
 	RenewalAnnotation  = "hypershift.openshift.io/certificate-renewal"
 )

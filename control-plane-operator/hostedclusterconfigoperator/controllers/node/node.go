@@ -30,9 +30,9 @@ const (
 	// labelPrefix starts the labels of a Machine that its node is to have without it.
 	labelPrefix = "managed.hypershift.openshift.io."
 	// nodePoolKey is an annotation of a Machine (namespace/name), and the label of its node (name).
-	nodePoolKey = "hypershift.openshift.io/nodePool"
+	nodePoolKey = hyperv1.NodePoolLabel
 	// taintsAnnotation is the JSON list of taints that a Machine's node starts with.
-	taintsAnnotation = "hypershift.openshift.io/nodePoolTaints"
+	taintsAnnotation = hyperv1.NodePoolTaintsAnnotation
 	// syncedAnnotation marks nodes that have got their labels and taints: from then on they are the user's.
 	syncedAnnotation = "hypershift.openshift.io/labelsSynced"
 	// machineAnnotation of a node names its Machine. A node without one is nobody's and is left alone.

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/utils/ptr"
 
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 	"github.com/openshift/hypershift/support/component"
 )
@@ -18,8 +19,8 @@ import (
 const Name = "cluster-autoscaler"
 
 const (
-	disableMachines   = "hypershift.openshift.io/disable-machine-management"
-	disableAutoscaler = "hypershift.openshift.io/disable-cluster-autoscaler"
+	disableMachines   = hyperv1.DisableMachineManagement
+	disableAutoscaler = hyperv1.DisableClusterAutoscalerAnnotation
 )
 
 //go:embed manifests

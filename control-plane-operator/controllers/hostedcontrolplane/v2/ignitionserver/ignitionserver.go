@@ -19,7 +19,7 @@ import (
 const Name = "ignition-server"
 
 const (
-	disableAnnotation = "hypershift.openshift.io/disable-ignition-server"
+	disableAnnotation = hyperv1.DisableIgnitionServerAnnotation
 	certDir           = "/var/secrets/ignition/serving-cert"
 )
 

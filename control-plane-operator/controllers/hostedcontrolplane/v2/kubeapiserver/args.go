@@ -30,7 +30,7 @@ const (
 	defaultNodePortRange = "30000-32767"
 	defaultVerbosity     = "2"
 	annotationPrefix     = "hypershift.openshift.io/kube-apiserver-"
-	disableProfiling     = "hypershift.openshift.io/disable-profiling"
+	disableProfiling     = hyperv1.DisableProfilingAnnotation
 )
 
 // args are the flags of the API server; replicas is the number of its pods.

@@ -20,8 +20,8 @@ const Name = "kube-apiserver"
 
 // tuned are the environment variables that a user may set, each with its annotation. The order is that of the container.
 var tuned = []struct{ variable, annotation string }{
-	{"GOGC", "hypershift.openshift.io/kube-apiserver-gogc"},
-	{"GOMEMLIMIT", "hypershift.openshift.io/kube-apiserver-gomemlimit"},
+	{"GOGC", hyperv1.KubeAPIServerGOGCAnnotation},
+	{"GOMEMLIMIT", hyperv1.KubeAPIServerGOMemoryLimitAnnotation},
 }
 
 //go:embed manifests

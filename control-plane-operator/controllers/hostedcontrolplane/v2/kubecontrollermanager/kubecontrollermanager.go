@@ -23,7 +23,7 @@ const Name = "kube-controller-manager"
 const (
 	certDir          = "/etc/kubernetes/certs"
 	kubeconfig       = "/etc/kubernetes/secrets/svc-kubeconfig/kubeconfig"
-	disableProfiling = "hypershift.openshift.io/disable-profiling"
+	disableProfiling = hyperv1.DisableProfilingAnnotation
 	// What the API defaults to when a network gives no hostPrefix.
 	defaultHostPrefix   = 23
 	defaultHostPrefixV6 = 64

@@ -1,0 +1,58 @@
+// Package distributions holds what differs between the distributions of release payloads as data, as package platforms does
+// for platforms. Code that has to know "who reads node configurations?" asks a row of this table and compares no distribution itself.
+package distributions
+
+import (
+	"github.com/blang/semver/v4"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+// Traits are the facts about one distribution.
+type Traits struct {
+	// Oldest is the oldest version that a control plane may run. Newer ones than those known are tried.
+	Oldest semver.Version
+	// Versions are those that the distribution has at all, of any age.
+	Versions semver.Range
+	// OwnOperators tells whether a payload brings its own control-plane-operator and ignition-server. Then reading node configurations,
+	// updating nodes in place, and deciding which upgrades they can do is theirs; else it is ours.
+	OwnOperators bool
+	// ReleaseByDigest tells whether a release is handed on by its digest. Operators of a payload compare the release's image
+	// with what the user wrote.
+	ReleaseByDigest bool
+	// ClusterAPICommand is the Cluster API manager's program in its image; none where the entrypoint is relied on.
+	ClusterAPICommand []string
+	// PreflightChecksGate and CRDMigrationPhases are the first releases whose Cluster API manager knows these flags.
+	PreflightChecksGate, CRDMigrationPhases string
+	// NodeVersion is the version of a node that is compared with the control plane's.
+	NodeVersion func(hyperv1.NodeVersion) string
+}
+
+var table = map[releaseinfo.Distribution]Traits{
+	releaseinfo.OpenShift: {
+		Oldest:              semver.MustParse("4.14.0"),
+		Versions:            semver.MustParseRange(">=4.0.0"),
+		OwnOperators:        true,
+		PreflightChecksGate: "4.19.0",
+		CRDMigrationPhases:  "4.20.0",
+		NodeVersion:         func(v hyperv1.NodeVersion) string { return v.OCPVersion },
+	},
+	releaseinfo.Kubernetes: {
+		Oldest:              semver.MustParse("1.31.0"),
+		Versions:            semver.MustParseRange("<4.0.0"),
+		PreflightChecksGate: "1.31.0",
+		CRDMigrationPhases:  "1.31.0",
+		ReleaseByDigest:     true,
+		ClusterAPICommand:   []string{"/usr/bin/cluster-api"},
+		NodeVersion:         func(v hyperv1.NodeVersion) string { return v.KubeletVersion },
+	},
+}
+
+// Of returns the traits of a distribution. One that nobody knows has none: releaseinfo reads every payload as one of the table.
+func Of(distribution releaseinfo.Distribution) Traits { return table[distribution] }
+
+// Known lists the distributions of the table in a fixed order.
+func Known() []releaseinfo.Distribution {
+	return []releaseinfo.Distribution{releaseinfo.Kubernetes, releaseinfo.OpenShift}
+}
