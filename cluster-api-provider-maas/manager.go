@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -68,14 +69,31 @@ func newManager(ctx context.Context, cfg *rest.Config, o *options, m *maas.Metri
 	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping)); err != nil {
 		return nil, fmt.Errorf("adding the health checks: %w", err)
 	}
+	guard, err := tenantGuard()
+	if err != nil {
+		return nil, err
+	}
 	identities := identity.NewResolver(identity.Options{
 		Reader:      mgr.GetAPIReader(),
 		Secret:      o.secret(),
 		Environment: environment(),
-		Template:    maas.Config{Metrics: m, UserAgent: "cluster-api-provider-maas"},
+		Template:    maas.Config{Metrics: m, UserAgent: "cluster-api-provider-maas", Guard: guard},
 		Clock:       clock.RealClock{},
 	})
 	return mgr, addControllers(ctx, mgr, o, identities)
+}
+
+// tenantGuard is what the operator says of endpoints that tenants choose; nil where no operator does.
+func tenantGuard() (*maas.Guard, error) {
+	refuse, told := os.LookupEnv(maas.EnvRefuseCIDRs)
+	if !told {
+		return nil, nil
+	}
+	guard, err := maas.NewGuard(os.Getenv(maas.EnvAllowCIDRs), refuse)
+	if err != nil {
+		return nil, fmt.Errorf("%s or %s: %w", maas.EnvAllowCIDRs, maas.EnvRefuseCIDRs, err)
+	}
+	return guard, nil
 }
 
 func addControllers(ctx context.Context, mgr ctrl.Manager, o *options, identities *identity.Resolver) error {

@@ -27,6 +27,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/hypershift-operator/webhook"
 	"github.com/openshift/hypershift/support/defaultingwebhook"
+	maasapi "github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/version"
 )
@@ -58,6 +59,7 @@ type runFlags struct {
 	validatingWebhook, enableUWMTelemetry bool
 	defaultingWebhook                     bool
 	webhookPort                           int
+	maasAllow, maasRefuse                 string
 }
 
 func newRunCommand() *cobra.Command {
@@ -80,6 +82,8 @@ func newRunCommand() *cobra.Command {
 	flags.BoolVar(&f.defaultingWebhook, "enable-defaulting-webhook", false, "serve the webhook that sets defaults which depend on the cluster")
 	flags.IntVar(&f.webhookPort, "webhook-port", defaultingwebhook.Port, "port of the webhook")
 	flags.BoolVar(&f.ciDebugOutput, "enable-ci-debug-output", false, "make control planes log more")
+	flags.StringVar(&f.maasAllow, "maas-allow-cidrs", "", "ranges that MAAS endpoints of tenants may be in whatever else is said, such as a loopback range in a test")
+	flags.StringVar(&f.maasRefuse, "maas-refuse-cidrs", "", "ranges that MAAS endpoints of tenants must not be in, such as the pods and Services of the management cluster")
 	addCompatibilityFlags(cmd, f)
 	return cmd
 }
@@ -172,7 +176,11 @@ func ownImage(ctx context.Context, reader client.Reader, f *runFlags) (string, e
 }
 
 func addControllers(mgr ctrl.Manager, f *runFlags, image string, overrides map[string]string, releases release.Lookup) error {
-	platforms := installedPlatforms()
+	guard, err := maasapi.NewGuard(f.maasAllow, f.maasRefuse)
+	if err != nil {
+		return fmt.Errorf("--maas-allow-cidrs or --maas-refuse-cidrs: %w", err)
+	}
+	platforms := installedPlatforms(guard)
 	clusters := &hostedcluster.Reconciler{
 		Client: mgr.GetClient(), LiveReader: mgr.GetAPIReader(), Clock: clock.RealClock{},
 		Recorder: mgr.GetEventRecorder("hostedcluster"), Releases: releases, Platforms: platforms,
@@ -192,8 +200,8 @@ func addControllers(mgr ctrl.Manager, f *runFlags, image string, overrides map[s
 }
 
 // installedPlatforms are the plugins of the platforms whose kinds the installer has put in the management cluster.
-func installedPlatforms() registry.Registry {
-	return registry.New(maas.Options{ProviderImage: os.Getenv(maasProviderEnv)}).Limit(os.Getenv(platformsEnv))
+func installedPlatforms(guard *maasapi.Guard) registry.Registry {
+	return registry.New(maas.Options{ProviderImage: os.Getenv(maasProviderEnv), Guard: guard}).Limit(os.Getenv(platformsEnv))
 }
 
 func addWebhook(mgr ctrl.Manager, f *runFlags) error {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
+	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -61,6 +62,8 @@ type Options struct {
 	registryOverrides string
 	maasProviderImage string
 	cpoImage          string
+	maasAllow         string
+	maasRefuse        string
 	replicas          int32
 	development       bool
 	ciDebugOutput     bool
@@ -94,6 +97,9 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.registryOverrides, "registry-overrides", "", "source=destination,...: prefixes of image references to replace in control planes")
 	flags.StringVar(&o.maasProviderImage, "maas-capi-provider-image", "", "image of the MAAS provider (default: the one in the operator's image)")
 	flags.StringVar(&o.cpoImage, "control-plane-operator-image", "", "control-plane-operator of all clusters (default: that of each cluster's release)")
+	flags.StringVar(&o.maasAllow, "maas-allow-cidrs", "", "ranges, separated by commas, that MAAS endpoints of tenants may be in although they would be refused, such as a loopback range")
+	flags.StringVar(&o.maasRefuse, "maas-refuse-cidrs", "",
+		"ranges, separated by commas, that MAAS endpoints of tenants must not be in, such as the pods and Services of this management cluster")
 	flags.Int32Var(&o.replicas, "replicas", 1, "number of operator pods, of which one works")
 	flags.BoolVar(&o.development, "development", false, "install no operator pod, to run it elsewhere")
 	flags.BoolVar(&o.defaultingWebhook, "enable-defaulting-webhook", true,
@@ -128,6 +134,9 @@ func (o *Options) complete(flags *pflag.FlagSet) error {
 	}
 	if _, err := releaseinfo.ParseOverrides(o.registryOverrides); err != nil {
 		return fmt.Errorf("--registry-overrides: %w", err)
+	}
+	if _, err := maas.NewGuard(o.maasAllow, o.maasRefuse); err != nil {
+		return fmt.Errorf("--maas-allow-cidrs or --maas-refuse-cidrs: %w", err)
 	}
 	if err := o.checkChoices(); err != nil {
 		return err

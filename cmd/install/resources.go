@@ -157,6 +157,12 @@ func (o *Options) operatorContainer() corev1.Container {
 	if o.registryOverrides != "" {
 		args = append(args, "--registry-overrides="+o.registryOverrides)
 	}
+	if o.maasAllow != "" {
+		args = append(args, "--maas-allow-cidrs="+o.maasAllow)
+	}
+	if o.maasRefuse != "" {
+		args = append(args, "--maas-refuse-cidrs="+o.maasRefuse)
+	}
 	if o.cpoImage != "" {
 		args = append(args, "--control-plane-operator-image="+o.cpoImage)
 	}

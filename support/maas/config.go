@@ -50,6 +50,9 @@ type Config struct {
 	Clock clock.Clock
 	// Transport replaces the HTTP transport, for tests; nil makes one with a connection pool.
 	Transport http.RoundTripper
+	// Guard says what may be called where the endpoint is the choice of somebody who is not trusted; nil allows all. Through a proxy,
+	// it is the proxy that is called.
+	Guard *Guard
 	// UserAgent is sent along; empty means "hypershift-maas".
 	UserAgent string
 }
@@ -137,7 +140,7 @@ func newTransport(cfg Config) (*http.Transport, error) {
 	}
 	return &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         (&net.Dialer{Timeout: cfg.DialTimeout, KeepAlive: 30 * time.Second}).DialContext,
+		DialContext:         (&net.Dialer{Timeout: cfg.DialTimeout, KeepAlive: 30 * time.Second, Control: cfg.Guard.control}).DialContext,
 		TLSClientConfig:     tlsConfig,
 		TLSHandshakeTimeout: cfg.DialTimeout,
 		MaxIdleConns:        32,

@@ -3,6 +3,7 @@ package maas
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -35,6 +36,9 @@ const (
 	firstWait = 10 * time.Second
 	lastWait  = 2 * time.Minute
 	busyWait  = 2 * time.Second
+	// A namespace may ask so many questions at once, and then one in that time.
+	questionsAtOnce = 10
+	questionEvery   = 5 * time.Second
 	// forgetAfter bounds how long an answer is remembered that nobody asks for any more.
 	forgetAfter = time.Hour
 )
@@ -49,7 +53,9 @@ type checks struct {
 	timeout time.Duration
 	slots   chan struct{}
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// limits are by namespace: who changes a Secret again and again does not have the operator call as often.
+	limits  map[string]*limit
 	answers map[[sha256.Size]byte]answer
 }
 
@@ -75,13 +81,13 @@ type checkResult struct {
 func newChecks(o Options) *checks {
 	c := &checks{
 		clock: o.Clock, whoAmI: o.WhoAmI, timeout: o.CheckTimeout,
-		slots: make(chan struct{}, parallelChecks), answers: map[[sha256.Size]byte]answer{},
+		slots: make(chan struct{}, parallelChecks), limits: map[string]*limit{}, answers: map[[sha256.Size]byte]answer{},
 	}
 	if c.clock == nil {
 		c.clock = clock.RealClock{}
 	}
 	if c.whoAmI == nil {
-		c.whoAmI = whoAmI
+		c.whoAmI = whoAmI(o.Guard)
 	}
 	if c.timeout == 0 {
 		c.timeout = defaultCheckTimeout
@@ -89,23 +95,32 @@ func newChecks(o Options) *checks {
 	return c
 }
 
-func whoAmI(ctx context.Context, cfg maas.Config) (string, error) {
-	cfg.Retry = maas.RetryPolicy{Attempts: -1}
-	c, err := maas.NewClient(cfg)
-	if err != nil {
-		return "", err
+func whoAmI(guard *maas.Guard) WhoAmI {
+	return func(ctx context.Context, cfg maas.Config) (string, error) {
+		cfg.Retry, cfg.Guard = maas.RetryPolicy{Attempts: -1}, guard
+		c, err := maas.NewClient(cfg)
+		if err != nil {
+			return "", err
+		}
+		defer c.CloseIdleConnections()
+		user, err := c.WhoAmI(ctx)
+		if err == nil && user.Username == "" {
+			err = &maas.EndpointError{Operation: "check the API key", Endpoint: cfg.Endpoint, Err: errors.New("it names no user")}
+		}
+		return user.Username, err
 	}
-	defer c.CloseIdleConnections()
-	user, err := c.WhoAmI(ctx)
-	return user.Username, err
 }
 
-// ask returns the last answer while it is fresh. Else it asks, unless too many questions are open already.
-func (c *checks) ask(ctx context.Context, cfg maas.Config) checkResult {
+// ask returns the last answer while it is fresh. Else it asks, unless the namespace has asked too often, or too many questions are
+// open already.
+func (c *checks) ask(ctx context.Context, namespace string, cfg maas.Config) checkResult {
 	key := fingerprint(cfg)
 	last, known := c.recall(key)
 	if left := last.validFor - c.clock.Since(last.at); known && left > 0 {
 		return checkResult{known: true, user: last.user, err: last.err, again: left}
+	}
+	if wait := c.wait(namespace); wait > 0 {
+		return checkResult{known: known, user: last.user, err: last.err, again: wait}
 	}
 	select {
 	case c.slots <- struct{}{}:
@@ -119,6 +134,32 @@ func (c *checks) ask(ctx context.Context, cfg maas.Config) checkResult {
 	fresh := answer{user: user, err: err, at: c.clock.Now(), validFor: validity(err, last)}
 	c.remember(key, fresh)
 	return checkResult{known: true, user: user, err: err, again: fresh.validFor}
+}
+
+// limit lets a namespace ask some times at once, and then slowly.
+type limit struct {
+	left int
+	at   time.Time
+}
+
+// wait is how long a namespace has to wait until it may ask; zero lets it ask now.
+func (c *checks) wait(namespace string) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.clock.Now()
+	l, known := c.limits[namespace]
+	if !known {
+		l = &limit{left: questionsAtOnce, at: now}
+		c.limits[namespace] = l
+	}
+	if more := int(now.Sub(l.at) / questionEvery); more > 0 {
+		l.left, l.at = min(questionsAtOnce, l.left+more), now
+	}
+	if l.left == 0 {
+		return questionEvery - now.Sub(l.at)
+	}
+	l.left--
+	return 0
 }
 
 // validity doubles the wait with each failure in a row.
@@ -142,6 +183,11 @@ func (c *checks) recall(key [sha256.Size]byte) (answer, bool) {
 func (c *checks) remember(key [sha256.Size]byte, a answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for namespace, l := range c.limits {
+		if c.clock.Since(l.at) > forgetAfter {
+			delete(c.limits, namespace)
+		}
+	}
 	for other, old := range c.answers {
 		if c.clock.Since(old.at) > forgetAfter {
 			delete(c.answers, other)
@@ -157,6 +203,12 @@ func fingerprint(cfg maas.Config) [sha256.Size]byte {
 // good tells that MAAS knows the credentials.
 func (v checkResult) good() bool { return v.known && v.err == nil }
 
+// refused tells that the endpoint is one that tenants may not have called: the provider must not get it either.
+func (v checkResult) refused() bool {
+	var refused *maas.RefusedAddressError
+	return errors.As(v.err, &refused)
+}
+
 // condition puts a result into words.
 func (v checkResult) condition(secret client.ObjectKey) metav1.Condition {
 	switch {
@@ -166,9 +218,9 @@ func (v checkResult) condition(secret client.ObjectKey) metav1.Condition {
 		return condition.True(credentialsFound, hyperv1.AsExpectedReason, "MAAS accepts the credentials")
 	case maas.IsUnauthorized(v.err), maas.IsForbidden(v.err):
 		return condition.False(credentialsFound, hyperv1.MAASUnauthorizedReason, fmt.Sprintf(
-			"%v. Put a valid API key into %s of Secret %s", v.err, maas.SecretKeyAPIKey, secret))
+			"%s. Put a valid API key into %s of Secret %s", maas.Public(v.err), maas.SecretKeyAPIKey, secret))
 	default:
 		return condition.False(credentialsFound, hyperv1.MAASUnreachableReason, fmt.Sprintf(
-			"%v. Check %s in Secret %s, and that the management cluster reaches MAAS", v.err, maas.SecretKeyEndpoint, secret))
+			"%s. Check %s in Secret %s, and that the management cluster reaches MAAS", maas.Public(v.err), maas.SecretKeyEndpoint, secret))
 	}
 }

@@ -40,13 +40,13 @@ func TestAsk(t *testing.T) {
 		g, s := NewWithT(t), &server{}
 		c := newChecks(Options{Clock: clock, WhoAmI: s.whoAmI})
 		for range 3 {
-			v := c.ask(t.Context(), testConfig)
+			v := c.ask(t.Context(), "team", testConfig)
 			g.Expect(v.condition(testSecret).Status).To(Equal(metav1.ConditionTrue))
 			g.Expect(v.again).To(BeNumerically(">", 0))
 		}
 		g.Expect(s.asked).To(Equal(1))
 		clock.Step(goodFor)
-		c.ask(t.Context(), testConfig)
+		c.ask(t.Context(), "team", testConfig)
 		g.Expect(s.asked).To(Equal(2))
 	})
 
@@ -55,7 +55,7 @@ func TestAsk(t *testing.T) {
 		c := newChecks(Options{Clock: clock, WhoAmI: s.whoAmI})
 		var waits []time.Duration
 		for range 6 {
-			v := c.ask(t.Context(), testConfig)
+			v := c.ask(t.Context(), "team", testConfig)
 			waits = append(waits, v.again)
 			clock.Step(v.again)
 		}
@@ -65,11 +65,11 @@ func TestAsk(t *testing.T) {
 	t.Run("When the key changes it should ask at once", func(t *testing.T) {
 		g, s := NewWithT(t), &server{err: unreachable}
 		c := newChecks(Options{Clock: clock, WhoAmI: s.whoAmI})
-		c.ask(t.Context(), testConfig)
+		c.ask(t.Context(), "team", testConfig)
 		s.err = nil
 		other := testConfig
 		other.APIKey = "d:e:f"
-		g.Expect(c.ask(t.Context(), other).err).NotTo(HaveOccurred())
+		g.Expect(c.ask(t.Context(), "team", other).err).NotTo(HaveOccurred())
 		g.Expect(s.asked).To(Equal(2))
 	})
 
@@ -85,10 +85,10 @@ func TestAsk(t *testing.T) {
 		for i := range parallelChecks {
 			hanging := testConfig
 			hanging.Endpoint += string(rune('a' + i))
-			go func() { done <- c.ask(t.Context(), hanging) }()
+			go func() { done <- c.ask(t.Context(), "team", hanging) }()
 			<-started
 		}
-		v := c.ask(t.Context(), testConfig)
+		v := c.ask(t.Context(), "team", testConfig)
 		g.Expect(v.known).To(BeFalse())
 		g.Expect(v.again).To(Equal(busyWait))
 		g.Expect(v.condition(testSecret).Reason).To(Equal(ReasonChecking))
@@ -104,17 +104,17 @@ func TestAsk(t *testing.T) {
 			<-ctx.Done()
 			return "", ctx.Err()
 		}})
-		g.Expect(c.ask(t.Context(), testConfig).err).To(MatchError(context.DeadlineExceeded))
+		g.Expect(c.ask(t.Context(), "team", testConfig).err).To(MatchError(context.DeadlineExceeded))
 	})
 
 	t.Run("When an answer is old it should be forgotten", func(t *testing.T) {
 		g, s := NewWithT(t), &server{}
 		c := newChecks(Options{Clock: clock, WhoAmI: s.whoAmI})
-		c.ask(t.Context(), testConfig)
+		c.ask(t.Context(), "team", testConfig)
 		clock.Step(forgetAfter + time.Second)
 		other := testConfig
 		other.APIKey = "d:e:f"
-		c.ask(t.Context(), other)
+		c.ask(t.Context(), "team", other)
 		g.Expect(c.answers).To(HaveLen(1))
 	})
 }

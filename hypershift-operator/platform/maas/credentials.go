@@ -46,7 +46,10 @@ func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cl
 	if err != nil {
 		return p.unusable(ctx, c, cluster, fmt.Sprintf("The MAAS credentials in Secret %s cannot be used: %v", key, err))
 	}
-	result := p.checks.ask(ctx, cfg)
+	result := p.checks.ask(ctx, key.Namespace, cfg)
+	if result.refused() {
+		return p.unusable(ctx, c, cluster, fmt.Sprintf("The MAAS credentials in Secret %s are not used: %s", key, maas.Public(result.err)))
+	}
 	found := result.condition(key)
 	target, err := lastCopy(ctx, c, cluster)
 	if err != nil {

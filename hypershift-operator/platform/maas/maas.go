@@ -12,6 +12,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
+	maasapi "github.com/openshift/hypershift/support/maas"
 )
 
 // Options are what the operator's environment says for all MAAS clusters.
@@ -20,6 +21,8 @@ type Options struct {
 	ProviderImage string
 	// Clock is for tests; nil means the real one.
 	Clock clock.Clock
+	// Guard says which addresses the operator calls for a tenant; nil refuses those at which no MAAS can be.
+	Guard *maasapi.Guard
 	// WhoAmI asks a MAAS who the user of an API key is; nil means over the network. For tests.
 	WhoAmI WhoAmI
 	// CheckTimeout bounds one question to a MAAS; zero means 5 s.
@@ -29,6 +32,7 @@ type Options struct {
 // Platform implements platform.Platform.
 type Platform struct {
 	providerImage string
+	guard         *maasapi.Guard
 	checks        *checks
 }
 
@@ -36,7 +40,10 @@ var _ platform.Platform = &Platform{}
 
 // New returns the plugin.
 func New(o Options) *Platform {
-	return &Platform{providerImage: o.ProviderImage, checks: newChecks(o)}
+	if o.Guard == nil {
+		o.Guard = &maasapi.Guard{}
+	}
+	return &Platform{providerImage: o.ProviderImage, guard: o.Guard, checks: newChecks(o)}
 }
 
 // ReconcileSecretEncryption has nothing to bring: MAAS has no key management service.

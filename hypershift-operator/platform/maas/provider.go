@@ -1,6 +1,9 @@
 package maas
 
 import (
+	"net/netip"
+	"strings"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -102,10 +105,19 @@ func (p *Platform) environment(cluster platform.Cluster) []corev1.EnvVar {
 		namespace("MY_NAMESPACE"), namespace("NAMESPACE"),
 		// The in-tree provider reads the Secret itself, and sees a change without a restart.
 		{Name: "MAAS_CREDENTIALS_SECRET", Value: secret},
+		{Name: maas.EnvAllowCIDRs, Value: joined(p.guard.Allow)}, {Name: maas.EnvRefuseCIDRs, Value: joined(p.guard.Refuse)},
 		fromSecret(maas.SecretKeyEndpoint, false), fromSecret(maas.SecretKeyAPIKey, false), fromSecret(maas.SecretKeyCABundle, true),
 		// Upstream's provider knows no CA bundle of its own, but reads the folders that this lists.
 		{Name: "SSL_CERT_DIR", Value: "/etc/ssl/certs:/etc/pki/tls/certs:" + caDir},
 	}
+}
+
+func joined(prefixes []netip.Prefix) string {
+	texts := make([]string, 0, len(prefixes))
+	for _, prefix := range prefixes {
+		texts = append(texts, prefix.String())
+	}
+	return strings.Join(texts, ",")
 }
 
 func caVolume(maasSpec hyperv1.MAASPlatformSpec) corev1.Volume {
