@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -155,7 +156,7 @@ func (b *stage) incarnate(ctx context.Context, w wire, pace tempo) error {
 	}
 	var grace time.Duration // A killed process does not say goodbye.
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{Scheme: newScheme(), Metrics: metricsserver.Options{BindAddress: "0"},
-		HealthProbeBindAddress: "0", GracefulShutdownTimeout: &grace,
+		HealthProbeBindAddress: "0", GracefulShutdownTimeout: &grace, Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{b.namespace: {}}},
 		Client: managerOptions(defaultOptions()).Client})
 	if err != nil {
 		return err

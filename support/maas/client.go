@@ -23,6 +23,8 @@ type Client struct {
 	http *http.Client
 	// pause is what a server that limits the rate of calls asked for.
 	pause pause
+	// patience is for lists of machines.
+	patience patience
 }
 
 // Endpoint returns the URL below which the client calls, without credentials.

@@ -34,7 +34,7 @@ type Config struct {
 	// CABundle is PEM; empty means the certificate authorities of the system.
 	CABundle []byte
 	// ReadTimeout bounds one attempt of a GET; a list of machines may take three times as long, since MAAS is slow to print
-	// many. Zero means 20 s.
+	// many, and longer after one that took too long. Zero means 20 s.
 	ReadTimeout time.Duration
 	// WriteTimeout bounds one attempt of any other call. Zero means 60 s: MAAS asks its racks before it answers.
 	WriteTimeout time.Duration

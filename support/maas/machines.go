@@ -35,10 +35,14 @@ func (f MachineFilter) params() url.Values {
 func (c *Client) ListMachines(ctx context.Context, filter MachineFilter) ([]Machine, error) {
 	var machines []Machine
 	request := call{name: "machines.list", what: "list machines", method: http.MethodGet, path: "machines/", params: filter.params()}
-	if len(filter.SystemIDs) == 0 && len(filter.AgentNames) == 0 {
-		request.timeout = 3 * c.cfg.ReadTimeout
+	if len(filter.SystemIDs) > 0 || len(filter.AgentNames) > 0 {
+		err := c.do(ctx, request, &machines)
+		return machines, err
 	}
+	request.timeout = c.patience.limit(c.cfg.ReadTimeout)
+	start := c.cfg.Clock.Now()
 	err := c.do(ctx, request, &machines)
+	c.patience.learn(ctx, err, c.cfg.Clock.Since(start) < c.cfg.ReadTimeout)
 	return machines, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -22,6 +23,12 @@ type fake struct {
 	err      error
 	during   func()
 	calls    map[string]int
+	// each is what a machine of a list by ids costs on the clock, patience what a call may cost; printed counts machines.
+	clock    *clocktesting.FakePassiveClock
+	each     time.Duration
+	patience time.Duration
+	printed  int
+	hosts    []maas.VMHost
 }
 
 func (f *fake) count(name string) error {
@@ -39,13 +46,25 @@ func (f *fake) WhoAmI(context.Context) (maas.User, error) {
 }
 
 func (f *fake) ListMachines(_ context.Context, filter maas.MachineFilter) ([]maas.Machine, error) {
-	if err := f.count(fmt.Sprint("list ", filter.Statuses, filter.Owners)); err != nil {
+	name := fmt.Sprint("list ", filter.Statuses, filter.Owners)
+	if len(filter.SystemIDs) > 0 {
+		name = byID
+	}
+	if err := f.count(name); err != nil {
 		return nil, err
+	}
+	if f.clock != nil {
+		f.clock.SetTime(f.clock.Now().Add(time.Duration(len(filter.SystemIDs)) * f.each))
+	}
+	if f.patience > 0 && time.Duration(len(filter.SystemIDs))*f.each > f.patience {
+		return nil, &maas.UnreachableError{Err: context.DeadlineExceeded}
 	}
 	f.mu.Lock()
 	var list []maas.Machine
 	for _, m := range f.machines {
-		if len(filter.Statuses) == 0 && m.Owner == "me" || len(filter.Statuses) > 0 && m.Status == maas.StatusReady {
+		asked := len(filter.SystemIDs) == 0 || slices.Contains(filter.SystemIDs, m.SystemID)
+		if asked && len(filter.Statuses) == 0 && m.Owner == "me" || len(filter.Statuses) > 0 && m.Status == maas.StatusReady {
+			f.printed++
 			list = append(list, m)
 		}
 	}
@@ -70,6 +89,8 @@ func (f *fake) GetMachine(_ context.Context, id string) (*maas.Machine, error) {
 func (f *fake) ListBootResources(context.Context, maas.ImageType) ([]maas.BootResource, error) {
 	return nil, f.count("images")
 }
+func (f *fake) ListVMHosts(context.Context) ([]maas.VMHost, error) { return f.hosts, f.count("hosts") }
+
 func (f *fake) ListZones(context.Context) ([]maas.Zone, error) { return nil, f.count("zones") }
 func (f *fake) ListPools(context.Context) ([]maas.Pool, error) { return nil, f.count("pools") }
 func (f *fake) ListTags(context.Context) ([]maas.Tag, error)   { return nil, f.count("tags") }
@@ -94,34 +115,146 @@ func with(statuses map[string]maas.Status) *fake {
 	return f
 }
 
-const owned = "list [] [me]"
+const owned, byID = "list [] [me]", "list by id"
 
-func TestOneListServesAll(t *testing.T) {
-	g := NewWithT(t)
+// site is an inventory of n machines that are Deployed, and a clock.
+func site(n int) (*inventory.Inventory, *fake) {
 	statuses := map[string]maas.Status{}
-	for i := range 1000 {
+	for i := range n {
 		statuses[fmt.Sprint(i)] = maas.StatusDeployed
 	}
-	f, clock := with(statuses), clocktesting.NewFakePassiveClock(time.Now())
-	i := inventory.New(f, clock, inventory.Ages{})
-	var wait sync.WaitGroup
-	for id := range statuses {
-		wait.Go(func() {
-			m, err := i.Machine(t.Context(), id, 10*time.Second)
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(m.SystemID).To(Equal(id))
-		})
+	f := with(statuses)
+	f.clock = clocktesting.NewFakePassiveClock(time.Now())
+	return inventory.New(f, f.clock, inventory.Ages{}), f
+}
+
+// poll reads the machines each interval for some time, as reconciles do.
+func poll(t *testing.T, i *inventory.Inventory, f *fake, n int, every, during time.Duration) {
+	t.Helper()
+	for end := f.clock.Now().Add(during); f.clock.Now().Before(end); {
+		round := f.clock.Now()
+		for id := range n {
+			if _, err := i.Machine(t.Context(), fmt.Sprint(id), every); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if next := round.Add(every); next.After(f.clock.Now()) {
+			f.clock.SetTime(next)
+		}
 	}
-	wait.Wait()
-	g.Expect(f.calls).To(Equal(map[string]int{"whoami": 1, owned: 1}))
-	clock.SetTime(clock.Now().Add(9 * time.Second))
+}
+
+func TestMachinesAreReadTogether(t *testing.T) {
+	g := NewWithT(t)
+	i, f := site(100)
+	poll(t, i, f, 100, 10*time.Second, 9*time.Second)
+	f.calls = nil
+	poll(t, i, f, 100, 10*time.Second, 10*time.Second)
+	g.Expect(f.calls).To(Equal(map[string]int{byID: 2}), "fifty with each call")
+	f.printed = 0
 	_, err := i.Machine(t.Context(), "7", 10*time.Second)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(f.calls[owned]).To(Equal(1))
-	clock.SetTime(clock.Now().Add(2 * time.Second))
-	_, err = i.Machine(t.Context(), "7", 10*time.Second)
+	g.Expect(f.printed).To(BeNumerically("<=", 50))
+}
+
+func TestOnlyWhatIsAskedForIsRead(t *testing.T) {
+	g := NewWithT(t)
+	i, f := site(1000)
+	poll(t, i, f, 20, 2*time.Minute, time.Minute)
+	f.calls, f.printed = nil, 0
+	poll(t, i, f, 20, 2*time.Minute, 20*time.Minute)
+	g.Expect(f.calls).To(Equal(map[string]int{byID: 10}))
+	g.Expect(f.printed).To(Equal(20*10), "twenty machines, and not the thousand of the site")
+}
+
+func TestOneThatMovesLeavesTheOthersAlone(t *testing.T) {
+	g := NewWithT(t)
+	i, f := site(20)
+	poll(t, i, f, 20, 2*time.Minute, time.Minute)
+	f.calls, f.printed = nil, 0
+	for n := range 120 {
+		_, err := i.Machine(t.Context(), "7", 10*time.Second)
+		g.Expect(err).NotTo(HaveOccurred())
+		f.clock.SetTime(f.clock.Now().Add(10 * time.Second))
+		if n%12 == 0 {
+			for id := range 7 {
+				_, err := i.Machine(t.Context(), fmt.Sprint(id), 2*time.Minute)
+				g.Expect(err).NotTo(HaveOccurred())
+			}
+		}
+	}
+	g.Expect(f.calls).To(Equal(map[string]int{byID: 120}), "the others are read along with it")
+	g.Expect(f.printed).To(BeNumerically("<=", 120+7*14+12*3), "every minute and a half; what nobody asks for any more, not for long")
+}
+
+func TestPollingTakesItsShareAndNoMore(t *testing.T) {
+	g := NewWithT(t)
+	i, f := site(1000)
+	f.each = 25 * time.Millisecond
+	start := f.clock.Now()
+	poll(t, i, f, 1000, 10*time.Second, 20*time.Minute)
+	busy := time.Duration(f.printed) * f.each
+	g.Expect(busy.Seconds()/f.clock.Since(start).Seconds()).To(BeNumerically("<", 0.35), "a thousand machines that move keep a quarter of a worker busy")
+	g.Expect(busy.Seconds() / f.clock.Since(start).Seconds()).To(BeNumerically(">", 0.15))
+}
+
+func TestSlowMAASIsNotUnreachableForEver(t *testing.T) {
+	g := NewWithT(t)
+	i, f := site(50)
+	f.each, f.patience = time.Second, 20*time.Second
+	var failures int
+	for range 20 {
+		for id := range 50 {
+			if _, err := i.Machine(t.Context(), fmt.Sprint(id), time.Minute); err != nil {
+				g.Expect(maas.IsUnreachable(err)).To(BeTrue())
+				failures++
+				f.clock.SetTime(f.clock.Now().Add(10 * time.Second))
+			}
+		}
+		f.clock.SetTime(f.clock.Now().Add(time.Minute))
+	}
+	g.Expect(failures).To(BeNumerically("<", 10), "after a list that took too long, shorter ones are asked for")
+	g.Expect(f.printed).To(BeNumerically(">", 2*50))
+	for id := range 50 {
+		m, err := i.Machine(t.Context(), fmt.Sprint(id), time.Minute)
+		g.Expect(err).NotTo(HaveOccurred(), "each is known")
+		g.Expect(m).NotTo(BeNil())
+	}
+}
+
+func TestOwnedIsDear(t *testing.T) {
+	g := NewWithT(t)
+	i, f := site(1000)
+	f.during = func() { f.clock.SetTime(f.clock.Now().Add(25 * time.Second)) }
+	for range 60 {
+		list, err := i.Owned(t.Context(), 2*time.Minute)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(list).To(HaveLen(1000))
+		f.clock.SetTime(f.clock.Now().Add(time.Minute))
+	}
+	g.Expect(f.calls[owned]).To(Equal(2), "a list that takes 25 s is made twice in an hour")
+	i.Store(&maas.Machine{SystemID: "7"})
+	list, err := i.Owned(t.Context(), 2*time.Minute)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(f.calls[owned]).To(Equal(2))
+	g.Expect(list).To(HaveLen(999), "what a call of ours brought back is newer than the list")
+	_, err = i.Owned(t.Context(), 0)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(f.calls[owned]).To(Equal(3), "now means now")
+}
+
+func TestMayCompose(t *testing.T) {
+	g := NewWithT(t)
+	i, f := site(0)
+	g.Expect(i.MayCompose(t.Context())).To(BeFalse())
+	f.hosts = []maas.VMHost{{ID: 1}}
+	f.clock.SetTime(f.clock.Now().Add(11 * time.Minute))
+	g.Expect(i.MayCompose(t.Context())).To(BeTrue())
+	i, f = site(0)
+	f.err = &maas.Error{StatusCode: 410}
+	g.Expect(i.MayCompose(t.Context())).To(BeFalse(), "this MAAS has none any more")
+	i, f = site(0)
+	f.err = errors.New("down")
+	g.Expect(i.MayCompose(t.Context())).To(BeTrue(), "who knows")
 }
 
 func TestOwnWritesAreSeen(t *testing.T) {
@@ -147,7 +280,7 @@ func TestMachinesThatAreNotOurs(t *testing.T) {
 	g.Expect(m.Status).To(Equal(maas.StatusReady))
 	_, err = i.Machine(t.Context(), "none", time.Minute)
 	g.Expect(maas.IsNotFound(err)).To(BeTrue())
-	g.Expect(f.calls).To(Equal(map[string]int{"whoami": 1, owned: 1, "get": 2}))
+	g.Expect(f.calls).To(Equal(map[string]int{byID: 2, "get": 2}))
 	i.Forget("r")
 	_, err = i.Machine(t.Context(), "r", time.Minute)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -181,7 +314,7 @@ func TestFailuresAreShared(t *testing.T) {
 		_, err := i.Machine(t.Context(), "a", time.Minute)
 		g.Expect(err).To(MatchError("down"))
 	}
-	g.Expect(f.calls).To(Equal(map[string]int{"whoami": 1}), "a MAAS that is down is asked once each few seconds")
+	g.Expect(f.calls).To(Equal(map[string]int{byID: 1}), "a MAAS that is down is asked once each few seconds")
 	clock.SetTime(clock.Now().Add(6 * time.Second))
 	f.err = nil
 	_, err := i.Machine(t.Context(), "a", time.Minute)
@@ -193,7 +326,7 @@ func TestReady(t *testing.T) {
 	f, clock := with(map[string]maas.Status{"a": maas.StatusReady, "b": maas.StatusReady, "d": maas.StatusDeployed}), clocktesting.NewFakePassiveClock(time.Now())
 	i := inventory.New(f, clock, inventory.Ages{})
 	count := func() int {
-		list, err := i.Ready(t.Context())
+		list, err := i.Ready(t.Context(), maas.MachineFilter{})
 		g.Expect(err).NotTo(HaveOccurred())
 		return len(list)
 	}
@@ -203,7 +336,7 @@ func TestReady(t *testing.T) {
 	clock.SetTime(clock.Now().Add(time.Minute))
 	g.Expect(count()).To(Equal(2))
 	f.machines = nil
-	i.ForgetReady()
+	clock.SetTime(clock.Now().Add(time.Minute))
 	g.Expect(count()).To(Equal(0))
 }
 
@@ -252,11 +385,11 @@ func TestCancelledWaiterGivesUp(t *testing.T) {
 	f.during = func() { close(inside); <-hold }
 	i := inventory.New(f, clocktesting.NewFakePassiveClock(time.Now()), inventory.Ages{})
 	done := make(chan struct{})
-	go func() { defer close(done); _, _ = i.Ready(t.Context()) }()
+	go func() { defer close(done); _, _ = i.Ready(t.Context(), maas.MachineFilter{}) }()
 	<-inside
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := i.Ready(ctx)
+	_, err := i.Ready(ctx, maas.MachineFilter{})
 	g.Expect(err).To(MatchError(context.Canceled))
 	close(hold)
 	<-done

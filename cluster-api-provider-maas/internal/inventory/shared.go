@@ -3,6 +3,7 @@ package inventory
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -10,57 +11,98 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// shared is a value that many ask for and one loads.
-type shared[T any] struct {
+// gate lets one call of a kind through at a time, and none for a while after one that failed.
+type gate struct {
 	clock clock.PassiveClock
-	// failureAge is how long an error is told again instead of asking again; longer where MAAS asked for more.
+	// failureAge is how long an error is told again instead of asking again; longer where MAAS asked for more, or took longer to fail.
 	failureAge time.Duration
-
-	load func(context.Context) (T, error)
-	// turn holds one token; who has it may load.
+	// turn holds one token; who has it may call.
 	turn chan struct{}
 
-	value          T
-	loaded, failed time.Time
-	err            error
-	duration       time.Duration
+	err   error
+	until time.Time
 }
 
-func newShared[T any](c clock.PassiveClock, failureAge time.Duration, load func(context.Context) (T, error)) *shared[T] {
-	s := &shared[T]{clock: c, failureAge: failureAge, load: load, turn: make(chan struct{}, 1)}
-	s.turn <- struct{}{}
-	return s
+func newGate(c clock.PassiveClock, failureAge time.Duration) gate {
+	g := gate{clock: c, failureAge: failureAge, turn: make(chan struct{}, 1)}
+	g.turn <- struct{}{}
+	return g
 }
 
-// get returns a value that is no older than maxAge. A load that takes long is not repeated sooner than it took: a list of
-// thousands of machines costs MAAS as much as it costs us.
-func (s *shared[T]) get(ctx context.Context, maxAge time.Duration) (T, error) {
-	var none T
+func (g *gate) enter(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
-		return none, fmt.Errorf("waiting for MAAS: %w", ctx.Err())
-	case <-s.turn:
-		defer func() { s.turn <- struct{}{} }()
+		return fmt.Errorf("waiting for MAAS: %w", ctx.Err())
+	case <-g.turn:
+		return nil
 	}
-	now := s.clock.Now()
-	if !s.loaded.IsZero() && now.Sub(s.loaded) < max(maxAge, s.duration) {
-		return s.value, nil
+}
+
+func (g *gate) leave() { g.turn <- struct{}{} }
+
+// failed returns the error of the last call while it is too soon for another one.
+func (g *gate) failed() error {
+	if g.clock.Now().Before(g.until) {
+		return g.err
 	}
-	if s.err != nil && now.Sub(s.failed) < max(s.failureAge, maas.RetryAfter(s.err)) {
-		return none, s.err
+	return nil
+}
+
+// note remembers how a call ended that began at a time.
+func (g *gate) note(began time.Time, err error) {
+	now := g.clock.Now()
+	g.err, g.until = err, now.Add(max(g.failureAge, maas.RetryAfter(err), now.Sub(began)))
+	if err == nil {
+		g.until = time.Time{}
 	}
-	value, err := s.load(ctx)
-	if err != nil {
-		s.err, s.failed = err, s.clock.Now()
+}
+
+// shared is a value that many ask for and one loads.
+type shared[T any] struct {
+	gate
+	load func(context.Context) (T, error)
+	// rest is how many times as long as it took a load is not repeated, up to longestRest.
+	rest int
+
+	value     T
+	loaded    time.Time
+	took      time.Duration
+	forgotten atomic.Bool
+}
+
+// longestRest bounds how long a dear load is not repeated.
+const longestRest = time.Hour
+
+func newShared[T any](c clock.PassiveClock, failureAge time.Duration, load func(context.Context) (T, error)) *shared[T] {
+	return &shared[T]{gate: newGate(c, failureAge), load: load, rest: 1}
+}
+
+// get returns a value that is no older than maxAge, or than a load that takes long may be: a list of thousands of machines costs MAAS
+// as much as it costs us.
+func (s *shared[T]) get(ctx context.Context, maxAge time.Duration) (T, error) {
+	var none T
+	if err := s.enter(ctx); err != nil {
 		return none, err
 	}
-	s.value, s.err, s.loaded, s.duration = value, nil, s.clock.Now(), s.clock.Since(now)
+	defer s.leave()
+	now := s.clock.Now()
+	if s.forgotten.Swap(false) {
+		s.loaded, s.until = time.Time{}, time.Time{}
+	}
+	if !s.loaded.IsZero() && now.Sub(s.loaded) < max(maxAge, min(time.Duration(s.rest)*s.took, longestRest)) {
+		return s.value, nil
+	}
+	if err := s.failed(); err != nil {
+		return none, err
+	}
+	value, err := s.load(ctx)
+	s.note(now, err)
+	if err != nil {
+		return none, err
+	}
+	s.value, s.loaded, s.took = value, s.clock.Now(), s.clock.Since(now)
 	return value, nil
 }
 
 // forget makes the next get load anew.
-func (s *shared[T]) forget() {
-	<-s.turn
-	s.loaded, s.err = time.Time{}, nil
-	s.turn <- struct{}{}
-}
+func (s *shared[T]) forget() { s.forgotten.Store(true) }

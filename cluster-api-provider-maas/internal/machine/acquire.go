@@ -108,12 +108,16 @@ func (r *Reconciler) checkImage(ctx context.Context, s *scope) (string, error) {
 	return missingImage(s.machine.Spec.Image, images), nil
 }
 
-// allocate writes down that it asks, asks, and writes down what it got.
-func (r *Reconciler) allocate(ctx context.Context, s *scope, request placement.Request, allocation maas.AllocateRequest) (ctrl.Result, error) {
+// allocate writes down that it asks, asks, and writes down what it got: the machine picked, or, without one, what MAAS picks.
+func (r *Reconciler) allocate(ctx context.Context, s *scope, request placement.Request, picked string) (ctrl.Result, error) {
 	if err := r.noteUser(ctx, s); err != nil {
 		return ctrl.Result{}, err
 	}
-	err := upsert.Patch(ctx, r.Client, s.machine, func() {
+	notTags, err := s.untagged(ctx, request.NotTags)
+	if err != nil {
+		return r.problem(ctx, s, err)
+	}
+	err = upsert.Patch(ctx, r.Client, s.machine, func() {
 		annotate(s.machine, UIDAnnotation, s.uid())
 		annotate(s.machine, infrav1.OwnerAnnotation, s.user)
 		annotate(s.machine, AttemptAnnotation, r.Clock.Now().UTC().Format(time.RFC3339Nano))
@@ -121,18 +125,15 @@ func (r *Reconciler) allocate(ctx context.Context, s *scope, request placement.R
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	allocation.AgentName = s.key()
-	allocation.Comment = s.allocation().Comment(client.ObjectKeyFromObject(s.machine).String())
-	callCtx, cancel := context.WithTimeout(ctx, allocateTimeout)
-	defer cancel()
-	got, err := s.identity.Client.AllocateMachine(callCtx, allocation)
+	got, err := s.ask(ctx, request, notTags, picked)
 	if err != nil {
-		return r.notAllocated(ctx, s, err)
+		return r.notAllocated(ctx, s, request, err)
 	}
 	s.identity.Inventory.Take(got.SystemID)
+	r.spread.note(s.machine, got.Zone.Name)
 	wrong := request.Mismatches(*got)
 	if s.aside(got.SystemID) {
-		wrong = append(wrong, "a deployment failed on it a short while ago, or it still has the static address of another MaasMachine")
+		wrong = append(wrong, "a deployment failed on it a short while ago, or another MaasMachine names it or has its static address there")
 	}
 	if len(wrong) > 0 {
 		return r.refuse(ctx, s, got, wrong)
@@ -141,17 +142,38 @@ func (r *Reconciler) allocate(ctx context.Context, s *scope, request placement.R
 	return ctrl.Result{}, r.record(ctx, s, got)
 }
 
+// ask allocates the machine picked, or has MAAS pick one in the first of the zones that has one: it prefers none itself.
+func (s *scope) ask(ctx context.Context, request placement.Request, notTags []string, picked string) (*maas.Machine, error) {
+	zones := request.Zones
+	if len(zones) == 0 || picked != "" {
+		zones = []string{""}
+	}
+	var refusal error
+	for _, zone := range zones {
+		allocation := request.Allocation(zone)
+		allocation.SystemID, allocation.NotTags, allocation.AgentName = picked, notTags, s.key()
+		allocation.Comment = s.allocation().Comment(client.ObjectKeyFromObject(s.machine).String())
+		callCtx, cancel := context.WithTimeout(ctx, allocateTimeout)
+		got, err := s.identity.Client.AllocateMachine(callCtx, allocation)
+		cancel()
+		if err == nil || !hasNone(err) {
+			return got, err
+		}
+		refusal = err
+	}
+	return nil, refusal
+}
+
 // notAllocated handles an allocation that failed. While MAAS may have done it, the attempt stays written down.
-func (r *Reconciler) notAllocated(ctx context.Context, s *scope, cause error) (ctrl.Result, error) {
-	s.identity.Inventory.ForgetReady()
+func (r *Reconciler) notAllocated(ctx context.Context, s *scope, request placement.Request, cause error) (ctrl.Result, error) {
 	if maas.IsUncertain(cause) || ctx.Err() != nil {
 		return r.problem(ctx, s, cause)
 	}
 	if err := r.forgetAttempt(ctx, s); err != nil {
 		return ctrl.Result{}, err
 	}
-	if maas.IsConflict(cause) {
-		return r.noCapacity(s, fmt.Sprintf("MAAS gave the last machine that fits to somebody else: %v", cause))
+	if hasNone(cause) {
+		return r.noCapacity(s, r.explain(ctx, s, request))
 	}
 	return r.problem(ctx, s, cause)
 }
@@ -163,6 +185,8 @@ func (r *Reconciler) forgetAttempt(ctx context.Context, s *scope) error {
 // refuse gives back a machine that is not what was asked for.
 func (r *Reconciler) refuse(ctx context.Context, s *scope, got *maas.Machine, wrong []string) (ctrl.Result, error) {
 	message := fmt.Sprintf("MAAS gave machine %s (%s), which does not fit (%s); it is given back", got.Hostname, got.SystemID, strings.Join(wrong, ", "))
+	// It is the one that MAAS would pick again.
+	s.identity.SetAside.Add(got.SystemID, r.Clock.Now().Add(2*r.Timing.Settled))
 	if err := r.release(ctx, s, got, "it does not fit what was asked for"); err != nil {
 		return r.problem(ctx, s, err)
 	}

@@ -1,11 +1,13 @@
 package machine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/placement"
@@ -13,8 +15,8 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// choose allocates when some Ready machine fits, and else says why none does. Asking first keeps a MAAS with VM hosts from
-// composing a machine of its own making.
+// choose allocates a machine that fits, and else says why none does. MAAS picks, and no list is made, unless some of the machines that
+// it might pick must not be taken, or it might compose a machine of its own making, or it had none a moment ago.
 func (r *Reconciler) choose(ctx context.Context, s *scope) (ctrl.Result, error) {
 	r.heed(s)
 	if result, err := r.ensureAddress(ctx, s); err != nil {
@@ -24,30 +26,67 @@ func (r *Reconciler) choose(ctx context.Context, s *scope) (ctrl.Result, error) 
 	if err != nil {
 		return r.problem(ctx, s, err)
 	}
-	ready, err := s.identity.Inventory.Ready(ctx)
-	if err != nil {
-		return r.problem(ctx, s, err)
-	}
-	if s.occupied, err = r.occupied(ctx, s, ready); err != nil {
+	if err := r.occupied(ctx, s); err != nil {
 		return ctrl.Result{}, err
 	}
-	candidates := request.Candidates(ready, s.aside)
-	if len(candidates) == 0 {
-		return r.noCapacity(s, r.explain(ctx, s, request, ready))
+	mustPick := s.identity.SetAside.Any() || len(s.quarantined) > 0 || s.contested || s.subnet != nil
+	var candidates []maas.Machine
+	if mustPick || s.waitsForCapacity() || s.identity.Inventory.MayCompose(ctx) {
+		if candidates, err = r.candidates(ctx, s, request); err != nil {
+			return r.problem(ctx, s, err)
+		}
+		if len(candidates) == 0 {
+			return r.noCapacity(s, r.explain(ctx, s, request))
+		}
+		request.Zones = zonesOf(candidates)
 	}
 	if result, err := r.checkBootstrap(ctx, s); err != nil {
 		return result, err
 	}
-	allocation := request.Allocation()
-	if s.identity.SetAside.Any() || len(s.quarantined) > 0 || anyTagged(ready) || len(s.occupied) > 0 || s.subnet != nil || len(request.Zones) > 1 {
-		// MAAS would pick the cheapest, which may be one that is set aside, even if it was not Ready a moment ago, or one without
-		// an interface on the subnet of a static address, and it does not spread machines over zones.
-		if allocation.SystemID = s.identity.Inventory.Claim(candidates); allocation.SystemID == "" {
-			return r.noCapacity(s, "every machine that fits was taken a moment ago")
-		}
-		r.spread.note(s.machine, zoneAmong(candidates, allocation.SystemID))
+	if !mustPick {
+		return r.allocate(ctx, s, request, "")
 	}
-	return r.allocate(ctx, s, request, allocation)
+	picked := s.identity.Inventory.Claim(candidates)
+	if picked == "" {
+		return r.noCapacity(s, "every machine that fits was taken a moment ago")
+	}
+	return r.allocate(ctx, s, request, picked)
+}
+
+// candidates are the Ready machines that fit, the best one first.
+func (r *Reconciler) candidates(ctx context.Context, s *scope, request placement.Request) ([]maas.Machine, error) {
+	ready, err := s.identity.Inventory.Ready(ctx, request.Filter())
+	if err != nil && !hasNone(err) {
+		return nil, err
+	}
+	return request.Candidates(ready, s.aside), nil
+}
+
+// hasNone tells that MAAS has no machine that fits, or not even a zone, pool or tag of the name.
+func hasNone(err error) bool {
+	for _, field := range []string{"zone", "pool", "tags", "not_tags", "arch"} {
+		if maas.FieldMessages(err, field) != nil {
+			return true
+		}
+	}
+	return maas.IsConflict(err)
+}
+
+// zonesOf are the zones of the machines, in their order.
+func zonesOf(machines []maas.Machine) []string {
+	var zones []string
+	for _, m := range machines {
+		if !slices.Contains(zones, m.Zone.Name) {
+			zones = append(zones, m.Zone.Name)
+		}
+	}
+	return zones
+}
+
+// waitsForCapacity tells that an earlier pass found no machine.
+func (s *scope) waitsForCapacity() bool {
+	c := meta.FindStatusCondition(s.machine.Status.Conditions, ConditionAllocated)
+	return c != nil && (c.Reason == ReasonNoCapacity || c.Reason == ReasonAllocationTimedOut)
 }
 
 // aside tells that a machine must not be taken now, although it is Ready.
@@ -88,10 +127,14 @@ func (r *Reconciler) noCapacity(s *scope, message string) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: jitter(after)}, phase.ErrStop
 }
 
-// explain adds to the counts when a zone, pool or tag does not exist at all, which more machines would not mend.
-func (r *Reconciler) explain(ctx context.Context, s *scope, request placement.Request, ready []maas.Machine) string {
-	text := request.Explain(ready, s.aside)
+// explain counts, and adds when a zone, pool or tag does not exist at all, which more machines would not mend.
+func (r *Reconciler) explain(ctx context.Context, s *scope, request placement.Request) string {
 	inventory := s.identity.Inventory
+	ready, err := inventory.Survey(ctx)
+	text := cmp.Or(request.Explain(ready, s.aside), "every machine that fits was taken a moment ago")
+	if err != nil {
+		text = "no Ready machine fits"
+	}
 	if len(request.Zones) > 0 {
 		zones, err := inventory.Zones(ctx, zonesAge)
 		for _, zone := range request.Zones {

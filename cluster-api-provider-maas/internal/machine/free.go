@@ -69,33 +69,29 @@ func (r *Reconciler) warnKept(s *scope, a address, why string) {
 	r.warn(s, "StaticIPKept", fmt.Sprintf("machine %s was given back, and keeps the static address %s: %s. Take it off in MAAS when it can be", a.SystemID, a.IP, why))
 }
 
-// occupied tells which Ready machines nobody should get yet on account of a sibling: they still carry, or may carry, its static
-// address, or they were taken away from it behind our back. Of the latter the Node is still there, and a second one of the same
-// name could not join.
-func (r *Reconciler) occupied(ctx context.Context, s *scope, ready []maas.Machine) (map[string]bool, error) {
+// occupied notes which machines nobody should get on account of a sibling: they still carry, or may carry, its static address, or the
+// sibling has them. Where they were taken away from it behind our back, its Node is still there, and a second one of the same name
+// could not join.
+func (r *Reconciler) occupied(ctx context.Context, s *scope) error {
 	siblings, err := r.siblings(ctx, s)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	machines := map[string]bool{}
-	lost := map[string]bool{}
+	s.occupied, s.contested = map[string]bool{}, false
 	for i := range siblings {
-		if id := addressOf(&siblings[i]).SystemID; id != "" {
-			machines[id] = true
+		sibling := &siblings[i]
+		if id := addressOf(sibling).SystemID; id != "" {
+			s.occupied[id], s.contested = true, true
 		}
-		for _, f := range failuresOf(&siblings[i]) {
+		for _, f := range failuresOf(sibling) {
 			if !f.Released {
-				machines[f.SystemID] = true
+				s.occupied[f.SystemID], s.contested = true, true
 			}
 		}
-		if id := siblings[i].Spec.SystemID; id != nil && siblings[i].DeletionTimestamp.IsZero() && deref(siblings[i].Status.Initialization.Provisioned) {
-			lost[*id] = true
+		if id := sibling.Spec.SystemID; id != nil && sibling.DeletionTimestamp.IsZero() && deref(sibling.Status.Initialization.Provisioned) {
+			s.occupied[*id] = true
+			s.contested = s.contested || noticedLoss(sibling)
 		}
 	}
-	for _, m := range ready {
-		if lost[m.SystemID] {
-			machines[m.SystemID] = true
-		}
-	}
-	return machines, nil
+	return nil
 }

@@ -123,7 +123,7 @@ func (r *Reconciler) own(ctx context.Context, s *scope) (ctrl.Result, error) {
 // presumed spares a settled machine the question that own asks: it carries our mark, and was never seen in other hands.
 func (s *scope) presumed(m *maas.Machine) bool {
 	leaving := !s.machine.DeletionTimestamp.IsZero() || s.retrying()
-	return !leaving && m.Owner == s.user && m.Annotations[maas.AnnotationMachineUID] == s.uid() && !s.noticedLoss()
+	return !leaving && m.Owner == s.user && m.Annotations[maas.AnnotationMachineUID] == s.uid() && !noticedLoss(s.machine)
 }
 
 // ours tells whether a machine is still allocated for this MaasMachine: MAAS lists it by our key. Marks do not say it: they outlive
@@ -137,7 +137,7 @@ func (r *Reconciler) ours(ctx context.Context, s *scope, m *maas.Machine) (bool,
 	case m.Owner == "":
 		return mark == s.uid(), nil
 	case s.machine.Annotations[UIDAnnotation] == "":
-		return (mark == "" || mark == s.uid()) && !s.noticedLoss(), nil
+		return (mark == "" || mark == s.uid()) && !noticedLoss(s.machine), nil
 	}
 	held, err := s.identity.Client.ListMachines(ctx, maas.MachineFilter{SystemIDs: []string{m.SystemID}, AgentNames: []string{s.key()}})
 	return len(held) > 0, err

@@ -54,7 +54,11 @@ func (r *Reconciler) wellAgain(ctx context.Context, s *scope) error {
 	return upsert.Patch(ctx, r.Client, s.infra, func() { quarantine.Remove(s.infra, s.systemID()) })
 }
 
-// anyTagged tells that some machine is in quarantine in MAAS: MAAS might pick it.
-func anyTagged(ready []maas.Machine) bool {
-	return slices.ContainsFunc(ready, func(m maas.Machine) bool { return slices.Contains(m.TagNames, quarantine.Tag) })
+// untagged has MAAS pick no machine that is in quarantine there. It refuses the name of a tag that it does not have.
+func (s *scope) untagged(ctx context.Context, notTags []string) ([]string, error) {
+	tags, err := s.identity.Inventory.Tags(ctx)
+	if err != nil || !slices.ContainsFunc(tags, func(t maas.Tag) bool { return t.Name == quarantine.Tag }) {
+		return notTags, err
+	}
+	return append(slices.Clone(notTags), quarantine.Tag), nil
 }

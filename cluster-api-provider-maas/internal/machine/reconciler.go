@@ -116,8 +116,9 @@ type scope struct {
 	bootstrapData map[string][]byte
 	// Set by ensureAddress: where the static address is; nil without one.
 	subnet *maas.Subnet
-	// Set by choose: machines that are not to be taken, since a sibling's static address is still on them.
-	occupied map[string]bool
+	// Set by occupied: machines that are not to be taken on account of siblings, and that some of these may be Ready.
+	occupied  map[string]bool
+	contested bool
 	// Set by heed: machines in a quarantine that only this cluster knows of.
 	quarantined map[string]bool
 	// Set by own: the machine was allocated anew, for somebody else.

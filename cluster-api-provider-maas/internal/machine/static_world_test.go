@@ -42,7 +42,12 @@ type rack struct {
 // newRack is a world whose MAAS is a simulator with the machines of simtest.Rack, as the given user.
 func newRack(t *testing.T, cfg *rest.Config, user string) *rack {
 	t.Helper()
-	s, err := simulator.New(simulator.Options{Seed: []byte(simtest.Rack), RandomSeed: 1, Users: []simulator.User{
+	return newRackOf(t, cfg, user, simtest.Rack)
+}
+
+func newRackOf(t *testing.T, cfg *rest.Config, user, seed string) *rack {
+	t.Helper()
+	s, err := simulator.New(simulator.Options{Seed: []byte(seed), RandomSeed: 1, Users: []simulator.User{
 		{Name: "admin", Admin: true}, {Name: "alice"}, {Name: "bob"}, {Name: "admin2"}}})
 	if err != nil {
 		t.Fatal(err)

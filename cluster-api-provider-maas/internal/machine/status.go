@@ -220,8 +220,8 @@ func (r *Reconciler) failure(s *scope) {
 }
 
 // noticedLoss tells that an earlier pass saw that the machine was taken away.
-func (s *scope) noticedLoss() bool {
-	c := meta.FindStatusCondition(s.machine.Status.Conditions, ConditionDeployed)
+func noticedLoss(m *infrav1.MaasMachine) bool {
+	c := meta.FindStatusCondition(m.Status.Conditions, ConditionDeployed)
 	return c != nil && slices.Contains([]string{lifecycle.ReasonTerminated, lifecycle.ReasonNotFound, lifecycle.ReasonTakenOver, lifecycle.ReasonBroken}, c.Reason)
 }
 

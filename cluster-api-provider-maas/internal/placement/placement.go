@@ -206,20 +206,24 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// onlyZone is the zone where just one will do. Of several, who asks must pick a machine himself: MAAS would not prefer any.
-func (r Request) onlyZone() string {
-	if len(r.Zones) == 1 {
-		return r.Zones[0]
+// Filter selects the Ready machines that fit, as far as MAAS can.
+func (r Request) Filter() maas.MachineFilter {
+	filter := maas.MachineFilter{CPUCount: r.MinCPU, MemoryMiB: r.MinMemoryMiB, Tags: r.Tags, Zones: slices.Sorted(slices.Values(r.Zones))}
+	if r.Pool != "" {
+		filter.Pools = []string{r.Pool}
 	}
-	return ""
+	if r.Architecture != "" {
+		filter.Architectures = []string{r.Architecture}
+	}
+	return filter
 }
 
-// Allocation turns the request into MAAS's parameters.
-func (r Request) Allocation() maas.AllocateRequest {
+// Allocation turns the request into MAAS's parameters, for a machine in one of the zones; empty is any.
+func (r Request) Allocation(zone string) maas.AllocateRequest {
 	request := maas.AllocateRequest{
 		CPUCount:     r.MinCPU,
 		MemoryMiB:    r.MinMemoryMiB,
-		Zone:         r.onlyZone(),
+		Zone:         zone,
 		Pool:         r.Pool,
 		Architecture: r.Architecture,
 		Tags:         r.Tags,

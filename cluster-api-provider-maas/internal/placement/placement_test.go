@@ -107,9 +107,14 @@ func TestExplainNeverContradictsCandidates(t *testing.T) {
 	}
 }
 
-func TestAllocation(t *testing.T) {
+func TestWhatMAASIsAskedFor(t *testing.T) {
+	all := placement.Request{MinCPU: 8, MinMemoryMiB: 16384, MinDiskGB: 100, Zones: []string{"az2", "az1"}, Pool: "p", Architecture: "arm64",
+		Tags: []string{"a", "b"}, NotTags: []string{"c"}}
 	g := NewWithT(t)
-	got := placement.Request{MinCPU: 8, MinMemoryMiB: 16384, MinDiskGB: 100, Zones: []string{"az1"}, Pool: "p", Architecture: "arm64", Tags: []string{"a", "b"}, NotTags: []string{"c"}}.Allocation()
-	g.Expect(got).To(Equal(maas.AllocateRequest{CPUCount: 8, MemoryMiB: 16384, Storage: "root:100", Zone: "az1", Pool: "p", Architecture: "arm64", Tags: []string{"a", "b"}, NotTags: []string{"c"}}))
-	g.Expect(placement.Request{}.Allocation()).To(Equal(maas.AllocateRequest{}))
+	g.Expect(all.Allocation("az1")).To(Equal(maas.AllocateRequest{CPUCount: 8, MemoryMiB: 16384, Storage: "root:100", Zone: "az1", Pool: "p",
+		Architecture: "arm64", Tags: []string{"a", "b"}, NotTags: []string{"c"}}))
+	g.Expect(all.Filter()).To(Equal(maas.MachineFilter{CPUCount: 8, MemoryMiB: 16384, Zones: []string{"az1", "az2"}, Pools: []string{"p"},
+		Architectures: []string{"arm64"}, Tags: []string{"a", "b"}}), "the order in which zones are wanted makes no other list")
+	g.Expect(placement.Request{}.Allocation("")).To(Equal(maas.AllocateRequest{}))
+	g.Expect(placement.Request{}.Filter()).To(Equal(maas.MachineFilter{}))
 }

@@ -103,7 +103,13 @@ func matches(m *Machine, params url.Values) (match bool, bad string) {
 		case "pool":
 			have = m.Pool
 		default:
-			return false, key
+			if known[key] == nil {
+				return false, key
+			}
+			if !known[key](m, values) {
+				return false, ""
+			}
+			continue
 		}
 		if !slices.Contains(values, have) {
 			return false, ""

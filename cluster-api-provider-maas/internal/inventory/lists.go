@@ -1,0 +1,163 @@
+package inventory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/openshift/hypershift/support/maas"
+)
+
+const (
+	// dearRest is how many times as long as it took a list is not made again that may print a whole site, readyRest a list of those
+	// Ready machines that fit.
+	dearRest, readyRest = 100, 4
+	// composeAge is how old what is known of VM hosts may be.
+	composeAge = 10 * time.Minute
+)
+
+// listed is a list of machines, and when it was asked for.
+type listed struct {
+	machines []maas.Machine
+	at       time.Time
+}
+
+func (i *Inventory) loadOwned(ctx context.Context) (listed, error) {
+	user, err := i.user.get(ctx, time.Hour)
+	if err != nil {
+		return listed{}, err
+	}
+	start := i.clock.Now()
+	list, err := i.api.ListMachines(ctx, maas.MachineFilter{Owners: []string{user.Username}})
+	if maas.FieldMessages(err, "owner") != nil {
+		// A MAAS that knows no such filter lists them all.
+		list, err = i.api.ListMachines(ctx, maas.MachineFilter{})
+	}
+	list = slices.DeleteFunc(list, func(m maas.Machine) bool { return m.Owner != user.Username })
+	slices.SortFunc(list, func(a, b maas.Machine) int { return cmp.Compare(a.SystemID, b.SystemID) })
+	return listed{list, start}, err
+}
+
+// Owned returns the machines that belong to the user of the API key, as they were at most maxAge ago, or longer where that list takes
+// long. A maxAge of zero means now.
+func (i *Inventory) Owned(ctx context.Context, maxAge time.Duration) ([]maas.Machine, error) {
+	if maxAge == 0 {
+		i.owned.forget()
+	}
+	user, err := i.user.get(ctx, time.Hour)
+	if err != nil {
+		return nil, err
+	}
+	all, err := i.owned.get(ctx, maxAge)
+	if err != nil {
+		return nil, err
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	current := make([]maas.Machine, 0, len(all.machines))
+	for _, m := range all.machines {
+		if newer, ok := i.machines[m.SystemID]; ok && newer.machine != nil && newer.at.After(all.at) {
+			m = *newer.machine
+		}
+		if m.Owner == user.Username {
+			current = append(current, m)
+		}
+	}
+	return current, nil
+}
+
+// readyList is a list of Ready machines, and when somebody last asked for it.
+type readyList struct {
+	*shared[listed]
+	asked time.Time
+}
+
+func (i *Inventory) newReady(filter maas.MachineFilter, rest int) *shared[listed] {
+	filter.Statuses = []maas.Status{maas.StatusReady}
+	list := newShared(i.clock, i.ages.Failure, func(ctx context.Context) (listed, error) {
+		start := i.clock.Now()
+		machines, err := i.api.ListMachines(ctx, filter)
+		return listed{machines, start}, err
+	})
+	list.rest = rest
+	return list
+}
+
+// Ready returns the machines that can be allocated and that a filter lets pass, without those that were taken since the list was made.
+func (i *Inventory) Ready(ctx context.Context, filter maas.MachineFilter) ([]maas.Machine, error) {
+	return i.untaken(i.readyOf(filter).get(ctx, i.ages.Ready))
+}
+
+// Survey returns all machines that can be allocated, for counting them. It may be some minutes old.
+func (i *Inventory) Survey(ctx context.Context) ([]maas.Machine, error) {
+	return i.untaken(i.survey.get(ctx, i.ages.Ready))
+}
+
+func (i *Inventory) readyOf(filter maas.MachineFilter) *shared[listed] {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	key, now := fmt.Sprintf("%+v", filter), i.clock.Now()
+	for other, list := range i.ready {
+		if now.Sub(list.asked) > forgetAfter {
+			delete(i.ready, other)
+		}
+	}
+	list, ok := i.ready[key]
+	if !ok {
+		list = &readyList{shared: i.newReady(filter, readyRest)}
+		i.ready[key] = list
+	}
+	list.asked = now
+	return list.shared
+}
+
+// untaken leaves out what was taken since the list was asked for. What is in a later list is free again.
+func (i *Inventory) untaken(list listed, err error) ([]maas.Machine, error) {
+	if err != nil {
+		return nil, err
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for id, at := range i.taken {
+		if i.clock.Since(at) > forgetAfter {
+			delete(i.taken, id)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(list.machines), func(m maas.Machine) bool {
+		at, taken := i.taken[m.SystemID]
+		if taken && at.Before(list.at) {
+			delete(i.taken, m.SystemID)
+			return false
+		}
+		return taken
+	}), nil
+}
+
+// Take notes that a machine is not Ready any more.
+func (i *Inventory) Take(systemID string) {
+	i.mu.Lock()
+	i.taken[systemID] = i.clock.Now()
+	i.mu.Unlock()
+}
+
+// Claim takes the first of the candidates that nobody took since they were read, and returns its system id; empty when there
+// is none.
+func (i *Inventory) Claim(candidates []maas.Machine) string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, m := range candidates {
+		if _, taken := i.taken[m.SystemID]; !taken {
+			i.taken[m.SystemID] = i.clock.Now()
+			return m.SystemID
+		}
+	}
+	return ""
+}
+
+// MayCompose tells whether MAAS has VM hosts, so that it may compose a machine where none fits; also when that can't be found out.
+func (i *Inventory) MayCompose(ctx context.Context) bool {
+	hosts, err := i.hosts.get(ctx, composeAge)
+	return len(hosts) > 0 || err != nil && !maas.IsGone(err)
+}
