@@ -27,6 +27,7 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/identity"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/inventory"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machinetemplate"
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/maas/maastest"
 )
@@ -174,19 +175,25 @@ func (b *stage) incarnate(ctx context.Context, w wire, pace tempo) error {
 	if err := machines.SetupWithManager(mgr, options); err != nil {
 		return err
 	}
+	if err := (&machinetemplate.Reconciler{Client: mgr.GetClient(), Identities: identities}).SetupWithManager(mgr, options); err != nil {
+		return err
+	}
 	if err := clusters.SetupWithManager(ctx, mgr, options); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
 }
 
-// converge runs one incarnation that nobody disturbs until everything is as it should be.
-func (b *stage) converge(w wire, pace tempo, within time.Duration) {
+// converge runs one incarnation that nobody disturbs until everything is as it should be, and what else is asked for is there.
+func (b *stage) converge(w wire, pace tempo, within time.Duration, there ...func() bool) {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- b.incarnate(ctx, w, pace) }()
 	b.Eventually(b.unready, within, 100*time.Millisecond).Should(BeEmpty())
+	for _, is := range there {
+		b.Eventually(is, within, 100*time.Millisecond).Should(BeTrue())
+	}
 	cancel()
 	b.Expect(<-done).To(Succeed())
 }

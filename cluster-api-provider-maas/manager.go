@@ -26,6 +26,7 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/guest"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/identity"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machinetemplate"
 	"github.com/openshift/hypershift/support/maas"
 )
 
@@ -108,6 +109,10 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options, identitie
 		Recorder: mgr.GetEventRecorder("maascluster-controller"), Clock: clock.RealClock{}, QuarantineAfter: o.quarantineAfter,
 	}
 	if err := machines.SetupWithManager(mgr, controller.Options{MaxConcurrentReconciles: o.machineConcurrency}); err != nil {
+		return err
+	}
+	templates := &machinetemplate.Reconciler{Client: mgr.GetClient(), Identities: identities}
+	if err := templates.SetupWithManager(mgr, controller.Options{}); err != nil {
 		return err
 	}
 	return clusters.SetupWithManager(ctx, mgr, controller.Options{})

@@ -14,7 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/manifests"
 	"github.com/openshift/hypershift/support/crds"
 	"github.com/openshift/hypershift/support/testenv"
@@ -36,7 +39,13 @@ func TestRights(t *testing.T) {
 	s.cfg = rest.AnonymousClientConfig(admin)
 	s.cfg.BearerToken = token.Status.Token
 	s.add()
-	s.converge(wire{}, hasty, time.Minute)
+	template := &infrav1.MaasMachineTemplate{ObjectMeta: s.meta("workers")}
+	template.Spec.Template.Spec = infrav1.MaasMachineSpec{Image: "ubuntu/noble", MinCPU: ptr.To(1), MinMemory: ptr.To(1024)}
+	s.create(template)
+	s.converge(wire{}, hasty, time.Minute, func() bool {
+		s.Expect(s.client.Get(t.Context(), client.ObjectKeyFromObject(template), template)).To(Succeed())
+		return len(template.Status.Capacity) > 0
+	})
 	told := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "events.k8s.io/v1", "kind": "EventList"}}
 	s.Eventually(func() (int, error) { return len(told.Items), s.client.List(t.Context(), told) }).Should(BeNumerically(">", 0))
 	s.remove(s.machines()[0])

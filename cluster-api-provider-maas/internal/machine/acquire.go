@@ -156,7 +156,7 @@ func (s *scope) ask(ctx context.Context, request placement.Request, notTags []st
 		callCtx, cancel := context.WithTimeout(ctx, allocateTimeout)
 		got, err := s.identity.Client.AllocateMachine(callCtx, allocation)
 		cancel()
-		if err == nil || !hasNone(err) {
+		if err == nil || !placement.HasNone(err) {
 			return got, err
 		}
 		refusal = err
@@ -172,7 +172,7 @@ func (r *Reconciler) notAllocated(ctx context.Context, s *scope, request placeme
 	if err := r.forgetAttempt(ctx, s); err != nil {
 		return ctrl.Result{}, err
 	}
-	if hasNone(cause) {
+	if placement.HasNone(cause) {
 		return r.noCapacity(s, r.explain(ctx, s, request))
 	}
 	return r.problem(ctx, s, cause)

@@ -56,20 +56,10 @@ func (r *Reconciler) choose(ctx context.Context, s *scope) (ctrl.Result, error) 
 // candidates are the Ready machines that fit, the best one first.
 func (r *Reconciler) candidates(ctx context.Context, s *scope, request placement.Request) ([]maas.Machine, error) {
 	ready, err := s.identity.Inventory.Ready(ctx, request.Filter())
-	if err != nil && !hasNone(err) {
+	if err != nil && !placement.HasNone(err) {
 		return nil, err
 	}
 	return request.Candidates(ready, s.aside), nil
-}
-
-// hasNone tells that MAAS has no machine that fits, or not even a zone, pool or tag of the name.
-func hasNone(err error) bool {
-	for _, field := range []string{"zone", "pool", "tags", "not_tags", "arch"} {
-		if maas.FieldMessages(err, field) != nil {
-			return true
-		}
-	}
-	return maas.IsConflict(err)
 }
 
 // zonesOf are the zones of the machines, in their order.

@@ -68,19 +68,10 @@ func (s *scope) zone() string {
 }
 
 func (r *Reconciler) request(ctx context.Context, s *scope) (placement.Request, error) {
-	spec := s.machine.Spec
 	zones, err := r.zones(ctx, s)
-	return placement.Request{
-		MinCPU:       deref(spec.MinCPU),
-		MinMemoryMiB: deref(spec.MinMemory),
-		MinDiskGB:    deref(spec.MinDiskSize),
-		Zones:        zones,
-		Pool:         deref(spec.ResourcePool),
-		Architecture: spec.Arch,
-		Tags:         spec.Tags,
-		NotTags:      spec.NotTags,
-		Subnet:       s.subnet,
-	}, err
+	request := placement.Of(s.machine.Spec)
+	request.Zones, request.Subnet = zones, s.subnet
+	return request, err
 }
 
 // timeout is what the MaasMachine says, else the provider's default.

@@ -7,13 +7,16 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/quarantine"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/staticip"
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// bytesPerGB is the decimal gigabyte in which MAAS counts disks.
-const bytesPerGB = 1_000_000_000
+// BytesPerGB is the decimal gigabyte in which MAAS counts disks.
+const BytesPerGB = 1_000_000_000
 
 // Request says what a machine must have. Zero fields ask for nothing.
 type Request struct {
@@ -27,6 +30,19 @@ type Request struct {
 	Tags, NotTags []string
 	// Subnet is the one that an interface must be able to get an address of.
 	Subnet *maas.Subnet
+}
+
+// Of is what the spec of a MaasMachine asks for, wherever that is.
+func Of(spec infrav1.MaasMachineSpec) Request {
+	return Request{
+		MinCPU:       ptr.Deref(spec.MinCPU, 0),
+		MinMemoryMiB: ptr.Deref(spec.MinMemory, 0),
+		MinDiskGB:    ptr.Deref(spec.MinDiskSize, 0),
+		Pool:         ptr.Deref(spec.ResourcePool, ""),
+		Architecture: spec.Arch,
+		Tags:         spec.Tags,
+		NotTags:      spec.NotTags,
+	}
 }
 
 // constraint is one thing that is asked for.
@@ -125,14 +141,16 @@ func untagged(tag string) constraint {
 	}
 }
 
-// diskGB is the size of the root disk: the first one, which is also the one that MAAS compares where it is asked for storage. There is
-// none in machines that MAAS knows no disk of.
-func diskGB(m maas.Machine) int {
+// DiskBytes is the size of the root disk: the first one, which is also the one that MAAS compares where it is asked for storage. There
+// is none in machines that MAAS knows no disk of.
+func DiskBytes(m maas.Machine) int64 {
 	if len(m.PhysicalBlockDevices) == 0 {
 		return 0
 	}
-	return int(m.PhysicalBlockDevices[0].Size / bytesPerGB)
+	return m.PhysicalBlockDevices[0].Size
 }
+
+func diskGB(m maas.Machine) int { return int(DiskBytes(m) / BytesPerGB) }
 
 // Mismatches says what a machine lacks of what is wanted; nothing when it fits.
 func (r Request) Mismatches(m maas.Machine) []string {
@@ -233,4 +251,14 @@ func (r Request) Allocation(zone string) maas.AllocateRequest {
 		request.Storage = fmt.Sprintf("root:%d", r.MinDiskGB)
 	}
 	return request
+}
+
+// HasNone tells that MAAS has no machine that fits, or not even a zone, pool or tag of the name.
+func HasNone(err error) bool {
+	for _, field := range []string{"zone", "pool", "tags", "not_tags", "arch"} {
+		if maas.FieldMessages(err, field) != nil {
+			return true
+		}
+	}
+	return maas.IsConflict(err)
 }

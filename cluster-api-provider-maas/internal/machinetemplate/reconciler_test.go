@@ -1,0 +1,175 @@
+package machinetemplate_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/identity"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machinetemplate"
+	"github.com/openshift/hypershift/support/crds"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/testenv"
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
+	"github.com/openshift/hypershift/test/maas-simulator/status"
+)
+
+// world is a namespace with a Cluster, and a MAAS.
+type world struct {
+	*WithT
+	*simulator.Simulator
+	t          *testing.T
+	client     client.Client
+	namespace  string
+	reconciler *machinetemplate.Reconciler
+}
+
+func newWorld(t *testing.T, cfg *rest.Config, seed string) *world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, infrav1.AddToScheme} {
+		utilruntime.Must(add(scheme))
+	}
+	g := NewWithT(t)
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	g.Expect(err).NotTo(HaveOccurred())
+	s, err := simulator.New(simulator.Options{Seed: []byte(seed), RandomSeed: 1})
+	g.Expect(err).NotTo(HaveOccurred())
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "templates-"}}
+	g.Expect(c.Create(t.Context(), namespace)).To(Succeed())
+	w := &world{WithT: g, Simulator: s, t: t, client: c, namespace: namespace.Name, reconciler: &machinetemplate.Reconciler{Client: c,
+		Identities: identity.NewResolver(identity.Options{Reader: c, Clock: clock.RealClock{}, Template: maas.Config{Retry: maas.RetryPolicy{Attempts: -1}},
+			Environment: map[string][]byte{maas.SecretKeyEndpoint: []byte(simtest.Serve(t, s)), maas.SecretKeyAPIKey: []byte(s.Key("alice"))}})}}
+	w.create(&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "demo"}, Spec: clusterv1.ClusterSpec{
+		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "MaasCluster", Name: "demo"}}})
+	w.create(&infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{Name: "demo"}, Spec: infrav1.MaasClusterSpec{DNSDomain: "maas", FailureDomains: []string{"nowhere", "north", "south"}}})
+	return w
+}
+
+func (w *world) create(obj client.Object) {
+	w.t.Helper()
+	obj.SetNamespace(w.namespace)
+	w.Expect(w.client.Create(w.t.Context(), obj)).To(Succeed())
+}
+
+// template makes one of the Cluster, or of none, and has it looked at.
+func (w *world) template(cluster string, spec infrav1.MaasMachineSpec) *infrav1.MaasMachineTemplate {
+	w.t.Helper()
+	spec.Image = "ubuntu/noble"
+	if spec.MinCPU == nil {
+		spec.MinCPU = ptr.To(1)
+	}
+	if spec.MinMemory == nil {
+		spec.MinMemory = ptr.To(1024)
+	}
+	template := &infrav1.MaasMachineTemplate{ObjectMeta: metav1.ObjectMeta{GenerateName: "t-"}}
+	template.Spec.Template.Spec = spec
+	if cluster != "" {
+		template.Labels = map[string]string{clusterv1.ClusterNameLabel: cluster}
+	}
+	w.create(template)
+	w.Expect(w.look(template)).To(Succeed())
+	return template
+}
+
+func (w *world) look(template *infrav1.MaasMachineTemplate) error {
+	w.t.Helper()
+	key := client.ObjectKeyFromObject(template)
+	_, err := w.reconciler.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: key})
+	w.Expect(w.client.Get(w.t.Context(), key, template)).To(Succeed())
+	return err
+}
+
+func told(template *infrav1.MaasMachineTemplate) map[string]string {
+	told := map[string]string{}
+	for name, quantity := range template.Status.Capacity {
+		told[string(name)] = quantity.String()
+	}
+	return told
+}
+
+func TestCapacity(t *testing.T) {
+	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	third := map[string]string{"cpu": "8", "memory": "16Gi", "ephemeral-storage": "120G"}
+	for name, test := range map[string]struct {
+		cluster string
+		seed    string
+		spec    infrav1.MaasMachineSpec
+		want    map[string]string
+	}{
+		"When a machine fits, it should be what MAAS would give": {
+			"demo", simtest.Rack, infrav1.MaasMachineSpec{MinCPU: ptr.To(5), MinDiskSize: ptr.To(100)}, third},
+		"When little is asked for, it should be the cheapest of the zones of the cluster": {
+			"demo", simtest.Rack, infrav1.MaasMachineSpec{}, map[string]string{"cpu": "4", "memory": "8Gi", "ephemeral-storage": "80G"}},
+		"When a zone is named, it should be a machine of that": {
+			"demo", simtest.Rack, infrav1.MaasMachineSpec{FailureDomain: ptr.To("default")}, map[string]string{"cpu": "2", "memory": "4Gi", "ephemeral-storage": "40G"}},
+		"When no machine fits, it should be what is asked for": {
+			"demo", simtest.Rack, infrav1.MaasMachineSpec{MinCPU: ptr.To(200), MinMemory: ptr.To(1024)}, map[string]string{"cpu": "200", "memory": "1Gi"}},
+		"When MAAS knows no such tag, it should be what is asked for": {
+			"demo", simtest.Rack, infrav1.MaasMachineSpec{MinCPU: ptr.To(2), Tags: []string{"none"}}, map[string]string{"cpu": "2", "memory": "1Gi"}},
+		"When it belongs to no cluster, it should be what is asked for": {
+			"", simtest.Rack, infrav1.MaasMachineSpec{MinCPU: ptr.To(2), MinMemory: ptr.To(4096), MinDiskSize: ptr.To(40)},
+			map[string]string{"cpu": "2", "memory": "4Gi", "ephemeral-storage": "40G"}},
+		"When its cluster is not there yet, it should be what is asked for": {
+			"other", simtest.Rack, infrav1.MaasMachineSpec{MinCPU: ptr.To(2)}, map[string]string{"cpu": "2", "memory": "1Gi"}},
+		"When MAAS could compose machines, it should be a Ready one": {
+			"demo", simtest.WithVMHost, infrav1.MaasMachineSpec{MinCPU: ptr.To(8)}, third},
+		"When MAAS would have to compose a machine, it should be what is asked for": {
+			"demo", simtest.WithVMHost, infrav1.MaasMachineSpec{MinCPU: ptr.To(2), Tags: []string{"virtual"}}, map[string]string{"cpu": "2", "memory": "1Gi"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, cfg, test.seed)
+			if diff := cmp.Diff(test.want, told(w.template(test.cluster, test.spec))); diff != "" {
+				t.Errorf("capacity (-want +got):\n%s", diff)
+			}
+			for _, m := range w.Machines() {
+				w.Expect(m.Status).To(Equal(status.Ready), "nothing was acquired")
+			}
+		})
+	}
+	t.Run("When nothing changes, it should write nothing and list nothing", func(t *testing.T) {
+		w := newWorld(t, cfg, simtest.Rack)
+		template := w.template("demo", infrav1.MaasMachineSpec{MinCPU: ptr.To(5)})
+		before := template.ResourceVersion
+		w.ResetRequests()
+		w.Expect(w.look(template)).To(Succeed())
+		w.Expect(template.ResourceVersion).To(Equal(before))
+		w.Expect(w.Load.Report().Of("machines.read").Calls).To(BeZero())
+		w.Expect(w.Load.Report().Of("machines.allocate").Calls).To(Equal(2), "one zone does not exist")
+	})
+	t.Run("When the last machine that fits is taken, or MAAS is away, it should stay as it was", func(t *testing.T) {
+		w := newWorld(t, cfg, simtest.Rack)
+		template := w.template("demo", infrav1.MaasMachineSpec{MinCPU: ptr.To(5)})
+		w.Change("aaaaa3", func(m *inventory.Machine) { m.Status = status.Deployed })
+		w.Change("aaaaa5", func(m *inventory.Machine) { m.Status = status.Deployed })
+		w.Expect(w.look(template)).To(Succeed())
+		w.Expect(told(template)).To(Equal(third))
+		simtest.Behind(t, w.Simulator, 502)
+		w.Expect(w.look(template)).To(MatchError(ContainSubstring("asking MAAS which machine fits")))
+		w.Expect(told(template)).To(Equal(third))
+	})
+	t.Run("When the template is paused, it should not be touched", func(t *testing.T) {
+		w := newWorld(t, cfg, simtest.Rack)
+		template := w.template("demo", infrav1.MaasMachineSpec{MinCPU: ptr.To(5)})
+		template.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
+		w.Expect(w.client.Update(t.Context(), template)).To(Succeed())
+		w.Change("aaaaa3", func(m *inventory.Machine) { m.CPUCount = 6 })
+		w.Expect(w.look(template)).To(Succeed())
+		w.Expect(told(template)).To(Equal(third))
+	})
+}
