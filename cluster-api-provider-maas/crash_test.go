@@ -57,7 +57,7 @@ func TestCrash(t *testing.T) {
 			t.Parallel() // Most of a life is spent waiting for caches.
 			d, half := newDriver(t, cfg, tc.namespace, seed), kills/2
 			for n := range half {
-				d.crash(doom{kube: tc.kube, when: moments[n%len(moments)], nth: 1 + d.random.Int64N(20)})
+				d.crash(killPoint{kube: tc.kube, when: moments[n%len(moments)], nth: 1 + d.random.Int64N(20)})
 				if d.turned {
 					d.turned = false
 					d.settle()
@@ -88,8 +88,8 @@ func newDriver(t *testing.T, cfg *rest.Config, namespace string, seed uint64) *d
 	return d
 }
 
-// crash runs one process of the provider until its doom.
-func (d *driver) crash(at doom) {
+// crash runs one process of the provider until it is killed.
+func (d *driver) crash(at killPoint) {
 	d.t.Helper()
 	l := d.live(at)
 	for {
@@ -135,7 +135,7 @@ func (d *driver) living() []infrav1.MaasMachine {
 // settle lets a process live until everything is as it should be, and checks that allocations and MaasMachines are one to one.
 func (d *driver) settle() {
 	d.t.Helper()
-	l := d.live(doom{})
+	l := d.live(killPoint{})
 	d.Eventually(d.unready, 2*time.Minute, 200*time.Millisecond).Should(BeEmpty())
 	l.kill()
 	<-l.dead

@@ -40,8 +40,8 @@ const (
 
 var moments = []moment{beforeSend, underWay, afterSend, afterAnswer}
 
-// doom is the call at which a process is killed.
-type doom struct {
+// killPoint is the call at which a process is killed.
+type killPoint struct {
 	// kube tells a write to the management cluster from a call of MAAS.
 	kube bool
 	when moment
@@ -52,9 +52,9 @@ type doom struct {
 // life is one process of the provider, and the two proxies through which it sees the world. They are its own, so that what a
 // dead process had under way is not taken for a call of the next one.
 type life struct {
-	doom  doom
+	at    killPoint
 	calls atomic.Int64
-	// struck is set when the doomed call came.
+	// struck is set when the call came.
 	struck atomic.Bool
 	// kill sends SIGKILL; dead is closed when the process is gone.
 	kill   context.CancelFunc
@@ -72,10 +72,10 @@ const kubeconfig = `{"apiVersion": "v1", "kind": "Config", "current-context": "t
 	"clusters": [{"name": "test", "cluster": {"server": %q}}]}`
 
 // live starts a process of the provider.
-func (d *driver) live(at doom) *life {
+func (d *driver) live(at killPoint) *life {
 	d.t.Helper()
 	ctx, cancel := context.WithCancel(d.t.Context())
-	l := &life{doom: at, kill: cancel, dead: make(chan struct{})}
+	l := &life{at: at, kill: cancel, dead: make(chan struct{})}
 	kube := l.between(d.stage, d.cfg.Host, d.kube, func(r *http.Request) bool { return at.kube && changes(r) })
 	region := l.between(d.stage, d.endpoint, http.DefaultTransport, func(*http.Request) bool { return !at.kube })
 	config := filepath.Join(d.t.TempDir(), "kubeconfig")
@@ -96,7 +96,7 @@ func (d *driver) live(at doom) *life {
 	return l
 }
 
-// between starts a proxy to a server, which passes all calls on but for the doomed one among those that count. It returns the
+// between starts a proxy to a server, which passes all calls on but for the one to die at among those that count. It returns the
 // address that stands for the server's.
 func (l *life) between(b *stage, server string, transport http.RoundTripper, counts func(*http.Request) bool) string {
 	target, err := url.Parse(server)
@@ -110,7 +110,7 @@ func (l *life) between(b *stage, server string, transport http.RoundTripper, cou
 		ErrorLog:     log.New(io.Discard, "", 0), // That processes end in the middle of an answer is no news.
 	}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if counts(r) && l.calls.Add(1) == l.doom.nth {
+		if counts(r) && l.calls.Add(1) == l.at.nth {
 			l.strike(w, r, proxy)
 		} else {
 			proxy.ServeHTTP(w, r)
@@ -125,7 +125,7 @@ func changes(r *http.Request) bool {
 	return r.Method != http.MethodGet && path.Base(r.URL.Path) != "events" && path.Base(path.Dir(r.URL.Path)) != "events"
 }
 
-// strike lets the doomed call get as far as it may, and kills.
+// strike lets the call get as far as it may, and kills.
 func (l *life) strike(w http.ResponseWriter, r *http.Request, server http.Handler) {
 	defer panic(http.ErrAbortHandler)
 	defer l.kill()
@@ -137,7 +137,7 @@ func (l *life) strike(w http.ResponseWriter, r *http.Request, server http.Handle
 	call := r.Clone(context.WithoutCancel(r.Context()))
 	call.Body = io.NopCloser(bytes.NewReader(body))
 	answer := httptest.NewRecorder()
-	switch l.doom.when {
+	switch l.at.when {
 	case underWay:
 		l.kill()
 		<-l.dead

@@ -20,7 +20,7 @@ const (
 	reasonOrphansLeft = "OrphansLeft"
 	// sweepAge is how old the list of machines may be that a sweep looks at; the last one, before the MaasCluster goes, looks now.
 	sweepAge = 2 * time.Minute
-	// sweepAfter is how long a MaasMachine must exist before its allocations are judged.
+	// sweepAfter is how long a MaasMachine must exist before its allocations are looked at.
 	sweepAfter = 5 * time.Minute
 	// keysPerCall bounds the length of a URL.
 	keysPerCall = 50
@@ -162,7 +162,7 @@ func (s *scope) carriesKey(ctx context.Context, m maas.Machine, keys ...string) 
 }
 
 func (r *Reconciler) releaseOrphan(ctx context.Context, s *scope, m maas.Machine, key string) error {
-	if lifecycle.Judge(lifecycle.Leaving, &m).Verdict != lifecycle.Release {
+	if lifecycle.Evaluate(lifecycle.Leaving, &m).Action != lifecycle.Release {
 		return nil
 	}
 	released, err := s.identity.Client.ReleaseMachine(ctx, m.SystemID, maas.ReleaseRequest{Comment: "no MaasMachine uses it"})

@@ -26,37 +26,37 @@ const (
 	Leaving
 )
 
-// Verdict is what to do.
-type Verdict string
+// Action is what to do.
+type Action string
 
-// The verdicts.
+// The actions.
 const (
 	// Deploy asks MAAS to install the machine.
-	Deploy Verdict = "Deploy"
+	Deploy Action = "Deploy"
 	// Wait looks again later.
-	Wait Verdict = "Wait"
+	Wait Action = "Wait"
 	// Running means that the machine is as it should be.
-	Running Verdict = "Running"
+	Running Action = "Running"
 	// PowerOn means that the machine is installed and switched off.
-	PowerOn Verdict = "PowerOn"
+	PowerOn Action = "PowerOn"
 	// Retry gives the machine back and takes another one.
-	Retry Verdict = "Retry"
+	Retry Action = "Retry"
 	// Failed is terminal; the machine is still held.
-	Failed Verdict = "Failed"
+	Failed Action = "Failed"
 	// Lost is terminal; the machine is not ours any more and must not be touched.
-	Lost Verdict = "Lost"
+	Lost Action = "Lost"
 	// Release asks MAAS to take the machine back.
-	Release Verdict = "Release"
+	Release Action = "Release"
 	// Stuck is a release that failed; it is tried again, slowly, and said.
-	Stuck Verdict = "Stuck"
+	Stuck Action = "Stuck"
 	// Blocked is a state that MAAS releases no machine from, or a release without an end; a person must look at it.
-	Blocked Verdict = "Blocked"
+	Blocked Action = "Blocked"
 	// Gone means that nothing of the allocation is left.
-	Gone Verdict = "Gone"
+	Gone Action = "Gone"
 )
 
 // Terminal tells whether only the deletion of the MaasMachine helps.
-func (v Verdict) Terminal() bool { return v == Failed || v == Lost }
+func (a Action) Terminal() bool { return a == Failed || a == Lost }
 
 // Limit says which deadline a state has that is waited for.
 type Limit string
@@ -75,19 +75,19 @@ const (
 	MaintenanceLimit Limit = "Maintenance"
 )
 
-// Outcome is a verdict with the words for a condition.
+// Outcome is an action with the words for a condition.
 type Outcome struct {
-	Verdict Verdict
+	Action  Action
 	Reason  string
 	Message string
 	// Limit is the deadline of the state, Then what is done when it has passed.
 	Limit Limit
-	Then  Verdict
+	Then  Action
 }
 
 // Overdue is the outcome of a state that lasted longer than its limit.
 func (o Outcome) Overdue(limit time.Duration) Outcome {
-	late := Outcome{Verdict: o.Then, Reason: o.Reason, Message: fmt.Sprintf("%s, for more than %s", o.Message, limit)}
+	late := Outcome{Action: o.Then, Reason: o.Reason, Message: fmt.Sprintf("%s, for more than %s", o.Message, limit)}
 	switch o.Limit {
 	case DeployLimit:
 		late.Reason = ReasonDeployTimedOut
@@ -122,16 +122,16 @@ const (
 )
 
 type rule struct {
-	verdict Verdict
-	reason  string
+	action Action
+	reason string
 	// text follows "machine m3 (wq4h8c) is Testing: ".
 	text string
 	// limit bounds the state, and then is what comes after.
 	limit Limit
-	then  Verdict
+	then  Action
 }
 
-func (r rule) within(limit Limit, then Verdict) rule {
+func (r rule) within(limit Limit, then Action) rule {
 	r.limit, r.then = limit, then
 	return r
 }
@@ -139,26 +139,26 @@ func (r rule) within(limit Limit, then Verdict) rule {
 type row struct{ acquired, installing, provisioned, leaving rule }
 
 var (
-	deploying  = rule{verdict: Wait, reason: ReasonDeploying, text: "MAAS installs it"}
-	running    = rule{verdict: Running, reason: ReasonDeployed}
-	released   = rule{verdict: Lost, reason: ReasonTerminated, text: "it was released from outside of Cluster API"}
-	broken     = rule{verdict: Lost, reason: ReasonBroken, text: "somebody marked it as broken"}
-	brokenTry  = rule{verdict: Retry, reason: ReasonBroken, text: "somebody marked it as broken while it was installed"}
-	failed     = rule{verdict: Retry, reason: ReasonDeployFailed, text: "the deployment failed"}
-	undeployed = rule{verdict: Failed, reason: ReasonTerminated, text: "it was installed once, and is not any more"}
-	care       = rule{verdict: Wait, reason: ReasonMaintenance, text: "somebody works on it in MAAS"}
-	ill        = rule{verdict: Failed, reason: ReasonTestsFailed, text: "its hardware tests failed"}
-	illTry     = rule{verdict: Retry, reason: ReasonTestsFailed, text: "its hardware tests failed"}
-	unusable   = rule{verdict: Failed, reason: ReasonTerminated, text: "MAAS took it out of use"}
-	undefined  = rule{verdict: Wait, reason: ReasonUndefined, text: "this provider does not know that state"}
-	deploy     = rule{verdict: Deploy, reason: ReasonDeploying, text: "it is about to be installed"}
-	aborted    = rule{verdict: Retry, reason: ReasonDeployAborted, text: "the deployment was aborted"}
-	release    = rule{verdict: Release, reason: ReasonReleasing, text: "it is given back"}
-	releasing  = rule{verdict: Wait, reason: ReasonReleasing, text: "MAAS takes it back"}
-	stuck      = rule{verdict: Stuck, reason: ReasonReleaseFailed, text: "MAAS could not take it back; the release is asked for again, but the machine may need a person"}
-	blocked    = rule{verdict: Blocked, reason: ReasonReleaseBlocked, text: "MAAS releases no machine from this state; end it in MAAS"}
-	gone       = rule{verdict: Gone, reason: ReasonReleased}
-	ownerless  = rule{verdict: Lost, reason: ReasonTerminated, text: "nobody has it in MAAS: it was marked as broken and fixed, or taken away, from outside of Cluster API"}
+	deploying  = rule{action: Wait, reason: ReasonDeploying, text: "MAAS installs it"}
+	running    = rule{action: Running, reason: ReasonDeployed}
+	released   = rule{action: Lost, reason: ReasonTerminated, text: "it was released from outside of Cluster API"}
+	broken     = rule{action: Lost, reason: ReasonBroken, text: "somebody marked it as broken"}
+	brokenTry  = rule{action: Retry, reason: ReasonBroken, text: "somebody marked it as broken while it was installed"}
+	failed     = rule{action: Retry, reason: ReasonDeployFailed, text: "the deployment failed"}
+	undeployed = rule{action: Failed, reason: ReasonTerminated, text: "it was installed once, and is not any more"}
+	care       = rule{action: Wait, reason: ReasonMaintenance, text: "somebody works on it in MAAS"}
+	ill        = rule{action: Failed, reason: ReasonTestsFailed, text: "its hardware tests failed"}
+	illTry     = rule{action: Retry, reason: ReasonTestsFailed, text: "its hardware tests failed"}
+	unusable   = rule{action: Failed, reason: ReasonTerminated, text: "MAAS took it out of use"}
+	undefined  = rule{action: Wait, reason: ReasonUndefined, text: "this provider does not know that state"}
+	deploy     = rule{action: Deploy, reason: ReasonDeploying, text: "it is about to be installed"}
+	aborted    = rule{action: Retry, reason: ReasonDeployAborted, text: "the deployment was aborted"}
+	release    = rule{action: Release, reason: ReasonReleasing, text: "it is given back"}
+	releasing  = rule{action: Wait, reason: ReasonReleasing, text: "MAAS takes it back"}
+	stuck      = rule{action: Stuck, reason: ReasonReleaseFailed, text: "MAAS could not take it back; the release is asked for again, but the machine may need a person"}
+	blocked    = rule{action: Blocked, reason: ReasonReleaseBlocked, text: "MAAS releases no machine from this state; end it in MAAS"}
+	gone       = rule{action: Gone, reason: ReasonReleased}
+	ownerless  = rule{action: Lost, reason: ReasonTerminated, text: "nobody has it in MAAS: it was marked as broken and fixed, or taken away, from outside of Cluster API"}
 )
 
 // lostUntil is a state that a held machine can only be in when somebody else took it away.
@@ -208,8 +208,8 @@ var needsOwner = map[maas.Status]bool{
 	maas.StatusAllocated: true, maas.StatusDeploying: true, maas.StatusDeployed: true, maas.StatusFailedDeployment: true,
 }
 
-// Judge says what to do about a machine that was not allocated anew since; a nil machine is one that MAAS does not have.
-func Judge(stage Stage, m *maas.Machine) Outcome {
+// Evaluate says what to do about a machine that was not allocated anew since; a nil machine is one that MAAS does not have.
+func Evaluate(stage Stage, m *maas.Machine) Outcome {
 	if m == nil {
 		return vanished(stage)
 	}
@@ -221,15 +221,15 @@ func Judge(stage Stage, m *maas.Machine) Outcome {
 	if stage != Leaving && needsOwner[m.Status] && m.Owner == "" {
 		chosen = ownerless
 	}
-	if chosen.verdict == Running && switchedOff(m) {
+	if chosen.action == Running && switchedOff(m) {
 		return off(stage, m)
 	}
-	return Outcome{Verdict: chosen.verdict, Reason: chosen.reason, Message: sentence(m, chosen.text), Limit: chosen.limit, Then: chosen.then}
+	return Outcome{Action: chosen.action, Reason: chosen.reason, Message: sentence(m, chosen.text), Limit: chosen.limit, Then: chosen.then}
 }
 
 // off is the outcome for a machine that is installed and switched off. One that can't be switched on is as good as broken.
 func off(stage Stage, m *maas.Machine) Outcome {
-	outcome := Outcome{Verdict: PowerOn, Reason: ReasonPoweredOff, Message: fmt.Sprintf("%s, but switched off", Describe(m)), Limit: BootLimit, Then: Retry}
+	outcome := Outcome{Action: PowerOn, Reason: ReasonPoweredOff, Message: fmt.Sprintf("%s, but switched off", Describe(m)), Limit: BootLimit, Then: Retry}
 	if stage == Provisioned {
 		outcome.Then = Failed
 	}
@@ -243,27 +243,27 @@ func switchedOff(m *maas.Machine) bool {
 
 func vanished(stage Stage) Outcome {
 	if stage == Leaving {
-		return Outcome{Verdict: Gone, Reason: ReasonReleased, Message: "MAAS does not have the machine any more"}
+		return Outcome{Action: Gone, Reason: ReasonReleased, Message: "MAAS does not have the machine any more"}
 	}
-	return Outcome{Verdict: Lost, Reason: ReasonNotFound, Message: "MAAS does not have the machine any more: it was deleted there"}
+	return Outcome{Action: Lost, Reason: ReasonNotFound, Message: "MAAS does not have the machine any more: it was deleted there"}
 }
 
 // TakenOver is the outcome for a machine that was allocated anew, for somebody else.
 func TakenOver(stage Stage, m *maas.Machine) Outcome {
 	message := fmt.Sprintf("%s, but not for this MaasMachine: it was released from outside of Cluster API, and allocated anew", Describe(m))
 	if stage == Leaving {
-		return Outcome{Verdict: Gone, Reason: ReasonReleased, Message: message}
+		return Outcome{Action: Gone, Reason: ReasonReleased, Message: message}
 	}
-	return Outcome{Verdict: Lost, Reason: ReasonTakenOver, Message: message}
+	return Outcome{Action: Lost, Reason: ReasonTakenOver, Message: message}
 }
 
 // Foreign is the outcome for a machine that another MAAS user has.
 func Foreign(stage Stage, systemID string) Outcome {
 	message := fmt.Sprintf("machine %s belongs to another MAAS user: it was released from outside of Cluster API, and allocated anew", systemID)
 	if stage == Leaving {
-		return Outcome{Verdict: Gone, Reason: ReasonReleased, Message: message}
+		return Outcome{Action: Gone, Reason: ReasonReleased, Message: message}
 	}
-	return Outcome{Verdict: Lost, Reason: ReasonTakenOver, Message: message}
+	return Outcome{Action: Lost, Reason: ReasonTakenOver, Message: message}
 }
 
 func sentence(m *maas.Machine, text string) string {

@@ -13,7 +13,7 @@ import (
 
 // TestEveryStatus states, apart from the table of the code, what each of the 23 states leads to in each stage.
 func TestEveryStatus(t *testing.T) {
-	want := map[string][4]lifecycle.Verdict{ // Acquired, Installing, Provisioned, Leaving
+	want := map[string][4]lifecycle.Action{ // Acquired, Installing, Provisioned, Leaving
 		"New":                         {"Lost", "Lost", "Lost", "Gone"},
 		"Commissioning":               {"Lost", "Lost", "Lost", "Gone"},
 		"Failed commissioning":        {"Lost", "Lost", "Lost", "Gone"},
@@ -43,8 +43,8 @@ func TestEveryStatus(t *testing.T) {
 	for _, status := range maas.Statuses() {
 		for stage := lifecycle.Acquired; stage <= lifecycle.Leaving; stage++ {
 			m := &maas.Machine{SystemID: "wq4h8c", Hostname: "mole", Status: status, PowerState: maas.PowerOn, Owner: "alice"}
-			got := lifecycle.Judge(stage, m)
-			g.Expect(got.Verdict).To(Equal(want[status.String()][stage]), "%s in stage %d", status, stage)
+			got := lifecycle.Evaluate(stage, m)
+			g.Expect(got.Action).To(Equal(want[status.String()][stage]), "%s in stage %d", status, stage)
 			g.Expect(got.Reason).To(MatchRegexp(`^[A-Za-z]+$`))
 			g.Expect(got.Message).To(HavePrefix("machine mole (wq4h8c) is " + status.String()))
 		}
@@ -60,11 +60,11 @@ func TestEveryStateEnds(t *testing.T) {
 				if !status.Known() && stage == lifecycle.Provisioned {
 					continue // Whether such a machine is ill, its Node tells.
 				}
-				got := lifecycle.Judge(stage, &maas.Machine{Status: status, Owner: "me", PowerState: power, PowerType: "ipmi"})
-				switch got.Verdict {
+				got := lifecycle.Evaluate(stage, &maas.Machine{Status: status, Owner: "me", PowerState: power, PowerType: "ipmi"})
+				switch got.Action {
 				case lifecycle.Wait, lifecycle.PowerOn:
 					late := got.Overdue(time.Hour)
-					if got.Limit == lifecycle.NoLimit || late.Verdict == "" || late.Verdict == got.Verdict {
+					if got.Limit == lifecycle.NoLimit || late.Action == "" || late.Action == got.Action {
 						t.Errorf("%s in stage %d is waited for without end: %+v, then %+v", status, stage, got, late)
 					}
 					if late.Reason == "" || !strings.Contains(late.Message, "1h0m0s") {
@@ -85,9 +85,9 @@ func TestNeverTouchWhatIsNotOurs(t *testing.T) {
 		g := NewWithT(t)
 		m := &maas.Machine{Status: status, Owner: "alice"}
 		for stage := lifecycle.Acquired; stage <= lifecycle.Provisioned; stage++ {
-			g.Expect(lifecycle.TakenOver(stage, m).Verdict).To(Equal(lifecycle.Lost), "%s", status)
+			g.Expect(lifecycle.TakenOver(stage, m).Action).To(Equal(lifecycle.Lost), "%s", status)
 		}
-		g.Expect(lifecycle.TakenOver(lifecycle.Leaving, m).Verdict).To(Equal(lifecycle.Gone), "%s", status)
+		g.Expect(lifecycle.TakenOver(lifecycle.Leaving, m).Action).To(Equal(lifecycle.Gone), "%s", status)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestOddMachines(t *testing.T) {
 	for name, tc := range map[string]struct {
 		stage   lifecycle.Stage
 		machine *maas.Machine
-		want    lifecycle.Verdict
+		want    lifecycle.Action
 		reason  string
 		says    string
 	}{
@@ -115,8 +115,8 @@ func TestOddMachines(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			got := lifecycle.Judge(tc.stage, tc.machine)
-			g.Expect(got.Verdict).To(Equal(tc.want))
+			got := lifecycle.Evaluate(tc.stage, tc.machine)
+			g.Expect(got.Action).To(Equal(tc.want))
 			g.Expect(got.Reason).To(Equal(tc.reason))
 			g.Expect(got.Message).To(ContainSubstring(tc.says))
 			g.Expect(got.Message).NotTo(ContainSubstring("MAAS says: Deploying"))

@@ -83,7 +83,7 @@ func (r *Reconciler) holding(ctx context.Context, s *scope) ([]maas.Machine, err
 		if s.isOutstanding(m.SystemID) {
 			return true
 		}
-		switch lifecycle.Judge(lifecycle.Leaving, &m).Verdict {
+		switch lifecycle.Evaluate(lifecycle.Leaving, &m).Action {
 		case lifecycle.Gone, lifecycle.Wait:
 			return true
 		}

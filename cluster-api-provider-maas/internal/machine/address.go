@@ -151,13 +151,13 @@ func (r *Reconciler) pick(ctx context.Context, s *scope, subnet *maas.Subnet) (c
 
 // choice is made one after the other, so that no two siblings choose the same address.
 func (r *Reconciler) choice(ctx context.Context, s *scope, subnet *maas.Subnet, taken *staticip.Taken) (string, *staticip.Refusal, error) {
-	r.picks.mu.Lock()
-	defer r.picks.mu.Unlock()
+	r.claims.mu.Lock()
+	defer r.claims.mu.Unlock()
 	siblings, err := r.siblings(ctx, s)
 	if err != nil {
 		return "", nil, err
 	}
-	chosen := r.picks.of(s.machine, siblings)
+	chosen := r.claims.of(s.machine, siblings)
 	if s.observed != nil {
 		// A machine may carry an address that the spec allows and that nobody wrote down: it keeps it.
 		if own := staticip.Own(s.observed, s.machine.Spec.StaticIP); own != "" {
@@ -171,7 +171,7 @@ func (r *Reconciler) choice(ctx context.Context, s *scope, subnet *maas.Subnet, 
 		taken.Add(chosen[siblings[i].UID], who)
 	}
 	if s.machine.Spec.StaticIP.Range != nil {
-		r.picks.addRefused(s.machine.Namespace, taken, r.Clock.Now())
+		r.claims.addRefused(s.machine.Namespace, taken, r.Clock.Now())
 	}
 	ip, refusal := staticip.Pick(s.machine.Spec.StaticIP, subnet, taken)
 	if refusal == nil {

@@ -59,12 +59,12 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error)
 	if s.stage() == lifecycle.Leaving {
 		return r.retry(ctx, s)
 	}
-	outcome := r.inTime(s, s.judge(s.stage(), s.observed))
-	if s.gaveUp() && outcome.Verdict != lifecycle.Running && outcome.Verdict != lifecycle.Lost {
+	outcome := r.inTime(s, s.evaluate(s.stage(), s.observed))
+	if s.gaveUp() && outcome.Action != lifecycle.Running && outcome.Action != lifecycle.Lost {
 		return r.exhausted(ctx, s, outcome)
 	}
 	s.findings.outcome = outcome
-	switch outcome.Verdict {
+	switch outcome.Action {
 	case lifecycle.Deploy:
 		return r.deploy(ctx, s)
 	case lifecycle.Running:
@@ -83,15 +83,15 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error)
 	return ctrl.Result{RequeueAfter: jitter(r.Timing.Poll)}, nil
 }
 
-// judge says what the state of a machine means. Of a machine that another MAAS user has, there is no state to be seen.
-func (s *scope) judge(stage lifecycle.Stage, m *maas.Machine) lifecycle.Outcome {
+// evaluate says what the state of a machine means. Of a machine that another MAAS user has, there is no state to be seen.
+func (s *scope) evaluate(stage lifecycle.Stage, m *maas.Machine) lifecycle.Outcome {
 	switch {
 	case m == nil && s.foreign:
 		return lifecycle.Foreign(stage, s.systemID())
 	case m != nil && s.lost:
 		return lifecycle.TakenOver(stage, m)
 	}
-	return lifecycle.Judge(stage, m)
+	return lifecycle.Evaluate(stage, m)
 }
 
 // inTime turns a state that has lasted longer than it may into what comes after it.
@@ -100,7 +100,7 @@ func (r *Reconciler) inTime(s *scope, outcome lifecycle.Outcome) lifecycle.Outco
 		return outcome
 	}
 	limit, lasted := r.limit(s, outcome.Limit), r.lasted(s)
-	if outcome.Verdict == lifecycle.PowerOn {
+	if outcome.Action == lifecycle.PowerOn {
 		lasted = min(lasted, r.notRunning(s))
 	}
 	if lasted > limit {

@@ -35,7 +35,7 @@ func (r *Reconciler) background(ctx context.Context, s *scope) (ctrl.Result, err
 		if ctx.Err() != nil {
 			return ctrl.Result{}, ctx.Err()
 		}
-		if left.Verdict == lifecycle.Gone {
+		if left.Action == lifecycle.Gone {
 			back[f.SystemID] = true
 			r.refusals.end(f.SystemID)
 			r.normal(s, lifecycle.ReasonReleased, left.Message)
@@ -86,7 +86,7 @@ func (r *Reconciler) giveBackFailed(ctx context.Context, former *scope) lifecycl
 	if err == nil {
 		left, err = r.leave(ctx, former, former.observed)
 	}
-	if err == nil && left.Verdict == lifecycle.Gone {
+	if err == nil && left.Action == lifecycle.Gone {
 		_, err = r.free(ctx, former)
 	}
 	if err == nil {
@@ -96,7 +96,7 @@ func (r *Reconciler) giveBackFailed(ctx context.Context, former *scope) lifecycl
 	if former.findings.problem != nil {
 		p = *former.findings.problem
 	}
-	return lifecycle.Outcome{Verdict: lifecycle.Stuck, Reason: p.Reason, Message: p.Message}
+	return lifecycle.Outcome{Action: lifecycle.Stuck, Reason: p.Reason, Message: p.Message}
 }
 
 // outstandingCondition tells which failed machines MAAS has not taken back; nil when there never was one.

@@ -49,7 +49,7 @@ func (r *Reconciler) deploy(ctx context.Context, s *scope) (ctrl.Result, error) 
 	}
 	r.refusals.end(m.SystemID)
 	r.take(s, m)
-	s.findings.outcome = lifecycle.Judge(lifecycle.Installing, m)
+	s.findings.outcome = lifecycle.Evaluate(lifecycle.Installing, m)
 	r.normal(s, lifecycle.ReasonDeploying, fmt.Sprintf("deploying %s on machine %s (%s)", s.machine.Spec.Image, m.Hostname, m.SystemID))
 	return ctrl.Result{RequeueAfter: jitter(r.Timing.Poll)}, nil
 }
@@ -63,7 +63,7 @@ func (r *Reconciler) stop(s *scope, reason, message string) (ctrl.Result, error)
 func (r *Reconciler) notDeployed(ctx context.Context, s *scope, err error) (ctrl.Result, error) {
 	s.identity.Inventory.Forget(s.observed.SystemID)
 	if maas.FieldMessages(err, "network") != nil || maas.FieldMessages(err, "storage") != nil {
-		return r.giveUp(ctx, s, lifecycle.Outcome{Verdict: lifecycle.Retry, Reason: ReasonNotDeployable, Message: err.Error()})
+		return r.giveUp(ctx, s, lifecycle.Outcome{Action: lifecycle.Retry, Reason: ReasonNotDeployable, Message: err.Error()})
 	}
 	return r.heldUp(ctx, s, err)
 }
@@ -75,7 +75,7 @@ func (r *Reconciler) heldUp(ctx context.Context, s *scope, err error) (ctrl.Resu
 		return r.problem(ctx, s, err)
 	}
 	if !s.provisioned() && r.lasted(s) > r.patience(s, err) {
-		return r.giveUp(ctx, s, lifecycle.Outcome{Verdict: lifecycle.Retry, Reason: ReasonNotDeployable, Message: err.Error()})
+		return r.giveUp(ctx, s, lifecycle.Outcome{Action: lifecycle.Retry, Reason: ReasonNotDeployable, Message: err.Error()})
 	}
 	p := ProblemOf(err)
 	if noImage(err) {

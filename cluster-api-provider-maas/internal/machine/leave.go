@@ -18,7 +18,7 @@ import (
 // delete gives the machine back, and lets the MaasMachine go when nothing of it is left in MAAS.
 func (r *Reconciler) delete(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(s.machine, infrav1.MachineFinalizer) {
-		return ctrl.Result{}, r.letGo(ctx, s)
+		return ctrl.Result{}, r.removeFinalizer(ctx, s)
 	}
 	result, err := phase.Run(ctx, s, []phase.Phase[*scope]{
 		{Name: "untouched", Critical: true, Run: r.untouched},
@@ -30,10 +30,10 @@ func (r *Reconciler) delete(ctx context.Context, s *scope) (ctrl.Result, error) 
 		{Name: "leftovers", Critical: true, Run: r.leftovers},
 	})
 	if s.findings.released {
-		if s.findings.outcome.Verdict == lifecycle.Gone {
+		if s.findings.outcome.Action == lifecycle.Gone {
 			r.normal(s, lifecycle.ReasonReleased, s.findings.outcome.Message)
 		}
-		return ctrl.Result{}, r.letGo(ctx, s)
+		return ctrl.Result{}, r.removeFinalizer(ctx, s)
 	}
 	if statusErr := r.writeStatus(ctx, s); statusErr != nil {
 		return ctrl.Result{}, statusErr
@@ -60,7 +60,7 @@ func (r *Reconciler) giveBack(ctx context.Context, s *scope) (ctrl.Result, error
 		return r.problem(ctx, s, err)
 	}
 	s.findings.outcome = left
-	if left.Verdict == lifecycle.Gone {
+	if left.Action == lifecycle.Gone {
 		return r.free(ctx, s)
 	}
 	return ctrl.Result{RequeueAfter: jitter(r.pollEvery(left))}, phase.ErrStop
@@ -68,7 +68,7 @@ func (r *Reconciler) giveBack(ctx context.Context, s *scope) (ctrl.Result, error
 
 // pollEvery is how often a release is looked at: seldom when only time or a person helps.
 func (r *Reconciler) pollEvery(left lifecycle.Outcome) time.Duration {
-	if left.Verdict == lifecycle.Stuck || left.Verdict == lifecycle.Blocked {
+	if left.Action == lifecycle.Stuck || left.Action == lifecycle.Blocked {
 		return r.Timing.Settled
 	}
 	return r.Timing.Poll
@@ -76,18 +76,18 @@ func (r *Reconciler) pollEvery(left lifecycle.Outcome) time.Duration {
 
 // leave moves a machine one step towards being given back, and says how far it is.
 func (r *Reconciler) leave(ctx context.Context, s *scope, m *maas.Machine) (lifecycle.Outcome, error) {
-	left := r.inTime(s, s.judge(lifecycle.Leaving, m))
-	if left.Verdict != lifecycle.Release && left.Verdict != lifecycle.Stuck {
+	left := r.inTime(s, s.evaluate(lifecycle.Leaving, m))
+	if left.Action != lifecycle.Release && left.Action != lifecycle.Stuck {
 		return left, nil
 	}
 	// A release clears the key when it starts, so what is stuck in one carries none; asking again harms nobody.
-	if left.Verdict == lifecycle.Stuck && !r.released.due(m.SystemID, r.Clock.Now()) {
+	if left.Action == lifecycle.Stuck && !r.released.due(m.SystemID, r.Clock.Now()) {
 		return left, nil
 	}
 	if p, pause := r.refusals.standing(m.SystemID, r.Clock.Now()); pause > 0 {
-		return lifecycle.Outcome{Verdict: lifecycle.Wait, Reason: p.Reason, Message: p.Message}, nil
+		return lifecycle.Outcome{Action: lifecycle.Wait, Reason: p.Reason, Message: p.Message}, nil
 	}
-	if left.Verdict == lifecycle.Release {
+	if left.Action == lifecycle.Release {
 		if ours, err := r.ours(ctx, s, m); err != nil {
 			return left, err
 		} else if !ours {
@@ -97,10 +97,10 @@ func (r *Reconciler) leave(ctx context.Context, s *scope, m *maas.Machine) (life
 	if err := r.handBack(ctx, s, m); err != nil {
 		return left, err
 	}
-	if left.Verdict == lifecycle.Stuck && s.observed != nil {
+	if left.Action == lifecycle.Stuck && s.observed != nil {
 		return left, nil
 	}
-	return lifecycle.Judge(lifecycle.Leaving, s.observed), nil
+	return lifecycle.Evaluate(lifecycle.Leaving, s.observed), nil
 }
 
 // handBack asks MAAS to take the machine back, or to do away with one that was made for this MaasMachine.
@@ -162,7 +162,7 @@ func (r *Reconciler) leftovers(ctx context.Context, s *scope) (ctrl.Result, erro
 	return phase.Done()
 }
 
-func (r *Reconciler) letGo(ctx context.Context, s *scope) error {
+func (r *Reconciler) removeFinalizer(ctx context.Context, s *scope) error {
 	return upsert.Patch(ctx, r.Client, s.machine, func() {
 		controllerutil.RemoveFinalizer(s.machine, infrav1.MachineFinalizer)
 		controllerutil.RemoveFinalizer(s.machine, evacuationFinalizer)

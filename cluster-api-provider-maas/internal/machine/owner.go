@@ -103,7 +103,7 @@ func (r *Reconciler) hidden(ctx context.Context, s *scope, cause error) (ctrl.Re
 // own finds out whether the machine is still the one that was allocated for this MaasMachine, where somebody has it.
 func (r *Reconciler) own(ctx context.Context, s *scope) (ctrl.Result, error) {
 	m := s.observed
-	if m == nil || lifecycle.Judge(lifecycle.Leaving, m).Verdict != lifecycle.Release {
+	if m == nil || lifecycle.Evaluate(lifecycle.Leaving, m).Action != lifecycle.Release {
 		return phase.Done()
 	}
 	if !s.presumed(m) {

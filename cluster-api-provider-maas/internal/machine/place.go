@@ -34,7 +34,7 @@ func (r *Reconciler) place(ctx context.Context, s *scope) (placed bool, result c
 	}
 	if nic == nil {
 		// Another machine may have such an interface: this one is given back.
-		result, err := r.giveUp(ctx, s, lifecycle.Outcome{Verdict: lifecycle.Retry, Reason: ReasonInterfaceNotFound, Message: fmt.Sprintf(
+		result, err := r.giveUp(ctx, s, lifecycle.Outcome{Action: lifecycle.Retry, Reason: ReasonInterfaceNotFound, Message: fmt.Sprintf(
 			"machine %s (%s) has no enabled interface on subnet %s or its VLAN", s.observed.Hostname, s.observed.SystemID, s.subnet.CIDR)})
 		return false, result, err
 	}
@@ -114,7 +114,7 @@ func (r *Reconciler) addressRefused(ctx context.Context, s *scope, ip string, ca
 	if s.machine.Spec.StaticIP.Range == nil {
 		return r.stop(s, staticip.ReasonInUse, fmt.Sprintf("%v; free %s in MAAS, or make another machine or template with another address", cause, ip))
 	}
-	r.picks.refuse(s.machine.Namespace, ip, r.Clock.Now())
+	r.claims.refuse(s.machine.Namespace, ip, r.Clock.Now())
 	if err := r.keepAddress(ctx, s, address{}); err != nil {
 		return ctrl.Result{}, err
 	}

@@ -80,7 +80,7 @@ type Reconciler struct {
 
 	powered, released *pace
 	refusals          *refusals
-	picks             *picks
+	claims            *claims
 	spread            *spread
 }
 
@@ -89,7 +89,7 @@ func (r *Reconciler) Default() {
 	r.Timing = r.Timing.withDefaults()
 	r.powered, r.released = newPace(powerOnEvery), newPace(releaseAgainEvery)
 	r.refusals = newRefusals(r.Timing.Problem, r.Timing.Settled)
-	r.picks, r.spread = newPicks(), newSpread()
+	r.claims, r.spread = newClaims(), newSpread()
 	if r.Attempts == 0 {
 		r.Attempts = infrav1.DefaultDeployAttempts
 	}

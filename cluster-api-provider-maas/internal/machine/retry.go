@@ -52,7 +52,7 @@ func (r *Reconciler) exhausted(ctx context.Context, s *scope, outcome lifecycle.
 		message += r.withEvents(ctx, s, outcome.Message)
 	}
 	s.findings.problem = nil
-	s.findings.outcome = lifecycle.Outcome{Verdict: lifecycle.Failed, Reason: ReasonAttemptsExhausted, Message: message}
+	s.findings.outcome = lifecycle.Outcome{Action: lifecycle.Failed, Reason: ReasonAttemptsExhausted, Message: message}
 	return ctrl.Result{RequeueAfter: jitter(r.Timing.Settled)}, nil
 }
 
@@ -85,7 +85,7 @@ func (r *Reconciler) retry(ctx context.Context, s *scope) (ctrl.Result, error) {
 		return r.problem(ctx, s, err)
 	case err != nil:
 		left.Message = err.Error()
-	case left.Verdict == lifecycle.Gone:
+	case left.Action == lifecycle.Gone:
 		if result, err := r.free(ctx, s); err != nil && !errors.Is(err, phase.ErrStop) {
 			return result, err
 		} else if err == nil {
@@ -93,8 +93,8 @@ func (r *Reconciler) retry(ctx context.Context, s *scope) (ctrl.Result, error) {
 			return r.vacate(ctx, s, true)
 		}
 		left.Message = s.findings.problem.Message
-	case left.Verdict == lifecycle.Wait && r.Clock.Since(last.At) < r.Timing.Release:
-		s.findings.outcome = lifecycle.Outcome{Verdict: lifecycle.Wait, Reason: last.Reason,
+	case left.Action == lifecycle.Wait && r.Clock.Since(last.At) < r.Timing.Release:
+		s.findings.outcome = lifecycle.Outcome{Action: lifecycle.Wait, Reason: last.Reason,
 			Message: fmt.Sprintf("%s; before another machine is tried, %s", last.Words, left.Message)}
 		return ctrl.Result{RequeueAfter: jitter(r.Timing.Poll)}, nil
 	}

@@ -50,7 +50,7 @@ const (
 type findings struct {
 	// problem says why the next step can't be done now.
 	problem *Problem
-	// outcome is what the machine's state means; empty when it was not judged.
+	// outcome is what the machine's state means; empty when it was not evaluated.
 	outcome lifecycle.Outcome
 	// ready tells that the machine runs its image.
 	ready bool
@@ -93,7 +93,7 @@ func (r *Reconciler) computeStatus(s *scope) {
 // conditions of a MaasMachine that lives. A MAAS that can't be asked says nothing about a machine that runs.
 func (r *Reconciler) conditions(s *scope) []metav1.Condition {
 	allocated, deployed := r.allocatedCondition(s), s.deployedCondition()
-	if s.provisioned() && s.findings.problem != nil && s.findings.outcome.Verdict == "" {
+	if s.provisioned() && s.findings.problem != nil && s.findings.outcome.Action == "" {
 		return s.credentialsConditions()
 	}
 	ready := deployed
@@ -138,7 +138,7 @@ func (s *scope) deployedCondition() metav1.Condition {
 		return condition.False(ConditionDeployed, f.problem.Reason, f.problem.Message)
 	case f.outcome.Reason == lifecycle.ReasonUndefined, f.outcome.Reason == lifecycle.ReasonNotFound:
 		return condition.Unknown(ConditionDeployed, f.outcome.Reason, f.outcome.Message)
-	case f.outcome.Verdict != "":
+	case f.outcome.Action != "":
 		return condition.False(ConditionDeployed, f.outcome.Reason, f.outcome.Message)
 	}
 	return condition.False(ConditionDeployed, ReasonAllocating, "a machine must be allocated first")
@@ -149,7 +149,7 @@ func (s *scope) deletingConditions() []metav1.Condition {
 	switch {
 	case s.findings.problem != nil:
 		reason, message = s.findings.problem.Reason, s.findings.problem.Message
-	case s.findings.outcome.Verdict != "":
+	case s.findings.outcome.Action != "":
 		reason, message = s.findings.outcome.Reason, s.findings.outcome.Message
 	}
 	return append(s.credentialsConditions(),
@@ -195,7 +195,7 @@ func (r *Reconciler) observeStatus(s *scope) {
 	if state != "" {
 		status.MachineState = &state
 	}
-	if s.findings.problem == nil || s.findings.outcome.Verdict != "" {
+	if s.findings.problem == nil || s.findings.outcome.Action != "" {
 		status.Ready = s.findings.ready
 	}
 	if s.findings.ready {
@@ -206,11 +206,11 @@ func (r *Reconciler) observeStatus(s *scope) {
 
 // failure keeps the fields of the older contract. They go away when the machine turns out to be well after all.
 func (r *Reconciler) failure(s *scope) {
-	if s.findings.outcome.Verdict == "" {
+	if s.findings.outcome.Action == "" {
 		return
 	}
 	s.machine.Status.FailureReason, s.machine.Status.FailureMessage = nil, nil
-	if s.findings.outcome.Verdict.Terminal() {
+	if s.findings.outcome.Action.Terminal() {
 		reason, message := "UpdateError", s.findings.outcome.Message
 		if !s.provisioned() {
 			reason = "CreateError"

@@ -25,8 +25,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// TestVerdicts is about what may be concluded of a machine, and from whose word.
-func TestVerdicts(t *testing.T) {
+// TestEvidence is about what may be concluded of a machine, and from whose word.
+func TestEvidence(t *testing.T) {
 	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
 		"When the key is of another user, it should conclude and release nothing until it is restored": anotherKey,
