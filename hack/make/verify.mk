@@ -27,3 +27,10 @@ $(BIN)/shellcheck:
 	cd $@.package && dpkg -x shellcheck_*.deb .
 	mv $@.package/usr/bin/shellcheck $@
 	rm -rf $@.package
+
+# Not part of verify before every file has the line: `make licences` writes it.
+.PHONY: licences verify-licences
+licences: ## Write the licence's line into every Go file
+	git ls-files -z '*.go' | go run ./hack/licences -write
+verify-licences: ## Check that every Go file names its licence
+	git ls-files -z '*.go' | go run ./hack/licences

@@ -10,18 +10,19 @@ import (
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/nodeinput"
 )
 
 // Names of objects in a hosted namespace.
 const (
-	PullSecret       = "pull-secret"
+	PullSecret       = hosted.PullSecret
 	SSHKey           = "ssh-key"
-	TrustBundle      = "user-ca-bundle"
-	TrustBundleKey   = "ca-bundle.crt"
-	SAKey            = "sa-signing-key"
+	TrustBundle      = hosted.UserCABundle
+	TrustBundleKey   = hosted.UserCABundleKey
+	SAKey            = hosted.ServiceAccountKey
 	CAPIWebhookCert  = "capi-webhooks-tls"
-	IgnitionServerCA = "ignition-server-ca-cert"
+	IgnitionServerCA = hosted.IgnitionServerCA
 )
 
 // Reserved tells the names of Secrets that every control plane has, so that no Secret of a tenant may be copied to one.

@@ -13,6 +13,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/ignition-server/nodeconfig"
+	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/nodeinput"
 )
 
@@ -52,12 +53,12 @@ func (g *Generator) gatherConfiguration(ctx context.Context, hcp *hyperv1.Hosted
 	in.Proxy = nodeinput.ReadProxy(configuration.Proxy, hcp.Spec.Networking, apiServerHost(in.BootstrapKubeconfig))
 	proxyCA, registryCAs := namedCAs(configuration)
 	if proxyCA != "" {
-		ca, err := g.configMap(ctx, proxyCA, trustBundleKey)
+		ca, err := g.configMap(ctx, proxyCA, hosted.UserCABundleKey)
 		if err != nil {
 			return err
 		}
 		if !x509.NewCertPool().AppendCertsFromPEM(ca) {
-			return invalid("spec.configuration.proxy.trustedCA", proxyCA, fmt.Errorf("its key %q holds no PEM certificate: put the CA of the proxy there", trustBundleKey))
+			return invalid("spec.configuration.proxy.trustedCA", proxyCA, fmt.Errorf("its key %q holds no PEM certificate: put the CA of the proxy there", hosted.UserCABundleKey))
 		}
 		in.ProxyCA = ca
 	}

@@ -18,19 +18,14 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/ignition-server/nodeconfig"
 	"github.com/openshift/hypershift/support/distributions"
+	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
 // Objects of the hosted namespace that the payload is made from, and their keys.
 const (
-	pullSecretName   = "pull-secret"
-	bootstrapName    = "bootstrap-kubeconfig"
-	bootstrapKey     = "kubeconfig"
 	sshKeyKey        = "id_rsa.pub"
-	clientCAName     = "kubelet-client-ca"
 	clientCAKey      = "ca.crt"
-	trustBundleName  = "user-ca-bundle"
-	trustBundleKey   = "ca-bundle.crt"
 	sshKeyNamePrefix = "ssh"
 )
 
@@ -86,11 +81,13 @@ type Generator struct {
 
 // IsInputSecret tells the Secrets, besides tokens, that payloads are rendered from.
 func IsInputSecret(name string) bool {
-	return name == pullSecretName || name == bootstrapName || strings.HasPrefix(name, sshKeyNamePrefix)
+	return name == hosted.PullSecret || name == hosted.BootstrapKubeconfig || strings.HasPrefix(name, sshKeyNamePrefix)
 }
 
 // IsInputConfigMap tells the ConfigMaps that payloads are rendered from whatever the cluster's configuration names.
-func IsInputConfigMap(name string) bool { return name == clientCAName || name == trustBundleName }
+func IsInputConfigMap(name string) bool {
+	return name == hosted.KubeletClientCA || name == hosted.UserCABundle
+}
 
 // Names tells the ConfigMaps that a control plane's configuration has nodes made from.
 func Names(hcp *hyperv1.HostedControlPlane, configMap string) bool {
@@ -161,17 +158,17 @@ func (g *Generator) gather(ctx context.Context, hcp *hyperv1.HostedControlPlane)
 		in.Mirrors = append(in.Mirrors, releaseinfo.Mirror{Source: source.Source, Mirrors: source.Mirrors})
 	}
 	var err error
-	if in.PullSecret, err = g.secret(ctx, pullSecretName, corev1.DockerConfigJsonKey); err != nil {
+	if in.PullSecret, err = g.secret(ctx, hosted.PullSecret, corev1.DockerConfigJsonKey); err != nil {
 		return in, err
 	}
-	if in.BootstrapKubeconfig, err = g.secret(ctx, bootstrapName, bootstrapKey); err != nil {
+	if in.BootstrapKubeconfig, err = g.secret(ctx, hosted.BootstrapKubeconfig, hosted.KubeconfigKey); err != nil {
 		return in, err
 	}
-	if in.ClientCA, err = g.configMap(ctx, clientCAName, clientCAKey); err != nil {
+	if in.ClientCA, err = g.configMap(ctx, hosted.KubeletClientCA, clientCAKey); err != nil {
 		return in, err
 	}
 	if hcp.Spec.AdditionalTrustBundle != nil {
-		if in.TrustBundle, err = g.configMap(ctx, trustBundleName, trustBundleKey); err != nil {
+		if in.TrustBundle, err = g.configMap(ctx, hosted.UserCABundle, hosted.UserCABundleKey); err != nil {
 			return in, err
 		}
 	}
@@ -204,7 +201,7 @@ func waiting(what string) *Problem {
 func (g *Generator) addImages(ctx context.Context, in *nodeconfig.Input, release string) error {
 	provider, err := g.releases(in.TrustBundle, in.Mirrors)
 	if err != nil {
-		return &Problem{Reason: ReasonInvalidConfig, Message: fmt.Sprintf("ConfigMap %s: %v", trustBundleName, err)}
+		return &Problem{Reason: ReasonInvalidConfig, Message: fmt.Sprintf("ConfigMap %s: %v", hosted.UserCABundle, err)}
 	}
 	image, err := provider.Lookup(ctx, release, in.PullSecret)
 	if problem, ok := errors.AsType[*releaseinfo.Error](err); ok {

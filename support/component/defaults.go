@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/hosted"
 )
 
 // Labels and annotations of the pods of a hosted control plane.
@@ -33,7 +34,7 @@ const (
 	safeToEvictAnnotation   = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 
 	managedByValue = "control-plane-operator"
-	pullSecretName = "pull-secret"
+	pullSecretName = hosted.PullSecret
 
 	configMapMode int32 = 0o644
 	secretMode    int32 = 0o640

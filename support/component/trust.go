@@ -5,12 +5,13 @@ import (
 	"k8s.io/utils/ptr"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/hosted"
 )
 
 const (
 	userCAVolume    = "user-ca-bundle"
 	userCADir       = "/etc/pki/user-ca"
-	userCAConfigMap = "user-ca-bundle"
+	userCAConfigMap = hosted.UserCABundle
 	systemCADir     = "/etc/ssl/certs"
 	certDirVariable = "SSL_CERT_DIR"
 )

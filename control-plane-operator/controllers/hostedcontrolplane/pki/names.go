@@ -2,7 +2,10 @@
 // them there and fresh.
 package pki
 
-import hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+import (
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/hosted"
+)
 
 // Secrets of certificate authorities.
 const (
@@ -15,7 +18,7 @@ const (
 	KubeletClientSigner = "kube-apiserver-to-kubelet-signer"
 	SystemAdminSigner   = "system-admin-signer"
 	ConfigOperatorCA    = "hcco-signer"
-	IgnitionCA          = "ignition-server-ca-cert"
+	IgnitionCA          = hosted.IgnitionServerCA
 )
 
 // Secrets of leaf certificates.
@@ -38,7 +41,7 @@ const (
 	SchedulerServer    = "scheduler-server"
 	IgnitionServer     = "ignition-server"
 	IgnitionServing    = "ignition-server-serving-cert"
-	ServiceAccountKeys = "sa-signing-key"
+	ServiceAccountKeys = hosted.ServiceAccountKey
 )
 
 // ConfigMaps of CA bundles; each has its bundle under the key ca.crt.
@@ -48,7 +51,7 @@ const (
 	EtcdMetricsBundle   = "etcd-metrics-ca"
 	AggregatorBundle    = "aggregator-client-ca"
 	ClientBundle        = "client-ca"
-	KubeletClientBundle = "kubelet-client-ca"
+	KubeletClientBundle = hosted.KubeletClientCA
 )
 
 // Secrets of kubeconfigs.
@@ -57,12 +60,12 @@ const (
 	HCCOKubeconfig           = "hcco-kubeconfig"
 	AdminKubeconfig          = "admin-kubeconfig"
 	CustomAdminKubeconfig    = "custom-admin-kubeconfig"
-	BootstrapKubeconfig      = "bootstrap-kubeconfig"
+	BootstrapKubeconfig      = hosted.BootstrapKubeconfig
 	KCMKubeconfig            = "kube-controller-manager-kubeconfig"
 	SchedulerKubeconfig      = "kube-scheduler-kubeconfig"
 
 	// KubeconfigKey is the key of all kubeconfig Secrets but the one for Cluster API.
-	KubeconfigKey = "kubeconfig"
+	KubeconfigKey = hosted.KubeconfigKey
 	// ClusterAPIKey is the key of the kubeconfig Secret for Cluster API.
 	ClusterAPIKey = "value"
 )

@@ -1,0 +1,21 @@
+// Package hosted names the objects of a hosted namespace that more than one program reads or writes. They are a wire format: an
+// OpenShift payload's own operators use the same.
+package hosted
+
+// Secrets and ConfigMaps of a hosted namespace.
+const (
+	// PullSecret is the Secret with the cluster's pull secret.
+	PullSecret = "pull-secret"
+	// UserCABundle is the ConfigMap with the CAs that the user brought, under UserCABundleKey.
+	UserCABundle    = "user-ca-bundle"
+	UserCABundleKey = "ca-bundle.crt"
+	// ServiceAccountKey is the Secret with the keys of service account tokens.
+	ServiceAccountKey = "sa-signing-key"
+	// IgnitionServerCA is the Secret with the CA that machines trust the ignition-server by.
+	IgnitionServerCA = "ignition-server-ca-cert"
+	// BootstrapKubeconfig is the Secret with which kubelets ask for their first certificate, under KubeconfigKey.
+	BootstrapKubeconfig = "bootstrap-kubeconfig"
+	KubeconfigKey       = "kubeconfig"
+	// KubeletClientCA is the ConfigMap with the CAs that kubelets trust clients by.
+	KubeletClientCA = "kubelet-client-ca"
+)
