@@ -110,7 +110,7 @@ func (s *suite) quiet(t *testing.T) {
 func (s *suite) constraints(t *testing.T) {
 	g := NewWithT(t)
 	s.must(t, s.Type(t.Context(), "hypershift", "create", "nodepool", "maas", "--name", "big", "--cluster-name", cluster,
-		"--replicas", "1", "--min-cpu", "8", "--min-memory", "16384", "--tags", "gpu", "--zone", "az2", "--resource-pool", "accelerated"))
+		"--replicas", "1", "--erase", "None", "--min-cpu", "8", "--min-memory", "16384", "--tags", "gpu", "--zone", "az2", "--resource-pool", "accelerated"))
 	s.must(t, s.FollowMachines(t.Context(), s.c, cluster, "big", 1))
 	machines, err := journey.Machines(t.Context(), s.c, cluster, "big")
 	g.Expect(err).NotTo(HaveOccurred())

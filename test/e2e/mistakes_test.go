@@ -74,7 +74,7 @@ func (s *suite) noMachineFits(t *testing.T) {
 
 func (s *suite) createPool(t *testing.T, name string, flags ...string) {
 	t.Helper()
-	argv := append([]string{"hypershift", "create", "nodepool", "maas", "--name", name, "--cluster-name", cluster, "--replicas", "1"}, flags...)
+	argv := append([]string{"hypershift", "create", "nodepool", "maas", "--name", name, "--cluster-name", cluster, "--replicas", "1", "--erase", "None"}, flags...)
 	s.must(t, s.Type(t.Context(), argv...))
 }
 

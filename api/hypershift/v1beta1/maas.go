@@ -166,8 +166,9 @@ type MAASNodePoolPlatform struct {
 	// +optional
 	Ephemeral *bool `json:"ephemeral,omitempty"`
 
-	// erase says what is done to the disks of a machine that is given back. Absent leaves it to MAAS's settings. A change does
-	// not roll the pool.
+	// erase says what is done to the disks of a machine that is given back. None leaves it to MAAS's settings. Absent means Quick,
+	// which wipes the beginning and the end of each disk, but for an ephemeral pool and one on LXD. Secure asks the disks
+	// themselves to erase all. A change does not roll the pool.
 	//
 	// +kubebuilder:validation:Enum=None;Quick;Secure;Full
 	// +optional

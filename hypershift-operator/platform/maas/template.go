@@ -144,6 +144,7 @@ func (*Platform) RollingTemplate(template client.Object) client.Object {
 		return template
 	}
 	adjust(&rolling.Spec.Template.Spec, hyperv1.MAASNodePoolPlatform{})
+	rolling.Spec.Template.Spec.Erase = nil
 	return rolling
 }
 
@@ -160,9 +161,18 @@ func adjust(machine *infrav1.MaasMachineSpec, block hyperv1.MAASNodePoolPlatform
 		Allocate: block.AllocateTimeout, Deploy: block.DeployTimeout, Boot: block.BootTimeout, Join: block.JoinTimeout,
 	}
 	machine.Erase = nil
-	if block.Erase != "" {
-		machine.Erase = &infrav1.EraseConfig{Mode: block.Erase}
+	if mode := eraseMode(block); mode != "" {
+		machine.Erase = &infrav1.EraseConfig{Mode: mode}
 	}
+}
+
+// eraseMode is Quick where the pool says nothing, since the disks of a machine that is given back hold what its next user may not
+// read. A machine that runs from memory has left its disks alone, and those of a virtual machine go with it.
+func eraseMode(block hyperv1.MAASNodePoolPlatform) string {
+	if block.Erase != "" || ptr.Deref(block.Ephemeral, false) || block.LXD != nil && block.LXD.Enabled {
+		return block.Erase
+	}
+	return "Quick"
 }
 
 // MachineTemplates is an empty list of templates.

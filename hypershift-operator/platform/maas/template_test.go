@@ -93,6 +93,25 @@ func TestRollingTemplate(t *testing.T) {
 	})
 }
 
+func TestEraseMode(t *testing.T) {
+	for name, tt := range map[string]struct {
+		block hyperv1.MAASNodePoolPlatform
+		want  *infrav1.EraseConfig
+	}{
+		"When the pool says nothing it should erase quickly":              {hyperv1.MAASNodePoolPlatform{}, &infrav1.EraseConfig{Mode: "Quick"}},
+		"When the pool leaves it to MAAS it should not erase":             {hyperv1.MAASNodePoolPlatform{Erase: "None"}, &infrav1.EraseConfig{Mode: "None"}},
+		"When machines leave their disks alone it should not erase them":  {hyperv1.MAASNodePoolPlatform{Ephemeral: ptr.To(true)}, nil},
+		"When a virtual machine takes its disks along it should not wait": {hyperv1.MAASNodePoolPlatform{LXD: &hyperv1.MAASLXDNodePool{Enabled: true}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, p := NewWithT(t), &Platform{}
+			g.Expect(machineSpec(t, testPool(releaseinfo.Kubernetes, tt.block)).Erase).To(Equal(tt.want))
+			rolling := p.RollingTemplate(p.MachineTemplate(testPool(releaseinfo.Kubernetes, tt.block))).(*infrav1.MaasMachineTemplate)
+			g.Expect(rolling.Spec.Template.Spec.Erase).To(BeNil(), "a default must not roll pools")
+		})
+	}
+}
+
 // TestAdjustMachine proves that a field which replaces no machine reaches those that exist: it is one or the other.
 func TestAdjustMachine(t *testing.T) {
 	p, hour := &Platform{}, &metav1.Duration{Duration: time.Hour}
