@@ -29,7 +29,7 @@ type dump struct {
 	operatorNamespace string
 	folder            string
 	archive           bool
-	guest             bool
+	guest, all        bool
 }
 
 // NewCommand makes `dump cluster`.
@@ -47,7 +47,8 @@ func NewCommand() *cobra.Command {
 	flags.StringVar(&d.operatorNamespace, "operator-namespace", "hypershift", "namespace of the operator")
 	flags.StringVar(&d.folder, "artifact-dir", "", "folder to write to (required)")
 	flags.BoolVar(&d.archive, "archive-dump", true, "pack the folder's new files into hypershift-dump.tar.gz")
-	flags.BoolVar(&d.guest, "dump-guest-cluster", false, "also collect nodes, pods, CSRs and events of the guest cluster")
+	flags.BoolVar(&d.guest, "dump-guest-cluster", false, "also collect the guest cluster: its nodes, CSRs and the namespaces of its platform")
+	flags.BoolVar(&d.all, "dump-all-guest-namespaces", false, "with --dump-guest-cluster, also collect the namespaces of those who use the guest cluster, their ConfigMaps and logs")
 	d.connection.AddFlags(flags)
 	return cmd
 }
@@ -129,7 +130,15 @@ func (d *dump) collectGuest(ctx context.Context, config *rest.Config, root strin
 		return fmt.Errorf("list its namespaces: %w", err)
 	}
 	for i := range namespaces.Items {
-		guest.namespace(ctx, namespaces.Items[i].Name)
+		if name := namespaces.Items[i].Name; d.all || ofPlatform(name) {
+			guest.namespace(ctx, name)
+		}
 	}
 	return guest.finish()
+}
+
+// ofPlatform tells the namespaces of a guest that hold what makes it a cluster, and nothing of those who use it.
+func ofPlatform(namespace string) bool {
+	return namespace == "openshift" || strings.HasPrefix(namespace, "openshift-") || strings.HasPrefix(namespace, "kube-") ||
+		strings.HasPrefix(namespace, "hypershift-")
 }

@@ -1,0 +1,95 @@
+package security
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift/hypershift/cmd/dump"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/testenv"
+)
+
+func kubeconfigOf(t *testing.T, config *rest.Config) []byte {
+	t.Helper()
+	raw, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters:  map[string]*clientcmdapi.Cluster{"x": {Server: config.Host, CertificateAuthorityData: config.CAData}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{"x": {ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}},
+		Contexts:  map[string]*clientcmdapi.Context{"x": {Cluster: "x", AuthInfo: "x"}}, CurrentContext: "x",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func TestDump(t *testing.T) {
+	config := testenv.Start(t, "hypershift")
+	kubeconfig := kubeconfigOf(t, config)
+	c, err := client.New(config, client.Options{Scheme: fixture.Scheme()})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	hc := fixture.HostedCluster("clusters")
+	meta := func(namespace string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: namespace, Name: "settings"}
+	}
+	// The guest is the same API server: what counts is which of its namespaces are read.
+	fixture.Create(t, c, hc,
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "admin"}, Data: map[string][]byte{"kubeconfig": kubeconfig}},
+		&corev1.ConfigMap{ObjectMeta: meta("customer"), Data: map[string]string{"password": loot}},
+		&corev1.Secret{ObjectMeta: meta("kube-public"), Data: map[string][]byte{"password": []byte(loot)}},
+		&corev1.ConfigMap{ObjectMeta: meta("kube-public"), Data: map[string]string{"platform": "kept"}},
+	)
+	hc.Status.KubeConfig = &corev1.LocalObjectReference{Name: "admin"}
+	hc.Status.Conditions = []metav1.Condition{}
+	NewWithT(t).Expect(c.Status().Update(t.Context(), hc)).To(Succeed())
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	NewWithT(t).Expect(os.WriteFile(file, kubeconfig, 0o600)).To(Succeed())
+
+	for name, tt := range map[string]struct {
+		flags []string
+		holds bool
+	}{
+		"When a guest is dumped, nothing of those who use it should be in it":      {},
+		"When all its namespaces are asked for, they should be in it, but Secrets": {[]string{"--dump-all-guest-namespaces"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			folder := t.TempDir()
+			cmd := dump.NewCommand()
+			cmd.SetArgs(append([]string{"--kubeconfig", file, "--name", hc.Name, "--artifact-dir", folder, "--archive-dump=false", "--dump-guest-cluster"}, tt.flags...))
+			g.Expect(cmd.ExecuteContext(t.Context())).To(Succeed())
+			guest := read(t, filepath.Join(folder, "hypershift-dump", "hostedcluster-"+hc.Name))
+			g.Expect(guest).To(ContainSubstring("platform: kept"))
+			g.Expect(strings.Count(guest, loot) > 0).To(Equal(tt.holds))
+			g.Expect(guest).NotTo(ContainSubstring("czNjcmV0"), "the value of a Secret")
+		})
+	}
+}
+
+// read is the text of all files below a folder.
+func read(t *testing.T, folder string) string {
+	t.Helper()
+	var all strings.Builder
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		all.Write(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}
