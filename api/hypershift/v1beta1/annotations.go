@@ -72,7 +72,7 @@ const (
 	DisableIgnitionServerAnnotation = "hypershift.openshift.io/disable-ignition-server"
 	// DisableClusterAutoscalerAnnotation stops the autoscaler; the operator sets it when no pool scales by itself.
 	DisableClusterAutoscalerAnnotation = "hypershift.openshift.io/disable-cluster-autoscaler"
-	// DisableProfilingAnnotation lists components without profiling.
+	// DisableProfilingAnnotation lists components without profiling. A Kubernetes payload profiles none.
 	DisableProfilingAnnotation = "hypershift.openshift.io/disable-profiling"
 	// DisableMonitoringServices leaves monitors out.
 	DisableMonitoringServices = "hypershift.openshift.io/disable-monitoring-services"

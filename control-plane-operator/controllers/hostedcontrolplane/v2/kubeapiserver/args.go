@@ -30,7 +30,6 @@ const (
 	defaultNodePortRange = "30000-32767"
 	defaultVerbosity     = "2"
 	annotationPrefix     = "hypershift.openshift.io/kube-apiserver-"
-	disableProfiling     = hyperv1.DisableProfilingAnnotation
 )
 
 // args are the flags of the API server; replicas is the number of its pods.
@@ -79,7 +78,7 @@ func serving(f *component.Flags, hcp *hyperv1.HostedControlPlane) {
 		f.SetUnlessEmpty("cors-allowed-origins", strings.Join(hcp.Spec.Configuration.APIServer.AdditionalCORSAllowedOrigins, ","))
 	}
 	f.Set("strict-transport-security-directives", "max-age=31536000,includeSubDomains,preload")
-	f.Set("profiling", strconv.FormatBool(!strings.Contains(hcp.Annotations[disableProfiling], Name)))
+	f.Set("profiling", "false")
 }
 
 func storage(f *component.Flags, hcp *hyperv1.HostedControlPlane) {

@@ -21,9 +21,8 @@ import (
 const Name = "kube-controller-manager"
 
 const (
-	certDir          = "/etc/kubernetes/certs"
-	kubeconfig       = "/etc/kubernetes/secrets/svc-kubeconfig/kubeconfig"
-	disableProfiling = hyperv1.DisableProfilingAnnotation
+	certDir    = "/etc/kubernetes/certs"
+	kubeconfig = "/etc/kubernetes/secrets/svc-kubeconfig/kubeconfig"
 	// What the API defaults to when a network gives no hostPrefix.
 	defaultHostPrefix   = 23
 	defaultHostPrefixV6 = 64
@@ -79,7 +78,7 @@ func args(hcp *hyperv1.HostedControlPlane) component.Flags {
 	f.Set("terminated-pod-gc-threshold", "1000")
 	f.Set("concurrent-gc-syncs", "5")
 	network(&f, hcp)
-	f.Set("profiling", strconv.FormatBool(!strings.Contains(hcp.Annotations[disableProfiling], Name)))
+	f.Set("profiling", "false")
 	f.Set("v", "2")
 	return f
 }

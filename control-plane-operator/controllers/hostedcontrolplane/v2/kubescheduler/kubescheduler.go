@@ -78,6 +78,7 @@ func schedulerConfig(hcp *hyperv1.HostedControlPlane) fields {
 		"kind":             "KubeSchedulerConfiguration",
 		"clientConnection": fields{"kubeconfig": kubeconfig},
 		"leaderElection":   leaderElection(hcp),
+		"enableProfiling":  false,
 	}
 	if profile := profileOf(hcp); profile != nil {
 		config["profiles"] = []fields{profile}
