@@ -4,9 +4,9 @@ package pace
 import (
 	"time"
 
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/openshift/hypershift/support/phase"
 )
 
 const (
@@ -21,6 +21,6 @@ const (
 func Options() controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: workers,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, lastBackoff),
+		RateLimiter:             phase.Backoff(firstBackoff, lastBackoff),
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,7 +24,7 @@ import (
 //  5. Phases, or those of the deletion; when they are through, the finalizer goes, and the pass is over.
 //  6. Report, once, also when phases failed.
 //
-// The object comes back after what a phase asked for, or after a failure as the controller's rate limiter says. Failures that
+// The object comes back as soon as a phase asked for, or after a failure as the controller's rate limiter says. Failures that
 // only mean that the pass saw an outdated object are not reported: the next pass follows in a moment.
 type Driver[T client.Object, S any] struct {
 	// Client reads the object and writes its finalizers.
@@ -36,12 +37,15 @@ type Driver[T client.Object, S any] struct {
 	Pause func(ctx context.Context, scope S) (pause.State, error)
 	// Prepare shapes what else must be on the object before anything is made for it; it is written with the finalizer. May be nil.
 	Prepare func(scope S) error
-	// Phases are the steps of a pass, in order.
+	// Phases are the steps of a pass, in order; nil when there is nothing to do but report.
 	Phases func(scope S) []Phase[S]
 	// Deletion are the steps that take the object apart; nil when there is nothing to take apart.
 	Deletion func(scope S) []Phase[S]
 	// Report writes the status from what the pass found out and from its failure. May be nil.
 	Report func(ctx context.Context, scope S, failure error) error
+	// Resync is how long after a pass the object comes back at the latest, unless it is paused, to heal what no watch tells of;
+	// nil or zero means never. It is asked after the report.
+	Resync func(scope S) time.Duration
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -71,7 +75,7 @@ func (d Driver[T, S]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 	}
 	switch {
 	case state.Frozen:
-		return d.end(ctx, scope, ctrl.Result{RequeueAfter: state.For}, nil)
+		return d.end(ctx, scope, ctrl.Result{RequeueAfter: state.For}, nil, state)
 	case deleted(obj):
 		return d.delete(ctx, obj, scope)
 	}
@@ -91,8 +95,12 @@ func (d Driver[T, S]) advance(ctx context.Context, obj T, scope S, state pause.S
 			return settle(ctrl.Result{}, err, nil)
 		}
 	}
-	result, _, failure := run(ctx, scope, d.Phases(scope), state.Paused)
-	return d.end(ctx, scope, Sooner(result, ctrl.Result{RequeueAfter: state.For}), failure)
+	var phases []Phase[S]
+	if d.Phases != nil {
+		phases = d.Phases(scope)
+	}
+	result, _, failure := run(ctx, scope, phases, state.Paused)
+	return d.end(ctx, scope, Sooner(result, ctrl.Result{RequeueAfter: state.For}), failure, state)
 }
 
 // delete takes the object apart, and lets it go when all phases of the deletion are through.
@@ -100,19 +108,23 @@ func (d Driver[T, S]) delete(ctx context.Context, obj T, scope S) (ctrl.Result, 
 	if d.Deletion != nil {
 		result, through, failure := run(ctx, scope, d.Deletion(scope), false)
 		if !through {
-			return d.end(ctx, scope, result, failure)
+			return d.end(ctx, scope, result, failure, pause.State{})
 		}
 	}
 	return settle(ctrl.Result{}, finalizer.Remove(ctx, d.Client, obj, d.Finalizers...), nil)
 }
 
-func (d Driver[T, S]) end(ctx context.Context, scope S, result ctrl.Result, failure error) (ctrl.Result, error) {
-	return settle(result, failure, func(failure error) error {
+func (d Driver[T, S]) end(ctx context.Context, scope S, result ctrl.Result, failure error, state pause.State) (ctrl.Result, error) {
+	result, failure = settle(result, failure, func(failure error) error {
 		if d.Report == nil {
 			return nil
 		}
 		return d.Report(ctx, scope, failure)
 	})
+	if failure == nil && d.Resync != nil && !state.Paused {
+		result = Sooner(result, ctrl.Result{RequeueAfter: d.Resync(scope)})
+	}
+	return result, failure
 }
 
 func (d Driver[T, S]) finalizes(obj T) bool {

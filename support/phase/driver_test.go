@@ -33,6 +33,7 @@ type controller struct {
 	state             pause.State
 	observed          error
 	failing, stopping string
+	resync            time.Duration
 	// finalized is whether the finalizer was there when the first phase ran; failure is what was reported.
 	finalized bool
 	failure   error
@@ -73,6 +74,7 @@ func (c *controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			c.did, c.failure = append(c.did, "report"), failure
 			return nil
 		},
+		Resync: func(*corev1.ConfigMap) time.Duration { return c.resync },
 	}.Reconcile(ctx, req)
 }
 
@@ -97,8 +99,10 @@ func TestDriver(t *testing.T) {
 			controller: controller{failing: "first"}, did: []string{"first", "second", "report"}, left: []string{ours}, failure: "first: broken"},
 		{name: "When a phase stops the pass, it should report and come back when the phase says",
 			controller: controller{stopping: "first"}, did: []string{"first", "report"}, left: []string{ours}, after: time.Minute},
+		{name: "When a pass has another one follow in any case, it should come back then",
+			controller: controller{stopping: "first", resync: time.Second}, did: []string{"first", "report"}, left: []string{ours}, after: time.Second},
 		{name: "When it is paused, it should run what is meant for that and come back at the end of the pause",
-			controller: controller{state: pause.State{Paused: true, For: time.Hour}}, did: []string{"second", "report"}, left: []string{ours}, after: time.Hour},
+			controller: controller{state: pause.State{Paused: true, For: time.Hour}, resync: time.Minute}, did: []string{"second", "report"}, left: []string{ours}, after: time.Hour},
 		{name: "When it is frozen, it should get a report and no finalizer",
 			controller: controller{state: pause.State{Frozen: true}}, did: []string{"report"}},
 		{name: "When it is left alone, it should get nothing",

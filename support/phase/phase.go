@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
@@ -54,12 +55,6 @@ func run[S any](ctx context.Context, scope S, phases []Phase[S], paused bool) (r
 	return result, len(failures) == 0, errors.Join(failures...)
 }
 
-// Run runs phases outside of a Driver.
-func Run[S any](ctx context.Context, scope S, phases []Phase[S]) (ctrl.Result, error) {
-	result, _, failure := run(ctx, scope, phases, false)
-	return result, failure
-}
-
 // Sooner returns the result that comes back first; a zero result never comes back.
 func Sooner(a, b ctrl.Result) ctrl.Result {
 	if a.IsZero() {
@@ -80,3 +75,11 @@ func After(d time.Duration) (ctrl.Result, error) {
 func Done() (ctrl.Result, error) {
 	return ctrl.Result{}, nil
 }
+
+// Backoff retries a failing object after first, then after twice as long each time, and never later than after last.
+func Backoff(first, last time.Duration) workqueue.TypedRateLimiter[ctrl.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](first, last)
+}
+
+// Itself is the Observe of a Driver whose phases need to know nothing but the object.
+func Itself[T any](_ context.Context, obj T) (T, error) { return obj, nil }

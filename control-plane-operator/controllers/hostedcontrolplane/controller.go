@@ -4,15 +4,11 @@ package hostedcontrolplane
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,7 +29,6 @@ import (
 const Finalizer = hyperv1.HostedClusterFinalizer
 
 const (
-	conflictRequeue = time.Second
 	// waitRequeue is how soon a control plane that is not ready is looked at again if no watch fires.
 	waitRequeue = 15 * time.Second
 	// settledRequeue renews certificates and heals what no watch tells of.
@@ -76,7 +71,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Owns(&corev1.Service{}).
 		Watches(&corev1.Secret{}, all).
 		Watches(&corev1.ConfigMap{}, all).
-		WithOptions(controller.Options{RateLimiter: backoff()}).
+		WithOptions(controller.Options{RateLimiter: phase.Backoff(time.Second, 10*time.Second)}).
 		Complete(r)
 }
 
@@ -97,7 +92,7 @@ func (r *Reconciler) everyControlPlane(ctx context.Context, obj client.Object) [
 // scope is one pass over one control plane.
 type scope struct {
 	hcp *hyperv1.HostedControlPlane
-	// paused is set by the pause phase.
+	// paused is set by pause.
 	paused bool
 	// invalid is set by the validation phase: what of the spec cannot work here.
 	invalid error
@@ -117,36 +112,26 @@ type scope struct {
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	hcp := &hyperv1.HostedControlPlane{}
-	if err := r.Client.Get(ctx, req.NamespacedName, hcp); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	if hcp.DeletionTimestamp != nil {
-		return ctrl.Result{}, r.delete(ctx, hcp)
-	}
-	if r.OperateOnReleaseImage != "" && r.OperateOnReleaseImage != controlPlaneRelease(hcp) {
-		ctrl.LoggerFrom(ctx).Info("Leaving the control plane to the operator of its own release", "release", controlPlaneRelease(hcp))
-		return ctrl.Result{}, nil
-	}
-	s := &scope{hcp: hcp}
-	result, err := phase.Run(ctx, s, r.phases())
-	statusErr := r.updateStatus(ctx, s)
-	if err == nil && apierrors.IsConflict(statusErr) {
-		// Another operator wrote a condition in the meantime; its event is on the way.
-		return ctrl.Result{RequeueAfter: conflictRequeue}, nil
-	}
-	if err := errors.Join(err, statusErr); err != nil {
-		return ctrl.Result{}, fmt.Errorf("reconciling HostedControlPlane %s: %w", req, err)
-	}
-	if !s.hcp.Status.Ready {
-		return phase.Sooner(result, ctrl.Result{RequeueAfter: waitRequeue}), nil
-	}
-	return phase.Sooner(result, ctrl.Result{RequeueAfter: settledRequeue}), nil
+	// All that a control plane has is owned by it, so a deletion is the garbage collector's work.
+	return phase.Driver[*hyperv1.HostedControlPlane, *scope]{
+		Client: r.Client, Finalizers: []string{Finalizer}, Observe: r.begin, Pause: r.pause, Phases: r.phases, Report: r.updateStatus, Resync: resync,
+	}.Reconcile(ctx, req)
 }
 
-// backoff retries a failing control plane after one second at first and never later than after ten.
-func backoff() workqueue.TypedRateLimiter[reconcile.Request] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, 10*time.Second)
+func (r *Reconciler) begin(ctx context.Context, hcp *hyperv1.HostedControlPlane) (*scope, error) {
+	release := controlPlaneRelease(hcp)
+	if hcp.DeletionTimestamp.IsZero() && r.OperateOnReleaseImage != "" && r.OperateOnReleaseImage != release {
+		ctrl.LoggerFrom(ctx).Info("Leaving the control plane to the operator of its own release", "release", release)
+		return nil, phase.ErrStop
+	}
+	return &scope{hcp: hcp}, nil
+}
+
+func resync(s *scope) time.Duration {
+	if s.hcp.Status.Ready {
+		return settledRequeue
+	}
+	return waitRequeue
 }
 
 // controlPlaneRelease is the release image that the control plane runs.

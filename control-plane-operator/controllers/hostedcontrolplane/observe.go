@@ -101,7 +101,7 @@ func (r *Reconciler) find(ctx context.Context, namespace, name string, obj clien
 }
 
 // updateStatus computes the status and writes it if it changed.
-func (r *Reconciler) updateStatus(ctx context.Context, s *scope) error {
+func (r *Reconciler) updateStatus(ctx context.Context, s *scope, _ error) error {
 	o, err := r.observe(ctx, s)
 	if err != nil {
 		return err

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	v2 "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2"
@@ -20,13 +19,10 @@ import (
 	"github.com/openshift/hypershift/support/pause"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/releaseinfo"
-	"github.com/openshift/hypershift/support/upsert"
 )
 
-func (r *Reconciler) phases() []phase.Phase[*scope] {
+func (r *Reconciler) phases(*scope) []phase.Phase[*scope] {
 	return []phase.Phase[*scope]{
-		{Name: "finalizer", Critical: true, Run: r.addFinalizer},
-		{Name: "pause", Critical: true, Run: r.pause},
 		{Name: "validation", Critical: true, Run: r.validate},
 		{Name: "infrastructure", Critical: true, Run: r.publish},
 		{Name: "certificates", Critical: true, Run: r.certify},
@@ -35,26 +31,13 @@ func (r *Reconciler) phases() []phase.Phase[*scope] {
 	}
 }
 
-func (r *Reconciler) addFinalizer(ctx context.Context, s *scope) (ctrl.Result, error) {
-	err := upsert.Patch(ctx, r.Client, s.hcp, func() { controllerutil.AddFinalizer(s.hcp, Finalizer) })
-	return ctrl.Result{}, err
-}
-
-// delete lets go of a control plane. All that it has is owned by it, so the garbage collector takes it away.
-func (r *Reconciler) delete(ctx context.Context, hcp *hyperv1.HostedControlPlane) error {
-	if !controllerutil.ContainsFinalizer(hcp, Finalizer) {
-		return nil
-	}
-	err := upsert.Patch(ctx, r.Client, hcp, func() { controllerutil.RemoveFinalizer(hcp, Finalizer) })
-	return client.IgnoreNotFound(err)
-}
-
-func (r *Reconciler) pause(_ context.Context, s *scope) (ctrl.Result, error) {
+// pause leaves the control plane alone, but looks at it as often as else.
+func (r *Reconciler) pause(_ context.Context, s *scope) (pause.State, error) {
 	state := pause.Until(s.hcp.Spec.PausedUntil, r.Clock.Now())
-	if s.paused = state.Paused; !s.paused {
-		return ctrl.Result{}, nil
+	if s.paused = state.Paused; s.paused && (state.For == 0 || state.For > resync(s)) {
+		state.For = resync(s)
 	}
-	return ctrl.Result{RequeueAfter: state.For}, phase.ErrStop
+	return state, nil
 }
 
 func (r *Reconciler) validate(_ context.Context, s *scope) (ctrl.Result, error) {
