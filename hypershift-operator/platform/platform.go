@@ -8,16 +8,18 @@ import (
 	"context"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ignition "github.com/coreos/ignition/v2/config/v3_2/types"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
+
+// ProviderName is what the Cluster API provider of every platform is called.
+const ProviderName = "capi-provider"
 
 // Cluster is what a plugin may know of one hosted cluster. Plugins do not change what it points to.
 type Cluster struct {
@@ -84,10 +86,8 @@ type Platform interface {
 	CredentialsSecret(hc *hyperv1.HostedCluster) string
 	// DeleteCredentials removes what ReconcileCredentials made outside the hosted namespace.
 	DeleteCredentials(ctx context.Context, c client.Client, cluster Cluster) error
-	// ProviderDeployment is the Deployment spec of the Cluster API provider; nil means that there is none.
-	ProviderDeployment(cluster Cluster) *appsv1.DeploymentSpec
-	// ProviderPolicyRules are the rights that the provider needs in the hosted namespace beyond the usual.
-	ProviderPolicyRules() []rbacv1.PolicyRule
+	// Provider is the Cluster API provider, a component named ProviderName; nil means that there is none.
+	Provider(cluster Cluster) *component.Component
 	// ReconcileSecretEncryption brings what encryption of type kms needs into the hosted namespace.
 	ReconcileSecretEncryption(ctx context.Context, c client.Client, cluster Cluster) error
 	// OrphanedMachines is called on each pass of a deletion. It lets go of machines that can never be released,

@@ -41,8 +41,9 @@ type Scope struct {
 	Images Images
 	// Infra says where the published endpoints are; nil until they are known.
 	Infra *Infra
-	// OmitOwner leaves the owner reference to the HostedControlPlane out.
-	OmitOwner bool
+	// Operator names the operator that rolls the components out, in labels and as the owner of fields; empty means the
+	// control-plane-operator.
+	Operator string
 	// Guest is the guest cluster; nil in an operator that rolls no component of the guest out.
 	Guest *Guest
 	// ControlPlaneVersion is what components that others depend on must have reached; empty means Version. It differs
@@ -74,7 +75,10 @@ type Component struct {
 	Name string
 	// Manifests is the folder: exactly one of deployment.yaml, statefulset.yaml, daemonset.yaml, job.yaml and
 	// cronjob.yaml, and any number of auxiliary manifests, which are applied in the order of their file names before the workload.
+	// With a role.yaml come a service account of the component's name and the binding that gives it that role.
 	Manifests fs.FS
+	// Images are pull specs by tag that win over those of the scope.
+	Images map[string]string
 	// Adapters change single manifests, by file name.
 	Adapters map[string]Adapter
 	// Enabled tells whether the component is wanted; nil means always. What is not wanted is deleted.
@@ -93,6 +97,10 @@ type Options struct {
 	MultiZone bool
 	// ManagementAccess gives pods a token for the management cluster and labels them as needing to reach it.
 	ManagementAccess bool
+	// UserCAs lets pods trust the CAs that the user of the cluster brought.
+	UserCAs bool
+	// Held keeps the Deployment until Release is called: its pods are needed for longer than the objects around them.
+	Held bool
 	// Singleton runs one replica whatever the availability policy says.
 	Singleton bool
 	// HighlyAvailableReplicas is the number of replicas of a highly available control plane; zero means 2.

@@ -48,7 +48,7 @@ func newScope(objects ...client.Object) *Scope {
 		},
 	}
 	c := fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(append(objects, hcp)...).
-		WithStatusSubresource(&hyperv1.ControlPlaneComponent{}, &appsv1.Deployment{}, &batchv1.Job{}).Build()
+		WithStatusSubresource(&hyperv1.ControlPlaneComponent{}, &appsv1.Deployment{}, &batchv1.Job{}).WithReturnManagedFields().Build()
 	return &Scope{Client: c, HCP: hcp, Version: "1.36.3", Images: payload{"web": "registry/web:1", "availability-prober": "registry/op:latest"}}
 }
 

@@ -1,6 +1,7 @@
 package component
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -10,10 +11,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/hosted"
@@ -46,17 +46,23 @@ func (c *Component) setDefaults(ctx context.Context, scope *Scope, w *workload) 
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[managedByLabel] = managedByValue
+	labels[managedByLabel] = cmp.Or(scope.Operator, managedByValue)
 	w.object.SetLabels(labels)
+	if c.Held {
+		controllerutil.AddFinalizer(w.object, heldBy)
+	}
 
 	c.setReplicas(scope.HCP, w)
 	c.setPodMetadata(scope.HCP, w.template)
 	c.setScheduling(scope.HCP, w)
+	if c.UserCAs {
+		trustUserCAs(scope.HCP, &w.template.Spec)
+	}
 	c.setPodSpec(scope, &w.template.Spec)
 	c.injectProber(&w.template.Spec)
 	addTmp(w.template)
-	if err := setImages(scope.Images, &w.template.Spec); err != nil {
-		return fmt.Errorf("component %s: %w", c.Name, err)
+	if err := c.setImages(scope, &w.template.Spec); err != nil {
+		return err
 	}
 	if err := c.overrideRequests(scope.HCP, &w.template.Spec); err != nil {
 		return err
@@ -198,9 +204,4 @@ func DisruptionBudget() Adapter {
 		}
 		return nil
 	})
-}
-
-// Controls tells whether obj belongs to the hosted control plane of the scope.
-func (s *Scope) Controls(obj client.Object) bool {
-	return metav1.IsControlledBy(obj, s.HCP)
 }

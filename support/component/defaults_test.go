@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
@@ -159,20 +160,40 @@ func TestRequestOverrides(t *testing.T) {
 	}
 }
 
-func TestTrustUserCAs(t *testing.T) {
-	hcp := newScope().HCP
-	pod := &corev1.PodSpec{Containers: []corev1.Container{{Name: "a"}}, InitContainers: []corev1.Container{{Name: "b"}}}
-	t.Run("When the user brought no CA it should change nothing", func(t *testing.T) {
-		TrustUserCAs(hcp, pod)
-		NewWithT(t).Expect(pod.Volumes).To(BeEmpty())
-	})
-	t.Run("When the user brought CAs every container should trust them besides the system's", func(t *testing.T) {
-		g := NewWithT(t)
-		hcp.Spec.AdditionalTrustBundle = &corev1.LocalObjectReference{Name: "user-ca-bundle"}
-		TrustUserCAs(hcp, pod)
+func TestUserCAs(t *testing.T) {
+	brought := func(s *Scope) {
+		s.HCP.Spec.AdditionalTrustBundle = &corev1.LocalObjectReference{Name: "user-ca-bundle"}
+	}
+	t.Run("When the user brought CAs every container should trust them besides the system's and its own", func(t *testing.T) {
+		g, s := NewWithT(t), newScope()
+		brought(s)
+		pod := &corev1.PodSpec{
+			Containers:     []corev1.Container{{Name: "a"}, {Name: "own", Env: []corev1.EnvVar{{Name: "SSL_CERT_DIR", Value: "/own"}}}},
+			InitContainers: []corev1.Container{{Name: "b"}},
+		}
+		trustUserCAs(s.HCP, pod)
 		for _, c := range append(pod.InitContainers, pod.Containers...) {
-			g.Expect(c.Env).To(ConsistOf(corev1.EnvVar{Name: "SSL_CERT_DIR", Value: "/etc/ssl/certs:/etc/pki/user-ca"}))
+			want := "/etc/ssl/certs:/etc/pki/tls/certs:/etc/pki/user-ca"
+			if c.Name == "own" {
+				want = "/own:/etc/pki/user-ca"
+			}
+			g.Expect(c.Env).To(ConsistOf(corev1.EnvVar{Name: "SSL_CERT_DIR", Value: want}))
 			g.Expect(c.VolumeMounts).To(HaveLen(1))
 		}
 	})
+	for _, tc := range []struct {
+		name    string
+		options Options
+		edit    func(*Scope)
+		trusts  bool
+	}{
+		{"When a component asks for CAs and the user brought some it should trust them", Options{UserCAs: true}, brought, true},
+		{"When a component asks for CAs and the user brought none it should be as without", Options{UserCAs: true}, nil, false},
+		{"When a component does not ask for CAs it should be as without, so that they do not roll it", Options{}, brought, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			template := rendered(t, tc.edit, tc.options).Spec.Template
+			NewWithT(t).Expect(equality.Semantic.DeepEqual(template, rendered(t, nil, Options{}).Spec.Template)).To(Equal(!tc.trusts))
+		})
+	}
 }

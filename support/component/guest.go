@@ -32,10 +32,7 @@ type Guest struct {
 // guestWorkload fits a workload of the guest: the payload's images, and nothing else. What pods of a control plane have
 // means nothing there.
 func (c *Component) guestWorkload(scope *Scope, w *workload) error {
-	if err := setImages(scope.Images, &w.template.Spec); err != nil {
-		return fmt.Errorf("component %s: %w", c.Name, err)
-	}
-	return nil
+	return c.setImages(scope, &w.template.Spec)
 }
 
 // guestHealth is that of a workload on the guest's nodes as far as there are nodes: a cluster without any is complete, and one

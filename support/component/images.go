@@ -21,12 +21,20 @@ func (e *MissingImagesError) Error() string {
 	return fmt.Sprintf("the release payload has no image for %s; use a payload that has it", strings.Join(e.Tags, ", "))
 }
 
-// setImages replaces payload tags by the pull specs of their images.
-func setImages(images Images, pod *corev1.PodSpec) error {
+// image is the pull spec of a tag, and whether there is one.
+func (c *Component) image(scope *Scope, tag string) (string, bool) {
+	if own, ok := c.Images[tag]; ok {
+		return own, true
+	}
+	return scope.Images.ComponentImage(tag)
+}
+
+// setImages replaces tags by the pull specs of their images.
+func (c *Component) setImages(scope *Scope, pod *corev1.PodSpec) error {
 	var missing []string
 	for _, containers := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
 		for i := range containers {
-			image, ok := images.ComponentImage(containers[i].Image)
+			image, ok := c.image(scope, containers[i].Image)
 			if !ok {
 				missing = append(missing, containers[i].Image)
 				continue
@@ -39,7 +47,7 @@ func setImages(images Images, pod *corev1.PodSpec) error {
 		return nil
 	}
 	slices.Sort(missing)
-	return &MissingImagesError{Tags: slices.Compact(missing)}
+	return fmt.Errorf("component %s: %w", c.Name, &MissingImagesError{Tags: slices.Compact(missing)})
 }
 
 func pullPolicy(image string) corev1.PullPolicy {

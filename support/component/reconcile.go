@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// fieldOwner is the name under which the API server keeps the fields that components apply.
+// fieldOwner is the name under which the API server keeps the fields that the control-plane-operator applies.
 const fieldOwner = "control-plane-component"
 
 // outcome is what one pass over a component found, from which its status is computed.
@@ -58,6 +58,14 @@ func (c *Component) roll(ctx context.Context, scope *Scope) outcome {
 		return outcome{err: err}
 	}
 	var result outcome
+	for _, obj := range c.access(auxiliary) {
+		if result.err = c.own(scope, obj); result.err == nil {
+			result.err = c.apply(ctx, scope, obj, &result)
+		}
+		if result.err != nil {
+			return result
+		}
+	}
 	for _, file := range auxiliary {
 		if err := c.applyAuxiliary(ctx, scope, file, &result); err != nil {
 			result.err = err
@@ -93,15 +101,20 @@ func Done(c *hyperv1.ControlPlaneComponent, version string, generation int64) bo
 		meta.IsStatusConditionTrue(c.Status.Conditions, string(hyperv1.ControlPlaneComponentRolloutComplete))
 }
 
-// load reads a manifest and gives it what all objects of a component have.
+// load reads a manifest of the component.
 func (c *Component) load(scope *Scope, file string) (client.Object, error) {
 	obj, err := manifest.Load(c.target(scope).Scheme(), c.Manifests, file)
 	if err != nil {
 		return nil, err
 	}
+	return obj, c.own(scope, obj)
+}
+
+// own makes an object one of the component's.
+func (c *Component) own(scope *Scope, obj client.Object) error {
 	if c.Guest {
 		markGuest(obj)
-		return obj, nil
+		return nil
 	}
 	obj.SetNamespace(scope.HCP.Namespace)
 	switch o := obj.(type) {
@@ -114,13 +127,10 @@ func (c *Component) load(scope *Scope, file string) (client.Object, error) {
 	case *corev1.ServiceAccount:
 		o.ImagePullSecrets = []corev1.LocalObjectReference{{Name: pullSecretName}}
 	}
-	if scope.OmitOwner {
-		return obj, nil
-	}
 	if err := controllerutil.SetControllerReference(scope.HCP, obj, scope.Client.Scheme()); err != nil {
-		return nil, fmt.Errorf("owning %s: %w", obj.GetName(), err)
+		return fmt.Errorf("owning %s: %w", obj.GetName(), err)
 	}
-	return obj, nil
+	return nil
 }
 
 func (c *Component) adapt(ctx context.Context, scope *Scope, file string, obj client.Object) error {
@@ -182,6 +192,11 @@ func (c *Component) applyWorkload(ctx context.Context, scope *Scope, result *out
 			return nil, err
 		}
 	}
+	if c.Held {
+		if terminating, err := c.endDeletion(ctx, scope); err != nil || terminating {
+			return nil, err
+		}
+	}
 	if err := c.apply(ctx, scope, obj, result); err != nil {
 		return nil, err
 	}
@@ -213,7 +228,7 @@ func (c *Component) replaceJob(ctx context.Context, scope *Scope, wanted *batchv
 }
 
 func (c *Component) apply(ctx context.Context, scope *Scope, obj client.Object, result *outcome) error {
-	owner := fieldOwner
+	owner := cmp.Or(scope.Operator, fieldOwner)
 	if c.Guest {
 		owner = GuestFieldOwner
 	}

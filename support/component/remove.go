@@ -27,6 +27,9 @@ func (c *Component) remove(ctx context.Context, scope *Scope) error {
 		}
 		failures = append(failures, err)
 	}
+	for _, obj := range c.access(auxiliary) {
+		failures = append(failures, c.own(scope, obj), c.delete(ctx, scope, obj))
+	}
 	report := &hyperv1.ControlPlaneComponent{ObjectMeta: metav1.ObjectMeta{Namespace: scope.HCP.Namespace, Name: c.Name}}
 	failures = append(failures, c.deleteFrom(ctx, scope.Client, report, scope.made))
 	return errors.Join(failures...)
@@ -42,7 +45,7 @@ func (c *Component) delete(ctx context.Context, scope *Scope, obj client.Object)
 }
 
 // made tells whether obj is one that components of this control plane made beside it.
-func (s *Scope) made(obj client.Object) bool { return s.OmitOwner || metav1.IsControlledBy(obj, s.HCP) }
+func (s *Scope) made(obj client.Object) bool { return metav1.IsControlledBy(obj, s.HCP) }
 
 func (c *Component) deleteFrom(ctx context.Context, cluster client.Client, obj client.Object, ours func(client.Object) bool) error {
 	err := cluster.Get(ctx, client.ObjectKeyFromObject(obj), obj)

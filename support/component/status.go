@@ -19,9 +19,6 @@ import (
 func (c *Component) report(ctx context.Context, scope *Scope, result outcome) error {
 	cpc := &hyperv1.ControlPlaneComponent{ObjectMeta: metav1.ObjectMeta{Namespace: scope.HCP.Namespace, Name: c.Name}}
 	_, err := upsert.Object(ctx, scope.Client, cpc, func() error {
-		if scope.OmitOwner {
-			return nil
-		}
 		return controllerutil.SetControllerReference(scope.HCP, cpc, scope.Client.Scheme())
 	})
 	if err != nil {

@@ -1,6 +1,8 @@
 package component
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
@@ -12,13 +14,15 @@ const (
 	userCAVolume    = "user-ca-bundle"
 	userCADir       = "/etc/pki/user-ca"
 	userCAConfigMap = hosted.UserCABundle
-	systemCADir     = "/etc/ssl/certs"
 	certDirVariable = "SSL_CERT_DIR"
+	// systemCADirs are those that Go programs read where the variable is not set.
+	systemCADirs = "/etc/ssl/certs:/etc/pki/tls/certs"
 )
 
-// TrustUserCAs lets all containers of a pod trust the CAs that the user brought, besides those of their image. Programs
-// of the payload need no more than this, as Go programs read every folder of SSL_CERT_DIR.
-func TrustUserCAs(hcp *hyperv1.HostedControlPlane, pod *corev1.PodSpec) {
+// trustUserCAs lets all containers of a pod trust the CAs that the user brought, besides those of their image. Programs
+// of the payload need no more than this, as Go programs read every folder of SSL_CERT_DIR. They read them once: the hash
+// over what a pod mounts rolls it when the CAs change.
+func trustUserCAs(hcp *hyperv1.HostedControlPlane, pod *corev1.PodSpec) {
 	if hcp.Spec.AdditionalTrustBundle == nil {
 		return
 	}
@@ -30,8 +34,19 @@ func TrustUserCAs(hcp *hyperv1.HostedControlPlane, pod *corev1.PodSpec) {
 	}})
 	for _, containers := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
 		for i := range containers {
-			containers[i].Env = append(containers[i].Env, corev1.EnvVar{Name: certDirVariable, Value: systemCADir + ":" + userCADir})
-			containers[i].VolumeMounts = append(containers[i].VolumeMounts, corev1.VolumeMount{Name: userCAVolume, MountPath: userCADir, ReadOnly: true})
+			c := &containers[i]
+			c.Env = addCertDir(c.Env)
+			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: userCAVolume, MountPath: userCADir, ReadOnly: true})
 		}
 	}
+}
+
+// addCertDir adds the folder of the user's CAs to those that certificates are read from.
+func addCertDir(env []corev1.EnvVar) []corev1.EnvVar {
+	i := slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == certDirVariable })
+	if i < 0 {
+		return append(env, corev1.EnvVar{Name: certDirVariable, Value: systemCADirs + ":" + userCADir})
+	}
+	env[i].Value += ":" + userCADir
+	return env
 }

@@ -181,6 +181,20 @@ func TestStatus(t *testing.T) {
 		s.release, s.releaseErr, s.pkiErr = nil, nil, errors.New("no signer")
 		g.Expect(accepted()).To(Equal(metav1.ConditionFalse))
 	})
+	t.Run("When only the other operator's managers have reported it should wait for the API server", func(t *testing.T) {
+		g := NewWithT(t)
+		s, o := healthy()
+		all := o.components
+		o.components = []hyperv1.ControlPlaneComponent{done("control-plane-operator", "1.36.3"), done("cluster-api", "1.36.3")}
+		completed := func() configv1.UpdateState {
+			s.hcp.Status = status(s, o, now)
+			return s.hcp.Status.ControlPlaneVersion.History[0].State
+		}
+		completed()
+		g.Expect(completed()).To(Equal(configv1.PartialUpdate))
+		o.components = append(all, o.components...)
+		g.Expect(completed()).To(Equal(configv1.CompletedUpdate))
+	})
 	t.Run("When the endpoint is not known any more the last one should stay", func(t *testing.T) {
 		g := NewWithT(t)
 		s, o := healthy()

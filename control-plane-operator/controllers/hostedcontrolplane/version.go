@@ -50,16 +50,14 @@ func setVersions(next *hyperv1.HostedControlPlaneStatus, s *scope, o observed, n
 }
 
 // unfinished lists the components that do not run the version of their side yet, sorted: those of the control plane, and
-// those of the guest, which are waited for also before anybody reports them.
+// those of the guest. The API server and those of the guest are waited for also before anybody reports them.
 func unfinished(s *scope, components []hyperv1.ControlPlaneComponent) (hosting, running []string) {
 	running = guestcomponents.Wanted(s.hcp)
 	ofGuest := slices.Clone(running)
-	reported := false
 	for i := range components {
 		name := components[i].Name
 		switch {
 		case !slices.Contains(ofGuest, name):
-			reported = true
 			if !component.Done(&components[i], s.release.Version(), s.hcp.Generation) {
 				hosting = append(hosting, name)
 			}
@@ -67,7 +65,8 @@ func unfinished(s *scope, components []hyperv1.ControlPlaneComponent) (hosting, 
 			running = slices.DeleteFunc(running, func(n string) bool { return n == name })
 		}
 	}
-	if !reported {
+	isAPIServer := func(c hyperv1.ControlPlaneComponent) bool { return c.Name == kubeapiserver.Name }
+	if !slices.ContainsFunc(components, isAPIServer) {
 		hosting = append(hosting, kubeapiserver.Name)
 	}
 	slices.Sort(hosting)

@@ -29,8 +29,6 @@ import (
 const (
 	// finalizerName keeps a HostedCluster until nothing of it is left.
 	finalizerName = hyperv1.HostedClusterFinalizer
-	// componentFinalizer keeps the managers of machines until the machines are gone.
-	componentFinalizer = hyperv1.ControlPlaneComponentFinalizer
 
 	deletionPoll = 2 * time.Second
 )

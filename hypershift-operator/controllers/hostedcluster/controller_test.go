@@ -147,7 +147,14 @@ func TestReconcile(t *testing.T) {
 		for _, name := range []string{"cluster-api", "capi-provider"} {
 			deployment := &appsv1.Deployment{}
 			s.get(deployment, name)
-			s.Expect(deployment.Finalizers).To(ContainElement(componentFinalizer))
+			s.Expect(deployment.Finalizers).To(ContainElement(hyperv1.ControlPlaneComponentFinalizer))
+		}
+		s.get(hcp, fixture.ClusterName)
+		for _, name := range []string{"control-plane-operator", "cluster-api", "capi-provider"} {
+			report := &hyperv1.ControlPlaneComponent{}
+			s.get(report, name)
+			s.Expect(report.Status.ObservedGeneration).To(Equal(hcp.Generation), "the release is rolled out when all report this generation")
+			s.Expect(report.Status.Resources).To(ContainElement(hyperv1.ComponentResource{Group: "apps", Kind: "Deployment", Name: name}))
 		}
 	})
 

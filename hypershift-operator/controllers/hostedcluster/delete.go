@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/condition"
-	"github.com/openshift/hypershift/support/finalizer"
 	"github.com/openshift/hypershift/support/namespaceguard"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/upsert"
@@ -118,15 +117,7 @@ func (r *Reconciler) deleteMachines(ctx context.Context, s *scope) (string, erro
 // releaseManagers lets the managers of machines go, now that there are no machines.
 func (r *Reconciler) releaseManagers(ctx context.Context, s *scope) (string, error) {
 	for _, name := range []string{capiManagerName, capiProviderName} {
-		deployment := &appsv1.Deployment{}
-		key := client.ObjectKey{Namespace: s.namespace, Name: name}
-		if err := r.Client.Get(ctx, key, deployment); err != nil {
-			if client.IgnoreNotFound(err) != nil {
-				return "", fmt.Errorf("reading Deployment %s: %w", key, err)
-			}
-			continue
-		}
-		if err := finalizer.Remove(ctx, r.Client, deployment, componentFinalizer); err != nil {
+		if err := component.Release(ctx, r.Client, client.ObjectKey{Namespace: s.namespace, Name: name}); err != nil {
 			return "", err
 		}
 	}

@@ -33,18 +33,18 @@ func TestDeterminism(t *testing.T) {
 }
 
 // severalOfEach gives every list and map that the builders read more than one entry.
-func severalOfEach(platformType hyperv1.PlatformType) func(*scope) {
-	return func(s *scope) {
-		s.hc.Labels = map[string]string{"api.openshift.com/a": "1", "api.openshift.com/b": "2"}
-		s.hc.Annotations = map[string]string{
+func severalOfEach(platformType hyperv1.PlatformType) func(*hyperv1.HostedCluster) {
+	return func(hc *hyperv1.HostedCluster) {
+		hc.Labels = map[string]string{"api.openshift.com/a": "1", "api.openshift.com/b": "2"}
+		hc.Annotations = map[string]string{
 			hyperv1.KubeAPIServerGOGCAnnotation: "50", hyperv1.KubeAPIServerGOMemoryLimitAnnotation: "4GiB",
 			hyperv1.ResourceRequestOverrideAnnotationPrefix + "/a.b": "cpu=1", hyperv1.ResourceRequestOverrideAnnotationPrefix + "/c.d": "cpu=2",
 		}
-		s.hc.Spec.Platform.Type = platformType
-		s.hc.Spec.Labels = map[string]string{"team": "a", "row": "7", "cost": "3"}
-		s.hc.Spec.NodeSelector = map[string]string{"disk": "fast", "zone": "a", "pool": "b"}
-		s.hc.Spec.Tolerations = []corev1.Toleration{{Key: "one"}, {Key: "two"}}
-		s.hc.Spec.ImageContentSources = []hyperv1.ImageContentSource{
+		hc.Spec.Platform.Type = platformType
+		hc.Spec.Labels = map[string]string{"team": "a", "row": "7", "cost": "3"}
+		hc.Spec.NodeSelector = map[string]string{"disk": "fast", "zone": "a", "pool": "b"}
+		hc.Spec.Tolerations = []corev1.Toleration{{Key: "one"}, {Key: "two"}}
+		hc.Spec.ImageContentSources = []hyperv1.ImageContentSource{
 			{Source: "quay.io", Mirrors: []string{"a.example", "b.example"}}, {Source: "docker.io", Mirrors: []string{"c.example"}},
 		}
 	}
@@ -53,28 +53,11 @@ func severalOfEach(platformType hyperv1.PlatformType) func(*scope) {
 // built is the YAML of everything that the builders make in one pass over a scope of its own.
 func built(t *testing.T, platformType hyperv1.PlatformType, image string) string {
 	t.Helper()
-	r := &Reconciler{Settings: Settings{
-		OperatorImage:     operatorImage,
-		RegistryOverrides: map[string]string{"quay.io": "mirror.example/quay", "docker.io": "mirror.example/docker", "ghcr.io": "mirror.example/ghcr"},
-		PassedEnv:         map[string]string{"CERT_ROTATION_SCALE": "24h", "METRICS_SET": "Telemetry", "HTTP_PROXY": "http://proxy"},
-	}}
-	s := managed(image)
-	severalOfEach(platformType)(s)
-	s.platform, _ = fixture.Platforms(nil).For(platformType)
+	s := managed(t, image, severalOfEach(platformType))
 	cluster := s.cluster(operatorImage)
-	hcp := &hyperv1.HostedControlPlane{}
-	mirrorLabels(s.hc, hcp)
-	mirrorAnnotations(s.hc, hcp)
-	all := []any{
-		decorated(s, controlPlaneOperatorName, r.controlPlaneOperatorSpec(s, image)), controlPlaneOperatorRules(),
-		decorated(s, capiManagerName, s.capiManagerSpec(image)), capiManagerRules(),
-		capiProviderRules(s.platform.ProviderPolicyRules()), hcp, s.shapeControlPlane(hcp),
-	}
+	all := []any{s.hcp, testReconciler().managers(t, s)}
 	for _, p := range policies(s.hc) {
 		all = append(all, p.name, p.spec())
-	}
-	if spec := s.platform.ProviderDeployment(cluster); spec != nil {
-		all = append(all, decorated(s, capiProviderName, *spec))
 	}
 	if infra := s.platform.InfraCluster(cluster); infra != nil {
 		all = append(all, infra.Mutate(), infra.Object)

@@ -153,7 +153,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 		s := newSuite(t, c, "refused")
 		annotations := map[string]string{hyperv1.HostedClusterAnnotation: "a/b"}
 		manager := &appsv1.Deployment{
-			ObjectMeta: metav1.ObjectMeta{Namespace: s.hosted(), Name: capiProviderName, Finalizers: []string{componentFinalizer}, Annotations: annotations},
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.hosted(), Name: capiProviderName, Finalizers: []string{hyperv1.ControlPlaneComponentFinalizer}, Annotations: annotations},
 			Spec: appsv1.DeploymentSpec{
 				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}},
 				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "x"}},
@@ -169,7 +169,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 		s.Expect(err).NotTo(HaveOccurred())
 		s.Expect(client.IgnoreNotFound(c.Get(t.Context(), s.request().NamespacedName, &hyperv1.HostedCluster{}))).To(Succeed())
 		s.get(manager, capiProviderName)
-		s.Expect(manager.Finalizers).To(ContainElement(componentFinalizer))
+		s.Expect(manager.Finalizers).To(ContainElement(hyperv1.ControlPlaneComponentFinalizer))
 	})
 
 	t.Run("When somebody took the Cluster away, its machines should be released before those that can are let go", func(t *testing.T) {
@@ -195,7 +195,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 		s.Expect(infra.DeletionTimestamp).NotTo(BeNil())
 		provider := &appsv1.Deployment{}
 		s.get(provider, capiProviderName)
-		s.Expect(provider.Finalizers).To(ContainElement(componentFinalizer))
+		s.Expect(provider.Finalizers).To(ContainElement(hyperv1.ControlPlaneComponentFinalizer))
 
 		infra.Finalizers = nil
 		s.Expect(c.Update(t.Context(), infra)).To(Succeed())

@@ -126,6 +126,21 @@ func TestFlows(t *testing.T) {
 		s.Expect(s.missing(&clusterv1.Cluster{}, s.cluster().Spec.InfraID)).To(BeTrue())
 	})
 
+	t.Run("When machines become somebody else's business, their managers should stay and nobody wait for them", func(t *testing.T) {
+		s := newSuite(t, c, "disabled-later")
+		s.up()
+		s.change(func(hc *hyperv1.HostedCluster) {
+			hc.Annotations = map[string]string{hyperv1.DisableMachineManagement: ""}
+		})
+		s.mustPass()
+		for _, name := range []string{capiManagerName, capiProviderName} {
+			live := &appsv1.Deployment{}
+			s.get(live, name)
+			s.Expect(live.DeletionTimestamp).To(BeNil())
+			s.Expect(s.missing(&hyperv1.ControlPlaneComponent{}, name)).To(BeTrue())
+		}
+	})
+
 	t.Run("When the cluster is paused, it should hand that on and stop, and go on later", func(t *testing.T) {
 		s := newSuite(t, c, "pause")
 		s.start(nil)

@@ -12,11 +12,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/yaml"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/hypershift-operator/naming"
+	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -44,39 +50,63 @@ func golden(t *testing.T, name string, obj any) {
 }
 
 // managed is a scope in which all earlier phases have run.
-func managed(image string) *scope {
+func managed(t *testing.T, image string, edit ...func(*hyperv1.HostedCluster)) *scope {
+	t.Helper()
 	s := withScope()
 	s.images = images{release: image}
 	s.release = fixture.Payloads()[image]
 	s.hc.Spec.Release.Image = image
-	s.trustBundle = []byte("PEM")
 	s.securityUID = "1001"
 	s.credentialsHash = "hash"
-	s.platform, _ = fixture.Platforms(nil).For(hyperv1.MAASPlatform)
+	for _, f := range edit {
+		f(s.hc)
+	}
+	s.platform, _ = fixture.Platforms(nil).For(s.hc.Spec.Platform.Type)
+	s.hcp = &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.hc.Name}}
+	mirrorLabels(s.hc, s.hcp)
+	mirrorAnnotations(s.hc, s.hcp)
+	if err := s.shapeControlPlane(s.hcp); err != nil {
+		t.Fatal(err)
+	}
 	return s
 }
 
-func decorated(s *scope, name string, spec appsv1.DeploymentSpec) *appsv1.Deployment {
-	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}, Spec: spec}
-	s.decorate(deployment)
-	return deployment
+// testReconciler has settings, and a hosted namespace with what the managers mount.
+func testReconciler(mounted ...client.Object) *Reconciler {
+	return &Reconciler{
+		Client: fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(mounted...).Build(),
+		Settings: Settings{
+			OperatorImage:     operatorImage,
+			RegistryOverrides: map[string]string{"quay.io": "mirror.example/quay", "docker.io": "mirror.example/docker", "ghcr.io": "mirror.example/ghcr"},
+			PassedEnv:         map[string]string{"CERT_ROTATION_SCALE": "24h", "METRICS_SET": "Telemetry", "HTTP_PROXY": "http://proxy"},
+		},
+	}
+}
+
+// managers are the Deployments of the three managers, or of two on a platform without a provider.
+func (r *Reconciler) managers(t *testing.T, s *scope) []*appsv1.Deployment {
+	t.Helper()
+	components := []*component.Component{r.controlPlaneOperator(s), s.capiManager()}
+	if provider := s.platform.Provider(s.cluster(operatorImage)); provider != nil {
+		components = append(components, provider)
+	}
+	var all []*appsv1.Deployment
+	for _, c := range components {
+		obj, err := c.Render(t.Context(), r.components(s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, obj.(*appsv1.Deployment))
+	}
+	return all
 }
 
 func TestManagersGolden(t *testing.T) {
-	r := &Reconciler{Settings: Settings{
-		OperatorImage: operatorImage, RegistryOverrides: map[string]string{"quay.io": "mirror.example/quay"},
-		PassedEnv: map[string]string{"CERT_ROTATION_SCALE": "24h", "METRICS_SET": "Telemetry"},
-	}}
 	for distribution, image := range map[string]string{"kubernetes": fixture.ReleaseImage, "openshift": fixture.OCPImage} {
 		t.Run("When the release is of "+distribution+" it should run these managers", func(t *testing.T) {
-			g, s := NewWithT(t), managed(image)
-			operator, err := r.controlPlaneOperatorImage(s)
-			g.Expect(err).NotTo(HaveOccurred())
-			golden(t, distribution+"-control-plane-operator", decorated(s, controlPlaneOperatorName, r.controlPlaneOperatorSpec(s, operator)))
-			capi, err := s.capiManagerImage()
-			g.Expect(err).NotTo(HaveOccurred())
-			golden(t, distribution+"-cluster-api", decorated(s, capiManagerName, s.capiManagerSpec(capi)))
-			golden(t, distribution+"-capi-provider", decorated(s, capiProviderName, *s.platform.ProviderDeployment(s.cluster(operatorImage))))
+			for _, deployment := range testReconciler().managers(t, managed(t, image)) {
+				golden(t, distribution+"-"+deployment.Name, deployment)
+			}
 		})
 	}
 }
@@ -89,51 +119,59 @@ func TestControlPlaneOperatorImage(t *testing.T) {
 		{"When the cluster names one it should win", fixture.OCPImage, "annotation:1", "setting:1", "annotation:1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			g, s := NewWithT(t), managed(tc.release)
+			g, s := NewWithT(t), managed(t, tc.release)
 			if tc.annotation != "" {
 				s.hc.Annotations = map[string]string{hyperv1.ControlPlaneOperatorImageAnnotation: tc.annotation}
 			}
 			r := &Reconciler{Settings: Settings{OperatorImage: operatorImage, ControlPlaneOperatorImage: tc.setting}}
-			image, err := r.controlPlaneOperatorImage(s)
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(image).To(Equal(tc.want))
+			g.Expect(r.controlPlaneOperatorImage(s)).To(Equal(tc.want))
 		})
 	}
 }
 
-func TestDecorate(t *testing.T) {
-	t.Run("When the cluster has labels, tolerations and a priority it should hand them on", func(t *testing.T) {
-		g, s := NewWithT(t), managed(fixture.ReleaseImage)
-		s.hc.Spec.Labels = map[string]string{"team": "a", "app": "evil"}
-		s.hc.Spec.Tolerations = []corev1.Toleration{{Key: "mine"}}
-		s.hc.Spec.NodeSelector = map[string]string{"disk": "fast"}
-		s.hc.Annotations = map[string]string{hyperv1.ControlPlanePriorityClass: "high"}
-		pod := decorated(s, "x", appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{}}}}}).Spec.Template
-		g.Expect(pod.Labels).To(HaveKeyWithValue("team", "a"))
-		g.Expect(pod.Spec.Tolerations).To(ContainElement(corev1.Toleration{Key: "mine"}))
-		g.Expect(pod.Spec.NodeSelector).To(HaveKeyWithValue("disk", "fast"))
-		g.Expect(pod.Spec.PriorityClassName).To(Equal("high"))
+func TestCAPIManagerImage(t *testing.T) {
+	t.Run("When the release lacks Cluster API it should say so, and run what the cluster's annotation names", func(t *testing.T) {
+		g, r, s := NewWithT(t), testReconciler(), managed(t, fixture.ReleaseImage)
+		s.release = releaseinfo.New(fixture.ReleaseImage, releaseinfo.Payload{Version: "1.36.3", Distribution: releaseinfo.Kubernetes})
+		_, err := s.capiManager().Render(t.Context(), r.components(s))
+		g.Expect(err).To(MatchError(ContainSubstring("the release payload has no image for cluster-capi-controllers")))
+		s.hc.Annotations = map[string]string{hyperv1.ClusterAPIManagerImage: "capi:1"}
+		obj, err := s.capiManager().Render(t.Context(), r.components(s))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(obj.(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Image).To(Equal("capi:1"))
 	})
-	t.Run("When the trust bundle changes it should roll the pods", func(t *testing.T) {
-		g, s := NewWithT(t), managed(fixture.ReleaseImage)
-		template := func() corev1.PodTemplateSpec {
-			return decorated(s, "x", appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{}}}}}).Spec.Template
-		}
-		before := template()
-		s.trustBundle = []byte("other PEM")
-		g.Expect(template().Annotations).NotTo(Equal(before.Annotations))
-	})
-	t.Run("When a container lists certificate folders already it should add one more", func(t *testing.T) {
-		container := &corev1.Container{Env: []corev1.EnvVar{{Name: "SSL_CERT_DIR", Value: "/a"}}}
-		addCertDir(container)
-		NewWithT(t).Expect(container.Env).To(Equal([]corev1.EnvVar{{Name: "SSL_CERT_DIR", Value: "/a:" + trustDir}}))
-	})
+}
+
+func TestRolled(t *testing.T) {
+	named := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: fixture.Hosted("clusters"), Name: name}
+	}
+	for name, tc := range map[string]struct {
+		object client.Object
+		rolls  []string
+	}{
+		"the trust bundle": {&corev1.ConfigMap{ObjectMeta: named(naming.TrustBundle), Data: map[string]string{"ca-bundle.crt": "PEM"}},
+			[]string{controlPlaneOperatorName, capiManagerName, capiProviderName}},
+		"the platform's credentials": {&corev1.Secret{ObjectMeta: named(fixture.Credentials), Data: map[string][]byte{"MAAS_API_KEY": []byte("a:b:c")}},
+			[]string{capiProviderName}},
+	} {
+		t.Run("When the content of "+name+" changes it should roll the managers that mount it", func(t *testing.T) {
+			s := managed(t, fixture.ReleaseImage)
+			before, after := testReconciler().managers(t, s), testReconciler(tc.object).managers(t, s)
+			var rolled []string
+			for i := range before {
+				if !equality.Semantic.DeepEqual(before[i].Spec.Template, after[i].Spec.Template) {
+					rolled = append(rolled, before[i].Name)
+				}
+			}
+			NewWithT(t).Expect(rolled).To(Equal(tc.rolls))
+		})
+	}
 }
 
 func TestNoSecretsInPods(t *testing.T) {
 	t.Run("When a manager runs it should carry no credentials in its spec", func(t *testing.T) {
-		s := managed(fixture.ReleaseImage)
-		raw, err := yaml.Marshal(s.platform.ProviderDeployment(s.cluster(operatorImage)))
+		raw, err := yaml.Marshal(testReconciler().managers(t, managed(t, fixture.ReleaseImage)))
 		g := NewWithT(t)
 		g.Expect(err).NotTo(HaveOccurred())
 		for _, secret := range strings.Split(fixture.APIKey, ":") {

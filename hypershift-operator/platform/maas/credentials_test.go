@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/maas"
 )
 
@@ -178,18 +180,23 @@ func TestOrphanedMachines(t *testing.T) {
 	})
 }
 
-func TestProviderDeployment(t *testing.T) {
-	p := testPlatform(&server{})
-	t.Run("When there are no credentials it should run no provider that could only crash", func(t *testing.T) {
-		NewWithT(t).Expect(p.ProviderDeployment(testCluster())).To(BeNil())
+// provider is the container of the provider in a hosted namespace with credentials.
+func provider(t *testing.T, p *Platform, cluster platform.Cluster) corev1.Container {
+	t.Helper()
+	g, scheme := NewWithT(t), runtime.NewScheme()
+	g.Expect(errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), hyperv1.AddToScheme(scheme))).To(Succeed())
+	cluster.CredentialsHash = "one"
+	obj, err := p.Provider(cluster).Render(t.Context(), &component.Scope{
+		Client: fake.NewClientBuilder().WithScheme(scheme).Build(),
+		HCP:    &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: "demo"}},
 	})
-	t.Run("When the credentials change it should roll the pods", func(t *testing.T) {
-		g := NewWithT(t)
-		cluster := testCluster()
-		cluster.CredentialsHash = "one"
-		first := p.ProviderDeployment(cluster)
-		cluster.CredentialsHash = "two"
-		g.Expect(p.ProviderDeployment(cluster).Template.Annotations).NotTo(Equal(first.Template.Annotations))
+	g.Expect(err).NotTo(HaveOccurred())
+	return obj.(*appsv1.Deployment).Spec.Template.Spec.Containers[0]
+}
+
+func TestProvider(t *testing.T) {
+	t.Run("When there are no credentials it should run no provider that could only crash", func(t *testing.T) {
+		NewWithT(t).Expect(testPlatform(&server{}).Provider(testCluster())).To(BeNil())
 	})
 	for _, tc := range []struct{ name, annotation, setting, want string }{
 		{"When nothing is said it should run the in-tree provider", "", "", "registry.example/hypershift:1"},
@@ -199,20 +206,17 @@ func TestProviderDeployment(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
 			cluster := testCluster()
-			cluster.CredentialsHash = "one"
 			if tc.annotation != "" {
 				cluster.HostedCluster.Annotations = map[string]string{hyperv1.ClusterAPIProviderMAASImage: tc.annotation}
 			}
-			container := New(Options{ProviderImage: tc.setting}).ProviderDeployment(cluster).Template.Spec.Containers[0]
+			container := provider(t, New(Options{ProviderImage: tc.setting}), cluster)
 			g.Expect(container.Image).To(Equal(tc.want))
 			g.Expect(container.Command).To(Equal([]string{"/manager"}))
 		})
 	}
 	t.Run("When the pod starts it should take the key from the Secret and nowhere else", func(t *testing.T) {
 		g := NewWithT(t)
-		cluster := testCluster()
-		cluster.CredentialsHash = "one"
-		for _, env := range p.ProviderDeployment(cluster).Template.Spec.Containers[0].Env {
+		for _, env := range provider(t, testPlatform(&server{}), testCluster()).Env {
 			if env.Name == maas.SecretKeyAPIKey {
 				g.Expect(env.Value).To(BeEmpty())
 				g.Expect(env.ValueFrom.SecretKeyRef.Name).To(Equal("creds"))

@@ -5,7 +5,6 @@ import (
 	"context"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -50,9 +49,6 @@ func New(o Options) *Platform {
 func (*Platform) ReconcileSecretEncryption(context.Context, client.Client, platform.Cluster) error {
 	return nil
 }
-
-// ProviderPolicyRules are none beyond the usual.
-func (*Platform) ProviderPolicyRules() []rbacv1.PolicyRule { return nil }
 
 // Watched are the provider's kinds.
 func (*Platform) Watched() []client.Object {

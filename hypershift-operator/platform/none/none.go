@@ -5,14 +5,13 @@ import (
 	"context"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ignition "github.com/coreos/ignition/v2/config/v3_2/types"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/condition"
 )
 
@@ -39,11 +38,8 @@ func (Platform) CredentialsSecret(*hyperv1.HostedCluster) string { return "" }
 // DeleteCredentials has nothing to delete.
 func (Platform) DeleteCredentials(context.Context, client.Client, platform.Cluster) error { return nil }
 
-// ProviderDeployment is nil: there is no provider.
-func (Platform) ProviderDeployment(platform.Cluster) *appsv1.DeploymentSpec { return nil }
-
-// ProviderPolicyRules are none.
-func (Platform) ProviderPolicyRules() []rbacv1.PolicyRule { return nil }
+// Provider is nil.
+func (Platform) Provider(platform.Cluster) *component.Component { return nil }
 
 // ReconcileSecretEncryption has nothing to bring.
 func (Platform) ReconcileSecretEncryption(context.Context, client.Client, platform.Cluster) error {

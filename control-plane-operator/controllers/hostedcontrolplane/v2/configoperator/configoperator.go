@@ -38,7 +38,7 @@ func New(config Config) *component.Component {
 		Name:      Name,
 		Manifests: files,
 		Adapters:  map[string]component.Adapter{"deployment.yaml": component.Adapt(config.adapt)},
-		Options:   component.Options{ManagementAccess: true, Singleton: true},
+		Options:   component.Options{ManagementAccess: true, Singleton: true, UserCAs: true},
 	}
 }
 
@@ -63,6 +63,5 @@ func (config Config) adapt(_ context.Context, scope *component.Scope, deployment
 	env("OPENSHIFT_IMG_OVERRIDES", config.ImageOverrides)
 	env("HOSTED_CLUSTER_CONFIG_OPERATOR_IMAGE", config.Image)
 	container.Env = append(container.Env, config.Inherited...)
-	component.TrustUserCAs(scope.HCP, &deployment.Spec.Template.Spec)
 	return nil
 }

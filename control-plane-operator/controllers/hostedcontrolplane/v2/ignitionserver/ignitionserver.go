@@ -48,7 +48,7 @@ func New(config Config) *component.Component {
 			"service.yaml":    component.Adapt(adaptService),
 			"route.yaml":      component.Adapt(adaptRoute).When(publishedBy(hyperv1.Route)),
 		},
-		Options: component.Options{ManagementAccess: true, MultiZone: true},
+		Options: component.Options{ManagementAccess: true, MultiZone: true, UserCAs: true},
 	}
 }
 
@@ -66,8 +66,7 @@ func publishedBy(strategy hyperv1.PublishingStrategyType) func(*component.Scope)
 }
 
 func (config Config) adapt(_ context.Context, scope *component.Scope, deployment *appsv1.Deployment) error {
-	pod := &deployment.Spec.Template.Spec
-	container := &pod.Containers[0]
+	container := &deployment.Spec.Template.Spec.Containers[0]
 	var f component.Flags
 	f.Set("cert-file", certDir+"/tls.crt")
 	f.Set("key-file", certDir+"/tls.key")
@@ -76,7 +75,6 @@ func (config Config) adapt(_ context.Context, scope *component.Scope, deployment
 	container.Args = f
 	container.Env = append(container.Env, corev1.EnvVar{Name: "OPENSHIFT_IMG_OVERRIDES", Value: config.ImageOverrides})
 	container.Env = append(container.Env, config.Inherited...)
-	component.TrustUserCAs(scope.HCP, pod)
 	return nil
 }
 

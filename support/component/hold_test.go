@@ -1,0 +1,82 @@
+package component
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+func TestHeld(t *testing.T) {
+	held := web(func(c *Component) { c.Name, c.Held = "cluster-api", true })
+	held.Manifests = manifests(map[string]string{"deployment.yaml": strings.ReplaceAll(deploymentYAML, "metadata: {name: web}", "metadata: {name: cluster-api}")})
+	key := client.ObjectKey{Namespace: namespace, Name: held.Name}
+
+	t.Run("When somebody deletes the Deployment it should be let go and made anew", func(t *testing.T) {
+		g, s := NewWithT(t), newScope()
+		g.Expect(held.Reconcile(t.Context(), s)).To(Succeed())
+		live := get(t, s, held.Name, &appsv1.Deployment{})
+		g.Expect(live.Finalizers).To(ConsistOf(hyperv1.ControlPlaneComponentFinalizer))
+		g.Expect(s.Client.Delete(t.Context(), live)).To(Succeed())
+		g.Expect(held.Reconcile(t.Context(), s)).To(Succeed())
+		g.Expect(gone(t, s, held.Name, live)).To(BeTrue())
+		g.Expect(held.Reconcile(t.Context(), s)).To(Succeed())
+		g.Expect(get(t, s, held.Name, &appsv1.Deployment{}).Finalizers).To(ConsistOf(hyperv1.ControlPlaneComponentFinalizer))
+	})
+	t.Run("When it is released it should have no finalizer, and that there is none should be no error", func(t *testing.T) {
+		g, s := NewWithT(t), newScope()
+		g.Expect(Release(t.Context(), s.Client, key)).To(Succeed())
+		g.Expect(held.Reconcile(t.Context(), s)).To(Succeed())
+		g.Expect(Release(t.Context(), s.Client, key)).To(Succeed())
+		g.Expect(get(t, s, held.Name, &appsv1.Deployment{}).Finalizers).To(BeEmpty())
+	})
+}
+
+const roleYAML = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: etcd-web}
+rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]
+`
+
+func TestAccess(t *testing.T) {
+	t.Run("When a component has a Role it should have a service account with that Role, and both should go with it", func(t *testing.T) {
+		g, s := NewWithT(t), newScope()
+		c := web(func(c *Component) {
+			c.Manifests = manifests(map[string]string{"deployment.yaml": deploymentYAML, "role.yaml": roleYAML})
+		})
+		g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
+		g.Expect(get(t, s, c.Name, &corev1.ServiceAccount{}).ImagePullSecrets).To(ConsistOf(HaveField("Name", "pull-secret")))
+		binding := get(t, s, c.Name, &rbacv1.RoleBinding{})
+		g.Expect(binding.RoleRef.Name).To(Equal(c.Name))
+		g.Expect(binding.Subjects).To(ConsistOf(rbacv1.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: c.Name}))
+		g.Expect(get(t, s, c.Name, &hyperv1.ControlPlaneComponent{}).Status.Resources).To(HaveLen(4))
+		g.Expect(c.remove(t.Context(), s)).To(Succeed())
+		g.Expect(gone(t, s, c.Name, binding)).To(BeTrue())
+		g.Expect(gone(t, s, c.Name, &corev1.ServiceAccount{})).To(BeTrue())
+	})
+}
+
+func TestOperator(t *testing.T) {
+	t.Run("When another operator rolls a component out it should say so, and own its fields", func(t *testing.T) {
+		g, s := NewWithT(t), newScope()
+		s.Operator = "some-operator"
+		g.Expect(web().Reconcile(t.Context(), s)).To(Succeed())
+		live := get(t, s, "web", &appsv1.Deployment{})
+		g.Expect(live.Labels).To(HaveKeyWithValue("hypershift.openshift.io/managed-by", "some-operator"))
+		g.Expect(live.ManagedFields).To(ContainElement(HaveField("Manager", "some-operator")))
+	})
+	t.Run("When a component brings an image it should win over the payload's", func(t *testing.T) {
+		g := NewWithT(t)
+		c := web(func(c *Component) { c.Images = map[string]string{"web": "own:1"} })
+		obj, err := c.Render(t.Context(), newScope())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(obj.(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Image).To(Equal("own:1"))
+	})
+}
