@@ -3,7 +3,6 @@ package guestcomponents
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"net"
 	"slices"
 	"strconv"
@@ -17,23 +16,21 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 	"github.com/openshift/hypershift/support/component"
-	"github.com/openshift/hypershift/support/manifest"
 )
 
 const (
-	proxyConfigKey   = "config.conf"
-	configAnnotation = "hypershift.openshift.io/config-hash"
+	proxyConfigKey = "config.conf"
 	// dnsAddressIndex is the place of the DNS Service in the service network, which kubelets are told too.
 	dnsAddressIndex = 10
 )
 
-// apiEnv makes client-go's in-cluster configuration use the published address, which works before kube-proxy does.
-func apiEnv(hcp *hyperv1.HostedControlPlane) []corev1.EnvVar {
+// reachAPI makes client-go's in-cluster configuration use the published address, which works before kube-proxy does.
+func reachAPI(hcp *hyperv1.HostedControlPlane, container *corev1.Container) {
 	endpoint := hcp.Status.ControlPlaneEndpoint
-	return []corev1.EnvVar{
-		{Name: "KUBERNETES_SERVICE_HOST", Value: endpoint.Host},
-		{Name: "KUBERNETES_SERVICE_PORT", Value: strconv.Itoa(int(endpoint.Port))},
-	}
+	container.Env = append(container.Env,
+		corev1.EnvVar{Name: "KUBERNETES_SERVICE_HOST", Value: endpoint.Host},
+		corev1.EnvVar{Name: "KUBERNETES_SERVICE_PORT", Value: strconv.Itoa(int(endpoint.Port))},
+	)
 }
 
 func clusterNetworks(hcp *hyperv1.HostedControlPlane) []string {
@@ -54,21 +51,13 @@ func newKubeProxy() *component.Component {
 				cm.Data = map[string]string{proxyConfigKey: config}
 				return err
 			}),
-			"daemonset.yaml": component.Adapt(adaptKubeProxy),
+			"daemonset.yaml": component.Adapt(func(_ context.Context, scope *component.Scope, set *appsv1.DaemonSet) error {
+				reachAPI(scope.HCP, &set.Spec.Template.Spec.Containers[0])
+				return nil
+			}),
 		},
 		Options: component.Options{Guest: true},
 	}
-}
-
-func adaptKubeProxy(_ context.Context, scope *component.Scope, set *appsv1.DaemonSet) error {
-	config, err := proxyConfig(scope.HCP)
-	if err != nil {
-		return err
-	}
-	container := &set.Spec.Template.Spec.Containers[0]
-	container.Env = append(container.Env, apiEnv(scope.HCP)...)
-	set.Spec.Template.Annotations = map[string]string{configAnnotation: hashOf(config)}
-	return nil
 }
 
 // fields is a part of KubeProxyConfiguration, whose Go types are not worth a dependency.
@@ -104,7 +93,7 @@ func newNodeNetwork() *component.Component {
 		Adapters: map[string]component.Adapter{
 			"daemonset.yaml": component.Adapt(func(_ context.Context, scope *component.Scope, set *appsv1.DaemonSet) error {
 				container := &set.Spec.Template.Spec.Containers[0]
-				container.Env = append(container.Env, apiEnv(scope.HCP)...)
+				reachAPI(scope.HCP, container)
 				for _, cidr := range clusterNetworks(scope.HCP) {
 					container.Args = append(container.Args, "--cluster-network="+cidr)
 				}
@@ -140,12 +129,7 @@ func adaptDNSService(_ context.Context, scope *component.Scope, service *corev1.
 }
 
 func adaptCoreDNS(_ context.Context, scope *component.Scope, deployment *appsv1.Deployment) error {
-	config, err := manifest.LoadAs[*corev1.ConfigMap](scope.Guest.Client.Scheme(), folder(coreDNS), "40-config.yaml")
-	if err != nil {
-		return err
-	}
 	deployment.Spec.Replicas = ptr.To(infrastructureReplicas(scope.HCP))
-	deployment.Spec.Template.Annotations = map[string]string{configAnnotation: hashOf(config.Data["Corefile"])}
 	return nil
 }
 
@@ -170,10 +154,4 @@ func infrastructureReplicas(hcp *hyperv1.HostedControlPlane) int32 {
 		return 2
 	}
 	return 1
-}
-
-func hashOf(text string) string {
-	hash := fnv.New64a()
-	hash.Write([]byte(text))
-	return fmt.Sprintf("%016x", hash.Sum64())
 }

@@ -107,7 +107,7 @@ type Options struct {
 	HighlyAvailableReplicas int32
 	// Priority is the pods' priority class; empty means the one of ordinary components.
 	Priority PriorityClass
-	// Guest runs the component in the guest. Its manifests say their namespaces, and its pods get the payload's images and
+	// Guest runs the component in the guest. Its manifests say their namespaces, and its pods get the payload's images, roll with what they mount, and have
 	// nothing else of what all pods of a control plane have. Only Deployments and DaemonSets can run there.
 	Guest bool
 	// Prober makes pods wait for the API server before they start.

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
@@ -21,13 +22,26 @@ const configHashAnnotation = hyperv1.ComponentConfigHashAnnotation
 // signers are renewed: it must not restart pods.
 const clientCAName = "client-ca"
 
-// configHash is a hash over all ConfigMaps and Secrets that the pod mounts: when one changes, the pods roll.
-func configHash(ctx context.Context, scope *Scope, pod *corev1.PodSpec) (string, error) {
-	configMaps, secrets := mounted(pod)
+// stamp marks pods with a hash over what they mount: when that changes, they roll.
+func (c *Component) stamp(ctx context.Context, scope *Scope, w *workload) error {
+	hash, err := configHash(ctx, c.target(scope), w)
+	if err != nil {
+		return fmt.Errorf("component %s: %w", c.Name, err)
+	}
+	metav1.SetMetaDataAnnotation(&w.template.ObjectMeta, configHashAnnotation, hash)
+	return nil
+}
+
+// configHash is a hash over all ConfigMaps and Secrets that the pods of a workload mount.
+func configHash(ctx context.Context, cluster client.Reader, w *workload) (string, error) {
+	configMaps, secrets := mounted(&w.template.Spec)
+	key := func(name string) client.ObjectKey {
+		return client.ObjectKey{Namespace: w.object.GetNamespace(), Name: name}
+	}
 	sum := sha256.New()
 	for _, name := range configMaps {
 		cm := &corev1.ConfigMap{}
-		if err := read(ctx, scope, name, cm); err != nil {
+		if err := read(ctx, cluster, key(name), cm); err != nil {
 			return "", err
 		}
 		add(sum, "configmap", name, cm.Data)
@@ -35,7 +49,7 @@ func configHash(ctx context.Context, scope *Scope, pod *corev1.PodSpec) (string,
 	}
 	for _, name := range secrets {
 		secret := &corev1.Secret{}
-		if err := read(ctx, scope, name, secret); err != nil {
+		if err := read(ctx, cluster, key(name), secret); err != nil {
 			return "", err
 		}
 		add(sum, "secret", name, secret.Data)
@@ -44,10 +58,10 @@ func configHash(ctx context.Context, scope *Scope, pod *corev1.PodSpec) (string,
 }
 
 // read fetches a mounted object; one that is not there yet counts as empty, and the kubelet waits for it.
-func read(ctx context.Context, scope *Scope, name string, obj client.Object) error {
-	err := scope.Client.Get(ctx, client.ObjectKey{Namespace: scope.HCP.Namespace, Name: name}, obj)
+func read(ctx context.Context, cluster client.Reader, key client.ObjectKey, obj client.Object) error {
+	err := cluster.Get(ctx, key, obj)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading %T %s for the config hash: %w", obj, name, err)
+		return fmt.Errorf("reading %T %s for the config hash: %w", obj, key, err)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package component
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -67,12 +66,7 @@ func (c *Component) setDefaults(ctx context.Context, scope *Scope, w *workload) 
 	if err := c.overrideRequests(scope.HCP, &w.template.Spec); err != nil {
 		return err
 	}
-	hash, err := configHash(ctx, scope, &w.template.Spec)
-	if err != nil {
-		return fmt.Errorf("component %s: %w", c.Name, err)
-	}
-	w.template.Annotations[configHashAnnotation] = hash
-	return nil
+	return c.stamp(ctx, scope, w)
 }
 
 // setReplicas chooses the number of replicas unless the manifest does.

@@ -10,12 +10,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift/hypershift/support/upsert"
 )
 
 const (
 	// GuestLabel marks the objects in a guest that an operator of its control plane keeps.
 	GuestLabel = "hypershift.openshift.io/managed"
-	// GuestFieldOwner is the name under which a guest's API server keeps the fields that components apply there.
+	// GuestFieldOwner is the name under which a guest's API server keeps the fields that are applied there.
 	GuestFieldOwner = "hosted-cluster-config-operator"
 	// ReasonPodsFailing of RolloutComplete: pods of the component do not start, and will not by waiting.
 	ReasonPodsFailing = "PodsFailing"
@@ -29,10 +31,13 @@ type Guest struct {
 	Live client.Reader
 }
 
-// guestWorkload fits a workload of the guest: the payload's images, and nothing else. What pods of a control plane have
-// means nothing there.
-func (c *Component) guestWorkload(scope *Scope, w *workload) error {
-	return c.setImages(scope, &w.template.Spec)
+// guestWorkload fits a workload of the guest: the payload's images, a hash of what it mounts, and nothing else. What else
+// pods of a control plane have means nothing there.
+func (c *Component) guestWorkload(ctx context.Context, scope *Scope, w *workload) error {
+	if err := c.setImages(scope, &w.template.Spec); err != nil {
+		return err
+	}
+	return c.stamp(ctx, scope, w)
 }
 
 // guestHealth is that of a workload on the guest's nodes as far as there are nodes: a cluster without any is complete, and one
@@ -157,4 +162,11 @@ func markGuest(obj client.Object) {
 	}
 	labels[GuestLabel] = "true"
 	obj.SetLabels(labels)
+}
+
+// ApplyGuest brings one object of a guest to its wanted shape, and marks it as kept.
+func ApplyGuest(ctx context.Context, guest client.Client, obj client.Object) error {
+	markGuest(obj)
+	_, err := upsert.Apply(ctx, guest, GuestFieldOwner, obj)
+	return err
 }

@@ -1,6 +1,7 @@
 package component
 
 import (
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -72,4 +73,30 @@ func TestGuestHealth(t *testing.T) {
 			g.Expect(h.available.Status).To(Equal(tc.availableState))
 		})
 	}
+}
+
+func TestGuestWorkload(t *testing.T) {
+	t.Run("When a guest's manifest changes what pods mount it should roll them, and be kept and nothing else", func(t *testing.T) {
+		g, s := NewWithT(t), newScope()
+		s.Guest = &Guest{Client: s.Client, Live: s.Client}
+		inGuest := func(text string) string {
+			return strings.Replace(text, "metadata: {", "metadata: {namespace: kube-system, ", 1)
+		}
+		pods := func(config string) *appsv1.Deployment {
+			c := web(func(c *Component) {
+				c.Guest = true
+				c.Manifests = manifests(map[string]string{"deployment.yaml": inGuest(deploymentYAML), "config.yaml": inGuest(config)})
+			})
+			g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
+			live := &appsv1.Deployment{}
+			g.Expect(s.Client.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "web"}, live)).To(Succeed())
+			return live
+		}
+		before, same, after := pods(configYAML), pods(configYAML), pods(strings.Replace(configYAML, "a: b", "a: c", 1))
+		g.Expect(same.ResourceVersion).To(Equal(before.ResourceVersion))
+		g.Expect(after.Spec.Template.Annotations).NotTo(Equal(before.Spec.Template.Annotations))
+		g.Expect(after.Labels).To(HaveKeyWithValue(GuestLabel, "true"))
+		g.Expect(after.OwnerReferences).To(BeEmpty())
+		g.Expect(after.Spec.Template.Spec.SecurityContext).To(BeNil())
+	})
 }

@@ -113,7 +113,6 @@ func (c *Component) load(scope *Scope, file string) (client.Object, error) {
 // own makes an object one of the component's.
 func (c *Component) own(scope *Scope, obj client.Object) error {
 	if c.Guest {
-		markGuest(obj)
 		return nil
 	}
 	obj.SetNamespace(scope.HCP.Namespace)
@@ -176,7 +175,7 @@ func (c *Component) Render(ctx context.Context, scope *Scope) (client.Object, er
 		return nil, err
 	}
 	if c.Guest {
-		return obj, c.guestWorkload(scope, w)
+		return obj, c.guestWorkload(ctx, scope, w)
 	}
 	return obj, c.setDefaults(ctx, scope, w)
 }
@@ -228,11 +227,13 @@ func (c *Component) replaceJob(ctx context.Context, scope *Scope, wanted *batchv
 }
 
 func (c *Component) apply(ctx context.Context, scope *Scope, obj client.Object, result *outcome) error {
-	owner := cmp.Or(scope.Operator, fieldOwner)
+	var err error
 	if c.Guest {
-		owner = GuestFieldOwner
+		err = ApplyGuest(ctx, scope.Guest.Client, obj)
+	} else {
+		_, err = upsert.Apply(ctx, scope.Client, cmp.Or(scope.Operator, fieldOwner), obj)
 	}
-	if _, err := upsert.Apply(ctx, c.target(scope), owner, obj); err != nil {
+	if err != nil {
 		return fmt.Errorf("component %s: %w", c.Name, err)
 	}
 	gvk := obj.GetObjectKind().GroupVersionKind()

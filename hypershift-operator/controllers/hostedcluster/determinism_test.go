@@ -21,9 +21,10 @@ func TestDeterminism(t *testing.T) {
 	for platformType := range fixture.Platforms(nil) {
 		for _, image := range []string{fixture.ReleaseImage, fixture.OCPImage} {
 			t.Run("When the platform is "+string(platformType)+" and the release "+image+" it should always build the same", func(t *testing.T) {
-				first := built(t, platformType, image)
+				r := testReconciler()
+				first := built(t, r, platformType, image)
 				for range passes - 1 {
-					if diff := cmp.Diff(first, built(t, platformType, image)); diff != "" {
+					if diff := cmp.Diff(first, built(t, r, platformType, image)); diff != "" {
 						t.Fatalf("nothing changed, and something else was built (-first +later):\n%s", diff)
 					}
 				}
@@ -51,11 +52,11 @@ func severalOfEach(platformType hyperv1.PlatformType) func(*hyperv1.HostedCluste
 }
 
 // built is the YAML of everything that the builders make in one pass over a scope of its own.
-func built(t *testing.T, platformType hyperv1.PlatformType, image string) string {
+func built(t *testing.T, r *Reconciler, platformType hyperv1.PlatformType, image string) string {
 	t.Helper()
 	s := managed(t, image, severalOfEach(platformType))
 	cluster := s.cluster(operatorImage)
-	all := []any{s.hcp, testReconciler().managers(t, s)}
+	all := []any{s.hcp, r.managers(t, s)}
 	for _, p := range policies(s.hc) {
 		all = append(all, p.name, p.spec())
 	}

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/condition"
 )
 
@@ -48,7 +49,7 @@ func SetCondition(ctx context.Context, c client.Client, hcp *hyperv1.HostedContr
 	}}
 	patch.SetGroupVersionKind(hyperv1.GroupVersion.WithKind("HostedControlPlane"))
 	// Each condition has an owner of its own, since an owner that leaves a condition out of a patch takes it away.
-	owner := client.FieldOwner(FieldOwner + "-" + wanted.Type)
+	owner := client.FieldOwner(component.GuestFieldOwner + "-" + wanted.Type)
 	if err := c.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(patch), owner, client.ForceOwnership); err != nil {
 		return fmt.Errorf("writing condition %s of HostedControlPlane %s: %w", wanted.Type, hcp.Name, err)
 	}

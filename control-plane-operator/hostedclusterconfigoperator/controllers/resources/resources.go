@@ -16,15 +16,10 @@ import (
 	"github.com/openshift/hypershift/support/crds"
 	"github.com/openshift/hypershift/support/pause"
 	"github.com/openshift/hypershift/support/phase"
-	"github.com/openshift/hypershift/support/upsert"
 )
 
-const (
-	// FieldOwner is the name under which the guest's API server keeps the fields that this operator applies.
-	FieldOwner = component.GuestFieldOwner
-	// resync heals what no watch tells of, such as a published name that resolves to another address.
-	resync = time.Minute
-)
+// resync heals what no watch tells of, such as a published name that resolves to another address.
+const resync = time.Minute
 
 // Reconciler keeps the resources of one guest.
 type Reconciler struct {
@@ -86,14 +81,7 @@ func (r *Reconciler) phases() []phase.Phase[*scope] {
 
 // apply brings one object of the guest to its wanted shape.
 func (r *Reconciler) apply(ctx context.Context, obj client.Object) error {
-	labels := obj.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[component.GuestLabel] = "true"
-	obj.SetLabels(labels)
-	_, err := upsert.Apply(ctx, r.Guest, FieldOwner, obj)
-	return err
+	return component.ApplyGuest(ctx, r.Guest, obj)
 }
 
 // applyKinds installs the kinds of config.openshift.io.
