@@ -1,6 +1,8 @@
 package release
 
 import (
+	"strings"
+
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
@@ -20,4 +22,18 @@ func Taken(hcp *hyperv1.HostedControlPlane, image string) (string, bool) {
 		return *controlPlane, true
 	}
 	return "", false
+}
+
+// OfPool is the pull spec that a pool's release is read by: what spec names, by the digest that it had when it was first
+// read, be it by the control plane (nil for none). So machines differ neither among each other nor from it because somebody
+// moved a tag.
+func OfPool(pool *hyperv1.NodePool, hcp *hyperv1.HostedControlPlane) string {
+	image := pool.Spec.Release.Image
+	if named, pinned, ok := strings.Cut(pool.Annotations[hyperv1.NodePoolResolvedReleaseAnnotation], " "); ok && named == image {
+		return pinned
+	}
+	if taken, ok := Taken(hcp, image); ok {
+		return taken
+	}
+	return image
 }

@@ -164,7 +164,11 @@ func (r *Reconciler) tooOld(ctx context.Context, s *scope, distribution distribu
 		if pool.Spec.ClusterName != s.hc.Name {
 			continue
 		}
-		if oldest := oldestNode(pool, distribution); release.Skew(oldest, to) != nil {
+		oldest := oldestNode(pool, distribution)
+		if oldest == "" {
+			oldest = r.firstVersion(ctx, s, pool)
+		}
+		if release.Skew(oldest, to) != nil {
 			names = append(names, fmt.Sprintf("%s (%s)", pool.Name, oldest))
 		}
 	}
@@ -177,7 +181,7 @@ func (r *Reconciler) tooOld(ctx context.Context, s *scope, distribution distribu
 }
 
 // oldestNode is the oldest version of a pool's nodes: what the nodes say, and what the pool has reached for those that are
-// still being installed. Empty when it has none.
+// still being installed, or will be when it grows. Empty when it has reached none.
 func oldestNode(pool *hyperv1.NodePool, distribution distributions.Traits) string {
 	var versions []string
 	if info := pool.Status.NodesInfo; info != nil {
@@ -185,10 +189,17 @@ func oldestNode(pool *hyperv1.NodePool, distribution distributions.Traits) strin
 			versions = append(versions, distribution.NodeVersion(node))
 		}
 	}
-	if pool.Spec.AutoScaling != nil || pool.Spec.Replicas == nil || *pool.Spec.Replicas > 0 {
-		versions = append(versions, pool.Status.Version)
+	return release.Oldest(append(versions, pool.Status.Version)...)
+}
+
+// firstVersion is that of the first nodes of a pool that has had none: its machines are on their way, or may be at any moment.
+// Empty when its release cannot be read, which the pool says and makes no machine of.
+func (r *Reconciler) firstVersion(ctx context.Context, s *scope, pool *hyperv1.NodePool) string {
+	payload, err := r.lookup(ctx, s, release.OfPool(pool, s.hcp))
+	if err != nil {
+		return ""
 	}
-	return release.Oldest(versions...)
+	return payload.Version()
 }
 
 // reportUpgradeable says of a Kubernetes control plane that its nodes keep it from the next minor version, before somebody

@@ -253,3 +253,40 @@ func TestNodesHoldTheControlPlane(t *testing.T) {
 	s.mustPass()
 	s.Expect(s.controlPlane().Spec.ReleaseImage).To(Equal(pinned("1.35.0")), "it goes on by itself")
 }
+
+func TestPoolsWithoutNodesHoldTheControlPlane(t *testing.T) {
+	c := fixture.Start(t)
+	s := running(t, c, "no-nodes", "1.34.0")
+	for name, shape := range map[string]func(*hyperv1.NodePool){
+		"new":    func(*hyperv1.NodePool) {},
+		"shrunk": func(pool *hyperv1.NodePool) { pool.Spec.Replicas, pool.Status.Version = ptr.To[int32](0), "1.31.0" },
+		"autoscaled": func(pool *hyperv1.NodePool) {
+			pool.Spec.Replicas, pool.Spec.AutoScaling = nil, &hyperv1.NodePoolAutoScaling{Min: ptr.To[int32](1), Max: 3}
+		},
+		"unreadable": func(pool *hyperv1.NodePool) { pool.Spec.Release.Image = "registry.example/none:1" },
+		"fresh":      func(pool *hyperv1.NodePool) { pool.Spec.Release.Image = tagged("1.34.0") },
+	} {
+		pool := fixture.NodePool(s.namespace)
+		pool.Name, pool.Spec.Release.Image = name, tagged("1.31.0")
+		shape(pool)
+		version := pool.Status.Version
+		fixture.Create(t, c, pool)
+		pool.Status.Version = version
+		s.Expect(c.Status().Update(t.Context(), pool)).To(Succeed())
+	}
+	s.want(tagged("1.35.0"))
+	s.Expect(s.controlPlane().Spec.ReleaseImage).To(Equal(pinned("1.34.0")), "machines that come a minute later would be too old")
+	s.Expect(s.condition(hyperv1.HostedClusterProgressing).Message).To(
+		ContainSubstring("in the NodePools autoscaled (1.31.0), new (1.31.0), shrunk (1.31.0): upgrade these first"))
+
+	pools := &hyperv1.NodePoolList{}
+	s.Expect(c.List(t.Context(), pools, client.InNamespace(s.namespace))).To(Succeed())
+	for i := range pools.Items {
+		pools.Items[i].Spec.Release.Image = tagged("1.34.0")
+		s.Expect(c.Update(t.Context(), &pools.Items[i])).To(Succeed())
+		pools.Items[i].Status.Version = "1.34.0"
+		s.Expect(c.Status().Update(t.Context(), &pools.Items[i])).To(Succeed())
+	}
+	s.mustPass()
+	s.Expect(s.controlPlane().Spec.ReleaseImage).To(Equal(pinned("1.35.0")))
+}

@@ -2,25 +2,10 @@ package nodepool
 
 import (
 	"context"
-	"strings"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/support/upsert"
 )
-
-// resolved is the pull spec that the pool's release is read by: what spec names, by the digest that it had when it was first
-// read, be it by the control plane. So machines differ neither among each other nor from it because somebody moved a tag.
-func (s *scope) resolved() string {
-	image := s.pool.Spec.Release.Image
-	if named, pinned, ok := strings.Cut(s.pool.Annotations[hyperv1.NodePoolResolvedReleaseAnnotation], " "); ok && named == image {
-		return pinned
-	}
-	if taken, ok := release.Taken(s.hcp, image); ok {
-		return taken
-	}
-	return image
-}
 
 // rememberRelease notes which digest spec names, and which was the pool's first.
 func (r *Reconciler) rememberRelease(ctx context.Context, s *scope) error {

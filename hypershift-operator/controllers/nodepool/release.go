@@ -53,8 +53,9 @@ func (r *Reconciler) lookup(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	s.release, err = r.Releases.Lookup(ctx, s.resolved(), s.access)
-	if err != nil && s.resolved() != s.pool.Spec.Release.Image {
+	image := release.OfPool(s.pool, s.hcp)
+	s.release, err = r.Releases.Lookup(ctx, image, s.access)
+	if err != nil && image != s.pool.Spec.Release.Image {
 		return fmt.Errorf("%w (spec.release.image %s meant that when it was set; name the release otherwise to take another)", err, s.pool.Spec.Release.Image)
 	}
 	return err
