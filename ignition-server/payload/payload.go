@@ -19,6 +19,7 @@ import (
 	"github.com/openshift/hypershift/ignition-server/nodeconfig"
 	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/hosted"
+	"github.com/openshift/hypershift/support/reference"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -167,7 +168,7 @@ func (g *Generator) gather(ctx context.Context, hcp *hyperv1.HostedControlPlane)
 	if in.ClientCA, err = g.configMap(ctx, hosted.KubeletClientCA, clientCAKey); err != nil {
 		return in, err
 	}
-	if hcp.Spec.AdditionalTrustBundle != nil {
+	if reference.Name(hcp.Spec.AdditionalTrustBundle) != "" {
 		if in.TrustBundle, err = g.configMap(ctx, hosted.UserCABundle, hosted.UserCABundleKey); err != nil {
 			return in, err
 		}

@@ -91,6 +91,13 @@ func TestGenerate(t *testing.T) {
 		{name: "When the bootstrap kubeconfig is missing it should wait", edit: drop("bootstrap"), reason: payload.ReasonWaiting, says: "bootstrap-kubeconfig"},
 		{name: "When the client CA is missing it should wait", edit: drop("client-ca"), reason: payload.ReasonWaiting, says: "kubelet-client-ca"},
 		{name: "When the trust bundle is missing it should wait", edit: drop("trust"), reason: payload.ReasonWaiting, says: "user-ca-bundle"},
+		{
+			name: "When the trust bundle has an empty name it should go on without one", request: payload.Request{Release: release},
+			edit: func(w map[string]client.Object) {
+				w["hcp"].(*hyperv1.HostedControlPlane).Spec.AdditionalTrustBundle = &corev1.LocalObjectReference{}
+			},
+			reason: "ReleaseImageUnreachable", says: "certificate",
+		},
 		{name: "When the SSH key is missing it should wait", edit: drop("ssh"), reason: payload.ReasonWaiting, says: "ssh-key"},
 		{
 			name: "When a Secret is empty it should wait", reason: payload.ReasonWaiting, says: `key "kubeconfig"`,

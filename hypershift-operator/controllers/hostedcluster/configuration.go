@@ -12,6 +12,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/phase"
+	"github.com/openshift/hypershift/support/reference"
 )
 
 // reconcileConfiguration refuses what the operator cannot do, and what the API server's validation could not see.
@@ -57,7 +58,7 @@ func validateIdentity(hc *hyperv1.HostedCluster) error {
 	if hc.Spec.ClusterID != "" && !uuidPattern.MatchString(hc.Spec.ClusterID) {
 		failures = append(failures, fmt.Errorf("spec.clusterID %q is not a UUID: leave it out to have one made", hc.Spec.ClusterID))
 	}
-	if hc.Spec.ServiceAccountSigningKey != nil && hc.Spec.IssuerURL == "" {
+	if reference.Name(hc.Spec.ServiceAccountSigningKey) != "" && hc.Spec.IssuerURL == "" {
 		failures = append(failures, errors.New("spec.serviceAccountSigningKey needs spec.issuerURL: set the issuer that the key signs for"))
 	}
 	return errors.Join(failures...)

@@ -17,6 +17,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/tenancy"
+	"github.com/openshift/hypershift/support/reference"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -63,12 +64,12 @@ func (s *scope) errTaken(name string) error {
 }
 
 func (r *Reconciler) copyWholeConfigMap(ctx context.Context, s *scope, name string) error {
-	if bundle := s.hc.Spec.AdditionalTrustBundle; name == naming.TrustBundle && bundle != nil && bundle.Name != "" {
-		if bundle.Name == name {
+	if bundle := reference.Name(s.hc.Spec.AdditionalTrustBundle); name == naming.TrustBundle && bundle != "" {
+		if bundle == name {
 			return nil // It is there as the trust bundle.
 		}
 		return fmt.Errorf("the ConfigMap %s/%s would take the place of spec.additionalTrustBundle %s in the control plane: give it another name",
-			s.hc.Namespace, name, bundle.Name)
+			s.hc.Namespace, name, bundle)
 	}
 	source, err := r.sourceConfigMap(ctx, s, name)
 	if err != nil {

@@ -115,6 +115,19 @@ func TestReadBy(t *testing.T) {
 	})
 }
 
+func TestEmptyReferences(t *testing.T) {
+	t.Run("When optional references have empty names the control plane should get none", func(t *testing.T) {
+		g, hc, nothing := NewWithT(t), fixture.HostedCluster("clusters"), &corev1.LocalObjectReference{}
+		hc.Spec.AdditionalTrustBundle, hc.Spec.AuditWebhook, hc.Spec.ServiceAccountSigningKey = nothing, nothing, nothing
+		hcp := &hyperv1.HostedControlPlane{}
+		g.Expect(newScope(hc).shapeControlPlane(hcp)).To(Succeed())
+		g.Expect(hcp.Spec.AdditionalTrustBundle).To(BeNil(), "nodes would wait for it for ever")
+		g.Expect(hcp.Spec.AuditWebhook).To(BeNil())
+		g.Expect(hcp.Spec.ServiceAccountSigningKey).To(BeNil())
+		g.Expect(validateIdentity(hc)).To(Succeed(), "no key needs no issuer")
+	})
+}
+
 func TestPublicKey(t *testing.T) {
 	t.Run("When it is no key it should say so without quoting it", func(t *testing.T) {
 		_, err := publicKey([]byte("top secret"))

@@ -14,6 +14,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/support/platforms"
+	"github.com/openshift/hypershift/support/reference"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -67,14 +68,14 @@ func (s *scope) shapeControlPlane(hcp *hyperv1.HostedControlPlane) error {
 		to.SSHKey.Name = naming.SSHKey
 	}
 	to.AdditionalTrustBundle = nil
-	if from.AdditionalTrustBundle != nil {
+	if reference.Name(from.AdditionalTrustBundle) != "" {
 		to.AdditionalTrustBundle = &corev1.LocalObjectReference{Name: naming.TrustBundle}
 	}
 	to.UpdateService, to.Channel = from.UpdateService, from.Channel
-	to.AuditWebhook = from.AuditWebhook
+	to.AuditWebhook = reference.Named(from.AuditWebhook)
 	to.FIPS = from.FIPS
 	to.IssuerURL = from.IssuerURL
-	to.ServiceAccountSigningKey = from.ServiceAccountSigningKey
+	to.ServiceAccountSigningKey = reference.Named(from.ServiceAccountSigningKey)
 	to.Networking = from.Networking
 	to.ClusterID, to.InfraID = from.ClusterID, from.InfraID
 	to.DNS = from.DNS

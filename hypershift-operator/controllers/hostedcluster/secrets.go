@@ -18,6 +18,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/tenancy"
+	"github.com/openshift/hypershift/support/reference"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -57,8 +58,8 @@ func (r *Reconciler) reconcileSecretEncryption(ctx context.Context, s *scope) (c
 		return ctrl.Result{}, errors.New("spec.secretEncryption.aescbc is empty: name the Secret of the active key")
 	}
 	names := []string{encryption.AESCBC.ActiveKey.Name}
-	if encryption.AESCBC.BackupKey != nil {
-		names = append(names, encryption.AESCBC.BackupKey.Name)
+	if backup := reference.Name(encryption.AESCBC.BackupKey); backup != "" {
+		names = append(names, backup)
 	}
 	for _, name := range names {
 		if err := r.copySecret(ctx, s, name, name, hyperv1.AESCBCKeySecretKey); err != nil {
@@ -70,10 +71,10 @@ func (r *Reconciler) reconcileSecretEncryption(ctx context.Context, s *scope) (c
 
 // reconcileAuditWebhook copies the kubeconfig of the audit webhook.
 func (r *Reconciler) reconcileAuditWebhook(ctx context.Context, s *scope) (ctrl.Result, error) {
-	if s.hc.Spec.AuditWebhook == nil || s.hc.Spec.AuditWebhook.Name == "" {
+	name := reference.Name(s.hc.Spec.AuditWebhook)
+	if name == "" {
 		return ctrl.Result{}, nil
 	}
-	name := s.hc.Spec.AuditWebhook.Name
 	if err := r.copySecret(ctx, s, name, name, hyperv1.AuditWebhookKubeconfigKey); err != nil {
 		return ctrl.Result{}, fmt.Errorf("spec.auditWebhook: %w", err)
 	}
@@ -94,14 +95,14 @@ func (r *Reconciler) reconcileSSHKey(ctx context.Context, s *scope) (ctrl.Result
 // reconcileTrustBundle copies the CAs that the cluster trusts beside the system's.
 func (r *Reconciler) reconcileTrustBundle(ctx context.Context, s *scope) (ctrl.Result, error) {
 	target := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: naming.TrustBundle}}
-	ref := s.hc.Spec.AdditionalTrustBundle
-	if ref == nil || ref.Name == "" {
+	name := reference.Name(s.hc.Spec.AdditionalTrustBundle)
+	if name == "" {
 		if _, configMaps := configurationRefs(s.hc.Spec.Configuration); slices.Contains(configMaps, target.Name) {
 			return ctrl.Result{}, nil // The configuration's copy has that name.
 		}
 		return ctrl.Result{}, r.drop(ctx, s, target)
 	}
-	source, err := r.sourceConfigMap(ctx, s, ref.Name, naming.TrustBundleKey)
+	source, err := r.sourceConfigMap(ctx, s, name, naming.TrustBundleKey)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("spec.additionalTrustBundle: %w", err)
 	}
@@ -118,18 +119,18 @@ func (r *Reconciler) reconcileTrustBundle(ctx context.Context, s *scope) (ctrl.R
 
 // reconcileSigningKey copies the key that signs the guest's service account tokens, with the public keys beside it.
 func (r *Reconciler) reconcileSigningKey(ctx context.Context, s *scope) (ctrl.Result, error) {
-	ref := s.hc.Spec.ServiceAccountSigningKey
-	if ref == nil || ref.Name == "" {
+	name := reference.Name(s.hc.Spec.ServiceAccountSigningKey)
+	if name == "" {
 		return ctrl.Result{}, nil
 	}
-	source, err := r.sourceSecret(ctx, s, ref.Name, hyperv1.ServiceAccountSigningKeySecretKey)
+	source, err := r.sourceSecret(ctx, s, name, hyperv1.ServiceAccountSigningKeySecretKey)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("spec.serviceAccountSigningKey: %w", err)
 	}
 	private := source.Data[hyperv1.ServiceAccountSigningKeySecretKey]
 	public, err := publicKey(private)
 	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("spec.serviceAccountSigningKey: Secret %s: %w", ref.Name, err)
+		return ctrl.Result{}, fmt.Errorf("spec.serviceAccountSigningKey: Secret %s: %w", name, err)
 	}
 	public = append(public, source.Data[hyperv1.OldServiceAccountSigningKeySecretKey]...)
 	target := s.secret(naming.SAKey)
@@ -241,6 +242,9 @@ func (r *Reconciler) sourceConfigMap(ctx context.Context, s *scope, name string,
 }
 
 func (r *Reconciler) source(ctx context.Context, s *scope, name, kind string, obj client.Object) error {
+	if name == "" {
+		return fmt.Errorf("it names no %s: set its name", kind)
+	}
 	key := client.ObjectKey{Namespace: s.hc.Namespace, Name: name}
 	err := r.Client.Get(ctx, key, obj)
 	if apierrors.IsNotFound(err) {

@@ -18,6 +18,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/pace"
+	"github.com/openshift/hypershift/support/reference"
 )
 
 // SetupWithManager registers the controller and its watches.
@@ -100,15 +101,10 @@ func (r *Reconciler) readBy(hc *hyperv1.HostedCluster) []string {
 	secrets, configMaps := configurationRefs(hc.Spec.Configuration)
 	names := append(append([]string{hc.Spec.PullSecret.Name, hc.Spec.SSHKey.Name}, secrets...), configMaps...)
 	for _, ref := range []*corev1.LocalObjectReference{hc.Spec.AdditionalTrustBundle, hc.Spec.AuditWebhook, hc.Spec.ServiceAccountSigningKey} {
-		if ref != nil {
-			names = append(names, ref.Name)
-		}
+		names = append(names, reference.Name(ref))
 	}
 	if e := hc.Spec.SecretEncryption; e != nil && e.AESCBC != nil {
-		names = append(names, e.AESCBC.ActiveKey.Name)
-		if e.AESCBC.BackupKey != nil {
-			names = append(names, e.AESCBC.BackupKey.Name)
-		}
+		names = append(names, e.AESCBC.ActiveKey.Name, reference.Name(e.AESCBC.BackupKey))
 	}
 	if e := hc.Spec.Etcd.Unmanaged; e != nil {
 		names = append(names, e.TLS.ClientSecret.Name)

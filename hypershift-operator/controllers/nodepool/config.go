@@ -15,6 +15,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/support/nodeinput"
+	"github.com/openshift/hypershift/support/reference"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -177,10 +178,7 @@ func (s *scope) hashConfig() error {
 	if err != nil {
 		return err
 	}
-	names := s.hc.Spec.PullSecret.Name
-	if ref := s.hc.Spec.AdditionalTrustBundle; ref != nil {
-		names += ref.Name
-	}
+	names := s.hc.Spec.PullSecret.Name + reference.Name(s.hc.Spec.AdditionalTrustBundle)
 	s.config.hash = naming.Hash(s.config.raw + s.releaseIdentity() + names + global)
 	s.config.hashWithoutVersion = naming.Hash(s.config.raw + names)
 	return nil

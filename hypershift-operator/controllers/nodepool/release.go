@@ -13,6 +13,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/support/phase"
+	"github.com/openshift/hypershift/support/reference"
 )
 
 const releaseRetry = 20 * time.Second
@@ -91,12 +92,12 @@ func (r *Reconciler) reachRegistries(ctx context.Context, s *scope) error {
 
 // trustBundle is the cluster's additional CAs, empty for none.
 func (r *Reconciler) trustBundle(ctx context.Context, s *scope) (string, error) {
-	ref := s.hc.Spec.AdditionalTrustBundle
-	if ref == nil || ref.Name == "" {
+	name := reference.Name(s.hc.Spec.AdditionalTrustBundle)
+	if name == "" {
 		return "", nil
 	}
 	bundle := &corev1.ConfigMap{}
-	key := ctrlKey(s.pool.Namespace, ref.Name)
+	key := ctrlKey(s.pool.Namespace, name)
 	if err := r.Client.Get(ctx, key, bundle); err != nil {
 		return "", fmt.Errorf("reading the cluster's trust bundle, ConfigMap %s: %w", key, err)
 	}
