@@ -32,11 +32,19 @@ type node struct {
 	root    string
 	path    string
 	address string
+	// env is the environment of the installation, and daemonEnv all that containerd has, beside what the test itself has.
+	env, daemonEnv []string
 }
 
 func newNode(t *testing.T, raw []byte) *node {
 	t.Helper()
-	n := &node{t: t, root: t.TempDir(), path: t.TempDir()}
+	// The test's own folder has a name that is too long for a socket in it.
+	root, err := os.MkdirTemp("", "node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(root) })
+	n := &node{t: t, root: root, path: t.TempDir()}
 	cfg := parse(t, raw)
 	for _, d := range cfg.Storage.Directories {
 		n.must(os.MkdirAll(filepath.Join(n.root, d.Path), 0o755))
@@ -75,6 +83,7 @@ func (n *node) command(name string, args ...string) *exec.Cmd {
 	cmd.Env = append(os.Environ(),
 		"PATH="+n.path+":"+os.Getenv("PATH"), "NODE_INSTALL_ROOT="+n.root, "NODE_INSTALL_RETRY_SECONDS=0.1",
 		"CONTAINERD_ADDRESS="+n.address)
+	cmd.Env = append(cmd.Env, n.env...)
 	return cmd
 }
 
@@ -84,9 +93,7 @@ func (n *node) install(args ...string) (string, error) {
 }
 
 func TestInstallScriptAgainstContainerd(t *testing.T) {
-	if _, err := exec.LookPath("containerd"); err != nil || os.Getuid() != 0 {
-		t.Skip("needs containerd and root")
-	}
+	needContainerd(t)
 	g := NewWithT(t)
 	registry := releasetest.StartOn(t, outsideAddress(t))
 	in := minimalInput()
@@ -114,6 +121,21 @@ func TestInstallScriptAgainstContainerd(t *testing.T) {
 	out, err = n.install()
 	g.Expect(err).NotTo(HaveOccurred(), out)
 	g.Expect(registry.Requests()).To(Equal(requests), "a second boot must not need the registry")
+}
+
+// needContainerd has tests find the programs of the embedded environment's machines, or be left out.
+func needContainerd(t *testing.T) {
+	t.Helper()
+	for dir, _ := os.Getwd(); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		programs := filepath.Join(dir, "bin/os/usr")
+		if _, err := os.Stat(programs); err == nil {
+			t.Setenv("PATH", os.Getenv("PATH")+":"+programs+"/bin:"+programs+"/sbin")
+			break
+		}
+	}
+	if _, err := exec.LookPath("containerd"); err != nil || os.Getuid() != 0 {
+		t.Skip("needs root, and containerd: run `make environment`")
+	}
 }
 
 // outsideAddress is an address of this machine that is not on the loopback: containerd speaks plain HTTP to that.
@@ -147,12 +169,15 @@ address = %q
 sandbox_image = %q
 [plugins."io.containerd.grpc.v1.cri".containerd]
 snapshotter = "native"
-`, n.root+"/var/containerd", n.root+"/run/containerd", n.address, sandboxName), 0o644))
+[plugins."io.containerd.grpc.v1.cri".registry]
+config_path = %q
+`, n.root+"/var/containerd", n.root+"/run/containerd", n.address, sandboxName, n.root+"/etc/containerd/certs.d"), 0o644))
 	real, err := exec.LookPath("containerd")
 	n.must(err)
 	n.program("containerd", "exec "+real+" --config "+config+` "$@"`)
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, real, "--config", config)
+	cmd.Env = n.daemonEnv
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}

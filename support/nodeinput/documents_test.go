@@ -44,6 +44,10 @@ func TestRead(t *testing.T) {
 		{"When a kubelet field is the cluster's it should say so", kubernetes, "kind: KubeletConfig\nmetadata: {name: own}\nspec: {kubeletConfig: {clusterDNS: null}}", "", "clusterDNS, which belongs to the cluster"},
 		{"When a mirror moves the image it should say what is possible", kubernetes,
 			"kind: ImageDigestMirrorSet\nmetadata: {name: a}\nspec: {imageDigestMirrors: [{source: a.example/x, mirrors: [b.example/y]}]}", "", "must end in"},
+		{"When a source is never to be asked it should be honoured of a registry", kubernetes,
+			"kind: ImageDigestMirrorSet\nmetadata: {name: a}\nspec: {imageDigestMirrors: [{source: a.example, mirrors: [b.example], mirrorSourcePolicy: NeverContactSource}]}", "NeverContactSource", ""},
+		{"When a source without mirrors is never to be asked it should say what is needed", kubernetes,
+			"kind: ImageTagMirrorSet\nmetadata: {name: a}\nspec: {imageTagMirrors: [{source: a.example, mirrorSourcePolicy: NeverContactSource}]}", "", "at least one mirror"},
 		{"When a mirror would leave its folder it should be refused", kubernetes,
 			"kind: ImageDigestMirrorSet\nmetadata: {name: a}\nspec: {imageDigestMirrors: [{source: \"../../x\", mirrors: [b.example]}]}", "", `".." is no registry`},
 	} {

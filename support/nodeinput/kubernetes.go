@@ -11,6 +11,8 @@ import (
 	ignition "github.com/coreos/ignition/v2/config/v3_4/types"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	configv1 "github.com/openshift/api/config/v1"
+
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -113,15 +115,17 @@ func readMirrors(c *Config, _ string, raw json.RawMessage) error {
 		return fmt.Errorf("its list of mirrors cannot be read: %w", err)
 	}
 	for _, entry := range entries {
-		if entry.SourcePolicy == "NeverContactSource" {
-			return fmt.Errorf("mirrorSourcePolicy NeverContactSource of %s cannot be honoured by containerd; remove it", entry.Source)
+		only := entry.SourcePolicy == string(configv1.NeverContactSource)
+		if only && (len(entry.Mirrors) == 0 || strings.Contains(entry.Source, "/")) {
+			return fmt.Errorf("mirrorSourcePolicy NeverContactSource of %s cannot be honoured: containerd forbids whole registries only, and "+
+				"only mirrored ones make sense; name a registry as source, without a path, and at least one mirror", entry.Source)
 		}
 		for _, mirror := range entry.Mirrors {
 			if _, _, err := MirrorEndpoint(entry.Source, mirror); err != nil {
 				return err
 			}
 		}
-		c.Mirrors = append(c.Mirrors, releaseinfo.Mirror{Source: entry.Source, Mirrors: entry.Mirrors})
+		c.Mirrors = append(c.Mirrors, releaseinfo.Mirror{Source: entry.Source, Mirrors: entry.Mirrors, Only: only})
 	}
 	return nil
 }

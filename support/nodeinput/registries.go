@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	configv1 "github.com/openshift/api/config/v1"
 
 	"github.com/openshift/hypershift/support/releaseinfo"
@@ -40,15 +42,12 @@ func ReadRegistries(image *configv1.ImageSpec, mirrors []releaseinfo.Mirror, ima
 	r := Registries{Hosts: map[string]Registry{}}
 	for _, m := range mirrors {
 		for _, destination := range m.Mirrors {
-			if err := r.addMirror(m.Source, destination); err != nil {
+			if err := r.addMirror(m, destination); err != nil {
 				return r, err
 			}
 		}
 	}
-	if image == nil {
-		return r, nil
-	}
-	sources := image.RegistrySources
+	sources := ptr.Deref(image, configv1.ImageSpec{}).RegistrySources
 	r.OnlyHosts = len(sources.AllowedRegistries) > 0
 	for _, list := range []struct {
 		field   string
@@ -67,12 +66,13 @@ func ReadRegistries(image *configv1.ImageSpec, mirrors []releaseinfo.Mirror, ima
 	return r, r.check(images)
 }
 
-func (r Registries) addMirror(source, destination string) error {
-	host, endpoint, err := MirrorEndpoint(source, destination)
+func (r Registries) addMirror(mirror releaseinfo.Mirror, destination string) error {
+	host, endpoint, err := MirrorEndpoint(mirror.Source, destination)
 	if err != nil {
 		return err
 	}
 	settings := r.Hosts[host]
+	settings.Blocked = settings.Blocked || mirror.Only
 	if !slices.Contains(settings.Mirrors, endpoint) {
 		settings.Mirrors = append(settings.Mirrors, endpoint)
 	}

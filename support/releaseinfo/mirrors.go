@@ -13,6 +13,8 @@ type Mirror struct {
 	Source string
 	// Mirrors are tried in order, before the source itself.
 	Mirrors []string
+	// Only forbids the source itself.
+	Only bool
 }
 
 // ParseOverrides reads "source=destination,..." as the flag --registry-overrides has it. Empty text and "=" mean none.
@@ -52,15 +54,20 @@ func replacePrefix(image, source, destination string) (string, bool) {
 	return destination + rest, true
 }
 
-// candidates lists the pull specs to try for an image: its mirrors in order, then itself.
+// candidates lists the pull specs to try for an image: its mirrors in order, then itself unless that is forbidden.
 func candidates(image string, mirrors []Mirror) []string {
 	var specs []string
+	forbidden := false
 	for _, m := range mirrors {
 		for _, destination := range m.Mirrors {
 			if spec, ok := replacePrefix(image, m.Source, destination); ok {
 				specs = append(specs, spec)
+				forbidden = forbidden || m.Only
 			}
 		}
+	}
+	if forbidden {
+		return specs
 	}
 	return append(specs, image)
 }

@@ -1,0 +1,280 @@
+package nodeconfig
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/nodeinput"
+	"github.com/openshift/hypershift/support/releaseinfo/releasetest"
+)
+
+// fetchVariable has this test binary fetch a URL and end, as a program of a node would with the environment that it has.
+const fetchVariable = "NODECONFIG_TEST_FETCH"
+
+func TestMain(m *testing.M) {
+	if url := os.Getenv(fetchVariable); url != "" {
+		if err := fetch(url); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// fetch does what programs in Go do by default about proxies. Whom they trust is not the question here.
+func fetch(url string) error {
+	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	response, err := client.Get(url)
+	if err != nil {
+		return err
+	}
+	return response.Body.Close()
+}
+
+// The registry's name is known to the proxy only, and the password has all characters that quoting could get wrong.
+const (
+	hiddenRegistry = "registry.corp.example"
+	proxyPassword  = "p$a\"s`s\\w'ord 1"
+)
+
+// office is a network out of which only a proxy leads.
+type office struct {
+	t        *testing.T
+	registry *releasetest.Registry
+	proxy    *httptest.Server
+	tunnels  atomic.Int64
+}
+
+func newOffice(t *testing.T) *office {
+	o := &office{t: t, registry: releasetest.StartOn(t, outsideAddress(t))}
+	o.proxy = httptest.NewServer(http.HandlerFunc(o.connect))
+	t.Cleanup(o.proxy.Close)
+	return o
+}
+
+// connect opens a tunnel to the registry, and to nobody else.
+func (o *office) connect(w http.ResponseWriter, r *http.Request) {
+	r.Header.Set("Authorization", r.Header.Get("Proxy-Authorization"))
+	if user, password, _ := r.BasicAuth(); user != "node" || password != proxyPassword {
+		w.WriteHeader(http.StatusProxyAuthRequired)
+		return
+	}
+	if r.Method != http.MethodConnect || r.Host != hiddenRegistry+":443" {
+		w.WriteHeader(http.StatusForbidden)
+		return
+	}
+	outside, err := (&net.Dialer{}).DialContext(r.Context(), "tcp", o.registry.Host)
+	if err != nil {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	defer outside.Close()
+	o.tunnels.Add(1)
+	w.WriteHeader(http.StatusOK)
+	inside, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer inside.Close()
+	go func() { _, _ = io.Copy(outside, inside) }()
+	_, _ = io.Copy(inside, outside)
+}
+
+// input is that of a node in the office, as the cluster's configuration has it.
+func (o *office) input() Input {
+	in := minimalInput()
+	url := strings.Replace(o.proxy.URL, "http://", "http://node:p%24a%22s%60s%5Cw%27ord%201@", 1)
+	in.Proxy = nodeinput.ReadProxy(&configv1.ProxySpec{HTTPProxy: url, HTTPSProxy: url, NoProxy: "direct.example"}, hyperv1.ClusterNetworking{}, outsideAddress(o.t))
+	in.Image = &configv1.ImageSpec{RegistrySources: configv1.RegistrySources{InsecureRegistries: []string{hiddenRegistry}}}
+	return in
+}
+
+// push makes an image of files and names it as nodes know it.
+func (o *office) push(repository string, files map[string]string) string {
+	pushed := o.registry.Push(o.t, o.registry.Host+"/"+repository+":1", imageOf(o.t, files))
+	return strings.Replace(pushed, o.registry.Host, hiddenRegistry, 1)
+}
+
+// environmentOf is what systemd gives to the programs of a unit: of the unit's file and drop-ins, the EnvironmentFiles.
+func environmentOf(t *testing.T, raw []byte, unit string) []string {
+	t.Helper()
+	var env []string
+	for _, u := range parse(t, raw).Systemd.Units {
+		if u.Name != unit {
+			continue
+		}
+		var text strings.Builder
+		if u.Contents != nil {
+			text.WriteString(*u.Contents + "\n")
+		}
+		for _, d := range u.Dropins {
+			text.WriteString(*d.Contents + "\n")
+		}
+		section := ""
+		for line := range strings.Lines(text.String()) {
+			if line = strings.TrimSpace(line); strings.HasPrefix(line, "[") {
+				section = line
+			}
+			if path, ok := strings.CutPrefix(line, "EnvironmentFile="); ok && section == "[Service]" {
+				env = append(env, environmentFile(string(fileAt(t, raw, path)))...)
+			}
+		}
+	}
+	return env
+}
+
+// environmentFile reads lines of NAME="value": within double quotes a backslash takes the meaning of the characters that mean
+// something to a shell, and nothing is expanded (systemd.exec(5)).
+func environmentFile(text string) []string {
+	var env []string
+	for line := range strings.Lines(text) {
+		name, quoted, _ := strings.Cut(strings.TrimSpace(line), "=")
+		quoted = strings.TrimSuffix(strings.TrimPrefix(quoted, `"`), `"`)
+		var value strings.Builder
+		for i := 0; i < len(quoted); i++ {
+			if quoted[i] == '\\' && i+1 < len(quoted) && strings.IndexByte("\"\\`$", quoted[i+1]) >= 0 {
+				i++
+			}
+			value.WriteByte(quoted[i])
+		}
+		env = append(env, name+"="+value.String())
+	}
+	return env
+}
+
+func TestUnitsUseTheProxy(t *testing.T) {
+	o := newOffice(t)
+	raw, err := Render(o.input())
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fetchWith := func(env []string, url string) error {
+		cmd := exec.CommandContext(t.Context(), program)
+		cmd.Env = append(env, fetchVariable+"="+url)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	}
+	for _, unit := range []string{"containerd.service", "kubelet.service", "hypershift-node-install.service"} {
+		t.Run("When "+unit+" wants something outside it should go through the proxy, and to neighbours directly", func(t *testing.T) {
+			g, before := NewWithT(t), o.tunnels.Load()
+			env := environmentOf(t, raw, unit)
+			g.Expect(fetchWith(env, "https://"+hiddenRegistry+"/v2/")).To(Succeed())
+			g.Expect(o.tunnels.Load()).To(Equal(before + 1))
+			g.Expect(fetchWith(env, "https://"+o.registry.Host+"/v2/")).To(Succeed(), "the host of the API server")
+			g.Expect(o.tunnels.Load()).To(Equal(before + 1))
+			g.Expect(fetchWith(nil, "https://"+hiddenRegistry+"/v2/")).NotTo(Succeed(), "there must be no other way")
+		})
+	}
+}
+
+// TestContainerdPullsThroughTheProxy is the same with a real containerd, asked as the kubelet asks it, and the real installation.
+func TestContainerdPullsThroughTheProxy(t *testing.T) {
+	needContainerd(t)
+	g, o := NewWithT(t), newOffice(t)
+	in := o.input()
+	in.NodeImage = o.push("node", map[string]string{"usr/bin/kubelet": "the kubelet"})
+	in.PodImage = o.push("pod", map[string]string{"pause": "pause"})
+	web := o.push("web", map[string]string{"web": "web"})
+	raw, err := Render(in)
+	g.Expect(err).NotTo(HaveOccurred())
+	n := newNode(t, raw)
+	n.daemonEnv = append([]string{"PATH=" + os.Getenv("PATH")}, environmentOf(t, raw, "containerd.service")...)
+	n.env = environmentOf(t, raw, "hypershift-node-install.service")
+	n.startContainerd()
+
+	out, err := n.install()
+	g.Expect(err).NotTo(HaveOccurred(), out)
+	kubelet, err := os.ReadFile(filepath.Join(n.root, "opt/kubernetes/bin/kubelet"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(kubelet)).To(Equal("the kubelet"))
+	before := o.tunnels.Load()
+	g.Expect(before).To(BeNumerically(">", 0))
+	g.Expect(n.pull(web)).To(Succeed(), "as for a pod")
+	g.Expect(o.tunnels.Load()).To(BeNumerically(">", before))
+}
+
+// pull asks containerd for an image as the kubelet does: by PullImage of the CRI, a call of gRPC without its library.
+func (n *node) pull(image string) error {
+	field := func(message []byte) []byte {
+		return append(binary.AppendUvarint([]byte{0x0a}, uint64(len(message))), message...)
+	}
+	message := field(field([]byte(image))) // PullImageRequest{image: ImageSpec{image: ...}}
+	frame := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
+	transport := &http.Transport{Protocols: &http.Protocols{}, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", n.address)
+	}}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	defer transport.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(n.t.Context(), http.MethodPost, "http://containerd/runtime.v1.ImageService/PullImage", bytes.NewReader(frame))
+	if err != nil {
+		return err
+	}
+	request.Header = http.Header{"Content-Type": {"application/grpc"}, "Te": {"trailers"}}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		return err
+	}
+	// An answer without a body has what else would follow it in its header.
+	if status := response.Trailer.Get("Grpc-Status") + response.Header.Get("Grpc-Status"); status != "0" {
+		return fmt.Errorf("PullImage %s: status %s: %s%s", image, status, response.Trailer.Get("Grpc-Message"), response.Header.Get("Grpc-Message"))
+	}
+	return nil
+}
+
+// TestMirrorSourcePolicy asks a real containerd for an image that the mirror lacks and the source has.
+func TestMirrorSourcePolicy(t *testing.T) {
+	needContainerd(t)
+	for policy, contacted := range map[string]bool{"AllowContactingSource": true, "NeverContactSource": false} {
+		t.Run("When the policy is "+policy+" containerd should keep to it", func(t *testing.T) {
+			g := NewWithT(t)
+			source, mirror := releasetest.StartOn(t, outsideAddress(t)), releasetest.StartOn(t, outsideAddress(t))
+			both, missing := imageOf(t, map[string]string{"web": "both"}), imageOf(t, map[string]string{"web": "missing"})
+			mirror.Push(t, mirror.Host+"/web:1", both)
+			mirrored := source.Push(t, source.Host+"/web:1", both)
+			unmirrored := source.Push(t, source.Host+"/other:1", missing)
+			in := minimalInput()
+			in.TrustBundle = append(source.CA, mirror.CA...)
+			in.Config = fmt.Sprintf("kind: ImageDigestMirrorSet\nmetadata: {name: m}\nspec: {imageDigestMirrors: [{source: %q, mirrors: [%q], mirrorSourcePolicy: %s}]}\n",
+				source.Host, mirror.Host, policy)
+			raw, err := Render(in)
+			g.Expect(err).NotTo(HaveOccurred())
+			n := newNode(t, raw)
+			n.startContainerd()
+			before := source.Requests()
+			g.Eventually(n.pull).WithArguments(mirrored).WithTimeout(time.Minute).Should(Succeed(), "containerd has just been started")
+			g.Expect(source.Requests()).To(Equal(before), "the mirror has it")
+			g.Expect(n.pull(unmirrored) == nil).To(Equal(contacted))
+			g.Expect(source.Requests() > before).To(Equal(contacted))
+		})
+	}
+}
