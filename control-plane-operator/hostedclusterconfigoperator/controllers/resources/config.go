@@ -5,15 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strconv"
-	"strings"
 
 	configv1 "github.com/openshift/api/config/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/nodeinput"
 	"github.com/openshift/hypershift/support/platforms"
 	"github.com/openshift/hypershift/support/upsert"
 )
@@ -142,31 +141,9 @@ func (r *Reconciler) applyProxyConfig(ctx context.Context, hcp *hyperv1.HostedCo
 		return err
 	}
 	return upsert.Status(ctx, r.Guest, proxy, func() {
-		proxy.Status = configv1.ProxyStatus{HTTPProxy: spec.HTTPProxy, HTTPSProxy: spec.HTTPSProxy}
-		if spec.HTTPProxy != "" || spec.HTTPSProxy != "" {
-			proxy.Status.NoProxy = noProxy(hcp, spec.NoProxy)
-		}
+		used := nodeinput.ReadProxy(&spec, hcp.Spec.Networking, hcp.Status.ControlPlaneEndpoint.Host)
+		proxy.Status = configv1.ProxyStatus{HTTPProxy: used.HTTP, HTTPSProxy: used.HTTPS, NoProxy: used.NoProxy}
 	})
-}
-
-func noProxy(hcp *hyperv1.HostedControlPlane, fromUser string) string {
-	all := []string{".cluster.local", ".svc", "localhost", "127.0.0.1", hcp.Status.ControlPlaneEndpoint.Host, ".hypershift.local"}
-	for _, entry := range hcp.Spec.Networking.MachineNetwork {
-		all = append(all, entry.CIDR.String())
-	}
-	for _, entry := range hcp.Spec.Networking.ServiceNetwork {
-		all = append(all, entry.CIDR.String())
-	}
-	for _, entry := range hcp.Spec.Networking.ClusterNetwork {
-		all = append(all, entry.CIDR.String())
-	}
-	for entry := range strings.SplitSeq(fromUser, ",") {
-		if entry = strings.TrimSpace(entry); entry != "" {
-			all = append(all, entry)
-		}
-	}
-	slices.Sort(all)
-	return strings.Join(slices.Compact(all), ",")
 }
 
 // applyUserConfig copies into the guest what the cluster's configuration says of the other kinds.

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift/hypershift/support/reference"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -31,12 +32,13 @@ func (r *Reconciler) applyCopies(ctx context.Context, s *scope) error {
 		return err
 	}
 	target := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: configNamespace, Name: userCAName}}
-	if s.hcp.Spec.AdditionalTrustBundle == nil {
+	name := reference.Name(s.hcp.Spec.AdditionalTrustBundle)
+	if name == "" {
 		_, err := upsert.Gone(ctx, r.Guest, target)
 		return err
 	}
 	bundle := &corev1.ConfigMap{}
-	if err := r.read(ctx, s, s.hcp.Spec.AdditionalTrustBundle.Name, bundle); err != nil {
+	if err := r.read(ctx, s, name, bundle); err != nil {
 		return err
 	}
 	target.Data = bundle.Data

@@ -11,7 +11,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/api/util/ipnet"
 	"github.com/openshift/hypershift/control-plane-operator/fixture"
 )
 
@@ -81,13 +80,4 @@ func TestInfrastructureStatus(t *testing.T) {
 	g.Expect(status.APIServerURL).To(Equal("https://kube.example.com:30443"))
 	g.Expect(status.APIServerInternalURL).To(Equal("https://192.0.2.10:30443"))
 	g.Expect(status.InfrastructureTopology).To(Equal(configv1.HighlyAvailableTopologyMode))
-}
-
-func TestNoProxy(t *testing.T) {
-	g := NewWithT(t)
-	hcp := fixture.GuestControlPlane()
-	hcp.Status.ControlPlaneEndpoint.Host = "192.0.2.10"
-	hcp.Spec.Networking.MachineNetwork = []hyperv1.MachineNetworkEntry{{CIDR: *ipnet.MustParseCIDR("192.0.2.0/24")}}
-	g.Expect(noProxy(hcp, "corp.example.com, localhost")).To(Equal(
-		".cluster.local,.hypershift.local,.svc,10.0.0.0/24,10.132.0.0/14,127.0.0.1,192.0.2.0/24,192.0.2.10,corp.example.com,localhost"))
 }

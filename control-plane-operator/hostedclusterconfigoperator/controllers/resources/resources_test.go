@@ -41,6 +41,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{client: c, writes: &fixture.Writes{}, hcp: fixture.GuestControlPlane()}
+	w.hcp.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{HTTPSProxy: "http://proxy.example.com:3128", NoProxy: "corp.example.com, localhost"}}
 	for _, obj := range append(fixture.HostedNamespace(), w.hcp) {
 		if err := c.Create(t.Context(), obj); err != nil {
 			t.Fatal(err)
@@ -112,6 +113,10 @@ func TestResources(t *testing.T) {
 		dns := &configv1.DNS{}
 		w.get(t, "", "cluster", dns)
 		g.Expect(dns.Spec.BaseDomain).To(Equal("demo.example.com"))
+		proxy := &configv1.Proxy{}
+		w.get(t, "", "cluster", proxy)
+		g.Expect(proxy.Status).To(Equal(configv1.ProxyStatus{HTTPSProxy: "http://proxy.example.com:3128",
+			NoProxy: ".cluster.local,.hypershift.local,.svc,10.0.0.0/24,10.132.0.0/14,127.0.0.1,192.0.2.10,corp.example.com,localhost"}))
 	})
 
 	t.Run("When nothing changes it should write nothing", func(t *testing.T) {
