@@ -10,7 +10,7 @@ type SecretEncryptionType string
 const (
 	// KMS encrypts with a key that a cloud's key service keeps.
 	KMS SecretEncryptionType = "kms"
-	// AESCBC encrypts with a key that a Secret holds.
+	// AESCBC encrypts with a key that a Secret holds: by AES-CBC with an OpenShift payload, by secretbox with a Kubernetes payload.
 	AESCBC SecretEncryptionType = "aescbc"
 )
 
@@ -28,12 +28,13 @@ type SecretEncryptionSpec struct {
 	// +optional
 	KMS *KMSSpec `json:"kms,omitempty"`
 
-	// aescbc goes with type aescbc.
+	// aescbc goes with type aescbc. With a Kubernetes payload its key of 32 bytes is used with secretbox, which also notices when
+	// stored data was changed.
 	// +optional
 	AESCBC *AESCBCSpec `json:"aescbc,omitempty"`
 }
 
-// AESCBCSpec names the keys of AES-CBC encryption.
+// AESCBCSpec names the keys that Secrets hold, of AES-CBC encryption, or of secretbox with a Kubernetes payload.
 type AESCBCSpec struct {
 	// activeKey names a Secret with the key "key" (32 bytes): what is written is encrypted with it.
 	// +required

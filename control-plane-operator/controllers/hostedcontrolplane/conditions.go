@@ -29,10 +29,10 @@ const reasonCertificatesFailed = "CertificatesFailed"
 // conditions computes all conditions that this operator answers for. next is the status so far.
 func conditions(s *scope, o observed, next hyperv1.HostedControlPlaneStatus) []metav1.Condition {
 	all := []metav1.Condition{
-		validConfiguration(s),
+		validConfiguration(s, o.refusals),
 		reconciliationActive(s),
 		infrastructureReady(s),
-		etcdAvailable(s.hcp, o.etcd),
+		etcdAvailable(s.applied(), o.etcd),
 		apiServerAvailable(o.kas),
 		validReleaseInfo(s),
 		degraded(o, s.pkiErr),
@@ -41,17 +41,21 @@ func conditions(s *scope, o observed, next hyperv1.HostedControlPlaneStatus) []m
 	if o.encryption != nil {
 		all = append(all, dataEncryption(o.encryption))
 	}
-	all = append(all, available(s.hcp, o, all))
+	all = append(all, available(s, o, all))
 	return append(all, versionConditions(s, o, next.VersionStatus)...)
 }
 
-func validConfiguration(s *scope) metav1.Condition {
+func validConfiguration(s *scope, refusals []error) metav1.Condition {
 	t := string(hyperv1.ValidHostedControlPlaneConfiguration)
 	if s.paused {
 		return condition.Copy(s.hcp.Status.Conditions, t, hyperv1.StatusUnknownReason)
 	}
-	if s.invalid != nil {
-		return condition.False(t, hyperv1.InsufficientClusterCapabilitiesReason, s.invalid.Error())
+	if fault := errors.Join(s.invalid, errors.Join(refusals...)); fault != nil {
+		message := fault.Error()
+		if s.invalid != nil && s.valid != nil {
+			message += "; until that is mended the control plane is kept as the last valid spec had it"
+		}
+		return condition.False(t, hyperv1.InsufficientClusterCapabilitiesReason, message)
 	}
 	message := "Configuration passes validation"
 	if fields := v2.WithoutEffect(s.hcp); len(fields) > 0 {
@@ -77,7 +81,7 @@ func infrastructureReady(s *scope) metav1.Condition {
 		return condition.True(t, hyperv1.AsExpectedReason, "")
 	case s.waiting != "":
 		return condition.False(t, hyperv1.WaitingOnInfrastructureReadyReason, s.waiting)
-	case s.paused && s.hcp.Status.ControlPlaneEndpoint.Host != "":
+	case (s.paused || s.invalid != nil) && s.hcp.Status.ControlPlaneEndpoint.Host != "":
 		return condition.Copy(s.hcp.Status.Conditions, t, hyperv1.StatusUnknownReason)
 	default:
 		return condition.False(t, hyperv1.WaitingOnInfrastructureReadyReason, "Cluster infrastructure is still provisioning")
@@ -173,14 +177,15 @@ func externalDNSReachable() metav1.Condition {
 }
 
 // available is the first thing that keeps users from the API server, or True.
-func available(hcp *hyperv1.HostedControlPlane, o observed, others []metav1.Condition) metav1.Condition {
+func available(s *scope, o observed, others []metav1.Condition) metav1.Condition {
 	t := string(hyperv1.HostedControlPlaneAvailable)
-	served := condition.IsTrue(hcp.Status.Conditions, t)
-	for _, needed := range []hyperv1.ConditionType{hyperv1.ValidHostedControlPlaneConfiguration, hyperv1.InfrastructureReady} {
-		// That something could not be looked at in this pass takes no control plane from its users.
-		if c := find(others, needed); c.Status == metav1.ConditionFalse || c.Status == metav1.ConditionUnknown && !served {
-			return condition.False(t, c.Reason, c.Message)
-		}
+	served := condition.IsTrue(s.hcp.Status.Conditions, t)
+	if c := find(others, hyperv1.ValidHostedControlPlaneConfiguration); c.Status == metav1.ConditionFalse && s.valid == nil && !served {
+		return condition.False(t, c.Reason, c.Message)
+	}
+	// That something could not be looked at in this pass takes no control plane from its users.
+	if c := find(others, hyperv1.InfrastructureReady); c.Status == metav1.ConditionFalse || c.Status == metav1.ConditionUnknown && !served {
+		return condition.False(t, c.Reason, c.Message)
 	}
 	if !o.hasKubeconfig {
 		return condition.False(t, hyperv1.KubeconfigWaitingForCreateReason, "Waiting for hosted control plane kubeconfig to be created")
@@ -195,7 +200,7 @@ func available(hcp *hyperv1.HostedControlPlane, o observed, others []metav1.Cond
 	}
 	// A control plane that was available once serves users also while a component is out, and what runs in the guest is
 	// out as often as a node is.
-	if waiting := unavailable(o.components, guestcomponents.Wanted(hcp)); len(waiting) > 0 && !served {
+	if waiting := unavailable(o.components, guestcomponents.Wanted(s.applied())); len(waiting) > 0 && !served {
 		return condition.False(t, hyperv1.ControlPlaneComponentsNotAvailable, "Waiting for components to be available: "+strings.Join(waiting, ", "))
 	}
 	return condition.True(t, hyperv1.AsExpectedReason, "")

@@ -96,6 +96,9 @@ type scope struct {
 	paused bool
 	// invalid is set by the validation phase: what of the spec cannot work here.
 	invalid error
+	// valid is hcp with the last spec that can, which the phases after go by; nil while there was none. Set by the validation
+	// phase.
+	valid *hyperv1.HostedControlPlane
 	// release and guestRelease are set by the release phase: what the control plane and its guest run, mostly one and the
 	// same. releaseErr is set when they could not be.
 	release, guestRelease *releaseinfo.ReleaseImage
@@ -108,6 +111,15 @@ type scope struct {
 	pkiErr error
 	// missing are the payload tags that components lack; set by the components phase.
 	missing []string
+}
+
+// applied is the control plane as it is rolled out: by the spec of this pass, or, in one that did not come as far, by the one
+// that is there.
+func (s *scope) applied() *hyperv1.HostedControlPlane {
+	if s.valid != nil {
+		return s.valid
+	}
+	return s.hcp
 }
 
 // Reconcile implements reconcile.Reconciler.

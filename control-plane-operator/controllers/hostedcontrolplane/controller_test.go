@@ -355,6 +355,7 @@ func TestControlPlane(t *testing.T) {
 		c := meta.FindStatusCondition(refreshed(w).Status.Conditions, string(hyperv1.ValidHostedControlPlaneConfiguration))
 		g.Expect(c.Status).To(Equal(metav1.ConditionFalse))
 		g.Expect(c.Message).To(ContainSubstring("use NodePort or LoadBalancer"))
+		g.Expect(w.condition(hyperv1.HostedControlPlaneAvailable)).To(Equal("True/AsExpected"), "what runs goes on")
 		w.edit(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.Services = services })
 		g.Expect(w.pass()).To(Succeed())
 		g.Expect(w.condition(hyperv1.ValidHostedControlPlaneConfiguration)).To(Equal("True/AsExpected"))

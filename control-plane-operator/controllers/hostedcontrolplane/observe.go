@@ -13,6 +13,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/infra"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	v2 "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
 )
@@ -30,8 +31,12 @@ type observed struct {
 	components  []hyperv1.ControlPlaneComponent
 	// hasKubeconfig tells whether the admin kubeconfig exists, hasCustomKubeconfig the one for a name of the user's.
 	hasKubeconfig, hasCustomKubeconfig bool
-	// encryption is the Secret of the encryption configuration; nil if there is none.
-	encryption *corev1.Secret
+	// encryption is the Secret of the encryption configuration, and encryptionKey the key that the cluster asks for; nil if
+	// there is none.
+	encryption    *corev1.Secret
+	encryptionKey *hyperv1.AESCBCKeyStatus
+	// refusals say what components leave out of the spec.
+	refusals []error
 	// unhealthy says why the published API server does not answer; nil if it does or was not asked.
 	unhealthy error
 }
@@ -62,27 +67,39 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) (observed, error) {
 	if found {
 		o.etcd = set
 	}
-	if o.hasKubeconfig, err = r.find(ctx, s.hcp.Namespace, pki.AdminKubeconfigRef(s.hcp).Name, &corev1.Secret{}); err != nil {
+	if o.hasKubeconfig, err = r.find(ctx, s.hcp.Namespace, pki.AdminKubeconfigRef(s.applied()).Name, &corev1.Secret{}); err != nil {
 		return o, err
 	}
 	if o.hasCustomKubeconfig, err = r.find(ctx, s.hcp.Namespace, pki.CustomAdminKubeconfig, &corev1.Secret{}); err != nil {
 		return o, err
 	}
-	config := &corev1.Secret{}
-	if found, err = r.find(ctx, s.hcp.Namespace, kubeapiserver.EncryptionSecret, config); err != nil {
+	if err := r.observeEncryption(ctx, s, &o); err != nil {
 		return o, err
 	}
-	if found {
-		o.encryption = config
+	if s.valid != nil {
+		if o.refusals, err = v2.Refusals(ctx, r.Client, s.valid); err != nil {
+			return o, err
+		}
 	}
 	o.unhealthy = r.askHealth(ctx, s, o)
 	return o, nil
 }
 
+func (r *Reconciler) observeEncryption(ctx context.Context, s *scope, o *observed) error {
+	config := &corev1.Secret{}
+	found, err := r.find(ctx, s.hcp.Namespace, kubeapiserver.EncryptionSecret, config)
+	if err != nil || !found {
+		return err
+	}
+	o.encryption = config
+	o.encryptionKey = kubeapiserver.WantedKey(ctx, r.Client, s.applied())
+	return nil
+}
+
 // askHealth asks the published API server once its pods are available. A NodePort is not asked: it is an address of the
 // machine network, which pods of the management cluster need not reach.
 func (r *Reconciler) askHealth(ctx context.Context, s *scope, o observed) error {
-	strategy, _ := infra.Strategy(s.hcp, hyperv1.APIServer)
+	strategy, _ := infra.Strategy(s.applied(), hyperv1.APIServer)
 	if s.infra == nil || strategy.Type == hyperv1.NodePort || !deploymentAvailable(o.kas) {
 		return nil
 	}

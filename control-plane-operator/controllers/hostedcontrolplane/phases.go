@@ -40,16 +40,8 @@ func (r *Reconciler) pause(_ context.Context, s *scope) (pause.State, error) {
 	return state, nil
 }
 
-func (r *Reconciler) validate(_ context.Context, s *scope) (ctrl.Result, error) {
-	s.invalid = errors.Join(r.Infra.Validate(s.hcp), v2.Validate(s.hcp))
-	if s.invalid != nil {
-		return ctrl.Result{}, phase.ErrStop
-	}
-	return ctrl.Result{}, nil
-}
-
 func (r *Reconciler) publish(ctx context.Context, s *scope) (ctrl.Result, error) {
-	result, err := r.Infra.Reconcile(ctx, s.hcp)
+	result, err := r.Infra.Reconcile(ctx, s.valid)
 	s.infra, s.waiting, s.infraErr = result.Infra, result.Waiting, err
 	if err != nil {
 		return ctrl.Result{}, err
@@ -61,15 +53,15 @@ func (r *Reconciler) publish(ctx context.Context, s *scope) (ctrl.Result, error)
 }
 
 func (r *Reconciler) certify(ctx context.Context, s *scope) (ctrl.Result, error) {
-	s.pkiErr = r.PKI.Reconcile(ctx, s.hcp, s.infra)
+	s.pkiErr = r.PKI.Reconcile(ctx, s.valid, s.infra)
 	return ctrl.Result{}, s.pkiErr
 }
 
 func (r *Reconciler) readRelease(ctx context.Context, s *scope) (ctrl.Result, error) {
-	if s.release, s.releaseErr = r.lookup(ctx, s.hcp, controlPlaneRelease(s.hcp)); s.releaseErr != nil {
+	if s.release, s.releaseErr = r.lookup(ctx, s.valid, controlPlaneRelease(s.valid)); s.releaseErr != nil {
 		return ctrl.Result{}, s.releaseErr
 	}
-	if s.guestRelease, s.releaseErr = r.lookup(ctx, s.hcp, s.hcp.Spec.ReleaseImage); s.releaseErr != nil {
+	if s.guestRelease, s.releaseErr = r.lookup(ctx, s.valid, s.valid.Spec.ReleaseImage); s.releaseErr != nil {
 		return ctrl.Result{}, s.releaseErr
 	}
 	if d := s.release.Distribution(); distributions.Of(d).OwnOperators {
@@ -115,8 +107,8 @@ func (r *Reconciler) staticImages(hcp *hyperv1.HostedControlPlane) map[string]st
 
 func (r *Reconciler) rollOut(ctx context.Context, s *scope) (ctrl.Result, error) {
 	cs := &component.Scope{
-		Client: r.Client, HCP: s.hcp, Version: s.release.Version(), Infra: s.infra, PodUID: r.PodUID,
-		Images: images{static: r.staticImages(s.hcp), release: s.release},
+		Client: r.Client, HCP: s.valid, Version: s.release.Version(), Infra: s.infra, PodUID: r.PodUID,
+		Images: images{static: r.staticImages(s.valid), release: s.release},
 	}
 	var failures []error
 	for _, c := range v2.Kubernetes(r.Components) {

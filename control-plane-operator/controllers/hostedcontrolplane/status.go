@@ -7,6 +7,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
 	"github.com/openshift/hypershift/support/condition"
 )
 
@@ -19,11 +20,14 @@ func status(s *scope, o observed, now time.Time) hyperv1.HostedControlPlaneStatu
 	}
 	next.KubeConfig = nil
 	if o.hasKubeconfig {
-		next.KubeConfig = ptr.To(pki.AdminKubeconfigRef(s.hcp))
+		next.KubeConfig = ptr.To(pki.AdminKubeconfigRef(s.applied()))
 	}
 	next.CustomKubeconfig = nil
-	if o.hasCustomKubeconfig && s.hcp.Spec.KubeAPIServerDNSName != "" {
+	if o.hasCustomKubeconfig && s.applied().Spec.KubeAPIServerDNSName != "" {
 		next.CustomKubeconfig = &hyperv1.KubeconfigSecretRef{Name: pki.CustomAdminKubeconfig, Key: pki.KubeconfigKey}
+	}
+	if o.encryption != nil && o.encryptionKey != nil {
+		next.SecretEncryption = kubeapiserver.EncryptionStatus(next.SecretEncryption, o.encryption, *o.encryptionKey, now)
 	}
 	setVersions(&next, s, o, now)
 	next.Conditions = condition.Merge(next.Conditions, s.hcp.Generation, conditions(s, o, next)...)

@@ -22,14 +22,14 @@ func setVersions(next *hyperv1.HostedControlPlaneStatus, s *scope, o observed, n
 	if s.release == nil || s.guestRelease == nil || s.releaseErr != nil {
 		return
 	}
-	controlPlane := configv1.Release{Version: s.release.Version(), Image: controlPlaneRelease(s.hcp)}
+	controlPlane := configv1.Release{Version: s.release.Version(), Image: controlPlaneRelease(s.applied())}
 	hosting, running := unfinished(s, o.components)
 
 	next.ControlPlaneVersion.Desired = controlPlane
 	next.ControlPlaneVersion.ObservedGeneration = max(s.hcp.Generation, 1)
 	next.ControlPlaneVersion.History = advance(next.ControlPlaneVersion.History, controlPlane, len(hosting) == 0, now)
 
-	guest := configv1.Release{Version: s.guestRelease.Version(), Image: s.hcp.Spec.ReleaseImage}
+	guest := configv1.Release{Version: s.guestRelease.Version(), Image: s.applied().Spec.ReleaseImage}
 	done := len(hosting)+len(running) == 0
 	version := hyperv1.ClusterVersionStatus{}
 	if next.VersionStatus != nil {
@@ -52,7 +52,7 @@ func setVersions(next *hyperv1.HostedControlPlaneStatus, s *scope, o observed, n
 // unfinished lists the components that do not run the version of their side yet, sorted: those of the control plane, and
 // those of the guest. The API server and those of the guest are waited for also before anybody reports them.
 func unfinished(s *scope, components []hyperv1.ControlPlaneComponent) (hosting, running []string) {
-	running = guestcomponents.Wanted(s.hcp)
+	running = guestcomponents.Wanted(s.applied())
 	ofGuest := slices.Clone(running)
 	for i := range components {
 		name := components[i].Name

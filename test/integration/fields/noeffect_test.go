@@ -1,11 +1,14 @@
 package fields
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
 	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	configv1 "github.com/openshift/api/config/v1"
 
@@ -22,13 +25,22 @@ var reporters = map[string]func(path string) (report, error){
 	"HostedCluster": func(path string) (report, error) {
 		hcp := &hyperv1.HostedControlPlane{}
 		// Providers count only with this type, and all that is wrong with them is to be said of themselves.
-		if strings.HasPrefix(path, "configuration.authentication.oidcProviders") {
+		isProvider := strings.HasPrefix(path, "configuration.authentication.oidcProviders")
+		if isProvider {
 			hcp.Spec.Configuration = &hyperv1.ClusterConfiguration{Authentication: &configv1.AuthenticationSpec{Type: configv1.AuthenticationTypeOIDC}}
 		}
 		if err := setField(reflect.ValueOf(&hcp.Spec), path); err != nil {
 			return report{}, err
 		}
-		return report{fmt.Sprint(v2.Validate(hcp)), strings.Join(v2.WithoutEffect(hcp), "\n")}, nil
+		refused := []error{v2.Validate(hcp)}
+		if isProvider {
+			leftOut, err := v2.Refusals(context.Background(), fake.NewClientBuilder().Build(), hcp)
+			if err != nil {
+				return report{}, err
+			}
+			refused = append(refused, leftOut...)
+		}
+		return report{fmt.Sprint(refused), strings.Join(v2.WithoutEffect(hcp), "\n")}, nil
 	},
 	"NodePool": func(path string) (report, error) {
 		pool := &hyperv1.NodePool{}

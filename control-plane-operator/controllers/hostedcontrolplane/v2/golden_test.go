@@ -118,6 +118,7 @@ func everythingNeeds(t testing.TB) []client.Object {
 	ca := readFile(t, "testdata/ca.pem")
 	return []client.Object{
 		secret("etcd-key", map[string][]byte{"key": bytes.Repeat([]byte{7}, 32)}),
+		secret("audit-webhook", map[string][]byte{"webhook-kubeconfig": []byte(readFile(t, "testdata/audit-webhook.kubeconfig"))}),
 		bundle("issuer-ca", ca), bundle("house-ca", ca),
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "client-ca"}, Data: map[string]string{"ca.crt": ca}},
 	}

@@ -63,7 +63,6 @@ func ofAPIServer(fields *set, spec configv1.APIServerSpec) {
 func ofAuthentication(fields *set, spec configv1.AuthenticationSpec) {
 	fields.add(spec.OAuthMetadata.Name != "", "configuration.authentication.oauthMetadata")
 	fields.add(len(spec.WebhookTokenAuthenticators) > 0, "configuration.authentication.webhookTokenAuthenticators")
-	fields.add(spec.WebhookTokenAuthenticator != nil, "configuration.authentication.webhookTokenAuthenticator")
 	asked := func(provider configv1.OIDCProvider) bool { return len(provider.OIDCClients) > 0 }
 	fields.add(slices.ContainsFunc(spec.OIDCProviders, asked), "configuration.authentication.oidcProviders[].oidcClients")
 }

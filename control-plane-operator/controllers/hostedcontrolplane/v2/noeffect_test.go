@@ -28,10 +28,6 @@ func TestValidate(t *testing.T) {
 		{"encryption without a key", func(hcp *hyperv1.HostedControlPlane) {
 			hcp.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC}
 		}, "use type aescbc"},
-		{"a token rule that the API server cannot keep", func(hcp *hyperv1.HostedControlPlane) {
-			everything(hcp)
-			hcp.Spec.Configuration.Authentication.OIDCProviders[0].ExternalClaimsSources = []configv1.ExternalClaimsSource{{}}
-		}, "configuration.authentication.oidcProviders[0].externalClaimsSources: Forbidden"},
 		{"a snapshot", func(hcp *hyperv1.HostedControlPlane) {
 			hcp.Spec.Etcd.Managed.Storage.RestoreSnapshotURL = []string{"https://backup.example.com/1"}
 		}, "restoreSnapshotURL is set"},

@@ -1,17 +1,25 @@
 package v2
 
 import (
+	"context"
 	"errors"
 	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
 )
 
-// Validate says what of a HostedControlPlane the components of the Kubernetes distribution cannot do, and that would be
-// dangerous to pass over in silence; nil if there is nothing.
+// Validate says what of a HostedControlPlane the components of the Kubernetes distribution cannot do, and cannot leave out
+// either; nil if there is nothing.
 func Validate(hcp *hyperv1.HostedControlPlane) error {
-	return errors.Join(kubeapiserver.ValidateEncryption(hcp), kubeapiserver.ValidateAuthentication(hcp), validateRestore(hcp), validatePlatform(hcp))
+	return errors.Join(kubeapiserver.ValidateEncryption(hcp), validateRestore(hcp), validatePlatform(hcp))
+}
+
+// Refusals says what components leave out of a HostedControlPlane, since by halves it would be dangerous.
+func Refusals(ctx context.Context, c client.Reader, hcp *hyperv1.HostedControlPlane) ([]error, error) {
+	return kubeapiserver.Refusals(ctx, c, hcp)
 }
 
 // validatePlatform: the schema takes AWS without its block, as upstream's does, and the block cannot be guessed.

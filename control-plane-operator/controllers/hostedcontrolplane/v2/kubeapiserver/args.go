@@ -19,7 +19,6 @@ const (
 	certDir           = "/etc/kubernetes/certs"
 	serviceAccountDir = "/etc/kubernetes/secrets/svcacct-key"
 	auditDir          = "/etc/kubernetes/audit"
-	auditWebhookDir   = "/etc/kubernetes/auditwebhook"
 	encryptionDir     = "/etc/kubernetes/secret-encryption"
 	authenticationDir = "/etc/kubernetes/auth"
 	auditLog          = "/var/log/kube-apiserver/audit.log"
@@ -32,13 +31,14 @@ const (
 	annotationPrefix     = "hypershift.openshift.io/kube-apiserver-"
 )
 
-// args are the flags of the API server; replicas is the number of its pods.
-func args(hcp *hyperv1.HostedControlPlane, replicas int32) (component.Flags, error) {
+// args are the flags of the API server; replicas is the number of its pods, and webhooks are those that it may call.
+func args(hcp *hyperv1.HostedControlPlane, replicas int32, webhooks map[string][]byte) component.Flags {
 	var f component.Flags
 	serving(&f, hcp)
 	storage(&f, hcp)
 	authentication(&f, hcp)
-	audit(&f, hcp)
+	audit(&f)
+	callWebhooks(&f, webhooks)
 	limits(&f, hcp, replicas)
 	f.Set("allow-privileged", "true")
 	f.Set("authorization-mode", "Node,RBAC")
@@ -56,7 +56,7 @@ func args(hcp *hyperv1.HostedControlPlane, replicas int32) (component.Flags, err
 	f.Set("enable-aggregator-routing", "true")
 	f.SetUnlessEmpty("feature-gates", featureGates(hcp))
 	f.Set("v", annotation(hcp, "verbosity-level", defaultVerbosity))
-	return f, nil
+	return f
 }
 
 func serving(f *component.Flags, hcp *hyperv1.HostedControlPlane) {
@@ -128,16 +128,23 @@ func serviceAccountIssuer(hcp *hyperv1.HostedControlPlane) string {
 	return hcp.Spec.IssuerURL
 }
 
-func audit(f *component.Flags, hcp *hyperv1.HostedControlPlane) {
+func audit(f *component.Flags) {
 	f.Set("audit-policy-file", auditDir+"/"+auditPolicyKey)
 	f.Set("audit-log-path", auditLog)
 	f.Set("audit-log-format", "json")
 	f.Set("audit-log-maxbackup", "1")
 	f.Set("audit-log-maxsize", "10")
-	if hcp.Spec.AuditWebhook != nil {
-		f.Set("audit-webhook-config-file", auditWebhookDir+"/"+hyperv1.AuditWebhookKubeconfigKey)
+}
+
+func callWebhooks(f *component.Flags, webhooks map[string][]byte) {
+	if _, ok := webhooks[auditWebhook]; ok {
+		f.Set("audit-webhook-config-file", webhooksDir+"/"+auditWebhook)
 		f.Set("audit-webhook-mode", "batch")
 		f.Set("audit-webhook-initial-backoff", "5s")
+	}
+	if _, ok := webhooks[tokenWebhook]; ok {
+		f.Set("authentication-token-webhook-config-file", webhooksDir+"/"+tokenWebhook)
+		f.Set("authentication-token-webhook-version", "v1")
 	}
 }
 

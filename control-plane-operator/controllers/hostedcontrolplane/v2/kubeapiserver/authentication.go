@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	serializerjson "k8s.io/apimachinery/pkg/runtime/serializer/json"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/apis/apiserver"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	apiserverv1beta1 "k8s.io/apiserver/pkg/apis/apiserver/v1beta1"
@@ -32,29 +33,26 @@ func hasProviders(scope *component.Scope) bool { return hasProvidersIn(scope.HCP
 
 func hasProvidersIn(hcp *hyperv1.HostedControlPlane) bool { return len(providers(hcp)) > 0 }
 
-// providers are the OpenID Connect issuers whose tokens the API server accepts.
+// providers are the OpenID Connect issuers whose tokens the API server is asked to accept.
 func providers(hcp *hyperv1.HostedControlPlane) []configv1.OIDCProvider {
-	config := hcp.Spec.Configuration
-	if config == nil || config.Authentication == nil || config.Authentication.Type != configv1.AuthenticationTypeOIDC {
+	authentication := authenticationOf(hcp)
+	if authentication.Type != configv1.AuthenticationTypeOIDC {
 		return nil
 	}
-	return config.Authentication.OIDCProviders
+	return authentication.OIDCProviders
 }
 
-// adaptAuthentication writes the configuration whole or not at all: the API server keeps the last one that was valid.
+func authenticationOf(hcp *hyperv1.HostedControlPlane) configv1.AuthenticationSpec {
+	if hcp.Spec.Configuration == nil || hcp.Spec.Configuration.Authentication == nil {
+		return configv1.AuthenticationSpec{}
+	}
+	return *hcp.Spec.Configuration.Authentication
+}
+
+// adaptAuthentication writes the providers that can be honoured. Without any, the API server accepts no token of theirs.
 func adaptAuthentication(ctx context.Context, scope *component.Scope, cm *corev1.ConfigMap) error {
-	config, errs := authenticators(scope.HCP)
-	if len(errs) > 0 {
-		return errs.ToAggregate()
-	}
-	for i, provider := range providers(scope.HCP) {
-		bundle, err := issuerCA(ctx, scope, provider.Issuer.CertificateAuthority.Name)
-		if err != nil {
-			return fmt.Errorf("OIDC provider %s: %w", provider.Name, err)
-		}
-		config.JWT[i].Issuer.CertificateAuthority = bundle
-	}
-	if err := validateAuthenticators(scope.HCP, config); err != nil {
+	config, _, err := authenticators(ctx, scope.Client, scope.HCP)
+	if err != nil {
 		return err
 	}
 	raw, err := encodeAuthentication(config, scope.Version)
@@ -66,19 +64,21 @@ func adaptAuthentication(ctx context.Context, scope *component.Scope, cm *corev1
 }
 
 // issuerCA reads the certificates that the issuer's server is trusted by; an empty name means those of the system. A bundle
-// that is named and not there is an error, since without it many more servers would be trusted.
-func issuerCA(ctx context.Context, scope *component.Scope, name string) (string, error) {
+// that is named and not there is a fault, since without it many more servers would be trusted.
+func issuerCA(ctx context.Context, c client.Reader, namespace, name string, provider *field.Path) (string, *field.Error, error) {
 	if name == "" {
-		return "", nil
+		return "", nil, nil
 	}
 	cm := &corev1.ConfigMap{}
-	if err := scope.Client.Get(ctx, client.ObjectKey{Namespace: scope.HCP.Namespace, Name: name}, cm); err != nil {
-		return "", fmt.Errorf("reading the issuer's CA in ConfigMap %s: %w", name, err)
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, cm)
+	if client.IgnoreNotFound(err) != nil {
+		return "", nil, fmt.Errorf("reading the issuer's CA in ConfigMap %s: %w", name, err)
 	}
 	if cm.Data[issuerCAKey] == "" {
-		return "", fmt.Errorf("ConfigMap %s, which issuer.issuerCertificateAuthority names, has no certificates under key %s", name, issuerCAKey)
+		return "", field.Invalid(provider.Child("issuer", "issuerCertificateAuthority", "name"), name,
+			fmt.Sprintf("there is no such ConfigMap with certificates under key %s", issuerCAKey)), nil
 	}
-	return cm.Data[issuerCAKey], nil
+	return cm.Data[issuerCAKey], nil, nil
 }
 
 // authenticationScheme knows the configuration in the versions that API servers read.

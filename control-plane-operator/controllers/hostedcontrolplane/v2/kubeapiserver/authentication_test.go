@@ -1,14 +1,37 @@
 package kubeapiserver
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/yaml"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/fixture"
+	"github.com/openshift/hypershift/support/component"
 )
+
+// hosted is a hosted namespace with some objects.
+func hosted(objects ...client.Object) client.Client {
+	return fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(objects...).Build()
+}
+
+// refusals joins what is not given to the API server of a cluster; nil if all is.
+func refusals(t *testing.T, hcp *hyperv1.HostedControlPlane, objects ...client.Object) error {
+	t.Helper()
+	all, err := Refusals(t.Context(), hosted(objects...), hcp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return errors.Join(all...)
+}
 
 func oidcCluster(provider configv1.OIDCProvider) *hyperv1.HostedControlPlane {
 	return &hyperv1.HostedControlPlane{Spec: hyperv1.HostedControlPlaneSpec{Configuration: &hyperv1.ClusterConfiguration{
@@ -48,7 +71,7 @@ func byExpressions() configv1.OIDCProvider {
 	return provider
 }
 
-func TestValidateAuthentication(t *testing.T) {
+func TestProvidersAreHonouredWholeOrNot(t *testing.T) {
 	cases := []struct {
 		name string
 		edit func(*configv1.OIDCProvider)
@@ -103,19 +126,51 @@ func TestValidateAuthentication(t *testing.T) {
 		t.Run("When a provider has "+tc.name+" it should be said whether the API server honours it", func(t *testing.T) {
 			provider := byExpressions()
 			tc.edit(&provider)
-			err := ValidateAuthentication(oidcCluster(provider))
+			g, hcp := NewWithT(t), oidcCluster(provider)
 			if tc.want == "" {
-				NewWithT(t).Expect(err).NotTo(HaveOccurred())
-			} else {
-				NewWithT(t).Expect(err).To(MatchError(ContainSubstring(tc.want)))
+				g.Expect(refusals(t, hcp)).To(Succeed())
+				g.Expect(issuersOf(t, hcp)).To(HaveLen(1))
+				return
 			}
+			g.Expect(refusals(t, hcp)).To(MatchError(And(ContainSubstring(tc.want), ContainSubstring("tokens of the provider sso are refused"))))
+			g.Expect(issuersOf(t, hcp)).To(BeEmpty(), "a provider is not served by halves")
 		})
 	}
 	t.Run("When the type is another it should refuse providers, which would not be asked", func(t *testing.T) {
 		hcp := oidcCluster(byClaims())
 		hcp.Spec.Configuration.Authentication.Type = configv1.AuthenticationTypeNone
-		NewWithT(t).Expect(ValidateAuthentication(hcp)).To(MatchError(ContainSubstring("oidcProviders: Forbidden")))
+		NewWithT(t).Expect(refusals(t, hcp)).To(MatchError(ContainSubstring("oidcProviders: Forbidden")))
 	})
+	t.Run("When one of several providers cannot be honoured it should serve the others, and name the right one", func(t *testing.T) {
+		g, bad, last := NewWithT(t), byExpressions(), byClaims()
+		bad.Name, bad.Issuer.URL = "bad", "https://bad.example.com"
+		bad.UserValidationRules[0].Expression = "user.username"
+		last.Name, last.Issuer.URL, last.Issuer.DiscoveryURL = "last", "https://last.example.com", ""
+		hcp := oidcCluster(byClaims())
+		authentication := hcp.Spec.Configuration.Authentication
+		authentication.OIDCProviders = append(authentication.OIDCProviders, bad, last, byClaims())
+		g.Expect(issuersOf(t, hcp)).To(Equal([]string{"https://sso.example.com", "https://last.example.com"}))
+		g.Expect(refusals(t, hcp)).To(MatchError(And(ContainSubstring("oidcProviders[1].userValidationRules[0].expression"),
+			ContainSubstring("oidcProviders[3].issuer.issuerURL: Duplicate value"))))
+	})
+}
+
+// issuersOf are the issuers that the API server is told to accept tokens of, by the file that it reads.
+func issuersOf(t *testing.T, hcp *hyperv1.HostedControlPlane) []string {
+	t.Helper()
+	file := &corev1.ConfigMap{}
+	if err := adaptAuthentication(t.Context(), &component.Scope{Client: hosted(), HCP: hcp, Version: "1.36.3"}, file); err != nil {
+		t.Fatal(err)
+	}
+	var config apiserverv1.AuthenticationConfiguration
+	if err := yaml.UnmarshalStrict([]byte(file.Data[authenticationKey]), &config); err != nil {
+		t.Fatal(err)
+	}
+	var urls []string
+	for _, jwt := range config.JWT {
+		urls = append(urls, jwt.Issuer.URL)
+	}
+	return urls
 }
 
 func TestUsernamePrefix(t *testing.T) {
@@ -133,8 +188,9 @@ func TestUsernamePrefix(t *testing.T) {
 			g := NewWithT(t)
 			provider := byClaims()
 			provider.ClaimMappings.Username = tc.mapping
-			config, errs := authenticators(oidcCluster(provider))
-			g.Expect(errs).To(BeEmpty())
+			config, refusals, err := authenticators(t.Context(), hosted(), oidcCluster(provider))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(refusals).To(BeEmpty())
 			g.Expect(config.JWT[0].ClaimMappings.Username.Prefix).To(HaveValue(Equal(tc.want)))
 		})
 	}
@@ -144,7 +200,8 @@ func TestAuthenticationVersion(t *testing.T) {
 	for version, want := range map[string]string{"1.31.0": "v1beta1", "1.33.13": "v1beta1", "1.34.0": "v1", "1.36.3": "v1"} {
 		t.Run("When the API server is "+version+" it should get a configuration that it reads", func(t *testing.T) {
 			g := NewWithT(t)
-			config, _ := authenticators(oidcCluster(byExpressions()))
+			config, _, err := authenticators(t.Context(), hosted(), oidcCluster(byExpressions()))
+			g.Expect(err).NotTo(HaveOccurred())
 			text, err := encodeAuthentication(config, version)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(strings.Split(text, "\n")).To(ContainElements("apiVersion: apiserver.config.k8s.io/"+want, "kind: AuthenticationConfiguration"))

@@ -1,6 +1,8 @@
 package kubeapiserver
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -14,35 +16,22 @@ import (
 
 var providersPath = field.NewPath("configuration", "authentication", "oidcProviders")
 
-// ValidateAuthentication says which fields of the cluster's OpenID Connect providers kube-apiserver would not honour; nil if it
-// honours all. The contents of the issuers' CAs are looked at when the configuration is rendered.
-func ValidateAuthentication(hcp *hyperv1.HostedControlPlane) error {
-	if config := hcp.Spec.Configuration; config != nil && config.Authentication != nil && len(config.Authentication.OIDCProviders) > 0 && !hasProvidersIn(hcp) {
-		return field.Forbidden(providersPath, "it needs configuration.authentication.type OIDC")
-	}
-	config, errs := authenticators(hcp)
-	if len(errs) > 0 {
-		return errs.ToAggregate()
-	}
-	return validateAuthenticators(hcp, config)
-}
-
 // claimsCompiler compiles CEL as kube-apiserver does. Making one takes longer than using it.
 var claimsCompiler = sync.OnceValue(authenticationcel.NewDefaultCompiler)
 
-// validateAuthenticators asks kube-apiserver's own validation, and says its answer in the names of our fields.
-func validateAuthenticators(hcp *hyperv1.HostedControlPlane, config *apiserver.AuthenticationConfiguration) error {
+// validate asks kube-apiserver's own validation about one more authenticator, and says its answer in the names of our fields.
+func validate(hcp *hyperv1.HostedControlPlane, accepted []apiserver.JWTAuthenticator, jwt apiserver.JWTAuthenticator, path *field.Path) field.ErrorList {
+	config := &apiserver.AuthenticationConfiguration{JWT: append(slices.Clone(accepted), jwt)}
 	errs := validation.ValidateAuthenticationConfiguration(claimsCompiler(), config, []string{serviceAccountIssuer(hcp)})
 	for _, err := range errs {
-		err.Field = ourField(err.Field)
+		err.Field = ourField(strings.Replace(err.Field, fmt.Sprintf("jwt[%d]", len(accepted)), path.String(), 1))
 	}
-	return errs.ToAggregate()
+	return errs
 }
 
-// ourField translates a path of kube-apiserver's configuration; where it has no other name, it is the same.
+// ourField translates a path below an authenticator; where it has no other name, it is the same.
 func ourField(path string) string {
 	path = strings.NewReplacer(
-		"jwt", providersPath.String(),
 		".issuer.url", ".issuer.issuerURL",
 		".issuer.certificateAuthority", ".issuer.issuerCertificateAuthority",
 	).Replace(path)

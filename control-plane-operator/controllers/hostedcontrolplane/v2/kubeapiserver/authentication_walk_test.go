@@ -47,10 +47,13 @@ func isPassive(name string) bool {
 func outcome(t *testing.T, provider configv1.OIDCProvider) string {
 	t.Helper()
 	hcp := oidcCluster(provider)
-	if err := ValidateAuthentication(hcp); err != nil {
+	if err := refusals(t, hcp); err != nil {
 		return "refused: " + err.Error()
 	}
-	config, _ := authenticators(hcp)
+	config, _, err := authenticators(t.Context(), hosted(), hcp)
+	if err != nil {
+		t.Fatal(err)
+	}
 	text, err := encodeAuthentication(config, "1.36.3")
 	if err != nil {
 		t.Fatal(err)

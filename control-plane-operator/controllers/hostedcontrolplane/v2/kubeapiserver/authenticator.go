@@ -1,28 +1,54 @@
 package kubeapiserver
 
 import (
+	"context"
+	"fmt"
+
 	configv1 "github.com/openshift/api/config/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/apis/apiserver"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// authenticators maps the cluster's providers, one to one, to what kube-apiserver calls authenticators. Their issuers' CAs are
-// left out, as they are in ConfigMaps.
-func authenticators(hcp *hyperv1.HostedControlPlane) (*apiserver.AuthenticationConfiguration, field.ErrorList) {
+// authenticators maps the cluster's providers, one to one, to what kube-apiserver calls authenticators. A provider that it cannot
+// honour whole is left out with all its tokens, and the refusals say why: a rule that goes missing lets tokens in which the user
+// forbade.
+func authenticators(ctx context.Context, c client.Reader, hcp *hyperv1.HostedControlPlane) (*apiserver.AuthenticationConfiguration, []error, error) {
 	config := &apiserver.AuthenticationConfiguration{}
-	var errs field.ErrorList
+	refusals := unasked(hcp)
 	for i, provider := range providers(hcp) {
-		jwt, unmapped := authenticator(provider, providersPath.Index(i))
+		path := providersPath.Index(i)
+		jwt, faults := authenticator(provider, path)
+		bundle, fault, err := issuerCA(ctx, c, hcp.Namespace, provider.Issuer.CertificateAuthority.Name, path)
+		if err != nil {
+			return nil, nil, err
+		}
+		if jwt.Issuer.CertificateAuthority = bundle; fault != nil {
+			faults = append(faults, fault)
+		}
+		if len(faults) == 0 {
+			faults = validate(hcp, config.JWT, jwt, path)
+		}
+		if len(faults) > 0 {
+			refusals = append(refusals, fmt.Errorf("%w: tokens of the provider %s are refused until that is mended", faults.ToAggregate(), provider.Name))
+			continue
+		}
 		config.JWT = append(config.JWT, jwt)
-		errs = append(errs, unmapped...)
 	}
-	return config, errs
+	return config, refusals, nil
 }
 
-// authenticator maps a provider field by field. What kube-apiserver has no word for is an error and never left out: a rule that
-// goes missing lets tokens in which the user forbade.
+// unasked are providers that no token would be compared with.
+func unasked(hcp *hyperv1.HostedControlPlane) []error {
+	if len(authenticationOf(hcp).OIDCProviders) == len(providers(hcp)) {
+		return nil
+	}
+	return []error{field.Forbidden(providersPath, "it needs configuration.authentication.type OIDC")}
+}
+
+// authenticator maps a provider field by field. What kube-apiserver has no word for is an error and never left out.
 func authenticator(provider configv1.OIDCProvider, path *field.Path) (apiserver.JWTAuthenticator, field.ErrorList) {
 	mappings := path.Child("claimMappings")
 	username, errs := username(provider, mappings.Child("username"))

@@ -2,6 +2,7 @@ package kubeapiserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -41,26 +42,41 @@ func clientCAFile(hcp *hyperv1.HostedControlPlane) string {
 }
 
 func adaptClientSigners(ctx context.Context, scope *component.Scope, cm *corev1.ConfigMap) error {
-	own, err := readBundle(ctx, scope, pki.ClientBundle, clientSignersKey)
+	own, err := readBundle(ctx, scope.Client, scope.HCP.Namespace, pki.ClientBundle, clientSignersKey)
 	if err != nil {
 		return err
 	}
-	users, err := readBundle(ctx, scope, userSigners(scope.HCP), userSignersKey)
-	if err != nil {
-		return fmt.Errorf("configuration.apiServer.clientCA: %w", err)
+	users, err := readBundle(ctx, scope.Client, scope.HCP.Namespace, userSigners(scope.HCP), userSignersKey)
+	if err != nil && !errors.Is(err, errNoCertificates) {
+		return err
 	}
-	cm.Data = map[string]string{clientSignersKey: strings.TrimSpace(own) + "\n" + strings.TrimSpace(users) + "\n"}
+	cm.Data = map[string]string{clientSignersKey: strings.TrimSpace(strings.TrimSpace(own)+"\n"+strings.TrimSpace(users)) + "\n"}
 	return nil
 }
 
-// readBundle reads certificates, and refuses what the API server could not start with.
-func readBundle(ctx context.Context, scope *component.Scope, name, key string) (string, error) {
+// refuseSigners says that certificates of the user's signers are refused, as their bundle is of no use.
+func refuseSigners(ctx context.Context, c client.Reader, hcp *hyperv1.HostedControlPlane) ([]error, error) {
+	if userSigners(hcp) == "" {
+		return nil, nil
+	}
+	_, err := readBundle(ctx, c, hcp.Namespace, userSigners(hcp), userSignersKey)
+	if errors.Is(err, errNoCertificates) {
+		return []error{fmt.Errorf("configuration.apiServer.clientCA: %w: client certificates of these signers are refused until that is mended", err)}, nil
+	}
+	return nil, err
+}
+
+// errNoCertificates is that of a bundle which the API server could not start with.
+var errNoCertificates = errors.New("there are no certificates")
+
+func readBundle(ctx context.Context, c client.Reader, namespace, name, key string) (string, error) {
 	cm := &corev1.ConfigMap{}
-	if err := scope.Client.Get(ctx, client.ObjectKey{Namespace: scope.HCP.Namespace, Name: name}, cm); err != nil {
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, cm)
+	if client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("reading the signers of client certificates in ConfigMap %s: %w", name, err)
 	}
 	if _, err := cert.ParseCertsPEM([]byte(cm.Data[key])); err != nil {
-		return "", fmt.Errorf("ConfigMap %s has no certificates under key %s: %w", name, key, err)
+		return "", fmt.Errorf("%w under key %s of ConfigMap %s", errNoCertificates, key, name)
 	}
 	return cm.Data[key], nil
 }

@@ -11,6 +11,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/reference"
 )
 
 const (
@@ -71,15 +72,16 @@ func adaptEncryption(ctx context.Context, scope *component.Scope, secret *corev1
 // what is stored; AES-CBC does not, and is only read.
 func wantedKeys(ctx context.Context, scope *component.Scope) (wanted provider, spare []provider, err error) {
 	spec := scope.HCP.Spec.SecretEncryption.AESCBC
-	active, err := readKey(ctx, scope, spec.ActiveKey.Name)
+	active, err := readKey(ctx, scope.Client, scope.HCP.Namespace, spec.ActiveKey.Name)
 	if err != nil {
 		return provider{}, nil, err
 	}
 	wanted = provider{Kind: secretbox, Name: active.Name, Secret: active.Secret}
-	if spec.BackupKey == nil || spec.BackupKey.Name == spec.ActiveKey.Name {
+	spareName := reference.Name(spec.BackupKey)
+	if spareName == "" || spareName == spec.ActiveKey.Name {
 		return wanted, nil, nil
 	}
-	backup, err := readKey(ctx, scope, spec.BackupKey.Name)
+	backup, err := readKey(ctx, scope.Client, scope.HCP.Namespace, spareName)
 	if err != nil {
 		return provider{}, nil, err
 	}
@@ -93,9 +95,9 @@ func bothKinds(key provider) []provider {
 	return []provider{box, cbc}
 }
 
-func readKey(ctx context.Context, scope *component.Scope, name string) (provider, error) {
+func readKey(ctx context.Context, c client.Reader, namespace, name string) (provider, error) {
 	secret := &corev1.Secret{}
-	if err := scope.Client.Get(ctx, client.ObjectKey{Namespace: scope.HCP.Namespace, Name: name}, secret); err != nil {
+	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret); err != nil {
 		return provider{}, fmt.Errorf("reading encryption key Secret %s: %w", name, err)
 	}
 	key := secret.Data[hyperv1.AESCBCKeySecretKey]

@@ -40,6 +40,7 @@ func New() *component.Component {
 			"encryption-config.yaml":     component.Adapt(adaptEncryption).When(encrypts),
 			"authentication-config.yaml": component.Adapt(adaptAuthentication).When(hasProviders),
 			"client-signers.yaml":        component.Adapt(adaptClientSigners).When(hasUserSigners),
+			"webhooks.yaml":              component.Adapt(adaptWebhooks).When(hasWebhooks),
 			"pdb.yaml":                   component.DisruptionBudget(),
 		},
 		Options: component.Options{
@@ -49,14 +50,14 @@ func New() *component.Component {
 }
 
 func adapt(ctx context.Context, scope *component.Scope, deployment *appsv1.Deployment) error {
-	flags, err := args(scope.HCP, New().Replicas(scope.HCP))
+	webhooks, _, err := acceptedWebhooks(ctx, scope.Client, scope.HCP)
 	if err != nil {
 		return err
 	}
 	pod := &deployment.Spec.Template.Spec
 	pod.TerminationGracePeriodSeconds = ptr.To(shutdownOf(scope.HCP).grace)
 	container := &pod.Containers[0]
-	container.Args = flags
+	container.Args = args(scope.HCP, New().Replicas(scope.HCP), webhooks)
 	setEnv(scope.HCP, container)
 	mountOptional(scope, pod)
 	if encrypts(scope) {
@@ -90,8 +91,8 @@ func mountOptional(scope *component.Scope, pod *corev1.PodSpec) {
 	if hasUserSigners(scope) {
 		mount(pod, "client-signers", clientSignersDir, configMap(clientSignersConfigMap))
 	}
-	if webhook := scope.HCP.Spec.AuditWebhook; webhook != nil {
-		mount(pod, "audit-webhook", auditWebhookDir, secret(webhook.Name))
+	if hasWebhooks(scope) {
+		mount(pod, "webhooks", webhooksDir, secret(webhooksSecret))
 	}
 	for i, named := range namedCertificates(scope.HCP) {
 		mount(pod, namedVolume(i), namedDir(i), secret(named.ServingCertificate.Name))

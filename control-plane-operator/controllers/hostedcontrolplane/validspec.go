@@ -1,0 +1,71 @@
+package hostedcontrolplane
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	v2 "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2"
+	"github.com/openshift/hypershift/support/phase"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+const (
+	// validSpecSecret keeps the last spec that could work here. It is no ConfigMap, since the URL of a proxy may hold a password.
+	validSpecSecret = "last-valid-spec"
+	validSpecKey    = "spec.json"
+)
+
+// validate chooses the spec that this pass goes by. While the one that is there cannot work it is the last that could:
+// certificates run out, keys are on their way to others and pods die whether or not somebody mends a field.
+func (r *Reconciler) validate(ctx context.Context, s *scope) (ctrl.Result, error) {
+	s.invalid = errors.Join(r.Infra.Validate(s.hcp), v2.Validate(s.hcp))
+	if s.invalid == nil {
+		s.valid = s.hcp
+		return ctrl.Result{}, r.rememberSpec(ctx, s.hcp)
+	}
+	spec, err := r.rememberedSpec(ctx, s.hcp)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if spec == nil {
+		return ctrl.Result{}, phase.ErrStop
+	}
+	s.valid = s.hcp.DeepCopy()
+	s.valid.Spec = *spec
+	return ctrl.Result{}, nil
+}
+
+func (r *Reconciler) rememberSpec(ctx context.Context, hcp *hyperv1.HostedControlPlane) error {
+	raw, err := json.Marshal(hcp.Spec)
+	if err != nil {
+		return fmt.Errorf("encoding the spec of HostedControlPlane %s/%s: %w", hcp.Namespace, hcp.Name, err)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hcp.Namespace, Name: validSpecSecret}}
+	_, err = upsert.Object(ctx, r.Client, secret, func() error {
+		secret.Data = map[string][]byte{validSpecKey: raw}
+		return controllerutil.SetControllerReference(hcp, secret, r.Client.Scheme())
+	})
+	return err
+}
+
+// rememberedSpec is nil for a control plane that never had a spec which could work.
+func (r *Reconciler) rememberedSpec(ctx context.Context, hcp *hyperv1.HostedControlPlane) (*hyperv1.HostedControlPlaneSpec, error) {
+	secret := &corev1.Secret{}
+	found, err := r.find(ctx, hcp.Namespace, validSpecSecret, secret)
+	if err != nil || !found {
+		return nil, err
+	}
+	spec := &hyperv1.HostedControlPlaneSpec{}
+	if err := json.Unmarshal(secret.Data[validSpecKey], spec); err != nil {
+		return nil, fmt.Errorf("reading the last valid spec in Secret %s/%s: %w", hcp.Namespace, validSpecSecret, err)
+	}
+	return spec, nil
+}
