@@ -6,7 +6,6 @@ import (
 	"os"
 
 	"github.com/spf13/pflag"
-	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
@@ -14,7 +13,6 @@ func main() {
 	o := defaultOptions()
 	o.addFlags(pflag.CommandLine)
 	pflag.Parse()
-	ctrl.SetLogger(klog.Background())
 	if err := run(ctrl.SetupSignalHandler(), o); err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		os.Exit(1)

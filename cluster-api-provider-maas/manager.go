@@ -27,6 +27,7 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/identity"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machinetemplate"
+	"github.com/openshift/hypershift/support/logging"
 	"github.com/openshift/hypershift/support/maas"
 )
 
@@ -44,6 +45,9 @@ func newScheme() *runtime.Scheme {
 
 // run starts the manager and returns when the context ends.
 func run(ctx context.Context, o *options) error {
+	if err := o.log.Install(); err != nil {
+		return err
+	}
 	cfg, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("finding the management cluster: %w", err)
@@ -63,7 +67,7 @@ func run(ctx context.Context, o *options) error {
 }
 
 func newManager(ctx context.Context, cfg *rest.Config, o *options, m *maas.Metrics) (ctrl.Manager, error) {
-	mgr, err := ctrl.NewManager(cfg, managerOptions(o))
+	mgr, err := logging.NewManager(cfg, managerOptions(o))
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}

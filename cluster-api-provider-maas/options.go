@@ -1,13 +1,12 @@
 package main
 
 import (
-	"flag"
 	"os"
 	"time"
 
 	"github.com/spf13/pflag"
-	"k8s.io/klog/v2"
 
+	"github.com/openshift/hypershift/support/logging"
 	"github.com/openshift/hypershift/support/maas"
 )
 
@@ -29,6 +28,7 @@ type options struct {
 	kubeAPIBurst                             int
 	pollInterval, settledInterval            time.Duration
 	leaseDuration, renewDeadline, retryDelay time.Duration
+	log                                      logging.Options
 }
 
 func defaultOptions() *options {
@@ -63,9 +63,7 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.featureGates, "feature-gates", "", "Accepted for compatibility: this provider has no feature gates.")
 	flags.Float32Var(&o.kubeAPIQPS, "kube-api-qps", 100, "Calls a second to the management cluster.")
 	flags.IntVar(&o.kubeAPIBurst, "kube-api-burst", 200, "Calls to the management cluster that may exceed --kube-api-qps for a moment.")
-	logs := flag.NewFlagSet("klog", flag.ContinueOnError)
-	klog.InitFlags(logs)
-	flags.AddGoFlagSet(logs)
+	o.log.AddFlags(flags)
 }
 
 // environment holds the credentials that the process was started with.

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -27,6 +27,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/hypershift-operator/webhook"
 	"github.com/openshift/hypershift/support/defaultingwebhook"
+	"github.com/openshift/hypershift/support/logging"
 	maasapi "github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/version"
@@ -60,6 +61,7 @@ type runFlags struct {
 	defaultingWebhook                     bool
 	webhookPort                           int
 	maasAllow, maasRefuse                 string
+	log                                   logging.Options
 }
 
 func newRunCommand() *cobra.Command {
@@ -84,6 +86,7 @@ func newRunCommand() *cobra.Command {
 	flags.BoolVar(&f.ciDebugOutput, "enable-ci-debug-output", false, "make control planes log more")
 	flags.StringVar(&f.maasAllow, "maas-allow-cidrs", "", "ranges that MAAS endpoints of tenants may be in whatever else is said, such as a loopback range in a test")
 	flags.StringVar(&f.maasRefuse, "maas-refuse-cidrs", "", "ranges that MAAS endpoints of tenants must not be in, such as the pods and Services of the management cluster")
+	f.log.AddFlags(flags)
 	addCompatibilityFlags(cmd, f)
 	return cmd
 }
@@ -100,7 +103,9 @@ func addCompatibilityFlags(cmd *cobra.Command, f *runFlags) {
 }
 
 func run(ctx context.Context, f *runFlags) error {
-	ctrl.SetLogger(klog.Background())
+	if err := f.log.Install(); err != nil {
+		return err
+	}
 	if f.namespace == "" {
 		return errors.New("the operator does not know its namespace: set --namespace or MY_NAMESPACE")
 	}
@@ -123,7 +128,7 @@ func run(ctx context.Context, f *runFlags) error {
 	if err := addControllers(mgr, f, image, overrides, release.NewReader(overrides)); err != nil {
 		return err
 	}
-	klog.FromContext(ctx).Info("Starting the operator", "namespace", f.namespace, "image", image, "commit", version.Commit())
+	ctrl.Log.Info("Starting the operator", "namespace", f.namespace, "image", image, "commit", version.Commit())
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("running the controllers: %w", err)
 	}
@@ -138,7 +143,7 @@ func newManager(config *rest.Config, f *runFlags) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
+	mgr, err := logging.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
 		Metrics:                       metricsserver.Options{BindAddress: f.metricsAddr},
 		HealthProbeBindAddress:        f.healthAddr,
@@ -213,7 +218,7 @@ func addWebhook(mgr ctrl.Manager, f *runFlags) error {
 
 func environment() map[string]string {
 	env := map[string]string{}
-	for _, name := range passedEnv {
+	for _, name := range slices.Concat(passedEnv, logging.PassedEnv) {
 		if value := os.Getenv(name); value != "" {
 			env[name] = value
 		}

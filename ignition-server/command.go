@@ -28,6 +28,7 @@ import (
 	"github.com/openshift/hypershift/ignition-server/endpoint"
 	"github.com/openshift/hypershift/ignition-server/payload"
 	"github.com/openshift/hypershift/ignition-server/token"
+	"github.com/openshift/hypershift/support/logging"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -45,6 +46,7 @@ type options struct {
 	imageOverrides    string
 	platform          string
 	namespace         string
+	log               logging.Options
 }
 
 func command() *cobra.Command {
@@ -64,12 +66,15 @@ func command() *cobra.Command {
 	flags.StringVar(&o.keyFile, "key-file", "/var/run/secrets/ignition/serving-cert/tls.key", "key of the serving certificate")
 	flags.StringVar(&o.registryOverrides, "registry-overrides", "", "source=destination,... : where this process reads release images; nodes are not affected")
 	flags.StringVar(&o.platform, "platform", "", "platform of the hosted cluster, for the log")
+	o.log.AddFlags(flags)
 	return cmd
 }
 
 func (o *options) run(ctx context.Context) error {
-	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
-	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
+	if err := o.log.Install(); err != nil {
+		return err
+	}
+	log := slog.New(logr.ToSlogHandler(ctrl.Log))
 	if o.namespace == "" {
 		return fmt.Errorf("environment variable %s is empty; set it to the namespace of the hosted control plane", namespaceVariable)
 	}
@@ -94,7 +99,7 @@ func (o *options) manager(config *rest.Config, log *slog.Logger) (ctrl.Manager, 
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), hyperv1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("register kinds: %w", err)
 	}
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
+	mgr, err := logging.NewManager(config, ctrl.Options{
 		Scheme:  scheme,
 		Metrics: metricsserver.Options{BindAddress: o.metricsAddr},
 		// Each replica serves from its own memory, so each of them runs the controller: there is no leader.

@@ -21,7 +21,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/openshift/hypershift/support/logging"
 )
 
 const (
@@ -35,6 +36,7 @@ type options struct {
 	requiredAPIs       []string
 	infrastructure     bool
 	clusterRoleBinding string
+	log                logging.Options
 }
 
 // NewCommand makes the subcommand.
@@ -45,7 +47,9 @@ func NewCommand() *cobra.Command {
 		Short: "Waits until the hosted API server is ready",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctrl.SetLogger(zap.New())
+			if err := o.log.Install(); err != nil {
+				return err
+			}
 			return o.run(cmd.Context())
 		},
 	}
@@ -54,6 +58,7 @@ func NewCommand() *cobra.Command {
 	cmd.Flags().StringArrayVar(&o.requiredAPIs, "required-api", nil, "API that must be served, as group,version,kind; may be repeated")
 	cmd.Flags().BoolVar(&o.infrastructure, "wait-for-infrastructure-resource", false, "Wait until the Infrastructure resource has a name")
 	cmd.Flags().StringVar(&o.clusterRoleBinding, "wait-for-cluster-rolebinding", "", "Name of a ClusterRoleBinding that must exist")
+	o.log.AddFlags(cmd.Flags())
 	return cmd
 }
 

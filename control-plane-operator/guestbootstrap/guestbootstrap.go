@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	"github.com/openshift/hypershift/support/logging"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -29,16 +29,20 @@ const (
 // NewCommand makes the subcommand.
 func NewCommand() *cobra.Command {
 	var kubeconfig string
+	var log logging.Options
 	cmd := &cobra.Command{
 		Use:   "guest-bootstrap",
 		Short: "Makes the hosted-cluster-config-operator an administrator of the guest",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctrl.SetLogger(zap.New())
+			if err := log.Install(); err != nil {
+				return err
+			}
 			return run(cmd.Context(), kubeconfig)
 		},
 	}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "Kubeconfig of the guest's administrator")
+	log.AddFlags(cmd.Flags())
 	return cmd
 }
 

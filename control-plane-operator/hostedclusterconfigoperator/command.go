@@ -10,9 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	"github.com/openshift/hypershift/support/logging"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -36,6 +35,7 @@ type options struct {
 	operateOnRelease string
 	imageMirrors     string
 	countsNodes      bool
+	log              logging.Options
 }
 
 // NewCommand makes the subcommand.
@@ -50,7 +50,9 @@ func NewCommand() *cobra.Command {
 		Short: "Configures a guest cluster from inside",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctrl.SetLogger(zap.New())
+			if err := o.log.Install(); err != nil {
+				return err
+			}
 			return o.run(cmd.Context())
 		},
 	}
@@ -75,6 +77,7 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.konnectivityPort, "konnectivity-port", 0, ignored)
 	flags.StringVar(&o.oauthAddress, "oauth-address", "", ignored)
 	flags.IntVar(&o.oauthPort, "oauth-port", 0, ignored)
+	o.log.AddFlags(flags)
 }
 
 func (o *options) validate() error {

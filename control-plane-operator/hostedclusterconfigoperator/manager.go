@@ -37,6 +37,7 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/resources"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/workloads"
 	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/logging"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -94,11 +95,12 @@ func (o *options) connect(managementConfig, guestConfig *rest.Config) (*clusters
 	management, err := cluster.New(managementConfig, func(c *cluster.Options) {
 		c.Scheme = managementScheme()
 		c.Cache.DefaultNamespaces = map[string]cache.Config{o.namespace: {}}
+		c.NewClient = logging.NewClient
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the management cluster: %w", err)
 	}
-	mgr, err := ctrl.NewManager(guestConfig, ctrl.Options{
+	mgr, err := logging.NewManager(guestConfig, ctrl.Options{
 		Scheme:                        GuestScheme(),
 		Cache:                         guestCache(),
 		Metrics:                       server.Options{BindAddress: o.metricsAddr},
@@ -112,7 +114,7 @@ func (o *options) connect(managementConfig, guestConfig *rest.Config) (*clusters
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
-	guest, err := client.New(guestConfig, client.Options{Scheme: GuestScheme()})
+	guest, err := logging.NewClient(guestConfig, client.Options{Scheme: GuestScheme()})
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the guest: %w", err)
 	}

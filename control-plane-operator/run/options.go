@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	"github.com/openshift/hypershift/support/logging"
 	supportpki "github.com/openshift/hypershift/support/pki"
 )
 
@@ -39,6 +40,7 @@ type options struct {
 	podUID           *int64
 	inherited        []corev1.EnvVar
 	environmentErr   error
+	log              logging.Options
 }
 
 // optionsFromEnvironment reads what the environment says; flags win over it.
@@ -106,6 +108,7 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.registryOverrides, "registry-overrides", "", "Prefixes of images and what replaces them: source=destination,...")
 	flags.BoolVar(&o.inCluster, "in-cluster", true, "Accepted for compatibility; the operator finds its cluster by itself")
 	flags.BoolVar(&o.ciDebugOutput, "enable-ci-debug-output", false, "Accepted for compatibility; it has no effect")
+	o.log.AddFlags(flags)
 }
 
 func (o *options) validate() error {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	routev1 "github.com/openshift/api/route/v1"
@@ -20,7 +21,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -31,6 +31,7 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 	v2 "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/revocation"
+	"github.com/openshift/hypershift/support/logging"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -57,7 +58,9 @@ func NewCommand() *cobra.Command {
 		Short: "Reconciles the hosted control plane of one namespace",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctrl.SetLogger(zap.New())
+			if err := o.log.Install(); err != nil {
+				return err
+			}
 			return o.run(cmd.Context())
 		},
 	}
@@ -74,7 +77,7 @@ func (o *options) run(ctx context.Context) error {
 		return fmt.Errorf("finding the management cluster: %w", err)
 	}
 	config.QPS, config.Burst = 100, 200
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
+	mgr, err := logging.NewManager(config, ctrl.Options{
 		Scheme:                        Scheme(),
 		Cache:                         cache.Options{DefaultNamespaces: map[string]cache.Config{o.namespace: {}}},
 		Metrics:                       server.Options{BindAddress: o.metricsAddr},
@@ -181,7 +184,7 @@ var inheritedVariables = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ENAB
 
 func inherit(getenv func(string) string) []corev1.EnvVar {
 	var inherited []corev1.EnvVar
-	for _, name := range inheritedVariables {
+	for _, name := range slices.Concat(inheritedVariables, logging.PassedEnv) {
 		value := getenv(name)
 		if name == "NO_PROXY" && value != "" {
 			// The hosted API server is a neighbour in the same namespace.

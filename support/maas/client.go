@@ -25,6 +25,8 @@ type Client struct {
 	pause pause
 	// patience is for lists of machines.
 	patience patience
+	// health is how MAAS answered last.
+	health health
 }
 
 // Endpoint returns the URL below which the client calls, without credentials.
@@ -38,7 +40,9 @@ type call struct {
 	// name is the operation in metrics: a small set of values.
 	name string
 	// what says the operation to a person, e.g. "deploy machine wq4h8c".
-	what   string
+	what string
+	// systemID is the machine that the call is about; empty where it is about none, or the answer tells.
+	systemID string
 	method string
 	path   string
 	op     string
@@ -112,12 +116,13 @@ func (c *Client) attempt(ctx context.Context, request call, out any) error {
 	start := c.cfg.Clock.Now()
 	resp, err := c.http.Do(req)
 	if err != nil {
-		c.cfg.Metrics.observe(request.name, 0, c.cfg.Clock.Since(start))
-		return c.unreachable(request, err, !failedToDial(err))
+		err = c.unreachable(request, err, !failedToDial(err))
+		c.observe(ctx, request, outcome{took: c.cfg.Clock.Since(start), err: err})
+		return err
 	}
 	defer closeBody(resp.Body)
 	err = c.read(request, resp, out)
-	c.cfg.Metrics.observe(request.name, resp.StatusCode, c.cfg.Clock.Since(start))
+	c.observe(ctx, request, outcome{code: resp.StatusCode, took: c.cfg.Clock.Since(start), out: out, err: err})
 	return err
 }
 

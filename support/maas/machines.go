@@ -48,7 +48,7 @@ func (c *Client) ListMachines(ctx context.Context, filter MachineFilter) ([]Mach
 
 // GetMachine returns one machine.
 func (c *Client) GetMachine(ctx context.Context, systemID string) (*Machine, error) {
-	return c.machine(ctx, call{name: "machines.get", what: "read machine " + systemID, method: http.MethodGet, path: machinePath(systemID)})
+	return c.machine(ctx, call{name: "machines.get", what: "read machine " + systemID, systemID: systemID, method: http.MethodGet, path: machinePath(systemID)})
 }
 
 // AllocateRequest says which machine is wanted. Zero fields ask for nothing.
@@ -187,12 +187,13 @@ func (c *Client) UpdateMachine(ctx context.Context, systemID string, properties 
 	for key, value := range properties {
 		p.set(key, value)
 	}
-	return c.machine(ctx, call{name: "machines.update", what: "update machine " + systemID, method: http.MethodPut, path: machinePath(systemID), params: p.values()})
+	return c.machine(ctx, call{name: "machines.update", what: "update machine " + systemID, systemID: systemID, method: http.MethodPut,
+		path: machinePath(systemID), params: p.values()})
 }
 
 // DeleteMachine removes a machine from MAAS. It needs an administrator.
 func (c *Client) DeleteMachine(ctx context.Context, systemID string) error {
-	return c.do(ctx, call{name: "machines.delete", what: "delete machine " + systemID, method: http.MethodDelete, path: machinePath(systemID)}, nil)
+	return c.do(ctx, call{name: "machines.delete", what: "delete machine " + systemID, systemID: systemID, method: http.MethodDelete, path: machinePath(systemID)}, nil)
 }
 
 // GetPowerParameters returns how MAAS switches a machine, secrets included. It needs an administrator.
@@ -207,7 +208,8 @@ func (c *Client) GetPowerParameters(ctx context.Context, systemID string) (Power
 func machinePath(systemID string) string { return "machines/" + url.PathEscape(systemID) + "/" }
 
 func machineOp(op, systemID string, p params) call {
-	return call{name: "machines." + op, what: opText(op) + systemID, method: http.MethodPost, path: machinePath(systemID), op: op, params: p.values()}
+	return call{name: "machines." + op, what: opText(op) + systemID, systemID: systemID, method: http.MethodPost, path: machinePath(systemID),
+		op: op, params: p.values()}
 }
 
 var opTexts = map[string]string{

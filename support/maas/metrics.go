@@ -18,9 +18,9 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "maas_client_request_duration_seconds",
-			Help:    "Duration of calls to the MAAS API by operation and HTTP status (\"none\" when no answer came).",
+			Help:    "Duration of calls to the MAAS API by operation and HTTP status code (\"none\" when no answer came).",
 			Buckets: []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
-		}, []string{"operation", "status"}),
+		}, []string{"operation", "code"}),
 		retries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "maas_client_retries_total",
 			Help: "Calls to the MAAS API that were repeated, by operation.",

@@ -93,7 +93,7 @@ func (c *Client) ListInterfaces(ctx context.Context, systemID string) ([]Interfa
 
 // CreateBridge makes a bridge over an interface; it vanishes with the allocation. It needs an administrator.
 func (c *Client) CreateBridge(ctx context.Context, systemID, name string, parentID int) (Interface, error) {
-	return fetch[Interface](ctx, c, call{name: "interfaces.create_bridge", what: "create bridge " + name + " on machine " + systemID, method: http.MethodPost,
+	return fetch[Interface](ctx, c, call{name: "interfaces.create_bridge", what: "create bridge " + name + " on machine " + systemID, systemID: systemID, method: http.MethodPost,
 		path: interfacesPath(systemID), op: "create_bridge", params: params{}.add("name", name).set("parent", strconv.Itoa(parentID)).values()})
 }
 
@@ -121,7 +121,7 @@ func (c *Client) UnlinkSubnet(ctx context.Context, systemID string, interfaceID,
 }
 
 func interfaceOp(op, verb, systemID string, interfaceID int, p params) call {
-	return call{name: "interfaces." + op, what: verb + " an interface of machine " + systemID, method: http.MethodPost,
+	return call{name: "interfaces." + op, what: verb + " an interface of machine " + systemID, systemID: systemID, method: http.MethodPost,
 		path: interfacesPath(systemID) + strconv.Itoa(interfaceID) + "/", op: op, params: p.values()}
 }
 

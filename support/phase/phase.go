@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/openshift/hypershift/support/logging"
 )
 
 // Phase is one named step of a pass over the scope S.
@@ -39,7 +41,7 @@ func run[S any](ctx context.Context, scope S, phases []Phase[S], paused bool) (r
 		if paused && !p.WhilePaused {
 			continue
 		}
-		r, err := p.Run(ctx, scope)
+		r, err := p.Run(logging.InPhase(ctx, p.Name), scope)
 		result = Sooner(result, r)
 		if errors.Is(err, ErrStop) {
 			return result, false, errors.Join(failures...)

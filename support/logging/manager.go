@@ -1,0 +1,56 @@
+package logging
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// NewManager makes a manager that logs what its controllers change: its client logs writes, its recorders log events.
+func NewManager(config *rest.Config, options ctrl.Options) (ctrl.Manager, error) {
+	options.NewClient = NewClient
+	inner, err := ctrl.NewManager(config, options)
+	if err != nil {
+		return nil, err
+	}
+	return &manager{Manager: inner}, nil
+}
+
+type manager struct{ ctrl.Manager }
+
+// GetEventRecorder returns a recorder whose events are logged too.
+func (m *manager) GetEventRecorder(name string) events.EventRecorder {
+	return &recorder{EventRecorder: m.Manager.GetEventRecorder(name), scheme: m.GetScheme(), controller: name}
+}
+
+// recorder logs events: every change of state that a person would want to know is one.
+type recorder struct {
+	events.EventRecorder
+	scheme     *runtime.Scheme
+	controller string
+}
+
+// Eventf logs an event and records it.
+func (r *recorder) Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
+	r.EventRecorder.Eventf(regarding, related, eventtype, reason, action, note, args...)
+	details := []any{"controller", r.controller, "type", eventtype, "reason", reason}
+	if obj, ok := regarding.(client.Object); ok {
+		details = append(details, "namespace", obj.GetNamespace(), "name", obj.GetName())
+	}
+	if gvk, err := apiutil.GVKForObject(regarding, r.scheme); err == nil {
+		details = append(details, "kind", gvk.Kind)
+	}
+	ctrl.Log.V(Changes).Info(fmt.Sprintf(note, args...), details...)
+}
+
+// InPhase returns a context whose lines say which phase of a reconcile they are from.
+func InPhase(ctx context.Context, phase string) context.Context {
+	return log.IntoContext(ctx, log.FromContext(ctx).WithValues("phase", phase))
+}
