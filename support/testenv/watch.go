@@ -92,6 +92,13 @@ func (r *Requests) Expect(t *testing.T, obj client.Object, key client.ObjectKey,
 		Should(BeNumerically(">", before), "nobody asked for %T %s", obj, key)
 }
 
+// Await waits until a controller has asked for an object.
+func (r *Requests) Await(t *testing.T, obj client.Object, key client.ObjectKey) {
+	t.Helper()
+	NewWithT(t).Eventually(func() int { return r.count(obj, key) }).WithContext(t.Context()).WithTimeout(patience).
+		Should(BeNumerically(">", 0), "nobody asked for %T %s", obj, key)
+}
+
 // Manage runs a manager with the controllers that add registers, until the test ends, and returns the client that it gives them.
 func Manage(t *testing.T, cfg *rest.Config, scheme *runtime.Scheme, add func(mgr ctrl.Manager) error) *Requests {
 	t.Helper()

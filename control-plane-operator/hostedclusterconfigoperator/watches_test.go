@@ -1,0 +1,182 @@
+package hostedclusterconfigoperator
+
+import (
+	"context"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
+	"github.com/openshift/hypershift/control-plane-operator/fixture"
+	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/crds"
+	"github.com/openshift/hypershift/support/testenv"
+)
+
+// watchedManagement is a management cluster whose client notes what is read.
+type watchedManagement struct {
+	cluster.Cluster
+	requests *testenv.Requests
+}
+
+// GetClient implements cluster.Cluster.
+func (w watchedManagement) GetClient() client.Client { return w.requests }
+
+// sides are the clients of a test and of the controllers that it watches.
+type sides struct {
+	guestConfig, managementConfig *rest.Config
+	guest, management             client.Client
+}
+
+// watch runs one controller of the operator, and returns the clients that it has.
+func (s *sides) watch(t *testing.T, name string) (guest, management *testenv.Requests) {
+	t.Helper()
+	o := &options{namespace: namespace, controlPlane: "absent", metricsAddr: "0", healthAddr: "0", countsNodes: true, controllers: []string{name}}
+	c, err := o.connect(s.managementConfig, rest.CopyConfig(s.guestConfig))
+	if err != nil {
+		t.Fatal(err)
+	}
+	guest, management = testenv.NewRequests(c.mgr.GetClient()), testenv.NewRequests(c.management.GetClient())
+	c.mgr, c.management = testenv.Watched(c.mgr, guest), watchedManagement{c.management, management}
+	if err := o.addControllers(c, payload{}); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Run(t, c.mgr)
+	return guest, management
+}
+
+// TestWatches runs each controller alone. The HostedControlPlane that it is for does not exist, so nothing but the watch can be what
+// asks for it.
+func TestWatches(t *testing.T) {
+	s := &sides{managementConfig: testenv.Start(t, crds.HyperShift, crds.ClusterAPI), guestConfig: testenv.Start(t)}
+	s.management, s.guest = newClient(t, s.managementConfig, true), newClient(t, s.guestConfig, false)
+	create(t, s.management, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	absent := client.ObjectKey{Namespace: namespace, Name: "absent"}
+	made := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name, Labels: map[string]string{component.GuestLabel: "true"}}
+	}
+	global := func(name string) metav1.ObjectMeta {
+		m := made(name)
+		m.Namespace = ""
+		return m
+	}
+	hosted := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
+	machine := &clusterv1.Machine{ObjectMeta: hosted("machine"), Spec: clusterv1.MachineSpec{
+		ClusterName: "demo", Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To("user-data")},
+		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "MaasMachine", Name: "machine"}}}
+	create(t, s.management, machine)
+	touchMachine := func() error {
+		machine.Annotations = map[string]string{"touched": machine.ResourceVersion}
+		return s.management.Update(t.Context(), machine)
+	}
+	// controlPlane is another than the operator's: it is watched all the same.
+	controlPlane := func(name string) *hyperv1.HostedControlPlane {
+		hcp := fixture.GuestControlPlane()
+		hcp.Namespace, hcp.Name = namespace, name
+		return hcp
+	}
+	labels := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "demo"}}
+	pods := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels.MatchLabels}, Spec: corev1.PodSpec{
+		Containers: []corev1.Container{{Name: "demo", Image: "registry.example/demo"}}}}
+	role := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: made("slice"), AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{}}
+	service := func(name string) *corev1.Service {
+		return &corev1.Service{ObjectMeta: made(name), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443}}}}
+	}
+	for name, objects := range map[string][]client.Object{
+		"resources": {
+			service("resources"), &corev1.ConfigMap{ObjectMeta: made("resources")}, slice,
+			&rbacv1.ClusterRole{ObjectMeta: global("resources")}, &rbacv1.ClusterRoleBinding{ObjectMeta: global("resources"), RoleRef: role},
+			&corev1.Namespace{ObjectMeta: global("resources")},
+		},
+		"workloads": {
+			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "workloads"}}, service("workloads"), &corev1.ConfigMap{ObjectMeta: made("workloads")},
+			&corev1.ServiceAccount{ObjectMeta: made("workloads")},
+			&appsv1.DaemonSet{ObjectMeta: made("workloads"), Spec: appsv1.DaemonSetSpec{Selector: labels, Template: pods}},
+			&appsv1.Deployment{ObjectMeta: made("workloads"), Spec: appsv1.DeploymentSpec{Selector: labels, Template: pods}},
+			&hyperv1.ControlPlaneComponent{ObjectMeta: hosted("workloads")},
+		},
+		"connection": {&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "connection"}}},
+		"nodecount":  {&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "nodecount"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			side := func(obj client.Object) client.Client {
+				if obj.GetNamespace() == namespace {
+					return s.management
+				}
+				return s.guest
+			}
+			// The next controller must find nothing when it begins, or that would be what it asks for.
+			t.Cleanup(func() {
+				for _, obj := range objects {
+					if err := side(obj).Delete(context.WithoutCancel(t.Context()), obj); client.IgnoreNotFound(err) != nil {
+						t.Error(err)
+					}
+				}
+			})
+			_, management := s.watch(t, name)
+			if name == "connection" { // It looks once without being told.
+				management.Await(t, &hyperv1.HostedControlPlane{}, absent)
+			}
+			for _, obj := range objects {
+				c := side(obj)
+				t.Run(kindOf(t, c, obj), func(t *testing.T) {
+					management.Expect(t, &hyperv1.HostedControlPlane{}, absent, func() error { return c.Create(t.Context(), obj) })
+				})
+			}
+			// The first looks at the pause of its own control plane before it looks at the one that it is asked for.
+			if asked, watches := map[string]client.ObjectKey{"workloads": absent, "resources": {Namespace: namespace, Name: name}}[name]; watches {
+				t.Run("HostedControlPlane", func(t *testing.T) {
+					hcp := controlPlane(name)
+					management.Expect(t, hcp, asked, func() error { return s.management.Create(t.Context(), hcp) })
+				})
+			}
+		})
+	}
+	t.Run("reencryption", func(t *testing.T) {
+		_, management := s.watch(t, "reencryption")
+		secret := &corev1.Secret{ObjectMeta: hosted(kubeapiserver.EncryptionSecret)}
+		management.Expect(t, secret, client.ObjectKeyFromObject(secret), func() error { return s.management.Create(t.Context(), secret) })
+	})
+	t.Run("node", func(t *testing.T) {
+		guest, _ := s.watch(t, "node")
+		node, key := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}, client.ObjectKey{Name: "node"}
+		guest.Expect(t, node, key, func() error { return s.guest.Create(t.Context(), node) })
+		guest.Expect(t, node, key, func() error { return s.management.Create(t.Context(), controlPlane("node")) })
+		guest.Expect(t, node, client.ObjectKey{Name: "of-the-machine"}, func() error {
+			machine.Status.Addresses = clusterv1.MachineAddresses{{Type: clusterv1.MachineHostName, Address: "of-the-machine"}}
+			return s.management.Status().Update(t.Context(), machine)
+		})
+	})
+	t.Run("csr-approval", func(t *testing.T) {
+		guest, _ := s.watch(t, "csr-approval")
+		impersonating := rest.CopyConfig(s.guestConfig)
+		impersonating.Impersonate.UserName, impersonating.Impersonate.Groups = pki.NodeBootstrapper, []string{"system:masters"}
+		csr, key := &certificatesv1.CertificateSigningRequest{}, client.ObjectKey{Name: "join"}
+		guest.Expect(t, csr, key, func() error { return newClient(t, impersonating, false).Create(t.Context(), joinRequest(t)) })
+		guest.Expect(t, csr, key, touchMachine)
+		guest.Expect(t, csr, key, func() error { return s.management.Create(t.Context(), controlPlane("csr")) })
+	})
+}
+
+func kindOf(t *testing.T, c client.Client, obj client.Object) string {
+	t.Helper()
+	kind, err := c.GroupVersionKindFor(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kind.Kind
+}
