@@ -140,6 +140,7 @@ func TestReconciler(t *testing.T) {
 		"When it is deleted, it should wait for its machines":                      deletes,
 		"When MAAS has more zones than the status takes, it should be Ready":       manyZones,
 		"When a mark is missing or old, the event log should tell whose it is":     sweepsUnmarked,
+		"When a MaasMachine has two machines, it should wait before it takes one":  sweepsSecond,
 		"When it is deleted, it should not go before its orphans":                  orphansFirst,
 		"When it is deleted and MAAS can't be asked, it should wait, or be let go": unasked,
 		"When the key is of another user, it should say so":                        anotherUser,

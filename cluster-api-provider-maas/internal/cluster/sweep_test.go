@@ -62,6 +62,23 @@ func sweepsUnmarked(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.recorder.Events).To(HaveLen(3))
 }
 
+// sweepsSecond: a lost answer left a second machine. While the first is being recorded, neither may be taken.
+func sweepsSecond(t *testing.T, cfg *rest.Config) {
+	w := newWorld(t, cfg)
+	mine := w.addAsked("provider")
+	m := w.controlPlane("m", true)
+	m.Spec.SystemID = ptr.To("first")
+	w.Expect(w.client.Update(t.Context(), m)).To(Succeed())
+	w.addAllocated("first", string(m.UID), mine, marks(mine, string(m.UID)))
+	w.addAllocated("second", string(m.UID), mine, marks(mine, string(m.UID)))
+	w.clock.SetTime(m.CreationTimestamp.Time)
+	w.reconcile(0)
+	w.reconcile(5 * time.Minute)
+	w.Expect(w.left()).To(ConsistOf("first", "second"))
+	w.reconcile(time.Second)
+	w.Expect(w.left()).To(ConsistOf("first"))
+}
+
 func orphansFirst(t *testing.T, cfg *rest.Config) {
 	w := newWorld(t, cfg, &maastest.Machine{ID: "free"})
 	mine := w.addAsked("provider")

@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -120,6 +121,28 @@ func TestOddMachines(t *testing.T) {
 			g.Expect(got.Reason).To(Equal(tc.reason))
 			g.Expect(got.Message).To(ContainSubstring(tc.says))
 			g.Expect(got.Message).NotTo(ContainSubstring("MAAS says: Deploying"))
+		})
+	}
+}
+
+// TestOwnerless: in some states a machine that we hold has an owner, so one without has been taken from us.
+func TestOwnerless(t *testing.T) {
+	owned := []string{"Allocated", "Deploying", "Deployed", "Failed deployment"}
+	for _, status := range maas.Statuses() {
+		t.Run("When a machine is "+status.String()+" and nobody's, it should tell what that means", func(t *testing.T) {
+			g := NewWithT(t)
+			for stage := lifecycle.Acquired; stage <= lifecycle.Leaving; stage++ {
+				m := maas.Machine{SystemID: "wq4h8c", Hostname: "mole", Status: status, PowerState: maas.PowerOn, Owner: "alice"}
+				held := lifecycle.Judge(stage, &m)
+				m.Owner = ""
+				got := lifecycle.Judge(stage, &m)
+				if stage != lifecycle.Leaving && slices.Contains(owned, status.String()) {
+					g.Expect(got.Verdict).To(BeEquivalentTo("Lost"), "stage %d", stage)
+					g.Expect(got.Message).To(ContainSubstring("nobody has it in MAAS"))
+					continue
+				}
+				g.Expect(got).To(Equal(held), "stage %d", stage)
+			}
 		})
 	}
 }

@@ -41,6 +41,13 @@ func TestMismatches(t *testing.T) {
 	}
 }
 
+func TestLeast(t *testing.T) {
+	t.Run("When one of each is asked for, a machine of none should not fit", func(t *testing.T) {
+		got := placement.Request{MinCPU: 1, MinMemoryMiB: 1, MinDiskGB: 1}.Mismatches(maas.Machine{})
+		NewWithT(t).Expect(got).To(Equal([]string{"has 0 instead of 1 cores", "has 0 instead of 1 MiB of memory", "has 0 instead of 1 GB of disk"}))
+	})
+}
+
 func TestCandidates(t *testing.T) {
 	g := NewWithT(t)
 	ready := []maas.Machine{
@@ -73,6 +80,10 @@ func TestExplain(t *testing.T) {
 		"When one of one is excluded, it should count rightly": {placement.Request{MinCPU: 16}, two[:1], nobody, "none of 1 Ready machine has 16 cores"},
 		"When constraints add up, it should tell each step": {placement.Request{Zones: []string{"az1"}, Tags: []string{"gpu"}}, two, nobody,
 			`1 of 2 Ready machines is in zone "az1"; none of these has tag "gpu"`},
+		"When several remain, it should speak of them": {placement.Request{MinCPU: 4, Zones: []string{"az1", "az2"}, Tags: []string{"gpu"}},
+			append(two, of("c", func(m *maas.Machine) { m.CPUCount = 2 })), nobody, `2 of 3 Ready machines have 4 cores; none of these has tag "gpu"`},
+		"When a machine has no disk that MAAS knows of, it should not fit a size": {placement.Request{MinDiskGB: 1},
+			[]maas.Machine{of("a", func(m *maas.Machine) { m.PhysicalBlockDevices = nil })}, nobody, "none of 1 Ready machine has 1 GB of disk"},
 		"When what fits is set aside, it should say that": {placement.Request{Zones: []string{"az1"}}, two, func(string) bool { return true },
 			`1 of 2 Ready machines is in zone "az1"; all 1 that fit are set aside for a while, since a deployment failed on them or another MaasMachine of the namespace still names them or has its static address there`},
 	} {
