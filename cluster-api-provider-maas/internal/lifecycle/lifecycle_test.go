@@ -133,11 +133,11 @@ func TestOwnerless(t *testing.T) {
 			g := NewWithT(t)
 			for stage := lifecycle.Acquired; stage <= lifecycle.Leaving; stage++ {
 				m := maas.Machine{SystemID: "wq4h8c", Hostname: "mole", Status: status, PowerState: maas.PowerOn, Owner: "alice"}
-				held := lifecycle.Judge(stage, &m)
+				held := lifecycle.Evaluate(stage, &m)
 				m.Owner = ""
-				got := lifecycle.Judge(stage, &m)
+				got := lifecycle.Evaluate(stage, &m)
 				if stage != lifecycle.Leaving && slices.Contains(owned, status.String()) {
-					g.Expect(got.Verdict).To(BeEquivalentTo("Lost"), "stage %d", stage)
+					g.Expect(got.Action).To(BeEquivalentTo("Lost"), "stage %d", stage)
 					g.Expect(got.Message).To(ContainSubstring("nobody has it in MAAS"))
 					continue
 				}
