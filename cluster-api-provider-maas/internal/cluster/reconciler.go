@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -16,15 +15,14 @@ import (
 	"sigs.k8s.io/cluster-api/util/annotations"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/guest"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/identity"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
 	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/pause"
 	"github.com/openshift/hypershift/support/phase"
-	"github.com/openshift/hypershift/support/upsert"
 )
 
 const (
@@ -53,7 +51,7 @@ type Reconciler struct {
 
 // scope is what one reconcile knows.
 type scope struct {
-	// Set by fetch; owner is nil when it does not exist.
+	// Set by observe; owner is nil when it does not exist.
 	infra *infrav1.MaasCluster
 	owner *clusterv1.Cluster
 	// Set by connect; nil when there are no credentials.
@@ -70,48 +68,37 @@ type scope struct {
 
 // Reconcile brings one MaasCluster closer to what it should be.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	s, err := r.fetch(ctx, req)
-	if s == nil || err != nil {
-		return ctrl.Result{}, err
-	}
-	if s.paused() {
-		return ctrl.Result{}, r.writePaused(ctx, s)
-	}
-	if !s.infra.DeletionTimestamp.IsZero() {
-		return r.delete(ctx, s)
-	}
-	if s.owner == nil {
-		return ctrl.Result{}, nil
-	}
-	if err := upsert.Patch(ctx, r.Client, s.infra, func() { controllerutil.AddFinalizer(s.infra, infrav1.ClusterFinalizer) }); err != nil {
-		return ctrl.Result{}, err
-	}
-	result, err := phase.Run(ctx, s, []phase.Phase[*scope]{
+	return phase.Driver[*infrav1.MaasCluster, *scope]{
+		Client: r.Client, Finalizers: []string{infrav1.ClusterFinalizer}, Observe: r.observe, Pause: pauseOf,
+		Phases: r.phases, Deletion: r.deletion, Report: r.report,
+	}.Reconcile(ctx, req)
+}
+
+func (r *Reconciler) phases(*scope) []phase.Phase[*scope] {
+	return []phase.Phase[*scope]{
 		{Name: "MAAS", Run: r.connect},
 		{Name: "endpoint", Run: r.ensureEndpoint},
 		{Name: "sweep", Run: r.sweep},
 		{Name: "quarantine", Run: r.quarantine},
-	})
-	if statusErr := r.writeStatus(ctx, s); statusErr != nil {
-		return ctrl.Result{}, statusErr
 	}
-	return result, err
 }
 
-func (r *Reconciler) fetch(ctx context.Context, req ctrl.Request) (*scope, error) {
-	s := &scope{infra: &infrav1.MaasCluster{}}
-	if err := r.Client.Get(ctx, req.NamespacedName, s.infra); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("reading MaasCluster %s: %w", req, err)
-	}
-	owner, err := util.GetOwnerCluster(ctx, r.Client, s.infra.ObjectMeta)
+// observe reads the owner. Cluster API sets it, and its update brings the MaasCluster back.
+func (r *Reconciler) observe(ctx context.Context, infra *infrav1.MaasCluster) (*scope, error) {
+	s := &scope{infra: infra}
+	owner, err := util.GetOwnerCluster(ctx, r.Client, infra.ObjectMeta)
 	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading the Cluster of MaasCluster %s: %w", req, err)
+		return nil, fmt.Errorf("reading the Cluster of MaasCluster %s: %w", client.ObjectKeyFromObject(infra), err)
 	}
 	s.owner = owner
+	if owner == nil && infra.DeletionTimestamp.IsZero() && !s.paused() {
+		return nil, phase.ErrStop
+	}
 	return s, nil
+}
+
+func pauseOf(_ context.Context, s *scope) (pause.State, error) {
+	return pause.State{Frozen: s.paused()}, nil
 }
 
 func (s *scope) paused() bool {
@@ -192,33 +179,34 @@ func (r *Reconciler) machines(ctx context.Context, s *scope, reader client.Reade
 	return list.Items, nil
 }
 
-// delete waits for the machines, removes the DNS name that was made, and lets the MaasCluster go.
-func (r *Reconciler) delete(ctx context.Context, s *scope) (ctrl.Result, error) {
-	if !controllerutil.ContainsFinalizer(s.infra, infrav1.ClusterFinalizer) {
-		return ctrl.Result{}, nil
-	}
-	left, err := r.machines(ctx, s, r.Client)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	if len(left) > 0 {
-		return phase.After(deletePollEvery)
-	}
-	result, err := phase.Run(ctx, s, []phase.Phase[*scope]{
+// deletion waits for the machines, removes the DNS name that was made, and lets the MaasCluster go.
+func (r *Reconciler) deletion(*scope) []phase.Phase[*scope] {
+	return []phase.Phase[*scope]{
+		{Name: "machines", Critical: true, Run: r.awaitMachines},
 		{Name: "MAAS", Run: r.connect},
 		{Name: "sweep", Run: r.sweep},
 		{Name: "endpoint", Run: r.removeDNS},
-	})
-	if err != nil {
+		{Name: "leftovers", Run: r.leaveNothing},
+	}
+}
+
+func (r *Reconciler) awaitMachines(ctx context.Context, s *scope) (ctrl.Result, error) {
+	left, err := r.machines(ctx, s, r.Client)
+	if err != nil || len(left) == 0 {
 		return ctrl.Result{}, err
 	}
+	return ctrl.Result{RequeueAfter: deletePollEvery}, phase.ErrStop
+}
+
+// leaveNothing keeps the MaasCluster while something of it may be left in MAAS.
+func (r *Reconciler) leaveNothing(_ context.Context, s *scope) (ctrl.Result, error) {
 	if s.endpoint != nil || r.mayLeak(s) {
-		return result, r.writeStatus(ctx, s)
+		return ctrl.Result{}, phase.ErrStop
 	}
 	if r.Nodes != nil && s.owner != nil {
 		r.Nodes.Forget(client.ObjectKeyFromObject(s.owner))
 	}
-	return ctrl.Result{}, upsert.Patch(ctx, r.Client, s.infra, func() { controllerutil.RemoveFinalizer(s.infra, infrav1.ClusterFinalizer) })
+	return phase.Done()
 }
 
 // mayLeak tells that machines of the cluster may be left in MAAS: nobody could look, or one could not be released. Nothing is left of

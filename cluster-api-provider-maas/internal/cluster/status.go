@@ -38,8 +38,15 @@ const maxFailureDomains = 100
 
 func inNamespace(s *scope) client.ListOption { return client.InNamespace(s.infra.Namespace) }
 
-// writeStatus computes the status from what was found, and writes it when it changed.
-func (r *Reconciler) writeStatus(ctx context.Context, s *scope) error {
+// report computes the status from what was found, and writes it when it changed. A deletion that waits for machines has asked
+// nobody yet.
+func (r *Reconciler) report(ctx context.Context, s *scope, _ error) error {
+	if s.paused() {
+		return r.writePaused(ctx, s)
+	}
+	if s.identity == nil && s.problem == nil {
+		return nil
+	}
 	was := meta.FindStatusCondition(s.infra.Status.Conditions, ConditionReady).DeepCopy()
 	if err := upsert.Status(ctx, r.Client, s.infra, func() { r.computeStatus(s) }); err != nil {
 		return err

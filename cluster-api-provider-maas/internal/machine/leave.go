@@ -6,48 +6,26 @@ import (
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/phase"
-	"github.com/openshift/hypershift/support/upsert"
 )
 
-// delete gives the machine back, and lets the MaasMachine go when nothing of it is left in MAAS.
-func (r *Reconciler) delete(ctx context.Context, s *scope) (ctrl.Result, error) {
-	if !controllerutil.ContainsFinalizer(s.machine, infrav1.MachineFinalizer) {
-		return ctrl.Result{}, r.removeFinalizer(ctx, s)
+// deletion gives the machine back, and lets the MaasMachine go when nothing of it is left in MAAS. One for which MAAS was never
+// asked for a machine goes also when MAAS can't be asked now.
+func (r *Reconciler) deletion(s *scope) []phase.Phase[*scope] {
+	if s.systemID() == "" && attemptedAt(s.machine).IsZero() && len(s.outstanding()) == 0 {
+		return nil
 	}
-	result, err := phase.Run(ctx, s, []phase.Phase[*scope]{
-		{Name: "untouched", Critical: true, Run: r.untouched},
+	return []phase.Phase[*scope]{
 		{Name: "credentials", Critical: true, Run: r.connect},
 		{Name: "failed machines", Run: r.background},
 		{Name: "machine in MAAS", Critical: true, Run: r.observe},
 		{Name: "ownership", Critical: true, Run: r.own},
 		{Name: "release", Critical: true, Run: r.giveBack},
 		{Name: "leftovers", Critical: true, Run: r.leftovers},
-	})
-	if s.findings.released {
-		if s.findings.outcome.Action == lifecycle.Gone {
-			r.normal(s, lifecycle.ReasonReleased, s.findings.outcome.Message)
-		}
-		return ctrl.Result{}, r.removeFinalizer(ctx, s)
 	}
-	if statusErr := r.writeStatus(ctx, s); statusErr != nil {
-		return ctrl.Result{}, statusErr
-	}
-	return result, err
-}
-
-// untouched lets a MaasMachine go for which MAAS was never asked for a machine, also when MAAS can't be asked now.
-func (r *Reconciler) untouched(_ context.Context, s *scope) (ctrl.Result, error) {
-	if s.systemID() == "" && attemptedAt(s.machine).IsZero() && len(s.outstanding()) == 0 {
-		s.findings.released = true
-		return ctrl.Result{}, phase.ErrStop
-	}
-	return phase.Done()
 }
 
 // giveBack releases the machine that the MaasMachine names and waits until MAAS has it back.
@@ -158,13 +136,8 @@ func (r *Reconciler) leftovers(ctx context.Context, s *scope) (ctrl.Result, erro
 		s.findings.problem = &Problem{left[0].Reason, left[0].Message}
 		return ctrl.Result{RequeueAfter: jitter(r.pollEvery(left[0]))}, phase.ErrStop
 	}
-	s.findings.released = true
+	if s.findings.outcome.Action == lifecycle.Gone {
+		r.normal(s, lifecycle.ReasonReleased, s.findings.outcome.Message)
+	}
 	return phase.Done()
-}
-
-func (r *Reconciler) removeFinalizer(ctx context.Context, s *scope) error {
-	return upsert.Patch(ctx, r.Client, s.machine, func() {
-		controllerutil.RemoveFinalizer(s.machine, infrav1.MachineFinalizer)
-		controllerutil.RemoveFinalizer(s.machine, evacuationFinalizer)
-	})
 }

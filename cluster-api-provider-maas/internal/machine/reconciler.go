@@ -14,15 +14,14 @@ import (
 	"sigs.k8s.io/cluster-api/util/annotations"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/guest"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/identity"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/pause"
 	"github.com/openshift/hypershift/support/phase"
-	"github.com/openshift/hypershift/support/upsert"
 )
 
 // Timing holds the delays and deadlines of a reconcile; the zero value of each field means its default.
@@ -132,24 +131,14 @@ type scope struct {
 
 // Reconcile brings one MaasMachine closer to what it should be.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	s, err := r.fetch(ctx, req)
-	if s == nil || err != nil {
-		return ctrl.Result{}, err
-	}
-	if s.paused() {
-		return ctrl.Result{}, r.writePaused(ctx, s)
-	}
-	if !s.machine.DeletionTimestamp.IsZero() {
-		return r.delete(ctx, s)
-	}
-	if s.owner == nil || s.cluster == nil {
-		// Cluster API sets the owner, and its update brings us back.
-		return ctrl.Result{}, nil
-	}
-	if err := upsert.Patch(ctx, r.Client, s.machine, func() { controllerutil.AddFinalizer(s.machine, infrav1.MachineFinalizer) }); err != nil {
-		return ctrl.Result{}, err
-	}
-	result, err := phase.Run(ctx, s, []phase.Phase[*scope]{
+	return phase.Driver[*infrav1.MaasMachine, *scope]{
+		Client: r.Client, Finalizers: []string{infrav1.MachineFinalizer, evacuationFinalizer}, Observe: r.fetch, Pause: pauseOf,
+		Phases: r.phases, Deletion: r.deletion, Report: r.report,
+	}.Reconcile(ctx, req)
+}
+
+func (r *Reconciler) phases(*scope) []phase.Phase[*scope] {
+	return []phase.Phase[*scope]{
 		{Name: "prerequisites", Critical: true, Run: r.prerequisites},
 		{Name: "credentials", Critical: true, Run: r.connect},
 		{Name: "failed machines", Run: r.background},
@@ -160,34 +149,31 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		{Name: "swap", Critical: true, Run: r.swapOff},
 		{Name: "deployment", Critical: true, Run: r.advance},
 		{Name: "node", Run: r.node},
-	})
-	if statusErr := r.writeStatus(ctx, s); statusErr != nil {
-		return ctrl.Result{}, statusErr
 	}
-	return result, err
 }
 
-// fetch reads the MaasMachine and what belongs to it. A nil scope means that it is gone.
-func (r *Reconciler) fetch(ctx context.Context, req ctrl.Request) (*scope, error) {
-	s := &scope{machine: &infrav1.MaasMachine{}}
-	if err := r.Client.Get(ctx, req.NamespacedName, s.machine); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("reading MaasMachine %s: %w", req, err)
+// fetch reads what belongs to the MaasMachine. One without owner or cluster has yet to get them from Cluster API, whose update
+// brings it back.
+func (r *Reconciler) fetch(ctx context.Context, machine *infrav1.MaasMachine) (*scope, error) {
+	s := &scope{machine: machine}
+	if machine.UID == "" {
+		return nil, fmt.Errorf("MaasMachine %s has no UID", client.ObjectKeyFromObject(machine))
 	}
-	if s.machine.UID == "" {
-		return nil, fmt.Errorf("MaasMachine %s has no UID", req)
-	}
-	owner, err := util.GetOwnerMachine(ctx, r.Client, s.machine.ObjectMeta)
+	owner, err := util.GetOwnerMachine(ctx, r.Client, machine.ObjectMeta)
 	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading the Machine of MaasMachine %s: %w", req, err)
+		return nil, fmt.Errorf("reading the Machine of MaasMachine %s: %w", client.ObjectKeyFromObject(machine), err)
 	}
 	s.owner = owner
 	if since := s.machine.Status.StateSince; s.systemID() != "" && since != nil {
 		s.seen = sighting{state: deref(s.machine.Status.MachineState), since: since.Time}
 	}
-	return s, r.fetchCluster(ctx, s)
+	if err := r.fetchCluster(ctx, s); err != nil {
+		return nil, err
+	}
+	if (s.owner == nil || s.cluster == nil) && machine.DeletionTimestamp.IsZero() && !s.paused() {
+		return nil, phase.ErrStop
+	}
+	return s, nil
 }
 
 // sighting is a state of MAAS, and since when a machine was seen in it.
@@ -226,6 +212,10 @@ func (r *Reconciler) fetchCluster(ctx context.Context, s *scope) error {
 	}
 	s.infra = infra
 	return nil
+}
+
+func pauseOf(_ context.Context, s *scope) (pause.State, error) {
+	return pause.State{Frozen: s.paused()}, nil
 }
 
 func (s *scope) paused() bool {

@@ -56,14 +56,15 @@ type findings struct {
 	ready bool
 	// outstanding says how far the failed machines are that are given back in the background.
 	outstanding []lifecycle.Outcome
-	// released tells that nothing of the allocation is left.
-	released bool
 	// node is the condition of the Node; nil when it was not looked at.
 	node *metav1.Condition
 }
 
-// writeStatus computes the status from what was found, and writes it when it changed.
-func (r *Reconciler) writeStatus(ctx context.Context, s *scope) error {
+// report computes the status from what was found, and writes it when it changed.
+func (r *Reconciler) report(ctx context.Context, s *scope, _ error) error {
+	if s.paused() {
+		return r.writePaused(ctx, s)
+	}
 	before := s.machine.Status.DeepCopy()
 	err := upsert.Status(ctx, r.Client, s.machine, func() { r.computeStatus(s) })
 	if err != nil {
