@@ -32,12 +32,12 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/csrapproval"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/node"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/nodecount"
-	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/pausegate"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/reencryption"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/resources"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/workloads"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/logging"
+	"github.com/openshift/hypershift/support/pause"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -138,7 +138,7 @@ func guestCache() cache.Options {
 func (o *options) addControllers(c *clusters, releases releaseinfo.Provider) error {
 	controlPlane := client.ObjectKey{Namespace: o.namespace, Name: o.controlPlane}
 	kept := c.management.GetCache()
-	gate := pausegate.Gate{Management: c.management.GetClient(), ControlPlane: controlPlane, Clock: clock.RealClock{}}
+	gate := pause.Gate{Management: c.management.GetClient(), ControlPlane: controlPlane, Clock: clock.RealClock{}}
 	controllers := map[string]func() error{
 		"resources": func() error {
 			r := &resources.Reconciler{
@@ -150,7 +150,7 @@ func (o *options) addControllers(c *clusters, releases releaseinfo.Provider) err
 		"workloads": func() error {
 			r := &workloads.Reconciler{
 				Management: c.management.GetClient(), Guest: &component.Guest{Client: c.mgr.GetClient(), Live: c.guest},
-				Releases: releases, Pause: gate, OperateOnReleaseImage: o.operateOnRelease,
+				Releases: releases, Clock: clock.RealClock{}, OperateOnReleaseImage: o.operateOnRelease,
 			}
 			return r.SetupWithManager(c.mgr, kept, controlPlane)
 		},

@@ -11,6 +11,7 @@ import (
 
 	certificatesv1alpha1 "github.com/openshift/hypershift/api/certificates/v1alpha1"
 	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -30,15 +31,15 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	request := &certificatesv1alpha1.CertificateRevocationRequest{}
-	if err := r.Client.Get(ctx, req.NamespacedName, request); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
+	type request = *certificatesv1alpha1.CertificateRevocationRequest
+	return phase.Driver[request, request]{Client: r.Client, Observe: phase.Itself[request], Report: r.answer}.Reconcile(ctx, req)
+}
+
+func (r *Reconciler) answer(ctx context.Context, request *certificatesv1alpha1.CertificateRevocationRequest, _ error) error {
 	invalid := condition.False(certificatesv1alpha1.SignerClassValidType, reasonNoSuchSigner, fmt.Sprintf(
 		"Nothing is revoked: a control plane of a Kubernetes release has no signer %q of break-glass certificates, so none was issued; delete this request",
 		request.Spec.SignerClass))
-	err := upsert.Status(ctx, r.Client, request, func() {
+	return client.IgnoreNotFound(upsert.Status(ctx, r.Client, request, func() {
 		request.Status.Conditions = condition.Merge(request.Status.Conditions, request.Generation, invalid)
-	})
-	return ctrl.Result{}, client.IgnoreNotFound(err)
+	}))
 }

@@ -10,6 +10,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -29,17 +30,21 @@ type Reconciler struct {
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	backup := &hyperv1.HCPEtcdBackup{}
-	if err := r.Client.Get(ctx, req.NamespacedName, backup); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	// One that came with its snapshot, from another operator, stays the record of it.
-	if condition.IsTrue(backup.Status.Conditions, hyperv1.HCPEtcdBackupCompleted) {
-		return ctrl.Result{}, nil
-	}
-	err := upsert.Status(ctx, r.Client, backup, func() {
+	return phase.Driver[*hyperv1.HCPEtcdBackup, *hyperv1.HCPEtcdBackup]{
+		Client: r.Client, Report: r.answer,
+		Observe: func(_ context.Context, backup *hyperv1.HCPEtcdBackup) (*hyperv1.HCPEtcdBackup, error) {
+			// One that came with its snapshot, from another operator, stays the record of it.
+			if condition.IsTrue(backup.Status.Conditions, hyperv1.HCPEtcdBackupCompleted) {
+				return nil, phase.ErrStop
+			}
+			return backup, nil
+		},
+	}.Reconcile(ctx, req)
+}
+
+func (r *Reconciler) answer(ctx context.Context, backup *hyperv1.HCPEtcdBackup, _ error) error {
+	return client.IgnoreNotFound(upsert.Status(ctx, r.Client, backup, func() {
 		backup.Status.Conditions = condition.Merge(backup.Status.Conditions, backup.Generation,
 			condition.False(hyperv1.HCPEtcdBackupCompleted, reasonNotSupported, notSupported))
-	})
-	return ctrl.Result{}, client.IgnoreNotFound(err)
+	}))
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
 	"github.com/openshift/hypershift/control-plane-operator/fixture"
-	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/pausegate"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/reencryption"
 	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/pause"
 )
 
 // TestKeyRotation rolls two real API servers of one etcd through every step, one after the other, and reads and writes
@@ -196,7 +196,7 @@ func (r *rotation) migrate() {
 	r.t.Helper()
 	m := &reencryption.Reconciler{
 		Guest: r.guests[0], Management: r.scope.Client, Namespace: namespace,
-		Pause: pausegate.Gate{Management: r.scope.Client, ControlPlane: client.ObjectKeyFromObject(r.scope.HCP), Clock: clocktesting.NewFakePassiveClock(now)},
+		Pause: pause.Gate{Management: r.scope.Client, ControlPlane: client.ObjectKeyFromObject(r.scope.HCP), Clock: clocktesting.NewFakePassiveClock(now)},
 	}
 	request := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: kubeapiserver.EncryptionSecret}}
 	if _, err := m.Reconcile(r.t.Context(), request); err != nil {

@@ -3,25 +3,20 @@ package connection
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/resources"
+	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/watch"
+	"github.com/openshift/hypershift/support/phase"
 )
 
 const (
@@ -51,45 +46,53 @@ type Reconciler struct {
 	turn     int
 }
 
-// SetupWithManager looks every minute, and at once when a node comes or goes.
+// SetupWithManager looks every minute, and at once when a node comes or goes. A guest without nodes has no event to begin with.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, controlPlane client.ObjectKey) error {
-	one := func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: controlPlane}}
-	}
-	comings := predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
-	// A guest without nodes has no event to begin with.
-	start := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		queue.Add(reconcile.Request{NamespacedName: controlPlane})
-		return nil
-	})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("connection").
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(one), builder.WithPredicates(comings)).
-		WatchesRawSource(start).
+		Watches(&corev1.Node{}, watch.One(controlPlane), builder.WithPredicates(watch.ComingAndGoing())).
+		WatchesRawSource(watch.Start(controlPlane)).
 		Complete(r)
+}
+
+// scope is one look.
+type scope struct {
+	hcp    *hyperv1.HostedControlPlane
+	nodes  []corev1.Node
+	leases []coordinationv1.Lease
 }
 
 // Reconcile implements reconcile.Reconciler. The request names the HostedControlPlane.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	hcp := &hyperv1.HostedControlPlane{}
-	if err := r.Management.Get(ctx, req.NamespacedName, hcp); err != nil {
-		return ctrl.Result{RequeueAfter: interval}, client.IgnoreNotFound(err)
-	}
-	nodes := &corev1.NodeList{}
+	return phase.Driver[*hyperv1.HostedControlPlane, *scope]{
+		Client: r.Management, Observe: r.observe,
+		Phases: func(*scope) []phase.Phase[*scope] {
+			return []phase.Phase[*scope]{{Name: "way to the nodes", Run: r.lookDown}, {Name: "way from the nodes", Run: r.lookUp}}
+		},
+		Resync: func(*scope) time.Duration { return interval },
+	}.Reconcile(ctx, req)
+}
+
+func (r *Reconciler) observe(ctx context.Context, hcp *hyperv1.HostedControlPlane) (*scope, error) {
+	nodes, leases := &corev1.NodeList{}, &coordinationv1.LeaseList{}
 	if err := r.Guest.List(ctx, nodes); err != nil {
-		return ctrl.Result{}, fmt.Errorf("listing Nodes: %w", err)
+		return nil, fmt.Errorf("listing Nodes: %w", err)
 	}
-	leases := &coordinationv1.LeaseList{}
 	if err := r.Live.List(ctx, leases, client.InNamespace(corev1.NamespaceNodeLease)); err != nil {
-		return ctrl.Result{}, fmt.Errorf("listing the Leases of nodes: %w", err)
+		return nil, fmt.Errorf("listing the Leases of nodes: %w", err)
 	}
-	next := interval
-	err := resources.SetCondition(ctx, r.Management, hcp, r.dataPlane(ctx, nodes.Items))
-	r.renewals.observe(leases.Items, r.Clock.Now())
-	if towards, known := controlPlane(nodes.Items, &r.renewals, r.Clock.Now()); known {
-		err = errors.Join(err, resources.SetCondition(ctx, r.Management, hcp, towards))
-	} else {
-		next = secondLook
+	return &scope{hcp: hcp, nodes: nodes.Items, leases: leases.Items}, nil
+}
+
+func (r *Reconciler) lookDown(ctx context.Context, s *scope) (ctrl.Result, error) {
+	return ctrl.Result{}, resources.SetCondition(ctx, r.Management, s.hcp, r.dataPlane(ctx, s.nodes))
+}
+
+func (r *Reconciler) lookUp(ctx context.Context, s *scope) (ctrl.Result, error) {
+	r.renewals.observe(s.leases, r.Clock.Now())
+	towards, known := controlPlane(s.nodes, &r.renewals, r.Clock.Now())
+	if !known {
+		return phase.After(secondLook)
 	}
-	return ctrl.Result{RequeueAfter: next}, err
+	return ctrl.Result{}, resources.SetCondition(ctx, r.Management, s.hcp, towards)
 }

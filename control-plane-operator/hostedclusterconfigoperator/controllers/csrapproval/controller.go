@@ -14,12 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/pausegate"
+	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/watch"
+	"github.com/openshift/hypershift/support/pause"
+	"github.com/openshift/hypershift/support/phase"
 )
 
 // retryAfter is how soon a request that could not be approved is looked at again, should no watch fire before.
@@ -34,7 +34,7 @@ type Reconciler struct {
 	// Namespace is the hosted namespace, which holds the Machines.
 	Namespace string
 	// Pause is heeded: a paused cluster lets nobody in.
-	Pause pausegate.Gate
+	Pause pause.Gate
 }
 
 // SetupWithManager watches the guest's requests, the Machines that may make a waiting request right, and the
@@ -45,9 +45,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache) 
 		For(&certificatesv1.CertificateSigningRequest{}).
 		WatchesRawSource(source.Kind(management, &clusterv1.Machine{}, handler.TypedEnqueueRequestsFromMapFunc(
 			func(ctx context.Context, _ *clusterv1.Machine) []reconcile.Request { return r.pending(ctx) }))).
-		WatchesRawSource(source.Kind(management, &hyperv1.HostedControlPlane{}, handler.TypedEnqueueRequestsFromMapFunc(
-			func(ctx context.Context, _ *hyperv1.HostedControlPlane) []reconcile.Request { return r.pending(ctx) }),
-			predicate.TypedGenerationChangedPredicate[*hyperv1.HostedControlPlane]{})).
+		WatchesRawSource(watch.Pause(management, r.pending)).
 		Complete(r)
 }
 
@@ -69,16 +67,21 @@ func (r *Reconciler) pending(ctx context.Context) []reconcile.Request {
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	csr := &certificatesv1.CertificateSigningRequest{}
-	if err := r.Guest.Get(ctx, req.NamespacedName, csr); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	if !relevant(csr) {
-		return ctrl.Result{}, nil
-	}
-	if closed, wait, err := r.Pause.Closed(ctx); err != nil || closed {
-		return ctrl.Result{RequeueAfter: wait}, err
-	}
+	type request = *certificatesv1.CertificateSigningRequest
+	return phase.Driver[request, request]{
+		Client: r.Guest,
+		Observe: func(_ context.Context, csr request) (request, error) {
+			if !relevant(csr) {
+				return nil, phase.ErrStop
+			}
+			return csr, nil
+		},
+		Pause:  func(ctx context.Context, _ request) (pause.State, error) { return r.Pause.State(ctx) },
+		Phases: func(request) []phase.Phase[request] { return []phase.Phase[request]{{Name: "approval", Run: r.decide}} },
+	}.Reconcile(ctx, req)
+}
+
+func (r *Reconciler) decide(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (ctrl.Result, error) {
 	f, err := r.facts(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -86,10 +89,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	log := ctrl.LoggerFrom(ctx).WithValues("requester", csr.Spec.Username)
 	if err := authorize(csr, f); errors.Is(err, errWait) {
 		log.Info("Not approving yet", "because", err.Error())
-		return ctrl.Result{RequeueAfter: retryAfter}, nil
+		return phase.After(retryAfter)
 	} else if err != nil {
 		log.Info("Not approving", "because", err.Error())
-		return ctrl.Result{}, nil
+		return phase.Done()
 	}
 	return ctrl.Result{}, r.approve(ctx, csr)
 }

@@ -18,7 +18,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/fixture"
-	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/pausegate"
+	"github.com/openshift/hypershift/support/pause"
 	"github.com/openshift/hypershift/support/testenv"
 )
 
@@ -46,7 +46,7 @@ func TestReconcile(t *testing.T) {
 	now := clocktesting.NewFakePassiveClock(time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC))
 	r := &Reconciler{
 		Guest: admin, Management: management, Namespace: m.Namespace,
-		Pause: pausegate.Gate{Management: management, ControlPlane: client.ObjectKeyFromObject(hcp), Clock: now},
+		Pause: pause.Gate{Management: management, ControlPlane: client.ObjectKeyFromObject(hcp), Clock: now},
 	}
 	csr := bootstrap(t)
 	csr.Spec.Username, csr.Spec.Groups = "", nil

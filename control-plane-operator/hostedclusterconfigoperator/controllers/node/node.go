@@ -17,12 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/pausegate"
+	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/watch"
+	"github.com/openshift/hypershift/support/pause"
+	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -54,7 +54,7 @@ type Reconciler struct {
 	// Namespace is the hosted namespace, which holds the Machines.
 	Namespace string
 	// Pause is heeded.
-	Pause pausegate.Gate
+	Pause pause.Gate
 	// Clock tells how long a node has not been Ready.
 	Clock clock.PassiveClock
 	// Deletions limits how often a Node is deleted; see NewDeletions.
@@ -68,12 +68,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache) 
 		Named("node").
 		For(&corev1.Node{}).
 		WatchesRawSource(source.Kind(management, &clusterv1.Machine{}, handler.TypedEnqueueRequestsFromMapFunc(nodeOf))).
-		WatchesRawSource(source.Kind(management, &hyperv1.HostedControlPlane{}, handler.TypedEnqueueRequestsFromMapFunc(r.everyNode),
-			predicate.TypedGenerationChangedPredicate[*hyperv1.HostedControlPlane]{})).
+		WatchesRawSource(watch.Pause(management, r.everyNode)).
 		Complete(r)
 }
 
-func (r *Reconciler) everyNode(ctx context.Context, _ *hyperv1.HostedControlPlane) []reconcile.Request {
+func (r *Reconciler) everyNode(ctx context.Context) []reconcile.Request {
 	nodes := &corev1.NodeList{}
 	if err := r.Guest.List(ctx, nodes); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing Nodes")
@@ -110,13 +109,17 @@ func nodeNames(machine *clusterv1.Machine) []string {
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	node := &corev1.Node{}
-	if err := r.Guest.Get(ctx, req.NamespacedName, node); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	if closed, wait, err := r.Pause.Closed(ctx); err != nil || closed {
-		return ctrl.Result{RequeueAfter: wait}, err
-	}
+	return phase.Driver[*corev1.Node, *corev1.Node]{
+		Client: r.Guest, Observe: phase.Itself[*corev1.Node],
+		Pause: func(ctx context.Context, _ *corev1.Node) (pause.State, error) { return r.Pause.State(ctx) },
+		Phases: func(*corev1.Node) []phase.Phase[*corev1.Node] {
+			return []phase.Phase[*corev1.Node]{{Name: "Machine of the node", Run: r.follow}}
+		},
+	}.Reconcile(ctx, req)
+}
+
+// follow gives the node what its Machine says, or deletes it after its Machine.
+func (r *Reconciler) follow(ctx context.Context, node *corev1.Node) (ctrl.Result, error) {
 	machines, err := r.machines(ctx, r.Management)
 	if err != nil {
 		return ctrl.Result{}, err

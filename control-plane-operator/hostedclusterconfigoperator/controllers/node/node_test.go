@@ -19,7 +19,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/fixture"
-	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/pausegate"
+	"github.com/openshift/hypershift/support/pause"
 )
 
 const namespace = fixture.Namespace
@@ -55,7 +55,7 @@ func newReconciler(hcp *hyperv1.HostedControlPlane, nodes []client.Object, machi
 	return &Reconciler{
 		Guest:      fake.NewClientBuilder().WithScheme(scheme).WithObjects(nodes...).Build(),
 		Management: management, Live: management, Namespace: namespace, Clock: clock, Deletions: NewDeletions(clock),
-		Pause: pausegate.Gate{Management: management, ControlPlane: client.ObjectKeyFromObject(hcp), Clock: clock},
+		Pause: pause.Gate{Management: management, ControlPlane: client.ObjectKeyFromObject(hcp), Clock: clock},
 	}
 }
 

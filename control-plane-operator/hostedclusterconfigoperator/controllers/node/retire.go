@@ -49,9 +49,6 @@ func (r *Reconciler) markLeaving(ctx context.Context, node *corev1.Node, machine
 // retire deletes a node whose Machine is gone, once it is sure that nothing runs there any more. That a Machine is not in
 // the list proves nothing by itself: a restored management cluster has none at first, while all nodes run.
 func (r *Reconciler) retire(ctx context.Context, node *corev1.Node) (ctrl.Result, error) {
-	if node.DeletionTimestamp != nil {
-		return ctrl.Result{}, nil
-	}
 	machines, err := r.machines(ctx, r.Live)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -10,12 +10,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/watch"
+	"github.com/openshift/hypershift/support/phase"
 )
 
 const fieldOwner = client.FieldOwner("hosted-cluster-config-operator-nodecount")
@@ -32,25 +30,26 @@ type Reconciler struct {
 
 // SetupWithManager watches Nodes come and go.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	one := func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: r.ControlPlane}}
-	}
-	comings := predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("nodecount").
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(one), builder.WithPredicates(comings)).
+		Watches(&corev1.Node{}, watch.One(r.ControlPlane), builder.WithPredicates(watch.ComingAndGoing())).
 		Complete(r)
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	return phase.Driver[*hyperv1.HostedControlPlane, *hyperv1.HostedControlPlane]{
+		Client: r.Management, Observe: phase.Itself[*hyperv1.HostedControlPlane],
+		Phases: func(*hyperv1.HostedControlPlane) []phase.Phase[*hyperv1.HostedControlPlane] {
+			return []phase.Phase[*hyperv1.HostedControlPlane]{{Name: "node count", Run: r.count}}
+		},
+	}.Reconcile(ctx, req)
+}
+
+func (r *Reconciler) count(ctx context.Context, hcp *hyperv1.HostedControlPlane) (ctrl.Result, error) {
 	nodes := &corev1.NodeList{}
 	if err := r.Guest.List(ctx, nodes); err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing Nodes: %w", err)
-	}
-	hcp := &hyperv1.HostedControlPlane{}
-	if err := r.Management.Get(ctx, req.NamespacedName, hcp); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	count := len(nodes.Items)
 	if hcp.Status.NodeCount != nil && *hcp.Status.NodeCount == count {

@@ -19,7 +19,8 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
-	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/pausegate"
+	"github.com/openshift/hypershift/support/pause"
+	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -40,7 +41,7 @@ type Reconciler struct {
 	// Namespace is the hosted namespace.
 	Namespace string
 	// Pause is heeded.
-	Pause pausegate.Gate
+	Pause pause.Gate
 }
 
 // SetupWithManager watches the encryption configuration.
@@ -54,21 +55,35 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache) 
 
 // Reconcile implements reconcile.Reconciler. The request names the Secret of the encryption configuration.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	config := &corev1.Secret{}
-	if err := r.Management.Get(ctx, req.NamespacedName, config); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	return phase.Driver[*corev1.Secret, *corev1.Secret]{
+		Client: r.Management, Pause: r.pause,
+		Observe: func(_ context.Context, config *corev1.Secret) (*corev1.Secret, error) {
+			stage, move := config.Annotations[kubeapiserver.EncryptionStage], config.Annotations[kubeapiserver.EncryptionMove]
+			if stage != string(hyperv1.EncryptionMigrationMigrating) || config.Annotations[kubeapiserver.EncryptionMigrated] == move {
+				return nil, phase.ErrStop
+			}
+			return config, nil
+		},
+		Phases: func(*corev1.Secret) []phase.Phase[*corev1.Secret] {
+			return []phase.Phase[*corev1.Secret]{{Name: "Secrets of the guest", Run: r.migrate}}
+		},
+	}.Reconcile(ctx, req)
+}
+
+// pause is looked at again by time: nothing tells of its end.
+func (r *Reconciler) pause(ctx context.Context, _ *corev1.Secret) (pause.State, error) {
+	state, err := r.Pause.State(ctx)
+	if state.Paused {
+		state.For = max(state.For, pausedRetry)
 	}
-	move := config.Annotations[kubeapiserver.EncryptionMove]
-	stage := config.Annotations[kubeapiserver.EncryptionStage]
-	if stage != string(hyperv1.EncryptionMigrationMigrating) || config.Annotations[kubeapiserver.EncryptionMigrated] == move {
-		return ctrl.Result{}, nil
-	}
-	if closed, wait, err := r.Pause.Closed(ctx); err != nil || closed {
-		return ctrl.Result{RequeueAfter: max(wait, pausedRetry)}, err
-	}
+	return state, err
+}
+
+func (r *Reconciler) migrate(ctx context.Context, config *corev1.Secret) (ctrl.Result, error) {
 	if err := r.rewrite(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
+	move := config.Annotations[kubeapiserver.EncryptionMove]
 	ctrl.LoggerFrom(ctx).Info("Wrote all Secrets of the guest anew", "move", move)
 	return ctrl.Result{}, upsert.Patch(ctx, r.Management, config, func() { config.Annotations[kubeapiserver.EncryptionMigrated] = move })
 }

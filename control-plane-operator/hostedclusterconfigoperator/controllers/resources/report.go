@@ -21,13 +21,16 @@ const (
 )
 
 // report says in the HostedControlPlane how the pass went.
-func (r *Reconciler) report(ctx context.Context, hcp *hyperv1.HostedControlPlane, failure error) error {
+func (r *Reconciler) report(ctx context.Context, s *scope, failure error) error {
+	if s.paused {
+		return nil
+	}
 	t := string(hyperv1.ConfigOperatorReconciliationSucceeded)
 	c := condition.True(t, reasonSuccess, "")
 	if failure != nil {
 		c = condition.False(t, reasonError, failure.Error())
 	}
-	return SetCondition(ctx, r.Management, hcp, c)
+	return SetCondition(ctx, r.Management, s.hcp, c)
 }
 
 // SetCondition writes one condition of a HostedControlPlane and no other: the control-plane-operator writes the rest of

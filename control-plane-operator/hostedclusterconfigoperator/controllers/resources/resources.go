@@ -38,32 +38,35 @@ type Reconciler struct {
 // scope is one pass.
 type scope struct {
 	hcp *hyperv1.HostedControlPlane
+	// paused tells that nothing is done, of which there is nothing to report.
+	paused bool
 }
 
 // Reconcile implements reconcile.Reconciler. The request names the HostedControlPlane.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	hcp := &hyperv1.HostedControlPlane{}
-	if err := r.Management.Get(ctx, req.NamespacedName, hcp); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	if hcp.DeletionTimestamp != nil || hcp.Status.ControlPlaneEndpoint.Host == "" {
-		return ctrl.Result{}, nil
-	}
-	if state := pause.Until(hcp.Spec.PausedUntil, r.Clock.Now()); state.Paused {
-		return ctrl.Result{RequeueAfter: state.For}, nil
+	return phase.Driver[*hyperv1.HostedControlPlane, *scope]{
+		Client: r.Management, Observe: r.observe,
+		Pause: func(_ context.Context, s *scope) (pause.State, error) {
+			state := pause.Until(s.hcp.Spec.PausedUntil, r.Clock.Now())
+			s.paused = state.Paused
+			return state, nil
+		},
+		Phases: r.phases, Report: r.report, Resync: func(*scope) time.Duration { return resync },
+	}.Reconcile(ctx, req)
+}
+
+func (r *Reconciler) observe(ctx context.Context, hcp *hyperv1.HostedControlPlane) (*scope, error) {
+	if hcp.Status.ControlPlaneEndpoint.Host == "" {
+		return nil, phase.ErrStop
 	}
 	if r.OperateOnReleaseImage != "" && r.OperateOnReleaseImage != hcp.Spec.ReleaseImage {
 		ctrl.LoggerFrom(ctx).Info("Leaving the guest to the operator of its own release", "release", hcp.Spec.ReleaseImage)
-		return ctrl.Result{}, nil
+		return nil, phase.ErrStop
 	}
-	_, err := phase.Run(ctx, &scope{hcp: hcp}, r.phases())
-	if reportErr := r.report(ctx, hcp, err); err == nil {
-		err = reportErr
-	}
-	return ctrl.Result{RequeueAfter: resync}, err
+	return &scope{hcp: hcp}, nil
 }
 
-func (r *Reconciler) phases() []phase.Phase[*scope] {
+func (r *Reconciler) phases(*scope) []phase.Phase[*scope] {
 	run := func(name string, do func(context.Context, *scope) error) phase.Phase[*scope] {
 		return phase.Phase[*scope]{Name: name, Run: func(ctx context.Context, s *scope) (ctrl.Result, error) {
 			return ctrl.Result{}, do(ctx, s)
@@ -98,9 +101,3 @@ func (r *Reconciler) applyKinds(ctx context.Context, _ *scope) error {
 	}
 	return nil
 }
-
-// How soon a failed pass is tried again.
-const (
-	initialRetry = 500 * time.Millisecond
-	maxRetry     = 15 * time.Second
-)

@@ -1,40 +1,31 @@
 package resources
 
 import (
-	"context"
-
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/watch"
 	"github.com/openshift/hypershift/support/component"
 )
 
 // SetupWithManager watches the HostedControlPlane in the management cluster and what this operator keeps in the guest.
 // hcp names the HostedControlPlane.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache, hcp client.ObjectKey) error {
-	always := func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: hcp}}
-	}
 	managed := predicate.NewPredicateFuncs(func(obj client.Object) bool { return obj.GetLabels()[component.GuestLabel] != "" })
 	b := ctrl.NewControllerManagedBy(mgr).Named("resources").
-		WithOptions(controller.Options{RateLimiter: retries()}).
-		WatchesRawSource(source.Kind(management, &hyperv1.HostedControlPlane{}, &handler.TypedEnqueueRequestForObject[*hyperv1.HostedControlPlane]{}))
+		WithOptions(watch.Soon()).
+		WatchesRawSource(watch.ControlPlane(management))
 	for _, kept := range []client.Object{
 		&corev1.Service{}, &corev1.ConfigMap{}, &discoveryv1.EndpointSlice{}, &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}, &corev1.Namespace{},
 	} {
-		b = b.WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), kept, handler.EnqueueRequestsFromMapFunc(always), spec(managed)))
+		b = b.WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), kept, watch.One(hcp), spec(managed)))
 	}
 	return b.Complete(r)
 }
@@ -45,9 +36,4 @@ func spec(p predicate.Predicate) predicate.Predicate {
 	return predicate.And(p, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectNew.GetGeneration() == 0 || e.ObjectNew.GetGeneration() != e.ObjectOld.GetGeneration()
 	}})
-}
-
-// retries tries again soon: a node cannot join before the pass succeeds.
-func retries() workqueue.TypedRateLimiter[reconcile.Request] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](initialRetry, maxRetry)
 }

@@ -3,18 +3,19 @@ package workloads
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/guestcomponents"
-	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/pausegate"
 	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/pause"
+	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -29,40 +30,39 @@ type Reconciler struct {
 	Guest *component.Guest
 	// Releases reads the release payload.
 	Releases releaseinfo.Provider
-	// Pause is heeded.
-	Pause pausegate.Gate
+	// Clock tells whether a pause is over.
+	Clock clock.PassiveClock
 	// OperateOnReleaseImage restricts the operator to control planes of this release image; empty means any.
 	OperateOnReleaseImage string
 }
 
 // Reconcile implements reconcile.Reconciler. The request names the HostedControlPlane.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	if closed, wait, err := r.Pause.Closed(ctx); err != nil || closed {
-		return ctrl.Result{RequeueAfter: wait}, err
+	return phase.Driver[*hyperv1.HostedControlPlane, *component.Scope]{
+		Client: r.Management, Observe: r.observe,
+		Pause: func(_ context.Context, s *component.Scope) (pause.State, error) {
+			return pause.Until(s.HCP.Spec.PausedUntil, r.Clock.Now()), nil
+		},
+		Phases: r.phases, Resync: func(*component.Scope) time.Duration { return resync },
+	}.Reconcile(ctx, req)
+}
+
+func (r *Reconciler) observe(_ context.Context, hcp *hyperv1.HostedControlPlane) (*component.Scope, error) {
+	if hcp.Status.ControlPlaneEndpoint.Host == "" || r.OperateOnReleaseImage != "" && r.OperateOnReleaseImage != hcp.Spec.ReleaseImage {
+		return nil, phase.ErrStop
 	}
-	hcp := &hyperv1.HostedControlPlane{}
-	if err := r.Management.Get(ctx, req.NamespacedName, hcp); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	if hcp.DeletionTimestamp != nil || hcp.Status.ControlPlaneEndpoint.Host == "" {
-		return ctrl.Result{}, nil
-	}
-	if r.OperateOnReleaseImage != "" && r.OperateOnReleaseImage != hcp.Spec.ReleaseImage {
-		return ctrl.Result{}, nil
-	}
-	release, err := r.release(ctx, hcp)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	scope := &component.Scope{
-		Client: r.Management, Guest: r.Guest, HCP: hcp, Version: release.Version(), Images: release,
-		ControlPlaneVersion: controlPlaneVersion(hcp),
-	}
-	var failures []error
+	return &component.Scope{Client: r.Management, Guest: r.Guest, HCP: hcp, ControlPlaneVersion: controlPlaneVersion(hcp)}, nil
+}
+
+// phases are one a component, after the payload that they come from.
+func (r *Reconciler) phases(*component.Scope) []phase.Phase[*component.Scope] {
+	phases := []phase.Phase[*component.Scope]{{Name: "release payload", Critical: true, Run: r.readRelease}}
 	for _, c := range guestcomponents.Kubernetes() {
-		failures = append(failures, c.Reconcile(ctx, scope))
+		phases = append(phases, phase.Phase[*component.Scope]{Name: c.Name, Run: func(ctx context.Context, s *component.Scope) (ctrl.Result, error) {
+			return ctrl.Result{}, c.Reconcile(ctx, s)
+		}})
 	}
-	return ctrl.Result{RequeueAfter: resync}, errors.Join(failures...)
+	return phases
 }
 
 // controlPlaneVersion is the version of the control plane where it has a release of its own; else empty.
@@ -73,11 +73,16 @@ func controlPlaneVersion(hcp *hyperv1.HostedControlPlane) string {
 	return hcp.Status.ControlPlaneVersion.Desired.Version
 }
 
-func (r *Reconciler) release(ctx context.Context, hcp *hyperv1.HostedControlPlane) (*releaseinfo.ReleaseImage, error) {
+func (r *Reconciler) readRelease(ctx context.Context, s *component.Scope) (ctrl.Result, error) {
 	secret := &corev1.Secret{}
-	key := client.ObjectKey{Namespace: hcp.Namespace, Name: hcp.Spec.PullSecret.Name}
+	key := client.ObjectKey{Namespace: s.HCP.Namespace, Name: s.HCP.Spec.PullSecret.Name}
 	if err := r.Management.Get(ctx, key, secret); err != nil {
-		return nil, fmt.Errorf("reading pull secret %s: %w", key, err)
+		return ctrl.Result{}, fmt.Errorf("reading pull secret %s: %w", key, err)
 	}
-	return r.Releases.Lookup(ctx, hcp.Spec.ReleaseImage, secret.Data[corev1.DockerConfigJsonKey])
+	release, err := r.Releases.Lookup(ctx, s.HCP.Spec.ReleaseImage, secret.Data[corev1.DockerConfigJsonKey])
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	s.Version, s.Images = release.Version(), release
+	return phase.Done()
 }

@@ -19,7 +19,6 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/fixture"
-	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/pausegate"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/crds"
 	"github.com/openshift/hypershift/support/releaseinfo"
@@ -70,7 +69,7 @@ func newWorld(t *testing.T) *world {
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC))
 	w.r = &Reconciler{
 		Management: counted, Guest: &component.Guest{Client: counted, Live: c}, Releases: release("1.36.3"),
-		Pause: pausegate.Gate{Management: c, ControlPlane: client.ObjectKeyFromObject(hcp), Clock: clock},
+		Clock: clock,
 	}
 	return w
 }

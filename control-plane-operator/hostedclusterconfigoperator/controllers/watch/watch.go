@@ -1,0 +1,57 @@
+// Package watch has what the set-ups of the guest's controllers share.
+package watch
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/phase"
+)
+
+// Soon retries a failing pass soon: a node cannot join before it succeeds.
+func Soon() controller.Options {
+	return controller.Options{RateLimiter: phase.Backoff(500*time.Millisecond, 15*time.Second)}
+}
+
+// One maps every object to one object of another kind.
+func One(key client.ObjectKey) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: key}}
+	})
+}
+
+// Start is one request at the start, for what has no event to begin with.
+func Start(key client.ObjectKey) source.Source {
+	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		queue.Add(reconcile.Request{NamespacedName: key})
+		return nil
+	})
+}
+
+// ComingAndGoing leaves out updates.
+func ComingAndGoing() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+}
+
+// ControlPlane is the HostedControlPlane itself.
+func ControlPlane(management cache.Cache) source.Source {
+	return source.Kind(management, &hyperv1.HostedControlPlane{}, &handler.TypedEnqueueRequestForObject[*hyperv1.HostedControlPlane]{})
+}
+
+// Pause asks for all that waits when the spec of the HostedControlPlane changes, with which a pause may end.
+func Pause(management cache.Cache, all func(ctx context.Context) []reconcile.Request) source.Source {
+	return source.Kind(management, &hyperv1.HostedControlPlane{}, handler.TypedEnqueueRequestsFromMapFunc(
+		func(ctx context.Context, _ *hyperv1.HostedControlPlane) []reconcile.Request { return all(ctx) }),
+		predicate.TypedGenerationChangedPredicate[*hyperv1.HostedControlPlane]{})
+}

@@ -1,0 +1,32 @@
+package pause
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+// Gate is the pause of a hosted control plane, for controllers of what belongs to it.
+type Gate struct {
+	// Management reads the HostedControlPlane.
+	Management client.Reader
+	// ControlPlane names the HostedControlPlane.
+	ControlPlane client.ObjectKey
+	// Clock tells whether a pause is over.
+	Clock clock.PassiveClock
+}
+
+// State says what the pause means now. A control plane that is gone stays paused for good.
+func (g Gate) State(ctx context.Context) (State, error) {
+	hcp := &hyperv1.HostedControlPlane{}
+	if err := g.Management.Get(ctx, g.ControlPlane, hcp); client.IgnoreNotFound(err) != nil {
+		return State{}, fmt.Errorf("reading HostedControlPlane %s: %w", g.ControlPlane, err)
+	} else if err != nil {
+		return State{Paused: true}, nil
+	}
+	return Until(hcp.Spec.PausedUntil, g.Clock.Now()), nil
+}
