@@ -9,7 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -29,6 +32,7 @@ import (
 	"github.com/openshift/hypershift/support/defaultingwebhook"
 	"github.com/openshift/hypershift/support/logging"
 	maasapi "github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/readthrough"
 	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/version"
 )
@@ -46,6 +50,13 @@ var passedEnv = []string{
 	"CERT_ROTATION_SCALE", "METRICS_SET", "HYPERSHIFT_FEATURESET", "ENABLE_CVO_MANAGEMENT_CLUSTER_METRICS_ACCESS",
 	"CERTIFICATE_VALIDITY", "CERTIFICATE_RENEWAL_PERCENTAGE", "RHOBS_MONITORING", "CVO_PROMETHEUS_URL", "ENABLE_SIZE_TAGGING",
 	"IMAGE_KONNECTIVITY", "KUBE_FEATURE_WatchListClient", "MANAGED_SERVICE", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
+}
+
+// shared are the kinds that everybody in the management cluster uses. Users' own carry no label of ours, and neither does what the
+// control-plane-operator of a release payload makes, so the operator knows the metadata of all and the content of what it read.
+var shared = []client.Object{
+	&corev1.Namespace{}, &corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Service{}, &corev1.ServiceAccount{}, &appsv1.Deployment{},
+	&rbacv1.Role{}, &rbacv1.RoleBinding{}, &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}, &networkingv1.NetworkPolicy{},
 }
 
 // runFlags are the flags of run.
@@ -151,10 +162,14 @@ func newManager(config *rest.Config, f *runFlags) (ctrl.Manager, error) {
 		LeaderElectionID:              leaderElectionID,
 		LeaderElectionNamespace:       f.namespace,
 		LeaderElectionReleaseOnCancel: true,
-		// The operator may see no webhook configuration but its own.
-		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
-			&admissionv1.MutatingWebhookConfiguration{}: {Field: fields.OneTermEqualSelector("metadata.name", defaultingwebhook.Name)},
-		}},
+		NewClient:                     readthrough.NewClient(shared...),
+		Cache: cache.Options{
+			DefaultTransform: readthrough.Lean,
+			// The operator may see no webhook configuration but its own.
+			ByObject: map[client.Object]cache.ByObject{
+				&admissionv1.MutatingWebhookConfiguration{}: {Field: fields.OneTermEqualSelector("metadata.name", defaultingwebhook.Name)},
+			},
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("setting up the manager: %w", err)

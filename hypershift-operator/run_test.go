@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"net"
+	"net/http"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +18,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -41,7 +45,10 @@ func TestOperator(t *testing.T) {
 	flags := &runFlags{
 		namespace: "default", metricsAddr: "0", healthAddr: "0", leaderElect: true, defaultingWebhook: true, webhookPort: freePort(g),
 	}
-	mgr, err := newManager(config, flags)
+	traffic := &traffic{}
+	watched := rest.CopyConfig(config)
+	watched.Wrap(func(next http.RoundTripper) http.RoundTripper { traffic.next = next; return traffic })
+	mgr, err := newManager(watched, flags)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(addControllers(mgr, flags, "registry.example/hypershift:1", nil, fixture.Payloads())).To(Succeed())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -127,6 +134,15 @@ func TestOperator(t *testing.T) {
 		eventually(copied, "ssh-key", func(g Gomega) { g.Expect(copied.Data["id_rsa.pub"]).To(BeEquivalentTo("another key")) })
 	})
 
+	t.Run("When others have Secrets and ConfigMaps, it should know no more of them than their metadata", func(t *testing.T) {
+		traffic.mu.Lock()
+		defer traffic.mu.Unlock()
+		g.Expect(traffic.metadata).To(ContainElements("secrets", "configmaps", "deployments", "services", "namespaces"))
+		for _, kind := range traffic.metadata {
+			g.Expect(traffic.whole).NotTo(ContainElement(kind), "watches that bring the content")
+		}
+	})
+
 	t.Run("When conditions change, it should make events", func(t *testing.T) {
 		g.Eventually(func(g Gomega) {
 			list := &corev1.EventList{}
@@ -157,6 +173,27 @@ func TestOperator(t *testing.T) {
 		md := &clusterv1.MachineDeployment{}
 		eventually(md, fixture.PoolName, func(g Gomega) { g.Expect(md.Spec.Replicas).To(HaveValue(BeEquivalentTo(3))) })
 	})
+}
+
+// traffic notes the kinds that are watched over all namespaces, by whether that brings their content.
+type traffic struct {
+	next            http.RoundTripper
+	mu              sync.Mutex
+	metadata, whole []string
+}
+
+func (t *traffic) RoundTrip(r *http.Request) (*http.Response, error) {
+	_, kind, found := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/v1/")
+	if found && !strings.Contains(kind, "/") && r.URL.Query().Get("watch") == "true" {
+		t.mu.Lock()
+		if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") {
+			t.metadata = append(t.metadata, kind)
+		} else {
+			t.whole = append(t.whole, kind)
+		}
+		t.mu.Unlock()
+	}
+	return t.next.RoundTrip(r)
 }
 
 // freePort is a port that nothing listens on.

@@ -81,7 +81,7 @@ func (c *Certificate) SetupWithManager(mgr ctrl.Manager) error {
 	})
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("webhook-certificate").
-		Watches(&corev1.Secret{}, same, builder.WithPredicates(ours)).
+		WatchesMetadata(&corev1.Secret{}, same, builder.WithPredicates(ours)).
 		Watches(&admissionv1.MutatingWebhookConfiguration{}, same).
 		WatchesRawSource(first).
 		WithOptions(controller.Options{NeedLeaderElection: ptr.To(false)}).

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,18 +30,18 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		WithOptions(pace.Options())
 	for _, child := range []client.Object{
 		&corev1.Namespace{}, &appsv1.Deployment{}, &corev1.ServiceAccount{}, &corev1.Service{}, &rbacv1.Role{}, &rbacv1.RoleBinding{},
-		&networkingv1.NetworkPolicy{}, &hyperv1.HostedControlPlane{}, &clusterv1.Cluster{},
+		&networkingv1.NetworkPolicy{},
 	} {
-		b = b.Watches(child, handler.EnqueueRequestsFromMapFunc(r.owner))
+		b = b.WatchesMetadata(child, handler.EnqueueRequestsFromMapFunc(r.owner))
 	}
 	for _, child := range []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}} {
-		b = b.Watches(child, handler.EnqueueRequestsFromMapFunc(ownerByLabels))
+		b = b.WatchesMetadata(child, handler.EnqueueRequestsFromMapFunc(ownerByLabels))
 	}
 	for _, shared := range []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}} {
-		b = b.Watches(shared, handler.EnqueueRequestsFromMapFunc(r.ownerOrReader))
+		b = b.WatchesMetadata(shared, handler.EnqueueRequestsFromMapFunc(r.ownerOrReader))
 	}
 	b = b.Watches(&hyperv1.NodePool{}, handler.EnqueueRequestsFromMapFunc(clusterOfPool))
-	for _, kind := range r.Platforms.Watched() {
+	for _, kind := range append([]client.Object{&hyperv1.HostedControlPlane{}, &clusterv1.Cluster{}}, r.Platforms.Watched()...) {
 		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(r.owner))
 	}
 	if err := b.Complete(r); err != nil {
@@ -57,7 +58,8 @@ func (r *Reconciler) owner(ctx context.Context, obj client.Object) []reconcile.R
 	if obj.GetNamespace() == "" {
 		return nil
 	}
-	namespace := &corev1.Namespace{}
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: obj.GetNamespace()}, namespace); err != nil {
 		return nil
 	}

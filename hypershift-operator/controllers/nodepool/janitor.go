@@ -24,7 +24,7 @@ type Janitor struct {
 func (j *Janitor) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("nodepool-secret-janitor").
-		For(&corev1.Secret{}, builder.WithPredicates(predicate.NewPredicateFuncs(ofPool))).
+		For(&corev1.Secret{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(ofPool))).
 		Complete(j)
 	if err != nil {
 		return fmt.Errorf("setting up the janitor of NodePool Secrets: %w", err)

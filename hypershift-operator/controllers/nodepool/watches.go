@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,9 +24,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&hyperv1.NodePool{}).
 		WithOptions(pace.Options()).
 		Watches(&hyperv1.HostedCluster{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfCluster)).
-		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfConfig))
+		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfConfig)).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(poolByAnnotation))
 	for _, child := range []client.Object{
-		&corev1.Secret{}, &clusterv1.MachineDeployment{}, &clusterv1.MachineSet{}, &clusterv1.Machine{}, &clusterv1.MachineHealthCheck{},
+		&clusterv1.MachineDeployment{}, &clusterv1.MachineSet{}, &clusterv1.Machine{}, &clusterv1.MachineHealthCheck{},
 	} {
 		b = b.Watches(child, handler.EnqueueRequestsFromMapFunc(poolByAnnotation))
 	}
@@ -58,7 +60,8 @@ func (r *Reconciler) poolsOfConfig(ctx context.Context, obj client.Object) []rec
 	if labels[coreConfigLabel] != "true" && labels[tunedGeneratedLabel] != "true" {
 		return requests
 	}
-	namespace := &corev1.Namespace{}
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: obj.GetNamespace()}, namespace); err != nil {
 		return requests
 	}
