@@ -27,6 +27,7 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/identity"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machinetemplate"
+	providermetrics "github.com/openshift/hypershift/cluster-api-provider-maas/internal/metrics"
 	"github.com/openshift/hypershift/support/logging"
 	"github.com/openshift/hypershift/support/maas"
 )
@@ -59,6 +60,9 @@ func run(ctx context.Context, o *options) error {
 	}
 	if o.webhookPort != 0 || o.featureGates != "" {
 		mgr.GetLogger().Info("The flags --webhook-port and --feature-gates have no effect: this provider has neither")
+	}
+	if err := metrics.Registry.Register(providermetrics.New(mgr.GetClient(), clock.RealClock{})); err != nil {
+		return fmt.Errorf("registering the provider's metrics: %w", err)
 	}
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("running the manager: %w", err)

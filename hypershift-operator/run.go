@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -20,11 +22,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/openshift/hypershift/hypershift-operator/controllers/etcdbackup"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool"
+	"github.com/openshift/hypershift/hypershift-operator/metrics"
 	"github.com/openshift/hypershift/hypershift-operator/platform/maas"
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 	"github.com/openshift/hypershift/hypershift-operator/release"
@@ -73,6 +77,8 @@ type runFlags struct {
 	webhookPort                           int
 	maasAllow, maasRefuse                 string
 	log                                   logging.Options
+	// calls counts the calls of MAAS; nil counts nothing.
+	calls *maasapi.Metrics
 }
 
 func newRunCommand() *cobra.Command {
@@ -132,8 +138,12 @@ func run(ctx context.Context, f *runFlags) error {
 	if err != nil {
 		return err
 	}
-	image, err := ownImage(ctx, mgr.GetAPIReader(), f)
+	image, imageID, err := ownImage(ctx, mgr.GetAPIReader(), f)
 	if err != nil {
+		return err
+	}
+	f.calls = maasapi.NewMetrics(ctrlmetrics.Registry)
+	if err := addMetrics(mgr, image, imageID); err != nil {
 		return err
 	}
 	if err := addControllers(mgr, f, image, overrides, release.NewReader(overrides)); err != nil {
@@ -177,22 +187,41 @@ func newManager(config *rest.Config, f *runFlags) (ctrl.Manager, error) {
 	return mgr, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping))
 }
 
-// ownImage is the image of the operator's own pod, which carries the in-tree managers too.
-func ownImage(ctx context.Context, reader client.Reader, f *runFlags) (string, error) {
+// addMetrics lets the operator tell what its cache holds.
+func addMetrics(mgr ctrl.Manager, image, imageID string) error {
+	for _, c := range []prometheus.Collector{
+		metrics.New(mgr.GetClient(), clock.RealClock{}),
+		metrics.Info(image, imageID, strings.Join(release.SupportedVersions(), ", ")),
+	} {
+		if err := ctrlmetrics.Registry.Register(c); err != nil {
+			return fmt.Errorf("registering the operator's metrics: %w", err)
+		}
+	}
+	return nil
+}
+
+// ownImage is the image of the operator's own pod, which carries the in-tree managers too, and its digest where the kubelet has told
+// it.
+func ownImage(ctx context.Context, reader client.Reader, f *runFlags) (image, id string, err error) {
 	if f.operatorImage != "" {
-		return f.operatorImage, nil
+		return f.operatorImage, "", nil
 	}
 	pod := &corev1.Pod{}
 	key := client.ObjectKey{Namespace: f.namespace, Name: f.podName}
 	if err := reader.Get(ctx, key, pod); err != nil {
-		return "", fmt.Errorf("reading the operator's own pod %s for its image (set --operator-image outside of a pod): %w", key, err)
+		return "", "", fmt.Errorf("reading the operator's own pod %s for its image (set --operator-image outside of a pod): %w", key, err)
+	}
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.Name == operatorContainer {
+			id = status.ImageID
+		}
 	}
 	for _, container := range pod.Spec.Containers {
 		if container.Name == operatorContainer {
-			return container.Image, nil
+			return container.Image, id, nil
 		}
 	}
-	return "", fmt.Errorf("the operator's own pod %s has no container %s to take the image from: set --operator-image", key, operatorContainer)
+	return "", "", fmt.Errorf("the operator's own pod %s has no container %s to take the image from: set --operator-image", key, operatorContainer)
 }
 
 func addControllers(mgr ctrl.Manager, f *runFlags, image string, overrides map[string]string, releases release.Lookup) error {
@@ -200,7 +229,7 @@ func addControllers(mgr ctrl.Manager, f *runFlags, image string, overrides map[s
 	if err != nil {
 		return fmt.Errorf("--maas-allow-cidrs or --maas-refuse-cidrs: %w", err)
 	}
-	platforms := installedPlatforms(guard)
+	platforms := installedPlatforms(guard, f.calls)
 	clusters := &hostedcluster.Reconciler{
 		Client: mgr.GetClient(), LiveReader: mgr.GetAPIReader(), Clock: clock.RealClock{},
 		Recorder: mgr.GetEventRecorder("hostedcluster"), Releases: releases, Platforms: platforms,
@@ -220,8 +249,10 @@ func addControllers(mgr ctrl.Manager, f *runFlags, image string, overrides map[s
 }
 
 // installedPlatforms are the plugins of the platforms whose kinds the installer has put in the management cluster.
-func installedPlatforms(guard *maasapi.Guard) registry.Registry {
-	return registry.New(maas.Options{ProviderImage: os.Getenv(maasProviderEnv), Guard: guard}).Limit(os.Getenv(platformsEnv))
+func installedPlatforms(guard *maasapi.Guard, calls *maasapi.Metrics) registry.Registry {
+	return registry.New(maas.Options{
+		ProviderImage: os.Getenv(maasProviderEnv), LogEnv: logging.Environment(), Guard: guard, Calls: calls,
+	}).Limit(os.Getenv(platformsEnv))
 }
 
 func addWebhook(mgr ctrl.Manager, f *runFlags) error {

@@ -211,7 +211,7 @@ func TestMissingCRDs(t *testing.T) {
 	}
 	t.Run("When a kind is absent or not served yet, it should name both", func(t *testing.T) {
 		g := NewWithT(t)
-		required, err := requiredCRDs(fixture.Scheme(), installedPlatforms(nil))
+		required, err := requiredCRDs(fixture.Scheme(), installedPlatforms(nil, nil))
 		g.Expect(err).NotTo(HaveOccurred())
 		objects := []client.Object{crd(required[0], apiextensionsv1.ConditionFalse)}
 		for _, name := range required[2:] {
@@ -224,11 +224,11 @@ func TestMissingCRDs(t *testing.T) {
 	t.Run("When the kinds of MAAS are not installed, it should not wait for them", func(t *testing.T) {
 		g := NewWithT(t)
 		const machines = "maasmachines.infrastructure.cluster.x-k8s.io"
-		required, err := requiredCRDs(fixture.Scheme(), installedPlatforms(nil))
+		required, err := requiredCRDs(fixture.Scheme(), installedPlatforms(nil, nil))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(required).To(ContainElement(machines))
 		t.Setenv("PLATFORMS_INSTALLED", "none")
-		required, err = requiredCRDs(fixture.Scheme(), installedPlatforms(nil))
+		required, err = requiredCRDs(fixture.Scheme(), installedPlatforms(nil, nil))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(required).To(Equal(coreCRDs))
 	})
@@ -240,20 +240,22 @@ func TestMissingCRDs(t *testing.T) {
 
 func TestOwnImage(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "hypershift", Name: "operator-1"}, Spec: corev1.PodSpec{
-		Containers: []corev1.Container{{Name: "sidecar", Image: "wrong"}, {Name: "operator", Image: "registry.example/hypershift:1"}}}}
+		Containers: []corev1.Container{{Name: "sidecar", Image: "wrong"}, {Name: "operator", Image: "registry.example/hypershift:1"}}}, Status: corev1.PodStatus{
+		ContainerStatuses: []corev1.ContainerStatus{{Name: "sidecar", ImageID: "wrong"}, {Name: "operator", ImageID: "sha256:1"}}}}
 	reader := fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(pod).Build()
 	t.Run("When it runs in a pod, it should take the pod's image", func(t *testing.T) {
-		image, err := ownImage(t.Context(), reader, &runFlags{namespace: "hypershift", podName: "operator-1"})
+		image, id, err := ownImage(t.Context(), reader, &runFlags{namespace: "hypershift", podName: "operator-1"})
 		g := NewWithT(t)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(image).To(Equal("registry.example/hypershift:1"))
+		g.Expect(id).To(Equal("sha256:1"))
 	})
 	t.Run("When it does not, it should say which flag to set", func(t *testing.T) {
-		_, err := ownImage(t.Context(), reader, &runFlags{namespace: "hypershift", podName: "none"})
+		_, _, err := ownImage(t.Context(), reader, &runFlags{namespace: "hypershift", podName: "none"})
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("--operator-image")))
 	})
 	t.Run("When the flag is set, it should win", func(t *testing.T) {
-		image, err := ownImage(t.Context(), reader, &runFlags{operatorImage: "mine"})
+		image, _, err := ownImage(t.Context(), reader, &runFlags{operatorImage: "mine"})
 		g := NewWithT(t)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(image).To(Equal("mine"))

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	certificatesv1alpha1 "github.com/openshift/hypershift/api/certificates/v1alpha1"
@@ -31,6 +32,7 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 	v2 "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/revocation"
+	"github.com/openshift/hypershift/control-plane-operator/metrics"
 	"github.com/openshift/hypershift/support/logging"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
@@ -102,6 +104,9 @@ func (o *options) run(ctx context.Context) error {
 	}
 	if err := answerRevocations(mgr); err != nil {
 		return err
+	}
+	if err := ctrlmetrics.Registry.Register(metrics.New(mgr.GetClient(), o.namespace, clock.RealClock{})); err != nil {
+		return fmt.Errorf("registering the operator's metrics: %w", err)
 	}
 	return start(ctx, mgr)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 	"go.uber.org/zap/zapcore"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -101,4 +102,15 @@ func readable(config *zapcore.EncoderConfig) {
 		encoder.AppendString(at.UTC().Format("2006-01-02T15:04:05.000Z"))
 	}
 	config.EncodeDuration = zapcore.StringDurationEncoder
+}
+
+// Environment is PassedEnv where this process has it.
+func Environment() []corev1.EnvVar {
+	var all []corev1.EnvVar
+	for _, name := range PassedEnv {
+		if value := os.Getenv(name); value != "" {
+			all = append(all, corev1.EnvVar{Name: name, Value: value})
+		}
+	}
+	return all
 }

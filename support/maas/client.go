@@ -43,9 +43,9 @@ type call struct {
 	what string
 	// systemID is the machine that the call is about; empty where it is about none, or the answer tells.
 	systemID string
-	method string
-	path   string
-	op     string
+	method   string
+	path     string
+	op       string
 	// params are sent in the query of GET and DELETE, in the form of POST and PUT.
 	params url.Values
 	// timeout overrides that of the configuration.

@@ -204,8 +204,8 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	g.Expect(seen).To(Equal(map[string]uint64{
-		"maas_client_request_duration_seconds version 200": 1,
-		"maas_client_request_duration_seconds version 503": 1,
+		"maas_client_request_duration_seconds 200 version": 1,
+		"maas_client_request_duration_seconds 503 version": 1,
 		"maas_client_retries_total version":                1,
 	}))
 }

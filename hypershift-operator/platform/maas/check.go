@@ -87,7 +87,7 @@ func newChecks(o Options) *checks {
 		c.clock = clock.RealClock{}
 	}
 	if c.whoAmI == nil {
-		c.whoAmI = whoAmI(o.Guard)
+		c.whoAmI = whoAmI(o)
 	}
 	if c.timeout == 0 {
 		c.timeout = defaultCheckTimeout
@@ -95,9 +95,9 @@ func newChecks(o Options) *checks {
 	return c
 }
 
-func whoAmI(guard *maas.Guard) WhoAmI {
+func whoAmI(o Options) WhoAmI {
 	return func(ctx context.Context, cfg maas.Config) (string, error) {
-		cfg.Retry, cfg.Guard = maas.RetryPolicy{Attempts: -1}, guard
+		cfg.Retry, cfg.Guard, cfg.Metrics = maas.RetryPolicy{Attempts: -1}, o.Guard, o.Calls
 		c, err := maas.NewClient(cfg)
 		if err != nil {
 			return "", err

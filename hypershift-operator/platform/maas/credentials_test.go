@@ -229,7 +229,7 @@ func TestProvider(t *testing.T) {
 
 func TestNewDefaults(t *testing.T) {
 	t.Run("When a MAAS cannot be reached it should say so and not hang", func(t *testing.T) {
-		_, err := whoAmI(nil)(context.Background(), maas.Config{Endpoint: "http://127.0.0.1:1/MAAS", APIKey: "a:b:c"})
+		_, err := whoAmI(Options{})(t.Context(), maas.Config{Endpoint: "http://127.0.0.1:1/MAAS", APIKey: "a:b:c"})
 		NewWithT(t).Expect(maas.IsUnreachable(err)).To(BeTrue())
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,6 +25,10 @@ type Options struct {
 	Guard *maasapi.Guard
 	// WhoAmI asks a MAAS who the user of an API key is; nil means over the network. For tests.
 	WhoAmI WhoAmI
+	// Calls counts the calls of MAAS; nil counts nothing.
+	Calls *maasapi.Metrics
+	// LogEnv is the environment that makes the in-tree provider log as the operator does.
+	LogEnv []corev1.EnvVar
 	// CheckTimeout bounds one question to a MAAS; zero means 5 s.
 	CheckTimeout time.Duration
 }
@@ -32,6 +37,7 @@ type Options struct {
 type Platform struct {
 	providerImage string
 	guard         *maasapi.Guard
+	logEnv        []corev1.EnvVar
 	checks        *checks
 }
 
@@ -42,7 +48,7 @@ func New(o Options) *Platform {
 	if o.Guard == nil {
 		o.Guard = &maasapi.Guard{}
 	}
-	return &Platform{providerImage: o.ProviderImage, guard: o.Guard, checks: newChecks(o)}
+	return &Platform{providerImage: o.ProviderImage, guard: o.Guard, logEnv: o.LogEnv, checks: newChecks(o)}
 }
 
 // ReconcileSecretEncryption has nothing to bring: MAAS has no key management service.

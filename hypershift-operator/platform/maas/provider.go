@@ -59,6 +59,7 @@ func (p *Platform) adapt(pod *corev1.PodSpec, secret string) {
 	// The in-tree provider reads the Secret itself, and sees a change without a restart.
 	container.Env = append(container.Env, corev1.EnvVar{Name: "MAAS_CREDENTIALS_SECRET", Value: secret},
 		corev1.EnvVar{Name: maas.EnvAllowCIDRs, Value: joined(p.guard.Allow)}, corev1.EnvVar{Name: maas.EnvRefuseCIDRs, Value: joined(p.guard.Refuse)})
+	container.Env = append(container.Env, p.logEnv...)
 	for i := range pod.Volumes {
 		if volume := &pod.Volumes[i]; volume.Name == "maas-ca" {
 			volume.Secret.SecretName = secret

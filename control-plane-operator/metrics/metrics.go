@@ -1,0 +1,58 @@
+// Package metrics is what the control-plane-operator tells a Prometheus about a hosted control plane.
+package metrics
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift/hypershift/support/metrics"
+	"github.com/openshift/hypershift/support/pki"
+)
+
+// New returns the collector of the hosted namespace that a cache holds.
+func New(reader client.Reader, namespace string, clock clock.PassiveClock) prometheus.Collector {
+	s := metrics.NewSnapshot(clock)
+	expiry := s.Gauge("hypershift_control_plane_certificate_expiry_timestamp_seconds",
+		"When the first of the certificates in a Secret of the control plane expires, in seconds since 1970.", "namespace", "secret")
+	s.Compute = func(ctx context.Context) error {
+		secrets := &corev1.SecretList{}
+		if err := reader.List(ctx, secrets, client.InNamespace(namespace)); err != nil {
+			return fmt.Errorf("listing the Secrets of namespace %s: %w", namespace, err)
+		}
+		for i := range secrets.Items {
+			if at := expires(&secrets.Items[i]); !at.IsZero() {
+				expiry.WithLabelValues(namespace, secrets.Items[i].Name).Set(float64(at.Unix()))
+			}
+		}
+		return nil
+	}
+	return s
+}
+
+// expires is when the first of a Secret's own certificates ends; that of its signer is in the signer's Secret.
+func expires(secret *corev1.Secret) time.Time {
+	var first time.Time
+	for key, data := range secret.Data {
+		if !strings.HasSuffix(key, ".crt") || key == pki.CACertKey && len(secret.Data[pki.CAKeyKey]) == 0 {
+			continue
+		}
+		block, _ := pem.Decode(data)
+		if block == nil {
+			continue
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err == nil && (first.IsZero() || cert.NotAfter.Before(first)) {
+			first = cert.NotAfter
+		}
+	}
+	return first
+}

@@ -1,0 +1,64 @@
+// Package metrics is what the operator tells a Prometheus about HostedClusters and NodePools, under the names and labels that
+// HyperShift gave them, so that its dashboards and alerts work here. All of it is computed from the cache when it is scraped.
+package metrics
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/metrics"
+	"github.com/openshift/hypershift/support/version"
+)
+
+// transitionBuckets are HyperShift's: control planes take minutes. Machines take longer, and have a histogram of the provider's.
+var transitionBuckets = []float64{5, 10, 20, 30, 60, 90, 120, 180, 240, 300, 360, 480, 600}
+
+// New returns the collector of a management cluster that a cache holds.
+func New(reader client.Reader, clock clock.PassiveClock) prometheus.Collector {
+	s := metrics.NewSnapshot(clock)
+	clusters, pools := newClusterMetrics(s), newPoolMetrics(s)
+	s.Compute = func(ctx context.Context) error {
+		hostedClusters, nodePools := &hyperv1.HostedClusterList{}, &hyperv1.NodePoolList{}
+		if err := reader.List(ctx, hostedClusters); err != nil {
+			return fmt.Errorf("listing HostedClusters: %w", err)
+		}
+		if err := reader.List(ctx, nodePools); err != nil {
+			return fmt.Errorf("listing NodePools: %w", err)
+		}
+		sizes, err := wantedMachines(ctx, reader)
+		if err != nil {
+			return err
+		}
+		clusters.compute(hostedClusters.Items)
+		pools.compute(nodePools.Items, hostedClusters.Items, sizes)
+		return nil
+	}
+	return s
+}
+
+// Info returns the collector that says which operator this is.
+func Info(image, imageID, supported string) prometheus.Collector {
+	gauge := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "hypershift_operator_info",
+		Help: "Always 1; the labels say which operator works in the management cluster.",
+		ConstLabels: prometheus.Labels{
+			"version": version.Commit(), "image": image, "imageId": imageID, "latestSupportedVersion": supported,
+			"goVersion": runtime.Version(), "goArch": runtime.GOARCH,
+		},
+	})
+	gauge.Set(1)
+	return gauge
+}
+
+func one(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
