@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -71,8 +72,8 @@ var hurried = []string{
 const kubeconfig = `{"apiVersion": "v1", "kind": "Config", "current-context": "test", "contexts": [{"name": "test", "context": {"cluster": "test"}}],
 	"clusters": [{"name": "test", "cluster": {"server": %q}}]}`
 
-// live starts a process of the provider.
-func (d *driver) live(at killPoint) *life {
+// live starts a process of the provider, with more flags than the usual ones.
+func (d *driver) live(at killPoint, flags ...string) *life {
 	d.t.Helper()
 	ctx, cancel := context.WithCancel(d.t.Context())
 	l := &life{at: at, kill: cancel, dead: make(chan struct{})}
@@ -81,7 +82,7 @@ func (d *driver) live(at killPoint) *life {
 	config := filepath.Join(d.t.TempDir(), "kubeconfig")
 	d.Expect(os.WriteFile(config, fmt.Appendf(nil, kubeconfig, kube), 0o600)).To(Succeed())
 
-	cmd := exec.CommandContext(ctx, os.Args[0], append([]string{"--namespace=" + d.namespace}, hurried...)...)
+	cmd := exec.CommandContext(ctx, os.Args[0], slices.Concat([]string{"--namespace=" + d.namespace}, hurried, flags)...)
 	cmd.Env = append(os.Environ(), providerEnv+"=1", "KUBECONFIG="+config, "GOGC=off",
 		maas.SecretKeyEndpoint+"="+region, maas.SecretKeyAPIKey+"="+d.key)
 	cmd.Stdout, cmd.Stderr = &l.output, &l.output

@@ -17,11 +17,23 @@ import (
 // and never by content. The line carries what the context's logger knows: controller, object that is reconciled, phase. A write that
 // fails is not logged: whoever handles its error does.
 func NewClient(config *rest.Config, options client.Options) (client.Client, error) {
+	if config.WarningHandler == nil && config.WarningHandlerWithContext == nil {
+		config = rest.CopyConfig(config)
+		config.WarningHandlerWithContext = warnings{}
+	}
 	inner, err := client.NewWithWatch(config, options)
 	if err != nil {
 		return nil, err
 	}
 	return interceptor.NewClient(inner, writes()), nil
+}
+
+// warnings logs what the API server says about a call that it took: it concerns who writes the product, not who runs it.
+type warnings struct{}
+
+// HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
+func (warnings) HandleWarningHeaderWithContext(ctx context.Context, _ int, _, text string) {
+	log.FromContext(ctx).V(Writes).Info("Kubernetes warns", "warning", text)
 }
 
 func writes() interceptor.Funcs {

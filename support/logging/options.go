@@ -68,8 +68,11 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 }
 
 // Install makes the log of this process what the flags say, that of the Kubernetes client and of controller-runtime included.
-func (o *Options) Install() error {
-	logger, err := o.Logger(os.Stderr)
+func (o *Options) Install() error { return o.InstallTo(os.Stderr) }
+
+// InstallTo is Install with lines that go to w.
+func (o *Options) InstallTo(w io.Writer) error {
+	logger, err := o.logger(w)
 	if err != nil {
 		return err
 	}
@@ -81,8 +84,7 @@ func (o *Options) Install() error {
 	return flags.Set("v", strconv.Itoa(o.clamped()))
 }
 
-// Logger returns what Install installs, with lines that go to w.
-func (o *Options) Logger(w io.Writer) (logr.Logger, error) {
+func (o *Options) logger(w io.Writer) (logr.Logger, error) {
 	encode := zap.JSONEncoder
 	switch o.format {
 	case formatJSON, "":
@@ -96,8 +98,15 @@ func (o *Options) Logger(w io.Writer) (logr.Logger, error) {
 
 func (o *Options) clamped() int { return min(max(o.level, Changes), MaxLevel) }
 
-// readable writes times as people read them, in UTC.
+// readable writes times as people read them, in UTC, and levels as the flag counts them.
 func readable(config *zapcore.EncoderConfig) {
+	config.EncodeLevel = func(level zapcore.Level, encoder zapcore.PrimitiveArrayEncoder) {
+		if level < zapcore.InfoLevel {
+			encoder.AppendString(fmt.Sprintf("v%d", -level))
+			return
+		}
+		encoder.AppendString(level.String())
+	}
 	config.EncodeTime = func(at time.Time, encoder zapcore.PrimitiveArrayEncoder) {
 		encoder.AppendString(at.UTC().Format("2006-01-02T15:04:05.000Z"))
 	}

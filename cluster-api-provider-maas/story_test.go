@@ -1,0 +1,203 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
+	"github.com/openshift/hypershift/support/crds"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/testenv"
+)
+
+// TestStory is the debugging story of docs/reference/logging.md: somebody breaks MAAS's key, and log and metrics of the provider's
+// process tell it. The process logs as much as it can, and no secret is in it.
+func TestStory(t *testing.T) {
+	t.Parallel()
+	const userData = "#cloud-config\nchpasswd: correct-horse-battery"
+	d := newDriver(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI), "clusters-story", 1)
+	bootstrap := &corev1.Secret{ObjectMeta: d.meta("bootstrap")}
+	d.change(bootstrap, func() { bootstrap.Data["value"] = []byte(userData) })
+	credentials := &corev1.Secret{ObjectMeta: d.meta("maas"), Data: map[string][]byte{
+		maas.SecretKeyEndpoint: []byte(d.endpoint), maas.SecretKeyAPIKey: []byte(d.key)}}
+	d.create(credentials)
+	address := freeAddress(t)
+	l := d.live(killPoint{}, "--credentials-secret=maas", "--metrics-bind-addr="+address, "--v=10")
+
+	d.add()
+	d.add()
+	d.Eventually(d.unready, time.Minute, tick).Should(BeEmpty())
+	d.Eventually(func() samples { return scrape(t, address) }, time.Minute, tick).Should(And(
+		HaveKeyWithValue(`capmaas_maas_available{cluster="demo",namespace="clusters-story",reason="AsExpected"}`, 1.0),
+		HaveKeyWithValue(`capmaas_machines{cluster="demo",namespace="clusters-story",state="Deployed"}`, 2.0),
+		HaveKeyWithValue(`capmaas_machine_deploy_duration_seconds_count`, 2.0)))
+
+	wrong := d.key[:len(d.key)-4] + "oops"
+	d.change(credentials, func() { credentials.Data[maas.SecretKeyAPIKey] = []byte(wrong) })
+	d.Eventually(func() samples { return scrape(t, address) }, time.Minute, tick).Should(
+		HaveKeyWithValue(`maas_client_request_duration_seconds_count{code="401",operation="users.whoami"}`, BeNumerically(">", 0)))
+	d.add()
+	d.Eventually(func() string { return d.reason("m-3") }, time.Minute, tick).Should(Equal(machine.ReasonUnauthorized))
+	d.Eventually(func() samples { return scrape(t, address) }, time.Minute, tick).Should(And(
+		HaveKeyWithValue(`capmaas_maas_available{cluster="demo",namespace="clusters-story",reason="MAASUnauthorized"}`, 0.0),
+		HaveKeyWithValue(`capmaas_machines_not_ready{cluster="demo",namespace="clusters-story",reason="MAASUnauthorized"}`, 1.0),
+		HaveKeyWithValue(`capmaas_machines{cluster="demo",namespace="clusters-story",state="Deployed"}`, 2.0)))
+
+	d.change(credentials, func() { credentials.Data[maas.SecretKeyAPIKey] = []byte(d.key) })
+	d.Eventually(d.unready, time.Minute, tick).Should(BeEmpty())
+	d.Eventually(func() samples { return scrape(t, address) }, time.Minute, tick).Should(And(
+		HaveKeyWithValue(`capmaas_maas_available{cluster="demo",namespace="clusters-story",reason="AsExpected"}`, 1.0),
+		HaveKeyWithValue(`capmaas_machine_deploy_duration_seconds_count`, 3.0)))
+	l.kill()
+	<-l.dead
+
+	lines := parseLog(t, l.output.Bytes())
+	for what, want := range map[string]line{
+		"a machine is deployed":       {"msg": "Changed MAAS", "operation": "machines.deploy", "code": 200.0, "controller": "maasmachine", "phase": "deployment", "name": "m-1"},
+		"the key is refused":          {"msg": "MAAS does not answer as it should", "code": 401.0},
+		"the machine says why":        {"controller": "maasmachine-controller", "kind": "MaasMachine", "name": "m-3", "type": "Warning", "reason": "MAASUnauthorized"},
+		"the machine is up later":     {"kind": "MaasMachine", "name": "m-3", "type": "Normal", "reason": "MachineDeployed"},
+		"a write to the cluster":      {"msg": "Wrote to Kubernetes", "verb": "patch", "kind": "MaasMachine", "object": "clusters-story/m-1", "phase": "allocation"},
+		"a status that was written":   {"msg": "Wrote to Kubernetes", "verb": "patch", "kind": "MaasMachine", "subresource": "status", "object": "clusters-story/m-3"},
+		"what was read from MAAS":     {"msg": "Read from MAAS", "operation": "machines.list", "code": 200.0},
+		"what is done to one machine": {"msg": "Changed MAAS", "operation": "machines.allocate", "namespace": "clusters-story", "name": "m-3"},
+	} {
+		d.Expect(slices.ContainsFunc(lines, want.in)).To(BeTrue(), "no line says that %s", what)
+	}
+	deploy := lines[slices.IndexFunc(lines, line{"operation": "machines.deploy"}.in)]
+	d.Expect(deploy).To(And(HaveKey("systemID"), HaveKey("hostname"), HaveKey("duration")))
+	d.Expect(lines).NotTo(ContainElement(HaveKey("stacktrace")))
+
+	secret := d.key[strings.LastIndex(d.key, ":")+1:]
+	for _, word := range []string{d.key, wrong, secret, userData, "correct-horse", base64.StdEncoding.EncodeToString([]byte(userData)), "oauth_signature", "Response Body"} {
+		d.Expect(l.output.String()).NotTo(ContainSubstring(word))
+	}
+}
+
+const tick = 200 * time.Millisecond
+
+// change updates an object that nobody else writes.
+func (b *stage) change(obj client.Object, how func()) {
+	b.t.Helper()
+	b.Expect(b.client.Get(b.t.Context(), client.ObjectKeyFromObject(obj), obj)).To(Succeed())
+	how()
+	b.Expect(b.client.Update(b.t.Context(), obj)).To(Succeed())
+}
+
+// reason is that of a MaasMachine's condition Ready.
+func (b *stage) reason(name string) string {
+	m := &infrav1.MaasMachine{}
+	if err := b.client.Get(b.t.Context(), client.ObjectKey{Namespace: b.namespace, Name: name}, m); err != nil {
+		return err.Error()
+	}
+	if c := meta.FindStatusCondition(m.Status.Conditions, machine.ConditionReady); c != nil {
+		return c.Reason
+	}
+	return ""
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// samples are values by name and labels, as Prometheus writes them.
+type samples map[string]float64
+
+func scrape(t *testing.T, address string) samples {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil // The process is not up yet.
+	}
+	defer response.Body.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := samples{}
+	for name, family := range families {
+		for _, metric := range family.Metric {
+			switch family.GetType() {
+			case dto.MetricType_HISTOGRAM:
+				all[name+"_count"+labels(metric)] = float64(metric.GetHistogram().GetSampleCount())
+			case dto.MetricType_COUNTER:
+				all[name+labels(metric)] = metric.GetCounter().GetValue()
+			default:
+				all[name+labels(metric)] = metric.GetGauge().GetValue()
+			}
+		}
+	}
+	return all
+}
+
+func labels(metric *dto.Metric) string {
+	var all []string
+	for _, label := range metric.Label {
+		all = append(all, fmt.Sprintf("%s=%q", label.GetName(), label.GetValue()))
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return "{" + strings.Join(all, ",") + "}"
+}
+
+// line is what a line of the log says, or what must be said by one.
+type line map[string]any
+
+// in tells that another line says all that this one does.
+func (want line) in(other line) bool {
+	for key, value := range want {
+		if other[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// parseLog reads a log in which every line must be JSON, but for the last one, which a kill may have cut.
+func parseLog(t *testing.T, log []byte) []line {
+	t.Helper()
+	var all []line
+	scanner := bufio.NewScanner(bytes.NewReader(log[:bytes.LastIndexByte(log, '\n')+1]))
+	scanner.Buffer(nil, 1<<20)
+	for scanner.Scan() {
+		l := line{}
+		if err := json.Unmarshal(scanner.Bytes(), &l); err != nil {
+			t.Fatalf("%v: %s", err, scanner.Text())
+		}
+		all = append(all, l)
+	}
+	if err := scanner.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
