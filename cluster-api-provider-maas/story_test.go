@@ -5,18 +5,13 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"net"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +20,7 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
 	"github.com/openshift/hypershift/support/crds"
 	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/metrics/metricstest"
 	"github.com/openshift/hypershift/support/testenv"
 )
 
@@ -45,25 +41,25 @@ func TestStory(t *testing.T) {
 	d.add()
 	d.add()
 	d.Eventually(d.unready, time.Minute, tick).Should(BeEmpty())
-	d.Eventually(func() samples { return scrape(t, address) }, time.Minute, tick).Should(And(
+	d.Eventually(func() metricstest.Samples { return metricstest.Scrape(t, address) }, time.Minute, tick).Should(And(
 		HaveKeyWithValue(`capmaas_maas_available{cluster="demo",namespace="clusters-story",reason="AsExpected"}`, 1.0),
 		HaveKeyWithValue(`capmaas_machines{cluster="demo",namespace="clusters-story",state="Deployed"}`, 2.0),
 		HaveKeyWithValue(`capmaas_machine_deploy_duration_seconds_count`, 2.0)))
 
 	wrong := d.key[:len(d.key)-4] + "oops"
 	d.change(credentials, func() { credentials.Data[maas.SecretKeyAPIKey] = []byte(wrong) })
-	d.Eventually(func() samples { return scrape(t, address) }, time.Minute, tick).Should(
+	d.Eventually(func() metricstest.Samples { return metricstest.Scrape(t, address) }, time.Minute, tick).Should(
 		HaveKeyWithValue(`maas_client_request_duration_seconds_count{code="401",operation="users.whoami"}`, BeNumerically(">", 0)))
 	d.add()
 	d.Eventually(func() string { return d.reason("m-3") }, time.Minute, tick).Should(Equal(machine.ReasonUnauthorized))
-	d.Eventually(func() samples { return scrape(t, address) }, time.Minute, tick).Should(And(
+	d.Eventually(func() metricstest.Samples { return metricstest.Scrape(t, address) }, time.Minute, tick).Should(And(
 		HaveKeyWithValue(`capmaas_maas_available{cluster="demo",namespace="clusters-story",reason="MAASUnauthorized"}`, 0.0),
 		HaveKeyWithValue(`capmaas_machines_not_ready{cluster="demo",namespace="clusters-story",reason="MAASUnauthorized"}`, 1.0),
 		HaveKeyWithValue(`capmaas_machines{cluster="demo",namespace="clusters-story",state="Deployed"}`, 2.0)))
 
 	d.change(credentials, func() { credentials.Data[maas.SecretKeyAPIKey] = []byte(d.key) })
 	d.Eventually(d.unready, time.Minute, tick).Should(BeEmpty())
-	d.Eventually(func() samples { return scrape(t, address) }, time.Minute, tick).Should(And(
+	d.Eventually(func() metricstest.Samples { return metricstest.Scrape(t, address) }, time.Minute, tick).Should(And(
 		HaveKeyWithValue(`capmaas_maas_available{cluster="demo",namespace="clusters-story",reason="AsExpected"}`, 1.0),
 		HaveKeyWithValue(`capmaas_machine_deploy_duration_seconds_count`, 3.0)))
 	l.kill()
@@ -122,52 +118,6 @@ func freeAddress(t *testing.T) string {
 	}
 	defer listener.Close()
 	return listener.Addr().String()
-}
-
-// samples are values by name and labels, as Prometheus writes them.
-type samples map[string]float64
-
-func scrape(t *testing.T, address string) samples {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil // The process is not up yet.
-	}
-	defer response.Body.Close()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := samples{}
-	for name, family := range families {
-		for _, metric := range family.Metric {
-			switch family.GetType() {
-			case dto.MetricType_HISTOGRAM:
-				all[name+"_count"+labels(metric)] = float64(metric.GetHistogram().GetSampleCount())
-			case dto.MetricType_COUNTER:
-				all[name+labels(metric)] = metric.GetCounter().GetValue()
-			default:
-				all[name+labels(metric)] = metric.GetGauge().GetValue()
-			}
-		}
-	}
-	return all
-}
-
-func labels(metric *dto.Metric) string {
-	var all []string
-	for _, label := range metric.Label {
-		all = append(all, fmt.Sprintf("%s=%q", label.GetName(), label.GetValue()))
-	}
-	if len(all) == 0 {
-		return ""
-	}
-	return "{" + strings.Join(all, ",") + "}"
 }
 
 // line is what a line of the log says, or what must be said by one.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
@@ -27,27 +28,27 @@ type manager struct{ ctrl.Manager }
 
 // GetEventRecorder returns a recorder whose events are logged too.
 func (m *manager) GetEventRecorder(name string) events.EventRecorder {
-	return &recorder{EventRecorder: m.Manager.GetEventRecorder(name), scheme: m.GetScheme(), controller: name}
+	return &recorder{EventRecorder: m.Manager.GetEventRecorder(name), scheme: m.GetScheme(), log: m.GetLogger().WithValues("controller", name)}
 }
 
 // recorder logs events: every change of state that a person would want to know is one.
 type recorder struct {
 	events.EventRecorder
-	scheme     *runtime.Scheme
-	controller string
+	scheme *runtime.Scheme
+	log    logr.Logger
 }
 
 // Eventf logs an event and records it.
 func (r *recorder) Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
 	r.EventRecorder.Eventf(regarding, related, eventtype, reason, action, note, args...)
-	details := []any{"controller", r.controller, "type", eventtype, "reason", reason}
+	details := []any{"type", eventtype, "reason", reason}
 	if obj, ok := regarding.(client.Object); ok {
 		details = append(details, "namespace", obj.GetNamespace(), "name", obj.GetName())
 	}
 	if gvk, err := apiutil.GVKForObject(regarding, r.scheme); err == nil {
 		details = append(details, "kind", gvk.Kind)
 	}
-	ctrl.Log.V(Changes).Info(fmt.Sprintf(note, args...), details...)
+	r.log.V(Changes).Info(fmt.Sprintf(note, args...), details...)
 }
 
 // InPhase returns a context whose lines say which phase of a reconcile they are from.

@@ -1,0 +1,89 @@
+package logging
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"github.com/spf13/pflag"
+)
+
+func parsed(t *testing.T, args ...string) *Options {
+	t.Helper()
+	o := &Options{}
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	o.AddFlags(flags)
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func TestLevel(t *testing.T) {
+	for _, tc := range []struct {
+		name, env string
+		args      []string
+		want      int
+	}{
+		{name: "When nothing is said, it should log changes", want: Changes},
+		{name: "When a flag says it, it should follow", args: []string{"--log-level=1"}, want: Writes},
+		{name: "When it is spelt as klog does, it should follow", args: []string{"--v=2"}, want: Reads},
+		{name: "When it is short, it should follow", args: []string{"-v", "2"}, want: Reads},
+		{name: "When the environment says it, it should follow", env: "1", want: Writes},
+		{name: "When both say it, it should follow the flag", env: "1", args: []string{"--log-level=2"}, want: Reads},
+		{name: "When the environment holds nonsense, it should log changes", env: "much", want: Changes},
+		{name: "When it is so much that bodies would be logged, it should log less", args: []string{"--v=10"}, want: MaxLevel},
+		{name: "When it is negative, it should log changes all the same", args: []string{"--log-level=-1"}, want: Changes},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Setenv(LevelEnv, tc.env)
+			var out bytes.Buffer
+			logger, err := parsed(t, tc.args...).logger(&out)
+			g := NewWithT(t)
+			g.Expect(err).NotTo(HaveOccurred())
+			for level := range 11 {
+				logger.V(level).Info("said")
+			}
+			g.Expect(strings.Count(out.String(), "said")).To(Equal(tc.want + 1))
+		})
+	}
+}
+
+func TestFormat(t *testing.T) {
+	t.Run("When it is JSON, a line should have a level that the flag knows, UTC, and durations that people read", func(t *testing.T) {
+		g := NewWithT(t)
+		var out bytes.Buffer
+		logger, err := parsed(t, "--log-level=2").logger(&out)
+		g.Expect(err).NotTo(HaveOccurred())
+		logger.V(Reads).Info("Read from MAAS", "duration", 1500*time.Millisecond)
+		line := map[string]any{}
+		g.Expect(json.Unmarshal(out.Bytes(), &line)).To(Succeed())
+		g.Expect(line).To(And(HaveKeyWithValue("level", "v2"), HaveKeyWithValue("msg", "Read from MAAS"),
+			HaveKeyWithValue("duration", "1.5s"), HaveKeyWithValue("ts", MatchRegexp(`^\d{4}-\d\d-\d\dT[\d:.]+Z$`))))
+	})
+	t.Run("When it is for a console, a line should be none of JSON", func(t *testing.T) {
+		g := NewWithT(t)
+		var out bytes.Buffer
+		logger, err := parsed(t, "--log-format=console").logger(&out)
+		g.Expect(err).NotTo(HaveOccurred())
+		logger.Error(errors.New("broken"), "Cannot")
+		g.Expect(out.String()).To(And(HavePrefix("20"), ContainSubstring("\terror\tCannot\t"), Not(ContainSubstring("goroutine"))))
+	})
+	t.Run("When it is unknown, it should say what is known", func(t *testing.T) {
+		_, err := parsed(t, "--log-format=xml").logger(&bytes.Buffer{})
+		NewWithT(t).Expect(err).To(MatchError(`--log-format is "xml": use json or console`))
+	})
+}
+
+func TestEnvironment(t *testing.T) {
+	t.Setenv(LevelEnv, "2")
+	t.Setenv(FormatEnv, "")
+	g := NewWithT(t)
+	g.Expect(Environment()).To(HaveLen(1))
+	g.Expect(Environment()[0].Name).To(Equal(LevelEnv))
+	g.Expect(Environment()[0].Value).To(Equal("2"))
+}
