@@ -27,7 +27,7 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/identity"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machinetemplate"
-	providermetrics "github.com/openshift/hypershift/cluster-api-provider-maas/internal/metrics"
+	providermetrics "github.com/openshift/hypershift/cluster-api-provider-maas/metrics"
 	"github.com/openshift/hypershift/support/logging"
 	"github.com/openshift/hypershift/support/maas"
 )

@@ -1,5 +1,5 @@
 // Command generate makes everything that follows from the types in api/: deep copies, CRDs, the field list and the
-// reference page. With -check it writes nothing and fails when a file is stale.
+// reference page; and the page of the metrics that the programs register. With -check it writes nothing and fails when a file is stale.
 //
 // Run it in the root of the repository.
 package main
@@ -42,6 +42,7 @@ var steps = []step{
 	{"CRDs", customResources},
 	{"field list", fieldList},
 	{"reference page", referencePage},
+	{"page of metrics", metricsPage},
 }
 
 func main() {

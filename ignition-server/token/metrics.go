@@ -30,7 +30,12 @@ var (
 )
 
 func init() {
-	metrics.Registry.MustRegister(requests, cachedTokens, rotations, misses, generationSeconds)
+	metrics.Registry.MustRegister(Collectors()...)
+}
+
+// Collectors are the metrics of the ignition-server.
+func Collectors() []prometheus.Collector {
+	return []prometheus.Collector{requests, cachedTokens, rotations, misses, generationSeconds}
 }
 
 // Missed counts a request whose token is not in the cache.

@@ -26,8 +26,13 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Help: "Calls to the MAAS API that were repeated, by operation.",
 		}, []string{"operation"}),
 	}
-	registry.MustRegister(m.duration, m.retries)
+	registry.MustRegister(m.Collectors()...)
 	return m
+}
+
+// Collectors are the metrics.
+func (m *Metrics) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.duration, m.retries}
 }
 
 func (m *Metrics) observe(operation string, status int, took time.Duration) {

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+
+	provider "github.com/openshift/hypershift/cluster-api-provider-maas/metrics"
+	controlplane "github.com/openshift/hypershift/control-plane-operator/metrics"
+	operator "github.com/openshift/hypershift/hypershift-operator/metrics"
+	"github.com/openshift/hypershift/ignition-server/token"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/metrics"
+)
+
+const metricsPath = "docs/reference/metrics.md"
+
+const metricsHeader = `<!-- Made by ` + "`make generate`" + ` from what the programs register; do not edit. -->
+# Metrics
+
+What each program tells a Prometheus of its own, beside what controller-runtime, the Kubernetes client and Go tell (` + "`controller_runtime_*`, `workqueue_*`, `rest_client_*`, `go_*`" + `).
+The metrics ` + "`hypershift_*`" + ` of the operator have the names and labels of HyperShift, so that its dashboards and alerts work here; what has no
+meaning on MAAS (AWS, GCP and Azure credentials and sizes, the proxy CA's expiry) is not there. They are computed from the
+cache when somebody scrapes them: a scrape makes no API call. Histograms count what happens since the process started.
+An example of a [dashboard](../examples/monitoring/dashboard.json) and of [alerts](../examples/monitoring/alerts.yaml) uses them.
+What the programs log is on [another page](logging.md).
+`
+
+// program is who registers metrics.
+type program struct {
+	name, where string
+	collectors  []prometheus.Collector
+}
+
+func programs() []program {
+	now := clock.RealClock{}
+	calls := slices.Clip(maas.NewMetrics(prometheus.NewRegistry()).Collectors())
+	return []program{
+		{"hypershift-operator", "port 9000", append(calls, operator.New(nil, now), operator.Info("", "", ""))},
+		{"cluster-api-provider-maas", "port 8080 (`--metrics-bind-addr`), one in each hosted namespace", append(calls, provider.New(nil, now))},
+		{"control-plane-operator", "port 8080, with a Kubernetes payload", []prometheus.Collector{controlplane.New(nil, "", now)}},
+		{"ignition-server", "port 8080", token.Collectors()},
+	}
+}
+
+// metricsPage makes docs/reference/metrics.md.
+func metricsPage(generator) ([]file, error) {
+	var page strings.Builder
+	page.WriteString(metricsHeader)
+	for _, p := range programs() {
+		families, err := metrics.Families(p.collectors...)
+		if err != nil {
+			return nil, fmt.Errorf("describing the metrics of %s: %w", p.name, err)
+		}
+		slices.SortFunc(families, func(a, b metrics.Family) int { return strings.Compare(a.Name, b.Name) })
+		fmt.Fprintf(&page, "\n## %s\n\nAt `/metrics` of %s.\n\n| metric | type | labels | |\n|---|---|---|---|\n", p.name, p.where)
+		for _, f := range families {
+			labels := ""
+			if len(f.Labels) > 0 {
+				labels = "`" + strings.Join(f.Labels, "`, `") + "`"
+			}
+			fmt.Fprintf(&page, "| `%s` | %s | %s | %s |\n", f.Name, f.Type, labels, f.Help)
+		}
+	}
+	return []file{{path: metricsPath, data: []byte(page.String())}}, nil
+}
