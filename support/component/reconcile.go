@@ -58,17 +58,18 @@ func (c *Component) roll(ctx context.Context, scope *Scope) outcome {
 		return outcome{err: err}
 	}
 	var result outcome
+	for _, file := range auxiliary {
+		if err := c.applyAuxiliary(ctx, scope, file, &result); err != nil {
+			result.err = err
+			return result
+		}
+	}
+	// After the Role: the API server lets nobody but an administrator bind one that is not there.
 	for _, obj := range c.access(auxiliary) {
 		if result.err = c.own(scope, obj); result.err == nil {
 			result.err = c.apply(ctx, scope, obj, &result)
 		}
 		if result.err != nil {
-			return result
-		}
-	}
-	for _, file := range auxiliary {
-		if err := c.applyAuxiliary(ctx, scope, file, &result); err != nil {
-			result.err = err
 			return result
 		}
 	}
