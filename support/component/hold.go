@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
@@ -18,11 +19,11 @@ const heldBy = hyperv1.ControlPlaneComponentFinalizer
 func Release(ctx context.Context, c client.Client, key client.ObjectKey) error {
 	live := &appsv1.Deployment{}
 	err := c.Get(ctx, key, live)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading Deployment %s: %w", key, err)
+	if apierrors.IsNotFound(err) {
+		return nil
 	}
 	if err != nil {
-		return nil
+		return fmt.Errorf("reading Deployment %s: %w", key, err)
 	}
 	return finalizer.Remove(ctx, c, live, heldBy)
 }
@@ -32,10 +33,13 @@ func Release(ctx context.Context, c client.Client, key client.ObjectKey) error {
 func (c *Component) endDeletion(ctx context.Context, scope *Scope) (terminating bool, err error) {
 	live, key := &appsv1.Deployment{}, client.ObjectKey{Namespace: scope.HCP.Namespace, Name: c.Name}
 	err = scope.Client.Get(ctx, key, live)
-	if client.IgnoreNotFound(err) != nil {
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
 		return false, fmt.Errorf("reading Deployment %s: %w", key, err)
 	}
-	if err != nil || live.DeletionTimestamp == nil {
+	if live.DeletionTimestamp == nil {
 		return false, nil
 	}
 	return true, Release(ctx, scope.Client, key)

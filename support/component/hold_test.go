@@ -1,6 +1,8 @@
 package component
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -8,7 +10,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
@@ -60,6 +64,25 @@ func TestAccess(t *testing.T) {
 		g.Expect(c.remove(t.Context(), s)).To(Succeed())
 		g.Expect(gone(t, s, c.Name, binding)).To(BeTrue())
 		g.Expect(gone(t, s, c.Name, &corev1.ServiceAccount{})).To(BeTrue())
+	})
+}
+
+func TestAccessOrder(t *testing.T) {
+	t.Run("When a component has a Role it should be bound once it is there: only an administrator may bind what does not exist", func(t *testing.T) {
+		g, s := NewWithT(t), newScope()
+		var applied []string
+		s.Client = interceptor.NewClient(s.Client.(client.WithWatch), interceptor.Funcs{
+			Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+				applied = append(applied, obj.(interface{ GetKind() string }).GetKind())
+				return c.Apply(ctx, obj, opts...)
+			},
+		})
+		c := web(func(c *Component) {
+			c.Manifests = manifests(map[string]string{"deployment.yaml": deploymentYAML, "role.yaml": roleYAML})
+		})
+		g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
+		g.Expect(applied).To(ContainElements("Role", "RoleBinding"))
+		g.Expect(slices.Index(applied, "RoleBinding")).To(BeNumerically(">", slices.Index(applied, "Role")), "%v", applied)
 	})
 }
 

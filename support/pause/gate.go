@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,10 +24,12 @@ type Gate struct {
 // State says what the pause means now. A control plane that is gone stays paused for good.
 func (g Gate) State(ctx context.Context) (State, error) {
 	hcp := &hyperv1.HostedControlPlane{}
-	if err := g.Management.Get(ctx, g.ControlPlane, hcp); client.IgnoreNotFound(err) != nil {
-		return State{}, fmt.Errorf("reading HostedControlPlane %s: %w", g.ControlPlane, err)
-	} else if err != nil {
+	err := g.Management.Get(ctx, g.ControlPlane, hcp)
+	if apierrors.IsNotFound(err) {
 		return State{Paused: true}, nil
+	}
+	if err != nil {
+		return State{}, fmt.Errorf("reading HostedControlPlane %s: %w", g.ControlPlane, err)
 	}
 	return Until(hcp.Spec.PausedUntil, g.Clock.Now()), nil
 }

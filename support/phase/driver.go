@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -52,10 +53,12 @@ type Driver[T client.Object, S any] struct {
 func (d Driver[T, S]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	kind := reflect.TypeFor[T]().Elem()
 	obj := reflect.New(kind).Interface().(T)
-	if err := d.Client.Get(ctx, req.NamespacedName, obj); client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("reading %s %s: %w", kind.Name(), req, err)
-	} else if err != nil {
+	err := d.Client.Get(ctx, req.NamespacedName, obj)
+	if apierrors.IsNotFound(err) {
 		return ctrl.Result{}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("reading %s %s: %w", kind.Name(), req, err)
 	}
 	if deleted(obj) && !d.finalizes(obj) {
 		return settle(ctrl.Result{}, finalizer.Remove(ctx, d.Client, obj, d.Finalizers...), nil)

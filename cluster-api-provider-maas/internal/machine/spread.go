@@ -105,12 +105,3 @@ func zoneOf(m *infrav1.MaasMachine) string {
 	zone, _, _ := strings.Cut(strings.TrimPrefix(deref(m.Spec.ProviderID), "maas:///"), "/")
 	return zone
 }
-
-// zoneAmong is the zone of one of the machines.
-func zoneAmong(machines []maas.Machine, systemID string) string {
-	i := slices.IndexFunc(machines, func(m maas.Machine) bool { return m.SystemID == systemID })
-	if i < 0 {
-		return ""
-	}
-	return machines[i].Zone.Name
-}
