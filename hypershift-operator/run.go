@@ -172,7 +172,7 @@ func newManager(config *rest.Config, f *runFlags) (ctrl.Manager, error) {
 		LeaderElectionID:              leaderElectionID,
 		LeaderElectionNamespace:       f.namespace,
 		LeaderElectionReleaseOnCancel: true,
-		NewClient:                     readthrough.NewClient(shared...),
+		NewClient:                     readthrough.NewClient(logging.NewClient, shared...),
 		Cache: cache.Options{
 			DefaultTransform: readthrough.Lean,
 			// The operator may see no webhook configuration but its own.

@@ -14,9 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// NewManager makes a manager that logs what its controllers change: its client logs writes, its recorders log events.
+// NewManager makes a manager that logs what its controllers change: its client logs writes, its recorders log events. An
+// options.NewClient of the caller's must build on NewClient.
 func NewManager(config *rest.Config, options ctrl.Options) (ctrl.Manager, error) {
-	options.NewClient = NewClient
+	if options.NewClient == nil {
+		options.NewClient = NewClient
+	}
 	inner, err := ctrl.NewManager(config, options)
 	if err != nil {
 		return nil, err

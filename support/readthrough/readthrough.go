@@ -27,8 +27,8 @@ import (
 // lastApplied is where kubectl keeps a copy of what it applied, the data of Secrets included.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// NewClient makes the client of a manager whose cache holds but the metadata of some kinds.
-func NewClient(kinds ...client.Object) client.NewClientFunc {
+// NewClient makes the client of a manager, as next does, for a cache that holds but the metadata of some kinds.
+func NewClient(next client.NewClientFunc, kinds ...client.Object) client.NewClientFunc {
 	return func(config *rest.Config, options client.Options) (client.Client, error) {
 		r, err := newReader(config, options, kinds...)
 		if err != nil {
@@ -36,7 +36,7 @@ func NewClient(kinds ...client.Object) client.NewClientFunc {
 		}
 		cached := *options.Cache
 		cached.Reader, options.Cache = r, &cached
-		return client.New(config, options)
+		return next(config, options)
 	}
 }
 

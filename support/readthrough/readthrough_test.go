@@ -61,7 +61,7 @@ func start(t *testing.T, config *rest.Config) (client.Client, *reader, *wire) {
 	})
 	g.Expect(kept.WaitForCacheSync(t.Context())).To(BeTrue())
 	options := client.Options{Cache: &client.CacheOptions{Reader: kept}}
-	c, err := NewClient(&corev1.Secret{})(config, options)
+	c, err := NewClient(client.New, &corev1.Secret{})(config, options)
 	g.Expect(err).NotTo(HaveOccurred())
 	r, err := newReader(config, options, &corev1.Secret{})
 	g.Expect(err).NotTo(HaveOccurred())
