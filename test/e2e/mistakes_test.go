@@ -45,7 +45,7 @@ func (s *suite) wrongKey(t *testing.T) {
 }
 
 func (s *suite) unreachable(t *testing.T) {
-	s.must(t, s.CreateCluster(t.Context(), "no-maas", 0, "--maas-endpoint", "http://127.0.0.1:9/MAAS"))
+	s.must(t, s.CreateCluster(t.Context(), "no-maas", 0, "--maas-endpoint", "http://"+env.Gateway+":9/MAAS"))
 	s.reach(t, "unreachable MAAS reported", soon, journey.ClusterCondition(s.c, "no-maas",
 		string(hyperv1.PlatformCredentialsFound), "False", hyperv1.MAASUnreachableReason))
 	s.must(t, s.DestroyCluster(t.Context(), "no-maas"))
