@@ -141,22 +141,28 @@ func mutatePackage(ctx context.Context, o options, folder string, known []equiva
 			candidates = append(candidates, m)
 		}
 	}
-	for _, m := range sample(candidates, o.seed, o.max) {
+	err = r.try(ctx, s, sample(candidates, o.seed, o.max), o.verbose, out)
+	return r, err
+}
+
+// try counts which of the changes the suite catches, and prints those that survive.
+func (r *result) try(ctx context.Context, s *suite, candidates []*mutant, verbose bool, out io.Writer) error {
+	for _, m := range candidates {
 		caught, err := s.catches(ctx, m)
 		if err != nil {
-			return result{}, err
+			return err
 		}
-		if caught {
-			r.caught++
-			if o.verbose {
-				fmt.Fprintf(out, "caught %s\n", m)
-			}
+		if !caught {
+			r.missed++
+			fmt.Fprintf(out, "survived %s\n", m)
 			continue
 		}
-		r.missed++
-		fmt.Fprintf(out, "survived %s\n", m)
+		r.caught++
+		if verbose {
+			fmt.Fprintf(out, "caught %s\n", m)
+		}
 	}
-	return r, nil
+	return nil
 }
 
 func printTable(out io.Writer, results []result) {
