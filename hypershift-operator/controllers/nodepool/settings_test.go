@@ -46,13 +46,13 @@ func TestSettings(t *testing.T) {
 		s.Expect(counted.Log).To(BeEmpty())
 	})
 
-	t.Run("When settings are taken back while the release cannot be read, existing machines should lose them", func(t *testing.T) {
+	t.Run("When settings are taken back while the release cannot be read, existing machines should have the defaults", func(t *testing.T) {
 		s := newSuite(t, c, "settings")
 		s.Releases = fixture.Releases{}
 		s.change(func(p *hyperv1.NodePool) { p.Spec.Platform.MAAS = &hyperv1.MAASNodePoolPlatform{} })
 		s.mustPass()
 		spec := look(s, &infrav1.MaasMachine{}, "a").Spec
-		s.Expect(spec.Erase).To(BeNil())
+		s.Expect(spec.Erase).To(HaveValue(Equal(infrav1.EraseConfig{Mode: "Quick"})))
 		s.Expect(spec.Timeouts).To(BeZero())
 	})
 
