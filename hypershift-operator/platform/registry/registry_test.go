@@ -61,7 +61,7 @@ func TestLimit(t *testing.T) {
 // TestNoPlatformOutsideThePlugins keeps knowledge of single platforms out of the controllers: adding a platform must mean
 // adding a folder and a row, and nothing else.
 func TestNoPlatformOutsideThePlugins(t *testing.T) {
-	for _, folder := range []string{"controllers", "release", "workload", "naming", "stale"} {
+	for _, folder := range []string{"controllers", "metrics", "naming", "pace", "release", "tenancy", "webhook"} {
 		err := filepath.WalkDir(filepath.Join("..", "..", folder), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err
