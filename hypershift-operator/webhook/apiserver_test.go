@@ -25,6 +25,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/defaultingwebhook"
+	"github.com/openshift/hypershift/support/readthrough"
 	"github.com/openshift/hypershift/support/testenv"
 )
 
@@ -45,7 +46,11 @@ func freePort(g Gomega) int {
 func serve(t *testing.T, config *rest.Config, port int) (stop func()) {
 	t.Helper()
 	g := NewWithT(t)
-	mgr, err := ctrl.NewManager(config, ctrl.Options{Scheme: fixture.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}})
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: fixture.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
+		// As the operator reads: an event of the metadata, and a content that is older, would be missed.
+		NewClient: readthrough.NewClient(client.New, &corev1.Secret{}),
+	})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(Setup(mgr, Options{Namespace: operatorNamespace, Port: port, Clock: clock.RealClock{}})).To(Succeed())
 	ctx, cancel := context.WithCancel(t.Context())
