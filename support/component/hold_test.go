@@ -67,6 +67,21 @@ func TestAccess(t *testing.T) {
 	})
 }
 
+func TestHeldAccess(t *testing.T) {
+	t.Run("When the control plane goes before the machines, its account and Role should stay for what still deletes them", func(t *testing.T) {
+		g, s := NewWithT(t), newScope()
+		c := web(func(c *Component) {
+			c.Held = true
+			c.Manifests = manifests(map[string]string{"deployment.yaml": deploymentYAML, "role.yaml": roleYAML})
+		})
+		g.Expect(c.Reconcile(t.Context(), s)).To(Succeed())
+		for _, obj := range []client.Object{&corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}} {
+			g.Expect(get(t, s, c.Name, obj).GetOwnerReferences()).To(BeEmpty(), "%T would be collected with the control plane", obj)
+		}
+		g.Expect(get(t, s, "web", &appsv1.Deployment{}).OwnerReferences).To(HaveLen(1))
+	})
+}
+
 func TestAccessOrder(t *testing.T) {
 	t.Run("When a component has a Role it should be bound once it is there: only an administrator may bind what does not exist", func(t *testing.T) {
 		g, s := NewWithT(t), newScope()

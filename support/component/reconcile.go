@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -126,6 +127,10 @@ func (c *Component) own(scope *Scope, obj client.Object) error {
 		}
 	case *corev1.ServiceAccount:
 		o.ImagePullSecrets = []corev1.LocalObjectReference{{Name: pullSecretName}}
+	}
+	if _, workload := obj.(*appsv1.Deployment); c.Held && !workload {
+		// What a held Deployment works with, its account and Role above all, outlives the control plane too: it goes with the namespace.
+		return nil
 	}
 	if err := controllerutil.SetControllerReference(scope.HCP, obj, scope.Client.Scheme()); err != nil {
 		return fmt.Errorf("owning %s: %w", obj.GetName(), err)
