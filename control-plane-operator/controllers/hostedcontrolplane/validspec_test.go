@@ -95,6 +95,7 @@ func TestInvalidSpec(t *testing.T) {
 	g.Expect(w.stage()).To(Equal("ReadOnlyDeploy"))
 	g.Expect(refreshed(w).Status.SecretEncryption.TargetKey.AESCBC.Secret.Name).To(Equal("second-key"))
 
+	desired := refreshed(w).Status.VersionStatus.Desired.Image
 	w.edit(func(hcp *hyperv1.HostedControlPlane) {
 		publish(hcp)
 		hcp.Spec.ReleaseImage = "registry.example/release:1.36.4"
@@ -106,6 +107,7 @@ func TestInvalidSpec(t *testing.T) {
 	g.Expect(w.pass()).To(Succeed())
 	g.Expect(w.message(hyperv1.ValidHostedControlPlaneConfiguration)).To(And(ContainSubstring("use NodePort or LoadBalancer"), ContainSubstring("kept as the last valid spec had it")))
 	g.Expect(w.condition(hyperv1.HostedControlPlaneAvailable)).To(Equal("True/AsExpected"), "its users notice nothing")
+	g.Expect(refreshed(w).Status.VersionStatus.Desired.Image).To(Equal(desired), "nobody goes to the release of a spec that cannot work")
 	renewed := &corev1.Secret{}
 	w.get("kas-server-crt", renewed)
 	g.Expect(bytes.Equal(renewed.Data["tls.crt"], leaf.Data["tls.crt"])).To(BeFalse(), "certificates are renewed")

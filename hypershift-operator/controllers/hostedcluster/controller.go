@@ -89,6 +89,8 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 	}
 	return []phase.Phase[*scope]{
 		{Name: "pause", WhilePaused: true, Run: r.reconcilePause},
+		// What the guest has renewed is copied whether or not the spec can be taken: else its users are locked out in time.
+		{Name: "kubeconfig and password copies", Run: r.reconcileAccess},
 		{Name: "configuration", Critical: true, Run: r.reconcileConfiguration},
 		{Name: "control plane namespace", Critical: true, Run: r.reconcileNamespace},
 		{Name: "pull secret", Critical: true, Run: r.reconcilePullSecret},
@@ -102,7 +104,6 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 		{Name: "configuration references", Run: r.reconcileConfigRefs},
 		{Name: "proxy", Run: r.validateProxy},
 		{Name: "network policies", Run: r.reconcileNetworkPolicies},
-		{Name: "kubeconfig and password copies", Run: r.reconcileAccess},
 		{Name: "secrets of the CLI", Run: r.adoptCLISecrets},
 		{Name: "release image", Critical: true, Run: r.reconcileRelease},
 		{Name: "hosted control plane", Critical: true, Run: r.reconcileControlPlane},

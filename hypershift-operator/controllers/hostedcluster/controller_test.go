@@ -182,6 +182,25 @@ func TestReconcile(t *testing.T) {
 		s.Expect(copied.Data["MAAS_API_KEY"]).To(BeEquivalentTo("new:api:key"))
 	})
 
+	t.Run("When its spec cannot be taken, it should go on copying what the guest renews", func(t *testing.T) {
+		s := newSuite(t, c, "create")
+		hc := s.cluster()
+		hc.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{AllowedCIDRBlocks: []hyperv1.CIDRBlock{"10.0.0.0/8"}}
+		s.Expect(c.Update(t.Context(), hc)).To(Succeed())
+		renewed := &corev1.Secret{}
+		s.get(renewed, "admin-kubeconfig")
+		renewed.Data["kubeconfig"] = []byte("renewed")
+		s.Expect(c.Update(t.Context(), renewed)).To(Succeed())
+		s.mustPass()
+		s.Expect(s.condition(hyperv1.ValidHostedClusterConfiguration).Status).To(Equal(metav1.ConditionFalse))
+		copied := &corev1.Secret{}
+		s.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "demo-admin-kubeconfig"}, copied)).To(Succeed())
+		s.Expect(copied.Data["kubeconfig"]).To(BeEquivalentTo("renewed"))
+		hc = s.cluster()
+		hc.Spec.Networking.APIServer = nil
+		s.Expect(c.Update(t.Context(), hc)).To(Succeed())
+	})
+
 	t.Run("When the cluster is deleted, it should take everything apart in order and let go", func(t *testing.T) {
 		s := newSuite(t, c, "create")
 		fixture.Create(t, c, fixture.NodePool(s.namespace))

@@ -37,6 +37,9 @@ func TestKeyRotation(t *testing.T) {
 	}
 }
 
+// configHash is the annotation of a pod template that changes with what its pods read.
+const configHash = "component.hypershift.openshift.io/config-hash"
+
 // rotation is a control plane with two API servers, whose pods this test replaces as a Deployment would.
 type rotation struct {
 	t       *testing.T
@@ -95,6 +98,7 @@ func (r *rotation) use(what, key string) {
 		stages = append(stages, stage)
 		switch hyperv1.EncryptionMigrationState(stage) {
 		case hyperv1.EncryptionMigrationMigrating:
+			r.stays("before all that is stored was rewritten")
 			r.migrate()
 		case hyperv1.EncryptionMigrationCompleted:
 			r.t.Logf("%s: %v", what, stages)
@@ -117,18 +121,40 @@ func (r *rotation) settle() {
 	d := &appsv1.Deployment{}
 	r.servers[0].get(kubeapiserver.Name, d)
 	template := d.Spec.Template
-	if hash := template.Annotations["component.hypershift.openshift.io/config-hash"]; hash != r.running {
+	if hash := template.Annotations[configHash]; hash != r.running {
 		r.running = hash
 		for i := range r.servers {
 			r.replace(i, kas)
 			r.report(i, template.Annotations)
 			r.check(fmt.Sprintf("server %d of 2 went on to %v", i+1, template.Annotations["hypershift.openshift.io/encryption-config"]))
+			if i == 0 {
+				r.stays("while one server of two has gone on")
+			}
 		}
 	}
 	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1}
 	if err := r.scope.Client.Status().Update(r.t.Context(), d); err != nil {
 		r.t.Fatal(err)
 	}
+}
+
+// stays reconciles the API server once more, which must not take a step.
+func (r *rotation) stays(when string) {
+	r.t.Helper()
+	if err := kubeapiserver.New().Reconcile(r.t.Context(), r.scope); err != nil {
+		r.t.Fatal(err)
+	}
+	if r.template().Annotations[configHash] != r.running {
+		r.t.Fatalf("it takes another step %s", when)
+	}
+}
+
+// template is that of the API server's pods.
+func (r *rotation) template() corev1.PodTemplateSpec {
+	r.t.Helper()
+	d := &appsv1.Deployment{}
+	r.servers[0].get(kubeapiserver.Name, d)
+	return d.Spec.Template
 }
 
 // replace starts an API server anew with the files of now.
