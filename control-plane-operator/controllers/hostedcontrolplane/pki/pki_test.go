@@ -336,6 +336,20 @@ func TestLifetimeOf(t *testing.T) {
 	}
 }
 
+func TestWrongLifetime(t *testing.T) {
+	t.Run("When an annotation means nothing it should be said, and certificates renewed as without it", func(t *testing.T) {
+		g, w := NewWithT(t), newWorld(t)
+		w.r.Lifetime = pki.Lifetime{Validity: time.Hour}
+		w.hcp.Annotations = map[string]string{ValidityAnnotation: "30d"}
+		g.Expect(w.pass()).To(MatchError(ContainSubstring("is not a duration")))
+		before := parsed(t, w.secret("kas-server-crt").Data["tls.crt"])
+		w.clock.SetTime(w.clock.Now().Add(59 * time.Minute))
+		g.Expect(w.pass()).To(MatchError(ContainSubstring("is not a duration")))
+		after := parsed(t, w.secret("kas-server-crt").Data["tls.crt"])
+		g.Expect(after.NotAfter).To(BeTemporally(">", before.NotAfter))
+	})
+}
+
 func TestNthAddress(t *testing.T) {
 	cases := []struct {
 		cidr  string

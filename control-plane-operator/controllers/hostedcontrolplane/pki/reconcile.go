@@ -2,6 +2,7 @@ package pki
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -38,15 +39,13 @@ type pass struct {
 	signers, leaves map[string]*pki.KeyPair
 }
 
-// Reconcile brings all Secrets and ConfigMaps of the PKI up to date. Nothing is done where the user supplies the PKI.
+// Reconcile brings all Secrets and ConfigMaps of the PKI up to date. Nothing is done where the user supplies the PKI. An annotation
+// that means nothing is an error at the end: certificates run out whether or not somebody mends it.
 func (r *Reconciler) Reconcile(ctx context.Context, hcp *hyperv1.HostedControlPlane, infra *component.Infra) error {
 	if _, disabled := hcp.Annotations[DisableAnnotation]; disabled {
 		return nil
 	}
-	lifetime, err := LifetimeOf(hcp, r.Lifetime)
-	if err != nil {
-		return err
-	}
+	lifetime, fault := LifetimeOf(hcp, r.Lifetime)
 	p := &pass{
 		Reconciler: r, hcp: hcp, infra: infra, lifetime: lifetime,
 		signers: map[string]*pki.KeyPair{}, leaves: map[string]*pki.KeyPair{},
@@ -56,10 +55,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, hcp *hyperv1.HostedControlPl
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
-			return err
+			return errors.Join(fault, err)
 		}
 	}
-	return nil
+	return fault
 }
 
 // LifetimeOf reads the annotations about certificates, with a default for what they do not say.
