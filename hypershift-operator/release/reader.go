@@ -35,6 +35,8 @@ type Access struct {
 type Lookup interface {
 	// Lookup reads the payload that image names.
 	Lookup(ctx context.Context, image string, access Access) (*releaseinfo.ReleaseImage, error)
+	// Labels reads the labels of an image, a component of a payload.
+	Labels(ctx context.Context, image string, access Access) (map[string]string, error)
 }
 
 // Reader is the Lookup that reads from registries. It is safe for concurrent use.
@@ -55,6 +57,15 @@ func (r *Reader) Lookup(ctx context.Context, image string, access Access) (*rele
 		return nil, err
 	}
 	return registry.Lookup(ctx, image, access.PullSecret)
+}
+
+// Labels implements Lookup.
+func (r *Reader) Labels(ctx context.Context, image string, access Access) (map[string]string, error) {
+	registry, err := r.registry(access)
+	if err != nil {
+		return nil, err
+	}
+	return registry.Labels(ctx, image, access.PullSecret)
 }
 
 // registry keeps one registry client, and with it a cache, for each set of CAs and mirrors.

@@ -32,6 +32,9 @@ const (
 	dedicatedTopology       = "dedicated-request-serving-components"
 	safeToEvictAnnotation   = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 
+	// labelDomain is the prefix of the keys of our labels.
+	labelDomain = "hypershift.openshift.io/"
+
 	managedByValue = "control-plane-operator"
 	pullSecretName = hosted.PullSecret
 
@@ -118,9 +121,12 @@ func (c *Component) setStrategy(d *appsv1.Deployment) {
 }
 
 func (c *Component) setPodMetadata(hcp *hyperv1.HostedControlPlane, pod *corev1.PodTemplateSpec) {
-	labels := maps.Clone(hcp.Spec.Labels)
-	if labels == nil {
-		labels = map[string]string{}
+	labels := map[string]string{}
+	for key, value := range hcp.Spec.Labels {
+		// Ours decide what a pod may reach; they are not a tenant's to give.
+		if !strings.HasPrefix(key, labelDomain) {
+			labels[key] = value
+		}
 	}
 	maps.Copy(labels, pod.Labels)
 	labels[componentLabel] = c.Name
@@ -145,9 +151,7 @@ func (c *Component) setPodMetadata(hcp *hyperv1.HostedControlPlane, pod *corev1.
 func (c *Component) setPodSpec(scope *Scope, pod *corev1.PodSpec) {
 	pod.AutomountServiceAccountToken = ptr.To(c.ManagementAccess)
 	pod.ImagePullSecrets = []corev1.LocalObjectReference{{Name: pullSecretName}}
-	if scope.PodUID != nil && pod.SecurityContext == nil {
-		pod.SecurityContext = &corev1.PodSecurityContext{RunAsUser: scope.PodUID, FSGroup: scope.PodUID}
-	}
+	restrict(pod, scope.PodUID)
 	for i := range pod.InitContainers {
 		setContainer(&pod.InitContainers[i])
 	}
@@ -159,9 +163,20 @@ func (c *Component) setPodSpec(scope *Scope, pod *corev1.PodSpec) {
 	}
 }
 
+// restrict gives a pod what the Pod Security level "restricted" asks of pods. Who runs it, where the management cluster chooses no
+// user, is uid.
+func restrict(pod *corev1.PodSpec, uid *int64) {
+	if pod.SecurityContext == nil {
+		pod.SecurityContext = &corev1.PodSecurityContext{RunAsUser: uid, FSGroup: uid}
+	}
+	pod.SecurityContext.RunAsNonRoot = ptr.To(true)
+	pod.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
+}
+
 const tmpVolume = "tmp-dir"
 
-// setContainer gives a container a read-only root, so that nothing survives in it unnoticed.
+// setContainer gives a container a read-only root, so that nothing survives in it unnoticed, and takes what the Pod Security level
+// "restricted" does.
 func setContainer(container *corev1.Container) {
 	container.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
 	if container.SecurityContext == nil {
@@ -171,9 +186,7 @@ func setContainer(container *corev1.Container) {
 		container.SecurityContext.ReadOnlyRootFilesystem = ptr.To(true)
 	}
 	container.SecurityContext.AllowPrivilegeEscalation = ptr.To(false)
-	if container.SecurityContext.Capabilities == nil {
-		container.SecurityContext.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
-	}
+	container.SecurityContext.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
 }
 
 func setMode(volume *corev1.Volume) {

@@ -79,7 +79,9 @@ func TestPodDefaults(t *testing.T) {
 		g.Expect(pod.Spec.PriorityClassName).To(Equal("hypershift-control-plane"))
 		g.Expect(*pod.Spec.Volumes[0].ConfigMap.DefaultMode).To(Equal(int32(0o644)))
 		g.Expect(*pod.Spec.Volumes[1].Secret.DefaultMode).To(Equal(int32(0o640)))
-		g.Expect(pod.Spec.SecurityContext).To(BeNil())
+		g.Expect(pod.Spec.SecurityContext.RunAsUser).To(BeNil(), "the management cluster or the image chooses")
+		g.Expect(*pod.Spec.SecurityContext.RunAsNonRoot).To(BeTrue())
+		g.Expect(pod.Spec.SecurityContext.SeccompProfile.Type).To(Equal(corev1.SeccompProfileTypeRuntimeDefault))
 		g.Expect(pod.Spec.Affinity.PodAntiAffinity).To(BeNil())
 	})
 
@@ -102,7 +104,7 @@ func TestPodDefaults(t *testing.T) {
 			}
 			s.HCP.Spec.NodeSelector = map[string]string{"a": "b"}
 			s.HCP.Spec.Tolerations = []corev1.Toleration{{Key: "reserved"}}
-			s.HCP.Spec.Labels = map[string]string{"team": "metal", "app": "not mine to change"}
+			s.HCP.Spec.Labels = map[string]string{"team": "metal", "app": "not mine to change", managementAccessLabel: "true"}
 			s.PodUID = ptr.To[int64](1042)
 		}, Options{}).Spec.Template
 		g.Expect(pod.Spec.PriorityClassName).To(Equal("gold"))
@@ -111,6 +113,7 @@ func TestPodDefaults(t *testing.T) {
 		g.Expect(pod.Spec.Tolerations).To(ContainElement(HaveField("Key", "reserved")))
 		g.Expect(pod.Labels).To(HaveKeyWithValue("team", "metal"))
 		g.Expect(pod.Labels).To(HaveKeyWithValue("app", "web"), "the selector's label stays")
+		g.Expect(pod.Labels).NotTo(HaveKey(managementAccessLabel), "what a pod may reach is not a tenant's to say")
 		g.Expect(*pod.Spec.SecurityContext.RunAsUser).To(Equal(int64(1042)))
 		g.Expect(*pod.Spec.SecurityContext.FSGroup).To(Equal(int64(1042)))
 	})

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"time"
 
@@ -53,6 +54,7 @@ type Registry struct {
 	transport http.RoundTripper
 	// payloads is keyed by digest and credentials: who may not pull an image must not read it from the cache either.
 	payloads *lru.Cache
+	labels   *lru.Cache
 	tags     *lru.Cache
 }
 
@@ -81,6 +83,7 @@ func NewRegistry(o Options) (*Registry, error) {
 		options:   o,
 		transport: transport,
 		payloads:  lru.New(o.CacheSize),
+		labels:    lru.New(o.CacheSize),
 		tags:      lru.New(o.CacheSize),
 	}, nil
 }
@@ -127,11 +130,38 @@ func NewTransport(caBundle []byte, insecure bool) (*http.Transport, error) {
 func (r *Registry) Lookup(ctx context.Context, image string, pullSecret []byte) (*ReleaseImage, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.options.Timeout)
 	defer cancel()
+	call, err := r.call(ctx, image, pullSecret)
+	if err != nil {
+		return nil, err
+	}
+	payload, err := fromAnyMirror(call, r.payloads, call.pull)
+	if err != nil {
+		return nil, err
+	}
+	return New(image, *payload), nil
+}
+
+// Labels reads the labels of an image, which need not be a release.
+func (r *Registry) Labels(ctx context.Context, image string, pullSecret []byte) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.options.Timeout)
+	defer cancel()
+	call, err := r.call(ctx, image, pullSecret)
+	if err != nil {
+		return nil, err
+	}
+	labels, err := fromAnyMirror(call, r.labels, call.pullLabels)
+	if err != nil {
+		return nil, err
+	}
+	return maps.Clone(*labels), nil
+}
+
+func (r *Registry) call(ctx context.Context, image string, pullSecret []byte) (*lookup, error) {
 	keychain, err := Keychain(pullSecret)
 	if err != nil {
 		return nil, &Error{Reason: ReasonInvalidReference, Image: image, Err: err}
 	}
-	call := &lookup{
+	return &lookup{
 		Registry: r,
 		image:    image,
 		secrets:  sha256.Sum256(pullSecret),
@@ -141,15 +171,10 @@ func (r *Registry) Lookup(ctx context.Context, image string, pullSecret []byte) 
 			remote.WithTransport(r.transport),
 			remote.WithRetryBackoff(remote.Backoff{Duration: 200 * time.Millisecond, Factor: 3, Jitter: 0.2, Steps: 3}),
 		},
-	}
-	payload, err := call.fromAnyMirror()
-	if err != nil {
-		return nil, err
-	}
-	return New(image, *payload), nil
+	}, nil
 }
 
-// lookup is the state of one Lookup call.
+// lookup is the state of one call.
 type lookup struct {
 	*Registry
 	image   string
@@ -158,19 +183,19 @@ type lookup struct {
 }
 
 // fromAnyMirror reports the error of the source itself when no mirror has the image: a mirror may be incomplete.
-func (l *lookup) fromAnyMirror() (*Payload, error) {
+func fromAnyMirror[T any](l *lookup, known *lru.Cache, pull func(name.Digest) (*T, error)) (*T, error) {
 	var failure error
 	for _, spec := range candidates(Override(l.image, l.options.Overrides), l.options.Mirrors) {
-		payload, err := l.read(spec)
+		found, err := read(l, known, spec, pull)
 		if err == nil {
-			return payload, nil
+			return found, nil
 		}
 		failure = classify(l.image, err)
 	}
 	return nil, failure
 }
 
-func (l *lookup) read(spec string) (*Payload, error) {
+func read[T any](l *lookup, known *lru.Cache, spec string, pull func(name.Digest) (*T, error)) (*T, error) {
 	var nameOptions []name.Option
 	if l.options.Insecure {
 		nameOptions = append(nameOptions, name.Insecure)
@@ -184,16 +209,15 @@ func (l *lookup) read(spec string) (*Payload, error) {
 		return nil, err
 	}
 	key := cacheKey{image: digest.String(), secrets: l.secrets}
-	if cached, ok := l.payloads.Get(key); ok {
-		return cached.(*Payload), nil
+	if cached, ok := known.Get(key); ok {
+		return cached.(*T), nil
 	}
-	payload, err := l.pull(ref.Context().Digest(digest.String()))
+	found, err := pull(ref.Context().Digest(digest.String()))
 	if err != nil {
 		return nil, err
 	}
-	payload.Digest = digest.String()
-	l.payloads.Add(key, payload)
-	return payload, nil
+	known.Add(key, found)
+	return found, nil
 }
 
 func (l *lookup) digest(ref name.Reference) (v1.Hash, error) {
@@ -232,10 +256,27 @@ func (l *lookup) pull(ref name.Digest) (*Payload, error) {
 	if multi {
 		payload.Architecture = ArchitectureMulti
 	}
+	payload.Digest = ref.DigestStr()
 	for tag, image := range payload.Components {
 		payload.Components[tag] = Override(image, l.options.Overrides)
 	}
 	return &payload, nil
+}
+
+func (l *lookup) pullLabels(ref name.Digest) (*map[string]string, error) {
+	descriptor, err := remote.Get(ref, l.remote...)
+	if err != nil {
+		return nil, err
+	}
+	img, _, err := imageOf(descriptor)
+	if err != nil {
+		return nil, err
+	}
+	file, err := img.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	return &file.Config.Labels, nil
 }
 
 // imageOf takes any image of an index: the payloads of all its architectures say the same.

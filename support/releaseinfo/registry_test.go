@@ -89,6 +89,26 @@ func TestLookupIndex(t *testing.T) {
 	})
 }
 
+func TestLabels(t *testing.T) {
+	t.Run("When an image is no release it should have its labels read all the same, once", func(t *testing.T) {
+		g := NewWithT(t)
+		registry := releasetest.Start(t)
+		noise, err := random.Image(64, 1)
+		g.Expect(err).NotTo(HaveOccurred())
+		labelled, err := mutate.Config(noise, v1.Config{Labels: map[string]string{"able": "true"}})
+		g.Expect(err).NotTo(HaveOccurred())
+		spec, provider := registry.Push(t, registry.Host+"/operator:1", labelled), registry.Provider(t)
+		for range 2 {
+			g.Expect(provider.Labels(t.Context(), spec, nil)).To(Equal(map[string]string{"able": "true"}))
+		}
+		asked := registry.Requests()
+		g.Expect(provider.Labels(t.Context(), spec, nil)).To(HaveLen(1))
+		g.Expect(registry.Requests()).To(Equal(asked))
+		_, err = provider.Labels(t.Context(), registry.Host+"/operator:none", nil)
+		g.Expect(releaseinfo.ReasonOf(err)).To(Equal(releaseinfo.ReasonNotFound))
+	})
+}
+
 func TestLookupErrors(t *testing.T) {
 	registry := releasetest.Start(t)
 	noise, err := random.Image(64, 2)

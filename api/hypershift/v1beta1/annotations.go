@@ -78,7 +78,8 @@ const (
 	DisableMonitoringServices = "hypershift.openshift.io/disable-monitoring-services"
 	// EnableMetricsForwarding forwards metrics of the control plane into the hosted cluster.
 	EnableMetricsForwarding = "hypershift.openshift.io/enable-metrics-forwarding"
-	// PodSecurityAdmissionLabelOverrideAnnotation is the pod security level of the control plane's namespace.
+	// PodSecurityAdmissionLabelOverrideAnnotation is a stricter Pod Security level of the control plane's namespace than its payload asks
+	// for; on the namespace itself it is the level.
 	PodSecurityAdmissionLabelOverrideAnnotation = "hypershift.openshift.io/pod-security-admission-label-override"
 	// EnsureExistsPullSecretReconcile makes the guest's pull secret once and leaves it alone then.
 	EnsureExistsPullSecretReconcile = "hypershift.openshift.io/ensureexists-pullsecret-reconcile"

@@ -108,6 +108,7 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 		{Name: "release image", Critical: true, Run: r.reconcileRelease},
 		{Name: "hosted control plane", Critical: true, Run: r.reconcileControlPlane},
 		{Name: "release payload", Critical: true, Run: r.readPayload},
+		{Name: "pod security", Run: r.reconcilePodSecurity},
 		{Name: "control-plane-operator", Run: r.reconcileControlPlaneOperator},
 		{Name: "PKI operator rights", Run: r.reconcilePKIRoles},
 		{Name: "Cluster API cluster", Run: r.reconcileCAPICluster},

@@ -47,15 +47,11 @@ func (r *Reconciler) shapeNamespace(ctx context.Context, s *scope, namespace *co
 			return errors.New(why)
 		}
 	}
-	level := "privileged"
-	if override := s.hc.Annotations[hyperv1.PodSecurityAdmissionLabelOverrideAnnotation]; override != "" {
-		level = override
+	if namespace.Labels[enforceLabel] == "" {
+		setPodSecurity(namespace, restricted)
 	}
 	label(namespace, map[string]string{
 		hyperv1.ControlPlaneNamespaceLabel:               "true",
-		"pod-security.kubernetes.io/enforce":             level,
-		"pod-security.kubernetes.io/audit":               level,
-		"pod-security.kubernetes.io/warn":                level,
 		"security.openshift.io/scc.podSecurityLabelSync": "false",
 	})
 	annotate(namespace, hyperv1.HostedClusterAnnotation, s.backPointer())

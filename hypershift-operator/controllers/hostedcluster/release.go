@@ -123,7 +123,9 @@ func (r *Reconciler) take(ctx context.Context, s *scope, image string) (*release
 }
 
 func (r *Reconciler) lookup(ctx context.Context, s *scope, image string) (*releaseinfo.ReleaseImage, error) {
-	return r.Releases.Lookup(ctx, image, release.Access{
-		PullSecret: s.pullSecret, TrustBundle: s.trustBundle, Mirrors: s.hc.Spec.ImageContentSources,
-	})
+	return r.Releases.Lookup(ctx, image, s.registryAccess())
+}
+
+func (s *scope) registryAccess() release.Access {
+	return release.Access{PullSecret: s.pullSecret, TrustBundle: s.trustBundle, Mirrors: s.hc.Spec.ImageContentSources}
 }
