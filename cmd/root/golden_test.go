@@ -41,7 +41,7 @@ func TestRenderGolden(t *testing.T) {
 		{"When platform none gets the fewest flags", "create-cluster-none.yaml", cluster("none")},
 		{
 			"When platform MAAS gets the fewest flags", "create-cluster-maas.yaml",
-			cluster("maas", "--maas-endpoint", "http://maas.example:5240/MAAS"),
+			cluster("maas", "--maas-endpoint", "https://maas.example:5443/MAAS"),
 		},
 		{
 			"When platform MAAS gets many flags", "create-cluster-maas-full.yaml",
@@ -103,7 +103,7 @@ func TestRenderSensitive(t *testing.T) {
 	t.Setenv("MAAS_API_KEY", apiKey)
 	file := filepath.Join(t.TempDir(), "all.yaml")
 	o := hypershift(t.Context(), "", "create", "cluster", "maas", "--name", "demo", "--release-image", "quay.example/release:1.36.3",
-		"--external-api-server-address", "10.0.0.1", "--maas-endpoint", "http://maas.example:5240/MAAS", "--render-into", file, "--render-sensitive")
+		"--external-api-server-address", "10.0.0.1", "--maas-endpoint", "https://maas.example:5443/MAAS", "--render-into", file, "--render-sensitive")
 	g.Expect(o).To(Equal(outcome{0, "", ""}))
 	text, err := os.ReadFile(file)
 	g.Expect(err).NotTo(HaveOccurred())

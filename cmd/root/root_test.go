@@ -132,7 +132,7 @@ func TestJourney(t *testing.T) {
 
 	create := []string{
 		"create", "cluster", "maas", "--name", "demo", "--node-pool-replicas", "2", "--release-image", release, "--additional-trust-bundle", ca,
-		"--maas-endpoint", "http://maas.example:5240/MAAS", "--maas-api-key-file", "-", "--generate-ssh", "--min-cpu", "2", "--tags", "fast",
+		"--maas-endpoint", "https://maas.example:5443/MAAS", "--maas-api-key-file", "-", "--generate-ssh", "--min-cpu", "2", "--tags", "fast",
 	}
 	u.succeeds(apiKey+"\n", create...)
 	hc := &hyperv1.HostedCluster{}
@@ -306,7 +306,7 @@ func TestUsage(t *testing.T) {
 	cluster := func(more ...string) []string {
 		return append([]string{
 			"create", "cluster", "maas", "--name", "demo", "--release-image", "registry.example/r:1", "--render",
-			"--external-api-server-address", "10.0.0.1", "--maas-endpoint", "http://maas:5240/MAAS",
+			"--external-api-server-address", "10.0.0.1", "--maas-endpoint", "https://maas:5443/MAAS",
 		}, more...)
 	}
 	withKey := func(more ...string) []string { return append(cluster("--maas-api-key-file", "-"), more...) }

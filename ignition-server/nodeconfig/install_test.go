@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -251,6 +254,51 @@ func TestInstallScriptErrors(t *testing.T) {
 	}
 }
 
+// A password in an argument can be read by all who are on the machine, pods in its namespace of processes among them.
+func TestInstallScriptKeepsThePassword(t *testing.T) {
+	needContainerd(t)
+	g := NewWithT(t)
+	const password = "s3same: with 'marks' $HOME"
+	registry := releasetest.StartOn(t, outsideAddress(t))
+	in := minimalInput()
+	in.TrustBundle = registry.CA
+	in.NodeImage = registry.Push(t, registry.Host+"/node:1", imageOf(t, map[string]string{"usr/bin/kubelet": "the kubelet"}))
+	in.PodImage = registry.Push(t, registry.Host+"/pod:1", imageOf(t, map[string]string{"pause": "pause"}))
+	in.PullSecret = fmt.Appendf(nil, `{"auths":{%q:{"username":"reader","password":%q}}}`, registry.Host, password)
+	var wrong, arguments atomic.Int32
+	registry.Intercept = func(w http.ResponseWriter, req *http.Request) bool {
+		if inArguments(password) {
+			arguments.Add(1)
+		}
+		if user, given, ok := req.BasicAuth(); ok && user == "reader" && given == password {
+			return false
+		} else if ok {
+			wrong.Add(1)
+		}
+		w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	}
+	raw, err := Render(in)
+	g.Expect(err).NotTo(HaveOccurred())
+	n := newNode(t, raw)
+	n.startContainerd()
+	out, err := n.install()
+	g.Expect(err).NotTo(HaveOccurred(), out)
+	g.Expect(out).NotTo(ContainSubstring("s3same"))
+	g.Expect(wrong.Load()).To(BeZero(), "another password than that of the pull secret was sent")
+	g.Expect(arguments.Load()).To(BeZero(), "the password was an argument of a process")
+}
+
+// inArguments tells whether a process of this machine has a text among its arguments.
+func inArguments(text string) bool {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	return slices.ContainsFunc(files, func(file string) bool {
+		arguments, err := os.ReadFile(file)
+		return err == nil && bytes.Contains(arguments, []byte(text))
+	})
+}
+
 func TestInstallScriptTriesAgain(t *testing.T) {
 	g := NewWithT(t)
 	in := minimalInput()
@@ -263,13 +311,15 @@ func TestInstallScriptTriesAgain(t *testing.T) {
 	// The first call fails; later ones write down what they were asked and lay out a node image.
 	n.program("ctr", `[ -e "`+log+`" ] || { : >"`+log+`"; exit 1; }
 echo "$*" >>"`+log+`"
+case "$*" in *--user*) read -r password; echo "typed $password" >>"`+log+`" ;; esac
 case "$*" in "-n k8s.io images mount "*) mkdir -p "$6/usr/bin"; echo kubelet >"$6/usr/bin/kubelet" ;; esac`)
 	out, err := n.install()
 	g.Expect(err).NotTo(HaveOccurred(), out)
 	g.Expect(out).To(ContainSubstring("trying again"))
 	calls, err := os.ReadFile(log)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(string(calls)).To(ContainSubstring("--user reader:sesame registry.example/node:1.36.3"))
+	g.Expect(string(calls)).To(ContainSubstring("--user reader registry.example/node:1.36.3\ntyped sesame"), "the password is typed")
+	g.Expect(out).NotTo(ContainSubstring("sesame"))
 	g.Expect(string(calls)).To(ContainSubstring("images tag --force registry.example/pod:1 " + sandboxName))
 }
 
@@ -289,4 +339,12 @@ func TestKubeletRun(t *testing.T) {
 	g.Expect(run()).To(Equal("--hostname-override=" + strings.ToLower(hostname) + " --config=x"))
 	g.Expect(os.WriteFile(dir+"/hostname", []byte("Node-A.Maas\n"), 0o644)).To(Succeed())
 	g.Expect(run()).To(Equal("--hostname-override=node-a.maas --config=x"))
+}
+
+func TestOneLine(t *testing.T) {
+	t.Run("When a password is a key of several lines it should be the same key in one", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(oneLine("{\n  \"private_key\": \"a\\nb\"\n}\n")).To(Equal(`{"private_key":"a\nb"}`))
+		g.Expect(oneLine("s3 same")).To(Equal("s3 same"))
+	})
 }

@@ -90,13 +90,14 @@ func (o *office) connect(w http.ResponseWriter, r *http.Request) {
 	}
 	defer outside.Close()
 	o.tunnels.Add(1)
-	w.WriteHeader(http.StatusOK)
-	inside, _, err := http.NewResponseController(w).Hijack()
+	// The answer is written by hand: one of the server's may be behind the first bytes of the tunnel.
+	inside, first, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
 	}
 	defer inside.Close()
-	go func() { _, _ = io.Copy(outside, inside) }()
+	fmt.Fprint(inside, "HTTP/1.1 200 Connection established\r\n\r\n")
+	go func() { _, _ = io.Copy(outside, first) }()
 	_, _ = io.Copy(inside, outside)
 }
 

@@ -1,6 +1,9 @@
 package nodeconfig
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -178,5 +181,21 @@ func credentialsOf(keychain authn.Keychain, image string) (string, error) {
 	if cfg.Username == "" {
 		return "", nil
 	}
-	return cfg.Username + ":" + cfg.Password, nil
+	password, err := oneLine(cfg.Password)
+	if err != nil {
+		return "", fmt.Errorf("the pull secret's password for %s %w", image, err)
+	}
+	return cfg.Username + ":" + password, nil
+}
+
+// oneLine is a password as ctr can read it. Those of several lines are JSON keys of service accounts, which mean the same in one.
+func oneLine(password string) (string, error) {
+	if !strings.ContainsAny(password, "\r\n") {
+		return password, nil
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, []byte(password)); err != nil {
+		return "", errors.New("has several lines and is no JSON: a node can give ctr one line only")
+	}
+	return compact.String(), nil
 }

@@ -39,6 +39,19 @@ func parseAPIKey(s string) (apiKey, error) {
 	return apiKey{consumer: parts[0], token: parts[1], secret: parts[2]}, nil
 }
 
+// PlainHTTP says what is wrong with an endpoint without TLS, and what to do, in a sentence without its dot; empty for one with TLS. The method PLAINTEXT of OAuth, the only
+// one that MAAS takes, puts the secret of the key into each call.
+func PlainHTTP(endpoint string) string {
+	u, err := parseEndpoint(endpoint)
+	if err != nil || u.Scheme == "https" {
+		return ""
+	}
+	return "The MAAS endpoint is plain http, so that every call sends the API key in the clear: give MAAS a certificate and use https"
+}
+
+// PlainHTTP is PlainHTTP of the endpoint that the client calls.
+func (c *Client) PlainHTTP() string { return PlainHTTP(c.base.String()) }
+
 // ConfigFromSecret reads endpoint, API key and CA bundle from the data of a Secret, in either spelling. An
 // error names the key that is missing or malformed, never its value.
 func ConfigFromSecret(data map[string][]byte) (Config, error) {

@@ -19,7 +19,7 @@ func dumpCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if url == "" || keyFile == "" {
-				return errors.New("dump needs --url, such as http://maas.example.com:5240/MAAS, and --api-key-file")
+				return errors.New("dump needs --url, such as https://maas.example.com:5443/MAAS, and --api-key-file")
 			}
 			key, err := os.ReadFile(keyFile)
 			if err != nil {

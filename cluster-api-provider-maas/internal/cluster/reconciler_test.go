@@ -259,7 +259,7 @@ func problems(t *testing.T, cfg *rest.Config) {
 	w := newWorld(t, cfg, &maastest.Machine{ID: "a", Zone: "az1"})
 	w.add(infrav1.MaasClusterSpec{ControlPlaneEndpoint: infrav1.APIEndpoint{Host: "h", Port: 1}}, nil)
 	w.reconcile(0)
-	w.expect("MAASAvailable", "True AsExpected", "")
+	w.expect("MAASAvailable", "True AsExpected", "every call sends the API key in the clear")
 	w.maas.APIKey = "consumerkey:tokenkey01:rotated"
 	result := w.reconcile(2 * time.Minute)
 	w.Expect(result.RequeueAfter).To(BeNumerically("<=", 30*time.Second))

@@ -78,7 +78,7 @@ func (s *scope) conditions() []metav1.Condition {
 	if s.endpoint != nil {
 		endpoint = condition.False(ConditionEndpoint, s.endpoint.Reason, s.endpoint.Message)
 	}
-	available := condition.True(ConditionMAAS, "AsExpected", "")
+	available := condition.True(ConditionMAAS, "AsExpected", s.warning())
 	if s.problem != nil {
 		available = condition.False(ConditionMAAS, s.problem.Reason, s.problem.Message)
 	}
@@ -99,6 +99,14 @@ func (s *scope) conditions() []metav1.Condition {
 		all = append(all, condition.False(ConditionLXD, "NotSupported", "lxdConfig has no effect: this version of the provider makes no LXD hosts"))
 	}
 	return all
+}
+
+// warning is what should be better with a MAAS that works; empty when nothing should.
+func (s *scope) warning() string {
+	if s.identity == nil {
+		return ""
+	}
+	return s.identity.Client.PlainHTTP()
 }
 
 func (s *scope) apiServer() metav1.Condition {

@@ -17,6 +17,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/cmd/cluster"
 	"github.com/openshift/hypershift/cmd/publish"
+	"github.com/openshift/hypershift/support/maas"
 )
 
 const (
@@ -69,7 +70,7 @@ func acceptSpellings(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 // AddFlags implements cluster.Platform.
 func (p *Cluster) AddFlags(flags *pflag.FlagSet) {
 	flags.SetNormalizeFunc(acceptSpellings)
-	flags.StringVar(&p.endpoint, "maas-endpoint", "", "URL of MAAS up to and including /MAAS, e.g. http://maas.example.com:5240/MAAS; --maas-server-url and --endpoint are the same")
+	flags.StringVar(&p.endpoint, "maas-endpoint", "", "URL of MAAS up to and including /MAAS, e.g. https://maas.example.com:5443/MAAS; --maas-server-url and --endpoint are the same")
 	flags.StringVar(&p.apiKeyFile, "maas-api-key-file", "", "file with the MAAS API key (consumer:token:secret), \"-\" for standard input (default: $"+apiKeyVariable+")")
 	flags.StringVar(&p.apiKey, "maas-api-key", "", "the MAAS API key itself; other users of this computer can read it, so rather use --maas-api-key-file; --api-key is the same")
 	flags.StringVar(&p.caBundleFile, "maas-ca-bundle", "", "file with the CAs of MAAS's certificate (PEM)")
@@ -94,6 +95,9 @@ func (p *Cluster) Complete(ctx context.Context, env cluster.Environment) error {
 	}
 	if err := p.completeCredentials(env.Stdin); err != nil {
 		return err
+	}
+	if warning := maas.PlainHTTP(p.endpoint); warning != "" && env.Stderr != nil {
+		fmt.Fprintf(env.Stderr, "Warning: %s (--maas-endpoint, --maas-ca-bundle)\n", warning)
 	}
 	if p.credentialsName == "" {
 		p.credentialsName = env.Name + "-maas-credentials"
@@ -134,11 +138,11 @@ func (p *Cluster) completeCredentials(stdin io.Reader) error {
 
 func checkEndpoint(endpoint string) error {
 	if endpoint == "" {
-		return errors.New("--maas-endpoint is required, e.g. http://maas.example.com:5240/MAAS (or name a Secret by --credentials-secret)")
+		return errors.New("--maas-endpoint is required, e.g. https://maas.example.com:5443/MAAS (or name a Secret by --credentials-secret)")
 	}
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.User != nil {
-		return errors.New("--maas-endpoint is no http or https URL without user, e.g. http://maas.example.com:5240/MAAS")
+		return errors.New("--maas-endpoint is no http or https URL without user, e.g. https://maas.example.com:5443/MAAS")
 	}
 	return nil
 }

@@ -77,13 +77,14 @@ func TestAPIKeySources(t *testing.T) {
 
 func TestSpellings(t *testing.T) {
 	for _, tt := range []struct {
-		name  string
-		args  []string
-		warns bool
+		name    string
+		args    []string
+		warning string
 	}{
-		{"When the server's URL is named as MAAS names it it should be the endpoint", []string{"--maas-server-url", "http://maas:5240/MAAS"}, false},
-		{"When the endpoint is named in short it should be the endpoint", []string{"--endpoint", "http://maas:5240/MAAS"}, false},
-		{"When the key is on the command line it should be taken, with a warning", []string{"--endpoint", "http://maas:5240/MAAS", "--api-key", key}, true},
+		{"When the server's URL is named as MAAS names it it should be the endpoint", []string{"--maas-server-url", "https://maas:5443/MAAS"}, ""},
+		{"When the endpoint is named in short it should be the endpoint", []string{"--endpoint", "https://maas:5443/MAAS"}, ""},
+		{"When the key is on the command line it should be taken, with a warning", []string{"--endpoint", "https://maas:5443/MAAS", "--api-key", key}, "--maas-api-key-file"},
+		{"When the endpoint has no TLS it should be taken, with a warning", []string{"--endpoint", "http://maas:5240/MAAS"}, "sends the API key in the clear"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -95,9 +96,10 @@ func TestSpellings(t *testing.T) {
 			g.Expect(flags.Parse(append(tt.args, "--external-api-server-address", "10.0.0.1"))).To(Succeed())
 			g.Expect(p.Complete(t.Context(), cluster.Environment{Name: "demo", Stderr: &stderr})).To(Succeed())
 			secret := p.Objects("clusters", "demo")[0].(*corev1.Secret)
-			g.Expect(string(secret.Data["MAAS_ENDPOINT"])).To(Equal("http://maas:5240/MAAS"))
+			g.Expect(string(secret.Data["MAAS_ENDPOINT"])).To(Equal(tt.args[1]))
 			g.Expect(string(secret.Data["MAAS_API_KEY"])).To(Equal(key))
-			g.Expect(strings.Contains(stderr.String(), "Warning: ")).To(Equal(tt.warns))
+			g.Expect(strings.Contains(stderr.String(), "Warning: ")).To(Equal(tt.warning != ""))
+			g.Expect(stderr.String()).To(ContainSubstring(tt.warning))
 			g.Expect(stderr.String()).NotTo(ContainSubstring("sesame"))
 		})
 	}

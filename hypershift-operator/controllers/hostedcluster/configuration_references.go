@@ -19,13 +19,21 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/tenancy"
 	"github.com/openshift/hypershift/support/reference"
 	"github.com/openshift/hypershift/support/upsert"
+	"github.com/openshift/hypershift/support/webhookkubeconfig"
 )
 
 // reconcileConfigRefs copies every Secret and ConfigMap that spec.configuration names, under its own name.
 func (r *Reconciler) reconcileConfigRefs(ctx context.Context, s *scope) (ctrl.Result, error) {
 	secrets, configMaps := configurationRefs(s.hc.Spec.Configuration)
 	var failures []error
+	hook := tokenWebhook(s.hc.Spec.Configuration)
 	for _, name := range secrets {
+		if name == hook {
+			if err := r.checkWebhook(ctx, s, name, configv1.KubeConfigKey, webhookkubeconfig.Webhook{Decides: true}); err != nil {
+				failures = append(failures, fmt.Errorf("authentication.webhookTokenAuthenticator.kubeConfig: %w", err))
+				continue
+			}
+		}
 		failures = append(failures, r.copyWholeSecret(ctx, s, name))
 	}
 	for _, name := range configMaps {
@@ -35,6 +43,14 @@ func (r *Reconciler) reconcileConfigRefs(ctx context.Context, s *scope) (ctrl.Re
 		return ctrl.Result{}, fmt.Errorf("spec.configuration: %w", err)
 	}
 	return ctrl.Result{}, nil
+}
+
+// tokenWebhook names the Secret with the kubeconfig by which the API server asks whose a token is; empty when nobody is asked.
+func tokenWebhook(configuration *hyperv1.ClusterConfiguration) string {
+	if configuration == nil || configuration.Authentication == nil || configuration.Authentication.WebhookTokenAuthenticator == nil {
+		return ""
+	}
+	return configuration.Authentication.WebhookTokenAuthenticator.KubeConfig.Name
 }
 
 func (r *Reconciler) copyWholeSecret(ctx context.Context, s *scope, name string) error {

@@ -129,6 +129,7 @@ func TestReconcile(t *testing.T) {
 		s.Expect(s.condition(hyperv1.HostedClusterAvailable).Status).To(Equal(metav1.ConditionFalse))
 		s.Expect(s.condition(hyperv1.ReconciliationSucceeded).Status).To(Equal(metav1.ConditionTrue))
 		s.Expect(s.condition(hyperv1.PlatformCredentialsFound).Status).To(Equal(metav1.ConditionTrue))
+		s.Expect(s.condition(hyperv1.PlatformCredentialsFound).Message).To(ContainSubstring("plain http, so that every call sends the API key in the clear"))
 
 		s.serve()
 		s.mustPass()

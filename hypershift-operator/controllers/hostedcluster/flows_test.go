@@ -175,7 +175,7 @@ func TestFlows(t *testing.T) {
 			hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{TrustedCA: configv1.ConfigMapNameReference{Name: "proxy-ca"}}}
 		})
 		s.user("sa", map[string][]byte{"key": private, "old-key.pub": []byte("OLD")})
-		s.user("audit", map[string][]byte{"webhook-kubeconfig": []byte("audit")})
+		s.user("audit", map[string][]byte{"webhook-kubeconfig": []byte(auditKubeconfig)})
 		s.user("active", map[string][]byte{"key": []byte("0123456789abcdef0123456789abcdef")})
 		fixture.Create(t, c, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "proxy-ca"}, Data: map[string]string{"ca-bundle.crt": "CA"}})
 		s.mustPass()
@@ -287,3 +287,7 @@ func TestFlows(t *testing.T) {
 
 	disruptions(t, c)
 }
+
+// auditKubeconfig calls somebody without anything of the API server's pod.
+const auditKubeconfig = `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}],
+  clusters: [{name: c, cluster: {server: "https://audit.example"}}]}`

@@ -20,6 +20,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/tenancy"
 	"github.com/openshift/hypershift/support/reference"
 	"github.com/openshift/hypershift/support/upsert"
+	"github.com/openshift/hypershift/support/webhookkubeconfig"
 )
 
 // reconcilePullSecret copies the pull secret, which every later step needs.
@@ -75,10 +76,26 @@ func (r *Reconciler) reconcileAuditWebhook(ctx context.Context, s *scope) (ctrl.
 	if name == "" {
 		return ctrl.Result{}, nil
 	}
+	if err := r.checkWebhook(ctx, s, name, hyperv1.AuditWebhookKubeconfigKey, webhookkubeconfig.Webhook{}); err != nil {
+		return ctrl.Result{}, fmt.Errorf("spec.auditWebhook: %w", err)
+	}
 	if err := r.copySecret(ctx, s, name, name, hyperv1.AuditWebhookKubeconfigKey); err != nil {
 		return ctrl.Result{}, fmt.Errorf("spec.auditWebhook: %w", err)
 	}
 	return ctrl.Result{}, nil
+}
+
+// checkWebhook refuses a kubeconfig that would run a program in the API server's pod or hand out files of it. The control-plane-operator of
+// an OpenShift payload does not look at it, so nothing of it may come into the hosted namespace.
+func (r *Reconciler) checkWebhook(ctx context.Context, s *scope, name, key string, hook webhookkubeconfig.Webhook) error {
+	source, err := r.sourceSecret(ctx, s, name, key)
+	if err != nil {
+		return err
+	}
+	if _, err := hook.Accept(source.Data[key]); err != nil {
+		return fmt.Errorf("the Secret %s/%s, key %s: %w", s.hc.Namespace, name, key, err)
+	}
+	return nil
 }
 
 // reconcileSSHKey copies the key that may log in to nodes, and removes the copy when the cluster has none any more.

@@ -71,6 +71,9 @@ func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cl
 	} else if !holds(target, cfg) {
 		found.Message += ". The machines go on with the credentials that were good last"
 	}
+	if warning := maas.PlainHTTP(cfg.Endpoint); warning != "" {
+		found.Message += ". " + warning
+	}
 	return platform.Credentials{Condition: found, Hash: hash(target), CheckAgain: result.again}, nil
 }
 

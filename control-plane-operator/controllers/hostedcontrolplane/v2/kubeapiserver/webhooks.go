@@ -4,18 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	configv1 "github.com/openshift/api/config/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/reference"
+	"github.com/openshift/hypershift/support/webhookkubeconfig"
 )
 
 const (
@@ -81,59 +78,11 @@ func acceptedWebhooks(ctx context.Context, c client.Reader, hcp *hyperv1.HostedC
 	return accepted, refusals, nil
 }
 
-// accept returns the kubeconfig as the API server gets it, with what was looked at and nothing else. Its errors repeat nothing of
-// the content.
 func (w webhook) accept(raw []byte) ([]byte, error) {
 	if w.misplaced != nil {
 		return nil, w.misplaced
 	}
-	config, err := clientcmd.Load(raw)
-	if err != nil || len(config.Contexts) == 0 {
-		return nil, errors.New("it holds no kubeconfig")
-	}
-	for _, user := range config.AuthInfos {
-		if err := checkUser(user); err != nil {
-			return nil, err
-		}
-	}
-	for _, cluster := range config.Clusters {
-		if err := w.checkCluster(cluster); err != nil {
-			return nil, err
-		}
-	}
-	used, err := clientcmd.NewDefaultClientConfig(*config, &clientcmd.ConfigOverrides{}).ClientConfig()
-	if err == nil {
-		_, err = rest.TLSConfigFor(used)
-	}
-	if err != nil {
-		return nil, errors.New("its current context has no server, or certificates that cannot be read")
-	}
-	return clientcmd.Write(*config)
-}
-
-// checkUser refuses what would run in the API server's pod, or hand out a file of it.
-func checkUser(user *clientcmdapi.AuthInfo) error {
-	switch {
-	case user.Exec != nil:
-		return errors.New("exec would run a program beside the API server: use token, or client-certificate-data and client-key-data")
-	case user.AuthProvider != nil:
-		return errors.New("auth-provider is gone from Kubernetes: use token, or client-certificate-data and client-key-data")
-	case user.TokenFile != "":
-		return errors.New("tokenFile would hand out a file of the API server: use token")
-	case user.ClientCertificate != "" || user.ClientKey != "":
-		return errors.New("client-certificate and client-key would read files of the API server: use client-certificate-data and client-key-data")
-	}
-	return nil
-}
-
-func (w webhook) checkCluster(cluster *clientcmdapi.Cluster) error {
-	switch {
-	case cluster.CertificateAuthority != "":
-		return errors.New("certificate-authority would read a file of the API server: use certificate-authority-data")
-	case w.decides && (cluster.InsecureSkipTLSVerify || !strings.HasPrefix(cluster.Server, "https://")):
-		return errors.New("anybody on the way could say who is let in: use a server of https:// without insecure-skip-tls-verify")
-	}
-	return nil
+	return webhookkubeconfig.Webhook{Decides: w.decides}.Accept(raw)
 }
 
 func adaptWebhooks(ctx context.Context, scope *component.Scope, secret *corev1.Secret) error {
