@@ -170,7 +170,7 @@ func (b *stage) incarnate(ctx context.Context, w wire, pace tempo) error {
 	machines := &machine.Reconciler{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Identities: identities,
 		Recorder: mgr.GetEventRecorder("maasmachine"), Clock: clock.RealClock{}, Timing: pace.timing}
 	clusters := &cluster.Reconciler{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Identities: identities,
-		Recorder: mgr.GetEventRecorder("maascluster"), Clock: clock.RealClock{}}
+		Recorder: mgr.GetEventRecorder("maascluster"), Clock: clock.RealClock{}, Machines: machines}
 	options := controller.Options{SkipNameValidation: ptr.To(true), MaxConcurrentReconciles: pace.workers}
 	if err := machines.SetupWithManager(mgr, options); err != nil {
 		return err

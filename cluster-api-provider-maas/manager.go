@@ -110,11 +110,13 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options, identitie
 	machines := &machine.Reconciler{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Identities: identities, Nodes: nodes,
 		Recorder: mgr.GetEventRecorder("maasmachine-controller"), Clock: clock.RealClock{}, Attempts: o.deployAttempts,
-		Timing: machine.Timing{Poll: o.pollInterval, Settled: o.settledInterval, Deploy: o.deployTimeout, Doubt: o.maasDoubt},
+		Timing: machine.Timing{Poll: o.pollInterval, Settled: o.settledInterval, Deploy: o.deployTimeout, Doubt: o.maasDoubt,
+			Release: o.releaseTimeout},
 	}
 	clusters := &cluster.Reconciler{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Identities: identities, Nodes: nodes,
 		Recorder: mgr.GetEventRecorder("maascluster-controller"), Clock: clock.RealClock{}, QuarantineAfter: o.quarantineAfter,
+		Machines: machines,
 	}
 	if err := machines.SetupWithManager(mgr, controller.Options{MaxConcurrentReconciles: o.machineConcurrency}); err != nil {
 		return err

@@ -20,6 +20,7 @@ type options struct {
 	metricsAddress, healthAddress            string
 	leaderElect                              bool
 	syncPeriod, deployTimeout, maasDoubt     time.Duration
+	releaseTimeout                           time.Duration
 	machineConcurrency, deployAttempts       int
 	quarantineAfter                          int
 	webhookPort                              int
@@ -56,6 +57,8 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.quarantineAfter, "quarantine-after", 1, "Failed deployments on a machine, of an image that runs on others, after which no cluster takes it until the tag "+
 		"hypershift-quarantine is removed from it in MAAS; 0 means never.")
 	flags.DurationVar(&o.deployTimeout, "deploy-timeout", time.Hour, "How long MAAS may take to install a machine, where the MaasMachine says nothing.")
+	flags.DurationVar(&o.releaseTimeout, "release-timeout", 10*time.Minute, "How long MAAS may take to get a machine back, before another one is tried, or its MaasMachine goes "+
+		"and the MaasCluster goes on with it.")
 	flags.DurationVar(&o.maasDoubt, "allocation-doubt", time.Minute, "How long after an allocation without an answer a machine may still turn up; more than 30s.")
 	flags.DurationVar(&o.pollInterval, "poll-interval", 10*time.Second, "How often MAAS is looked at while a machine moves.")
 	flags.DurationVar(&o.settledInterval, "settled-poll-interval", 2*time.Minute, "How often MAAS is looked at while none does.")

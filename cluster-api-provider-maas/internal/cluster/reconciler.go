@@ -18,7 +18,9 @@ import (
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/guest"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/handover"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/identity"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/pause"
@@ -41,12 +43,19 @@ type Reconciler struct {
 	Reader client.Reader
 	// Identities finds the MAAS clients.
 	Identities *identity.Resolver
+	// Machines gives back what MaasMachines handed over.
+	Machines Releaser
 	// Nodes is told about clusters that are gone; nil when nobody looks at Nodes.
 	Nodes    *guest.Nodes
 	Recorder events.EventRecorder
 	Clock    clock.PassiveClock
 	// QuarantineAfter is after how many failed deployments a machine is put into quarantine; zero means never.
 	QuarantineAfter int
+}
+
+// Releaser moves a machine that was handed over one step towards being given back, and says how far it is.
+type Releaser interface {
+	GiveBack(ctx context.Context, infra *infrav1.MaasCluster, id *identity.Identity, systemID string, record handover.Record) lifecycle.Outcome
 }
 
 // scope is what one reconcile knows.
@@ -62,6 +71,8 @@ type scope struct {
 	endpoint *machine.Problem
 	// dns is the name that was made in MAAS; empty while there is none.
 	dns string
+	// Set by handedOver: what MAAS says of the machines that were handed over, by system id.
+	unreleased map[string]lifecycle.Outcome
 	// Set by sweep: why there may be machines left of the cluster.
 	left *machine.Problem
 }
@@ -78,6 +89,7 @@ func (r *Reconciler) phases(*scope) []phase.Phase[*scope] {
 	return []phase.Phase[*scope]{
 		{Name: "MAAS", Run: r.connect},
 		{Name: "endpoint", Run: r.ensureEndpoint},
+		{Name: "machines handed over", Run: r.takeBack},
 		{Name: "sweep", Run: r.sweep},
 		{Name: "quarantine", Run: r.quarantine},
 	}
@@ -156,6 +168,14 @@ func (r *Reconciler) sameUser(ctx context.Context, s *scope) error {
 			return nil
 		}
 	}
+	records := handover.Of(s.infra)
+	for _, id := range handover.IDs(records) {
+		if owner := records[id].User; owner != "" && owner != user.Username {
+			p := machine.AnotherUser("machine "+id, owner, user.Username)
+			s.problem = &p
+			return nil
+		}
+	}
 	if owner := s.infra.Annotations[infrav1.OwnerAnnotation]; !s.infra.DeletionTimestamp.IsZero() && owner != "" && owner != user.Username {
 		p := machine.AnotherUser("what may be left of this cluster", owner, user.Username)
 		s.problem = &p
@@ -184,6 +204,7 @@ func (r *Reconciler) deletion(*scope) []phase.Phase[*scope] {
 	return []phase.Phase[*scope]{
 		{Name: "machines", Critical: true, Run: r.awaitMachines},
 		{Name: "MAAS", Run: r.connect},
+		{Name: "machines handed over", Run: r.takeBack},
 		{Name: "sweep", Run: r.sweep},
 		{Name: "endpoint", Run: r.removeDNS},
 		{Name: "leftovers", Run: r.leaveNothing},
@@ -200,7 +221,7 @@ func (r *Reconciler) awaitMachines(ctx context.Context, s *scope) (ctrl.Result, 
 
 // leaveNothing keeps the MaasCluster while something of it may be left in MAAS.
 func (r *Reconciler) leaveNothing(_ context.Context, s *scope) (ctrl.Result, error) {
-	if s.endpoint != nil || r.mayLeak(s) {
+	if s.awaitsRecords() || s.endpoint != nil || r.mayLeak(s) {
 		return ctrl.Result{}, phase.ErrStop
 	}
 	if r.Nodes != nil && s.owner != nil {
@@ -216,8 +237,13 @@ func (r *Reconciler) mayLeak(s *scope) bool {
 		return false
 	}
 	if s.problem == nil || s.problem.Reason != machine.ReasonCredentialsMissing {
-		s.left = cmp.Or(s.left, s.problem)
-		return s.left != nil
+		left := cmp.Or(s.left, s.problem)
+		if left == nil {
+			return false
+		}
+		s.left = &machine.Problem{Reason: left.Reason, Message: fmt.Sprintf(
+			"machines may be left in MAAS: %s. To let go without a look, remove the annotation %s of the MaasCluster", left.Message, infrav1.OwnerAnnotation)}
+		return true
 	}
 	r.warn(s.infra, "OrphansNotLookedFor", fmt.Sprintf("the MaasCluster goes without a look for machines that are left of it in MAAS: %s", s.problem.Message))
 	return false
@@ -225,6 +251,10 @@ func (r *Reconciler) mayLeak(s *scope) bool {
 
 func (r *Reconciler) warn(obj client.Object, reason, message string) {
 	r.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, reason, reason, "%s", message)
+}
+
+func (r *Reconciler) normal(obj client.Object, reason, message string) {
+	r.Recorder.Eventf(obj, nil, corev1.EventTypeNormal, reason, reason, "%s", message)
 }
 
 func isTrue(p *bool) bool { return p != nil && *p }

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -29,6 +28,8 @@ const (
 	ConditionMAAS = "MAASAvailable"
 	// ConditionQuarantine tells which machines of MAAS are not taken any more, since deployments failed there.
 	ConditionQuarantine = "MachinesQuarantined"
+	// ConditionReleased tells which machines MAAS has not taken back, although their MaasMachines are gone.
+	ConditionReleased = "MachinesReleased"
 	// ConditionLXD tells about lxdConfig; it is there only where that is asked for.
 	ConditionLXD = "LXDReady"
 )
@@ -91,9 +92,9 @@ func (s *scope) conditions() []metav1.Condition {
 	all := []metav1.Condition{endpoint, available, ready, s.apiServer(),
 		condition.False(clusterv1.PausedCondition, clusterv1.NotPausedReason, "")}
 	all = append(all, s.quarantineCondition()...)
+	all = append(all, s.releasedCondition()...)
 	if s.left != nil && !s.infra.DeletionTimestamp.IsZero() {
-		all = append(all, condition.True(clusterv1.DeletingCondition, s.left.Reason, fmt.Sprintf(
-			"machines may be left in MAAS: %s. To let go without a look, remove the annotation %s of the MaasCluster", s.left.Message, infrav1.OwnerAnnotation)))
+		all = append(all, condition.True(clusterv1.DeletingCondition, s.left.Reason, s.left.Message))
 	}
 	if lxd := s.infra.Spec.LXDConfig; lxd != nil && isTrue(lxd.Enabled) {
 		all = append(all, condition.False(ConditionLXD, "NotSupported", "lxdConfig has no effect: this version of the provider makes no LXD hosts"))

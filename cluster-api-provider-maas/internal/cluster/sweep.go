@@ -9,6 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/handover"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
 	"github.com/openshift/hypershift/support/maas"
@@ -71,7 +72,11 @@ func (r *Reconciler) sweep(ctx context.Context, s *scope) (ctrl.Result, error) {
 // suspects are the allocations that are marked as made for this cluster, and those that are not deployed yet: only then may a mark be
 // missing, or be that of an older allocation.
 func (s *scope) suspects(owned []maas.Machine) []maas.Machine {
+	records := handover.Of(s.infra)
 	return slices.DeleteFunc(owned, func(m maas.Machine) bool {
+		if _, known := records[m.SystemID]; known {
+			return true
+		}
 		return m.Annotations[maas.AnnotationClusterUID] != string(s.infra.UID) && m.Status != maas.StatusAllocated
 	})
 }
@@ -80,7 +85,7 @@ func (s *scope) suspects(owned []maas.Machine) []maas.Machine {
 func (r *Reconciler) orphaned(ctx context.Context, s *scope, m maas.Machine, machines []infrav1.MaasMachine) (string, error) {
 	byUID := map[string]*infrav1.MaasMachine{}
 	for i := range machines {
-		if id := machines[i].Spec.SystemID; id != nil && *id == m.SystemID {
+		if id := machines[i].Spec.SystemID; id != nil && *id == m.SystemID || machine.GivesBack(&machines[i], m.SystemID) {
 			return "", nil
 		}
 		byUID[machine.AllocationUID(&machines[i])] = &machines[i]

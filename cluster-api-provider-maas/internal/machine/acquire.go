@@ -80,7 +80,7 @@ func (r *Reconciler) holding(ctx context.Context, s *scope) ([]maas.Machine, err
 		return nil, err
 	}
 	return slices.DeleteFunc(list, func(m maas.Machine) bool {
-		if s.isOutstanding(m.SystemID) {
+		if s.isOutstanding(m.SystemID) || s.handedOver(m.SystemID) {
 			return true
 		}
 		switch lifecycle.Evaluate(lifecycle.Leaving, &m).Action {

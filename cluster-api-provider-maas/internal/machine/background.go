@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/phase"
@@ -21,9 +22,20 @@ func (s *scope) outstanding() []failure {
 	return slices.DeleteFunc(failuresOf(s.machine), func(f failure) bool { return f.Released || f.SystemID == s.systemID() })
 }
 
+// GivesBack tells that a MaasMachine is giving a machine back on which a deployment failed.
+func GivesBack(m *infrav1.MaasMachine, systemID string) bool {
+	return slices.ContainsFunc(failuresOf(m), func(f failure) bool { return f.SystemID == systemID && !f.Released })
+}
+
 // isOutstanding tells that a machine is outstanding: it must not be taken again, nor for another one.
 func (s *scope) isOutstanding(systemID string) bool {
 	return slices.ContainsFunc(s.outstanding(), func(f failure) bool { return f.SystemID == systemID })
+}
+
+// unreleased is how far a failed machine is, and the MaasMachine as it was when it had that.
+type unreleased struct {
+	lifecycle.Outcome
+	former *scope
 }
 
 // background goes on giving back what is outstanding. It stops nothing else: that is its point.
@@ -31,7 +43,8 @@ func (r *Reconciler) background(ctx context.Context, s *scope) (ctrl.Result, err
 	var result ctrl.Result
 	back := map[string]bool{}
 	for _, f := range s.outstanding() {
-		left := r.giveBackFailed(ctx, s.formerly(f))
+		former := s.formerly(f)
+		left := r.giveBackFailed(ctx, former)
 		if ctx.Err() != nil {
 			return ctrl.Result{}, ctx.Err()
 		}
@@ -41,7 +54,7 @@ func (r *Reconciler) background(ctx context.Context, s *scope) (ctrl.Result, err
 			r.normal(s, lifecycle.ReasonReleased, left.Message)
 			continue
 		}
-		s.findings.outstanding = append(s.findings.outstanding, left)
+		s.findings.outstanding = append(s.findings.outstanding, unreleased{left, former})
 		result = phase.Sooner(result, ctrl.Result{RequeueAfter: jitter(r.pollEvery(left))})
 	}
 	if len(back) == 0 {

@@ -8,6 +8,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/handover"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/staticip"
 	"github.com/openshift/hypershift/support/maas"
 )
@@ -78,6 +79,9 @@ func (r *Reconciler) occupied(ctx context.Context, s *scope) error {
 		return err
 	}
 	s.occupied, s.contested = map[string]bool{}, false
+	for id, record := range handover.Of(s.infra) {
+		s.occupied[id], s.contested = true, s.contested || record.Address != ""
+	}
 	for i := range siblings {
 		sibling := &siblings[i]
 		if id := addressOf(sibling).SystemID; id != "" {

@@ -23,23 +23,33 @@ func (r *Reconciler) deletion(s *scope) []phase.Phase[*scope] {
 		{Name: "failed machines", Run: r.background},
 		{Name: "machine in MAAS", Critical: true, Run: r.observe},
 		{Name: "ownership", Critical: true, Run: r.own},
+		{Name: "hand-over of failed machines", Critical: true, Run: r.handOverOutstanding},
 		{Name: "release", Critical: true, Run: r.giveBack},
 		{Name: "leftovers", Critical: true, Run: r.leftovers},
 	}
 }
 
-// giveBack releases the machine that the MaasMachine names and waits until MAAS has it back.
+// giveBack releases the machine that the MaasMachine names and waits until MAAS has it back, or until that has taken too long.
 func (r *Reconciler) giveBack(ctx context.Context, s *scope) (ctrl.Result, error) {
-	if s.systemID() == "" {
+	if s.systemID() == "" || s.handedOver(s.systemID()) {
 		return phase.Done()
 	}
 	left, err := r.leave(ctx, s, s.observed)
-	if err != nil {
+	if err != nil && !refused(err) && !maas.IsForbidden(err) {
 		return r.problem(ctx, s, err)
 	}
+	if err != nil {
+		p := ProblemOf(err)
+		left = lifecycle.Outcome{Action: lifecycle.Stuck, Reason: p.Reason, Message: p.Message}
+	}
 	s.findings.outcome = left
-	if left.Action == lifecycle.Gone {
+	switch {
+	case left.Action == lifecycle.Gone:
 		return r.free(ctx, s)
+	case r.overdue(s, left):
+		return ctrl.Result{}, r.handOver(ctx, s, left)
+	case err != nil:
+		return r.problem(ctx, s, err)
 	}
 	return ctrl.Result{RequeueAfter: jitter(r.pollEvery(left))}, phase.ErrStop
 }
@@ -63,7 +73,7 @@ func (r *Reconciler) leave(ctx context.Context, s *scope, m *maas.Machine) (life
 		return left, nil
 	}
 	if p, pause := r.refusals.standing(m.SystemID, r.Clock.Now()); pause > 0 {
-		return lifecycle.Outcome{Action: lifecycle.Wait, Reason: p.Reason, Message: p.Message}, nil
+		return lifecycle.Outcome{Action: lifecycle.Stuck, Reason: p.Reason, Message: p.Message}, nil
 	}
 	if left.Action == lifecycle.Release {
 		if ours, err := r.ours(ctx, s, m); err != nil {
@@ -134,7 +144,7 @@ func (r *Reconciler) leftovers(ctx context.Context, s *scope) (ctrl.Result, erro
 	}
 	if left := s.findings.outstanding; len(left) > 0 {
 		s.findings.problem = &Problem{left[0].Reason, left[0].Message}
-		return ctrl.Result{RequeueAfter: jitter(r.pollEvery(left[0]))}, phase.ErrStop
+		return ctrl.Result{RequeueAfter: jitter(r.pollEvery(left[0].Outcome))}, phase.ErrStop
 	}
 	if s.findings.outcome.Action == lifecycle.Gone {
 		r.normal(s, lifecycle.ReasonReleased, s.findings.outcome.Message)

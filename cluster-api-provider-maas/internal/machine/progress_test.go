@@ -71,7 +71,7 @@ func deadMachine(t *testing.T, cfg *rest.Config) {
 	w.remove("m")
 	w.maas.ReleaseTime = 0
 	w.passes("m", 5)
-	w.expect("m", "Deleting True MachineReleaseFailed", "dead (aaaaaa)")
+	w.expect("m", "Deleting True MachineReleaseFailed", "dead (aaaaaa)") // No MaasCluster looks after it.
 	w.Expect(w.maas.Get("bbbbbb").Status).To(Equal(maastest.Ready), "the stuck one does not keep the other")
 	w.maas.Intercept = nil
 	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Status, m.Owner, m.AgentName = maastest.Ready, "", "" })

@@ -67,9 +67,15 @@ func (w *world) cluster() *infrav1.MaasCluster {
 // look lets the cluster reconciler look once.
 func (w *world) look() {
 	w.t.Helper()
-	r := &cluster.Reconciler{Client: w.client, Reader: w.client, Identities: w.reconciler.Identities, Recorder: w.recorder, Clock: w.clock, QuarantineAfter: 1}
+	w.Expect(w.glance()).To(Succeed())
+}
+
+// glance is a look that may fail.
+func (w *world) glance() error {
+	r := &cluster.Reconciler{Client: w.kube, Reader: w.client, Identities: w.reconciler.Identities, Recorder: w.recorder, Clock: w.clock, QuarantineAfter: 1,
+		Machines: w.reconciler}
 	_, err := r.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: w.namespace, Name: "demo"}})
-	w.Expect(err).NotTo(HaveOccurred())
+	return err
 }
 
 // quarantined checks the condition of the MaasCluster and returns its message.

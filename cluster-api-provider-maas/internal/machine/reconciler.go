@@ -101,6 +101,8 @@ type scope struct {
 	owner   *clusterv1.Machine
 	cluster *clusterv1.Cluster
 	infra   *infrav1.MaasCluster
+	// Set by GiveBack: what events are about where the MaasMachine is gone; nil means the MaasMachine.
+	regarding client.Object
 	// Set by fetch: the state in which the last pass left the machine, and since when; zero where none was held then.
 	seen sighting
 
@@ -311,11 +313,11 @@ func (r *Reconciler) node(ctx context.Context, s *scope) (ctrl.Result, error) {
 }
 
 func (r *Reconciler) event(s *scope, kind, reason, message string) {
-	// The note of an event is bounded by the API server.
-	if len(message) > 1000 {
-		message = message[:1000] + "..."
+	regarding := s.regarding
+	if regarding == nil {
+		regarding = s.machine
 	}
-	r.Recorder.Eventf(s.machine, nil, kind, reason, reason, "%s", message)
+	r.Recorder.Eventf(regarding, nil, kind, reason, reason, "%s", note(message))
 }
 
 func (r *Reconciler) normal(s *scope, reason, message string) {

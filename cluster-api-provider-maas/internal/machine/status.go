@@ -55,7 +55,7 @@ type findings struct {
 	// ready tells that the machine runs its image.
 	ready bool
 	// outstanding says how far the failed machines are that are given back in the background.
-	outstanding []lifecycle.Outcome
+	outstanding []unreleased
 	// node is the condition of the Node; nil when it was not looked at.
 	node *metav1.Condition
 }

@@ -148,6 +148,17 @@ func TestOrphanedMachines(t *testing.T) {
 		g.Expect(why).To(Equal("MaasMachine m1: MAAS is releasing abc"))
 		g.Expect(held(t, c)).To(Equal(1))
 	})
+	t.Run("When only a machine is left whose MaasMachine is gone it should say what the MaasCluster says", func(t *testing.T) {
+		now := metav1.Now()
+		infra := &infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "demo", Finalizers: []string{infrav1.ClusterFinalizer}, DeletionTimestamp: &now}}
+		infra.Status.Conditions = []metav1.Condition{{Type: "Deleting", Status: metav1.ConditionTrue, Reason: "MachinesNotReleased", Message: "MAAS has not taken back machine one (abc)"}}
+		why, c := run(t, &server{}, credentials(map[string]string{"MAAS_ENDPOINT": "http://m/MAAS", "MAAS_API_KEY": "a:b:c"}), infra)
+		g := NewWithT(t)
+		g.Expect(why).To(Equal("MaasCluster demo: MAAS has not taken back machine one (abc)"))
+		copies := &corev1.SecretList{}
+		g.Expect(c.List(t.Context(), copies, client.InNamespace("clusters-demo"))).To(Succeed())
+		g.Expect(copies.Items).To(HaveLen(1), "a key that is mended reaches the provider")
+	})
 	t.Run("When the credentials are gone it should never let go of an allocated machine", func(t *testing.T) {
 		g := NewWithT(t)
 		why, c := run(t, &server{}, machine("m1", allocated), machine("m2", nil))

@@ -45,7 +45,7 @@ func (p *Platform) OrphanedMachines(ctx context.Context, c client.Client, cluste
 		return "", fmt.Errorf("listing MaasMachines of namespace %s: %w", cluster.Namespace, err)
 	}
 	if len(machines.Items) == 0 {
-		return "", nil
+		return p.handedOver(ctx, c, cluster)
 	}
 	credentials, err := p.ReconcileCredentials(ctx, c, cluster)
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
@@ -73,6 +73,27 @@ func (p *Platform) OrphanedMachines(ctx context.Context, c client.Client, cluste
 	return fmt.Sprintf("%d machines cannot be released in MAAS: %s. They are kept, so that they do not stay allocated with nobody "+
 		"knowing; to give them up, release them in MAAS by hand and remove the finalizer %s of their MaasMachines",
 		held, credentials.Condition.Message, infrav1.MachineFinalizer), errors.Join(failures...)
+}
+
+// handedOver says what a MaasCluster waits for that has machines of MaasMachines which are gone: one whose power does not answer, for
+// instance. Its credentials are kept up to date until MAAS has them all.
+func (p *Platform) handedOver(ctx context.Context, c client.Client, cluster platform.Cluster) (string, error) {
+	infras := &infrav1.MaasClusterList{}
+	if err := c.List(ctx, infras, client.InNamespace(cluster.Namespace)); err != nil {
+		return "", fmt.Errorf("listing MaasClusters of namespace %s: %w", cluster.Namespace, err)
+	}
+	for i := range infras.Items {
+		deleting := meta.FindStatusCondition(infras.Items[i].Status.Conditions, clusterv1.DeletingCondition)
+		if infras.Items[i].DeletionTimestamp.IsZero() || deleting == nil || deleting.Status != metav1.ConditionTrue {
+			continue
+		}
+		_, err := p.ReconcileCredentials(ctx, c, cluster)
+		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			err = nil
+		}
+		return fmt.Sprintf("MaasCluster %s: %s", infras.Items[i].Name, deleting.Message), err
+	}
+	return "", nil
 }
 
 // stranded names the machines whose managers somebody deleted together with the namespace: no pod can start in there again.

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/handover"
+	"github.com/openshift/hypershift/support/crds"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/testenv"
+	"github.com/openshift/hypershift/test/maas-simulator/faults"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
+)
+
+// TestDeadBMC has the power controllers of two machines die after their deployment: the process lets their MaasMachines go, is killed, and
+// the next one gives the machines back when they answer again.
+func TestDeadBMC(t *testing.T) {
+	t.Parallel()
+	d := newDriver(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI), "clusters-dead", 1)
+	s, err := simulator.New(simulator.Options{Seed: seed(4), RandomSeed: 1})
+	d.Expect(err).NotTo(HaveOccurred())
+	d.endpoint, d.key = simtest.Serve(t, s), s.Key("alice")
+	d.region, err = maas.NewClient(maas.Config{Endpoint: d.endpoint, APIKey: d.key})
+	d.Expect(err).NotTo(HaveOccurred())
+	for range 3 {
+		d.add()
+	}
+	l := d.live(killPoint{}, "--release-timeout=2s")
+	d.Eventually(d.unready, time.Minute, tick).Should(BeEmpty())
+
+	dead := []string{*d.machines()[0].Spec.SystemID, *d.machines()[1].Spec.SystemID}
+	mend := []func(){
+		simtest.Fault(t, s, faults.Rule{Kind: faults.ReleaseFails, Machine: dead[0]}),
+		simtest.Refuse(t, s, "machine.release", dead[1], 503, "the BMC does not answer"),
+	}
+	for _, m := range d.machines() {
+		d.remove(m)
+	}
+	d.Eventually(d.machines, time.Minute, tick).Should(BeEmpty())
+	records := func() map[string]handover.Record {
+		infra := &infrav1.MaasCluster{}
+		d.Expect(d.client.Get(t.Context(), client.ObjectKey{Namespace: d.namespace, Name: "demo"}, infra)).To(Succeed())
+		return handover.Of(infra)
+	}
+	d.Expect(records()).To(And(HaveLen(2), HaveKey(dead[0]), HaveKey(dead[1])))
+	l.kill()
+	<-l.dead
+	for _, mended := range mend {
+		mended()
+	}
+	l = d.live(killPoint{})
+	d.Eventually(records, 2*time.Minute, tick).Should(BeEmpty())
+	l.kill()
+	<-l.dead
+	d.settle()
+	d.Expect(d.machines()).To(BeEmpty())
+}

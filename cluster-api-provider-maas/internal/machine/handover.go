@@ -1,0 +1,114 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/handover"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/identity"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
+	"github.com/openshift/hypershift/support/phase"
+)
+
+// ReasonHandedOver is that of the event which tells that the MaasCluster goes on giving a machine back.
+const ReasonHandedOver = "MachineHandedOver"
+
+// takesOver tells that there is a MaasCluster that goes on where this MaasMachine ends: it works off what is handed over, and does not
+// go before that.
+func (s *scope) takesOver() bool {
+	return s.infra != nil && controllerutil.ContainsFinalizer(s.infra, infrav1.ClusterFinalizer)
+}
+
+// handedOver tells that the MaasCluster looks after the machine of this MaasMachine.
+func (s *scope) handedOver(systemID string) bool {
+	record, ok := handover.Of(s.infra)[systemID]
+	return ok && record.UID == s.uid()
+}
+
+// overdue tells that a release has had its time and comes to no end: a machine that MAAS does not take back must not keep its
+// MaasMachine. What MAAS is at ends by itself, or becomes Blocked.
+func (r *Reconciler) overdue(s *scope, left lifecycle.Outcome) bool {
+	return left.Action != lifecycle.Wait && s.takesOver() && r.Clock.Since(s.machine.DeletionTimestamp.Time) > r.Timing.Release
+}
+
+// handOver writes down on the MaasCluster that the machine of the scope is yet to be given back. It is written before the finalizer of
+// the MaasMachine goes, and only on the MaasCluster as it was read: one that lost its finalizer meanwhile looks after nothing.
+func (r *Reconciler) handOver(ctx context.Context, s *scope, left lifecycle.Outcome) error {
+	id, m := s.systemID(), s.machine
+	if s.handedOver(id) {
+		return nil
+	}
+	record := handover.Record{Machine: m.Name, UID: s.uid(), Keyless: m.Annotations[UIDAnnotation] == "", User: s.user, Since: r.Clock.Now().UTC(),
+		Words: left.Message, Erase: m.Spec.Erase, LXD: m.Spec.IsLXD()}
+	if addressOf(m).SystemID == id {
+		record.Address = m.Annotations[AddressAnnotation]
+	}
+	if s.observed != nil {
+		record.Hostname = s.observed.Hostname
+	}
+	before := s.infra.DeepCopy()
+	if err := handover.Set(s.infra, id, record); err != nil {
+		return err
+	}
+	if err := r.Client.Patch(ctx, s.infra, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("handing machine %s over to MaasCluster %s: %w", id, client.ObjectKeyFromObject(before), err)
+	}
+	r.Recorder.Eventf(s.infra, nil, corev1.EventTypeWarning, ReasonHandedOver, ReasonHandedOver, "%s", note(record.Describe(s.infra, id, left.Message)))
+	r.warn(s, ReasonHandedOver, fmt.Sprintf("%s; MaasCluster %s goes on with that", left.Message, s.infra.Name))
+	return nil
+}
+
+// GiveBack moves a machine that was handed over one step towards being given back, and says how far it is.
+func (r *Reconciler) GiveBack(ctx context.Context, infra *infrav1.MaasCluster, id *identity.Identity, systemID string, record handover.Record) lifecycle.Outcome {
+	now := metav1.NewTime(r.Clock.Now())
+	m := &infrav1.MaasMachine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: infra.Namespace, Name: record.Machine, UID: types.UID(record.UID), DeletionTimestamp: &now},
+		Spec:       infrav1.MaasMachineSpec{SystemID: &systemID, Erase: record.Erase},
+	}
+	if record.LXD {
+		m.Spec.ProvisioningMode = infrav1.ProvisioningModeLXD
+	}
+	annotate(m, infrav1.OwnerAnnotation, record.User)
+	if !record.Keyless {
+		annotate(m, UIDAnnotation, record.UID)
+	}
+	if record.Address != "" {
+		annotate(m, AddressAnnotation, record.Address)
+	}
+	left := r.giveBackFailed(ctx, &scope{machine: m, infra: infra, identity: id, user: record.User, regarding: infra})
+	if left.Action == lifecycle.Gone {
+		r.refusals.end(systemID)
+	}
+	return left
+}
+
+// handOverOutstanding lets the MaasCluster go on with the machines that a deployment failed on, once the MaasMachine is deleted.
+func (r *Reconciler) handOverOutstanding(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if !s.takesOver() {
+		return phase.Done()
+	}
+	for _, left := range s.findings.outstanding {
+		if err := r.handOver(ctx, left.former, left.Outcome); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	s.findings.outstanding = nil
+	return phase.Done()
+}
+
+// note bounds the words of an event as the API server does.
+func note(message string) string {
+	const most = 1000
+	if len(message) <= most {
+		return message
+	}
+	return message[:most] + "..."
+}
