@@ -38,6 +38,7 @@ import (
 	maasapi "github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/readthrough"
 	"github.com/openshift/hypershift/support/releaseinfo"
+	"github.com/openshift/hypershift/support/tenantlimits"
 	"github.com/openshift/hypershift/support/version"
 )
 
@@ -76,6 +77,7 @@ type runFlags struct {
 	defaultingWebhook                     bool
 	webhookPort                           int
 	maasAllow, maasRefuse                 string
+	limits                                tenantlimits.Limits
 	log                                   logging.Options
 	// calls counts the calls of MAAS; nil counts nothing.
 	calls *maasapi.Metrics
@@ -103,6 +105,7 @@ func newRunCommand() *cobra.Command {
 	flags.BoolVar(&f.ciDebugOutput, "enable-ci-debug-output", false, "make control planes log more")
 	flags.StringVar(&f.maasAllow, "maas-allow-cidrs", "", "ranges that MAAS endpoints of tenants may be in whatever else is said, such as a loopback range in a test")
 	flags.StringVar(&f.maasRefuse, "maas-refuse-cidrs", "", "ranges that MAAS endpoints of tenants must not be in, such as the pods and Services of the management cluster")
+	f.limits.AddFlags(flags)
 	f.log.AddFlags(flags)
 	addCompatibilityFlags(cmd, f)
 	return cmd
@@ -140,6 +143,9 @@ func run(ctx context.Context, f *runFlags) error {
 	}
 	image, imageID, err := ownImage(ctx, mgr.GetAPIReader(), f)
 	if err != nil {
+		return err
+	}
+	if err := f.limits.Complete(image); err != nil {
 		return err
 	}
 	f.calls = maasapi.NewMetrics(ctrlmetrics.Registry)
@@ -235,12 +241,12 @@ func addControllers(mgr ctrl.Manager, f *runFlags, image string, overrides map[s
 		Recorder: mgr.GetEventRecorder("hostedcluster"), Releases: releases, Platforms: platforms,
 		Settings: hostedcluster.Settings{
 			OperatorImage: image, ControlPlaneOperatorImage: f.cpoImage,
-			RegistryOverrides: overrides, PassedEnv: environment(), EnableCIDebugOutput: f.ciDebugOutput,
+			Limits: &f.limits, RegistryOverrides: overrides, PassedEnv: environment(), EnableCIDebugOutput: f.ciDebugOutput,
 		},
 	}
 	pools := &nodepool.Reconciler{
 		Client: mgr.GetClient(), Clock: clock.RealClock{}, Recorder: mgr.GetEventRecorder("nodepool"),
-		Releases: releases, Platforms: platforms,
+		Releases: releases, Platforms: platforms, Limits: &f.limits,
 	}
 	janitor := &nodepool.Janitor{Client: mgr.GetClient()}
 	backups := &etcdbackup.Reconciler{Client: mgr.GetClient()}

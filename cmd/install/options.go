@@ -18,6 +18,7 @@ import (
 
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/releaseinfo"
+	"github.com/openshift/hypershift/support/tenantlimits"
 )
 
 const (
@@ -64,6 +65,7 @@ type Options struct {
 	cpoImage          string
 	maasAllow         string
 	maasRefuse        string
+	limits            tenantlimits.Limits
 	replicas          int32
 	development       bool
 	ciDebugOutput     bool
@@ -100,6 +102,7 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.maasAllow, "maas-allow-cidrs", "", "ranges, separated by commas, that MAAS endpoints of tenants may be in although they would be refused, such as a loopback range")
 	flags.StringVar(&o.maasRefuse, "maas-refuse-cidrs", "",
 		"ranges, separated by commas, that MAAS endpoints of tenants must not be in, such as the pods and Services of this management cluster")
+	o.limits.AddFlags(flags)
 	flags.Int32Var(&o.replicas, "replicas", 1, "number of operator pods, of which one works")
 	flags.BoolVar(&o.development, "development", false, "install no operator pod, to run it elsewhere")
 	flags.BoolVar(&o.defaultingWebhook, "enable-defaulting-webhook", true,
@@ -141,7 +144,10 @@ func (o *Options) complete(flags *pflag.FlagSet) error {
 	if err := o.checkChoices(); err != nil {
 		return err
 	}
-	return o.readFiles()
+	if err := o.readFiles(); err != nil {
+		return err
+	}
+	return o.limits.Complete(o.image)
 }
 
 func (o *Options) checkChoices() error {

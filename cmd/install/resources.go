@@ -71,6 +71,7 @@ func (o *Options) resources() []client.Object {
 		})
 	}
 	objs = append(objs, namespaceguard.Objects()...)
+	objs = append(objs, o.limits.Objects()...)
 	objs = append(objs, o.serviceAccount())
 	objs = append(objs, o.rbac()...)
 	objs = append(objs, o.deployment(), o.service())
@@ -163,6 +164,7 @@ func (o *Options) operatorContainer() corev1.Container {
 	if o.maasRefuse != "" {
 		args = append(args, "--maas-refuse-cidrs="+o.maasRefuse)
 	}
+	args = append(args, o.limits.Args()...)
 	if o.cpoImage != "" {
 		args = append(args, "--control-plane-operator-image="+o.cpoImage)
 	}

@@ -117,7 +117,7 @@ func TestJourney(t *testing.T) {
 
 	install := []string{
 		"install", "--hypershift-image", "registry.example/hypershift:1", "--maas-capi-provider-image", "registry.example/provider:1",
-		"--additional-trust-bundle", ca, "--wait-until-crds-established",
+		"--allowed-registries", "*", "--additional-trust-bundle", ca, "--wait-until-crds-established",
 	}
 	u.succeeds("", install...)
 	deployment := &appsv1.Deployment{}

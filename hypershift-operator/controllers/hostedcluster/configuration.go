@@ -34,6 +34,7 @@ func (r *Reconciler) reconcileConfiguration(_ context.Context, s *scope) (ctrl.R
 func (r *Reconciler) validate(s *scope) error {
 	hc := s.hc
 	return errors.Join(
+		r.validateLimits(hc),
 		validateName(s),
 		s.platform.ValidateHostedCluster(hc),
 		r.validateServices(hc),
@@ -41,6 +42,15 @@ func (r *Reconciler) validate(s *scope) error {
 		validateNetworks(hc),
 		validateIdentity(hc),
 	)
+}
+
+// validateLimits refuses what the API server's policy does, for clusters that were there before it.
+func (r *Reconciler) validateLimits(hc *hyperv1.HostedCluster) error {
+	var failures []error
+	for _, refusal := range r.Settings.Limits.HostedCluster(hc) {
+		failures = append(failures, errors.New(refusal))
+	}
+	return errors.Join(failures...)
 }
 
 // validateName sees what the API server cannot: the control plane's namespace is named after the cluster and its namespace.

@@ -24,6 +24,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/hypershift-operator/tenancy"
 	"github.com/openshift/hypershift/support/phase"
+	"github.com/openshift/hypershift/support/tenantlimits"
 )
 
 const (
@@ -43,6 +44,8 @@ type Settings struct {
 	RegistryOverrides map[string]string
 	// PassedEnv is environment of the operator that control-plane-operators get as it is.
 	PassedEnv map[string]string
+	// Limits are what tenants may choose; nil for no limits.
+	Limits *tenantlimits.Limits
 	// EnableCIDebugOutput makes control planes log more.
 	EnableCIDebugOutput bool
 }

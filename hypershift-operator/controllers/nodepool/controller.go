@@ -24,6 +24,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/hypershift-operator/tenancy"
 	"github.com/openshift/hypershift/support/phase"
+	"github.com/openshift/hypershift/support/tenantlimits"
 )
 
 const (
@@ -40,6 +41,8 @@ type Reconciler struct {
 	Recorder  events.EventRecorder
 	Releases  release.Lookup
 	Platforms registry.Registry
+	// Limits are what tenants may choose; nil for no limits.
+	Limits *tenantlimits.Limits
 }
 
 // Reconcile brings one NodePool a step closer to its spec.

@@ -2,7 +2,9 @@ package nodepool
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,6 +49,9 @@ func (r *Reconciler) refuseRelease(ctx context.Context, s *scope, why error) err
 
 // lookup reads the payload that the pool names.
 func (r *Reconciler) lookup(ctx context.Context, s *scope) error {
+	if refusals := r.Limits.NodePool(s.pool); len(refusals) > 0 {
+		return errors.New(strings.Join(refusals, "; "))
+	}
 	if err := r.reachRegistries(ctx, s); err != nil {
 		return err
 	}

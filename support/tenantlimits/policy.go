@@ -1,0 +1,129 @@
+package tenantlimits
+
+import (
+	"fmt"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+// Name is the policies' and their bindings' for clusters and, with the suffix "-pools", for pools.
+const Name = "hypershift-tenant-limits"
+
+// Objects are what has the API server refuse. Objects that go, and changes of neither spec nor annotations, pass: what broke a limit
+// before there was one can still be deleted.
+func (l *Limits) Objects() []client.Object {
+	return append(policy(Name, "hostedclusters", l.ofClusters()), policy(Name+"-pools", "nodepools", l.ofPools())...)
+}
+
+func policy(name, resource string, validations []admissionv1.Validation) []client.Object {
+	annotations := "metadata.?annotations.orValue({})"
+	return []client.Object{
+		&admissionv1.ValidatingAdmissionPolicy{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: admissionv1.ValidatingAdmissionPolicySpec{
+				FailurePolicy: ptr.To(admissionv1.Fail),
+				MatchConstraints: &admissionv1.MatchResources{
+					ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+						Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
+						Rule: admissionv1.Rule{
+							APIGroups: []string{hyperv1.GroupVersion.Group}, APIVersions: []string{"*"}, Resources: []string{resource},
+						},
+					}}},
+				},
+				MatchConditions: []admissionv1.MatchCondition{{Name: "changes-what-is-limited", Expression: fmt.Sprintf(
+					"!has(object.metadata.deletionTimestamp) && (oldObject == null || object.spec != oldObject.spec || object.%s != oldObject.%s)",
+					annotations, annotations)}},
+				Validations: validations,
+			},
+		},
+		&admissionv1.ValidatingAdmissionPolicyBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+			},
+		},
+	}
+}
+
+func (l *Limits) ofPools() []admissionv1.Validation {
+	return []admissionv1.Validation{{
+		Expression: l.celImage("object.spec.release.image"),
+		Message:    "spec.release.image is in none of --allowed-registries of `hypershift install`",
+	}}
+}
+
+func (l *Limits) ofClusters() []admissionv1.Validation {
+	annotated := "object.metadata.?annotations.orValue({})"
+	return []admissionv1.Validation{
+		l.ofPools()[0],
+		{
+			Expression: l.celImage("object.spec.?controlPlaneRelease.?image.orValue('')"),
+			Message:    "spec.controlPlaneRelease.image is in none of --allowed-registries of `hypershift install`",
+		},
+		{
+			Expression: "object.spec.?imageContentSources.orValue([]).all(s, s.?mirrors.orValue([]).all(m, " + l.celImage("m") + "))",
+			Message:    "spec.imageContentSources: a mirror is in none of --allowed-registries of `hypershift install`",
+		},
+		{
+			Expression: fmt.Sprintf("%s.all(k, !k.startsWith('%s') || !%s.exists(s, k.endsWith(s)) || %s[k] == '' || %s)",
+				annotated, domain, celList(imageSuffixes), annotated, celAllowed(prefixed(l.ImageAnnotations), "k")),
+			Message: "an annotation replaces an image, which --allowed-image-annotations of `hypershift install` does not allow",
+		},
+		{
+			Expression: fmt.Sprintf("%s.all(a, %s.all(k, k != a || %s[k] == '' || %s))",
+				celList(priorityAnnotations), annotated, annotated, celAllowed(l.PriorityClasses, annotated+"[k]")),
+			Message: "an annotation chooses a priority class that is none of --allowed-priority-classes of `hypershift install`",
+		},
+		{
+			Expression: "object.spec.?nodeSelector.orValue({}).all(k, " + celAllowed(l.NodeLabels, "k") + ")",
+			Message:    "spec.nodeSelector: a label is none of --allowed-node-labels of `hypershift install`",
+		},
+		{
+			Expression: fmt.Sprintf("%s[?'%s'].orValue('').split(',').all(p, p == '' || %s)",
+				annotated, hyperv1.RequestServingNodeAdditionalSelectorAnnotation, celAllowed(l.NodeLabels, "p.split('=')[0]")),
+			Message: "annotation " + hyperv1.RequestServingNodeAdditionalSelectorAnnotation + ": a label is none of --allowed-node-labels of `hypershift install`",
+		},
+		{
+			Expression: "object.spec.?tolerations.orValue([]).all(t, " + celAllowed(l.Taints, "t.?key.orValue('')") + ")",
+			Message:    "spec.tolerations: a taint is none of --allowed-taints of `hypershift install`",
+		},
+		{
+			Expression: fmt.Sprintf("object.spec.?labels.orValue({}).all(k, !k.startsWith('%s'))", domain),
+			Message:    "spec.labels: a label of the domain " + domain + " is not for tenants to give to pods",
+		},
+	}
+}
+
+// prefixed are the names of annotations with their domain; a lone asterisk stays one of all of ours.
+func prefixed(names []string) []string {
+	all := make([]string, 0, len(names))
+	for _, name := range names {
+		all = append(all, domain+name)
+	}
+	return all
+}
+
+// celImage says that an image is allowed, or not named at all.
+func (l *Limits) celImage(image string) string {
+	return fmt.Sprintf("(%s == '' || %s.exists(p, %s.startsWith(p)))", image, celList(imagePrefixes(l.Registries)), image)
+}
+
+// celAllowed says that a value is one of the entries.
+func celAllowed(entries []string, value string) string {
+	exact, prefixes := split(entries)
+	return fmt.Sprintf("(%s in %s || %s.exists(e, %s.startsWith(e)))", value, celList(exact), celList(prefixes), value)
+}
+
+// celList is a list of strings; Complete lets no quote into one. CEL wants to know the type of an empty one.
+func celList(values []string) string {
+	if len(values) == 0 {
+		return "['\\u0000']"
+	}
+	return "['" + strings.Join(values, "', '") + "']"
+}

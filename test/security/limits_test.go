@@ -1,0 +1,153 @@
+package security
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/tenantlimits"
+)
+
+const operatorImage = "registry.example/hypershift:1"
+
+// limits are those of an installation that said nothing.
+func limits(t *testing.T) *tenantlimits.Limits {
+	t.Helper()
+	l := &tenantlimits.Limits{
+		PriorityClasses: []string{"hypershift-control-plane"}, NodeLabels: []string{"hypershift.openshift.io/*", "kubernetes.io/arch"}, Taints: []string{"hypershift.openshift.io/*"},
+	}
+	if err := l.Complete(operatorImage); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// choices are what a tenant tries to choose, and what he is told; nothing for what he may.
+var choices = []struct {
+	name, says string
+	choose     func(hc *hyperv1.HostedCluster)
+}{
+	{"a release of a foreign registry", "spec.release.image", func(hc *hyperv1.HostedCluster) { hc.Spec.Release.Image = "evil.example/release:1.36.3" }},
+	{"a registry that only begins like ours", "spec.release.image", func(hc *hyperv1.HostedCluster) { hc.Spec.Release.Image = "registry.example.evil.example/release:1" }},
+	{"another port of our registry", "spec.release.image", func(hc *hyperv1.HostedCluster) { hc.Spec.Release.Image = "registry.example:666/release:1" }},
+	{"a foreign release of the control plane", "spec.controlPlaneRelease.image", func(hc *hyperv1.HostedCluster) {
+		hc.Spec.ControlPlaneRelease = &hyperv1.Release{Image: "evil.example/release:1.36.3"}
+	}},
+	{"a foreign mirror of our registry", "spec.imageContentSources", func(hc *hyperv1.HostedCluster) {
+		hc.Spec.ImageContentSources = []hyperv1.ImageContentSource{{Source: "registry.example", Mirrors: []string{"evil.example"}}}
+	}},
+	{"an operator of his own", "--allowed-image-annotations", func(hc *hyperv1.HostedCluster) {
+		hc.Annotations = map[string]string{hyperv1.ControlPlaneOperatorImageAnnotation: "evil.example/operator:1"}
+	}},
+	{"an image for a component", "--allowed-image-annotations", func(hc *hyperv1.HostedCluster) {
+		hc.Annotations = map[string]string{hyperv1.ImageOverridesAnnotation: "etcd=evil.example/etcd:1"}
+	}},
+	{"the priority of the node's own pods", "--allowed-priority-classes", func(hc *hyperv1.HostedCluster) {
+		hc.Annotations = map[string]string{hyperv1.EtcdPriorityClass: "system-node-critical"}
+	}},
+	{"the nodes of the management control plane", "--allowed-node-labels", func(hc *hyperv1.HostedCluster) {
+		hc.Spec.NodeSelector = map[string]string{"node-role.kubernetes.io/control-plane": ""}
+	}},
+	{"these nodes by annotation", "--allowed-node-labels", func(hc *hyperv1.HostedCluster) {
+		hc.Annotations = map[string]string{hyperv1.RequestServingNodeAdditionalSelectorAnnotation: "kubernetes.io/arch=amd64,node-role.kubernetes.io/control-plane="}
+	}},
+	{"to tolerate their taint", "--allowed-taints", func(hc *hyperv1.HostedCluster) {
+		hc.Spec.Tolerations = []corev1.Toleration{{Key: "node-role.kubernetes.io/control-plane", Operator: corev1.TolerationOpExists}}
+	}},
+	{"to tolerate everything", "--allowed-taints", func(hc *hyperv1.HostedCluster) {
+		hc.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	}},
+	{"a label that opens the management network", "spec.labels", func(hc *hyperv1.HostedCluster) {
+		hc.Spec.Labels = map[string]string{hyperv1.NeedManagementKASAccessLabel: "true"}
+	}},
+	{"what is allowed", "", func(hc *hyperv1.HostedCluster) {
+		hc.Annotations = map[string]string{
+			hyperv1.EtcdPriorityClass: "hypershift-control-plane", hyperv1.DisableProfilingAnnotation: "kube-apiserver", "example.com/my-image": "x",
+			hyperv1.RequestServingNodeAdditionalSelectorAnnotation: "kubernetes.io/arch=amd64",
+		}
+		hc.Spec.ControlPlaneRelease = &hyperv1.Release{Image: "quay.io/openshift-release-dev/ocp-release:4.20.1-x86_64"}
+		hc.Spec.NodeSelector = map[string]string{"hypershift.openshift.io/control-plane": "true"}
+		hc.Spec.Tolerations = []corev1.Toleration{{Key: "hypershift.openshift.io/reserved", Operator: corev1.TolerationOpExists}}
+		hc.Spec.Labels = map[string]string{"team": "metal"}
+	}},
+}
+
+func TestChoicesThatWereThereBefore(t *testing.T) {
+	t.Run("When a cluster is older than the policy, the operator should refuse it", func(t *testing.T) {
+		o, hc := newOperator(t, "before"), fixture.HostedCluster("before")
+		o.clusters.Settings.Limits = limits(t)
+		hc.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+		fixture.Create(t, o.client, append(fixture.Inputs(o.tenant), hc)...)
+		o.pass()
+		o.Expect(o.condition(hyperv1.ValidHostedClusterConfiguration).Message).To(ContainSubstring("--allowed-taints"))
+		deployments := &appsv1.DeploymentList{}
+		o.Expect(o.client.List(t.Context(), deployments, client.InNamespace(o.hosted()))).To(Succeed())
+		o.Expect(deployments.Items).To(BeEmpty())
+	})
+	t.Run("When a pool is older than the policy, the operator should refuse it", func(t *testing.T) {
+		o, pool := newOperator(t, "before-pool"), fixture.NodePool("before-pool")
+		o.pools.Limits = limits(t)
+		pool.Spec.Release.Image = "evil.example/release:1.36.3"
+		fixture.Create(t, o.client, append(fixture.Inputs(o.tenant), fixture.HostedCluster(o.tenant), pool)...)
+		o.pass()
+		o.Expect(o.client.Get(t.Context(), client.ObjectKeyFromObject(pool), pool)).To(Succeed())
+		o.Expect(pool.Status.Conditions).To(ContainElement(And(
+			HaveField("Type", hyperv1.NodePoolValidReleaseImageConditionType), HaveField("Message", ContainSubstring("--allowed-registries")))))
+	})
+}
+
+// install puts the policy into the API server that the tests share, and takes it away with the test.
+func install(t *testing.T, c client.Client, l *tenantlimits.Limits) {
+	t.Helper()
+	g, objects := NewWithT(t), l.Objects()
+	for _, obj := range objects {
+		g.Expect(c.Create(t.Context(), obj)).To(Succeed())
+	}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		for _, obj := range objects {
+			g.Expect(c.Delete(ctx, obj)).To(Succeed())
+		}
+		hc, pool := fixture.HostedCluster("choices"), fixture.NodePool("choices")
+		hc.Spec.Release.Image, pool.Spec.Release.Image = "evil.example/release:1", "evil.example/release:1"
+		for _, obj := range []client.Object{hc, pool} {
+			g.Eventually(func() error { return c.Create(ctx, obj.DeepCopyObject().(client.Object), client.DryRunAll) }, 20*time.Second, 50*time.Millisecond).Should(Succeed())
+		}
+	})
+}
+
+func TestChoicesOfATenant(t *testing.T) {
+	c, l := fixture.Start(t), limits(t)
+	fixture.Create(t, c, fixture.Inputs("choices")...)
+	install(t, c, l)
+	for _, tt := range choices {
+		t.Run("When a tenant chooses "+tt.name+", API server and operator should say the same", func(t *testing.T) {
+			g, hc := NewWithT(t), fixture.HostedCluster("choices")
+			tt.choose(hc)
+			create := func() error { return c.Create(t.Context(), hc.DeepCopy(), client.DryRunAll) }
+			if tt.says == "" {
+				g.Expect(create()).To(Succeed())
+				g.Expect(l.HostedCluster(hc)).To(BeEmpty())
+				return
+			}
+			// The API server takes a moment to learn of a policy.
+			g.Eventually(create, 20*time.Second, 50*time.Millisecond).Should(MatchError(And(ContainSubstring(tenantlimits.Name), ContainSubstring(tt.says))))
+			g.Expect(l.HostedCluster(hc)).To(ConsistOf(ContainSubstring(tt.says)))
+		})
+	}
+	t.Run("When a pool names a foreign release, it should be refused", func(t *testing.T) {
+		g, pool := NewWithT(t), fixture.NodePool("choices")
+		g.Expect(c.Create(t.Context(), pool.DeepCopy(), client.DryRunAll)).To(Succeed())
+		pool.Spec.Release.Image = "evil.example/release:1.36.3"
+		g.Eventually(func() error { return c.Create(t.Context(), pool.DeepCopy(), client.DryRunAll) }, 20*time.Second, 50*time.Millisecond).
+			Should(MatchError(ContainSubstring("spec.release.image")))
+		g.Expect(l.NodePool(pool)).To(ConsistOf(ContainSubstring("--allowed-registries")))
+	})
+}
