@@ -146,6 +146,8 @@ var hasty = tempo{
 type wire struct {
 	kube func(http.RoundTripper) http.RoundTripper
 	maas http.RoundTripper
+	// watch is shared with providers of other namespaces; nil means watches of its own.
+	watch cache.NewCacheFunc
 }
 
 // incarnate runs a provider with nothing in memory until the context ends.
@@ -158,7 +160,8 @@ func (b *stage) incarnate(ctx context.Context, w wire, pace tempo) error {
 	var grace time.Duration // A killed process does not say goodbye.
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{Scheme: newScheme(), Metrics: metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0", GracefulShutdownTimeout: &grace, Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{b.namespace: {}}},
-		Client: managerOptions(defaultOptions()).Client})
+		NewCache: w.watch,
+		Client:   managerOptions(defaultOptions()).Client})
 	if err != nil {
 		return err
 	}

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -51,6 +53,10 @@ type Reconciler struct {
 	Clock    clock.PassiveClock
 	// QuarantineAfter is after how many failed deployments a machine is put into quarantine; zero means never.
 	QuarantineAfter int
+
+	mu sync.Mutex
+	// young are, by MaasCluster and system id, the allocations without its mark, and since when they are known.
+	young map[types.UID]map[string]time.Time
 }
 
 // Releaser moves a machine that was handed over one step towards being given back, and says how far it is.
@@ -224,6 +230,9 @@ func (r *Reconciler) leaveNothing(_ context.Context, s *scope) (ctrl.Result, err
 	if s.awaitsRecords() || s.endpoint != nil || r.mayLeak(s) {
 		return ctrl.Result{}, phase.ErrStop
 	}
+	r.mu.Lock()
+	delete(r.young, s.infra.UID)
+	r.mu.Unlock()
 	if r.Nodes != nil && s.owner != nil {
 		r.Nodes.Forget(client.ObjectKeyFromObject(s.owner))
 	}

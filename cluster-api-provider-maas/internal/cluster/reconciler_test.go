@@ -303,6 +303,7 @@ func sweeps(t *testing.T, cfg *rest.Config) {
 	} {
 		w.maas.Add(machine)
 	}
+	w.reconcile(0)
 	w.reconcile(10 * time.Minute)
 	var left []string
 	for _, m := range w.maas.Held() {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
@@ -21,7 +22,7 @@ const (
 	reasonOrphansLeft = "OrphansLeft"
 	// sweepAge is how old the list of machines may be that a sweep looks at; the last one, before the MaasCluster goes, looks now.
 	sweepAge = 2 * time.Minute
-	// sweepAfter is how long a MaasMachine must exist before its allocations are looked at.
+	// sweepAfter is how long a MaasMachine must exist before its allocations are looked at, and an allocation without our mark.
 	sweepAfter = 5 * time.Minute
 	// keysPerCall bounds the length of a URL.
 	keysPerCall = 50
@@ -45,7 +46,7 @@ func (r *Reconciler) sweep(ctx context.Context, s *scope) (ctrl.Result, error) {
 		s.left = &p
 		return phase.After(problemEvery)
 	}
-	suspects := s.suspects(owned)
+	suspects := r.suspects(s, owned)
 	if len(suspects) == 0 {
 		return phase.Done()
 	}
@@ -70,15 +71,34 @@ func (r *Reconciler) sweep(ctx context.Context, s *scope) (ctrl.Result, error) {
 }
 
 // suspects are the allocations that are marked as made for this cluster, and those that are not deployed yet: only then may a mark be
-// missing, or be that of an older allocation.
-func (s *scope) suspects(owned []maas.Machine) []maas.Machine {
-	records := handover.Of(s.infra)
-	return slices.DeleteFunc(owned, func(m maas.Machine) bool {
+// missing, or be that of an older allocation. One without our mark is looked at when it stays so: each cluster of a busy MAAS would ask
+// about each machine of all others that is about to be installed. Who goes looks at all.
+func (r *Reconciler) suspects(s *scope, owned []maas.Machine) []maas.Machine {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now, records, before, young := r.Clock.Now(), handover.Of(s.infra), r.young[s.infra.UID], map[string]time.Time{}
+	suspects := slices.DeleteFunc(owned, func(m maas.Machine) bool {
 		if _, known := records[m.SystemID]; known {
 			return true
 		}
-		return m.Annotations[maas.AnnotationClusterUID] != string(s.infra.UID) && m.Status != maas.StatusAllocated
+		if m.Annotations[maas.AnnotationClusterUID] == string(s.infra.UID) {
+			return false
+		}
+		if m.Status != maas.StatusAllocated {
+			return true
+		}
+		since, seen := before[m.SystemID]
+		if !seen {
+			since = now
+		}
+		young[m.SystemID] = since
+		return s.infra.DeletionTimestamp.IsZero() && now.Sub(since) < sweepAfter
 	})
+	if r.young == nil {
+		r.young = map[types.UID]map[string]time.Time{}
+	}
+	r.young[s.infra.UID] = young
+	return suspects
 }
 
 // orphaned returns the key of an allocation that no MaasMachine will ever use; none when it is in use, or not ours.

@@ -55,6 +55,8 @@ func sweepsUnmarked(t *testing.T, cfg *rest.Config) {
 	w.addAllocated("others-unmarked", "theirs2", "another", nil)
 	w.addAllocated("others-old-mark", "theirs3", "another", marks(mine, "dead"))
 	w.addAllocated("told-wrong", "gone4", mine, nil).AgentName = maas.AllocationKey("theirs4")
+	w.reconcile(0)
+	w.Expect(w.left()).To(ContainElements("unmarked", "old-mark"), "somebody may be about to mark it")
 	for range 2 {
 		w.reconcile(10 * time.Minute)
 		w.Expect(w.left()).To(ConsistOf("being-recorded", "others-marked", "others-unmarked", "others-old-mark", "told-wrong"))

@@ -72,9 +72,11 @@ func (w *world) look() {
 
 // glance is a look that may fail.
 func (w *world) glance() error {
-	r := &cluster.Reconciler{Client: w.kube, Reader: w.client, Identities: w.reconciler.Identities, Recorder: w.recorder, Clock: w.clock, QuarantineAfter: 1,
-		Machines: w.reconciler}
-	_, err := r.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: w.namespace, Name: "demo"}})
+	if w.clusters == nil {
+		w.clusters = &cluster.Reconciler{Client: w.kube, Reader: w.client, Identities: w.reconciler.Identities, Recorder: w.recorder, Clock: w.clock,
+			QuarantineAfter: 1, Machines: w.reconciler}
+	}
+	_, err := w.clusters.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: w.namespace, Name: "demo"}})
 	return err
 }
 

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/cluster"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/identity"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
 	"github.com/openshift/hypershift/support/maas"
@@ -52,6 +53,8 @@ type world struct {
 	clock      *clocktesting.FakePassiveClock
 	recorder   *events.FakeRecorder
 	reconciler *machine.Reconciler
+	// clusters looks after the MaasCluster; nil before its first look.
+	clusters *cluster.Reconciler
 }
 
 func newWorld(t *testing.T, cfg *rest.Config, machines ...*maastest.Machine) *world {
@@ -88,7 +91,7 @@ func newWorldAt(t *testing.T, cfg *rest.Config, endpoint func() string, key stri
 
 // restart forgets all that a process keeps in memory.
 func (w *world) restart() {
-	w.recorder = events.NewFakeRecorder(100)
+	w.recorder, w.clusters = events.NewFakeRecorder(100), nil
 	w.reconciler = &machine.Reconciler{
 		Client: w.kube, Reader: w.client, Recorder: w.recorder, Clock: w.clock,
 		Identities: identity.NewResolver(identity.Options{
