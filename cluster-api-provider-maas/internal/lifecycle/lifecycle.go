@@ -157,6 +157,8 @@ var (
 	releasing  = rule{action: Wait, reason: ReasonReleasing, text: "MAAS takes it back"}
 	stuck      = rule{action: Stuck, reason: ReasonReleaseFailed, text: "MAAS could not take it back; the release is asked for again, but the machine may need a person"}
 	blocked    = rule{action: Blocked, reason: ReasonReleaseBlocked, text: "MAAS releases no machine from this state; end it in MAAS"}
+	// An override needs an administrator, and a machine that is marked as broken keeps its data: neither is ours to choose.
+	illBlocked = rule{action: Blocked, reason: ReasonReleaseBlocked, text: "its hardware tests failed, and MAAS releases no such machine: override the failed tests there, after which it is given back, or mark it as broken"}
 	gone       = rule{action: Gone, reason: ReasonReleased}
 	ownerless  = rule{action: Lost, reason: ReasonTerminated, text: "nobody has it in MAAS: it was marked as broken and fixed, or taken away, from outside of Cluster API"}
 )
@@ -197,7 +199,7 @@ var table = map[maas.Status]row{
 	maas.StatusExitingRescueMode:       bounded(care, MaintenanceLimit, blocked),
 	maas.StatusFailedToExitRescueMode:  bounded(care, MaintenanceLimit, blocked),
 	maas.StatusTesting:                 bounded(care, MaintenanceLimit, blocked),
-	maas.StatusFailedTesting:           {illTry, illTry, ill, blocked},
+	maas.StatusFailedTesting:           {illTry, illTry, ill, illBlocked},
 }
 
 // unknown is the row of what a newer MAAS may have. Nobody can tell whether a machine that runs is ill then: its Node can.

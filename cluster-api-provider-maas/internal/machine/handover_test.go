@@ -40,6 +40,7 @@ func TestHandOver(t *testing.T) {
 		"When a machine that was handed over is another's by now, it should be left alone":                    anothersByNow,
 		"When it had a static address, that should be taken off before the machine is taken again":            addressHandedOver,
 		"When the key is of another user, what was handed over should wait for the first":                     handedOverKey,
+		"When its hardware tests failed, it should say what ends that, and give it back then":                 testsFailed,
 		"When a person breaks a record, it should stand until a person ends it":                               brokenRecord,
 		"When the process dies between any two writes of a hand-over, the next should finish":                 diesOverHandOver,
 		"When the MaasCluster was let go of meanwhile, nothing should be handed over to it, nor be forgotten": clusterLetGo,
@@ -432,4 +433,22 @@ func deadUnnoticed(t *testing.T, cfg *rest.Config) {
 	mend()
 	k.Change(id, func(m *inventory.Machine) { m.Status, m.Owner, m.Annotations, m.Task = status.Ready, "", nil, nil })
 	k.taken()
+}
+
+func testsFailed(t *testing.T, cfg *rest.Config) {
+	k, id := newRun(t, cfg, "m")
+	simtest.FailTests(t, k.Simulator, id)
+	k.inState(id, status.FailedTesting)
+	k.later("m", 1)
+	k.expect("m", "Ready False MachineTestsFailed", "its hardware tests failed")
+	k.end("m")
+	k.expect("m", "Deleting True MachineReleaseBlocked", "override the failed tests there")
+	k.minutes(12, "m")
+	k.Expect(k.gone("m")).To(BeTrue())
+	k.look()
+	k.notReleased("override the failed tests there, after which it is given back, or mark it as broken")
+	k.Expect(k.Machine(id).Owner).To(Equal("alice"))
+	k.Change(id, func(m *inventory.Machine) { k.Expect(k.Life.OverrideFailedTesting(m, "admin", "")).To(Succeed()) })
+	k.taken()
+	k.inState(id, status.Ready)
 }
