@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"slices"
 	"strings"
 	"time"
 )
@@ -137,6 +138,9 @@ func (c *Client) timeout(request call) time.Duration {
 }
 
 func (c *Client) newRequest(ctx context.Context, request call) (*http.Request, error) {
+	if slices.ContainsFunc(strings.Split(request.path, "/"), func(s string) bool { return s == "." || s == ".." }) {
+		return nil, fmt.Errorf("making its URL: %s would be another one: nothing in MAAS is called . or ..", request.path)
+	}
 	u, err := c.base.Parse(request.path)
 	if err != nil {
 		return nil, fmt.Errorf("making its URL: %w", err)

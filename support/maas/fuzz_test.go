@@ -3,6 +3,7 @@ package maas_test
 import (
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,6 +61,78 @@ func FuzzError(f *testing.F) {
 		}
 		if strings.Contains(err.Error(), "tokensecret") {
 			t.Fatalf("the error holds the secret: %v", err)
+		}
+	})
+}
+
+// FuzzCredentials reads what a tenant has put into a Secret.
+func FuzzCredentials(f *testing.F) {
+	f.Add("https://maas.example.com:5443/MAAS", "consumer:token:secret")
+	f.Add(" http://[::1]:5240/MAAS/api/2.0/ ", "a:b:c\n")
+	f.Add("https://user:hunter2@maas/MAAS?x=1#y", "hunter2")
+	f.Add("http://maas\x7f", "::")
+	f.Fuzz(func(t *testing.T, endpoint, apiKey string) {
+		cfg, err := maas.ConfigFromSecret(map[string][]byte{maas.SecretKeyEndpoint: []byte(endpoint), maas.SecretKeyAPIKey: []byte(apiKey)})
+		if err != nil {
+			if !strings.Contains(err.Error(), maas.SecretKeyEndpoint) && !strings.Contains(err.Error(), maas.SecretKeyAPIKey) {
+				t.Fatalf("the error does not name the key of the Secret: %v", err)
+			}
+			return
+		}
+		c, err := maas.NewClient(cfg)
+		if err != nil {
+			t.Fatalf("what was accepted makes no client: %v", err)
+		}
+		if c.PlainHTTP() != maas.PlainHTTP(cfg.Endpoint) {
+			t.Fatalf("%q is plain http or is not", cfg.Endpoint)
+		}
+	})
+}
+
+// recorder answers all calls and remembers the last URL.
+type recorder struct{ url string }
+
+func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
+	r.url = req.URL.String()
+	return &http.Response{StatusCode: http.StatusNotFound, Body: http.NoBody, Request: req, Header: http.Header{}}, nil
+}
+
+// FuzzSystemID asks for machines by names that users, backups and MAAS itself choose.
+func FuzzSystemID(f *testing.F) {
+	for _, id := range []string{"wq4h8c", "", ".", "..", "../users", "a/b", "a?op=release", "a#b", "%2e%2e", "\x00"} {
+		f.Add(id)
+	}
+	f.Fuzz(func(t *testing.T, id string) {
+		var asked recorder
+		c := newClient(t, maas.Config{Endpoint: "https://maas/MAAS", Transport: &asked, Retry: maas.RetryPolicy{Attempts: -1}})
+		if _, err := c.GetMachine(t.Context(), id); err == nil {
+			t.Fatal("nobody has that machine")
+		}
+		if asked.url == "" {
+			return // Refused before anybody was asked.
+		}
+		name, ours := strings.CutPrefix(asked.url, "https://maas/MAAS/api/2.0/machines/")
+		name, whole := strings.CutSuffix(name, "/")
+		if got, err := url.PathUnescape(name); !ours || !whole || err != nil || got != id || strings.ContainsAny(name, "/?#") {
+			t.Fatalf("machine %q was asked for at %s", id, asked.url)
+		}
+	})
+}
+
+// FuzzGuard reads the ranges of a flag.
+func FuzzGuard(f *testing.F) {
+	f.Add("10.0.0.0/8, fd00::/8", "127.0.0.0/8")
+	f.Add("10.0.0.1", ",,")
+	f.Add("::ffff:10.0.0.0/104", "0.0.0.0/0")
+	f.Fuzz(func(t *testing.T, allow, refuse string) {
+		guard, err := maas.NewGuard(allow, refuse)
+		if err != nil {
+			return
+		}
+		for _, p := range append(guard.Allow, guard.Refuse...) {
+			if !p.IsValid() || p != p.Masked() {
+				t.Fatalf("%s is no range", p)
+			}
 		}
 	})
 }

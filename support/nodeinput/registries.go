@@ -36,6 +36,11 @@ type Registry struct {
 // registryHost is a host with an optional port, the only scope that containerd knows.
 var registryHost = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?(:[0-9]+)?$`)
 
+// repositoryPath is what may come after the host, in a file of containerd and in a URL.
+var repositoryPath = regexp.MustCompile(`^[a-zA-Z0-9._/-]*$`)
+
+func isDots(element string) bool { return element == "." || element == ".." }
+
 // ReadRegistries reads the cluster's image configuration (nil for none) and all mirrors. The images are those that no node
 // can do without; they must not be forbidden. Its errors name the field and what to change.
 func ReadRegistries(image *configv1.ImageSpec, mirrors []releaseinfo.Mirror, images ...string) (Registries, error) {
@@ -142,6 +147,11 @@ func MirrorEndpoint(source, destination string) (host, endpoint string, err erro
 	for _, name := range []string{host, mirrorHost} {
 		if !registryHost.MatchString(name) {
 			return "", "", fmt.Errorf("the mirror %s of %s: %q is no registry; write host[:port][/path]", destination, source, name)
+		}
+	}
+	for _, folder := range []string{sourcePath, mirrorPath} {
+		if !repositoryPath.MatchString(folder) || slices.ContainsFunc(strings.Split(folder, "/"), isDots) {
+			return "", "", fmt.Errorf("the mirror %s of %s: %q is no path of images; use letters, digits and . _ - between slashes", destination, source, folder)
 		}
 	}
 	prefix, ok := strings.CutSuffix("/"+mirrorPath, "/"+sourcePath)

@@ -1,0 +1,120 @@
+// Command fuzz runs the fuzz targets of all modules whose folders it is given, one after the other, as `go test -fuzz` can run but one at
+// a time. Usage: go run ./hack/fuzz [-time 10m] [-only PATTERN] FOLDER...
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"time"
+)
+
+// target is one function FuzzX.
+type target struct {
+	// module is the folder of its go.mod, pkg the package.
+	module, pkg, name string
+}
+
+func main() {
+	each := flag.Duration("time", 10*time.Minute, "how long each target runs")
+	only := flag.String("only", "", "regular expression that a target's package and name must match, as in nodeinput.FuzzRead")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, flag.Args(), *each, *only); err != nil {
+		fmt.Fprintln(os.Stderr, "fuzz:", err)
+		os.Exit(1)
+	}
+}
+
+// run joins the failures of all targets: a crash of one does not keep the next from running.
+func run(ctx context.Context, modules []string, each time.Duration, only string) error {
+	wanted, err := regexp.Compile(only)
+	if err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
+	var failures []error
+	ran := 0
+	for _, module := range modules {
+		targets, err := discover(ctx, module)
+		if err != nil {
+			return err
+		}
+		for _, t := range targets {
+			if !wanted.MatchString(t.pkg+"."+t.name) || ctx.Err() != nil {
+				continue
+			}
+			ran++
+			if err := t.fuzz(ctx, each, os.Stdout); err != nil {
+				failures = append(failures, fmt.Errorf("%s.%s: %w; what it crashed on is in its testdata/fuzz/%s: mend it and keep the file", t.pkg, t.name, err, t.name))
+			}
+		}
+	}
+	if ran == 0 {
+		return errors.New("there is no target of that name")
+	}
+	return errors.Join(append(failures, ctx.Err())...)
+}
+
+func (t target) fuzz(ctx context.Context, each time.Duration, out io.Writer) error {
+	fmt.Fprintf(out, "=== %s.%s for %s\n", t.pkg, t.name, each)
+	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", each.String(), t.pkg)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = t.module, out, out
+	return cmd.Run()
+}
+
+// listed is what `go list -json` says of a package.
+type listed struct {
+	Dir, ImportPath           string
+	TestGoFiles, XTestGoFiles []string
+}
+
+var declaration = regexp.MustCompile(`(?m)^func (Fuzz\w*)\(\w+ \*testing\.F\) `)
+
+// discover finds the targets in the test files that this system would build.
+func discover(ctx context.Context, module string) ([]target, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-json=Dir,ImportPath,TestGoFiles,XTestGoFiles", "./...")
+	cmd.Dir, cmd.Stderr = module, os.Stderr
+	raw, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing the packages of %s: %w", module, err)
+	}
+	var targets []target
+	for packages := json.NewDecoder(bytes.NewReader(raw)); packages.More(); {
+		var p listed
+		if err := packages.Decode(&p); err != nil {
+			return nil, fmt.Errorf("reading the packages of %s: %w", module, err)
+		}
+		names, err := declared(p.Dir, append(p.TestGoFiles, p.XTestGoFiles...))
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			targets = append(targets, target{module: module, pkg: p.ImportPath, name: name})
+		}
+	}
+	return targets, nil
+}
+
+func declared(dir string, files []string) ([]string, error) {
+	var names []string
+	for _, file := range files {
+		text, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			return nil, err
+		}
+		for _, match := range declaration.FindAllSubmatch(text, -1) {
+			names = append(names, string(match[1]))
+		}
+	}
+	return names, nil
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// module writes a Go module of one package.
+func module(t *testing.T, test string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":    "module example.com/m\n\ngo 1.26\n",
+		"m.go":      "package m\n",
+		"m_test.go": "package m\n\nimport \"testing\"\n\n" + test,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestDiscover(t *testing.T) {
+	t.Run("When a module has targets it should find them, and no helpers of like names", func(t *testing.T) {
+		dir := module(t, "func FuzzA(f *testing.F) { f.Skip() }\nfunc FuzzyHelper(n int) {}\nfunc TestB(t *testing.T) {}\nfunc FuzzC(f *testing.F) { f.Skip() }\n")
+		got, err := discover(t.Context(), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []target{{dir, "example.com/m", "FuzzA"}, {dir, "example.com/m", "FuzzC"}}
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(target{})); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestRun(t *testing.T) {
+	t.Run("When no target has the name it should say so", func(t *testing.T) {
+		if err := run(t.Context(), []string{module(t, "")}, time.Second, "FuzzNone"); err == nil {
+			t.Error("nothing was run, and nothing said")
+		}
+	})
+}
+
+func TestFuzz(t *testing.T) {
+	t.Run("When a target crashes it should say so, after giving it its time", func(t *testing.T) {
+		dir := t.TempDir()
+		// To build a real one takes minutes: the whole standard library is compiled anew.
+		program := "#!/bin/sh\necho \"$*\"\nexit 1\n"
+		if err := os.WriteFile(filepath.Join(dir, "go"), []byte(program), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+		var out strings.Builder
+		if err := (target{dir, "example.com/m", "FuzzA"}).fuzz(t.Context(), time.Minute, &out); err == nil {
+			t.Error("the crash was not noticed")
+		}
+		want := "=== example.com/m.FuzzA for 1m0s\ntest -run ^$ -fuzz ^FuzzA$ -fuzztime 1m0s example.com/m\n"
+		if diff := cmp.Diff(want, out.String()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
