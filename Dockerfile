@@ -1,4 +1,4 @@
-# The product image: operators, provider, ignition-server and both CLIs. `make images` builds the same file system without
+# The product image: operators, provider, ignition-server and both CLIs. `make image` builds the same file system without
 # a container engine; this is for those who have one.
 #
 #   docker build --build-arg VERSION=$(git describe --always) -t hypershift .

@@ -5,37 +5,24 @@ package images
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/openshift/hypershift/support/containerimage"
 )
 
 // nameAnnotation is where an OCI layout says what an image is called.
 const nameAnnotation = "org.opencontainers.image.ref.name"
 
-// Image is what an image is made of.
-type Image struct {
-	// Name is the last part of its repository.
-	Name string
-	// Files are its file system, all in one layer.
-	Files []File
-	// Entrypoint is what it runs.
-	Entrypoint []string
-	// User is the numeric "uid:gid" that it runs as; empty is root.
-	User string
-	// Env is its environment, KEY=VALUE.
-	Env []string
-}
-
 // Build writes all images into a new OCI layout that replaces the one at target.
-func Build(target string, images []Image) error {
+func Build(target string, images []containerimage.Image) error {
 	work := target + ".new"
 	if err := os.RemoveAll(work); err != nil {
 		return err
@@ -55,7 +42,7 @@ func Build(target string, images []Image) error {
 	return os.Rename(work, target)
 }
 
-func add(store layout.Path, image Image) error {
+func add(store layout.Path, image containerimage.Image) error {
 	tarball := filepath.Join(string(store), "layer.tar")
 	layer, err := newLayer(tarball, image.Files)
 	if err != nil {
@@ -70,32 +57,40 @@ func add(store layout.Path, image Image) error {
 		return err
 	}
 	layer.path = blob
-	built, err := assemble(image, layer)
+	built, err := containerimage.Assemble(image, runtime.GOARCH, layer)
 	if err != nil {
 		return err
 	}
 	return store.AppendImage(built, layout.WithAnnotations(map[string]string{nameAnnotation: image.Name}))
 }
 
-func assemble(image Image, layer v1.Layer) (v1.Image, error) {
-	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	built, err := mutate.Append(base, mutate.Addendum{
-		Layer:   layer,
-		History: v1.History{CreatedBy: "devcluster images build", Comment: image.Name},
-	})
+// fileLayer is an uncompressed layer in a tar file. Nodes pull over a local wire, where compressing costs more than it
+// saves, and the bytes do not depend on the version of a compressor.
+type fileLayer struct {
+	path string
+	hash v1.Hash
+	size int64
+}
+
+func (l *fileLayer) Digest() (v1.Hash, error)             { return l.hash, nil }
+func (l *fileLayer) DiffID() (v1.Hash, error)             { return l.hash, nil }
+func (l *fileLayer) Compressed() (io.ReadCloser, error)   { return os.Open(l.path) }
+func (l *fileLayer) Uncompressed() (io.ReadCloser, error) { return os.Open(l.path) }
+func (l *fileLayer) Size() (int64, error)                 { return l.size, nil }
+func (l *fileLayer) MediaType() (types.MediaType, error)  { return types.OCIUncompressedLayer, nil }
+
+func newLayer(target string, files []containerimage.File) (*fileLayer, error) {
+	if err := containerimage.WriteLayer(target, files); err != nil {
+		return nil, err
+	}
+	in, err := os.Open(target)
 	if err != nil {
 		return nil, err
 	}
-	config, err := built.ConfigFile()
+	defer in.Close()
+	hash, size, err := v1.SHA256(in)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("hashing layer %s: %w", target, err)
 	}
-	config = config.DeepCopy()
-	config.OS, config.Architecture = "linux", runtime.GOARCH
-	config.Config = v1.Config{
-		Entrypoint: image.Entrypoint,
-		User:       image.User,
-		Env:        slices.Concat([]string{"PATH=/usr/sbin:/usr/bin"}, image.Env),
-	}
-	return mutate.ConfigFile(built, config)
+	return &fileLayer{path: target, hash: hash, size: size}, nil
 }

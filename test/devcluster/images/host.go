@@ -2,33 +2,14 @@ package images
 
 import (
 	"debug/elf"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/openshift/hypershift/support/containerimage"
 )
-
-// certificateBundles is where the distributions keep the CA certificates that their hosts trust.
-var certificateBundles = []string{
-	"/etc/ssl/certs/ca-certificates.crt",
-	"/etc/pki/tls/certs/ca-bundle.crt",
-}
-
-func systemCertificates() (File, error) {
-	for _, bundle := range certificateBundles {
-		data, err := os.ReadFile(bundle)
-		if err == nil {
-			return File{Path: "/etc/ssl/certs/ca-certificates.crt", Data: data}, nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return File{}, fmt.Errorf("reading the CA certificates of this machine: %w", err)
-		}
-	}
-	return File{}, fmt.Errorf("no CA certificates in any of %s: install the package ca-certificates", strings.Join(certificateBundles, ", "))
-}
 
 // filterLinks are the names by which xtables-nft-multi is called.
 var filterLinks = []string{
@@ -37,7 +18,7 @@ var filterLinks = []string{
 
 // packetFilterTools are nft and iptables of the host, with the libraries that they load: kube-proxy and the node network
 // need them in their images, and they cannot be linked statically.
-func packetFilterTools() ([]File, error) {
+func packetFilterTools() ([]containerimage.File, error) {
 	programs := map[string]string{}
 	for _, name := range []string{"nft", "xtables-nft-multi"} {
 		found, err := findProgram(name)
@@ -54,15 +35,15 @@ func packetFilterTools() ([]File, error) {
 	if err != nil {
 		return nil, err
 	}
-	var files []File
+	var files []containerimage.File
 	for name, source := range programs {
-		files = append(files, File{Path: "/usr/sbin/" + name, Source: source})
+		files = append(files, containerimage.File{Path: "/usr/sbin/" + name, Source: source})
 	}
 	for _, name := range filterLinks {
-		files = append(files, File{Path: "/usr/sbin/" + name, Link: "xtables-nft-multi"})
+		files = append(files, containerimage.File{Path: "/usr/sbin/" + name, Link: "xtables-nft-multi"})
 	}
 	for _, source := range slices.Concat(extensions, libraries) {
-		files = append(files, File{Path: source, Source: source})
+		files = append(files, containerimage.File{Path: source, Source: source})
 	}
 	return files, nil
 }

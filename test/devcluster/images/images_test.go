@@ -23,17 +23,18 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 	. "github.com/onsi/gomega"
 
+	"github.com/openshift/hypershift/support/containerimage"
 	"github.com/openshift/hypershift/test/devcluster/registry"
 )
 
-func sample(t *testing.T) []Image {
+func sample(t *testing.T) []containerimage.Image {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "program")
 	NewWithT(t).Expect(os.WriteFile(program, []byte("#!"), 0o600)).To(Succeed())
-	return []Image{
+	return []containerimage.Image{
 		{
 			Name: "one", User: "65532:65532", Entrypoint: []string{"/usr/bin/program"}, Env: []string{"A=b"},
-			Files: []File{
+			Files: []containerimage.File{
 				{Path: "/usr/bin/again", HardLink: "/usr/bin/program"},
 				{Path: "/usr/bin/program", Source: program},
 				{Path: "/link", Link: "/usr/bin/program"},
@@ -41,11 +42,11 @@ func sample(t *testing.T) []Image {
 				{Path: "/tmp", Mode: fs.ModeSticky | 0o777},
 			},
 		},
-		{Name: "two", Files: []File{{Path: "/pause", Source: program}}},
+		{Name: "two", Files: []containerimage.File{{Path: "/pause", Source: program}}},
 	}
 }
 
-func build(t *testing.T, images []Image) string {
+func build(t *testing.T, images []containerimage.Image) string {
 	t.Helper()
 	target := filepath.Join(t.TempDir(), "oci")
 	NewWithT(t).Expect(Build(target, images)).To(Succeed())
@@ -101,7 +102,7 @@ func TestBuild(t *testing.T) {
 	t.Run("When a program is missing it should say of which image, and keep the old images", func(t *testing.T) {
 		g := NewWithT(t)
 		target := build(t, sample(t))
-		broken := []Image{{Name: "broken", Files: []File{{Path: "/x", Source: filepath.Join(t.TempDir(), "none")}}}}
+		broken := []containerimage.Image{{Name: "broken", Files: []containerimage.File{{Path: "/x", Source: filepath.Join(t.TempDir(), "none")}}}}
 		g.Expect(Build(target, broken)).To(MatchError(ContainSubstring("building image broken")))
 		g.Expect(List(target)).To(HaveLen(2))
 	})

@@ -1,4 +1,4 @@
-package images
+package containerimage
 
 import (
 	"archive/tar"
@@ -11,9 +11,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 // File is one entry of an image's file system. Exactly one of Source, Data, Link and HardLink says what it holds; a File
@@ -33,42 +30,17 @@ type File struct {
 	Mode fs.FileMode
 }
 
-// fileLayer is an uncompressed layer in a tar file. Nodes pull over a local wire, where compressing costs more than it
-// saves, and the bytes do not depend on the version of a compressor.
-type fileLayer struct {
-	path string
-	hash v1.Hash
-	size int64
-}
-
-func (l *fileLayer) Digest() (v1.Hash, error)             { return l.hash, nil }
-func (l *fileLayer) DiffID() (v1.Hash, error)             { return l.hash, nil }
-func (l *fileLayer) Compressed() (io.ReadCloser, error)   { return os.Open(l.path) }
-func (l *fileLayer) Uncompressed() (io.ReadCloser, error) { return os.Open(l.path) }
-func (l *fileLayer) Size() (int64, error)                 { return l.size, nil }
-func (l *fileLayer) MediaType() (types.MediaType, error)  { return types.OCIUncompressedLayer, nil }
-
-// newLayer writes the files into a tar file at target. The same files give the same bytes: entries are sorted, owned by
-// root and of the year 1970.
-func newLayer(target string, files []File) (*fileLayer, error) {
+// WriteLayer writes the files into a tar file at target. The same files give the same bytes: entries are sorted, owned by root
+// and of the year 1970.
+func WriteLayer(target string, files []File) error {
 	out, err := os.Create(target)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	err = errors.Join(writeTar(out, withParents(files)), out.Close())
-	if err != nil {
-		return nil, fmt.Errorf("writing layer %s: %w", target, err)
+	if err := errors.Join(writeTar(out, withParents(files)), out.Close()); err != nil {
+		return fmt.Errorf("writing layer %s: %w", target, err)
 	}
-	in, err := os.Open(target)
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	hash, size, err := v1.SHA256(in)
-	if err != nil {
-		return nil, fmt.Errorf("hashing layer %s: %w", target, err)
-	}
-	return &fileLayer{path: target, hash: hash, size: size}, nil
+	return nil
 }
 
 // withParents sorts the files, hard links last, and adds the folders that they are in.

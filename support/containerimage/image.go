@@ -1,0 +1,53 @@
+// Package containerimage makes container images of programs that are already built, without a container engine: the same programs
+// give the same images.
+package containerimage
+
+import (
+	"slices"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// NonRoot is the user, "uid:gid", of images that need no privilege.
+const NonRoot = "65532:65532"
+
+// Image is what an image is made of.
+type Image struct {
+	// Name is the last part of its repository.
+	Name string
+	// Files are its file system, all in one layer.
+	Files []File
+	// Entrypoint is what it runs.
+	Entrypoint []string
+	// User is the numeric "uid:gid" that it runs as; empty is root.
+	User string
+	// Env is its environment, KEY=VALUE.
+	Env []string
+	// Labels are those of its configuration; may be nil.
+	Labels map[string]string
+}
+
+// Assemble makes the image, for Linux on an architecture in Go's words, from the layer that holds its files.
+func Assemble(image Image, arch string, layer v1.Layer) (v1.Image, error) {
+	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	built, err := mutate.Append(base, mutate.Addendum{Layer: layer, History: v1.History{CreatedBy: "make image", Comment: image.Name}})
+	if err != nil {
+		return nil, err
+	}
+	config, err := built.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture = "linux", arch
+	config.Config = v1.Config{
+		Entrypoint: image.Entrypoint,
+		User:       image.User,
+		Env:        slices.Concat([]string{"PATH=/usr/sbin:/usr/bin"}, image.Env),
+		Labels:     image.Labels,
+	}
+	return mutate.ConfigFile(built, config)
+}

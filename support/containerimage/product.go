@@ -1,0 +1,61 @@
+package containerimage
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// ProductPrograms are the programs of the product's image.
+var ProductPrograms = []string{
+	"hypershift", "hcp", "hypershift-operator", "control-plane-operator", "ignition-server", "cluster-api-provider-maas",
+}
+
+// Product is the product's image, of programs that lie in the folder bin. base is the rest of its file system.
+func Product(bin string, base []File) Image {
+	image := Image{Name: "hypershift", User: NonRoot, Entrypoint: []string{"/usr/bin/hypershift"}}
+	for _, program := range ProductPrograms {
+		image.Files = append(image.Files, File{Path: "/usr/bin/" + program, Source: filepath.Join(bin, program)})
+	}
+	// What deploys the upstream provider starts /manager.
+	image.Files = append(image.Files, File{Path: "/manager", Link: "/usr/bin/cluster-api-provider-maas"})
+	image.Files = append(image.Files, base...)
+	return image
+}
+
+// Base is what programs expect of a file system besides themselves: accounts, /tmp, and the CA certificates that this machine trusts.
+func Base() ([]File, error) {
+	certificates, err := systemCertificates()
+	if err != nil {
+		return nil, err
+	}
+	return []File{
+		{Path: "/etc/passwd", Data: []byte("root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n")},
+		{Path: "/etc/group", Data: []byte("root:x:0:\nnonroot:x:65532:\n")},
+		{Path: "/etc/nsswitch.conf", Data: []byte("hosts: files dns\n")},
+		{Path: "/tmp", Mode: fs.ModeSticky | 0o777},
+		certificates,
+	}, nil
+}
+
+// certificateBundles is where the distributions keep the CA certificates that their hosts trust.
+var certificateBundles = []string{
+	"/etc/ssl/certs/ca-certificates.crt",
+	"/etc/pki/tls/certs/ca-bundle.crt",
+}
+
+func systemCertificates() (File, error) {
+	for _, bundle := range certificateBundles {
+		data, err := os.ReadFile(bundle)
+		if err == nil {
+			return File{Path: "/etc/ssl/certs/ca-certificates.crt", Data: data}, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return File{}, fmt.Errorf("reading the CA certificates of this machine: %w", err)
+		}
+	}
+	return File{}, fmt.Errorf("no CA certificates in any of %s: install the package ca-certificates", strings.Join(certificateBundles, ", "))
+}
