@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/openshift/hypershift/support/containerimage"
 	"github.com/openshift/hypershift/test/devcluster/env"
 	"github.com/openshift/hypershift/test/devcluster/images"
 )
@@ -21,9 +22,9 @@ func built(t *testing.T) env.Env {
 	t.Helper()
 	g := NewWithT(t)
 	e := env.Env{Dir: t.TempDir(), Bin: t.TempDir()}
-	var all []images.Image
+	var all []containerimage.Image
 	for _, name := range []string{"pause", "coredns"} {
-		all = append(all, images.Image{Name: name, Files: []images.File{{Path: "/name", Data: []byte(name)}}})
+		all = append(all, containerimage.Image{Name: name, Files: []containerimage.File{{Path: "/name", Data: []byte(name)}}})
 	}
 	g.Expect(os.MkdirAll(filepath.Dir(e.Images()), 0o755)).To(Succeed())
 	g.Expect(images.Build(e.Images(), all)).To(Succeed())

@@ -8,15 +8,16 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/openshift/hypershift/support/containerimage"
 	"github.com/openshift/hypershift/test/devcluster/env"
 	"github.com/openshift/hypershift/test/devcluster/images"
 )
 
 // withImages builds the images that a payload is made of, with nothing in them.
 func withImages(g Gomega, e *Environment) {
-	var all []images.Image
+	var all []containerimage.Image
 	for _, name := range []string{"hypershift", "kube", "kube-previous", "pause", "coredns", "node-network", "cluster-api", "web"} {
-		all = append(all, images.Image{Name: name, Files: []images.File{{Path: "/name", Data: []byte(name)}}})
+		all = append(all, containerimage.Image{Name: name, Files: []containerimage.File{{Path: "/name", Data: []byte(name)}}})
 	}
 	g.Expect(os.MkdirAll(filepath.Dir(e.Images()), 0o755)).To(Succeed())
 	g.Expect(images.Build(e.Images(), all)).To(Succeed())
