@@ -87,16 +87,21 @@ func seed(n int) []byte {
 // region runs a simulated MAAS in which nothing takes time.
 func region(t testing.TB, machines int, rules ...faults.Rule) (endpoint, key string) {
 	t.Helper()
+	s := simulated(t, machines, rules...)
+	return simtest.Serve(t, s), s.Key("alice")
+}
+
+// simulated makes a MAAS that is not served yet.
+func simulated(t testing.TB, machines int, rules ...faults.Rule) *simulator.Simulator {
+	t.Helper()
 	s, err := simulator.New(simulator.Options{Seed: seed(machines), RandomSeed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, rule := range rules {
-		if _, err := s.Faults.Add(rule); err != nil {
-			t.Fatal(err)
-		}
+		simtest.Fault(t, s, rule)
 	}
-	return simtest.Serve(t, s), s.Key("alice")
+	return s
 }
 
 func setting[T any](t testing.TB, name string, otherwise T, parse func(string) (T, error)) T {

@@ -1,37 +1,25 @@
 package main
 
 import (
-	"math/rand/v2"
 	"net/http"
 	"testing"
 	"time"
 
 	"github.com/openshift/hypershift/support/crds"
 	"github.com/openshift/hypershift/support/maas"
-	"github.com/openshift/hypershift/support/maas/maastest"
 	"github.com/openshift/hypershift/support/testenv"
+	"github.com/openshift/hypershift/test/maas-simulator/faults"
+	"github.com/openshift/hypershift/test/maas-simulator/lifecycle"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
 // unwell makes a fifth of all calls fail: refused before anything is done, or done and the answer lost or cut off.
-func unwell(_ maastest.Call, w http.ResponseWriter) (bool, func(http.ResponseWriter) bool) {
-	if rand.IntN(5) != 0 {
-		return false, nil
-	}
-	codes := []int{500, 502, 503, 504}
-	if rand.IntN(2) == 0 {
-		w.WriteHeader(codes[rand.IntN(len(codes))])
-		return true, nil
-	}
-	return false, func(w http.ResponseWriter) bool {
-		if rand.IntN(2) == 0 {
-			w.WriteHeader(http.StatusGatewayTimeout)
-			return true
-		}
-		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
-			_ = conn.Close()
-		}
-		return true
-	}
+var unwell = []faults.Rule{
+	{Kind: faults.Error, Rate: 0.05, Status: http.StatusInternalServerError},
+	{Kind: faults.Error, Rate: 0.05, Status: http.StatusServiceUnavailable},
+	{Kind: faults.LostAnswer, Rate: 0.05, Status: http.StatusGatewayTimeout},
+	{Kind: faults.DropAfter, Rate: 0.05},
 }
 
 func TestFaults(t *testing.T) {
@@ -40,27 +28,28 @@ func TestFaults(t *testing.T) {
 	if testing.Short() {
 		machines = 20
 	}
-	server := inventoryOf(t, machines)
-	server.DeployTime, server.ReleaseTime = 100*time.Millisecond, 50*time.Millisecond
-	server.Intercept = unwell
-	b := newStage(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI), testNamespace, server.URL, server.APIKey)
+	s := simulated(t, machines, unwell...)
+	s.Life.Durations = lifecycle.Durations{Deploy: 100 * time.Millisecond, Power: 50 * time.Millisecond}
+	b := newStage(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI), testNamespace, simtest.Serve(t, s), s.Key("alice"))
 	for range machines {
 		b.add()
 	}
 	b.converge(wire{}, hasty, 2*time.Minute)
-	b.expectNoLeak(marksOf(server))
+	b.expectNoLeak(marksOf(s))
 	for _, m := range b.machines() {
 		b.remove(m)
 	}
 	b.converge(wire{}, hasty, 2*time.Minute)
-	b.expectNoLeak(marksOf(server))
+	b.expectNoLeak(marksOf(s))
 }
 
 // marksOf tells for which MaasMachine each machine is allocated.
-func marksOf(server *maastest.Server) map[string]string {
+func marksOf(s *simulator.Simulator) map[string]string {
 	marks := map[string]string{}
-	for _, m := range server.Held() {
-		marks[m.ID] = m.Annotations[maas.AnnotationMachineUID]
+	for _, m := range s.Machines() {
+		if m.Owner != "" {
+			marks[m.SystemID] = m.Annotations[maas.AnnotationMachineUID]
+		}
 	}
 	return marks
 }

@@ -29,7 +29,6 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machinetemplate"
 	"github.com/openshift/hypershift/support/maas"
-	"github.com/openshift/hypershift/support/maas/maastest"
 )
 
 const testNamespace = "clusters-demo"
@@ -211,13 +210,4 @@ func (b *stage) expectNoLeak(allocated map[string]string) {
 		want[*m.Spec.SystemID] = string(m.UID)
 	}
 	b.Expect(cmp.Diff(want, allocated)).To(BeEmpty(), "what the MaasMachines hold (-) and what MAAS allocated (+)")
-}
-
-// inventoryOf makes a MAAS with n machines.
-func inventoryOf(t testing.TB, n int) *maastest.Server {
-	var machines []*maastest.Machine
-	for i := range n {
-		machines = append(machines, &maastest.Machine{ID: fmt.Sprintf("m%05d", i), Hostname: fmt.Sprintf("node-%d", i)})
-	}
-	return maastest.New(t, machines...)
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func FuzzDecodeMachine(f *testing.F) {
-	golden, err := os.ReadFile(filepath.Join("maastest", "testdata", "machine.json"))
+	golden, err := os.ReadFile(filepath.Join("testdata", "machine.json"))
 	if err != nil {
 		f.Fatal(err)
 	}

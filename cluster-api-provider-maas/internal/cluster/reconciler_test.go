@@ -26,24 +26,27 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/identity"
 	"github.com/openshift/hypershift/support/crds"
 	"github.com/openshift/hypershift/support/maas"
-	"github.com/openshift/hypershift/support/maas/maastest"
 	"github.com/openshift/hypershift/support/testenv"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
+	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
-// world is a namespace of a real API server, a MAAS, and a reconciler between the two.
+// world is a namespace of a real API server, a simulated MAAS, and a reconciler between the two.
 type world struct {
 	*WithT
+	*simulator.Simulator
 	t          *testing.T
 	client     client.Client
 	namespace  string
-	maas       *maastest.Server
+	endpoint   string
 	clock      *clocktesting.FakePassiveClock
 	recorder   *events.FakeRecorder
 	reconciler *cluster.Reconciler
 	owner      *clusterv1.Cluster
 }
 
-func newWorld(t *testing.T, cfg *rest.Config, machines ...*maastest.Machine) *world {
+func newWorld(t *testing.T, cfg *rest.Config, machines ...simtest.Machine) *world {
 	t.Helper()
 	g := NewWithT(t)
 	s := runtime.NewScheme()
@@ -54,17 +57,41 @@ func newWorld(t *testing.T, cfg *rest.Config, machines ...*maastest.Machine) *wo
 	g.Expect(err).NotTo(HaveOccurred())
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "provider-"}}
 	g.Expect(c.Create(t.Context(), namespace)).To(Succeed())
-	w := &world{WithT: g, t: t, client: c, namespace: namespace.Name, maas: maastest.New(t, machines...),
+	region, err := simulator.New(simulator.Options{Seed: []byte(simtest.Seed(machines...)), RandomSeed: 1, Users: []simulator.User{
+		{Name: provider, Admin: true}, {Name: "alice"}}})
+	g.Expect(err).NotTo(HaveOccurred())
+	w := &world{WithT: g, Simulator: region, t: t, client: c, namespace: namespace.Name, endpoint: simtest.Listen(t, region),
 		clock: clocktesting.NewFakePassiveClock(time.Now()), recorder: events.NewFakeRecorder(100)}
-	w.maas.Superuser = true
 	w.owner = &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "demo"}, Spec: clusterv1.ClusterSpec{
 		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "MaasCluster", Name: "demo"}}}
 	w.create(w.owner)
-	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "maas"}, Data: map[string][]byte{
-		maas.SecretKeyEndpoint: []byte(w.maas.URL), maas.SecretKeyAPIKey: []byte(w.maas.APIKey)}})
+	w.credentials(region.Key(provider))
 	w.reconciler = &cluster.Reconciler{Client: c, Reader: c, Recorder: w.recorder, Clock: w.clock,
 		Identities: identity.NewResolver(identity.Options{Reader: c, Clock: w.clock, Template: maas.Config{Retry: maas.RetryPolicy{Attempts: -1}}})}
 	return w
+}
+
+// provider is the user of MAAS whose key the provider has, an administrator.
+const provider = "provider"
+
+func (w *world) credentials(key string) {
+	w.t.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "maas"}, Data: map[string][]byte{
+		maas.SecretKeyEndpoint: []byte(w.endpoint), maas.SecretKeyAPIKey: []byte(key)}}
+	err := w.client.Create(w.t.Context(), secret)
+	if apierrors.IsAlreadyExists(err) {
+		err = w.client.Update(w.t.Context(), secret)
+	}
+	w.Expect(err).NotTo(HaveOccurred())
+}
+
+// dns are the names that somebody gave addresses in MAAS, with these.
+func (w *world) dns() map[string][]string {
+	names := map[string][]string{}
+	for _, r := range w.DB.DNSResources.All() {
+		names[r.Name+"."+w.DB.Domains.Get(r.DomainID).Name] = r.IPs
+	}
+	return names
 }
 
 func (w *world) create(obj client.Object) {
@@ -84,6 +111,7 @@ func (w *world) add(spec infrav1.MaasClusterSpec, annotations map[string]string)
 
 func (w *world) reconcile(after time.Duration) ctrl.Result {
 	w.t.Helper()
+	w.Life.Tick(w.t.Context())
 	w.clock.SetTime(w.clock.Now().Add(after))
 	result, err := w.reconciler.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: w.namespace, Name: "demo"}})
 	w.Expect(err).NotTo(HaveOccurred())
@@ -153,7 +181,7 @@ func TestReconciler(t *testing.T) {
 
 func given(t *testing.T, cfg *rest.Config) {
 	for _, annotation := range []string{infrav1.CustomDNSAnnotation, clusterv1.ManagedByAnnotation} {
-		w := newWorld(t, cfg, &maastest.Machine{ID: "a", Zone: "az2"}, &maastest.Machine{ID: "b", Zone: "az1"})
+		w := newWorld(t, cfg, simtest.Machine{ID: "a", Zone: "az2"}, simtest.Machine{ID: "b", Zone: "az1"})
 		w.add(infrav1.MaasClusterSpec{}, map[string]string{annotation: ""})
 		w.reconcile(0)
 		w.expect("LoadBalancerReady", "False WaitForEndpoint", "others are to fill it in")
@@ -171,7 +199,7 @@ func given(t *testing.T, cfg *rest.Config) {
 		}
 		w.Expect(zones).To(Equal([]string{"az1", "az2", "default"}))
 		w.expect("Ready", "True Ready", "")
-		w.Expect(w.maas.DNS()).To(BeEmpty())
+		w.Expect(w.dns()).To(BeEmpty())
 		before := infra.ResourceVersion
 		for range 5 {
 			w.reconcile(time.Minute)
@@ -188,7 +216,7 @@ func fromCluster(t *testing.T, cfg *rest.Config) {
 	w.reconcile(0)
 	w.Expect(w.infra().Spec.ControlPlaneEndpoint).To(Equal(infrav1.APIEndpoint{Host: "vip.example.com", Port: 443}))
 	w.Expect(w.infra().Status.FailureDomains).To(HaveLen(1))
-	w.Expect(w.maas.DNS()).To(BeEmpty())
+	w.Expect(w.dns()).To(BeEmpty())
 }
 
 func makesDNS(t *testing.T, cfg *rest.Config) {
@@ -198,36 +226,36 @@ func makesDNS(t *testing.T, cfg *rest.Config) {
 	name := w.infra().Status.Network.DNSName
 	w.Expect(name).To(MatchRegexp(`^demo-[0-9a-f]{6}\.maas$`))
 	w.Expect(w.infra().Spec.ControlPlaneEndpoint).To(Equal(infrav1.APIEndpoint{Host: name, Port: 6443}))
-	w.Expect(w.maas.DNS()).To(HaveKeyWithValue(name, BeEmpty()))
+	w.Expect(w.dns()).To(HaveKeyWithValue(name, BeEmpty()))
 
 	one := w.controlPlane("cp-1", true, "192.168.0.4", "10.1.0.4")
 	w.controlPlane("cp-2", true, "192.168.0.5", "fd00::5")
-	w.maas.Calls(true)
+	w.ResetRequests()
 	w.reconcile(time.Minute)
-	w.Expect(w.maas.DNS()[name]).To(ConsistOf("10.1.0.4", "fd00::5"))
+	w.Expect(w.dns()[name]).To(ConsistOf("10.1.0.4", "fd00::5"))
 	w.Expect(w.attached()).To(ConsistOf("cp-1", "cp-2"))
 	for range 4 {
 		w.reconcile(time.Minute)
 	}
-	w.Expect(w.maas.Calls(true)["PUT dnsresources/*"]).To(Equal(1), "it is written only when it changed")
+	w.Expect(w.Load.Report().Of("dnsresource.update").Calls).To(Equal(1), "it is written only when it changed")
 
 	w.Expect(w.client.Get(t.Context(), client.ObjectKeyFromObject(one), one)).To(Succeed())
 	w.runs(one, false)
 	w.reconcile(time.Minute)
-	w.Expect(w.maas.DNS()[name]).To(Equal([]string{"fd00::5"}))
+	w.Expect(w.dns()[name]).To(Equal([]string{"fd00::5"}))
 	w.Expect(w.attached()).To(ConsistOf("cp-2"))
 	two := &infrav1.MaasMachine{}
 	w.Expect(w.client.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "cp-2"}, two)).To(Succeed())
 	w.runs(two, false)
 	w.reconcile(time.Minute)
-	w.Expect(w.maas.DNS()[name]).To(Equal([]string{"fd00::5"}), "a power flap does not take the cluster off the net")
+	w.Expect(w.dns()[name]).To(Equal([]string{"fd00::5"}), "a power flap does not take the cluster off the net")
 
 	w.Expect(w.client.Delete(t.Context(), one)).To(Succeed())
 	w.Expect(w.client.Delete(t.Context(), two)).To(Succeed())
 	w.Expect(w.client.Delete(t.Context(), w.infra())).To(Succeed())
 	w.reconcile(time.Minute)
 	w.Expect(w.gone()).To(BeTrue())
-	w.Expect(w.maas.DNS()).To(BeEmpty(), "the name goes with the cluster")
+	w.Expect(w.dns()).To(BeEmpty(), "the name goes with the cluster")
 }
 
 // attached names the machines that say that they are in DNS.
@@ -246,7 +274,7 @@ func (w *world) attached() []string {
 
 func noRight(t *testing.T, cfg *rest.Config) {
 	w := newWorld(t, cfg)
-	w.maas.Superuser = false
+	w.credentials(w.Key("alice"))
 	w.add(infrav1.MaasClusterSpec{}, nil)
 	w.reconcile(0)
 	w.expect("LoadBalancerReady", "False LoadBalancerFailed", "reserved for admin users")
@@ -256,11 +284,11 @@ func noRight(t *testing.T, cfg *rest.Config) {
 }
 
 func problems(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "a", Zone: "az1"})
+	w := newWorld(t, cfg, simtest.Machine{ID: "a", Zone: "az1"})
 	w.add(infrav1.MaasClusterSpec{ControlPlaneEndpoint: infrav1.APIEndpoint{Host: "h", Port: 1}}, nil)
 	w.reconcile(0)
 	w.expect("MAASAvailable", "True AsExpected", "every call sends the API key in the clear")
-	w.maas.APIKey = "consumerkey:tokenkey01:rotated"
+	w.credentials("consumer:token:rotated")
 	result := w.reconcile(2 * time.Minute)
 	w.Expect(result.RequeueAfter).To(BeNumerically("<=", 30*time.Second))
 	w.expect("MAASAvailable", "False MAASUnauthorized", "put a valid API key into the Secret")
@@ -279,9 +307,6 @@ func problems(t *testing.T, cfg *rest.Config) {
 }
 
 func sweeps(t *testing.T, cfg *rest.Config) {
-	held := func(id, key string, annotations map[string]string) *maastest.Machine {
-		return &maastest.Machine{ID: id, Status: maastest.Allocated, Owner: "provider", AgentName: key, Annotations: annotations}
-	}
 	w := newWorld(t, cfg)
 	w.add(infrav1.MaasClusterSpec{ControlPlaneEndpoint: infrav1.APIEndpoint{Host: "h", Port: 1}}, nil)
 	mine := string(w.infra().UID)
@@ -292,32 +317,32 @@ func sweeps(t *testing.T, cfg *rest.Config) {
 		return map[string]string{maas.AnnotationClusterUID: cluster, maas.AnnotationMachineUID: machine}
 	}
 	uid := string(m.UID)
-	for _, machine := range []*maastest.Machine{
-		held("used", maas.AllocationKey(uid), mark(mine, uid)),
-		held("orphan", maas.AllocationKey("gone"), mark(mine, "gone")),
-		held("second", maas.AllocationKey(uid), nil),
-		held("other-cluster", maas.AllocationKey("gone"), mark("another", "gone")),
-		held("marked-but-keyless", "", mark(mine, "gone")),
-		held("by-hand", "", nil),
-		held("pending", maas.AllocationKey("not-recorded-yet"), nil),
+	for id, held := range map[string]struct {
+		key         string
+		annotations map[string]string
+	}{
+		"used":               {maas.AllocationKey(uid), mark(mine, uid)},
+		"orphan":             {maas.AllocationKey("gone"), mark(mine, "gone")},
+		"second":             {maas.AllocationKey(uid), nil},
+		"other-cluster":      {maas.AllocationKey("gone"), mark("another", "gone")},
+		"marked-but-keyless": {"", mark(mine, "gone")},
+		"by-hand":            {"", nil},
+		"pending":            {maas.AllocationKey("not-recorded-yet"), nil},
 	} {
-		w.maas.Add(machine)
+		w.addMachine(simtest.Machine{ID: id, Status: status.Allocated, Owner: provider, AgentName: held.key, Annotations: held.annotations})
 	}
 	w.reconcile(0)
 	w.reconcile(10 * time.Minute)
-	var left []string
-	for _, m := range w.maas.Held() {
-		left = append(left, m.ID)
-	}
-	w.Expect(left).To(ConsistOf("used", "other-cluster", "marked-but-keyless", "by-hand", "pending"))
+	w.Expect(w.left()).To(ConsistOf("used", "other-cluster", "marked-but-keyless", "by-hand", "pending"))
 	w.Expect(w.recorder.Events).To(HaveLen(2))
 }
 
 func manyZones(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg)
+	var machines []simtest.Machine
 	for n := range 120 {
-		w.maas.Add(&maastest.Machine{ID: fmt.Sprintf("m%d", n), Zone: fmt.Sprintf("az%03d", n)})
+		machines = append(machines, simtest.Machine{ID: fmt.Sprintf("m%d", n), Zone: fmt.Sprintf("az%03d", n)})
 	}
+	w := newWorld(t, cfg, machines...)
 	w.add(infrav1.MaasClusterSpec{ControlPlaneEndpoint: infrav1.APIEndpoint{Host: "h", Port: 1}}, nil)
 	w.reconcile(0)
 	w.expect("Ready", "True Ready", "")
@@ -350,7 +375,7 @@ func pauses(t *testing.T, cfg *rest.Config) {
 	w.add(infrav1.MaasClusterSpec{}, map[string]string{clusterv1.PausedAnnotation: "true"})
 	w.reconcile(0)
 	w.expect("Paused", "True Paused", "")
-	w.Expect(w.maas.Calls(false)).To(BeEmpty())
+	w.Expect(w.Requests()).To(BeEmpty())
 	infra := w.infra()
 	delete(infra.Annotations, clusterv1.PausedAnnotation)
 	w.Expect(w.client.Update(t.Context(), infra)).To(Succeed())

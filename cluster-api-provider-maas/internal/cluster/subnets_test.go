@@ -22,17 +22,17 @@ func TestPreferredSubnetsOfCAPMAAS(t *testing.T) {
 	w.controlPlane("cp-1", true, "192.168.0.4", "10.1.0.4")
 	w.reconcile(0)
 	name := w.infra().Status.Network.DNSName
-	w.Expect(w.maas.DNS()[name]).To(Equal([]string{"10.1.0.4"}))
+	w.Expect(w.dns()[name]).To(Equal([]string{"10.1.0.4"}))
 
 	subnets.Data["preferredSubnets"] = "10.1.0"
 	w.Expect(w.client.Update(t.Context(), subnets)).To(Succeed())
 	w.reconcile(time.Minute)
 	w.expect("LoadBalancerReady", "False LoadBalancerFailed", `"10.1.0" in preferredSubnets of ConfigMap `+w.namespace+`/maas-preferred-subnet is no network`)
-	w.Expect(w.maas.DNS()[name]).To(Equal([]string{"10.1.0.4"}), "a typo takes no cluster off the net")
+	w.Expect(w.dns()[name]).To(Equal([]string{"10.1.0.4"}), "a typo takes no cluster off the net")
 
 	infra := w.infra()
 	infra.Spec.PreferredSubnets = []string{"192.168.0.0/16"}
 	w.Expect(w.client.Update(t.Context(), infra)).To(Succeed())
 	w.reconcile(time.Minute)
-	w.Expect(w.maas.DNS()[name]).To(Equal([]string{"192.168.0.4"}), "the spec goes first")
+	w.Expect(w.dns()[name]).To(Equal([]string{"192.168.0.4"}), "the spec goes first")
 }

@@ -11,7 +11,8 @@ import (
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/support/maas"
-	"github.com/openshift/hypershift/support/maas/maastest"
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
 // marks are those of a MaasMachine of a cluster.
@@ -19,19 +20,30 @@ func marks(cluster, machine string) map[string]string {
 	return map[string]string{maas.AnnotationClusterUID: cluster, maas.AnnotationMachineUID: machine}
 }
 
+// addMachine puts a machine into MAAS.
+func (w *world) addMachine(m simtest.Machine) {
+	w.t.Helper()
+	w.Expect(w.DB.Load([]byte(simtest.Seed(m)), w.Now())).To(Succeed())
+}
+
 // addAllocated makes a machine that was allocated for the first UID, and may carry the mark of another.
-func (w *world) addAllocated(id, uid, cluster string, annotations map[string]string) *maastest.Machine {
-	m := &maastest.Machine{ID: id, Status: maastest.Allocated, Owner: "provider", AgentName: maas.AllocationKey(uid), Annotations: annotations,
-		Comment: maas.Allocation{UID: uid, ClusterUID: cluster}.Comment("ns/some")}
-	w.maas.Add(m)
-	return m
+func (w *world) addAllocated(id, uid, cluster string, annotations map[string]string) {
+	w.t.Helper()
+	w.addMachine(simtest.Machine{ID: id})
+	w.Change(id, func(m *inventory.Machine) {
+		comment := maas.Allocation{UID: uid, ClusterUID: cluster}.Comment("ns/some")
+		w.Expect(w.Life.Acquire(m, provider, maas.AllocationKey(uid), comment)).To(Succeed())
+		m.Annotations = annotations
+	})
 }
 
 // left are the machines that are not free.
 func (w *world) left() []string {
 	var ids []string
-	for _, m := range w.maas.Held() {
-		ids = append(ids, m.ID)
+	for _, m := range w.Machines() {
+		if m.Owner != "" {
+			ids = append(ids, m.SystemID)
+		}
 	}
 	return ids
 }
@@ -54,7 +66,8 @@ func sweepsUnmarked(t *testing.T, cfg *rest.Config) {
 	w.addAllocated("others-marked", "theirs1", "another", marks("another", "theirs1"))
 	w.addAllocated("others-unmarked", "theirs2", "another", nil)
 	w.addAllocated("others-old-mark", "theirs3", "another", marks(mine, "dead"))
-	w.addAllocated("told-wrong", "gone4", mine, nil).AgentName = maas.AllocationKey("theirs4")
+	w.addAllocated("told-wrong", "gone4", mine, nil)
+	w.Change("told-wrong", func(m *inventory.Machine) { m.AgentName = maas.AllocationKey("theirs4") })
 	w.reconcile(0)
 	w.Expect(w.left()).To(ContainElements("unmarked", "old-mark"), "somebody may be about to mark it")
 	for range 2 {
@@ -82,24 +95,18 @@ func sweepsSecond(t *testing.T, cfg *rest.Config) {
 }
 
 func orphansFirst(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "free"})
+	w := newWorld(t, cfg, simtest.Machine{ID: "free"})
 	mine := w.addAsked("provider")
 	w.reconcile(0)
 	w.addAllocated("orphan", "gone", mine, marks(mine, "gone"))
-	w.maas.Intercept = func(c maastest.Call, rw http.ResponseWriter) (bool, func(http.ResponseWriter) bool) {
-		if c.Op == "release" {
-			rw.WriteHeader(http.StatusServiceUnavailable)
-			return true, nil
-		}
-		return false, nil
-	}
+	mend := simtest.Refuse(t, w.Simulator, "machine.release", "", http.StatusServiceUnavailable, "")
 	w.Expect(w.client.Delete(t.Context(), w.infra())).To(Succeed())
 	for range 3 {
 		w.Expect(w.reconcile(time.Second).RequeueAfter).To(BeNumerically(">", 0))
 		w.Expect(w.gone()).To(BeFalse())
 	}
 	w.expect("Deleting", "True OrphansLeft", "machine host-orphan (orphan) is Allocated: cannot release machine orphan")
-	w.maas.Intercept = nil
+	mend()
 	w.reconcile(time.Second)
 	w.Expect(w.gone()).To(BeTrue())
 	w.Expect(w.left()).To(BeEmpty())
@@ -110,13 +117,12 @@ func unasked(t *testing.T, cfg *rest.Config) {
 	mine := w.addAsked("provider")
 	w.reconcile(0)
 	w.addAllocated("orphan", "gone", mine, marks(mine, "gone"))
-	key := w.maas.APIKey
-	w.maas.APIKey = "consumerkey:tokenkey01:rotated"
+	w.credentials("consumer:token:rotated")
 	w.Expect(w.client.Delete(t.Context(), w.infra())).To(Succeed())
 	w.reconcile(2 * time.Minute)
 	w.Expect(w.gone()).To(BeFalse())
 	w.expect("Deleting", "True MAASUnauthorized", "To let go without a look, remove the annotation "+infrav1.OwnerAnnotation)
-	w.maas.APIKey = key
+	w.credentials(w.Key(provider))
 	w.reconcile(time.Minute)
 	w.Expect(w.gone()).To(BeTrue())
 	w.Expect(w.left()).To(BeEmpty())
@@ -124,7 +130,7 @@ func unasked(t *testing.T, cfg *rest.Config) {
 	w = newWorld(t, cfg)
 	w.addAsked("provider")
 	w.reconcile(0)
-	w.maas.APIKey = "consumerkey:tokenkey01:rotated"
+	w.credentials("consumer:token:rotated")
 	w.Expect(w.client.Delete(t.Context(), w.infra())).To(Succeed())
 	w.reconcile(2 * time.Minute)
 	infra := w.infra()

@@ -36,110 +36,110 @@ func TestFromCAPMAAS(t *testing.T) {
 }
 
 // capmaas is a rack whose machine one CAPMAAS deployed: without key and marks, and with all that it leaves on a MaasMachine.
-func capmaas(t *testing.T, cfg *rest.Config, user string, lxd bool) *rack {
+func capmaas(t *testing.T, cfg *rest.Config, user string, lxd bool) *world {
 	t.Helper()
-	k := newRack(t, cfg, user)
-	k.Change("aaaaa1", func(m *inventory.Machine) {
+	w := newRack(t, cfg, user)
+	w.Change("aaaaa1", func(m *inventory.Machine) {
 		m.Status, m.Owner, m.PowerState, m.OSystem, m.Series = status.Deployed, user, "on", "custom", "node"
 		if lxd {
 			m.PowerType = "lxd"
 		}
 	})
-	k.add("m", infrav1.MaasMachineSpec{
+	w.add("m", infrav1.MaasMachineSpec{
 		Image: "custom/node", SystemID: ptr.To("aaaaa1"), ProviderID: ptr.To("maas:///default/aaaaa1"),
 		LXD: &infrav1.LXDConfig{Enabled: ptr.To(lxd)},
 	})
-	m := k.machine("m")
+	m := w.machine("m")
 	m.Finalizers = []string{infrav1.MachineFinalizer, evacuation}
 	m.Annotations = map[string]string{"maas.spectrocloud.com/vm-name": "vm-m-12345"}
-	k.Expect(k.client.Update(t.Context(), m)).To(Succeed())
-	k.until("Ready True Ready", "m")
-	k.wrote()
-	return k
+	w.Expect(w.client.Update(t.Context(), m)).To(Succeed())
+	w.until("Ready True Ready", "m")
+	w.wrote()
+	return w
 }
 
 func vmDeleted(t *testing.T, cfg *rest.Config) {
-	k := capmaas(t, cfg, "admin", true)
-	k.leave("m")
-	k.Expect(k.Machine("aaaaa1")).To(BeNil(), "a release would leave it on its host for ever")
-	k.Expect(k.wrote()).To(Equal([]string{""}), "one DELETE, and no release after which somebody else could get it")
+	w := capmaas(t, cfg, "admin", true)
+	w.leave("m")
+	w.Expect(w.Machine("aaaaa1")).To(BeNil(), "a release would leave it on its host for ever")
+	w.Expect(w.wrote()).To(Equal([]string{""}), "one DELETE, and no release after which somebody else could get it")
 }
 
 func vmKept(t *testing.T, cfg *rest.Config) {
-	k := capmaas(t, cfg, "admin", true)
-	k.Change("aaaaa1", func(m *inventory.Machine) {
+	w := capmaas(t, cfg, "admin", true)
+	w.Change("aaaaa1", func(m *inventory.Machine) {
 		m.Annotations = map[string]string{"hypershift-machine-uid": "another"}
 	})
-	k.leave("m")
-	k.Expect(k.Machine("aaaaa1")).To(HaveField("Status", status.Deployed))
+	w.leave("m")
+	w.Expect(w.Machine("aaaaa1")).To(HaveField("Status", status.Deployed))
 }
 
 func vmNeedsAdministrator(t *testing.T, cfg *rest.Config) {
-	k := capmaas(t, cfg, "alice", true)
-	k.remove("m")
-	k.passes("m", 3)
-	k.expect("m", "Deleting True MAASForbidden", "needs the API key of a MAAS administrator")
-	k.Expect(k.Machine("aaaaa1")).To(HaveField("Status", status.Deployed))
+	w := capmaas(t, cfg, "alice", true)
+	w.remove("m")
+	w.passes("m", 3)
+	w.expect("m", "Deleting True MAASForbidden", "needs the API key of a MAAS administrator")
+	w.Expect(w.Machine("aaaaa1")).To(HaveField("Status", status.Deployed))
 }
 
 func metalReleased(t *testing.T, cfg *rest.Config) {
-	k := capmaas(t, cfg, "alice", false)
-	k.leave("m")
-	k.Expect(k.Machine("aaaaa1")).To(And(HaveField("Status", status.Ready), HaveField("Owner", "")))
+	w := capmaas(t, cfg, "alice", false)
+	w.leave("m")
+	w.Expect(w.Machine("aaaaa1")).To(And(HaveField("Status", status.Ready), HaveField("Owner", "")))
 }
 
 func hostKept(t *testing.T, cfg *rest.Config) {
-	k := capmaas(t, cfg, "admin", false)
-	k.Expect(k.DB.Update(func() error {
-		k.DB.VMHosts.Put(&inventory.VMHost{ID: 7, Name: "lxd-host-one", Type: "lxd", HostSystemID: "aaaaa1"})
+	w := capmaas(t, cfg, "admin", false)
+	w.Expect(w.DB.Update(func() error {
+		w.DB.VMHosts.Put(&inventory.VMHost{ID: 7, Name: "lxd-host-one", Type: "lxd", HostSystemID: "aaaaa1"})
 		return nil
 	})).To(Succeed())
-	k.remove("m")
-	k.passes("m", 3)
-	k.expect("m", "Deleting True MAASInvalidParameter", "The following VM hosts must be removed first: lxd-host-one")
-	k.Expect(k.machine("m").Finalizers).To(ConsistOf(infrav1.MachineFinalizer, evacuation))
-	k.Expect(k.DB.Update(func() error {
-		k.DB.VMHosts.Delete(7)
+	w.remove("m")
+	w.passes("m", 3)
+	w.expect("m", "Deleting True MAASInvalidParameter", "The following VM hosts must be removed first: lxd-host-one")
+	w.Expect(w.machine("m").Finalizers).To(ConsistOf(infrav1.MachineFinalizer, evacuation))
+	w.Expect(w.DB.Update(func() error {
+		w.DB.VMHosts.Delete(7)
 		return nil
 	})).To(Succeed())
-	k.Eventually(func() bool {
-		k.pass("m")
-		return k.gone("m")
+	w.Eventually(func() bool {
+		w.pass("m")
+		return w.gone("m")
 	}, "20s", "20ms").Should(BeTrue())
 }
 
 func finalizerOnly(t *testing.T, cfg *rest.Config) {
-	k := capmaas(t, cfg, "admin", false)
-	m := k.machine("m")
+	w := capmaas(t, cfg, "admin", false)
+	m := w.machine("m")
 	m.Finalizers = []string{evacuation}
-	k.Expect(k.client.Update(t.Context(), m)).To(Succeed())
-	k.remove("m")
-	k.reconcile("m", time.Second)
-	k.Expect(k.gone("m")).To(BeTrue())
+	w.Expect(w.client.Update(t.Context(), m)).To(Succeed())
+	w.remove("m")
+	w.reconcile("m", time.Second)
+	w.Expect(w.gone("m")).To(BeTrue())
 }
 
 // byKubeadm makes a MaasMachine whose Machine is bootstrapped by kubeadm.
-func (k *rack) byKubeadm(name string) {
-	k.t.Helper()
-	k.add(name, infrav1.MaasMachineSpec{Image: "ubuntu/jammy"})
+func (w *world) byKubeadm(name string) {
+	w.t.Helper()
+	w.add(name, infrav1.MaasMachineSpec{Image: "ubuntu/jammy"})
 	owner := &clusterv1.Machine{}
-	k.get(name, owner)
+	w.get(name, owner)
 	owner.Spec.Bootstrap.ConfigRef = clusterv1.ContractVersionedObjectReference{APIGroup: "bootstrap.cluster.x-k8s.io", Kind: "KubeadmConfig", Name: name}
-	k.Expect(k.client.Update(k.t.Context(), owner)).To(Succeed())
+	w.Expect(w.client.Update(w.t.Context(), owner)).To(Succeed())
 }
 
 func withoutSwap(t *testing.T, cfg *rest.Config) {
-	k := newRack(t, cfg, "admin")
-	k.byKubeadm("kubeadm")
-	k.add("ours", infrav1.MaasMachineSpec{Image: "ubuntu/jammy"})
-	k.until("Ready True Ready", "kubeadm", "ours")
-	k.Expect(k.Machine(*k.machine("kubeadm").Spec.SystemID).SwapSize).To(HaveValue(BeZero()))
-	k.Expect(k.Machine(*k.machine("ours").Spec.SystemID).SwapSize).To(BeNil(), "our own kubelet starts with swap, and no call is made for it")
+	w := newRack(t, cfg, "admin")
+	w.byKubeadm("kubeadm")
+	w.add("ours", infrav1.MaasMachineSpec{Image: "ubuntu/jammy"})
+	w.until("Ready True Ready", "kubeadm", "ours")
+	w.Expect(w.Machine(*w.machine("kubeadm").Spec.SystemID).SwapSize).To(HaveValue(BeZero()))
+	w.Expect(w.Machine(*w.machine("ours").Spec.SystemID).SwapSize).To(BeNil(), "our own kubelet starts with swap, and no call is made for it")
 }
 
 func swapKept(t *testing.T, cfg *rest.Config) {
-	k := newRack(t, cfg, "alice")
-	k.byKubeadm("kubeadm")
-	k.until("Ready True Ready", "kubeadm")
-	k.Expect(strings.Join(k.told(), "\n")).To(ContainSubstring("SwapKept"))
+	w := newRack(t, cfg, "alice")
+	w.byKubeadm("kubeadm")
+	w.until("Ready True Ready", "kubeadm")
+	w.Expect(strings.Join(w.told(), "\n")).To(ContainSubstring("SwapKept"))
 }

@@ -31,77 +31,77 @@ func TestChoose(t *testing.T) {
 }
 
 // printed is how many machines MAAS printed since the last call, in lists.
-func (k *rack) printed() int {
-	defer k.ResetRequests()
-	return k.Load.Report().Of("machines.read").Machines
+func (w *world) printed() int {
+	defer w.ResetRequests()
+	return w.Load.Report().Of("machines.read").Machines
 }
 
-func (k *rack) asked() int { return k.Load.Report().Of("machines.allocate").Calls }
+func (w *world) asked() int { return w.Load.Report().Of("machines.allocate").Calls }
 
 func picksUnlisted(t *testing.T, cfg *rest.Config) {
-	k := newRack(t, cfg, "alice")
-	k.printed()
-	k.addPlain("m")
-	k.pass("m")
-	k.Expect(k.machine("m").Spec.SystemID).To(HaveValue(Equal("aaaaa1")), "the cheapest")
-	k.Expect(k.asked()).To(Equal(1))
-	k.Expect(k.printed()).To(BeZero())
+	w := newRack(t, cfg, "alice")
+	w.printed()
+	w.addPlain("m")
+	w.pass("m")
+	w.Expect(w.machine("m").Spec.SystemID).To(HaveValue(Equal("aaaaa1")), "the cheapest")
+	w.Expect(w.asked()).To(Equal(1))
+	w.Expect(w.printed()).To(BeZero())
 }
 
 func waitsQuietly(t *testing.T, cfg *rest.Config) {
-	k := newRack(t, cfg, "alice")
-	k.add("m", infrav1.MaasMachineSpec{Image: "custom/node", MinCPU: ptr.To(65), MinMemory: ptr.To(1)})
-	k.pass("m")
-	k.expect("m", "Ready False NoCapacity", "none of 5 Ready machines has 65 cores")
-	k.Expect(k.machine("m").Annotations).NotTo(HaveKey(machine.AttemptAnnotation))
-	k.Expect(k.asked()).To(Equal(3), "in each zone")
-	before := k.machine("m").ResourceVersion
+	w := newRack(t, cfg, "alice")
+	w.add("m", infrav1.MaasMachineSpec{Image: "custom/node", MinCPU: ptr.To(65), MinMemory: ptr.To(1)})
+	w.pass("m")
+	w.expect("m", "Ready False NoCapacity", "none of 5 Ready machines has 65 cores")
+	w.Expect(w.machine("m").Annotations).NotTo(HaveKey(machine.AttemptAnnotation))
+	w.Expect(w.asked()).To(Equal(3), "in each zone")
+	before := w.machine("m").ResourceVersion
 	for range 10 {
-		k.pass("m")
+		w.pass("m")
 	}
-	k.Expect(k.asked()).To(Equal(3))
-	k.Expect(k.machine("m").ResourceVersion).To(Equal(before))
-	k.Change("aaaaa3", func(m *inventory.Machine) { m.CPUCount = 65 })
-	k.pass("m")
-	k.Expect(k.machine("m").Spec.SystemID).To(HaveValue(Equal("aaaaa3")))
+	w.Expect(w.asked()).To(Equal(3))
+	w.Expect(w.machine("m").ResourceVersion).To(Equal(before))
+	w.Change("aaaaa3", func(m *inventory.Machine) { m.CPUCount = 65 })
+	w.pass("m")
+	w.Expect(w.machine("m").Spec.SystemID).To(HaveValue(Equal("aaaaa3")))
 }
 
 func composesNothing(t *testing.T, cfg *rest.Config) {
-	k := newRackOf(t, cfg, "alice", simtest.WithVMHost)
-	k.add("m", infrav1.MaasMachineSpec{Image: "custom/node", MinCPU: ptr.To(2), MinMemory: ptr.To(2048), Tags: []string{"virtual"}})
-	k.pass("m")
-	k.expect("m", "Ready False NoCapacity", "")
-	k.Expect(k.asked()).To(BeZero())
-	k.Expect(k.Machines()).To(HaveLen(5))
+	w := newWorldOf(t, cfg, "alice", simtest.WithVMHost)
+	w.add("m", infrav1.MaasMachineSpec{Image: "custom/node", MinCPU: ptr.To(2), MinMemory: ptr.To(2048), Tags: []string{"virtual"}})
+	w.pass("m")
+	w.expect("m", "Ready False NoCapacity", "")
+	w.Expect(w.asked()).To(BeZero())
+	w.Expect(w.Machines()).To(HaveLen(5))
 }
 
 func leavesSiblings(t *testing.T, cfg *rest.Config) {
-	k := newRack(t, cfg, "alice")
-	k.addPlain("first")
-	k.until("Ready True Ready", "first")
-	k.Change("aaaaa1", func(m *inventory.Machine) { m.Status, m.Owner, m.AgentName = status.Ready, "", "" })
-	k.addPlain("second")
-	k.until("Ready True Ready", "second")
-	k.Expect(k.machine("second").Spec.SystemID).NotTo(HaveValue(Equal("aaaaa1")))
-	k.Expect(k.Machine("aaaaa1").Owner).To(BeEmpty(), "it was given back")
+	w := newRack(t, cfg, "alice")
+	w.addPlain("first")
+	w.until("Ready True Ready", "first")
+	w.Change("aaaaa1", func(m *inventory.Machine) { m.Status, m.Owner, m.AgentName = status.Ready, "", "" })
+	w.addPlain("second")
+	w.until("Ready True Ready", "second")
+	w.Expect(w.machine("second").Spec.SystemID).NotTo(HaveValue(Equal("aaaaa1")))
+	w.Expect(w.Machine("aaaaa1").Owner).To(BeEmpty(), "it was given back")
 }
 
 func unknownNames(t *testing.T, cfg *rest.Config) {
-	k := newRack(t, cfg, "alice")
-	k.add("m", infrav1.MaasMachineSpec{Image: "custom/node", FailureDomain: ptr.To("nozone"), ResourcePool: ptr.To("nopool"), Tags: []string{"notag"}})
+	w := newRack(t, cfg, "alice")
+	w.add("m", infrav1.MaasMachineSpec{Image: "custom/node", FailureDomain: ptr.To("nozone"), ResourcePool: ptr.To("nopool"), Tags: []string{"notag"}})
 	for range 2 {
-		k.pass("m")
-		k.expect("m", "Ready False NoCapacity", `MAAS has no zone "nozone", it has: default, north, south; `+
+		w.pass("m")
+		w.expect("m", "Ready False NoCapacity", `MAAS has no zone "nozone", it has: default, north, south; `+
 			`MAAS has no resource pool "nopool", it has: blue, default; MAAS has no tag "notag", it has: fast, gpu`)
 	}
 }
 
 func nextZone(t *testing.T, cfg *rest.Config) {
-	k := newRack(t, cfg, "alice")
-	k.allow("nowhere", "south", "north")
-	k.add("m", infrav1.MaasMachineSpec{Image: "custom/node", MinCPU: ptr.To(8), MinMemory: ptr.To(1024), ResourcePool: ptr.To("blue")})
-	k.printed()
-	k.pass("m")
-	k.Expect(k.machine("m").Spec.SystemID).To(HaveValue(Equal("aaaaa3")))
-	k.Expect(k.printed()).To(BeZero())
+	w := newRack(t, cfg, "alice")
+	w.allow("nowhere", "south", "north")
+	w.add("m", infrav1.MaasMachineSpec{Image: "custom/node", MinCPU: ptr.To(8), MinMemory: ptr.To(1024), ResourcePool: ptr.To("blue")})
+	w.printed()
+	w.pass("m")
+	w.Expect(w.machine("m").Spec.SystemID).To(HaveValue(Equal("aaaaa3")))
+	w.Expect(w.printed()).To(BeZero())
 }

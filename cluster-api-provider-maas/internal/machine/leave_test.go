@@ -12,14 +12,16 @@ import (
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/support/maas"
-	"github.com/openshift/hypershift/support/maas/maastest"
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
+	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
 func takenAway(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"}, &maastest.Machine{ID: "bbbbbb"})
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"}, simtest.Machine{ID: "bbbbbb"})
 	w.add("m", infrav1.MaasMachineSpec{})
 	w.passes("m", 3)
-	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Status, m.Owner, m.AgentName, m.Annotations = maastest.Ready, "", "", nil })
+	w.edit("aaaaaa", func(m *inventory.Machine) { m.Status, m.Owner, m.AgentName, m.Annotations = status.Ready, "", "", nil })
 	w.reconcile("m", 3*time.Minute)
 	w.expect("m", "Ready False MachineTerminatedReason", "it was released from outside of Cluster API")
 	w.Expect(w.machine("m").Status.FailureReason).To(HaveValue(Equal("UpdateError")))
@@ -37,15 +39,18 @@ func takenAway(t *testing.T, cfg *rest.Config) {
 	w.passes("next", 3)
 	w.Expect(w.gone("next")).To(BeTrue())
 
-	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Status, m.Owner, m.Power = maastest.Deployed, "provider", "on" })
+	w.edit("aaaaaa", func(m *inventory.Machine) { m.Status, m.Owner, m.PowerState = status.Deployed, "provider", "on" })
 	w.remove("m")
 	w.passes("m", 2)
 	w.Expect(w.gone("m")).To(BeTrue())
-	w.Expect(w.maas.Get("aaaaaa").Status).To(Equal(maastest.Deployed), "somebody else's by now")
+	w.Expect(w.Machine("aaaaaa").Status).To(Equal(status.Deployed), "somebody else's by now")
 
 	w.add("deleted", infrav1.MaasMachineSpec{})
 	w.passes("deleted", 3)
-	w.maas.Delete("bbbbbb")
+	w.Expect(w.DB.Update(func() error {
+		w.DB.Machines.Delete("bbbbbb")
+		return nil
+	})).To(Succeed())
 	w.reconcile("deleted", 3*time.Minute)
 	w.expect("deleted", "MachineDeployed Unknown MachineNotFound", "it was deleted there")
 	w.remove("deleted")
@@ -54,50 +59,42 @@ func takenAway(t *testing.T, cfg *rest.Config) {
 }
 
 func brokenStays(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"})
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"})
 	w.add("m", infrav1.MaasMachineSpec{})
 	w.passes("m", 3)
-	w.maas.Edit("aaaaaa", func(m *maastest.Machine) {
-		m.Status, m.Owner, m.AgentName, m.Description = maastest.Broken, "", "", "fan dead"
-	})
+	w.Change("aaaaaa", func(m *inventory.Machine) { w.Expect(w.Life.MarkBroken(m, "admin", "fan dead")).To(Succeed()) })
 	w.reconcile("m", 3*time.Minute)
 	w.expect("m", "Ready False MachineBroken", "fan dead")
 	w.remove("m")
 	w.passes("m", 2)
 	w.Expect(w.gone("m")).To(BeTrue())
-	w.Expect(w.maas.Get("aaaaaa").Status).To(Equal(maastest.Broken))
+	w.Expect(w.Machine("aaaaaa").Status).To(Equal(status.Broken))
 }
 
 func powersOn(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"})
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"})
 	w.add("m", infrav1.MaasMachineSpec{})
 	w.passes("m", 3)
-	w.maas.Intercept = func(c maastest.Call, rw http.ResponseWriter) (bool, func(http.ResponseWriter) bool) {
-		if c.Op == "power_on" {
-			_, _ = rw.Write([]byte("null"))
-			return true, nil
-		}
-		return false, nil
-	}
-	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Power = "off" })
+	simtest.KillBMC(t, w.Simulator, "aaaaaa")
+	w.edit("aaaaaa", func(m *inventory.Machine) { m.PowerState = "off" })
 	w.reconcile("m", 3*time.Minute)
 	w.expect("m", "Ready False MachinePoweredOff", "switched off")
 	w.passes("m", 4)
-	w.Expect(w.maas.Calls(false)["POST machines/* power_on"]).To(Equal(1))
+	w.Expect(w.count("power_on")).To(Equal(1))
 	w.reconcile("m", 6*time.Minute)
-	w.Expect(w.maas.Calls(false)["POST machines/* power_on"]).To(Equal(2))
+	w.Expect(w.count("power_on")).To(Equal(2))
 	for _, power := range []string{"unknown", "error"} {
-		w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Power = power })
+		w.edit("aaaaaa", func(m *inventory.Machine) { m.PowerState = power })
 		w.reconcile("m", 3*time.Minute)
 		w.expect("m", "Ready True Ready", "")
 	}
 }
 
 func deletions(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"})
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"})
 	w.add("m", infrav1.MaasMachineSpec{})
 	w.passes("m", 3)
-	w.credentials("consumerkey:tokenkey01:wrongsecret")
+	w.credentials("consumer:token:wrongsecret")
 	w.remove("m")
 	w.passes("m", 3)
 	w.Expect(w.gone("m")).To(BeFalse(), "a bad credential never removes a finalizer")
@@ -109,53 +106,40 @@ func deletions(t *testing.T, cfg *rest.Config) {
 	w.passes("untouched", 1)
 	w.Expect(w.gone("untouched")).To(BeTrue(), "MAAS was never asked for a machine")
 
-	w.credentials(w.maas.APIKey)
-	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Status = maastest.RescueMode })
+	w.credentials(w.Key("provider"))
+	w.edit("aaaaaa", func(m *inventory.Machine) { m.Status = status.RescueMode })
 	w.passes("m", 1)
 	w.expect("m", "Deleting True MachineReleaseBlocked", "end it in MAAS")
-	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Status = maastest.ReleasingFailed })
-	w.maas.Intercept = func(c maastest.Call, rw http.ResponseWriter) (bool, func(http.ResponseWriter) bool) {
-		return false, func(http.ResponseWriter) bool {
-			if c.Op == "release" {
-				w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Status = maastest.ReleasingFailed })
-			}
-			return false
-		}
-	}
+	w.edit("aaaaaa", func(m *inventory.Machine) { m.Status = status.FailedReleasing })
+	frozen(w, "aaaaaa")
 	w.passes("m", 2)
 	w.expect("m", "Deleting True MachineReleaseFailed", "may need a person")
-	w.maas.Intercept = nil
+	w.after = nil
 	w.reconcile("m", 6*time.Minute)
 	w.passes("m", 2)
 	w.Expect(w.gone("m")).To(BeTrue())
-	w.Expect(w.maas.Held()).To(BeEmpty())
+	w.Expect(w.held()).To(BeEmpty())
 }
 
 func deletedInDoubt(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"})
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"})
 	w.add("m", infrav1.MaasMachineSpec{})
-	w.maas.Intercept = func(c maastest.Call, rw http.ResponseWriter) (bool, func(http.ResponseWriter) bool) {
-		if c.Op == "allocate" {
-			rw.WriteHeader(http.StatusGatewayTimeout)
-			return true, nil
-		}
-		return false, nil
-	}
+	w.refuse("machines.allocate", "", http.StatusGatewayTimeout, "")
 	w.reconcile("m", 0)
 	key := maas.AllocationKey(string(w.machine("m").UID))
 	w.remove("m")
 	w.passes("m", 2)
 	w.Expect(w.gone("m")).To(BeFalse())
 	w.expect("m", "Deleting True AllocationUncertain", "whether one turns up")
-	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Status, m.Owner, m.AgentName = maastest.Allocated, "provider", key })
+	w.edit("aaaaaa", func(m *inventory.Machine) { m.Status, m.Owner, m.AgentName = status.Allocated, "provider", key })
 	w.passes("m", 1)
-	w.Expect(w.maas.Held()).To(BeEmpty())
+	w.Expect(w.held()).To(BeEmpty())
 	w.reconcile("m", time.Minute)
 	w.Expect(w.gone("m")).To(BeTrue())
 }
 
 func pauses(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"})
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"})
 	w.add("m", infrav1.MaasMachineSpec{})
 	cluster := &clusterv1.Cluster{}
 	w.get("demo", cluster)
@@ -163,7 +147,7 @@ func pauses(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.client.Update(t.Context(), cluster)).To(Succeed())
 	w.passes("m", 2)
 	w.expect("m", "Paused True Paused", "")
-	w.Expect(w.maas.Calls(false)).To(BeEmpty())
+	w.Expect(w.Requests()).To(BeEmpty())
 	cluster.Spec.Paused = ptr.To(false)
 	w.Expect(w.client.Update(t.Context(), cluster)).To(Succeed())
 	w.passes("m", 2)

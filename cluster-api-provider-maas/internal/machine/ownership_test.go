@@ -2,7 +2,6 @@ package machine_test
 
 import (
 	"errors"
-	"net/http"
 	"testing"
 	"time"
 
@@ -19,19 +18,22 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/guest"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
 	"github.com/openshift/hypershift/support/maas"
-	"github.com/openshift/hypershift/support/maas/maastest"
+	"github.com/openshift/hypershift/test/maas-simulator/faults"
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
+	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
 // allocatedAnew is the race that killing the provider brought to light: between the allocation and the mark, a machine looks
 // like nobody's, and a MaasMachine that held it before must not take it for its own.
 func allocatedAnew(t *testing.T, cfg *rest.Config) {
 	for _, deleted := range []bool{true, false} {
-		w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"})
-		w.maas.DeployTime = time.Hour
+		w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"})
+		w.slow(faults.BootHangs)
 		w.add("m", infrav1.MaasMachineSpec{})
 		w.reconcile("m", 0)
-		w.maas.Edit("aaaaaa", func(m *maastest.Machine) {
-			m.Status, m.Owner, m.AgentName, m.Annotations = maastest.Allocated, "provider", maas.AllocationKey("another"), nil
+		w.edit("aaaaaa", func(m *inventory.Machine) {
+			m.Status, m.Owner, m.AgentName, m.Annotations = status.Allocated, "provider", maas.AllocationKey("another"), nil
 		})
 		if deleted {
 			w.remove("m")
@@ -41,8 +43,8 @@ func allocatedAnew(t *testing.T, cfg *rest.Config) {
 		if !deleted {
 			w.expect("m", "Ready False MachineTakenOver", "allocated anew")
 		}
-		got := w.maas.Get("aaaaaa")
-		w.Expect(got.Status).To(Equal(maastest.Allocated))
+		got := w.Machine("aaaaaa")
+		w.Expect(got.Status).To(Equal(status.Allocated))
 		w.Expect(got.AgentName).To(Equal(maas.AllocationKey("another")))
 		w.Expect(got.Annotations).To(BeEmpty())
 	}
@@ -51,39 +53,37 @@ func allocatedAnew(t *testing.T, cfg *rest.Config) {
 // setAside is the second race that killing the provider brought to light: a machine that failed, and was not Ready when the list
 // was made, is Ready when MAAS picks the cheapest.
 func setAside(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa", CPU: 2, FailDeploys: 9}, &maastest.Machine{ID: "bbbbbb", CPU: 8})
-	w.maas.ReleaseTime = time.Hour
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa", CPU: 2}, simtest.Machine{ID: "bbbbbb", CPU: 8})
+	simtest.FailDeployments(t, w.Simulator, "aaaaaa", 9)
+	w.slow(faults.SlowRelease)
 	w.add("m", infrav1.MaasMachineSpec{})
 	w.passes("m", 2)
-	w.maas.Intercept = func(c maastest.Call, _ http.ResponseWriter) (bool, func(http.ResponseWriter) bool) {
-		if c.Op == "allocate" {
-			w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Status, m.Owner = maastest.Ready, "" })
-		}
-		return false, nil
-	}
+	w.once("allocate", func() {
+		w.edit("aaaaaa", func(m *inventory.Machine) { m.Status, m.Owner = status.Ready, "" })
+	})
 	w.add("other", infrav1.MaasMachineSpec{})
 	w.passes("other", 2)
 	w.Expect(w.machine("other").Spec.SystemID).To(HaveValue(Equal("bbbbbb")))
 }
 
 func otherUser(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"})
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"})
 	w.add("m", infrav1.MaasMachineSpec{})
 	w.passes("m", 3)
-	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Owner, m.AgentName, m.Annotations = "bob", "", nil })
+	w.edit("aaaaaa", func(m *inventory.Machine) { m.Owner, m.AgentName, m.Annotations = "bob", "", nil })
 	w.reconcile("m", 3*time.Minute)
 	w.expect("m", "Ready False MachineTakenOver", "belongs to another MAAS user")
 	w.Expect(w.machine("m").Status.FailureReason).NotTo(BeNil())
 	w.remove("m")
 	w.passes("m", 2)
 	w.Expect(w.gone("m")).To(BeTrue())
-	w.Expect(w.maas.Get("aaaaaa").Owner).To(Equal("bob"))
+	w.Expect(w.Machine("aaaaaa").Owner).To(Equal("bob"))
 }
 
 // moved is what clusterctl move and a restored backup do: the object gets another UID.
 func moved(t *testing.T, cfg *rest.Config) {
 	old := "11111111-2222-3333-4444-555555555555"
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa", Status: maastest.Deployed, Owner: "provider", Power: "on", AgentName: maas.AllocationKey(old),
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa", Status: status.Deployed, Owner: "provider", Power: "on", AgentName: maas.AllocationKey(old),
 		Annotations: map[string]string{maas.AnnotationMachineUID: old}})
 	w.add("m", infrav1.MaasMachineSpec{ProviderID: ptr.To("maas:///az7/aaaaaa"), SystemID: ptr.To("aaaaaa")})
 	m := w.machine("m")
@@ -95,61 +95,60 @@ func moved(t *testing.T, cfg *rest.Config) {
 	w.remove("m")
 	w.passes("m", 2)
 	w.Expect(w.gone("m")).To(BeTrue())
-	w.Expect(w.maas.Held()).To(BeEmpty())
+	w.Expect(w.held()).To(BeEmpty())
 }
 
 // foreign is a machine that upstream's provider allocated: without key and mark.
 func foreign(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa", Status: maastest.Deployed, Owner: "provider", Power: "on"})
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa", Status: status.Deployed, Owner: "provider", Power: "on"})
 	w.add("m", infrav1.MaasMachineSpec{ProviderID: ptr.To("maas:///default/aaaaaa")})
 	w.passes("m", 2)
 	w.expect("m", "Ready True Ready", "")
-	w.Expect(w.maas.Get("aaaaaa").Annotations).To(HaveKeyWithValue(maas.AnnotationMachineUID, string(w.machine("m").UID)))
+	w.Expect(w.Machine("aaaaaa").Annotations).To(HaveKeyWithValue(maas.AnnotationMachineUID, string(w.machine("m").UID)))
 	w.remove("m")
 	w.passes("m", 2)
 	w.Expect(w.gone("m")).To(BeTrue())
-	w.Expect(w.maas.Held()).To(BeEmpty())
+	w.Expect(w.held()).To(BeEmpty())
 }
 
 func maintenance(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"})
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"})
 	w.add("m", infrav1.MaasMachineSpec{})
 	w.passes("m", 3)
-	for _, status := range []int{maastest.RescueMode, maastest.Testing} {
-		w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Status = status })
+	for _, now := range []status.Status{status.RescueMode, status.Testing} {
+		w.edit("aaaaaa", func(m *inventory.Machine) { m.Status = now })
 		w.reconcile("m", 3*time.Minute)
 		w.expect("m", "Ready False MachineInMaintenance", "somebody works on it in MAAS")
 		w.Expect(w.machine("m").Status.FailureReason).To(BeNil())
 	}
-	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Status = maastest.Deployed })
+	w.edit("aaaaaa", func(m *inventory.Machine) { m.Status = status.Deployed })
 	w.reconcile("m", 15*time.Second)
 	w.expect("m", "Ready True Ready", "")
 }
 
 func locked(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"})
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"})
 	w.add("m", infrav1.MaasMachineSpec{})
 	w.passes("m", 3)
-	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Locked = true })
+	w.edit("aaaaaa", func(m *inventory.Machine) { m.Locked = true })
 	w.remove("m")
 	w.passes("m", 2)
 	w.expect("m", "Deleting True MAASForbidden", "locked")
-	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Locked = false })
+	w.edit("aaaaaa", func(m *inventory.Machine) { m.Locked = false })
 	w.passes("m", 3)
 	w.Expect(w.gone("m")).To(BeTrue())
 }
 
 func erases(t *testing.T, cfg *rest.Config) {
 	for mode, want := range map[string][]string{"Full": {"erase"}, "Quick": {"erase", "quick_erase"}, "Secure": {"erase", "secure_erase"}, "None": nil} {
-		w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"})
+		w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"})
 		w.add("m", infrav1.MaasMachineSpec{Erase: &infrav1.EraseConfig{Mode: mode}})
 		w.passes("m", 3)
 		w.remove("m")
 		w.passes("m", 2)
-		call, _ := w.maas.Last("POST machines/* release")
 		var got []string
 		for _, param := range []string{"erase", "quick_erase", "secure_erase"} {
-			if call.Params.Get(param) == "true" {
+			if w.sent("release").Get(param) == "true" {
 				got = append(got, param)
 			}
 		}
@@ -158,7 +157,7 @@ func erases(t *testing.T, cfg *rest.Config) {
 }
 
 func joins(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa", Hostname: "Mole"})
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa", Hostname: "Mole"})
 	inside := fakeclient.NewClientBuilder().Build()
 	var away error
 	w.reconciler.Nodes = &guest.Nodes{Reader: w.client, Clock: w.clock, Connect: func(*rest.Config) (client.Client, error) { return inside, away }}

@@ -16,9 +16,11 @@ import (
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
 	"github.com/openshift/hypershift/support/crds"
-	"github.com/openshift/hypershift/support/maas"
-	"github.com/openshift/hypershift/support/maas/maastest"
 	"github.com/openshift/hypershift/support/testenv"
+	"github.com/openshift/hypershift/test/maas-simulator/faults"
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
+	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
 func TestProgress(t *testing.T) {
@@ -38,22 +40,21 @@ func TestProgress(t *testing.T) {
 
 // frozen has MAAS take every call about a machine, and leave it in the state that it is in.
 func frozen(w *world, id string) {
-	status := w.maas.Get(id).Status
-	w.maas.Intercept = func(c maastest.Call, _ http.ResponseWriter) (bool, func(http.ResponseWriter) bool) {
-		return false, func(http.ResponseWriter) bool {
-			w.maas.Edit(id, func(m *maastest.Machine) { m.Status, m.Owner = status, "provider" })
-			return false
-		}
+	now := w.Machine(id).Status
+	w.after = func(string) error {
+		w.edit(id, func(m *inventory.Machine) { m.Status, m.Owner = now, "provider" })
+		return nil
 	}
 }
 
 func deadMachine(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa", CPU: 2, Hostname: "dead", FailDeploys: 1}, &maastest.Machine{ID: "bbbbbb", CPU: 8})
-	w.maas.ReleaseTime = 24 * time.Hour
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa", CPU: 2, Hostname: "dead"}, simtest.Machine{ID: "bbbbbb", CPU: 8})
+	simtest.FailDeployments(t, w.Simulator, "dead", 1)
+	released := w.slow(faults.SlowRelease)
 	w.add("m", infrav1.MaasMachineSpec{})
 	w.passes("m", 3)
 	w.expect("m", "Ready False MachineDeployFailed", "before another machine is tried, machine dead (aaaaaa) is Releasing")
-	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Status = maastest.ReleasingFailed })
+	w.edit("aaaaaa", func(m *inventory.Machine) { m.Status = status.FailedReleasing })
 	frozen(w, "aaaaaa")
 	w.passes("m", 4)
 	w.restart()
@@ -66,29 +67,24 @@ func deadMachine(t *testing.T, cfg *rest.Config) {
 		w.reconcile("m", time.Hour)
 	}
 	w.Expect(strings.Join(w.told(), "\n")).NotTo(ContainSubstring("MachineReleased"), "MAAS does not have it back")
-	w.Expect(w.maas.Calls(true)["POST machines/* release"]).To(BeNumerically("<", 30), "it is asked again, and seldom")
+	w.Expect(w.count("release")).To(BeNumerically("<", 30), "it is asked again, and seldom")
 
 	w.remove("m")
-	w.maas.ReleaseTime = 0
+	released()
 	w.passes("m", 5)
 	w.expect("m", "Deleting True MachineReleaseFailed", "dead (aaaaaa)") // No MaasCluster looks after it.
-	w.Expect(w.maas.Get("bbbbbb").Status).To(Equal(maastest.Ready), "the stuck one does not keep the other")
-	w.maas.Intercept = nil
-	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Status, m.Owner, m.AgentName = maastest.Ready, "", "" })
+	w.Expect(w.Machine("bbbbbb").Status).To(Equal(status.Ready), "the stuck one does not keep the other")
+	w.after = nil
+	w.edit("aaaaaa", func(m *inventory.Machine) { m.Status, m.Owner, m.AgentName = status.Ready, "", "" })
 	w.reconcile("m", 3*time.Minute)
 	w.Expect(w.gone("m")).To(BeTrue(), "nothing of it is left in MAAS")
 	w.Expect(strings.Join(w.told(), "\n")).To(ContainSubstring("MachineReleased machine dead (aaaaaa) is Ready"))
 }
 
 func deadPower(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa", CPU: 2, Hostname: "dead", FailDeploys: 9}, &maastest.Machine{ID: "bbbbbb", CPU: 8})
-	w.maas.Intercept = func(c maastest.Call, rw http.ResponseWriter) (bool, func(http.ResponseWriter) bool) {
-		if c.Op == "release" && strings.Contains(c.Path, "aaaaaa") {
-			http.Error(rw, "the BMC does not answer", http.StatusServiceUnavailable)
-			return true, nil
-		}
-		return false, nil
-	}
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa", CPU: 2, Hostname: "dead"}, simtest.Machine{ID: "bbbbbb", CPU: 8})
+	simtest.FailDeployments(t, w.Simulator, "dead", 9)
+	mend := w.refuse("machine.release", "aaaaaa", http.StatusServiceUnavailable, "the BMC does not answer")
 	w.add("m", infrav1.MaasMachineSpec{})
 	w.passes("m", 8)
 	w.expect("m", "Ready True Ready", "")
@@ -97,23 +93,17 @@ func deadPower(t *testing.T, cfg *rest.Config) {
 	for range 100 {
 		w.reconcile("m", 15*time.Minute)
 	}
-	w.Expect(w.maas.Calls(true)["POST machines/* release"]).To(BeNumerically("<", 120))
-	w.maas.Intercept = nil
+	w.Expect(w.count("release")).To(BeNumerically("<", 120))
+	mend()
 	w.passes("m", 20)
 	w.expect("m", "FailedMachinesReleased True MachineReleased", "")
-	w.Expect(w.maas.Held()).To(HaveLen(1))
+	w.Expect(w.held()).To(HaveLen(1))
 	w.Expect(strings.Join(w.told(), "\n")).To(ContainSubstring("MachineReleased machine dead (aaaaaa) is Ready"))
 }
 
 func refusedDeployment(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"}, &maastest.Machine{ID: "bbbbbb"}, &maastest.Machine{ID: "cccccc"}, &maastest.Machine{ID: "dddddd"})
-	w.maas.Intercept = func(c maastest.Call, rw http.ResponseWriter) (bool, func(http.ResponseWriter) bool) {
-		if c.Op == "deploy" {
-			http.Error(rw, `{"hwe_kernel": ["hwe-9 has no kernels available."]}`, http.StatusBadRequest)
-			return true, nil
-		}
-		return false, nil
-	}
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"}, simtest.Machine{ID: "bbbbbb"}, simtest.Machine{ID: "cccccc"}, simtest.Machine{ID: "dddddd"})
+	w.refuse("machine.deploy", "", http.StatusBadRequest, `{"hwe_kernel": ["hwe-9 has no kernels available."]}`)
 	w.add("m", infrav1.MaasMachineSpec{})
 	w.passes("m", 2)
 	w.expect("m", "Ready False MAASInvalidParameter", "hwe-9 has no kernels available")
@@ -122,28 +112,23 @@ func refusedDeployment(t *testing.T, cfg *rest.Config) {
 	}
 	w.expect("m", "Ready False DeployAttemptsExhausted", "hwe-9 has no kernels available")
 	w.Expect(w.machine("m").Status.FailureReason).To(HaveValue(Equal("CreateError")))
-	w.Expect(w.maas.Calls(true)["POST machines/* deploy"]).To(BeNumerically("<", 20))
+	w.Expect(w.count("deploy")).To(BeNumerically("<", 20))
 	w.restart()
+	w.wrote()
 	w.passes("m", 20)
-	w.Expect(w.maas.Calls(true)).NotTo(HaveKey("POST machines/* deploy"), "that is final")
-	w.Expect(w.maas.Held()).To(HaveLen(1))
+	w.Expect(w.count("deploy")).To(BeZero(), "that is final")
+	w.Expect(w.held()).To(HaveLen(1))
 }
 
 func standingConflict(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa", CPU: 2}, &maastest.Machine{ID: "bbbbbb", CPU: 8})
-	w.maas.Intercept = func(c maastest.Call, rw http.ResponseWriter) (bool, func(http.ResponseWriter) bool) {
-		if c.Op == "deploy" && strings.Contains(c.Path, "aaaaaa") {
-			http.Error(rw, "Invalid transition: Allocated -> Deploying.", http.StatusConflict)
-			return true, nil
-		}
-		return false, nil
-	}
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa", CPU: 2}, simtest.Machine{ID: "bbbbbb", CPU: 8})
+	w.refuse("machine.deploy", "aaaaaa", http.StatusConflict, "Invalid transition: Allocated -> Deploying.")
 	w.add("m", infrav1.MaasMachineSpec{})
 	for range 120 {
 		w.reconcile("m", time.Second)
 	}
 	w.expect("m", "Ready False MAASError", "Invalid transition")
-	w.Expect(w.maas.Calls(false)["POST machines/* deploy"]).To(BeNumerically("<=", 4))
+	w.Expect(w.count("deploy")).To(BeNumerically("<=", 4))
 	for range 15 {
 		w.reconcile("m", time.Minute)
 	}
@@ -152,18 +137,12 @@ func standingConflict(t *testing.T, cfg *rest.Config) {
 }
 
 func staysOff(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"})
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"})
 	w.add("m", infrav1.MaasMachineSpec{})
 	w.passes("m", 3)
 	w.expect("m", "Ready True Ready", "")
-	w.maas.Intercept = func(c maastest.Call, rw http.ResponseWriter) (bool, func(http.ResponseWriter) bool) {
-		if c.Op == "power_on" {
-			http.Error(rw, "the BMC does not answer", http.StatusServiceUnavailable)
-			return true, nil
-		}
-		return false, nil
-	}
-	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Power = "off" })
+	w.refuse("machine.power_on", "", http.StatusServiceUnavailable, "the BMC does not answer")
+	w.edit("aaaaaa", func(m *inventory.Machine) { m.PowerState = "off" })
 	w.reconcile("m", 3*time.Hour)
 	for range 9 {
 		w.reconcile("m", 2*time.Minute)
@@ -172,14 +151,14 @@ func staysOff(t *testing.T, cfg *rest.Config) {
 	w.reconcile("m", 3*time.Minute)
 	w.expect("m", "Ready False MachinePoweredOff", "but switched off, for more than 20m0s")
 	w.Expect(w.machine("m").Status.FailureReason).To(HaveValue(Equal("UpdateError")))
-	w.Expect(w.maas.Calls(false)["POST machines/* power_on"]).To(BeNumerically("<=", 3))
+	w.Expect(w.count("power_on")).To(BeNumerically("<=", 3))
 }
 
 func failsTests(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"})
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"})
 	w.add("m", infrav1.MaasMachineSpec{})
 	w.passes("m", 3)
-	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Status = maastest.FailedTesting })
+	w.edit("aaaaaa", func(m *inventory.Machine) { m.Status = status.FailedTesting })
 	w.reconcile("m", 3*time.Minute)
 	w.expect("m", "Ready False MachineTestsFailed", "its hardware tests failed")
 	w.Expect(w.machine("m").Status.FailureReason).To(HaveValue(Equal("UpdateError")))
@@ -189,22 +168,16 @@ func failsTests(t *testing.T, cfg *rest.Config) {
 func everyStateEnds(t *testing.T, cfg *rest.Config) {
 	const free = "ffffff"
 	for _, stage := range []string{"acquired", "installing", "provisioned", "leaving"} {
-		for _, status := range append(maas.Statuses(), 42) {
-			t.Run(fmt.Sprintf("%s in %s", stage, status), func(t *testing.T) {
-				w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa", CPU: 2}, &maastest.Machine{ID: free, CPU: 8})
-				w.reach(stage, int(status))
+		for _, now := range append(status.All(), 42) {
+			t.Run(fmt.Sprintf("%s in %s", stage, now), func(t *testing.T) {
+				w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa", CPU: 2}, simtest.Machine{ID: free, CPU: 8})
+				w.reach(stage, now)
 				for _, after := range []time.Duration{0, 15 * time.Second, time.Minute, 11 * time.Minute, time.Minute, 61 * time.Minute,
 					time.Minute, time.Minute, 25 * time.Hour, 5 * time.Hour, time.Minute, time.Minute} {
 					w.reconcile("m", after)
 				}
-				writes := 0
-				for call, n := range w.maas.Calls(true) {
-					if strings.HasPrefix(call, "POST machines/*") {
-						writes += n
-					}
-				}
-				w.Expect(writes).To(BeNumerically("<", 20))
-				if end := w.end(free); end == "" {
+				w.Expect(len(w.wrote()) - w.count("allocate")).To(BeNumerically("<", 20))
+				if end := w.cameTo(free); end == "" {
 					t.Errorf("it waits without end, and nobody is told: %+v", w.machine("m").Status.Conditions)
 				}
 			})
@@ -213,35 +186,29 @@ func everyStateEnds(t *testing.T, cfg *rest.Config) {
 }
 
 // reach brings the MaasMachine m to a stage, and freezes its machine in a state.
-func (w *world) reach(stage string, status int) {
+func (w *world) reach(stage string, now status.Status) {
 	w.t.Helper()
-	w.maas.DeployTime = 24 * 365 * time.Hour
+	installed := w.slow(faults.BootHangs)
 	if stage == "acquired" {
-		w.maas.Intercept = func(c maastest.Call, rw http.ResponseWriter) (bool, func(http.ResponseWriter) bool) {
-			if c.Op == "deploy" {
-				http.Error(rw, "busy", http.StatusServiceUnavailable)
-				return true, nil
-			}
-			return false, nil
-		}
+		w.refuse("machine.deploy", "", http.StatusServiceUnavailable, "busy")
 	}
 	if stage == "provisioned" || stage == "leaving" {
-		w.maas.DeployTime = 0
+		installed()
 	}
 	w.add("m", infrav1.MaasMachineSpec{})
 	w.passes("m", 3)
 	w.Expect(w.machine("m").Spec.SystemID).To(HaveValue(Equal("aaaaaa")))
-	w.maas.DeployTime = 0
+	installed()
 	if stage == "leaving" {
 		w.remove("m")
 	}
-	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Status, m.Power = status, "on" })
+	w.edit("aaaaaa", func(m *inventory.Machine) { m.Status, m.PowerState = now, "on" })
 	frozen(w, "aaaaaa")
 	w.told()
 }
 
-// end names the end to which the MaasMachine m came; none while it only waits.
-func (w *world) end(free string) string {
+// cameTo names the end to which the MaasMachine m came; none while it only waits.
+func (w *world) cameTo(free string) string {
 	if w.gone("m") {
 		return "gone"
 	}

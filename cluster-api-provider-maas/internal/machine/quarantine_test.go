@@ -40,11 +40,11 @@ func TestQuarantine(t *testing.T) {
 const bad = "aaaaa1"
 
 // newSick is a rack whose cheapest machine can't be deployed, in a cluster that the cluster reconciler looks after.
-func newSick(t *testing.T, cfg *rest.Config, user string) *rack {
-	k := newRack(t, cfg, user)
-	simtest.FailDeployments(t, k.Simulator, "one", 0)
-	k.owned()
-	return k
+func newSick(t *testing.T, cfg *rest.Config, user string) *world {
+	w := newRack(t, cfg, user)
+	simtest.FailDeployments(t, w.Simulator, "one", 0)
+	w.owned()
+	return w
 }
 
 // owned makes the MaasCluster that of the Cluster, with an endpoint.
@@ -67,6 +67,7 @@ func (w *world) cluster() *infrav1.MaasCluster {
 // look lets the cluster reconciler look once.
 func (w *world) look() {
 	w.t.Helper()
+	w.tick()
 	w.Expect(w.glance()).To(Succeed())
 }
 
@@ -89,127 +90,124 @@ func (w *world) quarantined(want metav1.ConditionStatus) string {
 	return c.Message
 }
 
-func (k *rack) runsOn(name string) string {
-	k.t.Helper()
-	k.until("Ready True Ready", name)
-	return *k.machine(name).Spec.SystemID
+func (w *world) runsOn(name string) string {
+	w.t.Helper()
+	w.until("Ready True Ready", name)
+	return *w.machine(name).Spec.SystemID
 }
 
 func outlives(t *testing.T, cfg *rest.Config) {
-	k := newSick(t, cfg, "alice")
-	k.addPlain("first")
-	k.Expect(k.runsOn("first")).NotTo(Equal(bad))
-	k.Expect(quarantine.Of(k.cluster())).To(HaveKeyWithValue(bad, HaveField("Failures", 1)))
-	k.leave("first")
-	k.restart()
-	k.addPlain("second")
-	k.Expect(k.runsOn("second")).NotTo(Equal(bad))
-	k.Expect(k.machine("second").Status.Attempts).To(BeZero(), "it was never tried")
+	w := newSick(t, cfg, "alice")
+	w.addPlain("first")
+	w.Expect(w.runsOn("first")).NotTo(Equal(bad))
+	w.Expect(quarantine.Of(w.cluster())).To(HaveKeyWithValue(bad, HaveField("Failures", 1)))
+	w.leave("first")
+	w.restart()
+	w.addPlain("second")
+	w.Expect(w.runsOn("second")).NotTo(Equal(bad))
+	w.Expect(w.machine("second").Status.Attempts).To(BeZero(), "it was never tried")
 }
 
 func confined(t *testing.T, cfg *rest.Config) {
-	k := newSick(t, cfg, "admin")
-	k.addPlain("first")
-	k.runsOn("first")
-	k.told()
-	k.look()
-	k.Expect(k.Machine(bad).Tags).To(ContainElement(quarantine.Tag))
-	k.Expect(k.quarantined(metav1.ConditionTrue)).To(ContainSubstring("maas $ADMIN tag update-nodes hypershift-quarantine remove=" + bad))
-	k.Expect(strings.Join(k.told(), "\n")).To(ContainSubstring("for all clusters"))
-	before := k.cluster().ResourceVersion
-	k.look()
-	k.Expect(k.cluster().ResourceVersion).To(Equal(before), "a settled system writes nothing")
+	w := newSick(t, cfg, "admin")
+	w.addPlain("first")
+	w.runsOn("first")
+	w.told()
+	w.look()
+	w.Expect(w.Machine(bad).Tags).To(ContainElement(quarantine.Tag))
+	w.Expect(w.quarantined(metav1.ConditionTrue)).To(ContainSubstring("maas $ADMIN tag update-nodes hypershift-quarantine remove=" + bad))
+	w.Expect(strings.Join(w.told(), "\n")).To(ContainSubstring("for all clusters"))
+	before := w.cluster().ResourceVersion
+	w.look()
+	w.Expect(w.cluster().ResourceVersion).To(Equal(before), "a settled system writes nothing")
 
-	other := newWorldAt(t, cfg, k.endpoint, k.Key("admin"))
-	other.transport = k.direct
-	other.restart()
-	there := &rack{Simulator: k.Simulator, direct: k.direct, cfg: cfg, world: other}
-	there.addPlain("m")
-	there.runsOn("m")
-	k.Expect(*other.machine("m").Spec.SystemID).NotTo(Equal(bad))
-	k.Expect(other.machine("m").Status.Attempts).To(BeZero(), "another cluster never tries it")
+	other := newWorldAt(t, cfg, w.Simulator, w.endpoint, "admin")
+	other.addPlain("m")
+	other.runsOn("m")
+	w.Expect(*other.machine("m").Spec.SystemID).NotTo(Equal(bad))
+	w.Expect(other.machine("m").Status.Attempts).To(BeZero(), "another cluster never tries it")
 
-	region, err := maas.NewClient(maas.Config{Endpoint: k.endpoint(), APIKey: k.Key("admin"), Transport: k.direct})
-	k.Expect(err).NotTo(HaveOccurred())
+	region, err := maas.NewClient(maas.Config{Endpoint: w.endpoint, APIKey: w.Key("admin"), Transport: w.direct})
+	w.Expect(err).NotTo(HaveOccurred())
 	_, err = region.UpdateTagMachines(t.Context(), quarantine.Tag, nil, []string{bad})
-	k.Expect(err).NotTo(HaveOccurred())
-	k.Faults.Clear()
-	k.clock.SetTime(k.clock.Now().Add(2 * time.Hour))
-	k.look()
-	k.quarantined(metav1.ConditionFalse)
-	k.restart()
-	k.addPlain("mended")
-	k.Expect(k.runsOn("mended")).To(Equal(bad))
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Faults.Clear()
+	w.clock.SetTime(w.clock.Now().Add(2 * time.Hour))
+	w.look()
+	w.quarantined(metav1.ConditionFalse)
+	w.restart()
+	w.addPlain("mended")
+	w.Expect(w.runsOn("mended")).To(Equal(bad))
 }
 
 func confinedAlone(t *testing.T, cfg *rest.Config) {
-	k := newSick(t, cfg, "alice")
-	k.addPlain("first")
-	k.runsOn("first")
-	infra := k.cluster()
+	w := newSick(t, cfg, "alice")
+	w.addPlain("first")
+	w.runsOn("first")
+	infra := w.cluster()
 	for _, limit := range []string{"0", "2", "1"} {
-		k.Expect(meta.FindStatusCondition(k.cluster().Status.Conditions, cluster.ConditionQuarantine)).To(BeNil())
+		w.Expect(meta.FindStatusCondition(w.cluster().Status.Conditions, cluster.ConditionQuarantine)).To(BeNil())
 		infra.Annotations[quarantine.AfterAnnotation] = limit
-		k.Expect(k.client.Update(t.Context(), infra)).To(Succeed())
-		k.told()
-		k.look()
-		infra = k.cluster()
+		w.Expect(w.client.Update(t.Context(), infra)).To(Succeed())
+		w.told()
+		w.look()
+		infra = w.cluster()
 	}
-	k.Expect(k.Machine(bad).Tags).To(BeEmpty())
-	k.Expect(strings.Join(k.told(), "\n")).To(ContainSubstring("for this cluster only, since the key is not of a MAAS administrator"))
+	w.Expect(w.Machine(bad).Tags).To(BeEmpty())
+	w.Expect(strings.Join(w.told(), "\n")).To(ContainSubstring("for this cluster only, since the key is not of a MAAS administrator"))
 	undo := "failed-machine.infrastructure.cluster.x-k8s.io/" + bad
-	k.Expect(k.quarantined(metav1.ConditionTrue)).To(ContainSubstring("kubectl annotate maascluster -n " + k.namespace + " demo " + undo + "-"))
-	k.clock.SetTime(k.clock.Now().Add(200 * time.Hour))
-	k.restart()
-	k.look()
-	k.addPlain("second")
-	k.Expect(k.runsOn("second")).NotTo(Equal(bad))
-	k.Expect(k.machine("second").Status.Attempts).To(BeZero())
+	w.Expect(w.quarantined(metav1.ConditionTrue)).To(ContainSubstring("kubectl annotate maascluster -n " + w.namespace + " demo " + undo + "-"))
+	w.clock.SetTime(w.clock.Now().Add(200 * time.Hour))
+	w.restart()
+	w.look()
+	w.addPlain("second")
+	w.Expect(w.runsOn("second")).NotTo(Equal(bad))
+	w.Expect(w.machine("second").Status.Attempts).To(BeZero())
 
-	infra = k.cluster()
+	infra = w.cluster()
 	delete(infra.Annotations, undo)
-	k.Expect(k.client.Update(t.Context(), infra)).To(Succeed())
-	k.Faults.Clear()
-	k.restart()
-	k.look()
-	k.quarantined(metav1.ConditionFalse)
-	k.addPlain("mended")
-	k.Expect(k.runsOn("mended")).To(Equal(bad))
-	k.Expect(quarantine.Of(k.cluster())).To(BeEmpty())
+	w.Expect(w.client.Update(t.Context(), infra)).To(Succeed())
+	w.Faults.Clear()
+	w.restart()
+	w.look()
+	w.quarantined(metav1.ConditionFalse)
+	w.addPlain("mended")
+	w.Expect(w.runsOn("mended")).To(Equal(bad))
+	w.Expect(quarantine.Of(w.cluster())).To(BeEmpty())
 }
 
 func notToBlame(t *testing.T, cfg *rest.Config) {
-	k := newRack(t, cfg, "admin")
-	simtest.FailDeployments(t, k.Simulator, "*", 0)
-	k.owned()
-	k.addPlain("m")
-	k.until("Ready False DeployAttemptsExhausted", "m")
-	k.look()
-	k.Expect(quarantine.Of(k.cluster())).To(HaveLen(3))
-	for _, m := range k.Machines() {
-		k.Expect(m.Tags).NotTo(ContainElement(quarantine.Tag))
+	w := newRack(t, cfg, "admin")
+	simtest.FailDeployments(t, w.Simulator, "*", 0)
+	w.owned()
+	w.addPlain("m")
+	w.until("Ready False DeployAttemptsExhausted", "m")
+	w.look()
+	w.Expect(quarantine.Of(w.cluster())).To(HaveLen(3))
+	for _, m := range w.Machines() {
+		w.Expect(m.Tags).NotTo(ContainElement(quarantine.Tag))
 	}
-	k.clock.SetTime(k.clock.Now().Add(200 * time.Hour))
-	k.look()
-	k.Expect(quarantine.Of(k.cluster())).To(BeEmpty(), "forgotten")
+	w.clock.SetTime(w.clock.Now().Add(200 * time.Hour))
+	w.look()
+	w.Expect(quarantine.Of(w.cluster())).To(BeEmpty(), "forgotten")
 }
 
 func countedOnce(t *testing.T, cfg *rest.Config) {
-	k := newSick(t, cfg, "alice")
+	w := newSick(t, cfg, "alice")
 	for n := 1; ; n++ {
 		name := fmt.Sprintf("m-%d", n)
-		k.addPlain(name)
+		w.addPlain(name)
 		f := &fuse{left: n}
-		k.die(name, f)
-		k.runsOn(name)
-		k.Expect(quarantine.Of(k.cluster())).To(HaveKeyWithValue(bad, HaveField("Failures", 1)), name)
-		k.leave(name)
-		infra := k.cluster()
+		w.die(name, f)
+		w.runsOn(name)
+		w.Expect(quarantine.Of(w.cluster())).To(HaveKeyWithValue(bad, HaveField("Failures", 1)), name)
+		w.leave(name)
+		infra := w.cluster()
 		quarantine.Remove(infra, bad)
-		k.Expect(k.client.Update(t.Context(), infra)).To(Succeed())
-		k.restart()
+		w.Expect(w.client.Update(t.Context(), infra)).To(Succeed())
+		w.restart()
 		if !f.burnt {
-			k.Expect(n).To(BeNumerically(">", 6))
+			w.Expect(n).To(BeNumerically(">", 6))
 			return
 		}
 	}

@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -17,8 +18,11 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
 	"github.com/openshift/hypershift/support/crds"
 	"github.com/openshift/hypershift/support/maas"
-	"github.com/openshift/hypershift/support/maas/maastest"
 	"github.com/openshift/hypershift/support/testenv"
+	"github.com/openshift/hypershift/test/maas-simulator/faults"
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
+	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
 func TestReconciler(t *testing.T) {
@@ -60,30 +64,31 @@ func TestReconciler(t *testing.T) {
 }
 
 func life(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa", Hostname: "Mole", Zone: "az1", Pool: "p", Tags: []string{"ssd"}, CPU: 8, Memory: 16384, DiskGB: 200},
-		&maastest.Machine{ID: "bbbbbb", Zone: "az2"})
-	w.maas.DeployTime = time.Hour
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa", Hostname: "Mole", Zone: "az1", Pool: "p", Tags: []string{"ssd"}, CPU: 8, Memory: 16384, DiskGB: 200},
+		simtest.Machine{ID: "bbbbbb", Zone: "az2", Tags: []string{"gpu"}})
+	w.slow(faults.BootHangs)
 	w.add("m", infrav1.MaasMachineSpec{MinCPU: ptr.To(8), MinMemory: ptr.To(16384), MinDiskSize: ptr.To(100), FailureDomain: ptr.To("az1"),
-		ResourcePool: ptr.To("p"), Tags: []string{"ssd"}, NotTags: []string{"old"}, Arch: "amd64", DeployInMemory: true})
+		ResourcePool: ptr.To("p"), Tags: []string{"ssd"}, NotTags: []string{"old", "gpu"}, Arch: "amd64", DeployInMemory: true})
 	w.reconcile("m", 0)
 	w.expect("m", "Ready False MachineDeploying", "machine Mole (aaaaaa) is Deploying")
 	w.expect("m", "MachineAllocated True MachineAllocated", "Mole")
 	m := w.machine("m")
 	w.Expect(m.Spec.ProviderID).To(HaveValue(Equal("maas:///az1/aaaaaa")))
 	w.Expect(m.Annotations).NotTo(HaveKey(machine.AttemptAnnotation))
-	held := w.maas.Get("aaaaaa")
+	held := w.Machine("aaaaaa")
 	w.Expect(held.AgentName).To(Equal(maas.AllocationKey(string(m.UID))))
 	w.Expect(held.Annotations).To(HaveKeyWithValue(maas.AnnotationMachineUID, string(m.UID)))
 	w.Expect(held.Annotations).To(HaveKeyWithValue(maas.AnnotationMachine, "m"))
-	w.Expect(held.UserData).To(Equal("#cloud-config\nx: 1\n"))
-	deploy, _ := w.maas.Last("POST machines/* deploy")
-	w.Expect(deploy.Params.Get("ephemeral_deploy")).To(Equal("true"))
-	w.Expect(deploy.Params.Get("distro_series")).To(Equal("custom/node-image"))
-	allocate, _ := w.maas.Last("POST machines allocate")
-	w.Expect(allocate.Params.Get("storage")).To(Equal("root:100"))
-	w.Expect(allocate.Params.Get("not_tags")).To(Equal("old"))
+	w.Expect(held.UserData).To(BeEquivalentTo("#cloud-config\nx: 1\n"))
+	w.Expect(held.Ephemeral).To(BeTrue())
+	w.Expect(held.OSystem + "/" + held.Series).To(Equal("custom/node-image"))
+	w.Expect(w.sent("allocate").Get("storage")).To(Equal("root:100"))
+	w.Expect(w.sent("allocate")["not_tags"]).To(Equal([]string{"gpu"}), "MAAS refuses a tag that it does not have, and no machine carries it")
 
-	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Status, m.IPs, m.Power = maastest.Deployed, []string{"10.0.0.7"}, "on" })
+	w.Change("aaaaaa", func(m *inventory.Machine) {
+		m.Interfaces[0].Links[0].IP, m.PowerState = "10.0.0.7", "on"
+		w.Expect(w.Life.OSReady(m)).To(Succeed())
+	})
 	w.reconcile("m", 15*time.Second)
 	w.expect("m", "Ready True Ready", "")
 	m = w.machine("m")
@@ -93,95 +98,81 @@ func life(t *testing.T, cfg *rest.Config) {
 		infrav1.MachineAddress{Type: "Hostname", Address: "mole"}, infrav1.MachineAddress{Type: "InternalIP", Address: "10.0.0.7"},
 		infrav1.MachineAddress{Type: "ExternalIP", Address: "10.0.0.7"}, infrav1.MachineAddress{Type: "InternalDNS", Address: "mole.maas"},
 		infrav1.MachineAddress{Type: "InternalDNS", Address: "mole"}, infrav1.MachineAddress{Type: "ExternalDNS", Address: "mole.maas"}))
-	own := 0
-	for call, n := range w.maas.Calls(true) {
-		if !strings.HasPrefix(call, "GET ") {
-			own += n
-		}
-	}
-	w.Expect(own).To(BeNumerically("<=", 3), "allocate, annotate, deploy")
+	w.Expect(w.wrote()).To(Equal([]string{"allocate", "set_workload_annotations", "deploy"}))
 
-	w.maas.ReleaseTime = time.Hour
+	w.slow(faults.SlowRelease)
 	w.remove("m")
 	w.reconcile("m", 0)
 	w.expect("m", "Deleting True MachineReleasing", "Releasing")
-	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Status, m.Owner = maastest.Ready, "" })
+	w.edit("aaaaaa", func(m *inventory.Machine) { m.Status, m.Owner = status.Ready, "" })
 	w.reconcile("m", 15*time.Second)
 	w.Expect(w.gone("m")).To(BeTrue())
-	w.Expect(w.maas.Calls(true)["POST machines/* release"]).To(Equal(1))
+	w.Expect(w.count("release")).To(Equal(1))
 }
 
 func settled(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"})
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"})
 	w.add("m", infrav1.MaasMachineSpec{})
 	w.passes("m", 3)
 	w.expect("m", "Ready True Ready", "")
 	before := w.machine("m").ResourceVersion
 	w.told()
-	w.maas.Calls(true)
+	w.ResetRequests()
 	for range 10 {
 		w.reconcile("m", 30*time.Second)
 	}
 	w.Expect(w.machine("m").ResourceVersion).To(Equal(before))
 	w.Expect(w.told()).To(BeEmpty())
-	w.Expect(w.maas.Calls(true)).To(HaveKeyWithValue("GET machines", BeNumerically("<=", 3)), "five minutes are at most three lists")
+	w.Expect(w.Load.Report().Of("machines.read").Calls).To(BeNumerically("<=", 3), "five minutes are at most three lists")
 }
 
 func adopts(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"}, &maastest.Machine{ID: "bbbbbb"})
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"}, simtest.Machine{ID: "bbbbbb"})
 	w.add("m", infrav1.MaasMachineSpec{})
 	key := maas.AllocationKey(string(w.machine("m").UID))
-	w.maas.Edit("bbbbbb", func(m *maastest.Machine) { m.Status, m.Owner, m.AgentName = maastest.Allocated, "provider", key })
+	w.edit("bbbbbb", func(m *inventory.Machine) { m.Status, m.Owner, m.AgentName = status.Allocated, "provider", key })
 	w.passes("m", 2)
 	w.Expect(w.machine("m").Spec.SystemID).To(HaveValue(Equal("bbbbbb")))
-	w.Expect(w.maas.Calls(false)).NotTo(HaveKey("POST machines allocate"))
-	w.Expect(w.maas.Held()).To(HaveLen(1))
+	w.Expect(w.count("allocate")).To(BeZero())
+	w.Expect(w.held()).To(HaveLen(1))
 }
 
 func doubts(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"}, &maastest.Machine{ID: "bbbbbb"})
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"}, simtest.Machine{ID: "bbbbbb"})
 	w.add("m", infrav1.MaasMachineSpec{})
-	lost := true
-	w.maas.Intercept = func(c maastest.Call, rw http.ResponseWriter) (bool, func(http.ResponseWriter) bool) {
-		if c.Op != "allocate" || !lost {
-			return false, nil
-		}
-		lost = false
-		rw.WriteHeader(http.StatusGatewayTimeout)
-		return true, nil
-	}
+	simtest.Fault(t, w.Simulator, faults.Rule{Kind: faults.Error, Operation: "machines.allocate", Status: http.StatusGatewayTimeout, Count: 1})
 	w.reconcile("m", 0)
 	w.expect("m", "Ready False MAASUnavailable", "")
 	w.reconcile("m", 15*time.Second)
 	w.expect("m", "Ready False AllocationUncertain", "answer was not received")
 	w.restart()
 	w.reconcile("m", 15*time.Second)
-	w.Expect(w.maas.Calls(false)["POST machines allocate"]).To(Equal(1), "not before a late answer can be excluded")
+	w.Expect(w.count("allocate")).To(Equal(1), "not before a late answer can be excluded")
 	w.reconcile("m", time.Minute)
-	w.Expect(w.maas.Calls(false)["POST machines allocate"]).To(Equal(2))
+	w.Expect(w.count("allocate")).To(Equal(2))
 	w.Expect(w.machine("m").Spec.SystemID).NotTo(BeNil())
 }
 
 func keepsOne(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"}, &maastest.Machine{ID: "bbbbbb"})
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"}, simtest.Machine{ID: "bbbbbb"})
 	w.add("m", infrav1.MaasMachineSpec{})
 	key := maas.AllocationKey(string(w.machine("m").UID))
-	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Status, m.Owner, m.AgentName = maastest.Allocated, "provider", key })
-	w.maas.Edit("bbbbbb", func(m *maastest.Machine) {
-		m.Status, m.Owner, m.AgentName, m.Power = maastest.Deployed, "provider", key, "on"
+	w.edit("aaaaaa", func(m *inventory.Machine) { m.Status, m.Owner, m.AgentName = status.Allocated, "provider", key })
+	w.edit("bbbbbb", func(m *inventory.Machine) {
+		m.Status, m.Owner, m.AgentName, m.PowerState = status.Deployed, "provider", key, "on"
 	})
 	w.passes("m", 2)
 	w.Expect(w.machine("m").Spec.SystemID).To(HaveValue(Equal("bbbbbb")), "the one that has come furthest")
-	w.Expect(w.maas.Held()).To(HaveLen(1))
+	w.Expect(w.held()).To(HaveLen(1))
 }
 
 func noCapacity(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa", Zone: "az1", CPU: 16}, &maastest.Machine{ID: "bbbbbb", Zone: "az1", CPU: 16},
-		&maastest.Machine{ID: "cccccc", Zone: "az1"}, &maastest.Machine{ID: "dddddd", Zone: "az2", Tags: []string{"gpu"}})
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa", Zone: "az1", CPU: 16}, simtest.Machine{ID: "bbbbbb", Zone: "az1", CPU: 16},
+		simtest.Machine{ID: "cccccc", Zone: "az1"}, simtest.Machine{ID: "dddddd", Zone: "az2", Tags: []string{"gpu"}})
 	w.add("m", infrav1.MaasMachineSpec{MinCPU: ptr.To(16), MinMemory: ptr.To(1), FailureDomain: ptr.To("az1"), Tags: []string{"gpu"}})
 	w.passes("m", 3)
 	w.expect("m", "Ready False NoCapacity", `3 of 4 Ready machines are in zone "az1"; 2 of these have 16 cores; none of these has tag "gpu"`)
-	w.Expect(w.maas.Calls(false)).NotTo(HaveKey("POST machines allocate"), "MAAS might compose a machine of its own")
+	w.Expect(w.count("allocate")).To(Equal(1), "it is not asked again while it waits")
 	w.Expect(w.told()).To(HaveLen(1), "an event once, not each time")
 	w.add("lost", infrav1.MaasMachineSpec{FailureDomain: ptr.To("nozone"), ResourcePool: ptr.To("nopool"), Tags: []string{"notag"}})
 	w.reconcile("lost", 0)
@@ -191,21 +182,21 @@ func noCapacity(t *testing.T, cfg *rest.Config) {
 }
 
 func problems(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"})
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"})
 	w.add("m", infrav1.MaasMachineSpec{})
 	w.add("image", infrav1.MaasMachineSpec{Image: "custom/nothing"})
-	w.credentials("consumerkey:tokenkey01:wrongsecret")
+	w.credentials("consumer:token:wrongsecret")
 	w.reconcile("m", 0)
 	w.expect("m", "Ready False MAASUnauthorized", "put a valid API key into the Secret")
 
-	w.credentials(w.maas.APIKey)
+	w.credentials(w.Key("provider"))
 	w.reconcile("image", 15*time.Second)
 	w.expect("image", "Ready False ImageNotFound", `MAAS has no image "custom/nothing"; it has custom/node-image, ubuntu/noble`)
-	w.Expect(w.maas.Held()).To(BeEmpty(), "no machine is taken for an image that is not there")
+	w.Expect(w.held()).To(BeEmpty(), "no machine is taken for an image that is not there")
 
-	url := w.maas.URL
-	w.maas.URL = "http://127.0.0.1:1/MAAS"
-	w.credentials(w.maas.APIKey)
+	endpoint := w.endpoint
+	w.endpoint = "http://127.0.0.1:1/MAAS"
+	w.credentials(w.Key("provider"))
 	w.reconcile("m", 15*time.Second)
 	w.expect("m", "Ready False MAASUnreachable", "check the endpoint")
 
@@ -216,41 +207,43 @@ func problems(t *testing.T, cfg *rest.Config) {
 	w.reconcile("m", 15*time.Second)
 	w.expect("m", "Ready False MAASCredentialsMissing", "does not exist: create it with the keys MAAS_ENDPOINT and MAAS_API_KEY")
 
-	w.maas.URL = url
-	w.credentials(w.maas.APIKey)
+	w.endpoint = endpoint
+	w.credentials(w.Key("provider"))
 	w.passes("m", 2)
 	w.expect("m", "Ready True Ready", "")
 }
 
 func misfit(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa", CPU: 4, Pool: "mine"})
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa", CPU: 4, Pool: "mine"}, simtest.Machine{ID: "bbbbbb", Pool: "vms", Status: status.Broken})
 	w.add("m", infrav1.MaasMachineSpec{ResourcePool: ptr.To("mine")})
-	w.maas.Intercept = func(c maastest.Call, _ http.ResponseWriter) (bool, func(http.ResponseWriter) bool) {
-		if c.Op == "allocate" {
-			w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Pool = "vms" })
-			delete(c.Params, "pool")
+	w.transport = swapped(func(r *http.Request) (*http.Response, error) {
+		if r.URL.Query().Get("op") == "allocate" {
+			w.edit("aaaaaa", func(m *inventory.Machine) { m.PoolID = w.DB.Machines.Get("bbbbbb").PoolID })
+			r.Body, r.ContentLength = io.NopCloser(strings.NewReader("")), 0
 		}
-		return false, nil
-	}
+		return w.RoundTrip(r)
+	})
+	w.restart()
 	w.reconcile("m", 0)
 	w.expect("m", "Ready False NoCapacity", `does not fit (is in resource pool "vms" instead of "mine"); it is given back`)
-	w.Expect(w.maas.Held()).To(BeEmpty())
+	w.Expect(w.held()).To(BeEmpty())
 	w.Expect(w.machine("m").Spec.ProviderID).To(BeNil())
 }
 
 func retries(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa", CPU: 2, Hostname: "bad", FailDeploys: 9}, &maastest.Machine{ID: "bbbbbb", CPU: 8, Hostname: "good"})
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa", CPU: 2, Hostname: "bad"}, simtest.Machine{ID: "bbbbbb", CPU: 8, Hostname: "good"})
+	simtest.FailDeployments(t, w.Simulator, "bad", 9)
 	w.add("m", infrav1.MaasMachineSpec{})
 	w.passes("m", 2)
 	w.expect("m", "Ready False MachineDeployFailed", "Marking node failed")
-	w.Expect(strings.Join(w.told(), "\n")).To(ContainSubstring("curtin said no"), "MAAS's last events are told")
+	w.Expect(strings.Join(w.told(), "\n")).To(ContainSubstring("curtin: writing the image to disk failed"), "MAAS's last events are told")
 	w.passes("m", 3)
 	w.expect("m", "Ready True Ready", "")
 	m := w.machine("m")
 	w.Expect(m.Spec.SystemID).To(HaveValue(Equal("bbbbbb")))
 	w.Expect(m.Status.Attempts).To(BeEquivalentTo(1))
 	w.Expect(m.Status.ExcludedSystemIDs).To(Equal([]string{"aaaaaa"}))
-	w.Expect(w.maas.Held()).To(HaveLen(1))
+	w.Expect(w.held()).To(HaveLen(1))
 
 	w.add("other", infrav1.MaasMachineSpec{})
 	w.passes("other", 2)
@@ -258,47 +251,41 @@ func retries(t *testing.T, cfg *rest.Config) {
 }
 
 func exhausted(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa", FailDeploys: 9}, &maastest.Machine{ID: "bbbbbb", FailDeploys: 9},
-		&maastest.Machine{ID: "cccccc", FailDeploys: 9}, &maastest.Machine{ID: "dddddd"})
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"}, simtest.Machine{ID: "bbbbbb"}, simtest.Machine{ID: "cccccc"}, simtest.Machine{ID: "dddddd"})
+	simtest.FailDeployments(t, w.Simulator, "*", 3)
 	w.add("m", infrav1.MaasMachineSpec{})
 	w.passes("m", 12)
 	w.expect("m", "Ready False DeployAttemptsExhausted", "deployments failed on 3 machines, no other one is tried")
 	m := w.machine("m")
 	w.Expect(m.Status.FailureReason).To(HaveValue(Equal("CreateError")))
-	w.Expect(m.Status.FailureMessage).To(HaveValue(ContainSubstring("curtin said no")))
+	w.Expect(m.Status.FailureMessage).To(HaveValue(ContainSubstring("curtin: writing the image to disk failed")))
 	before := m.ResourceVersion
 	w.passes("m", 3)
 	w.Expect(w.machine("m").ResourceVersion).To(Equal(before), "a terminal failure is settled")
 	w.remove("m")
 	w.passes("m", 2)
 	w.Expect(w.gone("m")).To(BeTrue())
-	w.Expect(w.maas.Held()).To(BeEmpty())
+	w.Expect(w.held()).To(BeEmpty())
 }
 
 func overdue(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa", CPU: 2}, &maastest.Machine{ID: "bbbbbb", CPU: 8})
-	w.maas.DeployTime = time.Hour
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa", CPU: 2}, simtest.Machine{ID: "bbbbbb", CPU: 8})
+	installed := w.slow(faults.BootHangs)
 	w.add("m", infrav1.MaasMachineSpec{Timeouts: infrav1.MachineTimeouts{Deploy: &metav1.Duration{Duration: 3 * time.Minute}}})
 	w.passes("m", 5)
 	w.expect("m", "Ready False MachineDeploying", "")
 	w.reconcile("m", 4*time.Minute)
 	w.expect("m", "Ready False MachineDeployTimedOut", "for more than 3m0s")
-	w.maas.DeployTime = 0
+	installed()
 	w.passes("m", 4)
 	w.Expect(w.machine("m").Spec.SystemID).To(HaveValue(Equal("bbbbbb")))
 	w.expect("m", "Ready True Ready", "")
 }
 
 func neverBegins(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa", CPU: 2}, &maastest.Machine{ID: "bbbbbb", CPU: 8})
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa", CPU: 2}, simtest.Machine{ID: "bbbbbb", CPU: 8})
 	w.add("m", infrav1.MaasMachineSpec{})
-	w.maas.Intercept = func(c maastest.Call, rw http.ResponseWriter) (bool, func(http.ResponseWriter) bool) {
-		if c.Op == "deploy" && strings.Contains(c.Path, "aaaaaa") {
-			http.Error(rw, "Failed talking to node's BMC", http.StatusInternalServerError)
-			return true, nil
-		}
-		return false, nil
-	}
+	w.refuse("machine.deploy", "aaaaaa", http.StatusInternalServerError, "Failed talking to node's BMC")
 	w.passes("m", 3)
 	w.expect("m", "Ready False MAASUnavailable", "BMC")
 	w.reconcile("m", 11*time.Minute)
@@ -309,7 +296,7 @@ func neverBegins(t *testing.T, cfg *rest.Config) {
 }
 
 func wrongFormat(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"})
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"})
 	secret := &corev1.Secret{}
 	w.get("bootstrap", secret)
 	secret.Data["value"] = []byte(`{"ignition": {"version": "3.4.0"}}`)
@@ -317,11 +304,11 @@ func wrongFormat(t *testing.T, cfg *rest.Config) {
 	w.add("m", infrav1.MaasMachineSpec{Image: "ubuntu/noble"})
 	w.passes("m", 2)
 	w.expect("m", "Ready False BootstrapFormatNotSupported", "use an image that runs Ignition")
-	w.Expect(w.maas.Held()).To(BeEmpty())
+	w.Expect(w.held()).To(BeEmpty())
 }
 
 func prerequisites(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"})
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"})
 	w.add("m", infrav1.MaasMachineSpec{})
 	cluster := &clusterv1.Cluster{}
 	w.get("demo", cluster)
@@ -340,12 +327,12 @@ func prerequisites(t *testing.T, cfg *rest.Config) {
 }
 
 func unsupported(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa"})
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"})
 	w.add("vm", infrav1.MaasMachineSpec{ProvisioningMode: infrav1.ProvisioningModeLXD})
 	w.add("upstream", infrav1.MaasMachineSpec{LXD: &infrav1.LXDConfig{Enabled: ptr.To(true)}})
 	for _, name := range []string{"vm", "upstream"} {
 		w.reconcile(name, 0)
 		w.expect(name, "Ready False NotSupported", "not supported")
 	}
-	w.Expect(w.maas.Held()).To(BeEmpty())
+	w.Expect(w.held()).To(BeEmpty())
 }

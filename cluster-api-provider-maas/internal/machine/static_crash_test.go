@@ -46,9 +46,9 @@ func (f *fuse) done() error {
 }
 
 // kube is the API server as the process with the fuse sees it.
-func (k *rack) fused(f *fuse) client.Client {
-	c, err := client.NewWithWatch(k.cfg, client.Options{Scheme: scheme()})
-	k.Expect(err).NotTo(HaveOccurred())
+func (w *world) fused(f *fuse) client.Client {
+	c, err := client.NewWithWatch(w.cfg, client.Options{Scheme: scheme()})
+	w.Expect(err).NotTo(HaveOccurred())
 	guard := func(write func() error) error {
 		if err := f.before(); err != nil {
 			return err
@@ -69,26 +69,26 @@ func (k *rack) fused(f *fuse) client.Client {
 }
 
 // die runs one incarnation until its fuse burns, or for some passes when the work is done before that.
-func (k *rack) die(name string, f *fuse) {
-	k.kube = k.fused(f)
-	k.before, k.after = func(string) error { return f.before() }, func(string) error { return f.done() }
-	k.restart()
+func (w *world) die(name string, f *fuse) {
+	w.kube = w.fused(f)
+	w.before, w.after = func(string) error { return f.before() }, func(string) error { return f.done() }
+	w.restart()
 	for range 4 {
-		if f.burnt || k.gone(name) {
+		if f.burnt || w.gone(name) {
 			break
 		}
-		k.pass(name)
+		w.pass(name)
 	}
-	k.kube, k.before, k.after = k.client, nil, nil
-	k.restart()
+	w.kube, w.before, w.after = w.client, nil, nil
+	w.restart()
 }
 
 // lagging is the API server as a cache shows it that has seen the MaasMachines, and none of what was written on them since.
-func (k *rack) lagging() client.Client {
+func (w *world) lagging() client.Client {
 	seen := &infrav1.MaasMachineList{}
-	k.Expect(k.client.List(k.t.Context(), seen, client.InNamespace(k.namespace))).To(Succeed())
-	c, err := client.NewWithWatch(k.cfg, client.Options{Scheme: scheme()})
-	k.Expect(err).NotTo(HaveOccurred())
+	w.Expect(w.client.List(w.t.Context(), seen, client.InNamespace(w.namespace))).To(Succeed())
+	c, err := client.NewWithWatch(w.cfg, client.Options{Scheme: scheme()})
+	w.Expect(err).NotTo(HaveOccurred())
 	return interceptor.NewClient(c, interceptor.Funcs{
 		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
 			seen.DeepCopyInto(list.(*infrav1.MaasMachineList))
@@ -98,57 +98,57 @@ func (k *rack) lagging() client.Client {
 }
 
 func crowd(t *testing.T, cfg *rest.Config) {
-	k := newRack(t, cfg, "admin")
+	w := newRack(t, cfg, "admin")
 	const many = 20
 	var names []string
 	for n := range many {
 		names = append(names, fmt.Sprintf("m-%d", n))
-		k.addStatic(names[n], infrav1.StaticIPConfig{Range: &infrav1.IPRange{Start: "10.9.0.30", End: "10.9.0.49"}})
+		w.addStatic(names[n], infrav1.StaticIPConfig{Range: &infrav1.IPRange{Start: "10.9.0.30", End: "10.9.0.49"}})
 	}
-	k.kube = k.lagging()
-	k.restart()
+	w.kube = w.lagging()
+	w.restart()
 	var all sync.WaitGroup
 	for _, name := range names {
-		all.Go(func() { k.reconcile(name, 0) })
+		all.Go(func() { w.reconcile(name, 0) })
 	}
 	all.Wait()
 	chosen := map[string]string{}
 	for _, name := range names {
 		var a struct{ IP string }
-		k.Expect(json.Unmarshal([]byte(k.machine(name).Annotations[machine.AddressAnnotation]), &a)).To(Succeed(), name)
-		k.Expect(chosen).NotTo(HaveKey(a.IP), "%s and %s", name, chosen[a.IP])
+		w.Expect(json.Unmarshal([]byte(w.machine(name).Annotations[machine.AddressAnnotation]), &a)).To(Succeed(), name)
+		w.Expect(chosen).NotTo(HaveKey(a.IP), "%s and %s", name, chosen[a.IP])
 		chosen[a.IP] = name
 	}
-	k.Expect(chosen).To(HaveLen(many))
+	w.Expect(chosen).To(HaveLen(many))
 }
 
 func dies(t *testing.T, cfg *rest.Config) {
-	k := newRack(t, cfg, "admin")
+	w := newRack(t, cfg, "admin")
 	n := 1
-	for k.diesAt(n, false) && k.diesAt(n, true) {
+	for w.diesAt(n, false) && w.diesAt(n, true) {
 		n++
 	}
-	k.Expect(n).To(BeNumerically(">", 11), "a machine with a static address takes that many writes until it is deployed")
+	w.Expect(n).To(BeNumerically(">", 11), "a machine with a static address takes that many writes until it is deployed")
 }
 
 // diesAt takes a machine through its life, with a death at the n-th write of its making and of its end, and tells whether there
 // were as many writes.
-func (k *rack) diesAt(n int, after bool) bool {
-	k.t.Helper()
+func (w *world) diesAt(n int, after bool) bool {
+	w.t.Helper()
 	name := fmt.Sprintf("m-%d-%t", n, after)
-	k.addStatic(name, infrav1.StaticIPConfig{CIDR: "10.9.0.0/24", Range: &infrav1.IPRange{Start: "10.9.0.10", End: "10.9.0.11"}})
+	w.addStatic(name, infrav1.StaticIPConfig{CIDR: "10.9.0.0/24", Range: &infrav1.IPRange{Start: "10.9.0.10", End: "10.9.0.11"}})
 	making, ending := &fuse{left: n, after: after}, &fuse{left: n, after: after}
-	k.die(name, making)
-	k.until("Ready True Ready", name)
-	id := *k.machine(name).Spec.SystemID
-	k.Expect(k.modes(id, 0)).To(Equal([]string{"static 10.9.0.10"}), name)
-	k.remove(name)
-	k.die(name, ending)
-	k.leave(name)
-	for _, m := range k.Machines() {
-		k.Expect(m.Status).To(Equal(status.Ready), "%s: %s", name, m.Hostname)
-		k.Expect(m.IPs()).To(BeEmpty(), "%s: %s", name, m.Hostname)
+	w.die(name, making)
+	w.until("Ready True Ready", name)
+	id := *w.machine(name).Spec.SystemID
+	w.Expect(w.modes(id, 0)).To(Equal([]string{"static 10.9.0.10"}), name)
+	w.remove(name)
+	w.die(name, ending)
+	w.leave(name)
+	for _, m := range w.Machines() {
+		w.Expect(m.Status).To(Equal(status.Ready), "%s: %s", name, m.Hostname)
+		w.Expect(m.IPs()).To(BeEmpty(), "%s: %s", name, m.Hostname)
 	}
-	k.Expect(k.modes(id, 0)).To(Equal([]string{"auto"}), name)
+	w.Expect(w.modes(id, 0)).To(Equal([]string{"auto"}), name)
 	return making.burnt || ending.burnt
 }

@@ -47,107 +47,107 @@ func TestStaticIP(t *testing.T) {
 }
 
 func staticLife(t *testing.T, cfg *rest.Config) {
-	k := newRack(t, cfg, "admin")
-	k.addStatic("m", infrav1.StaticIPConfig{IP: "10.9.0.5", CIDR: "10.9.0.0/24", Gateway: "10.9.0.1", Nameservers: []string{"10.9.0.2"}})
-	k.until("Ready True Ready", "m")
-	k.expect("m", "StaticIPAssigned True StaticIPAssigned", "10.9.0.5 on eth0")
-	k.Expect(k.machine("m").Spec.SystemID).To(HaveValue(Equal("aaaaa1")))
-	k.Expect(k.modes("aaaaa1", 0)).To(Equal([]string{"static 10.9.0.5"}))
-	k.Expect(k.Machine("aaaaa1").Interfaces[0].Links[0].Gateway).To(BeTrue())
-	k.Expect(k.machine("m").Status.Addresses).To(ContainElement(infrav1.MachineAddress{Type: "InternalIP", Address: "10.9.0.5"}))
-	k.Expect(k.wrote()).To(Equal([]string{"allocate", "set_workload_annotations", "link_subnet", "unlink_subnet", "deploy"}))
-	settled := k.machine("m").ResourceVersion
-	k.passes("m", 3)
-	k.Expect(k.machine("m").ResourceVersion).To(Equal(settled), "a settled machine is not written")
-	k.Expect(k.wrote()).To(BeEmpty())
+	w := newRack(t, cfg, "admin")
+	w.addStatic("m", infrav1.StaticIPConfig{IP: "10.9.0.5", CIDR: "10.9.0.0/24", Gateway: "10.9.0.1", Nameservers: []string{"10.9.0.2"}})
+	w.until("Ready True Ready", "m")
+	w.expect("m", "StaticIPAssigned True StaticIPAssigned", "10.9.0.5 on eth0")
+	w.Expect(w.machine("m").Spec.SystemID).To(HaveValue(Equal("aaaaa1")))
+	w.Expect(w.modes("aaaaa1", 0)).To(Equal([]string{"static 10.9.0.5"}))
+	w.Expect(w.Machine("aaaaa1").Interfaces[0].Links[0].Gateway).To(BeTrue())
+	w.Expect(w.machine("m").Status.Addresses).To(ContainElement(infrav1.MachineAddress{Type: "InternalIP", Address: "10.9.0.5"}))
+	w.Expect(w.wrote()).To(Equal([]string{"allocate", "set_workload_annotations", "link_subnet", "unlink_subnet", "deploy"}))
+	settled := w.machine("m").ResourceVersion
+	w.passes("m", 3)
+	w.Expect(w.machine("m").ResourceVersion).To(Equal(settled), "a settled machine is not written")
+	w.Expect(w.wrote()).To(BeEmpty())
 
-	k.leave("m")
-	k.Expect(k.wrote()).To(Equal([]string{"release", "link_subnet", "unlink_subnet"}))
-	k.Expect(k.modes("aaaaa1", 0)).To(Equal([]string{"auto"}), "the next user gets the machine as it was")
-	k.Expect(k.Machine("aaaaa1").Status).To(Equal(status.Ready))
+	w.leave("m")
+	w.Expect(w.wrote()).To(Equal([]string{"release", "link_subnet", "unlink_subnet"}))
+	w.Expect(w.modes("aaaaa1", 0)).To(Equal([]string{"auto"}), "the next user gets the machine as it was")
+	w.Expect(w.Machine("aaaaa1").Status).To(Equal(status.Ready))
 }
 
 func otherInterface(t *testing.T, cfg *rest.Config) {
-	k := newRack(t, cfg, "admin")
-	k.addStatic("m", infrav1.StaticIPConfig{IP: "10.8.0.7"})
-	k.until("Ready True Ready", "m")
-	k.expect("m", "StaticIPAssigned True StaticIPAssigned", "10.8.0.7 on eth1")
-	k.Expect(k.machine("m").Spec.SystemID).To(HaveValue(Equal("aaaaa3")), "the only machine on that subnet")
-	k.Expect(k.modes("aaaaa3", 0)).To(ConsistOf(HavePrefix("auto 10.9.0.")), "other interfaces are left alone")
-	k.Expect(k.modes("aaaaa3", 1)).To(Equal([]string{"static 10.8.0.7"}))
-	k.addStatic("two", infrav1.StaticIPConfig{IP: "10.8.0.8"})
-	k.until("Ready False NoCapacity", "two")
-	k.expect("two", "Ready False NoCapacity", "none of 4 Ready machines has an interface on subnet 10.8.0.0/28")
-	k.leave("m", "two")
+	w := newRack(t, cfg, "admin")
+	w.addStatic("m", infrav1.StaticIPConfig{IP: "10.8.0.7"})
+	w.until("Ready True Ready", "m")
+	w.expect("m", "StaticIPAssigned True StaticIPAssigned", "10.8.0.7 on eth1")
+	w.Expect(w.machine("m").Spec.SystemID).To(HaveValue(Equal("aaaaa3")), "the only machine on that subnet")
+	w.Expect(w.modes("aaaaa3", 0)).To(ConsistOf(HavePrefix("auto 10.9.0.")), "other interfaces are left alone")
+	w.Expect(w.modes("aaaaa3", 1)).To(Equal([]string{"static 10.8.0.7"}))
+	w.addStatic("two", infrav1.StaticIPConfig{IP: "10.8.0.8"})
+	w.until("Ready False NoCapacity", "two")
+	w.expect("two", "Ready False NoCapacity", "none of 4 Ready machines has an interface on subnet 10.8.0.0/28")
+	w.leave("m", "two")
 }
 
 func byVLAN(t *testing.T, cfg *rest.Config) {
-	k := newRack(t, cfg, "admin")
-	k.Change("aaaaa3", func(m *inventory.Machine) { m.Interfaces[1].Links = []inventory.Link{{ID: 901, Mode: "link_up"}} })
-	k.addStatic("m", infrav1.StaticIPConfig{IP: "10.8.0.7", CIDR: "10.8.0.0/28"})
-	k.until("Ready True Ready", "m")
-	k.Expect(k.modes("aaaaa3", 1)).To(Equal([]string{"static 10.8.0.7"}))
-	k.leave("m")
-	k.Expect(k.modes("aaaaa3", 1)).To(BeEmpty(), "there was no link that chose addresses")
+	w := newRack(t, cfg, "admin")
+	w.Change("aaaaa3", func(m *inventory.Machine) { m.Interfaces[1].Links = []inventory.Link{{ID: 901, Mode: "link_up"}} })
+	w.addStatic("m", infrav1.StaticIPConfig{IP: "10.8.0.7", CIDR: "10.8.0.0/28"})
+	w.until("Ready True Ready", "m")
+	w.Expect(w.modes("aaaaa3", 1)).To(Equal([]string{"static 10.8.0.7"}))
+	w.leave("m")
+	w.Expect(w.modes("aaaaa3", 1)).To(BeEmpty(), "there was no link that chose addresses")
 }
 
 func sharedRange(t *testing.T, cfg *rest.Config) {
-	k := newRack(t, cfg, "admin")
-	k.hold("10.9.0.11")
+	w := newRack(t, cfg, "admin")
+	w.hold("10.9.0.11")
 	names := []string{"a", "b", "c"}
 	for _, name := range names {
-		k.addStatic(name, infrav1.StaticIPConfig{CIDR: "10.9.0.0/24", Range: &infrav1.IPRange{Start: "10.9.0.10", End: "10.9.0.13"}})
+		w.addStatic(name, infrav1.StaticIPConfig{CIDR: "10.9.0.0/24", Range: &infrav1.IPRange{Start: "10.9.0.10", End: "10.9.0.13"}})
 	}
 	var all sync.WaitGroup
 	for _, name := range names {
-		all.Go(func() { k.reconcile(name, 0) })
+		all.Go(func() { w.reconcile(name, 0) })
 	}
 	all.Wait()
-	k.restart()
-	k.until("Ready True Ready", names...)
-	k.Expect(k.addresses(names...)).To(ConsistOf("10.9.0.10", "10.9.0.12", "10.9.0.13"))
-	before := k.addresses(names...)
-	k.restart()
-	k.passes("a", 3)
-	k.Expect(k.addresses(names...)).To(Equal(before))
-	k.leave("b")
-	k.addStatic("d", infrav1.StaticIPConfig{Range: &infrav1.IPRange{Start: "10.9.0.10", End: "10.9.0.13"}})
-	k.until("Ready True Ready", "d")
-	k.Expect(k.addresses("d")).To(Equal(before[1:2]), "the one that is free again")
+	w.restart()
+	w.until("Ready True Ready", names...)
+	w.Expect(w.addresses(names...)).To(ConsistOf("10.9.0.10", "10.9.0.12", "10.9.0.13"))
+	before := w.addresses(names...)
+	w.restart()
+	w.passes("a", 3)
+	w.Expect(w.addresses(names...)).To(Equal(before))
+	w.leave("b")
+	w.addStatic("d", infrav1.StaticIPConfig{Range: &infrav1.IPRange{Start: "10.9.0.10", End: "10.9.0.13"}})
+	w.until("Ready True Ready", "d")
+	w.Expect(w.addresses("d")).To(Equal(before[1:2]), "the one that is free again")
 }
 
 // addresses are the static ones that MAAS has for the machines of some MaasMachines.
-func (k *rack) addresses(names ...string) []string {
-	k.t.Helper()
+func (w *world) addresses(names ...string) []string {
+	w.t.Helper()
 	var all []string
 	for _, name := range names {
-		ips := k.Machine(*k.machine(name).Spec.SystemID).IPs()
-		k.Expect(ips).To(HaveLen(1), name)
+		ips := w.Machine(*w.machine(name).Spec.SystemID).IPs()
+		w.Expect(ips).To(HaveLen(1), name)
 		all = append(all, ips[0])
 	}
 	return all
 }
 
 func usedUp(t *testing.T, cfg *rest.Config) {
-	k := newRack(t, cfg, "admin")
-	k.hold("10.9.0.11")
+	w := newRack(t, cfg, "admin")
+	w.hold("10.9.0.11")
 	pool := infrav1.StaticIPConfig{CIDR: "10.9.0.0/24", Range: &infrav1.IPRange{Start: "10.9.0.10", End: "10.9.0.11"}}
-	k.addStatic("a", pool)
-	k.until("Ready True Ready", "a")
-	k.addStatic("b", pool)
-	k.wrote()
-	k.until("Ready False StaticIPRangeExhausted", "b")
-	k.expect("b", "Ready False StaticIPRangeExhausted", "no address of staticIP.range 10.9.0.10 to 10.9.0.11 is free (10.9.0.10 is held by MaasMachine a "+
+	w.addStatic("a", pool)
+	w.until("Ready True Ready", "a")
+	w.addStatic("b", pool)
+	w.wrote()
+	w.until("Ready False StaticIPRangeExhausted", "b")
+	w.expect("b", "Ready False StaticIPRangeExhausted", "no address of staticIP.range 10.9.0.10 to 10.9.0.11 is free (10.9.0.10 is held by MaasMachine a "+
 		"of this cluster, 10.9.0.11 is held by node five (aaaaa5) in MAAS)")
-	k.expect("b", "StaticIPAssigned False StaticIPRangeExhausted", "maxSurge")
-	k.Expect(k.wrote()).To(BeEmpty(), "no machine is taken")
-	k.leave("a")
-	k.until("Ready True Ready", "b")
+	w.expect("b", "StaticIPAssigned False StaticIPRangeExhausted", "maxSurge")
+	w.Expect(w.wrote()).To(BeEmpty(), "no machine is taken")
+	w.leave("a")
+	w.until("Ready True Ready", "b")
 }
 
 func refusals(t *testing.T, cfg *rest.Config) {
-	k := newRack(t, cfg, "admin")
-	k.hold("10.9.0.60")
+	w := newRack(t, cfg, "admin")
+	w.hold("10.9.0.60")
 	for name, want := range map[string]struct {
 		static          infrav1.StaticIPConfig
 		reason, message string
@@ -162,159 +162,159 @@ func refusals(t *testing.T, cfg *rest.Config) {
 		"dynamic":  {infrav1.StaticIPConfig{IP: "10.9.0.220"}, "StaticIPInUse", "held by the dynamic range 10.9.0.200 to 10.9.0.250 of the subnet"},
 		"a-router": {infrav1.StaticIPConfig{IP: "10.9.0.1"}, "StaticIPInUse", "held by the subnet's gateway"},
 	} {
-		k.addStatic(name, want.static)
-		k.reconcile(name, 0)
-		k.expect(name, "Ready False "+want.reason, want.message)
-		k.expect(name, "StaticIPAssigned False "+want.reason, want.message)
+		w.addStatic(name, want.static)
+		w.reconcile(name, 0)
+		w.expect(name, "Ready False "+want.reason, want.message)
+		w.expect(name, "StaticIPAssigned False "+want.reason, want.message)
 	}
-	k.Expect(k.wrote()).To(BeEmpty(), "no machine is taken for an address that it can't have")
-	k.addStatic("reserved", infrav1.StaticIPConfig{IP: "10.9.0.7"})
-	k.until("Ready True Ready", "reserved")
+	w.Expect(w.wrote()).To(BeEmpty(), "no machine is taken for an address that it can't have")
+	w.addStatic("reserved", infrav1.StaticIPConfig{IP: "10.9.0.7"})
+	w.until("Ready True Ready", "reserved")
 }
 
 func faster(t *testing.T, cfg *rest.Config) {
-	k := newRack(t, cfg, "admin")
-	k.addStatic("m", infrav1.StaticIPConfig{Range: &infrav1.IPRange{Start: "10.9.0.10", End: "10.9.0.13"}})
-	k.once("link_subnet", func() { k.hold("10.9.0.10") })
-	k.reconcile("m", 0)
-	k.expect("m", "Ready False StaticIPInUse", "IP address is already in use. (HTTP 404); another address of the range is picked")
-	k.until("Ready True Ready", "m")
-	k.Expect(k.addresses("m")).To(Equal([]string{"10.9.0.11"}))
-	k.Expect(slices.DeleteFunc(k.wrote(), func(op string) bool { return op != "allocate" })).To(HaveLen(1), "the machine is kept")
+	w := newRack(t, cfg, "admin")
+	w.addStatic("m", infrav1.StaticIPConfig{Range: &infrav1.IPRange{Start: "10.9.0.10", End: "10.9.0.13"}})
+	w.once("link_subnet", func() { w.hold("10.9.0.10") })
+	w.reconcile("m", 0)
+	w.expect("m", "Ready False StaticIPInUse", "IP address is already in use. (HTTP 404); another address of the range is picked")
+	w.until("Ready True Ready", "m")
+	w.Expect(w.addresses("m")).To(Equal([]string{"10.9.0.11"}))
+	w.Expect(slices.DeleteFunc(w.wrote(), func(op string) bool { return op != "allocate" })).To(HaveLen(1), "the machine is kept")
 }
 
 func fasterWithTheOne(t *testing.T, cfg *rest.Config) {
-	k := newRack(t, cfg, "admin")
-	k.addStatic("m", infrav1.StaticIPConfig{IP: "10.9.0.10"})
-	k.once("link_subnet", func() { k.hold("10.9.0.10") })
-	k.reconcile("m", 0)
-	k.expect("m", "Ready False StaticIPInUse", "IP address is already in use. (HTTP 404); free 10.9.0.10 in MAAS")
-	k.Expect(k.modes("aaaaa1", 0)).To(Equal([]string{"auto"}), "a refusal leaves the machine as it was")
-	k.hold("10.9.0.99")
-	k.until("Ready True Ready", "m")
-	k.Expect(k.addresses("m")).To(Equal([]string{"10.9.0.10"}))
+	w := newRack(t, cfg, "admin")
+	w.addStatic("m", infrav1.StaticIPConfig{IP: "10.9.0.10"})
+	w.once("link_subnet", func() { w.hold("10.9.0.10") })
+	w.reconcile("m", 0)
+	w.expect("m", "Ready False StaticIPInUse", "IP address is already in use. (HTTP 404); free 10.9.0.10 in MAAS")
+	w.Expect(w.modes("aaaaa1", 0)).To(Equal([]string{"auto"}), "a refusal leaves the machine as it was")
+	w.hold("10.9.0.99")
+	w.until("Ready True Ready", "m")
+	w.Expect(w.addresses("m")).To(Equal([]string{"10.9.0.10"}))
 }
 
 func answerLost(t *testing.T, cfg *rest.Config) {
-	k := newRack(t, cfg, "admin")
-	k.addStatic("m", infrav1.StaticIPConfig{Range: &infrav1.IPRange{Start: "10.9.0.10", End: "10.9.0.13"}})
+	w := newRack(t, cfg, "admin")
+	w.addStatic("m", infrav1.StaticIPConfig{Range: &infrav1.IPRange{Start: "10.9.0.10", End: "10.9.0.13"}})
 	var first sync.Once
-	k.after = func(op string) (err error) {
+	w.after = func(op string) (err error) {
 		if op == "link_subnet" {
 			first.Do(func() { err = errCut })
 		}
 		return err
 	}
-	k.until("Ready True Ready", "m")
-	k.Expect(k.addresses("m")).To(Equal([]string{"10.9.0.10"}))
-	k.Expect(slices.DeleteFunc(k.wrote(), func(op string) bool { return op != "link_subnet" })).To(HaveLen(1))
+	w.until("Ready True Ready", "m")
+	w.Expect(w.addresses("m")).To(Equal([]string{"10.9.0.10"}))
+	w.Expect(slices.DeleteFunc(w.wrote(), func(op string) bool { return op != "link_subnet" })).To(HaveLen(1))
 }
 
 func arrivesLate(t *testing.T, cfg *rest.Config) {
-	k := newRack(t, cfg, "admin")
-	k.addStatic("m", infrav1.StaticIPConfig{Range: &infrav1.IPRange{Start: "10.9.0.10", End: "10.9.0.13"}})
-	k.once("link_subnet", func() {
-		k.Change("aaaaa1", func(m *inventory.Machine) {
+	w := newRack(t, cfg, "admin")
+	w.addStatic("m", infrav1.StaticIPConfig{Range: &infrav1.IPRange{Start: "10.9.0.10", End: "10.9.0.13"}})
+	w.once("link_subnet", func() {
+		w.Change("aaaaa1", func(m *inventory.Machine) {
 			m.Interfaces[0].Links = []inventory.Link{{ID: 902, Mode: "static", SubnetID: ptr.To(1), IP: "10.9.0.10"}}
 		})
 	})
-	k.until("Ready True Ready", "m")
-	k.Expect(k.addresses("m")).To(Equal([]string{"10.9.0.10"}))
-	k.leave("m")
-	k.Expect(k.modes("aaaaa1", 0)).To(Equal([]string{"auto"}), "what was there before is still known")
+	w.until("Ready True Ready", "m")
+	w.Expect(w.addresses("m")).To(Equal([]string{"10.9.0.10"}))
+	w.leave("m")
+	w.Expect(w.modes("aaaaa1", 0)).To(Equal([]string{"auto"}), "what was there before is still known")
 }
 
 func noAdministrator(t *testing.T, cfg *rest.Config) {
-	k := newRack(t, cfg, "alice")
-	k.addStatic("m", infrav1.StaticIPConfig{IP: "10.9.0.10"})
-	k.reconcile("m", 0)
-	k.expect("m", "Ready False MAASForbidden", "staticIP needs the API key of a MAAS administrator")
-	k.leave("m")
-	k.Expect(k.Machine("aaaaa1").Status).To(Equal(status.Ready))
-	k.Expect(k.modes("aaaaa1", 0)).To(Equal([]string{"auto"}))
+	w := newRack(t, cfg, "alice")
+	w.addStatic("m", infrav1.StaticIPConfig{IP: "10.9.0.10"})
+	w.reconcile("m", 0)
+	w.expect("m", "Ready False MAASForbidden", "staticIP needs the API key of a MAAS administrator")
+	w.leave("m")
+	w.Expect(w.Machine("aaaaa1").Status).To(Equal(status.Ready))
+	w.Expect(w.modes("aaaaa1", 0)).To(Equal([]string{"auto"}))
 }
 
 func moves(t *testing.T, cfg *rest.Config) {
-	k := newRack(t, cfg, "admin")
-	_, err := k.Faults.Add(faults.Rule{Kind: faults.DeployFails, Machine: "one"})
-	k.Expect(err).NotTo(HaveOccurred())
-	k.addStatic("m", infrav1.StaticIPConfig{Range: &infrav1.IPRange{Start: "10.9.0.10", End: "10.9.0.13"}})
-	k.until("Ready True Ready", "m")
-	k.Expect(k.machine("m").Spec.SystemID).To(HaveValue(Equal("aaaaa2")))
-	k.Expect(k.addresses("m")).To(Equal([]string{"10.9.0.10"}), "it is kept")
-	k.Expect(k.modes("aaaaa1", 0)).To(Equal([]string{"auto"}))
-	k.Expect(k.machine("m").Annotations[machine.AddressAnnotation]).To(MatchJSON(`{"ip": "10.9.0.10", "systemID": "aaaaa2", "replaced": "auto"}`))
+	w := newRack(t, cfg, "admin")
+	_, err := w.Faults.Add(faults.Rule{Kind: faults.DeployFails, Machine: "one"})
+	w.Expect(err).NotTo(HaveOccurred())
+	w.addStatic("m", infrav1.StaticIPConfig{Range: &infrav1.IPRange{Start: "10.9.0.10", End: "10.9.0.13"}})
+	w.until("Ready True Ready", "m")
+	w.Expect(w.machine("m").Spec.SystemID).To(HaveValue(Equal("aaaaa2")))
+	w.Expect(w.addresses("m")).To(Equal([]string{"10.9.0.10"}), "it is kept")
+	w.Expect(w.modes("aaaaa1", 0)).To(Equal([]string{"auto"}))
+	w.Expect(w.machine("m").Annotations[machine.AddressAnnotation]).To(MatchJSON(`{"ip": "10.9.0.10", "systemID": "aaaaa2", "replaced": "auto"}`))
 }
 
 func tooLate(t *testing.T, cfg *rest.Config) {
-	k := newRack(t, cfg, "admin")
-	k.Change("aaaaa1", func(m *inventory.Machine) { m.Status, m.Owner, m.PowerState = status.Deployed, "admin", "on" })
-	k.add("m", infrav1.MaasMachineSpec{Image: "custom/node", SystemID: ptr.To("aaaaa1"), ProviderID: ptr.To("maas:///default/aaaaa1"),
+	w := newRack(t, cfg, "admin")
+	w.Change("aaaaa1", func(m *inventory.Machine) { m.Status, m.Owner, m.PowerState = status.Deployed, "admin", "on" })
+	w.add("m", infrav1.MaasMachineSpec{Image: "custom/node", SystemID: ptr.To("aaaaa1"), ProviderID: ptr.To("maas:///default/aaaaa1"),
 		StaticIP: &infrav1.StaticIPConfig{IP: "10.9.0.10"}})
-	k.until("Ready True Ready", "m")
-	k.expect("m", "StaticIPAssigned False MachineDeployedBefore", "no effect until the machine is replaced")
-	k.leave("m")
-	k.Expect(k.wrote()).NotTo(ContainElement("unlink_subnet"))
+	w.until("Ready True Ready", "m")
+	w.expect("m", "StaticIPAssigned False MachineDeployedBefore", "no effect until the machine is replaced")
+	w.leave("m")
+	w.Expect(w.wrote()).NotTo(ContainElement("unlink_subnet"))
 }
 
 func keptByAnother(t *testing.T, cfg *rest.Config) {
-	k := newRack(t, cfg, "admin")
-	k.addStatic("m", infrav1.StaticIPConfig{IP: "10.9.0.10"})
-	k.until("Ready True Ready", "m")
-	k.Change("aaaaa1", func(m *inventory.Machine) { m.Owner, m.Annotations, m.AgentName = "alice", nil, "" })
-	k.told()
-	k.leave("m")
-	k.Expect(strings.Join(k.told(), "\n")).To(ContainSubstring("machine aaaaa1 was given back, and keeps the static address 10.9.0.10: MAAS changes no link of a machine that is Deployed"))
-	k.Expect(k.modes("aaaaa1", 0)).To(Equal([]string{"static 10.9.0.10"}), "what runs for somebody else is left alone")
+	w := newRack(t, cfg, "admin")
+	w.addStatic("m", infrav1.StaticIPConfig{IP: "10.9.0.10"})
+	w.until("Ready True Ready", "m")
+	w.Change("aaaaa1", func(m *inventory.Machine) { m.Owner, m.Annotations, m.AgentName = "alice", nil, "" })
+	w.told()
+	w.leave("m")
+	w.Expect(strings.Join(w.told(), "\n")).To(ContainSubstring("machine aaaaa1 was given back, and keeps the static address 10.9.0.10: MAAS changes no link of a machine that is Deployed"))
+	w.Expect(w.modes("aaaaa1", 0)).To(Equal([]string{"static 10.9.0.10"}), "what runs for somebody else is left alone")
 }
 
 func notYetFree(t *testing.T, cfg *rest.Config) {
-	k := newRack(t, cfg, "admin")
-	k.addStatic("m", infrav1.StaticIPConfig{IP: "10.8.0.7"})
-	k.until("Ready True Ready", "m")
-	k.before = func(op string) error {
+	w := newRack(t, cfg, "admin")
+	w.addStatic("m", infrav1.StaticIPConfig{IP: "10.8.0.7"})
+	w.until("Ready True Ready", "m")
+	w.before = func(op string) error {
 		if op == "unlink_subnet" {
 			return errCut
 		}
 		return nil
 	}
-	k.remove("m")
-	k.until("Deleting True MAASUnreachable", "m")
-	k.Expect(k.Machine("aaaaa3").Status).To(Equal(status.Ready))
-	k.restart()
-	k.add("next", infrav1.MaasMachineSpec{Image: "custom/node", MinCPU: ptr.To(8), MinMemory: ptr.To(16384), Tags: []string{"fast"}})
-	k.reconcile("next", 0)
-	k.expect("next", "Ready False NoCapacity", "still names them or has its static address there")
-	k.before = nil
-	k.leave("m")
-	k.until("Ready True Ready", "next")
-	k.Expect(k.modes("aaaaa3", 1)).To(ConsistOf(HavePrefix("auto 10.8.0.")))
+	w.remove("m")
+	w.until("Deleting True MAASUnreachable", "m")
+	w.Expect(w.Machine("aaaaa3").Status).To(Equal(status.Ready))
+	w.restart()
+	w.add("next", infrav1.MaasMachineSpec{Image: "custom/node", MinCPU: ptr.To(8), MinMemory: ptr.To(16384), Tags: []string{"fast"}})
+	w.reconcile("next", 0)
+	w.expect("next", "Ready False NoCapacity", "still names them or has its static address there")
+	w.before = nil
+	w.leave("m")
+	w.until("Ready True Ready", "next")
+	w.Expect(w.modes("aaaaa3", 1)).To(ConsistOf(HavePrefix("auto 10.8.0.")))
 }
 
 func noInterface(t *testing.T, cfg *rest.Config) {
-	k := newRack(t, cfg, "admin")
-	k.addStatic("m", infrav1.StaticIPConfig{IP: "10.9.0.10"})
-	k.once("set_workload_annotations", func() {
-		k.Change("aaaaa1", func(m *inventory.Machine) { m.Interfaces[0].Enabled = false })
+	w := newRack(t, cfg, "admin")
+	w.addStatic("m", infrav1.StaticIPConfig{IP: "10.9.0.10"})
+	w.once("set_workload_annotations", func() {
+		w.Change("aaaaa1", func(m *inventory.Machine) { m.Interfaces[0].Enabled = false })
 	})
-	k.until("Ready True Ready", "m")
-	k.Expect(k.machine("m").Spec.SystemID).To(HaveValue(Equal("aaaaa2")))
-	k.Expect(k.machine("m").Annotations[machine.FailuresAnnotation]).To(ContainSubstring("has no enabled interface on subnet 10.9.0.0/24"))
-	k.Expect(k.Machine("aaaaa1").Status).To(Equal(status.Ready))
+	w.until("Ready True Ready", "m")
+	w.Expect(w.machine("m").Spec.SystemID).To(HaveValue(Equal("aaaaa2")))
+	w.Expect(w.machine("m").Annotations[machine.FailuresAnnotation]).To(ContainSubstring("has no enabled interface on subnet 10.9.0.0/24"))
+	w.Expect(w.Machine("aaaaa1").Status).To(Equal(status.Ready))
 }
 
 func keepsOwn(t *testing.T, cfg *rest.Config) {
-	k := newRack(t, cfg, "admin")
-	k.addStatic("m", infrav1.StaticIPConfig{Range: &infrav1.IPRange{Start: "10.9.0.10", End: "10.9.0.19"}})
-	k.until("Ready True Ready", "m")
-	m := k.machine("m")
+	w := newRack(t, cfg, "admin")
+	w.addStatic("m", infrav1.StaticIPConfig{Range: &infrav1.IPRange{Start: "10.9.0.10", End: "10.9.0.19"}})
+	w.until("Ready True Ready", "m")
+	m := w.machine("m")
 	delete(m.Annotations, machine.AddressAnnotation)
 	m.Spec.SystemID, m.Spec.ProviderID = nil, nil
-	k.Expect(k.client.Update(t.Context(), m)).To(Succeed())
-	k.Change("aaaaa1", func(m *inventory.Machine) { m.Status, m.Interfaces[0].Links[0].IP = status.Allocated, "10.9.0.15" })
-	k.restart()
+	w.Expect(w.client.Update(t.Context(), m)).To(Succeed())
+	w.Change("aaaaa1", func(m *inventory.Machine) { m.Status, m.Interfaces[0].Links[0].IP = status.Allocated, "10.9.0.15" })
+	w.restart()
 	m.Status = infrav1.MaasMachineStatus{}
-	k.Expect(k.client.Status().Update(t.Context(), m)).To(Succeed())
-	k.until("Ready True Ready", "m")
-	k.Expect(k.addresses("m")).To(Equal([]string{"10.9.0.15"}))
+	w.Expect(w.client.Status().Update(t.Context(), m)).To(Succeed())
+	w.until("Ready True Ready", "m")
+	w.Expect(w.addresses("m")).To(Equal([]string{"10.9.0.15"}))
 }

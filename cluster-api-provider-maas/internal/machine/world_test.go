@@ -3,6 +3,8 @@ package machine_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,7 +29,10 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/identity"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
 	"github.com/openshift/hypershift/support/maas"
-	"github.com/openshift/hypershift/support/maas/maastest"
+	"github.com/openshift/hypershift/test/maas-simulator/faults"
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
 func scheme() *runtime.Scheme {
@@ -38,16 +43,17 @@ func scheme() *runtime.Scheme {
 	return s
 }
 
-// world is a namespace of a real API server, a MAAS, and a reconciler between the two.
+// world is a namespace of a real API server, a simulated MAAS, and a reconciler between the two.
 type world struct {
 	*WithT
+	*simulator.Simulator
+	*wire
 	t         *testing.T
+	cfg       *rest.Config
 	client    client.Client
 	namespace string
-	// maas is nil where the world has another MAAS.
-	maas *maastest.Server
-	// endpoint is where that MAAS is; transport, nil for the usual one, is the way to it, kube the way to the API server.
-	endpoint   func() string
+	// endpoint is where MAAS is; transport is the way to it, kube the way to the API server.
+	endpoint   string
 	transport  http.RoundTripper
 	kube       client.Client
 	clock      *clocktesting.FakePassiveClock
@@ -55,26 +61,43 @@ type world struct {
 	reconciler *machine.Reconciler
 	// clusters looks after the MaasCluster; nil before its first look.
 	clusters *cluster.Reconciler
+	ticks    sync.Mutex
 }
 
-func newWorld(t *testing.T, cfg *rest.Config, machines ...*maastest.Machine) *world {
+// newWorld has a MAAS with these machines, and a plain user of it.
+func newWorld(t *testing.T, cfg *rest.Config, machines ...simtest.Machine) *world {
 	t.Helper()
-	server := maastest.New(t, machines...)
-	w := newWorldAt(t, cfg, func() string { return server.URL }, server.APIKey)
-	w.maas = server
-	return w
+	return newWorldOf(t, cfg, "provider", simtest.Seed(machines...))
 }
 
-func newWorldAt(t *testing.T, cfg *rest.Config, endpoint func() string, key string) *world {
+// newRack has a MAAS with the machines of simtest.Rack.
+func newRack(t *testing.T, cfg *rest.Config, user string) *world {
+	t.Helper()
+	return newWorldOf(t, cfg, user, simtest.Rack)
+}
+
+func newWorldOf(t *testing.T, cfg *rest.Config, user, seed string) *world {
+	t.Helper()
+	s, err := simulator.New(simulator.Options{Seed: []byte(seed), Version: "3.5", RandomSeed: 1, Users: []simulator.User{
+		{Name: "admin", Admin: true}, {Name: "alice"}, {Name: "bob"}, {Name: "admin2"}, {Name: "provider"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newWorldAt(t, cfg, s, simtest.Listen(t, s), user)
+}
+
+// newWorldAt is a namespace of its own beside a MAAS that is there already.
+func newWorldAt(t *testing.T, cfg *rest.Config, s *simulator.Simulator, endpoint, user string) *world {
 	t.Helper()
 	g := NewWithT(t)
 	c, err := client.New(cfg, client.Options{Scheme: scheme()})
 	g.Expect(err).NotTo(HaveOccurred())
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "provider-"}}
 	g.Expect(c.Create(t.Context(), namespace)).To(Succeed())
-	w := &world{WithT: g, t: t, client: c, kube: c, namespace: namespace.Name, endpoint: endpoint,
+	w := &world{WithT: g, Simulator: s, wire: newWire(t), t: t, cfg: cfg, client: c, kube: c, namespace: namespace.Name, endpoint: endpoint,
 		clock: clocktesting.NewFakePassiveClock(time.Now())}
-	w.credentials(key)
+	w.transport = w.wire
+	w.credentials(s.Key(user))
 	w.create(&clusterv1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "demo"},
 		Spec:       clusterv1.ClusterSpec{InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "MaasCluster", Name: "demo"}},
@@ -104,7 +127,7 @@ func (w *world) restart() {
 
 func (w *world) credentials(key string) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "maas", Namespace: w.namespace},
-		Data: map[string][]byte{maas.SecretKeyEndpoint: []byte(w.endpoint()), maas.SecretKeyAPIKey: []byte(key)}}
+		Data: map[string][]byte{maas.SecretKeyEndpoint: []byte(w.endpoint), maas.SecretKeyAPIKey: []byte(key)}}
 	err := w.client.Create(w.t.Context(), secret)
 	if apierrors.IsAlreadyExists(err) {
 		err = w.client.Update(w.t.Context(), secret)
@@ -151,13 +174,55 @@ func (w *world) add(name string, spec infrav1.MaasMachineSpec) {
 	})
 }
 
-// reconcile runs one pass, the given time after the last one.
+// reconcile runs one pass, the given time after the last one; MAAS has done by then what it was about to do.
 func (w *world) reconcile(name string, after time.Duration) ctrl.Result {
 	w.t.Helper()
-	w.clock.SetTime(w.clock.Now().Add(after))
-	result, err := w.reconciler.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: w.namespace, Name: name}})
+	result, err := w.attempt(name, after)
 	w.Expect(err).NotTo(HaveOccurred())
 	return result
+}
+
+// pass runs one pass and ignores how it ends.
+func (w *world) pass(name string) {
+	_, _ = w.attempt(name, 11*time.Second)
+}
+
+func (w *world) attempt(name string, after time.Duration) (ctrl.Result, error) {
+	w.tick()
+	w.clock.SetTime(w.clock.Now().Add(after))
+	return w.reconciler.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: w.namespace, Name: name}})
+}
+
+// tick lets MAAS do what it was about to do.
+func (w *world) tick() {
+	w.ticks.Lock()
+	defer w.ticks.Unlock()
+	w.Life.Tick(w.t.Context())
+}
+
+// edit changes a machine behind MAAS's back, and ends what MAAS was doing with it.
+func (w *world) edit(systemID string, change func(*inventory.Machine)) {
+	w.Change(systemID, func(m *inventory.Machine) {
+		m.Task = nil
+		change(m)
+	})
+}
+
+// slow lets MAAS take a day over something, or for ever, until it is told not to.
+func (w *world) slow(kind faults.Kind) (mend func()) {
+	w.t.Helper()
+	return simtest.Fault(w.t, w.Simulator, faults.Rule{Kind: kind, Delay: faults.Duration(24 * time.Hour)})
+}
+
+// refuse lets MAAS refuse an operation on a machine.
+func (w *world) refuse(operation, machine string, code int, message string) (mend func()) {
+	w.t.Helper()
+	return simtest.Refuse(w.t, w.Simulator, operation, machine, code, message)
+}
+
+// held are the machines that somebody has.
+func (w *world) held() []*inventory.Machine {
+	return slices.DeleteFunc(w.Machines(), func(m *inventory.Machine) bool { return m.Owner == "" })
 }
 
 // passes runs several passes, each of which sees MAAS anew.

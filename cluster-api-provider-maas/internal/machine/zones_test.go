@@ -22,8 +22,9 @@ import (
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/guest"
 	"github.com/openshift/hypershift/support/crds"
-	"github.com/openshift/hypershift/support/maas/maastest"
 	"github.com/openshift/hypershift/support/testenv"
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
 func TestZones(t *testing.T) {
@@ -43,11 +44,11 @@ func TestZones(t *testing.T) {
 }
 
 // site has the given number of machines in each zone. Those of az9 are the cheapest: MAAS would pick them.
-func site(zones map[string]int) []*maastest.Machine {
-	var machines []*maastest.Machine
+func site(zones map[string]int) []simtest.Machine {
+	var machines []simtest.Machine
 	for _, zone := range slices.Sorted(maps.Keys(zones)) {
 		for n := range zones[zone] {
-			m := &maastest.Machine{ID: fmt.Sprintf("%s%03d", zone, n), Zone: zone, CPU: 8}
+			m := simtest.Machine{ID: fmt.Sprintf("%s%03d", zone, n), Zone: zone, CPU: 8}
 			if zone == "az9" {
 				m.CPU = 2
 			}
@@ -77,18 +78,14 @@ func (w *world) addTo(deployment string, names ...string) {
 	}
 }
 
-// held counts the machines that are allocated, by zone.
-func (w *world) held() map[string]int {
-	zones := map[string]int{}
-	for _, m := range w.maas.Held() {
-		zones[m.Zone]++
-	}
-	return zones
-}
-
+// expectZones counts the machines that are allocated, by zone.
 func (w *world) expectZones(want map[string]int) {
 	w.t.Helper()
-	if diff := cmp.Diff(want, w.held()); diff != "" {
+	got := map[string]int{}
+	for _, m := range w.held() {
+		got[w.DB.Zones.Get(m.ZoneID).Name]++
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		w.t.Errorf("machines by zone (-want +got):\n%s", diff)
 	}
 }
@@ -194,7 +191,8 @@ func ownSiblings(t *testing.T, cfg *rest.Config) {
 }
 
 func spreadsListed(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, append(site(map[string]int{"az1": 3, "az2": 3, "az9": 3}), &maastest.Machine{ID: "bad", Zone: "az1", CPU: 2, FailDeploys: 9})...)
+	w := newWorld(t, cfg, append(site(map[string]int{"az1": 3, "az2": 3, "az9": 3}), simtest.Machine{ID: "bad", Zone: "az1", CPU: 2})...)
+	simtest.FailDeployments(t, w.Simulator, "bad", 9)
 	w.allow("az1", "az2")
 	names := numbered("m", 4)
 	w.addTo("pool", names...)
@@ -204,14 +202,14 @@ func spreadsListed(t *testing.T, cfg *rest.Config) {
 		}
 	}
 	w.expectZones(map[string]int{"az1": 2, "az2": 2})
-	w.Expect(w.maas.Get("bad").Owner).To(BeEmpty(), "it was tried, and is set aside")
+	w.Expect(w.Machine("bad").Owner).To(BeEmpty(), "it was tried, and is set aside")
 }
 
 func tellsZone(t *testing.T, cfg *rest.Config) {
-	w := newWorld(t, cfg, &maastest.Machine{ID: "aaaaaa", Hostname: "mole", Zone: "rack 7"})
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa", Hostname: "mole", Zone: "rack 7"})
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{GenerateName: "n-"}}
 	w.Expect(w.client.Create(t.Context(), node)).To(Succeed())
-	w.maas.Edit("aaaaaa", func(m *maastest.Machine) { m.Hostname = node.Name })
+	w.edit("aaaaaa", func(m *inventory.Machine) { m.Hostname = node.Name })
 	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "demo-kubeconfig"}, Data: map[string][]byte{"value": []byte(anyKubeconfig)}})
 	w.reconciler.Nodes = &guest.Nodes{Reader: w.client, Clock: w.clock, Connect: func(*rest.Config) (client.Client, error) { return w.client, nil }}
 	w.add("m", infrav1.MaasMachineSpec{})

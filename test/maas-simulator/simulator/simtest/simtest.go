@@ -176,6 +176,13 @@ func (s *Site) Has(name string) *inventory.Machine {
 func Serve(t testing.TB, s *simulator.Simulator) string {
 	t.Helper()
 	go s.Run(t.Context())
+	return Listen(t, s)
+}
+
+// Listen lets a simulated site answer over HTTP on the loopback until the test ends, and returns the URL of its API. Nothing moves
+// there but by Life.Tick.
+func Listen(t testing.TB, s *simulator.Simulator) string {
+	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(func() {
 		// Requests that wait for their time must not hold the server up.
