@@ -54,11 +54,11 @@ func (r *Reconciler) wellAgain(ctx context.Context, s *scope) error {
 	return upsert.Patch(ctx, r.Client, s.infra, func() { quarantine.Remove(s.infra, s.systemID()) })
 }
 
-// untagged has MAAS pick no machine that is in quarantine there. It refuses the name of a tag that it does not have.
+// untagged are the tags that a machine must not carry: those of the spec, and that of the quarantine. A tag that MAAS does not have
+// is on no machine; MAAS refuses to be asked for it.
 func (s *scope) untagged(ctx context.Context, notTags []string) ([]string, error) {
 	tags, err := s.identity.Inventory.Tags(ctx)
-	if err != nil || !slices.ContainsFunc(tags, func(t maas.Tag) bool { return t.Name == quarantine.Tag }) {
-		return notTags, err
-	}
-	return append(slices.Clone(notTags), quarantine.Tag), nil
+	return slices.DeleteFunc(append(slices.Clone(notTags), quarantine.Tag), func(name string) bool {
+		return !slices.ContainsFunc(tags, func(t maas.Tag) bool { return t.Name == name })
+	}), err
 }
