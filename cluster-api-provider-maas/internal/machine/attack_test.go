@@ -40,45 +40,45 @@ func TestAttacks(t *testing.T) {
 
 // outage has MAAS away for half an hour while one machine runs, one is given back, one is installed and one is wanted.
 func outage(t *testing.T, cfg *rest.Config, rule faults.Rule) {
-	k := newRack(t, cfg, "alice")
-	k.owned()
-	k.look()
+	w := newRack(t, cfg, "alice")
+	w.owned()
+	w.look()
 	for _, name := range []string{"runs", "goes", "comes"} {
-		k.addPlain(name)
+		w.addPlain(name)
 	}
-	k.until("Ready True Ready", "runs", "goes")
-	k.end("goes")
-	k.addPlain("wanted")
-	mend := simtest.Fault(t, k.Simulator, rule)
-	k.restart()
-	k.ResetRequests()
+	w.until("Ready True Ready", "runs", "goes")
+	w.end("goes")
+	w.addPlain("wanted")
+	mend := simtest.Fault(t, w.Simulator, rule)
+	w.restart()
+	w.ResetRequests()
 	const each = 15 * time.Second
 	for range 30 * time.Minute / each {
-		k.clock.SetTime(k.clock.Now().Add(each - 11*time.Second))
+		w.clock.SetTime(w.clock.Now().Add(each - 11*time.Second))
 		for _, name := range []string{"runs", "comes", "wanted"} {
-			k.pass(name) // Takes 11 s.
+			w.pass(name) // Takes 11 s.
 		}
-		_ = k.glance()
-		k.unharmed("runs")
+		_ = w.glance()
+		w.unharmed("runs")
 	}
-	k.Expect(k.machine("wanted").Status.FailureReason).To(BeNil())
+	w.Expect(w.machine("wanted").Status.FailureReason).To(BeNil())
 	mend()
-	k.clock.SetTime(k.clock.Now().Add(15 * time.Minute))
-	k.until("Ready True Ready", "runs", "comes", "wanted")
-	k.unharmed("runs")
+	w.clock.SetTime(w.clock.Now().Add(15 * time.Minute))
+	w.until("Ready True Ready", "runs", "comes", "wanted")
+	w.unharmed("runs")
 	held := map[string]string{}
 	for _, name := range []string{"runs", "comes", "wanted"} {
-		id := *k.machine(name).Spec.SystemID
-		k.Expect(held).NotTo(HaveKey(id))
+		id := *w.machine(name).Spec.SystemID
+		w.Expect(held).NotTo(HaveKey(id))
 		held[id] = name
 	}
-	k.leave("runs", "comes", "wanted", "goes")
-	k.taken()
-	k.Eventually(func() int {
-		k.clock.SetTime(k.clock.Now().Add(6 * time.Minute))
-		_ = k.glance()
+	w.leave("runs", "comes", "wanted", "goes")
+	w.taken()
+	w.Eventually(func() int {
+		w.clock.SetTime(w.clock.Now().Add(6 * time.Minute))
+		_ = w.glance()
 		left := 0
-		for _, m := range k.Machines() {
+		for _, m := range w.Machines() {
 			if m.Owner != "" {
 				left++
 			}
@@ -88,44 +88,44 @@ func outage(t *testing.T, cfg *rest.Config, rule faults.Rule) {
 }
 
 // newDeploying is a rack with a MaasMachine whose machine is being installed, and does not come to an end.
-func newDeploying(t *testing.T, cfg *rest.Config, name string) (k *rack, systemID string) {
-	k = newRack(t, cfg, "alice")
-	k.owned()
-	k.look()
-	simtest.Fault(t, k.Simulator, faults.Rule{Kind: faults.BootHangs})
-	k.addPlain(name)
-	k.until("Ready False MachineDeploying", name)
-	return k, *k.machine(name).Spec.SystemID
+func newDeploying(t *testing.T, cfg *rest.Config, name string) (w *world, systemID string) {
+	w = newRack(t, cfg, "alice")
+	w.owned()
+	w.look()
+	simtest.Fault(t, w.Simulator, faults.Rule{Kind: faults.BootHangs})
+	w.addPlain(name)
+	w.until("Ready False MachineDeploying", name)
+	return w, *w.machine(name).Spec.SystemID
 }
 
 func deletedWhileDeploying(t *testing.T, cfg *rest.Config) {
-	k, id := newDeploying(t, cfg, "m")
-	k.Change(id, func(m *inventory.Machine) { k.Life.Remove(m) })
-	k.later("m", 1)
-	k.expect("m", "MachineDeployed Unknown MachineNotFound", "it was deleted there")
-	k.Expect(k.machine("m").Status.FailureReason).To(HaveValue(Equal("CreateError")), "a health check replaces it at once")
-	k.leave("m")
-	k.expectAllFree()
+	w, id := newDeploying(t, cfg, "m")
+	w.Change(id, func(m *inventory.Machine) { w.Life.Remove(m) })
+	w.later("m", 1)
+	w.expect("m", "MachineDeployed Unknown MachineNotFound", "it was deleted there")
+	w.Expect(w.machine("m").Status.FailureReason).To(HaveValue(Equal("CreateError")), "a health check replaces it at once")
+	w.leave("m")
+	w.expectAllFree()
 }
 
 func releasedWhileDeploying(t *testing.T, cfg *rest.Config) {
-	k, id := newDeploying(t, cfg, "m")
-	k.Change(id, func(m *inventory.Machine) { k.Expect(k.Life.Release(m, "alice", "by hand", false)).To(Succeed()) })
-	k.inState(id, status.Ready)
-	k.later("m", 1)
-	k.expect("m", "Ready False MachineTerminatedReason", "released from outside")
-	k.Change(id, func(m *inventory.Machine) { m.Status, m.Owner, m.AgentName = status.Deployed, "alice", "juju" })
-	k.leave("m")
-	k.Expect(k.Machine(id).Status).To(Equal(status.Deployed), "it is another's by now")
+	w, id := newDeploying(t, cfg, "m")
+	w.Change(id, func(m *inventory.Machine) { w.Expect(w.Life.Release(m, "alice", "by hand", false)).To(Succeed()) })
+	w.inState(id, status.Ready)
+	w.later("m", 1)
+	w.expect("m", "Ready False MachineTerminatedReason", "released from outside")
+	w.Change(id, func(m *inventory.Machine) { m.Status, m.Owner, m.AgentName = status.Deployed, "alice", "juju" })
+	w.leave("m")
+	w.Expect(w.Machine(id).Status).To(Equal(status.Deployed), "it is another's by now")
 }
 
 func brokenWhileReleased(t *testing.T, cfg *rest.Config) {
-	k, id := newRun(t, cfg, "m")
-	k.stuck(id)
-	k.end("m")
-	k.inState(id, status.FailedReleasing)
-	k.Change(id, func(m *inventory.Machine) { m.Status, m.Owner, m.AgentName = status.Broken, "", "" })
-	k.clock.SetTime(k.clock.Now().Add(time.Hour))
-	k.leave("m")
-	k.Expect(k.Machine(id).Status).To(Equal(status.Broken))
+	w, id := newRun(t, cfg, "m")
+	w.stuck(id)
+	w.end("m")
+	w.inState(id, status.FailedReleasing)
+	w.Change(id, func(m *inventory.Machine) { m.Status, m.Owner, m.AgentName = status.Broken, "", "" })
+	w.clock.SetTime(w.clock.Now().Add(time.Hour))
+	w.leave("m")
+	w.Expect(w.Machine(id).Status).To(Equal(status.Broken))
 }

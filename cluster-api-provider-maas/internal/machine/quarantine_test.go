@@ -67,12 +67,12 @@ func (w *world) cluster() *infrav1.MaasCluster {
 // look lets the cluster reconciler look once.
 func (w *world) look() {
 	w.t.Helper()
-	w.tick()
 	w.Expect(w.glance()).To(Succeed())
 }
 
 // glance is a look that may fail.
 func (w *world) glance() error {
+	w.tick()
 	if w.clusters == nil {
 		w.clusters = &cluster.Reconciler{Client: w.kube, Reader: w.client, Identities: w.reconciler.Identities, Recorder: w.recorder, Clock: w.clock,
 			QuarantineAfter: 1, Machines: w.reconciler}

@@ -26,11 +26,11 @@ func TestSweep(t *testing.T) {
 }
 
 // lookAsks counts the calls of an operation that a look costs.
-func (k *rack) lookAsks(operation string) int {
-	k.t.Helper()
-	k.ResetRequests()
-	k.look()
-	for _, row := range k.Load.Report().Operations {
+func (w *world) lookAsks(operation string) int {
+	w.t.Helper()
+	w.ResetRequests()
+	w.look()
+	for _, row := range w.Load.Report().Operations {
 		if row.Operation == operation {
 			return row.Calls
 		}
@@ -39,39 +39,39 @@ func (k *rack) lookAsks(operation string) int {
 }
 
 func allocatedByOthers(t *testing.T, cfg *rest.Config) {
-	k := newRack(t, cfg, "alice")
-	k.owned()
-	k.look()
-	for _, m := range k.Machines() {
-		k.Change(m.SystemID, func(m *inventory.Machine) {
+	w := newRack(t, cfg, "alice")
+	w.owned()
+	w.look()
+	for _, m := range w.Machines() {
+		w.Change(m.SystemID, func(m *inventory.Machine) {
 			m.Status, m.Owner, m.AgentName = status.Allocated, "alice", "another-cluster"
 		})
 	}
 	for range 2 {
-		k.clock.SetTime(k.clock.Now().Add(2*time.Minute + time.Second))
-		k.Expect(k.lookAsks("events.query")).To(BeZero())
+		w.clock.SetTime(w.clock.Now().Add(2*time.Minute + time.Second))
+		w.Expect(w.lookAsks("events.query")).To(BeZero())
 	}
-	k.clock.SetTime(k.clock.Now().Add(5 * time.Minute))
-	k.Expect(k.lookAsks("events.query")).To(Equal(len(k.Machines())), "the log may tell whose they are")
-	for _, m := range k.Machines() {
-		k.Expect(m.Status).To(Equal(status.Allocated))
+	w.clock.SetTime(w.clock.Now().Add(5 * time.Minute))
+	w.Expect(w.lookAsks("events.query")).To(Equal(len(w.Machines())), "the log may tell whose they are")
+	for _, m := range w.Machines() {
+		w.Expect(m.Status).To(Equal(status.Allocated))
 	}
 }
 
 func onItsWayBack(t *testing.T, cfg *rest.Config) {
-	k := newSick(t, cfg, "alice")
-	mend := k.stuck(bad)
-	k.addPlain("m")
-	k.runsOn("m")
+	w := newSick(t, cfg, "alice")
+	mend := w.stuck(bad)
+	w.addPlain("m")
+	w.runsOn("m")
 	mend()
-	k.inState(bad, status.FailedReleasing)
-	k.Change(bad, func(m *inventory.Machine) {
-		m.Status, m.Owner, m.AgentName = status.FailedDeployment, "alice", "hypershift-maasmachine-"+string(k.machine("m").UID)
+	w.inState(bad, status.FailedReleasing)
+	w.Change(bad, func(m *inventory.Machine) {
+		m.Status, m.Owner, m.AgentName = status.FailedDeployment, "alice", "hypershift-maasmachine-"+string(w.machine("m").UID)
 	})
-	k.clock.SetTime(k.clock.Now().Add(20 * time.Minute))
-	k.told()
-	k.look()
-	k.Expect(strings.Join(k.told(), "\n")).NotTo(ContainSubstring("OrphanReleased"), "the sweep knows nothing of its address, and of how to erase it")
-	k.later("m", 1)
-	k.inState(bad, status.Ready)
+	w.clock.SetTime(w.clock.Now().Add(20 * time.Minute))
+	w.told()
+	w.look()
+	w.Expect(strings.Join(w.told(), "\n")).NotTo(ContainSubstring("OrphanReleased"), "the sweep knows nothing of its address, and of how to erase it")
+	w.later("m", 1)
+	w.inState(bad, status.Ready)
 }
