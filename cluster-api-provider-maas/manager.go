@@ -162,5 +162,8 @@ func (o *options) secret() client.ObjectKey {
 	if o.credentialsSecret == "" {
 		return client.ObjectKey{}
 	}
+	if o.credentialsNamespace != "" {
+		return client.ObjectKey{Namespace: o.credentialsNamespace, Name: o.credentialsSecret}
+	}
 	return client.ObjectKey{Namespace: o.home(), Name: o.credentialsSecret}
 }

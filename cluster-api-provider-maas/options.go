@@ -13,10 +13,13 @@ import (
 // credentialsSecretEnv names the Secret with the MAAS credentials, as --credentials-secret does.
 const credentialsSecretEnv = "MAAS_CREDENTIALS_SECRET"
 
+// credentialsNamespaceEnv names the namespace of that Secret.
+const credentialsNamespaceEnv = "MAAS_CREDENTIALS_NAMESPACE"
+
 // options are the flags of the process.
 type options struct {
 	namespace, podNamespace                  string
-	credentialsSecret                        string
+	credentialsSecret, credentialsNamespace  string
 	metricsAddress, healthAddress            string
 	leaderElect                              bool
 	syncPeriod, deployTimeout, maasDoubt     time.Duration
@@ -35,8 +38,9 @@ type options struct {
 func defaultOptions() *options {
 	return &options{
 		// The downward API tells where the process runs when no namespace confines it.
-		podNamespace:      os.Getenv("NAMESPACE"),
-		credentialsSecret: os.Getenv(credentialsSecretEnv),
+		podNamespace:         os.Getenv("NAMESPACE"),
+		credentialsSecret:    os.Getenv(credentialsSecretEnv),
+		credentialsNamespace: os.Getenv(credentialsNamespaceEnv),
 	}
 }
 
@@ -45,6 +49,8 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.credentialsSecret, "credentials-secret", o.credentialsSecret,
 		"Secret with MAAS_ENDPOINT, MAAS_API_KEY and optionally MAAS_CA_BUNDLE, in the namespace of --namespace (or of $NAMESPACE); "+
 			"a change needs no restart. Default $"+credentialsSecretEnv+"; empty means the environment variables of these names.")
+	flags.StringVar(&o.credentialsNamespace, "credentials-namespace", o.credentialsNamespace,
+		"Namespace of the Secret of --credentials-secret, where it is another. Default $"+credentialsNamespaceEnv+".")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-addr", ":8080", "Address of the metrics endpoint; 0 switches it off.")
 	flags.StringVar(&o.healthAddress, "health-addr", ":9440", "Address of /healthz and /readyz.")
 	flags.BoolVar(&o.leaderElect, "leader-elect", false, "Elect one leader among several replicas.")

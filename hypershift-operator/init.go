@@ -65,7 +65,7 @@ func newInitCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("connecting to the management cluster: %w", err)
 			}
-			required, err := requiredCRDs(scheme, installedPlatforms(nil, nil))
+			required, err := requiredCRDs(scheme, installedPlatforms("", nil, nil))
 			if err != nil {
 				return err
 			}

@@ -235,7 +235,7 @@ func addControllers(mgr ctrl.Manager, f *runFlags, image string, overrides map[s
 	if err != nil {
 		return fmt.Errorf("--maas-allow-cidrs or --maas-refuse-cidrs: %w", err)
 	}
-	platforms := installedPlatforms(guard, f.calls)
+	platforms := installedPlatforms(f.namespace, guard, f.calls)
 	clusters := &hostedcluster.Reconciler{
 		Client: mgr.GetClient(), LiveReader: mgr.GetAPIReader(), Clock: clock.RealClock{},
 		Recorder: mgr.GetEventRecorder("hostedcluster"), Releases: releases, Platforms: platforms,
@@ -255,8 +255,9 @@ func addControllers(mgr ctrl.Manager, f *runFlags, image string, overrides map[s
 }
 
 // installedPlatforms are the plugins of the platforms whose kinds the installer has put in the management cluster.
-func installedPlatforms(guard *maasapi.Guard, calls *maasapi.Metrics) registry.Registry {
+func installedPlatforms(namespace string, guard *maasapi.Guard, calls *maasapi.Metrics) registry.Registry {
 	return registry.New(maas.Options{
+		Namespace:     namespace,
 		ProviderImage: os.Getenv(maasProviderEnv), LogEnv: logging.Environment(), Guard: guard, Calls: calls,
 	}).Limit(os.Getenv(platformsEnv))
 }

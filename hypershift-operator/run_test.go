@@ -211,7 +211,7 @@ func TestMissingCRDs(t *testing.T) {
 	}
 	t.Run("When a kind is absent or not served yet, it should name both", func(t *testing.T) {
 		g := NewWithT(t)
-		required, err := requiredCRDs(fixture.Scheme(), installedPlatforms(nil, nil))
+		required, err := requiredCRDs(fixture.Scheme(), installedPlatforms("", nil, nil))
 		g.Expect(err).NotTo(HaveOccurred())
 		objects := []client.Object{crd(required[0], apiextensionsv1.ConditionFalse)}
 		for _, name := range required[2:] {
@@ -224,11 +224,11 @@ func TestMissingCRDs(t *testing.T) {
 	t.Run("When the kinds of MAAS are not installed, it should not wait for them", func(t *testing.T) {
 		g := NewWithT(t)
 		const machines = "maasmachines.infrastructure.cluster.x-k8s.io"
-		required, err := requiredCRDs(fixture.Scheme(), installedPlatforms(nil, nil))
+		required, err := requiredCRDs(fixture.Scheme(), installedPlatforms("", nil, nil))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(required).To(ContainElement(machines))
 		t.Setenv("PLATFORMS_INSTALLED", "none")
-		required, err = requiredCRDs(fixture.Scheme(), installedPlatforms(nil, nil))
+		required, err = requiredCRDs(fixture.Scheme(), installedPlatforms("", nil, nil))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(required).To(Equal(coreCRDs))
 	})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -21,6 +22,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -104,6 +106,8 @@ func (o *options) manager(config *rest.Config, log *slog.Logger) (ctrl.Manager, 
 		Metrics: metricsserver.Options{BindAddress: o.metricsAddr},
 		// Each replica serves from its own memory, so each of them runs the controller: there is no leader.
 		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{o.namespace: {}}},
+		// Secrets can only be read by name.
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the controller manager: %w", err)

@@ -11,6 +11,8 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -28,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/connection"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/csrapproval"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/node"
@@ -94,7 +97,9 @@ func (o *options) connect(managementConfig, guestConfig *rest.Config) (*clusters
 	guestConfig.WarningHandler = rest.NoWarnings{}
 	management, err := cluster.New(managementConfig, func(c *cluster.Options) {
 		c.Scheme = managementScheme()
-		c.Cache.DefaultNamespaces = map[string]cache.Config{o.namespace: {}}
+		c.Cache = managementCache(o.namespace)
+		// Other Secrets than the one that is watched are read by name.
+		c.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}
 		c.NewClient = logging.NewClient
 	})
 	if err != nil {
@@ -120,6 +125,17 @@ func (o *options) connect(managementConfig, guestConfig *rest.Config) (*clusters
 	}
 	return &clusters{mgr: mgr, management: management, guest: guest}, errors.Join(
 		mgr.Add(management), mgr.AddHealthzCheck("healthz", healthz.Ping), mgr.AddReadyzCheck("readyz", healthz.Ping))
+}
+
+// managementCache keeps what the hosted namespace has, and of its Secrets the one that tells of the encryption of Secrets: the
+// operator has no right to any other but the pull secret.
+func managementCache(namespace string) cache.Options {
+	return cache.Options{
+		DefaultNamespaces: map[string]cache.Config{namespace: {}},
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Secret{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, kubeapiserver.EncryptionSecret)},
+		},
+	}
 }
 
 // guestCache keeps what this operator made, and all nodes and their requests: a guest may hold a hundred thousand other

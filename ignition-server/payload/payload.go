@@ -25,9 +25,8 @@ import (
 
 // Objects of the hosted namespace that the payload is made from, and their keys.
 const (
-	sshKeyKey        = "id_rsa.pub"
-	clientCAKey      = "ca.crt"
-	sshKeyNamePrefix = "ssh"
+	sshKeyKey   = "id_rsa.pub"
+	clientCAKey = "ca.crt"
 )
 
 // Reasons of a Problem besides those of the release image.
@@ -78,11 +77,6 @@ type Generator struct {
 	mu       sync.Mutex
 	options  releaseinfo.Options
 	provider releaseinfo.Provider
-}
-
-// IsInputSecret tells the Secrets, besides tokens, that payloads are rendered from.
-func IsInputSecret(name string) bool {
-	return name == hosted.PullSecret || name == hosted.BootstrapKubeconfig || strings.HasPrefix(name, sshKeyNamePrefix)
 }
 
 // IsInputConfigMap tells the ConfigMaps that payloads are rendered from whatever the cluster's configuration names.

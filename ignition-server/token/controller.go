@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -21,7 +23,11 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/ignition-server/payload"
+	"github.com/openshift/hypershift/support/hosted"
 )
+
+// lookInterval is how often a token and the Secrets that its payload is rendered from are read.
+const lookInterval = 20 * time.Second
 
 // Generator renders the configuration that a token Secret asks for.
 type Generator interface {
@@ -38,26 +44,22 @@ type Reconciler struct {
 	Recorder  events.EventRecorder
 }
 
-// SetupWithManager watches the token Secrets, and all that their payloads are rendered from.
+// SetupWithManager watches the Roles by which token Secrets may be read, and of what their payloads are rendered from all but the
+// Secrets: those have to be read by name, so they are looked at again by time.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	all := handler.EnqueueRequestsFromMapFunc(r.allTokens)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("token-secret").
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.secretChanged)).
+		Watches(&rbacv1.Role{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(granted)).
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.configMapChanged)).
 		Watches(&hyperv1.HostedControlPlane{}, all, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Complete(r)
 }
 
-func (r *Reconciler) secretChanged(ctx context.Context, obj client.Object) []reconcile.Request {
-	if IsTokenSecret(obj.GetAnnotations()) {
-		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
-	}
-	if !payload.IsInputSecret(obj.GetName()) {
-		return nil
-	}
-	return r.allTokens(ctx, obj)
-}
+// granted tells the Roles of token Secrets, which are called as those are.
+var granted = predicate.NewPredicateFuncs(func(obj client.Object) bool {
+	return obj.GetLabels()[hyperv1.SecretGrantLabel] == hosted.IgnitionServer
+})
 
 func (r *Reconciler) configMapChanged(ctx context.Context, obj client.Object) []reconcile.Request {
 	if payload.IsInputConfigMap(obj.GetName()) || r.named(ctx, obj) {
@@ -76,17 +78,16 @@ func (r *Reconciler) named(ctx context.Context, obj client.Object) bool {
 }
 
 func (r *Reconciler) allTokens(ctx context.Context, obj client.Object) []reconcile.Request {
-	var secrets corev1.SecretList
-	if err := r.Client.List(ctx, &secrets, client.InNamespace(obj.GetNamespace())); err != nil {
-		// The cache answers this list; when it cannot, the resync of each token follows.
-		ctrl.LoggerFrom(ctx).Error(err, "listing token Secrets")
+	var roles rbacv1.RoleList
+	err := r.Client.List(ctx, &roles, client.InNamespace(obj.GetNamespace()), client.MatchingLabels{hyperv1.SecretGrantLabel: hosted.IgnitionServer})
+	if err != nil {
+		// The cache answers this list; when it cannot, the next look at each token follows.
+		ctrl.LoggerFrom(ctx).Error(err, "listing the Roles of token Secrets")
 		return nil
 	}
 	var requests []reconcile.Request
-	for i := range secrets.Items {
-		if IsTokenSecret(secrets.Items[i].Annotations) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&secrets.Items[i])})
-		}
+	for i := range roles.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&roles.Items[i])})
 	}
 	return requests
 }
@@ -94,9 +95,13 @@ func (r *Reconciler) allTokens(ctx context.Context, obj client.Object) []reconci
 // Reconcile brings the cache and the Secret to what the Secret asks for.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	secret := &corev1.Secret{}
-	if err := r.Client.Get(ctx, req.NamespacedName, secret); err != nil {
+	err := r.Client.Get(ctx, req.NamespacedName, secret)
+	if apierrors.IsNotFound(err) {
 		r.Cache.Drop(req.NamespacedName)
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return ctrl.Result{}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("read token Secret %s: %w", req.NamespacedName, err)
 	}
 	if !secret.DeletionTimestamp.IsZero() || !IsTokenSecret(secret.Annotations) {
 		r.Cache.Drop(req.NamespacedName)
@@ -167,7 +172,7 @@ func (r *Reconciler) serve(ctx context.Context, secret *corev1.Secret, wake time
 	if isProblem && problem.RetryAfter > 0 {
 		wake = min(wake, problem.RetryAfter)
 	}
-	return ctrl.Result{RequeueAfter: wake}, nil
+	return ctrl.Result{RequeueAfter: min(wake, lookInterval)}, nil
 }
 
 func (r *Reconciler) render(ctx context.Context, secret *corev1.Secret) ([]byte, error) {

@@ -19,3 +19,13 @@ const (
 	// KubeletClientCA is the ConfigMap with the CAs that kubelets trust clients by.
 	KubeletClientCA = "kubelet-client-ca"
 )
+
+// IgnitionServer is the service account of the program that serves node configuration.
+const IgnitionServer = "ignition-server"
+
+// ClusterAPIKubeconfig names the Secret with the kubeconfig of Cluster API's own controllers, under the key value. Cluster API makes
+// the name of its Cluster's.
+func ClusterAPIKubeconfig(infraID string) string { return infraID + "-kubeconfig" }
+
+// ProviderKubeconfig names the Secret with the kubeconfig of the platform's provider, under the key value.
+func ProviderKubeconfig(infraID string) string { return infraID + "-provider-kubeconfig" }

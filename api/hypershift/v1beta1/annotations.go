@@ -141,6 +141,8 @@ const (
 const (
 	// NodePoolAnnotation is <namespace>/<name> of the NodePool on what was made for it.
 	NodePoolAnnotation = "hypershift.openshift.io/nodePool"
+	// SecretGrantLabel is the service account on a Role and a RoleBinding that let it work with one Secret of a NodePool.
+	SecretGrantLabel = "hypershift.openshift.io/secret-grant"
 	// NodePoolLabel is the name of the NodePool on Nodes and ConfigMaps.
 	NodePoolLabel = "hypershift.openshift.io/nodePool"
 	// NodePoolReleaseVersionAnnotation is the version that a Machine runs.

@@ -25,8 +25,11 @@ const (
 	callTimeout = 5 * time.Second
 	// listAge is how long one list of nodes serves all machines of a cluster, and how long a failure does.
 	listAge = 10 * time.Second
-	// kubeconfigKey is where Cluster API keeps the kubeconfig in the Secret "<cluster>-kubeconfig".
-	kubeconfigKey = "value"
+	// ownKubeconfig and sharedKubeconfig end the names of the Secrets with the provider's and Cluster API's kubeconfig, which the
+	// cluster's name begins; kubeconfigKey is where it is in there.
+	ownKubeconfig    = "-provider-kubeconfig"
+	sharedKubeconfig = "-kubeconfig"
+	kubeconfigKey    = "value"
 )
 
 // ErrNoNode tells that the machine's Node has not registered yet.
@@ -127,15 +130,12 @@ func (n *Nodes) list(ctx context.Context, key client.ObjectKey, c *cluster) (map
 
 // connect makes a client when there is none, or when the kubeconfig changed.
 func (n *Nodes) connect(ctx context.Context, key client.ObjectKey, c *cluster) error {
-	secret := &corev1.Secret{}
-	name := client.ObjectKey{Namespace: key.Namespace, Name: key.Name + "-kubeconfig"}
-	if err := n.Reader.Get(ctx, name, secret); err != nil {
-		if apierrors.IsNotFound(err) {
-			return fmt.Errorf("waiting for the kubeconfig in Secret %s: %w", name, ErrNoNode)
-		}
-		return fmt.Errorf("reading Secret %s: %w", name, err)
+	secret, err := n.kubeconfig(ctx, key)
+	if err != nil {
+		return err
 	}
-	if c.client != nil && c.digest == secret.ResourceVersion {
+	name := client.ObjectKeyFromObject(secret)
+	if c.client != nil && c.digest == string(secret.UID)+secret.ResourceVersion {
 		return nil
 	}
 	cfg, err := clientcmd.RESTConfigFromKubeConfig(secret.Data[kubeconfigKey])
@@ -147,8 +147,24 @@ func (n *Nodes) connect(ctx context.Context, key client.ObjectKey, c *cluster) e
 	if err != nil {
 		return fmt.Errorf("connecting to cluster %s: %w", key, err)
 	}
-	c.client, c.digest = made, secret.ResourceVersion
+	c.client, c.digest = made, string(secret.UID)+secret.ResourceVersion
 	return nil
+}
+
+// kubeconfig is the provider's own, which may do what the provider does and no more, or where nobody made one Cluster API's.
+func (n *Nodes) kubeconfig(ctx context.Context, key client.ObjectKey) (*corev1.Secret, error) {
+	for _, suffix := range []string{ownKubeconfig, sharedKubeconfig} {
+		secret := &corev1.Secret{}
+		name := client.ObjectKey{Namespace: key.Namespace, Name: key.Name + suffix}
+		err := n.Reader.Get(ctx, name, secret)
+		if err == nil {
+			return secret, nil
+		}
+		if !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("reading Secret %s: %w", name, err)
+		}
+	}
+	return nil, fmt.Errorf("waiting for the kubeconfig in Secret %s/%s: %w", key.Namespace, key.Name+sharedKubeconfig, ErrNoNode)
 }
 
 func (n *Nodes) make(cfg *rest.Config) (client.Client, error) {

@@ -106,6 +106,9 @@ func (r *Reconciler) keep(ctx context.Context, s *scope, prefix, hash string, se
 	if err != nil {
 		return err
 	}
+	if err := r.grantToken(ctx, s, secret); err != nil {
+		return err
+	}
 	_, err = r.writeUserData(ctx, s, hash, secret.Data[hyperv1.TokenSecretTokenKey])
 	return err
 }
@@ -114,6 +117,9 @@ func (r *Reconciler) keep(ctx context.Context, s *scope, prefix, hash string, se
 func (r *Reconciler) retire(ctx context.Context, s *scope, prefix string, secret *corev1.Secret) error {
 	if prefix == userDataPrefix {
 		return client.IgnoreNotFound(r.Client.Delete(ctx, secret))
+	}
+	if err := r.grantToken(ctx, s, secret); err != nil {
+		return err
 	}
 	return r.expire(ctx, s.now, secret)
 }

@@ -16,6 +16,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/support/nodeinput"
 	"github.com/openshift/hypershift/support/upsert"
 )
@@ -37,6 +38,9 @@ func (r *Reconciler) reconcileToken(ctx context.Context, s *scope) (ctrl.Result,
 		return ctrl.Result{}, err
 	}
 	if _, err := upsert.Object(ctx, r.Client, token, func() error { s.shapeToken(token, data); return nil }); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.grantToken(ctx, s, token); err != nil {
 		return ctrl.Result{}, err
 	}
 	s.token = token
@@ -147,7 +151,10 @@ func (r *Reconciler) writeUserData(ctx context.Context, s *scope, hash string, t
 		}
 		return nil
 	})
-	return secret.Name, err
+	if err != nil {
+		return "", err
+	}
+	return secret.Name, r.grant(ctx, s, secret, platform.ProviderName, "get")
 }
 
 // compress is gzip, then base64. The header carries no time, so the same text always gives the same bytes.

@@ -31,7 +31,7 @@ func (*Platform) ValidateHostedCluster(hc *hyperv1.HostedCluster) error {
 
 // InfraCluster is the MaasCluster. There is none before the API endpoint is known: a provider that does not know the
 // custom DNS annotation would make up an endpoint of its own.
-func (*Platform) InfraCluster(cluster platform.Cluster) *platform.Object {
+func (p *Platform) InfraCluster(cluster platform.Cluster) *platform.Object {
 	hc := cluster.HostedCluster
 	if cluster.ControlPlane == nil || cluster.ControlPlane.Status.ControlPlaneEndpoint.Host == "" {
 		return nil
@@ -53,7 +53,10 @@ func (*Platform) InfraCluster(cluster platform.Cluster) *platform.Object {
 		}
 		infra.Spec.ControlPlaneEndpoint = infrav1.APIEndpoint{Host: endpoint.Host, Port: int(endpoint.Port)}
 		infra.Spec.FailureDomains = texts(spec(hc).FailureDomains)
-		infra.Spec.IdentityRef = &infrav1.IdentityReference{Name: spec(hc).IdentityRef.Name}
+		infra.Spec.IdentityRef = nil // The provider was started with it.
+		if p.foreign(cluster) {
+			infra.Spec.IdentityRef = &infrav1.IdentityReference{Name: spec(hc).IdentityRef.Name}
+		}
 		return nil
 	}}
 }

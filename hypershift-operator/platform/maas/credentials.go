@@ -8,13 +8,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
-	"github.com/openshift/hypershift/hypershift-operator/tenancy"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/upsert"
@@ -27,8 +25,8 @@ func (*Platform) CredentialsSecret(hc *hyperv1.HostedCluster) string {
 	return spec(hc).IdentityRef.Name
 }
 
-// ReconcileCredentials asks MAAS whether it knows the credentials, and copies them into the hosted namespace under the same name,
-// with the keys in their first spelling. While the user's Secret is missing or malformed, or MAAS does not take what it holds, the
+// ReconcileCredentials asks MAAS whether it knows the credentials, and copies them to where the provider finds them, with the keys in
+// their first spelling. While the user's Secret is missing or malformed, or MAAS does not take what it holds, the
 // last copy stays: what runs must still be able to release its machines.
 func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cluster platform.Cluster) (platform.Credentials, error) {
 	name := p.CredentialsSecret(cluster.HostedCluster)
@@ -51,7 +49,7 @@ func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cl
 		return p.unusable(ctx, c, cluster, fmt.Sprintf("The MAAS credentials in Secret %s are not used: %s", key, maas.Public(result.err)))
 	}
 	found := result.condition(key)
-	target, err := lastCopy(ctx, c, cluster)
+	target, err := p.lastCopy(ctx, c, cluster)
 	if err != nil {
 		return platform.Credentials{}, err
 	}
@@ -64,7 +62,7 @@ func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cl
 	}
 	// What nothing depends on yet may as well be tried out by the provider.
 	if target == nil || result.good() && strands == "" {
-		target = copyOf(cluster, name)
+		target = p.copyOf(cluster)
 		if _, err := upsert.Object(ctx, c, target, func() error { return fill(target, cluster, cfg) }); err != nil {
 			return platform.Credentials{}, err
 		}
@@ -74,7 +72,8 @@ func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cl
 	if warning := maas.PlainHTTP(cfg.Endpoint); warning != "" {
 		found.Message += ". " + warning
 	}
-	return platform.Credentials{Condition: found, Hash: hash(target), CheckAgain: result.again}, nil
+	credentials := platform.Credentials{Condition: found, Hash: hash(target), CheckAgain: result.again}
+	return credentials, p.handOver(ctx, c, cluster, target)
 }
 
 // movedTo tells that credentials are for another endpoint than the last copy, and with another key. A key that is good at both would
@@ -114,29 +113,14 @@ func stranding(ctx context.Context, c client.Client, cluster platform.Cluster, v
 }
 
 // unusable tells what is wrong, and goes on with the last good copy.
-func (*Platform) unusable(ctx context.Context, c client.Client, cluster platform.Cluster, why string) (platform.Credentials, error) {
+func (p *Platform) unusable(ctx context.Context, c client.Client, cluster platform.Cluster, why string) (platform.Credentials, error) {
 	credentials := platform.Credentials{Condition: condition.False(credentialsFound, hyperv1.PlatformCredentialsNotFoundReason, why)}
-	last, err := lastCopy(ctx, c, cluster)
-	if err != nil {
-		return platform.Credentials{}, err
+	last, err := p.lastCopy(ctx, c, cluster)
+	if err != nil || last == nil {
+		return credentials, err
 	}
-	if last != nil {
-		credentials.Hash = hash(last)
-	}
-	return credentials, nil
-}
-
-// lastCopy is what the provider works with now; nil when there is none.
-func lastCopy(ctx context.Context, c client.Client, cluster platform.Cluster) (*corev1.Secret, error) {
-	last := copyOf(cluster, spec(cluster.HostedCluster).IdentityRef.Name)
-	err := c.Get(ctx, client.ObjectKeyFromObject(last), last)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the copy of the MAAS credentials in namespace %s: %w", cluster.Namespace, err)
-	}
-	return last, nil
+	credentials.Hash = hash(last)
+	return credentials, p.handOver(ctx, c, cluster, last)
 }
 
 // holds tells that a copy is of these credentials.
@@ -145,25 +129,15 @@ func holds(target *corev1.Secret, cfg maas.Config) bool {
 	return err == nil && fingerprint(have) == fingerprint(cfg)
 }
 
-func copyOf(cluster platform.Cluster, name string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: name}}
-}
-
 func fill(target *corev1.Secret, cluster platform.Cluster, cfg maas.Config) error {
-	if err := tenancy.Claim(target, client.ObjectKeyFromObject(cluster.HostedCluster)); err != nil {
-		return err
-	}
-	if target.Type == "" {
-		target.Type = corev1.SecretTypeOpaque
-	}
-	target.Data = map[string][]byte{
+	data := map[string][]byte{
 		maas.SecretKeyEndpoint: []byte(cfg.Endpoint),
 		maas.SecretKeyAPIKey:   []byte(cfg.APIKey),
 	}
 	if len(cfg.CABundle) > 0 {
-		target.Data[maas.SecretKeyCABundle] = cfg.CABundle
+		data[maas.SecretKeyCABundle] = cfg.CABundle
 	}
-	return nil
+	return claimWith(target, cluster, data)
 }
 
 // hash changes with the content and tells nothing of it.
@@ -173,9 +147,4 @@ func hash(secret *corev1.Secret) string {
 		fmt.Fprintf(h, "%d:%s", len(secret.Data[key]), secret.Data[key])
 	}
 	return hex.EncodeToString(h.Sum(nil))[:16]
-}
-
-// DeleteCredentials has nothing to delete: the copy goes with the hosted namespace.
-func (*Platform) DeleteCredentials(context.Context, client.Client, platform.Cluster) error {
-	return nil
 }

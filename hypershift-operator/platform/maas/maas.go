@@ -17,6 +17,8 @@ import (
 
 // Options are what the operator's environment says for all MAAS clusters.
 type Options struct {
+	// Namespace is the operator's own, where the credentials of all clusters are kept; empty means "hypershift".
+	Namespace string
 	// ProviderImage is the Cluster API provider that clusters get which name none; empty means the in-tree one.
 	ProviderImage string
 	// Clock is for tests; nil means the real one.
@@ -35,6 +37,7 @@ type Options struct {
 
 // Platform implements platform.Platform.
 type Platform struct {
+	namespace     string
 	providerImage string
 	guard         *maasapi.Guard
 	logEnv        []corev1.EnvVar
@@ -48,7 +51,7 @@ func New(o Options) *Platform {
 	if o.Guard == nil {
 		o.Guard = &maasapi.Guard{}
 	}
-	return &Platform{providerImage: o.ProviderImage, guard: o.Guard, logEnv: o.LogEnv, checks: newChecks(o)}
+	return &Platform{namespace: firstOf(o.Namespace, "hypershift"), providerImage: o.ProviderImage, guard: o.Guard, logEnv: o.LogEnv, checks: newChecks(o)}
 }
 
 // ReconcileSecretEncryption has nothing to bring: MAAS has no key management service.

@@ -11,6 +11,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/pki"
 	"github.com/openshift/hypershift/support/upsert"
 )
@@ -45,7 +46,9 @@ func kubeconfigs(hcp *hyperv1.HostedControlPlane, infra *component.Infra) []kube
 	external, admin := URL(infra.API), AdminKubeconfigRef(hcp)
 	list := []kubeconfig{
 		{ServiceNetworkKubeconfig, KubeconfigKey, "service", InternalURL, SystemAdminClient},
-		{ClusterAPIKubeconfig(hcp.Spec.InfraID), ClusterAPIKey, "capi", InternalURL, SystemAdminClient},
+		{hosted.ClusterAPIKubeconfig(hcp.Spec.InfraID), ClusterAPIKey, "capi", InternalURL, ClusterAPIClient},
+		{hosted.ProviderKubeconfig(hcp.Spec.InfraID), ClusterAPIKey, "service", InternalURL, ProviderClient},
+		{AutoscalerKubeconfig, ClusterAPIKey, "service", InternalURL, AutoscalerClient},
 		{HCCOKubeconfig, KubeconfigKey, "service", InternalURL, HCCOClient},
 		{KCMKubeconfig, KubeconfigKey, "service", InternalURL, KCMClient},
 		{SchedulerKubeconfig, KubeconfigKey, "service", InternalURL, SchedulerClient},

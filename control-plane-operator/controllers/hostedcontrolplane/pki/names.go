@@ -31,6 +31,9 @@ const (
 	KCMClient          = "kube-controller-manager"
 	SystemAdminClient  = "system-admin-client"
 	HCCOClient         = "hcco-client"
+	ClusterAPIClient   = "cluster-api-client"
+	ProviderClient     = "capi-provider-client"
+	AutoscalerClient   = "cluster-autoscaler-client"
 	NodeBootstrap      = "kas-bootstrap-client"
 	MetricsClient      = "metrics-client"
 	EtcdServer         = "etcd-server-tls"
@@ -66,12 +69,13 @@ const (
 
 	// KubeconfigKey is the key of all kubeconfig Secrets but the one for Cluster API.
 	KubeconfigKey = hosted.KubeconfigKey
-	// ClusterAPIKey is the key of the kubeconfig Secret for Cluster API.
+	// AutoscalerKubeconfig is the cluster-autoscaler's.
+	AutoscalerKubeconfig = "cluster-autoscaler-kubeconfig"
+	// IgnitionServerKubeconfig is the ignition-server's.
+	IgnitionServerKubeconfig = "ignition-server-kubeconfig"
+	// ClusterAPIKey is the key of the kubeconfig Secrets for Cluster API and its provider.
 	ClusterAPIKey = "value"
 )
-
-// ClusterAPIKubeconfig is the name of the kubeconfig Secret that Cluster API and its providers read.
-func ClusterAPIKubeconfig(infraID string) string { return infraID + "-kubeconfig" }
 
 // Annotations of the HostedControlPlane that the PKI heeds.
 const (
@@ -85,6 +89,13 @@ const NodeBootstrapper = "system:serviceaccount:openshift-machine-config-operato
 
 // BootstrapGroup is the group of users that may request a node's first certificate.
 const BootstrapGroup = "system:bootstrappers"
+
+// Users that those are in the guest who work on its nodes from outside. ClusterRoles of the same names say what they may do.
+const (
+	ClusterAPIUser = "hypershift:cluster-api"
+	ProviderUser   = "hypershift:capi-provider"
+	AutoscalerUser = "hypershift:cluster-autoscaler"
+)
 
 // ConfigOperatorUser is the user that the hosted-cluster-config-operator is in the guest.
 const ConfigOperatorUser = "system:hosted-cluster-config"

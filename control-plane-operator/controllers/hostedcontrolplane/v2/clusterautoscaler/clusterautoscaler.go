@@ -49,7 +49,6 @@ func adapt(_ context.Context, scope *component.Scope, deployment *appsv1.Deploym
 		deployment.Spec.Replicas = ptr.To[int32](0)
 	}
 	pod := &deployment.Spec.Template.Spec
-	pod.Volumes[0].Secret.SecretName = pki.ClusterAPIKubeconfig(scope.HCP.Spec.InfraID)
 	pod.Containers[0].Args = args(scope)
 	return nil
 }

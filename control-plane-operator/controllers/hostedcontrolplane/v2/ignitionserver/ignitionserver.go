@@ -9,6 +9,7 @@ import (
 	routev1 "github.com/openshift/api/route/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/infra"
@@ -45,6 +46,7 @@ func New(config Config) *component.Component {
 		Enabled:   enabled,
 		Adapters: map[string]component.Adapter{
 			"deployment.yaml": component.Adapt(config.adapt),
+			"role.yaml":       component.Adapt(adaptRole),
 			"service.yaml":    component.Adapt(adaptService),
 			"route.yaml":      component.Adapt(adaptRoute).When(publishedBy(hyperv1.Route)),
 		},
@@ -75,6 +77,16 @@ func (config Config) adapt(_ context.Context, scope *component.Scope, deployment
 	container.Args = f
 	container.Env = append(container.Env, corev1.EnvVar{Name: "OPENSHIFT_IMG_OVERRIDES", Value: config.ImageOverrides})
 	container.Env = append(container.Env, config.Inherited...)
+	return nil
+}
+
+// adaptRole lets the server read the SSH key of nodes.
+func adaptRole(_ context.Context, scope *component.Scope, role *rbacv1.Role) error {
+	if key := scope.HCP.Spec.SSHKey.Name; key != "" {
+		role.Rules = append(role.Rules, rbacv1.PolicyRule{
+			APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{key}, Verbs: []string{"get"},
+		})
+	}
 	return nil
 }
 

@@ -1,0 +1,48 @@
+package nodepool
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/hosted"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// grantToken lets the ignition-server read a token, rotate it, say how rendering went, and delete it when it has expired.
+func (r *Reconciler) grantToken(ctx context.Context, s *scope, token *corev1.Secret) error {
+	return r.grant(ctx, s, token, hosted.IgnitionServer, "get", "update", "patch", "delete")
+}
+
+// grant lets one service account of the hosted namespace work with one Secret. Rights are by name, since a right to all Secrets would
+// reach the keys of the control plane; they go with the Secret. The ignition-server finds its tokens by these Roles.
+func (r *Reconciler) grant(ctx context.Context, s *scope, secret *corev1.Secret, account string, verbs ...string) error {
+	named := metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name}
+	role, binding := &rbacv1.Role{ObjectMeta: named}, &rbacv1.RoleBinding{ObjectMeta: named}
+	claim := func(obj client.Object) error {
+		annotate(obj, hyperv1.NodePoolAnnotation, s.key())
+		obj.SetLabels(map[string]string{hyperv1.SecretGrantLabel: account})
+		return controllerutil.SetOwnerReference(secret, obj, r.Client.Scheme())
+	}
+	_, err := upsert.Object(ctx, r.Client, role, func() error {
+		role.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{secret.Name}, Verbs: verbs}}
+		return claim(role)
+	})
+	if err == nil {
+		_, err = upsert.Object(ctx, r.Client, binding, func() error {
+			binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}
+			binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: secret.Namespace, Name: account}}
+			return claim(binding)
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("letting %s work with Secret %s: %w", account, secret.Name, err)
+	}
+	return nil
+}
