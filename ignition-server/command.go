@@ -48,6 +48,7 @@ type options struct {
 	imageOverrides    string
 	platform          string
 	namespace         string
+	look              time.Duration
 	log               logging.Options
 }
 
@@ -119,6 +120,7 @@ func (o *options) manager(config *rest.Config, log *slog.Logger) (ctrl.Manager, 
 		Generator: &payload.Generator{Client: mgr.GetClient(), Namespace: o.namespace, Mirrors: mirrors},
 		Clock:     clock.RealClock{},
 		Recorder:  mgr.GetEventRecorder("ignition-server"),
+		Look:      o.look,
 	}
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		return nil, fmt.Errorf("set up the token controller: %w", err)

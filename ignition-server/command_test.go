@@ -22,6 +22,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -57,7 +58,7 @@ func TestProcess(t *testing.T) {
 		Components: map[string]string{"node": "registry.example/node:1", "pod": "registry.example/pod:1"},
 	})
 	createWorld(t, c, registry, release)
-	o := &options{addr: freeAddress(t), metricsAddr: "0", namespace: hosted}
+	o := &options{addr: freeAddress(t), metricsAddr: "0", namespace: hosted, look: 50 * time.Millisecond}
 	o.certFile, o.keyFile = certificate(t)
 	mgr, err := o.manager(config, slog.New(slog.DiscardHandler))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -116,6 +117,7 @@ func createWorld(t *testing.T, c client.Client, registry *releasetest.Registry, 
 		&corev1.ConfigMap{ObjectMeta: meta("kubelet-client-ca"), Data: map[string]string{"ca.crt": "client CA"}},
 		&corev1.ConfigMap{ObjectMeta: meta("user-ca-bundle"), Data: map[string]string{"ca-bundle.crt": string(registry.CA)}},
 		&corev1.Secret{ObjectMeta: tokenMeta, Data: map[string][]byte{token.TokenKey: []byte("the-token"), token.ReleaseKey: []byte(release)}},
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: hosted, Name: "token-workers-0", Labels: map[string]string{hyperv1.SecretGrantLabel: "ignition-server"}}},
 	} {
 		if err := c.Create(t.Context(), obj); err != nil {
 			t.Fatal(err)

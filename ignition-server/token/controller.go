@@ -1,6 +1,7 @@
 package token
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,8 +27,8 @@ import (
 	"github.com/openshift/hypershift/support/hosted"
 )
 
-// lookInterval is how often a token and the Secrets that its payload is rendered from are read.
-const lookInterval = 20 * time.Second
+// LookInterval is how soon a change of what can only be read by name is noticed.
+const LookInterval = 20 * time.Second
 
 // Generator renders the configuration that a token Secret asks for.
 type Generator interface {
@@ -42,6 +43,8 @@ type Reconciler struct {
 	Generator Generator
 	Clock     clock.PassiveClock
 	Recorder  events.EventRecorder
+	// Look is how often a token and the Secrets that its payload is rendered from are read; zero means LookInterval.
+	Look time.Duration
 }
 
 // SetupWithManager watches the Roles by which token Secrets may be read, and of what their payloads are rendered from all but the
@@ -172,7 +175,7 @@ func (r *Reconciler) serve(ctx context.Context, secret *corev1.Secret, wake time
 	if isProblem && problem.RetryAfter > 0 {
 		wake = min(wake, problem.RetryAfter)
 	}
-	return ctrl.Result{RequeueAfter: min(wake, lookInterval)}, nil
+	return ctrl.Result{RequeueAfter: min(wake, cmp.Or(r.Look, LookInterval))}, nil
 }
 
 func (r *Reconciler) render(ctx context.Context, secret *corev1.Secret) ([]byte, error) {

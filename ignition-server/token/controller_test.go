@@ -57,7 +57,7 @@ func newFixture(t *testing.T, c client.Client, name string) *fixture {
 		GomegaWithT: NewWithT(t), t: t, client: c, clock: clock, generator: &fakeGenerator{}, cache: token.NewCache(clock),
 		recorder: events.NewFakeRecorder(10), key: client.ObjectKey{Namespace: namespace, Name: name},
 	}
-	f.reconciler = &token.Reconciler{Client: c, Cache: f.cache, Generator: f.generator, Clock: clock, Recorder: f.recorder}
+	f.reconciler = &token.Reconciler{Client: c, Cache: f.cache, Generator: f.generator, Clock: clock, Recorder: f.recorder, Look: token.TTL}
 	return f
 }
 

@@ -69,7 +69,7 @@ func TestEndpointInsideTheManagementNetwork(t *testing.T) {
 			o.pointAt(endpoint, nil)
 			o.Expect(o.condition(hyperv1.PlatformCredentialsFound).Message).To(ContainSubstring("tenants may not have called"))
 			o.Expect(reached.Load()).To(BeZero())
-			err := o.client.Get(t.Context(), client.ObjectKey{Namespace: o.hosted(), Name: fixture.Credentials}, &corev1.Secret{})
+			err := o.client.Get(t.Context(), fixture.CredentialsCopy(o.tenant), &corev1.Secret{})
 			o.Expect(apierrors.IsNotFound(err)).To(BeTrue())
 		})
 	}

@@ -118,9 +118,10 @@ func TestReconcile(t *testing.T) {
 		s.Expect(hcp.Spec.Platform).To(Equal(hyperv1.PlatformSpec{Type: hyperv1.NonePlatform}))
 		s.Expect(hcp.Spec.PullSecret.Name).To(Equal("pull-secret"))
 		s.Expect(hcp.Spec.InfraID).To(HavePrefix("demo-"))
-		for _, name := range []string{"pull-secret", "ssh-key", fixture.Credentials} {
+		for _, name := range []string{"pull-secret", "ssh-key"} {
 			s.get(&corev1.Secret{}, name)
 		}
+		s.Expect(c.Get(t.Context(), fixture.CredentialsCopy(s.namespace), &corev1.Secret{})).To(Succeed())
 		s.get(&corev1.ConfigMap{}, "user-ca-bundle")
 		operator := &appsv1.Deployment{}
 		s.get(operator, "control-plane-operator")
@@ -167,7 +168,7 @@ func TestReconcile(t *testing.T) {
 		s.Expect(counted.Log).To(BeEmpty())
 	})
 
-	t.Run("When the credentials change, it should roll the provider", func(t *testing.T) {
+	t.Run("When the credentials change, the provider should read them without being rolled", func(t *testing.T) {
 		s := newSuite(t, c, "create")
 		before, after := &appsv1.Deployment{}, &appsv1.Deployment{}
 		s.get(before, "capi-provider")
@@ -177,9 +178,9 @@ func TestReconcile(t *testing.T) {
 		s.Expect(c.Update(t.Context(), secret)).To(Succeed())
 		s.mustPass()
 		s.get(after, "capi-provider")
-		s.Expect(after.Spec.Template.Annotations).NotTo(Equal(before.Spec.Template.Annotations))
+		s.Expect(after.Spec.Template).To(Equal(before.Spec.Template))
 		copied := &corev1.Secret{}
-		s.get(copied, fixture.Credentials)
+		s.Expect(c.Get(t.Context(), fixture.CredentialsCopy(s.namespace), copied)).To(Succeed())
 		s.Expect(copied.Data["MAAS_API_KEY"]).To(BeEquivalentTo("new:api:key"))
 	})
 

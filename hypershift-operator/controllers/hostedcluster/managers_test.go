@@ -152,8 +152,6 @@ func TestRolled(t *testing.T) {
 	}{
 		"the trust bundle": {&corev1.ConfigMap{ObjectMeta: named(naming.TrustBundle), Data: map[string]string{"ca-bundle.crt": "PEM"}},
 			[]string{controlPlaneOperatorName, capiManagerName, capiProviderName}},
-		"the platform's credentials": {&corev1.Secret{ObjectMeta: named(fixture.Credentials), Data: map[string][]byte{"MAAS_API_KEY": []byte("a:b:c")}},
-			[]string{capiProviderName}},
 	} {
 		t.Run("When the content of "+name+" changes it should roll the managers that mount it", func(t *testing.T) {
 			s := managed(t, fixture.ReleaseImage)

@@ -1,7 +1,6 @@
 package maas
 
 import (
-	"context"
 	"errors"
 	"testing"
 
@@ -9,12 +8,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
@@ -34,11 +32,14 @@ func testCluster() platform.Cluster {
 	}
 }
 
+// theCopy is where the operator keeps the credentials of testCluster.
+var theCopy = client.ObjectKey{Namespace: "hypershift", Name: "maas-credentials-clusters-demo"}
+
 func testClient(t *testing.T, objects ...client.Object) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	g := NewWithT(t)
-	g.Expect(corev1.AddToScheme(scheme)).To(Succeed())
+	g.Expect(errors.Join(corev1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), appsv1.AddToScheme(scheme))).To(Succeed())
 	g.Expect(infrav1.AddToScheme(scheme)).To(Succeed())
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&infrav1.MaasMachine{}).Build()
@@ -65,7 +66,7 @@ func TestReconcileCredentials(t *testing.T) {
 		g.Expect(found.Condition.Status).To(Equal(metav1.ConditionTrue))
 		g.Expect(found.Hash).NotTo(BeEmpty())
 		copied := &corev1.Secret{}
-		g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: "clusters-demo", Name: "creds"}, copied)).To(Succeed())
+		g.Expect(c.Get(t.Context(), theCopy, copied)).To(Succeed())
 		g.Expect(copied.Data).To(Equal(map[string][]byte{
 			"MAAS_ENDPOINT": []byte(good["MAAS_ENDPOINT"]), "MAAS_API_KEY": []byte("a:b:c"), "MAAS_CA_BUNDLE": []byte("PEM")}))
 		g.Expect(copied.Annotations).To(HaveKeyWithValue("hypershift.openshift.io/cluster", "clusters/demo"))
@@ -168,12 +169,9 @@ func TestOrphanedMachines(t *testing.T) {
 	})
 	t.Run("When somebody deleted the namespace it should name the machines to release by hand", func(t *testing.T) {
 		g := NewWithT(t)
-		refused := apierrors.NewForbidden(corev1.Resource("secrets"), "x", errors.New("namespace is being terminated"))
-		refused.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
-		c := interceptor.NewClient(testClient(t, credentials(map[string]string{"MAAS_ENDPOINT": "http://m/MAAS", "MAAS_API_KEY": "a:b:c"}),
-			machine("m1", allocated), machine("m2", nil)).(client.WithWatch), interceptor.Funcs{
-			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return refused },
-		})
+		now := metav1.Now()
+		c := testClient(t, credentials(map[string]string{"MAAS_ENDPOINT": "http://m/MAAS", "MAAS_API_KEY": "a:b:c"}), machine("m1", allocated), machine("m2", nil),
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "clusters-demo", DeletionTimestamp: &now, Finalizers: []string{"kubernetes"}}})
 		why, err := testPlatform(&server{}).OrphanedMachines(t.Context(), c, testCluster())
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(why).To(ContainSubstring("release these in MAAS by hand, abc; then"))
@@ -195,7 +193,7 @@ func TestOrphanedMachines(t *testing.T) {
 func provider(t *testing.T, p *Platform, cluster platform.Cluster) corev1.Container {
 	t.Helper()
 	g, scheme := NewWithT(t), runtime.NewScheme()
-	g.Expect(errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), hyperv1.AddToScheme(scheme))).To(Succeed())
+	g.Expect(errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), hyperv1.AddToScheme(scheme))).To(Succeed())
 	cluster.CredentialsHash = "one"
 	obj, err := p.Provider(cluster).Render(t.Context(), &component.Scope{
 		Client: fake.NewClientBuilder().WithScheme(scheme).Build(),
@@ -225,16 +223,17 @@ func TestProvider(t *testing.T) {
 			g.Expect(container.Command).To(Equal([]string{"/manager"}))
 		})
 	}
-	t.Run("When the pod starts it should take the key from the Secret and nowhere else", func(t *testing.T) {
+	t.Run("When the pod starts it should know where the key is, and not have it in its environment", func(t *testing.T) {
 		g := NewWithT(t)
-		for _, env := range provider(t, testPlatform(&server{}), testCluster()).Env {
-			if env.Name == maas.SecretKeyAPIKey {
-				g.Expect(env.Value).To(BeEmpty())
-				g.Expect(env.ValueFrom.SecretKeyRef.Name).To(Equal("creds"))
-				return
-			}
-		}
-		t.Fatal("no MAAS_API_KEY in the environment")
+		env := provider(t, testPlatform(&server{}), testCluster()).Env
+		g.Expect(env).To(ContainElements(
+			corev1.EnvVar{Name: "MAAS_CREDENTIALS_NAMESPACE", Value: theCopy.Namespace}, corev1.EnvVar{Name: "MAAS_CREDENTIALS_SECRET", Value: theCopy.Name}))
+		g.Expect(env).NotTo(ContainElement(HaveField("Name", maas.SecretKeyAPIKey)))
+	})
+	t.Run("When another image runs it should get the key as upstream's provider wants it", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(provider(t, New(Options{ProviderImage: "upstream:1"}), testCluster()).Env).To(ContainElement(And(
+			HaveField("Name", maas.SecretKeyAPIKey), HaveField("ValueFrom.SecretKeyRef.Name", "creds"))))
 	})
 }
 

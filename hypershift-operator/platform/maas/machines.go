@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -47,10 +48,14 @@ func (p *Platform) OrphanedMachines(ctx context.Context, c client.Client, cluste
 	if len(machines.Items) == 0 {
 		return p.handedOver(ctx, c, cluster)
 	}
-	credentials, err := p.ReconcileCredentials(ctx, c, cluster)
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+	lost, err := providerLost(ctx, c, cluster.Namespace)
+	if err != nil {
+		return "", err
+	}
+	if lost {
 		return stranded(machines.Items, cluster.Namespace), nil
 	}
+	credentials, err := p.ReconcileCredentials(ctx, c, cluster)
 	if err != nil {
 		return "", err
 	}
@@ -94,6 +99,17 @@ func (p *Platform) handedOver(ctx context.Context, c client.Client, cluster plat
 		return fmt.Sprintf("MaasCluster %s: %s", infras.Items[i].Name, deleting.Message), err
 	}
 	return "", nil
+}
+
+// providerLost tells whether the provider went with a namespace that somebody deleted.
+func providerLost(ctx context.Context, c client.Client, namespace string) (bool, error) {
+	ns := &corev1.Namespace{}
+	err := c.Get(ctx, client.ObjectKey{Name: namespace}, ns)
+	if err != nil || ns.DeletionTimestamp.IsZero() {
+		return false, client.IgnoreNotFound(err)
+	}
+	err = c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: platform.ProviderName}, &appsv1.Deployment{})
+	return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 }
 
 // stranded names the machines whose managers somebody deleted together with the namespace: no pod can start in there again.

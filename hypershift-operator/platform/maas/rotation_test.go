@@ -62,7 +62,7 @@ func TestNewCredentials(t *testing.T) {
 			second, err := p.ReconcileCredentials(t.Context(), c, testCluster())
 			g.Expect(err).NotTo(HaveOccurred())
 			copied := &corev1.Secret{}
-			g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: "clusters-demo", Name: "creds"}, copied)).To(Succeed())
+			g.Expect(c.Get(t.Context(), theCopy, copied)).To(Succeed())
 			g.Expect(string(copied.Data["MAAS_API_KEY"])).To(Equal(tc.gets))
 			g.Expect(second.Hash == first.Hash).To(Equal(tc.gets == before), "the provider is rolled for what it gets, and only for that")
 			g.Expect(second.Condition.Reason).To(Equal(tc.reason), second.Condition.Message)

@@ -1,0 +1,65 @@
+package maas
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+// TestUpgrade is about the copy that an older operator made in the hosted namespace.
+func TestUpgrade(t *testing.T) {
+	mirror := client.ObjectKey{Namespace: "clusters-demo", Name: "creds"}
+	old := func() *corev1.Secret {
+		return &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: mirror.Namespace, Name: mirror.Name, Annotations: map[string]string{hyperv1.HostedClusterAnnotation: "clusters/demo"}},
+			Data:       map[string][]byte{"MAAS_ENDPOINT": []byte("http://m/MAAS"), "MAAS_API_KEY": []byte("a:b:c")},
+		}
+	}
+	provider := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: mirror.Namespace, Name: "capi-provider"}}
+	provider.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "maas-ca", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: mirror.Name}}}}
+
+	t.Run("When the user's Secret is gone, the last copy should move, and stay where it was while the old provider reads it", func(t *testing.T) {
+		g, p := NewWithT(t), testPlatform(&server{})
+		c := testClient(t, old(), provider.DeepCopy())
+		credentials, err := p.ReconcileCredentials(t.Context(), c, testCluster())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(credentials.Hash).NotTo(BeEmpty())
+		moved := &corev1.Secret{}
+		g.Expect(c.Get(t.Context(), theCopy, moved)).To(Succeed())
+		g.Expect(moved.Data).To(Equal(old().Data))
+		g.Expect(c.Get(t.Context(), mirror, &corev1.Secret{})).To(Succeed())
+
+		g.Expect(c.Delete(t.Context(), provider.DeepCopy())).To(Succeed())
+		_, err = p.ReconcileCredentials(t.Context(), c, testCluster())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(apierrors.IsNotFound(c.Get(t.Context(), mirror, &corev1.Secret{}))).To(BeTrue())
+	})
+	t.Run("When a Secret of that name is somebody else's, it should be left alone", func(t *testing.T) {
+		g, p := NewWithT(t), testPlatform(&server{})
+		theirs := old()
+		theirs.Annotations = nil
+		c := testClient(t, theirs, credentials(map[string]string{"MAAS_ENDPOINT": "http://m/MAAS", "MAAS_API_KEY": "d:e:f"}))
+		_, err := p.ReconcileCredentials(t.Context(), c, testCluster())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(c.Get(t.Context(), mirror, theirs)).To(Succeed())
+		g.Expect(theirs.Data).To(Equal(old().Data))
+	})
+	t.Run("When the cluster goes, the copy and the right to it should go", func(t *testing.T) {
+		g, p := NewWithT(t), testPlatform(&server{})
+		c := testClient(t, credentials(map[string]string{"MAAS_ENDPOINT": "http://m/MAAS", "MAAS_API_KEY": "d:e:f"}))
+		_, err := p.ReconcileCredentials(t.Context(), c, testCluster())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(p.DeleteCredentials(t.Context(), c, testCluster())).To(Succeed())
+		for _, obj := range []client.Object{&corev1.Secret{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}} {
+			g.Expect(apierrors.IsNotFound(c.Get(t.Context(), theCopy, obj))).To(BeTrue(), "%T", obj)
+		}
+	})
+}
