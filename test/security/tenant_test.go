@@ -138,7 +138,7 @@ func TestNamesThatATenantChooses(t *testing.T) {
 				hc.Spec.AuditWebhook = &corev1.LocalObjectReference{Name: "root-ca"}
 			}},
 		{name: "When the credentials' Secret is called like one of the control plane, it should not overwrite it", tenant: "identity", secret: "root-ca",
-			choose: func(hc *hyperv1.HostedCluster) { 
+			choose: func(hc *hyperv1.HostedCluster) {
 				hc.Spec.Platform.MAAS.IdentityRef.Name = "root-ca"
 				// The in-tree provider's copy is in another namespace.
 				hc.Annotations = map[string]string{hyperv1.ClusterAPIProviderMAASImage: "upstream:1"}
