@@ -157,7 +157,7 @@ func TestOrphanedMachines(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(why).To(Equal("MaasCluster demo: MAAS has not taken back machine one (abc)"))
 		copies := &corev1.SecretList{}
-		g.Expect(c.List(t.Context(), copies, client.InNamespace("clusters-demo"))).To(Succeed())
+		g.Expect(c.List(t.Context(), copies, client.InNamespace(theCopy.Namespace))).To(Succeed())
 		g.Expect(copies.Items).To(HaveLen(1), "a key that is mended reaches the provider")
 	})
 	t.Run("When the credentials are gone it should never let go of an allocated machine", func(t *testing.T) {
