@@ -160,7 +160,9 @@ func TestNamesThatATenantChooses(t *testing.T) {
 			fixture.Create(t, o.client,
 				&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: o.hosted(), Name: tt.secret}, Data: map[string][]byte{"ca.key": []byte("the control plane's")}},
 				&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: o.tenant, Name: tt.secret}, Data: map[string][]byte{
-					"webhook-kubeconfig": []byte("mine"), "key": []byte("mine"),
+					"webhook-kubeconfig": []byte(`{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":"https://audit.example"}}],
+						"contexts":[{"name":"x","context":{"cluster":"c"}}],"current-context":"x"}`),
+					"key":           []byte("mine"),
 					"MAAS_ENDPOINT": []byte(fixture.Endpoint), "MAAS_API_KEY": []byte(fixture.APIKey)}},
 			)
 			o.pass()
