@@ -41,6 +41,7 @@ func TestHandOver(t *testing.T) {
 		"When it had a static address, that should be taken off before the machine is taken again":            addressHandedOver,
 		"When the key is of another user, what was handed over should wait for the first":                     handedOverKey,
 		"When its hardware tests failed, it should say what ends that, and give it back then":                 testsFailed,
+		"When its disks are to be erased, they should be erased later":                                        erasedLater,
 		"When a person breaks a record, it should stand until a person ends it":                               brokenRecord,
 		"When the process dies between any two writes of a hand-over, the next should finish":                 diesOverHandOver,
 		"When the MaasCluster was let go of meanwhile, nothing should be handed over to it, nor be forgotten": clusterLetGo,
