@@ -14,6 +14,7 @@ import (
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/cluster"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/handover"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/quarantine"
 	"github.com/openshift/hypershift/support/metrics"
@@ -30,8 +31,8 @@ var (
 type machineMetrics struct {
 	snapshot *metrics.Snapshot
 
-	machines, problems, available, failures, quarantined *prometheus.GaugeVec
-	deploy, join                                         *prometheus.HistogramVec
+	machines, problems, available, failures, quarantined, unreleased *prometheus.GaugeVec
+	deploy, join                                                     *prometheus.HistogramVec
 }
 
 // New returns the collector of the machines that a cache holds.
@@ -45,6 +46,8 @@ func New(reader client.Reader, clock clock.PassiveClock) prometheus.Collector {
 			"namespace", "cluster", "reason"),
 		failures:    s.Gauge("capmaas_machine_deploy_failures", "Failed deployments that a cluster remembers, of all machines.", "namespace", "cluster"),
 		quarantined: s.Gauge("capmaas_machines_quarantined", "Machines of MAAS that a cluster has set aside until somebody mends them.", "namespace", "cluster"),
+		unreleased: s.Gauge("capmaas_machines_unreleased", "Machines that MAAS has not taken back although their MaasMachines are gone.",
+			"namespace", "cluster"),
 		deploy: s.Histogram("capmaas_machine_deploy_duration_seconds",
 			"Seconds from the allocation for a MaasMachine until a machine is Deployed, all attempts included.", deployBuckets),
 		join: s.Histogram("capmaas_machine_join_duration_seconds", "Seconds from Deployed until the machine's Node is there.", joinBuckets),
@@ -116,4 +119,5 @@ func (m *machineMetrics) ofCluster(mc *infrav1.MaasCluster) {
 	}
 	m.failures.WithLabelValues(mc.Namespace, name).Set(float64(failures))
 	m.quarantined.WithLabelValues(mc.Namespace, name).Set(float64(quarantined))
+	m.unreleased.WithLabelValues(mc.Namespace, name).Set(float64(len(handover.Of(mc))))
 }

@@ -16,6 +16,7 @@ import (
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/cluster"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/handover"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/quarantine"
 	"github.com/openshift/hypershift/support/metrics/metricstest"
@@ -60,6 +61,10 @@ func TestMetrics(t *testing.T) {
 	refused.Status.Conditions = []metav1.Condition{isNot(cluster.ConditionMAAS, machine.ReasonUnauthorized)}
 	well := maasCluster(t, quarantine.Record{Hostname: "one", Failures: 2, Quarantined: true}, quarantine.Record{Hostname: "two", Failures: 1})
 	well.Status.Conditions = []metav1.Condition{{Type: cluster.ConditionMAAS, Status: metav1.ConditionTrue, Reason: "AsExpected"}}
+	dead := maasCluster(t)
+	if err := handover.Set(dead, "abc", handover.Record{UID: "u"}); err != nil {
+		t.Fatal(err)
+	}
 	for _, tc := range []struct {
 		name    string
 		objects []client.Object
@@ -85,10 +90,12 @@ func TestMetrics(t *testing.T) {
 			metricstest.Samples{`capmaas_machines{` + of + `,state="Deployed"}`: 1}},
 		{"When MAAS refuses the key, it should say so", []client.Object{refused}, metricstest.Samples{
 			`capmaas_maas_available{` + of + `,reason="MAASUnauthorized"}`: 0,
-			`capmaas_machine_deploy_failures{` + of + `}`:                  0, `capmaas_machines_quarantined{` + of + `}`: 0}},
+			`capmaas_machine_deploy_failures{` + of + `}`:                  0, `capmaas_machines_quarantined{` + of + `}`: 0, `capmaas_machines_unreleased{` + of + `}`: 0}},
 		{"When deployments failed, it should count them and the machines in quarantine", []client.Object{well}, metricstest.Samples{
 			`capmaas_maas_available{` + of + `,reason="AsExpected"}`: 1,
-			`capmaas_machine_deploy_failures{` + of + `}`:            3, `capmaas_machines_quarantined{` + of + `}`: 1}},
+			`capmaas_machine_deploy_failures{` + of + `}`:            3, `capmaas_machines_quarantined{` + of + `}`: 1, `capmaas_machines_unreleased{` + of + `}`: 0}},
+		{"When machines were handed over, it should count them", []client.Object{dead}, metricstest.Samples{
+			`capmaas_machine_deploy_failures{` + of + `}`: 0, `capmaas_machines_quarantined{` + of + `}`: 0, `capmaas_machines_unreleased{` + of + `}`: 1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
