@@ -57,6 +57,8 @@ type Reconciler struct {
 	mu sync.Mutex
 	// young are, by MaasCluster and system id, the allocations without its mark, and since when they are known.
 	young map[types.UID]map[string]time.Time
+	// surveys are when all machines of the user are to be looked at next, by MaasCluster.
+	surveys map[types.UID]time.Time
 }
 
 // Releaser moves a machine that was handed over one step towards being given back, and says how far it is.
@@ -232,6 +234,7 @@ func (r *Reconciler) leaveNothing(_ context.Context, s *scope) (ctrl.Result, err
 	}
 	r.mu.Lock()
 	delete(r.young, s.infra.UID)
+	delete(r.surveys, s.infra.UID)
 	r.mu.Unlock()
 	if r.Nodes != nil && s.owner != nil {
 		r.Nodes.Forget(client.ObjectKeyFromObject(s.owner))

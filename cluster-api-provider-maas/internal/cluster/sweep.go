@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -22,6 +23,8 @@ const (
 	reasonOrphansLeft = "OrphansLeft"
 	// sweepAge is how old the list of machines may be that a sweep looks at; the last one, before the MaasCluster goes, looks now.
 	sweepAge = 2 * time.Minute
+	// surveyEvery is how often all machines of the user are looked at.
+	surveyEvery = time.Hour
 	// sweepAfter is how long a MaasMachine must exist before its allocations are looked at, and an allocation without our mark.
 	sweepAfter = 5 * time.Minute
 	// keysPerCall bounds the length of a URL.
@@ -36,11 +39,7 @@ func (r *Reconciler) sweep(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if s.problem != nil {
 		return phase.Done()
 	}
-	age := sweepAge
-	if !s.infra.DeletionTimestamp.IsZero() {
-		age = 0
-	}
-	owned, err := s.identity.Inventory.Owned(ctx, age)
+	owned, err := r.owned(ctx, s)
 	if err != nil {
 		p := machine.ProblemOf(err)
 		s.left = &p
@@ -68,6 +67,40 @@ func (r *Reconciler) sweep(ctx context.Context, s *scope) (ctrl.Result, error) {
 		return phase.After(problemEvery)
 	}
 	return phase.Done()
+}
+
+// owned lists the machines among which orphans may be. Those that are not installed yet are few, and looked at often. All machines of the
+// user are listed when the MaasCluster goes, and else seldom, since MAAS takes long to print them: what is installed and has no
+// MaasMachine had its finalizer taken off by force. Processes that start together don't ask for that together.
+func (r *Reconciler) owned(ctx context.Context, s *scope) ([]maas.Machine, error) {
+	if !s.infra.DeletionTimestamp.IsZero() {
+		return s.identity.Inventory.Owned(ctx, 0)
+	}
+	if !r.surveyDue(s) {
+		return s.identity.Inventory.Allocated(ctx, sweepAge)
+	}
+	return s.identity.Inventory.Owned(ctx, sweepAge)
+}
+
+// surveyDue tells that it is time to look at all machines of the user, and if so notes that it is done.
+func (r *Reconciler) surveyDue(s *scope) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.Clock.Now()
+	due, known := r.surveys[s.infra.UID]
+	if !known {
+		//nolint:gosec // It spreads calls in time, and no secret depends on it.
+		due = now.Add(rand.N(surveyEvery))
+	}
+	is := known && !now.Before(due)
+	if is {
+		due = now.Add(surveyEvery)
+	}
+	if r.surveys == nil {
+		r.surveys = map[types.UID]time.Time{}
+	}
+	r.surveys[s.infra.UID] = due
+	return is
 }
 
 // suspects are the allocations that are marked as made for this cluster, and those that are not deployed yet: only then may a mark be

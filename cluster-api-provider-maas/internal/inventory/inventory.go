@@ -50,14 +50,16 @@ type Inventory struct {
 	clock clock.PassiveClock
 	ages  Ages
 
-	user   *shared[maas.User]
-	owned  *shared[listed]
-	survey *shared[listed]
-	hosts  *shared[[]maas.VMHost]
-	images *shared[[]maas.BootResource]
-	zones  *shared[[]maas.Zone]
-	pools  *shared[[]maas.Pool]
-	tags   *shared[[]maas.Tag]
+	user  *shared[maas.User]
+	owned *shared[listed]
+	// allocated are those of them that are not installed yet.
+	allocated *shared[listed]
+	survey    *shared[listed]
+	hosts     *shared[[]maas.VMHost]
+	images    *shared[[]maas.BootResource]
+	zones     *shared[[]maas.Zone]
+	pools     *shared[[]maas.Pool]
+	tags      *shared[[]maas.Tag]
 
 	subnets *shared[[]maas.Subnet]
 	ranges  *shared[[]maas.AddressRange]
@@ -87,8 +89,7 @@ func New(api API, c clock.PassiveClock, ages Ages) *Inventory {
 	i := &Inventory{api: api, clock: c, ages: ages, polls: newGate(c, ages.Failure), machines: map[string]*entry{}, atOnce: mostAtOnce,
 		taken: map[string]time.Time{}, ready: map[string]*readyList{}, held: map[int]*shared[[]maas.HeldAddress]{}}
 	i.user = newShared(c, ages.Failure, api.WhoAmI)
-	i.owned = newShared(c, ages.Failure, i.loadOwned)
-	i.owned.rest = dearRest
+	i.owned, i.allocated = i.newOwned(dearRest), i.newOwned(readyRest, maas.StatusAllocated)
 	i.survey = i.newReady(maas.MachineFilter{}, dearRest)
 	i.hosts = newShared(c, ages.Failure, api.ListVMHosts)
 	i.images = newShared(c, ages.Failure, func(ctx context.Context) ([]maas.BootResource, error) {

@@ -24,16 +24,23 @@ type listed struct {
 	at       time.Time
 }
 
-func (i *Inventory) loadOwned(ctx context.Context) (listed, error) {
+// newOwned is the list of the user's machines, in some states or in all.
+func (i *Inventory) newOwned(rest int, statuses ...maas.Status) *shared[listed] {
+	list := newShared(i.clock, i.ages.Failure, func(ctx context.Context) (listed, error) { return i.loadOwned(ctx, statuses) })
+	list.rest = rest
+	return list
+}
+
+func (i *Inventory) loadOwned(ctx context.Context, statuses []maas.Status) (listed, error) {
 	user, err := i.user.get(ctx, time.Hour)
 	if err != nil {
 		return listed{}, err
 	}
 	start := i.clock.Now()
-	list, err := i.api.ListMachines(ctx, maas.MachineFilter{Owners: []string{user.Username}})
+	list, err := i.api.ListMachines(ctx, maas.MachineFilter{Owners: []string{user.Username}, Statuses: statuses})
 	if maas.FieldMessages(err, "owner") != nil {
 		// A MAAS that knows no such filter lists them all.
-		list, err = i.api.ListMachines(ctx, maas.MachineFilter{})
+		list, err = i.api.ListMachines(ctx, maas.MachineFilter{Statuses: statuses})
 	}
 	list = slices.DeleteFunc(list, func(m maas.Machine) bool { return m.Owner != user.Username })
 	slices.SortFunc(list, func(a, b maas.Machine) int { return cmp.Compare(a.SystemID, b.SystemID) })
@@ -46,11 +53,21 @@ func (i *Inventory) Owned(ctx context.Context, maxAge time.Duration) ([]maas.Mac
 	if maxAge == 0 {
 		i.owned.forget()
 	}
+	return i.current(ctx, i.owned, maxAge)
+}
+
+// Allocated returns those of them that are allocated and not installed yet, which are few.
+func (i *Inventory) Allocated(ctx context.Context, maxAge time.Duration) ([]maas.Machine, error) {
+	return i.current(ctx, i.allocated, maxAge)
+}
+
+// current is a list of the user's machines, with what is known better since.
+func (i *Inventory) current(ctx context.Context, list *shared[listed], maxAge time.Duration) ([]maas.Machine, error) {
 	user, err := i.user.get(ctx, time.Hour)
 	if err != nil {
 		return nil, err
 	}
-	all, err := i.owned.get(ctx, maxAge)
+	all, err := list.get(ctx, maxAge)
 	if err != nil {
 		return nil, err
 	}
