@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/openshift/hypershift/support/crds"
+	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/testenv"
 	"github.com/openshift/hypershift/test/maas-simulator/inventory"
 	"github.com/openshift/hypershift/test/maas-simulator/status"
@@ -18,8 +19,9 @@ import (
 func TestSweep(t *testing.T) {
 	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
 	for name, test := range map[string]func(*testing.T, *rest.Config){
-		"When other clusters allocate machines, it should ask about them only when they stay":            allocatedByOthers,
-		"When a machine of a failed deployment is on its way back, it should be left to its MaasMachine": onItsWayBack,
+		"When other clusters allocate machines, it should ask about them only when they stay":                  allocatedByOthers,
+		"When an installed machine has no MaasMachine, it should be found within the hour, and at little cost": installedOrphan,
+		"When a machine of a failed deployment is on its way back, it should be left to its MaasMachine":       onItsWayBack,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, cfg) })
 	}
@@ -74,4 +76,27 @@ func onItsWayBack(t *testing.T, cfg *rest.Config) {
 	w.Expect(strings.Join(w.told(), "\n")).NotTo(ContainSubstring("OrphanReleased"), "the sweep knows nothing of its address, and of how to erase it")
 	w.later("m", 1)
 	w.inState(bad, status.Ready)
+}
+
+func installedOrphan(t *testing.T, cfg *rest.Config) {
+	k := newRack(t, cfg, "alice")
+	k.owned()
+	k.look()
+	for _, m := range k.Machines() {
+		k.Change(m.SystemID, func(m *inventory.Machine) {
+			m.Status, m.Owner, m.AgentName = status.Deployed, "alice", "another-cluster"
+		})
+	}
+	k.Change(bad, func(m *inventory.Machine) {
+		m.AgentName = maas.AllocationKey("dead")
+		m.Annotations = map[string]string{maas.AnnotationMachineUID: "dead", maas.AnnotationClusterUID: string(k.cluster().UID)}
+	})
+	k.ResetRequests()
+	for range 63 {
+		k.clock.SetTime(k.clock.Now().Add(time.Minute))
+		k.look()
+	}
+	k.inState(bad, status.Ready)
+	k.Expect(k.printed()).To(BeNumerically("<=", 2*len(k.Machines())), "MAAS takes long to print a machine")
+	k.Expect(k.Machine("aaaaa2").Status).To(Equal(status.Deployed))
 }
