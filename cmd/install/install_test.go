@@ -145,11 +145,3 @@ func TestResourcesAreSelfContained(t *testing.T) {
 	o.development = true
 	g.Expect(*o.deployment().Spec.Replicas).To(BeZero())
 }
-
-func TestOperatorRulesAreStable(t *testing.T) {
-	g := NewWithT(t)
-	first := operatorRules()
-	for range 5 {
-		g.Expect(operatorRules()).To(Equal(first), "a second install must not change the role")
-	}
-}

@@ -34,14 +34,14 @@ type operator struct {
 func newOperator(t *testing.T, tenant string) *operator {
 	c := fixture.Start(t)
 	clock := testingclock.NewFakeClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
-	platforms := fixture.Platforms(nil)
+	platforms, rights := fixture.Platforms(nil), fixture.AsOperator(t)
 	return &operator{
 		GomegaWithT: NewWithT(t), t: t, client: c, tenant: tenant,
 		clusters: &hostedcluster.Reconciler{
-			Client: c, LiveReader: c, Clock: clock, Recorder: &events.FakeRecorder{}, Releases: fixture.Payloads(), Platforms: platforms,
+			Client: rights, LiveReader: rights, Clock: clock, Recorder: &events.FakeRecorder{}, Releases: fixture.Payloads(), Platforms: platforms,
 			Settings: hostedcluster.Settings{OperatorImage: "registry.example/hypershift:1"},
 		},
-		pools: &nodepool.Reconciler{Client: c, Clock: clock, Recorder: &events.FakeRecorder{}, Releases: fixture.Payloads(), Platforms: platforms},
+		pools: &nodepool.Reconciler{Client: rights, Clock: clock, Recorder: &events.FakeRecorder{}, Releases: fixture.Payloads(), Platforms: platforms},
 	}
 }
 

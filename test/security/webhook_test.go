@@ -14,10 +14,12 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
+// harmless is a kubeconfig that names whom to call; its user u is yet to come.
+const harmless = "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n" +
+	"clusters: [{name: c, cluster: {server: 'https://hook.example'}}]\n"
+
 // The control-plane-operator of an OpenShift payload mounts these kubeconfigs into its API server as they are.
 func TestKubeconfigsOfTenants(t *testing.T) {
-	const head = "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n" +
-		"clusters: [{name: c, cluster: {server: 'https://hook.example'}}]\n"
 	for tenant, tt := range map[string]struct{ user, says string }{
 		"hook-runs":  {"{exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/sh, interactiveMode: Never}}", "exec would run a program"},
 		"hook-reads": {"{tokenFile: /etc/kubernetes/secrets/svcacct-key/service-account.key}", "tokenFile would hand out a file"},
@@ -31,7 +33,7 @@ func TestKubeconfigsOfTenants(t *testing.T) {
 				Type:                      configv1.AuthenticationTypeNone,
 				WebhookTokenAuthenticator: &configv1.WebhookTokenAuthenticator{KubeConfig: configv1.SecretNameReference{Name: "tokens"}},
 			}}
-			text := []byte(head + "users: [{name: u, user: " + tt.user + "}]\n")
+			text := []byte(harmless + "users: [{name: u, user: " + tt.user + "}]\n")
 			secret := func(name, key string) client.Object {
 				return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: o.tenant, Name: name}, Data: map[string][]byte{key: text}}
 			}

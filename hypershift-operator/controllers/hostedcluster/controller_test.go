@@ -37,8 +37,9 @@ type suite struct {
 
 func newSuite(t *testing.T, c client.WithWatch, namespace string) *suite {
 	clock := testingclock.NewFakeClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
+	operator := fixture.AsOperator(t)
 	return &suite{GomegaWithT: NewWithT(t), t: t, client: c, clock: clock, namespace: namespace, Reconciler: &Reconciler{
-		Client: c, LiveReader: c, Clock: clock, Recorder: &events.FakeRecorder{}, Releases: fixture.Payloads(),
+		Client: operator, LiveReader: operator, Clock: clock, Recorder: &events.FakeRecorder{}, Releases: fixture.Payloads(),
 		Platforms: fixture.Platforms(nil), Settings: Settings{OperatorImage: operatorImage},
 	}}
 }

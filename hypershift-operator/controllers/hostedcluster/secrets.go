@@ -88,6 +88,9 @@ func (r *Reconciler) reconcileAuditWebhook(ctx context.Context, s *scope) (ctrl.
 // checkWebhook refuses a kubeconfig that would run a program in the API server's pod or hand out files of it. The control-plane-operator of
 // an OpenShift payload does not look at it, so nothing of it may come into the hosted namespace.
 func (r *Reconciler) checkWebhook(ctx context.Context, s *scope, name, key string, hook webhookkubeconfig.Webhook) error {
+	if naming.Reserved(name) {
+		return s.errTaken(name)
+	}
 	source, err := r.sourceSecret(ctx, s, name, key)
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ type suite struct {
 func newSuite(t *testing.T, c client.WithWatch, namespace string) *suite {
 	clock := testingclock.NewFakeClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 	return &suite{GomegaWithT: NewWithT(t), t: t, client: c, clock: clock, namespace: namespace, Reconciler: &Reconciler{
-		Client: c, Clock: clock, Recorder: &events.FakeRecorder{}, Releases: fixture.Payloads(), Platforms: fixture.Platforms(nil),
+		Client: fixture.AsOperator(t), Clock: clock, Recorder: &events.FakeRecorder{}, Releases: fixture.Payloads(), Platforms: fixture.Platforms(nil),
 	}}
 }
 

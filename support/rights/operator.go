@@ -1,0 +1,122 @@
+// Package rights says what service accounts and people may do in the management cluster.
+//
+// There is no `*`: the tests in test/security and test/e2e hold each right against what is asked for.
+package rights
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/openshift/hypershift/support/defaultingwebhook"
+)
+
+var (
+	readOnly = []string{"get", "list", "watch"}
+	// managers are the workloads that the operator runs in each hosted namespace, with a Role of the same name each.
+	managers = []string{"control-plane-operator", "cluster-api", "capi-provider"}
+)
+
+func rule(group string, resources, verbs []string, names ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs, ResourceNames: names}
+}
+
+// reads is get, list and watch, and what comes on top.
+func reads(group, resource string, more ...string) rbacv1.PolicyRule {
+	return rule(group, []string{resource}, append(readOnly[:len(readOnly):len(readOnly)], more...))
+}
+
+func of(group, resource string, verbs ...string) rbacv1.PolicyRule {
+	return rule(group, []string{resource}, verbs)
+}
+
+// Operator is what the hypershift-operator does in all namespaces: it does not know beforehand which are those of tenants and of their
+// control planes.
+func Operator() []rbacv1.PolicyRule {
+	rules := append(core(), machines()...)
+	rules = append(rules, hostedClusters()...)
+	return append(rules, roles()...)
+}
+
+func core() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		reads("", "namespaces", "create", "update", "patch", "delete"),
+		reads("", "secrets", "create", "update", "patch", "delete"),
+		reads("", "configmaps", "create", "update", "delete"),
+		reads("", "serviceaccounts"),
+		reads("", "services"),
+		of("", "pods", "list"),
+		of("events.k8s.io", "events", "create", "patch"),
+		reads("apps", "deployments", "deletecollection"),
+		of("apps", "replicasets", "deletecollection"),
+		of("apps", "statefulsets", "deletecollection"),
+		rule("", []string{"serviceaccounts"}, []string{"create", "patch"}, managers...),
+		rule("apps", []string{"deployments"}, []string{"create", "patch", "delete"}, managers...),
+		reads("networking.k8s.io", "networkpolicies", "create", "update", "delete"),
+		reads("apiextensions.k8s.io", "customresourcedefinitions"),
+		rule("admissionregistration.k8s.io", []string{"mutatingwebhookconfigurations"}, []string{"get", "list", "watch", "update"}, defaultingwebhook.Name),
+		of("route.openshift.io", "routes", "get"),
+	}
+}
+
+func hostedClusters() []rbacv1.PolicyRule {
+	const group = "hypershift.openshift.io"
+	return []rbacv1.PolicyRule{
+		reads(group, "hostedclusters", "patch"),
+		of(group, "hostedclusters/status", "update"),
+		reads(group, "nodepools", "patch", "delete"),
+		of(group, "nodepools/status", "patch"),
+		reads(group, "hostedcontrolplanes", "create", "update", "patch", "delete"),
+		reads(group, "controlplanecomponents", "create", "update", "delete"),
+		of(group, "controlplanecomponents/status", "patch"),
+		reads(group, "hcpetcdbackups"),
+		of(group, "hcpetcdbackups/status", "patch"),
+		// OpenShift wants it of who makes objects that keep their owner from going.
+		rule(group, []string{"hostedclusters/finalizers", "hostedcontrolplanes/finalizers"}, []string{"update"}),
+	}
+}
+
+func machines() []rbacv1.PolicyRule {
+	const clusters, maas = "cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io"
+	return []rbacv1.PolicyRule{
+		reads(clusters, "clusters", "create", "update", "patch", "delete"),
+		reads(clusters, "machinedeployments", "create", "update", "patch", "delete"),
+		reads(clusters, "machinesets", "create", "update", "patch", "delete"),
+		reads(clusters, "machines", "patch", "delete"),
+		of(clusters, "machines/status", "patch"),
+		reads(clusters, "machinehealthchecks", "create", "update", "patch", "delete"),
+		reads(maas, "maasclusters", "create", "update", "patch"),
+		reads(maas, "maasmachinetemplates", "create", "update", "delete"),
+		reads(maas, "maasmachines", "patch", "delete"),
+	}
+}
+
+// roles let the operator give each manager its rights without having them: those of a release payload's control-plane-operator are wider than
+// its own, and a union of all would be no limit. It may escalate by these names alone. Other Roles that it makes, for single Secrets, and what is
+// bound cluster-wide hold rights that it has itself.
+func roles() []rbacv1.PolicyRule {
+	const group, certificates = "rbac.authorization.k8s.io", "certificates.k8s.io"
+	return []rbacv1.PolicyRule{
+		reads(group, "roles", "create", "update", "delete"),
+		reads(group, "rolebindings", "create", "update", "delete"),
+		// Server-side apply names what it creates, so that the names hold for it too.
+		rule(group, []string{"roles"}, []string{"patch", "escalate", "bind"}, managers...),
+		rule(group, []string{"rolebindings"}, []string{"patch"}, managers...),
+		reads(group, "clusterroles", "create", "update", "deletecollection"),
+		reads(group, "clusterrolebindings", "create", "update", "deletecollection"),
+		// An OpenShift payload's PKI operator signs break-glass certificates of its own cluster.
+		reads(certificates, "certificatesigningrequests"),
+		of(certificates, "certificatesigningrequests/approval", "update"),
+		of(certificates, "certificatesigningrequests/status", "patch"),
+		of(certificates, "signers", "approve", "sign"),
+	}
+}
+
+// OperatorNamespace is what the hypershift-operator does in its own namespace beside.
+func OperatorNamespace() []rbacv1.PolicyRule {
+	const lease = "hypershift-operator-leader-elect"
+	return []rbacv1.PolicyRule{
+		of("", "pods", "get"),
+		of("", "events", "create", "patch"),
+		of("coordination.k8s.io", "leases", "create"),
+		rule("coordination.k8s.io", []string{"leases"}, []string{"get", "update"}, lease),
+	}
+}

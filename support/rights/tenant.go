@@ -1,0 +1,22 @@
+package rights
+
+import rbacv1 "k8s.io/api/rbac/v1"
+
+// TenantRole is the ClusterRole that an administrator binds to a tenant, in the tenant's namespace.
+const TenantRole = "hypershift-tenant"
+
+// Tenant is what who has clusters does in a namespace of his own. Nothing of it is in a hosted namespace: what is to be seen of a control
+// plane is in the status of the HostedCluster.
+func Tenant() []rbacv1.PolicyRule {
+	const group = "hypershift.openshift.io"
+	write := []string{"create", "update", "patch", "delete"}
+	return []rbacv1.PolicyRule{
+		reads(group, "hostedclusters", write...),
+		reads(group, "nodepools", write...),
+		of(group, "nodepools/scale", "get", "update", "patch"),
+		reads("", "secrets", write...),
+		reads("", "configmaps", write...),
+		reads("", "events"),
+		reads("events.k8s.io", "events"),
+	}
+}
