@@ -158,9 +158,10 @@ var (
 	stuck      = rule{action: Stuck, reason: ReasonReleaseFailed, text: "MAAS could not take it back; the release is asked for again, but the machine may need a person"}
 	blocked    = rule{action: Blocked, reason: ReasonReleaseBlocked, text: "MAAS releases no machine from this state; end it in MAAS"}
 	// An override needs an administrator, and a machine that is marked as broken keeps its data: neither is ours to choose.
-	illBlocked = rule{action: Blocked, reason: ReasonReleaseBlocked, text: "its hardware tests failed, and MAAS releases no such machine: override the failed tests there, after which it is given back, or mark it as broken"}
-	gone       = rule{action: Gone, reason: ReasonReleased}
-	ownerless  = rule{action: Lost, reason: ReasonTerminated, text: "nobody has it in MAAS: it was marked as broken and fixed, or taken away, from outside of Cluster API"}
+	illBlocked = rule{action: Blocked, reason: ReasonReleaseBlocked, text: "its hardware tests failed, and MAAS releases no such machine: " +
+		"override the failed tests there, after which it is given back, or mark it as broken"}
+	gone      = rule{action: Gone, reason: ReasonReleased}
+	ownerless = rule{action: Lost, reason: ReasonTerminated, text: "nobody has it in MAAS: it was marked as broken and fixed, or taken away, from outside of Cluster API"}
 )
 
 // lostUntil is a state that a held machine can only be in when somebody else took it away.
