@@ -146,3 +146,38 @@ func TestOwnerless(t *testing.T) {
 		})
 	}
 }
+
+func TestSwitchedOff(t *testing.T) {
+	for name, tc := range map[string]struct {
+		stage lifecycle.Stage
+		then  lifecycle.Action
+	}{
+		"When a machine is off that was never on, another one should be tried in the end": {lifecycle.Installing, lifecycle.Retry},
+		"When a machine is off whose node served, its MaasMachine should fail in the end": {lifecycle.Provisioned, lifecycle.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			got := lifecycle.Evaluate(tc.stage, &maas.Machine{SystemID: "wq4h8c", Status: maas.StatusDeployed, PowerState: maas.PowerOff, PowerType: "ipmi", Owner: "alice"})
+			g.Expect(got.Action).To(Equal(lifecycle.PowerOn))
+			g.Expect(got.Reason).To(Equal(lifecycle.ReasonPoweredOff))
+			g.Expect(got.Limit).To(Equal(lifecycle.BootLimit))
+			g.Expect(got.Then).To(Equal(tc.then))
+		})
+	}
+}
+
+func TestTakenOver(t *testing.T) {
+	g := NewWithT(t)
+	m := &maas.Machine{SystemID: "wq4h8c", Hostname: "mole", Status: maas.StatusDeployed}
+	for stage := lifecycle.Acquired; stage <= lifecycle.Leaving; stage++ {
+		action, reason := lifecycle.Lost, lifecycle.ReasonTakenOver
+		if stage == lifecycle.Leaving {
+			action, reason = lifecycle.Gone, lifecycle.ReasonReleased
+		}
+		for _, got := range []lifecycle.Outcome{lifecycle.TakenOver(stage, m), lifecycle.Foreign(stage, m.SystemID)} {
+			g.Expect(got.Action).To(Equal(action), "stage %d", stage)
+			g.Expect(got.Reason).To(Equal(reason), "stage %d", stage)
+			g.Expect(got.Message).To(And(ContainSubstring("wq4h8c"), ContainSubstring("it was released from outside of Cluster API, and allocated anew")))
+		}
+	}
+}

@@ -82,6 +82,11 @@ func TestExplain(t *testing.T) {
 			`1 of 2 Ready machines is in zone "az1"; none of these has tag "gpu"`},
 		"When several remain, it should speak of them": {placement.Request{MinCPU: 4, Zones: []string{"az1", "az2"}, Tags: []string{"gpu"}},
 			append(two, of("c", func(m *maas.Machine) { m.CPUCount = 2 })), nobody, `2 of 3 Ready machines have 4 cores; none of these has tag "gpu"`},
+		"When no machine is of the architecture, it should name it": {placement.Request{Architecture: "arm64"}, two, nobody, "none of 2 Ready machines is of architecture arm64"},
+		"When some are of the architecture, it should count them": {placement.Request{Architecture: "amd64", Tags: []string{"gpu"}},
+			append(two, of("c", func(m *maas.Machine) { m.Architecture = "arm64/generic" })), nobody, `2 of 3 Ready machines are of architecture amd64; none of these has tag "gpu"`},
+		"When several are in the zones, it should name all zones": {placement.Request{Zones: []string{"az2", "az1"}, Tags: []string{"gpu"}},
+			append(two, of("c", func(m *maas.Machine) { m.Zone.Name = "az3" })), nobody, `2 of 3 Ready machines are in zone "az1" or "az2"; none of these has tag "gpu"`},
 		"When a machine has no disk that MAAS knows of, it should not fit a size": {placement.Request{MinDiskGB: 1},
 			[]maas.Machine{of("a", func(m *maas.Machine) { m.PhysicalBlockDevices = nil })}, nobody, "none of 1 Ready machine has 1 GB of disk"},
 		"When what fits is set aside, it should say that": {placement.Request{Zones: []string{"az1"}}, two, func(string) bool { return true },
@@ -128,4 +133,12 @@ func TestWhatMAASIsAskedFor(t *testing.T) {
 		Architectures: []string{"arm64"}, Tags: []string{"a", "b"}}), "the order in which zones are wanted makes no other list")
 	g.Expect(placement.Request{}.Allocation("")).To(Equal(maas.AllocateRequest{}))
 	g.Expect(placement.Request{}.Filter()).To(Equal(maas.MachineFilter{}))
+}
+
+// TestNoDiskAskedFor: MAAS compares the root disk only where a size is asked for.
+func TestNoDiskAskedFor(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(placement.Request{}.Allocation("").Storage).To(BeEmpty())
+	g.Expect(placement.Request{MinDiskGB: 1}.Allocation("").Storage).To(Equal("root:1"))
+	g.Expect(placement.DiskBytes(maas.Machine{})).To(BeZero())
 }

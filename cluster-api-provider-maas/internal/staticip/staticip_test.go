@@ -1,6 +1,7 @@
 package staticip_test
 
 import (
+	"fmt"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -128,13 +129,15 @@ func TestInterface(t *testing.T) {
 		boot int
 		want int
 	}{
-		"When one is linked, it should be that":                           {nics: []maas.Interface{nic(1, true, here, nil), nic(2, true, here, linked)}, boot: 1, want: 2},
-		"When two are linked, it should be the one that boots":            {nics: []maas.Interface{nic(1, true, here, linked), nic(2, true, here, linked)}, boot: 2, want: 2},
-		"When two are linked and none boots, it should be the first":      {nics: []maas.Interface{nic(1, true, here, linked), nic(2, true, here, linked)}, boot: 9, want: 1},
-		"When none is linked, it should be one on the VLAN":               {nics: []maas.Interface{nic(1, true, there, nil), nic(2, true, here, nil)}, want: 2},
-		"When the only one is disabled, there should be none":             {nics: []maas.Interface{nic(1, false, here, linked)}},
-		"When none is on the VLAN, there should be none":                  {nics: []maas.Interface{nic(1, true, there, nil), nic(2, true, nil, nil)}},
-		"When the one on the VLAN is a part of a bond, it should be that": {nics: []maas.Interface{nic(1, true, here, nil), {ID: 2, Type: "bond", Enabled: true, VLAN: here, Parents: []string{"nic"}}}, boot: 1, want: 2},
+		"When one is linked, it should be that":                             {nics: []maas.Interface{nic(1, true, here, nil), nic(2, true, here, linked)}, boot: 1, want: 2},
+		"When two are linked, it should be the one that boots":              {nics: []maas.Interface{nic(1, true, here, linked), nic(2, true, here, linked)}, boot: 2, want: 2},
+		"When two are linked and none boots, it should be the first":        {nics: []maas.Interface{nic(1, true, here, linked), nic(2, true, here, linked)}, boot: 9, want: 1},
+		"When none is linked, it should be one on the VLAN":                 {nics: []maas.Interface{nic(1, true, there, nil), nic(2, true, here, nil)}, want: 2},
+		"When the only one is disabled, there should be none":               {nics: []maas.Interface{nic(1, false, here, linked)}},
+		"When none is on the VLAN, there should be none":                    {nics: []maas.Interface{nic(1, true, there, nil), nic(2, true, nil, nil)}},
+		"When the one on the VLAN is a part of a bridge, it should be that": {nics: []maas.Interface{nic(1, true, here, nil), {ID: 2, Type: "bridge", Enabled: true, VLAN: here, Parents: []string{"nic"}}}, boot: 1, want: 2},
+		"When it has a VLAN of its own above it, it should stay":            {nics: []maas.Interface{nic(1, true, here, nil), {ID: 2, Type: "vlan", Enabled: true, VLAN: there, Parents: []string{"nic"}}}, boot: 1, want: 1},
+		"When the one on the VLAN is a part of a bond, it should be that":   {nics: []maas.Interface{nic(1, true, here, nil), {ID: 2, Type: "bond", Enabled: true, VLAN: here, Parents: []string{"nic"}}}, boot: 1, want: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &maas.Machine{Interfaces: tc.nics, BootInterface: &maas.Interface{ID: tc.boot}}
@@ -169,4 +172,52 @@ func TestLinks(t *testing.T) {
 	g.Expect(staticip.Own(m, &infrav1.StaticIPConfig{Range: ips("fd00::1", "fd00::20")})).To(Equal("fd00::9"))
 	g.Expect(staticip.Own(m, &infrav1.StaticIPConfig{IP: "10.9.0.9"})).To(BeEmpty())
 	g.Expect(staticip.Own(m, &infrav1.StaticIPConfig{IP: "?"})).To(BeEmpty())
+}
+
+// TestEdges: which addresses of a subnet nobody can have. IPv6 has no broadcast address, and a link of two no address to spare.
+func TestEdges(t *testing.T) {
+	for name, tc := range map[string]struct{ cidr, first, want string }{
+		"When it is IPv4, its first address should not be given":              {"10.9.0.0/30", "10.9.0.0", "10.9.0.1"},
+		"When it is a link of two, its first address should be given":         {"10.9.0.0/31", "10.9.0.0", "10.9.0.0"},
+		"When it is IPv6, its first address should be given":                  {"fd00::/64", "fd00::", "fd00::"},
+		"When MAAS says nothing readable, the range should be taken as it is": {"?", "10.9.0.0", "10.9.0.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			subnet := &maas.Subnet{ID: 7, CIDR: tc.cidr}
+			last := tc.first
+			if tc.want != tc.first {
+				last = tc.want
+			}
+			ip, refusal := staticip.Pick(&infrav1.StaticIPConfig{Range: ips(tc.first, last)}, subnet, staticip.NewTaken(subnet, nil, nil, "mine"))
+			g.Expect(refusal).To(BeNil())
+			g.Expect(ip).To(Equal(tc.want))
+		})
+	}
+}
+
+func TestUnknownSubnet(t *testing.T) {
+	subnets := func(n int) []maas.Subnet {
+		var all []maas.Subnet
+		for i := range n {
+			all = append(all, maas.Subnet{ID: i, CIDR: fmt.Sprintf("10.1.%02d.0/24", 10+i)})
+		}
+		return all
+	}
+	g := NewWithT(t)
+	spec := &infrav1.StaticIPConfig{IP: "172.16.0.9", CIDR: "172.16.0.0/24"}
+	_, refusal := staticip.Subnet(spec, subnets(10))
+	g.Expect(refusal.Message).To(HavePrefix("MAAS has no subnet 172.16.0.0/24, it has: 10.1.10.0/24, 10.1.11.0/24, "))
+	g.Expect(refusal.Message).To(ContainSubstring("10.1.19.0/24; add it"), "ten are told")
+	_, refusal = staticip.Subnet(spec, subnets(11))
+	g.Expect(refusal.Message).To(ContainSubstring("10.1.19.0/24, ...; add it"), "and no more")
+}
+
+func TestGatewayThatMAASDoesNotHave(t *testing.T) {
+	g := NewWithT(t)
+	spec := &infrav1.StaticIPConfig{IP: "10.9.0.9", Gateway: "10.9.0.1"}
+	_, refusal := staticip.Subnet(spec, []maas.Subnet{{ID: 1, CIDR: "10.9.0.0/24"}})
+	g.Expect(refusal.Message).To(ContainSubstring("that of 10.9.0.0/24 is none: set the subnet's in MAAS"))
+	_, refusal = staticip.Subnet(spec, []maas.Subnet{{ID: 1, CIDR: "10.9.0.0/24", GatewayIP: "10.9.0.254"}})
+	g.Expect(refusal.Message).To(ContainSubstring("that of 10.9.0.0/24 is 10.9.0.254: set the subnet's in MAAS"))
 }
