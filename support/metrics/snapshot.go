@@ -1,4 +1,4 @@
-// Package metrics holds what the rooms' own metrics have in common: gauges that are computed from a cache at the moment
+// Package metrics holds what the programs' own metrics have in common: gauges that are computed from a cache at the moment
 // when somebody scrapes them, and the description of all families for the reference page.
 package metrics
 
