@@ -160,7 +160,7 @@ func (b *stage) incarnate(ctx context.Context, w wire, pace tempo) error {
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{Scheme: newScheme(), Metrics: metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0", GracefulShutdownTimeout: &grace, Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{b.namespace: {}}},
 		NewCache: w.watch,
-		Client:   managerOptions(defaultOptions()).Client})
+		Client:   managerOptions(defaultOptions(), cfg).Client})
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/cluster"
@@ -30,6 +29,7 @@ import (
 	providermetrics "github.com/openshift/hypershift/cluster-api-provider-maas/metrics"
 	"github.com/openshift/hypershift/support/logging"
 	"github.com/openshift/hypershift/support/maas"
+	serving "github.com/openshift/hypershift/support/metrics"
 )
 
 // leaderElectionID is upstream's, so that the two never work side by side in one namespace.
@@ -71,7 +71,7 @@ func run(ctx context.Context, o *options) error {
 }
 
 func newManager(ctx context.Context, cfg *rest.Config, o *options, m *maas.Metrics) (ctrl.Manager, error) {
-	mgr, err := logging.NewManager(cfg, managerOptions(o))
+	mgr, err := logging.NewManager(cfg, managerOptions(o, cfg))
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
@@ -128,10 +128,10 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options, identitie
 	return clusters.SetupWithManager(ctx, mgr, controller.Options{})
 }
 
-func managerOptions(o *options) ctrl.Options {
+func managerOptions(o *options, config *rest.Config) ctrl.Options {
 	options := ctrl.Options{
 		Scheme:                        newScheme(),
-		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
+		Metrics:                       serving.Serving(o.metricsAddress, config),
 		HealthProbeBindAddress:        o.healthAddress,
 		LeaderElection:                o.leaderElect,
 		LeaderElectionID:              leaderElectionID,

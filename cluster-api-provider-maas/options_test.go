@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/manifests"
@@ -27,9 +28,9 @@ func TestUpstreamFlags(t *testing.T) {
 	o := parse(t, "--namespace=ns", "--metrics-bind-addr=127.0.0.1:8080", "--machine-concurrency=2", "--leader-elect", "--sync-period=15m",
 		"--health-addr=:9440", "--webhook-port=9443", "--feature-gates=X=true", "--v=2")
 	g.Expect(o.namespace).To(Equal("ns"))
-	g.Expect(managerOptions(o).Cache.DefaultNamespaces).To(HaveLen(1), "--namespace confines it")
-	g.Expect(managerOptions(o).LeaderElectionNamespace).To(Equal("ns"))
-	g.Expect(managerOptions(parse(t)).Cache.DefaultNamespaces).To(BeEmpty())
+	g.Expect(managerOptions(o, &rest.Config{}).Cache.DefaultNamespaces).To(HaveLen(1), "--namespace confines it")
+	g.Expect(managerOptions(o, &rest.Config{}).LeaderElectionNamespace).To(Equal("ns"))
+	g.Expect(managerOptions(parse(t), &rest.Config{}).Cache.DefaultNamespaces).To(BeEmpty())
 }
 
 func TestCredentialsSecret(t *testing.T) {

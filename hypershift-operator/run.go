@@ -23,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/openshift/hypershift/hypershift-operator/controllers/etcdbackup"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster"
@@ -36,6 +35,7 @@ import (
 	"github.com/openshift/hypershift/support/defaultingwebhook"
 	"github.com/openshift/hypershift/support/logging"
 	maasapi "github.com/openshift/hypershift/support/maas"
+	serving "github.com/openshift/hypershift/support/metrics"
 	"github.com/openshift/hypershift/support/readthrough"
 	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/tenantlimits"
@@ -76,7 +76,7 @@ type runFlags struct {
 	validatingWebhook, enableUWMTelemetry bool
 	defaultingWebhook                     bool
 	webhookPort                           int
-	maasAllow, maasRefuse                 string
+	maasAllow, maasRefuse, egressBlocks   string
 	limits                                tenantlimits.Limits
 	log                                   logging.Options
 	// calls counts the calls of MAAS; nil counts nothing.
@@ -105,6 +105,7 @@ func newRunCommand() *cobra.Command {
 	flags.BoolVar(&f.ciDebugOutput, "enable-ci-debug-output", false, "make control planes log more")
 	flags.StringVar(&f.maasAllow, "maas-allow-cidrs", "", "ranges that MAAS endpoints of tenants may be in whatever else is said, such as a loopback range in a test")
 	flags.StringVar(&f.maasRefuse, "maas-refuse-cidrs", "", "ranges that MAAS endpoints of tenants must not be in, such as the pods and Services of the management cluster")
+	flags.StringVar(&f.egressBlocks, "hcp-egress-block-cidrs", "", "ranges that hosted pods which act for a guest must never reach")
 	f.limits.AddFlags(flags)
 	f.log.AddFlags(flags)
 	addCompatibilityFlags(cmd, f)
@@ -172,7 +173,7 @@ func newManager(config *rest.Config, f *runFlags) (ctrl.Manager, error) {
 	}
 	mgr, err := logging.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
-		Metrics:                       metricsserver.Options{BindAddress: f.metricsAddr},
+		Metrics:                       serving.Serving(f.metricsAddr, config),
 		HealthProbeBindAddress:        f.healthAddr,
 		LeaderElection:                f.leaderElect,
 		LeaderElectionID:              leaderElectionID,
@@ -235,13 +236,17 @@ func addControllers(mgr ctrl.Manager, f *runFlags, image string, overrides map[s
 	if err != nil {
 		return fmt.Errorf("--maas-allow-cidrs or --maas-refuse-cidrs: %w", err)
 	}
+	blocks, err := maasapi.ParsePrefixes(f.egressBlocks)
+	if err != nil {
+		return fmt.Errorf("--hcp-egress-block-cidrs: %w", err)
+	}
 	platforms := installedPlatforms(f.namespace, guard, f.calls)
 	clusters := &hostedcluster.Reconciler{
 		Client: mgr.GetClient(), LiveReader: mgr.GetAPIReader(), Clock: clock.RealClock{},
 		Recorder: mgr.GetEventRecorder("hostedcluster"), Releases: releases, Platforms: platforms,
 		Settings: hostedcluster.Settings{
 			OperatorImage: image, ControlPlaneOperatorImage: f.cpoImage,
-			Limits: &f.limits, RegistryOverrides: overrides, PassedEnv: environment(), EnableCIDebugOutput: f.ciDebugOutput,
+			Limits: &f.limits, EgressBlocks: blocks, RegistryOverrides: overrides, PassedEnv: environment(), EnableCIDebugOutput: f.ciDebugOutput,
 		},
 	}
 	pools := &nodepool.Reconciler{

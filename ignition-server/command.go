@@ -24,13 +24,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/ignition-server/endpoint"
 	"github.com/openshift/hypershift/ignition-server/payload"
 	"github.com/openshift/hypershift/ignition-server/token"
 	"github.com/openshift/hypershift/support/logging"
+	"github.com/openshift/hypershift/support/metrics"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -104,7 +104,7 @@ func (o *options) manager(config *rest.Config, log *slog.Logger) (ctrl.Manager, 
 	}
 	mgr, err := logging.NewManager(config, ctrl.Options{
 		Scheme:  scheme,
-		Metrics: metricsserver.Options{BindAddress: o.metricsAddr},
+		Metrics: metrics.Serving(o.metricsAddr, config),
 		// Each replica serves from its own memory, so each of them runs the controller: there is no leader.
 		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{o.namespace: {}}},
 		// Secrets can only be read by name.

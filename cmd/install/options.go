@@ -65,6 +65,7 @@ type Options struct {
 	cpoImage          string
 	maasAllow         string
 	maasRefuse        string
+	egressBlocks      string
 	limits            tenantlimits.Limits
 	replicas          int32
 	development       bool
@@ -102,6 +103,8 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.maasAllow, "maas-allow-cidrs", "", "ranges, separated by commas, that MAAS endpoints of tenants may be in although they would be refused, such as a loopback range")
 	flags.StringVar(&o.maasRefuse, "maas-refuse-cidrs", "",
 		"ranges, separated by commas, that MAAS endpoints of tenants must not be in, such as the pods and Services of this management cluster")
+	flags.StringVar(&o.egressBlocks, "hcp-egress-block-cidrs", "",
+		"ranges, separated by commas, that hosted pods which act for a guest must never reach, such as the nodes and pods of this management cluster and MAAS")
 	o.limits.AddFlags(flags)
 	flags.Int32Var(&o.replicas, "replicas", 1, "number of operator pods, of which one works")
 	flags.BoolVar(&o.development, "development", false, "install no operator pod, to run it elsewhere")
@@ -140,6 +143,9 @@ func (o *Options) complete(flags *pflag.FlagSet) error {
 	}
 	if _, err := maas.NewGuard(o.maasAllow, o.maasRefuse); err != nil {
 		return fmt.Errorf("--maas-allow-cidrs or --maas-refuse-cidrs: %w", err)
+	}
+	if _, err := maas.ParsePrefixes(o.egressBlocks); err != nil {
+		return fmt.Errorf("--hcp-egress-block-cidrs: %w", err)
 	}
 	if err := o.checkChoices(); err != nil {
 		return err

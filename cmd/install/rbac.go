@@ -21,6 +21,7 @@ func (o *Options) rbac() []client.Object {
 		&rbacv1.Role{ObjectMeta: here, Rules: rights.OperatorNamespace()},
 		&rbacv1.RoleBinding{ObjectMeta: here, Subjects: subjects, RoleRef: ref("Role")},
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: rights.TenantRole, Labels: map[string]string{componentLabel: "tenant"}}, Rules: rights.Tenant()},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: rights.MetricsReaderRole}, Rules: rights.MetricsReader()},
 	}
 }
 

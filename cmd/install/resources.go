@@ -73,7 +73,7 @@ func (o *Options) resources() []client.Object {
 	objs = append(objs, o.limits.Objects()...)
 	objs = append(objs, o.serviceAccount())
 	objs = append(objs, o.rbac()...)
-	objs = append(objs, o.deployment(), o.service())
+	objs = append(objs, o.deployment(), o.service(), o.networkPolicy())
 	if o.servesWebhook() {
 		objs = append(objs, defaultingwebhook.Configuration(o.namespace))
 	}
@@ -162,6 +162,9 @@ func (o *Options) operatorContainer() corev1.Container {
 	}
 	if o.maasRefuse != "" {
 		args = append(args, "--maas-refuse-cidrs="+o.maasRefuse)
+	}
+	if o.egressBlocks != "" {
+		args = append(args, "--hcp-egress-block-cidrs="+o.egressBlocks)
 	}
 	args = append(args, o.limits.Args()...)
 	if o.cpoImage != "" {

@@ -27,7 +27,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
@@ -40,6 +39,7 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/workloads"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/logging"
+	"github.com/openshift/hypershift/support/metrics"
 	"github.com/openshift/hypershift/support/pause"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
@@ -108,7 +108,7 @@ func (o *options) connect(managementConfig, guestConfig *rest.Config) (*clusters
 	mgr, err := logging.NewManager(guestConfig, ctrl.Options{
 		Scheme:                        GuestScheme(),
 		Cache:                         guestCache(),
-		Metrics:                       server.Options{BindAddress: o.metricsAddr},
+		Metrics:                       metrics.Serving(o.metricsAddr, managementConfig),
 		HealthProbeBindAddress:        o.healthAddr,
 		LeaderElection:                true,
 		LeaderElectionConfig:          managementConfig,

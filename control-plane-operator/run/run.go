@@ -23,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	certificatesv1alpha1 "github.com/openshift/hypershift/api/certificates/v1alpha1"
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
@@ -34,6 +33,7 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/controllers/revocation"
 	"github.com/openshift/hypershift/control-plane-operator/metrics"
 	"github.com/openshift/hypershift/support/logging"
+	serving "github.com/openshift/hypershift/support/metrics"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -82,7 +82,7 @@ func (o *options) run(ctx context.Context) error {
 	mgr, err := logging.NewManager(config, ctrl.Options{
 		Scheme:                        Scheme(),
 		Cache:                         cache.Options{DefaultNamespaces: map[string]cache.Config{o.namespace: {}}},
-		Metrics:                       server.Options{BindAddress: o.metricsAddr},
+		Metrics:                       serving.Serving(o.metricsAddr, config),
 		HealthProbeBindAddress:        o.healthAddr,
 		LeaderElection:                true,
 		LeaderElectionID:              leaderElectionID,

@@ -26,6 +26,19 @@ The metrics ` + "`hypershift_*`" + ` of the operator have the names and labels o
 meaning on MAAS (AWS, GCP and Azure credentials and sizes, the proxy CA's expiry) is not there. They are computed from the
 cache when somebody scrapes them: a scrape makes no API call. Histograms count what happens since the process started.
 An example of a [dashboard](../examples/monitoring/dashboard.json) and of [alerts](../examples/monitoring/alerts.yaml) uses them.
+
+All of them serve by TLS, with a certificate that they sign themselves, and only to service accounts that may ` + "`get /metrics`" + ` in the management cluster: bind the
+ClusterRole ` + "`hypershift-metrics-reader`" + `, which ` + "`hypershift install`" + ` makes, to your Prometheus. NetworkPolicies let in namespaces with the label
+` + "`network.openshift.io/policy-group=monitoring`" + `. A scrape is configured as
+
+` + "```yaml" + `
+scheme: https
+authorization: {credentials_file: /var/run/secrets/kubernetes.io/serviceaccount/token}
+tls_config: {insecure_skip_verify: true} # a certificate that a program signed itself proves nothing
+` + "```" + `
+
+Another MAAS provider than the one of this product, and the operators of an OpenShift payload, serve as they do upstream.
+
 What the programs log is on [another page](logging.md).
 `
 

@@ -95,11 +95,11 @@ const (
 
 // NewGuard reads lists of ranges such as "10.0.0.0/8,fd00::/8". In a pod, it refuses the API of the cluster that the pod is in.
 func NewGuard(allow, refuse string) (*Guard, error) {
-	allowed, err := parsePrefixes(allow)
+	allowed, err := ParsePrefixes(allow)
 	if err != nil {
 		return nil, err
 	}
-	refused, err := parsePrefixes(refuse)
+	refused, err := ParsePrefixes(refuse)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,8 @@ func NewGuard(allow, refuse string) (*Guard, error) {
 	return guard, nil
 }
 
-func parsePrefixes(text string) ([]netip.Prefix, error) {
+// ParsePrefixes reads ranges that are separated by commas; an empty text is none.
+func ParsePrefixes(text string) ([]netip.Prefix, error) {
 	var prefixes []netip.Prefix
 	for part := range strings.SplitSeq(text, ",") {
 		part = strings.TrimSpace(part)

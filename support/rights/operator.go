@@ -44,6 +44,12 @@ func core() []rbacv1.PolicyRule {
 		reads("", "serviceaccounts"),
 		reads("", "services"),
 		of("", "pods", "list"),
+		// Policies of hosted namespaces keep pods off the management cluster's own network.
+		of("", "nodes", "list", "watch"),
+		of("discovery.k8s.io", "endpointslices", "get"),
+		// Who reads metrics is told by the API server; the managers get the same two rights.
+		of("authentication.k8s.io", "tokenreviews", "create"),
+		of("authorization.k8s.io", "subjectaccessreviews", "create"),
 		of("events.k8s.io", "events", "create", "patch"),
 		reads("apps", "deployments", "deletecollection"),
 		of("apps", "replicasets", "deletecollection"),

@@ -15,6 +15,7 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/cluster"
 	"github.com/openshift/hypershift/test/devcluster/env"
 	"github.com/openshift/hypershift/test/devcluster/images"
+	"github.com/openshift/hypershift/test/devcluster/netpolicy"
 	"github.com/openshift/hypershift/test/devcluster/pki"
 	"github.com/openshift/hypershift/test/devcluster/registry"
 	"github.com/openshift/hypershift/test/devcluster/volumes"
@@ -98,13 +99,18 @@ func serveCommand(*options) *cobra.Command {
 	var kubeconfig string
 	cmd := &cobra.Command{
 		Use:    "serve",
-		Short:  "Serve the registry and make volumes (run by the management machine)",
+		Short:  "Serve the registry, make volumes and enforce NetworkPolicies (run by the management machine)",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			group, ctx := errgroup.WithContext(cmd.Context())
 			group.Go(func() error { return serveRegistry(ctx) })
-			group.Go(func() error { return serveVolumes(ctx, kubeconfig) })
+			client, err := connect(kubeconfig)
+			if err != nil {
+				return err
+			}
+			group.Go(func() error { return serveVolumes(ctx, client) })
+			group.Go(func() error { return enforcePolicies(ctx, client) })
 			return group.Wait()
 		},
 	}
@@ -132,15 +138,20 @@ func serveRegistry(ctx context.Context) error {
 	return opened.Serve(ctx, env.Registry, certificate)
 }
 
-func serveVolumes(ctx context.Context, kubeconfig string) error {
+func connect(kubeconfig string) (*kubernetes.Clientset, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
-		return fmt.Errorf("reading the kubeconfig %s: %w", kubeconfig, err)
+		return nil, fmt.Errorf("reading the kubeconfig %s: %w", kubeconfig, err)
 	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return err
-	}
+	return kubernetes.NewForConfig(config)
+}
+
+func enforcePolicies(ctx context.Context, client kubernetes.Interface) error {
+	agent := &netpolicy.Agent{Client: client, Apply: netpolicy.NFT, Report: func(err error) { fmt.Fprintln(os.Stderr, err) }}
+	return agent.Run(ctx)
+}
+
+func serveVolumes(ctx context.Context, client kubernetes.Interface) error {
 	provisioner := &volumes.Provisioner{
 		Client: client, Name: cluster.Provisioner, Class: cluster.StorageClass, Dir: filepath.Join("/var/lib", "volumes"),
 		Report: func(err error) { fmt.Fprintln(os.Stderr, err) },

@@ -29,6 +29,7 @@ func TestJourney(t *testing.T) {
 		{"When the guest is looked at, its Infrastructure should say None", (*suite).infrastructure},
 		{"When the disk wipe is on, it should remove partition 5 and no other", (*suite).diskWipe},
 		{"When a workload runs, it should serve, log and exec", (*suite).workload},
+		{"When the guest sends its API server into the management network, it should find walls", (*suite).walls},
 		{"When nothing changes, nothing should be written", (*suite).quiet},
 		{"When a pool has constraints, it should get a machine that satisfies them", (*suite).constraints},
 		{"When something is wrong, a condition should say so within 30 seconds", (*suite).mistakes},

@@ -58,6 +58,7 @@ func (w *Walker) Install(ctx context.Context) error {
 	}
 	err = w.Type(ctx, "hypershift", "install",
 		"--hypershift-image", specs["hypershift"],
+		"--hcp-egress-block-cidrs", strings.Join([]string{env.Gateway + "/32", env.PodNetwork, env.ServiceNetwork}, ","),
 		"--additional-trust-bundle", w.environment().RegistryCA())
 	if err != nil {
 		return err

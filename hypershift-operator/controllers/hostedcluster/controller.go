@@ -7,6 +7,7 @@ package hostedcluster
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -46,6 +47,8 @@ type Settings struct {
 	PassedEnv map[string]string
 	// Limits are what tenants may choose; nil for no limits.
 	Limits *tenantlimits.Limits
+	// EgressBlocks are ranges that pods which act for a guest never reach, besides those of the management cluster that can be found out.
+	EgressBlocks []netip.Prefix
 	// EnableCIDebugOutput makes control planes log more.
 	EnableCIDebugOutput bool
 }
@@ -106,12 +109,12 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 		{Name: "etcd client certificate", Run: r.reconcileEtcdClient},
 		{Name: "configuration references", Run: r.reconcileConfigRefs},
 		{Name: "proxy", Run: r.validateProxy},
-		{Name: "network policies", Run: r.reconcileNetworkPolicies},
 		{Name: "secrets of the CLI", Run: r.adoptCLISecrets},
 		{Name: "release image", Critical: true, Run: r.reconcileRelease},
 		{Name: "hosted control plane", Critical: true, Run: r.reconcileControlPlane},
 		{Name: "release payload", Critical: true, Run: r.readPayload},
 		{Name: "pod security", Run: r.reconcilePodSecurity},
+		{Name: "network policies", Run: r.reconcileNetworkPolicies},
 		{Name: "control-plane-operator", Run: r.reconcileControlPlaneOperator},
 		{Name: "PKI operator rights", Run: r.reconcilePKIRoles},
 		{Name: "Cluster API cluster", Run: r.reconcileCAPICluster},

@@ -57,7 +57,7 @@ func built(t *testing.T, r *Reconciler, platformType hyperv1.PlatformType, image
 	s := managed(t, image, severalOfEach(platformType))
 	cluster := s.cluster(operatorImage)
 	all := []any{s.hcp, r.managers(t, s)}
-	for _, p := range policies(s.hc) {
+	for _, p := range s.ingressPolicies() {
 		all = append(all, p.name, p.spec())
 	}
 	if infra := s.platform.InfraCluster(cluster); infra != nil {

@@ -257,6 +257,7 @@ func TestFlows(t *testing.T) {
 		s.get(&networkingv1.NetworkPolicy{}, "nodeport-ignition")
 		scope := newScope(s.cluster())
 		scope.hc.Spec.Services = nil
+		scope.release = fixture.Payloads()[fixture.ReleaseImage]
 		_, err := s.reconcileNetworkPolicies(t.Context(), scope)
 		s.Expect(err).NotTo(HaveOccurred())
 		s.Expect(s.missing(&networkingv1.NetworkPolicy{}, "nodeport-ignition")).To(BeTrue())

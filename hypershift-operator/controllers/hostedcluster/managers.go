@@ -43,6 +43,9 @@ func (r *Reconciler) components(s *scope) *component.Scope {
 }
 
 func (r *Reconciler) reconcileControlPlaneOperator(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if err := r.reviewReaders(ctx, s); err != nil {
+		return ctrl.Result{}, err
+	}
 	return ctrl.Result{}, r.controlPlaneOperator(s).Reconcile(ctx, r.components(s))
 }
 
@@ -83,25 +86,38 @@ func (r *Reconciler) leave(ctx context.Context, s *scope, name string) error {
 
 // readCRDs lets Cluster API and the provider find out which versions of the kinds are served.
 func (r *Reconciler) readCRDs(ctx context.Context, s *scope) error {
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: crdReaderRole}}
+	return r.grantClusterWide(ctx, s, crdReaderRole, []rbacv1.PolicyRule{{
+		APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: []string{"get", "list", "watch"},
+	}}, capiManagerName, capiProviderName)
+}
+
+// reviewReaders lets the programs of ours that serve metrics ask who wants to read them.
+func (r *Reconciler) reviewReaders(ctx context.Context, s *scope) error {
+	return r.grantClusterWide(ctx, s, metricsRole, []rbacv1.PolicyRule{
+		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
+		{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
+	}, controlPlaneOperatorName, capiProviderName, "hosted-cluster-config-operator", "ignition-server")
+}
+
+// grantClusterWide gives service accounts of the hosted namespace rights that no Role can give. The role is one for all clusters.
+func (r *Reconciler) grantClusterWide(ctx context.Context, s *scope, name string, rules []rbacv1.PolicyRule, accounts ...string) error {
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	_, err := upsert.Object(ctx, r.Client, role, func() error {
-		role.Rules = []rbacv1.PolicyRule{{
-			APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: []string{"get", "list", "watch"},
-		}}
+		role.Rules = rules
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: crdReaderBinding(s)}}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name + "-" + s.namespace}}
 	_, err = upsert.Object(ctx, r.Client, binding, func() error {
 		if err := s.claimClusterWide(binding); err != nil {
 			return err
 		}
-		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: crdReaderRole}
-		binding.Subjects = []rbacv1.Subject{
-			{Kind: rbacv1.ServiceAccountKind, Namespace: s.namespace, Name: capiManagerName},
-			{Kind: rbacv1.ServiceAccountKind, Namespace: s.namespace, Name: capiProviderName},
+		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
+		binding.Subjects = nil
+		for _, account := range accounts {
+			binding.Subjects = append(binding.Subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: s.namespace, Name: account})
 		}
 		return nil
 	})

@@ -19,11 +19,10 @@ import (
 const (
 	capiManagerTag = "cluster-capi-controllers"
 	crdReaderRole  = "hypershift-cluster-api"
+	metricsRole    = "hypershift-metrics"
 	ownerNamespace = "hypershift.openshift.io/owner.namespace"
 	ownerName      = "hypershift.openshift.io/owner.name"
 )
-
-func crdReaderBinding(s *scope) string { return crdReaderRole + "-" + s.namespace }
 
 // capiManager is Cluster API's own controllers, of the release or what the cluster's annotation names.
 func (s *scope) capiManager() *component.Component {

@@ -181,7 +181,7 @@ func TestNoSecretsInPods(t *testing.T) {
 func TestPolicies(t *testing.T) {
 	names := func(hc *hyperv1.HostedCluster) []string {
 		var all []string
-		for _, p := range policies(hc) {
+		for _, p := range (&scope{hc: hc, release: fixture.Payloads()[fixture.OCPImage]}).ingressPolicies() {
 			all = append(all, p.name)
 		}
 		return all

@@ -21,19 +21,27 @@ const (
 	defaultAPIPort = 6443
 )
 
-// policy is one NetworkPolicy of the hosted namespace; all of them are about traffic that comes in.
+// policy is one NetworkPolicy of the hosted namespace.
 type policy struct {
 	name string
-	// pods are selected by their label app; empty means all pods.
+	// app selects pods by their label app; where it is empty, pods does. Neither means all pods.
 	app  string
-	from []networkingv1.NetworkPolicyPeer
-	// ports are TCP ports; none means all.
+	pods metav1.LabelSelector
+	// from and ports say what may come in, ports being of TCP; none means all.
+	from  []networkingv1.NetworkPolicyPeer
 	ports []int32
+	// egress makes it a policy about traffic that goes out, and says which may.
+	egress []networkingv1.NetworkPolicyEgressRule
 }
 
-// reconcileNetworkPolicies shuts the hosted namespace off from its neighbours, but for the services that it publishes.
+// reconcileNetworkPolicies shuts the hosted namespace off from its neighbours, but for the services that it publishes, and keeps its
+// pods, which do what a guest or a tenant asks of them, out of the management cluster's network.
 func (r *Reconciler) reconcileNetworkPolicies(ctx context.Context, s *scope) (ctrl.Result, error) {
-	wanted := policies(s.hc)
+	outgoing, err := r.egressPolicies(ctx, s)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	wanted := append(s.ingressPolicies(), outgoing...)
 	keep := map[string]bool{}
 	var failures []error
 	for _, p := range wanted {
@@ -53,14 +61,20 @@ var publishingPolicies = []string{
 	"nodeport-ignition", "nodeport-ignition-proxy", "nodeport-konnectivity", "nodeport-konnectivity-kas", "nodeport-oauth", "loadbalancer-oauth",
 }
 
-func policies(hc *hyperv1.HostedCluster) []policy {
+func (s *scope) ingressPolicies() []policy {
+	neighbours := []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}
 	all := []policy{
 		{name: "openshift-ingress", from: namespacesOf("ingress")},
-		{name: "same-namespace", from: []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}},
-		{name: "kas", app: "kube-apiserver", ports: apiPorts(hc)},
+		{name: "same-namespace", from: neighbours},
+		{name: "kas", app: "kube-apiserver", ports: apiPorts(s.hc)},
 		{name: "openshift-monitoring", from: namespacesOf("monitoring")},
 	}
-	for _, service := range hc.Spec.Services {
+	if !s.distribution().OwnOperators {
+		// Metrics of our etcd are for monitoring only: they are served without a certificate.
+		all[1].pods = not("app", "etcd")
+		all = append(all, policy{name: "etcd", app: "etcd", from: neighbours, ports: []int32{2379, 2380}})
+	}
+	for _, service := range s.hc.Spec.Services {
 		all = append(all, publishedPolicies(service)...)
 	}
 	return all
@@ -109,18 +123,25 @@ func (r *Reconciler) applyPolicy(ctx context.Context, s *scope, p policy) error 
 }
 
 func (p policy) spec() networkingv1.NetworkPolicySpec {
+	spec := networkingv1.NetworkPolicySpec{PodSelector: p.pods}
+	if p.app != "" {
+		spec.PodSelector.MatchLabels = map[string]string{"app": p.app}
+	}
+	if p.egress != nil {
+		spec.Egress, spec.PolicyTypes = p.egress, []networkingv1.PolicyType{networkingv1.PolicyTypeEgress}
+		return spec
+	}
 	rule := networkingv1.NetworkPolicyIngressRule{From: p.from}
 	for _, port := range p.ports {
 		rule.Ports = append(rule.Ports, networkingv1.NetworkPolicyPort{
 			Protocol: ptr.To(corev1.ProtocolTCP), Port: ptr.To(intstr.FromInt32(port)),
 		})
 	}
-	spec := networkingv1.NetworkPolicySpec{
-		Ingress:     []networkingv1.NetworkPolicyIngressRule{rule},
-		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
-	}
-	if p.app != "" {
-		spec.PodSelector.MatchLabels = map[string]string{"app": p.app}
-	}
+	spec.Ingress, spec.PolicyTypes = []networkingv1.NetworkPolicyIngressRule{rule}, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}
 	return spec
+}
+
+// not selects pods without a value of a label.
+func not(key, value string) metav1.LabelSelector {
+	return metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: metav1.LabelSelectorOpNotIn, Values: []string{value}}}}
 }

@@ -57,23 +57,26 @@ func levelOf(payload string, ofCluster, ofNamespace map[string]string) string {
 // payloadLevel is the strictest level that the pods of the payload pass. Ours pass all; of those of another operator only its image
 // can tell, and older ones that do not say run as root, yet touch nothing of their node.
 func (r *Reconciler) payloadLevel(ctx context.Context, s *scope) (string, error) {
-	if !s.distribution().OwnOperators || labelled(s.hc.Annotations[hyperv1.ControlPlaneOperatorImageLabelsAnnotation]) {
-		return restricted, nil
+	able, err := r.operatorIsAble(ctx, s, restrictedPods)
+	if err != nil || !able {
+		return baseline, err
+	}
+	return restricted, nil
+}
+
+// operatorIsAble tells whether the control-plane-operator has an ability that its image says by a label. Ours has all of them. A
+// cluster's annotation may say it in the image's place, and cannot deny it.
+func (r *Reconciler) operatorIsAble(ctx context.Context, s *scope, ability string) (bool, error) {
+	said := strings.Split(s.hc.Annotations[hyperv1.ControlPlaneOperatorImageLabelsAnnotation], ",")
+	if !s.distribution().OwnOperators || slices.Contains(said, ability+"=true") {
+		return true, nil
 	}
 	image := r.controlPlaneOperatorImage(s)
 	labels, err := r.Releases.Labels(ctx, image, s.registryAccess())
 	if err != nil {
-		return "", fmt.Errorf("finding out which Pod Security level the pods of %s pass: %w", image, err)
+		return false, fmt.Errorf("finding out what %s is able to do: %w", image, err)
 	}
-	if labels[restrictedPods] == "true" {
-		return restricted, nil
-	}
-	return baseline, nil
-}
-
-// labelled looks for restrictedPods in key=value pairs.
-func labelled(pairs string) bool {
-	return slices.Contains(strings.Split(pairs, ","), restrictedPods+"=true")
+	return labels[ability] == "true", nil
 }
 
 func setPodSecurity(namespace *corev1.Namespace, level string) {

@@ -1,0 +1,86 @@
+package metrics_test
+
+import (
+	"crypto/tls"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/openshift/hypershift/support/metrics"
+	"github.com/openshift/hypershift/support/testenv"
+)
+
+func TestServing(t *testing.T) {
+	g, config := NewWithT(t), testenv.Start(t)
+	c, err := kubernetes.NewForConfig(config)
+	g.Expect(err).NotTo(HaveOccurred())
+	tokenOf := func(name string) string {
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		_, err := c.CoreV1().ServiceAccounts("default").Create(t.Context(), account, metav1.CreateOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		made, err := c.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		return made.Status.Token
+	}
+	prometheus, stranger := tokenOf("prometheus"), tokenOf("stranger")
+	_, err = c.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Rules: []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}},
+	}, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = c.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "reader"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "reader"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "prometheus"}},
+	}, metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+
+	options := metrics.Serving(":0", config)
+	g.Expect(options.SecureServing).To(BeTrue())
+	secured := &tls.Config{}
+	for _, set := range options.TLSOpts {
+		set(secured)
+	}
+	g.Expect(secured.MinVersion).To(BeEquivalentTo(tls.VersionTLS12))
+	filter, err := options.FilterProvider(nil, nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	handler, err := filter(logr.Discard(), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("secret_metric 1")) }))
+	g.Expect(err).NotTo(HaveOccurred())
+
+	ask := func(authorization string) *httptest.ResponseRecorder {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)
+		if authorization != "" {
+			request.Header.Set("Authorization", authorization)
+		}
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, request)
+		return answer
+	}
+	for _, tt := range []struct {
+		name, authorization string
+		code                int
+	}{
+		{"nobody", "", http.StatusUnauthorized},
+		{"somebody with an empty token", "Bearer ", http.StatusUnauthorized},
+		{"somebody with a password", "Basic " + prometheus, http.StatusUnauthorized},
+		{"somebody with a made-up token", "Bearer abc", http.StatusUnauthorized},
+		{"a service account without rights", "Bearer " + stranger, http.StatusForbidden},
+	} {
+		t.Run("When "+tt.name+" asks, it should get nothing", func(t *testing.T) {
+			answer := ask(tt.authorization)
+			g := NewWithT(t)
+			g.Expect(answer.Code).To(Equal(tt.code))
+			g.Expect(answer.Body.String()).NotTo(ContainSubstring("secret_metric"))
+		})
+	}
+	t.Run("When one who may read metrics asks, it should get them", func(t *testing.T) {
+		// The API server takes a moment to learn of a binding.
+		NewWithT(t).Eventually(func() string { return ask("Bearer " + prometheus).Body.String() }).Should(Equal("secret_metric 1"))
+	})
+}

@@ -1,0 +1,111 @@
+// Package netpolicy has a node obey NetworkPolicies: it makes rules of nftables of them. It suits a cluster of one node that routes to
+// its pods.
+//
+// What comes from the node itself, such as a kubelet's probe, passes; so does every answer. Packets are looked at after Services were
+// resolved to pods, as policies are about pods.
+package netpolicy
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+// resync is how often everything is looked at although nothing changed; retry is the pause after a failure.
+const (
+	resync = 5 * time.Minute
+	retry  = time.Second
+)
+
+// Agent keeps the rules as the policies say.
+type Agent struct {
+	// Client is of the cluster.
+	Client kubernetes.Interface
+	// Report is told of what failed; it is tried again.
+	Report func(error)
+	// Apply replaces the rules by a script of nft.
+	Apply func(ctx context.Context, script string) error
+}
+
+// Run serves until the context ends. The rules stay.
+func (a *Agent) Run(ctx context.Context) error {
+	factory := informers.NewSharedInformerFactory(a.Client, resync)
+	pods, namespaces, policies := factory.Core().V1().Pods(), factory.Core().V1().Namespaces(), factory.Networking().V1().NetworkPolicies()
+	poke := make(chan struct{}, 1)
+	for _, informer := range []cache.SharedIndexInformer{pods.Informer(), namespaces.Informer(), policies.Informer()} {
+		if _, err := informer.AddEventHandler(pokeOnChange(poke)); err != nil {
+			return fmt.Errorf("watching pods, namespaces and policies: %w", err)
+		}
+	}
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	look := func() (c Cluster, err error) {
+		if c.Pods, err = pods.Lister().List(labels.Everything()); err != nil {
+			return c, err
+		}
+		if c.Namespaces, err = namespaces.Lister().List(labels.Everything()); err != nil {
+			return c, err
+		}
+		c.Policies, err = policies.Lister().List(labels.Everything())
+		return c, err
+	}
+	a.loop(ctx, poke, look)
+	return nil
+}
+
+func (a *Agent) loop(ctx context.Context, poke <-chan struct{}, look func() (Cluster, error)) {
+	var applied string
+	for {
+		var again <-chan time.Time
+		seen, err := look()
+		if script := seen.Script(); err == nil && script != applied {
+			if err = a.Apply(ctx, script); err == nil {
+				applied = script
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			a.Report(err)
+			again = time.After(retry)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-poke:
+		case <-again:
+		}
+	}
+}
+
+func pokeOnChange(poke chan<- struct{}) cache.ResourceEventHandlerFuncs {
+	wake := func() {
+		select {
+		case poke <- struct{}{}:
+		default:
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { wake() },
+		UpdateFunc: func(any, any) { wake() },
+		DeleteFunc: func(any) { wake() },
+	}
+}
+
+// NFT runs a script in the network namespace of this process, all of it or nothing.
+func NFT(ctx context.Context, script string) error {
+	cmd := exec.CommandContext(ctx, "nft", "-f", "-")
+	cmd.Stdin = strings.NewReader(script)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("applying NetworkPolicies with nft: %w: %s", err, strings.TrimSpace(said.String()))
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift/hypershift/test/devcluster/env"
+	"github.com/openshift/hypershift/test/journey"
+)
+
+// walls has the administrator of the guest send its API server into the management network: a pod that says that it has an address
+// there is one that the API server will be a proxy to.
+func (s *suite) walls(t *testing.T) {
+	etcd, operator, worker := s.podIP(t, journey.HostedNamespace(cluster), "app", "etcd"), s.podIP(t, "hypershift", "name", "operator"), s.workerIP(t)
+	t.Run("When it is sent to a kubelet of its own, it should get there", func(t *testing.T) {
+		NewWithT(t).Expect(s.proxied(t, "kubelet", worker, "https", 10250)).To(ContainSubstring("provide credentials"))
+	})
+	for _, tt := range []struct {
+		name, ip, scheme string
+		port             int
+	}{
+		{"operator", operator, "https", 9000},
+		{"maas", env.Gateway, "http", 5240},
+		{"management-api", env.Gateway, "https", env.APIPort},
+		{"registry", env.Gateway, "https", 5000},
+		{"etcd-metrics", etcd, "http", 2381},
+	} {
+		t.Run("When it is sent to "+tt.name+", it should not get there", func(t *testing.T) {
+			NewWithT(t).Expect(s.proxied(t, tt.name, tt.ip, tt.scheme, tt.port)).To(ContainSubstring("no route to host"))
+		})
+	}
+}
+
+// proxied is what the guest's API server says of a pod that claims an address.
+func (s *suite) proxied(t *testing.T, name, ip, scheme string, port int) string {
+	t.Helper()
+	g := NewWithT(t)
+	guest, err := s.GuestClient(cluster)
+	s.must(t, err)
+	liar := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "liar-" + name},
+		Spec:       corev1.PodSpec{SchedulerName: "nobody", Containers: []corev1.Container{{Name: "none", Image: "none"}}},
+	}
+	g.Expect(guest.Create(t.Context(), liar)).To(Succeed())
+	defer func() { _ = guest.Delete(t.Context(), liar) }()
+	liar.Status.PodIP, liar.Status.PodIPs = ip, []corev1.PodIP{{IP: ip}}
+	g.Expect(guest.Status().Update(t.Context(), liar)).To(Succeed())
+	out, err := s.Read(t.Context(), s.Guest(cluster, "get", "--request-timeout", "20s", "--raw",
+		fmt.Sprintf("/api/v1/namespaces/default/pods/%s:%s:%d/proxy/metrics", scheme, liar.Name, port))...)
+	return fmt.Sprint(out, err)
+}
+
+func (s *suite) podIP(t *testing.T, namespace, key, value string) string {
+	t.Helper()
+	pods := &corev1.PodList{}
+	s.must(t, s.c.List(t.Context(), pods, client.InNamespace(namespace), client.MatchingLabels{key: value}))
+	for i := range pods.Items {
+		if net.ParseIP(pods.Items[i].Status.PodIP) != nil {
+			return pods.Items[i].Status.PodIP
+		}
+	}
+	t.Fatalf("no pod of namespace %s with %s=%s has an address", namespace, key, value)
+	return ""
+}
+
+func (s *suite) workerIP(t *testing.T) string {
+	t.Helper()
+	guest, err := s.GuestClient(cluster)
+	s.must(t, err)
+	nodes := &corev1.NodeList{}
+	s.must(t, guest.List(t.Context(), nodes))
+	for i := range nodes.Items {
+		for _, address := range nodes.Items[i].Status.Addresses {
+			if address.Type == corev1.NodeInternalIP {
+				return address.Address
+			}
+		}
+	}
+	t.Fatal("no node of the guest has an address")
+	return ""
+}
