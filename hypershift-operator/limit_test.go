@@ -18,6 +18,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/tenantlimits"
 	"github.com/openshift/hypershift/support/testenv"
 )
 
@@ -36,7 +37,7 @@ func TestOperatorWithoutMAAS(t *testing.T) {
 		Controller: controllerconfig.Controller{SkipNameValidation: ptr.To(true)},
 	})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(addControllers(mgr, &runFlags{namespace: "default"}, "registry.example/hypershift:1", nil, fixture.Payloads())).To(Succeed())
+	g.Expect(addControllers(mgr, &runFlags{namespace: "default", limits: tenantlimits.Limits{Registries: []string{"*"}}}, "registry.example/hypershift:1", nil, fixture.Payloads())).To(Succeed())
 	ctx, cancel := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
 	go func() { stopped <- mgr.Start(ctx) }()

@@ -26,6 +26,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/support/defaultingwebhook"
+	"github.com/openshift/hypershift/support/tenantlimits"
 	"github.com/openshift/hypershift/support/testenv"
 )
 
@@ -44,6 +45,7 @@ func TestOperator(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	flags := &runFlags{
 		namespace: "default", metricsAddr: "0", healthAddr: "0", leaderElect: true, defaultingWebhook: true, webhookPort: freePort(g),
+		limits: tenantlimits.Limits{Registries: []string{"registry.example"}},
 	}
 	traffic := &traffic{}
 	watched := rest.CopyConfig(config)
