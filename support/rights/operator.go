@@ -89,7 +89,7 @@ func machines() []rbacv1.PolicyRule {
 		reads(clusters, "machines", "patch", "delete"),
 		of(clusters, "machines/status", "patch"),
 		reads(clusters, "machinehealthchecks", "create", "update", "patch", "delete"),
-		reads(maas, "maasclusters", "create", "update", "patch"),
+		reads(maas, "maasclusters", "create", "update"),
 		reads(maas, "maasmachinetemplates", "create", "update", "delete"),
 		reads(maas, "maasmachines", "patch", "delete"),
 	}

@@ -44,6 +44,7 @@ func TestJourney(t *testing.T) {
 		{"When MAAS is away for a minute, the pool should scale afterwards", (*suite).maasAway},
 		{"When operators and the API server are killed, all should recover", (*suite).operatorKills},
 		{"When the cluster is destroyed, nothing should be left", (*suite).destroy},
+		{"When all of that was done, the operator should have lacked no right, and used each", (*suite).rights},
 	} {
 		ok := t.Run(part.name, func(t *testing.T) { part.run(s, t) })
 		if !ok {

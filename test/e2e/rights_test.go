@@ -1,0 +1,72 @@
+package e2e
+
+import (
+	"slices"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/support/rights"
+)
+
+// unusedRights are what the operator may do and the journey does not have it do, by the reason why it is given. The tests of the controllers,
+// which run with the operator's rights, do use them, but for those of OpenShift's management clusters.
+var unusedRights = map[string][]string{
+	"an OpenShift payload's PKI operator signs certificates, and who gives rights away has them": {
+		"get certificates.k8s.io/certificatesigningrequests", "list certificates.k8s.io/certificatesigningrequests",
+		"watch certificates.k8s.io/certificatesigningrequests", "update certificates.k8s.io/certificatesigningrequests/approval",
+		"patch certificates.k8s.io/certificatesigningrequests/status", "approve certificates.k8s.io/signers", "sign certificates.k8s.io/signers",
+	},
+	"Cluster API and the provider read CRDs, and who gives rights away has them": {
+		"list apiextensions.k8s.io/customresourcedefinitions", "watch apiextensions.k8s.io/customresourcedefinitions",
+	},
+	"asked by the API server itself when a Role is written or bound, which leaves no line": {
+		"escalate rbac.authorization.k8s.io/roles", "bind rbac.authorization.k8s.io/roles",
+	},
+	"asked by the API server itself when server-side apply creates": {
+		"create /serviceaccounts", "create apps/deployments", "create rbac.authorization.k8s.io/roles", "create rbac.authorization.k8s.io/rolebindings",
+	},
+	"management clusters of OpenShift only": {
+		"get route.openshift.io/routes", "update hypershift.openshift.io/hostedclusters/finalizers", "update hypershift.openshift.io/hostedcontrolplanes/finalizers",
+	},
+	"what a user changes is written anew": {
+		"update /configmaps", "update /namespaces", "update /secrets", "update networking.k8s.io/networkpolicies", "update cluster.x-k8s.io/clusters",
+		"update infrastructure.cluster.x-k8s.io/maasclusters", "update infrastructure.cluster.x-k8s.io/maasmachinetemplates",
+		"patch infrastructure.cluster.x-k8s.io/maasmachines", "update hypershift.openshift.io/controlplanecomponents",
+		"update rbac.authorization.k8s.io/roles", "update rbac.authorization.k8s.io/rolebindings",
+		"update rbac.authorization.k8s.io/clusterroles", "update rbac.authorization.k8s.io/clusterrolebindings",
+	},
+	"what a user takes out, or another kind replaces": {
+		"delete /configmaps", "delete apps/deployments", "delete networking.k8s.io/networkpolicies", "delete hypershift.openshift.io/controlplanecomponents",
+		"delete rbac.authorization.k8s.io/roles", "delete rbac.authorization.k8s.io/rolebindings",
+	},
+	"pools that repair themselves or are upgraded in place": {
+		"create cluster.x-k8s.io/machinehealthchecks", "update cluster.x-k8s.io/machinehealthchecks", "delete cluster.x-k8s.io/machinehealthchecks",
+		"patch cluster.x-k8s.io/machines/status", "create cluster.x-k8s.io/machinesets", "update cluster.x-k8s.io/machinesets",
+	},
+	"pauses": {
+		"patch cluster.x-k8s.io/clusters", "patch cluster.x-k8s.io/machinedeployments", "patch cluster.x-k8s.io/machinesets",
+		"patch cluster.x-k8s.io/machinehealthchecks", "patch hypershift.openshift.io/hostedcontrolplanes",
+	},
+	"a deletion that somebody began by hand, in another order": {
+		"delete cluster.x-k8s.io/machines", "delete cluster.x-k8s.io/machinesets", "delete infrastructure.cluster.x-k8s.io/maasmachines",
+		"delete hypershift.openshift.io/hostedcontrolplanes",
+	},
+	"a backup that is asked for is refused in its status":   {"patch hypershift.openshift.io/hcpetcdbackups/status"},
+	"the same leader twice is one event that counts to two": {"patch /events"},
+}
+
+// rights holds what the operator asked for against what it may.
+func (s *suite) rights(t *testing.T) {
+	g := NewWithT(t)
+	asked, err := s.Asked("hypershift:operator")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(asked.Denied).To(BeEmpty(), "the operator lacks rights")
+	excused := []string{}
+	for _, list := range unusedRights {
+		excused = append(excused, list...)
+	}
+	given := append(rights.Operator(), rights.OperatorNamespace()...)
+	unused := slices.DeleteFunc(asked.Unused(given), func(right string) bool { return slices.Contains(excused, right) })
+	g.Expect(unused).To(BeEmpty(), "nobody uses these rights: take them away, or say why they stay")
+}

@@ -1,0 +1,94 @@
+package journey
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// auditLog is where the management machine's API server writes what service accounts ask for.
+const auditLog = "management/root/var/log/kubernetes/audit*.log"
+
+// Asked is what a service account asked of the management cluster: verbs by "group/resource".
+type Asked struct {
+	Granted, Denied map[string][]string
+}
+
+// event is what counts of a line of the audit log.
+type event struct {
+	Verb string
+	User struct{ Username string }
+	// ObjectRef is nil for what is no object, such as discovery.
+	ObjectRef   *struct{ APIGroup, Resource, Subresource string }
+	Annotations map[string]string
+}
+
+// Asked reads the audit log. Account is namespace:name.
+func (w *Walker) Asked(account string) (Asked, error) {
+	files, err := filepath.Glob(w.Path(auditLog))
+	if err != nil || len(files) == 0 {
+		return Asked{}, fmt.Errorf("there is no %s: %w", w.Path(auditLog), err)
+	}
+	asked := Asked{Granted: map[string][]string{}, Denied: map[string][]string{}}
+	for _, file := range files {
+		if err := asked.read(file, "system:serviceaccount:"+account); err != nil {
+			return Asked{}, err
+		}
+	}
+	return asked, nil
+}
+
+func (a Asked) read(file, user string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var e event
+		// The last line may be half written.
+		if json.Unmarshal(lines.Bytes(), &e) == nil && e.User.Username == user && e.ObjectRef != nil {
+			a.add(e)
+		}
+	}
+	return lines.Err()
+}
+
+func (a Asked) add(e event) {
+	into := a.Granted
+	if e.Annotations["authorization.k8s.io/decision"] == "forbid" {
+		into = a.Denied
+	}
+	key := e.ObjectRef.APIGroup + "/" + strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/")
+	if !slices.Contains(into[key], e.Verb) {
+		into[key] = append(into[key], e.Verb)
+	}
+}
+
+// Unused lists "verb group/resource" of all rights that nobody asked for, sorted. Who watches may also get and list: an API server that
+// does not stream lists is listed first.
+func (a Asked) Unused(rules []rbacv1.PolicyRule) []string {
+	var unused []string
+	for _, rule := range rules {
+		key := rule.APIGroups[0] + "/" + rule.Resources[0]
+		asked := a.Granted[key]
+		if slices.Contains(asked, "watch") {
+			asked = append(slices.Clone(asked), "get", "list")
+		}
+		for _, verb := range rule.Verbs {
+			if !slices.Contains(asked, verb) {
+				unused = append(unused, verb+" "+key)
+			}
+		}
+	}
+	slices.Sort(unused)
+	return slices.Compact(unused)
+}
