@@ -3,8 +3,8 @@
 #
 #   docker build --build-arg VERSION=$(git describe --always) -t hypershift .
 
-ARG GO_VERSION=1.26
-FROM --platform=$BUILDPLATFORM docker.io/library/golang:${GO_VERSION} AS build
+# By digest, so that nobody can change what it is; dependabot brings newer ones.
+FROM --platform=$BUILDPLATFORM docker.io/library/golang:1.26@sha256:3aff6657219a4d9c14e27fb1d8976c49c29fddb70ba835014f477e1c70636647 AS build
 ARG TARGETARCH
 ARG VERSION=unknown
 WORKDIR /src

@@ -19,6 +19,19 @@ verify-constants: ## Check that names which cross packages are written once
 verify-scripts: $(BIN)/shellcheck ## Check shell scripts, those of nodes too
 	$< --exclude=SC1083,SC1091 $(SCRIPTS)
 
+GOVULNCHECK_VERSION := v1.9.0
+VULNERABILITIES := https://vuln.go.dev
+
+# A network that does not lead there is no reason to fail: it is said, and what was found elsewhere stays found.
+.PHONY: verify-vulnerabilities
+verify-vulnerabilities: ## Look for known holes in what we call, where the database of Go's is reached
+	@if ! timeout 15 curl -fsSo /dev/null $(VULNERABILITIES)/index/db.json 2>/dev/null; then \
+		echo "verify-vulnerabilities: skipped, since $(VULNERABILITIES) is not reached from here"; \
+	else \
+		go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) -db $(VULNERABILITIES) ./... && \
+		cd api && go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) -db $(VULNERABILITIES) ./...; \
+	fi
+
 # A Debian package that is unpacked, never installed.
 $(BIN)/shellcheck:
 	rm -rf $@.package && mkdir -p $@.package

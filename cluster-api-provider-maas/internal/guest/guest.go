@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -76,9 +77,12 @@ func (n *Nodes) SetProviderID(ctx context.Context, key client.ObjectKey, names [
 	return c.patch(ctx, node, providerID, labelValue(zone))
 }
 
-// labelValue spells a zone as a label may have it: MAAS allows spaces in names, and longer ones.
+// notInLabels is what MAAS allows in names, and no API server in the value of a label.
+var notInLabels = regexp.MustCompile(`[^A-Za-z0-9_.-]`)
+
+// labelValue spells a zone as a label may have it: MAAS allows spaces and letters of all languages in names, and longer ones.
 func labelValue(zone string) string {
-	value := strings.ReplaceAll(zone, " ", "-")
+	value := notInLabels.ReplaceAllLiteralString(zone, "-")
 	value = value[:min(len(value), validation.LabelValueMaxLength)]
 	return strings.Trim(value, "-_.")
 }

@@ -1,0 +1,30 @@
+package machine
+
+import (
+	"strings"
+	"testing"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/support/maas"
+)
+
+// FuzzProviderID reads the machine out of a provider ID: what was written is found again, also where a zone has a slash in its name.
+func FuzzProviderID(f *testing.F) {
+	f.Add("default", "wq4h8c", "maas:///default/wq4h8c")
+	f.Add("", "a", "")
+	f.Add("a/b", "x", "///")
+	f.Fuzz(func(t *testing.T, zone, systemID, foreign string) {
+		read := func(id string) string {
+			return (&scope{machine: &infrav1.MaasMachine{Spec: infrav1.MaasMachineSpec{ProviderID: &id}}}).systemID()
+		}
+		if strings.Contains(read(foreign), "/") {
+			t.Fatalf("%q names the machine %q", foreign, read(foreign))
+		}
+		if strings.Contains(systemID, "/") {
+			return // MAAS makes them of letters and digits.
+		}
+		if got := read(formatProviderID(&maas.Machine{SystemID: systemID, Zone: maas.Zone{Name: zone}})); got != systemID {
+			t.Fatalf("%q was written, and %q is read", systemID, got)
+		}
+	})
+}

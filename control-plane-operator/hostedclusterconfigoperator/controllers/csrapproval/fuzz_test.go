@@ -1,0 +1,40 @@
+package csrapproval
+
+import (
+	"crypto/x509"
+	"testing"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// FuzzRequest reads what a machine sends. What is read is signed by the key that it is about, and asks for a certificate of a node.
+func FuzzRequest(f *testing.F) {
+	f.Add(pemRequest(f, x509.CertificateRequest{Subject: nodeSubject("worker-1")}))
+	f.Add(pemRequest(f, x509.CertificateRequest{Subject: nodeSubject("worker-2"), DNSNames: []string{"worker-1"}}))
+	f.Add([]byte("-----BEGIN CERTIFICATE REQUEST-----\nMAA=\n-----END CERTIFICATE REQUEST-----\n"))
+	f.Add([]byte("-----BEGIN CERTIFICATE REQUEST-----\n-----END CERTIFICATE REQUEST-----\nmore"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		request, err := parse(raw)
+		if err == nil && request.CheckSignature() != nil {
+			t.Fatal("a request was read that nobody signed")
+		}
+		csr := &certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{
+			SignerName: certificatesv1.KubeletServingSignerName, Username: "system:node:worker-1", Groups: []string{nodeGroup},
+			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageServerAuth}, Request: raw,
+		}}
+		if problem := authorizeAny(csr); problem == nil && err != nil {
+			t.Fatalf("what cannot be read was approved: %v", err)
+		} else if problem == nil && request.Subject.CommonName != nodeUserPrefix+"worker-1" {
+			t.Fatalf("node worker-1 got a certificate of %q", request.Subject.CommonName)
+		}
+	})
+}
+
+// authorizeAny holds a request against a Machine that has every name.
+func authorizeAny(csr *certificatesv1.CertificateSigningRequest) error {
+	machine := clusterv1.Machine{}
+	machine.Status.NodeRef.Name = "worker-1"
+	machine.Status.Addresses = clusterv1.MachineAddresses{{Type: clusterv1.MachineHostName, Address: "worker-1"}}
+	return authorize(csr, facts{machines: []clusterv1.Machine{machine}})
+}
