@@ -126,7 +126,7 @@ func TestSimulator(t *testing.T) {
 		faults.Rule{Kind: faults.DeployFails, Machine: "m00000", Count: 5},
 		faults.Rule{Kind: faults.BrokenOnDeploy, Machine: "m00001", Count: 1},
 		faults.Rule{Kind: faults.Error, Status: http.StatusServiceUnavailable, For: faults.Duration(3 * time.Second)})
-	s := newStage(t, cfg, testNamespace, endpoint, key)
+	s := newWorld(t, cfg, testNamespace, endpoint, key)
 	for range 10 {
 		s.add()
 	}
@@ -150,7 +150,7 @@ func BenchmarkMachines(b *testing.B) {
 	cfg := testenv.Start(b, crds.Infrastructure, crds.ClusterAPI)
 	for b.Loop() {
 		endpoint, key := region(b, n)
-		s := newStage(b, cfg, testNamespace, endpoint, key)
+		s := newWorld(b, cfg, testNamespace, endpoint, key)
 		for range n {
 			s.add()
 		}
@@ -158,7 +158,7 @@ func BenchmarkMachines(b *testing.B) {
 	}
 }
 
-func (s *stage) measure(b *testing.B, n int, watched time.Duration) {
+func (s *world) measure(b *testing.B, n int, watched time.Duration) {
 	ctx, cancel := context.WithCancel(b.Context())
 	kube, region := &counter{}, &counter{next: http.DefaultTransport}
 	pace := tempo{workers: 30, qps: 100, burst: 200}
@@ -191,7 +191,7 @@ func (s *stage) measure(b *testing.B, n int, watched time.Duration) {
 	b.ReportMetric(float64(<-peak)/(1<<20), "peak-MiB-with-simulator")
 }
 
-func (s *stage) report(b *testing.B, kube, region *counter, n int, phase string) {
+func (s *world) report(b *testing.B, kube, region *counter, n int, phase string) {
 	reads, writes, lists := region.take()
 	b.ReportMetric(float64(reads+writes)/float64(n), phase+"-maas-calls/machine")
 	b.ReportMetric(float64(lists), phase+"-maas-shared-lists")

@@ -26,7 +26,7 @@ const (
 
 // driver has MaasMachines come and go in waves while it kills their provider.
 type driver struct {
-	*stage
+	*world
 	// kube reaches the management cluster, and region MAAS.
 	kube   http.RoundTripper
 	region *maas.Client
@@ -79,7 +79,7 @@ func newDriver(t *testing.T, cfg *rest.Config, namespace string, seed uint64) *d
 	const machines = 50
 	endpoint, key := region(t, machines+10,
 		faults.Rule{Kind: faults.DeployFails, Machine: "m00003"}, faults.Rule{Kind: faults.DeployFails, Machine: "m00017"})
-	d := &driver{stage: newStage(t, cfg, namespace, endpoint, key), random: rand.New(rand.NewPCG(seed, 0)), crest: machines, kills: map[moment]int{}}
+	d := &driver{world: newWorld(t, cfg, namespace, endpoint, key), random: rand.New(rand.NewPCG(seed, 0)), crest: machines, kills: map[moment]int{}}
 	var err error
 	d.kube, err = rest.TransportFor(cfg)
 	d.Expect(err).NotTo(HaveOccurred())

@@ -33,8 +33,8 @@ import (
 
 const testNamespace = "clusters-demo"
 
-// stage is a management cluster with a Cluster whose machines come and go, beside a MAAS.
-type stage struct {
+// world is a management cluster with a Cluster whose machines come and go, beside a MAAS.
+type world struct {
 	*WithT
 	t         testing.TB
 	cfg       *rest.Config
@@ -45,13 +45,13 @@ type stage struct {
 	next      int
 }
 
-// newStage makes its namespace.
-func newStage(t testing.TB, cfg *rest.Config, namespace, endpoint, key string) *stage {
+// newWorld makes its namespace.
+func newWorld(t testing.TB, cfg *rest.Config, namespace, endpoint, key string) *world {
 	t.Helper()
 	g := NewWithT(t)
 	c, err := client.New(cfg, client.Options{Scheme: newScheme()})
 	g.Expect(err).NotTo(HaveOccurred())
-	b := &stage{WithT: g, t: t, cfg: cfg, client: c, namespace: namespace, endpoint: endpoint, key: key}
+	b := &world{WithT: g, t: t, cfg: cfg, client: c, namespace: namespace, endpoint: endpoint, key: key}
 	g.Expect(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
 	b.create(&corev1.Secret{ObjectMeta: b.meta("bootstrap"), Data: map[string][]byte{"value": []byte("#cloud-config\n")}})
 	owner := &clusterv1.Cluster{ObjectMeta: b.meta("demo"), Spec: clusterv1.ClusterSpec{
@@ -66,17 +66,17 @@ func newStage(t testing.TB, cfg *rest.Config, namespace, endpoint, key string) *
 	return b
 }
 
-func (b *stage) meta(name string) metav1.ObjectMeta {
+func (b *world) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: b.namespace, Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: "demo"}}
 }
 
-func (b *stage) create(obj client.Object) {
+func (b *world) create(obj client.Object) {
 	b.t.Helper()
 	b.Expect(b.client.Create(b.t.Context(), obj)).To(Succeed())
 }
 
 // add makes a Machine with its MaasMachine, as Cluster API would.
-func (b *stage) add() {
+func (b *world) add() {
 	b.t.Helper()
 	b.next++
 	name := fmt.Sprintf("m-%d", b.next)
@@ -89,20 +89,20 @@ func (b *stage) add() {
 	b.create(m)
 }
 
-func (b *stage) machines() []infrav1.MaasMachine {
+func (b *world) machines() []infrav1.MaasMachine {
 	b.t.Helper()
 	list := &infrav1.MaasMachineList{}
 	b.Expect(b.client.List(b.t.Context(), list, client.InNamespace(b.namespace))).To(Succeed())
 	return list.Items
 }
 
-func (b *stage) remove(m infrav1.MaasMachine) {
+func (b *world) remove(m infrav1.MaasMachine) {
 	b.t.Helper()
 	b.Expect(client.IgnoreNotFound(b.client.Delete(b.t.Context(), &m))).To(Succeed())
 }
 
 // unready says which MaasMachines are not as they should be; living ones Ready, deleted ones gone.
-func (b *stage) unready() []string {
+func (b *world) unready() []string {
 	b.t.Helper()
 	var all []string
 	for _, m := range b.machines() {
@@ -150,7 +150,7 @@ type wire struct {
 }
 
 // incarnate runs a provider with nothing in memory until the context ends.
-func (b *stage) incarnate(ctx context.Context, w wire, pace tempo) error {
+func (b *world) incarnate(ctx context.Context, w wire, pace tempo) error {
 	cfg := rest.CopyConfig(b.cfg)
 	cfg.QPS, cfg.Burst = pace.qps, pace.burst
 	if w.kube != nil {
@@ -187,7 +187,7 @@ func (b *stage) incarnate(ctx context.Context, w wire, pace tempo) error {
 }
 
 // converge runs one incarnation that nobody disturbs until everything is as it should be, and what else is asked for is there.
-func (b *stage) converge(w wire, pace tempo, within time.Duration, there ...func() bool) {
+func (b *world) converge(w wire, pace tempo, within time.Duration, there ...func() bool) {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.t.Context())
 	done := make(chan error, 1)
@@ -201,7 +201,7 @@ func (b *stage) converge(w wire, pace tempo, within time.Duration, there ...func
 }
 
 // expectNoLeak checks that MaasMachines and allocations of MAAS, each with the UID of its mark, are one to one.
-func (b *stage) expectNoLeak(allocated map[string]string) {
+func (b *world) expectNoLeak(allocated map[string]string) {
 	b.t.Helper()
 	want := map[string]string{}
 	for _, m := range b.machines() {

@@ -77,8 +77,8 @@ func (d *driver) live(at killPoint, flags ...string) *life {
 	d.t.Helper()
 	ctx, cancel := context.WithCancel(d.t.Context())
 	l := &life{at: at, kill: cancel, dead: make(chan struct{})}
-	kube := l.between(d.stage, d.cfg.Host, d.kube, func(r *http.Request) bool { return at.kube && changes(r) })
-	region := l.between(d.stage, d.endpoint, http.DefaultTransport, func(*http.Request) bool { return !at.kube })
+	kube := l.between(d.world, d.cfg.Host, d.kube, func(r *http.Request) bool { return at.kube && changes(r) })
+	region := l.between(d.world, d.endpoint, http.DefaultTransport, func(*http.Request) bool { return !at.kube })
 	config := filepath.Join(d.t.TempDir(), "kubeconfig")
 	d.Expect(os.WriteFile(config, fmt.Appendf(nil, kubeconfig, kube), 0o600)).To(Succeed())
 
@@ -99,7 +99,7 @@ func (d *driver) live(at killPoint, flags ...string) *life {
 
 // between starts a proxy to a server, which passes all calls on but for the one to die at among those that count. It returns the
 // address that stands for the server's.
-func (l *life) between(b *stage, server string, transport http.RoundTripper, counts func(*http.Request) bool) string {
+func (l *life) between(b *world, server string, transport http.RoundTripper, counts func(*http.Request) bool) string {
 	target, err := url.Parse(server)
 	b.Expect(err).NotTo(HaveOccurred())
 	proxy := &httputil.ReverseProxy{

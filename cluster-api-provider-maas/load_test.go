@@ -37,7 +37,7 @@ var regionCost = load.Cost{Workers: 4, Request: 15 * time.Millisecond, Machine: 
 type site struct {
 	*simulator.Simulator
 	b        *testing.B
-	clusters []*stage
+	clusters []*world
 }
 
 // BenchmarkLoad counts what the providers of many clusters cost one MAAS: while all machines are installed, and when nothing moves.
@@ -56,7 +56,7 @@ func BenchmarkLoad(b *testing.B) {
 			s.Change(m.SystemID, func(m *inventory.Machine) { m.Status, m.Owner, m.PowerState = status.Deployed, "alice", "on" })
 		}
 		for n := range clusters {
-			cluster := newStage(b, cfg, fmt.Sprintf("clusters-%d", n), endpoint, s.Key("alice"))
+			cluster := newWorld(b, cfg, fmt.Sprintf("clusters-%d", n), endpoint, s.Key("alice"))
 			for range loadMachines {
 				cluster.add()
 			}

@@ -28,7 +28,7 @@ func TestRights(t *testing.T) {
 	t.Parallel()
 	admin := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
 	endpoint, key := region(t, 2)
-	s := newStage(t, admin, testNamespace, endpoint, key)
+	s := newWorld(t, admin, testNamespace, endpoint, key)
 	s.Expect(s.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "capmaas-system"}})).To(Succeed())
 	s.applyRights()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "capmaas-manager", Namespace: "capmaas-system"}}
@@ -54,7 +54,7 @@ func TestRights(t *testing.T) {
 }
 
 // applyRights creates the cluster roles of the release manifests.
-func (s *stage) applyRights() {
+func (s *world) applyRights() {
 	s.t.Helper()
 	files, err := manifests.Release{Image: "i", Version: "1.0.0"}.Render()
 	s.Expect(err).NotTo(HaveOccurred())

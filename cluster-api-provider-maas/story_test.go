@@ -91,7 +91,7 @@ func TestStory(t *testing.T) {
 const tick = 200 * time.Millisecond
 
 // change updates an object that nobody else writes.
-func (b *stage) change(obj client.Object, how func()) {
+func (b *world) change(obj client.Object, how func()) {
 	b.t.Helper()
 	b.Expect(b.client.Get(b.t.Context(), client.ObjectKeyFromObject(obj), obj)).To(Succeed())
 	how()
@@ -99,7 +99,7 @@ func (b *stage) change(obj client.Object, how func()) {
 }
 
 // reason is that of a MaasMachine's condition Ready.
-func (b *stage) reason(name string) string {
+func (b *world) reason(name string) string {
 	m := &infrav1.MaasMachine{}
 	if err := b.client.Get(b.t.Context(), client.ObjectKey{Namespace: b.namespace, Name: name}, m); err != nil {
 		return err.Error()

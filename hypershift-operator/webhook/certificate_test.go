@@ -22,8 +22,8 @@ import (
 
 const operatorNamespace = "hypershift"
 
-// site is a management cluster that has the webhook configuration, and one replica of the operator.
-type site struct {
+// world is a management cluster that has the webhook configuration, and one replica of the operator.
+type world struct {
 	*WithT
 	ctx    context.Context
 	client client.Client
@@ -32,7 +32,7 @@ type site struct {
 	writes *int
 }
 
-func newSite(t *testing.T, objects ...client.Object) site {
+func newWorld(t *testing.T, objects ...client.Object) world {
 	writes := 0
 	counted := interceptor.NewClient(reader(objects...).(client.WithWatch), interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
@@ -45,23 +45,23 @@ func newSite(t *testing.T, objects ...client.Object) site {
 		},
 	})
 	now := testclock.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	return site{NewWithT(t), t.Context(), counted, now, &Certificate{Client: counted, Clock: now, Namespace: operatorNamespace}, &writes}
+	return world{NewWithT(t), t.Context(), counted, now, &Certificate{Client: counted, Clock: now, Namespace: operatorNamespace}, &writes}
 }
 
-func (s site) reconcile() {
+func (s world) reconcile() {
 	result, err := s.cert.Reconcile(s.ctx, ctrl.Request{})
 	s.Expect(err).NotTo(HaveOccurred())
 	s.Expect(result.RequeueAfter).To(Equal(recheck))
 }
 
-func (s site) secret(name string) *corev1.Secret {
+func (s world) secret(name string) *corev1.Secret {
 	secret := &corev1.Secret{}
 	s.Expect(s.client.Get(s.ctx, client.ObjectKey{Namespace: operatorNamespace, Name: name}, secret)).To(Succeed())
 	return secret
 }
 
 // trusted is the certificate that is served, after a check that the API server trusts it as the Service's.
-func (s site) trusted() *x509.Certificate {
+func (s world) trusted() *x509.Certificate {
 	pair, err := s.cert.Serving(nil)
 	s.Expect(err).NotTo(HaveOccurred())
 	leaf, err := x509.ParseCertificate(pair.Certificate[0])
@@ -80,7 +80,7 @@ func (s site) trusted() *x509.Certificate {
 
 func TestCertificate(t *testing.T) {
 	t.Run("When nothing is there it should make it, and write no more once it is settled", func(t *testing.T) {
-		s := newSite(t, defaultingwebhook.Configuration(operatorNamespace))
+		s := newWorld(t, defaultingwebhook.Configuration(operatorNamespace))
 		_, err := s.cert.Serving(nil)
 		s.Expect(err).To(MatchError(ContainSubstring("not made yet")))
 		s.reconcile()
@@ -96,7 +96,7 @@ func TestCertificate(t *testing.T) {
 	})
 
 	t.Run("When another replica has made it, it should serve the same", func(t *testing.T) {
-		s := newSite(t, defaultingwebhook.Configuration(operatorNamespace))
+		s := newWorld(t, defaultingwebhook.Configuration(operatorNamespace))
 		s.reconcile()
 		first, writes := s.trusted(), *s.writes
 		s.cert = &Certificate{Client: s.client, Clock: s.clock, Namespace: operatorNamespace}
@@ -106,7 +106,7 @@ func TestCertificate(t *testing.T) {
 	})
 
 	t.Run("When somebody broke the authority it should make another one, which its single client learns at once", func(t *testing.T) {
-		s := newSite(t, defaultingwebhook.Configuration(operatorNamespace))
+		s := newWorld(t, defaultingwebhook.Configuration(operatorNamespace))
 		s.reconcile()
 		old := s.secret(caSecret)
 		broken := old.DeepCopy()
@@ -118,7 +118,7 @@ func TestCertificate(t *testing.T) {
 	})
 
 	t.Run("When the certificate is about to expire it should be renewed under the same authority", func(t *testing.T) {
-		s := newSite(t, defaultingwebhook.Configuration(operatorNamespace))
+		s := newWorld(t, defaultingwebhook.Configuration(operatorNamespace))
 		s.reconcile()
 		old, ca := s.trusted(), s.secret(caSecret)
 		s.clock.SetTime(old.NotAfter.Add(-pki.DefaultRenewBefore - time.Hour))
@@ -131,7 +131,7 @@ func TestCertificate(t *testing.T) {
 	})
 
 	t.Run("When the authority is about to expire it should be replaced, with all that hangs on it", func(t *testing.T) {
-		s := newSite(t, defaultingwebhook.Configuration(operatorNamespace))
+		s := newWorld(t, defaultingwebhook.Configuration(operatorNamespace))
 		s.reconcile()
 		old, ca := s.trusted(), s.secret(caSecret)
 		s.clock.SetTime(s.clock.Now().Add(pki.CAValidity - pki.DefaultValidity))
@@ -143,7 +143,7 @@ func TestCertificate(t *testing.T) {
 
 	for _, name := range []string{caSecret, servingSecret} {
 		t.Run("When somebody deletes or spoils Secret "+name+" it should come back", func(t *testing.T) {
-			s := newSite(t, defaultingwebhook.Configuration(operatorNamespace))
+			s := newWorld(t, defaultingwebhook.Configuration(operatorNamespace))
 			s.reconcile()
 			old := s.trusted()
 			s.Expect(s.client.Delete(s.ctx, s.secret(name))).To(Succeed())
@@ -159,7 +159,7 @@ func TestCertificate(t *testing.T) {
 	}
 
 	t.Run("When there is no webhook configuration it should not make one", func(t *testing.T) {
-		s := newSite(t)
+		s := newWorld(t)
 		s.reconcile()
 		list := &admissionv1.MutatingWebhookConfigurationList{}
 		s.Expect(s.client.List(s.ctx, list)).To(Succeed())
@@ -167,7 +167,7 @@ func TestCertificate(t *testing.T) {
 	})
 
 	t.Run("When another replica writes first it should look again soon", func(t *testing.T) {
-		s := newSite(t)
+		s := newWorld(t)
 		for _, first := range []error{
 			apierrors.NewAlreadyExists(schema.GroupResource{Resource: "secrets"}, caSecret),
 			apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, caSecret, nil),

@@ -62,7 +62,7 @@ func TestValidate(t *testing.T) {
 		{"When the platform block is missing it should say what to set", func(hc *hyperv1.HostedCluster) { hc.Spec.Platform.MAAS = nil }, "spec.platform.maas is missing"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := newSuite(t, c, "unused")
+			s := newWorld(t, c, "unused")
 			hc := fixture.HostedCluster("clusters")
 			tc.mutate(hc)
 			scope := newScope(hc)

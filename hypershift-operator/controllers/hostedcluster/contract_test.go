@@ -81,7 +81,7 @@ func fill(v reflect.Value) {
 }
 
 func TestDeletionLeavesOthers(t *testing.T) {
-	s := newSuite(t, fixture.Start(t), "neighbours")
+	s := newWorld(t, fixture.Start(t), "neighbours")
 	s.start(nil)
 	s.mustPass()
 	mine, others := fixture.NodePool(s.namespace), fixture.NodePool(s.namespace)
@@ -116,7 +116,7 @@ func TestEmptyKeys(t *testing.T) {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "input-"}, Data: data}
 	}
 	fixture.Create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
-	s := newSuite(t, c, namespace)
+	s := newWorld(t, c, namespace)
 	for _, tc := range []struct {
 		name  string
 		data  map[string][]byte

@@ -25,8 +25,8 @@ import (
 
 const operatorImage = "registry.example/hypershift:1"
 
-// suite is one cluster in a namespace of its own on a shared API server.
-type suite struct {
+// world is one cluster in a namespace of its own on a shared API server.
+type world struct {
 	*GomegaWithT
 	t         *testing.T
 	client    client.WithWatch
@@ -35,26 +35,26 @@ type suite struct {
 	*Reconciler
 }
 
-func newSuite(t *testing.T, c client.WithWatch, namespace string) *suite {
+func newWorld(t *testing.T, c client.WithWatch, namespace string) *world {
 	clock := testingclock.NewFakeClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 	operator := fixture.AsOperator(t)
-	return &suite{GomegaWithT: NewWithT(t), t: t, client: c, clock: clock, namespace: namespace, Reconciler: &Reconciler{
+	return &world{GomegaWithT: NewWithT(t), t: t, client: c, clock: clock, namespace: namespace, Reconciler: &Reconciler{
 		Client: operator, LiveReader: operator, Clock: clock, Recorder: &events.FakeRecorder{}, Releases: fixture.Payloads(),
 		Platforms: fixture.Platforms(nil), Settings: Settings{OperatorImage: operatorImage},
 	}}
 }
 
-func (s *suite) hosted() string { return fixture.Hosted(s.namespace) }
+func (s *world) hosted() string { return fixture.Hosted(s.namespace) }
 
-func (s *suite) request() ctrl.Request {
+func (s *world) request() ctrl.Request {
 	return ctrl.Request{NamespacedName: client.ObjectKey{Namespace: s.namespace, Name: fixture.ClusterName}}
 }
 
 // pass reconciles once.
-func (s *suite) pass() (ctrl.Result, error) { return s.Reconcile(s.t.Context(), s.request()) }
+func (s *world) pass() (ctrl.Result, error) { return s.Reconcile(s.t.Context(), s.request()) }
 
 // mustPass reconciles until the object is settled, as a few events would have it.
-func (s *suite) mustPass() {
+func (s *world) mustPass() {
 	s.t.Helper()
 	for range 3 {
 		_, err := s.pass()
@@ -62,19 +62,19 @@ func (s *suite) mustPass() {
 	}
 }
 
-func (s *suite) cluster() *hyperv1.HostedCluster {
+func (s *world) cluster() *hyperv1.HostedCluster {
 	s.t.Helper()
 	hc := &hyperv1.HostedCluster{}
 	s.Expect(s.client.Get(s.t.Context(), s.request().NamespacedName, hc)).To(Succeed())
 	return hc
 }
 
-func (s *suite) get(obj client.Object, name string) {
+func (s *world) get(obj client.Object, name string) {
 	s.t.Helper()
 	s.Expect(s.client.Get(s.t.Context(), client.ObjectKey{Namespace: s.hosted(), Name: name}, obj)).To(Succeed())
 }
 
-func (s *suite) condition(conditionType hyperv1.ConditionType) metav1.Condition {
+func (s *world) condition(conditionType hyperv1.ConditionType) metav1.Condition {
 	s.t.Helper()
 	c := meta.FindStatusCondition(s.cluster().Status.Conditions, string(conditionType))
 	s.Expect(c).NotTo(BeNil(), "condition %s", conditionType)
@@ -82,7 +82,7 @@ func (s *suite) condition(conditionType hyperv1.ConditionType) metav1.Condition 
 }
 
 // serve makes the control plane what its operator would make of it.
-func (s *suite) serve() {
+func (s *world) serve() {
 	s.t.Helper()
 	fixture.Create(s.t, s.client,
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.hosted(), Name: "admin-kubeconfig"},
@@ -107,7 +107,7 @@ func TestReconcile(t *testing.T) {
 	c := fixture.Start(t)
 
 	t.Run("When a cluster is created, it should make its namespace, control plane and managers", func(t *testing.T) {
-		s := newSuite(t, c, "create")
+		s := newWorld(t, c, "create")
 		fixture.Create(t, c, append(fixture.Inputs(s.namespace), fixture.HostedCluster(s.namespace))...)
 		s.mustPass()
 
@@ -162,7 +162,7 @@ func TestReconcile(t *testing.T) {
 	})
 
 	t.Run("When nothing changes any more, it should write nothing", func(t *testing.T) {
-		s := newSuite(t, c, "create")
+		s := newWorld(t, c, "create")
 		counted := fixture.NewFaulty(c)
 		s.Reconciler.Client = counted
 		s.mustPass()
@@ -170,7 +170,7 @@ func TestReconcile(t *testing.T) {
 	})
 
 	t.Run("When the credentials change, the provider should read them without being rolled", func(t *testing.T) {
-		s := newSuite(t, c, "create")
+		s := newWorld(t, c, "create")
 		before, after := &appsv1.Deployment{}, &appsv1.Deployment{}
 		s.get(before, "capi-provider")
 		secret := &corev1.Secret{}
@@ -186,7 +186,7 @@ func TestReconcile(t *testing.T) {
 	})
 
 	t.Run("When its spec cannot be taken, it should go on copying what the guest renews", func(t *testing.T) {
-		s := newSuite(t, c, "create")
+		s := newWorld(t, c, "create")
 		hc := s.cluster()
 		hc.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{AllowedCIDRBlocks: []hyperv1.CIDRBlock{"10.0.0.0/8"}}
 		s.Expect(c.Update(t.Context(), hc)).To(Succeed())
@@ -205,7 +205,7 @@ func TestReconcile(t *testing.T) {
 	})
 
 	t.Run("When the cluster is deleted, it should take everything apart in order and let go", func(t *testing.T) {
-		s := newSuite(t, c, "create")
+		s := newWorld(t, c, "create")
 		fixture.Create(t, c, fixture.NodePool(s.namespace))
 		infraID := s.cluster().Spec.InfraID
 		s.Expect(c.Delete(t.Context(), s.cluster())).To(Succeed())

@@ -23,7 +23,7 @@ import (
 )
 
 // inventory lists what is in the hosted namespace, as kind and name.
-func (s *suite) inventory() []string {
+func (s *world) inventory() []string {
 	s.t.Helper()
 	var found []string
 	for _, list := range []client.ObjectList{
@@ -45,7 +45,7 @@ func (s *suite) inventory() []string {
 }
 
 // live brings a cluster from nothing to available; the process dies at one write of all, and is started again.
-func (s *suite) live(failAt int64) (writes int64) {
+func (s *world) live(failAt int64) (writes int64) {
 	s.t.Helper()
 	faulty := fixture.NewFaulty(s.client)
 	faulty.FailAt, faulty.After = failAt, true
@@ -69,13 +69,13 @@ func (s *suite) live(failAt int64) (writes int64) {
 
 func TestCrash(t *testing.T) {
 	c := fixture.Start(t)
-	reference := newSuite(t, c, "whole")
+	reference := newWorld(t, c, "whole")
 	writes := reference.live(0)
 	want := reference.inventory()
 
 	for failAt := int64(1); failAt <= writes; failAt += stride() {
 		t.Run(fmt.Sprintf("When the process dies after write %d, it should heal", failAt), func(t *testing.T) {
-			s := newSuite(t, c, fmt.Sprintf("crash-%d", failAt))
+			s := newWorld(t, c, fmt.Sprintf("crash-%d", failAt))
 			s.live(failAt)
 			s.Expect(s.inventory()).To(Equal(want))
 			s.Expect(s.condition(hyperv1.HostedClusterAvailable).Status).To(BeEquivalentTo("True"))
@@ -94,7 +94,7 @@ func stride() int64 {
 }
 
 // die deletes a living cluster; the process dies at one write of all, and is started again.
-func (s *suite) die(failAt int64) (writes int64) {
+func (s *world) die(failAt int64) (writes int64) {
 	s.t.Helper()
 	faulty := fixture.NewFaulty(s.client)
 	faulty.FailAt, faulty.After = failAt, true
@@ -113,7 +113,7 @@ func (s *suite) die(failAt int64) (writes int64) {
 }
 
 // finishNamespace does what the namespace controller does, which does not run here.
-func (s *suite) finishNamespace() {
+func (s *world) finishNamespace() {
 	s.t.Helper()
 	namespace := &corev1.Namespace{}
 	err := s.client.Get(s.t.Context(), client.ObjectKey{Name: s.hosted()}, namespace)
@@ -126,13 +126,13 @@ func (s *suite) finishNamespace() {
 
 func TestCrashWhileDeleting(t *testing.T) {
 	c := fixture.Start(t)
-	reference := newSuite(t, c, "whole-gone")
+	reference := newWorld(t, c, "whole-gone")
 	reference.live(0)
 	writes := reference.die(0)
 
 	for failAt := int64(1); failAt <= writes; failAt += stride() {
 		t.Run(fmt.Sprintf("When the process dies at write %d of a deletion, it should finish it", failAt), func(t *testing.T) {
-			s := newSuite(t, c, fmt.Sprintf("gone-%d", failAt))
+			s := newWorld(t, c, fmt.Sprintf("gone-%d", failAt))
 			s.live(0)
 			s.die(failAt)
 			err := c.Get(t.Context(), s.request().NamespacedName, &hyperv1.HostedCluster{})

@@ -26,7 +26,7 @@ func podOf(namespace, owner string) *corev1.Pod {
 
 func TestStopWorkloads(t *testing.T) {
 	c := fixture.Start(t)
-	s := newSuite(t, c, "stopping")
+	s := newWorld(t, c, "stopping")
 	ctx := t.Context()
 	scope := newScope(fixture.HostedCluster("stopping"))
 	labels := map[string]string{"app": "x"}

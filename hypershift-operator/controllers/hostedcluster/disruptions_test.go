@@ -28,7 +28,7 @@ import (
 )
 
 // up makes a cluster whose control plane serves.
-func (s *suite) up() {
+func (s *world) up() {
 	s.t.Helper()
 	s.start(nil)
 	s.mustPass()
@@ -39,7 +39,7 @@ func (s *suite) up() {
 // disruptions are what people, outages and unlucky names do to a cluster.
 func disruptions(t *testing.T, c client.WithWatch) {
 	t.Run("When a pause ends while the release cannot be read, the machines should go on all the same", func(t *testing.T) {
-		s := newSuite(t, c, "pause-outage")
+		s := newWorld(t, c, "pause-outage")
 		s.up()
 		s.change(func(hc *hyperv1.HostedCluster) { hc.Spec.PausedUntil = ptr.To("true") })
 		s.mustPass()
@@ -57,7 +57,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 	})
 
 	t.Run("When a paused cluster is deleted, nothing of it should stay paused", func(t *testing.T) {
-		s := newSuite(t, c, "pause-delete")
+		s := newWorld(t, c, "pause-delete")
 		s.up()
 		cluster, hcp := &clusterv1.Cluster{}, &hyperv1.HostedControlPlane{}
 		s.get(cluster, s.cluster().Spec.InfraID)
@@ -76,7 +76,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 	})
 
 	t.Run("When somebody deletes a manager's Deployment, it should be made again and kept as before", func(t *testing.T) {
-		s := newSuite(t, c, "manager-gone")
+		s := newWorld(t, c, "manager-gone")
 		s.up()
 		for _, name := range []string{capiManagerName, capiProviderName, controlPlaneOperatorName} {
 			before, after := &appsv1.Deployment{}, &appsv1.Deployment{}
@@ -91,7 +91,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 	})
 
 	t.Run("When a cluster is called like another one's kubeconfig, neither should touch the other's Secret", func(t *testing.T) {
-		s := newSuite(t, c, "alike")
+		s := newWorld(t, c, "alike")
 		s.up()
 		other := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "demo-custom-admin-kubeconfig",
@@ -113,7 +113,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 	})
 
 	t.Run("When the kubeconfig of its own name is not wanted any more, the copy should go", func(t *testing.T) {
-		s := newSuite(t, c, "own-name")
+		s := newWorld(t, c, "own-name")
 		s.up()
 		hcp := &hyperv1.HostedControlPlane{}
 		s.get(hcp, fixture.ClusterName)
@@ -133,7 +133,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 	})
 
 	t.Run("When somebody deletes the copies of a paused cluster, the status should not name them any more", func(t *testing.T) {
-		s := newSuite(t, c, "paused-access")
+		s := newWorld(t, c, "paused-access")
 		s.up()
 		hcp := &hyperv1.HostedControlPlane{}
 		s.get(hcp, fixture.ClusterName)
@@ -150,7 +150,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 	})
 
 	t.Run("When a refused cluster is deleted, the one that has its namespace should keep its managers and credentials", func(t *testing.T) {
-		s := newSuite(t, c, "refused")
+		s := newWorld(t, c, "refused")
 		annotations := map[string]string{hyperv1.HostedClusterAnnotation: "a/b"}
 		manager := &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.hosted(), Name: capiProviderName, Finalizers: []string{hyperv1.ControlPlaneComponentFinalizer}, Annotations: annotations},
@@ -173,7 +173,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 	})
 
 	t.Run("When somebody took the Cluster away, its machines should be released before those that can are let go", func(t *testing.T) {
-		s := newSuite(t, c, "orphans")
+		s := newWorld(t, c, "orphans")
 		s.up()
 		cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: s.hosted(), Name: s.cluster().Spec.InfraID}}
 		s.Expect(c.Delete(t.Context(), cluster)).To(Succeed())
@@ -205,7 +205,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 	})
 
 	t.Run("When the proxy goes from the spec, what was wrong with it should go from the status", func(t *testing.T) {
-		s := newSuite(t, c, "proxy")
+		s := newWorld(t, c, "proxy")
 		s.start(func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{TrustedCA: configv1.ConfigMapNameReference{Name: "gone"}}}
 		})
@@ -218,7 +218,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 	})
 
 	t.Run("When a part of the status cannot be read, the rest should be written, and the last of that part stay", func(t *testing.T) {
-		s := newSuite(t, c, "unread")
+		s := newWorld(t, c, "unread")
 		s.up()
 		endpoint := s.cluster().Status.IgnitionEndpoint
 		s.Expect(endpoint).NotTo(BeEmpty())
@@ -237,7 +237,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 	})
 
 	t.Run("When the CA of the proxy is called as the trust bundle's copy is, it should be copied once and stay", func(t *testing.T) {
-		s := newSuite(t, c, "proxy-ca")
+		s := newWorld(t, c, "proxy-ca")
 		s.start(func(hc *hyperv1.HostedCluster) {
 			hc.Spec.AdditionalTrustBundle = nil
 			hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{TrustedCA: configv1.ConfigMapNameReference{Name: naming.TrustBundle}}}
@@ -261,7 +261,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 	})
 
 	t.Run("When a Secret of the configuration is called as one of the control plane's, that one should stay", func(t *testing.T) {
-		s := newSuite(t, c, "pull-secret-name")
+		s := newWorld(t, c, "pull-secret-name")
 		s.start(func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Configuration = &hyperv1.ClusterConfiguration{APIServer: &configv1.APIServerSpec{ServingCerts: configv1.APIServerServingCerts{
 				NamedCertificates: []configv1.APIServerNamedServingCert{{Names: []string{"api.example"}, ServingCertificate: configv1.SecretNameReference{Name: naming.PullSecret}}},
@@ -276,7 +276,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 	})
 
 	t.Run("When many clusters are created at once, no two should run as the same user", func(t *testing.T) {
-		s := newSuite(t, c, "crowd")
+		s := newWorld(t, c, "crowd")
 		const clusters = 12
 		var all sync.WaitGroup
 		failures := make([]error, clusters)

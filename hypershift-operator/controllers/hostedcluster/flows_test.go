@@ -27,7 +27,7 @@ import (
 )
 
 // start creates a cluster and reconciles it.
-func (s *suite) start(mutate func(*hyperv1.HostedCluster)) {
+func (s *world) start(mutate func(*hyperv1.HostedCluster)) {
 	s.t.Helper()
 	hc := fixture.HostedCluster(s.namespace)
 	if mutate != nil {
@@ -36,7 +36,7 @@ func (s *suite) start(mutate func(*hyperv1.HostedCluster)) {
 	fixture.Create(s.t, s.client, append(fixture.Inputs(s.namespace), hc)...)
 }
 
-func (s *suite) missing(obj client.Object, name string) bool {
+func (s *world) missing(obj client.Object, name string) bool {
 	s.t.Helper()
 	err := s.client.Get(s.t.Context(), client.ObjectKey{Namespace: s.hosted(), Name: name}, obj)
 	s.Expect(client.IgnoreNotFound(err)).To(Succeed())
@@ -44,14 +44,14 @@ func (s *suite) missing(obj client.Object, name string) bool {
 }
 
 // change updates the cluster's spec.
-func (s *suite) change(mutate func(*hyperv1.HostedCluster)) {
+func (s *world) change(mutate func(*hyperv1.HostedCluster)) {
 	s.t.Helper()
 	hc := s.cluster()
 	mutate(hc)
 	s.Expect(s.client.Update(s.t.Context(), hc)).To(Succeed())
 }
 
-func (s *suite) user(name string, data map[string][]byte) {
+func (s *world) user(name string, data map[string][]byte) {
 	s.t.Helper()
 	fixture.Create(s.t, s.client, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}, Data: data})
 }
@@ -60,7 +60,7 @@ func TestFlows(t *testing.T) {
 	c := fixture.Start(t)
 
 	t.Run("When MAAS refuses the key, it should say so and bring the control plane up all the same", func(t *testing.T) {
-		s := newSuite(t, c, "wrong-key")
+		s := newWorld(t, c, "wrong-key")
 		s.Platforms = fixture.Platforms(func(context.Context, maas.Config) (string, error) {
 			return "", &maas.Error{Operation: "check the API key", StatusCode: 401}
 		})
@@ -73,7 +73,7 @@ func TestFlows(t *testing.T) {
 	})
 
 	t.Run("When the release image does not exist, it should say so and try again", func(t *testing.T) {
-		s := newSuite(t, c, "no-release")
+		s := newWorld(t, c, "no-release")
 		s.start(func(hc *hyperv1.HostedCluster) { hc.Spec.Release.Image = "registry.example/none:1" })
 		result, err := s.pass()
 		s.Expect(err).NotTo(HaveOccurred())
@@ -85,7 +85,7 @@ func TestFlows(t *testing.T) {
 	})
 
 	t.Run("When the pull secret is missing, it should say which", func(t *testing.T) {
-		s := newSuite(t, c, "no-pull-secret")
+		s := newWorld(t, c, "no-pull-secret")
 		s.start(func(hc *hyperv1.HostedCluster) { hc.Spec.PullSecret.Name = "gone" })
 		_, err := s.pass()
 		s.Expect(err).To(MatchError(ContainSubstring("there is no Secret no-pull-secret/gone: create it")))
@@ -94,7 +94,7 @@ func TestFlows(t *testing.T) {
 	})
 
 	t.Run("When one optional input is missing, it should not starve the rest", func(t *testing.T) {
-		s := newSuite(t, c, "no-ssh")
+		s := newWorld(t, c, "no-ssh")
 		s.start(func(hc *hyperv1.HostedCluster) { hc.Spec.SSHKey.Name = "gone" })
 		_, err := s.pass()
 		s.Expect(err).To(MatchError(And(ContainSubstring("SSH key"), ContainSubstring("no-ssh/gone"))))
@@ -102,7 +102,7 @@ func TestFlows(t *testing.T) {
 	})
 
 	t.Run("When the platform has no plugin, it should say which there are", func(t *testing.T) {
-		s := newSuite(t, c, "agent")
+		s := newWorld(t, c, "agent")
 		s.start(func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Platform = hyperv1.PlatformSpec{Type: hyperv1.AgentPlatform, Agent: &hyperv1.AgentPlatformSpec{AgentNamespace: "agents"}}
 		})
@@ -116,7 +116,7 @@ func TestFlows(t *testing.T) {
 	})
 
 	t.Run("When the platform is None, it should host the control plane without Cluster API", func(t *testing.T) {
-		s := newSuite(t, c, "none")
+		s := newWorld(t, c, "none")
 		s.start(func(hc *hyperv1.HostedCluster) { hc.Spec.Platform = hyperv1.PlatformSpec{Type: hyperv1.NonePlatform} })
 		s.mustPass()
 		s.serve()
@@ -127,7 +127,7 @@ func TestFlows(t *testing.T) {
 	})
 
 	t.Run("When machines become somebody else's business, their managers should stay and nobody wait for them", func(t *testing.T) {
-		s := newSuite(t, c, "disabled-later")
+		s := newWorld(t, c, "disabled-later")
 		s.up()
 		s.change(func(hc *hyperv1.HostedCluster) {
 			hc.Annotations = map[string]string{hyperv1.DisableMachineManagement: ""}
@@ -142,7 +142,7 @@ func TestFlows(t *testing.T) {
 	})
 
 	t.Run("When the cluster is paused, it should hand that on and stop, and go on later", func(t *testing.T) {
-		s := newSuite(t, c, "pause")
+		s := newWorld(t, c, "pause")
 		s.start(nil)
 		s.mustPass()
 		s.serve()
@@ -163,7 +163,7 @@ func TestFlows(t *testing.T) {
 	})
 
 	t.Run("When keys and references are given, it should copy every one of them", func(t *testing.T) {
-		s := newSuite(t, c, "copies")
+		s := newWorld(t, c, "copies")
 		key, err := rsa.GenerateKey(rand.Reader, 2048)
 		s.Expect(err).NotTo(HaveOccurred())
 		private := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
@@ -191,7 +191,7 @@ func TestFlows(t *testing.T) {
 	})
 
 	t.Run("When an input goes from the spec, its copy should go", func(t *testing.T) {
-		s := newSuite(t, c, "copies")
+		s := newWorld(t, c, "copies")
 		s.change(func(hc *hyperv1.HostedCluster) {
 			hc.Spec.SSHKey = corev1.LocalObjectReference{}
 			hc.Spec.AdditionalTrustBundle = nil
@@ -202,7 +202,7 @@ func TestFlows(t *testing.T) {
 	})
 
 	t.Run("When an annotation is for the control plane, it should follow it", func(t *testing.T) {
-		s := newSuite(t, c, "copies")
+		s := newWorld(t, c, "copies")
 		s.change(func(hc *hyperv1.HostedCluster) {
 			hc.Annotations = map[string]string{
 				hyperv1.DisableProfilingAnnotation: "kube-apiserver", hyperv1.RestartDateAnnotation: "now", "mine": "not for it",
@@ -226,7 +226,7 @@ func TestFlows(t *testing.T) {
 	})
 
 	t.Run("When another cluster's namespace has the same name, it should refuse to share it", func(t *testing.T) {
-		s := newSuite(t, c, "taken")
+		s := newWorld(t, c, "taken")
 		fixture.Create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.hosted(), Annotations: map[string]string{hyperv1.HostedClusterAnnotation: "a/b"}}})
 		s.start(nil)
 		_, err := s.pass()
@@ -240,7 +240,7 @@ func TestFlows(t *testing.T) {
 	})
 
 	t.Run("When two clusters are hosted, each should run as a user of its own", func(t *testing.T) {
-		s := newSuite(t, c, "uid-a")
+		s := newWorld(t, c, "uid-a")
 		uid := func(namespace string) string {
 			n := &corev1.Namespace{}
 			s.Expect(c.Get(t.Context(), client.ObjectKey{Name: namespace}, n)).To(Succeed())
@@ -253,7 +253,7 @@ func TestFlows(t *testing.T) {
 	})
 
 	t.Run("When a service is not published by NodePort any more, its policy should go", func(t *testing.T) {
-		s := newSuite(t, c, "uid-a")
+		s := newWorld(t, c, "uid-a")
 		s.get(&networkingv1.NetworkPolicy{}, "nodeport-ignition")
 		scope := newScope(s.cluster())
 		scope.hc.Spec.Services = nil
@@ -264,7 +264,7 @@ func TestFlows(t *testing.T) {
 	})
 
 	t.Run("When the grace period runs, the object should stay until it is over", func(t *testing.T) {
-		s := newSuite(t, c, "grace")
+		s := newWorld(t, c, "grace")
 		s.start(func(hc *hyperv1.HostedCluster) {
 			hc.Annotations = map[string]string{hyperv1.HCDestroyGracePeriodAnnotation: "10m", hyperv1.SkipDeleteHostedControlPlaneNamespaceAnnotation: "true"}
 		})
@@ -278,7 +278,7 @@ func TestFlows(t *testing.T) {
 	})
 
 	t.Run("When the platform is AWS and its block is missing, the operator should refuse the cluster and not the API server", func(t *testing.T) {
-		s := newSuite(t, c, "aws")
+		s := newWorld(t, c, "aws")
 		s.start(func(hc *hyperv1.HostedCluster) { hc.Spec.Platform = hyperv1.PlatformSpec{Type: hyperv1.AWSPlatform} })
 		_, err := s.pass()
 		s.Expect(err).NotTo(HaveOccurred())

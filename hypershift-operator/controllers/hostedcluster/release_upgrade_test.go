@@ -35,10 +35,10 @@ func push(releases fixture.Releases, tag, version, build string) {
 	releases[pinned(build)] = releaseinfo.New(pinned(build), payload)
 }
 
-// running starts a suite whose cluster runs a version of Kubernetes, in a registry with the minors from 1.31 to 1.36.
-func running(t *testing.T, c client.WithWatch, namespace, version string) *suite {
+// running starts a world whose cluster runs a version of Kubernetes, in a registry with the minors from 1.31 to 1.36.
+func running(t *testing.T, c client.WithWatch, namespace, version string) *world {
 	t.Helper()
-	s := newSuite(t, c, namespace)
+	s := newWorld(t, c, namespace)
 	releases := fixture.Payloads()
 	for minor := 31; minor <= 36; minor++ {
 		v := fmt.Sprintf("1.%d.0", minor)
@@ -54,7 +54,7 @@ func running(t *testing.T, c client.WithWatch, namespace, version string) *suite
 	return s
 }
 
-func (s *suite) controlPlane() *hyperv1.HostedControlPlane {
+func (s *world) controlPlane() *hyperv1.HostedControlPlane {
 	s.t.Helper()
 	hcp := &hyperv1.HostedControlPlane{}
 	s.get(hcp, fixture.ClusterName)
@@ -62,12 +62,12 @@ func (s *suite) controlPlane() *hyperv1.HostedControlPlane {
 }
 
 // complete reports what the control-plane-operator does once all components run what the HostedControlPlane names.
-func (s *suite) complete(version string) {
+func (s *world) complete(version string) {
 	s.t.Helper()
 	s.reportVersion(version, configv1.CompletedUpdate)
 }
 
-func (s *suite) reportVersion(version string, state configv1.UpdateState) {
+func (s *world) reportVersion(version string, state configv1.UpdateState) {
 	s.t.Helper()
 	hcp, at := s.controlPlane(), metav1.NewTime(s.clock.Now())
 	image := hcp.Spec.ReleaseImage
@@ -96,7 +96,7 @@ func (s *suite) reportVersion(version string, state configv1.UpdateState) {
 }
 
 // want changes the release.
-func (s *suite) want(image string) {
+func (s *world) want(image string) {
 	s.t.Helper()
 	s.change(func(hc *hyperv1.HostedCluster) { hc.Spec.Release.Image = image })
 	_, err := s.pass()

@@ -25,8 +25,8 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// suite is one pool in a namespace of its own on a shared API server.
-type suite struct {
+// world is one pool in a namespace of its own on a shared API server.
+type world struct {
 	*GomegaWithT
 	t         *testing.T
 	client    client.WithWatch
@@ -37,24 +37,24 @@ type suite struct {
 	*Reconciler
 }
 
-func newSuite(t *testing.T, c client.WithWatch, namespace string) *suite {
+func newWorld(t *testing.T, c client.WithWatch, namespace string) *world {
 	clock := testingclock.NewFakeClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
-	return &suite{GomegaWithT: NewWithT(t), t: t, client: c, clock: clock, namespace: namespace, Reconciler: &Reconciler{
+	return &world{GomegaWithT: NewWithT(t), t: t, client: c, clock: clock, namespace: namespace, Reconciler: &Reconciler{
 		Client: fixture.AsOperator(t), Clock: clock, Recorder: &events.FakeRecorder{}, Releases: fixture.Payloads(), Platforms: fixture.Platforms(nil),
 	}}
 }
 
-func (s *suite) hosted() string { return fixture.Hosted(s.namespace) }
+func (s *world) hosted() string { return fixture.Hosted(s.namespace) }
 
-func (s *suite) key() client.ObjectKey {
+func (s *world) key() client.ObjectKey {
 	return client.ObjectKey{Namespace: s.namespace, Name: fixture.PoolName}
 }
 
-func (s *suite) pass() (ctrl.Result, error) {
+func (s *world) pass() (ctrl.Result, error) {
 	return s.Reconcile(s.t.Context(), ctrl.Request{NamespacedName: s.key()})
 }
 
-func (s *suite) mustPass() {
+func (s *world) mustPass() {
 	s.t.Helper()
 	for range 3 {
 		_, err := s.pass()
@@ -64,7 +64,7 @@ func (s *suite) mustPass() {
 }
 
 // answer is what the cluster's ignition-server does with the token Secrets that it has not answered yet.
-func (s *suite) answer() {
+func (s *world) answer() {
 	s.t.Helper()
 	secrets := &corev1.SecretList{}
 	s.Expect(s.client.List(s.t.Context(), secrets, client.InNamespace(s.hosted()))).To(Succeed())
@@ -81,7 +81,7 @@ func (s *suite) answer() {
 	}
 }
 
-func (s *suite) pool() *hyperv1.NodePool {
+func (s *world) pool() *hyperv1.NodePool {
 	s.t.Helper()
 	pool := &hyperv1.NodePool{}
 	s.Expect(s.client.Get(s.t.Context(), s.key(), pool)).To(Succeed())
@@ -89,28 +89,28 @@ func (s *suite) pool() *hyperv1.NodePool {
 }
 
 // change updates the pool's spec.
-func (s *suite) change(mutate func(*hyperv1.NodePool)) {
+func (s *world) change(mutate func(*hyperv1.NodePool)) {
 	s.t.Helper()
 	pool := s.pool()
 	mutate(pool)
 	s.Expect(s.client.Update(s.t.Context(), pool)).To(Succeed())
 }
 
-func (s *suite) condition(conditionType string) hyperv1.NodePoolCondition {
+func (s *world) condition(conditionType string) hyperv1.NodePoolCondition {
 	s.t.Helper()
 	c := find(s.pool().Status.Conditions, conditionType)
 	s.Expect(c).NotTo(BeNil(), "condition %s", conditionType)
 	return *c
 }
 
-func (s *suite) deployment() *clusterv1.MachineDeployment {
+func (s *world) deployment() *clusterv1.MachineDeployment {
 	s.t.Helper()
 	md := &clusterv1.MachineDeployment{}
 	s.Expect(s.client.Get(s.t.Context(), client.ObjectKey{Namespace: s.hosted(), Name: fixture.PoolName}, md)).To(Succeed())
 	return md
 }
 
-func (s *suite) secret(name string) *corev1.Secret {
+func (s *world) secret(name string) *corev1.Secret {
 	s.t.Helper()
 	secret := &corev1.Secret{}
 	s.Expect(s.client.Get(s.t.Context(), client.ObjectKey{Namespace: s.hosted(), Name: name}, secret)).To(Succeed())
@@ -118,12 +118,12 @@ func (s *suite) secret(name string) *corev1.Secret {
 }
 
 // tokenOf is the token Secret that belongs to a user-data Secret.
-func (s *suite) tokenOf(userData string) *corev1.Secret {
+func (s *world) tokenOf(userData string) *corev1.Secret {
 	s.t.Helper()
 	return s.secret(strings.Replace(userData, "user-data-", "token-", 1))
 }
 
-func (s *suite) templates() []infrav1.MaasMachineTemplate {
+func (s *world) templates() []infrav1.MaasMachineTemplate {
 	s.t.Helper()
 	list := &infrav1.MaasMachineTemplateList{}
 	s.Expect(s.client.List(s.t.Context(), list, client.InNamespace(s.hosted()))).To(Succeed())
@@ -131,7 +131,7 @@ func (s *suite) templates() []infrav1.MaasMachineTemplate {
 }
 
 // ready makes the cluster one that pools can be made for.
-func (s *suite) ready(mutate func(*hyperv1.HostedCluster)) {
+func (s *world) ready(mutate func(*hyperv1.HostedCluster)) {
 	s.t.Helper()
 	hc := fixture.HostedCluster(s.namespace)
 	hc.Spec.InfraID = "demo-abcde"
@@ -147,7 +147,7 @@ func (s *suite) ready(mutate func(*hyperv1.HostedCluster)) {
 }
 
 // machine is what Cluster API would make for the pool.
-func (s *suite) machine(name, userData string) *clusterv1.Machine {
+func (s *world) machine(name, userData string) *clusterv1.Machine {
 	s.t.Helper()
 	md := s.deployment()
 	machine := &clusterv1.Machine{
@@ -167,14 +167,14 @@ func TestReconcile(t *testing.T) {
 	c := fixture.Start(t)
 
 	t.Run("When there is no cluster, it should say so and wait", func(t *testing.T) {
-		s := newSuite(t, c, "orphan")
+		s := newWorld(t, c, "orphan")
 		fixture.Create(t, c, fixture.NodePool(s.namespace))
 		s.mustPass()
 		s.Expect(s.condition("Ready").Message).To(ContainSubstring("There is no HostedCluster demo"))
 	})
 
 	t.Run("When the cluster is ready, it should hand out a token and ask for machines", func(t *testing.T) {
-		s := newSuite(t, c, "create")
+		s := newWorld(t, c, "create")
 		s.ready(nil)
 		fixture.Create(t, c, fixture.NodePool(s.namespace))
 		s.mustPass()
@@ -215,7 +215,7 @@ func TestReconcile(t *testing.T) {
 	})
 
 	t.Run("When nothing changes any more, it should write nothing", func(t *testing.T) {
-		s := newSuite(t, c, "create")
+		s := newWorld(t, c, "create")
 		counted := fixture.NewFaulty(c)
 		s.Reconciler.Client = counted
 		s.mustPass()
@@ -223,7 +223,7 @@ func TestReconcile(t *testing.T) {
 	})
 
 	t.Run("When the number of machines changes, it should scale and roll nothing", func(t *testing.T) {
-		s := newSuite(t, c, "create")
+		s := newWorld(t, c, "create")
 		before := s.deployment()
 		s.change(func(p *hyperv1.NodePool) { p.Spec.Replicas = ptr.To[int32](3) })
 		s.mustPass()
@@ -233,7 +233,7 @@ func TestReconcile(t *testing.T) {
 	})
 
 	t.Run("When a time-out changes, it should change the template in place and roll nothing", func(t *testing.T) {
-		s := newSuite(t, c, "create")
+		s := newWorld(t, c, "create")
 		before := s.deployment()
 		s.change(func(p *hyperv1.NodePool) { p.Spec.Platform.MAAS.DeployTimeout = &metav1.Duration{Duration: time.Hour} })
 		s.mustPass()
@@ -243,7 +243,7 @@ func TestReconcile(t *testing.T) {
 	})
 
 	t.Run("When all machines are there, it should report the version", func(t *testing.T) {
-		s := newSuite(t, c, "create")
+		s := newWorld(t, c, "create")
 		for _, name := range []string{"a", "b", "c"} {
 			s.born(name)
 		}
@@ -257,7 +257,7 @@ func TestReconcile(t *testing.T) {
 	})
 
 	t.Run("When the provider is in trouble with a machine, it should say so on the pool", func(t *testing.T) {
-		s := newSuite(t, c, "create")
+		s := newWorld(t, c, "create")
 		s.machine("m1", *s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName)
 		infra := &infrav1.MaasMachine{ObjectMeta: metav1.ObjectMeta{Namespace: s.hosted(), Name: "m1"}, Spec: s.templates()[0].Spec.Template.Spec}
 		fixture.Create(t, c, infra)
@@ -270,7 +270,7 @@ func TestReconcile(t *testing.T) {
 	})
 
 	t.Run("When the configuration changes, it should keep user-data that a machine still installs with", func(t *testing.T) {
-		s := newSuite(t, c, "create")
+		s := newWorld(t, c, "create")
 		old := *s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName
 		fixture.Create(t, c, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "extra"}, Data: map[string]string{
 			"config": "apiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfig\nmetadata: {name: extra}\nspec: {config: {}}\n"}})
@@ -292,7 +292,7 @@ func TestReconcile(t *testing.T) {
 	})
 
 	t.Run("When labels and taints change, it should write them on the machines", func(t *testing.T) {
-		s := newSuite(t, c, "create")
+		s := newWorld(t, c, "create")
 		s.change(func(p *hyperv1.NodePool) {
 			p.Spec.NodeLabels = map[string]string{"rack": "r1"}
 			p.Spec.Taints = []hyperv1.Taint{{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}}
@@ -307,7 +307,7 @@ func TestReconcile(t *testing.T) {
 	})
 
 	t.Run("When the pool is deleted, it should wait for machines and then remove all it made", func(t *testing.T) {
-		s := newSuite(t, c, "create")
+		s := newWorld(t, c, "create")
 		machine := &clusterv1.Machine{}
 		s.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: s.hosted(), Name: "m1"}, machine)).To(Succeed())
 		machine.Finalizers = []string{"test/cluster-api"}
@@ -334,7 +334,7 @@ func TestReconcile(t *testing.T) {
 	})
 
 	t.Run("When a pool without cluster is deleted, it should go", func(t *testing.T) {
-		s := newSuite(t, c, "orphan")
+		s := newWorld(t, c, "orphan")
 		s.Expect(c.Delete(t.Context(), s.pool())).To(Succeed())
 		_, err := s.pass()
 		s.Expect(err).NotTo(HaveOccurred())

@@ -15,7 +15,7 @@ import (
 )
 
 // live brings a pool from nothing to a MachineDeployment; the process dies at one write of all, and is started again.
-func (s *suite) live(failAt int64) (writes int64) {
+func (s *world) live(failAt int64) (writes int64) {
 	s.t.Helper()
 	faulty := fixture.NewFaulty(s.client)
 	faulty.FailAt, faulty.After = failAt, true
@@ -36,10 +36,10 @@ func (s *suite) live(failAt int64) (writes int64) {
 
 func TestCrash(t *testing.T) {
 	c := fixture.Start(t)
-	writes := newSuite(t, c, "whole").live(0)
+	writes := newWorld(t, c, "whole").live(0)
 	for failAt := int64(1); failAt <= writes; failAt++ {
 		t.Run(fmt.Sprintf("When the process dies after write %d, it should make one of each", failAt), func(t *testing.T) {
-			s := newSuite(t, c, fmt.Sprintf("crash-%d", failAt))
+			s := newWorld(t, c, fmt.Sprintf("crash-%d", failAt))
 			s.live(failAt)
 			secrets := &corev1.SecretList{}
 			s.Expect(c.List(t.Context(), secrets, client.InNamespace(s.hosted()))).To(Succeed())

@@ -19,7 +19,7 @@ import (
 
 // builds are payloads of one version with different images.
 type builds struct {
-	*suite
+	*world
 	registry *releasetest.Registry
 }
 
@@ -49,9 +49,9 @@ func (b *builds) wants(image string) {
 }
 
 // startBuilds makes a cluster and a pool of two machines that run a release of a registry of the test's own.
-func startBuilds(s *suite) (b *builds, tagged, pinned string) {
+func startBuilds(s *world) (b *builds, tagged, pinned string) {
 	s.t.Helper()
-	b = &builds{suite: s, registry: releasetest.Start(s.t)}
+	b = &builds{world: s, registry: releasetest.Start(s.t)}
 	tagged, pinned = b.push("first", "1")
 	b.restart()
 	b.ready(func(hc *hyperv1.HostedCluster) { hc.Spec.Release.Image = tagged })
@@ -74,7 +74,7 @@ func TestDigests(t *testing.T) {
 	c := fixture.Start(t)
 
 	t.Run("When the pool is to have another build of its version, its machines should be replaced, and told so until they are", func(t *testing.T) {
-		b, first, pinned := startBuilds(newSuite(t, c, "builds"))
+		b, first, pinned := startBuilds(newWorld(t, c, "builds"))
 		before := b.userData()
 		b.Expect(string(b.tokenOf(before).Data["release"])).To(Equal(pinned), "a tag may move before the configuration is rendered")
 		second, _ := b.push("second", "2")
@@ -95,7 +95,7 @@ func TestDigests(t *testing.T) {
 	})
 
 	t.Run("When somebody moves the tag, nothing should change until spec does, also for new machines", func(t *testing.T) {
-		b, _, pinned := startBuilds(newSuite(t, c, "moved"))
+		b, _, pinned := startBuilds(newWorld(t, c, "moved"))
 		before := b.userData()
 		b.push("first", "2")
 		b.restart()
@@ -111,7 +111,7 @@ func TestDigests(t *testing.T) {
 	})
 
 	t.Run("When the pool is from before digests counted, its machines should stay", func(t *testing.T) {
-		b, _, _ := startBuilds(newSuite(t, c, "before-digests"))
+		b, _, _ := startBuilds(newWorld(t, c, "before-digests"))
 		before := b.userData()
 		b.change(func(p *hyperv1.NodePool) {
 			for _, unknown := range []string{
@@ -126,7 +126,7 @@ func TestDigests(t *testing.T) {
 	})
 
 	t.Run("When the control plane is on its way to that build, the nodes should follow when it is through", func(t *testing.T) {
-		b, _, pinned := startBuilds(newSuite(t, c, "order"))
+		b, _, pinned := startBuilds(newWorld(t, c, "order"))
 		before := b.userData()
 		_, second := b.push("second", "2")
 		done := updateHistory("1.36.3", b.pool().CreationTimestamp)
@@ -156,7 +156,7 @@ func TestDigests(t *testing.T) {
 		{"When the control plane says that it is through, the nodes should follow", "through", metav1.ConditionFalse, 0, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			b, _, pinned := startBuilds(newSuite(t, c, tc.namespace))
+			b, _, pinned := startBuilds(newWorld(t, c, tc.namespace))
 			before := b.userData()
 			second, _ := b.push("second", "2")
 			hc := &hyperv1.HostedCluster{}
@@ -178,7 +178,7 @@ func TestDigests(t *testing.T) {
 	}
 
 	t.Run("When the tag was moved since the control plane took it, a pool that names it should get what the control plane has", func(t *testing.T) {
-		b, first, pinned := startBuilds(newSuite(t, c, "taken"))
+		b, first, pinned := startBuilds(newWorld(t, c, "taken"))
 		fixture.Create(t, c, controlPlane(b.namespace, first, pinned))
 		b.push("first", "2")
 		b.restart()

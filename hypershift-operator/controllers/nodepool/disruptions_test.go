@@ -20,7 +20,7 @@ import (
 )
 
 // start makes a pool whose cluster is ready, with its MachineDeployment.
-func (s *suite) start(mutate func(*hyperv1.NodePool)) {
+func (s *world) start(mutate func(*hyperv1.NodePool)) {
 	s.t.Helper()
 	s.ready(nil)
 	pool := fixture.NodePool(s.namespace)
@@ -31,7 +31,7 @@ func (s *suite) start(mutate func(*hyperv1.NodePool)) {
 	s.mustPass()
 }
 
-func (s *suite) gone(obj client.Object, key client.ObjectKey) bool {
+func (s *world) gone(obj client.Object, key client.ObjectKey) bool {
 	s.t.Helper()
 	err := s.client.Get(s.t.Context(), key, obj)
 	s.Expect(client.IgnoreNotFound(err)).To(Succeed())
@@ -39,7 +39,7 @@ func (s *suite) gone(obj client.Object, key client.ObjectKey) bool {
 }
 
 // hold puts Cluster API's finalizer on the MachineDeployment, as its controller does.
-func (s *suite) hold(held bool) {
+func (s *world) hold(held bool) {
 	s.t.Helper()
 	md := s.deployment()
 	md.Finalizers = nil
@@ -52,7 +52,7 @@ func (s *suite) hold(held bool) {
 // deletions are what can go wrong on the way out of a pool.
 func deletions(t *testing.T, c client.WithWatch) {
 	t.Run("When a paused pool is deleted, it should resume Cluster API, which deletes nothing that is paused", func(t *testing.T) {
-		s := newSuite(t, c, "paused-deleted")
+		s := newWorld(t, c, "paused-deleted")
 		s.start(nil)
 		s.change(func(p *hyperv1.NodePool) { p.Spec.PausedUntil = ptr.To("true") })
 		s.mustPass()
@@ -66,7 +66,7 @@ func deletions(t *testing.T, c client.WithWatch) {
 	})
 
 	t.Run("When a deployment may still make a machine, the pool should wait for it and keep its user-data", func(t *testing.T) {
-		s := newSuite(t, c, "paused-deleted")
+		s := newWorld(t, c, "paused-deleted")
 		result, err := s.pass()
 		s.Expect(err).NotTo(HaveOccurred())
 		s.Expect(result.RequeueAfter).NotTo(BeZero())
@@ -79,7 +79,7 @@ func deletions(t *testing.T, c client.WithWatch) {
 	})
 
 	t.Run("When the cluster is paused, a deleted pool should say that this is what it waits for", func(t *testing.T) {
-		s := newSuite(t, c, "cluster-paused")
+		s := newWorld(t, c, "cluster-paused")
 		s.start(nil)
 		hc := &hyperv1.HostedCluster{}
 		s.Expect(c.Get(t.Context(), ctrlKey(s.namespace, fixture.ClusterName), hc)).To(Succeed())
@@ -93,7 +93,7 @@ func deletions(t *testing.T, c client.WithWatch) {
 	})
 
 	t.Run("When the hosted namespace is another cluster's, a refused pool should leave that one's machines alone", func(t *testing.T) {
-		s := newSuite(t, c, "shared")
+		s := newWorld(t, c, "shared")
 		s.start(nil)
 		md := s.deployment()
 		md.Annotations[hyperv1.NodePoolAnnotation] = "shared-by/demo"
@@ -109,7 +109,7 @@ func deletions(t *testing.T, c client.WithWatch) {
 // disruptions are what people and outages do to a pool that lives.
 func disruptions(t *testing.T, c client.WithWatch) {
 	t.Run("When the release cannot be read, a pause should reach Cluster API all the same, and its end too", func(t *testing.T) {
-		s := newSuite(t, c, "pause-outage")
+		s := newWorld(t, c, "pause-outage")
 		s.start(nil)
 		s.Releases = fixture.Releases{}
 		s.change(func(p *hyperv1.NodePool) { p.Spec.PausedUntil = ptr.To("2026-11-20T12:30:00Z") })
@@ -125,7 +125,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 	})
 
 	t.Run("When the pool is paused, a change should wait until that is over", func(t *testing.T) {
-		s := newSuite(t, c, "pause-change")
+		s := newWorld(t, c, "pause-change")
 		s.start(nil)
 		s.change(func(p *hyperv1.NodePool) { p.Spec.PausedUntil, p.Spec.Replicas = ptr.To("true"), ptr.To[int32](5) })
 		s.mustPass()
@@ -136,7 +136,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 	})
 
 	t.Run("When the cluster was restored under another UID, the pool should belong to it before the garbage collector comes", func(t *testing.T) {
-		s := newSuite(t, c, "restored")
+		s := newWorld(t, c, "restored")
 		s.start(nil)
 		pool := s.pool()
 		current := pool.OwnerReferences[0].UID
@@ -147,7 +147,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 	})
 
 	t.Run("When somebody empties a token Secret, it should be filled again with the same token", func(t *testing.T) {
-		s := newSuite(t, c, "token")
+		s := newWorld(t, c, "token")
 		s.start(nil)
 		userData := *s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName
 		token := s.tokenOf(userData)
@@ -159,7 +159,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 	})
 
 	t.Run("When both Secrets of a configuration are deleted, machines should get new ones under the same names", func(t *testing.T) {
-		s := newSuite(t, c, "token")
+		s := newWorld(t, c, "token")
 		userData := *s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName
 		s.Expect(c.Delete(t.Context(), s.tokenOf(userData))).To(Succeed())
 		s.Expect(c.Delete(t.Context(), s.secret(userData))).To(Succeed())
@@ -170,7 +170,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 	})
 
 	t.Run("When the API server refuses what the pool needs, the pool should say so until it does not", func(t *testing.T) {
-		s := newSuite(t, c, "refused")
+		s := newWorld(t, c, "refused")
 		s.start(nil)
 		s.Expect(c.Delete(t.Context(), s.deployment())).To(Succeed())
 		s.Reconciler.Client = interceptor.NewClient(c, interceptor.Funcs{

@@ -32,7 +32,7 @@ func laterPayloads() fixture.Releases {
 }
 
 // cluster changes the status of the pool's cluster.
-func (s *suite) cluster(mutate func(*hyperv1.HostedCluster)) {
+func (s *world) cluster(mutate func(*hyperv1.HostedCluster)) {
 	s.t.Helper()
 	hc := &hyperv1.HostedCluster{}
 	s.Expect(s.client.Get(s.t.Context(), ctrlKey(s.namespace, fixture.ClusterName), hc)).To(Succeed())
@@ -41,7 +41,7 @@ func (s *suite) cluster(mutate func(*hyperv1.HostedCluster)) {
 }
 
 // birth makes what Cluster API makes of the pool's MachineDeployment as it is now: a Machine with its MaasMachine.
-func (s *suite) birth(name string) *clusterv1.Machine {
+func (s *world) birth(name string) *clusterv1.Machine {
 	s.t.Helper()
 	md := s.deployment()
 	machine := s.machine(name, *md.Spec.Template.Spec.Bootstrap.DataSecretName)
@@ -57,7 +57,7 @@ func (s *suite) birth(name string) *clusterv1.Machine {
 }
 
 // serve gives a machine its node.
-func (s *suite) serve(machine *clusterv1.Machine) {
+func (s *world) serve(machine *clusterv1.Machine) {
 	s.t.Helper()
 	look(s, machine, machine.Name)
 	machine.Status.NodeRef = clusterv1.MachineNodeReference{Name: machine.Name}
@@ -70,13 +70,13 @@ func (s *suite) serve(machine *clusterv1.Machine) {
 }
 
 // born is a machine that serves already.
-func (s *suite) born(name string) {
+func (s *world) born(name string) {
 	s.t.Helper()
 	s.serve(s.birth(name))
 }
 
 // bury takes machines away with what is behind them.
-func (s *suite) bury(names ...string) {
+func (s *world) bury(names ...string) {
 	s.t.Helper()
 	for _, name := range names {
 		meta := metav1.ObjectMeta{Namespace: s.hosted(), Name: name}
@@ -86,7 +86,7 @@ func (s *suite) bury(names ...string) {
 }
 
 // look reads an object of the hosted namespace.
-func look[T client.Object](s *suite, obj T, name string) T {
+func look[T client.Object](s *world, obj T, name string) T {
 	s.t.Helper()
 	s.Expect(s.client.Get(s.t.Context(), ctrlKey(s.hosted(), name), obj)).To(Succeed())
 	return obj

@@ -22,7 +22,7 @@ type site struct {
 	Templates  []string
 }
 
-func (s *suite) site(machine string) site {
+func (s *world) site(machine string) site {
 	s.t.Helper()
 	m := &clusterv1.Machine{}
 	s.Expect(s.client.Get(s.t.Context(), client.ObjectKey{Namespace: s.hosted(), Name: machine}, m)).To(Succeed())
@@ -34,7 +34,7 @@ func (s *suite) site(machine string) site {
 }
 
 // configure has the pool take its configuration from a new ConfigMap.
-func (s *suite) configure(name, text string) {
+func (s *world) configure(name, text string) {
 	s.t.Helper()
 	fixture.Create(s.t, s.client, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}, Data: map[string]string{"config": text}})
@@ -45,7 +45,7 @@ const goodConfig = "apiVersion: machineconfiguration.openshift.io/v1\nkind: Mach
 
 func TestHold(t *testing.T) {
 	c := fixture.Start(t)
-	s := newSuite(t, c, "hold")
+	s := newWorld(t, c, "hold")
 	s.start(nil)
 	first := *s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName
 	s.machine("m1", first)
@@ -114,7 +114,7 @@ func TestHold(t *testing.T) {
 
 func TestHoldNewPool(t *testing.T) {
 	t.Run("When the first configuration is refused, no machine should be taken for it", func(t *testing.T) {
-		s := newSuite(t, fixture.Start(t), "hold-new")
+		s := newWorld(t, fixture.Start(t), "hold-new")
 		s.refusal = "unit x.service is malformed"
 		s.start(nil)
 		s.Expect(s.gone(&clusterv1.MachineDeployment{}, client.ObjectKey{Namespace: s.hosted(), Name: fixture.PoolName})).To(BeTrue())

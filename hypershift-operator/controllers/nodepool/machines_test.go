@@ -38,7 +38,7 @@ func TestRolloutStrategy(t *testing.T) {
 
 // TestMachineDeployment shows what of a pool Cluster API gets to see.
 func TestMachineDeployment(t *testing.T) {
-	s := newSuite(t, fixture.Start(t), "limits")
+	s := newWorld(t, fixture.Start(t), "limits")
 	s.ready(nil)
 	pool := fixture.NodePool(s.namespace)
 	surge, unavailable := intstr.FromInt32(2), intstr.FromInt32(1)
@@ -65,7 +65,7 @@ func TestMachineDeployment(t *testing.T) {
 }
 
 func TestTemplatesInUse(t *testing.T) {
-	s := newSuite(t, fixture.Start(t), "templates")
+	s := newWorld(t, fixture.Start(t), "templates")
 	s.ready(nil)
 	fixture.Create(t, s.client, fixture.NodePool(s.namespace))
 	s.mustPass()

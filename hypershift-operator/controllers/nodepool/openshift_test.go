@@ -29,7 +29,7 @@ users: [{name: u, user: {}}]
 `
 
 // openShift makes a cluster and a pool with an OpenShift release.
-func (s *suite) openShift(upgrade hyperv1.UpgradeType) {
+func (s *world) openShift(upgrade hyperv1.UpgradeType) {
 	s.t.Helper()
 	s.ready(func(hc *hyperv1.HostedCluster) { hc.Spec.Release.Image = fixture.OCPImage })
 	pool := fixture.NodePool(s.namespace)
@@ -41,7 +41,7 @@ func (s *suite) openShift(upgrade hyperv1.UpgradeType) {
 }
 
 // coreConfigs makes what an OpenShift control-plane-operator makes.
-func (s *suite) coreConfigs() {
+func (s *world) coreConfigs() {
 	s.t.Helper()
 	for _, name := range []string{"ignition-config-fips", "ignition-config-worker-ssh"} {
 		fixture.Create(s.t, s.client, &corev1.ConfigMap{
@@ -51,7 +51,7 @@ func (s *suite) coreConfigs() {
 	}
 }
 
-func (s *suite) config(token *corev1.Secret) string {
+func (s *world) config(token *corev1.Secret) string {
 	s.t.Helper()
 	reader, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(string(token.Data["config"]))))
 	s.Expect(err).NotTo(HaveOccurred())
@@ -64,7 +64,7 @@ func TestOpenShift(t *testing.T) {
 	c := fixture.Start(t)
 
 	t.Run("When the control plane has not made its configs, it should wait and make no machines", func(t *testing.T) {
-		s := newSuite(t, c, "ocp")
+		s := newWorld(t, c, "ocp")
 		s.openShift(hyperv1.UpgradeTypeReplace)
 		s.mustPass()
 		s.Expect(s.condition("ValidMachineConfig").Message).To(Equal("Waiting for the control plane: expected 2 core ignition configs, found 0"))
@@ -72,7 +72,7 @@ func TestOpenShift(t *testing.T) {
 	})
 
 	t.Run("When all configs are there, it should join them with the API proxy and wipe the helper partition", func(t *testing.T) {
-		s := newSuite(t, c, "ocp")
+		s := newWorld(t, c, "ocp")
 		s.coreConfigs()
 		s.mustPass()
 		userData := *s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName
@@ -88,7 +88,7 @@ func TestOpenShift(t *testing.T) {
 	})
 
 	t.Run("When the pull secret's content changes, it should tell the ignition-server and roll nothing", func(t *testing.T) {
-		s := newSuite(t, c, "ocp")
+		s := newWorld(t, c, "ocp")
 		before := s.deployment()
 		secret := &corev1.Secret{}
 		s.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: fixture.PullSecret}, secret)).To(Succeed())
@@ -103,7 +103,7 @@ func TestOpenShift(t *testing.T) {
 	})
 
 	t.Run("When the ignition-server rotates the token, it should follow in the user-data", func(t *testing.T) {
-		s := newSuite(t, c, "ocp")
+		s := newWorld(t, c, "ocp")
 		userData := *s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName
 		token := s.tokenOf(userData)
 		token.Data["old_token"], token.Data["token"] = token.Data["token"], []byte("rotated")
@@ -114,7 +114,7 @@ func TestOpenShift(t *testing.T) {
 	})
 
 	t.Run("When the ignition-server refuses the configuration, it should say why", func(t *testing.T) {
-		s := newSuite(t, c, "ocp")
+		s := newWorld(t, c, "ocp")
 		token := s.tokenOf(*s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName)
 		token.Data["reason"], token.Data["message"] = []byte("InvalidConfig"), []byte("unit x is malformed")
 		s.Expect(c.Update(t.Context(), token)).To(Succeed())
@@ -124,7 +124,7 @@ func TestOpenShift(t *testing.T) {
 	})
 
 	t.Run("When a machine has fetched its configuration, it should watch over machines", func(t *testing.T) {
-		s := newSuite(t, c, "ocp")
+		s := newWorld(t, c, "ocp")
 		token := s.tokenOf(*s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName)
 		token.Annotations[hyperv1.TokenSecretIgnitionReachedAnnotation] = "True"
 		s.Expect(c.Update(t.Context(), token)).To(Succeed())
@@ -149,7 +149,7 @@ func TestOpenShift(t *testing.T) {
 	})
 
 	t.Run("When a pool is updated in place, it should name the target and follow the upgrader", func(t *testing.T) {
-		s := newSuite(t, c, "inplace")
+		s := newWorld(t, c, "inplace")
 		s.openShift(hyperv1.UpgradeTypeInPlace)
 		s.coreConfigs()
 		s.mustPass()

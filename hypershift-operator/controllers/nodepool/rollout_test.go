@@ -14,7 +14,7 @@ import (
 )
 
 // totals are what Cluster API says of a MachineDeployment in the moment before it has looked at a new template.
-func (s *suite) totals(count int32) {
+func (s *world) totals(count int32) {
 	s.t.Helper()
 	md := s.deployment()
 	md.Status.ObservedGeneration = md.Generation
@@ -25,7 +25,7 @@ func (s *suite) totals(count int32) {
 }
 
 // settle brings a pool of two machines to its first release.
-func (s *suite) settle() {
+func (s *world) settle() {
 	s.t.Helper()
 	s.start(nil)
 	s.born("a")
@@ -35,14 +35,14 @@ func (s *suite) settle() {
 	s.Expect(s.pool().Status.Version).To(Equal("1.36.3"))
 }
 
-func (s *suite) updates(conditionType string, message string) {
+func (s *world) updates(conditionType string, message string) {
 	s.t.Helper()
 	c := s.condition(conditionType)
 	s.Expect(c.Status).To(Equal(corev1.ConditionTrue), conditionType)
 	s.Expect(c.Message).To(ContainSubstring(message))
 }
 
-func (s *suite) rests() {
+func (s *world) rests() {
 	s.t.Helper()
 	for _, conditionType := range []string{"UpdatingVersion", "UpdatingConfig", "UpdatingPlatformMachineTemplate"} {
 		s.Expect(s.condition(conditionType).Status).To(Equal(corev1.ConditionFalse), conditionType)
@@ -53,7 +53,7 @@ func TestRollout(t *testing.T) {
 	c := fixture.Start(t)
 
 	t.Run("When a machine of the old release is left, the pool should not claim the new one, whatever Cluster API's totals say", func(t *testing.T) {
-		s := newSuite(t, c, "roll-release")
+		s := newWorld(t, c, "roll-release")
 		s.Releases = laterPayloads()
 		s.settle()
 		before := s.pool().Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation]
@@ -89,7 +89,7 @@ func TestRollout(t *testing.T) {
 	})
 
 	t.Run("When new machines have no node yet, the pool should not claim the new release", func(t *testing.T) {
-		s := newSuite(t, c, "roll-nodeless")
+		s := newWorld(t, c, "roll-nodeless")
 		s.Releases = laterPayloads()
 		s.settle()
 		s.cluster(func(hc *hyperv1.HostedCluster) { hc.Status.Version = completed("1.36.4") })
@@ -108,7 +108,7 @@ func TestRollout(t *testing.T) {
 	})
 
 	t.Run("When a machine is of the wrong size, the pool should say that it is replaced until it is", func(t *testing.T) {
-		s := newSuite(t, c, "roll-template")
+		s := newWorld(t, c, "roll-template")
 		s.settle()
 		s.change(func(p *hyperv1.NodePool) { p.Spec.Platform.MAAS.MinCPU = ptr.To[int32](8) })
 		s.mustPass()
@@ -123,7 +123,7 @@ func TestRollout(t *testing.T) {
 	})
 
 	t.Run("When the pool only grows, it should not say that it updates", func(t *testing.T) {
-		s := newSuite(t, c, "roll-grow")
+		s := newWorld(t, c, "roll-grow")
 		s.settle()
 		s.change(func(p *hyperv1.NodePool) { p.Spec.Replicas = ptr.To[int32](3) })
 		s.mustPass()
@@ -134,7 +134,7 @@ func TestRollout(t *testing.T) {
 	})
 
 	t.Run("When a node goes while the release cannot be read, the pool should say so all the same", func(t *testing.T) {
-		s := newSuite(t, c, "roll-blind")
+		s := newWorld(t, c, "roll-blind")
 		s.settle()
 		s.Releases = fixture.Releases{}
 		s.bury("a")
@@ -144,7 +144,7 @@ func TestRollout(t *testing.T) {
 	})
 
 	t.Run("When the release waits for the control plane, machines should stay as they are and be as many as wanted", func(t *testing.T) {
-		s := newSuite(t, c, "roll-early")
+		s := newWorld(t, c, "roll-early")
 		s.Releases = laterPayloads()
 		s.settle()
 		before := s.deployment().Spec.Template
@@ -163,7 +163,7 @@ func TestRollout(t *testing.T) {
 	})
 
 	t.Run("When all is settled, it should write nothing", func(t *testing.T) {
-		s := newSuite(t, c, "roll-grow")
+		s := newWorld(t, c, "roll-grow")
 		s.mustPass()
 		counted := fixture.NewFaulty(c)
 		s.Reconciler.Client = counted

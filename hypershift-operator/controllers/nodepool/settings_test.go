@@ -19,7 +19,7 @@ func TestSettings(t *testing.T) {
 	hour := &metav1.Duration{Duration: time.Hour}
 
 	t.Run("When erasing and time-outs change, existing machines should have them, and none be replaced", func(t *testing.T) {
-		s := newSuite(t, c, "settings")
+		s := newWorld(t, c, "settings")
 		s.settle()
 		before := s.deployment().Spec.Template
 		s.change(func(p *hyperv1.NodePool) {
@@ -39,7 +39,7 @@ func TestSettings(t *testing.T) {
 	})
 
 	t.Run("When nothing changes any more, it should write nothing", func(t *testing.T) {
-		s := newSuite(t, c, "settings")
+		s := newWorld(t, c, "settings")
 		counted := fixture.NewFaulty(c)
 		s.Reconciler.Client = counted
 		s.mustPass()
@@ -47,7 +47,7 @@ func TestSettings(t *testing.T) {
 	})
 
 	t.Run("When settings are taken back while the release cannot be read, existing machines should have the defaults", func(t *testing.T) {
-		s := newSuite(t, c, "settings")
+		s := newWorld(t, c, "settings")
 		s.Releases = fixture.Releases{}
 		s.change(func(p *hyperv1.NodePool) { p.Spec.Platform.MAAS = &hyperv1.MAASNodePoolPlatform{} })
 		s.mustPass()
@@ -57,7 +57,7 @@ func TestSettings(t *testing.T) {
 	})
 
 	t.Run("When erasing is asked for and the pool deleted at once, the disks should be erased", func(t *testing.T) {
-		s := newSuite(t, c, "settings")
+		s := newWorld(t, c, "settings")
 		s.change(func(p *hyperv1.NodePool) { p.Spec.Platform.MAAS.Erase = "Full" })
 		s.Expect(c.Delete(t.Context(), s.pool())).To(Succeed())
 		_, err := s.pass()

@@ -19,7 +19,7 @@ import (
 )
 
 // provider writes what the MAAS provider says of a machine.
-func (s *suite) provider(name string, mutate func(*infrav1.MaasMachineStatus)) {
+func (s *world) provider(name string, mutate func(*infrav1.MaasMachineStatus)) {
 	s.t.Helper()
 	infra := look(s, &infrav1.MaasMachine{}, name)
 	mutate(&infra.Status)
@@ -43,12 +43,12 @@ func gaveUp(status *infrav1.MaasMachineStatus) {
 	})
 }
 
-func (s *suite) skipped(name string) (value string) {
+func (s *world) skipped(name string) (value string) {
 	s.t.Helper()
 	return look(s, &clusterv1.Machine{}, name).Annotations[clusterv1.MachineSkipRemediationAnnotation]
 }
 
-func (s *suite) failed(name string) *metav1.Condition {
+func (s *world) failed(name string) *metav1.Condition {
 	s.t.Helper()
 	return meta.FindStatusCondition(look(s, &clusterv1.Machine{}, name).Status.Conditions, "hypershift.openshift.io/Failed")
 }
@@ -57,7 +57,7 @@ func TestStartup(t *testing.T) {
 	c := fixture.Start(t)
 
 	t.Run("When a machine waits for capacity, no health check should touch it, however long that takes", func(t *testing.T) {
-		s := newSuite(t, c, "patience")
+		s := newWorld(t, c, "patience")
 		s.start(nil)
 		created := s.birth("a").CreationTimestamp.Time
 		s.clock.SetTime(created.Add(time.Minute))
@@ -73,7 +73,7 @@ func TestStartup(t *testing.T) {
 	})
 
 	t.Run("When it gets its machine late, it should have as long from then as any other, and be looked at again after that", func(t *testing.T) {
-		s := newSuite(t, c, "patience")
+		s := newWorld(t, c, "patience")
 		late := look(s, &clusterv1.Machine{}, "a").CreationTimestamp.Add(10 * 24 * time.Hour)
 		s.provider("a", allocated(late))
 		s.clock.SetTime(late.Add(224 * time.Minute))
@@ -87,7 +87,7 @@ func TestStartup(t *testing.T) {
 	})
 
 	t.Run("When a person keeps health checks away, that should stay", func(t *testing.T) {
-		s := newSuite(t, c, "patience")
+		s := newWorld(t, c, "patience")
 		machine := look(s, &clusterv1.Machine{}, "a")
 		annotate(machine, clusterv1.MachineSkipRemediationAnnotation, "")
 		s.Expect(c.Update(t.Context(), machine)).To(Succeed())
@@ -96,7 +96,7 @@ func TestStartup(t *testing.T) {
 	})
 
 	t.Run("When the provider gave a machine up, the Machine should say why, and the health check wait for nothing", func(t *testing.T) {
-		s := newSuite(t, c, "given-up")
+		s := newWorld(t, c, "given-up")
 		s.start(nil)
 		s.birth("a")
 		s.reach()
@@ -117,14 +117,14 @@ func TestStartup(t *testing.T) {
 	})
 
 	t.Run("When the provider takes that back, the Machine should be well again", func(t *testing.T) {
-		s := newSuite(t, c, "given-up")
+		s := newWorld(t, c, "given-up")
 		s.provider("a", func(status *infrav1.MaasMachineStatus) { status.FailureReason, status.FailureMessage = nil, nil })
 		s.mustPass()
 		s.Expect(s.failed("a").Status).To(Equal(metav1.ConditionFalse))
 	})
 
 	t.Run("When the provider gives up a machine whose node is healthy, it should stay until the node is not", func(t *testing.T) {
-		s := newSuite(t, c, "contradiction")
+		s := newWorld(t, c, "contradiction")
 		s.start(nil)
 		s.born("a")
 		s.provider("a", gaveUp)
@@ -141,7 +141,7 @@ func TestStartup(t *testing.T) {
 }
 
 // reach has a machine fetch the current configuration.
-func (s *suite) reach() {
+func (s *world) reach() {
 	s.t.Helper()
 	token := s.tokenOf(*s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName)
 	annotate(token, hyperv1.TokenSecretIgnitionReachedAnnotation, "True")
@@ -149,7 +149,7 @@ func (s *suite) reach() {
 	s.mustPass()
 }
 
-func (s *suite) healthCheck() *clusterv1.MachineHealthCheck {
+func (s *world) healthCheck() *clusterv1.MachineHealthCheck {
 	s.t.Helper()
 	return look(s, &clusterv1.MachineHealthCheck{}, fixture.PoolName)
 }
@@ -159,7 +159,7 @@ func TestRepair(t *testing.T) {
 	c := fixture.Start(t)
 
 	t.Run("When time-outs are set, the health check should give machines all the tries that they allow", func(t *testing.T) {
-		s := newSuite(t, c, "repair-derived")
+		s := newWorld(t, c, "repair-derived")
 		s.start(func(p *hyperv1.NodePool) {
 			p.Spec.Platform.MAAS.DeployTimeout = &metav1.Duration{Duration: 2 * time.Hour}
 		})
@@ -168,7 +168,7 @@ func TestRepair(t *testing.T) {
 	})
 
 	t.Run("When the configuration changes, repair should go on and be told of", func(t *testing.T) {
-		s := newSuite(t, c, "repair-derived")
+		s := newWorld(t, c, "repair-derived")
 		s.Releases = laterPayloads()
 		s.cluster(func(hc *hyperv1.HostedCluster) { hc.Status.Version = completed("1.36.4") })
 		s.change(func(p *hyperv1.NodePool) { p.Spec.Release.Image = laterImage })
@@ -179,7 +179,7 @@ func TestRepair(t *testing.T) {
 	})
 
 	t.Run("When an annotation means nothing, repair should go on as before and say so", func(t *testing.T) {
-		s := newSuite(t, c, "repair-derived")
+		s := newWorld(t, c, "repair-derived")
 		s.Releases = laterPayloads()
 		s.change(func(p *hyperv1.NodePool) { annotate(p, hyperv1.MachineHealthCheckTimeoutAnnotation, "soon") })
 		s.mustPass()
@@ -189,7 +189,7 @@ func TestRepair(t *testing.T) {
 	})
 
 	t.Run("When the pool is paused, so should repair be", func(t *testing.T) {
-		s := newSuite(t, c, "repair-derived")
+		s := newWorld(t, c, "repair-derived")
 		s.change(func(p *hyperv1.NodePool) { p.Spec.PausedUntil = ptr.To("true") })
 		s.mustPass()
 		s.Expect(s.healthCheck().Annotations).To(HaveKey(clusterv1.PausedAnnotation))
@@ -199,7 +199,7 @@ func TestRepair(t *testing.T) {
 	})
 
 	t.Run("When repair is switched off while the release cannot be read, it should end all the same", func(t *testing.T) {
-		s := newSuite(t, c, "repair-derived")
+		s := newWorld(t, c, "repair-derived")
 		s.Releases = fixture.Releases{}
 		s.change(func(p *hyperv1.NodePool) { p.Spec.Management.AutoRepair = false })
 		s.mustPass()

@@ -175,7 +175,7 @@ func TestValidate(t *testing.T) {
 			conditionType: "AutorepairEnabled", reason: "WaitingForFirstMachine", want: "as soon as one has fetched"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := newSuite(t, c, tc.namespace)
+			s := newWorld(t, c, tc.namespace)
 			s.Releases = laterPayloads()
 			s.ready(func(hc *hyperv1.HostedCluster) { hc.Annotations = tc.annotations })
 			if tc.cluster != nil {
