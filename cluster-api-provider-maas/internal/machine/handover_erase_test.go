@@ -26,6 +26,7 @@ func erasedLater(t *testing.T, cfg *rest.Config) {
 	k.end("m")
 	k.minutes(12, "m")
 	k.Expect(k.gone("m")).To(BeTrue())
+	k.Expect(k.client.Delete(t.Context(), k.cluster())).To(Succeed())
 	k.clock.SetTime(k.clock.Now().Add(time.Hour))
 	k.look()
 	mend()
