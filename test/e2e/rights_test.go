@@ -26,6 +26,9 @@ var unusedRights = map[string][]string{
 	"asked by the API server itself when server-side apply creates": {
 		"create /serviceaccounts", "create apps/deployments", "create rbac.authorization.k8s.io/roles", "create rbac.authorization.k8s.io/rolebindings",
 	},
+	"metrics that somebody reads, and who gives rights away has them": {
+		"create authentication.k8s.io/tokenreviews", "create authorization.k8s.io/subjectaccessreviews",
+	},
 	"management clusters of OpenShift only": {
 		"get route.openshift.io/routes", "update hypershift.openshift.io/hostedclusters/finalizers", "update hypershift.openshift.io/hostedcontrolplanes/finalizers",
 	},
