@@ -32,8 +32,11 @@ type event struct {
 // Asked reads the audit log. Account is namespace:name.
 func (w *Walker) Asked(account string) (Asked, error) {
 	files, err := filepath.Glob(w.Path(auditLog))
-	if err != nil || len(files) == 0 {
-		return Asked{}, fmt.Errorf("there is no %s: %w", w.Path(auditLog), err)
+	if err != nil {
+		return Asked{}, fmt.Errorf("looking for %s: %w", w.Path(auditLog), err)
+	}
+	if len(files) == 0 {
+		return Asked{}, fmt.Errorf("there is no %s", w.Path(auditLog))
 	}
 	asked := Asked{Granted: map[string][]string{}, Denied: map[string][]string{}}
 	for _, file := range files {
