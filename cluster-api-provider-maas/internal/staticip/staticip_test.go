@@ -96,6 +96,8 @@ func TestPick(t *testing.T) {
 			spec: infrav1.StaticIPConfig{Range: ips("10.9.0.255", "10.9.0.255")}, reason: staticip.ReasonRangeExhausted, words: "10.9.0.255 to 10.9.0.255 is free"},
 		"When all are taken, it should name some": {spec: infrav1.StaticIPConfig{Range: ips("10.9.0.10", "10.9.0.10")}, reason: staticip.ReasonRangeExhausted,
 			words: "(10.9.0.10 is held by node one (aaaaaa) in MAAS): use a larger range"},
+		"When a few are taken, it should name all": {spec: infrav1.StaticIPConfig{Range: ips("10.9.0.30", "10.9.0.32")}, reason: staticip.ReasonRangeExhausted,
+			words: "10.9.0.31 is held by MaasMachine x, 10.9.0.32 is held by MaasMachine x)"},
 		"When many are taken, it should not name all": {spec: infrav1.StaticIPConfig{Range: ips("10.9.0.30", "10.9.0.33")}, reason: staticip.ReasonRangeExhausted,
 			words: "10.9.0.32 is held by MaasMachine x, ...)"},
 	} {
