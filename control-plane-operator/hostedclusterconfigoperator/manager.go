@@ -186,7 +186,10 @@ func (o *options) addControllers(c *clusters, releases releaseinfo.Provider) err
 			return r.SetupWithManager(c.mgr, kept)
 		},
 		"csr-approval": func() error {
-			r := &csrapproval.Reconciler{Guest: c.mgr.GetClient(), Management: c.management.GetClient(), Namespace: o.namespace, Pause: gate}
+			r := &csrapproval.Reconciler{
+				Guest: c.mgr.GetClient(), Live: c.guest, Management: c.management.GetClient(), Namespace: o.namespace, Pause: gate,
+				Recorder: c.management.GetEventRecorder("node-approver"),
+			}
 			return r.SetupWithManager(c.mgr, kept)
 		},
 		"node": func() error {

@@ -141,6 +141,10 @@ const (
 const (
 	// NodePoolAnnotation is <namespace>/<name> of the NodePool on what was made for it.
 	NodePoolAnnotation = "hypershift.openshift.io/nodePool"
+	// NodeIdentityAnnotation is, on a Machine, its node's name and a digest of the key that it got its first certificate for.
+	NodeIdentityAnnotation = "hypershift.openshift.io/node-identity"
+	// BootstrapMachineAnnotation is, on a bootstrap token of the guest, the Machine that it was made for or used by.
+	BootstrapMachineAnnotation = "hypershift.openshift.io/bootstrap-machine"
 	// SecretGrantLabel is the service account on a Role and a RoleBinding that let it work with one Secret of a NodePool.
 	SecretGrantLabel = "hypershift.openshift.io/secret-grant"
 	// NodePoolLabel is the name of the NodePool on Nodes and ConfigMaps.

@@ -71,8 +71,6 @@ const (
 	KubeconfigKey = hosted.KubeconfigKey
 	// AutoscalerKubeconfig is the cluster-autoscaler's.
 	AutoscalerKubeconfig = "cluster-autoscaler-kubeconfig"
-	// IgnitionServerKubeconfig is the ignition-server's.
-	IgnitionServerKubeconfig = "ignition-server-kubeconfig"
 	// ClusterAPIKey is the key of the kubeconfig Secrets for Cluster API and its provider.
 	ClusterAPIKey = "value"
 )

@@ -1,7 +1,7 @@
 // Package csrapproval approves the certificates that kubelets ask for, when the Machine behind a node vouches for it.
 //
-// A machine holds no secret of its own before it has a certificate: every machine of a cluster boots with the same
-// bootstrap credentials. So what a request claims is held against what Cluster API knows of its machines.
+// What a request claims is held against what Cluster API knows of its machines. A machine gets one certificate by what it boots with,
+// for one key, which its Machine remembers; from then on the node renews it by itself, for as long as its Machine lives.
 package csrapproval
 
 import (
@@ -16,8 +16,6 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-
-	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 )
 
 const (
@@ -29,10 +27,23 @@ const (
 type facts struct {
 	machines []clusterv1.Machine
 	nodes    []corev1.Node
+	// made tells that nodes are made of Machines here, so that a node without one is nobody's.
+	made bool
+	// bootstrap is whom the requester's bootstrap credentials were made for; nil for a requester who has none.
+	bootstrap *bootstrapper
+}
+
+// bootstrapper is what is known of bootstrap credentials.
+type bootstrapper struct {
+	// machine is the one that they were made for, or used by first; empty where neither is known.
+	machine string
 }
 
 // errWait marks requests that may become right: the Machine's addresses or the Node may not be known yet.
 var errWait = errors.New("waiting")
+
+// errTaken marks requests for an identity that another has: somebody holds credentials that are not his.
+var errTaken = errors.New("refused")
 
 // relevant tells whether a request is one that kubelets make and that nobody has decided.
 func relevant(csr *certificatesv1.CertificateSigningRequest) bool {
@@ -41,24 +52,52 @@ func relevant(csr *certificatesv1.CertificateSigningRequest) bool {
 	return kubelet && len(csr.Status.Conditions) == 0 && len(csr.Status.Certificate) == 0
 }
 
-// authorize returns nil when the request is to be approved, and else the reason why not. It never asks for a denial: a
-// request that nobody approves expires, and its node asks again.
-func authorize(csr *certificatesv1.CertificateSigningRequest, f facts) error {
+// claim is a Machine that gets its first certificate: its node's name and key are written down before.
+type claim struct {
+	machine   *clusterv1.Machine
+	node, key string
+}
+
+// authorize returns nil when the request is to be approved, and else the reason why not; with it comes what to write down before.
+// Only errTaken asks for a denial: else a request that nobody approves expires, and its node asks again.
+func authorize(csr *certificatesv1.CertificateSigningRequest, f facts) (*claim, error) {
 	request, err := parse(csr.Spec.Request)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	name, isNode := strings.CutPrefix(request.Subject.CommonName, nodeUserPrefix)
 	if !isNode || name == "" {
-		return fmt.Errorf("the common name %q is not that of a node", request.Subject.CommonName)
+		return nil, fmt.Errorf("the common name %q is not that of a node", request.Subject.CommonName)
 	}
 	if !slices.Equal(request.Subject.Organization, []string{nodeGroup}) {
-		return fmt.Errorf("the organizations are %v, those of a node are [%s]", request.Subject.Organization, nodeGroup)
+		return nil, fmt.Errorf("the organizations are %v, those of a node are [%s]", request.Subject.Organization, nodeGroup)
 	}
 	if csr.Spec.SignerName == certificatesv1.KubeletServingSignerName {
-		return authorizeServing(csr, request, name, f)
+		return nil, authorizeServing(csr, request, name, f)
 	}
-	return authorizeClient(csr, request, name, f)
+	if err := clientOnly(csr, request); err != nil {
+		return nil, err
+	}
+	if isItself(csr, name) {
+		return nil, authorizeRenewal(name, f)
+	}
+	return authorizeFirst(csr, request, name, f)
+}
+
+// clientOnly wants a request for what a kubelet's client certificate is, and no more.
+func clientOnly(csr *certificatesv1.CertificateSigningRequest, request *x509.CertificateRequest) error {
+	if err := onlyUsages(csr, certificatesv1.UsageClientAuth); err != nil {
+		return err
+	}
+	if len(request.DNSNames)+len(request.IPAddresses)+len(request.EmailAddresses)+len(request.URIs) > 0 {
+		return errors.New("a client certificate has no alternative names")
+	}
+	return nil
+}
+
+// isItself tells whether it is the node that asks.
+func isItself(csr *certificatesv1.CertificateSigningRequest, name string) bool {
+	return csr.Spec.Username == nodeUserPrefix+name && slices.Contains(csr.Spec.Groups, nodeGroup)
 }
 
 func parse(raw []byte) (*x509.CertificateRequest, error) {
@@ -76,35 +115,9 @@ func parse(raw []byte) (*x509.CertificateRequest, error) {
 	return request, nil
 }
 
-// authorizeClient approves a node's first certificate when a Machine of that name has no node yet. Renewals are approved by
-// the kube-controller-manager.
-func authorizeClient(csr *certificatesv1.CertificateSigningRequest, request *x509.CertificateRequest, name string, f facts) error {
-	bootstrapper := csr.Spec.Username == pki.NodeBootstrapper || slices.Contains(csr.Spec.Groups, pki.BootstrapGroup)
-	if !bootstrapper {
-		return fmt.Errorf("the requester %q may not ask for a node's first certificate", csr.Spec.Username)
-	}
-	if err := onlyUsages(csr, certificatesv1.UsageClientAuth); err != nil {
-		return err
-	}
-	if len(request.DNSNames)+len(request.IPAddresses)+len(request.EmailAddresses)+len(request.URIs) > 0 {
-		return errors.New("a client certificate has no alternative names")
-	}
-	if slices.ContainsFunc(f.nodes, func(n corev1.Node) bool { return n.Name == name }) {
-		return fmt.Errorf("%w: node %s exists and renews its certificate with the one it has", errWait, name)
-	}
-	machine, err := machineNamed(name, f.machines)
-	if err != nil {
-		return err
-	}
-	if bound := machine.Status.NodeRef.Name; bound != "" && bound != name {
-		return fmt.Errorf("machine %s is node %s already", machine.Name, bound)
-	}
-	return nil
-}
-
 // authorizeServing approves a node's serving certificate when all names in it are names of its Machine.
 func authorizeServing(csr *certificatesv1.CertificateSigningRequest, request *x509.CertificateRequest, name string, f facts) error {
-	if csr.Spec.Username != nodeUserPrefix+name || !slices.Contains(csr.Spec.Groups, nodeGroup) {
+	if !isItself(csr, name) {
 		return fmt.Errorf("the requester %q is not node %s", csr.Spec.Username, name)
 	}
 	if err := onlyUsages(csr, certificatesv1.UsageServerAuth); err != nil {

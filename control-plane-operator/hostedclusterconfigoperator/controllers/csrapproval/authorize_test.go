@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 )
 
@@ -91,7 +92,7 @@ func machine(name, host, ip string) clusterv1.Machine {
 }
 
 func world(edit ...func(*facts)) facts {
-	f := facts{machines: []clusterv1.Machine{machine("pool-a", "worker-1", "192.0.2.21"), machine("pool-b", "worker-2", "192.0.2.22")}}
+	f := facts{made: true, bootstrap: &bootstrapper{}, machines: []clusterv1.Machine{machine("pool-a", "worker-1", "192.0.2.21"), machine("pool-b", "worker-2", "192.0.2.22")}}
 	for _, e := range edit {
 		e(&f)
 	}
@@ -110,17 +111,23 @@ func TestAuthorizeClient(t *testing.T) {
 		facts  facts
 		reason string
 		waits  bool
+		denied bool
 	}{
 		{name: "its machine has the name", facts: world()},
 		{name: "the name is the machine's name in DNS", facts: world(), csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
 			return bootstrap(t, func(r *x509.CertificateRequest) { r.Subject = nodeSubject("worker-1.maas") })
 		}},
-		{name: "it comes from a bootstrap token", facts: world(), csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
-			csr := bootstrap(t)
-			csr.Spec.Username, csr.Spec.Groups = "system:bootstrap:abcdef", []string{pki.BootstrapGroup}
-			return csr
-		}},
-		{name: "no machine has the name yet", facts: facts{}, reason: "no machine has the name worker-1", waits: true},
+		{name: "its credentials are that machine's", facts: world(func(f *facts) { f.bootstrap.machine = "pool-a" })},
+		{name: "its credentials are another machine's", reason: "are those of machine pool-b, not of machine pool-a", denied: true,
+			facts: world(func(f *facts) { f.bootstrap.machine = "pool-b" })},
+		{name: "the machine has a certificate for another key", reason: "has a certificate for another key", denied: true,
+			facts: world(func(f *facts) {
+				f.machines[0].Annotations = map[string]string{hyperv1.NodeIdentityAnnotation: "worker-1 abc"}
+			})},
+		{name: "the machine is made of other hardware than it was", facts: world(func(f *facts) {
+			f.machines[0].Annotations = map[string]string{hyperv1.NodeIdentityAnnotation: "worker-9 abc"}
+		})},
+		{name: "no machine has the name yet", facts: facts{bootstrap: &bootstrapper{}}, reason: "no machine has the name worker-1", waits: true},
 		{name: "the machine is going away", reason: "no machine has the name", waits: true, facts: world(func(f *facts) {
 			f.machines[0].DeletionTimestamp = &metav1.Time{Time: time.Now()}
 		})},
@@ -130,13 +137,16 @@ func TestAuthorizeClient(t *testing.T) {
 		{name: "the machine is another node", reason: "is node other already", facts: world(func(f *facts) {
 			f.machines[0].Status.NodeRef.Name = "other"
 		})},
-		{name: "the node is there already", reason: "node worker-1 exists", waits: true, facts: world(registered)},
-		{name: "a stranger asks", facts: world(), reason: "may not ask", csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
+		{name: "the machine is that node already", reason: "which renews its certificate", denied: true, facts: world(registered)},
+		{name: "a node of the name is there yet", reason: "node worker-1 exists", waits: true, facts: world(func(f *facts) {
+			f.nodes = []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}}}
+		})},
+		{name: "a stranger asks", facts: world(func(f *facts) { f.bootstrap = nil }), reason: "may not ask", csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
 			csr := bootstrap(t)
 			csr.Spec.Username = "system:serviceaccount:default:default"
 			return csr
 		}},
-		{name: "another node asks for it", facts: world(), reason: "may not ask", csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
+		{name: "another node asks for it", facts: world(func(f *facts) { f.bootstrap = nil }), reason: "may not ask", csr: func(t testing.TB) *certificatesv1.CertificateSigningRequest {
 			csr := bootstrap(t)
 			csr.Spec.Username, csr.Spec.Groups = "system:node:worker-2", []string{"system:nodes"}
 			return csr
@@ -179,7 +189,36 @@ func TestAuthorizeClient(t *testing.T) {
 			if tc.csr != nil {
 				csr = tc.csr(t)
 			}
-			check(t, authorize(csr, tc.facts), tc.reason, tc.waits)
+			_, err := authorize(csr, tc.facts)
+			check(t, err, tc.reason, tc.waits)
+			if tc.denied {
+				NewWithT(t).Expect(err).To(MatchError(errTaken))
+			}
+		})
+	}
+}
+
+func TestAuthorizeRenewal(t *testing.T) {
+	deleting := func(f *facts) { f.machines[0].DeletionTimestamp = &metav1.Time{Time: time.Now()} }
+	for _, tc := range []struct {
+		name   string
+		facts  facts
+		reason string
+		waits  bool
+	}{
+		{name: "its machine lives", facts: world(registered)},
+		{name: "its machine is being deleted", facts: world(registered, deleting), reason: "machine pool-a of node worker-1 is being deleted"},
+		{name: "its machine is gone", facts: world(registered, func(f *facts) { f.machines = f.machines[1:] }), reason: "no machine has the name", waits: true},
+		{name: "its node is gone", facts: world(), reason: "node worker-1 is gone"},
+		{name: "there is no machine at all", facts: world(registered, func(f *facts) { f.machines = nil }), reason: "no Machine at all", waits: true},
+		{name: "nodes are not made of machines", facts: world(registered, func(f *facts) { f.machines, f.made = nil, false })},
+	} {
+		t.Run("When "+tc.name+" a renewal should "+outcome(tc.reason), func(t *testing.T) {
+			csr := bootstrap(t)
+			csr.Spec.Username, csr.Spec.Groups = "system:node:worker-1", []string{"system:nodes", "system:authenticated"}
+			first, err := authorize(csr, tc.facts)
+			check(t, err, tc.reason, tc.waits)
+			NewWithT(t).Expect(first).To(BeNil(), "nothing is written down for it")
 		})
 	}
 }
@@ -226,7 +265,8 @@ func TestAuthorizeServing(t *testing.T) {
 			if tc.change != nil {
 				tc.change(csr)
 			}
-			check(t, authorize(csr, tc.facts), tc.reason, tc.waits)
+			_, err := authorize(csr, tc.facts)
+			check(t, err, tc.reason, tc.waits)
 		})
 	}
 }

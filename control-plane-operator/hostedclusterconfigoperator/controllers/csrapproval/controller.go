@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -29,8 +31,12 @@ const retryAfter = 30 * time.Second
 type Reconciler struct {
 	// Guest reads and approves requests in the guest, and reads its Nodes.
 	Guest client.Client
-	// Management reads Machines.
-	Management client.Reader
+	// Live reads and writes the guest's bootstrap tokens, past any cache.
+	Live client.Client
+	// Management reads Machines, and remembers in them which key has the identity of their node.
+	Management client.Client
+	// Recorder tells of refusals, in the events of the Machine.
+	Recorder events.EventRecorder
 	// Namespace is the hosted namespace, which holds the Machines.
 	Namespace string
 	// Pause is heeded: a paused cluster lets nobody in.
@@ -82,22 +88,71 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 func (r *Reconciler) decide(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (ctrl.Result, error) {
-	f, err := r.facts(ctx)
+	f, err := r.facts(ctx, csr)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	log := ctrl.LoggerFrom(ctx).WithValues("requester", csr.Spec.Username)
-	if err := authorize(csr, f); errors.Is(err, errWait) {
+	first, err := authorize(csr, f)
+	switch {
+	case errors.Is(err, errWait):
 		log.Info("Not approving yet", "because", err.Error())
 		return phase.After(retryAfter)
-	} else if err != nil {
+	case errors.Is(err, errTaken):
+		return ctrl.Result{}, r.refuse(ctx, csr, f, err)
+	case err != nil:
 		log.Info("Not approving", "because", err.Error())
 		return phase.Done()
 	}
-	return ctrl.Result{}, r.approve(ctx, csr)
+	if first != nil {
+		if err := r.remember(ctx, csr, first); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	if err := r.settle(ctx, csr, certificatesv1.CertificateApproved, "MachineVouches", "A Machine of this cluster has the names and addresses of the request"); err != nil {
+		return ctrl.Result{}, err
+	}
+	log.Info("Approved", "signer", csr.Spec.SignerName)
+	return ctrl.Result{}, r.joined(ctx, csr, f)
 }
 
-func (r *Reconciler) facts(ctx context.Context) (facts, error) {
+// refuse denies a request for what another has, and raises the alarm.
+func (r *Reconciler) refuse(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, f facts, why error) error {
+	if err := r.settle(ctx, csr, certificatesv1.CertificateDenied, "IdentityTaken", why.Error()); err != nil {
+		return err
+	}
+	refusals.Inc()
+	ctrl.LoggerFrom(ctx).Error(why, "Denied", "requester", csr.Spec.Username)
+	if machine := askedFor(csr, f); machine != nil {
+		r.Recorder.Eventf(machine, nil, corev1.EventTypeWarning, "NodeIdentityRefused", "Deny",
+			"CertificateSigningRequest %s of the guest by %s was denied: %v", csr.Name, csr.Spec.Username, why)
+	}
+	return nil
+}
+
+// joined uses up the bootstrap credentials of a node that has its first certificate, as its asking for a serving certificate shows.
+func (r *Reconciler) joined(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, f facts) error {
+	machine := askedFor(csr, f)
+	if csr.Spec.SignerName != certificatesv1.KubeletServingSignerName || machine == nil {
+		return nil
+	}
+	return r.useUp(ctx, machine.Name)
+}
+
+// askedFor is the Machine that a request wants to be; nil for none.
+func askedFor(csr *certificatesv1.CertificateSigningRequest, f facts) *clusterv1.Machine {
+	request, err := parse(csr.Spec.Request)
+	if err != nil {
+		return nil
+	}
+	machine, err := machineOf(strings.TrimPrefix(request.Subject.CommonName, nodeUserPrefix), f.machines)
+	if err != nil {
+		return nil
+	}
+	return machine
+}
+
+func (r *Reconciler) facts(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (facts, error) {
 	machines := &clusterv1.MachineList{}
 	if err := r.Management.List(ctx, machines, client.InNamespace(r.Namespace)); err != nil {
 		return facts{}, fmt.Errorf("listing Machines: %w", err)
@@ -106,19 +161,22 @@ func (r *Reconciler) facts(ctx context.Context) (facts, error) {
 	if err := r.Guest.List(ctx, nodes); err != nil {
 		return facts{}, fmt.Errorf("listing Nodes: %w", err)
 	}
-	return facts{machines: machines.Items, nodes: nodes.Items}, nil
+	clusters := &clusterv1.ClusterList{}
+	if err := r.Management.List(ctx, clusters, client.InNamespace(r.Namespace)); err != nil {
+		return facts{}, fmt.Errorf("listing Clusters: %w", err)
+	}
+	bootstrap, err := r.bootstrapper(ctx, csr)
+	return facts{machines: machines.Items, nodes: nodes.Items, made: len(clusters.Items)+len(machines.Items) > 0, bootstrap: bootstrap}, err
 }
 
-func (r *Reconciler) approve(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) error {
+// settle decides a request.
+func (r *Reconciler) settle(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, decision certificatesv1.RequestConditionType, reason, message string) error {
 	csr = csr.DeepCopy()
 	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
-		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
-		Reason: "MachineVouches", Message: "A Machine of this cluster has the names and addresses of the request",
-		LastUpdateTime: metav1.Now(),
+		Type: decision, Status: corev1.ConditionTrue, Reason: reason, Message: message, LastUpdateTime: metav1.Now(),
 	})
 	if err := r.Guest.SubResource("approval").Update(ctx, csr); err != nil {
-		return fmt.Errorf("approving CertificateSigningRequest %s: %w", csr.Name, err)
+		return fmt.Errorf("deciding CertificateSigningRequest %s: %w", csr.Name, err)
 	}
-	ctrl.LoggerFrom(ctx).Info("Approved", "requester", csr.Spec.Username, "signer", csr.Spec.SignerName)
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -44,8 +45,9 @@ func TestReconcile(t *testing.T) {
 	hcp := fixture.ControlPlane()
 	management := fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(hcp).WithStatusSubresource(&m).Build()
 	now := clocktesting.NewFakePassiveClock(time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC))
+	recorder := events.NewFakeRecorder(10)
 	r := &Reconciler{
-		Guest: admin, Management: management, Namespace: m.Namespace,
+		Guest: admin, Live: admin, Management: management, Namespace: m.Namespace, Recorder: recorder,
 		Pause: pause.Gate{Management: management, ControlPlane: client.ObjectKeyFromObject(hcp), Clock: now},
 	}
 	csr := bootstrap(t)
@@ -89,6 +91,18 @@ func TestReconcile(t *testing.T) {
 		g.Expect(admin.Get(t.Context(), request.NamespacedName, csr)).To(Succeed())
 		g.Expect(csr.Status.Conditions).To(ConsistOf(HaveField("Type", certificatesv1.CertificateApproved)))
 		g.Expect(r.pending(t.Context())).To(BeEmpty())
+	})
+
+	t.Run("When another worker asks for the identity that a machine has, it should be denied, and somebody told", func(t *testing.T) {
+		g := NewWithT(t)
+		theft := bootstrap(t)
+		theft.Name, theft.Spec.Username, theft.Spec.Groups = "theft", "", nil
+		g.Expect(bootstrapper.Create(t.Context(), theft)).To(Succeed())
+		_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(theft)})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(admin.Get(t.Context(), client.ObjectKeyFromObject(theft), theft)).To(Succeed())
+		g.Expect(theft.Status.Conditions).To(ConsistOf(HaveField("Type", certificatesv1.CertificateDenied)))
+		g.Expect(recorder.Events).To(Receive(ContainSubstring("Warning NodeIdentityRefused")))
 	})
 
 	t.Run("When a request is gone or decided it should be left alone", func(t *testing.T) {

@@ -6,9 +6,11 @@ import (
 	"io/fs"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openshift/hypershift/support/manifest"
+	"github.com/openshift/hypershift/support/upsert"
 )
 
 //go:embed manifests/rbac
@@ -29,7 +31,10 @@ func (r *Reconciler) applyRights(ctx context.Context, _ *scope) error {
 			return err
 		}
 	}
-	return nil
+	// With it the guest's own controllers approved each renewal, of nodes without a Machine too.
+	renewal := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "system-bootstrap-node-renewal"}}
+	_, err = upsert.Gone(ctx, r.Guest, renewal)
+	return err
 }
 
 // applyNamespaces makes the namespaces that clients of config.openshift.io expect.

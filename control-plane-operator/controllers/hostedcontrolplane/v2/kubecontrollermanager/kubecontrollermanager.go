@@ -23,6 +23,9 @@ const Name = "kube-controller-manager"
 const (
 	certDir    = "/etc/kubernetes/certs"
 	kubeconfig = "/etc/kubernetes/secrets/svc-kubeconfig/kubeconfig"
+	// signingDuration is how long a kubelet's certificate is good: long enough for a machine that was off for a long weekend, since a
+	// kubelet renews after 70 % to 90 % of it, and short enough for one that was stolen.
+	signingDuration = "168h"
 	// What the API defaults to when a network gives no hostPrefix.
 	defaultHostPrefix   = 23
 	defaultHostPrefixV6 = 64
@@ -62,7 +65,7 @@ func args(hcp *hyperv1.HostedControlPlane) component.Flags {
 	f.SetUnlessEmpty("tls-cipher-suites", strings.Join(tls.Ciphers, ","))
 	f.Set("cluster-signing-cert-file", certDir+"/cluster-signer/ca.crt")
 	f.Set("cluster-signing-key-file", certDir+"/cluster-signer/ca.key")
-	f.Set("cluster-signing-duration", "17520h")
+	f.Set("cluster-signing-duration", signingDuration)
 	f.Set("root-ca-file", certDir+"/root-ca/ca.crt")
 	f.Set("service-account-private-key-file", certDir+"/service-signer/service-account.key")
 	f.Set("use-service-account-credentials", "true")

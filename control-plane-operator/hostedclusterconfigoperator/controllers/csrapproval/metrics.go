@@ -1,0 +1,16 @@
+package csrapproval
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var refusals = prometheus.NewCounter(prometheus.CounterOpts{
+	Name: "hypershift_node_identity_refusals_total",
+	Help: "Requests for the identity of a node that another has, or with another machine's credentials. More than none is an attack, or a machine that lost its disk.",
+})
+
+func init() { metrics.Registry.MustRegister(Collectors()...) }
+
+// Collectors are the metrics of the approval of nodes.
+func Collectors() []prometheus.Collector { return []prometheus.Collector{refusals} }
