@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/clock"
 
 	provider "github.com/openshift/hypershift/cluster-api-provider-maas/metrics"
+	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/csrapproval"
 	controlplane "github.com/openshift/hypershift/control-plane-operator/metrics"
 	operator "github.com/openshift/hypershift/hypershift-operator/metrics"
 	"github.com/openshift/hypershift/ignition-server/token"
@@ -55,6 +56,7 @@ func programs() []program {
 		{"hypershift-operator", "port 9000", append(calls, operator.New(nil, now), operator.Info("", "", ""))},
 		{"cluster-api-provider-maas", "port 8080 (`--metrics-bind-addr`), one in each hosted namespace", append(calls, provider.New(nil, now))},
 		{"control-plane-operator", "port 8080, with a Kubernetes payload", []prometheus.Collector{controlplane.New(nil, "", now)}},
+		{"hosted-cluster-config-operator", "port 8080, with a Kubernetes payload", csrapproval.Collectors()},
 		{"ignition-server", "port 8080", token.Collectors()},
 	}
 }

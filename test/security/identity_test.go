@@ -1,0 +1,122 @@
+package security
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	testingclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/csrapproval"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/pause"
+	"github.com/openshift/hypershift/support/testenv"
+)
+
+// guest is an API server that nodes join, and who approves them.
+type guest struct {
+	*operator
+	config   *rest.Config
+	admin    client.Client
+	alarms   chan string
+	approver *csrapproval.Reconciler
+	machine  *clusterv1.Machine
+}
+
+// newGuest has one Machine, worker-1, which is about to join.
+func newGuest(t *testing.T, tenant string) *guest {
+	o := newOperator(t, tenant)
+	hcp := o.controlPlane()
+	recorder := events.NewFakeRecorder(10)
+	g := &guest{operator: o, config: testenv.Start(t), alarms: recorder.Events}
+	g.admin = g.as("")
+	g.approver = &csrapproval.Reconciler{
+		Guest: g.admin, Live: g.admin, Management: o.client, Namespace: o.hosted(), Recorder: recorder,
+		Pause: pause.Gate{Management: o.client, ControlPlane: client.ObjectKeyFromObject(hcp), Clock: testingclock.NewFakePassiveClock(time.Now())},
+	}
+	g.machine = &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: o.hosted(), Name: "workers-a", Finalizers: []string{"test/machine"}}, Spec: clusterv1.MachineSpec{
+		ClusterName: hcp.Spec.InfraID, Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To("user-data")},
+		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "MaasMachine", Name: "workers-a"},
+	}}
+	fixture.Create(t, o.client, g.machine)
+	g.machine.Status.Addresses = clusterv1.MachineAddresses{{Type: clusterv1.MachineHostName, Address: "worker-1"}}
+	o.Expect(o.client.Status().Update(t.Context(), g.machine)).To(Succeed())
+	return g
+}
+
+// as is a client of the guest with another's name; with none the administrator's.
+func (g *guest) as(user string, groups ...string) client.Client {
+	config := rest.CopyConfig(g.config)
+	if user != "" {
+		// What is tested is who may have what approved; anybody may ask.
+		config.Impersonate.UserName, config.Impersonate.Groups = user, append(groups, "system:masters")
+	}
+	c, err := client.New(config, client.Options{Scheme: fixture.Scheme()})
+	g.Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+// ask requests a certificate of worker-1 for a new key, and returns how that was decided; empty for not at all.
+func (g *guest) ask(c client.Client, name string) certificatesv1.RequestConditionType {
+	g.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	g.Expect(err).NotTo(HaveOccurred())
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: pkix.Name{CommonName: "system:node:worker-1", Organization: []string{"system:nodes"}}}, key)
+	g.Expect(err).NotTo(HaveOccurred())
+	csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: certificatesv1.CertificateSigningRequestSpec{
+		SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
+		Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+	}}
+	g.Expect(c.Create(g.t.Context(), csr)).To(Succeed())
+	_, err = g.approver.Reconcile(g.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(csr)})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(g.admin.Get(g.t.Context(), client.ObjectKeyFromObject(csr), csr)).To(Succeed())
+	if len(csr.Status.Conditions) == 0 {
+		return ""
+	}
+	return csr.Status.Conditions[0].Type
+}
+
+func TestIdentityOfAJoiningNode(t *testing.T) {
+	g := newGuest(t, "joining")
+	worker := g.as(pki.NodeBootstrapper)
+	t.Run("When two ask for the identity of one joining machine, the second should be denied, and somebody told", func(t *testing.T) {
+		g.Expect(g.ask(worker, "machine")).To(Equal(certificatesv1.CertificateApproved))
+		g.Expect(g.ask(worker, "thief")).To(Equal(certificatesv1.CertificateDenied))
+		g.Expect(g.alarms).To(Receive(ContainSubstring("Warning NodeIdentityRefused")))
+	})
+	t.Run("When the machine has its node, nobody should get its identity by bootstrap credentials", func(t *testing.T) {
+		g.Expect(g.admin.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}})).To(Succeed())
+		g.Expect(g.client.Get(t.Context(), client.ObjectKeyFromObject(g.machine), g.machine)).To(Succeed())
+		g.machine.Status.NodeRef.Name = "worker-1"
+		g.Expect(g.client.Status().Update(t.Context(), g.machine)).To(Succeed())
+		g.Expect(g.ask(worker, "late-thief")).To(Equal(certificatesv1.CertificateDenied))
+	})
+	t.Run("When a node's machine lives, the node should renew its certificate, and when it is deleted no more", func(t *testing.T) {
+		node := g.as("system:node:worker-1", "system:nodes")
+		g.Expect(g.ask(node, "renewal")).To(Equal(certificatesv1.CertificateApproved))
+		g.Expect(g.client.Delete(t.Context(), g.machine)).To(Succeed())
+		g.Expect(g.ask(node, "renewal-of-the-leaving")).To(BeEmpty())
+		g.Expect(g.client.Get(t.Context(), client.ObjectKeyFromObject(g.machine), g.machine)).To(Succeed())
+		g.machine.Finalizers = nil
+		g.Expect(g.client.Update(t.Context(), g.machine)).To(Succeed())
+		g.Expect(g.ask(node, "renewal-of-the-gone")).To(BeEmpty())
+	})
+}
