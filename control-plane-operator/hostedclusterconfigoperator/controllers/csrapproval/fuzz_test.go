@@ -36,5 +36,6 @@ func authorizeAny(csr *certificatesv1.CertificateSigningRequest) error {
 	machine := clusterv1.Machine{}
 	machine.Status.NodeRef.Name = "worker-1"
 	machine.Status.Addresses = clusterv1.MachineAddresses{{Type: clusterv1.MachineHostName, Address: "worker-1"}}
-	return authorize(csr, facts{machines: []clusterv1.Machine{machine}})
+	_, err := authorize(csr, facts{machines: []clusterv1.Machine{machine}})
+	return err
 }
