@@ -186,6 +186,8 @@ func TestOperator(t *testing.T) {
 		}).WithTimeout(patience).Should(Succeed())
 
 		create(t, guest, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}})
+		g.Expect(management.Get(t.Context(), client.ObjectKeyFromObject(machine), machine)).To(Succeed())
+		g.Expect(machine.Annotations).To(HaveKey(hyperv1.NodeIdentityAnnotation), "who got the certificate is remembered")
 		machine.Status.NodeRef.Name = "worker-1"
 		g.Expect(management.Status().Update(t.Context(), machine)).To(Succeed())
 		g.Eventually(func(g Gomega) {
