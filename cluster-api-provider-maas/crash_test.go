@@ -139,6 +139,12 @@ func (d *driver) settle() {
 	d.Eventually(d.unready, 2*time.Minute, 200*time.Millisecond).Should(BeEmpty())
 	l.kill()
 	<-l.dead
+	d.expectNoLeak(d.allocated())
+}
+
+// allocated tells for which MaasMachine each machine is allocated in MAAS.
+func (d *driver) allocated() map[string]string {
+	d.t.Helper()
 	machines, err := d.region.ListMachines(d.t.Context(), maas.MachineFilter{})
 	d.Expect(err).NotTo(HaveOccurred())
 	allocated := map[string]string{}
@@ -147,7 +153,7 @@ func (d *driver) settle() {
 			allocated[m.SystemID] = m.Annotations[maas.AnnotationMachineUID]
 		}
 	}
-	d.expectNoLeak(allocated)
+	return allocated
 }
 
 // expectEveryMoment checks that the kills are as many as asked for, and spread over all moments.

@@ -5,7 +5,10 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/support/crds"
 	"github.com/openshift/hypershift/support/testenv"
 )
@@ -32,11 +35,23 @@ func TestTwoProcesses(t *testing.T) {
 	<-first.dead
 	second.kill()
 	<-second.dead
-	d.settle()
+	last := d.live(killPoint{})
+	d.Eventually(d.unready, 2*time.Minute, tick).Should(BeEmpty())
 	d.Expect(d.machines()).To(HaveLen(machines))
+	allocated := d.allocated()
 	for _, m := range d.machines() {
+		d.Expect(m.Spec.SystemID).NotTo(BeNil(), m.Name)
+		d.Expect(allocated).To(HaveKeyWithValue(*m.Spec.SystemID, string(m.UID)), "nothing is lost")
 		d.remove(m)
 	}
-	d.settle()
-	d.Expect(d.machines()).To(BeEmpty())
+	d.Eventually(d.unready, 2*time.Minute, tick).Should(BeEmpty())
+	// What both allocated for one MaasMachine is given back by a sweep, at the latest before the cluster goes.
+	infra := &infrav1.MaasCluster{ObjectMeta: d.meta("demo")}
+	d.Expect(d.client.Delete(t.Context(), infra)).To(Succeed())
+	d.Eventually(func() bool {
+		return apierrors.IsNotFound(d.client.Get(t.Context(), client.ObjectKeyFromObject(infra), infra))
+	}, 2*time.Minute, tick).Should(BeTrue())
+	d.Expect(d.allocated()).To(BeEmpty(), "nothing is leaked")
+	last.kill()
+	<-last.dead
 }

@@ -10,11 +10,11 @@ import (
 	. "github.com/onsi/gomega"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/openshift/hypershift/support/metrics"
+	"github.com/openshift/hypershift/support/metrics/metricstest"
 	"github.com/openshift/hypershift/support/testenv"
 )
 
@@ -22,24 +22,11 @@ func TestServing(t *testing.T) {
 	g, config := NewWithT(t), testenv.Start(t)
 	c, err := kubernetes.NewForConfig(config)
 	g.Expect(err).NotTo(HaveOccurred())
-	tokenOf := func(name string) string {
-		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		_, err := c.CoreV1().ServiceAccounts("default").Create(t.Context(), account, metav1.CreateOptions{})
-		g.Expect(err).NotTo(HaveOccurred())
-		made, err := c.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-		g.Expect(err).NotTo(HaveOccurred())
-		return made.Status.Token
-	}
-	prometheus, stranger := tokenOf("prometheus"), tokenOf("stranger")
-	_, err = c.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Rules: []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}},
-	}, metav1.CreateOptions{})
+	_, err = c.CoreV1().ServiceAccounts("default").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "stranger"}}, metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
-	_, err = c.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "reader"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "reader"},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "prometheus"}},
-	}, metav1.CreateOptions{})
+	made, err := c.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "stranger", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
+	prometheus, stranger := metricstest.Reader(t, config), made.Status.Token
 
 	options := metrics.Serving(":0", config)
 	g.Expect(options.SecureServing).To(BeTrue())

@@ -2,6 +2,8 @@
 package metricstest
 
 import (
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -11,6 +13,12 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
 
 // Samples are values by name and labels, as in `up{job="x"}`. Of histograms they hold the count and the sum.
@@ -32,18 +40,50 @@ func Of(t testing.TB, collectors ...prometheus.Collector) Samples {
 	return read(families)
 }
 
-// Scrape reads the metrics endpoint at a host and port; there are none while nothing listens.
-func Scrape(t testing.TB, address string) Samples {
+// Reader makes a service account that may read metrics, as an administrator would for Prometheus, and returns a token of it.
+func Reader(t testing.TB, config *rest.Config) string {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", nil)
+	c, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := http.DefaultClient.Do(request)
+	const name, namespace = "prometheus", metav1.NamespaceDefault
+	meta := metav1.ObjectMeta{Name: name}
+	_, failed := c.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{})
+	_, err = c.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
+		ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}},
+	}, metav1.CreateOptions{})
+	failed = errors.Join(failed, err)
+	_, err = c.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}},
+	}, metav1.CreateOptions{})
+	token, askErr := c.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err := errors.Join(failed, err, askErr); err != nil {
+		t.Fatal(err)
+	}
+	return token.Status.Token
+}
+
+// Scrape reads the metrics endpoint at a host and port, whose certificate nobody else signed, with a token; there are none while nothing
+// listens.
+func Scrape(t testing.TB, address, token string) Samples {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // It signs its own certificate.
+	defer transport.CloseIdleConnections()
+	response, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
 		return nil
 	}
 	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		t.Fatalf("metrics at %s: %s", address, response.Status)
+	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	parsed, err := parser.TextToMetricFamilies(response.Body)
 	if err != nil {
