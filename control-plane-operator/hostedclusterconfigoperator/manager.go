@@ -155,7 +155,7 @@ func (o *options) addControllers(c *clusters, releases releaseinfo.Provider) err
 	controlPlane := client.ObjectKey{Namespace: o.namespace, Name: o.controlPlane}
 	kept := c.management.GetCache()
 	gate := pause.Gate{Management: c.management.GetClient(), ControlPlane: controlPlane, Clock: clock.RealClock{}}
-	controllers := map[string]func() error{
+	return o.setUp(map[string]func() error{
 		"resources": func() error {
 			r := &resources.Reconciler{
 				Management: c.management.GetClient(), Guest: c.guest,
@@ -206,7 +206,11 @@ func (o *options) addControllers(c *clusters, releases releaseinfo.Provider) err
 			r := &nodecount.Reconciler{Guest: c.mgr.GetClient(), Management: c.management.GetClient(), ControlPlane: controlPlane}
 			return r.SetupWithManager(c.mgr)
 		},
-	}
+	})
+}
+
+// setUp sets up those of the controllers that are asked for; all when none are named.
+func (o *options) setUp(controllers map[string]func() error) error {
 	for name, add := range controllers {
 		if len(o.controllers) > 0 && !slices.Contains(o.controllers, name) {
 			continue
