@@ -255,7 +255,9 @@ func TestNotifier(t *testing.T) {
 		g.Expect(syscall.Sendto(fd, []byte(message), 0, &syscall.SockaddrUnix{Name: os.Getenv("NOTIFY_SOCKET")})).To(Succeed())
 		g.Expect(syscall.Close(fd)).To(Succeed())
 	}
-	<-t.Context().Done() // until it is killed
+	for { // until it is killed. Go ends a program in which nothing but channels is waited for.
+		_ = syscall.Pause()
+	}
 }
 
 func TestRestart(t *testing.T) {
