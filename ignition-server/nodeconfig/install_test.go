@@ -266,7 +266,7 @@ func TestInstallScriptKeepsThePassword(t *testing.T) {
 	in.PodImage = registry.Push(t, registry.Host+"/pod:1", imageOf(t, map[string]string{"pause": "pause"}))
 	in.PullSecret = fmt.Appendf(nil, `{"auths":{%q:{"username":"reader","password":%q}}}`, registry.Host, password)
 	var wrong, arguments atomic.Int32
-	registry.Intercept = func(w http.ResponseWriter, req *http.Request) bool {
+	registry.Intercept(func(w http.ResponseWriter, req *http.Request) bool {
 		if inArguments(password) {
 			arguments.Add(1)
 		}
@@ -278,7 +278,7 @@ func TestInstallScriptKeepsThePassword(t *testing.T) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
 		w.WriteHeader(http.StatusUnauthorized)
 		return true
-	}
+	})
 	raw, err := Render(in)
 	g.Expect(err).NotTo(HaveOccurred())
 	n := newNode(t, raw)

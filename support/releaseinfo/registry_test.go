@@ -164,7 +164,7 @@ func TestLookupErrors(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			g := NewWithT(t)
-			registry.Intercept = tt.intercept
+			registry.Intercept(tt.intercept)
 			provider, err := releaseinfo.NewRegistry(releaseinfo.Options{CABundle: registry.CA, Timeout: 500 * time.Millisecond})
 			g.Expect(err).NotTo(HaveOccurred())
 
@@ -182,7 +182,7 @@ func TestCredentials(t *testing.T) {
 	g := NewWithT(t)
 	registry := releasetest.Start(t)
 	spec := registry.PushRelease(t, kubernetesPayload())
-	registry.Intercept = requirePassword("reader", "sesame")
+	registry.Intercept(requirePassword("reader", "sesame"))
 	provider := registry.Provider(t)
 
 	_, err := provider.Lookup(t.Context(), spec, dockerConfig(registry.Host, "reader", "sesame"))

@@ -34,12 +34,17 @@ type Registry struct {
 	Host string
 	// CA is the PEM certificate to trust.
 	CA []byte
-	// Intercept, when set, sees every request first and says whether it has answered it.
-	Intercept func(http.ResponseWriter, *http.Request) bool
 
 	transport http.RoundTripper
+	intercept atomic.Pointer[Interceptor]
 	requests  atomic.Int64
 }
+
+// Interceptor sees every request first and says whether it has answered it.
+type Interceptor func(http.ResponseWriter, *http.Request) bool
+
+// Intercept sets who sees every request first; nil is nobody. Requests that are under way may still meet the one before.
+func (r *Registry) Intercept(i Interceptor) { r.intercept.Store(&i) }
 
 // Start runs a registry on the loopback until the test ends.
 func Start(t testing.TB) *Registry {
@@ -55,7 +60,7 @@ func StartOn(t testing.TB, address string) *Registry {
 	store := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r.requests.Add(1)
-		if r.Intercept != nil && r.Intercept(w, req) {
+		if i := r.intercept.Load(); i != nil && *i != nil && (*i)(w, req) {
 			return
 		}
 		store.ServeHTTP(w, req)
