@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"strconv"
 )
 
 func read(name, what, path string) call {
@@ -112,55 +111,3 @@ func (c *Client) ListEvents(ctx context.Context, filter EventFilter) (EventPage,
 		add("level", filter.Level).number("limit", filter.Limit).values()
 	return fetch[EventPage](ctx, c, request)
 }
-
-// ListVMHosts returns the VM hosts. IsGone tells that this MAAS has none any more.
-func (c *Client) ListVMHosts(ctx context.Context) ([]VMHost, error) {
-	return fetch[[]VMHost](ctx, c, read("vm-hosts.list", "list VM hosts", "vm-hosts/"))
-}
-
-// GetVMHost returns one VM host.
-func (c *Client) GetVMHost(ctx context.Context, id int) (VMHost, error) {
-	return fetch[VMHost](ctx, c, read("vm-hosts.get", "read VM host "+strconv.Itoa(id), vmHostPath(id)))
-}
-
-// CreateVMHost registers a VM host; properties are those of MAAS (type, power_address, name, zone, pool, password,
-// project, ...). It needs an administrator.
-func (c *Client) CreateVMHost(ctx context.Context, properties map[string]string) (VMHost, error) {
-	p := params{}
-	for key, value := range properties {
-		p.add(key, value)
-	}
-	return fetch[VMHost](ctx, c, call{name: "vm-hosts.create", what: "register VM host " + properties["name"], method: http.MethodPost, path: "vm-hosts/", params: p.values()})
-}
-
-// DeleteVMHost removes a VM host and its machines from MAAS; decompose destroys the VMs too. It needs an administrator.
-func (c *Client) DeleteVMHost(ctx context.Context, id int, decompose bool) error {
-	return c.do(ctx, call{name: "vm-hosts.delete", what: "remove VM host " + strconv.Itoa(id), method: http.MethodDelete, path: vmHostPath(id),
-		params: params{}.flag("decompose", decompose).values()}, nil)
-}
-
-// ComposeRequest says which VM to make. Zone, pool and domain are ids; nil leaves them to MAAS.
-type ComposeRequest struct {
-	Hostname             string
-	Cores, MemoryMiB     int
-	Storage, Interfaces  string
-	Domain, Zone, Pool   *int
-	SkipCommissioning    bool
-	Architecture, Pinned string
-}
-
-// ComposeMachine makes a VM and returns a machine of which only SystemID and ResourceURI are set. It needs an administrator.
-func (c *Client) ComposeMachine(ctx context.Context, vmHostID int, request ComposeRequest) (*Machine, error) {
-	p := params{}.add("hostname", request.Hostname).number("cores", request.Cores).number("memory", request.MemoryMiB)
-	p.add("storage", request.Storage).add("interfaces", request.Interfaces).add("architecture", request.Architecture)
-	for key, id := range map[string]*int{"domain": request.Domain, "zone": request.Zone, "pool": request.Pool} {
-		if id != nil {
-			p.set(key, strconv.Itoa(*id))
-		}
-	}
-	p.add("pinned_cores", request.Pinned).flag("skip_commissioning", request.SkipCommissioning)
-	return c.machine(ctx, call{name: "vm-hosts.compose", what: "compose a VM on VM host " + strconv.Itoa(vmHostID), method: http.MethodPost,
-		path: vmHostPath(vmHostID), op: "compose", params: p.values()})
-}
-
-func vmHostPath(id int) string { return "vm-hosts/" + strconv.Itoa(id) + "/" }

@@ -102,6 +102,8 @@ type DeployRequest struct {
 	// Ephemeral runs the image from memory.
 	Ephemeral bool
 	HWEKernel string
+	// RegisterVMHost makes the machine an LXD VM host of MAAS. It needs an administrator.
+	RegisterVMHost bool
 }
 
 // DeployMachine starts the installation of an Allocated (or Ready) machine.
@@ -111,7 +113,7 @@ func (c *Client) DeployMachine(ctx context.Context, systemID string, request Dep
 	if request.UserData != nil {
 		p.set("user_data", base64.StdEncoding.EncodeToString(request.UserData))
 	}
-	p.flag("ephemeral_deploy", request.Ephemeral)
+	p.flag("ephemeral_deploy", request.Ephemeral).flag("register_vmhost", request.RegisterVMHost)
 	return c.machine(ctx, machineOp("deploy", systemID, p))
 }
 

@@ -89,6 +89,20 @@ func TestRequests(t *testing.T) {
 		"POST vm-hosts/ type=lxd&name=n": only(func(ctx context.Context, c *maas.Client) (maas.VMHost, error) {
 			return c.CreateVMHost(ctx, map[string]string{"type": "lxd", "name": "n"})
 		}),
+		"PUT vm-hosts/7/ tags=": only(func(ctx context.Context, c *maas.Client) (maas.VMHost, error) {
+			return c.UpdateVMHost(ctx, 7, map[string]string{"tags": ""})
+		}),
+		"POST vm-hosts/7/?op=refresh ":          only(func(ctx context.Context, c *maas.Client) (maas.VMHost, error) { return c.RefreshVMHost(ctx, 7) }),
+		"POST vm-hosts/7/?op=add_tag tag=drain": only(func(ctx context.Context, c *maas.Client) (maas.VMHost, error) { return c.AddVMHostTag(ctx, 7, "drain") }),
+		"POST vm-hosts/7/?op=remove_tag tag=drain": only(func(ctx context.Context, c *maas.Client) (maas.VMHost, error) {
+			return c.RemoveVMHostTag(ctx, 7, "drain")
+		}),
+		"GET vm-hosts/7/?op=parameters ": only(func(ctx context.Context, c *maas.Client) (maas.VMHostParameters, error) {
+			return c.GetVMHostParameters(ctx, 7)
+		}),
+		"POST machines/w/?op=deploy register_vmhost=true": only(func(ctx context.Context, c *maas.Client) (*maas.Machine, error) {
+			return c.DeployMachine(ctx, "w", maas.DeployRequest{RegisterVMHost: true})
+		}),
 		"DELETE vm-hosts/7/ decompose=true": func(ctx context.Context, c *maas.Client) error { return c.DeleteVMHost(ctx, 7, true) },
 		"POST dnsresources/ fqdn=a.b&address_ttl=10&ip_addresses=": only(func(ctx context.Context, c *maas.Client) (maas.DNSResource, error) {
 			return c.CreateDNSResource(ctx, "a.b", 10, nil)
