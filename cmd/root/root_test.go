@@ -336,6 +336,7 @@ func TestUsage(t *testing.T) {
 		{"When a network is none", withKey("--cluster-cidr", "x"), "--cluster-cidr"},
 		{"When a tag is wanted and not wanted", withKey("--tags", "a", "--not-tags", "a"), "no machine can have both"},
 		{"When zone and failure domain differ", withKey("--zone", "a", "--failure-domain", "b"), "same thing"},
+		{"When the format of user-data is misspelt", withKey("--user-data-format", "cloud-config"), "use Ignition or CloudConfig"},
 		{"When LXD flags have no effect", withKey("--lxd-project", "a"), "--lxd-enabled"},
 		{"When a static address has no subnet", withKey("--static-ip", "10.0.0.1"), "--static-ip-cidr"},
 		{"When the wipe contradicts", withKey("--ephemeral", "--disk-wipe"), "--ephemeral"},

@@ -106,6 +106,8 @@ type Platform interface {
 	AdjustMachine(pool Pool, machine client.Object)
 	// MachineTemplates is an empty list of the template's kind, for cleaning up; nil if there is none.
 	MachineTemplates() client.ObjectList
+	// UserDataFormat is what the pool's machines read their first-boot configuration as.
+	UserDataFormat(pool Pool) hyperv1.UserDataFormat
 	// CustomizeIgnition adds to the first-boot configuration what machines of this platform need.
 	CustomizeIgnition(pool Pool, config *ignition.Config)
 	// MachineProblem reads an infrastructure machine's conditions: the reason and an actionable message of what is

@@ -180,6 +180,9 @@ const (
 	IgnitionConfigAnnotation = "hypershift.openshift.io/ignition-config"
 	// TokenSecretNodePoolUpgradeType is the upgrade type of the token's pool.
 	TokenSecretNodePoolUpgradeTypeAnnotation = "hypershift.openshift.io/node-pool-upgrade-type"
+	// TokenSecretUserDataFormatAnnotation is the format of the user-data that the token is in, if it is not Ignition: the
+	// configuration that the token stands for is rendered for who reads that.
+	TokenSecretUserDataFormatAnnotation = "hypershift.openshift.io/user-data-format"
 	// TokenSecretLastGenerationTimeAnnotation is when a token was made, RFC 3339 with nanoseconds.
 	TokenSecretLastGenerationTimeAnnotation = "hypershift.openshift.io/last-token-generation-time"
 	// IgnitionServerTokenExpirationTimestampAnnotation is when an outdated token ends, RFC 3339.

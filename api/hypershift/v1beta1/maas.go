@@ -65,6 +65,18 @@ type MAASName string
 // +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_-]+$')",message="must be a tag that MAAS accepts: letters, digits, '-' and '_'"
 type MAASTag string
 
+// UserDataFormat is what a first-boot configuration is written as.
+//
+// +kubebuilder:validation:Enum=Ignition;CloudConfig
+type UserDataFormat string
+
+const (
+	// UserDataIgnition is for images that run Ignition.
+	UserDataIgnition UserDataFormat = "Ignition"
+	// UserDataCloudConfig is for images that run cloud-init, as Ubuntu's and Debian's do.
+	UserDataCloudConfig UserDataFormat = "CloudConfig"
+)
+
 // MAASNodePoolPlatform says which machines of MAAS serve a pool and how they are deployed. A change rolls the pool, except
 // where a field says otherwise.
 //
@@ -137,13 +149,20 @@ type MAASNodePoolPlatform struct {
 
 	// image is what MAAS installs: "<osystem>/<series>", or the name of a custom image with or without "custom/" before it.
 	// With an OpenShift payload it is the RHCOS image made after docs/how-to/rhcos-image.md and must be named; with a
-	// Kubernetes payload it must be an image as docs/reference/node-configuration.md describes it, by default
-	// "custom/kubernetes-node".
+	// Kubernetes payload it is Ubuntu as MAAS provides it, such as "ubuntu/noble", or an image as
+	// docs/reference/node-configuration.md describes it, by default "custom/kubernetes-node".
 	//
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || self.matches('^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?$')",message="image must be \"<osystem>/<series>\" or the name of a custom image, such as \"custom/rhcos-4.20\""
 	// +optional
 	Image string `json:"image,omitempty"`
+
+	// userDataFormat is what the image reads its first-boot configuration as. Absent means CloudConfig with a Kubernetes
+	// payload and an image that is Ubuntu's or Debian's by its name ("ubuntu/noble", "noble", "debian/trixie"), else Ignition.
+	// Name CloudConfig for a custom image that is made of one of them. An OpenShift payload has Ignition only.
+	//
+	// +optional
+	UserDataFormat UserDataFormat `json:"userDataFormat,omitempty"`
 
 	// lxd makes the machines virtual machines that MAAS composes on its LXD hosts.
 	//

@@ -74,5 +74,5 @@ func refusesFormat(image, format string, images []maas.BootResource) string {
 	if !synced || format != formatIgnition {
 		return ""
 	}
-	return fmt.Sprintf("image %q, as MAAS provides it, runs cloud-init and not Ignition, which the bootstrap data is for: use an image that runs Ignition on its user-data", image)
+	return fmt.Sprintf("image %q, as MAAS provides it, runs cloud-init and not Ignition, which the bootstrap data is for: use an image that runs Ignition on its user-data, or user-data of cloud-init (NodePool spec.platform.maas.userDataFormat CloudConfig)", image)
 }

@@ -26,6 +26,7 @@ type NodePool struct {
 	failureDomain string
 	resourcePool  string
 	image         string
+	userData      string
 	erase         string
 	tags, notTags []string
 
@@ -69,7 +70,8 @@ func (p *NodePool) addMachineFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&p.machineType, "machine-type", "", "MAAS tag that stands for a kind of machine")
 	flags.StringVar(&p.failureDomain, "failure-domain", "", "another spelling of the zone of the machines")
 	flags.StringVar(&p.resourcePool, "resource-pool", "", "MAAS resource pool of the machines (default: any)")
-	flags.StringVar(&p.image, "image", "", "what MAAS installs, e.g. custom/rhcos-4.20 (default: custom/kubernetes-node with a Kubernetes payload)")
+	flags.StringVar(&p.image, "image", "", "what MAAS installs, e.g. ubuntu/noble or custom/rhcos-4.20 (default: custom/kubernetes-node with a Kubernetes payload)")
+	flags.StringVar(&p.userData, "user-data-format", "", "what the image reads its first-boot configuration as: Ignition or CloudConfig (default: chosen by the payload and the image)")
 	flags.StringSliceVar(&p.tags, "tags", nil, "MAAS tags that each machine must have")
 	flags.StringSliceVar(&p.notTags, "not-tags", nil, "MAAS tags that no machine may have")
 	flags.Int32Var(&p.minCPU, "min-cpu", 0, "least number of CPU cores (default: chosen by the payload)")
@@ -110,6 +112,11 @@ func (s *staticIPFlags) addFlags(flags *pflag.FlagSet) {
 func (p *NodePool) Complete() error {
 	if p.zone != "" && p.failureDomain != "" && p.zone != p.failureDomain {
 		return errors.New("--zone and --failure-domain name the same thing: set one of them")
+	}
+	switch hyperv1.UserDataFormat(p.userData) {
+	case "", hyperv1.UserDataIgnition, hyperv1.UserDataCloudConfig:
+	default:
+		return fmt.Errorf("--user-data-format %q: use %s or %s", p.userData, hyperv1.UserDataIgnition, hyperv1.UserDataCloudConfig)
 	}
 	for _, tag := range p.tags {
 		if slices.Contains(p.notTags, tag) {
@@ -153,6 +160,7 @@ func (p *NodePool) Apply(pool *hyperv1.NodePool) {
 		FailureDomain:   hyperv1.MAASName(p.failureDomain),
 		ResourcePool:    hyperv1.MAASName(p.resourcePool),
 		Image:           p.image,
+		UserDataFormat:  hyperv1.UserDataFormat(p.userData),
 		Erase:           p.erase,
 		Tags:            namesOf(p.tags),
 		NotTags:         namesOf(p.notTags),

@@ -33,6 +33,8 @@ type config struct {
 	raw string
 	// hash rolls the pool when it changes; hashWithoutVersion tells a changed configuration from a changed version.
 	hash, hashWithoutVersion string
+	// format is what machines read their first-boot configuration as.
+	format hyperv1.UserDataFormat
 	// trustBundle and globalConfig are inputs of the hashes that other parts need too.
 	trustBundle string
 }
@@ -40,6 +42,7 @@ type config struct {
 // reconcileConfig gathers and validates the configuration of the pool's nodes.
 func (r *Reconciler) reconcileConfig(ctx context.Context, s *scope) (ctrl.Result, error) {
 	conditionType := hyperv1.NodePoolValidMachineConfigConditionType
+	s.config.format = s.platform.UserDataFormat(s.view())
 	documents, waiting, err := r.documents(ctx, s)
 	if err == nil && waiting == "" {
 		slices.Sort(documents)
@@ -179,6 +182,9 @@ func (s *scope) hashConfig() error {
 		return err
 	}
 	names := s.hc.Spec.PullSecret.Name + reference.Name(s.hc.Spec.AdditionalTrustBundle)
+	if s.config.format != hyperv1.UserDataIgnition {
+		names += string(s.config.format)
+	}
 	s.config.hash = naming.Hash(s.config.raw + s.releaseIdentity() + names + global)
 	s.config.hashWithoutVersion = naming.Hash(s.config.raw + names)
 	return nil

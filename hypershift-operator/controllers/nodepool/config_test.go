@@ -47,6 +47,8 @@ func TestHashConfig(t *testing.T) {
 		{"When a proxy is set it should roll", func(s *scope) {
 			s.hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{HTTPProxy: "http://p"}}
 		}, true, false},
+		{"When machines are to read cloud-config it should roll", func(s *scope) { s.config.format = hyperv1.UserDataCloudConfig }, true, true},
+		{"When machines read Ignition nothing should roll", func(s *scope) { s.config.format = hyperv1.UserDataIgnition }, false, false},
 		{"When labels and replicas change nothing should roll", func(s *scope) {
 			s.pool.Spec.NodeLabels, s.pool.Spec.Replicas = map[string]string{"a": "b"}, ptr.To[int32](9)
 		}, false, false},

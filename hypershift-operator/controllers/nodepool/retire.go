@@ -109,7 +109,7 @@ func (r *Reconciler) keep(ctx context.Context, s *scope, prefix, hash string, se
 	if err := r.grantToken(ctx, s, secret); err != nil {
 		return err
 	}
-	_, err = r.writeUserData(ctx, s, hash, secret.Data[hyperv1.TokenSecretTokenKey])
+	_, err = r.writeUserData(ctx, s, hash, secret)
 	return err
 }
 

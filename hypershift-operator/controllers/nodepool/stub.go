@@ -9,12 +9,30 @@ import (
 
 	ignition "github.com/coreos/ignition/v2/config/v3_2/types"
 	"github.com/vincent-petithory/dataurl"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/cloudconfig"
 	"github.com/openshift/hypershift/support/nodeinput"
 )
 
-// stub is the first-boot configuration that MAAS hands to a machine: it fetches the real one with the token.
+// firstBoot is what a machine is installed with: it fetches the real configuration with the token.
+func (s *scope) firstBoot(hash string, token *corev1.Secret) ([]byte, error) {
+	bearer := token.Data[hyperv1.TokenSecretTokenKey]
+	if token.Annotations[hyperv1.TokenSecretUserDataFormatAnnotation] != string(hyperv1.UserDataCloudConfig) {
+		return s.stub(hash, bearer)
+	}
+	rendered, err := cloudconfig.Render(cloudconfig.Input{
+		Endpoint: s.hc.Status.IgnitionEndpoint, CA: s.ignitionCA, Token: bearer, NodePool: s.key(), ConfigHash: hash,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("rendering the user-data of NodePool %s: %w", s.key(), err)
+	}
+	return rendered, nil
+}
+
+// stub is the first-boot configuration for Ignition.
 func (s *scope) stub(hash string, token []byte) ([]byte, error) {
 	header := func(name, value string) ignition.HTTPHeader {
 		return ignition.HTTPHeader{Name: name, Value: ptr.To(value)}

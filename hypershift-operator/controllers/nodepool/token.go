@@ -46,7 +46,7 @@ func (r *Reconciler) reconcileToken(ctx context.Context, s *scope) (ctrl.Result,
 	s.token = token
 	s.reportPayload()
 	s.reportReached()
-	userData, err := r.writeUserData(ctx, s, s.config.hash, token.Data[hyperv1.TokenSecretTokenKey])
+	userData, err := r.writeUserData(ctx, s, s.config.hash, token)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -90,6 +90,9 @@ func (s *scope) shapeToken(token *corev1.Secret, data map[string][]byte) {
 	annotate(token, hyperv1.NodePoolAnnotation, s.key())
 	annotate(token, hyperv1.IgnitionConfigAnnotation, "true")
 	annotate(token, hyperv1.TokenSecretNodePoolUpgradeTypeAnnotation, string(s.pool.Spec.Management.UpgradeType))
+	if s.config.format != hyperv1.UserDataIgnition {
+		annotate(token, hyperv1.TokenSecretUserDataFormatAnnotation, string(s.config.format))
+	}
 	// A configuration that the pool returned to must not expire.
 	delete(token.Annotations, hyperv1.IgnitionServerTokenExpirationTimestampAnnotation)
 	if token.Data == nil {
@@ -134,8 +137,8 @@ func (s *scope) isTrue(conditionType string) bool {
 }
 
 // writeUserData writes the user-data of a configuration with its current token, and returns its name.
-func (r *Reconciler) writeUserData(ctx context.Context, s *scope, hash string, token []byte) (string, error) {
-	stub, err := s.stub(hash, token)
+func (r *Reconciler) writeUserData(ctx context.Context, s *scope, hash string, token *corev1.Secret) (string, error) {
+	firstBoot, err := s.firstBoot(hash, token)
 	if err != nil {
 		return "", err
 	}
@@ -146,7 +149,7 @@ func (r *Reconciler) writeUserData(ctx context.Context, s *scope, hash string, t
 			secret.Type = corev1.SecretTypeOpaque
 		}
 		secret.Data = map[string][]byte{
-			userDataKey:         stub,
+			userDataKey:         firstBoot,
 			"disableTemplating": []byte(base64.StdEncoding.EncodeToString([]byte("true"))),
 		}
 		return nil

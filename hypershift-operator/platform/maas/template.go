@@ -40,7 +40,7 @@ func settings(pool platform.Pool) hyperv1.MAASNodePoolPlatform {
 
 // ValidateNodePool refuses what the provider could not do.
 func (*Platform) ValidateNodePool(pool platform.Pool) error {
-	return errors.Join(validateIdentity(pool), validateZone(pool), validateImage(pool), validateAddresses(pool))
+	return errors.Join(validateIdentity(pool), validateZone(pool), validateImage(pool), validateUserData(pool), validateAddresses(pool))
 }
 
 func validateIdentity(pool platform.Pool) error {

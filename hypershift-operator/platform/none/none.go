@@ -66,6 +66,9 @@ func (Platform) AdjustMachine(platform.Pool, client.Object) {}
 // MachineTemplates is nil.
 func (Platform) MachineTemplates() client.ObjectList { return nil }
 
+// UserDataFormat is that of the images that people give to machines of their own.
+func (Platform) UserDataFormat(platform.Pool) hyperv1.UserDataFormat { return hyperv1.UserDataIgnition }
+
 // CustomizeIgnition adds nothing.
 func (Platform) CustomizeIgnition(platform.Pool, *ignition.Config) {}
 

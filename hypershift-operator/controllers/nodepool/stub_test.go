@@ -1,0 +1,60 @@
+package nodepool
+
+import (
+	"encoding/base64"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	corev1 "k8s.io/api/core/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+)
+
+// TestFirstBoot covers what machines are installed with that run cloud-init.
+func TestFirstBoot(t *testing.T) {
+	c := fixture.Start(t)
+	userDataOf := func(s *world) (name, text string) {
+		name = *s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName
+		return name, string(s.secret(name).Data["value"])
+	}
+	bearer := func(s *world, userData string) string {
+		return "Authorization: Bearer " + base64.StdEncoding.EncodeToString(s.tokenOf(userData).Data["token"])
+	}
+
+	t.Run("When the image is Ubuntu as MAAS has it, machines should get a cloud-config with the token", func(t *testing.T) {
+		s := newWorld(t, c, "ubuntu")
+		s.ready(nil)
+		pool := fixture.NodePool(s.namespace)
+		pool.Spec.Platform.MAAS.Image = "ubuntu/noble"
+		fixture.Create(t, c, pool)
+		s.mustPass()
+		name, text := userDataOf(s)
+		s.Expect(text).To(And(HavePrefix("#cloud-config\n"), ContainSubstring(bearer(s, name)), ContainSubstring("172.30.240.1:30443\n"), ContainSubstring("    CA\n")))
+		s.Expect(s.tokenOf(name).Annotations).To(HaveKeyWithValue("hypershift.openshift.io/user-data-format", "CloudConfig"))
+		s.Expect(s.templates()[0].Spec.Template.Spec.Image).To(Equal("ubuntu/noble"))
+		s.Expect(s.condition("ValidPlatformConfig").Status).To(Equal(corev1.ConditionTrue))
+	})
+
+	t.Run("When nothing changes any more, it should write nothing", func(t *testing.T) {
+		s := newWorld(t, c, "ubuntu")
+		counted := fixture.NewFaulty(c)
+		s.Reconciler.Client = counted
+		s.mustPass()
+		s.Expect(counted.Log).To(BeEmpty())
+	})
+
+	t.Run("When the pool goes over to Ignition while a machine installs with cloud-config, both should keep their own format", func(t *testing.T) {
+		s := newWorld(t, c, "ubuntu")
+		before, _ := userDataOf(s)
+		s.machine("old", before)
+		s.change(func(p *hyperv1.NodePool) { p.Spec.Platform.MAAS.Image = "custom/kubernetes-node" })
+		s.mustPass()
+		after, text := userDataOf(s)
+		s.Expect(after).NotTo(Equal(before))
+		s.Expect(text).To(HavePrefix(`{"ignition"`))
+		s.Expect(s.tokenOf(after).Annotations).NotTo(HaveKey("hypershift.openshift.io/user-data-format"))
+		s.Expect(string(s.secret(before).Data["value"])).To(And(HavePrefix("#cloud-config\n"), ContainSubstring(bearer(s, before))))
+	})
+}
