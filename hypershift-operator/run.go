@@ -32,10 +32,10 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/hypershift-operator/webhook"
-	"github.com/openshift/hypershift/support/defaultingwebhook"
 	"github.com/openshift/hypershift/support/logging"
 	maasapi "github.com/openshift/hypershift/support/maas"
 	serving "github.com/openshift/hypershift/support/metrics"
+	"github.com/openshift/hypershift/support/operatorwebhook"
 	"github.com/openshift/hypershift/support/readthrough"
 	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/tenantlimits"
@@ -101,7 +101,7 @@ func newRunCommand() *cobra.Command {
 	flags.StringVar(&f.registryOverrides, "registry-overrides", "", "source=destination,...: prefixes of image references to replace")
 	flags.BoolVar(&f.leaderElect, "leader-elect", true, "let only one of several operators work")
 	flags.BoolVar(&f.defaultingWebhook, "enable-defaulting-webhook", false, "serve the webhook that sets defaults which depend on the cluster")
-	flags.IntVar(&f.webhookPort, "webhook-port", defaultingwebhook.Port, "port of the webhook")
+	flags.IntVar(&f.webhookPort, "webhook-port", operatorwebhook.Port, "port of the webhooks, which convert objects of Cluster API; 0 serves none")
 	flags.BoolVar(&f.ciDebugOutput, "enable-ci-debug-output", false, "make control planes log more")
 	flags.StringVar(&f.maasAllow, "maas-allow-cidrs", "", "ranges that MAAS endpoints of tenants may be in whatever else is said, such as a loopback range in a test")
 	flags.StringVar(&f.maasRefuse, "maas-refuse-cidrs", "", "ranges that MAAS endpoints of tenants must not be in, such as the pods and Services of the management cluster")
@@ -184,7 +184,7 @@ func newManager(config *rest.Config, f *runFlags) (ctrl.Manager, error) {
 			DefaultTransform: readthrough.Lean,
 			// The operator may see no webhook configuration but its own.
 			ByObject: map[client.Object]cache.ByObject{
-				&admissionv1.MutatingWebhookConfiguration{}: {Field: fields.OneTermEqualSelector("metadata.name", defaultingwebhook.Name)},
+				&admissionv1.MutatingWebhookConfiguration{}: {Field: fields.OneTermEqualSelector("metadata.name", operatorwebhook.Name)},
 			},
 		},
 	})
@@ -268,10 +268,10 @@ func installedPlatforms(namespace string, guard *maasapi.Guard, calls *maasapi.M
 }
 
 func addWebhook(mgr ctrl.Manager, f *runFlags) error {
-	if !f.defaultingWebhook {
+	if f.webhookPort == 0 {
 		return nil
 	}
-	return webhook.Setup(mgr, webhook.Options{Namespace: f.namespace, Port: f.webhookPort, Clock: clock.RealClock{}})
+	return webhook.Setup(mgr, webhook.Options{Namespace: f.namespace, Port: f.webhookPort, Defaults: f.defaultingWebhook, Clock: clock.RealClock{}})
 }
 
 func environment() map[string]string {

@@ -25,7 +25,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
-	"github.com/openshift/hypershift/support/defaultingwebhook"
+	"github.com/openshift/hypershift/support/operatorwebhook"
 	"github.com/openshift/hypershift/support/tenantlimits"
 	"github.com/openshift/hypershift/support/testenv"
 )
@@ -154,7 +154,7 @@ func TestOperator(t *testing.T) {
 	})
 
 	t.Run("When its webhook is registered, it should say which authority to trust", func(t *testing.T) {
-		registered := defaultingwebhook.Configuration("default")
+		registered := operatorwebhook.Configuration("default")
 		others := registered.DeepCopy()
 		others.Name = "others"
 		fixture.Create(t, c, registered, others)
@@ -165,6 +165,17 @@ func TestOperator(t *testing.T) {
 		g.Expect(c.Get(ctx, client.ObjectKeyFromObject(others), others)).To(Succeed())
 		g.Expect(others.Webhooks[0].ClientConfig.CABundle).To(BeEmpty())
 		g.Expect(c.Delete(ctx, others)).To(Succeed())
+	})
+
+	t.Run("When it converts Cluster API's kinds, it should say which authority to trust", func(t *testing.T) {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		g.Expect(c.Get(ctx, client.ObjectKey{Name: "machinepools.cluster.x-k8s.io"}, crd)).To(Succeed())
+		operatorwebhook.Convert(crd, "default")
+		g.Expect(c.Update(ctx, crd)).To(Succeed())
+		g.Eventually(func(g Gomega) {
+			g.Expect(c.Get(ctx, client.ObjectKeyFromObject(crd), crd)).To(Succeed())
+			g.Expect(crd.Spec.Conversion.Webhook.ClientConfig.CABundle).NotTo(BeEmpty())
+		}, patience, tick).Should(Succeed())
 	})
 
 	t.Run("When the pool is scaled, its MachineDeployment should follow", func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift/hypershift/support/crds"
+	"github.com/openshift/hypershift/support/operatorwebhook"
 )
 
 const (
@@ -32,10 +33,29 @@ func (o *Options) definitions() ([]*apiextensionsv1.CustomResourceDefinition, er
 		}
 		all = append(all, loaded...)
 	}
+	for _, crd := range all {
+		o.convert(crd)
+	}
 	if o.excludeEtcd {
 		all = slices.DeleteFunc(all, func(crd *apiextensionsv1.CustomResourceDefinition) bool { return crd.Name == etcdBackupCRD })
 	}
 	return all, nil
+}
+
+// convert says who converts Cluster API's kinds. Where no pod of the operator runs, they are served in the stored version only.
+func (o *Options) convert(crd *apiextensionsv1.CustomResourceDefinition) {
+	switch {
+	case !ofClusterAPI(crd):
+	case o.development:
+		operatorwebhook.OnlyStored(crd)
+	default:
+		operatorwebhook.Convert(crd, o.namespace)
+	}
+}
+
+// ofClusterAPI tells the kinds that several products may have installed.
+func ofClusterAPI(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return strings.HasSuffix(crd.Spec.Group, "cluster.x-k8s.io") && crd.Spec.Group != "infrastructure.cluster.x-k8s.io"
 }
 
 // foreign finds the Cluster API CRDs that somebody else has installed: they are left alone when they serve the version that
@@ -43,7 +63,7 @@ func (o *Options) definitions() ([]*apiextensionsv1.CustomResourceDefinition, er
 func foreign(ctx context.Context, c client.Client, wanted []*apiextensionsv1.CustomResourceDefinition) (map[string]bool, error) {
 	others := map[string]bool{}
 	for _, crd := range wanted {
-		if !strings.HasSuffix(crd.Spec.Group, "cluster.x-k8s.io") || crd.Spec.Group == "infrastructure.cluster.x-k8s.io" {
+		if !ofClusterAPI(crd) {
 			continue
 		}
 		existing := &apiextensionsv1.CustomResourceDefinition{}

@@ -25,7 +25,7 @@ import (
 	"github.com/openshift/hypershift/cmd/kube"
 	"github.com/openshift/hypershift/cmd/objects"
 	"github.com/openshift/hypershift/cmd/progress"
-	"github.com/openshift/hypershift/support/defaultingwebhook"
+	"github.com/openshift/hypershift/support/operatorwebhook"
 )
 
 // FieldOwner owns the fields that install applies.
@@ -113,7 +113,7 @@ func (i *install) dropWebhook(ctx context.Context, c client.Client) error {
 	if i.servesWebhook() {
 		return nil
 	}
-	left := &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: defaultingwebhook.Name}}
+	left := &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: operatorwebhook.Name}}
 	if err := c.Delete(ctx, left); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete %s: %w", objects.Describe(left), err)
 	}

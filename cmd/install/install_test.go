@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift/hypershift/support/operatorwebhook"
 )
 
 func TestPodProblem(t *testing.T) {
@@ -109,6 +111,34 @@ func TestDefinitions(t *testing.T) {
 	g.Expect(names(Options{platforms: []string{"none"}})).NotTo(ContainElement(maas))
 	g.Expect(names(Options{excludeEtcd: true})).NotTo(ContainElement(etcdBackupCRD))
 	g.Expect(names(Options{})).NotTo(ContainElement(ContainSubstring("config.openshift.io")), "those are for guests")
+}
+
+func TestConversion(t *testing.T) {
+	served := func(o Options) map[string]int {
+		all, err := o.definitions()
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions := map[string]int{}
+		for _, crd := range all {
+			if !ofClusterAPI(crd) {
+				continue
+			}
+			if operatorwebhook.Converts(crd, "other") == o.development {
+				t.Errorf("the operator converts %s: %v, want it where it has a pod", crd.Name, !o.development)
+			}
+			for _, version := range crd.Spec.Versions {
+				if version.Served {
+					versions[crd.Name]++
+				}
+			}
+		}
+		return versions
+	}
+	g := NewWithT(t)
+	g.Expect(served(Options{namespace: "other"})).To(HaveKeyWithValue("machinesets.cluster.x-k8s.io", 2))
+	g.Expect(served(Options{namespace: "other", development: true})).To(HaveKeyWithValue("machinesets.cluster.x-k8s.io", 1),
+		"without a converter the other version would only lose fields")
 }
 
 func TestContractLabels(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/support/defaultingwebhook"
 	"github.com/openshift/hypershift/support/namespaceguard"
+	"github.com/openshift/hypershift/support/operatorwebhook"
 )
 
 const (
@@ -75,7 +75,7 @@ func (o *Options) resources() []client.Object {
 	objs = append(objs, o.rbac()...)
 	objs = append(objs, o.deployment(), o.service(), o.networkPolicy())
 	if o.servesWebhook() {
-		objs = append(objs, defaultingwebhook.Configuration(o.namespace))
+		objs = append(objs, operatorwebhook.Configuration(o.namespace))
 	}
 	return objs
 }
@@ -178,7 +178,7 @@ func (o *Options) operatorContainer() corev1.Container {
 	}
 	c := o.container(operatorName, args...)
 	c.Ports = []corev1.ContainerPort{
-		{Name: "metrics", ContainerPort: metricsPort}, {Name: "health", ContainerPort: healthPort}, {Name: "manager", ContainerPort: defaultingwebhook.Port},
+		{Name: "metrics", ContainerPort: metricsPort}, {Name: "health", ContainerPort: healthPort}, {Name: "manager", ContainerPort: operatorwebhook.Port},
 	}
 	probe := func(path string) *corev1.Probe {
 		return &corev1.Probe{
@@ -226,7 +226,7 @@ func (o *Options) service() *corev1.Service {
 			Selector: map[string]string{"name": operatorName},
 			Ports: []corev1.ServicePort{
 				{Name: "metrics", Port: 9393, TargetPort: intstr.FromString("metrics"), Protocol: corev1.ProtocolTCP},
-				{Name: "manager", Port: defaultingwebhook.ServicePort, TargetPort: intstr.FromString("manager"), Protocol: corev1.ProtocolTCP},
+				{Name: "manager", Port: operatorwebhook.ServicePort, TargetPort: intstr.FromString("manager"), Protocol: corev1.ProtocolTCP},
 			},
 		},
 	}

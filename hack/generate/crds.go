@@ -65,10 +65,12 @@ func ownCRDs(g generator) ([]file, error) {
 	return files, nil
 }
 
-// clusterAPICRDs makes the CRDs of the version that our managers use, and no other: with one version there is nothing
-// to convert, so no conversion webhook has to run before the first object can be stored.
+// clusterAPICRDs makes the CRDs of the version that our managers use, which is the stored one, and of the version before it, which the
+// managers of OpenShift payloads up to 4.22 and the watches of all of them use.
 func clusterAPICRDs(g generator) ([]file, error) {
-	packages := []string{"core/v1beta2", "addons/v1beta2", "ipam/v1beta2", "runtime/v1beta2"}
+	packages := []string{
+		"core/v1beta1", "core/v1beta2", "addons/v1beta1", "addons/v1beta2", "ipam/v1beta1", "ipam/v1beta2", "runtime/v1alpha1", "runtime/v1beta2",
+	}
 	for i, pkg := range packages {
 		packages[i] = clusterAPI + pkg
 	}
@@ -78,7 +80,9 @@ func clusterAPICRDs(g generator) ([]file, error) {
 	}
 	var files []file
 	for _, crd := range sorted(crds) {
-		setLabels(crd, map[string]any{"cluster.x-k8s.io/provider": "cluster-api", "cluster.x-k8s.io/v1beta2": "v1beta2"})
+		setLabels(crd, map[string]any{
+			"cluster.x-k8s.io/provider": "cluster-api", "cluster.x-k8s.io/v1beta1": "v1beta1", "cluster.x-k8s.io/v1beta2": "v1beta2",
+		})
 		f, err := crdFile("clusterapi", crd)
 		if err != nil {
 			return nil, err

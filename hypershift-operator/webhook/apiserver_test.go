@@ -20,11 +20,12 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	controllerconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
-	"github.com/openshift/hypershift/support/defaultingwebhook"
+	"github.com/openshift/hypershift/support/operatorwebhook"
 	"github.com/openshift/hypershift/support/readthrough"
 	"github.com/openshift/hypershift/support/testenv"
 )
@@ -48,11 +49,13 @@ func serve(t *testing.T, config *rest.Config, port int) (stop func()) {
 	g := NewWithT(t)
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: fixture.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
+		// Several replicas run in this process.
+		Controller: controllerconfig.Controller{SkipNameValidation: ptr.To(true)},
 		// As the operator reads: an event of the metadata, and a content that is older, would be missed.
 		NewClient: readthrough.NewClient(client.New, &corev1.Secret{}),
 	})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(Setup(mgr, Options{Namespace: operatorNamespace, Port: port, Clock: clock.RealClock{}})).To(Succeed())
+	g.Expect(Setup(mgr, Options{Namespace: operatorNamespace, Port: port, Defaults: true, Clock: clock.RealClock{}})).To(Succeed())
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
@@ -71,10 +74,10 @@ func serve(t *testing.T, config *rest.Config, port int) (stop func()) {
 func install(t *testing.T, c client.Client, port int) {
 	t.Helper()
 	service := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: defaultingwebhook.Service},
+		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: operatorwebhook.Service},
 		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"},
 	}
-	config := defaultingwebhook.Configuration(operatorNamespace)
+	config := operatorwebhook.Configuration(operatorNamespace)
 	for i := range config.Webhooks {
 		config.Webhooks[i].ClientConfig.Service.Port = ptr.To(int32(port))
 	}
@@ -170,7 +173,7 @@ func TestWithAPIServer(t *testing.T) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: caSecret}}
 		bundle := func(g Gomega) string {
 			config := &admissionv1.MutatingWebhookConfiguration{}
-			g.Expect(c.Get(ctx, client.ObjectKey{Name: defaultingwebhook.Name}, config)).To(Succeed())
+			g.Expect(c.Get(ctx, client.ObjectKey{Name: operatorwebhook.Name}, config)).To(Succeed())
 			g.Expect(x509.NewCertPool().AppendCertsFromPEM(config.Webhooks[1].ClientConfig.CABundle)).To(BeTrue())
 			g.Expect(config.Webhooks[0].ClientConfig.CABundle).To(Equal(config.Webhooks[1].ClientConfig.CABundle))
 			return string(config.Webhooks[1].ClientConfig.CABundle)
@@ -184,11 +187,11 @@ func TestWithAPIServer(t *testing.T) {
 	t.Run("When somebody overwrites the authority in the configuration it should be set again", func(t *testing.T) {
 		g := NewWithT(t)
 		config := &admissionv1.MutatingWebhookConfiguration{}
-		g.Expect(c.Get(ctx, client.ObjectKey{Name: defaultingwebhook.Name}, config)).To(Succeed())
+		g.Expect(c.Get(ctx, client.ObjectKey{Name: operatorwebhook.Name}, config)).To(Succeed())
 		config.Webhooks[1].ClientConfig.CABundle = nil
 		g.Expect(c.Update(ctx, config)).To(Succeed())
 		g.Eventually(func(g Gomega) {
-			g.Expect(c.Get(ctx, client.ObjectKey{Name: defaultingwebhook.Name}, config)).To(Succeed())
+			g.Expect(c.Get(ctx, client.ObjectKey{Name: operatorwebhook.Name}, config)).To(Succeed())
 			g.Expect(config.Webhooks[1].ClientConfig.CABundle).NotTo(BeEmpty())
 		}, patience, tick).Should(Succeed())
 	})

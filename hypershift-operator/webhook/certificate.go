@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -12,8 +11,10 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -25,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/openshift/hypershift/support/defaultingwebhook"
+	"github.com/openshift/hypershift/support/operatorwebhook"
 	"github.com/openshift/hypershift/support/pki"
 	"github.com/openshift/hypershift/support/upsert"
 )
@@ -53,6 +54,8 @@ const caRenewBefore = pki.DefaultValidity + pki.DefaultRenewBefore
 // server about the authority. Replicas need no leader for it: the first one's write wins, and all others take it over.
 type Certificate struct {
 	Client client.Client
+	// Reader reads past caches: CRDs are large, seldom read, and few of them are ours.
+	Reader client.Reader
 	Clock  clock.PassiveClock
 	// Namespace is the operator's own.
 	Namespace string
@@ -75,7 +78,10 @@ func (c *Certificate) SetupWithManager(mgr ctrl.Manager) error {
 	ours := predicate.NewPredicateFuncs(func(obj client.Object) bool {
 		return obj.GetNamespace() == c.Namespace && slices.Contains([]string{caSecret, servingSecret}, obj.GetName())
 	})
-	first := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+	clusterAPIs := predicate.NewPredicateFuncs(func(obj client.Object) bool {
+		return labels.SelectorFromSet(labels.Set(clusterAPI)).Matches(labels.Set(obj.GetLabels()))
+	})
+	start := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 		queue.Add(request)
 		return nil
 	})
@@ -83,7 +89,8 @@ func (c *Certificate) SetupWithManager(mgr ctrl.Manager) error {
 		Named("webhook-certificate").
 		WatchesMetadata(&corev1.Secret{}, same, builder.WithPredicates(ours)).
 		Watches(&admissionv1.MutatingWebhookConfiguration{}, same).
-		WatchesRawSource(first).
+		WatchesMetadata(&apiextensionsv1.CustomResourceDefinition{}, same, builder.WithPredicates(clusterAPIs)).
+		WatchesRawSource(start).
 		WithOptions(controller.Options{NeedLeaderElection: ptr.To(false)}).
 		Complete(c)
 	if err != nil {
@@ -94,31 +101,33 @@ func (c *Certificate) SetupWithManager(mgr ctrl.Manager) error {
 
 // Reconcile makes what is missing or about to expire. The API server learns of an authority before its certificate is used.
 func (c *Certificate) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	err := c.ensure(ctx)
+	again, err := c.ensure(ctx)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		return ctrl.Result{RequeueAfter: retry}, nil
 	}
-	return ctrl.Result{RequeueAfter: recheck}, err
+	return ctrl.Result{RequeueAfter: again}, err
 }
 
-func (c *Certificate) ensure(ctx context.Context) error {
+// ensure returns when to look again.
+func (c *Certificate) ensure(ctx context.Context) (again time.Duration, err error) {
 	ca, err := c.ensureCA(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	pair, err := c.ensureLeaf(ctx, ca)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if err := c.announce(ctx, ca.CertPEM); err != nil {
-		return err
+	again, err = c.announce(ctx, ca)
+	if err != nil {
+		return 0, err
 	}
 	serving, err := tls.X509KeyPair(pair.CertPEM, pair.KeyPEM)
 	if err != nil {
-		return fmt.Errorf("reading the certificate in Secret %s/%s: %w", c.Namespace, servingSecret, err)
+		return 0, fmt.Errorf("reading the certificate in Secret %s/%s: %w", c.Namespace, servingSecret, err)
 	}
 	c.serving.Store(&serving)
-	return nil
+	return again, nil
 }
 
 func (c *Certificate) ensureCA(ctx context.Context) (*pki.KeyPair, error) {
@@ -139,10 +148,10 @@ func (c *Certificate) ensureCA(ctx context.Context) (*pki.KeyPair, error) {
 
 func (c *Certificate) ensureLeaf(ctx context.Context, ca *pki.KeyPair) (*pki.KeyPair, error) {
 	var pair *pki.KeyPair
-	host := defaultingwebhook.Service + "." + c.Namespace
+	host := operatorwebhook.Service + "." + c.Namespace
 	leaf := pki.Leaf{
 		Name: pki.Name{CommonName: servingName, Organizations: []string{"openshift"}}, Server: true,
-		Hosts: []string{defaultingwebhook.Service, host, host + ".svc", host + ".svc.cluster.local"},
+		Hosts: []string{operatorwebhook.Service, host, host + ".svc", host + ".svc.cluster.local"},
 	}
 	secret := c.secret(servingSecret)
 	_, err := upsert.Object(ctx, c.Client, secret, func() error {
@@ -155,29 +164,4 @@ func (c *Certificate) ensureLeaf(ctx context.Context, ca *pki.KeyPair) (*pki.Key
 
 func (c *Certificate) secret(name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: name}}
-}
-
-// announce tells the API server which authority to expect. An installation without the webhook stays without.
-func (c *Certificate) announce(ctx context.Context, ca []byte) error {
-	config := &admissionv1.MutatingWebhookConfiguration{}
-	err := c.Client.Get(ctx, client.ObjectKey{Name: defaultingwebhook.Name}, config)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading MutatingWebhookConfiguration %s: %w", defaultingwebhook.Name, err)
-	}
-	changed := false
-	for i := range config.Webhooks {
-		to := &config.Webhooks[i].ClientConfig
-		changed = changed || !bytes.Equal(to.CABundle, ca)
-		to.CABundle = ca
-	}
-	if !changed {
-		return nil
-	}
-	if err := c.Client.Update(ctx, config); err != nil {
-		return fmt.Errorf("setting the authority in MutatingWebhookConfiguration %s: %w", defaultingwebhook.Name, err)
-	}
-	return nil
 }

@@ -9,14 +9,16 @@ import (
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	testclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/openshift/hypershift/support/defaultingwebhook"
+	"github.com/openshift/hypershift/support/operatorwebhook"
 	"github.com/openshift/hypershift/support/pki"
 )
 
@@ -43,15 +45,19 @@ func newWorld(t *testing.T, objects ...client.Object) world {
 			writes++
 			return c.Update(ctx, obj, opts...)
 		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			writes++
+			return c.Patch(ctx, obj, patch, opts...)
+		},
 	})
 	now := testclock.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	return world{NewWithT(t), t.Context(), counted, now, &Certificate{Client: counted, Clock: now, Namespace: operatorNamespace}, &writes}
+	return world{NewWithT(t), t.Context(), counted, now, &Certificate{Client: counted, Reader: counted, Clock: now, Namespace: operatorNamespace}, &writes}
 }
 
 func (s world) reconcile() {
 	result, err := s.cert.Reconcile(s.ctx, ctrl.Request{})
 	s.Expect(err).NotTo(HaveOccurred())
-	s.Expect(result.RequeueAfter).To(Equal(recheck))
+	s.Expect(result.RequeueAfter).To(BeElementOf(recheck, overlap))
 }
 
 func (s world) secret(name string) *corev1.Secret {
@@ -67,7 +73,7 @@ func (s world) trusted() *x509.Certificate {
 	leaf, err := x509.ParseCertificate(pair.Certificate[0])
 	s.Expect(err).NotTo(HaveOccurred())
 	config := &admissionv1.MutatingWebhookConfiguration{}
-	s.Expect(s.client.Get(s.ctx, client.ObjectKey{Name: defaultingwebhook.Name}, config)).To(Succeed())
+	s.Expect(s.client.Get(s.ctx, client.ObjectKey{Name: operatorwebhook.Name}, config)).To(Succeed())
 	s.Expect(config.Webhooks).To(HaveLen(2))
 	for _, hook := range config.Webhooks {
 		roots := x509.NewCertPool()
@@ -80,7 +86,7 @@ func (s world) trusted() *x509.Certificate {
 
 func TestCertificate(t *testing.T) {
 	t.Run("When nothing is there it should make it, and write no more once it is settled", func(t *testing.T) {
-		s := newWorld(t, defaultingwebhook.Configuration(operatorNamespace))
+		s := newWorld(t, operatorwebhook.Configuration(operatorNamespace))
 		_, err := s.cert.Serving(nil)
 		s.Expect(err).To(MatchError(ContainSubstring("not made yet")))
 		s.reconcile()
@@ -96,17 +102,17 @@ func TestCertificate(t *testing.T) {
 	})
 
 	t.Run("When another replica has made it, it should serve the same", func(t *testing.T) {
-		s := newWorld(t, defaultingwebhook.Configuration(operatorNamespace))
+		s := newWorld(t, operatorwebhook.Configuration(operatorNamespace))
 		s.reconcile()
 		first, writes := s.trusted(), *s.writes
-		s.cert = &Certificate{Client: s.client, Clock: s.clock, Namespace: operatorNamespace}
+		s.cert = &Certificate{Client: s.client, Reader: s.client, Clock: s.clock, Namespace: operatorNamespace}
 		s.reconcile()
 		s.Expect(s.trusted().Equal(first)).To(BeTrue())
 		s.Expect(*s.writes).To(Equal(writes))
 	})
 
 	t.Run("When somebody broke the authority it should make another one, which its single client learns at once", func(t *testing.T) {
-		s := newWorld(t, defaultingwebhook.Configuration(operatorNamespace))
+		s := newWorld(t, operatorwebhook.Configuration(operatorNamespace))
 		s.reconcile()
 		old := s.secret(caSecret)
 		broken := old.DeepCopy()
@@ -118,7 +124,7 @@ func TestCertificate(t *testing.T) {
 	})
 
 	t.Run("When the certificate is about to expire it should be renewed under the same authority", func(t *testing.T) {
-		s := newWorld(t, defaultingwebhook.Configuration(operatorNamespace))
+		s := newWorld(t, operatorwebhook.Configuration(operatorNamespace))
 		s.reconcile()
 		old, ca := s.trusted(), s.secret(caSecret)
 		s.clock.SetTime(old.NotAfter.Add(-pki.DefaultRenewBefore - time.Hour))
@@ -131,7 +137,7 @@ func TestCertificate(t *testing.T) {
 	})
 
 	t.Run("When the authority is about to expire it should be replaced, with all that hangs on it", func(t *testing.T) {
-		s := newWorld(t, defaultingwebhook.Configuration(operatorNamespace))
+		s := newWorld(t, operatorwebhook.Configuration(operatorNamespace))
 		s.reconcile()
 		old, ca := s.trusted(), s.secret(caSecret)
 		s.clock.SetTime(s.clock.Now().Add(pki.CAValidity - pki.DefaultValidity))
@@ -143,7 +149,7 @@ func TestCertificate(t *testing.T) {
 
 	for _, name := range []string{caSecret, servingSecret} {
 		t.Run("When somebody deletes or spoils Secret "+name+" it should come back", func(t *testing.T) {
-			s := newWorld(t, defaultingwebhook.Configuration(operatorNamespace))
+			s := newWorld(t, operatorwebhook.Configuration(operatorNamespace))
 			s.reconcile()
 			old := s.trusted()
 			s.Expect(s.client.Delete(s.ctx, s.secret(name))).To(Succeed())
@@ -179,5 +185,70 @@ func TestCertificate(t *testing.T) {
 			s.Expect(err).NotTo(HaveOccurred())
 			s.Expect(result.RequeueAfter).To(Equal(retry))
 		}
+	})
+}
+
+// crd is one of Cluster API's kinds, converted by the operator in a namespace.
+func crd(name, namespace string) *apiextensionsv1.CustomResourceDefinition {
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: clusterAPI}}
+	operatorwebhook.Convert(crd, namespace)
+	return crd
+}
+
+func (s world) converts(name string) []byte {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	s.Expect(s.client.Get(s.ctx, client.ObjectKey{Name: name}, crd)).To(Succeed())
+	return crd.Spec.Conversion.Webhook.ClientConfig.CABundle
+}
+
+func TestAuthorityOfTheConversion(t *testing.T) {
+	unconverted := crd("unconverted", operatorNamespace)
+	operatorwebhook.OnlyStored(unconverted)
+	all := func() []client.Object {
+		return []client.Object{crd("ours", operatorNamespace), crd("foreign", "capi-system"), unconverted.DeepCopy(), operatorwebhook.Configuration(operatorNamespace)}
+	}
+	t.Run("When the operator converts it should be told, of its own kinds only and once", func(t *testing.T) {
+		s := newWorld(t, all()...)
+		s.reconcile()
+		s.Expect(s.converts("ours")).To(Equal(s.secret(caSecret).Data[pki.CACertKey]))
+		s.Expect(s.converts("foreign")).To(BeEmpty(), "another Cluster API's own converter")
+		writes := *s.writes
+		s.reconcile()
+		s.Expect(*s.writes).To(Equal(writes))
+	})
+
+	t.Run("When the authority is replaced the one before it should stay trusted for an hour, for replicas that still serve its certificate", func(t *testing.T) {
+		s := newWorld(t, all()...)
+		s.reconcile()
+		old, oldLeaf := s.converts("ours"), s.trusted()
+		s.Expect(s.client.Delete(s.ctx, s.secret(caSecret))).To(Succeed())
+		s.clock.SetTime(s.clock.Now().Add(24 * time.Hour))
+		again, err := s.cert.Reconcile(s.ctx, ctrl.Request{})
+		s.Expect(err).NotTo(HaveOccurred())
+		s.Expect(again.RequeueAfter).To(Equal(overlap))
+		both := x509.NewCertPool()
+		s.Expect(both.AppendCertsFromPEM(s.converts("ours"))).To(BeTrue())
+		for _, leaf := range []*x509.Certificate{oldLeaf, s.trusted()} {
+			_, err = leaf.Verify(x509.VerifyOptions{Roots: both, DNSName: "operator.hypershift.svc", CurrentTime: s.clock.Now()})
+			s.Expect(err).NotTo(HaveOccurred())
+		}
+		writes := *s.writes
+		_, err = s.cert.Reconcile(s.ctx, ctrl.Request{})
+		s.Expect(err).NotTo(HaveOccurred())
+		s.Expect(*s.writes).To(Equal(writes))
+
+		s.clock.SetTime(s.clock.Now().Add(overlap))
+		s.reconcile()
+		s.Expect(s.converts("ours")).To(Equal(s.secret(caSecret).Data[pki.CACertKey]))
+		s.Expect(s.converts("ours")).NotTo(Equal(old))
+		s.trusted()
+	})
+
+	t.Run("When what was trusted is no certificate it should go at once", func(t *testing.T) {
+		broken := crd("ours", operatorNamespace)
+		broken.Spec.Conversion.Webhook.ClientConfig.CABundle = []byte("nonsense")
+		s := newWorld(t, broken)
+		s.reconcile()
+		s.Expect(s.converts("ours")).To(Equal(s.secret(caSecret).Data[pki.CACertKey]))
 	})
 }

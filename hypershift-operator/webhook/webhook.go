@@ -1,5 +1,6 @@
-// Package webhook sets those defaults of HostedClusters and NodePools that depend on other objects of the cluster, so that no
-// schema can hold them. Nothing relies on it for safety.
+// Package webhook answers the API server: it sets those defaults of HostedClusters and NodePools that depend on other objects of the
+// cluster, so that no schema can hold them, and converts objects of Cluster API between their versions. Nothing relies on the defaults
+// for safety.
 package webhook
 
 import (
@@ -14,15 +15,17 @@ import (
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/openshift/hypershift/support/defaultingwebhook"
+	"github.com/openshift/hypershift/support/operatorwebhook"
 )
 
 // Options say where the webhooks are served.
 type Options struct {
 	// Namespace is the operator's own: it holds the Service that the certificate is for, and the certificate's Secrets.
 	Namespace string
-	// Port is what the server listens on; zero means defaultingwebhook.Port.
+	// Port is what the server listens on.
 	Port int
+	// Defaults says whether defaults are set as well. Without, objects are only converted.
+	Defaults bool
 	// Clock tells when certificates have to be renewed.
 	Clock clock.PassiveClock
 }
@@ -30,10 +33,7 @@ type Options struct {
 // Setup adds the server of the webhooks and the controller of its certificate to the manager. Every replica serves, leader
 // or not.
 func Setup(mgr ctrl.Manager, o Options) error {
-	certificate := &Certificate{Client: mgr.GetClient(), Clock: o.Clock, Namespace: o.Namespace}
-	if o.Port == 0 {
-		o.Port = defaultingwebhook.Port
-	}
+	certificate := &Certificate{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Clock: o.Clock, Namespace: o.Namespace}
 	server := ctrlwebhook.NewServer(ctrlwebhook.Options{
 		Port: o.Port,
 		TLSOpts: []func(*tls.Config){func(c *tls.Config) {
@@ -41,18 +41,25 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			c.GetCertificate = certificate.Serving
 		}},
 	})
-	for path, hook := range hooks(mgr.GetAPIReader()) {
-		server.Register(path, hook)
+	convert, err := newConverter(mgr.GetRESTMapper())
+	if err != nil {
+		return err
+	}
+	server.Register(operatorwebhook.ConversionPath, convert)
+	if o.Defaults {
+		for path, hook := range hooks(mgr.GetAPIReader()) {
+			server.Register(path, hook)
+		}
 	}
 	if err := errors.Join(mgr.Add(server), certificate.SetupWithManager(mgr)); err != nil {
-		return fmt.Errorf("setting up the defaulting webhook: %w", err)
+		return fmt.Errorf("setting up the webhooks: %w", err)
 	}
 	return nil
 }
 
 func hooks(cluster client.Reader) map[string]http.Handler {
 	return map[string]http.Handler{
-		defaultingwebhook.HostedClusterPath: &admission.Webhook{Handler: handler{cluster, hostedClusterDefaults}},
-		defaultingwebhook.NodePoolPath:      &admission.Webhook{Handler: handler{cluster, nodePoolDefaults}},
+		operatorwebhook.HostedClusterPath: &admission.Webhook{Handler: handler{cluster, hostedClusterDefaults}},
+		operatorwebhook.NodePoolPath:      &admission.Webhook{Handler: handler{cluster, nodePoolDefaults}},
 	}
 }

@@ -4,7 +4,9 @@ package crds
 import (
 	"embed"
 	"fmt"
+	"io/fs"
 	"path"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
@@ -18,7 +20,8 @@ const (
 	Certificates = "certificates"
 	// Infrastructure is the Maas* kinds of infrastructure.cluster.x-k8s.io: on the management cluster.
 	Infrastructure = "infrastructure"
-	// ClusterAPI is Cluster API's own kinds, in version v1beta2 only: on the management cluster.
+	// ClusterAPI is Cluster API's own kinds, stored as v1beta2 and served in the version before it too: on the management cluster. Who
+	// converts is for the installer to say, by support/operatorwebhook.
 	ClusterAPI = "clusterapi"
 	// OpenShift is config.openshift.io: in every guest cluster.
 	OpenShift = "openshift"
@@ -51,4 +54,18 @@ func Load(folder string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 		crds = append(crds, crd)
 	}
 	return crds, nil
+}
+
+// Names are the names of the CRDs of one folder, in their order; none where there is no such folder.
+func Names(folder string) []string {
+	files, err := fs.Glob(FS, path.Join(folder, "*.yaml"))
+	if err != nil {
+		return nil
+	}
+	names := make([]string, 0, len(files))
+	for _, file := range files {
+		group, resource, _ := strings.Cut(strings.TrimSuffix(path.Base(file), ".yaml"), "_")
+		names = append(names, resource+"."+group)
+	}
+	return names
 }

@@ -18,7 +18,7 @@ func TestLoad(t *testing.T) {
 			g.Expect(crds).NotTo(BeEmpty())
 			for _, crd := range crds {
 				g.Expect(crd.Name).To(Equal(crd.Spec.Names.Plural + "." + crd.Spec.Group))
-				g.Expect(crd.Spec.Conversion).To(BeNil(), "%s must not need a conversion webhook", crd.Name)
+				g.Expect(crd.Spec.Conversion).To(BeNil(), "who converts %s is the installer's to say", crd.Name)
 				stored := 0
 				for _, version := range crd.Spec.Versions {
 					if version.Storage {
@@ -29,9 +29,26 @@ func TestLoad(t *testing.T) {
 			}
 		})
 	}
+	t.Run("When Cluster API's kinds are stored it should be in the version of our managers", func(t *testing.T) {
+		g := NewWithT(t)
+		crds, err := Load(ClusterAPI)
+		g.Expect(err).NotTo(HaveOccurred())
+		for i, crd := range crds {
+			g.Expect(Names(ClusterAPI)[i]).To(Equal(crd.Name))
+			served := map[string]bool{}
+			for _, version := range crd.Spec.Versions {
+				g.Expect(version.Served).To(BeTrue())
+				served[version.Name] = version.Storage
+			}
+			g.Expect(served).To(HaveLen(2), crd.Name)
+			g.Expect(served).To(HaveKeyWithValue("v1beta2", true), crd.Name)
+		}
+	})
 	t.Run("When the folder does not exist it should say so", func(t *testing.T) {
 		_, err := Load("nowhere")
-		NewWithT(t).Expect(err).To(MatchError(ContainSubstring(`"nowhere"`)))
+		g := NewWithT(t)
+		g.Expect(err).To(MatchError(ContainSubstring(`"nowhere"`)))
+		g.Expect(Names("nowhere")).To(BeEmpty())
 	})
 }
 

@@ -6,7 +6,8 @@ package rights
 import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/openshift/hypershift/support/defaultingwebhook"
+	"github.com/openshift/hypershift/support/crds"
+	"github.com/openshift/hypershift/support/operatorwebhook"
 )
 
 var (
@@ -58,7 +59,9 @@ func core() []rbacv1.PolicyRule {
 		rule("apps", []string{"deployments"}, []string{"create", "patch", "delete"}, managers...),
 		reads("networking.k8s.io", "networkpolicies", "create", "update", "delete"),
 		reads("apiextensions.k8s.io", "customresourcedefinitions"),
-		rule("admissionregistration.k8s.io", []string{"mutatingwebhookconfigurations"}, []string{"get", "list", "watch", "update"}, defaultingwebhook.Name),
+		// Who converts Cluster API's kinds is said in their CRDs, and by which authority it is known.
+		rule("apiextensions.k8s.io", []string{"customresourcedefinitions"}, []string{"patch"}, crds.Names(crds.ClusterAPI)...),
+		rule("admissionregistration.k8s.io", []string{"mutatingwebhookconfigurations"}, []string{"get", "list", "watch", "update"}, operatorwebhook.Name),
 		of("route.openshift.io", "routes", "get"),
 	}
 }

@@ -1,6 +1,6 @@
-// Package defaultingwebhook says how the API server calls the webhook that sets defaults which depend on the cluster. The
-// installer writes that to the cluster, and the operator adds the certificate authority.
-package defaultingwebhook
+// Package operatorwebhook says how the API server calls the operator: for defaults that depend on the cluster, and to convert objects
+// of Cluster API. The installer writes that to the cluster, and the operator adds the certificate authority.
+package operatorwebhook
 
 import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"

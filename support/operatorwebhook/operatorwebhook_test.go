@@ -1,4 +1,4 @@
-package defaultingwebhook_test
+package operatorwebhook_test
 
 import (
 	"testing"
@@ -6,12 +6,12 @@ import (
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 
-	"github.com/openshift/hypershift/support/defaultingwebhook"
+	"github.com/openshift/hypershift/support/operatorwebhook"
 )
 
 func TestConfiguration(t *testing.T) {
 	g := NewWithT(t)
-	config := defaultingwebhook.Configuration("other")
+	config := operatorwebhook.Configuration("other")
 	paths := map[string]string{}
 	for _, hook := range config.Webhooks {
 		g.Expect(hook.FailurePolicy).To(HaveValue(Equal(admissionv1.Ignore)), "an operator that is down must block nobody")
