@@ -25,6 +25,6 @@ RUN ln -s /usr/bin/cluster-api-provider-maas /image/manager \
 
 FROM scratch
 COPY --from=build /image /
-ENV PATH=/usr/sbin:/usr/bin
+ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 USER 65532:65532
 ENTRYPOINT ["/usr/bin/hypershift"]

@@ -173,7 +173,10 @@ func restrict(pod *corev1.PodSpec, uid *int64) {
 	pod.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
 }
 
-const tmpVolume = "tmp-dir"
+const (
+	tmpVolume      = "tmp-dir"
+	netBindService = corev1.Capability("NET_BIND_SERVICE")
+)
 
 // setContainer gives a container a read-only root, so that nothing survives in it unnoticed, and takes what the Pod Security level
 // "restricted" does.
@@ -186,7 +189,15 @@ func setContainer(container *corev1.Container) {
 		container.SecurityContext.ReadOnlyRootFilesystem = ptr.To(true)
 	}
 	container.SecurityContext.AllowPrivilegeEscalation = ptr.To(false)
-	container.SecurityContext.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
+	container.SecurityContext.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: allowed(container.SecurityContext.Capabilities)}
+}
+
+// allowed is what a manifest adds and the Pod Security level "restricted" lets pass, which is one capability.
+func allowed(wanted *corev1.Capabilities) []corev1.Capability {
+	if wanted != nil && slices.Contains(wanted.Add, netBindService) {
+		return []corev1.Capability{netBindService}
+	}
+	return nil
 }
 
 func setMode(volume *corev1.Volume) {

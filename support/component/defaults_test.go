@@ -85,6 +85,17 @@ func TestPodDefaults(t *testing.T) {
 		g.Expect(pod.Spec.Affinity.PodAntiAffinity).To(BeNil())
 	})
 
+	t.Run("When a manifest adds capabilities it should get the one that a restricted namespace lets pass", func(t *testing.T) {
+		g := NewWithT(t)
+		container := corev1.Container{SecurityContext: &corev1.SecurityContext{
+			Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"NET_ADMIN", "NET_BIND_SERVICE"}},
+		}}
+		setContainer(&container)
+		g.Expect(container.SecurityContext.Capabilities).To(Equal(&corev1.Capabilities{
+			Add: []corev1.Capability{"NET_BIND_SERVICE"}, Drop: []corev1.Capability{"ALL"},
+		}))
+	})
+
 	t.Run("When a pod serves requests, needs the management cluster and is spread it should be marked so", func(t *testing.T) {
 		g := NewWithT(t)
 		pod := rendered(t, highlyAvailable, Options{RequestServing: true, ManagementAccess: true, MultiZone: true, Priority: PriorityAPICritical}).Spec.Template

@@ -14,10 +14,15 @@ import (
 // NonRoot is the user, "uid:gid", of images that need no privilege.
 const NonRoot = "65532:65532"
 
+// searchPath is where container runtimes look for programs when an image does not say.
+const searchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 // Image is what an image is made of.
 type Image struct {
 	// Name is the last part of its repository.
 	Name string
+	// Reference is the repository, without a registry, and the tag by which it is published; empty where who pushes it decides.
+	Reference string
 	// Files are its file system, all in one layer.
 	Files []File
 	// Entrypoint is what it runs.
@@ -30,10 +35,14 @@ type Image struct {
 	Labels map[string]string
 }
 
-// Assemble makes the image, for Linux on an architecture in Go's words, from the layer that holds its files.
-func Assemble(image Image, arch string, layer v1.Layer) (v1.Image, error) {
+// Assemble makes the image, for Linux on an architecture in Go's words, from the layers that hold its files.
+func Assemble(image Image, arch string, layers ...v1.Layer) (v1.Image, error) {
 	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	built, err := mutate.Append(base, mutate.Addendum{Layer: layer, History: v1.History{CreatedBy: "make image", Comment: image.Name}})
+	var parts []mutate.Addendum
+	for _, layer := range layers {
+		parts = append(parts, mutate.Addendum{Layer: layer, History: v1.History{CreatedBy: "make image", Comment: image.Name}})
+	}
+	built, err := mutate.Append(base, parts...)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +55,7 @@ func Assemble(image Image, arch string, layer v1.Layer) (v1.Image, error) {
 	config.Config = v1.Config{
 		Entrypoint: image.Entrypoint,
 		User:       image.User,
-		Env:        slices.Concat([]string{"PATH=/usr/sbin:/usr/bin"}, image.Env),
+		Env:        slices.Concat([]string{searchPath}, image.Env),
 		Labels:     image.Labels,
 	}
 	return mutate.ConfigFile(built, config)

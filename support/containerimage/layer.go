@@ -28,7 +28,13 @@ type File struct {
 	HardLink string
 	// Mode is 0755 for what has a Source and for folders, 0644 for Data, unless set.
 	Mode fs.FileMode
+	// BindsLowPorts gives the file the capability cap_net_bind_service=+ep. Where a container may not have that, the kernel does not
+	// start the program at all.
+	BindsLowPorts bool
 }
+
+// netBindService is the extended attribute of capabilities(7): revision 2, effective, with bit 10 of what is permitted.
+const netBindService = "\x01\x00\x00\x02\x00\x04\x00\x00" + "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 
 // WriteLayer writes the files into a tar file at target. The same files give the same bytes: entries are sorted, owned by root
 // and of the year 1970.
@@ -85,6 +91,9 @@ func writeEntry(archive *tar.Writer, file File) error {
 		Mode:    int64(file.mode()),
 		ModTime: time.Unix(0, 0),
 		Format:  tar.FormatPAX,
+	}
+	if file.BindsLowPorts {
+		header.PAXRecords = map[string]string{"SCHILY.xattr.security.capability": netBindService}
 	}
 	switch {
 	case file.Source != "":

@@ -21,8 +21,6 @@ type Traits struct {
 	// ReleaseByDigest tells whether a release is handed on by its digest. Operators of a payload compare the release's image
 	// with what the user wrote.
 	ReleaseByDigest bool
-	// ClusterAPICommand is the Cluster API manager's program in its image; none where the entrypoint is relied on.
-	ClusterAPICommand []string
 	// PreflightChecksGate and CRDMigrationPhases are the first releases whose Cluster API manager knows these flags.
 	PreflightChecksGate, CRDMigrationPhases string
 	// NodeVersion is the version of a node that is compared with the control plane's.
@@ -44,7 +42,6 @@ var table = map[releaseinfo.Distribution]Traits{
 		PreflightChecksGate: "1.31.0",
 		CRDMigrationPhases:  "1.31.0",
 		ReleaseByDigest:     true,
-		ClusterAPICommand:   []string{"/usr/bin/cluster-api"},
 		NodeVersion:         func(v hyperv1.NodeVersion) string { return v.KubeletVersion },
 	},
 }

@@ -27,12 +27,16 @@ func imagesCommand(o *options) *cobra.Command {
 		Use:   "build",
 		Short: "Build the images from the built programs",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			e, err := o.env()
 			if err != nil {
 				return err
 			}
-			recipes, err := images.Recipes(e.Bin)
+			releases, err := images.Releases(cmd.Context(), e.Bin)
+			if err != nil {
+				return err
+			}
+			recipes, err := images.Recipes(e.Bin, releases)
 			if err != nil {
 				return err
 			}

@@ -42,7 +42,6 @@ func (s *scope) capiManager() *component.Component {
 func (s *scope) adaptCAPIManager(_ context.Context, _ *component.Scope, deployment *appsv1.Deployment) error {
 	container := &deployment.Spec.Template.Spec.Containers[0]
 	version, traits := s.release.Version(), s.distribution()
-	container.Command = traits.ClusterAPICommand
 	if release.AtLeast(version, traits.PreflightChecksGate) {
 		// These checks want a control plane that Cluster API made.
 		container.Args = append(container.Args, "--feature-gates=MachineSetPreflightChecks=false")

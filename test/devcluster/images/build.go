@@ -4,6 +4,7 @@
 package images
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -18,8 +19,12 @@ import (
 	"github.com/openshift/hypershift/support/containerimage"
 )
 
-// nameAnnotation is where an OCI layout says what an image is called.
-const nameAnnotation = "org.opencontainers.image.ref.name"
+const (
+	// nameAnnotation is where an OCI layout says what an image is called.
+	nameAnnotation = "org.opencontainers.image.ref.name"
+	// referenceAnnotation is where ours say under which repository and tag an image is published.
+	referenceAnnotation = "io.hypershift.reference"
+)
 
 // Build writes all images into a new OCI layout that replaces the one at target.
 func Build(target string, images []containerimage.Image) error {
@@ -61,7 +66,9 @@ func add(store layout.Path, image containerimage.Image) error {
 	if err != nil {
 		return err
 	}
-	return store.AppendImage(built, layout.WithAnnotations(map[string]string{nameAnnotation: image.Name}))
+	return store.AppendImage(built, layout.WithAnnotations(map[string]string{
+		nameAnnotation: image.Name, referenceAnnotation: cmp.Or(image.Reference, "hypershift/"+image.Name+":"+tag),
+	}))
 }
 
 // fileLayer is an uncompressed layer in a tar file. Nodes pull over a local wire, where compressing costs more than it

@@ -88,7 +88,7 @@ func TestBuild(t *testing.T) {
 		g.Expect(config.OS).To(Equal("linux"))
 		g.Expect(config.Config.User).To(Equal("65532:65532"))
 		g.Expect(config.Config.Entrypoint).To(Equal([]string{"/usr/bin/program"}))
-		g.Expect(config.Config.Env).To(ConsistOf("PATH=/usr/sbin:/usr/bin", "A=b"))
+		g.Expect(config.Config.Env).To(ConsistOf(ContainSubstring("/usr/local/bin:"), "A=b"))
 	})
 	t.Run("When it is built again it should replace the old images", func(t *testing.T) {
 		g := NewWithT(t)
@@ -258,7 +258,7 @@ func TestRecipes(t *testing.T) {
 		t.Skip("needs nft and iptables on this machine: ", err)
 	}
 	g := NewWithT(t)
-	recipes, err := Recipes("/built")
+	recipes, err := Recipes("/built", []Release{{Folder: "kube", Version: "1.36.3"}, {Folder: "kube-previous", Version: "1.35.0", Suffix: "-previous"}})
 	g.Expect(err).NotTo(HaveOccurred())
 	files := map[string][]string{}
 	for _, image := range recipes {
@@ -272,16 +272,83 @@ func TestRecipes(t *testing.T) {
 			"/usr/bin/hypershift", "/usr/bin/hcp", "/usr/bin/hypershift-operator", "/usr/bin/control-plane-operator",
 			"/usr/bin/ignition-server", "/usr/bin/cluster-api-provider-maas", "/manager", "/etc/ssl/certs/ca-certificates.crt", "/etc/passwd",
 		},
-		"kube": {
-			"/usr/bin/etcd", "/usr/bin/kube-apiserver", "/usr/bin/kube-controller-manager", "/usr/bin/kube-scheduler", "/usr/bin/kube-proxy",
-			"/usr/bin/kubelet", "/usr/sbin/nft", "/usr/sbin/iptables",
-		},
-		"pause":        {"/pause"},
-		"coredns":      {"/usr/bin/coredns"},
-		"node-network": {"/usr/bin/node-network", "/opt/cni/bin/ptp", "/opt/cni/bin/host-local", "/opt/cni/bin/portmap", "/usr/sbin/nft"},
-		"cluster-api":  {"/usr/bin/cluster-api"},
-		"web":          {"/usr/bin/web", "/usr/bin/cat"},
+		"node":                             {"/usr/bin/kubelet", "/usr/bin/containerd", "/usr/bin/containerd-shim-runc-v2", "/usr/bin/ctr", "/usr/bin/runc", "/opt/cni/bin/ptp"},
+		"etcd":                             {"/usr/local/bin/etcd"},
+		"kube-apiserver":                   {"/usr/local/bin/kube-apiserver"},
+		"kube-apiserver-previous":          {"/usr/local/bin/kube-apiserver"},
+		"kube-controller-manager-previous": {"/usr/local/bin/kube-controller-manager"},
+		"kube-scheduler":                   {"/usr/local/bin/kube-scheduler"},
+		"kube-proxy":                       {"/usr/local/bin/kube-proxy", "/usr/sbin/nft", "/usr/sbin/iptables"},
+		"pause":                            {"/pause"},
+		"coredns":                          {"/coredns"},
+		"node-network":                     {"/usr/bin/node-network", "/opt/cni/bin/ptp", "/opt/cni/bin/host-local", "/opt/cni/bin/portmap", "/usr/sbin/nft"},
+		"cluster-api":                      {"/manager"},
+		"web":                              {"/usr/bin/web", "/usr/bin/cat"},
 	} {
 		g.Expect(files[image]).To(ContainElements(paths), image)
 	}
+}
+
+// TestPublishedNames compares what is pushed with the modules that it is built of, and with the users and entrypoints that the images of
+// registry.k8s.io have.
+func TestPublishedNames(t *testing.T) {
+	if _, err := packetFilterTools(); err != nil {
+		t.Skip("needs nft and iptables on this machine: ", err)
+	}
+	g := NewWithT(t)
+	recipes, err := Recipes("/built", []Release{{Folder: "kube", Version: "1.36.3"}, {Folder: "kube-previous", Version: "1.35.0", Suffix: "-previous"}})
+	g.Expect(err).NotTo(HaveOccurred())
+	references := map[string]string{}
+	for _, image := range recipes {
+		if image.Reference != "" {
+			references[image.Reference] = strings.Join(image.Entrypoint, " ") + " " + image.User
+		}
+	}
+	wanted := map[string]string{
+		"registry.k8s.io/pause:3.10.2": "/pause 65535:65535",
+		"registry.k8s.io/coredns/coredns:" + requirement(t, "coredns", "github.com/coredns/coredns"):                    "/coredns 65532:65532",
+		"registry.k8s.io/cluster-api/cluster-api-controller:" + requirement(t, "clusterapi", "sigs.k8s.io/cluster-api"): "/manager 65532:65532",
+		"registry.k8s.io/etcd:" + strings.TrimPrefix(requirement(t, "kube", "go.etcd.io/etcd/server/v3"), "v") + "-0":   "/go-runner ",
+	}
+	for _, program := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy"} {
+		for _, version := range []string{"v1.36.3", "v1.35.0"} {
+			wanted["registry.k8s.io/"+program+":"+version] = "/go-runner "
+		}
+	}
+	g.Expect(references).To(Equal(wanted))
+}
+
+// requirement is the version of a module that one of the environment's own modules requires.
+func requirement(t *testing.T, folder, module string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", folder, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if words := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require ")); len(words) > 1 && words[0] == module {
+			return words[1]
+		}
+	}
+	t.Fatalf("%s does not require %s", folder, module)
+	return ""
+}
+
+func TestPublishedReference(t *testing.T) {
+	g := NewWithT(t)
+	all := sample(t)
+	all[0].Reference = "registry.k8s.io/one:v1"
+	target := build(t, all)
+	address, ca, _ := served(t, ggcr.New(ggcr.Logger(log.New(io.Discard, "", 0))))
+	g.Expect(Push(t.Context(), target, address, ca)).To(Succeed())
+	built, err := List(target)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(built[0].Pullspec(address)).To(HavePrefix(address + "/registry.k8s.io/one@sha256:"))
+	reference, err := name.ParseReference(address + "/registry.k8s.io/one:v1")
+	g.Expect(err).NotTo(HaveOccurred())
+	transport, err := trusting(ca)
+	g.Expect(err).NotTo(HaveOccurred())
+	found, err := remote.Head(reference, remote.WithTransport(transport), remote.WithContext(t.Context()))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(found.Digest).To(Equal(built[0].Digest))
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -15,19 +16,24 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// tag is by which people find an image in the registry; programs are given its digest.
+// tag is by which people find an image of ours in the registry; programs are given its digest.
 const tag = "dev"
 
 // Built is an image that was built.
 type Built struct {
 	// Name is the image's name, such as "kube".
 	Name string
+	// Reference is its repository, without the registry, and its tag.
+	Reference string
 	// Digest is that of its manifest.
 	Digest v1.Hash
 }
 
 // Repository is where the image is kept in a registry.
-func (b Built) Repository(registry string) string { return registry + "/hypershift/" + b.Name }
+func (b Built) Repository(registry string) string {
+	repository, _, _ := strings.Cut(b.Reference, ":")
+	return registry + "/" + repository
+}
 
 // Pullspec names exactly this build of the image in a registry.
 func (b Built) Pullspec(registry string) string {
@@ -46,7 +52,9 @@ func List(from string) ([]Built, error) {
 	}
 	built := make([]Built, 0, len(manifest.Manifests))
 	for _, image := range manifest.Manifests {
-		built = append(built, Built{Name: image.Annotations[nameAnnotation], Digest: image.Digest})
+		built = append(built, Built{
+			Name: image.Annotations[nameAnnotation], Reference: image.Annotations[referenceAnnotation], Digest: image.Digest,
+		})
 	}
 	return built, nil
 }
@@ -93,7 +101,7 @@ func push(ctx context.Context, from string, image Built, registry string, transp
 	if err != nil {
 		return err
 	}
-	target, err := name.NewTag(image.Repository(registry) + ":" + tag)
+	target, err := name.NewTag(registry + "/" + image.Reference)
 	if err != nil {
 		return err
 	}

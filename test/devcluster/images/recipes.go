@@ -2,20 +2,34 @@ package images
 
 import (
 	"path/filepath"
+	"slices"
 
 	"github.com/openshift/hypershift/support/containerimage"
 )
 
-var (
-	kubePrograms = []string{
-		"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl", "etcd",
-	}
-	cniPlugins = []string{"bridge", "host-local", "loopback", "portmap", "ptp"}
+// Published is the registry in whose names and layouts others publish what the environment builds for itself.
+const Published = "registry.k8s.io"
+
+// The versions of what is built from other modules, as images are tagged with them.
+const (
+	EtcdVersion       = "3.6.8-0"
+	CoreDNSVersion    = "v1.14.4"
+	ClusterAPIVersion = "v1.13.6"
+	// PauseVersion is that of the layout: the program is the environment's own.
+	PauseVersion = "3.10.2"
 )
 
-// Recipes are the images of the environment, made of the programs in bin and of the host's certificates and packet
-// filter tools.
-func Recipes(bin string) ([]containerimage.Image, error) {
+var (
+	// sharedPrograms lie in one layer, which is in the image of each: they are one file.
+	sharedPrograms = []string{"kube-controller-manager", "kube-scheduler", "kube-proxy", "etcd"}
+	// runtimePrograms are Debian's, by their folders below /usr.
+	runtimePrograms = []string{"bin/containerd", "bin/containerd-shim-runc-v2", "bin/ctr", "bin/runc"}
+	cniPlugins      = []string{"bridge", "host-local", "loopback", "portmap", "ptp"}
+)
+
+// Recipes are the images of the environment, made of the programs in bin and of the host's certificates and packet filter tools. What
+// others publish has their names, paths, users and entrypoints.
+func Recipes(bin string, releases []Release) ([]containerimage.Image, error) {
 	base, err := containerimage.Base()
 	if err != nil {
 		return nil, err
@@ -25,29 +39,79 @@ func Recipes(bin string) ([]containerimage.Image, error) {
 		return nil, err
 	}
 	parts := filepath.Join(bin, "images")
-	return []containerimage.Image{
+	all := []containerimage.Image{
 		containerimage.Product(bin, base),
-		kube("kube", bin, base, filters),
-		kube("kube-previous", bin, base, filters),
-		single("pause", "/pause", parts, nil, containerimage.NonRoot),
-		single("coredns", "/usr/bin/coredns", parts, base, ""),
+		published("pause", "pause:"+PauseVersion, "65535:65535", file("/pause", parts, "pause"), nil),
+		coreDNS(parts, base),
 		nodeNetwork(bin, base, filters),
-		single("cluster-api", "/usr/bin/cluster-api", parts, base, containerimage.NonRoot),
+		published("cluster-api", "cluster-api/cluster-api-controller:"+ClusterAPIVersion, containerimage.NonRoot, file("/manager", parts, "cluster-api"), base),
 		web(parts, base),
-	}, nil
+	}
+	for _, release := range releases {
+		all = append(all, kube(bin, release, slices.Concat(base, filters))...)
+		all = append(all, node(bin, release))
+	}
+	return all, nil
 }
 
-// kube holds every program of Kubernetes, as built into the folder of its name; they are one file, which a program's own name makes into that program. Hard
-// links, so that a program that is copied out of the image is a whole file.
-func kube(name, bin string, base, filters []containerimage.File) containerimage.Image {
-	image := containerimage.Image{Name: name}
-	image.Files = append(image.Files, containerimage.File{Path: "/usr/bin/kube", Source: filepath.Join(bin, name, "kube")})
-	for _, program := range kubePrograms {
-		image.Files = append(image.Files, containerimage.File{Path: "/usr/bin/" + program, HardLink: "/usr/bin/kube"})
+func file(path, folder, program string) containerimage.File {
+	return containerimage.File{Path: path, Source: filepath.Join(folder, program)}
+}
+
+// published is an image of one program, which is its entrypoint, as in a registry of others.
+func published(name, reference, user string, program containerimage.File, base []containerimage.File) containerimage.Image {
+	return containerimage.Image{
+		Name: name, Reference: Published + "/" + reference, User: user, Entrypoint: []string{program.Path},
+		Files: append([]containerimage.File{program}, base...),
 	}
-	image.Files = append(image.Files, base...)
-	image.Files = append(image.Files, filters...)
-	return image
+}
+
+func coreDNS(parts string, base []containerimage.File) containerimage.Image {
+	program := file("/coredns", parts, "coredns")
+	program.BindsLowPorts = true
+	return published("coredns", "coredns/coredns:"+CoreDNSVersion, containerimage.NonRoot, program, base)
+}
+
+// kube are the images of a release of Kubernetes and of etcd. Their programs are one file, which a program's own name makes into that
+// program. None is its image's entrypoint, which in the published ones is a wrapper.
+func kube(bin string, release Release, base []containerimage.File) []containerimage.Image {
+	folder := filepath.Join(bin, release.Folder)
+	server := file("/usr/local/bin/kube-apiserver", folder, "kube")
+	server.BindsLowPorts = true
+	version := ":v" + release.Version
+	all := []containerimage.Image{kubeImage("kube-apiserver", version, release, append([]containerimage.File{server}, base...))}
+	shared := []containerimage.File{file("/usr/local/bin/kube", folder, "kube")}
+	for _, program := range sharedPrograms {
+		shared = append(shared, containerimage.File{Path: "/usr/local/bin/" + program, HardLink: "/usr/local/bin/kube"})
+	}
+	shared = append(shared, base...)
+	for _, program := range sharedPrograms {
+		if program != "etcd" {
+			all = append(all, kubeImage(program, version, release, shared))
+		}
+	}
+	if release.Suffix == "" {
+		all = append(all, kubeImage("etcd", ":"+EtcdVersion, release, shared))
+	}
+	return all
+}
+
+func kubeImage(program, tag string, release Release, files []containerimage.File) containerimage.Image {
+	return containerimage.Image{
+		Name: program + release.Suffix, Reference: Published + "/" + program + tag, Entrypoint: []string{"/go-runner"}, Files: files,
+	}
+}
+
+// node holds what makes a machine a node: the kubelet, the container runtime and its plugins.
+func node(bin string, release Release) containerimage.Image {
+	files := []containerimage.File{file("/usr/bin/kubelet", filepath.Join(bin, release.Folder), "kube")}
+	for _, program := range runtimePrograms {
+		files = append(files, file("/usr/bin/"+filepath.Base(program), filepath.Join(bin, "os", "usr"), program))
+	}
+	for _, plugin := range cniPlugins {
+		files = append(files, file("/opt/cni/bin/"+plugin, filepath.Join(bin, "cni"), plugin))
+	}
+	return containerimage.Image{Name: "node" + release.Suffix, Files: files}
 }
 
 func nodeNetwork(bin string, base, filters []containerimage.File) containerimage.Image {

@@ -31,17 +31,17 @@ func (e *Environment) ListImages(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	payloads, err := e.payloads(ctx)
+	releases, err := images.Releases(ctx, e.Bin)
 	if err != nil {
 		return err
 	}
 	for i, name := range []string{"release", "release-previous"} {
-		specs[name] = Payload(payloads[i].version)
+		specs[name] = Payload(releases[i].Version)
 	}
 	names := slices.Sorted(maps.Keys(specs))
 	if len(args) == 0 {
 		for _, name := range names {
-			fmt.Fprintf(e.Out, "%-16s %s\n", name, specs[name])
+			fmt.Fprintf(e.Out, "%-33s %s\n", name, specs[name])
 		}
 		return nil
 	}

@@ -16,7 +16,11 @@ import (
 // withImages builds the images that a payload is made of, with nothing in them.
 func withImages(g Gomega, e *Environment) {
 	var all []containerimage.Image
-	for _, name := range []string{"hypershift", "kube", "kube-previous", "pause", "coredns", "node-network", "cluster-api", "web"} {
+	for _, name := range []string{
+		"hypershift", "pause", "coredns", "node-network", "cluster-api", "web", "etcd",
+		"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "node",
+		"kube-apiserver-previous", "kube-controller-manager-previous", "kube-scheduler-previous", "kube-proxy-previous", "node-previous",
+	} {
 		all = append(all, containerimage.Image{Name: name, Files: []containerimage.File{{Path: "/name", Data: []byte(name)}}})
 	}
 	g.Expect(os.MkdirAll(filepath.Dir(e.Images()), 0o755)).To(Succeed())
@@ -31,9 +35,9 @@ func script(g Gomega, path, body string) {
 }
 
 func TestBuildPayloads(t *testing.T) {
-	for name, tc := range map[string]struct{ version, kube string }{
-		"When the payload is built it should have every tag of the Kubernetes distribution, by digest": {"1.36.3", "kube"},
-		"When the payload of the minor before is built it should differ in Kubernetes alone":           {"1.35.0", "kube-previous"},
+	for name, tc := range map[string]struct{ version, suffix string }{
+		"When the payload is built it should have every tag of the Kubernetes distribution, by digest": {"1.36.3", ""},
+		"When the payload of the minor before is built it should differ in Kubernetes alone":           {"1.35.0", "-previous"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -49,8 +53,9 @@ func TestBuildPayloads(t *testing.T) {
 			g.Expect(words).To(ContainElements("172.30.240.1:5000/hypershift/release:"+tc.version, e.RegistryCA()))
 			// The tags of docs/architecture.md.
 			for tag, image := range map[string]string{
-				"etcd": tc.kube, "kube-apiserver": tc.kube, "kube-controller-manager": tc.kube, "kube-scheduler": tc.kube, "kube-proxy": tc.kube,
-				"node": tc.kube, "pod": "pause", "coredns": "coredns", "node-network": "node-network", "cluster-capi-controllers": "cluster-api",
+				"etcd": "etcd", "kube-apiserver": "kube-apiserver" + tc.suffix, "kube-controller-manager": "kube-controller-manager" + tc.suffix,
+				"kube-scheduler": "kube-scheduler" + tc.suffix, "kube-proxy": "kube-proxy" + tc.suffix, "node": "node" + tc.suffix,
+				"pod": "pause", "coredns": "coredns", "node-network": "node-network", "cluster-capi-controllers": "cluster-api",
 			} {
 				g.Expect(words).To(ContainElement(MatchRegexp("^" + tag + "=172.30.240.1:5000/hypershift/" + image + "@sha256:[0-9a-f]{64}$")))
 			}
@@ -79,8 +84,8 @@ func TestListImages(t *testing.T) {
 		g := NewWithT(t)
 		out, err := list(t)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(strings.Count(out, "\n")).To(Equal(10))
-		g.Expect(out).To(ContainSubstring("release          172.30.240.1:5000/hypershift/release:1.36.3"))
+		g.Expect(strings.Count(out, "\n")).To(Equal(19))
+		g.Expect(out).To(MatchRegexp("(?m)^release +172.30.240.1:5000/hypershift/release:1.36.3"))
 	})
 	t.Run("When one is named it should print only its pull specification, for scripts", func(t *testing.T) {
 		g := NewWithT(t)
