@@ -40,6 +40,8 @@ func New(s *simulator.Simulator) http.Handler {
 	mux.HandleFunc("PUT /cost", func(w http.ResponseWriter, r *http.Request) { setCost(w, r, s) })
 	mux.HandleFunc("GET /machines", func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, machines(s)) })
 	mux.HandleFunc("POST /machines/{id}/{lever}", func(w http.ResponseWriter, r *http.Request) { pull(w, r, s) })
+	mux.HandleFunc("GET /vm-hosts", func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, vmHosts(s)) })
+	mux.HandleFunc("POST /vm-hosts/{name}/{lever}", func(w http.ResponseWriter, r *http.Request) { pullVMHost(w, r, s) })
 	return mux
 }
 
@@ -176,6 +178,13 @@ var levers = map[string]func(*simulator.Simulator, *inventory.Machine, string) e
 	},
 	"delete": func(s *simulator.Simulator, m *inventory.Machine, _ string) error {
 		s.Life.Remove(m)
+		return nil
+	},
+	"lose": func(s *simulator.Simulator, m *inventory.Machine, _ string) error {
+		if m.VM == nil {
+			return fmt.Errorf("machine %s is no VM that could be deleted in LXD", m.Hostname)
+		}
+		s.Life.LoseVM(m)
 		return nil
 	},
 	"power": func(_ *simulator.Simulator, m *inventory.Machine, text string) error {

@@ -39,9 +39,6 @@ func allocate(c *call) (any, error) {
 	}
 	out := c.print.Machine(m)
 	out["constraints_by_type"] = set.Matched(m, c.form.Bool("verbose"))
-	if dry && m.Dynamic {
-		c.Life.Remove(m)
-	}
 	return out, nil
 }
 

@@ -41,7 +41,7 @@ func (s *Server) faulty(w http.ResponseWriter, c *call) (string, reply) {
 	return c.operation, answer
 }
 
-// target is the machine that the request's path names.
+// target is the machine or the VM host that the request's path names.
 func (c *call) target() (t faults.Target) {
 	if len(c.path) == 0 {
 		return t
@@ -50,6 +50,10 @@ func (c *call) target() (t faults.Target) {
 	_ = c.DB.View(func() error {
 		if m := c.DB.Machines.Get(c.path[0]); m != nil {
 			t = faults.Target{SystemID: m.SystemID, Hostname: m.Hostname}
+		} else if c.resource.name == "vm-host" {
+			if h, err := c.vmHost(); err == nil {
+				t = faults.Target{SystemID: c.path[0], Hostname: h.Name}
+			}
 		}
 		return nil
 	})

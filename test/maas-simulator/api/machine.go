@@ -254,12 +254,10 @@ func releaseMachine(c *call) (any, error) {
 // freeOfVMHosts refuses to take a machine away from under its VM hosts.
 func (c *call) freeOfVMHosts(m *inventory.Machine, force bool) error {
 	var names []string
-	for _, h := range c.DB.VMHosts.All() {
-		if h.HostSystemID == m.SystemID {
-			names = append(names, h.Name)
-			if force {
-				c.removeVMHost(h)
-			}
+	for _, h := range c.DB.HostedBy(m.SystemID) {
+		names = append(names, h.Name)
+		if force {
+			c.removeVMHost(h)
 		}
 	}
 	if len(names) > 0 && !force {

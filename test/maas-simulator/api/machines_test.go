@@ -110,7 +110,7 @@ func TestAllocate(t *testing.T) {
 		"an unknown fabric":             {[]string{"fabrics", "x"}, "", 400, `{"fabrics": ["No matching fabrics found."]}`},
 		"an unknown VLAN":               {[]string{"vlans", "x"}, "", 400, `{"vlans": ["No matching VLANs found."]}`},
 		"a switch that is none":         {[]string{"dry_run", "banana"}, "", 400, "Invalid dry_run: Value should be 'true' or 'false'"},
-		"an unknown interface property": {[]string{"interfaces", "a:colour=red"}, "", 400, `{"interfaces": ["Unknown interfaces constraint: 'colour'"]}`},
+		"an unknown interface property": {[]string{"interfaces", "a:colour=red"}, "", 400, `{"interfaces": ["Unknown interfaces constraint: 'colour"]}`},
 	}
 	for name, test := range tests {
 		t.Run("When "+name+" it should choose as the server does", func(t *testing.T) {

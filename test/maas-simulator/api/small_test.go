@@ -6,7 +6,6 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/openshift/hypershift/test/maas-simulator/simulator"
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
@@ -201,84 +200,4 @@ func TestEvents(t *testing.T) {
 		ask("alice", "GET events/?op=query&level=LOUD").is(400, "Unrecognised log level: LOUD"),
 	)
 	g.Expect(field(events("&level=INFO"), "created")[0]).To(MatchRegexp(`^\w{3}, \d{2} \w{3}\. \d{4} \d{2}:\d{2}:\d{2}$`))
-}
-
-func TestVMHosts(t *testing.T) {
-	g := NewWithT(t)
-	site := simtest.New(t, simtest.WithVMHost)
-	story(t, site,
-		ask("alice", "GET vm-hosts/").with("name=lxd-1"),
-		ask("alice", "GET pods/7/").with("name=lxd-1", "total.cores=16", "used.cores=2", "available.memory=61440", "zone.name=north", "pool.name=blue", "host.system_id=<nil>"),
-		ask("alice", "GET vm-hosts/9/").is(404, "No Pod matches the given query."),
-		ask("alice", "GET vm-hosts/lxd-1/").is(500, ""),
-		ask("alice", "POST vm-hosts/7/?op=compose").is(403, ""),
-		ask("admin", "POST vm-hosts/7/?op=compose", "hostname", "vm1", "cores", "4", "memory", "8192", "storage", "root:20,data:30", "zone", "3", "skip_commissioning", "true"),
-		ask("admin", "GET machines/?pod=lxd-1").with("hostname=vm1", "status_name=Ready", "cpu_count=4"),
-		ask("admin", "GET vm-hosts/7/").with("used.cores=6", "used.memory=12288", "used.local_storage=6e+10"),
-		ask("admin", "POST vm-hosts/7/?op=compose", "hostname", "vm1").is(400, `{"hostname": ["Node with hostname \"vm1\" already exists"]}`),
-		ask("admin", "POST vm-hosts/7/?op=compose", "cores", "99", "memory", "1", "zone", "north").is(400, `{"cores": ["Ensure this value is less than or equal to 16."], `+
-			`"memory": ["Ensure this value is greater than or equal to 1024."], "zone": ["Select a valid choice. That choice is not one of the available choices."]}`),
-		ask("admin", "POST vm-hosts/7/?op=compose", "cores", "12").is(503, ""),
-		ask("admin", "POST vm-hosts/7/?op=compose", "memory", "60000").is(503, ""),
-		ask("admin", "POST vm-hosts/7/?op=compose", "storage", "900").is(503, ""),
-		ask("admin", "POST vm-hosts/7/?op=compose", "storage", "lots").is(400, `{"storage": ["Malformed storage constraint, \"lots\"."]}`),
-		ask("admin", "POST vm-hosts/7/?op=compose", "interfaces", "eth0:subnet=1").is(400, "This pod does not match the specified networks."),
-		ask("admin", "POST vm-hosts/7/?op=compose", "hostname", "vm2"),
-		ask("admin", "GET machines/?hostname=vm2").with("status_name=Commissioning", "power_type=lxd"),
-		ask("admin", "POST vm-hosts/7/?op=add_tag", "tag", "big").with("tags=[virtual big]"),
-		ask("admin", "POST vm-hosts/7/?op=remove_tag", "tag", "big").with("tags=[virtual]"),
-		ask("alice", "GET vm-hosts/7/?op=parameters").is(403, ""),
-		ask("admin", "GET vm-hosts/7/?op=parameters").is(200, "{}"),
-		ask("admin", "POST vm-hosts/7/?op=refresh").with("name=lxd-1"),
-		ask("admin", "PUT vm-hosts/7/", "cpu_over_commit_ratio", "2", "zone", "south").with("cpu_over_commit_ratio=2", "zone.name=south"),
-		ask("admin", "PUT vm-hosts/7/", "cpu_over_commit_ratio", "20").is(400, `{"cpu_over_commit_ratio": ["Ensure this value is less than or equal to 10."]}`),
-		ask("admin", "POST vm-hosts/7/?op=compose", "cores", "12"),
-		ask("alice", "POST vm-hosts/", "type", "lxd").is(403, adminOnly),
-		ask("admin", "POST vm-hosts/", "type", "xen").is(400, `{"power_address": ["This field is required."], "type": ["Select a valid choice. xen is not one of the available choices."]}`),
-		ask("admin", "POST vm-hosts/", "type", "lxd", "name", "lxd-2", "power_address", "https://192.0.2.9:8443", "zone", "north").with("name=lxd-2", "zone.name=north"),
-		ask("admin", "POST vm-hosts/", "type", "lxd", "name", "lxd-2", "power_address", "https://192.0.2.9:8443").is(400, ""),
-		ask("admin", "DELETE vm-hosts/7/").is(204, ""),
-		ask("admin", "GET machines/").with("hostname=one two three four five"),
-		ask("admin", "DELETE vm-hosts/7/").is(404, ""),
-	)
-	g.Expect(site.Do("admin", "GET", "vm-hosts/8/?op=parameters").Object()).To(HaveKeyWithValue("power_address", "https://192.0.2.9:8443"))
-}
-
-func TestComposeOnAllocate(t *testing.T) {
-	t.Run("When nothing fits a VM host should compose a machine that is gone with its release", func(t *testing.T) {
-		g := NewWithT(t)
-		site := simtest.New(t, simtest.WithVMHost)
-		answer := site.Do("alice", "POST", "machines/?op=allocate", "name", "wanted", "pool", "default", "cpu_count", "3", "mem", "3000")
-		g.Expect(answer.Code).To(Equal(200), answer.Body)
-		vm := answer.Object()
-		g.Expect(vm).To(And(HaveKeyWithValue("cpu_count", 3.0), HaveKeyWithValue("memory", 3000.0), HaveKeyWithValue("status_name", "Allocated")))
-		g.Expect(vm["hostname"]).NotTo(Equal("wanted"))
-		g.Expect(vm["zone"]).To(HaveKeyWithValue("name", "default"))
-		g.Expect(vm["pool"]).To(HaveKeyWithValue("name", "blue"))
-		g.Expect(vm["pod"]).To(HaveKeyWithValue("name", "lxd-1"))
-		id := vm["system_id"].(string)
-		story(t, site,
-			ask("alice", "POST machines/"+id+"/?op=release"),
-			ask("alice", "GET machines/"+id+"/").is(404, "No Machine matches the given query."),
-		)
-	})
-	t.Run("When an id is asked for, or tags that no VM has, it should not compose", func(t *testing.T) {
-		site := simtest.New(t, simtest.WithVMHost)
-		story(t, site,
-			ask("alice", "POST machines/?op=allocate", "system_id", "zzzzzz").is(409, "No machine with system ID zzzzzz available."),
-			ask("alice", "POST machines/?op=allocate", "tags", "gpu", "zone", "default").is(409, ""),
-			ask("alice", "POST machines/?op=allocate", "mem", "999999").is(409, ""),
-			ask("alice", "GET machines/").with("hostname=one two three four five"),
-		)
-	})
-	t.Run("When it is a dry run it should leave nothing behind", func(t *testing.T) {
-		g := NewWithT(t)
-		site := simtest.New(t, simtest.WithVMHost)
-		g.Expect(site.Do("alice", "POST", "machines/?op=allocate", "name", "x", "dry_run", "1").Code).To(Equal(200))
-		g.Expect(site.Machines()).To(HaveLen(5))
-	})
-	t.Run("When the version is main there should be no VM hosts to compose on", func(t *testing.T) {
-		site := simtest.New(t, simtest.WithVMHost, func(o *simulator.Options) { o.Version = "main" })
-		story(t, site, ask("alice", "POST machines/?op=allocate", "name", "x").is(409, ""))
-	})
 }

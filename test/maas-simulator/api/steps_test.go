@@ -16,7 +16,7 @@ type step struct {
 	form          []string
 	code          int
 	// says is the whole body; shows are "field=value" of the object, or
-	// "field" alone for the values of that field in a list, joined by blanks.
+	// in a list the values of that field, joined by blanks.
 	says  string
 	shows []string
 }
@@ -50,15 +50,24 @@ func story(t *testing.T, site *simtest.Site, steps ...step) {
 		for _, show := range s.shows {
 			field, want, _ := strings.Cut(show, "=")
 			if strings.HasPrefix(answer.Body, "[") {
-				g.Expect(strings.Join(answer.Each(field), " ")).To(Equal(want), name)
+				var values []string
+				for _, o := range answer.List() {
+					values = append(values, at(o, field))
+				}
+				g.Expect(strings.Join(values, " ")).To(Equal(want), name+": "+field)
 				continue
 			}
-			var value any = answer.Object()
-			for _, key := range strings.Split(field, ".") {
-				object, _ := value.(map[string]any)
-				value = object[key]
-			}
-			g.Expect(fmt.Sprint(value)).To(Equal(want), name+": "+field)
+			g.Expect(at(answer.Object(), field)).To(Equal(want), name+": "+field)
 		}
 	}
+}
+
+// at prints what is under a path such as "zone.name".
+func at(o map[string]any, path string) string {
+	var value any = o
+	for _, key := range strings.Split(path, ".") {
+		object, _ := value.(map[string]any)
+		value = object[key]
+	}
+	return fmt.Sprint(value)
 }

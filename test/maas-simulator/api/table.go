@@ -3,11 +3,7 @@ package api
 // table lists every path of the API with the resource behind it.
 func (s *Server) table() []route {
 	interfaces, iface := interfacesResource(), interfaceResource()
-	vmHosts, vmHost := vmHostsResource(), vmHostResource()
-	if !s.print.Version.VMHosts() {
-		vmHosts, vmHost = goneResource(), goneResource()
-	}
-	return []route{
+	return append([]route{
 		s.handle("version/", versionResource()),
 		s.handle("machines/", machinesResource()),
 		s.handle("machines/{}/", machineResource()),
@@ -58,9 +54,5 @@ func (s *Server) table() []route {
 		s.handle("account/prefs/sshkeys/", sshKeysResource()),
 		s.handle("account/prefs/sshkeys/{}/", sshKeyResource()),
 		s.handle("events/", eventsResource()),
-		s.handle("vm-hosts/", vmHosts),
-		s.handle("vm-hosts/{}/", vmHost),
-		s.handle("pods/", vmHosts),
-		s.handle("pods/{}/", vmHost),
-	}
+	}, s.vmHostRoutes()...)
 }

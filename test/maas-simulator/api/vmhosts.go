@@ -1,24 +1,41 @@
 package api
 
 import (
-	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/openshift/hypershift/test/maas-simulator/inventory"
 	"github.com/openshift/hypershift/test/maas-simulator/problem"
-	"github.com/openshift/hypershift/test/maas-simulator/render"
 )
 
 // goneResource answers where VM hosts were before MAAS gave them up.
-func goneResource() resource {
+func goneResource(name string) resource {
 	gone := op{anonymous: true, read: func(*call) (any, error) {
 		return nil, problem.Text(410, "VM hosts are no longer supported.")
 	}}
-	return resource{name: "vm-hosts", open: true, ops: ops{
+	return resource{name: name, open: true, ops: ops{
 		"GET": gone, "POST": gone, "PUT": gone, "DELETE": gone, "POST compose": gone, "POST refresh": gone,
 		"POST add_tag": gone, "POST remove_tag": gone, "GET parameters": gone,
 	}}
+}
+
+// vmHostRoutes are the paths of VM hosts, of what they hold, and of what they
+// were called before.
+func (s *Server) vmHostRoutes() []route {
+	resources := map[string]resource{
+		"vm-hosts/": vmHostsResource(), "vm-hosts/{}/": vmHostResource(), "pods/": vmHostsResource(), "pods/{}/": vmHostResource(),
+		"vm-clusters/": vmClustersResource(), "vm-clusters/{}/": vmClusterResource(),
+		"virtual-machines/": virtualMachinesResource(), "virtual-machines/{}": virtualMachineResource(),
+	}
+	var routes []route
+	for path, r := range resources {
+		if !s.print.Version.VMHosts() {
+			r = goneResource(r.name)
+		}
+		routes = append(routes, s.handle(path, r))
+	}
+	return routes
 }
 
 func vmHostsResource() resource {
@@ -46,14 +63,11 @@ func vmHostResource() resource {
 		"PUT":             {write: onVMHost(updateVMHost)},
 		"DELETE":          {write: deleteVMHost},
 		"POST compose":    {write: compose},
-		"POST refresh":    {write: onVMHost(func(*call, *inventory.VMHost) error { return nil })},
-		"POST add_tag":    {write: onVMHost(tagVMHost)},
-		"POST remove_tag": {write: onVMHost(untagVMHost)},
+		"POST refresh":    {write: onVMHost(refreshVMHost)},
+		"POST add_tag":    {write: taggingVMHost(tagVMHost)},
+		"POST remove_tag": {write: taggingVMHost(untagVMHost)},
 		"GET parameters": {read: func(c *call) (any, error) {
-			if err := c.silentAdmin(); err != nil {
-				return nil, err
-			}
-			h, err := c.vmHost()
+			h, err := c.ownVMHost()
 			if err != nil {
 				return nil, err
 			}
@@ -75,13 +89,18 @@ func (c *call) vmHost() (*inventory.VMHost, error) {
 	return h, nil
 }
 
+// ownVMHost is vmHost for administrators; others learn nothing of the host.
+func (c *call) ownVMHost() (*inventory.VMHost, error) {
+	if err := c.admin(); err != nil {
+		return nil, err
+	}
+	return c.vmHost()
+}
+
 func onVMHost(do func(*call, *inventory.VMHost) error) func(*call) (any, error) {
 	return func(c *call) (any, error) {
-		h, err := c.vmHost()
+		h, err := c.ownVMHost()
 		if err != nil {
-			return nil, err
-		}
-		if err := c.silentAdmin(); err != nil {
 			return nil, err
 		}
 		h = c.DB.VMHosts.Edit(h.ID)
@@ -92,128 +111,61 @@ func onVMHost(do func(*call, *inventory.VMHost) error) func(*call) (any, error) 
 	}
 }
 
-func tagVMHost(c *call, h *inventory.VMHost) error {
-	if tag := c.form.Get("tag"); tag != "" && !slices.Contains(h.Tags, tag) {
+// taggingVMHost looks at the tag before it looks for the host, as the server does.
+func taggingVMHost(do func(h *inventory.VMHost, tag string)) func(*call) (any, error) {
+	return func(c *call) (any, error) {
+		if err := c.admin(); err != nil {
+			return nil, err
+		}
+		if !c.form.Has("tag") {
+			return nil, problem.Text(400, "No provided tag!")
+		}
+		tag := c.form.Get("tag")
+		if c.op == "add_tag" && strings.Contains(tag, ",") {
+			return nil, problem.Text(400, `Tag may not contain a ",".`)
+		}
+		return onVMHost(func(_ *call, h *inventory.VMHost) error {
+			do(h, tag)
+			return nil
+		})(c)
+	}
+}
+
+func tagVMHost(h *inventory.VMHost, tag string) {
+	if !slices.Contains(h.Tags, tag) {
 		h.Tags = append(slices.Clone(h.Tags), tag)
 	}
+}
+
+func untagVMHost(h *inventory.VMHost, tag string) {
+	h.Tags = slices.DeleteFunc(slices.Clone(h.Tags), func(t string) bool { return t == tag })
+}
+
+// consoleTag is what the server puts on every VM host, and so on its VMs.
+const consoleTag = "pod-console-logging"
+
+// unreachable is what the driver says of a host that does not answer.
+const unreachable = "Failed talking to pod: VM Host %d: Failed to connect to the LXD REST API."
+
+// refreshVMHost looks at the host: machines whose instance is gone go, too.
+func refreshVMHost(c *call, h *inventory.VMHost) error {
+	if h.Away {
+		return problem.Unavailable(unreachable, h.ID)
+	}
+	tagVMHost(h, consoleTag)
+	for _, m := range c.DB.MachinesOf(h.ID) {
+		if m.VM.Lost {
+			c.Life.Remove(c.DB.Machines.Edit(m.SystemID))
+		}
+	}
 	return nil
 }
 
-func untagVMHost(c *call, h *inventory.VMHost) error {
-	h.Tags = slices.DeleteFunc(slices.Clone(h.Tags), func(t string) bool { return t == c.form.Get("tag") })
-	return nil
-}
-
-// sizes of a VM host that is added by hand; a driver would discover them.
-const (
-	discoveredCores   = 16
-	discoveredMemory  = 64 << 10
-	discoveredStorage = 1_000_000_000_000
-)
-
-func createVMHost(c *call) (any, error) {
-	if err := c.admin(); err != nil {
-		return nil, err
-	}
-	f := problem.Fields{}
-	h := &inventory.VMHost{
-		Name: c.form.Get("name"), Type: c.form.Get("type"), ZoneID: 1, Tags: []string{"pod-console-logging", "virtual"},
-		Architectures: []string{"amd64/generic"}, Capabilities: []string{"composable", "dynamic_local_storage", "over_commit", "storage_pools"},
-		Cores: discoveredCores, Memory: discoveredMemory, Storage: discoveredStorage, CPUOverCommit: 1, MemoryOverCommit: 1,
-		StoragePools: []any{render.Object{
-			"id": "default", "name": "default", "type": "dir", "path": "/var/lib/lxd", "default": true,
-			"total": discoveredStorage, "used": 0, "available": discoveredStorage,
-		}},
-		Parameters: map[string]any{"power_address": c.form.Get("power_address"), "project": c.form.Get("project")},
-	}
-	if h.Type != "lxd" && h.Type != "virsh" {
-		f.Add("type", "Select a valid choice. %s is not one of the available choices.", h.Type)
-	}
-	address := c.form.Get("power_address")
-	if address == "" {
-		f.Add("power_address", "This field is required.")
-	}
-	for _, other := range c.DB.VMHosts.All() {
-		if h.Name != "" && other.Name == h.Name {
-			f.Add("name", "Pod with this Name already exists.")
-		}
-		if other.Parameters["power_address"] == address && other.Parameters["project"] == h.Parameters["project"] {
-			f.Add("__all__", "VM Host already exists with the given power parameters.")
-		}
-	}
-	c.placeVMHost(h, f)
-	if err := f.Problem(); err != nil {
-		return nil, err
-	}
-	h.ID = c.DB.Next("vmhosts")
-	if h.Name == "" {
-		h.Name = c.DB.NewHostname()
-	}
-	c.DB.VMHosts.Put(h)
-	return c.print.VMHost(h), nil
-}
-
-func (c *call) placeVMHost(h *inventory.VMHost, f problem.Fields) {
-	const unknown = "Select a valid choice. That choice is not one of the available choices."
-	if name := c.form.Get("zone"); name != "" {
-		if z := c.DB.ZoneByName(name); z != nil {
-			h.ZoneID = z.ID
-		} else {
-			f.Add("zone", "%s", unknown)
-		}
-	}
-	if name := c.form.Get("pool"); name != "" {
-		if p := c.DB.PoolByName(name); p != nil {
-			h.PoolID = p.ID
-		} else {
-			f.Add("pool", "%s", unknown)
-		}
-	}
-	for key, ratio := range map[string]*float64{"cpu_over_commit_ratio": &h.CPUOverCommit, "memory_over_commit_ratio": &h.MemoryOverCommit} {
-		if raw := c.form.Get(key); raw != "" {
-			n, err := strconv.ParseFloat(raw, 64)
-			switch {
-			case err != nil:
-				f.Add(key, "Enter a number.")
-			case n < 0 || n > 10:
-				f.Add(key, "Ensure this value is less than or equal to 10.")
-			default:
-				*ratio = n
-			}
-		}
-	}
-	if c.form.Has("tags") {
-		h.Tags = c.form.All("tags")
-	}
-	if c.form.Has("default_macvlan_mode") {
-		h.MacvlanMode = c.form.Get("default_macvlan_mode")
-	}
-}
-
-func updateVMHost(c *call, h *inventory.VMHost) error {
-	f := problem.Fields{}
-	if name := c.form.Get("name"); name != "" {
-		h.Name = name
-	}
-	h.Parameters = maps.Clone(h.Parameters)
-	for _, key := range []string{"power_address", "project"} {
-		if c.form.Has(key) {
-			if h.Parameters == nil {
-				h.Parameters = map[string]any{}
-			}
-			h.Parameters[key] = c.form.Get(key)
-		}
-	}
-	c.placeVMHost(h, f)
-	return f.Problem()
-}
-
+// deleteVMHost takes the host's machines out of MAAS in any case; what the host
+// keeps of them without decompose is nothing that the simulator has.
 func deleteVMHost(c *call) (any, error) {
-	h, err := c.vmHost()
+	h, err := c.ownVMHost()
 	if err != nil {
-		return nil, err
-	}
-	if err := c.silentAdmin(); err != nil {
 		return nil, err
 	}
 	c.removeVMHost(h)

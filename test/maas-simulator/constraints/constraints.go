@@ -4,10 +4,8 @@ package constraints
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"sort"
-	"strconv"
 	"strings"
 
 	"github.com/openshift/hypershift/test/maas-simulator/form"
@@ -22,11 +20,10 @@ type Set struct {
 	// was matched.
 	storage    []storageRule
 	interfaces []interfaceRule
+	// given is the request as it was sent.
+	given form.Values
 	// SystemID is what was asked for by identity, else "".
 	SystemID string
-	// Zones, Pools and Pods are the ids and names that were asked for.
-	Zones, Pools []int
-	Pods         []string
 }
 
 // rule is one constraint; it sorts by its name in messages.
@@ -69,7 +66,7 @@ func Filter(db *inventory.DB, values form.Values) (*Set, error) {
 }
 
 func parse(db *inventory.DB, values form.Values, parsers map[string]parser) (*Set, error) {
-	c := &context{db: db, set: &Set{}, fields: problem.Fields{}}
+	c := &context{db: db, set: &Set{given: values}, fields: problem.Fields{}}
 	for _, key := range values.Keys() {
 		parse, known := parsers[key]
 		if !known {
@@ -141,38 +138,3 @@ func quote(s string) string {
 
 // Cost orders machines: the cheapest one that fits is taken.
 func Cost(m *inventory.Machine) float64 { return float64(m.CPUCount) + float64(m.Memory)/1024 }
-
-// Least is the smallest number that a minimum such as cpu_count or mem leaves.
-func (s *Set) Least(name string, fallback int) int {
-	for _, r := range s.rules {
-		if r.name == name {
-			if n, err := strconv.ParseFloat(r.resolved, 64); err == nil && n > 0 {
-				return int(math.Ceil(n))
-			}
-		}
-	}
-	return fallback
-}
-
-// Disks lists the disks that were asked for.
-func (s *Set) Disks() []Disk {
-	var out []Disk
-	for _, r := range s.storage {
-		out = append(out, Disk{Label: r.label, Bytes: r.bytes, Tags: r.tags})
-	}
-	return out
-}
-
-// notComposed are the constraints that MAAS does not look at when it composes a
-// machine for an allocation.
-var notComposed = []string{"name", "pool", "not_in_pool", "zone", "not_in_zone", "pod", "pod_type", "storage", "interfaces"}
-
-// FitsComposed is Fits for a machine that was composed for the request.
-func (s *Set) FitsComposed(m *inventory.Machine) bool {
-	for _, r := range s.rules {
-		if !slices.Contains(notComposed, r.name) && !r.fits(m) {
-			return false
-		}
-	}
-	return true
-}

@@ -91,7 +91,7 @@ func TestFilter(t *testing.T) {
 		"subnets=n1": "a", "subnets=2": "b", "subnets=cidr:10.1.0.0/24": "a", "subnets=ip:10.2.0.9": "b", "subnets=space:s1": "a", "not_subnets=n1": "b c d",
 		"subnets=vlan:v2": "b d", "subnets=fabric:f0": "a",
 		"link_speed=5000": "a", "deployment_target=memory": "d", "not_deployment_target=memory": "a b c",
-		"storage=5": "a", "storage=20": "", "storage=root:5,80": "a", "storage=5,60,60": "", "storage=5(ssd)": "a", "storage=5(rotary)": "", "storage=5(ssd),40(),80": "a",
+		"storage=5": "a", "storage=20": "", "storage=root:5,80": "a", "storage=5,60,60": "", "storage=5(ssd)": "a", "storage=5(rotary)": "", "storage=5(ssd),40,80": "a",
 		"interfaces=l:subnet=n1": "a", "interfaces=l:subnet=n1,tag=x": "a", "interfaces=l:tag=y": "", "interfaces=l:mode=dhcp": "b", "interfaces=l:ip=10.1.0.7": "a",
 		"interfaces=l:id=12": "b", "interfaces=l:type=bond": "d", "interfaces=l:name=eth0,not_subnet=n1": "b", "interfaces=l:vid=40": "b d", "interfaces=l:fabric_class=10g": "a",
 		"interfaces=l:space=s1;m:tag=x": "a", "interfaces=l:subnet_cidr=10.2.0.0/24": "b", "interfaces=l:vlan=v1": "a", "interfaces=l:fabric=f1": "b d",
@@ -122,7 +122,7 @@ func TestFilter(t *testing.T) {
 		"interfaces=l:fabric=q":    "",
 		"interfaces=l:not_vlan=q":  "a b d",
 		"interfaces=l:not_space=q": "404 No Space matches the given query.",
-		"interfaces=l:q=1":         `400 {"interfaces": ["Unknown interfaces constraint: 'q'"]}`,
+		"interfaces=l:q=1":         `400 {"interfaces": ["Unknown interfaces constraint: 'q"]}`,
 	} {
 		t.Run("When the query is "+query+" it should choose as the server does", func(t *testing.T) {
 			NewWithT(t).Expect(choose(t, constraints.Filter, query)).To(Equal(want))
@@ -197,12 +197,12 @@ func TestMatched(t *testing.T) {
 
 func TestParseStorage(t *testing.T) {
 	g := NewWithT(t)
-	disks, ok := constraints.ParseStorage("root:20.5(ssd,fast), data-1:100 ,7(x)")
+	disks, ok := constraints.ParseStorage("root:20.5(ssd,fast),data1:100,7(x)")
 	g.Expect(ok).To(BeTrue())
 	g.Expect(disks).To(Equal([]constraints.Disk{
-		{Label: "root", Bytes: 20_500_000_000, Tags: []string{"ssd", "fast"}}, {Label: "data-1", Bytes: 100e9}, {Bytes: 7e9, Tags: []string{"x"}},
+		{Label: "root", Bytes: 20_500_000_000, Tags: []string{"ssd", "fast"}}, {Label: "data1", Bytes: 100e9}, {Bytes: 7e9, Tags: []string{"x"}},
 	}))
-	for _, bad := range []string{"", "x", "root:", "root:x", "5)", "5(a", "5(a)(b)", "-5", "a:b:5"} {
+	for _, bad := range []string{"", "x", "root:", "root:x", "5)", "5(a", "5(a)(b)", "-5", "a:b:5", "a-b:5", "5, 6", "5()"} {
 		_, ok := constraints.ParseStorage(bad)
 		g.Expect(ok).To(BeFalse(), bad)
 	}

@@ -17,7 +17,7 @@ type storageRule struct {
 	tags  []string
 }
 
-var storagePattern = regexp.MustCompile(`^(?:([a-zA-Z0-9_-]+):)?(\d+(?:\.\d+)?)(?:\(([^()]*)\))?$`)
+var storagePattern = regexp.MustCompile(`^(?:([a-zA-Z0-9]+):)?([0-9.]+)(?:\(([^)]+)\))?$`)
 
 // splitOutside splits at commas that are in no brackets.
 func splitOutside(s string) []string {
@@ -65,7 +65,7 @@ type Disk struct {
 func ParseStorage(text string) ([]Disk, bool) {
 	var out []Disk
 	for _, part := range splitOutside(text) {
-		found := storagePattern.FindStringSubmatch(strings.TrimSpace(part))
+		found := storagePattern.FindStringSubmatch(part)
 		if found == nil {
 			return nil, false
 		}
@@ -120,27 +120,17 @@ type interfaceRule struct {
 	fits  func(*inventory.Interface) bool
 }
 
-const interfaceFormat = "Malformed constraint: %s (required format: '<label>:<key>=<value>[,<key2>=<value2>[,...]]')"
-
 func interfaces(c *context, values []string) (string, func(*inventory.Machine) bool) {
 	text := values[len(values)-1]
-	for _, part := range strings.Split(text, ";") {
-		label, keys, ok := strings.Cut(part, ":")
-		if !ok || label == "" || !strings.Contains(keys, "=") {
-			return c.refuse(interfaceFormat, quote(part))
+	if message := CheckInterfaces(text); message != "" {
+		return c.refuse("%s", message)
+	}
+	for _, l := range labels(text) {
+		fits := l.fits(c)
+		if fits == nil {
+			return "", nil
 		}
-		var all []func(*inventory.Interface) bool
-		for _, pair := range strings.Split(keys, ",") {
-			key, value, _ := strings.Cut(pair, "=")
-			fits := interfaceKey(c, key, value)
-			if fits == nil {
-				return "", nil
-			}
-			all = append(all, fits)
-		}
-		c.set.interfaces = append(c.set.interfaces, interfaceRule{label, func(nic *inventory.Interface) bool {
-			return !slices.ContainsFunc(all, func(fits func(*inventory.Interface) bool) bool { return !fits(nic) })
-		}})
+		c.set.interfaces = append(c.set.interfaces, interfaceRule{l.label, fits})
 	}
 	wanted := c.set.interfaces
 	return text, func(m *inventory.Machine) bool {
@@ -148,7 +138,7 @@ func interfaces(c *context, values []string) (string, func(*inventory.Machine) b
 	}
 }
 
-// interfaceKey reads one key of an interface constraint; nil when it is refused.
+// interfaceKey reads one known key of an interface constraint; nil when it is refused.
 func interfaceKey(c *context, key, value string) func(*inventory.Interface) bool {
 	if positive, negated := strings.CutPrefix(key, "not_"); negated {
 		fits := interfaceKey(c, positive, value)
@@ -167,11 +157,7 @@ func interfaceKey(c *context, key, value string) func(*inventory.Interface) bool
 		}
 		return touches(c, nothing)
 	}
-	of, known := interfaceProperties[key]
-	if !known {
-		c.refuse("Unknown interfaces constraint: '%s'", key)
-		return nil
-	}
+	of := interfaceProperties[key]
 	return func(nic *inventory.Interface) bool { return of(nic, value) }
 }
 

@@ -60,9 +60,7 @@ func with(base, more map[string]parser) map[string]parser {
 // not turns a rule round.
 func not(p parser) parser {
 	return func(c *context, values []string) (string, func(*inventory.Machine) bool) {
-		before := *c.set
 		resolved, fits := p(c, values)
-		c.set.Zones, c.set.Pools, c.set.Pods = before.Zones, before.Pools, before.Pods
 		if fits == nil {
 			return resolved, nil
 		}
@@ -104,7 +102,6 @@ func podOf(c *context, m *inventory.Machine) *inventory.VMHost {
 }
 
 func pods(c *context, values []string) (string, func(*inventory.Machine) bool) {
-	c.set.Pods = values
 	return oneOf(func(c *context, m *inventory.Machine) string {
 		if h := podOf(c, m); h != nil {
 			return h.Name
@@ -243,7 +240,6 @@ func zones(c *context, values []string) (string, func(*inventory.Machine) bool) 
 	if !ok {
 		return "", nil
 	}
-	c.set.Zones = ids
 	return strings.Join(values, ","), func(m *inventory.Machine) bool { return slices.Contains(ids, m.ZoneID) }
 }
 
@@ -258,7 +254,6 @@ func pools(c *context, values []string) (string, func(*inventory.Machine) bool) 
 	if !ok {
 		return "", nil
 	}
-	c.set.Pools = ids
 	return strings.Join(values, ","), func(m *inventory.Machine) bool { return slices.Contains(ids, m.PoolID) }
 }
 

@@ -71,21 +71,9 @@ func Dump(ctx context.Context, source Source, out io.Writer) error {
 		seed[list.name] = value
 	}
 	seed["config"] = r.config(ctx)
-	composable(seed)
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", " ")
 	return encoder.Encode(seed)
-}
-
-// composable marks the VM hosts as ones that the simulator may compose on; how
-// they are reached is a secret and is not needed for it.
-func composable(seed map[string]any) {
-	hosts, _ := seed["vm_hosts"].([]any)
-	for _, h := range hosts {
-		if host, ok := h.(map[string]any); ok {
-			host["parameters"] = map[string]any{}
-		}
-	}
 }
 
 type reader struct {

@@ -162,7 +162,8 @@ func (r *Rule) struck(t Target) {
 	}
 }
 
-// Target is the machine that an occasion is about; the zero value is none.
+// Target is the machine, or the VM host with its id and name, that an occasion is
+// about; the zero value is none.
 type Target struct{ SystemID, Hostname string }
 
 // on reports whether the rule is for that machine.

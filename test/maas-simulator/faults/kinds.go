@@ -43,6 +43,9 @@ const (
 	SlowRelease Kind = "slow-release"
 	// CommissionFails fails commissioning.
 	CommissionFails Kind = "commission-fails"
+	// ComposeFails fails the host when a VM is composed; the rule's machine is the
+	// name or id of the VM host.
+	ComposeFails Kind = "compose-fails"
 	// EraseFails fails disk erasing.
 	EraseFails Kind = "erase-fails"
 	// TestFails fails hardware tests, which leaves the machine Failed testing,
@@ -56,7 +59,7 @@ var (
 	requestKinds = []Kind{Error, Proxy, LostAnswer, Latency, Drop, DropAfter}
 	machineKinds = []Kind{
 		DeployFails, DeployReverts, BootHangs, PowerError, DeadBMC, ReleaseFails, SlowRelease, CommissionFails, EraseFails, TestFails,
-		BrokenOnDeploy,
+		BrokenOnDeploy, ComposeFails,
 	}
 )
 

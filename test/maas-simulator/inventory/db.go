@@ -3,7 +3,6 @@ package inventory
 import (
 	"cmp"
 	"math/rand/v2"
-	"slices"
 	"strings"
 
 	"github.com/openshift/hypershift/test/maas-simulator/store"
@@ -58,7 +57,8 @@ func NewDB(seed uint64) *DB {
 	db.DNSRecords = byID(s, "dnsrecords", func(d *DNSRecord) int { return d.ID })
 	db.BootResources = byID(s, "bootresources", func(b *BootResource) int { return b.ID })
 	db.Users = byName(s, "users", func(u *User) string { return u.Name })
-	db.VMHosts = byID(s, "vmhosts", func(v *VMHost) int { return v.ID })
+	db.VMHosts = store.NewTable(s, "vmhosts", func(v *VMHost) int { return v.ID }, (*VMHost).Clone,
+		func(a, b *VMHost) int { return cmp.Compare(a.ID, b.ID) })
 	db.Events = byID(s, "events", func(e *Event) int { return e.ID })
 	db.Settings = byName(s, "settings", func(x *Setting) string { return x.Name })
 	db.Counters = byName(s, "counters", func(c *Counter) string { return c.Name })
@@ -195,11 +195,6 @@ func (db *DB) Setting(name string) any {
 		return s.Value
 	}
 	return nil
-}
-
-// MachinesOf lists the machines that a VM host composed.
-func (db *DB) MachinesOf(host int) []*Machine {
-	return slices.DeleteFunc(slices.Clone(db.Machines.All()), func(m *Machine) bool { return m.PodID == nil || *m.PodID != host })
 }
 
 // Restarted makes what is made up from now on differ from what an earlier

@@ -66,6 +66,8 @@ type Machine struct {
 
 	// PodID is the VM host that composed the machine; nil for bare metal.
 	PodID *int
+	// VM is the instance on that host; nil for bare metal.
+	VM *VM
 	// Dynamic machines were composed by allocate and vanish on release.
 	Dynamic bool
 
@@ -142,8 +144,10 @@ type Disk struct {
 	// Type is physical or virtual.
 	Type string
 	// Size is in bytes.
-	Size  int64
-	Tags  []string
+	Size int64
+	Tags []string
+	// Pool is the id of the VM host's storage pool that holds the disk of a VM.
+	Pool  string
 	Extra map[string]any
 }
 
@@ -168,6 +172,10 @@ func (m *Machine) Clone() *Machine {
 	if m.Task != nil {
 		task := *m.Task
 		c.Task = &task
+	}
+	if m.VM != nil {
+		vm := *m.VM
+		c.VM = &vm
 	}
 	return &c
 }

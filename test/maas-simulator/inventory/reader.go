@@ -96,6 +96,14 @@ func (d Doc) strs(key string) []string {
 	return out
 }
 
+// saidStrs is strs; nil when the key is missing.
+func (d Doc) saidStrs(key string) []string {
+	if _, said := d[key]; !said {
+		return nil
+	}
+	return d.strs(key)
+}
+
 func (d Doc) docs(key string) []Doc {
 	var out []Doc
 	for _, v := range d.list(key) {

@@ -39,6 +39,7 @@ func (l *loader) machine(d Doc) *Machine {
 		PowerType: d.str("power_type"), PowerState: d.str("power_state"), PowerParameters: d.object("power_parameters"),
 		PodID: d.intPtr("pod"), Token: l.db.NewToken(),
 	}
+	l.instance(m, d)
 	if swap := d.intPtr("swap_size"); swap != nil {
 		size := int64(*swap)
 		m.SwapSize = &size
@@ -138,6 +139,9 @@ func (l *loader) disks(m *Machine, d Doc) {
 	}
 	for _, b := range devices {
 		disk := Disk{ID: l.id("blockdevices", b), Name: b.str("name"), Type: b.str("type"), Size: int64(b.integer("size", 0)), Tags: b.strs("tags")}
+		if m.PodID != nil {
+			disk.Pool = l.storagePool(*m.PodID, b)
+		}
 		if disk.Type == "" {
 			disk.Type = "physical"
 		}

@@ -152,31 +152,6 @@ type SSHKey struct {
 	Source string
 }
 
-// VMHost composes virtual machines.
-type VMHost struct {
-	ID   int
-	Name string
-	// Type is lxd or virsh.
-	Type           string
-	ZoneID, PoolID int
-	Tags           []string
-	Architectures  []string
-	Capabilities   []string
-	// Cores, Memory (MiB) and Storage (bytes) are what the host has; the Other
-	// fields are what it uses for machines that MAAS does not list.
-	Cores                           int
-	Memory, Storage                 int64
-	OtherCores                      int
-	OtherMemory, OtherStorage       int64
-	CPUOverCommit, MemoryOverCommit float64
-	// HostSystemID is the machine that the VM host runs on, empty when unknown.
-	HostSystemID string
-	Parameters   map[string]any
-	StoragePools []any
-	Version      string
-	MacvlanMode  string
-}
-
 // Event is an entry of a node's log.
 type Event struct {
 	ID       int

@@ -180,11 +180,19 @@ func bootTime(l *Life, m *inventory.Machine) time.Duration {
 	return share(deploy, 10)(l, m)
 }
 
-// OSReady says that the deployed system fetched its user-data: the machine is
-// Deployed. It does nothing for a machine that is not deploying.
+// OSReady says that the deployed system fetched its user-data, or that one which
+// becomes a VM host is all configured: the machine is Deployed. It does nothing
+// for a machine that is not deploying.
 func (l *Life) OSReady(m *inventory.Machine) error {
 	if m.Status != status.Deploying {
 		return nil
+	}
+	if m.VMHost {
+		m.AgentName = AgentOfVMHost
+		if err := l.registerVMHost(m); err != nil {
+			l.Fail(m, err.Error())
+			return nil //nolint:nilerr // It is the machine's failure.
+		}
 	}
 	if err := move(m, status.Deployed); err != nil {
 		return err

@@ -32,6 +32,7 @@ const (
 	taskExitRescue = "exit-rescue"
 	taskPowerOn    = "power-on"
 	taskPowerOff   = "power-off"
+	taskLosePower  = "lose-power"
 )
 
 // plans holds the steps of every task. It is filled by init since steps refer to
@@ -42,6 +43,7 @@ func init() {
 	plans = map[string][]step{
 		taskDeploy: deploySteps, taskRelease: releaseSteps, taskErase: eraseSteps, taskCommission: commissionSteps, taskTest: testSteps,
 		taskRescue: rescueSteps, taskExitRescue: exitRescueSteps, taskPowerOn: powerOnSteps, taskPowerOff: powerOffSteps,
+		taskLosePower: losePowerSteps,
 	}
 }
 

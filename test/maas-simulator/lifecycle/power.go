@@ -35,7 +35,7 @@ var powerOnSteps = []step{{
 		return workPowerOn(ctx, l, m)
 	},
 	done: func(l *Life, m *inventory.Machine) error {
-		m.PowerState = "on"
+		l.switched(m, "on")
 		return nil
 	},
 }}
@@ -59,7 +59,7 @@ var powerOffSteps = []step{{
 	after: share(power, 100), work: workPowerOff,
 	done: func(l *Life, m *inventory.Machine) error {
 		if powered(m) {
-			m.PowerState = "off"
+			l.switched(m, "off")
 			if m.Status == status.Allocated {
 				// Addresses of an aborted deployment last until the power is seen off.
 				l.releaseAuto(m)

@@ -78,6 +78,12 @@ func (l *Life) powerFault(m *inventory.Machine, action string) error {
 	if _, dead := l.Fault(faults.DeadBMC, m); dead && powered(m) {
 		return errUnheard
 	}
+	if m.VM != nil && m.VM.Away {
+		return fmt.Errorf("Failed to power %s node - VM Host %d: Failed to connect to the LXD REST API.", action, *m.PodID)
+	}
+	if m.VM != nil && m.VM.Lost {
+		return fmt.Errorf("Failed to power %s node - Pod %d: LXD VM %s not found.", action, *m.PodID, m.VM.Instance)
+	}
 	if rule, hit := l.Fault(faults.PowerError, m); hit {
 		return fmt.Errorf("Failed to power %s node - %s", action, rule.Text("Power controller did not answer"))
 	}

@@ -35,6 +35,9 @@ func (p *Printer) typed(m *inventory.Machine) Object {
 		"ip_addresses": m.IPs(), "pod": p.podOf(m), "node_type": 0, "node_type_name": "Machine",
 		"resource_uri": uri("machines", m.SystemID), "default_gateways": p.gateways(m),
 	}
+	if m.VM != nil {
+		out["virtualmachine_id"] = m.VM.ID
+	}
 	if z := p.DB.Zones.Get(m.ZoneID); z != nil {
 		out["zone"] = p.Zone(z)
 	}
@@ -221,7 +224,7 @@ func (p *Printer) Disk(m *inventory.Machine, d *inventory.Disk) Object {
 	}), Object{
 		"uuid": nil, "path": "/dev/disk/by-dname/" + d.Name, "model": "", "serial": "", "id_path": "/dev/" + d.Name, "block_size": 512,
 		"available_size": 0, "used_size": d.Size, "used_for": "Unused", "filesystem": nil, "partition_table_type": "GPT",
-		"partitions": []any{}, "firmware_version": nil, "storage_pool": nil, "numa_node": 0,
+		"partitions": []any{}, "firmware_version": nil, "storage_pool": orNull(d.Pool), "numa_node": 0,
 	})
 }
 

@@ -300,5 +300,20 @@ func (s *Simulator) Change(systemID string, change func(*inventory.Machine)) boo
 	return found && err == nil
 }
 
+// ChangeVMHost edits a VM host behind MAAS's back. It reports whether there is
+// one of that name.
+func (s *Simulator) ChangeVMHost(name string, change func(*inventory.VMHost)) bool {
+	found := false
+	err := s.DB.Update(func() error {
+		if h := s.DB.VMHostByName(name); h != nil {
+			found = true
+			change(s.DB.VMHosts.Edit(h.ID))
+		}
+		return nil
+	})
+	s.Life.Wake()
+	return found && err == nil
+}
+
 // Now is the simulator's time.
 func (s *Simulator) Now() time.Time { return s.Life.Clock.Now() }

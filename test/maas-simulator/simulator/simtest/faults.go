@@ -73,3 +73,22 @@ func FailTests(t testing.TB, s *simulator.Simulator, machine string) {
 		t.Fatal(refused)
 	}
 }
+
+// HostAway takes an LXD host off the network, and the power of its VMs with it.
+func HostAway(t testing.TB, s *simulator.Simulator, name string) (back func()) {
+	t.Helper()
+	if !s.ChangeVMHost(name, s.Life.LeaveVMHost) {
+		t.Fatalf("there is no VM host %s", name)
+	}
+	return func() { s.ChangeVMHost(name, s.Life.ReturnVMHost) }
+}
+
+// LoseVM deletes a VM in LXD; MAAS lists it until its host is refreshed.
+func LoseVM(t testing.TB, s *simulator.Simulator, machine string) {
+	t.Helper()
+	m := s.Machine(machine)
+	if m == nil || m.VM == nil {
+		t.Fatalf("there is no VM %s", machine)
+	}
+	s.Change(m.SystemID, s.Life.LoseVM)
+}

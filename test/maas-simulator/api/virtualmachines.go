@@ -1,0 +1,44 @@
+package api
+
+import (
+	"strconv"
+
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/problem"
+)
+
+func virtualMachinesResource() resource {
+	return resource{name: "virtual-machines", ops: ops{"GET": {read: func(c *call) (any, error) {
+		out := []any{}
+		for _, m := range c.DB.Machines.All() {
+			if m.VM != nil {
+				out = append(out, c.print.VM(m))
+			}
+		}
+		return out, nil
+	}}}}
+}
+
+// virtualMachineResource is an instance, by the virtualmachine_id of its machine.
+func virtualMachineResource() resource {
+	return resource{name: "virtual-machine", ops: ops{"GET": {read: func(c *call) (any, error) {
+		id, err := strconv.Atoi(c.path[0])
+		if err != nil {
+			return nil, problem.Text(500, "Field 'id' expected a number but got '%s'.", c.path[0])
+		}
+		m := c.DB.Machines.Find(func(m *inventory.Machine) bool { return m.VM != nil && m.VM.ID == id })
+		if m == nil {
+			return nil, problem.NotFound("VirtualMachine")
+		}
+		return c.print.VM(m), nil
+	}}}}
+}
+
+// vmClustersResource lists clusters of LXD hosts, of which the simulator has none.
+func vmClustersResource() resource {
+	return resource{name: "vm-clusters", ops: ops{"GET": {read: func(*call) (any, error) { return []any{}, nil }}}}
+}
+
+func vmClusterResource() resource {
+	return resource{name: "vm-cluster", ops: ops{"GET": {read: func(*call) (any, error) { return nil, problem.NotFound("VMCluster") }}}}
+}
