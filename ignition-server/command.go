@@ -47,6 +47,7 @@ type options struct {
 	registryOverrides string
 	imageOverrides    string
 	platform          string
+	nodeAgentDir      string
 	namespace         string
 	look              time.Duration
 	log               logging.Options
@@ -68,6 +69,7 @@ func command() *cobra.Command {
 	flags.StringVar(&o.certFile, "cert-file", "/var/run/secrets/ignition/serving-cert/tls.crt", "serving certificate; a change is picked up")
 	flags.StringVar(&o.keyFile, "key-file", "/var/run/secrets/ignition/serving-cert/tls.key", "key of the serving certificate")
 	flags.StringVar(&o.registryOverrides, "registry-overrides", "", "source=destination,... : where this process reads release images; nodes are not affected")
+	flags.StringVar(&o.nodeAgentDir, "node-agent-dir", "/usr/share/hypershift/node-agent", "folder of node-agent, in a file for each architecture, for machines with cloud-init")
 	flags.StringVar(&o.platform, "platform", "", "platform of the hosted cluster, for the log")
 	o.log.AddFlags(flags)
 	return cmd
@@ -125,7 +127,7 @@ func (o *options) manager(config *rest.Config, log *slog.Logger) (ctrl.Manager, 
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		return nil, fmt.Errorf("set up the token controller: %w", err)
 	}
-	return mgr, o.addServer(mgr, endpoint.New(tokens, reconciler, log))
+	return mgr, o.addServer(mgr, endpoint.New(tokens, reconciler, os.DirFS(o.nodeAgentDir), log))
 }
 
 // mirrors are where this process reads release images: what the flag says, and then what the environment says.

@@ -1,13 +1,17 @@
-// Package endpoint is the HTTP face of the ignition-server: GET /ignition with a bearer token.
+// Package endpoint is the HTTP face of the ignition-server. With the bearer token of the user-data, a machine gets its
+// configuration (GET /ignition) and, if it has no Ignition to apply it, the program that does (GET /node-agent/<architecture>).
 package endpoint
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +21,12 @@ import (
 
 // markTimeout bounds the writes to the management cluster that follow a served request.
 const markTimeout = 10 * time.Second
+
+// programPath is before the architecture.
+const programPath = "/node-agent/"
+
+// architectures are those that the product's image has node-agent for.
+var architectures = []string{"amd64", "arm64"}
 
 var ignitionPath = regexp.MustCompile(`^/ignition[^/\s]*$`)
 
@@ -33,14 +43,18 @@ type Observer interface {
 	Missed()
 }
 
-// New makes the handler.
-func New(tokens Tokens, observer Observer, log *slog.Logger) http.Handler {
+// New makes the handler. programs holds node-agent, in a file for each architecture in Go's words.
+func New(tokens Tokens, observer Observer, programs fs.FS, log *slog.Logger) http.Handler {
+	h := &handler{tokens: tokens, observer: observer, programs: programs, log: log}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		arch, isProgram := strings.CutPrefix(r.URL.Path, programPath)
 		switch {
 		case r.URL.Path == "/healthz":
 			w.WriteHeader(http.StatusOK)
 		case ignitionPath.MatchString(r.URL.Path):
-			(&handler{tokens: tokens, observer: observer, log: log}).serve(w, r)
+			h.authorized(w, r, h.serve)
+		case isProgram:
+			h.authorized(w, r, func(w http.ResponseWriter, _ *http.Request, _ token.Entry) { h.program(w, arch) })
 		default:
 			http.NotFound(w, r)
 		}
@@ -50,10 +64,12 @@ func New(tokens Tokens, observer Observer, log *slog.Logger) http.Handler {
 type handler struct {
 	tokens   Tokens
 	observer Observer
+	programs fs.FS
 	log      *slog.Logger
 }
 
-func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
+// authorized lets those through that have a token, and says what it stands for.
+func (h *handler) authorized(w http.ResponseWriter, r *http.Request, serve func(http.ResponseWriter, *http.Request, token.Entry)) {
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", http.MethodGet)
 		http.Error(w, "only GET is served here", http.StatusMethodNotAllowed)
@@ -71,6 +87,10 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no node configuration is held for this token (yet)", http.StatusNetworkAuthenticationRequired)
 		return
 	}
+	serve(w, r, entry)
+}
+
+func (h *handler) serve(w http.ResponseWriter, r *http.Request, entry token.Entry) {
 	if !json.Valid(entry.Payload) {
 		http.Error(w, "the node configuration of this token is damaged", http.StatusInternalServerError)
 		return
@@ -84,6 +104,27 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 	// The machine must not wait for what follows; a writer that cannot flush sends all when the handler returns.
 	_ = http.NewResponseController(w).Flush()
 	h.served(r.Context(), entry)
+}
+
+// program serves node-agent with its checksum (RFC 9530), by which the machine knows that it has all of it.
+func (h *handler) program(w http.ResponseWriter, arch string) {
+	if !slices.Contains(architectures, arch) {
+		http.Error(w, "there is no node-agent for this architecture; there is one for "+strings.Join(architectures, " and "), http.StatusNotFound)
+		return
+	}
+	program, err := fs.ReadFile(h.programs, arch)
+	if err != nil {
+		h.log.Error("cannot read node-agent", "architecture", arch, "error", err)
+		http.Error(w, "this ignition-server's image has no node-agent for the architecture", http.StatusInternalServerError)
+		return
+	}
+	sum := sha256.Sum256(program)
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Length", strconv.Itoa(len(program)))
+	w.Header().Set("Repr-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(sum[:])+":")
+	if _, err := w.Write(program); err != nil {
+		h.log.Info("a machine hung up", "architecture", arch, "error", err)
+	}
 }
 
 func (h *handler) served(ctx context.Context, entry token.Entry) {

@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
@@ -33,6 +35,8 @@ func (f *fakeObserver) Served(ctx context.Context, e token.Entry) error {
 }
 
 func (f *fakeObserver) Missed() { f.missed++ }
+
+var programs = fstest.MapFS{"amd64": {Data: []byte("a program")}}
 
 const knownToken = "11111111-2222-3333-4444-555555555555"
 
@@ -58,13 +62,18 @@ func TestEndpoint(t *testing.T) {
 		{"When the path goes deeper it should not be found", "GET", "/ignition/x", bearer(knownToken), 404, "", 0, 0},
 		{"When the path is another it should not be found", "GET", "/", bearer(knownToken), 404, "", 0, 0},
 		{"When it is asked for its health it should be well", "GET", "/healthz", "", 200, "", 0, 0},
+		{"When node-agent is asked for without a token it should refuse", "GET", "/node-agent/amd64", "", 401, "Authorization", 0, 0},
+		{"When node-agent is asked for with an unknown token it should ask to try again", "GET", "/node-agent/amd64", bearer("other"), 511, "no node configuration", 0, 1},
+		{"When there is no such architecture it should say which there are", "GET", "/node-agent/riscv64", bearer(knownToken), 404, "amd64 and arm64", 0, 0},
+		{"When the architecture is a path it should not be found", "GET", "/node-agent/../x", bearer(knownToken), 404, "", 0, 0},
+		{"When the image lacks node-agent it should say so", "GET", "/node-agent/arm64", bearer(knownToken), 500, "has no node-agent", 0, 0},
 		{"When the method is another it should refuse", "POST", "/ignition", bearer(knownToken), 405, "only GET", 0, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			g := NewWithT(t)
 			observer := &fakeObserver{}
-			server := httptest.NewTLSServer(New(fakeTokens{knownToken: entry, "damaged": damaged}, observer, slog.New(slog.DiscardHandler)))
+			server := httptest.NewTLSServer(New(fakeTokens{knownToken: entry, "damaged": damaged}, observer, programs, slog.New(slog.DiscardHandler)))
 			defer server.Close()
 			req, err := http.NewRequestWithContext(t.Context(), tt.method, server.URL+tt.path, nil)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -90,10 +99,29 @@ func TestEndpoint(t *testing.T) {
 	}
 }
 
+func TestProgram(t *testing.T) {
+	t.Run("When a machine asks for node-agent, it should get it with its checksum, and not count as configured", func(t *testing.T) {
+		g := NewWithT(t)
+		observer := &fakeObserver{}
+		handler := New(fakeTokens{knownToken: {Payload: []byte("{}")}}, observer, programs, slog.New(slog.DiscardHandler))
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/node-agent/amd64", nil)
+		req.Header.Set("Authorization", bearer(knownToken))
+		answer := httptest.NewRecorder()
+
+		handler.ServeHTTP(answer, req)
+
+		g.Expect(answer.Code).To(Equal(200))
+		g.Expect(answer.Body.String()).To(Equal("a program"))
+		sum := sha256.Sum256([]byte("a program"))
+		g.Expect(answer.Header().Get("Repr-Digest")).To(Equal("sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"))
+		g.Expect(observer.served).To(BeEmpty())
+	})
+}
+
 func TestServedAlthoughTheMachineHungUp(t *testing.T) {
 	g := NewWithT(t)
 	observer := &fakeObserver{}
-	handler := New(fakeTokens{knownToken: {Payload: []byte("{}")}}, observer, slog.New(slog.DiscardHandler))
+	handler := New(fakeTokens{knownToken: {Payload: []byte("{}")}}, observer, programs, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	req := httptest.NewRequestWithContext(ctx, http.MethodGet, "/ignition", nil)
@@ -108,7 +136,7 @@ func TestNoTokenInLogs(t *testing.T) {
 	g := NewWithT(t)
 	var log strings.Builder
 	observer := &fakeObserver{err: errors.New("API server is away")}
-	handler := New(fakeTokens{knownToken: {Payload: []byte("{}")}}, observer, slog.New(slog.NewTextHandler(&log, nil)))
+	handler := New(fakeTokens{knownToken: {Payload: []byte("{}")}}, observer, programs, slog.New(slog.NewTextHandler(&log, nil)))
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/ignition", nil)
 	req.Header.Set("Authorization", bearer(knownToken))
 

@@ -9,7 +9,7 @@ import (
 
 const clientCAPath = "/etc/kubernetes/pki/kubelet-client-ca.crt"
 
-func (in Input) kubeletConfiguration(patches []nodeinput.KubeletPatch) ([]byte, error) {
+func (in Input) kubeletConfiguration(patches []nodeinput.KubeletPatch, runtimeEndpoint string) ([]byte, error) {
 	dns, err := in.clusterDNS()
 	if err != nil {
 		return nil, err
@@ -25,7 +25,7 @@ func (in Input) kubeletConfiguration(patches []nodeinput.KubeletPatch) ([]byte, 
 		"authorization":            map[string]any{"mode": "Webhook"},
 		"clusterDNS":               dns,
 		"clusterDomain":            "cluster.local",
-		"containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
+		"containerRuntimeEndpoint": runtimeEndpoint,
 		// MAAS images may come with swap; pods do not get any unless memorySwap says so.
 		"failSwapOn":         false,
 		"rotateCertificates": true,

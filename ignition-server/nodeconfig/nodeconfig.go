@@ -10,10 +10,10 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"text/template"
 
 	igncfg "github.com/coreos/ignition/v2/config/v3_4"
 	"github.com/coreos/ignition/v2/config/v3_4/types"
+	"k8s.io/utils/ptr"
 
 	configv1 "github.com/openshift/api/config/v1"
 
@@ -59,24 +59,13 @@ type Input struct {
 const (
 	nodePoolLabel   = hyperv1.NodePoolLabel
 	kubeletUnitName = "kubelet.service"
-	installUnitName = "hypershift-node-install.service"
 )
 
 var (
-	//go:embed files/kubelet.service
-	kubeletUnit string
-	//go:embed files/hypershift-node-install.service
-	installUnit string
-	//go:embed files/kubelet-run
-	kubeletScript string
-	//go:embed files/hypershift-node-install
-	installScript string
 	//go:embed files/sysctl.conf
 	sysctls string
 	//go:embed files/modules.conf
 	modules string
-
-	kubeletUnitTemplate = template.Must(template.New(kubeletUnitName).Parse(kubeletUnit))
 )
 
 // Render returns the Ignition config (JSON) of a node. Its errors are about the input and say what to change.
@@ -88,7 +77,7 @@ func Render(in Input) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	base, err := in.base(user)
+	base, err := in.model(user, byIgnition)
 	if err != nil {
 		return nil, err
 	}
@@ -108,9 +97,9 @@ func (in Input) check() error {
 	}
 }
 
-// base is the node's configuration without the user's Ignition configs.
-func (in Input) base(user *nodeinput.Config) (types.Config, error) {
-	kubelet, err := in.kubeletConfiguration(user.Kubelet)
+// model is the node's configuration without the user's Ignition configs.
+func (in Input) model(user *nodeinput.Config, how rendering) (types.Config, error) {
+	kubelet, err := in.kubeletConfiguration(user.Kubelet, how.runtimeEndpoint)
 	if err != nil {
 		return types.Config{}, err
 	}
@@ -118,7 +107,7 @@ func (in Input) base(user *nodeinput.Config) (types.Config, error) {
 	if err != nil {
 		return types.Config{}, err
 	}
-	credentials, err := in.credentialFiles()
+	credentials, err := how.credentials(in)
 	if err != nil {
 		return types.Config{}, err
 	}
@@ -127,19 +116,17 @@ func (in Input) base(user *nodeinput.Config) (types.Config, error) {
 		return types.Config{}, err
 	}
 	unit := &strings.Builder{}
-	if err := kubeletUnitTemplate.Execute(unit, map[string]string{"NodeLabels": nodePoolLabel + "=" + in.NodePool}); err != nil {
+	if err := how.kubelet.Execute(unit, map[string]string{"NodeLabels": nodePoolLabel + "=" + in.NodePool}); err != nil {
 		return types.Config{}, fmt.Errorf("render kubelet.service: %w", err)
 	}
 	files := slices.Concat([]types.File{
 		file("/etc/kubernetes/kubelet.yaml", 0o644, kubelet),
 		file("/etc/kubernetes/bootstrap-kubeconfig", 0o600, in.BootstrapKubeconfig),
 		file(clientCAPath, 0o644, in.ClientCA),
-		file("/etc/kubernetes/node-install.env", 0o644, in.installEnv()),
+	}, how.images(in), []types.File{
 		file("/etc/sysctl.d/90-hypershift-node.conf", 0o644, []byte(sysctls)),
 		file("/etc/modules-load.d/90-hypershift-node.conf", 0o644, []byte(modules)),
-		file("/opt/kubernetes/bin/kubelet-run", 0o755, []byte(kubeletScript)),
-		file("/opt/kubernetes/bin/hypershift-node-install", 0o755, []byte(installScript)),
-	}, registries, credentials, proxy)
+	}, how.programs, registries, credentials, proxy)
 	return types.Config{
 		Ignition: types.Ignition{Version: types.MaxVersion.String()},
 		Passwd:   in.passwd(),
@@ -150,20 +137,8 @@ func (in Input) base(user *nodeinput.Config) (types.Config, error) {
 			},
 			Files: files,
 		},
-		Systemd: types.Systemd{Units: in.addProxy([]types.Unit{
-			unitOf(installUnitName, installUnit),
-			unitOf(kubeletUnitName, unit.String()),
-		})},
+		Systemd: types.Systemd{Units: in.addProxy([]types.Unit{how.runtime, {Name: kubeletUnitName, Enabled: how.enabled, Contents: ptr.To(unit.String())}}, how.proxied)},
 	}, nil
-}
-
-// installEnv is sourced by a shell, so each value is quoted.
-func (in Input) installEnv() []byte {
-	return fmt.Appendf(nil, "NODE_IMAGE=%s\nPOD_IMAGE=%s\n", shellQuote(in.NodeImage), shellQuote(in.PodImage))
-}
-
-func shellQuote(s string) string {
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 func (in Input) passwd() types.Passwd {

@@ -14,9 +14,6 @@ const (
 	proxyDropin = "[Service]\nEnvironmentFile=" + proxyPath + "\n"
 )
 
-// proxied are the units that reach what is outside of the cluster.
-var proxied = []string{"containerd.service", installUnitName, kubeletUnitName}
-
 // proxyFiles gives the proxy to the units of the node.
 func (in Input) proxyFiles() ([]types.File, error) {
 	if in.Proxy.IsZero() {
@@ -37,7 +34,7 @@ func (in Input) proxyFiles() ([]types.File, error) {
 }
 
 // addProxy has the units read the proxy. One that is not the node's own, such as containerd's, gets no more than that.
-func (in Input) addProxy(units []types.Unit) []types.Unit {
+func (in Input) addProxy(units []types.Unit, proxied []string) []types.Unit {
 	if in.Proxy.IsZero() {
 		return units
 	}

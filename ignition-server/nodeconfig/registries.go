@@ -37,14 +37,9 @@ func (in Input) registryFiles(mirrors []releaseinfo.Mirror) ([]types.File, error
 		return nil, err
 	}
 	r := registryRenderer{Registries: registries}
-	for _, ca := range []struct {
-		path string
-		pem  []byte
-	}{{bundlePath, in.TrustBundle}, {proxyCAPath, in.ProxyCA}} {
-		if len(ca.pem) > 0 {
-			r.files = append(r.files, file(ca.path, 0o644, ca.pem))
-			r.trusted = append(r.trusted, ca.path)
-		}
+	for _, ca := range in.bundles() {
+		r.files = append(r.files, file(ca.path, 0o644, ca.pem))
+		r.trusted = append(r.trusted, ca.path)
 	}
 	r.addDefault()
 	for _, host := range r.hosts(in.RegistryCAs) {
@@ -52,6 +47,19 @@ func (in Input) registryFiles(mirrors []releaseinfo.Mirror) ([]types.File, error
 	}
 	return r.files, nil
 }
+
+// bundle is a file of CAs that every registry may have its certificate from.
+type bundle struct {
+	path string
+	pem  []byte
+}
+
+func (in Input) bundles() []bundle {
+	all := []bundle{{bundlePath, in.TrustBundle}, {proxyCAPath, in.ProxyCA}}
+	return slices.DeleteFunc(all, func(b bundle) bool { return len(b.pem) == 0 })
+}
+
+func registryCAPath(host string) string { return path.Join(hostsDir, host, "ca.crt") }
 
 // registryRenderer writes containerd's files.
 type registryRenderer struct {
@@ -86,7 +94,7 @@ func (r *registryRenderer) addDefault() {
 func (r *registryRenderer) addHost(host string, ca []byte) {
 	trusted := r.trusted
 	if len(ca) > 0 {
-		caPath := path.Join(hostsDir, host, "ca.crt")
+		caPath := registryCAPath(host)
 		r.files = append(r.files, file(caPath, 0o644, ca))
 		trusted = append(slices.Clone(trusted), caPath)
 	}
@@ -142,6 +150,14 @@ func trust(paths []string) string {
 	return "ca = [" + strings.Join(quoted, ", ") + "]\n"
 }
 
+// pullSecretFile gives the pull secret to the kubelet.
+func (in Input) pullSecretFile() []types.File {
+	if len(in.PullSecret) == 0 {
+		return nil
+	}
+	return []types.File{file("/var/lib/kubelet/config.json", 0o600, in.PullSecret)}
+}
+
 // credentialFiles gives the pull secret to the kubelet, which reads config.json in its root folder, and the credentials of
 // the two images that are pulled before there is a kubelet to ctr, which reads no pull secret.
 func (in Input) credentialFiles() ([]types.File, error) {
@@ -152,7 +168,7 @@ func (in Input) credentialFiles() ([]types.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := []types.File{file("/var/lib/kubelet/config.json", 0o600, in.PullSecret)}
+	files := in.pullSecretFile()
 	for _, image := range []struct{ name, spec string }{{"node-image", in.NodeImage}, {"pod-image", in.PodImage}} {
 		credentials, err := credentialsOf(keychain, image.spec)
 		if err != nil {

@@ -51,6 +51,8 @@ type Request struct {
 	Release string
 	// Config holds the packed YAML documents of the pool.
 	Config []byte
+	// Format is that of the user-data that the token is in; empty for Ignition.
+	Format hyperv1.UserDataFormat
 	// Hashes tell what the token was written for.
 	Hashes Hashes
 }
@@ -103,7 +105,7 @@ func namedCAs(configuration *hyperv1.ClusterConfiguration) (proxy, registries st
 	return proxy, registries
 }
 
-// Generate returns the Ignition config of a node.
+// Generate returns the configuration of a node: an Ignition config, or a node plan for a machine with cloud-init.
 func (g *Generator) Generate(ctx context.Context, request Request) ([]byte, error) {
 	hcp, err := g.hostedControlPlane(ctx)
 	if err != nil {
@@ -125,7 +127,11 @@ func (g *Generator) Generate(ctx context.Context, request Request) ([]byte, erro
 	}
 	in.Config = string(config)
 	_, in.NodePool, _ = strings.Cut(request.NodePool, "/")
-	rendered, err := nodeconfig.Render(in)
+	render := nodeconfig.Render
+	if request.Format == hyperv1.UserDataCloudConfig {
+		render = nodeconfig.RenderPlan
+	}
+	rendered, err := render(in)
 	if err != nil {
 		return nil, &Problem{Reason: ReasonInvalidConfig, Message: err.Error()}
 	}

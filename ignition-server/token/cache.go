@@ -20,7 +20,7 @@ type Entry struct {
 	Secret types.NamespacedName
 	// NodePool is <namespace>/<name> of the pool.
 	NodePool string
-	// Payload is the Ignition config; nil while it could not be rendered.
+	// Payload is the configuration of a node, in JSON; nil while it could not be rendered.
 	Payload []byte
 }
 

@@ -32,7 +32,7 @@ const LookInterval = 20 * time.Second
 
 // Generator renders the configuration that a token Secret asks for.
 type Generator interface {
-	// Generate returns the Ignition config. Its *payload.Problem is for the user to solve; other errors are retried.
+	// Generate returns the configuration of a node. Its *payload.Problem is for the user to solve; other errors are retried.
 	Generate(ctx context.Context, request payload.Request) ([]byte, error)
 }
 
@@ -184,6 +184,7 @@ func (r *Reconciler) render(ctx context.Context, secret *corev1.Secret) ([]byte,
 		NodePool: secret.Annotations[NodePoolAnnotation],
 		Release:  string(secret.Data[ReleaseKey]),
 		Config:   secret.Data[ConfigKey],
+		Format:   hyperv1.UserDataFormat(secret.Annotations[FormatAnnotation]),
 	}
 	// What was rendered once is rendered again from what the control plane has: with a token of an outdated configuration
 	// machines may still be on their way, and its hashes are of a past that does not come back.

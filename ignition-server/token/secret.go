@@ -16,6 +16,8 @@ const (
 	NodePoolAnnotation = hyperv1.NodePoolAnnotation
 	// UpgradeTypeAnnotation holds the pool's upgrade type.
 	UpgradeTypeAnnotation = hyperv1.TokenSecretNodePoolUpgradeTypeAnnotation
+	// FormatAnnotation holds the format of the user-data that the token is in; absent for Ignition.
+	FormatAnnotation = hyperv1.TokenSecretUserDataFormatAnnotation
 	// GeneratedAnnotation holds when the token was made (RFC3339Nano).
 	GeneratedAnnotation = hyperv1.TokenSecretLastGenerationTimeAnnotation
 	// ExpirationAnnotation holds when the Secret ends (RFC3339); absent means never.

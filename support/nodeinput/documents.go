@@ -34,6 +34,10 @@ type Config struct {
 	Ignition []ignition.Config
 	Kubelet  []KubeletPatch
 	Mirrors  []releaseinfo.Mirror
+	// KernelArguments are those that MachineConfigs ask for; only where node-agent applies them.
+	KernelArguments []string
+
+	appliedBy Applier
 }
 
 // openShiftKinds are what an OpenShift payload makes nodes of.
@@ -41,8 +45,13 @@ var openShiftKinds = []string{
 	"MachineConfig", "KubeletConfig", "ContainerRuntimeConfig", "ImageContentSourcePolicy", "ImageDigestMirrorSet", "ClusterImagePolicy",
 }
 
-// Read reads documents for nodes of a distribution. Its errors name the document and what to change.
+// Read reads documents for nodes of a distribution that Ignition applies them to. Its errors name the document and what to change.
 func Read(text string, distribution releaseinfo.Distribution) (*Config, error) {
+	return ReadFor(text, distribution, ByIgnition)
+}
+
+// ReadFor is Read with the program that applies the documents: what each can do differs a little.
+func ReadFor(text string, distribution releaseinfo.Distribution, by Applier) (*Config, error) {
 	objects, err := split(text)
 	if err != nil {
 		return nil, err
@@ -52,7 +61,7 @@ func Read(text string, distribution releaseinfo.Distribution) (*Config, error) {
 	if ours {
 		kinds = kubernetesKinds()
 	}
-	config := &Config{}
+	config := &Config{appliedBy: by}
 	for _, object := range objects {
 		if !slices.Contains(kinds, object.GetKind()) {
 			return nil, fmt.Errorf("%s %q is not a configuration of %s nodes: use one of %s",

@@ -22,7 +22,7 @@ type fieldReader func(c *Config, name string, raw json.RawMessage) error
 // readers lists, for each kind, the fields that a node of the Kubernetes distribution can honour. Others are refused, not
 // ignored.
 var readers = map[string]map[string]fieldReader{
-	"MachineConfig":            {"config": readIgnition},
+	"MachineConfig":            {"config": readIgnition, "kernelArguments": readKernelArguments},
 	"KubeletConfig":            {"kubeletConfig": readKubelet, "machineConfigPoolSelector": ignoreField},
 	"ImageContentSourcePolicy": {"repositoryDigestMirrors": readMirrors},
 	"ImageDigestMirrorSet":     {"imageDigestMirrors": readMirrors},
@@ -84,6 +84,11 @@ func readIgnition(c *Config, _ string, raw json.RawMessage) error {
 	if err != nil {
 		return fmt.Errorf("spec.config is no valid Ignition config of version 3.0 to %s: %w: %s",
 			ignition.MaxVersion, err, strings.TrimSpace(report.String()))
+	}
+	if c.appliedBy == ByNodeAgent {
+		if err := applicable(cfg); err != nil {
+			return err
+		}
 	}
 	c.Ignition = append(c.Ignition, cfg)
 	return nil

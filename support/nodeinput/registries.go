@@ -124,6 +124,36 @@ func (r Registries) check(images []string) error {
 	return nil
 }
 
+// Source is one place that an image can be pulled from.
+type Source struct {
+	// Image is its pull spec there.
+	Image string
+	// Insecure accepts any certificate, and plain HTTP.
+	Insecure bool
+}
+
+// Sources are the places that an image is pulled from, in the order that containerd would try them.
+func (r Registries) Sources(image string) []Source {
+	host, err := registryOf(image)
+	if err != nil {
+		return nil // ReadRegistries has refused it.
+	}
+	rest := strings.TrimPrefix(image, host+"/")
+	if host == "docker.io" && !strings.Contains(rest, "/") {
+		rest = "library/" + rest
+	}
+	var sources []Source
+	for _, endpoint := range r.Hosts[host].Mirrors {
+		mirror, folder, _ := strings.Cut(strings.TrimPrefix(endpoint, "https://"), "/v2")
+		sources = append(sources, Source{Image: mirror + folder + "/" + rest, Insecure: r.Hosts[mirror].Insecure})
+	}
+	settings, known := r.Hosts[host]
+	if settings.Blocked || r.OnlyHosts && !known {
+		return sources
+	}
+	return append(sources, Source{Image: host + "/" + rest, Insecure: settings.Insecure})
+}
+
 // registryOf is the registry that containerd takes an image from.
 func registryOf(image string) (string, error) {
 	first, rest, _ := strings.Cut(image, "/")

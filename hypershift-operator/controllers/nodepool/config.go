@@ -95,7 +95,7 @@ func (r *Reconciler) documents(ctx context.Context, s *scope) (documents []strin
 		return nil, "", err
 	}
 	for _, source := range append(sources, user...) {
-		read, err := nodeinput.Read(source.Data[configKey], s.release.Distribution())
+		read, err := nodeinput.ReadFor(source.Data[configKey], s.release.Distribution(), s.applier())
 		if err != nil {
 			return nil, "", fmt.Errorf("the ConfigMap %s/%s holds a configuration that cannot be used: %w", source.Namespace, source.Name, err)
 		}
@@ -145,7 +145,7 @@ func (s *scope) checkConfig() error {
 	if s.distribution().OwnOperators {
 		return nil // The payload's own ignition-server reads it.
 	}
-	config, err := nodeinput.Read(s.config.raw, s.release.Distribution())
+	config, err := nodeinput.ReadFor(s.config.raw, s.release.Distribution(), s.applier())
 	if err != nil {
 		return fmt.Errorf("the ConfigMaps of spec.config together: %w", err)
 	}
@@ -161,6 +161,14 @@ func (s *scope) checkConfig() error {
 		return fmt.Errorf("HostedCluster %s: %w", s.hc.Name, err)
 	}
 	return nil
+}
+
+// applier is the program that applies the configuration to a machine.
+func (s *scope) applier() nodeinput.Applier {
+	if s.config.format == hyperv1.UserDataCloudConfig {
+		return nodeinput.ByNodeAgent
+	}
+	return nodeinput.ByIgnition
 }
 
 // nodeImages are those of the payload that every node needs before it is one.

@@ -1,0 +1,197 @@
+package nodeconfig
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	igncfg "github.com/coreos/ignition/v2/config/v3_4"
+	"github.com/coreos/ignition/v2/config/v3_4/types"
+	"github.com/vincent-petithory/dataurl"
+	"k8s.io/utils/ptr"
+
+	"github.com/openshift/hypershift/support/nodeinput"
+	"github.com/openshift/hypershift/support/nodeplan"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+// maxContent bounds what a compressed file can grow to.
+const maxContent = 32 << 20
+
+// RenderPlan returns the node plan (JSON) of a node whose machine runs cloud-init: the same model as Render's, in a form that
+// node-agent applies. Its errors are about the input and say what to change.
+func RenderPlan(in Input) ([]byte, error) {
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	user, err := nodeinput.ReadFor(in.Config, releaseinfo.Kubernetes, nodeinput.ByNodeAgent)
+	if err != nil {
+		return nil, err
+	}
+	model, err := in.model(user, byNodeAgent)
+	if err != nil {
+		return nil, err
+	}
+	for _, cfg := range user.Ignition {
+		model = igncfg.Merge(model, cfg)
+	}
+	plan, err := planOf(model)
+	if err != nil {
+		return nil, fmt.Errorf("the node's configuration with the MachineConfigs merged in cannot be applied to an image with cloud-init: %w", err)
+	}
+	plan.KernelArguments = append(plan.KernelArguments, user.KernelArguments...)
+	plan.PullSecret = in.PullSecret
+	plan.Proxy = nodeplan.Proxy{HTTP: in.Proxy.HTTP, HTTPS: in.Proxy.HTTPS, NoProxy: in.Proxy.NoProxy}
+	if err := in.addSources(plan, slices.Concat(in.Mirrors, user.Mirrors)); err != nil {
+		return nil, err
+	}
+	return json.Marshal(plan)
+}
+
+// addSources says where the two images come from that are needed before there is a container runtime to know it.
+func (in Input) addSources(plan *nodeplan.Plan, mirrors []releaseinfo.Mirror) error {
+	registries, err := nodeinput.ReadRegistries(in.Image, mirrors, in.NodeImage, in.PodImage)
+	if err != nil {
+		return err
+	}
+	var trusted []string
+	for _, ca := range in.bundles() {
+		trusted = append(trusted, ca.path)
+	}
+	for image, target := range map[string]*nodeplan.Image{in.NodeImage: &plan.Node, in.PodImage: &plan.Pod} {
+		target.Name = image
+		for _, source := range registries.Sources(image) {
+			cas := trusted
+			if host, _, _ := strings.Cut(source.Image, "/"); len(in.RegistryCAs[host]) > 0 {
+				cas = append(slices.Clone(trusted), registryCAPath(host))
+			}
+			target.Sources = append(target.Sources, nodeplan.Source{Image: source.Image, Insecure: source.Insecure, CAs: cas})
+		}
+	}
+	return nil
+}
+
+// planOf says of a model what node-agent applies. What it cannot was refused when the MachineConfigs were read.
+func planOf(model types.Config) (*nodeplan.Plan, error) {
+	plan := &nodeplan.Plan{Version: nodeplan.Version}
+	for _, argument := range model.KernelArguments.ShouldExist {
+		plan.KernelArguments = append(plan.KernelArguments, string(argument))
+	}
+	for _, d := range model.Storage.Directories {
+		plan.Directories = append(plan.Directories, nodeplan.Directory{Path: d.Path, Mode: mode(d.Mode, 0o755), Owner: owner(d.Node)})
+	}
+	for _, f := range model.Storage.Files {
+		planned, err := planFile(f)
+		if err != nil {
+			return nil, fmt.Errorf("file %s: %w", f.Path, err)
+		}
+		plan.Files = append(plan.Files, planned)
+	}
+	for _, l := range model.Storage.Links {
+		plan.Links = append(plan.Links, nodeplan.Link{
+			Path: l.Path, Target: ptr.Deref(l.Target, ""), Hard: ptr.Deref(l.Hard, false), Owner: owner(l.Node),
+		})
+	}
+	for _, u := range model.Systemd.Units {
+		plan.Units = append(plan.Units, planUnit(u))
+	}
+	planUsers(plan, model.Passwd)
+	return plan, nil
+}
+
+func planFile(f types.File) (nodeplan.File, error) {
+	planned := nodeplan.File{Path: f.Path, Mode: mode(f.Mode, 0o644), Owner: owner(f.Node)}
+	if f.Contents.Source != nil {
+		content, err := contentOf(f.Contents)
+		if err != nil {
+			return planned, err
+		}
+		planned.Content = content
+		planned.Keep = !ptr.Deref(f.Overwrite, false)
+	}
+	for _, a := range f.Append {
+		content, err := contentOf(a)
+		if err != nil {
+			return planned, err
+		}
+		planned.Append = append(planned.Append, content)
+	}
+	return planned, nil
+}
+
+// contentOf is never nil.
+func contentOf(resource types.Resource) ([]byte, error) {
+	if ptr.Deref(resource.Source, "") == "" {
+		return []byte{}, nil
+	}
+	decoded, err := dataurl.DecodeString(*resource.Source)
+	if err != nil {
+		return nil, errors.New("its contents are no data URL")
+	}
+	if ptr.Deref(resource.Compression, "") != "gzip" {
+		return append([]byte{}, decoded.Data...), nil
+	}
+	r, err := gzip.NewReader(bytes.NewReader(decoded.Data))
+	if err != nil {
+		return nil, fmt.Errorf("its contents are not gzip: %w", err)
+	}
+	content, err := io.ReadAll(io.LimitReader(r, maxContent+1))
+	if err == nil && len(content) > maxContent {
+		err = fmt.Errorf("it is larger than %d bytes", maxContent)
+	}
+	return content, err
+}
+
+func planUnit(u types.Unit) nodeplan.Unit {
+	planned := nodeplan.Unit{Name: u.Name, Content: ptr.Deref(u.Contents, ""), Enabled: u.Enabled, Masked: ptr.Deref(u.Mask, false)}
+	for _, d := range u.Dropins {
+		planned.DropIns = append(planned.DropIns, nodeplan.DropIn{Name: d.Name, Content: ptr.Deref(d.Contents, "")})
+	}
+	return planned
+}
+
+func planUsers(plan *nodeplan.Plan, passwd types.Passwd) {
+	for _, g := range passwd.Groups {
+		plan.Groups = append(plan.Groups, nodeplan.Group{
+			Name: g.Name, GID: g.Gid, System: ptr.Deref(g.System, false), Absent: !ptr.Deref(g.ShouldExist, true),
+		})
+	}
+	for _, u := range passwd.Users {
+		planned := nodeplan.User{
+			Name: u.Name, UID: u.UID, Comment: ptr.Deref(u.Gecos, ""), Home: ptr.Deref(u.HomeDir, ""), NoHome: ptr.Deref(u.NoCreateHome, false),
+			Shell: ptr.Deref(u.Shell, ""), PrimaryGroup: ptr.Deref(u.PrimaryGroup, ""), NoUserGroup: ptr.Deref(u.NoUserGroup, false),
+			System: ptr.Deref(u.System, false), Absent: !ptr.Deref(u.ShouldExist, true), PasswordHash: ptr.Deref(u.PasswordHash, ""),
+		}
+		for _, g := range u.Groups {
+			planned.Groups = append(planned.Groups, string(g))
+		}
+		for _, key := range u.SSHAuthorizedKeys {
+			planned.SSHKeys = append(planned.SSHKeys, string(key))
+		}
+		plan.Users = append(plan.Users, planned)
+	}
+}
+
+func mode(given *int, otherwise uint32) uint32 {
+	if given == nil {
+		return otherwise
+	}
+	return uint32(*given) & 0o7777 //nolint:gosec // Ignition's own check keeps it between 0 and 07777.
+}
+
+func owner(n types.Node) nodeplan.Owner {
+	return nodeplan.Owner{User: nameOrNumber(n.User.Name, n.User.ID), Group: nameOrNumber(n.Group.Name, n.Group.ID)}
+}
+
+func nameOrNumber(name *string, number *int) string {
+	if number != nil {
+		return strconv.Itoa(*number)
+	}
+	return ptr.Deref(name, "")
+}

@@ -1,0 +1,191 @@
+package nodeconfig
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
+	"sigs.k8s.io/yaml"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	"github.com/openshift/hypershift/support/nodeplan"
+)
+
+func planned(t *testing.T, in Input) *nodeplan.Plan {
+	t.Helper()
+	raw, err := RenderPlan(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := nodeplan.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
+
+func TestPlanGolden(t *testing.T) {
+	for golden, in := range map[string]Input{"minimal-plan.txt": minimalInput(), "full-plan.txt": fullInput()} {
+		t.Run("When it is "+golden+", it should be the golden file", func(t *testing.T) {
+			got := readablePlan(planned(t, in))
+			path := filepath.Join("testdata", golden)
+			if *update {
+				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := gocmp.Diff(string(want), got); diff != "" {
+				t.Errorf("run the test with -update when this is meant (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func readablePlan(plan *nodeplan.Plan) string {
+	var b strings.Builder
+	for _, u := range plan.Users {
+		fmt.Fprintf(&b, "user %s %q\n", u.Name, u.SSHKeys)
+	}
+	for _, d := range plan.Directories {
+		fmt.Fprintf(&b, "folder %s %04o\n", d.Path, d.Mode)
+	}
+	for _, f := range plan.Files {
+		fmt.Fprintf(&b, "file %s %04o\n", f.Path, f.Mode)
+	}
+	for _, image := range []nodeplan.Image{plan.Node, plan.Pod} {
+		fmt.Fprintf(&b, "image %s\n", image.Name)
+		for _, s := range image.Sources {
+			fmt.Fprintf(&b, "  from %+v\n", s)
+		}
+	}
+	fmt.Fprintf(&b, "proxy %+v\nkernel %q\n", plan.Proxy, plan.KernelArguments)
+	for _, u := range plan.Units {
+		fmt.Fprintf(&b, "\n==> unit %s enabled %t\n%s", u.Name, u.Enabled != nil && *u.Enabled, u.Content)
+		for _, d := range u.DropIns {
+			fmt.Fprintf(&b, "\n==> drop-in %s of unit %s\n%s", d.Name, u.Name, d.Content)
+		}
+	}
+	return b.String()
+}
+
+// TestOneModel holds the two renderings together: a file that one has and the other lacks is one of those that bring the programs.
+func TestOneModel(t *testing.T) {
+	g := NewWithT(t)
+	raw, err := Render(fullInput())
+	g.Expect(err).NotTo(HaveOccurred())
+	ignition := map[string]string{}
+	for _, f := range parse(t, raw).Storage.Files {
+		ignition[f.Path] = string(content(t, f))
+	}
+	plan := map[string]string{}
+	for _, f := range planned(t, fullInput()).Files {
+		plan[f.Path] = string(f.Content)
+	}
+	var differ []string
+	for path, text := range ignition {
+		if other, ok := plan[path]; !ok || other != text {
+			differ = append(differ, path)
+		}
+	}
+	slices.Sort(differ)
+	g.Expect(differ).To(Equal([]string{
+		"/etc/kubernetes/kubelet.yaml", // The socket of the container runtime.
+		"/etc/kubernetes/node-image.credentials", "/etc/kubernetes/node-install.env", "/etc/kubernetes/pod-image.credentials",
+		"/opt/kubernetes/bin/hypershift-node-install", "/opt/kubernetes/bin/kubelet-run",
+	}))
+}
+
+func TestPlanKubelet(t *testing.T) {
+	g := NewWithT(t)
+	plan := planned(t, fullInput())
+	i := slices.IndexFunc(plan.Files, func(f nodeplan.File) bool { return f.Path == "/etc/kubernetes/kubelet.yaml" })
+	var cfg kubeletv1beta1.KubeletConfiguration
+	g.Expect(yaml.UnmarshalStrict(plan.Files[i].Content, &cfg)).To(Succeed())
+	g.Expect(cfg.ContainerRuntimeEndpoint).To(Equal("unix:///run/hypershift/containerd/containerd.sock"))
+	g.Expect(cfg.MaxPods).To(BeEquivalentTo(250))
+}
+
+func mineOf(spec string) string {
+	return "kind: MachineConfig\nmetadata: {name: mine}\nspec: " + spec + "\n"
+}
+
+func TestPlanOfMachineConfigs(t *testing.T) {
+	g := NewWithT(t)
+	in := minimalInput()
+	in.Config = mineOf(`{kernelArguments: ["hugepages=8 quiet"], config: {ignition: {version: 3.4.0}, kernelArguments: {shouldExist: [nosmt]},
+  storage: {files: [{path: /etc/a, mode: 384, user: {name: core}, group: {id: 7}, contents: {source: "data:;base64,H4sIAAAAAAACA0vKLAEAl6NFVwMAAAA=", compression: gzip}},
+    {path: /etc/b, append: [{source: "data:,more"}]}, {path: /etc/c, overwrite: true, contents: {source: ""}}],
+    directories: [{path: /srv/d}], links: [{path: /etc/l, target: ../x, hard: false}]},
+  systemd: {units: [{name: own.service, enabled: true, contents: "[Service]"}, {name: apt-daily.timer, mask: true}, {name: kubelet.service, dropins: [{name: 1.conf, contents: "x"}]}]},
+  passwd: {groups: [{name: ops, gid: 900}], users: [{name: joe, uid: 1200, shell: /bin/sh, groups: [ops], sshAuthorizedKeys: [k]}, {name: eve, shouldExist: false}]}}}`)
+	plan := planned(t, in)
+	g.Expect(plan.KernelArguments).To(Equal([]string{"nosmt", "hugepages=8", "quiet"}))
+	g.Expect(plan.Files).To(ContainElements(
+		nodeplan.File{Path: "/etc/a", Mode: 0o600, Owner: nodeplan.Owner{User: "core", Group: "7"}, Content: []byte("bit"), Keep: true},
+		nodeplan.File{Path: "/etc/b", Mode: 0o644, Append: [][]byte{[]byte("more")}},
+	))
+	g.Expect(plan.Directories).To(ContainElement(nodeplan.Directory{Path: "/srv/d", Mode: 0o755}))
+	g.Expect(plan.Links).To(ConsistOf(nodeplan.Link{Path: "/etc/l", Target: "../x"}))
+	g.Expect(plan.Users).To(HaveLen(2))
+	g.Expect(plan.Users[1]).To(Equal(nodeplan.User{Name: "eve", Absent: true}))
+	units := map[string]nodeplan.Unit{}
+	for _, u := range plan.Units {
+		units[u.Name] = u
+	}
+	g.Expect(units["apt-daily.timer"].Masked).To(BeTrue())
+	g.Expect(units["own.service"].Enabled).To(HaveValue(BeTrue()))
+	g.Expect(units["kubelet.service"].DropIns).To(ConsistOf(nodeplan.DropIn{Name: "1.conf", Content: "x"}))
+	g.Expect(units["kubelet.service"].Enabled).To(BeNil(), "node-agent starts it when all is there")
+}
+
+func TestPlanRefusals(t *testing.T) {
+	for _, tc := range []struct{ name, spec, refusal string }{
+		{"When a disk is to change", `{config: {ignition: {version: 3.4.0}, storage: {disks: [{device: /dev/sdb, wipeTable: true}]}}}`, "lay them out in MAAS"},
+		{"When a file is to be fetched", `{config: {ignition: {version: 3.4.0}, storage: {files: [{path: /etc/a, contents: {source: "https://a.example/x"}}]}}}`, "put them into the config"},
+		{"When another config is to be fetched", `{config: {ignition: {version: 3.4.0, config: {merge: [{source: "https://a.example/x"}]}}}}`, "fetches another config"},
+		{"When a kernel argument is to go", `{config: {ignition: {version: 3.4.0}, kernelArguments: {shouldNotExist: [quiet]}}}`, "removes kernel arguments"},
+		{"When a kernel argument would be a command", `{kernelArguments: ["a$(reboot)"]}`, "cannot be given to the boot loader"},
+		{"When kernel arguments are no list", `{kernelArguments: quiet}`, "no list"},
+		{"When the kernel is to be another", `{kernelType: realtime}`, "spec.kernelType"},
+	} {
+		t.Run(tc.name+", it should say what to do", func(t *testing.T) {
+			in := minimalInput()
+			in.Config = mineOf(tc.spec)
+			_, err := RenderPlan(in)
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(tc.refusal)))
+		})
+	}
+	t.Run("When Ignition is to give kernel arguments, it should say who can", func(t *testing.T) {
+		in := minimalInput()
+		in.Config = mineOf(`{kernelArguments: [quiet]}`)
+		_, err := Render(in)
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("use an image that runs cloud-init")))
+	})
+}
+
+func TestPlanSources(t *testing.T) {
+	t.Run("When a registry is insecure and mirrored, node-agent should ask as containerd would", func(t *testing.T) {
+		g := NewWithT(t)
+		in := fullInput()
+		in.NodeImage = "own.example:8443/a/node@sha256:1"
+		in.PodImage = "lab.example:5000/pod:1"
+		in.Image.RegistrySources = configv1.RegistrySources{InsecureRegistries: []string{"lab.example:5000"}}
+		plan := planned(t, in)
+		g.Expect(plan.Node.Sources).To(Equal([]nodeplan.Source{{Image: "own.example:8443/a/node@sha256:1", CAs: []string{
+			"/etc/containerd/certs.d/additional-trust-bundle.crt", "/etc/containerd/certs.d/proxy-ca.crt", "/etc/containerd/certs.d/own.example:8443/ca.crt",
+		}}}))
+		g.Expect(plan.Pod.Sources).To(HaveLen(1))
+		g.Expect(plan.Pod.Sources[0].Insecure).To(BeTrue())
+	})
+}
