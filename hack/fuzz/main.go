@@ -1,5 +1,5 @@
 // Command fuzz runs the fuzz targets of all modules whose folders it is given, one after the other, as `go test -fuzz` can run but one at
-// a time. Usage: go run ./hack/fuzz [-time 10m] [-only PATTERN] FOLDER...
+// a time. Usage: go run ./hack/fuzz [-time 10m] [-only PATTERN] [-workers N] [-json] FOLDER...
 package main
 
 import (
@@ -15,6 +15,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"time"
 )
 
@@ -27,17 +29,19 @@ type target struct {
 func main() {
 	each := flag.Duration("time", 10*time.Minute, "how long each target runs")
 	only := flag.String("only", "", "regular expression that a target's package and name must match, as in nodeinput.FuzzRead")
+	workers := flag.Int("workers", 0, "how many processes feed a target; 0 means one a CPU")
+	asJSON := flag.Bool("json", false, "print the events of `go test -json`")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, flag.Args(), *each, *only); err != nil {
+	if err := run(ctx, flag.Args(), goTest(*each, *workers, *asJSON), *only); err != nil {
 		fmt.Fprintln(os.Stderr, "fuzz:", err)
 		os.Exit(1)
 	}
 }
 
 // run joins the failures of all targets: a crash of one does not keep the next from running.
-func run(ctx context.Context, modules []string, each time.Duration, only string) error {
+func run(ctx context.Context, modules []string, args []string, only string) error {
 	wanted, err := regexp.Compile(only)
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
@@ -54,7 +58,7 @@ func run(ctx context.Context, modules []string, each time.Duration, only string)
 				continue
 			}
 			ran++
-			if err := t.fuzz(ctx, each, os.Stdout); err != nil {
+			if err := t.fuzz(ctx, args, os.Stdout); err != nil {
 				failures = append(failures, fmt.Errorf("%s.%s: %w; what it crashed on is in its testdata/fuzz/%s: mend it and keep the file", t.pkg, t.name, err, t.name))
 			}
 		}
@@ -65,9 +69,21 @@ func run(ctx context.Context, modules []string, each time.Duration, only string)
 	return errors.Join(append(failures, ctx.Err())...)
 }
 
-func (t target) fuzz(ctx context.Context, each time.Duration, out io.Writer) error {
-	fmt.Fprintf(out, "=== %s.%s for %s\n", t.pkg, t.name, each)
-	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", each.String(), t.pkg)
+// goTest is how each target is run.
+func goTest(each time.Duration, workers int, asJSON bool) []string {
+	args := []string{"test", "-run", "^$", "-fuzztime", each.String()}
+	if workers > 0 {
+		args = append(args, "-parallel", strconv.Itoa(workers))
+	}
+	if asJSON {
+		args = append(args, "-json")
+	}
+	return args
+}
+
+func (t target) fuzz(ctx context.Context, args []string, out io.Writer) error {
+	fmt.Fprintf(out, "=== %s.%s\n", t.pkg, t.name)
+	cmd := exec.CommandContext(ctx, "go", slices.Concat(args, []string{"-fuzz", "^" + t.name + "$", t.pkg})...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = t.module, out, out
 	return cmd.Run()
 }

@@ -42,7 +42,7 @@ func TestDiscover(t *testing.T) {
 
 func TestRun(t *testing.T) {
 	t.Run("When no target has the name it should say so", func(t *testing.T) {
-		if err := run(t.Context(), []string{module(t, "")}, time.Second, "FuzzNone"); err == nil {
+		if err := run(t.Context(), []string{module(t, "")}, nil, "FuzzNone"); err == nil {
 			t.Error("nothing was run, and nothing said")
 		}
 	})
@@ -58,10 +58,10 @@ func TestFuzz(t *testing.T) {
 		}
 		t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 		var out strings.Builder
-		if err := (target{dir, "example.com/m", "FuzzA"}).fuzz(t.Context(), time.Minute, &out); err == nil {
+		if err := (target{dir, "example.com/m", "FuzzA"}).fuzz(t.Context(), goTest(time.Minute, 1, true), &out); err == nil {
 			t.Error("the crash was not noticed")
 		}
-		want := "=== example.com/m.FuzzA for 1m0s\ntest -run ^$ -fuzz ^FuzzA$ -fuzztime 1m0s example.com/m\n"
+		want := "=== example.com/m.FuzzA\ntest -run ^$ -fuzztime 1m0s -parallel 1 -json -fuzz ^FuzzA$ example.com/m\n"
 		if diff := cmp.Diff(want, out.String()); diff != "" {
 			t.Error(diff)
 		}

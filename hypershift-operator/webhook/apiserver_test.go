@@ -1,11 +1,9 @@
 package webhook
 
 import (
-	"context"
 	"crypto/x509"
 	"encoding/json"
 	"net"
-	"sync"
 	"testing"
 	"time"
 
@@ -56,17 +54,7 @@ func serve(t *testing.T, config *rest.Config, port int) (stop func()) {
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(Setup(mgr, Options{Namespace: operatorNamespace, Port: port, Defaults: true, Clock: clock.RealClock{}})).To(Succeed())
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("the operator ended with: %v", err)
-		}
-	})
-	t.Cleanup(stop)
-	return stop
+	return testenv.Run(t, mgr)
 }
 
 // install registers the webhook as the installer does. The API server finds the operator by its Service, which here leads

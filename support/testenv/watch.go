@@ -114,18 +114,20 @@ func Manage(t *testing.T, cfg *rest.Config, scheme *runtime.Scheme, add func(mgr
 	return requests
 }
 
-// Run runs a manager until the test ends.
-func Run(t *testing.T, mgr ctrl.Manager) {
+// Run runs a manager until the test ends, or until it is stopped before.
+func Run(t *testing.T, mgr ctrl.Manager) (stop func()) {
 	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
 	go func() { stopped <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		stop()
+	stop = sync.OnceFunc(func() {
+		cancel()
 		if err := <-stopped; err != nil {
 			t.Errorf("the manager ended with: %v", err)
 		}
 	})
+	t.Cleanup(stop)
+	return stop
 }
 
 // Watched is a manager that gives its controllers a client that notes what they read.

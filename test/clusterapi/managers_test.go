@@ -1,0 +1,223 @@
+package clusterapi
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/fixture"
+)
+
+// current is the manager of our own payloads.
+const current = "../../bin/images/cluster-api"
+
+// binaries are the managers, oldest first: those that `make test-cluster-api` lists, or else the current one.
+func binaries(t *testing.T) []string {
+	t.Helper()
+	if list := os.Getenv("CLUSTER_API_MANAGERS"); list != "" {
+		return strings.Split(list, ":")
+	}
+	if _, err := os.Stat(current); err != nil {
+		t.Skip("there is no bin/images/cluster-api: `make environment` builds it")
+	}
+	return []string{current}
+}
+
+// hostedCluster makes what our operator makes of a HostedCluster with one pool, as far as Cluster API looks at it.
+func (w *world) hostedCluster() {
+	raw, err := os.ReadFile(w.kubeconfig)
+	w.Expect(err).NotTo(HaveOccurred())
+	infra := &infrav1.MaasCluster{ObjectMeta: w.meta(cluster)}
+	infra.Spec.DNSDomain = "maas"
+	infra.Spec.ControlPlaneEndpoint = infrav1.APIEndpoint{Host: "api.example", Port: 6443}
+	template := &infrav1.MaasMachineTemplate{ObjectMeta: w.meta(cluster)}
+	template.Spec.Template.Spec.Image = "custom/node"
+	template.Spec.Template.Spec.MinCPU, template.Spec.Template.Spec.MinMemory = ptr.To(2), ptr.To(4096)
+	infrastructure := func(kind string) clusterv1.ContractVersionedObjectReference {
+		return clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: kind, Name: cluster}
+	}
+	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	w.controlPlane()
+	w.create(
+		&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: cluster + "-kubeconfig", Labels: map[string]string{clusterv1.ClusterNameLabel: cluster}},
+			Type:       clusterv1.ClusterSecretType, Data: map[string][]byte{"value": raw},
+		},
+		infra,
+		&clusterv1.Cluster{ObjectMeta: w.meta(cluster), Spec: clusterv1.ClusterSpec{
+			InfrastructureRef:    infrastructure("MaasCluster"),
+			ControlPlaneRef:      clusterv1.ContractVersionedObjectReference{APIGroup: hyperv1.GroupVersion.Group, Kind: "HostedControlPlane", Name: cluster},
+			ControlPlaneEndpoint: clusterv1.APIEndpoint{Host: "api.example", Port: 6443},
+		}},
+		template,
+		&clusterv1.MachineDeployment{ObjectMeta: w.meta(cluster), Spec: clusterv1.MachineDeploymentSpec{
+			ClusterName: cluster, Replicas: ptr.To[int32](2), Selector: metav1.LabelSelector{MatchLabels: map[string]string{"pool": "p"}},
+			Rollout: clusterv1.MachineDeploymentRolloutSpec{Strategy: clusterv1.MachineDeploymentRolloutStrategy{
+				Type: clusterv1.RollingUpdateMachineDeploymentStrategyType,
+				RollingUpdate: clusterv1.MachineDeploymentRolloutStrategyRollingUpdate{
+					MaxSurge: ptr.To(intstr.FromInt32(1)), MaxUnavailable: ptr.To(intstr.FromInt32(0)),
+				},
+			}},
+			Template: clusterv1.MachineTemplateSpec{
+				ObjectMeta: clusterv1.ObjectMeta{Labels: map[string]string{"pool": "p"}},
+				Spec: clusterv1.MachineSpec{
+					ClusterName: cluster, Version: "v1.36.3", Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To("user-data")},
+					InfrastructureRef: infrastructure("MaasMachineTemplate"),
+				},
+			},
+		}},
+	)
+	infra.Status.Ready, infra.Status.Initialization.Provisioned = true, ptr.To(true)
+	w.Expect(w.client.Status().Update(w.t.Context(), infra)).To(Succeed())
+}
+
+func (w *world) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: cluster}}
+}
+
+// controlPlane makes a control plane that is up, as the control-plane-operator says it.
+func (w *world) controlPlane() {
+	hcp := fixture.ControlPlane()
+	hcp.ObjectMeta = w.meta(cluster)
+	w.create(hcp)
+	hcp.Status.Initialized, hcp.Status.Ready = true, true
+	hcp.Status.ExternalManagedControlPlane = ptr.To(true)
+	hcp.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: "api.example", Port: 6443}
+	w.Expect(w.client.Status().Update(w.t.Context(), hcp)).To(Succeed())
+}
+
+// provide is one pass of the infrastructure provider: each MaasMachine becomes a machine with a Node.
+func (w *world) provide(ctx context.Context, g Gomega) {
+	list := &infrav1.MaasMachineList{}
+	g.Expect(w.client.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
+	for i := range list.Items {
+		machine := &list.Items[i]
+		if machine.Status.Ready || !machine.DeletionTimestamp.IsZero() {
+			continue
+		}
+		id := fmt.Sprintf("maas:///az1/%s", machine.Name)
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: machine.Name}, Spec: corev1.NodeSpec{ProviderID: id}}
+		g.Expect(client.IgnoreAlreadyExists(w.client.Create(ctx, node))).To(Succeed())
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(), LastHeartbeatTime: metav1.Now()}}
+		g.Expect(w.client.Status().Update(ctx, node)).To(Succeed())
+		machine.Spec.ProviderID = ptr.To(id)
+		g.Expect(w.client.Update(ctx, machine)).To(Succeed())
+		machine.Status.Ready, machine.Status.Initialization.Provisioned = true, ptr.To(true)
+		g.Expect(w.client.Status().Update(ctx, machine)).To(Succeed())
+	}
+}
+
+// running are the Machines whose Nodes are known, by UID.
+func (w *world) running(ctx context.Context, g Gomega) map[types.UID]string {
+	list := &clusterv1.MachineList{}
+	g.Expect(w.client.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
+	found := map[types.UID]string{}
+	for _, machine := range list.Items {
+		if machine.Status.NodeRef.Name != "" && machine.DeletionTimestamp.IsZero() {
+			found[machine.UID] = machine.Name
+		}
+	}
+	return found
+}
+
+// awaitMachines provides machines until so many run and the MachineDeployment says so.
+func (w *world) awaitMachines(ctx context.Context, count int32) map[types.UID]string {
+	w.t.Helper()
+	var found map[types.UID]string
+	w.Eventually(func(g Gomega) {
+		w.provide(ctx, g)
+		found = w.running(ctx, g)
+		g.Expect(found).To(HaveLen(int(count)))
+		deployment := &clusterv1.MachineDeployment{}
+		g.Expect(w.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: cluster}, deployment)).To(Succeed())
+		g.Expect(deployment.Status.ObservedGeneration).To(Equal(deployment.Generation))
+		g.Expect(deployment.Status.Replicas).To(HaveValue(Equal(count)))
+		g.Expect(readyReplicas(deployment)).To(Equal(count))
+	}, patience, tick).Should(Succeed())
+	return found
+}
+
+// readyReplicas is what either version says: a manager of v1beta1 counts them in a field that v1beta2 keeps apart.
+func readyReplicas(deployment *clusterv1.MachineDeployment) int32 {
+	if deployment.Status.Deprecated != nil && deployment.Status.Deprecated.V1Beta1 != nil {
+		return max(ptr.Deref(deployment.Status.ReadyReplicas, 0), deployment.Status.Deprecated.V1Beta1.ReadyReplicas)
+	}
+	return ptr.Deref(deployment.Status.ReadyReplicas, 0)
+}
+
+func (w *world) scale(ctx context.Context, count int32) {
+	w.Eventually(func(g Gomega) {
+		deployment := &clusterv1.MachineDeployment{}
+		g.Expect(w.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: cluster}, deployment)).To(Succeed())
+		deployment.Spec.Replicas = ptr.To(count)
+		g.Expect(w.client.Update(ctx, deployment)).To(Succeed())
+	}, patience, tick).Should(Succeed())
+}
+
+// TestManagers runs the managers one after the other over the same objects, as upgrades of a payload do.
+func TestManagers(t *testing.T) {
+	managers := binaries(t)
+	w := newWorld(t)
+	ctx := t.Context()
+	stopConverting := w.operator()
+	w.hostedCluster()
+	w.Eventually(func() error {
+		return w.client.List(ctx, &clusterv1beta1.MachineSetList{}, client.InNamespace(namespace))
+	}, patience, tick).Should(Succeed(), "the API server has not got the authority")
+	count := int32(2)
+	before := map[types.UID]string{}
+	for _, binary := range managers {
+		t.Run("When the manager of "+filepath.Base(filepath.Dir(binary))+" takes over it should keep every Machine and make new ones", func(t *testing.T) {
+			stage := *w
+			stage.WithT, stage.t = NewWithT(t), t
+			stop := stage.manager(binary)
+			after := stage.awaitMachines(ctx, count)
+			for uid, name := range before {
+				stage.Expect(after).To(HaveKeyWithValue(uid, name), "a Machine was replaced")
+			}
+			count++
+			stage.scale(ctx, count)
+			grown := stage.awaitMachines(ctx, count)
+			for uid := range after {
+				stage.Expect(grown).To(HaveKey(uid))
+			}
+			before = grown
+			stop()
+		})
+	}
+	if len(before) == 0 {
+		t.Fatal("no manager ran")
+	}
+
+	t.Run("When nothing converts, a manager of v1beta2 should go on, and one of v1beta1 wait and then go on", func(t *testing.T) {
+		outage := *w
+		outage.WithT, outage.t = NewWithT(t), t
+		newest := outage.manager(managers[len(managers)-1])
+		stopConverting()
+		outage.scale(ctx, count+1)
+		grown := outage.awaitMachines(ctx, count+1)
+		newest()
+		outage.manager(managers[0])
+		outage.scale(ctx, count+2)
+		outage.operator()
+		after := outage.awaitMachines(ctx, count+2)
+		for uid := range grown {
+			outage.Expect(after).To(HaveKey(uid))
+		}
+	})
+}
