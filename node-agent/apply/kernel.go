@@ -1,0 +1,137 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openshift/hypershift/node-agent/host"
+	"github.com/openshift/hypershift/support/nodeplan"
+)
+
+const (
+	grubDropIn = "/etc/default/grub.d/90-hypershift.cfg"
+	// rebootedFor holds the arguments that the machine was to be started anew for, and the boot in which that was asked for.
+	rebootedFor = "/var/lib/hypershift/rebooted-for"
+	// bootFinished is made by cloud-init at the end of its last stage: MAAS knows then that the machine is deployed.
+	bootFinished = "/var/lib/cloud/instance/boot-finished"
+	bootPoll     = time.Second
+)
+
+// KernelArguments has the kernel started with the plan's arguments: by a drop-in of the boot loader and one reboot, before there
+// is a node.
+func KernelArguments(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
+	if len(plan.KernelArguments) == 0 {
+		return nil
+	}
+	running, err := h.Read("/proc/cmdline")
+	if err != nil {
+		return err
+	}
+	has := strings.Fields(string(running))
+	missing := slices.DeleteFunc(slices.Clone(plan.KernelArguments), func(a string) bool { return slices.Contains(has, a) })
+	if len(missing) == 0 {
+		return nil
+	}
+	wanted := strings.Join(plan.KernelArguments, " ")
+	before, err := h.Read(rebootedFor)
+	if err != nil {
+		return err
+	}
+	boot, err := h.Read("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return err
+	}
+	mark := wanted + "\n" + string(boot)
+	if asked, _, _ := strings.Cut(string(before), "\n"); asked == wanted && string(before) != mark {
+		return fmt.Errorf("the kernel was started anew, and still without %s: does the machine boot by the GRUB of its disk? %s names the arguments",
+			strings.Join(missing, " "), grubDropIn)
+	}
+	text := fmt.Sprintf("# From the MachineConfigs of the NodePool.\nGRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX %s\"\n", wanted)
+	if _, err := h.Write(grubDropIn, []byte(text), 0o644); err != nil {
+		return err
+	}
+	if err := h.Do(ctx, "update-grub"); err != nil {
+		return err
+	}
+	return reboot(ctx, h, wanted, mark)
+}
+
+// reboot waits for cloud-init, and comes back only when it was not possible.
+func reboot(ctx context.Context, h *host.Host, wanted, mark string) error {
+	h.Say("the kernel needs the arguments %s: restarting the machine when cloud-init is through", wanted)
+	for !h.Exists(bootFinished) {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(bootPoll):
+		}
+	}
+	if _, err := h.Write(rebootedFor, []byte(mark), 0o644); err != nil {
+		return err
+	}
+	if err := h.Do(ctx, "systemctl", "reboot"); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// SwapOff turns off the swap that the machine's own /etc/fstab names, and takes it out there: MAAS gives Ubuntu a swap file.
+func SwapOff(ctx context.Context, h *host.Host, _ *nodeplan.Plan) error {
+	const fstab = "/etc/fstab"
+	text, err := h.Read(fstab)
+	if err != nil {
+		return err
+	}
+	if text == nil {
+		return nil
+	}
+	active, err := h.Read("/proc/swaps")
+	if err != nil {
+		return err
+	}
+	var kept strings.Builder
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if len(fields) < 3 || strings.HasPrefix(fields[0], "#") || fields[2] != "swap" {
+			kept.WriteString(line)
+			continue
+		}
+		if len(strings.Fields(string(active))) > swapHeader {
+			if err := h.Do(ctx, "swapoff", fields[0]); err != nil {
+				// What is not in use needs not be turned off, and the kubelet starts with swap too.
+				h.Say("swap on %s stays for now: %v", fields[0], err)
+			}
+		}
+		kept.WriteString("# Turned off for Kubernetes: " + line)
+	}
+	changed, err := h.Write(fstab, []byte(kept.String()), 0o644)
+	if changed {
+		h.Say("turned swap off")
+	}
+	return err
+}
+
+// swapHeader is how many words the first line of /proc/swaps has.
+const swapHeader = 5
+
+// KernelSettings loads the modules and sets what the plan has files for. A kernel that has them built in, or refuses some, may do all
+// the same; the kubelet would say.
+func KernelSettings(ctx context.Context, h *host.Host, _ *nodeplan.Plan) error {
+	modules, err := h.Read("/etc/modules-load.d/90-hypershift-node.conf")
+	if err != nil {
+		return err
+	}
+	for module := range strings.FieldsSeq(string(modules)) {
+		if err := h.Do(ctx, "modprobe", module); err != nil {
+			h.Say("kernel module %s is not loadable here: %v", module, err)
+		}
+	}
+	if err := h.Do(ctx, "sysctl", "-e", "-q", "-p", h.Path("/etc/sysctl.d/90-hypershift-node.conf")); err != nil {
+		h.Say("some kernel settings were refused: %v", err)
+	}
+	return nil
+}

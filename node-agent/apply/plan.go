@@ -1,0 +1,80 @@
+// Package apply brings a machine to what its node plan says, and its kernel to what a node needs.
+package apply
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/openshift/hypershift/node-agent/host"
+	"github.com/openshift/hypershift/support/nodeplan"
+)
+
+// appliedPath holds the checksum of the plan that was applied to its end.
+const appliedPath = "/var/lib/hypershift/applied"
+
+// Plan makes users, files and units, once in a machine's life, as Ignition does: what an administrator changes later stays.
+func Plan(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
+	raw, err := json.Marshal(plan)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(raw)
+	mark := hex.EncodeToString(sum[:]) + "\n"
+	applied, err := h.Read(appliedPath)
+	if err != nil || string(applied) == mark {
+		return err
+	}
+	for _, do := range []func(context.Context, *host.Host, *nodeplan.Plan) error{groups, users, directories, files, links, units} {
+		if err := do(ctx, h, plan); err != nil {
+			return err
+		}
+	}
+	h.Say("applied the node plan: %d files, %d units, %d users", len(plan.Files), len(plan.Units), len(plan.Users))
+	_, err = h.Write(appliedPath, []byte(mark), 0o600)
+	return err
+}
+
+func units(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
+	const dir = "/etc/systemd/system/"
+	for _, u := range plan.Units {
+		if u.Content != "" {
+			if _, err := h.Write(dir+u.Name, []byte(u.Content), 0o644); err != nil {
+				return fmt.Errorf("unit %s: %w", u.Name, err)
+			}
+		}
+		for _, d := range u.DropIns {
+			if _, err := h.Write(dir+u.Name+".d/"+d.Name, []byte(d.Content), 0o644); err != nil {
+				return fmt.Errorf("drop-in %s of unit %s: %w", d.Name, u.Name, err)
+			}
+		}
+	}
+	if err := h.Do(ctx, "systemctl", "daemon-reload"); err != nil {
+		return err
+	}
+	for _, u := range plan.Units {
+		if err := switchUnit(ctx, h, u); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// switchUnit does what systemd does at the first boot of a machine with Ignition. It waits for no unit: one of them may wait for
+// this program.
+func switchUnit(ctx context.Context, h *host.Host, u nodeplan.Unit) error {
+	switch {
+	case u.Masked:
+		return h.Do(ctx, "systemctl", "mask", "--now", u.Name)
+	case u.Enabled == nil:
+		return nil
+	case !*u.Enabled:
+		return h.Do(ctx, "systemctl", "disable", "--now", u.Name)
+	}
+	if err := h.Do(ctx, "systemctl", "enable", u.Name); err != nil {
+		return err
+	}
+	return h.Do(ctx, "systemctl", "start", "--no-block", u.Name)
+}

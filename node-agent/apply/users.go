@@ -1,0 +1,142 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/openshift/hypershift/node-agent/host"
+	"github.com/openshift/hypershift/support/nodeplan"
+)
+
+func groups(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
+	for _, g := range plan.Groups {
+		present, err := entry(h, "/etc/group", g.Name)
+		if err != nil {
+			return err
+		}
+		switch {
+		case g.Absent && present != nil:
+			err = h.Do(ctx, "groupdel", g.Name)
+		case !g.Absent && present == nil:
+			args := flags{}.number("--gid", g.GID).on("--system", g.System)
+			err = h.Do(ctx, "groupadd", append(args, g.Name)...)
+		}
+		if err != nil {
+			return fmt.Errorf("group %s: %w", g.Name, err)
+		}
+	}
+	return nil
+}
+
+func users(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
+	for _, u := range plan.Users {
+		if err := user(ctx, h, u); err != nil {
+			return fmt.Errorf("user %s: %w", u.Name, err)
+		}
+	}
+	return nil
+}
+
+func user(ctx context.Context, h *host.Host, u nodeplan.User) error {
+	present, err := entry(h, "/etc/passwd", u.Name)
+	if err != nil {
+		return err
+	}
+	if u.Absent {
+		if present == nil {
+			return nil
+		}
+		return h.Do(ctx, "userdel", u.Name)
+	}
+	program, args := "useradd", flags{}
+	if present != nil {
+		program = "usermod"
+		args = args.text("--groups", strings.Join(u.Groups, ",")).on("--append", len(u.Groups) > 0)
+	} else {
+		args = args.text("--groups", strings.Join(u.Groups, ",")).on("--create-home", !u.NoHome).on("--no-create-home", u.NoHome).
+			on("--no-user-group", u.NoUserGroup).on("--system", u.System).text("--home-dir", u.Home)
+		if u.Shell == "" {
+			u.Shell = "/bin/bash"
+		}
+	}
+	args = args.number("--uid", u.UID).text("--comment", u.Comment).text("--shell", u.Shell).text("--gid", u.PrimaryGroup)
+	if present == nil || len(args) > 0 {
+		if err := h.Do(ctx, program, append(args, u.Name)...); err != nil {
+			return err
+		}
+	}
+	if err := setPassword(ctx, h, u); err != nil {
+		return err
+	}
+	return authorize(h, u)
+}
+
+// setPassword gives the hash to chpasswd on its standard input: every process may read the arguments of another.
+func setPassword(ctx context.Context, h *host.Host, u nodeplan.User) error {
+	if u.PasswordHash == "" {
+		return nil
+	}
+	_, err := h.Run(ctx, strings.NewReader(u.Name+":"+u.PasswordHash+"\n"), "chpasswd", "--encrypted")
+	return err
+}
+
+// authorize adds keys to those that the user has.
+func authorize(h *host.Host, u nodeplan.User) error {
+	if len(u.SSHKeys) == 0 {
+		return nil
+	}
+	fields, err := entry(h, "/etc/passwd", u.Name)
+	if err != nil {
+		return err
+	}
+	if len(fields) < 6 {
+		return errors.New("it is not in /etc/passwd, although it was just made")
+	}
+	owner, dir := nodeplan.Owner{User: fields[2], Group: fields[3]}, fields[5]+"/.ssh"
+	if err := os.MkdirAll(h.Path(dir), 0o700); err != nil {
+		return err
+	}
+	path := dir + "/authorized_keys"
+	present, err := h.Read(path)
+	if err != nil {
+		return err
+	}
+	text := string(present)
+	for _, key := range u.SSHKeys {
+		if !strings.Contains("\n"+text, "\n"+key+"\n") {
+			text = strings.TrimRight(text, "\n") + "\n" + key + "\n"
+		}
+	}
+	if _, err := h.Write(path, []byte(strings.TrimLeft(text, "\n")), 0o600); err != nil {
+		return err
+	}
+	return errors.Join(own(h, dir, owner), own(h, path, owner))
+}
+
+// flags are those of a program.
+type flags []string
+
+func (f flags) text(name, value string) flags {
+	if value == "" {
+		return f
+	}
+	return append(f, name, value)
+}
+
+func (f flags) number(name string, value *int) flags {
+	if value == nil {
+		return f
+	}
+	return append(f, name, strconv.Itoa(*value))
+}
+
+func (f flags) on(name string, set bool) flags {
+	if !set {
+		return f
+	}
+	return append(f, name)
+}

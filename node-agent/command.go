@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openshift/hypershift/node-agent/apply"
+	"github.com/openshift/hypershift/node-agent/host"
+	"github.com/openshift/hypershift/node-agent/release"
+	"github.com/openshift/hypershift/support/nodeplan"
+)
+
+// retry is how long a step that failed waits for the next attempt.
+const retry = 10 * time.Second
+
+func command() *cobra.Command {
+	h := &host.Host{Run: host.Exec, Log: os.Stdout}
+	cmd := &cobra.Command{
+		Use:           "node-agent",
+		Short:         "Make this machine a node of its cluster",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	cmd.AddCommand(
+		&cobra.Command{
+			Use: "run", Short: "Apply the node plan, and start the kubelet of the release; done at each boot, until it succeeds", Args: cobra.NoArgs,
+			RunE: func(cmd *cobra.Command, _ []string) error { return until(cmd.Context(), h, retry, run) },
+		},
+		&cobra.Command{
+			Use: "sandbox", Short: "Bring the release's pod image into the container runtime", Args: cobra.NoArgs,
+			RunE: func(cmd *cobra.Command, _ []string) error { return sandbox(cmd.Context(), h) },
+		},
+		&cobra.Command{
+			Use: "kubelet", Short: "Run the release's kubelet with these flags, under the machine's name", DisableFlagParsing: true,
+			RunE: func(_ *cobra.Command, args []string) error { return kubelet(h, args) },
+		},
+	)
+	return cmd
+}
+
+// until does something until it succeeds.
+func until(ctx context.Context, h *host.Host, wait time.Duration, do func(context.Context, *host.Host) error) error {
+	for {
+		err := do(ctx, h)
+		if err == nil {
+			return nil
+		}
+		h.Say("not done yet, trying again in %s: %v", wait, err)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+}
+
+// run brings the machine from any state to a node. Each step does nothing where it was done before, so that a machine that lost
+// its power between any two of them goes on.
+func run(ctx context.Context, h *host.Host) error {
+	plan, err := plan(ctx, h)
+	if err != nil {
+		return err
+	}
+	for _, step := range []struct {
+		name string
+		do   func(context.Context, *host.Host, *nodeplan.Plan) error
+	}{
+		{"applying the node plan", apply.Plan},
+		{"giving the kernel its arguments", apply.KernelArguments},
+		{"turning swap off", apply.SwapOff},
+		{"setting up the kernel", apply.KernelSettings},
+		{"installing the release's programs", release.Install},
+		{"configuring the container runtime", release.Configure},
+		{"starting the node", release.Start},
+	} {
+		if err := step.do(ctx, h, plan); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+	}
+	h.Say("this machine runs the kubelet of %s", plan.Node.Name)
+	return nil
+}
+
+func sandbox(ctx context.Context, h *host.Host) error {
+	plan, err := plan(ctx, h)
+	if err != nil {
+		return err
+	}
+	if err := release.Sandbox(ctx, h, plan); err != nil {
+		return fmt.Errorf("bringing the pod image into the container runtime: %w", err)
+	}
+	return nil
+}
+
+// kubelet becomes the kubelet. A Node cannot be renamed, and the kernel's host name may still be that of the installer.
+func kubelet(h *host.Host, args []string) error {
+	program := release.Program(h, "kubelet")
+	argv := append([]string{program, "--hostname-override=" + nodeName(h)}, args...)
+	if err := syscall.Exec(program, argv, os.Environ()); err != nil { //nolint:gosec // It is the release's own, checked when it was installed.
+		return fmt.Errorf("starting %s: %w", program, err)
+	}
+	return nil
+}
+
+// nodeName is what /etc/hostname says, or else the kernel, in lower case.
+func nodeName(h *host.Host) string {
+	name, err := h.Read("/etc/hostname")
+	if text := strings.TrimSpace(string(name)); err == nil && text != "" {
+		return strings.ToLower(text)
+	}
+	fromKernel, err := os.Hostname()
+	if err != nil {
+		return "localhost"
+	}
+	return strings.ToLower(fromKernel)
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/openshift/hypershift/node-agent/host"
+	"github.com/openshift/hypershift/support/nodeplan"
+)
+
+const (
+	// serverDir is where the first stage left what it takes to reach the ignition-server.
+	serverDir = "/etc/hypershift/ignition-server/"
+	// planPath keeps the plan: a machine that starts again needs no server, and its token may have ended.
+	planPath = "/var/lib/hypershift/plan.json"
+
+	fetchTimeout = time.Minute
+	maxPlan      = 64 << 20
+)
+
+// plan is the one that the machine has, or else the one that the ignition-server has for it.
+func plan(ctx context.Context, h *host.Host) (*nodeplan.Plan, error) {
+	raw, err := h.Read(planPath)
+	if err != nil {
+		return nil, err
+	}
+	if raw != nil {
+		return nodeplan.Parse(raw)
+	}
+	if raw, err = fetch(ctx, h); err != nil {
+		return nil, fmt.Errorf("fetching the node plan: %w", err)
+	}
+	parsed, err := nodeplan.Parse(raw)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := h.Write(planPath, raw, 0o600); err != nil {
+		return nil, fmt.Errorf("keeping the node plan: %w", err)
+	}
+	h.Say("the ignition-server gave this machine its node plan")
+	return parsed, nil
+}
+
+func fetch(ctx context.Context, h *host.Host) ([]byte, error) {
+	endpoint, err := h.Read(serverDir + "endpoint")
+	if err != nil {
+		return nil, err
+	}
+	client, err := client(h)
+	if err != nil {
+		return nil, err
+	}
+	defer client.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+strings.TrimSpace(string(endpoint))+"/ignition", nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := addHeaders(h, request); err != nil {
+		return nil, err
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxPlan))
+	if err != nil {
+		return nil, fmt.Errorf("reading the answer of %s: %w", request.URL, err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answered %s: %s", request.URL, answer.Status, strings.TrimSpace(string(body[:min(len(body), 300)])))
+	}
+	return body, nil
+}
+
+// client trusts the cluster's own CA and nobody else, and goes through no proxy, as to the API server.
+func client(h *host.Host) (*http.Client, error) {
+	ca, err := h.Read(serverDir + "ca.crt")
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(ca) {
+		return nil, errors.New(serverDir + "ca.crt holds no certificate")
+	}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}}}, nil
+}
+
+// addHeaders adds the lines "name: value" that the first stage left, the token among them.
+func addHeaders(h *host.Host, request *http.Request) error {
+	text, err := h.Read(serverDir + "headers")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ": "); ok {
+			request.Header.Set(name, value)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+// Package host is the machine that node-agent works on: its files, below a root folder that tests choose, and its programs.
+package host
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Run runs a program of the machine and returns what it wrote to its standard output.
+type Run func(ctx context.Context, stdin io.Reader, program string, args ...string) ([]byte, error)
+
+// Host is a machine.
+type Host struct {
+	// Root is the folder that is the machine's root; empty for the machine itself.
+	Root string
+	// Run runs programs.
+	Run Run
+	// Log gets one line for each step.
+	Log io.Writer
+}
+
+// Path is where a file of the machine is.
+func (h *Host) Path(path string) string { return filepath.Join("/", h.Root, path) }
+
+// Say writes a line to the journal. It must hold no secret.
+func (h *Host) Say(format string, args ...any) {
+	fmt.Fprintf(h.Log, "node-agent: "+format+"\n", args...)
+}
+
+// Do runs a program for what it does.
+func (h *Host) Do(ctx context.Context, program string, args ...string) error {
+	_, err := h.Run(ctx, nil, program, args...)
+	return err
+}
+
+// Exec is the Run of a machine. Its errors have the last of what the program wrote to its standard error.
+func Exec(ctx context.Context, stdin io.Reader, program string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, program, args...) //nolint:gosec // The programs are named in this room; no argument is read by a shell.
+	var stdout, stderr bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		if said := strings.TrimSpace(stderr.String()); said != "" {
+			err = fmt.Errorf("%w: %s", err, said[max(0, len(said)-500):])
+		}
+		return nil, fmt.Errorf("%s: %w", strings.Join(append([]string{program}, args...), " "), err)
+	}
+	return stdout.Bytes(), nil
+}
+
+// Read returns the content of a file, nil when there is none.
+func (h *Host) Read(path string) ([]byte, error) {
+	content, err := os.ReadFile(h.Path(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return content, err
+}
+
+// Exists tells whether there is something at a path.
+func (h *Host) Exists(path string) bool {
+	_, err := os.Lstat(h.Path(path))
+	return err == nil
+}
+
+// Write brings a file to a content and a mode in one step, which is through when the machine loses its power after it. It tells
+// whether that changed anything.
+func (h *Host) Write(path string, content []byte, mode fs.FileMode) (changed bool, err error) {
+	target := h.Path(path)
+	if same(target, content, mode) {
+		return false, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil { //nolint:gosec // Folders of /etc are for all to look into.
+		return false, err
+	}
+	partial, err := os.CreateTemp(filepath.Dir(target), ".hypershift-*")
+	if err != nil {
+		return false, err
+	}
+	defer os.Remove(partial.Name()) //nolint:errcheck // Not there any more when all went well.
+	_, err = partial.Write(content)
+	if err := errors.Join(err, partial.Chmod(mode), partial.Sync(), partial.Close()); err != nil {
+		return false, fmt.Errorf("writing %s: %w", path, err)
+	}
+	return true, os.Rename(partial.Name(), target)
+}
+
+func same(target string, content []byte, mode fs.FileMode) bool {
+	info, err := os.Lstat(target)
+	if err != nil || info.Mode() != mode || info.Size() != int64(len(content)) {
+		return false
+	}
+	present, err := os.ReadFile(target)
+	return err == nil && bytes.Equal(present, content)
+}
+
+// Link brings a symbolic link to a target in one step.
+func (h *Host) Link(path, target string) error {
+	link := h.Path(path)
+	if present, err := os.Readlink(link); err == nil && present == target {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil { //nolint:gosec // As above.
+		return err
+	}
+	partial := link + ".hypershift-partial"
+	if err := os.Remove(partial); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Symlink(target, partial); err != nil {
+		return err
+	}
+	return os.Rename(partial, link)
+}
+
+// HasSystemd tells whether the machine's first process is systemd, which then keeps its cgroups.
+func (h *Host) HasSystemd() bool {
+	name, err := h.Read("/proc/1/comm")
+	return err == nil && strings.TrimSpace(string(name)) == "systemd"
+}

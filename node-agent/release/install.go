@@ -1,0 +1,154 @@
+package release
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/openshift/hypershift/node-agent/host"
+	"github.com/openshift/hypershift/support/nodeplan"
+)
+
+const (
+	nodeDir = "/opt/hypershift/node"
+	// current is a link to the installation in use.
+	current = nodeDir + "/current"
+	// manifestName is written last, into the folder that is then renamed: what has it is whole.
+	manifestName = "installed.json"
+	partialName  = ".partial"
+	pluginDir    = "/opt/cni/bin"
+)
+
+// required are the programs that a node image must bring.
+var required = []string{"kubelet", "containerd", "containerd-shim-runc-v2", "ctr", "runc"}
+
+// manifest says what an installation was made of.
+type manifest struct {
+	// Image is the name that the plan had for it.
+	Image string `json:"image"`
+	// Files are the checksums (SHA-256) of its files.
+	Files map[string]string `json:"files"`
+}
+
+// Program is where a program of the release is.
+func Program(h *host.Host, program string) string {
+	return h.Path(current + "/usr/bin/" + program)
+}
+
+// Install brings the node image's files into a folder of their own, and makes it the current one in one step. What is there is
+// checked at each boot: a machine may lose its power before its disk has all that was written.
+func Install(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
+	if wrong := installed(h, plan.Node.Name); wrong != "" {
+		h.Say("installing %s: %s", plan.Node.Name, wrong)
+		err := pull(ctx, h, plan, plan.Node, func(image v1.Image) error { return install(h, plan.Node.Name, image) })
+		if err != nil {
+			return err
+		}
+		h.Say("installed %s", plan.Node.Name)
+	}
+	if err := installPlugins(h); err != nil {
+		return fmt.Errorf("installing the CNI plugins: %w", err)
+	}
+	return removeOthers(h)
+}
+
+// installed says what is wrong with the current installation; empty for nothing.
+func installed(h *host.Host, image string) string {
+	raw, err := h.Read(current + "/" + manifestName)
+	if err != nil || raw == nil {
+		return "nothing is installed yet"
+	}
+	m := manifest{}
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return "the list of what is installed cannot be read"
+	}
+	if m.Image != image {
+		return "another one is installed"
+	}
+	if file := damaged(h.Path(current), m.Files); file != "" {
+		return "the installed " + file + " is damaged"
+	}
+	return ""
+}
+
+func install(h *host.Host, name string, image v1.Image) error {
+	digest, err := image.Digest()
+	if err != nil {
+		return err
+	}
+	partial := h.Path(nodeDir + "/" + partialName)
+	if err := os.RemoveAll(partial); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(partial, 0o755); err != nil { //nolint:gosec // Programs are for all to run.
+		return err
+	}
+	sums, err := unpack(image, partial)
+	if err != nil {
+		return err
+	}
+	for _, program := range required {
+		if info, err := os.Stat(filepath.Join(partial, "usr/bin", program)); err != nil || info.Mode()&0o111 == 0 {
+			return fmt.Errorf("the node image has no program /usr/bin/%s: make the payload with `hypershift release build --kubernetes`", program)
+		}
+	}
+	raw, err := json.Marshal(manifest{Image: name, Files: sums})
+	if err != nil {
+		return err
+	}
+	if _, err := h.Write(nodeDir+"/"+partialName+"/"+manifestName, raw, 0o644); err != nil {
+		return err
+	}
+	folder := strings.ReplaceAll(digest.String(), ":", "-")
+	target := h.Path(nodeDir + "/" + folder)
+	if err := os.RemoveAll(target); err != nil { // A damaged one.
+		return err
+	}
+	if err := os.Rename(partial, target); err != nil {
+		return err
+	}
+	return h.Link(current, folder)
+}
+
+// installPlugins copies the CNI plugins to where networks look for them. Others that are there stay.
+func installPlugins(h *host.Host) error {
+	plugins, err := filepath.Glob(h.Path(current + pluginDir + "/*"))
+	if err != nil {
+		return err
+	}
+	for _, plugin := range plugins {
+		content, err := os.ReadFile(plugin)
+		if err != nil {
+			return err
+		}
+		if _, err := h.Write(pluginDir+"/"+filepath.Base(plugin), content, 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeOthers frees what earlier installations took. Programs that still run keep their files until they end.
+func removeOthers(h *host.Host) error {
+	in, err := os.Readlink(h.Path(current))
+	if err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(h.Path(nodeDir))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, entry := range entries {
+		if entry.IsDir() && entry.Name() != in {
+			errs = append(errs, os.RemoveAll(h.Path(nodeDir+"/"+entry.Name())))
+		}
+	}
+	return errors.Join(errs...)
+}

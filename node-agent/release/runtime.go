@@ -1,0 +1,97 @@
+package release
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"strings"
+	"text/template"
+
+	"github.com/openshift/hypershift/node-agent/host"
+	"github.com/openshift/hypershift/support/nodeplan"
+)
+
+const (
+	socket = "/run/hypershift/containerd/containerd.sock"
+
+	runtimeUnit = "hypershift-containerd.service"
+	kubeletUnit = "kubelet.service"
+
+	machineDropIn = "/etc/kubernetes/kubelet.conf.d/00-hypershift-machine.conf"
+	resolvConf    = "/run/systemd/resolve/resolv.conf"
+	// unifiedHierarchy is only there with cgroups of version 2.
+	unifiedHierarchy = "/sys/fs/cgroup/cgroup.controllers"
+)
+
+var (
+	//go:embed files/containerd.toml
+	containerdText     string
+	containerdTemplate = template.Must(template.New("containerd.toml").Parse(containerdText))
+	//go:embed files/crictl.yaml
+	crictlConfig []byte
+)
+
+// Configure writes what depends on the machine: who keeps its cgroups, and where its name servers are.
+func Configure(_ context.Context, h *host.Host, plan *nodeplan.Plan) error {
+	var config bytes.Buffer
+	if err := containerdTemplate.Execute(&config, map[string]any{"PodImage": plan.Pod.Name, "Systemd": h.HasSystemd()}); err != nil {
+		return err
+	}
+	for path, content := range map[string][]byte{
+		"/etc/hypershift/containerd.toml": config.Bytes(),
+		machineDropIn:                     kubeletDropIn(h),
+	} {
+		if _, err := h.Write(path, content, 0o644); err != nil {
+			return err
+		}
+	}
+	return forPeople(h)
+}
+
+func kubeletDropIn(h *host.Host) []byte {
+	lines := []string{"apiVersion: kubelet.config.k8s.io/v1beta1", "kind: KubeletConfiguration"}
+	if h.HasSystemd() {
+		lines = append(lines, "cgroupDriver: systemd")
+	} else {
+		lines = append(lines, "cgroupDriver: cgroupfs")
+	}
+	if !h.Exists(unifiedHierarchy) {
+		lines = append(lines, "failCgroupV1: false")
+	}
+	// The stub resolver of systemd-resolved listens on the loopback, which is another one in a pod.
+	if h.Exists(resolvConf) {
+		lines = append(lines, "resolvConf: "+resolvConf)
+	}
+	return []byte(strings.Join(lines, "\n") + "\n")
+}
+
+// forPeople puts crictl into the PATH of who looks for what is wrong. What is there already is theirs.
+func forPeople(h *host.Host) error {
+	if _, err := os.Stat(Program(h, "crictl")); err != nil {
+		return nil //nolint:nilerr // A node does without.
+	}
+	for _, path := range []string{"/usr/local/bin/crictl", "/etc/crictl.yaml"} {
+		if h.Exists(path) {
+			return nil
+		}
+	}
+	if err := h.Link("/usr/local/bin/crictl", current+"/usr/bin/crictl"); err != nil {
+		return err
+	}
+	_, err := h.Write("/etc/crictl.yaml", crictlConfig, 0o644)
+	return err
+}
+
+// Start starts the container runtime and the kubelet, without waiting for them. They are not enabled: at each boot this program
+// makes sure first that all they need is there.
+func Start(ctx context.Context, h *host.Host, _ *nodeplan.Plan) error {
+	if err := h.Do(ctx, "systemctl", "daemon-reload"); err != nil {
+		return err
+	}
+	if err := h.Do(ctx, "systemctl", "start", "--no-block", runtimeUnit, kubeletUnit); err != nil {
+		return fmt.Errorf("the units of the node cannot be started: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package release
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+
+	"github.com/openshift/hypershift/node-agent/host"
+	"github.com/openshift/hypershift/support/nodeplan"
+)
+
+// imageName is the annotation by which containerd names what it imports.
+const imageName = "io.containerd.image.name"
+
+// Sandbox brings the pod image into the container runtime: that would pull it by itself, but without the pull secret, which the
+// kubelet gives it for the images of containers only.
+func Sandbox(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
+	ctr := func(stdin io.Reader, args ...string) ([]byte, error) {
+		return h.Run(ctx, stdin, Program(h, "ctr"), append([]string{"--address", socket, "--namespace", "k8s.io", "images"}, args...)...)
+	}
+	present, err := ctr(nil, "list", "--quiet", "name=="+plan.Pod.Name)
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(string(present)) == "" {
+		h.Say("the sandbox of pods becomes %s", plan.Pod.Name)
+		err := pull(ctx, h, plan, plan.Pod, func(image v1.Image) error {
+			return inArchive(image, plan.Pod.Name, func(archive io.Reader) error {
+				_, err := ctr(archive, "import", "-")
+				return err
+			})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	// Without the label the kubelet may collect the image as unused.
+	_, err = ctr(nil, "label", plan.Pod.Name, "io.cri-containerd.pinned=pinned")
+	return err
+}
+
+// inArchive hands an image to use as an archive of an OCI layout, in which it has its name.
+func inArchive(image v1.Image, name string, use func(io.Reader) error) (err error) {
+	dir, err := os.MkdirTemp("", "hypershift-pod-image-*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	index := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{
+		Add: image, Descriptor: v1.Descriptor{Annotations: map[string]string{imageName: name}},
+	})
+	if _, err := layout.Write(dir, index); err != nil {
+		return err
+	}
+	read, write := io.Pipe()
+	go func() {
+		archive := tar.NewWriter(write)
+		write.CloseWithError(errors.Join(archive.AddFS(os.DirFS(dir)), archive.Close()))
+	}()
+	defer read.Close()
+	return use(read)
+}

@@ -1,0 +1,119 @@
+package release
+
+import (
+	"archive/tar"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+)
+
+// unpack writes the files of an image below a folder, and returns their checksums. Nothing leaves the folder, whatever the
+// image says; devices, owners and the right to become another user are left out.
+func unpack(image v1.Image, dir string) (sums map[string]string, err error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	content := mutate.Extract(image)
+	defer content.Close()
+	sums = map[string]string{}
+	archive := tar.NewReader(content)
+	for {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return sums, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := unpackEntry(root, header, archive, sums); err != nil {
+			return nil, fmt.Errorf("unpacking %s: %w", header.Name, err)
+		}
+	}
+}
+
+func unpackEntry(root *os.Root, header *tar.Header, content io.Reader, sums map[string]string) error {
+	file := strings.TrimPrefix(path.Clean("/"+header.Name), "/")
+	if file == "" {
+		return nil
+	}
+	if header.Typeflag == tar.TypeDir {
+		return root.MkdirAll(file, 0o755) //nolint:gosec // Programs are for all to run.
+	}
+	if err := root.MkdirAll(path.Dir(file), 0o755); err != nil { //nolint:gosec // As above.
+		return err
+	}
+	switch header.Typeflag {
+	case tar.TypeReg:
+		sum, err := writeChecked(root, file, header.FileInfo().Mode().Perm(), content)
+		sums[file] = sum
+		return err
+	case tar.TypeSymlink:
+		return root.Symlink(inside(file, header.Linkname), file)
+	case tar.TypeLink:
+		return root.Link(strings.TrimPrefix(path.Clean("/"+header.Linkname), "/"), file)
+	default:
+		return nil
+	}
+}
+
+// inside is a link's target as it is from the folder of the link: one that begins at the image's root must not lead to the machine's.
+func inside(file, target string) string {
+	if !path.IsAbs(target) {
+		return target
+	}
+	relative, err := filepath.Rel("/"+path.Dir(file), target)
+	if err != nil {
+		return target // Both are absolute, so this does not happen.
+	}
+	return relative
+}
+
+func writeChecked(root *os.Root, file string, mode fs.FileMode, content io.Reader) (sum string, err error) {
+	out, err := root.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	if err != nil {
+		return "", err
+	}
+	hash := sha256.New()
+	_, err = io.Copy(io.MultiWriter(out, hash), content)
+	if err := errors.Join(err, out.Chmod(mode), out.Sync(), out.Close()); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// damaged names a file that has not the content that it was unpacked with; empty for none.
+func damaged(dir string, sums map[string]string) string {
+	for _, file := range slices.Sorted(maps.Keys(sums)) {
+		if sum, err := checksum(filepath.Join(dir, file)); err != nil || sum != sums[file] {
+			return file
+		}
+	}
+	return ""
+}
+
+func checksum(file string) (string, error) {
+	in, err := os.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer in.Close()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, in); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
