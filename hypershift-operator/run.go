@@ -32,6 +32,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/hypershift-operator/webhook"
+	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/logging"
 	maasapi "github.com/openshift/hypershift/support/maas"
 	serving "github.com/openshift/hypershift/support/metrics"
@@ -198,13 +199,22 @@ func newManager(config *rest.Config, f *runFlags) (ctrl.Manager, error) {
 func addMetrics(mgr ctrl.Manager, image, imageID string) error {
 	for _, c := range []prometheus.Collector{
 		metrics.New(mgr.GetClient(), clock.RealClock{}),
-		metrics.Info(image, imageID, strings.Join(release.SupportedVersions(), ", ")),
+		metrics.Info(image, imageID, strings.Join(supported(), ", ")),
 	} {
 		if err := ctrlmetrics.Registry.Register(c); err != nil {
 			return fmt.Errorf("registering the operator's metrics: %w", err)
 		}
 	}
 	return nil
+}
+
+// supported are the minor versions that are known, of every distribution.
+func supported() []string {
+	var minors []string
+	for _, distribution := range distributions.Known() {
+		minors = append(minors, distributions.Of(distribution).Minors...)
+	}
+	return minors
 }
 
 // ownImage is the image of the operator's own pod, which carries the in-tree managers too, and its digest where the kubelet has told

@@ -14,15 +14,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/openshift/hypershift/hypershift-operator/release"
+	"github.com/openshift/hypershift/support/distributions"
+	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/upsert"
 	"github.com/openshift/hypershift/support/version"
 )
 
 const (
-	// supportedVersions is the ConfigMap in which `hypershift version` looks for what the operator is.
-	supportedVersions = "supported-versions"
-	versionsRetry     = 10 * time.Second
+	// supportedVersions is the ConfigMap in which `hypershift version`, and what shows releases to choose from, looks for what the
+	// operator is. Its key of the same name holds the minor versions of OpenShift; whoever reads that knows of no other distribution.
+	supportedVersions           = "supported-versions"
+	supportedKubernetesVersions = "supported-kubernetes-versions"
+	supportedVersionsLabel      = "hypershift.openshift.io/supported-versions"
+	versionsRetry               = 10 * time.Second
 )
 
 // addVersions has the working operator tell which one it is.
@@ -41,13 +45,20 @@ func addVersions(mgr ctrl.Manager, namespace string) error {
 }
 
 func publishVersions(ctx context.Context, c client.Client, namespace string) error {
-	supported, err := json.Marshal(map[string][]string{"versions": release.SupportedVersions()})
-	if err != nil {
-		return fmt.Errorf("encoding the supported versions: %w", err)
+	data := map[string]string{"server-version": version.Commit()}
+	for key, distribution := range map[string]releaseinfo.Distribution{
+		supportedVersions: releaseinfo.OpenShift, supportedKubernetesVersions: releaseinfo.Kubernetes,
+	} {
+		list, err := json.Marshal(map[string][]string{"versions": distributions.Of(distribution).Minors})
+		if err != nil {
+			return fmt.Errorf("encoding the supported versions: %w", err)
+		}
+		data[key] = string(list)
 	}
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: supportedVersions}}
-	_, err = upsert.Object(ctx, c, cm, func() error {
-		cm.Data = map[string]string{"server-version": version.Commit(), supportedVersions: string(supported)}
+	_, err := upsert.Object(ctx, c, cm, func() error {
+		metav1.SetMetaDataLabel(&cm.ObjectMeta, supportedVersionsLabel, "true")
+		cm.Data = data
 		return nil
 	})
 	return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -44,7 +45,13 @@ func TestPublishVersions(t *testing.T) {
 			cm := &corev1.ConfigMap{}
 			g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: "hypershift", Name: "supported-versions"}, cm)).To(Succeed())
 			g.Expect(cm.Data).To(HaveKeyWithValue("server-version", version.Commit()))
-			g.Expect(cm.Data).To(HaveKeyWithValue("supported-versions", `{"versions":["kubernetes 1.31 or newer","openshift 4.14 or newer"]}`))
+			g.Expect(cm.Labels).To(HaveKeyWithValue("hypershift.openshift.io/supported-versions", "true"))
+			for key, oldest := range map[string]string{"supported-versions": "4.14", "supported-kubernetes-versions": "1.31"} {
+				var told struct{ Versions []string }
+				g.Expect(json.Unmarshal([]byte(cm.Data[key]), &told)).To(Succeed())
+				g.Expect(told.Versions[len(told.Versions)-1]).To(Equal(oldest))
+				g.Expect(told.Versions).To(HaveEach(MatchRegexp(`^\d+\.\d+$`)), "what lets people choose a release compares these")
+			}
 			g.Expect(writes).To(Equal(1), "what is told already is not written again")
 		})
 	}

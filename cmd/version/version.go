@@ -17,7 +17,11 @@ import (
 	"github.com/openshift/hypershift/support/version"
 )
 
-const supportedVersions = "supported-versions"
+// Keys of the operator's ConfigMap, which is called like the first.
+const (
+	supportedVersions           = "supported-versions"
+	supportedKubernetesVersions = "supported-kubernetes-versions"
+)
 
 // Info is what the command prints.
 type Info struct {
@@ -25,8 +29,10 @@ type Info struct {
 	Client string `json:"client"`
 	// Server is the revision of the installed operator.
 	Server string `json:"server,omitempty"`
-	// Supported lists the minor versions that the operator can host.
+	// Supported lists the minor versions of OpenShift that the operator can host, newest first.
 	Supported []string `json:"supportedVersions,omitempty"`
+	// SupportedKubernetes lists those of Kubernetes.
+	SupportedKubernetes []string `json:"supportedKubernetesVersions,omitempty"`
 	// ServerError says why nothing is known of the operator.
 	ServerError string `json:"serverError,omitempty"`
 }
@@ -73,14 +79,27 @@ func readServer(cmd *cobra.Command, connection *kube.Connection, namespace strin
 		return fmt.Errorf("read ConfigMap %s: %w", key, err)
 	}
 	info.Server = cm.Data["server-version"]
-	var supported struct {
+	info.Supported, err = minors(cm, supportedVersions)
+	if err != nil {
+		return err
+	}
+	info.SupportedKubernetes, err = minors(cm, supportedKubernetesVersions)
+	return err
+}
+
+// minors reads one of the lists; an operator of upstream has the first only.
+func minors(cm *corev1.ConfigMap, key string) ([]string, error) {
+	raw, ok := cm.Data[key]
+	if !ok && key != supportedVersions {
+		return nil, nil
+	}
+	var list struct {
 		Versions []string `json:"versions"`
 	}
-	if err := json.Unmarshal([]byte(cm.Data[supportedVersions]), &supported); err != nil {
-		return fmt.Errorf("ConfigMap %s holds no list of versions: %w", key, err)
+	if err := json.Unmarshal([]byte(raw), &list); err != nil {
+		return nil, fmt.Errorf("ConfigMap %s/%s holds no list of versions under %s: %w", cm.Namespace, cm.Name, key, err)
 	}
-	info.Supported = supported.Versions
-	return nil
+	return list.Versions, nil
 }
 
 func print(w io.Writer, info Info, output string) error {
@@ -115,7 +134,10 @@ func text(info Info) string {
 	}
 	if info.Server != "" {
 		fmt.Fprintf(&b, "Server Version: %s\n", info.Server)
-		fmt.Fprintf(&b, "Server Supports Versions: %s\n", strings.Join(info.Supported, ", "))
+		fmt.Fprintf(&b, "Server Supports OCP Versions: %s\n", strings.Join(info.Supported, ", "))
+		if len(info.SupportedKubernetes) > 0 {
+			fmt.Fprintf(&b, "Server Supports Kubernetes Versions: %s\n", strings.Join(info.SupportedKubernetes, ", "))
+		}
 	}
 	return b.String()
 }

@@ -8,15 +8,15 @@ import (
 )
 
 func TestPrint(t *testing.T) {
-	both := Info{Client: "abc", Server: "def", Supported: []string{"1.36", "4.19"}}
+	both := Info{Client: "abc", Server: "def", Supported: []string{"5.0", "4.19"}, SupportedKubernetes: []string{"1.36"}}
 	tests := []struct {
 		name, output string
 		info         Info
 		want         string
 	}{
-		{"When the operator is known it should tell both", "", both, "Client Version: abc\nServer Version: def\nServer Supports Versions: 1.36, 4.19\n"},
+		{"When the operator is known it should tell both", "", both, "Client Version: abc\nServer Version: def\nServer Supports OCP Versions: 5.0, 4.19\nServer Supports Kubernetes Versions: 1.36\n"},
 		{"When the operator is not known it should say why", "", Info{Client: "abc", ServerError: "no rights"}, "Client Version: abc\nServer Version: unknown: no rights\n"},
-		{"When YAML is wanted it should be YAML", "yaml", both, "client: abc\nserver: def\nsupportedVersions:\n- \"1.36\"\n- \"4.19\"\n"},
+		{"When YAML is wanted it should be YAML", "yaml", both, "client: abc\nserver: def\nsupportedKubernetesVersions:\n- \"1.36\"\nsupportedVersions:\n- \"5.0\"\n- \"4.19\"\n"},
 		{"When JSON is wanted it should be JSON", "json", Info{Client: "abc"}, "{\n  \"client\": \"abc\"\n}\n"},
 	}
 	for _, tt := range tests {

@@ -12,16 +12,6 @@ import (
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
-// SupportedVersions tells people, in one phrase for each distribution, what a control plane may run.
-func SupportedVersions() []string {
-	var versions []string
-	for _, distribution := range distributions.Known() {
-		floor := distributions.Of(distribution).Oldest
-		versions = append(versions, fmt.Sprintf("%s %d.%d or newer", strings.ToLower(string(distribution)), floor.Major, floor.Minor))
-	}
-	return versions
-}
-
 // minorsOf5 is what has to be added to the minor of OpenShift 5 to continue that of 4.
 const minorsOf5 = 23
 

@@ -13,6 +13,8 @@ import (
 type Traits struct {
 	// Oldest is the oldest version that a control plane may run. Newer ones than those known are tried.
 	Oldest semver.Version
+	// Minors are the minor versions that are known, newest first.
+	Minors []string
 	// Versions are those that the distribution has at all, of any age.
 	Versions semver.Range
 	// OwnOperators tells whether a payload brings its own control-plane-operator and ignition-server. Then reading node configurations,
@@ -29,7 +31,10 @@ type Traits struct {
 
 var table = map[releaseinfo.Distribution]Traits{
 	releaseinfo.OpenShift: {
-		Oldest:              semver.MustParse("4.14.0"),
+		Oldest: semver.MustParse("4.14.0"),
+		Minors: []string{
+			"5.1", "5.0", "4.23", "4.22", "4.21", "4.20", "4.19", "4.18", "4.17", "4.16", "4.15", "4.14",
+		},
 		Versions:            semver.MustParseRange(">=4.0.0"),
 		OwnOperators:        true,
 		PreflightChecksGate: "4.19.0",
@@ -38,6 +43,7 @@ var table = map[releaseinfo.Distribution]Traits{
 	},
 	releaseinfo.Kubernetes: {
 		Oldest:              semver.MustParse("1.31.0"),
+		Minors:              []string{"1.36", "1.35", "1.34", "1.33", "1.32", "1.31"},
 		Versions:            semver.MustParseRange("<4.0.0"),
 		PreflightChecksGate: "1.31.0",
 		CRDMigrationPhases:  "1.31.0",

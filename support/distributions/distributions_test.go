@@ -3,6 +3,7 @@ package distributions_test
 import (
 	"testing"
 
+	"github.com/blang/semver/v4"
 	. "github.com/onsi/gomega"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
@@ -16,6 +17,10 @@ func TestTable(t *testing.T) {
 			g := NewWithT(t)
 			traits := distributions.Of(distribution)
 			g.Expect(traits.Oldest.Major).NotTo(BeZero())
+			g.Expect(traits.Minors[len(traits.Minors)-1]+".0").To(Equal(traits.Oldest.String()), "newest first, down to the oldest")
+			for _, minor := range traits.Minors {
+				g.Expect(traits.Versions(semver.MustParse(minor+".0"))).To(BeTrue(), minor)
+			}
 			g.Expect(traits.NodeVersion(hyperv1.NodeVersion{OCPVersion: "4.20.1", KubeletVersion: "v1.36.3"})).To(ContainSubstring("."))
 			g.Expect(traits.ReleaseByDigest).NotTo(Equal(traits.OwnOperators), "a payload's own operators compare the image that the user wrote")
 		})
