@@ -6,6 +6,9 @@ import (
 	"strconv"
 )
 
+// DrainTag on a VM host says that no new VM of ours is to be composed there.
+const DrainTag = "hypershift-drain"
+
 // ListVMHosts returns the VM hosts. IsGone tells that this MAAS has none any more.
 func (c *Client) ListVMHosts(ctx context.Context) ([]VMHost, error) {
 	return fetch[[]VMHost](ctx, c, read("vm-hosts.list", "list VM hosts", "vm-hosts/"))
