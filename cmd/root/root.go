@@ -21,6 +21,7 @@ import (
 	"github.com/openshift/hypershift/cmd/exit"
 	"github.com/openshift/hypershift/cmd/install"
 	"github.com/openshift/hypershift/cmd/kubeconfig"
+	"github.com/openshift/hypershift/cmd/lxdhost"
 	"github.com/openshift/hypershift/cmd/nodepool"
 	"github.com/openshift/hypershift/cmd/platform/maas"
 	"github.com/openshift/hypershift/cmd/platform/none"
@@ -34,8 +35,10 @@ func Hypershift() *cobra.Command {
 	defaults := cluster.Defaults{ControllerAvailability: hyperv1.SingleReplica, Developer: true}
 	dumps := group("dump", "Collect what is needed to understand a cluster's trouble")
 	dumps.AddCommand(dump.NewCommand())
-	cmd.AddCommand(install.NewCommand(), release.NewCommand(), dumps)
-	addShared(cmd, defaults, &none.Cluster{}, &none.NodePool{})
+	drains := group("drain", "Empty what is to be maintained")
+	drains.AddCommand(lxdhost.NewDrainCommand())
+	cmd.AddCommand(install.NewCommand(), release.NewCommand(), dumps, drains)
+	addShared(cmd, defaults, &none.Cluster{}, &none.NodePool{}).AddCommand(lxdhost.NewCreateCommand())
 	return cmd
 }
 
@@ -56,8 +59,8 @@ func newRoot(name, short string) *cobra.Command {
 	}
 }
 
-// addShared adds the commands of both programs, and those of platform None where it is given.
-func addShared(root *cobra.Command, defaults cluster.Defaults, noneCluster cluster.Platform, nonePool nodepool.Platform) {
+// addShared adds the commands of both programs, and those of platform None where it is given. It returns the command create.
+func addShared(root *cobra.Command, defaults cluster.Defaults, noneCluster cluster.Platform, nonePool nodepool.Platform) *cobra.Command {
 	createCluster := group("cluster", "Create a hosted cluster")
 	createCluster.AddCommand(cluster.NewCreateCommand(maas.NewCluster(), defaults))
 	createPool := group("nodepool", "Create a NodePool")
@@ -74,6 +77,7 @@ func addShared(root *cobra.Command, defaults cluster.Defaults, noneCluster clust
 	destroy := group("destroy", "Destroy clusters and NodePools")
 	destroy.AddCommand(destroyCluster, nodepool.NewDestroyCommand())
 	root.AddCommand(create, destroy, version.NewCommand())
+	return create
 }
 
 // group is a command that only holds others. Cobra would answer a mistyped one of them with help and success, and one that

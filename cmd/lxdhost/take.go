@@ -1,0 +1,135 @@
+package lxdhost
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/openshift/hypershift/cmd/progress"
+	"github.com/openshift/hypershift/support/maas"
+)
+
+// How a machine that was taken is known: by the agent_name of its allocation, which MAAS overwrites when it makes the VM host, and
+// from before that by a workload annotation, which says what the machine was taken for, and then that the host is there.
+const (
+	takenAgent      = "hypershift-lxd-host"
+	takenAnnotation = "hypershift-lxd-host"
+	takenDone       = "ready"
+)
+
+// purpose is what the machine was taken for: a command that is given again goes on with the machine of its own purpose.
+func (c *create) purpose() string {
+	if c.machine != "" {
+		return "machine"
+	}
+	return "pool." + c.pool
+}
+
+// find returns the machine to be the host: one that an earlier run took, or one that is taken now.
+func (c *create) find(ctx context.Context, m *maas.Client, report *progress.Reporter) (*maas.Machine, error) {
+	if c.machine != "" {
+		return c.findNamed(ctx, m, report)
+	}
+	taken, err := c.takenOfPool(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	if taken != nil {
+		report.Printf("going on with machine %s, which an earlier run took", naming(taken))
+		return taken, c.annotate(ctx, m, taken)
+	}
+	return c.take(ctx, m, maas.AllocateRequest{
+		Pool: c.pool, Zone: c.zone, Tags: c.tags, CPUCount: c.cpu, MemoryMiB: c.memory,
+		// Where nothing fits, MAAS would compose a VM, which is no host.
+		NotPodTypes: []string{"lxd", "virsh"},
+	}, report)
+}
+
+// takenOfPool finds the machine that a run which was stopped took of the pool; nil when there is none.
+func (c *create) takenOfPool(ctx context.Context, m *maas.Client) (*maas.Machine, error) {
+	machines, err := m.ListMachines(ctx, maas.MachineFilter{
+		Pools: []string{c.pool}, Statuses: []maas.Status{maas.StatusAllocated, maas.StatusDeploying, maas.StatusFailedDeployment, maas.StatusDeployed},
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range machines {
+		if machines[i].Annotations[takenAnnotation] == c.purpose() {
+			return &machines[i], nil
+		}
+	}
+	// A run may have been stopped before it could annotate.
+	if machines, err = m.ListMachines(ctx, maas.MachineFilter{AgentNames: []string{takenAgent + "." + c.purpose()}}); err != nil || len(machines) == 0 {
+		return nil, err
+	}
+	return &machines[0], nil
+}
+
+func (c *create) findNamed(ctx context.Context, m *maas.Client, report *progress.Reporter) (*maas.Machine, error) {
+	machine, err := named(ctx, m, c.machine)
+	if err != nil {
+		return nil, err
+	}
+	if machine.Pod != nil {
+		return nil, fmt.Errorf("machine %s is a virtual machine of VM host %s: an LXD host has to be a machine of its own", naming(machine), machine.Pod.Name)
+	}
+	if machine.Status == maas.StatusReady {
+		return c.take(ctx, m, maas.AllocateRequest{SystemID: machine.SystemID}, report)
+	}
+	host, err := hostOn(ctx, m, machine.SystemID)
+	if err != nil {
+		return nil, err
+	}
+	ours := machine.Annotations[takenAnnotation] != ""
+	if !ours && machine.Status == maas.StatusAllocated {
+		listed, err := m.ListMachines(ctx, maas.MachineFilter{SystemIDs: []string{machine.SystemID}, AgentNames: []string{takenAgent + "." + c.purpose()}})
+		if err != nil {
+			return nil, err
+		}
+		ours = len(listed) > 0
+	}
+	if !ours && host == nil {
+		return nil, fmt.Errorf("machine %s is %s, owner %q: an LXD host is made of a Ready machine; release it, or name another", naming(machine), machine.Status, machine.Owner)
+	}
+	if host == nil {
+		report.Printf("going on with machine %s, which an earlier run took", naming(machine))
+	}
+	return machine, c.annotate(ctx, m, machine)
+}
+
+// named finds a machine by system id, else by name.
+func named(ctx context.Context, m *maas.Client, name string) (*maas.Machine, error) {
+	machine, err := m.GetMachine(ctx, name)
+	if err == nil || !maas.IsNotFound(err) {
+		return machine, err
+	}
+	machines, err := m.ListMachines(ctx, maas.MachineFilter{Hostnames: []string{name}})
+	if err != nil {
+		return nil, err
+	}
+	if len(machines) != 1 {
+		return nil, fmt.Errorf("MAAS has no machine with the system id or name %q that this user may see", name)
+	}
+	return &machines[0], nil
+}
+
+func (c *create) take(ctx context.Context, m *maas.Client, request maas.AllocateRequest, report *progress.Reporter) (*maas.Machine, error) {
+	request.AgentName, request.Comment = takenAgent+"."+c.purpose(), "LXD host for HyperShift"
+	machine, err := m.AllocateMachine(ctx, request)
+	if maas.IsConflict(err) {
+		return nil, fmt.Errorf("no machine that could be the LXD host is Ready: %w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	report.Printf("machine %s was taken: %d cores, %d MiB, zone %s, pool %s", naming(machine), machine.CPUCount, machine.MemoryMiB, machine.Zone.Name, machine.Pool.Name)
+	return machine, c.annotate(ctx, m, machine)
+}
+
+// annotate says on the machine what it was taken for.
+func (c *create) annotate(ctx context.Context, m *maas.Client, machine *maas.Machine) error {
+	if machine.Annotations[takenAnnotation] != "" {
+		return nil
+	}
+	_, err := m.SetWorkloadAnnotations(ctx, machine.SystemID, map[string]string{takenAnnotation: c.purpose()})
+	return err
+}
