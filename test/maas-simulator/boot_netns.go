@@ -15,18 +15,19 @@ import (
 
 // becomeMachine does not return if this program was started as PID 1 of a machine. It must come first in main.
 func becomeMachine() {
-	machine.Init(map[string]machine.Boot{netns.BootName: netns.Boot})
+	machine.Init(netns.Boots)
 }
 
 // netnsOptions are the flags of the boot backend "netns".
 type netnsOptions struct {
-	dir, os, ignition, bridge string
+	dir, os, ignition, cloudOS, bridge string
 }
 
 func (o *netnsOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.dir, "boot-dir", "", "folder that holds the machines, for --boot=netns")
 	flags.StringVar(&o.os, "boot-os", "", "folder of programs that the machines see as /opt/os, for --boot=netns (default: os, next to this program)")
 	flags.StringVar(&o.ignition, "boot-ignition", "", "Ignition's program, for --boot=netns (default: ignition, next to this program)")
+	flags.StringVar(&o.cloudOS, "boot-cloud-os", "", "folder of the operating system of images ubuntu/* and debian/*, for --boot=netns (default: cloud-os, next to this program)")
 	flags.StringVar(&o.bridge, "boot-bridge", "hsbr0", "bridge of this network namespace that the machines are plugged into, for --boot=netns")
 }
 
@@ -59,6 +60,13 @@ func (o netnsOptions) backend() (boot.Backend, error) {
 		if _, err := os.Stat(filepath.Join(*path.target, path.program)); err != nil {
 			return nil, fmt.Errorf("--boot=netns: %w; build it with make os-binaries ignition-binary, or say where it is with %s", err, path.flag)
 		}
+	}
+	// Whoever deploys no such image does without.
+	if o.cloudOS == "" {
+		o.cloudOS = filepath.Join(filepath.Dir(self), "cloud-os")
+	}
+	if backend.CloudOS, err = filepath.Abs(o.cloudOS); err != nil {
+		return nil, err
 	}
 	backend.Dir, err = filepath.Abs(o.dir)
 	return backend, err

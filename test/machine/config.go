@@ -16,8 +16,10 @@ const DefaultCgroupParent = "hypershift-maas"
 
 // DefaultPath is the PATH of a machine's processes when Config.Env sets none. /opt/os is where a machine finds the
 // programs of its operating system that the host may lack (containerd, runc, iptables, ...).
-const DefaultPath = "/opt/os/usr/local/sbin:/opt/os/usr/sbin:/opt/os/usr/bin:/opt/os/sbin:/opt/os/bin:" +
-	"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+const DefaultPath = "/opt/os/usr/local/sbin:/opt/os/usr/sbin:/opt/os/usr/bin:/opt/os/sbin:/opt/os/bin:" + systemPath
+
+// systemPath is the PATH of a machine that has an operating system of its own.
+const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // Config says what a machine is made of. It is kept in the machine's folder, so that Lookup finds the machine again.
 type Config struct {
@@ -28,13 +30,19 @@ type Config struct {
 	Dir string `json:"dir"`
 	// Hostname is Name if empty.
 	Hostname string `json:"hostname,omitempty"`
+	// System is the folder of an operating system whose /usr the machine sees, read-only, in place of the host's. Such a
+	// machine behaves as one with systemd: its PID 1 runs generators and the units of /usr/lib/systemd/system, it has the
+	// programs of package tools, a boot id and a kernel command line of its own, no swap, and it can reboot. What else the
+	// system has (/etc) must be in the machine's root file system. Empty: the host's.
+	System string `json:"system,omitempty"`
 	// Network holds the machine's bridges and links. Zero: loopback only.
 	Network network.Config `json:"network"`
 	// Binds are files and folders of the host that the machine sees, in addition to /usr.
 	Binds []Bind `json:"binds,omitempty"`
 	// Disks are image files of the host that the machine sees as block devices.
 	Disks []Disk `json:"disks,omitempty"`
-	// Env is the environment (KEY=VALUE) of every process of the machine; PATH is DefaultPath unless set here.
+	// Env is the environment (KEY=VALUE) of every process of the machine; PATH is DefaultPath unless set here, or what
+	// systems set where there is one.
 	Env []string `json:"env,omitempty"`
 	// CgroupParent is DefaultCgroupParent if empty.
 	CgroupParent string `json:"cgroupParent,omitempty"`
@@ -65,6 +73,14 @@ type Disk struct {
 	Image string `json:"image"`
 }
 
+// system is where the machine's /usr comes from.
+func (c Config) system() string {
+	if c.System == "" {
+		return "/"
+	}
+	return c.System
+}
+
 // Root is the folder on the host that is the machine's root file system.
 func (c Config) Root() string { return filepath.Join(c.Dir, "root") }
 
@@ -86,6 +102,9 @@ func (c Config) validate() error {
 	if !filepath.IsAbs(c.Dir) {
 		errs = append(errs, fmt.Errorf("dir %q: must be an absolute path", c.Dir))
 	}
+	if c.System != "" && !filepath.IsAbs(c.System) {
+		errs = append(errs, fmt.Errorf("system %q: must be an absolute path", c.System))
+	}
 	for _, bind := range c.Binds {
 		if !filepath.IsAbs(bind.Source) || !path.IsAbs(bind.Target) {
 			errs = append(errs, fmt.Errorf("bind %q to %q: both must be absolute paths", bind.Source, bind.Target))
@@ -106,7 +125,11 @@ func (c Config) withDefaults() Config {
 			return c
 		}
 	}
-	c.Env = append([]string{"PATH=" + DefaultPath}, c.Env...)
+	searched := DefaultPath
+	if c.System != "" {
+		searched = systemPath
+	}
+	c.Env = append([]string{"PATH=" + searched}, c.Env...)
 	return c
 }
 

@@ -13,7 +13,7 @@ import (
 
 // skeleton are the folders of an empty root file system.
 var skeleton = []string{
-	"dev", "etc/systemd/system", "home/core", "mnt", "opt", "proc", "root", "run", "srv", "sys", "usr",
+	"dev", "etc/systemd/system", "home", "mnt", "opt", "proc", "root", "run", "srv", "sys", "usr",
 	"var/cache", "var/lib", "var/log/units", "var/spool", "var/usrlocal/bin", "var/usrlocal/sbin",
 }
 
@@ -33,7 +33,7 @@ func populate(config Config) error {
 			return err
 		}
 	}
-	if err := os.Chown(config.Path("home/core"), coreUser, coreUser); err != nil {
+	if err := makeCoreHome(config); err != nil {
 		return err
 	}
 	for _, link := range [][2]string{{"../run", "var/run"}, {"../run/lock", "var/lock"}, {"../proc/self/mounts", "etc/mtab"}} {
@@ -54,12 +54,26 @@ func populate(config Config) error {
 			return err
 		}
 	}
-	for _, path := range hostFiles {
-		if err := copyMissing("/"+path, config.Path(path)); err != nil {
-			return fmt.Errorf("copying the host's /%s: %w", path, err)
+	if config.System == "" {
+		for _, path := range hostFiles {
+			if err := copyMissing("/"+path, config.Path(path)); err != nil {
+				return fmt.Errorf("copying the host's /%s: %w", path, err)
+			}
 		}
 	}
 	return systemLinks(config)
+}
+
+// makeCoreHome makes the home of the user core, which an operating system of the machine's own does not have.
+func makeCoreHome(config Config) error {
+	if config.System != "" {
+		return nil
+	}
+	home := config.Path("home/core")
+	if err := os.MkdirAll(home, 0o755); err != nil {
+		return err
+	}
+	return os.Chown(home, coreUser, coreUser)
 }
 
 // etcFiles are the files without which common programs fail. The user core is that of CoreOS node configurations.
@@ -132,12 +146,12 @@ func copyMissing(from, to string) error {
 
 // systemLinks makes /bin, /lib and the like where they are symbolic links into /usr, and mount points where they are not.
 func systemLinks(config Config) error {
-	names, err := systemFolders()
+	names, err := systemFolders(config.system())
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		target, err := os.Readlink("/" + name)
+		target, err := os.Readlink(filepath.Join(config.system(), name))
 		if err != nil {
 			err = os.MkdirAll(config.Path(name), 0o755)
 		} else {
@@ -150,11 +164,11 @@ func systemLinks(config Config) error {
 	return nil
 }
 
-// systemFolders are the folders of the host's / that hold programs and libraries, besides /usr.
-func systemFolders() ([]string, error) {
+// systemFolders are the folders of a system that hold programs and libraries, besides /usr.
+func systemFolders(system string) ([]string, error) {
 	var names []string
-	for _, pattern := range []string{"/bin", "/sbin", "/lib*"} {
-		matches, err := filepath.Glob(pattern)
+	for _, pattern := range []string{"bin", "sbin", "lib*"} {
+		matches, err := filepath.Glob(filepath.Join(system, pattern))
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,9 @@ package machine
 import (
 	"context"
 	"os"
+	"path/filepath"
+
+	"github.com/openshift/hypershift/test/machine/tools"
 )
 
 // Boot is what a machine's operating system does before the units start: it runs as the machine's PID 1, in its root
@@ -22,4 +25,10 @@ func Init(boots map[string]Boot) {
 	if role, ok := roles[os.Args[0]]; ok {
 		os.Exit(role(boots))
 	}
+	if name := filepath.Base(os.Args[0]); tools.Commands[name] != nil && inMachine() {
+		os.Exit(tools.Run(name, os.Args[1:], systemUnitDirs))
+	}
 }
+
+// inMachine tells a machine's programs from those of the host that are named alike.
+func inMachine() bool { return exists(insideConfig) }

@@ -39,6 +39,11 @@ func mountRoot(config Config, hierarchies []cgroup.Hierarchy) error {
 	if err := mountKernel(root); err != nil {
 		return err
 	}
+	if config.System != "" {
+		if err := mountOwn(root); err != nil {
+			return err
+		}
+	}
 	if err := cgroup.Mount(hierarchies, filepath.Join(root, "sys/fs/cgroup")); err != nil {
 		return err
 	}
@@ -53,17 +58,18 @@ func mountRoot(config Config, hierarchies []cgroup.Hierarchy) error {
 	return nil
 }
 
-// mountSystem shows the host's programs, read-only, with a /usr/local of the machine's own.
+// mountSystem shows the system's programs, read-only, with a /usr/local of the machine's own.
 func mountSystem(config Config) error {
-	names, err := systemFolders()
+	names, err := systemFolders(config.system())
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		if info, err := os.Lstat("/" + name); err != nil || !info.IsDir() {
+		source := filepath.Join(config.system(), name)
+		if info, err := os.Lstat(source); err != nil || !info.IsDir() {
 			continue
 		}
-		if err := bind("/"+name, config.Path(name), false); err != nil {
+		if err := bind(source, config.Path(name), false); err != nil {
 			return err
 		}
 	}
@@ -77,14 +83,15 @@ func mountSystem(config Config) error {
 // has no modules lacks the first.
 var usrFolders = []string{"lib/modules", "local"}
 
-// mountUsr shows the host's /usr, with the folders that it lacks laid under it.
+// mountUsr shows the system's /usr, with the folders that it lacks laid under it.
 func mountUsr(config Config) error {
+	usr := filepath.Join(config.system(), "usr")
 	complete := true
 	for _, folder := range usrFolders {
-		complete = complete && exists(filepath.Join("/usr", folder))
+		complete = complete && exists(filepath.Join(usr, folder))
 	}
 	if complete {
-		return bind("/usr", config.Path("usr"), false)
+		return bind(usr, config.Path("usr"), false)
 	}
 	below := filepath.Join(config.Dir, "usr")
 	for _, folder := range usrFolders {
@@ -92,9 +99,9 @@ func mountUsr(config Config) error {
 			return err
 		}
 	}
-	escaped := strings.NewReplacer(`\`, `\\`, ":", `\:`, ",", `\,`).Replace(below)
-	if err := unix.Mount("overlay", config.Path("usr"), "overlay", unix.MS_RDONLY, "lowerdir=/usr:"+escaped); err != nil {
-		return fmt.Errorf("mounting /usr over %s: %w", below, err)
+	escape := strings.NewReplacer(`\`, `\\`, ":", `\:`, ",", `\,`).Replace
+	if err := unix.Mount("overlay", config.Path("usr"), "overlay", unix.MS_RDONLY, "lowerdir="+escape(usr)+":"+escape(below)); err != nil {
+		return fmt.Errorf("mounting %s over %s: %w", usr, below, err)
 	}
 	return nil
 }

@@ -11,11 +11,13 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/hypershift/test/machine/cgroup"
+	"github.com/openshift/hypershift/test/machine/control"
 	"github.com/openshift/hypershift/test/machine/units"
 )
 
@@ -25,7 +27,11 @@ const (
 )
 
 var (
-	unitDirs   = []string{"/etc/systemd/system", "/run/systemd/system"}
+	unitDirs       = []string{"/etc/systemd/system", "/run/systemd/system"}
+	systemUnitDirs = []string{
+		"/etc/systemd/system", "/run/systemd/generator.early", "/run/systemd/system", "/run/systemd/generator",
+		"/usr/lib/systemd/system", "/run/systemd/generator.late",
+	}
 	presetDir  = "/etc/systemd/system-preset"
 	unitLogDir = "/var/log/units"
 )
@@ -34,20 +40,36 @@ var (
 // process of its own so that it can wait for its children in peace.
 func runPID1(map[string]Boot) int {
 	closeOnExec()
-	manager, err := syscall.ForkExec("/proc/self/exe", []string{roleManager}, &syscall.ProcAttr{
-		Env: os.Environ(), Files: []uintptr{0, 1, 2},
-	})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "starting the manager:", err)
-		return 1
-	}
+	var manager atomic.Int64
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGINT)
 	go func() {
 		for range signals {
-			_ = unix.Kill(manager, unix.SIGTERM)
+			_ = unix.Kill(int(manager.Load()), unix.SIGTERM)
 		}
 	}()
+	fresh, err := takeSnapshot()
+	for err == nil {
+		var pid, code int
+		pid, err = syscall.ForkExec("/proc/self/exe", []string{roleManager}, &syscall.ProcAttr{
+			Env: os.Environ(), Files: []uintptr{0, 1, 2},
+		})
+		if err != nil {
+			break
+		}
+		manager.Store(int64(pid))
+		code = reap(pid)
+		if code != exitReboot {
+			return code
+		}
+		err = fresh.restore()
+	}
+	fmt.Fprintln(os.Stderr, "starting the manager:", err)
+	return 1
+}
+
+// reap waits for every process that nobody else waits for, until the manager ends, and returns its exit status.
+func reap(manager int) int {
 	for {
 		var status unix.WaitStatus
 		pid, err := unix.Wait4(-1, &status, 0, nil)
@@ -76,7 +98,11 @@ func closeOnExec() {
 func runManager(boots map[string]Boot) int {
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
 	defer stop()
-	if err := manage(ctx, boots); err != nil && ctx.Err() == nil {
+	err := manage(ctx, boots)
+	if errors.Is(err, errPower(control.Reboot)) {
+		return exitReboot
+	}
+	if err != nil && !errors.Is(err, errPower(control.PowerOff)) && ctx.Err() == nil {
 		fmt.Fprintln(os.Stderr, "machine:", err)
 		return 1
 	}
@@ -89,6 +115,9 @@ func manage(ctx context.Context, boots map[string]Boot) error {
 		return fmt.Errorf("reading its configuration: %w", err)
 	}
 	if err := cgroup.Evacuate(managerCgroup, 1, os.Getpid()); err != nil {
+		return err
+	}
+	if err := prepareSystem(ctx, config); err != nil {
 		return err
 	}
 	if config.Boot != "" {
@@ -159,7 +188,11 @@ func writeExisting(path, value string) error {
 }
 
 func runUnits(ctx context.Context, config Config) error {
-	names, err := units.Enabled(unitDirs, presetDir)
+	dirs := unitDirs
+	if config.System != "" {
+		dirs = systemUnitDirs
+	}
+	names, err := units.Enabled(dirs, presetDir)
 	if err != nil {
 		return err
 	}
@@ -168,10 +201,26 @@ func runUnits(ctx context.Context, config Config) error {
 		return err
 	}
 	manager := &units.Manager{
-		Dirs: unitDirs, Hostname: hostname, Env: config.Env, LogDir: unitLogDir, Group: groups{}, Changed: writeUnitStatus,
+		Dirs: dirs, Hostname: hostname, Env: config.Env, LogDir: unitLogDir, Group: groups{}, Changed: writeUnitStatus,
 	}
-	return manager.Run(ctx, names)
+	ctx, power := context.WithCancelCause(ctx)
+	server := &control.Server{Manager: manager, Power: func(verb control.Verb) { power(errPower(verb)) }}
+	if err := server.Serve(ctx, control.Socket); err != nil {
+		return err
+	}
+	if err := manager.Run(ctx, append(names, "multi-user.target")); err != nil {
+		return err
+	}
+	if verb := errPower(""); errors.As(context.Cause(ctx), &verb) {
+		return verb
+	}
+	return nil
 }
+
+// errPower is why the manager ends when a program of the machine asked for it.
+type errPower control.Verb
+
+func (e errPower) Error() string { return "the machine was asked to " + string(e) }
 
 // writeUnitStatus leaves the status where Units finds it.
 func writeUnitStatus(status map[string]units.Status) {

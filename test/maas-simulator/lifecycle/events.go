@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
 // Levels of events; those from INFO on show as the machine's status message.
@@ -46,7 +47,23 @@ func (l *Life) request(m *inventory.Machine, user, kind, comment string) {
 	l.eventBy(m, user, levelDebug, kind, text)
 }
 
-// Reported logs what the machine's own software says about its work.
-func (l *Life) Reported(m *inventory.Machine, what, description string) {
-	l.event(m, levelDebug, what, description)
+// Reported logs what the machine's own software says about its work. A failure after the installation, as of user-data,
+// leaves a machine Deployed and shows as its status message.
+func (l *Life) Reported(m *inventory.Machine, description string, failed bool) {
+	kind := "Node status event"
+	switch {
+	case m.Status == status.Commissioning:
+		kind = "Node commissioning"
+	case m.Status == status.Deploying:
+		kind = "Node installation"
+	case m.Status == status.Deployed && failed:
+		kind = "Node post-installation"
+	default:
+		failed = false // the server has no word for it
+	}
+	if failed {
+		l.event(m, levelError, kind+" failure", description)
+		return
+	}
+	l.event(m, levelDebug, kind, description)
 }

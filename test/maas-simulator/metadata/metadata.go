@@ -141,7 +141,8 @@ func (s *Server) metaData(m *inventory.Machine, item string) (code int, body []b
 func (s *Server) items(m *inventory.Machine) map[string]string {
 	db := s.life.DB
 	out := map[string]string{
-		"instance-id": m.SystemID, "local-hostname": db.FQDN(m), "public-keys": "", "vendor-data": "", "x509": "",
+		"instance-id": m.SystemID, "local-hostname": db.FQDN(m), "public-keys": "", "vendor-data": vendorData(s.life.MetadataURL),
+		"x509": "",
 	}
 	if ips := m.IPs(); len(ips) > 0 {
 		out["local-ipv4"] = ips[0]
@@ -276,23 +277,26 @@ func (s *Server) report(r *http.Request, id string) (int, []byte, error) {
 	return http.StatusNoContent, nil, err
 }
 
-// reported logs a step; a failed top-level step of the installer fails the
-// deployment.
+// reported logs a step that begins or has failed; a failed top-level step of the
+// installer, or of cloud-init before it got its user-data, fails the deployment.
 func (s *Server) reported(id string, e event) error {
 	m := s.life.DB.Machines.Edit(id)
 	if m == nil {
 		return nil
 	}
-	s.life.Reported(m, fmt.Sprintf("'%s' %s", e.Origin, e.Name), e.Description)
+	failed := e.Result == "FAIL" || e.Result == "FAILURE"
+	if e.Type == "start" || failed {
+		s.life.Reported(m, fmt.Sprintf("'%s' %s", e.Origin, e.Description), failed)
+	}
 	topLevel := !strings.Contains(strings.Trim(e.Name, "/"), "/")
 	if m.VMHost && m.Status == status.Deploying {
 		// Failed steps are passed over: such a deployment ends well, or with its time-out.
-		if e.Type == "finish" && e.Result != "FAIL" && e.Name == "modules-final" && m.AgentName == lifecycle.AgentOfVMHost {
+		if e.Type == "finish" && !failed && e.Name == "modules-final" && m.AgentName == lifecycle.AgentOfVMHost {
 			return s.life.OSReady(m)
 		}
 		return nil
 	}
-	if e.Type == "finish" && e.Result == "FAIL" && topLevel && m.Status.In(status.Deploying, status.Commissioning, status.DiskErasing) {
+	if e.Type == "finish" && failed && topLevel && m.Status.In(status.Deploying, status.Commissioning, status.DiskErasing) {
 		s.life.Fail(m, fmt.Sprintf("Installation failed (%s: %s)", e.Name, e.Description))
 	}
 	return nil

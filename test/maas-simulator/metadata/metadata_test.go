@@ -54,21 +54,22 @@ func TestMetaData(t *testing.T) {
 		code          int
 		says          string
 	}{
-		"the versions are asked for":     {"", "", 200, "latest\n2012-03-01\n2009-04-04"},
-		"there are no credentials":       {"", "2012-03-01/meta-data/instance-id", 401, "Not authenticated."},
-		"the version is unknown":         {"one", "1999-01-01/meta-data/", 404, "Unknown metadata version 1999-01-01."},
-		"the top is asked for":           {"one", "latest/", 200, "meta-data/\nuser-data\nmaas-commissioning-scripts\nmaas-scripts"},
-		"the items are asked for":        {"one", "2012-03-01/meta-data/", 200, "instance-id\nlocal-hostname\nlocal-ipv4\nplacement/availability-zone\npublic-keys\nvendor-data\nx509"},
-		"the id is asked for":            {"one", "2012-03-01/meta-data/instance-id", 200, "aaaaa1"},
-		"the name is asked for":          {"one", "2012-03-01/meta-data/local-hostname", 200, "one.maas"},
-		"the address is asked for":       {"one", "2012-03-01/meta-data/local-ipv4", 200, "10.9.0.251"},
-		"the zone is asked for":          {"one", "2012-03-01/meta-data/placement/availability-zone", 200, "default"},
-		"the owner's keys are asked":     {"one", "2012-03-01/meta-data/public-keys", 200, "ssh-ed25519 AAAA me"},
-		"curtin asks":                    {"one", "curtin/2012-03-01/meta-data/instance-id", 200, "aaaaa1"},
-		"something unknown is asked":     {"one", "2012-03-01/meta-data/colour", 404, "Unknown metadata attribute: colour"},
-		"something else is asked":        {"one", "2012-03-01/colour", 404, "Unknown metadata attribute: colour"},
-		"there is no user-data":          {"two", "2012-03-01/user-data", 404, "No user data available for this node."},
-		"an idle machine has no address": {"two", "2012-03-01/meta-data/local-ipv4", 404, "Unknown metadata attribute: local-ipv4"},
+		"the versions are asked for":      {"", "", 200, "latest\n2012-03-01\n2009-04-04"},
+		"there are no credentials":        {"", "2012-03-01/meta-data/instance-id", 401, "Not authenticated."},
+		"the version is unknown":          {"one", "1999-01-01/meta-data/", 404, "Unknown metadata version 1999-01-01."},
+		"the top is asked for":            {"one", "latest/", 200, "meta-data/\nuser-data\nmaas-commissioning-scripts\nmaas-scripts"},
+		"the items are asked for":         {"one", "2012-03-01/meta-data/", 200, "instance-id\nlocal-hostname\nlocal-ipv4\nplacement/availability-zone\npublic-keys\nvendor-data\nx509"},
+		"the id is asked for":             {"one", "2012-03-01/meta-data/instance-id", 200, "aaaaa1"},
+		"the name is asked for":           {"one", "2012-03-01/meta-data/local-hostname", 200, "one.maas"},
+		"the address is asked for":        {"one", "2012-03-01/meta-data/local-ipv4", 200, "10.9.0.251"},
+		"the zone is asked for":           {"one", "2012-03-01/meta-data/placement/availability-zone", 200, "default"},
+		"the owner's keys are asked":      {"one", "2012-03-01/meta-data/public-keys", 200, "ssh-ed25519 AAAA me"},
+		"cloud-init asks what MAAS wants": {"one", "2012-03-01/meta-data/vendor-data", 200, "cloud-init: |\n  #cloud-config\n  ntp:\n    pools: []\n    servers:\n    - 192.0.2.1\n"},
+		"curtin asks":                     {"one", "curtin/2012-03-01/meta-data/instance-id", 200, "aaaaa1"},
+		"something unknown is asked":      {"one", "2012-03-01/meta-data/colour", 404, "Unknown metadata attribute: colour"},
+		"something else is asked":         {"one", "2012-03-01/colour", 404, "Unknown metadata attribute: colour"},
+		"there is no user-data":           {"two", "2012-03-01/user-data", 404, "No user data available for this node."},
+		"an idle machine has no address":  {"two", "2012-03-01/meta-data/local-ipv4", 404, "Unknown metadata attribute: local-ipv4"},
 	}
 	for name, test := range tests {
 		t.Run("When "+name+" it should answer", func(t *testing.T) {
@@ -182,6 +183,33 @@ func TestReport(t *testing.T) {
 	g := NewWithT(t)
 	site := rack(t)
 	g.Expect(as(site, "one", "GET", "status/aaaaa1", "").Code).To(Equal(405))
+	last := func(level string) map[string]any {
+		events := site.Do("alice", "GET", "events/?op=query&limit=1&level="+level).Object()["events"].([]any)
+		return events[0].(map[string]any)
+	}
 	as(site, "one", "POST", "status/aaaaa1", head+`"event_type": "start", "name": "cmd-install"}`)
-	g.Expect(site.Do("alice", "GET", "events/?op=query&level=DEBUG&limit=1").Body).To(ContainSubstring("'curtin' cmd-install"))
+	g.Expect(last("DEBUG")).To(And(HaveKeyWithValue("type", "Node installation"), HaveKeyWithValue("description", "'curtin' d")))
+	as(site, "one", "POST", "status/aaaaa1", head+`"event_type": "finish", "name": "cmd-install", "result": "SUCCESS", "description": "e"}`)
+	g.Expect(last("DEBUG")).To(HaveKeyWithValue("description", "'curtin' d"), "what ends well is not logged")
+	as(site, "one", "GET", "2012-03-01/user-data", "")
+	const final = `{"origin": "cloudinit", "description": "running modules for final", "timestamp": 1.5, "name": "modules-final", `
+	as(site, "one", "POST", "status/aaaaa1", final+`"event_type": "start"}`)
+	g.Expect(last("DEBUG")).To(HaveKeyWithValue("type", "Node status event"))
+	as(site, "one", "POST", "status/aaaaa1", final+`"event_type": "finish", "result": "FAIL"}`)
+	g.Expect(last("ERROR")).To(And(HaveKeyWithValue("type", "Node post-installation failure"),
+		HaveKeyWithValue("description", "'cloudinit' running modules for final")))
+	g.Expect(site.Has("one").Status).To(Equal(status.Deployed), "user-data that fails takes nothing back")
+	g.Expect(*site.Has("one").StatusMessage).To(Equal("Node post-installation failure - 'cloudinit' running modules for final"))
+}
+
+func TestVendorData(t *testing.T) {
+	for url, want := range map[string]string{
+		"http://maas.example:5240/MAAS/metadata/": "pools:\n    - maas.example",
+		"http://[2001:db8::1]:5240/MAAS/":         "servers:\n    - 2001:db8::1",
+		"":                                        "#cloud-config\n  {}",
+	} {
+		site := simtest.New(t, simtest.Rack, func(o *simulator.Options) { o.MetadataURL = url })
+		answer := as(site, "one", "GET", "2012-03-01/meta-data/vendor-data", "")
+		NewWithT(t).Expect(answer.Body).To(ContainSubstring(want), url)
+	}
 }

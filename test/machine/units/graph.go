@@ -2,40 +2,78 @@ package units
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // node is a unit in the graph.
 type node struct {
 	unit *Unit
 	err  error // why it cannot be started
+	// generation is the manager's when the unit's file was read.
+	generation int
 	// after are the units that must be settled before this one starts, and that stop after it.
 	after    []*node
 	requires []*node
-	before   []*node // the reverse of after
+	before   []*node // the reverse of after; guarded by Manager.mu once the node runs
 	// settled is closed when the unit is up, or will not come up for now.
 	settled chan struct{}
 	ok      bool // valid once settled is closed
-	done    chan struct{}
+	// tried is closed when the unit has settled or its first attempt has failed, with why in failure.
+	tried   chan struct{}
+	trying  sync.Once
+	failure error
+	// stop is closed when the unit alone is to stop; done when it has ended for good.
+	stop     chan struct{}
+	stopping sync.Once
+	done     chan struct{}
 }
 
-// graph loads the units and all that they pull in.
-func (m *Manager) graph(names []string) map[string]*node {
+func newNode(unit *Unit, err error) *node {
+	return &node{
+		unit: unit, err: err, settled: make(chan struct{}), tried: make(chan struct{}), stop: make(chan struct{}), done: make(chan struct{}),
+	}
+}
+
+// try notes how the first attempt went.
+func (n *node) try(err error) {
+	n.trying.Do(func() {
+		n.failure = err
+		close(n.tried)
+	})
+}
+
+func (n *node) halt() { n.stopping.Do(func() { close(n.stop) }) }
+
+// alive is false when the unit has ended.
+func (n *node) alive() bool {
+	select {
+	case <-n.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// graph loads the units and all that they pull in. Units that are among the running ones stay as they are.
+func (m *Manager) graph(names []string, running map[string]*node) map[string]*node {
 	nodes := map[string]*node{}
 	queue := slices.Clone(names)
 	optional := map[string]bool{}
 	for len(queue) > 0 {
 		name := queue[0]
 		queue = queue[1:]
-		if nodes[name] != nil || isTarget(name) {
+		if nodes[name] != nil || running[name] != nil && running[name].alive() {
 			continue
 		}
-		unit, err := Load(name, m.Dirs)
+		unit, err := m.load(name)
 		if optional[name] && (errors.Is(err, ErrNotFound) || errors.Is(err, ErrMasked)) {
 			continue
 		}
-		n := &node{unit: unit, err: err, settled: make(chan struct{}), done: make(chan struct{})}
+		n := newNode(unit, err)
 		nodes[name] = n
 		if err != nil {
 			n.unit = &Unit{Name: name}
@@ -47,37 +85,110 @@ func (m *Manager) graph(names []string) map[string]*node {
 		}
 		queue = append(append(queue, requires...), wants...)
 	}
-	connect(nodes)
+	m.connect(nodes, running)
 	return nodes
+}
+
+// load reads a unit. Targets and slices need no file; a target wants what its folders hold as well.
+func (m *Manager) load(name string) (*Unit, error) {
+	if unit := m.kept[name]; unit != nil {
+		return unit, nil
+	}
+	unit, err := Load(name, m.Dirs)
+	if !isTarget(name) {
+		return unit, err
+	}
+	if errors.Is(err, ErrNotFound) {
+		unit, err = &Unit{Name: name, settings: map[string][]string{}}, nil
+	}
+	if err != nil {
+		return unit, err
+	}
+	for kind, key := range map[string]string{"wants": "Unit.Wants", "requires": "Unit.Requires"} {
+		for _, dir := range m.Dirs {
+			entries, err := os.ReadDir(filepath.Join(dir, name+"."+kind))
+			if err != nil {
+				continue // most have none
+			}
+			for _, entry := range entries {
+				unit.set(key, entry.Name())
+			}
+		}
+	}
+	for _, needed := range bootOrder[name] {
+		unit.set("Unit.Requires", needed)
+		unit.set("Unit.After", needed)
+	}
+	return unit, nil
+}
+
+// bootOrder is how the targets of every boot build on each other.
+var bootOrder = map[string][]string{
+	"default.target": {"multi-user.target"}, "multi-user.target": {"basic.target"}, "basic.target": {"sysinit.target"},
 }
 
 func isTarget(name string) bool {
 	return strings.HasSuffix(name, ".target") || strings.HasSuffix(name, ".slice")
 }
 
-// connect fills in the edges between the units that are in the graph.
-func connect(nodes map[string]*node) {
-	order := func(first, second *node) {
-		if first != nil && second != nil && first != second {
-			second.after = append(second.after, first)
-			first.before = append(first.before, second)
+// connect fills in the edges of the nodes, among each other and to those that are running.
+func (m *Manager) connect(nodes, running map[string]*node) {
+	find := func(name string) *node {
+		if n := nodes[name]; n != nil {
+			return n
 		}
+		if n := running[name]; n != nil && n.alive() {
+			return n
+		}
+		return nil
 	}
 	for _, n := range nodes {
-		after, _, requires := n.unit.dependencies()
-		for _, name := range after {
-			order(nodes[name], n)
+		for _, name := range orderedAfter(n.unit) {
+			order(find(name), n, nodes)
 		}
 		for _, name := range n.unit.words("Unit.Before") {
-			order(n, nodes[name])
+			order(n, find(name), nodes)
 		}
+		_, wants, requires := n.unit.dependencies()
 		for _, name := range requires {
-			if required := nodes[name]; required != nil {
+			if required := find(name); required != nil {
 				n.requires = append(n.requires, required)
+			}
+		}
+		if !isTarget(n.unit.Name) {
+			continue
+		}
+		for _, name := range append(requires, wants...) {
+			if first := find(name); first != nil && gathered(n.unit, first.unit) {
+				order(first, n, nodes)
 			}
 		}
 	}
 	breakCycles(nodes)
+}
+
+// order makes second start after first. A unit that runs already starts after nothing any more.
+func order(first, second *node, starting map[string]*node) {
+	if first == nil || second == nil || first == second || starting[second.unit.Name] != second || slices.Contains(second.after, first) {
+		return
+	}
+	second.after = append(second.after, first)
+	first.before = append(first.before, second)
+}
+
+// orderedAfter are the units that a unit starts after: those that it names and, unless it wants no such order, the boot's.
+func orderedAfter(u *Unit) []string {
+	after, _, _ := u.dependencies()
+	if isTarget(u.Name) || u.last("Unit.DefaultDependencies") == "no" {
+		return after
+	}
+	return append(slices.Clone(after), "sysinit.target", "basic.target")
+}
+
+// gathered reports whether a target waits for a unit that it pulls in: not if the unit itself waits for the target.
+func gathered(target, u *Unit) bool {
+	return u.last("Unit.DefaultDependencies") != "no" && target.last("Unit.DefaultDependencies") != "no" &&
+		!slices.Contains(orderedAfter(u), target.Name)
 }
 
 // breakCycles drops the edges that close a circle, as systemd does: a unit that waits for itself would never start.
@@ -88,6 +199,9 @@ func breakCycles(nodes map[string]*node) {
 	visit = func(n *node) {
 		state[n] = visiting
 		n.after = slices.DeleteFunc(n.after, func(first *node) bool {
+			if nodes[first.unit.Name] != first {
+				return false // it runs already
+			}
 			if state[first] == 0 {
 				visit(first)
 			}

@@ -50,7 +50,22 @@ func TestGraph(t *testing.T) {
 			name:  "When it is ordered after what does not start it should not wait",
 			files: map[string]string{"a.service": "[Unit]\nAfter=b.service network-online.target system.slice missing.service\nWants=network-online.target\n" + service1, "b.service": service1},
 			start: []string{"a.service"},
-			want:  map[string][]string{"a.service": {}},
+			want:  map[string][]string{"a.service": {"network-online.target"}, "network-online.target": {}},
+		},
+		{
+			name: "When a target is pulled in it should wait for what its folders name, but for those that wait for it",
+			files: map[string]string{
+				"a.service": service1, "multi-user.target.wants/a.service": "-> ../a.service",
+				"late.service": "[Unit]\nAfter=multi-user.target\n" + service1, "multi-user.target.wants/late.service": "-> ../late.service",
+				"early.service": "[Unit]\nDefaultDependencies=no\nBefore=sysinit.target\n" + service1, "sysinit.target.requires/early.service": "-> ../early.service",
+				"other.service": service1, "other.target.wants/other.service": "-> ../other.service",
+			},
+			start: []string{"multi-user.target"},
+			want: map[string][]string{
+				"early.service": {}, "sysinit.target": {"early.service"}, "basic.target": {"sysinit.target"},
+				"a.service": {"basic.target", "sysinit.target"}, "multi-user.target": {"a.service", "basic.target"},
+				"late.service": {"basic.target", "multi-user.target", "sysinit.target"},
+			},
 		},
 		{
 			name:  "When what it wants is missing or masked it should do without",
@@ -74,7 +89,7 @@ func TestGraph(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			manager := &Manager{Dirs: []string{tree(t, tt.files)}}
-			if diff := cmp.Diff(tt.want, edges(manager.graph(tt.start))); diff != "" {
+			if diff := cmp.Diff(tt.want, edges(manager.graph(tt.start, nil))); diff != "" {
 				t.Errorf("order (-want +got):\n%s", diff)
 			}
 		})
@@ -88,7 +103,7 @@ func TestGraphReportsWhatCannotStart(t *testing.T) {
 		"masked.service": "-> /dev/null",
 		"broken.service": "nonsense",
 	})}}
-	nodes := manager.graph([]string{"a.service", "broken.service"})
+	nodes := manager.graph([]string{"a.service", "broken.service"}, nil)
 	g.Expect(nodes["missing.service"].err).To(MatchError(ErrNotFound))
 	g.Expect(nodes["masked.service"].err).To(MatchError(ErrMasked))
 	g.Expect(nodes["broken.service"].err).To(MatchError(ContainSubstring("line 1")))
@@ -104,7 +119,7 @@ func TestBreakCycles(t *testing.T) {
 		"d.service": "[Unit]\nAfter=c.service\n" + service1,
 	})}}
 	for range 20 { // the order of maps is random
-		nodes := manager.graph([]string{"a.service", "b.service", "c.service", "d.service"})
+		nodes := manager.graph([]string{"a.service", "b.service", "c.service", "d.service"}, nil)
 		count := 0
 		for name, after := range edges(nodes) {
 			count += len(after)

@@ -43,14 +43,24 @@ func Load(name string, dirs []string) (*Unit, error) {
 	return unit, nil
 }
 
-// unitFile falls back to the template of an instance: a@b.service is made of a@.service.
-func unitFile(name string, dirs []string) (string, error) {
-	content, err := exactFile(name, dirs)
-	if at := strings.IndexByte(name, '@'); at >= 0 && errors.Is(err, ErrNotFound) {
-		_, suffix := cutSuffix(name)
-		return exactFile(name[:at+1]+"."+suffix, dirs)
+// unitFile falls back to the template of an instance.
+func unitFile(name string, dirs []string) (content string, err error) {
+	for _, candidate := range candidates(name) {
+		if content, err = exactFile(candidate, dirs); !errors.Is(err, ErrNotFound) {
+			return content, err
+		}
 	}
 	return content, err
+}
+
+// candidates are the names of the files that a unit may be made of: a@b.service is made of a@.service where it has no own.
+func candidates(name string) []string {
+	at := strings.IndexByte(name, '@')
+	if at < 0 {
+		return []string{name}
+	}
+	_, suffix := cutSuffix(name)
+	return []string{name, name[:at+1] + "." + suffix}
 }
 
 func exactFile(name string, dirs []string) (string, error) {
@@ -90,8 +100,14 @@ func dropInFiles(name string, dirs []string) ([]string, error) {
 	return sorted, nil
 }
 
-// Enabled lists the units that are to be started at boot, sorted. presets is the folder of *.preset files, which may be
-// missing.
+// bootTargets are those that every boot reaches, whether or not something wants them.
+var bootTargets = map[string]bool{
+	"default.target": true, "graphical.target": true, "multi-user.target": true, "basic.target": true, "sysinit.target": true,
+	"local-fs.target": true, "network.target": true, "network-online.target": true, "timers.target": true, "sockets.target": true,
+}
+
+// Enabled lists the units that are to be started at boot, sorted: those that presets or links into a target of every boot
+// say. presets is the folder of *.preset files, which may be missing.
 func Enabled(dirs []string, presets string) ([]string, error) {
 	var names []string
 	for _, dir := range dirs {
@@ -101,7 +117,9 @@ func Enabled(dirs []string, presets string) ([]string, error) {
 				return nil, err
 			}
 			for _, link := range links {
-				names = append(names, filepath.Base(link))
+				if target := filepath.Base(filepath.Dir(link)); bootTargets[strings.TrimSuffix(target, "."+kind)] {
+					names = append(names, filepath.Base(link))
+				}
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -48,6 +49,13 @@ type Manager struct {
 
 	mu     sync.Mutex
 	status map[string]Status
+	// nodes are the units that were started, by name; ctx is Run's.
+	nodes map[string]*node
+	ctx   context.Context
+	units sync.WaitGroup
+	// generation counts the calls of Reload; kept are the units that a restart takes as they were read before.
+	generation int
+	kept       map[string]*Unit
 }
 
 // Run starts the named units and those that they pull in, and returns when the context has ended and all are stopped.
@@ -55,14 +63,34 @@ func (m *Manager) Run(ctx context.Context, names []string) error {
 	if err := os.MkdirAll(m.LogDir, 0o755); err != nil {
 		return fmt.Errorf("making the log folder of the units: %w", err)
 	}
-	nodes := m.graph(names)
-	var wait sync.WaitGroup
-	for _, n := range nodes {
-		wait.Go(func() { m.drive(ctx, n) })
-	}
-	wait.Wait()
+	m.mu.Lock()
+	m.ctx = ctx
+	m.launch(names)
+	m.mu.Unlock()
 	<-ctx.Done()
+	m.units.Wait()
 	return nil
+}
+
+// launch starts the units that are not running and all that they pull in, and returns the nodes of the named ones.
+func (m *Manager) launch(names []string) []*node {
+	if m.nodes == nil {
+		m.nodes = map[string]*node{}
+	}
+	fresh := m.graph(names, m.nodes)
+	m.kept = nil
+	for name, n := range fresh {
+		n.generation = m.generation
+		m.nodes[name] = n
+	}
+	for _, n := range fresh {
+		m.units.Go(func() { m.drive(m.ctx, n) })
+	}
+	var named []*node
+	for _, name := range names {
+		named = append(named, m.nodes[name])
+	}
+	return named
 }
 
 // Status returns how every unit is doing.
@@ -88,6 +116,9 @@ func (m *Manager) set(name string, change func(*Status)) {
 	}
 	s := m.status[name]
 	change(&s)
+	if isTarget(name) {
+		return // targets are reached, they do nothing
+	}
 	m.status[name] = s
 	if m.Changed != nil {
 		m.Changed(m.copyStatus())
@@ -97,8 +128,10 @@ func (m *Manager) set(name string, change func(*Status)) {
 // drive takes one unit through its life.
 func (m *Manager) drive(ctx context.Context, n *node) {
 	defer close(n.done)
-	settle := sync.OnceFunc(func() { close(n.settled) })
+	settle := sync.OnceFunc(func() { close(n.settled); n.try(nil) })
 	defer settle()
+	ctx, cancel := n.until(ctx)
+	defer cancel()
 	name := n.unit.Name
 	m.set(name, func(s *Status) { s.State = Waiting })
 	for _, first := range n.after {
@@ -108,15 +141,19 @@ func (m *Manager) drive(ctx context.Context, n *node) {
 			return
 		}
 	}
+	if isTarget(name) {
+		m.hold(ctx, n, settle)
+		return
+	}
 	log, err := m.openLog(name)
 	if err != nil {
-		m.fail(name, io.Discard, err)
+		m.fail(n, io.Discard, err)
 		return
 	}
 	defer log.Close()
 	service, err := m.prepare(ctx, n)
 	if err != nil {
-		m.fail(name, log, err)
+		m.fail(n, log, err)
 		return
 	}
 	if reason := unmetCondition(n.unit); reason != "" {
@@ -125,7 +162,31 @@ func (m *Manager) drive(ctx context.Context, n *node) {
 		return
 	}
 	stopping := m.stopOrder(ctx, n)
-	m.supervise(stopping, &runner{service: service, group: m.Group, log: log}, func() { n.ok = true; settle() })
+	m.supervise(stopping, n, &runner{service: service, group: m.Group, log: log}, func() { n.ok = true; settle() })
+}
+
+// until is a context that ends when the manager ends or the unit is to stop.
+func (n *node) until(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-n.stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// hold is the life of a target: it is reached when all before it is.
+func (m *Manager) hold(ctx context.Context, n *node, settle func()) {
+	if n.err != nil {
+		n.try(n.err)
+		return
+	}
+	n.ok = true
+	settle()
+	<-m.stopOrder(ctx, n).Done()
 }
 
 func (m *Manager) prepare(ctx context.Context, n *node) (*service, error) {
@@ -154,8 +215,13 @@ func (m *Manager) stopOrder(ctx context.Context, n *node) context.Context {
 	stopping, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
 		<-ctx.Done()
-		for _, second := range n.before {
-			<-second.done
+		m.mu.Lock()
+		last := slices.Clone(n.before)
+		m.mu.Unlock()
+		for _, second := range last {
+			if m.ctx.Err() != nil { // else the unit stops alone
+				<-second.done
+			}
 		}
 		cancel()
 	}()
@@ -163,7 +229,7 @@ func (m *Manager) stopOrder(ctx context.Context, n *node) context.Context {
 }
 
 // supervise runs a service again and again, as its Restart says. settle is called when it is up for the first time.
-func (m *Manager) supervise(ctx context.Context, r *runner, settle func()) {
+func (m *Manager) supervise(ctx context.Context, n *node, r *runner, settle func()) {
 	for {
 		m.set(r.name, func(s *Status) { s.State = Activating })
 		err := r.once(ctx, func() {
@@ -175,6 +241,7 @@ func (m *Manager) supervise(ctx context.Context, r *runner, settle func()) {
 			return
 		}
 		if err != nil {
+			n.try(err)
 			fmt.Fprintf(r.log, "%s %s: %v\n", time.Now().UTC().Format(time.RFC3339), r.name, err)
 		}
 		if !r.restarts(err) {
@@ -208,9 +275,10 @@ func (m *Manager) end(name string, err error) {
 	})
 }
 
-func (m *Manager) fail(name string, log io.Writer, err error) {
-	fmt.Fprintf(log, "%s %s: %v\n", time.Now().UTC().Format(time.RFC3339), name, err)
-	m.end(name, err)
+func (m *Manager) fail(n *node, log io.Writer, err error) {
+	fmt.Fprintf(log, "%s %s: %v\n", time.Now().UTC().Format(time.RFC3339), n.unit.Name, err)
+	m.end(n.unit.Name, err)
+	n.try(err)
 }
 
 func (m *Manager) openLog(name string) (*os.File, error) {

@@ -1,6 +1,7 @@
 // Package netns is a boot backend whose machines are made of Linux namespaces: each has its own root file system, network,
-// processes and disk image, runs an operating system with containerd and Ignition, and behaves towards MAAS as a machine
-// with cloud-init does.
+// processes and disk image. Those of MAAS's own images (ubuntu, debian) run the distribution's packages, cloud-init first
+// among them; others run an operating system with containerd and Ignition, and behave towards MAAS as a machine with
+// cloud-init does.
 package netns
 
 import (
@@ -18,8 +19,13 @@ import (
 	"github.com/openshift/hypershift/test/machine/network"
 )
 
-// BootName is the name under which a program that uses the backend gives Boot to machine.Init.
-const BootName = "maas-node"
+// Boots are what the machines boot, for machine.Init of a program that uses the backend.
+var Boots = map[string]machine.Boot{ignitionBoot: bootIgnition, cloudBoot: bootCloud}
+
+const (
+	ignitionBoot = "maas-node"
+	cloudBoot    = "maas-cloud"
+)
 
 // Backend runs machines on this host. It needs root.
 type Backend struct {
@@ -29,6 +35,8 @@ type Backend struct {
 	OS string
 	// Ignition is Ignition's program.
 	Ignition string
+	// CloudOS is the folder of the operating system that MAAS's own images are made of.
+	CloudOS string
 	// Bridge is the switch that the machines are plugged into, in the network namespace BridgeNamespace; an empty
 	// namespace is that of the caller.
 	Bridge, BridgeNamespace string
@@ -80,6 +88,9 @@ func (b *Backend) install(spec boot.Spec) error {
 	dir := b.dir(spec.SystemID)
 	if err := writeDisks(dir, spec); err != nil {
 		return err
+	}
+	if isCloud(spec) {
+		return b.installCloud(spec)
 	}
 	return unpackImage(filepath.Join(dir, "root"))
 }
@@ -153,11 +164,13 @@ func (b *Backend) config(spec boot.Spec) (machine.Config, error) {
 	config := machine.Config{
 		Name: b.name(spec.SystemID), Dir: dir, Hostname: spec.Hostname, CgroupParent: b.CgroupParent,
 		Network: network.Config{Links: []network.Link{b.link(spec)}},
-		Binds: []machine.Bind{
-			{Source: b.OS, Target: osTarget},
-			{Source: b.Ignition, Target: ignitionTarget},
-		},
-		Boot: BootName, BootData: data,
+		Boot:    ignitionBoot, BootData: data,
+	}
+	if isCloud(spec) {
+		config.System, config.Boot = b.CloudOS, cloudBoot
+		config.Network.Links[0].Inside.Address, config.Network.Links[0].Inside.Gateway = "", "" // cloud-init's part
+	} else {
+		config.Binds = []machine.Bind{{Source: b.OS, Target: osTarget}, {Source: b.Ignition, Target: ignitionTarget}}
 	}
 	for _, disk := range spec.Disks {
 		config.Disks = append(config.Disks, machine.Disk{Name: disk.Name, Image: diskPath(dir, disk.Name)})

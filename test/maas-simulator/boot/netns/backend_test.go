@@ -25,7 +25,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	machine.Init(map[string]machine.Boot{netns.BootName: netns.Boot})
+	machine.Init(netns.Boots)
 	os.Exit(m.Run())
 }
 

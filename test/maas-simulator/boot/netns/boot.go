@@ -17,9 +17,9 @@ import (
 // retryDelay is how long the machine waits before it asks a server again that did not answer as it should.
 const retryDelay = 2 * time.Second
 
-// Boot is what the operating system of a machine does before its services start. The first time, it configures the
-// machine with the user-data that it gets from MAAS; later it finds everything done.
-func Boot(ctx context.Context, system *machine.System) error {
+// bootIgnition is what the operating system of a machine with Ignition does before its services start. The first time, it
+// configures the machine with the user-data that it gets from MAAS; later it finds everything done.
+func bootIgnition(ctx context.Context, system *machine.System) error {
 	var spec boot.Spec
 	if err := json.Unmarshal(system.Config.BootData, &spec); err != nil {
 		return fmt.Errorf("reading the machine's description: %w", err)

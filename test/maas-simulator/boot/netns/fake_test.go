@@ -81,7 +81,7 @@ func startMAAS(t *testing.T, config map[string]any) *fakeMAAS {
 	g := NewWithT(t)
 	newSwitch(t)
 	fake := &fakeMAAS{refusals: 1}
-	fake.url = serve(t, fake, (*httptest.Server).Start).URL
+	fake.url = serve(t, fake, startHTTP).URL
 	secure := serve(t, fake, (*httptest.Server).StartTLS)
 	data, err := json.Marshal(config)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -112,6 +112,9 @@ func newSwitch(t *testing.T) {
 		Bridges: []network.Bridge{{Name: "br0", Address: switchIP + "/24"}},
 	})).To(Succeed())
 }
+
+// startHTTP is for serve.
+var startHTTP = (*httptest.Server).Start
 
 // serve starts a server at the bridge; how says whether it speaks TLS.
 func serve(t *testing.T, handler http.Handler, how func(*httptest.Server)) *httptest.Server {

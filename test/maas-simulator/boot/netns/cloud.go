@@ -1,0 +1,56 @@
+package netns
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/openshift/hypershift/test/maas-simulator/boot"
+	"github.com/openshift/hypershift/test/machine"
+)
+
+// isCloud reports whether the image is one that MAAS ships, with cloud-init in it.
+func isCloud(spec boot.Spec) bool { return spec.OSystem == "ubuntu" || spec.OSystem == "debian" }
+
+// installCloud does curtin's part: it unpacks the image and writes the files that make it this machine's.
+func (b *Backend) installCloud(spec boot.Spec) error {
+	if _, err := os.Stat(filepath.Join(b.CloudOS, "usr/bin/cloud-init")); err != nil {
+		return fmt.Errorf("the image %s/%s is missing: %w; build it with make cloud-os", spec.OSystem, spec.Series, err)
+	}
+	root := filepath.Join(b.dir(spec.SystemID), "root")
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return err
+	}
+	// /usr is shared, read-only. cp keeps modes and owners.
+	for _, name := range []string{"etc", "var"} {
+		if out, err := exec.Command("cp", "-a", filepath.Join(b.CloudOS, name), root).CombinedOutput(); err != nil {
+			return fmt.Errorf("unpacking the image: %w: %s", err, out)
+		}
+	}
+	files, err := curtinFiles(spec)
+	if err != nil {
+		return err
+	}
+	for path, file := range files {
+		target := filepath.Join(root, path)
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(target, []byte(file.content), file.mode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bootCloud is what stands for systemd-resolved. The rest is the units', of cloud-init first.
+func bootCloud(_ context.Context, system *machine.System) error {
+	var spec boot.Spec
+	if err := json.Unmarshal(system.Config.BootData, &spec); err != nil {
+		return fmt.Errorf("reading the machine's description: %w", err)
+	}
+	return configureResolver(spec)
+}

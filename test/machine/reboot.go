@@ -1,0 +1,144 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// exitReboot is the exit status of a manager whose machine is to reboot.
+const exitReboot = 86
+
+// snapshot is what a machine has before it boots, so that a reboot can take away what came later. The namespaces stay, as
+// does PID 1: a machine that reboots is on all the time.
+type snapshot struct {
+	mounts, links []string
+}
+
+func takeSnapshot() (snapshot, error) {
+	mounts, err := mountPoints()
+	if err != nil {
+		return snapshot{}, err
+	}
+	links, err := linkNames()
+	return snapshot{mounts: mounts, links: links}, err
+}
+
+// restore ends every process and takes away mounts, links, rules and what is in memory.
+func (s snapshot) restore() error {
+	_ = unix.Kill(-1, unix.SIGKILL) // there may be none
+	for {
+		if _, err := unix.Wait4(-1, nil, 0, nil); err != nil && !errors.Is(err, unix.EINTR) {
+			break // none is left
+		}
+	}
+	if err := errors.Join(s.unmount(), s.unlink(), clearRun("/run")); err != nil {
+		return fmt.Errorf("rebooting: %w", err)
+	}
+	return writeOwn("/")
+}
+
+func mountPoints() ([]string, error) {
+	data, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	var points []string
+	for line := range strings.Lines(string(data)) {
+		points = append(points, strings.NewReplacer(`\040`, " ", `\011`, "\t").Replace(strings.Fields(line)[4]))
+	}
+	return points, nil
+}
+
+// unmount takes away what was mounted since, the last one first. Several may be mounted on the same point.
+func (s snapshot) unmount() error {
+	now, err := mountPoints()
+	if err != nil {
+		return err
+	}
+	for _, point := range later(s.mounts, now) {
+		if err := unix.Unmount(point, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("unmounting %s: %w", point, err)
+		}
+	}
+	return nil
+}
+
+// later are the items of now that are not in before, each as often as it is there more, the last one first.
+func later(before, now []string) []string {
+	count := map[string]int{}
+	for _, item := range before {
+		count[item]++
+	}
+	var more []string
+	for _, item := range now {
+		if count[item]--; count[item] < 0 {
+			more = append(more, item)
+		}
+	}
+	slices.Reverse(more)
+	return more
+}
+
+func linkNames() ([]string, error) {
+	links, err := net.Interfaces()
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, link := range links {
+		names = append(names, link.Name)
+	}
+	return names, nil
+}
+
+// unlink deletes the links that came later, and what others were given: addresses and rules.
+func (s snapshot) unlink() error {
+	now, err := linkNames()
+	if err != nil {
+		return err
+	}
+	for _, name := range later(s.links, now) {
+		_ = exec.Command("ip", "link", "delete", name).Run() // the other end of a pair may be deleted already
+	}
+	for _, name := range s.links {
+		if name == "lo" {
+			continue
+		}
+		if out, err := exec.Command("ip", "address", "flush", "dev", name).CombinedOutput(); err != nil {
+			return fmt.Errorf("flushing %s: %w: %s", name, err, out)
+		}
+	}
+	for _, program := range []string{"iptables", "ip6tables"} {
+		for _, table := range []string{"filter", "nat", "mangle", "raw"} {
+			for _, action := range []string{"-F", "-X"} {
+				_ = exec.Command(program, "-t", table, action).Run() // a machine without rules may lack the table
+			}
+		}
+	}
+	return nil
+}
+
+// clearRun empties dir but for what belongs to the machine itself.
+func clearRun(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if entry.Name() == "machine" || entry.Name() == "lock" {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(dir, entry.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}

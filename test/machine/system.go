@@ -1,0 +1,97 @@
+package machine
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/openshift/hypershift/test/machine/tools"
+)
+
+// own are files of the kernel that a machine with a system has copies of, by the name of the copy in ownDir.
+var own = map[string]string{"boot-id": "proc/sys/kernel/random/boot_id", "cmdline": "proc/cmdline", "swaps": "proc/swaps"}
+
+const ownDir = "run/machine/kernel"
+
+// mountOwn lays the machine's own over what the kernel says of the host.
+func mountOwn(root string) error {
+	if err := writeOwn(root); err != nil {
+		return err
+	}
+	for name, path := range own {
+		if err := bind(filepath.Join(root, ownDir, name), filepath.Join(root, path), false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeOwn writes what is new at each boot: an id, and the command line that the boot loader gives to the kernel.
+func writeOwn(root string) error {
+	if err := os.MkdirAll(filepath.Join(root, ownDir), 0o755); err != nil {
+		return err
+	}
+	for name, content := range map[string]string{
+		"boot-id": uuid() + "\n", "cmdline": tools.CommandLine(root), "swaps": "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n",
+	} {
+		if err := os.WriteFile(filepath.Join(root, ownDir, name), []byte(content), 0o444); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// uuid is a random one, of version 4.
+func uuid() string {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// prepareSystem does what systemd does before its units: it makes the folders that say that it runs, links the tools, and
+// runs the generators.
+func prepareSystem(ctx context.Context, config Config) error {
+	if config.System == "" {
+		return nil
+	}
+	if err := os.MkdirAll("/run/systemd/system", 0o755); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(tools.Dir, 0o755); err != nil {
+		return err
+	}
+	for name := range tools.Commands {
+		if err := os.Symlink("/proc/1/exe", filepath.Join(tools.Dir, name)); err != nil && !os.IsExist(err) {
+			return err
+		}
+	}
+	return generate(ctx, config.Env)
+}
+
+const generatorDir = "/usr/lib/systemd/system-generators"
+
+// generate runs the programs that make units. One that fails is said on the console, as systemd does.
+func generate(ctx context.Context, env []string) error {
+	args := []string{"/run/systemd/generator", "/run/systemd/generator.early", "/run/systemd/generator.late"}
+	for _, dir := range args {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	generators, err := filepath.Glob(filepath.Join(generatorDir, "*"))
+	if err != nil {
+		return err
+	}
+	for _, generator := range generators {
+		cmd := exec.CommandContext(ctx, generator, args...)
+		cmd.Env, cmd.Stdout, cmd.Stderr = env, os.Stdout, os.Stderr
+		if err := cmd.Run(); err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %v\n", generator, err)
+		}
+	}
+	return nil
+}
