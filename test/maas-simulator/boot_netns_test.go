@@ -29,8 +29,8 @@ func TestNetnsBackend(t *testing.T) {
 	}{
 		{
 			name: "When all is there it should make a backend with absolute paths",
-			args: []string{"--boot-dir=/machines", "--boot-os=" + built + "/os", "--boot-ignition=" + built + "/ignition", "--boot-bridge=br7"},
-			want: &netns.Backend{Dir: "/machines", OS: built + "/os", Ignition: built + "/ignition", Bridge: "br7"},
+			args: []string{"--boot-dir=/machines", "--boot-os=" + built + "/os", "--boot-ignition=" + built + "/ignition", "--boot-cloud-os=" + built + "/cloud", "--boot-bridge=br7"},
+			want: &netns.Backend{Dir: "/machines", OS: built + "/os", Ignition: built + "/ignition", CloudOS: built + "/cloud", Bridge: "br7"},
 		},
 		{name: "When there is no folder for the machines it should ask for one", wantErr: "--boot-dir"},
 		{

@@ -62,7 +62,7 @@ func runPID1(map[string]Boot) int {
 		if code != exitReboot {
 			return code
 		}
-		err = fresh.restore()
+		err = fresh.restore(context.Background())
 	}
 	fmt.Fprintln(os.Stderr, "starting the manager:", err)
 	return 1

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -32,14 +33,14 @@ func takeSnapshot() (snapshot, error) {
 }
 
 // restore ends every process and takes away mounts, links, rules and what is in memory.
-func (s snapshot) restore() error {
+func (s snapshot) restore(ctx context.Context) error {
 	_ = unix.Kill(-1, unix.SIGKILL) // there may be none
 	for {
 		if _, err := unix.Wait4(-1, nil, 0, nil); err != nil && !errors.Is(err, unix.EINTR) {
 			break // none is left
 		}
 	}
-	if err := errors.Join(s.unmount(), s.unlink(), clearRun("/run")); err != nil {
+	if err := errors.Join(s.unmount(), s.unlink(ctx), clearRun("/run")); err != nil {
 		return fmt.Errorf("rebooting: %w", err)
 	}
 	return writeOwn("/")
@@ -100,26 +101,26 @@ func linkNames() ([]string, error) {
 }
 
 // unlink deletes the links that came later, and what others were given: addresses and rules.
-func (s snapshot) unlink() error {
+func (s snapshot) unlink(ctx context.Context) error {
 	now, err := linkNames()
 	if err != nil {
 		return err
 	}
 	for _, name := range later(s.links, now) {
-		_ = exec.Command("ip", "link", "delete", name).Run() // the other end of a pair may be deleted already
+		_ = exec.CommandContext(ctx, "ip", "link", "delete", name).Run() // the other end of a pair may be deleted already
 	}
 	for _, name := range s.links {
 		if name == "lo" {
 			continue
 		}
-		if out, err := exec.Command("ip", "address", "flush", "dev", name).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(ctx, "ip", "address", "flush", "dev", name).CombinedOutput(); err != nil {
 			return fmt.Errorf("flushing %s: %w: %s", name, err, out)
 		}
 	}
 	for _, program := range []string{"iptables", "ip6tables"} {
 		for _, table := range []string{"filter", "nat", "mangle", "raw"} {
 			for _, action := range []string{"-F", "-X"} {
-				_ = exec.Command(program, "-t", table, action).Run() // a machine without rules may lack the table
+				_ = exec.CommandContext(ctx, program, "-t", table, action).Run() // a machine without rules may lack the table
 			}
 		}
 	}

@@ -78,19 +78,19 @@ func (b *Backend) Install(ctx context.Context, spec boot.Spec) error {
 	if err := b.Erase(ctx, spec.SystemID); err != nil {
 		return err
 	}
-	if err := b.install(spec); err != nil {
+	if err := b.install(ctx, spec); err != nil {
 		return fmt.Errorf("installing %s/%s on machine %s: %w", spec.OSystem, spec.Series, spec.SystemID, err)
 	}
 	return nil
 }
 
-func (b *Backend) install(spec boot.Spec) error {
+func (b *Backend) install(ctx context.Context, spec boot.Spec) error {
 	dir := b.dir(spec.SystemID)
 	if err := writeDisks(dir, spec); err != nil {
 		return err
 	}
 	if isCloud(spec) {
-		return b.installCloud(spec)
+		return b.installCloud(ctx, spec)
 	}
 	return unpackImage(filepath.Join(dir, "root"))
 }

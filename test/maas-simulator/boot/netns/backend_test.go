@@ -199,7 +199,11 @@ func TestInstall(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := NewWithT(t)
-			backend := &netns.Backend{Dir: t.TempDir()}
+			backend := &netns.Backend{Dir: t.TempDir(), CloudOS: t.TempDir()}
+			for _, path := range []string{"usr/bin/cloud-init", "etc/os-release", "var/lib/x"} {
+				g.Expect(os.MkdirAll(filepath.Dir(filepath.Join(backend.CloudOS, path)), 0o755)).To(Succeed())
+				g.Expect(os.WriteFile(filepath.Join(backend.CloudOS, path), nil, 0o600)).To(Succeed())
+			}
 			spec := newSpec(&fakeMAAS{})
 			spec.OSystem, spec.Disks[0].Bytes = tt.osystem, tt.bytes
 			err := backend.Install(t.Context(), spec)

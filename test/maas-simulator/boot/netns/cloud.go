@@ -16,7 +16,7 @@ import (
 func isCloud(spec boot.Spec) bool { return spec.OSystem == "ubuntu" || spec.OSystem == "debian" }
 
 // installCloud does curtin's part: it unpacks the image and writes the files that make it this machine's.
-func (b *Backend) installCloud(spec boot.Spec) error {
+func (b *Backend) installCloud(ctx context.Context, spec boot.Spec) error {
 	if _, err := os.Stat(filepath.Join(b.CloudOS, "usr/bin/cloud-init")); err != nil {
 		return fmt.Errorf("the image %s/%s is missing: %w; build it with make cloud-os", spec.OSystem, spec.Series, err)
 	}
@@ -26,7 +26,7 @@ func (b *Backend) installCloud(spec boot.Spec) error {
 	}
 	// /usr is shared, read-only. cp keeps modes and owners.
 	for _, name := range []string{"etc", "var"} {
-		if out, err := exec.Command("cp", "-a", filepath.Join(b.CloudOS, name), root).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(ctx, "cp", "-a", filepath.Join(b.CloudOS, name), root).CombinedOutput(); err != nil {
 			return fmt.Errorf("unpacking the image: %w: %s", err, out)
 		}
 	}
