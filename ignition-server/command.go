@@ -18,7 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
@@ -26,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/ignition-server/bootstrap"
 	"github.com/openshift/hypershift/ignition-server/endpoint"
 	"github.com/openshift/hypershift/ignition-server/payload"
 	"github.com/openshift/hypershift/ignition-server/token"
@@ -38,12 +41,14 @@ const (
 	namespaceVariable = "MY_NAMESPACE"
 	overridesVariable = "OPENSHIFT_IMG_OVERRIDES"
 	shutdownTimeout   = 10 * time.Second
+	guestTimeout      = 10 * time.Second
 )
 
 type options struct {
 	addr              string
 	metricsAddr       string
 	certFile, keyFile string
+	guestKubeconfig   string
 	registryOverrides string
 	imageOverrides    string
 	platform          string
@@ -68,6 +73,7 @@ func command() *cobra.Command {
 	flags.StringVar(&o.metricsAddr, "metrics-addr", ":8080", "address of the metrics listener; 0 turns it off")
 	flags.StringVar(&o.certFile, "cert-file", "/var/run/secrets/ignition/serving-cert/tls.crt", "serving certificate; a change is picked up")
 	flags.StringVar(&o.keyFile, "key-file", "/var/run/secrets/ignition/serving-cert/tls.key", "key of the serving certificate")
+	flags.StringVar(&o.guestKubeconfig, "guest-kubeconfig", "/var/run/secrets/guest/kubeconfig", "kubeconfig of the guest, in which machines that join get bootstrap tokens")
 	flags.StringVar(&o.registryOverrides, "registry-overrides", "", "source=destination,... : where this process reads release images; nodes are not affected")
 	flags.StringVar(&o.nodeAgentDir, "node-agent-dir", "/usr/share/hypershift/node-agent", "folder of node-agent, in a file for each architecture, for machines with cloud-init")
 	flags.StringVar(&o.platform, "platform", "", "platform of the hosted cluster, for the log")
@@ -101,7 +107,7 @@ func (o *options) manager(config *rest.Config, log *slog.Logger) (ctrl.Manager, 
 		return nil, err
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), hyperv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), hyperv1.AddToScheme(scheme), clusterv1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("register kinds: %w", err)
 	}
 	mgr, err := logging.NewManager(config, ctrl.Options{
@@ -127,7 +133,25 @@ func (o *options) manager(config *rest.Config, log *slog.Logger) (ctrl.Manager, 
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		return nil, fmt.Errorf("set up the token controller: %w", err)
 	}
-	return mgr, o.addServer(mgr, endpoint.New(tokens, reconciler, os.DirFS(o.nodeAgentDir), log))
+	credentials, err := o.credentials(mgr)
+	if err != nil {
+		return nil, err
+	}
+	return mgr, o.addServer(mgr, endpoint.New(tokens, credentials, reconciler, os.DirFS(o.nodeAgentDir), log))
+}
+
+// credentials asks the guest when a machine wants to join, and not before: until then its API may be away.
+func (o *options) credentials(mgr ctrl.Manager) (*bootstrap.Credentials, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", o.guestKubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("read --guest-kubeconfig %s: %w", o.guestKubeconfig, err)
+	}
+	config.Timeout = guestTimeout
+	guest, err := logging.NewClient(config, client.Options{Scheme: mgr.GetScheme()})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the guest: %w", err)
+	}
+	return bootstrap.New(guest, mgr.GetAPIReader(), o.namespace, clock.RealClock{}), nil
 }
 
 // mirrors are where this process reads release images: what the flag says, and then what the environment says.

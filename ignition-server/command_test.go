@@ -46,7 +46,7 @@ const (
 // configuration, and a change of an input reaches the next machine.
 func TestProcess(t *testing.T) {
 	g := NewWithT(t)
-	config := testenv.Start(t, crds.HyperShift)
+	config := testenv.Start(t, crds.HyperShift, crds.ClusterAPI)
 	scheme := runtime.NewScheme()
 	g.Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
 	g.Expect(hyperv1.AddToScheme(scheme)).To(Succeed())
@@ -60,6 +60,8 @@ func TestProcess(t *testing.T) {
 	createWorld(t, c, registry, release)
 	o := &options{addr: freeAddress(t), metricsAddr: "0", namespace: hosted, look: 50 * time.Millisecond}
 	o.certFile, o.keyFile = certificate(t)
+	o.guestKubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	g.Expect(os.WriteFile(o.guestKubeconfig, testenv.Kubeconfig(t, config), 0o600)).To(Succeed())
 	mgr, err := o.manager(config, slog.New(slog.DiscardHandler))
 	g.Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(t.Context())

@@ -19,8 +19,12 @@ import (
 	"github.com/openshift/hypershift/ignition-server/token"
 )
 
-// markTimeout bounds the writes to the management cluster that follow a served request.
-const markTimeout = 10 * time.Second
+const (
+	// markTimeout bounds the writes to the management cluster that follow a served request.
+	markTimeout = 10 * time.Second
+	// credentialsTimeout bounds how long a machine waits for its credentials, before it is told to ask again.
+	credentialsTimeout = 15 * time.Second
+)
 
 // programPath is before the architecture.
 const programPath = "/node-agent/"
@@ -35,6 +39,11 @@ type Tokens interface {
 	Get(token string) (token.Entry, bool)
 }
 
+// Credentials puts into a configuration what the one machine that asks for it joins with.
+type Credentials interface {
+	Payload(ctx context.Context, e token.Entry) ([]byte, error)
+}
+
 // Observer is told about requests.
 type Observer interface {
 	// Served is called after a machine got its configuration.
@@ -44,8 +53,8 @@ type Observer interface {
 }
 
 // New makes the handler. programs holds node-agent, in a file for each architecture in Go's words.
-func New(tokens Tokens, observer Observer, programs fs.FS, log *slog.Logger) http.Handler {
-	h := &handler{tokens: tokens, observer: observer, programs: programs, log: log}
+func New(tokens Tokens, credentials Credentials, observer Observer, programs fs.FS, log *slog.Logger) http.Handler {
+	h := &handler{tokens: tokens, credentials: credentials, observer: observer, programs: programs, log: log}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		arch, isProgram := strings.CutPrefix(r.URL.Path, programPath)
 		switch {
@@ -62,10 +71,11 @@ func New(tokens Tokens, observer Observer, programs fs.FS, log *slog.Logger) htt
 }
 
 type handler struct {
-	tokens   Tokens
-	observer Observer
-	programs fs.FS
-	log      *slog.Logger
+	tokens      Tokens
+	credentials Credentials
+	observer    Observer
+	programs    fs.FS
+	log         *slog.Logger
 }
 
 // authorized lets those through that have a token, and says what it stands for.
@@ -95,9 +105,13 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, entry token.Entr
 		http.Error(w, "the node configuration of this token is damaged", http.StatusInternalServerError)
 		return
 	}
+	payload, ok := h.personal(w, r, entry)
+	if !ok {
+		return
+	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	w.Header().Set("Content-Length", strconv.Itoa(len(entry.Payload)))
-	if _, err := w.Write(entry.Payload); err != nil {
+	w.Header().Set("Content-Length", strconv.Itoa(len(payload)))
+	if _, err := w.Write(payload); err != nil {
 		h.log.Info("a machine hung up", "nodePool", entry.NodePool, "error", err)
 		return
 	}
@@ -127,11 +141,25 @@ func (h *handler) program(w http.ResponseWriter, arch string) {
 	}
 }
 
+// personal is the configuration with the machine's own credentials. That these cannot be made now, since the guest's API is away, is
+// nothing that a machine should give up for.
+func (h *handler) personal(w http.ResponseWriter, r *http.Request, entry token.Entry) ([]byte, bool) {
+	ctx, cancel := context.WithTimeout(r.Context(), credentialsTimeout)
+	defer cancel()
+	payload, err := h.credentials.Payload(ctx, entry)
+	if err != nil {
+		h.log.Error("cannot make the credentials of a machine", "nodePool", entry.NodePool, "machine", entry.Machine, "error", err)
+		http.Error(w, "the credentials that this machine joins with cannot be made now", http.StatusServiceUnavailable)
+		return nil, false
+	}
+	return payload, true
+}
+
 func (h *handler) served(ctx context.Context, entry token.Entry) {
 	// The machine may hang up as soon as it has its configuration, which must not keep it from being marked.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), markTimeout)
 	defer cancel()
-	h.log.Info("served a node configuration", "nodePool", entry.NodePool, "secret", entry.Secret.Name)
+	h.log.Info("served a node configuration", "nodePool", entry.NodePool, "machine", entry.Machine, "secret", entry.Secret.Name)
 	if err := h.observer.Served(ctx, entry); err != nil {
 		h.log.Error("cannot mark the token as used", "secret", entry.Secret.Name, "error", err)
 	}

@@ -23,6 +23,19 @@ type fakeTokens map[string]token.Entry
 
 func (f fakeTokens) Get(t string) (token.Entry, bool) { e, ok := f[t]; return e, ok }
 
+// fakeCredentials gives each machine its name.
+type fakeCredentials struct{}
+
+func (fakeCredentials) Payload(_ context.Context, e token.Entry) ([]byte, error) {
+	switch e.Machine {
+	case "":
+		return e.Payload, nil
+	case "unlucky":
+		return nil, errors.New("the guest's API is away, and so is " + knownToken)
+	}
+	return []byte(`"` + e.Machine + `"`), nil
+}
+
 type fakeObserver struct {
 	served []token.Entry
 	missed int
@@ -44,6 +57,7 @@ func bearer(text string) string { return "Bearer " + base64.StdEncoding.EncodeTo
 
 func TestEndpoint(t *testing.T) {
 	entry := token.Entry{Secret: types.NamespacedName{Namespace: "hosted", Name: "token-a"}, NodePool: "clusters/a", Payload: []byte(`{"ignition":{}}`)}
+	of := func(machine string) token.Entry { e := entry; e.Machine = machine; return e }
 	damaged := token.Entry{Payload: []byte(`{"ignition":`)}
 	tests := []struct {
 		name, method, path, authorization string
@@ -59,6 +73,8 @@ func TestEndpoint(t *testing.T) {
 		{"When the token is not base64 it should refuse", "GET", "/ignition", "Bearer ***", 401, "Authorization", 0, 0},
 		{"When the token is empty it should refuse", "GET", "/ignition", "Bearer ", 401, "Authorization", 0, 0},
 		{"When the payload is damaged it should say so", "GET", "/ignition", bearer("damaged"), 500, "damaged", 0, 0},
+		{"When the token is a machine's it should give what is the machine's", "GET", "/ignition", bearer("workers-a"), 200, `"workers-a"`, 1, 0},
+		{"When a machine's credentials cannot be made it should ask to try again", "GET", "/ignition", bearer("unlucky"), 503, "cannot be made now", 0, 0},
 		{"When the path goes deeper it should not be found", "GET", "/ignition/x", bearer(knownToken), 404, "", 0, 0},
 		{"When the path is another it should not be found", "GET", "/", bearer(knownToken), 404, "", 0, 0},
 		{"When it is asked for its health it should be well", "GET", "/healthz", "", 200, "", 0, 0},
@@ -73,7 +89,9 @@ func TestEndpoint(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			g := NewWithT(t)
 			observer := &fakeObserver{}
-			server := httptest.NewTLSServer(New(fakeTokens{knownToken: entry, "damaged": damaged}, observer, programs, slog.New(slog.DiscardHandler)))
+			server := httptest.NewTLSServer(New(fakeTokens{
+				knownToken: entry, "damaged": damaged, "workers-a": of("workers-a"), "unlucky": of("unlucky"),
+			}, fakeCredentials{}, observer, programs, slog.New(slog.DiscardHandler)))
 			defer server.Close()
 			req, err := http.NewRequestWithContext(t.Context(), tt.method, server.URL+tt.path, nil)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -103,7 +121,7 @@ func TestProgram(t *testing.T) {
 	t.Run("When a machine asks for node-agent, it should get it with its checksum, and not count as configured", func(t *testing.T) {
 		g := NewWithT(t)
 		observer := &fakeObserver{}
-		handler := New(fakeTokens{knownToken: {Payload: []byte("{}")}}, observer, programs, slog.New(slog.DiscardHandler))
+		handler := New(fakeTokens{knownToken: {Payload: []byte("{}")}}, fakeCredentials{}, observer, programs, slog.New(slog.DiscardHandler))
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/node-agent/amd64", nil)
 		req.Header.Set("Authorization", bearer(knownToken))
 		answer := httptest.NewRecorder()
@@ -121,7 +139,7 @@ func TestProgram(t *testing.T) {
 func TestServedAlthoughTheMachineHungUp(t *testing.T) {
 	g := NewWithT(t)
 	observer := &fakeObserver{}
-	handler := New(fakeTokens{knownToken: {Payload: []byte("{}")}}, observer, programs, slog.New(slog.DiscardHandler))
+	handler := New(fakeTokens{knownToken: {Payload: []byte("{}")}}, fakeCredentials{}, observer, programs, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	req := httptest.NewRequestWithContext(ctx, http.MethodGet, "/ignition", nil)
@@ -136,7 +154,7 @@ func TestNoTokenInLogs(t *testing.T) {
 	g := NewWithT(t)
 	var log strings.Builder
 	observer := &fakeObserver{err: errors.New("API server is away")}
-	handler := New(fakeTokens{knownToken: {Payload: []byte("{}")}}, observer, programs, slog.New(slog.NewTextHandler(&log, nil)))
+	handler := New(fakeTokens{knownToken: {Payload: []byte("{}")}}, fakeCredentials{}, observer, programs, slog.New(slog.NewTextHandler(&log, nil)))
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/ignition", nil)
 	req.Header.Set("Authorization", bearer(knownToken))
 

@@ -121,7 +121,7 @@ func (in Input) model(user *nodeinput.Config, how rendering) (types.Config, erro
 	}
 	files := slices.Concat([]types.File{
 		file("/etc/kubernetes/kubelet.yaml", 0o644, kubelet),
-		file("/etc/kubernetes/bootstrap-kubeconfig", 0o600, in.BootstrapKubeconfig),
+		file(bootstrapKubeconfigPath, 0o600, in.BootstrapKubeconfig),
 		file(clientCAPath, 0o644, in.ClientCA),
 	}, how.images(in), []types.File{
 		file("/etc/sysctl.d/90-hypershift-node.conf", 0o644, []byte(sysctls)),

@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+
+	"github.com/openshift/hypershift/support/machinetoken"
 )
 
 // TTL is how long a token is served without being seen in its Secret again. A live Secret is reconciled at least every
@@ -20,6 +22,8 @@ type Entry struct {
 	Secret types.NamespacedName
 	// NodePool is <namespace>/<name> of the pool.
 	NodePool string
+	// Machine is the name of the Machine whose token it is; empty for the token that all machines of the pool may have.
+	Machine string
 	// Payload is the configuration of a node, in JSON; nil while it could not be rendered.
 	Payload []byte
 }
@@ -65,15 +69,33 @@ func (c *Cache) Put(e Entry, tokens ...string) {
 	c.secrets[e.Secret] = h
 }
 
-// Get returns what a token stands for.
+// Get returns what a token stands for. Tokens of single machines are made of those that are held.
 func (c *Cache) Get(token string) (Entry, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	h := c.tokens[token]
+	h, machine := c.tokens[token], ""
+	if h == nil {
+		h, machine = c.ofMachine(token)
+	}
 	if h == nil || c.clock.Now().After(h.expires) {
 		return Entry{}, false
 	}
-	return h.entry, true
+	entry := h.entry
+	entry.Machine = machine
+	return entry, true
+}
+
+func (c *Cache) ofMachine(token string) (*held, string) {
+	machine, ok := machinetoken.Machine(token)
+	if !ok {
+		return nil, ""
+	}
+	for pool, h := range c.tokens {
+		if machinetoken.Verify(token, []byte(pool)) {
+			return h, machine
+		}
+	}
+	return nil, ""
 }
 
 // Drop forgets the tokens of a Secret.

@@ -7,6 +7,8 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/openshift/hypershift/support/machinetoken"
 )
 
 func TestCache(t *testing.T) {
@@ -85,6 +87,13 @@ func TestCache(t *testing.T) {
 				payload, want := tt.want[token]
 				g.Expect(ok).To(Equal(want), "token %q", token)
 				g.Expect(string(e.Payload)).To(Equal(payload), "token %q", token)
+				g.Expect(e.Machine).To(BeEmpty())
+				e, ok = c.Get(machinetoken.Derive([]byte(token), "workers-a"))
+				g.Expect(ok).To(Equal(want), "token of a machine of %q", token)
+				g.Expect(string(e.Payload)).To(Equal(payload), "token of a machine of %q", token)
+				if want {
+					g.Expect(e.Machine).To(Equal("workers-a"))
+				}
 			}
 		})
 	}

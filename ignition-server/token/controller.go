@@ -203,7 +203,7 @@ func (r *Reconciler) render(ctx context.Context, secret *corev1.Secret) ([]byte,
 	return rendered, nil
 }
 
-// report writes the outcome to the Secret, from where the NodePool takes it.
+// report writes the outcome to the Secret, from where the NodePool takes it, and that tokens of single machines are taken here.
 func (r *Reconciler) report(ctx context.Context, secret *corev1.Secret, rendered []byte, problem *payload.Problem) error {
 	want := map[string][]byte{ReasonKey: []byte(hyperv1.AsExpectedReason), MessageKey: []byte("Payload generated successfully")}
 	if problem != nil {
@@ -217,7 +217,8 @@ func (r *Reconciler) report(ctx context.Context, secret *corev1.Secret, rendered
 		want[PayloadKey] = packed
 	}
 	before := secret.DeepCopy()
-	changed := false
+	changed := secret.Annotations[MachineTokensAnnotation] != "true"
+	secret.Annotations[MachineTokensAnnotation] = "true"
 	for key, value := range want {
 		if string(secret.Data[key]) != string(value) {
 			if secret.Data == nil {

@@ -22,6 +22,8 @@ const (
 	GeneratedAnnotation = hyperv1.TokenSecretLastGenerationTimeAnnotation
 	// ExpirationAnnotation holds when the Secret ends (RFC3339); absent means never.
 	ExpirationAnnotation = hyperv1.IgnitionServerTokenExpirationTimestampAnnotation
+	// MachineTokensAnnotation is set to "true" here, where tokens of single machines are taken.
+	MachineTokensAnnotation = hyperv1.MachineTokensAnnotation
 	// ReachedAnnotation is set to "True" once a machine has fetched its configuration.
 	ReachedAnnotation = hyperv1.TokenSecretIgnitionReachedAnnotation
 )

@@ -10,6 +10,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/openshift/hypershift/support/crds"
@@ -26,6 +28,16 @@ const startTimeout = 2 * time.Minute
 // fails when there are none.
 func Start(t testing.TB, folders ...string) *rest.Config {
 	t.Helper()
+	config, _ := StartUsers(t, folders...)
+	return config
+}
+
+// Users makes a client certificate of the server for a user, another one each time.
+type Users func(name string, groups ...string) *rest.Config
+
+// StartUsers is Start for tests that are about who is who. Bootstrap tokens of the server are good, as they are in hosted control planes.
+func StartUsers(t testing.TB, folders ...string) (*rest.Config, Users) {
+	t.Helper()
 	binaries, err := findBinaries()
 	if err != nil {
 		t.Fatal(err)
@@ -38,6 +50,7 @@ func Start(t testing.TB, folders ...string) *rest.Config {
 		}
 		environment.CRDs = append(environment.CRDs, fresh(loaded)...)
 	}
+	environment.ControlPlane.GetAPIServer().Configure().Set("enable-bootstrap-token-auth", "true")
 	config, err := environment.Start()
 	t.Cleanup(func() {
 		if err := environment.Stop(); err != nil {
@@ -47,7 +60,28 @@ func Start(t testing.TB, folders ...string) *rest.Config {
 	if err != nil {
 		t.Fatalf("starting a kube-apiserver from %s: %v", binaries, err)
 	}
-	return config
+	return config, func(name string, groups ...string) *rest.Config {
+		t.Helper()
+		user, err := environment.AddUser(envtest.User{Name: name, Groups: groups}, nil)
+		if err != nil {
+			t.Fatalf("making a certificate of user %s: %v", name, err)
+		}
+		return user.Config()
+	}
+}
+
+// Kubeconfig is a config as a file.
+func Kubeconfig(t testing.TB, config *rest.Config) []byte {
+	t.Helper()
+	raw, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters:  map[string]*clientcmdapi.Cluster{"x": {Server: config.Host, CertificateAuthorityData: config.CAData}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{"x": {ClientCertificateData: config.CertData, ClientKeyData: config.KeyData, Token: config.BearerToken}},
+		Contexts:  map[string]*clientcmdapi.Context{"x": {Cluster: "x", AuthInfo: "x"}}, CurrentContext: "x",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
 }
 
 // fresh drops the status, which envtest would otherwise take for a CRD that is already served.

@@ -10,9 +10,6 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift/hypershift/cmd/dump"
@@ -20,22 +17,9 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-func kubeconfigOf(t *testing.T, config *rest.Config) []byte {
-	t.Helper()
-	raw, err := clientcmd.Write(clientcmdapi.Config{
-		Clusters:  map[string]*clientcmdapi.Cluster{"x": {Server: config.Host, CertificateAuthorityData: config.CAData}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{"x": {ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}},
-		Contexts:  map[string]*clientcmdapi.Context{"x": {Cluster: "x", AuthInfo: "x"}}, CurrentContext: "x",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return raw
-}
-
 func TestDump(t *testing.T) {
 	config := testenv.Start(t, "hypershift")
-	kubeconfig := kubeconfigOf(t, config)
+	kubeconfig := testenv.Kubeconfig(t, config)
 	c, err := client.New(config, client.Options{Scheme: fixture.Scheme()})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	hc := fixture.HostedCluster("clusters")

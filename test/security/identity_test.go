@@ -33,6 +33,7 @@ import (
 type guest struct {
 	*operator
 	config   *rest.Config
+	users    testenv.Users
 	admin    client.Client
 	alarms   chan string
 	approver *csrapproval.Reconciler
@@ -44,20 +45,28 @@ func newGuest(t *testing.T, tenant string) *guest {
 	o := newOperator(t, tenant)
 	hcp := o.controlPlane()
 	recorder := events.NewFakeRecorder(10)
-	g := &guest{operator: o, config: testenv.Start(t), alarms: recorder.Events}
+	g := &guest{operator: o, alarms: recorder.Events}
+	g.config, g.users = testenv.StartUsers(t)
 	g.admin = g.as("")
 	g.approver = &csrapproval.Reconciler{
 		Guest: g.admin, Live: g.admin, Management: o.client, Namespace: o.hosted(), Recorder: recorder,
 		Pause: pause.Gate{Management: o.client, ControlPlane: client.ObjectKeyFromObject(hcp), Clock: testingclock.NewFakePassiveClock(time.Now())},
 	}
-	g.machine = &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: o.hosted(), Name: "workers-a", Finalizers: []string{"test/machine"}}, Spec: clusterv1.MachineSpec{
-		ClusterName: hcp.Spec.InfraID, Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To("user-data")},
-		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "MaasMachine", Name: "workers-a"},
-	}}
-	fixture.Create(t, o.client, g.machine)
-	g.machine.Status.Addresses = clusterv1.MachineAddresses{{Type: clusterv1.MachineHostName, Address: "worker-1"}}
-	o.Expect(o.client.Status().Update(t.Context(), g.machine)).To(Succeed())
+	g.machine = g.newMachine("workers-a", "worker-1")
 	return g
+}
+
+// newMachine is a Machine whose node will have a name.
+func (g *guest) newMachine(name, node string) *clusterv1.Machine {
+	g.t.Helper()
+	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: g.hosted(), Name: name, Finalizers: []string{"test/machine"}}, Spec: clusterv1.MachineSpec{
+		ClusterName: "demo", Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To("user-data")},
+		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: "infrastructure.cluster.x-k8s.io", Kind: "MaasMachine", Name: name},
+	}}
+	fixture.Create(g.t, g.client, machine)
+	machine.Status.Addresses = clusterv1.MachineAddresses{{Type: clusterv1.MachineHostName, Address: node}}
+	g.Expect(g.client.Status().Update(g.t.Context(), machine)).To(Succeed())
+	return machine
 }
 
 // as is a client of the guest with another's name; with none the administrator's.
@@ -75,13 +84,22 @@ func (g *guest) as(user string, groups ...string) client.Client {
 // ask requests a certificate of worker-1 for a new key, and returns how that was decided; empty for not at all.
 func (g *guest) ask(c client.Client, name string) certificatesv1.RequestConditionType {
 	g.t.Helper()
+	return g.askFor(c, name, "worker-1", certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth)
+}
+
+// askFor requests a certificate of any node, for what a signer signs.
+func (g *guest) askFor(c client.Client, name, node, signer string, usage certificatesv1.KeyUsage) certificatesv1.RequestConditionType {
+	g.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	g.Expect(err).NotTo(HaveOccurred())
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
-		Subject: pkix.Name{CommonName: "system:node:worker-1", Organization: []string{"system:nodes"}}}, key)
+	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}}
+	if usage == certificatesv1.UsageServerAuth {
+		template.DNSNames = []string{node}
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
 	g.Expect(err).NotTo(HaveOccurred())
 	csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: certificatesv1.CertificateSigningRequestSpec{
-		SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
+		SignerName: signer, Usages: []certificatesv1.KeyUsage{usage},
 		Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
 	}}
 	g.Expect(c.Create(g.t.Context(), csr)).To(Succeed())

@@ -141,6 +141,8 @@ const (
 const (
 	// NodePoolAnnotation is <namespace>/<name> of the NodePool on what was made for it.
 	NodePoolAnnotation = "hypershift.openshift.io/nodePool"
+	// MachineTokensAnnotation is "true" on the token Secret of an ignition-server that takes tokens of single machines.
+	MachineTokensAnnotation = "hypershift.openshift.io/machine-tokens"
 	// NodeIdentityAnnotation is, on a Machine, its node's name and a digest of the key that it got its first certificate for.
 	NodeIdentityAnnotation = "hypershift.openshift.io/node-identity"
 	// BootstrapMachineAnnotation is, on a bootstrap token of the guest, the Machine that it was made for or used by.
@@ -250,6 +252,8 @@ const (
 	// TokenSecretTokenKey is what machines show, and TokenSecretOldTokenKey what they showed before the last rotation.
 	TokenSecretTokenKey    = "token"
 	TokenSecretOldTokenKey = "old_token"
+	// UserDataTokenKey is, in a user-data Secret, the token of the pool in it, which a provider replaces by one of each machine.
+	UserDataTokenKey = "token"
 	// TokenSecretReleaseKey is the release by digest, TokenSecretReleaseVersionKey its version.
 	TokenSecretReleaseKey        = "release"
 	TokenSecretReleaseVersionKey = "release-version"

@@ -9,8 +9,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
 	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/machinetoken"
 	"github.com/openshift/hypershift/support/phase"
 )
 
@@ -40,7 +42,7 @@ func (r *Reconciler) deploy(ctx context.Context, s *scope) (ctrl.Result, error) 
 	}
 	m, err := s.identity.Client.DeployMachine(ctx, s.observed.SystemID, maas.DeployRequest{
 		DistroSeries: s.machine.Spec.Image,
-		UserData:     data[bootstrapKey],
+		UserData:     s.userData(data),
 		Ephemeral:    s.machine.Spec.DeployInMemory,
 		Comment:      fmt.Sprintf("for MaasMachine %s/%s", s.machine.Namespace, s.machine.Name),
 	})
@@ -122,6 +124,11 @@ func (r *Reconciler) bootstrap(ctx context.Context, s *scope) (map[string][]byte
 		s.bootstrapData = secret.Data
 	}
 	return s.bootstrapData, nil
+}
+
+// userData is the bootstrap data with a token of this machine alone, where there is one of its pool to make it from.
+func (s *scope) userData(data map[string][]byte) []byte {
+	return machinetoken.Personalize(data[bootstrapKey], data[hyperv1.UserDataTokenKey], s.owner.Name)
 }
 
 func (r *Reconciler) waitForBootstrap(s *scope) (ctrl.Result, error) {

@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"encoding/base64"
 	"io"
 	"net/http"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
 	"github.com/openshift/hypershift/support/crds"
 	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/machinetoken"
 	"github.com/openshift/hypershift/support/testenv"
 	"github.com/openshift/hypershift/test/maas-simulator/faults"
 	"github.com/openshift/hypershift/test/maas-simulator/inventory"
@@ -58,8 +60,26 @@ func TestReconciler(t *testing.T) {
 		"When erasing is asked for, it should ask MAAS for it":                                         erases,
 		"When the Node registers, it should get the provider ID; when it does not, that is told":       joins,
 		"When a field is not supported, it should say so":                                              unsupported,
+		"When the pool's token is known, each machine should be deployed with one of its own":          personal,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, cfg) })
+	}
+}
+
+func personal(t *testing.T, cfg *rest.Config) {
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"}, simtest.Machine{ID: "bbbbbb"})
+	bearer := func(token string) string { return "Bearer " + base64.StdEncoding.EncodeToString([]byte(token)) }
+	secret := &corev1.Secret{}
+	w.get("bootstrap", secret)
+	secret.Data = map[string][]byte{"value": []byte(`{"a":"` + bearer("pool's") + `"}`), "token": []byte("pool's")}
+	w.Expect(w.client.Update(t.Context(), secret)).To(Succeed())
+	w.add("m", infrav1.MaasMachineSpec{})
+	w.add("n", infrav1.MaasMachineSpec{})
+	w.reconcile("m", 0)
+	w.reconcile("n", 0)
+	for _, name := range []string{"m", "n"} {
+		held := w.Machine(*w.machine(name).Spec.SystemID)
+		w.Expect(string(held.UserData)).To(Equal(`{"a":"` + bearer(machinetoken.Derive([]byte("pool's"), name)) + `"}`))
 	}
 }
 

@@ -203,6 +203,7 @@ func TestReconcile(t *testing.T) {
 		s.Expect(headers).To(HaveKeyWithValue("Authorization", "Bearer "+base64.StdEncoding.EncodeToString(token.Data["token"])))
 		s.Expect(headers).To(HaveKeyWithValue("NodePool", "create/demo"))
 		s.Expect(userData).To(HaveSuffix(headers["TargetConfigVersionHash"]))
+		s.Expect(s.secret(userData).Data).NotTo(HaveKey("token"), "this ignition-server would not know a machine's token")
 		s.Expect(config.Systemd.Units).To(BeEmpty(), "the disk wipe is off with a Kubernetes release")
 
 		s.Expect(s.templates()).To(HaveLen(1))
@@ -212,6 +213,18 @@ func TestReconcile(t *testing.T) {
 		s.Expect(md.Spec.Template.Spec.InfrastructureRef.Name).To(Equal(s.templates()[0].Name))
 		s.Expect(s.condition("ValidReleaseImage").Status).To(Equal(corev1.ConditionTrue))
 		s.Expect(s.condition("UpdatingVersion").Status).To(Equal(corev1.ConditionTrue))
+	})
+
+	t.Run("When the ignition-server takes tokens of single machines, the provider should be told of the pool's, and nothing roll", func(t *testing.T) {
+		s := newWorld(t, c, "create")
+		before := s.deployment()
+		userData := *before.Spec.Template.Spec.Bootstrap.DataSecretName
+		token := s.tokenOf(userData)
+		token.Annotations["hypershift.openshift.io/machine-tokens"] = "true"
+		s.Expect(c.Update(t.Context(), token)).To(Succeed())
+		s.mustPass()
+		s.Expect(s.secret(userData).Data).To(HaveKeyWithValue("token", token.Data["token"]))
+		s.Expect(s.deployment().Spec.Template).To(Equal(before.Spec.Template))
 	})
 
 	t.Run("When nothing changes any more, it should write nothing", func(t *testing.T) {

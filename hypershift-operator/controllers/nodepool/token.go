@@ -136,7 +136,8 @@ func (s *scope) isTrue(conditionType string) bool {
 	return false
 }
 
-// writeUserData writes the user-data of a configuration with its current token, and returns its name.
+// writeUserData writes the user-data of a configuration with its current token, and returns its name. Where the ignition-server takes tokens
+// of single machines, a provider that can make them is told which to replace.
 func (r *Reconciler) writeUserData(ctx context.Context, s *scope, hash string, token *corev1.Secret) (string, error) {
 	firstBoot, err := s.firstBoot(hash, token)
 	if err != nil {
@@ -151,6 +152,9 @@ func (r *Reconciler) writeUserData(ctx context.Context, s *scope, hash string, t
 		secret.Data = map[string][]byte{
 			userDataKey:         firstBoot,
 			"disableTemplating": []byte(base64.StdEncoding.EncodeToString([]byte("true"))),
+		}
+		if token.Annotations[hyperv1.MachineTokensAnnotation] == "true" {
+			secret.Data[hyperv1.UserDataTokenKey] = token.Data[hyperv1.TokenSecretTokenKey]
 		}
 		return nil
 	})

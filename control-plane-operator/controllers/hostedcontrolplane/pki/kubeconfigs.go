@@ -49,6 +49,7 @@ func kubeconfigs(hcp *hyperv1.HostedControlPlane, infra *component.Infra) []kube
 		{hosted.ClusterAPIKubeconfig(hcp.Spec.InfraID), ClusterAPIKey, "capi", InternalURL, ClusterAPIClient},
 		{hosted.ProviderKubeconfig(hcp.Spec.InfraID), ClusterAPIKey, "service", InternalURL, ProviderClient},
 		{AutoscalerKubeconfig, ClusterAPIKey, "service", InternalURL, AutoscalerClient},
+		{IgnitionKubeconfig, KubeconfigKey, "service", InternalURL, IgnitionClient},
 		{HCCOKubeconfig, KubeconfigKey, "service", InternalURL, HCCOClient},
 		{KCMKubeconfig, KubeconfigKey, "service", InternalURL, KCMClient},
 		{SchedulerKubeconfig, KubeconfigKey, "service", InternalURL, SchedulerClient},

@@ -34,6 +34,7 @@ const (
 	ClusterAPIClient   = "cluster-api-client"
 	ProviderClient     = "capi-provider-client"
 	AutoscalerClient   = "cluster-autoscaler-client"
+	IgnitionClient     = "ignition-server-client"
 	NodeBootstrap      = "kas-bootstrap-client"
 	MetricsClient      = "metrics-client"
 	EtcdServer         = "etcd-server-tls"
@@ -71,6 +72,8 @@ const (
 	KubeconfigKey = hosted.KubeconfigKey
 	// AutoscalerKubeconfig is the cluster-autoscaler's.
 	AutoscalerKubeconfig = "cluster-autoscaler-kubeconfig"
+	// IgnitionKubeconfig is the ignition-server's, which makes bootstrap tokens.
+	IgnitionKubeconfig = "ignition-server-kubeconfig"
 	// ClusterAPIKey is the key of the kubeconfig Secrets for Cluster API and its provider.
 	ClusterAPIKey = "value"
 )
@@ -94,6 +97,9 @@ const (
 	ProviderUser   = "hypershift:capi-provider"
 	AutoscalerUser = "hypershift:cluster-autoscaler"
 )
+
+// IgnitionUser is the user that the ignition-server is in the guest, where a Role of the same name in kube-system says what it may do.
+const IgnitionUser = "hypershift:ignition-server"
 
 // ConfigOperatorUser is the user that the hosted-cluster-config-operator is in the guest.
 const ConfigOperatorUser = "system:hosted-cluster-config"

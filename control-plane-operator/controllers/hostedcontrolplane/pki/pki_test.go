@@ -129,6 +129,7 @@ func TestReconcile(t *testing.T) {
 			{KCMClient, "system:kube-controller-manager", []string{"kubernetes"}},
 			{SchedulerClient, "system:kube-scheduler", []string{"kubernetes"}},
 			{NodeBootstrap, NodeBootstrapper, []string{"system:serviceaccounts:openshift-machine-config-operator", "system:serviceaccounts", "system:bootstrappers"}},
+			{IgnitionClient, "hypershift:ignition-server", nil},
 			{KASKubeletClient, "system:kube-apiserver", []string{"kubernetes"}},
 		}
 		for _, tc := range cases {
@@ -154,6 +155,7 @@ func TestReconcile(t *testing.T) {
 			{AdminKubeconfig, "kubeconfig", "https://192.0.2.10:30443", "external"},
 			{BootstrapKubeconfig, "kubeconfig", "https://192.0.2.10:30443", "bootstrap"},
 			{ServiceNetworkKubeconfig, "kubeconfig", "https://kube-apiserver:6443", "service"},
+			{IgnitionKubeconfig, "kubeconfig", "https://kube-apiserver:6443", "service"},
 			{HCCOKubeconfig, "kubeconfig", "https://kube-apiserver:6443", "service"},
 			{"demo-abcde-kubeconfig", "value", "https://kube-apiserver:6443", "capi"},
 		}

@@ -93,6 +93,7 @@ func certificates(hcp *hyperv1.HostedControlPlane, infra *component.Infra) ([]ce
 		client(ClusterAPIClient, ControlPlaneSigner, ClusterAPIUser),
 		client(ProviderClient, ControlPlaneSigner, ProviderUser),
 		client(AutoscalerClient, ControlPlaneSigner, AutoscalerUser),
+		client(IgnitionClient, ControlPlaneSigner, IgnitionUser),
 		client(NodeBootstrap, ClusterSignerCA, NodeBootstrapper,
 			"system:serviceaccounts:openshift-machine-config-operator", "system:serviceaccounts", BootstrapGroup),
 		client(MetricsClient, ClusterSignerCA, "system:serviceaccount:hypershift:prometheus", "kubernetes"),

@@ -12,6 +12,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +38,8 @@ type facts struct {
 type bootstrapper struct {
 	// machine is the one that they were made for, or used by first; empty where neither is known.
 	machine string
+	// until is when Machines were last made that may use credentials which all have in common; zero where they have no others.
+	until time.Time
 }
 
 // errWait marks requests that may become right: the Machine's addresses or the Node may not be known yet.

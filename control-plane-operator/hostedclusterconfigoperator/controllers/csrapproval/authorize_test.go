@@ -120,6 +120,15 @@ func TestAuthorizeClient(t *testing.T) {
 		{name: "its credentials are that machine's", facts: world(func(f *facts) { f.bootstrap.machine = "pool-a" })},
 		{name: "its credentials are another machine's", reason: "are those of machine pool-b, not of machine pool-a", denied: true,
 			facts: world(func(f *facts) { f.bootstrap.machine = "pool-b" })},
+		{name: "its credentials are what older machines had in common", reason: "has bootstrap credentials of its own", denied: true,
+			facts: world(func(f *facts) {
+				f.bootstrap.until = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
+				f.machines[0].CreationTimestamp = metav1.NewTime(f.bootstrap.until.Add(time.Second))
+			})},
+		{name: "its credentials are what machines as old as it had in common", facts: world(func(f *facts) {
+			f.bootstrap.until = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
+			f.machines[0].CreationTimestamp = metav1.NewTime(f.bootstrap.until)
+		})},
 		{name: "the machine has a certificate for another key", reason: "has a certificate for another key", denied: true,
 			facts: world(func(f *facts) {
 				f.machines[0].Annotations = map[string]string{hyperv1.NodeIdentityAnnotation: "worker-1 abc"}

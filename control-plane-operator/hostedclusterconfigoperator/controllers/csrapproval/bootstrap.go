@@ -5,15 +5,21 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 	"github.com/openshift/hypershift/support/upsert"
 )
+
+// replacing is how long an upgrade may take to replace the pods of the ignition-server.
+const replacing = time.Hour
 
 const (
 	tokenUserPrefix   = "system:bootstrap:"
@@ -34,7 +40,22 @@ func (r *Reconciler) bootstrapper(ctx context.Context, csr *certificatesv1.Certi
 	if csr.Spec.Username != pki.NodeBootstrapper {
 		return nil, nil
 	}
-	return &bootstrapper{}, nil // All machines of the cluster boot with these.
+	until, err := r.sharedUntil(ctx)
+	return &bootstrapper{until: until}, err
+}
+
+// sharedUntil is when the last Machines were made that may have booted with the certificate that all machines had in common: the right of the
+// ignition-server to make tokens is as old as its habit to hand out these instead, give or take the time that its pods take to be replaced.
+func (r *Reconciler) sharedUntil(ctx context.Context) (time.Time, error) {
+	right := &rbacv1.RoleBinding{}
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: pki.IgnitionUser}, right)
+	if client.IgnoreNotFound(err) != nil {
+		return time.Time{}, fmt.Errorf("reading RoleBinding %s of the guest: %w", pki.IgnitionUser, err)
+	}
+	if err != nil {
+		return time.Time{}, nil
+	}
+	return right.CreationTimestamp.Add(replacing), nil
 }
 
 // tokenOf is where the bootstrap token is that a request was made with; nil for other requesters.
@@ -44,7 +65,7 @@ func tokenOf(csr *certificatesv1.CertificateSigningRequest) *corev1.Secret {
 		return nil
 	}
 	secret := &corev1.Secret{}
-	secret.Namespace, secret.Name = "kube-system", tokenSecretPrefix+id
+	secret.Namespace, secret.Name = metav1.NamespaceSystem, tokenSecretPrefix+id
 	return secret
 }
 

@@ -47,6 +47,9 @@ func (b *bootstrapper) mayBe(machine *clusterv1.Machine) error {
 	if b.machine != "" && b.machine != machine.Name {
 		return fmt.Errorf("%w: the bootstrap credentials are those of machine %s, not of machine %s", errTaken, b.machine, machine.Name)
 	}
+	if !b.until.IsZero() && machine.CreationTimestamp.After(b.until) {
+		return fmt.Errorf("%w: machine %s has bootstrap credentials of its own, and does not use those that older machines had in common", errTaken, machine.Name)
+	}
 	return nil
 }
 

@@ -74,6 +74,7 @@ func (r *Reconciler) phases(*scope) []phase.Phase[*scope] {
 	}
 	return []phase.Phase[*scope]{
 		run("rights", r.applyRights),
+		run("bootstrap tokens", r.applyJoining),
 		run("address of the API", r.applyEndpoints),
 		run("API kinds", r.applyKinds),
 		run("namespaces", r.applyNamespaces),

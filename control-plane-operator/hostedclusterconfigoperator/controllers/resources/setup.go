@@ -1,6 +1,7 @@
 package resources
 
 import (
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -24,6 +25,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache, 
 		WatchesRawSource(watch.ControlPlane(management))
 	for _, kept := range []client.Object{
 		&corev1.Service{}, &corev1.ConfigMap{}, &discoveryv1.EndpointSlice{}, &rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}, &corev1.Namespace{},
+		&rbacv1.Role{}, &rbacv1.RoleBinding{}, &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{},
 	} {
 		b = b.WatchesRawSource(source.Kind[client.Object](mgr.GetCache(), kept, watch.One(hcp), spec(managed)))
 	}

@@ -22,6 +22,7 @@ const Name = "ignition-server"
 const (
 	disableAnnotation = hyperv1.DisableIgnitionServerAnnotation
 	certDir           = "/var/secrets/ignition/serving-cert"
+	guestKubeconfig   = "/var/secrets/guest/kubeconfig"
 )
 
 //go:embed manifests
@@ -72,6 +73,7 @@ func (config Config) adapt(_ context.Context, scope *component.Scope, deployment
 	var f component.Flags
 	f.Set("cert-file", certDir+"/tls.crt")
 	f.Set("key-file", certDir+"/tls.key")
+	f.Set("guest-kubeconfig", guestKubeconfig)
 	f.SetUnlessEmpty("registry-overrides", config.RegistryOverrides)
 	f.Set("platform", string(scope.HCP.Spec.Platform.Type))
 	container.Args = f
