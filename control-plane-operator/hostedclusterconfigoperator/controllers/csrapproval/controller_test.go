@@ -1,11 +1,15 @@
 package csrapproval
 
 import (
+	"crypto/x509"
+	"fmt"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -103,6 +107,35 @@ func TestReconcile(t *testing.T) {
 		g.Expect(admin.Get(t.Context(), client.ObjectKeyFromObject(theft), theft)).To(Succeed())
 		g.Expect(theft.Status.Conditions).To(ConsistOf(HaveField("Type", certificatesv1.CertificateDenied)))
 		g.Expect(recorder.Events).To(Receive(ContainSubstring("Warning NodeIdentityRefused")))
+	})
+
+	t.Run("When the guest has tokens for single machines, what all had in common should be good for machines of before only", func(t *testing.T) {
+		g := NewWithT(t)
+		right := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "hypershift:ignition-server"},
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "hypershift:ignition-server"}}
+		g.Expect(admin.Create(t.Context(), right)).To(Succeed())
+		for i, tt := range []struct {
+			node string
+			age  time.Duration
+			want certificatesv1.RequestConditionType
+		}{
+			{"worker-8", -time.Hour, certificatesv1.CertificateApproved},
+			{"worker-9", replacing / 2, certificatesv1.CertificateApproved},
+			{"worker-10", replacing + time.Minute, certificatesv1.CertificateDenied},
+		} {
+			m := machine("pool-"+tt.node, tt.node, "192.0.2.3")
+			m.CreationTimestamp = metav1.NewTime(right.CreationTimestamp.Add(tt.age))
+			g.Expect(management.Create(t.Context(), &m)).To(Succeed())
+			m.Status = machine("", tt.node, "192.0.2.3").Status
+			g.Expect(management.Status().Update(t.Context(), &m)).To(Succeed())
+			csr := bootstrap(t, func(r *x509.CertificateRequest) { r.Subject = nodeSubject(tt.node) })
+			csr.Name, csr.Spec.Username, csr.Spec.Groups = fmt.Sprintf("shared-%d", i), "", nil
+			g.Expect(bootstrapper.Create(t.Context(), csr)).To(Succeed())
+			_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(csr)})
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(admin.Get(t.Context(), client.ObjectKeyFromObject(csr), csr)).To(Succeed())
+			g.Expect(csr.Status.Conditions).To(ConsistOf(HaveField("Type", tt.want)), tt.node)
+		}
 	})
 
 	t.Run("When a request is gone or decided it should be left alone", func(t *testing.T) {

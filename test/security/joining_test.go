@@ -1,0 +1,218 @@
+package security
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	ignition "github.com/coreos/ignition/v2/config/v3_4/types"
+	. "github.com/onsi/gomega"
+	"github.com/vincent-petithory/dataurl"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	guestfixture "github.com/openshift/hypershift/control-plane-operator/fixture"
+	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/resources"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/ignition-server/bootstrap"
+	"github.com/openshift/hypershift/ignition-server/endpoint"
+	"github.com/openshift/hypershift/ignition-server/nodeconfig"
+	"github.com/openshift/hypershift/ignition-server/token"
+	"github.com/openshift/hypershift/support/machinetoken"
+	"github.com/openshift/hypershift/support/testenv"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+const poolToken = "11111111-2222-3333-4444-555555555555"
+
+// configured lets the config operator do its work in the guest.
+func (g *guest) configured() {
+	g.t.Helper()
+	admin, err := client.New(g.config, client.Options{Scheme: guestfixture.Scheme()})
+	g.Expect(err).NotTo(HaveOccurred())
+	r := &resources.Reconciler{Management: g.client, Guest: admin, Clock: clock.RealClock{}}
+	_, err = r.Reconcile(g.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: g.hosted(), Name: fixture.ClusterName}})
+	g.Expect(err).NotTo(HaveOccurred())
+}
+
+// ignitionServer is that of the guest, with the rights that it has there, and a pool's configuration.
+func (g *guest) ignitionServer() *httptest.Server {
+	g.t.Helper()
+	rights, err := client.New(g.users(pki.IgnitionUser), client.Options{Scheme: fixture.Scheme()})
+	g.Expect(err).NotTo(HaveOccurred())
+	payload, err := nodeconfig.Render(nodeconfig.Input{
+		NodePool: "workers", ServiceCIDRs: []string{"172.31.0.0/16"}, ClientCA: []byte("CA"), NodeImage: "node", PodImage: "pod",
+		BootstrapKubeconfig: testenv.Kubeconfig(g.t, g.config),
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	tokens := token.NewCache(clock.RealClock{})
+	tokens.Put(token.Entry{Secret: types.NamespacedName{Namespace: g.hosted(), Name: "token-workers"}, Payload: payload}, poolToken)
+	credentials := bootstrap.New(rights, g.client, g.hosted(), clock.RealClock{})
+	observer := &token.Reconciler{Client: g.client, Recorder: &events.FakeRecorder{}}
+	server := httptest.NewServer(endpoint.New(tokens, credentials, observer, slog.New(slog.DiscardHandler)))
+	g.t.Cleanup(server.Close)
+	return server
+}
+
+// fetch asks the ignition-server with a token, and returns what the answer lets a kubelet join with.
+func (g *guest) fetch(server *httptest.Server, bearer string) (int, *rest.Config) {
+	g.t.Helper()
+	request, err := http.NewRequestWithContext(g.t.Context(), http.MethodGet, server.URL+"/ignition", nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	request.Header.Set("Authorization", "Bearer "+base64.StdEncoding.EncodeToString([]byte(bearer)))
+	response, err := server.Client().Do(request)
+	g.Expect(err).NotTo(HaveOccurred())
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	g.Expect(err).NotTo(HaveOccurred())
+	if response.StatusCode != http.StatusOK {
+		return response.StatusCode, nil
+	}
+	served := ignition.Config{}
+	g.Expect(json.Unmarshal(body, &served)).To(Succeed())
+	for _, file := range served.Storage.Files {
+		if file.Path == "/etc/kubernetes/bootstrap-kubeconfig" {
+			kubeconfig, err := dataurl.DecodeString(*file.Contents.Source)
+			g.Expect(err).NotTo(HaveOccurred())
+			config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig.Data)
+			g.Expect(err).NotTo(HaveOccurred())
+			return response.StatusCode, config
+		}
+	}
+	g.t.Fatal("no bootstrap kubeconfig was served")
+	return 0, nil
+}
+
+func (g *guest) by(config *rest.Config) client.Client {
+	g.t.Helper()
+	c, err := client.New(config, client.Options{Scheme: fixture.Scheme()})
+	g.Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+// A machine joins with what is its own. Root on it, who has all that it ever got, is nobody else by that.
+func TestCredentialsOfAMachine(t *testing.T) {
+	g := newGuest(t, "credentials")
+	g.newMachine("workers-b", "worker-2")
+	g.configured()
+	server := g.ignitionServer()
+	own := machinetoken.Derive([]byte(poolToken), "workers-a")
+
+	t.Run("When a token is changed to another machine's, nothing should be served", func(t *testing.T) {
+		code, _ := g.fetch(server, strings.Replace(own, "workers-a", "workers-b", 1))
+		g.Expect(code).To(Equal(http.StatusNetworkAuthenticationRequired))
+	})
+	t.Run("When the machine does not exist any more, nothing should be served", func(t *testing.T) {
+		code, _ := g.fetch(server, machinetoken.Derive([]byte(poolToken), "workers-gone"))
+		g.Expect(code).To(Equal(http.StatusServiceUnavailable))
+	})
+
+	code, config := g.fetch(server, own)
+	g.Expect(code).To(Equal(http.StatusOK))
+	g.Expect(config.CertData).To(BeEmpty(), "what all machines have in common was served")
+	worker := g.by(config)
+	t.Run("When it asks for the identity of a machine that has yet to ask, it should be denied, and somebody told", func(t *testing.T) {
+		g.Expect(g.askFor(worker, "theft", "worker-2", certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth)).
+			To(Equal(certificatesv1.CertificateDenied))
+		g.Expect(g.alarms).To(Receive(ContainSubstring("are those of machine workers-a")))
+	})
+	t.Run("When it asks for anything else in the guest, it should be refused", func(t *testing.T) {
+		for _, list := range []client.ObjectList{&corev1.SecretList{}, &corev1.NodeList{}, &corev1.PodList{}} {
+			g.Expect(apierrors.IsForbidden(worker.List(t.Context(), list))).To(BeTrue(), "%T", list)
+		}
+	})
+	t.Run("When it asks for its own identity, it should get that once", func(t *testing.T) {
+		g.Expect(g.ask(worker, "own")).To(Equal(certificatesv1.CertificateApproved))
+		g.Expect(g.ask(worker, "own-again")).To(Equal(certificatesv1.CertificateDenied))
+	})
+	t.Run("When it has joined, its credentials should be gone, and no others served", func(t *testing.T) {
+		node := g.as("system:node:worker-1", "system:nodes")
+		g.Expect(g.askFor(node, "serving", "worker-1", certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth)).
+			To(Equal(certificatesv1.CertificateApproved))
+		g.Eventually(func() bool { return apierrors.IsUnauthorized(worker.List(t.Context(), &corev1.NodeList{})) }, "10s", "50ms").Should(BeTrue())
+		g.Expect(g.client.Get(t.Context(), client.ObjectKeyFromObject(g.machine), g.machine)).To(Succeed())
+		g.machine.Status.NodeRef.Name = "worker-1"
+		g.Expect(g.client.Status().Update(t.Context(), g.machine)).To(Succeed())
+		code, config := g.fetch(server, own)
+		g.Expect(code).To(Equal(http.StatusOK))
+		g.Expect([]string{config.BearerToken, string(config.CertData)}).To(HaveEach(BeEmpty()))
+	})
+}
+
+// A machine that was installed before machines had tokens of their own has its pool's. What it gets by that is good for one machine.
+func TestCredentialsByAPoolsToken(t *testing.T) {
+	g := newGuest(t, "poolcredentials")
+	g.newMachine("workers-b", "worker-2")
+	g.configured()
+	_, config := g.fetch(g.ignitionServer(), poolToken)
+	g.Expect(config.CertData).To(BeEmpty())
+	worker := g.by(config)
+	g.Expect(g.ask(worker, "own")).To(Equal(certificatesv1.CertificateApproved))
+	g.Expect(g.askFor(worker, "theft", "worker-2", certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth)).
+		To(Equal(certificatesv1.CertificateDenied))
+}
+
+// Who takes over the ignition-server, which all machines of the provisioning network can reach, can let machines join.
+func TestIgnitionServerInTheGuest(t *testing.T) {
+	g := newGuest(t, "ignition")
+	g.configured()
+	server := g.by(g.users(pki.IgnitionUser))
+	good := func() *corev1.Secret {
+		return &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", GenerateName: "x-"}, Type: corev1.SecretTypeBootstrapToken,
+			StringData: map[string]string{"token-id": "abcdef", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true", "expiration": "2099-01-01T00:00:00Z"},
+		}
+	}
+	g.Expect(server.Create(t.Context(), named(good(), "bootstrap-token-abcdef"))).To(Succeed())
+	for name, change := range map[string]func(*corev1.Secret){
+		"a Secret of no type": func(s *corev1.Secret) { s.Type = "" },
+		"the token of a service account": func(s *corev1.Secret) {
+			s.Type = corev1.SecretTypeServiceAccountToken
+			s.Annotations = map[string]string{corev1.ServiceAccountNameKey: "default"}
+		},
+		"a token that never expires":                          func(s *corev1.Secret) { delete(s.StringData, "expiration") },
+		"a token that signs what clients trust":               func(s *corev1.Secret) { s.StringData["usage-bootstrap-signing"] = "true" },
+		"a token with groups of its choice":                   func(s *corev1.Secret) { s.StringData["auth-extra-groups"] = "system:bootstrappers:admins" },
+		"a token in a namespace of somebody who is not asked": func(s *corev1.Secret) { s.Namespace = "default" },
+	} {
+		t.Run("When it makes "+name+", it should be refused", func(t *testing.T) {
+			secret := good()
+			change(secret)
+			err := server.Create(t.Context(), secret)
+			NewWithT(t).Expect(apierrors.IsForbidden(err) || apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
+		})
+	}
+	t.Run("When it wants anything else, it should be refused", func(t *testing.T) {
+		token := named(good(), "bootstrap-token-abcdef")
+		for what, err := range map[string]error{
+			"read its tokens":   server.Get(t.Context(), client.ObjectKeyFromObject(token), &corev1.Secret{}),
+			"list Secrets":      server.List(t.Context(), &corev1.SecretList{}),
+			"delete a token":    server.Delete(t.Context(), token),
+			"make a ConfigMap":  server.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "x"}}),
+			"approve a machine": server.SubResource("approval").Update(t.Context(), &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "x", ResourceVersion: "1"}}),
+		} {
+			NewWithT(t).Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%s: %v", what, err)
+		}
+	})
+}
+
+func named(secret *corev1.Secret, name string) *corev1.Secret {
+	secret.GenerateName, secret.Name = "", name
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, hyperv1.BootstrapMachineAnnotation, "workers-a")
+	return secret
+}
