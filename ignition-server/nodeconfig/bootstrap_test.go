@@ -13,23 +13,30 @@ func TestWithBootstrap(t *testing.T) {
 	in.BootstrapKubeconfig = []byte("kind: Config # of all\n")
 	rendered, err := Render(in)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	t.Run("When a machine's kubeconfig is put in, it should be all that is different", func(t *testing.T) {
-		g := NewWithT(t)
-		own, err := WithBootstrap(rendered, func(kubeconfig []byte) ([]byte, error) {
-			return []byte(strings.Replace(string(kubeconfig), "of all", "of one", 1)), nil
+	for form, render := range map[string]func(Input) ([]byte, error){"Ignition config": Render, "node plan": RenderPlan} {
+		t.Run("When a machine's kubeconfig is put into an "+form+", it should be all that is different", func(t *testing.T) {
+			g := NewWithT(t)
+			common, err := render(in)
+			g.Expect(err).NotTo(HaveOccurred())
+			own, err := WithBootstrap(common, func(kubeconfig []byte) ([]byte, error) {
+				return []byte(strings.Replace(string(kubeconfig), "of all", "of one", 1)), nil
+			})
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(string(own)).NotTo(MatchJSON(common))
+			mine := in
+			mine.BootstrapKubeconfig = []byte("kind: Config # of one\n")
+			want, err := render(mine)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(string(own)).To(MatchJSON(want))
 		})
-		g.Expect(err).NotTo(HaveOccurred())
-		in.BootstrapKubeconfig = []byte("kind: Config # of one\n")
-		want, err := Render(in)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(string(own)).To(MatchJSON(want))
-	})
+	}
 	keep := func(kubeconfig []byte) ([]byte, error) { return kubeconfig, nil }
 	for name, tt := range map[string]struct {
 		config, says string
 		change       func([]byte) ([]byte, error)
 	}{
 		"it has no kubeconfig":                   {`{"ignition":{"version":"3.4.0"}}`, "has no file /etc/kubernetes/bootstrap-kubeconfig", keep},
+		"it is a plan without one":               {`{"version":1}`, "has no file /etc/kubernetes/bootstrap-kubeconfig", keep},
 		"it is no JSON":                          {`{`, "read the node configuration", keep},
 		"its kubeconfig is somewhere else":       {`{"storage":{"files":[{"path":"/etc/kubernetes/bootstrap-kubeconfig","contents":{"source":"https://x"}}]}}`, "read the file", keep},
 		"the machine's kubeconfig can't be made": {string(rendered), "no luck", func([]byte) ([]byte, error) { return nil, errors.New("no luck") }},
