@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	ignition "github.com/coreos/ignition/v2/config/v3_4/types"
 	. "github.com/onsi/gomega"
@@ -64,7 +65,7 @@ func (g *guest) ignitionServer() *httptest.Server {
 	tokens.Put(token.Entry{Secret: types.NamespacedName{Namespace: g.hosted(), Name: "token-workers"}, Payload: payload}, poolToken)
 	credentials := bootstrap.New(rights, g.client, g.hosted(), clock.RealClock{})
 	observer := &token.Reconciler{Client: g.client, Recorder: &events.FakeRecorder{}}
-	server := httptest.NewServer(endpoint.New(tokens, credentials, observer, slog.New(slog.DiscardHandler)))
+	server := httptest.NewServer(endpoint.New(tokens, credentials, observer, fstest.MapFS{}, slog.New(slog.DiscardHandler)))
 	g.t.Cleanup(server.Close)
 	return server
 }
