@@ -7,6 +7,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -26,7 +27,6 @@ const (
 	dataVolume  = "data"
 	dataDir     = "/var/lib/data"
 	certDir     = "/etc/etcd/tls"
-	quotaBytes  = "8589934592"
 	defaultSize = "8Gi"
 )
 
@@ -98,11 +98,25 @@ func args(hcp *hyperv1.HostedControlPlane, members int32) []string {
 	f.Set("peer-cert-file", certDir+"/peer/peer.crt")
 	f.Set("peer-key-file", certDir+"/peer/peer.key")
 	f.Set("peer-trusted-ca-file", certDir+"/etcd-ca/ca.crt")
-	f.Set("quota-backend-bytes", quotaBytes)
+	f.Set("quota-backend-bytes", strconv.FormatInt(quota(hcp), 10))
 	f.Set("snapshot-count", "10000")
 	f.Set("tls-min-version", tls.EtcdMinVersion())
 	f.SetUnlessEmpty("cipher-suites", strings.Join(tls.Ciphers, ","))
 	return f
+}
+
+// quota is how many bytes the database may grow to: the log and the snapshots beside it have a fifth of the volume. An etcd that reaches
+// its quota refuses writes and can be mended; one whose disk is full cannot even compact.
+func quota(hcp *hyperv1.HostedControlPlane) int64 {
+	size := size(hcp)
+	return size.Value() / 5 * 4
+}
+
+func size(hcp *hyperv1.HostedControlPlane) resource.Quantity {
+	if managed := hcp.Spec.Etcd.Managed; managed != nil && managed.Storage.PersistentVolume != nil && managed.Storage.PersistentVolume.Size != nil {
+		return *managed.Storage.PersistentVolume.Size
+	}
+	return resource.MustParse(defaultSize)
 }
 
 // setStorage gives each member a volume of the size and class that the cluster asks for.
@@ -112,16 +126,12 @@ func setStorage(hcp *hyperv1.HostedControlPlane, set *appsv1.StatefulSet) error 
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Resources: corev1.VolumeResourceRequirements{
-				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(defaultSize)},
+				Requests: corev1.ResourceList{corev1.ResourceStorage: size(hcp)},
 			},
 		},
 	}
 	if managed := hcp.Spec.Etcd.Managed; managed != nil && managed.Storage.PersistentVolume != nil {
-		volume := managed.Storage.PersistentVolume
-		claim.Spec.StorageClassName = volume.StorageClassName
-		if volume.Size != nil {
-			claim.Spec.Resources.Requests[corev1.ResourceStorage] = *volume.Size
-		}
+		claim.Spec.StorageClassName = managed.Storage.PersistentVolume.StorageClassName
 	}
 	set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claim}
 	return nil
