@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/utils/clock"
+
+	"github.com/openshift/hypershift/cmd/progress"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/test/maas-simulator/faults"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
+	"github.com/openshift/hypershift/test/maas-simulator/status"
+)
+
+// world is a simulated MAAS where nothing takes time.
+type world struct {
+	*GomegaWithT
+	*simulator.Simulator
+	t   *testing.T
+	url string
+	out bytes.Buffer
+}
+
+func newWorld(t *testing.T, change ...func(*simulator.Options)) *world {
+	t.Helper()
+	o := simulator.Options{RandomSeed: 1, Seed: []byte(simtest.WithVMHosts(simtest.Seed(
+		simtest.Machine{ID: "aaaaa1", Hostname: "large", CPU: 32}, simtest.Machine{ID: "aaaaa2", Hostname: "small", CPU: 2},
+		simtest.Machine{ID: "aaaaa3", Hostname: "taken", CPU: 1, Status: status.Deployed, Owner: "alice"},
+	), simtest.VMHost{Name: "lxd"}))}
+	for _, c := range change {
+		c(&o)
+	}
+	s, err := simulator.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		s.Run(ctx)
+		close(ended)
+	}()
+	server := httptest.NewServer(s)
+	t.Cleanup(func() {
+		server.Close()
+		stop()
+		<-ended
+	})
+	return &world{GomegaWithT: NewWithT(t), Simulator: s, t: t, url: server.URL + "/MAAS"}
+}
+
+func (w *world) walk(ctx context.Context, user string, change func(*settings)) error {
+	config := maas.Config{Endpoint: w.url, APIKey: w.Key(user), Retry: maas.RetryPolicy{Attempts: 1}}
+	client, err := maas.NewClient(config)
+	w.Expect(err).NotTo(HaveOccurred())
+	c := &check{settings: settings{Config: config}, maas: client, report: progress.New(&w.out, clock.RealClock{}), interval: time.Millisecond}
+	change(&c.settings)
+	return c.walk(ctx)
+}
+
+// untouched expects that MAAS is as it was.
+func (w *world) untouched() {
+	w.t.Helper()
+	w.Expect(w.Machines()).To(HaveLen(3))
+	for _, m := range w.Machines() {
+		if m.Hostname != "taken" {
+			w.Expect(m.Owner).To(BeEmpty(), m.Hostname)
+			w.Expect(m.Status).To(Equal(status.Ready), m.Hostname)
+		}
+	}
+	w.Expect(w.Machine("taken").Owner).To(Equal("alice"))
+}
+
+// writes lists the operations that change something and were asked for.
+func (w *world) writes() []string {
+	var asked []string
+	for count := range w.Requests() {
+		if !strings.HasSuffix(count.Operation, ".read") && !strings.Contains("users.whoami vm-host.parameters", count.Operation) {
+			asked = append(asked, count.Operation)
+		}
+	}
+	return asked
+}
+
+func confirmed(s *settings) { s.Confirmed = true }
+
+func TestWalk(t *testing.T) {
+	t.Run("When it is not confirmed it should say what it would take, and change nothing", func(t *testing.T) {
+		w := newWorld(t)
+		w.Expect(w.walk(t.Context(), "admin", func(*settings) {})).To(Succeed())
+		w.Expect(w.writes()).To(BeEmpty())
+		w.Expect(w.out.String()).To(And(ContainSubstring("MAAS 3.4"), ContainSubstring("would take: machine small (aaaaa2)"),
+			ContainSubstring("VM host lxd"), ContainSubstring("nothing was taken")))
+	})
+	t.Run("When it is confirmed it should use the machine and a VM, and give both back", func(t *testing.T) {
+		w := newWorld(t)
+		w.Expect(w.walk(t.Context(), "admin", confirmed)).To(Succeed(), w.out.String())
+		w.Expect(w.writes()).To(ContainElements("machines.allocate", "machine.deploy", "vm-host.compose", "machine.release", "machine.delete"))
+		w.untouched()
+	})
+	t.Run("When the user is no administrator it should leave VM hosts alone", func(t *testing.T) {
+		w := newWorld(t)
+		w.Expect(w.walk(t.Context(), "alice", confirmed)).To(Succeed(), w.out.String())
+		w.Expect(w.writes()).NotTo(ContainElement("vm-host.compose"))
+		w.Expect(w.out.String()).To(ContainSubstring("no administrator"))
+		w.untouched()
+	})
+	t.Run("When MAAS has no VM hosts any more it should go without", func(t *testing.T) {
+		w := newWorld(t, func(o *simulator.Options) { o.Version = "main" })
+		w.Expect(w.walk(t.Context(), "admin", confirmed)).To(Succeed(), w.out.String())
+		w.Expect(w.out.String()).To(ContainSubstring("this version has none"))
+		w.untouched()
+	})
+	t.Run("When there is nothing to take it should say so", func(t *testing.T) {
+		w := newWorld(t)
+		w.Expect(w.walk(t.Context(), "admin", func(s *settings) { s.Confirmed, s.Zone = true, "default"; s.Pool = "default"; s.Image = "" })).To(Succeed())
+		w.Expect(w.walk(t.Context(), "alice", func(s *settings) { s.Zone = "nowhere" })).To(MatchError(ContainSubstring("nowhere")))
+	})
+}
+
+func TestWalkGivesBack(t *testing.T) {
+	for name, rule := range map[string]faults.Rule{
+		"the answer of an allocation is lost": {Kind: faults.LostAnswer, Operation: "machines.allocate", Count: 1},
+		"the deployment fails":                {Kind: faults.DeployFails, Machine: "small", Count: 1},
+		"the answer of a compose is lost":     {Kind: faults.LostAnswer, Operation: "vm-host.compose", Count: 1},
+		"commissioning fails":                 {Kind: faults.CommissionFails, Count: 1},
+	} {
+		t.Run("When "+name+" it should fail, and give back what it took", func(t *testing.T) {
+			w := newWorld(t)
+			simtest.Fault(t, w.Simulator, rule)
+			w.Expect(w.walk(t.Context(), "admin", confirmed)).NotTo(Succeed())
+			w.untouched()
+		})
+	}
+	t.Run("When it is interrupted it should give back what it took", func(t *testing.T) {
+		w := newWorld(t)
+		mend := simtest.Fault(t, w.Simulator, faults.Rule{Kind: faults.BootHangs})
+		defer mend()
+		ctx, interrupt := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- w.walk(ctx, "admin", confirmed) }()
+		w.Eventually(func() status.Status { return w.Machine("small").Status }).Should(Equal(status.Deploying))
+		interrupt()
+		w.Expect(<-ended).To(MatchError(context.Canceled))
+		w.untouched()
+	})
+	t.Run("When an earlier walk was killed the next should give back what that one took", func(t *testing.T) {
+		w := newWorld(t)
+		client, err := maas.NewClient(maas.Config{Endpoint: w.url, APIKey: w.Key("admin")})
+		w.Expect(err).NotTo(HaveOccurred())
+		_, err = client.AllocateMachine(t.Context(), maas.AllocateRequest{SystemID: "aaaaa1", AgentName: ours})
+		w.Expect(err).NotTo(HaveOccurred())
+		_, err = client.ComposeMachine(t.Context(), 1, maas.ComposeRequest{Hostname: ours})
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(w.walk(t.Context(), "admin", func(*settings) {})).To(Succeed(), w.out.String())
+		w.untouched()
+	})
+}
+
+func TestSettings(t *testing.T) {
+	dir := t.TempDir()
+	key := filepath.Join(dir, "key")
+	NewWithT(t).Expect(os.WriteFile(key, []byte("a:b:c\n"), 0o600)).To(Succeed())
+	tests := map[string]struct {
+		environment map[string]string
+		says        string
+	}{
+		"nothing is set":             {nil, "set MAAS_ENDPOINT"},
+		"the key's file is missing":  {map[string]string{"MAAS_ENDPOINT": "http://127.0.0.1:1/MAAS", "MAAS_API_KEY_FILE": dir + "/none"}, "MAAS_API_KEY_FILE"},
+		"the CA's file is missing":   {map[string]string{"MAAS_ENDPOINT": "http://127.0.0.1:1/MAAS", "MAAS_API_KEY_FILE": key, "MAAS_CA_BUNDLE_FILE": dir + "/none"}, "MAAS_CA_BUNDLE_FILE"},
+		"MAAS does not answer there": {map[string]string{"MAAS_ENDPOINT": "http://127.0.0.1:1/MAAS", "MAAS_API_KEY_FILE": key}, "looking at the version"},
+	}
+	for name, test := range tests {
+		t.Run("When "+name+" it should say so", func(t *testing.T) {
+			var out bytes.Buffer
+			err := run(t.Context(), func(name string) string { return test.environment[name] }, &out)
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(test.says)))
+		})
+	}
+}
