@@ -1,6 +1,6 @@
 // Package platforms holds what differs between platforms as data.
 //
-// Code that has to know "does this platform make machines?" or "what does the guest's Infrastructure say?" asks a row of
+// Code that has to know "how long may a machine take to start?" or "what does the guest's Infrastructure say?" asks a row of
 // this table and never compares a platform type itself: adding a platform means adding a row here and a folder in
 // hypershift-operator/platform.
 package platforms
@@ -10,20 +10,8 @@ import (
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
-	operatorv1 "github.com/openshift/api/operator/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-)
-
-// RegistryStorage tells where the guest's image registry keeps its layers.
-type RegistryStorage string
-
-// The kinds of storage that a registry is given when it is created.
-const (
-	// RegistryEmptyDir loses the layers with the pod; it is what platforms without storage of their own get.
-	RegistryEmptyDir RegistryStorage = "EmptyDir"
-	// RegistryByOperator leaves the choice to the registry operator.
-	RegistryByOperator RegistryStorage = "ByOperator"
 )
 
 // HealthCheck holds the time-outs of a pool's MachineHealthCheck.
@@ -43,18 +31,10 @@ type Traits struct {
 	ControlPlaneType hyperv1.PlatformType
 	// InfrastructureType is the platform type in the guest's Infrastructure resource.
 	InfrastructureType configv1.PlatformType
-	// IngressStrategy is how the guest's default IngressController is published unless the user says otherwise.
-	IngressStrategy operatorv1.EndpointPublishingStrategyType
-	// RegistryStorage is what the guest's image registry is created with.
-	RegistryStorage RegistryStorage
-	// KonnectivityHostNetwork tells whether konnectivity agents in the guest use the network of their node.
-	KonnectivityHostNetwork bool
 	// Architectures are the CPU architectures that NodePools may ask for, in Go's spelling.
 	Architectures []string
 	// DefaultUpgradeType is what a NodePool gets that does not choose.
 	DefaultUpgradeType hyperv1.UpgradeType
-	// MakesMachines tells whether NodePools get Cluster API machines; without it a NodePool only hands out user-data.
-	MakesMachines bool
 	// KeepsOutdatedUserData tells whether machines may still be installing from user-data of an outdated
 	// configuration, so that it must live until the last of them is gone.
 	KeepsOutdatedUserData bool
@@ -73,33 +53,28 @@ var metalHealth = HealthCheck{NodeUnready: 16 * time.Minute, NodeStartup: 60 * t
 var table = []Traits{
 	{
 		Type: hyperv1.MAASPlatform, ControlPlaneType: hyperv1.NonePlatform, InfrastructureType: configv1.NonePlatformType,
-		IngressStrategy: operatorv1.HostNetworkStrategyType, RegistryStorage: RegistryEmptyDir, KonnectivityHostNetwork: true,
 		Architectures: []string{"amd64", "arm64"}, DefaultUpgradeType: hyperv1.UpgradeTypeReplace,
-		MakesMachines: true, KeepsOutdatedUserData: true, HealthCheck: metalHealth,
+		KeepsOutdatedUserData: true, HealthCheck: metalHealth,
 	},
 	{
 		Type: hyperv1.NonePlatform, ControlPlaneType: hyperv1.NonePlatform, InfrastructureType: configv1.NonePlatformType,
-		IngressStrategy: operatorv1.HostNetworkStrategyType, RegistryStorage: RegistryEmptyDir, KonnectivityHostNetwork: true,
 		Architectures: []string{"amd64", "arm64"}, DefaultUpgradeType: hyperv1.UpgradeTypeInPlace,
 		HealthCheck: HealthCheck{NodeUnready: 16 * time.Minute, NodeStartup: 20 * time.Minute},
 	},
 	{
 		Type: hyperv1.AgentPlatform, ControlPlaneType: hyperv1.NonePlatform, InfrastructureType: configv1.NonePlatformType,
-		IngressStrategy: operatorv1.LoadBalancerServiceStrategyType, RegistryStorage: RegistryByOperator, KonnectivityHostNetwork: true,
 		Architectures: []string{"amd64", "arm64", "ppc64le"}, DefaultUpgradeType: hyperv1.UpgradeTypeInPlace,
-		MakesMachines: true, HealthCheck: HealthCheck{NodeUnready: 16 * time.Minute, NodeStartup: 20 * time.Minute},
+		HealthCheck: HealthCheck{NodeUnready: 16 * time.Minute, NodeStartup: 20 * time.Minute},
 	},
 	{
 		Type: hyperv1.KubevirtPlatform, ControlPlaneType: hyperv1.KubevirtPlatform, InfrastructureType: configv1.KubevirtPlatformType,
-		IngressStrategy: operatorv1.NodePortServiceStrategyType, RegistryStorage: RegistryEmptyDir, KonnectivityHostNetwork: true,
 		Architectures: []string{"amd64", "s390x"}, DefaultUpgradeType: hyperv1.UpgradeTypeReplace,
-		MakesMachines: true, KeepsOutdatedUserData: true, HealthCheck: cloudHealth,
+		KeepsOutdatedUserData: true, HealthCheck: cloudHealth,
 	},
 	{
 		Type: hyperv1.AWSPlatform, ControlPlaneType: hyperv1.AWSPlatform, InfrastructureType: configv1.AWSPlatformType,
-		IngressStrategy: operatorv1.LoadBalancerServiceStrategyType, RegistryStorage: RegistryByOperator, KonnectivityHostNetwork: true,
 		Architectures: []string{"amd64", "arm64"}, DefaultUpgradeType: hyperv1.UpgradeTypeReplace,
-		MakesMachines: true, KeepsOutdatedUserData: true, ScalesFromZero: true, HealthCheck: cloudHealth,
+		KeepsOutdatedUserData: true, ScalesFromZero: true, HealthCheck: cloudHealth,
 	},
 }
 
