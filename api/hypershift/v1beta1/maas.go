@@ -222,7 +222,7 @@ type MAASNodePoolPlatform struct {
 
 // MAASLXDNodePool shapes the virtual machines of a pool.
 //
-// +kubebuilder:validation:XValidation:rule="self.enabled || !(has(self.storagePool) || has(self.network) || has(self.profile) || has(self.project) || has(self.vmHost) || has(self.diskSize))",message="lxd.enabled must be true for the other fields of lxd to have an effect: set it, or remove them"
+// +kubebuilder:validation:XValidation:rule="self.enabled || !(has(self.storagePool) || has(self.network) || has(self.profile) || has(self.project) || has(self.vmHost) || has(self.diskSize) || has(self.bridge) || has(self.devices) || has(self.antiAffinity))",message="lxd.enabled must be true for the other fields of lxd to have an effect: set it, or remove them"
 type MAASLXDNodePool struct {
 	// enabled composes virtual machines instead of allocating machines.
 	//
@@ -230,25 +230,26 @@ type MAASLXDNodePool struct {
 	// +optional
 	Enabled bool `json:"enabled"`
 
-	// storagePool of the LXD host.
+	// storagePool of the LXD host. Empty means its default one.
 	//
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	StoragePool string `json:"storagePool,omitempty"`
 
-	// network is the MAAS subnet that the virtual machines hang on.
+	// network is the MAAS subnet that the virtual machines hang on, or several with commas in between.
 	//
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	Network string `json:"network,omitempty"`
 
-	// profile of LXD that the virtual machines are made with.
+	// profile of LXD that the virtual machines are made with. MAAS chooses it by itself: "maas" where the project of the host has one of
+	// that name, else "default". Any other is reported as not found.
 	//
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	Profile string `json:"profile,omitempty"`
 
-	// project of LXD. Empty means the host's.
+	// project of LXD: only hosts that MAAS composes in that project on are taken. Empty means any host, and its project.
 	//
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
@@ -260,7 +261,28 @@ type MAASLXDNodePool struct {
 	// +optional
 	VMHost string `json:"vmHost,omitempty"`
 
-	// diskSize of the root disk in GB.
+	// bridge is the bridge or interface of the LXD host that the first network interface hangs on. Empty leaves it to MAAS.
+	//
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	Bridge string `json:"bridge,omitempty"`
+
+	// devices are bridges or interfaces of the LXD host, each for one more network interface of the virtual machines.
+	//
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=255
+	// +listType=atomic
+	// +optional
+	Devices []string `json:"devices,omitempty"`
+
+	// antiAffinity says whether two machines of the pool may share a host: with Required they never do, with Preferred only where no other
+	// host fits. Empty means Preferred.
+	//
+	// +kubebuilder:validation:Enum=Preferred;Required
+	// +optional
+	AntiAffinity string `json:"antiAffinity,omitempty"`
+
+	// diskSize of the root disk in GB. Absent means 60, or minDiskSize where that is more.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1048576

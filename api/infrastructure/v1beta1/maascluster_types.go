@@ -92,10 +92,13 @@ type APIEndpoint struct {
 // IsZero tells that the endpoint is not known yet.
 func (e APIEndpoint) IsZero() bool { return e.Host == "" && e.Port == 0 }
 
-// LXDHostConfig says how the machines of a cluster serve as LXD hosts for virtual machines of others.
+// LXDHostConfig says how the machines of a cluster serve as LXD hosts for virtual machines of others, and what the cluster's own virtual
+// machines are like where their lxdConfig does not say it.
 //
 // +kubebuilder:validation:XValidation:rule=`!has(self.nicParent) || !has(self.networkBridge) || self.nicParent == self.networkBridge`,message=`lxdConfig.nicParent and lxdConfig.networkBridge are two spellings of one thing: set one of them`
 type LXDHostConfig struct {
+	LXDMachineConfig `json:",inline"`
+
 	// enabled registers the machines as LXD hosts with MAAS.
 	//
 	// +kubebuilder:default=false

@@ -38,12 +38,13 @@ type VMConfig struct {
 	// +optional
 	Network string `json:"network,omitempty"`
 
-	// interfaceLinkModes maps an interface to auto, dhcp, static or link_up.
+	// interfaceLinkModes maps an interface to auto, dhcp, static or link_up. It has no effect: MAAS links each interface automatically, and
+	// staticIP gives an address of one's own.
 	//
 	// +optional
 	InterfaceLinkModes map[string]string `json:"interfaceLinkModes,omitempty"`
 
-	// autoStart starts the virtual machine with its host.
+	// autoStart starts the virtual machine with its host. It has no effect: a virtual machine that is off is started in any case.
 	//
 	// +kubebuilder:default=true
 	// +optional
@@ -52,13 +53,14 @@ type VMConfig struct {
 
 // LXDMachineConfig shapes the virtual machine of provisioningMode lxd.
 type LXDMachineConfig struct {
-	// profile of LXD that the virtual machine is made with.
+	// profile of LXD that the virtual machine is made with. MAAS chooses it by itself: "maas" where the project of the host has one of that
+	// name, else "default". Any other is reported as not found.
 	//
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	Profile string `json:"profile,omitempty"`
 
-	// storage of the root disk.
+	// storage of the root disk. Without a size it has 60 GB, or minDiskSize where that is more.
 	//
 	// +optional
 	Storage *LXDStorage `json:"storage,omitempty"`
@@ -74,12 +76,30 @@ type LXDMachineConfig struct {
 	// +optional
 	VMHost string `json:"vmHost,omitempty"`
 
-	// project of LXD. Empty means the host's.
+	// project of LXD: only hosts that MAAS composes in that project on are taken. Empty means any host, and its project.
 	//
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	Project string `json:"project,omitempty"`
+
+	// antiAffinity says whether two machines of one pool may share a host: with Required they never do, with Preferred only where no other
+	// host fits. Empty means Preferred.
+	//
+	// +optional
+	AntiAffinity AntiAffinity `json:"antiAffinity,omitempty"`
 }
+
+// AntiAffinity says how strictly machines of one pool are kept on different hosts.
+//
+// +kubebuilder:validation:Enum=Preferred;Required
+type AntiAffinity string
+
+const (
+	// AntiAffinityPreferred takes the host with the fewest machines of the pool.
+	AntiAffinityPreferred AntiAffinity = "Preferred"
+	// AntiAffinityRequired waits for a host without a machine of the pool.
+	AntiAffinityRequired AntiAffinity = "Required"
+)
 
 // LXDStorage is the root disk of a virtual machine.
 type LXDStorage struct {
@@ -89,7 +109,7 @@ type LXDStorage struct {
 	// +kubebuilder:validation:XValidation:rule=`type(self) == int ? self >= 1 : self.matches(r'^[1-9][0-9]{0,8}(GB)?$')`,message=`lxdConfig.storage.size must be a number of GB of at least 1, such as 20 or 20GB`
 	Size *intstr.IntOrString `json:"size,omitempty"`
 
-	// pool is the storage pool of the LXD host.
+	// pool is the storage pool of the LXD host. Empty means its default one, or the one with the most room where that is full.
 	//
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
@@ -98,13 +118,13 @@ type LXDStorage struct {
 
 // LXDNetwork is how a virtual machine is connected.
 type LXDNetwork struct {
-	// bridge of the LXD host.
+	// bridge is the bridge or interface of the LXD host that the first network interface hangs on. Empty leaves it to MAAS.
 	//
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	Bridge string `json:"bridge,omitempty"`
 
-	// devices are further LXD network devices by name.
+	// devices are bridges or interfaces of the LXD host, each for one more network interface of the virtual machine.
 	//
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=255

@@ -57,7 +57,7 @@ type MaasMachineSpec struct {
 	// +optional
 	Parent *string `json:"parent,omitempty"`
 
-	// providerID is maas:///<zone>/<systemID>, written once by the provider and never recalculated.
+	// providerID is maas:///<zone>/<systemID>, or maas-lxd:///<zone>/<systemID> with provisioningMode lxd, written once by the provider and never recalculated.
 	//
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
@@ -321,6 +321,8 @@ type MaasMachineStatus struct {
 // +kubebuilder:printcolumn:name="Hostname",type=string,JSONPath=`.status.hostname`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.machineState`
 // +kubebuilder:printcolumn:name="Zone",type=string,JSONPath=`.status.zone`
+// +kubebuilder:printcolumn:name="LXD Host",type=string,JSONPath=`.status.lxdHost`
+// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.status.provisioningMode`,priority=1
 // +kubebuilder:printcolumn:name="IP",type=string,JSONPath=`.status.addresses[?(@.type=="InternalIP")].address`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`

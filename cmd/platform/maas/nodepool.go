@@ -4,6 +4,7 @@ package maas
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -46,6 +47,8 @@ type NodePool struct {
 type lxdFlags struct {
 	enabled                                    bool
 	storagePool, network, profile, project, vm string
+	bridge, antiAffinity                       string
+	devices                                    []string
 	diskSize                                   int32
 }
 
@@ -97,7 +100,10 @@ func (l *lxdFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&l.profile, "lxd-profile", "", "LXD profile of the virtual machines")
 	flags.StringVar(&l.project, "lxd-project", "", "LXD project (default: the host's)")
 	flags.StringVar(&l.vm, "lxd-vm-host", "", "MAAS VM host to compose on (default: the best that fits)")
-	flags.Int32Var(&l.diskSize, "lxd-disk-size", 0, "root disk of the virtual machines in GB")
+	flags.Int32Var(&l.diskSize, "lxd-disk-size", 0, "root disk of the virtual machines in GB (default: 60)")
+	flags.StringVar(&l.bridge, "lxd-bridge", "", "bridge or interface of the LXD host for the first network interface (default: MAAS's choice)")
+	flags.StringSliceVar(&l.devices, "lxd-devices", nil, "bridges or interfaces of the LXD host, each for one more network interface")
+	flags.StringVar(&l.antiAffinity, "lxd-anti-affinity", "", "whether two machines of the pool may share a host: Preferred or Required (default: Preferred)")
 }
 
 func (s *staticIPFlags) addFlags(flags *pflag.FlagSet) {
@@ -126,7 +132,7 @@ func (p *NodePool) Complete() error {
 	if p.ephemeral && p.wipe {
 		return errors.New("--ephemeral leaves the disks alone: leave out --disk-wipe")
 	}
-	if !p.lxd.enabled && p.lxd != (lxdFlags{}) {
+	if !p.lxd.enabled && !reflect.DeepEqual(p.lxd, lxdFlags{}) {
 		return errors.New("--lxd-... flags have an effect with --lxd-enabled only: add it")
 	}
 	return p.staticIP.check()
@@ -202,7 +208,7 @@ func (l *lxdFlags) spec() *hyperv1.MAASLXDNodePool {
 	}
 	return &hyperv1.MAASLXDNodePool{
 		Enabled: true, StoragePool: l.storagePool, Network: l.network, Profile: l.profile, Project: l.project,
-		VMHost: l.vm, DiskSize: optional(l.diskSize),
+		VMHost: l.vm, DiskSize: optional(l.diskSize), Bridge: l.bridge, Devices: l.devices, AntiAffinity: l.antiAffinity,
 	}
 }
 

@@ -188,7 +188,11 @@ func composeOnLXD(machine *infrav1.MaasMachineSpec, lxd *hyperv1.MAASLXDNodePool
 	if lxd.DiskSize != nil || lxd.StoragePool != "" || lxd.Network != "" {
 		machine.LXD.VMConfig = &infrav1.VMConfig{DiskSize: number(lxd.DiskSize), StoragePool: lxd.StoragePool, Network: lxd.Network}
 	}
-	machine.LXDConfig = &infrav1.LXDMachineConfig{Profile: lxd.Profile, VMHost: lxd.VMHost, Project: lxd.Project}
+	machine.LXDConfig = &infrav1.LXDMachineConfig{Profile: lxd.Profile, VMHost: lxd.VMHost, Project: lxd.Project,
+		AntiAffinity: infrav1.AntiAffinity(lxd.AntiAffinity)}
+	if lxd.Bridge != "" || len(lxd.Devices) > 0 {
+		machine.LXDConfig.Network = &infrav1.LXDNetwork{Bridge: lxd.Bridge, Devices: lxd.Devices}
+	}
 	if lxd.DiskSize != nil || lxd.StoragePool != "" {
 		machine.LXDConfig.Storage = &infrav1.LXDStorage{Size: gigabytes(lxd.DiskSize), Pool: lxd.StoragePool}
 	}

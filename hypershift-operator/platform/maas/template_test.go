@@ -50,7 +50,8 @@ func TestMachineTemplate(t *testing.T) {
 		got := machineSpec(t, testPool(releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{
 			MachineType: "r650", Zone: "az2", Tags: []hyperv1.MAASTag{"ssd", "gpu"}, NotTags: []hyperv1.MAASTag{"bad"}, ResourcePool: "pool",
 			MinCPU: ptr.To[int32](8), MinMemory: ptr.To[int32](4096), MinDiskSize: ptr.To[int32](100), Image: "ubuntu/noble",
-			LXD:       &hyperv1.MAASLXDNodePool{Enabled: true, StoragePool: "nvme", Network: "net", Profile: "p", Project: "x", VMHost: "h", DiskSize: ptr.To[int32](80)},
+			LXD: &hyperv1.MAASLXDNodePool{Enabled: true, StoragePool: "nvme", Network: "net", Profile: "p", Project: "x", VMHost: "h", DiskSize: ptr.To[int32](80),
+				Bridge: "br0", Devices: []string{"br1"}, AntiAffinity: "Required"},
 			StaticIP:  &hyperv1.MAASStaticIP{Range: &hyperv1.MAASIPRange{Start: "10.0.0.1", End: "10.0.0.9"}, CIDR: "10.0.0.0/24", Gateway: "10.0.0.254", Nameservers: []hyperv1.MAASNameserver{"10.0.0.2"}},
 			Ephemeral: ptr.To(true), Erase: "Quick", AllocateTimeout: minute, DeployTimeout: minute, BootTimeout: minute, JoinTimeout: minute,
 		}))
@@ -63,7 +64,8 @@ func TestMachineTemplate(t *testing.T) {
 			Erase:            &infrav1.EraseConfig{Mode: "Quick"},
 			ProvisioningMode: infrav1.ProvisioningModeLXD,
 			LXD:              &infrav1.LXDConfig{Enabled: ptr.To(true), VMConfig: &infrav1.VMConfig{DiskSize: ptr.To(80), StoragePool: "nvme", Network: "net"}},
-			LXDConfig:        &infrav1.LXDMachineConfig{Profile: "p", VMHost: "h", Project: "x", Storage: &infrav1.LXDStorage{Size: ptr.To(intstr.FromInt32(80)), Pool: "nvme"}},
+			LXDConfig: &infrav1.LXDMachineConfig{Profile: "p", VMHost: "h", Project: "x", AntiAffinity: infrav1.AntiAffinityRequired,
+				Network: &infrav1.LXDNetwork{Bridge: "br0", Devices: []string{"br1"}}, Storage: &infrav1.LXDStorage{Size: ptr.To(intstr.FromInt32(80)), Pool: "nvme"}},
 		}))
 	})
 	t.Run("When the pool names no zone it should take the cluster's", func(t *testing.T) {
