@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"time"
 )
 
 // DrainTag on a VM host says that no new VM of ours is to be composed there.
@@ -73,6 +74,9 @@ func (c *Client) DeleteVMHost(ctx context.Context, id int, decompose bool) error
 		params: params{}.flag("decompose", decompose).values()}, nil)
 }
 
+// composeTimeout bounds a call that makes a VM, for which MAAS gives its rack 120 s.
+const composeTimeout = 130 * time.Second
+
 // ComposeRequest says which VM to make. Zone, pool and domain are ids; nil leaves them to MAAS.
 type ComposeRequest struct {
 	Hostname             string
@@ -93,7 +97,7 @@ func (c *Client) ComposeMachine(ctx context.Context, vmHostID int, request Compo
 		}
 	}
 	p.add("pinned_cores", request.Pinned).flag("skip_commissioning", request.SkipCommissioning)
-	return c.machine(ctx, call{name: "vm-hosts.compose", what: "compose a VM on VM host " + strconv.Itoa(vmHostID), method: http.MethodPost,
+	return c.machine(ctx, call{timeout: composeTimeout, name: "vm-hosts.compose", what: "compose a VM on VM host " + strconv.Itoa(vmHostID), method: http.MethodPost,
 		path: vmHostPath(vmHostID), op: "compose", params: p.values()})
 }
 

@@ -267,7 +267,8 @@ type MAASLXDNodePool struct {
 	// +optional
 	Bridge string `json:"bridge,omitempty"`
 
-	// devices are bridges or interfaces of the LXD host, each for one more network interface of the virtual machines.
+	// devices are bridges or interfaces of the LXD host, each for one network interface of the virtual machines, after those of the
+	// bridge and of the network.
 	//
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=255

@@ -124,7 +124,8 @@ type LXDNetwork struct {
 	// +optional
 	Bridge string `json:"bridge,omitempty"`
 
-	// devices are bridges or interfaces of the LXD host, each for one more network interface of the virtual machine.
+	// devices are bridges or interfaces of the LXD host, each for one network interface of the virtual machine, after those of the
+	// bridge and of the subnets.
 	//
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=255

@@ -35,6 +35,7 @@ type API interface {
 	GetMachine(ctx context.Context, systemID string) (*maas.Machine, error)
 	ListBootResources(ctx context.Context, kind maas.ImageType) ([]maas.BootResource, error)
 	ListVMHosts(ctx context.Context) ([]maas.VMHost, error)
+	GetVMHostParameters(ctx context.Context, id int) (maas.VMHostParameters, error)
 	ListZones(ctx context.Context) ([]maas.Zone, error)
 	ListPools(ctx context.Context) ([]maas.Pool, error)
 	ListTags(ctx context.Context) ([]maas.Tag, error)
@@ -55,7 +56,7 @@ type Inventory struct {
 	// allocated are those of them that are not installed yet.
 	allocated *shared[listed]
 	survey    *shared[listed]
-	hosts     *shared[[]maas.VMHost]
+	hosts     *shared[hostList]
 	images    *shared[[]maas.BootResource]
 	zones     *shared[[]maas.Zone]
 	pools     *shared[[]maas.Pool]
@@ -77,6 +78,8 @@ type Inventory struct {
 	ready map[string]*readyList
 	// held are the addresses of each subnet that somebody has.
 	held map[int]*shared[[]maas.HeldAddress]
+	// projects are those of VM hosts, by host.
+	projects map[int]*shared[maas.VMHostParameters]
 }
 
 // New returns an empty inventory.
@@ -87,11 +90,12 @@ func New(api API, c clock.PassiveClock, ages Ages) *Inventory {
 		Failure: cmp.Or(ages.Failure, 5*time.Second),
 	}
 	i := &Inventory{api: api, clock: c, ages: ages, polls: newGate(c, ages.Failure), machines: map[string]*entry{}, atOnce: mostAtOnce,
-		taken: map[string]time.Time{}, ready: map[string]*readyList{}, held: map[int]*shared[[]maas.HeldAddress]{}}
+		taken: map[string]time.Time{}, ready: map[string]*readyList{}, held: map[int]*shared[[]maas.HeldAddress]{},
+		projects: map[int]*shared[maas.VMHostParameters]{}}
 	i.user = newShared(c, ages.Failure, api.WhoAmI)
 	i.owned, i.allocated = i.newOwned(dearRest), i.newOwned(readyRest, maas.StatusAllocated)
 	i.survey = i.newReady(maas.MachineFilter{}, dearRest)
-	i.hosts = newShared(c, ages.Failure, api.ListVMHosts)
+	i.hosts = newShared(c, ages.Failure, i.loadHosts)
 	i.images = newShared(c, ages.Failure, func(ctx context.Context) ([]maas.BootResource, error) {
 		return api.ListBootResources(ctx, maas.ImagesAll)
 	})

@@ -91,6 +91,10 @@ func (f *fake) ListBootResources(context.Context, maas.ImageType) ([]maas.BootRe
 }
 func (f *fake) ListVMHosts(context.Context) ([]maas.VMHost, error) { return f.hosts, f.count("hosts") }
 
+func (f *fake) GetVMHostParameters(_ context.Context, id int) (maas.VMHostParameters, error) {
+	return maas.VMHostParameters{Project: fmt.Sprintf("project-%d", id)}, f.count("parameters")
+}
+
 func (f *fake) ListZones(context.Context) ([]maas.Zone, error) { return nil, f.count("zones") }
 func (f *fake) ListPools(context.Context) ([]maas.Pool, error) { return nil, f.count("pools") }
 func (f *fake) ListTags(context.Context) ([]maas.Tag, error)   { return nil, f.count("tags") }

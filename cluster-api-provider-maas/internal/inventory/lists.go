@@ -173,8 +173,41 @@ func (i *Inventory) Claim(candidates []maas.Machine) string {
 	return ""
 }
 
+// VMHosts returns the VM hosts as they were at most maxAge ago, and when MAAS was asked for them.
+func (i *Inventory) VMHosts(ctx context.Context, maxAge time.Duration) (hosts []maas.VMHost, asOf time.Time, err error) {
+	list, err := i.hosts.get(ctx, maxAge)
+	return list.hosts, list.at, err
+}
+
+// Project is the LXD project that MAAS composes in on a VM host.
+func (i *Inventory) Project(ctx context.Context, hostID int) (string, error) {
+	i.mu.Lock()
+	project, ok := i.projects[hostID]
+	if !ok {
+		project = newShared(i.clock, i.ages.Failure, func(ctx context.Context) (maas.VMHostParameters, error) {
+			return i.api.GetVMHostParameters(ctx, hostID)
+		})
+		i.projects[hostID] = project
+	}
+	i.mu.Unlock()
+	parameters, err := project.get(ctx, composeAge)
+	return parameters.Project, err
+}
+
+// hostList is a list of VM hosts, and when it was asked for.
+type hostList struct {
+	hosts []maas.VMHost
+	at    time.Time
+}
+
+func (i *Inventory) loadHosts(ctx context.Context) (hostList, error) {
+	start := i.clock.Now()
+	hosts, err := i.api.ListVMHosts(ctx)
+	return hostList{hosts, start}, err
+}
+
 // MayCompose tells whether MAAS has VM hosts, so that it may compose a machine where none fits; also when that can't be found out.
 func (i *Inventory) MayCompose(ctx context.Context) bool {
-	hosts, err := i.hosts.get(ctx, composeAge)
+	hosts, _, err := i.VMHosts(ctx, composeAge)
 	return len(hosts) > 0 || err != nil && !maas.IsGone(err)
 }

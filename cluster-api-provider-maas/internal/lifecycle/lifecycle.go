@@ -251,6 +251,11 @@ func vanished(stage Stage) Outcome {
 	return Outcome{Action: Lost, Reason: ReasonNotFound, Message: "MAAS does not have the machine any more: it was deleted there"}
 }
 
+// Discard is the outcome for a virtual machine that goes with its MaasMachine: whatever state it is in, it is deleted.
+func Discard(m *maas.Machine) Outcome {
+	return Outcome{Action: Release, Reason: ReasonReleasing, Message: fmt.Sprintf("%s: the virtual machine is deleted", Describe(m))}
+}
+
 // TakenOver is the outcome for a machine that was allocated anew, for somebody else.
 func TakenOver(stage Stage, m *maas.Machine) Outcome {
 	message := fmt.Sprintf("%s, but not for this MaasMachine: it was released from outside of Cluster API, and allocated anew", Describe(m))

@@ -31,6 +31,9 @@ func (r *Reconciler) acquire(ctx context.Context, s *scope) (ctrl.Result, error)
 	if s.systemID() != "" {
 		return phase.Done()
 	}
+	if s.machine.Spec.IsLXD() {
+		return r.acquireVM(ctx, s)
+	}
 	adopted, err := r.adopt(ctx, s)
 	if err != nil {
 		return r.problem(ctx, s, err)
@@ -172,7 +175,7 @@ func (r *Reconciler) notAllocated(ctx context.Context, s *scope, request placeme
 	if err := r.forgetAttempt(ctx, s); err != nil {
 		return ctrl.Result{}, err
 	}
-	if placement.HasNone(cause) {
+	if placement.HasNone(cause) && !s.machine.Spec.IsLXD() {
 		return r.noCapacity(s, r.explain(ctx, s, request))
 	}
 	return r.problem(ctx, s, cause)
@@ -200,7 +203,7 @@ func (r *Reconciler) refuse(ctx context.Context, s *scope, got *maas.Machine, wr
 // record writes down which machine is held. From here on it can be found without asking MAAS.
 func (r *Reconciler) record(ctx context.Context, s *scope, m *maas.Machine) error {
 	err := upsert.Patch(ctx, r.Client, s.machine, func() {
-		providerID, systemID := formatProviderID(m), m.SystemID
+		providerID, systemID := formatProviderID(s.machine.Spec, m), m.SystemID
 		s.machine.Spec.ProviderID, s.machine.Spec.SystemID = &providerID, &systemID
 		annotate(s.machine, UIDAnnotation, s.uid())
 		delete(s.machine.Annotations, AttemptAnnotation)

@@ -90,6 +90,8 @@ func (s *scope) evaluate(stage lifecycle.Stage, m *maas.Machine) lifecycle.Outco
 		return lifecycle.Foreign(stage, s.systemID())
 	case m != nil && s.lost:
 		return lifecycle.TakenOver(stage, m)
+	case m != nil && stage == lifecycle.Leaving && s.composed(m):
+		return lifecycle.Discard(m)
 	}
 	return lifecycle.Evaluate(stage, m)
 }

@@ -15,33 +15,6 @@ import (
 // back as long as it is a VM host.
 const evacuationFinalizer = "maas.lxd.io/host-evacuation"
 
-// powerLXD is the power type of the virtual machines that MAAS composes on LXD hosts.
-const powerLXD = "lxd"
-
-// composed tells that the machine is a virtual machine that CAPMAAS had MAAS compose for this MaasMachine. A release would leave it
-// on its host for ever.
-func (s *scope) composed(m *maas.Machine) bool {
-	madeHere := s.machine.Annotations[UIDAnnotation] != ""
-	return s.machine.Spec.IsLXD() && !madeHere && m.SystemID == s.systemID() && m.PowerType == powerLXD
-}
-
-// discard deletes a composed virtual machine in MAAS, which destroys it on its host. It was not released before: between the two
-// somebody else could get it.
-func (r *Reconciler) discard(ctx context.Context, s *scope, m *maas.Machine) error {
-	err := s.identity.Client.DeleteMachine(ctx, m.SystemID)
-	s.identity.Inventory.Forget(m.SystemID)
-	switch {
-	case maas.IsForbidden(err):
-		return fmt.Errorf("%w; a virtual machine of CAPMAAS is deleted with its MaasMachine, which needs the API key of a MAAS administrator in the "+
-			"Secret with the MAAS credentials, and a machine that is not locked", err)
-	case err != nil && !maas.IsNotFound(err):
-		return err
-	}
-	s.observed = nil
-	r.normal(s, "MachineDeleted", fmt.Sprintf("deleted the virtual machine %s (%s) in MAAS", m.Hostname, m.SystemID))
-	return nil
-}
-
 // kubeadmBootstrap is the kind of bootstrap whose kubelet does not start on a machine with swap.
 const kubeadmBootstrap = "KubeadmConfig"
 

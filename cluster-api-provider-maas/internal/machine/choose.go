@@ -29,9 +29,10 @@ func (r *Reconciler) choose(ctx context.Context, s *scope) (ctrl.Result, error) 
 	if err := r.occupied(ctx, s); err != nil {
 		return ctrl.Result{}, err
 	}
-	mustPick := s.identity.SetAside.Any() || len(s.quarantined) > 0 || s.contested || s.subnet != nil
+	// Of a machine that is named MAAS composes none where it is gone meanwhile.
+	mustPick := s.identity.SetAside.Any() || len(s.quarantined) > 0 || s.contested || s.subnet != nil || s.identity.Inventory.MayCompose(ctx)
 	var candidates []maas.Machine
-	if mustPick || s.waitsForCapacity() || s.identity.Inventory.MayCompose(ctx) {
+	if mustPick || s.waitsForCapacity() {
 		if candidates, err = r.candidates(ctx, s, request); err != nil {
 			return r.problem(ctx, s, err)
 		}

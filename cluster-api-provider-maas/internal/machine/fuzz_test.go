@@ -23,8 +23,14 @@ func FuzzProviderID(f *testing.F) {
 		if strings.Contains(systemID, "/") {
 			return // MAAS makes them of letters and digits.
 		}
-		if got := read(formatProviderID(&maas.Machine{SystemID: systemID, Zone: maas.Zone{Name: zone}})); got != systemID {
-			t.Fatalf("%q was written, and %q is read", systemID, got)
+		for _, mode := range []infrav1.ProvisioningMode{infrav1.ProvisioningModeBareMetal, infrav1.ProvisioningModeLXD} {
+			id := formatProviderID(infrav1.MaasMachineSpec{ProvisioningMode: mode}, &maas.Machine{SystemID: systemID, Zone: maas.Zone{Name: zone}})
+			if got := read(id); got != systemID {
+				t.Fatalf("%q was written, and %q is read", systemID, got)
+			}
+			if parsed, ok := maas.ParseProviderID(id); systemID != "" && (!ok || parsed.Zone != zone) {
+				t.Fatalf("%q is read as %+v", id, parsed)
+			}
 		}
 	})
 }

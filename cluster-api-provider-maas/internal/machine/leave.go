@@ -8,6 +8,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lxd"
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/phase"
 )
@@ -15,7 +16,7 @@ import (
 // deletion gives the machine back, and lets the MaasMachine go when nothing of it is left in MAAS. One for which MAAS was never
 // asked for a machine goes also when MAAS can't be asked now.
 func (r *Reconciler) deletion(s *scope) []phase.Phase[*scope] {
-	if s.systemID() == "" && attemptedAt(s.machine).IsZero() && len(s.outstanding()) == 0 {
+	if s.systemID() == "" && attemptedAt(s.machine).IsZero() && len(s.outstanding()) == 0 && lxd.PlacementOf(s.machine) == nil {
 		return nil
 	}
 	return []phase.Phase[*scope]{
@@ -25,6 +26,7 @@ func (r *Reconciler) deletion(s *scope) []phase.Phase[*scope] {
 		{Name: "ownership", Critical: true, Run: r.own},
 		{Name: "hand-over of failed machines", Critical: true, Run: r.handOverOutstanding},
 		{Name: "release", Critical: true, Run: r.giveBack},
+		{Name: "virtual machine", Critical: true, Run: r.discardUnallocated},
 		{Name: "leftovers", Critical: true, Run: r.leftovers},
 	}
 }
@@ -88,12 +90,12 @@ func (r *Reconciler) leave(ctx context.Context, s *scope, m *maas.Machine) (life
 	if left.Action == lifecycle.Stuck && s.observed != nil {
 		return left, nil
 	}
-	return lifecycle.Evaluate(lifecycle.Leaving, s.observed), nil
+	return s.evaluate(lifecycle.Leaving, s.observed), nil
 }
 
 // handBack asks MAAS to take the machine back, or to do away with one that was made for this MaasMachine.
 func (r *Reconciler) handBack(ctx context.Context, s *scope, m *maas.Machine) error {
-	if !s.machine.DeletionTimestamp.IsZero() && s.composed(m) {
+	if s.composed(m) {
 		return r.discard(ctx, s, m)
 	}
 	return r.release(ctx, s, m, fmt.Sprintf("MaasMachine %s/%s is done with it", s.machine.Namespace, s.machine.Name))
@@ -130,7 +132,7 @@ func (r *Reconciler) leftovers(ctx context.Context, s *scope) (ctrl.Result, erro
 		return r.problem(ctx, s, err)
 	}
 	for i := range held {
-		if err := r.release(ctx, s, &held[i], "the MaasMachine that it was allocated for is deleted"); err != nil {
+		if err := r.handBack(ctx, s, &held[i]); err != nil {
 			return r.problem(ctx, s, err)
 		}
 	}

@@ -27,6 +27,8 @@ type failure struct {
 	Hostname string    `json:"hostname"`
 	At       time.Time `json:"at"`
 	Reason   string    `json:"reason"`
+	// Host is where the machine was, if it was a virtual one.
+	Host string `json:"host,omitempty"`
 	// Words are what MAAS said.
 	Words string `json:"words,omitempty"`
 	// Released is set when MAAS has the machine back.

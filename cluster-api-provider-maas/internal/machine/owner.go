@@ -134,6 +134,8 @@ func (r *Reconciler) ours(ctx context.Context, s *scope, m *maas.Machine) (bool,
 	switch {
 	case s.proven:
 		return true, nil
+	case s.composed(m) && (m.Owner == "" || beforeAllocation[m.Status]):
+		return true, nil
 	case m.Owner == "":
 		return mark == s.uid(), nil
 	case s.machine.Annotations[UIDAnnotation] == "":

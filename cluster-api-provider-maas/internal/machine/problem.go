@@ -29,7 +29,9 @@ const (
 	ReasonLocked                   = "MachineLocked"
 	ReasonNotDeployable            = "MachineNotDeployable"
 	ReasonAttemptsExhausted        = "DeployAttemptsExhausted"
-	ReasonNotSupported             = "NotSupported"
+	ReasonVMCommissioning          = "VMCommissioning"
+	ReasonVMCreationFailed         = "VMCreationFailed"
+	ReasonVMDeploymentFailed       = "VMDeploymentFailed"
 	ReasonInterfaceNotFound        = "InterfaceNotFound"
 )
 

@@ -16,8 +16,8 @@ import (
 func (r *Reconciler) setAside(ctx context.Context, s *scope) error {
 	id, now := s.systemID(), r.Clock.Now().UTC()
 	s.identity.SetAside.Add(id, now.Add(r.Timing.SetAside))
-	if s.infra == nil {
-		return nil
+	if s.infra == nil || s.observed != nil && s.composed(s.observed) {
+		return nil // A virtual machine does not come back.
 	}
 	record := quarantine.Of(s.infra)[id]
 	by := fmt.Sprintf("%s/%d", s.uid(), len(failuresOf(s.machine))+1)

@@ -18,6 +18,7 @@ import (
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/guest"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/identity"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lxd"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/pause"
@@ -41,6 +42,9 @@ type Timing struct {
 	SetAside time.Duration
 	// Problem is how soon a call that failed is tried again (15 s).
 	Problem time.Duration
+	// Compose is how long after a call to compose without an answer a virtual machine may still turn up (150 s: MAAS gives its rack 120),
+	// Commission how long its commissioning may take (30 min, as MAAS itself has it).
+	Compose, Commission time.Duration
 	// Refused is how long a machine is kept for which MAAS does not take our parameters (2 min).
 	Refused time.Duration
 	// Release is how long MAAS may take to get a machine back (10 min; MAAS itself gives a release 5), Erase when it erases disks
@@ -53,6 +57,7 @@ func (t Timing) withDefaults() Timing {
 		&t.Poll: 10 * time.Second, &t.Settled: 2 * time.Minute, &t.Doubt: time.Minute,
 		&t.Allocate: infrav1.DefaultAllocateTimeout, &t.Deploy: infrav1.DefaultDeployTimeout, &t.Boot: infrav1.DefaultBootTimeout,
 		&t.Join: infrav1.DefaultJoinTimeout, &t.SetAside: time.Hour, &t.Problem: 15 * time.Second,
+		&t.Compose: 150 * time.Second, &t.Commission: 30 * time.Minute,
 		&t.Refused: 2 * time.Minute, &t.Release: 10 * time.Minute, &t.Erase: 24 * time.Hour, &t.Maintenance: time.Hour,
 	} {
 		if *field == 0 {
@@ -81,6 +86,7 @@ type Reconciler struct {
 	refusals          *refusals
 	claims            *claims
 	spread            *spread
+	places            *lxd.Ledger
 }
 
 // Default fills in what was left at its zero value.
@@ -88,7 +94,7 @@ func (r *Reconciler) Default() {
 	r.Timing = r.Timing.withDefaults()
 	r.powered, r.released = newPace(powerOnEvery), newPace(releaseAgainEvery)
 	r.refusals = newRefusals(r.Timing.Problem, r.Timing.Settled)
-	r.claims, r.spread = newClaims(), newSpread()
+	r.claims, r.spread, r.places = newClaims(), newSpread(), lxd.NewLedger()
 	if r.Attempts == 0 {
 		r.Attempts = infrav1.DefaultDeployAttempts
 	}
@@ -151,6 +157,7 @@ func (r *Reconciler) phases(*scope) []phase.Phase[*scope] {
 		{Name: "swap", Critical: true, Run: r.swapOff},
 		{Name: "deployment", Critical: true, Run: r.advance},
 		{Name: "node", Run: r.node},
+		{Name: "LXD host", Run: r.lookAfterHost},
 	}
 }
 
@@ -231,9 +238,6 @@ func (s *scope) paused() bool {
 func (r *Reconciler) prerequisites(_ context.Context, s *scope) (ctrl.Result, error) {
 	if s.systemID() != "" {
 		return phase.Done()
-	}
-	if what := s.unsupported(); what != "" {
-		return s.wait(ReasonNotSupported, what)
 	}
 	if ready := s.cluster.Status.Initialization.InfrastructureProvisioned; ready == nil || !*ready {
 		return s.wait(ReasonWaitingForInfrastructure, "waiting for the infrastructure of the Cluster")

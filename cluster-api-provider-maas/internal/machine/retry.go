@@ -11,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lxd"
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/upsert"
@@ -30,7 +31,7 @@ func (r *Reconciler) giveUp(ctx context.Context, s *scope, outcome lifecycle.Out
 	}
 	words := r.withEvents(ctx, s, outcome.Message)
 	r.refusals.end(s.systemID())
-	failures = append(failures, failure{SystemID: s.systemID(), Hostname: s.observed.Hostname, At: r.Clock.Now().UTC(), Reason: outcome.Reason, Words: words})
+	failures = append(failures, failure{SystemID: s.systemID(), Hostname: s.observed.Hostname, At: r.Clock.Now().UTC(), Reason: outcome.Reason, Words: words, Host: s.host()})
 	var encodeErr error
 	if err := upsert.Patch(ctx, r.Client, s.machine, func() { encodeErr = setFailures(s.machine, failures) }); err != nil {
 		return ctrl.Result{}, err
@@ -118,12 +119,14 @@ func (r *Reconciler) vacate(ctx context.Context, s *scope, released bool) (ctrl.
 	var encodeErr error
 	err := upsert.Patch(ctx, r.Client, s.machine, func() {
 		s.machine.Spec.ProviderID, s.machine.Spec.SystemID = nil, nil
+		delete(s.machine.Annotations, lxd.PlacementAnnotation)
 		encodeErr = errors.Join(setFailures(s.machine, failures), setAddress(s.machine, next))
 	})
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	s.observed, s.subnet = nil, nil
+	r.places.Forget(s.uid())
 	s.findings.problem = &Problem{last.Reason, fmt.Sprintf("%s; another machine is tried", last.Words)}
 	return ctrl.Result{RequeueAfter: time.Second}, encodeErr
 }

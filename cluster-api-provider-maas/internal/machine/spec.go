@@ -2,13 +2,12 @@ package machine
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/placement"
 	"github.com/openshift/hypershift/support/maas"
@@ -31,13 +30,14 @@ func (s *scope) systemID() string {
 	if id := deref(s.machine.Spec.SystemID); id != "" {
 		return id
 	}
-	providerID := s.providerID()
-	return providerID[strings.LastIndex(providerID, "/")+1:]
+	id, _ := maas.ParseProviderID(s.providerID())
+	return id.SystemID
 }
 
 // formatProviderID is fixed when it is first written, and never made anew: a Node's provider ID can't be changed.
-func formatProviderID(m *maas.Machine) string {
-	return fmt.Sprintf("maas:///%s/%s", m.Zone.Name, m.SystemID)
+func formatProviderID(spec infrav1.MaasMachineSpec, m *maas.Machine) string {
+	id := maas.ProviderID{Zone: m.Zone.Name, SystemID: m.SystemID, LXD: spec.ProvisioningMode == infrav1.ProvisioningModeLXD}
+	return id.String()
 }
 
 func (s *scope) provisioned() bool {
@@ -90,14 +90,6 @@ func (s *scope) releaseRequest(why string) maas.ReleaseRequest {
 		request.Erase = erase.Mode != "None"
 	}
 	return request
-}
-
-// unsupported names what the spec asks for and this provider can't do, so that nothing is ignored in silence.
-func (s *scope) unsupported() string {
-	if s.machine.Spec.IsLXD() {
-		return "virtual machines on LXD hosts (provisioningMode lxd) are not supported by this version of the provider"
-	}
-	return ""
 }
 
 // stage is how far the MaasMachine has come with the machine that it holds.

@@ -3,7 +3,6 @@ package machine
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -102,6 +101,6 @@ func group(m *infrav1.MaasMachine) string {
 
 // zoneOf is where the machine is that a MaasMachine holds; empty when it holds none.
 func zoneOf(m *infrav1.MaasMachine) string {
-	zone, _, _ := strings.Cut(strings.TrimPrefix(deref(m.Spec.ProviderID), "maas:///"), "/")
-	return zone
+	id, _ := maas.ParseProviderID(deref(m.Spec.ProviderID))
+	return id.Zone
 }

@@ -56,6 +56,8 @@ type findings struct {
 	ready bool
 	// outstanding says how far the failed machines are that are given back in the background.
 	outstanding []unreleased
+	// host says what is wrong with the host of a virtual machine that runs; nil when nothing is.
+	host *Problem
 	// node is the condition of the Node; nil when it was not looked at.
 	node *metav1.Condition
 }
@@ -111,6 +113,9 @@ func (r *Reconciler) conditions(s *scope) []metav1.Condition {
 	}
 	if s.machine.Spec.StaticIP != nil {
 		wanted = append(wanted, s.addressCondition())
+	}
+	if s.machine.Spec.IsLXD() {
+		wanted = append(wanted, s.vmConditions(deployed)...)
 	}
 	if c := s.outstandingCondition(); c != nil {
 		wanted = append(wanted, *c)
@@ -175,7 +180,7 @@ func (r *Reconciler) observeStatus(s *scope) {
 	failures := failuresOf(s.machine)
 	status.Attempts = int32(len(failures)) //nolint:gosec // a handful
 	status.ExcludedSystemIDs = r.excluded(failures)
-	status.ProvisioningMode = infrav1.ProvisioningModeBareMetal
+	s.observeVM(status)
 	state := ""
 	switch {
 	case s.observed != nil:
@@ -240,7 +245,8 @@ func (r *Reconciler) tell(s *scope, before *infrav1.MaasMachineStatus) {
 	if is == nil || was != nil && was.Reason == is.Reason {
 		return
 	}
-	quiet := []string{ReasonWaitingForInfrastructure, ReasonWaitingForBootstrapData, ReasonAllocating, lifecycle.ReasonDeploying, lifecycle.ReasonReleasing}
+	quiet := []string{ReasonWaitingForInfrastructure, ReasonWaitingForBootstrapData, ReasonAllocating, ReasonVMCommissioning, lifecycle.ReasonDeploying,
+		lifecycle.ReasonReleasing}
 	switch {
 	case is.Status == metav1.ConditionTrue:
 		r.normal(s, lifecycle.ReasonDeployed, is.Message)

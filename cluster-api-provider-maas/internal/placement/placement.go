@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lxd"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/quarantine"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/staticip"
 	"github.com/openshift/hypershift/support/maas"
@@ -28,6 +29,8 @@ type Request struct {
 	// Architecture is "amd64" or "amd64/generic".
 	Architecture  string
 	Tags, NotTags []string
+	// Composed lets the virtual machines pass that were composed for a MaasMachine.
+	Composed bool
 	// Subnet is the one that an interface must be able to get an address of.
 	Subnet *maas.Subnet
 }
@@ -77,7 +80,16 @@ func (r Request) constraints() []constraint {
 	if r.Subnet != nil {
 		all = append(all, connected(r.Subnet))
 	}
+	add(!r.Composed, notComposed)
 	return append(all, untagged(quarantine.Tag))
+}
+
+// notComposed leaves out the virtual machines that were composed for a MaasMachine, which is about to have them allocated.
+var notComposed = constraint{
+	suits: func(m maas.Machine) bool { return !lxd.IsVM(m) || lxd.UIDOf(m.Hostname) == "" },
+	one:   "is no virtual machine that was made for a MaasMachine",
+	many:  "are no virtual machines that were made for a MaasMachine",
+	lacks: func(m maas.Machine) string { return "was composed for another MaasMachine" },
 }
 
 func connected(subnet *maas.Subnet) constraint {

@@ -1,0 +1,72 @@
+package lxd
+
+import (
+	"sync"
+	"time"
+)
+
+// Ledger remembers the places that this process gave away and that the cache may not show yet, so that machines that are placed at once
+// see each other. A restart forgets it: what counts is written down on the MaasMachines.
+type Ledger struct {
+	mu     sync.Mutex
+	places map[string]Peer
+}
+
+// NewLedger returns an empty one.
+func NewLedger() *Ledger { return &Ledger{places: map[string]Peer{}} }
+
+// Reserve selects a host for the machine of a UID and keeps the place. The peers are those that the cache shows.
+func (l *Ledger) Reserve(uid, hostname string, now time.Time, wish Wish, hosts []Host, asOf time.Time, peers []Peer, avoid map[string]bool) (*Placement, *Choice, Refusal) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	choice, refusal := Select(wish, hosts, asOf, l.others(uid, peers), avoid)
+	if choice == nil {
+		delete(l.places, uid)
+		return nil, nil, refusal
+	}
+	p := Placement{Host: choice.Host.Name, HostID: choice.Host.ID, Zone: choice.Host.Zone, Project: choice.Host.Project, Hostname: hostname,
+		Cores: wish.Cores, MemoryMiB: wish.MemoryMiB, DiskGB: wish.DiskGB, Store: choice.Store, At: now}
+	l.places[uid] = Peer{UID: uid, Group: wish.Group, Placement: p}
+	return &p, choice, Refusal{}
+}
+
+// others are the peers without the machine itself, as they are known best. What belongs to a MaasMachine that is gone is forgotten.
+func (l *Ledger) others(uid string, peers []Peer) []Peer {
+	known := map[string]bool{}
+	var others []Peer
+	for _, peer := range peers {
+		known[peer.UID] = true
+		if newer, ok := l.places[peer.UID]; ok && newer.At.After(peer.At) {
+			newer.Leaving = peer.Leaving
+			peer = newer
+		} else if ok && !newer.Composed.IsZero() && peer.Composed.IsZero() {
+			peer.Composed = newer.Composed
+		}
+		if peer.UID != uid && peer.Hostname != "" {
+			others = append(others, peer)
+		}
+	}
+	for id := range l.places {
+		if !known[id] && id != uid {
+			delete(l.places, id)
+		}
+	}
+	return others
+}
+
+// Composed notes when MAAS had made the machine.
+func (l *Ledger) Composed(uid string, at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if peer, ok := l.places[uid]; ok {
+		peer.Composed = at
+		l.places[uid] = peer
+	}
+}
+
+// Forget gives a place up.
+func (l *Ledger) Forget(uid string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.places, uid)
+}

@@ -1,0 +1,314 @@
+package machine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lxd"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/placement"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/phase"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// acquireVM gets a virtual machine for a MaasMachine that holds none: the one that an earlier pass composed, else a new one. It is allocated
+// as any other as soon as MAAS has commissioned it.
+//
+//	annotation: place ─> compose ─> annotation: system id ─> Commissioning ─> Ready ─> allocate ─> spec.systemID
+func (r *Reconciler) acquireVM(ctx context.Context, s *scope) (ctrl.Result, error) {
+	place := lxd.PlacementOf(s.machine)
+	if place == nil {
+		return r.composeVM(ctx, s)
+	}
+	vm, err := r.findVM(ctx, s, *place)
+	switch {
+	case err != nil:
+		return r.problem(ctx, s, err)
+	case vm != nil:
+		return r.raiseVM(ctx, s, *place, vm)
+	case place.SystemID != "":
+		return r.failVM(ctx, s, *place, nil, fmt.Sprintf("the virtual machine %s (%s) on %s is gone: somebody deleted it in MAAS or in LXD", place.Hostname, place.SystemID, place.Host))
+	}
+	if left := r.Timing.Compose - r.Clock.Since(place.At); left > 0 {
+		s.findings.problem = &Problem{ReasonAllocationUncertain, fmt.Sprintf(
+			"MAAS was asked to compose %s on %s and its answer was not received; waiting to see whether it turns up", place.Hostname, place.Host)}
+		return ctrl.Result{RequeueAfter: min(left, jitter(r.Timing.Poll/2))}, phase.ErrStop
+	}
+	return r.composeVM(ctx, s)
+}
+
+// findVM returns the virtual machine of a place; nil when MAAS has none. Its name is asked for where its id is not known, or not found: one
+// answer alone proves nothing.
+func (r *Reconciler) findVM(ctx context.Context, s *scope, place lxd.Placement) (*maas.Machine, error) {
+	if place.SystemID != "" {
+		m, err := s.identity.Inventory.Machine(ctx, place.SystemID, r.Timing.Poll)
+		if !maas.IsNotFound(err) {
+			return m, err
+		}
+	}
+	return lxd.Find(ctx, s.identity.Client, place.Hostname)
+}
+
+// composeVM has MAAS make a virtual machine on the best host, and on the next one where that refuses.
+func (r *Reconciler) composeVM(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if result, err := r.beforeVM(ctx, s); err != nil {
+		return result, err
+	}
+	wish, err := r.wish(ctx, s)
+	if err != nil {
+		return r.problem(ctx, s, err)
+	}
+	hosts, asOf, err := r.hosts(ctx, s, wish)
+	if err != nil {
+		return r.problem(ctx, s, err)
+	}
+	var refusals []string
+	for {
+		peers, err := r.peers(ctx, s)
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		place, choice, refusal := r.places.Reserve(s.uid(), lxd.Hostname(s.uid(), len(failuresOf(s.machine))), r.Clock.Now().UTC(), wish, hosts, asOf, peers, s.failedHosts())
+		if place == nil {
+			return r.noHost(ctx, s, refusal, refusals)
+		}
+		if err := r.keepPlace(ctx, s, *place); err != nil {
+			r.places.Forget(s.uid())
+			return ctrl.Result{}, err
+		}
+		vm, err := s.identity.Client.ComposeMachine(ctx, place.HostID, lxd.Request(wish, *place, choice.Host))
+		if err == nil {
+			return r.composedVM(ctx, s, *place, vm.SystemID)
+		}
+		if !lxd.OneHost(err) {
+			return r.notComposed(ctx, s, err)
+		}
+		refusals = append(refusals, fmt.Sprintf("host %s: %v", place.Host, err))
+		hosts = slices.DeleteFunc(hosts, func(h lxd.Host) bool { return h.ID == place.HostID })
+	}
+}
+
+// beforeVM stops before a virtual machine is made that could not be deployed with what there is.
+func (r *Reconciler) beforeVM(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if result, err := r.ensureAddress(ctx, s); err != nil {
+		return result, err
+	}
+	if missing, err := r.checkImage(ctx, s); err != nil {
+		return r.problem(ctx, s, err)
+	} else if missing != "" {
+		return r.stop(s, ReasonImageNotFound, missing)
+	}
+	if result, err := r.checkBootstrap(ctx, s); err != nil {
+		return result, err
+	}
+	return ctrl.Result{}, r.noteUser(ctx, s)
+}
+
+// wish is what is asked for, with the zones that are allowed and, with a static address, an interface on its subnet.
+func (r *Reconciler) wish(ctx context.Context, s *scope) (lxd.Wish, error) {
+	wish := lxd.WishOf(s.machine.Spec, s.infra)
+	wish.Group = group(s.machine)
+	if zone := s.zone(); zone != "" {
+		wish.Zones = []string{zone}
+	} else if s.infra != nil {
+		wish.Zones = s.infra.Spec.FailureDomains
+	}
+	if s.subnet != nil && wish.Interfaces == "" {
+		wish.Interfaces = fmt.Sprintf("eth0:subnet=%d", s.subnet.ID)
+	}
+	return wish, ctx.Err()
+}
+
+// hosts are those on which MAAS composes, as of a time. Their projects are asked for only where that matters.
+func (r *Reconciler) hosts(ctx context.Context, s *scope, wish lxd.Wish) ([]lxd.Host, time.Time, error) {
+	listed, asOf, err := s.identity.Inventory.VMHosts(ctx, r.Timing.Poll)
+	if err != nil {
+		return nil, asOf, err
+	}
+	hosts := lxd.Available(listed)
+	for i := range hosts {
+		hosts[i].Project, err = s.identity.Inventory.Project(ctx, hosts[i].ID)
+		if err != nil && wish.Project != "" {
+			return nil, asOf, err
+		}
+	}
+	return hosts, asOf, nil
+}
+
+// peers are the MaasMachines of the namespace with virtual machines, or places for them.
+func (r *Reconciler) peers(ctx context.Context, s *scope) ([]lxd.Peer, error) {
+	siblings, err := r.siblings(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	peers := make([]lxd.Peer, 0, len(siblings))
+	for i := range siblings {
+		peer := lxd.Peer{UID: AllocationUID(&siblings[i]), Group: group(&siblings[i]), Leaving: !siblings[i].DeletionTimestamp.IsZero()}
+		if place := lxd.PlacementOf(&siblings[i]); place != nil {
+			peer.Placement = *place
+		}
+		peers = append(peers, peer)
+	}
+	return peers, nil
+}
+
+// failedHosts are those on which a try failed, which are taken last.
+func (s *scope) failedHosts() map[string]bool {
+	failed := map[string]bool{}
+	for _, f := range failuresOf(s.machine) {
+		failed[f.Host] = true
+	}
+	return failed
+}
+
+// host is where the virtual machine is; empty for a machine of another kind.
+func (s *scope) host() string {
+	if place := lxd.PlacementOf(s.machine); place != nil {
+		return place.Host
+	}
+	return ""
+}
+
+// keepPlace writes down where the virtual machine goes, and whose it is.
+func (r *Reconciler) keepPlace(ctx context.Context, s *scope, place lxd.Placement) error {
+	var encodeErr error
+	err := upsert.Patch(ctx, r.Client, s.machine, func() {
+		annotate(s.machine, UIDAnnotation, s.uid())
+		encodeErr = lxd.SetPlacement(s.machine, place)
+	})
+	return errors.Join(err, encodeErr)
+}
+
+// composedVM writes down what MAAS made.
+func (r *Reconciler) composedVM(ctx context.Context, s *scope, place lxd.Placement, systemID string) (ctrl.Result, error) {
+	place.SystemID, place.Composed = systemID, r.Clock.Now().UTC()
+	r.places.Composed(s.uid(), place.Composed)
+	if err := r.keepPlace(ctx, s, place); err != nil {
+		return ctrl.Result{}, err
+	}
+	r.normal(s, "VMComposed", fmt.Sprintf("MAAS composed %s (%s) on host %s in zone %s", place.Hostname, systemID, place.Host, place.Zone))
+	s.findings.problem = &Problem{ReasonVMCommissioning, fmt.Sprintf("the virtual machine %s (%s) on host %s is being commissioned", place.Hostname, systemID, place.Host)}
+	return ctrl.Result{RequeueAfter: jitter(r.Timing.Poll)}, phase.ErrStop
+}
+
+// notComposed handles a refusal that no other host would mend. While MAAS may have composed, the place stays written down.
+func (r *Reconciler) notComposed(ctx context.Context, s *scope, cause error) (ctrl.Result, error) {
+	if maas.IsUncertain(cause) || ctx.Err() != nil {
+		return r.problem(ctx, s, cause)
+	}
+	if err := r.unplace(ctx, s); err != nil {
+		return ctrl.Result{}, err
+	}
+	if maas.IsForbidden(cause) {
+		cause = fmt.Errorf("%w; virtual machines are composed with the API key of a MAAS administrator only: put one into the Secret with the MAAS credentials", cause)
+	}
+	return r.problem(ctx, s, cause)
+}
+
+func (r *Reconciler) unplace(ctx context.Context, s *scope) error {
+	r.places.Forget(s.uid())
+	return upsert.Patch(ctx, r.Client, s.machine, func() { delete(s.machine.Annotations, lxd.PlacementAnnotation) })
+}
+
+// noHost says why there is no host, in MAAS's words where it refused to compose, and looks again the later, the longer it has lasted.
+func (r *Reconciler) noHost(ctx context.Context, s *scope, refusal lxd.Refusal, refusals []string) (ctrl.Result, error) {
+	if err := r.unplace(ctx, s); err != nil {
+		return ctrl.Result{}, err
+	}
+	if len(refusals) > 0 {
+		words := strings.Join(refusals, " | ")
+		refusal = lxd.Refusal{Reason: cmp.Or(lxd.ReasonIn(words), ReasonVMCreationFailed), Message: "MAAS composes on none of the hosts that fit: " + words}
+	}
+	waited := r.Clock.Since(s.since(ConditionAllocated))
+	if limit := timeout(s.machine.Spec.Timeouts.Allocate, r.Timing.Allocate); waited > limit {
+		refusal.Message = fmt.Sprintf("no virtual machine for more than %s: %s", limit, refusal.Message)
+	}
+	s.findings.problem = &Problem{refusal.Reason, refusal.Message}
+	return ctrl.Result{RequeueAfter: jitter(min(max(r.Timing.Poll, waited/4), r.Timing.Settled))}, phase.ErrStop
+}
+
+// beforeAllocation are the states of a virtual machine that nobody has allocated; MAAS names who commissions it as its owner.
+var beforeAllocation = map[maas.Status]bool{
+	maas.StatusNew: true, maas.StatusCommissioning: true, maas.StatusFailedCommissioning: true, maas.StatusReady: true, maas.StatusTesting: true,
+	maas.StatusFailedTesting: true, maas.StatusBroken: true, maas.StatusMissing: true, maas.StatusRetired: true,
+}
+
+// raiseVM brings a virtual machine that MAAS has made closer to being allocated.
+func (r *Reconciler) raiseVM(ctx context.Context, s *scope, place lxd.Placement, vm *maas.Machine) (ctrl.Result, error) {
+	if place.SystemID == "" {
+		return r.composedVM(ctx, s, place, vm.SystemID)
+	}
+	switch {
+	case !beforeAllocation[vm.Status]:
+		return r.takeVM(ctx, s, place, vm)
+	case vm.Status == maas.StatusReady:
+		return r.allocate(ctx, s, placement.Request{Composed: true}, vm.SystemID)
+	case vm.Status == maas.StatusNew, vm.Status == maas.StatusCommissioning, vm.Status == maas.StatusTesting:
+		if lasted := r.Clock.Since(place.Composed); lasted > r.Timing.Commission {
+			return r.failVM(ctx, s, place, vm, fmt.Sprintf("%s on host %s, for more than %s", lifecycle.Describe(vm), place.Host, r.Timing.Commission))
+		}
+		s.findings.problem = &Problem{ReasonVMCommissioning, fmt.Sprintf("%s on host %s", lifecycle.Describe(vm), place.Host)}
+		return ctrl.Result{RequeueAfter: jitter(r.Timing.Poll)}, phase.ErrStop
+	}
+	words := fmt.Sprintf("%s on host %s", lifecycle.Describe(vm), place.Host)
+	if said := lifecycle.Words(vm); said != "" {
+		words += fmt.Sprintf(" (MAAS says: %s)", said)
+	}
+	return r.failVM(ctx, s, place, vm, words)
+}
+
+// takeVM takes up a virtual machine that an earlier pass allocated, and gives one up that somebody else did.
+func (r *Reconciler) takeVM(ctx context.Context, s *scope, place lxd.Placement, vm *maas.Machine) (ctrl.Result, error) {
+	held, err := r.holding(ctx, s)
+	if err != nil {
+		return r.problem(ctx, s, err)
+	}
+	for i := range held {
+		if held[i].SystemID == vm.SystemID {
+			return ctrl.Result{}, r.record(ctx, s, &held[i])
+		}
+	}
+	return r.failVM(ctx, s, place, vm, fmt.Sprintf("%s: somebody else allocated it before this provider could", lifecycle.Describe(vm)))
+}
+
+// failVM writes down that a virtual machine came to nothing, and makes room for another one, on another host where there is one. What is
+// left of it is deleted in the background. The last one is kept as it is, for people to look at.
+func (r *Reconciler) failVM(ctx context.Context, s *scope, place lxd.Placement, vm *maas.Machine, words string) (ctrl.Result, error) {
+	failures := failuresOf(s.machine)
+	if len(failures)+1 >= r.Attempts {
+		message := fmt.Sprintf("%s failed, no other one is made; the last: %s", tries(len(failures)+1), words)
+		s.findings.problem = &Problem{ReasonVMCreationFailed, message}
+		s.findings.outcome = lifecycle.Outcome{Action: lifecycle.Failed, Reason: ReasonVMCreationFailed, Message: message}
+		return ctrl.Result{RequeueAfter: jitter(r.Timing.Settled)}, phase.ErrStop
+	}
+	failures = append(failures, failure{SystemID: place.SystemID, Hostname: place.Hostname, At: r.Clock.Now().UTC(), Reason: ReasonVMCreationFailed,
+		Words: words, Released: vm == nil, Host: place.Host})
+	var encodeErr error
+	err := upsert.Patch(ctx, r.Client, s.machine, func() {
+		encodeErr = setFailures(s.machine, failures)
+		delete(s.machine.Annotations, lxd.PlacementAnnotation)
+		delete(s.machine.Annotations, AttemptAnnotation)
+	})
+	if err := errors.Join(err, encodeErr); err != nil {
+		return ctrl.Result{}, err
+	}
+	r.places.Forget(s.uid())
+	r.warn(s, ReasonVMCreationFailed, fmt.Sprintf("%s; another virtual machine is made (%d of %d)", words, len(failures)+1, r.Attempts))
+	s.findings.problem = &Problem{ReasonVMCreationFailed, words + "; another virtual machine is made"}
+	return ctrl.Result{RequeueAfter: time.Second}, phase.ErrStop
+}
+
+func tries(n int) string {
+	if n == 1 {
+		return "1 virtual machine"
+	}
+	return fmt.Sprintf("%d virtual machines", n)
+}

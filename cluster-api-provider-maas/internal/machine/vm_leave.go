@@ -1,0 +1,80 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lxd"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/phase"
+)
+
+// composed tells that the machine is a virtual machine that was made for this MaasMachine, by this provider or by CAPMAAS. A release would
+// leave it on its host for ever.
+func (s *scope) composed(m *maas.Machine) bool {
+	return lxd.IsVM(*m) && (lxd.UIDOf(m.Hostname) == s.uid() || s.machine.Spec.IsLXD() && m.SystemID == s.systemID())
+}
+
+// discard deletes a virtual machine in MAAS, which destroys it on its host, and looks whether MAAS has it still. It was not released before:
+// between the two somebody else could get it.
+func (r *Reconciler) discard(ctx context.Context, s *scope, m *maas.Machine) error {
+	err := lxd.Delete(ctx, s.identity.Client, m.SystemID)
+	s.identity.Inventory.Forget(m.SystemID)
+	switch {
+	case maas.IsForbidden(err):
+		return fmt.Errorf("%w; a virtual machine is deleted with its MaasMachine, which needs the API key of a MAAS administrator in the "+
+			"Secret with the MAAS credentials, and a machine that is not locked", err)
+	case err != nil:
+		return err
+	}
+	left, err := s.identity.Inventory.Refresh(ctx, m.SystemID)
+	switch {
+	case maas.IsNotFound(err):
+		s.observed = nil
+		r.normal(s, "MachineDeleted", fmt.Sprintf("deleted the virtual machine %s (%s) in MAAS", m.Hostname, m.SystemID))
+		return nil
+	case err != nil:
+		return err
+	}
+	s.observed = left
+	return nil
+}
+
+// discardUnallocated deletes a virtual machine that was composed and never allocated, and waits for one that may still turn up.
+func (r *Reconciler) discardUnallocated(ctx context.Context, s *scope) (ctrl.Result, error) {
+	place := lxd.PlacementOf(s.machine)
+	if place == nil || place.SystemID != "" && place.SystemID == s.systemID() {
+		return phase.Done()
+	}
+	vm, err := r.findVM(ctx, s, *place)
+	if err != nil {
+		return r.problem(ctx, s, err)
+	}
+	if vm == nil || s.handedOver(vm.SystemID) {
+		return r.noVM(s, *place)
+	}
+	former := s.formerly(failure{SystemID: vm.SystemID})
+	left := r.giveBackFailed(ctx, former)
+	switch {
+	case left.Action == lifecycle.Gone:
+		return phase.Done()
+	case r.overdue(s, left):
+		return ctrl.Result{}, r.handOver(ctx, former, left)
+	}
+	s.findings.outcome = left
+	return ctrl.Result{RequeueAfter: jitter(r.pollEvery(left))}, phase.ErrStop
+}
+
+func (r *Reconciler) noVM(s *scope, place lxd.Placement) (ctrl.Result, error) {
+	left := r.Timing.Compose - r.Clock.Since(place.At)
+	if place.SystemID != "" || left <= 0 {
+		r.places.Forget(s.uid())
+		return phase.Done()
+	}
+	s.findings.problem = &Problem{ReasonAllocationUncertain, fmt.Sprintf(
+		"MAAS was asked to compose %s on %s and its answer was not received; waiting to see whether it turns up", place.Hostname, place.Host)}
+	return ctrl.Result{RequeueAfter: min(left, jitter(r.Timing.Poll/2))}, phase.ErrStop
+}

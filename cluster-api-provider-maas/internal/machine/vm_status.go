@@ -1,0 +1,135 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lxd"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/placement"
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/phase"
+)
+
+// Types of conditions of virtual machines. Each step is True once it is done; that at which the MaasMachine is tells why it is not, and
+// those after it wait.
+const (
+	// ConditionLXDHost tells that there is a host for the virtual machine.
+	ConditionLXDHost = "LXDHostSelected"
+	// ConditionLXDResources tells what the virtual machine takes of the host.
+	ConditionLXDResources = "LXDResourcesAllocated"
+	// ConditionLXDCreated tells that MAAS composed and commissioned the virtual machine, and that it is held.
+	ConditionLXDCreated = "LXDVMCreated"
+	// ConditionLXDDeployed tells that the virtual machine runs its image.
+	ConditionLXDDeployed = "LXDVMDeployed"
+)
+
+// Reasons of those conditions besides the ones that tell what is wrong.
+const (
+	reasonHostSelected = "HostSelected"
+	reasonVMCreated    = "VMCreated"
+	reasonWaiting      = "Waiting"
+)
+
+// vmConditions tell how far a virtual machine has come.
+func (s *scope) vmConditions(deployed metav1.Condition) []metav1.Condition {
+	place, held := lxd.PlacementOf(s.machine), s.systemID() != ""
+	host, resources, created := s.notYet(ConditionLXDHost), condition.False(ConditionLXDResources, reasonWaiting, "no host is selected"),
+		condition.False(ConditionLXDCreated, reasonWaiting, "no host is selected")
+	switch {
+	case place != nil:
+		host = condition.True(ConditionLXDHost, reasonHostSelected, fmt.Sprintf("host %s in zone %s", place.Host, place.Zone))
+		resources = condition.True(ConditionLXDResources, reasonHostSelected, fmt.Sprintf("%d cores, %d MiB of memory, a disk of %d GB", place.Cores, place.MemoryMiB, place.DiskGB))
+		created = s.notYet(ConditionLXDCreated)
+	case held:
+		// CAPMAAS made it.
+		host = condition.True(ConditionLXDHost, reasonHostSelected, s.machine.Status.LXDHost)
+		resources = condition.True(ConditionLXDResources, reasonHostSelected, "")
+	case host.Reason == ReasonVMCreationFailed:
+		created = condition.False(ConditionLXDCreated, host.Reason, host.Message)
+		host = condition.False(ConditionLXDHost, reasonWaiting, "another host is looked for")
+	case host.Reason == lxd.ReasonInsufficientResources:
+		resources = condition.False(ConditionLXDResources, host.Reason, host.Message)
+	}
+	if held {
+		created = condition.True(ConditionLXDCreated, reasonVMCreated, fmt.Sprintf("virtual machine %s", s.systemID()))
+	}
+	if s.findings.host != nil {
+		host = condition.False(ConditionLXDHost, s.findings.host.Reason, s.findings.host.Message)
+	}
+	deployed.Type = ConditionLXDDeployed
+	if s.failing() {
+		deployed.Message = fmt.Sprintf("%s: %s", deployed.Reason, deployed.Message)
+		deployed.Reason = ReasonVMDeploymentFailed
+	}
+	return []metav1.Condition{host, resources, created, deployed}
+}
+
+// notYet says why a step is not done.
+func (s *scope) notYet(kind string) metav1.Condition {
+	if s.findings.problem != nil {
+		return condition.False(kind, s.findings.problem.Reason, s.findings.problem.Message)
+	}
+	return condition.False(kind, reasonWaiting, "")
+}
+
+// failing tells that the installation of the virtual machine failed.
+func (s *scope) failing() bool {
+	action := s.findings.outcome.Action
+	return s.systemID() != "" && !s.findings.ready && (action == lifecycle.Retry || action == lifecycle.Failed || s.retrying())
+}
+
+// observeVM tells in the status where the virtual machine is, and what it takes.
+func (s *scope) observeVM(status *infrav1.MaasMachineStatus) {
+	status.ProvisioningMode = infrav1.ProvisioningModeBareMetal
+	if !s.machine.Spec.IsLXD() {
+		return
+	}
+	status.ProvisioningMode = infrav1.ProvisioningModeLXD
+	if place := lxd.PlacementOf(s.machine); place != nil {
+		status.LXDHost, status.LXDProject = place.Host, place.Project
+		status.VMResourceUsage = usage(place.Cores, place.MemoryMiB, place.DiskGB)
+	} else if s.systemID() == "" {
+		status.LXDHost, status.LXDProject, status.VMResourceUsage = "", "", nil
+	}
+	if m := s.observed; m != nil {
+		status.VMResourceUsage = usage(m.CPUCount, m.MemoryMiB, int(placement.DiskBytes(*m)/placement.BytesPerGB))
+		if m.Pod != nil && m.Pod.Name != "" {
+			status.LXDHost = m.Pod.Name
+		}
+	}
+}
+
+func usage(cores, memory, disk int) *infrav1.VMResourceUsage {
+	return &infrav1.VMResourceUsage{AllocatedCores: &cores, AllocatedMemory: &memory, AllocatedDisk: &disk}
+}
+
+// lookAfterHost tells when MAAS has the host of a virtual machine no more, or composes in another project there: the machine may run on, but
+// MAAS can't switch it.
+func (r *Reconciler) lookAfterHost(ctx context.Context, s *scope) (ctrl.Result, error) {
+	place := lxd.PlacementOf(s.machine)
+	if place == nil || s.systemID() == "" || s.observed == nil {
+		return phase.Done()
+	}
+	listed, _, err := s.identity.Inventory.VMHosts(ctx, r.Timing.Settled)
+	if err != nil {
+		return ctrl.Result{}, nil //nolint:nilerr // What MAAS does not tell now says nothing about the machine.
+	}
+	for _, h := range listed {
+		if h.ID != place.HostID {
+			continue
+		}
+		project, err := s.identity.Inventory.Project(ctx, h.ID)
+		if err == nil && place.Project != "" && project != place.Project {
+			s.findings.host = &Problem{lxd.ReasonProjectNotFound, fmt.Sprintf("MAAS composes in LXD project %q on host %s by now, and the virtual machine is in %q, where MAAS can't "+
+				"switch it: set the project of the host back in MAAS, or delete the Machine to have another one made", project, place.Host, place.Project)}
+		}
+		return phase.Done()
+	}
+	s.findings.host = &Problem{lxd.ReasonHostUnavailable, fmt.Sprintf("MAAS does not have LXD host %s any more: register it again, or delete the Machine to have another one made elsewhere", place.Host)}
+	return phase.Done()
+}

@@ -1,0 +1,428 @@
+package machine_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lxd"
+	"github.com/openshift/hypershift/support/crds"
+	"github.com/openshift/hypershift/support/testenv"
+	"github.com/openshift/hypershift/test/maas-simulator/faults"
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
+	"github.com/openshift/hypershift/test/maas-simulator/status"
+)
+
+func TestVirtualMachines(t *testing.T) {
+	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	for name, test := range map[string]func(*testing.T, *rest.Config){
+		"When a virtual machine is asked for, it should be composed, deployed and in the end deleted":       vmLives,
+		"When the MaasMachine uses upstream's spelling, its provider ID should be upstream's":               vmOfUpstream,
+		"When the cluster has defaults, they should hold where the machine says nothing":                    vmDefaults,
+		"When an answer of compose is lost, the machine should be found by its name":                        vmAnswerLost,
+		"When nothing came of compose, it should be asked for again after a while":                          vmNeverMade,
+		"When commissioning fails, another host should be tried and the failed machine deleted":             vmCommissioningFails,
+		"When commissioning fails everywhere, MAAS's words should be told and no more be made":              vmAttemptsExhausted,
+		"When commissioning does not end, another host should be tried":                                     vmCommissioningHangs,
+		"When a deployment fails, the machine should be deleted and another one made":                       vmDeploymentFails,
+		"When a host refuses to compose, the next one should be asked":                                      vmHostRefuses,
+		"When each host refuses, MAAS's words should be told":                                               vmAllHostsRefuse,
+		"When the key is no administrator's, it should say so":                                              vmNeedsAdmin,
+		"When no host fits, it should say how many lack what":                                               vmNoHost,
+		"When a machine is deleted before it is allocated, it should go from MAAS":                          vmDeletedEarly,
+		"When the MaasMachine goes while compose is unanswered, it should wait for what may turn up":        vmDeletedInDoubt,
+		"When somebody deletes the virtual machine in MAAS, it should say so":                               vmDeletedOutside,
+		"When somebody deletes it before it is allocated, another one should be made":                       vmDeletedOutsideEarly,
+		"When somebody else allocates it first, it should be left to him":                                   vmTaken,
+		"When MAAS loses the host or composes elsewhere on it, it should say what to do":                    vmHostChanges,
+		"When a virtual machine is released from outside, it should still be deleted with its MaasMachine":  vmReleasedOutside,
+		"When MAAS does not delete a virtual machine, the MaasCluster should take over":                     vmHandedOver,
+		"When bare metal finds no machine, MAAS should not compose one, and others' machines be left alone": vmNotForMetal,
+		"When a virtual machine is to have a static address, it should be composed on its subnet":           vmStatic,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, cfg) })
+	}
+}
+
+func vmLives(t *testing.T, cfg *rest.Config) {
+	w := newLXD(t, cfg, lxdHost{name: "h1", zone: "north"})
+	w.addVM("m")
+	w.until("Ready True Ready", "m")
+	m := w.machine("m")
+	vm := w.Machine(*m.Spec.SystemID)
+	w.Expect(*m.Spec.ProviderID).To(Equal("maas-lxd:///north/" + vm.SystemID))
+	w.Expect(vm.Hostname).To(Equal("vm-" + string(m.UID)))
+	w.Expect(vm.CPUCount).To(Equal(2))
+	w.Expect(vm.Memory).To(BeEquivalentTo(4096))
+	w.Expect(vm.Disks[0].Size).To(BeEquivalentTo(60e9), "as upstream")
+	w.Expect(m.Status).To(And(HaveField("ProvisioningMode", infrav1.ProvisioningModeLXD), HaveField("LXDHost", "h1"), HaveField("LXDProject", "nodes"),
+		HaveField("VMResourceUsage", HaveValue(Equal(infrav1.VMResourceUsage{AllocatedCores: ptr.To(2), AllocatedMemory: ptr.To(4096), AllocatedDisk: ptr.To(60)})))))
+	w.expect("m", "LXDHostSelected True HostSelected", "h1 in zone north")
+	w.expect("m", "LXDResourcesAllocated True HostSelected", "2 cores, 4096 MiB of memory, a disk of 60 GB")
+	w.expect("m", "LXDVMCreated True VMCreated", vm.SystemID)
+	w.expect("m", "LXDVMDeployed True MachineDeployed", "")
+	before := m.ResourceVersion
+	w.passes("m", 3)
+	w.Expect(w.machine("m").ResourceVersion).To(Equal(before), "a settled machine writes nothing")
+	w.wrote()
+	w.leave("m")
+	w.Expect(w.vms()).To(BeEmpty())
+	w.Expect(w.wrote()).To(Equal([]string{""}), "one DELETE, and no release after which somebody else could get it")
+}
+
+func vmOfUpstream(t *testing.T, cfg *rest.Config) {
+	w := newLXD(t, cfg, lxdHost{name: "h1"})
+	w.add("m", infrav1.MaasMachineSpec{Image: "custom/node", LXD: &infrav1.LXDConfig{Enabled: ptr.To(true), VMConfig: &infrav1.VMConfig{DiskSize: ptr.To(80)}}})
+	w.until("Ready True Ready", "m")
+	id := *w.machine("m").Spec.SystemID
+	w.Expect(*w.machine("m").Spec.ProviderID).To(Equal("maas:///default/" + id))
+	w.Expect(w.Machine(id).Disks[0].Size).To(BeEquivalentTo(80e9))
+	w.leave("m")
+	w.Expect(w.vms()).To(BeEmpty())
+}
+
+func vmDefaults(t *testing.T, cfg *rest.Config) {
+	w := newLXD(t, cfg, lxdHost{name: "h1", project: "other"}, lxdHost{name: "h2", project: "own", stores: map[string]int64{"default": 1e12, "nvme": 1e12}})
+	cluster := w.cluster()
+	cluster.Spec.LXDConfig = &infrav1.LXDHostConfig{LXDMachineConfig: infrav1.LXDMachineConfig{Project: "own",
+		Storage: &infrav1.LXDStorage{Pool: "nvme", Size: ptr.To(intstr.FromString("20GB"))}}}
+	w.Expect(w.client.Update(t.Context(), cluster)).To(Succeed())
+	w.addVM("m")
+	w.composing("m")
+	w.Expect(w.sent("compose").Get("storage")).To(Equal("root:20(nvme)"))
+	w.Expect(lxd.PlacementOf(w.machine("m"))).To(And(HaveField("Host", "h2"), HaveField("Project", "own")))
+	w.addVM("own", func(spec *infrav1.MaasMachineSpec) {
+		spec.LXDConfig.Project, spec.LXDConfig.Storage = "other", &infrav1.LXDStorage{Size: ptr.To(intstr.FromInt32(30)), Pool: "default"}
+	})
+	w.composing("own")
+	w.Expect(lxd.PlacementOf(w.machine("own"))).To(And(HaveField("Host", "h1"), HaveField("DiskGB", 30)))
+}
+
+func vmAnswerLost(t *testing.T, cfg *rest.Config) {
+	w := newLXD(t, cfg, lxdHost{name: "h1"}, lxdHost{name: "h2"})
+	w.addVM("m")
+	w.after = func(op string) error {
+		if op == "compose" {
+			return errCut
+		}
+		return nil
+	}
+	w.reconcile("m", time.Second)
+	w.reconcile("m", time.Second)
+	w.Expect(w.vms()).To(HaveLen(1))
+	w.after = nil
+	w.restart()
+	w.until("Ready True Ready", "m")
+	w.Expect(w.vms()).To(HaveLen(1))
+	w.leave("m")
+	w.Expect(w.vms()).To(BeEmpty())
+}
+
+func vmNeverMade(t *testing.T, cfg *rest.Config) {
+	w := newLXD(t, cfg, lxdHost{name: "h1"})
+	w.addVM("m")
+	w.before = func(op string) error {
+		if op == "compose" {
+			return errCut
+		}
+		return nil
+	}
+	w.reconcile("m", time.Second)
+	w.reconcile("m", time.Second)
+	w.before = nil
+	w.reconcile("m", 30*time.Second)
+	w.expect("m", "Ready False AllocationUncertain", "waiting to see whether it turns up")
+	w.Expect(w.count("compose")).To(Equal(1))
+	w.until("Ready True Ready", "m")
+	w.Expect(w.vms()).To(HaveLen(1))
+}
+
+func vmCommissioningFails(t *testing.T, cfg *rest.Config) {
+	w := newLXD(t, cfg, lxdHost{name: "h1"}, lxdHost{name: "h2"})
+	simtest.Fault(t, w.Simulator, faults.Rule{Kind: faults.CommissionFails, Machine: "vm-*", Count: 1})
+	w.addVM("m")
+	w.until("Ready True Ready", "m")
+	w.Expect(w.machine("m").Status.LXDHost).To(Equal("h2"), "the other host")
+	w.Expect(w.vms()).To(HaveLen(1), "the failed one was deleted")
+	w.Expect(w.vms()[0].Hostname).To(Equal("vm-" + string(w.machine("m").UID) + "-2"))
+	w.Expect(strings.Join(w.told(), "\n")).To(ContainSubstring("VMCreationFailed"))
+	w.leave("m")
+	w.Expect(w.vms()).To(BeEmpty())
+}
+
+func vmAttemptsExhausted(t *testing.T, cfg *rest.Config) {
+	w := newLXD(t, cfg, lxdHost{name: "h1"}, lxdHost{name: "h2"})
+	simtest.Fault(t, w.Simulator, faults.Rule{Kind: faults.CommissionFails, Machine: "vm-*"})
+	w.addVM("m")
+	w.Eventually(func() *string {
+		w.pass("m")
+		return w.machine("m").Status.FailureMessage
+	}, "20s", "20ms").Should(HaveValue(ContainSubstring("3 virtual machines failed")))
+	w.expect("m", "LXDVMCreated False VMCreationFailed", "Failed commissioning on host")
+	w.expect("m", "Ready False VMCreationFailed", "no other one is made")
+	w.wrote()
+	w.passes("m", 5)
+	w.Expect(w.wrote()).To(BeEmpty())
+	w.Expect(w.vms()).To(HaveLen(1), "the last one is there for people to look at")
+	w.leave("m")
+	w.Expect(w.vms()).To(BeEmpty())
+}
+
+func vmCommissioningHangs(t *testing.T, cfg *rest.Config) {
+	w := newLXD(t, cfg, lxdHost{name: "h1"}, lxdHost{name: "h2"})
+	w.addVM("m")
+	vm := w.composing("m")
+	w.edit(vm.SystemID, func(m *inventory.Machine) { m.Status = status.Commissioning })
+	w.reconcile("m", 15*time.Second)
+	w.expect("m", "LXDVMCreated False VMCommissioning", "Commissioning on host h1")
+	w.reconcile("m", 31*time.Minute)
+	w.expect("m", "LXDVMCreated False VMCreationFailed", "for more than 30m")
+	w.until("Ready True Ready", "m")
+	w.Expect(w.machine("m").Status.LXDHost).To(Equal("h2"))
+	w.Expect(w.Machine(vm.SystemID)).To(BeNil())
+}
+
+func vmDeploymentFails(t *testing.T, cfg *rest.Config) {
+	w := newLXD(t, cfg, lxdHost{name: "h1"}, lxdHost{name: "h2"})
+	simtest.FailDeployments(t, w.Simulator, "vm-*", 1)
+	w.addVM("m")
+	w.until("Ready True Ready", "m")
+	w.Expect(w.machine("m").Status.LXDHost).To(Equal("h2"))
+	w.Expect(w.vms()).To(HaveLen(1))
+	w.Expect(w.wrote()).NotTo(ContainElement("release"), "somebody else could get it then")
+	simtest.FailDeployments(t, w.Simulator, "vm-*", 3)
+	w.addVM("n")
+	w.until("LXDVMDeployed False VMDeploymentFailed", "n")
+	w.expect("n", "Ready False DeployAttemptsExhausted", "deployments failed on 3 machines")
+	w.leave("m", "n")
+	w.Expect(w.vms()).To(BeEmpty())
+}
+
+func vmHostRefuses(t *testing.T, cfg *rest.Config) {
+	w := newLXD(t, cfg, lxdHost{name: "h1", cores: 32}, lxdHost{name: "h2"})
+	w.Expect(w.DB.Update(func() error {
+		w.DB.VMHosts.Edit(100).Parameters = nil // MAAS does not reach it.
+		return nil
+	})).To(Succeed())
+	w.addVM("m")
+	w.until("Ready True Ready", "m")
+	w.Expect(w.machine("m").Status.LXDHost).To(Equal("h2"))
+}
+
+func vmAllHostsRefuse(t *testing.T, cfg *rest.Config) {
+	w := newLXD(t, cfg, lxdHost{name: "h1"}, lxdHost{name: "h2"})
+	mend := simtest.Fault(t, w.Simulator, faults.Rule{Kind: faults.Error, Operation: "vm-host.compose", Status: 503, Message: "Unable to compose machine: storage is read-only"})
+	w.addVM("m")
+	w.passes("m", 2)
+	w.expect("m", "LXDVMCreated False VMCreationFailed", "host h1: cannot compose a VM on VM host 100: Unable to compose machine: storage is read-only")
+	w.expect("m", "Ready False VMCreationFailed", "host h2")
+	w.Expect(lxd.PlacementOf(w.machine("m"))).To(BeNil(), "nothing is reserved where nothing is made")
+	mend()
+	w.until("Ready True Ready", "m")
+}
+
+func vmNeedsAdmin(t *testing.T, cfg *rest.Config) {
+	w := newLXD(t, cfg, lxdHost{name: "h1"})
+	w.credentials(w.Key("alice"))
+	w.restart()
+	w.addVM("m")
+	w.passes("m", 2)
+	w.expect("m", "Ready False MAASForbidden", "API key of a MAAS administrator")
+	w.Expect(lxd.PlacementOf(w.machine("m"))).To(BeNil())
+	w.leave("m")
+}
+
+func vmNoHost(t *testing.T, cfg *rest.Config) {
+	w := newLXD(t, cfg, lxdHost{name: "h1", zone: "north", memory: 8192}, lxdHost{name: "h2", zone: "north", memory: 4096}, lxdHost{name: "h3", zone: "south"})
+	w.addVM("m", func(spec *infrav1.MaasMachineSpec) {
+		spec.MinMemory, spec.FailureDomain = ptr.To(16384), ptr.To("north")
+	})
+	w.passes("m", 2)
+	w.expect("m", "LXDResourcesAllocated False InsufficientResources", "in zone north; 3 hosts: 2 lack 16 GiB of memory, 1 is in zone south")
+	w.expect("m", "LXDHostSelected False InsufficientResources", "")
+	w.addHost(103, lxdHost{name: "h4", zone: "north"})
+	w.until("Ready True Ready", "m")
+	w.addVM("n", func(spec *infrav1.MaasMachineSpec) { spec.LXDConfig.VMHost = "h9" })
+	w.passes("n", 2)
+	w.expect("n", "LXDHostSelected False HostUnavailable", "there are: h1, h2, h3, h4")
+	w.addVM("p", func(spec *infrav1.MaasMachineSpec) { spec.LXDConfig.Profile = "gpu" })
+	w.passes("p", 2)
+	w.expect("p", "LXDHostSelected False ProfileNotFound", "the profile maas, or default")
+	w.addVM("q", func(spec *infrav1.MaasMachineSpec) { spec.LXDConfig.Project = "none" })
+	w.passes("q", 2)
+	w.expect("q", "LXDHostSelected False ProjectNotFound", `4 are in LXD project "nodes"`)
+}
+
+func vmDeletedEarly(t *testing.T, cfg *rest.Config) {
+	w := newLXD(t, cfg, lxdHost{name: "h1"})
+	w.addVM("m")
+	vm := w.composing("m")
+	w.edit(vm.SystemID, func(m *inventory.Machine) { m.Status = status.Commissioning })
+	w.leave("m")
+	w.Expect(w.vms()).To(BeEmpty())
+}
+
+func vmDeletedInDoubt(t *testing.T, cfg *rest.Config) {
+	w := newLXD(t, cfg, lxdHost{name: "h1"})
+	w.addVM("m")
+	w.before = func(op string) error {
+		if op == "compose" {
+			return errCut
+		}
+		return nil
+	}
+	w.reconcile("m", time.Second)
+	w.reconcile("m", time.Second)
+	w.before = nil
+	w.remove("m")
+	w.reconcile("m", 20*time.Second)
+	w.expect("m", "Deleting True AllocationUncertain", "whether it turns up")
+	// Now it does.
+	place := lxd.PlacementOf(w.machine("m"))
+	w.Expect(w.DB.Update(func() error {
+		w.DB.Machines.Put(&inventory.Machine{ID: 999, SystemID: "late01", Hostname: place.Hostname, PowerType: "lxd", Status: status.Commissioning, ZoneID: 1, PodID: &place.HostID,
+			Extra: map[string]any{}, Token: w.DB.NewToken()})
+		return nil
+	})).To(Succeed())
+	w.leave("m")
+	w.Expect(w.vms()).To(BeEmpty())
+}
+
+func vmDeletedOutside(t *testing.T, cfg *rest.Config) {
+	w := newLXD(t, cfg, lxdHost{name: "h1"})
+	w.addVM("m")
+	w.until("Ready True Ready", "m")
+	id := *w.machine("m").Spec.SystemID
+	w.Expect(w.DB.Update(func() error {
+		w.DB.Machines.Delete(id)
+		return nil
+	})).To(Succeed())
+	w.reconcile("m", 3*time.Minute)
+	w.expect("m", "LXDVMDeployed Unknown MachineNotFound", "deleted there")
+	w.Expect(w.machine("m").Status.FailureMessage).NotTo(BeNil(), "Cluster API may replace it")
+	w.leave("m")
+}
+
+func vmDeletedOutsideEarly(t *testing.T, cfg *rest.Config) {
+	w := newLXD(t, cfg, lxdHost{name: "h1"})
+	w.addVM("m")
+	vm := w.composing("m")
+	w.Expect(w.DB.Update(func() error {
+		w.DB.Machines.Delete(vm.SystemID)
+		return nil
+	})).To(Succeed())
+	w.until("Ready True Ready", "m")
+	w.Expect(w.machine("m").Status.Attempts).To(BeEquivalentTo(1))
+	w.Expect(strings.Join(w.told(), "\n")).To(ContainSubstring("is gone: somebody deleted it in MAAS or in LXD"))
+}
+
+func vmTaken(t *testing.T, cfg *rest.Config) {
+	w := newLXD(t, cfg, lxdHost{name: "h1"})
+	w.addVM("m")
+	vm := w.composing("m")
+	w.edit(vm.SystemID, func(m *inventory.Machine) { m.Status, m.Owner, m.AgentName = status.Allocated, "bob", "his" })
+	w.until("Ready True Ready", "m")
+	w.Expect(*w.machine("m").Spec.SystemID).NotTo(Equal(vm.SystemID))
+	w.leave("m")
+	w.Expect(w.Machine(vm.SystemID)).To(HaveField("Owner", "bob"), "it is his by now")
+}
+
+func vmHostChanges(t *testing.T, cfg *rest.Config) {
+	w := newLXD(t, cfg, lxdHost{name: "h1"})
+	w.addVM("m")
+	w.until("Ready True Ready", "m")
+	w.Expect(w.DB.Update(func() error {
+		w.DB.VMHosts.Edit(100).Parameters = map[string]any{"project": "renamed"}
+		return nil
+	})).To(Succeed())
+	w.reconcile("m", 20*time.Minute)
+	w.expect("m", "LXDHostSelected False ProjectNotFound", `composes in LXD project "renamed" on host h1 by now, and the virtual machine is in "nodes"`)
+	w.expect("m", "Ready True Ready", "")
+	w.dropHost(100)
+	w.reconcile("m", 20*time.Minute)
+	w.expect("m", "LXDHostSelected False HostUnavailable", "MAAS does not have LXD host h1 any more")
+	w.addHost(100, lxdHost{name: "h1"})
+	w.reconcile("m", 20*time.Minute)
+	w.expect("m", "LXDHostSelected True HostSelected", "h1")
+}
+
+func vmReleasedOutside(t *testing.T, cfg *rest.Config) {
+	w := newLXD(t, cfg, lxdHost{name: "h1"})
+	w.addVM("m")
+	w.until("Ready True Ready", "m")
+	w.edit(*w.machine("m").Spec.SystemID, func(m *inventory.Machine) {
+		m.Status, m.Owner, m.AgentName, m.Annotations, m.PowerState = status.Ready, "", "", nil, "off"
+	})
+	w.reconcile("m", 3*time.Minute)
+	w.expect("m", "Ready False MachineTerminatedReason", "released from outside")
+	w.leave("m")
+	w.Expect(w.vms()).To(BeEmpty(), "nobody has it, and it was made for this MaasMachine")
+}
+
+func vmHandedOver(t *testing.T, cfg *rest.Config) {
+	w := newLXD(t, cfg, lxdHost{name: "h1"})
+	w.owned()
+	w.look()
+	w.addVM("m")
+	w.until("Ready True Ready", "m")
+	id := *w.machine("m").Spec.SystemID
+	mend := simtest.Fault(t, w.Simulator, faults.Rule{Kind: faults.Error, Operation: "machine.delete", Machine: id, Status: 503, Message: "the host does not answer"})
+	w.remove("m")
+	w.passes("m", 2)
+	w.expect("m", "Deleting True MAASUnavailable", "the host does not answer")
+	w.reconcile("m", 11*time.Minute)
+	w.reconcile("m", time.Minute)
+	w.Expect(w.gone("m")).To(BeTrue(), "a dead host must not hold a Machine")
+	w.look()
+	w.notReleased("the host does not answer")
+	mend()
+	w.Eventually(func() []*inventory.Machine {
+		w.clock.SetTime(w.clock.Now().Add(10 * time.Minute))
+		w.look()
+		return w.vms()
+	}, "20s", "20ms").Should(BeEmpty())
+}
+
+func vmNotForMetal(t *testing.T, cfg *rest.Config) {
+	w := newLXD(t, cfg, lxdHost{name: "h1"})
+	w.addVM("vm")
+	vm := w.composing("vm")
+	w.tick()
+	w.edit("aaaaa5", func(m *inventory.Machine) { m.Status, m.Owner = status.Deployed, "bob" })
+	names := []string{"one", "two", "three", "four", "six"}
+	for _, name := range names {
+		w.add(name, infrav1.MaasMachineSpec{Image: "custom/node", MinCPU: ptr.To(1), MinMemory: ptr.To(1024)})
+	}
+	w.until("Ready True Ready", names[:4]...)
+	w.reconcile("six", time.Minute)
+	w.expect("six", "Ready False NoCapacity", "")
+	w.Expect(w.vms()).To(HaveLen(1))
+	w.Expect(w.Machines()).To(HaveLen(6), "MAAS composed none of its own accord")
+	w.Expect(w.Machine(vm.SystemID).Owner).To(BeEmpty(), "it was made for another one")
+	w.until("Ready True Ready", "vm")
+	w.Expect(*w.machine("vm").Spec.SystemID).To(Equal(vm.SystemID))
+}
+
+func vmStatic(t *testing.T, cfg *rest.Config) {
+	w := newLXD(t, cfg, lxdHost{name: "h1"})
+	w.Expect(w.DB.Update(func() error {
+		w.DB.VMHosts.Edit(100).HostSystemID = "aaaaa5"
+		return nil
+	})).To(Succeed())
+	w.addVM("m", func(spec *infrav1.MaasMachineSpec) {
+		spec.StaticIP = &infrav1.StaticIPConfig{IP: "10.9.0.77", CIDR: "10.9.0.0/24"}
+	})
+	w.until("Ready True Ready", "m")
+	w.Expect(w.sent("compose").Get("interfaces")).To(Equal("eth0:subnet=1"))
+	w.Expect(w.machine("m").Status.Addresses).To(ContainElement(HaveField("Address", "10.9.0.77")))
+	w.leave("m")
+	w.Expect(slices.ContainsFunc(w.Machines(), func(m *inventory.Machine) bool { return lxd.UIDOf(m.Hostname) != "" })).To(BeFalse())
+}
