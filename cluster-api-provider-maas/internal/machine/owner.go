@@ -10,6 +10,7 @@ import (
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lxd"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/phase"
@@ -134,7 +135,7 @@ func (r *Reconciler) ours(ctx context.Context, s *scope, m *maas.Machine) (bool,
 	switch {
 	case s.proven:
 		return true, nil
-	case s.composed(m) && (m.Owner == "" || beforeAllocation[m.Status]):
+	case lxd.UIDOf(m.Hostname) == s.uid() && (m.Owner == "" || beforeAllocation[m.Status]):
 		return true, nil
 	case m.Owner == "":
 		return mark == s.uid(), nil

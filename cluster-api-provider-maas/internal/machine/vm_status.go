@@ -43,7 +43,8 @@ func (s *scope) vmConditions(deployed metav1.Condition) []metav1.Condition {
 	switch {
 	case place != nil:
 		host = condition.True(ConditionLXDHost, reasonHostSelected, fmt.Sprintf("host %s in zone %s", place.Host, place.Zone))
-		resources = condition.True(ConditionLXDResources, reasonHostSelected, fmt.Sprintf("%d cores, %d MiB of memory, a disk of %d GB", place.Cores, place.MemoryMiB, place.DiskGB))
+		resources = condition.True(ConditionLXDResources, reasonHostSelected, fmt.Sprintf("%d cores, %d MiB of memory, a disk of %d GB", place.Cores, place.MemoryMiB, place.DiskGB)+
+			withoutEffect(s.machine.Spec.LXD))
 		created = s.notYet(ConditionLXDCreated)
 	case held:
 		// CAPMAAS made it.
@@ -67,6 +68,18 @@ func (s *scope) vmConditions(deployed metav1.Condition) []metav1.Condition {
 		deployed.Reason = ReasonVMDeploymentFailed
 	}
 	return []metav1.Condition{host, resources, created, deployed}
+}
+
+// withoutEffect tells what of upstream's spelling MAAS takes no parameter for.
+func withoutEffect(spec *infrav1.LXDConfig) string {
+	config, told := deref(deref(spec).VMConfig), ""
+	if len(config.InterfaceLinkModes) > 0 {
+		told += "; lxd.vmConfig.interfaceLinkModes has no effect: MAAS links each interface automatically, use staticIP for an address of your own"
+	}
+	if config.AutoStart != nil && !*config.AutoStart {
+		told += "; lxd.vmConfig.autoStart false has no effect: a virtual machine that is off is switched on"
+	}
+	return told
 }
 
 // notYet says why a step is not done.

@@ -80,11 +80,14 @@ func vmLives(t *testing.T, cfg *rest.Config) {
 
 func vmOfUpstream(t *testing.T, cfg *rest.Config) {
 	w := newLXD(t, cfg, lxdHost{name: "h1"})
-	w.add("m", infrav1.MaasMachineSpec{Image: "custom/node", LXD: &infrav1.LXDConfig{Enabled: ptr.To(true), VMConfig: &infrav1.VMConfig{DiskSize: ptr.To(80)}}})
+	w.add("m", infrav1.MaasMachineSpec{Image: "custom/node", LXD: &infrav1.LXDConfig{Enabled: ptr.To(true), VMConfig: &infrav1.VMConfig{DiskSize: ptr.To(80),
+		InterfaceLinkModes: map[string]string{"eth0": "dhcp"}, AutoStart: ptr.To(false)}}})
 	w.until("Ready True Ready", "m")
 	id := *w.machine("m").Spec.SystemID
 	w.Expect(*w.machine("m").Spec.ProviderID).To(Equal("maas:///default/" + id))
 	w.Expect(w.Machine(id).Disks[0].Size).To(BeEquivalentTo(80e9))
+	w.expect("m", "LXDResourcesAllocated True HostSelected", "interfaceLinkModes has no effect")
+	w.expect("m", "LXDResourcesAllocated True HostSelected", "autoStart false has no effect")
 	w.leave("m")
 	w.Expect(w.vms()).To(BeEmpty())
 }

@@ -19,6 +19,7 @@ import (
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/identity"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lxd"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/placement"
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/upsert"
@@ -53,6 +54,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	cluster, infra, err := r.cluster(ctx, template)
 	if err != nil || !template.DeletionTimestamp.IsZero() || cluster != nil && annotations.IsPaused(cluster, template) {
 		return ctrl.Result{}, err
+	}
+	if spec := template.Spec.Template.Spec; spec.IsLXD() {
+		wish := lxd.WishOf(spec, infra)
+		made := capacity(wish.Cores, wish.MemoryMiB, wish.Size().DiskBytes)
+		return ctrl.Result{}, upsert.Status(ctx, r.Client, template, func() { template.Status.Capacity = made })
 	}
 	request := placement.Of(template.Spec.Template.Spec)
 	capacity := template.Status.Capacity

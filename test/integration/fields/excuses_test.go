@@ -28,7 +28,6 @@ func (e excuse) why() string {
 const (
 	noSuchPlatform = "This operator cannot host clusters of platform"
 	noSuchMachines = "This operator cannot make machines of platform"
-	noLXDMachines  = "virtual machines on LXD hosts"
 )
 
 var (
@@ -43,11 +42,7 @@ var excuses = append([]excuse{
 	{kinds: poolKind, path: "taints", where: "hypershift-operator/controllers/nodepool", field: hypershiftAPI + ".NodePoolSpec.Taints"},
 	{kinds: []string{"MaasCluster"}, path: "lxdConfig", where: "cluster-api-provider-maas/internal/cluster", says: "lxdConfig has no effect"},
 	{kinds: machineKind, path: "parent", because: "written by providers that make virtual machines, not by users"},
-	{kinds: machineKind, path: "lxd", where: "cluster-api-provider-maas/internal/machine", says: noLXDMachines},
-	{kinds: machineKind, path: "lxdConfig", where: "cluster-api-provider-maas/internal/machine", says: noLXDMachines},
 	{kinds: templates, path: "template.spec.parent", because: "as of a MaasMachine"},
-	{kinds: templates, path: "template.spec.lxd", because: "as of a MaasMachine"},
-	{kinds: templates, path: "template.spec.lxdConfig", because: "as of a MaasMachine"},
 }, otherPlatforms()...)
 
 // otherPlatforms are those that the API knows and that have no plugin.

@@ -1,0 +1,181 @@
+package lxd_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lxd"
+	"github.com/openshift/hypershift/support/maas"
+)
+
+var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+// host is an LXD host of 16 cores, 64 GiB and 1 TB in zone az1.
+func host(name string, change ...func(*maas.VMHost)) maas.VMHost {
+	size := maas.Resources{Cores: 16, Memory: 65536, LocalStorage: 1e12}
+	h := maas.VMHost{ID: len(name), Name: name, Type: "lxd", Capabilities: []string{"composable"}, Architectures: []string{"amd64/generic"},
+		Total: size, Available: size, Zone: maas.Zone{ID: 1, Name: "az1"}, Pool: maas.Pool{Name: "default"}, CPUOverCommitRatio: 1, MemoryOverCommitRatio: 1}
+	for _, do := range change {
+		do(&h)
+	}
+	return h
+}
+
+func in(zone string) func(*maas.VMHost) { return func(h *maas.VMHost) { h.Zone.Name = zone } }
+
+func using(cores, memory int) func(*maas.VMHost) {
+	return func(h *maas.VMHost) {
+		h.Used = maas.Resources{Cores: cores, Memory: memory}
+		h.Available.Cores, h.Available.Memory = h.Total.Cores-cores, h.Total.Memory-memory
+	}
+}
+
+func stores(free map[string]int64) func(*maas.VMHost) {
+	return func(h *maas.VMHost) {
+		for name, n := range free {
+			h.StoragePools = append(h.StoragePools, maas.StoragePool{Name: name, Total: n, Available: n, Default: name == "default"})
+		}
+	}
+}
+
+// peer is a machine of pool p on a host, which MAAS reports already.
+func peer(uid, host, zone string, change ...func(*lxd.Peer)) lxd.Peer {
+	p := lxd.Peer{UID: uid, Group: "p", Placement: lxd.Placement{Host: host, Zone: zone, Hostname: "vm-" + uid, Cores: 2, MemoryMiB: 4096, DiskGB: 60, At: now.Add(-time.Hour), Composed: now.Add(-time.Hour)}}
+	for _, do := range change {
+		do(&p)
+	}
+	return p
+}
+
+func unreported(p *lxd.Peer) { p.Composed = time.Time{} }
+
+var small = lxd.Wish{Cores: 2, MemoryMiB: 4096, DiskGB: 60, Group: "p"}
+
+func with(w lxd.Wish, change func(*lxd.Wish)) lxd.Wish {
+	change(&w)
+	return w
+}
+
+func TestSelect(t *testing.T) {
+	full := func(p *lxd.Peer) { p.Cores = 15; p.Composed = time.Time{} }
+	for name, tc := range map[string]struct {
+		wish  lxd.Wish
+		hosts []maas.VMHost
+		peers []lxd.Peer
+		avoid map[string]bool
+		want  string
+	}{
+		"When all are equal the name should decide":            {small, []maas.VMHost{host("b"), host("a")}, nil, nil, "a"},
+		"When one has more left it should be taken":            {small, []maas.VMHost{host("a", using(8, 0)), host("b", using(4, 0))}, nil, nil, "b"},
+		"When memory is scarcer than cores it should count":    {small, []maas.VMHost{host("a", using(0, 60000)), host("b", using(8, 0))}, nil, nil, "b"},
+		"When a host has a sibling the other should be taken":  {small, []maas.VMHost{host("a"), host("b", using(8, 0))}, []lxd.Peer{peer("1", "a", "az1")}, nil, "b"},
+		"When the sibling leaves it should not count":          {small, []maas.VMHost{host("a"), host("b", using(8, 0))}, []lxd.Peer{peer("1", "a", "az1", func(p *lxd.Peer) { p.Leaving = true })}, nil, "a"},
+		"When the peer is of another pool it should not count": {small, []maas.VMHost{host("a"), host("b", using(8, 0))}, []lxd.Peer{peer("1", "a", "az1", func(p *lxd.Peer) { p.Group = "q" })}, nil, "a"},
+		"When a zone has fewer siblings it should win over an emptier host": {small, []maas.VMHost{host("a"), host("b"), host("c", in("az2"), using(12, 0))},
+			[]lxd.Peer{peer("1", "a", "az1")}, nil, "c"},
+		"When a try failed on a host it should be taken last":  {small, []maas.VMHost{host("a"), host("b", using(12, 0))}, nil, map[string]bool{"a": true}, "b"},
+		"When a try failed on the only one it should be taken": {small, []maas.VMHost{host("a")}, nil, map[string]bool{"a": true}, "a"},
+		"When a reservation fills a host another should be taken": {small, []maas.VMHost{host("a"), host("b", using(8, 0))},
+			[]lxd.Peer{peer("1", "a", "az1", full, func(p *lxd.Peer) { p.Group = "q" })}, nil, "b"},
+		"When MAAS reports what was reserved it should not count twice": {with(small, func(w *lxd.Wish) { w.Cores = 8 }), []maas.VMHost{host("a", using(8, 0))},
+			[]lxd.Peer{peer("1", "a", "az1", func(p *lxd.Peer) { p.Cores = 8 })}, nil, "a"},
+		"When MAAS over-commits there should be more":                     {with(small, func(w *lxd.Wish) { w.Cores = 20 }), []maas.VMHost{host("a", using(12, 0), func(h *maas.VMHost) { h.CPUOverCommitRatio = 2 })}, nil, nil, "a"},
+		"When it is of another type it should not be taken":               {small, []maas.VMHost{host("a", func(h *maas.VMHost) { h.Type = "virsh" }), host("b")}, nil, nil, "b"},
+		"When it is full by what is not available it should not be taken": {small, []maas.VMHost{host("a", func(h *maas.VMHost) { h.Available.Cores = 1 }), host("b")}, nil, nil, "b"},
+		"When hosts must be tagged those should be taken": {with(small, func(w *lxd.Wish) { w.Tags, w.NotTags = []string{"ssd"}, []string{"drain"} }),
+			[]maas.VMHost{host("a", func(h *maas.VMHost) { h.Tags = []string{"ssd", "drain"} }), host("b"), host("c", func(h *maas.VMHost) { h.Tags = []string{"ssd"} })}, nil, nil, "c"},
+		"When apart is required and a host is left it should be taken": {with(small, func(w *lxd.Wish) { w.Apart = true }), []maas.VMHost{host("a"), host("b", using(13, 0))}, []lxd.Peer{peer("1", "a", "az1")}, nil, "b"},
+		"When the default store has room it should be taken":           {small, []maas.VMHost{host("a", stores(map[string]int64{"default": 70e9, "nvme": 1e12}))}, nil, nil, "a default"},
+		"When it is full the one with the most room should be":         {small, []maas.VMHost{host("a", stores(map[string]int64{"default": 50e9, "hdd": 80e9, "nvme": 1e12}))}, nil, nil, "a nvme"},
+		"When a reservation fills a store another should be taken": {small, []maas.VMHost{host("a", stores(map[string]int64{"default": 70e9, "hdd": 80e9}))},
+			[]lxd.Peer{peer("1", "a", "az1", unreported, func(p *lxd.Peer) { p.Store = "default" })}, nil, "a hdd"},
+		"When none fits it should count what each lacks": {with(small, func(w *lxd.Wish) { w.MemoryMiB, w.Zones = 16384, []string{"az1"} }),
+			[]maas.VMHost{host("a", using(0, 60000)), host("b", using(0, 60000)), host("c", in("az9"))}, nil, nil,
+			"InsufficientResources: asked for 2 cores, 16384 MiB of memory and a disk of 60 GB in zone az1; 3 hosts: 2 lack 16 GiB of memory, 1 is in zone az9"},
+		"When there is no host it should say so": {small, nil, nil, nil,
+			"HostUnavailable: asked for 2 cores, 4096 MiB of memory and a disk of 60 GB, but MAAS has no LXD host on which it composes"},
+		"When no host has the store it should name those that are": {with(small, func(w *lxd.Wish) { w.Store = "ceph" }), []maas.VMHost{host("a", stores(map[string]int64{"default": 1e12, "nvme": 1e12}))}, nil, nil,
+			"StoragePoolNotFound: asked for 2 cores, 4096 MiB of memory and a disk of 60 GB; 1 host: 1 has no storage pool ceph; there are: default, nvme"},
+		"When the store is full it should say how much is wanted": {with(small, func(w *lxd.Wish) { w.Store = "nvme" }), []maas.VMHost{host("a", stores(map[string]int64{"default": 1e12, "nvme": 1e9}))}, nil, nil,
+			"InsufficientResources: asked for 2 cores, 4096 MiB of memory and a disk of 60 GB; 1 host: 1 lacks 60 GB of disk in storage pool nvme"},
+		"When apart is required and no host is left it should say so": {with(small, func(w *lxd.Wish) { w.Apart = true }), []maas.VMHost{host("a")}, []lxd.Peer{peer("1", "a", "az1")}, nil,
+			"InsufficientResources: asked for 2 cores, 4096 MiB of memory and a disk of 60 GB; 1 host: 1 has a machine of the pool"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			choice, refusal := lxd.Select(tc.wish, lxd.Available(tc.hosts), now, tc.peers, tc.avoid)
+			got := refusal.Reason + ": " + refusal.Message
+			if choice != nil {
+				got = choice.Host.Name
+				if choice.Store != "" {
+					got += " " + choice.Store
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestReserveAtOnce places twenty machines of one pool before the cache or MAAS show any of them.
+func TestReserveAtOnce(t *testing.T) {
+	var listed []maas.VMHost
+	for i := range 5 {
+		listed = append(listed, host(fmt.Sprintf("h%d", i)))
+	}
+	ledger, placed := lxd.NewLedger(), map[string]int{}
+	var peers []lxd.Peer
+	for i := range 20 {
+		peers = append(peers, lxd.Peer{UID: fmt.Sprint(i), Group: "p"})
+	}
+	for i := range 20 {
+		uid := fmt.Sprint(i)
+		place, _, refusal := ledger.Reserve(uid, "vm-"+uid, now, with(small, func(w *lxd.Wish) { w.Cores = 4 }), lxd.Available(listed), now, peers, nil)
+		if place == nil {
+			t.Fatalf("machine %d: %s", i, refusal.Message)
+		}
+		placed[place.Host]++
+	}
+	if diff := cmp.Diff(map[string]int{"h0": 4, "h1": 4, "h2": 4, "h3": 4, "h4": 4}, placed); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if place, _, refusal := ledger.Reserve("20", "vm-20", now, with(small, func(w *lxd.Wish) { w.Cores = 4 }), lxd.Available(listed), now, append(peers, lxd.Peer{UID: "20"}), nil); place != nil {
+		t.Errorf("a 21st machine overbooks %s", place.Host)
+	} else if refusal.Reason != lxd.ReasonInsufficientResources {
+		t.Errorf("%s: %s", refusal.Reason, refusal.Message)
+	}
+	ledger.Forget("3")
+	if place, _, _ := ledger.Reserve("20", "vm-20", now, with(small, func(w *lxd.Wish) { w.Cores = 4 }), lxd.Available(listed), now, append(peers, lxd.Peer{UID: "20"}), nil); place == nil {
+		t.Error("a place that was given up is not free")
+	}
+}
+
+// TestReserveAfterRestart has a ledger that knows nothing, and MaasMachines that do.
+func TestReserveAfterRestart(t *testing.T) {
+	hosts := lxd.Available([]maas.VMHost{host("a"), host("b")})
+	written := []lxd.Peer{peer("1", "a", "az1", unreported), {UID: "2", Group: "p"}}
+	place, _, _ := lxd.NewLedger().Reserve("2", "vm-2", now, small, hosts, now, written, nil)
+	if place == nil || place.Host != "b" {
+		t.Fatalf("the second machine goes to %+v: what was reserved before the restart is forgotten", place)
+	}
+}
+
+// TestComposedMeanwhile has MAAS report a machine in a list that was made after it was composed, and not in one from before.
+func TestComposedMeanwhile(t *testing.T) {
+	ledger, big := lxd.NewLedger(), with(small, func(w *lxd.Wish) { w.Cores = 8 })
+	peers := []lxd.Peer{{UID: "1"}, {UID: "2"}}
+	if place, _, _ := ledger.Reserve("1", "vm-1", now, big, lxd.Available([]maas.VMHost{host("a")}), now, peers, nil); place == nil {
+		t.Fatal("the first machine has no place")
+	}
+	ledger.Composed("1", now.Add(time.Minute))
+	if place, _, _ := ledger.Reserve("2", "vm-2", now.Add(time.Minute), with(big, func(w *lxd.Wish) { w.Cores = 9 }), lxd.Available([]maas.VMHost{host("a")}), now, peers, nil); place != nil {
+		t.Error("a list from before it was composed does not include it: the host is overbooked")
+	}
+	later := now.Add(2 * time.Minute)
+	if place, _, refusal := ledger.Reserve("2", "vm-2", later, big, lxd.Available([]maas.VMHost{host("a", using(8, 0))}), later, peers, nil); place == nil {
+		t.Errorf("it counts twice: %s", refusal.Message)
+	}
+}

@@ -1,0 +1,110 @@
+package lxd_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lxd"
+	"github.com/openshift/hypershift/support/maas"
+)
+
+func size(text string) *infrav1.LXDStorage {
+	return &infrav1.LXDStorage{Size: ptr.To(intstr.Parse(text))}
+}
+
+func TestWishOf(t *testing.T) {
+	clusterOf := func(config infrav1.LXDMachineConfig) *infrav1.MaasCluster {
+		return &infrav1.MaasCluster{Spec: infrav1.MaasClusterSpec{LXDConfig: &infrav1.LXDHostConfig{LXDMachineConfig: config}}}
+	}
+	upstream := func(config infrav1.VMConfig) *infrav1.LXDConfig { return &infrav1.LXDConfig{VMConfig: &config} }
+	least := lxd.Wish{Cores: 1, MemoryMiB: 1024, DiskGB: 60}
+	for name, tc := range map[string]struct {
+		spec    infrav1.MaasMachineSpec
+		cluster *infrav1.MaasCluster
+		want    lxd.Wish
+	}{
+		"When nothing is said it should be the least that MAAS makes, with upstream's disk": {infrav1.MaasMachineSpec{}, nil, least},
+		"When sizes are said they should hold": {infrav1.MaasMachineSpec{MinCPU: ptr.To(4), MinMemory: ptr.To(8192), LXDConfig: &infrav1.LXDMachineConfig{Storage: size("20")}}, nil,
+			lxd.Wish{Cores: 4, MemoryMiB: 8192, DiskGB: 20}},
+		"When a size has its unit it should be read":       {infrav1.MaasMachineSpec{LXDConfig: &infrav1.LXDMachineConfig{Storage: size("30GB")}}, nil, with(least, func(w *lxd.Wish) { w.DiskGB = 30 })},
+		"When minDiskSize is larger it should win":         {infrav1.MaasMachineSpec{MinDiskSize: ptr.To(100), LXDConfig: &infrav1.LXDMachineConfig{Storage: size("30GB")}}, nil, with(least, func(w *lxd.Wish) { w.DiskGB = 100 })},
+		"When upstream's spelling says it, it should hold": {infrav1.MaasMachineSpec{LXD: upstream(infrav1.VMConfig{DiskSize: ptr.To(80), StoragePool: "old"})}, nil, with(least, func(w *lxd.Wish) { w.DiskGB, w.Store = 80, "old" })},
+		"When both spellings say it, lxdConfig should win": {infrav1.MaasMachineSpec{LXD: upstream(infrav1.VMConfig{DiskSize: ptr.To(60)}), LXDConfig: &infrav1.LXDMachineConfig{Storage: size("20")}}, nil, with(least, func(w *lxd.Wish) { w.DiskGB = 20 })},
+		"When the cluster says it, it should be the default": {infrav1.MaasMachineSpec{}, clusterOf(infrav1.LXDMachineConfig{Project: "p", Profile: "maas", VMHost: "h", AntiAffinity: infrav1.AntiAffinityRequired, Storage: size("25"), Network: &infrav1.LXDNetwork{Bridge: "br0"}}),
+			with(least, func(w *lxd.Wish) {
+				w.Project, w.Profile, w.VMHost, w.Apart, w.DiskGB, w.Interfaces = "p", "maas", "h", true, 25, "eth0:name=br0"
+			})},
+		"When the machine says it too, it should win": {infrav1.MaasMachineSpec{LXDConfig: &infrav1.LXDMachineConfig{Project: "own", AntiAffinity: infrav1.AntiAffinityPreferred}},
+			clusterOf(infrav1.LXDMachineConfig{Project: "p", AntiAffinity: infrav1.AntiAffinityRequired}), with(least, func(w *lxd.Wish) { w.Project = "own" })},
+		"When subnets, a bridge and devices are said, each should be an interface": {
+			infrav1.MaasMachineSpec{LXD: upstream(infrav1.VMConfig{Network: "net-a, net-b"}), LXDConfig: &infrav1.LXDMachineConfig{Network: &infrav1.LXDNetwork{Bridge: "br0", Devices: []string{"br1"}}}}, nil,
+			with(least, func(w *lxd.Wish) { w.Interfaces = "eth0:name=br0,subnet=net-a;eth1:subnet=net-b;eth2:name=br1" })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, lxd.WishOf(tc.spec, tc.cluster)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRequest(t *testing.T) {
+	host := lxd.Host{ZoneID: 3, PoolID: 2, Architectures: []string{"arm64/generic", "amd64/generic"}}
+	got := lxd.Request(with(small, func(w *lxd.Wish) { w.Architecture, w.Interfaces = "amd64", "eth0:name=br0" }), lxd.Placement{Hostname: "vm-1", Store: "nvme"}, host)
+	want := maas.ComposeRequest{Hostname: "vm-1", Cores: 2, MemoryMiB: 4096, Storage: "root:60(nvme)", Interfaces: "eth0:name=br0", Architecture: "amd64/generic", Zone: ptr.To(3), Pool: ptr.To(2)}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestHostname(t *testing.T) {
+	const uid = "0f3c61f2-3f43-4f0b-8c55-1f0a5a6d9f10"
+	for try, want := range []string{"vm-" + uid, "vm-" + uid + "-2", "vm-" + uid + "-3"} {
+		name := lxd.Hostname(uid, try)
+		if name != want || lxd.UIDOf(name) != uid || len(name) > 63 {
+			t.Errorf("try %d has the name %s, of %q", try, name, lxd.UIDOf(name))
+		}
+	}
+	for _, other := range []string{"", "vm-1", "node-" + uid, "vm-" + uid + "-x", "vm-" + uid + "0"} {
+		if got := lxd.UIDOf(other); got != "" {
+			t.Errorf("%s passes for a virtual machine of %s", other, got)
+		}
+	}
+}
+
+func TestPlacementOf(t *testing.T) {
+	m := &infrav1.MaasMachine{}
+	if got := lxd.PlacementOf(m); got != nil {
+		t.Errorf("there is none, and it reads %+v", got)
+	}
+	want := peer("1", "a", "az1").Placement
+	if err := lxd.SetPlacement(m, want); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(&want, lxd.PlacementOf(m)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	m.Annotations[lxd.PlacementAnnotation] = "{"
+	if got := lxd.PlacementOf(m); got != nil {
+		t.Errorf("it is broken, and reads %+v", got)
+	}
+}
+
+func TestReasonIn(t *testing.T) {
+	for words, want := range map[string]string{
+		"Unable to compose KVM instance in 'h'. CPU overcommit ratio is 1.0 and there are 0 available resources; 2 requested.": lxd.ReasonInsufficientResources,
+		"Unable to compose KVM instance in 'h'. Not enough storage space on storage pools":                                     lxd.ReasonInsufficientResources,
+		"Storage pool \"nvme\" not found":        lxd.ReasonStoragePoolNotFound,
+		"Profile not found":                      lxd.ReasonProfileNotFound,
+		"Project \"x\" not found":                lxd.ReasonProjectNotFound,
+		"Failed talking to pod: connection lost": "",
+	} {
+		if got := lxd.ReasonIn(words); got != want {
+			t.Errorf("%q is %q, and not %q", words, got, want)
+		}
+	}
+}
