@@ -14,6 +14,8 @@ const (
 	DefaultBootTimeout     = 20 * time.Minute
 	DefaultJoinTimeout     = 15 * time.Minute
 	DefaultDeployAttempts  = 3
+	// DefaultCommissionTimeout is how long MAAS may commission a virtual machine, after which MAAS itself gives it up.
+	DefaultCommissionTimeout = 30 * time.Minute
 )
 
 // MachineTimeouts bound the steps of a machine's way to Ready. A zero value takes the default.

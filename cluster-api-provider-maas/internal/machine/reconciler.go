@@ -57,7 +57,7 @@ func (t Timing) withDefaults() Timing {
 		&t.Poll: 10 * time.Second, &t.Settled: 2 * time.Minute, &t.Doubt: time.Minute,
 		&t.Allocate: infrav1.DefaultAllocateTimeout, &t.Deploy: infrav1.DefaultDeployTimeout, &t.Boot: infrav1.DefaultBootTimeout,
 		&t.Join: infrav1.DefaultJoinTimeout, &t.SetAside: time.Hour, &t.Problem: 15 * time.Second,
-		&t.Compose: 150 * time.Second, &t.Commission: 30 * time.Minute,
+		&t.Compose: 150 * time.Second, &t.Commission: infrav1.DefaultCommissionTimeout,
 		&t.Refused: 2 * time.Minute, &t.Release: 10 * time.Minute, &t.Erase: 24 * time.Hour, &t.Maintenance: time.Hour,
 	} {
 		if *field == 0 {

@@ -59,8 +59,8 @@ func TestReconciler(t *testing.T) {
 		"When a machine is locked, it should say so":                                                   locked,
 		"When erasing is asked for, it should ask MAAS for it":                                         erases,
 		"When the Node registers, it should get the provider ID; when it does not, that is told":       joins,
-		"When a field is not supported, it should say so":                                              unsupported,
 		"When the pool's token is known, each machine should be deployed with one of its own":          personal,
+		"When MAAS has no LXD hosts, a virtual machine should wait and take no other machine":          vmWithoutHosts,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, cfg) })
 	}
@@ -346,13 +346,13 @@ func prerequisites(t *testing.T, cfg *rest.Config) {
 	w.expect("m", "Ready True Ready", "")
 }
 
-func unsupported(t *testing.T, cfg *rest.Config) {
+func vmWithoutHosts(t *testing.T, cfg *rest.Config) {
 	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"})
 	w.add("vm", infrav1.MaasMachineSpec{ProvisioningMode: infrav1.ProvisioningModeLXD})
 	w.add("upstream", infrav1.MaasMachineSpec{LXD: &infrav1.LXDConfig{Enabled: ptr.To(true)}})
 	for _, name := range []string{"vm", "upstream"} {
 		w.reconcile(name, 0)
-		w.expect(name, "Ready False NotSupported", "not supported")
+		w.expect(name, "Ready False HostUnavailable", "MAAS has no LXD host on which it composes")
 	}
 	w.Expect(w.held()).To(BeEmpty())
 }

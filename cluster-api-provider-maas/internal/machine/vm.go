@@ -130,6 +130,9 @@ func (r *Reconciler) wish(ctx context.Context, s *scope) (lxd.Wish, error) {
 // hosts are those on which MAAS composes, as of a time. Their projects are asked for only where that matters.
 func (r *Reconciler) hosts(ctx context.Context, s *scope, wish lxd.Wish) ([]lxd.Host, time.Time, error) {
 	listed, asOf, err := s.identity.Inventory.VMHosts(ctx, r.Timing.Poll)
+	if maas.IsGone(err) {
+		return nil, asOf, nil // MAAS 4.0 has none any more.
+	}
 	if err != nil {
 		return nil, asOf, err
 	}

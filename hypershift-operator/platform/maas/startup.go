@@ -19,11 +19,15 @@ const (
 	nodeTimedOut     = "NodeTimedOut"
 )
 
-// NodeStartup is what the provider takes at most: to find a machine, to install one after another, and to see its Node.
+// NodeStartup is what the provider takes at most: to find a machine, to make (where it is a virtual one) and install one after another, and
+// to see its Node.
 func (*Platform) NodeStartup(pool platform.Pool) time.Duration {
-	block := settings(pool)
+	block, commission := settings(pool), time.Duration(0)
+	if block.LXD != nil && block.LXD.Enabled {
+		commission = infrav1.DefaultCommissionTimeout
+	}
 	return within(block.AllocateTimeout, infrav1.DefaultAllocateTimeout) +
-		infrav1.DefaultDeployAttempts*within(block.DeployTimeout, infrav1.DefaultDeployTimeout) +
+		infrav1.DefaultDeployAttempts*(commission+within(block.DeployTimeout, infrav1.DefaultDeployTimeout)) +
 		within(block.BootTimeout, infrav1.DefaultBootTimeout) + within(block.JoinTimeout, infrav1.DefaultJoinTimeout)
 }
 

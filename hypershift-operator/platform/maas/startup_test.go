@@ -26,6 +26,7 @@ func TestNodeStartup(t *testing.T) {
 		{"When a deployment may take longer it should be so for each try", hyperv1.MAASNodePoolPlatform{DeployTimeout: d(2 * time.Hour)}, 405 * time.Minute},
 		{"When all is set it should be all of that", hyperv1.MAASNodePoolPlatform{
 			AllocateTimeout: d(time.Minute), DeployTimeout: d(time.Minute), BootTimeout: d(time.Minute), JoinTimeout: d(time.Minute)}, 6 * time.Minute},
+		{"When virtual machines are made it should be their commissioning too", hyperv1.MAASNodePoolPlatform{LXD: &hyperv1.MAASLXDNodePool{Enabled: true}}, 315 * time.Minute},
 		{"When one is zero it should be its default, as for the provider", hyperv1.MAASNodePoolPlatform{BootTimeout: d(0)}, 225 * time.Minute},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
