@@ -2,7 +2,9 @@ package lxd
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -51,7 +53,13 @@ func IsVM(m maas.Machine) bool { return m.PowerType == typeLXD }
 // OneHost tells that MAAS refuses to compose for a reason that another host may not have. It may have none left of what it said that it had,
 // not reach the host, or not know it any more.
 func OneHost(err error) bool {
-	return !maas.IsUncertain(err) && (maas.IsInvalid(err) || maas.IsConflict(err) || maas.IsUnavailable(err) || maas.IsNotFound(err))
+	return noRoom(err) || !maas.IsUncertain(err) && (maas.IsInvalid(err) || maas.IsConflict(err) || maas.IsUnavailable(err) || maas.IsNotFound(err))
+}
+
+// noRoom tells that a storage pool is full, which MAAS does not expect and says with a 500: nothing was made.
+func noRoom(err error) bool {
+	var refusal *maas.Error
+	return errors.As(err, &refusal) && refusal.StatusCode == http.StatusInternalServerError && strings.Contains(refusal.Message, "Not enough")
 }
 
 // Delete does away with a virtual machine, in MAAS and on its host. One that is not there is no error.

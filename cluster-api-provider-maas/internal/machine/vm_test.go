@@ -34,6 +34,7 @@ func TestVirtualMachines(t *testing.T) {
 		"When commissioning does not end, another host should be tried":                                     vmCommissioningHangs,
 		"When a deployment fails, the machine should be deleted and another one made":                       vmDeploymentFails,
 		"When a host refuses to compose, the next one should be asked":                                      vmHostRefuses,
+		"When a storage pool fills up before MAAS tells so, the next host should be asked":                  vmStoreFull,
 		"When each host refuses, MAAS's words should be told":                                               vmAllHostsRefuse,
 		"When the key is no administrator's, it should say so":                                              vmNeedsAdmin,
 		"When no host fits, it should say how many lack what":                                               vmNoHost,
@@ -211,13 +212,24 @@ func vmDeploymentFails(t *testing.T, cfg *rest.Config) {
 
 func vmHostRefuses(t *testing.T, cfg *rest.Config) {
 	w := newLXD(t, cfg, lxdHost{name: "h1", cores: 32}, lxdHost{name: "h2"})
-	w.Expect(w.DB.Update(func() error {
-		w.DB.VMHosts.Edit(100).Parameters = nil // MAAS does not reach it.
-		return nil
-	})).To(Succeed())
+	simtest.HostAway(t, w.Simulator, "h1")
 	w.addVM("m")
 	w.until("Ready True Ready", "m")
 	w.Expect(w.machine("m").Status.LXDHost).To(Equal("h2"))
+}
+
+func vmStoreFull(t *testing.T, cfg *rest.Config) {
+	w := newLXD(t, cfg, lxdHost{name: "h1", cores: 32}, lxdHost{name: "h2"})
+	w.addVM("first", func(spec *infrav1.MaasMachineSpec) { spec.LXDConfig.VMHost = "h2" })
+	w.composing("first")
+	w.ChangeVMHost("h1", func(h *inventory.VMHost) { h.StoragePools[0].Total = 1e9 })
+	w.addVM("m")
+	w.composing("m")
+	w.Expect(w.machine("m").Status.LXDHost).To(Equal("h2"))
+	w.Expect(w.count("compose")).To(Equal(3), "MAAS was asked for h1 before it told that it is full")
+	w.addVM("n", func(spec *infrav1.MaasMachineSpec) { spec.LXDConfig.VMHost = "h1" })
+	w.reconcile("n", time.Minute)
+	w.expect("n", "LXDResourcesAllocated False InsufficientResources", "1 lacks 60 GB of disk")
 }
 
 func vmAllHostsRefuse(t *testing.T, cfg *rest.Config) {
@@ -417,7 +429,7 @@ func vmNotForMetal(t *testing.T, cfg *rest.Config) {
 func vmStatic(t *testing.T, cfg *rest.Config) {
 	w := newLXD(t, cfg, lxdHost{name: "h1"})
 	w.Expect(w.DB.Update(func() error {
-		w.DB.VMHosts.Edit(100).HostSystemID = "aaaaa5"
+		w.DB.VMHosts.Edit(100).HostSystemID = "aaaaa3"
 		return nil
 	})).To(Succeed())
 	w.addVM("m", func(spec *infrav1.MaasMachineSpec) {

@@ -43,8 +43,11 @@ func (w *world) addHost(id int, h lxdHost) {
 	if h.project != "" {
 		host.Parameters["project"] = h.project
 	}
+	if h.stores == nil {
+		h.stores = map[string]int64{"default": 1e12}
+	}
 	for name, free := range h.stores {
-		host.StoragePools = append(host.StoragePools, map[string]any{"id": name, "name": name, "type": "zfs", "total": free, "used": 0, "available": free, "default": name == "default"})
+		host.StoragePools = append(host.StoragePools, inventory.StoragePool{ID: name, Name: name, Type: "zfs", Total: free, Default: name == "default"})
 	}
 	w.Expect(w.DB.Update(func() error {
 		if zone := w.DB.ZoneByName(h.zone); zone != nil {
