@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -20,6 +21,11 @@ const (
 	serverDir = "/etc/hypershift/ignition-server/"
 	// planPath keeps the plan: a machine that starts again needs no server, and its token may have ended.
 	planPath = "/var/lib/hypershift/plan.json"
+	// joined is there as soon as the kubelet has its first certificate.
+	joined = "/var/lib/kubelet/kubeconfig"
+
+	// planAge is how long the plan of a machine that has not joined is used: the bootstrap token in it lives for an hour.
+	planAge = 40 * time.Minute
 
 	fetchTimeout = time.Minute
 	maxPlan      = 64 << 20
@@ -31,21 +37,28 @@ func plan(ctx context.Context, h *host.Host) (*nodeplan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if raw != nil {
+	if raw != nil && !outdated(h) {
 		return nodeplan.Parse(raw)
 	}
-	if raw, err = fetch(ctx, h); err != nil {
+	fetched, err := fetch(ctx, h)
+	if err != nil {
 		return nil, fmt.Errorf("fetching the node plan: %w", err)
 	}
-	parsed, err := nodeplan.Parse(raw)
+	parsed, err := nodeplan.Parse(fetched)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := h.Write(planPath, raw, 0o600); err != nil {
+	if _, err := h.Write(planPath, fetched, 0o600); err != nil {
 		return nil, fmt.Errorf("keeping the node plan: %w", err)
 	}
 	h.Say("the ignition-server gave this machine its node plan")
 	return parsed, nil
+}
+
+// outdated tells that the machine came back too late to join by its plan.
+func outdated(h *host.Host) bool {
+	info, err := os.Stat(h.Path(planPath))
+	return err == nil && time.Since(info.ModTime()) > planAge && !h.Exists(joined)
 }
 
 func fetch(ctx context.Context, h *host.Host) ([]byte, error) {

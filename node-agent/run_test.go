@@ -62,6 +62,20 @@ func TestRun(t *testing.T) {
 		m.Expect(m.commands).NotTo(ContainElement(HavePrefix("useradd")))
 		m.Expect(m.commands).To(ContainElement("systemctl start --no-block hypershift-containerd.service kubelet.service"))
 	})
+	t.Run("When it comes back after more than an hour and has not joined, it should ask for credentials that live", func(t *testing.T) {
+		m := newMachine(t)
+		m.mustRun()
+		long := time.Now().Add(-time.Hour)
+		m.Expect(os.Chtimes(m.host.Path(planPath), long, long)).To(Succeed())
+		m.plan.Files[1].Content = []byte("another token\n")
+		m.mustRun()
+		m.Expect(m.read("/etc/kubernetes/bootstrap-kubeconfig")).To(Equal("another token\n"))
+		m.Expect(m.read("/etc/motd")).To(Equal("Welcome\na node\n"), "nothing is appended twice")
+		m.put("/var/lib/kubelet/kubeconfig", "joined")
+		m.Expect(os.Chtimes(m.host.Path(planPath), long, long)).To(Succeed())
+		m.status = http.StatusNetworkAuthenticationRequired
+		m.mustRun()
+	})
 	t.Run("When an administrator has changed a file, it should stay", func(t *testing.T) {
 		m.put("/etc/motd", "mine\n")
 		m.mustRun()
