@@ -144,6 +144,7 @@ func TestHeal(t *testing.T) {
 		{"another release", func(m *machine) {
 			m.mustRun()
 			m.put("/opt/hypershift/node/sha256-0/usr/bin/kubelet", "old")
+			m.put("/opt/hypershift/node/current/usr/bin/kubelet", "old")
 			m.put("/opt/hypershift/node/current/installed.json", `{"image":"registry.example/node:old"}`)
 		}},
 		{"a CNI plugin that is cut short", func(m *machine) { m.mustRun(); m.put("/opt/cni/bin/bridge", "br") }},
