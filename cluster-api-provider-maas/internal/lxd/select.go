@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/openshift/hypershift/support/maas"
 )
 
 // Peer is another MaasMachine with a virtual machine, or with a place for one.
@@ -139,6 +141,9 @@ func (w Wish) constraints(siblings counts) []constraint {
 		}},
 		{ReasonHostUnavailable, func(h Host) (string, string) {
 			return unless(w.Architecture == "" || slices.ContainsFunc(h.Architectures, w.ofArchitecture), "of architecture "+strings.Join(h.Architectures, ", "))
+		}},
+		{ReasonHostUnavailable, func(h Host) (string, string) {
+			return unless(!slices.Contains(h.Tags, maas.DrainTag), "being drained (tag "+maas.DrainTag+")")
 		}},
 		{ReasonHostUnavailable, w.tagged},
 		{ReasonStoragePoolNotFound, func(h Host) (string, string) {

@@ -87,6 +87,7 @@ func TestSelect(t *testing.T) {
 		"When it is full by what is not available it should not be taken": {small, []maas.VMHost{host("a", func(h *maas.VMHost) { h.Available.Cores = 1 }), host("b")}, nil, nil, "b"},
 		"When hosts must be tagged those should be taken": {with(small, func(w *lxd.Wish) { w.Tags, w.NotTags = []string{"ssd"}, []string{"drain"} }),
 			[]maas.VMHost{host("a", func(h *maas.VMHost) { h.Tags = []string{"ssd", "drain"} }), host("b"), host("c", func(h *maas.VMHost) { h.Tags = []string{"ssd"} })}, nil, nil, "c"},
+		"When a host is being drained another should be taken":         {small, []maas.VMHost{host("a", func(h *maas.VMHost) { h.Tags = []string{maas.DrainTag} }), host("b", using(13, 0))}, nil, nil, "b"},
 		"When apart is required and a host is left it should be taken": {with(small, func(w *lxd.Wish) { w.Apart = true }), []maas.VMHost{host("a"), host("b", using(13, 0))}, []lxd.Peer{peer("1", "a", "az1")}, nil, "b"},
 		"When the default store has room it should be taken":           {small, []maas.VMHost{host("a", stores(map[string]int64{"default": 70e9, "nvme": 1e12}))}, nil, nil, "a default"},
 		"When it is full the one with the most room should be":         {small, []maas.VMHost{host("a", stores(map[string]int64{"default": 50e9, "hdd": 80e9, "nvme": 1e12}))}, nil, nil, "a nvme"},
