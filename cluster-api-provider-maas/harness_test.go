@@ -43,6 +43,9 @@ type world struct {
 	endpoint  string
 	key       string
 	next      int
+	// vm makes add ask for virtual machines, of as many cores; zero is 1.
+	vm    bool
+	cores int
 }
 
 // newWorld makes its namespace.
@@ -85,6 +88,9 @@ func (b *world) add() {
 		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "MaasMachine", Name: name}}}
 	b.create(owner)
 	m := &infrav1.MaasMachine{ObjectMeta: b.meta(name), Spec: infrav1.MaasMachineSpec{Image: "ubuntu/noble", MinCPU: ptr.To(1), MinMemory: ptr.To(1024)}}
+	if b.vm {
+		m.Spec.ProvisioningMode, m.Spec.MinCPU = infrav1.ProvisioningModeLXD, ptr.To(max(b.cores, 1))
+	}
 	m.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Machine", Name: name, UID: owner.UID}}
 	b.create(m)
 }
@@ -134,7 +140,7 @@ type tempo struct {
 
 // hasty makes minutes into fractions of a second.
 var hasty = tempo{
-	timing: machine.Timing{Poll: 50 * time.Millisecond, Settled: 500 * time.Millisecond, Doubt: 400 * time.Millisecond,
+	timing: machine.Timing{Poll: 50 * time.Millisecond, Settled: 500 * time.Millisecond, Doubt: 400 * time.Millisecond, Compose: 400 * time.Millisecond,
 		Problem: 50 * time.Millisecond, Deploy: 10 * time.Minute, Allocate: 10 * time.Minute},
 	ages:    inventory.Ages{Ready: 30 * time.Millisecond, Names: time.Second, Failure: time.Millisecond},
 	workers: 10,

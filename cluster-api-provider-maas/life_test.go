@@ -66,7 +66,7 @@ type life struct {
 // hurried are the flags that make minutes into fractions of a second.
 var hurried = []string{
 	"--metrics-bind-addr=0", "--health-addr=0", "--kube-api-qps=-1", "--machine-concurrency=5",
-	"--poll-interval=100ms", "--settled-poll-interval=1s", "--allocation-doubt=1500ms",
+	"--poll-interval=100ms", "--settled-poll-interval=1s", "--allocation-doubt=1500ms", "--compose-doubt=1500ms",
 }
 
 const kubeconfig = `{"apiVersion": "v1", "kind": "Config", "current-context": "test", "contexts": [{"name": "test", "context": {"cluster": "test"}}],
@@ -153,10 +153,10 @@ func (l *life) strike(w http.ResponseWriter, r *http.Request, server http.Handle
 	}
 }
 
-// lateness is how long a call may be under way after its process. An allocation, which takes a real MAAS seconds, is the one
-// that the provider waits for.
+// lateness is how long a call may be under way after its process. An allocation and a composition, which take a real MAAS seconds, are
+// what the provider waits for.
 func lateness(r *http.Request) time.Duration {
-	if r.URL.Query().Get("op") == "allocate" {
+	if op := r.URL.Query().Get("op"); op == "allocate" || op == "compose" {
 		return 500 * time.Millisecond
 	}
 	return 20 * time.Millisecond

@@ -110,7 +110,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o *options, identitie
 	machines := &machine.Reconciler{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Identities: identities, Nodes: nodes,
 		Recorder: mgr.GetEventRecorder("maasmachine-controller"), Clock: clock.RealClock{}, Attempts: o.deployAttempts,
-		Timing: machine.Timing{Poll: o.pollInterval, Settled: o.settledInterval, Deploy: o.deployTimeout, Doubt: o.maasDoubt,
+		Timing: machine.Timing{Poll: o.pollInterval, Settled: o.settledInterval, Deploy: o.deployTimeout, Doubt: o.maasDoubt, Compose: o.composeDoubt,
 			Release: o.releaseTimeout},
 	}
 	clusters := &cluster.Reconciler{

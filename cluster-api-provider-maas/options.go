@@ -23,6 +23,7 @@ type options struct {
 	metricsAddress, healthAddress            string
 	leaderElect                              bool
 	syncPeriod, deployTimeout, maasDoubt     time.Duration
+	composeDoubt                             time.Duration
 	releaseTimeout                           time.Duration
 	machineConcurrency, deployAttempts       int
 	quarantineAfter                          int
@@ -66,6 +67,7 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.releaseTimeout, "release-timeout", 10*time.Minute, "How long MAAS may take to get a machine back, before another one is tried, or its MaasMachine goes "+
 		"and the MaasCluster goes on with it.")
 	flags.DurationVar(&o.maasDoubt, "allocation-doubt", time.Minute, "How long after an allocation without an answer a machine may still turn up; more than 30s.")
+	flags.DurationVar(&o.composeDoubt, "compose-doubt", 150*time.Second, "How long after a call to compose without an answer a virtual machine may still turn up; more than 130s.")
 	flags.DurationVar(&o.pollInterval, "poll-interval", 10*time.Second, "How often MAAS is looked at while a machine moves.")
 	flags.DurationVar(&o.settledInterval, "settled-poll-interval", 2*time.Minute, "How often MAAS is looked at while none does.")
 	flags.IntVar(&o.webhookPort, "webhook-port", 0, "Accepted for compatibility: validation is done by the API server, with the rules of the CRDs.")

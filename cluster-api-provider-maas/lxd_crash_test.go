@@ -1,0 +1,106 @@
+package main
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lxd"
+	"github.com/openshift/hypershift/support/crds"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/testenv"
+	"github.com/openshift/hypershift/test/maas-simulator/faults"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
+)
+
+// crashLXDKillsEnv is how often TestCrashLXD kills.
+const crashLXDKillsEnv = "CRASH_LXD_KILLS"
+
+// hostsOf is a MAAS without machines, with n LXD hosts of 16 cores and 64 GiB.
+func hostsOf(t testing.TB, n int, rules ...faults.Rule) *simulator.Simulator {
+	t.Helper()
+	var hosts []simtest.VMHost
+	for i := range n {
+		hosts = append(hosts, simtest.VMHost{Name: "h" + strconv.Itoa(i)})
+	}
+	s, err := simulator.New(simulator.Options{Seed: []byte(simtest.WithVMHosts(simtest.Seed(), hosts...)), RandomSeed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range rules {
+		simtest.Fault(t, s, rule)
+	}
+	return s
+}
+
+// TestCrashLXD kills the process of the provider around a random call while virtual machines come and go on five hosts. One is not
+// commissioned and one not deployed, so giving up on a machine is interrupted as well.
+func TestCrashLXD(t *testing.T) {
+	t.Parallel()
+	kills := setting(t, crashLXDKillsEnv, 24, strconv.Atoi)
+	seed := setting(t, crashSeedEnv, rand.Uint64(), func(text string) (uint64, error) { return strconv.ParseUint(text, 10, 64) })
+	t.Logf("%s=%d", crashSeedEnv, seed)
+	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	for _, tc := range []struct {
+		name, namespace string
+		kube            bool
+	}{
+		{"When the provider is killed around a call of MAAS, no virtual machine and no place should leak", "clusters-lxd-maas", false},
+		{"When the provider is killed around a write to the management cluster, no virtual machine and no place should leak", "clusters-lxd-kube", true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			d := newVMDriver(t, cfg, tc.namespace, seed)
+			for n := range kills / 2 {
+				d.crash(killPoint{kube: tc.kube, when: moments[n%len(moments)], nth: 1 + d.random.Int64N(20)})
+				if d.turned {
+					d.turned = false
+					d.settleVMs()
+				}
+			}
+			t.Logf("killed over %d machines: %v", d.next, d.kills)
+			d.expectEveryMoment(kills / 2)
+			d.settleVMs()
+			for _, m := range d.living() {
+				d.remove(m)
+			}
+			d.settleVMs()
+			hosts, err := d.region.ListVMHosts(t.Context())
+			d.Expect(err).NotTo(HaveOccurred())
+			for _, h := range hosts {
+				d.Expect(h.Used).To(Equal(maas.Resources{}), "all is gone, and host %s gives something away", h.Name)
+			}
+		})
+	}
+}
+
+func newVMDriver(t *testing.T, cfg *rest.Config, namespace string, seed uint64) *driver {
+	s := hostsOf(t, 5, faults.Rule{Kind: faults.CommissionFails, Machine: "vm-*", Count: 1}, faults.Rule{Kind: faults.DeployFails, Machine: "vm-*", Count: 1})
+	endpoint := simtest.Serve(t, s)
+	d := &driver{world: newWorld(t, cfg, namespace, endpoint, s.Key("admin")), random: rand.New(rand.NewPCG(seed, 1)), crest: 30, kills: map[moment]int{}}
+	d.vm = true
+	var err error
+	d.kube, err = rest.TransportFor(cfg)
+	d.Expect(err).NotTo(HaveOccurred())
+	d.region, err = maas.NewClient(maas.Config{Endpoint: endpoint, APIKey: d.key})
+	d.Expect(err).NotTo(HaveOccurred())
+	return d
+}
+
+// settleVMs lets a process live until everything is as it should be, and checks that the virtual machines in MAAS, whoever has them, and
+// MaasMachines are one to one.
+func (d *driver) settleVMs() {
+	d.t.Helper()
+	d.settle()
+	machines, err := d.region.ListMachines(d.t.Context(), maas.MachineFilter{})
+	d.Expect(err).NotTo(HaveOccurred())
+	made := map[string]string{}
+	for _, m := range machines {
+		made[m.SystemID] = lxd.UIDOf(m.Hostname)
+	}
+	d.expectNoLeak(made)
+}

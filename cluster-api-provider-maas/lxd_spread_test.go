@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/support/crds"
+	"github.com/openshift/hypershift/support/testenv"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
+)
+
+// evenly is how twenty machines of one pool are spread over five hosts.
+var evenly = map[string]int{"h0": 4, "h1": 4, "h2": 4, "h3": 4, "h4": 4}
+
+// perHost counts the MaasMachines by the host that their status names.
+func (b *world) perHost() map[string]int {
+	b.t.Helper()
+	hosts := map[string]int{}
+	for _, m := range b.machines() {
+		hosts[m.Status.LXDHost]++
+	}
+	return hosts
+}
+
+// composing counts the calls that compose, and tells of each.
+type composing struct {
+	next  http.RoundTripper
+	mu    sync.Mutex
+	calls int
+	then  func(calls int)
+}
+
+func (c *composing) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Query().Get("op") == "compose" || strings.HasSuffix(r.URL.Path, "op-compose") {
+		c.mu.Lock()
+		c.calls++
+		n := c.calls
+		c.mu.Unlock()
+		if c.then != nil {
+			defer c.then(n)
+		}
+	}
+	return c.next.RoundTrip(r)
+}
+
+// TestTwentyAtOnce has twenty machines of one pool composed at once on five hosts that have room for four each.
+func TestTwentyAtOnce(t *testing.T) {
+	t.Parallel()
+	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	for _, tc := range []struct {
+		name, namespace string
+		restart         bool
+	}{
+		{"When twenty machines are made at once, four should go to each of five hosts, and no host refuse one", "clusters-twenty", false},
+		{"When the provider starts anew in between, they should be spread as evenly, on what is written down", "clusters-twenty-restart", true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := hostsOf(t, 5)
+			b := newWorld(t, cfg, tc.namespace, simtest.Serve(t, s), s.Key("admin"))
+			b.vm, b.cores = true, 4
+			for range 20 {
+				b.add()
+			}
+			calls := &composing{next: http.DefaultTransport}
+			if tc.restart {
+				b.dieAt(calls, 7)
+			}
+			b.converge(wire{maas: calls}, hasty, 2*time.Minute)
+			if diff := cmp.Diff(evenly, b.perHost()); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if !tc.restart {
+				b.Expect(calls.calls).To(Equal(20), "no host is asked for more than it has")
+			}
+			b.Expect(s.Machines()).To(HaveLen(20))
+		})
+	}
+}
+
+// dieAt runs a provider until it has composed some machines, and forgets it.
+func (b *world) dieAt(calls *composing, n int) {
+	b.t.Helper()
+	ctx, cancel := context.WithCancel(b.t.Context())
+	calls.then = func(now int) {
+		if now == n {
+			cancel()
+		}
+	}
+	_ = b.incarnate(ctx, wire{maas: calls}, hasty) // It was told to end.
+	calls.then = nil
+}
+
+// BenchmarkLXD makes twenty virtual machines at once on five hosts that have room for four each, at the pace of production.
+func BenchmarkLXD(b *testing.B) {
+	const n = 20
+	cfg := testenv.Start(b, crds.Infrastructure, crds.ClusterAPI)
+	watched := setting(b, benchSettledEnv, time.Minute, time.ParseDuration)
+	for b.Loop() {
+		s := hostsOf(b, 5)
+		w := newWorld(b, cfg, "clusters-lxd", simtest.Serve(b, s), s.Key("admin"))
+		w.vm, w.cores = true, 4
+		for range n {
+			w.add()
+		}
+		w.measure(b, n, watched)
+	}
+}
