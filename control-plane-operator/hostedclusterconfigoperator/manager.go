@@ -36,6 +36,7 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/nodecount"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/reencryption"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/resources"
+	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/revocation"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/workloads"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/logging"
@@ -191,6 +192,10 @@ func (o *options) addControllers(c *clusters, releases releaseinfo.Provider) err
 				Recorder: c.management.GetEventRecorder("node-approver"),
 			}
 			return r.SetupWithManager(c.mgr, kept)
+		},
+		"revocation": func() error {
+			r := &revocation.Reconciler{Guest: c.mgr.GetClient(), Management: c.management.GetClient(), Clock: clock.RealClock{}}
+			return r.SetupWithManager(c.mgr, kept, controlPlane)
 		},
 		"node": func() error {
 			r := &node.Reconciler{

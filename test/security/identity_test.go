@@ -87,23 +87,30 @@ func (g *guest) ask(c client.Client, name string) certificatesv1.RequestConditio
 	return g.askFor(c, name, "worker-1", certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth)
 }
 
-// askFor requests a certificate of any node, for what a signer signs.
-func (g *guest) askFor(c client.Client, name, node, signer string, usage certificatesv1.KeyUsage) certificatesv1.RequestConditionType {
+// request is what a kubelet sends, signed by a new key.
+func (g *guest) request(node string, names []string) []byte {
 	g.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	g.Expect(err).NotTo(HaveOccurred())
-	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}}
-	if usage == certificatesv1.UsageServerAuth {
-		template.DNSNames = []string{node}
-	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}, DNSNames: names}, key)
 	g.Expect(err).NotTo(HaveOccurred())
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+}
+
+// askFor requests a certificate of any node, for what a signer signs.
+func (g *guest) askFor(c client.Client, name, node, signer string, usage certificatesv1.KeyUsage) certificatesv1.RequestConditionType {
+	g.t.Helper()
+	var names []string
+	if usage == certificatesv1.UsageServerAuth {
+		names = []string{node}
+	}
 	csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: certificatesv1.CertificateSigningRequestSpec{
 		SignerName: signer, Usages: []certificatesv1.KeyUsage{usage},
-		Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+		Request: g.request(node, names),
 	}}
 	g.Expect(c.Create(g.t.Context(), csr)).To(Succeed())
-	_, err = g.approver.Reconcile(g.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(csr)})
+	_, err := g.approver.Reconcile(g.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(csr)})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(g.admin.Get(g.t.Context(), client.ObjectKeyFromObject(csr), csr)).To(Succeed())
 	if len(csr.Status.Conditions) == 0 {

@@ -149,6 +149,8 @@ const (
 	BootstrapMachineAnnotation = "hypershift.openshift.io/bootstrap-machine"
 	// SecretGrantLabel is the service account on a Role and a RoleBinding that let it work with one Secret of a NodePool.
 	SecretGrantLabel = "hypershift.openshift.io/secret-grant"
+	// NodeCredentialsLabel is, on a guest's record of the certificates of one Machine's node, whether these are held, leaving or revoked.
+	NodeCredentialsLabel = "hypershift.openshift.io/node-credentials"
 	// NodePoolLabel is the name of the NodePool on Nodes and ConfigMaps.
 	NodePoolLabel = "hypershift.openshift.io/nodePool"
 	// NodePoolReleaseVersionAnnotation is the version that a Machine runs.

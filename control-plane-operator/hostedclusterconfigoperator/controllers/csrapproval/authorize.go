@@ -132,7 +132,7 @@ func authorizeServing(csr *certificatesv1.CertificateSigningRequest, request *x5
 	if len(request.DNSNames)+len(request.IPAddresses) == 0 {
 		return errors.New("a serving certificate needs a DNS name or an IP address")
 	}
-	machine, err := machineOf(name, f.machines)
+	machine, err := MachineOf(name, f.machines)
 	if err != nil {
 		return err
 	}
@@ -167,8 +167,8 @@ func onlyUsages(csr *certificatesv1.CertificateSigningRequest, wanted certificat
 	return nil
 }
 
-// machineOf finds the Machine of a node that may be registered already.
-func machineOf(node string, machines []clusterv1.Machine) (*clusterv1.Machine, error) {
+// MachineOf finds the Machine of a node that may be registered already. A Machine that is being deleted is found by its node only.
+func MachineOf(node string, machines []clusterv1.Machine) (*clusterv1.Machine, error) {
 	for i := range machines {
 		if machines[i].Status.NodeRef.Name == node {
 			return &machines[i], nil

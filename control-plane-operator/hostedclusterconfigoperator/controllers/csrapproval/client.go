@@ -80,7 +80,7 @@ func authorizeRenewal(name string, f facts) error {
 	if len(f.machines) == 0 {
 		return fmt.Errorf("%w: there is no Machine at all, as after a restore", errWait)
 	}
-	machine, err := machineOf(name, f.machines)
+	machine, err := MachineOf(name, f.machines)
 	if err != nil {
 		return err
 	}

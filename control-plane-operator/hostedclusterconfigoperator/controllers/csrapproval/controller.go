@@ -145,7 +145,7 @@ func askedFor(csr *certificatesv1.CertificateSigningRequest, f facts) *clusterv1
 	if err != nil {
 		return nil
 	}
-	machine, err := machineOf(strings.TrimPrefix(request.Subject.CommonName, nodeUserPrefix), f.machines)
+	machine, err := MachineOf(strings.TrimPrefix(request.Subject.CommonName, nodeUserPrefix), f.machines)
 	if err != nil {
 		return nil
 	}

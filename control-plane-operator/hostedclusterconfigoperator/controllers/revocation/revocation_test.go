@@ -1,0 +1,84 @@
+package revocation
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+var start = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
+
+func machine(name, node string, made time.Time) clusterv1.Machine {
+	m := clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(made)}}
+	m.Status.Addresses = clusterv1.MachineAddresses{{Type: clusterv1.MachineHostName, Address: node}}
+	return m
+}
+
+func going(m clusterv1.Machine) clusterv1.Machine {
+	m.DeletionTimestamp = &metav1.Time{Time: start}
+	return m
+}
+
+func TestStateOf(t *testing.T) {
+	other := machine("b", "worker-2", start)
+	for name, tt := range map[string]struct {
+		known    string
+		machines []clusterv1.Machine
+		want     string
+	}{
+		"its Machine is there":                                  {"", []clusterv1.Machine{machine("a", "worker-1", start)}, held},
+		"its Machine is being deleted":                          {held, []clusterv1.Machine{going(machine("a", "worker-1", start)), other}, leaving},
+		"its Machine was being deleted and is gone":             {leaving, []clusterv1.Machine{other}, revoked},
+		"its Machine was the last and was deleted":              {leaving, nil, revoked},
+		"another Machine has its node's name":                   {held, []clusterv1.Machine{machine("next", "worker-1", start)}, revoked},
+		"nobody saw its Machine go":                             {held, []clusterv1.Machine{other}, held},
+		"there is no Machine at all, as in a restore":           {held, nil, held},
+		"it was revoked":                                        {revoked, []clusterv1.Machine{other}, revoked},
+		"its Machine is back, as after a restore":               {revoked, []clusterv1.Machine{machine("a", "worker-1", start)}, held},
+		"who has its node's name is being deleted, and no node": {held, []clusterv1.Machine{going(machine("next", "worker-1", start))}, held},
+	} {
+		t.Run("When of a node's certificates "+name+", they should be "+tt.want, func(t *testing.T) {
+			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{stateLabel: tt.known}}, Data: map[string]string{nodeKey: "worker-1"}}
+			NewWithT(t).Expect(stateOf("a", cm, tt.machines)).To(Equal(tt.want))
+		})
+	}
+}
+
+func TestHolder(t *testing.T) {
+	asked := func(at time.Time) *certificatesv1.CertificateSigningRequest {
+		return &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(at)}}
+	}
+	machines := []clusterv1.Machine{machine("a", "worker-1", start)}
+	for name, tt := range map[string]struct {
+		node string
+		at   time.Time
+		want string
+	}{
+		"its Machine asked":             {"worker-1", start.Add(time.Minute), "a"},
+		"who had the name before asked": {"worker-1", start.Add(-time.Minute), ""},
+		"a node asked that nobody made": {"worker-9", start.Add(time.Minute), ""},
+	} {
+		t.Run("When a certificate was issued since "+name+", it should be remembered of the right one", func(t *testing.T) {
+			NewWithT(t).Expect(holder(asked(tt.at), tt.node, machines)).To(Equal(tt.want))
+		})
+	}
+}
+
+func TestShape(t *testing.T) {
+	r := &Reconciler{Clock: clocktesting.NewFakePassiveClock(start)}
+	cm := &corev1.ConfigMap{Data: map[string]string{
+		nodeKey: "worker-1", "old": start.Add(-time.Second).Format(time.RFC3339), "good": start.Add(time.Second).Format(time.RFC3339), "damaged": "soon",
+	}}
+	r.shape(cm, record{node: "worker-1", certificates: map[string]string{"new": start.Add(time.Hour).Format(time.RFC3339)}})
+	want := map[string]string{nodeKey: "worker-1", "good": "2026-11-20T12:00:01Z", "new": "2026-11-20T13:00:00Z"}
+	if diff := cmp.Diff(want, cm.Data); diff != "" {
+		t.Error(diff)
+	}
+}
