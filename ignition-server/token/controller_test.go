@@ -118,6 +118,7 @@ func TestReconcile(t *testing.T) {
 		f.Expect(f.generator.asked).To(HaveExactElements(payload.Request{NodePool: "clusters/workers", Release: "image", Config: []byte("packed")}))
 		secret := f.secret()
 		f.Expect(string(secret.Data[token.ReasonKey])).To(Equal("AsExpected"))
+		f.Expect(secret.Annotations).To(HaveKeyWithValue("hypershift.openshift.io/machine-tokens", "true"), "tokens of single machines are taken here")
 		f.Expect(secret.Data).NotTo(HaveKey(token.PayloadKey))
 		f.mustReconcile()
 		f.Expect(f.secret().ResourceVersion).To(Equal(secret.ResourceVersion), "a settled Secret is not written")
