@@ -77,6 +77,13 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
+// in is the world in a subtest.
+func (w *world) in(t *testing.T) *world {
+	stage := *w
+	stage.WithT, stage.t = NewWithT(t), t
+	return &stage
+}
+
 func (w *world) create(objects ...client.Object) {
 	w.t.Helper()
 	for _, obj := range objects {
