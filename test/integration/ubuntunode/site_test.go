@@ -1,0 +1,219 @@
+// Package ubuntunode deploys stock cloud images by the MAAS simulator, with Debian's real cloud-init in them, and follows a machine
+// until its kubelet asks for a certificate: user-data, first stage, node-agent, container runtime and kubelet are the real ones.
+package ubuntunode
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/support/containerimage"
+	"github.com/openshift/hypershift/test/maas-simulator/boot/netns"
+	"github.com/openshift/hypershift/test/maas-simulator/lifecycle"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator"
+	"github.com/openshift/hypershift/test/maas-simulator/status"
+	"github.com/openshift/hypershift/test/machine"
+	"github.com/openshift/hypershift/test/machine/network"
+)
+
+const (
+	namespace = "ut-switch"
+	address   = "172.31.99.1"
+	systemID  = "ubt001"
+
+	// timeout is for a first boot with a restart in it, on a machine that is busy with other things.
+	timeout = 4 * time.Minute
+
+	seed = `{
+ "subnets": [{"id": 1, "name": "net", "cidr": "172.31.99.0/24", "gateway_ip": "172.31.99.1", "dns_servers": ["172.31.99.1"]}],
+ "boot_resources": [{"id": 1, "type": "Synced", "name": "ubuntu/noble", "architecture": "amd64/ga-24.04"}],
+ "machines": [{"system_id": "ubt001", "hostname": "Calm-Heron", "cpu_count": 2, "memory": 4096, "power_type": "ipmi",
+   "interface_set": [{"name": "eth0", "mac_address": "52:54:00:12:34:58", "links": [{"mode": "auto", "subnet": 1}]}],
+   "physicalblockdevice_set": [{"name": "sda", "size": 8000000000}]}]}`
+)
+
+func TestMain(m *testing.M) {
+	machine.Init(netns.Boots)
+	os.Exit(m.Run())
+}
+
+// site is a rack of one machine, with a MAAS and a registry.
+type site struct {
+	*GomegaWithT
+	*simulator.Simulator
+	t       *testing.T
+	bin     string
+	backend *netns.Backend
+	// registry is its address for the machine, and pushTo for this test.
+	registry, pushTo string
+}
+
+func newSite(t *testing.T) *site {
+	s := &site{GomegaWithT: NewWithT(t), t: t}
+	if os.Getuid() != 0 {
+		t.Skip("machines made of namespaces need root")
+	}
+	var err error
+	s.bin, err = filepath.Abs("../../../bin")
+	s.Expect(err).NotTo(HaveOccurred())
+	s.backend = &netns.Backend{
+		Dir: t.TempDir(), OS: filepath.Join(s.bin, "os"), CloudOS: filepath.Join(s.bin, "cloud-os"), Ignition: filepath.Join(s.bin, "ignition"),
+		Bridge: "br0", BridgeNamespace: namespace, Prefix: "ut-", CgroupParent: "ubuntunode-test",
+	}
+	for path, target := range map[string]string{"cloud-os/usr/bin/cloud-init": "cloud-os", "os/usr/bin/containerd": "os-binaries", "kube/kubelet": "kube-binaries", "images/pause": "images"} {
+		if _, err := os.Stat(filepath.Join(s.bin, path)); err != nil {
+			t.Skipf("bin/%s is missing: run make %s", path, target)
+		}
+	}
+	s.Expect(network.RemoveNamespace(namespace)).To(Succeed())
+	s.Expect(network.EnsureNamespace(namespace)).To(Succeed())
+	t.Cleanup(func() { s.Expect(network.RemoveNamespace(namespace)).To(Succeed()) })
+	s.Expect(network.Ensure(namespace, network.Config{Bridges: []network.Bridge{{Name: "br0", Address: address + "/24"}}})).To(Succeed())
+
+	images := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	local := httptest.NewServer(images)
+	t.Cleanup(local.Close)
+	s.pushTo = strings.TrimPrefix(local.URL, "http://")
+	s.registry = strings.TrimPrefix(s.serve(images, (*httptest.Server).Start).URL, "http://")
+	s.startMAAS()
+	return s
+}
+
+func (s *site) startMAAS() {
+	metadata := s.serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.Simulator.ServeHTTP(w, r) }), (*httptest.Server).Start)
+	var err error
+	s.Simulator, err = simulator.New(simulator.Options{
+		Seed: []byte(seed), Backend: s.backend, MetadataURL: metadata.URL + "/MAAS/metadata/", Log: s.t.Logf, RandomSeed: 7,
+	})
+	s.Expect(err).NotTo(HaveOccurred())
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { s.Run(ctx); close(ended) }()
+	s.t.Cleanup(func() {
+		cancel()
+		<-ended
+		s.Expect(s.backend.Erase(context.Background(), systemID)).To(Succeed())
+	})
+}
+
+// serve starts a server that the machine reaches.
+func (s *site) serve(handler http.Handler, start func(*httptest.Server)) *httptest.Server {
+	s.t.Helper()
+	server := httptest.NewUnstartedServer(handler)
+	server.Listener.Close()
+	s.Expect(network.Do(namespace, func() (err error) {
+		server.Listener, err = new(net.ListenConfig).Listen(s.t.Context(), "tcp", address+":0")
+		return err
+	})).To(Succeed())
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate(s.t)}}
+	start(server)
+	s.t.Cleanup(server.Close)
+	return server
+}
+
+func certificate(t *testing.T) tls.Certificate {
+	t.Helper()
+	g := NewWithT(t)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	g.Expect(err).NotTo(HaveOccurred())
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.ParseIP(address)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	g.Expect(err).NotTo(HaveOccurred())
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+func pemOf(c *x509.Certificate) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
+}
+
+// push makes an image of programs in bin, by their paths in it, and returns its name for the machine.
+func (s *site) push(image string, programs map[string]string) string {
+	s.t.Helper()
+	var files []containerimage.File
+	for path, source := range programs {
+		files = append(files, containerimage.File{Path: path, Source: filepath.Join(s.bin, source)})
+	}
+	tar := filepath.Join(s.t.TempDir(), "layer.tar")
+	s.Expect(containerimage.WriteLayer(tar, files)).To(Succeed())
+	layer, err := tarball.LayerFromFile(tar)
+	s.Expect(err).NotTo(HaveOccurred())
+	built, err := containerimage.Assemble(containerimage.Image{Name: image, Files: files}, runtime.GOARCH, layer)
+	s.Expect(err).NotTo(HaveOccurred())
+	ref, err := name.ParseReference(s.pushTo + "/" + image + ":1")
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(remote.Write(ref, built)).To(Succeed())
+	return s.registry + "/" + image + ":1"
+}
+
+// nodeAgent builds the program as an ignition-server has it, in a folder.
+func (s *site) nodeAgent() string {
+	s.t.Helper()
+	dir := s.t.TempDir()
+	cmd := exec.CommandContext(s.t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(dir, runtime.GOARCH), "github.com/openshift/hypershift/node-agent")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := cmd.CombinedOutput()
+	s.Expect(err).NotTo(HaveOccurred(), string(out))
+	return dir
+}
+
+// deploy has MAAS install ubuntu/noble with the user-data.
+func (s *site) deploy(userData []byte) {
+	s.t.Helper()
+	s.Expect(s.DB.Update(func() error {
+		m := s.DB.Machines.Edit(systemID)
+		if err := s.Life.Deploy(m, lifecycle.Deployment{User: "alice", OSystem: "ubuntu", Series: "noble", UserData: userData}); err != nil {
+			return err
+		}
+		return s.Life.Start(m)
+	})).To(Succeed())
+	s.Life.Wake()
+}
+
+func (s *site) status() status.Status { return s.Machine(systemID).Status }
+
+// read is the content of a file of the machine, empty while there is none.
+func (s *site) read(path string) string {
+	m, err := machine.Lookup(filepath.Join(s.backend.Dir, systemID))
+	if err != nil || m == nil {
+		return ""
+	}
+	content, err := os.ReadFile(m.Path(path))
+	if err != nil {
+		return ""
+	}
+	return string(content)
+}
+
+func journal(unit string) string { return "/var/log/units/" + unit + ".service.log" }
+
+// explain is what to look at when something did not come about.
+func (s *site) explain() string {
+	return s.read("../console.log") + s.read("/var/log/cloud-init-output.log") + s.read(journal("hypershift-node-agent")) +
+		s.read(journal("hypershift-containerd")) + s.read(journal("kubelet"))
+}
