@@ -13,7 +13,8 @@ COPY api/go.mod api/go.sum api/
 RUN go mod download
 COPY . .
 RUN GOARCH=${TARGETARCH} make BIN=/image/usr/bin VERSION=${VERSION} \
-    hypershift hcp hypershift-operator control-plane-operator ignition-server cluster-api-provider-maas
+    hypershift hcp hypershift-operator control-plane-operator ignition-server cluster-api-provider-maas \
+ && make BIN=/image/usr/share/hypershift VERSION=${VERSION} NODE_AGENT_ARCHS='amd64 arm64' node-agent
 # What deploys the upstream provider starts /manager.
 RUN ln -s /usr/bin/cluster-api-provider-maas /image/manager \
  && mkdir -p -m 1777 /image/tmp \

@@ -33,7 +33,15 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST) | sort
 
 .PHONY: build
-build: $(PRODUCT) $(TOOLS) ## Build every program of ours into bin/
+build: $(PRODUCT) $(TOOLS) node-agent ## Build every program of ours into bin/
+
+# node-agent runs on machines, and comes to them out of the product's image, which has it for each architecture.
+NODE_AGENT_ARCHS ?= $(shell go env GOARCH)
+.PHONY: node-agent
+node-agent:
+	for arch in $(NODE_AGENT_ARCHS); do \
+		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/node-agent/$$arch ./node-agent; \
+	done
 
 .PHONY: $(PRODUCT) $(TOOLS)
 $(PRODUCT) $(TOOLS):

@@ -55,7 +55,7 @@ image-programs:
 	$(STATIC_BUILD) -o $(BIN)/images/ ./node-network ./test/devcluster/pause ./test/devcluster/web
 
 .PHONY: images
-images: $(PRODUCT) devcluster kube-binaries $(BIN)/kube-previous/kube image-programs $(IMAGE_BINARIES) $(BIN)/os/usr/bin/containerd | os-commands ## Build the container images into bin/images/oci
+images: $(PRODUCT) node-agent devcluster kube-binaries $(BIN)/kube-previous/kube image-programs $(IMAGE_BINARIES) $(BIN)/os/usr/bin/containerd | os-commands ## Build the container images into bin/images/oci
 	$(BIN)/devcluster images build
 
 # Programs of the host that the environment runs as they are; "command:package" each. Other files may add to it.

@@ -8,7 +8,8 @@ IMAGE_DIR := $(CURDIR)/dist/image
 .PHONY: image
 image: ## Make the product's image for IMAGE_ARCHS, with its bills of materials, as an OCI layout in dist/image/oci
 	for arch in $(IMAGE_ARCHS); do \
-		GOOS=linux GOARCH=$$arch $(MAKE) --no-print-directory BIN=$(IMAGE_DIR)/programs/$$arch VERSION='$(VERSION)' HYPERSHIFT_IMAGE='$(IMAGE)' $(PRODUCT); \
+		GOOS=linux GOARCH=$$arch $(MAKE) --no-print-directory BIN=$(IMAGE_DIR)/programs/$$arch VERSION='$(VERSION)' HYPERSHIFT_IMAGE='$(IMAGE)' $(PRODUCT) && \
+		$(MAKE) --no-print-directory BIN=$(IMAGE_DIR)/programs/$$arch VERSION='$(VERSION)' NODE_AGENT_ARCHS='amd64 arm64' node-agent; \
 	done
 	go run ./hack/image build --programs $(IMAGE_DIR)/programs --to $(IMAGE_DIR)/oci $(addprefix --arch ,$(IMAGE_ARCHS)) \
 		--version '$(VERSION)' --revision "$$(git rev-parse HEAD)" --created "$$(git log -1 --format=%ct)"

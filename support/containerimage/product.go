@@ -14,11 +14,24 @@ var ProductPrograms = []string{
 	"hypershift", "hcp", "hypershift-operator", "control-plane-operator", "ignition-server", "cluster-api-provider-maas",
 }
 
-// Product is the product's image, of programs that lie in the folder bin. base is the rest of its file system.
+// NodeAgentArchitectures are those of machines: the image for one architecture has node-agent for all, since a control plane may run on
+// another than its nodes.
+var NodeAgentArchitectures = []string{"amd64", "arm64"}
+
+const nodeAgentDir = "/usr/share/hypershift/node-agent"
+
+// Product is the product's image, of programs that lie in the folder bin, and of node-agent for those architectures that are in
+// bin/node-agent. base is the rest of its file system.
 func Product(bin string, base []File) Image {
 	image := Image{Name: "hypershift", User: NonRoot, Entrypoint: []string{"/usr/bin/hypershift"}}
 	for _, program := range ProductPrograms {
 		image.Files = append(image.Files, File{Path: "/usr/bin/" + program, Source: filepath.Join(bin, program)})
+	}
+	for _, arch := range NodeAgentArchitectures {
+		source := filepath.Join(bin, "node-agent", arch)
+		if _, err := os.Stat(source); err == nil {
+			image.Files = append(image.Files, File{Path: nodeAgentDir + "/" + arch, Source: source})
+		}
 	}
 	// What deploys the upstream provider starts /manager.
 	image.Files = append(image.Files, File{Path: "/manager", Link: "/usr/bin/cluster-api-provider-maas"})

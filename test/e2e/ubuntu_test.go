@@ -1,0 +1,59 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/openshift/hypershift/test/journey"
+)
+
+// ubuntu makes a pool of a stock image of MAAS beside that of machines with Ignition: cloud-init fetches node-agent, which brings the
+// release's container runtime and kubelet.
+func (s *suite) ubuntu(t *testing.T) {
+	g := NewWithT(t)
+	const pool = "ubuntu"
+	s.must(t, s.Type(t.Context(), "hypershift", "create", "nodepool", "maas", "--name", pool, "--cluster-name", cluster,
+		"--replicas", "1", "--erase", "None", "--image", "ubuntu/noble"))
+	s.must(t, s.FollowMachines(t.Context(), s.c, cluster, pool, 1))
+	s.reach(t, "node of the stock image ready", 4*time.Minute, s.NodesReady(cluster, 3))
+
+	machines, err := journey.Machines(t.Context(), s.c, cluster, pool)
+	s.must(t, err)
+	nodes, err := s.nodes(t.Context())
+	s.must(t, err)
+	found := false
+	for _, node := range nodes.Items {
+		if node.Name == *machines[0].Status.Hostname {
+			found = true
+			g.Expect(node.Status.NodeInfo.OSImage).To(HavePrefix("Debian"), "it runs the packages of cloud images, and not the image with Ignition")
+			g.Expect(node.Status.NodeInfo.ContainerRuntimeVersion).To(HavePrefix("containerd://"))
+		}
+	}
+	g.Expect(found).To(BeTrue(), "the Node has the machine's name")
+	s.reach(t, "a pod on the stock image", 2*time.Minute, s.podRuns(*machines[0].Status.Hostname))
+
+	s.must(t, s.Type(t.Context(), "hypershift", "destroy", "nodepool", "--name", pool, "--cluster-name", cluster))
+	s.reach(t, "node of the stock image gone", 2*time.Minute, s.NodesReady(cluster, 2))
+}
+
+// podRuns checks that each pod that must run on a node does: kube-proxy and the node network, by the release's container runtime.
+func (s *suite) podRuns(node string) journey.Check {
+	return func(ctx context.Context) (bool, string, error) {
+		out, err := s.Read(ctx, s.Guest(cluster, "get", "pods", "--all-namespaces", "--field-selector", "spec.nodeName="+node,
+			"-o", "jsonpath={range .items[*]}{.metadata.name}={.status.phase} {end}")...)
+		phases := strings.Fields(out)
+		running := 0
+		for _, phase := range phases {
+			if strings.HasSuffix(phase, "="+string(corev1.PodRunning)) {
+				running++
+			}
+		}
+		return len(phases) > 0 && running == len(phases), fmt.Sprint(phases), err
+	}
+}
