@@ -81,6 +81,11 @@ func fill(store layout.Path, o options, base []containerimage.File) (v1.Hash, er
 const nameAnnotation = "org.opencontainers.image.ref.name"
 
 func imageFor(arch, programs string, o options, base []containerimage.File, scratch string) (v1.Image, error) {
+	for _, machine := range containerimage.NodeAgentArchitectures {
+		if _, err := os.Stat(filepath.Join(programs, "node-agent", machine)); err != nil {
+			return nil, fmt.Errorf("node-agent of %s machines in the image for %s (make image builds it): %w", machine, arch, err)
+		}
+	}
 	image := containerimage.Product(programs, base)
 	image.Labels = map[string]string{
 		"org.opencontainers.image.title": image.Name, "org.opencontainers.image.version": o.version, "org.opencontainers.image.revision": o.revision,

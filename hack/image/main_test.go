@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,9 +31,13 @@ func programs(t *testing.T, architectures ...string) string {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
+	all := slices.Clone(containerimage.ProductPrograms)
+	for _, machine := range containerimage.NodeAgentArchitectures {
+		all = append(all, filepath.Join("node-agent", machine))
+	}
 	for _, arch := range architectures {
-		for _, program := range containerimage.ProductPrograms {
-			if err := os.MkdirAll(filepath.Join(dir, arch), 0o700); err != nil {
+		for _, program := range all {
+			if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, arch, program)), 0o700); err != nil {
 				t.Fatal(err)
 			}
 			if err := os.Symlink(self, filepath.Join(dir, arch, program)); err != nil {
@@ -185,6 +190,12 @@ func TestRefusals(t *testing.T) {
 		g.Expect(err).To(MatchError(And(ContainSubstring("arm64/hcp"), ContainSubstring("make image builds them"))))
 		_, err = os.Stat(filepath.Join(o.to, "blobs", "sha256", first.Hex))
 		g.Expect(err).NotTo(HaveOccurred())
+	})
+	t.Run("When node-agent is missing for some machines it should say for which", func(t *testing.T) {
+		g, o := NewWithT(t), sample(t, "arm64")
+		g.Expect(os.Remove(filepath.Join(o.programs, "arm64", "node-agent", "amd64"))).To(Succeed())
+		_, err := build(o)
+		g.Expect(err).To(MatchError(ContainSubstring("node-agent of amd64 machines in the image for arm64 (make image builds it)")))
 	})
 	t.Run("When nothing was built it should say what builds it", func(t *testing.T) {
 		_, err := push(t.Context(), t.TempDir(), "registry.example/hypershift:v1")
