@@ -111,7 +111,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, entry token.Entr
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(len(payload)))
-	if _, err := w.Write(payload); err != nil {
+	if _, err := w.Write(payload); err != nil { //nolint:gosec // It is JSON for a machine, and says so.
 		h.log.Info("a machine hung up", "nodePool", entry.NodePool, "error", err)
 		return
 	}
@@ -136,7 +136,7 @@ func (h *handler) program(w http.ResponseWriter, arch string) {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Length", strconv.Itoa(len(program)))
 	w.Header().Set("Repr-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(sum[:])+":")
-	if _, err := w.Write(program); err != nil {
+	if _, err := w.Write(program); err != nil { //nolint:gosec // It is a program for a machine, and says so.
 		h.log.Info("a machine hung up", "architecture", arch, "error", err)
 	}
 }

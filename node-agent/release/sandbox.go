@@ -65,6 +65,5 @@ func inArchive(image v1.Image, name string, use func(io.Reader) error) (err erro
 		archive := tar.NewWriter(write)
 		write.CloseWithError(errors.Join(archive.AddFS(os.DirFS(dir)), archive.Close()))
 	}()
-	defer read.Close()
-	return use(read)
+	return errors.Join(use(read), read.Close())
 }

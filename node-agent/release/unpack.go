@@ -51,9 +51,9 @@ func unpackEntry(root *os.Root, header *tar.Header, content io.Reader, sums map[
 		return nil
 	}
 	if header.Typeflag == tar.TypeDir {
-		return root.MkdirAll(file, 0o755) //nolint:gosec // Programs are for all to run.
+		return root.MkdirAll(file, 0o755)
 	}
-	if err := root.MkdirAll(path.Dir(file), 0o755); err != nil { //nolint:gosec // As above.
+	if err := root.MkdirAll(path.Dir(file), 0o755); err != nil {
 		return err
 	}
 	switch header.Typeflag {
