@@ -15,8 +15,8 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// The cluster that is left running, and the one that comes and goes beside it.
-const cluster, passing = "demo", "passing"
+// The cluster that is left running, its pool of virtual machines, and the cluster that comes and goes beside it.
+const cluster, virtual, passing = "demo", "virtual", "passing"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -83,7 +83,8 @@ func walk(ctx context.Context, w *journey.Walker) error {
 		return err
 	}
 	w.Mark()
-	if err := w.EnsureCluster(ctx, cluster, 2); err != nil {
+	// Composing virtual machines is for administrators of MAAS; for bare metal alone the key of any user does.
+	if err := w.EnsureCluster(ctx, cluster, 2, "--maas-api-key-file", w.AdminKeyFile()); err != nil {
 		return err
 	}
 	if err := w.FollowCluster(ctx, cluster, 2); err != nil {
@@ -95,7 +96,22 @@ func walk(ctx context.Context, w *journey.Walker) error {
 	if err := w.Type(ctx, "kubectl", "get", "maasmachines", "-n", journey.HostedNamespace(cluster)); err != nil {
 		return err
 	}
-	return w.RunWorkload(ctx, cluster)
+	if err := w.RunWorkload(ctx, cluster); err != nil {
+		return err
+	}
+	return compose(ctx, w)
+}
+
+// compose adds virtual machines to the cluster, which MAAS makes on two LXD hosts.
+func compose(ctx context.Context, w *journey.Walker) error {
+	w.Say("\nA pool of virtual machines, which MAAS composes on its LXD hosts, beside the metal:")
+	if err := w.EnsureVirtualPool(ctx, cluster, virtual, 2); err != nil {
+		return err
+	}
+	if err := w.FollowVirtualPool(ctx, cluster, virtual, 2); err != nil {
+		return err
+	}
+	return w.Type(ctx, w.Guest(cluster, "get", "nodes", "-o", "wide")...)
 }
 
 // pass shows, and measures, how a cluster is destroyed: one beside the first, which goes on running.
@@ -128,6 +144,7 @@ It keeps running. What to try next:
   kubectl scale nodepool demo -n clusters --replicas 3      # one more machine out of MAAS
   hypershift create nodepool maas --name big --cluster-name demo --replicas 1 --min-cpu 8 --tags gpu
   kubectl delete machine -n clusters-demo --all             # every machine is replaced
+  hypershift drain lxd-host lxd-1 --credentials-secret demo-maas-credentials    # its virtual machine moves to the other LXD host
   hypershift destroy cluster maas --name demo               # every machine goes back to MAAS
 
   make demo-down                                            # remove every trace

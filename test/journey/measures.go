@@ -26,7 +26,7 @@ const (
 func (w *Walker) Mark() { w.began = time.Now() }
 
 // EnsureCluster creates the cluster unless an earlier run has.
-func (w *Walker) EnsureCluster(ctx context.Context, name string, replicas int) error {
+func (w *Walker) EnsureCluster(ctx context.Context, name string, replicas int, extra ...string) error {
 	c, err := w.Management()
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func (w *Walker) EnsureCluster(ctx context.Context, name string, replicas int) e
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	return w.CreateCluster(ctx, name, replicas)
+	return w.CreateCluster(ctx, name, replicas, extra...)
 }
 
 // PrintMeasures prints what was measured beside the goals.

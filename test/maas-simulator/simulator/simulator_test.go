@@ -122,6 +122,10 @@ func TestDemoSeed(t *testing.T) {
 	g.Expect(zones).To(HaveLen(3))
 	g.Expect(len(sizes)).To(BeNumerically(">=", 4))
 	g.Expect(site.Do("alice", "GET", "zones/").Each("name")).To(Equal([]string{"default", "az1", "az2"}))
+	for _, host := range []string{"1", "2"} {
+		answer := site.Do("admin", "POST", "vm-hosts/"+host+"/?op=compose", "storage", "root:10", "skip_commissioning", "true")
+		g.Expect(answer.Code).To(Equal(200), answer.Body)
+	}
 }
 
 func TestBadSeeds(t *testing.T) {

@@ -1,0 +1,79 @@
+package journey
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/maas"
+)
+
+// StageVirtual is when the machines of a pool that MAAS composed are nodes.
+const StageVirtual = "virtual machines ready"
+
+// AdminKeyFile holds the API key of an administrator of MAAS, which composing needs.
+func (w *Walker) AdminKeyFile() string { return w.Path("maas", "admin.key") }
+
+// CreateVirtualPool makes a pool of machines that MAAS composes on its LXD hosts, as a user would; extra flags come last.
+func (w *Walker) CreateVirtualPool(ctx context.Context, cluster, pool string, replicas int, extra ...string) error {
+	argv := []string{"hypershift", "create", "nodepool", "maas", "--name", pool, "--cluster-name", cluster, "--replicas", fmt.Sprint(replicas),
+		"--lxd-enabled", "--min-cpu", "2", "--min-memory", "2048", "--lxd-disk-size", "10", "--erase", "None"}
+	return w.Type(ctx, append(argv, extra...)...)
+}
+
+// EnsureVirtualPool is CreateVirtualPool, unless an earlier run made the pool.
+func (w *Walker) EnsureVirtualPool(ctx context.Context, cluster, pool string, replicas int) error {
+	c, err := w.Management()
+	if err != nil {
+		return err
+	}
+	err = c.Get(ctx, client.ObjectKey{Namespace: Namespace, Name: pool}, &hyperv1.NodePool{})
+	if apierrors.IsNotFound(err) {
+		return w.CreateVirtualPool(ctx, cluster, pool, replicas)
+	}
+	return err
+}
+
+// FollowVirtualPool waits until a pool of virtual machines has its nodes, and tells where each of them went.
+func (w *Walker) FollowVirtualPool(ctx context.Context, cluster, pool string, count int) error {
+	c, err := w.Management()
+	if err != nil {
+		return err
+	}
+	return w.Reach(ctx, StageVirtual, nodesLimit, All(PoolReplicas(c, pool, int32(count)), MachinesOnHosts(c, cluster, pool, count))) //nolint:gosec // a handful
+}
+
+// MachinesOnHosts checks that count virtual machines of a pool are on LXD hosts, and says on which.
+func MachinesOnHosts(c client.Client, cluster, pool string, count int) Check {
+	return func(ctx context.Context) (bool, string, error) {
+		all, err := Machines(ctx, c, cluster, pool)
+		if err != nil {
+			return false, "", err
+		}
+		var placed []string
+		for _, m := range all {
+			if m.Status.LXDHost != "" {
+				placed = append(placed, describeMachine(m)+" on "+m.Status.LXDHost)
+			}
+		}
+		slices.Sort(placed)
+		return len(placed) == count && len(all) == count, strings.Join(placed, ", "), nil
+	}
+}
+
+// OnHosts counts the virtual machines of each LXD host, by its name.
+func OnHosts(ctx context.Context, m *maas.Client) (map[string]int, error) {
+	machines, err := m.ListMachines(ctx, maas.MachineFilter{})
+	on := map[string]int{}
+	for i := range machines {
+		if machines[i].Pod != nil {
+			on[machines[i].Pod.Name]++
+		}
+	}
+	return on, err
+}
