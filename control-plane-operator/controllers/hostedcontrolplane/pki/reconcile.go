@@ -87,7 +87,8 @@ func RenewalFraction(text string) (float64, error) {
 	if fraction >= 1 {
 		fraction /= 100
 	}
-	if err != nil || fraction <= 0 || fraction >= 1 {
+	// What is no number is neither more nor less than any other.
+	if err != nil || !(fraction > 0 && fraction < 1) {
 		return 0, fmt.Errorf("%q is not a part of a certificate's life; write it as in 0.7", text)
 	}
 	return fraction, nil

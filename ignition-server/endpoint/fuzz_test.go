@@ -1,0 +1,42 @@
+package endpoint
+
+import (
+	"encoding/base64"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/openshift/hypershift/ignition-server/token"
+)
+
+// FuzzBearer sends anything as the header that machines show their token in. Only a token that is known is served, and nothing breaks the server.
+func FuzzBearer(f *testing.F) {
+	for _, header := range []string{
+		bearer(knownToken), bearer("machine:workers-a:00"), bearer(""), "Bearer ", "Bearer  " + base64.StdEncoding.EncodeToString([]byte(knownToken)),
+		"bearer " + knownToken, "Basic " + knownToken, "Bearer ***", "Bearer \x00", "",
+	} {
+		f.Add(header)
+	}
+	handler := New(fakeTokens{knownToken: token.Entry{Payload: []byte("{}")}}, fakeCredentials{}, &fakeObserver{}, programs, slog.New(slog.DiscardHandler))
+	f.Fuzz(func(t *testing.T, header string) {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/ignition", nil)
+		request.Header["Authorization"] = []string{header}
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, request)
+		read, ok := bearerToken(header)
+		want := http.StatusUnauthorized
+		switch {
+		case ok && read == knownToken:
+			want = http.StatusOK
+		case ok:
+			want = http.StatusNetworkAuthenticationRequired
+		}
+		if answer.Code != want {
+			t.Errorf("the header %q, which is read as %q, is answered with %d instead of %d", header, read, answer.Code, want)
+		}
+		if ok && read == "" {
+			t.Errorf("the header %q is read as an empty token, which a Secret without one would have", header)
+		}
+	})
+}
