@@ -20,6 +20,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/api/util/ipnet"
 	"github.com/openshift/hypershift/ignition-server/payload"
+	"github.com/openshift/hypershift/support/nodeplan"
 	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/releaseinfo/releasetest"
 )
@@ -216,6 +217,25 @@ func TestMirrorsAreForThisProcessOnly(t *testing.T) {
 	_, err = generator.Generate(t.Context(), request)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(registry.Requests()).To(Equal(requests), "the release image is read once")
+}
+
+func TestFormat(t *testing.T) {
+	t.Run("When the token is in a cloud-config, it should stand for a node plan", func(t *testing.T) {
+		g := NewWithT(t)
+		registry := releasetest.Start(t)
+		release := registry.PushRelease(t, kubernetes())
+		builder := fake.NewClientBuilder().WithScheme(scheme(t))
+		for _, obj := range world(registry) {
+			builder = builder.WithObjects(obj)
+		}
+		generator := &payload.Generator{Client: builder.Build(), Namespace: hosted}
+		rendered, err := generator.Generate(t.Context(), payload.Request{NodePool: "clusters/workers", Release: release, Format: hyperv1.UserDataCloudConfig})
+		g.Expect(err).NotTo(HaveOccurred())
+		plan, err := nodeplan.Parse(rendered)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(plan.Node.Name).To(Equal("registry.example/node:1"))
+		g.Expect(plan.PullSecret).NotTo(BeEmpty())
+	})
 }
 
 func TestAPIServerIsReachedDirectly(t *testing.T) {

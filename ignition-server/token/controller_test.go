@@ -107,6 +107,14 @@ func TestReconcile(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	t.Run("When a token is in a cloud-config it should be rendered for who reads that", func(t *testing.T) {
+		f := newFixture(t, c, "token-cloud-config")
+		f.create(func(s *corev1.Secret) { s.Annotations["hypershift.openshift.io/user-data-format"] = "CloudConfig" })
+		f.mustReconcile()
+		f.Expect(f.generator.asked).To(HaveLen(1))
+		f.Expect(f.generator.asked[0].Format).To(BeEquivalentTo("CloudConfig"))
+	})
+
 	t.Run("When a token is new it should be served and settle", func(t *testing.T) {
 		f := newFixture(t, c, "token-new")
 		f.create(nil)
