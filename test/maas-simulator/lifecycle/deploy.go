@@ -191,7 +191,7 @@ func (l *Life) OSReady(m *inventory.Machine) error {
 		m.AgentName = AgentOfVMHost
 		if err := l.registerVMHost(m); err != nil {
 			l.Fail(m, err.Error())
-			return nil //nolint:nilerr // It is the machine's failure.
+			return nil
 		}
 	}
 	if err := move(m, status.Deployed); err != nil {

@@ -10,6 +10,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -49,11 +50,11 @@ func (r *Reconciler) bootstrapper(ctx context.Context, csr *certificatesv1.Certi
 func (r *Reconciler) sharedUntil(ctx context.Context) (time.Time, error) {
 	right := &rbacv1.RoleBinding{}
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: pki.IgnitionUser}, right)
-	if client.IgnoreNotFound(err) != nil {
-		return time.Time{}, fmt.Errorf("reading RoleBinding %s of the guest: %w", pki.IgnitionUser, err)
+	if apierrors.IsNotFound(err) {
+		return time.Time{}, nil
 	}
 	if err != nil {
-		return time.Time{}, nil
+		return time.Time{}, fmt.Errorf("reading RoleBinding %s of the guest: %w", pki.IgnitionUser, err)
 	}
 	return right.CreationTimestamp.Add(replacing), nil
 }
