@@ -261,3 +261,6 @@ func readFile(flag, name string) ([]byte, error) {
 	}
 	return content, nil
 }
+
+// BuiltImage is the product's image that belongs to this program; empty in a build that belongs to none.
+func BuiltImage() string { return builtImage }

@@ -50,12 +50,32 @@ $(BIN)/cni/ptp: $(addprefix test/devcluster/cni/,go.mod go.sum)
 	cd test/devcluster/cni && $(STATIC_BUILD) -o $(BIN)/cni/ $(addprefix github.com/containernetworking/plugins/plugins/,$(CNI_PLUGINS))
 	touch $@
 
+# What the node images are made of, each with its checksum as publishers have it.
+NODE_FILES := $(addprefix $(BIN)/node/,kubelet kubelet-previous runc containerd.tgz cni-plugins.tgz)
+node_checksum = sha256sum < $@ | cut -d' ' -f1 > $@.sha256
+node_archive = tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -czf $@
+
+$(BIN)/node/kubelet: $(BIN)/kube/kube
+	mkdir -p $(@D) && ln -f $< $@ && $(node_checksum)
+
+$(BIN)/node/kubelet-previous: $(BIN)/kube-previous/kube
+	mkdir -p $(@D) && ln -f $< $@ && $(node_checksum)
+
+$(BIN)/node/runc: $(BIN)/os/usr/bin/containerd
+	mkdir -p $(@D) && cp -L $(BIN)/os/usr/bin/runc $@ && $(node_checksum)
+
+$(BIN)/node/containerd.tgz: $(BIN)/os/usr/bin/containerd
+	mkdir -p $(@D) && $(node_archive) -C $(BIN)/os/usr/bin containerd containerd-shim-runc-v2 ctr && $(node_checksum)
+
+$(BIN)/node/cni-plugins.tgz: $(BIN)/cni/ptp
+	mkdir -p $(@D) && $(node_archive) -C $(BIN)/cni . && $(node_checksum)
+
 .PHONY: image-programs
 image-programs:
 	$(STATIC_BUILD) -o $(BIN)/images/ ./node-network ./test/devcluster/pause ./test/devcluster/web
 
 .PHONY: images
-images: $(PRODUCT) node-agent devcluster kube-binaries $(BIN)/kube-previous/kube image-programs $(IMAGE_BINARIES) $(BIN)/os/usr/bin/containerd | os-commands ## Build the container images into bin/images/oci
+images: $(PRODUCT) node-agent devcluster kube-binaries $(BIN)/kube-previous/kube image-programs $(IMAGE_BINARIES) $(NODE_FILES) | os-commands ## Build the container images into bin/images/oci
 	$(BIN)/devcluster images build
 
 # Programs of the host that the environment runs as they are; "command:package" each. Other files may add to it.

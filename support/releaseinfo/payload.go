@@ -135,6 +135,9 @@ func layerOf(files map[string][]byte) (v1.Layer, error) {
 	})
 }
 
+// Read reads the payload in the image of a release. The error says so when it is none.
+func Read(img v1.Image) (Payload, error) { return readPayload(img) }
+
 // readPayload reads the payload's files from the top layer down, and stops as soon as it has them: the layers below are
 // a base image of some hundred megabytes.
 func readPayload(img v1.Image) (Payload, error) {

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
@@ -44,6 +45,8 @@ type Options struct {
 	TagTTL time.Duration
 	// Clock is for tests; nil means the real one.
 	Clock clock.PassiveClock
+	// Keychain finds the credentials of a Lookup that brings no pull secret; nil means anonymous.
+	Keychain authn.Keychain
 	// Transport is for tests; nil means one that trusts CABundle.
 	Transport http.RoundTripper
 }
@@ -160,6 +163,9 @@ func (r *Registry) call(ctx context.Context, image string, pullSecret []byte) (*
 	keychain, err := Keychain(pullSecret)
 	if err != nil {
 		return nil, &Error{Reason: ReasonInvalidReference, Image: image, Err: err}
+	}
+	if len(pullSecret) == 0 && r.options.Keychain != nil {
+		keychain = r.options.Keychain
 	}
 	return &lookup{
 		Registry: r,

@@ -272,7 +272,6 @@ func TestRecipes(t *testing.T) {
 			"/usr/bin/hypershift", "/usr/bin/hcp", "/usr/bin/hypershift-operator", "/usr/bin/control-plane-operator",
 			"/usr/bin/ignition-server", "/usr/bin/cluster-api-provider-maas", "/manager", "/etc/ssl/certs/ca-certificates.crt", "/etc/passwd",
 		},
-		"node":                             {"/usr/bin/kubelet", "/usr/bin/containerd", "/usr/bin/containerd-shim-runc-v2", "/usr/bin/ctr", "/usr/bin/runc", "/opt/cni/bin/ptp"},
 		"etcd":                             {"/usr/local/bin/etcd"},
 		"kube-apiserver":                   {"/usr/local/bin/kube-apiserver"},
 		"kube-apiserver-previous":          {"/usr/local/bin/kube-apiserver"},

@@ -22,9 +22,7 @@ const (
 var (
 	// sharedPrograms lie in one layer, which is in the image of each: they are one file.
 	sharedPrograms = []string{"kube-controller-manager", "kube-scheduler", "kube-proxy", "etcd"}
-	// runtimePrograms are Debian's, by their folders below /usr.
-	runtimePrograms = []string{"bin/containerd", "bin/containerd-shim-runc-v2", "bin/ctr", "bin/runc"}
-	cniPlugins      = []string{"bridge", "host-local", "loopback", "portmap", "ptp"}
+	cniPlugins     = []string{"bridge", "host-local", "loopback", "portmap", "ptp"}
 )
 
 // Recipes are the images of the environment, made of the programs in bin and of the host's certificates and packet filter tools. What
@@ -49,7 +47,6 @@ func Recipes(bin string, releases []Release) ([]containerimage.Image, error) {
 	}
 	for _, release := range releases {
 		all = append(all, kube(bin, release, slices.Concat(base, filters))...)
-		all = append(all, node(bin, release))
 	}
 	return all, nil
 }
@@ -100,18 +97,6 @@ func kubeImage(program, tag string, release Release, files []containerimage.File
 	return containerimage.Image{
 		Name: program + release.Suffix, Reference: Published + "/" + program + tag, Entrypoint: []string{"/go-runner"}, Files: files,
 	}
-}
-
-// node holds what makes a machine a node: the kubelet, the container runtime and its plugins.
-func node(bin string, release Release) containerimage.Image {
-	files := []containerimage.File{file("/usr/bin/kubelet", filepath.Join(bin, release.Folder), "kube")}
-	for _, program := range runtimePrograms {
-		files = append(files, file("/usr/bin/"+filepath.Base(program), filepath.Join(bin, "os", "usr"), program))
-	}
-	for _, plugin := range cniPlugins {
-		files = append(files, file("/opt/cni/bin/"+plugin, filepath.Join(bin, "cni"), plugin))
-	}
-	return containerimage.Image{Name: "node" + release.Suffix, Files: files}
 }
 
 func nodeNetwork(bin string, base, filters []containerimage.File) containerimage.Image {

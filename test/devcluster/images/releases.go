@@ -14,7 +14,7 @@ type Release struct {
 	Folder string
 	// Version is its version, such as "1.36.3".
 	Version string
-	// Suffix ends the names of its images in the OCI layout.
+	// Suffix ends the names of its images in the OCI layout, and of its kubelet in bin/node.
 	Suffix string
 }
 

@@ -3,30 +3,14 @@ package lifecycle
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 
 	"github.com/openshift/hypershift/test/devcluster/env"
 	"github.com/openshift/hypershift/test/devcluster/images"
 )
-
-// payloadComponents maps the tags of a Kubernetes release payload to the images that serve them.
-var payloadComponents = map[string]string{
-	"etcd":                     "etcd",
-	"kube-apiserver":           "kube-apiserver",
-	"kube-controller-manager":  "kube-controller-manager",
-	"kube-scheduler":           "kube-scheduler",
-	"kube-proxy":               "kube-proxy",
-	"node":                     "node",
-	"pod":                      "pause",
-	"coredns":                  "coredns",
-	"node-network":             "node-network",
-	"cluster-capi-controllers": "cluster-api",
-}
 
 // Payload is the pull specification of the release payload of a Kubernetes version, such as "1.36.3".
 func Payload(version string) string { return env.Registry + "/hypershift/release:" + version }
@@ -49,23 +33,26 @@ func (e *Environment) buildPayloads(ctx context.Context) error {
 	return nil
 }
 
-// buildPayload makes one with the command that users have for their own.
+// buildPayload makes one with the command that users have for their own, from a registry with the names and layouts of the public one.
+// What the environment has in other versions, or not at all, is said.
 func (e *Environment) buildPayload(ctx context.Context, release images.Release, specs map[string]string) error {
-	args := []string{"release", "build", "--version", release.Version, "--distribution", "kubernetes", "--arch", runtime.GOARCH,
-		"--to", Payload(release.Version), "--ca-file", e.RegistryCA()}
-	for _, tag := range slices.Sorted(maps.Keys(payloadComponents)) {
-		image := payloadComponents[tag]
-		if own, ok := specs[image+release.Suffix]; ok {
-			args = append(args, "--component", tag+"="+own)
-		} else {
-			args = append(args, "--component", tag+"="+specs[image])
-		}
+	args := []string{
+		"release", "build", "--kubernetes", "v" + release.Version, "--to", Payload(release.Version), "--arch", runtime.GOARCH,
+		"--image-repository", env.Registry + "/" + images.Published, "--ca-file", e.RegistryCA(),
+		"--component-version", "etcd=" + images.EtcdVersion, "--component-version", "coredns=" + images.CoreDNSVersion,
+		"--component-version", "pause=" + images.PauseVersion, "--component-version", "cluster-api=" + images.ClusterAPIVersion,
+		"--component", "node-network=" + specs["node-network"], "--without", "cluster-autoscaler,crictl",
+		"--kubelet", e.nodeFile("kubelet" + release.Suffix), "--containerd", e.nodeFile("containerd.tgz"), "--runc", e.nodeFile("runc"),
+		"--cni-plugins", e.nodeFile("cni-plugins.tgz"),
 	}
 	if out, err := exec.CommandContext(ctx, e.Program("hypershift"), args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("building the release payload with hypershift %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }
+
+// nodeFile is one of what the node images are made of; its checksum is beside it.
+func (e *Environment) nodeFile(name string) string { return filepath.Join(e.Bin, "node", name) }
 
 // KubernetesVersion is the version of the built Kubernetes programs, without a leading v.
 func (e *Environment) KubernetesVersion(ctx context.Context) (string, error) {

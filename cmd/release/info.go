@@ -1,0 +1,70 @@
+package release
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openshift/hypershift/cmd/exit"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+func newInfoCommand() *cobra.Command {
+	var registry registryFlags
+	var output string
+	cmd := &cobra.Command{
+		Use:   "info <release image>",
+		Short: "Print what a release payload holds",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("name one release image, e.g. hypershift release info registry.example.com/release:1.36.3")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			release, err := registry.lookup(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return printRelease(cmd.OutOrStdout(), release, output)
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json (default: text)")
+	registry.addFlags(cmd.Flags())
+	return cmd
+}
+
+func printRelease(w io.Writer, release *releaseinfo.ReleaseImage, output string) error {
+	if output == "json" {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(map[string]any{
+			"image": release.PullSpec(), "version": release.Version(), "distribution": release.Distribution(),
+			"architecture": release.Architecture(), "components": release.ComponentImages(), "componentVersions": release.ComponentVersions(),
+		})
+	}
+	if output != "" {
+		return exit.UsageError(fmt.Errorf("--output %q: use json", output))
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(table, "Image\t%s\nVersion\t%s\nDistribution\t%s\nArchitecture\t%s\n\nCOMPONENT\tIMAGE\n",
+		release.PullSpec(), release.Version(), release.Distribution(), release.Architecture())
+	images := release.ComponentImages()
+	for _, tag := range slices.Sorted(maps.Keys(images)) {
+		fmt.Fprintf(table, "%s\t%s\n", tag, images[tag])
+	}
+	versions := release.ComponentVersions()
+	if len(versions) > 0 {
+		fmt.Fprint(table, "\nPART\tVERSION\n")
+	}
+	for _, part := range slices.Sorted(maps.Keys(versions)) {
+		fmt.Fprintf(table, "%s\t%s\n", part, versions[part])
+	}
+	return table.Flush()
+}

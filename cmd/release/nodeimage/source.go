@@ -1,0 +1,67 @@
+// Package nodeimage makes the image of a release that holds what makes a machine a node: kubelet, container runtime and CNI plugins, from
+// the files that their projects publish or from one's own.
+package nodeimage
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strings"
+)
+
+// archPlaceholder stands for the architecture in the places of a Source.
+const archPlaceholder = "{arch}"
+
+const (
+	sha256Prefix = "sha256:"
+	// checksumSuffix is that of the file beside a source that names no other.
+	checksumSuffix = ".sha256"
+)
+
+// Source is where a file of the image comes from: a program, or a tar archive of programs.
+type Source struct {
+	// Name says what it is, in the words of the flags: kubelet, containerd, ...
+	Name string
+	// Place is a URL or a path; {arch} in it stands for the architecture in Go's words.
+	Place string
+	// Checksum is the SHA-256 as "sha256:<hex>", or the URL or path of a file that holds it, which may have {arch} too.
+	Checksum string
+}
+
+// ParseSource reads PLACE[@CHECKSUM]. Without a checksum it is in the file beside it, PLACE.sha256.
+func ParseSource(name, text string) (Source, error) {
+	place, checksum := text, text+checksumSuffix
+	if i := strings.LastIndex(text, "@"); i >= 0 {
+		place, checksum = text[:i], text[i+1:]
+	}
+	if place == "" || checksum == "" {
+		return Source{}, fmt.Errorf("%q is no source: write URL-or-file@sha256:<hex>, or URL-or-file@<URL or file of the checksum>", text)
+	}
+	if digest, ok := strings.CutPrefix(checksum, sha256Prefix); ok {
+		if raw, err := hex.DecodeString(digest); err != nil || len(raw) != 32 {
+			return Source{}, fmt.Errorf("%q is no SHA-256: it has 64 hexadecimal digits", checksum)
+		}
+	}
+	return Source{Name: name, Place: place, Checksum: checksum}, nil
+}
+
+// For is the source with its architecture filled in.
+func (s Source) For(arch string) Source {
+	s.Place = strings.ReplaceAll(s.Place, archPlaceholder, arch)
+	s.Checksum = strings.ReplaceAll(s.Checksum, archPlaceholder, arch)
+	return s
+}
+
+// Validate refuses a source that cannot be right for several architectures.
+func (s Source) Validate(architectures []string) error {
+	if len(architectures) > 1 && !strings.Contains(s.Place, archPlaceholder) {
+		return fmt.Errorf("%s is one file for the architectures %s: put {arch} where its place names the architecture, or give one --arch",
+			s.Place, strings.Join(architectures, ", "))
+	}
+	if len(architectures) > 1 && strings.HasPrefix(s.Checksum, sha256Prefix) {
+		return fmt.Errorf("%s has one checksum for the architectures %s: name a file of checksums, which may have {arch} too, or give one --arch",
+			s.Place, strings.Join(architectures, ", "))
+	}
+	return nil
+}
+
+func isURL(place string) bool { return strings.Contains(place, "://") }

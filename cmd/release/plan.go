@@ -1,0 +1,165 @@
+package release
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/openshift/hypershift/cmd/install"
+	"github.com/openshift/hypershift/cmd/release/nodeimage"
+	"github.com/openshift/hypershift/cmd/release/published"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+// optional is what a release can do without.
+var optional = []string{"cluster-autoscaler", "crictl"}
+
+// plan is what a release of published images is made of.
+type plan struct {
+	version       string
+	architectures []string
+	// images are pull specs by component.
+	images map[string]string
+	// sources are those of the node image; none where an image is given.
+	sources []nodeimage.Source
+	// versions are those of the parts that nobody replaced.
+	versions map[string]string
+}
+
+func (b *build) plan() (*plan, error) {
+	if b.version != "" || !strings.EqualFold(b.distribution, "kubernetes") {
+		return nil, errors.New("--kubernetes is not for use with --version or another --distribution")
+	}
+	release, err := published.Of(b.kubernetes, b.versions)
+	if err != nil {
+		return nil, fmt.Errorf("--kubernetes: %w", err)
+	}
+	for _, name := range b.without {
+		if !slices.Contains(optional, name) {
+			return nil, fmt.Errorf("--without %s: a release needs it; only %s can be left out", name, strings.Join(optional, " and "))
+		}
+	}
+	p := &plan{version: release.Version, images: map[string]string{}, versions: release.Versions}
+	if p.architectures, err = architectures(b.arch); err != nil {
+		return nil, err
+	}
+	if err := b.planImages(p, release); err != nil {
+		return nil, err
+	}
+	if err := b.planNode(p, release); err != nil {
+		return nil, err
+	}
+	return p, b.validate()
+}
+
+func architectures(arch string) ([]string, error) {
+	switch arch {
+	case "", releaseinfo.ArchitectureMulti:
+		return []string{"amd64", "arm64"}, nil
+	case "amd64", "arm64":
+		return []string{arch}, nil
+	}
+	return nil, fmt.Errorf("--arch %q: use amd64, arm64, or multi for both", arch)
+}
+
+func (p *plan) architecture() string {
+	if len(p.architectures) > 1 {
+		return releaseinfo.ArchitectureMulti
+	}
+	return p.architectures[0]
+}
+
+// parts are the names under which versions of components are told, where they are others than the component's tag.
+var parts = map[string]string{"cluster-capi-controllers": "cluster-api", "pod": "pause"}
+
+func (b *build) planImages(p *plan, release published.Release) error {
+	for _, image := range release.Images {
+		if slices.Contains(b.without, image.Tag) {
+			delete(p.versions, image.Tag)
+			continue
+		}
+		p.images[image.Tag] = fmt.Sprintf("%s/%s:%s", b.imageRepository, image.Repository, image.Version)
+		if _, replaced := b.components[image.Tag]; replaced {
+			delete(p.versions, cmp.Or(parts[image.Tag], image.Tag))
+		}
+	}
+	p.images[published.NodeNetwork] = cmp.Or(b.productImage, install.BuiltImage())
+	maps.Copy(p.images, b.components)
+	if p.images[published.NodeNetwork] == "" {
+		return errors.New("--product-image is required, since this program was built without one: name what `make image-push` printed")
+	}
+	for _, tag := range slices.Sorted(maps.Keys(p.images)) {
+		if _, err := name.ParseReference(p.images[tag]); err != nil {
+			return fmt.Errorf("image of %s: %w", tag, err)
+		}
+	}
+	return nil
+}
+
+func (b *build) planNode(p *plan, release published.Release) error {
+	_, given := b.components[published.NodeImage]
+	for _, program := range release.Programs {
+		flag := *b.programs[program.Name]
+		switch {
+		case given && flag != "":
+			return fmt.Errorf("--%s is not for use with --component node=..., which has it", program.Name)
+		case given || slices.Contains(b.without, program.Name):
+			delete(p.versions, program.Name)
+			continue
+		}
+		source := nodeimage.Source{Name: program.Name, Place: program.Source, Checksum: program.Checksums}
+		if flag != "" {
+			delete(p.versions, program.Name)
+			var err error
+			if source, err = nodeimage.ParseSource(program.Name, flag); err != nil {
+				return fmt.Errorf("--%s: %w", program.Name, err)
+			}
+		}
+		if err := source.Validate(p.architectures); err != nil {
+			return fmt.Errorf("--%s: %w", program.Name, err)
+		}
+		p.sources = append(p.sources, source)
+	}
+	return nil
+}
+
+// nodeRepository is where the node image goes.
+func (b *build) nodeRepository() (string, error) {
+	if b.nodeTo != "" {
+		return b.nodeTo, nil
+	}
+	if b.mirrorTo != "" {
+		return b.mirrorTo + "/" + published.NodeImage, nil
+	}
+	to, err := name.ParseReference(b.to)
+	if err != nil {
+		return "", fmt.Errorf("--to: %w", err)
+	}
+	return to.Context().RegistryStr() + "/" + path.Join(path.Dir(to.Context().RepositoryStr()), published.NodeImage), nil
+}
+
+func (p *plan) print(w io.Writer) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(table, "Version\t%s\nArchitectures\t%s\n\nCOMPONENT\tIMAGE\n", p.version, strings.Join(p.architectures, ", "))
+	for _, tag := range slices.Sorted(maps.Keys(p.images)) {
+		fmt.Fprintf(table, "%s\t%s\n", tag, p.images[tag])
+	}
+	if len(p.sources) > 0 {
+		fmt.Fprint(table, "\nPROGRAM OF THE NODE IMAGE\tSOURCE\tCHECKSUM\n")
+	}
+	for _, arch := range p.architectures {
+		for _, source := range p.sources {
+			s := source.For(arch)
+			fmt.Fprintf(table, "%s (%s)\t%s\t%s\n", s.Name, arch, s.Place, s.Checksum)
+		}
+	}
+	return table.Flush()
+}

@@ -1,0 +1,161 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/spf13/cobra"
+
+	"github.com/openshift/hypershift/cmd/exit"
+	"github.com/openshift/hypershift/cmd/release/nodeimage"
+	"github.com/openshift/hypershift/cmd/release/published"
+	"github.com/openshift/hypershift/cmd/release/transfer"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+// downloadRetry is how long the first pause is before a download is tried again.
+const downloadRetry = 2 * time.Second
+
+// runPublished makes a release of what the Kubernetes project publishes. It looks for everything and builds the node image before it pushes
+// anything.
+func (b *build) runPublished(cmd *cobra.Command) error {
+	p, err := b.plan()
+	if err != nil {
+		return exit.UsageError(err)
+	}
+	if b.dryRun {
+		return p.print(cmd.OutOrStdout())
+	}
+	client, err := b.registry.client()
+	if err != nil {
+		return err
+	}
+	scratch, err := os.MkdirTemp("", "release-build-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	m := &making{build: b, plan: p, client: client, scratch: scratch, out: cmd.ErrOrStderr()}
+	if err := m.gather(cmd.Context()); err != nil {
+		return err
+	}
+	payload, err := m.publish(cmd.Context())
+	if err != nil {
+		return err
+	}
+	return b.finish(cmd, client, payload)
+}
+
+// making is the state of a release that is made of published images.
+type making struct {
+	*build
+	*plan
+	client *transfer.Client
+	// scratch holds the layers of the node image until they are pushed.
+	scratch string
+	// out is told of every component.
+	out io.Writer
+
+	// gather finds the images and builds that of nodes, which is nil when one is given.
+	found map[string]*transfer.Image
+	node  v1.ImageIndex
+}
+
+func (m *making) gather(ctx context.Context) error {
+	m.found = map[string]*transfer.Image{}
+	for _, tag := range slices.Sorted(maps.Keys(m.images)) {
+		image, err := m.client.Find(ctx, m.images[tag], m.architectures)
+		if err != nil {
+			return fmt.Errorf("component %s: %w", tag, err)
+		}
+		m.found[tag] = image
+		m.say(tag, "%s is %s, for %s", m.images[tag], image.Ref.DigestStr(), strings.Join(image.Architectures, ", "))
+	}
+	if len(m.sources) == 0 {
+		return nil
+	}
+	cache, err := m.downloadDir()
+	if err != nil {
+		return exit.UsageError(err)
+	}
+	downloads, err := m.registry.downloads()
+	if err != nil {
+		return err
+	}
+	fetcher := &nodeimage.Fetcher{Cache: cache, Client: downloads, Retry: downloadRetry}
+	m.node, err = nodeimage.Build(ctx, fetcher, m.sources, m.architectures, m.scratch, func(s nodeimage.Source) {
+		m.say(published.NodeImage, "%s from %s", s.Name, s.Place)
+	})
+	if err != nil {
+		return fmt.Errorf("component %s: %w", published.NodeImage, err)
+	}
+	return nil
+}
+
+// publish pushes what the payload names, and returns the payload.
+func (m *making) publish(ctx context.Context) (releaseinfo.Payload, error) {
+	p := releaseinfo.Payload{
+		Version: m.plan.version, Distribution: releaseinfo.Kubernetes, Architecture: m.architecture(),
+		Components: map[string]string{}, ComponentVersions: m.plan.versions,
+	}
+	for _, tag := range slices.Sorted(maps.Keys(m.found)) {
+		ref, err := m.place(ctx, tag, m.found[tag])
+		if err != nil {
+			return p, fmt.Errorf("component %s: %w", tag, err)
+		}
+		p.Components[tag] = ref
+	}
+	if m.node != nil {
+		ref, err := m.pushNode(ctx)
+		if err != nil {
+			return p, fmt.Errorf("component %s: %w", published.NodeImage, err)
+		}
+		p.Components[published.NodeImage] = ref
+	}
+	return p, nil
+}
+
+// place is where the payload finds an image: where it is, or in the mirror.
+func (m *making) place(ctx context.Context, tag string, image *transfer.Image) (string, error) {
+	if m.mirrorTo == "" {
+		return image.Ref.Name(), nil
+	}
+	to, err := m.client.Repository(m.mirrorTo + "/" + image.Ref.RepositoryStr())
+	if err != nil {
+		return "", fmt.Errorf("--mirror-to: %w", err)
+	}
+	ref, err := m.client.Copy(ctx, image, to)
+	if err != nil {
+		return "", err
+	}
+	m.say(tag, "copied to %s", ref)
+	return ref.Name(), nil
+}
+
+func (m *making) pushNode(ctx context.Context) (string, error) {
+	repository, err := m.nodeRepository()
+	if err != nil {
+		return "", err
+	}
+	to, err := m.client.Repository(repository)
+	if err != nil {
+		return "", fmt.Errorf("--node-to: %w", err)
+	}
+	ref, err := m.client.Push(ctx, to.Tag("v"+m.plan.version), m.node)
+	if err != nil {
+		return "", err
+	}
+	m.say(published.NodeImage, "pushed as %s", ref)
+	return ref.Name(), nil
+}
+
+func (m *making) say(component, format string, args ...any) {
+	fmt.Fprintf(m.out, "%-25s %s\n", component, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,80 @@
+package published
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+)
+
+func TestOf(t *testing.T) {
+	t.Run("When a minor is known it should name its images as the project does", func(t *testing.T) {
+		g := NewWithT(t)
+		release, err := Of("v1.36.3", nil)
+		g.Expect(err).NotTo(HaveOccurred())
+		got := map[string]string{}
+		for _, image := range release.Images {
+			got[image.Tag] = image.Repository + ":" + image.Version
+		}
+		g.Expect(cmp.Diff(map[string]string{
+			"etcd": "etcd:3.6.8-0", "pod": "pause:3.10.2", "coredns": "coredns/coredns:v1.14.2",
+			"kube-apiserver": "kube-apiserver:v1.36.3", "kube-controller-manager": "kube-controller-manager:v1.36.3",
+			"kube-scheduler": "kube-scheduler:v1.36.3", "kube-proxy": "kube-proxy:v1.36.3",
+			"cluster-capi-controllers": "cluster-api/cluster-api-controller:v1.13.6", "cluster-autoscaler": "autoscaling/cluster-autoscaler:v1.36.0",
+		}, got)).To(BeEmpty())
+	})
+	t.Run("When any minor of the table is asked for it should have a version of every part, and places of every program", func(t *testing.T) {
+		for _, version := range []string{"1.31.14", "v1.32.13", "1.33.13", "1.34.4", "1.35.4", "1.36.0"} {
+			g := NewWithT(t)
+			release, err := Of(version, nil)
+			g.Expect(err).NotTo(HaveOccurred())
+			for _, image := range release.Images {
+				g.Expect(image.Version).NotTo(BeEmpty(), version+" "+image.Tag)
+			}
+			g.Expect(release.Programs).To(HaveLen(5))
+			for _, program := range release.Programs {
+				g.Expect(program.Source+program.Checksums).NotTo(ContainSubstring("{version}"), version)
+				g.Expect(program.Source).To(And(HavePrefix("https://"), ContainSubstring("{arch}")), version)
+				g.Expect(release.Versions).To(Or(HaveKey(program.Name), HaveKey("kubernetes")))
+			}
+			g.Expect(release.Version).To(Equal(strings.TrimPrefix(version, "v")))
+		}
+	})
+	t.Run("When a program is published it should be found where its project puts it", func(t *testing.T) {
+		g := NewWithT(t)
+		release, err := Of("v1.36.3", map[string]string{"containerd": "2.2.1", "runc": "v1.3.4"})
+		g.Expect(err).NotTo(HaveOccurred())
+		places := map[string]string{}
+		for _, program := range release.Programs {
+			places[program.Name] = program.Source + " " + program.Checksums
+		}
+		g.Expect(cmp.Diff(map[string]string{
+			"kubelet": "https://dl.k8s.io/release/v1.36.3/bin/linux/{arch}/kubelet https://dl.k8s.io/release/v1.36.3/bin/linux/{arch}/kubelet.sha256",
+			"containerd": "https://github.com/containerd/containerd/releases/download/v2.2.1/containerd-static-2.2.1-linux-{arch}.tar.gz " +
+				"https://github.com/containerd/containerd/releases/download/v2.2.1/containerd-static-2.2.1-linux-{arch}.tar.gz.sha256sum",
+			"runc": "https://github.com/opencontainers/runc/releases/download/v1.3.4/runc.{arch} https://github.com/opencontainers/runc/releases/download/v1.3.4/runc.sha256sum",
+			"cni-plugins": "https://github.com/containernetworking/plugins/releases/download/v1.9.0/cni-plugins-linux-{arch}-v1.9.0.tgz " +
+				"https://github.com/containernetworking/plugins/releases/download/v1.9.0/cni-plugins-linux-{arch}-v1.9.0.tgz.sha256",
+			"crictl": "https://github.com/kubernetes-sigs/cri-tools/releases/download/v1.35.0/crictl-v1.35.0-linux-{arch}.tar.gz " +
+				"https://github.com/kubernetes-sigs/cri-tools/releases/download/v1.35.0/crictl-v1.35.0-linux-{arch}.tar.gz.sha256",
+		}, places)).To(BeEmpty())
+	})
+	for name, tc := range map[string]struct {
+		version string
+		chosen  map[string]string
+		want    string
+	}{
+		"When the minor is not known it should say which are":     {"v1.40.0", nil, "1.31 to 1.36"},
+		"When it is too old it should say which are known":        {"1.30.1", nil, "Kubernetes 1.30 is not known here"},
+		"When it is another major it should say so":               {"v2.36.0", nil, "Kubernetes 2.36 is not known here"},
+		"When it is no version it should show one":                {"latest", nil, "such as v1.36.3"},
+		"When a part is chosen that there is not it should list":  {"v1.36.3", map[string]string{"flannel": "1"}, `no part "flannel"`},
+		"When Kubernetes itself is chosen twice it should refuse": {"v1.36.3", map[string]string{"kubernetes": "1.35.0"}, `no part "kubernetes"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Of(tc.version, tc.chosen)
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(tc.want)))
+		})
+	}
+}

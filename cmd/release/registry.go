@@ -1,0 +1,87 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/spf13/pflag"
+
+	"github.com/openshift/hypershift/cmd/exit"
+	"github.com/openshift/hypershift/cmd/release/transfer"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+// registryFlags say how to talk to registries.
+type registryFlags struct {
+	caFile, pullSecretFile string
+	insecure               bool
+}
+
+func (r *registryFlags) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&r.caFile, "ca-file", "", "file with CAs of the registries (PEM), besides the system's")
+	flags.StringVar(&r.pullSecretFile, "pull-secret", "",
+		"file with credentials of the registries (.dockerconfigjson); by default what docker login or podman login wrote")
+	flags.BoolVar(&r.insecure, "insecure", false, "accept any certificate, and plain HTTP")
+}
+
+func (r *registryFlags) read() (ca, pullSecret []byte, err error) {
+	if r.caFile != "" {
+		if ca, err = os.ReadFile(r.caFile); err != nil {
+			return nil, nil, fmt.Errorf("--ca-file: %w", err)
+		}
+	}
+	if r.pullSecretFile != "" {
+		if pullSecret, err = os.ReadFile(r.pullSecretFile); err != nil {
+			return nil, nil, fmt.Errorf("--pull-secret: %w", err)
+		}
+	}
+	return ca, pullSecret, nil
+}
+
+// client talks to registries as the flags say. Its errors are mistakes in the command line.
+func (r *registryFlags) client() (*transfer.Client, error) {
+	ca, pullSecret, err := r.read()
+	if err != nil {
+		return nil, exit.UsageError(err)
+	}
+	transport, err := releaseinfo.NewTransport(ca, r.insecure)
+	if err != nil {
+		return nil, exit.UsageError(fmt.Errorf("--ca-file: %w", err))
+	}
+	client := &transfer.Client{Transport: transport, Keychain: authn.DefaultKeychain, Insecure: r.insecure}
+	if len(pullSecret) > 0 {
+		if client.Keychain, err = releaseinfo.Keychain(pullSecret); err != nil {
+			return nil, exit.UsageError(fmt.Errorf("--pull-secret: %w", err))
+		}
+	}
+	return client, nil
+}
+
+// downloads fetches programs from where they are published. Their certificates are always verified, since their checksums come from there too.
+func (r *registryFlags) downloads() (*http.Client, error) {
+	ca, _, err := r.read()
+	if err != nil {
+		return nil, exit.UsageError(err)
+	}
+	transport, err := releaseinfo.NewTransport(ca, false)
+	if err != nil {
+		return nil, exit.UsageError(fmt.Errorf("--ca-file: %w", err))
+	}
+	return &http.Client{Transport: transport}, nil
+}
+
+// lookup reads a release payload.
+func (r *registryFlags) lookup(ctx context.Context, image string) (*releaseinfo.ReleaseImage, error) {
+	ca, pullSecret, err := r.read()
+	if err != nil {
+		return nil, exit.UsageError(err)
+	}
+	provider, err := releaseinfo.NewRegistry(releaseinfo.Options{CABundle: ca, Insecure: r.insecure, Keychain: authn.DefaultKeychain})
+	if err != nil {
+		return nil, exit.UsageError(fmt.Errorf("--ca-file: %w", err))
+	}
+	return provider.Lookup(ctx, image, pullSecret)
+}

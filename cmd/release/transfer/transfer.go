@@ -1,0 +1,205 @@
+// Package transfer finds images in registries and copies them, digest for digest.
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+)
+
+// Client talks to registries.
+type Client struct {
+	// Transport carries the requests.
+	Transport http.RoundTripper
+	// Keychain finds credentials.
+	Keychain authn.Keychain
+	// Insecure allows plain HTTP.
+	Insecure bool
+}
+
+// Content is a v1.ImageIndex or a v1.Image.
+type Content interface {
+	remote.Taggable
+	Digest() (v1.Hash, error)
+}
+
+// Image is an image that was found.
+type Image struct {
+	// Ref is its pull specification by digest, and Named as it was asked for.
+	Ref   name.Digest
+	Named name.Reference
+	// Architectures are those that it has, sorted.
+	Architectures []string
+	// Content is read when it is needed.
+	Content Content
+}
+
+func (c *Client) options(ctx context.Context) []remote.Option {
+	return []remote.Option{
+		remote.WithContext(ctx), remote.WithTransport(c.Transport), remote.WithAuthFromKeychain(c.Keychain),
+		remote.WithRetryBackoff(remote.Backoff{Duration: 500 * time.Millisecond, Factor: 3, Jitter: 0.2, Steps: 3}),
+	}
+}
+
+func (c *Client) names() []name.Option {
+	if c.Insecure {
+		return []name.Option{name.Insecure}
+	}
+	return nil
+}
+
+// Parse reads a pull specification.
+func (c *Client) Parse(spec string) (name.Reference, error) {
+	return name.ParseReference(spec, c.names()...)
+}
+
+// Repository reads the name of a repository.
+func (c *Client) Repository(spec string) (name.Repository, error) {
+	return name.NewRepository(spec, c.names()...)
+}
+
+// Find reads which image a pull specification names now, and refuses one that lacks one of the architectures.
+func (c *Client) Find(ctx context.Context, spec string, architectures []string) (*Image, error) {
+	ref, err := c.Parse(spec)
+	if err != nil {
+		return nil, err
+	}
+	descriptor, err := remote.Get(ref, c.options(ctx)...)
+	if err != nil {
+		return nil, explain(spec, err)
+	}
+	image := &Image{Named: ref, Ref: ref.Context().Digest(descriptor.Digest.String())}
+	if err := image.read(descriptor); err != nil {
+		return nil, explain(spec, err)
+	}
+	for _, arch := range architectures {
+		if !slices.Contains(image.Architectures, arch) {
+			return nil, fmt.Errorf("image %s is not there for %s, only for %s: name one that is, or build for fewer architectures with --arch",
+				spec, arch, strings.Join(image.Architectures, ", "))
+		}
+	}
+	return image, nil
+}
+
+func (i *Image) read(descriptor *remote.Descriptor) error {
+	if !descriptor.MediaType.IsIndex() {
+		image, err := descriptor.Image()
+		if err != nil {
+			return err
+		}
+		config, err := image.ConfigFile()
+		if err != nil {
+			return err
+		}
+		i.Content, i.Architectures = image, []string{config.Architecture}
+		return nil
+	}
+	index, err := descriptor.ImageIndex()
+	if err != nil {
+		return err
+	}
+	i.Content = index
+	i.Architectures, err = architecturesOf(index)
+	return err
+}
+
+// architecturesOf are those for which an index has a Linux image. Attestations are images of platform unknown.
+func architecturesOf(index v1.ImageIndex) ([]string, error) {
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]bool{}
+	for _, m := range manifest.Manifests {
+		if m.Platform != nil && m.Platform.OS == "linux" {
+			found[m.Platform.Architecture] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found)), nil
+}
+
+// Any is the image, or one of those of an index for Linux.
+func (i *Image) Any() (v1.Image, error) {
+	index, ok := i.Content.(v1.ImageIndex)
+	if !ok {
+		return i.Content.(v1.Image), nil
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range manifest.Manifests {
+		if m.MediaType.IsImage() && (m.Platform == nil || m.Platform.OS == "linux") {
+			return index.Image(m.Digest)
+		}
+	}
+	return nil, errors.New("its index has no image for Linux")
+}
+
+// Copy pushes the image into a repository, all of it and under the same digest, with the tag that it was asked for by. What is there
+// already is not sent again.
+func (c *Client) Copy(ctx context.Context, image *Image, to name.Repository) (name.Digest, error) {
+	var target name.Reference = to.Digest(image.Ref.DigestStr())
+	if tag, ok := image.Named.(name.Tag); ok {
+		target = to.Tag(tag.TagStr())
+	}
+	return c.Push(ctx, target, image.Content)
+}
+
+// Push sends an index or a single image, and returns its pull specification by digest.
+func (c *Client) Push(ctx context.Context, target name.Reference, content Content) (name.Digest, error) {
+	var err error
+	switch content := content.(type) {
+	case v1.ImageIndex:
+		err = remote.WriteIndex(target, content, c.options(ctx)...)
+	case v1.Image:
+		err = remote.Write(target, content, c.options(ctx)...)
+	default:
+		err = fmt.Errorf("%T is no image", content)
+	}
+	if err != nil {
+		return name.Digest{}, fmt.Errorf("push %s: %w", target, oneLine(err))
+	}
+	digest, err := content.Digest()
+	if err != nil {
+		return name.Digest{}, fmt.Errorf("digest of what was pushed to %s: %w", target, err)
+	}
+	return target.Context().Digest(digest.String()), nil
+}
+
+// withoutTLS starts what a registry answered when it was asked again without TLS.
+const withoutTLS = "; GET http://"
+
+// explain says in one line what a registry answered, and what to do.
+func explain(spec string, err error) error {
+	advice := "check that the registry can be reached from here, and --ca-file"
+	if answer, ok := errors.AsType[*transport.Error](err); ok && !strings.Contains(err.Error(), withoutTLS) {
+		switch answer.StatusCode {
+		case http.StatusNotFound:
+			advice = "check the name and the tag"
+		case http.StatusUnauthorized, http.StatusForbidden:
+			advice = "check the name, and the credentials for the registry (--pull-secret)"
+		default:
+			advice = "the registry has a problem: try again later"
+		}
+	}
+	return fmt.Errorf("cannot read image %s: %w; %s", spec, oneLine(err), advice)
+}
+
+// oneLine keeps the first cause: a registry whose certificate is refused is asked again without TLS, and what it answers to that only
+// distracts.
+func oneLine(err error) error {
+	text, _, _ := strings.Cut(err.Error(), withoutTLS)
+	return errors.New(strings.Join(strings.Fields(text), " "))
+}
