@@ -12,8 +12,8 @@ COPY go.mod go.sum ./
 COPY api/go.mod api/go.sum api/
 RUN go mod download
 COPY . .
-RUN GOARCH=${TARGETARCH} make BIN=/image/usr/bin VERSION=${VERSION} \
-    hypershift hcp hypershift-operator control-plane-operator ignition-server cluster-api-provider-maas \
+RUN GOARCH=${TARGETARCH} make BIN=/image/usr/bin VERSION=${VERSION} product \
+ && mkdir -p /image/opt/cni && mv /image/usr/bin/cni /image/opt/cni/bin \
  && make BIN=/image/usr/share/hypershift VERSION=${VERSION} NODE_AGENT_ARCHS='amd64 arm64' node-agent
 # What deploys the upstream provider starts /manager.
 RUN ln -s /usr/bin/cluster-api-provider-maas /image/manager \

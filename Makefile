@@ -17,8 +17,11 @@ HYPERSHIFT_IMAGE ?=
 LDFLAGS := -s -w -X github.com/openshift/hypershift/support/version.commit=$(VERSION) \
 	-X github.com/openshift/hypershift/cmd/install.builtImage=$(HYPERSHIFT_IMAGE)
 
+# Statically linked, paths trimmed: the same sources give the same program anywhere.
+STATIC_BUILD := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w'
+
 # The programs of the product image and those of the embedded environment. Go decides by itself what is stale.
-PRODUCT := hypershift hcp hypershift-operator control-plane-operator ignition-server cluster-api-provider-maas
+PRODUCT := hypershift hcp hypershift-operator control-plane-operator ignition-server cluster-api-provider-maas node-network
 TOOLS := devcluster maas-simulator hypershift-demo
 package/hypershift := ./cmd/hypershift
 package/hcp := ./product-cli
@@ -33,7 +36,7 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST) | sort
 
 .PHONY: build
-build: $(PRODUCT) $(TOOLS) node-agent ## Build every program of ours into bin/
+build: product $(TOOLS) node-agent ## Build every program of ours into bin/
 
 # node-agent runs on machines, and comes to them out of the product's image, which has it for each architecture.
 NODE_AGENT_ARCHS ?= $(shell go env GOARCH)

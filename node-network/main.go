@@ -85,7 +85,7 @@ func (o options) run(ctx context.Context) error {
 		ClusterNetworks: networks,
 		Config:          host.ConfigFile{Path: filepath.Join(o.hostRoot, "/etc/cni/net.d/10-hypershift.conflist")},
 		Routes:          routes,
-		Masquerade:      &host.Masquerade{Run: host.RunNFT},
+		Masquerade:      &host.Masquerade{Filter: host.NFTables{}},
 	}
 	klog.InfoS("node network starts", "node", o.nodeName, "clusterNetworks", o.clusterNetworks)
 	return a.Run(ctx, client)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/spf13/pflag"
@@ -13,6 +14,9 @@ import (
 	"github.com/openshift/hypershift/cmd/release/transfer"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
+
+// answerTimeout is how long a registry may think before it answers; some look at a large upload first.
+const answerTimeout = 5 * time.Minute
 
 // registryFlags say how to talk to registries.
 type registryFlags struct {
@@ -51,6 +55,7 @@ func (r *registryFlags) client() (*transfer.Client, error) {
 	if err != nil {
 		return nil, exit.UsageError(fmt.Errorf("--ca-file: %w", err))
 	}
+	transport.ResponseHeaderTimeout = answerTimeout
 	client := &transfer.Client{Transport: transport, Keychain: authn.DefaultKeychain, Insecure: r.insecure}
 	if len(pullSecret) > 0 {
 		if client.Keychain, err = releaseinfo.Keychain(pullSecret); err != nil {

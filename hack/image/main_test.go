@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -31,16 +30,13 @@ func programs(t *testing.T, architectures ...string) string {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	all := slices.Clone(containerimage.ProductPrograms)
-	for _, machine := range containerimage.NodeAgentArchitectures {
-		all = append(all, filepath.Join("node-agent", machine))
-	}
 	for _, arch := range architectures {
-		for _, program := range all {
-			if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, arch, program)), 0o700); err != nil {
+		for _, program := range containerimage.ProductFiles() {
+			link := filepath.Join(dir, arch, program)
+			if err := os.MkdirAll(filepath.Dir(link), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.Symlink(self, filepath.Join(dir, arch, program)); err != nil {
+			if err := os.Symlink(self, link); err != nil {
 				t.Fatal(err)
 			}
 		}

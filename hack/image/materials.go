@@ -88,7 +88,7 @@ func billOfMaterials(image v1.Image, arch, programs string, o options) (v1.Image
 		Relationships: []relationship{{From: documentID, Type: "DESCRIBES", To: imageID}},
 	}
 	modules := map[string]pkg{}
-	for _, name := range containerimage.ProductPrograms {
+	for _, name := range containerimage.ProductFiles() {
 		if err := d.add(filepath.Join(programs, name), modules); err != nil {
 			return nil, err
 		}

@@ -13,9 +13,6 @@ kube_ldflags = -s -w \
 	-X $(version_package).gitMinor=$(word 2,$(subst ., ,$(1:v%=%))) \
 	-X $(version_package).gitTreeState=clean
 
-# Statically linked, paths trimmed: the same sources give the same image anywhere.
-STATIC_BUILD := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w'
-
 .PHONY: kube-binaries
 kube-binaries: $(addprefix $(BIN)/kube/,$(KUBE_PROGRAMS)) ## Build kube-apiserver, etcd, kubectl and the rest into bin/kube/
 
@@ -36,19 +33,13 @@ $(BIN)/kube-previous/kube: $(BIN)/kube/kube
 	ln -sf kube $(@D)/kubelet
 
 # What the images hold besides the product's programs.
-CNI_PLUGINS := main/bridge main/loopback main/ptp meta/portmap ipam/host-local
-IMAGE_BINARIES := $(BIN)/images/coredns $(BIN)/images/cluster-api $(BIN)/cni/ptp
+IMAGE_BINARIES := $(BIN)/images/coredns $(BIN)/images/cluster-api
 
 $(BIN)/images/coredns: $(addprefix test/devcluster/coredns/,main.go go.mod go.sum)
 	cd test/devcluster/coredns && $(STATIC_BUILD) -o $@ .
 
 $(BIN)/images/cluster-api: $(addprefix test/devcluster/clusterapi/,go.mod go.sum)
 	cd test/devcluster/clusterapi && $(STATIC_BUILD) -o $@ sigs.k8s.io/cluster-api
-
-$(BIN)/cni/ptp: $(addprefix test/devcluster/cni/,go.mod go.sum)
-	mkdir -p $(BIN)/cni
-	cd test/devcluster/cni && $(STATIC_BUILD) -o $(BIN)/cni/ $(addprefix github.com/containernetworking/plugins/plugins/,$(CNI_PLUGINS))
-	touch $@
 
 # What the node images are made of, each with its checksum as publishers have it.
 NODE_FILES := $(addprefix $(BIN)/node/,kubelet kubelet-previous runc containerd.tgz cni-plugins.tgz)
@@ -72,10 +63,10 @@ $(BIN)/node/cni-plugins.tgz: $(BIN)/cni/ptp
 
 .PHONY: image-programs
 image-programs:
-	$(STATIC_BUILD) -o $(BIN)/images/ ./node-network ./test/devcluster/pause ./test/devcluster/web
+	$(STATIC_BUILD) -o $(BIN)/images/ ./test/devcluster/pause ./test/devcluster/web
 
 .PHONY: images
-images: $(PRODUCT) node-agent devcluster kube-binaries $(BIN)/kube-previous/kube image-programs $(IMAGE_BINARIES) $(NODE_FILES) | os-commands ## Build the container images into bin/images/oci
+images: product node-agent devcluster kube-binaries $(BIN)/kube-previous/kube image-programs $(IMAGE_BINARIES) $(NODE_FILES) | os-commands ## Build the container images into bin/images/oci
 	$(BIN)/devcluster images build
 
 # Programs of the host that the environment runs as they are; "command:package" each. Other files may add to it.

@@ -5,10 +5,21 @@ IMAGE ?=
 IMAGE_ARCHS ?= amd64 arm64
 IMAGE_DIR := $(CURDIR)/dist/image
 
+# What the image holds for node-network to install on nodes.
+CNI_PLUGINS := main/bridge main/loopback main/ptp meta/portmap ipam/host-local
+
+.PHONY: product
+product: $(PRODUCT) $(BIN)/cni/ptp
+
+$(BIN)/cni/ptp: $(addprefix test/devcluster/cni/,go.mod go.sum)
+	mkdir -p $(BIN)/cni
+	cd test/devcluster/cni && $(STATIC_BUILD) -o $(BIN)/cni/ $(addprefix github.com/containernetworking/plugins/plugins/,$(CNI_PLUGINS))
+	touch $@
+
 .PHONY: image
 image: ## Make the product's image for IMAGE_ARCHS, with its bills of materials, as an OCI layout in dist/image/oci
 	for arch in $(IMAGE_ARCHS); do \
-		GOOS=linux GOARCH=$$arch $(MAKE) --no-print-directory BIN=$(IMAGE_DIR)/programs/$$arch VERSION='$(VERSION)' HYPERSHIFT_IMAGE='$(IMAGE)' $(PRODUCT) && \
+		GOOS=linux GOARCH=$$arch $(MAKE) --no-print-directory BIN=$(IMAGE_DIR)/programs/$$arch VERSION='$(VERSION)' HYPERSHIFT_IMAGE='$(IMAGE)' product && \
 		$(MAKE) --no-print-directory BIN=$(IMAGE_DIR)/programs/$$arch VERSION='$(VERSION)' NODE_AGENT_ARCHS='amd64 arm64' node-agent; \
 	done
 	go run ./hack/image build --programs $(IMAGE_DIR)/programs --to $(IMAGE_DIR)/oci $(addprefix --arch ,$(IMAGE_ARCHS)) \

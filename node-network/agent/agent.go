@@ -43,7 +43,7 @@ type Routes interface {
 // Masquerade gives what pods send out of the cluster the node's address.
 type Masquerade interface {
 	// Ensure makes the rules what they must be; it does nothing if they are.
-	Ensure(ctx context.Context, pods, cluster []netip.Prefix) error
+	Ensure(pods, cluster []netip.Prefix) error
 }
 
 // Config is the node's CNI configuration.
@@ -90,7 +90,7 @@ func (a *Agent) loop(ctx context.Context, nodes corelisters.NodeLister, changed 
 			pause = retry
 		case <-timer.C:
 		}
-		if err := a.reconcile(ctx, nodes); err == nil {
+		if err := a.reconcile(nodes); err == nil {
 			pause = retry
 			timer.Reset(resync)
 		} else if ctx.Err() == nil {
@@ -140,7 +140,7 @@ func same(before, after any) bool {
 
 // reconcile does the parts one by one; a failing one does not keep the others from being done. The CNI configuration is
 // last: once it is there, pods are started, and they need the rest.
-func (a *Agent) reconcile(ctx context.Context, lister corelisters.NodeLister) error {
+func (a *Agent) reconcile(lister corelisters.NodeLister) error {
 	nodes, err := lister.List(labels.Everything())
 	if err != nil {
 		return fmt.Errorf("listing nodes: %w", err)
@@ -150,7 +150,7 @@ func (a *Agent) reconcile(ctx context.Context, lister corelisters.NodeLister) er
 	if len(desired.PodNetworks) == 0 {
 		return errors.Join(append(errs, fmt.Errorf("node %s has no pod CIDR yet: the kube-controller-manager gives it one", a.NodeName))...)
 	}
-	if err := a.Masquerade.Ensure(ctx, desired.PodNetworks, a.ClusterNetworks); err != nil {
+	if err := a.Masquerade.Ensure(desired.PodNetworks, a.ClusterNetworks); err != nil {
 		return errors.Join(append(errs, err)...)
 	}
 	return errors.Join(append(errs, a.reconcileConfig(desired))...)

@@ -67,7 +67,7 @@ func (m *machine) MTU(address netip.Addr) (int, error) {
 // masquerade and config are two more faces of the same machine.
 type masquerade struct{ *machine }
 
-func (m masquerade) Ensure(_ context.Context, pods, _ []netip.Prefix) error {
+func (m masquerade) Ensure(pods, _ []netip.Prefix) error {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	if err := m.fail("masquerade"); err != nil {
@@ -109,7 +109,7 @@ func TestReconcile(t *testing.T) {
 	t.Run("When nothing is there it should make all of it", func(t *testing.T) {
 		g := NewWithT(t)
 		m := &machine{}
-		g.Expect(m.agent().reconcile(t.Context(), lister(t, own, other))).To(Succeed())
+		g.Expect(m.agent().reconcile(lister(t, own, other))).To(Succeed())
 		g.Expect(m.routes).To(Equal([]host.Route{route("10.0.2.0/24", "192.0.2.2")}))
 		g.Expect(m.pods).To(Equal([]netip.Prefix{netip.MustParsePrefix("10.0.1.0/24")}))
 		g.Expect(m.config).To(Equal(&host.CNI{PodNetworks: []netip.Prefix{netip.MustParsePrefix("10.0.1.0/24")}, MTU: 1500}))
@@ -117,19 +117,19 @@ func TestReconcile(t *testing.T) {
 	t.Run("When all is there it should write no route", func(t *testing.T) {
 		g := NewWithT(t)
 		m := &machine{routes: []host.Route{route("10.0.2.0/24", "192.0.2.2")}}
-		g.Expect(m.agent().reconcile(t.Context(), lister(t, own, other))).To(Succeed())
+		g.Expect(m.agent().reconcile(lister(t, own, other))).To(Succeed())
 		g.Expect(m.writes).To(BeZero())
 	})
 	t.Run("When a node is gone it should remove the route to it", func(t *testing.T) {
 		g := NewWithT(t)
 		m := &machine{routes: []host.Route{route("10.0.2.0/24", "192.0.2.2")}}
-		g.Expect(m.agent().reconcile(t.Context(), lister(t, own))).To(Succeed())
+		g.Expect(m.agent().reconcile(lister(t, own))).To(Succeed())
 		g.Expect(m.routes).To(BeEmpty())
 	})
 	t.Run("When a node has another address it should replace the route without a gap", func(t *testing.T) {
 		g := NewWithT(t)
 		m := &machine{routes: []host.Route{route("10.0.2.0/24", "192.0.2.9")}}
-		g.Expect(m.agent().reconcile(t.Context(), lister(t, own, other))).To(Succeed())
+		g.Expect(m.agent().reconcile(lister(t, own, other))).To(Succeed())
 		g.Expect(m.routes).To(Equal([]host.Route{route("10.0.2.0/24", "192.0.2.2")}))
 		g.Expect(m.writes).To(Equal(1))
 	})
@@ -137,7 +137,7 @@ func TestReconcile(t *testing.T) {
 		g := NewWithT(t)
 		m := &machine{failures: map[string]error{"replace 10.0.2.0/24": errors.New("unreachable")}}
 		third := node("c", []string{"10.0.3.0/24"}, "192.0.2.3")
-		err := m.agent().reconcile(t.Context(), lister(t, own, other, third))
+		err := m.agent().reconcile(lister(t, own, other, third))
 		g.Expect(err).To(MatchError(ContainSubstring("unreachable")))
 		g.Expect(m.routes).To(Equal([]host.Route{route("10.0.3.0/24", "192.0.2.3")}))
 		g.Expect(m.config).NotTo(BeNil())
@@ -145,7 +145,7 @@ func TestReconcile(t *testing.T) {
 	t.Run("When the node has no pod CIDR yet it should say so and write no configuration", func(t *testing.T) {
 		g := NewWithT(t)
 		m := &machine{}
-		err := m.agent().reconcile(t.Context(), lister(t, node("a", nil, "192.0.2.1"), other))
+		err := m.agent().reconcile(lister(t, node("a", nil, "192.0.2.1"), other))
 		g.Expect(err).To(MatchError(ContainSubstring("node a has no pod CIDR yet")))
 		g.Expect(m.config).To(BeNil())
 		g.Expect(m.routes).To(HaveLen(1))
@@ -153,20 +153,20 @@ func TestReconcile(t *testing.T) {
 	t.Run("When the rules cannot be written it should not let pods start", func(t *testing.T) {
 		g := NewWithT(t)
 		m := &machine{failures: map[string]error{"masquerade": errors.New("no nft")}}
-		g.Expect(m.agent().reconcile(t.Context(), lister(t, own))).To(MatchError(ContainSubstring("no nft")))
+		g.Expect(m.agent().reconcile(lister(t, own))).To(MatchError(ContainSubstring("no nft")))
 		g.Expect(m.config).To(BeNil())
 	})
 	t.Run("When the node has two addresses it should use the smaller MTU", func(t *testing.T) {
 		g := NewWithT(t)
 		m := &machine{}
 		dual := node("a", []string{"10.0.1.0/24", "fd00:1::/64"}, "192.0.2.1", "2001:db8::1")
-		g.Expect(m.agent().reconcile(t.Context(), lister(t, dual))).To(Succeed())
+		g.Expect(m.agent().reconcile(lister(t, dual))).To(Succeed())
 		g.Expect(m.config.MTU).To(Equal(1400))
 	})
 	t.Run("When the routes cannot be listed it should still write the configuration and return the error", func(t *testing.T) {
 		g := NewWithT(t)
 		m := &machine{failures: map[string]error{"list": errors.New("netlink")}}
-		g.Expect(m.agent().reconcile(t.Context(), lister(t, own))).To(MatchError(ContainSubstring("netlink")))
+		g.Expect(m.agent().reconcile(lister(t, own))).To(MatchError(ContainSubstring("netlink")))
 		g.Expect(m.config).NotTo(BeNil())
 	})
 }

@@ -1,91 +1,78 @@
 package host
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
-	"os/exec"
 	"slices"
-	"strings"
 
 	"k8s.io/klog/v2"
 )
 
-// table is the agent's own; no other program's rules are in it.
-const table = "inet hypershift-node-network"
+// multicast is never given another source address.
+var multicast = []netip.Prefix{netip.MustParsePrefix("224.0.0.0/4"), netip.MustParsePrefix("ff00::/8")}
 
-// Masquerade is an nftables table which gives what this node's pods send out of the cluster the node's address.
-type Masquerade struct {
-	// Run runs a script of nft and returns what it printed.
-	Run func(ctx context.Context, script string) (string, error)
-
-	// applied is the script that was run last, and listed what the kernel then said the table was.
-	applied, listed string
+// Rule says what happens to packets that leave the node.
+type Rule struct {
+	// From are the packets' sources.
+	From netip.Prefix
+	// To are their destinations; the zero value is all.
+	To netip.Prefix
+	// Masquerade gives them the node's address; otherwise they stay as they are, and later rules do not see them.
+	Masquerade bool
 }
 
-// Ensure runs the script if it is another than before or if somebody changed the table.
-func (m *Masquerade) Ensure(ctx context.Context, pods, cluster []netip.Prefix) error {
-	script := masqueradeScript(pods, cluster)
-	if script == m.applied {
-		if now, err := m.list(ctx); err == nil && now == m.listed {
+// PacketFilter is the kernel's table of rules that is the agent's own; no other program's rules are in it.
+type PacketFilter interface {
+	// Write replaces the whole table at once: no packet sees half of it.
+	Write(rules []Rule) error
+	// Read returns what tells two contents of the table apart.
+	Read() (string, error)
+}
+
+// Masquerade gives what this node's pods send out of the cluster the node's address.
+type Masquerade struct {
+	// Filter is the kernel's.
+	Filter PacketFilter
+
+	// written are the rules that were written last, and read what the kernel then said the table was.
+	written []Rule
+	read    string
+}
+
+// Ensure writes the rules if they are others than before or if somebody changed the table.
+func (m *Masquerade) Ensure(pods, cluster []netip.Prefix) error {
+	rules := rulesOf(pods, cluster)
+	if m.written != nil && slices.Equal(rules, m.written) {
+		if now, err := m.Filter.Read(); err == nil && now == m.read {
 			return nil
 		}
 	}
-	klog.InfoS("writing the packet filter rules", "table", table, "pods", pods, "cluster", cluster)
-	if _, err := m.Run(ctx, script); err != nil {
-		return fmt.Errorf("writing the packet filter table %s: %w", table, err)
+	klog.InfoS("writing the packet filter rules", "table", tableName, "pods", pods, "cluster", cluster)
+	if err := m.Filter.Write(rules); err != nil {
+		return fmt.Errorf("writing the packet filter table %s: %w", tableName, err)
 	}
-	listed, err := m.list(ctx)
+	read, err := m.Filter.Read()
 	if err != nil {
-		return fmt.Errorf("reading the packet filter table %s: %w", table, err)
+		return fmt.Errorf("reading the packet filter table %s: %w", tableName, err)
 	}
-	m.applied, m.listed = script, listed
+	m.written, m.read = rules, read
 	return nil
 }
 
-func (m *Masquerade) list(ctx context.Context) (string, error) {
-	return m.Run(ctx, "list table "+table+"\n")
-}
-
-// masqueradeScript replaces the whole table in one transaction: no packet sees half of it.
-func masqueradeScript(pods, cluster []netip.Prefix) string {
-	var script strings.Builder
-	fmt.Fprintf(&script, "table %s {}\ndelete table %s\n", table, table)
-	fmt.Fprintf(&script, "table %s {\n  chain postrouting {\n    type nat hook postrouting priority srcnat; policy accept;\n", table)
-	for _, family := range []struct {
-		match, multicast string
-		is4              bool
-	}{{"ip", "224.0.0.0/4", true}, {"ip6", "ff00::/8", false}} {
-		from, within := ofFamily(pods, family.is4), ofFamily(cluster, family.is4)
-		if len(from) > 0 {
-			fmt.Fprintf(&script, "    %s saddr %s %s daddr != %s masquerade\n", family.match, set(from), family.match, set(append(within, family.multicast)))
+// rulesOf lets what stays in the cluster pass, for each range of pods, and masquerades the rest.
+func rulesOf(pods, cluster []netip.Prefix) []Rule {
+	rules := []Rule{}
+	for _, from := range sorted(pods) {
+		for _, to := range sorted(slices.Concat(cluster, multicast)) {
+			if from.Addr().Is4() == to.Addr().Is4() {
+				rules = append(rules, Rule{From: from, To: to})
+			}
 		}
+		rules = append(rules, Rule{From: from, Masquerade: true})
 	}
-	script.WriteString("  }\n}\n")
-	return script.String()
+	return rules
 }
 
-func ofFamily(prefixes []netip.Prefix, is4 bool) []string {
-	var texts []string
-	for _, prefix := range prefixes {
-		if prefix.Addr().Is4() == is4 {
-			texts = append(texts, prefix.String())
-		}
-	}
-	slices.Sort(texts)
-	return slices.Compact(texts)
-}
-
-func set(texts []string) string { return "{ " + strings.Join(texts, ", ") + " }" }
-
-// RunNFT runs the script with the program nft.
-func RunNFT(ctx context.Context, script string) (string, error) {
-	cmd := exec.CommandContext(ctx, "nft", "-f", "-")
-	cmd.Stdin = strings.NewReader(script)
-	var out, problems strings.Builder
-	cmd.Stdout, cmd.Stderr = &out, &problems
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("nft: %w: %s", err, strings.TrimSpace(problems.String()))
-	}
-	return out.String(), nil
+func sorted(prefixes []netip.Prefix) []netip.Prefix {
+	return slices.Compact(slices.SortedFunc(slices.Values(prefixes), netip.Prefix.Compare))
 }

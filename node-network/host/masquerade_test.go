@@ -1,34 +1,31 @@
 package host
 
 import (
-	"context"
 	"errors"
-	"strings"
+	"fmt"
+	"net/netip"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 )
 
-// kernel runs no script but remembers it.
+// kernel keeps no rule but remembers what was written.
 type kernel struct {
 	table   string
-	scripts []string
+	written [][]Rule
 	err     error
 }
 
-func (k *kernel) run(_ context.Context, script string) (string, error) {
+func (k *kernel) Read() (string, error) { return k.table, k.err }
+
+func (k *kernel) Write(rules []Rule) error {
 	if k.err != nil {
-		return "", k.err
+		return k.err
 	}
-	if strings.HasPrefix(script, "list ") {
-		if k.table == "" {
-			return "", errors.New("no such table")
-		}
-		return k.table, nil
-	}
-	k.scripts = append(k.scripts, script)
-	k.table = script
-	return "", nil
+	k.written = append(k.written, rules)
+	k.table = fmt.Sprint(rules)
+	return nil
 }
 
 func TestMasqueradeEnsure(t *testing.T) {
@@ -37,51 +34,77 @@ func TestMasqueradeEnsure(t *testing.T) {
 	t.Run("When called again it should write nothing", func(t *testing.T) {
 		g := NewWithT(t)
 		k := &kernel{}
-		m := &Masquerade{Run: k.run}
-		g.Expect(m.Ensure(t.Context(), pods, cluster)).To(Succeed())
-		g.Expect(m.Ensure(t.Context(), pods, cluster)).To(Succeed())
-		g.Expect(k.scripts).To(HaveLen(1))
+		m := &Masquerade{Filter: k}
+		g.Expect(m.Ensure(pods, cluster)).To(Succeed())
+		g.Expect(m.Ensure(pods, cluster)).To(Succeed())
+		g.Expect(k.written).To(HaveLen(1))
 	})
 	t.Run("When somebody removed or changed the table it should write it again", func(t *testing.T) {
-		for _, changed := range []string{"", "table inet hypershift-node-network { }"} {
+		for _, changed := range []string{"", "another"} {
 			g := NewWithT(t)
 			k := &kernel{}
-			m := &Masquerade{Run: k.run}
-			g.Expect(m.Ensure(t.Context(), pods, cluster)).To(Succeed())
+			m := &Masquerade{Filter: k}
+			g.Expect(m.Ensure(pods, cluster)).To(Succeed())
 			k.table = changed
-			g.Expect(m.Ensure(t.Context(), pods, cluster)).To(Succeed())
-			g.Expect(k.scripts).To(HaveLen(2))
+			g.Expect(m.Ensure(pods, cluster)).To(Succeed())
+			g.Expect(k.written).To(HaveLen(2))
 		}
 	})
 	t.Run("When the node got another pod network it should write that", func(t *testing.T) {
 		g := NewWithT(t)
 		k := &kernel{}
-		m := &Masquerade{Run: k.run}
-		g.Expect(m.Ensure(t.Context(), pods, cluster)).To(Succeed())
-		g.Expect(m.Ensure(t.Context(), prefixes("10.0.7.0/24"), cluster)).To(Succeed())
-		g.Expect(k.scripts[1]).To(ContainSubstring("10.0.7.0/24"))
-		g.Expect(k.scripts[1]).NotTo(ContainSubstring("10.0.1.0/24"))
+		m := &Masquerade{Filter: k}
+		g.Expect(m.Ensure(pods, cluster)).To(Succeed())
+		g.Expect(m.Ensure(prefixes("10.0.7.0/24"), cluster)).To(Succeed())
+		g.Expect(k.table).To(ContainSubstring("10.0.7.0/24"))
+		g.Expect(k.table).NotTo(ContainSubstring("10.0.1.0/24"))
+	})
+	t.Run("When the node has no pod network yet it should write the empty table once", func(t *testing.T) {
+		g := NewWithT(t)
+		k := &kernel{}
+		m := &Masquerade{Filter: k}
+		g.Expect(m.Ensure(nil, cluster)).To(Succeed())
+		g.Expect(m.Ensure(nil, cluster)).To(Succeed())
+		g.Expect(k.written).To(HaveLen(1))
 	})
 	t.Run("When the kernel refuses it should say what was being done and try again next time", func(t *testing.T) {
 		g := NewWithT(t)
 		k := &kernel{err: errors.New("operation not permitted")}
-		m := &Masquerade{Run: k.run}
-		g.Expect(m.Ensure(t.Context(), pods, cluster)).To(MatchError(And(ContainSubstring(table), ContainSubstring("not permitted"))))
+		m := &Masquerade{Filter: k}
+		g.Expect(m.Ensure(pods, cluster)).To(MatchError(And(ContainSubstring(tableName), ContainSubstring("not permitted"))))
 		k.err = nil
-		g.Expect(m.Ensure(t.Context(), pods, cluster)).To(Succeed())
-		g.Expect(k.scripts).To(HaveLen(1))
+		g.Expect(m.Ensure(pods, cluster)).To(Succeed())
+		g.Expect(k.written).To(HaveLen(1))
 	})
 }
 
-func TestMasqueradeScript(t *testing.T) {
-	t.Run("When there are two address families it should have a rule for each", func(t *testing.T) {
-		g := NewWithT(t)
-		script := masqueradeScript(prefixes("10.0.1.0/24", "fd00:1::/64"), prefixes("fd00::/48", "10.128.0.0/14", "10.0.0.0/16"))
-		g.Expect(script).To(ContainSubstring("ip saddr { 10.0.1.0/24 } ip daddr != { 10.0.0.0/16, 10.128.0.0/14, 224.0.0.0/4 } masquerade\n"))
-		g.Expect(script).To(ContainSubstring("ip6 saddr { fd00:1::/64 } ip6 daddr != { fd00::/48, ff00::/8 } masquerade\n"))
-	})
-	t.Run("When a family has no pods it should have no rule for it", func(t *testing.T) {
-		g := NewWithT(t)
-		g.Expect(masqueradeScript(prefixes("10.0.1.0/24"), nil)).NotTo(ContainSubstring("ip6"))
-	})
+func TestRules(t *testing.T) {
+	rule := func(from, to string) Rule {
+		if to == "" {
+			return Rule{From: netip.MustParsePrefix(from), Masquerade: true}
+		}
+		return Rule{From: netip.MustParsePrefix(from), To: netip.MustParsePrefix(to)}
+	}
+	for name, tc := range map[string]struct {
+		pods, cluster []netip.Prefix
+		want          []Rule
+	}{
+		"When there are two address families it should let each pass within the cluster, and masquerade the rest": {
+			prefixes("10.0.1.0/24", "fd00:1::/64"), prefixes("fd00::/48", "10.128.0.0/14", "10.0.0.0/16"),
+			[]Rule{
+				rule("10.0.1.0/24", "10.0.0.0/16"), rule("10.0.1.0/24", "10.128.0.0/14"), rule("10.0.1.0/24", "224.0.0.0/4"), rule("10.0.1.0/24", ""),
+				rule("fd00:1::/64", "fd00::/48"), rule("fd00:1::/64", "ff00::/8"), rule("fd00:1::/64", ""),
+			},
+		},
+		"When a family has no pods it should have no rule for it": {
+			prefixes("10.0.1.0/24"), nil, []Rule{rule("10.0.1.0/24", "224.0.0.0/4"), rule("10.0.1.0/24", "")},
+		},
+		"When there are no pods it should have no rule": {nil, prefixes("10.0.0.0/16"), []Rule{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, rulesOf(tc.pods, tc.cluster), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
 }

@@ -6,12 +6,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 // ProductPrograms are the programs of the product's image.
 var ProductPrograms = []string{
-	"hypershift", "hcp", "hypershift-operator", "control-plane-operator", "ignition-server", "cluster-api-provider-maas",
+	"hypershift", "hcp", "hypershift-operator", "control-plane-operator", "ignition-server", "cluster-api-provider-maas", "node-network",
 }
 
 // NodeAgentArchitectures are those of machines: the image for one architecture has node-agent for all, since a control plane may run on
@@ -20,12 +21,30 @@ var NodeAgentArchitectures = []string{"amd64", "arm64"}
 
 const nodeAgentDir = "/usr/share/hypershift/node-agent"
 
-// Product is the product's image, of programs that lie in the folder bin, and of node-agent for those architectures that are in
-// bin/node-agent. base is the rest of its file system.
+// CNIPlugins are those that node-network installs on nodes.
+var CNIPlugins = []string{"bridge", "host-local", "loopback", "portmap", "ptp"}
+
+// ProductFiles are the programs of Go in the product's image, by their places in the folder bin.
+func ProductFiles() []string {
+	files := slices.Clone(ProductPrograms)
+	for _, plugin := range CNIPlugins {
+		files = append(files, filepath.Join("cni", plugin))
+	}
+	for _, arch := range NodeAgentArchitectures {
+		files = append(files, filepath.Join("node-agent", arch))
+	}
+	return files
+}
+
+// Product is the product's image, of programs that lie in the folder bin, of CNI plugins in bin/cni, and of node-agent for those
+// architectures that are in bin/node-agent. base is the rest of its file system.
 func Product(bin string, base []File) Image {
 	image := Image{Name: "hypershift", User: NonRoot, Entrypoint: []string{"/usr/bin/hypershift"}}
 	for _, program := range ProductPrograms {
 		image.Files = append(image.Files, File{Path: "/usr/bin/" + program, Source: filepath.Join(bin, program)})
+	}
+	for _, plugin := range CNIPlugins {
+		image.Files = append(image.Files, File{Path: "/opt/cni/bin/" + plugin, Source: filepath.Join(bin, "cni", plugin)})
 	}
 	for _, arch := range NodeAgentArchitectures {
 		source := filepath.Join(bin, "node-agent", arch)

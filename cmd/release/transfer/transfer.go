@@ -18,6 +18,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
+// pushTimeout bounds one image, of all its architectures; the largest have a gigabyte.
+const pushTimeout = time.Hour
+
 // Client talks to registries.
 type Client struct {
 	// Transport carries the requests.
@@ -159,6 +162,8 @@ func (c *Client) Copy(ctx context.Context, image *Image, to name.Repository) (na
 
 // Push sends an index or a single image, and returns its pull specification by digest.
 func (c *Client) Push(ctx context.Context, target name.Reference, content Content) (name.Digest, error) {
+	ctx, cancel := context.WithTimeout(ctx, pushTimeout)
+	defer cancel()
 	var err error
 	switch content := content.(type) {
 	case v1.ImageIndex:

@@ -270,7 +270,8 @@ func TestRecipes(t *testing.T) {
 	for image, paths := range map[string][]string{
 		"hypershift": {
 			"/usr/bin/hypershift", "/usr/bin/hcp", "/usr/bin/hypershift-operator", "/usr/bin/control-plane-operator",
-			"/usr/bin/ignition-server", "/usr/bin/cluster-api-provider-maas", "/manager", "/etc/ssl/certs/ca-certificates.crt", "/etc/passwd",
+			"/usr/bin/ignition-server", "/usr/bin/cluster-api-provider-maas", "/manager", "/usr/bin/node-network", "/opt/cni/bin/ptp",
+			"/opt/cni/bin/host-local", "/opt/cni/bin/portmap", "/etc/ssl/certs/ca-certificates.crt", "/etc/passwd",
 		},
 		"etcd":                             {"/usr/local/bin/etcd"},
 		"kube-apiserver":                   {"/usr/local/bin/kube-apiserver"},
@@ -280,7 +281,6 @@ func TestRecipes(t *testing.T) {
 		"kube-proxy":                       {"/usr/local/bin/kube-proxy", "/usr/sbin/nft", "/usr/sbin/iptables"},
 		"pause":                            {"/pause"},
 		"coredns":                          {"/coredns"},
-		"node-network":                     {"/usr/bin/node-network", "/opt/cni/bin/ptp", "/opt/cni/bin/host-local", "/opt/cni/bin/portmap", "/usr/sbin/nft"},
 		"cluster-api":                      {"/manager"},
 		"web":                              {"/usr/bin/web", "/usr/bin/cat"},
 	} {

@@ -19,11 +19,8 @@ const (
 	PauseVersion = "3.10.2"
 )
 
-var (
-	// sharedPrograms lie in one layer, which is in the image of each: they are one file.
-	sharedPrograms = []string{"kube-controller-manager", "kube-scheduler", "kube-proxy", "etcd"}
-	cniPlugins     = []string{"bridge", "host-local", "loopback", "portmap", "ptp"}
-)
+// sharedPrograms lie in one layer, which is in the image of each: they are one file.
+var sharedPrograms = []string{"kube-controller-manager", "kube-scheduler", "kube-proxy", "etcd"}
 
 // Recipes are the images of the environment, made of the programs in bin and of the host's certificates and packet filter tools. What
 // others publish has their names, paths, users and entrypoints.
@@ -41,7 +38,6 @@ func Recipes(bin string, releases []Release) ([]containerimage.Image, error) {
 		containerimage.Product(bin, base),
 		published("pause", "pause:"+PauseVersion, "65535:65535", file("/pause", parts, "pause"), nil),
 		coreDNS(parts, base),
-		nodeNetwork(bin, base, filters),
 		published("cluster-api", "cluster-api/cluster-api-controller:"+ClusterAPIVersion, containerimage.NonRoot, file("/manager", parts, "cluster-api"), base),
 		web(parts, base),
 	}
@@ -97,15 +93,6 @@ func kubeImage(program, tag string, release Release, files []containerimage.File
 	return containerimage.Image{
 		Name: program + release.Suffix, Reference: Published + "/" + program + tag, Entrypoint: []string{"/go-runner"}, Files: files,
 	}
-}
-
-func nodeNetwork(bin string, base, filters []containerimage.File) containerimage.Image {
-	image := single("node-network", "/usr/bin/node-network", filepath.Join(bin, "images"), base, "")
-	for _, plugin := range cniPlugins {
-		image.Files = append(image.Files, containerimage.File{Path: "/opt/cni/bin/" + plugin, Source: filepath.Join(bin, "cni", plugin)})
-	}
-	image.Files = append(image.Files, filters...)
-	return image
 }
 
 func web(parts string, base []containerimage.File) containerimage.Image {

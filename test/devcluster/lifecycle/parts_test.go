@@ -17,7 +17,7 @@ import (
 func withImages(g Gomega, e *Environment) {
 	var all []containerimage.Image
 	for _, name := range []string{
-		"hypershift", "pause", "coredns", "node-network", "cluster-api", "web", "etcd",
+		"hypershift", "pause", "coredns", "cluster-api", "web", "etcd",
 		"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy",
 		"kube-apiserver-previous", "kube-controller-manager-previous", "kube-scheduler-previous", "kube-proxy-previous",
 	} {
@@ -52,7 +52,7 @@ func TestBuildPayloads(t *testing.T) {
 			g.Expect(words[:4]).To(Equal([]string{"release", "build", "--kubernetes", "v" + tc.version}))
 			g.Expect(words).To(ContainElements(
 				"172.30.240.1:5000/hypershift/release:"+tc.version, "172.30.240.1:5000/registry.k8s.io", e.RegistryCA(), "etcd="+images.EtcdVersion,
-				filepath.Join(e.Bin, "node", tc.kubelet), MatchRegexp("^node-network=172.30.240.1:5000/hypershift/node-network@sha256:[0-9a-f]{64}$"),
+				filepath.Join(e.Bin, "node", tc.kubelet), MatchRegexp("^172.30.240.1:5000/hypershift/hypershift@sha256:[0-9a-f]{64}$"),
 			))
 		})
 	}
@@ -78,7 +78,7 @@ func TestListImages(t *testing.T) {
 		g := NewWithT(t)
 		out, err := list(t)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(strings.Count(out, "\n")).To(Equal(17))
+		g.Expect(strings.Count(out, "\n")).To(Equal(16))
 		g.Expect(out).To(MatchRegexp("(?m)^release +172.30.240.1:5000/hypershift/release:1.36.3"))
 	})
 	t.Run("When one is named it should print only its pull specification, for scripts", func(t *testing.T) {

@@ -41,7 +41,7 @@ func (e *Environment) buildPayload(ctx context.Context, release images.Release, 
 		"--image-repository", env.Registry + "/" + images.Published, "--ca-file", e.RegistryCA(),
 		"--component-version", "etcd=" + images.EtcdVersion, "--component-version", "coredns=" + images.CoreDNSVersion,
 		"--component-version", "pause=" + images.PauseVersion, "--component-version", "cluster-api=" + images.ClusterAPIVersion,
-		"--component", "node-network=" + specs["node-network"], "--without", "cluster-autoscaler,crictl",
+		"--product-image", specs["hypershift"], "--without", "cluster-autoscaler,crictl",
 		"--kubelet", e.nodeFile("kubelet" + release.Suffix), "--containerd", e.nodeFile("containerd.tgz"), "--runc", e.nodeFile("runc"),
 		"--cni-plugins", e.nodeFile("cni-plugins.tgz"),
 	}

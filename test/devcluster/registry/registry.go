@@ -140,11 +140,15 @@ func (r *Registry) manifestFile(urlPath string) string {
 
 // Serve listens on address until the context ends.
 func (r *Registry) Serve(ctx context.Context, address string, certificate tls.Certificate) error {
+	// The library's store takes one upload at a time. Over one connection of HTTP/2, the others would fill the window that it waits for.
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
 	server := &http.Server{
 		Addr:              address,
 		Handler:           r,
 		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
 		ReadHeaderTimeout: 10 * time.Second,
+		Protocols:         &protocols,
 		ErrorLog:          log.New(io.Discard, "", 0),
 	}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
