@@ -154,6 +154,15 @@ func TestServe(t *testing.T) {
 		return answer.StatusCode, answer.Body.Close()
 	}).WithTimeout(5 * time.Second).Should(Equal(http.StatusOK))
 
+	large, err := random.Image(4<<20, 4)
+	g.Expect(err).NotTo(HaveOccurred())
+	target, err := name.ParseReference(address + "/large:1")
+	g.Expect(err).NotTo(HaveOccurred())
+	both := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}
+	pushing, stop := context.WithTimeout(ctx, time.Minute)
+	defer stop()
+	g.Expect(remote.Write(target, large, remote.WithTransport(both), remote.WithContext(pushing))).To(Succeed(), "several large layers at a time")
+
 	g.Expect(opened.Serve(ctx, address, certificate)).To(MatchError(ContainSubstring(address)), "a port that is taken is an error")
 	cancel()
 	g.Eventually(ended, 5*time.Second).Should(Receive(BeNil()))
