@@ -103,7 +103,7 @@ func (r Rule) expressions() []expr.Any {
 // within compares the address at an offset of the header with a prefix.
 func within(prefix netip.Prefix, offset uint32) []expr.Any {
 	address := prefix.Masked().Addr().AsSlice()
-	size := uint32(len(address))
+	size := uint32(prefix.Addr().BitLen() / 8) //nolint:gosec // 4 or 16
 	return []expr.Any{
 		&expr.Payload{DestRegister: register, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: size},
 		&expr.Bitwise{SourceRegister: register, DestRegister: register, Len: size, Mask: net.CIDRMask(prefix.Bits(), len(address)*8), Xor: make([]byte, size)},

@@ -47,7 +47,7 @@ func Build(ctx context.Context, f *Fetcher, sources []Source, architectures []st
 }
 
 func layerOf(ctx context.Context, f *Fetcher, s Source, arch, dir string) (v1.Layer, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, err
 	}
 	fetched, err := f.Fetch(ctx, s)

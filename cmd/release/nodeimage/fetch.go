@@ -47,7 +47,7 @@ func (f *Fetcher) Fetch(ctx context.Context, s Source) (string, error) {
 	if verify(cached, s.Place, wanted) == nil {
 		return cached, nil
 	}
-	if err := os.MkdirAll(filepath.Dir(cached), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(cached), 0o750); err != nil {
 		return "", err
 	}
 	if err := f.download(ctx, s.Place, cached+".part"); err != nil {
