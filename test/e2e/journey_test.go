@@ -33,6 +33,7 @@ func TestJourney(t *testing.T) {
 		{"When nothing changes, nothing should be written", (*suite).quiet},
 		{"When a pool has constraints, it should get a machine that satisfies them", (*suite).constraints},
 		{"When a pool has a stock image of MAAS, cloud-init should make its machines nodes", (*suite).ubuntu},
+		{"When workers are virtual machines, MAAS should compose them on hosts of different zones, and delete them", (*suite).virtual},
 		{"When something is wrong, a condition should say so within 30 seconds", (*suite).mistakes},
 		{"When the release goes up by a minor, status should be true at every moment", (*suite).upgradeMinor},
 		{"When images of the same version are given, their digests should tell them apart", (*suite).upgradeDigest},

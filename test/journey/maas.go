@@ -15,7 +15,7 @@ func (w *Walker) MAASKeyFile() string { return w.Path("maas", "alice.key") }
 
 // MAAS is a client of the environment's MAAS with an administrator's key, to look behind the curtain.
 func (w *Walker) MAAS() (*maas.Client, error) {
-	key, err := os.ReadFile(w.Path("maas", "admin.key"))
+	key, err := os.ReadFile(w.AdminKeyFile())
 	if err != nil {
 		return nil, fmt.Errorf("reading the administrator's key of the simulated MAAS: %w", err)
 	}

@@ -1,0 +1,43 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/test/journey"
+)
+
+// virtual is a cluster whose workers are virtual machines that MAAS composes: one on each LXD host and zone, none where no host has room,
+// and all of them on the other host when one is drained. Composing takes an administrator's key, which the cluster of the other parts
+// does without.
+func (s *suite) virtual(t *testing.T) {
+	g := NewWithT(t)
+	const name, pool = "virtual", "vms"
+	s.must(t, s.CreateCluster(t.Context(), name, 0, "--maas-api-key-file", s.AdminKeyFile()))
+	s.must(t, s.FollowCluster(t.Context(), name, 0))
+	s.must(t, s.CreateVirtualPool(t.Context(), name, pool, 2))
+	s.must(t, s.FollowVirtualPool(t.Context(), name, pool, 2))
+	s.reach(t, "virtual nodes ready", 4*time.Minute, s.NodesReady(name, 2))
+	on, err := journey.OnHosts(t.Context(), s.maas)
+	s.must(t, err)
+	g.Expect(on).To(Equal(map[string]int{"lxd-1": 1, "lxd-2": 1}), "one in each zone")
+
+	s.must(t, s.CreateVirtualPool(t.Context(), name, "too-big", 1, "--min-memory", "1048576"))
+	s.reach(t, "full hosts reported", time.Minute, journey.PoolCondition(s.c, "too-big",
+		hyperv1.NodePoolAllMachinesReadyConditionType, "False", "InsufficientResources"))
+	s.must(t, s.Type(t.Context(), "hypershift", "destroy", "nodepool", "--name", "too-big", "--cluster-name", name))
+
+	s.must(t, s.Type(t.Context(), "hypershift", "drain", "lxd-host", "lxd-1", "--credentials-secret", name+"-maas-credentials"))
+	on, err = journey.OnHosts(t.Context(), s.maas)
+	s.must(t, err)
+	g.Expect(on).To(Equal(map[string]int{"lxd-2": 2}), "the drained host is empty")
+	s.must(t, s.Type(t.Context(), "hypershift", "drain", "lxd-host", "lxd-1", "--undo", "--credentials-secret", name+"-maas-credentials"))
+
+	s.must(t, s.DestroyCluster(t.Context(), name))
+	on, err = journey.OnHosts(t.Context(), s.maas)
+	s.must(t, err)
+	g.Expect(on).To(BeEmpty(), "virtual machines are deleted, not given back")
+}
