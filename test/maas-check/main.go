@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/openshift/hypershift/cmd/progress"
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/maas"
 )
 
@@ -43,7 +44,7 @@ type settings struct {
 
 func read(getenv func(string) string) (settings, error) {
 	s := settings{Pool: getenv("MAAS_POOL"), Zone: getenv("MAAS_ZONE"), Image: getenv("MAAS_IMAGE"), Confirmed: getenv("CONFIRM") == "yes"}
-	s.Endpoint, s.UserAgent = getenv("MAAS_ENDPOINT"), "hypershift-maas-check"
+	s.Endpoint, s.UserAgent = getenv(hyperv1.MAASEndpointKey), "hypershift-maas-check"
 	if s.Endpoint == "" || getenv("MAAS_API_KEY_FILE") == "" {
 		return s, errors.New("set MAAS_ENDPOINT, the URL of MAAS up to and including /MAAS, and MAAS_API_KEY_FILE, a file with an API key")
 	}
