@@ -16,8 +16,8 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/openshift/hypershift/cmd/progress"
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/cmd/progress"
 	"github.com/openshift/hypershift/support/maas"
 )
 
