@@ -90,16 +90,30 @@ func (d *drain) drain(ctx context.Context, m *maas.Client, connect func() (clien
 	return d.giveBack(ctx, m, host, report)
 }
 
-// empty replaces the VMs of the host until none is left. VMs that no Machine stands for are named and left alone.
+// rounds is how often a host is looked at anew: a provider that read its tags a moment before they changed may place one more VM there.
+const rounds = 3
+
+// empty replaces the VMs of the host until none is left.
 func (d *drain) empty(ctx context.Context, m *maas.Client, host *maas.VMHost, connect func() (client.Client, error), report *progress.Reporter) error {
-	vms, err := m.ListMachines(ctx, maas.MachineFilter{VMHosts: []string{host.Name}})
-	if err != nil || len(vms) == 0 {
-		return err
+	for range rounds {
+		vms, err := m.ListMachines(ctx, maas.MachineFilter{VMHosts: []string{host.Name}})
+		if err != nil || len(vms) == 0 {
+			return err
+		}
+		k, err := connect()
+		if err != nil {
+			return err
+		}
+		if err := d.replaceAll(ctx, k, m, vms, report); err != nil {
+			return err
+		}
 	}
-	k, err := connect()
-	if err != nil {
-		return err
-	}
+	return fmt.Errorf("VM host %s got new VMs %d times though it has tag %s: whoever places them does not look at it, or give the command again",
+		host.Name, rounds, maas.DrainTag)
+}
+
+// replaceAll replaces VMs one by one. Those that no Machine stands for are named and left alone.
+func (d *drain) replaceAll(ctx context.Context, k client.Client, m *maas.Client, vms []maas.Machine, report *progress.Reporter) error {
 	var foreign []string
 	for i := range vms {
 		replaced, err := d.replace(ctx, k, m, &vms[i], report)
@@ -112,7 +126,7 @@ func (d *drain) empty(ctx context.Context, m *maas.Client, host *maas.VMHost, co
 	}
 	if len(foreign) > 0 {
 		return fmt.Errorf("%d VMs on %s belong to no Machine of this management cluster: %s; delete them in MAAS, or drain with the management cluster that has them",
-			len(foreign), host.Name, strings.Join(foreign, ", "))
+			len(foreign), d.host, strings.Join(foreign, ", "))
 	}
 	return nil
 }

@@ -47,6 +47,8 @@ type clusterAPI struct {
 	missing int
 	deleted []string
 	made    int
+	// blind is how many more VMs are placed by who has not seen yet that the first host is drained.
+	blind int
 }
 
 const hosted = "clusters-demo"
@@ -115,7 +117,12 @@ func (c *clusterAPI) replace(ctx context.Context, k client.Client, machine *clus
 	if err := c.w.maas.DeleteMachine(ctx, *infra.Spec.SystemID); err != nil {
 		return err
 	}
-	c.add(c.w.compose("lxd-2", "new-"+machine.Name), true)
+	host := "lxd-2"
+	if c.blind > 0 {
+		c.blind--
+		host = "lxd-1"
+	}
+	c.add(c.w.compose(host, "new-"+machine.Name), true)
 	return nil
 }
 
@@ -162,6 +169,24 @@ func TestDrain(t *testing.T) {
 		w.Expect(w.hosts()[0].Tags).To(ContainElement(maas.DrainTag))
 		w.Expect(w.out.String()).To(And(ContainSubstring("takes no new VM"), ContainSubstring("has no VM")))
 		w.Expect(w.owned()).To(ContainElement("lxd-1"), "nobody asked for its release")
+	})
+	t.Run("When a VM is placed by who has not seen the tag yet it should be replaced too", func(t *testing.T) {
+		w := site(t)
+		c := newClusterAPI(w)
+		c.add(w.compose("lxd-1", "a"), true)
+		c.scale(1)
+		c.blind = 1
+		w.Expect(w.drain(c, func(*drain) {})).To(Succeed(), w.out.String())
+		w.Expect(w.on("lxd-1")).To(BeEmpty())
+	})
+	t.Run("When who places VMs does not look at the tag it should say so, and not go on for ever", func(t *testing.T) {
+		w := site(t)
+		c := newClusterAPI(w)
+		c.add(w.compose("lxd-1", "a"), true)
+		c.scale(1)
+		c.blind = 100
+		w.Expect(w.drain(c, func(*drain) {})).To(MatchError(ContainSubstring("does not look at it")))
+		w.Expect(c.deleted).To(HaveLen(rounds))
 	})
 	t.Run("When the pool is not complete it should delete nothing until it is", func(t *testing.T) {
 		w := site(t)

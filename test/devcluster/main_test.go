@@ -28,7 +28,7 @@ func TestCommands(t *testing.T) {
 		"When nothing runs status should say how to start it":       {args: []string{"status"}, err: "devcluster up"},
 		"When nothing runs the simulator should not be started":     {args: []string{"maas", "start"}, err: "devcluster up"},
 		"When nothing is built the images should not be listed":     {args: []string{"images", "list"}, err: "make images"},
-		"When nothing is built the images should not be made of it": {args: []string{"images", "build"}, err: "building image"},
+		"When nothing is built the images should not be made of it": {args: []string{"images", "build"}, err: "make images"},
 		"When nothing runs images should not be pushed":             {args: []string{"images", "push"}, err: "devcluster up"},
 		"When an argument is too many it should be refused":         {args: []string{"up", "now"}, err: "unknown command"},
 		"When a command is not known it should be refused":          {args: []string{"dance"}, err: "unknown command"},

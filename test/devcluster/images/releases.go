@@ -35,7 +35,7 @@ func Releases(ctx context.Context, bin string) ([]Release, error) {
 func KubeletVersion(ctx context.Context, kubelet string) (string, error) {
 	out, err := exec.CommandContext(ctx, kubelet, "--version").Output()
 	if err != nil {
-		return "", fmt.Errorf("asking %s for its version: %w", kubelet, err)
+		return "", fmt.Errorf("asking %s, which `make images` builds, for its version: %w", kubelet, err)
 	}
 	version, found := strings.CutPrefix(strings.TrimSpace(string(out)), "Kubernetes v")
 	if !found {

@@ -44,7 +44,7 @@ func TestErgonomics(t *testing.T) {
 		{hypershift("hcpetcdbackups"), []string{"hcpetcdbk"}, nil, []string{"Name", "Completed", "URL", "Age"}},
 		{maas("maasclusters"), nil, []string{"cluster-api"}, []string{"Name", "Cluster", "Ready", "Endpoint", "Zones", "Message", "Age"}},
 		{maas("maasmachines"), nil, []string{"cluster-api"}, []string{"Name", "Machine", "System ID", "Hostname", "State", "Zone",
-			"IP", "Ready", "Reason", "Message", "Age"}},
+			"LXD Host", "Mode", "IP", "Ready", "Reason", "Message", "Age"}},
 		{maas("maasmachinetemplates"), nil, []string{"cluster-api"}, []string{"Name", "Image", "Min CPU", "Min Memory", "Zone",
 			"Pool", "Age"}},
 	}
