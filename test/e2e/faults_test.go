@@ -41,7 +41,7 @@ func (s *suite) failedDeployment(t *testing.T) {
 // one back: when the provider is about to write down what happened.
 func (s *suite) providerKills(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
-	stranger := bystander(t, "manager")
+	stranger := bystander(t, "cluster-api-provider-maas")
 	for range 20 {
 		before := len(s.allocations(t))
 		if before > 1 {
@@ -52,7 +52,7 @@ func (s *suite) providerKills(t *testing.T) {
 		s.allocationsChange(t, before)
 		pause := time.NewTimer(time.Duration(random.IntN(300)) * time.Millisecond)
 		<-pause.C
-		s.must(t, s.kill("cluster-api-provider-maas", "manager"))
+		s.must(t, s.kill("cluster-api-provider-maas"))
 		s.forgetLeader(t)
 	}
 	NewWithT(t).Expect(stranger.Signal(syscall.Signal(0))).To(Succeed(), "a process that is not the environment's was killed")

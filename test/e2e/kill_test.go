@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -39,25 +38,28 @@ func (s *suite) kill(programs ...string) error {
 	return nil
 }
 
-// program is the name that a process was started by; empty if it is gone.
+// program is the name of the file that a process runs, whatever it was started as: several images start a /manager. It is empty when the
+// process is gone.
 func program(pid int) string {
-	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	file, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 	if err != nil {
 		return ""
 	}
-	name, _, _ := strings.Cut(string(cmdline), "\x00")
-	return filepath.Base(name)
+	return filepath.Base(file)
 }
 
-// bystander is a process with the name of one of ours, in a network namespace of its own, as another cluster on this host
+// bystander is a process of a program with the name of one of ours, in a network namespace of its own, as another cluster on this host
 // would run it.
 func bystander(t *testing.T, name string) *os.Process {
 	t.Helper()
 	g := NewWithT(t)
 	sleep, err := exec.LookPath("sleep")
 	g.Expect(err).NotTo(HaveOccurred())
-	cmd := exec.Command(sleep, "infinity")
-	cmd.Args[0] = "/usr/bin/" + name
+	content, err := os.ReadFile(sleep)
+	g.Expect(err).NotTo(HaveOccurred())
+	file := filepath.Join(t.TempDir(), name)
+	g.Expect(os.WriteFile(file, content, 0o700)).To(Succeed())
+	cmd := exec.Command(file, "infinity")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	g.Expect(cmd.Start()).To(Succeed())
 	exited := make(chan struct{})
