@@ -18,6 +18,14 @@ func (s *suite) virtual(t *testing.T) {
 	const name, pool = "virtual", "vms"
 	s.must(t, s.CreateCluster(t.Context(), name, 0, "--maas-api-key-file", s.AdminKeyFile()))
 	s.must(t, s.FollowCluster(t.Context(), name, 0))
+	t.Run("When the API server of another cluster is sent to its control plane, it should not get there", func(t *testing.T) {
+		g := NewWithT(t)
+		hosted := journey.HostedNamespace(name)
+		etcd, api := s.podIP(t, hosted, "app", "etcd"), s.podIP(t, hosted, "app", "kube-apiserver")
+		g.Expect(s.proxied(t, "other-etcd", etcd, "https", 2379)).To(ContainSubstring("no route to host"))
+		g.Expect(s.proxied(t, "other-etcd-metrics", etcd, "http", 2381)).To(ContainSubstring("no route to host"))
+		g.Expect(s.proxied(t, "other-api", api, "https", 6443)).To(ContainSubstring("no route to host"))
+	})
 	s.must(t, s.CreateVirtualPool(t.Context(), name, pool, 2))
 	s.must(t, s.FollowVirtualPool(t.Context(), name, pool, 2))
 	s.reach(t, "virtual nodes ready", 4*time.Minute, s.NodesReady(name, 2))
