@@ -2,13 +2,7 @@
 package publish
 
 import (
-	"context"
-	"fmt"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/support/nodeaddress"
 )
 
 // NodePort publishes every service on ports of the management cluster's nodes, which are reached under address.
@@ -28,6 +22,18 @@ func NodePort(address string) []hyperv1.ServicePublishingStrategyMapping {
 	return services
 }
 
+// LoadBalancedAPI publishes the API by a load balancer, which moves its address when a node dies, and the rest on ports of
+// the management cluster's nodes: without it machines cannot be installed, but those that run do not need it.
+func LoadBalancedAPI(address string) []hyperv1.ServicePublishingStrategyMapping {
+	services := NodePort(address)
+	for i := range services {
+		if services[i].Service == hyperv1.APIServer {
+			services[i].ServicePublishingStrategy = hyperv1.ServicePublishingStrategy{Type: hyperv1.LoadBalancer}
+		}
+	}
+	return services
+}
+
 // LoadBalancer publishes the API by a load balancer, and the rest by Routes.
 func LoadBalancer() []hyperv1.ServicePublishingStrategyMapping {
 	services := []hyperv1.ServicePublishingStrategyMapping{{
@@ -41,13 +47,4 @@ func LoadBalancer() []hyperv1.ServicePublishingStrategyMapping {
 		})
 	}
 	return services
-}
-
-// FindAddress returns an address of the management cluster: that of its first Ready node by name.
-func FindAddress(ctx context.Context, c client.Reader) (string, error) {
-	address, err := nodeaddress.Find(ctx, c)
-	if err != nil {
-		return "", fmt.Errorf("%w; set --external-api-server-address", err)
-	}
-	return address, nil
 }

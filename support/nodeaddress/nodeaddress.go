@@ -17,19 +17,40 @@ var types = []corev1.NodeAddressType{corev1.NodeExternalDNS, corev1.NodeExternal
 
 var errNone = errors.New("the management cluster has no Ready node with an address")
 
+// Address is where a node is reached.
+type Address struct {
+	// Node is the node's name.
+	Node string
+	// Host is a DNS name or an IP address.
+	Host string
+}
+
 // Find returns the address of the first Ready node by name that has one, a DNS name or an IP address.
 func Find(ctx context.Context, c client.Reader) (string, error) {
+	all, err := All(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	return all[0].Host, nil
+}
+
+// All returns the addresses of the Ready nodes that have one, by name; an error if there are none.
+func All(ctx context.Context, c client.Reader) ([]Address, error) {
 	var nodes corev1.NodeList
 	if err := c.List(ctx, &nodes); err != nil {
-		return "", fmt.Errorf("list the management cluster's nodes to find an address: %w", err)
+		return nil, fmt.Errorf("list the management cluster's nodes to find an address: %w", err)
 	}
 	slices.SortFunc(nodes.Items, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	var all []Address
 	for _, node := range nodes.Items {
-		if address := of(node); address != "" {
-			return address, nil
+		if host := of(node); host != "" {
+			all = append(all, Address{Node: node.Name, Host: host})
 		}
 	}
-	return "", errNone
+	if len(all) == 0 {
+		return nil, errNone
+	}
+	return all, nil
 }
 
 func of(node corev1.Node) string {

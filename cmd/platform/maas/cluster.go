@@ -32,7 +32,8 @@ type Cluster struct {
 	dnsDomain         string
 	failureDomains    []string
 	clusterPool       string
-	address           string
+	address           publish.Address
+	loadBalancer      bool
 }
 
 // NewCluster makes the platform of the command.
@@ -50,7 +51,8 @@ func (p *Cluster) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&p.dnsDomain, "maas-dns-domain", "", "MAAS domain that machines are named in")
 	flags.StringSliceVar(&p.failureDomains, "maas-failure-domains", nil, "MAAS zones over which machines may be spread (default: all)")
 	flags.StringVar(&p.clusterPool, "maas-resource-pool", "", "MAAS resource pool of machines whose NodePool names none")
-	flags.StringVar(&p.address, "external-api-server-address", "", "address under which machines reach the management cluster's nodes (default: that of the first Ready node)")
+	p.address.AddFlags(flags)
+	flags.BoolVar(&p.loadBalancer, "expose-through-load-balancer", false, "publish the API by a load balancer of the management cluster (MetalLB and others); the other services stay on ports of its nodes")
 	flags.StringVar(&p.pool.zone, "zone", "", "MAAS zone of the first NodePool's machines (default: --maas-zone, or any)")
 	p.pool.addMachineFlags(flags)
 }
@@ -66,15 +68,7 @@ func (p *Cluster) Complete(ctx context.Context, env cluster.Environment) error {
 	if p.credentialsName == "" {
 		p.credentialsName = env.Name + "-maas-credentials"
 	}
-	if p.address != "" {
-		return nil
-	}
-	c, err := env.Client()
-	if err != nil {
-		return err
-	}
-	p.address, err = publish.FindAddress(ctx, c)
-	return err
+	return p.address.Complete(ctx, env.Client, env.Stderr)
 }
 
 func (p *Cluster) completeCredentials(stdin io.Reader, stderr io.Writer) error {
@@ -102,7 +96,10 @@ func (p *Cluster) Apply(hc *hyperv1.HostedCluster) {
 		spec.FailureDomains = append(spec.FailureDomains, hyperv1.MAASName(zone))
 	}
 	hc.Spec.Platform = hyperv1.PlatformSpec{Type: hyperv1.MAASPlatform, MAAS: spec}
-	hc.Spec.Services = publish.NodePort(p.address)
+	hc.Spec.Services = publish.NodePort(p.address.Host)
+	if p.loadBalancer {
+		hc.Spec.Services = publish.LoadBalancedAPI(p.address.Host)
+	}
 }
 
 // ApplyNodePool implements cluster.Platform.

@@ -170,3 +170,18 @@ func TestDiskWipe(t *testing.T) {
 		})
 	}
 }
+
+func TestPublishing(t *testing.T) {
+	for args, want := range map[string]hyperv1.PublishingStrategyType{"": hyperv1.NodePort, "--expose-through-load-balancer": hyperv1.LoadBalancer} {
+		t.Run("When the flags are "+args+" the API should be published by "+string(want), func(t *testing.T) {
+			g := NewWithT(t)
+			p, err := complete(t, "", key, "", append(strings.Fields(args), "--maas-endpoint", "http://maas:5240/MAAS")...)
+			g.Expect(err).NotTo(HaveOccurred())
+			hc := &hyperv1.HostedCluster{}
+			p.Apply(hc)
+			g.Expect(hc.Spec.Services).To(ContainElement(And(HaveField("Service", hyperv1.APIServer), HaveField("ServicePublishingStrategy.Type", want))))
+			g.Expect(hc.Spec.Services).To(ContainElement(And(
+				HaveField("Service", hyperv1.Ignition), HaveField("ServicePublishingStrategy.NodePort", HaveField("Address", "10.0.0.1")))))
+		})
+	}
+}

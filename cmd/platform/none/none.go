@@ -14,7 +14,7 @@ import (
 
 // Cluster is platform None for `create cluster`.
 type Cluster struct {
-	address      string
+	address      publish.Address
 	loadBalancer bool
 }
 
@@ -23,21 +23,16 @@ func (*Cluster) Type() hyperv1.PlatformType { return hyperv1.NonePlatform }
 
 // AddFlags implements cluster.Platform.
 func (p *Cluster) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&p.address, "external-api-server-address", "", "address under which the management cluster's nodes are reached (default: that of the first Ready node)")
+	p.address.AddFlags(flags)
 	flags.BoolVar(&p.loadBalancer, "expose-through-load-balancer", false, "publish the API by a load balancer and the other services by Routes")
 }
 
 // Complete implements cluster.Platform.
 func (p *Cluster) Complete(ctx context.Context, env cluster.Environment) error {
-	if p.loadBalancer || p.address != "" {
+	if p.loadBalancer {
 		return nil
 	}
-	c, err := env.Client()
-	if err != nil {
-		return err
-	}
-	p.address, err = publish.FindAddress(ctx, c)
-	return err
+	return p.address.Complete(ctx, env.Client, env.Stderr)
 }
 
 // Apply implements cluster.Platform.
@@ -47,7 +42,7 @@ func (p *Cluster) Apply(hc *hyperv1.HostedCluster) {
 		hc.Spec.Services = publish.LoadBalancer()
 		return
 	}
-	hc.Spec.Services = publish.NodePort(p.address)
+	hc.Spec.Services = publish.NodePort(p.address.Host)
 }
 
 // ApplyNodePool implements cluster.Platform.

@@ -1,0 +1,48 @@
+package publish
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift/hypershift/support/nodeaddress"
+)
+
+const addressFlag = "external-api-server-address"
+
+// Address is the flag that says where the ports of the management cluster's nodes are reached.
+type Address struct {
+	// Host is a DNS name or an IP address; after Complete never empty.
+	Host string
+}
+
+// AddFlags adds the flag.
+func (a *Address) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&a.Host, addressFlag, "", "address under which machines and users reach the management cluster's nodes, for the cluster's whole life: "+
+		"rather a DNS name or a virtual IP than one node's (default: that of the first Ready node)")
+}
+
+// Complete takes the address of the first Ready node by name where none was given, and warns when other nodes could have
+// served in its place: what is published cannot be changed, so that the cluster lives and dies with that node.
+func (a *Address) Complete(ctx context.Context, connect func() (client.Client, error), stderr io.Writer) error {
+	if a.Host != "" {
+		return nil
+	}
+	c, err := connect()
+	if err != nil {
+		return err
+	}
+	nodes, err := nodeaddress.All(ctx, c)
+	if err != nil {
+		return fmt.Errorf("%w; set --%s", err, addressFlag)
+	}
+	a.Host = nodes[0].Host
+	if len(nodes) > 1 && stderr != nil {
+		fmt.Fprintf(stderr, "Warning: the cluster is reached by the address of one node, %s (%s): while that node is away, so are its API and its new machines. "+
+			"It cannot be changed later: name an address that outlives a node (a DNS name of several, a virtual IP) with --%s\n", a.Host, nodes[0].Node, addressFlag)
+	}
+	return nil
+}

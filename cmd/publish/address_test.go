@@ -1,0 +1,70 @@
+package publish
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+func node(name, address string) client.Object {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}},
+	}}
+}
+
+func TestAddress(t *testing.T) {
+	for _, tt := range []struct {
+		name             string
+		args             []string
+		nodes            []client.Object
+		want, warns, err string
+	}{
+		{name: "When there is one node, its address should be taken without a word", nodes: []client.Object{node("a", "10.0.0.1")}, want: "10.0.0.1"},
+		{
+			name:  "When there are several nodes, the first one's address should be taken with a warning that names node and flag",
+			nodes: []client.Object{node("b", "10.0.0.2"), node("a", "10.0.0.1")}, want: "10.0.0.1", warns: "one node, 10.0.0.1 (a)",
+		},
+		{
+			name: "When an address is given, it should be taken without a word", args: []string{"--external-api-server-address", "api.example.com"},
+			nodes: []client.Object{node("b", "10.0.0.2"), node("a", "10.0.0.1")}, want: "api.example.com",
+		},
+		{name: "When no node is Ready, it should say which flag to set", err: "set --external-api-server-address"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g, address, stderr := NewWithT(t), Address{}, &strings.Builder{}
+			flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+			address.AddFlags(flags)
+			g.Expect(flags.Parse(tt.args)).To(Succeed())
+			err := address.Complete(t.Context(), func() (client.Client, error) { return fake.NewClientBuilder().WithObjects(tt.nodes...).Build(), nil }, stderr)
+			g.Expect(address.Host).To(Equal(tt.want))
+			if tt.err != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(tt.err)))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			if tt.warns == "" {
+				g.Expect(stderr.String()).To(BeEmpty())
+				return
+			}
+			g.Expect(stderr.String()).To(And(HavePrefix("Warning: "), ContainSubstring(tt.warns), ContainSubstring("--external-api-server-address")))
+		})
+	}
+	t.Run("When nobody listens to warnings, it should go on", func(t *testing.T) {
+		g, address := NewWithT(t), Address{}
+		c := fake.NewClientBuilder().WithObjects(node("a", "1"), node("b", "2")).Build()
+		g.Expect(address.Complete(t.Context(), func() (client.Client, error) { return c, nil }, nil)).To(Succeed())
+	})
+	t.Run("When the management cluster is not reached, it should say why", func(t *testing.T) {
+		address := Address{}
+		err := address.Complete(t.Context(), func() (client.Client, error) { return nil, errors.New("no such host") }, nil)
+		NewWithT(t).Expect(err).To(MatchError("no such host"))
+	})
+}
