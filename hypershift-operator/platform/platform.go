@@ -8,6 +8,7 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -71,6 +72,14 @@ type MachineStart struct {
 	Reason, Message string
 }
 
+// MachineCapacity is what the next machine of a template brings.
+type MachineCapacity struct {
+	// Resources are those of the whole machine; empty while nobody has said it.
+	Resources corev1.ResourceList
+	// Zone is the one that all machines of the template are in; empty where they may be in several.
+	Zone string
+}
+
 // Platform is one platform's plugin. Its methods may be called at the same time for different clusters, and each must
 // come back soon: an endpoint of the platform that does not answer must not hold a worker.
 type Platform interface {
@@ -101,6 +110,8 @@ type Platform interface {
 	MachineTemplate(pool Pool) client.Object
 	// RollingTemplate is a copy of a template without what may change without replacing machines.
 	RollingTemplate(template client.Object) client.Object
+	// MachineCapacity is what the provider said on a template that exists.
+	MachineCapacity(template client.Object) MachineCapacity
 	// AdjustMachine gives an infrastructure machine that exists what the pool now says of all that RollingTemplate leaves out.
 	// The pool's HostedCluster may be gone.
 	AdjustMachine(pool Pool, machine client.Object)

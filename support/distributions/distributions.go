@@ -4,6 +4,8 @@ package distributions
 
 import (
 	"github.com/blang/semver/v4"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/releaseinfo"
@@ -25,6 +27,10 @@ type Traits struct {
 	ReleaseByDigest bool
 	// PreflightChecksGate and CRDMigrationPhases are the first releases whose Cluster API manager knows these flags.
 	PreflightChecksGate, CRDMigrationPhases string
+	// MaxPods is how many pods a node takes, where its configuration says nothing else.
+	MaxPods int32
+	// NodeReserves is what the kubelet keeps of a node for the system besides its eviction thresholds, where its configuration says nothing else.
+	NodeReserves corev1.ResourceList
 	// NodeVersion is the version of a node that is compared with the control plane's.
 	NodeVersion func(hyperv1.NodeVersion) string
 }
@@ -39,6 +45,8 @@ var table = map[releaseinfo.Distribution]Traits{
 		OwnOperators:        true,
 		PreflightChecksGate: "4.19.0",
 		CRDMigrationPhases:  "4.20.0",
+		MaxPods:             250,
+		NodeReserves:        corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("1Gi")},
 		NodeVersion:         func(v hyperv1.NodeVersion) string { return v.OCPVersion },
 	},
 	releaseinfo.Kubernetes: {
@@ -48,6 +56,7 @@ var table = map[releaseinfo.Distribution]Traits{
 		PreflightChecksGate: "1.31.0",
 		CRDMigrationPhases:  "1.31.0",
 		ReleaseByDigest:     true,
+		MaxPods:             110,
 		NodeVersion:         func(v hyperv1.NodeVersion) string { return v.KubeletVersion },
 	},
 }

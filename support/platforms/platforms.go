@@ -54,7 +54,7 @@ var table = []Traits{
 	{
 		Type: hyperv1.MAASPlatform, ControlPlaneType: hyperv1.NonePlatform, InfrastructureType: configv1.NonePlatformType,
 		Architectures: []string{"amd64", "arm64"}, DefaultUpgradeType: hyperv1.UpgradeTypeReplace,
-		KeepsOutdatedUserData: true, HealthCheck: metalHealth,
+		KeepsOutdatedUserData: true, ScalesFromZero: true, HealthCheck: metalHealth,
 	},
 	{
 		Type: hyperv1.NonePlatform, ControlPlaneType: hyperv1.NonePlatform, InfrastructureType: configv1.NonePlatformType,

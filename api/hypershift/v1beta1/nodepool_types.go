@@ -18,7 +18,7 @@ const (
 // +kubebuilder:validation:XValidation:rule=`(!has(self.arch) || self.arch != 'arm64' || self.platform.type in ['AWS', 'Azure', 'Agent', 'GCP', 'None', 'MAAS']) || oldSelf.optMap(o, !(!has(o.arch) || o.arch != 'arm64' || o.platform.type in ['AWS', 'Azure', 'Agent', 'GCP', 'None', 'MAAS'])).orValue(false)`,message="arch arm64 is not supported by this platform: set arch to amd64",optionalOldSelf=true
 // +kubebuilder:validation:XValidation:rule=`(!has(self.arch) || self.arch != 's390x' || self.platform.type == 'KubeVirt') || oldSelf.optMap(o, !(!has(o.arch) || o.arch != 's390x' || o.platform.type == 'KubeVirt')).orValue(false)`,message="arch s390x is supported by platform KubeVirt only: set another arch",optionalOldSelf=true
 // +kubebuilder:validation:XValidation:rule=`(!(has(self.replicas) && has(self.autoScaling))) || oldSelf.optMap(o, !(!(has(o.replicas) && has(o.autoScaling)))).orValue(false)`,message="replicas and autoScaling exclude each other: remove one of them",optionalOldSelf=true
-// +kubebuilder:validation:XValidation:rule=`(!has(self.autoScaling) || self.autoScaling.min > 0 || self.platform.type in ['AWS', 'Azure']) || oldSelf.optMap(o, !(!has(o.autoScaling) || o.autoScaling.min > 0 || o.platform.type in ['AWS', 'Azure'])).orValue(false)`,message="autoScaling.min must be at least 1 on this platform",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule=`(!has(self.autoScaling) || self.autoScaling.min > 0 || self.platform.type in ['AWS', 'Azure', 'MAAS']) || oldSelf.optMap(o, !(!has(o.autoScaling) || o.autoScaling.min > 0 || o.platform.type in ['AWS', 'Azure', 'MAAS'])).orValue(false)`,message="autoScaling.min must be at least 1 on this platform",optionalOldSelf=true
 // +kubebuilder:validation:XValidation:rule=`(self.platform.type != 'AWS' || !has(self.platform.aws) || !has(self.platform.aws.imageType) || self.platform.aws.imageType != 'Windows' || !has(self.arch) || self.arch == 'amd64') || oldSelf.optMap(o, !(o.platform.type != 'AWS' || !has(o.platform.aws) || !has(o.platform.aws.imageType) || o.platform.aws.imageType != 'Windows' || !has(o.arch) || o.arch == 'amd64')).orValue(false)`,message="imageType Windows needs arch amd64",optionalOldSelf=true
 type NodePoolSpec struct {
 	// clusterName is the HostedCluster in the same namespace that the pool belongs to.
@@ -162,7 +162,8 @@ type NodePoolPlatform struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.max >= self.min",message="autoScaling.max must not be less than autoScaling.min"
 type NodePoolAutoScaling struct {
-	// min is the least number of nodes.
+	// min is the least number of nodes. 0 gives every machine back while no pod needs one; the platform must tell what a machine
+	// brings before there is one, as AWS, Azure and MAAS do.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +required

@@ -23,9 +23,6 @@ const (
 	maxTemplateName = 253
 	// maxResourcesName leaves room for the prefix that Cluster API adds to label keys.
 	maxResourcesName = 43
-
-	autoscalerMax = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size"
-	autoscalerMin = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size"
 )
 
 // reconcileMachines keeps the template that machines are made from, and the MachineDeployment or MachineSet that makes them.
@@ -76,6 +73,7 @@ func (r *Reconciler) applyTemplate(ctx context.Context, s *scope, wanted client.
 		setSpec(live, wanted)
 		return nil
 	})
+	s.capacity = s.platform.MachineCapacity(live)
 	return clusterv1.ContractVersionedObjectReference{APIGroup: gvk.Group, Kind: gvk.Kind, Name: wanted.GetName()}, err
 }
 
@@ -174,9 +172,7 @@ func (r *Reconciler) applyMachineDeployment(ctx context.Context, s *scope, ref c
 // shapeMeta gives a MachineDeployment or MachineSet what both carry.
 func (s *scope) shapeMeta(obj metav1.Object) {
 	annotate(obj, hyperv1.NodePoolAnnotation, s.key())
-	minimum, maximum := autoscalerBounds(s.pool)
-	annotate(obj, autoscalerMin, minimum)
-	annotate(obj, autoscalerMax, maximum)
+	s.tellAutoscaler(obj)
 	labels := obj.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}

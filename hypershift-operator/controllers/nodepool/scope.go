@@ -51,6 +51,8 @@ type scope struct {
 	token    *corev1.Secret
 	// replicas is how many machines of the pool are available; set by the machines phase.
 	replicas *int32
+	// capacity is what the next machine brings; set with the template by the phase of Cluster API's machines.
+	capacity platform.MachineCapacity
 	// version is the version that all machines have reached, empty while they have not; set by the phase of Cluster API's
 	// machines.
 	version string

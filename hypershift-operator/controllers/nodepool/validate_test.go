@@ -64,35 +64,6 @@ func TestArchitectureFault(t *testing.T) {
 	}
 }
 
-func TestReplicas(t *testing.T) {
-	scaled := func(minimum, maximum int32) *hyperv1.NodePool {
-		return &hyperv1.NodePool{Spec: hyperv1.NodePoolSpec{Platform: hyperv1.NodePoolPlatform{Type: hyperv1.MAASPlatform},
-			AutoScaling: &hyperv1.NodePoolAutoScaling{Min: ptr.To(minimum), Max: maximum}}}
-	}
-	for _, tc := range []struct {
-		name    string
-		pool    *hyperv1.NodePool
-		current *int32
-		want    int32
-		lowest  string
-	}{
-		{"When nothing is said it should make none", &hyperv1.NodePool{}, nil, 0, "0"},
-		{"When a number is set it should win", &hyperv1.NodePool{Spec: hyperv1.NodePoolSpec{Replicas: ptr.To[int32](3)}}, ptr.To[int32](7), 3, "0"},
-		{"When the autoscaler starts it should begin at the least", scaled(2, 5), nil, 2, "2"},
-		{"When the autoscaler has set a number it should stay", scaled(2, 5), ptr.To[int32](4), 4, "2"},
-		{"When the number is above the bounds it should come down", scaled(2, 5), ptr.To[int32](9), 5, "2"},
-		{"When the number is below the bounds it should come up", scaled(2, 5), ptr.To[int32](1), 2, "2"},
-		{"When the platform cannot start from zero it should keep one", scaled(0, 5), ptr.To[int32](0), 1, "1"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			g := NewWithT(t)
-			g.Expect(replicas(tc.pool, tc.current)).To(HaveValue(Equal(tc.want)))
-			lowest, _ := autoscalerBounds(tc.pool)
-			g.Expect(lowest).To(Equal(tc.lowest))
-		})
-	}
-}
-
 func TestValidate(t *testing.T) {
 	c := fixture.Start(t)
 	for _, tc := range []struct {

@@ -148,6 +148,15 @@ func (*Platform) RollingTemplate(template client.Object) client.Object {
 	return rolling
 }
 
+// MachineCapacity is that of the machine that MAAS would give.
+func (*Platform) MachineCapacity(template client.Object) platform.MachineCapacity {
+	maas, ok := template.(*infrav1.MaasMachineTemplate)
+	if !ok {
+		return platform.MachineCapacity{}
+	}
+	return platform.MachineCapacity{Resources: maas.Status.Capacity, Zone: ptr.Deref(maas.Spec.Template.Spec.FailureDomain, "")}
+}
+
 // AdjustMachine gives a machine that exists the pool's time-outs, and what is done to its disks in the end.
 func (*Platform) AdjustMachine(pool platform.Pool, obj client.Object) {
 	if machine, ok := obj.(*infrav1.MaasMachine); ok {

@@ -60,6 +60,11 @@ func (Platform) MachineTemplate(platform.Pool) client.Object { return nil }
 // RollingTemplate is the template itself.
 func (Platform) RollingTemplate(template client.Object) client.Object { return template }
 
+// MachineCapacity is unknown.
+func (Platform) MachineCapacity(client.Object) platform.MachineCapacity {
+	return platform.MachineCapacity{}
+}
+
 // AdjustMachine has no machine to adjust.
 func (Platform) AdjustMachine(platform.Pool, client.Object) {}
 
