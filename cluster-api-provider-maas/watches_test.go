@@ -61,6 +61,10 @@ func TestWatches(t *testing.T) {
 	t.Run("When a MaasCluster appears, it should be reconciled", func(t *testing.T) {
 		request(t, &infrav1.MaasCluster{}, "present", create(&infrav1.MaasCluster{ObjectMeta: made("present"), Spec: infrav1.MaasClusterSpec{DNSDomain: "maas"}}))
 	})
+	t.Run("When a MaasMachineTemplate appears, it should be reconciled", func(t *testing.T) {
+		request(t, &infrav1.MaasMachineTemplate{}, "template", create(&infrav1.MaasMachineTemplate{ObjectMeta: made("template"),
+			Spec: infrav1.MaasMachineTemplateSpec{Template: infrav1.MaasMachineTemplateResource{Spec: waiting("").Spec}}}))
+	})
 	if err := c.Create(t.Context(), owner); err != nil {
 		t.Fatal(err)
 	}

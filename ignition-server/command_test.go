@@ -104,16 +104,7 @@ func createWorld(t *testing.T, c client.Client, registry *releasetest.Registry, 
 	}
 	for _, obj := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hosted}},
-		&hyperv1.HostedControlPlane{ObjectMeta: meta("demo"), Spec: hyperv1.HostedControlPlaneSpec{
-			ReleaseImage: release, IssuerURL: "https://kubernetes.default.svc", InfraID: "demo",
-			PullSecret:            corev1.LocalObjectReference{Name: "pull-secret"},
-			Platform:              hyperv1.PlatformSpec{Type: hyperv1.NonePlatform},
-			Etcd:                  hyperv1.EtcdSpec{ManagementType: hyperv1.Managed, Managed: &hyperv1.ManagedEtcdSpec{Storage: hyperv1.ManagedEtcdStorageSpec{Type: hyperv1.PersistentVolumeEtcdStorage}}},
-			Services:              services(),
-			Networking:            hyperv1.ClusterNetworking{ServiceNetwork: []hyperv1.ServiceNetworkEntry{{CIDR: *ipnet.MustParseCIDR("172.31.0.0/16")}}},
-			AdditionalTrustBundle: &corev1.LocalObjectReference{Name: "user-ca-bundle"},
-			Capabilities:          &hyperv1.Capabilities{},
-		}},
+		controlPlane(hosted, release),
 		&corev1.Secret{ObjectMeta: meta("pull-secret"), Data: map[string][]byte{".dockerconfigjson": []byte(`{"auths":{}}`)}},
 		&corev1.Secret{ObjectMeta: meta("bootstrap-kubeconfig"), Data: map[string][]byte{"kubeconfig": []byte("kind: Config")}},
 		&corev1.ConfigMap{ObjectMeta: meta("kubelet-client-ca"), Data: map[string]string{"ca.crt": "client CA"}},
@@ -125,6 +116,19 @@ func createWorld(t *testing.T, c client.Client, registry *releasetest.Registry, 
 			t.Fatal(err)
 		}
 	}
+}
+
+func controlPlane(namespace, release string) *hyperv1.HostedControlPlane {
+	return &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "demo"}, Spec: hyperv1.HostedControlPlaneSpec{
+		ReleaseImage: release, IssuerURL: "https://kubernetes.default.svc", InfraID: "demo",
+		PullSecret:            corev1.LocalObjectReference{Name: "pull-secret"},
+		Platform:              hyperv1.PlatformSpec{Type: hyperv1.NonePlatform},
+		Etcd:                  hyperv1.EtcdSpec{ManagementType: hyperv1.Managed, Managed: &hyperv1.ManagedEtcdSpec{Storage: hyperv1.ManagedEtcdStorageSpec{Type: hyperv1.PersistentVolumeEtcdStorage}}},
+		Services:              services(),
+		Networking:            hyperv1.ClusterNetworking{ServiceNetwork: []hyperv1.ServiceNetworkEntry{{CIDR: *ipnet.MustParseCIDR("172.31.0.0/16")}}},
+		AdditionalTrustBundle: &corev1.LocalObjectReference{Name: "user-ca-bundle"},
+		Capabilities:          &hyperv1.Capabilities{},
+	}}
 }
 
 func services() []hyperv1.ServicePublishingStrategyMapping {

@@ -3,7 +3,9 @@ package hostedclusterconfigoperator
 import (
 	"context"
 	"testing"
+	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -23,6 +25,7 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/fixture"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/crds"
+	certs "github.com/openshift/hypershift/support/pki"
 	"github.com/openshift/hypershift/support/testenv"
 )
 
@@ -96,11 +99,19 @@ func TestWatches(t *testing.T) {
 	service := func(name string) *corev1.Service {
 		return &corev1.Service{ObjectMeta: made(name), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443}}}}
 	}
+	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: global("resources"), Spec: admissionv1.ValidatingAdmissionPolicySpec{
+		Validations: []admissionv1.Validation{{Expression: "true"}},
+		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+			RuleWithOperations: admissionv1.RuleWithOperations{Operations: []admissionv1.OperationType{admissionv1.Create},
+				Rule: admissionv1.Rule{APIGroups: []string{"demo.example"}, APIVersions: []string{"v1"}, Resources: []string{"demos"}}}}}}}}
 	for name, objects := range map[string][]client.Object{
 		"resources": {
 			service("resources"), &corev1.ConfigMap{ObjectMeta: made("resources")}, slice,
 			&rbacv1.ClusterRole{ObjectMeta: global("resources")}, &rbacv1.ClusterRoleBinding{ObjectMeta: global("resources"), RoleRef: role},
 			&corev1.Namespace{ObjectMeta: global("resources")},
+			&rbacv1.Role{ObjectMeta: made("resources")}, &rbacv1.RoleBinding{ObjectMeta: made("resources"), RoleRef: role}, policy,
+			&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: global("resources"), Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: "resources", ValidationActions: []admissionv1.ValidationAction{admissionv1.Audit}}},
 		},
 		"workloads": {
 			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "workloads"}}, service("workloads"), &corev1.ConfigMap{ObjectMeta: made("workloads")},
@@ -146,6 +157,28 @@ func TestWatches(t *testing.T) {
 			}
 		})
 	}
+	t.Run("revocation", func(t *testing.T) {
+		_, management := s.watch(t, "revocation")
+		expect := func(what string, key client.ObjectKey, change func() error) {
+			t.Helper()
+			t.Run(what, func(t *testing.T) { management.Expect(t, &hyperv1.HostedControlPlane{}, key, change) })
+		}
+		management.Await(t, &hyperv1.HostedControlPlane{}, absent) // The Machine is there already.
+		csr := joinRequest(t)
+		csr.Name = "issued"
+		create(t, s.guest, csr)
+		csr.Status.Certificate = certificate(t)
+		expect("CertificateSigningRequest", absent, func() error { return s.guest.SubResource("status").Update(t.Context(), csr) })
+		expect("ConfigMap", absent, func() error {
+			record := &corev1.ConfigMap{ObjectMeta: made("record")}
+			record.Labels[hyperv1.NodeCredentialsLabel] = "held"
+			return s.guest.Create(t.Context(), record)
+		})
+		expect("Machine", absent, touchMachine)
+		expect("HostedControlPlane", client.ObjectKey{Namespace: namespace, Name: "revocation"}, func() error {
+			return s.management.Create(t.Context(), controlPlane("revocation"))
+		})
+	})
 	t.Run("reencryption", func(t *testing.T) {
 		_, management := s.watch(t, "reencryption")
 		secret := &corev1.Secret{ObjectMeta: hosted(kubeapiserver.EncryptionSecret)}
@@ -170,6 +203,16 @@ func TestWatches(t *testing.T) {
 		guest.Expect(t, csr, key, touchMachine)
 		guest.Expect(t, csr, key, func() error { return s.management.Create(t.Context(), controlPlane("csr")) })
 	})
+}
+
+// certificate is one that is good for nothing.
+func certificate(t *testing.T) []byte {
+	t.Helper()
+	ca, err := certs.NewCA(certs.Name{CommonName: "demo"}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ca.CertPEM
 }
 
 func kindOf(t *testing.T, c client.Client, obj client.Object) string {

@@ -6,7 +6,9 @@ MUTATE ?= ./hypershift-operator/controllers/nodepool ./hypershift-operator/contr
 # How many changes of each, and which sample.
 MUTANTS ?= 30
 SEED ?= 1
+# How long each package may take, as in 12m; 0 for as long as it needs.
+WITHIN ?= 0
 
 .PHONY: test-mutation
 test-mutation: kube-binaries ## Make small wrong changes in the controllers, and see whether the tests notice
-	go run ./hack/mutation $(addprefix --package ,$(MUTATE)) --max $(MUTANTS) --seed $(SEED)
+	go run ./hack/mutation $(addprefix --package ,$(MUTATE)) --max $(MUTANTS) --seed $(SEED) --within $(WITHIN)

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -24,6 +25,8 @@ type options struct {
 	tests      list
 	run, skip  string
 	at         string
+	like       pattern
+	within     time.Duration
 	seed       uint64
 	max        int
 	threshold  int
@@ -37,6 +40,24 @@ type list []string
 func (l *list) String() string     { return strings.Join(*l, ",") }
 func (l *list) Set(s string) error { *l = append(*l, s); return nil }
 
+// pattern is a flag that is a regular expression. Empty, it matches all.
+type pattern struct{ *regexp.Regexp }
+
+func (p *pattern) String() string {
+	if p.Regexp == nil {
+		return ""
+	}
+	return p.Regexp.String()
+}
+
+// Set implements flag.Value.
+func (p *pattern) Set(s string) (err error) {
+	p.Regexp, err = regexp.Compile(s)
+	return err
+}
+
+func (p *pattern) matches(m *mutant) bool { return p.Regexp == nil || p.MatchString(m.String()) }
+
 // errBelow says that the tests of a package catch too little.
 var errBelow = errors.New("under the threshold")
 
@@ -47,6 +68,8 @@ func main() {
 	flag.StringVar(&o.run, "run", "", "run only the tests whose name matches, as in go test")
 	flag.StringVar(&o.skip, "skip", "", "skip the tests whose name matches, as in go test")
 	flag.StringVar(&o.at, "at", "", "try only the changes of a file or line: reconciler.go or reconciler.go:42")
+	flag.Var(&o.like, "like", "try only the changes whose line in the report matches a regular expression, such as 'Watches|from the list'")
+	flag.DurationVar(&o.within, "within", 0, "begin no more changes of a package after this long, 0 for no limit")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the sample")
 	flag.IntVar(&o.max, "max", 0, "how many changes to try for each package, 0 for all")
 	flag.IntVar(&o.threshold, "threshold", 90, "fail when fewer percent are caught")
@@ -129,25 +152,30 @@ func mutatePackage(ctx context.Context, o options, folder string, known []equiva
 	var candidates []*mutant
 	for _, m := range p.mutants {
 		switch {
-		case !m.isAt(o.at):
+		case !m.isAt(o.at), !o.like.matches(m):
 		case same[m.id]:
 			r.equivalent++
 		case len(s.reached[m.id]) == 0:
 			r.unreached++
-			if o.at != "" {
+			if o.at != "" || o.like.Regexp != nil {
 				fmt.Fprintf(out, "unreached %s\n", m)
 			}
 		default:
 			candidates = append(candidates, m)
 		}
 	}
-	err = r.try(ctx, s, sample(candidates, o.seed, o.max), o.verbose, out)
+	err = r.try(ctx, s, sample(candidates, o.seed, o.max), o, out)
 	return r, err
 }
 
 // try counts which of the changes the suite catches, and prints those that survive.
-func (r *result) try(ctx context.Context, s *suite, candidates []*mutant, verbose bool, out io.Writer) error {
+func (r *result) try(ctx context.Context, s *suite, candidates []*mutant, o options, out io.Writer) error {
+	start := time.Now()
 	for _, m := range candidates {
+		if o.within > 0 && time.Since(start) > o.within {
+			fmt.Fprintf(out, "%s: %d of %d tried in %s\n", r.folder, r.caught+r.missed, len(candidates), o.within)
+			return nil
+		}
 		caught, err := s.catches(ctx, m)
 		if err != nil {
 			return err
@@ -158,7 +186,7 @@ func (r *result) try(ctx context.Context, s *suite, candidates []*mutant, verbos
 			continue
 		}
 		r.caught++
-		if verbose {
+		if o.verbose {
 			fmt.Fprintf(out, "caught %s\n", m)
 		}
 	}

@@ -74,6 +74,25 @@ func TestToy(t *testing.T) {
 	})
 }
 
+func TestChoice(t *testing.T) {
+	for _, tc := range []struct {
+		name, want string
+		with       options
+	}{
+		{"When a pattern is given, it should try what matches alone", `(?s)^caught toy.go:\d+: drop \.With\("apple"\)\nPACKAGE.* 1 +1 +0 +100%`,
+			options{like: pattern{regexp.MustCompile(`apple"\)$`)}, verbose: true}},
+		{"When the time is over, it should say how many it did not try", `toy: 0 of \d+ tried in 1ns`, options{within: 1}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var out bytes.Buffer
+			tc.with.packages, tc.with.equivalent = list{"./testdata/toy"}, "testdata/toy.yaml"
+			g := NewWithT(t)
+			g.Expect(mutate(t.Context(), tc.with, &out)).To(Succeed())
+			g.Expect(out.String()).To(MatchRegexp(tc.want))
+		})
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	for _, tc := range []struct {
 		name string

@@ -50,3 +50,24 @@ func TestReconcile(t *testing.T) {
 	g.Expect(c.Delete(t.Context(), request)).To(Succeed())
 	pass()
 }
+
+func TestWatches(t *testing.T) {
+	t.Run("When a CertificateRevocationRequest appears, it should be answered", func(t *testing.T) {
+		scheme, config := runtime.NewScheme(), testenv.Start(t, crds.Certificates)
+		if err := certificatesv1alpha1.AddToScheme(scheme); err != nil {
+			t.Fatal(err)
+		}
+		c, err := client.New(config, client.Options{Scheme: scheme})
+		if err != nil {
+			t.Fatal(err)
+		}
+		requests := testenv.Manage(t, config, scheme, func(mgr ctrl.Manager) error {
+			return (&Reconciler{Client: mgr.GetClient()}).SetupWithManager(mgr)
+		})
+		request := &certificatesv1alpha1.CertificateRevocationRequest{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "watched"},
+			Spec:       certificatesv1alpha1.CertificateRevocationRequestSpec{SignerClass: certificatesv1alpha1.CustomerBreakGlassSigner},
+		}
+		requests.Expect(t, request, client.ObjectKeyFromObject(request), func() error { return c.Create(t.Context(), request) })
+	})
+}
