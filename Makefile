@@ -67,8 +67,8 @@ verify: verify-generate verify-api verify-modules verify-constants verify-script
 	-@$(MAKE) --no-print-directory verify-vulnerabilities
 
 .PHONY: test
-test: lint verify kube-binaries environment ## Lint, then every test: unit, integration, end to end, and half a minute of each fuzz target
-	go run ./hack/test unit api integration e2e+fuzz
+test: lint verify kube-binaries environment ## Lint, then every test: unit, races, integration, end to end, and half a minute of each fuzz target
+	go run ./hack/test unit api race integration e2e+fuzz
 
 .PHONY: test-unit
 test-unit: kube-binaries ## Run the tests of every package

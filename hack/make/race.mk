@@ -1,8 +1,8 @@
-# What starts goroutines of its own, and what they share: managers, the MAAS client and its caches, the simulator.
-RACE ?= ./support/maas/... ./support/testenv/... ./test/maas-simulator/... ./cluster-api-provider-maas/... ./ignition-server/... \
-	./hypershift-operator/... ./control-plane-operator/...
+# All packages, without the environment's journey. One of them: make test-race RACE=./support/maas
+RACE ?= $$(go list ./... | grep -v /test/e2e)
 
-# The race detector needs cgo, which the other targets do without, so everything below these packages is compiled once more.
+# The race detector needs cgo and gcc, which the other targets do without, so everything is compiled once more. `make test` does it with
+# what is compiled in a minute.
 .PHONY: test-race
-test-race: kube-binaries ## Run the tests of what works concurrently under the race detector
-	CGO_ENABLED=1 go test -race -timeout 60m $(RACE)
+test-race: kube-binaries ## Run the tests of every package under the race detector
+	CGO_ENABLED=1 go test -race -timeout 60m -p 2 $(RACE)

@@ -1,6 +1,6 @@
 // Command test runs the stages of our tests and says, in its last line, how many passed, failed and were skipped.
 //
-// Usage: go run ./hack/test STAGE... where a STAGE is one of unit, api, integration, management, fuzz and e2e. Stages that are joined by
+// Usage: go run ./hack/test STAGE... where a STAGE is one of unit, api, race, integration, management, fuzz and e2e. Stages that are joined by
 // a plus, as in e2e+fuzz, run side by side.
 package main
 
@@ -19,6 +19,7 @@ import (
 // stage is one run of go test, or of a command that prints its events.
 type stage struct {
 	dir      string
+	env      []string
 	args     []string
 	packages func() ([]string, error)
 	command  []string
@@ -27,6 +28,7 @@ type stage struct {
 var stages = map[string]stage{
 	"unit":        {args: []string{"-timeout=20m"}, packages: unit},
 	"api":         {dir: "api", args: []string{"-timeout=10m"}, packages: only("./...")},
+	"race":        {env: []string{"CGO_ENABLED=1"}, args: []string{"-race", "-timeout=10m"}, packages: only(racy...)},
 	"integration": {args: []string{"-timeout=20m"}, packages: only("./test/integration/...", "./test/security/...", "./test/clusterapi/...")},
 	"management":  {args: []string{"-timeout=20m"}, packages: only(management...)},
 	// The end-to-end tests wait more than they work: what they leave of the machine feeds the parsers.
@@ -41,13 +43,21 @@ var management = []string{
 	"./test/integration/...", "./test/security/...",
 }
 
+// racy is what starts goroutines of its own and can be compiled anew in a minute: nothing of Kubernetes is below it. `make test-race`
+// takes all packages, and an hour.
+var racy = []string{
+	"./test/maas-simulator", "./test/maas-simulator/api", "./test/maas-simulator/boot", "./test/maas-simulator/faults",
+	"./test/maas-simulator/lifecycle", "./test/maas-simulator/load", "./test/maas-simulator/oauth", "./test/maas-simulator/store",
+	"./test/machine/network", "./test/machine/units", "./test/devcluster/images", "./hack/test",
+}
+
 func main() {
 	var all report
 	for _, together := range os.Args[1:] {
 		names := strings.Split(together, "+")
 		for _, name := range names {
 			if _, ok := stages[name]; !ok {
-				fmt.Fprintf(os.Stderr, "test: %q is no stage; name unit, api, integration, management, fuzz or e2e\n", name)
+				fmt.Fprintf(os.Stderr, "test: %q is no stage; name unit, api, race, integration, management, fuzz or e2e\n", name)
 				os.Exit(2)
 			}
 		}
@@ -84,7 +94,7 @@ func (s stage) run(name string) report {
 		return report{failures: []string{fmt.Sprintf("FAIL %s: listing packages: %v", name, err)}}
 	}
 	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Dir = s.dir
+	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), s.env...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err == nil {
