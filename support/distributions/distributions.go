@@ -25,12 +25,15 @@ type Traits struct {
 	// ReleaseByDigest tells whether a release is handed on by its digest. Operators of a payload compare the release's image
 	// with what the user wrote.
 	ReleaseByDigest bool
-	// PreflightChecksGate and CRDMigrationPhases are the first releases whose Cluster API manager knows these flags.
-	PreflightChecksGate, CRDMigrationPhases string
 	// MaxPods is how many pods a node takes, where its configuration says nothing else.
 	MaxPods int32
 	// NodeReserves is what the kubelet keeps of a node for the system besides its eviction thresholds, where its configuration says nothing else.
 	NodeReserves corev1.ResourceList
+	// PreflightChecksGate, CRDMigrationPhases and TLSFlags are the first releases whose Cluster API manager is given these flags.
+	PreflightChecksGate, CRDMigrationPhases, TLSFlags string
+	// NodeTLSProfile is the first release whose nodes are configured with the TLS profile of the cluster's API server, so that another
+	// one must replace them; empty means none.
+	NodeTLSProfile string
 	// NodeVersion is the version of a node that is compared with the control plane's.
 	NodeVersion func(hyperv1.NodeVersion) string
 }
@@ -43,10 +46,12 @@ var table = map[releaseinfo.Distribution]Traits{
 		},
 		Versions:            semver.MustParseRange(">=4.0.0"),
 		OwnOperators:        true,
-		PreflightChecksGate: "4.19.0",
-		CRDMigrationPhases:  "4.20.0",
 		MaxPods:             250,
 		NodeReserves:        corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("1Gi")},
+		PreflightChecksGate: "4.19.0", // Cluster API v1.9, of openshift/hypershift release-4.19
+		CRDMigrationPhases:  "4.20.0", // Cluster API v1.10, of openshift/hypershift release-4.20
+		TLSFlags:            "4.23.0", // openshift/hypershift main of August 2026, which calls itself 5.1
+		NodeTLSProfile:      "4.23.0", // the same
 		NodeVersion:         func(v hyperv1.NodeVersion) string { return v.OCPVersion },
 	},
 	releaseinfo.Kubernetes: {
@@ -55,6 +60,7 @@ var table = map[releaseinfo.Distribution]Traits{
 		Versions:            semver.MustParseRange("<4.0.0"),
 		PreflightChecksGate: "1.31.0",
 		CRDMigrationPhases:  "1.31.0",
+		TLSFlags:            "1.31.0",
 		ReleaseByDigest:     true,
 		MaxPods:             110,
 		NodeVersion:         func(v hyperv1.NodeVersion) string { return v.KubeletVersion },

@@ -52,6 +52,7 @@ func core() []rbacv1.PolicyRule {
 		of("authentication.k8s.io", "tokenreviews", "create"),
 		of("authorization.k8s.io", "subjectaccessreviews", "create"),
 		of("events.k8s.io", "events", "create", "patch"),
+		of("", "events", "create", "patch"), // Handed on to the config operator of an OpenShift payload.
 		reads("apps", "deployments", "deletecollection"),
 		of("apps", "replicasets", "deletecollection"),
 		of("apps", "statefulsets", "deletecollection"),

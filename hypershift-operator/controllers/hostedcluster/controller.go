@@ -117,6 +117,7 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 		{Name: "network policies", Run: r.reconcileNetworkPolicies},
 		{Name: "control-plane-operator", Run: r.reconcileControlPlaneOperator},
 		{Name: "PKI operator rights", Run: r.reconcilePKIRoles},
+		{Name: "config operator rights", Run: r.reconcileConfigOperatorRights},
 		{Name: "Cluster API cluster", Run: r.reconcileCAPICluster},
 		{Name: "Cluster API manager", Run: r.reconcileCAPIManager},
 		{Name: "Cluster API provider", Run: r.reconcileCAPIProvider},

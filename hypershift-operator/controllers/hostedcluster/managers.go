@@ -96,7 +96,7 @@ func (r *Reconciler) reviewReaders(ctx context.Context, s *scope) error {
 	return r.grantClusterWide(ctx, s, metricsRole, []rbacv1.PolicyRule{
 		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
 		{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
-	}, controlPlaneOperatorName, capiProviderName, "hosted-cluster-config-operator", "ignition-server")
+	}, controlPlaneOperatorName, capiProviderName, configOperatorName, "ignition-server")
 }
 
 // grantClusterWide gives service accounts of the hosted namespace rights that no Role can give. The role is one for all clusters.

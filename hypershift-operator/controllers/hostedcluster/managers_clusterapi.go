@@ -3,6 +3,7 @@ package hostedcluster
 import (
 	"context"
 	"errors"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/pki"
+	"github.com/openshift/hypershift/support/tlsprofile"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -39,7 +41,7 @@ func (s *scope) capiManager() *component.Component {
 }
 
 // adaptCAPIManager follows what the payload's Cluster API understands.
-func (s *scope) adaptCAPIManager(_ context.Context, _ *component.Scope, deployment *appsv1.Deployment) error {
+func (s *scope) adaptCAPIManager(_ context.Context, cluster *component.Scope, deployment *appsv1.Deployment) error {
 	container := &deployment.Spec.Template.Spec.Containers[0]
 	version, traits := s.release.Version(), s.distribution()
 	if release.AtLeast(version, traits.PreflightChecksGate) {
@@ -49,6 +51,13 @@ func (s *scope) adaptCAPIManager(_ context.Context, _ *component.Scope, deployme
 	if release.AtLeast(version, traits.CRDMigrationPhases) {
 		// CRDs belong to the whole management cluster; the installer migrates them.
 		container.Args = append(container.Args, "--skip-crd-migration-phases=StorageVersionMigration,CleanupManagedFields")
+	}
+	if release.AtLeast(version, traits.TLSFlags) {
+		tls := tlsprofile.Of(cluster.HCP)
+		flags := component.Flags(container.Args)
+		flags.SetUnlessEmpty("tls-min-version", tls.MinVersion)
+		flags.SetUnlessEmpty("tls-cipher-suites", strings.Join(tls.Ciphers, ","))
+		container.Args = flags
 	}
 	return nil
 }

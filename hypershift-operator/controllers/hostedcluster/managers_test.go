@@ -34,9 +34,15 @@ func golden(t *testing.T, name string, obj any) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	goldenText(t, name, string(got))
+}
+
+// goldenText compares a text with its file in testdata.
+func goldenText(t *testing.T, name, got string) {
+	t.Helper()
 	path := filepath.Join("testdata", name+".yaml")
 	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -44,7 +50,7 @@ func golden(t *testing.T, name string, obj any) {
 	if err != nil {
 		t.Fatalf("%v; run the test with -update to write it", err)
 	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s differs from what is wanted (-want +got); run the test with -update if that is meant:\n%s", path, diff)
 	}
 }

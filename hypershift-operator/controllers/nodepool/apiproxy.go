@@ -2,9 +2,13 @@ package nodepool
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
@@ -18,6 +22,7 @@ const (
 	localAPIAddressV6 = "fd00::1"
 	localAPIPort      = 6443
 	proxyImageTag     = "haproxy-router"
+	operatorImageTag  = "hypershift"
 )
 
 // apiProxyConfig is the MachineConfig that gives the nodes of an OpenShift cluster a local address of the API server.
@@ -26,17 +31,60 @@ func (r *Reconciler) apiProxyConfig(ctx context.Context, s *scope) (string, erro
 	if err != nil {
 		return "", err
 	}
-	image := s.pool.Annotations[hyperv1.HAProxyImageAnnotation]
-	if image == "" {
-		var ok bool
-		if image, ok = s.release.ComponentImage(proxyImageTag); !ok {
-			return "", fmt.Errorf("the release %s has no image %s: use a complete release image", s.release.Version(), proxyImageTag)
-		}
+	proxy, err := s.apiTunnel()
+	if err != nil {
+		return "", err
+	}
+	image, err := s.forwarderImage(proxy != "")
+	if err != nil {
+		return "", err
 	}
 	address, internalPort := localAPI(s.hc)
 	return apiproxy.MachineConfig(apiproxy.Input{
-		Image: image, InternalAddress: address, InternalPort: internalPort, ExternalHost: host, ExternalPort: port,
+		Image: image, Proxy: proxy, InternalAddress: address, InternalPort: internalPort, ExternalHost: host, ExternalPort: port,
 	})
+}
+
+// apiTunnel is host:port of the cluster's HTTPS proxy, by which nodes reach the API server, unless noProxy names the server's local
+// address, a name of its Service, or a network of the cluster. It is empty where nodes reach it directly.
+func (s *scope) apiTunnel() (string, error) {
+	if s.hc.Spec.Configuration == nil || s.hc.Spec.Configuration.Proxy == nil || s.hc.Spec.Configuration.Proxy.HTTPSProxy == "" {
+		return "", nil
+	}
+	proxy, networks := s.hc.Spec.Configuration.Proxy, s.hc.Spec.Networking
+	address, _ := localAPI(s.hc)
+	local := []string{address, "kubernetes"}
+	if len(networks.ServiceNetwork) > 0 {
+		local = append(local, networks.ServiceNetwork[0].CIDR.String())
+	}
+	if len(networks.ClusterNetwork) > 0 {
+		local = append(local, networks.ClusterNetwork[0].CIDR.String())
+	}
+	if slices.ContainsFunc(local, func(text string) bool { return strings.Contains(proxy.NoProxy, text) }) {
+		return "", nil
+	}
+	to, err := url.Parse(proxy.HTTPSProxy)
+	if err != nil || to.Hostname() == "" {
+		return "", errors.New("HostedCluster: spec.configuration.proxy.httpsProxy is no URL with a host: write http://HOST:PORT")
+	}
+	return net.JoinHostPort(to.Hostname(), firstOf(to.Port(), map[string]string{"http": "80", "https": "443"}[to.Scheme])), nil
+}
+
+// forwarderImage is HAProxy's, or that of the payload's own operator, which knows how to go through a proxy. It is the pool's payload
+// that counts: another release of the control plane replaces no machine.
+func (s *scope) forwarderImage(tunnel bool) (string, error) {
+	tag, named := proxyImageTag, s.pool.Annotations[hyperv1.HAProxyImageAnnotation]
+	if tunnel {
+		tag, named = operatorImageTag, s.hc.Annotations[hyperv1.ControlPlaneOperatorImageAnnotation]
+	}
+	if named != "" {
+		return named, nil
+	}
+	image, ok := s.release.ComponentImage(tag)
+	if !ok {
+		return "", fmt.Errorf("the release %s has no image %s: use a complete release image", s.release.Version(), tag)
+	}
+	return image, nil
 }
 
 // localAPI is the address that pods know the API server by.

@@ -185,7 +185,7 @@ func (s *scope) nodeImages() []string {
 // hashConfig computes what rolls the pool. Only the names of the pull secret and the trust bundle are in it: nodes take
 // changed content without being replaced.
 func (s *scope) hashConfig() error {
-	global, err := globalConfig(s.hc, s.distribution())
+	global, err := globalConfig(s.hc, s.distribution(), s.release.Version())
 	if err != nil {
 		return err
 	}

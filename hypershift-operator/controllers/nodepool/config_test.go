@@ -13,6 +13,8 @@ import (
 	"github.com/openshift/hypershift/api/util/ipnet"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
+	"github.com/openshift/hypershift/support/distributions"
+	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
 // configured is a scope whose payload is known, with a configuration that a test may change.
@@ -69,7 +71,7 @@ func TestHashConfig(t *testing.T) {
 	t.Run("When it is computed it should be the hash that is documented", func(t *testing.T) {
 		g := NewWithT(t)
 		s := configured(func(*scope) {})
-		global, err := globalConfig(s.hc, s.distribution())
+		global, err := globalConfig(s.hc, s.distribution(), s.release.Version())
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(base).To(Equal(naming.Hash("raw1.36.3" + fixture.PullSecret + fixture.TrustBundle + global)))
 		g.Expect(baseWithout).To(Equal(naming.Hash("raw" + fixture.PullSecret + fixture.TrustBundle)))
@@ -156,4 +158,20 @@ func TestMaxUnavailable(t *testing.T) {
 	t.Run("When nothing is said one node should go at a time", func(t *testing.T) {
 		NewWithT(t).Expect(maxUnavailable(&hyperv1.NodePool{})).To(Equal("1"))
 	})
+}
+
+func TestNodesFollowTLSProfile(t *testing.T) {
+	for version, follows := range map[string]bool{"4.22.9": false, "4.23.0": true, "5.1.0": true} {
+		t.Run("When the TLS profile of a cluster of "+version+" changes, it should replace nodes that are configured with it, and no others", func(t *testing.T) {
+			g, hc, traits := NewWithT(t), fixture.HostedCluster("clusters"), distributions.Of(releaseinfo.OpenShift)
+			before, err := globalConfig(hc, traits, version)
+			g.Expect(err).NotTo(HaveOccurred())
+			hc.Spec.Configuration = &hyperv1.ClusterConfiguration{APIServer: &configv1.APIServerSpec{}}
+			g.Expect(globalConfig(hc, traits, version)).To(Equal(before), "no profile is set")
+			hc.Spec.Configuration.APIServer.TLSSecurityProfile = &configv1.TLSSecurityProfile{Type: configv1.TLSProfileModernType}
+			after, err := globalConfig(hc, traits, version)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(after != before).To(Equal(follows))
+		})
+	}
 }

@@ -9,13 +9,14 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/nodeinput"
 )
 
 // globalConfig is the part of the cluster's configuration that reaches into nodes, as the hash of a pool takes it: the
-// Proxy, then the Image configuration.
-func globalConfig(hc *hyperv1.HostedCluster, distribution distributions.Traits) (string, error) {
+// Proxy, then the Image configuration, then the TLS profile where the nodes of that version follow it.
+func globalConfig(hc *hyperv1.HostedCluster, distribution distributions.Traits, version string) (string, error) {
 	proxy, image := clusterProxy(hc), clusterImage(hc)
 	if !distribution.OwnOperators {
 		proxy.Spec, image.Spec = rendered(proxy.Spec, image.Spec)
@@ -28,7 +29,22 @@ func globalConfig(hc *hyperv1.HostedCluster, distribution distributions.Traits) 
 	if err != nil {
 		return "", fmt.Errorf("encoding the cluster's Image configuration: %w", err)
 	}
-	return string(proxies) + string(nodeinput.WithoutEmptyImportMode(images)), nil
+	profile, err := tlsProfile(hc, distribution, version)
+	return string(proxies) + string(nodeinput.WithoutEmptyImportMode(images)) + profile, err
+}
+
+// tlsProfile is the TLS profile that kubelets are configured with, and empty while the cluster sets none, which replaces no node.
+func tlsProfile(hc *hyperv1.HostedCluster, distribution distributions.Traits, version string) (string, error) {
+	configuration := hc.Spec.Configuration
+	if configuration == nil || configuration.APIServer == nil || configuration.APIServer.TLSSecurityProfile == nil ||
+		!release.AtLeast(version, distribution.NodeTLSProfile) {
+		return "", nil
+	}
+	profile, err := json.Marshal(configuration.APIServer.TLSSecurityProfile)
+	if err != nil {
+		return "", fmt.Errorf("encoding the cluster's TLS profile: %w", err)
+	}
+	return string(profile), nil
 }
 
 // rendered leaves what the ignition-server of the Kubernetes distribution makes files of. All else must not replace a

@@ -15,6 +15,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	configv1 "github.com/openshift/api/config/v1"
+
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
@@ -184,4 +186,30 @@ func TestOpenShift(t *testing.T) {
 		s.Expect(s.condition("UpdatingConfig").Reason).To(Equal("InplaceUpgradeFailed"))
 		s.Expect(s.condition("UpdatingConfig").Message).To(Equal("node n1 does not drain"))
 	})
+}
+
+func TestAPITunnel(t *testing.T) {
+	for name, tc := range map[string]struct{ https, noProxy, want, fails string }{
+		"When the cluster has no proxy, nodes should reach the API server directly":     {},
+		"When the cluster has one, nodes should go through it":                          {https: "http://proxy.example:3128", noProxy: ".example.com", want: "proxy.example:3128"},
+		"When the proxy has no port, it should be that of its scheme":                   {https: "https://proxy.example", want: "proxy.example:443"},
+		"When the proxy wants a password, it should not be written into a command line": {https: "http://user:secret@proxy.example:3128", want: "proxy.example:3128"},
+		"When noProxy names the local address of the API server, it should be direct":   {https: "http://proxy.example:3128", noProxy: "172.20.0.1"},
+		"When noProxy names a name of the API server's Service, it should be direct":    {https: "http://proxy.example:3128", noProxy: "kubernetes.default.svc"},
+		"When noProxy names the network of services, it should be direct":               {https: "http://proxy.example:3128", noProxy: "10.0.0.0/8,172.31.0.0/16"},
+		"When noProxy names the network of pods, it should be direct":                   {https: "http://proxy.example:3128", noProxy: "10.132.0.0/14"},
+		"When the proxy is no URL, it should be refused by the name of the field":       {https: "proxy", fails: "spec.configuration.proxy.httpsProxy is no URL"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, hc := NewWithT(t), fixture.HostedCluster("clusters")
+			hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{HTTPSProxy: tc.https, NoProxy: tc.noProxy}}
+			got, err := (&scope{hc: hc}).apiTunnel()
+			if tc.fails != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(tc.fails)))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(got).To(Equal(tc.want))
+		})
+	}
 }

@@ -9,7 +9,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubecontrollermanager"
-	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/tlsprofile"
+	"github.com/openshift/hypershift/support/tlsprofile"
 )
 
 func TestValidate(t *testing.T) {

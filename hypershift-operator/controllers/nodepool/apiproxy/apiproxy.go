@@ -1,6 +1,6 @@
 // Package apiproxy renders what gives each OpenShift node a local address of its API server: an address on the loopback
-// interface, and a static pod that forwards connections on it to where the API server is published. Pods reach the API by the
-// same address on every node, whatever the way there is.
+// interface, and a static pod that forwards connections on it to where the API server is published, by HAProxy, or through the
+// cluster's HTTPS proxy by a program of the payload. Pods reach the API by the same address on every node, whatever the way there is.
 package apiproxy
 
 import (
@@ -35,8 +35,10 @@ const (
 
 // Input says where the API server is and how nodes shall reach it.
 type Input struct {
-	// Image is that of HAProxy.
+	// Image is that of HAProxy, or with a Proxy that of the payload's control-plane-operator.
 	Image string
+	// Proxy is host:port of the HTTPS proxy through which nodes reach the API server; empty means that they do without.
+	Proxy string
 	// InternalAddress and InternalPort are the local address.
 	InternalAddress string
 	InternalPort    int32
@@ -87,14 +89,7 @@ func MachineConfig(in Input) (string, error) {
 
 func ignitionConfig(in Input) (*ignition.Config, error) {
 	config := &ignition.Config{Ignition: ignition.Ignition{Version: ignition.MaxVersion.String()}}
-	for _, f := range []struct {
-		path, asset string
-		mode        int
-	}{
-		{"/usr/local/bin/setup-apiserver-ip.sh", "setup-apiserver-ip.sh", 0o755},
-		{"/usr/local/bin/teardown-apiserver-ip.sh", "teardown-apiserver-ip.sh", 0o755},
-		{configDir + "/haproxy.cfg", "haproxy.cfg", 0o644},
-	} {
+	for _, f := range assetsOf(in) {
 		content, err := render(f.asset, in)
 		if err != nil {
 			return nil, err
@@ -112,6 +107,23 @@ func ignitionConfig(in Input) (*ignition.Config, error) {
 	}
 	config.Systemd.Units = []ignition.Unit{{Name: "apiserver-ip.service", Enabled: ptr.To(true), Contents: ptr.To(string(unit))}}
 	return config, nil
+}
+
+// asset is a template and the file that it becomes.
+type asset struct {
+	path, asset string
+	mode        int
+}
+
+func assetsOf(in Input) []asset {
+	files := []asset{
+		{"/usr/local/bin/setup-apiserver-ip.sh", "setup-apiserver-ip.sh", 0o755},
+		{"/usr/local/bin/teardown-apiserver-ip.sh", "teardown-apiserver-ip.sh", 0o755},
+	}
+	if in.Proxy == "" {
+		files = append(files, asset{configDir + "/haproxy.cfg", "haproxy.cfg", 0o644})
+	}
+	return files
 }
 
 func render(asset string, in Input) ([]byte, error) {
@@ -132,8 +144,22 @@ func file(path string, content []byte, mode int) ignition.File {
 	}
 }
 
-// staticPod runs HAProxy in the node's own network.
+// staticPod runs what forwards in the node's own network.
 func staticPod(in Input) *corev1.Pod {
+	forwarder := haproxy(in)
+	var volumes []corev1.Volume
+	if in.Proxy != "" {
+		forwarder = tunnel(in)
+	} else {
+		volumes = []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{
+			HostPath: &corev1.HostPathVolumeSource{Path: configDir},
+		}}}
+	}
+	forwarder.Image = in.Image
+	forwarder.SecurityContext = &corev1.SecurityContext{RunAsUser: ptr.To[int64](proxyUser)}
+	forwarder.Resources = corev1.ResourceRequirements{Requests: corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("13m"), corev1.ResourceMemory: resource.MustParse("16Mi"),
+	}}
 	return &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -142,28 +168,31 @@ func staticPod(in Input) *corev1.Pod {
 		Spec: corev1.PodSpec{
 			HostNetwork:       true,
 			PriorityClassName: "system-node-critical",
-			Containers: []corev1.Container{{
-				Name:    "haproxy",
-				Image:   in.Image,
-				Command: []string{"haproxy", "-f", "/usr/local/etc/haproxy"},
-				SecurityContext: &corev1.SecurityContext{
-					RunAsUser: ptr.To[int64](proxyUser),
-				},
-				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-					corev1.ResourceCPU: resource.MustParse("13m"), corev1.ResourceMemory: resource.MustParse("16Mi"),
-				}},
-				LivenessProbe: &corev1.Probe{
-					ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
-						Path: "/version", Scheme: corev1.URISchemeHTTPS, Host: in.InternalAddress, Port: intstr.FromInt32(in.InternalPort),
-					}},
-					InitialDelaySeconds: 120, PeriodSeconds: 120, FailureThreshold: 3, TimeoutSeconds: 160, SuccessThreshold: 1,
-				},
-				Ports:        []corev1.ContainerPort{{Name: "apiserver", ContainerPort: in.InternalPort, HostPort: in.InternalPort, Protocol: corev1.ProtocolTCP}},
-				VolumeMounts: []corev1.VolumeMount{{Name: "config", MountPath: "/usr/local/etc/haproxy"}},
-			}},
-			Volumes: []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{
-				HostPath: &corev1.HostPathVolumeSource{Path: configDir},
-			}}},
+			Containers:        []corev1.Container{forwarder},
+			Volumes:           volumes,
 		},
+	}
+}
+
+// tunnel forwards by CONNECT. It has no probe: one that goes through the proxy would restart it with each hiccup of the proxy.
+func tunnel(in Input) corev1.Container {
+	return corev1.Container{Name: "kubernetes-default-proxy", Command: []string{
+		"control-plane-operator", "kubernetes-default-proxy",
+		"--listen-addr=" + in.Listen(), "--proxy-addr=" + in.Proxy, "--apiserver-addr=" + in.Backend(),
+	}}
+}
+
+func haproxy(in Input) corev1.Container {
+	return corev1.Container{
+		Name:    "haproxy",
+		Command: []string{"haproxy", "-f", "/usr/local/etc/haproxy"},
+		LivenessProbe: &corev1.Probe{
+			ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
+				Path: "/version", Scheme: corev1.URISchemeHTTPS, Host: in.InternalAddress, Port: intstr.FromInt32(in.InternalPort),
+			}},
+			InitialDelaySeconds: 120, PeriodSeconds: 120, FailureThreshold: 3, TimeoutSeconds: 160, SuccessThreshold: 1,
+		},
+		Ports:        []corev1.ContainerPort{{Name: "apiserver", ContainerPort: in.InternalPort, HostPort: in.InternalPort, Protocol: corev1.ProtocolTCP}},
+		VolumeMounts: []corev1.VolumeMount{{Name: "config", MountPath: "/usr/local/etc/haproxy"}},
 	}
 }

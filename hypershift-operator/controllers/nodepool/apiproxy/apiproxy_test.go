@@ -51,7 +51,7 @@ func TestMachineConfig(t *testing.T) {
 		g.Expect(got["/usr/local/bin/setup-apiserver-ip.sh"]).To(ContainSubstring("ip address replace 172.20.0.1/32 dev lo"))
 		g.Expect(got["/usr/local/bin/teardown-apiserver-ip.sh"]).To(ContainSubstring("ip address delete 172.20.0.1/32 dev lo"))
 		g.Expect(got["/etc/kubernetes/apiserver-proxy-config/haproxy.cfg"]).To(And(
-			ContainSubstring("bind 172.20.0.1:6443\n"), ContainSubstring("server controlplane api.example:31443 check check-ssl verify none")))
+			ContainSubstring("bind 172.20.0.1:6443\n"), ContainSubstring("server controlplane api.example:31443\n")))
 		var pod corev1.Pod
 		g.Expect(yaml.Unmarshal([]byte(got["/etc/kubernetes/manifests/kube-apiserver-proxy.yaml"]), &pod)).To(Succeed())
 		g.Expect(pod.Spec.HostNetwork).To(BeTrue())
@@ -64,6 +64,22 @@ func TestMachineConfig(t *testing.T) {
 		g, got := NewWithT(t), files(t, in)
 		g.Expect(got["/usr/local/bin/setup-apiserver-ip.sh"]).To(ContainSubstring("fd00::1/128"))
 		g.Expect(got["/etc/kubernetes/apiserver-proxy-config/haproxy.cfg"]).To(And(ContainSubstring("bind [fd00::1]:6443"), ContainSubstring("[2001:db8::1]:31443")))
+	})
+	t.Run("When the API server is behind a Route, it should not look at it in its own name, which a router refuses without SNI", func(t *testing.T) {
+		NewWithT(t).Expect(files(t, input)["/etc/kubernetes/apiserver-proxy-config/haproxy.cfg"]).NotTo(ContainSubstring("check"))
+	})
+	t.Run("When nodes reach the API server through a proxy, it should forward with the payload's own program", func(t *testing.T) {
+		in := input
+		in.Image, in.Proxy = "ocp-hypershift:1", "proxy.example:3128"
+		g, got := NewWithT(t), files(t, in)
+		g.Expect(got).To(HaveLen(3), "no configuration of HAProxy")
+		var pod corev1.Pod
+		g.Expect(yaml.Unmarshal([]byte(got["/etc/kubernetes/manifests/kube-apiserver-proxy.yaml"]), &pod)).To(Succeed())
+		g.Expect(pod.Spec.Volumes).To(BeEmpty())
+		g.Expect(pod.Spec.Containers).To(HaveLen(1))
+		g.Expect(pod.Spec.Containers[0].Image).To(Equal("ocp-hypershift:1"))
+		g.Expect(pod.Spec.Containers[0].Command).To(Equal([]string{"control-plane-operator", "kubernetes-default-proxy",
+			"--listen-addr=172.20.0.1:6443", "--proxy-addr=proxy.example:3128", "--apiserver-addr=api.example:31443"}))
 	})
 	t.Run("When the same is rendered twice it should be the same, since it rolls nodes", func(t *testing.T) {
 		g := NewWithT(t)

@@ -10,8 +10,8 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/infra"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
-	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/tlsprofile"
 	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/tlsprofile"
 )
 
 // Where the container finds its files.

@@ -14,8 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/tlsprofile"
 	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/tlsprofile"
 )
 
 // Name is the component's name.

@@ -1,0 +1,44 @@
+package hostedcluster
+
+import (
+	"context"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+const (
+	configOperatorName   = "hosted-cluster-config-operator"
+	configOperatorEvents = configOperatorName + "-events"
+)
+
+// reconcileConfigOperatorRights lets the config operator of an OpenShift payload tell in the hosted namespace who leads it and what
+// fails. The Role that the payload's control-plane-operator gives it leaves Events out, in every version from 4.14 on.
+func (r *Reconciler) reconcileConfigOperatorRights(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if !s.distribution().OwnOperators {
+		return ctrl.Result{}, nil
+	}
+	meta := metav1.ObjectMeta{Namespace: s.namespace, Name: configOperatorEvents}
+	role := &rbacv1.Role{ObjectMeta: meta}
+	_, err := upsert.Object(ctx, r.Client, role, func() error {
+		s.own(role)
+		role.Rules = []rbacv1.PolicyRule{{
+			APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"},
+		}}
+		return nil
+	})
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	binding := &rbacv1.RoleBinding{ObjectMeta: meta}
+	_, err = upsert.Object(ctx, r.Client, binding, func() error {
+		s.own(binding)
+		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: configOperatorEvents}
+		binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.namespace, Name: configOperatorName}}
+		return nil
+	})
+	return ctrl.Result{}, err
+}

@@ -1,0 +1,276 @@
+package hostedcluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/yaml"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/hypershift-operator/release"
+	"github.com/openshift/hypershift/support/distributions"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+// payloadLines pins what the operators of a payload are given, from one minor version to the next. The oldest line is written out in
+// testdata/contract/4.14.yaml and the newest in 5.1.yaml; between them a line has what its table row adds (+) and takes away (-).
+//
+// Flags of a control-plane-operator that it is started with exist in all lines: --namespace, --deployment-name, --metrics-addr,
+// --enable-ci-debug-output, --registry-overrides, --image-overrides (openshift/hypershift control-plane-operator/main.go, in 4.14's form
+// of 21,628 bytes, spectrocloud's release-4.19 at b7721ef and main at 00ad1b6). None is required. They read the images from the environment.
+var payloadLines = []struct {
+	version string
+	// labels are those of the operator's image that we go by.
+	labels  []string
+	changes []string
+}{
+	// Dockerfile.control-plane of release-4.14 and -4.15 has no label for Pod Security.
+	{version: "4.14.40"},
+	{version: "4.15.40"},
+	// Its Dockerfile is based on origin-base:4.16 and says restricted-psa.
+	{version: "4.16.30", labels: []string{restrictedPods}, changes: []string{
+		"-    pod-security.kubernetes.io/audit: baseline", "-    pod-security.kubernetes.io/enforce: baseline", "-    pod-security.kubernetes.io/warn: baseline",
+		"+    pod-security.kubernetes.io/audit: restricted", "+    pod-security.kubernetes.io/enforce: restricted", "+    pod-security.kubernetes.io/warn: restricted",
+	}},
+	{version: "4.17.20", labels: []string{restrictedPods}},
+	{version: "4.18.20", labels: []string{restrictedPods}},
+	// control-plane-operator/controllers/hostedcontrolplane/v2/capi_manager of release-4.19: Cluster API v1.9 knows the gate.
+	{version: "4.19.10", labels: []string{restrictedPods}, changes: []string{
+		"+        - --feature-gates=MachineSetPreflightChecks=false",
+	}},
+	// The same of release-4.20: Cluster API v1.10 migrates CRDs unless it is told not to.
+	{version: "4.20.1", labels: []string{restrictedPods}, changes: []string{
+		"+        - --skip-crd-migration-phases=StorageVersionMigration,CleanupManagedFields",
+	}},
+	{version: "4.21.1", labels: []string{restrictedPods}},
+	{version: "4.22.1", labels: []string{restrictedPods}},
+	// The same of main in August 2026: the TLS profile of the cluster.
+	{version: "4.23.0", labels: []string{restrictedPods}, changes: []string{
+		"+        - --tls-cipher-suites=TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384," +
+			"TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384," +
+			"TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+		"+        - --tls-min-version=VersionTLS12",
+	}},
+	{version: "5.0.0", labels: []string{restrictedPods}},
+	{version: "5.1.0", labels: []string{restrictedPods}},
+}
+
+// lineReleases is one payload of a line.
+type lineReleases struct {
+	fixture.Releases
+	labels []string
+}
+
+func (r lineReleases) Labels(context.Context, string, release.Access) (map[string]string, error) {
+	labels := map[string]string{}
+	for _, label := range r.labels {
+		labels[label] = "true"
+	}
+	return labels, nil
+}
+
+// rendered is all that the operator makes for a cluster of a payload, without what differs from cluster to cluster.
+func rendered(t *testing.T, c client.WithWatch, version string, labels []string) []string {
+	t.Helper()
+	namespace := "line-" + strings.ReplaceAll(version, ".", "-")
+	s := newWorld(t, c, namespace)
+	image := "registry.example/ocp-release:" + version
+	components := fixture.Payloads()[fixture.OCPImage]
+	images := map[string]string{}
+	for _, tag := range []string{"hypershift", "cluster-capi-controllers", "haproxy-router"} {
+		images[tag], _ = components.ComponentImage(tag)
+	}
+	s.Releases = lineReleases{labels: labels, Releases: fixture.Releases{image: releaseinfo.New(image, releaseinfo.Payload{
+		Version: version, Distribution: releaseinfo.OpenShift, Architecture: releaseinfo.ArchitectureMulti, Components: images,
+	})}}
+	hc := fixture.HostedCluster(namespace)
+	hc.Spec.Release.Image = image
+	fixture.Create(t, c, append(fixture.Inputs(namespace), hc)...)
+	s.mustPass()
+	s.serve()
+	s.mustPass()
+	hosted := &corev1.Namespace{}
+	s.Expect(c.Get(t.Context(), client.ObjectKey{Name: s.hosted()}, hosted)).To(Succeed())
+	var documents []string
+	for _, list := range []client.ObjectList{
+		&corev1.NamespaceList{}, &hyperv1.HostedControlPlaneList{}, &corev1.SecretList{}, &corev1.ConfigMapList{}, &appsv1.DeploymentList{},
+		&corev1.ServiceAccountList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &networkingv1.NetworkPolicyList{},
+	} {
+		documents = append(documents, s.documents(list)...)
+	}
+	text := strings.Join(documents, "---\n")
+	for old, plain := range map[string]string{
+		namespace: "clusters", "ocp-release:" + version: "ocp-release:VERSION", s.cluster().Spec.InfraID: "INFRA", s.cluster().Spec.ClusterID: "CLUSTER",
+		hosted.Annotations[hyperv1.DefaultSecurityContextUIDAnnotation]: "1001",
+	} {
+		text = strings.ReplaceAll(text, old, plain)
+	}
+	for _, chosen := range []*regexp.Regexp{variable, nodePort} {
+		text = chosen.ReplaceAllString(text, "$1: VARIES")
+	}
+	return strings.Split(text, "\n")
+}
+
+// variable are fields that the API server or chance decides.
+var variable = regexp.MustCompile(`(?m)^(\s*(?:- )?(?:` + strings.Join([]string{
+	"uid", "lastTransitionTime", regexp.QuoteMeta("tls.crt"), regexp.QuoteMeta("tls.key"), regexp.QuoteMeta("component.hypershift.openshift.io/config-hash"),
+	regexp.QuoteMeta("hypershift.openshift.io/manifest-hash"),
+}, "|") + `)): .*$`)
+
+// nodePort is one that the API server chose.
+var nodePort = regexp.MustCompile(`(?m)^(\s+port): 3\d{4}$`)
+
+// documents are the objects of one kind that are in the hosted namespace, or are it.
+func (s *world) documents(list client.ObjectList) []string {
+	s.t.Helper()
+	s.Expect(s.client.List(s.t.Context(), list, client.InNamespace(s.hosted()))).To(Succeed())
+	var documents []string
+	s.Expect(meta.EachListItem(list, func(item runtime.Object) error {
+		obj := item.(client.Object)
+		if _, is := obj.(*corev1.Namespace); is && obj.GetName() != s.hosted() {
+			return nil
+		}
+		gvk, err := apiutil.GVKForObject(obj, s.client.Scheme())
+		if err != nil {
+			return err
+		}
+		obj.GetObjectKind().SetGroupVersionKind(gvk)
+		for _, reset := range []func(){
+			func() { obj.SetManagedFields(nil) }, func() { obj.SetResourceVersion("") }, func() { obj.SetCreationTimestamp(metav1.Time{}) },
+			func() { obj.SetUID("") }, func() { obj.SetGeneration(0) },
+		} {
+			reset()
+		}
+		document, err := yaml.Marshal(obj)
+		documents = append(documents, string(document))
+		return err
+	})).To(Succeed())
+	slices.Sort(documents)
+	return documents
+}
+
+// changed are the lines of before that are not in after, marked with -, and those of after that are not in before, with +.
+func changed(before, after []string) []string {
+	counts := map[string]int{}
+	for _, line := range before {
+		counts[line]--
+	}
+	for _, line := range after {
+		counts[line]++
+	}
+	var lines []string
+	for _, line := range slices.Sorted(maps.Keys(counts)) {
+		mark := "+"
+		if counts[line] < 0 {
+			mark = "-"
+		}
+		for range max(counts[line], -counts[line]) {
+			lines = append(lines, mark+line)
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func TestPayloadLines(t *testing.T) {
+	c := fixture.Start(t)
+	var before []string
+	for i, line := range payloadLines {
+		minor := line.version[:strings.LastIndex(line.version, ".")]
+		t.Run("When the payload is of "+minor+", it should give its operators what they know", func(t *testing.T) {
+			got := rendered(t, c, line.version, line.labels)
+			if i == 0 || i == len(payloadLines)-1 {
+				goldenText(t, "contract/"+minor, strings.Join(got, "\n"))
+			}
+			if i > 0 {
+				want := slices.Sorted(slices.Values(line.changes))
+				if diff := cmp.Diff(want, changed(before, got)); diff != "" {
+					t.Errorf("the line differs otherwise from the one before it (-want +got):\n%s", diff)
+				}
+			}
+			before = got
+		})
+	}
+}
+
+// TestEveryLineIsPinned fails when a minor version is known and has no row.
+func TestEveryLineIsPinned(t *testing.T) {
+	var pinned []string
+	for _, line := range payloadLines {
+		pinned = append([]string{line.version[:strings.LastIndex(line.version, ".")]}, pinned...)
+	}
+	NewWithT(t).Expect(pinned).To(Equal(distributions.Of(releaseinfo.OpenShift).Minors))
+}
+
+// TestControlPlaneStatusIsNotOurs: the payload's operators write the status of a HostedControlPlane, each with the version that it
+// read. Another writer would make them fail and try again.
+func TestControlPlaneStatusIsNotOurs(t *testing.T) {
+	c := fixture.Start(t)
+	s := newWorld(t, c, "status-owner")
+	hc := fixture.HostedCluster(s.namespace)
+	hc.Spec.Release.Image = fixture.OCPImage
+	fixture.Create(t, c, append(fixture.Inputs(s.namespace), hc)...)
+	s.mustPass()
+	payload := &hyperv1.HostedControlPlane{}
+	s.get(payload, fixture.ClusterName)
+	t.Run("When the payload's operator writes its status step by step, it should never meet a write of ours", func(t *testing.T) {
+		for step := range 5 {
+			payload.Status.Version = fmt.Sprintf("4.20.%d", step)
+			payload.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: "api.example", Port: int32(6443 + step)}
+			NewWithT(t).Expect(c.Status().Update(t.Context(), payload)).To(Succeed())
+			s.mustPass()
+		}
+	})
+	t.Run("When it is asked who wrote the status, it should not be us", func(t *testing.T) {
+		operator := s.Reconciler.Client
+		for _, err := range []error{
+			operator.Status().Update(t.Context(), payload.DeepCopy()),
+			operator.Status().Patch(t.Context(), payload.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"status":{"version":"1"}}`))),
+		} {
+			NewWithT(t).Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
+		}
+	})
+}
+
+// TestConfigOperatorEvents has the config operator of a payload tell in the hosted namespace what it does.
+func TestConfigOperatorEvents(t *testing.T) {
+	c := fixture.Start(t)
+	s := newWorld(t, c, "config-operator")
+	hc := fixture.HostedCluster(s.namespace)
+	hc.Spec.Release.Image = fixture.OCPImage
+	fixture.Create(t, c, append(fixture.Inputs(s.namespace), hc)...)
+	s.mustPass()
+	account := fixture.As(t, "system:serviceaccount:"+s.hosted()+":"+configOperatorName, "system:serviceaccounts")
+	t.Run("When the payload's config operator tells of an event, it should be let", func(t *testing.T) {
+		NewWithT(t).Eventually(func() error {
+			return account.Create(t.Context(), &corev1.Event{
+				ObjectMeta:     metav1.ObjectMeta{Namespace: s.hosted(), GenerateName: "leader-"},
+				InvolvedObject: corev1.ObjectReference{Namespace: s.hosted(), Kind: "Lease", Name: "hosted-cluster-config-operator-leader-elect"},
+				Reason:         "LeaderElection", Type: corev1.EventTypeNormal,
+			})
+		}, "30s", "100ms").Should(Succeed())
+	})
+	t.Run("When it wants more by that, it should be refused", func(t *testing.T) {
+		err := account.List(t.Context(), &corev1.SecretList{}, client.InNamespace(s.hosted()))
+		NewWithT(t).Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
+	})
+}
