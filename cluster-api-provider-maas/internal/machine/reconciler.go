@@ -87,6 +87,7 @@ type Reconciler struct {
 	claims            *claims
 	spread            *spread
 	places            *lxd.Ledger
+	looks             *looks
 }
 
 // Default fills in what was left at its zero value.
@@ -95,6 +96,7 @@ func (r *Reconciler) Default() {
 	r.powered, r.released = newPace(powerOnEvery), newPace(releaseAgainEvery)
 	r.refusals = newRefusals(r.Timing.Problem, r.Timing.Settled)
 	r.claims, r.spread, r.places = newClaims(), newSpread(), lxd.NewLedger()
+	r.looks = newLooks()
 	if r.Attempts == 0 {
 		r.Attempts = infrav1.DefaultDeployAttempts
 	}

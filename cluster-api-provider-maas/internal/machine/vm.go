@@ -76,9 +76,15 @@ func (r *Reconciler) composeVM(ctx context.Context, s *scope) (ctrl.Result, erro
 		if err != nil {
 			return ctrl.Result{}, err
 		}
-		place, choice, refusal := r.places.Reserve(s.uid(), lxd.Hostname(s.uid(), len(failuresOf(s.machine))), r.Clock.Now().UTC(), wish, hosts, asOf, peers, s.failedHosts())
+		place, choice, refusal := r.places.Reserve(s.uid(), lxd.Hostname(s.uid(), len(failuresOf(s.machine))), r.Clock.Now().UTC(), wish, hosts, asOf, peers, r.avoided(s, hosts))
 		if place == nil {
 			return r.noHost(ctx, s, refusal, refusals)
+		}
+		if changed, err := r.reread(ctx, s, &hosts, place.HostID); err != nil {
+			r.places.Forget(s.uid())
+			return r.problem(ctx, s, err)
+		} else if changed {
+			continue
 		}
 		if err := r.keepPlace(ctx, s, *place); err != nil {
 			r.places.Forget(s.uid())
@@ -161,15 +167,6 @@ func (r *Reconciler) peers(ctx context.Context, s *scope) ([]lxd.Peer, error) {
 		peers = append(peers, peer)
 	}
 	return peers, nil
-}
-
-// failedHosts are those on which a try failed, which are taken last.
-func (s *scope) failedHosts() map[string]bool {
-	failed := map[string]bool{}
-	for _, f := range failuresOf(s.machine) {
-		failed[f.Host] = true
-	}
-	return failed
 }
 
 // host is where the virtual machine is; empty for a machine of another kind.

@@ -1,18 +1,15 @@
 package machine
 
 import (
-	"context"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lxd"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/placement"
 	"github.com/openshift/hypershift/support/condition"
-	"github.com/openshift/hypershift/support/phase"
 )
 
 // Types of conditions of virtual machines. Each step is True once it is done; that at which the MaasMachine is tells why it is not, and
@@ -119,30 +116,4 @@ func (s *scope) observeVM(status *infrav1.MaasMachineStatus) {
 
 func usage(cores, memory, disk int) *infrav1.VMResourceUsage {
 	return &infrav1.VMResourceUsage{AllocatedCores: &cores, AllocatedMemory: &memory, AllocatedDisk: &disk}
-}
-
-// lookAfterHost tells when MAAS has the host of a virtual machine no more, or composes in another project there: the machine may run on, but
-// MAAS can't switch it.
-func (r *Reconciler) lookAfterHost(ctx context.Context, s *scope) (ctrl.Result, error) {
-	place := lxd.PlacementOf(s.machine)
-	if place == nil || s.systemID() == "" || s.observed == nil {
-		return phase.Done()
-	}
-	listed, _, err := s.identity.Inventory.VMHosts(ctx, r.Timing.Settled)
-	if err != nil {
-		return ctrl.Result{}, nil //nolint:nilerr // What MAAS does not tell now says nothing about the machine.
-	}
-	for _, h := range listed {
-		if h.ID != place.HostID {
-			continue
-		}
-		project, err := s.identity.Inventory.Project(ctx, h.ID)
-		if err == nil && place.Project != "" && project != place.Project {
-			s.findings.host = &Problem{lxd.ReasonProjectNotFound, fmt.Sprintf("MAAS composes in LXD project %q on host %s by now, and the virtual machine is in %q, where MAAS can't "+
-				"switch it: set the project of the host back in MAAS, or delete the Machine to have another one made", project, place.Host, place.Project)}
-		}
-		return phase.Done()
-	}
-	s.findings.host = &Problem{lxd.ReasonHostUnavailable, fmt.Sprintf("MAAS does not have LXD host %s any more: register it again, or delete the Machine to have another one made elsewhere", place.Host)}
-	return phase.Done()
 }

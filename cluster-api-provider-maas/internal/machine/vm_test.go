@@ -43,7 +43,6 @@ func TestVirtualMachines(t *testing.T) {
 		"When somebody deletes the virtual machine in MAAS, it should say so":                               vmDeletedOutside,
 		"When somebody deletes it before it is allocated, another one should be made":                       vmDeletedOutsideEarly,
 		"When somebody else allocates it first, it should be left to him":                                   vmTaken,
-		"When MAAS loses the host or composes elsewhere on it, it should say what to do":                    vmHostChanges,
 		"When a virtual machine is released from outside, it should still be deleted with its MaasMachine":  vmReleasedOutside,
 		"When MAAS does not delete a virtual machine, the MaasCluster should take over":                     vmHandedOver,
 		"When bare metal finds no machine, MAAS should not compose one, and others' machines be left alone": vmNotForMetal,
@@ -348,25 +347,6 @@ func vmTaken(t *testing.T, cfg *rest.Config) {
 	w.Expect(*w.machine("m").Spec.SystemID).NotTo(Equal(vm.SystemID))
 	w.leave("m")
 	w.Expect(w.Machine(vm.SystemID)).To(HaveField("Owner", "bob"), "it is his by now")
-}
-
-func vmHostChanges(t *testing.T, cfg *rest.Config) {
-	w := newLXD(t, cfg, lxdHost{name: "h1"})
-	w.addVM("m")
-	w.until("Ready True Ready", "m")
-	w.Expect(w.DB.Update(func() error {
-		w.DB.VMHosts.Edit(100).Parameters = map[string]any{"project": "renamed"}
-		return nil
-	})).To(Succeed())
-	w.reconcile("m", 20*time.Minute)
-	w.expect("m", "LXDHostSelected False ProjectNotFound", `composes in LXD project "renamed" on host h1 by now, and the virtual machine is in "nodes"`)
-	w.expect("m", "Ready True Ready", "")
-	w.dropHost(100)
-	w.reconcile("m", 20*time.Minute)
-	w.expect("m", "LXDHostSelected False HostUnavailable", "MAAS does not have LXD host h1 any more")
-	w.addHost(100, lxdHost{name: "h1"})
-	w.reconcile("m", 20*time.Minute)
-	w.expect("m", "LXDHostSelected True HostSelected", "h1")
 }
 
 func vmReleasedOutside(t *testing.T, cfg *rest.Config) {

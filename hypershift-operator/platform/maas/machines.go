@@ -22,13 +22,14 @@ import (
 // Machines is an empty list of MaasMachines.
 func (*Platform) Machines() client.ObjectList { return &infrav1.MaasMachineList{} }
 
-// MachineProblem is what the provider says while a machine is not ready: its words name the machine in MAAS and what to do.
+// MachineProblem is what the provider says while a machine is not ready: its words name the machine in MAAS and what to do. The host of a
+// virtual machine comes last: where all else is well, it is why the Node is not.
 func (*Platform) MachineProblem(obj client.Object) (reason, message string) {
 	machine, ok := obj.(*infrav1.MaasMachine)
 	if !ok {
 		return "", ""
 	}
-	for _, conditionType := range []string{clusterv1.ReadyCondition, "MachineDeployed"} {
+	for _, conditionType := range []string{clusterv1.ReadyCondition, "MachineDeployed", "LXDHostSelected"} {
 		c := meta.FindStatusCondition(machine.Status.Conditions, conditionType)
 		if c != nil && c.Status != metav1.ConditionTrue && c.Reason != "" {
 			return c.Reason, c.Message
