@@ -80,6 +80,12 @@ type MachineCapacity struct {
 	Zone string
 }
 
+// ProviderChooser is a Platform whose provider may be another program than the product's own.
+type ProviderChooser interface {
+	// NotHonored says in sentences for users what the chosen provider is known not to do; empty for the product's own.
+	NotHonored(cluster Cluster) string
+}
+
 // Platform is one platform's plugin. Its methods may be called at the same time for different clusters, and each must
 // come back soon: an endpoint of the platform that does not answer must not hold a worker.
 type Platform interface {

@@ -33,6 +33,8 @@ const (
 	IgnitionServerValidReleaseInfo ConditionType = "IgnitionServerValidReleaseInfo"
 	// UnmanagedEtcdAvailable tells that the etcd that somebody else runs can be used.
 	UnmanagedEtcdAvailable ConditionType = "UnmanagedEtcdAvailable"
+	// PlatformProviderSupported is only there, and False, while the machines of a cluster are made by another provider than the product's own.
+	PlatformProviderSupported ConditionType = "PlatformProviderSupported"
 	// PlatformCredentialsFound tells that the credentials of the platform are there and accepted.
 	PlatformCredentialsFound ConditionType = "PlatformCredentialsFound"
 	// ReconciliationActive tells that nobody has paused the HostedCluster.
@@ -172,6 +174,9 @@ const (
 	// ReconciliationSucceededReason is misspelt as upstream's is, since dashboards match on it.
 	ReconciliationSucceededReason = "ReconciliatonSucceeded"
 )
+
+// ForeignProviderReason is the one of PlatformProviderSupported.
+const ForeignProviderReason = "ForeignProvider"
 
 // Reasons of PlatformCredentialsFound on MAAS, beside PlatformCredentialsNotFound.
 const (

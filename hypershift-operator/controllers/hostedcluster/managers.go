@@ -62,12 +62,23 @@ func (r *Reconciler) reconcileCAPIManager(ctx context.Context, s *scope) (ctrl.R
 
 // reconcileCAPIProvider runs the platform's Cluster API provider for the cluster.
 func (r *Reconciler) reconcileCAPIProvider(ctx context.Context, s *scope) (ctrl.Result, error) {
+	r.reportProvider(s)
 	if r.wantsManagers(s) {
 		if provider := s.platform.Provider(s.cluster(r.Settings.OperatorImage)); provider != nil {
 			return ctrl.Result{}, provider.Reconcile(ctx, r.components(s))
 		}
 	}
 	return ctrl.Result{}, r.leave(ctx, s, capiProviderName)
+}
+
+// reportProvider says what cannot be relied on while somebody else's provider makes the machines.
+func (r *Reconciler) reportProvider(s *scope) {
+	s.clear(hyperv1.PlatformProviderSupported)
+	if chooser, ok := s.platform.(platform.ProviderChooser); ok {
+		if lacks := chooser.NotHonored(s.cluster(r.Settings.OperatorImage)); lacks != "" {
+			s.reject(hyperv1.PlatformProviderSupported, hyperv1.ForeignProviderReason, lacks)
+		}
+	}
 }
 
 // wantsManagers tells whether there is something for Cluster API and the provider to do: a cluster, unless its machines are

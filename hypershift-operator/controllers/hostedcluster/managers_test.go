@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -12,7 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -115,6 +118,50 @@ func TestManagersGolden(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestForeignProvider has CAPMAAS's own image in the place of the product's provider.
+func TestForeignProvider(t *testing.T) {
+	c := fixture.Start(t)
+	s := newWorld(t, c, "foreign")
+	hc := fixture.HostedCluster(s.namespace)
+	hc.Annotations = map[string]string{hyperv1.ClusterAPIProviderMAASImage: "registry.example/capmaas:v0.9.0"}
+	fixture.Create(t, c, append(fixture.Inputs(s.namespace), hc)...)
+	s.mustPass()
+	s.serve()
+	s.mustPass()
+	t.Run("When CAPMAAS's image makes the machines, it should be started as it wants", func(t *testing.T) {
+		var documents []string
+		for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &rbacv1.RoleList{}} {
+			for _, document := range s.documents(list) {
+				if strings.Contains(document, "\n  name: capi-provider\n") {
+					documents = append(documents, document)
+				}
+			}
+		}
+		text := strings.ReplaceAll(strings.Join(documents, "---\n"), s.namespace, "clusters")
+		uid := regexp.MustCompile(`(fsGroup|runAsUser): \d+`).ReplaceAllString(text, "$1: 1001")
+		goldenText(t, "foreign-capi-provider", variable.ReplaceAllString(uid, "$1: VARIES"))
+	})
+	t.Run("When it does, its credentials should be where it reads them", func(t *testing.T) {
+		mirror := &corev1.Secret{}
+		s.get(mirror, fixture.Credentials)
+		NewWithT(t).Expect(mirror.Data).To(And(HaveKeyWithValue("MAAS_ENDPOINT", []byte(fixture.Endpoint)), HaveKeyWithValue("MAAS_API_KEY", []byte(fixture.APIKey))))
+		tls := &corev1.Secret{}
+		s.get(tls, naming.CAPIWebhookCert)
+		NewWithT(t).Expect(tls.Data).To(And(HaveKey("tls.crt"), HaveKey("tls.key")))
+	})
+	t.Run("When it does, a condition should say what it does not heed, and go with it", func(t *testing.T) {
+		g := NewWithT(t)
+		said := s.condition(hyperv1.PlatformProviderSupported)
+		g.Expect(said.Status).To(Equal(metav1.ConditionFalse))
+		g.Expect(said.Message).To(And(ContainSubstring("made by registry.example/capmaas:v0.9.0"), ContainSubstring("the certificate of MAAS"), ContainSubstring("Remove the annotation")))
+		changed := s.cluster()
+		delete(changed.Annotations, hyperv1.ClusterAPIProviderMAASImage)
+		g.Expect(c.Update(t.Context(), changed)).To(Succeed())
+		s.mustPass()
+		g.Expect(meta.FindStatusCondition(s.cluster().Status.Conditions, string(hyperv1.PlatformProviderSupported))).To(BeNil())
+	})
 }
 
 func TestControlPlaneOperatorImage(t *testing.T) {

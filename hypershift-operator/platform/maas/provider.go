@@ -10,7 +10,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/utils/ptr"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
@@ -28,12 +27,6 @@ const providerTag = "cluster-api-provider-maas"
 // image is the first of: the cluster's annotation, the operator's setting, and the in-tree provider.
 func (p *Platform) image(cluster platform.Cluster) string {
 	return firstOf(cluster.HostedCluster.Annotations[hyperv1.ClusterAPIProviderMAASImage], p.providerImage, cluster.OperatorImage)
-}
-
-// foreign tells that the provider is not the one of this very product, so that it may know nothing of how the product hands
-// credentials over.
-func (p *Platform) foreign(cluster platform.Cluster) bool {
-	return p.image(cluster) != cluster.OperatorImage
 }
 
 // Provider is one provider for the hosted namespace. Without credentials there is none: it could only crash.
@@ -78,27 +71,6 @@ func (p *Platform) adapt(pod *corev1.PodSpec, cluster platform.Cluster) {
 	container.Env = append(container.Env, p.logEnv...)
 }
 
-// adaptForeign gives a provider that is not ours the credentials as upstream's wants them: in its environment, and the CA of MAAS in a
-// folder that SSL_CERT_DIR lists. Mounted, the Secret rolls the pods when it changes: upstream's reads its credentials once.
-func adaptForeign(pod *corev1.PodSpec, secret string) {
-	const caDir = "/etc/hypershift/maas-ca"
-	container := &pod.Containers[0]
-	for _, key := range []string{maas.SecretKeyEndpoint, maas.SecretKeyAPIKey, maas.SecretKeyCABundle} {
-		ref := &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: key}
-		if key == maas.SecretKeyCABundle {
-			ref.Optional = ptr.To(true)
-		}
-		container.Env = append(container.Env, corev1.EnvVar{Name: key, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: ref}})
-	}
-	container.Env = append(container.Env,
-		corev1.EnvVar{Name: "SSL_CERT_DIR", Value: "/etc/ssl/certs:/etc/pki/tls/certs:" + caDir},
-		corev1.EnvVar{Name: "MAAS_CREDENTIALS_SECRET", Value: secret})
-	container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: "maas-ca", MountPath: caDir, ReadOnly: true})
-	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "maas-ca", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
-		SecretName: secret, Optional: ptr.To(true), Items: []corev1.KeyToPath{{Key: maas.SecretKeyCABundle, Path: "ca.crt"}},
-	}}})
-}
-
 // adaptRole lets the provider read the kubeconfigs for it; the right to user-data comes with each Secret of a NodePool. Which Secrets
 // and kinds a provider that is not ours works with is not known.
 func (p *Platform) adaptRole(role *rbacv1.Role, cluster platform.Cluster, infraID string) {
@@ -112,12 +84,6 @@ func (p *Platform) adaptRole(role *rbacv1.Role, cluster platform.Cluster, infraI
 		APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"},
 		ResourceNames: []string{hosted.ProviderKubeconfig(infraID), hosted.ClusterAPIKubeconfig(infraID)},
 	})
-}
-
-// foreignGroups are those of Cluster API, of infrastructure providers and of the HostedControlPlane.
-var foreignGroups = []string{
-	"cluster.x-k8s.io", "addons.cluster.x-k8s.io", "bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io", "exp.cluster.x-k8s.io",
-	"exp.infrastructure.cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io", "machines.cluster.x-k8s.io", "hypershift.openshift.io",
 }
 
 func joined(prefixes []netip.Prefix) string {

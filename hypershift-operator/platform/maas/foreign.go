@@ -1,0 +1,69 @@
+package maas
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/maas"
+)
+
+// This file is about a provider that is not the one of this very product, so that it may know nothing of how the product hands
+// credentials over: CAPMAAS's own image, or one that somebody built of it.
+
+func (p *Platform) foreign(cluster platform.Cluster) bool {
+	return p.image(cluster) != cluster.OperatorImage
+}
+
+// notHonored is what CAPMAAS v0.8 and v0.9 are known not to do, as read in their source.
+var notHonored = []string{
+	"--namespace: it watches all namespaces, which it may not, and never becomes ready, unless it was built for one namespace",
+	"the certificate of MAAS: it is not verified, and the key goes to whoever answers",
+	"--maas-allow-cidrs and --maas-refuse-cidrs of the installation",
+	"crashes: a machine that was allocated a moment before stays allocated in MAAS",
+	"limits: a machine that fails is replaced by the next one without end, and one that was released by hand is installed anew with old user-data",
+	"spec.platform.maas of a NodePool beyond image, minCPU, minMemory, tags, resourcePool, failureDomain, deployInMemory and lxd.enabled",
+	"tokens of single machines: all machines of a pool fetch their configuration with one",
+}
+
+// NotHonored implements platform.ProviderChooser.
+func (p *Platform) NotHonored(cluster platform.Cluster) string {
+	if !p.foreign(cluster) {
+		return ""
+	}
+	return fmt.Sprintf("The machines are made by %s, which is not this product's own provider. CAPMAAS v0.8 and v0.9 do not heed %s. "+
+		"Remove the annotation hypershift.openshift.io/capi-provider-maas-image, or the operator's --maas-capi-provider-image, to go back",
+		p.image(cluster), strings.Join(notHonored, "; "))
+}
+
+// adaptForeign gives a provider that is not ours the credentials as upstream's wants them: in its environment, and the CA of MAAS in a
+// folder that SSL_CERT_DIR lists. Mounted, the Secret rolls the pods when it changes: upstream's reads its credentials once.
+func adaptForeign(pod *corev1.PodSpec, secret string) {
+	const caDir = "/etc/hypershift/maas-ca"
+	container := &pod.Containers[0]
+	// A port other than 0 makes the builds for one namespace serve webhooks and nothing else; those for all serve them at 9443 either way.
+	container.Args = append(container.Args, "--webhook-port=0")
+	for _, key := range []string{maas.SecretKeyEndpoint, maas.SecretKeyAPIKey, maas.SecretKeyCABundle} {
+		ref := &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: key}
+		if key == maas.SecretKeyCABundle {
+			ref.Optional = ptr.To(true)
+		}
+		container.Env = append(container.Env, corev1.EnvVar{Name: key, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: ref}})
+	}
+	container.Env = append(container.Env,
+		corev1.EnvVar{Name: "SSL_CERT_DIR", Value: "/etc/ssl/certs:/etc/pki/tls/certs:" + caDir},
+		corev1.EnvVar{Name: "MAAS_CREDENTIALS_SECRET", Value: secret})
+	container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: "maas-ca", MountPath: caDir, ReadOnly: true})
+	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "maas-ca", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+		SecretName: secret, Optional: ptr.To(true), Items: []corev1.KeyToPath{{Key: maas.SecretKeyCABundle, Path: "ca.crt"}},
+	}}})
+}
+
+// foreignGroups are those of Cluster API, of infrastructure providers and of the HostedControlPlane.
+var foreignGroups = []string{
+	"cluster.x-k8s.io", "addons.cluster.x-k8s.io", "bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io", "exp.cluster.x-k8s.io",
+	"exp.infrastructure.cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io", "machines.cluster.x-k8s.io", "hypershift.openshift.io",
+}
