@@ -55,21 +55,8 @@ func TestCrash(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel() // Most of a life is spent waiting for caches.
-			d, half := newDriver(t, cfg, tc.namespace, seed), kills/2
-			for n := range half {
-				d.crash(killPoint{kube: tc.kube, when: moments[n%len(moments)], nth: 1 + d.random.Int64N(20)})
-				if d.turned {
-					d.turned = false
-					d.settle()
-				}
-			}
-			t.Logf("killed over %d machines: %v", d.next, d.kills)
-			d.expectEveryMoment(half)
-			d.settle()
-			for _, m := range d.living() {
-				d.remove(m)
-			}
-			d.settle()
+			d := newDriver(t, cfg, tc.namespace, seed)
+			d.waves(tc.kube, kills/2, d.settle)
 			d.Expect(d.machines()).To(BeEmpty())
 		})
 	}
@@ -79,13 +66,36 @@ func newDriver(t *testing.T, cfg *rest.Config, namespace string, seed uint64) *d
 	const machines = 50
 	endpoint, key := region(t, machines+10,
 		faults.Rule{Kind: faults.DeployFails, Machine: "m00003"}, faults.Rule{Kind: faults.DeployFails, Machine: "m00017"})
-	d := &driver{world: newWorld(t, cfg, namespace, endpoint, key), random: rand.New(rand.NewPCG(seed, 0)), crest: machines, kills: map[moment]int{}}
+	return newDriverAt(t, cfg, namespace, endpoint, key, rand.New(rand.NewPCG(seed, 0)), machines)
+}
+
+func newDriverAt(t *testing.T, cfg *rest.Config, namespace, endpoint, key string, random *rand.Rand, crest int) *driver {
+	d := &driver{world: newWorld(t, cfg, namespace, endpoint, key), random: random, crest: crest, kills: map[moment]int{}}
 	var err error
 	d.kube, err = rest.TransportFor(cfg)
 	d.Expect(err).NotTo(HaveOccurred())
 	d.region, err = maas.NewClient(maas.Config{Endpoint: endpoint, APIKey: key})
 	d.Expect(err).NotTo(HaveOccurred())
 	return d
+}
+
+// waves kills the provider so many times, and has it settle whenever a wave turns, and at the end, when nothing is wanted any more.
+func (d *driver) waves(kube bool, kills int, settle func()) {
+	d.t.Helper()
+	for n := range kills {
+		d.crash(killPoint{kube: kube, when: moments[n%len(moments)], nth: 1 + d.random.Int64N(20)})
+		if d.turned {
+			d.turned = false
+			settle()
+		}
+	}
+	d.t.Logf("killed over %d machines: %v", d.next, d.kills)
+	d.expectEveryMoment(kills)
+	settle()
+	for _, m := range d.living() {
+		d.remove(m)
+	}
+	settle()
 }
 
 // crash runs one process of the provider until it is killed.

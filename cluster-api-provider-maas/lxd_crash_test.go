@@ -55,20 +55,7 @@ func TestCrashLXD(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			d := newVMDriver(t, cfg, tc.namespace, seed)
-			for n := range kills / 2 {
-				d.crash(killPoint{kube: tc.kube, when: moments[n%len(moments)], nth: 1 + d.random.Int64N(20)})
-				if d.turned {
-					d.turned = false
-					d.settleVMs()
-				}
-			}
-			t.Logf("killed over %d machines: %v", d.next, d.kills)
-			d.expectEveryMoment(kills / 2)
-			d.settleVMs()
-			for _, m := range d.living() {
-				d.remove(m)
-			}
-			d.settleVMs()
+			d.waves(tc.kube, kills/2, d.settleVMs)
 			hosts, err := d.region.ListVMHosts(t.Context())
 			d.Expect(err).NotTo(HaveOccurred())
 			for _, h := range hosts {
@@ -80,14 +67,8 @@ func TestCrashLXD(t *testing.T) {
 
 func newVMDriver(t *testing.T, cfg *rest.Config, namespace string, seed uint64) *driver {
 	s := hostsOf(t, 5, faults.Rule{Kind: faults.CommissionFails, Machine: "vm-*", Count: 1}, faults.Rule{Kind: faults.DeployFails, Machine: "vm-*", Count: 1})
-	endpoint := simtest.Serve(t, s)
-	d := &driver{world: newWorld(t, cfg, namespace, endpoint, s.Key("admin")), random: rand.New(rand.NewPCG(seed, 1)), crest: 30, kills: map[moment]int{}}
+	d := newDriverAt(t, cfg, namespace, simtest.Serve(t, s), s.Key("admin"), rand.New(rand.NewPCG(seed, 1)), 30)
 	d.vm = true
-	var err error
-	d.kube, err = rest.TransportFor(cfg)
-	d.Expect(err).NotTo(HaveOccurred())
-	d.region, err = maas.NewClient(maas.Config{Endpoint: endpoint, APIKey: d.key})
-	d.Expect(err).NotTo(HaveOccurred())
 	return d
 }
 

@@ -2,8 +2,6 @@ package lxdhost
 
 import (
 	"bytes"
-	"context"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -33,19 +31,7 @@ func newWorld(t *testing.T, seed string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		s.Run(ctx)
-		close(ended)
-	}()
-	server := httptest.NewServer(s)
-	t.Cleanup(func() {
-		server.Close()
-		stop()
-		<-ended
-	})
-	w := &world{GomegaWithT: NewWithT(t), Simulator: s, t: t, url: server.URL + "/MAAS"}
+	w := &world{GomegaWithT: NewWithT(t), Simulator: s, t: t, url: simtest.Serve(t, s)}
 	w.maas, err = maas.NewClient(maas.Config{Endpoint: w.url, APIKey: s.Key("admin"), Retry: maas.RetryPolicy{Attempts: 1}})
 	w.Expect(err).NotTo(HaveOccurred())
 	return w

@@ -20,6 +20,7 @@ import (
 
 	"github.com/openshift/hypershift/support/operatorwebhook"
 	"github.com/openshift/hypershift/support/pki"
+	"github.com/openshift/hypershift/support/testenv"
 )
 
 const operatorNamespace = "hypershift"
@@ -35,23 +36,9 @@ type world struct {
 }
 
 func newWorld(t *testing.T, objects ...client.Object) world {
-	writes := 0
-	counted := interceptor.NewClient(reader(objects...).(client.WithWatch), interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			writes++
-			return c.Create(ctx, obj, opts...)
-		},
-		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
-			writes++
-			return c.Update(ctx, obj, opts...)
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			writes++
-			return c.Patch(ctx, obj, patch, opts...)
-		},
-	})
+	counted, writes := testenv.Counted(reader(objects...).(client.WithWatch))
 	now := testclock.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	return world{NewWithT(t), t.Context(), counted, now, &Certificate{Client: counted, Reader: counted, Clock: now, Namespace: operatorNamespace}, &writes}
+	return world{NewWithT(t), t.Context(), counted, now, &Certificate{Client: counted, Reader: counted, Clock: now, Namespace: operatorNamespace}, writes}
 }
 
 func (s world) reconcile() {

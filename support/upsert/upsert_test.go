@@ -1,16 +1,13 @@
 package upsert_test
 
 import (
-	"context"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/openshift/hypershift/support/testenv"
 	"github.com/openshift/hypershift/support/upsert"
@@ -23,25 +20,7 @@ func counted(t *testing.T) (client.Client, *int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	writes := 0
-	return interceptor.NewClient(c, interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			writes++
-			return c.Create(ctx, obj, opts...)
-		},
-		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
-			writes++
-			return c.Update(ctx, obj, opts...)
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
-			writes++
-			return c.Patch(ctx, obj, p, opts...)
-		},
-		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			writes++
-			return c.Apply(ctx, obj, opts...)
-		},
-	}), &writes
+	return testenv.Counted(c)
 }
 
 func TestUpsert(t *testing.T) {

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,19 +42,7 @@ func newWorld(t *testing.T, change ...func(*simulator.Options)) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		s.Run(ctx)
-		close(ended)
-	}()
-	server := httptest.NewServer(s)
-	t.Cleanup(func() {
-		server.Close()
-		stop()
-		<-ended
-	})
-	return &world{GomegaWithT: NewWithT(t), Simulator: s, t: t, url: server.URL + "/MAAS"}
+	return &world{GomegaWithT: NewWithT(t), Simulator: s, t: t, url: simtest.Serve(t, s)}
 }
 
 func (w *world) walk(ctx context.Context, user string, change func(*settings)) error {

@@ -106,9 +106,9 @@ func TestPodsOfAHostedNamespace(t *testing.T) {
 	for name, template := range pods {
 		t.Run("When "+name+" is run, it should pass what the namespace enforces", func(t *testing.T) {
 			g := NewWithT(t)
-			verdict := policy.AggregateCheckResults(evaluator.EvaluatePod(
+			result := policy.AggregateCheckResults(evaluator.EvaluatePod(
 				api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}, &template.ObjectMeta, &template.Spec))
-			g.Expect(verdict.Allowed).To(BeTrue(), "%s: %s", verdict.ForbiddenReason(), verdict.ForbiddenDetail())
+			g.Expect(result.Allowed).To(BeTrue(), "%s: %s", result.ForbiddenReason(), result.ForbiddenDetail())
 			g.Expect(o.try(template)).To(Succeed())
 		})
 	}

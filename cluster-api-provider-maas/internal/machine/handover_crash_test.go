@@ -65,7 +65,7 @@ func (w *world) diesTakingBack(n int, after bool) {
 	w.restart()
 }
 
-func clusterLetGo(t *testing.T, cfg *rest.Config) {
+func clusterGivenUp(t *testing.T, cfg *rest.Config) {
 	w, id := newRun(t, cfg, "m")
 	stale := w.cluster()
 	w.stuck(id)

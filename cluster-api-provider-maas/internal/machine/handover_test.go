@@ -41,7 +41,7 @@ func TestHandOver(t *testing.T) {
 		"When its disks are to be erased, they should be erased later":                                        erasedLater,
 		"When a person breaks a record, it should stand until a person ends it":                               brokenRecord,
 		"When the process dies between any two writes of a hand-over, the next should finish":                 diesOverHandOver,
-		"When the MaasCluster was let go of meanwhile, nothing should be handed over to it, nor be forgotten": clusterLetGo,
+		"When the MaasCluster was let go of meanwhile, nothing should be handed over to it, nor be forgotten": clusterGivenUp,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, cfg) })
 	}

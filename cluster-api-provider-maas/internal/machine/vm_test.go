@@ -112,12 +112,7 @@ func vmDefaults(t *testing.T, cfg *rest.Config) {
 func vmAnswerLost(t *testing.T, cfg *rest.Config) {
 	w := newLXD(t, cfg, lxdHost{name: "h1"}, lxdHost{name: "h2"})
 	w.addVM("m")
-	w.after = func(op string) error {
-		if op == "compose" {
-			return errCut
-		}
-		return nil
-	}
+	w.after = cutComposing
 	w.reconcile("m", time.Second)
 	w.reconcile("m", time.Second)
 	w.Expect(w.vms()).To(HaveLen(1))
@@ -129,15 +124,18 @@ func vmAnswerLost(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.vms()).To(BeEmpty())
 }
 
+// cutComposing loses the connection when a machine is composed.
+func cutComposing(op string) error {
+	if op == "compose" {
+		return errCut
+	}
+	return nil
+}
+
 func vmNeverMade(t *testing.T, cfg *rest.Config) {
 	w := newLXD(t, cfg, lxdHost{name: "h1"})
 	w.addVM("m")
-	w.before = func(op string) error {
-		if op == "compose" {
-			return errCut
-		}
-		return nil
-	}
+	w.before = cutComposing
 	w.reconcile("m", time.Second)
 	w.reconcile("m", time.Second)
 	w.before = nil
@@ -287,12 +285,7 @@ func vmDeletedEarly(t *testing.T, cfg *rest.Config) {
 func vmDeletedInDoubt(t *testing.T, cfg *rest.Config) {
 	w := newLXD(t, cfg, lxdHost{name: "h1"})
 	w.addVM("m")
-	w.before = func(op string) error {
-		if op == "compose" {
-			return errCut
-		}
-		return nil
-	}
+	w.before = cutComposing
 	w.reconcile("m", time.Second)
 	w.reconcile("m", time.Second)
 	w.before = nil

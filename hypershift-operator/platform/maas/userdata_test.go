@@ -52,7 +52,7 @@ func TestValidateUserData(t *testing.T) {
 	}{
 		{"When OpenShift is to read cloud-config, it should say what it reads", releaseinfo.OpenShift,
 			hyperv1.MAASNodePoolPlatform{Image: "custom/rhcos", UserDataFormat: hyperv1.UserDataCloudConfig}, "userDataFormat is CloudConfig, but the nodes of an OpenShift release"},
-		{"When the payload is not known yet, it should wait with its verdict", "",
+		{"When the payload is not known yet, it should wait with its answer", "",
 			hyperv1.MAASNodePoolPlatform{Image: "custom/rhcos", UserDataFormat: hyperv1.UserDataCloudConfig}, ""},
 		{"When Ubuntu is to wipe a partition, it should say that there is none", releaseinfo.Kubernetes,
 			hyperv1.MAASNodePoolPlatform{Image: "ubuntu/noble", DiskWipe: wipe(ptr.To(true))}, "diskWipe.enabled goes with userDataFormat Ignition only"},

@@ -1,8 +1,6 @@
 package simulator_test
 
 import (
-	"context"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -23,20 +21,8 @@ func client(t *testing.T, user string) (*simulator.Simulator, *maas.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		s.Run(ctx)
-		close(ended)
-	}()
-	server := httptest.NewServer(s)
-	t.Cleanup(func() {
-		server.Close()
-		stop()
-		<-ended
-	})
 	c, err := maas.NewClient(maas.Config{
-		Endpoint: server.URL + "/MAAS", APIKey: s.Key(user), Retry: maas.RetryPolicy{Attempts: 8, BaseDelay: time.Millisecond, MaxDelay: 5 * time.Millisecond},
+		Endpoint: simtest.Serve(t, s), APIKey: s.Key(user), Retry: maas.RetryPolicy{Attempts: 8, BaseDelay: time.Millisecond, MaxDelay: 5 * time.Millisecond},
 	})
 	if err != nil {
 		t.Fatal(err)
