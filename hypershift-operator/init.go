@@ -4,19 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 )
@@ -30,22 +25,6 @@ var coreCRDs = []string{
 	"machinehealthchecks.cluster.x-k8s.io",
 }
 
-// requiredCRDs are coreCRDs and what the plugins of platforms watch beside.
-func requiredCRDs(scheme *runtime.Scheme, platforms registry.Registry) ([]string, error) {
-	required := slices.Clone(coreCRDs)
-	for _, kind := range platforms.Watched() {
-		gvk, err := apiutil.GVKForObject(kind, scheme)
-		if err != nil {
-			return nil, fmt.Errorf("naming the CRD of %T: %w", kind, err)
-		}
-		if gvk.Group == corev1.GroupName {
-			continue
-		}
-		required = append(required, strings.ToLower(gvk.Kind)+"s."+gvk.Group)
-	}
-	return required, nil
-}
-
 func newInitCommand() *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
@@ -57,7 +36,11 @@ func newInitCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("finding the management cluster: %w", err)
 			}
-			scheme, err := newScheme()
+			platforms, err := (&runFlags{platforms: registry.All()}).plugins(nil)
+			if err != nil {
+				return err
+			}
+			scheme, err := newScheme(platforms)
 			if err != nil {
 				return err
 			}
@@ -65,23 +48,23 @@ func newInitCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("connecting to the management cluster: %w", err)
 			}
-			required, err := requiredCRDs(scheme, installedPlatforms("", nil, nil))
-			if err != nil {
-				return err
-			}
-			return waitForCRDs(cmd.Context(), c, required, timeout)
+			return waitForCRDs(cmd.Context(), c, platforms, timeout)
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long to wait")
 	return cmd
 }
 
-// waitForCRDs waits until every required kind is served.
-func waitForCRDs(ctx context.Context, c client.Reader, required []string, timeout time.Duration) error {
+// waitForCRDs waits until what the controllers watch is served, and what is there of the kinds of platforms too. A platform whose kinds
+// are not there is none to wait for.
+func waitForCRDs(ctx context.Context, c client.Reader, platforms registry.Registry, timeout time.Duration) error {
 	var missing []string
 	err := wait.PollUntilContextTimeout(ctx, initPoll, timeout, true, func(ctx context.Context) (bool, error) {
-		var err error
-		missing, err = missingCRDs(ctx, c, required)
+		ofPlatforms, err := present(ctx, c, platforms.CRDs())
+		if err != nil {
+			return false, nil //nolint:nilerr // It is tried again, and the time-out tells.
+		}
+		missing, err = registry.Missing(ctx, c, append(ofPlatforms, coreCRDs...))
 		return err == nil && len(missing) == 0, nil
 	})
 	if err != nil && len(missing) > 0 {
@@ -93,26 +76,17 @@ func waitForCRDs(ctx context.Context, c client.Reader, required []string, timeou
 	return nil
 }
 
-func missingCRDs(ctx context.Context, c client.Reader, required []string) ([]string, error) {
-	var missing []string
-	for _, name := range required {
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		err := c.Get(ctx, client.ObjectKey{Name: name}, crd)
+// present are those of some CRDs that are there, served or not.
+func present(ctx context.Context, c client.Reader, names []string) ([]string, error) {
+	var there []string
+	for _, name := range names {
+		err := c.Get(ctx, client.ObjectKey{Name: name}, &apiextensionsv1.CustomResourceDefinition{})
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("reading CRD %s: %w", name, err)
 		}
-		if apierrors.IsNotFound(err) || !established(crd) {
-			missing = append(missing, name)
+		if err == nil {
+			there = append(there, name)
 		}
 	}
-	return missing, nil
-}
-
-func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	for _, c := range crd.Status.Conditions {
-		if c.Type == apiextensionsv1.Established {
-			return c.Status == apiextensionsv1.ConditionTrue
-		}
-	}
-	return false
+	return there, nil
 }

@@ -18,15 +18,15 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/crds"
 	"github.com/openshift/hypershift/support/tenantlimits"
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-// TestOperatorWithoutMAAS runs the operator where `install --limit-crd-install none --exclude-etcd` has left out the kinds
-// of MAAS, and that of etcd backups.
+// TestOperatorWithoutMAAS runs the operator where the kinds of MAAS are not installed, and neither is that of etcd backups: it serves the
+// other platforms, and starts again when they come.
 func TestOperatorWithoutMAAS(t *testing.T) {
 	g := NewWithT(t)
-	t.Setenv("PLATFORMS_INSTALLED", "none")
 	config := testenv.Start(t, "hypershift", "clusterapi")
 	c, err := client.New(config, client.Options{Scheme: fixture.Scheme()})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -37,16 +37,13 @@ func TestOperatorWithoutMAAS(t *testing.T) {
 		Controller: controllerconfig.Controller{SkipNameValidation: ptr.To(true)},
 	})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(addControllers(mgr, &runFlags{namespace: "default", limits: tenantlimits.Limits{Registries: []string{"*"}}}, "registry.example/hypershift:1", nil, fixture.Payloads())).To(Succeed())
+	platforms := fixture.Platforms(nil)
+	g.Expect(platforms.SwitchOff(t.Context(), c)).To(Succeed())
+	g.Expect(addControllers(mgr, &runFlags{namespace: "default", limits: tenantlimits.Limits{Registries: []string{"*"}}}, platforms, "registry.example/hypershift:1", nil, fixture.Payloads())).To(Succeed())
 	ctx, cancel := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
 	go func() { stopped <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-stopped; err != nil {
-			t.Errorf("the operator ended with: %v", err)
-		}
-	})
+	t.Cleanup(cancel)
 	reason := func(namespace string, conditionType hyperv1.ConditionType) func() string {
 		return func() string {
 			hc := &hyperv1.HostedCluster{}
@@ -64,6 +61,7 @@ func TestOperatorWithoutMAAS(t *testing.T) {
 	g.Eventually(reason(none.Namespace, hyperv1.SupportedHostedCluster), patience, tick).Should(Equal(hyperv1.AsExpectedReason))
 	fixture.Create(t, c, fixture.HostedCluster("wants-maas"))
 	g.Eventually(reason("wants-maas", hyperv1.SupportedHostedCluster), patience, tick).Should(Equal(hyperv1.UnsupportedHostedClusterReason))
+	g.Expect(platforms.Why(hyperv1.MAASPlatform)).To(And(ContainSubstring("does not serve maasclusters.infrastructure.cluster.x-k8s.io"), ContainSubstring("hypershift install")))
 
 	// Another install, without --exclude-etcd, changes nothing that would restart the operator.
 	backup := &hyperv1.HCPEtcdBackup{
@@ -80,6 +78,15 @@ func TestOperatorWithoutMAAS(t *testing.T) {
 		told := meta.FindStatusCondition(backup.Status.Conditions, hyperv1.HCPEtcdBackupCompleted)
 		g.Expect(told).To(HaveValue(HaveField("Reason", "NotSupported")))
 	}, patience, tick).Should(Succeed())
+
+	kinds, err := crds.Load(crds.Infrastructure)
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, kind := range kinds {
+		g.Expect(stopped).NotTo(Receive(), "the operator ended before all kinds were there")
+		kind.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
+		g.Expect(c.Create(ctx, kind)).To(Succeed())
+	}
+	g.Eventually(stopped, patience, tick).Should(Receive(MatchError(ContainSubstring("the kinds of platform MAAS are served now"))))
 }
 
 // excludeBackups takes the kind of etcd backups out of the management cluster, and returns it as it can be created again.

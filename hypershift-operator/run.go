@@ -28,7 +28,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool"
 	"github.com/openshift/hypershift/hypershift-operator/metrics"
-	"github.com/openshift/hypershift/hypershift-operator/platform/maas"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/hypershift-operator/webhook"
@@ -45,7 +45,6 @@ import (
 
 // Environment that the installer sets.
 const (
-	maasProviderEnv   = "IMAGE_MAAS_CAPI_PROVIDER"
 	platformsEnv      = "PLATFORMS_INSTALLED"
 	leaderElectionID  = "hypershift-operator-leader-elect"
 	operatorContainer = "operator"
@@ -77,15 +76,15 @@ type runFlags struct {
 	validatingWebhook, enableUWMTelemetry bool
 	defaultingWebhook                     bool
 	webhookPort                           int
-	maasAllow, maasRefuse, egressBlocks   string
+	egressBlocks                          string
 	limits                                tenantlimits.Limits
 	log                                   logging.Options
-	// calls counts the calls of MAAS; nil counts nothing.
-	calls *maasapi.Metrics
+	// platforms are the flags of each.
+	platforms registry.Options
 }
 
 func newRunCommand() *cobra.Command {
-	f := &runFlags{}
+	f := &runFlags{platforms: registry.All()}
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run the controllers",
@@ -104,9 +103,8 @@ func newRunCommand() *cobra.Command {
 	flags.BoolVar(&f.defaultingWebhook, "enable-defaulting-webhook", false, "serve the webhook that sets defaults which depend on the cluster")
 	flags.IntVar(&f.webhookPort, "webhook-port", operatorwebhook.Port, "port of the webhooks, which convert objects of Cluster API; 0 serves none")
 	flags.BoolVar(&f.ciDebugOutput, "enable-ci-debug-output", false, "make control planes log more")
-	flags.StringVar(&f.maasAllow, "maas-allow-cidrs", "", "ranges that MAAS endpoints of tenants may be in whatever else is said, such as a loopback range in a test")
-	flags.StringVar(&f.maasRefuse, "maas-refuse-cidrs", "", "ranges that MAAS endpoints of tenants must not be in, such as the pods and Services of the management cluster")
 	flags.StringVar(&f.egressBlocks, "hcp-egress-block-cidrs", "", "ranges that hosted pods which act for a guest must never reach")
+	f.platforms.AddFlags(flags)
 	f.limits.AddFlags(flags)
 	f.log.AddFlags(flags)
 	addCompatibilityFlags(cmd, f)
@@ -139,7 +137,11 @@ func run(ctx context.Context, f *runFlags) error {
 	if err != nil {
 		return fmt.Errorf("finding the management cluster: %w", err)
 	}
-	mgr, err := newManager(config, f)
+	platforms, err := f.plugins(ctrlmetrics.Registry)
+	if err != nil {
+		return err
+	}
+	mgr, err := newManager(config, f, platforms)
 	if err != nil {
 		return err
 	}
@@ -150,11 +152,13 @@ func run(ctx context.Context, f *runFlags) error {
 	if err := f.limits.Complete(image); err != nil {
 		return err
 	}
-	f.calls = maasapi.NewMetrics(ctrlmetrics.Registry)
+	if err := platforms.SwitchOff(ctx, mgr.GetAPIReader()); err != nil {
+		return err
+	}
 	if err := addMetrics(mgr, image, imageID); err != nil {
 		return err
 	}
-	if err := addControllers(mgr, f, image, overrides, release.NewReader(overrides)); err != nil {
+	if err := addControllers(mgr, f, platforms, image, overrides, release.NewReader(overrides)); err != nil {
 		return err
 	}
 	ctrl.Log.Info("Starting the operator", "namespace", f.namespace, "image", image, "commit", version.Commit())
@@ -164,11 +168,20 @@ func run(ctx context.Context, f *runFlags) error {
 	return nil
 }
 
-func newManager(config *rest.Config, f *runFlags) (ctrl.Manager, error) {
+// plugins makes those of the platforms whose kinds the installer has put in the management cluster.
+func (f *runFlags) plugins(counts prometheus.Registerer) (registry.Registry, error) {
+	plugins, err := f.platforms.New(platform.Environment{Namespace: f.namespace, LogEnv: logging.Environment(), Metrics: counts})
+	if err != nil {
+		return registry.Registry{}, err
+	}
+	return plugins.Limit(os.Getenv(platformsEnv)), nil
+}
+
+func newManager(config *rest.Config, f *runFlags, platforms registry.Registry) (ctrl.Manager, error) {
 	// Ten workers of two controllers write bursts of small objects for each new cluster.
 	config.QPS, config.Burst = 100, 200
 	config.UserAgent = "hypershift-operator/" + version.Commit()
-	scheme, err := newScheme()
+	scheme, err := newScheme(platforms)
 	if err != nil {
 		return nil, err
 	}
@@ -241,16 +254,11 @@ func ownImage(ctx context.Context, reader client.Reader, f *runFlags) (image, id
 	return "", "", fmt.Errorf("the operator's own pod %s has no container %s to take the image from: set --operator-image", key, operatorContainer)
 }
 
-func addControllers(mgr ctrl.Manager, f *runFlags, image string, overrides map[string]string, releases release.Lookup) error {
-	guard, err := maasapi.NewGuard(f.maasAllow, f.maasRefuse)
-	if err != nil {
-		return fmt.Errorf("--maas-allow-cidrs or --maas-refuse-cidrs: %w", err)
-	}
+func addControllers(mgr ctrl.Manager, f *runFlags, platforms registry.Registry, image string, overrides map[string]string, releases release.Lookup) error {
 	blocks, err := maasapi.ParsePrefixes(f.egressBlocks)
 	if err != nil {
 		return fmt.Errorf("--hcp-egress-block-cidrs: %w", err)
 	}
-	platforms := installedPlatforms(f.namespace, guard, f.calls)
 	clusters := &hostedcluster.Reconciler{
 		Client: mgr.GetClient(), LiveReader: mgr.GetAPIReader(), Clock: clock.RealClock{},
 		Recorder: mgr.GetEventRecorder("hostedcluster"), Releases: releases, Platforms: platforms,
@@ -266,15 +274,7 @@ func addControllers(mgr ctrl.Manager, f *runFlags, image string, overrides map[s
 	janitor := &nodepool.Janitor{Client: mgr.GetClient()}
 	backups := &etcdbackup.Reconciler{Client: mgr.GetClient()}
 	return errors.Join(clusters.SetupWithManager(mgr), pools.SetupWithManager(mgr), janitor.SetupWithManager(mgr), backups.SetupWithManager(mgr),
-		addWebhook(mgr, f), addVersions(mgr, f.namespace))
-}
-
-// installedPlatforms are the plugins of the platforms whose kinds the installer has put in the management cluster.
-func installedPlatforms(namespace string, guard *maasapi.Guard, calls *maasapi.Metrics) registry.Registry {
-	return registry.New(maas.Options{
-		Namespace:     namespace,
-		ProviderImage: os.Getenv(maasProviderEnv), LogEnv: logging.Environment(), Guard: guard, Calls: calls,
-	}).Limit(os.Getenv(platformsEnv))
+		addWebhook(mgr, f), addVersions(mgr, f.namespace), mgr.Add(&newcomers{cache: mgr.GetCache(), reader: mgr.GetAPIReader(), platforms: platforms}))
 }
 
 func addWebhook(mgr ctrl.Manager, f *runFlags) error {

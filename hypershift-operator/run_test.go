@@ -25,6 +25,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 	"github.com/openshift/hypershift/support/operatorwebhook"
 	"github.com/openshift/hypershift/support/tenantlimits"
 	"github.com/openshift/hypershift/support/testenv"
@@ -44,15 +45,17 @@ func TestOperator(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(err).NotTo(HaveOccurred())
 	flags := &runFlags{
-		namespace: "default", metricsAddr: "0", healthAddr: "0", leaderElect: true, defaultingWebhook: true, webhookPort: freePort(g),
+		namespace: "default", metricsAddr: "0", healthAddr: "0", leaderElect: true, defaultingWebhook: true, webhookPort: freePort(g), platforms: registry.All(),
 		limits: tenantlimits.Limits{Registries: []string{"registry.example"}},
 	}
 	traffic := &traffic{}
 	watched := rest.CopyConfig(config)
 	watched.Wrap(func(next http.RoundTripper) http.RoundTripper { traffic.next = next; return traffic })
-	mgr, err := newManager(watched, flags)
+	platforms, err := flags.plugins(nil)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(addControllers(mgr, flags, "registry.example/hypershift:1", nil, fixture.Payloads())).To(Succeed())
+	mgr, err := newManager(watched, flags, platforms)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(addControllers(mgr, flags, platforms, "registry.example/hypershift:1", nil, fixture.Payloads())).To(Succeed())
 	ctx, cancel := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
 	go func() { stopped <- mgr.Start(ctx) }()
@@ -222,32 +225,35 @@ func TestMissingCRDs(t *testing.T) {
 		return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: apiextensionsv1.CustomResourceDefinitionStatus{
 			Conditions: []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: served}}}}
 	}
-	t.Run("When a kind is absent or not served yet, it should name both", func(t *testing.T) {
-		g := NewWithT(t)
-		required, err := requiredCRDs(fixture.Scheme(), installedPlatforms("", nil, nil))
-		g.Expect(err).NotTo(HaveOccurred())
-		objects := []client.Object{crd(required[0], apiextensionsv1.ConditionFalse)}
-		for _, name := range required[2:] {
-			objects = append(objects, crd(name, apiextensionsv1.ConditionTrue))
-		}
-		missing, err := missingCRDs(t.Context(), fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(objects...).Build(), required)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(missing).To(Equal(required[:2]))
-	})
-	t.Run("When the kinds of MAAS are not installed, it should not wait for them", func(t *testing.T) {
-		g := NewWithT(t)
-		const machines = "maasmachines.infrastructure.cluster.x-k8s.io"
-		required, err := requiredCRDs(fixture.Scheme(), installedPlatforms("", nil, nil))
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(required).To(ContainElement(machines))
-		t.Setenv("PLATFORMS_INSTALLED", "none")
-		required, err = requiredCRDs(fixture.Scheme(), installedPlatforms("", nil, nil))
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(required).To(Equal(coreCRDs))
-	})
-	t.Run("When waiting takes too long, it should say what to do", func(t *testing.T) {
-		err := waitForCRDs(t.Context(), fake.NewClientBuilder().WithScheme(fixture.Scheme()).Build(), coreCRDs, time.Millisecond)
-		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("hypershift install")))
+	reader := func(objects ...client.Object) client.Reader {
+		return fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(objects...).Build()
+	}
+	var core []client.Object
+	for _, name := range coreCRDs {
+		core = append(core, crd(name, apiextensionsv1.ConditionTrue))
+	}
+	const machines = "maasmachines.infrastructure.cluster.x-k8s.io"
+	for _, tc := range []struct {
+		name    string
+		objects []client.Object
+		lacks   string
+	}{
+		{"When what all platforms need is served, it should wait for nothing", core, ""},
+		{"When a kind of the controllers is absent, it should name it and say what to do", core[1:], coreCRDs[0] + ": run `hypershift install`"},
+		{"When a kind of a platform is about to be served, it should wait for it", append(core, crd(machines, apiextensionsv1.ConditionFalse)), machines},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			err := waitForCRDs(t.Context(), reader(tc.objects...), fixture.Platforms(nil), time.Millisecond)
+			if tc.lacks == "" {
+				NewWithT(t).Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(tc.lacks)))
+		})
+	}
+	t.Run("When a platform is not installed, it should not wait for its kinds", func(t *testing.T) {
+		err := waitForCRDs(t.Context(), reader(append(core, crd(machines, apiextensionsv1.ConditionFalse))...), fixture.Platforms(nil).Limit("none"), time.Millisecond)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	})
 }
 

@@ -10,17 +10,17 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 )
 
 // newScheme knows all kinds that the operator reads or writes.
-func newScheme() (*runtime.Scheme, error) {
+func newScheme(platforms registry.Registry) (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	err := errors.Join(
 		clientgoscheme.AddToScheme(scheme),
 		apiextensionsv1.AddToScheme(scheme),
 		hyperv1.AddToScheme(scheme),
-		infrav1.AddToScheme(scheme),
+		platforms.AddToScheme(scheme),
 		clusterv1.AddToScheme(scheme),
 	)
 	if err != nil {

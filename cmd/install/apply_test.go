@@ -179,10 +179,10 @@ func TestImageRefs(t *testing.T) {
 		{name: "When the program was built for one it should be that", built: "built:1", image: "built:1", images: map[string]string{}},
 		{name: "When there is to be no pod it should need none", args: []string{"--development"}, image: developmentImage, images: map[string]string{}},
 		{name: "When only CRDs are installed it should need none", args: []string{"--install-scope", "crds"}, images: map[string]string{}},
-		{name: "When a list is given it should take what it knows", args: []string{"--image-refs", in("good.yaml")}, image: "op:1", images: map[string]string{maasImageEnv: "maas:1"}},
+		{name: "When a list is given it should take what it knows", args: []string{"--image-refs", in("good.yaml")}, image: "op:1", images: map[string]string{"IMAGE_MAAS_CAPI_PROVIDER": "maas:1"}},
 		{
 			name: "When the provider is given too it should win", args: []string{"--image-refs", in("good.yaml"), "--maas-capi-provider-image", "mine:1"},
-			image: "op:1", images: map[string]string{maasImageEnv: "mine:1"},
+			image: "op:1", images: map[string]string{"IMAGE_MAAS_CAPI_PROVIDER": "mine:1"},
 		},
 		{name: "When the list lacks the operator it should say so", args: []string{"--image-refs", in("lacks.yaml")}, says: `no tag "hypershift-operator"`},
 		{name: "When the list is no YAML it should say so", args: []string{"--image-refs", in("bad.yaml")}, says: "no ImageStream"},

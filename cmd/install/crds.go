@@ -22,8 +22,10 @@ const (
 // definitions returns the CRDs that the flags ask for.
 func (o *Options) definitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	folders := []string{crds.HyperShift, crds.Certificates, crds.ClusterAPI}
-	if len(o.platforms) == 0 || slices.Contains(o.platforms, "maas") {
-		folders = append(folders, crds.Infrastructure)
+	for _, traits := range providers() {
+		if len(o.platforms) == 0 || slices.Contains(o.platforms, traits.Name()) {
+			folders = append(folders, traits.CRDs)
+		}
 	}
 	var all []*apiextensionsv1.CustomResourceDefinition
 	for _, folder := range folders {

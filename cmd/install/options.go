@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/platforms"
 	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/tenantlimits"
 )
@@ -24,7 +25,6 @@ import (
 const (
 	imageEnv     = "HYPERSHIFT_IMAGE"
 	maxCertScale = 24 * time.Hour
-	maasImageEnv = "IMAGE_MAAS_CAPI_PROVIDER"
 	// platformsEnv tells the operator which platforms' kinds there are.
 	platformsEnv = "PLATFORMS_INSTALLED"
 
@@ -37,13 +37,35 @@ const (
 )
 
 // imageVariables says which environment variable of the operator an image of --image-refs goes to.
-var imageVariables = map[string]string{
-	"apiserver-network-proxy":       "IMAGE_KONNECTIVITY",
-	"cluster-api":                   "IMAGE_CLUSTER_API",
-	"cluster-api-provider-agent":    "IMAGE_AGENT_CAPI_PROVIDER",
-	"cluster-api-provider-aws":      "IMAGE_AWS_CAPI_PROVIDER",
-	"cluster-api-provider-kubevirt": "IMAGE_KUBEVIRT_CAPI_PROVIDER",
-	"cluster-api-provider-maas":     maasImageEnv,
+func imageVariables() map[string]string {
+	variables := map[string]string{"apiserver-network-proxy": "IMAGE_KONNECTIVITY", "cluster-api": "IMAGE_CLUSTER_API"}
+	for _, traits := range providers() {
+		variables[traits.ProviderTag()] = traits.ProviderImageEnv()
+	}
+	return variables
+}
+
+// providers are the platforms that have a Cluster API provider.
+func providers() []platforms.Traits {
+	return slices.DeleteFunc(allPlatforms(), func(t platforms.Traits) bool { return t.CRDs == "" })
+}
+
+func allPlatforms() []platforms.Traits {
+	var all []platforms.Traits
+	for _, platformType := range platforms.Known() {
+		traits, _ := platforms.Of(platformType)
+		all = append(all, traits)
+	}
+	return all
+}
+
+// platformNames are what --limit-crd-install takes.
+func platformNames() []string {
+	var names []string
+	for _, traits := range allPlatforms() {
+		names = append(names, traits.Name())
+	}
+	return names
 }
 
 // operatorTag is the image of --image-refs that replaces the operator's own.
@@ -61,7 +83,7 @@ type Options struct {
 	pullSecretFile    string
 	trustBundleFile   string
 	registryOverrides string
-	maasProviderImage string
+	providerImages    map[string]*string
 	cpoImage          string
 	maasAllow         string
 	maasRefuse        string
@@ -98,7 +120,11 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.pullSecretFile, "pull-secret", "", "file with the credentials for the operator's image (.dockerconfigjson)")
 	flags.StringVar(&o.trustBundleFile, "additional-trust-bundle", "", "file with CAs that the operator trusts besides the system's (PEM)")
 	flags.StringVar(&o.registryOverrides, "registry-overrides", "", "source=destination,...: prefixes of image references to replace in control planes")
-	flags.StringVar(&o.maasProviderImage, "maas-capi-provider-image", "", "image of the MAAS provider (default: the one in the operator's image)")
+	o.providerImages = map[string]*string{}
+	for _, traits := range providers() {
+		o.providerImages[traits.ProviderImageEnv()] = flags.String(traits.Name()+"-capi-provider-image", "",
+			fmt.Sprintf("image of the Cluster API provider of platform %s (default: the operator's choice)", traits.Type))
+	}
 	flags.StringVar(&o.cpoImage, "control-plane-operator-image", "", "control-plane-operator of all clusters (default: that of each cluster's release)")
 	flags.StringVar(&o.maasAllow, "maas-allow-cidrs", "", "ranges, separated by commas, that MAAS endpoints of tenants may be in although they would be refused, such as a loopback range")
 	flags.StringVar(&o.maasRefuse, "maas-refuse-cidrs", "",
@@ -115,7 +141,7 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.certRotationScale, "cert-rotation-scale", maxCertScale, "what counts as a day when certificates are rotated; for tests, at most 24h")
 	flags.StringToStringVar(&o.extraEnv, "additional-operator-env-vars", nil, "further environment variables of the operator")
 	flags.BoolVar(&o.excludeEtcd, "exclude-etcd", false, "leave out the CRDs of etcd backups")
-	flags.StringSliceVar(&o.platforms, "limit-crd-install", nil, "platforms whose CRDs are installed, and which the operator then serves: maas, none, agent, kubevirt, aws (default: all)")
+	flags.StringSliceVar(&o.platforms, "limit-crd-install", nil, "platforms whose CRDs are installed, and which the operator then serves: "+strings.Join(platformNames(), ", ")+" (default: all)")
 	flags.StringVar(&o.scope, "install-scope", scopeAll, "all, crds or resources")
 	for _, name := range withoutEffect {
 		flags.String(name, "", "accepted for compatibility, has no effect")
@@ -159,8 +185,8 @@ func (o *Options) complete(flags *pflag.FlagSet) error {
 func (o *Options) checkChoices() error {
 	for i, platform := range o.platforms {
 		o.platforms[i] = strings.ToLower(platform)
-		if !slices.Contains([]string{"maas", "none", "agent", "kubevirt", "aws"}, o.platforms[i]) {
-			return fmt.Errorf("--limit-crd-install %q: use maas, none, agent, kubevirt or aws", platform)
+		if err := oneOf("limit-crd-install", o.platforms[i], platformNames()...); err != nil {
+			return err
 		}
 	}
 	for _, c := range []struct {
@@ -212,6 +238,7 @@ func (o *Options) readImages() error {
 	if err := yaml.Unmarshal(raw, &stream); err != nil {
 		return fmt.Errorf("--image-refs %s is no ImageStream: %w", o.imageRefsFile, err)
 	}
+	variables := imageVariables()
 	for _, tag := range stream.Spec.Tags {
 		if tag.From == nil {
 			continue
@@ -219,15 +246,17 @@ func (o *Options) readImages() error {
 		if tag.Name == operatorTag {
 			o.image = tag.From.Name
 		}
-		if variable, ok := imageVariables[tag.Name]; ok {
+		if variable, ok := variables[tag.Name]; ok {
 			o.images[variable] = tag.From.Name
 		}
 	}
 	if err := o.completeImage(); err != nil {
 		return err
 	}
-	if o.maasProviderImage != "" {
-		o.images[maasImageEnv] = o.maasProviderImage
+	for variable, image := range o.providerImages {
+		if *image != "" {
+			o.images[variable] = *image
+		}
 	}
 	return nil
 }

@@ -23,8 +23,7 @@ import (
 	"github.com/openshift/hypershift/cmd/kubeconfig"
 	"github.com/openshift/hypershift/cmd/lxdhost"
 	"github.com/openshift/hypershift/cmd/nodepool"
-	"github.com/openshift/hypershift/cmd/platform/maas"
-	"github.com/openshift/hypershift/cmd/platform/none"
+	"github.com/openshift/hypershift/cmd/platform"
 	"github.com/openshift/hypershift/cmd/release"
 	"github.com/openshift/hypershift/cmd/version"
 )
@@ -38,14 +37,14 @@ func Hypershift() *cobra.Command {
 	drains := group("drain", "Empty what is to be maintained")
 	drains.AddCommand(lxdhost.NewDrainCommand())
 	cmd.AddCommand(install.NewCommand(), release.NewCommand(), dumps, drains)
-	addShared(cmd, defaults, &none.Cluster{}, &none.NodePool{}).AddCommand(lxdhost.NewCreateCommand())
+	addShared(cmd, defaults).AddCommand(lxdhost.NewCreateCommand())
 	return cmd
 }
 
 // HCP is the program for those who have clusters.
 func HCP() *cobra.Command {
 	cmd := newRoot("hcp", "Create and destroy hosted clusters")
-	addShared(cmd, cluster.Defaults{ControllerAvailability: hyperv1.HighlyAvailable}, nil, nil)
+	addShared(cmd, cluster.Defaults{ControllerAvailability: hyperv1.HighlyAvailable})
 	return cmd
 }
 
@@ -59,18 +58,19 @@ func newRoot(name, short string) *cobra.Command {
 	}
 }
 
-// addShared adds the commands of both programs, and those of platform None where it is given. It returns the command create.
-func addShared(root *cobra.Command, defaults cluster.Defaults, noneCluster cluster.Platform, nonePool nodepool.Platform) *cobra.Command {
+// addShared adds the commands of both programs, for each platform. It returns the command create.
+func addShared(root *cobra.Command, defaults cluster.Defaults) *cobra.Command {
 	createCluster := group("cluster", "Create a hosted cluster")
-	createCluster.AddCommand(cluster.NewCreateCommand(maas.NewCluster(), defaults))
 	createPool := group("nodepool", "Create a NodePool")
-	createPool.AddCommand(nodepool.NewCreateCommand(&maas.NodePool{}))
 	destroyCluster := group("cluster", "Destroy a hosted cluster")
-	destroyCluster.AddCommand(cluster.NewDestroyCommand(hyperv1.MAASPlatform))
-	if noneCluster != nil {
-		createCluster.AddCommand(cluster.NewCreateCommand(noneCluster, defaults))
-		createPool.AddCommand(nodepool.NewCreateCommand(nonePool))
-		destroyCluster.AddCommand(cluster.NewDestroyCommand(hyperv1.NonePlatform))
+	for _, p := range platform.All() {
+		if p.Developer && !defaults.Developer {
+			continue
+		}
+		part := p.Cluster()
+		createCluster.AddCommand(cluster.NewCreateCommand(part, defaults))
+		createPool.AddCommand(nodepool.NewCreateCommand(p.NodePool()))
+		destroyCluster.AddCommand(cluster.NewDestroyCommand(part.Type()))
 	}
 	create := group("create", "Create clusters, NodePools and kubeconfigs")
 	create.AddCommand(createCluster, createPool, kubeconfig.NewCreateCommand())

@@ -1,15 +1,19 @@
 // Package platform says what the operator needs of a platform.
 //
-// A platform is one package below this one that implements Platform, and one line in package registry. Both controllers
-// ask the plugin and never compare a platform type.
+// A platform is one package below this one that implements Platform and Options, one line in package registry, and a row of
+// support/platforms. Both controllers ask the plugin and never compare a platform type. docs/how-to/add-a-platform.md
+// leads through it.
 package platform
 
 import (
 	"context"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ignition "github.com/coreos/ignition/v2/config/v3_2/types"
@@ -42,8 +46,17 @@ type Pool struct {
 	NodePool *hyperv1.NodePool
 	// HostedCluster is the cluster that the pool belongs to.
 	HostedCluster *hyperv1.HostedCluster
-	// Distribution is what the pool's release payload carries; empty when the payload could not be read.
-	Distribution releaseinfo.Distribution
+	// Release is the pool's payload: its distribution, and the images that its machines start from; nil while it could not be
+	// read.
+	Release *releaseinfo.ReleaseImage
+}
+
+// Distribution is what the pool's release payload carries; empty while the payload could not be read.
+func (p Pool) Distribution() releaseinfo.Distribution {
+	if p.Release == nil {
+		return ""
+	}
+	return p.Release.Distribution()
 }
 
 // Object is one object that a plugin wants to exist. Object holds its kind, name and namespace; Mutate shapes it after it
@@ -86,9 +99,38 @@ type ProviderChooser interface {
 	NotHonored(cluster Cluster) string
 }
 
+// Environment is what the operator tells a plugin that is being made. The zero value works, for tests.
+type Environment struct {
+	// Namespace is the operator's own; empty means "hypershift".
+	Namespace string
+	// ProviderImage is the Cluster API provider that the installer chose for the platform; empty leaves it to the plugin.
+	ProviderImage string
+	// LogEnv is the environment that makes a program of ours log as the operator does.
+	LogEnv []corev1.EnvVar
+	// Metrics takes what the plugin counts; nil counts nothing.
+	Metrics prometheus.Registerer
+}
+
+// Options are the operator's flags for one platform, and make its plugin when they are parsed.
+type Options interface {
+	// AddFlags adds the flags, whose names begin with the platform's.
+	AddFlags(flags *pflag.FlagSet)
+	// New makes the plugin. An error is about the flags, and names them.
+	New(env Environment) (Platform, error)
+}
+
 // Platform is one platform's plugin. Its methods may be called at the same time for different clusters, and each must
 // come back soon: an endpoint of the platform that does not answer must not hold a worker.
 type Platform interface {
+	// AddToScheme registers the kinds that the plugin reads and writes.
+	AddToScheme(scheme *runtime.Scheme) error
+	// CRDs names what the management cluster must serve for the platform, beside what all platforms need. Where one is absent the
+	// platform is off and its clusters are told so.
+	CRDs() []string
+	// Underway are the reasons of MachineProblem which only mean that something takes its time, besides those that begin with
+	// "Waiting".
+	Underway() []string
+
 	// ValidateHostedCluster refuses what the API server's validation cannot see. The error is for users.
 	ValidateHostedCluster(hc *hyperv1.HostedCluster) error
 	// InfraCluster is the Cluster API infrastructure cluster. nil means that there is none, and then no Cluster

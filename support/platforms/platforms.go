@@ -7,11 +7,14 @@ package platforms
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/crds"
 )
 
 // HealthCheck holds the time-outs of a pool's MachineHealthCheck.
@@ -42,6 +45,10 @@ type Traits struct {
 	ScalesFromZero bool
 	// HealthCheck holds the defaults of machine health checks.
 	HealthCheck HealthCheck
+	// CRDs is the folder of support/crds that holds the kinds of the platform's Cluster API provider; empty where there is no provider.
+	CRDs string
+	// Passes are rights that the operator has only to pass them on to the provider outside of hosted namespaces.
+	Passes []rbacv1.PolicyRule
 }
 
 var cloudHealth = HealthCheck{NodeUnready: 8 * time.Minute, NodeStartup: 20 * time.Minute}
@@ -54,7 +61,7 @@ var table = []Traits{
 	{
 		Type: hyperv1.MAASPlatform, ControlPlaneType: hyperv1.NonePlatform, InfrastructureType: configv1.NonePlatformType,
 		Architectures: []string{"amd64", "arm64"}, DefaultUpgradeType: hyperv1.UpgradeTypeReplace,
-		KeepsOutdatedUserData: true, ScalesFromZero: true, HealthCheck: metalHealth,
+		KeepsOutdatedUserData: true, ScalesFromZero: true, HealthCheck: metalHealth, CRDs: crds.Infrastructure,
 	},
 	{
 		Type: hyperv1.NonePlatform, ControlPlaneType: hyperv1.NonePlatform, InfrastructureType: configv1.NonePlatformType,
@@ -89,6 +96,10 @@ func Of(platform hyperv1.PlatformType) (Traits, bool) {
 	return Traits{}, false
 }
 
+// Add is for a platform that lives outside of this repository or in a test: it adds a row. It must be called from an init function, before
+// anything asks.
+func Add(row Traits) { table = append(table, row) }
+
 // Known lists the platforms of the table in a fixed order.
 func Known() []hyperv1.PlatformType {
 	known := make([]hyperv1.PlatformType, 0, len(table))
@@ -96,6 +107,28 @@ func Known() []hyperv1.PlatformType {
 		known = append(known, t.Type)
 	}
 	return known
+}
+
+// CRDFolders are the folders of support/crds with the kinds of all platforms.
+func CRDFolders() []string {
+	var folders []string
+	for _, t := range table {
+		if t.CRDs != "" {
+			folders = append(folders, t.CRDs)
+		}
+	}
+	return folders
+}
+
+// Name is what the platform is called in flags and in commands.
+func (t Traits) Name() string { return strings.ToLower(string(t.Type)) }
+
+// ProviderTag is the image of the platform's Cluster API provider in a list of images.
+func (t Traits) ProviderTag() string { return "cluster-api-provider-" + t.Name() }
+
+// ProviderImageEnv is the operator's environment variable with the image of that provider.
+func (t Traits) ProviderImageEnv() string {
+	return "IMAGE_" + strings.ToUpper(t.Name()) + "_CAPI_PROVIDER"
 }
 
 // Supports tells whether NodePools of the platform may ask for a CPU architecture; an empty one is amd64.

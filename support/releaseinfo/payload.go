@@ -103,7 +103,13 @@ func encode(p Payload) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string][]byte{referencesFile: references, metadataFile: metadata}, nil
+	files := map[string][]byte{referencesFile: references, metadataFile: metadata}
+	if len(p.BootImages.Architectures) > 0 {
+		if files[bootImagesFile], err = encodeBootImages(p.BootImages); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
 }
 
 func joinVersions(versions map[string]string) string {
@@ -138,7 +144,7 @@ func layerOf(files map[string][]byte) (v1.Layer, error) {
 // Read reads the payload in the image of a release. The error says so when it is none.
 func Read(img v1.Image) (Payload, error) { return readPayload(img) }
 
-// readPayload reads the payload's files from the top layer down, and stops as soon as it has them: the layers below are
+// readPayload reads the payload's files from the top layer down, and stops after the layer that has them: those below are
 // a base image of some hundred megabytes.
 func readPayload(img v1.Image) (Payload, error) {
 	layers, err := img.Layers()
@@ -170,7 +176,7 @@ func readFiles(layer v1.Layer, into map[string][]byte) error {
 		return err
 	}
 	defer content.Close()
-	for r := tar.NewReader(content); into[referencesFile] == nil || into[metadataFile] == nil; {
+	for r := tar.NewReader(content); ; {
 		header, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -179,14 +185,13 @@ func readFiles(layer v1.Layer, into map[string][]byte) error {
 			return err
 		}
 		name := strings.TrimPrefix(path.Clean("/"+header.Name), "/")
-		if name != referencesFile && name != metadataFile {
+		if name != referencesFile && name != metadataFile && name != bootImagesFile || into[name] != nil {
 			continue
 		}
 		if into[name], err = io.ReadAll(io.LimitReader(r, maxFileSize)); err != nil {
 			return err
 		}
 	}
-	return nil
 }
 
 func decode(files map[string][]byte, arch string) (Payload, error) {
@@ -217,6 +222,7 @@ func decode(files map[string][]byte, arch string) (Payload, error) {
 		p.Architecture = a
 	}
 	decodeTags(stream.Spec.Tags, &p)
+	p.BootImages = decodeBootImages(files[bootImagesFile])
 	if p.Version == "" || len(p.Components) == 0 {
 		return Payload{}, fmt.Errorf("%w that names a version and components", errNotARelease)
 	}

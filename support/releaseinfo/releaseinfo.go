@@ -40,6 +40,8 @@ type Payload struct {
 	Components map[string]string
 	// ComponentVersions maps the name of a part to its version, e.g. kubernetes: 1.33.2.
 	ComponentVersions map[string]string
+	// BootImages are what machines start from.
+	BootImages BootImages
 	// Digest is that of the payload's image, e.g. sha256:0123..., or of the index that holds it. A registry's answer; Build
 	// does not read it. Empty means that it is not known.
 	Digest string

@@ -4,10 +4,13 @@
 package rights
 
 import (
+	"strings"
+
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/openshift/hypershift/support/crds"
 	"github.com/openshift/hypershift/support/operatorwebhook"
+	"github.com/openshift/hypershift/support/platforms"
 )
 
 var (
@@ -85,18 +88,38 @@ func hostedClusters() []rbacv1.PolicyRule {
 }
 
 func machines() []rbacv1.PolicyRule {
-	const clusters, maas = "cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io"
-	return []rbacv1.PolicyRule{
+	const clusters = "cluster.x-k8s.io"
+	rules := []rbacv1.PolicyRule{
 		reads(clusters, "clusters", "create", "update", "patch", "delete"),
 		reads(clusters, "machinedeployments", "create", "update", "patch", "delete"),
 		reads(clusters, "machinesets", "create", "update", "patch", "delete"),
 		reads(clusters, "machines", "patch", "delete"),
 		of(clusters, "machines/status", "patch"),
 		reads(clusters, "machinehealthchecks", "create", "update", "patch", "delete"),
-		reads(maas, "maasclusters", "create", "update"),
-		reads(maas, "maasmachinetemplates", "create", "update", "delete"),
-		reads(maas, "maasmachines", "patch", "delete"),
 	}
+	for _, platformType := range platforms.Known() {
+		traits, _ := platforms.Of(platformType)
+		rules = append(rules, infrastructure(traits.CRDs)...)
+		rules = append(rules, traits.Passes...)
+	}
+	return rules
+}
+
+// infrastructure is what the operator does with the kinds of a platform's provider, which Cluster API wants to be named so.
+func infrastructure(folder string) []rbacv1.PolicyRule {
+	var rules []rbacv1.PolicyRule
+	for _, name := range crds.Names(folder) {
+		resource, group, _ := strings.Cut(name, ".")
+		switch {
+		case strings.HasSuffix(resource, "machinetemplates"):
+			rules = append(rules, reads(group, resource, "create", "update", "delete"))
+		case strings.HasSuffix(resource, "machines"):
+			rules = append(rules, reads(group, resource, "patch", "delete"))
+		case strings.HasSuffix(resource, "clusters"):
+			rules = append(rules, reads(group, resource, "create", "update"))
+		}
+	}
+	return rules
 }
 
 // roles let the operator give each manager its rights without having them: those of a release payload's control-plane-operator are wider than

@@ -18,7 +18,6 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/platform/maas"
-	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 	maasapi "github.com/openshift/hypershift/support/maas"
 )
 
@@ -40,7 +39,7 @@ func inner(t *testing.T, answer http.HandlerFunc) (url string, reached *atomic.I
 // pointAt makes a cluster of a tenant whose credentials point to a URL, and asks what the operator makes of them.
 func (o *operator) pointAt(endpoint string, guard *maasapi.Guard) (status string) {
 	o.t.Helper()
-	o.clusters.Platforms = registry.New(maas.Options{Guard: guard, Clock: o.clusters.Clock})
+	o.clusters.Platforms = fixture.PlatformsWith(&maas.Options{Guard: guard, Clock: o.clusters.Clock})
 	inputs := fixture.Inputs(o.tenant)
 	for _, obj := range inputs {
 		if secret, ok := obj.(*corev1.Secret); ok && secret.Name == fixture.Credentials {

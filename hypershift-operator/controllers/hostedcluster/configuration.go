@@ -17,9 +17,9 @@ import (
 
 // reconcileConfiguration refuses what the operator cannot do, and what the API server's validation could not see.
 func (r *Reconciler) reconcileConfiguration(_ context.Context, s *scope) (ctrl.Result, error) {
-	if !s.platformKnown {
+	if !s.platformServed {
 		s.reject(hyperv1.SupportedHostedCluster, hyperv1.UnsupportedHostedClusterReason, fmt.Sprintf(
-			"This operator cannot host clusters of platform %s: create the cluster with one of %v", s.hc.Spec.Platform.Type, r.Platforms.Supported()))
+			"This operator cannot host clusters of platform %s: %s", s.hc.Spec.Platform.Type, r.Platforms.Why(s.hc.Spec.Platform.Type)))
 		return ctrl.Result{}, phase.ErrStop
 	}
 	s.accept(hyperv1.SupportedHostedCluster)

@@ -128,7 +128,7 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 func (r *Reconciler) observe(ctx context.Context, hc *hyperv1.HostedCluster) (*scope, error) {
 	s := newScope(hc)
 	s.now = r.Clock.Now()
-	s.platform, s.platformKnown = r.Platforms.For(s.hc.Spec.Platform.Type)
+	s.platform, s.platformServed = r.Platforms.For(s.hc.Spec.Platform.Type)
 	why, err := tenancy.Namespace(ctx, r.Client, s.namespace, s.key())
 	if s.refused = why; err != nil || why != "" {
 		return s, err

@@ -104,7 +104,7 @@ func (r *Reconciler) deleteMachines(ctx context.Context, s *scope) (string, erro
 		return "", err
 	}
 	waitsFor := fmt.Sprintf("Waiting for Cluster API to delete Cluster %s/%s with its machines", cluster.Namespace, cluster.Name)
-	if s.platform == nil {
+	if !s.platformServed {
 		return waitsFor, nil
 	}
 	why, err := s.platform.OrphanedMachines(ctx, r.Client, s.cluster(r.Settings.OperatorImage))

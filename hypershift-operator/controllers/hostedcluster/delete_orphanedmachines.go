@@ -48,7 +48,7 @@ func (r *Reconciler) deleteOrphanedMachines(ctx context.Context, s *scope) (stri
 
 // infraMachines is the list of the platform's machines, where it makes some.
 func (r *Reconciler) infraMachines(s *scope) []client.ObjectList {
-	if !s.platformKnown || s.platform.Machines() == nil {
+	if !s.platformServed || s.platform.Machines() == nil {
 		return nil
 	}
 	return []client.ObjectList{s.platform.Machines()}

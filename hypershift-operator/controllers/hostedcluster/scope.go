@@ -26,9 +26,10 @@ type scope struct {
 	namespace string
 
 	// Set by observe.
-	now           time.Time
-	platform      platform.Platform
-	platformKnown bool
+	now time.Time
+	// platform is nil where there is no plugin. One that is not platformServed lacks its kinds.
+	platform       platform.Platform
+	platformServed bool
 	// refused says why the namespace is not this cluster's; empty when it is, or is not there.
 	refused string
 	// hcp is nil while there is none; the hosted control plane phase sets it when it made one.

@@ -66,7 +66,7 @@ func (r *Reconciler) observe(ctx context.Context, pool *hyperv1.NodePool) (*scop
 	if err == nil {
 		s.hc = hc
 	}
-	s.platform, s.platformKnown = r.Platforms.For(s.pool.Spec.Platform.Type)
+	s.platform, s.platformServed = r.Platforms.For(s.pool.Spec.Platform.Type)
 	why, err := tenancy.Namespace(ctx, r.Client, s.namespace(), key)
 	if s.refused = why; err != nil || why != "" {
 		return s, err

@@ -102,7 +102,7 @@ func (r *Reconciler) whyMachinesStay(ctx context.Context, s *scope) string {
 			message += fmt.Sprintf("\nMachine %s: %s", machine.Name, c.Message)
 		}
 	}
-	if !s.platformKnown {
+	if !s.platformServed {
 		return message
 	}
 	infra, err := r.infraMachines(ctx, s)
@@ -139,7 +139,7 @@ func (r *Reconciler) deleteLeftovers(ctx context.Context, s *scope) (ctrl.Result
 
 // deleteTemplates deletes those machine templates of the pool that unwanted picks by name.
 func (r *Reconciler) deleteTemplates(ctx context.Context, s *scope, unwanted func(name string) bool) error {
-	if !s.platformKnown || s.platform.MachineTemplates() == nil {
+	if !s.platformServed || s.platform.MachineTemplates() == nil {
 		return nil
 	}
 	list := s.platform.MachineTemplates()

@@ -24,11 +24,12 @@ type scope struct {
 	pool *hyperv1.NodePool
 
 	// Set by observe. hc is nil when there is no such cluster.
-	now           time.Time
-	hc            *hyperv1.HostedCluster
-	platform      platform.Platform
-	platformKnown bool
-	machines      []*clusterv1.Machine
+	now time.Time
+	hc  *hyperv1.HostedCluster
+	// platform is nil where there is no plugin. One that is not platformServed lacks its kinds.
+	platform       platform.Platform
+	platformServed bool
+	machines       []*clusterv1.Machine
 	// refused says why the hosted namespace is not the cluster's; empty when it is, or is not there.
 	refused string
 
@@ -109,11 +110,7 @@ func (s *scope) inPlace() bool {
 
 // view is what the platform's plugin may see.
 func (s *scope) view() platform.Pool {
-	view := platform.Pool{NodePool: s.pool, HostedCluster: s.hc}
-	if s.release != nil {
-		view.Distribution = s.release.Distribution()
-	}
-	return view
+	return platform.Pool{NodePool: s.pool, HostedCluster: s.hc, Release: s.release}
 }
 
 func annotate(obj metav1.Object, key, value string) {

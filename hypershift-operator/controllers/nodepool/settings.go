@@ -20,7 +20,7 @@ func (r *Reconciler) carrySettings(ctx context.Context, s *scope) (ctrl.Result, 
 
 // carryLastSettings lets a change reach machines that was made just before the deletion: how disks are erased is often set then.
 func (r *Reconciler) carryLastSettings(ctx context.Context, s *scope) (ctrl.Result, error) {
-	if !s.platformKnown {
+	if !s.platformServed {
 		return phase.Done()
 	}
 	if err := r.observeInfra(ctx, s); err != nil {

@@ -80,7 +80,7 @@ func mergeConditions(last []hyperv1.NodePoolCondition, s *scope) []hyperv1.NodeP
 	for _, c := range merged {
 		all = append(all, hyperv1.NodePoolCondition{
 			Type: c.Type, Status: corev1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message,
-			LastTransitionTime: c.LastTransitionTime, ObservedGeneration: c.ObservedGeneration, Severity: severity(c),
+			LastTransitionTime: c.LastTransitionTime, ObservedGeneration: c.ObservedGeneration, Severity: severity(c, s.underway()),
 		})
 	}
 	return all
@@ -105,12 +105,20 @@ var informative = []string{
 // underway are reasons that only mean that something takes its time.
 var underway = []string{
 	hyperv1.NodePoolNotFoundReason, hyperv1.IgnitionEndpointMissingReason, hyperv1.IgnitionCACertMissingReason,
-	hyperv1.NodePoolIgnitionNotReachedReason, "KubeconfigMissing", "MachineDeploying", "MachineAllocated", "Allocating", "Deleting",
+	hyperv1.NodePoolIgnitionNotReachedReason, "KubeconfigMissing", "Deleting",
 	clusterv1.NotReadyReason, clusterv1.ReadyUnknownReason, clusterv1.InspectionFailedReason, clusterv1.MachineNodeDoesNotExistReason,
 }
 
+// underway are those reasons, and the platform's own.
+func (s *scope) underway() []string {
+	if s.platform == nil {
+		return underway
+	}
+	return slices.Concat(underway, s.platform.Underway())
+}
+
 // severity marks conditions that somebody should look at.
-func severity(c metav1.Condition) string {
+func severity(c metav1.Condition, underway []string) string {
 	if c.Status != metav1.ConditionFalse || slices.Contains(informative, c.Type) {
 		return ""
 	}

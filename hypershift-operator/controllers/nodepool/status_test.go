@@ -66,6 +66,8 @@ func TestMergeConditions(t *testing.T) {
 }
 
 func TestSeverity(t *testing.T) {
+	s := newScope(&hyperv1.NodePool{})
+	s.platform, _ = fixture.Platforms(nil).For(hyperv1.MAASPlatform)
 	for _, tc := range []struct {
 		name      string
 		condition metav1.Condition
@@ -80,7 +82,7 @@ func TestSeverity(t *testing.T) {
 		{"When all is well it should not warn", condition.True("Ready", "AsExpected", ""), false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			NewWithT(t).Expect(severity(tc.condition) != "").To(Equal(tc.warning))
+			NewWithT(t).Expect(severity(tc.condition, s.underway()) != "").To(Equal(tc.warning))
 		})
 	}
 }

@@ -82,9 +82,9 @@ func managementFault(management hyperv1.NodePoolManagement) string {
 
 // reconcilePlatform checks what the pool asks of its platform.
 func (r *Reconciler) reconcilePlatform(_ context.Context, s *scope) (ctrl.Result, error) {
-	if !s.platformKnown {
+	if !s.platformServed {
 		s.reject(hyperv1.NodePoolValidPlatformConfigConditionType, hyperv1.NodePoolValidationFailedReason, fmt.Sprintf(
-			"This operator cannot make machines of platform %s: use one of %v", s.pool.Spec.Platform.Type, r.Platforms.Supported()))
+			"This operator cannot make machines of platform %s: %s", s.pool.Spec.Platform.Type, r.Platforms.Why(s.pool.Spec.Platform.Type)))
 		return ctrl.Result{}, phase.ErrStop
 	}
 	if s.pool.Spec.Platform.Type != s.hc.Spec.Platform.Type {

@@ -21,7 +21,7 @@ const (
 // partition table goes.
 func (*Platform) CustomizeIgnition(pool platform.Pool, config *ignition.Config) {
 	block := settings(pool)
-	enabled := byDistribution[pool.Distribution].wipe && !ptr.Deref(block.Ephemeral, false)
+	enabled := byDistribution[pool.Distribution()].wipe && !ptr.Deref(block.Ephemeral, false)
 	device, partition := defaultDevice, int32(defaultPartition)
 	if wipe := block.DiskWipe; wipe != nil {
 		enabled = ptr.Deref(wipe.Enabled, enabled)

@@ -3,20 +3,26 @@ package maas
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/crds"
 	maasapi "github.com/openshift/hypershift/support/maas"
 )
 
-// Options are what the operator's environment says for all MAAS clusters.
+// Options are what the operator's flags and environment say for all MAAS clusters.
 type Options struct {
+	// AllowCIDRs and RefuseCIDRs are the flags that make a Guard, where there is none.
+	AllowCIDRs, RefuseCIDRs string
 	// Namespace is the operator's own, where the credentials of all clusters are kept; empty means "hypershift".
 	Namespace string
 	// ProviderImage is the Cluster API provider that clusters get which name none; empty means the in-tree one.
@@ -52,6 +58,40 @@ func New(o Options) *Platform {
 		o.Guard = &maasapi.Guard{}
 	}
 	return &Platform{namespace: firstOf(o.Namespace, "hypershift"), providerImage: o.ProviderImage, guard: o.Guard, logEnv: o.LogEnv, checks: newChecks(o)}
+}
+
+// AddFlags adds the ranges in which a MAAS may be.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.AllowCIDRs, "maas-allow-cidrs", "", "ranges that MAAS endpoints of tenants may be in whatever else is said, such as a loopback range in a test")
+	flags.StringVar(&o.RefuseCIDRs, "maas-refuse-cidrs", "", "ranges that MAAS endpoints of tenants must not be in, such as the pods and Services of the management cluster")
+}
+
+// New makes the plugin in the operator's environment.
+func (o *Options) New(env platform.Environment) (platform.Platform, error) {
+	made := *o
+	made.Namespace, made.ProviderImage, made.LogEnv = firstOf(o.Namespace, env.Namespace), firstOf(o.ProviderImage, env.ProviderImage), env.LogEnv
+	if env.Metrics != nil {
+		made.Calls = maasapi.NewMetrics(env.Metrics)
+	}
+	if made.Guard == nil {
+		guard, err := maasapi.NewGuard(o.AllowCIDRs, o.RefuseCIDRs)
+		if err != nil {
+			return nil, fmt.Errorf("--maas-allow-cidrs or --maas-refuse-cidrs: %w", err)
+		}
+		made.Guard = guard
+	}
+	return New(made), nil
+}
+
+// AddToScheme registers the provider's kinds.
+func (*Platform) AddToScheme(scheme *runtime.Scheme) error { return infrav1.AddToScheme(scheme) }
+
+// CRDs are those of the provider.
+func (*Platform) CRDs() []string { return crds.Names(crds.Infrastructure) }
+
+// Underway is what the provider says while MAAS finds and installs a machine.
+func (*Platform) Underway() []string {
+	return []string{"MachineDeploying", "MachineAllocated", "Allocating"}
 }
 
 // ReconcileSecretEncryption has nothing to bring: MAAS has no key management service.

@@ -71,10 +71,10 @@ func zone(pool platform.Pool) string {
 
 // validateImage can decide only once the payload was read.
 func validateImage(pool platform.Pool) error {
-	if pool.Distribution == "" || settings(pool).Image != "" || byDistribution[pool.Distribution].image != "" {
+	if pool.Distribution() == "" || settings(pool).Image != "" || byDistribution[pool.Distribution()].image != "" {
 		return nil
 	}
-	return fmt.Errorf("spec.platform.maas.image is empty: with an %s release, name the MAAS image that was made for it, such as custom/rhcos-4.20", pool.Distribution)
+	return fmt.Errorf("spec.platform.maas.image is empty: with an %s release, name the MAAS image that was made for it, such as custom/rhcos-4.20", pool.Distribution())
 }
 
 func validateAddresses(pool platform.Pool) error {
@@ -116,7 +116,7 @@ func most(pool *hyperv1.NodePool) int32 {
 // MachineTemplate asks for machines as the pool says, and for the rest as the cluster says.
 func (*Platform) MachineTemplate(pool platform.Pool) client.Object {
 	block, cluster := settings(pool), spec(pool.HostedCluster)
-	base := byDistribution[pool.Distribution]
+	base := byDistribution[pool.Distribution()]
 	machine := infrav1.MaasMachineSpec{
 		FailureDomain:  optional(zone(pool)),
 		ResourcePool:   optional(firstOf(string(block.ResourcePool), string(cluster.ResourcePool))),

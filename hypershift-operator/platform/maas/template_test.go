@@ -19,8 +19,12 @@ import (
 )
 
 func testPool(distribution releaseinfo.Distribution, block hyperv1.MAASNodePoolPlatform) platform.Pool {
+	var release *releaseinfo.ReleaseImage
+	if distribution != "" {
+		release = releaseinfo.New("", releaseinfo.Payload{Distribution: distribution})
+	}
 	return platform.Pool{
-		HostedCluster: testCluster().HostedCluster, Distribution: distribution,
+		HostedCluster: testCluster().HostedCluster, Release: release,
 		NodePool: &hyperv1.NodePool{Spec: hyperv1.NodePoolSpec{Replicas: ptr.To[int32](2),
 			Platform: hyperv1.NodePoolPlatform{Type: hyperv1.MAASPlatform, MAAS: &block}}},
 	}

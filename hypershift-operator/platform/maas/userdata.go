@@ -27,7 +27,7 @@ func (*Platform) UserDataFormat(pool platform.Pool) hyperv1.UserDataFormat {
 	if block.UserDataFormat != "" {
 		return block.UserDataFormat
 	}
-	if distributions.Of(pool.Distribution).OwnOperators {
+	if distributions.Of(pool.Distribution()).OwnOperators {
 		return hyperv1.UserDataIgnition
 	}
 	system, _, named := strings.Cut(block.Image, "/")
@@ -40,10 +40,10 @@ func (*Platform) UserDataFormat(pool platform.Pool) hyperv1.UserDataFormat {
 // validateUserData refuses what no machine could read, and can decide only once the payload was read.
 func validateUserData(pool platform.Pool) error {
 	block := settings(pool)
-	if pool.Distribution == "" || (&Platform{}).UserDataFormat(pool) != hyperv1.UserDataCloudConfig {
+	if pool.Distribution() == "" || (&Platform{}).UserDataFormat(pool) != hyperv1.UserDataCloudConfig {
 		return nil
 	}
-	if distributions.Of(pool.Distribution).OwnOperators {
+	if distributions.Of(pool.Distribution()).OwnOperators {
 		return errors.New("spec.platform.maas.userDataFormat is CloudConfig, but the nodes of an OpenShift release run CoreOS, which reads Ignition only: " +
 			"leave the field out, and name an RHCOS image in spec.platform.maas.image")
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ignition "github.com/coreos/ignition/v2/config/v3_2/types"
@@ -15,10 +17,28 @@ import (
 	"github.com/openshift/hypershift/support/condition"
 )
 
+// Options implements platform.Options: there are no flags.
+type Options struct{}
+
+// AddFlags adds none.
+func (Options) AddFlags(*pflag.FlagSet) {}
+
+// New returns the plugin.
+func (Options) New(platform.Environment) (platform.Platform, error) { return Platform{}, nil }
+
 // Platform implements platform.Platform with nothing to do.
 type Platform struct{}
 
 var _ platform.Platform = Platform{}
+
+// AddToScheme has no kinds.
+func (Platform) AddToScheme(*runtime.Scheme) error { return nil }
+
+// CRDs is empty.
+func (Platform) CRDs() []string { return nil }
+
+// Underway is empty: there are no machines.
+func (Platform) Underway() []string { return nil }
 
 // ValidateHostedCluster accepts every cluster.
 func (Platform) ValidateHostedCluster(*hyperv1.HostedCluster) error { return nil }

@@ -2,62 +2,191 @@
 package registry
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
+	"github.com/spf13/pflag"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/hypershift-operator/platform/maas"
 	"github.com/openshift/hypershift/hypershift-operator/platform/none"
+	"github.com/openshift/hypershift/support/platforms"
 )
 
-// Registry holds the plugins by platform type.
-type Registry map[hyperv1.PlatformType]platform.Platform
+// Options are the flags of all platforms, by type.
+type Options map[hyperv1.PlatformType]platform.Options
 
-// New returns all plugins.
-func New(maasOptions maas.Options) Registry {
-	return Registry{
-		hyperv1.NonePlatform: none.Platform{},
-		hyperv1.MAASPlatform: maas.New(maasOptions),
+// All are the platforms of this operator. A new one gets its line here.
+func All() Options {
+	return Options{
+		hyperv1.NonePlatform: none.Options{},
+		hyperv1.MAASPlatform: &maas.Options{},
 	}
 }
 
-// Limit leaves the plugins of the platforms whose kinds are installed, by the names that `install --limit-crd-install` takes
-// and separated by commas; empty means all. None needs no kinds and stays: what a plugin watches and is not served would keep
-// the whole operator from starting.
+// types are sorted, so that flags and errors always come in the same order.
+func (o Options) types() []hyperv1.PlatformType { return slices.Sorted(maps.Keys(o)) }
+
+// AddFlags adds the flags of all platforms.
+func (o Options) AddFlags(flags *pflag.FlagSet) {
+	for _, platformType := range o.types() {
+		o[platformType].AddFlags(flags)
+	}
+}
+
+// New makes all plugins. The provider's image of each comes from the environment variable of its traits.
+func (o Options) New(env platform.Environment) (Registry, error) {
+	plugins := map[hyperv1.PlatformType]platform.Platform{}
+	var failures []error
+	for _, platformType := range o.types() {
+		traits, known := platforms.Of(platformType)
+		if !known {
+			return Registry{}, fmt.Errorf("platform %s has no row in the table of traits", platformType)
+		}
+		env.ProviderImage = os.Getenv(traits.ProviderImageEnv())
+		plugin, err := o[platformType].New(env)
+		failures = append(failures, err)
+		plugins[platformType] = plugin
+	}
+	return Of(plugins), errors.Join(failures...)
+}
+
+// Registry holds the plugins by platform type, and says which of them are switched off. It is made before the controllers start
+// and does not change after.
+type Registry struct {
+	plugins map[hyperv1.PlatformType]platform.Platform
+	// off says why a platform is not served.
+	off map[hyperv1.PlatformType]string
+	// absent are those platforms of off whose CRDs may come yet.
+	absent map[hyperv1.PlatformType]bool
+}
+
+// Of serves these plugins.
+func Of(plugins map[hyperv1.PlatformType]platform.Platform) Registry {
+	return Registry{plugins: plugins, off: map[hyperv1.PlatformType]string{}, absent: map[hyperv1.PlatformType]bool{}}
+}
+
+// For returns the plugin of a platform, nil if there is none, and whether it is served. One that is switched off is only asked
+// to clean up outside of its own kinds.
+func (r Registry) For(platformType hyperv1.PlatformType) (platform.Platform, bool) {
+	plugin, known := r.plugins[platformType]
+	return plugin, known && r.off[platformType] == ""
+}
+
+// Why says why a platform is not served, and what to do; empty when it is.
+func (r Registry) Why(platformType hyperv1.PlatformType) string {
+	if _, known := r.plugins[platformType]; !known {
+		return fmt.Sprintf("use one of %v", r.Supported())
+	}
+	return r.off[platformType]
+}
+
+// Supported lists the platforms that are served, sorted.
+func (r Registry) Supported() []hyperv1.PlatformType {
+	return slices.DeleteFunc(r.types(), func(t hyperv1.PlatformType) bool { return r.off[t] != "" })
+}
+
+func (r Registry) types() []hyperv1.PlatformType { return slices.Sorted(maps.Keys(r.plugins)) }
+
+// AddToScheme registers the kinds of all plugins, also of those that are off: their clusters are still deleted.
+func (r Registry) AddToScheme(scheme *runtime.Scheme) error {
+	for _, platformType := range r.types() {
+		if err := r.plugins[platformType].AddToScheme(scheme); err != nil {
+			return fmt.Errorf("registering the kinds of platform %s: %w", platformType, err)
+		}
+	}
+	return nil
+}
+
+// Watched are all kinds that any plugin which is served wants to be watched.
+func (r Registry) Watched() []client.Object {
+	var kinds []client.Object
+	for _, platformType := range r.Supported() {
+		kinds = append(kinds, r.plugins[platformType].Watched()...)
+	}
+	return kinds
+}
+
+// CRDs are those of all platforms that are served.
+func (r Registry) CRDs() []string {
+	var names []string
+	for _, platformType := range r.Supported() {
+		names = append(names, r.plugins[platformType].CRDs()...)
+	}
+	return names
+}
+
+// Limit switches off the platforms whose kinds the installer left out, by the names that `install --limit-crd-install` takes
+// and separated by commas; empty means none. Platforms without kinds stay.
 func (r Registry) Limit(installed string) Registry {
 	if installed == "" {
 		return r
 	}
-	limited := Registry{}
-	for platformType, plugin := range r {
+	for platformType, plugin := range r.plugins {
 		named := func(name string) bool { return strings.EqualFold(strings.TrimSpace(name), string(platformType)) }
-		if len(plugin.Watched()) == 0 || slices.ContainsFunc(strings.Split(installed, ","), named) {
-			limited[platformType] = plugin
+		if len(plugin.CRDs()) > 0 && !slices.ContainsFunc(strings.Split(installed, ","), named) {
+			r.off[platformType] = fmt.Sprintf("it was installed for the platforms %s only: run `hypershift install` with %s in --limit-crd-install",
+				installed, strings.ToLower(string(platformType)))
 		}
 	}
-	return limited
+	return r
 }
 
-// For returns the plugin of a platform and whether there is one.
-func (r Registry) For(platformType hyperv1.PlatformType) (platform.Platform, bool) {
-	plugin, known := r[platformType]
-	return plugin, known
-}
-
-// Supported lists the platforms that have a plugin, sorted.
-func (r Registry) Supported() []hyperv1.PlatformType {
-	return slices.Sorted(maps.Keys(r))
-}
-
-// Watched are all kinds that any plugin wants to be watched.
-func (r Registry) Watched() []client.Object {
-	var kinds []client.Object
+// SwitchOff looks for the CRDs of each platform, and switches those off that lack some.
+func (r Registry) SwitchOff(ctx context.Context, c client.Reader) error {
 	for _, platformType := range r.Supported() {
-		kinds = append(kinds, r[platformType].Watched()...)
+		missing, err := Missing(ctx, c, r.plugins[platformType].CRDs())
+		if err != nil {
+			return err
+		}
+		if len(missing) > 0 {
+			r.absent[platformType] = true
+			r.off[platformType] = fmt.Sprintf("the management cluster does not serve %s: run `hypershift install` again, with %s in --limit-crd-install if that is set",
+				strings.Join(missing, ", "), strings.ToLower(string(platformType)))
+		}
 	}
-	return kinds
+	return nil
+}
+
+// Arrived names a platform that was switched off for its CRDs and has them now; empty when there is none.
+func (r Registry) Arrived(ctx context.Context, c client.Reader) (hyperv1.PlatformType, error) {
+	for _, platformType := range slices.Sorted(maps.Keys(r.absent)) {
+		missing, err := Missing(ctx, c, r.plugins[platformType].CRDs())
+		if err != nil || len(missing) == 0 {
+			return platformType, err
+		}
+	}
+	return "", nil
+}
+
+// Missing are those of some CRDs that are absent, or not served yet.
+func Missing(ctx context.Context, c client.Reader, names []string) ([]string, error) {
+	var missing []string
+	for _, name := range names {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		err := c.Get(ctx, client.ObjectKey{Name: name}, crd)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("reading CRD %s: %w", name, err)
+		}
+		if apierrors.IsNotFound(err) || !established(crd) {
+			missing = append(missing, name)
+		}
+	}
+	return missing, nil
+}
+
+func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+	})
 }

@@ -6,53 +6,114 @@ import (
 	"go/token"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/hypershift-operator/platform/maas"
+	"github.com/openshift/hypershift/support/crds"
 	"github.com/openshift/hypershift/support/platforms"
 )
 
+func all(t *testing.T) Registry {
+	t.Helper()
+	r, err := All().New(platform.Environment{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 func TestRegistry(t *testing.T) {
-	r := New(maas.Options{})
-	t.Run("When a platform has a plugin it should have traits too", func(t *testing.T) {
-		for _, platformType := range r.Supported() {
-			_, known := platforms.Of(platformType)
-			NewWithT(t).Expect(known).To(BeTrue(), "%s", platformType)
-		}
-	})
-	t.Run("When a plugin makes machines it should have templates for them, and only then", func(t *testing.T) {
-		for platformType, plugin := range r {
-			NewWithT(t).Expect(plugin.MachineTemplates() != nil).To(Equal(plugin.Machines() != nil), "%s", platformType)
-		}
-	})
+	r := all(t)
+	for _, platformType := range r.Supported() {
+		plugin, _ := r.For(platformType)
+		traits, known := platforms.Of(platformType)
+		t.Run("When a platform has a plugin it should have traits that go with it: "+string(platformType), func(t *testing.T) {
+			g := NewWithT(t)
+			g.Expect(known).To(BeTrue())
+			g.Expect(slices.Clone(plugin.CRDs())).To(ConsistOf(crds.Names(traits.CRDs)), "what install installs and what the plugin asks for")
+			g.Expect(plugin.MachineTemplates() != nil).To(Equal(plugin.Machines() != nil), "who makes machines has templates for them")
+		})
+		t.Run("When a plugin watches a kind its scheme should know it, and its CRDs too: "+string(platformType), func(t *testing.T) {
+			g := NewWithT(t)
+			scheme := runtime.NewScheme()
+			g.Expect(plugin.AddToScheme(scheme)).To(Succeed())
+			for _, kind := range plugin.Watched() {
+				gvk, err := apiutil.GVKForObject(kind, scheme)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(plugin.CRDs()).To(ContainElement(strings.ToLower(gvk.Kind) + "s." + gvk.Group))
+			}
+		})
+	}
 	t.Run("When there is no plugin it should say so", func(t *testing.T) {
-		_, known := r.For(hyperv1.AWSPlatform)
-		NewWithT(t).Expect(known).To(BeFalse())
+		_, served := r.For("Mainframe")
+		NewWithT(t).Expect(served).To(BeFalse())
+		NewWithT(t).Expect(r.Why("Mainframe")).To(ContainSubstring("MAAS"))
 	})
-	t.Run("When kinds are watched MAAS's should be among them", func(t *testing.T) {
-		NewWithT(t).Expect(r.Watched()).To(HaveLen(3))
+	t.Run("When a flag is wrong it should name it", func(t *testing.T) {
+		options := All()
+		options[hyperv1.MAASPlatform] = &maas.Options{AllowCIDRs: "nonsense"}
+		_, err := options.New(platform.Environment{})
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("--maas-allow-cidrs")))
+	})
+	t.Run("When the installer chose a provider the platform's plugin should run that", func(t *testing.T) {
+		t.Setenv("IMAGE_MAAS_CAPI_PROVIDER", "registry.example/mine:1")
+		plugin, _ := all(t).For(hyperv1.MAASPlatform)
+		provider := plugin.Provider(platform.Cluster{HostedCluster: &hyperv1.HostedCluster{}, CredentialsHash: "x"})
+		NewWithT(t).Expect(provider.Images).To(ContainElement("registry.example/mine:1"))
 	})
 }
 
 func TestLimit(t *testing.T) {
 	for _, tc := range []struct {
 		installed string
-		want      []hyperv1.PlatformType
-	}{
-		{"", []hyperv1.PlatformType{hyperv1.MAASPlatform, hyperv1.NonePlatform}},
-		{"maas", []hyperv1.PlatformType{hyperv1.MAASPlatform, hyperv1.NonePlatform}},
-		{"AWS, MAAS", []hyperv1.PlatformType{hyperv1.MAASPlatform, hyperv1.NonePlatform}},
-		{"none", []hyperv1.PlatformType{hyperv1.NonePlatform}},
-		{"agent,kubevirt", []hyperv1.PlatformType{hyperv1.NonePlatform}},
-	} {
-		t.Run("When the kinds of \""+tc.installed+"\" are installed it should have their plugins", func(t *testing.T) {
-			NewWithT(t).Expect(New(maas.Options{}).Limit(tc.installed).Supported()).To(Equal(tc.want))
+		maas      bool
+	}{{"", true}, {"maas", true}, {"AWS, MAAS", true}, {"none", false}, {"agent,kubevirt", false}} {
+		t.Run("When the kinds of \""+tc.installed+"\" are installed it should serve those platforms, and what needs no kinds", func(t *testing.T) {
+			g := NewWithT(t)
+			r := all(t).Limit(tc.installed)
+			plugin, served := r.For(hyperv1.MAASPlatform)
+			g.Expect(served).To(Equal(tc.maas))
+			g.Expect(plugin).NotTo(BeNil(), "it still cleans up")
+			g.Expect(r.Why(hyperv1.MAASPlatform) == "").To(Equal(tc.maas))
+			g.Expect(r.Supported()).To(ContainElement(hyperv1.NonePlatform))
 		})
 	}
+}
+
+func TestSwitchOff(t *testing.T) {
+	g := NewWithT(t)
+	scheme := runtime.NewScheme()
+	g.Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
+	c := fake.NewClientBuilder().WithScheme(scheme).Build()
+	r := all(t)
+	g.Expect(r.SwitchOff(t.Context(), c)).To(Succeed())
+	g.Expect(r.Supported()).To(Equal([]hyperv1.PlatformType{hyperv1.NonePlatform}))
+	g.Expect(r.Watched()).To(BeEmpty(), "what is not served cannot be watched")
+	g.Expect(r.Why(hyperv1.MAASPlatform)).To(ContainSubstring("maasmachines.infrastructure.cluster.x-k8s.io"))
+
+	for i, name := range crds.Names(crds.Infrastructure) {
+		arrived, err := r.Arrived(t.Context(), c)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(arrived).To(BeEmpty(), "%d kinds are served", i)
+		g.Expect(c.Create(t.Context(), &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Status: apiextensionsv1.CustomResourceDefinitionStatus{Conditions: []apiextensionsv1.CustomResourceDefinitionCondition{
+				{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}}})).To(Succeed())
+	}
+	arrived, err := r.Arrived(t.Context(), c)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(arrived).To(Equal(hyperv1.MAASPlatform))
 }
 
 // TestNoPlatformOutsideThePlugins keeps knowledge of single platforms out of the controllers: adding a platform must mean

@@ -1,0 +1,26 @@
+// Package platform knows all platforms of the commands. A platform is a folder below this one, and a line here.
+package platform
+
+import (
+	"github.com/openshift/hypershift/cmd/cluster"
+	"github.com/openshift/hypershift/cmd/nodepool"
+	"github.com/openshift/hypershift/cmd/platform/maas"
+	"github.com/openshift/hypershift/cmd/platform/none"
+)
+
+// Platform makes what one platform adds to the commands, anew for each program.
+type Platform struct {
+	// Cluster is its part of `create cluster`, and NodePool that of `create nodepool`.
+	Cluster  func() cluster.Platform
+	NodePool func() nodepool.Platform
+	// Developer platforms are not in the program of those who only have clusters.
+	Developer bool
+}
+
+// All are the platforms, in the order in which they are shown.
+func All() []Platform {
+	return []Platform{
+		{Cluster: func() cluster.Platform { return maas.NewCluster() }, NodePool: func() nodepool.Platform { return &maas.NodePool{} }},
+		{Cluster: func() cluster.Platform { return &none.Cluster{} }, NodePool: func() nodepool.Platform { return &none.NodePool{} }, Developer: true},
+	}
+}

@@ -1,0 +1,124 @@
+package conformance
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
+	"github.com/openshift/hypershift/support/maas"
+)
+
+func TestMain(m *testing.M) { fixture.Main(m) }
+
+// subjects are all platforms of the operator.
+func subjects() []Subject {
+	kept := metav1.ObjectMeta{Namespace: fixture.OperatorNamespace, Name: "maas-credentials-HOSTED"}
+	return []Subject{
+		{Type: hyperv1.NonePlatform},
+		{
+			Type: hyperv1.MAASPlatform,
+			Cluster: func(hc *hyperv1.HostedCluster) {
+				hc.Spec.Platform.MAAS = &hyperv1.MAASPlatformSpec{IdentityRef: hyperv1.MAASIdentityReference{Name: fixture.Credentials}, Zone: "az1"}
+			},
+			Pool:    func(pool *hyperv1.NodePool) { pool.Spec.Platform.MAAS = &hyperv1.MAASNodePoolPlatform{} },
+			Roll:    func(pool *hyperv1.NodePool) { pool.Spec.Platform.MAAS.MinCPU = ptr.To[int32](8) },
+			Rotate:  func(secret *corev1.Secret) { secret.Data[maas.SecretKeyAPIKey] = []byte("consumer:token:other") },
+			Outside: []client.Object{&corev1.Secret{ObjectMeta: kept}, &rbacv1.Role{ObjectMeta: kept}, &rbacv1.RoleBinding{ObjectMeta: kept}},
+		},
+	}
+}
+
+func TestPlatforms(t *testing.T) {
+	admin, operator := fixture.Start(t), fixture.AsOperator(t)
+	all, plugins := map[hyperv1.PlatformType]bool{}, fixture.Platforms(nil)
+	for _, s := range subjects() {
+		s.Plugin, _ = plugins.For(s.Type)
+		all[s.Type] = true
+		t.Run("When the platform is "+string(s.Type), func(t *testing.T) { Run(t, admin, operator, s) })
+	}
+	for platformType := range registry.All() {
+		if !all[platformType] {
+			t.Errorf("platform %s is not looked at: give it a subject", platformType)
+		}
+	}
+}
+
+// TestToy adds a platform as docs/how-to/add-a-platform.md says, and lives with it.
+func TestToy(t *testing.T) {
+	g := NewWithT(t)
+	admin, operator := fixture.Start(t), fixture.AsOperator(t)
+	options := &toyOptions{}
+	flags := pflag.NewFlagSet("operator", pflag.ContinueOnError)
+	options.AddFlags(flags)
+	g.Expect(flags.Parse(nil)).To(Succeed())
+	plugin, err := options.New(platform.Environment{})
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, kind := range []string{"ToyCluster", "ToyMachine", "ToyMachineTemplate"} {
+		g.Expect(admin.Create(t.Context(), toyCRD(kind))).To(Succeed())
+	}
+	for _, name := range []string{"hostedclusters", "nodepools"} {
+		letToyIn(t, admin, name+".hypershift.openshift.io")
+	}
+	g.Expect(plugin.AddToScheme(admin.Scheme())).To(Succeed())
+	g.Eventually(func(g Gomega) {
+		hc := fixture.HostedCluster("default")
+		hc.Spec.Platform = hyperv1.PlatformSpec{Type: toyPlatform}
+		g.Expect(admin.Create(t.Context(), hc, client.DryRunAll)).To(Succeed())
+		g.Expect(admin.List(t.Context(), plugin.Machines())).To(Succeed())
+		g.Expect(admin.List(t.Context(), plugin.MachineTemplates())).To(Succeed())
+	}, time.Minute, 100*time.Millisecond).Should(Succeed())
+	Run(t, admin, operator, Subject{Type: toyPlatform, Plugin: plugin,
+		Roll: func(pool *hyperv1.NodePool) {
+			pool.Annotations = map[string]string{toySize: "large"}
+		}})
+}
+
+func toyCRD(kind string) *apiextensionsv1.CustomResourceDefinition {
+	plural := map[string]string{"ToyCluster": "toyclusters", "ToyMachine": "toymachines", "ToyMachineTemplate": "toymachinetemplates"}[kind]
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: plural + "." + toyGroup.Group, Labels: map[string]string{"cluster.x-k8s.io/v1beta2": toyGroup.Version}},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: toyGroup.Group, Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Kind: kind},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: toyGroup.Version, Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+					Type: "object", XPreserveUnknownFields: ptr.To(true)}}}},
+		},
+	}
+}
+
+// letToyIn adds the toy to the platforms that the API takes, as its author does in api/hypershift/v1beta1/platform.go.
+func letToyIn(t *testing.T, admin client.Client, name string) {
+	t.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := admin.Get(t.Context(), client.ObjectKey{Name: name}, crd); err != nil {
+		t.Fatal(err)
+	}
+	for i := range crd.Spec.Versions {
+		block := crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties["spec"].Properties["platform"]
+		property := block.Properties["type"]
+		raw, err := json.Marshal(toyPlatform)
+		if err != nil {
+			t.Fatal(err)
+		}
+		property.Enum = append(property.Enum, apiextensionsv1.JSON{Raw: raw})
+		block.Properties["type"] = property
+	}
+	if err := admin.Update(t.Context(), crd); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,61 @@
+package releaseinfo
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+func bootImages() BootImages {
+	var intel, arm BootArchitecture
+	intel.Images.AWS.Regions = map[string]BootImage{"eu-central-1": {Image: "ami-0123"}}
+	intel.Images.KubeVirt = BootImage{Image: "quay.example/disk:4.20", DigestRef: "quay.example/disk@sha256:12"}
+	arm.Images.KubeVirt = BootImage{Image: "quay.example/disk:4.20-arm"}
+	return BootImages{Architectures: map[string]BootArchitecture{"x86_64": intel, "aarch64": arm}}
+}
+
+func TestBootImages(t *testing.T) {
+	g := NewWithT(t)
+	img, err := Build(Payload{Version: "4.20.1", Components: map[string]string{"cli": "quay.example/cli"}, BootImages: bootImages()})
+	g.Expect(err).NotTo(HaveOccurred())
+	payload, err := Read(img)
+	g.Expect(err).NotTo(HaveOccurred())
+	release := New("", payload)
+	for _, tc := range []struct {
+		architecture, region, ami, disk string
+	}{
+		{"amd64", "eu-central-1", "ami-0123", "quay.example/disk@sha256:12"},
+		{"", "eu-central-1", "ami-0123", "quay.example/disk@sha256:12"},
+		{"amd64", "mars-1", "", "quay.example/disk@sha256:12"},
+		{"arm64", "eu-central-1", "", "quay.example/disk:4.20-arm"},
+		{"s390x", "eu-central-1", "", ""},
+	} {
+		t.Run("When a payload says what machines start from, it should be found for "+tc.architecture+" in "+tc.region, func(t *testing.T) {
+			g := NewWithT(t)
+			ami, known := release.AMI(tc.architecture, tc.region)
+			g.Expect(ami).To(Equal(tc.ami))
+			g.Expect(known).To(Equal(tc.ami != ""))
+			disk, known := release.KubeVirtDisk(tc.architecture)
+			g.Expect(disk).To(Equal(tc.disk))
+			g.Expect(known).To(Equal(tc.disk != ""))
+		})
+	}
+}
+
+func TestDecodeBootImages(t *testing.T) {
+	for _, tc := range []struct {
+		name, raw string
+		want      int
+	}{
+		{"When stream metadata holds more than is wanted, it should be left out",
+			"data: {stream: '{\"stream\":\"rhcos\",\"architectures\":{\"x86_64\":{\"artifacts\":{},\"images\":{\"gcp\":{\"name\":\"x\"}}}}}'}", 1},
+		{"When it is no JSON, the payload should name no images", "data: {stream: '{'}", 0},
+		{"When it is missing, the payload should name no images", "data: {}", 0},
+		{"When the file is no YAML, the payload should name no images", "\t:", 0},
+		{"When there is no file, the payload should name no images", "", 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			NewWithT(t).Expect(decodeBootImages([]byte(tc.raw)).Architectures).To(HaveLen(tc.want))
+		})
+	}
+}
