@@ -33,6 +33,8 @@ type counter struct {
 	mu   sync.Mutex
 	// reads and writes by method; lists are the polls that all machines share.
 	reads, writes, lists int
+	// seen are the writes that pause has told of.
+	seen int
 }
 
 func (c *counter) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -54,8 +56,17 @@ func (c *counter) take() (reads, writes, lists int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	reads, writes, lists = c.reads, c.writes, c.lists
-	c.reads, c.writes, c.lists = 0, 0, 0
+	c.reads, c.writes, c.lists, c.seen = 0, 0, 0, 0
 	return reads, writes, lists
+}
+
+// pause is how many writes passed through since it was last called.
+func (c *counter) pause() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.writes - c.seen
+	c.seen = c.writes
+	return n
 }
 
 // seed is a site with n equal machines.
@@ -170,6 +181,8 @@ func (s *world) measure(b *testing.B, n int, watched time.Duration) {
 	peak := peakHeap(ctx)
 	s.Eventually(s.unready, 15*time.Minute, time.Second).Should(BeEmpty())
 	b.ReportMetric(time.Since(start).Seconds(), "s-to-deployed")
+	// Events, which are sent in the background, belong to what came before.
+	s.Eventually(kube.pause, time.Minute, 3*time.Second).Should(BeZero())
 	s.report(b, kube, region, n, "up")
 
 	s.Consistently(s.unready, watched, 5*time.Second).Should(BeEmpty())

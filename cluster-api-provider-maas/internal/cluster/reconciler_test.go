@@ -173,7 +173,7 @@ func TestReconciler(t *testing.T) {
 		"When it is deleted and MAAS can't be asked, it should wait, or be let go": unasked,
 		"When the key is of another user, it should say so":                        anotherUser,
 		"When it is paused, it should do nothing and say so":                       pauses,
-		"When lxdConfig is enabled, it should say that it has no effect":           lxd,
+		"When lxdConfig is enabled, it should say that it has no effect":           lxdConfig,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, cfg) })
 	}
@@ -363,7 +363,7 @@ func deletes(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.gone()).To(BeTrue())
 }
 
-func lxd(t *testing.T, cfg *rest.Config) {
+func lxdConfig(t *testing.T, cfg *rest.Config) {
 	w := newWorld(t, cfg)
 	w.add(infrav1.MaasClusterSpec{ControlPlaneEndpoint: infrav1.APIEndpoint{Host: "h", Port: 1}, LXDConfig: &infrav1.LXDHostConfig{Enabled: ptr.To(true)}}, nil)
 	w.reconcile(0)

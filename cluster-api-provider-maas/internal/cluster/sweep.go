@@ -13,6 +13,7 @@ import (
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/handover"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lxd"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/phase"
@@ -39,7 +40,11 @@ func (r *Reconciler) sweep(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if s.problem != nil {
 		return phase.Done()
 	}
-	owned, err := r.owned(ctx, s)
+	all := !s.infra.DeletionTimestamp.IsZero() || r.surveyDue(s)
+	owned, err := r.owned(ctx, s, all)
+	if err == nil && all {
+		err = r.deleteStrays(ctx, s)
+	}
 	if err != nil {
 		p := machine.ProblemOf(err)
 		s.left = &p
@@ -47,7 +52,7 @@ func (r *Reconciler) sweep(ctx context.Context, s *scope) (ctrl.Result, error) {
 	}
 	suspects := r.suspects(s, owned)
 	if len(suspects) == 0 {
-		return phase.Done()
+		return s.swept()
 	}
 	// What exists must not be told from a cache that lags behind.
 	machines := &infrav1.MaasMachineList{}
@@ -63,6 +68,11 @@ func (r *Reconciler) sweep(ctx context.Context, s *scope) (ctrl.Result, error) {
 			s.left = &machine.Problem{Reason: reasonOrphansLeft, Message: fmt.Sprintf("%s: %v", lifecycle.Describe(&m), err)}
 		}
 	}
+	return s.swept()
+}
+
+// swept comes back soon while something is left.
+func (s *scope) swept() (ctrl.Result, error) {
 	if s.left != nil {
 		return phase.After(problemEvery)
 	}
@@ -72,14 +82,14 @@ func (r *Reconciler) sweep(ctx context.Context, s *scope) (ctrl.Result, error) {
 // owned lists the machines among which orphans may be. Those that are not installed yet are few, and looked at often. All machines of the
 // user are listed when the MaasCluster goes, and else seldom, since MAAS takes long to print them: what is installed and has no
 // MaasMachine had its finalizer taken off by force. Processes that start together don't ask for that together.
-func (r *Reconciler) owned(ctx context.Context, s *scope) ([]maas.Machine, error) {
-	if !s.infra.DeletionTimestamp.IsZero() {
+func (r *Reconciler) owned(ctx context.Context, s *scope, all bool) ([]maas.Machine, error) {
+	switch {
+	case !s.infra.DeletionTimestamp.IsZero():
 		return s.identity.Inventory.Owned(ctx, 0)
+	case all:
+		return s.identity.Inventory.Owned(ctx, sweepAge)
 	}
-	if !r.surveyDue(s) {
-		return s.identity.Inventory.Allocated(ctx, sweepAge)
-	}
-	return s.identity.Inventory.Owned(ctx, sweepAge)
+	return s.identity.Inventory.Allocated(ctx, sweepAge)
 }
 
 // surveyDue tells that it is time to look at all machines of the user, and if so notes that it is done.
@@ -220,6 +230,9 @@ func (s *scope) carriesKey(ctx context.Context, m maas.Machine, keys ...string) 
 }
 
 func (r *Reconciler) releaseOrphan(ctx context.Context, s *scope, m maas.Machine, key string) error {
+	if lxd.IsVM(m) && key == maas.AllocationKey(lxd.UIDOf(m.Hostname)) {
+		return r.deleteOrphan(ctx, s, m)
+	}
 	if lifecycle.Evaluate(lifecycle.Leaving, &m).Action != lifecycle.Release {
 		return nil
 	}

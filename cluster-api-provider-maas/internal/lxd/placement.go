@@ -1,6 +1,8 @@
 package lxd
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -66,21 +68,39 @@ func (p Placement) reportedAt(asOf time.Time) bool {
 	return !p.Composed.IsZero() && p.Composed.Before(asOf)
 }
 
-// Hostname is that of the virtual machine of a try, the first of which is 0. MAAS has each name once, so that no try makes two.
-func Hostname(uid string, try int) string {
+// Hostname is that of the virtual machine of a try, the first of which is 0. MAAS has each name once, so that no try makes two. It names the
+// MaasMachine by its UID, and marks the MaasCluster, which may be empty: MAAS keeps no word of ours on a machine that nobody has allocated, and
+// one whose MaasMachine was removed by force is found by its name alone.
+func Hostname(uid, cluster string, try int) string {
+	name := "vm-" + uid + mark(cluster)
 	if try == 0 {
-		return "vm-" + uid
+		return name
 	}
-	return "vm-" + uid + "-" + strconv.Itoa(try+1)
+	return name + "-" + strconv.Itoa(try+1)
 }
 
-var hostname = regexp.MustCompile(`^vm-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(-[0-9]+)?$`)
+// mark is short, since a host name has 63 characters at most, and does not look like the number of a try.
+func mark(cluster string) string {
+	if cluster == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(cluster))
+	return "-c" + hex.EncodeToString(sum[:4])
+}
 
-// UIDOf is the UID in the name of a virtual machine; empty in a name of another kind.
+var hostname = regexp.MustCompile(`^vm-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(-c[0-9a-f]{8})?(-[0-9]+)?$`)
+
+// UIDOf is the UID of the MaasMachine in the name of a virtual machine; empty in a name of another kind.
 func UIDOf(name string) string {
 	parts := hostname.FindStringSubmatch(name)
 	if parts == nil {
 		return ""
 	}
 	return parts[1]
+}
+
+// MadeFor tells that a name is that of a virtual machine of a MaasCluster, by its UID.
+func MadeFor(name, cluster string) bool {
+	parts := hostname.FindStringSubmatch(name)
+	return parts != nil && cluster != "" && parts[2] == mark(cluster)
 }

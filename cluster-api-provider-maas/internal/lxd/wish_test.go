@@ -64,7 +64,7 @@ func TestRequest(t *testing.T) {
 func TestHostname(t *testing.T) {
 	const uid = "0f3c61f2-3f43-4f0b-8c55-1f0a5a6d9f10"
 	for try, want := range []string{"vm-" + uid, "vm-" + uid + "-2", "vm-" + uid + "-3"} {
-		name := lxd.Hostname(uid, try)
+		name := lxd.Hostname(uid, "", try)
 		if name != want || lxd.UIDOf(name) != uid || len(name) > 63 {
 			t.Errorf("try %d has the name %s, of %q", try, name, lxd.UIDOf(name))
 		}

@@ -76,7 +76,7 @@ func (r *Reconciler) composeVM(ctx context.Context, s *scope) (ctrl.Result, erro
 		if err != nil {
 			return ctrl.Result{}, err
 		}
-		place, choice, refusal := r.places.Reserve(s.uid(), lxd.Hostname(s.uid(), len(failuresOf(s.machine))), r.Clock.Now().UTC(), wish, hosts, asOf, peers, r.avoided(s, hosts))
+		place, choice, refusal := r.places.Reserve(s.uid(), s.vmName(), r.Clock.Now().UTC(), wish, hosts, asOf, peers, r.avoided(s, hosts))
 		if place == nil {
 			return r.noHost(ctx, s, refusal, refusals)
 		}
@@ -175,6 +175,11 @@ func (s *scope) host() string {
 		return place.Host
 	}
 	return ""
+}
+
+// vmName is that of the virtual machine of this try.
+func (s *scope) vmName() string {
+	return lxd.Hostname(s.uid(), s.allocation().ClusterUID, len(failuresOf(s.machine)))
 }
 
 // keepPlace writes down where the virtual machine goes, and whose it is.

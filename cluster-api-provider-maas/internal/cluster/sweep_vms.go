@@ -1,0 +1,72 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/handover"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lxd"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
+	"github.com/openshift/hypershift/support/maas"
+)
+
+// unallocated are the states of a virtual machine that nobody allocated. One that somebody did is among the owned machines, or is his.
+var unallocated = []maas.Status{maas.StatusNew, maas.StatusCommissioning, maas.StatusFailedCommissioning, maas.StatusReady, maas.StatusTesting,
+	maas.StatusFailedTesting, maas.StatusBroken}
+
+// deleteStrays deletes virtual machines that were composed for this cluster and never allocated, and whose MaasMachine was removed by force.
+// Their names say whose they are. There is no grace: a MaasMachine is there before its virtual machine, and is looked for after it.
+func (r *Reconciler) deleteStrays(ctx context.Context, s *scope) error {
+	strays, err := s.composed(ctx)
+	if err != nil || len(strays) == 0 {
+		return err
+	}
+	machines := &infrav1.MaasMachineList{}
+	if err := r.Reader.List(ctx, machines, inNamespace(s)); err != nil {
+		return fmt.Errorf("listing the MaasMachines in namespace %s: %w", s.infra.Namespace, err)
+	}
+	for _, vm := range strays {
+		if slices.ContainsFunc(machines.Items, func(m infrav1.MaasMachine) bool { return machine.AllocationUID(&m) == lxd.UIDOf(vm.Hostname) }) {
+			continue
+		}
+		if err := r.deleteOrphan(ctx, s, vm); err != nil {
+			s.left = &machine.Problem{Reason: reasonOrphansLeft, Message: fmt.Sprintf("%s: %v", lifecycle.Describe(&vm), err)}
+		}
+	}
+	return nil
+}
+
+// composed lists the virtual machines that were composed for this cluster, that nobody allocated, and that are not handed over.
+func (s *scope) composed(ctx context.Context) ([]maas.Machine, error) {
+	hosts, _, err := s.identity.Inventory.VMHosts(ctx, sweepAge)
+	if maas.IsGone(err) {
+		return nil, nil // MAAS 4.0 has none any more.
+	}
+	var names []string
+	for _, h := range lxd.Available(hosts) {
+		names = append(names, h.Name)
+	}
+	if err != nil || len(names) == 0 {
+		return nil, err
+	}
+	vms, err := s.identity.Client.ListMachines(ctx, maas.MachineFilter{VMHosts: names, Statuses: unallocated})
+	records := handover.Of(s.infra)
+	return slices.DeleteFunc(vms, func(m maas.Machine) bool {
+		_, known := records[m.SystemID]
+		return known || !lxd.IsVM(m) || !lxd.MadeFor(m.Hostname, string(s.infra.UID))
+	}), err
+}
+
+// deleteOrphan deletes a virtual machine that no MaasMachine uses. A release would leave it on its host for ever.
+func (r *Reconciler) deleteOrphan(ctx context.Context, s *scope, m maas.Machine) error {
+	err := lxd.Delete(ctx, s.identity.Client, m.SystemID)
+	s.identity.Inventory.Forget(m.SystemID)
+	if err != nil {
+		return err
+	}
+	r.warn(s.infra, "OrphanDeleted", fmt.Sprintf("deleted virtual machine %s, which no MaasMachine uses", lifecycle.Describe(&m)))
+	return nil
+}

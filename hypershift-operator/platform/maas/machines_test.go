@@ -1,0 +1,41 @@
+package maas_test
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform/maas"
+	"github.com/openshift/hypershift/support/condition"
+)
+
+// What is nearest to the machine comes first, and the host of a virtual machine only where nothing else says why it is not ready.
+func TestMachineProblem(t *testing.T) {
+	t.Parallel()
+	ready, deployed := condition.True(clusterv1.ReadyCondition, "Ready", ""), condition.True("MachineDeployed", "MachineDeployed", "")
+	host := condition.False("LXDHostSelected", "HostUnavailable", "LXD host h1 does not answer MAAS")
+	for name, test := range map[string]struct {
+		conditions []metav1.Condition
+		want       string
+	}{
+		"When all is well, it should be silent":                                   {[]metav1.Condition{ready, deployed, condition.True("LXDHostSelected", "HostSelected", "h1")}, ""},
+		"When the host of a virtual machine is dead, it should be told":           {[]metav1.Condition{ready, deployed, host}, "HostUnavailable LXD host h1 does not answer MAAS"},
+		"When the machine itself complains, that should be told and not the host": {[]metav1.Condition{host, condition.False(clusterv1.ReadyCondition, "MachineNotFound", "gone")}, "MachineNotFound gone"},
+		"When there is nothing yet, it should be silent":                          {nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := &infrav1.MaasMachine{Status: infrav1.MaasMachineStatus{Conditions: test.conditions}}
+			reason, message := (&maas.Platform{}).MachineProblem(m)
+			got := reason
+			if message != "" {
+				got += " " + message
+			}
+			if got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
