@@ -3,11 +3,7 @@ package metrics
 
 import (
 	"context"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -29,30 +25,11 @@ func New(reader client.Reader, namespace string, clock clock.PassiveClock) prome
 			return fmt.Errorf("listing the Secrets of namespace %s: %w", namespace, err)
 		}
 		for i := range secrets.Items {
-			if at := expires(&secrets.Items[i]); !at.IsZero() {
+			if at := pki.FirstToExpire(&secrets.Items[i]); !at.IsZero() {
 				expiry.WithLabelValues(namespace, secrets.Items[i].Name).Set(float64(at.Unix()))
 			}
 		}
 		return nil
 	}
 	return s
-}
-
-// expires is when the first of a Secret's own certificates ends; that of its signer is in the signer's Secret.
-func expires(secret *corev1.Secret) time.Time {
-	var first time.Time
-	for key, data := range secret.Data {
-		if !strings.HasSuffix(key, ".crt") || key == pki.CACertKey && len(secret.Data[pki.CAKeyKey]) == 0 {
-			continue
-		}
-		block, _ := pem.Decode(data)
-		if block == nil {
-			continue
-		}
-		cert, err := x509.ParseCertificate(block.Bytes)
-		if err == nil && (first.IsZero() || cert.NotAfter.Before(first)) {
-			first = cert.NotAfter
-		}
-	}
-	return first
 }

@@ -18,13 +18,9 @@ import (
 
 const configHashAnnotation = hyperv1.ComponentConfigHashAnnotation
 
-// clientCAName is the ConfigMap that programs reload by themselves and that changes every other day, when break-glass
-// signers are renewed: it must not restart pods.
-const clientCAName = "client-ca"
-
 // stamp marks pods with a hash over what they mount: when that changes, they roll.
 func (c *Component) stamp(ctx context.Context, scope *Scope, w *workload) error {
-	hash, err := configHash(ctx, c.target(scope), w)
+	hash, err := configHash(ctx, c.target(scope), w.object.GetNamespace(), &w.template.Spec)
 	if err != nil {
 		return fmt.Errorf("component %s: %w", c.Name, err)
 	}
@@ -32,11 +28,11 @@ func (c *Component) stamp(ctx context.Context, scope *Scope, w *workload) error 
 	return nil
 }
 
-// configHash is a hash over all ConfigMaps and Secrets that the pods of a workload mount.
-func configHash(ctx context.Context, cluster client.Reader, w *workload) (string, error) {
-	configMaps, secrets := mounted(&w.template.Spec)
+// configHash is a hash over all ConfigMaps and Secrets that a pod mounts.
+func configHash(ctx context.Context, cluster client.Reader, namespace string, pod *corev1.PodSpec) (string, error) {
+	configMaps, secrets := mounted(pod)
 	key := func(name string) client.ObjectKey {
-		return client.ObjectKey{Namespace: w.object.GetNamespace(), Name: name}
+		return client.ObjectKey{Namespace: namespace, Name: name}
 	}
 	sum := sha256.New()
 	for _, name := range configMaps {
@@ -68,7 +64,7 @@ func read(ctx context.Context, cluster client.Reader, key client.ObjectKey, obj 
 
 func mounted(pod *corev1.PodSpec) (configMaps, secrets []string) {
 	for _, volume := range pod.Volumes {
-		if volume.ConfigMap != nil && volume.ConfigMap.Name != clientCAName {
+		if volume.ConfigMap != nil {
 			configMaps = append(configMaps, volume.ConfigMap.Name)
 		}
 		if volume.Secret != nil {

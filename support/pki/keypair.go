@@ -25,8 +25,7 @@ import (
 
 const (
 	rsaBits = 2048
-	// CAValidity is how long a certificate authority lasts. It is never renewed by itself, since every client and node
-	// would have to learn the new one first.
+	// CAValidity is how long a certificate authority lasts. Another takes its place step by step, see Rotation.
 	CAValidity = 10 * 365 * 24 * time.Hour
 	// DefaultValidity is how long a leaf certificate lasts.
 	DefaultValidity = 365 * 24 * time.Hour
@@ -42,7 +41,21 @@ type KeyPair struct {
 	Cert *x509.Certificate
 	// CertPEM and KeyPEM are what goes into a Secret.
 	CertPEM, KeyPEM []byte
-	key             crypto.Signer
+	// Chain leads those who know only a former authority to this one (PEM): it goes along with all that the authority signs. Empty
+	// for an authority that had none before it.
+	Chain []byte
+	// Others are the authorities that are trusted beside this one while it takes another's place, or another its own (PEM).
+	Others []byte
+	key    crypto.Signer
+}
+
+// Trust is the bundle by which certificates are verified that this authority signs, or that one before it signed.
+func (ca *KeyPair) Trust() []byte { return Bundle(ca.CertPEM, ca.Others) }
+
+// sent is the certificate as it is shown to others: with the chain of its signer.
+func (ca *KeyPair) sent(leaf *KeyPair) *KeyPair {
+	own := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf.Cert.Raw})
+	return &KeyPair{Cert: leaf.Cert, CertPEM: slices.Concat(own, ca.Chain), KeyPEM: leaf.KeyPEM, key: leaf.key}
 }
 
 // Name is the subject of a certificate.
@@ -72,6 +85,8 @@ type Leaf struct {
 type Lifetime struct {
 	// Validity is the life of a new certificate; zero means DefaultValidity.
 	Validity time.Duration
+	// CAValidity is the life of a new authority; zero means the constant of that name.
+	CAValidity time.Duration
 	// RenewAfter is the elapsed fraction of its life (0 to 1) after which a certificate is renewed. Zero means that it is
 	// renewed when DefaultRenewBefore is left.
 	RenewAfter float64
@@ -96,7 +111,9 @@ func (l Lifetime) expiring(cert *x509.Certificate, now time.Time) bool {
 }
 
 // NewCA makes a self-signed certificate authority. Authorities have RSA keys, as every client understands them.
-func NewCA(name Name, now time.Time) (*KeyPair, error) {
+func NewCA(name Name, now time.Time) (*KeyPair, error) { return newCA(name, CAValidity, now) }
+
+func newCA(name Name, validity time.Duration, now time.Time) (*KeyPair, error) {
 	key, err := rsa.GenerateKey(rand.Reader, rsaBits)
 	if err != nil {
 		return nil, fmt.Errorf("generating the key of CA %q: %w", name.CommonName, err)
@@ -104,7 +121,7 @@ func NewCA(name Name, now time.Time) (*KeyPair, error) {
 	template := &x509.Certificate{
 		Subject:               name.subject(),
 		NotBefore:             now.Add(-backdate),
-		NotAfter:              now.Add(CAValidity),
+		NotAfter:              now.Add(validity),
 		KeyUsage:              x509.KeyUsageKeyEncipherment | x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		BasicConstraintsValid: true,
 		IsCA:                  true,
@@ -143,10 +160,36 @@ func (l Leaf) usages() []x509.ExtKeyUsage {
 	return usages
 }
 
-func sign(template, parent *x509.Certificate, key, signer crypto.Signer) (*KeyPair, error) {
+// cross is a certificate for the key of next which ca signs: who trusts ca follows it to what next signs.
+func (ca *KeyPair) cross(next *KeyPair) ([]byte, error) {
+	serial, err := newSerial()
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial, Subject: next.Cert.Subject, SubjectKeyId: next.Cert.SubjectKeyId,
+		NotBefore: next.Cert.NotBefore, NotAfter: earlier(next.Cert.NotAfter, ca.Cert.NotAfter),
+		KeyUsage: next.Cert.KeyUsage, BasicConstraintsValid: true, IsCA: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, ca.Cert, next.key.Public(), ca.key)
+	if err != nil {
+		return nil, fmt.Errorf("signing CA %q by the one before it: %w", next.Cert.Subject.CommonName, err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
+}
+
+func newSerial() (*big.Int, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
 		return nil, fmt.Errorf("choosing a serial number: %w", err)
+	}
+	return serial, nil
+}
+
+func sign(template, parent *x509.Certificate, key, signer crypto.Signer) (*KeyPair, error) {
+	serial, err := newSerial()
+	if err != nil {
+		return nil, err
 	}
 	template.SerialNumber = serial
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)

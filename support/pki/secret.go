@@ -1,12 +1,6 @@
 package pki
 
 import (
-	"crypto"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/x509"
-	"encoding/pem"
-	"errors"
 	"fmt"
 	"time"
 
@@ -17,9 +11,6 @@ import (
 const (
 	CACertKey = "ca.crt"
 	CAKeyKey  = "ca.key"
-
-	ServiceAccountPrivateKey = "service-account.key"
-	ServiceAccountPublicKey  = "service-account.pub"
 
 	// SignerHashAnnotation tracks which signer a leaf's Secret was made with.
 	SignerHashAnnotation = "hypershiftlite.openshift.io/ca-hash"
@@ -49,12 +40,16 @@ func EnsureCA(secret *corev1.Secret, name Name, now time.Time) (*KeyPair, error)
 	if err != nil {
 		return nil, err
 	}
+	setCA(secret, ca)
+	return ca, nil
+}
+
+func setCA(secret *corev1.Secret, ca *KeyPair) {
 	setType(secret)
 	set(secret, CACertKey, ca.CertPEM)
 	set(secret, CAKeyKey, ca.KeyPEM)
 	set(secret, corev1.TLSCertKey, ca.CertPEM)
 	set(secret, corev1.TLSPrivateKeyKey, ca.KeyPEM)
-	return ca, nil
 }
 
 // CAOf reads the certificate authority that secret holds.
@@ -63,6 +58,7 @@ func CAOf(secret *corev1.Secret) (*KeyPair, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the CA in Secret %s/%s: %w", secret.Namespace, secret.Name, err)
 	}
+	ca.Chain, ca.Others = secret.Data[chainKey], Bundle(secret.Data[nextCertKey], secret.Data[formerCertKey])
 	return ca, nil
 }
 
@@ -76,73 +72,14 @@ func EnsureLeaf(secret *corev1.Secret, keys Keys, ca *KeyPair, leaf Leaf, lifeti
 		}
 	}
 	setType(secret)
-	if secret.Annotations == nil {
-		secret.Annotations = map[string]string{}
-	}
-	secret.Annotations[SignerHashAnnotation] = ca.Hash()
+	annotate(secret, SignerHashAnnotation, ca.Hash())
+	pair = ca.sent(pair)
 	set(secret, keys.Cert, pair.CertPEM)
 	set(secret, keys.Key, pair.KeyPEM)
 	if keys.CA != "" {
-		set(secret, keys.CA, ca.CertPEM)
+		set(secret, keys.CA, ca.Trust())
 	}
 	return pair, nil
-}
-
-// EnsureServiceAccountKey fills secret with the key pair that signs service account tokens unless it holds one. A key that
-// is there is kept as it is, whatever its type and encoding: every token of the cluster hangs on it.
-func EnsureServiceAccountKey(secret *corev1.Secret) error {
-	key, err := parseSigner(secret.Data[ServiceAccountPrivateKey])
-	if err != nil {
-		generated, err := rsa.GenerateKey(rand.Reader, rsaBits)
-		if err != nil {
-			return fmt.Errorf("generating the service account key: %w", err)
-		}
-		key = generated
-		set(secret, ServiceAccountPrivateKey, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(generated)}))
-		// A public key that belongs to another private key must not survive.
-		delete(secret.Data, ServiceAccountPublicKey)
-	}
-	setType(secret)
-	// The public half may list old keys too, so one that is there is kept.
-	if len(secret.Data[ServiceAccountPublicKey]) > 0 {
-		return nil
-	}
-	return setPublicKey(secret, key.Public())
-}
-
-func setPublicKey(secret *corev1.Secret, key crypto.PublicKey) error {
-	der, err := x509.MarshalPKIXPublicKey(key)
-	if err != nil {
-		return fmt.Errorf("encoding the public service account key: %w", err)
-	}
-	blockType := "PUBLIC KEY"
-	if _, ok := key.(*rsa.PublicKey); ok {
-		blockType = "RSA PUBLIC KEY"
-	}
-	set(secret, ServiceAccountPublicKey, pem.EncodeToMemory(&pem.Block{Type: blockType, Bytes: der}))
-	return nil
-}
-
-func parseSigner(keyPEM []byte) (crypto.Signer, error) {
-	block, _ := pem.Decode(keyPEM)
-	if block == nil {
-		return nil, errors.New("no PEM block")
-	}
-	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
-		return key, nil
-	}
-	if key, err := x509.ParseECPrivateKey(block.Bytes); err == nil {
-		return key, nil
-	}
-	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if err != nil {
-		return nil, err
-	}
-	key, ok := parsed.(crypto.Signer)
-	if !ok {
-		return nil, errors.New("the private key cannot sign")
-	}
-	return key, nil
 }
 
 // setType sets the type of a new Secret; that of an existing one cannot be changed.
@@ -150,6 +87,13 @@ func setType(secret *corev1.Secret) {
 	if secret.Type == "" {
 		secret.Type = corev1.SecretTypeOpaque
 	}
+}
+
+func annotate(secret *corev1.Secret, key, value string) {
+	if secret.Annotations == nil {
+		secret.Annotations = map[string]string{}
+	}
+	secret.Annotations[key] = value
 }
 
 func set(secret *corev1.Secret, key string, value []byte) {

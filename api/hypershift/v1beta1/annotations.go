@@ -47,6 +47,15 @@ const (
 	HasBeenAvailableAnnotation = "hypershift.openshift.io/HasBeenAvailable"
 	// DisablePKIReconciliationAnnotation leaves certificates alone.
 	DisablePKIReconciliationAnnotation = "hypershift.openshift.io/disable-pki-reconciliation"
+	// CertificateValidityAnnotation is a Go duration: how long certificates of the control plane last; a year unless it says so.
+	CertificateValidityAnnotation = "hypershift.openshift.io/certificate-validity"
+	// CertificateRenewalAnnotation is the part of its life after which a certificate is renewed: 0.7, or 70.
+	CertificateRenewalAnnotation = "hypershift.openshift.io/certificate-renewal"
+	// RotateSignersAnnotation asks for another key of certificate authorities and of service account tokens: a list of
+	// <Secret>=<mark>, or all=<mark>. Each new mark rotates once.
+	RotateSignersAnnotation = "hypershift.openshift.io/rotate-signers"
+	// SignerOverlapAnnotation is a Go duration: how long a rotated signer stays trusted when its successor signs everywhere.
+	SignerOverlapAnnotation = "hypershift.openshift.io/former-signer-overlap"
 	// ReleaseImageSourceAnnotation is on a HostedControlPlane: the pull spec of the HostedCluster that its spec.releaseImage
 	// was resolved from. As long as that stays, the release stays, wherever a tag points to later.
 	ReleaseImageSourceAnnotation = "hypershift.openshift.io/release-image-source"

@@ -86,6 +86,10 @@ const (
 	EtcdBackupSucceeded ConditionType = "EtcdBackupSucceeded"
 	// EtcdDataEncryptionUpToDate tells that all Secrets are encrypted with the active key.
 	EtcdDataEncryptionUpToDate ConditionType = "EtcdDataEncryptionUpToDate"
+	// CertificatesValid is False when a certificate or an authority of the control plane has expired or will within 30 days.
+	CertificatesValid ConditionType = "CertificatesValid"
+	// SignersUpToDate is False while an authority, or the key of service account tokens, gives way to another.
+	SignersUpToDate ConditionType = "SignersUpToDate"
 	// ValidHostedControlPlaneConfiguration tells that the parts of the spec fit together.
 	ValidHostedControlPlaneConfiguration ConditionType = "ValidHostedControlPlaneConfiguration"
 	// ValidReleaseInfo tells that the payload has every image that the control plane needs.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -27,7 +28,7 @@ import (
 const reasonCertificatesFailed = "CertificatesFailed"
 
 // conditions computes all conditions that this operator answers for. next is the status so far.
-func conditions(s *scope, o observed, next hyperv1.HostedControlPlaneStatus) []metav1.Condition {
+func conditions(s *scope, o observed, next hyperv1.HostedControlPlaneStatus, now time.Time) []metav1.Condition {
 	all := []metav1.Condition{
 		validConfiguration(s, o.refusals),
 		reconciliationActive(s),
@@ -37,6 +38,8 @@ func conditions(s *scope, o observed, next hyperv1.HostedControlPlaneStatus) []m
 		validReleaseInfo(s),
 		degraded(o, s.pkiErr),
 		externalDNSReachable(),
+		certificatesValid(o.secrets, now),
+		signersUpToDate(o.secrets),
 	}
 	if o.encryption != nil {
 		all = append(all, dataEncryption(o.encryption))

@@ -35,6 +35,8 @@ type observed struct {
 	// there is none.
 	encryption    *corev1.Secret
 	encryptionKey *hyperv1.AESCBCKeyStatus
+	// secrets are those of the hosted namespace.
+	secrets []corev1.Secret
 	// refusals say what components leave out of the spec.
 	refusals []error
 	// unhealthy says why the published API server does not answer; nil if it does or was not asked.
@@ -73,6 +75,11 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) (observed, error) {
 	if o.hasCustomKubeconfig, err = r.find(ctx, s.hcp.Namespace, pki.CustomAdminKubeconfig, &corev1.Secret{}); err != nil {
 		return o, err
 	}
+	secrets := &corev1.SecretList{}
+	if err := r.Client.List(ctx, secrets, in); err != nil {
+		return o, fmt.Errorf("listing Secrets: %w", err)
+	}
+	o.secrets = secrets.Items
 	if err := r.observeEncryption(ctx, s, &o); err != nil {
 		return o, err
 	}

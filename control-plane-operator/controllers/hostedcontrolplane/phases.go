@@ -26,12 +26,13 @@ func (r *Reconciler) phases(*scope) []phase.Phase[*scope] {
 		{Name: "validation", Critical: true, Run: r.validate},
 		{Name: "infrastructure", Critical: true, Run: r.publish},
 		{Name: "certificates", Critical: true, Run: r.certify},
+		{Name: "certificates while paused", WhilePaused: true, Run: r.certifyPaused},
 		{Name: "release payload", Critical: true, Run: r.readRelease},
 		{Name: "components", Run: r.rollOut},
 	}
 }
 
-// pause leaves the control plane alone, but looks at it as often as else.
+// pause leaves the control plane alone but for its certificates, and looks at it as often as else.
 func (r *Reconciler) pause(_ context.Context, s *scope) (pause.State, error) {
 	state := pause.Until(s.hcp.Spec.PausedUntil, r.Clock.Now())
 	if s.paused = state.Paused; s.paused && (state.For == 0 || state.For > resync(s)) {
@@ -43,18 +44,14 @@ func (r *Reconciler) pause(_ context.Context, s *scope) (pause.State, error) {
 func (r *Reconciler) publish(ctx context.Context, s *scope) (ctrl.Result, error) {
 	result, err := r.Infra.Reconcile(ctx, s.valid)
 	s.infra, s.waiting, s.infraErr = result.Infra, result.Waiting, err
-	if err != nil {
+	if err == nil && s.infra != nil {
+		return ctrl.Result{}, nil
+	}
+	// Certificates run out whatever keeps the endpoints from being looked at.
+	if err := errors.Join(err, r.renew(ctx, s)); err != nil {
 		return ctrl.Result{}, err
 	}
-	if s.infra == nil {
-		return ctrl.Result{}, phase.ErrStop
-	}
-	return ctrl.Result{}, nil
-}
-
-func (r *Reconciler) certify(ctx context.Context, s *scope) (ctrl.Result, error) {
-	s.pkiErr = r.PKI.Reconcile(ctx, s.valid, s.infra)
-	return ctrl.Result{}, s.pkiErr
+	return ctrl.Result{}, phase.ErrStop
 }
 
 func (r *Reconciler) readRelease(ctx context.Context, s *scope) (ctrl.Result, error) {

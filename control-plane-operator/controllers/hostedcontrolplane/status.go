@@ -30,7 +30,7 @@ func status(s *scope, o observed, now time.Time) hyperv1.HostedControlPlaneStatu
 		next.SecretEncryption = kubeapiserver.EncryptionStatus(next.SecretEncryption, o.encryption, *o.encryptionKey, now)
 	}
 	setVersions(&next, s, o, now)
-	next.Conditions = condition.Merge(next.Conditions, s.hcp.Generation, conditions(s, o, next)...)
+	next.Conditions = condition.Merge(next.Conditions, s.hcp.Generation, conditions(s, o, next, now)...)
 	next.Ready = condition.IsTrue(next.Conditions, string(hyperv1.HostedControlPlaneAvailable))
 	// Once initialized, a control plane stays so: Cluster API would take its nodes for lost otherwise.
 	next.Initialized = next.Initialized || next.Ready

@@ -147,6 +147,8 @@ var mirroredAnnotations = []string{
 	hyperv1.KubeAPIServerServiceAccountTokenMaxExpiration, hyperv1.RequestServingNodeAdditionalSelectorAnnotation,
 	hyperv1.ManagementPlatformAnnotation, hyperv1.DisableIgnitionServerAnnotation,
 	hyperv1.HostedClusterRestoredFromBackupAnnotation, hyperv1.EnableMetricsForwarding,
+	hyperv1.CertificateValidityAnnotation, hyperv1.CertificateRenewalAnnotation,
+	hyperv1.RotateSignersAnnotation, hyperv1.SignerOverlapAnnotation,
 }
 
 // mirrorAnnotations copies the annotations that are for the control-plane-operator, and removes those that are gone.

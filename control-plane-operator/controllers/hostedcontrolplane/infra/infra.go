@@ -121,6 +121,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, hcp *hyperv1.HostedControlPl
 	return Result{Infra: &component.Infra{API: api, Ignition: component.Endpoint{Host: r.ignitionHost(hcp)}}}, nil
 }
 
+// Published is what the status of a control plane says that Reconcile found last; its API has no host before that.
+func (r *Reconciler) Published(hcp *hyperv1.HostedControlPlane) *component.Infra {
+	api := hcp.Status.ControlPlaneEndpoint
+	return &component.Infra{
+		API:      component.Endpoint{Host: api.Host, Port: api.Port},
+		Ignition: component.Endpoint{Host: r.ignitionHost(hcp)},
+	}
+}
+
 // shapeAPIService sets what we own of the Service and leaves the server's allocations alone.
 func shapeAPIService(service *corev1.Service, strategy hyperv1.ServicePublishingStrategy, hcp *hyperv1.HostedControlPlane) {
 	if len(service.Spec.Ports) != 1 {

@@ -102,7 +102,7 @@ func (p *pass) reconcileKubeconfig(ctx context.Context, k kubeconfig) error {
 // trustOf is the CA bundle of a kubeconfig. Clients outside may meet a certificate that the user brought for a name of
 // the API server, so they trust its chain as well.
 func (p *pass) trustOf(ctx context.Context, k kubeconfig) ([]byte, error) {
-	root := p.signers[RootCA].CertPEM
+	root := p.signers[RootCA].Trust()
 	if k.scope != "external" || p.hcp.Spec.Configuration == nil || p.hcp.Spec.Configuration.APIServer == nil {
 		return root, nil
 	}

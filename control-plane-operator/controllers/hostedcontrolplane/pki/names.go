@@ -3,6 +3,8 @@
 package pki
 
 import (
+	"time"
+
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/hosted"
 )
@@ -81,9 +83,15 @@ const (
 // Annotations of the HostedControlPlane that the PKI heeds.
 const (
 	DisableAnnotation  = hyperv1.DisablePKIReconciliationAnnotation
-	ValidityAnnotation = "hypershift.openshift.io/certificate-validity"
-	RenewalAnnotation  = "hypershift.openshift.io/certificate-renewal"
+	ValidityAnnotation = hyperv1.CertificateValidityAnnotation
+	RenewalAnnotation  = hyperv1.CertificateRenewalAnnotation
+	RotationAnnotation = hyperv1.RotateSignersAnnotation
+	OverlapAnnotation  = hyperv1.SignerOverlapAnnotation
 )
+
+// NodeCertificateLife is how long a kubelet's certificate is good: long enough for a machine that was off for a long weekend, since a
+// kubelet renews after 70 % to 90 % of it, and short enough for one that was stolen.
+const NodeCertificateLife = 7 * 24 * time.Hour
 
 // NodeBootstrapper is the user that nodes request their first certificate as.
 const NodeBootstrapper = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper"

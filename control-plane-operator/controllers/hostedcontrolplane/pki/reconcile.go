@@ -35,8 +35,11 @@ type pass struct {
 	hcp      *hyperv1.HostedControlPlane
 	infra    *component.Infra
 	lifetime pki.Lifetime
+	turnover turnover
 	// signers and leaves are filled as they are reconciled, by Secret name.
 	signers, leaves map[string]*pki.KeyPair
+	// wrote tells that something was not as it should be, so that nobody can have taken it yet.
+	wrote bool
 }
 
 // Reconcile brings all Secrets and ConfigMaps of the PKI up to date. Nothing is done where the user supplies the PKI. An annotation
@@ -46,12 +49,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, hcp *hyperv1.HostedControlPl
 		return nil
 	}
 	lifetime, fault := LifetimeOf(hcp, r.Lifetime)
+	turnover, wrong := turnoverOf(hcp, lifetime)
+	fault = errors.Join(fault, wrong)
 	p := &pass{
-		Reconciler: r, hcp: hcp, infra: infra, lifetime: lifetime,
+		Reconciler: r, hcp: hcp, infra: infra, lifetime: lifetime, turnover: turnover,
 		signers: map[string]*pki.KeyPair{}, leaves: map[string]*pki.KeyPair{},
 	}
 	steps := []func(context.Context) error{
 		p.reconcileSigners, p.reconcileBundles, p.reconcileLeaves, p.reconcileUnmanagedEtcd, p.reconcileServiceAccountKeys, p.reconcileKubeconfigs,
+		p.rotate,
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -100,12 +106,13 @@ func (p *pass) secret(name string) *corev1.Secret {
 
 // upsert writes one object of the PKI, owned by the HostedControlPlane.
 func (p *pass) upsert(ctx context.Context, obj crclient.Object, mutate func() error) error {
-	_, err := upsert.Object(ctx, p.Client, obj, func() error {
+	result, err := upsert.Object(ctx, p.Client, obj, func() error {
 		if err := controllerutil.SetControllerReference(p.hcp, obj, p.Client.Scheme()); err != nil {
 			return err
 		}
 		return mutate()
 	})
+	p.wrote = p.wrote || result != upsert.Unchanged
 	return err
 }
 
@@ -113,8 +120,7 @@ func (p *pass) reconcileSigners(ctx context.Context) error {
 	for _, a := range authorities {
 		secret := p.secret(a.secret)
 		err := p.upsert(ctx, secret, func() error {
-			name := pki.Name{CommonName: a.commonName, OrganizationalUnits: []string{"openshift"}}
-			ca, err := pki.EnsureCA(secret, name, p.Clock.Now())
+			ca, err := p.turnover.of(a).Ensure(secret, p.Clock.Now())
 			p.signers[a.secret] = ca
 			return err
 		})
@@ -132,7 +138,7 @@ func (p *pass) reconcileBundles(ctx context.Context) error {
 		}
 		var certificates [][]byte
 		for _, signer := range b.signers {
-			certificates = append(certificates, p.signers[signer].CertPEM)
+			certificates = append(certificates, p.signers[signer].Trust())
 		}
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.hcp.Namespace, Name: b.configMap}}
 		err := p.upsert(ctx, cm, func() error {
@@ -172,6 +178,12 @@ func (p *pass) reconcileLeaves(ctx context.Context) error {
 // too when the user brings a key.
 func (p *pass) reconcileServiceAccountKeys(ctx context.Context) error {
 	secret := p.secret(ServiceAccountKeys)
-	_, err := upsert.Object(ctx, p.Client, secret, func() error { return pki.EnsureServiceAccountKey(secret) })
+	result, err := upsert.Object(ctx, p.Client, secret, func() error {
+		if p.hcp.Spec.ServiceAccountSigningKey != nil {
+			return pki.EnsureServiceAccountKey(secret)
+		}
+		return p.turnover.ofKeys().EnsureServiceAccountKey(secret)
+	})
+	p.wrote = p.wrote || result != upsert.Unchanged
 	return err
 }

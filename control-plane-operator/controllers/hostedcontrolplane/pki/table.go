@@ -3,28 +3,37 @@ package pki
 import (
 	"fmt"
 	"net/netip"
+	"time"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/pki"
 )
 
-// authority is a certificate authority: its Secret and common name.
+// authority is a certificate authority.
 type authority struct {
+	// secret and commonName are its Secret's name and its own.
 	secret, commonName string
+	// overlap is how long a former authority is trusted at least when nothing that it signed is used here any more.
+	overlap time.Duration
+	// handedOut tells that people carry away what it signs: a former authority is trusted for as long as that lives, unless the
+	// cluster says otherwise.
+	handedOut bool
+	// onNodes tells that machines learn of the authority when they are installed, and not again.
+	onNodes bool
 }
 
 var authorities = []authority{
-	{RootCA, "root-ca"},
-	{ClusterSignerCA, "kube-csr-signer"},
-	{EtcdSigner, "etcd-signer"},
-	{EtcdMetricsSigner, "etcd-metrics-signer"},
-	{AggregatorSigner, "aggregator-signer"},
-	{ControlPlaneSigner, "kube-control-plane-signer"},
-	{KubeletClientSigner, "kube-apiserver-to-kubelet-signer"},
-	{SystemAdminSigner, "admin-kubeconfig-signer"},
-	{ConfigOperatorCA, "hcco-signer"},
-	{IgnitionCA, "ignition-root-ca"},
+	{secret: RootCA, commonName: "root-ca", onNodes: true},
+	{secret: ClusterSignerCA, commonName: "kube-csr-signer", overlap: NodeCertificateLife + 24*time.Hour, onNodes: true},
+	{secret: EtcdSigner, commonName: "etcd-signer"},
+	{secret: EtcdMetricsSigner, commonName: "etcd-metrics-signer"},
+	{secret: AggregatorSigner, commonName: "aggregator-signer"},
+	{secret: ControlPlaneSigner, commonName: "kube-control-plane-signer"},
+	{secret: KubeletClientSigner, commonName: "kube-apiserver-to-kubelet-signer", onNodes: true},
+	{secret: SystemAdminSigner, commonName: "admin-kubeconfig-signer", handedOut: true},
+	{secret: ConfigOperatorCA, commonName: "hcco-signer"},
+	{secret: IgnitionCA, commonName: "ignition-root-ca", onNodes: true},
 }
 
 // bundles lists which authorities each CA ConfigMap trusts.

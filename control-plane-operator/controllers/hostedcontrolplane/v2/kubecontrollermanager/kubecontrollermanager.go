@@ -5,6 +5,7 @@ package kubecontrollermanager
 import (
 	"context"
 	"embed"
+	"fmt"
 	"io/fs"
 	"net/netip"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/tlsprofile"
 )
@@ -23,9 +25,6 @@ const Name = "kube-controller-manager"
 const (
 	certDir    = "/etc/kubernetes/certs"
 	kubeconfig = "/etc/kubernetes/secrets/svc-kubeconfig/kubeconfig"
-	// signingDuration is how long a kubelet's certificate is good: long enough for a machine that was off for a long weekend, since a
-	// kubelet renews after 70 % to 90 % of it, and short enough for one that was stolen.
-	signingDuration = "168h"
 	// What the API defaults to when a network gives no hostPrefix.
 	defaultHostPrefix   = 23
 	defaultHostPrefixV6 = 64
@@ -65,7 +64,7 @@ func args(hcp *hyperv1.HostedControlPlane) component.Flags {
 	f.SetUnlessEmpty("tls-cipher-suites", strings.Join(tls.Ciphers, ","))
 	f.Set("cluster-signing-cert-file", certDir+"/cluster-signer/ca.crt")
 	f.Set("cluster-signing-key-file", certDir+"/cluster-signer/ca.key")
-	f.Set("cluster-signing-duration", signingDuration)
+	f.Set("cluster-signing-duration", fmt.Sprintf("%dh", int(pki.NodeCertificateLife.Hours())))
 	f.Set("root-ca-file", certDir+"/root-ca/ca.crt")
 	f.Set("service-account-private-key-file", certDir+"/service-signer/service-account.key")
 	f.Set("use-service-account-credentials", "true")

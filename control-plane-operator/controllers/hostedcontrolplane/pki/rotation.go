@@ -1,0 +1,154 @@
+package pki
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/pki"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// everySigner stands for all signers in the annotation.
+const everySigner = "all"
+
+// Signers are the Secrets of all that can be rotated: the authorities and the keys of service account tokens.
+func Signers() []string {
+	names := []string{ServiceAccountKeys}
+	for _, a := range authorities {
+		names = append(names, a.secret)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// turnover is what the annotations of a hosted control plane say about rotations.
+type turnover struct {
+	// requests are by the name of a signer.
+	requests map[string]string
+	// overlap is nil unless the cluster says how long a former signer stays trusted.
+	overlap *time.Duration
+	// life is that of the certificates that authorities make, caLife their own; zero for the default.
+	life, caLife time.Duration
+}
+
+// turnoverOf reads the annotations; what means nothing in them asks for nothing and is an error.
+func turnoverOf(hcp *hyperv1.HostedControlPlane, lifetime pki.Lifetime) (turnover, error) {
+	t := turnover{life: lifetime.Validity, caLife: lifetime.CAValidity}
+	if t.life == 0 {
+		t.life = pki.DefaultValidity
+	}
+	if text, ok := hcp.Annotations[OverlapAnnotation]; ok {
+		overlap, err := time.ParseDuration(text)
+		if err != nil || overlap < 0 {
+			return t, fmt.Errorf("annotation %s: %q is not a duration; write it as in 24h", OverlapAnnotation, text)
+		}
+		t.overlap = &overlap
+	}
+	var err error
+	if t.requests, err = requestsOf(hcp.Annotations[RotationAnnotation]); err != nil {
+		return t, fmt.Errorf("annotation %s: %w", RotationAnnotation, err)
+	}
+	if hcp.Spec.ServiceAccountSigningKey != nil && t.requests[ServiceAccountKeys] != "" {
+		return t, fmt.Errorf("annotation %s: %s is the key of spec.serviceAccountSigningKey; rotate it there: name a Secret with the new key "+
+			"and, under %s, the old public ones", RotationAnnotation, ServiceAccountKeys, hyperv1.OldServiceAccountSigningKeySecretKey)
+	}
+	return t, nil
+}
+
+// requestsOf reads a list such as "root-ca=1,all=2026-11". A mark is anything; another than the last one asks for a rotation.
+func requestsOf(text string) (map[string]string, error) {
+	marks := map[string]string{}
+	for item := range strings.SplitSeq(text, ",") {
+		if item = strings.TrimSpace(item); item == "" {
+			continue
+		}
+		name, mark, _ := strings.Cut(item, "=")
+		if mark == "" {
+			return nil, fmt.Errorf("%q has no mark; write it as in %s=2026-11-22, and another date to rotate again", item, name)
+		}
+		if name != everySigner && !slices.Contains(Signers(), name) {
+			return nil, fmt.Errorf("there is no signer %q; there are %s, or %s", name, strings.Join(Signers(), ", "), everySigner)
+		}
+		marks[name] = mark
+	}
+	requests := map[string]string{}
+	for _, name := range Signers() {
+		own, all := marks[name], marks[everySigner]
+		if own != "" || all != "" {
+			requests[name] = strings.Trim(all+" "+own, " ")
+		}
+	}
+	return requests, nil
+}
+
+// of is how an authority is replaced.
+func (t turnover) of(a authority) pki.Rotation {
+	overlap := a.overlap
+	if t.overlap != nil {
+		// What would cut off nodes is no overlap.
+		overlap = max(overlap, *t.overlap)
+	} else if a.handedOut {
+		overlap = max(overlap, t.life)
+	}
+	return pki.Rotation{
+		Name:    pki.Name{CommonName: a.commonName, OrganizationalUnits: []string{"openshift"}},
+		Request: t.requests[a.secret], Validity: t.caLife, Overlap: overlap, KeepChain: a.onNodes,
+	}
+}
+
+// ofKeys is how the keys of service account tokens are replaced; tokens may live for a year where clients do not read them anew.
+func (t turnover) ofKeys() pki.Rotation {
+	overlap := pki.DefaultValidity
+	if t.overlap != nil {
+		overlap = *t.overlap
+	}
+	return pki.Rotation{Request: t.requests[ServiceAccountKeys], Overlap: overlap}
+}
+
+// rotate brings rotations one step on. A step that others must have taken waits until all pods of the control plane run with what
+// follows from it.
+func (p *pass) rotate(ctx context.Context) error {
+	if p.wrote {
+		return nil
+	}
+	outdated, err := component.Outdated(ctx, p.Client, p.hcp.Namespace, p.Clock.Now())
+	if err != nil {
+		return err
+	}
+	taken := len(outdated) == 0
+	for _, a := range authorities {
+		if a.secret == EtcdSigner && bringsEtcd(p.hcp) {
+			continue
+		}
+		secret := p.secret(a.secret)
+		if err := p.upsert(ctx, secret, func() error { return p.turnover.of(a).Advance(secret, taken, p.Clock.Now()) }); err != nil {
+			return err
+		}
+	}
+	if p.hcp.Spec.ServiceAccountSigningKey != nil {
+		return nil
+	}
+	secret := p.secret(ServiceAccountKeys)
+	_, err = upsert.Object(ctx, p.Client, secret, func() error {
+		return p.turnover.ofKeys().AdvanceServiceAccountKey(secret, taken, p.Clock.Now())
+	})
+	return err
+}
+
+// Rotating are the stages of the signers that are not settled, by the names of their Secrets.
+func Rotating(secrets []corev1.Secret) map[string]pki.Stage {
+	signers, stages := Signers(), map[string]pki.Stage{}
+	for i := range secrets {
+		if stage := pki.StageOf(&secrets[i]); slices.Contains(signers, secrets[i].Name) && stage != pki.Settled {
+			stages[secrets[i].Name] = stage
+		}
+	}
+	return stages
+}

@@ -1,0 +1,204 @@
+package pki
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// What the Secret of an authority holds while another takes its place.
+const (
+	nextCertKey   = "next-ca.crt"
+	nextKeyKey    = "next-ca.key"
+	formerCertKey = "former-ca.crt"
+	chainKey      = "chain-ca.crt"
+
+	// requestAnnotation is the Request that was taken up last.
+	requestAnnotation = "hypershift.openshift.io/rotated-for"
+	// formerSinceAnnotation is when all had gone over to the new signer (RFC 3339).
+	formerSinceAnnotation = "hypershift.openshift.io/former-since"
+)
+
+// Stage is how far the rotation of a signer has come. It is read from the signer's Secret, of which each step is one write:
+//
+//	Settled      one key signs and is trusted        -- requested, or the authority nears its end -->
+//	Trusting     the next key is trusted as well     -- by all who verify -->
+//	Signing      the next key signs                  -- all that it signed is in use -->
+//	Overlapping  the former key is still trusted     -- for as long as what it signed may live --> Settled
+type Stage string
+
+// The stages, in order.
+const (
+	Settled     Stage = "Settled"
+	Trusting    Stage = "Trusting"
+	Signing     Stage = "Signing"
+	Overlapping Stage = "Overlapping"
+)
+
+// StageOf reads the stage of the authority, or of the service account keys, that secret holds.
+func StageOf(secret *corev1.Secret) Stage {
+	switch {
+	case len(secret.Data[nextKeyKey])+len(secret.Data[nextServiceAccountKey]) > 0:
+		return Trusting
+	case len(secret.Data[formerCertKey])+len(secret.Data[formerServiceAccountKeys]) == 0:
+		return Settled
+	case secret.Annotations[formerSinceAnnotation] == "":
+		return Signing
+	default:
+		return Overlapping
+	}
+}
+
+// Rotation says how a signer is replaced.
+type Rotation struct {
+	// Name is the subject of a first authority; those that follow have the time of their making behind the common name, as some
+	// clients tell authorities by their names alone.
+	Name Name
+	// Request asks for a rotation when it is another than the last one that was taken up; empty asks for nothing.
+	Request string
+	// Validity is the life of an authority; zero means CAValidity. The next one comes when a fifth of it is left, two years at most.
+	Validity time.Duration
+	// Overlap is how long a former signer stays trusted when its successor signs for all. An authority that expires is
+	// dropped then.
+	Overlap time.Duration
+	// KeepChain keeps the way from a former authority to this one until the former expires: somebody may know only that one,
+	// and cannot be told of another. Else it goes with the overlap.
+	KeepChain bool
+}
+
+// renewCABefore is the remaining life at which an authority gets a successor: what it signs until then lasts a year.
+const renewCABefore = 2 * 365 * 24 * time.Hour
+
+func (r Rotation) validity() time.Duration {
+	if r.Validity == 0 {
+		return CAValidity
+	}
+	return r.Validity
+}
+
+// Ensure fills secret with an authority unless it holds one, see EnsureCA.
+func (r Rotation) Ensure(secret *corev1.Secret, now time.Time) (*KeyPair, error) {
+	if len(secret.Data[CACertKey]) > 0 || len(secret.Data[CAKeyKey]) > 0 {
+		return EnsureCA(secret, r.Name, now)
+	}
+	first, err := newCA(r.Name, r.validity(), now)
+	if err != nil {
+		return nil, err
+	}
+	setCA(secret, first)
+	if r.Request != "" {
+		// What was asked for before there was anything is done.
+		annotate(secret, requestAnnotation, r.Request)
+	}
+	return first, nil
+}
+
+// Advance brings the rotation of the authority in secret one step on, if it is time for one. taken tells that everybody uses what
+// follows from the stage that the secret is in.
+func (r Rotation) Advance(secret *corev1.Secret, taken bool, now time.Time) error {
+	ca, err := CAOf(secret)
+	if err != nil {
+		return err
+	}
+	switch StageOf(secret) {
+	case Settled:
+		if r.requested(secret) || expiresSoon(ca.Cert, now) {
+			return r.announce(secret, now)
+		}
+		pruneChain(secret, now)
+	case Trusting:
+		if taken {
+			return promote(secret, ca)
+		}
+	case Signing:
+		if taken {
+			annotate(secret, formerSinceAnnotation, now.UTC().Format(time.RFC3339))
+		}
+	case Overlapping:
+		if r.overlapped(secret, now) || len(living(secret.Data[formerCertKey], now)) == 0 {
+			r.forget(secret)
+		}
+	}
+	return nil
+}
+
+func (r Rotation) requested(secret *corev1.Secret) bool {
+	return r.Request != "" && r.Request != secret.Annotations[requestAnnotation]
+}
+
+func expiresSoon(cert *x509.Certificate, now time.Time) bool {
+	return cert.NotAfter.Sub(now) <= min(renewCABefore, cert.NotAfter.Sub(cert.NotBefore)/5)
+}
+
+// announce makes the next authority.
+func (r Rotation) announce(secret *corev1.Secret, now time.Time) error {
+	name := r.Name
+	name.CommonName = fmt.Sprintf("%s@%d", name.CommonName, now.Unix())
+	next, err := newCA(name, r.validity(), now)
+	if err != nil {
+		return err
+	}
+	if r.Request != "" {
+		annotate(secret, requestAnnotation, r.Request)
+	}
+	set(secret, nextCertKey, next.CertPEM)
+	set(secret, nextKeyKey, next.KeyPEM)
+	return nil
+}
+
+// promote has the next authority sign. The key of the former is not needed any more.
+func promote(secret *corev1.Secret, ca *KeyPair) error {
+	next, err := Parse(secret.Data[nextCertKey], secret.Data[nextKeyKey])
+	if err != nil {
+		return fmt.Errorf("the next CA in Secret %s/%s: %w: delete its keys %s and %s to have another one made",
+			secret.Namespace, secret.Name, err, nextCertKey, nextKeyKey)
+	}
+	cross, err := ca.cross(next)
+	if err != nil {
+		return err
+	}
+	set(secret, chainKey, Bundle(cross, ca.Chain))
+	set(secret, formerCertKey, ca.CertPEM)
+	setCA(secret, next)
+	delete(secret.Data, nextCertKey)
+	delete(secret.Data, nextKeyKey)
+	return nil
+}
+
+// overlapped tells whether a former signer was trusted for long enough. A time that cannot be read is long ago.
+func (r Rotation) overlapped(secret *corev1.Secret, now time.Time) bool {
+	since, _ := time.Parse(time.RFC3339, secret.Annotations[formerSinceAnnotation])
+	return !now.Before(since.Add(r.Overlap))
+}
+
+func (r Rotation) forget(secret *corev1.Secret) {
+	delete(secret.Data, formerCertKey)
+	delete(secret.Annotations, formerSinceAnnotation)
+	if !r.KeepChain {
+		delete(secret.Data, chainKey)
+	}
+}
+
+// pruneChain takes out what leads no longer anywhere.
+func pruneChain(secret *corev1.Secret, now time.Time) {
+	if kept := living(secret.Data[chainKey], now); len(kept) > 0 {
+		set(secret, chainKey, kept)
+	} else {
+		delete(secret.Data, chainKey)
+	}
+}
+
+// living are the certificates of a bundle that have not expired.
+func living(bundle []byte, now time.Time) []byte {
+	var kept [][]byte
+	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
+		if cert, err := x509.ParseCertificate(block.Bytes); err == nil && now.Before(cert.NotAfter) {
+			kept = append(kept, pem.EncodeToMemory(block))
+		}
+	}
+	return bytes.Join(kept, nil)
+}

@@ -1,0 +1,249 @@
+package pki
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// signer is an authority that is rotated, with one leaf.
+type signer struct {
+	t        *testing.T
+	rotation Rotation
+	secret   *corev1.Secret
+	leaf     *corev1.Secret
+	now      time.Time
+}
+
+func newSigner(t *testing.T, r Rotation) *signer {
+	r.Name = Name{CommonName: "root-ca"}
+	s := &signer{t: t, rotation: r, secret: &corev1.Secret{}, leaf: &corev1.Secret{}, now: now}
+	s.pass(false)
+	return s
+}
+
+// pass is what a reconcile does: the signer, its leaf, and then a step.
+func (s *signer) pass(taken bool) Stage {
+	s.t.Helper()
+	ca, err := s.rotation.Ensure(s.secret, s.now)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := EnsureLeaf(s.leaf, TLSKeys, ca, serverLeaf(), Lifetime{}, s.now); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.rotation.Advance(s.secret, taken, s.now); err != nil {
+		s.t.Fatal(err)
+	}
+	return StageOf(s.secret)
+}
+
+func (s *signer) trust() []byte {
+	s.t.Helper()
+	ca, err := CAOf(s.secret)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return ca.Trust()
+}
+
+// verify checks a certificate with its chain, as a TLS client does that trusts bundle.
+func verify(shown, bundle []byte, at time.Time) error {
+	roots, between := x509.NewCertPool(), x509.NewCertPool()
+	roots.AppendCertsFromPEM(bundle)
+	block, rest := pem.Decode(shown)
+	leaf, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return err
+	}
+	between.AppendCertsFromPEM(rest)
+	_, err = leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: at})
+	return err
+}
+
+func TestRotation(t *testing.T) {
+	const week = 7 * 24 * time.Hour
+
+	t.Run("When an authority is rotated everybody should be understood at every boundary, whatever step each has taken", func(t *testing.T) {
+		g := NewWithT(t)
+		s := newSigner(t, Rotation{Overlap: week, KeepChain: true})
+		first, firstLeaf := s.secret.Data[CACertKey], s.leaf.Data["tls.crt"]
+		trusted, shown := [][]byte{s.trust()}, [][]byte{firstLeaf}
+		remember := func() {
+			trusted, shown = append(trusted, s.trust()), append(shown, s.leaf.Data["tls.crt"])
+			// Between two passes a pod has what this one or the last one made.
+			for _, bundle := range trusted[len(trusted)-2:] {
+				for _, certificate := range shown[len(shown)-2:] {
+					g.Expect(verify(certificate, bundle, s.now)).To(Succeed(), StageOf(s.secret))
+				}
+			}
+			// A machine that was installed long ago has the first authority and nothing else.
+			g.Expect(verify(s.leaf.Data["tls.crt"], first, s.now)).To(Succeed(), StageOf(s.secret))
+		}
+		s.rotation.Request = "once"
+		for _, step := range []struct {
+			taken bool
+			after time.Duration
+			want  Stage
+		}{
+			{want: Trusting}, {want: Trusting}, {taken: true, want: Signing}, {want: Signing}, {taken: true, want: Overlapping},
+			{taken: true, want: Overlapping}, {after: week - time.Second, taken: true, want: Overlapping}, {after: time.Second, want: Settled},
+			{taken: true, want: Settled}, {taken: true, want: Settled},
+		} {
+			s.now = s.now.Add(step.after)
+			g.Expect(s.pass(step.taken)).To(Equal(step.want))
+			remember()
+		}
+		g.Expect(s.secret.Data[CACertKey]).NotTo(Equal(first))
+		g.Expect(verify(firstLeaf, s.trust(), s.now)).NotTo(Succeed(), "the former authority is dropped")
+		g.Expect(s.secret.Data[corev1.TLSCertKey]).To(Equal(s.secret.Data[CACertKey]))
+	})
+
+	t.Run("When it is rotated a second time, who knows only the first authority should still understand", func(t *testing.T) {
+		g := NewWithT(t)
+		s := newSigner(t, Rotation{KeepChain: true})
+		first := s.secret.Data[CACertKey]
+		for _, mark := range []string{"one", "two"} {
+			s.rotation.Request = mark
+			s.now = s.now.Add(time.Hour)
+			for range 6 {
+				s.pass(true)
+			}
+			g.Expect(StageOf(s.secret)).To(Equal(Settled))
+		}
+		g.Expect(bytes.Count(s.secret.Data[chainKey], []byte("BEGIN"))).To(Equal(2))
+		g.Expect(verify(s.leaf.Data["tls.crt"], first, s.now)).To(Succeed())
+		g.Expect(verify(s.leaf.Data["tls.crt"], s.trust(), s.now)).To(Succeed())
+	})
+
+	t.Run("When nobody outside needs the way from the former authority it should go with it", func(t *testing.T) {
+		g := NewWithT(t)
+		s := newSigner(t, Rotation{})
+		first := s.secret.Data[CACertKey]
+		s.rotation.Request = "once"
+		for range 6 {
+			s.pass(true)
+		}
+		g.Expect(verify(s.leaf.Data["tls.crt"], first, s.now)).NotTo(Succeed())
+		g.Expect(s.secret.Data).To(HaveLen(4))
+	})
+
+	t.Run("When the same is asked for again it should change nothing, and a mark from before the first authority asks for nothing", func(t *testing.T) {
+		g := NewWithT(t)
+		s := newSigner(t, Rotation{Request: "before"})
+		for range 3 {
+			before := s.secret.DeepCopy()
+			g.Expect(s.pass(true)).To(Equal(Settled))
+			g.Expect(s.secret).To(Equal(before))
+		}
+		s.rotation.Request = ""
+		g.Expect(s.pass(true)).To(Equal(Settled))
+	})
+
+	t.Run("When an authority nears its end it should rotate by itself, trust the former one to its end and go on for years", func(t *testing.T) {
+		g := NewWithT(t)
+		s := newSigner(t, Rotation{Validity: 10 * time.Minute, Overlap: time.Hour, KeepChain: true})
+		made := map[string]bool{}
+		for range 200 {
+			s.now = s.now.Add(10 * time.Second)
+			s.pass(true)
+			made[string(s.secret.Data[CACertKey])] = true
+			ca, err := CAOf(s.secret)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(ca.Cert.NotAfter).To(BeTemporally(">", s.now))
+			g.Expect(verify(s.leaf.Data["tls.crt"], s.trust(), s.now)).To(Succeed())
+		}
+		g.Expect(len(made)).To(BeNumerically(">=", 4))
+		g.Expect(living(s.secret.Data[formerCertKey], s.now)).To(Equal(s.secret.Data[formerCertKey]), "what has expired is dropped")
+		g.Expect(bytes.Count(s.secret.Data[chainKey], []byte("BEGIN"))).To(BeNumerically("<=", 2))
+	})
+
+	t.Run("When the next authority was damaged it should say which keys to delete", func(t *testing.T) {
+		g := NewWithT(t)
+		s := newSigner(t, Rotation{})
+		s.rotation.Request = "once"
+		s.pass(false)
+		s.secret.Data[nextKeyKey] = []byte("hush")
+		err := s.rotation.Advance(s.secret, true, s.now)
+		g.Expect(err).To(MatchError(ContainSubstring("delete its keys next-ca.crt and next-ca.key")))
+		g.Expect(err.Error()).NotTo(ContainSubstring("hush"))
+	})
+}
+
+func TestServiceAccountKeyRotation(t *testing.T) {
+	g := NewWithT(t)
+	secret := &corev1.Secret{}
+	r := Rotation{Request: "before", Overlap: time.Hour}
+	at := now
+	pass := func(taken bool) Stage {
+		g.Expect(r.EnsureServiceAccountKey(secret)).To(Succeed())
+		g.Expect(r.AdvanceServiceAccountKey(secret, taken, at)).To(Succeed())
+		return StageOf(secret)
+	}
+	accepted := func(private []byte) bool {
+		public, err := publicOf(private)
+		g.Expect(err).NotTo(HaveOccurred())
+		return strings.Contains(string(secret.Data[ServiceAccountPublicKey]), string(public))
+	}
+	g.Expect(pass(true)).To(Equal(Settled), "a mark from before the first key asks for nothing")
+	first := secret.Data[ServiceAccountPrivateKey]
+
+	r.Request = "once"
+	g.Expect(pass(false)).To(Equal(Trusting))
+	next := secret.Data[nextServiceAccountKey]
+	g.Expect(secret.Data[ServiceAccountPrivateKey]).To(Equal(first), "it signs until the next one is accepted everywhere")
+	g.Expect(accepted(first) && accepted(next)).To(BeTrue())
+	g.Expect(pass(false)).To(Equal(Trusting))
+	g.Expect(pass(true)).To(Equal(Signing))
+	g.Expect(secret.Data[ServiceAccountPrivateKey]).To(Equal(next))
+	g.Expect(accepted(first) && accepted(next)).To(BeTrue())
+	g.Expect(pass(false)).To(Equal(Signing))
+	g.Expect(pass(true)).To(Equal(Overlapping))
+	at = at.Add(time.Hour - time.Second)
+	g.Expect(pass(true)).To(Equal(Overlapping))
+	g.Expect(accepted(first)).To(BeTrue())
+	at = at.Add(time.Second)
+	g.Expect(pass(false)).To(Equal(Settled))
+	g.Expect(accepted(first)).To(BeFalse())
+	g.Expect(accepted(next)).To(BeTrue())
+	g.Expect(pass(true)).To(Equal(Settled))
+	g.Expect(secret.Data).To(HaveLen(2))
+}
+
+func TestOverdue(t *testing.T) {
+	s := newSigner(t, Rotation{KeepChain: true})
+	for _, tc := range []struct {
+		name   string
+		secret *corev1.Secret
+		left   time.Duration
+		want   bool
+	}{
+		{"a leaf has a month and a bit", s.leaf, DefaultRenewBefore + time.Hour, false},
+		{"a leaf should have been renewed hours ago", s.leaf, DefaultRenewBefore - 2*time.Hour, true},
+		{"a leaf has expired", s.leaf, -time.Hour, true},
+		{"an authority has a year", s.secret, CAValidity - 9*365*24*time.Hour, false},
+		{"an authority has a week", s.secret, 7 * 24 * time.Hour, true},
+		{"a Secret has no certificate", &corev1.Secret{Data: map[string][]byte{"tls.crt": []byte("x"), "password": []byte("y")}}, 0, false},
+	} {
+		t.Run("When "+tc.name+" it should be told apart", func(t *testing.T) {
+			NewWithT(t).Expect(Overdue(tc.secret, FirstToExpire(tc.secret).Add(-tc.left)).IsZero()).To(Equal(!tc.want))
+		})
+	}
+	t.Run("When machines know only a former authority, its end should count", func(t *testing.T) {
+		g := NewWithT(t)
+		end := FirstToExpire(s.secret)
+		s.rotation.Request = "once"
+		s.now = s.now.Add(365 * 24 * time.Hour)
+		for range 6 {
+			s.pass(true)
+		}
+		g.Expect(FirstToExpire(s.secret)).To(Equal(end))
+		g.Expect(Overdue(s.secret, end.Add(-24*time.Hour))).To(Equal(end))
+	})
+}
