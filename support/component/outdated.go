@@ -24,7 +24,7 @@ func Outdated(ctx context.Context, c client.Reader, namespace string, now time.T
 	}
 	var outdated, components []string
 	for _, w := range workloads {
-		components = append(components, w.object.GetName())
+		components = append(components, w.template.Labels[componentLabel])
 		current, err := isCurrent(ctx, c, namespace, &w.template.Spec, w.template.Annotations)
 		if err != nil {
 			return nil, err

@@ -16,6 +16,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/fixture"
 	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/pki"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -53,6 +54,21 @@ func healthy() (*scope, observed) {
 		},
 	}
 	return s, o
+}
+
+// authority is a signer that was made at a time, and has gone some steps of a rotation; each is taken by all, or not.
+func authority(name string, made time.Time, taken ...bool) corev1.Secret {
+	secret := corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	rotation := pki.Rotation{Overlap: time.Hour}
+	_, err := rotation.Ensure(&secret, made)
+	rotation.Request = "once"
+	for _, t := range taken {
+		err = errors.Join(err, rotation.Advance(&secret, t, made))
+	}
+	if err != nil {
+		panic(err)
+	}
+	return secret
 }
 
 func TestConditions(t *testing.T) {
@@ -117,6 +133,21 @@ func TestConditions(t *testing.T) {
 				"hypershift.openshift.io/encryption-stage": "WritePromote", "hypershift.openshift.io/encryption-move": "2",
 			}}}
 		}, hyperv1.EtcdDataEncryptionUpToDate, "False/WritePromotionInProgress", "True/AsExpected"},
+		{"all certificates are fresh", func(_ *scope, o *observed) { o.secrets = []corev1.Secret{authority("root-ca", now)} },
+			hyperv1.CertificatesValid, "True/AsExpected", "True/AsExpected"},
+		{"a certificate was not renewed", func(_ *scope, o *observed) {
+			o.secrets = []corev1.Secret{authority("root-ca", now.Add(29*24*time.Hour-pki.CAValidity))}
+		}, hyperv1.CertificatesValid, "False/CertificatesExpiring", "True/AsExpected"},
+		{"no signer changes", func(_ *scope, o *observed) { o.secrets = []corev1.Secret{authority("root-ca", now)} },
+			hyperv1.SignersUpToDate, "True/AsExpected", "True/AsExpected"},
+		{"a signer is to be trusted", func(_ *scope, o *observed) { o.secrets = []corev1.Secret{authority("root-ca", now, false)} },
+			hyperv1.SignersUpToDate, "False/TrustInProgress", "True/AsExpected"},
+		{"a signer begins to sign", func(_ *scope, o *observed) { o.secrets = []corev1.Secret{authority("root-ca", now, false, true)} },
+			hyperv1.SignersUpToDate, "False/SigningInProgress", "True/AsExpected"},
+		{"a former signer is still trusted", func(_ *scope, o *observed) { o.secrets = []corev1.Secret{authority("root-ca", now, false, true, true)} },
+			hyperv1.SignersUpToDate, "True/FormerTrusted", "True/AsExpected"},
+		{"somebody else's Secret is in the namespace", func(_ *scope, o *observed) { o.secrets = []corev1.Secret{authority("mine", now, false)} },
+			hyperv1.SignersUpToDate, "True/AsExpected", "True/AsExpected"},
 		{"the payload lacks images", func(s *scope, _ *observed) { s.missing = []string{"etcd"} },
 			hyperv1.ValidReleaseInfo, "False/MissingReleaseImages", "True/AsExpected"},
 		{"the registry refuses", func(s *scope, _ *observed) {

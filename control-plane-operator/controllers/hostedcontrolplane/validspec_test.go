@@ -2,6 +2,8 @@ package hostedcontrolplane
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -12,9 +14,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/infra"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
 )
 
@@ -128,6 +132,53 @@ func TestInvalidSpec(t *testing.T) {
 	g.Expect(w.pass()).To(Succeed())
 	g.Expect(w.condition(hyperv1.ValidHostedControlPlaneConfiguration)).To(Equal("True/AsExpected"))
 	g.Expect(refreshed(w).Status.VersionStatus.Desired.Version).To(Equal("1.36.4"), "once mended all of it is taken")
+
+	t.Run("When it is paused for a year, its certificates should be renewed and taken, and nothing else changed", func(t *testing.T) {
+		g := NewWithT(t)
+		before := &appsv1.Deployment{}
+		w.get("kube-scheduler", before)
+		w.get("kube-scheduler-kubeconfig", leaf)
+		w.edit(func(hcp *hyperv1.HostedControlPlane) {
+			publish(hcp)
+			hcp.Spec.PausedUntil, hcp.Spec.ReleaseImage = ptr.To("true"), "registry.example/release:1.36.3"
+		})
+		g.Expect(w.pass()).To(Succeed())
+		writes := w.writes.Count
+		g.Expect(w.pass()).To(Succeed())
+		g.Expect(w.writes.Count).To(Equal(writes), "fresh certificates are left alone")
+		w.clock.SetTime(w.clock.Now().Add(350 * 24 * time.Hour))
+		g.Expect(w.pass()).To(Succeed())
+		w.get("kube-scheduler-kubeconfig", renewed)
+		g.Expect(bytes.Equal(renewed.Data["kubeconfig"], leaf.Data["kubeconfig"])).To(BeFalse())
+		after := &appsv1.Deployment{}
+		w.get("kube-scheduler", after)
+		const hash = "component.hypershift.openshift.io/config-hash"
+		g.Expect(after.Spec.Template.Annotations[hash]).NotTo(Equal(before.Spec.Template.Annotations[hash]), "the scheduler reads its kubeconfig once")
+		after.Spec.Template.Annotations[hash] = before.Spec.Template.Annotations[hash]
+		g.Expect(after.Spec).To(Equal(before.Spec))
+		g.Expect(w.condition(hyperv1.CertificatesValid)).To(Equal("True/AsExpected"))
+		w.edit(func(hcp *hyperv1.HostedControlPlane) {
+			mend(hcp)
+			hcp.Spec.PausedUntil = nil
+		})
+		g.Expect(w.pass()).To(Succeed())
+	})
+	t.Run("When the API's Service cannot be written, certificates should be renewed all the same", func(t *testing.T) {
+		g := NewWithT(t)
+		w.get("kas-server-crt", leaf)
+		w.r.Infra = &infra.Reconciler{Client: refusing{w.r.Client}}
+		w.clock.SetTime(w.clock.Now().Add(350 * 24 * time.Hour))
+		g.Expect(w.pass()).To(MatchError(ContainSubstring("no Services today")))
+		w.get("kas-server-crt", renewed)
+		g.Expect(bytes.Equal(renewed.Data["tls.crt"], leaf.Data["tls.crt"])).To(BeFalse())
+	})
+}
+
+// refusing reads nothing.
+type refusing struct{ client.Client }
+
+func (refusing) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return errors.New("no Services today")
 }
 
 func TestRefusedProvider(t *testing.T) {
