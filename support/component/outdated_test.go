@@ -15,8 +15,8 @@ import (
 func TestOutdated(t *testing.T) {
 	g := NewWithT(t)
 	s := newScope()
-	g.Expect(s.Client.Create(t.Context(), &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.HCP.Namespace, Name: "web-config"}, Data: map[string]string{"a": "b"},
+	g.Expect(s.Client.Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.HCP.Namespace, Name: "web-keys"}, Data: map[string][]byte{"a": []byte("b")},
 	})).To(Succeed())
 	web := web(func(*Component) {})
 	g.Expect(web.Reconcile(t.Context(), s)).To(Succeed())
@@ -44,9 +44,9 @@ func TestOutdated(t *testing.T) {
 	g.Expect(outdated(time.Now().Add(6 * time.Minute))).To(BeEmpty(), "its host is dead")
 
 	later := time.Now().Add(6 * time.Minute)
-	config := get(t, s, "web-config", &corev1.ConfigMap{})
-	config.Data["a"] = "c"
-	g.Expect(s.Client.Update(t.Context(), config)).To(Succeed())
+	keys := get(t, s, "web-keys", &corev1.Secret{})
+	keys.Data["a"] = []byte("c")
+	g.Expect(s.Client.Update(t.Context(), keys)).To(Succeed())
 	g.Expect(outdated(later)).To(Equal([]string{"pod fresh", "web"}))
 	g.Expect(Refresh(t.Context(), s.Client, s.HCP.Namespace)).To(Succeed())
 	g.Expect(outdated(later)).To(Equal([]string{"pod fresh"}))
