@@ -29,7 +29,9 @@ func TestOutdated(t *testing.T) {
 	}
 	pod("fresh", func(*corev1.Pod) {})
 	pod("ended", func(p *corev1.Pod) { p.Annotations, p.Status.Phase = nil, corev1.PodFailed })
-	pod("of-another", func(p *corev1.Pod) { p.Annotations, p.Labels[hyperv1.ControlPlaneComponentLabel] = nil, "capi-provider" })
+	pod("of-another", func(p *corev1.Pod) {
+		p.Annotations, p.Labels[hyperv1.ControlPlaneComponentLabel] = nil, "capi-provider"
+	})
 	outdated := func(now time.Time) []string {
 		names, err := Outdated(t.Context(), s.Client, s.HCP.Namespace, now)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -41,7 +43,7 @@ func TestOutdated(t *testing.T) {
 	g.Expect(outdated(time.Now())).To(Equal([]string{"pod leaving"}))
 	g.Expect(s.Client.Delete(t.Context(), get(t, s, "leaving", &corev1.Pod{}))).To(Succeed())
 	g.Expect(outdated(time.Now())).To(Equal([]string{"pod leaving"}), "it may still serve")
-	g.Expect(outdated(time.Now().Add(6 * time.Minute))).To(BeEmpty(), "its host is dead")
+	g.Expect(outdated(time.Now().Add(6*time.Minute))).To(BeEmpty(), "its host is dead")
 
 	later := time.Now().Add(6 * time.Minute)
 	keys := get(t, s, "web-keys", &corev1.Secret{})
