@@ -26,10 +26,12 @@ import (
 
 	certificatesv1alpha1 "github.com/openshift/hypershift/api/certificates/v1alpha1"
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/etcd"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/infra"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 	v2 "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2"
+	etcdcomponent "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/revocation"
 	"github.com/openshift/hypershift/control-plane-operator/metrics"
 	"github.com/openshift/hypershift/support/logging"
@@ -102,6 +104,9 @@ func (o *options) run(ctx context.Context) error {
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("setting up the HostedControlPlane controller: %w", err)
 	}
+	if err := keepEtcd(mgr); err != nil {
+		return err
+	}
 	if err := answerRevocations(mgr); err != nil {
 		return err
 	}
@@ -109,6 +114,24 @@ func (o *options) run(ctx context.Context) error {
 		return fmt.Errorf("registering the operator's metrics: %w", err)
 	}
 	return start(ctx, mgr)
+}
+
+// keepEtcd looks after the members of etcd.
+func keepEtcd(mgr manager.Manager) error {
+	families := metrics.NewEtcd()
+	for _, c := range families.Collectors() {
+		if err := ctrlmetrics.Registry.Register(c); err != nil {
+			return fmt.Errorf("registering the metrics of etcd: %w", err)
+		}
+	}
+	reconciler := &etcd.Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Dial: etcd.TLSDialer(mgr.GetClient()),
+		PeerURL: etcdcomponent.PeerURL, ClientURL: etcdcomponent.ClientURL, Patience: etcd.Patience, Metrics: &etcd.Metrics{Etcd: families},
+	}
+	if err := reconciler.SetupWithManager(mgr); err != nil {
+		return fmt.Errorf("setting up the etcd controller: %w", err)
+	}
+	return nil
 }
 
 // answerRevocations is left out where nobody can ask.

@@ -18,6 +18,9 @@ import (
 
 const configHashAnnotation = hyperv1.ComponentConfigHashAnnotation
 
+// reloadedAnnotation marks a ConfigMap, by any value, whose changes are not for pods that run: they must not restart them.
+const reloadedAnnotation = "component.hypershift.openshift.io/not-for-running-pods"
+
 // stamp marks pods with a hash over what they mount: when that changes, they roll.
 func (c *Component) stamp(ctx context.Context, scope *Scope, w *workload) error {
 	hash, err := configHash(ctx, c.target(scope), w.object.GetNamespace(), &w.template.Spec)
@@ -39,6 +42,9 @@ func configHash(ctx context.Context, cluster client.Reader, namespace string, po
 		cm := &corev1.ConfigMap{}
 		if err := read(ctx, cluster, key(name), cm); err != nil {
 			return "", err
+		}
+		if cm.Annotations[reloadedAnnotation] != "" {
+			continue
 		}
 		add(sum, "configmap", name, cm.Data)
 		add(sum, "configmap", name, cm.BinaryData)

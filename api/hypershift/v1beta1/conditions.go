@@ -80,6 +80,8 @@ const (
 	KubeAPIServerAvailable ConditionType = "KubeAPIServerAvailable"
 	// EtcdAvailable tells that etcd has its quorum.
 	EtcdAvailable ConditionType = "EtcdAvailable"
+	// EtcdMembersHealthy tells that all members of a managed etcd answer and vote.
+	EtcdMembersHealthy ConditionType = "EtcdMembersHealthy"
 	// EtcdSnapshotRestored tells that etcd was filled from a snapshot.
 	EtcdSnapshotRestored ConditionType = "EtcdSnapshotRestored"
 	// EtcdBackupSucceeded tells of the last backup of etcd.
@@ -141,6 +143,10 @@ const (
 	WaitingOnInfrastructureReadyReason    = "WaitingOnInfrastructureReady"
 	EtcdQuorumAvailableReason             = "QuorumAvailable"
 	EtcdWaitingForQuorumReason            = "EtcdWaitingForQuorum"
+	EtcdMemberUnhealthyReason             = "MemberUnhealthy"
+	EtcdMemberReplacedReason              = "MemberReplaced"
+	EtcdQuorumLostReason                  = "QuorumLost"
+	EtcdAlarmReason                       = "AlarmRaised"
 	EtcdStatefulSetNotFoundReason         = "StatefulSetNotFound"
 	EtcdRecoveryJobFailedReason           = "EtcdRecoveryJobFailed"
 	UnmanagedEtcdMisconfiguredReason      = "UnmanagedEtcdMisconfigured"

@@ -188,7 +188,7 @@ func (m *machine) fill(dir string, v corev1.Volume) {
 		}
 	}
 	for name, content := range files {
-		text := m.localize(string(content), map[string]string{"/etc/kubernetes/kubeconfig": filepath.Join(filepath.Dir(dir), "kubeconfig")})
+		text := m.localize(m.localizeEtcd(string(content)), map[string]string{"/etc/kubernetes/kubeconfig": filepath.Join(filepath.Dir(dir), "kubeconfig")})
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			m.t.Fatal(err)
 		}
@@ -200,6 +200,18 @@ func (m *machine) get(name string, obj client.Object) {
 	if err := m.scope.Client.Get(m.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, obj); err != nil {
 		m.t.Fatal(err)
 	}
+}
+
+// localizeEtcd moves the configuration file of an etcd member to this machine.
+func (m *machine) localizeEtcd(text string) string {
+	if !strings.Contains(text, "initial-cluster-state:") {
+		return text
+	}
+	text = strings.ReplaceAll(text, "0.0.0.0", "127.0.0.1")
+	text = strings.ReplaceAll(text, "/etc/etcd/tls/server/", filepath.Join(m.root, "etcd", "server-tls")+"/")
+	text = strings.ReplaceAll(text, "/etc/etcd/tls/peer/", filepath.Join(m.root, "etcd", "peer-tls")+"/")
+	text = strings.ReplaceAll(text, "/etc/etcd/tls/etcd-ca/", filepath.Join(m.root, "etcd", "etcd-ca")+"/")
+	return strings.ReplaceAll(text, "/var/lib/data", filepath.Join(m.root, "etcd", "data"))
 }
 
 // localize moves paths, names and ports of the pod to those of this machine.

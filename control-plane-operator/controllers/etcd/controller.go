@@ -1,0 +1,205 @@
+// Package etcd looks after the members of a hosted cluster's etcd. A pass looks at the members, takes at most one step (next),
+// and says what it saw. All that a step needs to know is in etcd itself, in the namespace and in the notes about the members,
+// so an operator that dies between two steps goes on where it was:
+//
+//	lost volume -> remove -> (renew its volume) -> note "Joining" -> add as learner -> it starts -> note "Started" -> promote
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	component "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
+	"github.com/openshift/hypershift/support/pause"
+	"github.com/openshift/hypershift/support/phase"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+const (
+	// settledResync is how often healthy members are asked how they are.
+	settledResync = 30 * time.Second
+	// stepResync is how soon the next step of a replacement follows.
+	stepResync = 2 * time.Second
+	// Patience is how long a member may take to answer. One that takes longer serves nobody.
+	Patience = 5 * time.Second
+	// defragmentation is how long a member may take to write its database anew: 8 GiB on a slow disk.
+	defragmentation = 5 * time.Minute
+)
+
+// Reconciler looks after the members of managed etcds.
+type Reconciler struct {
+	// Client writes the management cluster.
+	Client client.Client
+	// Live reads the management cluster without a cache: what is done to a member cannot be undone.
+	Live client.Reader
+	// Clock tells the time.
+	Clock clock.PassiveClock
+	// Dial makes a client of etcd for some URLs of members.
+	Dial func(ctx context.Context, namespace string, urls []string) (Members, error)
+	// PeerURL and ClientURL are where the member of a pod is reached by the others and by clients.
+	PeerURL, ClientURL func(namespace, pod string) string
+	// Patience is how long members may take to answer.
+	Patience time.Duration
+	// Metrics take what was seen; nil keeps it.
+	Metrics *Metrics
+
+	// compacted is the revision at which a full etcd was compacted last, so that it is not done over and over where it does not help. An
+	// operator that starts does it once more.
+	compacted int64
+}
+
+// SetupWithManager watches HostedControlPlanes and the StatefulSet of etcd; members are asked from time to time.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).Named(component.Name).
+		For(&hyperv1.HostedControlPlane{}).
+		Owns(&appsv1.StatefulSet{}).
+		WithOptions(controller.Options{RateLimiter: phase.Backoff(time.Second, 10*time.Second)}).
+		Complete(r)
+}
+
+// scope is one pass.
+type scope struct {
+	hcp    *hyperv1.HostedControlPlane
+	paused bool
+	seen   *cluster
+	step   step
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	return phase.Driver[*hyperv1.HostedControlPlane, *scope]{
+		Client: r.Client, Observe: r.observe, Pause: r.pause, Report: r.report, Resync: resync,
+		Phases: func(*scope) []phase.Phase[*scope] {
+			return []phase.Phase[*scope]{{Name: "etcd members", Run: r.advance}}
+		},
+	}.Reconcile(ctx, req)
+}
+
+func (r *Reconciler) observe(ctx context.Context, hcp *hyperv1.HostedControlPlane) (*scope, error) {
+	if !hcp.DeletionTimestamp.IsZero() || hcp.Spec.Etcd.ManagementType == hyperv1.Unmanaged {
+		return nil, phase.ErrStop
+	}
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: hcp.Namespace, Name: component.Name}, &appsv1.StatefulSet{})
+	if apierrors.IsNotFound(err) {
+		return nil, phase.ErrStop
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading StatefulSet %s/%s: %w", hcp.Namespace, component.Name, err)
+	}
+	seen, err := r.look(ctx, hcp)
+	if err != nil {
+		return nil, err
+	}
+	return &scope{hcp: hcp, seen: seen}, nil
+}
+
+func (r *Reconciler) pause(_ context.Context, s *scope) (pause.State, error) {
+	state := pause.Until(s.hcp.Spec.PausedUntil, r.Clock.Now())
+	s.paused = state.Paused
+	return state, nil
+}
+
+func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if s.step = s.seen.next(r.Clock.Now()); s.step.why == "" {
+		s.step = s.seen.maintain(component.Quota(s.hcp))
+	}
+	if s.step.action == wait {
+		return ctrl.Result{}, nil
+	}
+	ctrl.LoggerFrom(ctx).Info("Etcd member", "member", s.step.member.pod, "step", s.step.action, "because", s.step.why)
+	return ctrl.Result{RequeueAfter: stepResync}, r.take(ctx, s.hcp, s.step)
+}
+
+func resync(s *scope) time.Duration {
+	if s.step.why != "" {
+		return stepResync
+	}
+	return settledResync
+}
+
+// take takes one step. Each can be taken again when the operator died before it knew that it was.
+func (r *Reconciler) take(ctx context.Context, hcp *hyperv1.HostedControlPlane, next step) error {
+	pod := next.member.pod
+	switch next.action {
+	case note:
+		return r.note(ctx, hcp, pod, next.note)
+	case restart:
+		return r.delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: hcp.Namespace, Name: pod}})
+	case renew:
+		// The claim first: it stays until its pod is gone, and the pod's successor gets a new one.
+		if err := r.delete(ctx, next.member.claim); err != nil {
+			return err
+		}
+		return r.delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: hcp.Namespace, Name: pod}})
+	}
+	return r.tell(ctx, hcp.Namespace, next)
+}
+
+// tell takes the steps that etcd takes part in.
+func (r *Reconciler) tell(ctx context.Context, namespace string, next step) error {
+	members, err := r.Dial(ctx, namespace, next.via)
+	if err != nil {
+		return err
+	}
+	defer members.Close()
+	patience := r.Patience
+	if next.action == defragment {
+		patience = defragmentation
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	switch next.action {
+	case remove:
+		_, err = members.MemberRemove(ctx, next.member.listed.ID)
+	case add:
+		_, err = members.MemberAddAsLearner(ctx, []string{r.PeerURL(namespace, next.member.pod)})
+	case promote:
+		_, err = members.MemberPromote(ctx, next.member.listed.ID)
+	case defragment:
+		_, err = members.Defragment(ctx, next.member.clientURL)
+	case compact:
+		revision := next.member.status.Header.Revision
+		_, err = members.Compact(ctx, revision, clientv3.WithCompactPhysical())
+		if err = compacted(err); err == nil {
+			r.compacted = revision
+		}
+	case disarm:
+		_, err = members.AlarmDisarm(ctx, (*clientv3.AlarmMember)(next.alarm))
+	}
+	if err != nil {
+		return fmt.Errorf("etcd member %s: %s: %w", next.member.pod, next.action, err)
+	}
+	return nil
+}
+
+func (r *Reconciler) note(ctx context.Context, hcp *hyperv1.HostedControlPlane, pod string, n component.Note) error {
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: hcp.Namespace, Name: component.NotesConfigMap}}
+	_, err := upsert.Object(ctx, r.Client, cm, func() error {
+		if cm.Data == nil {
+			cm.Data = map[string]string{}
+		}
+		cm.Data[pod] = n.String()
+		return controllerutil.SetControllerReference(hcp, cm, r.Client.Scheme())
+	})
+	return err
+}
+
+func (r *Reconciler) delete(ctx context.Context, obj client.Object) error {
+	if err := client.IgnoreNotFound(r.Client.Delete(ctx, obj)); err != nil {
+		return fmt.Errorf("deleting %T %s: %w", obj, client.ObjectKeyFromObject(obj), err)
+	}
+	return nil
+}

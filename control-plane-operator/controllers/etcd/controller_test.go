@@ -1,0 +1,238 @@
+package etcd
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	component "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
+	"github.com/openshift/hypershift/control-plane-operator/fixture"
+	"github.com/openshift/hypershift/support/crds"
+)
+
+// TestMembers runs real etcds.
+func TestMembers(t *testing.T) {
+	api := newAPI(t, crds.HyperShift)
+	healed := []string{"remove", "add", "promote"}
+
+	t.Run("When the volume of a member is replaced, it should be removed, added, filled and promoted, whenever the operator dies", func(t *testing.T) {
+		for _, dies := range []bool{false, true} {
+			w := formed(t, api, hyperv1.HighlyAvailable)
+			w.dies = dies
+			w.replaceVolume("etcd-1")
+			w.untilHealed(healed)
+			if got := w.read("etcd-1"); got != "world" {
+				t.Errorf("the member has %q of what was written before it was lost", got)
+			}
+			w.tearDown()
+		}
+	})
+	t.Run("When a volume is wiped where it is, the member should not start as another than it was, and get a new volume", func(t *testing.T) {
+		g, w := NewWithT(t), formed(t, api, hyperv1.HighlyAvailable)
+		before := w.claim("etcd-2").UID
+		w.wipe("etcd-2")
+		for range crashes + 2 {
+			g.Eventually(func() bool { w.kubelet(); return w.members["etcd-2"].cmd == nil }, healing, 100*time.Millisecond).Should(BeTrue())
+			w.pass()
+		}
+		g.Expect(w.condition(hyperv1.EtcdMembersHealthy)).To(Equal("False/MemberUnhealthy: No answer from etcd-2: 2 of 3 members are healthy"))
+		g.Expect(w.done).To(BeEmpty(), "a volume that is this young is not given up")
+		w.clock.SetTime(time.Now().Add(youngest))
+		w.untilHealed(healed)
+		g.Expect(w.claim("etcd-2").UID).NotTo(Equal(before))
+		g.Expect(w.read("etcd-2")).To(Equal("world"))
+	})
+	t.Run("When a second member is out, the lost one should wait until it is back", func(t *testing.T) {
+		g, w := NewWithT(t), formed(t, api, hyperv1.HighlyAvailable)
+		w.members["etcd-0"].off = true
+		w.replaceVolume("etcd-1")
+		w.goesOn("False/MemberUnhealthy: No answer from etcd-0, etcd-1: 1 of 3")
+		for range 5 {
+			w.kubelet()
+			w.pass()
+		}
+		g.Expect(w.done).To(BeEmpty())
+		w.members["etcd-0"].off = false
+		w.untilHealed(healed)
+	})
+	t.Run("When two volumes are lost, it should say that the quorum is, and touch nothing", func(t *testing.T) {
+		g, w := NewWithT(t), formed(t, api, hyperv1.HighlyAvailable)
+		w.replaceVolume("etcd-0")
+		w.replaceVolume("etcd-1")
+		w.goesOn("False/QuorumLost: The data of etcd-0, etcd-1 is lost, and the 1 of 3 members that are left have no quorum")
+		g.Expect(w.done).To(BeEmpty())
+	})
+	t.Run("When the only member loses its volume, it should not come up empty", func(t *testing.T) {
+		g, w := NewWithT(t), formed(t, api, hyperv1.SingleReplica)
+		w.replaceVolume("etcd-0")
+		w.goesOn("False/QuorumLost: The data of etcd-0 is lost")
+		g.Eventually(func() int32 { w.kubelet(); w.pass(); return w.members["etcd-0"].restarts }, healing, 100*time.Millisecond).Should(BeNumerically(">=", 2))
+		g.Expect(w.done).To(BeEmpty())
+	})
+	t.Run("When a person removes a member, it should come back with a new volume", func(t *testing.T) {
+		w := formed(t, api, hyperv1.HighlyAvailable)
+		w.tell(func(ctx context.Context, c Members) error {
+			list, err := c.MemberList(ctx)
+			for _, m := range list.Members {
+				for m.Name == "etcd-1" && len(w.done) == 0 && ctx.Err() == nil {
+					// Refused until the members have been connected for some seconds.
+					_, err = c.MemberRemove(ctx, m.ID)
+				}
+			}
+			return err
+		})
+		w.done = nil
+		w.untilHealed([]string{"add", "promote"})
+	})
+	t.Run("When the database is full, it should make room on one member after the other, the leader last, and take writes again", func(t *testing.T) {
+		g := NewWithT(t)
+		w := formed(t, api, hyperv1.HighlyAvailable, func(hcp *hyperv1.HostedControlPlane) {
+			hcp.Spec.Etcd.Managed.Storage.PersistentVolume = &hyperv1.PersistentVolumeEtcdStorageSpec{Size: ptr.To(resource.MustParse("20Mi"))}
+		})
+		leader := w.leader()
+		w.tell(func(ctx context.Context, c Members) error {
+			var err error
+			for err == nil {
+				_, err = c.Put(ctx, "large", strings.Repeat("x", 1<<20))
+			}
+			g.Expect(err).To(MatchError(rpctypes.ErrNoSpace))
+			return nil
+		})
+		w.goesOn("False/AlarmRaised: Alarms are raised: NOSPACE by etcd-")
+		w.goesOn("True/AsExpected")
+		g.Expect(len(w.done)).To(BeNumerically(">=", 5))
+		g.Expect(w.done[0]).To(Equal("compact"))
+		g.Expect(w.done[1:3]).NotTo(ContainElement("defragment " + leader))
+		g.Expect(w.done[3:]).To(ContainElements("defragment "+leader, "disarm"))
+		w.tell(func(ctx context.Context, c Members) error {
+			_, err := c.Put(ctx, "large", "no more")
+			return err
+		})
+	})
+	t.Run("When the cluster is paused, it should say how the members are, and do nothing", func(t *testing.T) {
+		g, w := NewWithT(t), formed(t, api, hyperv1.HighlyAvailable)
+		g.Expect(api.Get(t.Context(), client.ObjectKeyFromObject(w.hcp), w.hcp)).To(Succeed())
+		w.hcp.Spec.PausedUntil = ptr.To("true")
+		g.Expect(api.Update(t.Context(), w.hcp)).To(Succeed())
+		w.replaceVolume("etcd-1")
+		w.goesOn("False/MemberUnhealthy: No answer from etcd-1: 2 of 3 members are healthy")
+		g.Expect(w.done).To(BeEmpty())
+	})
+	t.Run("When all is well, it should write nothing", func(t *testing.T) {
+		g, w := NewWithT(t), formed(t, api, hyperv1.SingleReplica)
+		counted := &fixture.Writes{}
+		w.operator.Client = counted.Client(w.client)
+		w.pass()
+		w.pass()
+		g.Expect(counted.Count).To(Equal(0))
+	})
+}
+
+// formed is a cluster with something in it.
+func formed(t *testing.T, api client.WithWatch, policy hyperv1.AvailabilityPolicy, edit ...func(*hyperv1.HostedControlPlane)) *world {
+	t.Helper()
+	w := newWorld(t, api, policy, edit...)
+	w.goesOn("True/AsExpected")
+	g := NewWithT(t)
+	g.Eventually(func() []component.Stage { w.pass(); return w.stages() }, healing, 100*time.Millisecond).
+		Should(HaveEach(component.Started), "every member is noted")
+	w.tell(func(ctx context.Context, c Members) error {
+		_, err := c.Put(ctx, "hello", "world")
+		return err
+	})
+	return w
+}
+
+func (w *world) stages() []component.Stage {
+	notes, err := component.ReadNotes(w.t.Context(), w.client, namespace)
+	w.must(err)
+	var stages []component.Stage
+	for pod := range w.members {
+		stages = append(stages, notes[pod].Stage)
+	}
+	return stages
+}
+
+func (w *world) tell(what func(context.Context, Members) error) {
+	w.t.Helper()
+	var urls []string
+	for pod := range w.members {
+		urls = append(urls, w.clientURL(namespace, pod))
+	}
+	c, err := w.dial(w.t.Context(), namespace, urls)
+	w.must(err)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(w.t.Context(), healing)
+	defer cancel()
+	w.must(what(ctx, c))
+}
+
+// untilHealed lets time pass until all is well again, and looks at what was done for it.
+func (w *world) untilHealed(steps []string) {
+	w.t.Helper()
+	NewWithT(w.t).Eventually(func() string {
+		w.kubelet()
+		w.pass()
+		return cmp.Diff(steps, w.done)
+	}, healing, 200*time.Millisecond).Should(BeEmpty(), "%s", w.members["etcd-1"].output.String())
+	w.goesOn("True/AsExpected")
+	if diff := cmp.Diff(steps, w.done); diff != "" {
+		w.t.Errorf("more than was needed was done: %s", diff)
+	}
+	if got := w.condition(hyperv1.EtcdRecoveryActive); got != "False/AsExpected: " {
+		w.t.Errorf("EtcdRecoveryActive is %s", got)
+	}
+}
+
+// read asks a member for what it has itself.
+func (w *world) read(pod string) string {
+	w.t.Helper()
+	c, err := w.dial(w.t.Context(), namespace, []string{w.clientURL(namespace, pod)})
+	w.must(err)
+	defer c.Close()
+	r, err := c.Get(w.t.Context(), "hello", clientv3.WithSerializable())
+	w.must(err)
+	if len(r.Kvs) == 0 {
+		return ""
+	}
+	return string(r.Kvs[0].Value)
+}
+
+func (w *world) leader() string {
+	w.t.Helper()
+	seen, err := w.reconciler().look(w.t.Context(), w.hcp)
+	w.must(err)
+	for _, m := range seen.members {
+		if m.leads() {
+			return m.pod
+		}
+	}
+	w.t.Fatal("nobody leads")
+	return ""
+}
+
+func (w *world) claim(pod string) *corev1.PersistentVolumeClaim {
+	w.t.Helper()
+	claim := &corev1.PersistentVolumeClaim{}
+	w.must(w.client.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: dataClaim + pod}, claim))
+	return claim
+}
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(klog.Background())
+	os.Exit(m.Run())
+}

@@ -1,0 +1,158 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	component "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
+)
+
+// dataClaim is how the claim of a pod's volume is called.
+const dataClaim = "data-"
+
+// member is one that the control plane should have.
+type member struct {
+	pod, clientURL string
+	// note is what is known of it from earlier passes.
+	note component.Note
+	// status is its own answer; nil if it gave none.
+	status *clientv3.StatusResponse
+	// listed is what the cluster says of it; nil if the cluster does not know it, or was not asked.
+	listed *etcdserverpb.Member
+	// live and claim are its pod and the claim of its volume; nil if they do not exist.
+	live  *corev1.Pod
+	claim *corev1.PersistentVolumeClaim
+}
+
+// cluster is all that a pass saw.
+type cluster struct {
+	members []*member
+	// listed tells whether the cluster said who its members are, which takes a quorum.
+	listed bool
+	// strangers are members that the cluster has and the control plane has not.
+	strangers []*etcdserverpb.Member
+	// alarms are raised by members.
+	alarms []*etcdserverpb.AlarmMember
+	// compacted is the last revision that this operator had forgotten.
+	compacted int64
+}
+
+// answers tells whether a member has joined the cluster and serves.
+func (m *member) answers() bool { return m.status != nil && m.status.Leader != 0 }
+
+// healthy tells whether a member counts for the quorum.
+func (m *member) healthy() bool { return m.answers() && !m.status.IsLearner }
+
+// leads tells whether the others follow a member.
+func (m *member) leads() bool { return m.answers() && m.status.Leader == m.status.Header.MemberId }
+
+// started tells whether a listed member ever reached the cluster: it is then that it publishes where clients find it.
+func (m *member) started() bool { return m.listed != nil && len(m.listed.ClientURLs) > 0 }
+
+func (r *Reconciler) look(ctx context.Context, hcp *hyperv1.HostedControlPlane) (*cluster, error) {
+	notes, err := component.ReadNotes(ctx, r.Live, hcp.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	seen := &cluster{compacted: r.compacted}
+	for _, pod := range component.Pods(hcp) {
+		m := &member{pod: pod, clientURL: r.ClientURL(hcp.Namespace, pod), note: notes[pod]}
+		if err := r.lookAt(ctx, hcp.Namespace, m); err != nil {
+			return nil, err
+		}
+		seen.members = append(seen.members, m)
+	}
+	members, err := r.Dial(ctx, hcp.Namespace, seen.urls(func(*member) bool { return true }))
+	if err != nil {
+		return nil, err
+	}
+	defer members.Close()
+	r.ask(ctx, seen, members)
+	return seen, r.list(ctx, hcp.Namespace, seen)
+}
+
+func (r *Reconciler) lookAt(ctx context.Context, namespace string, m *member) error {
+	pod, claim := &corev1.Pod{}, &corev1.PersistentVolumeClaim{}
+	for name, obj := range map[string]client.Object{m.pod: pod, dataClaim + m.pod: claim} {
+		err := r.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading %T %s/%s: %w", obj, namespace, name, err)
+		}
+	}
+	if pod.UID != "" {
+		m.live = pod
+	}
+	if claim.UID != "" {
+		m.claim = claim
+	}
+	return nil
+}
+
+// ask asks all members at once how they are.
+func (r *Reconciler) ask(ctx context.Context, c *cluster, members Members) {
+	ctx, cancel := context.WithTimeout(ctx, r.Patience)
+	defer cancel()
+	var all sync.WaitGroup
+	for _, m := range c.members {
+		all.Go(func() {
+			if status, err := members.Status(ctx, m.clientURL); err == nil {
+				m.status = status
+			}
+		})
+	}
+	all.Wait()
+}
+
+// list asks the members that answer who is in the cluster. That they may not know is no failure: it is what a cluster without
+// a quorum is like.
+func (r *Reconciler) list(ctx context.Context, namespace string, c *cluster) error {
+	voters := c.urls((*member).healthy)
+	if len(voters) == 0 {
+		return nil
+	}
+	members, err := r.Dial(ctx, namespace, voters)
+	if err != nil {
+		return err
+	}
+	defer members.Close()
+	ctx, cancel := context.WithTimeout(ctx, r.Patience)
+	defer cancel()
+	list, err := members.MemberList(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	alarms, err := members.AlarmList(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	c.listed, c.alarms = true, alarms.Alarms
+	byURL := map[string]*member{}
+	for _, m := range c.members {
+		byURL[r.PeerURL(namespace, m.pod)] = m
+	}
+	for _, listed := range list.Members {
+		if m := byURL[listed.PeerURLs[0]]; m != nil {
+			m.listed = listed
+		} else {
+			c.strangers = append(c.strangers, listed)
+		}
+	}
+	return nil
+}
+
+func (c *cluster) urls(of func(*member) bool) []string {
+	var urls []string
+	for _, m := range c.members {
+		if of(m) {
+			urls = append(urls, m.clientURL)
+		}
+	}
+	return urls
+}

@@ -1,0 +1,32 @@
+package etcd
+
+import "github.com/openshift/hypershift/control-plane-operator/metrics"
+
+// Metrics are those of the members.
+type Metrics struct{ *metrics.Etcd }
+
+// take sets the gauges to what a pass saw. Of a member that does not answer no size is known.
+func (m *Metrics) take(namespace string, seen *cluster) {
+	if m == nil {
+		return
+	}
+	for _, one := range seen.members {
+		labels := []string{namespace, one.pod}
+		m.Healthy.WithLabelValues(labels...).Set(number(one.healthy()))
+		m.Leader.WithLabelValues(labels...).Set(number(one.leads()))
+		if one.status == nil {
+			m.Size.DeleteLabelValues(labels...)
+			m.InUse.DeleteLabelValues(labels...)
+			continue
+		}
+		m.Size.WithLabelValues(labels...).Set(float64(one.status.DbSize))
+		m.InUse.WithLabelValues(labels...).Set(float64(one.status.DbSizeInUse))
+	}
+}
+
+func number(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}

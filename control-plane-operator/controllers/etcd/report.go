@@ -1,0 +1,118 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	component "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
+	"github.com/openshift/hypershift/support/condition"
+)
+
+func (r *Reconciler) report(ctx context.Context, s *scope, _ error) error {
+	r.Metrics.take(s.hcp.Namespace, s.seen)
+	next := condition.Merge(s.hcp.Status.Conditions, s.hcp.Generation, s.conditions(r.Clock.Now())...)
+	if equality.Semantic.DeepEqual(s.hcp.Status.Conditions, next) {
+		return nil
+	}
+	before := s.hcp.DeepCopy()
+	s.hcp.Status.Conditions = next
+	// The conditions are one list of several writers.
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, s.hcp, patch); err != nil {
+		return fmt.Errorf("writing the status of HostedControlPlane %s/%s: %w", s.hcp.Namespace, s.hcp.Name, err)
+	}
+	return nil
+}
+
+// conditions say nothing that changes while nothing happens, such as sizes.
+func (s *scope) conditions(now time.Time) []metav1.Condition {
+	all := []metav1.Condition{s.healthy(now)}
+	active := string(hyperv1.EtcdRecoveryActive)
+	switch replaced := s.replaced(); {
+	case replaced != "":
+		all = append(all, condition.True(active, hyperv1.EtcdMemberReplacedReason, replaced))
+	case condition.IsTrue(s.hcp.Status.Conditions, active):
+		all = append(all, condition.False(active, hyperv1.AsExpectedReason, ""))
+	}
+	return all
+}
+
+// replaced says which member is on its way back into the cluster; empty if none is.
+func (s *scope) replaced() string {
+	for _, m := range s.seen.members {
+		switch {
+		case s.step.action == remove && s.step.member == m:
+			return fmt.Sprintf("Member %s is replaced: %s", m.pod, s.step.why)
+		case s.seen.listed && (m.listed == nil || m.listed.IsLearner):
+			return fmt.Sprintf("Member %s is replaced: it is not yet back with all data", m.pod)
+		}
+	}
+	return ""
+}
+
+func (s *scope) healthy(now time.Time) metav1.Condition {
+	t := string(hyperv1.EtcdMembersHealthy)
+	c := s.seen
+	if lost := c.lost(now); len(c.members)-len(lost) <= len(c.members)/2 {
+		return condition.False(t, hyperv1.EtcdQuorumLostReason, fmt.Sprintf(
+			"The data of %s is lost, and the %d of %d members that are left have no quorum: etcd cannot come back by itself. Restore a snapshot, as "+
+				"docs/how-to/etcd.md says under \"The quorum is lost\"", strings.Join(lost, ", "), len(c.members)-len(lost), len(c.members)))
+	}
+	if replaced := s.replaced(); replaced != "" {
+		return condition.False(t, hyperv1.EtcdMemberReplacedReason, replaced)
+	}
+	var silent []string
+	for _, m := range c.members {
+		if !m.healthy() {
+			silent = append(silent, m.pod)
+		}
+	}
+	switch {
+	case len(silent) > 0:
+		return condition.False(t, hyperv1.EtcdMemberUnhealthyReason, fmt.Sprintf(
+			"No answer from %s: %d of %d members are healthy", strings.Join(silent, ", "), len(c.members)-len(silent), len(c.members)))
+	case !c.listed:
+		return condition.False(t, hyperv1.EtcdWaitingForQuorumReason, "The members do not agree on who belongs to the cluster")
+	case len(c.strangers) > 0:
+		return condition.False(t, hyperv1.EtcdMemberUnhealthyReason, fmt.Sprintf(
+			"The cluster has a member %q (%x) that is none of the control plane; remove it with `etcdctl member remove %x`",
+			c.strangers[0].Name, c.strangers[0].ID, c.strangers[0].ID))
+	case len(c.alarms) > 0:
+		return condition.False(t, hyperv1.EtcdAlarmReason, "Alarms are raised: "+c.raised())
+	}
+	return condition.True(t, hyperv1.AsExpectedReason, "")
+}
+
+// lost are the members whose data is gone, as far as that is certain.
+func (c *cluster) lost(now time.Time) []string {
+	var lost []string
+	for _, m := range c.members {
+		if m.note.Stage == component.Started && m.lost(now) != "" {
+			lost = append(lost, m.pod)
+		}
+	}
+	return lost
+}
+
+func (c *cluster) raised() string {
+	var all []string
+	for _, alarm := range c.alarms {
+		name := fmt.Sprintf("%x", alarm.MemberID)
+		for _, m := range c.members {
+			if m.listed != nil && m.listed.ID == alarm.MemberID {
+				name = m.pod
+			}
+		}
+		all = append(all, alarm.Alarm.String()+" by "+name)
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}

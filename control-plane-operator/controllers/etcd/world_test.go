@@ -1,0 +1,422 @@
+package etcd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/yaml"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	component "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
+	"github.com/openshift/hypershift/control-plane-operator/fixture"
+	"github.com/openshift/hypershift/support/testenv"
+)
+
+const (
+	namespace = fixture.Namespace
+	// healing is how long the cure of a member may take on a machine that has other work too.
+	healing = 3 * time.Minute
+)
+
+// world is a management cluster whose kubelet runs real etcd members on the loopback.
+type world struct {
+	t        *testing.T
+	client   client.WithWatch
+	clock    *clocktesting.FakePassiveClock
+	hcp      *hyperv1.HostedControlPlane
+	members  map[string]*process
+	operator *Reconciler
+	// dies has the operator die after whatever it changes.
+	dies bool
+	// done are the steps that etcd took part in.
+	done []string
+}
+
+// process is a pod of etcd: its container runs or has ended.
+type process struct {
+	client, peer, metrics string
+	cmd                   *exec.Cmd
+	ended                 chan struct{}
+	output                bytes.Buffer
+	uid                   string
+	restarts              int32
+	// off keeps the pod from running, as on a node that is down.
+	off bool
+}
+
+func newWorld(t *testing.T, api client.WithWatch, policy hyperv1.AvailabilityPolicy, edit ...func(*hyperv1.HostedControlPlane)) *world {
+	t.Helper()
+	w := &world{t: t, client: api, clock: clocktesting.NewFakePassiveClock(time.Now()), members: map[string]*process{}, hcp: fixture.ControlPlane()}
+	w.hcp.Spec.ControllerAvailabilityPolicy = policy
+	for _, change := range edit {
+		change(w.hcp)
+	}
+	labels := map[string]string{"app": "etcd"}
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "etcd"}, Spec: appsv1.StatefulSetSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podSpec()},
+	}}
+	for _, obj := range []client.Object{w.hcp, set} {
+		w.must(api.Create(t.Context(), obj))
+	}
+	for _, pod := range component.Pods(w.hcp) {
+		w.members[pod] = &process{client: fixture.FreePort(t), peer: fixture.FreePort(t), metrics: fixture.FreePort(t)}
+	}
+	w.operator = w.reconciler()
+	t.Cleanup(w.tearDown)
+	return w
+}
+
+func newAPI(t *testing.T, folders ...string) client.WithWatch {
+	t.Helper()
+	api, err := client.NewWithWatch(testenv.Start(t, folders...), client.Options{Scheme: fixture.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, obj := range fixture.HostedNamespace() {
+		if err := api.Create(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return api
+}
+
+// tearDown leaves an empty namespace to the next test.
+func (w *world) tearDown() {
+	ctx := context.Background()
+	for _, p := range w.members {
+		p.stop()
+	}
+	for _, kind := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &appsv1.StatefulSet{}, &hyperv1.HostedControlPlane{}, &corev1.ConfigMap{}} {
+		if claim, ok := kind.(*corev1.PersistentVolumeClaim); ok {
+			w.releaseAll(ctx, claim)
+			continue
+		}
+		if err := w.client.DeleteAllOf(ctx, kind, client.InNamespace(namespace), client.GracePeriodSeconds(0)); err != nil {
+			w.t.Error(err)
+		}
+	}
+}
+
+// releaseAll deletes claims, whose finalizer no controller of this API server takes away.
+func (w *world) releaseAll(ctx context.Context, claim *corev1.PersistentVolumeClaim) {
+	for pod := range w.members {
+		claim.Namespace, claim.Name = namespace, dataClaim+pod
+		err := w.client.Get(ctx, client.ObjectKeyFromObject(claim), claim)
+		if err == nil {
+			claim.Finalizers = nil
+			err = errors.Join(w.client.Update(ctx, claim), w.client.Delete(ctx, claim))
+		}
+		if client.IgnoreNotFound(err) != nil {
+			w.t.Error(err)
+		}
+		*claim = corev1.PersistentVolumeClaim{}
+	}
+}
+
+func podSpec() corev1.PodSpec {
+	return corev1.PodSpec{Containers: []corev1.Container{{Name: "etcd", Image: "etcd"}}}
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// kubelet makes pods and claims that are missing, starts what has ended, and says how the containers are.
+func (w *world) kubelet() {
+	w.t.Helper()
+	for pod, p := range w.members {
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: dataClaim + pod}}
+		claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+		claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+		live := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod, Labels: map[string]string{"app": "etcd"}}, Spec: podSpec()}
+		w.ensure(claim)
+		w.ensure(live)
+		if string(live.UID) != p.uid {
+			p.stop()
+			p.uid, p.restarts = string(live.UID), 0
+		}
+		w.runs(p, live, claim)
+	}
+}
+
+func (w *world) ensure(obj client.Object) {
+	w.t.Helper()
+	err := w.client.Get(w.t.Context(), client.ObjectKeyFromObject(obj), obj)
+	if err != nil && client.IgnoreNotFound(err) == nil {
+		err = w.client.Create(w.t.Context(), obj)
+	}
+	w.must(err)
+}
+
+func (w *world) runs(p *process, live *corev1.Pod, claim *corev1.PersistentVolumeClaim) {
+	w.t.Helper()
+	status := corev1.ContainerStatus{Name: "etcd", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
+	switch {
+	case p.off:
+		p.stop()
+		return
+	case p.cmd == nil:
+		p.start(w, live.Name, w.volume(claim))
+	default:
+		select {
+		case <-p.ended:
+			p.cmd = nil
+			p.restarts++
+			status.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+		default:
+		}
+	}
+	status.RestartCount = p.restarts
+	live.Status.ContainerStatuses = []corev1.ContainerStatus{status}
+	w.must(client.IgnoreNotFound(w.client.Status().Update(w.t.Context(), live)))
+}
+
+// volume is the folder of a claim: a new claim is an empty volume.
+func (w *world) volume(claim *corev1.PersistentVolumeClaim) string {
+	dir := filepath.Join(os.TempDir(), "etcd-"+string(claim.UID))
+	w.t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	w.must(os.MkdirAll(dir, 0o700))
+	return dir
+}
+
+func (w *world) wipe(pod string) {
+	w.t.Helper()
+	claim := &corev1.PersistentVolumeClaim{}
+	w.must(w.client.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: dataClaim + pod}, claim))
+	w.members[pod].stop()
+	w.must(os.RemoveAll(w.volume(claim)))
+}
+
+// replaceVolume is what a user does, or who cleans up after a node that died with its local volume.
+func (w *world) replaceVolume(pod string) {
+	w.t.Helper()
+	w.members[pod].stop()
+	for _, obj := range []client.Object{
+		&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: dataClaim + pod}},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod}},
+	} {
+		w.must(w.client.Delete(w.t.Context(), obj))
+		// No controller of this API server takes the finalizer away once the pod is gone.
+		if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok {
+			w.released(claim)
+		}
+	}
+}
+
+func (w *world) released(claim *corev1.PersistentVolumeClaim) {
+	w.t.Helper()
+	err := w.client.Get(w.t.Context(), client.ObjectKeyFromObject(claim), claim)
+	if err == nil && !claim.DeletionTimestamp.IsZero() {
+		claim.Finalizers = nil
+		err = w.client.Update(w.t.Context(), claim)
+	}
+	w.must(client.IgnoreNotFound(err))
+}
+
+// config is the member's own configuration, moved to the loopback and without its certificates.
+func (w *world) config(pod, dir string) string {
+	w.t.Helper()
+	notes, err := component.ReadNotes(w.t.Context(), w.client, namespace)
+	w.must(err)
+	text, err := yaml.Marshal(component.Settings(w.hcp, pod, notes[pod].Stage))
+	w.must(err)
+	settings := map[string]any{}
+	w.must(yaml.Unmarshal(text, &settings))
+	for _, tls := range []string{"client-transport-security", "peer-transport-security", "tls-min-version", "cipher-suites"} {
+		delete(settings, tls)
+	}
+	self := w.members[pod]
+	settings["data-dir"], settings["log-level"] = dir, "warn"
+	settings["listen-metrics-urls"] = "http://127.0.0.1:" + self.metrics
+	settings["listen-peer-urls"], settings["listen-client-urls"] = w.peerURL(namespace, pod), w.clientURL(namespace, pod)
+	text, err = yaml.Marshal(settings)
+	w.must(err)
+	moved := string(text)
+	for other := range w.members {
+		moved = strings.ReplaceAll(moved, component.PeerURL(namespace, other), w.peerURL(namespace, other))
+		moved = strings.ReplaceAll(moved, component.ClientURL(namespace, other), w.clientURL(namespace, other))
+	}
+	return moved
+}
+
+func (p *process) start(w *world, pod, dir string) {
+	w.t.Helper()
+	file := filepath.Join(w.t.TempDir(), pod+".yaml")
+	w.must(os.WriteFile(file, []byte(w.config(pod, dir)), 0o600))
+	p.output.Reset()
+	p.cmd = exec.Command(filepath.Join(binaries(w.t), "etcd"), "--config-file="+file)
+	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
+	w.must(p.cmd.Start())
+	p.ended = make(chan struct{})
+	go func(cmd *exec.Cmd, ended chan struct{}) {
+		_ = cmd.Wait()
+		close(ended)
+	}(p.cmd, p.ended)
+}
+
+func (p *process) stop() {
+	if p.cmd != nil {
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+		p.cmd = nil
+	}
+}
+
+func binaries(t *testing.T) string {
+	t.Helper()
+	if folder := os.Getenv("KUBEBUILDER_ASSETS"); folder != "" {
+		return folder
+	}
+	dir, err := os.Getwd()
+	for ; err == nil && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "bin", "kube", "etcd")); err == nil {
+			return filepath.Join(dir, "bin", "kube")
+		}
+	}
+	t.Fatal("this test needs etcd: run `make kube-binaries`")
+	return ""
+}
+
+func (w *world) clientURL(_, pod string) string { return "http://127.0.0.1:" + w.members[pod].client }
+func (w *world) peerURL(_, pod string) string   { return "http://127.0.0.1:" + w.members[pod].peer }
+
+// errDied is what the operator that died would have learned.
+var errDied = errors.New("the operator died")
+
+func (w *world) reconciler() *Reconciler {
+	return &Reconciler{Client: w.client, Live: w.client, Clock: w.clock, Dial: w.dial, PeerURL: w.peerURL, ClientURL: w.clientURL, Patience: time.Second}
+}
+
+// pass is one of an operator that was started a moment ago.
+func (w *world) pass() {
+	w.t.Helper()
+	r := w.operator
+	if w.dies {
+		r = w.reconciler()
+		r.Client = mortal(w.client)
+	}
+	_, err := r.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.hcp)})
+	if err != nil && !errors.Is(err, errDied) {
+		w.t.Log(err)
+	}
+	for pod := range w.members {
+		w.released(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: dataClaim + pod}})
+	}
+}
+
+// mortal is a client whose user dies after each change of an object.
+func mortal(c client.WithWatch) client.WithWatch {
+	return interceptor.NewClient(c, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			return errors.Join(c.Create(ctx, obj, opts...), errDied)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			return errors.Join(c.Update(ctx, obj, opts...), errDied)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			return errors.Join(c.Delete(ctx, obj, opts...), errDied)
+		},
+	})
+}
+
+func (w *world) dial(_ context.Context, _ string, urls []string) (Members, error) {
+	c, err := clientv3.New(clientv3.Config{Endpoints: urls, DialTimeout: Patience, Logger: zap.NewNop()})
+	return &counting{Members: c, w: w}, err
+}
+
+// counting writes down who is told what.
+type counting struct {
+	Members
+	w *world
+}
+
+func (c *counting) did(what string, err error) error {
+	if err == nil {
+		c.w.done = append(c.w.done, what)
+	}
+	if c.w.dies {
+		return errors.Join(err, errDied)
+	}
+	return err
+}
+
+func (c *counting) MemberRemove(ctx context.Context, id uint64) (*clientv3.MemberRemoveResponse, error) {
+	r, err := c.Members.MemberRemove(ctx, id)
+	return r, c.did("remove", err)
+}
+
+func (c *counting) MemberAddAsLearner(ctx context.Context, urls []string) (*clientv3.MemberAddResponse, error) {
+	r, err := c.Members.MemberAddAsLearner(ctx, urls)
+	return r, c.did("add", err)
+}
+
+func (c *counting) MemberPromote(ctx context.Context, id uint64) (*clientv3.MemberPromoteResponse, error) {
+	r, err := c.Members.MemberPromote(ctx, id)
+	return r, c.did("promote", err)
+}
+
+func (c *counting) Defragment(ctx context.Context, url string) (*clientv3.DefragmentResponse, error) {
+	r, err := c.Members.Defragment(ctx, url)
+	for pod := range c.w.members {
+		if c.w.clientURL(namespace, pod) == url {
+			err = c.did("defragment "+pod, err)
+		}
+	}
+	return r, err
+}
+
+func (c *counting) Compact(ctx context.Context, rev int64, opts ...clientv3.CompactOption) (*clientv3.CompactResponse, error) {
+	r, err := c.Members.Compact(ctx, rev, opts...)
+	return r, c.did("compact", err)
+}
+
+func (c *counting) AlarmDisarm(ctx context.Context, m *clientv3.AlarmMember) (*clientv3.AlarmResponse, error) {
+	r, err := c.Members.AlarmDisarm(ctx, m)
+	return r, c.did("disarm", err)
+}
+
+func (w *world) condition(t hyperv1.ConditionType) string {
+	hcp := &hyperv1.HostedControlPlane{}
+	if err := w.client.Get(w.t.Context(), client.ObjectKeyFromObject(w.hcp), hcp); err != nil {
+		return err.Error()
+	}
+	c := meta.FindStatusCondition(hcp.Status.Conditions, string(t))
+	if c == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%s/%s: %s", c.Status, c.Reason, c.Message)
+}
+
+// goesOn lets time pass until the condition of the members is as wanted.
+func (w *world) goesOn(wanted string) {
+	w.t.Helper()
+	NewWithT(w.t).Eventually(func() string {
+		w.kubelet()
+		w.pass()
+		return w.condition(hyperv1.EtcdMembersHealthy)
+	}, healing, 200*time.Millisecond).Should(HavePrefix(wanted))
+}

@@ -1,0 +1,172 @@
+package etcd
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/tlsprofile"
+)
+
+const (
+	configDir = "/etc/etcd/config"
+	// configAnnotation makes members roll when their configuration changes. What says how a member joins is not in it: members
+	// that run have joined.
+	configAnnotation = "hypershift.openshift.io/etcd-config-hash"
+)
+
+// settings are the keys of etcd's configuration file that a member has. They are named like its flags.
+type settings struct {
+	Name                     string   `json:"name"`
+	DataDir                  string   `json:"data-dir"`
+	InitialCluster           string   `json:"initial-cluster"`
+	InitialClusterState      string   `json:"initial-cluster-state"`
+	InitialClusterToken      string   `json:"initial-cluster-token"`
+	InitialAdvertisePeerURLs string   `json:"initial-advertise-peer-urls"`
+	AdvertiseClientURLs      string   `json:"advertise-client-urls"`
+	ListenPeerURLs           string   `json:"listen-peer-urls"`
+	ListenClientURLs         string   `json:"listen-client-urls"`
+	ListenMetricsURLs        string   `json:"listen-metrics-urls"`
+	ClientTransport          security `json:"client-transport-security"`
+	PeerTransport            security `json:"peer-transport-security"`
+	QuotaBackendBytes        int64    `json:"quota-backend-bytes"`
+	SnapshotCount            int      `json:"snapshot-count"`
+	TLSMinVersion            string   `json:"tls-min-version"`
+	CipherSuites             []string `json:"cipher-suites,omitempty"`
+}
+
+type security struct {
+	CertFile       string `json:"cert-file"`
+	KeyFile        string `json:"key-file"`
+	TrustedCAFile  string `json:"trusted-ca-file"`
+	ClientCertAuth bool   `json:"client-cert-auth"`
+}
+
+// PeerURL is where the others of a hosted namespace reach the member of a pod.
+func PeerURL(namespace, pod string) string { return "https://" + host(namespace, pod) + ":2380" }
+
+// ClientURL is where clients of a hosted namespace reach the member of a pod, and no other.
+func ClientURL(namespace, pod string) string { return "https://" + host(namespace, pod) + ":2379" }
+
+func host(namespace, pod string) string {
+	return fmt.Sprintf("%s.etcd-discovery.%s.svc", pod, namespace)
+}
+
+// Pods names the members of a control plane.
+func Pods(hcp *hyperv1.HostedControlPlane) []string {
+	var pods []string
+	for i := range New().Replicas(hcp) {
+		pods = append(pods, fmt.Sprintf("%s-%d", Name, i))
+	}
+	return pods
+}
+
+func adaptConfig(ctx context.Context, scope *component.Scope, cm *corev1.ConfigMap) error {
+	notes, err := ReadNotes(ctx, scope.Client, scope.HCP.Namespace)
+	if err != nil {
+		return err
+	}
+	cm.Data = map[string]string{}
+	for _, pod := range Pods(scope.HCP) {
+		text, err := yaml.Marshal(Settings(scope.HCP, pod, notes[pod].Stage))
+		if err != nil {
+			return fmt.Errorf("writing the configuration of etcd member %s: %w", pod, err)
+		}
+		cm.Data[pod+".yaml"] = string(text)
+	}
+	return nil
+}
+
+// configHash is the same for all members and stages.
+func configHash(hcp *hyperv1.HostedControlPlane) (string, error) {
+	text, err := yaml.Marshal(Settings(hcp, Name, ""))
+	if err != nil {
+		return "", fmt.Errorf("writing the configuration of etcd: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])[:16], nil
+}
+
+// Settings are a member's configuration. How it may join follows from its stage. A member that started once never again
+// starts without its data: with the identity but not the memory of what it voted for, it could undo what the cluster has
+// acknowledged. It is told of no peer, so that etcd, which asks them of such a member, refuses; with its data it does not ask.
+func Settings(hcp *hyperv1.HostedControlPlane, pod string, stage Stage) any {
+	tls := tlsprofile.Of(hcp)
+	pods, state := Pods(hcp), "existing"
+	switch stage {
+	case Started:
+		pods = []string{pod}
+	case Joining:
+	default:
+		state = "new"
+	}
+	var cluster []string
+	for _, p := range pods {
+		cluster = append(cluster, p+"="+PeerURL(hcp.Namespace, p))
+	}
+	return settings{
+		Name: pod, DataDir: dataDir,
+		InitialCluster: strings.Join(cluster, ","), InitialClusterState: state, InitialClusterToken: hcp.Namespace,
+		InitialAdvertisePeerURLs: PeerURL(hcp.Namespace, pod), AdvertiseClientURLs: ClientURL(hcp.Namespace, pod),
+		ListenPeerURLs: "https://0.0.0.0:2380", ListenClientURLs: "https://0.0.0.0:2379",
+		// The kubelet has no client certificate for its probes, so health and metrics are served without one, and hold
+		// nothing that is stored.
+		ListenMetricsURLs: "http://0.0.0.0:2381",
+		ClientTransport:   transport("server"), PeerTransport: transport("peer"),
+		QuotaBackendBytes: Quota(hcp), SnapshotCount: 10000,
+		TLSMinVersion: tls.EtcdMinVersion(), CipherSuites: tls.Ciphers,
+	}
+}
+
+func transport(name string) security {
+	return security{
+		CertFile: fmt.Sprintf("%s/%s/%s.crt", certDir, name, name), KeyFile: fmt.Sprintf("%s/%s/%s.key", certDir, name, name),
+		TrustedCAFile: certDir + "/etcd-ca/ca.crt", ClientCertAuth: true,
+	}
+}
+
+// NotesConfigMap is where the etcd controller notes how far each member is.
+const NotesConfigMap = "etcd-members"
+
+// Stage is how far a member is in joining its cluster. The zero value is a member of a cluster that forms.
+type Stage string
+
+const (
+	// Joining is a member without data whose predecessor the cluster has forgotten.
+	Joining Stage = "Joining"
+	// Started is a member that has answered, and has its data on the volume.
+	Started Stage = "Started"
+)
+
+// Note is what is known of a member.
+type Note struct {
+	Stage Stage
+	// Volume is the UID of the claim that its data is on; empty unless it started.
+	Volume string
+}
+
+// ReadNotes returns the notes of a hosted namespace by pod; none if there are none yet.
+func ReadNotes(ctx context.Context, reader client.Reader, namespace string) (map[string]Note, error) {
+	cm := &corev1.ConfigMap{}
+	key := client.ObjectKey{Namespace: namespace, Name: NotesConfigMap}
+	if err := client.IgnoreNotFound(reader.Get(ctx, key, cm)); err != nil {
+		return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
+	}
+	notes := map[string]Note{}
+	for pod, text := range cm.Data {
+		stage, volume, _ := strings.Cut(text, " ")
+		notes[pod] = Note{Stage: Stage(stage), Volume: volume}
+	}
+	return notes, nil
+}
+
+// String is the note as ReadNotes reads it.
+func (n Note) String() string { return strings.TrimSpace(string(n.Stage) + " " + n.Volume) }

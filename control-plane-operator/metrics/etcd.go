@@ -1,0 +1,27 @@
+package metrics
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Etcd is what is known of the members of a hosted cluster's etcd..
+type Etcd struct {
+	// Healthy, Leader, Size and InUse are by namespace and member.
+	Healthy, Leader, Size, InUse *prometheus.GaugeVec
+}
+
+// NewEtcd makes the families, empty.
+func NewEtcd() *Etcd {
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "hypershift_control_plane_etcd_" + name, Help: help}, []string{"namespace", "member"})
+	}
+	return &Etcd{
+		Healthy: gauge("member_healthy", "Whether a member of etcd answers and votes."),
+		Leader:  gauge("member_leader", "Whether a member of etcd leads the others."),
+		Size:    gauge("database_bytes", "Size of a member's database file."),
+		InUse:   gauge("database_in_use_bytes", "What of a member's database file holds data; the rest comes back by defragmentation."),
+	}
+}
+
+// Collectors are the families.
+func (e *Etcd) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{e.Healthy, e.Leader, e.Size, e.InUse}
+}
