@@ -31,6 +31,8 @@ type Traits struct {
 	NodeReserves corev1.ResourceList
 	// PreflightChecksGate, CRDMigrationPhases and TLSFlags are the first releases whose Cluster API manager is given these flags.
 	PreflightChecksGate, CRDMigrationPhases, TLSFlags string
+	// OSStreams is the first release with a choice of operating system streams; empty means none.
+	OSStreams string
 	// NodeTLSProfile is the first release whose nodes are configured with the TLS profile of the cluster's API server, so that another
 	// one must replace them; empty means none.
 	NodeTLSProfile string
@@ -52,6 +54,7 @@ var table = map[releaseinfo.Distribution]Traits{
 		CRDMigrationPhases:  "4.20.0", // Cluster API v1.10, of openshift/hypershift release-4.20
 		TLSFlags:            "4.23.0", // openshift/hypershift main of August 2026, which calls itself 5.1
 		NodeTLSProfile:      "4.23.0", // the same
+		OSStreams:           "5.0.0",  // openshift/enhancements hypershift/dual-stream-rhel-nodepool
 		NodeVersion:         func(v hyperv1.NodeVersion) string { return v.OCPVersion },
 	},
 	releaseinfo.Kubernetes: {

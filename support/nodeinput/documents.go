@@ -42,7 +42,8 @@ type Config struct {
 
 // openShiftKinds are what an OpenShift payload makes nodes of.
 var openShiftKinds = []string{
-	"MachineConfig", "KubeletConfig", "ContainerRuntimeConfig", "ImageContentSourcePolicy", "ImageDigestMirrorSet", "ClusterImagePolicy",
+	"MachineConfig", "KubeletConfig", "ContainerRuntimeConfig", "ImageContentSourcePolicy", "ImageDigestMirrorSet", "ImageTagMirrorSet",
+	"ClusterImagePolicy",
 }
 
 // Read reads documents for nodes of a distribution that Ignition applies them to. Its errors name the document and what to change.

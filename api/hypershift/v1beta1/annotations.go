@@ -274,6 +274,8 @@ const (
 	TokenSecretPullSecretHashKey            = "pull-secret-hash"
 	TokenSecretAdditionalTrustBundleHashKey = "additional-trust-bundle-hash"
 	TokenSecretHCConfigurationHashKey       = "hc-configuration-hash"
+	// TokenSecretOSStreamKey holds the operating system stream that nodes are made of, where the release has a choice.
+	TokenSecretOSStreamKey = "os-stream"
 	// TokenSecretPayloadKey is the Ignition config, packed, of pools that are upgraded in place.
 	TokenSecretPayloadKey = "payload"
 	// TokenSecretReasonKey and TokenSecretMessageKey tell how rendering went.

@@ -12,6 +12,9 @@ const (
 	NodePoolValidMachineConfigConditionType = "ValidMachineConfig"
 	// NodePoolValidTuningConfigConditionType tells that the tuning configuration can be used.
 	NodePoolValidTuningConfigConditionType = "ValidTuningConfig"
+	// NodePoolPerformanceProfileConditionPrefix begins the conditions that the node tuning operator reports of the pool's PerformanceProfile:
+	// Available, Progressing, Upgradeable and Degraded.
+	NodePoolPerformanceProfileConditionPrefix = "performance.operator.openshift.io/"
 	// NodePoolAllFieldsHonoredConditionType is only there, and False, while fields are set that change nothing.
 	NodePoolAllFieldsHonoredConditionType = "AllFieldsHonored"
 	// NodePoolValidGeneratedPayloadConditionType tells that the ignition-server has the nodes' configuration.

@@ -2,6 +2,7 @@ package nodepool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,6 +36,8 @@ type config struct {
 	hash, hashWithoutVersion string
 	// format is what machines read their first-boot configuration as.
 	format hyperv1.UserDataFormat
+	// stream is the operating system stream, empty where the release has one only.
+	stream string
 	// trustBundle and globalConfig are inputs of the hashes that other parts need too.
 	trustBundle string
 }
@@ -47,7 +50,8 @@ func (r *Reconciler) reconcileConfig(ctx context.Context, s *scope) (ctrl.Result
 	if err == nil && waiting == "" {
 		slices.Sort(documents)
 		s.config.raw = strings.Join(documents, documentSeparator)
-		err = s.checkConfig()
+		s.config.stream, err = s.chooseStream(documents)
+		err = errors.Join(err, s.checkConfig())
 	}
 	if err != nil {
 		s.reject(conditionType, hyperv1.NodePoolValidationFailedReason, err.Error())
@@ -123,21 +127,30 @@ func (r *Reconciler) listConfigs(ctx context.Context, namespace string, labels c
 func (r *Reconciler) userConfigs(ctx context.Context, s *scope) ([]corev1.ConfigMap, error) {
 	var configs []corev1.ConfigMap
 	for _, ref := range s.pool.Spec.Config {
-		source := corev1.ConfigMap{}
-		key := ctrlKey(s.pool.Namespace, ref.Name)
-		err := r.Client.Get(ctx, key, &source)
-		if apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("spec.config: there is no ConfigMap %s: create it", key)
-		}
+		source, err := r.userConfig(ctx, s, "spec.config", ref.Name, configKey)
 		if err != nil {
-			return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
+			return nil, err
 		}
-		if source.Data[configKey] == "" {
-			return nil, fmt.Errorf("spec.config: the ConfigMap %s has no key %q: add it", key, configKey)
-		}
-		configs = append(configs, source)
+		configs = append(configs, *source)
 	}
 	return configs, nil
+}
+
+// userConfig is a ConfigMap that a field of the pool names, with what it must hold under a key.
+func (r *Reconciler) userConfig(ctx context.Context, s *scope, field, name, dataKey string) (*corev1.ConfigMap, error) {
+	source := &corev1.ConfigMap{}
+	key := ctrlKey(s.pool.Namespace, name)
+	err := r.Client.Get(ctx, key, source)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("%s: there is no ConfigMap %s: create it", field, key)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
+	}
+	if source.Data[dataKey] == "" {
+		return nil, fmt.Errorf("%s: the ConfigMap %s has no key %q: add it", field, key, dataKey)
+	}
+	return source, nil
 }
 
 // checkConfig reads what the ignition-server will read, all of it together.
@@ -193,7 +206,7 @@ func (s *scope) hashConfig() error {
 	if s.config.format != hyperv1.UserDataIgnition {
 		names += string(s.config.format)
 	}
-	s.config.hash = naming.Hash(s.config.raw + s.releaseIdentity() + names + global)
-	s.config.hashWithoutVersion = naming.Hash(s.config.raw + names)
+	s.config.hash = naming.Hash(s.config.raw + s.releaseIdentity() + names + global + s.config.stream)
+	s.config.hashWithoutVersion = naming.Hash(s.config.raw + names + s.config.stream)
 	return nil
 }

@@ -8,13 +8,18 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/distributions"
 )
 
 // This file is the one place that looks at fields of a NodePool which nothing honours. A test in test/integration/fields walks the
 // whole spec: what no other file reads must be reported here.
 
-// WithoutEffect lists fields that are set and that change nothing.
-func WithoutEffect(pool *hyperv1.NodePool) []string {
+// WithoutEffect lists fields that are set and that change nothing with a release of a distribution: tuning and streams are the business
+// of the operators in an OpenShift payload.
+func WithoutEffect(pool *hyperv1.NodePool, distribution distributions.Traits) []string {
+	if distribution.OwnOperators {
+		return nil
+	}
 	var fields []string
 	if len(pool.Spec.TuningConfig) > 0 {
 		fields = append(fields, "tuningConfig")
@@ -31,12 +36,12 @@ const reasonWithoutEffect = "FieldsWithoutEffect"
 // reportFieldsWithoutEffect says which fields the user set in vain. Machines are made all the same.
 func (r *Reconciler) reportFieldsWithoutEffect(_ context.Context, s *scope) (ctrl.Result, error) {
 	conditionType := hyperv1.NodePoolAllFieldsHonoredConditionType
-	fields := WithoutEffect(s.pool)
+	fields := WithoutEffect(s.pool, s.distribution())
 	if len(fields) == 0 {
 		s.clear(conditionType)
 		return ctrl.Result{}, nil
 	}
-	s.reject(conditionType, reasonWithoutEffect, fmt.Sprintf("Set without effect, as this operator does nothing with it: spec.%s; remove it",
+	s.reject(conditionType, reasonWithoutEffect, fmt.Sprintf("Set without effect, as this operator does nothing with it for a Kubernetes release: spec.%s; remove it",
 		strings.Join(fields, ", spec.")))
 	return ctrl.Result{}, nil
 }

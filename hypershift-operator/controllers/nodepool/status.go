@@ -50,6 +50,7 @@ func computeStatus(s *scope) hyperv1.NodePoolStatus {
 	if s.hc != nil {
 		status.Selector = hyperv1.NodePoolAnnotation + "=" + s.pool.Name
 		status.NodesInfo = nodesInfo(s.machines, status.Version)
+		status.OSImageStream = osStream(s.machines)
 	}
 	status.Conditions = mergeConditions(status.Conditions, s)
 	return status

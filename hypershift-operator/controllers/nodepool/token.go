@@ -70,14 +70,18 @@ func (s *scope) tokenData() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string][]byte{
+	data := map[string][]byte{
 		hyperv1.TokenSecretReleaseKey:                   []byte(s.release.Pinned()),
 		hyperv1.TokenSecretReleaseVersionKey:            []byte(s.release.Version()),
 		hyperv1.TokenSecretConfigKey:                    compressed,
 		hyperv1.TokenSecretPullSecretHashKey:            []byte(naming.HashValue(s.pullSecret)),
 		hyperv1.TokenSecretAdditionalTrustBundleHashKey: []byte(naming.HashValue(s.config.trustBundle)),
 		hyperv1.TokenSecretHCConfigurationHashKey:       []byte(configuration),
-	}, nil
+	}
+	if s.config.stream != "" {
+		data[hyperv1.TokenSecretOSStreamKey] = []byte(s.config.stream)
+	}
+	return data, nil
 }
 
 // following are the keys of a token Secret that may change without rolling the pool.

@@ -3,6 +3,7 @@ package nodepool
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,7 +58,7 @@ func (r *Reconciler) poolsOfCluster(ctx context.Context, obj client.Object) []re
 func (r *Reconciler) poolsOfConfig(ctx context.Context, obj client.Object) []reconcile.Request {
 	requests := r.pools(ctx, obj.GetNamespace(), func(pool *hyperv1.NodePool) bool { return names(pool, obj.GetName()) })
 	labels := obj.GetLabels()
-	if labels[coreConfigLabel] != "true" && labels[tunedGeneratedLabel] != "true" {
+	if labels[coreConfigLabel] != "true" && labels[tunedGeneratedLabel] != "true" && labels[performanceStatusLabel] != "true" {
 		return requests
 	}
 	namespace := &metav1.PartialObjectMetadata{}
@@ -73,7 +74,7 @@ func (r *Reconciler) poolsOfConfig(ctx context.Context, obj client.Object) []rec
 }
 
 func names(pool *hyperv1.NodePool, configMap string) bool {
-	for _, ref := range pool.Spec.Config {
+	for _, ref := range slices.Concat(pool.Spec.Config, pool.Spec.TuningConfig) {
 		if ref.Name == configMap {
 			return true
 		}

@@ -15,6 +15,8 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	v2 "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool"
+	"github.com/openshift/hypershift/support/distributions"
+	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
 // report is what the operators say of an object in which one field is set.
@@ -47,7 +49,8 @@ var reporters = map[string]func(path string) (report, error){
 		if err := setField(reflect.ValueOf(&pool.Spec), path); err != nil {
 			return report{}, err
 		}
-		return report{ineffective: strings.Join(nodepool.WithoutEffect(pool), "\n")}, nil
+		// What only one distribution honours is honoured; the condition says it for the other.
+		return report{ineffective: strings.Join(nodepool.WithoutEffect(pool, distributions.Of(releaseinfo.OpenShift)), "\n")}, nil
 	},
 }
 

@@ -1,0 +1,45 @@
+package nodepool
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+// performanceConditions are those that the node tuning operator reports of a PerformanceProfile.
+var performanceConditions = []string{"Available", "Progressing", "Upgradeable", "Degraded"}
+
+// reportPerformance repeats what the node tuning operator says of the pool's PerformanceProfile, which takes it a while.
+func (r *Reconciler) reportPerformance(ctx context.Context, s *scope) (ctrl.Result, error) {
+	for _, name := range performanceConditions {
+		s.clear(hyperv1.NodePoolPerformanceProfileConditionPrefix + name)
+	}
+	if !s.distribution().OwnOperators || len(s.pool.Spec.TuningConfig) == 0 {
+		return ctrl.Result{}, nil
+	}
+	statuses, err := r.listConfigs(ctx, s.namespace(), client.MatchingLabels{performanceStatusLabel: "true", hyperv1.NodePoolAnnotation: s.pool.Name})
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	for _, source := range statuses {
+		var status struct{ Conditions []metav1.Condition }
+		if err := yaml.Unmarshal([]byte(source.Data["status"]), &status); err != nil {
+			return ctrl.Result{}, fmt.Errorf("reading the PerformanceProfile's status in ConfigMap %s/%s: %w", source.Namespace, source.Name, err)
+		}
+		for _, c := range status.Conditions {
+			if slices.Contains(performanceConditions, c.Type) {
+				c.Type = hyperv1.NodePoolPerformanceProfileConditionPrefix + c.Type
+				c.Reason = firstOf(c.Reason, hyperv1.AsExpectedReason)
+				s.setCondition(c)
+			}
+		}
+	}
+	return ctrl.Result{}, nil
+}
