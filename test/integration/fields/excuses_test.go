@@ -39,7 +39,6 @@ var (
 
 var excuses = append([]excuse{
 	{kinds: clusterKind, path: "etcd.managed.storage.type", because: "it has one value"},
-	{kinds: poolKind, path: "taints", where: "hypershift-operator/controllers/nodepool", field: hypershiftAPI + ".NodePoolSpec.Taints"},
 	{kinds: []string{"MaasCluster"}, path: "lxdConfig", where: "cluster-api-provider-maas/internal/cluster", says: "lxdConfig has no effect"},
 	{kinds: machineKind, path: "parent", because: "written by providers that make virtual machines, not by users"},
 	{kinds: templates, path: "template.spec.parent", because: "as of a MaasMachine"},
