@@ -15,7 +15,7 @@ func site() []maas.Subnet {
 	return []maas.Subnet{
 		{ID: 1, CIDR: "10.0.0.0/8", GatewayIP: "10.0.0.1"},
 		{ID: 2, CIDR: "10.9.0.0/24", GatewayIP: "10.9.0.1", DNSServers: []string{"10.9.0.2", "fd00::53"}},
-		{ID: 3, CIDR: "fd00::/64", GatewayIP: "fd00::1"},
+		{ID: 3, CIDR: "fd00::/64", GatewayIP: "fd00::1", DNSServers: []string{"fd00::53"}},
 		{ID: 4, CIDR: "unreadable"},
 	}
 }
@@ -39,6 +39,10 @@ func TestSubnet(t *testing.T) {
 			spec: infrav1.StaticIPConfig{IP: "10.9.0.7", Nameservers: []string{"10.9.0.2"}}, reason: staticip.ReasonNameserversMismatch, message: "those of 10.9.0.0/24 are 10.9.0.2, fd00::53"},
 		"When the subnet has no name servers, it should say that machines ask MAAS": {
 			spec: infrav1.StaticIPConfig{IP: "10.8.0.7", Nameservers: []string{"10.9.0.2"}}, reason: staticip.ReasonNameserversMismatch, message: "none, so that machines ask MAAS"},
+		"When the subnet has one name server and another is asked for, it should name it": {
+			spec: infrav1.StaticIPConfig{IP: "fd00::10", Nameservers: []string{"fd00::54"}}, reason: staticip.ReasonNameserversMismatch, message: "those of fd00::/64 are fd00::53:"},
+		"When a range begins with no address, it should refuse": {
+			spec: infrav1.StaticIPConfig{Range: ips("?", "fd00::1")}, reason: staticip.ReasonInvalid, message: "is no address or range"},
 		"When the gateway is another, it should refuse":  {spec: infrav1.StaticIPConfig{IP: "10.9.0.7", Gateway: "10.9.0.9"}, reason: staticip.ReasonGatewayMismatch, message: "is 10.9.0.1"},
 		"When MAAS lacks the subnet, it should list all": {spec: infrav1.StaticIPConfig{IP: "192.0.2.7", CIDR: "192.0.2.0/24"}, reason: staticip.ReasonSubnetNotFound, message: "10.0.0.0/8, 10.9.0.0/24"},
 		"When the address is outside, it should refuse":  {spec: infrav1.StaticIPConfig{IP: "10.9.1.7", CIDR: "10.9.0.0/24"}, reason: staticip.ReasonInvalid, message: "outside of subnet 10.9.0.0/24"},
@@ -131,7 +135,9 @@ func TestInterface(t *testing.T) {
 		boot int
 		want int
 	}{
-		"When one is linked, it should be that":                             {nics: []maas.Interface{nic(1, true, here, nil), nic(2, true, here, linked)}, boot: 1, want: 2},
+		"When one is linked, it should be that": {nics: []maas.Interface{nic(1, true, here, nil), nic(2, true, here, linked)}, boot: 1, want: 2},
+		"When the one that boots is linked to another subnet, it should be the one of this": {
+			nics: []maas.Interface{nic(1, true, here, []maas.Link{{ID: 2, Mode: "auto", Subnet: &maas.Subnet{ID: 3}}}), nic(2, true, here, linked)}, boot: 1, want: 2},
 		"When two are linked, it should be the one that boots":              {nics: []maas.Interface{nic(1, true, here, linked), nic(2, true, here, linked)}, boot: 2, want: 2},
 		"When two are linked and none boots, it should be the first":        {nics: []maas.Interface{nic(1, true, here, linked), nic(2, true, here, linked)}, boot: 9, want: 1},
 		"When none is linked, it should be one on the VLAN":                 {nics: []maas.Interface{nic(1, true, there, nil), nic(2, true, here, nil)}, want: 2},
@@ -182,6 +188,7 @@ func TestEdges(t *testing.T) {
 		"When it is IPv4, its first address should not be given":              {"10.9.0.0/30", "10.9.0.0", "10.9.0.1"},
 		"When it is a link of two, its first address should be given":         {"10.9.0.0/31", "10.9.0.0", "10.9.0.0"},
 		"When it is IPv6, its first address should be given":                  {"fd00::/64", "fd00::", "fd00::"},
+		"When it is all of an IPv6 site, its first address should be given":   {"fd00::/28", "fd00::", "fd00::"},
 		"When MAAS says nothing readable, the range should be taken as it is": {"?", "10.9.0.0", "10.9.0.0"},
 	} {
 		t.Run(name, func(t *testing.T) {
