@@ -84,10 +84,13 @@ func walk(ctx context.Context, w *journey.Walker) error {
 	}
 	w.Mark()
 	// Composing virtual machines is for administrators of MAAS; for bare metal alone the key of any user does.
-	if err := w.EnsureCluster(ctx, cluster, 2, "--maas-api-key-file", w.AdminKeyFile()); err != nil {
+	if err := w.EnsureCluster(ctx, cluster, 2, "--image", "ubuntu/noble", "--maas-api-key-file", w.AdminKeyFile()); err != nil {
 		return err
 	}
 	if err := w.FollowCluster(ctx, cluster, 2); err != nil {
+		return err
+	}
+	if err := measure(ctx, w, cluster, &w.Stock); err != nil {
 		return err
 	}
 	if err := w.Type(ctx, w.Guest(cluster, "get", "nodes", "-o", "wide")...); err != nil {
@@ -100,6 +103,13 @@ func walk(ctx context.Context, w *journey.Walker) error {
 		return err
 	}
 	return compose(ctx, w)
+}
+
+// measure keeps what the first boot of a cluster's machines cost.
+func measure(ctx context.Context, w *journey.Walker, cluster string, boot *journey.Boot) error {
+	measured, err := w.MeasureBoot(ctx, cluster)
+	*boot = measured
+	return err
 }
 
 // compose adds virtual machines to the cluster, which MAAS makes on two LXD hosts.
@@ -116,15 +126,21 @@ func compose(ctx context.Context, w *journey.Walker) error {
 
 // pass shows, and measures, how a cluster is destroyed: one beside the first, which goes on running.
 func pass(ctx context.Context, w *journey.Walker) error {
-	w.Say("\nA second cluster comes and goes, to show how one is destroyed:")
+	w.Say("\nA second cluster comes and goes, to show how one is destroyed; its machine has an image with Ignition:")
 	before := w.Memory()
-	if err := w.EnsureCluster(ctx, passing, 1); err != nil {
+	if err := w.EnsureCluster(ctx, passing, 1, "--image", "custom/kubernetes-node"); err != nil {
 		return err
 	}
 	if err := w.FollowPool(ctx, passing, 1); err != nil {
 		return err
 	}
 	w.Another = w.Memory() - before
+	if err := w.SaveKubeconfig(ctx, passing); err != nil {
+		return err
+	}
+	if err := measure(ctx, w, passing, &w.Ignition); err != nil {
+		return err
+	}
 	if err := w.DestroyCluster(ctx, passing); err != nil {
 		return err
 	}

@@ -20,6 +20,9 @@ const (
 	goalNode      = 60 * time.Second
 	goalDestroyed = 60 * time.Second
 	goalMemory    = 5 << 30
+	// What MAAS keeps of each machine, and how much longer than by Ignition a node may take by cloud-init.
+	goalUserData = 16 << 10
+	goalRatio    = 1.3
 )
 
 // Mark starts the clock of what is measured from here on: the creation of a cluster.
@@ -49,6 +52,7 @@ func (w *Walker) PrintMeasures(ctx context.Context) {
 	w.measure("control plane Available after create", w.Timeline.Took(StageAvailable), goalAvailable)
 	w.measure("nodes Ready after their machines were Deployed", w.Timeline.Took(StageNodes), goalNode)
 	w.measure("destroyed", w.Timeline.Took(StageDestroyed), goalDestroyed)
+	w.sayBoots()
 	w.sayMemory("memory of the whole environment", w.Memory(), fmt.Sprintf(" (goal %d GiB)", goalMemory>>30))
 	w.sayMemory("memory of one more cluster with one node", w.Another, "")
 }
@@ -56,6 +60,20 @@ func (w *Walker) PrintMeasures(ctx context.Context) {
 func (w *Walker) measure(what string, took, goal time.Duration) {
 	if took > 0 {
 		w.Say("  %-48s %6s     (goal %s)", what, seconds(took), seconds(goal))
+	}
+}
+
+func (w *Walker) sayBoots() {
+	for _, boot := range []Boot{w.Stock, w.Ignition} {
+		if boot.Image == "" {
+			continue
+		}
+		w.Say("  %-48s %6.1f KiB  (goal %d KiB)", "user-data in MAAS, "+boot.Image, float64(boot.UserData)/(1<<10), goalUserData>>10)
+		w.Say("  %-48s %6.1f MiB", "pulled by a node until it was Ready, "+boot.Image, float64(boot.Pulled)/(1<<20))
+	}
+	if w.Ignition.Took > 0 {
+		w.Say("  %-48s %6.2f     (goal %.1f: %s and %s)", "Deployed to Ready, cloud-init beside Ignition", w.Stock.Took.Seconds()/w.Ignition.Took.Seconds(), goalRatio,
+			seconds(w.Stock.Took), seconds(w.Ignition.Took))
 	}
 }
 

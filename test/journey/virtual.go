@@ -22,7 +22,7 @@ func (w *Walker) AdminKeyFile() string { return w.Path("maas", "admin.key") }
 // CreateVirtualPool makes a pool of machines that MAAS composes on its LXD hosts, as a user would; extra flags come last.
 func (w *Walker) CreateVirtualPool(ctx context.Context, cluster, pool string, replicas int, extra ...string) error {
 	argv := []string{"hypershift", "create", "nodepool", "maas", "--name", pool, "--cluster-name", cluster, "--replicas", fmt.Sprint(replicas),
-		"--lxd-enabled", "--min-cpu", "2", "--min-memory", "2048", "--lxd-disk-size", "10", "--erase", "None"}
+		"--lxd-enabled", "--min-cpu", "2", "--min-memory", "2048", "--lxd-disk-size", "10", "--erase", "None", "--image", "ubuntu/noble"}
 	return w.Type(ctx, append(argv, extra...)...)
 }
 

@@ -25,7 +25,9 @@ type Walker struct {
 	Timeline Timeline
 	// Another is what a second cluster adds to Memory, in bytes; zero when there was none.
 	Another int64
-	began   time.Time
+	// Stock and Ignition are the first boots of machines that cloud-init and that Ignition configure; zero when there were none.
+	Stock, Ignition Boot
+	began           time.Time
 }
 
 // NewWalker starts the clock of a journey in the environment of dir with the programs of bin.

@@ -137,7 +137,7 @@ func TestNodePoolLeavesDefaultsToTheAPI(t *testing.T) {
 	g.Expect(p.Complete()).To(Succeed())
 	pool := &hyperv1.NodePool{}
 	p.Apply(pool)
-	g.Expect(pool.Spec.Platform.MAAS).To(Equal(&hyperv1.MAASNodePoolPlatform{}))
+	g.Expect(pool.Spec.Platform.MAAS).To(Equal(&hyperv1.MAASNodePoolPlatform{Image: "ubuntu/noble"}), "the image is one that every MAAS has")
 }
 
 func TestDiskWipe(t *testing.T) {

@@ -57,6 +57,10 @@ type staticIPFlags struct {
 	nameservers                []string
 }
 
+// defaultImage is what every MAAS ships and nodes of a Kubernetes payload run on. An OpenShift payload needs an image that somebody made, and
+// the operator refuses this one there by saying so.
+const defaultImage = "ubuntu/noble"
+
 // Type implements nodepool.Platform.
 func (*NodePool) Type() hyperv1.PlatformType { return hyperv1.MAASPlatform }
 
@@ -73,7 +77,7 @@ func (p *NodePool) addMachineFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&p.machineType, "machine-type", "", "MAAS tag that stands for a kind of machine")
 	flags.StringVar(&p.failureDomain, "failure-domain", "", "another spelling of the zone of the machines")
 	flags.StringVar(&p.resourcePool, "resource-pool", "", "MAAS resource pool of the machines (default: any)")
-	flags.StringVar(&p.image, "image", "", "what MAAS installs, e.g. ubuntu/noble or custom/rhcos-4.20 (default: custom/kubernetes-node with a Kubernetes payload)")
+	flags.StringVar(&p.image, "image", defaultImage, "what MAAS installs: Ubuntu or Debian with a Kubernetes payload, with an OpenShift payload the RHCOS image made for it, such as custom/rhcos-4.20")
 	flags.StringVar(&p.userData, "user-data-format", "", "what the image reads its first-boot configuration as: Ignition or CloudConfig (default: chosen by the payload and the image)")
 	flags.StringSliceVar(&p.tags, "tags", nil, "MAAS tags that each machine must have")
 	flags.StringSliceVar(&p.notTags, "not-tags", nil, "MAAS tags that no machine may have")

@@ -14,6 +14,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -71,10 +72,17 @@ func zone(pool platform.Pool) string {
 
 // validateImage can decide only once the payload was read.
 func validateImage(pool platform.Pool) error {
-	if pool.Distribution() == "" || settings(pool).Image != "" || byDistribution[pool.Distribution()].image != "" {
+	image, field := settings(pool).Image, "spec.platform.maas.image"
+	switch {
+	case pool.Distribution() == "":
+		return nil
+	case image == "" && byDistribution[pool.Distribution()].image == "":
+		return fmt.Errorf("%s is empty: with an %s release, name the MAAS image that was made for it, such as custom/rhcos-4.20", field, pool.Distribution())
+	case distributions.Of(pool.Distribution()).OwnOperators && readsCloudConfig(image):
+		return fmt.Errorf("%s is %s, but the nodes of an %s release run CoreOS: name the MAAS image that was made for it, such as custom/rhcos-4.20", field, image, pool.Distribution())
+	default:
 		return nil
 	}
-	return fmt.Errorf("spec.platform.maas.image is empty: with an %s release, name the MAAS image that was made for it, such as custom/rhcos-4.20", pool.Distribution())
 }
 
 func validateAddresses(pool platform.Pool) error {

@@ -146,6 +146,9 @@ func TestValidateNodePool(t *testing.T) {
 	}{
 		{"When nothing is said with Kubernetes it should be accepted", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{}, ""},
 		{"When no image is named with OpenShift it should be refused", releaseinfo.OpenShift, hyperv1.MAASNodePoolPlatform{}, "spec.platform.maas.image is empty"},
+		{"When OpenShift shall run on Ubuntu it should be refused", releaseinfo.OpenShift, hyperv1.MAASNodePoolPlatform{Image: "ubuntu/noble"}, "run CoreOS: name the MAAS image"},
+		{"When OpenShift shall run on its own image it should be accepted", releaseinfo.OpenShift, hyperv1.MAASNodePoolPlatform{Image: "custom/rhcos-4.20"}, ""},
+		{"When the payload is not known yet it should not refuse Ubuntu", "", hyperv1.MAASNodePoolPlatform{Image: "ubuntu/noble"}, ""},
 		{"When the payload is not known yet it should not refuse the image", "", hyperv1.MAASNodePoolPlatform{}, ""},
 		{"When it names the cluster's identity it should be accepted", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{IdentityRef: same}, ""},
 		{"When it names another identity it should be refused", releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{IdentityRef: other}, "names Secret other"},

@@ -30,11 +30,16 @@ func (*Platform) UserDataFormat(pool platform.Pool) hyperv1.UserDataFormat {
 	if distributions.Of(pool.Distribution()).OwnOperators {
 		return hyperv1.UserDataIgnition
 	}
-	system, _, named := strings.Cut(block.Image, "/")
-	if named && cloudInitSystems[system] || !named && ubuntuReleases[block.Image] {
+	if readsCloudConfig(block.Image) {
 		return hyperv1.UserDataCloudConfig
 	}
 	return hyperv1.UserDataIgnition
+}
+
+// readsCloudConfig tells whether an image is Ubuntu's or Debian's by its name.
+func readsCloudConfig(image string) bool {
+	system, _, named := strings.Cut(image, "/")
+	return named && cloudInitSystems[system] || !named && ubuntuReleases[image]
 }
 
 // validateUserData refuses what no machine could read, and can decide only once the payload was read.

@@ -32,6 +32,7 @@ const maxManifest = 4 << 20
 type Registry struct {
 	dir     string
 	handler http.Handler
+	served  traffic
 }
 
 // manifest is one that was put.
@@ -94,8 +95,13 @@ func (r *Registry) restore(ctx context.Context) error {
 	return nil
 }
 
-// ServeHTTP serves the registry's API.
+// ServeHTTP serves the registry's API, and at TrafficPath what it has served to whom.
 func (r *Registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	if request.URL.Path == TrafficPath {
+		r.served.report(w)
+		return
+	}
+	w = r.served.count(w, request)
 	if request.Method != http.MethodPut || !strings.Contains(request.URL.Path, "/manifests/") {
 		r.handler.ServeHTTP(w, request)
 		return

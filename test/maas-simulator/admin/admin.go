@@ -135,6 +135,8 @@ type machine struct {
 	AgentName string   `json:"agent_name,omitempty"`
 	Image     string   `json:"image,omitempty"`
 	IPs       []string `json:"ips,omitempty"`
+	// UserData is the size of the user-data in bytes.
+	UserData int `json:"user_data_bytes,omitempty"`
 }
 
 func machines(s *simulator.Simulator) []machine {
@@ -142,7 +144,7 @@ func machines(s *simulator.Simulator) []machine {
 	for _, m := range s.Machines() {
 		row := machine{
 			SystemID: m.SystemID, Hostname: m.Hostname, Status: m.Status.String(), Power: m.PowerState, Owner: m.Owner,
-			AgentName: m.AgentName, IPs: m.IPs(),
+			AgentName: m.AgentName, IPs: m.IPs(), UserData: len(m.UserData),
 		}
 		if m.OSystem != "" {
 			row.Image = m.OSystem + "/" + m.Series
