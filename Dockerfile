@@ -13,18 +13,21 @@ COPY api/go.mod api/go.sum api/
 RUN go mod download
 COPY . .
 RUN GOARCH=${TARGETARCH} make BIN=/image/usr/bin VERSION=${VERSION} product \
- && mkdir -p /image/opt/cni && mv /image/usr/bin/cni /image/opt/cni/bin \
+ && mkdir -p /below/usr/bin /below/opt/cni && mv /image/usr/bin/node-network /below/usr/bin/ && mv /image/usr/bin/cni /below/opt/cni/bin \
  && make BIN=/image/usr/share/hypershift VERSION=${VERSION} NODE_AGENT_ARCHS='amd64 arm64' node-agent
 # What deploys the upstream provider starts /manager.
 RUN ln -s /usr/bin/cluster-api-provider-maas /image/manager \
- && mkdir -p -m 1777 /image/tmp \
- && mkdir -p /image/etc/ssl/certs \
- && cp /etc/ssl/certs/ca-certificates.crt /image/etc/ssl/certs/ \
- && printf 'root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n' > /image/etc/passwd \
- && printf 'root:x:0:\nnonroot:x:65532:\n' > /image/etc/group \
- && printf 'hosts: files dns\n' > /image/etc/nsswitch.conf
+ && mkdir -p -m 1777 /below/tmp \
+ && mkdir -p /below/etc/ssl/certs \
+ && cp /etc/ssl/certs/ca-certificates.crt /below/etc/ssl/certs/ \
+ && printf 'root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n' > /below/etc/passwd \
+ && printf 'root:x:0:\nnonroot:x:65532:\n' > /below/etc/group \
+ && printf 'hosts: files dns\n' > /below/etc/nsswitch.conf
 
 FROM scratch
+# What nodes run is a layer of its own, of which `release build` makes the image that they pull.
+LABEL io.hypershift.node-network.layers=1
+COPY --from=build /below /
 COPY --from=build /image /
 ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 USER 65532:65532

@@ -131,19 +131,19 @@ func (b *build) planNode(p *plan, release published.Release) error {
 	return nil
 }
 
-// nodeRepository is where the node image goes.
-func (b *build) nodeRepository() (string, error) {
-	if b.nodeTo != "" {
+// repository is where an image goes that is made here.
+func (b *build) repository(tag string) (string, error) {
+	if b.nodeTo != "" && tag == published.NodeImage {
 		return b.nodeTo, nil
 	}
 	if b.mirrorTo != "" {
-		return b.mirrorTo + "/" + published.NodeImage, nil
+		return b.mirrorTo + "/" + tag, nil
 	}
 	to, err := name.ParseReference(b.to)
 	if err != nil {
 		return "", fmt.Errorf("--to: %w", err)
 	}
-	return to.Context().RegistryStr() + "/" + path.Join(path.Dir(to.Context().RepositoryStr()), published.NodeImage), nil
+	return to.Context().RegistryStr() + "/" + path.Join(path.Dir(to.Context().RepositoryStr()), tag), nil
 }
 
 func (p *plan) print(w io.Writer) error {

@@ -63,13 +63,13 @@ type making struct {
 	// out is told of every component.
 	out io.Writer
 
-	// gather finds the images and builds that of nodes, which is nil when one is given.
+	// gather finds the images, and builds those by component that are made here.
 	found map[string]*transfer.Image
-	node  v1.ImageIndex
+	made  map[string]v1.ImageIndex
 }
 
 func (m *making) gather(ctx context.Context) error {
-	m.found = map[string]*transfer.Image{}
+	m.found, m.made = map[string]*transfer.Image{}, map[string]v1.ImageIndex{}
 	for _, tag := range slices.Sorted(maps.Keys(m.images)) {
 		image, err := m.client.Find(ctx, m.images[tag], m.architectures)
 		if err != nil {
@@ -78,9 +78,29 @@ func (m *making) gather(ctx context.Context) error {
 		m.found[tag] = image
 		m.say(tag, "%s is %s, for %s", m.images[tag], image.Ref.DigestStr(), strings.Join(image.Architectures, ", "))
 	}
+	if err := m.gatherNetwork(); err != nil {
+		return fmt.Errorf("component %s: %w", published.NodeNetwork, err)
+	}
 	if len(m.sources) == 0 {
 		return nil
 	}
+	return m.gatherNode(ctx)
+}
+
+// gatherNetwork takes of the product's image what nodes run, unless an image of its own is given.
+func (m *making) gatherNetwork() error {
+	if _, given := m.components[published.NodeNetwork]; given {
+		return nil
+	}
+	made, err := nodeNetwork(m.found[published.NodeNetwork], m.architectures)
+	if made != nil {
+		m.made[published.NodeNetwork] = made
+		delete(m.found, published.NodeNetwork)
+	}
+	return err
+}
+
+func (m *making) gatherNode(ctx context.Context) error {
 	cache, err := m.downloadDir()
 	if err != nil {
 		return exit.UsageError(err)
@@ -90,7 +110,7 @@ func (m *making) gather(ctx context.Context) error {
 		return err
 	}
 	fetcher := &nodeimage.Fetcher{Cache: cache, Client: downloads, Retry: downloadRetry}
-	m.node, err = nodeimage.Build(ctx, fetcher, m.sources, m.architectures, m.scratch, func(s nodeimage.Source) {
+	m.made[published.NodeImage], err = nodeimage.Build(ctx, fetcher, m.sources, m.architectures, m.scratch, func(s nodeimage.Source) {
 		m.say(published.NodeImage, "%s from %s", s.Name, s.Place)
 	})
 	if err != nil {
@@ -112,12 +132,12 @@ func (m *making) publish(ctx context.Context) (releaseinfo.Payload, error) {
 		}
 		p.Components[tag] = ref
 	}
-	if m.node != nil {
-		ref, err := m.pushNode(ctx)
+	for _, tag := range slices.Sorted(maps.Keys(m.made)) {
+		ref, err := m.pushMade(ctx, tag)
 		if err != nil {
-			return p, fmt.Errorf("component %s: %w", published.NodeImage, err)
+			return p, fmt.Errorf("component %s: %w", tag, err)
 		}
-		p.Components[published.NodeImage] = ref
+		p.Components[tag] = ref
 	}
 	return p, nil
 }
@@ -139,8 +159,8 @@ func (m *making) place(ctx context.Context, tag string, image *transfer.Image) (
 	return ref.Name(), nil
 }
 
-func (m *making) pushNode(ctx context.Context) (string, error) {
-	repository, err := m.nodeRepository()
+func (m *making) pushMade(ctx context.Context, tag string) (string, error) {
+	repository, err := m.repository(tag)
 	if err != nil {
 		return "", err
 	}
@@ -148,11 +168,11 @@ func (m *making) pushNode(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("--node-to: %w", err)
 	}
-	ref, err := m.client.Push(ctx, to.Tag("v"+m.plan.version), m.node)
+	ref, err := m.client.Push(ctx, to.Tag("v"+m.plan.version), m.made[tag])
 	if err != nil {
 		return "", err
 	}
-	m.say(published.NodeImage, "pushed as %s", ref)
+	m.say(tag, "pushed as %s", ref)
 	return ref.Name(), nil
 }
 

@@ -63,6 +63,36 @@ func TestBuildPublished(t *testing.T) {
 		w.Expect(err).NotTo(HaveOccurred())
 		w.Expect(again).To(Equal(spec))
 	})
+	t.Run("When the product's image says what nodes run of it, they should pull that alone", func(t *testing.T) {
+		w := newWorld(t)
+		w.product = w.own.PushIndex(w.T, w.own.Host+"/hypershift:v2", labelled(t, "1"))
+		before := w.pushed(w.own)
+		spec, _, err := w.run(w.withNode()...)
+		w.Expect(err).NotTo(HaveOccurred())
+		network := w.release(w.own, spec).ComponentImages()["node-network"]
+		w.Expect(network).To(HavePrefix(w.own.Host + "/team/node-network@sha256:"))
+		for _, arch := range []string{"amd64", "arm64"} {
+			image := w.image(network, arch)
+			w.Expect(w.files(image)).To(Equal([]string{"below " + arch}))
+			config, err := image.ConfigFile()
+			w.Expect(err).NotTo(HaveOccurred())
+			w.Expect(config.Architecture).To(Equal(arch))
+			w.Expect(config.Config.Entrypoint).To(Equal([]string{"/usr/bin/node-network"}))
+			w.Expect(config.Config.User).To(Equal("65532:65532"))
+		}
+		w.Expect(*before).To(ContainElement(MatchRegexp("PUT /v2/team/node-network/manifests/v1.36.3")))
+		mirrored, _, err := w.run(w.withNode("--mirror-to", w.own.Host+"/mirror")...)
+		w.Expect(err).NotTo(HaveOccurred())
+		w.has(w.own, w.release(w.own, mirrored).ComponentImages()["node-network"])
+		w.Expect(w.release(w.own, mirrored).ComponentImages()["node-network"]).To(HavePrefix(w.own.Host + "/mirror/node-network@"))
+	})
+	t.Run("When an image for the network is given it should be taken as it is", func(t *testing.T) {
+		w := newWorld(t)
+		given := w.own.PushIndex(w.T, w.own.Host+"/hypershift:v2", labelled(t, "1"))
+		spec, _, err := w.run(w.withNode("--component", "node-network="+given)...)
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(w.release(w.own, spec).ComponentImages()["node-network"]).To(Equal(given))
+	})
 	t.Run("When all is mirrored the release should name the mirror alone, and the same digests", func(t *testing.T) {
 		w := newWorld(t)
 		plain, _, err := w.run(w.withNode()...)
@@ -121,6 +151,10 @@ func TestBuildRefuses(t *testing.T) {
 			w.public.Push(w.T, w.public.Host+"/pause:3.10.2", single(w.T, "pause", "amd64"))
 			return w.withNode()
 		}, "component pod: .* is not there for arm64", exit.Failure},
+		"When the product's image says of its layers what cannot be": {func(w *world) []string {
+			w.product = w.own.PushIndex(w.T, w.own.Host+"/hypershift:v2", labelled(w.T, "3"))
+			return w.withNode()
+		}, `component node-network: .*io.hypershift.node-network.layers is "3", and it has 2 layers`, exit.Failure},
 		"When an image is not published": {func(w *world) []string { return w.withNode("--component-version", "etcd=9") },
 			"component etcd: cannot read image .*/etcd:9: .*; check the name and the tag", exit.Failure},
 		"When a checksum differs": {func(w *world) []string {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	. "github.com/onsi/gomega"
@@ -80,6 +82,49 @@ func single(t *testing.T, text, arch string) v1.Image {
 	image, err := containerimage.Assemble(containerimage.Image{Name: text}, arch, static.NewLayer([]byte(text+arch), types.OCIUncompressedLayer))
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	return image
+}
+
+// labelled is an image of the product with two layers, of which as many as the label says are for nodes.
+func labelled(t *testing.T, layers string) v1.ImageIndex {
+	t.Helper()
+	g := NewWithT(t)
+	all := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, arch := range []string{"amd64", "arm64"} {
+		image, err := containerimage.Assemble(
+			containerimage.Image{Name: "hypershift", User: containerimage.NonRoot, Labels: map[string]string{containerimage.NodeNetworkLayers: layers}}, arch,
+			static.NewLayer([]byte("below "+arch), types.OCIUncompressedLayer), static.NewLayer([]byte("above "+arch), types.OCIUncompressedLayer))
+		g.Expect(err).NotTo(HaveOccurred())
+		all = mutate.AppendManifests(all, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}}})
+	}
+	return all
+}
+
+// image pulls an image as a node of an architecture does.
+func (w *world) image(spec, arch string) v1.Image {
+	w.Helper()
+	ref, err := name.NewDigest(spec)
+	w.Expect(err).NotTo(HaveOccurred())
+	transport, err := releaseinfo.NewTransport(w.own.CA, false)
+	w.Expect(err).NotTo(HaveOccurred())
+	image, err := remote.Image(ref, remote.WithTransport(transport), remote.WithPlatform(v1.Platform{OS: "linux", Architecture: arch}))
+	w.Expect(err).NotTo(HaveOccurred())
+	return image
+}
+
+// files are the contents of an image's layers.
+func (w *world) files(image v1.Image) []string {
+	w.Helper()
+	layers, err := image.Layers()
+	w.Expect(err).NotTo(HaveOccurred())
+	var contents []string
+	for _, layer := range layers {
+		body, err := layer.Compressed()
+		w.Expect(err).NotTo(HaveOccurred())
+		content, err := io.ReadAll(body)
+		w.Expect(err).NotTo(HaveOccurred())
+		contents = append(contents, string(content))
+	}
+	return contents
 }
 
 func (w *world) write(file, content string) string {

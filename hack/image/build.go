@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -87,17 +88,22 @@ func imageFor(arch, programs string, o options, base []containerimage.File, scra
 		}
 	}
 	image := containerimage.Product(programs, base)
-	image.Labels = map[string]string{
+	maps.Copy(image.Labels, map[string]string{
 		"org.opencontainers.image.title": image.Name, "org.opencontainers.image.version": o.version, "org.opencontainers.image.revision": o.revision,
+	})
+	var layers []v1.Layer
+	for i, files := range image.FilesByLayer() {
+		target := fmt.Sprintf("%s.%d", scratch, i)
+		if err := containerimage.WriteLayer(target, files); err != nil {
+			return nil, fmt.Errorf("the programs for %s (make image builds them): %w", arch, err)
+		}
+		layer, err := tarball.LayerFromFile(target, tarball.WithMediaType(types.OCILayer))
+		if err != nil {
+			return nil, fmt.Errorf("packing the programs for %s: %w", arch, err)
+		}
+		layers = append(layers, layer)
 	}
-	if err := containerimage.WriteLayer(scratch, image.Files); err != nil {
-		return nil, fmt.Errorf("the programs for %s (make image builds them): %w", arch, err)
-	}
-	layer, err := tarball.LayerFromFile(scratch, tarball.WithMediaType(types.OCILayer))
-	if err != nil {
-		return nil, fmt.Errorf("packing the programs for %s: %w", arch, err)
-	}
-	built, err := containerimage.Assemble(image, arch, layer)
+	built, err := containerimage.Assemble(image, arch, layers...)
 	if err != nil {
 		return nil, fmt.Errorf("making the image for %s: %w", arch, err)
 	}

@@ -23,6 +23,8 @@ type Image struct {
 	Name string
 	// Reference is the repository, without a registry, and the tag by which it is published; empty where who pushes it decides.
 	Reference string
+	// Below are the files of a layer of their own below Files, for images that share it or have nothing else; may be nil.
+	Below []File
 	// Files are its file system, all in one layer.
 	Files []File
 	// Entrypoint is what it runs.
@@ -33,6 +35,14 @@ type Image struct {
 	Env []string
 	// Labels are those of its configuration; may be nil.
 	Labels map[string]string
+}
+
+// FilesByLayer are its files, a list for each layer, from the lowest.
+func (i Image) FilesByLayer() [][]File {
+	if len(i.Below) == 0 {
+		return [][]File{i.Files}
+	}
+	return [][]File{i.Below, i.Files}
 }
 
 // Assemble makes the image, for Linux on an architecture in Go's words, from the layers that hold its files.

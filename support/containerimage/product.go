@@ -12,12 +12,19 @@ import (
 
 // ProductPrograms are the programs of the product's image.
 var ProductPrograms = []string{
-	"hypershift", "hcp", "hypershift-operator", "control-plane-operator", "ignition-server", "cluster-api-provider-maas", "node-network",
+	"hypershift", "hcp", "hypershift-operator", "control-plane-operator", "ignition-server", "cluster-api-provider-maas", NodeNetwork,
 }
 
 // NodeAgentArchitectures are those of machines: the image for one architecture has node-agent for all, since a control plane may run on
 // another than its nodes.
 var NodeAgentArchitectures = []string{"amd64", "arm64"}
+
+// NodeNetwork is the program that nodes run out of the product's image.
+const NodeNetwork = "node-network"
+
+// NodeNetworkLayers is the label that says how many of the product's image's layers, from the lowest, hold all that nodes run: a release
+// payload makes an image of those, so that nodes need not pull the operators.
+const NodeNetworkLayers = "io.hypershift.node-network.layers"
 
 const nodeAgentDir = "/usr/share/hypershift/node-agent"
 
@@ -37,14 +44,21 @@ func ProductFiles() []string {
 }
 
 // Product is the product's image, of programs that lie in the folder bin, of CNI plugins in bin/cni, and of node-agent for those
-// architectures that are in bin/node-agent. base is the rest of its file system.
+// architectures that are in bin/node-agent. base is the rest of its file system. What nodes run is in the lowest layer, see NodeNetworkLayers.
 func Product(bin string, base []File) Image {
-	image := Image{Name: "hypershift", User: NonRoot, Entrypoint: []string{"/usr/bin/hypershift"}}
+	image := Image{
+		Name: "hypershift", User: NonRoot, Entrypoint: []string{"/usr/bin/hypershift"}, Labels: map[string]string{NodeNetworkLayers: "1"}, Below: slices.Clone(base),
+	}
 	for _, program := range ProductPrograms {
-		image.Files = append(image.Files, File{Path: "/usr/bin/" + program, Source: filepath.Join(bin, program)})
+		file := File{Path: "/usr/bin/" + program, Source: filepath.Join(bin, program)}
+		if program == NodeNetwork {
+			image.Below = append(image.Below, file)
+		} else {
+			image.Files = append(image.Files, file)
+		}
 	}
 	for _, plugin := range CNIPlugins {
-		image.Files = append(image.Files, File{Path: "/opt/cni/bin/" + plugin, Source: filepath.Join(bin, "cni", plugin)})
+		image.Below = append(image.Below, File{Path: "/opt/cni/bin/" + plugin, Source: filepath.Join(bin, "cni", plugin)})
 	}
 	for _, arch := range NodeAgentArchitectures {
 		source := filepath.Join(bin, "node-agent", arch)
@@ -54,7 +68,6 @@ func Product(bin string, base []File) Image {
 	}
 	// What deploys the upstream provider starts /manager.
 	image.Files = append(image.Files, File{Path: "/manager", Link: "/usr/bin/cluster-api-provider-maas"})
-	image.Files = append(image.Files, base...)
 	return image
 }
 

@@ -61,7 +61,7 @@ func (s *suite) create(t *testing.T) {
 	s.Mark()
 	previous, err := s.PreviousReleaseImage(t.Context())
 	s.must(t, err)
-	s.must(t, s.CreateCluster(t.Context(), cluster, 2, "--disk-wipe", "--release-image", previous))
+	s.must(t, s.CreateCluster(t.Context(), cluster, 2, "--image", ignitionImage, "--disk-wipe", "--release-image", previous))
 	s.must(t, s.FollowCluster(t.Context(), cluster, 2))
 	s.PrintMeasures(t.Context())
 }

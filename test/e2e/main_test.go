@@ -24,6 +24,9 @@ import (
 // cluster is the hosted cluster that the tests share.
 const cluster = "e2e"
 
+// ignitionImage is what the cluster's first pool runs; the others run Ubuntu, as people do who name no image.
+const ignitionImage = "custom/kubernetes-node"
+
 // suite is what the tests of one walk share.
 type suite struct {
 	*journey.Walker

@@ -132,6 +132,24 @@ func architecturesOf(index v1.ImageIndex) ([]string, error) {
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
+// For is the image for an architecture that it has.
+func (i *Image) For(arch string) (v1.Image, error) {
+	index, ok := i.Content.(v1.ImageIndex)
+	if !ok {
+		return i.Content.(v1.Image), nil
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range manifest.Manifests {
+		if m.Platform != nil && m.Platform.OS == "linux" && m.Platform.Architecture == arch {
+			return index.Image(m.Digest)
+		}
+	}
+	return nil, fmt.Errorf("image %s is not there for %s", i.Ref, arch)
+}
+
 // Any is the image, or one of those of an index for Linux.
 func (i *Image) Any() (v1.Image, error) {
 	index, ok := i.Content.(v1.ImageIndex)

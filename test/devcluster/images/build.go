@@ -48,27 +48,35 @@ func Build(target string, images []containerimage.Image) error {
 }
 
 func add(store layout.Path, image containerimage.Image) error {
-	tarball := filepath.Join(string(store), "layer.tar")
-	layer, err := newLayer(tarball, image.Files)
-	if err != nil {
-		return err
+	var layers []v1.Layer
+	for _, files := range image.FilesByLayer() {
+		layer, err := blobOf(store, files)
+		if err != nil {
+			return err
+		}
+		layers = append(layers, layer)
 	}
-	// The layout takes the file over as it is, instead of a second copy of it.
-	blob := filepath.Join(string(store), "blobs", layer.hash.Algorithm, layer.hash.Hex)
-	if err := os.MkdirAll(filepath.Dir(blob), 0o755); err != nil {
-		return err
-	}
-	if err := os.Rename(tarball, blob); err != nil {
-		return err
-	}
-	layer.path = blob
-	built, err := containerimage.Assemble(image, runtime.GOARCH, layer)
+	built, err := containerimage.Assemble(image, runtime.GOARCH, layers...)
 	if err != nil {
 		return err
 	}
 	return store.AppendImage(built, layout.WithAnnotations(map[string]string{
 		nameAnnotation: image.Name, referenceAnnotation: cmp.Or(image.Reference, "hypershift/"+image.Name+":"+tag),
 	}))
+}
+
+// blobOf makes a layer that is a blob of the layout at once, instead of a second copy of it.
+func blobOf(store layout.Path, files []containerimage.File) (*fileLayer, error) {
+	tarball := filepath.Join(string(store), "layer.tar")
+	layer, err := newLayer(tarball, files)
+	if err != nil {
+		return nil, err
+	}
+	layer.path = filepath.Join(string(store), "blobs", layer.hash.Algorithm, layer.hash.Hex)
+	if err := os.MkdirAll(filepath.Dir(layer.path), 0o755); err != nil {
+		return nil, err
+	}
+	return layer, os.Rename(tarball, layer.path)
 }
 
 // fileLayer is an uncompressed layer in a tar file. Nodes pull over a local wire, where compressing costs more than it

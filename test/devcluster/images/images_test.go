@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -262,7 +263,7 @@ func TestRecipes(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	files := map[string][]string{}
 	for _, image := range recipes {
-		for _, file := range image.Files {
+		for _, file := range slices.Concat(image.FilesByLayer()...) {
 			files[image.Name] = append(files[image.Name], file.Path)
 		}
 	}

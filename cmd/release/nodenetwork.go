@@ -1,0 +1,57 @@
+package release
+
+import (
+	"fmt"
+	"strconv"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/openshift/hypershift/cmd/release/transfer"
+	"github.com/openshift/hypershift/support/containerimage"
+)
+
+// nodeNetwork makes an image of those layers of the product's image that nodes run, so that they need not pull the operators. It is nil where
+// the product's image does not say which they are: then nodes pull all of it.
+func nodeNetwork(product *transfer.Image, architectures []string) (v1.ImageIndex, error) {
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, arch := range architectures {
+		whole, err := product.For(arch)
+		if err != nil {
+			return nil, err
+		}
+		image, err := lowest(whole, arch)
+		if image == nil || err != nil {
+			return nil, err
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{
+			Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}},
+		})
+	}
+	return index, nil
+}
+
+// lowest is the image of the lowest layers, as many as the whole one says by its label.
+func lowest(whole v1.Image, arch string) (v1.Image, error) {
+	config, err := whole.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	label, ok := config.Config.Labels[containerimage.NodeNetworkLayers]
+	if !ok {
+		return nil, nil
+	}
+	layers, err := whole.Layers()
+	if err != nil {
+		return nil, err
+	}
+	count, err := strconv.Atoi(label)
+	if err != nil || count < 1 || count > len(layers) {
+		return nil, fmt.Errorf("its label %s is %q, and it has %d layers", containerimage.NodeNetworkLayers, label, len(layers))
+	}
+	return containerimage.Assemble(containerimage.Image{
+		Name: containerimage.NodeNetwork, User: config.Config.User, Entrypoint: []string{"/usr/bin/" + containerimage.NodeNetwork},
+	}, arch, layers[:count]...)
+}
