@@ -39,7 +39,7 @@ func TestTraffic(t *testing.T) {
 
 // served is what this process was served.
 func served(g Gomega, address string) int64 {
-	answer, err := http.Get("http://" + address + TrafficPath) //nolint:noctx // a server of the test's own
+	answer, err := http.Get("http://" + address + TrafficPath)
 	g.Expect(err).NotTo(HaveOccurred())
 	defer answer.Body.Close()
 	bytes := map[string]int64{}
