@@ -19,6 +19,18 @@ type file struct {
 
 const cloudConfigDir = "etc/cloud/cloud.cfg.d/"
 
+// crowded tells a kubelet what metal never has: a disk that is shared with all machines and with whatever else the host keeps, and may be
+// rather full. Nothing else of such a machine is prepared for one.
+const (
+	crowdedFile = "etc/kubernetes/kubelet.conf.d/90-shared-disk.conf"
+	crowded     = `apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+evictionHard: {memory.available: "0%", nodefs.available: "0%", nodefs.inodesFree: "0%", imagefs.available: "0%", imagefs.inodesFree: "0%"}
+imageGCHighThresholdPercent: 100
+imageGCLowThresholdPercent: 99
+`
+)
+
 // curtinFiles are what curtin writes for MAAS into an image with cloud-init, by path: where the metadata are and the keys to
 // them, where to report to, the network.
 func curtinFiles(spec boot.Spec) (map[string]file, error) {
@@ -32,6 +44,7 @@ func curtinFiles(spec boot.Spec) (map[string]file, error) {
 	}
 	files := map[string]file{
 		"etc/hostname": {content: spec.OSystem + "\n", mode: 0o644},
+		crowdedFile:    {content: crowded, mode: 0o644},
 		// ds-identify reads a list that stands in one line only.
 		cloudConfigDir + "50-cloudconfig-maas-datasource.cfg": {content: "datasource_list: [ MAAS ]", mode: 0o644},
 	}

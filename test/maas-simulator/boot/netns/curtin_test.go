@@ -2,10 +2,12 @@ package netns
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/openshift/hypershift/test/maas-simulator/boot"
@@ -35,8 +37,11 @@ func TestCurtinFiles(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
+	kubelet := kubeletconfig.KubeletConfiguration{}
+	g.Expect(yaml.UnmarshalStrict([]byte(files[crowdedFile].content), &kubelet)).To(Succeed())
+	g.Expect(kubelet.EvictionHard).To(And(HaveKeyWithValue("nodefs.available", "0%"), HaveKeyWithValue("imagefs.available", "0%")))
 	for name, file := range files {
-		if name != "etc/hostname" && name != cloudConfigDir+"50-cloudconfig-maas-datasource.cfg" {
+		if strings.HasPrefix(name, cloudConfigDir) && name != cloudConfigDir+"50-cloudconfig-maas-datasource.cfg" {
 			g.Expect(file.mode).To(BeEquivalentTo(0o600), "%s holds keys", name)
 		}
 	}
