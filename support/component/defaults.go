@@ -223,3 +223,8 @@ func DisruptionBudget() Adapter {
 		return nil
 	})
 }
+
+// OfSeveral limits a manifest, such as a PodDisruptionBudget, to control planes whose components have several replicas.
+func OfSeveral(scope *Scope) bool {
+	return scope.HCP.Spec.ControllerAvailabilityPolicy == hyperv1.HighlyAvailable
+}

@@ -103,7 +103,10 @@ func TestPodDefaults(t *testing.T) {
 		g.Expect(pod.Labels).To(HaveKeyWithValue(requestServingLabel, "true"))
 		g.Expect(*pod.Spec.AutomountServiceAccountToken).To(BeTrue())
 		g.Expect(pod.Spec.PriorityClassName).To(Equal("hypershift-api-critical"))
-		g.Expect(pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution).To(HaveLen(2))
+		g.Expect(pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution).To(BeEmpty(), "zones are a preference")
+		g.Expect(pod.Spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution).To(ConsistOf(HaveField("PodAffinityTerm.TopologyKey", zoneTopology)))
+		g.Expect(pod.Spec.TopologySpreadConstraints).To(ConsistOf(And(
+			HaveField("TopologyKey", hostTopology), HaveField("WhenUnsatisfiable", corev1.DoNotSchedule), HaveField("MaxSkew", int32(1)))))
 		g.Expect(pod.Spec.Tolerations).To(ContainElement(HaveField("Key", requestServingNodeKey)))
 	})
 

@@ -4,8 +4,10 @@ import (
 	"maps"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
@@ -64,7 +66,7 @@ func (c *Component) setScheduling(hcp *hyperv1.HostedControlPlane, w *workload) 
 		}}},
 	}
 	if c.MultiZone && w.replicas != nil && **w.replicas > 1 {
-		affinity.PodAntiAffinity = c.spread(hcp.Namespace)
+		c.spread(hcp.Namespace, w, affinity)
 	}
 	pod.Affinity = affinity
 }
@@ -101,13 +103,25 @@ func (c *Component) nodeAffinity(hcp *hyperv1.HostedControlPlane) *corev1.NodeAf
 	return affinity
 }
 
-// spread keeps replicas on different zones and hosts.
-func (c *Component) spread(namespace string) *corev1.PodAntiAffinity {
+// spread keeps replicas on different hosts and, where there are several, zones. Zones are a preference: metal often has one, or
+// none that is labelled. Those with volumes never share a host, whose death would take two at once; of the others a host gets a second
+// one only when all that may be used have one, so that a host which died leaves none without a place.
+func (c *Component) spread(namespace string, w *workload, affinity *corev1.Affinity) {
 	self := map[string]string{componentLabel: c.Name, hostedControlPlaneLabel: namespace}
-	return &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
-		podTerm(zoneTopology, self),
-		podTerm(hostTopology, self),
+	affinity.PodAntiAffinity = &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
+		{Weight: 100, PodAffinityTerm: podTerm(zoneTopology, self)},
 	}}
+	if _, volumes := w.object.(*appsv1.StatefulSet); volumes {
+		affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution = []corev1.PodAffinityTerm{podTerm(hostTopology, self)}
+		return
+	}
+	w.template.Spec.TopologySpreadConstraints = append(w.template.Spec.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
+		MaxSkew: 1, TopologyKey: hostTopology, WhenUnsatisfiable: corev1.DoNotSchedule,
+		LabelSelector: &metav1.LabelSelector{MatchLabels: self},
+		// Hosts that are cordoned or dead are no reason to wait, and pods of the last revision are about to go.
+		NodeTaintsPolicy: ptr.To(corev1.NodeInclusionPolicyHonor),
+		MatchLabelKeys:   []string{appsv1.DefaultDeploymentUniqueLabelKey},
+	})
 }
 
 func podTerm(topology string, labels map[string]string) corev1.PodAffinityTerm {

@@ -93,13 +93,21 @@ func deploymentHealth(d *appsv1.Deployment) health {
 		h.available = unavailable(reasonWaitingForAvailable, fmt.Sprintf("Deployment %s is not available: %s", d.Name, c.Message))
 	}
 	wanted, s := ptr.Deref(d.Spec.Replicas, 1), d.Status
-	done := s.ObservedGeneration >= d.Generation && s.UnavailableReplicas == 0 &&
-		s.Replicas == wanted && s.UpdatedReplicas == wanted && s.ReadyReplicas == wanted && s.AvailableReplicas == wanted
+	// Pods of another revision are gone, and enough of this one serve.
+	done := s.ObservedGeneration >= d.Generation && s.Replicas == wanted && s.UpdatedReplicas == wanted && s.AvailableReplicas >= enough(wanted)
 	if !done {
 		h.rolledOut = rollingOut(reasonWaitingForRollout, fmt.Sprintf("Deployment %s: %d of %d replicas updated, %d available",
 			d.Name, s.UpdatedReplicas, wanted, s.AvailableReplicas))
 	}
 	return h
+}
+
+// enough is how many of some replicas have to serve: one dead host holds nothing up. Of three members it is the quorum.
+func enough(wanted int32) int32 {
+	if wanted < 2 {
+		return wanted
+	}
+	return wanted - 1
 }
 
 func deploymentAvailable(d *appsv1.Deployment) *appsv1.DeploymentCondition {
@@ -117,8 +125,10 @@ func statefulSetHealth(s *appsv1.StatefulSet) health {
 		h.available = unavailable(reasonWaitingForAvailable, fmt.Sprintf("StatefulSet %s has no available replica", s.Name))
 	}
 	wanted, status := ptr.Deref(s.Spec.Replicas, 1), s.Status
-	done := status.ObservedGeneration >= s.Generation && status.Replicas == wanted &&
-		status.UpdatedReplicas == wanted && status.ReadyReplicas == wanted && status.AvailableReplicas == wanted
+	// One whose host died is not replaced before the host is gone, and counts for no revision.
+	former := status.CurrentRevision != status.UpdateRevision && status.CurrentReplicas > 0
+	done := status.ObservedGeneration >= s.Generation && !former &&
+		status.UpdatedReplicas >= enough(wanted) && status.AvailableReplicas >= enough(wanted) && status.Replicas <= wanted
 	if !done {
 		h.rolledOut = rollingOut(reasonWaitingForRollout, fmt.Sprintf("StatefulSet %s: %d of %d replicas updated, %d available",
 			s.Name, status.UpdatedReplicas, wanted, status.AvailableReplicas))

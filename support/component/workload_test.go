@@ -41,7 +41,13 @@ func TestHealth(t *testing.T) {
 		{"a Deployment that was just changed", d(func(d *appsv1.Deployment) { d.Generation = 3 }), true, false},
 		{"a Deployment with an old pod", d(func(d *appsv1.Deployment) { d.Status.Replicas = 3 }), true, false},
 		{"a Deployment with half its pods updated", d(func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 1 }), true, false},
-		{"a Deployment with a pod that is not available", d(func(d *appsv1.Deployment) { d.Status.UnavailableReplicas = 1 }), true, false},
+		{"a Deployment with a pod on a host that died", d(func(d *appsv1.Deployment) {
+			d.Status.UnavailableReplicas, d.Status.ReadyReplicas, d.Status.AvailableReplicas = 1, 1, 1
+		}), true, true},
+		{"a Deployment of which no pod serves", d(func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 0 }), true, false},
+		{"a Deployment of one that does not serve", d(func(d *appsv1.Deployment) {
+			d.Spec.Replicas, d.Status = ptr.To[int32](1), appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 1, UpdatedReplicas: 1}
+		}), false, false},
 		{"a Deployment without pods", d(func(d *appsv1.Deployment) { d.Status = appsv1.DeploymentStatus{} }), false, false},
 		{"a finished StatefulSet", &appsv1.StatefulSet{
 			Spec:   appsv1.StatefulSetSpec{Replicas: ptr.To[int32](1)},
@@ -50,6 +56,16 @@ func TestHealth(t *testing.T) {
 		{"a StatefulSet with one of three pods", &appsv1.StatefulSet{
 			Spec:   appsv1.StatefulSetSpec{Replicas: ptr.To[int32](3)},
 			Status: appsv1.StatefulSetStatus{Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: 1, AvailableReplicas: 1},
+		}, true, false},
+		{"a StatefulSet with a pod on a host that died", &appsv1.StatefulSet{
+			Spec:   appsv1.StatefulSetSpec{Replicas: ptr.To[int32](3)},
+			Status: appsv1.StatefulSetStatus{Replicas: 3, UpdatedReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 2, CurrentRevision: "a", UpdateRevision: "b"},
+		}, true, true},
+		{"a StatefulSet with a pod of the last revision", &appsv1.StatefulSet{
+			Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](3)},
+			Status: appsv1.StatefulSetStatus{
+				Replicas: 3, UpdatedReplicas: 2, CurrentReplicas: 1, ReadyReplicas: 3, AvailableReplicas: 3, CurrentRevision: "a", UpdateRevision: "b",
+			},
 		}, true, false},
 		{"a new StatefulSet", &appsv1.StatefulSet{}, false, false},
 		{"a Job that runs", &batchv1.Job{}, false, false},

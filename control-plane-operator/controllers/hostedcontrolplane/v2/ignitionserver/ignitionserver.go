@@ -48,6 +48,7 @@ func New(config Config) *component.Component {
 		Adapters: map[string]component.Adapter{
 			"deployment.yaml": component.Adapt(config.adapt),
 			"role.yaml":       component.Adapt(adaptRole),
+			"pdb.yaml":        component.DisruptionBudget().When(component.OfSeveral),
 			"service.yaml":    component.Adapt(adaptService),
 			"route.yaml":      component.Adapt(adaptRoute).When(publishedBy(hyperv1.Route)),
 		},

@@ -39,8 +39,11 @@ func New() *component.Component {
 	return &component.Component{
 		Name:      Name,
 		Manifests: files,
-		Adapters:  map[string]component.Adapter{"deployment.yaml": component.Adapt(adapt)},
-		Options:   component.Options{MultiZone: true, Prober: &component.Prober{}},
+		Adapters: map[string]component.Adapter{
+			"deployment.yaml": component.Adapt(adapt),
+			"pdb.yaml":        component.DisruptionBudget().When(component.OfSeveral),
+		},
+		Options: component.Options{MultiZone: true, Prober: &component.Prober{}},
 	}
 }
 

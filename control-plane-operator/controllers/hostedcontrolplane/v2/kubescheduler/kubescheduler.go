@@ -38,6 +38,7 @@ func New() *component.Component {
 		Adapters: map[string]component.Adapter{
 			"deployment.yaml": component.Adapt(adapt),
 			"config.yaml":     component.Adapt(adaptConfig),
+			"pdb.yaml":        component.DisruptionBudget().When(component.OfSeveral),
 		},
 		Options: component.Options{MultiZone: true, Prober: &component.Prober{}},
 	}
