@@ -98,6 +98,7 @@ func (r *Reconciler) phases(*scope) []phase.Phase[*scope] {
 		{Name: "MAAS", Run: r.connect},
 		{Name: "endpoint", Run: r.ensureEndpoint},
 		{Name: "machines handed over", Run: r.takeBack},
+		{Name: "machines kept", Run: r.endReservations},
 		{Name: "sweep", Run: r.sweep},
 		{Name: "quarantine", Run: r.quarantine},
 	}
@@ -213,6 +214,7 @@ func (r *Reconciler) deletion(*scope) []phase.Phase[*scope] {
 		{Name: "machines", Critical: true, Run: r.awaitMachines},
 		{Name: "MAAS", Run: r.connect},
 		{Name: "machines handed over", Run: r.takeBack},
+		{Name: "machines kept", Run: r.endReservations},
 		{Name: "sweep", Run: r.sweep},
 		{Name: "endpoint", Run: r.removeDNS},
 		{Name: "leftovers", Run: r.leaveNothing},

@@ -15,6 +15,7 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lxd"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/reservation"
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/phase"
 )
@@ -120,8 +121,10 @@ func (r *Reconciler) suspects(s *scope, owned []maas.Machine) []maas.Machine {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now, records, before, young := r.Clock.Now(), handover.Of(s.infra), r.young[s.infra.UID], map[string]time.Time{}
+	kept := reservation.Of(s.infra)
 	suspects := slices.DeleteFunc(owned, func(m maas.Machine) bool {
-		if _, known := records[m.SystemID]; known {
+		_, known := records[m.SystemID]
+		if _, reserved := kept[m.SystemID]; known || reserved {
 			return true
 		}
 		if m.Annotations[maas.AnnotationClusterUID] == string(s.infra.UID) {

@@ -34,6 +34,9 @@ func (r *Reconciler) acquire(ctx context.Context, s *scope) (ctrl.Result, error)
 	if s.machine.Spec.IsLXD() {
 		return r.acquireVM(ctx, s)
 	}
+	if result, err := r.inherit(ctx, s); err != nil || s.systemID() != "" {
+		return result, err
+	}
 	adopted, err := r.adopt(ctx, s)
 	if err != nil {
 		return r.problem(ctx, s, err)
@@ -83,7 +86,7 @@ func (r *Reconciler) holding(ctx context.Context, s *scope) ([]maas.Machine, err
 		return nil, err
 	}
 	return slices.DeleteFunc(list, func(m maas.Machine) bool {
-		if s.isOutstanding(m.SystemID) || s.handedOver(m.SystemID) {
+		if s.isOutstanding(m.SystemID) || s.handedOver(m.SystemID) || s.reserved(m.SystemID) {
 			return true
 		}
 		switch lifecycle.Evaluate(lifecycle.Leaving, &m).Action {

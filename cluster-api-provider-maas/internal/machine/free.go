@@ -84,6 +84,9 @@ func (r *Reconciler) occupied(ctx context.Context, s *scope) error {
 	}
 	for i := range siblings {
 		sibling := &siblings[i]
+		if id := deref(sibling.Spec.SystemID); id != "" && sibling.Annotations[KeptAnnotation] != "" {
+			s.occupied[id], s.contested = true, true
+		}
 		if id := addressOf(sibling).SystemID; id != "" {
 			s.occupied[id], s.contested = true, true
 		}

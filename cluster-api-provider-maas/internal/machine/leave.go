@@ -36,6 +36,12 @@ func (r *Reconciler) giveBack(ctx context.Context, s *scope) (ctrl.Result, error
 	if s.systemID() == "" || s.handedOver(s.systemID()) {
 		return phase.Done()
 	}
+	if already, err := r.keepsAlready(ctx, s); already || err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.intend(ctx, s); err != nil {
+		return ctrl.Result{}, err
+	}
 	left, err := r.leave(ctx, s, s.observed)
 	if err != nil && !refused(err) && !maas.IsForbidden(err) {
 		return r.problem(ctx, s, err)
@@ -47,11 +53,17 @@ func (r *Reconciler) giveBack(ctx context.Context, s *scope) (ctrl.Result, error
 	s.findings.outcome = left
 	switch {
 	case left.Action == lifecycle.Gone:
-		return r.free(ctx, s)
+		if result, err := r.free(ctx, s); err != nil {
+			return result, err
+		}
+		return r.keep(ctx, s)
 	case r.overdue(s, left):
 		return ctrl.Result{}, r.handOver(ctx, s, left)
 	case err != nil:
 		return r.problem(ctx, s, err)
+	}
+	if s.kept() && left.Action == lifecycle.Wait {
+		return ctrl.Result{RequeueAfter: min(keepEvery, r.Timing.Poll)}, phase.ErrStop
 	}
 	return ctrl.Result{RequeueAfter: jitter(r.pollEvery(left))}, phase.ErrStop
 }

@@ -294,8 +294,11 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) (ctrl.Result, error)
 
 // maxAge is how old what is known of the machine may be: little while it moves, much when it is settled.
 func (r *Reconciler) maxAge(s *scope) time.Duration {
-	if s.settled() {
+	switch {
+	case s.settled():
 		return r.Timing.Settled
+	case s.kept() && !s.machine.DeletionTimestamp.IsZero():
+		return min(keepEvery/2, r.Timing.Poll)
 	}
 	return r.Timing.Poll
 }

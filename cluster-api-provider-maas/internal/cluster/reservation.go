@@ -1,0 +1,72 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/reservation"
+	"github.com/openshift/hypershift/support/phase"
+)
+
+// reasonReservationEnded is that of the event about a machine that nobody came for.
+const reasonReservationEnded = "ReservationEnded"
+
+// endReservations forgets which machines are kept for successors that have them by now, or that did not come. The sweep gives back those
+// that nobody has.
+func (r *Reconciler) endReservations(ctx context.Context, s *scope) (ctrl.Result, error) {
+	records := reservation.Of(s.infra)
+	if len(records) == 0 {
+		return phase.Done()
+	}
+	machines := &infrav1.MaasMachineList{}
+	if err := r.Reader.List(ctx, machines, inNamespace(s)); err != nil {
+		return ctrl.Result{}, fmt.Errorf("listing the MaasMachines in namespace %s: %w", s.infra.Namespace, err)
+	}
+	var result ctrl.Result
+	for _, id := range reservation.IDs(records) {
+		why, left := r.ended(s, records[id], id, machines.Items)
+		if why == "" {
+			result = phase.Sooner(result, ctrl.Result{RequeueAfter: left})
+			continue
+		}
+		before := s.infra.DeepCopy()
+		reservation.Remove(s.infra, id)
+		// Somebody may sign the record in this moment.
+		if err := r.Client.Patch(ctx, s.infra, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			return ctrl.Result{}, fmt.Errorf("ending the reservation of machine %s on MaasCluster %s: %w", id, client.ObjectKeyFromObject(before), err)
+		}
+		r.normal(s.infra, reasonReservationEnded, fmt.Sprintf("machine %s (%s) of MachineDeployment %s: %s", records[id].Hostname, id, records[id].Deployment, why))
+	}
+	return result, nil
+}
+
+// ended says why a machine is not kept any more, or how much longer it is.
+func (r *Reconciler) ended(s *scope, record reservation.Record, id string, machines []infrav1.MaasMachine) (why string, left time.Duration) {
+	var heir, former *infrav1.MaasMachine
+	for i := range machines {
+		switch m := &machines[i]; {
+		case record.Heir != "" && string(m.UID) == record.Heir:
+			heir = m
+		case machine.AllocationUID(m) == record.UID:
+			former = m
+		}
+	}
+	left = record.Since.Add(reservation.Patience).Sub(r.Clock.Now())
+	switch {
+	case heir != nil && heir.Spec.SystemID != nil && *heir.Spec.SystemID == id:
+		return "its successor has it", 0
+	case former != nil: // It is about to allocate the machine, or to go.
+		return "", max(left, time.Second)
+	case !s.infra.DeletionTimestamp.IsZero():
+		return "the cluster is deleted", 0
+	case left <= 0:
+		return "no successor came for it", 0
+	}
+	return "", left
+}

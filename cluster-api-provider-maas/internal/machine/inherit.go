@@ -1,0 +1,84 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/reservation"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// inherit takes over the machine that a roll-out kept for this MaasMachine, with its key. Where there is none that fits, any other is as good.
+func (r *Reconciler) inherit(ctx context.Context, s *scope) (ctrl.Result, error) {
+	id, record, err := r.heritage(ctx, s)
+	if err != nil || id == "" {
+		return ctrl.Result{}, err
+	}
+	if result, err := r.ensureAddress(ctx, s); err != nil {
+		return result, err
+	}
+	request, err := r.request(ctx, s)
+	if err != nil {
+		return r.problem(ctx, s, err)
+	}
+	held, err := s.identity.Client.ListMachines(ctx, maas.MachineFilter{SystemIDs: []string{id}, AgentNames: []string{maas.AllocationKey(record.UID)}})
+	if err != nil {
+		return r.problem(ctx, s, err)
+	}
+	if len(held) == 0 || held[0].Status != maas.StatusAllocated || len(request.Mismatches(held[0])) > 0 {
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{}, r.takeOver(ctx, s, &held[0], record)
+}
+
+// takeOver makes the machine this MaasMachine's. The record is signed first: of several MaasMachines that may, one does.
+func (r *Reconciler) takeOver(ctx context.Context, s *scope, m *maas.Machine, record reservation.Record) error {
+	record.Heir = string(s.machine.UID)
+	if err := r.reserve(ctx, s, m.SystemID, record); err != nil {
+		return err
+	}
+	err := upsert.Patch(ctx, r.Client, s.machine, func() {
+		annotate(s.machine, UIDAnnotation, record.UID)
+		annotate(s.machine, infrav1.OwnerAnnotation, s.user)
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.record(ctx, s, m); err != nil {
+		return err
+	}
+	r.normal(s, ReasonAllocated, fmt.Sprintf("took over %s, which was kept for it", lifecycle.Describe(m)))
+	return upsert.Patch(ctx, r.Client, s.infra, func() { reservation.Remove(s.infra, m.SystemID) })
+}
+
+// heritage is the first machine that is kept for a MaasMachine like this one, whose record nobody else has signed, and whose former
+// MaasMachine is gone.
+func (r *Reconciler) heritage(ctx context.Context, s *scope) (string, reservation.Record, error) {
+	records := reservation.Of(s.infra)
+	if len(records) == 0 || !attemptedAt(s.machine).IsZero() || len(failuresOf(s.machine)) > 0 {
+		return "", reservation.Record{}, nil
+	}
+	siblings, err := r.siblings(ctx, s)
+	if err != nil {
+		return "", reservation.Record{}, err
+	}
+	used := map[string]bool{}
+	for i := range siblings {
+		used[AllocationUID(&siblings[i])] = true
+	}
+	deployment, set := s.machine.Labels[clusterv1.MachineDeploymentNameLabel], s.machine.Labels[clusterv1.MachineSetNameLabel]
+	for _, id := range reservation.IDs(records) {
+		record := records[id]
+		free := record.Heir == "" || record.Heir == string(s.machine.UID)
+		if free && !used[record.UID] && record.For(deployment, set) {
+			return id, record, nil
+		}
+	}
+	return "", reservation.Record{}, nil
+}

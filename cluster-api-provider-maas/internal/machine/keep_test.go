@@ -1,0 +1,299 @@
+package machine_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/reservation"
+	"github.com/openshift/hypershift/support/crds"
+	"github.com/openshift/hypershift/support/testenv"
+	"github.com/openshift/hypershift/test/maas-simulator/faults"
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
+	"github.com/openshift/hypershift/test/maas-simulator/status"
+)
+
+// TestKeep is about roll-outs in which a machine goes before its successor comes, in a rack that is full. Cluster API makes the successor
+// when the old Machine is gone.
+func TestKeep(t *testing.T) {
+	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	for name, test := range map[string]func(*testing.T, *rest.Config){
+		"When a full rack rolls beside a pool that wants machines all the time, each machine should stay in its pool": fullRackRolls,
+		"When the process dies between any two passes, it should be the same":                                         fullRackRollsWithCrashes,
+		"When MAAS takes long to have a machine back, it should be looked at once a second":                           looksOften,
+		"When somebody outside is faster, it should say so and keep nothing":                                          somebodyWasFaster,
+		"When the answer of the second allocation is lost, the machine should be kept all the same":                   keptWithoutAnswer,
+		"When nothing replaces a MaasMachine after it is gone, its machine should be given back":                      notSucceeded,
+		"When no successor comes, the machine should be given back in the end":                                        nobodyComes,
+		"When the cluster is deleted, nothing should be kept":                                                         keptOfDeleted,
+		"When the successor asks for more, it should get another machine":                                             asksForMore,
+		"When two may take a machine over, one should get it":                                                         twoHeirs,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, cfg)
+		})
+	}
+}
+
+// join makes a MaasMachine of a set of a MachineDeployment.
+func (w *world) join(deployment, set, name string, spec infrav1.MaasMachineSpec) {
+	w.t.Helper()
+	spec.Erase = &infrav1.EraseConfig{Mode: "Quick"}
+	w.add(name, spec)
+	m := w.machine(name)
+	m.Labels[clusterv1.MachineDeploymentNameLabel], m.Labels[clusterv1.MachineSetNameLabel] = deployment, set
+	m.Annotations = map[string]string{clusterv1.TemplateClonedFromNameAnnotation: set}
+	w.Expect(w.client.Update(w.t.Context(), m)).To(Succeed())
+}
+
+func (w *world) holds(name string) string { return ptr.Deref(w.machine(name).Spec.SystemID, "") }
+
+// rolls makes the MachineDeployment "workers", whose machines are those of the second set by now.
+func (w *world) rolls(mutate func(*clusterv1.MachineDeployment)) {
+	w.t.Helper()
+	md := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "workers"}, Spec: clusterv1.MachineDeploymentSpec{
+		ClusterName: "demo", Replicas: ptr.To[int32](3), Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
+	}}
+	md.Spec.Template.Labels = map[string]string{"a": "b"}
+	md.Spec.Template.Spec = clusterv1.MachineSpec{ClusterName: "demo", Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To("bootstrap")},
+		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "MaasMachineTemplate", Name: "second"}}
+	md.Spec.Rollout.Strategy = clusterv1.MachineDeploymentRolloutStrategy{Type: clusterv1.RollingUpdateMachineDeploymentStrategyType,
+		RollingUpdate: clusterv1.MachineDeploymentRolloutStrategyRollingUpdate{MaxSurge: ptr.To(intstr.FromInt32(0)), MaxUnavailable: ptr.To(intstr.FromInt32(1))}}
+	if mutate != nil {
+		mutate(md)
+	}
+	w.create(md)
+}
+
+// fullRack has the three machines of MAAS in the first set of a MachineDeployment.
+func fullRack(t *testing.T, cfg *rest.Config, mutate func(*clusterv1.MachineDeployment)) *world {
+	t.Helper()
+	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"}, simtest.Machine{ID: "bbbbbb"}, simtest.Machine{ID: "cccccc"})
+	w.owned()
+	w.look()
+	w.rolls(mutate)
+	for _, name := range []string{"old-1", "old-2", "old-3"} {
+		w.join("workers", "first", name, infrav1.MaasMachineSpec{})
+		w.passes(name, 4)
+		w.expect(name, "Ready True Ready", "")
+	}
+	return w
+}
+
+// leaves has a MaasMachine go, while others are looked at before it.
+func (w *world) leaves(name string, others ...string) {
+	w.t.Helper()
+	w.remove(name)
+	for range 8 {
+		for _, other := range others {
+			w.pass(other)
+		}
+		if w.gone(name) {
+			return
+		}
+		w.pass(name)
+	}
+	w.Expect(w.gone(name)).To(BeTrue(), "%v", w.told())
+}
+
+func (w *world) reservations() map[string]reservation.Record { return reservation.Of(w.cluster()) }
+
+func roll(t *testing.T, cfg *rest.Config, between func(*world)) {
+	t.Helper()
+	w := fullRack(t, cfg, nil)
+	w.join("others", "first", "greedy", infrav1.MaasMachineSpec{})
+	w.pass("greedy")
+	for _, i := range []string{"1", "2", "3"} {
+		was := w.holds("old-" + i)
+		w.remove("old-" + i)
+		for range 8 {
+			between(w)
+			w.pass("greedy")
+			if !w.gone("old-" + i) {
+				w.pass("old-" + i)
+			}
+			w.look()
+		}
+		w.Expect(w.gone("old-"+i)).To(BeTrue(), "%v", w.told())
+		w.Expect(w.reservations()).To(HaveKey(was))
+		w.Expect(w.Machine(was).Status).To(Equal(status.Allocated))
+		w.join("workers", "second", "new-"+i, infrav1.MaasMachineSpec{})
+		for range 6 {
+			between(w)
+			w.pass("greedy")
+			w.pass("new-" + i)
+			w.look()
+		}
+		w.Expect(w.holds("new-" + i)).To(Equal(was))
+		w.expect("new-"+i, "Ready True Ready", "")
+		w.Expect(w.reservations()).To(BeEmpty())
+		w.Expect(w.holds("greedy")).To(BeEmpty())
+	}
+	for _, name := range []string{"greedy", "new-1", "new-2", "new-3"} {
+		w.leaves(name)
+	}
+	w.Expect(w.held()).To(BeEmpty(), "nothing is leaked")
+	for _, m := range w.Machines() {
+		w.Expect(m.PowerState).To(Equal("off"), "what is given back is switched off")
+	}
+}
+
+func fullRackRolls(t *testing.T, cfg *rest.Config) { roll(t, cfg, func(*world) {}) }
+
+func fullRackRollsWithCrashes(t *testing.T, cfg *rest.Config) { roll(t, cfg, (*world).restart) }
+
+func looksOften(t *testing.T, cfg *rest.Config) {
+	w := fullRack(t, cfg, nil)
+	w.slow(faults.SlowRelease)
+	was := w.holds("old-1")
+	w.remove("old-1")
+	result := w.reconcile("old-1", time.Second)
+	w.Expect(w.Machine(was).Status).To(Equal(status.DiskErasing), "it may be another's next, if somebody is faster")
+	w.Expect(result.RequeueAfter).To(BeNumerically("<=", time.Second))
+}
+
+func somebodyWasFaster(t *testing.T, cfg *rest.Config) {
+	w := fullRack(t, cfg, nil)
+	was := w.holds("old-1")
+	w.remove("old-1")
+	w.passes("old-1", 1)
+	w.edit(was, func(m *inventory.Machine) {
+		m.Status, m.Owner, m.AgentName, m.Annotations = status.Deployed, "bob", "", nil
+	})
+	w.passes("old-1", 2)
+	w.Expect(w.gone("old-1")).To(BeTrue())
+	w.Expect(w.reservations()).To(BeEmpty())
+	w.Expect(w.Machine(was).Owner).To(Equal("bob"))
+
+	w.remove("old-2")
+	w.passes("old-2", 1)
+	w.refuse("machines.allocate", "", 409, "No machine with system ID available.")
+	w.told()
+	w.passes("old-2", 3)
+	w.Expect(w.gone("old-2")).To(BeTrue())
+	w.Expect(w.told()).To(ContainElement(ContainSubstring("MachineNotKept")))
+	w.Expect(w.reservations()).To(BeEmpty())
+}
+
+func keptWithoutAnswer(t *testing.T, cfg *rest.Config) {
+	w := fullRack(t, cfg, nil)
+	was := w.holds("old-1")
+	w.remove("old-1")
+	w.passes("old-1", 1)
+	simtest.Fault(t, w.Simulator, faults.Rule{Kind: faults.LostAnswer, Operation: "machines.allocate", Count: 1})
+	w.passes("old-1", 1)
+	w.Expect(w.gone("old-1")).To(BeFalse())
+	w.Expect(w.Machine(was).Status).To(Equal(status.Allocated))
+	w.restart()
+	w.passes("old-1", 2)
+	w.Expect(w.gone("old-1")).To(BeTrue())
+	w.join("workers", "second", "new", infrav1.MaasMachineSpec{})
+	w.passes("new", 4)
+	w.Expect(w.holds("new")).To(Equal(was))
+	w.expect("new", "Ready True Ready", "")
+}
+
+func notSucceeded(t *testing.T, cfg *rest.Config) {
+	for name, mutate := range map[string]func(*clusterv1.MachineDeployment){
+		"new ones come first": func(md *clusterv1.MachineDeployment) {
+			md.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromString("34%"))
+		},
+		"there is no roll-out": func(md *clusterv1.MachineDeployment) { md.Spec.Template.Spec.InfrastructureRef.Name = "first" },
+		"no machine is wanted": func(md *clusterv1.MachineDeployment) { md.Spec.Replicas = ptr.To[int32](0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := fullRack(t, cfg, mutate)
+			was := w.holds("old-1")
+			w.leaves("old-1")
+			w.Expect(w.Machine(was).Status).To(Equal(status.Ready))
+			w.Expect(w.reservations()).To(BeEmpty())
+		})
+	}
+	t.Run("it is ill", func(t *testing.T) {
+		w := fullRack(t, cfg, nil)
+		was := w.holds("old-1")
+		owner := &clusterv1.Machine{}
+		w.get("old-1", owner)
+		owner.Status.Conditions = []metav1.Condition{{Type: clusterv1.MachineOwnerRemediatedCondition, Status: metav1.ConditionFalse, Reason: "WaitingForRemediation", LastTransitionTime: metav1.Now()}}
+		w.Expect(w.client.Status().Update(t.Context(), owner)).To(Succeed())
+		w.leaves("old-1")
+		w.Expect(w.Machine(was).Status).To(Equal(status.Ready))
+	})
+}
+
+func nobodyComes(t *testing.T, cfg *rest.Config) {
+	w := fullRack(t, cfg, nil)
+	was := w.holds("old-1")
+	w.leaves("old-1")
+	w.join("workers", "first", "sibling", infrav1.MaasMachineSpec{})
+	w.passes("sibling", 2)
+	w.Expect(w.holds("sibling")).To(BeEmpty(), "one of the same set is no successor")
+	w.remove("sibling")
+	w.passes("sibling", 1)
+	for range 20 {
+		w.clock.SetTime(w.clock.Now().Add(time.Minute))
+		w.tick()
+		w.look()
+	}
+	w.Expect(w.reservations()).To(BeEmpty())
+	w.tick()
+	w.Expect(w.Machine(was).Status).To(Equal(status.Ready))
+	w.Expect(strings.Join(w.told(), " ")).To(And(ContainSubstring("ReservationEnded"), ContainSubstring("no successor came"), ContainSubstring("OrphanReleased")))
+}
+
+func keptOfDeleted(t *testing.T, cfg *rest.Config) {
+	w := fullRack(t, cfg, nil)
+	w.leaves("old-1")
+	w.Expect(w.reservations()).To(HaveLen(1))
+	w.Expect(w.client.Delete(t.Context(), w.cluster())).To(Succeed())
+	w.look()
+	w.leaves("old-2")
+	w.leaves("old-3")
+	for range 6 {
+		w.clock.SetTime(w.clock.Now().Add(time.Minute))
+		w.tick()
+		w.look()
+	}
+	w.tick()
+	w.Expect(w.held()).To(BeEmpty())
+}
+
+func asksForMore(t *testing.T, cfg *rest.Config) {
+	w := fullRack(t, cfg, nil)
+	was := w.holds("old-1")
+	w.leaves("old-1")
+	w.join("workers", "second", "new", infrav1.MaasMachineSpec{MinCPU: ptr.To(99), MinMemory: ptr.To(2048)})
+	w.passes("new", 2)
+	w.Expect(w.holds("new")).To(BeEmpty())
+	w.Expect(w.Machine(was).Status).To(Equal(status.Allocated))
+}
+
+func twoHeirs(t *testing.T, cfg *rest.Config) {
+	w := fullRack(t, cfg, nil)
+	was := w.holds("old-1")
+	w.leaves("old-1")
+	w.join("workers", "second", "new-1", infrav1.MaasMachineSpec{})
+	w.join("workers", "second", "new-2", infrav1.MaasMachineSpec{})
+	infra := w.cluster()
+	record := reservation.Of(infra)[was]
+	record.Heir = string(w.machine("new-2").UID)
+	w.Expect(reservation.Set(infra, was, record)).To(Succeed())
+	w.Expect(w.client.Update(t.Context(), infra)).To(Succeed())
+	w.passes("new-1", 2)
+	w.Expect(w.holds("new-1")).To(BeEmpty(), "the other one has signed")
+	w.passes("new-2", 4)
+	w.Expect(w.holds("new-2")).To(Equal(was))
+	w.expect("new-2", "Ready True Ready", "")
+	w.Expect(w.machine("new-2").Annotations).To(HaveKey(machine.UIDAnnotation))
+}

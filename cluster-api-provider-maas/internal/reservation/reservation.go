@@ -1,0 +1,77 @@
+// Package reservation remembers on a MaasCluster, where it outlives the MaasMachine and the process, which machines are kept allocated for
+// the successor of a MaasMachine that a roll-out replaces: Cluster API makes the successor only when the old Machine is gone.
+//
+//	MaasMachine deleted ─> MAAS has its machine back, erased ─> record ─> allocated again, same key ─> finalizer of the MaasMachine goes
+//	       successor made ─> it signs the record ─> takes over machine and key ─> record goes
+//	       no successor in time ─> record goes ─> the sweep gives the machine back
+package reservation
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+)
+
+// Patience is how long a machine is kept for a successor that does not come. Cluster API makes it within seconds.
+const Patience = 10 * time.Minute
+
+// prefix starts the annotation of a MaasCluster about a machine; its system id follows.
+const prefix = "reserved-machine.infrastructure.cluster.x-k8s.io/"
+
+// Record is a machine that is kept.
+type Record struct {
+	// UID is what the allocation's key is made of.
+	UID string `json:"uid"`
+	// Deployment is the MachineDeployment whose machine it is, and Set the MachineSet of the MaasMachine that is gone.
+	Deployment string    `json:"deployment"`
+	Set        string    `json:"set"`
+	Hostname   string    `json:"hostname,omitempty"`
+	Since      time.Time `json:"since"`
+	// Heir is the UID of the MaasMachine that takes the machine over; empty until one has come.
+	Heir string `json:"heir,omitempty"`
+}
+
+// For tells whether a MaasMachine of this deployment and set may take the machine over. One of the same set is made where a machine was
+// ill, or more are wanted, and is no successor.
+func (r Record) For(deployment, set string) bool {
+	return deployment != "" && r.Deployment == deployment && r.Set != set
+}
+
+// Of returns the records of a MaasCluster by system id; one that a person broke, and a nil MaasCluster, have none.
+func Of(infra *infrav1.MaasCluster) map[string]Record {
+	records := map[string]Record{}
+	if infra == nil {
+		return records
+	}
+	for key, text := range infra.Annotations {
+		var record Record
+		if id, ok := strings.CutPrefix(key, prefix); ok && json.Unmarshal([]byte(text), &record) == nil {
+			records[id] = record
+		}
+	}
+	return records
+}
+
+// IDs are the system ids of the records, in order.
+func IDs(records map[string]Record) []string { return slices.Sorted(maps.Keys(records)) }
+
+// Set writes a record.
+func Set(infra *infrav1.MaasCluster, systemID string, record Record) error {
+	text, err := json.Marshal(record)
+	if err != nil {
+		return fmt.Errorf("encoding for whom machine %s is kept: %w", systemID, err)
+	}
+	if infra.Annotations == nil {
+		infra.Annotations = map[string]string{}
+	}
+	infra.Annotations[prefix+systemID] = string(text)
+	return nil
+}
+
+// Remove takes a record away.
+func Remove(infra *infrav1.MaasCluster, systemID string) { delete(infra.Annotations, prefix+systemID) }
