@@ -62,10 +62,15 @@ func (r *Reconciler) giveBack(ctx context.Context, s *scope) (ctrl.Result, error
 	case err != nil:
 		return r.problem(ctx, s, err)
 	}
+	return ctrl.Result{RequeueAfter: r.leaveEvery(s, left)}, phase.ErrStop
+}
+
+// leaveEvery is how often a machine that leaves is looked at: often when it is to be allocated anew.
+func (r *Reconciler) leaveEvery(s *scope, left lifecycle.Outcome) time.Duration {
 	if s.kept() && left.Action == lifecycle.Wait {
-		return ctrl.Result{RequeueAfter: min(keepEvery, r.Timing.Poll)}, phase.ErrStop
+		return min(keepEvery, r.Timing.Poll)
 	}
-	return ctrl.Result{RequeueAfter: jitter(r.pollEvery(left))}, phase.ErrStop
+	return jitter(r.pollEvery(left))
 }
 
 // pollEvery is how often a release is looked at: seldom when only time or a person helps.
