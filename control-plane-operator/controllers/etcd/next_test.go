@@ -1,0 +1,140 @@
+package etcd
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	component "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
+)
+
+// three are members that are well; etcd-0 leads.
+func three() *cluster {
+	c := &cluster{listed: true}
+	for i, pod := range []string{"etcd-0", "etcd-1", "etcd-2"} {
+		id := uint64(i + 1)
+		c.members = append(c.members, &member{
+			pod: pod, clientURL: pod, note: component.Note{Stage: component.Started, Volume: pod},
+			status: &clientv3.StatusResponse{Header: &etcdserverpb.ResponseHeader{MemberId: id, Revision: 7}, Leader: 1, DbSize: 100 << 20, DbSizeInUse: 90 << 20},
+			listed: &etcdserverpb.Member{ID: id, Name: pod, ClientURLs: []string{pod}},
+			claim:  &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: types.UID(pod)}},
+			live:   &corev1.Pod{},
+		})
+	}
+	return c
+}
+
+func TestNext(t *testing.T) {
+	crashed := func(m *member, restarts int32, reason string) {
+		m.status = nil
+		m.live.Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name: "etcd", RestartCount: restarts, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason}},
+		}}
+	}
+	for name, tc := range map[string]struct {
+		edit func(*cluster)
+		want string
+	}{
+		"When all are well, it should do nothing": {func(*cluster) {}, ""},
+		"When a member is silent on its own volume, it should wait for it": {
+			func(c *cluster) { c.members[1].status = nil }, ""},
+		"When it ends again and again, its data should be given up": {
+			func(c *cluster) { crashed(c.members[1], 5, "Error") }, "remove etcd-1"},
+		"When it ended a few times, it should be given time": {
+			func(c *cluster) { crashed(c.members[1], 4, "Error") }, ""},
+		"When it lacks memory, a new volume would not help": {
+			func(c *cluster) { crashed(c.members[1], 9, "OOMKilled") }, ""},
+		"When its PersistentVolume is gone, it should be removed": {
+			func(c *cluster) { c.members[2].status, c.members[2].claim.Status.Phase = nil, corev1.ClaimLost }, "remove etcd-2"},
+		"When its volume is being deleted, it should wait for the next": {
+			func(c *cluster) {
+				c.members[2].status, c.members[2].claim.DeletionTimestamp = nil, &metav1.Time{Time: time.Now()}
+				c.members[2].note.Volume = "former"
+			}, ""},
+		"When another is out too, it should do nothing": {
+			func(c *cluster) {
+				c.members[1].status, c.members[1].note.Volume = nil, "former"
+				c.members[2].status = nil
+			}, ""},
+		"When the members do not say who they are, it should do nothing": {
+			func(c *cluster) { c.listed, c.members[1].status, c.members[1].note.Volume = false, nil, "former" }, ""},
+		"When the cluster has a member of somebody else, it should leave all to a person": {
+			func(c *cluster) {
+				c.members[1].status, c.members[1].note.Volume = nil, "former"
+				c.strangers = []*etcdserverpb.Member{{ID: 9}}
+			}, ""},
+		"When it was added and nothing is known of it, it should be allowed to join": {
+			func(c *cluster) {
+				c.members[1].status, c.members[1].listed = nil, &etcdserverpb.Member{ID: 4, IsLearner: true}
+			}, "note etcd-1"},
+		"When a learner has the data, it should vote": {
+			func(c *cluster) { c.members[1].status.IsLearner, c.members[1].listed.IsLearner = true, true }, "promote etcd-1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := three()
+			tc.edit(c)
+			if diff := cmp.Diff(tc.want, words(c.next(time.Now()))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestMaintain(t *testing.T) {
+	const quota = 100 << 20
+	full := []*etcdserverpb.AlarmMember{{MemberID: 2, Alarm: etcdserverpb.AlarmType_NOSPACE}}
+	for name, tc := range map[string]struct {
+		edit func(*cluster)
+		want string
+	}{
+		"When a tenth is free, it should leave the file": {func(*cluster) {}, ""},
+		"When more is free everywhere, the leader should wait for the others": {
+			func(c *cluster) { c.members[0].status.DbSizeInUse, c.members[2].status.DbSizeInUse = 10<<20, 10<<20 }, "defragment etcd-2"},
+		"When only the leader is left, it should follow": {
+			func(c *cluster) { c.members[0].status.DbSizeInUse = 10 << 20 }, "defragment etcd-0"},
+		"When the file is small, it should not matter": {
+			func(c *cluster) { c.members[2].status.DbSize, c.members[2].status.DbSizeInUse = 10<<20, 1<<20 }, ""},
+		"When a member is out, nobody should stop for it": {
+			func(c *cluster) { c.members[0].status.DbSizeInUse, c.members[1].status = 10<<20, nil }, ""},
+		"When a member is full, old versions should go first": {
+			func(c *cluster) { c.alarms = full }, "compact etcd-0"},
+		"When they have gone, what they left should be given back": {
+			func(c *cluster) { c.alarms, c.compacted = full, 7 }, "defragment etcd-1"},
+		"When all is data, the alarm should stay": {
+			func(c *cluster) {
+				c.alarms, c.compacted = full, 7
+				for _, m := range c.members {
+					m.status.DbSizeInUse = m.status.DbSize
+				}
+			}, ""},
+		"When there is room again, writes should be taken": {
+			func(c *cluster) {
+				c.alarms, c.compacted = full, 7
+				for _, m := range c.members {
+					m.status.DbSize, m.status.DbSizeInUse = 50<<20, 50<<20
+				}
+			}, "disarm etcd-0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := three()
+			tc.edit(c)
+			if diff := cmp.Diff(tc.want, words(c.maintain(quota))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func words(s step) string {
+	if s.action == wait {
+		return ""
+	}
+	return string(s.action) + " " + s.member.pod
+}
