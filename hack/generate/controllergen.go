@@ -9,7 +9,7 @@ import (
 )
 
 // apiPackages are the folders of api/ that hold types.
-var apiPackages = []string{"hypershift/v1beta1", "certificates/v1alpha1", "infrastructure/v1beta1"}
+var apiPackages = []string{"hypershift/v1beta1", "certificates/v1alpha1", "infrastructure/v1beta1", "agent/v1beta1"}
 
 const deepCopyFile = "zz_generated.deepcopy.go"
 

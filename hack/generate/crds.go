@@ -32,9 +32,10 @@ func customResources(g generator) ([]file, error) {
 
 // folderOfGroup says which folder of support/crds the kinds of a group are kept in.
 var folderOfGroup = map[string]string{
-	"hypershift.openshift.io":              "hypershift",
-	"certificates.hypershift.openshift.io": "certificates",
-	"infrastructure.cluster.x-k8s.io":      "infrastructure",
+	"hypershift.openshift.io":                  "hypershift",
+	"certificates.hypershift.openshift.io":     "certificates",
+	"infrastructure.cluster.x-k8s.io":          "infrastructure",
+	"capi-provider.agent-install.openshift.io": "agent",
 }
 
 func ownCRDs(g generator) ([]file, error) {

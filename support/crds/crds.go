@@ -20,6 +20,8 @@ const (
 	Certificates = "certificates"
 	// Infrastructure is the Maas* kinds of infrastructure.cluster.x-k8s.io: on the management cluster.
 	Infrastructure = "infrastructure"
+	// Agent is the kinds of the provider of the platform Agent: on the management cluster.
+	Agent = "agent"
 	// ClusterAPI is Cluster API's own kinds, stored as v1beta2 and served in the version before it too: on the management cluster. Who
 	// converts is for the installer to say, by support/operatorwebhook.
 	ClusterAPI = "clusterapi"
@@ -28,7 +30,7 @@ const (
 )
 
 // Folders are all of them.
-var Folders = []string{HyperShift, Certificates, Infrastructure, ClusterAPI, OpenShift}
+var Folders = []string{HyperShift, Certificates, Infrastructure, Agent, ClusterAPI, OpenShift}
 
 // FS holds the YAML files, one CRD each, by folder.
 //

@@ -71,7 +71,10 @@ var table = []Traits{
 	{
 		Type: hyperv1.AgentPlatform, ControlPlaneType: hyperv1.NonePlatform, InfrastructureType: configv1.NonePlatformType,
 		Architectures: []string{"amd64", "arm64", "ppc64le"}, DefaultUpgradeType: hyperv1.UpgradeTypeInPlace,
-		HealthCheck: HealthCheck{NodeUnready: 16 * time.Minute, NodeStartup: 20 * time.Minute},
+		HealthCheck: HealthCheck{NodeUnready: 16 * time.Minute, NodeStartup: 20 * time.Minute}, CRDs: crds.Agent,
+		Passes: []rbacv1.PolicyRule{{
+			APIGroups: []string{"agent-install.openshift.io"}, Resources: []string{"agents"}, Verbs: []string{"get", "list", "watch", "patch", "update"},
+		}},
 	},
 	{
 		Type: hyperv1.KubevirtPlatform, ControlPlaneType: hyperv1.KubevirtPlatform, InfrastructureType: configv1.KubevirtPlatformType,

@@ -55,6 +55,17 @@ var unusedRights = map[string][]string{
 		"delete cluster.x-k8s.io/machines", "delete cluster.x-k8s.io/machinesets", "delete infrastructure.cluster.x-k8s.io/maasmachines",
 		"delete hypershift.openshift.io/hostedcontrolplanes",
 	},
+	"clusters of platform Agent, which the journey has none of": {
+		"get capi-provider.agent-install.openshift.io/agentclusters", "create capi-provider.agent-install.openshift.io/agentclusters",
+		"update capi-provider.agent-install.openshift.io/agentclusters", "get capi-provider.agent-install.openshift.io/agentmachines",
+		"patch capi-provider.agent-install.openshift.io/agentmachines", "delete capi-provider.agent-install.openshift.io/agentmachines",
+		"get capi-provider.agent-install.openshift.io/agentmachinetemplates", "create capi-provider.agent-install.openshift.io/agentmachinetemplates",
+		"update capi-provider.agent-install.openshift.io/agentmachinetemplates", "delete capi-provider.agent-install.openshift.io/agentmachinetemplates",
+	},
+	"their provider takes agents, and who gives rights away has them": {
+		"get agent-install.openshift.io/agents", "list agent-install.openshift.io/agents", "watch agent-install.openshift.io/agents",
+		"patch agent-install.openshift.io/agents", "update agent-install.openshift.io/agents",
+	},
 	"a backup that is asked for is refused in its status":   {"patch hypershift.openshift.io/hcpetcdbackups/status"},
 	"the same leader twice is one event that counts to two": {"patch /events"},
 }

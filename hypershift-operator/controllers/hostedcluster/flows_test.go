@@ -102,13 +102,13 @@ func TestFlows(t *testing.T) {
 	})
 
 	t.Run("When the platform has no plugin, it should say which there are", func(t *testing.T) {
-		s := newWorld(t, c, "agent")
+		s := newWorld(t, c, "no-plugin")
 		s.start(func(hc *hyperv1.HostedCluster) {
-			hc.Spec.Platform = hyperv1.PlatformSpec{Type: hyperv1.AgentPlatform, Agent: &hyperv1.AgentPlatformSpec{AgentNamespace: "agents"}}
+			hc.Spec.Platform = hyperv1.PlatformSpec{Type: hyperv1.AWSPlatform}
 		})
 		s.mustPass()
 		s.Expect(s.condition(hyperv1.SupportedHostedCluster).Reason).To(Equal("UnsupportedHostedCluster"))
-		s.Expect(s.condition(hyperv1.SupportedHostedCluster).Message).To(ContainSubstring("[MAAS None]"))
+		s.Expect(s.condition(hyperv1.SupportedHostedCluster).Message).To(ContainSubstring("[Agent MAAS None]"))
 		s.Expect(c.Delete(t.Context(), s.cluster())).To(Succeed())
 		_, err := s.pass()
 		s.Expect(err).NotTo(HaveOccurred())

@@ -27,7 +27,22 @@ func TestMain(m *testing.M) { fixture.Main(m) }
 // subjects are all platforms of the operator.
 func subjects() []Subject {
 	kept := metav1.ObjectMeta{Namespace: fixture.OperatorNamespace, Name: "maas-credentials-HOSTED"}
+	agents := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "agents", Name: name} }
 	return []Subject{
+		{
+			Type:   hyperv1.AgentPlatform,
+			Beside: []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "agents"}}},
+			Cluster: func(hc *hyperv1.HostedCluster) {
+				hc.Spec.Platform.Agent = &hyperv1.AgentPlatformSpec{AgentNamespace: "agents"}
+			},
+			Pool: func(pool *hyperv1.NodePool) {
+				pool.Spec.Platform.Agent = &hyperv1.AgentNodePoolPlatform{AgentLabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"size": "medium"}}}
+			},
+			Roll: func(pool *hyperv1.NodePool) {
+				pool.Spec.Platform.Agent.AgentLabelSelector.MatchLabels["size"] = "large"
+			},
+			Outside: []client.Object{&rbacv1.Role{ObjectMeta: agents("capi-provider-role-HOSTED")}, &rbacv1.RoleBinding{ObjectMeta: agents("cluster-api-agent-HOSTED")}},
+		},
 		{Type: hyperv1.NonePlatform},
 		{
 			Type: hyperv1.MAASPlatform,

@@ -47,7 +47,7 @@ var excuses = append([]excuse{
 // otherPlatforms are those that the API knows and that have no plugin.
 func otherPlatforms() []excuse {
 	var all []excuse
-	for _, name := range []string{"aws", "kubevirt", "agent"} {
+	for _, name := range []string{"aws", "kubevirt"} {
 		all = append(all,
 			excuse{kinds: clusterKind, path: "platform." + name, where: "hypershift-operator/controllers/hostedcluster", says: noSuchPlatform},
 			excuse{kinds: poolKind, path: "platform." + name, where: "hypershift-operator/controllers/nodepool", says: noSuchMachines})

@@ -1,0 +1,60 @@
+package agent
+
+import (
+	"errors"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/cmd/cluster"
+)
+
+func TestCluster(t *testing.T) {
+	away := func() (client.Client, error) { return nil, errors.New("no cluster") }
+	for _, tt := range []struct {
+		name string
+		args []string
+		says string
+	}{
+		{"When nothing is given, it should want the namespace of the agents", nil, "--agent-namespace is required"},
+		{"When the namespace cannot be one, it should say so", []string{"--agent-namespace", "A_B"}, `--agent-namespace "A_B"`},
+		{"When the labels are no selector, it should say so", []string{"--agent-namespace", "agents", "--agentLabelSelector", "a in"}, "--agentLabelSelector"},
+		{"When there is no address, it should ask the cluster", []string{"--agent-namespace", "agents"}, "no cluster"},
+		{"When all is given, it should ask no cluster", []string{"--agent-namespace", "agents", "--api-server-address", "10.0.0.1", "--agentLabelSelector", "size=medium"}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g := NewWithT(t)
+			p := &Cluster{}
+			flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+			p.AddFlags(flags)
+			g.Expect(flags.Parse(tt.args)).To(Succeed())
+			err := p.Complete(t.Context(), cluster.Environment{Client: away})
+			if tt.says != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(tt.says)))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			hc, pool := &hyperv1.HostedCluster{}, &hyperv1.NodePool{}
+			p.Apply(hc)
+			p.ApplyNodePool(pool)
+			g.Expect(hc.Spec.Platform.Agent.AgentNamespace).To(Equal("agents"))
+			for _, service := range hc.Spec.Services {
+				g.Expect(service.ServicePublishingStrategy.NodePort).To(HaveValue(HaveField("Address", "10.0.0.1")), "%s", service.Service)
+			}
+			g.Expect(metav1.FormatLabelSelector(pool.Spec.Platform.Agent.AgentLabelSelector)).To(Equal("size=medium"))
+		})
+	}
+}
+
+func TestNodePool(t *testing.T) {
+	g := NewWithT(t)
+	p, pool := &NodePool{}, &hyperv1.NodePool{}
+	g.Expect(p.Complete()).To(Succeed())
+	p.Apply(pool)
+	g.Expect(pool.Spec.Platform.Type).To(Equal(hyperv1.AgentPlatform))
+	g.Expect(pool.Spec.Platform.Agent.AgentLabelSelector).To(BeNil(), "any agent")
+}

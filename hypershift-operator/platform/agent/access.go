@@ -1,0 +1,120 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/hypershift-operator/tenancy"
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/platforms"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// namespacePoll is how soon a namespace of agents is looked for again: nothing tells of it.
+const namespacePoll = 30 * time.Second
+
+// Role and binding in the namespace of the agents have the names of the compatible product's, one pair for each hosted namespace.
+func roleName(cluster platform.Cluster, agents string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: agents, Name: "capi-provider-role-" + cluster.Namespace}
+}
+
+func bindingName(cluster platform.Cluster, agents string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: agents, Name: "cluster-api-agent-" + cluster.Namespace}
+}
+
+// CredentialsSecret is empty: what stands for credentials is the right to the agents.
+func (*Platform) CredentialsSecret(*hyperv1.HostedCluster) string { return "" }
+
+// ReconcileCredentials lets the provider take agents of the namespace that the cluster names.
+func (*Platform) ReconcileCredentials(ctx context.Context, c client.Client, cluster platform.Cluster) (platform.Credentials, error) {
+	found := string(hyperv1.PlatformCredentialsFound)
+	name := agentNamespace(cluster.HostedCluster)
+	namespace := &corev1.Namespace{}
+	err := c.Get(ctx, client.ObjectKey{Name: name}, namespace)
+	if apierrors.IsNotFound(err) || err == nil && !namespace.DeletionTimestamp.IsZero() {
+		return platform.Credentials{CheckAgain: namespacePoll, Condition: condition.False(found, hyperv1.PlatformCredentialsNotFoundReason, fmt.Sprintf(
+			"There is no namespace %s: create it and let hosts boot its discovery image, or correct spec.platform.agent.agentNamespace", name))}, nil
+	}
+	if err != nil {
+		return platform.Credentials{}, fmt.Errorf("reading namespace %s of the agents: %w", name, err)
+	}
+	if err := errors.Join(leaveFormer(ctx, c, cluster), allow(ctx, c, cluster)); err != nil {
+		return platform.Credentials{}, err
+	}
+	return platform.Credentials{Condition: condition.True(found, hyperv1.AsExpectedReason, "The provider may use the Agents of namespace "+name)}, nil
+}
+
+func allow(ctx context.Context, c client.Client, cluster platform.Cluster) error {
+	owner := client.ObjectKeyFromObject(cluster.HostedCluster)
+	agents := agentNamespace(cluster.HostedCluster)
+	role, binding := &rbacv1.Role{ObjectMeta: roleName(cluster, agents)}, &rbacv1.RoleBinding{ObjectMeta: bindingName(cluster, agents)}
+	traits, _ := platforms.Of(hyperv1.AgentPlatform)
+	if _, err := upsert.Object(ctx, c, role, func() error {
+		role.Rules = traits.Passes
+		return tenancy.Claim(role, owner)
+	}); err != nil {
+		return err
+	}
+	_, err := upsert.Object(ctx, c, binding, func() error {
+		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}
+		binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: cluster.Namespace, Name: platform.ProviderName}}
+		return tenancy.Claim(binding, owner)
+	})
+	return err
+}
+
+// DeleteCredentials takes the right to the agents away.
+func (*Platform) DeleteCredentials(ctx context.Context, c client.Client, cluster platform.Cluster) error {
+	return deny(ctx, c, cluster, agentNamespace(cluster.HostedCluster))
+}
+
+// leaveFormer takes away the right to the agents of the namespace that the cluster named before, which the provider's Deployment still says: it
+// is written after this.
+func leaveFormer(ctx context.Context, c client.Client, cluster platform.Cluster) error {
+	provider := &appsv1.Deployment{}
+	key := client.ObjectKey{Namespace: cluster.Namespace, Name: platform.ProviderName}
+	if err := c.Get(ctx, key, provider); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("reading Deployment %s for the namespace of its agents: %w", key, err)
+	}
+	for _, container := range provider.Spec.Template.Spec.Containers {
+		for _, arg := range container.Args {
+			if former, found := strings.CutPrefix(arg, namespaceArg); found && former != agentNamespace(cluster.HostedCluster) {
+				return deny(ctx, c, cluster, former)
+			}
+		}
+	}
+	return nil
+}
+
+func deny(ctx context.Context, c client.Client, cluster platform.Cluster, agents string) error {
+	if agents == "" {
+		return nil
+	}
+	var failures []error
+	for _, obj := range []client.Object{&rbacv1.RoleBinding{ObjectMeta: bindingName(cluster, agents)}, &rbacv1.Role{ObjectMeta: roleName(cluster, agents)}} {
+		err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err == nil && tenancy.Owner(obj) == client.ObjectKeyFromObject(cluster.HostedCluster).String() {
+			_, err = upsert.Gone(ctx, c, obj)
+		}
+		failures = append(failures, err)
+	}
+	return errors.Join(failures...)
+}

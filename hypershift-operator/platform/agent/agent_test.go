@@ -1,0 +1,185 @@
+package agent
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	agentv1 "github.com/openshift/hypershift/api/agent/v1beta1"
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+)
+
+func testCluster() platform.Cluster {
+	hc := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "demo"}}
+	hc.Spec.Platform = hyperv1.PlatformSpec{Type: hyperv1.AgentPlatform, Agent: &hyperv1.AgentPlatformSpec{AgentNamespace: "agents"}}
+	return platform.Cluster{HostedCluster: hc, Namespace: "clusters-demo"}
+}
+
+func testClient(t *testing.T, objects ...client.Object) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	if err := agentv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+}
+
+func TestInfraCluster(t *testing.T) {
+	g := NewWithT(t)
+	cluster := testCluster()
+	g.Expect((&Platform{}).InfraCluster(cluster)).To(BeNil(), "there is no control plane")
+	cluster.ControlPlane = &hyperv1.HostedControlPlane{}
+	cluster.ControlPlane.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: "10.0.0.1", Port: 6443}
+	g.Expect((&Platform{}).InfraCluster(cluster)).To(BeNil(), "hosts could not fetch their configuration")
+	cluster.HostedCluster.Status.IgnitionEndpoint = "10.0.0.1:31000"
+	object := (&Platform{}).InfraCluster(cluster)
+	g.Expect(object.Mutate()).To(Succeed())
+	infra := object.Object.(*agentv1.AgentCluster)
+	g.Expect(infra.Name).To(Equal("demo"))
+	g.Expect(infra.Spec).To(Equal(agentv1.AgentClusterSpec{
+		ControlPlaneEndpoint: agentv1.APIEndpoint{Host: "10.0.0.1", Port: 6443},
+		IgnitionEndpoint: &agentv1.IgnitionEndpoint{URL: "https://10.0.0.1:31000/ignition",
+			CACertificateReference: &agentv1.CACertificateReference{Namespace: "clusters-demo", Name: "ignition-server-ca-cert"}},
+	}))
+}
+
+func TestAccess(t *testing.T) {
+	p, cluster := &Platform{}, testCluster()
+	t.Run("When the namespace of the agents is missing, it should say so and look again", func(t *testing.T) {
+		g := NewWithT(t)
+		credentials, err := p.ReconcileCredentials(t.Context(), testClient(t), cluster)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(credentials.Condition.Status).To(Equal(metav1.ConditionFalse))
+		g.Expect(credentials.Condition.Message).To(ContainSubstring("no namespace agents"))
+		g.Expect(credentials.CheckAgain).To(BeNumerically(">", 0))
+	})
+	t.Run("When it is there, the provider should get the agents and nothing else, until the cluster goes", func(t *testing.T) {
+		g := NewWithT(t)
+		c := testClient(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "agents"}})
+		credentials, err := p.ReconcileCredentials(t.Context(), c, cluster)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(credentials.Condition.Status).To(Equal(metav1.ConditionTrue))
+		role, binding := &rbacv1.Role{ObjectMeta: roleName(cluster, "agents")}, &rbacv1.RoleBinding{ObjectMeta: bindingName(cluster, "agents")}
+		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(role), role)).To(Succeed())
+		g.Expect(role.Rules).To(HaveLen(1))
+		g.Expect(role.Rules[0].Resources).To(Equal([]string{"agents"}))
+		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(binding), binding)).To(Succeed())
+		g.Expect(binding.Subjects).To(ConsistOf(rbacv1.Subject{Kind: "ServiceAccount", Namespace: "clusters-demo", Name: "capi-provider"}))
+		g.Expect(p.DeleteCredentials(t.Context(), c, cluster)).To(Succeed())
+		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(role), role)).NotTo(Succeed())
+		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(binding), binding)).NotTo(Succeed())
+	})
+	t.Run("When the cluster names another namespace, the right to the former one should go", func(t *testing.T) {
+		g := NewWithT(t)
+		namespace := func(name string) client.Object { return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}} }
+		running := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: platform.ProviderName}}
+		running.Spec.Template.Spec.Containers = []corev1.Container{{Args: []string{"--leader-elect", "--agent-namespace=agents"}}}
+		c := testClient(t, namespace("agents"), namespace("others"), running)
+		_, err := p.ReconcileCredentials(t.Context(), c, cluster)
+		g.Expect(err).NotTo(HaveOccurred())
+		moved := testCluster()
+		moved.HostedCluster.Spec.Platform.Agent.AgentNamespace = "others"
+		_, err = p.ReconcileCredentials(t.Context(), c, moved)
+		g.Expect(err).NotTo(HaveOccurred())
+		former, now := &rbacv1.RoleBinding{ObjectMeta: bindingName(cluster, "agents")}, &rbacv1.RoleBinding{ObjectMeta: bindingName(cluster, "others")}
+		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(former), former)).NotTo(Succeed())
+		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(now), now)).To(Succeed())
+	})
+	t.Run("When somebody else has a Role of that name, it should leave it alone", func(t *testing.T) {
+		g := NewWithT(t)
+		theirs := &rbacv1.Role{ObjectMeta: roleName(cluster, "agents")}
+		theirs.Annotations = map[string]string{hyperv1.HostedClusterAnnotation: "other/cluster"}
+		c := testClient(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "agents"}}, theirs)
+		_, err := p.ReconcileCredentials(t.Context(), c, cluster)
+		g.Expect(err).To(HaveOccurred())
+		g.Expect(p.DeleteCredentials(t.Context(), c, cluster)).To(Succeed())
+		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs)).To(Succeed())
+	})
+}
+
+func TestValidate(t *testing.T) {
+	g := NewWithT(t)
+	cluster := testCluster().HostedCluster
+	g.Expect((&Platform{}).ValidateHostedCluster(cluster)).To(Succeed())
+	cluster.Spec.Platform.Agent = nil
+	g.Expect((&Platform{}).ValidateHostedCluster(cluster)).To(MatchError(ContainSubstring("spec.platform.agent.agentNamespace")))
+
+	pool := platform.Pool{NodePool: &hyperv1.NodePool{}}
+	g.Expect((&Platform{}).ValidateNodePool(pool)).To(Succeed())
+	pool.NodePool.Spec.Platform.Agent = &hyperv1.AgentNodePoolPlatform{AgentLabelSelector: &metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "rack", Operator: "Near"}}}}
+	g.Expect((&Platform{}).ValidateNodePool(pool)).To(MatchError(ContainSubstring("spec.platform.agent.agentLabelSelector")))
+}
+
+func TestImage(t *testing.T) {
+	for _, tc := range []struct{ name, annotation, chosen, want string }{
+		{"When nobody chose a provider, it should be the published one", "", "", publishedImage},
+		{"When the installer chose one, it should be that", "", "mine:1", "mine:1"},
+		{"When the cluster names one, it should win", "its:1", "mine:1", "its:1"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			p, err := Options{}.New(platform.Environment{ProviderImage: tc.chosen})
+			g.Expect(err).NotTo(HaveOccurred())
+			cluster := testCluster()
+			cluster.HostedCluster.Annotations = map[string]string{hyperv1.ClusterAPIAgentProviderImage: tc.annotation}
+			g.Expect(p.Provider(cluster).Images).To(HaveKeyWithValue(providerTag, tc.want))
+		})
+	}
+}
+
+func TestMachines(t *testing.T) {
+	reserved := metav1.NewTime(time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC))
+	is := func(conditionType string, status metav1.ConditionStatus, reason string) agentv1.Condition {
+		return agentv1.Condition{Type: conditionType, Status: status, Reason: reason, Message: reason, LastTransitionTime: reserved}
+	}
+	for _, tc := range []struct {
+		name    string
+		status  agentv1.AgentMachineStatus
+		problem string
+		begun   bool
+		failed  string
+	}{
+		{"When nothing is known yet, it should say nothing", agentv1.AgentMachineStatus{}, "", false, ""},
+		{"When no agent fits, it should say so, and another machine would not help",
+			agentv1.AgentMachineStatus{Conditions: []agentv1.Condition{is("AgentReserved", "False", "NoSuitableAgents"), is("Installed", "False", "InstallationNotStarted")}},
+			"NoSuitableAgents", false, ""},
+		{"When the host is being installed, it should have begun",
+			agentv1.AgentMachineStatus{Conditions: []agentv1.Condition{is("AgentReserved", "True", ""), is("Installed", "False", "InstallationInProgress")}},
+			"InstallationInProgress", true, ""},
+		{"When the provider gave the machine up, only another one should help",
+			agentv1.AgentMachineStatus{FailureReason: ptr.To("CreateError"), Conditions: []agentv1.Condition{is("AgentReserved", "True", "")}}, "CreateError", true, "CreateError"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			machine := &agentv1.AgentMachine{Status: tc.status}
+			reason, _ := (&Platform{}).MachineProblem(machine)
+			g.Expect(reason).To(Equal(tc.problem))
+			start := (&Platform{}).MachineStart(machine)
+			g.Expect(start.Begun.IsZero()).To(Equal(!tc.begun))
+			g.Expect(start.Reason).To(Equal(tc.failed))
+		})
+	}
+	t.Run("When a deletion waits for hosts, it should name one", func(t *testing.T) {
+		g := NewWithT(t)
+		cluster := testCluster()
+		c := testClient(t, &agentv1.AgentMachine{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: "host-1"}})
+		why, err := (&Platform{}).OrphanedMachines(t.Context(), c, cluster)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(why).To(ContainSubstring("host-1"))
+	})
+}

@@ -1,0 +1,145 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	ignition "github.com/coreos/ignition/v2/config/v3_2/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	agentv1 "github.com/openshift/hypershift/api/agent/v1beta1"
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+)
+
+// What the provider says of an AgentMachine, by type of its conditions and in the order in which they come true.
+const agentReserved = "AgentReserved"
+
+var stages = []string{agentReserved, "AgentSpecSynced", "AgentValidated", "AgentRequirementsMet", "Installed"}
+
+// Underway is what the provider says while the assisted service installs a host.
+func (*Platform) Underway() []string {
+	return []string{"AgentNotYetFound", "InstallationNotStarted", "InstallationInProgress"}
+}
+
+// ValidateNodePool refuses a selector that no agent can be held against.
+func (*Platform) ValidateNodePool(pool platform.Pool) error {
+	if _, err := metav1.LabelSelectorAsSelector(selector(pool)); err != nil {
+		return fmt.Errorf("spec.platform.agent.agentLabelSelector: %w", err)
+	}
+	return nil
+}
+
+func selector(pool platform.Pool) *metav1.LabelSelector {
+	if pool.NodePool.Spec.Platform.Agent == nil {
+		return nil
+	}
+	return pool.NodePool.Spec.Platform.Agent.AgentLabelSelector
+}
+
+// MachineTemplate asks for agents with the pool's labels.
+func (*Platform) MachineTemplate(pool platform.Pool) client.Object {
+	template := &agentv1.AgentMachineTemplate{}
+	template.Spec.Template.Spec.AgentLabelSelector = selector(pool).DeepCopy()
+	return template
+}
+
+// RollingTemplate is the template itself: a host with other labels is another host.
+func (*Platform) RollingTemplate(template client.Object) client.Object { return template }
+
+// MachineCapacity is unknown: an agent is chosen when there is a machine for it.
+func (*Platform) MachineCapacity(client.Object) platform.MachineCapacity {
+	return platform.MachineCapacity{}
+}
+
+// AdjustMachine has nothing to adjust.
+func (*Platform) AdjustMachine(platform.Pool, client.Object) {}
+
+// MachineTemplates is an empty list of templates.
+func (*Platform) MachineTemplates() client.ObjectList { return &agentv1.AgentMachineTemplateList{} }
+
+// Machines is an empty list of AgentMachines.
+func (*Platform) Machines() client.ObjectList { return &agentv1.AgentMachineList{} }
+
+// UserDataFormat is Ignition: the provider takes the bearer token out of it, and the assisted service hands it to the host.
+func (*Platform) UserDataFormat(platform.Pool) hyperv1.UserDataFormat {
+	return hyperv1.UserDataIgnition
+}
+
+// CustomizeIgnition adds nothing.
+func (*Platform) CustomizeIgnition(platform.Pool, *ignition.Config) {}
+
+// MachineProblem is the first stage that a host has not reached.
+func (*Platform) MachineProblem(obj client.Object) (reason, message string) {
+	machine, ok := obj.(*agentv1.AgentMachine)
+	if !ok {
+		return "", ""
+	}
+	if reason, message := failure(machine); reason != "" {
+		return reason, message
+	}
+	for _, stage := range stages {
+		if c := find(machine, stage); c != nil && c.Status != metav1.ConditionTrue && c.Reason != "" {
+			return c.Reason, c.Message
+		}
+	}
+	return "", ""
+}
+
+// MachineStart begins with a host. Until there is one, another AgentMachine would get none either.
+func (*Platform) MachineStart(obj client.Object) platform.MachineStart {
+	machine, ok := obj.(*agentv1.AgentMachine)
+	if !ok {
+		return platform.MachineStart{}
+	}
+	var start platform.MachineStart
+	if c := find(machine, agentReserved); c != nil && c.Status == metav1.ConditionTrue {
+		start.Begun = c.LastTransitionTime.Time
+	}
+	start.Reason, start.Message = failure(machine)
+	return start
+}
+
+// failure is why the provider gave a machine up; empty while it has not.
+func failure(machine *agentv1.AgentMachine) (reason, message string) {
+	if machine.Status.FailureReason == nil || *machine.Status.FailureReason == "" {
+		return "", ""
+	}
+	message = "the provider gave the machine up"
+	if text := machine.Status.FailureMessage; text != nil && *text != "" {
+		message = *text
+	}
+	return *machine.Status.FailureReason, message
+}
+
+func find(machine *agentv1.AgentMachine, conditionType string) *agentv1.Condition {
+	for i := range machine.Status.Conditions {
+		if machine.Status.Conditions[i].Type == conditionType {
+			return &machine.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// NodeStartup leaves it to the traits.
+func (*Platform) NodeStartup(platform.Pool) time.Duration { return 0 }
+
+// OrphanedMachines lets go of none: the provider unbinds each host. It says which it waits for.
+func (p *Platform) OrphanedMachines(ctx context.Context, c client.Client, cluster platform.Cluster) (string, error) {
+	machines := &agentv1.AgentMachineList{}
+	if err := c.List(ctx, machines, client.InNamespace(cluster.Namespace)); err != nil {
+		return "", fmt.Errorf("listing AgentMachines of namespace %s: %w", cluster.Namespace, err)
+	}
+	if len(machines.Items) == 0 {
+		return "", nil
+	}
+	first := &machines.Items[0]
+	waits := fmt.Sprintf("%d hosts are being given back by the assisted service; AgentMachine %s", len(machines.Items), first.Name)
+	if c := find(first, clusterv1.ReadyCondition); c != nil && c.Message != "" {
+		return waits + ": " + c.Message, nil
+	}
+	return waits, nil
+}

@@ -1,0 +1,53 @@
+package agent
+
+import (
+	"context"
+	"embed"
+	"io/fs"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/component"
+)
+
+//go:embed manifests
+var manifests embed.FS
+
+const (
+	// providerTag stands for the provider's image in its manifest.
+	providerTag = "cluster-api-provider-agent"
+	// namespaceArg tells the provider where its agents are.
+	namespaceArg = "--agent-namespace="
+	// publishedImage is the provider that its project publishes, for clusters that are told no other.
+	publishedImage = "quay.io/edge-infrastructure/cluster-api-provider-agent:latest"
+)
+
+func (p *Platform) image(cluster platform.Cluster) string {
+	if image := cluster.HostedCluster.Annotations[hyperv1.ClusterAPIAgentProviderImage]; image != "" {
+		return image
+	}
+	if p.providerImage != "" {
+		return p.providerImage
+	}
+	return publishedImage
+}
+
+// Provider is one provider for the hosted namespace, which looks for agents in another.
+func (p *Platform) Provider(cluster platform.Cluster) *component.Component {
+	files, _ := fs.Sub(manifests, "manifests")
+	return &component.Component{
+		Name:      platform.ProviderName,
+		Manifests: files,
+		Images:    map[string]string{providerTag: p.image(cluster)},
+		Adapters: map[string]component.Adapter{
+			"deployment.yaml": component.Adapt(func(_ context.Context, _ *component.Scope, deployment *appsv1.Deployment) error {
+				container := &deployment.Spec.Template.Spec.Containers[0]
+				container.Args = append(container.Args, namespaceArg+agentNamespace(cluster.HostedCluster))
+				return nil
+			}),
+		},
+		Options: component.Options{ManagementAccess: true, Singleton: true, UserCAs: true, Held: true},
+	}
+}
