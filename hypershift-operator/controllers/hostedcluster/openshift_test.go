@@ -139,7 +139,7 @@ var variable = regexp.MustCompile(`(?m)^(\s*(?:- )?(?:` + strings.Join([]string{
 // nodePort is one that the API server chose.
 var nodePort = regexp.MustCompile(`(?m)^(\s+port): 3\d{4}$`)
 
-// documents are the objects of one kind that are in the hosted namespace, or are it.
+// documents are the objects of one kind that are in the hosted namespace, or are it, in the API server's order, by name.
 func (s *world) documents(list client.ObjectList) []string {
 	s.t.Helper()
 	s.Expect(s.client.List(s.t.Context(), list, client.InNamespace(s.hosted()))).To(Succeed())
@@ -164,7 +164,6 @@ func (s *world) documents(list client.ObjectList) []string {
 		documents = append(documents, string(document))
 		return err
 	})).To(Succeed())
-	slices.Sort(documents)
 	return documents
 }
 
