@@ -136,8 +136,8 @@ var variable = regexp.MustCompile(`(?m)^(\s*(?:- )?(?:` + strings.Join([]string{
 	regexp.QuoteMeta("hypershift.openshift.io/manifest-hash"),
 }, "|") + `)): .*$`)
 
-// nodePort is one that the API server chose.
-var nodePort = regexp.MustCompile(`(?m)^(\s+port): 3\d{4}$`)
+// nodePort is one that the API server chose, or the API server's own, which is as high in a test.
+var nodePort = regexp.MustCompile(`(?m)^(\s+(?:- )?port): [3-6]\d{4}$`)
 
 // documents are the objects of one kind that are in the hosted namespace, or are it, in the API server's order, by name.
 func (s *world) documents(list client.ObjectList) []string {
