@@ -154,7 +154,7 @@ func (r *Reconciler) tell(ctx context.Context, namespace string, next step) erro
 	if err != nil {
 		return err
 	}
-	defer members.Close()
+	defer func() { _ = members.Close() }()
 	patience := r.Patience
 	if next.action == defragment {
 		patience = defragmentation

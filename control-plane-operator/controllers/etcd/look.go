@@ -73,7 +73,7 @@ func (r *Reconciler) look(ctx context.Context, hcp *hyperv1.HostedControlPlane) 
 	if err != nil {
 		return nil, err
 	}
-	defer members.Close()
+	defer func() { _ = members.Close() }()
 	r.ask(ctx, seen, members)
 	return seen, r.list(ctx, hcp.Namespace, seen)
 }
@@ -121,16 +121,16 @@ func (r *Reconciler) list(ctx context.Context, namespace string, c *cluster) err
 	if err != nil {
 		return err
 	}
-	defer members.Close()
+	defer func() { _ = members.Close() }()
 	ctx, cancel := context.WithTimeout(ctx, r.Patience)
 	defer cancel()
 	list, err := members.MemberList(ctx)
 	if err != nil {
-		return nil //nolint:nilerr // see above
+		return nil
 	}
 	alarms, err := members.AlarmList(ctx)
 	if err != nil {
-		return nil //nolint:nilerr // see above
+		return nil
 	}
 	c.listed, c.alarms = true, alarms.Alarms
 	byURL := map[string]*member{}

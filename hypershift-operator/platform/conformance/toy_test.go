@@ -27,9 +27,9 @@ import (
 // The toy is a platform as somebody adds one who follows docs/how-to/add-a-platform.md: a row of traits, kinds, a plugin. Its settings
 // are annotations, since the API has no block for it.
 const (
-	toyPlatform hyperv1.PlatformType = "Toy"
-	toySize                          = "toy.example/size"
-	toyProvider                      = "registry.example/toy-provider:1"
+	toyPlatform = hyperv1.PlatformType("Toy")
+	toySize     = "toy.example/size"
+	toyProvider = "registry.example/toy-provider:1"
 )
 
 var toyGroup = schema.GroupVersion{Group: "infrastructure.toy.example", Version: "v1beta1"}
