@@ -1,6 +1,9 @@
 package e2e
 
 import (
+	"context"
+	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -10,12 +13,15 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
+// The cluster of virtual machines, and their pool.
+const virtualCluster, virtualPool = "virtual", "vms"
+
 // virtual is a cluster whose workers are virtual machines that MAAS composes: one on each LXD host and zone, none where no host has room,
-// and all of them on the other host when one is drained. Composing takes an administrator's key, which the cluster of the other parts
-// does without.
+// and all of them on the other host when one is drained. Then that one vanishes. Composing takes an administrator's key, which the cluster
+// of the other parts does without.
 func (s *suite) virtual(t *testing.T) {
 	g := NewWithT(t)
-	const name, pool = "virtual", "vms"
+	const name, pool = virtualCluster, virtualPool
 	s.must(t, s.CreateCluster(t.Context(), name, 0, "--maas-api-key-file", s.AdminKeyFile()))
 	s.must(t, s.FollowCluster(t.Context(), name, 0))
 	t.Run("When the API server of another cluster is sent to its control plane, it should not get there", func(t *testing.T) {
@@ -26,7 +32,7 @@ func (s *suite) virtual(t *testing.T) {
 		g.Expect(s.proxied(t, "other-etcd-metrics", etcd, "http", 2381)).To(ContainSubstring("no route to host"))
 		g.Expect(s.proxied(t, "other-api", api, "https", 6443)).To(ContainSubstring("no route to host"))
 	})
-	s.must(t, s.CreateVirtualPool(t.Context(), name, pool, 2))
+	s.must(t, s.CreateVirtualPool(t.Context(), name, pool, 2, "--auto-repair"))
 	s.must(t, s.FollowVirtualPool(t.Context(), name, pool, 2))
 	s.reach(t, "virtual nodes ready", 4*time.Minute, s.NodesReady(name, 2))
 	on, err := journey.OnHosts(t.Context(), s.maas)
@@ -44,8 +50,25 @@ func (s *suite) virtual(t *testing.T) {
 	g.Expect(on).To(Equal(map[string]int{"lxd-2": 2}), "the drained host is empty")
 	s.must(t, s.Type(t.Context(), "hypershift", "drain", "lxd-host", "lxd-1", "--undo", "--credentials-secret", name+"-maas-credentials"))
 
+	s.must(t, s.Type(t.Context(), "kubectl", "annotate", "nodepool", pool, "-n", journey.Namespace, hyperv1.MachineHealthCheckTimeoutAnnotation+"=5s"))
+	s.admin(t, http.MethodPost, "/vm-hosts/lxd-2/away", nil)
+}
+
+// vanished looks at that cluster some time after the host of both of its machines vanished: they were replaced on the other one. A pool of metal
+// goes with them in the same cluster.
+func (s *suite) vanished(t *testing.T) {
+	g := NewWithT(t)
+	const name = virtualCluster
+	s.must(t, s.Type(t.Context(), "hypershift", "create", "nodepool", "maas", "--name", "metal", "--cluster-name", name, "--replicas", "1", "--erase", "None"))
+	s.reach(t, "machines of the lost host replaced", 5*time.Minute, func(ctx context.Context) (bool, string, error) {
+		on, err := journey.OnHosts(ctx, s.maas)
+		return on["lxd-1"] == 2 && on["lxd-2"] == 0, fmt.Sprint(on), err
+	})
+	s.reach(t, "metal and virtual nodes ready", 5*time.Minute, s.NodesReady(name, 3))
+	s.admin(t, http.MethodPost, "/vm-hosts/lxd-2/back", nil)
+
 	s.must(t, s.DestroyCluster(t.Context(), name))
-	on, err = journey.OnHosts(t.Context(), s.maas)
+	on, err := journey.OnHosts(t.Context(), s.maas)
 	s.must(t, err)
 	g.Expect(on).To(BeEmpty(), "virtual machines are deleted, not given back")
 }
