@@ -156,6 +156,9 @@ const (
 	NodeIdentityAnnotation = "hypershift.openshift.io/node-identity"
 	// BootstrapMachineAnnotation is, on a bootstrap token of the guest, the Machine that it was made for or used by.
 	BootstrapMachineAnnotation = "hypershift.openshift.io/bootstrap-machine"
+	// AgentsForAnnotation is, on a namespace of Agents, the namespaces of HostedClusters that may use these, with commas between, or "*"
+	// for all. Only who may change namespaces can write it; a cluster of the Agents' own namespace needs no word.
+	AgentsForAnnotation = "hypershift.openshift.io/agents-for"
 	// SecretGrantLabel is the service account on a Role and a RoleBinding that let it work with one Secret of a NodePool.
 	SecretGrantLabel = "hypershift.openshift.io/secret-grant"
 	// NodeCredentialsLabel is, on a guest's record of the certificates of one Machine's node, whether these are held, leaving or revoked.

@@ -50,10 +50,33 @@ func (*Platform) ReconcileCredentials(ctx context.Context, c client.Client, clus
 	if err != nil {
 		return platform.Credentials{}, fmt.Errorf("reading namespace %s of the agents: %w", name, err)
 	}
-	if err := errors.Join(leaveFormer(ctx, c, cluster), allow(ctx, c, cluster)); err != nil {
+	if err := leaveFormer(ctx, c, cluster); err != nil {
+		return platform.Credentials{}, err
+	}
+	if !offered(namespace, cluster.HostedCluster.Namespace) {
+		return platform.Credentials{CheckAgain: namespacePoll, Condition: condition.False(found, hyperv1.PlatformCredentialsNotFoundReason, fmt.Sprintf(
+			"The Agents of namespace %s are not for clusters of namespace %s: have an administrator say so by the annotation %s=%s on namespace %s, "+
+				"or correct spec.platform.agent.agentNamespace", name, cluster.HostedCluster.Namespace, hyperv1.AgentsForAnnotation, cluster.HostedCluster.Namespace, name,
+		))}, deny(ctx, c, cluster, name)
+	}
+	if err := allow(ctx, c, cluster); err != nil {
 		return platform.Credentials{}, err
 	}
 	return platform.Credentials{Condition: condition.True(found, hyperv1.AsExpectedReason, "The provider may use the Agents of namespace "+name)}, nil
+}
+
+// offered tells whether the Agents of a namespace are for clusters of another: a tenant chooses which he names, and an Agent that is
+// taken is a host that is installed anew.
+func offered(agents *corev1.Namespace, clusters string) bool {
+	if agents.Name == clusters {
+		return true
+	}
+	for name := range strings.SplitSeq(agents.Annotations[hyperv1.AgentsForAnnotation], ",") {
+		if name = strings.TrimSpace(name); name == "*" || name == clusters {
+			return true
+		}
+	}
+	return false
 }
 
 func allow(ctx context.Context, c client.Client, cluster platform.Cluster) error {

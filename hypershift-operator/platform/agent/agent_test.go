@@ -26,6 +26,11 @@ func testCluster() platform.Cluster {
 	return platform.Cluster{HostedCluster: hc, Namespace: "clusters-demo"}
 }
 
+// agents is a namespace whose Agents are for the clusters of these.
+func agents(name, clusters string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{hyperv1.AgentsForAnnotation: clusters}}}
+}
+
 func testClient(t *testing.T, objects ...client.Object) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -69,7 +74,7 @@ func TestAccess(t *testing.T) {
 	})
 	t.Run("When it is there, the provider should get the agents and nothing else, until the cluster goes", func(t *testing.T) {
 		g := NewWithT(t)
-		c := testClient(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "agents"}})
+		c := testClient(t, agents("agents", "others, clusters"))
 		credentials, err := p.ReconcileCredentials(t.Context(), c, cluster)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(credentials.Condition.Status).To(Equal(metav1.ConditionTrue))
@@ -85,10 +90,9 @@ func TestAccess(t *testing.T) {
 	})
 	t.Run("When the cluster names another namespace, the right to the former one should go", func(t *testing.T) {
 		g := NewWithT(t)
-		namespace := func(name string) client.Object { return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}} }
 		running := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: platform.ProviderName}}
 		running.Spec.Template.Spec.Containers = []corev1.Container{{Args: []string{"--leader-elect", "--agent-namespace=agents"}}}
-		c := testClient(t, namespace("agents"), namespace("others"), running)
+		c := testClient(t, agents("agents", "clusters"), agents("others", "*"), running)
 		_, err := p.ReconcileCredentials(t.Context(), c, cluster)
 		g.Expect(err).NotTo(HaveOccurred())
 		moved := testCluster()
@@ -99,11 +103,35 @@ func TestAccess(t *testing.T) {
 		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(former), former)).NotTo(Succeed())
 		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(now), now)).To(Succeed())
 	})
+	t.Run("When the agents are not for the cluster's namespace, its provider should get none, and lose those that it had", func(t *testing.T) {
+		g := NewWithT(t)
+		namespace := agents("agents", "clusters")
+		c := testClient(t, namespace)
+		_, err := p.ReconcileCredentials(t.Context(), c, cluster)
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, clusters := range []string{"", "other", "clusters-2,*-clusters"} {
+			namespace.Annotations[hyperv1.AgentsForAnnotation] = clusters
+			g.Expect(c.Update(t.Context(), namespace)).To(Succeed())
+			credentials, err := p.ReconcileCredentials(t.Context(), c, cluster)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(credentials.Condition.Status).To(Equal(metav1.ConditionFalse), clusters)
+			g.Expect(credentials.Condition.Message).To(ContainSubstring("hypershift.openshift.io/agents-for=clusters"))
+			g.Expect(credentials.CheckAgain).To(BeNumerically(">", 0))
+			g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: "agents", Name: bindingName(cluster, "agents").Name}, &rbacv1.RoleBinding{})).NotTo(Succeed())
+		}
+	})
+	t.Run("When the agents are beside the cluster, nobody needs to be asked", func(t *testing.T) {
+		g, beside := NewWithT(t), testCluster()
+		beside.HostedCluster.Spec.Platform.Agent.AgentNamespace = beside.HostedCluster.Namespace
+		credentials, err := p.ReconcileCredentials(t.Context(), testClient(t, agents(beside.HostedCluster.Namespace, "")), beside)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(credentials.Condition.Status).To(Equal(metav1.ConditionTrue))
+	})
 	t.Run("When somebody else has a Role of that name, it should leave it alone", func(t *testing.T) {
 		g := NewWithT(t)
 		theirs := &rbacv1.Role{ObjectMeta: roleName(cluster, "agents")}
 		theirs.Annotations = map[string]string{hyperv1.HostedClusterAnnotation: "other/cluster"}
-		c := testClient(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "agents"}}, theirs)
+		c := testClient(t, agents("agents", "others, clusters"), theirs)
 		_, err := p.ReconcileCredentials(t.Context(), c, cluster)
 		g.Expect(err).To(HaveOccurred())
 		g.Expect(p.DeleteCredentials(t.Context(), c, cluster)).To(Succeed())

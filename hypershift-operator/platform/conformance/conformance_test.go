@@ -31,7 +31,7 @@ func subjects() []Subject {
 	return []Subject{
 		{
 			Type:   hyperv1.AgentPlatform,
-			Beside: []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "agents"}}},
+			Beside: []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "agents", Annotations: map[string]string{hyperv1.AgentsForAnnotation: "*"}}}},
 			Cluster: func(hc *hyperv1.HostedCluster) {
 				hc.Spec.Platform.Agent = &hyperv1.AgentPlatformSpec{AgentNamespace: "agents"}
 			},

@@ -1,0 +1,9 @@
+package etcdbackup
+
+import (
+	"testing"
+
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+)
+
+func TestMain(m *testing.M) { fixture.Main(m) }
