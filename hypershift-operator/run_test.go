@@ -40,7 +40,7 @@ const (
 // TestOperator runs the whole operator as the program does, on a real API server: nothing here calls a reconciler, so it
 // also proves the watches.
 func TestOperator(t *testing.T) {
-	config := testenv.Start(t, "hypershift", "infrastructure", "clusterapi")
+	config := testenv.Start(t, "hypershift", "infrastructure", "clusterapi", "agent")
 	c, err := client.New(config, client.Options{Scheme: fixture.Scheme()})
 	g := NewWithT(t)
 	g.Expect(err).NotTo(HaveOccurred())

@@ -30,7 +30,7 @@ func TestRead(t *testing.T) {
 		{"When it is empty it should be nothing", openShift, "---\n# comment\n---\n", "", ""},
 		{"When tags are mirrored it should be honoured by Kubernetes", kubernetes,
 			"kind: ImageTagMirrorSet\nmetadata: {name: a}\nspec: {imageTagMirrors: [{source: a.example, mirrors: [b.example]}]}", "ImageTagMirrorSet", ""},
-		{"When tags are mirrored it should be refused for OpenShift", openShift, "kind: ImageTagMirrorSet", "", "not a configuration of OpenShift nodes"},
+		{"When tags are mirrored it should be handed on to OpenShift", openShift, "kind: ImageTagMirrorSet\nmetadata: {name: a}", "ImageTagMirrorSet", ""},
 		{"When a kind is for CRI-O it should be refused for Kubernetes", kubernetes, "kind: ContainerRuntimeConfig\nmetadata: {name: crio}", "", `ContainerRuntimeConfig "crio" is not a configuration of Kubernetes nodes`},
 		{"When a kernel is asked for it should be refused for Kubernetes", kubernetes,
 			"kind: MachineConfig\nmetadata: {name: rt}\nspec: {kernelType: realtime}", "", `MachineConfig "rt" sets spec.kernelType`},
