@@ -46,6 +46,7 @@ func TestVirtualMachines(t *testing.T) {
 		"When a virtual machine is released from outside, it should still be deleted with its MaasMachine":  vmReleasedOutside,
 		"When MAAS does not delete a virtual machine, the MaasCluster should take over":                     vmHandedOver,
 		"When bare metal finds no machine, MAAS should not compose one, and others' machines be left alone": vmNotForMetal,
+		"When MAAS gets its first VM host and composes for bare metal at once, it should be told":           vmForMetalTold,
 		"When a virtual machine is to have a static address, it should be composed on its subnet":           vmStatic,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, cfg) })
@@ -291,6 +292,25 @@ func vmNotForMetal(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.Machine(vm.SystemID).Owner).To(BeEmpty(), "it was made for another one")
 	w.until("Ready True Ready", "vm")
 	w.Expect(*w.machine("vm").Spec.SystemID).To(Equal(vm.SystemID))
+}
+
+func vmForMetalTold(t *testing.T, cfg *rest.Config) {
+	w := newLXD(t, cfg)
+	for _, m := range w.Machines()[1:] {
+		w.edit(m.SystemID, func(m *inventory.Machine) { m.Status, m.Owner = status.Deployed, "bob" })
+	}
+	small := infrav1.MaasMachineSpec{Image: "custom/node", MinCPU: ptr.To(1), MinMemory: ptr.To(1024)}
+	w.add("one", small)
+	w.reconcile("one", time.Second)
+	w.reconcile("one", time.Second)
+	w.Expect(strings.Join(w.told(), "\n")).NotTo(ContainSubstring("VirtualMachineAllocated"))
+	w.addHost(100, lxdHost{name: "h1"})
+	w.add("two", small)
+	w.reconcile("two", time.Second)
+	w.reconcile("two", time.Second)
+	w.Expect(strings.Join(w.told(), "\n")).To(And(ContainSubstring("VirtualMachineAllocated"), ContainSubstring("on VM host h1")))
+	w.leave("two")
+	w.Expect(w.Machines()).To(HaveLen(5), "MAAS does away with what it composed so")
 }
 
 func vmStatic(t *testing.T, cfg *rest.Config) {
