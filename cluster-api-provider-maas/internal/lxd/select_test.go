@@ -82,7 +82,16 @@ func TestSelect(t *testing.T) {
 			[]lxd.Peer{peer("1", "a", "az1", full, func(p *lxd.Peer) { p.Group = "q" })}, nil, "b"},
 		"When MAAS reports what was reserved it should not count twice": {with(small, func(w *lxd.Wish) { w.Cores = 8 }), []maas.VMHost{host("a", using(8, 0))},
 			[]lxd.Peer{peer("1", "a", "az1", func(p *lxd.Peer) { p.Cores = 8 })}, nil, "a"},
-		"When MAAS over-commits there should be more":                     {with(small, func(w *lxd.Wish) { w.Cores = 20 }), []maas.VMHost{host("a", using(12, 0), func(h *maas.VMHost) { h.CPUOverCommitRatio = 2 })}, nil, nil, "a"},
+		"When MAAS over-commits there should be more":                 {with(small, func(w *lxd.Wish) { w.Cores = 20 }), []maas.VMHost{host("a", using(12, 0), func(h *maas.VMHost) { h.CPUOverCommitRatio = 2 })}, nil, nil, "a"},
+		"When MAAS over-commits memory there should be more":          {with(small, func(w *lxd.Wish) { w.MemoryMiB = 80000 }), []maas.VMHost{host("a", using(0, 40000), func(h *maas.VMHost) { h.MemoryOverCommitRatio = 2 })}, nil, nil, "a"},
+		"When a host keeps something for itself there should be less": {with(small, func(w *lxd.Wish) { w.MemoryMiB = 60000 }), []maas.VMHost{host("a", func(h *maas.VMHost) { h.MemoryOverCommitRatio = 0.9 }), host("b", using(12, 0))}, nil, nil, "b"},
+		"When MAAS does not compose on a host it should not be taken": {small, []maas.VMHost{host("a", func(h *maas.VMHost) { h.Capabilities = []string{"over_commit"} }), host("b", using(12, 0))}, nil, nil, "b"},
+		"When a resource pool is asked for its hosts should be taken": {with(small, func(w *lxd.Wish) { w.ResourcePool = "gold" }),
+			[]maas.VMHost{host("a"), host("b", using(12, 0), func(h *maas.VMHost) { h.Pool.Name = "gold" })}, nil, nil, "b"},
+		"When an architecture is asked for its hosts should be taken": {with(small, func(w *lxd.Wish) { w.Architecture = "arm64" }),
+			[]maas.VMHost{host("a"), host("b", using(12, 0), func(h *maas.VMHost) { h.Architectures = []string{"arm64/generic"} })}, nil, nil, "b"},
+		"When several zones will do the one with the fewest siblings should be taken": {with(small, func(w *lxd.Wish) { w.Zones = []string{"az2", "az3"} }),
+			[]maas.VMHost{host("a"), host("b", in("az2")), host("c", in("az3"), using(12, 0))}, []lxd.Peer{peer("1", "b", "az2")}, nil, "c"},
 		"When it is of another type it should not be taken":               {small, []maas.VMHost{host("a", func(h *maas.VMHost) { h.Type = "virsh" }), host("b")}, nil, nil, "b"},
 		"When it is full by what is not available it should not be taken": {small, []maas.VMHost{host("a", func(h *maas.VMHost) { h.Available.Cores = 1 }), host("b")}, nil, nil, "b"},
 		"When hosts must be tagged those should be taken": {with(small, func(w *lxd.Wish) { w.Tags, w.NotTags = []string{"ssd"}, []string{"drain"} }),
@@ -100,6 +109,16 @@ func TestSelect(t *testing.T) {
 			"HostUnavailable: asked for 2 cores, 4096 MiB of memory and a disk of 60 GB, but MAAS has no LXD host on which it composes"},
 		"When no host has the store it should name those that are": {with(small, func(w *lxd.Wish) { w.Store = "ceph" }), []maas.VMHost{host("a", stores(map[string]int64{"default": 1e12, "nvme": 1e12}))}, nil, nil,
 			"StoragePoolNotFound: asked for 2 cores, 4096 MiB of memory and a disk of 60 GB; 1 host: 1 has no storage pool ceph; there are: default, nvme"},
+		"When no host has what is asked for it should say what each is": {with(small, func(w *lxd.Wish) {
+			w.Project, w.ResourcePool, w.Architecture, w.Tags, w.NotTags = "", "gold", "arm64", []string{"ssd"}, []string{"slow"}
+		}), []maas.VMHost{
+			host("a"), host("b", func(h *maas.VMHost) { h.Pool.Name = "gold" }),
+			host("c", func(h *maas.VMHost) { h.Pool.Name, h.Architectures = "gold", []string{"arm64/generic"} }),
+			host("d", func(h *maas.VMHost) {
+				h.Pool.Name, h.Architectures, h.Tags = "gold", []string{"arm64/generic"}, []string{"ssd", "slow"}
+			}),
+		}, nil, nil, "HostUnavailable: asked for 2 cores, 4096 MiB of memory and a disk of 60 GB in resource pool gold on hosts with tags ssd; 4 hosts: " +
+			"1 is in resource pool default, 1 is of architecture amd64/generic, 1 lacks tag ssd, 1 has the unwanted tag slow"},
 		"When the store is full it should say how much is wanted": {with(small, func(w *lxd.Wish) { w.Store = "nvme" }), []maas.VMHost{host("a", stores(map[string]int64{"default": 1e12, "nvme": 1e9}))}, nil, nil,
 			"InsufficientResources: asked for 2 cores, 4096 MiB of memory and a disk of 60 GB; 1 host: 1 lacks 60 GB of disk in storage pool nvme"},
 		"When apart is required and no host is left it should say so": {with(small, func(w *lxd.Wish) { w.Apart = true }), []maas.VMHost{host("a")}, []lxd.Peer{peer("1", "a", "az1")}, nil,

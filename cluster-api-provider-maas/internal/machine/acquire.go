@@ -144,6 +144,11 @@ func (r *Reconciler) allocate(ctx context.Context, s *scope, request placement.R
 	if len(wrong) > 0 {
 		return r.refuse(ctx, s, got, wrong)
 	}
+	if picked == "" && got.Pod != nil {
+		// Where it is known that MAAS has VM hosts, a machine is named. They may have come a moment ago.
+		r.warn(s, "VirtualMachineAllocated", fmt.Sprintf("%s and a virtual machine on VM host %s, which MAAS may have composed for want of metal; delete the Machine to have it replaced",
+			lifecycle.Describe(got), got.Pod.Name))
+	}
 	r.normal(s, ReasonAllocated, fmt.Sprintf("allocated machine %s (%s) in zone %s, pool %s", got.Hostname, got.SystemID, got.Zone.Name, got.Pool.Name))
 	return ctrl.Result{}, r.record(ctx, s, got)
 }

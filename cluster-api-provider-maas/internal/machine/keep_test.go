@@ -196,8 +196,10 @@ func keptWithoutAnswer(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.gone("old-1")).To(BeFalse())
 	w.Expect(w.Machine(was).Status).To(Equal(status.Allocated))
 	w.restart()
+	w.wrote()
 	w.passes("old-1", 2)
 	w.Expect(w.gone("old-1")).To(BeTrue())
+	w.Expect(w.wrote()).To(BeEmpty(), "it has the machine already: released once more, somebody else could get it")
 	w.join("workers", "second", "new", infrav1.MaasMachineSpec{})
 	w.passes("new", 4)
 	w.Expect(w.holds("new")).To(Equal(was))
@@ -241,7 +243,14 @@ func nobodyComes(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.holds("sibling")).To(BeEmpty(), "one of the same set is no successor")
 	w.remove("sibling")
 	w.passes("sibling", 1)
-	for range 20 {
+	for range 8 {
+		w.clock.SetTime(w.clock.Now().Add(time.Minute))
+		w.tick()
+		w.look()
+	}
+	w.Expect(w.reservations()).To(HaveKey(was))
+	w.Expect(w.Machine(was).Status).To(Equal(status.Allocated), "nobody has it, and the sweep leaves it alone as long as it is kept")
+	for range 12 {
 		w.clock.SetTime(w.clock.Now().Add(time.Minute))
 		w.tick()
 		w.look()

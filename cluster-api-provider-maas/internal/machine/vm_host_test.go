@@ -22,6 +22,7 @@ func TestHostsOfVirtualMachines(t *testing.T) {
 		"When a host does not answer any more, it should say so, and hold no machine that is to go":   vmHostDead,
 		"When a host goes from MAAS with its machines, both should be told":                           vmHostRemoved,
 		"When somebody deletes a virtual machine in LXD, MAAS should be made to find out":             vmLostInLXD,
+		"When a host that did not answer does so again, it should not be chosen last any more":        vmHostAnswersAgain,
 		"When a host restarts, its machines should be well again without being replaced":              vmHostRestarts,
 		"When a host is being drained since the list was read, nothing more should be composed there": vmHostDrained,
 		"When a host left MAAS since the list was read, another one should be asked":                  vmHostLeft,
@@ -144,6 +145,25 @@ func vmHostRestarts(t *testing.T, cfg *rest.Config) {
 	w.expect("m", "LXDVMDeployed True MachineDeployed", "")
 	w.Expect(*w.machine("m").Spec.SystemID).To(Equal(id))
 	w.Expect(w.machine("m").Status.FailureMessage).To(BeNil())
+}
+
+func vmHostAnswersAgain(t *testing.T, cfg *rest.Config) {
+	w := newLXD(t, cfg, lxdHost{name: "h1", cores: 64, memory: 1 << 18}, lxdHost{name: "h2"})
+	w.addVM("m")
+	w.until("Ready True Ready", "m")
+	w.Expect(w.machine("m").Status.LXDHost).To(Equal("h1"), "it has more left")
+	back := simtest.HostAway(t, w.Simulator, "h1")
+	w.reconcile("m", 3*time.Minute)
+	w.expect("m", "LXDHostSelected False HostUnavailable", "does not answer MAAS")
+	back()
+	simtest.LoseVM(t, w.Simulator, *w.machine("m").Spec.SystemID)
+	w.reconcile("m", 6*time.Minute)
+	w.reconcile("m", time.Minute)
+	w.expect("m", "LXDVMDeployed Unknown MachineNotFound", "deleted there")
+	w.leave("m")
+	w.addVM("next")
+	w.composing("next")
+	w.Expect(w.machine("next").Status.LXDHost).To(Equal("h1"))
 }
 
 func vmHostDrained(t *testing.T, cfg *rest.Config) {

@@ -46,6 +46,7 @@ func TestVirtualMachines(t *testing.T) {
 		"When a virtual machine is released from outside, it should still be deleted with its MaasMachine":  vmReleasedOutside,
 		"When MAAS does not delete a virtual machine, the MaasCluster should take over":                     vmHandedOver,
 		"When bare metal finds no machine, MAAS should not compose one, and others' machines be left alone": vmNotForMetal,
+		"When MAAS gets its first VM host and composes for bare metal at once, it should be told":           vmForMetalTold,
 		"When a virtual machine is to have a static address, it should be composed on its subnet":           vmStatic,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, cfg) })
@@ -273,112 +274,6 @@ func vmNoHost(t *testing.T, cfg *rest.Config) {
 	w.expect("q", "LXDHostSelected False ProjectNotFound", `4 are in LXD project "nodes"`)
 }
 
-func vmDeletedEarly(t *testing.T, cfg *rest.Config) {
-	w := newLXD(t, cfg, lxdHost{name: "h1"})
-	w.addVM("m")
-	vm := w.composing("m")
-	w.edit(vm.SystemID, func(m *inventory.Machine) { m.Status = status.Commissioning })
-	w.leave("m")
-	w.Expect(w.vms()).To(BeEmpty())
-}
-
-func vmDeletedInDoubt(t *testing.T, cfg *rest.Config) {
-	w := newLXD(t, cfg, lxdHost{name: "h1"})
-	w.addVM("m")
-	w.before = cutComposing
-	w.reconcile("m", time.Second)
-	w.reconcile("m", time.Second)
-	w.before = nil
-	w.remove("m")
-	w.reconcile("m", 20*time.Second)
-	w.expect("m", "Deleting True AllocationUncertain", "whether it turns up")
-	// Now it does.
-	place := lxd.PlacementOf(w.machine("m"))
-	w.Expect(w.DB.Update(func() error {
-		w.DB.Machines.Put(&inventory.Machine{ID: 999, SystemID: "late01", Hostname: place.Hostname, PowerType: "lxd", Status: status.Commissioning, ZoneID: 1, PodID: &place.HostID,
-			Extra: map[string]any{}, Token: w.DB.NewToken()})
-		return nil
-	})).To(Succeed())
-	w.leave("m")
-	w.Expect(w.vms()).To(BeEmpty())
-}
-
-func vmDeletedOutside(t *testing.T, cfg *rest.Config) {
-	w := newLXD(t, cfg, lxdHost{name: "h1"})
-	w.addVM("m")
-	w.until("Ready True Ready", "m")
-	id := *w.machine("m").Spec.SystemID
-	w.Expect(w.DB.Update(func() error {
-		w.DB.Machines.Delete(id)
-		return nil
-	})).To(Succeed())
-	w.reconcile("m", 3*time.Minute)
-	w.expect("m", "LXDVMDeployed Unknown MachineNotFound", "deleted there")
-	w.Expect(w.machine("m").Status.FailureMessage).NotTo(BeNil(), "Cluster API may replace it")
-	w.leave("m")
-}
-
-func vmDeletedOutsideEarly(t *testing.T, cfg *rest.Config) {
-	w := newLXD(t, cfg, lxdHost{name: "h1"})
-	w.addVM("m")
-	vm := w.composing("m")
-	w.Expect(w.DB.Update(func() error {
-		w.DB.Machines.Delete(vm.SystemID)
-		return nil
-	})).To(Succeed())
-	w.until("Ready True Ready", "m")
-	w.Expect(w.machine("m").Status.Attempts).To(BeEquivalentTo(1))
-	w.Expect(strings.Join(w.told(), "\n")).To(ContainSubstring("is gone: somebody deleted it in MAAS or in LXD"))
-}
-
-func vmTaken(t *testing.T, cfg *rest.Config) {
-	w := newLXD(t, cfg, lxdHost{name: "h1"})
-	w.addVM("m")
-	vm := w.composing("m")
-	w.edit(vm.SystemID, func(m *inventory.Machine) { m.Status, m.Owner, m.AgentName = status.Allocated, "bob", "his" })
-	w.until("Ready True Ready", "m")
-	w.Expect(*w.machine("m").Spec.SystemID).NotTo(Equal(vm.SystemID))
-	w.leave("m")
-	w.Expect(w.Machine(vm.SystemID)).To(HaveField("Owner", "bob"), "it is his by now")
-}
-
-func vmReleasedOutside(t *testing.T, cfg *rest.Config) {
-	w := newLXD(t, cfg, lxdHost{name: "h1"})
-	w.addVM("m")
-	w.until("Ready True Ready", "m")
-	w.edit(*w.machine("m").Spec.SystemID, func(m *inventory.Machine) {
-		m.Status, m.Owner, m.AgentName, m.Annotations, m.PowerState = status.Ready, "", "", nil, "off"
-	})
-	w.reconcile("m", 3*time.Minute)
-	w.expect("m", "Ready False MachineTerminatedReason", "released from outside")
-	w.leave("m")
-	w.Expect(w.vms()).To(BeEmpty(), "nobody has it, and it was made for this MaasMachine")
-}
-
-func vmHandedOver(t *testing.T, cfg *rest.Config) {
-	w := newLXD(t, cfg, lxdHost{name: "h1"})
-	w.owned()
-	w.look()
-	w.addVM("m")
-	w.until("Ready True Ready", "m")
-	id := *w.machine("m").Spec.SystemID
-	mend := simtest.Fault(t, w.Simulator, faults.Rule{Kind: faults.Error, Operation: "machine.delete", Machine: id, Status: 503, Message: "the host does not answer"})
-	w.remove("m")
-	w.passes("m", 2)
-	w.expect("m", "Deleting True MAASUnavailable", "the host does not answer")
-	w.reconcile("m", 11*time.Minute)
-	w.reconcile("m", time.Minute)
-	w.Expect(w.gone("m")).To(BeTrue(), "a dead host must not hold a Machine")
-	w.look()
-	w.notReleased("the host does not answer")
-	mend()
-	w.Eventually(func() []*inventory.Machine {
-		w.clock.SetTime(w.clock.Now().Add(10 * time.Minute))
-		w.look()
-		return w.vms()
-	}, "20s", "20ms").Should(BeEmpty())
-}
-
 func vmNotForMetal(t *testing.T, cfg *rest.Config) {
 	w := newLXD(t, cfg, lxdHost{name: "h1"})
 	w.addVM("vm")
@@ -397,6 +292,25 @@ func vmNotForMetal(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.Machine(vm.SystemID).Owner).To(BeEmpty(), "it was made for another one")
 	w.until("Ready True Ready", "vm")
 	w.Expect(*w.machine("vm").Spec.SystemID).To(Equal(vm.SystemID))
+}
+
+func vmForMetalTold(t *testing.T, cfg *rest.Config) {
+	w := newLXD(t, cfg)
+	for _, m := range w.Machines()[1:] {
+		w.edit(m.SystemID, func(m *inventory.Machine) { m.Status, m.Owner = status.Deployed, "bob" })
+	}
+	small := infrav1.MaasMachineSpec{Image: "custom/node", MinCPU: ptr.To(1), MinMemory: ptr.To(1024)}
+	w.add("one", small)
+	w.reconcile("one", time.Second)
+	w.reconcile("one", time.Second)
+	w.Expect(strings.Join(w.told(), "\n")).NotTo(ContainSubstring("VirtualMachineAllocated"))
+	w.addHost(100, lxdHost{name: "h1"})
+	w.add("two", small)
+	w.reconcile("two", time.Second)
+	w.reconcile("two", time.Second)
+	w.Expect(strings.Join(w.told(), "\n")).To(And(ContainSubstring("VirtualMachineAllocated"), ContainSubstring("on VM host h1")))
+	w.leave("two")
+	w.Expect(w.Machines()).To(HaveLen(5), "MAAS does away with what it composed so")
 }
 
 func vmStatic(t *testing.T, cfg *rest.Config) {

@@ -17,7 +17,6 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -57,7 +56,7 @@ type world struct {
 	transport  http.RoundTripper
 	kube       client.Client
 	clock      *clocktesting.FakePassiveClock
-	recorder   *events.FakeRecorder
+	recorder   *diary
 	reconciler *machine.Reconciler
 	// clusters looks after the MaasCluster; nil before its first look.
 	clusters *cluster.Reconciler
@@ -114,7 +113,7 @@ func newWorldAt(t *testing.T, cfg *rest.Config, s *simulator.Simulator, endpoint
 
 // restart forgets all that a process keeps in memory.
 func (w *world) restart() {
-	w.recorder, w.clusters = events.NewFakeRecorder(100), nil
+	w.recorder, w.clusters = &diary{}, nil
 	w.reconciler = &machine.Reconciler{
 		Client: w.kube, Reader: w.client, Recorder: w.recorder, Clock: w.clock,
 		Identities: identity.NewResolver(identity.Options{
@@ -260,17 +259,4 @@ func (w *world) expect(name, want, message string) {
 	w.Expect(c).NotTo(BeNil(), "%s has no condition %s", name, kind)
 	w.Expect(fmt.Sprintf("%s %s %s", c.Type, c.Status, c.Reason)).To(Equal(want), c.Message)
 	w.Expect(c.Message).To(ContainSubstring(message))
-}
-
-// told returns the events since it was last called.
-func (w *world) told() []string {
-	var all []string
-	for {
-		select {
-		case e := <-w.recorder.Events:
-			all = append(all, e)
-		default:
-			return all
-		}
-	}
 }
