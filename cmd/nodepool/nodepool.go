@@ -37,6 +37,8 @@ type create struct {
 	autoRepair                   bool
 	nodeLabels                   map[string]string
 	render                       bool
+	wait                         bool
+	timeout                      time.Duration
 }
 
 // NewCreateCommand makes `create nodepool <platform>`.
@@ -67,6 +69,8 @@ func (c *create) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&c.autoRepair, "auto-repair", false, "replace machines that stay unhealthy")
 	flags.StringToStringVar(&c.nodeLabels, "node-labels", nil, "labels of the nodes")
 	flags.BoolVar(&c.render, "render", false, "print the NodePool instead of creating it")
+	flags.BoolVar(&c.wait, "wait", false, "wait until the nodes are ready, and say which machine each of them got, and on which host")
+	flags.DurationVar(&c.timeout, "timeout", 0, "longest time to wait (default: no limit)")
 }
 
 func (c *create) run(cmd *cobra.Command, _ []string) error {
@@ -96,8 +100,12 @@ func (c *create) run(cmd *cobra.Command, _ []string) error {
 		}
 		return fmt.Errorf("create NodePool %s/%s: %w", c.namespace, c.name, err)
 	}
-	progress.New(cmd.ErrOrStderr(), clock.RealClock{}).Printf("NodePool %s/%s created", c.namespace, c.name)
-	return nil
+	report := progress.New(cmd.ErrOrStderr(), clock.RealClock{})
+	report.Printf("NodePool %s/%s created", c.namespace, c.name)
+	if !c.wait {
+		return nil
+	}
+	return c.waitReady(cmd.Context(), cl, report)
 }
 
 func (c *create) check() error {
@@ -113,6 +121,9 @@ func (c *create) check() error {
 	traits, known := platforms.Of(c.platform.Type())
 	if !known || !traits.Supports(c.arch) {
 		return fmt.Errorf("--arch %q: use one of %s", c.arch, strings.Join(traits.Architectures, ", "))
+	}
+	if c.timeout != 0 && !c.wait {
+		return errors.New("--timeout is how long --wait waits: add --wait, or leave it out")
 	}
 	types := []string{"", string(hyperv1.UpgradeTypeReplace), string(hyperv1.UpgradeTypeInPlace)}
 	if !slices.Contains(types, c.upgradeType) {
