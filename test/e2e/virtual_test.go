@@ -8,6 +8,8 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/test/journey"
@@ -38,6 +40,7 @@ func (s *suite) virtual(t *testing.T) {
 	on, err := journey.OnHosts(t.Context(), s.maas)
 	s.must(t, err)
 	g.Expect(on).To(Equal(map[string]int{"lxd-1": 1, "lxd-2": 1}), "one in each zone")
+	g.Expect(s.providerIDsOfNodes(t, name)).To(Equal(s.providerIDsOfMachines(t, name)))
 
 	s.must(t, s.CreateVirtualPool(t.Context(), name, "too-big", 1, "--min-memory", "1048576"))
 	s.reach(t, "full hosts reported", time.Minute, journey.PoolCondition(s.c, "too-big",
@@ -71,4 +74,31 @@ func (s *suite) vanished(t *testing.T) {
 	on, err := journey.OnHosts(t.Context(), s.maas)
 	s.must(t, err)
 	g.Expect(on).To(BeEmpty(), "virtual machines are deleted, not given back")
+}
+
+// providerIDsOfNodes are those that the kubelets said, by the name of the node.
+func (s *suite) providerIDsOfNodes(t *testing.T, cluster string) map[string]string {
+	t.Helper()
+	guest, err := s.GuestClient(cluster)
+	s.must(t, err)
+	nodes := &corev1.NodeList{}
+	s.must(t, guest.List(t.Context(), nodes))
+	ids := map[string]string{}
+	for _, node := range nodes.Items {
+		ids[node.Name] = node.Spec.ProviderID
+	}
+	return ids
+}
+
+// providerIDsOfMachines are those of the virtual machines of a cluster, by their names.
+func (s *suite) providerIDsOfMachines(t *testing.T, cluster string) map[string]string {
+	t.Helper()
+	machines, err := journey.Machines(t.Context(), s.c, cluster, "")
+	s.must(t, err)
+	ids := map[string]string{}
+	for _, m := range machines {
+		NewWithT(t).Expect(m.Spec.ProviderID).To(HaveValue(HavePrefix("maas-lxd:///")))
+		ids[ptr.Deref(m.Status.Hostname, "")] = *m.Spec.ProviderID
+	}
+	return ids
 }
