@@ -232,6 +232,33 @@ func TestBuildRefuses(t *testing.T) {
 	}
 }
 
+func TestBuildAgain(t *testing.T) {
+	w := newWorld(t)
+	arguments := w.withNode("--mirror-to", w.own.Host+"/mirror")
+	w.own.Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
+		broken := r.Method == http.MethodPost && strings.Contains(r.URL.Path, "/kube-proxy")
+		if broken {
+			rw.WriteHeader(http.StatusForbidden)
+		}
+		return broken
+	})
+	_, _, err := w.run(arguments...)
+	w.Expect(err).To(HaveOccurred())
+	sent := w.pushed(w.own)
+	t.Run("When it was broken off it should send what was not there yet, and nothing twice", func(t *testing.T) {
+		_, _, err := w.run(arguments...)
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(*sent).To(ContainElement(ContainSubstring("/mirror/kube-proxy/blobs/")))
+		w.Expect(*sent).NotTo(ContainElement(MatchRegexp("/mirror/(etcd|coredns/coredns|kube-apiserver)/blobs/")))
+	})
+	t.Run("When all is there it should send no blob at all", func(t *testing.T) {
+		*sent = nil
+		_, _, err := w.run(arguments...)
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(*sent).NotTo(ContainElement(ContainSubstring("/blobs/")))
+	})
+}
+
 func TestDiff(t *testing.T) {
 	w := newWorld(t)
 	from, _, err := w.run(w.withNode()...)
