@@ -71,8 +71,8 @@ func TestProxy(t *testing.T) {
 	m.plan.Proxy = nodeplan.Proxy{HTTPS: proxy.URL, NoProxy: direct}
 	m.plan.Node.Sources = []nodeplan.Source{{Image: strings.Replace(m.plan.Node.Name, m.registry.Host, outside, 1), Insecure: true}}
 	m.plan.Pod.Sources = []nodeplan.Source{{Image: strings.Replace(m.plan.Pod.Name, "127.0.0.1", direct, 1), Insecure: true}}
-	t.Run("When the cluster has a proxy, the release should be pulled through it", func(t *testing.T) {
-		m.mustRun()
+	m.mustRun()
+	t.Run("When the cluster has a proxy, the release should be pulled through it", func(*testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		m.Expect(asked).NotTo(BeEmpty())
