@@ -189,22 +189,72 @@ func TestBuildRefuses(t *testing.T) {
 			w.Expect(*pushed).To(BeEmpty())
 		})
 	}
-	t.Run("When the target refuses the mirror it should push no release", func(t *testing.T) {
-		w := newWorld(t)
-		arguments := w.withNode("--mirror-to", w.own.Host+"/mirror")
-		released := false
-		w.own.Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
-			released = released || strings.Contains(r.URL.Path, "/team/release")
-			if refused := r.Method == http.MethodPost && strings.Contains(r.URL.Path, "/kube-proxy"); refused {
-				rw.WriteHeader(http.StatusForbidden)
-				return true
-			}
-			return false
+	for name, tc := range map[string]struct {
+		path   string
+		status int
+		more   func(w *world) []string
+		want   string
+	}{
+		"When the target refuses the mirror": {"/kube-proxy", http.StatusForbidden, func(w *world) []string {
+			return w.withNode("--mirror-to", w.own.Host+"/mirror")
+		}, "component kube-proxy: push .*/mirror/kube-proxy:v1.36.3: .*--pull-secret"},
+		"When the target refuses the node image": {"/team/node/", http.StatusUnauthorized, func(w *world) []string {
+			return w.nodeFrom("{arch}")
+		}, "component node: push .*/team/node:v1.36.3: .*--pull-secret"},
+		"When the target refuses the release": {"/team/release/", http.StatusForbidden, func(w *world) []string {
+			return w.withNode()
+		}, "release payload: push .*/team/release:1.36.3: .*check that you may push there.*--pull-secret"},
+		"When the target has no room": {"/team/release/", http.StatusInsufficientStorage, func(w *world) []string {
+			return w.withNode()
+		}, "release payload: push .*; the registry has a problem: try again later"},
+	} {
+		t.Run(name+" it should say so in one line, and there should be no release, nor a half of what was refused", func(t *testing.T) {
+			w := newWorld(t)
+			arguments := tc.more(w)
+			var kept []string
+			w.own.Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
+				write := r.Method != http.MethodGet && r.Method != http.MethodHead
+				if write && strings.Contains(r.URL.Path, tc.path) {
+					rw.WriteHeader(tc.status)
+					return true
+				}
+				if write && strings.Contains(r.URL.Path, "/manifests/") {
+					kept = append(kept, r.URL.Path)
+				}
+				return false
+			})
+			out, _, err := w.run(arguments...)
+			w.Expect(err).To(MatchError(And(MatchRegexp(tc.want), Not(ContainSubstring("\n")))))
+			w.Expect(exit.Code(err)).To(Equal(exit.Failure))
+			w.Expect(out).To(BeEmpty())
+			w.Expect(kept).NotTo(ContainElement(Or(ContainSubstring("/team/release/"), ContainSubstring(tc.path))))
 		})
-		_, _, err := w.run(arguments...)
-		w.Expect(err).To(MatchError(MatchRegexp("component kube-proxy: push .*/mirror/kube-proxy:v1.36.3: ")))
-		w.Expect(released).To(BeFalse())
+	}
+}
+
+// TestBuildAgain breaks a build off, finishes it, and makes it a third time.
+func TestBuildAgain(t *testing.T) {
+	w := newWorld(t)
+	arguments := w.withNode("--mirror-to", w.own.Host+"/mirror")
+	w.own.Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
+		broken := r.Method == http.MethodPost && strings.Contains(r.URL.Path, "/kube-proxy")
+		if broken {
+			rw.WriteHeader(http.StatusForbidden)
+		}
+		return broken
 	})
+	_, _, err := w.run(arguments...)
+	w.Expect(err).To(HaveOccurred())
+	sent := w.pushed(w.own)
+	_, _, err = w.run(arguments...)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(*sent).To(ContainElement(ContainSubstring("/mirror/kube-proxy/blobs/")))
+	w.Expect(*sent).NotTo(ContainElement(MatchRegexp("/mirror/(etcd|coredns/coredns|kube-apiserver)/blobs/")))
+
+	*sent = nil
+	_, _, err = w.run(arguments...)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(*sent).NotTo(ContainElement(ContainSubstring("/blobs/")))
 }
 
 func TestDiff(t *testing.T) {
@@ -293,6 +343,21 @@ func TestMirror(t *testing.T) {
 		pushed := w.pushed(w.own)
 		_, _, err = w.run(append([]string{"mirror", "--from-dir", dir, "--to", w.own.Host + "/rack"}, ca...)...)
 		w.Expect(err).To(MatchError(ContainSubstring("holds no complete release")))
+		w.Expect(*pushed).To(BeEmpty())
+	})
+	t.Run("When an image of the release is gone it should say which, and copy nothing", func(t *testing.T) {
+		w := newWorld(t)
+		spec, ca := built(w)
+		w.public.Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
+			gone := strings.Contains(r.URL.Path, "/pause/")
+			if gone {
+				rw.WriteHeader(http.StatusNotFound)
+			}
+			return gone
+		})
+		pushed := w.pushed(w.own)
+		_, _, err := w.run(append([]string{"mirror", spec, "--to", w.own.Host + "/rack"}, ca...)...)
+		w.Expect(err).To(MatchError(And(MatchRegexp("component pod: cannot read image .*/pause@sha256:.*; check the name and the tag"), Not(ContainSubstring("\n")))))
 		w.Expect(*pushed).To(BeEmpty())
 	})
 	t.Run("When an OpenShift release is mirrored it should keep its digest, which is signed", func(t *testing.T) {

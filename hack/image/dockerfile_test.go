@@ -40,6 +40,9 @@ func TestDockerfile(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	build, final, ok := strings.Cut(string(text), "FROM scratch\n")
 	g.Expect(ok).To(BeTrue())
+	for _, from := range regexp.MustCompile(`(?m)^FROM .*$`).FindAllString(build, -1) {
+		g.Expect(from).To(MatchRegexp(`@sha256:[0-9a-f]{64} `), "nobody can change what it is built with")
+	}
 	root := t.TempDir()
 	for _, run := range instruction.FindAllStringSubmatch(build, -1) {
 		if run[1] == "RUN" {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -104,6 +105,22 @@ func TestOneModel(t *testing.T) {
 		"/etc/kubernetes/node-image.credentials", "/etc/kubernetes/node-install.env", "/etc/kubernetes/pod-image.credentials",
 		"/opt/kubernetes/bin/hypershift-node-install", "/opt/kubernetes/bin/kubelet-run",
 	}))
+}
+
+// TestUpgradesOfPackages reads what needrestart is told, which unattended-upgrades runs after it: a line of Perl.
+func TestUpgradesOfPackages(t *testing.T) {
+	g := NewWithT(t)
+	plan := planned(t, fullInput())
+	i := slices.IndexFunc(plan.Files, func(f nodeplan.File) bool { return f.Path == "/etc/needrestart/conf.d/90-hypershift.conf" })
+	override := regexp.MustCompile(`(?m)^\$nrconf\{override_rc\}\{qr\((.*)\)\} = 0;$`).FindSubmatch(plan.Files[i].Content)
+	g.Expect(override).To(HaveLen(2), string(plan.Files[i].Content))
+	kept := regexp.MustCompile(string(override[1]))
+	for _, unit := range []string{runtimeUnitName, kubeletUnitName, "hypershift-node-agent.service"} {
+		g.Expect(kept.MatchString(unit)).To(BeTrue(), "an upgrade of packages does not restart %s", unit)
+	}
+	for _, unit := range []string{"ssh.service", "containerd.service", "my-kubelet.service"} {
+		g.Expect(kept.MatchString(unit)).To(BeFalse(), "%s is not ours", unit)
+	}
 }
 
 func TestPlanKubelet(t *testing.T) {

@@ -192,7 +192,7 @@ func (c *Client) Push(ctx context.Context, target name.Reference, content Conten
 		err = fmt.Errorf("%T is no image", content)
 	}
 	if err != nil {
-		return name.Digest{}, fmt.Errorf("push %s: %w", target, oneLine(err))
+		return name.Digest{}, explainPush(target, err)
 	}
 	digest, err := content.Digest()
 	if err != nil {
@@ -204,20 +204,29 @@ func (c *Client) Push(ctx context.Context, target name.Reference, content Conten
 // withoutTLS starts what a registry answered when it was asked again without TLS.
 const withoutTLS = "; GET http://"
 
-// explain says in one line what a registry answered, and what to do.
+// explain says in one line what a registry answered when an image was to be read, and what to do.
 func explain(spec string, err error) error {
-	advice := "check that the registry can be reached from here, and --ca-file"
-	if answer, ok := errors.AsType[*transport.Error](err); ok && !strings.Contains(err.Error(), withoutTLS) {
-		switch answer.StatusCode {
-		case http.StatusNotFound:
-			advice = "check the name and the tag"
-		case http.StatusUnauthorized, http.StatusForbidden:
-			advice = "check the name, and the credentials for the registry (--pull-secret)"
-		default:
-			advice = "the registry has a problem: try again later"
-		}
+	return fmt.Errorf("cannot read image %s: %w; %s", spec, oneLine(err), advice(err, "check the name, and the credentials for the registry (--pull-secret)"))
+}
+
+// explainPush says the same of an image that was to be pushed.
+func explainPush(target name.Reference, err error) error {
+	return fmt.Errorf("push %s: %w; %s", target, oneLine(err), advice(err, "check that you may push there, and the credentials for the registry (--pull-secret)"))
+}
+
+// advice is what to do about a failure; refused is what to do where the registry lets nobody in.
+func advice(err error, refused string) string {
+	answer, ok := errors.AsType[*transport.Error](err)
+	if !ok || strings.Contains(err.Error(), withoutTLS) {
+		return "check that the registry can be reached from here, and --ca-file"
 	}
-	return fmt.Errorf("cannot read image %s: %w; %s", spec, oneLine(err), advice)
+	switch answer.StatusCode {
+	case http.StatusNotFound:
+		return "check the name and the tag"
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return refused
+	}
+	return "the registry has a problem: try again later"
 }
 
 // oneLine keeps the first cause: a registry whose certificate is refused is asked again without TLS, and what it answers to that only
