@@ -87,7 +87,7 @@ func (d *dump) collect(ctx context.Context, config *rest.Config, root string, re
 	if err != nil {
 		return err
 	}
-	hosted := d.namespace + "-" + strings.ReplaceAll(d.name, ".", "-")
+	hosted := kube.HostedNamespace(d.namespace, d.name)
 	management.clusterScoped(ctx, managementKinds)
 	for _, namespace := range []string{d.namespace, hosted, d.operatorNamespace} {
 		report.Printf("collecting namespace %s", namespace)

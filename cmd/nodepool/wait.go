@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/cmd/kube"
 	"github.com/openshift/hypershift/cmd/progress"
-	"github.com/openshift/hypershift/hypershift-operator/naming"
 )
 
 const pollInterval = 2 * time.Second
@@ -57,9 +57,7 @@ func (c *create) look(ctx context.Context, cl client.Client, key client.ObjectKe
 
 // machines tells of each Machine of the pool.
 func (c *create) machines(ctx context.Context, cl client.Client, pool client.ObjectKey) ([]string, error) {
-	hc := &hyperv1.HostedCluster{}
-	hc.Namespace, hc.Name = c.namespace, c.clusterName
-	namespace := naming.ControlPlaneNamespace(hc)
+	namespace := kube.HostedNamespace(c.namespace, c.clusterName)
 	list := &clusterv1.MachineList{}
 	if err := cl.List(ctx, list, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("list the Machines of namespace %s: %w", namespace, err)
