@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command cluster-api-provider-maas is the Cluster API infrastructure provider for MAAS.
 package main
 

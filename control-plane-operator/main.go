@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command control-plane-operator runs the control plane of one hosted cluster (run), configures the guest from inside
 // (hosted-cluster-config-operator), and holds the small programs that its pods start with.
 package main

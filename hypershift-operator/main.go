@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command hypershift-operator runs the controllers of HostedClusters and NodePools, one per management cluster.
 package main
 

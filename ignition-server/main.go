@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // ignition-server serves the configuration of nodes to machines that boot.
 package main
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // node-agent makes a machine that runs cloud-init a node of its cluster: it applies the node plan that the ignition-server has for
 // the machine, and brings kubelet and container runtime of the release.
 package main

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command node-network is the default network of a guest cluster of the Kubernetes distribution. It runs on every node, in
 // the node's own network namespace. Pods get addresses of their node's spec.podCIDRs by the CNI plugins ptp and host-local;
 // each node has a route to the pods of every other node by that node's InternalIP, so the nodes must share a layer 2

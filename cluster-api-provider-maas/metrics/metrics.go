@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package metrics is what the provider tells a Prometheus about machines, computed from the cache when it is scraped.
 package metrics
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command release writes the files that clusterctl installs the provider from.
 package main
 

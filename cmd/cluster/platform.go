@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cluster holds the commands that create and destroy hosted clusters.
 package cluster
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // docs writes the reference pages of the programs: go run ./cmd/docs docs/reference/cli
 package main
 

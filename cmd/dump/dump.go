@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package dump holds the command that collects what is needed to understand a cluster's trouble.
 package dump
 

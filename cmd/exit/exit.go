@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package exit tells mistakes of the caller from failures, and both to the shell.
 package exit
 

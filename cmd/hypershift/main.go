@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // hypershift installs the operator, and creates and destroys hosted clusters.
 package main
 

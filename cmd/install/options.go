@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package install holds the command that installs the operator and its CRDs.
 package install
 

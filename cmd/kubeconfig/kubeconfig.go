@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kubeconfig holds the command that prints kubeconfigs of hosted clusters.
 package kubeconfig
 

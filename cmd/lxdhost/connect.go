@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package lxdhost makes MAAS machines into LXD hosts, and empties them again.
 //
 // It speaks with MAAS alone, as a person at its pages would: a host is a thing of the MAAS, that clusters of many management

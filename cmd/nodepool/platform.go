@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package nodepool holds the commands that create and destroy NodePools.
 package nodepool
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package platform knows all platforms of the commands. A platform is a folder below this one, and a line here.
 package platform
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package progress tells people what a command waits for, and waits.
 package progress
 

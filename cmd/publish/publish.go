@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package publish chooses how the services of a hosted cluster are reached from outside the management cluster.
 package publish
 

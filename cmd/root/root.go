@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package root puts the commands together to the programs hypershift and hcp.
 package root
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package availabilityprober makes a pod wait, in an init container, until the hosted API server can serve it.
 package availabilityprober
 

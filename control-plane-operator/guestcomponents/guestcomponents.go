@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package guestcomponents lists the components of the Kubernetes distribution that run in the guest, on its nodes. They
 // are components like those of the control plane: the hosted-cluster-config-operator rolls them out, and a release is
 // rolled out when they are.

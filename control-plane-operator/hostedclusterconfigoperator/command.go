@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package hostedclusterconfigoperator is the subcommand that configures a guest cluster from inside. It has two clients:
 // one for the hosted namespace of the management cluster, one for the guest.
 package hostedclusterconfigoperator

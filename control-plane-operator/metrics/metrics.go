@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package metrics is what the control-plane-operator tells a Prometheus about a hosted control plane.
 package metrics
 

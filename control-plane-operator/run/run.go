@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package run is the subcommand that reconciles the hosted control plane of one namespace.
 package run
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command alone runs each subtest by itself, as a person does who looks into one: a subtest that passes only after an earlier one
 // fails here.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command constants reads names of Go files from its standard input, each ended by a NUL as `git ls-files -z` prints them, and fails
 // for string literals that repeat what an exported constant of api names: an annotation, label, finalizer, condition or
 // key of a Secret. Written twice, the two sides of a contract drift apart unseen.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command fuzz runs the fuzz targets of all modules whose folders it is given, one after the other, as `go test -fuzz` can run but one at
 // a time. Usage: go run ./hack/fuzz [-time 10m] [-only PATTERN] [-workers N] [-json] FOLDER...
 package main

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command generate makes everything that follows from the types in api/: deep copies, CRDs, the field list and the
 // reference page; and the page of the metrics that the programs register. With -check it writes nothing and fails when a file is stale.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command image makes the product's image for several architectures from programs that are already built, with a bill of materials
 // and a statement of where it comes from, and pushes it. It needs no container engine, and the same programs, certificates and
 // version give the same digests.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command kubemodule prints the go.mod of a module that builds the programs of one version of Kubernetes.
 //
 // Usage: go run ./hack/kubemodule VERSION > go.mod where VERSION is such as v1.31.14.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command licences reads names of Go files from its standard input, each ended by a NUL as `git ls-files -z` prints them, and fails for
 // those whose first line does not name the licence. With -write it adds the line.
 package main

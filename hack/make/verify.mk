@@ -41,7 +41,7 @@ $(BIN)/shellcheck:
 	mv $@.package/usr/bin/shellcheck $@
 	rm -rf $@.package
 
-# Not part of verify before every file has the line: `make licences` writes it.
+# `make licences` writes the line where it is missing.
 .PHONY: licences verify-licences
 licences: ## Write the licence's line into every Go file
 	git ls-files -z '*.go' | go run ./hack/licences -write

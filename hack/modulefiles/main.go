@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command modulefiles reads file names from its standard input, each ended by a NUL as `git ls-files -z` prints them, and fails
 // for those that keep the Go module from being packaged: a proxy refuses the whole module for one of them.
 package main

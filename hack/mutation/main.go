@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command mutation asks whether the tests of a package would notice if its code were wrong. It makes small wrong changes, one at
 // a time, and runs the tests that reach each: a change that no test fails on has survived.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command test runs the stages of our tests and says, in its last line, how many passed, failed and were skipped.
 //
 // Usage: go run ./hack/test STAGE... where a STAGE is one of unit, api, race, integration, management, fuzz and e2e. Stages that are joined by

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package metrics is what the operator tells a Prometheus about HostedClusters and NodePools, under the names and labels that
 // HyperShift gave them, so that its dashboards and alerts work here. All of it is computed from the cache when it is scraped.
 package metrics

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package naming derives the names and hashes that both controllers, the payload's own operators and the ignition-server
 // agree on. They are a wire format: changing one rolls or orphans what exists.
 package naming

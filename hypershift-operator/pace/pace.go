@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package pace says how fast the controllers of the operator work.
 package pace
 

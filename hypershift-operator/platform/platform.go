@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package platform says what the operator needs of a platform.
 //
 // A platform is one package below this one that implements Platform and Options, one line in package registry, and a row of

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package release reads the payloads of hosted clusters and decides which of them a cluster or pool may move to.
 package release
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package tenancy tells what in the management cluster belongs to a hosted cluster. The names of a cluster, its pools and the
 // Secrets that it points to are chosen by a tenant, so a name proves nothing: ours is what we made, and it says so.
 package tenancy

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package webhook answers the API server: it sets those defaults of HostedClusters and NodePools that depend on other objects of the
 // cluster, so that no schema can hold them, and converts objects of Cluster API between their versions. Nothing relies on the defaults
 // for safety.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package bootstrap makes what a machine asks for its node's first certificate with: a token of the guest that lives for an hour, is
 // good for one Machine, and goes when that has joined.
 package bootstrap

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package endpoint is the HTTP face of the ignition-server. With the bearer token of the user-data, a machine gets its
 // configuration (GET /ignition) and, if it has no Ignition to apply it, the program that does (GET /node-agent/<architecture>).
 package endpoint

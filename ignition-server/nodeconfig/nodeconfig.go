@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package nodeconfig renders the configuration of a node of the Kubernetes distribution as an Ignition config. It is a
 // pure function of its input.
 package nodeconfig

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package payload gathers what a node's configuration depends on from the hosted namespace, and renders it.
 package payload
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package token keeps the bearer tokens that machines fetch their configuration with: it renders the configuration of
 // each token Secret, holds it in memory, rotates tokens and drops expired ones.
 package token

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package apply brings a machine to what its node plan says, and its kernel to what a node needs.
 package apply
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package host is the machine that node-agent works on: its files, below a root folder that tests choose, and its programs.
 package host
 

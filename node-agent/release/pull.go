@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package release brings the programs of a release onto a machine: the kubelet, and the container runtime that it was tested with.
 package release
 

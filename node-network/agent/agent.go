@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package agent keeps the network of one node as the cluster's Node objects say.
 package agent
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package host is what the node network changes on a node: its CNI plugins and configuration, its routes, its packet
 // filter rules.
 package host

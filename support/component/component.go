@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package component is the framework of hosted control plane components.
 //
 // A component is a folder of manifests, functions that adapt them to one hosted cluster, and options. The framework

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package component
 
 // Flags are command line flags, in the order in which they were set.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package condition builds and reads status conditions by pure functions.
 package condition
 

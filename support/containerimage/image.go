@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package containerimage makes container images of programs that are already built, without a container engine: the same programs
 // give the same images.
 package containerimage

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package crds holds the CustomResourceDefinitions that the product installs, as `make generate` makes them.
 package crds
 

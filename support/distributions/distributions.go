@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package distributions holds what differs between the distributions of release payloads as data, as package platforms does
 // for platforms. Code that has to know "who reads node configurations?" asks a row of this table and compares no distribution itself.
 package distributions

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package finalizer puts finalizers on objects and takes them off.
 //
 // A patch carries the whole list of finalizers, so one that is made from an outdated object would drop what another writer

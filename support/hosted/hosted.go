@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package hosted names the objects of a hosted namespace that more than one program reads or writes. They are a wire format: an
 // OpenShift payload's own operators use the same.
 package hosted

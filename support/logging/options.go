@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package logging is how every program of the product logs: the same flags, the same keys, and a line for each write to
 // Kubernetes and each event, so that no reconciler has to log by itself. docs/reference/logging.md says what is logged at which level.
 package logging

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package maas is a client of the MAAS region API, version 2.0 (MAAS 3.2 and newer).
 //
 //	cfg, err := maas.ConfigFromSecret(secret.Data)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package machinetoken makes tokens that are good for one machine out of the token that a pool's machines have in common.
 //
 // A provider that writes the user-data of single machines puts such a token in the place of the pool's. The ignition-server, which

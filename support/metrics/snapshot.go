@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package metrics holds what the programs' own metrics have in common: gauges that are computed from a cache at the moment
 // when somebody scrapes them, and the description of all families for the reference page.
 package metrics

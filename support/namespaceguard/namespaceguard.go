@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package namespaceguard keeps people from deleting the namespace of a control plane. With the namespace the managers of
 // machines would go first, and nobody could run them again in there: its machines would never be released.
 package namespaceguard

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package nodeaddress finds an address under which a cluster's node ports are reached.
 package nodeaddress
 

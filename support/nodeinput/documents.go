@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package nodeinput reads what the configuration of a node is made from, and refuses what nodes cannot honour. The operator
 // and the ignition-server both read by it: what one accepts the other renders.
 package nodeinput

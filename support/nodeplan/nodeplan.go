@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package nodeplan is what a machine with cloud-init is made a node by: the ignition-server renders it, node-agent applies it.
 // It says the same as the Ignition config of the other machines, in a form that needs no Ignition.
 package nodeplan

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package operatorwebhook says how the API server calls the operator: for defaults that depend on the cluster, and to convert objects
 // of Cluster API. The installer writes that to the cluster, and the operator adds the certificate authority.
 package operatorwebhook

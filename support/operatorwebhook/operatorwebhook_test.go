@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package operatorwebhook_test
 
 import (

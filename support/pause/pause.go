@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package pause says what a pause means at a moment.
 package pause
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package phase is the one driver of all reconcilers.
 //
 // A pass is a list of named phases that share a scope. A phase that fails does not starve the ones after it, unless it is

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package pki makes the certificate authorities, certificates, keys and kubeconfigs of a hosted cluster, and says when
 // one of them has to be made anew.
 package pki

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package platforms holds what differs between platforms as data.
 //
 // Code that has to know "how long may a machine take to start?" or "what does the guest's Infrastructure say?" asks a row of

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package readthrough gives a manager a client that holds the content of those objects only that were read.
 //
 // Of a kind that everybody in a management cluster uses, such as Secrets, a cache would hold all there are. This client keeps

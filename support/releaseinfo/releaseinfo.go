@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package releaseinfo reads release payloads: images that say which version they are, which distribution, and
 // which image runs each component.
 package releaseinfo

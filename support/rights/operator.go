@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rights says what service accounts and people may do in the management cluster.
 //
 // There is no `*`: the tests in test/security and test/e2e hold each right against what is asked for.

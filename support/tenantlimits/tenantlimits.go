@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package tenantlimits says what those who may write HostedClusters and NodePools may choose of things that touch the management
 // cluster: where images come from, how dearly pods hold on to their place, and on which nodes they run.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package testenv gives a test a real kube-apiserver and etcd.
 package testenv
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package tlsprofile turns the hosted cluster's TLS security profile into what servers of Kubernetes and etcd understand.
 package tlsprofile
 

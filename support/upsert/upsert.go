@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package upsert brings one object of a Kubernetes API to the shape that a caller wants, and makes no API write when it
 // has that shape already.
 //

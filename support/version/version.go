@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package version tells which build of HyperShift for MAAS this is.
 package version
 

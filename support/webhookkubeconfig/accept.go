@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package webhookkubeconfig checks kubeconfigs that a user writes and an API server of ours follows: what they say happens in its pod,
 // with its files.
 package webhookkubeconfig

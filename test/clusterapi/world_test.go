@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package clusterapi tests that Cluster API's own managers, of the versions that release payloads bring, work on the CRDs that we
 // install and with the objects that our operator makes.
 package clusterapi

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command demo shows the main job on one machine: a hosted cluster whose nodes come out of MAAS.
 //
 // Usage: demo up | down

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command devcluster runs the embedded environment: a management cluster, an image registry and a simulated MAAS, all on
 // this machine, in namespaces and a folder of their own.
 package main

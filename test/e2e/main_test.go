@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package e2e walks the journey of a user in the embedded environment and asserts it, with everything real but the metal
 // and MAAS itself: machines that fail, processes that are killed, a MAAS that is away.
 package e2e

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package journey walks the road of a user: install, create a cluster, scale it, break it, destroy it, through the same
 // programs that a user types. The demo shows it, the end-to-end tests assert it.
 package journey

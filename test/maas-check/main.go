@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command maas-check walks through what the product asks of a MAAS, against a real one: it looks first, says what it would take, takes
 // that only when it is told to, and gives all of it back.
 //

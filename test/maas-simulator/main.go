@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Maas-simulator is a MAAS region API whose machines boot through a backend.
 package main
 

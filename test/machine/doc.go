@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package machine runs a Linux machine made of namespaces: its own root file system, mounts, processes, host name,
 // network and cgroups, on the host's kernel and with the host's /usr read-only. Nothing that it does (mounts, bridges,
 // iptables rules, processes) is seen in the host's own namespaces, and all of it ends with the machine.

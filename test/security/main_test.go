@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package security attacks: each test does what a tenant, a guest, a worker or a machine must not get done.
 package security
 

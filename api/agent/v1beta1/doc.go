@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package v1beta1 holds the kinds of the Cluster API provider of the platform Agent: AgentCluster, AgentMachine and
 // AgentMachineTemplate, as far as the operator writes or reads them. They are written from the wire format of the provider, which
 // cannot be imported. What the provider writes into fields that are not here is kept by the API server.

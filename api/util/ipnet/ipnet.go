@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ipnet holds a network that reads and writes itself as CIDR text, such as "10.132.0.0/14".
 package ipnet
 

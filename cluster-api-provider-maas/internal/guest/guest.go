@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package guest writes the provider ID and the zone of a machine on the Node that runs on it, in the cluster that the machine is for.
 package guest
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package handover remembers on a MaasCluster, where it outlives the MaasMachine and the process, which machines MAAS did not take back
 // in time: a dead BMC must not hold a Machine for ever, and what it holds in MAAS must not be forgotten either.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package identity turns Secrets and environment variables into MAAS clients, and keeps one client and one inventory for
 // each MAAS and user.
 package identity

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package inventory shares what is read of one MAAS between all that reconcile with it, and reads no more than they need: MAAS takes
 // long to print a machine.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package lifecycle decides, by a table, what each of MAAS's states means for a machine that a MaasMachine holds.
 //
 //	            Acquired      Installing    Provisioned   Leaving

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package lxd finds a place for a virtual machine among the LXD hosts of a MAAS, and has MAAS compose it there.
 //
 //	hosts ─> select (pure) ─> reserve (ledger, then the MaasMachine) ─> compose ─> allocate and deploy, as any machine

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package machine makes MaasMachines real: it acquires a machine of MAAS, deploys it with the bootstrap data of Cluster API,
 // publishes what it got, and gives it back.
 //

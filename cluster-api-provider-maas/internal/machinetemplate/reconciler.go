@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package machinetemplate tells, in the status of MaasMachineTemplates, what a machine made after them brings: an autoscaler needs it
 // to scale a group that has no machine.
 package machinetemplate

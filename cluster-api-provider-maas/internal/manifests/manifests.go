@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package manifests renders what clusterctl installs the provider from.
 package manifests
 

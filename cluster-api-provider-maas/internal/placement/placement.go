@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package placement decides, by pure functions, which MAAS machines fit what is wanted, and says why none does.
 package placement
 

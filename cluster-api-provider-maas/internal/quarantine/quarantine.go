@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package quarantine remembers on a MaasCluster, where it outlives the process, on which machines of MAAS deployments failed.
 //
 //	failure ─> record on the MaasCluster ─> set aside ─> n failures, and the image runs elsewhere ─> quarantine

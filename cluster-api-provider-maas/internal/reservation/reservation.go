@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package reservation remembers on a MaasCluster, where it outlives the MaasMachine and the process, which machines are kept allocated for
 // the successor of a MaasMachine that a roll-out replaces: Cluster API makes the successor only when the old Machine is gone.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package staticip decides, by pure functions, which address a machine gets, in which subnet of MAAS and on which of the
 // machine's interfaces.
 package staticip

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package agent is platform Agent in the commands: hosts that the assisted service has discovered.
 package agent
 

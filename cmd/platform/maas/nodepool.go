@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package maas is platform MAAS in the commands.
 package maas
 

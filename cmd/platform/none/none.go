@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package none is platform None in the commands: machines that somebody else makes.
 package none
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package nodeimage makes the image of a release that holds what makes a machine a node: kubelet, container runtime and CNI plugins, from
 // the files that their projects publish or from one's own.
 package nodeimage

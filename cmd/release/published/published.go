@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package published knows what the Kubernetes project and its neighbours publish for each minor of Kubernetes: which versions belong
 // together, and under which names their images and programs lie.
 package published

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package transfer finds images in registries and copies them, digest for digest.
 package transfer
 

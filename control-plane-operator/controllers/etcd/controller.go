@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package etcd looks after the members of a hosted cluster's etcd. A pass looks at the members, takes at most one step (next),
 // and says what it saw. All that a step needs to know is in etcd itself, in the namespace and in the notes about the members,
 // so an operator that dies between two steps goes on where it was:

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package etcd
 
 import "github.com/openshift/hypershift/control-plane-operator/metrics"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package hostedcontrolplane reconciles a HostedControlPlane: it publishes its endpoints, makes its PKI and rolls out its
 // components from the release payload.
 package hostedcontrolplane

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package revocation answers CertificateRevocationRequests. A control plane of a Kubernetes release has no signers of break-glass
 // certificates, so there is nothing to revoke, and whoever asks must not believe that it was done.
 package revocation

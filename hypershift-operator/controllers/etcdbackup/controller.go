@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package etcdbackup answers HCPEtcdBackups. Nothing here takes snapshots of etcd, and whoever asks for one must not
 // believe that it was taken.
 package etcdbackup

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package hostedcluster reconciles HostedClusters: it gives each a namespace, copies there what its control plane needs,
 // and runs the three managers that build and feed it.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package nodepool reconciles NodePools: it renders the configuration of a pool's nodes, hands it out by a token, and
 // keeps the Cluster API objects that make the machines.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package agent is the plugin of the platform Agent: workers are hosts that booted the discovery image of the assisted service, which
 // knows each as an Agent and installs OpenShift on it.
 package agent

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package conformance is what every platform's plugin must pass: the life of a cluster and a pool, with both controllers on a real
 // kube-apiserver, as the operator's service account and with its rights alone. There is no provider: no machine starts.
 package conformance

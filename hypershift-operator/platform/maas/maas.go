@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package maas is the plugin of the platform MAAS: workers are machines that a MAAS region manages.
 package maas
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package none is the plugin of the platform None: the user brings machines with the user-data that the operator writes.
 package none
 

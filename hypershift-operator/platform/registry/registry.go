@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package registry knows all platforms. It is the one place where a platform's type picks its plugin.
 package registry
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package metricstest reads metrics as a Prometheus would, for tests.
 package metricstest
 

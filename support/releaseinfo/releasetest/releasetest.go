@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package releasetest serves release payloads to tests from a real registry in the test's own process.
 package releasetest
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cluster is the management cluster of the embedded environment: one machine that is etcd, the control plane of
 // Kubernetes and its only node.
 package cluster

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command coredns is CoreDNS with the plugins that a cluster's DNS needs, and no other: the cloud providers' plugins
 // of the stock build would add minutes to building it and 40 MB to the image.
 package main

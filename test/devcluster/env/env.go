@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package env says where the embedded environment keeps its files and which names and addresses it uses. Every name here
 // is at the edge to another part (see docs/architecture.md), so it is written down once.
 package env

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package images builds the container images of the embedded environment from programs that are already built: no
 // container engine is needed, and the same programs give the same images. They are kept as an OCI layout, from which they
 // are pushed to a registry.

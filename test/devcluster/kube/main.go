@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command kube is the whole of Kubernetes in one binary. It runs as the program that its first argument or
 // its own file name says: kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, kube-proxy, kubectl or
 // etcd. One binary shares the 200 MB of code that six would repeat, and serves as one container image.

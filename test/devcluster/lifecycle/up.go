@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package lifecycle brings the embedded environment up and takes it down again.
 package lifecycle
 

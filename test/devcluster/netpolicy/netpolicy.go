@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package netpolicy has a node obey NetworkPolicies: it makes rules of nftables of them. It suits a cluster of one node that routes to
 // its pods.
 //

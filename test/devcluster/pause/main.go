@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command pause holds a pod's namespaces open: it sleeps until it is told to stop, and reaps what the pod leaves behind.
 package main
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package pki makes the certificates of the embedded environment and keeps them in a folder, so that a second start uses
 // the first one's.
 package pki

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package preflight finds out, before anything is started, whether this machine can carry the embedded environment. Each
 // problem is one sentence that says what is missing or in the way and what to do.
 package preflight

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package registry is a container registry that keeps what it is given on disk, behind TLS.
 package registry
 

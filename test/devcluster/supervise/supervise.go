@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package supervise keeps a program running after the command that started it has ended, and starts it again when it
 // dies. Its supervisor is this very program, which main must hand over to Run when Requested.
 package supervise

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package volumes makes PersistentVolumes for the claims of one StorageClass: a folder of the node for each. It suits a
 // cluster of one node.
 package volumes

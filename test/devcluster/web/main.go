@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command web is a page to look at and a few tools to look with, for clusters whose images have no shell. By its own
 // name it serves; by the names cat, fetch, hostname and lookup, or with these as first argument, it is that tool.
 package main

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package api tests the CRDs against a real kube-apiserver: every rule accepts what it should and refuses what it should.
 package api
 

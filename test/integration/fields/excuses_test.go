@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package fields
 
 // excuse is why nobody reads a field and that is all right.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package fields proves that no field of a spec does nothing in silence: each is read by code that does something with it, or
 // refused, or reported as without effect.
 package fields

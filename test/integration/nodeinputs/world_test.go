@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package nodeinputs runs the operator's two controllers and the ignition-server on one management cluster, and looks at what
 // a machine would get.
 package nodeinputs

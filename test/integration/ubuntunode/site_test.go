@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ubuntunode deploys stock cloud images by the MAAS simulator, with Debian's real cloud-init in them, and follows a machine
 // until its kubelet asks for a certificate: user-data, first stage, node-agent, container runtime and kubelet are the real ones.
 package ubuntunode

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package admin is the simulator's second port: levers that a real MAAS does
 // not have.
 package admin

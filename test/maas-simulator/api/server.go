@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package api answers MAAS's REST API 2.0 from an inventory.
 package api
 

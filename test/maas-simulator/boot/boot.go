@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package boot is the edge between the MAAS simulator, which decides when a
 // machine is installed, powered and erased, and whatever stands in for the
 // metal.

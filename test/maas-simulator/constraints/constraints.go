@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package constraints understands the parameters with which machines are
 // chosen, by allocate and by list filters.
 package constraints

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package dump reads what a live MAAS prints into a seed of the simulator.
 package dump
 

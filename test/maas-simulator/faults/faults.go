@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package faults makes a server misbehave on purpose: rules say what goes wrong,
 // where, how often and for how long.
 package faults

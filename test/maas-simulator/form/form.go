@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package form reads the parameters of a MAAS request, in their order, from the
 // query and from urlencoded or multipart bodies.
 package form

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package inventory holds what a MAAS server knows: typed tables over a store,
 // and the reading of seeds.
 package inventory

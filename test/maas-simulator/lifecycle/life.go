@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package lifecycle moves machines through their life: the operations that
 // users ask for, and what then happens over time.
 package lifecycle

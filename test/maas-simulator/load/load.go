@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package load gives requests the price that they have on a real MAAS, whose
 // region works on a few at a time and takes long to print machines, and counts
 // what callers make it spend.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package metadata serves what cloud-init asks for on a machine, and takes what
 // the installer and the booted system report.
 package metadata

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package oauth checks OAuth 1.0 credentials the way a MAAS server does: one
 // key for each user or machine, signed as plain text or with HMAC-SHA1.
 package oauth

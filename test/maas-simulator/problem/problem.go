@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package problem holds the answers with which the server refuses a request.
 package problem
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package render prints inventory rows as the JSON objects of MAAS's REST API.
 package render
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package seeds holds the inventories that the simulator brings along.
 package seeds
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package simulator is a MAAS region API in a Go process: an http.Handler over
 // an inventory whose machines move through their life.
 package simulator

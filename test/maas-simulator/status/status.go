@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package status holds the life of a MAAS node: its 23 statuses, the moves
 // between them that the server allows, and which status each operation needs.
 package status

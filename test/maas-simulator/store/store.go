@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package store keeps typed tables in memory, changes them in all-or-nothing
 // updates, and writes each update to a journal so that a killed process finds
 // everything again.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cgroup makes, joins, empties and removes a control group of the same name in every hierarchy of the host, be
 // it of version 1, 2 or both, and mounts the hierarchies in a machine.
 package cgroup

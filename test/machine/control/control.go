@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package control is how the programs of a machine, systemctl first among them, speak with its PID 1: one request and one
 // answer a connection, as JSON, on a socket that only root can reach.
 package control

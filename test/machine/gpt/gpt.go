@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package gpt reads and writes GUID partition tables of disk images.
 package gpt
 

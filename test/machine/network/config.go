@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package network makes the network namespaces, bridges and veth pairs of machines. Everything is made if it is missing,
 // left alone if it is there, and goes with its namespace.
 package network

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package tools is what stands in a machine for the programs of an operating system that need systemd, a boot loader, or a
 // kernel of their own. They do what can be done to the machine, and nothing to the host.
 package tools

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package units runs the services of systemd unit files, for machines that have no systemd. It understands what node
 // configurations use:
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package infra publishes the endpoints of a hosted control plane and finds out under which address and port they can be
 // reached. Everything else waits for it: the addresses are in certificates and kubeconfigs.
 package infra

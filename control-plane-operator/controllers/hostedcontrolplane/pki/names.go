@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package pki decides which certificates, keys and kubeconfigs a hosted control plane has, under which names, and keeps
 // them there and fresh.
 package pki

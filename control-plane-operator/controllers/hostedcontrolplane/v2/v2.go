@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package v2 lists the components of a hosted control plane. Each has a folder here; the order is that in which they are
 // looked at, while their dependencies say what waits for what.
 package v2

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package connection tells in the HostedControlPlane whether control plane and nodes reach each other.
 package connection
 

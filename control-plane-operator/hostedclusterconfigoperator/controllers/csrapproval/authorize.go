@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package csrapproval approves the certificates that kubelets ask for, when the Machine behind a node vouches for it.
 //
 // What a request claims is held against what Cluster API knows of its machines. A machine gets one certificate by what it boots with,

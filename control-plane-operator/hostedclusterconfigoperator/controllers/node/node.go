@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package node gives nodes of the guest the labels and taints that their NodePool asks for, and takes away the nodes whose
 // Machine is gone.
 package node

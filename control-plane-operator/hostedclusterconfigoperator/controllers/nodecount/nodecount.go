@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package nodecount tells in the HostedControlPlane how many nodes the guest has, by which control planes are sized.
 package nodecount
 

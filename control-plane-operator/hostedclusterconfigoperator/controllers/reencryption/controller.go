@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package reencryption writes all Secrets of the guest anew when its API servers have gone over to another key.
 package reencryption
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package resources keeps what the guest cluster must hold so that nodes can join and workloads can run: the API kinds and
 // objects of config.openshift.io, the address of the API, and rights. What runs there is the workloads controller's.
 package resources

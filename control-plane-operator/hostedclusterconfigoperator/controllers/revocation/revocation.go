@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package revocation takes a kubelet's certificates away when its Machine is gone. Another Machine that gets the same hardware gets the same
 // name for its Node, and with that what certificates of the name may do.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package watch has what the set-ups of the guest's controllers share.
 package watch
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package workloads rolls out the components that run in the guest, on its nodes.
 package workloads
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package toy is what the tool's own test changes.
 package toy
 

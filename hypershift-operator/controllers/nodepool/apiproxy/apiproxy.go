@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package apiproxy renders what gives each OpenShift node a local address of its API server: an address on the loopback
 // interface, and a static pod that forwards connections on it to where the API server is published, by HAProxy, or through the
 // cluster's HTTPS proxy by a program of the payload. Pods reach the API by the same address on every node, whatever the way there is.

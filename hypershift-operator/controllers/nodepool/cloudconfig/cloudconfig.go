@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cloudconfig renders the first-boot configuration of machines that run cloud-init: what it takes to fetch the
 // real one from the cluster's ignition-server, and no secret but the token.
 package cloudconfig

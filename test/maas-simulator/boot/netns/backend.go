@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package netns is a boot backend whose machines are made of Linux namespaces: each has its own root file system, network,
 // processes and disk image. Those of MAAS's own images (ubuntu, debian) run the distribution's packages, cloud-init first
 // among them; others run an operating system with containerd and Ignition, and behave towards MAAS as a machine with

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package simtest
 
 // Rack is a seed of five Ready machines: one to five, of growing size, in two

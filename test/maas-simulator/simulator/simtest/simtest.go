@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package simtest makes small simulated sites for tests and speaks their API
 // without a client library.
 package simtest

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package clusterautoscaler is the component that gives a NodePool machines when pods have no room. It runs where the
 // release payload brings its image.
 package clusterautoscaler

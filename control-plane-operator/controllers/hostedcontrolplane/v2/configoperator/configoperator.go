@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package configoperator is the component that runs the hosted-cluster-config-operator, which configures the guest from
 // inside.
 package configoperator

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package etcd is the component that stores the hosted cluster: a StatefulSet of one or three members with upstream's
 // plain etcd image, which has no shell and needs none.
 package etcd

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ignitionserver is the component from which machines fetch their configuration when they first boot.
 package ignitionserver
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kubeapiserver is the component that runs the hosted cluster's API server.
 package kubeapiserver
 

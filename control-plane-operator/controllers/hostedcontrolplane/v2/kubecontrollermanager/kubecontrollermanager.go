@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kubecontrollermanager is the component that runs the hosted cluster's controllers, among them the one that signs
 // the certificates of nodes.
 package kubecontrollermanager

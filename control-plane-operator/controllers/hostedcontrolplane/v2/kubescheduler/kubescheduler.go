@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kubescheduler is the component that places the hosted cluster's pods on its nodes.
 package kubescheduler
 
