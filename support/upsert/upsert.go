@@ -90,12 +90,23 @@ func Status(ctx context.Context, c client.Client, obj client.Object, mutate func
 
 // Patch writes the difference that mutate makes to obj's metadata and spec; obj must have been read before.
 func Patch(ctx context.Context, c client.Client, obj client.Object, mutate func()) error {
+	return patch(ctx, c, obj, mutate, client.MergeFrom)
+}
+
+// PatchLatest is Patch for a decision that holds only for obj as it was read: a conflict when somebody wrote it since.
+func PatchLatest(ctx context.Context, c client.Client, obj client.Object, mutate func()) error {
+	return patch(ctx, c, obj, mutate, func(before client.Object) client.Patch {
+		return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	})
+}
+
+func patch(ctx context.Context, c client.Client, obj client.Object, mutate func(), from func(before client.Object) client.Patch) error {
 	before := obj.DeepCopyObject().(client.Object)
 	mutate()
 	if equality.Semantic.DeepEqual(before, obj) {
 		return nil
 	}
-	if err := c.Patch(ctx, obj, client.MergeFrom(before)); err != nil {
+	if err := c.Patch(ctx, obj, from(before)); err != nil {
 		return fmt.Errorf("patching %s: %w", describe(c, obj), err)
 	}
 	return nil

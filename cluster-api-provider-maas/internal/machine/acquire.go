@@ -125,7 +125,8 @@ func (r *Reconciler) allocate(ctx context.Context, s *scope, request placement.R
 	if err != nil {
 		return r.problem(ctx, s, err)
 	}
-	err = upsert.Patch(ctx, r.Client, s.machine, func() {
+	// Another provider, in a pod that a lost node still runs, may have got a machine since this MaasMachine was read.
+	err = upsert.PatchLatest(ctx, r.Client, s.machine, func() {
 		annotate(s.machine, UIDAnnotation, s.uid())
 		annotate(s.machine, infrav1.OwnerAnnotation, s.user)
 		annotate(s.machine, AttemptAnnotation, r.Clock.Now().UTC().Format(time.RFC3339Nano))
@@ -212,7 +213,7 @@ func (r *Reconciler) refuse(ctx context.Context, s *scope, got *maas.Machine, wr
 
 // record writes down which machine is held. From here on it can be found without asking MAAS.
 func (r *Reconciler) record(ctx context.Context, s *scope, m *maas.Machine) error {
-	err := upsert.Patch(ctx, r.Client, s.machine, func() {
+	err := upsert.PatchLatest(ctx, r.Client, s.machine, func() {
 		providerID, systemID := formatProviderID(s.machine.Spec, m), m.SystemID
 		s.machine.Spec.ProviderID, s.machine.Spec.SystemID = &providerID, &systemID
 		annotate(s.machine, UIDAnnotation, s.uid())
