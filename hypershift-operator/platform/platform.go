@@ -66,6 +66,9 @@ func (p Pool) Distribution() releaseinfo.Distribution {
 type Object struct {
 	Object client.Object
 	Mutate func() error
+	// MutateStatus shapes the status too: that of an infrastructure cluster which the provider leaves alone, since it is managed
+	// externally, as the trait ExternalInfra says. It is nil where the provider writes it.
+	MutateStatus func()
 }
 
 // Credentials is what a plugin found out about the platform's credentials.

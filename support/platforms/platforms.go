@@ -49,6 +49,8 @@ type Traits struct {
 	HealthCheck HealthCheck
 	// CRDs is the folder of support/crds that holds the kinds of the platform's Cluster API provider; empty where there is no provider.
 	CRDs string
+	// ExternalInfra tells whether the operator itself says that the infrastructure cluster is ready: the provider leaves it alone.
+	ExternalInfra bool
 	// Passes are rights that the operator has only to pass them on to the provider outside of hosted namespaces.
 	Passes []rbacv1.PolicyRule
 }

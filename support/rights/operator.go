@@ -101,16 +101,16 @@ func machines() []rbacv1.PolicyRule {
 	}
 	for _, platformType := range platforms.Known() {
 		traits, _ := platforms.Of(platformType)
-		rules = append(rules, infrastructure(traits.CRDs)...)
+		rules = append(rules, infrastructure(traits)...)
 		rules = append(rules, traits.Passes...)
 	}
 	return rules
 }
 
 // infrastructure is what the operator does with the kinds of a platform's provider, which Cluster API wants to be named so.
-func infrastructure(folder string) []rbacv1.PolicyRule {
+func infrastructure(traits platforms.Traits) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
-	for _, name := range crds.Names(folder) {
+	for _, name := range crds.Names(traits.CRDs) {
 		resource, group, _ := strings.Cut(name, ".")
 		switch {
 		case strings.HasSuffix(resource, "machinetemplates"):
@@ -119,6 +119,9 @@ func infrastructure(folder string) []rbacv1.PolicyRule {
 			rules = append(rules, reads(group, resource, "patch", "delete"))
 		case strings.HasSuffix(resource, "clusters"):
 			rules = append(rules, reads(group, resource, "create", "update"))
+			if traits.ExternalInfra {
+				rules = append(rules, of(group, resource+"/status", "patch"))
+			}
 		}
 	}
 	return rules

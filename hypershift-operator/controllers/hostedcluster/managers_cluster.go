@@ -28,6 +28,9 @@ func (r *Reconciler) reconcileCAPICluster(ctx context.Context, s *scope) (ctrl.R
 		s.own(infra.Object)
 		return infra.Mutate()
 	})
+	if err == nil && infra.MutateStatus != nil {
+		err = upsert.Status(ctx, r.Client, infra.Object, infra.MutateStatus)
+	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
