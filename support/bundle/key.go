@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bundle
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"filippo.io/age"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// The keys of the Secret that a backup is encrypted with. Whoever writes needs the recipients only, so that a management cluster
+// whose Secrets are stolen gives away no backup; `age-keygen` makes both.
+const (
+	// RecipientsKey has public keys of age ("age1..."), one a line: with the private key of any of them a bundle can be opened.
+	RecipientsKey = "recipients"
+	// IdentityKey has private keys of age ("AGE-SECRET-KEY-1..."), one a line.
+	IdentityKey = "identity"
+)
+
+// Recipients reads whom a bundle is encrypted for. A Secret without RecipientsKey may have IdentityKey, whose public keys are taken.
+func Recipients(secret *corev1.Secret) ([]age.Recipient, error) {
+	text, ok := secret.Data[RecipientsKey]
+	if !ok && len(secret.Data[IdentityKey]) > 0 {
+		return public(secret)
+	}
+	recipients, err := age.ParseRecipients(strings.NewReader(string(text)))
+	if err != nil {
+		// What the library says of the line may quote it, and somebody may have put the private key there.
+		return nil, fmt.Errorf("key %q of Secret %s has no public keys of age (\"age1...\", one a line, as age-keygen -y prints them)", RecipientsKey, secret.Name)
+	}
+	return recipients, nil
+}
+
+// Identities reads what a bundle is opened with.
+func Identities(secret *corev1.Secret) ([]age.Identity, error) {
+	return ParseIdentities(string(secret.Data[IdentityKey]), fmt.Sprintf("key %q of Secret %s", IdentityKey, secret.Name))
+}
+
+// ParseIdentities reads private keys as age-keygen writes them. An error names source, and no key.
+func ParseIdentities(text, source string) ([]age.Identity, error) {
+	identities, err := age.ParseIdentities(strings.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s has no private keys of age (\"AGE-SECRET-KEY-1...\", one a line, as age-keygen writes them)", source)
+	}
+	return identities, nil
+}
+
+func public(secret *corev1.Secret) ([]age.Recipient, error) {
+	identities, err := Identities(secret)
+	if err != nil {
+		return nil, err
+	}
+	var recipients []age.Recipient
+	for _, identity := range identities {
+		switch key := identity.(type) {
+		case *age.X25519Identity:
+			recipients = append(recipients, key.Recipient())
+		case *age.HybridIdentity:
+			recipients = append(recipients, key.Recipient())
+		default:
+			return nil, errors.New("the private key is of a kind that has no public key")
+		}
+	}
+	return recipients, nil
+}
