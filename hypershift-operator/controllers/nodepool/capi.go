@@ -195,60 +195,6 @@ func rolloutStrategy(replace *hyperv1.ReplaceUpgrade) clusterv1.MachineDeploymen
 	return strategy
 }
 
-// applyMachineSet makes machines that are updated without being replaced; the config operator in the hosted cluster does
-// that when the target differs from the current version.
-func (r *Reconciler) applyMachineSet(ctx context.Context, s *scope, ref clusterv1.ContractVersionedObjectReference) error {
-	ms := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace(), Name: s.pool.Name}}
-	taints, err := taintsJSON(s.pool)
-	if err != nil {
-		return err
-	}
-	_, err = upsert.Object(ctx, r.Client, ms, func() error {
-		s.shapeMeta(ms)
-		annotate(ms, hyperv1.NodePoolTargetConfigVersionAnnotation, s.config.hash)
-		annotate(ms, hyperv1.NodePoolMaxUnavailableAnnotation, maxUnavailable(s.pool))
-		if ms.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation] == "" {
-			// Machines of a new set are born with the wanted configuration.
-			annotate(ms, hyperv1.NodePoolCurrentConfigVersionAnnotation, s.config.hash)
-		}
-		template := s.machineTemplate(ref)
-		for key, value := range s.pool.Spec.NodeLabels {
-			template.Labels[hyperv1.NodeLabelPrefix+"."+key] = value
-		}
-		template.Annotations[hyperv1.NodePoolTaintsAnnotation] = taints
-		ms.Spec.ClusterName = s.hc.Spec.InfraID
-		ms.Spec.Replicas = replicas(s.pool, ms.Spec.Replicas)
-		ms.Spec.Selector = metav1.LabelSelector{MatchLabels: map[string]string{s.resourcesName(): s.resourcesName()}}
-		ms.Spec.Template = template
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return r.followMachineSet(ctx, s, ms, ref.Name)
-}
-
-// followMachineSet takes from the set's annotations how far the upgrader is, which is all that tells of machines that keep
-// what they were made with.
-func (r *Reconciler) followMachineSet(ctx context.Context, s *scope, ms *clusterv1.MachineSet, template string) error {
-	s.observeMachineSet(ms)
-	if ms.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation] != s.config.hash {
-		s.reportInPlace(ms)
-		return nil
-	}
-	if available(s.machines) < ptr.Deref(ms.Spec.Replicas, 0) {
-		return nil
-	}
-	return r.markCurrent(ctx, s, template)
-}
-
-func maxUnavailable(pool *hyperv1.NodePool) string {
-	if inPlace := pool.Spec.Management.InPlace; inPlace != nil && inPlace.MaxUnavailable != nil {
-		return inPlace.MaxUnavailable.String()
-	}
-	return "1"
-}
-
 // markCurrent remembers which release and configuration all machines have. template is empty where there are no machines.
 func (r *Reconciler) markCurrent(ctx context.Context, s *scope, template string) error {
 	s.version = s.release.Version()

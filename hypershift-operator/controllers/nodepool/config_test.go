@@ -156,12 +156,6 @@ func TestResourcesName(t *testing.T) {
 	})
 }
 
-func TestMaxUnavailable(t *testing.T) {
-	t.Run("When nothing is said one node should go at a time", func(t *testing.T) {
-		NewWithT(t).Expect(maxUnavailable(&hyperv1.NodePool{})).To(Equal("1"))
-	})
-}
-
 func TestNodesFollowTLSProfile(t *testing.T) {
 	for version, follows := range map[string]bool{"4.22.9": false, "4.23.0": true, "5.1.0": true} {
 		t.Run("When the TLS profile of a cluster of "+version+" changes, it should replace nodes that are configured with it, and no others", func(t *testing.T) {

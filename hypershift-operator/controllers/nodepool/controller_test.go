@@ -76,6 +76,9 @@ func (s *world) answer() {
 			continue
 		}
 		token.Data[hyperv1.TokenSecretReasonKey], token.Data[hyperv1.TokenSecretMessageKey] = []byte(hyperv1.AsExpectedReason), []byte("Payload generated successfully")
+		if token.Annotations[hyperv1.TokenSecretNodePoolUpgradeTypeAnnotation] == string(hyperv1.UpgradeTypeInPlace) {
+			token.Data["payload"] = []byte("packed")
+		}
 		if s.refusal != "" {
 			token.Data[hyperv1.TokenSecretReasonKey], token.Data[hyperv1.TokenSecretMessageKey] = []byte("InvalidConfig"), []byte(s.refusal)
 		}

@@ -151,43 +151,6 @@ func TestOpenShift(t *testing.T) {
 		s.Expect(client.IgnoreNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(mhc), mhc))).To(Succeed())
 		s.Expect(s.condition("AutorepairEnabled").Status).To(Equal(corev1.ConditionFalse))
 	})
-
-	t.Run("When a pool is updated in place, it should name the target and follow the upgrader", func(t *testing.T) {
-		s := newWorld(t, c, "inplace")
-		s.openShift(hyperv1.UpgradeTypeInPlace)
-		s.coreConfigs()
-		s.mustPass()
-		ms := &clusterv1.MachineSet{}
-		key := client.ObjectKey{Namespace: s.hosted(), Name: fixture.PoolName}
-		s.Expect(c.Get(t.Context(), key, ms)).To(Succeed())
-		first := ms.Annotations[hyperv1.NodePoolTargetConfigVersionAnnotation]
-		s.Expect(ms.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation]).To(Equal(first))
-		s.Expect(s.pool().Status.Version).To(BeEmpty(), "no machine has it yet")
-		for _, name := range []string{"a", "b"} {
-			machine := &clusterv1.Machine{
-				ObjectMeta: metav1.ObjectMeta{Namespace: s.hosted(), Name: name, Annotations: map[string]string{hyperv1.NodePoolAnnotation: s.key().String()}},
-				Spec:       *ms.Spec.Template.Spec.DeepCopy(),
-			}
-			s.Expect(c.Create(t.Context(), machine)).To(Succeed())
-			s.serve(machine)
-		}
-		s.mustPass()
-		s.Expect(s.pool().Status.Version).To(Equal("4.20.1"))
-
-		fixture.Create(t, c, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "extra"}, Data: map[string]string{
-			"config": "apiVersion: machineconfiguration.openshift.io/v1\nkind: KubeletConfig\nmetadata: {name: extra}\n"}})
-		s.change(func(p *hyperv1.NodePool) { p.Spec.Config = []corev1.LocalObjectReference{{Name: "extra"}} })
-		s.mustPass()
-		s.Expect(c.Get(t.Context(), key, ms)).To(Succeed())
-		s.Expect(ms.Annotations[hyperv1.NodePoolTargetConfigVersionAnnotation]).NotTo(Equal(first))
-		s.Expect(ms.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation]).To(Equal(first))
-
-		ms.Annotations[hyperv1.NodePoolUpgradeInProgressFalseAnnotation] = "node n1 does not drain"
-		s.Expect(c.Update(t.Context(), ms)).To(Succeed())
-		s.mustPass()
-		s.Expect(s.condition("UpdatingConfig").Reason).To(Equal("InplaceUpgradeFailed"))
-		s.Expect(s.condition("UpdatingConfig").Message).To(Equal("node n1 does not drain"))
-	})
 }
 
 func TestAPITunnel(t *testing.T) {

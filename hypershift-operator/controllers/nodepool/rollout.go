@@ -110,20 +110,6 @@ func (s *scope) reportRolledOut() {
 	}
 }
 
-// reportInPlace repeats what the in-place upgrader says.
-func (s *scope) reportInPlace(ms *clusterv1.MachineSet) {
-	failed, text := ms.Annotations[hyperv1.NodePoolUpgradeInProgressFalseAnnotation], ms.Annotations[hyperv1.NodePoolUpgradeInProgressTrueAnnotation]
-	for _, conditionType := range []string{hyperv1.NodePoolUpdatingConfigConditionType, hyperv1.NodePoolUpdatingVersionConditionType} {
-		switch {
-		case s.conditions[conditionType].Status != metav1.ConditionTrue:
-		case failed != "":
-			s.reject(conditionType, hyperv1.NodePoolInplaceUpgradeFailedReason, failed)
-		case text != "":
-			s.accept(conditionType, text)
-		}
-	}
-}
-
 // available counts the machines that serve and stay.
 func available(machines []*clusterv1.Machine) int32 {
 	count := int32(0)

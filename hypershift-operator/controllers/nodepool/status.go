@@ -122,7 +122,7 @@ func (s *scope) underway() []string {
 
 // severity marks conditions that somebody should look at.
 func severity(c metav1.Condition, underway []string) string {
-	if c.Status != metav1.ConditionFalse || slices.Contains(informative, c.Type) {
+	if c.Status != metav1.ConditionFalse || slices.Contains(informative, c.Type) && c.Reason != hyperv1.NodePoolInplaceUpgradeFailedReason {
 		return ""
 	}
 	for reason := range strings.SplitSeq(c.Reason, ",") {

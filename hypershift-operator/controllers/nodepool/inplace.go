@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodepool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// latecomerAnnotation marks a machine that was on its way with another configuration when the pool got a new one. The upgrader counts
+// the nodes that there are, so it may be through before this one joins.
+const latecomerAnnotation = "hypershift.openshift.io/joins-with-outdated-config"
+
+// applyMachineSet makes machines that are updated without being replaced; the config operator in the hosted cluster does
+// that when the target differs from the current version.
+func (r *Reconciler) applyMachineSet(ctx context.Context, s *scope, ref clusterv1.ContractVersionedObjectReference) error {
+	if err := r.markLatecomers(ctx, s); err != nil {
+		return err
+	}
+	ms := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace(), Name: s.pool.Name}}
+	taints, err := taintsJSON(s.pool)
+	if err != nil {
+		return err
+	}
+	reopened := false
+	_, err = upsert.Object(ctx, r.Client, ms, func() error {
+		s.shapeMeta(ms)
+		reopened = s.aim(ms)
+		template := s.machineTemplate(ref)
+		for key, value := range s.pool.Spec.NodeLabels {
+			template.Labels[hyperv1.NodeLabelPrefix+"."+key] = value
+		}
+		template.Annotations[hyperv1.NodePoolTaintsAnnotation] = taints
+		ms.Spec.ClusterName = s.hc.Spec.InfraID
+		ms.Spec.Replicas = replicas(s.pool, ms.Spec.Replicas)
+		ms.Spec.Selector = metav1.LabelSelector{MatchLabels: map[string]string{s.resourcesName(): s.resourcesName()}}
+		ms.Spec.Template = template
+		annotate(ms, hyperv1.NodePoolMaxUnavailableAnnotation, strconv.Itoa(maxUnavailable(s.pool, ptr.Deref(ms.Spec.Replicas, 0), s.nodes())))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.unmarkLatecomers(ctx, s, reopened); err != nil {
+		return err
+	}
+	return r.followMachineSet(ctx, s, ms, ref.Name)
+}
+
+// aim tells the upgrader where the machines are to go. It does nothing while the target is what it calls current, so it is told another
+// current one when not all machines have that: a pool goes back in the middle of an update, or a machine joined after the end of one,
+// for which aim returns true.
+func (s *scope) aim(ms *clusterv1.MachineSet) (reopened bool) {
+	before, current := ms.Annotations[hyperv1.NodePoolTargetConfigVersionAnnotation], ms.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation]
+	late := s.joinedLate()
+	switch {
+	case current == "":
+		// Machines of a new set are born with the wanted configuration.
+		current = s.config.hash
+	case current == s.config.hash && before != "" && before != s.config.hash:
+		current = before
+	case current == s.config.hash && late != "":
+		current, reopened = late, true
+	}
+	annotate(ms, hyperv1.NodePoolTargetConfigVersionAnnotation, s.config.hash)
+	annotate(ms, hyperv1.NodePoolCurrentConfigVersionAnnotation, current)
+	return reopened
+}
+
+// markLatecomers marks the machines on their way whose configuration is outdated, before the upgrader is told of a new target.
+func (r *Reconciler) markLatecomers(ctx context.Context, s *scope) error {
+	var failures []error
+	for _, machine := range s.machines {
+		if machine.Status.NodeRef.IsDefined() || s.isConfigured(machine) {
+			continue
+		}
+		failures = append(failures, upsert.Patch(ctx, r.Client, machine, func() { annotate(machine, latecomerAnnotation, "true") }))
+	}
+	return errors.Join(failures...)
+}
+
+// unmarkLatecomers takes the mark from machines that have joined, once the upgrader has been told to look again.
+func (r *Reconciler) unmarkLatecomers(ctx context.Context, s *scope, reopened bool) error {
+	var failures []error
+	for _, machine := range s.latecomers() {
+		if s.isConfigured(machine) || reopened && machine.Status.NodeRef.IsDefined() {
+			failures = append(failures, upsert.Patch(ctx, r.Client, machine, func() { delete(machine.Annotations, latecomerAnnotation) }))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// joinedLate is the configuration that a marked machine has joined with; empty for none.
+func (s *scope) joinedLate() string {
+	for _, machine := range s.latecomers() {
+		if _, hash := s.parseSecretName(ptr.Deref(machine.Spec.Bootstrap.DataSecretName, "")); machine.Status.NodeRef.IsDefined() && !s.isConfigured(machine) {
+			return hash
+		}
+	}
+	return ""
+}
+
+// latecomers are the marked machines that stay.
+func (s *scope) latecomers() []*clusterv1.Machine {
+	var late []*clusterv1.Machine
+	for _, machine := range s.machines {
+		if machine.DeletionTimestamp.IsZero() && machine.Annotations[latecomerAnnotation] != "" {
+			late = append(late, machine)
+		}
+	}
+	return late
+}
+
+// nodes is how many machines of the pool have joined.
+func (s *scope) nodes() int {
+	count := 0
+	for _, machine := range s.machines {
+		if machine.Status.NodeRef.IsDefined() {
+			count++
+		}
+	}
+	return count
+}
+
+// followMachineSet takes from the set's annotations how far the upgrader is, which is all that tells of machines that keep
+// what they were made with.
+func (r *Reconciler) followMachineSet(ctx context.Context, s *scope, ms *clusterv1.MachineSet, template string) error {
+	s.observeMachineSet(ms)
+	if ms.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation] != s.config.hash {
+		s.reportInPlace(ms)
+		return nil
+	}
+	if late := s.latecomers(); len(late) > 0 {
+		s.reportUnderway(fmt.Sprintf("Machine %s is on its way with the configuration from before: it is updated when it has joined", late[0].Name))
+		return nil
+	}
+	if available(s.machines) < ptr.Deref(ms.Spec.Replicas, 0) {
+		return nil
+	}
+	return r.markCurrent(ctx, s, template)
+}
+
+// updatingConditions are those of a release and of a configuration.
+var updatingConditions = []string{hyperv1.NodePoolUpdatingConfigConditionType, hyperv1.NodePoolUpdatingVersionConditionType}
+
+// reportInPlace repeats what the in-place upgrader says.
+func (s *scope) reportInPlace(ms *clusterv1.MachineSet) {
+	s.reportUnderway(ms.Annotations[hyperv1.NodePoolUpgradeInProgressTrueAnnotation])
+	failed := ms.Annotations[hyperv1.NodePoolUpgradeInProgressFalseAnnotation]
+	if failed == "" {
+		return
+	}
+	for _, conditionType := range updatingConditions {
+		if s.conditions[conditionType].Status == metav1.ConditionTrue {
+			s.reject(conditionType, hyperv1.NodePoolInplaceUpgradeFailedReason, failed+
+				". No other node is updated before this one is mended, or its Machine is deleted, which installs another one with the wanted configuration")
+		}
+	}
+}
+
+// reportUnderway says what an update in place is at, in the conditions that tell of it. A pool that goes back to what it remembers as
+// current updates its configuration.
+func (s *scope) reportUnderway(message string) {
+	known := false
+	for _, conditionType := range updatingConditions {
+		if c := s.conditions[conditionType]; c.Status == metav1.ConditionTrue {
+			s.accept(conditionType, firstOf(message, c.Message))
+			known = true
+		}
+	}
+	if !known {
+		s.accept(hyperv1.NodePoolUpdatingConfigConditionType, firstOf(message, "Updating nodes to configuration "+s.config.hashWithoutVersion))
+	}
+}
+
+// maxUnavailable is how many nodes may be updated at once. The upgrader reads a plain number, and trips over one that is greater than
+// that of the nodes that it finds.
+func maxUnavailable(pool *hyperv1.NodePool, machines int32, nodes int) int {
+	inPlace := pool.Spec.Management.InPlace
+	if inPlace == nil || inPlace.MaxUnavailable == nil {
+		return 1
+	}
+	share, err := intstr.GetScaledValueFromIntOrPercent(inPlace.MaxUnavailable, int(machines), false)
+	if err != nil {
+		return 1 // The API server takes nothing else than numbers and shares.
+	}
+	return max(min(share, nodes), 1)
+}
