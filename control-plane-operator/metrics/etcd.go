@@ -4,10 +4,10 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Etcd is what is known of the members of a hosted cluster's etcd..
+// Etcd is what is known of the members of a hosted cluster's etcd.
 type Etcd struct {
 	// Healthy, Leader, Size and InUse are by namespace and member.
-	Healthy, Leader, Size, InUse *prometheus.GaugeVec
+	Healthy, Leader, Size, InUse, Fsync *prometheus.GaugeVec
 }
 
 // NewEtcd makes the families, empty.
@@ -20,10 +20,11 @@ func NewEtcd() *Etcd {
 		Leader:  gauge("member_leader", "Whether a member of etcd leads the others."),
 		Size:    gauge("database_bytes", "Size of a member's database file."),
 		InUse:   gauge("database_in_use_bytes", "What of a member's database file holds data; the rest comes back by defragmentation."),
+		Fsync:   gauge("fsync_p99_seconds", "How long it takes until 99 % of what a member must not lose is on its disk, over the last five minutes; etcd wants less than 0.01."),
 	}
 }
 
 // Collectors are the families.
 func (e *Etcd) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{e.Healthy, e.Leader, e.Size, e.InUse}
+	return []prometheus.Collector{e.Healthy, e.Leader, e.Size, e.InUse, e.Fsync}
 }

@@ -127,7 +127,7 @@ func keepEtcd(mgr manager.Manager) error {
 		}
 	}
 	reconciler := &etcd.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Dial: etcd.TLSDialer(mgr.GetClient()),
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Dial: etcd.TLSDialer(mgr.GetClient()), Scrape: etcd.TLSScraper(mgr.GetClient()),
 		PeerURL: etcdcomponent.PeerURL, ClientURL: etcdcomponent.ClientURL, Patience: etcd.Patience, Metrics: &etcd.Metrics{Etcd: families},
 	}
 	if err := reconciler.SetupWithManager(mgr); err != nil {

@@ -199,6 +199,12 @@ func (c *Component) applyWorkload(ctx context.Context, scope *Scope, result *out
 			return nil, err
 		}
 	}
+	if set, ok := obj.(*appsv1.StatefulSet); ok {
+		gone, err := c.replaceStatefulSet(ctx, scope, set)
+		if err != nil || !gone {
+			return nil, err
+		}
+	}
 	if c.Held {
 		if terminating, err := c.endDeletion(ctx, scope); err != nil || terminating {
 			return nil, err

@@ -84,6 +84,10 @@ const (
 	EtcdAvailable ConditionType = "EtcdAvailable"
 	// EtcdMembersHealthy tells that all members of a managed etcd answer and vote.
 	EtcdMembersHealthy ConditionType = "EtcdMembersHealthy"
+	// EtcdDiskFast is False while the disk of a member is too slow for etcd.
+	EtcdDiskFast ConditionType = "EtcdDiskFast"
+	// EtcdVolumesResized is False while the volumes of a managed etcd are smaller than the spec asks for. It is only there once they were.
+	EtcdVolumesResized ConditionType = "EtcdVolumesResized"
 	// EtcdSnapshotRestored tells that etcd was filled from a snapshot.
 	EtcdSnapshotRestored ConditionType = "EtcdSnapshotRestored"
 	// EtcdBackupSucceeded tells of the last backup of etcd.
@@ -149,6 +153,9 @@ const (
 	EtcdMemberReplacedReason              = "MemberReplaced"
 	EtcdQuorumLostReason                  = "QuorumLost"
 	EtcdAlarmReason                       = "AlarmRaised"
+	EtcdDiskSlowReason                    = "DiskTooSlow"
+	EtcdVolumesGrowReason                 = "ExpansionInProgress"
+	EtcdVolumesFixedReason                = "ExpansionRefused"
 	EtcdStatefulSetNotFoundReason         = "StatefulSetNotFound"
 	EtcdRecoveryJobFailedReason           = "EtcdRecoveryJobFailed"
 	UnmanagedEtcdMisconfiguredReason      = "UnmanagedEtcdMisconfigured"

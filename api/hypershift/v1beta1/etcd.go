@@ -59,6 +59,7 @@ const (
 // ManagedEtcdStorageSpec is where a managed etcd keeps its data.
 //
 // +kubebuilder:validation:XValidation:rule=`(has(self.restoreSnapshotURL) ? size(self.restoreSnapshotURL) : 0) == (has(oldSelf.restoreSnapshotURL) ? size(oldSelf.restoreSnapshotURL) : 0)`,message=`etcd.managed.storage.restoreSnapshotURL can neither be added nor removed later: only the first start restores a snapshot`
+// +kubebuilder:validation:XValidation:rule=`!has(oldSelf.persistentVolume) || has(self.persistentVolume)`,message=`etcd.managed.storage.persistentVolume cannot be removed: its size can only be raised`
 type ManagedEtcdStorageSpec struct {
 	// type is the kind of storage.
 	// +unionDiscriminator
@@ -83,7 +84,7 @@ type ManagedEtcdStorageSpec struct {
 // DefaultPersistentVolumeEtcdStorageSize is the size of etcd's volumes when none is given.
 var DefaultPersistentVolumeEtcdStorageSize = resource.MustParse("8Gi")
 
-// PersistentVolumeEtcdStorageSpec is the volumes of a managed etcd. It cannot be changed.
+// PersistentVolumeEtcdStorageSpec is the volumes of a managed etcd.
 //
 // +kubebuilder:validation:XValidation:rule=`has(self.storageClassName) == has(oldSelf.storageClassName)`,message=`etcd.managed.storage.persistentVolume.storageClassName is immutable: create a new HostedCluster to change it`
 type PersistentVolumeEtcdStorageSpec struct {
@@ -93,10 +94,10 @@ type PersistentVolumeEtcdStorageSpec struct {
 	// +kubebuilder:validation:XValidation:rule=`self == oldSelf`,message=`etcd.managed.storage.persistentVolume.storageClassName is immutable: create a new HostedCluster to change it`
 	StorageClassName *string `json:"storageClassName,omitempty"`
 
-	// size is the size of each volume, e.g. "8Gi".
+	// size is the size of each volume, e.g. "8Gi". With a Kubernetes payload it can be raised later, where the StorageClass allows volumes to grow.
 	// +kubebuilder:default="8Gi"
 	// +optional
-	// +kubebuilder:validation:XValidation:rule=`quantity(string(self)).compareTo(quantity(string(oldSelf))) == 0`,message=`etcd.managed.storage.persistentVolume.size is immutable: create a new HostedCluster to change it`
+	// +kubebuilder:validation:XValidation:rule=`quantity(string(self)).compareTo(quantity(string(oldSelf))) >= 0`,message=`etcd.managed.storage.persistentVolume.size can only be raised: volumes do not shrink`
 	// +kubebuilder:validation:XValidation:rule=`quantity(string(self)).isGreaterThan(quantity('0'))`,message=`etcd.managed.storage.persistentVolume.size must be greater than 0`
 	Size *resource.Quantity `json:"size,omitempty"`
 }

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -51,6 +52,8 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Dial makes a client of etcd for some URLs of members.
 	Dial func(ctx context.Context, namespace string, urls []string) (Members, error)
+	// Scrape reads the metrics of a member.
+	Scrape func(ctx context.Context, namespace, url string) (map[string]*dto.MetricFamily, error)
 	// PeerURL and ClientURL are where the member of a pod is reached by the others and by clients.
 	PeerURL, ClientURL func(namespace, pod string) string
 	// Patience is how long members may take to answer.
@@ -61,6 +64,8 @@ type Reconciler struct {
 	// compacted is the revision at which a full etcd was compacted last, so that it is not done over and over where it does not help. An
 	// operator that starts does it once more.
 	compacted int64
+	// disks are those of the members, by pod, since this operator started.
+	disks map[string]*disk
 }
 
 // SetupWithManager watches HostedControlPlanes and the StatefulSet of etcd; members are asked from time to time.
@@ -78,6 +83,8 @@ type scope struct {
 	paused bool
 	seen   *cluster
 	step   step
+	// refused says why volumes cannot grow; empty if nobody refused it.
+	refused string
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -85,7 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return phase.Driver[*hyperv1.HostedControlPlane, *scope]{
 		Client: r.Client, Observe: r.observe, Pause: r.pause, Report: r.report, Resync: resync,
 		Phases: func(*scope) []phase.Phase[*scope] {
-			return []phase.Phase[*scope]{{Name: "etcd members", Run: r.advance}}
+			return []phase.Phase[*scope]{{Name: "etcd members", Run: r.advance}, {Name: "etcd volumes", Run: r.grow}}
 		},
 	}.Reconcile(ctx, req)
 }
@@ -105,6 +112,7 @@ func (r *Reconciler) observe(ctx context.Context, hcp *hyperv1.HostedControlPlan
 	if err != nil {
 		return nil, err
 	}
+	r.lookAtDisks(ctx, hcp.Namespace, seen)
 	return &scope{hcp: hcp, seen: seen}, nil
 }
 
@@ -116,7 +124,7 @@ func (r *Reconciler) pause(_ context.Context, s *scope) (pause.State, error) {
 
 func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if s.step = s.seen.next(r.Clock.Now()); s.step.why == "" {
-		s.step = s.seen.maintain(component.Quota(s.hcp))
+		s.step = s.seen.maintain(component.Quota(s.hcp, s.seen.claims()))
 	}
 	if s.step.action == wait {
 		return ctrl.Result{}, nil

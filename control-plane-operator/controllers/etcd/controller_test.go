@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
@@ -125,6 +126,47 @@ func TestMembers(t *testing.T) {
 			return err
 		})
 	})
+	t.Run("When the data of a member is corrupt, it should be replaced, and the others should serve meanwhile", func(t *testing.T) {
+		w := formed(t, api, hyperv1.HighlyAvailable)
+		w.corrupt("etcd-1")
+		w.goesOn("False/MemberReplaced: Member etcd-1 is replaced: its data differs from that of the others")
+		w.untilHealed([]string{"remove", "disarm", "add", "promote"})
+		if got := w.read("etcd-1"); got != "world" {
+			t.Errorf("the member has %q of what was written before", got)
+		}
+	})
+	t.Run("When nobody knows whose data is right, it should say what to do, and touch nothing", func(t *testing.T) {
+		g, w := NewWithT(t), formed(t, api, hyperv1.SingleReplica)
+		w.corrupt("etcd-0")
+		w.goesOn("False/AlarmRaised: Alarms are raised: CORRUPT by etcd-0; it serves nobody")
+		g.Expect(w.condition(hyperv1.EtcdMembersHealthy)).To(ContainSubstring("Restore a snapshot"))
+		g.Expect(w.done).To(BeEmpty())
+	})
+	t.Run("When the disk is slow for five minutes, it should say so, and write nothing while it stays as it is", func(t *testing.T) {
+		g, w := NewWithT(t), formed(t, api, hyperv1.SingleReplica)
+		for range enoughSyncs {
+			w.tell(func(ctx context.Context, c Members) error {
+				_, err := c.Put(ctx, "hello", "world")
+				return err
+			})
+		}
+		g.Expect(w.condition(hyperv1.EtcdDiskFast)).To(Equal("none"), "nothing is known yet")
+		w.clock.SetTime(w.clock.Now().Add(diskWindow))
+		w.pass()
+		g.Expect(w.condition(hyperv1.EtcdDiskFast)).To(Or(HavePrefix("True"), HavePrefix("False/DiskTooSlow")), "by etcd's own metrics of this machine's disk")
+		w.operator = w.reconciler()
+		for i, text := range []string{page(1, 0, 0, 0, 0, 0), page(1, 980, 0, 20, 0, 0), page(1, 1960, 0, 40, 0, 0)} {
+			w.pages = map[string]string{"etcd-0": text}
+			w.clock.SetTime(w.clock.Now().Add(diskWindow))
+			counted := &fixture.Writes{}
+			w.operator.Client = counted.Client(w.client)
+			w.pass()
+			if i == 2 {
+				g.Expect(counted.Count).To(Equal(0))
+			}
+		}
+		g.Expect(w.condition(hyperv1.EtcdDiskFast)).To(Equal("False/DiskTooSlow: The disk is too slow for etcd: p99 of fsync is 40 ms on etcd-0, wanted < 10 ms"))
+	})
 	t.Run("When the cluster is paused, it should say how the members are, and do nothing", func(t *testing.T) {
 		g, w := NewWithT(t), formed(t, api, hyperv1.HighlyAvailable)
 		g.Expect(api.Get(t.Context(), client.ObjectKeyFromObject(w.hcp), w.hcp)).To(Succeed())
@@ -214,6 +256,22 @@ func (w *world) read(pod string) string {
 	return string(r.Kvs[0].Value)
 }
 
+// corrupt raises the alarm that etcd raises for a member whose data differs.
+func (w *world) corrupt(pod string) {
+	w.t.Helper()
+	raw, err := clientv3.New(clientv3.Config{Endpoints: []string{w.clientURL(namespace, pod)}, DialTimeout: Patience})
+	w.must(err)
+	defer raw.Close()
+	ctx, cancel := context.WithTimeout(w.t.Context(), healing)
+	defer cancel()
+	status, err := raw.Status(ctx, w.clientURL(namespace, pod))
+	w.must(err)
+	_, err = etcdserverpb.NewMaintenanceClient(raw.ActiveConnection()).Alarm(ctx, &etcdserverpb.AlarmRequest{
+		Action: etcdserverpb.AlarmRequest_ACTIVATE, MemberID: status.Header.MemberId, Alarm: etcdserverpb.AlarmType_CORRUPT,
+	})
+	w.must(err)
+}
+
 func (w *world) leader() string {
 	w.t.Helper()
 	seen, err := w.reconciler().look(w.t.Context(), w.hcp)
@@ -230,7 +288,7 @@ func (w *world) leader() string {
 func (w *world) claim(pod string) *corev1.PersistentVolumeClaim {
 	w.t.Helper()
 	claim := &corev1.PersistentVolumeClaim{}
-	w.must(w.client.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: dataClaim + pod}, claim))
+	w.must(w.client.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: component.ClaimName(pod)}, claim))
 	return claim
 }
 

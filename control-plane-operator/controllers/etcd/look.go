@@ -16,9 +16,6 @@ import (
 	component "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
 )
 
-// dataClaim is how the claim of a pod's volume is called.
-const dataClaim = "data-"
-
 // member is one that the control plane should have.
 type member struct {
 	pod, clientURL string
@@ -28,6 +25,8 @@ type member struct {
 	status *clientv3.StatusResponse
 	// listed is what the cluster says of it; nil if the cluster does not know it, or was not asked.
 	listed *etcdserverpb.Member
+	// hash is of what it stores; nil if it was not asked.
+	hash *clientv3.HashKVResponse
 	// live and claim are its pod and the claim of its volume; nil if they do not exist.
 	live  *corev1.Pod
 	claim *corev1.PersistentVolumeClaim
@@ -82,7 +81,7 @@ func (r *Reconciler) look(ctx context.Context, hcp *hyperv1.HostedControlPlane) 
 
 func (r *Reconciler) lookAt(ctx context.Context, namespace string, m *member) error {
 	pod, claim := &corev1.Pod{}, &corev1.PersistentVolumeClaim{}
-	for name, obj := range map[string]client.Object{m.pod: pod, dataClaim + m.pod: claim} {
+	for name, obj := range map[string]client.Object{m.pod: pod, component.ClaimName(m.pod): claim} {
 		err := r.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading %T %s/%s: %w", obj, namespace, name, err)
@@ -146,7 +145,18 @@ func (r *Reconciler) list(ctx context.Context, namespace string, c *cluster) err
 			c.strangers = append(c.strangers, listed)
 		}
 	}
+	r.hash(ctx, c, members)
 	return nil
+}
+
+func (c *cluster) claims() []corev1.PersistentVolumeClaim {
+	var claims []corev1.PersistentVolumeClaim
+	for _, m := range c.members {
+		if m.claim != nil {
+			claims = append(claims, *m.claim)
+		}
+	}
+	return claims
 }
 
 func (c *cluster) urls(of func(*member) bool) []string {

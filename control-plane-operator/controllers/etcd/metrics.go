@@ -8,7 +8,7 @@ import "github.com/openshift/hypershift/control-plane-operator/metrics"
 type Metrics struct{ *metrics.Etcd }
 
 // take sets the gauges to what a pass saw. Of a member that does not answer no size is known.
-func (m *Metrics) take(namespace string, seen *cluster) {
+func (m *Metrics) take(namespace string, seen *cluster, disks map[string]*disk) {
 	if m == nil {
 		return
 	}
@@ -16,6 +16,9 @@ func (m *Metrics) take(namespace string, seen *cluster) {
 		labels := []string{namespace, one.pod}
 		m.Healthy.WithLabelValues(labels...).Set(number(one.healthy()))
 		m.Leader.WithLabelValues(labels...).Set(number(one.leads()))
+		if d := disks[one.pod]; d != nil && d.p99 > 0 {
+			m.Fsync.WithLabelValues(labels...).Set(d.p99.Seconds())
+		}
 		if one.status == nil {
 			m.Size.DeleteLabelValues(labels...)
 			m.InUse.DeleteLabelValues(labels...)

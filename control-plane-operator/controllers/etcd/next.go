@@ -69,6 +69,9 @@ func (c *cluster) next(now time.Time) step {
 		}
 	}
 	via := c.urls((*member).healthy)
+	if s := c.distrust(via); s.action != wait {
+		return s
+	}
 	for _, m := range c.members {
 		if m.listed != nil && m.listed.IsLearner {
 			return m.learn(now, via)

@@ -32,6 +32,16 @@ func three() *cluster {
 	return c
 }
 
+func corrupt(id uint64) []*etcdserverpb.AlarmMember {
+	return []*etcdserverpb.AlarmMember{{MemberID: id, Alarm: etcdserverpb.AlarmType_CORRUPT}}
+}
+
+func hashes(c *cluster, of ...uint32) {
+	for i, m := range c.members {
+		m.hash = &clientv3.HashKVResponse{Hash: of[i]}
+	}
+}
+
 func TestNext(t *testing.T) {
 	crashed := func(m *member, restarts int32, reason string) {
 		m.status = nil
@@ -72,6 +82,24 @@ func TestNext(t *testing.T) {
 				c.members[1].status, c.members[1].note.Volume = nil, "former"
 				c.strangers = []*etcdserverpb.Member{{ID: 9}}
 			}, ""},
+		"When the data of a member differs from that of the others, it should be removed": {
+			func(c *cluster) { c.alarms = corrupt(2); hashes(c, 1, 2, 1) }, "remove etcd-1"},
+		"When the others do not agree either, nobody should be removed": {
+			func(c *cluster) { c.alarms = corrupt(2); hashes(c, 1, 2, 3) }, ""},
+		"When another does not tell what it stores, nobody should be removed": {
+			func(c *cluster) { c.alarms = corrupt(2); hashes(c, 1, 2, 1); c.members[2].hash = nil }, ""},
+		"When another is out, nobody should be removed": {
+			func(c *cluster) { c.alarms = corrupt(2); hashes(c, 1, 2, 1); c.members[2].status = nil }, ""},
+		"When nobody knows whose data is right, nobody should be removed, and the alarm should stay": {
+			func(c *cluster) { c.alarms = corrupt(0); hashes(c, 1, 1, 1) }, ""},
+		"When the member with other data is gone, the others should serve again before it is back": {
+			func(c *cluster) {
+				c.alarms = corrupt(2)
+				hashes(c, 1, 2, 1)
+				c.members[1].listed, c.members[1].status = nil, nil
+			}, "disarm etcd-0"},
+		"When the only member says that its data is corrupt, it should be left to a person": {
+			func(c *cluster) { c.members = c.members[:1]; c.alarms = corrupt(1); hashes(c, 1) }, ""},
 		"When it was added and nothing is known of it, it should be allowed to join": {
 			func(c *cluster) {
 				c.members[1].status, c.members[1].listed = nil, &etcdserverpb.Member{ID: 4, IsLearner: true}

@@ -19,8 +19,11 @@ import (
 )
 
 func (r *Reconciler) report(ctx context.Context, s *scope, _ error) error {
-	r.Metrics.take(s.hcp.Namespace, s.seen)
+	r.Metrics.take(s.hcp.Namespace, s.seen, r.disks)
 	next := condition.Merge(s.hcp.Status.Conditions, s.hcp.Generation, s.conditions(r.Clock.Now())...)
+	if fast, known := diskFast(component.Pods(s.hcp), r.disks); known {
+		next = condition.Merge(next, s.hcp.Generation, fast)
+	}
 	if equality.Semantic.DeepEqual(s.hcp.Status.Conditions, next) {
 		return nil
 	}
@@ -38,6 +41,9 @@ func (r *Reconciler) report(ctx context.Context, s *scope, _ error) error {
 func (s *scope) conditions(now time.Time) []metav1.Condition {
 	all := []metav1.Condition{s.healthy(now)}
 	active := string(hyperv1.EtcdRecoveryActive)
+	if c, known := s.resized(); known {
+		all = append(all, c)
+	}
 	switch replaced := s.replaced(); {
 	case replaced != "":
 		all = append(all, condition.True(active, hyperv1.EtcdMemberReplacedReason, replaced))
@@ -88,7 +94,7 @@ func (s *scope) healthy(now time.Time) metav1.Condition {
 			"The cluster has a member %q (%x) that is none of the control plane; remove it with `etcdctl member remove %x`",
 			c.strangers[0].Name, c.strangers[0].ID, c.strangers[0].ID))
 	case len(c.alarms) > 0:
-		return condition.False(t, hyperv1.EtcdAlarmReason, "Alarms are raised: "+c.raised())
+		return condition.False(t, hyperv1.EtcdAlarmReason, "Alarms are raised: "+c.raised()+s.undecided())
 	}
 	return condition.True(t, hyperv1.AsExpectedReason, "")
 }
@@ -102,6 +108,15 @@ func (c *cluster) lost(now time.Time) []string {
 		}
 	}
 	return lost
+}
+
+// undecided says what to do about data that the members do not agree on, where no step does.
+func (s *scope) undecided() string {
+	if len(s.seen.corrupt()) == 0 || s.step.why != "" {
+		return ""
+	}
+	return "; it serves nobody, since what the members store differs, and no majority of them is well and agrees on what is right. Restore a snapshot, as " +
+		"docs/how-to/etcd.md says under \"The quorum is lost\""
 }
 
 func (c *cluster) raised() string {

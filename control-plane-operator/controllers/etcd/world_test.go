@@ -15,6 +15,9 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	appsv1 "k8s.io/api/apps/v1"
@@ -52,6 +55,8 @@ type world struct {
 	dies bool
 	// done are the steps that etcd took part in.
 	done []string
+	// pages are metrics that members tell in the place of their own.
+	pages map[string]string
 }
 
 // process is a pod of etcd: its container runs or has ended.
@@ -123,7 +128,7 @@ func (w *world) tearDown() {
 // releaseAll deletes claims, whose finalizer no controller of this API server takes away.
 func (w *world) releaseAll(ctx context.Context, claim *corev1.PersistentVolumeClaim) {
 	for pod := range w.members {
-		claim.Namespace, claim.Name = namespace, dataClaim+pod
+		claim.Namespace, claim.Name = namespace, component.ClaimName(pod)
 		err := w.client.Get(ctx, client.ObjectKeyFromObject(claim), claim)
 		if err == nil {
 			claim.Finalizers = nil
@@ -151,7 +156,7 @@ func (w *world) must(err error) {
 func (w *world) kubelet() {
 	w.t.Helper()
 	for pod, p := range w.members {
-		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: dataClaim + pod}}
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: component.ClaimName(pod)}}
 		claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 		claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 		live := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod, Labels: map[string]string{"app": "etcd"}}, Spec: podSpec()}
@@ -208,7 +213,7 @@ func (w *world) volume(claim *corev1.PersistentVolumeClaim) string {
 func (w *world) wipe(pod string) {
 	w.t.Helper()
 	claim := &corev1.PersistentVolumeClaim{}
-	w.must(w.client.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: dataClaim + pod}, claim))
+	w.must(w.client.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: component.ClaimName(pod)}, claim))
 	w.members[pod].stop()
 	w.must(os.RemoveAll(w.volume(claim)))
 }
@@ -218,7 +223,7 @@ func (w *world) replaceVolume(pod string) {
 	w.t.Helper()
 	w.members[pod].stop()
 	for _, obj := range []client.Object{
-		&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: dataClaim + pod}},
+		&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: component.ClaimName(pod)}},
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod}},
 	} {
 		w.must(w.client.Delete(w.t.Context(), obj))
@@ -244,7 +249,7 @@ func (w *world) config(pod, dir string) string {
 	w.t.Helper()
 	notes, err := component.ReadNotes(w.t.Context(), w.client, namespace)
 	w.must(err)
-	text, err := yaml.Marshal(component.Settings(w.hcp, pod, notes[pod].Stage))
+	text, err := yaml.Marshal(component.Settings(w.hcp, pod, notes[pod].Stage, component.Quota(w.hcp, nil)))
 	w.must(err)
 	settings := map[string]any{}
 	w.must(yaml.Unmarshal(text, &settings))
@@ -310,7 +315,18 @@ func (w *world) peerURL(_, pod string) string   { return "http://127.0.0.1:" + w
 var errDied = errors.New("the operator died")
 
 func (w *world) reconciler() *Reconciler {
-	return &Reconciler{Client: w.client, Live: w.client, Clock: w.clock, Dial: w.dial, PeerURL: w.peerURL, ClientURL: w.clientURL, Patience: time.Second}
+	return &Reconciler{Client: w.client, Live: w.client, Clock: w.clock, Dial: w.dial, Scrape: w.scrape, PeerURL: w.peerURL, ClientURL: w.clientURL, Patience: time.Second}
+}
+
+// scrape is the member's own page, unless a test has it tell another.
+func (w *world) scrape(ctx context.Context, _, url string) (map[string]*dto.MetricFamily, error) {
+	for pod, text := range w.pages {
+		if w.clientURL(namespace, pod) == url {
+			parser := expfmt.NewTextParser(model.LegacyValidation)
+			return parser.TextToMetricFamilies(strings.NewReader(text))
+		}
+	}
+	return scrape(ctx, nil, url)
 }
 
 // pass is one of an operator that was started a moment ago.
@@ -326,7 +342,7 @@ func (w *world) pass() {
 		w.t.Log(err)
 	}
 	for pod := range w.members {
-		w.released(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: dataClaim + pod}})
+		w.released(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: component.ClaimName(pod)}})
 	}
 }
 

@@ -98,6 +98,11 @@ func etcdAvailable(hcp *hyperv1.HostedControlPlane, set *appsv1.StatefulSet) met
 	if hcp.Spec.Etcd.ManagementType == hyperv1.Unmanaged {
 		return condition.True(t, "EtcdRunning", "Etcd is not managed by this control plane")
 	}
+	if replaced := set == nil || !set.DeletionTimestamp.IsZero() || set.Status.ObservedGeneration == 0; replaced &&
+		condition.IsTrue(hcp.Status.Conditions, string(hyperv1.EtcdMembersHealthy)) {
+		// Its successor has taken the members over, or will, and they serve meanwhile.
+		return condition.Copy(hcp.Status.Conditions, t, hyperv1.StatusUnknownReason)
+	}
 	if set == nil {
 		return condition.False(t, hyperv1.EtcdStatefulSetNotFoundReason, "Etcd has no StatefulSet yet")
 	}

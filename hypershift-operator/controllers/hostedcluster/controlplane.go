@@ -85,6 +85,7 @@ func (s *scope) shapeControlPlane(hcp *hyperv1.HostedControlPlane) error {
 	to.Services = from.Services
 	to.ControllerAvailabilityPolicy = from.ControllerAvailabilityPolicy
 	to.InfrastructureAvailabilityPolicy = from.InfrastructureAvailabilityPolicy
+	s.keepVolumes(from.Etcd, to.Etcd)
 	to.Etcd = from.Etcd
 	to.ImageContentSources = from.ImageContentSources
 	if from.SecretEncryption != nil {

@@ -38,7 +38,7 @@ func conditions(s *scope, status hyperv1.HostedClusterStatus) []metav1.Condition
 	for _, optional := range []hyperv1.ConditionType{
 		hyperv1.ClusterVersionRetrievedUpdates, hyperv1.HostedClusterRestoredFromBackup, hyperv1.EtcdBackupSucceeded,
 		hyperv1.EtcdDataEncryptionUpToDate, hyperv1.CertificatesValid, hyperv1.SignersUpToDate,
-		hyperv1.EtcdDataEncryptionUpToDate, hyperv1.EtcdMembersHealthy, hyperv1.EtcdRecoveryActive,
+		hyperv1.EtcdMembersHealthy, hyperv1.EtcdRecoveryActive, hyperv1.EtcdDiskFast, hyperv1.EtcdVolumesResized,
 	} {
 		if c := condition.Copy(reported, string(optional), ""); c.Status != metav1.ConditionUnknown {
 			all = append(all, c)

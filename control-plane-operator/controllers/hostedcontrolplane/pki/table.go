@@ -112,7 +112,7 @@ func certificates(hcp *hyperv1.HostedControlPlane, infra *component.Infra) ([]ce
 		client(EtcdMetricsClient, EtcdMetricsSigner, "etcd-metrics-client", "kubernetes").in("etcd-client.crt", "etcd-client.key"),
 		server(EtcdServer, EtcdSigner, "etcd-server", append(append(serviceNames("etcd-client", ns), discovery...), "localhost")...).
 			both("kubernetes").in("server.crt", "server.key"),
-		server(EtcdPeer, EtcdSigner, "etcd-discovery", append(discovery, "127.0.0.1", "::1")...).
+		server(EtcdPeer, EtcdSigner, "etcd-discovery", append(append(discovery, etcdPeers(ns)...), "127.0.0.1", "::1")...).
 			both("kubernetes").in("peer.crt", "peer.key"),
 		server(KCMServer, RootCA, "kube-controller-manager", append(serviceNames("kube-controller-manager", ns), "localhost")...).both("openshift"),
 		server(SchedulerServer, RootCA, "kube-scheduler", append(serviceNames("kube-scheduler", ns), "localhost")...).both("openshift"),
@@ -122,6 +122,16 @@ func certificates(hcp *hyperv1.HostedControlPlane, infra *component.Infra) ([]ce
 		list = append(list, server(IgnitionServing, IgnitionCA, "ignition-server", append(serviceNames("ignition-server", ns), infra.Ignition.Host)...))
 	}
 	return list, nil
+}
+
+// etcdPeers are the names of the members one by one: a peer's certificate must name where the peer calls from, which with a wildcard takes a name
+// server that finds names of addresses. The largest etcd has three.
+func etcdPeers(namespace string) []string {
+	var names []string
+	for _, pod := range []string{"etcd-0", "etcd-1", "etcd-2"} {
+		names = append(names, pod+".etcd-discovery."+namespace+".svc")
+	}
+	return names
 }
 
 func serviceNames(service, namespace string) []string {

@@ -41,8 +41,12 @@ type settings struct {
 	PeerTransport            security `json:"peer-transport-security"`
 	QuotaBackendBytes        int64    `json:"quota-backend-bytes"`
 	SnapshotCount            int      `json:"snapshot-count"`
-	TLSMinVersion            string   `json:"tls-min-version"`
-	CipherSuites             []string `json:"cipher-suites,omitempty"`
+	// InitialCorruptCheck keeps a member from serving when its data differs from that of the others, and CompactHashCheck has the leader
+	// compare what all store after each compaction. Etcd 3.5 and 3.6 know them by these names; 3.7 ignores them.
+	InitialCorruptCheck bool     `json:"experimental-initial-corrupt-check"`
+	CompactHashCheck    bool     `json:"experimental-compact-hash-check-enabled"`
+	TLSMinVersion       string   `json:"tls-min-version"`
+	CipherSuites        []string `json:"cipher-suites,omitempty"`
 }
 
 type security struct {
@@ -76,9 +80,13 @@ func adaptConfig(ctx context.Context, scope *component.Scope, cm *corev1.ConfigM
 	if err != nil {
 		return err
 	}
+	quota, err := readQuota(ctx, scope.Client, scope.HCP)
+	if err != nil {
+		return err
+	}
 	cm.Data = map[string]string{}
 	for _, pod := range Pods(scope.HCP) {
-		text, err := yaml.Marshal(Settings(scope.HCP, pod, notes[pod].Stage))
+		text, err := yaml.Marshal(Settings(scope.HCP, pod, notes[pod].Stage, quota))
 		if err != nil {
 			return fmt.Errorf("writing the configuration of etcd member %s: %w", pod, err)
 		}
@@ -88,8 +96,8 @@ func adaptConfig(ctx context.Context, scope *component.Scope, cm *corev1.ConfigM
 }
 
 // configHash is the same for all members and stages.
-func configHash(hcp *hyperv1.HostedControlPlane) (string, error) {
-	text, err := yaml.Marshal(Settings(hcp, Name, ""))
+func configHash(hcp *hyperv1.HostedControlPlane, quota int64) (string, error) {
+	text, err := yaml.Marshal(Settings(hcp, Name, "", quota))
 	if err != nil {
 		return "", fmt.Errorf("writing the configuration of etcd: %w", err)
 	}
@@ -100,7 +108,7 @@ func configHash(hcp *hyperv1.HostedControlPlane) (string, error) {
 // Settings are a member's configuration. How it may join follows from its stage. A member that started once never again
 // starts without its data: with the identity but not the memory of what it voted for, it could undo what the cluster has
 // acknowledged. It is told of no peer, so that etcd, which asks them of such a member, refuses; with its data it does not ask.
-func Settings(hcp *hyperv1.HostedControlPlane, pod string, stage Stage) any {
+func Settings(hcp *hyperv1.HostedControlPlane, pod string, stage Stage, quota int64) any {
 	tls := tlsprofile.Of(hcp)
 	pods, state := Pods(hcp), "existing"
 	switch stage {
@@ -123,7 +131,8 @@ func Settings(hcp *hyperv1.HostedControlPlane, pod string, stage Stage) any {
 		// nothing that is stored.
 		ListenMetricsURLs: "http://0.0.0.0:2381",
 		ClientTransport:   transport("server"), PeerTransport: transport("peer"),
-		QuotaBackendBytes: Quota(hcp), SnapshotCount: 10000,
+		QuotaBackendBytes: quota, SnapshotCount: 10000,
+		InitialCorruptCheck: true, CompactHashCheck: true,
 		TLSMinVersion: tls.EtcdMinVersion(), CipherSuites: tls.Ciphers,
 	}
 }

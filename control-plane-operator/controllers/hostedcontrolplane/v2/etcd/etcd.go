@@ -12,7 +12,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
@@ -62,28 +61,18 @@ func URL(hcp *hyperv1.HostedControlPlane) string {
 	return fmt.Sprintf("https://etcd-client.%s.svc:2379", hcp.Namespace)
 }
 
-func adapt(_ context.Context, scope *component.Scope, set *appsv1.StatefulSet) error {
-	hash, err := configHash(scope.HCP)
+func adapt(ctx context.Context, scope *component.Scope, set *appsv1.StatefulSet) error {
+	quota, err := readQuota(ctx, scope.Client, scope.HCP)
+	if err != nil {
+		return err
+	}
+	hash, err := configHash(scope.HCP, quota)
 	if err != nil {
 		return err
 	}
 	metav1.SetMetaDataAnnotation(&set.Spec.Template.ObjectMeta, configAnnotation, hash)
 	set.Spec.Template.Spec.Containers[0].Args = []string{"--config-file=" + configDir + "/$(POD_NAME).yaml"}
 	return setStorage(scope.HCP, set)
-}
-
-// Quota is how many bytes the database may grow to: the log and the snapshots beside it have a fifth of the volume. An etcd that reaches
-// its quota refuses writes and can be mended; one whose disk is full cannot even compact.
-func Quota(hcp *hyperv1.HostedControlPlane) int64 {
-	size := size(hcp)
-	return size.Value() / 5 * 4
-}
-
-func size(hcp *hyperv1.HostedControlPlane) resource.Quantity {
-	if managed := hcp.Spec.Etcd.Managed; managed != nil && managed.Storage.PersistentVolume != nil && managed.Storage.PersistentVolume.Size != nil {
-		return *managed.Storage.PersistentVolume.Size
-	}
-	return resource.MustParse(defaultSize)
 }
 
 // setStorage gives each member a volume of the size and class that the cluster asks for.
@@ -93,7 +82,7 @@ func setStorage(hcp *hyperv1.HostedControlPlane, set *appsv1.StatefulSet) error 
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Resources: corev1.VolumeResourceRequirements{
-				Requests: corev1.ResourceList{corev1.ResourceStorage: size(hcp)},
+				Requests: corev1.ResourceList{corev1.ResourceStorage: Size(hcp)},
 			},
 		},
 	}

@@ -35,7 +35,7 @@ func TestQuota(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			g := NewWithT(t)
 			want := resource.MustParse(tt.want)
-			g.Expect(Quota(tt.hcp)).To(BeNumerically("~", want.Value(), 8))
+			g.Expect(Quota(tt.hcp, nil)).To(BeNumerically("~", want.Value(), 8))
 		})
 	}
 }

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+)
+
+// hash asks all members for a checksum of what they store, while one of them is said to store something else. All are asked at a revision
+// that each has.
+func (r *Reconciler) hash(ctx context.Context, c *cluster, members Members) {
+	if len(c.corrupt()) == 0 {
+		return
+	}
+	revision := int64(0)
+	for _, m := range c.members {
+		if m.healthy() && (revision == 0 || m.status.Header.Revision < revision) {
+			revision = m.status.Header.Revision
+		}
+	}
+	for _, m := range c.members {
+		if !m.healthy() {
+			continue
+		}
+		// One that does not tell agrees with nobody.
+		if answer, err := members.HashKV(ctx, m.clientURL, revision); err == nil {
+			m.hash = answer
+		}
+	}
+}
+
+// corrupt are the alarms of members whose data differs from that of the others. Etcd serves nobody while there is one.
+func (c *cluster) corrupt() []*etcdserverpb.AlarmMember {
+	var all []*etcdserverpb.AlarmMember
+	for _, alarm := range c.alarms {
+		if alarm.Alarm == etcdserverpb.AlarmType_CORRUPT {
+			all = append(all, alarm)
+		}
+	}
+	return all
+}
+
+// distrust is the next step about a member whose data is corrupt: the cluster forgets it, takes the alarm back, and gets it back with an empty
+// volume as one that was lost. It is only taken when all others are well and agree on the data. An alarm of nobody (0) means that etcd itself
+// could not tell whose data is right.
+func (c *cluster) distrust(via []string) step {
+	for _, alarm := range c.corrupt() {
+		m := c.byID(alarm.MemberID)
+		switch {
+		case alarm.MemberID == 0 || !c.othersAgree(m):
+		case m != nil:
+			return step{action: remove, member: m, why: "its data differs from that of the others", via: via}
+		default:
+			return step{action: disarm, member: c.members[0], alarm: alarm, why: "the member with other data is gone", via: via}
+		}
+	}
+	return step{}
+}
+
+func (c *cluster) byID(id uint64) *member {
+	for _, m := range c.members {
+		if m.listed != nil && m.listed.ID == id {
+			return m
+		}
+	}
+	return nil
+}
+
+// othersAgree tells whether all listed members but m are well, enough for a quorum, and store the same.
+func (c *cluster) othersAgree(m *member) bool {
+	var first *member
+	agreeing := 0
+	for _, other := range c.members {
+		if other == m || other.listed == nil {
+			continue
+		}
+		if !other.healthy() || other.hash == nil {
+			return false
+		}
+		if first == nil {
+			first = other
+		}
+		if other.hash.Hash != first.hash.Hash || other.hash.CompactRevision != first.hash.CompactRevision {
+			return false
+		}
+		agreeing++
+	}
+	return agreeing > len(c.members)/2 && len(c.strangers) == 0
+}

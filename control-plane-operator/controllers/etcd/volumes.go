@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	component "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
+	"github.com/openshift/hypershift/support/condition"
+)
+
+// grow asks for the volumes that the spec wants where they are smaller. The claim template of the StatefulSet, by which only new claims are
+// made, and the quota are the component's business.
+func (r *Reconciler) grow(ctx context.Context, s *scope) (ctrl.Result, error) {
+	want := component.Size(s.hcp)
+	for _, m := range s.seen.members {
+		if m.claim == nil || !m.claim.DeletionTimestamp.IsZero() || m.claim.Status.Phase != corev1.ClaimBound ||
+			m.claim.Spec.Resources.Requests.Storage().Cmp(want) >= 0 {
+			continue
+		}
+		before := m.claim.DeepCopy()
+		m.claim.Spec.Resources.Requests[corev1.ResourceStorage] = want
+		err := r.Client.Patch(ctx, m.claim, client.MergeFrom(before))
+		switch {
+		case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
+			// The StorageClass does not allow it. It may, one day: the next pass asks again.
+			m.claim, s.refused = before, err.Error()
+		case err != nil:
+			return ctrl.Result{}, fmt.Errorf("asking for %s in PersistentVolumeClaim %s: %w", want.String(), client.ObjectKeyFromObject(before), err)
+		}
+	}
+	return ctrl.Result{}, nil
+}
+
+// resized says how far volumes are that were asked to grow; of those that never were it says nothing.
+func (s *scope) resized() (metav1.Condition, bool) {
+	t, want := string(hyperv1.EtcdVolumesResized), component.Size(s.hcp)
+	var growing []string
+	for _, m := range s.seen.members {
+		if m.claim == nil {
+			continue
+		}
+		if has := m.claim.Status.Capacity.Storage(); !has.IsZero() && has.Cmp(want) < 0 {
+			growing = append(growing, fmt.Sprintf("that of %s has %s%s", m.pod, has.String(), obstacle(m.claim)))
+		}
+	}
+	switch {
+	case len(growing) == 0:
+		return condition.True(t, hyperv1.AsExpectedReason, ""), meta.FindStatusCondition(s.hcp.Status.Conditions, t) != nil
+	case s.refused != "":
+		return condition.False(t, hyperv1.EtcdVolumesFixedReason, fmt.Sprintf("etcd.managed.storage.persistentVolume.size is %s, and the volumes cannot grow (%s): %s. "+
+			"The database may have 80 %% of what they have. Set allowVolumeExpansion in their StorageClass where its driver can do it",
+			want.String(), strings.Join(growing, ", "), s.refused)), true
+	}
+	return condition.False(t, hyperv1.EtcdVolumesGrowReason, fmt.Sprintf("Waiting for the volumes to have %s: %s", want.String(), strings.Join(growing, ", "))), true
+}
+
+// obstacle is what the storage says about a claim that it cannot enlarge, or not yet.
+func obstacle(claim *corev1.PersistentVolumeClaim) string {
+	for _, c := range claim.Status.Conditions {
+		if c.Status == corev1.ConditionTrue && c.Message != "" {
+			return " (" + condition.Shorten(c.Message, 200) + ")"
+		}
+	}
+	return ""
+}

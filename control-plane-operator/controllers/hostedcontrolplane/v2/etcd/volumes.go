@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+// ClaimName is how the claim of the volume of a pod is called.
+func ClaimName(pod string) string { return dataVolume + "-" + pod }
+
+// Size is how large the volume of each member shall be.
+func Size(hcp *hyperv1.HostedControlPlane) resource.Quantity {
+	if managed := hcp.Spec.Etcd.Managed; managed != nil && managed.Storage.PersistentVolume != nil && managed.Storage.PersistentVolume.Size != nil {
+		return *managed.Storage.PersistentVolume.Size
+	}
+	return resource.MustParse(defaultSize)
+}
+
+// Quota is how many bytes the database may grow to: the log and the snapshots beside it have a fifth of the volume. An etcd that reaches
+// its quota refuses writes and can be mended; one whose disk is full cannot even compact. It follows the smallest volume that is there, since
+// one that was asked to grow may take its time, or never do.
+func Quota(hcp *hyperv1.HostedControlPlane, claims []corev1.PersistentVolumeClaim) int64 {
+	smallest := Size(hcp)
+	for i := range claims {
+		if has := claims[i].Status.Capacity.Storage(); !has.IsZero() && has.Cmp(smallest) < 0 {
+			smallest = *has
+		}
+	}
+	return smallest.Value() / 5 * 4
+}
+
+// readQuota finds the claims and the quota that follows from them.
+func readQuota(ctx context.Context, reader client.Reader, hcp *hyperv1.HostedControlPlane) (int64, error) {
+	var claims []corev1.PersistentVolumeClaim
+	for _, pod := range Pods(hcp) {
+		claim := corev1.PersistentVolumeClaim{}
+		key := client.ObjectKey{Namespace: hcp.Namespace, Name: ClaimName(pod)}
+		if err := client.IgnoreNotFound(reader.Get(ctx, key, &claim)); err != nil {
+			return 0, fmt.Errorf("reading PersistentVolumeClaim %s: %w", key, err)
+		}
+		claims = append(claims, claim)
+	}
+	return Quota(hcp, claims), nil
+}

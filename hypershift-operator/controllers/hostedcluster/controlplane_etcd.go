@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/condition"
+)
+
+// keepVolumes leaves the volumes of an etcd as large as they are where the payload brings an operator of its own: it cannot enlarge them, and a
+// size that it does not expect would have it fail in each pass. last is etcd of the HostedControlPlane as it is.
+func (s *scope) keepVolumes(etcd, last hyperv1.EtcdSpec) {
+	wanted, had := volumeSize(etcd), volumeSize(last)
+	if !s.distribution().OwnOperators || wanted == nil || had == nil || wanted.Cmp(*had) == 0 {
+		return
+	}
+	s.setCondition(condition.True(string(hyperv1.ValidHostedClusterConfiguration), hyperv1.AsExpectedReason, fmt.Sprintf(
+		"%s; without effect: etcd.managed.storage.persistentVolume.size, since the operator of an OpenShift payload cannot enlarge volumes. They stay at %s",
+		hyperv1.AllIsWellMessage, had.String())))
+	*wanted = *had
+}
+
+func volumeSize(etcd hyperv1.EtcdSpec) *resource.Quantity {
+	if etcd.Managed == nil || etcd.Managed.Storage.PersistentVolume == nil {
+		return nil
+	}
+	return etcd.Managed.Storage.PersistentVolume.Size
+}
