@@ -107,6 +107,16 @@ func TestConditions(t *testing.T) {
 			hyperv1.EtcdAvailable, "False/EtcdWaitingForQuorum", "False/EtcdWaitingForQuorum"},
 		{"etcd has lost one of three", func(_ *scope, o *observed) { o.etcd.Status.ReadyReplicas = 2 },
 			hyperv1.EtcdAvailable, "True/QuorumAvailable", "True/AsExpected"},
+		{"etcd's StatefulSet is about to be replaced", func(s *scope, o *observed) {
+			o.etcd.Status, o.etcd.DeletionTimestamp = appsv1.StatefulSetStatus{}, &metav1.Time{}
+			s.hcp.Status.Conditions = []metav1.Condition{
+				{Type: string(hyperv1.EtcdMembersHealthy), Status: metav1.ConditionTrue},
+				{Type: string(hyperv1.EtcdAvailable), Status: metav1.ConditionTrue, Reason: "QuorumAvailable"}}
+		}, hyperv1.EtcdAvailable, "True/QuorumAvailable", "True/AsExpected"},
+		{"etcd's StatefulSet is new, and its members were not well", func(s *scope, o *observed) {
+			o.etcd.Status = appsv1.StatefulSetStatus{}
+			s.hcp.Status.Conditions = []metav1.Condition{{Type: string(hyperv1.EtcdAvailable), Status: metav1.ConditionTrue, Reason: "QuorumAvailable"}}
+		}, hyperv1.EtcdAvailable, "False/EtcdWaitingForQuorum", "False/EtcdWaitingForQuorum"},
 		{"etcd is the user's", func(s *scope, o *observed) { s.hcp.Spec.Etcd.ManagementType = hyperv1.Unmanaged; o.etcd = nil },
 			hyperv1.EtcdAvailable, "True/EtcdRunning", "True/AsExpected"},
 		{"the API server has no pods", func(_ *scope, o *observed) { o.kas = nil },

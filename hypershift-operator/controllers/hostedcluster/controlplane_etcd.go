@@ -9,13 +9,22 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/distributions"
 )
 
 // keepVolumes leaves the volumes of an etcd as large as they are where the payload brings an operator of its own: it cannot enlarge them, and a
 // size that it does not expect would have it fail in each pass. last is etcd of the HostedControlPlane as it is.
 func (s *scope) keepVolumes(etcd, last hyperv1.EtcdSpec) {
 	wanted, had := volumeSize(etcd), volumeSize(last)
-	if !s.distribution().OwnOperators || wanted == nil || had == nil || wanted.Cmp(*had) == 0 {
+	if wanted == nil || had == nil || wanted.Cmp(*had) == 0 {
+		return
+	}
+	if s.wantedControlPlane == nil {
+		// Whose operator it is will be known once the release can be read.
+		*wanted = *had
+		return
+	}
+	if !distributions.Of(s.wantedControlPlane.Distribution()).OwnOperators {
 		return
 	}
 	s.setCondition(condition.True(string(hyperv1.ValidHostedClusterConfiguration), hyperv1.AsExpectedReason, fmt.Sprintf(

@@ -20,8 +20,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
@@ -250,6 +252,35 @@ func TestControlPlaneStatusIsNotOurs(t *testing.T) {
 			NewWithT(t).Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
 		}
 	})
+}
+
+// TestVolumesOfOpenShift: the operator of an OpenShift payload cannot enlarge volumes, and fails where it is told to.
+func TestVolumesOfOpenShift(t *testing.T) {
+	c := fixture.Start(t)
+	for name, tc := range map[string]struct{ image, size, said string }{
+		"volumes-openshift":  {fixture.OCPImage, "8Gi", "without effect: etcd.managed.storage.persistentVolume.size"},
+		"volumes-kubernetes": {"", "16Gi", hyperv1.AllIsWellMessage},
+	} {
+		t.Run("When the size of etcd's volumes is raised, it should be handed on where it has an effect, and else said to have none: "+name, func(t *testing.T) {
+			s := newWorld(t, c, name)
+			hc := fixture.HostedCluster(s.namespace)
+			if tc.image != "" {
+				hc.Spec.Release.Image = tc.image
+			}
+			hc.Spec.Etcd.Managed.Storage.PersistentVolume = &hyperv1.PersistentVolumeEtcdStorageSpec{Size: ptr.To(resource.MustParse("8Gi"))}
+			fixture.Create(t, c, append(fixture.Inputs(s.namespace), hc)...)
+			s.mustPass()
+			s.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(hc), hc)).To(Succeed())
+			hc.Spec.Etcd.Managed.Storage.PersistentVolume.Size = ptr.To(resource.MustParse("16Gi"))
+			s.Expect(c.Update(t.Context(), hc)).To(Succeed())
+			s.mustPass()
+			hcp := &hyperv1.HostedControlPlane{}
+			s.get(hcp, fixture.ClusterName)
+			s.Expect(hcp.Spec.Etcd.Managed.Storage.PersistentVolume.Size.String()).To(Equal(tc.size))
+			s.Expect(s.condition(hyperv1.ValidHostedClusterConfiguration).Message).To(ContainSubstring(tc.said))
+			s.Expect(s.condition(hyperv1.ValidHostedClusterConfiguration).Status).To(Equal(metav1.ConditionTrue))
+		})
+	}
 }
 
 // TestConfigOperatorEvents has the config operator of a payload tell in the hosted namespace what it does.

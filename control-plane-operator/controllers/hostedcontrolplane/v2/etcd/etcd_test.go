@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
@@ -36,6 +37,34 @@ func TestQuota(t *testing.T) {
 			g := NewWithT(t)
 			want := resource.MustParse(tt.want)
 			g.Expect(Quota(tt.hcp, nil)).To(BeNumerically("~", want.Value(), 8))
+		})
+	}
+}
+
+func TestQuotaOfVolumes(t *testing.T) {
+	hcp := &hyperv1.HostedControlPlane{}
+	hcp.Spec.Etcd.Managed = &hyperv1.ManagedEtcdSpec{Storage: hyperv1.ManagedEtcdStorageSpec{
+		PersistentVolume: &hyperv1.PersistentVolumeEtcdStorageSpec{Size: ptr.To(resource.MustParse("16Gi"))},
+	}}
+	claims := func(sizes ...string) []corev1.PersistentVolumeClaim {
+		all := make([]corev1.PersistentVolumeClaim, len(sizes)+1)
+		for i, size := range sizes {
+			all[i].Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}
+		}
+		return all
+	}
+	for name, tc := range map[string]struct {
+		claims []corev1.PersistentVolumeClaim
+		want   string
+	}{
+		"When one volume has not grown yet, it should be of that one":             {claims("16Gi", "8Gi"), "6.4Gi"},
+		"When all have, it should follow":                                         {claims("16Gi", "16Gi"), "12.8Gi"},
+		"When the storage gave more than was asked for, it should not be counted": {claims("20Gi"), "12.8Gi"},
+		"When no volume is there yet, it should be of what is asked for":          {claims(), "12.8Gi"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := resource.MustParse(tc.want)
+			NewWithT(t).Expect(Quota(hcp, tc.claims)).To(BeNumerically("~", want.Value(), 8))
 		})
 	}
 }
