@@ -11,7 +11,7 @@ import (
 )
 
 // apiPackages are the folders of api/ that hold types.
-var apiPackages = []string{"hypershift/v1beta1", "certificates/v1alpha1", "infrastructure/v1beta1", "agent/v1beta1"}
+var apiPackages = []string{"hypershift/v1beta1", "certificates/v1alpha1", "infrastructure/v1beta1", "agent/v1beta1", "kubevirt/v1alpha1"}
 
 const deepCopyFile = "zz_generated.deepcopy.go"
 

@@ -32,12 +32,13 @@ func customResources(g generator) ([]file, error) {
 	return files, nil
 }
 
-// folderOfGroup says which folder of support/crds the kinds of a group are kept in.
-var folderOfGroup = map[string]string{
-	"hypershift.openshift.io":                  "hypershift",
-	"certificates.hypershift.openshift.io":     "certificates",
-	"infrastructure.cluster.x-k8s.io":          "infrastructure",
-	"capi-provider.agent-install.openshift.io": "agent",
+// folderOfVersion says which folder of support/crds the kinds of a group and version are kept in: providers share a group.
+var folderOfVersion = map[string]string{
+	"hypershift.openshift.io/v1beta1":                  "hypershift",
+	"certificates.hypershift.openshift.io/v1alpha1":    "certificates",
+	"infrastructure.cluster.x-k8s.io/v1beta1":          "infrastructure",
+	"infrastructure.cluster.x-k8s.io/v1alpha1":         "kubevirt",
+	"capi-provider.agent-install.openshift.io/v1beta1": "agent",
 }
 
 func ownCRDs(g generator) ([]file, error) {
@@ -54,10 +55,10 @@ func ownCRDs(g generator) ([]file, error) {
 		if err != nil {
 			return nil, fmt.Errorf("CRD %s: %w", name(crd), err)
 		}
-		group, _ := spec["group"].(string)
-		folder, ok := folderOfGroup[group]
+		version := fmt.Sprintf("%s/%s", spec["group"], versions(crd)[0]["name"])
+		folder, ok := folderOfVersion[version]
 		if !ok {
-			return nil, fmt.Errorf("no folder of %s is set for group %s: add it to folderOfGroup", crdFolder, group)
+			return nil, fmt.Errorf("no folder of %s is set for %s: add it to folderOfVersion", crdFolder, version)
 		}
 		f, err := crdFile(folder, crd)
 		if err != nil {

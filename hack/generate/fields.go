@@ -23,7 +23,7 @@ const fieldListHeader = `# Every field of our kinds that was ever published: kin
 `
 
 // ownFolders are the folders of support/crds whose fields we answer for.
-var ownFolders = []string{"hypershift", "certificates", "infrastructure", "agent"}
+var ownFolders = []string{"hypershift", "certificates", "infrastructure", "agent", "kubevirt"}
 
 // fieldList adds the fields of the CRDs that were just made to the list.
 func fieldList(g generator) ([]file, error) {

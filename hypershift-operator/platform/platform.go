@@ -104,6 +104,12 @@ type ProviderChooser interface {
 	NotHonored(cluster Cluster) string
 }
 
+// Identifier is a Platform whose clusters get an identity of their own in their spec.
+type Identifier interface {
+	// Identify writes what is absent of it. It is called once for each cluster, before anything is made.
+	Identify(hc *hyperv1.HostedCluster)
+}
+
 // Environment is what the operator tells a plugin that is being made. The zero value works, for tests.
 type Environment struct {
 	// Namespace is the operator's own; empty means "hypershift".

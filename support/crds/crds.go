@@ -24,6 +24,8 @@ const (
 	Infrastructure = "infrastructure"
 	// Agent is the kinds of the provider of the platform Agent: on the management cluster.
 	Agent = "agent"
+	// KubeVirt is the kinds of the provider of the platform KubeVirt: on the management cluster.
+	KubeVirt = "kubevirt"
 	// ClusterAPI is Cluster API's own kinds, stored as v1beta2 and served in the version before it too: on the management cluster. Who
 	// converts is for the installer to say, by support/operatorwebhook.
 	ClusterAPI = "clusterapi"
@@ -32,7 +34,7 @@ const (
 )
 
 // Folders are all of them.
-var Folders = []string{HyperShift, Certificates, Infrastructure, Agent, ClusterAPI, OpenShift}
+var Folders = []string{HyperShift, Certificates, Infrastructure, Agent, KubeVirt, ClusterAPI, OpenShift}
 
 // FS holds the YAML files, one CRD each, by folder.
 //

@@ -83,7 +83,7 @@ var table = []Traits{
 	{
 		Type: hyperv1.KubevirtPlatform, ControlPlaneType: hyperv1.KubevirtPlatform, InfrastructureType: configv1.KubevirtPlatformType,
 		Architectures: []string{"amd64", "s390x"}, DefaultUpgradeType: hyperv1.UpgradeTypeReplace,
-		KeepsOutdatedUserData: true, HealthCheck: cloudHealth,
+		KeepsOutdatedUserData: true, HealthCheck: cloudHealth, CRDs: crds.KubeVirt, ExternalInfra: true,
 	},
 	{
 		Type: hyperv1.AWSPlatform, ControlPlaneType: hyperv1.AWSPlatform, InfrastructureType: configv1.AWSPlatformType,

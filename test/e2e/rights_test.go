@@ -64,6 +64,12 @@ var unusedRights = map[string][]string{
 		"get capi-provider.agent-install.openshift.io/agentmachinetemplates", "create capi-provider.agent-install.openshift.io/agentmachinetemplates",
 		"update capi-provider.agent-install.openshift.io/agentmachinetemplates", "delete capi-provider.agent-install.openshift.io/agentmachinetemplates",
 	},
+	"clusters of platform KubeVirt, which the journey has none of": {
+		"get infrastructure.cluster.x-k8s.io/kubevirtclusters", "create infrastructure.cluster.x-k8s.io/kubevirtclusters", "update infrastructure.cluster.x-k8s.io/kubevirtclusters", "patch infrastructure.cluster.x-k8s.io/kubevirtclusters/status",
+		"get infrastructure.cluster.x-k8s.io/kubevirtmachines", "patch infrastructure.cluster.x-k8s.io/kubevirtmachines", "delete infrastructure.cluster.x-k8s.io/kubevirtmachines",
+		"get infrastructure.cluster.x-k8s.io/kubevirtmachinetemplates", "create infrastructure.cluster.x-k8s.io/kubevirtmachinetemplates",
+		"update infrastructure.cluster.x-k8s.io/kubevirtmachinetemplates", "delete infrastructure.cluster.x-k8s.io/kubevirtmachinetemplates",
+	},
 	"their provider takes agents, and who gives rights away has them": {
 		"get agent-install.openshift.io/agents", "list agent-install.openshift.io/agents", "watch agent-install.openshift.io/agents",
 		"patch agent-install.openshift.io/agents", "update agent-install.openshift.io/agents",

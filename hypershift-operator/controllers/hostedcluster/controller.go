@@ -23,6 +23,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/hypershift-operator/tenancy"
@@ -78,13 +79,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}.Reconcile(ctx, req)
 }
 
-// prepare gives the object its two identities. They are written once, with the finalizer: a stale cache must not make a second one.
+// prepare gives the object its identities. They are written once, with the finalizer: a stale cache must not make a second one.
 func prepare(s *scope) error {
 	if s.hc.Spec.ClusterID == "" {
 		s.hc.Spec.ClusterID = uuid.NewString()
 	}
 	if s.hc.Spec.InfraID == "" {
 		s.hc.Spec.InfraID = naming.InfraID(s.hc.Name)
+	}
+	if p, ok := s.platform.(platform.Identifier); ok {
+		p.Identify(s.hc)
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func TestFlows(t *testing.T) {
 		})
 		s.mustPass()
 		s.Expect(s.condition(hyperv1.SupportedHostedCluster).Reason).To(Equal("UnsupportedHostedCluster"))
-		s.Expect(s.condition(hyperv1.SupportedHostedCluster).Message).To(ContainSubstring("[Agent MAAS None]"))
+		s.Expect(s.condition(hyperv1.SupportedHostedCluster).Message).To(ContainSubstring("[Agent KubeVirt MAAS None]"))
 		s.Expect(c.Delete(t.Context(), s.cluster())).To(Succeed())
 		_, err := s.pass()
 		s.Expect(err).NotTo(HaveOccurred())

@@ -19,10 +19,13 @@ import (
 // WithoutEffect lists fields that are set and that change nothing with a release of a distribution: tuning and streams are the business
 // of the operators in an OpenShift payload.
 func WithoutEffect(pool *hyperv1.NodePool, distribution distributions.Traits) []string {
-	if distribution.OwnOperators {
-		return nil
-	}
 	var fields []string
+	if kubevirt := pool.Spec.Platform.Kubevirt; kubevirt != nil && cached(kubevirt.RootVolume) {
+		fields = append(fields, "platform.kubevirt.rootVolume.cacheStrategy")
+	}
+	if distribution.OwnOperators {
+		return fields
+	}
 	if len(pool.Spec.TuningConfig) > 0 {
 		fields = append(fields, "tuningConfig")
 	}
@@ -30,6 +33,11 @@ func WithoutEffect(pool *hyperv1.NodePool, distribution distributions.Traits) []
 		fields = append(fields, "osImageStream")
 	}
 	return fields
+}
+
+// cached tells whether a disk image is asked to be kept. Each virtual machine fetches its own.
+func cached(volume *hyperv1.KubevirtRootVolume) bool {
+	return volume != nil && volume.CacheStrategy != nil && volume.CacheStrategy.Type != hyperv1.KubevirtCachingStrategyNone
 }
 
 // reasonWithoutEffect is one of AllFieldsHonored.
@@ -43,7 +51,8 @@ func (r *Reconciler) reportFieldsWithoutEffect(_ context.Context, s *scope) (ctr
 		s.clear(conditionType)
 		return ctrl.Result{}, nil
 	}
-	s.reject(conditionType, reasonWithoutEffect, fmt.Sprintf("Set without effect, as this operator does nothing with it for a Kubernetes release: spec.%s; remove it",
+	s.reject(conditionType, reasonWithoutEffect, fmt.Sprintf("Set without effect, as this operator does nothing with it for a release of %s: spec.%s; remove it",
+		s.release.Distribution(),
 		strings.Join(fields, ", spec.")))
 	return ctrl.Result{}, nil
 }

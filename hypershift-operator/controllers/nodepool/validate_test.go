@@ -91,9 +91,9 @@ func TestValidate(t *testing.T) {
 			conditionType: "ValidPlatformConfig", reason: "ValidationFailed", want: "they must be the same"},
 		{name: "When there is no plugin it should say which there are", namespace: "plugin",
 			pool: func(p *hyperv1.NodePool) {
-				p.Spec.Platform = hyperv1.NodePoolPlatform{Type: hyperv1.KubevirtPlatform}
+				p.Spec.Platform = hyperv1.NodePoolPlatform{Type: hyperv1.AWSPlatform}
 			},
-			conditionType: "ValidPlatformConfig", reason: "ValidationFailed", want: "use one of [Agent MAAS None]"},
+			conditionType: "ValidPlatformConfig", reason: "ValidationFailed", want: "use one of [Agent KubeVirt MAAS None]"},
 		{name: "When the control plane hangs on its way to the pool's version it should refuse: its API server may be the old one", namespace: "hanging",
 			cluster:       func(hc *hyperv1.HostedCluster) { hc.Status.Version = onTheWay("1.36.3", "1.35.0") },
 			conditionType: "ValidReleaseImage", reason: "ValidationFailed", want: "newer than the cluster's 1.35.0"},

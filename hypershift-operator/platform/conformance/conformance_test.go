@@ -4,6 +4,7 @@ package conformance
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -45,6 +46,7 @@ func subjects() []Subject {
 			},
 			Outside: []client.Object{&rbacv1.Role{ObjectMeta: agents("capi-provider-role-HOSTED")}, &rbacv1.RoleBinding{ObjectMeta: agents("cluster-api-agent-HOSTED")}},
 		},
+		kubevirt(),
 		{Type: hyperv1.NonePlatform},
 		{
 			Type: hyperv1.MAASPlatform,
@@ -56,6 +58,37 @@ func subjects() []Subject {
 			Rotate:  func(secret *corev1.Secret) { secret.Data[maas.SecretKeyAPIKey] = []byte("consumer:token:other") },
 			Outside: []client.Object{&corev1.Secret{ObjectMeta: kept}, &rbacv1.Role{ObjectMeta: kept}, &rbacv1.RoleBinding{ObjectMeta: kept}},
 		},
+	}
+}
+
+// kubevirt has its virtual machines in another cluster, of which it gets a kubeconfig.
+func kubevirt() Subject {
+	config := func(token string) []byte {
+		return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],
+			"clusters":[{"name":"a","cluster":{"server":"https://infra.example.com:6443"}}],"users":[{"name":"a","user":{"token":%q}}]}`, token)
+	}
+	var beside []client.Object
+	for _, namespace := range []string{"conform-kubevirt", "bare-kubevirt"} {
+		beside = append(beside, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "infra"}, Data: map[string][]byte{"kubeconfig": config("first")}})
+	}
+	return Subject{
+		Type:   hyperv1.KubevirtPlatform,
+		Beside: beside,
+		Cluster: func(hc *hyperv1.HostedCluster) {
+			metav1.SetMetaDataAnnotation(&hc.ObjectMeta, hyperv1.ClusterAPIKubeVirtProviderImage, "registry.example/capk:1")
+			hc.Spec.Platform.Kubevirt = &hyperv1.KubevirtPlatformSpec{Credentials: &hyperv1.KubevirtPlatformCredentials{
+				InfraNamespace: "vms", InfraKubeConfigSecret: &hyperv1.KubeconfigSecretRef{Name: "infra", Key: "kubeconfig"}}}
+		},
+		Pool: func(pool *hyperv1.NodePool) {
+			pool.Spec.Platform.Kubevirt = &hyperv1.KubevirtNodePoolPlatform{RootVolume: &hyperv1.KubevirtRootVolume{
+				Image:          &hyperv1.KubevirtDiskImage{ContainerDiskImage: ptr.To("registry.example/disk:1")},
+				KubevirtVolume: hyperv1.KubevirtVolume{Persistent: &hyperv1.KubevirtPersistentVolume{}}}}
+		},
+		Roll: func(pool *hyperv1.NodePool) {
+			pool.Spec.Platform.Kubevirt.Compute.Cores = ptr.To[uint32](4)
+		},
+		Rotate: func(secret *corev1.Secret) { secret.Data["kubeconfig"] = config("second") },
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/hypershift-operator/platform/agent"
+	"github.com/openshift/hypershift/hypershift-operator/platform/kubevirt"
 	"github.com/openshift/hypershift/hypershift-operator/platform/maas"
 	"github.com/openshift/hypershift/hypershift-operator/platform/none"
 	"github.com/openshift/hypershift/support/platforms"
@@ -32,9 +33,10 @@ type Options map[hyperv1.PlatformType]platform.Options
 // All are the platforms of this operator. A new one gets its line here.
 func All() Options {
 	return Options{
-		hyperv1.NonePlatform:  none.Options{},
-		hyperv1.MAASPlatform:  &maas.Options{},
-		hyperv1.AgentPlatform: agent.Options{},
+		hyperv1.NonePlatform:     none.Options{},
+		hyperv1.MAASPlatform:     &maas.Options{},
+		hyperv1.AgentPlatform:    agent.Options{},
+		hyperv1.KubevirtPlatform: kubevirt.Options{},
 	}
 }
 

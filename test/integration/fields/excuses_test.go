@@ -41,6 +41,7 @@ var (
 
 var excuses = append([]excuse{
 	{kinds: clusterKind, path: "etcd.managed.storage.type", because: "it has one value"},
+	{kinds: poolKind, path: "platform.kubevirt.rootVolume.type", because: "it has one value"},
 	{kinds: []string{"MaasCluster"}, path: "lxdConfig", where: "cluster-api-provider-maas/internal/cluster", says: "lxdConfig has no effect"},
 	{kinds: machineKind, path: "parent", because: "written by providers that make virtual machines, not by users"},
 	{kinds: templates, path: "template.spec.parent", because: "as of a MaasMachine"},
@@ -49,7 +50,7 @@ var excuses = append([]excuse{
 // otherPlatforms are those that the API knows and that have no plugin.
 func otherPlatforms() []excuse {
 	var all []excuse
-	for _, name := range []string{"aws", "kubevirt"} {
+	for _, name := range []string{"aws"} {
 		all = append(all,
 			excuse{kinds: clusterKind, path: "platform." + name, where: "hypershift-operator/controllers/hostedcluster", says: noSuchPlatform},
 			excuse{kinds: poolKind, path: "platform." + name, where: "hypershift-operator/controllers/nodepool", says: noSuchMachines})

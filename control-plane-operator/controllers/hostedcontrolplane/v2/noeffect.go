@@ -53,6 +53,12 @@ func ofControlPlane(fields *set, spec hyperv1.HostedControlPlaneSpec) {
 	fields.add(spec.AutoNode != nil, "autoNode")
 	fields.add(spec.OLMCatalogPlacement != "" && spec.OLMCatalogPlacement != hyperv1.ManagementOLMCatalogPlacement, "olmCatalogPlacement")
 	fields.add(spec.Monitoring != hyperv1.MonitoringSpec{}, "monitoring")
+	ofKubeVirt(fields, ptr.Deref(spec.Platform.Kubevirt, hyperv1.KubevirtPlatformSpec{}))
+}
+
+// ofKubeVirt is for the storage driver of an OpenShift release.
+func ofKubeVirt(fields *set, spec hyperv1.KubevirtPlatformSpec) {
+	fields.add(spec.StorageDriver != nil, "platform.kubevirt.storageDriver")
 }
 
 func ofAPIServer(fields *set, spec configv1.APIServerSpec) {

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// KubevirtClusterSpec says where the control plane is, and where virtual machines are made.
+type KubevirtClusterSpec struct {
+	// controlPlaneEndpoint is where the API server is reached.
+	//
+	// +optional
+	ControlPlaneEndpoint *APIEndpoint `json:"controlPlaneEndpoint,omitempty"`
+
+	// infraClusterSecretRef is the Secret with the kubeconfig of the cluster that runs the virtual machines. Absent means this one.
+	//
+	// +optional
+	InfraClusterSecretRef *corev1.ObjectReference `json:"infraClusterSecretRef,omitempty"`
+}
+
+// APIEndpoint is an address and a port.
+type APIEndpoint struct {
+	// host is a name or an address.
+	//
+	// +required
+	Host string `json:"host"`
+
+	// port is a TCP port.
+	//
+	// +required
+	Port int32 `json:"port"`
+}
+
+// KubevirtClusterStatus says that machines can be made.
+type KubevirtClusterStatus struct {
+	// ready is true when machines can be made.
+	//
+	// +optional
+	Ready bool `json:"ready"`
+
+	// conditions of the cluster, in the form of Cluster API's contract v1beta1.
+	//
+	// +optional
+	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// Condition is one of Cluster API's contract v1beta1, or one of Kubernetes, which newer providers write.
+type Condition struct {
+	// type of the condition.
+	//
+	// +required
+	Type string `json:"type"`
+
+	// status is True, False or Unknown.
+	//
+	// +required
+	Status metav1.ConditionStatus `json:"status"`
+
+	// severity says how bad a status of False is: Error, Warning or Info.
+	//
+	// +optional
+	Severity string `json:"severity,omitempty"`
+
+	// lastTransitionTime is when the status changed.
+	//
+	// +optional
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
+
+	// reason in one word.
+	//
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// message for people.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// KubevirtCluster is a hosted cluster as the provider sees it. The provider leaves one alone that somebody else manages, its status too.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=kubevirtclusters,scope=Namespaced,categories=cluster-api
+// +kubebuilder:metadata:labels={"cluster.x-k8s.io/v1beta1=v1alpha1"}
+type KubevirtCluster struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec of the cluster.
+	//
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Spec KubevirtClusterSpec `json:"spec,omitempty"`
+
+	// status of the cluster.
+	//
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Status KubevirtClusterStatus `json:"status,omitempty"`
+}
+
+// KubevirtClusterList is a list of KubevirtClusters.
+//
+// +kubebuilder:object:root=true
+type KubevirtClusterList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []KubevirtCluster `json:"items"`
+}

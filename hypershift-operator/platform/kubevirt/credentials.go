@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubevirt
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/hypershift-operator/tenancy"
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/upsert"
+	"github.com/openshift/hypershift/support/webhookkubeconfig"
+)
+
+const (
+	// infraCredentials is the Secret in the hosted namespace with the kubeconfig, where the provider and the payload's operators look.
+	infraCredentials = "kubevirt-infra-credentials"
+	// kubeconfigKey and namespaceKey are what the provider reads of it.
+	kubeconfigKey, namespaceKey = "kubeconfig", "namespace"
+)
+
+var credentialsFound = string(hyperv1.PlatformCredentialsFound)
+
+// CredentialsSecret is the Secret with the kubeconfig of another cluster; empty where there is none.
+func (*Platform) CredentialsSecret(hc *hyperv1.HostedCluster) string {
+	if credentials := external(hc); credentials != nil && credentials.InfraKubeConfigSecret != nil {
+		return credentials.InfraKubeConfigSecret.Name
+	}
+	return ""
+}
+
+// ReconcileCredentials copies the kubeconfig of another cluster to where the provider finds it. While the user's is missing or cannot be used,
+// the last copy stays: what runs must still be able to delete its virtual machines.
+func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cluster platform.Cluster) (platform.Credentials, error) {
+	if external(cluster.HostedCluster) == nil {
+		return platform.Credentials{Condition: condition.True(credentialsFound, hyperv1.AsExpectedReason,
+			"Virtual machines in the management cluster need no credentials")}, nil
+	}
+	key := client.ObjectKey{Namespace: cluster.HostedCluster.Namespace, Name: p.CredentialsSecret(cluster.HostedCluster)}
+	data, why, err := kubeconfig(ctx, c, key, external(cluster.HostedCluster))
+	if err != nil {
+		return platform.Credentials{}, err
+	}
+	target := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: infraCredentials}}
+	if why != "" {
+		return unusable(ctx, c, target, why)
+	}
+	if _, err := upsert.Object(ctx, c, target, func() error {
+		target.Data = data
+		return tenancy.Claim(target, client.ObjectKeyFromObject(cluster.HostedCluster))
+	}); err != nil {
+		return platform.Credentials{}, err
+	}
+	found := condition.True(credentialsFound, hyperv1.AsExpectedReason, fmt.Sprintf("The kubeconfig in Secret %s is handed to the provider", key))
+	return platform.Credentials{Condition: found, Hash: hash(target)}, nil
+}
+
+// kubeconfig is what the provider gets, or why there is nothing for it. The provider would run programs and read files that a kubeconfig
+// names, with the rights that it has in the management cluster.
+func kubeconfig(ctx context.Context, c client.Client, key client.ObjectKey, credentials *hyperv1.KubevirtPlatformCredentials) (data map[string][]byte, why string, err error) {
+	source := &corev1.Secret{}
+	err = c.Get(ctx, key, source)
+	field := credentials.InfraKubeConfigSecret.Key
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Sprintf("There is no Secret %s with the kubeconfig of the cluster for virtual machines: create it with the key %s", key, field), nil
+	case err != nil:
+		return nil, "", fmt.Errorf("reading the kubeconfig in Secret %s: %w", key, err)
+	case len(source.Data[field]) == 0:
+		return nil, fmt.Sprintf("Secret %s has no key %s: put the kubeconfig of the cluster for virtual machines there", key, field), nil
+	}
+	accepted, err := webhookkubeconfig.Webhook{Decides: true}.Accept(source.Data[field])
+	if err != nil {
+		return nil, fmt.Sprintf("The kubeconfig in key %s of Secret %s is not used: %v", field, key, err), nil
+	}
+	data = map[string][]byte{kubeconfigKey: accepted, field: accepted}
+	// Last, so that no key of the user's takes its place.
+	data[namespaceKey] = []byte(credentials.InfraNamespace)
+	return data, "", nil
+}
+
+// unusable tells what is wrong, and goes on with the last good copy.
+func unusable(ctx context.Context, c client.Client, target *corev1.Secret, why string) (platform.Credentials, error) {
+	credentials := platform.Credentials{Condition: condition.False(credentialsFound, hyperv1.PlatformCredentialsNotFoundReason, why)}
+	err := c.Get(ctx, client.ObjectKeyFromObject(target), target)
+	if apierrors.IsNotFound(err) {
+		return credentials, nil
+	}
+	if err != nil {
+		return platform.Credentials{}, fmt.Errorf("reading the last copy of the kubeconfig in Secret %s/%s: %w", target.Namespace, target.Name, err)
+	}
+	credentials.Hash = hash(target)
+	return credentials, nil
+}
+
+// DeleteCredentials has nothing to delete: all of it is in the hosted namespace.
+func (*Platform) DeleteCredentials(context.Context, client.Client, platform.Cluster) error {
+	return nil
+}
+
+// hash changes with the content and tells nothing of it.
+func hash(secret *corev1.Secret) string {
+	h := sha256.New()
+	for _, key := range slices.Sorted(maps.Keys(secret.Data)) {
+		fmt.Fprintf(h, "%d:%s%d:%s", len(key), key, len(secret.Data[key]), secret.Data[key])
+	}
+	return hex.EncodeToString(h.Sum(nil))[:16]
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kubevirt is the plugin of the platform KubeVirt: workers are virtual machines of KubeVirt, in the hosted namespace or in a
+// namespace of another cluster.
+package kubevirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	kubevirtv1 "github.com/openshift/hypershift/api/kubevirt/v1alpha1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/crds"
+)
+
+// Options implements platform.Options: there are no flags.
+type Options struct{}
+
+// AddFlags adds none.
+func (Options) AddFlags(*pflag.FlagSet) {}
+
+// New makes the plugin.
+func (Options) New(env platform.Environment) (platform.Platform, error) {
+	return &Platform{providerImage: env.ProviderImage}, nil
+}
+
+// Platform implements platform.Platform.
+type Platform struct {
+	// providerImage is the installer's choice; empty means the one of the payload.
+	providerImage string
+}
+
+var (
+	_ platform.Platform   = &Platform{}
+	_ platform.Identifier = &Platform{}
+)
+
+// generatedID is how many characters name a cluster's objects in the cluster that runs the virtual machines.
+const generatedID = 10
+
+// AddToScheme registers the provider's kinds.
+func (*Platform) AddToScheme(scheme *runtime.Scheme) error { return kubevirtv1.AddToScheme(scheme) }
+
+// CRDs are those of the provider. VirtualMachines are kinds of KubeVirt, which the operator does not touch: they may be in another cluster.
+func (*Platform) CRDs() []string { return crds.Names(crds.KubeVirt) }
+
+// Watched are the provider's kinds.
+func (*Platform) Watched() []client.Object {
+	return []client.Object{&kubevirtv1.KubevirtCluster{}, &kubevirtv1.KubevirtMachine{}, &kubevirtv1.KubevirtMachineTemplate{}}
+}
+
+// external are the credentials of the cluster that runs the virtual machines; nil where that is the management cluster.
+func external(hc *hyperv1.HostedCluster) *hyperv1.KubevirtPlatformCredentials {
+	if hc.Spec.Platform.Kubevirt == nil {
+		return nil
+	}
+	return hc.Spec.Platform.Kubevirt.Credentials
+}
+
+// Identify makes the names unique that a payload's operators give to objects beside the virtual machines, in a namespace that several clusters
+// may share.
+func (*Platform) Identify(hc *hyperv1.HostedCluster) {
+	if hc.Spec.Platform.Kubevirt == nil {
+		hc.Spec.Platform.Kubevirt = &hyperv1.KubevirtPlatformSpec{}
+	}
+	if hc.Spec.Platform.Kubevirt.GenerateID == "" {
+		hc.Spec.Platform.Kubevirt.GenerateID = utilrand.String(generatedID)
+	}
+}
+
+// ValidateHostedCluster wants a kubeconfig for a namespace of another cluster: with it comes the right to the namespace. One of the
+// management cluster that a user only names would be anybody's.
+func (*Platform) ValidateHostedCluster(hc *hyperv1.HostedCluster) error {
+	if block := hc.Spec.Platform.Kubevirt; block != nil && ptr.Deref(block.BaseDomainPassthrough, false) && hc.Spec.DNS.BaseDomain == "" {
+		return errors.New("spec.platform.kubevirt.baseDomainPassthrough wants to know the domain: write the one that the management cluster's ingress serves, " +
+			"such as apps.example.com, into spec.dns.baseDomain")
+	}
+	credentials := external(hc)
+	if credentials == nil {
+		return nil
+	}
+	const field = "spec.platform.kubevirt.credentials"
+	if ref := credentials.InfraKubeConfigSecret; ref == nil || ref.Name == "" || ref.Key == "" {
+		return errors.New(field + ".infraKubeConfigSecret is missing: name the Secret, and its key, with a kubeconfig that may make virtual machines in " +
+			"infraNamespace, or leave out credentials to have them in the control plane's own namespace")
+	}
+	if problems := validation.IsDNS1123Label(credentials.InfraNamespace); len(problems) > 0 {
+		return fmt.Errorf("%s.infraNamespace %q: %s", field, credentials.InfraNamespace, problems[0])
+	}
+	return nil
+}
+
+// InfraCluster is the KubevirtCluster, which the provider leaves alone: the control plane has an address without it.
+func (*Platform) InfraCluster(cluster platform.Cluster) *platform.Object {
+	if cluster.ControlPlane == nil || cluster.ControlPlane.Status.ControlPlaneEndpoint.Host == "" {
+		return nil
+	}
+	endpoint := cluster.ControlPlane.Status.ControlPlaneEndpoint
+	infra := &kubevirtv1.KubevirtCluster{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.HostedCluster.Spec.InfraID}}
+	return &platform.Object{
+		Object: infra,
+		Mutate: func() error {
+			metav1.SetMetaDataAnnotation(&infra.ObjectMeta, clusterv1.ManagedByAnnotation, "external")
+			infra.Spec.ControlPlaneEndpoint = &kubevirtv1.APIEndpoint{Host: endpoint.Host, Port: endpoint.Port}
+			infra.Spec.InfraClusterSecretRef = nil
+			if external(cluster.HostedCluster) != nil {
+				infra.Spec.InfraClusterSecretRef = &corev1.ObjectReference{Kind: "Secret", Namespace: cluster.Namespace, Name: infraCredentials}
+			}
+			return nil
+		},
+		MutateStatus: func() { infra.Status.Ready = true },
+	}
+}
+
+// ReconcileSecretEncryption has nothing to bring: there is no key management service.
+func (*Platform) ReconcileSecretEncryption(context.Context, client.Client, platform.Cluster) error {
+	return nil
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubevirt
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	kubevirtv1 "github.com/openshift/hypershift/api/kubevirt/v1alpha1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+)
+
+// testCluster has its virtual machines in the hosted namespace; with credentials in another cluster.
+func testCluster(credentials *hyperv1.KubevirtPlatformCredentials) platform.Cluster {
+	hc := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "demo"}}
+	hc.Spec.InfraID = "demo-abcde"
+	hc.Spec.Platform = hyperv1.PlatformSpec{Type: hyperv1.KubevirtPlatform, Kubevirt: &hyperv1.KubevirtPlatformSpec{Credentials: credentials}}
+	return platform.Cluster{HostedCluster: hc, Namespace: "clusters-demo"}
+}
+
+func elsewhere() *hyperv1.KubevirtPlatformCredentials {
+	return &hyperv1.KubevirtPlatformCredentials{InfraNamespace: "vms", InfraKubeConfigSecret: &hyperv1.KubeconfigSecretRef{Name: "infra", Key: "config"}}
+}
+
+const goodKubeconfig = `
+apiVersion: v1
+kind: Config
+current-context: a
+contexts: [{name: a, context: {cluster: a, user: a}}]
+clusters: [{name: a, cluster: {server: "https://infra.example.com:6443"}}]
+users: [{name: a, user: {token: SECRET}}]
+`
+
+func userSecret(key, content string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "infra"}, Data: map[string][]byte{key: []byte(content)}}
+}
+
+func testClient(t *testing.T, objects ...client.Object) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kubevirtv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+}
+
+func TestInfraCluster(t *testing.T) {
+	for _, tc := range []struct {
+		name        string
+		credentials *hyperv1.KubevirtPlatformCredentials
+		want        *corev1.ObjectReference
+	}{
+		{"When virtual machines are in the hosted namespace, it should name no kubeconfig", nil, nil},
+		{"When they are in another cluster, it should name the copy of its kubeconfig", elsewhere(),
+			&corev1.ObjectReference{Kind: "Secret", Namespace: "clusters-demo", Name: "kubevirt-infra-credentials"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g, cluster := NewWithT(t), testCluster(tc.credentials)
+			g.Expect((&Platform{}).InfraCluster(cluster)).To(BeNil(), "there is no control plane")
+			cluster.ControlPlane = &hyperv1.HostedControlPlane{}
+			g.Expect((&Platform{}).InfraCluster(cluster)).To(BeNil(), "it has no address")
+			cluster.ControlPlane.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: "10.0.0.1", Port: 6443}
+			object := (&Platform{}).InfraCluster(cluster)
+			g.Expect(object.Mutate()).To(Succeed())
+			object.MutateStatus()
+			infra := object.Object.(*kubevirtv1.KubevirtCluster)
+			g.Expect(infra.Name).To(Equal("demo-abcde"))
+			g.Expect(infra.Annotations).To(HaveKeyWithValue("cluster.x-k8s.io/managed-by", "external"))
+			g.Expect(infra.Spec.ControlPlaneEndpoint).To(HaveValue(Equal(kubevirtv1.APIEndpoint{Host: "10.0.0.1", Port: 6443})))
+			g.Expect(infra.Spec.InfraClusterSecretRef).To(Equal(tc.want))
+			g.Expect(infra.Status.Ready).To(BeTrue())
+		})
+	}
+}
+
+func TestValidateHostedCluster(t *testing.T) {
+	for _, tc := range []struct {
+		name        string
+		credentials *hyperv1.KubevirtPlatformCredentials
+		says        string
+	}{
+		{"When nothing is said, virtual machines should be in the hosted namespace", nil, ""},
+		{"When a kubeconfig and a namespace are named, it should take them", elsewhere(), ""},
+		{"When a namespace is only named, it should be nobody's to take", &hyperv1.KubevirtPlatformCredentials{InfraNamespace: "others"},
+			"spec.platform.kubevirt.credentials.infraKubeConfigSecret is missing"},
+		{"When the kubeconfig has no key, it should ask for it",
+			&hyperv1.KubevirtPlatformCredentials{InfraNamespace: "vms", InfraKubeConfigSecret: &hyperv1.KubeconfigSecretRef{Name: "infra"}}, "and its key"},
+		{"When the namespace cannot be one, it should say so",
+			&hyperv1.KubevirtPlatformCredentials{InfraNamespace: "A_B", InfraKubeConfigSecret: elsewhere().InfraKubeConfigSecret}, `infraNamespace "A_B"`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			err := (&Platform{}).ValidateHostedCluster(testCluster(tc.credentials).HostedCluster)
+			if tc.says == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			g.Expect(err).To(MatchError(ContainSubstring(tc.says)))
+		})
+	}
+}
+
+func TestIdentify(t *testing.T) {
+	g, hc := NewWithT(t), &hyperv1.HostedCluster{}
+	(&Platform{}).Identify(hc)
+	first := hc.Spec.Platform.Kubevirt.GenerateID
+	g.Expect(first).To(HaveLen(10))
+	(&Platform{}).Identify(hc)
+	g.Expect(hc.Spec.Platform.Kubevirt.GenerateID).To(Equal(first), "it can never change")
+}
+
+func TestPassthrough(t *testing.T) {
+	g, hc := NewWithT(t), testCluster(nil).HostedCluster
+	hc.Spec.Platform.Kubevirt.BaseDomainPassthrough = ptr.To(true)
+	g.Expect((&Platform{}).ValidateHostedCluster(hc)).To(MatchError(ContainSubstring("spec.dns.baseDomain")))
+	hc.Spec.DNS.BaseDomain = "apps.example.com"
+	g.Expect((&Platform{}).ValidateHostedCluster(hc)).To(Succeed())
+}
+
+func TestCredentials(t *testing.T) {
+	p, copied := &Platform{}, client.ObjectKey{Namespace: "clusters-demo", Name: "kubevirt-infra-credentials"}
+	t.Run("When virtual machines are in the hosted namespace, it should need none", func(t *testing.T) {
+		g, c := NewWithT(t), testClient(t)
+		credentials, err := p.ReconcileCredentials(t.Context(), c, testCluster(nil))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(credentials.Condition.Status).To(Equal(metav1.ConditionTrue))
+		g.Expect(p.CredentialsSecret(testCluster(nil).HostedCluster)).To(BeEmpty())
+		g.Expect(c.Get(t.Context(), copied, &corev1.Secret{})).NotTo(Succeed())
+		g.Expect(p.Provider(testCluster(nil))).NotTo(BeNil())
+	})
+	for _, tc := range []struct {
+		name   string
+		secret *corev1.Secret
+		says   string
+	}{
+		{"When the Secret is missing, it should say so", nil, "There is no Secret clusters/infra"},
+		{"When the Secret lacks the key, it should say so", userSecret("other", goodKubeconfig), "no key config"},
+		{"When it is no kubeconfig, it should say so and repeat nothing", userSecret("config", "SECRET"), "holds no kubeconfig"},
+		{"When it would run a program, it should refuse", userSecret("config", `{"apiVersion":"v1","kind":"Config","current-context":"a",
+			"contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],"clusters":[{"name":"a","cluster":{"server":"https://a"}}],
+			"users":[{"name":"a","user":{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"SECRET","interactiveMode":"Never"}}}]}`), "exec would run"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g, cluster := NewWithT(t), testCluster(elsewhere())
+			c := testClient(t)
+			if tc.secret != nil {
+				g.Expect(c.Create(t.Context(), tc.secret.DeepCopy())).To(Succeed())
+			}
+			credentials, err := p.ReconcileCredentials(t.Context(), c, cluster)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(credentials.Condition.Status).To(Equal(metav1.ConditionFalse))
+			g.Expect(credentials.Condition.Message).To(And(ContainSubstring(tc.says), Not(ContainSubstring("SECRET"))))
+			g.Expect(c.Get(t.Context(), copied, &corev1.Secret{})).NotTo(Succeed())
+			g.Expect(p.Provider(cluster)).To(BeNil(), "it could only fail")
+		})
+	}
+	t.Run("When the kubeconfig is good, the provider should get it with the namespace, and go on with it when it is bad later", func(t *testing.T) {
+		g, cluster, source := NewWithT(t), testCluster(elsewhere()), userSecret("config", goodKubeconfig)
+		source.Data["namespace"] = []byte("others")
+		c := testClient(t, source)
+		good, err := p.ReconcileCredentials(t.Context(), c, cluster)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(good.Condition.Status).To(Equal(metav1.ConditionTrue))
+		g.Expect(good.Hash).NotTo(BeEmpty())
+		handed := &corev1.Secret{}
+		g.Expect(c.Get(t.Context(), copied, handed)).To(Succeed())
+		g.Expect(handed.Data).To(And(HaveLen(3), HaveKey("kubeconfig"), HaveKey("config"), HaveKeyWithValue("namespace", []byte("vms"))))
+
+		source.Data["config"] = []byte("broken")
+		g.Expect(c.Update(t.Context(), source)).To(Succeed())
+		bad, err := p.ReconcileCredentials(t.Context(), c, cluster)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(bad.Condition.Status).To(Equal(metav1.ConditionFalse))
+		g.Expect(bad.Hash).To(Equal(good.Hash))
+		g.Expect(c.Get(t.Context(), copied, handed)).To(Succeed())
+		g.Expect(handed.Data["kubeconfig"]).To(ContainSubstring("infra.example.com"))
+	})
+	t.Run("When somebody else has a Secret of that name, it should leave it alone", func(t *testing.T) {
+		g := NewWithT(t)
+		theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: copied.Namespace, Name: copied.Name,
+			Annotations: map[string]string{hyperv1.HostedClusterAnnotation: "other/cluster"}}}
+		_, err := p.ReconcileCredentials(t.Context(), testClient(t, theirs, userSecret("config", goodKubeconfig)), testCluster(elsewhere()))
+		g.Expect(err).To(HaveOccurred())
+	})
+}
+
+func TestImage(t *testing.T) {
+	for _, tc := range []struct{ name, annotation, chosen, want string }{
+		{"When nobody chose a provider, it should be that of the payload", "", "", ""},
+		{"When the installer chose one, it should be that", "", "mine:1", "mine:1"},
+		{"When the cluster names one, it should win", "its:1", "mine:1", "its:1"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			p, err := Options{}.New(platform.Environment{ProviderImage: tc.chosen})
+			g.Expect(err).NotTo(HaveOccurred())
+			cluster := testCluster(nil)
+			cluster.HostedCluster.Annotations = map[string]string{hyperv1.ClusterAPIKubeVirtProviderImage: tc.annotation}
+			g.Expect(p.Provider(cluster).Images[providerTag]).To(Equal(tc.want))
+		})
+	}
+}
+
+func TestMachines(t *testing.T) {
+	began := metav1.NewTime(time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC))
+	is := func(conditionType string, status metav1.ConditionStatus, reason string) kubevirtv1.Condition {
+		return kubevirtv1.Condition{Type: conditionType, Status: status, Reason: reason, Message: reason, LastTransitionTime: began}
+	}
+	for _, tc := range []struct {
+		name    string
+		status  kubevirtv1.KubevirtMachineStatus
+		problem string
+		begun   bool
+		failed  string
+	}{
+		{"When nothing is known yet, it should say nothing", kubevirtv1.KubevirtMachineStatus{}, "", false, ""},
+		{"When no host has room, it should say so, and another machine would not help",
+			kubevirtv1.KubevirtMachineStatus{Conditions: []kubevirtv1.Condition{is("VMProvisioned", "False", "Unschedulable")}}, "Unschedulable", false, ""},
+		{"When the virtual machine runs, it should have begun",
+			kubevirtv1.KubevirtMachineStatus{Conditions: []kubevirtv1.Condition{is("VMProvisioned", "True", ""), is("BootstrapExecSucceeded", "False", "Bootstrapping")}},
+			"Bootstrapping", true, ""},
+		{"When the provider gave the machine up, only another one should help",
+			kubevirtv1.KubevirtMachineStatus{FailureReason: ptr.To("CreateError"), Conditions: []kubevirtv1.Condition{is("VMProvisioned", "True", "")}},
+			"CreateError", true, "CreateError"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			machine := &kubevirtv1.KubevirtMachine{Status: tc.status}
+			reason, _ := (&Platform{}).MachineProblem(machine)
+			g.Expect(reason).To(Equal(tc.problem))
+			start := (&Platform{}).MachineStart(machine)
+			g.Expect(start.Begun.IsZero()).To(Equal(!tc.begun))
+			g.Expect(start.Reason).To(Equal(tc.failed))
+		})
+	}
+	t.Run("When a deletion waits for virtual machines, it should name one and whose kubeconfig deletes it", func(t *testing.T) {
+		g, cluster := NewWithT(t), testCluster(elsewhere())
+		c := testClient(t, &kubevirtv1.KubevirtMachine{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: "vm-1"}})
+		why, err := (&Platform{}).OrphanedMachines(t.Context(), c, cluster)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(why).To(And(ContainSubstring("vm-1"), ContainSubstring("clusters/infra")))
+	})
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubevirt
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	ignition "github.com/coreos/ignition/v2/config/v3_2/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	kubevirtv1 "github.com/openshift/hypershift/api/kubevirt/v1alpha1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+)
+
+// What the provider says of a KubevirtMachine, by type of its conditions and in the order in which they come true.
+const provisioned = "VMProvisioned"
+
+var stages = []string{provisioned, "BootstrapExecSucceeded"}
+
+// Underway is what the provider says while a disk is filled and a virtual machine starts.
+func (*Platform) Underway() []string {
+	return []string{"VMNotReady", "DVNotReady", "DVPending", "Bootstrapping"}
+}
+
+// MachineCapacity is unknown: a Node's size is known when it is there.
+func (*Platform) MachineCapacity(client.Object) platform.MachineCapacity {
+	return platform.MachineCapacity{}
+}
+
+// AdjustMachine has nothing to adjust: every change is another virtual machine.
+func (*Platform) AdjustMachine(platform.Pool, client.Object) {}
+
+// MachineTemplates is an empty list of templates.
+func (*Platform) MachineTemplates() client.ObjectList {
+	return &kubevirtv1.KubevirtMachineTemplateList{}
+}
+
+// Machines is an empty list of KubevirtMachines.
+func (*Platform) Machines() client.ObjectList { return &kubevirtv1.KubevirtMachineList{} }
+
+// CustomizeIgnition adds nothing.
+func (*Platform) CustomizeIgnition(platform.Pool, *ignition.Config) {}
+
+// MachineProblem is the first stage that a virtual machine has not reached.
+func (*Platform) MachineProblem(obj client.Object) (reason, message string) {
+	machine, ok := obj.(*kubevirtv1.KubevirtMachine)
+	if !ok {
+		return "", ""
+	}
+	if reason, message := failure(machine); reason != "" {
+		return reason, message
+	}
+	for _, stage := range stages {
+		if c := find(machine, stage); c != nil && c.Status != metav1.ConditionTrue && c.Reason != "" {
+			return c.Reason, c.Message
+		}
+	}
+	return "", ""
+}
+
+// MachineStart begins when the virtual machine runs. What it waits for before, a volume or a host, another would wait for too.
+func (*Platform) MachineStart(obj client.Object) platform.MachineStart {
+	machine, ok := obj.(*kubevirtv1.KubevirtMachine)
+	if !ok {
+		return platform.MachineStart{}
+	}
+	var start platform.MachineStart
+	if c := find(machine, provisioned); c != nil && c.Status == metav1.ConditionTrue {
+		start.Begun = c.LastTransitionTime.Time
+	}
+	start.Reason, start.Message = failure(machine)
+	return start
+}
+
+// failure is why the provider gave a machine up; empty while it has not.
+func failure(machine *kubevirtv1.KubevirtMachine) (reason, message string) {
+	if machine.Status.FailureReason == nil || *machine.Status.FailureReason == "" {
+		return "", ""
+	}
+	message = "the provider gave the machine up"
+	if text := machine.Status.FailureMessage; text != nil && *text != "" {
+		message = *text
+	}
+	return *machine.Status.FailureReason, message
+}
+
+func find(machine *kubevirtv1.KubevirtMachine, conditionType string) *kubevirtv1.Condition {
+	for i := range machine.Status.Conditions {
+		if machine.Status.Conditions[i].Type == conditionType {
+			return &machine.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// NodeStartup leaves it to the traits.
+func (*Platform) NodeStartup(platform.Pool) time.Duration { return 0 }
+
+// OrphanedMachines lets go of none: the provider deletes each virtual machine. It says which it waits for, and with which kubeconfig.
+func (*Platform) OrphanedMachines(ctx context.Context, c client.Client, cluster platform.Cluster) (string, error) {
+	machines := &kubevirtv1.KubevirtMachineList{}
+	if err := c.List(ctx, machines, client.InNamespace(cluster.Namespace)); err != nil {
+		return "", fmt.Errorf("listing KubevirtMachines of namespace %s: %w", cluster.Namespace, err)
+	}
+	if len(machines.Items) == 0 {
+		return "", nil
+	}
+	first := &machines.Items[0]
+	waits := fmt.Sprintf("%d virtual machines are being deleted; KubevirtMachine %s", len(machines.Items), first.Name)
+	if name := (&Platform{}).CredentialsSecret(cluster.HostedCluster); name != "" {
+		waits += fmt.Sprintf(" by the kubeconfig of Secret %s/%s", cluster.HostedCluster.Namespace, name)
+	}
+	if c := find(first, clusterv1.ReadyCondition); c != nil && c.Message != "" {
+		return waits + ": " + c.Message, nil
+	}
+	return waits, nil
+}
+
+// UserDataFormat is Ignition for CoreOS, which OpenShift runs on, and else what the image is known to read by its name.
+func (*Platform) UserDataFormat(pool platform.Pool) hyperv1.UserDataFormat {
+	if readsIgnition(pool) {
+		return hyperv1.UserDataIgnition
+	}
+	return hyperv1.UserDataCloudConfig
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubevirt
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	kubevirtv1 "github.com/openshift/hypershift/api/kubevirt/v1alpha1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/distributions"
+)
+
+// settings is the pool's KubeVirt block; an empty one where the user left it out.
+func settings(pool platform.Pool) hyperv1.KubevirtNodePoolPlatform {
+	if pool.NodePool.Spec.Platform.Kubevirt == nil {
+		return hyperv1.KubevirtNodePoolPlatform{}
+	}
+	return *pool.NodePool.Spec.Platform.Kubevirt
+}
+
+// ValidateNodePool refuses what KubeVirt could not run.
+func (*Platform) ValidateNodePool(pool platform.Pool) error {
+	return errors.Join(validateNetworks(pool), validateImage(pool), validatePatches(pool))
+}
+
+func validateNetworks(pool platform.Pool) error {
+	if block := settings(pool); !ptr.Deref(block.AttachDefaultNetwork, true) && len(block.AdditionalNetworks) == 0 {
+		return errors.New("spec.platform.kubevirt.attachDefaultNetwork is false and additionalNetworks is empty: " +
+			"name a network, or the virtual machines have none")
+	}
+	return nil
+}
+
+// validateImage can decide only once the payload was read.
+func validateImage(pool platform.Pool) error {
+	if pool.Release == nil || image(pool) != "" {
+		return nil
+	}
+	const field = "spec.platform.kubevirt.rootVolume.diskImage.containerDiskImage"
+	if distributions.Of(pool.Distribution()).OwnOperators {
+		return fmt.Errorf("%s is empty, and the release names no disk for KubeVirt and architecture %s: name one", field, architecture(pool))
+	}
+	return fmt.Errorf("%s is empty: with a %s release, name a container disk that starts by cloud-init or Ignition, such as quay.io/containerdisks/ubuntu:24.04",
+		field, pool.Distribution())
+}
+
+// image is the container disk that the pool names, or that of its release; empty for none.
+func image(pool platform.Pool) string {
+	if volume := settings(pool).RootVolume; volume != nil && volume.Image != nil && ptr.Deref(volume.Image.ContainerDiskImage, "") != "" {
+		return *volume.Image.ContainerDiskImage
+	}
+	if pool.Release == nil {
+		return ""
+	}
+	disk, _ := pool.Release.KubeVirtDisk(architecture(pool))
+	return disk
+}
+
+func architecture(pool platform.Pool) string {
+	if pool.NodePool.Spec.Arch == "" {
+		return hyperv1.ArchitectureAMD64
+	}
+	return pool.NodePool.Spec.Arch
+}
+
+// readsIgnition tells whether the pool's disk starts by Ignition: that of an OpenShift release, and others by their names.
+func readsIgnition(pool platform.Pool) bool {
+	if pool.Release == nil || distributions.Of(pool.Distribution()).OwnOperators {
+		return true
+	}
+	name := image(pool)
+	return strings.Contains(name, "coreos") || strings.Contains(name, "flatcar")
+}
+
+// MachineTemplate is the virtual machine that the pool's machines are.
+func (*Platform) MachineTemplate(pool platform.Pool) client.Object {
+	template := &kubevirtv1.KubevirtMachineTemplate{}
+	spec := &template.Spec.Template.Spec
+	spec.BootstrapCheckSpec.CheckStrategy = "none" // The other wants to log in.
+	// One that cannot be patched was refused by ValidateNodePool.
+	spec.VirtualMachineTemplate, _ = patched(pool)
+	return template
+}
+
+// RollingTemplate is the template itself: KubeVirt takes over changes when a virtual machine starts anew.
+func (*Platform) RollingTemplate(template client.Object) client.Object { return template }
+
+// patches are JSON patches of virtual machines, the cluster's before the pool's.
+func patches(pool platform.Pool) []string {
+	var all []string
+	for _, annotations := range []map[string]string{pool.HostedCluster.Annotations, pool.NodePool.Annotations} {
+		if patch := annotations[hyperv1.JSONPatchAnnotation]; patch != "" {
+			all = append(all, patch)
+		}
+	}
+	return all
+}
+
+// validatePatches wants virtual machines that are patched to be in another cluster. In the hosted namespace a volume or a label of
+// theirs gets at what is beside them: keys of the control plane, tokens of its managers.
+func validatePatches(pool platform.Pool) error {
+	if len(patches(pool)) == 0 {
+		return nil
+	}
+	if external(pool.HostedCluster) == nil {
+		return fmt.Errorf("annotation %s is honoured only where virtual machines run in a cluster of spec.platform.kubevirt.credentials of the HostedCluster: "+
+			"remove it", hyperv1.JSONPatchAnnotation)
+	}
+	if _, err := patched(pool); err != nil {
+		return fmt.Errorf("annotation %s: %w", hyperv1.JSONPatchAnnotation, err)
+	}
+	return nil
+}
+
+// patched is what the pool's virtual machines are made after, with the patches of users. Its JSON is canonical, as the API server gives it
+// back.
+func patched(pool platform.Pool) (kubevirtv1.VirtualMachineTemplate, error) {
+	template := kubevirtv1.VirtualMachineTemplate{ObjectMeta: kubevirtv1.VirtualMachineMeta{Labels: labels(pool)}}
+	if credentials := external(pool.HostedCluster); credentials != nil {
+		template.ObjectMeta.Namespace = credentials.InfraNamespace
+	}
+	var err error
+	if template.Spec.Raw, err = json.Marshal(virtualMachine(pool)); err != nil {
+		return template, err
+	}
+	document, err := json.Marshal(template)
+	if err != nil {
+		return template, err
+	}
+	for _, text := range patches(pool) {
+		patch, err := jsonpatch.DecodePatch([]byte(text))
+		if err != nil {
+			return template, fmt.Errorf("it is no JSON patch: %w", err)
+		}
+		if document, err = patch.Apply(document); err != nil {
+			return template, fmt.Errorf("it cannot be applied to the virtual machine: %w", err)
+		}
+	}
+	var result kubevirtv1.VirtualMachineTemplate
+	var spec map[string]any
+	if err := errors.Join(json.Unmarshal(document, &result), json.Unmarshal(result.Spec.Raw, &spec)); err != nil {
+		return template, fmt.Errorf("what it makes is no virtual machine: %w", err)
+	}
+	result.Spec.Raw, err = json.Marshal(spec)
+	return result, err
+}

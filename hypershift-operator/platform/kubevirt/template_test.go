@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubevirt
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	kubevirtv1 "github.com/openshift/hypershift/api/kubevirt/v1alpha1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+const payloadDisk = "quay.example/rhcos@sha256:12"
+
+// testPool is one of an OpenShift release as the API server fills it in.
+func testPool(change func(*hyperv1.KubevirtNodePoolPlatform)) platform.Pool {
+	var intel releaseinfo.BootArchitecture
+	intel.Images.KubeVirt = releaseinfo.BootImage{DigestRef: payloadDisk}
+	pool := &hyperv1.NodePool{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "workers"}}
+	block := &hyperv1.KubevirtNodePoolPlatform{
+		RootVolume: &hyperv1.KubevirtRootVolume{KubevirtVolume: hyperv1.KubevirtVolume{Type: hyperv1.KubevirtVolumeTypePersistent,
+			Persistent: &hyperv1.KubevirtPersistentVolume{Size: ptr.To(resource.MustParse("32Gi"))}}},
+		Compute:                    &hyperv1.KubevirtCompute{Memory: ptr.To(resource.MustParse("8Gi")), Cores: ptr.To[uint32](2)},
+		NetworkInterfaceMultiQueue: ptr.To(hyperv1.MultiQueueEnable),
+	}
+	if change != nil {
+		change(block)
+	}
+	pool.Spec.Platform = hyperv1.NodePoolPlatform{Type: hyperv1.KubevirtPlatform, Kubevirt: block}
+	return platform.Pool{NodePool: pool, HostedCluster: testCluster(nil).HostedCluster, Release: releaseinfo.New("", releaseinfo.Payload{
+		Distribution: releaseinfo.OpenShift, BootImages: releaseinfo.BootImages{Architectures: map[string]releaseinfo.BootArchitecture{"x86_64": intel}}})}
+}
+
+// vm is the template of the pool's virtual machines as KubeVirt reads it.
+func vm(t *testing.T, pool platform.Pool) map[string]any {
+	t.Helper()
+	template := (&Platform{}).MachineTemplate(pool).(*kubevirtv1.KubevirtMachineTemplate)
+	raw, err := json.Marshal(template.Spec.Template.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var spec map[string]any
+	if err := json.Unmarshal(raw, &spec); err != nil {
+		t.Fatal(err)
+	}
+	return spec
+}
+
+// at is what a path of keys and indexes leads to; nil where it leads nowhere.
+func at(value any, path ...any) any {
+	for _, step := range path {
+		switch step := step.(type) {
+		case string:
+			fields, _ := value.(map[string]any)
+			value = fields[step]
+		case int:
+			items, _ := value.([]any)
+			if step >= len(items) {
+				return nil
+			}
+			value = items[step]
+		}
+	}
+	return value
+}
+
+// Paths of what is looked at.
+var (
+	machinePath  = []any{"virtualMachineTemplate", "spec", "template", "spec"}
+	domainPath   = append(machinePath[:4:4], "domain")
+	devicesPath  = append(domainPath[:5:5], "devices")
+	volumePath   = []any{"virtualMachineTemplate", "spec", "dataVolumeTemplates", 0}
+	storagePath  = append(volumePath[:4:4], "spec", "storage")
+	registryPath = append(volumePath[:4:4], "spec", "source", "registry", "url")
+)
+
+func TestTemplate(t *testing.T) {
+	object, list := func(pairs map[string]any) any { return pairs }, func(items ...any) any { return items }
+	for _, tc := range []struct {
+		name   string
+		change func(*hyperv1.KubevirtNodePoolPlatform)
+		path   []any
+		want   any
+	}{
+		{"When nothing is chosen, the volume should be filled from the payload's disk", nil, volumePath, object(map[string]any{
+			"metadata": object(map[string]any{"name": "rhcos", "labels": object(map[string]any{"hypershift.openshift.io/is-kubevirt-rhcos": "true"})}),
+			"spec": object(map[string]any{
+				"source":  object(map[string]any{"registry": object(map[string]any{"url": "docker://" + payloadDisk, "pullMethod": "node"})}),
+				"storage": object(map[string]any{"resources": object(map[string]any{"requests": object(map[string]any{"storage": "32Gi"})})}),
+			}),
+		})},
+		{"When a disk is named, it should win", func(k *hyperv1.KubevirtNodePoolPlatform) {
+			k.RootVolume.Image = &hyperv1.KubevirtDiskImage{ContainerDiskImage: ptr.To("mine:1")}
+		}, registryPath, "docker://mine:1"},
+		{"When the volume is shaped, it should be so", func(k *hyperv1.KubevirtNodePoolPlatform) {
+			k.RootVolume.Persistent = &hyperv1.KubevirtPersistentVolume{Size: ptr.To(resource.MustParse("100Gi")), StorageClass: ptr.To("fast"),
+				AccessModes: []hyperv1.PersistentVolumeAccessMode{"ReadWriteMany"}, VolumeMode: ptr.To("Block")}
+		}, storagePath, object(map[string]any{"storageClassName": "fast", "accessModes": list("ReadWriteMany"), "volumeMode": "Block",
+			"resources": object(map[string]any{"requests": object(map[string]any{"storage": "100Gi"})})})},
+		{"When the pod is burstable, the guest should get cores and memory", nil, append(domainPath[:5:5], "memory"), object(map[string]any{"guest": "8Gi"})},
+		{"When the pod is burstable, there should be no limits", nil, append(domainPath[:5:5], "resources"), nil},
+		{"When cores are asked for, there should be as many", func(k *hyperv1.KubevirtNodePoolPlatform) { k.Compute.Cores = ptr.To[uint32](6) },
+			append(domainPath[:5:5], "cpu"), object(map[string]any{"cores": float64(6)})},
+		{"When the pod is guaranteed, requests should be limits", func(k *hyperv1.KubevirtNodePoolPlatform) { k.Compute.QosClass = ptr.To(hyperv1.QoSClassGuaranteed) },
+			append(domainPath[:5:5], "resources"), object(map[string]any{
+				"requests": object(map[string]any{"cpu": "2", "memory": "8Gi"}), "limits": object(map[string]any{"cpu": "2", "memory": "8Gi"})})},
+		{"When the pod is guaranteed, it should not ask twice", func(k *hyperv1.KubevirtNodePoolPlatform) { k.Compute.QosClass = ptr.To(hyperv1.QoSClassGuaranteed) },
+			append(domainPath[:5:5], "memory"), nil},
+		{"When queues are on, they should be", nil, append(devicesPath[:6:6], "networkInterfaceMultiqueue"), true},
+		{"When queues are off, they should not be mentioned",
+			func(k *hyperv1.KubevirtNodePoolPlatform) {
+				k.NetworkInterfaceMultiQueue = ptr.To(hyperv1.MultiQueueDisable)
+			},
+			append(devicesPath[:6:6], "networkInterfaceMultiqueue"), nil},
+		{"When nothing is said of networks, it should be the pods'", nil, append(machinePath[:4:4], "networks"),
+			list(object(map[string]any{"name": "default", "pod": object(map[string]any{})}))},
+		{"When a network is added, it should come second", func(k *hyperv1.KubevirtNodePoolPlatform) {
+			k.AdditionalNetworks = []hyperv1.KubevirtNetwork{{Name: "lab/storage"}}
+		}, append(machinePath[:4:4], "networks", 1), object(map[string]any{"name": "iface1_lab-storage", "multus": object(map[string]any{"networkName": "lab/storage"})})},
+		{"When the pods' network is not wanted, only the other should be attached", func(k *hyperv1.KubevirtNodePoolPlatform) {
+			k.AdditionalNetworks, k.AttachDefaultNetwork = []hyperv1.KubevirtNetwork{{Name: "lab/storage"}}, ptr.To(false)
+		}, append(devicesPath[:6:6], "interfaces"), list(object(map[string]any{"name": "iface1_lab-storage", "bridge": object(map[string]any{})}))},
+		{"When hosts are selected, it should be by their labels", func(k *hyperv1.KubevirtNodePoolPlatform) { k.NodeSelector = map[string]string{"gpu": "yes"} },
+			append(machinePath[:4:4], "nodeSelector"), object(map[string]any{"gpu": "yes"})},
+		{"When devices are passed through, each should have a name of its own", func(k *hyperv1.KubevirtNodePoolPlatform) {
+			k.KubevirtHostDevices = []hyperv1.KubevirtHostDevice{{DeviceName: "example.com/a", Count: 2}, {DeviceName: "example.com/b"}}
+		}, append(devicesPath[:6:6], "hostDevices"), list(object(map[string]any{"name": "hostdevice-1", "deviceName": "example.com/a"}),
+			object(map[string]any{"name": "hostdevice-2", "deviceName": "example.com/a"}), object(map[string]any{"name": "hostdevice-3", "deviceName": "example.com/b"}))},
+		{"When nothing else is said, the provider should not log in", nil, []any{"virtualMachineBootstrapCheck"}, object(map[string]any{"checkStrategy": "none"})},
+		{"When virtual machines are made, they should be found by pool and cluster", nil, []any{"virtualMachineTemplate", "metadata"}, object(map[string]any{
+			"labels": object(map[string]any{"hypershift.openshift.io/nodepool-name": "workers", "hypershift.openshift.io/infra-id": "demo-abcde"})})},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, at(vm(t, testPool(tc.change)), tc.path...)); diff != "" {
+				t.Errorf("%v (-want +got):\n%s", tc.path, diff)
+			}
+		})
+	}
+	t.Run("When virtual machines are in another cluster, they should be in its namespace", func(t *testing.T) {
+		pool := testPool(nil)
+		pool.HostedCluster = testCluster(elsewhere()).HostedCluster
+		NewWithT(t).Expect(at(vm(t, pool), "virtualMachineTemplate", "metadata", "namespace")).To(Equal("vms"))
+	})
+	t.Run("When the architecture is another, it should be said", func(t *testing.T) {
+		g, pool := NewWithT(t), testPool(nil)
+		g.Expect(at(vm(t, pool), append(machinePath[:4:4], "architecture")...)).To(BeNil())
+		pool.NodePool.Spec.Arch = "s390x"
+		g.Expect(at(vm(t, pool), append(machinePath[:4:4], "architecture")...)).To(Equal("s390x"))
+	})
+	t.Run("When a pool is looked at twice, its template should be the same text", func(t *testing.T) {
+		g, p := NewWithT(t), &Platform{}
+		g.Expect(p.RollingTemplate(p.MachineTemplate(testPool(nil)))).To(Equal(p.MachineTemplate(testPool(nil))))
+	})
+}
+
+func TestPatches(t *testing.T) {
+	const patch = `[{"op":"add","path":"/spec/template/spec/domain/cpu/dedicatedCpuPlacement","value":true},{"op":"add","path":"/metadata/annotations","value":{"a":"b"}}]`
+	pool := testPool(nil)
+	pool.NodePool.Annotations = map[string]string{hyperv1.JSONPatchAnnotation: patch}
+	t.Run("When virtual machines are beside the control plane, a patch should be refused and not followed", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect((&Platform{}).ValidateNodePool(pool)).To(MatchError(ContainSubstring(hyperv1.JSONPatchAnnotation)))
+	})
+	pool.HostedCluster = testCluster(elsewhere()).HostedCluster
+	t.Run("When they are in another cluster, it should be followed, the cluster's first", func(t *testing.T) {
+		g := NewWithT(t)
+		pool := pool
+		pool.HostedCluster = pool.HostedCluster.DeepCopy()
+		pool.HostedCluster.Annotations = map[string]string{hyperv1.JSONPatchAnnotation: `[{"op":"replace","path":"/spec/template/spec/domain/cpu","value":{"model":"host"}}]`}
+		g.Expect((&Platform{}).ValidateNodePool(pool)).To(Succeed())
+		g.Expect(at(vm(t, pool), append(domainPath[:5:5], "cpu")...)).To(Equal(map[string]any{"model": "host", "dedicatedCpuPlacement": true}))
+		g.Expect(at(vm(t, pool), "virtualMachineTemplate", "metadata", "annotations", "a")).To(Equal("b"))
+	})
+	for name, patch := range map[string]string{
+		"When it is no patch, it should say so":                      `{"op":"add"}`,
+		"When its path leads nowhere, it should say so":              `[{"op":"replace","path":"/spec/none/there","value":1}]`,
+		"When what it makes is no virtual machine, it should say so": `[{"op":"replace","path":"/spec","value":1}]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			pool := pool
+			pool.NodePool = pool.NodePool.DeepCopy()
+			pool.NodePool.Annotations[hyperv1.JSONPatchAnnotation] = patch
+			NewWithT(t).Expect((&Platform{}).ValidateNodePool(pool)).To(MatchError(ContainSubstring("annotation " + hyperv1.JSONPatchAnnotation)))
+		})
+	}
+}
+
+func TestValidateNodePool(t *testing.T) {
+	kubernetes := func(disk string) platform.Pool {
+		pool := testPool(func(k *hyperv1.KubevirtNodePoolPlatform) {
+			if disk != "" {
+				k.RootVolume.Image = &hyperv1.KubevirtDiskImage{ContainerDiskImage: &disk}
+			}
+		})
+		pool.Release = releaseinfo.New("", releaseinfo.Payload{Distribution: releaseinfo.Kubernetes})
+		return pool
+	}
+	unread := testPool(nil)
+	unread.Release = nil
+	arm := testPool(nil)
+	arm.NodePool.Spec.Arch = "s390x"
+	for _, tc := range []struct {
+		name   string
+		pool   platform.Pool
+		says   string
+		format hyperv1.UserDataFormat
+	}{
+		{"When the payload brings a disk, it should be taken", testPool(nil), "", hyperv1.UserDataIgnition},
+		{"When the payload was not read yet, nothing should be said of its disk", unread, "", hyperv1.UserDataIgnition},
+		{"When the payload has no disk for the architecture, it should ask for one", arm, "architecture s390x", hyperv1.UserDataIgnition},
+		{"When a Kubernetes release names none, it should ask for one", kubernetes(""), "containerDiskImage is empty", hyperv1.UserDataCloudConfig},
+		{"When it is Ubuntu's, it should read cloud-config", kubernetes("quay.io/containerdisks/ubuntu:24.04"), "", hyperv1.UserDataCloudConfig},
+		{"When it is Fedora CoreOS', it should read Ignition", kubernetes("quay.io/containerdisks/fedora-coreos:stable"), "", hyperv1.UserDataIgnition},
+		{"When there would be no network, it should refuse", testPool(func(k *hyperv1.KubevirtNodePoolPlatform) { k.AttachDefaultNetwork = ptr.To(false) }),
+			"attachDefaultNetwork is false", hyperv1.UserDataIgnition},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			err := (&Platform{}).ValidateNodePool(tc.pool)
+			if tc.says == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+			} else {
+				g.Expect(err).To(MatchError(ContainSubstring(tc.says)))
+			}
+			g.Expect((&Platform{}).UserDataFormat(tc.pool)).To(Equal(tc.format))
+		})
+	}
+	t.Run("When the pool has no block, the least should be assumed", func(t *testing.T) {
+		pool := testPool(nil)
+		pool.NodePool.Spec.Platform.Kubevirt = nil
+		NewWithT(t).Expect(at(vm(t, pool), append(domainPath[:5:5], "cpu", "cores")...)).To(Equal(float64(2)))
+	})
+}
