@@ -88,6 +88,8 @@ const (
 	EtcdDiskFast ConditionType = "EtcdDiskFast"
 	// EtcdVolumesResized is False while the volumes of a managed etcd are smaller than the spec asks for. It is only there once they were.
 	EtcdVolumesResized ConditionType = "EtcdVolumesResized"
+	// ControlPlanePodsScheduled is False while the scheduler finds no node for pods of the control plane. It is only there once it did not.
+	ControlPlanePodsScheduled ConditionType = "ControlPlanePodsScheduled"
 	// EtcdSnapshotRestored tells that etcd was filled from a snapshot.
 	EtcdSnapshotRestored ConditionType = "EtcdSnapshotRestored"
 	// EtcdBackupSucceeded tells of the last backup of etcd.
@@ -153,6 +155,7 @@ const (
 	EtcdMemberReplacedReason              = "MemberReplaced"
 	EtcdQuorumLostReason                  = "QuorumLost"
 	EtcdAlarmReason                       = "AlarmRaised"
+	UnschedulableReason                   = "Unschedulable"
 	EtcdDiskSlowReason                    = "DiskTooSlow"
 	EtcdVolumesGrowReason                 = "ExpansionInProgress"
 	EtcdVolumesFixedReason                = "ExpansionRefused"

@@ -46,6 +46,9 @@ func conditions(s *scope, o observed, next hyperv1.HostedControlPlaneStatus, now
 	if o.encryption != nil {
 		all = append(all, dataEncryption(o.encryption))
 	}
+	if c, known := podsScheduled(o.unplaced, s.hcp.Status.Conditions); known {
+		all = append(all, c)
+	}
 	all = append(all, available(s, o, all))
 	return append(all, versionConditions(s, o, next.VersionStatus)...)
 }

@@ -113,6 +113,8 @@ type scope struct {
 	pkiErr error
 	// missing are the payload tags that components lack; set by the components phase.
 	missing []string
+	// placing tells that pods wait for a node; set when the status is computed.
+	placing bool
 }
 
 // applied is the control plane as it is rolled out: by the spec of this pass, or, in one that did not come as far, by the one
@@ -142,7 +144,7 @@ func (r *Reconciler) begin(ctx context.Context, hcp *hyperv1.HostedControlPlane)
 }
 
 func resync(s *scope) time.Duration {
-	if s.hcp.Status.Ready {
+	if s.hcp.Status.Ready && !s.placing {
 		return settledRequeue
 	}
 	return waitRequeue

@@ -41,6 +41,8 @@ type observed struct {
 	secrets []corev1.Secret
 	// refusals say what components leave out of the spec.
 	refusals []error
+	// unplaced are the pods that the scheduler finds no node for.
+	unplaced []corev1.Pod
 	// unhealthy says why the published API server does not answer; nil if it does or was not asked.
 	unhealthy error
 }
@@ -90,6 +92,10 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) (observed, error) {
 			return o, err
 		}
 	}
+	if o.unplaced, s.placing, err = r.unplaced(ctx, s.hcp.Namespace, r.Clock.Now()); err != nil {
+		return o, err
+	}
+	s.placing = s.placing || len(o.unplaced) > 0
 	o.unhealthy = r.askHealth(ctx, s, o)
 	return o, nil
 }

@@ -39,6 +39,7 @@ func conditions(s *scope, status hyperv1.HostedClusterStatus) []metav1.Condition
 		hyperv1.ClusterVersionRetrievedUpdates, hyperv1.HostedClusterRestoredFromBackup, hyperv1.EtcdBackupSucceeded,
 		hyperv1.EtcdDataEncryptionUpToDate, hyperv1.CertificatesValid, hyperv1.SignersUpToDate,
 		hyperv1.EtcdMembersHealthy, hyperv1.EtcdRecoveryActive, hyperv1.EtcdDiskFast, hyperv1.EtcdVolumesResized,
+		hyperv1.ControlPlanePodsScheduled,
 	} {
 		if c := condition.Copy(reported, string(optional), ""); c.Status != metav1.ConditionUnknown {
 			all = append(all, c)

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcontrolplane
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/condition"
+)
+
+const (
+	// placing is how long a pod may wait for a place before it is told of: most find one with the scheduler's next look.
+	placing = 30 * time.Second
+	// placeless is how many pods are told of by name.
+	placeless = 5
+)
+
+// unplaced are the pods of the hosted namespace that the scheduler finds no node for, sorted by name. young tells that some have not waited
+// long enough to be told of.
+func (r *Reconciler) unplaced(ctx context.Context, namespace string, now time.Time) (waiting []corev1.Pod, young bool, err error) {
+	pods := &corev1.PodList{}
+	if err := r.Client.List(ctx, pods, client.InNamespace(namespace)); err != nil {
+		return nil, false, fmt.Errorf("listing Pods: %w", err)
+	}
+	for i := range pods.Items {
+		c := unscheduled(&pods.Items[i])
+		switch {
+		case c == nil:
+		case now.Sub(c.LastTransitionTime.Time) < placing:
+			young = true
+		default:
+			waiting = append(waiting, pods.Items[i])
+		}
+	}
+	slices.SortFunc(waiting, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	return waiting, young, nil
+}
+
+// unscheduled is what the scheduler says of a pod that it finds no node for; nil if it found one, or the pod goes.
+func unscheduled(pod *corev1.Pod) *corev1.PodCondition {
+	for i, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable && pod.DeletionTimestamp.IsZero() {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// podsScheduled names the pods without a node, and the rules that keep them from one. It says nothing while there never were any.
+func podsScheduled(waiting []corev1.Pod, before []metav1.Condition) (metav1.Condition, bool) {
+	t := string(hyperv1.ControlPlanePodsScheduled)
+	if len(waiting) == 0 {
+		return condition.True(t, hyperv1.AsExpectedReason, ""), meta.FindStatusCondition(before, t) != nil
+	}
+	var all []string
+	for i := range waiting[:min(len(waiting), placeless)] {
+		all = append(all, waiting[i].Name+": "+whyNoNode(unscheduled(&waiting[i]).Message))
+	}
+	if more := len(waiting) - placeless; more > 0 {
+		all = append(all, fmt.Sprintf("and %d more pods", more))
+	}
+	return condition.False(t, hyperv1.UnschedulableReason, strings.Join(all, ". ")), true
+}
+
+var (
+	// verdictPattern is how the scheduler counts the nodes that it looked at.
+	verdictPattern = regexp.MustCompile(`^0/(\d+) nodes are available: (.*?)\.?( (?:preemption:|no new claims).*)?$`)
+	// countPattern is the beginning of each of its reasons, which may hold commas.
+	countPattern = regexp.MustCompile(`(?:^|, )(\d+) `)
+)
+
+// whyNoNode is the scheduler's verdict in short: which rule keeps how many nodes from a pod. What it says otherwise is told as it is.
+func whyNoNode(verdict string) string {
+	found := verdictPattern.FindStringSubmatch(verdict)
+	if found == nil {
+		return "no node: " + condition.Shorten(verdict, 300)
+	}
+	counts := countPattern.FindAllStringSubmatchIndex(found[2], -1)
+	if len(counts) == 0 {
+		return "no node: " + condition.Shorten(found[2], 300)
+	}
+	var rules []string
+	for i, at := range counts {
+		end := len(found[2])
+		if i+1 < len(counts) {
+			end = counts[i+1][0]
+		}
+		rules = append(rules, fmt.Sprintf("%s of %s nodes: %s", found[2][at[2]:at[3]], found[1], ruleOf(found[2][at[1]:end])))
+	}
+	return "no node has a place (" + strings.Join(rules, "; ") + ")"
+}
+
+// rules are the scheduler's words, and what of a hosted cluster's placement they are about.
+var rules = []struct{ says, means string }{
+	{"pod anti-affinity", "one of the same component is there, and etcd's members never share a host"},
+	{"topology spread", "replicas spread over hosts, and this one has its share"},
+	{"node affinity/selector", "it does not match spec.nodeSelector of the HostedCluster, or is not set aside for it"},
+	{"volume node affinity", "the pod's volume is on another node or in another zone"},
+	{"untolerated taint", "a taint that spec.tolerations of the HostedCluster do not tolerate"},
+	{"were unschedulable", "cordoned"},
+}
+
+func ruleOf(reason string) string {
+	reason = strings.TrimPrefix(strings.TrimSpace(reason), "node(s) ")
+	for _, rule := range rules {
+		if strings.Contains(reason, rule.says) {
+			return fmt.Sprintf("%s (%s)", rule.means, reason)
+		}
+	}
+	return reason
+}

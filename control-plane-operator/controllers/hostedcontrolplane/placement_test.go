@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcontrolplane
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/fixture"
+)
+
+func TestWhyNoNode(t *testing.T) {
+	for name, tc := range map[string]struct{ verdict, want string }{
+		"When nodes lack memory and one has the component already, it should name both rules": {
+			"0/3 nodes are available: 1 node(s) didn't match pod anti-affinity rules, 2 Insufficient memory. preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod.",
+			"no node has a place (1 of 3 nodes: one of the same component is there, and etcd's members never share a host (didn't match pod anti-affinity rules); 2 of 3 nodes: Insufficient memory)"},
+		"When a taint has commas in it, it should stay one rule": {
+			"0/2 nodes are available: 2 node(s) had untolerated taint {a: b, c}. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.",
+			"no node has a place (2 of 2 nodes: a taint that spec.tolerations of the HostedCluster do not tolerate (had untolerated taint {a: b, c}))"},
+		"When replicas spread, it should say over what": {
+			"0/1 nodes are available: 1 node(s) didn't match pod topology spread constraints.",
+			"no node has a place (1 of 1 nodes: replicas spread over hosts, and this one has its share (didn't match pod topology spread constraints))"},
+		"When the volume is elsewhere, it should say so": {
+			"0/1 nodes are available: 1 node(s) had volume node affinity conflict.",
+			"no node has a place (1 of 1 nodes: the pod's volume is on another node or in another zone (had volume node affinity conflict))"},
+		"When the claim is not bound, it should tell the scheduler's words": {
+			"0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
+			"no node: pod has unbound immediate PersistentVolumeClaims"},
+		"When it is another scheduler's, it should tell its words": {"no room", "no node: no room"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, whyNoNode(tc.verdict)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestPodsScheduled reports on a namespace with pods of several kinds.
+func TestPodsScheduled(t *testing.T) {
+	pod := func(name string, status corev1.ConditionStatus, reason string, since time.Duration) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Namespace, Name: name}, Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: status, Reason: reason, Message: "0/1 nodes are available: 1 Insufficient cpu.", LastTransitionTime: metav1.NewTime(now.Add(-since)),
+		}}}}
+	}
+	going := pod("etcd-9", corev1.ConditionFalse, corev1.PodReasonUnschedulable, time.Hour)
+	going.DeletionTimestamp, going.Finalizers = &metav1.Time{Time: now}, []string{"example.com/held"}
+	stuck := func(names ...string) []client.Object {
+		var all []client.Object
+		for _, name := range names {
+			all = append(all, pod(name, corev1.ConditionFalse, corev1.PodReasonUnschedulable, time.Minute))
+		}
+		return all
+	}
+	before := []metav1.Condition{{Type: string(hyperv1.ControlPlanePodsScheduled), Status: metav1.ConditionFalse, Reason: "Unschedulable"}}
+	for name, tc := range map[string]struct {
+		pods   []client.Object
+		before []metav1.Condition
+		want   string
+		young  bool
+	}{
+		"When all have a node and always had, nothing should be said": {
+			pods: []client.Object{pod("etcd-0", corev1.ConditionTrue, "", time.Hour), going}, want: "none"},
+		"When pods wait for a place, they should be named with the rule": {
+			pods: stuck("kube-scheduler-x", "kube-apiserver-x"),
+			want: "False/Unschedulable: kube-apiserver-x: no node has a place (1 of 1 nodes: Insufficient cpu). kube-scheduler-x: no node has a place (1 of 1 nodes: Insufficient cpu)"},
+		"When one waits for seconds only, it should be given time": {
+			pods: []client.Object{pod("etcd-0", corev1.ConditionFalse, corev1.PodReasonUnschedulable, time.Second)}, want: "none", young: true},
+		"When one is held back on purpose, it should not be told of": {
+			pods: []client.Object{pod("etcd-0", corev1.ConditionFalse, corev1.PodReasonSchedulingGated, time.Hour)}, want: "none"},
+		"When they have found one, it should be said": {before: before, want: "True/AsExpected: "},
+		"When there are many, some should be counted only": {
+			pods: stuck("a", "b", "c", "d", "e", "f", "g"), want: "False/Unschedulable: a: no node has a place (1 of 1 nodes: Insufficient cpu). b: no node has a place (1 of 1 nodes: Insufficient cpu). " +
+				"c: no node has a place (1 of 1 nodes: Insufficient cpu). d: no node has a place (1 of 1 nodes: Insufficient cpu). e: no node has a place (1 of 1 nodes: Insufficient cpu). and 2 more pods"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(tc.pods...).Build()}
+			waiting, young, err := r.unplaced(t.Context(), fixture.Namespace, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, o := healthy()
+			s.hcp.Status.Conditions, o.unplaced = tc.before, waiting
+			got := "none"
+			if c := meta.FindStatusCondition(status(s, o, now).Conditions, string(hyperv1.ControlPlanePodsScheduled)); c != nil {
+				got = fmt.Sprintf("%s/%s: %s", c.Status, c.Reason, c.Message)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" || young != tc.young {
+				t.Errorf("young %t\n%s", young, diff)
+			}
+		})
+	}
+}
