@@ -18,6 +18,8 @@ const (
 	AnnotationNamespace  = "hypershift-namespace"
 	AnnotationCluster    = "hypershift-cluster"
 	AnnotationClusterUID = "hypershift-cluster-uid"
+	// AnnotationPool names the MachineDeployment, or the MachineSet without one, whose machine it is.
+	AnnotationPool = "hypershift-pool"
 )
 
 // AllocationKey is the agent_name of the allocation made for the MaasMachine with a UID. MAAS stores it in the transaction

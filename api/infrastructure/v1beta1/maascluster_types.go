@@ -17,6 +17,14 @@ const (
 	// CustomDNSAnnotation on a MaasCluster says that its endpoint is made by others: the provider makes no DNS resource
 	// and leaves spec.controlPlaneEndpoint alone. Its value does not matter.
 	CustomDNSAnnotation = "spectrocloud.com/custom-dns-provided"
+
+	// RestoredFromAnnotation on a MaasCluster holds the UID of one that was lost, whose place this one takes. Machines that are still
+	// installed for that one are kept for the MaasMachines of the pools that had them: nothing is released, and nothing is installed
+	// anew. The lost one must not come back: both would look after the same machines. It is set when the MaasCluster is made, and never changes.
+	RestoredFromAnnotation = "infrastructure.cluster.x-k8s.io/restored-from"
+	// RestoredAtAnnotation on a MaasCluster is the time (RFC 3339) at which the machines of the lost one were looked for in MAAS. Until it
+	// is there, nothing is allocated for the cluster and nothing is swept.
+	RestoredAtAnnotation = "infrastructure.cluster.x-k8s.io/restored-at"
 )
 
 // MaasClusterSpec says what a cluster needs of MAAS as a whole.

@@ -53,7 +53,7 @@ func (s *scope) dnsName() string {
 	if s.infra.Status.Network.DNSName != "" {
 		return s.infra.Status.Network.DNSName
 	}
-	uid := strings.ReplaceAll(string(s.infra.UID), "-", "")
+	uid := strings.ReplaceAll(machine.ClusterUID(s.infra), "-", "")
 	return fmt.Sprintf("%s-%s.%s", s.infra.Name, uid[max(0, len(uid)-6):], s.infra.Spec.DNSDomain)
 }
 

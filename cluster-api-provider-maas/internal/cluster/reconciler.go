@@ -100,6 +100,7 @@ func (r *Reconciler) phases(*scope) []phase.Phase[*scope] {
 		{Name: "MAAS", Run: r.connect},
 		{Name: "endpoint", Run: r.ensureEndpoint},
 		{Name: "machines handed over", Run: r.takeBack},
+		{Name: "machines restored", Run: r.restore},
 		{Name: "machines kept", Run: r.endReservations},
 		{Name: "sweep", Run: r.sweep},
 		{Name: "quarantine", Run: r.quarantine},

@@ -60,6 +60,9 @@ func (r *Reconciler) ended(s *scope, record reservation.Record, id string, machi
 		}
 	}
 	left = record.Since.Add(reservation.Patience).Sub(r.Clock.Now())
+	if record.Restored {
+		left = sweepAge // It runs what the cluster's users run: a person ends it.
+	}
 	switch {
 	case heir != nil && heir.Spec.SystemID != nil && *heir.Spec.SystemID == id:
 		return "its successor has it", 0

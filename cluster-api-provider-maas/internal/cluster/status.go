@@ -32,6 +32,8 @@ const (
 	ConditionQuarantine = "MachinesQuarantined"
 	// ConditionReleased tells which machines MAAS has not taken back, although their MaasMachines are gone.
 	ConditionReleased = "MachinesReleased"
+	// ConditionRestored tells whether the machines of the MaasCluster that was lost have MaasMachines again; only there in its successor.
+	ConditionRestored = "MachinesRestored"
 	// ConditionLXD tells about lxdConfig; it is there only where that is asked for.
 	ConditionLXD = "LXDReady"
 )
@@ -95,6 +97,7 @@ func (s *scope) conditions() []metav1.Condition {
 		condition.False(clusterv1.PausedCondition, clusterv1.NotPausedReason, "")}
 	all = append(all, s.quarantineCondition()...)
 	all = append(all, s.releasedCondition()...)
+	all = append(all, s.restoredCondition()...)
 	if s.left != nil && !s.infra.DeletionTimestamp.IsZero() {
 		all = append(all, condition.True(clusterv1.DeletingCondition, s.left.Reason, s.left.Message))
 	}

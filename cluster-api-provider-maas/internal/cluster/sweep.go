@@ -40,7 +40,7 @@ const (
 // sweep releases machines that were allocated for this cluster and belong to no MaasMachine: those whose MaasMachine was
 // removed by force, and second ones that a lost answer left behind. Only what carries our key is touched.
 func (r *Reconciler) sweep(ctx context.Context, s *scope) (ctrl.Result, error) {
-	if s.problem != nil {
+	if s.problem != nil || machine.AwaitsRestore(s.infra) {
 		return phase.Done()
 	}
 	all := !s.infra.DeletionTimestamp.IsZero() || r.surveyDue(s)
@@ -129,7 +129,7 @@ func (r *Reconciler) suspects(s *scope, owned []maas.Machine) []maas.Machine {
 		if _, reserved := kept[m.SystemID]; known || reserved {
 			return true
 		}
-		if m.Annotations[maas.AnnotationClusterUID] == string(s.infra.UID) {
+		if m.Annotations[maas.AnnotationClusterUID] == machine.ClusterUID(s.infra) {
 			return false
 		}
 		if m.Status != maas.StatusAllocated {
@@ -164,7 +164,7 @@ func (r *Reconciler) orphaned(ctx context.Context, s *scope, m maas.Machine, mac
 		return "", err
 	case made == nil:
 		return r.second(ctx, s, m, machines)
-	case made.ClusterUID != string(s.infra.UID):
+	case made.ClusterUID != machine.ClusterUID(s.infra):
 		return "", nil
 	}
 	if living := byUID[made.UID]; living != nil && !r.hasAnother(living) {

@@ -58,7 +58,7 @@ func (s *scope) composed(ctx context.Context) ([]maas.Machine, error) {
 	records := handover.Of(s.infra)
 	return slices.DeleteFunc(vms, func(m maas.Machine) bool {
 		_, known := records[m.SystemID]
-		return known || !lxd.IsVM(m) || !lxd.MadeFor(m.Hostname, string(s.infra.UID))
+		return known || !lxd.IsVM(m) || !lxd.MadeFor(m.Hostname, machine.ClusterUID(s.infra))
 	}), err
 }
 

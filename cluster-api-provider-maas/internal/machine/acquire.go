@@ -33,11 +33,14 @@ func (r *Reconciler) acquire(ctx context.Context, s *scope) (ctrl.Result, error)
 	if s.systemID() != "" {
 		return phase.Done()
 	}
-	if s.machine.Spec.IsLXD() {
-		return r.acquireVM(ctx, s)
+	if AwaitsRestore(s.infra) {
+		return r.awaitRestore(s)
 	}
 	if result, err := r.inherit(ctx, s); err != nil || s.systemID() != "" {
 		return result, err
+	}
+	if s.machine.Spec.IsLXD() {
+		return r.acquireVM(ctx, s)
 	}
 	adopted, err := r.adopt(ctx, s)
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 	"github.com/openshift/hypershift/support/phase"
 )
 
-// mark writes on the allocation whose it is, for people and for the sweep, over the marks of an older one: MAAS clears them at the end
-// of a release only, and a machine that was marked as broken and fixed keeps them.
+// mark writes on the allocation whose it is, for people, for the sweep and for a restored cluster, over the marks of an older one: MAAS
+// clears them at the end of a release only, and a machine that was marked as broken and fixed keeps them.
 func (r *Reconciler) mark(ctx context.Context, s *scope) (ctrl.Result, error) {
 	m := s.observed
-	if m == nil || s.lost || m.Annotations[maas.AnnotationMachineUID] == s.uid() || s.stage() == lifecycle.Leaving || s.gaveUp() {
+	if m == nil || s.lost || s.stage() == lifecycle.Leaving || s.gaveUp() || s.marked(m) {
 		return phase.Done()
 	}
 	if m.Status != maas.StatusAllocated && m.Status != maas.StatusDeploying && m.Status != maas.StatusDeployed {
@@ -31,24 +31,35 @@ func (r *Reconciler) mark(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if result, waits := r.pausing(s); waits {
 		return result, phase.ErrStop
 	}
-	marks := map[string]string{
-		maas.AnnotationMachineUID: s.uid(),
-		maas.AnnotationMachine:    s.owner.Name,
-		maas.AnnotationNamespace:  s.machine.Namespace,
-		maas.AnnotationCluster:    s.cluster.Name,
-		// An older allocation may have left its own, which an empty value takes away.
-		maas.AnnotationClusterUID: "",
-	}
-	if s.infra != nil {
-		marks[maas.AnnotationClusterUID] = string(s.infra.UID)
-	}
-	marked, err := s.identity.Client.SetWorkloadAnnotations(ctx, m.SystemID, marks)
+	marked, err := s.identity.Client.SetWorkloadAnnotations(ctx, m.SystemID, s.marks())
 	if err != nil {
 		s.identity.Inventory.Forget(m.SystemID)
 		return r.heldUp(ctx, s, err)
 	}
 	r.take(s, marked)
 	return phase.Done()
+}
+
+// marks are what is to be written. An older allocation may have left its own, which an empty value takes away.
+func (s *scope) marks() map[string]string {
+	return map[string]string{
+		maas.AnnotationMachineUID: s.uid(),
+		maas.AnnotationMachine:    s.owner.Name,
+		maas.AnnotationNamespace:  s.machine.Namespace,
+		maas.AnnotationCluster:    s.cluster.Name,
+		maas.AnnotationClusterUID: s.allocation().ClusterUID,
+		maas.AnnotationPool:       pool(s.machine),
+	}
+}
+
+// marked tells that the machine says all of that; what a reader of older marks did not find is added.
+func (s *scope) marked(m *maas.Machine) bool {
+	for key, value := range s.marks() {
+		if m.Annotations[key] != value {
+			return false
+		}
+	}
+	return true
 }
 
 func (r *Reconciler) take(s *scope, m *maas.Machine) {

@@ -22,19 +22,15 @@ func (r *Reconciler) inherit(ctx context.Context, s *scope) (ctrl.Result, error)
 	if err != nil || id == "" {
 		return ctrl.Result{}, err
 	}
-	if result, err := r.ensureAddress(ctx, s); err != nil {
-		return result, err
-	}
-	request, err := r.request(ctx, s)
-	if err != nil {
-		return r.problem(ctx, s, err)
-	}
 	held, err := s.identity.Client.ListMachines(ctx, maas.MachineFilter{SystemIDs: []string{id}, AgentNames: []string{maas.AllocationKey(record.UID)}})
 	if err != nil {
 		return r.problem(ctx, s, err)
 	}
-	if len(held) == 0 || held[0].Status != maas.StatusAllocated || len(request.Mismatches(held[0])) > 0 {
+	if len(held) == 0 {
 		return ctrl.Result{}, nil
+	}
+	if fits, result, err := r.fits(ctx, s, &held[0], record.Restored); err != nil || !fits {
+		return result, err
 	}
 	return ctrl.Result{}, r.takeOver(ctx, s, &held[0], record)
 }
@@ -70,14 +66,14 @@ func (r *Reconciler) heritage(ctx context.Context, s *scope) (string, reservatio
 	if err != nil {
 		return "", reservation.Record{}, err
 	}
-	used := map[string]bool{}
+	used, living := map[string]bool{}, map[string]bool{}
 	for i := range siblings {
-		used[AllocationUID(&siblings[i])] = true
+		used[AllocationUID(&siblings[i])], living[string(siblings[i].UID)] = true, true
 	}
 	deployment, set := s.machine.Labels[clusterv1.MachineDeploymentNameLabel], s.machine.Labels[clusterv1.MachineSetNameLabel]
 	for _, id := range reservation.IDs(records) {
 		record := records[id]
-		free := record.Heir == "" || record.Heir == string(s.machine.UID)
+		free := record.Heir == "" || record.Heir == string(s.machine.UID) || record.Restored && !living[record.Heir]
 		if free && !used[record.UID] && record.For(deployment, set) {
 			return id, record, nil
 		}

@@ -66,7 +66,7 @@ func (r *Reconciler) sameUser(ctx context.Context, s *scope) (ctrl.Result, error
 func (s *scope) allocation() maas.Allocation {
 	made := maas.Allocation{UID: s.uid()}
 	if s.infra != nil {
-		made.ClusterUID = string(s.infra.UID)
+		made.ClusterUID = ClusterUID(s.infra)
 	}
 	return made
 }

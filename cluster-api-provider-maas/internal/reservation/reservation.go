@@ -6,9 +6,14 @@
 //	MaasMachine deleted ─> MAAS has its machine back, erased ─> record ─> allocated again, same key ─> finalizer of the MaasMachine goes
 //	       successor made ─> it signs the record ─> takes over machine and key ─> record goes
 //	       no successor in time ─> record goes ─> the sweep gives the machine back
+//
+// So are the machines of a cluster that was lost, until the MaasMachines of the restored one have them:
+//
+//	MaasCluster made with restored-from ─> machines with the marks and keys of the lost one ─> records ─> successors sign, and take over
 package reservation
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -36,11 +41,16 @@ type Record struct {
 	Since      time.Time `json:"since"`
 	// Heir is the UID of the MaasMachine that takes the machine over; empty until one has come.
 	Heir string `json:"heir,omitempty"`
+	// Restored is set for a machine that runs as a node of a cluster that was lost and is restored. It is kept for as long as it takes.
+	Restored bool `json:"restored,omitempty"`
 }
 
 // For tells whether a MaasMachine of this deployment and set may take the machine over. One of the same set is made where a machine was
-// ill, or more are wanted, and is no successor.
+// ill, or more are wanted, and is no successor. A restored machine is for any of its pool, which is a set where there is no deployment.
 func (r Record) For(deployment, set string) bool {
+	if r.Restored {
+		return r.Deployment != "" && r.Deployment == cmp.Or(deployment, set)
+	}
 	return deployment != "" && r.Deployment == deployment && r.Set != set
 }
 
@@ -74,6 +84,9 @@ func Set(infra *infrav1.MaasCluster, systemID string, record Record) error {
 	infra.Annotations[prefix+systemID] = string(text)
 	return nil
 }
+
+// Key is the annotation about a machine.
+func Key(systemID string) string { return prefix + systemID }
 
 // Remove takes a record away.
 func Remove(infra *infrav1.MaasCluster, systemID string) { delete(infra.Annotations, prefix+systemID) }

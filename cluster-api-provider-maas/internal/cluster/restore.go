@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/reservation"
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/phase"
+)
+
+const (
+	// reasonRestoring tells that MAAS has not told yet which machines the lost cluster had.
+	reasonRestoring = "LookingForMachines"
+	// reasonAwaited tells that machines run that no MaasMachine has taken over.
+	reasonAwaited = "WaitingForMaasMachines"
+)
+
+// restore keeps the machines that run for the MaasCluster whose place this one takes, each for a MaasMachine of the pool that had it. All of
+// them are written down at once, with the time: who sees that sees all of them, and a pass that dies before it has changed nothing.
+func (r *Reconciler) restore(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if !machine.AwaitsRestore(s.infra) || s.problem != nil {
+		return phase.Done()
+	}
+	found, err := r.running(ctx, s)
+	var user maas.User
+	if err == nil {
+		user, err = s.identity.Inventory.User(ctx)
+	}
+	if err != nil {
+		p := machine.ProblemOf(err)
+		s.problem = &p
+		return phase.After(problemEvery)
+	}
+	before, now := s.infra.DeepCopy(), r.Clock.Now().UTC()
+	for id, record := range found {
+		record.Since = now
+		if err := reservation.Set(s.infra, id, record); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	s.infra.Annotations[infrav1.RestoredAtAnnotation] = now.Format(time.RFC3339)
+	// As if the machines had been asked for under this user: the MaasCluster does not go before somebody looked for what is left.
+	s.infra.Annotations[infrav1.OwnerAnnotation] = user.Username
+	if err := r.Client.Patch(ctx, s.infra, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return ctrl.Result{}, fmt.Errorf("keeping the machines of the lost cluster on MaasCluster %s: %w", client.ObjectKeyFromObject(before), err)
+	}
+	r.normal(s.infra, "MachinesFound", fmt.Sprintf("%d machines run for MaasCluster %s, whose place this one takes", len(found), machine.ClusterUID(s.infra)))
+	return phase.Done()
+}
+
+// running are the machines that are installed, whose marks name the lost MaasCluster, and which carry the key that goes with the marks.
+// What was not installed yet has nothing to lose: the sweep gives it back.
+func (r *Reconciler) running(ctx context.Context, s *scope) (map[string]reservation.Record, error) {
+	owned, err := s.identity.Inventory.Owned(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	machines := &infrav1.MaasMachineList{}
+	if err := r.Reader.List(ctx, machines, inNamespace(s)); err != nil {
+		return nil, fmt.Errorf("listing the MaasMachines in namespace %s: %w", s.infra.Namespace, err)
+	}
+	found := map[string]reservation.Record{}
+	for _, m := range owned {
+		mark := maas.Allocation{UID: m.Annotations[maas.AnnotationMachineUID], ClusterUID: m.Annotations[maas.AnnotationClusterUID]}
+		if m.Status != maas.StatusDeployed || mark.ClusterUID != machine.ClusterUID(s.infra) || held(machines.Items, m.SystemID) {
+			continue
+		}
+		proven, err := s.proves(ctx, m, mark)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", lifecycle.Describe(&m), err)
+		}
+		if proven {
+			found[m.SystemID] = reservation.Record{UID: mark.UID, Deployment: poolOf(m), Hostname: m.Hostname, Restored: true}
+		}
+	}
+	return found, nil
+}
+
+// held tells that a MaasMachine has the machine, as one does that was moved here with its spec.
+func held(machines []infrav1.MaasMachine, systemID string) bool {
+	return slices.ContainsFunc(machines, func(m infrav1.MaasMachine) bool { return m.Spec.SystemID != nil && *m.Spec.SystemID == systemID })
+}
+
+// poolOf is the pool that a machine says it is of. Older marks name its Machine only, whose name is the pool's with two words of chance after it.
+func poolOf(m maas.Machine) string {
+	if pool := m.Annotations[maas.AnnotationPool]; pool != "" {
+		return pool
+	}
+	words := strings.Split(m.Annotations[maas.AnnotationMachine], "-")
+	return strings.Join(words[:max(0, len(words)-2)], "-")
+}
+
+// restoredCondition tells which machines of the lost cluster have no MaasMachine yet, and what a person can do.
+func (s *scope) restoredCondition() []metav1.Condition {
+	if s.infra.Annotations[infrav1.RestoredFromAnnotation] == "" {
+		return nil
+	}
+	if machine.AwaitsRestore(s.infra) {
+		return []metav1.Condition{condition.False(ConditionRestored, reasonRestoring, "MAAS has not told yet which machines run for the cluster")}
+	}
+	records := reservation.Of(s.infra)
+	var words []string
+	for _, id := range reservation.IDs(records) {
+		if record := records[id]; record.Restored {
+			words = append(words, fmt.Sprintf("%s (%s) of %s", record.Hostname, id, record.Deployment))
+		}
+	}
+	if len(words) == 0 {
+		return []metav1.Condition{condition.True(ConditionRestored, "AsExpected", "")}
+	}
+	return []metav1.Condition{condition.False(ConditionRestored, reasonAwaited, fmt.Sprintf(
+		"%d machines run that no MaasMachine has taken over: %s. Give their pools as many replicas; or, to give one back, kubectl annotate maascluster -n %s %s %s-",
+		len(words), strings.Join(words, ", "), s.infra.Namespace, s.infra.Name, reservation.Key("ID")))}
+}
