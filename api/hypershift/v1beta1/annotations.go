@@ -108,6 +108,9 @@ const (
 	HostedClusterScheduledAnnotation = "hypershift.openshift.io/cluster-scheduled"
 	// HostedClusterRestoredFromBackupAnnotation tells that the cluster came back from a backup.
 	HostedClusterRestoredFromBackupAnnotation = "hypershift.openshift.io/restored-from-backup"
+	// RestoredInfrastructureAnnotation holds the UID of the infrastructure cluster (MaasCluster) that was lost with the hosted namespace. The new one
+	// takes its place: machines that still run for the lost one become those of the pools that had them. It counts when the new one is made.
+	RestoredInfrastructureAnnotation = "hypershift.openshift.io/restored-infrastructure"
 	// HostedClusterSourcedAnnotation marks what came from a HostedCluster.
 	HostedClusterSourcedAnnotation = "hypershift.openshift.io/hosted-cluster-sourced"
 	// SkipKASConflicSANValidation accepts serving certificates that collide with internal names.

@@ -45,6 +45,10 @@ func (p *Platform) InfraCluster(cluster platform.Cluster) *platform.Object {
 			infra.Annotations = map[string]string{}
 		}
 		infra.Annotations[infrav1.CustomDNSAnnotation] = ""
+		// One that is there has machines of its own.
+		if lost := hc.Annotations[hyperv1.RestoredInfrastructureAnnotation]; lost != "" && infra.UID == "" {
+			infra.Annotations[infrav1.RestoredFromAnnotation] = lost
+		}
 		if infra.Labels == nil {
 			infra.Labels = map[string]string{}
 		}

@@ -128,7 +128,7 @@ func (r *Reconciler) follow(ctx context.Context, node *corev1.Node) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	if orphan(node, machines) {
-		return r.retire(ctx, node)
+		return r.bereave(ctx, node, machines)
 	}
 	machine := machineOf(node.Name, machines)
 	if machine == nil {
@@ -142,6 +142,18 @@ func (r *Reconciler) follow(ctx context.Context, node *corev1.Node) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{}, upsert.Patch(ctx, r.Guest, node, func() { shape(node, machine, taints) })
+}
+
+// bereave looks after a node whose Machine is gone.
+func (r *Reconciler) bereave(ctx context.Context, node *corev1.Node, machines []clusterv1.Machine) (ctrl.Result, error) {
+	restored, since, err := r.restored(ctx, node)
+	switch {
+	case err != nil:
+		return ctrl.Result{}, err
+	case restored:
+		return r.reclaim(ctx, node, machines, since)
+	}
+	return r.retire(ctx, node)
 }
 
 func (r *Reconciler) machines(ctx context.Context, reader client.Reader) ([]clusterv1.Machine, error) {
