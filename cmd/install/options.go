@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/management"
 	"github.com/openshift/hypershift/support/platforms"
 	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/tenantlimits"
@@ -96,11 +97,17 @@ type Options struct {
 	ciDebugOutput     bool
 	defaultingWebhook bool
 	metricsSet        string
+	monitoring        string
 	certRotationScale time.Duration
 	extraEnv          map[string]string
 	excludeEtcd       bool
 	platforms         []string
 	scope             string
+
+	// apis are the optional APIs of the management cluster; for a cluster that can be asked they are found out where the flag is not set.
+	apis management.APIs
+	// proxy is environment that leads through the management cluster's proxy.
+	proxy map[string]string
 
 	// What the files hold.
 	pullSecret, trustBundle []byte
@@ -111,7 +118,7 @@ type Options struct {
 var withoutEffect = []string{
 	"enable-validating-webhook", "enable-conversion-webhook", "disable-capi-conversion-webhook",
 	"disable-capi-migration", "enable-dedicated-request-serving-isolation", "enable-etcd-recovery", "tech-preview-no-upgrade",
-	"enable-size-tagging", "enable-cpo-overrides",
+	"enable-size-tagging", "enable-cpo-overrides", "enable-uwm-telemetry-remote-write",
 }
 
 func (o *Options) addFlags(flags *pflag.FlagSet) {
@@ -140,6 +147,10 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 		"let the operator set defaults that depend on the cluster, such as the release of a NodePool; without it they have to be given")
 	flags.BoolVar(&o.ciDebugOutput, "enable-ci-debug-output", false, "make control planes log more")
 	flags.StringVar(&o.metricsSet, "metrics-set", "Telemetry", "metrics that are kept of control planes: Telemetry, SRE or All")
+	flags.StringVar(&o.monitoring, "platform-monitoring", monitorNothing,
+		"what the management cluster's own Prometheus (OpenShift's) scrapes: None, OperatorOnly, or All for control planes too; another Prometheus needs no flag")
+	flags.StringSliceVar((*[]string)(&o.apis), apisFlag, nil,
+		"optional APIs of the management cluster that are used: "+strings.Join(management.Groups(), ", ")+" (default: for install those that the cluster serves, for render none)")
 	flags.DurationVar(&o.certRotationScale, "cert-rotation-scale", maxCertScale, "what counts as a day when certificates are rotated; for tests, at most 24h")
 	flags.StringToStringVar(&o.extraEnv, "additional-operator-env-vars", nil, "further environment variables of the operator")
 	flags.BoolVar(&o.excludeEtcd, "exclude-etcd", false, "leave out the CRDs of etcd backups")
@@ -191,12 +202,18 @@ func (o *Options) checkChoices() error {
 			return err
 		}
 	}
+	for _, group := range o.apis {
+		if err := oneOf(apisFlag, group, management.Groups()...); err != nil {
+			return err
+		}
+	}
 	for _, c := range []struct {
 		flag, value string
 		of          []string
 	}{
 		{"image-pull-policy", o.pullPolicy, []string{"Always", "IfNotPresent", "Never"}},
 		{"metrics-set", o.metricsSet, []string{"Telemetry", "SRE", "All"}},
+		{"platform-monitoring", o.monitoring, []string{monitorNothing, monitorOperator, monitorAll}},
 		{"install-scope", o.scope, []string{scopeAll, scopeCRDs, scopeResources}},
 	} {
 		if err := oneOf(c.flag, c.value, c.of...); err != nil {

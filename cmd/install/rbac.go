@@ -18,12 +18,13 @@ func (o *Options) rbac() []client.Object {
 	}
 	everywhere, here := metav1.ObjectMeta{Name: roleName}, metav1.ObjectMeta{Namespace: o.namespace, Name: roleName}
 	return []client.Object{
-		&rbacv1.ClusterRole{ObjectMeta: everywhere, Rules: rights.Operator()},
+		&rbacv1.ClusterRole{ObjectMeta: everywhere, Rules: rights.Operator(o.apis)},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: everywhere, Subjects: subjects, RoleRef: ref("ClusterRole")},
 		&rbacv1.Role{ObjectMeta: here, Rules: rights.OperatorNamespace()},
 		&rbacv1.RoleBinding{ObjectMeta: here, Subjects: subjects, RoleRef: ref("Role")},
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: rights.TenantRole, Labels: map[string]string{componentLabel: "tenant"}}, Rules: rights.Tenant()},
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: rights.MetricsReaderRole}, Rules: rights.MetricsReader()},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: rights.PrometheusRole}, Rules: rights.Prometheus()},
 	}
 }
 

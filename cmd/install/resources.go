@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/management"
 	"github.com/openshift/hypershift/support/namespaceguard"
 	"github.com/openshift/hypershift/support/operatorwebhook"
 )
@@ -55,9 +56,7 @@ func priorityClasses() []client.Object {
 // resources returns all objects but the CRDs, in the order in which they are applied.
 func (o *Options) resources() []client.Object {
 	objs := priorityClasses()
-	objs = append(objs, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: o.namespace, Labels: map[string]string{componentLabel: operatorName},
-	}})
+	objs = append(objs, o.ownNamespace())
 	if len(o.pullSecret) > 0 {
 		objs = append(objs, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: pullSecretName},
@@ -71,11 +70,15 @@ func (o *Options) resources() []client.Object {
 			Data:       map[string]string{trustBundleKey: string(o.trustBundle)},
 		})
 	}
+	if o.apis.Has(management.Configuration) {
+		objs = append(objs, o.platformTrust())
+	}
 	objs = append(objs, namespaceguard.Objects()...)
 	objs = append(objs, o.limits.Objects()...)
 	objs = append(objs, o.serviceAccount())
 	objs = append(objs, o.rbac()...)
 	objs = append(objs, o.deployment(), o.service(), o.networkPolicy())
+	objs = append(objs, o.monitors()...)
 	if o.servesWebhook() {
 		objs = append(objs, operatorwebhook.Configuration(o.namespace))
 	}
@@ -95,17 +98,17 @@ func (o *Options) deployment() *appsv1.Deployment {
 		ServiceAccountName: operatorName,
 		PriorityClassName:  operatorPriorityClass,
 		SecurityContext: &corev1.PodSecurityContext{
-			RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](1000),
+			RunAsNonRoot: ptr.To(true), RunAsUser: o.user(),
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
 		Affinity:       spread(labels),
 		InitContainers: []corev1.Container{o.container("init-environment", "init")},
 		Containers:     []corev1.Container{o.operatorContainer()},
 	}
-	if len(o.trustBundle) > 0 {
-		pod.Volumes = []corev1.Volume{{Name: "trust", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-			LocalObjectReference: corev1.LocalObjectReference{Name: trustBundleName},
-		}}}}
+	for _, t := range o.trusted() {
+		pod.Volumes = append(pod.Volumes, corev1.Volume{Name: t.volume, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: t.configMap}, Optional: t.optional,
+		}}})
 	}
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: operatorName, Labels: labels},
@@ -148,8 +151,8 @@ func (o *Options) container(name string, args ...string) corev1.Container {
 		},
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	}
-	if len(o.trustBundle) > 0 {
-		c.VolumeMounts = []corev1.VolumeMount{{Name: "trust", MountPath: trustBundleDir, ReadOnly: true}}
+	for _, t := range o.trusted() {
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: t.volume, MountPath: t.dir, ReadOnly: true})
 	}
 	return c
 }
@@ -174,6 +177,9 @@ func (o *Options) operatorContainer() corev1.Container {
 	}
 	if o.ciDebugOutput {
 		args = append(args, "--enable-ci-debug-output")
+	}
+	if o.monitoring == monitorAll {
+		args = append(args, "--enable-ocp-cluster-monitoring")
 	}
 	if o.defaultingWebhook {
 		args = append(args, "--enable-defaulting-webhook")
@@ -207,13 +213,16 @@ func (o *Options) environment() []corev1.EnvVar {
 	if len(o.platforms) > 0 {
 		env = append(env, corev1.EnvVar{Name: platformsEnv, Value: strings.Join(o.platforms, ",")})
 	}
-	if len(o.trustBundle) > 0 {
-		env = append(env, corev1.EnvVar{Name: "SSL_CERT_DIR", Value: "/etc/ssl/certs:" + trustBundleDir})
+	folders := []string{"/etc/ssl/certs"}
+	for _, t := range o.trusted() {
+		folders = append(folders, t.dir)
 	}
-	more := maps.Clone(o.images)
-	if more == nil {
-		more = map[string]string{}
+	if len(folders) > 1 {
+		env = append(env, corev1.EnvVar{Name: "SSL_CERT_DIR", Value: strings.Join(folders, ":")})
 	}
+	more := map[string]string{}
+	maps.Copy(more, o.images)
+	maps.Copy(more, o.proxy)
 	maps.Copy(more, o.extraEnv)
 	for _, name := range slices.Sorted(maps.Keys(more)) {
 		env = append(env, corev1.EnvVar{Name: name, Value: more[name]})

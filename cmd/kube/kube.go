@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"github.com/spf13/pflag"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -33,6 +34,7 @@ func newScheme() *runtime.Scheme {
 		infrav1.AddToScheme(scheme),
 		certificatesv1alpha1.AddToScheme(scheme),
 		clusterv1.AddToScheme(scheme),
+		monitoringv1.AddToScheme(scheme),
 	)
 	if err != nil {
 		// Kinds that contradict each other are a defect of the program that its first run shows.

@@ -72,6 +72,13 @@ func TestRenderGolden(t *testing.T) {
 		},
 		{"When the operator gets the fewest flags", "install.yaml", []string{"install", "render", "--outputs", "resources", "--hypershift-image", "registry.example/hypershift:1"}},
 		{
+			"When the management cluster is OpenShift", "install-openshift.yaml",
+			[]string{
+				"install", "render", "--outputs", "resources", "--hypershift-image", "registry.example/hypershift:1", "--platform-monitoring", "All",
+				"--management-apis", "config.openshift.io,monitoring.coreos.com,route.openshift.io,security.openshift.io",
+			},
+		},
+		{
 			"When the operator gets many flags", "install-full.yaml",
 			[]string{
 				"install", "render", "--outputs", "resources", "--image-refs", in("image-refs.yaml"), "--pull-secret", in("pull-secret.json"),

@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/openshift/hypershift/support/crds"
+	"github.com/openshift/hypershift/support/management"
 	"github.com/openshift/hypershift/support/operatorwebhook"
 	"github.com/openshift/hypershift/support/platforms"
 )
@@ -35,11 +36,28 @@ func of(group, resource string, verbs ...string) rbacv1.PolicyRule {
 }
 
 // Operator is what the hypershift-operator does in all namespaces: it does not know beforehand which are those of tenants and of their
-// control planes.
-func Operator() []rbacv1.PolicyRule {
+// control planes. What only some management clusters serve is in it where apis say so.
+func Operator(apis management.APIs) []rbacv1.PolicyRule {
 	rules := append(core(), machines()...)
 	rules = append(rules, hostedClusters()...)
-	return append(rules, roles()...)
+	rules = append(rules, monitoring()...)
+	rules = append(rules, roles()...)
+	if apis.Has(management.Routes) {
+		rules = append(rules, of(management.Routes, "routes", "get"))
+	}
+	return rules
+}
+
+// monitoring is given everywhere: a Prometheus operator may come later, and is found without another installation.
+func monitoring() []rbacv1.PolicyRule {
+	monitors, write := append([]string{"controlplane-operator"}, managers...), []string{"get", "create", "patch", "delete"}
+	return []rbacv1.PolicyRule{
+		rule(management.Monitoring, []string{"servicemonitors"}, write, monitors...),
+		rule(management.Monitoring, []string{"podmonitors"}, write, monitors...),
+		rule("", []string{"services"}, []string{"create", "patch"}, managers...),
+		// OpenShift's monitoring is let into the namespaces of control planes where the installer asked for it.
+		rule("rbac.authorization.k8s.io", []string{"clusterroles"}, []string{"bind"}, PrometheusRole),
+	}
 }
 
 func core() []rbacv1.PolicyRule {
@@ -68,7 +86,6 @@ func core() []rbacv1.PolicyRule {
 		// Who converts Cluster API's kinds is said in their CRDs, and by which authority it is known.
 		rule("apiextensions.k8s.io", []string{"customresourcedefinitions"}, []string{"patch"}, crds.Names(crds.ClusterAPI)...),
 		rule("admissionregistration.k8s.io", []string{"mutatingwebhookconfigurations"}, []string{"get", "list", "watch", "update"}, operatorwebhook.Name),
-		of("route.openshift.io", "routes", "get"),
 	}
 }
 

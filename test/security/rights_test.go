@@ -15,12 +15,13 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/management"
 	"github.com/openshift/hypershift/support/rights"
 )
 
 func TestNoStars(t *testing.T) {
 	for name, rules := range map[string][]rbacv1.PolicyRule{
-		"operator": rights.Operator(), "operator in its namespace": rights.OperatorNamespace(), "tenant": rights.Tenant(),
+		"operator": rights.Operator(management.Groups()), "operator in its namespace": rights.OperatorNamespace(), "tenant": rights.Tenant(),
 	} {
 		t.Run("When the rights of "+name+" are given, each should be named", func(t *testing.T) {
 			for _, rule := range rules {

@@ -218,6 +218,9 @@ const (
 	ControlPlaneComponentLabel = "hypershift.openshift.io/control-plane-component"
 	// ControlPlaneNamespaceLabel marks namespaces of control planes.
 	ControlPlaneNamespaceLabel = "hypershift.openshift.io/hosted-control-plane"
+
+	// ClusterMonitoringLabel has OpenShift's own Prometheus scrape a namespace of the management cluster.
+	ClusterMonitoringLabel = "openshift.io/cluster-monitoring"
 	// ManagedByLabel tells who manages a workload.
 	ManagedByLabel = "hypershift.openshift.io/managed-by"
 	// NeedManagementKASAccessLabel marks pods that talk to the management cluster.
