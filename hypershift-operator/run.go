@@ -106,6 +106,7 @@ func newRunCommand() *cobra.Command {
 	flags.IntVar(&f.webhookPort, "webhook-port", operatorwebhook.Port, "port of the webhooks, which convert objects of Cluster API; 0 serves none")
 	flags.BoolVar(&f.ciDebugOutput, "enable-ci-debug-output", false, "make control planes log more")
 	flags.StringVar(&f.egressBlocks, "hcp-egress-block-cidrs", "", "ranges that hosted pods which act for a guest must never reach")
+	flags.BoolVar(&f.ocpMonitoring, "enable-ocp-cluster-monitoring", false, "have OpenShift's own Prometheus scrape control planes")
 	f.platforms.AddFlags(flags)
 	f.limits.AddFlags(flags)
 	f.log.AddFlags(flags)
@@ -117,7 +118,6 @@ func newRunCommand() *cobra.Command {
 func addCompatibilityFlags(cmd *cobra.Command, f *runFlags) {
 	flags := cmd.Flags()
 	flags.BoolVar(&f.isolation, "enable-dedicated-request-serving-isolation", false, "accepted for compatibility, has no effect")
-	flags.BoolVar(&f.ocpMonitoring, "enable-ocp-cluster-monitoring", false, "accepted for compatibility, has no effect")
 	flags.BoolVar(&f.enableUWMTelemetry, "enable-uwm-telemetry-remote-write", false, "accepted for compatibility, has no effect")
 	flags.StringVar(&f.privatePlatform, "private-platform", "None", "accepted for compatibility, has no effect")
 	flags.StringVar(&f.certDir, "cert-dir", "", "accepted for compatibility, has no effect")
@@ -266,7 +266,8 @@ func addControllers(mgr ctrl.Manager, f *runFlags, platforms registry.Registry, 
 		Recorder: mgr.GetEventRecorder("hostedcluster"), Releases: releases, Platforms: platforms,
 		Settings: hostedcluster.Settings{
 			OperatorImage: image, ControlPlaneOperatorImage: f.cpoImage,
-			Limits: &f.limits, EgressBlocks: blocks, RegistryOverrides: overrides, PassedEnv: environment(), EnableCIDebugOutput: f.ciDebugOutput,
+			Limits: &f.limits, EgressBlocks: blocks, RegistryOverrides: overrides, PassedEnv: environment(), PlatformMonitoring: f.ocpMonitoring,
+			EnableCIDebugOutput: f.ciDebugOutput,
 		},
 	}
 	pools := &nodepool.Reconciler{

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -24,6 +25,7 @@ func newScheme(platforms registry.Registry) (*runtime.Scheme, error) {
 		hyperv1.AddToScheme(scheme),
 		platforms.AddToScheme(scheme),
 		clusterv1.AddToScheme(scheme),
+		monitoringv1.AddToScheme(scheme),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("registering the kinds that the operator uses: %w", err)

@@ -38,6 +38,7 @@ type options struct {
 
 	operateOnRelease string
 	ingressDomain    string
+	metricsSet       string
 	lifetime         supportpki.Lifetime
 	podUID           *int64
 	inherited        []corev1.EnvVar
@@ -66,6 +67,7 @@ func optionsFromEnvironment(getenv func(string) string) *options {
 		imageMirrors:        getenv("OPENSHIFT_IMG_OVERRIDES"),
 		operateOnRelease:    getenv("OPERATE_ON_RELEASE_IMAGE"),
 		ingressDomain:       getenv("DEFAULT_INGRESS_DOMAIN"),
+		metricsSet:          getenv("METRICS_SET"),
 		inherited:           inherit(getenv),
 	}
 	var lifetimeErr, uidErr error

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	routev1 "github.com/openshift/api/route/v1"
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -53,6 +54,7 @@ func Scheme() *runtime.Scheme {
 	utilruntime.Must(hyperv1.AddToScheme(scheme))
 	utilruntime.Must(certificatesv1alpha1.AddToScheme(scheme))
 	utilruntime.Must(routev1.AddToScheme(scheme))
+	utilruntime.Must(monitoringv1.AddToScheme(scheme))
 	return scheme
 }
 
@@ -181,7 +183,7 @@ func (o *options) reconciler(mgr manager.Manager) (*hostedcontrolplane.Reconcile
 		Infra:  &infra.Reconciler{Client: mgr.GetClient(), HasRoutes: hasRoutes, IngressDomain: o.ingressDomain},
 		PKI:    &pki.Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}, Lifetime: o.lifetime},
 		Health: hostedcontrolplane.AskHealth,
-		PodUID: o.podUID,
+		PodUID: o.podUID, MetricsSet: o.metricsSet,
 	}, nil
 }
 

@@ -51,6 +51,8 @@ type Scope struct {
 	// ControlPlaneVersion is what components that others depend on must have reached; empty means Version. It differs
 	// while a control plane runs another release than its guest.
 	ControlPlaneVersion string
+	// MetricsSet says which metrics monitors keep; see TelemetryMetrics.
+	MetricsSet string
 	// PodUID runs pods as this user where the management cluster does not choose one; nil leaves the choice to the image.
 	PodUID *int64
 }
@@ -76,7 +78,8 @@ type Component struct {
 	// Name is the name of the workload and of its ControlPlaneComponent.
 	Name string
 	// Manifests is the folder: exactly one of deployment.yaml, statefulset.yaml, daemonset.yaml, job.yaml and
-	// cronjob.yaml, and any number of auxiliary manifests, which are applied in the order of their file names before the workload.
+	// cronjob.yaml, and any number of auxiliary manifests, which are applied in the order of their file names before the workload. Monitors
+	// and recording rules among them are applied where the management cluster has their kinds.
 	// With a role.yaml come a service account of the component's name and the binding that gives it that role.
 	Manifests fs.FS
 	// Images are pull specs by tag that win over those of the scope.

@@ -162,6 +162,9 @@ func (c *Component) applyAuxiliary(ctx context.Context, scope *Scope, file strin
 	if err := c.adapt(ctx, scope, file, obj); err != nil {
 		return err
 	}
+	if optional(scope.Client.Scheme(), obj) {
+		return c.applyOptional(ctx, scope, obj, result)
+	}
 	return c.apply(ctx, scope, obj, result)
 }
 

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -40,6 +38,14 @@ func (c *Component) remove(ctx context.Context, scope *Scope) error {
 // delete removes obj if it is there and ours: an object of the same name that someone else made is none of our business.
 func (c *Component) delete(ctx context.Context, scope *Scope, obj client.Object) error {
 	ours := scope.made
+	if optional(scope.Client.Scheme(), obj) {
+		var err error
+		if obj, err = uncached(scope.Client.Scheme(), obj); err != nil {
+			return err
+		}
+		// What belongs to a held component has no owner; its label says whose it is.
+		ours = func(obj client.Object) bool { return obj.GetLabels()[componentLabel] == c.Name }
+	}
 	if c.Guest {
 		ours = func(obj client.Object) bool { return obj.GetLabels()[GuestLabel] != "" }
 	}
@@ -51,7 +57,7 @@ func (s *Scope) made(obj client.Object) bool { return metav1.IsControlledBy(obj,
 
 func (c *Component) deleteFrom(ctx context.Context, cluster client.Client, obj client.Object, ours func(client.Object) bool) error {
 	err := cluster.Get(ctx, client.ObjectKeyFromObject(obj), obj)
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+	if absent(err) {
 		return nil
 	}
 	if err != nil {

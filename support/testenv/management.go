@@ -4,6 +4,7 @@ package testenv
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -23,9 +24,9 @@ var optional = map[string]map[string]bool{
 	management.Security:      {"SecurityContextConstraints": false},
 }
 
-// Serve has the API server serve optional groups of a management cluster until the test ends. Their objects may hold anything: whether what
+// Serve has the API server serve optional groups of a management cluster until gone is called, or the test ends. Their objects may hold anything: whether what
 // is written is what the kinds take is a matter of their Go types.
-func Serve(t testing.TB, config *rest.Config, groups ...string) {
+func Serve(t testing.TB, config *rest.Config, groups ...string) (gone func()) {
 	t.Helper()
 	var kinds []*apiextensionsv1.CustomResourceDefinition
 	for _, group := range groups {
@@ -37,11 +38,13 @@ func Serve(t testing.TB, config *rest.Config, groups ...string) {
 	if _, err := envtest.InstallCRDs(config, options); err != nil {
 		t.Fatalf("serving %v: %v", groups, err)
 	}
-	t.Cleanup(func() {
+	gone = sync.OnceFunc(func() {
 		if err := envtest.UninstallCRDs(config, options); err != nil {
 			t.Errorf("taking %v away: %v", groups, err)
 		}
 	})
+	t.Cleanup(gone)
+	return gone
 }
 
 func anything(group, kind string, namespaced bool) *apiextensionsv1.CustomResourceDefinition {

@@ -61,12 +61,20 @@ func read(ctx context.Context, c client.Client, obj client.Object) (any, error) 
 }
 
 func blank(obj client.Object) client.Object {
-	return reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
+	fresh := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
+	if u, is := fresh.(*unstructured.Unstructured); is {
+		u.SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
+	}
+	return fresh
 }
 
 func replace(obj client.Object, content any) error {
 	fresh := blank(obj)
 	fields, _ := content.(map[string]any)
+	if u, is := obj.(*unstructured.Unstructured); is {
+		u.Object = fields
+		return nil
+	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, fresh); err != nil {
 		return fmt.Errorf("reading the answer about %s: %w", obj.GetName(), err)
 	}

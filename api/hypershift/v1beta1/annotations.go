@@ -218,7 +218,6 @@ const (
 	ControlPlaneComponentLabel = "hypershift.openshift.io/control-plane-component"
 	// ControlPlaneNamespaceLabel marks namespaces of control planes.
 	ControlPlaneNamespaceLabel = "hypershift.openshift.io/hosted-control-plane"
-
 	// ClusterMonitoringLabel has OpenShift's own Prometheus scrape a namespace of the management cluster.
 	ClusterMonitoringLabel = "openshift.io/cluster-monitoring"
 	// ManagedByLabel tells who manages a workload.

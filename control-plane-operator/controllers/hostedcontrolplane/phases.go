@@ -106,7 +106,7 @@ func (r *Reconciler) staticImages(hcp *hyperv1.HostedControlPlane) map[string]st
 
 func (r *Reconciler) rollOut(ctx context.Context, s *scope) (ctrl.Result, error) {
 	cs := &component.Scope{
-		Client: r.Client, HCP: s.valid, Version: s.release.Version(), Infra: s.infra, PodUID: r.PodUID,
+		Client: r.Client, HCP: s.valid, Version: s.release.Version(), Infra: s.infra, PodUID: r.PodUID, MetricsSet: r.MetricsSet,
 		Images: images{static: r.staticImages(s.valid), release: s.release},
 	}
 	var failures []error

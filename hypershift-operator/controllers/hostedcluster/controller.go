@@ -52,6 +52,8 @@ type Settings struct {
 	Limits *tenantlimits.Limits
 	// EgressBlocks are ranges that pods which act for a guest never reach, besides those of the management cluster that can be found out.
 	EgressBlocks []netip.Prefix
+	// PlatformMonitoring has OpenShift's own Prometheus scrape control planes.
+	PlatformMonitoring bool
 	// EnableCIDebugOutput makes control planes log more.
 	EnableCIDebugOutput bool
 }
@@ -121,6 +123,7 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 		{Name: "release payload", Critical: true, Run: r.readPayload},
 		{Name: "pod security", Run: r.reconcilePodSecurity},
 		{Name: "network policies", Run: r.reconcileNetworkPolicies},
+		{Name: "platform monitoring", Run: r.reconcilePlatformMonitoring},
 		{Name: "control-plane-operator", Run: r.reconcileControlPlaneOperator},
 		{Name: "PKI operator rights", Run: r.reconcilePKIRoles},
 		{Name: "config operator rights", Run: r.reconcileConfigOperatorRights},

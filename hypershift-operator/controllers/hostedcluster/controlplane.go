@@ -138,7 +138,7 @@ var mirroredAnnotations = []string{
 	hyperv1.DisablePKIReconciliationAnnotation, hyperv1.OauthLoginURLOverrideAnnotation,
 	hyperv1.KonnectivityAgentImageAnnotation, hyperv1.KonnectivityServerImageAnnotation, hyperv1.ClusterAutoscalerImage,
 	hyperv1.IBMCloudKMSProviderImage, hyperv1.AWSKMSProviderImage, hyperv1.PortierisImageAnnotation,
-	hyperv1.DebugDeploymentsAnnotation, hyperv1.DisableProfilingAnnotation, hyperv1.PrivateIngressControllerAnnotation,
+	hyperv1.DebugDeploymentsAnnotation, hyperv1.DisableProfilingAnnotation, hyperv1.DisableMonitoringServices, hyperv1.PrivateIngressControllerAnnotation,
 	hyperv1.IngressControllerLoadBalancerScope, hyperv1.CleanupCloudResourcesAnnotation, hyperv1.ControlPlanePriorityClass,
 	hyperv1.APICriticalPriorityClass, hyperv1.EtcdPriorityClass, hyperv1.EnsureExistsPullSecretReconcile,
 	hyperv1.TopologyAnnotation, hyperv1.DisableMachineManagement, hyperv1.CertifiedOperatorsCatalogImageAnnotation,

@@ -41,6 +41,7 @@ func folder(name string) fs.FS {
 func (r *Reconciler) components(s *scope) *component.Scope {
 	return &component.Scope{
 		Client: r.Client, HCP: s.hcp, Operator: operator, Version: s.release.Version(), Images: s.release, PodUID: s.securityUserID(),
+		MetricsSet: r.Settings.PassedEnv["METRICS_SET"],
 	}
 }
 

@@ -22,6 +22,9 @@ const controlPlaneOperatorTag = "hypershift"
 // controlPlaneOperator is the operator that builds the control plane.
 func (r *Reconciler) controlPlaneOperator(s *scope) *component.Component {
 	image := r.controlPlaneOperatorImage(s)
+	// Who serves metrics differs: a payload's own operator to everybody, ours to who may read them.
+	payload := func(*component.Scope) bool { return s.distribution().OwnOperators }
+	product := func(*component.Scope) bool { return !s.distribution().OwnOperators }
 	c := &component.Component{
 		Name:      controlPlaneOperatorName,
 		Manifests: folder(controlPlaneOperatorName),
@@ -32,6 +35,9 @@ func (r *Reconciler) controlPlaneOperator(s *scope) *component.Component {
 				container.Env = append(container.Env, r.controlPlaneOperatorEnv(s, image)...)
 				return nil
 			}),
+			"podmonitor.yaml":     component.When(payload),
+			"service.yaml":        component.When(product),
+			"servicemonitor.yaml": component.When(product),
 		},
 		Options: component.Options{ManagementAccess: true, Singleton: true, UserCAs: true},
 	}

@@ -56,6 +56,9 @@ func (r *Reconciler) shapeNamespace(ctx context.Context, s *scope, namespace *co
 		hyperv1.ControlPlaneNamespaceLabel:               "true",
 		"security.openshift.io/scc.podSecurityLabelSync": "false",
 	})
+	if r.Settings.PlatformMonitoring {
+		label(namespace, map[string]string{hyperv1.ClusterMonitoringLabel: "true"})
+	}
 	annotate(namespace, hyperv1.HostedClusterAnnotation, s.backPointer())
 	if namespace.Annotations[hyperv1.DefaultSecurityContextUIDAnnotation] != "" || r.managementHas("security.openshift.io", "SecurityContextConstraints") {
 		return nil

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -42,6 +43,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	for _, shared := range []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}} {
 		b = b.WatchesMetadata(shared, handler.EnqueueRequestsFromMapFunc(r.ownerOrReader))
 	}
+	b = b.WatchesMetadata(&apiextensionsv1.CustomResourceDefinition{}, r.whenMonitored())
 	b = b.Watches(&hyperv1.NodePool{}, handler.EnqueueRequestsFromMapFunc(clusterOfPool))
 	for _, kind := range append([]client.Object{&hyperv1.HostedControlPlane{}, &clusterv1.Cluster{}}, r.Platforms.Watched()...) {
 		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(r.owner))

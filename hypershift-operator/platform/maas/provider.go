@@ -46,6 +46,9 @@ func (p *Platform) Provider(cluster platform.Cluster) *component.Component {
 				p.adapt(&deployment.Spec.Template.Spec, cluster)
 				return nil
 			}),
+			// How another provider serves its metrics is not known.
+			"service.yaml":        component.When(func(*component.Scope) bool { return !p.foreign(cluster) }),
+			"servicemonitor.yaml": component.When(func(*component.Scope) bool { return !p.foreign(cluster) }),
 			"role.yaml": component.Adapt(func(_ context.Context, scope *component.Scope, role *rbacv1.Role) error {
 				p.adaptRole(role, cluster, scope.HCP.Spec.InfraID)
 				return nil

@@ -137,6 +137,7 @@ func shapeAPIService(service *corev1.Service, strategy hyperv1.ServicePublishing
 	if len(service.Spec.Ports) != 1 {
 		service.Spec.Ports = make([]corev1.ServicePort, 1)
 	}
+	metav1.SetMetaDataLabel(&service.ObjectMeta, "app", APIService)
 	port := &service.Spec.Ports[0]
 	port.Name, port.Port, port.Protocol, port.TargetPort = "client", APIPort, corev1.ProtocolTCP, intstr.FromString("client")
 	service.Spec.Selector = map[string]string{"app": APIService}

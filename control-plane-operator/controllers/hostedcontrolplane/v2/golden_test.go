@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -167,6 +168,7 @@ func dump(t testing.TB, scope *component.Scope) string {
 	for _, list := range []client.ObjectList{
 		&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{}, &corev1.SecretList{},
 		&corev1.ServiceAccountList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &policyv1.PodDisruptionBudgetList{},
+		&monitoringv1.ServiceMonitorList{}, &monitoringv1.PodMonitorList{}, &monitoringv1.PrometheusRuleList{},
 	} {
 		if err := scope.Client.List(t.Context(), list); err != nil {
 			t.Fatal(err)
