@@ -44,6 +44,19 @@ tls_config: {insecure_skip_verify: true} # a certificate that a program signed i
 
 Another MAAS provider than the one of this product, and the operators of an OpenShift payload, serve as they do upstream.
 
+Where a Prometheus operator is (group monitoring.coreos.com), ServiceMonitors, PodMonitors and recording rules are made under HyperShift's names: by ` + "`hypershift install`" + ` for the
+operator, and in each hosted namespace for control-plane-operator, provider and, with a Kubernetes payload, etcd, kube-apiserver, kube-controller-manager, kube-scheduler,
+hosted-cluster-config-operator, ignition-server and cluster-autoscaler. They look at no other namespace, and set the label ` + "`_id`" + ` to the cluster's ID. Those of control planes come by themselves when a
+Prometheus operator comes later; for the operator's own run ` + "`hypershift install`" + ` again. ` + "`--metrics-set Telemetry`" + `, the default, keeps what the rules and the examples read of etcd and of the three programs of
+Kubernetes; ` + "`SRE`" + ` and ` + "`All`" + ` keep everything with a Kubernetes payload. The annotation ` + "`hypershift.openshift.io/disable-monitoring-services`" + ` of a HostedCluster leaves its monitors out.
+
+| what is recorded | rule |
+|---|---|
+| of all clusters (PrometheusRule ` + "`metrics`" + `) | ` + "`platform:hypershift_hostedclusters:max`, `platform:hypershift_nodepools:max`, `cluster_name:hypershift_nodepools_size:sum`, `cluster_name:hypershift_nodepools_available_replicas:sum`, `hypershift:operator:component_api_requests_total`, `hypershift:apiserver_request_total:read`, `:write`, `:client`, `hypershift:apiserver_request_aborts_total`, `hypershift:controlplane:component_api_requests_total`, `component_memory_usage`, `component_memory_rss`, `component_memory_request`, `component_cpu_usage_seconds`, `component_cpu_request`, `ign_payload_generation_seconds_p90`" + ` |
+| of one with a Kubernetes payload (` + "`recording-rules`" + `) | ` + "`instance:etcd_object_counts:sum`, `code:apiserver_request_total:rate:sum`, `cluster:apiserver_current_inflight_requests:sum:max_over_time:2m`, `cluster:kube_persistentvolume_plugin_type_counts:sum`, `instance:etcd_mvcc_db_total_size_in_bytes:sum`, `instance:etcd_mvcc_db_total_size_in_use_in_bytes:sum`, `instance:etcd_disk_wal_fsync_duration_seconds:histogram_quantile`, `instance:etcd_disk_backend_commit_duration_seconds:histogram_quantile`, `instance:etcd_network_peer_round_trip_time_seconds:histogram_quantile`" + ` |
+
+The rules ` + "`hypershift:controlplane:component_*`" + ` need kube-state-metrics to tell the label hypershift.openshift.io/control-plane-component of pods. The expressions are our own and may differ from HyperShift's.
+
 What the programs log is on [another page](logging.md).
 `
 
