@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/openshift/hypershift/control-plane-operator/availabilityprober"
+	"github.com/openshift/hypershift/control-plane-operator/backup"
 	"github.com/openshift/hypershift/control-plane-operator/guestbootstrap"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator"
 	"github.com/openshift/hypershift/control-plane-operator/run"
@@ -32,7 +33,7 @@ func command() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(run.NewCommand(), hostedclusterconfigoperator.NewCommand(), availabilityprober.NewCommand(), guestbootstrap.NewCommand())
+	root.AddCommand(run.NewCommand(), hostedclusterconfigoperator.NewCommand(), availabilityprober.NewCommand(), guestbootstrap.NewCommand(), backup.NewCommand())
 	// Pods of other operators start a program by its own name.
 	if name := filepath.Base(os.Args[0]); name != root.Name() {
 		if sub, _, err := root.Find([]string{name}); err == nil && sub != root {

@@ -275,7 +275,7 @@ func addControllers(mgr ctrl.Manager, f *runFlags, platforms registry.Registry, 
 		Releases: releases, Platforms: platforms, Limits: &f.limits,
 	}
 	janitor := &nodepool.Janitor{Client: mgr.GetClient()}
-	backups := &etcdbackup.Reconciler{Client: mgr.GetClient()}
+	backups := &etcdbackup.Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}}
 	return errors.Join(clusters.SetupWithManager(mgr), pools.SetupWithManager(mgr), janitor.SetupWithManager(mgr), backups.SetupWithManager(mgr),
 		addWebhook(mgr, f), addVersions(mgr, f.namespace), mgr.Add(&newcomers{cache: mgr.GetCache(), reader: mgr.GetAPIReader(), platforms: platforms}))
 }

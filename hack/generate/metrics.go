@@ -72,7 +72,7 @@ func programs() []program {
 	return []program{
 		{"hypershift-operator", "port 9000", append(calls, operator.New(nil, now), operator.Info("", "", ""))},
 		{"cluster-api-provider-maas", "port 8080 (`--metrics-bind-addr`), one in each hosted namespace", append(calls, provider.New(nil, now))},
-		{"control-plane-operator", "port 8080, with a Kubernetes payload", append(controlplane.NewEtcd().Collectors(), controlplane.New(nil, "", now))},
+		{"control-plane-operator", "port 8080, with a Kubernetes payload", append(append(controlplane.NewEtcd().Collectors(), controlplane.NewEtcdBackup().Collectors()...), controlplane.New(nil, "", now))},
 		{"hosted-cluster-config-operator", "port 8080, with a Kubernetes payload", csrapproval.Collectors()},
 		{"ignition-server", "port 8080", token.Collectors()},
 	}

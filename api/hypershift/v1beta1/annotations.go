@@ -256,6 +256,10 @@ const (
 const (
 	// HostedClusterFinalizer is kept on a HostedCluster and a NodePool until what was made for them is gone.
 	HostedClusterFinalizer = "hypershift.openshift.io/finalizer"
+	// EtcdBackupFinalizer keeps an HCPEtcdBackup until what is stored of it is gone, if that is to go with it.
+	EtcdBackupFinalizer = "hypershift.openshift.io/etcd-backup"
+	// EtcdBackupSlotAnnotation of an HCPEtcdBackup is the time of the schedule that it is of.
+	EtcdBackupSlotAnnotation = "hypershift.openshift.io/etcd-backup-slot"
 	// ControlPlaneComponentFinalizer keeps the Cluster API Deployments until all machines are gone.
 	ControlPlaneComponentFinalizer = "hypershift.openshift.io/component-finalizer"
 	// AuditWebhookKubeconfigKey is the key of an audit webhook's Secret.

@@ -44,6 +44,58 @@ type ManagedEtcdSpec struct {
 	// storage is where it keeps its data.
 	// +required
 	Storage ManagedEtcdStorageSpec `json:"storage"`
+
+	// automatedBackup has backups made from time to time. Without it there are those that HCPEtcdBackups ask for.
+	// +optional
+	AutomatedBackup *AutomatedEtcdBackupConfig `json:"automatedBackup,omitempty"`
+}
+
+// AutomatedEtcdBackupConfig says when backups of etcd are made, where they go and how long they stay.
+type AutomatedEtcdBackupConfig struct {
+	// schedule is when backups are made, as five fields of cron in UTC. Empty means every hour.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^(\S+\s+){4}\S+$')`,message=`etcd.managed.automatedBackup.schedule must have the five fields of cron, such as "0 */6 * * *"`
+	Schedule string `json:"schedule,omitempty"`
+
+	// retention is how many good backups stay; the oldest goes first, with what is stored of it.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	// +kubebuilder:default=24
+	// +optional
+	Retention int32 `json:"retention,omitempty"`
+
+	// storage is where backups go. Its Secrets are beside the HostedCluster.
+	// +required
+	Storage AutomatedEtcdBackupStorage `json:"storage"`
+
+	// encryptionKey names a Secret beside the HostedCluster with the key "recipients": public keys of age, one a line.
+	// +required
+	EncryptionKey SecretReference `json:"encryptionKey"`
+}
+
+// AutomatedEtcdBackupStorageType is a kind of storage for backups.
+//
+// +kubebuilder:validation:Enum=S3;PVC
+type AutomatedEtcdBackupStorageType string
+
+// AutomatedEtcdBackupStorage is where backups go.
+//
+// +kubebuilder:validation:XValidation:rule=`(self.type == 'S3') == has(self.s3)`,message=`automatedBackup.storage.s3 is required when storage.type is S3, and forbidden otherwise`
+// +kubebuilder:validation:XValidation:rule=`(self.type == 'PVC') == has(self.pvc)`,message=`automatedBackup.storage.pvc is required when storage.type is PVC, and forbidden otherwise`
+type AutomatedEtcdBackupStorage struct {
+	// type is the kind of storage.
+	// +unionDiscriminator
+	// +required
+	Type AutomatedEtcdBackupStorageType `json:"type"`
+
+	// s3 goes with type S3.
+	// +optional
+	S3 *HCPEtcdBackupS3 `json:"s3,omitempty"`
+
+	// pvc goes with type PVC.
+	// +optional
+	PVC *HCPEtcdBackupPVC `json:"pvc,omitempty"`
 }
 
 // ManagedEtcdStorageType is a kind of storage of etcd.

@@ -7,6 +7,20 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // HCPEtcdBackupCompleted is the condition that tells whether the snapshot of an HCPEtcdBackup was taken.
 const HCPEtcdBackupCompleted = "BackupCompleted"
 
+// Reasons of HCPEtcdBackupCompleted. With BackupSucceeded and BackupFailed an HCPEtcdBackup is over; the others go by.
+const (
+	BackupSucceededReason         = "BackupSucceeded"
+	BackupFailedReason            = "BackupFailed"
+	BackupAlreadyInProgressReason = "BackupAlreadyInProgress"
+	// BackupInProgressReason goes with Unknown.
+	BackupInProgressReason = "BackupInProgress"
+	EtcdUnhealthyReason    = "EtcdUnhealthy"
+	// BackupPausedReason is of a control plane that is paused.
+	BackupPausedReason = "Paused"
+	// BackupNotSupportedReason is of storage, or a release, with which no backup is made.
+	BackupNotSupportedReason = "NotSupported"
+)
+
 // HCPEtcdBackup asks for one snapshot of a hosted cluster's etcd. It lives in the namespace of the
 // HostedControlPlane; its spec cannot be changed.
 //
@@ -15,6 +29,8 @@ const HCPEtcdBackupCompleted = "BackupCompleted"
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Completed",type="string",JSONPath=".status.conditions[?(@.type==\"BackupCompleted\")].status",description="Whether the snapshot was taken"
+// +kubebuilder:printcolumn:name="Progress",type="string",JSONPath=".status.progress",description="How far it is"
+// +kubebuilder:printcolumn:name="Size",type="integer",JSONPath=".status.size",description="Bytes that are stored"
 // +kubebuilder:printcolumn:name="URL",type="string",JSONPath=".status.snapshotURL",description="Where the snapshot is"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
 type HCPEtcdBackup struct {
@@ -36,11 +52,35 @@ type HCPEtcdBackupSpec struct {
 	// storage is where the snapshot goes.
 	// +required
 	Storage HCPEtcdBackupStorage `json:"storage"`
+
+	// encryptionKey names a Secret of the same namespace with the key that the backup is encrypted with: in "recipients" public keys
+	// of age, one a line, or in "identity" the private one. A backup has the keys of the whole cluster in it and is never stored in clear: it
+	// is required with the releases of Kubernetes.
+	// +optional
+	EncryptionKey SecretReference `json:"encryptionKey,omitzero"`
+
+	// deletionPolicy says what becomes of what is stored when the HCPEtcdBackup is deleted: Retain leaves it, Delete removes it first.
+	// With the cluster nothing is removed.
+	// +kubebuilder:default=Retain
+	// +optional
+	DeletionPolicy HCPEtcdBackupDeletionPolicy `json:"deletionPolicy,omitempty"`
 }
+
+// HCPEtcdBackupDeletionPolicy says what becomes of what is stored.
+//
+// +kubebuilder:validation:Enum=Retain;Delete
+type HCPEtcdBackupDeletionPolicy string
+
+const (
+	// RetainBackup leaves what is stored.
+	RetainBackup HCPEtcdBackupDeletionPolicy = "Retain"
+	// DeleteBackup removes what is stored with the HCPEtcdBackup.
+	DeleteBackup HCPEtcdBackupDeletionPolicy = "Delete"
+)
 
 // HCPEtcdBackupStorageType is a kind of storage for snapshots.
 //
-// +kubebuilder:validation:Enum=S3;AzureBlob
+// +kubebuilder:validation:Enum=S3;AzureBlob;PVC
 type HCPEtcdBackupStorageType string
 
 const (
@@ -48,12 +88,15 @@ const (
 	S3BackupStorage HCPEtcdBackupStorageType = "S3"
 	// AzureBlobBackupStorage is a container of Azure Blob Storage.
 	AzureBlobBackupStorage HCPEtcdBackupStorageType = "AzureBlob"
+	// PVCBackupStorage is the volume of a PersistentVolumeClaim.
+	PVCBackupStorage HCPEtcdBackupStorageType = "PVC"
 )
 
 // HCPEtcdBackupStorage is where a snapshot goes: the type, and the block that belongs to it.
 //
 // +kubebuilder:validation:XValidation:rule=`(self.storageType == 'S3') == has(self.s3)`,message=`storage.s3 is required when storage.storageType is S3, and forbidden otherwise`
 // +kubebuilder:validation:XValidation:rule=`(self.storageType == 'AzureBlob') == has(self.azureBlob)`,message=`storage.azureBlob is required when storage.storageType is AzureBlob, and forbidden otherwise`
+// +kubebuilder:validation:XValidation:rule=`(self.storageType == 'PVC') == has(self.pvc)`,message=`storage.pvc is required when storage.storageType is PVC, and forbidden otherwise`
 type HCPEtcdBackupStorage struct {
 	// storageType is the kind of storage.
 	// +unionDiscriminator
@@ -67,6 +110,19 @@ type HCPEtcdBackupStorage struct {
 	// azureBlob goes with type AzureBlob.
 	// +optional
 	AzureBlob HCPEtcdBackupAzureBlob `json:"azureBlob,omitzero"`
+
+	// pvc goes with type PVC.
+	// +optional
+	PVC HCPEtcdBackupPVC `json:"pvc,omitzero"`
+}
+
+// HCPEtcdBackupPVC is a volume.
+type HCPEtcdBackupPVC struct {
+	// claimName is the name of a PersistentVolumeClaim in the namespace of the HostedControlPlane.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	ClaimName string `json:"claimName"`
 }
 
 // HCPEtcdBackupS3 is a place in a bucket.
@@ -90,7 +146,13 @@ type HCPEtcdBackupS3 struct {
 	// +required
 	KeyPrefix string `json:"keyPrefix"`
 
-	// credentials names a Secret with the key "credentials", an AWS credentials file.
+	// endpoint is the URL of an object store that speaks the protocol of S3. Empty means AWS.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^https?://[^/@]+/?$')`,message=`storage.s3.endpoint must be a URL such as https://minio.example.com:9000, without a path`
+	Endpoint string `json:"endpoint,omitempty"`
+
+	// credentials names a Secret with the key "credentials", an AWS credentials file. CAs of the endpoint may be in "ca-bundle.crt".
 	// +required
 	Credentials SecretReference `json:"credentials"`
 
@@ -162,6 +224,32 @@ type HCPEtcdBackupStatus struct {
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	SnapshotURL string `json:"snapshotURL,omitempty"`
+
+	// progress is how far the backup is; empty when it is over.
+	// +optional
+	Progress string `json:"progress,omitempty"`
+
+	// startTime is when the backup began.
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+	// completionTime is when the backup had been stored and read back.
+	// +optional
+	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+
+	// size is how many bytes are stored.
+	// +optional
+	Size int64 `json:"size,omitempty"`
+
+	// sha256 is the hexadecimal checksum of what is stored.
+	// +optional
+	SHA256 string `json:"sha256,omitempty"`
+
+	// etcdVersion is the version of the member that the snapshot was taken of.
+	// +optional
+	EtcdVersion string `json:"etcdVersion,omitempty"`
+	// revision is the newest that the snapshot has.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
 
 	// encryptionMetadata is the key that encrypted the snapshot.
 	// +optional

@@ -4,11 +4,14 @@ package etcdbackup
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,7 +21,7 @@ import (
 
 func TestReconcile(t *testing.T) {
 	c := fixture.NewFaulty(fixture.Start(t))
-	r := &Reconciler{Client: c}
+	r := &Reconciler{Client: c, Clock: clocktesting.NewFakePassiveClock(time.Now().Add(grace))}
 	refused := []metav1.Condition{{
 		Type: hyperv1.HCPEtcdBackupCompleted, Status: metav1.ConditionFalse, Reason: "NotSupported", Message: notSupported, ObservedGeneration: 1,
 	}}
@@ -26,16 +29,17 @@ func TestReconcile(t *testing.T) {
 		Type: hyperv1.HCPEtcdBackupCompleted, Status: metav1.ConditionTrue, Reason: "Taken", Message: "By another operator.",
 		LastTransitionTime: metav1.Now(),
 	}}
+	begun := []metav1.Condition{{
+		Type: hyperv1.HCPEtcdBackupCompleted, Status: metav1.ConditionUnknown, Reason: "BackupInProgress", LastTransitionTime: metav1.Now(),
+	}}
 	for name, tc := range map[string]struct {
 		object string
 		had    []metav1.Condition
 		want   []metav1.Condition
 		writes int64
 	}{
-		"When a backup is asked for, it should say that none is made": {"new", nil, refused, 1},
-		"When another operator was at it, it should say so too": {"begun", []metav1.Condition{{
-			Type: hyperv1.HCPEtcdBackupCompleted, Status: metav1.ConditionUnknown, Reason: "Begun", LastTransitionTime: metav1.Now(),
-		}}, refused, 1},
+		"When nobody takes a backup up, it should say that none is made":            {"new", nil, refused, 1},
+		"When the control plane's operator is at it, it should leave it":            {"begun", begun, begun, 0},
 		"When another operator took the snapshot, it should leave the record of it": {"taken", taken, taken, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,6 +62,25 @@ func TestReconcile(t *testing.T) {
 			g.Expect(c.Writes()-before).To(Equal(tc.writes), "what is said already is not written again: %v", c.Log)
 		})
 	}
+	t.Run("When the backup is young, it should leave it to the control plane's operator", func(t *testing.T) {
+		g, backup := NewWithT(t), s3Backup("young")
+		fixture.Create(t, c, backup)
+		early := &Reconciler{Client: c, Clock: clocktesting.NewFakePassiveClock(backup.CreationTimestamp.Time)}
+		result, err := early.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(backup)})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(result.RequeueAfter).To(Equal(grace))
+		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(backup), backup)).To(Succeed())
+		g.Expect(backup.Status.Conditions).To(BeEmpty())
+	})
+	t.Run("When its control plane is gone, a deleted backup should be let go", func(t *testing.T) {
+		g, backup := NewWithT(t), s3Backup("held")
+		backup.Finalizers = []string{hyperv1.EtcdBackupFinalizer}
+		fixture.Create(t, c, backup)
+		g.Expect(c.Delete(t.Context(), backup)).To(Succeed())
+		_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(backup)})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(backup), backup)).To(MatchError(ContainSubstring("not found")))
+	})
 	t.Run("When the backup is gone, it should be content", func(t *testing.T) {
 		_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "clusters-demo", Name: "gone"}})
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -80,7 +103,9 @@ func TestWatches(t *testing.T) {
 	t.Run("When an HCPEtcdBackup appears, it should be answered", func(t *testing.T) {
 		c, backup := fixture.Start(t), s3Backup("watched")
 		backup.Namespace = metav1.NamespaceDefault
-		requests := fixture.Manage(t, func(mgr ctrl.Manager) error { return (&Reconciler{Client: mgr.GetClient()}).SetupWithManager(mgr) })
+		requests := fixture.Manage(t, func(mgr ctrl.Manager) error {
+			return (&Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}}).SetupWithManager(mgr)
+		})
 		requests.Expect(t, backup, client.ObjectKeyFromObject(backup), func() error { return c.Create(t.Context(), backup) })
 	})
 }

@@ -115,6 +115,7 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 		{Name: "additional trust bundle", Run: r.reconcileTrustBundle},
 		{Name: "service account signing key", Run: r.reconcileSigningKey},
 		{Name: "etcd client certificate", Run: r.reconcileEtcdClient},
+		{Name: "etcd backup secrets", Run: r.reconcileEtcdBackup},
 		{Name: "configuration references", Run: r.reconcileConfigRefs},
 		{Name: "proxy", Run: r.validateProxy},
 		{Name: "secrets of the CLI", Run: r.adoptCLISecrets},

@@ -20,6 +20,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/tenancy"
+	"github.com/openshift/hypershift/support/bundle"
 	"github.com/openshift/hypershift/support/reference"
 	"github.com/openshift/hypershift/support/upsert"
 	"github.com/openshift/hypershift/support/webhookkubeconfig"
@@ -206,6 +207,37 @@ func (r *Reconciler) reconcileEtcdClient(ctx context.Context, s *scope) (ctrl.Re
 		Type: string(hyperv1.UnmanagedEtcdAvailable), Status: metav1.ConditionTrue,
 		Reason: hyperv1.UnmanagedEtcdAsExpected, Message: hyperv1.AllIsWellMessage,
 	})
+	return ctrl.Result{}, nil
+}
+
+// reconcileEtcdBackup copies what the backups of a schedule need: whom they are encrypted for, and the credentials of their storage. Of a
+// private key that somebody put beside the public ones nothing comes into the hosted namespace.
+func (r *Reconciler) reconcileEtcdBackup(ctx context.Context, s *scope) (ctrl.Result, error) {
+	managed := s.hc.Spec.Etcd.Managed
+	if managed == nil || managed.AutomatedBackup == nil {
+		return ctrl.Result{}, nil
+	}
+	key := managed.AutomatedBackup.EncryptionKey.Name
+	if err := r.copySecret(ctx, s, key, key, bundle.RecipientsKey); err != nil {
+		return ctrl.Result{}, fmt.Errorf("spec.etcd.managed.automatedBackup.encryptionKey: %w", err)
+	}
+	s3 := managed.AutomatedBackup.Storage.S3
+	if s3 == nil {
+		return ctrl.Result{}, nil
+	}
+	const credentials, caBundle = "credentials", "ca-bundle.crt"
+	name := s3.Credentials.Name
+	source, err := r.sourceSecret(ctx, s, name, credentials)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("spec.etcd.managed.automatedBackup.storage.s3.credentials: %w", err)
+	}
+	keys := []string{credentials}
+	if len(source.Data[caBundle]) > 0 {
+		keys = append(keys, caBundle)
+	}
+	if err := r.copySecret(ctx, s, name, name, keys...); err != nil {
+		return ctrl.Result{}, fmt.Errorf("spec.etcd.managed.automatedBackup.storage.s3.credentials: %w", err)
+	}
 	return ctrl.Result{}, nil
 }
 

@@ -115,6 +115,12 @@ func (r *Reconciler) readBy(hc *hyperv1.HostedCluster) []string {
 	if e := hc.Spec.Etcd.Unmanaged; e != nil {
 		names = append(names, e.TLS.ClientSecret.Name)
 	}
+	if e := hc.Spec.Etcd.Managed; e != nil && e.AutomatedBackup != nil {
+		names = append(names, e.AutomatedBackup.EncryptionKey.Name)
+		if s3 := e.AutomatedBackup.Storage.S3; s3 != nil {
+			names = append(names, s3.Credentials.Name)
+		}
+	}
 	if plugin, known := r.Platforms.For(hc.Spec.Platform.Type); known {
 		names = append(names, plugin.CredentialsSecret(hc))
 	}

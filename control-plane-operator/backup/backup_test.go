@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"filippo.io/age"
+	"github.com/google/go-cmp/cmp"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	etcdsnapshot "go.etcd.io/etcd/etcdutl/v3/snapshot"
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openshift/hypershift/control-plane-operator/fixture"
+	"github.com/openshift/hypershift/support/bundle"
+)
+
+const object = "clusters-demo/20261120T100000Z-mine.tar.gz.age"
+
+// startEtcd runs an etcd on a data folder, and returns a client of it.
+func startEtcd(t *testing.T, dir string) *clientv3.Client {
+	t.Helper()
+	clientURL, peerURL := "http://127.0.0.1:"+fixture.FreePort(t), "http://127.0.0.1:"+fixture.FreePort(t)
+	cmd := exec.Command(filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "etcd"), "--name=m", "--data-dir="+dir, "--log-level=error",
+		"--listen-client-urls="+clientURL, "--advertise-client-urls="+clientURL, "--listen-peer-urls="+peerURL,
+		"--initial-advertise-peer-urls="+peerURL, "--initial-cluster=m="+peerURL)
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("this test needs etcd: run `make kube-binaries`: %v", err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{clientURL}, DialTimeout: time.Minute, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// shared lets several backups be taken of one client.
+type shared struct{ Etcd }
+
+func (shared) Close() error { return nil }
+
+func taker(t *testing.T, c *clientv3.Client, storage Storage, recipient age.Recipient, reports *[]string) *Taker {
+	t.Helper()
+	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	return &Taker{
+		Dial: func(context.Context) (Etcd, error) { return shared{c}, nil }, Storage: storage, Name: object, Scratch: t.TempDir(),
+		Contents: bundle.Contents{Header: bundle.Header{Name: "demo", InfraID: "demo-x"}, Secrets: []corev1.Secret{{
+			ObjectMeta: metav1.ObjectMeta{Name: "root-ca"}, Data: map[string][]byte{"tls.key": []byte("KEY")}}}},
+		Recipients: []age.Recipient{recipient},
+		Report:     func(_ context.Context, progress string) { *reports = append(*reports, progress) },
+		Now:        func() time.Time { now = now.Add(time.Minute); return now },
+	}
+}
+
+func TestABackupBringsTheClusterBack(t *testing.T) {
+	c := startEtcd(t, t.TempDir())
+	for i := range 200 {
+		if _, err := c.Put(t.Context(), fmt.Sprintf("/registry/%d", i), strings.Repeat("x", 10<<10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	key, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s3 := newStore(t)
+	for name, storage := range map[string]Storage{"a volume": folder{claim: "backups", root: t.TempDir()}, "S3": s3.open(t)} {
+		t.Run(name, func(t *testing.T) {
+			var reports []string
+			scratch := taker(t, c, storage, key.Recipient(), &reports)
+			result, err := scratch.Take(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			file, err := storage.Get(t.Context(), object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stored, err := io.ReadAll(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum := sha256.Sum256(stored)
+			if got := hex.EncodeToString(sum[:]); result.SHA256 != got || result.Size != int64(len(stored)) || !strings.HasSuffix(result.URL, object) {
+				t.Errorf("the result is %+v of a file of %d bytes with checksum %s", result, len(stored), got)
+			}
+			contents, snapshot, err := bundle.Open(strings.NewReader(string(stored)), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if contents.Header.Snapshot.Revision != 201 || contents.Header.Snapshot.Keys != 200 || contents.Header.Snapshot.EtcdVersion == "" || contents.Secret("root-ca") == nil {
+				t.Errorf("the bundle says %+v", contents)
+			}
+			restored := restore(t, snapshot)
+			got, err := restored.Get(t.Context(), "/registry/199")
+			if err != nil || len(got.Kvs) != 1 {
+				t.Errorf("the restored etcd has %v, %v", got, err)
+			}
+			if len(reports) == 0 || !strings.Contains(strings.Join(reports, "\n"), "Verification") {
+				t.Errorf("nobody was told how far it is: %q", reports)
+			}
+			if left, _ := os.ReadDir(scratch.Scratch); len(left) > 0 {
+				t.Errorf("the snapshot is left in clear: %v", left)
+			}
+		})
+	}
+	t.Run("what cannot be read back does not stay", func(t *testing.T) {
+		s3.rots = true
+		defer func() { s3.rots = false }()
+		var reports []string
+		_, err := taker(t, c, s3.open(t), key.Recipient(), &reports).Take(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "reading the backup back") || len(s3.names()) > 0 {
+			t.Errorf("got %v, and the store has %v", err, s3.names())
+		}
+	})
+}
+
+func restore(t *testing.T, snapshot io.Reader) *clientv3.Client {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "snapshot.db")
+	if err := save(path, snapshot, func(int64) {}); err != nil {
+		t.Fatal(err)
+	}
+	err := etcdsnapshot.NewV3(zap.NewNop()).Restore(etcdsnapshot.RestoreConfig{
+		SnapshotPath: path, Name: "m", OutputDataDir: filepath.Join(dir, "data"), PeerURLs: []string{"http://127.0.0.1:1"},
+		InitialCluster: "m=http://127.0.0.1:1", InitialClusterToken: "t",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startEtcd(t, filepath.Join(dir, "data"))
+}
+
+// What a user can do about storage is one sentence.
+func TestWhatStorageRefusesIsSaid(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		wrong func(*store)
+		want  string
+	}{
+		{"the bucket is gone", func(s *store) { delete(s.buckets, "backups") }, "does not exist: make it"},
+		{"the credentials were rotated", func(s *store) { s.key = "ANOTHER" }, "refuses the credentials of Secret s3 (InvalidAccessKeyId)"},
+		{"the bucket is full", func(s *store) { s.answer = "XMinioStorageFull" }, "is full (XMinioStorageFull)"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newStore(t)
+			storage := s.open(t)
+			tc.wrong(s)
+			err := storage.Put(t.Context(), object, strings.NewReader("content"))
+			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+	t.Run("credentials that are none", func(t *testing.T) {
+		if _, err := newBucket(newStore(t).open(t).(*bucket).spec, t.TempDir()); err == nil || !strings.Contains(err.Error(), "no AWS credentials file") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestLeftoversAreSwept(t *testing.T) {
+	s := newStore(t)
+	storage := s.open(t)
+	put := func(id, key string, age time.Duration) {
+		s.uploads[id] = &upload{key: key, began: time.Now().Add(-age)}
+	}
+	put("own", "demo/"+object, 0)
+	put("abandoned", "demo/clusters-demo/older", 3*Deadline)
+	put("another's", "demo/clusters-demo/running", 0)
+	put("of another cluster", "demo/clusters-other/x", 3*Deadline)
+	if err := storage.Sweep(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]bool{}
+	for id := range s.uploads {
+		got[id] = true
+	}
+	if diff := cmp.Diff(map[string]bool{"another's": true, "of another cluster": true}, got); diff != "" {
+		t.Error(diff)
+	}
+
+	volume := folder{claim: "c", root: t.TempDir()}
+	dir := filepath.Join(volume.root, filepath.Dir(object))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a.tar.gz.age", "b.tar.gz.age.partial"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := volume.Sweep(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 1 || left[0].Name() != "a.tar.gz.age" {
+		t.Errorf("left is %v", left)
+	}
+}
+
+// An upload that is cut off, by whatever side, never becomes a backup.
+func TestNoHalfObject(t *testing.T) {
+	s := newStore(t)
+	root := t.TempDir()
+	for name, storage := range map[string]Storage{"S3": s.open(t), "a volume": folder{claim: "c", root: root}} {
+		t.Run(name, func(t *testing.T) {
+			r, w := io.Pipe()
+			go func() {
+				_, _ = w.Write(make([]byte, 1<<20))
+				_ = w.CloseWithError(io.ErrUnexpectedEOF)
+			}()
+			if err := storage.Put(t.Context(), object, r); err == nil {
+				t.Error("it was stored")
+			}
+			if _, err := storage.Get(t.Context(), object); err == nil {
+				t.Error("there is something under its name")
+			}
+			if err := storage.Delete(t.Context(), object); err != nil {
+				t.Errorf("what is not there cannot be deleted: %v", err)
+			}
+		})
+	}
+	if len(s.uploads) > 0 {
+		t.Errorf("uploads are left: %v", s.uploads)
+	}
+}
+
+func TestTasksAreReadAsTheyWereWritten(t *testing.T) {
+	task := Task{Namespace: "n", Backup: "b", Object: object, Recipients: []string{"age1"}}
+	file, err := task.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadTask(file)
+	if diff := cmp.Diff(task, got); err != nil || diff != "" {
+		t.Error(err, diff)
+	}
+	if _, err := ReadTask([]byte("x")); err == nil {
+		t.Error("rubbish is a task")
+	}
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"filippo.io/age"
+	"github.com/spf13/cobra"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/bundle"
+	"github.com/openshift/hypershift/support/logging"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// What the pod has of the task, below ConfigDir.
+const (
+	ConfigDir = "/etc/backup"
+	// TaskFile is a Task as Encode writes it.
+	TaskFile = "task.json.gz"
+	// TaskDir, CredentialsDir and EtcdDir are folders of it.
+	TaskDir, CredentialsDir, EtcdDir, EtcdCADir = "task", "credentials", "etcd", "etcd-ca"
+	// ScratchDir is where the pod has room for a snapshot.
+	ScratchDir = "/var/tmp/backup"
+)
+
+// Task is what one pod is to do.
+type Task struct {
+	// Namespace and Backup name the HCPEtcdBackup whose status tells of it.
+	Namespace string `json:"namespace"`
+	Backup    string `json:"backup"`
+	// Storage is where the bundle is kept, under the name Object.
+	Storage hyperv1.HCPEtcdBackupStorage `json:"storage"`
+	Object  string                       `json:"object"`
+	// Delete removes the bundle; all below is for one that is made.
+	Delete bool `json:"delete,omitempty"`
+	// Etcd is a URL of etcd.
+	Etcd string `json:"etcd,omitempty"`
+	// Recipients are public keys of age.
+	Recipients []string `json:"recipients,omitempty"`
+	// Contents is all of the bundle but the snapshot.
+	Contents bundle.Contents `json:"contents,omitzero"`
+}
+
+// Encode writes a task, small enough for a Secret.
+func (t Task) Encode() ([]byte, error) {
+	var file bytes.Buffer
+	compressed := gzip.NewWriter(&file)
+	if err := errors.Join(json.NewEncoder(compressed).Encode(t), compressed.Close()); err != nil {
+		return nil, fmt.Errorf("writing down the task of backup %s/%s: %w", t.Namespace, t.Backup, err)
+	}
+	return file.Bytes(), nil
+}
+
+// ReadTask reads what Encode wrote.
+func ReadTask(file []byte) (Task, error) {
+	compressed, err := gzip.NewReader(bytes.NewReader(file))
+	if err != nil {
+		return Task{}, fmt.Errorf("reading the task: %w", err)
+	}
+	t := Task{}
+	return t, json.NewDecoder(compressed).Decode(&t)
+}
+
+// NewCommand makes the subcommand.
+func NewCommand() *cobra.Command {
+	dir := ConfigDir
+	var log logging.Options
+	cmd := &cobra.Command{
+		Use:   "etcd-backup",
+		Short: "Takes a backup of the hosted control plane, or removes one",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := log.Install(); err != nil {
+				return err
+			}
+			return run(cmd.Context(), dir)
+		},
+	}
+	cmd.Flags().StringVar(&dir, "config", dir, "Folder with the task, the credentials of the storage and those of etcd")
+	log.AddFlags(cmd.Flags())
+	return cmd
+}
+
+func run(ctx context.Context, dir string) error {
+	file, err := os.ReadFile(filepath.Join(dir, TaskDir, TaskFile))
+	if err != nil {
+		return err
+	}
+	task, err := ReadTask(file)
+	if err != nil {
+		return err
+	}
+	scheme := runtime.NewScheme()
+	if err := hyperv1.AddToScheme(scheme); err != nil {
+		return err
+	}
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return err
+	}
+	management, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return err
+	}
+	storage, err := Open(task.Storage, filepath.Join(dir, CredentialsDir))
+	if err != nil {
+		return err
+	}
+	return Do(ctx, management, task, storage, func(context.Context) (Etcd, error) { return dial(dir, task.Etcd) }, ScratchDir)
+}
+
+func dial(dir, url string) (Etcd, error) {
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, EtcdDir, "etcd-client.crt"), filepath.Join(dir, EtcdDir, "etcd-client.key"))
+	if err != nil {
+		return nil, fmt.Errorf("reading the client certificate for etcd: %w", err)
+	}
+	bundle, err := os.ReadFile(filepath.Join(dir, EtcdCADir, "ca.crt"))
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(bundle) {
+		return nil, errors.New("etcd's CA bundle has no certificate")
+	}
+	return clientv3.New(clientv3.Config{
+		Endpoints: []string{url}, DialTimeout: 10 * time.Second, Logger: zap.NewNop(),
+		TLS: &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, MinVersion: tls.VersionTLS12},
+	})
+}
+
+// Do does a task, and writes into the status of its HCPEtcdBackup how far it is and what was stored.
+func Do(ctx context.Context, management client.Client, task Task, storage Storage, dial func(context.Context) (Etcd, error), scratch string) error {
+	if task.Delete {
+		return storage.Delete(ctx, task.Object)
+	}
+	recipients, err := age.ParseRecipients(strings.NewReader(strings.Join(task.Recipients, "\n")))
+	if err != nil {
+		return errors.New("the task has no public keys")
+	}
+	asked := &hyperv1.HCPEtcdBackup{}
+	if err := management.Get(ctx, client.ObjectKey{Namespace: task.Namespace, Name: task.Backup}, asked); err != nil {
+		return fmt.Errorf("reading HCPEtcdBackup %s/%s: %w", task.Namespace, task.Backup, err)
+	}
+	taker := &Taker{
+		Dial: dial, Storage: storage, Name: task.Object, Contents: task.Contents, Recipients: recipients, Scratch: scratch, Now: time.Now,
+		Report: func(ctx context.Context, progress string) {
+			// That nobody is told how far it is does not stop a backup.
+			if err := upsert.Status(ctx, management, asked, func() { asked.Status.Progress = progress }); err != nil {
+				ctrl.LoggerFrom(ctx).Error(err, "Cannot report progress")
+			}
+		},
+	}
+	result, err := taker.Take(ctx)
+	if err != nil {
+		return err
+	}
+	return upsert.Status(ctx, management, asked, func() { result.into(&asked.Status) })
+}
+
+func (r Result) into(status *hyperv1.HCPEtcdBackupStatus) {
+	now := metav1.Now()
+	status.CompletionTime, status.Progress = &now, ""
+	status.SnapshotURL, status.Size, status.SHA256 = r.URL, r.Size, r.SHA256
+	status.EtcdVersion, status.Revision = r.Snapshot.EtcdVersion, r.Snapshot.Revision
+}

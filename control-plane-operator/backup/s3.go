@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+	"github.com/minio/minio-go/v7/pkg/encrypt"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+const (
+	// CredentialsKey and CABundleKey are keys of the Secret that spec.storage.s3.credentials names: an AWS credentials file, and
+	// optionally the CAs of the endpoint.
+	CredentialsKey = "credentials"
+	CABundleKey    = "ca-bundle.crt"
+
+	// partSize is how much of an upload is in memory. Ten thousand of them, which is what S3 allows, are 160 GiB.
+	partSize = 16 << 20
+	// abandoned is the age at which an upload belongs to nobody: no Job lives as long.
+	abandoned = 2 * Deadline
+)
+
+// bucket is a bucket of S3, or of what speaks its protocol.
+type bucket struct {
+	spec   hyperv1.HCPEtcdBackupS3
+	client *minio.Client
+	// now tells the time.
+	now func() time.Time
+}
+
+func newBucket(spec hyperv1.HCPEtcdBackupS3, dir string) (*bucket, error) {
+	endpoint := &url.URL{Scheme: "https", Host: "s3." + spec.Region + ".amazonaws.com"}
+	if spec.Endpoint != "" {
+		var err error
+		if endpoint, err = url.Parse(spec.Endpoint); err != nil {
+			return nil, fmt.Errorf("storage.s3.endpoint: %w", err)
+		}
+	}
+	transport, err := trusting(dir)
+	if err != nil {
+		return nil, fmt.Errorf("Secret %s, key %s: %w", spec.Credentials.Name, CABundleKey, err)
+	}
+	keys := credentials.NewFileAWSCredentials(filepath.Join(dir, CredentialsKey), "default")
+	if value, err := keys.GetWithContext(nil); err != nil || value.AccessKeyID == "" {
+		return nil, fmt.Errorf("key %q of Secret %s is no AWS credentials file with a profile [default] that has aws_access_key_id and "+
+			"aws_secret_access_key", CredentialsKey, spec.Credentials.Name)
+	}
+	client, err := minio.New(endpoint.Host, &minio.Options{
+		Creds: keys, Secure: endpoint.Scheme == "https", Region: spec.Region, Transport: transport, MaxRetries: 3,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("storage.s3.endpoint: %w", err)
+	}
+	return &bucket{spec: spec, client: client, now: time.Now}, nil
+}
+
+// trusting is a transport that trusts the CAs of the folder beside the system's.
+func trusting(dir string) (*http.Transport, error) {
+	transport, err := minio.DefaultTransport(true)
+	if err != nil {
+		return nil, err
+	}
+	bundle, err := os.ReadFile(filepath.Join(dir, CABundleKey))
+	if errors.Is(err, fs.ErrNotExist) {
+		return transport, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		return nil, err
+	}
+	if !roots.AppendCertsFromPEM(bundle) {
+		return nil, errors.New("it has no certificate")
+	}
+	transport.TLSClientConfig.RootCAs = roots
+	return transport, nil
+}
+
+func (b *bucket) key(name string) string { return path.Join(strings.Trim(b.spec.KeyPrefix, "/"), name) }
+
+// Put implements Storage. An upload in parts is an object only once it was completed.
+func (b *bucket) Put(ctx context.Context, name string, content io.Reader) error {
+	options := minio.PutObjectOptions{ContentType: "application/octet-stream", PartSize: partSize}
+	if b.spec.KMSKeyARN != "" {
+		sse, err := encrypt.NewSSEKMS(b.spec.KMSKeyARN, nil)
+		if err != nil {
+			return fmt.Errorf("storage.s3.kmsKeyARN: %w", err)
+		}
+		options.ServerSideEncryption = sse
+	}
+	_, err := b.client.PutObject(ctx, b.spec.Bucket, b.key(name), &whole{r: content}, -1, options)
+	return b.explain(err)
+}
+
+// whole hides which error ended a reader: the client takes io.ErrUnexpectedEOF for the end of what is to be stored.
+type whole struct{ r io.Reader }
+
+// Read implements io.Reader.
+func (w *whole) Read(p []byte) (int, error) {
+	n, err := w.r.Read(p)
+	if err != nil && err != io.EOF { //nolint:errorlint // io.EOF as readers return it, and nothing that wraps it
+		err = errors.New(err.Error())
+	}
+	return n, err
+}
+
+// Get implements Storage.
+func (b *bucket) Get(ctx context.Context, name string) (io.ReadCloser, error) {
+	object, err := b.client.GetObject(ctx, b.spec.Bucket, b.key(name), minio.GetObjectOptions{})
+	if err != nil {
+		return nil, b.explain(err)
+	}
+	if _, err := object.Stat(); err != nil {
+		return nil, errors.Join(b.explain(err), object.Close())
+	}
+	return object, nil
+}
+
+// Delete implements Storage.
+func (b *bucket) Delete(ctx context.Context, name string) error {
+	err := b.client.RemoveIncompleteUpload(ctx, b.spec.Bucket, b.key(name))
+	if err == nil {
+		err = b.client.RemoveObject(ctx, b.spec.Bucket, b.key(name), minio.RemoveObjectOptions{})
+	}
+	// Without its bucket there is nothing that could be deleted.
+	if minio.ToErrorResponse(err).Code == minio.NoSuchBucket {
+		return nil
+	}
+	return b.explain(err)
+}
+
+// Sweep implements Storage. Of other names only uploads are aborted whose process cannot live any more.
+func (b *bucket) Sweep(ctx context.Context, name string) error {
+	var all []string
+	for upload := range b.client.ListIncompleteUploads(ctx, b.spec.Bucket, b.key(path.Dir(name))+"/", true) {
+		if upload.Err != nil {
+			return b.explain(upload.Err)
+		}
+		if upload.Key == b.key(name) || b.now().Sub(upload.Initiated) > abandoned {
+			all = append(all, upload.Key)
+		}
+	}
+	for _, key := range all {
+		if err := b.client.RemoveIncompleteUpload(ctx, b.spec.Bucket, key); err != nil {
+			return b.explain(err)
+		}
+	}
+	return nil
+}
+
+// URL implements Storage.
+func (b *bucket) URL(name string) string { return "s3://" + b.spec.Bucket + "/" + b.key(name) }
+
+// explain says what a user can do about an answer of the storage. No answer has a secret in it.
+func (b *bucket) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	where := "bucket " + b.spec.Bucket
+	if b.spec.Endpoint != "" {
+		where += " of " + b.spec.Endpoint
+	}
+	response := minio.ToErrorResponse(err)
+	switch code := response.Code; {
+	case code == minio.NoSuchBucket:
+		return fmt.Errorf("%s does not exist: make it, or name another one", where)
+	case response.StatusCode == http.StatusForbidden, response.StatusCode == http.StatusUnauthorized:
+		return fmt.Errorf("%s refuses the credentials of Secret %s (%s): were they rotated, or do they lack a right?", where, b.spec.Credentials.Name, code)
+	case response.StatusCode == http.StatusInsufficientStorage, code == "XMinioStorageFull", code == "QuotaExceeded", code == "XMinioAdminBucketQuotaExceeded":
+		return fmt.Errorf("%s is full (%s): make room in it, or raise its quota", where, code)
+	case code == minio.NoSuchKey:
+		return fmt.Errorf("%s has no such object any more", where)
+	}
+	return fmt.Errorf("%s: %w", where, err)
+}
