@@ -99,9 +99,8 @@ func hostedClusters() []rbacv1.PolicyRule {
 		reads(group, "hostedcontrolplanes", "create", "update", "patch", "delete"),
 		reads(group, "controlplanecomponents", "create", "update", "delete"),
 		of(group, "controlplanecomponents/status", "patch"),
-		reads(group, "hcpetcdbackups"),
 		// It takes the finalizer off of those whose control plane is gone.
-		of(group, "hcpetcdbackups", "patch"),
+		reads(group, "hcpetcdbackups", "patch"),
 		of(group, "hcpetcdbackups/status", "patch"),
 		// OpenShift wants it of who makes objects that keep their owner from going.
 		rule(group, []string{"hostedclusters/finalizers", "hostedcontrolplanes/finalizers"}, []string{"update"}),

@@ -79,7 +79,9 @@ var unusedRights = map[string][]string{
 		"get agent-install.openshift.io/agents", "list agent-install.openshift.io/agents", "watch agent-install.openshift.io/agents",
 		"patch agent-install.openshift.io/agents", "update agent-install.openshift.io/agents",
 	},
-	"a backup that is asked for is refused in its status":   {"patch hypershift.openshift.io/hcpetcdbackups/status"},
+	"a backup that nobody takes up is refused in its status, and let go when its control plane is gone": {
+		"patch hypershift.openshift.io/hcpetcdbackups/status", "patch hypershift.openshift.io/hcpetcdbackups",
+	},
 	"the same leader twice is one event that counts to two": {"patch /events"},
 }
 

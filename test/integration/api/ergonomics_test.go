@@ -43,7 +43,7 @@ func TestErgonomics(t *testing.T) {
 			"Current Nodes", "Autoscaling", "Autorepair", "Version", "UpdatingVersion", "UpdatingConfig", "Message"}},
 		{hypershift("controlplanecomponents"), []string{"cpc", "cpcs"}, nil, []string{"Name", "Version", "Available",
 			"RolloutComplete", "Message", "RolloutCompleteMessage"}},
-		{hypershift("hcpetcdbackups"), []string{"hcpetcdbk"}, nil, []string{"Name", "Completed", "URL", "Age"}},
+		{hypershift("hcpetcdbackups"), []string{"hcpetcdbk"}, nil, []string{"Name", "Completed", "Progress", "Size", "URL", "Age"}},
 		{maas("maasclusters"), nil, []string{"cluster-api"}, []string{"Name", "Cluster", "Ready", "Endpoint", "Zones", "Message", "Age"}},
 		{maas("maasmachines"), nil, []string{"cluster-api"}, []string{"Name", "Machine", "System ID", "Hostname", "State", "Zone",
 			"LXD Host", "Mode", "IP", "Ready", "Reason", "Message", "Age"}},
