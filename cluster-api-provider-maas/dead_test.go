@@ -47,7 +47,7 @@ func TestDeadBMC(t *testing.T) {
 	records := func() map[string]handover.Record {
 		infra := &infrav1.MaasCluster{}
 		d.Expect(d.client.Get(t.Context(), client.ObjectKey{Namespace: d.namespace, Name: "demo"}, infra)).To(Succeed())
-		return handover.Of(infra)
+		return handover.Records.Of(infra)
 	}
 	d.Expect(records()).To(And(HaveLen(2), HaveKey(dead[0]), HaveKey(dead[1])))
 	l.kill()

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -20,8 +19,7 @@ import (
 // node still runs: they may do things twice, and must neither leak nor lose.
 func TestTwoProcesses(t *testing.T) {
 	t.Parallel()
-	endpoint, key := region(t, 60) // Each machine can be installed: one that cannot may end a MaasMachine that two providers tried.
-	d := newDriverAt(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI), "clusters-two", endpoint, key, rand.New(rand.NewPCG(1, 0)), 50)
+	d := newDriver(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI), "clusters-two", 1)
 	const machines = 20
 	first, second := d.live(killPoint{}), d.live(killPoint{})
 	for range machines {

@@ -113,7 +113,7 @@ func (m *machineMetrics) ofCluster(mc *infrav1.MaasCluster) {
 		m.available.WithLabelValues(mc.Namespace, name, c.Reason).Set(value)
 	}
 	failures, quarantined := 0, 0
-	for _, record := range quarantine.Of(mc) {
+	for _, record := range quarantine.Records.Of(mc) {
 		failures += record.Failures
 		if record.Quarantined {
 			quarantined++
@@ -121,5 +121,5 @@ func (m *machineMetrics) ofCluster(mc *infrav1.MaasCluster) {
 	}
 	m.failures.WithLabelValues(mc.Namespace, name).Set(float64(failures))
 	m.quarantined.WithLabelValues(mc.Namespace, name).Set(float64(quarantined))
-	m.unreleased.WithLabelValues(mc.Namespace, name).Set(float64(len(handover.Of(mc))))
+	m.unreleased.WithLabelValues(mc.Namespace, name).Set(float64(len(handover.Records.Of(mc))))
 }

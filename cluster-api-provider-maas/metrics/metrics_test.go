@@ -49,7 +49,7 @@ func maasCluster(t *testing.T, records ...quarantine.Record) *infrav1.MaasCluste
 	t.Helper()
 	mc := &infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "demo"}}
 	for _, record := range records {
-		if err := quarantine.Set(mc, record.Hostname, record); err != nil {
+		if err := quarantine.Records.Set(mc, record.Hostname, record); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -64,7 +64,7 @@ func TestMetrics(t *testing.T) {
 	well := maasCluster(t, quarantine.Record{Hostname: "one", Failures: 2, Quarantined: true}, quarantine.Record{Hostname: "two", Failures: 1})
 	well.Status.Conditions = []metav1.Condition{{Type: cluster.ConditionMAAS, Status: metav1.ConditionTrue, Reason: "AsExpected"}}
 	dead := maasCluster(t)
-	if err := handover.Set(dead, "abc", handover.Record{UID: "u"}); err != nil {
+	if err := handover.Records.Set(dead, "abc", handover.Record{UID: "u"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {

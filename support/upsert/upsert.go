@@ -74,15 +74,22 @@ func create(ctx context.Context, c client.Client, obj client.Object, what string
 	return Created, nil
 }
 
-// Status writes obj's status subresource when mutate changes it; obj must have been read before. It sends a merge
-// patch of the difference, guarded by the resource version when optimistic locking is what the caller wants.
+// Status writes the difference that mutate makes to obj's status subresource; obj must have been read before.
 func Status(ctx context.Context, c client.Client, obj client.Object, mutate func()) error {
-	before := obj.DeepCopyObject().(client.Object)
-	mutate()
-	if equality.Semantic.DeepEqual(before, obj) {
+	return status(ctx, c, obj, mutate, client.MergeFrom)
+}
+
+// StatusLatest is Status for findings that hold only for obj as it was read: a conflict when somebody wrote it since.
+func StatusLatest(ctx context.Context, c client.Client, obj client.Object, mutate func()) error {
+	return status(ctx, c, obj, mutate, latest)
+}
+
+func status(ctx context.Context, c client.Client, obj client.Object, mutate func(), from func(before client.Object) client.Patch) error {
+	difference := change(obj, mutate, from)
+	if difference == nil {
 		return nil
 	}
-	if err := c.Status().Patch(ctx, obj, client.MergeFrom(before)); err != nil {
+	if err := c.Status().Patch(ctx, obj, difference); err != nil {
 		return fmt.Errorf("writing the status of %s: %w", describe(c, obj), err)
 	}
 	return nil
@@ -95,21 +102,32 @@ func Patch(ctx context.Context, c client.Client, obj client.Object, mutate func(
 
 // PatchLatest is Patch for a decision that holds only for obj as it was read: a conflict when somebody wrote it since.
 func PatchLatest(ctx context.Context, c client.Client, obj client.Object, mutate func()) error {
-	return patch(ctx, c, obj, mutate, func(before client.Object) client.Patch {
-		return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	})
+	return patch(ctx, c, obj, mutate, latest)
 }
 
 func patch(ctx context.Context, c client.Client, obj client.Object, mutate func(), from func(before client.Object) client.Patch) error {
+	difference := change(obj, mutate, from)
+	if difference == nil {
+		return nil
+	}
+	if err := c.Patch(ctx, obj, difference); err != nil {
+		return fmt.Errorf("patching %s: %w", describe(c, obj), err)
+	}
+	return nil
+}
+
+// change lets mutate shape obj, and returns the patch that it makes; nil when it changes nothing.
+func change(obj client.Object, mutate func(), from func(before client.Object) client.Patch) client.Patch {
 	before := obj.DeepCopyObject().(client.Object)
 	mutate()
 	if equality.Semantic.DeepEqual(before, obj) {
 		return nil
 	}
-	if err := c.Patch(ctx, obj, from(before)); err != nil {
-		return fmt.Errorf("patching %s: %w", describe(c, obj), err)
-	}
-	return nil
+	return from(before)
+}
+
+func latest(before client.Object) client.Patch {
+	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 }
 
 // Gone deletes obj if it is there, and tells whether it is gone: false means that it is still being deleted.

@@ -15,6 +15,7 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/handover"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/record"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/upsert"
@@ -26,13 +27,13 @@ const reasonNotReleased = "MachinesNotReleased"
 // takeBack goes on with the machines that MAAS had not taken back when their MaasMachines went. A record goes when MAAS itself says that
 // nothing is left to give back: the machine is free, broken, gone, or somebody else's.
 func (r *Reconciler) takeBack(ctx context.Context, s *scope) (ctrl.Result, error) {
-	records := handover.Of(s.infra)
+	records := handover.Records.Of(s.infra)
 	if s.problem != nil || len(records) == 0 {
 		return phase.Done()
 	}
 	var result ctrl.Result
 	s.unreleased = map[string]lifecycle.Outcome{}
-	for _, id := range handover.IDs(records) {
+	for _, id := range record.IDs(records) {
 		if records[id].UID == "" {
 			continue // A person broke it, and a person must end it.
 		}
@@ -47,7 +48,7 @@ func (r *Reconciler) takeBack(ctx context.Context, s *scope) (ctrl.Result, error
 			}
 			continue
 		}
-		if err := upsert.Patch(ctx, r.Client, s.infra, func() { handover.Remove(s.infra, id) }); err != nil {
+		if err := upsert.Patch(ctx, r.Client, s.infra, func() { handover.Records.Remove(s.infra, id) }); err != nil {
 			return ctrl.Result{}, err
 		}
 		r.normal(s.infra, lifecycle.ReasonReleased, fmt.Sprintf("machine %s (%s) of MaasMachine %s, which is gone: %s", records[id].Hostname, id, records[id].Machine, left.Message))
@@ -57,9 +58,9 @@ func (r *Reconciler) takeBack(ctx context.Context, s *scope) (ctrl.Result, error
 
 // unreleasedMachines says which machines are not back, why, and what a person can do; empty when all are.
 func (s *scope) unreleasedMachines() string {
-	records := handover.Of(s.infra)
+	records := handover.Records.Of(s.infra)
 	var told []string
-	for _, id := range handover.IDs(records) {
+	for _, id := range record.IDs(records) {
 		told = append(told, records[id].Describe(s.infra, id, cmp.Or(s.unreleased[id].Message, records[id].Words)))
 	}
 	return strings.Join(told[:min(len(told), toldAtMost)], ". ")

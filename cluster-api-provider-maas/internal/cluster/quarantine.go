@@ -36,7 +36,7 @@ const (
 // quarantine keeps machines from being taken, by any cluster, on which deployments failed although the image runs elsewhere. It ends
 // when somebody takes the tag off in MAAS or, where the user of the key can set none, the annotation of the MaasCluster.
 func (r *Reconciler) quarantine(ctx context.Context, s *scope) (ctrl.Result, error) {
-	records := quarantine.Of(s.infra)
+	records := quarantine.Records.Of(s.infra)
 	if len(records) == 0 || s.problem != nil {
 		return phase.Done()
 	}
@@ -53,7 +53,7 @@ func (r *Reconciler) quarantine(ctx context.Context, s *scope) (ctrl.Result, err
 		record := records[id]
 		switch {
 		case record.Shared && !tagged[id], !record.Quarantined && r.Clock.Since(record.Last) > forgetFailures:
-			err = upsert.Patch(ctx, r.Client, s.infra, func() { quarantine.Remove(s.infra, id) })
+			err = upsert.Patch(ctx, r.Client, s.infra, func() { quarantine.Records.Remove(s.infra, id) })
 		case !record.Quarantined && limit > 0 && record.Failures >= limit && runs(machines, record.Image, id):
 			err = r.confine(ctx, s, id, record)
 		}
@@ -119,7 +119,7 @@ func (r *Reconciler) confine(ctx context.Context, s *scope, id string, record qu
 		return fmt.Errorf("quarantining machine %s: %w", id, err)
 	}
 	var encodeErr error
-	err := upsert.Patch(ctx, r.Client, s.infra, func() { encodeErr = quarantine.Set(s.infra, id, record) })
+	err := upsert.Patch(ctx, r.Client, s.infra, func() { encodeErr = quarantine.Records.Set(s.infra, id, record) })
 	if err := errors.Join(err, encodeErr); err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (s *scope) tag(ctx context.Context, id string) error {
 
 // quarantineCondition lists the machines that this cluster put into quarantine; it is there only when there are some, or were.
 func (s *scope) quarantineCondition() []metav1.Condition {
-	records := quarantine.Of(s.infra)
+	records := quarantine.Records.Of(s.infra)
 	var told []string
 	for _, id := range slices.Sorted(maps.Keys(records)) {
 		if record := records[id]; record.Quarantined {

@@ -26,6 +26,7 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/identity"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/record"
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/pause"
 	"github.com/openshift/hypershift/support/phase"
@@ -180,8 +181,8 @@ func (r *Reconciler) sameUser(ctx context.Context, s *scope) error {
 			return nil
 		}
 	}
-	records := handover.Of(s.infra)
-	for _, id := range handover.IDs(records) {
+	records := handover.Records.Of(s.infra)
+	for _, id := range record.IDs(records) {
 		if owner := records[id].User; owner != "" && owner != user.Username {
 			p := machine.AnotherUser("machine "+id, owner, user.Username)
 			s.problem = &p

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/record"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/reservation"
 	"github.com/openshift/hypershift/support/phase"
+	"github.com/openshift/hypershift/support/upsert"
 )
 
 // reasonReservationEnded is that of the event about a machine that nobody came for.
@@ -22,7 +23,7 @@ const reasonReservationEnded = "ReservationEnded"
 // endReservations forgets which machines are kept for successors that have them by now, or that did not come. The sweep gives back those
 // that nobody has.
 func (r *Reconciler) endReservations(ctx context.Context, s *scope) (ctrl.Result, error) {
-	records := reservation.Of(s.infra)
+	records := reservation.Records.Of(s.infra)
 	if len(records) == 0 {
 		return phase.Done()
 	}
@@ -31,17 +32,15 @@ func (r *Reconciler) endReservations(ctx context.Context, s *scope) (ctrl.Result
 		return ctrl.Result{}, fmt.Errorf("listing the MaasMachines in namespace %s: %w", s.infra.Namespace, err)
 	}
 	var result ctrl.Result
-	for _, id := range reservation.IDs(records) {
+	for _, id := range record.IDs(records) {
 		why, left := r.ended(s, records[id], id, machines.Items)
 		if why == "" {
 			result = phase.Sooner(result, ctrl.Result{RequeueAfter: left})
 			continue
 		}
-		before := s.infra.DeepCopy()
-		reservation.Remove(s.infra, id)
 		// Somebody may sign the record in this moment.
-		if err := r.Client.Patch(ctx, s.infra, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-			return ctrl.Result{}, fmt.Errorf("ending the reservation of machine %s on MaasCluster %s: %w", id, client.ObjectKeyFromObject(before), err)
+		if err := upsert.PatchLatest(ctx, r.Client, s.infra, func() { reservation.Records.Remove(s.infra, id) }); err != nil {
+			return ctrl.Result{}, fmt.Errorf("ending the reservation of machine %s: %w", id, err)
 		}
 		r.normal(s.infra, reasonReservationEnded, fmt.Sprintf("machine %s (%s) of MachineDeployment %s: %s", records[id].Hostname, id, records[id].Deployment, why))
 	}

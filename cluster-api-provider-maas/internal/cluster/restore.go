@@ -16,6 +16,7 @@ import (
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/record"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/reservation"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/maas"
@@ -48,7 +49,7 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) (ctrl.Result, error)
 	before, now := s.infra.DeepCopy(), r.Clock.Now().UTC()
 	for id, record := range found {
 		record.Since = now
-		if err := reservation.Set(s.infra, id, record); err != nil {
+		if err := reservation.Records.Set(s.infra, id, record); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
@@ -112,9 +113,9 @@ func (s *scope) restoredCondition() []metav1.Condition {
 	if machine.AwaitsRestore(s.infra) {
 		return []metav1.Condition{condition.False(ConditionRestored, reasonRestoring, "MAAS has not told yet which machines run for the cluster")}
 	}
-	records := reservation.Of(s.infra)
+	records := reservation.Records.Of(s.infra)
 	var words []string
-	for _, id := range reservation.IDs(records) {
+	for _, id := range record.IDs(records) {
 		if record := records[id]; record.Restored {
 			words = append(words, fmt.Sprintf("%s (%s) of %s", record.Hostname, id, record.Deployment))
 		}
@@ -124,5 +125,5 @@ func (s *scope) restoredCondition() []metav1.Condition {
 	}
 	return []metav1.Condition{condition.False(ConditionRestored, reasonAwaited, fmt.Sprintf(
 		"%d machines run that no MaasMachine has taken over: %s. Give their pools as many replicas; or, to give one back, kubectl annotate maascluster -n %s %s %s-",
-		len(words), strings.Join(words, ", "), s.infra.Namespace, s.infra.Name, reservation.Key("ID")))}
+		len(words), strings.Join(words, ", "), s.infra.Namespace, s.infra.Name, reservation.Records.Key("ID")))}
 }

@@ -122,8 +122,8 @@ func (r *Reconciler) surveyDue(s *scope) bool {
 func (r *Reconciler) suspects(s *scope, owned []maas.Machine) []maas.Machine {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now, records, before, young := r.Clock.Now(), handover.Of(s.infra), r.young[s.infra.UID], map[string]time.Time{}
-	kept := reservation.Of(s.infra)
+	now, records, before, young := r.Clock.Now(), handover.Records.Of(s.infra), r.young[s.infra.UID], map[string]time.Time{}
+	kept := reservation.Records.Of(s.infra)
 	suspects := slices.DeleteFunc(owned, func(m maas.Machine) bool {
 		_, known := records[m.SystemID]
 		if _, reserved := kept[m.SystemID]; known || reserved {

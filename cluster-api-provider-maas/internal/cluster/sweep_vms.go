@@ -55,7 +55,7 @@ func (s *scope) composed(ctx context.Context) ([]maas.Machine, error) {
 		return nil, err
 	}
 	vms, err := s.identity.Client.ListMachines(ctx, maas.MachineFilter{VMHosts: names, Statuses: unallocated})
-	records := handover.Of(s.infra)
+	records := handover.Records.Of(s.infra)
 	return slices.DeleteFunc(vms, func(m maas.Machine) bool {
 		_, known := records[m.SystemID]
 		return known || !lxd.IsVM(m) || !lxd.MadeFor(m.Hostname, machine.ClusterUID(s.infra))

@@ -10,18 +10,18 @@
 package handover
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/record"
 )
 
-// prefix starts the annotation of a MaasCluster about a machine; its system id follows.
-const prefix = "handed-over-machine.infrastructure.cluster.x-k8s.io/"
+// Records of a MaasCluster. One that a person broke stands as well: nobody knows what it was about.
+var Records = record.Kind[Record]{
+	Prefix: "handed-over-machine.infrastructure.cluster.x-k8s.io/",
+	Broken: func(cause error) Record { return Record{Words: fmt.Sprintf("its annotation can't be read: %v", cause)} },
+}
 
 // Record is what must be known of a machine to give it back when its MaasMachine is gone.
 type Record struct {
@@ -44,49 +44,9 @@ type Record struct {
 	Address string `json:"address,omitempty"`
 }
 
-// Of returns the records of a MaasCluster by system id; a nil MaasCluster has none. One that a person broke stands as well: nobody
-// knows what it was about.
-func Of(infra *infrav1.MaasCluster) map[string]Record {
-	records := map[string]Record{}
-	if infra == nil {
-		return records
-	}
-	for key, text := range infra.Annotations {
-		id, ours := strings.CutPrefix(key, prefix)
-		if !ours {
-			continue
-		}
-		var record Record
-		if err := json.Unmarshal([]byte(text), &record); err != nil {
-			record = Record{Words: fmt.Sprintf("its annotation can't be read: %v", err)}
-		}
-		records[id] = record
-	}
-	return records
-}
-
-// IDs are the system ids of the records, in order.
-func IDs(records map[string]Record) []string { return slices.Sorted(maps.Keys(records)) }
-
-// Set writes a record.
-func Set(infra *infrav1.MaasCluster, systemID string, record Record) error {
-	text, err := json.Marshal(record)
-	if err != nil {
-		return fmt.Errorf("encoding what is handed over with machine %s: %w", systemID, err)
-	}
-	if infra.Annotations == nil {
-		infra.Annotations = map[string]string{}
-	}
-	infra.Annotations[prefix+systemID] = string(text)
-	return nil
-}
-
-// Remove takes a record away.
-func Remove(infra *infrav1.MaasCluster, systemID string) { delete(infra.Annotations, prefix+systemID) }
-
 // Describe says which machine is not back, and what a person can do; words are why.
 func (r Record) Describe(infra *infrav1.MaasCluster, systemID, words string) string {
 	return fmt.Sprintf("MAAS has not taken back machine %s (%s) of MaasMachine %s, which was deleted, since %s: %s. Mend its power, or mark it as broken or release it in "+
-		"MAAS by hand; to forget it: kubectl annotate maascluster -n %s %s %s%s-",
-		r.Hostname, systemID, r.Machine, r.Since.UTC().Format(time.RFC3339), words, infra.Namespace, infra.Name, prefix, systemID)
+		"MAAS by hand; to forget it: %s",
+		r.Hostname, systemID, r.Machine, r.Since.UTC().Format(time.RFC3339), words, Records.Forget(infra, systemID))
 }

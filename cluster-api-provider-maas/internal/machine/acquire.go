@@ -19,7 +19,6 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/placement"
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/phase"
-	"github.com/openshift/hypershift/support/upsert"
 )
 
 // allocateTimeout bounds the call that allocates; Timing.Doubt is longer.
@@ -70,14 +69,18 @@ func (r *Reconciler) adopt(ctx context.Context, s *scope) (bool, error) {
 	}
 	// Of several, the one that has come furthest stays.
 	slices.SortStableFunc(held, func(a, b maas.Machine) int { return cmp.Compare(progress(b), progress(a)) })
+	// It is written down before the others go: another provider may hold one of them for this MaasMachine by now.
+	if err := r.record(ctx, s, &held[0]); err != nil {
+		return false, err
+	}
+	r.normal(s, "MachineAdopted", fmt.Sprintf("took up %s, which an earlier pass allocated", lifecycle.Describe(&held[0])))
 	for i := range held[1:] {
-		extra := &held[1+i]
-		if err := r.release(ctx, s, extra, "a second machine allocated for the same MaasMachine"); err != nil {
+		if err := r.release(ctx, s, &held[1+i], "a second machine allocated for the same MaasMachine"); err != nil {
 			return false, err
 		}
 	}
-	r.normal(s, "MachineAdopted", fmt.Sprintf("took up %s, which an earlier pass allocated", lifecycle.Describe(&held[0])))
-	return true, r.record(ctx, s, &held[0])
+	r.take(s, &held[0])
+	return true, nil
 }
 
 func progress(m maas.Machine) int {
@@ -128,11 +131,11 @@ func (r *Reconciler) allocate(ctx context.Context, s *scope, request placement.R
 	if err != nil {
 		return r.problem(ctx, s, err)
 	}
-	// Another provider, in a pod that a lost node still runs, may have got a machine since this MaasMachine was read.
-	err = upsert.PatchLatest(ctx, r.Client, s.machine, func() {
+	err = r.write(ctx, s, func() error {
 		annotate(s.machine, UIDAnnotation, s.uid())
 		annotate(s.machine, infrav1.OwnerAnnotation, s.user)
 		annotate(s.machine, AttemptAnnotation, r.Clock.Now().UTC().Format(time.RFC3339Nano))
+		return nil
 	})
 	if err != nil {
 		return ctrl.Result{}, err
@@ -196,7 +199,10 @@ func (r *Reconciler) notAllocated(ctx context.Context, s *scope, request placeme
 }
 
 func (r *Reconciler) forgetAttempt(ctx context.Context, s *scope) error {
-	return upsert.Patch(ctx, r.Client, s.machine, func() { delete(s.machine.Annotations, AttemptAnnotation) })
+	return r.write(ctx, s, func() error {
+		delete(s.machine.Annotations, AttemptAnnotation)
+		return nil
+	})
 }
 
 // refuse gives back a machine that is not what was asked for.
@@ -216,11 +222,12 @@ func (r *Reconciler) refuse(ctx context.Context, s *scope, got *maas.Machine, wr
 
 // record writes down which machine is held. From here on it can be found without asking MAAS.
 func (r *Reconciler) record(ctx context.Context, s *scope, m *maas.Machine) error {
-	err := upsert.PatchLatest(ctx, r.Client, s.machine, func() {
+	err := r.write(ctx, s, func() error {
 		providerID, systemID := formatProviderID(s.machine.Spec, m), m.SystemID
 		s.machine.Spec.ProviderID, s.machine.Spec.SystemID = &providerID, &systemID
 		annotate(s.machine, UIDAnnotation, s.uid())
 		delete(s.machine.Annotations, AttemptAnnotation)
+		return nil
 	})
 	if err != nil {
 		return err

@@ -15,7 +15,6 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/staticip"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/maas"
-	"github.com/openshift/hypershift/support/upsert"
 )
 
 // AddressAnnotation holds, as JSON, the static address of a MaasMachine. It is written before MAAS is asked for the address, so
@@ -56,11 +55,7 @@ func setAddress(m *infrav1.MaasMachine, a address) error {
 }
 
 func (r *Reconciler) keepAddress(ctx context.Context, s *scope, a address) error {
-	var encodeErr error
-	if err := upsert.Patch(ctx, r.Client, s.machine, func() { encodeErr = setAddress(s.machine, a) }); err != nil {
-		return err
-	}
-	return encodeErr
+	return r.write(ctx, s, func() error { return setAddress(s.machine, a) })
 }
 
 // Reasons of StaticIPAssigned.

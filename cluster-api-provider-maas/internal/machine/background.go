@@ -15,7 +15,6 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/phase"
-	"github.com/openshift/hypershift/support/upsert"
 )
 
 // outstanding are the machines that a deployment failed on, that made room for another one, and that MAAS has not taken back. They
@@ -72,11 +71,7 @@ func (r *Reconciler) markReleased(ctx context.Context, s *scope, back map[string
 			failures[i].Released, failures[i].Address = true, nil
 		}
 	}
-	var encodeErr error
-	if err := upsert.Patch(ctx, r.Client, s.machine, func() { encodeErr = setFailures(s.machine, failures) }); err != nil {
-		return err
-	}
-	return encodeErr
+	return r.write(ctx, s, func() error { return setFailures(s.machine, failures) })
 }
 
 // formerly is the scope of the MaasMachine as it was when it had the machine that failed. Nothing of it is written.

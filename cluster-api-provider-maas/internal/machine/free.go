@@ -81,7 +81,7 @@ func (r *Reconciler) occupied(ctx context.Context, s *scope) error {
 		return err
 	}
 	s.occupied, s.contested = map[string]bool{}, false
-	for id, record := range handover.Of(s.infra) {
+	for id, record := range handover.Records.Of(s.infra) {
 		s.occupied[id], s.contested = true, s.contested || record.Address != ""
 	}
 	for i := range siblings {

@@ -4,13 +4,13 @@ package machine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
@@ -18,6 +18,7 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/identity"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
 	"github.com/openshift/hypershift/support/phase"
+	"github.com/openshift/hypershift/support/upsert"
 )
 
 // ReasonHandedOver is that of the event which tells that the MaasCluster goes on giving a machine back.
@@ -31,7 +32,7 @@ func (s *scope) takesOver() bool {
 
 // handedOver tells that the MaasCluster looks after the machine of this MaasMachine.
 func (s *scope) handedOver(systemID string) bool {
-	record, ok := handover.Of(s.infra)[systemID]
+	record, ok := handover.Records.Of(s.infra)[systemID]
 	return ok && record.UID == s.uid()
 }
 
@@ -56,12 +57,10 @@ func (r *Reconciler) handOver(ctx context.Context, s *scope, left lifecycle.Outc
 	if s.observed != nil {
 		record.Hostname = s.observed.Hostname
 	}
-	before := s.infra.DeepCopy()
-	if err := handover.Set(s.infra, id, record); err != nil {
-		return err
-	}
-	if err := r.Client.Patch(ctx, s.infra, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("handing machine %s over to MaasCluster %s: %w", id, client.ObjectKeyFromObject(before), err)
+	var encodeErr error
+	err := upsert.PatchLatest(ctx, r.Client, s.infra, func() { encodeErr = handover.Records.Set(s.infra, id, record) })
+	if err := errors.Join(err, encodeErr); err != nil {
+		return fmt.Errorf("handing over machine %s: %w", id, err)
 	}
 	r.Recorder.Eventf(s.infra, nil, corev1.EventTypeWarning, ReasonHandedOver, ReasonHandedOver, "%s", note(record.Describe(s.infra, id, left.Message)))
 	r.warn(s, ReasonHandedOver, fmt.Sprintf("%s; MaasCluster %s goes on with that", left.Message, s.infra.Name))

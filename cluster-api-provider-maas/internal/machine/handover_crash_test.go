@@ -36,10 +36,10 @@ func diesOverHandOver(t *testing.T, cfg *rest.Config) {
 			f := &fuse{left: n, after: after}
 			w.die(name, f)
 			burnt = burnt || f.burnt
-			w.Expect(w.gone(name) && len(handover.Of(w.cluster())) == 0).To(BeFalse(), "%s: its machine is forgotten", name)
+			w.Expect(w.gone(name) && len(handover.Records.Of(w.cluster())) == 0).To(BeFalse(), "%s: its machine is forgotten", name)
 			w.minutes(3, name)
 			w.Expect(w.gone(name)).To(BeTrue(), name)
-			w.Expect(handover.Of(w.cluster())).To(HaveLen(1), name)
+			w.Expect(handover.Records.Of(w.cluster())).To(HaveLen(1), name)
 			mend()
 			w.diesTakingBack(n, after)
 			w.clock.SetTime(w.clock.Now().Add(time.Hour))
@@ -82,7 +82,7 @@ func clusterGivenUp(t *testing.T, cfg *rest.Config) {
 	w.clock.SetTime(w.clock.Now().Add(5 * time.Minute))
 	w.pass("m")
 	w.Expect(w.gone("m")).To(BeFalse(), "the MaasCluster that the cache shows is not the one that is there")
-	w.Expect(handover.Of(w.cluster())).To(BeEmpty())
+	w.Expect(handover.Records.Of(w.cluster())).To(BeEmpty())
 }
 
 // remembering is the API server as a cache shows it that has missed what became of the MaasCluster.

@@ -43,10 +43,10 @@ func TestNoStateHolds(t *testing.T) {
 			k.Expect(k.gone("m")).To(BeTrue())
 			k.look()
 			if nothingLeft[stays] {
-				k.Expect(handover.Of(k.cluster())).To(BeEmpty())
+				k.Expect(handover.Records.Of(k.cluster())).To(BeEmpty())
 				return
 			}
-			k.Expect(handover.Of(k.cluster())).To(HaveKeyWithValue(id, HaveField("Words", Not(BeEmpty()))))
+			k.Expect(handover.Records.Of(k.cluster())).To(HaveKeyWithValue(id, HaveField("Words", Not(BeEmpty()))))
 			k.notReleased("machine one (aaaaa1) of MaasMachine m")
 		})
 	}

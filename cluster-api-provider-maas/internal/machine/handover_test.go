@@ -101,7 +101,7 @@ func (w *world) taken() {
 		if err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "demo"}, infra); apierrors.IsNotFound(err) {
 			return nil
 		}
-		return handover.Of(infra)
+		return handover.Records.Of(infra)
 	}, "20s", "20ms").Should(BeEmpty())
 }
 
@@ -123,7 +123,7 @@ func deadAfterDeploy(t *testing.T, cfg *rest.Config) {
 	w.told()
 	w.minutes(4, "m")
 	w.Expect(w.gone("m")).To(BeTrue(), "a dead BMC must not hold it for ever")
-	w.Expect(handover.Of(w.cluster())).To(HaveKeyWithValue(id, HaveField("Machine", "m")))
+	w.Expect(handover.Records.Of(w.cluster())).To(HaveKeyWithValue(id, HaveField("Machine", "m")))
 	w.Expect(strings.Join(w.told(), "\n")).To(ContainSubstring("Warning MachineHandedOver MAAS has not taken back machine one (aaaaa1) of MaasMachine m"))
 
 	w.restart()
@@ -164,7 +164,7 @@ func earlierNotBack(t *testing.T, cfg *rest.Config) {
 	w.leave("m")
 	w.Expect(w.Machine(other).Status).To(Equal(status.Ready))
 	w.Expect(w.Machine(bad).Owner).To(Equal("alice"))
-	w.Expect(handover.Of(w.cluster())).To(HaveKey(bad))
+	w.Expect(handover.Records.Of(w.cluster())).To(HaveKey(bad))
 	w.look()
 	w.notReleased("machine one (aaaaa1) of MaasMachine m")
 	mend()
@@ -201,11 +201,11 @@ func stillErasing(t *testing.T, cfg *rest.Config) {
 		w.pass("m")
 	}
 	w.expect("m", "Deleting True MachineReleasing", "MAAS takes it back")
-	w.Expect(handover.Of(w.cluster())).To(BeEmpty())
+	w.Expect(handover.Records.Of(w.cluster())).To(BeEmpty())
 	w.clock.SetTime(w.clock.Now().Add(2 * time.Hour))
 	w.minutes(2, "m")
 	w.Expect(w.gone("m")).To(BeTrue())
-	w.Expect(handover.Of(w.cluster())).To(HaveKey(id))
+	w.Expect(handover.Records.Of(w.cluster())).To(HaveKey(id))
 	w.Change(id, func(m *inventory.Machine) { m.Status, m.Owner = status.Broken, "" })
 	w.taken()
 	w.Expect(w.Machine(id).Status).To(Equal(status.Broken), "who marked it wants it so")
@@ -273,7 +273,7 @@ func anothersByNow(t *testing.T, cfg *rest.Config) {
 		w.pass("m")
 		w.inState(id, status.FailedReleasing)
 		w.minutes(15, "m")
-		w.Expect(handover.Of(w.cluster())).To(HaveKey(id), name)
+		w.Expect(handover.Records.Of(w.cluster())).To(HaveKey(id), name)
 		w.Change(id, to)
 		owner := w.Machine(id).Owner
 		w.taken()
@@ -316,7 +316,7 @@ func handedOverKey(t *testing.T, cfg *rest.Config) {
 	w.restart()
 	w.clock.SetTime(w.clock.Now().Add(2 * time.Hour))
 	w.look()
-	w.Expect(handover.Of(w.cluster())).To(HaveKey(id), "MAAS hides the machine from bob")
+	w.Expect(handover.Records.Of(w.cluster())).To(HaveKey(id), "MAAS hides the machine from bob")
 	w.Expect(describe(meta.FindStatusCondition(w.cluster().Status.Conditions, cluster.ConditionMAAS))).To(ContainSubstring("belongs to the MAAS user alice"))
 	w.credentials(w.Key("alice"))
 	w.restart()

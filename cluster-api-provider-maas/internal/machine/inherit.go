@@ -11,6 +11,7 @@ import (
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/record"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/reservation"
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/upsert"
@@ -41,9 +42,10 @@ func (r *Reconciler) takeOver(ctx context.Context, s *scope, m *maas.Machine, re
 	if err := r.reserve(ctx, s, m.SystemID, record); err != nil {
 		return err
 	}
-	err := upsert.Patch(ctx, r.Client, s.machine, func() {
+	err := r.write(ctx, s, func() error {
 		annotate(s.machine, UIDAnnotation, record.UID)
 		annotate(s.machine, infrav1.OwnerAnnotation, s.user)
+		return nil
 	})
 	if err != nil {
 		return err
@@ -52,13 +54,13 @@ func (r *Reconciler) takeOver(ctx context.Context, s *scope, m *maas.Machine, re
 		return err
 	}
 	r.normal(s, ReasonAllocated, fmt.Sprintf("took over %s, which was kept for it", lifecycle.Describe(m)))
-	return upsert.Patch(ctx, r.Client, s.infra, func() { reservation.Remove(s.infra, m.SystemID) })
+	return upsert.Patch(ctx, r.Client, s.infra, func() { reservation.Records.Remove(s.infra, m.SystemID) })
 }
 
 // heritage is the first machine that is kept for a MaasMachine like this one, whose record nobody else has signed, and whose former
 // MaasMachine is gone.
 func (r *Reconciler) heritage(ctx context.Context, s *scope) (string, reservation.Record, error) {
-	records := reservation.Of(s.infra)
+	records := reservation.Records.Of(s.infra)
 	if len(records) == 0 || !attemptedAt(s.machine).IsZero() || len(failuresOf(s.machine)) > 0 {
 		return "", reservation.Record{}, nil
 	}
@@ -71,7 +73,7 @@ func (r *Reconciler) heritage(ctx context.Context, s *scope) (string, reservatio
 		used[AllocationUID(&siblings[i])], living[string(siblings[i].UID)] = true, true
 	}
 	deployment, set := s.machine.Labels[clusterv1.MachineDeploymentNameLabel], s.machine.Labels[clusterv1.MachineSetNameLabel]
-	for _, id := range reservation.IDs(records) {
+	for _, id := range record.IDs(records) {
 		record := records[id]
 		free := record.Heir == "" || record.Heir == string(s.machine.UID) || record.Restored && !living[record.Heir]
 		if free && !used[record.UID] && record.For(deployment, set) {

@@ -4,6 +4,7 @@ package machine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -40,7 +41,7 @@ func (s *scope) kept() bool { return s.machine.Annotations[KeptAnnotation] != ""
 
 // reserved is the record about a machine that this MaasMachine leaves to its successor.
 func (s *scope) reserved(systemID string) bool {
-	record, ok := reservation.Of(s.infra)[systemID]
+	record, ok := reservation.Records.Of(s.infra)[systemID]
 	return ok && record.UID == s.uid()
 }
 
@@ -54,7 +55,10 @@ func (r *Reconciler) intend(ctx context.Context, s *scope) error {
 	if err != nil || !succeeded {
 		return err
 	}
-	return upsert.Patch(ctx, r.Client, s.machine, func() { annotate(s.machine, KeptAnnotation, s.machine.Labels[clusterv1.MachineDeploymentNameLabel]) })
+	return r.write(ctx, s, func() error {
+		annotate(s.machine, KeptAnnotation, s.machine.Labels[clusterv1.MachineDeploymentNameLabel])
+		return nil
+	})
 }
 
 // succeeded tells that a roll-out of the MachineDeployment replaces this MaasMachine, and makes the new one after this one is gone.
@@ -123,12 +127,10 @@ func (r *Reconciler) keep(ctx context.Context, s *scope) (ctrl.Result, error) {
 
 // reserve writes a record, on the MaasCluster as it was read: what else happens to it meanwhile must not be overwritten.
 func (r *Reconciler) reserve(ctx context.Context, s *scope, id string, record reservation.Record) error {
-	before := s.infra.DeepCopy()
-	if err := reservation.Set(s.infra, id, record); err != nil {
-		return err
-	}
-	if err := r.Client.Patch(ctx, s.infra, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("reserving machine %s on MaasCluster %s: %w", id, client.ObjectKeyFromObject(before), err)
+	var encodeErr error
+	err := upsert.PatchLatest(ctx, r.Client, s.infra, func() { encodeErr = reservation.Records.Set(s.infra, id, record) })
+	if err := errors.Join(err, encodeErr); err != nil {
+		return fmt.Errorf("reserving machine %s: %w", id, err)
 	}
 	return nil
 }
@@ -138,7 +140,7 @@ func (r *Reconciler) forgo(ctx context.Context, s *scope, id string) error {
 	if !s.reserved(id) {
 		return nil
 	}
-	return upsert.Patch(ctx, r.Client, s.infra, func() { reservation.Remove(s.infra, id) })
+	return upsert.Patch(ctx, r.Client, s.infra, func() { reservation.Records.Remove(s.infra, id) })
 }
 
 // keepsAlready tells that a pass before this one allocated the machine anew, and died before the finalizer went.

@@ -109,7 +109,9 @@ func (w *world) leaves(name string, others ...string) {
 	w.Expect(w.gone(name)).To(BeTrue(), "%v", w.told())
 }
 
-func (w *world) reservations() map[string]reservation.Record { return reservation.Of(w.cluster()) }
+func (w *world) reservations() map[string]reservation.Record {
+	return reservation.Records.Of(w.cluster())
+}
 
 func roll(t *testing.T, cfg *rest.Config, between func(*world)) {
 	t.Helper()
@@ -297,9 +299,9 @@ func twoHeirs(t *testing.T, cfg *rest.Config) {
 	w.join("workers", "second", "new-1", infrav1.MaasMachineSpec{})
 	w.join("workers", "second", "new-2", infrav1.MaasMachineSpec{})
 	infra := w.cluster()
-	record := reservation.Of(infra)[was]
+	record := reservation.Records.Of(infra)[was]
 	record.Heir = string(w.machine("new-2").UID)
-	w.Expect(reservation.Set(infra, was, record)).To(Succeed())
+	w.Expect(reservation.Records.Set(infra, was, record)).To(Succeed())
 	w.Expect(w.client.Update(t.Context(), infra)).To(Succeed())
 	w.passes("new-1", 2)
 	w.Expect(w.holds("new-1")).To(BeEmpty(), "the other one has signed")

@@ -3,13 +3,16 @@
 package machine
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/support/upsert"
 )
 
 const (
@@ -72,6 +75,14 @@ func AllocationUID(m *infrav1.MaasMachine) string {
 		return uid
 	}
 	return string(m.UID)
+}
+
+// write changes the MaasMachine as this pass read it. Another provider, in a pod that a lost node still runs, may have given it another
+// machine since: what this pass knows is about the former one then, the write is a conflict, and the next pass begins with what is there.
+func (r *Reconciler) write(ctx context.Context, s *scope, mutate func() error) error {
+	var shapeErr error
+	err := upsert.PatchLatest(ctx, r.Client, s.machine, func() { shapeErr = mutate() })
+	return errors.Join(err, shapeErr)
 }
 
 func annotate(m *infrav1.MaasMachine, key, value string) {

@@ -120,7 +120,10 @@ func (r *Reconciler) own(ctx context.Context, s *scope) (ctrl.Result, error) {
 		return phase.Done()
 	}
 	// An older provider, or another one, allocated it.
-	return ctrl.Result{}, upsert.Patch(ctx, r.Client, s.machine, func() { annotate(s.machine, infrav1.OwnerAnnotation, s.user) })
+	return ctrl.Result{}, r.write(ctx, s, func() error {
+		annotate(s.machine, infrav1.OwnerAnnotation, s.user)
+		return nil
+	})
 }
 
 // presumed spares a settled machine the question that own asks: it carries our mark, and was never seen in other hands.

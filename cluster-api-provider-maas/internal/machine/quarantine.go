@@ -21,7 +21,7 @@ func (r *Reconciler) setAside(ctx context.Context, s *scope) error {
 	if s.infra == nil || s.observed != nil && s.composed(s.observed) {
 		return nil // A virtual machine does not come back.
 	}
-	record := quarantine.Of(s.infra)[id]
+	record := quarantine.Records.Of(s.infra)[id]
 	by := fmt.Sprintf("%s/%d", s.uid(), len(failuresOf(s.machine))+1)
 	if record.By == by {
 		return nil
@@ -31,7 +31,7 @@ func (r *Reconciler) setAside(ctx context.Context, s *scope) error {
 		record.Hostname = s.observed.Hostname
 	}
 	var encodeErr error
-	err := upsert.Patch(ctx, r.Client, s.infra, func() { encodeErr = quarantine.Set(s.infra, id, record) })
+	err := upsert.Patch(ctx, r.Client, s.infra, func() { encodeErr = quarantine.Records.Set(s.infra, id, record) })
 	return errors.Join(err, encodeErr)
 }
 
@@ -41,7 +41,7 @@ func (r *Reconciler) heed(s *scope) {
 		s.identity.SetAside.Add(f.SystemID, f.At.Add(r.Timing.SetAside))
 	}
 	s.quarantined = map[string]bool{}
-	for id, record := range quarantine.Of(s.infra) {
+	for id, record := range quarantine.Records.Of(s.infra) {
 		s.identity.SetAside.Add(id, record.Last.Add(r.Timing.SetAside))
 		s.quarantined[id] = record.Quarantined && !record.Shared
 	}
@@ -49,11 +49,11 @@ func (r *Reconciler) heed(s *scope) {
 
 // wellAgain forgets the failures of a machine that runs now, unless it was put into quarantine.
 func (r *Reconciler) wellAgain(ctx context.Context, s *scope) error {
-	record, failed := quarantine.Of(s.infra)[s.systemID()]
+	record, failed := quarantine.Records.Of(s.infra)[s.systemID()]
 	if !failed || record.Quarantined {
 		return nil
 	}
-	return upsert.Patch(ctx, r.Client, s.infra, func() { quarantine.Remove(s.infra, s.systemID()) })
+	return upsert.Patch(ctx, r.Client, s.infra, func() { quarantine.Records.Remove(s.infra, s.systemID()) })
 }
 
 // untagged are the tags that a machine must not carry: those of the spec, and that of the quarantine. A tag that MAAS does not have

@@ -102,7 +102,7 @@ func outlives(t *testing.T, cfg *rest.Config) {
 	w := newSick(t, cfg, "alice")
 	w.addPlain("first")
 	w.Expect(w.runsOn("first")).NotTo(Equal(bad))
-	w.Expect(quarantine.Of(w.cluster())).To(HaveKeyWithValue(bad, HaveField("Failures", 1)))
+	w.Expect(quarantine.Records.Of(w.cluster())).To(HaveKeyWithValue(bad, HaveField("Failures", 1)))
 	w.leave("first")
 	w.restart()
 	w.addPlain("second")
@@ -175,7 +175,7 @@ func confinedAlone(t *testing.T, cfg *rest.Config) {
 	w.quarantined(metav1.ConditionFalse)
 	w.addPlain("mended")
 	w.Expect(w.runsOn("mended")).To(Equal(bad))
-	w.Expect(quarantine.Of(w.cluster())).To(BeEmpty())
+	w.Expect(quarantine.Records.Of(w.cluster())).To(BeEmpty())
 }
 
 func notToBlame(t *testing.T, cfg *rest.Config) {
@@ -185,13 +185,13 @@ func notToBlame(t *testing.T, cfg *rest.Config) {
 	w.addPlain("m")
 	w.until("Ready False DeployAttemptsExhausted", "m")
 	w.look()
-	w.Expect(quarantine.Of(w.cluster())).To(HaveLen(3))
+	w.Expect(quarantine.Records.Of(w.cluster())).To(HaveLen(3))
 	for _, m := range w.Machines() {
 		w.Expect(m.Tags).NotTo(ContainElement(quarantine.Tag))
 	}
 	w.clock.SetTime(w.clock.Now().Add(200 * time.Hour))
 	w.look()
-	w.Expect(quarantine.Of(w.cluster())).To(BeEmpty(), "forgotten")
+	w.Expect(quarantine.Records.Of(w.cluster())).To(BeEmpty(), "forgotten")
 }
 
 func countedOnce(t *testing.T, cfg *rest.Config) {
@@ -202,10 +202,10 @@ func countedOnce(t *testing.T, cfg *rest.Config) {
 		f := &fuse{left: n}
 		w.die(name, f)
 		w.runsOn(name)
-		w.Expect(quarantine.Of(w.cluster())).To(HaveKeyWithValue(bad, HaveField("Failures", 1)), name)
+		w.Expect(quarantine.Records.Of(w.cluster())).To(HaveKeyWithValue(bad, HaveField("Failures", 1)), name)
 		w.leave(name)
 		infra := w.cluster()
-		quarantine.Remove(infra, bad)
+		quarantine.Records.Remove(infra, bad)
 		w.Expect(w.client.Update(t.Context(), infra)).To(Succeed())
 		w.restart()
 		if !f.burnt {

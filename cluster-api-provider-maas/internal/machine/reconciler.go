@@ -258,9 +258,10 @@ func (s *scope) wait(reason, message string) (ctrl.Result, error) {
 	return ctrl.Result{}, phase.ErrStop
 }
 
-// problem notes an error of MAAS and comes back soon, or when MAAS asked for it. A cancelled reconcile is an error: nobody learnt anything.
+// problem notes an error of MAAS and comes back soon, or when MAAS asked for it. A cancelled reconcile is an error: nobody learnt anything;
+// and so is a write that came too late, which MAAS has nothing to do with.
 func (r *Reconciler) problem(ctx context.Context, s *scope, err error) (ctrl.Result, error) {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || apierrors.IsConflict(err) {
 		return ctrl.Result{}, err
 	}
 	p := ProblemOf(err)

@@ -284,7 +284,7 @@ func moreThanWanted(t *testing.T, cfg *rest.Config) {
 		HavePrefix("False/WaitingForMaasMachines: 2 machines run that no MaasMachine has taken over: "), ContainSubstring("("+left[0]+") of workers"),
 		ContainSubstring("kubectl annotate maascluster -n "+w.namespace+" demo reserved-machine.infrastructure.cluster.x-k8s.io/ID-")))
 	infra := w.cluster()
-	reservation.Remove(infra, left[0])
+	reservation.Records.Remove(infra, left[0])
 	w.Expect(w.client.Update(t.Context(), infra)).To(Succeed())
 	for range 3 {
 		w.clock.SetTime(w.clock.Now().Add(2 * time.Hour))
@@ -356,9 +356,9 @@ func heirGone(t *testing.T, cfg *rest.Config) {
 	w.lose(w.uid())
 	w.look()
 	infra := w.cluster()
-	record := reservation.Of(infra)[others[0]]
+	record := reservation.Records.Of(infra)[others[0]]
 	record.Heir = "gone"
-	w.Expect(reservation.Set(infra, others[0], record)).To(Succeed())
+	w.Expect(reservation.Records.Set(infra, others[0], record)).To(Succeed())
 	w.Expect(w.client.Update(t.Context(), infra)).To(Succeed())
 	w.Expect(w.returns("others", "others-2")).To(Equal(others[0]))
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lxd"
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/phase"
-	"github.com/openshift/hypershift/support/upsert"
 )
 
 // eventLimit is how many of MAAS's last events about a machine that failed are told.
@@ -34,12 +33,8 @@ func (r *Reconciler) giveUp(ctx context.Context, s *scope, outcome lifecycle.Out
 	words := r.withEvents(ctx, s, outcome.Message)
 	r.refusals.end(s.systemID())
 	failures = append(failures, failure{SystemID: s.systemID(), Hostname: s.observed.Hostname, At: r.Clock.Now().UTC(), Reason: outcome.Reason, Words: words, Host: s.host()})
-	var encodeErr error
-	if err := upsert.Patch(ctx, r.Client, s.machine, func() { encodeErr = setFailures(s.machine, failures) }); err != nil {
+	if err := r.write(ctx, s, func() error { return setFailures(s.machine, failures) }); err != nil {
 		return ctrl.Result{}, err
-	}
-	if encodeErr != nil {
-		return ctrl.Result{}, encodeErr
 	}
 	r.warn(s, outcome.Reason, fmt.Sprintf("%s; another machine is tried (%d of %d)", words, len(failures)+1, r.Attempts))
 	s.findings.outcome.Reason, s.findings.outcome.Message = outcome.Reason, words
@@ -118,11 +113,10 @@ func (r *Reconciler) vacate(ctx context.Context, s *scope, released bool) (ctrl.
 			}
 		}
 	}
-	var encodeErr error
-	err := upsert.Patch(ctx, r.Client, s.machine, func() {
+	err := r.write(ctx, s, func() error {
 		s.machine.Spec.ProviderID, s.machine.Spec.SystemID = nil, nil
 		delete(s.machine.Annotations, lxd.PlacementAnnotation)
-		encodeErr = errors.Join(setFailures(s.machine, failures), setAddress(s.machine, next))
+		return errors.Join(setFailures(s.machine, failures), setAddress(s.machine, next))
 	})
 	if err != nil {
 		return ctrl.Result{}, err
@@ -130,7 +124,7 @@ func (r *Reconciler) vacate(ctx context.Context, s *scope, released bool) (ctrl.
 	s.observed, s.subnet = nil, nil
 	r.places.Forget(s.uid())
 	s.findings.problem = &Problem{last.Reason, fmt.Sprintf("%s; another machine is tried", last.Words)}
-	return ctrl.Result{RequeueAfter: time.Second}, encodeErr
+	return ctrl.Result{RequeueAfter: time.Second}, nil
 }
 
 func (s *scope) lastFailure() failure {

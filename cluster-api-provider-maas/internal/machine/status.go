@@ -70,7 +70,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, _ error) error {
 		return r.writePaused(ctx, s)
 	}
 	before := s.machine.Status.DeepCopy()
-	err := upsert.Status(ctx, r.Client, s.machine, func() { r.computeStatus(s) })
+	err := upsert.StatusLatest(ctx, r.Client, s.machine, func() { r.computeStatus(s) })
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ package machine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,7 +17,6 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/placement"
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/phase"
-	"github.com/openshift/hypershift/support/upsert"
 )
 
 // acquireVM gets a virtual machine for a MaasMachine that holds none: the one that an earlier pass composed, else a new one. It is allocated
@@ -186,12 +184,10 @@ func (s *scope) vmName() string {
 
 // keepPlace writes down where the virtual machine goes, and whose it is.
 func (r *Reconciler) keepPlace(ctx context.Context, s *scope, place lxd.Placement) error {
-	var encodeErr error
-	err := upsert.Patch(ctx, r.Client, s.machine, func() {
+	return r.write(ctx, s, func() error {
 		annotate(s.machine, UIDAnnotation, s.uid())
-		encodeErr = lxd.SetPlacement(s.machine, place)
+		return lxd.SetPlacement(s.machine, place)
 	})
-	return errors.Join(err, encodeErr)
 }
 
 // composedVM writes down what MAAS made.
@@ -222,7 +218,10 @@ func (r *Reconciler) notComposed(ctx context.Context, s *scope, cause error) (ct
 
 func (r *Reconciler) unplace(ctx context.Context, s *scope) error {
 	r.places.Forget(s.uid())
-	return upsert.Patch(ctx, r.Client, s.machine, func() { delete(s.machine.Annotations, lxd.PlacementAnnotation) })
+	return r.write(ctx, s, func() error {
+		delete(s.machine.Annotations, lxd.PlacementAnnotation)
+		return nil
+	})
 }
 
 // noHost says why there is no host, in MAAS's words where it refused to compose, and looks again the later, the longer it has lasted.
@@ -298,13 +297,12 @@ func (r *Reconciler) failVM(ctx context.Context, s *scope, place lxd.Placement, 
 	}
 	failures = append(failures, failure{SystemID: place.SystemID, Hostname: place.Hostname, At: r.Clock.Now().UTC(), Reason: ReasonVMCreationFailed,
 		Words: words, Released: vm == nil, Host: place.Host})
-	var encodeErr error
-	err := upsert.Patch(ctx, r.Client, s.machine, func() {
-		encodeErr = setFailures(s.machine, failures)
+	err := r.write(ctx, s, func() error {
 		delete(s.machine.Annotations, lxd.PlacementAnnotation)
 		delete(s.machine.Annotations, AttemptAnnotation)
+		return setFailures(s.machine, failures)
 	})
-	if err := errors.Join(err, encodeErr); err != nil {
+	if err != nil {
 		return ctrl.Result{}, err
 	}
 	r.places.Forget(s.uid())

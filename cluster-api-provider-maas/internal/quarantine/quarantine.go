@@ -7,12 +7,11 @@
 package quarantine
 
 import (
-	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/record"
 )
 
 // Tag is that of a machine that no provider takes. Whoever takes it off in MAAS ends the quarantine.
@@ -22,8 +21,8 @@ const Tag = "hypershift-quarantine"
 // never.
 const AfterAnnotation = "infrastructure.cluster.x-k8s.io/quarantine-after"
 
-// prefix starts the annotation of a MaasCluster about a machine; its system id follows.
-const prefix = "failed-machine.infrastructure.cluster.x-k8s.io/"
+// Records of a MaasCluster. One that a person broke is forgotten.
+var Records = record.Kind[Record]{Prefix: "failed-machine.infrastructure.cluster.x-k8s.io/"}
 
 // Record is what is known of a machine on which deployments of a cluster failed.
 type Record struct {
@@ -40,41 +39,10 @@ type Record struct {
 	Shared      bool `json:"shared,omitempty"`
 }
 
-// Of returns the records of a MaasCluster by system id; one that a person broke, and a nil MaasCluster, have none.
-func Of(infra *infrav1.MaasCluster) map[string]Record {
-	records := map[string]Record{}
-	if infra == nil {
-		return records
-	}
-	for key, text := range infra.Annotations {
-		var record Record
-		if id, ok := strings.CutPrefix(key, prefix); ok && json.Unmarshal([]byte(text), &record) == nil {
-			records[id] = record
-		}
-	}
-	return records
-}
-
-// Set writes a record.
-func Set(infra *infrav1.MaasCluster, systemID string, record Record) error {
-	text, err := json.Marshal(record)
-	if err != nil {
-		return fmt.Errorf("encoding the failures of machine %s: %w", systemID, err)
-	}
-	if infra.Annotations == nil {
-		infra.Annotations = map[string]string{}
-	}
-	infra.Annotations[prefix+systemID] = string(text)
-	return nil
-}
-
-// Remove takes a record away.
-func Remove(infra *infrav1.MaasCluster, systemID string) { delete(infra.Annotations, prefix+systemID) }
-
 // Release says how a person ends the quarantine of a machine.
 func Release(infra *infrav1.MaasCluster, systemID string, shared bool) string {
 	if shared {
 		return fmt.Sprintf("maas $ADMIN tag update-nodes %s remove=%s", Tag, systemID)
 	}
-	return fmt.Sprintf("kubectl annotate maascluster -n %s %s %s%s-", infra.Namespace, infra.Name, prefix, systemID)
+	return Records.Forget(infra, systemID)
 }

@@ -14,21 +14,16 @@ package reservation
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
-	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/record"
 )
 
 // Patience is how long a machine is kept for a successor that does not come. Cluster API makes it within seconds.
 const Patience = 10 * time.Minute
 
-// prefix starts the annotation of a MaasCluster about a machine; its system id follows.
-const prefix = "reserved-machine.infrastructure.cluster.x-k8s.io/"
+// Records of a MaasCluster. One that a person broke is forgotten, and the sweep gives its machine back.
+var Records = record.Kind[Record]{Prefix: "reserved-machine.infrastructure.cluster.x-k8s.io/"}
 
 // Record is a machine that is kept.
 type Record struct {
@@ -53,40 +48,3 @@ func (r Record) For(deployment, set string) bool {
 	}
 	return deployment != "" && r.Deployment == deployment && r.Set != set
 }
-
-// Of returns the records of a MaasCluster by system id; one that a person broke, and a nil MaasCluster, have none.
-func Of(infra *infrav1.MaasCluster) map[string]Record {
-	records := map[string]Record{}
-	if infra == nil {
-		return records
-	}
-	for key, text := range infra.Annotations {
-		var record Record
-		if id, ok := strings.CutPrefix(key, prefix); ok && json.Unmarshal([]byte(text), &record) == nil {
-			records[id] = record
-		}
-	}
-	return records
-}
-
-// IDs are the system ids of the records, in order.
-func IDs(records map[string]Record) []string { return slices.Sorted(maps.Keys(records)) }
-
-// Set writes a record.
-func Set(infra *infrav1.MaasCluster, systemID string, record Record) error {
-	text, err := json.Marshal(record)
-	if err != nil {
-		return fmt.Errorf("encoding for whom machine %s is kept: %w", systemID, err)
-	}
-	if infra.Annotations == nil {
-		infra.Annotations = map[string]string{}
-	}
-	infra.Annotations[prefix+systemID] = string(text)
-	return nil
-}
-
-// Key is the annotation about a machine.
-func Key(systemID string) string { return prefix + systemID }
-
-// Remove takes a record away.
-func Remove(infra *infrav1.MaasCluster, systemID string) { delete(infra.Annotations, prefix+systemID) }
