@@ -2,13 +2,14 @@
 
 // Command test runs the stages of our tests and says, in its last line, how many passed, failed and were skipped.
 //
-// Usage: go run ./hack/test STAGE... where a STAGE is one of unit, api, race, integration, management, fuzz and e2e. Stages that are joined by
-// a plus, as in e2e+fuzz, run side by side.
+// Usage: go run ./hack/test CHAIN[+CHAIN...] where a CHAIN is stages that run one after another, joined by commas, and chains that are joined by
+// a plus run side by side, as in e2e+unit,fuzz. A stage is one of unit, api, race, integration, management, fuzz and e2e.
 package main
 
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -33,7 +34,6 @@ var stages = map[string]stage{
 	"race":        {env: []string{"CGO_ENABLED=1"}, args: []string{"-race", "-timeout=10m"}, packages: only(racy...)},
 	"integration": {args: []string{"-timeout=20m"}, packages: only("./test/integration/...", "./test/security/...", "./test/clusterapi/...")},
 	"management":  {args: []string{"-timeout=20m"}, packages: only(management...)},
-	// The end-to-end tests wait more than they work: what they leave of the machine feeds the parsers.
 	"fuzz": {command: []string{"nice", "-n", "19", "go", "run", "./hack/fuzz", "-json", "-time", "30s", "-workers", "1", ".", "api"}},
 	"e2e":  {args: []string{"-timeout=60m", "-count=1", "-p=1", "-v"}, packages: only("./test/e2e/...")},
 }
@@ -54,17 +54,12 @@ var racy = []string{
 }
 
 func main() {
-	var all report
-	for _, together := range os.Args[1:] {
-		names := strings.Split(together, "+")
-		for _, name := range names {
-			if _, ok := stages[name]; !ok {
-				fmt.Fprintf(os.Stderr, "test: %q is no stage; name unit, api, race, integration, management, fuzz or e2e\n", name)
-				os.Exit(2)
-			}
-		}
-		all.add(sideBySide(names))
+	chains, err := parse(os.Args[1:])
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "test: %v\n", err)
+		os.Exit(2)
 	}
+	all := sideBySide(chains)
 	for _, line := range slices.Concat(all.skips, all.failures) {
 		fmt.Println(line)
 	}
@@ -74,14 +69,38 @@ func main() {
 	}
 }
 
-// sideBySide runs some stages at the same time.
-func sideBySide(names []string) report {
-	reports := make(chan report, len(names))
-	for _, name := range names {
-		go func() { reports <- stages[name].run(name) }()
+// parse reads which stages are to run: chains of them, side by side.
+func parse(args []string) ([][]string, error) {
+	if len(args) != 1 {
+		return nil, errors.New("name the stages, as in e2e+unit,fuzz")
+	}
+	var chains [][]string
+	for chain := range strings.SplitSeq(args[0], "+") {
+		names := strings.Split(chain, ",")
+		for _, name := range names {
+			if _, ok := stages[name]; !ok {
+				return nil, fmt.Errorf("%q is no stage; name unit, api, race, integration, management, fuzz or e2e", name)
+			}
+		}
+		chains = append(chains, names)
+	}
+	return chains, nil
+}
+
+// sideBySide runs chains of stages at the same time.
+func sideBySide(chains [][]string) report {
+	reports := make(chan report, len(chains))
+	for _, names := range chains {
+		go func() {
+			var chain report
+			for _, name := range names {
+				chain.add(stages[name].run(name))
+			}
+			reports <- chain
+		}()
 	}
 	var all report
-	for range names {
+	for range chains {
 		all.add(<-reports)
 	}
 	return all

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -59,6 +60,29 @@ func TestRead(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.skips, r.skips); diff != "" {
 				t.Errorf("skips (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestParse(t *testing.T) {
+	for _, tc := range []struct {
+		name, args string
+		chains     [][]string
+		failure    string
+	}{
+		{name: "When one stage is named, it should run alone", args: "unit", chains: [][]string{{"unit"}}},
+		{name: "When chains are joined, they should run side by side", args: "e2e+unit,api,fuzz", chains: [][]string{{"e2e"}, {"unit", "api", "fuzz"}}},
+		{name: "When a stage does not exist, it should be named", args: "e2e+units", failure: `"units" is no stage; name unit, api, race, integration, management, fuzz or e2e`},
+		{name: "When nothing is named, it should say how", failure: "name the stages, as in e2e+unit,fuzz"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			chains, err := parse(strings.Fields(tc.args))
+			if diff := cmp.Diff(tc.chains, chains); diff != "" {
+				t.Errorf("chains (-want +got):\n%s", diff)
+			}
+			if failure := fmt.Sprint(err); tc.failure != "" && failure != tc.failure || tc.failure == "" && err != nil {
+				t.Errorf("failure = %v, want %q", err, tc.failure)
 			}
 		})
 	}
