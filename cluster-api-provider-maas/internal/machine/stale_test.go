@@ -47,10 +47,12 @@ func TestOutdatedPass(t *testing.T) {
 		// at tells that the second provider saw the MaasMachine so.
 		at func(m *infrav1.MaasMachine) bool
 	}{
-		"nothing was allocated yet":    {func(m *infrav1.MaasMachine) bool { return m.Annotations[machine.AttemptAnnotation] == "" }},
-		"its machine was deployed":     {func(m *infrav1.MaasMachine) bool { return ptr.Deref(m.Status.MachineState, "") == "Deploying" }},
-		"its machine was given back":   {func(m *infrav1.MaasMachine) bool { return m.Annotations[machine.FailuresAnnotation] != "" }},
-		"its machine made room":        {func(m *infrav1.MaasMachine) bool { return m.Annotations[machine.FailuresAnnotation] != "" && m.Spec.SystemID == nil }},
+		"nothing was allocated yet":  {func(m *infrav1.MaasMachine) bool { return m.Annotations[machine.AttemptAnnotation] == "" }},
+		"its machine was deployed":   {func(m *infrav1.MaasMachine) bool { return ptr.Deref(m.Status.MachineState, "") == "Deploying" }},
+		"its machine was given back": {func(m *infrav1.MaasMachine) bool { return m.Annotations[machine.FailuresAnnotation] != "" }},
+		"its machine made room": {func(m *infrav1.MaasMachine) bool {
+			return m.Annotations[machine.FailuresAnnotation] != "" && m.Spec.SystemID == nil
+		}},
 		"the next one was not written": {func(m *infrav1.MaasMachine) bool { return m.Status.Attempts == 1 && m.Spec.SystemID == nil }},
 	} {
 		t.Run("When another provider goes on from where "+name+" it should change nothing of what came since", func(t *testing.T) {
