@@ -61,6 +61,7 @@ func TestReplaceStatefulSet(t *testing.T) {
 	g.Expect(s.Client.Update(t.Context(), set)).To(Succeed())
 	g.Expect(s.Client.Delete(t.Context(), set)).To(Succeed())
 	before := get(t, s, "web", &appsv1.StatefulSet{}).ResourceVersion
+	s.Images = payload{"web": "registry/web:2"}
 	g.Expect(larger.Reconcile(t.Context(), s)).To(Succeed())
 	g.Expect(get(t, s, "web", &appsv1.StatefulSet{}).ResourceVersion).To(Equal(before), "one that goes is waited for")
 }

@@ -121,6 +121,13 @@ func TestReconcile(t *testing.T) {
 		}
 	})
 
+	t.Run("When a member of etcd calls another, its certificate should name it, since a wildcard takes a name server that finds names of addresses", func(t *testing.T) {
+		peer := parsed(t, w.secret(EtcdPeer).Data["peer.crt"])
+		for _, pod := range []string{"etcd-0", "etcd-1", "etcd-2"} {
+			NewWithT(t).Expect(peer.DNSNames).To(ContainElement(pod + ".etcd-discovery.clusters-demo.svc"))
+		}
+	})
+
 	t.Run("When a client shows its certificate the API server should know its user and groups", func(t *testing.T) {
 		cases := []struct {
 			secret, user string
