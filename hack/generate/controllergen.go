@@ -7,18 +7,22 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 // apiPackages are the folders of api/ that hold types.
 var apiPackages = []string{"hypershift/v1beta1", "certificates/v1alpha1", "infrastructure/v1beta1", "agent/v1beta1", "kubevirt/v1alpha1"}
 
+// wirePackages are the folders of api/ with types of which the operator needs a part only: the CRDs are published by who owns the kinds.
+var wirePackages = []string{"aws/v1beta2"}
+
 const deepCopyFile = "zz_generated.deepcopy.go"
 
 // deepCopies runs controller-gen once a package, since it can put the result elsewhere for one package at a time only.
 func deepCopies(g generator) ([]file, error) {
 	var files []file
-	for _, pkg := range apiPackages {
+	for _, pkg := range slices.Concat(apiPackages, wirePackages) {
 		out := filepath.Join(g.scratch, "deepcopy", pkg)
 		if err := g.runControllerGen("api", "object", "paths=./"+pkg, "output:object:dir="+out); err != nil {
 			return nil, err

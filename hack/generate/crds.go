@@ -22,7 +22,7 @@ const (
 // customResources makes the CRDs of every folder of support/crds.
 func customResources(g generator) ([]file, error) {
 	var files []file
-	for _, make := range []func(generator) ([]file, error){ownCRDs, clusterAPICRDs, openshiftCRDs} {
+	for _, make := range []func(generator) ([]file, error){ownCRDs, clusterAPICRDs, awsCRDs, openshiftCRDs} {
 		made, err := make(g)
 		if err != nil {
 			return nil, err

@@ -81,6 +81,18 @@ type Credentials struct {
 	CheckAgain time.Duration
 }
 
+// Fault is an error of ValidateNodePool that has a condition of its own, instead of ValidPlatformConfig: what is missing is not in the
+// pool's settings, and may come without a change of them.
+type Fault struct {
+	// Condition is of type NodePoolValidPlatformImageType or NodePoolAWSSecurityGroupAvailableConditionType.
+	Condition string
+	// Reason and Message are the condition's while it is False.
+	Reason, Message string
+}
+
+// Error is the message.
+func (f *Fault) Error() string { return f.Message }
+
 // MachineStart is how far a machine is on its way to a Node.
 type MachineStart struct {
 	// Begun is when the platform got what it now makes a Node of; zero while the machine waits for what a new one would wait

@@ -26,6 +26,8 @@ const (
 	Agent = "agent"
 	// KubeVirt is the kinds of the provider of the platform KubeVirt: on the management cluster.
 	KubeVirt = "kubevirt"
+	// AWS is the kinds of the provider of the platform AWS, as it publishes them, without descriptions: on the management cluster.
+	AWS = "aws"
 	// ClusterAPI is Cluster API's own kinds, stored as v1beta2 and served in the version before it too: on the management cluster. Who
 	// converts is for the installer to say, by support/operatorwebhook.
 	ClusterAPI = "clusterapi"
@@ -34,7 +36,7 @@ const (
 )
 
 // Folders are all of them.
-var Folders = []string{HyperShift, Certificates, Infrastructure, Agent, KubeVirt, ClusterAPI, OpenShift}
+var Folders = []string{HyperShift, Certificates, Infrastructure, Agent, KubeVirt, AWS, ClusterAPI, OpenShift}
 
 // FS holds the YAML files, one CRD each, by folder.
 //

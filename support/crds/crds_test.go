@@ -76,6 +76,9 @@ func TestContractLabels(t *testing.T) {
 		{Infrastructure, "maasmachines.infrastructure.cluster.x-k8s.io", "cluster.x-k8s.io/v1beta2", "v1beta1"},
 		{Infrastructure, "maasmachinetemplates.infrastructure.cluster.x-k8s.io", "cluster.x-k8s.io/v1beta2", "v1beta1"},
 		{Infrastructure, "maasclusters.infrastructure.cluster.x-k8s.io", "cluster.x-k8s.io/v1beta2", "v1beta1"},
+		{AWS, "awsclusters.infrastructure.cluster.x-k8s.io", "cluster.x-k8s.io/v1beta1", "v1beta2"},
+		{AWS, "awsmachines.infrastructure.cluster.x-k8s.io", "cluster.x-k8s.io/v1beta1", "v1beta2"},
+		{AWS, "awsmachinetemplates.infrastructure.cluster.x-k8s.io", "cluster.x-k8s.io/v1beta1", "v1beta2"},
 		{HyperShift, "hostedcontrolplanes.hypershift.openshift.io", "cluster.x-k8s.io/v1beta1", "v1beta1"},
 		{ClusterAPI, "clusters.cluster.x-k8s.io", "cluster.x-k8s.io/v1beta2", "v1beta2"},
 	}

@@ -88,7 +88,7 @@ var table = []Traits{
 	{
 		Type: hyperv1.AWSPlatform, ControlPlaneType: hyperv1.AWSPlatform, InfrastructureType: configv1.AWSPlatformType,
 		Architectures: []string{"amd64", "arm64"}, DefaultUpgradeType: hyperv1.UpgradeTypeReplace,
-		KeepsOutdatedUserData: true, ScalesFromZero: true, HealthCheck: cloudHealth,
+		KeepsOutdatedUserData: true, ScalesFromZero: true, HealthCheck: cloudHealth, CRDs: crds.AWS, ExternalInfra: true,
 	},
 }
 

@@ -75,7 +75,14 @@ var unusedRights = map[string][]string{
 		"get infrastructure.cluster.x-k8s.io/kubevirtmachinetemplates", "create infrastructure.cluster.x-k8s.io/kubevirtmachinetemplates",
 		"update infrastructure.cluster.x-k8s.io/kubevirtmachinetemplates", "delete infrastructure.cluster.x-k8s.io/kubevirtmachinetemplates",
 	},
-	"their provider takes agents, and who gives rights away has them": {
+	"clusters of platform AWS, which the journey has none of": {
+		"get infrastructure.cluster.x-k8s.io/awsclusters", "create infrastructure.cluster.x-k8s.io/awsclusters",
+		"update infrastructure.cluster.x-k8s.io/awsclusters", "patch infrastructure.cluster.x-k8s.io/awsclusters/status",
+		"get infrastructure.cluster.x-k8s.io/awsmachines", "patch infrastructure.cluster.x-k8s.io/awsmachines", "delete infrastructure.cluster.x-k8s.io/awsmachines",
+		"get infrastructure.cluster.x-k8s.io/awsmachinetemplates", "create infrastructure.cluster.x-k8s.io/awsmachinetemplates",
+		"update infrastructure.cluster.x-k8s.io/awsmachinetemplates", "delete infrastructure.cluster.x-k8s.io/awsmachinetemplates",
+	},
+	"the provider of agents takes agents, and who gives rights away has them": {
 		"get agent-install.openshift.io/agents", "list agent-install.openshift.io/agents", "watch agent-install.openshift.io/agents",
 		"patch agent-install.openshift.io/agents", "update agent-install.openshift.io/agents",
 	},

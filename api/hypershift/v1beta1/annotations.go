@@ -47,6 +47,11 @@ const (
 const (
 	// HasBeenAvailableAnnotation is set once the cluster was Available.
 	HasBeenAvailableAnnotation = "hypershift.openshift.io/HasBeenAvailable"
+	// AWSMachinePublicIPs gives instances of EC2 public addresses when it is "true".
+	AWSMachinePublicIPs = "hypershift.openshift.io/aws-machine-public-ips"
+	// EC2InstanceMetadataHTTPTokens on a NodePool is "required" where instances give their metadata to clients with a session token only;
+	// it is "optional" otherwise.
+	EC2InstanceMetadataHTTPTokens = "hypershift.openshift.io/ec2-instance-metadata-http-tokens"
 	// DisablePKIReconciliationAnnotation leaves certificates alone.
 	DisablePKIReconciliationAnnotation = "hypershift.openshift.io/disable-pki-reconciliation"
 	// CertificateValidityAnnotation is a Go duration: how long certificates of the control plane last; a year unless it says so.

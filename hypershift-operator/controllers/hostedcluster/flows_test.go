@@ -25,6 +25,9 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/hypershift-operator/platform/none"
+	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 	"github.com/openshift/hypershift/support/maas"
 )
 
@@ -105,12 +108,13 @@ func TestFlows(t *testing.T) {
 
 	t.Run("When the platform has no plugin, it should say which there are", func(t *testing.T) {
 		s := newWorld(t, c, "no-plugin")
+		s.Platforms = registry.Of(map[hyperv1.PlatformType]platform.Platform{hyperv1.NonePlatform: &none.Platform{}})
 		s.start(func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Platform = hyperv1.PlatformSpec{Type: hyperv1.AWSPlatform}
 		})
 		s.mustPass()
 		s.Expect(s.condition(hyperv1.SupportedHostedCluster).Reason).To(Equal("UnsupportedHostedCluster"))
-		s.Expect(s.condition(hyperv1.SupportedHostedCluster).Message).To(ContainSubstring("[Agent KubeVirt MAAS None]"))
+		s.Expect(s.condition(hyperv1.SupportedHostedCluster).Message).To(ContainSubstring("[None]"))
 		s.Expect(c.Delete(t.Context(), s.cluster())).To(Succeed())
 		_, err := s.pass()
 		s.Expect(err).NotTo(HaveOccurred())
@@ -284,7 +288,7 @@ func TestFlows(t *testing.T) {
 		s.start(func(hc *hyperv1.HostedCluster) { hc.Spec.Platform = hyperv1.PlatformSpec{Type: hyperv1.AWSPlatform} })
 		_, err := s.pass()
 		s.Expect(err).NotTo(HaveOccurred())
-		s.Expect(s.condition(hyperv1.SupportedHostedCluster).Reason).To(Equal(hyperv1.UnsupportedHostedClusterReason))
+		s.Expect(s.condition(hyperv1.ValidHostedClusterConfiguration).Message).To(ContainSubstring("spec.platform.aws is missing"))
 		s.Expect(s.missing(&hyperv1.HostedControlPlane{}, fixture.ClusterName)).To(BeTrue())
 	})
 

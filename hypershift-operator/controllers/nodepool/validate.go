@@ -4,11 +4,13 @@ package nodepool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/platforms"
 )
@@ -107,12 +109,30 @@ func (r *Reconciler) reconcilePlatform(_ context.Context, s *scope) (ctrl.Result
 
 // validatePlatform asks the plugin, once before and once after the payload is known.
 func (s *scope) validatePlatform() error {
-	if err := s.platform.ValidateNodePool(s.view()); err != nil {
+	err := s.platform.ValidateNodePool(s.view())
+	var fault *platform.Fault
+	if err != nil && !errors.As(err, &fault) {
 		s.reject(hyperv1.NodePoolValidPlatformConfigConditionType, hyperv1.NodePoolValidationFailedReason, err.Error())
 		return phase.ErrStop
 	}
+	s.reportFault(fault)
 	s.accept(hyperv1.NodePoolValidPlatformConfigConditionType, hyperv1.AllIsWellMessage)
+	if fault != nil {
+		return phase.ErrStop
+	}
 	return nil
+}
+
+// reportFault keeps the conditions of what a platform may wait for as long as it does. Without the payload it is not known.
+func (s *scope) reportFault(fault *platform.Fault) {
+	for _, conditionType := range []string{hyperv1.NodePoolValidPlatformImageType, hyperv1.NodePoolAWSSecurityGroupAvailableConditionType} {
+		switch {
+		case fault != nil && fault.Condition == conditionType:
+			s.reject(conditionType, fault.Reason, fault.Message)
+		case s.release != nil:
+			s.clear(conditionType)
+		}
+	}
 }
 
 func architectureFault(pool *hyperv1.NodePool, hc *hyperv1.HostedCluster, traits platforms.Traits) string {

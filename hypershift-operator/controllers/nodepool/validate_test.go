@@ -15,6 +15,10 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/hypershift-operator/platform/none"
+	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
+	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/platforms"
 )
 
@@ -72,6 +76,7 @@ func TestValidate(t *testing.T) {
 		name          string
 		namespace     string
 		annotations   map[string]string
+		plugins       map[hyperv1.PlatformType]platform.Platform
 		cluster       func(*hyperv1.HostedCluster)
 		pool          func(*hyperv1.NodePool)
 		conditionType string
@@ -93,7 +98,8 @@ func TestValidate(t *testing.T) {
 			pool: func(p *hyperv1.NodePool) {
 				p.Spec.Platform = hyperv1.NodePoolPlatform{Type: hyperv1.AWSPlatform}
 			},
-			conditionType: "ValidPlatformConfig", reason: "ValidationFailed", want: "use one of [Agent KubeVirt MAAS None]"},
+			plugins:       map[hyperv1.PlatformType]platform.Platform{hyperv1.NonePlatform: &none.Platform{}},
+			conditionType: "ValidPlatformConfig", reason: "ValidationFailed", want: "use one of [None]"},
 		{name: "When the control plane hangs on its way to the pool's version it should refuse: its API server may be the old one", namespace: "hanging",
 			cluster:       func(hc *hyperv1.HostedCluster) { hc.Status.Version = onTheWay("1.36.3", "1.35.0") },
 			conditionType: "ValidReleaseImage", reason: "ValidationFailed", want: "newer than the cluster's 1.35.0"},
@@ -150,6 +156,9 @@ func TestValidate(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newWorld(t, c, tc.namespace)
 			s.Releases = laterPayloads()
+			if tc.plugins != nil {
+				s.Platforms = registry.Of(tc.plugins)
+			}
 			s.ready(func(hc *hyperv1.HostedCluster) { hc.Annotations = tc.annotations })
 			if tc.cluster != nil {
 				hc := &hyperv1.HostedCluster{}
@@ -189,4 +198,32 @@ func onTheWay(to, from string) *hyperv1.ClusterVersionStatus {
 	status.History = append([]configv1.UpdateHistory{entry}, status.History...)
 	status.Desired.Version, status.Desired.Image = to, entry.Image
 	return status
+}
+
+// faulty is a platform whose pools wait for something.
+type faulty struct {
+	none.Platform
+	fault error
+}
+
+func (f *faulty) ValidateNodePool(platform.Pool) error { return f.fault }
+
+func TestValidatePlatformFault(t *testing.T) {
+	g := NewWithT(t)
+	pool := &hyperv1.NodePool{Status: hyperv1.NodePoolStatus{Conditions: []hyperv1.NodePoolCondition{{Type: "ValidPlatformImage", Status: "False"}}}}
+	s := newScope(pool)
+	waiting := &faulty{fault: &platform.Fault{Condition: "ValidPlatformImage", Reason: "ValidationFailed", Message: "no image"}}
+	s.platform = waiting
+	g.Expect(s.validatePlatform()).To(MatchError(phase.ErrStop))
+	g.Expect(s.conditions["ValidPlatformImage"].Message).To(Equal("no image"))
+	g.Expect(s.conditions["ValidPlatformConfig"].Status).To(Equal(metav1.ConditionTrue), "nothing is wrong with the settings")
+	g.Expect(s.cleared).To(BeEmpty())
+
+	s = newScope(pool)
+	s.platform, waiting.fault = waiting, nil
+	g.Expect(s.validatePlatform()).To(Succeed())
+	g.Expect(s.cleared).To(BeEmpty(), "the payload is not known: what was said last stays")
+	s.release = fixture.Payloads()[fixture.ReleaseImage]
+	g.Expect(s.validatePlatform()).To(Succeed())
+	g.Expect(s.cleared).To(ContainElement("ValidPlatformImage"))
 }

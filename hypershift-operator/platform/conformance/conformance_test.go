@@ -47,6 +47,17 @@ func subjects() []Subject {
 			Outside: []client.Object{&rbacv1.Role{ObjectMeta: agents("capi-provider-role-HOSTED")}, &rbacv1.RoleBinding{ObjectMeta: agents("cluster-api-agent-HOSTED")}},
 		},
 		kubevirt(),
+		{
+			Type:    hyperv1.AWSPlatform,
+			Cluster: func(hc *hyperv1.HostedCluster) { hc.Spec.Platform.AWS = awsCluster() },
+			Pool: func(pool *hyperv1.NodePool) {
+				pool.Spec.Platform.AWS = &hyperv1.AWSNodePoolPlatform{
+					InstanceType: "m5.large", AMI: "ami-0123456789abcdef0", Subnet: hyperv1.AWSResourceReference{ID: ptr.To("subnet-0a1")},
+					RootVolume: &hyperv1.Volume{Size: 120, Type: "gp3"}, SecurityGroups: []hyperv1.AWSResourceReference{{ID: ptr.To("sg-0a1")}},
+				}
+			},
+			Roll: func(pool *hyperv1.NodePool) { pool.Spec.Platform.AWS.InstanceType = "m5.xlarge" },
+		},
 		{Type: hyperv1.NonePlatform},
 		{
 			Type: hyperv1.MAASPlatform,
@@ -89,6 +100,18 @@ func kubevirt() Subject {
 			pool.Spec.Platform.Kubevirt.Compute.Cores = ptr.To[uint32](4)
 		},
 		Rotate: func(secret *corev1.Secret) { secret.Data["kubeconfig"] = config("second") },
+	}
+}
+
+func awsCluster() *hyperv1.AWSPlatformSpec {
+	role := func(name string) string { return "arn:aws:iam::123456789012:role/" + name }
+	return &hyperv1.AWSPlatformSpec{
+		Region: "eu-west-1", CloudProviderConfig: &hyperv1.AWSCloudProviderConfig{VPC: "vpc-0a1", Zone: "eu-west-1a"},
+		ResourceTags: []hyperv1.AWSResourceTag{{Key: "team", Value: "blue"}},
+		RolesRef: hyperv1.AWSRolesRef{
+			IngressARN: role("ingress"), ImageRegistryARN: role("registry"), StorageARN: role("storage"), NetworkARN: role("network"),
+			KubeCloudControllerARN: role("cloud"), NodePoolManagementARN: role("pools"), ControlPlaneOperatorARN: role("operator"),
+		},
 	}
 }
 

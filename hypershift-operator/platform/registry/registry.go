@@ -21,6 +21,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/hypershift-operator/platform/agent"
+	"github.com/openshift/hypershift/hypershift-operator/platform/aws"
 	"github.com/openshift/hypershift/hypershift-operator/platform/kubevirt"
 	"github.com/openshift/hypershift/hypershift-operator/platform/maas"
 	"github.com/openshift/hypershift/hypershift-operator/platform/none"
@@ -37,6 +38,7 @@ func All() Options {
 		hyperv1.MAASPlatform:     &maas.Options{},
 		hyperv1.AgentPlatform:    agent.Options{},
 		hyperv1.KubevirtPlatform: kubevirt.Options{},
+		hyperv1.AWSPlatform:      aws.Options{},
 	}
 }
 

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package aws is the platform AWS: worker nodes are instances of EC2. Nothing here calls AWS: the Cluster API provider makes instances,
+// and the release payload's control-plane-operator makes the rest, with roles that the HostedCluster names.
+package aws
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/openshift/hypershift/api/aws/v1beta2"
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/crds"
+)
+
+// Options implements platform.Options: there are no flags.
+type Options struct{}
+
+// AddFlags adds none.
+func (Options) AddFlags(*pflag.FlagSet) {}
+
+// New makes the plugin.
+func (Options) New(env platform.Environment) (platform.Platform, error) {
+	return &Platform{providerImage: env.ProviderImage}, nil
+}
+
+// Platform implements platform.Platform.
+type Platform struct {
+	// providerImage is the installer's choice; empty leaves it to the payload.
+	providerImage string
+}
+
+var _ platform.Platform = &Platform{}
+
+// AddToScheme registers the provider's kinds.
+func (*Platform) AddToScheme(scheme *runtime.Scheme) error { return awsv1.AddToScheme(scheme) }
+
+// CRDs are those of the provider.
+func (*Platform) CRDs() []string { return crds.Names(crds.AWS) }
+
+// Watched are the provider's kinds.
+func (*Platform) Watched() []client.Object {
+	return []client.Object{&awsv1.AWSCluster{}, &awsv1.AWSMachine{}, &awsv1.AWSMachineTemplate{}}
+}
+
+func spec(hc *hyperv1.HostedCluster) hyperv1.AWSPlatformSpec {
+	if hc.Spec.Platform.AWS == nil {
+		return hyperv1.AWSPlatformSpec{}
+	}
+	return *hc.Spec.Platform.AWS
+}
+
+var roleARN = regexp.MustCompile(`^arn:aws[a-z-]*:iam::[0-9]{12}:role/\S+$`)
+
+// ValidateHostedCluster wants the block of the platform, and roles that can be assumed.
+func (*Platform) ValidateHostedCluster(hc *hyperv1.HostedCluster) error {
+	if hc.Spec.Platform.AWS == nil {
+		return errors.New("spec.platform.aws is missing: say the region and the roles of the cluster's operators")
+	}
+	var problems []error
+	for _, role := range roles(hc) {
+		if !roleARN.MatchString(role.arn) {
+			problems = append(problems, fmt.Errorf("%s is %q: give the ARN of an IAM role, e.g. arn:aws:iam::123456789012:role/demo", role.field, role.arn))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// InfraCluster is the AWSCluster, in a network that exists: the provider leaves it alone. There is none before the API server has an
+// address.
+func (*Platform) InfraCluster(cluster platform.Cluster) *platform.Object {
+	if cluster.ControlPlane == nil || cluster.ControlPlane.Status.ControlPlaneEndpoint.Host == "" {
+		return nil
+	}
+	endpoint, aws := cluster.ControlPlane.Status.ControlPlaneEndpoint, spec(cluster.HostedCluster)
+	infra := &awsv1.AWSCluster{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.HostedCluster.Name}}
+	return &platform.Object{
+		Object: infra,
+		Mutate: func() error {
+			metav1.SetMetaDataAnnotation(&infra.ObjectMeta, clusterv1.ManagedByAnnotation, "external")
+			infra.Spec.Region = aws.Region
+			if aws.CloudProviderConfig != nil {
+				infra.Spec.Network.VPC.ID = aws.CloudProviderConfig.VPC
+			}
+			infra.Spec.AdditionalTags = clusterTags(aws)
+			infra.Spec.ControlPlaneEndpoint = awsv1.APIEndpoint{Host: endpoint.Host, Port: endpoint.Port}
+			return nil
+		},
+		MutateStatus: func() { infra.Status.Ready = true },
+	}
+}
+
+func clusterTags(aws hyperv1.AWSPlatformSpec) map[string]string {
+	if len(aws.ResourceTags) == 0 {
+		return nil
+	}
+	tags := map[string]string{}
+	for _, tag := range aws.ResourceTags {
+		tags[tag.Key] = tag.Value
+	}
+	return tags
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aws
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	awsv1 "github.com/openshift/hypershift/api/aws/v1beta2"
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+)
+
+func arn(name string) string { return "arn:aws:iam::123456789012:role/" + name }
+
+func testCluster() platform.Cluster {
+	hc := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "demo"}}
+	hc.Spec.InfraID = "demo-abcde"
+	hc.Spec.Platform = hyperv1.PlatformSpec{Type: hyperv1.AWSPlatform, AWS: &hyperv1.AWSPlatformSpec{
+		Region: "eu-west-1",
+		RolesRef: hyperv1.AWSRolesRef{
+			IngressARN: arn("ingress"), ImageRegistryARN: arn("registry"), StorageARN: arn("storage"), NetworkARN: arn("network"),
+			KubeCloudControllerARN: arn("cloud"), NodePoolManagementARN: arn("pools"), ControlPlaneOperatorARN: arn("operator"),
+		},
+	}}
+	return platform.Cluster{HostedCluster: hc, Namespace: "clusters-demo", OperatorImage: "operator:1"}
+}
+
+func testClient(t *testing.T, objects ...client.Object) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	if err := awsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+}
+
+func TestInfraCluster(t *testing.T) {
+	g := NewWithT(t)
+	cluster := testCluster()
+	g.Expect((&Platform{}).InfraCluster(cluster)).To(BeNil(), "there is no control plane")
+	cluster.ControlPlane = &hyperv1.HostedControlPlane{}
+	g.Expect((&Platform{}).InfraCluster(cluster)).To(BeNil(), "its API server has no address")
+	cluster.ControlPlane.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: "api.example.com", Port: 443}
+	cluster.HostedCluster.Spec.Platform.AWS.CloudProviderConfig = &hyperv1.AWSCloudProviderConfig{VPC: "vpc-1"}
+	cluster.HostedCluster.Spec.Platform.AWS.ResourceTags = []hyperv1.AWSResourceTag{{Key: "team", Value: "blue"}}
+	object := (&Platform{}).InfraCluster(cluster)
+	infra := object.Object.(*awsv1.AWSCluster)
+	infra.Annotations = map[string]string{"somebody": "else"}
+	g.Expect(object.Mutate()).To(Succeed())
+	object.MutateStatus()
+	want := &awsv1.AWSCluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "demo", Annotations: map[string]string{"somebody": "else", "cluster.x-k8s.io/managed-by": "external"}},
+		Spec: awsv1.AWSClusterSpec{
+			Region: "eu-west-1", Network: awsv1.NetworkSpec{VPC: awsv1.VPCSpec{ID: "vpc-1"}},
+			ControlPlaneEndpoint: awsv1.APIEndpoint{Host: "api.example.com", Port: 443}, AdditionalTags: map[string]string{"team": "blue"},
+		},
+		Status: awsv1.AWSClusterStatus{Ready: true},
+	}
+	if diff := cmp.Diff(want, infra); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestValidateHostedCluster(t *testing.T) {
+	g := NewWithT(t)
+	hc := testCluster().HostedCluster
+	g.Expect((&Platform{}).ValidateHostedCluster(hc)).To(Succeed())
+	hc.Spec.Platform.AWS.RolesRef.NetworkARN = "network"
+	hc.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{KMS: &hyperv1.KMSSpec{AWS: &hyperv1.AWSKMSSpec{}}}
+	g.Expect((&Platform{}).ValidateHostedCluster(hc)).To(MatchError(And(
+		ContainSubstring(`rolesRef.networkARN is "network"`), ContainSubstring("spec.secretEncryption.kms.aws.auth.awsKms"))))
+	hc.Spec.Platform.AWS.RolesRef = hyperv1.AWSRolesRef{}
+	g.Expect((&Platform{}).ValidateHostedCluster(hc)).To(MatchError(ContainSubstring("rolesRef.imageRegistryARN")))
+	hc.Spec.Platform.AWS = nil
+	g.Expect((&Platform{}).ValidateHostedCluster(hc)).To(MatchError(ContainSubstring("spec.platform.aws is missing")))
+}
+
+func TestCredentials(t *testing.T) {
+	t.Run("When the roles are named, each component should get the file of its own", func(t *testing.T) {
+		g := NewWithT(t)
+		cluster, c := testCluster(), testClient(t)
+		cluster.HostedCluster.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS,
+			KMS: &hyperv1.KMSSpec{Provider: hyperv1.AWS, AWS: &hyperv1.AWSKMSSpec{Auth: hyperv1.AWSKMSAuthSpec{AWSKMSRoleARN: arn("kms")}}}}
+		credentials, err := (&Platform{}).ReconcileCredentials(t.Context(), c, cluster)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(credentials.Condition.Status).To(Equal(metav1.ConditionTrue))
+		secrets := &corev1.SecretList{}
+		g.Expect(c.List(t.Context(), secrets, client.InNamespace(cluster.Namespace))).To(Succeed())
+		got := map[string]string{}
+		for _, secret := range secrets.Items {
+			got[secret.Name] = string(secret.Data["credentials"])
+		}
+		file := func(name string) string {
+			return "[default]\nrole_arn = " + arn(name) + "\nweb_identity_token_file = /var/run/secrets/openshift/serviceaccount/token\n" +
+				"sts_regional_endpoints = regional\nregion = eu-west-1\n"
+		}
+		want := map[string]string{
+			"cloud-controller-creds": file("cloud"), "node-management-creds": file("pools"), "control-plane-operator-creds": file("operator"),
+			"cloud-network-config-controller-creds": file("network"), "ebs-cloud-credentials": file("storage"), "kms-creds": file("kms"),
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+	t.Run("When a role is missing, it should say which, and write nothing", func(t *testing.T) {
+		g := NewWithT(t)
+		cluster, c := testCluster(), testClient(t)
+		cluster.HostedCluster.Spec.Platform.AWS.RolesRef.StorageARN = ""
+		credentials, err := (&Platform{}).ReconcileCredentials(t.Context(), c, cluster)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(credentials.Condition.Status).To(Equal(metav1.ConditionFalse))
+		g.Expect(credentials.Condition.Message).To(ContainSubstring("storageARN"))
+		secrets := &corev1.SecretList{}
+		g.Expect(c.List(t.Context(), secrets)).To(Succeed())
+		g.Expect(secrets.Items).To(BeEmpty())
+	})
+	t.Run("When somebody else has a Secret of that name, it should leave it alone", func(t *testing.T) {
+		g := NewWithT(t)
+		cluster := testCluster()
+		theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: "node-management-creds"}, Data: map[string][]byte{"credentials": []byte("theirs")}}
+		c := testClient(t, theirs)
+		_, err := (&Platform{}).ReconcileCredentials(t.Context(), c, cluster)
+		g.Expect(err).To(MatchError(ContainSubstring("node-management-creds")))
+		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs)).To(Succeed())
+		g.Expect(string(theirs.Data["credentials"])).To(Equal("theirs"))
+	})
+}
+
+func TestMachines(t *testing.T) {
+	began := metav1.NewTime(time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC))
+	is := func(conditionType string, status metav1.ConditionStatus, reason string) awsv1.Condition {
+		return awsv1.Condition{Type: conditionType, Status: status, Reason: reason, Message: reason, LastTransitionTime: began}
+	}
+	for _, tc := range []struct {
+		name     string
+		instance *string
+		status   awsv1.AWSMachineStatus
+		problem  string
+		begun    bool
+		failed   string
+	}{
+		{"When nothing is known yet, it should say nothing", nil, awsv1.AWSMachineStatus{}, "", false, ""},
+		{"When EC2 gives no instance, it should say so, and another machine would not help", nil,
+			awsv1.AWSMachineStatus{Conditions: []awsv1.Condition{is("InstanceReady", "False", "InstanceProvisionFailed")}}, "InstanceProvisionFailed", false, ""},
+		{"When the instance starts, it should have begun", ptr.To("i-1"),
+			awsv1.AWSMachineStatus{Conditions: []awsv1.Condition{is("InstanceReady", "False", "InstanceNotReady")}}, "InstanceNotReady", true, ""},
+		{"When it runs and its security groups are not there, it should say so", ptr.To("i-1"),
+			awsv1.AWSMachineStatus{Ready: true, Conditions: []awsv1.Condition{is("InstanceReady", "True", ""), is("SecurityGroupsReady", "False", "SecurityGroupsSyncFailed")}},
+			"SecurityGroupsSyncFailed", true, ""},
+		{"When somebody terminated the instance, only another machine should help", ptr.To("i-1"),
+			awsv1.AWSMachineStatus{FailureReason: ptr.To("UpdateError"), Conditions: []awsv1.Condition{is("InstanceReady", "False", "InstanceTerminated")}},
+			"UpdateError", true, "UpdateError"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			machine := &awsv1.AWSMachine{Spec: awsv1.AWSMachineSpec{InstanceID: tc.instance}, Status: tc.status}
+			reason, message := (&Platform{}).MachineProblem(machine)
+			g.Expect(reason).To(Equal(tc.problem))
+			g.Expect(message == "").To(Equal(reason == ""))
+			start := (&Platform{}).MachineStart(machine)
+			g.Expect(start.Begun.IsZero()).To(Equal(!tc.begun))
+			g.Expect(start.Reason).To(Equal(tc.failed))
+		})
+	}
+	t.Run("When the provider knows an instance type, the pool should too", func(t *testing.T) {
+		capacity := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
+		template := &awsv1.AWSMachineTemplate{Status: awsv1.AWSMachineTemplateStatus{Capacity: capacity}}
+		NewWithT(t).Expect((&Platform{}).MachineCapacity(template).Resources).To(Equal(capacity))
+	})
+}
+
+func TestOrphanedMachines(t *testing.T) {
+	machine := func(name string, deleted bool) *awsv1.AWSMachine {
+		m := &awsv1.AWSMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: name, Finalizers: []string{awsv1.MachineFinalizer}},
+			Spec: awsv1.AWSMachineSpec{InstanceID: ptr.To("i-" + name)}}
+		if deleted {
+			m.DeletionTimestamp = ptr.To(metav1.Now())
+		}
+		return m
+	}
+	for _, tc := range []struct {
+		name      string
+		condition hyperv1.ConditionType
+		status    metav1.ConditionStatus
+		left      int
+		says      string
+	}{
+		{"When AWS knows the cluster, it should wait for the provider", hyperv1.ValidAWSIdentityProvider, metav1.ConditionTrue, 2, "being terminated"},
+		{"When nobody has found out, it should wait for the provider", hyperv1.ValidAWSIdentityProvider, metav1.ConditionUnknown, 2, "being terminated"},
+		{"When AWS does not let the cluster in, it should let go of what is deleted, and name it", hyperv1.ValidAWSIdentityProvider, metav1.ConditionFalse, 1, "by hand: i-gone"},
+		{"When the issuer's documents are not there, it should do the same", hyperv1.ValidOIDCConfiguration, metav1.ConditionFalse, 1, "by hand: i-gone"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			cluster, c := testCluster(), testClient(t, machine("gone", true), machine("here", false))
+			cluster.HostedCluster.Status.Conditions = []metav1.Condition{{Type: string(tc.condition), Status: tc.status}}
+			why, err := (&Platform{}).OrphanedMachines(t.Context(), c, cluster)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(why).To(ContainSubstring(tc.says))
+			machines := &awsv1.AWSMachineList{}
+			g.Expect(c.List(t.Context(), machines)).To(Succeed())
+			g.Expect(machines.Items).To(HaveLen(tc.left))
+		})
+	}
+	t.Run("When there are none, it should say nothing", func(t *testing.T) {
+		g := NewWithT(t)
+		why, err := (&Platform{}).OrphanedMachines(t.Context(), testClient(t), testCluster())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(why).To(BeEmpty())
+	})
+}
+
+func TestImages(t *testing.T) {
+	for _, tc := range []struct {
+		name, annotation, chosen, want string
+	}{
+		{"When nobody chose a provider, it should be the payload's", "", "", ""},
+		{"When the installer chose one, it should be that", "", "mine:1", "mine:1"},
+		{"When the cluster names one, it should win", "its:1", "mine:1", "its:1"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			p, err := Options{}.New(platform.Environment{ProviderImage: tc.chosen})
+			g.Expect(err).NotTo(HaveOccurred())
+			cluster := testCluster()
+			cluster.HostedCluster.Annotations = map[string]string{hyperv1.ClusterAPIProviderAWSImage: tc.annotation}
+			g.Expect(p.Provider(cluster).Images["aws-cluster-api-controllers"]).To(Equal(tc.want))
+			g.Expect(p.Provider(cluster).Images["own-hypershift"]).To(Equal("operator:1"))
+		})
+	}
+}

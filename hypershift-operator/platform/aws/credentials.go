@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/hypershift-operator/tenancy"
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// credentialsKey is where programs look into a Secret for the file of a role.
+const credentialsKey = "credentials"
+
+// nodePoolManagement is the Secret that the provider's Deployment mounts.
+const nodePoolManagement = "node-management-creds"
+
+// role is one that a component of the control plane assumes, with the Secret that it mounts. The names are those that the
+// components of release payloads mount; an empty one is for those that the payload's config operator makes in the guest.
+type role struct {
+	field, arn, secret string
+}
+
+func roles(hc *hyperv1.HostedCluster) []role {
+	const field = "spec.platform.aws.rolesRef."
+	ref := spec(hc).RolesRef
+	all := []role{
+		{field + "kubeCloudControllerARN", ref.KubeCloudControllerARN, "cloud-controller-creds"},
+		{field + "nodePoolManagementARN", ref.NodePoolManagementARN, nodePoolManagement},
+		{field + "controlPlaneOperatorARN", ref.ControlPlaneOperatorARN, "control-plane-operator-creds"},
+		{field + "networkARN", ref.NetworkARN, "cloud-network-config-controller-creds"},
+		{field + "storageARN", ref.StorageARN, "ebs-cloud-credentials"},
+		{field + "ingressARN", ref.IngressARN, ""},
+		{field + "imageRegistryARN", ref.ImageRegistryARN, ""},
+	}
+	if encryption := hc.Spec.SecretEncryption; encryption != nil && encryption.KMS != nil && encryption.KMS.AWS != nil {
+		all = append(all, role{"spec.secretEncryption.kms.aws.auth.awsKms", encryption.KMS.AWS.Auth.AWSKMSRoleARN, "kms-creds"})
+	}
+	return all
+}
+
+// file is what AWS's client libraries read: with the token of a service account, the role is assumed.
+func (r role) file(region string) []byte {
+	return fmt.Appendf(nil, "[default]\nrole_arn = %s\nweb_identity_token_file = %s/token\nsts_regional_endpoints = regional\nregion = %s\n", r.arn, tokenFolder, region)
+}
+
+// CredentialsSecret is empty: roles are named in the HostedCluster, and there is no secret in them.
+func (*Platform) CredentialsSecret(*hyperv1.HostedCluster) string { return "" }
+
+// ReconcileCredentials writes the file of each role for the component that assumes it.
+func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cluster platform.Cluster) (platform.Credentials, error) {
+	found := string(hyperv1.PlatformCredentialsFound)
+	if err := p.ValidateHostedCluster(cluster.HostedCluster); err != nil {
+		return platform.Credentials{Condition: condition.False(found, hyperv1.PlatformCredentialsNotFoundReason, err.Error())}, nil
+	}
+	var failures []error
+	for _, role := range roles(cluster.HostedCluster) {
+		if role.secret != "" {
+			failures = append(failures, reconcileRole(ctx, c, cluster, role))
+		}
+	}
+	return platform.Credentials{Condition: condition.True(found, hyperv1.AsExpectedReason, "The roles of the cluster's operators are named")}, errors.Join(failures...)
+}
+
+func reconcileRole(ctx context.Context, c client.Client, cluster platform.Cluster, role role) error {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: role.secret}}
+	_, err := upsert.Object(ctx, c, secret, func() error {
+		secret.Type = corev1.SecretTypeOpaque
+		secret.Data = map[string][]byte{credentialsKey: role.file(spec(cluster.HostedCluster).Region)}
+		return tenancy.Claim(secret, client.ObjectKeyFromObject(cluster.HostedCluster))
+	})
+	return err
+}
+
+// DeleteCredentials has nothing to delete: all is in the hosted namespace.
+func (*Platform) DeleteCredentials(context.Context, client.Client, platform.Cluster) error {
+	return nil
+}
+
+// ReconcileSecretEncryption has nothing to bring: the role of the key service is one of the cluster's.
+func (*Platform) ReconcileSecretEncryption(context.Context, client.Client, platform.Cluster) error {
+	return nil
+}

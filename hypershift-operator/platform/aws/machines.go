@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	ignition "github.com/coreos/ignition/v2/config/v3_2/types"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/openshift/hypershift/api/aws/v1beta2"
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/finalizer"
+)
+
+// instanceReady is what the provider says of an instance, and securityGroupsReady of what guards it.
+const (
+	instanceReady       = "InstanceReady"
+	securityGroupsReady = "SecurityGroupsReady"
+)
+
+// Underway is what the provider says while an instance starts.
+func (*Platform) Underway() []string {
+	return []string{"InstanceProvisionStarted", "InstanceNotReady"}
+}
+
+// Machines is an empty list of AWSMachines.
+func (*Platform) Machines() client.ObjectList { return &awsv1.AWSMachineList{} }
+
+// UserDataFormat is Ignition: what a payload's AMI reads.
+func (*Platform) UserDataFormat(platform.Pool) hyperv1.UserDataFormat {
+	return hyperv1.UserDataIgnition
+}
+
+// CustomizeIgnition adds nothing.
+func (*Platform) CustomizeIgnition(platform.Pool, *ignition.Config) {}
+
+// MachineProblem is why the provider gave a machine up, or else what is not ready yet.
+func (*Platform) MachineProblem(obj client.Object) (reason, message string) {
+	machine, ok := obj.(*awsv1.AWSMachine)
+	if !ok {
+		return "", ""
+	}
+	if reason, message := failure(machine); reason != "" {
+		return reason, message
+	}
+	for _, conditionType := range []string{instanceReady, securityGroupsReady} {
+		if c := find(machine, conditionType); c != nil && c.Status != metav1.ConditionTrue && c.Reason != "" {
+			return c.Reason, c.Message
+		}
+	}
+	return "", ""
+}
+
+// MachineStart begins with an instance. Until EC2 gives one, it would give none to another machine of the pool either.
+func (*Platform) MachineStart(obj client.Object) platform.MachineStart {
+	machine, ok := obj.(*awsv1.AWSMachine)
+	if !ok {
+		return platform.MachineStart{}
+	}
+	var start platform.MachineStart
+	if machine.Spec.InstanceID != nil {
+		start.Begun = machine.CreationTimestamp.Time
+		if c := find(machine, instanceReady); c != nil {
+			start.Begun = c.LastTransitionTime.Time
+		}
+	}
+	start.Reason, start.Message = failure(machine)
+	return start
+}
+
+// failure is why the provider gave a machine up; empty while it has not.
+func failure(machine *awsv1.AWSMachine) (reason, message string) {
+	reason = ptr.Deref(machine.Status.FailureReason, "")
+	if reason == "" {
+		return "", ""
+	}
+	return reason, firstOf(ptr.Deref(machine.Status.FailureMessage, ""), "the provider gave the machine up")
+}
+
+func find(machine *awsv1.AWSMachine, conditionType string) *awsv1.Condition {
+	for i := range machine.Status.Conditions {
+		if machine.Status.Conditions[i].Type == conditionType {
+			return &machine.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// NodeStartup leaves it to the traits.
+func (*Platform) NodeStartup(platform.Pool) time.Duration { return 0 }
+
+// OrphanedMachines lets go of machines when AWS does not know the cluster any more: nobody could terminate their instances in its name. It
+// says which instances are left, and otherwise which machine the deletion waits for.
+func (p *Platform) OrphanedMachines(ctx context.Context, c client.Client, cluster platform.Cluster) (string, error) {
+	machines := &awsv1.AWSMachineList{}
+	if err := c.List(ctx, machines, client.InNamespace(cluster.Namespace)); err != nil {
+		return "", fmt.Errorf("listing AWSMachines of namespace %s: %w", cluster.Namespace, err)
+	}
+	if len(machines.Items) == 0 {
+		return "", nil
+	}
+	if known(cluster.HostedCluster) {
+		first := &machines.Items[0]
+		waits := fmt.Sprintf("%d instances are being terminated; AWSMachine %s", len(machines.Items), first.Name)
+		if _, message := p.MachineProblem(first); message != "" {
+			waits += ": " + message
+		}
+		return waits, nil
+	}
+	var failures []error
+	left := ""
+	for i := range machines.Items {
+		machine := &machines.Items[i]
+		if !machine.DeletionTimestamp.IsZero() {
+			left += " " + ptr.Deref(machine.Spec.InstanceID, machine.Name)
+			failures = append(failures, finalizer.Remove(ctx, c, machine, awsv1.MachineFinalizer))
+		}
+	}
+	return "AWS does not accept the cluster's identity, so its instances cannot be terminated: terminate these by hand:" + left, errors.Join(failures...)
+}
+
+// known tells whether AWS still lets the cluster's components in, as far as anybody has found out.
+func known(hc *hyperv1.HostedCluster) bool {
+	for _, conditionType := range []hyperv1.ConditionType{hyperv1.ValidOIDCConfiguration, hyperv1.ValidAWSIdentityProvider} {
+		if meta.IsStatusConditionFalse(hc.Status.Conditions, string(conditionType)) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aws
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/openshift/hypershift/api/aws/v1beta2"
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+const (
+	// defaultVolumeSize in GiB and defaultVolumeType are those of the compatible product.
+	defaultVolumeSize = 16
+	defaultVolumeType = "gp3"
+	// metadataHops lets pods reach the metadata of their instance, which are one hop further away than the instance itself.
+	metadataHops = 2
+)
+
+func pool(p platform.Pool) hyperv1.AWSNodePoolPlatform {
+	if p.NodePool.Spec.Platform.AWS == nil {
+		return hyperv1.AWSNodePoolPlatform{}
+	}
+	return *p.NodePool.Spec.Platform.AWS
+}
+
+// ValidateNodePool refuses a pool without settings, and tells what its instances wait for once the payload is known.
+func (*Platform) ValidateNodePool(p platform.Pool) error {
+	if p.NodePool.Spec.Platform.AWS == nil {
+		return errors.New("spec.platform.aws is missing: say the instance type and the subnet")
+	}
+	if p.HostedCluster.Spec.Platform.AWS == nil {
+		return errors.New("spec.platform.aws of the HostedCluster is missing: it says the region")
+	}
+	subnet := pool(p).Subnet
+	if ptr.Deref(subnet.ID, "") == "" && len(subnet.Filters) == 0 {
+		return errors.New("spec.platform.aws.subnet is empty: give its id, or filters that it is found by")
+	}
+	if p.Release == nil {
+		return nil
+	}
+	if _, err := ami(p); err != nil {
+		return &platform.Fault{Condition: hyperv1.NodePoolValidPlatformImageType, Reason: hyperv1.NodePoolValidationFailedReason, Message: err.Error()}
+	}
+	if p.Distribution() == releaseinfo.OpenShift && defaultSecurityGroup(p.HostedCluster) == "" {
+		return &platform.Fault{
+			Condition: hyperv1.NodePoolAWSSecurityGroupAvailableConditionType, Reason: hyperv1.DefaultAWSSecurityGroupNotReadyReason,
+			Message: "The control-plane-operator has not made the security group of the cluster's workers yet",
+		}
+	}
+	return nil
+}
+
+// ami is the image that the pool names, or else the payload's for its architecture and region.
+func ami(p platform.Pool) (string, error) {
+	if id := pool(p).AMI; id != "" {
+		return id, nil
+	}
+	region, arch := spec(p.HostedCluster).Region, p.NodePool.Spec.Arch
+	if pool(p).ImageType == hyperv1.ImageTypeWindows {
+		return "", errors.New("spec.platform.aws.imageType is Windows, for which release images name no AMI that is known here: set spec.platform.aws.ami")
+	}
+	id, found := p.Release.AMI(arch, region)
+	if !found {
+		return "", fmt.Errorf("the release image names no AMI for architecture %s in region %s: set spec.platform.aws.ami", firstOf(arch, "amd64"), region)
+	}
+	return id, nil
+}
+
+func firstOf(values ...string) string {
+	for _, value := range values {
+		if value != "" {
+			return value
+		}
+	}
+	return ""
+}
+
+// defaultSecurityGroup is what the control-plane-operator of an OpenShift payload makes for all workers of a cluster.
+func defaultSecurityGroup(hc *hyperv1.HostedCluster) string {
+	if hc.Status.Platform == nil || hc.Status.Platform.AWS == nil {
+		return ""
+	}
+	return hc.Status.Platform.AWS.DefaultWorkerSecurityGroupID
+}
+
+// MachineTemplate is an instance as the pool says. It is asked for when the pool is valid.
+func (*Platform) MachineTemplate(p platform.Pool) client.Object {
+	aws := pool(p)
+	template := &awsv1.AWSMachineTemplate{}
+	machine := &template.Spec.Template.Spec
+	if p.Release != nil || aws.AMI != "" {
+		if id, err := ami(p); err == nil {
+			machine.AMI.ID = &id
+		}
+	}
+	machine.InstanceType = aws.InstanceType
+	machine.IAMInstanceProfile = firstOf(aws.InstanceProfile, p.HostedCluster.Spec.InfraID+"-worker-profile")
+	machine.Subnet = ptr.To(reference(aws.Subnet))
+	machine.AdditionalSecurityGroups = securityGroups(p)
+	machine.RootVolume = rootVolume(aws.RootVolume)
+	machine.AdditionalTags = tags(p)
+	machine.InstanceMetadataOptions = metadataOptions(p.NodePool)
+	// User-data is a pointer to the ignition-server with a token that ends: EC2 itself hands it over, as it is.
+	machine.UncompressedUserData = ptr.To(true)
+	machine.CloudInit = awsv1.CloudInit{InsecureSkipSecretsManager: true, SecureSecretsBackend: "secrets-manager"}
+	if p.HostedCluster.Annotations[hyperv1.AWSMachinePublicIPs] == "true" {
+		machine.PublicIP = ptr.To(true)
+	}
+	place(machine, aws.Placement)
+	return template
+}
+
+func reference(ref hyperv1.AWSResourceReference) awsv1.AWSResourceReference {
+	out := awsv1.AWSResourceReference{ID: ref.ID}
+	for _, filter := range ref.Filters {
+		out.Filters = append(out.Filters, awsv1.Filter{Name: filter.Name, Values: filter.Values})
+	}
+	return out
+}
+
+func securityGroups(p platform.Pool) []awsv1.AWSResourceReference {
+	var groups []awsv1.AWSResourceReference
+	for _, group := range pool(p).SecurityGroups {
+		groups = append(groups, reference(group))
+	}
+	if id := defaultSecurityGroup(p.HostedCluster); id != "" {
+		groups = append(groups, awsv1.AWSResourceReference{ID: &id})
+	}
+	return groups
+}
+
+func rootVolume(volume *hyperv1.Volume) *awsv1.Volume {
+	if volume == nil {
+		return &awsv1.Volume{Size: defaultVolumeSize}
+	}
+	return &awsv1.Volume{
+		Size: max(volume.Size, defaultVolumeSize/2), Type: firstOf(volume.Type, defaultVolumeType), IOPS: volume.IOPS,
+		Encrypted: volume.Encrypted, EncryptionKey: volume.EncryptionKey,
+	}
+}
+
+// metadataOptions are written whole, so that the API server has no defaults to add.
+func metadataOptions(np *hyperv1.NodePool) *awsv1.InstanceMetadataOptions {
+	options := &awsv1.InstanceMetadataOptions{
+		HTTPEndpoint: "enabled", HTTPProtocolIPv6: "disabled", HTTPPutResponseHopLimit: metadataHops, HTTPTokens: "optional", InstanceMetadataTags: "disabled",
+	}
+	if np.Annotations[hyperv1.EC2InstanceMetadataHTTPTokens] == "required" {
+		options.HTTPTokens = "required"
+	}
+	return options
+}
+
+// tags are the pool's and the cluster's. The cluster's win unless it lets pools override them. The cloud provider finds the cluster's
+// instances by a tag of their own.
+func tags(p platform.Pool) map[string]string {
+	all := map[string]string{}
+	for _, tag := range pool(p).ResourceTags {
+		all[tag.Key] = tag.Value
+	}
+	for _, tag := range spec(p.HostedCluster).ResourceTags {
+		if _, set := all[tag.Key]; !set || tag.OverridePolicy != "Allow" {
+			all[tag.Key] = tag.Value
+		}
+	}
+	if owned := "kubernetes.io/cluster/" + p.HostedCluster.Spec.InfraID; all[owned] == "" {
+		all[owned] = "owned"
+	}
+	if placement := pool(p).Placement; placement != nil && placement.MarketType == hyperv1.MarketTypeSpot {
+		all["aws-node-termination-handler/managed"] = ""
+	}
+	return all
+}
+
+// place says on what hardware, and how its capacity is bought.
+func place(machine *awsv1.AWSMachineSpec, placement *hyperv1.PlacementOptions) {
+	if placement == nil {
+		return
+	}
+	machine.Tenancy = placement.Tenancy
+	reservation := ptr.Deref(placement.CapacityReservation, hyperv1.CapacityReservationOptions{})
+	machine.CapacityReservationID, machine.CapacityReservationPreference = reservation.ID, reservation.Preference
+	market := placement.MarketType
+	if market == "" {
+		market = reservation.MarketType
+	}
+	// A reservation by its ID is a block of capacity unless somebody says otherwise: what is reserved for hosts cannot be.
+	if market == "" && reservation.ID != nil && placement.Tenancy != "host" {
+		market = hyperv1.MarketTypeCapacityBlock
+	}
+	switch market {
+	case hyperv1.MarketTypeSpot:
+		machine.SpotMarketOptions = &awsv1.SpotMarketOptions{}
+		if price := placement.Spot.MaxPrice; price != "" {
+			machine.SpotMarketOptions.MaxPrice = &price
+		}
+	case hyperv1.MarketTypeCapacityBlock:
+		machine.MarketType = "CapacityBlock"
+	case hyperv1.MarketTypeOnDemand:
+		machine.MarketType = "OnDemand"
+	}
+}
+
+// RollingTemplate leaves tags out: the provider puts them on instances that run.
+func (*Platform) RollingTemplate(template client.Object) client.Object {
+	rolling, ok := template.DeepCopyObject().(*awsv1.AWSMachineTemplate)
+	if !ok {
+		return template
+	}
+	rolling.Spec.Template.Spec.AdditionalTags = nil
+	return rolling
+}
+
+// AdjustMachine gives an instance the pool's tags.
+func (*Platform) AdjustMachine(p platform.Pool, obj client.Object) {
+	if machine, ok := obj.(*awsv1.AWSMachine); ok && p.HostedCluster != nil {
+		machine.Spec.AdditionalTags = tags(p)
+	}
+}
+
+// MachineTemplates is an empty list of templates.
+func (*Platform) MachineTemplates() client.ObjectList { return &awsv1.AWSMachineTemplateList{} }
+
+// MachineCapacity is what the provider knows of the instance type.
+func (*Platform) MachineCapacity(obj client.Object) platform.MachineCapacity {
+	template, ok := obj.(*awsv1.AWSMachineTemplate)
+	if !ok {
+		return platform.MachineCapacity{}
+	}
+	return platform.MachineCapacity{Resources: template.Status.Capacity}
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aws
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	"k8s.io/utils/ptr"
+
+	awsv1 "github.com/openshift/hypershift/api/aws/v1beta2"
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+const givenAMI = "ami-00000000000000001"
+
+// payload names an AMI of each architecture for one region.
+func payload(t *testing.T, distribution releaseinfo.Distribution) *releaseinfo.ReleaseImage {
+	t.Helper()
+	images := releaseinfo.BootImages{Architectures: map[string]releaseinfo.BootArchitecture{}}
+	for arch, id := range map[string]string{"x86_64": "ami-amd64", "aarch64": "ami-arm64"} {
+		var boot releaseinfo.BootArchitecture
+		boot.Images.AWS.Regions = map[string]releaseinfo.BootImage{"eu-west-1": {Image: id}}
+		images.Architectures[arch] = boot
+	}
+	return releaseinfo.New("release", releaseinfo.Payload{Version: "4.20.1", Distribution: distribution, BootImages: images})
+}
+
+func testPool(t *testing.T) platform.Pool {
+	t.Helper()
+	np := &hyperv1.NodePool{}
+	np.Spec.Platform = hyperv1.NodePoolPlatform{Type: hyperv1.AWSPlatform, AWS: &hyperv1.AWSNodePoolPlatform{
+		InstanceType: "m5.large", Subnet: hyperv1.AWSResourceReference{ID: ptr.To("subnet-1")},
+	}}
+	hc := testCluster().HostedCluster
+	hc.Status.Platform = &hyperv1.PlatformStatus{AWS: &hyperv1.AWSPlatformStatus{DefaultWorkerSecurityGroupID: "sg-default"}}
+	return platform.Pool{NodePool: np, HostedCluster: hc, Release: payload(t, releaseinfo.OpenShift)}
+}
+
+func TestMachineTemplate(t *testing.T) {
+	plain := func() awsv1.AWSMachineSpec {
+		return awsv1.AWSMachineSpec{
+			AMI: awsv1.AMIReference{ID: ptr.To("ami-amd64")}, InstanceType: "m5.large", IAMInstanceProfile: "demo-abcde-worker-profile",
+			Subnet: &awsv1.AWSResourceReference{ID: ptr.To("subnet-1")}, RootVolume: &awsv1.Volume{Size: 16},
+			AdditionalSecurityGroups: []awsv1.AWSResourceReference{{ID: ptr.To("sg-default")}},
+			AdditionalTags:           map[string]string{"kubernetes.io/cluster/demo-abcde": "owned"}, UncompressedUserData: ptr.To(true),
+			CloudInit: awsv1.CloudInit{InsecureSkipSecretsManager: true, SecureSecretsBackend: "secrets-manager"},
+			InstanceMetadataOptions: &awsv1.InstanceMetadataOptions{
+				HTTPEndpoint: "enabled", HTTPProtocolIPv6: "disabled", HTTPPutResponseHopLimit: 2, HTTPTokens: "optional", InstanceMetadataTags: "disabled"},
+		}
+	}
+	filters := []hyperv1.Filter{{Name: "tag:Name", Values: []string{"a", "b"}}}
+	for _, tc := range []struct {
+		name string
+		set  func(np *hyperv1.NodePool, aws *hyperv1.AWSNodePoolPlatform, hc *hyperv1.HostedCluster)
+		want func(machine *awsv1.AWSMachineSpec)
+	}{
+		{"When the pool says the least, the rest should be the payload's and the cluster's",
+			func(*hyperv1.NodePool, *hyperv1.AWSNodePoolPlatform, *hyperv1.HostedCluster) {}, func(*awsv1.AWSMachineSpec) {}},
+		{"When the architecture is arm64, the AMI should be",
+			func(np *hyperv1.NodePool, _ *hyperv1.AWSNodePoolPlatform, _ *hyperv1.HostedCluster) {
+				np.Spec.Arch = "arm64"
+			},
+			func(m *awsv1.AWSMachineSpec) { m.AMI.ID = ptr.To("ami-arm64") }},
+		{"When an AMI is given, it should win",
+			func(_ *hyperv1.NodePool, aws *hyperv1.AWSNodePoolPlatform, _ *hyperv1.HostedCluster) {
+				aws.AMI = givenAMI
+			},
+			func(m *awsv1.AWSMachineSpec) { m.AMI.ID = ptr.To(givenAMI) }},
+		{"When an instance profile is given, it should win",
+			func(_ *hyperv1.NodePool, aws *hyperv1.AWSNodePoolPlatform, _ *hyperv1.HostedCluster) {
+				aws.InstanceProfile = "mine"
+			},
+			func(m *awsv1.AWSMachineSpec) { m.IAMInstanceProfile = "mine" }},
+		{"When the subnet is found by filters, they should be the provider's",
+			func(_ *hyperv1.NodePool, aws *hyperv1.AWSNodePoolPlatform, _ *hyperv1.HostedCluster) {
+				aws.Subnet = hyperv1.AWSResourceReference{Filters: filters}
+			},
+			func(m *awsv1.AWSMachineSpec) {
+				m.Subnet = &awsv1.AWSResourceReference{Filters: []awsv1.Filter{{Name: "tag:Name", Values: []string{"a", "b"}}}}
+			}},
+		{"When there are security groups, they should come before the cluster's",
+			func(_ *hyperv1.NodePool, aws *hyperv1.AWSNodePoolPlatform, _ *hyperv1.HostedCluster) {
+				aws.SecurityGroups = []hyperv1.AWSResourceReference{{ID: ptr.To("sg-1")}, {Filters: filters}}
+			},
+			func(m *awsv1.AWSMachineSpec) {
+				m.AdditionalSecurityGroups = []awsv1.AWSResourceReference{
+					{ID: ptr.To("sg-1")}, {Filters: []awsv1.Filter{{Name: "tag:Name", Values: []string{"a", "b"}}}}, {ID: ptr.To("sg-default")}}
+			}},
+		{"When the root volume is described, it should be so",
+			func(_ *hyperv1.NodePool, aws *hyperv1.AWSNodePoolPlatform, _ *hyperv1.HostedCluster) {
+				aws.RootVolume = &hyperv1.Volume{Size: 200, Type: "io1", IOPS: 3000, Encrypted: ptr.To(true), EncryptionKey: "key"}
+			},
+			func(m *awsv1.AWSMachineSpec) {
+				m.RootVolume = &awsv1.Volume{Size: 200, Type: "io1", IOPS: 3000, Encrypted: ptr.To(true), EncryptionKey: "key"}
+			}},
+		{"When pool and cluster have tags, the cluster's should win but for those that it lets be overridden",
+			func(_ *hyperv1.NodePool, aws *hyperv1.AWSNodePoolPlatform, hc *hyperv1.HostedCluster) {
+				aws.ResourceTags = []hyperv1.AWSNodePoolResourceTag{{Key: "pool", Value: "p"}, {Key: "fixed", Value: "p"}, {Key: "open", Value: "p"}}
+				hc.Spec.Platform.AWS.ResourceTags = []hyperv1.AWSResourceTag{
+					{Key: "fixed", Value: "c"}, {Key: "open", Value: "c", OverridePolicy: "Allow"}, {Key: "kubernetes.io/cluster/demo-abcde", Value: "shared"}}
+			},
+			func(m *awsv1.AWSMachineSpec) {
+				m.AdditionalTags = map[string]string{"pool": "p", "fixed": "c", "open": "p", "kubernetes.io/cluster/demo-abcde": "shared"}
+			}},
+		{"When metadata needs a session token, the instance should want it",
+			func(np *hyperv1.NodePool, _ *hyperv1.AWSNodePoolPlatform, _ *hyperv1.HostedCluster) {
+				np.Annotations = map[string]string{"hypershift.openshift.io/ec2-instance-metadata-http-tokens": "required"}
+			},
+			func(m *awsv1.AWSMachineSpec) { m.InstanceMetadataOptions.HTTPTokens = "required" }},
+		{"When machines are to be public, they should be",
+			func(_ *hyperv1.NodePool, _ *hyperv1.AWSNodePoolPlatform, hc *hyperv1.HostedCluster) {
+				hc.Annotations = map[string]string{"hypershift.openshift.io/aws-machine-public-ips": "true"}
+			},
+			func(m *awsv1.AWSMachineSpec) { m.PublicIP = ptr.To(true) }},
+		{"When the hardware is for one tenant, it should be so",
+			func(_ *hyperv1.NodePool, aws *hyperv1.AWSNodePoolPlatform, _ *hyperv1.HostedCluster) {
+				aws.Placement = &hyperv1.PlacementOptions{Tenancy: "dedicated", MarketType: hyperv1.MarketTypeOnDemand}
+			},
+			func(m *awsv1.AWSMachineSpec) { m.Tenancy, m.MarketType = "dedicated", "OnDemand" }},
+		{"When instances are of the spot market, they should have the price and the mark for who drains them",
+			func(_ *hyperv1.NodePool, aws *hyperv1.AWSNodePoolPlatform, _ *hyperv1.HostedCluster) {
+				aws.Placement = &hyperv1.PlacementOptions{MarketType: hyperv1.MarketTypeSpot, Spot: hyperv1.SpotOptions{MaxPrice: "0.5"}}
+			},
+			func(m *awsv1.AWSMachineSpec) {
+				m.SpotMarketOptions = &awsv1.SpotMarketOptions{MaxPrice: ptr.To("0.5")}
+				m.AdditionalTags["aws-node-termination-handler/managed"] = ""
+			}},
+		{"When capacity is reserved, the instance should use it as a block",
+			func(_ *hyperv1.NodePool, aws *hyperv1.AWSNodePoolPlatform, _ *hyperv1.HostedCluster) {
+				aws.Placement = &hyperv1.PlacementOptions{CapacityReservation: &hyperv1.CapacityReservationOptions{ID: ptr.To("cr-1"), Preference: "CapacityReservationsOnly"}}
+			},
+			func(m *awsv1.AWSMachineSpec) {
+				m.CapacityReservationID, m.CapacityReservationPreference, m.MarketType = ptr.To("cr-1"), "CapacityReservationsOnly", "CapacityBlock"
+			}},
+		{"When a reservation says how it is bought, that should count",
+			func(_ *hyperv1.NodePool, aws *hyperv1.AWSNodePoolPlatform, _ *hyperv1.HostedCluster) {
+				aws.Placement = &hyperv1.PlacementOptions{CapacityReservation: &hyperv1.CapacityReservationOptions{ID: ptr.To("cr-1"), MarketType: hyperv1.MarketTypeOnDemand}}
+			},
+			func(m *awsv1.AWSMachineSpec) { m.CapacityReservationID, m.MarketType = ptr.To("cr-1"), "OnDemand" }},
+		{"When any open reservation will do, there should be no block",
+			func(_ *hyperv1.NodePool, aws *hyperv1.AWSNodePoolPlatform, _ *hyperv1.HostedCluster) {
+				aws.Placement = &hyperv1.PlacementOptions{CapacityReservation: &hyperv1.CapacityReservationOptions{Preference: "Open"}}
+			},
+			func(m *awsv1.AWSMachineSpec) { m.CapacityReservationPreference = "Open" }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := testPool(t)
+			tc.set(p.NodePool, p.NodePool.Spec.Platform.AWS, p.HostedCluster)
+			want := plain()
+			tc.want(&want)
+			got := (&Platform{}).MachineTemplate(p).(*awsv1.AWSMachineTemplate)
+			if diff := cmp.Diff(want, got.Spec.Template.Spec); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTagsRollNothing(t *testing.T) {
+	g := NewWithT(t)
+	p := testPool(t)
+	before := (&Platform{}).RollingTemplate((&Platform{}).MachineTemplate(p))
+	p.NodePool.Spec.Platform.AWS.ResourceTags = []hyperv1.AWSNodePoolResourceTag{{Key: "team", Value: "red"}}
+	template := (&Platform{}).MachineTemplate(p)
+	g.Expect((&Platform{}).RollingTemplate(template)).To(Equal(before))
+	g.Expect(template.(*awsv1.AWSMachineTemplate).Spec.Template.Spec.AdditionalTags).To(HaveKeyWithValue("team", "red"), "the template itself has them")
+	machine := &awsv1.AWSMachine{}
+	(&Platform{}).AdjustMachine(p, machine)
+	g.Expect(machine.Spec.AdditionalTags).To(HaveKeyWithValue("team", "red"), "the instance that runs gets them")
+	p.HostedCluster = nil
+	machine.Spec.AdditionalTags = nil
+	(&Platform{}).AdjustMachine(p, machine)
+	g.Expect(machine.Spec.AdditionalTags).To(BeEmpty(), "nobody knows the cluster's any more")
+}
+
+func TestValidateNodePool(t *testing.T) {
+	for _, tc := range []struct {
+		name      string
+		set       func(p *platform.Pool)
+		condition string
+		says      string
+	}{
+		{"When all is there, it should be accepted", func(*platform.Pool) {}, "", ""},
+		{"When there is no block, it should say so", func(p *platform.Pool) { p.NodePool.Spec.Platform.AWS = nil }, "", "spec.platform.aws is missing"},
+		{"When the cluster has no block, it should say so", func(p *platform.Pool) { p.HostedCluster.Spec.Platform.AWS = nil }, "", "HostedCluster"},
+		{"When the subnet names nothing, it should say so",
+			func(p *platform.Pool) { p.NodePool.Spec.Platform.AWS.Subnet = hyperv1.AWSResourceReference{} }, "", "spec.platform.aws.subnet"},
+		{"When the payload is not known yet, it should wait for it", func(p *platform.Pool) { p.Release, p.HostedCluster.Status.Platform = nil, nil }, "", ""},
+		{"When the payload has no AMI for the region, it should say so",
+			func(p *platform.Pool) { p.HostedCluster.Spec.Platform.AWS.Region = "mars-1" }, "ValidPlatformImage", "amd64 in region mars-1: set spec.platform.aws.ami"},
+		{"When Windows is wanted, it should want its AMI",
+			func(p *platform.Pool) { p.NodePool.Spec.Platform.AWS.ImageType = hyperv1.ImageTypeWindows }, "ValidPlatformImage", "imageType is Windows"},
+		{"When Windows comes with an AMI, it should be accepted", func(p *platform.Pool) {
+			p.NodePool.Spec.Platform.AWS.ImageType, p.NodePool.Spec.Platform.AWS.AMI = hyperv1.ImageTypeWindows, givenAMI
+		}, "", ""},
+		{"When the cluster's security group is not made yet, it should wait",
+			func(p *platform.Pool) { p.HostedCluster.Status.Platform = nil }, "AWSSecurityGroupAvailable", "security group"},
+		{"When nobody makes a security group, it should not wait for it", func(p *platform.Pool) {
+			p.HostedCluster.Status.Platform = nil
+			p.Release = payload(t, releaseinfo.Kubernetes)
+		}, "", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			p := testPool(t)
+			tc.set(&p)
+			err := (&Platform{}).ValidateNodePool(p)
+			if tc.says == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			g.Expect(err).To(MatchError(ContainSubstring(tc.says)))
+			var fault *platform.Fault
+			g.Expect(errors.As(err, &fault)).To(Equal(tc.condition != ""))
+			if fault != nil {
+				g.Expect(fault.Condition).To(Equal(tc.condition))
+			}
+		})
+	}
+}
