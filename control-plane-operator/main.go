@@ -14,6 +14,7 @@ import (
 
 	"github.com/openshift/hypershift/control-plane-operator/availabilityprober"
 	"github.com/openshift/hypershift/control-plane-operator/backup"
+	"github.com/openshift/hypershift/control-plane-operator/etcdrestore"
 	"github.com/openshift/hypershift/control-plane-operator/guestbootstrap"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator"
 	"github.com/openshift/hypershift/control-plane-operator/run"
@@ -33,7 +34,8 @@ func command() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(run.NewCommand(), hostedclusterconfigoperator.NewCommand(), availabilityprober.NewCommand(), guestbootstrap.NewCommand(), backup.NewCommand())
+	root.AddCommand(run.NewCommand(), hostedclusterconfigoperator.NewCommand(), availabilityprober.NewCommand(), guestbootstrap.NewCommand(), backup.NewCommand(),
+		etcdrestore.NewCommand())
 	// Pods of other operators start a program by its own name.
 	if name := filepath.Base(os.Args[0]); name != root.Name() {
 		if sub, _, err := root.Find([]string{name}); err == nil && sub != root {

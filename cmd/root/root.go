@@ -27,6 +27,7 @@ import (
 	"github.com/openshift/hypershift/cmd/nodepool"
 	"github.com/openshift/hypershift/cmd/platform"
 	"github.com/openshift/hypershift/cmd/release"
+	"github.com/openshift/hypershift/cmd/restore"
 	"github.com/openshift/hypershift/cmd/version"
 )
 
@@ -38,7 +39,9 @@ func Hypershift() *cobra.Command {
 	dumps.AddCommand(dump.NewCommand())
 	drains := group("drain", "Empty what is to be maintained")
 	drains.AddCommand(lxdhost.NewDrainCommand())
-	cmd.AddCommand(install.NewCommand(), release.NewCommand(), dumps, drains)
+	restores := group("restore", "Bring back what was lost")
+	restores.AddCommand(restore.NewCommand())
+	cmd.AddCommand(install.NewCommand(), release.NewCommand(), dumps, drains, restores)
 	addShared(cmd, defaults).AddCommand(lxdhost.NewCreateCommand())
 	return cmd
 }

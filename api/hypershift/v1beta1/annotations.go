@@ -113,6 +113,9 @@ const (
 	HostedClusterScheduledAnnotation = "hypershift.openshift.io/cluster-scheduled"
 	// HostedClusterRestoredFromBackupAnnotation tells that the cluster came back from a backup.
 	HostedClusterRestoredFromBackupAnnotation = "hypershift.openshift.io/restored-from-backup"
+	// RestoringAnnotation, set when a HostedCluster is made that comes back from a backup, has the control-plane-operator of a Kubernetes release make nothing,
+	// no key above all, until `hypershift restore cluster` has put keys and data in place and takes it away. Its value does not matter.
+	RestoringAnnotation = "hypershift.openshift.io/restoring"
 	// RestoredInfrastructureAnnotation holds the UID of the infrastructure cluster (MaasCluster) that was lost with the hosted namespace. The new one
 	// takes its place: machines that still run for the lost one become those of the pools that had them. It counts when the new one is made.
 	RestoredInfrastructureAnnotation = "hypershift.openshift.io/restored-infrastructure"

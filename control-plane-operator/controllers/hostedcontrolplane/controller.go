@@ -142,6 +142,10 @@ func (r *Reconciler) begin(ctx context.Context, hcp *hyperv1.HostedControlPlane)
 		ctrl.LoggerFrom(ctx).Info("Leaving the control plane to the operator of its own release", "release", release)
 		return nil, phase.ErrStop
 	}
+	if hcp.DeletionTimestamp.IsZero() && hcp.Annotations[hyperv1.RestoringAnnotation] != "" {
+		ctrl.LoggerFrom(ctx).Info("Waiting for the keys and the data of a backup")
+		return nil, phase.ErrStop
+	}
 	return &scope{hcp: hcp}, nil
 }
 

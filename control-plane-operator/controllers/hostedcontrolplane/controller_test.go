@@ -185,6 +185,21 @@ func TestControlPlane(t *testing.T) {
 		}
 	}
 
+	step("When a control plane comes back from a backup it should make nothing, no key above all, until that is in place", func(t *testing.T) {
+		g := NewWithT(t)
+		w.edit(func(hcp *hyperv1.HostedControlPlane) {
+			hcp.Annotations[hyperv1.RestoringAnnotation] = "true"
+		})
+		secrets, before := &corev1.SecretList{}, 0
+		g.Expect(w.client.List(t.Context(), secrets)).To(Succeed())
+		before = len(secrets.Items)
+		g.Expect(w.pass()).To(Succeed())
+		g.Expect(w.workloads()).To(BeEmpty())
+		g.Expect(w.client.List(t.Context(), secrets)).To(Succeed())
+		g.Expect(secrets.Items).To(HaveLen(before))
+		w.edit(func(hcp *hyperv1.HostedControlPlane) { delete(hcp.Annotations, hyperv1.RestoringAnnotation) })
+	})
+
 	step("When a control plane is new it should publish its address, make its keys and start etcd only", func(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(w.pass()).To(Succeed())

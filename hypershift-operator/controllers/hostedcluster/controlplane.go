@@ -149,7 +149,7 @@ var mirroredAnnotations = []string{
 	hyperv1.KubeAPIServerMaximumMutatingRequestsInFlight, hyperv1.KubeAPIServerGoAwayChance,
 	hyperv1.KubeAPIServerServiceAccountTokenMaxExpiration, hyperv1.RequestServingNodeAdditionalSelectorAnnotation,
 	hyperv1.ManagementPlatformAnnotation, hyperv1.DisableIgnitionServerAnnotation,
-	hyperv1.HostedClusterRestoredFromBackupAnnotation, hyperv1.EnableMetricsForwarding,
+	hyperv1.HostedClusterRestoredFromBackupAnnotation, hyperv1.RestoringAnnotation, hyperv1.EnableMetricsForwarding,
 	hyperv1.CertificateValidityAnnotation, hyperv1.CertificateRenewalAnnotation,
 	hyperv1.RotateSignersAnnotation, hyperv1.SignerOverlapAnnotation,
 }

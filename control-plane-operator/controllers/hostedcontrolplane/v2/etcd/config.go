@@ -123,7 +123,7 @@ func Settings(hcp *hyperv1.HostedControlPlane, pod string, stage Stage, quota in
 		cluster = append(cluster, p+"="+PeerURL(hcp.Namespace, p))
 	}
 	return settings{
-		Name: pod, DataDir: dataDir,
+		Name: pod, DataDir: DataDir,
 		InitialCluster: strings.Join(cluster, ","), InitialClusterState: state, InitialClusterToken: hcp.Namespace,
 		InitialAdvertisePeerURLs: PeerURL(hcp.Namespace, pod), AdvertiseClientURLs: ClientURL(hcp.Namespace, pod),
 		ListenPeerURLs: "https://0.0.0.0:2380", ListenClientURLs: "https://0.0.0.0:2379",

@@ -21,9 +21,11 @@ import (
 // Name is the component's name.
 const Name = "etcd"
 
+// DataDir is where a member keeps its data: its volume.
+const DataDir = "/var/lib/data"
+
 const (
 	dataVolume  = "data"
-	dataDir     = "/var/lib/data"
 	certDir     = "/etc/etcd/tls"
 	defaultSize = "8Gi"
 )

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package restore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/cmd/progress"
+	"github.com/openshift/hypershift/support/bundle"
+)
+
+const (
+	etcdName = "etcd"
+	// dataPath is etcd's data folder, and dataClaim starts the names of its volumes' claims: the StatefulSet takes them as they are.
+	dataPath, dataClaim = "/var/lib/data", "data-"
+	// defaultSize is what the control plane asks for where the cluster does not say.
+	defaultSize = "8Gi"
+	// podPrefix starts the names of the pods that fill volumes.
+	podPrefix = "restore-"
+	// restoreLabel marks the pods that fill volumes.
+	restoreLabel = "hypershift.openshift.io/etcd-restore"
+)
+
+// members are the pods of etcd.
+func (r *restoring) members() []string {
+	replicas := 1
+	if r.cluster.Spec.ControllerAvailabilityPolicy == hyperv1.HighlyAvailable {
+		replicas = 3
+	}
+	var all []string
+	for i := range replicas {
+		all = append(all, fmt.Sprintf("%s-%d", etcdName, i))
+	}
+	return all
+}
+
+// putMembers fills the volume of each member with the snapshot, one after the other.
+func (r *restoring) putMembers(ctx context.Context) error {
+	for _, member := range r.members() {
+		if err := r.putClaim(ctx, member); err != nil {
+			return err
+		}
+		if err := r.fill(ctx, member); err != nil {
+			return fmt.Errorf("fill the volume of %s: %w", member, err)
+		}
+		r.report.Printf("%s has its data", member)
+	}
+	return nil
+}
+
+func (r *restoring) putClaim(ctx context.Context, member string) error {
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.hostedNamespace(), Name: dataClaim + member, Labels: map[string]string{"app": etcdName}},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(defaultSize)}},
+		},
+	}
+	if managed := r.cluster.Spec.Etcd.Managed; managed != nil && managed.Storage.PersistentVolume != nil {
+		claim.Spec.StorageClassName = managed.Storage.PersistentVolume.StorageClassName
+		if size := managed.Storage.PersistentVolume.Size; size != nil {
+			claim.Spec.Resources.Requests[corev1.ResourceStorage] = *size
+		}
+	}
+	if err := r.client.Create(ctx, claim); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("make PersistentVolumeClaim %s: %w", client.ObjectKeyFromObject(claim), err)
+	}
+	return nil
+}
+
+// fill runs a pod with the member's volume that takes the snapshot. One that succeeded did so for an earlier run of this command; any other of
+// an earlier run has nobody who feeds it.
+func (r *restoring) fill(ctx context.Context, member string) error {
+	pod := &corev1.Pod{}
+	key := client.ObjectKey{Namespace: r.hostedNamespace(), Name: podPrefix + member}
+	err := r.client.Get(ctx, key, pod)
+	switch {
+	case err == nil && pod.Status.Phase == corev1.PodSucceeded:
+		return nil
+	case err == nil:
+		if err := r.removePod(ctx, pod); err != nil {
+			return err
+		}
+	case !apierrors.IsNotFound(err):
+		return fmt.Errorf("read Pod %s: %w", key, err)
+	}
+	if pod, err = r.pod(ctx, key.Name, member); err != nil {
+		return err
+	}
+	if err := r.client.Create(ctx, pod); err != nil {
+		return fmt.Errorf("make Pod %s: %w", key, err)
+	}
+	if err := r.awaitPod(ctx, key, corev1.PodRunning); err != nil {
+		return err
+	}
+	err = r.open(func(_ bundle.Contents, snapshot io.Reader) error { return r.feed(ctx, key, etcdName, snapshot) })
+	if err != nil {
+		return err
+	}
+	return r.awaitPod(ctx, key, corev1.PodSucceeded)
+}
+
+// pod runs as the control-plane-operator does, with its image.
+func (r *restoring) pod(ctx context.Context, name, member string) (*corev1.Pod, error) {
+	operator := &appsv1.Deployment{}
+	key := client.ObjectKey{Namespace: r.hostedNamespace(), Name: operatorName}
+	if err := r.client.Get(ctx, key, operator); err != nil {
+		return nil, fmt.Errorf("read Deployment %s: %w", key, err)
+	}
+	from, off := operator.Spec.Template.Spec, false
+	container := from.Containers[0]
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name, Labels: map[string]string{restoreLabel: member}},
+		Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: &off,
+			SecurityContext: from.SecurityContext, ImagePullSecrets: from.ImagePullSecrets,
+			NodeSelector: from.NodeSelector, Tolerations: from.Tolerations, Affinity: apart(),
+			Containers: []corev1.Container{{
+				Name: etcdName, Image: container.Image, ImagePullPolicy: container.ImagePullPolicy, SecurityContext: container.SecurityContext,
+				Command: []string{operatorName, "restore-etcd", "--namespace=" + key.Namespace, "--member=" + member,
+					"--members=" + strings.Join(r.members(), ","), "--data-dir=" + dataPath},
+				Stdin: true, StdinOnce: true,
+				TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+				VolumeMounts:             []corev1.VolumeMount{{Name: "data", MountPath: dataPath}},
+			}},
+			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: dataClaim + member}}}},
+		},
+	}, nil
+}
+
+// apart puts volumes that are bound to a node where members may run that must not share one.
+func apart() *corev1.Affinity {
+	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
+		Weight: 100, PodAffinityTerm: corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname,
+			LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: restoreLabel, Operator: metav1.LabelSelectorOpExists}}}},
+	}}}}
+}
+
+func (r *restoring) awaitPod(ctx context.Context, key client.ObjectKey, phase corev1.PodPhase) error {
+	failed := ""
+	err := r.report.Wait(ctx, "Pod "+key.String(), r.timeout, pollInterval, func(ctx context.Context) (progress.State, error) {
+		pod := &corev1.Pod{}
+		if err := r.client.Get(ctx, key, pod); err != nil {
+			return progress.State{}, err
+		}
+		if pod.Status.Phase == corev1.PodFailed {
+			failed = cmp.Or(said(pod), "it ended without a word")
+		}
+		done := pod.Status.Phase == phase || pod.Status.Phase == corev1.PodSucceeded || failed != ""
+		return progress.State{Done: done, Message: fmt.Sprintf("pod %s is %s", key.Name, pod.Status.Phase)}, nil
+	})
+	if err == nil && failed != "" {
+		return fmt.Errorf("Pod %s failed: %s", key, failed)
+	}
+	return err
+}
+
+func said(pod *corev1.Pod) string {
+	for _, status := range pod.Status.ContainerStatuses {
+		if ended := status.State.Terminated; ended != nil {
+			return strings.TrimSpace(ended.Message)
+		}
+	}
+	return pod.Status.Message
+}
+
+func (r *restoring) removePod(ctx context.Context, pod *corev1.Pod) error {
+	if err := client.IgnoreNotFound(r.client.Delete(ctx, pod)); err != nil {
+		return fmt.Errorf("delete Pod %s: %w", client.ObjectKeyFromObject(pod), err)
+	}
+	key := client.ObjectKeyFromObject(pod)
+	return r.report.Wait(ctx, "Pod "+key.String(), r.timeout, pollInterval, func(ctx context.Context) (progress.State, error) {
+		err := r.client.Get(ctx, key, &corev1.Pod{})
+		if apierrors.IsNotFound(err) {
+			return progress.State{Done: true, Message: "pod " + key.Name + " of an earlier run is gone"}, nil
+		}
+		return progress.State{Message: "waiting for pod " + key.Name + " of an earlier run to go"}, err
+	})
+}
+
+// removePods removes what filled volumes: it has the claims in use.
+func (r *restoring) removePods(ctx context.Context) error {
+	err := r.client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(r.hostedNamespace()), client.HasLabels{restoreLabel})
+	if err != nil {
+		return fmt.Errorf("delete the pods that filled volumes in namespace %s: %w", r.hostedNamespace(), err)
+	}
+	return nil
+}

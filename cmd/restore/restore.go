@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package restore holds the command that brings a hosted control plane back from a bundle. Each step can be done again: a command that died is
+// started anew, and goes on.
+package restore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"filippo.io/age"
+	"github.com/spf13/cobra"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/cmd/kube"
+	"github.com/openshift/hypershift/cmd/progress"
+	"github.com/openshift/hypershift/support/bundle"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+const pollInterval = 2 * time.Second
+
+// feeder gives a pod its standard input, and returns when the pod has taken all of it.
+type feeder func(ctx context.Context, key client.ObjectKey, container string, input io.Reader) error
+
+// options are the flags of the command.
+type options struct {
+	from, keyFile   string
+	namespace, name string
+	discardData     bool
+	wait            bool
+	timeout         time.Duration
+}
+
+// restoring is one run of the command.
+type restoring struct {
+	options
+	client client.Client
+	feed   feeder
+	report *progress.Reporter
+	// Set by read.
+	identities []age.Identity
+	contents   bundle.Contents
+	// Set by find.
+	cluster *hyperv1.HostedCluster
+}
+
+// NewCommand makes `restore cluster`.
+func NewCommand() *cobra.Command {
+	var connection kube.Connection
+	var o options
+	cmd := &cobra.Command{
+		Use:   "cluster",
+		Short: "Bring a hosted cluster with a Kubernetes release back from a backup",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			config, err := connection.Config()
+			if err != nil {
+				return err
+			}
+			c, err := connection.Client()
+			if err != nil {
+				return err
+			}
+			feed, err := attach(config)
+			if err != nil {
+				return err
+			}
+			r := &restoring{options: o, client: c, feed: feed, report: progress.New(cmd.OutOrStdout(), clock.RealClock{})}
+			return r.run(cmd.Context())
+		},
+	}
+	cmd.Flags().StringVar(&o.from, "from", "", "file of the backup (required)")
+	cmd.Flags().StringVar(&o.keyFile, "key-file", "", "file with the private key that opens it, as age-keygen writes it (required)")
+	cmd.Flags().StringVar(&o.namespace, "namespace", "", "namespace of the HostedCluster (default: as in the backup)")
+	cmd.Flags().StringVar(&o.name, "name", "", "name of the HostedCluster (default: as in the backup)")
+	cmd.Flags().BoolVar(&o.discardData, "discard-data", false, "take a cluster that lives back to the backup: its etcd, and all that changed since, is deleted")
+	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait until the cluster is available")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Minute, "how long each wait may take")
+	connection.AddFlags(cmd.Flags())
+	for _, name := range []string{"from", "key-file"} {
+		if err := cmd.MarkFlagRequired(name); err != nil {
+			panic(err) // A flag that is not there is a defect that the first run shows.
+		}
+	}
+	return cmd
+}
+
+// run restores: what can be refused is refused before anything is written.
+func (r *restoring) run(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{
+		r.read, r.find, r.announce, r.awaitControlPlane, r.discard, r.putKeys, r.putMembers, r.letGo,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	if r.wait {
+		return r.awaitCluster(ctx)
+	}
+	r.report.Printf("The control plane starts; follow with: kubectl get hostedcluster -n %s %s -w", r.cluster.Namespace, r.cluster.Name)
+	return nil
+}
+
+// read opens the bundle, and reads all of it once: a damaged one is found before anything is made of it.
+func (r *restoring) read(context.Context) error {
+	text, err := os.ReadFile(r.keyFile)
+	if err != nil {
+		return fmt.Errorf("--key-file: %w", err)
+	}
+	if r.identities, err = bundle.ParseIdentities(string(text), "--key-file "+r.keyFile); err != nil {
+		return err
+	}
+	err = r.open(func(contents bundle.Contents, snapshot io.Reader) error {
+		r.contents = contents
+		_, err := io.Copy(io.Discard, snapshot)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	header := r.contents.Header
+	r.report.Printf("%s is a whole backup of cluster %s/%s of %s: %d keys of etcd %s, %d Secrets", r.from, header.Namespace, header.Name,
+		header.Created.UTC().Format(time.RFC3339), header.Snapshot.Keys, header.Snapshot.EtcdVersion, len(r.contents.Secrets))
+	return nil
+}
+
+// open reads the bundle from its beginning.
+func (r *restoring) open(use func(bundle.Contents, io.Reader) error) error {
+	file, err := os.Open(r.from)
+	if err != nil {
+		return fmt.Errorf("--from: %w", err)
+	}
+	contents, snapshot, err := bundle.Open(file, r.identities...)
+	if err == nil {
+		err = use(contents, snapshot)
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("--from %s: %w", r.from, err)
+	}
+	return nil
+}
+
+// announce writes on the HostedCluster that nothing is to be made but by this restore, and whose machines are its own, before the
+// infrastructure cluster is made.
+func (r *restoring) announce(ctx context.Context) error {
+	lost := lostInfrastructure(r.contents.Objects)
+	return upsert.Patch(ctx, r.client, r.cluster, func() {
+		if r.cluster.Annotations == nil {
+			r.cluster.Annotations = map[string]string{}
+		}
+		r.cluster.Annotations[hyperv1.RestoringAnnotation] = "true"
+		r.cluster.Annotations[hyperv1.HostedClusterRestoredFromBackupAnnotation] = r.contents.Header.Created.UTC().Format(time.RFC3339)
+		if lost != "" {
+			r.cluster.Annotations[hyperv1.RestoredInfrastructureAnnotation] = lost
+		}
+	})
+}
+
+// letGo has the control plane start.
+func (r *restoring) letGo(ctx context.Context) error {
+	err := upsert.Patch(ctx, r.client, r.cluster, func() { delete(r.cluster.Annotations, hyperv1.RestoringAnnotation) })
+	if err != nil {
+		return err
+	}
+	r.report.Printf("keys and data are in place")
+	return r.removePods(ctx)
+}
