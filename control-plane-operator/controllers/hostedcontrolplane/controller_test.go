@@ -188,7 +188,7 @@ func TestControlPlane(t *testing.T) {
 	step("When a control plane comes back from a backup it should make nothing, no key above all, until that is in place", func(t *testing.T) {
 		g := NewWithT(t)
 		w.edit(func(hcp *hyperv1.HostedControlPlane) {
-			hcp.Annotations[hyperv1.RestoringAnnotation] = "true"
+			hcp.Annotations = map[string]string{hyperv1.RestoringAnnotation: "true"}
 		})
 		secrets, before := &corev1.SecretList{}, 0
 		g.Expect(w.client.List(t.Context(), secrets)).To(Succeed())
