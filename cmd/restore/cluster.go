@@ -12,7 +12,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
@@ -45,6 +44,9 @@ func (r *restoring) find(ctx context.Context) error {
 	case r.hostedNamespace() != header.HostedNamespace:
 		return fmt.Errorf("HostedCluster %s has its control plane in namespace %s, and the backup is of one in %s, which names of certificates are made of: give it the namespace and name that it had",
 			key, r.hostedNamespace(), header.HostedNamespace)
+	}
+	if err := r.knowsMachines(); err != nil {
+		return err
 	}
 	set := &appsv1.StatefulSet{}
 	err = r.client.Get(ctx, client.ObjectKey{Namespace: r.hostedNamespace(), Name: etcdName}, set)
@@ -99,11 +101,23 @@ func (r *restoring) awaitCluster(ctx context.Context) error {
 }
 
 // lostInfrastructure is the UID by which MAAS knows the cluster; empty for a platform whose machines are not ours.
-func lostInfrastructure(objects []unstructured.Unstructured) string {
-	for i := range objects {
-		if objects[i].GetKind() == "MaasCluster" {
-			return cmp.Or(objects[i].GetAnnotations()[infrav1.RestoredFromAnnotation], string(objects[i].GetUID()))
+func (r *restoring) lostInfrastructure() string {
+	if r.infrastructure != "" {
+		return r.infrastructure
+	}
+	for _, object := range r.contents.Objects {
+		if object.GetKind() == "MaasCluster" {
+			return cmp.Or(object.GetAnnotations()[infrav1.RestoredFromAnnotation], string(object.GetUID()))
 		}
 	}
 	return ""
+}
+
+// knowsMachines refuses to restore a cluster on MAAS whose machines would not be found: it would get others, and those that run would be nobody's.
+func (r *restoring) knowsMachines() error {
+	if r.cluster.Spec.Platform.Type != hyperv1.MAASPlatform || r.lostInfrastructure() != "" || r.discardData {
+		return nil
+	}
+	return fmt.Errorf("the backup does not say which MaasCluster the machines of HostedCluster %s are of: say it with --infrastructure-uid; each of them has it in MAAS, "+
+		"as workload annotation hypershift-cluster-uid", client.ObjectKeyFromObject(r.cluster))
 }

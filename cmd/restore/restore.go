@@ -33,6 +33,7 @@ type feeder func(ctx context.Context, key client.ObjectKey, container string, in
 type options struct {
 	from, keyFile   string
 	namespace, name string
+	infrastructure  string
 	discardData     bool
 	wait            bool
 	timeout         time.Duration
@@ -80,6 +81,8 @@ func NewCommand() *cobra.Command {
 	cmd.Flags().StringVar(&o.keyFile, "key-file", "", "file with the private key that opens it, as age-keygen writes it (required)")
 	cmd.Flags().StringVar(&o.namespace, "namespace", "", "namespace of the HostedCluster (default: as in the backup)")
 	cmd.Flags().StringVar(&o.name, "name", "", "name of the HostedCluster (default: as in the backup)")
+	cmd.Flags().StringVar(&o.infrastructure, "infrastructure-uid", "",
+		"UID of the lost MaasCluster, which its machines in MAAS carry as workload annotation hypershift-cluster-uid (default: as in the backup)")
 	cmd.Flags().BoolVar(&o.discardData, "discard-data", false, "take a cluster that lives back to the backup: its etcd, and all that changed since, is deleted")
 	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait until the cluster is available")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Minute, "how long each wait may take")
@@ -150,7 +153,7 @@ func (r *restoring) open(use func(bundle.Contents, io.Reader) error) error {
 // announce writes on the HostedCluster that nothing is to be made but by this restore, and whose machines are its own, before the
 // infrastructure cluster is made.
 func (r *restoring) announce(ctx context.Context) error {
-	lost := lostInfrastructure(r.contents.Objects)
+	lost := r.lostInfrastructure()
 	return upsert.Patch(ctx, r.client, r.cluster, func() {
 		if r.cluster.Annotations == nil {
 			r.cluster.Annotations = map[string]string{}

@@ -45,10 +45,13 @@ type world struct {
 	options  options
 	// phase is how pods end.
 	phase corev1.PodPhase
+	// forgets makes bundles that do not tell of the MaasCluster.
+	forgets bool
 }
 
 func hostedCluster(change ...func(*hyperv1.HostedCluster)) *hyperv1.HostedCluster {
 	hc := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "demo", Annotations: map[string]string{hyperv1.RestoringAnnotation: "true"}}}
+	hc.Spec.Platform.Type = hyperv1.MAASPlatform
 	hc.Spec.InfraID, hc.Spec.ControllerAvailabilityPolicy = "demo-x7k2p", hyperv1.HighlyAvailable
 	hc.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: "10.0.0.9", Port: 30443}
 	meta.SetStatusCondition(&hc.Status.Conditions, metav1.Condition{Type: string(hyperv1.HostedClusterAvailable), Status: metav1.ConditionTrue, Reason: "AsExpected"})
@@ -88,11 +91,15 @@ func (w *world) backup() {
 	maasCluster := unstructured.Unstructured{}
 	maasCluster.SetGroupVersionKind(infrav1.GroupVersion.WithKind("MaasCluster"))
 	maasCluster.SetUID("lost-uid")
+	objects := []unstructured.Unstructured{maasCluster}
+	if w.forgets {
+		objects = nil
+	}
 	contents := bundle.Contents{
 		Header: bundle.Header{Namespace: "clusters", Name: "demo", HostedNamespace: "clusters-demo", InfraID: "demo-x7k2p", APIServer: "10.0.0.1:30443",
 			Created: time.Date(2026, 11, 1, 2, 3, 4, 0, time.UTC), Snapshot: bundle.Snapshot{EtcdVersion: "3.6.5", Keys: 42}},
 		Secrets: []corev1.Secret{{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "root-ca"}, Data: map[string][]byte{"ca.key": []byte("secret")}}},
-		Objects: []unstructured.Unstructured{maasCluster},
+		Objects: objects,
 	}
 	var file bytes.Buffer
 	sum := sha256.Sum256([]byte(w.snapshot))
@@ -182,6 +189,16 @@ func TestRestore(t *testing.T) {
 		w.Expect(w.client.List(t.Context(), sets)).To(Succeed())
 		w.Expect(sets.Items).To(BeEmpty())
 	})
+	t.Run("When the user says which machines are the cluster's, those it should be", func(t *testing.T) {
+		w := newWorld(t, hostedCluster())
+		w.forgets = true
+		w.backup()
+		w.options.infrastructure = "said-uid"
+		w.Expect(w.run()).To(Succeed())
+		hc := &hyperv1.HostedCluster{}
+		w.get("clusters", "demo", hc)
+		w.Expect(hc.Annotations).To(HaveKeyWithValue(hyperv1.RestoredInfrastructureAnnotation, "said-uid"))
+	})
 	t.Run("When it runs as the operator's pods do, it should ask for nothing more", func(t *testing.T) {
 		w := newWorld(t, hostedCluster())
 		r := &restoring{client: w.client, cluster: hostedCluster()}
@@ -214,6 +231,10 @@ func TestRefusals(t *testing.T) {
 			"has its control plane in namespace clusters-copy, and the backup is of one in clusters-demo"},
 		{"When a key of other content is there, it should not overwrite it", []client.Object{hostedCluster(), other}, nil,
 			"write Secret clusters-demo/root-ca: there is one with other content"},
+		{"When it is not known which machines are the cluster's, it should not get others", []client.Object{hostedCluster()}, func(w *world) {
+			w.forgets = true
+			w.backup()
+		}, "say it with --infrastructure-uid; each of them has it in MAAS"},
 		{"When the key does not open it, it should say so", []client.Object{hostedCluster()}, func(w *world) {
 			identity, err := age.GenerateX25519Identity()
 			w.Expect(err).NotTo(HaveOccurred())
