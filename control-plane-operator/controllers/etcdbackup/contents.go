@@ -33,6 +33,7 @@ import (
 var machineKinds = []schema.GroupVersionKind{
 	{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "Machine"},
 	{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta1", Kind: "MaasMachine"},
+	{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta1", Kind: "MaasCluster"},
 }
 
 // task is what the pod is to do. What it says is missing can be mended while the backup waits.
