@@ -51,6 +51,9 @@ type Traits struct {
 	CRDs string
 	// ExternalInfra tells whether the operator itself says that the infrastructure cluster is ready: the provider leaves it alone.
 	ExternalInfra bool
+	// MachinePods labels the pods in hosted namespaces that are machines. What runs in them is the guest's: they are kept away from the
+	// control plane as any machine is. Empty where machines are no pods.
+	MachinePods map[string]string
 	// Passes are rights that the operator has only to pass them on to the provider outside of hosted namespaces.
 	Passes []rbacv1.PolicyRule
 }
@@ -84,6 +87,7 @@ var table = []Traits{
 		Type: hyperv1.KubevirtPlatform, ControlPlaneType: hyperv1.KubevirtPlatform, InfrastructureType: configv1.KubevirtPlatformType,
 		Architectures: []string{"amd64", "s390x"}, DefaultUpgradeType: hyperv1.UpgradeTypeReplace,
 		KeepsOutdatedUserData: true, HealthCheck: cloudHealth, CRDs: crds.KubeVirt, ExternalInfra: true,
+		MachinePods: map[string]string{"kubevirt.io": "virt-launcher"},
 	},
 	{
 		Type: hyperv1.AWSPlatform, ControlPlaneType: hyperv1.AWSPlatform, InfrastructureType: configv1.AWSPlatformType,

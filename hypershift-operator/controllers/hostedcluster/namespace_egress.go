@@ -50,13 +50,13 @@ func (r *Reconciler) egressPolicies(ctx context.Context, s *scope) ([]policy, er
 	}
 	everybody := slices.Concat(linkLocal, network.pods)
 	guarded := slices.Concat(everybody, network.apiHosts, r.Settings.EgressBlocks)
-	managers, others := managerPods(labelled), s.outgoingPods(labelled)
+	managers, others := s.inside(managerPods(labelled)), s.inside(s.outgoingPods(labelled))
 	all := []policy{
-		{name: "egress-own", egress: []networkingv1.NetworkPolicyEgressRule{{To: []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}}, dns()}},
+		{name: "egress-own", pods: s.inside(metav1.LabelSelector{}), egress: []networkingv1.NetworkPolicyEgressRule{{To: []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}}, dns()}},
 		{name: "egress-outside", pods: others, egress: []networkingv1.NetworkPolicyEgressRule{allBut(guarded)}},
 		{name: "egress-managers", pods: managers, egress: append([]networkingv1.NetworkPolicyEgressRule{allBut(everybody)}, network.api...)},
 	}
-	return all, nil
+	return append(all, s.machinePolicies(allBut(guarded))...), nil
 }
 
 // managerPods are all pods where an older control-plane-operator does not say which ones they are: who has no rights in the management

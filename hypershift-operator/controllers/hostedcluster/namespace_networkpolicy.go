@@ -34,6 +34,8 @@ type policy struct {
 	ports []int32
 	// egress makes it a policy about traffic that goes out, and says which may.
 	egress []networkingv1.NetworkPolicyEgressRule
+	// open lets everybody in, in a policy about traffic that goes out.
+	open bool
 }
 
 // reconcileNetworkPolicies shuts the hosted namespace off from its neighbours, but for the services that it publishes, and keeps its
@@ -64,7 +66,8 @@ var publishingPolicies = []string{
 }
 
 func (s *scope) ingressPolicies() []policy {
-	neighbours := []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}
+	inside := s.inside(metav1.LabelSelector{})
+	neighbours := []networkingv1.NetworkPolicyPeer{{PodSelector: &inside}}
 	all := []policy{
 		{name: "openshift-ingress", from: namespacesOf("ingress")},
 		{name: "same-namespace", from: neighbours},
@@ -131,6 +134,9 @@ func (p policy) spec() networkingv1.NetworkPolicySpec {
 	}
 	if p.egress != nil {
 		spec.Egress, spec.PolicyTypes = p.egress, []networkingv1.PolicyType{networkingv1.PolicyTypeEgress}
+		if p.open {
+			spec.Ingress, spec.PolicyTypes = []networkingv1.NetworkPolicyIngressRule{{}}, append(spec.PolicyTypes, networkingv1.PolicyTypeIngress)
+		}
 		return spec
 	}
 	rule := networkingv1.NetworkPolicyIngressRule{From: p.from}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+)
+
+// TestMachinePods looks at which policies are about a virtual machine's pod, by its labels.
+func TestMachinePods(t *testing.T) {
+	virtualMachine := labels.Set{"kubevirt.io": "virt-launcher", hyperv1.NeedManagementKASAccessLabel: "true", "app": "kube-apiserver"}
+	etcd := labels.Set{"app": "etcd"}
+	selects := func(t *testing.T, selector metav1.LabelSelector, pod labels.Set) bool {
+		t.Helper()
+		matcher, err := metav1.LabelSelectorAsSelector(&selector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return matcher.Matches(pod)
+	}
+	for _, tc := range []struct {
+		platform hyperv1.PlatformType
+		egress   []string
+		lets     bool
+	}{
+		{hyperv1.KubevirtPlatform, []string{"virt-launcher"}, false},
+		{hyperv1.MAASPlatform, []string{"egress-own", "egress-outside", "egress-managers"}, true},
+	} {
+		t.Run("When the platform is "+string(tc.platform)+", pods of that label should be kept apart or not", func(t *testing.T) {
+			g := NewWithT(t)
+			hc := fixture.HostedCluster("clusters")
+			hc.Spec.Platform.Type = tc.platform
+			s := &scope{hc: hc, release: fixture.Payloads()[fixture.ReleaseImage]}
+			c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build()
+			policies, err := (&Reconciler{Client: c, LiveReader: c}).egressPolicies(t.Context(), s)
+			g.Expect(err).NotTo(HaveOccurred())
+			var about []string
+			for _, p := range policies {
+				if selects(t, p.pods, virtualMachine) {
+					about = append(about, p.name)
+				}
+				if p.name == "virt-launcher" {
+					g.Expect(p.spec().Ingress).To(Equal([]networkingv1.NetworkPolicyIngressRule{{}}), "everybody reaches a machine")
+					for _, peer := range p.egress[0].To {
+						g.Expect(peer.PodSelector == nil || !selects(t, *peer.PodSelector, etcd)).To(BeTrue(), "a machine has no business with etcd")
+					}
+				}
+			}
+			g.Expect(about).To(Equal(tc.egress))
+			for _, p := range s.ingressPolicies() {
+				if p.name == "same-namespace" {
+					g.Expect(selects(t, *p.from[0].PodSelector, virtualMachine)).To(Equal(tc.lets))
+					g.Expect(selects(t, *p.from[0].PodSelector, etcd)).To(BeTrue())
+				}
+			}
+		})
+	}
+}
