@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,25 +53,6 @@ func (r *Reconciler) writeStatus(ctx context.Context, hc *hyperv1.HostedCluster,
 	return nil
 }
 
-// observeIgnition reads what the status tells of the ignition-server. An endpoint that cannot be read for a moment is taken to
-// be as it was.
-func (r *Reconciler) observeIgnition(ctx context.Context, s *scope) error {
-	s.ignitionEndpoint = s.hc.Status.IgnitionEndpoint
-	deployment := &appsv1.Deployment{}
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "ignition-server"}, deployment)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading Deployment %s/ignition-server: %w", s.namespace, err)
-	}
-	if err == nil {
-		s.ignitionServer = deployment
-	}
-	endpoint, err := r.ignitionEndpoint(ctx, s)
-	if err == nil {
-		s.ignitionEndpoint = endpoint
-	}
-	return err
-}
-
 // computeStatus is a function of the scope alone.
 func computeStatus(s *scope) hyperv1.HostedClusterStatus {
 	status := *s.hc.Status.DeepCopy()
@@ -110,49 +90,6 @@ func payloadArch(payload *releaseinfo.ReleaseImage) hyperv1.PayloadArchType {
 	default:
 		return hyperv1.PayloadArchType(strings.ToUpper(arch))
 	}
-}
-
-// ignitionEndpoint is where machines fetch their configuration, host:port or a route's host; empty until it is known.
-func (r *Reconciler) ignitionEndpoint(ctx context.Context, s *scope) (string, error) {
-	for _, service := range s.hc.Spec.Services {
-		if service.Service != hyperv1.Ignition {
-			continue
-		}
-		switch service.ServicePublishingStrategy.Type {
-		case hyperv1.NodePort:
-			return r.ignitionNodePort(ctx, s, service.ServicePublishingStrategy.NodePort)
-		case hyperv1.Route:
-			return r.ignitionRoute(ctx, s, service.ServicePublishingStrategy.Route)
-		}
-	}
-	return "", nil
-}
-
-func (r *Reconciler) ignitionNodePort(ctx context.Context, s *scope, strategy *hyperv1.NodePortPublishingStrategy) (string, error) {
-	if strategy == nil {
-		return "", nil
-	}
-	for _, name := range []string{"ignition-server-proxy", "ignition-server"} {
-		service := &corev1.Service{}
-		key := client.ObjectKey{Namespace: s.namespace, Name: name}
-		if err := r.Client.Get(ctx, key, service); err != nil {
-			if client.IgnoreNotFound(err) != nil {
-				return "", fmt.Errorf("reading Service %s: %w", key, err)
-			}
-			continue
-		}
-		if len(service.Spec.Ports) > 0 && service.Spec.Ports[0].NodePort != 0 {
-			return hostPort(strategy.Address, service.Spec.Ports[0].NodePort), nil
-		}
-	}
-	return "", nil
-}
-
-func (r *Reconciler) ignitionRoute(ctx context.Context, s *scope, strategy *hyperv1.RoutePublishingStrategy) (string, error) {
-	if strategy != nil && strategy.Hostname != "" {
-		return strategy.Hostname, nil
-	}
-	return r.routeHost(ctx, s.namespace, "ignition-server")
 }
 
 // announce makes an event of each condition that changed its status, with the condition's own words.

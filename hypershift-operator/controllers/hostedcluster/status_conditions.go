@@ -7,7 +7,6 @@ import (
 	"net"
 	"strconv"
 
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	configv1 "github.com/openshift/api/config/v1"
@@ -53,7 +52,7 @@ func conditions(s *scope, status hyperv1.HostedClusterStatus) []metav1.Condition
 		clusterVersionSucceeding(reported),
 		available(reported, s),
 		progressing(s, status.Version),
-		ignitionAvailable(s.ignitionServer),
+		ignitionAvailable(s),
 		reconciliationActive(s.hc.Spec.PausedUntil, s.now),
 		reconciliationSucceeded(s.failure),
 	)
@@ -147,19 +146,6 @@ func firstOf(texts ...string) string {
 		}
 	}
 	return ""
-}
-
-func ignitionAvailable(deployment *appsv1.Deployment) metav1.Condition {
-	conditionType := string(hyperv1.IgnitionEndpointAvailable)
-	if deployment == nil {
-		return condition.False(conditionType, hyperv1.NotFoundReason, "There is no ignition-server yet")
-	}
-	for _, c := range deployment.Status.Conditions {
-		if c.Type == appsv1.DeploymentAvailable && c.Status == "True" {
-			return condition.True(conditionType, hyperv1.AsExpectedReason, "The ignition-server is available")
-		}
-	}
-	return condition.False(conditionType, hyperv1.WaitingForAvailableReason, "The ignition-server is not available yet")
 }
 
 func reconciliationSucceeded(failure error) metav1.Condition {

@@ -88,9 +88,10 @@ func TestConditions(t *testing.T) {
 			hyperv1.ClusterVersionSucceeding, "Unknown", "StatusUnknown", ""},
 		{"When nobody reports etcd it should be unknown", withScope(), hyperv1.EtcdAvailable, "Unknown", "StatusUnknown", ""},
 		{"When there is no ignition-server it should say so", withScope(), hyperv1.IgnitionEndpointAvailable, "False", "NotFound", ""},
-		{"When the ignition-server starts it should wait", withScope(func(s *scope) { s.ignitionServer = &appsv1.Deployment{} }),
-			hyperv1.IgnitionEndpointAvailable, "False", "WaitingForAvailable", ""},
+		{"When the ignition-server starts it should wait", withScope(func(s *scope) { s.ignitionServer, s.ignitionEndpoint = &appsv1.Deployment{}, "a.example" }),
+			hyperv1.IgnitionEndpointAvailable, "False", "WaitingForAvailable", "not available yet"},
 		{"When the ignition-server runs it should be available", withScope(func(s *scope) {
+			s.ignitionEndpoint = "a.example"
 			s.ignitionServer = &appsv1.Deployment{Status: appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{{Type: "Available", Status: "True"}}}}
 		}), hyperv1.IgnitionEndpointAvailable, "True", "AsExpected", ""},
 		{"When it is paused it should say so", withScope(func(s *scope) { s.hc.Spec.PausedUntil = ptr.To("true") }),

@@ -36,13 +36,17 @@ func (s *scope) reportPayload() {
 
 // ignitionServerState says what is known of a server that does not answer.
 func (s *scope) ignitionServerState() string {
-	message := "Waiting for the cluster's ignition-server to render the configuration"
+	return "Waiting for the cluster's ignition-server to render the configuration" + s.ignitionTrouble()
+}
+
+// ignitionTrouble is what the cluster says of an ignition-server that machines cannot reach; empty while it says nothing.
+func (s *scope) ignitionTrouble() string {
 	for _, c := range s.hc.Status.Conditions {
 		if c.Type == string(hyperv1.IgnitionEndpointAvailable) && c.Status != metav1.ConditionTrue {
-			return fmt.Sprintf("%s; it is not available (%s): %s", message, c.Reason, c.Message)
+			return fmt.Sprintf("; it is not available (%s): %s", c.Reason, c.Message)
 		}
 	}
-	return message
+	return ""
 }
 
 // held tells whether the machines must stay as they are: a machine that is made with a configuration that nobody could

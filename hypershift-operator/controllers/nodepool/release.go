@@ -115,7 +115,7 @@ func (r *Reconciler) trustBundle(ctx context.Context, s *scope) (string, error) 
 func (r *Reconciler) requireIgnition(ctx context.Context, s *scope) (ctrl.Result, error) {
 	conditionType := string(hyperv1.IgnitionEndpointAvailable)
 	if s.hc.Status.IgnitionEndpoint == "" {
-		s.reject(conditionType, hyperv1.IgnitionEndpointMissingReason, "Waiting for the cluster's ignition endpoint")
+		s.reject(conditionType, hyperv1.IgnitionEndpointMissingReason, "Waiting for the cluster's ignition endpoint"+s.ignitionTrouble())
 		return ctrl.Result{RequeueAfter: waitPoll}, phase.ErrStop
 	}
 	data, err := r.secretData(ctx, s.namespace(), naming.IgnitionServerCA)

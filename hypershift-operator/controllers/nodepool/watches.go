@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/pace"
 )
 
@@ -28,7 +29,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		WithOptions(pace.Options()).
 		Watches(&hyperv1.HostedCluster{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfCluster)).
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfConfig)).
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(poolByAnnotation))
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.poolsOfSecret))
 	for _, child := range []client.Object{
 		&clusterv1.MachineDeployment{}, &clusterv1.MachineSet{}, &clusterv1.Machine{}, &clusterv1.MachineHealthCheck{},
 	} {
@@ -63,16 +64,29 @@ func (r *Reconciler) poolsOfConfig(ctx context.Context, obj client.Object) []rec
 	if labels[coreConfigLabel] != "true" && labels[tunedGeneratedLabel] != "true" && labels[performanceStatusLabel] != "true" {
 		return requests
 	}
+	return append(requests, r.poolsOfHosted(ctx, obj.GetNamespace())...)
+}
+
+// poolsOfSecret maps what a pool made back to it, and the CA of the ignition-server, which user-data holds, to the pools of its cluster.
+func (r *Reconciler) poolsOfSecret(ctx context.Context, obj client.Object) []reconcile.Request {
+	if obj.GetName() == naming.IgnitionServerCA {
+		return r.poolsOfHosted(ctx, obj.GetNamespace())
+	}
+	return poolByAnnotation(ctx, obj)
+}
+
+// poolsOfHosted are the pools of the cluster that a hosted namespace is of.
+func (r *Reconciler) poolsOfHosted(ctx context.Context, hosted string) []reconcile.Request {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: obj.GetNamespace()}, namespace); err != nil {
-		return requests
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: hosted}, namespace); err != nil {
+		return nil
 	}
 	clusterNamespace, cluster, ok := strings.Cut(namespace.Annotations[hyperv1.HostedClusterAnnotation], "/")
 	if !ok {
-		return requests
+		return nil
 	}
-	return append(requests, r.pools(ctx, clusterNamespace, func(pool *hyperv1.NodePool) bool { return pool.Spec.ClusterName == cluster })...)
+	return r.pools(ctx, clusterNamespace, func(pool *hyperv1.NodePool) bool { return pool.Spec.ClusterName == cluster })
 }
 
 func names(pool *hyperv1.NodePool, configMap string) bool {

@@ -42,6 +42,13 @@ func TestPools(t *testing.T) {
 			NewWithT(t).Expect(r.poolsOfConfig(t.Context(), tc.obj)).To(Equal(tc.want))
 		})
 	}
+	t.Run("When the CA of the ignition-server changes it should be the cluster's pools, whose user-data holds it", func(t *testing.T) {
+		g := NewWithT(t)
+		ca := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "ignition-server-ca-cert"}}
+		g.Expect(r.poolsOfSecret(t.Context(), ca)).To(Equal(demo))
+		ca.Namespace = "elsewhere"
+		g.Expect(r.poolsOfSecret(t.Context(), ca)).To(BeEmpty())
+	})
 	t.Run("When a cluster changes it should be its pools and no other", func(t *testing.T) {
 		NewWithT(t).Expect(r.poolsOfCluster(t.Context(), fixture.HostedCluster("clusters"))).To(Equal(demo))
 	})
@@ -49,6 +56,7 @@ func TestPools(t *testing.T) {
 		g := NewWithT(t)
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{hyperv1.NodePoolAnnotation: "clusters/demo"}}}
 		g.Expect(poolByAnnotation(t.Context(), secret)).To(Equal(demo))
+		g.Expect(r.poolsOfSecret(t.Context(), secret)).To(Equal(demo))
 		g.Expect(poolByAnnotation(t.Context(), &corev1.Secret{})).To(BeEmpty())
 	})
 }

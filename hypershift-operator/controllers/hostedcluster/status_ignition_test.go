@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+)
+
+// serveRoutes makes the management cluster one with Routes, until the test ends.
+func serveRoutes(t *testing.T, c client.Client) {
+	t.Helper()
+	g := NewWithT(t)
+	folder, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/openshift/api").Output()
+	g.Expect(err).NotTo(HaveOccurred())
+	raw, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(folder)), "route", "v1", "zz_generated.crd-manifests", "routes.crd.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	g.Expect(yaml.Unmarshal(raw, crd)).To(Succeed())
+	crd.Annotations["api-approved.kubernetes.io"] = "https://github.com/openshift/api"
+	g.Expect(c.Create(t.Context(), crd)).To(Succeed())
+	t.Cleanup(func() {
+		if err := c.Delete(t.Context(), crd); err != nil {
+			t.Logf("taking Routes away: %v", err)
+		}
+	})
+	g.Eventually(func() (bool, error) {
+		err := c.Get(t.Context(), client.ObjectKeyFromObject(crd), crd)
+		return len(crd.Status.Conditions) > 1 && crd.Status.Conditions[1].Status == apiextensionsv1.ConditionTrue, err
+	}, "30s", "100ms").Should(BeTrue())
+}
+
+// published is a cluster of an OpenShift payload that publishes Ignition by a strategy, with the ignition-server that the payload runs.
+func published(t *testing.T, c client.WithWatch, namespace string, strategy hyperv1.ServicePublishingStrategy) *world {
+	t.Helper()
+	s := newWorld(t, c, namespace)
+	hc := fixture.HostedCluster(namespace)
+	hc.Spec.Release.Image = fixture.OCPImage
+	hc.Spec.Services[3].ServicePublishingStrategy = strategy
+	fixture.Create(t, c, append(fixture.Inputs(namespace), hc)...)
+	s.mustPass()
+	return s
+}
+
+// runIgnition is what the payload's operator makes before anything of it is published.
+func (s *world) runIgnition() {
+	s.t.Helper()
+	labels := map[string]string{"app": "ignition-server"}
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.hosted(), Name: "ignition-server"}, Spec: appsv1.DeploymentSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "registry.example/i"}}}},
+	}}
+	fixture.Create(s.t, s.client, deployment)
+	deployment.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}}
+	s.Expect(s.client.Status().Update(s.t.Context(), deployment)).To(Succeed())
+}
+
+func (s *world) service(name string, kind corev1.ServiceType) {
+	s.t.Helper()
+	fixture.Create(s.t, s.client, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.hosted(), Name: name},
+		Spec: corev1.ServiceSpec{Type: kind, Ports: []corev1.ServicePort{{Name: "https", Port: 443}}}})
+}
+
+func TestIgnitionByNodePort(t *testing.T) {
+	c := fixture.Start(t)
+	s := published(t, c, "ignition-nodeport", hyperv1.ServicePublishingStrategy{
+		Type: hyperv1.NodePort, NodePort: &hyperv1.NodePortPublishingStrategy{Address: "192.0.2.7"}})
+	t.Run("When the release brings an ignition-server, the operator should run none of its own", func(t *testing.T) {
+		g := NewWithT(t)
+		for _, obj := range []client.Object{&appsv1.Deployment{}, &corev1.Service{}, &corev1.Secret{}, &corev1.ConfigMap{}, &corev1.ServiceAccount{}} {
+			list := &metav1.PartialObjectMetadataList{}
+			gvk, err := c.GroupVersionKindFor(obj)
+			g.Expect(err).NotTo(HaveOccurred())
+			list.SetGroupVersionKind(gvk)
+			g.Expect(c.List(t.Context(), list, client.InNamespace(s.hosted()))).To(Succeed())
+			for _, item := range list.Items {
+				g.Expect(item.Name).NotTo(ContainSubstring("ignition"), gvk.Kind)
+			}
+		}
+		g.Expect(s.condition(hyperv1.IgnitionEndpointAvailable).Reason).To(Equal("NotFound"))
+	})
+	t.Run("When it runs and has no node port yet, it should say what is missing", func(t *testing.T) {
+		g := NewWithT(t)
+		s.runIgnition()
+		s.service("ignition-server", corev1.ServiceTypeClusterIP)
+		s.mustPass()
+		g.Expect(s.cluster().Status.IgnitionEndpoint).To(BeEmpty())
+		got := s.condition(hyperv1.IgnitionEndpointAvailable)
+		g.Expect(got.Status).To(Equal(metav1.ConditionFalse))
+		g.Expect(got.Message).To(ContainSubstring("neither of the Services ignition-server-proxy and ignition-server in namespace ignition-nodeport-demo has a node port"))
+	})
+	t.Run("When its proxy has a node port, machines should go there", func(t *testing.T) {
+		g := NewWithT(t)
+		s.service("ignition-server-proxy", corev1.ServiceTypeNodePort)
+		s.mustPass()
+		g.Expect(s.cluster().Status.IgnitionEndpoint).To(MatchRegexp(`^192\.0\.2\.7:3\d{4}$`))
+		g.Expect(s.condition(hyperv1.IgnitionEndpointAvailable).Status).To(Equal(metav1.ConditionTrue))
+	})
+}
+
+func TestIgnitionByLoadBalancer(t *testing.T) {
+	t.Run("When it is published in a way that it cannot be, it should say which it can", func(t *testing.T) {
+		s := published(t, fixture.Start(t), "ignition-loadbalancer", hyperv1.ServicePublishingStrategy{Type: hyperv1.LoadBalancer})
+		s.runIgnition()
+		s.mustPass()
+		s.Expect(s.condition(hyperv1.IgnitionEndpointAvailable).Message).To(ContainSubstring(`publishes Ignition by "LoadBalancer", which it cannot be; use NodePort or Route`))
+	})
+}
+
+func TestIgnitionByRoute(t *testing.T) {
+	c := fixture.Start(t)
+	byRoute := hyperv1.ServicePublishingStrategy{Type: hyperv1.Route}
+	t.Run("When the management cluster has no Routes, it should be refused in a condition, and nothing fail", func(t *testing.T) {
+		s := published(t, c, "ignition-no-routes", byRoute)
+		s.Expect(s.condition(hyperv1.ValidHostedClusterConfiguration).Message).To(ContainSubstring(
+			"spec.services: Ignition is published by Route, which this management cluster does not have"))
+		s.Expect(meta.IsNoMatchError(c.Get(t.Context(), client.ObjectKey{Namespace: s.hosted(), Name: "ignition-server"}, newRoute(s)))).To(BeTrue())
+	})
+	serveRoutes(t, c)
+	fresh := fixture.Start(t)
+	s := published(t, fresh, "ignition-route", byRoute)
+	t.Run("When the Route is not there yet, it should say so, and look again", func(t *testing.T) {
+		g := NewWithT(t)
+		s.runIgnition()
+		s.mustPass()
+		g.Expect(s.condition(hyperv1.IgnitionEndpointAvailable).Message).To(ContainSubstring("Route ignition-server in namespace ignition-route-demo is not there, or has no host"))
+		result, err := s.pass()
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(result.RequeueAfter).To(BeNumerically(">", 0))
+		g.Expect(result.RequeueAfter).To(BeNumerically("<=", routePoll))
+	})
+	t.Run("When the Route has a host, machines should go there", func(t *testing.T) {
+		g, route := NewWithT(t), newRoute(s)
+		g.Expect(unstructured.SetNestedField(route.Object, "ignition.apps.example", "spec", "host")).To(Succeed())
+		g.Expect(unstructured.SetNestedMap(route.Object, map[string]any{"kind": "Service", "name": "ignition-server-proxy"}, "spec", "to")).To(Succeed())
+		g.Expect(fresh.Create(t.Context(), route)).To(Succeed())
+		s.mustPass()
+		g.Expect(s.cluster().Status.IgnitionEndpoint).To(Equal("ignition.apps.example"))
+		g.Expect(s.condition(hyperv1.IgnitionEndpointAvailable).Status).To(Equal(metav1.ConditionTrue))
+	})
+	t.Run("When the user names the host, it should be that, whatever the Route says", func(t *testing.T) {
+		s := published(t, fresh, "ignition-hostname", hyperv1.ServicePublishingStrategy{Type: hyperv1.Route, Route: &hyperv1.RoutePublishingStrategy{Hostname: "ign.example"}})
+		s.Expect(s.cluster().Status.IgnitionEndpoint).To(Equal("ign.example"))
+	})
+}
+
+func newRoute(s *world) *unstructured.Unstructured {
+	route := &unstructured.Unstructured{}
+	route.SetGroupVersionKind(routeKind)
+	route.SetNamespace(s.hosted())
+	route.SetName("ignition-server")
+	return route
+}
