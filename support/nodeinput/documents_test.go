@@ -24,6 +24,9 @@ func TestRead(t *testing.T) {
 	}{
 		{"When it is a MachineConfig it should be for workers", openShift, "kind: MachineConfig\nmetadata: {name: a}", "machineconfiguration.openshift.io/role: worker", ""},
 		{"When it is a KubeletConfig it should select built-in pools", openShift, "kind: KubeletConfig\nmetadata: {name: a}", "machineconfiguration.openshift.io/mco-built-in: \"\"", ""},
+		{"When it is a ContainerRuntimeConfig it should select built-in pools", openShift, "kind: ContainerRuntimeConfig\nmetadata: {name: a}", "machineconfiguration.openshift.io/mco-built-in: \"\"", ""},
+		{"When sources are mirrored in the old way it should be handed on to OpenShift", openShift, "kind: ImageContentSourcePolicy\nmetadata: {name: a}", "ImageContentSourcePolicy", ""},
+		{"When digests are mirrored it should be handed on to OpenShift", openShift, "kind: ImageDigestMirrorSet\nmetadata: {name: a}", "ImageDigestMirrorSet", ""},
 		{"When it is an image policy it should get its stable version", openShift, "apiVersion: config.openshift.io/v1alpha1\nkind: ClusterImagePolicy", "apiVersion: config.openshift.io/v1\n", ""},
 		{"When it is another kind it should say which there are", openShift, "kind: Deployment", "", `Deployment "" is not a configuration of OpenShift nodes: use one of MachineConfig`},
 		{"When it has no kind it should say so", kubernetes, "metadata: {name: a}", "", "a document without kind"},
