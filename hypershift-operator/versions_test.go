@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -12,6 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/openshift/hypershift/hypershift-operator/release"
+	"github.com/openshift/hypershift/support/distributions"
+	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/testenv"
 	"github.com/openshift/hypershift/support/version"
 )
@@ -41,5 +45,36 @@ func TestPublishVersions(t *testing.T) {
 			}
 			g.Expect(*writes).To(Equal(1), "what is told already is not written again")
 		})
+	}
+}
+
+// TestToldVersionsAreThoseThatRun: what is told is what the operator takes. Newer ones than it knows are tried, since an OpenShift release brings
+// its own operators; older ones cannot run.
+func TestToldVersionsAreThoseThatRun(t *testing.T) {
+	takes := func(distribution releaseinfo.Distribution, minor string) error {
+		return release.Supported(releaseinfo.New("registry.example/release", releaseinfo.Payload{Version: minor + ".9", Distribution: distribution}), "")
+	}
+	for distribution, beyond := range map[releaseinfo.Distribution][]string{
+		releaseinfo.OpenShift: {"3.11", "4.13"}, releaseinfo.Kubernetes: {"1.30", "0.9"},
+	} {
+		told := distributions.Of(distribution).Minors
+		t.Run("When versions of "+string(distribution)+" are told, they should be taken, the newest first", func(t *testing.T) {
+			g := NewWithT(t)
+			for _, minor := range told {
+				g.Expect(takes(distribution, minor)).To(Succeed())
+			}
+			g.Expect(slices.IsSortedFunc(told, func(a, b string) int {
+				if release.AtLeast(a+".0", b+".0") {
+					return -1
+				}
+				return 1
+			})).To(BeTrue(), "%v", told)
+		})
+		for _, minor := range beyond {
+			t.Run("When a release is of "+string(distribution)+" "+minor+", which is not told, it should be refused with the oldest that runs", func(t *testing.T) {
+				NewWithT(t).Expect(told).NotTo(ContainElement(minor))
+				NewWithT(t).Expect(takes(distribution, minor)).To(MatchError(And(ContainSubstring(minor), ContainSubstring("older than "+told[len(told)-1]))))
+			})
+		}
 	}
 }

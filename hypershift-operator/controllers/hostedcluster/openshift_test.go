@@ -112,8 +112,14 @@ func rendered(t *testing.T, c client.WithWatch, version string, labels []string)
 	s.mustPass()
 	s.serve()
 	s.mustPass()
+	return s.given(version)
+}
+
+// given is all that the operator made in the hosted namespace, line by line.
+func (s *world) given(version string) []string {
+	s.t.Helper()
 	hosted := &corev1.Namespace{}
-	s.Expect(c.Get(t.Context(), client.ObjectKey{Name: s.hosted()}, hosted)).To(Succeed())
+	s.Expect(s.client.Get(s.t.Context(), client.ObjectKey{Name: s.hosted()}, hosted)).To(Succeed())
 	var documents []string
 	for _, list := range []client.ObjectList{
 		&corev1.NamespaceList{}, &hyperv1.HostedControlPlaneList{}, &corev1.SecretList{}, &corev1.ConfigMapList{}, &appsv1.DeploymentList{},
@@ -123,7 +129,7 @@ func rendered(t *testing.T, c client.WithWatch, version string, labels []string)
 	}
 	text := strings.Join(documents, "---\n")
 	for old, plain := range map[string]string{
-		namespace: "clusters", "ocp-release:" + version: "ocp-release:VERSION", s.cluster().Spec.InfraID: "INFRA", s.cluster().Spec.ClusterID: "CLUSTER",
+		s.namespace: "clusters", "ocp-release:" + version: "ocp-release:VERSION", s.cluster().Spec.InfraID: "INFRA", s.cluster().Spec.ClusterID: "CLUSTER",
 		hosted.Annotations[hyperv1.DefaultSecurityContextUIDAnnotation]: "1001",
 	} {
 		text = strings.ReplaceAll(text, old, plain)
