@@ -7,6 +7,7 @@ import (
 	"github.com/openshift/hypershift/cmd/cluster"
 	"github.com/openshift/hypershift/cmd/nodepool"
 	"github.com/openshift/hypershift/cmd/platform/agent"
+	"github.com/openshift/hypershift/cmd/platform/aws"
 	"github.com/openshift/hypershift/cmd/platform/kubevirt"
 	"github.com/openshift/hypershift/cmd/platform/maas"
 	"github.com/openshift/hypershift/cmd/platform/none"
@@ -27,6 +28,7 @@ func All() []Platform {
 		{Cluster: func() cluster.Platform { return maas.NewCluster() }, NodePool: func() nodepool.Platform { return &maas.NodePool{} }},
 		{Cluster: func() cluster.Platform { return &agent.Cluster{} }, NodePool: func() nodepool.Platform { return &agent.NodePool{} }},
 		{Cluster: func() cluster.Platform { return &kubevirt.Cluster{} }, NodePool: func() nodepool.Platform { return &kubevirt.NodePool{} }},
+		{Cluster: func() cluster.Platform { return &aws.Cluster{} }, NodePool: func() nodepool.Platform { return &aws.NodePool{} }},
 		{Cluster: func() cluster.Platform { return &none.Cluster{} }, NodePool: func() nodepool.Platform { return &none.NodePool{} }, Developer: true},
 	}
 }
