@@ -62,6 +62,8 @@ func TestProcess(t *testing.T) {
 	createWorld(t, c, registry, release)
 	o := &options{addr: freeAddress(t), metricsAddr: "0", namespace: hosted, look: 50 * time.Millisecond}
 	o.certFile, o.keyFile = certificate(t)
+	o.nodeAgentDir = t.TempDir()
+	g.Expect(os.WriteFile(filepath.Join(o.nodeAgentDir, "amd64"), []byte("node-agent"), 0o600)).To(Succeed())
 	o.guestKubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
 	g.Expect(os.WriteFile(o.guestKubeconfig, testenv.Kubeconfig(t, config), 0o600)).To(Succeed())
 	mgr, err := o.manager(config, slog.New(slog.DiscardHandler))

@@ -22,7 +22,7 @@ const (
 	// serverDir is where the first stage left what it takes to reach the ignition-server.
 	serverDir = "/etc/hypershift/ignition-server/"
 	// planPath keeps the plan: a machine that starts again needs no server, and its token may have ended.
-	planPath = "/var/lib/hypershift/plan.json"
+	planPath = nodeplan.Path
 	// joined is there as soon as the kubelet has its first certificate.
 	joined = "/var/lib/kubelet/kubeconfig"
 
@@ -57,10 +57,10 @@ func plan(ctx context.Context, h *host.Host) (*nodeplan.Plan, error) {
 	return parsed, nil
 }
 
-// outdated tells that the machine came back too late to join by its plan.
+// outdated tells that the machine came back too late to join by its plan. What Ignition has written it does not write again.
 func outdated(h *host.Host) bool {
 	info, err := os.Stat(h.Path(planPath))
-	return err == nil && time.Since(info.ModTime()) > planAge && !h.Exists(joined)
+	return err == nil && time.Since(info.ModTime()) > planAge && !h.Exists(joined) && h.Exists(serverDir)
 }
 
 func fetch(ctx context.Context, h *host.Host) ([]byte, error) {

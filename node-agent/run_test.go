@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"os"
@@ -89,6 +90,52 @@ func TestRun(t *testing.T) {
 		m.mustRun()
 		m.Expect(m.read("/etc/hypershift/containerd.toml")).To(ContainSubstring("SystemdCgroup = false"))
 		m.Expect(m.read("/etc/kubernetes/kubelet.conf.d/00-hypershift-machine.conf")).To(And(ContainSubstring("cgroupDriver: cgroupfs"), ContainSubstring("failCgroupV1: false")))
+	})
+}
+
+// TestIgnition starts a machine that Ignition has configured: its files are there, and the plan says what is left.
+func TestIgnition(t *testing.T) {
+	ignited := func(t *testing.T) *machine {
+		m := newMachine(t)
+		for _, name := range []string{"endpoint", "headers", "ca.crt"} {
+			m.Expect(os.Remove(m.host.Path(serverDir + name))).To(Succeed())
+		}
+		m.Expect(os.Remove(m.host.Path(serverDir))).To(Succeed())
+		for _, f := range m.plan.Files {
+			m.put(f.Path, string(f.Content))
+		}
+		rest, err := json.Marshal(nodeplan.Plan{Version: nodeplan.Version, Node: m.plan.Node, Pod: m.plan.Pod})
+		m.Expect(err).NotTo(HaveOccurred())
+		m.put(planPath, string(rest))
+		return m
+	}
+	t.Run("When Ignition is through, the machine should become a node without asking the ignition-server", func(t *testing.T) {
+		m := ignited(t)
+		m.mustRun()
+		m.Expect(m.requests).To(BeZero())
+		m.Expect(m.read("/opt/hypershift/node/current/usr/bin/kubelet")).To(Equal("kubelet of the release"))
+		m.Expect(m.read("/opt/cni/bin/bridge")).To(Equal("bridge"))
+		m.Expect(m.read("/etc/kubernetes/bootstrap-kubeconfig")).To(Equal("kind: Config\n"), "what Ignition wrote stays")
+		m.Expect(m.commands).NotTo(ContainElement(HavePrefix("useradd")))
+		m.Expect(m.commands).To(ContainElement("systemctl start --no-block hypershift-containerd.service kubelet.service"))
+	})
+	t.Run("When it is started again after hours, its disk damaged, it should be mended, and still ask no ignition-server", func(t *testing.T) {
+		m := ignited(t)
+		m.mustRun()
+		long := time.Now().Add(-5 * time.Hour)
+		m.Expect(os.Chtimes(m.host.Path(planPath), long, long)).To(Succeed())
+		m.put("/opt/hypershift/node/current/usr/bin/kubelet", "\x00")
+		m.commands = nil
+		m.mustRun()
+		m.Expect(m.read("/opt/hypershift/node/current/usr/bin/kubelet")).To(Equal("kubelet of the release"))
+		m.Expect(m.commands).To(ContainElement("systemctl start --no-block hypershift-containerd.service kubelet.service"))
+		m.Expect(m.requests).To(BeZero())
+	})
+	t.Run("When the node image has a kubelet only, as before there was node-agent, it should say how to make another", func(t *testing.T) {
+		m := ignited(t)
+		old := m.push("old", map[string]string{"usr/bin/kubelet": "kubelet"})
+		m.put(planPath, strings.ReplaceAll(m.read(planPath), m.plan.Node.Name, old))
+		m.Expect(run(t.Context(), m.host)).To(MatchError(ContainSubstring("make the payload with `hypershift release build --kubernetes`")))
 	})
 }
 

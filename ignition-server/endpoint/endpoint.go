@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package endpoint is the HTTP face of the ignition-server. With the bearer token of the user-data, a machine gets its
-// configuration (GET /ignition) and, if it has no Ignition to apply it, the program that does (GET /node-agent/<architecture>).
+// configuration (GET /ignition) and the program that makes it a node (GET /node-agent/<architecture>).
 package endpoint
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -18,6 +20,8 @@ import (
 	"strings"
 	"time"
 
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/ignition-server/nodeconfig"
 	"github.com/openshift/hypershift/ignition-server/token"
 )
 
@@ -111,6 +115,12 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, entry token.Entr
 	if !ok {
 		return
 	}
+	payload, err := h.withProgram(r, entry, payload)
+	if err != nil {
+		h.log.Error("cannot say where node-agent is", "nodePool", entry.NodePool, "error", err)
+		http.Error(w, "this ignition-server has no node-agent for the machines of this pool", http.StatusInternalServerError)
+		return
+	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(len(payload)))
 	if _, err := w.Write(payload); err != nil { //nolint:gosec // It is JSON for a machine, and says so.
@@ -141,6 +151,18 @@ func (h *handler) program(w http.ResponseWriter, arch string) {
 	if _, err := w.Write(program); err != nil { //nolint:gosec // It is a program for a machine, and says so.
 		h.log.Info("a machine hung up", "architecture", arch, "error", err)
 	}
+}
+
+// withProgram has Ignition fetch node-agent as it fetched its configuration: from the same address, with the same token.
+func (h *handler) withProgram(r *http.Request, entry token.Entry, payload []byte) ([]byte, error) {
+	return nodeconfig.WithProgram(payload, func() (nodeconfig.Program, error) {
+		arch := cmp.Or(entry.Architecture, hyperv1.ArchitectureAMD64)
+		content, err := fs.ReadFile(h.programs, arch)
+		if err != nil {
+			return nodeconfig.Program{}, fmt.Errorf("read node-agent for %s: %w", arch, err)
+		}
+		return nodeconfig.Program{URL: "https://" + r.Host + programPath + arch, Authorization: r.Header.Get("Authorization"), Content: content}, nil
+	})
 }
 
 // personal is the configuration with the machine's own credentials. That these cannot be made now, since the guest's API is away, is

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	igncfg "github.com/coreos/ignition/v2/config/v3_4"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -35,7 +37,7 @@ func (fakeCredentials) Payload(_ context.Context, e token.Entry) ([]byte, error)
 	case "unlucky":
 		return nil, errors.New("the guest's API is away, and so is " + knownToken)
 	}
-	return []byte(`"` + e.Machine + `"`), nil
+	return []byte(`{"machine":"` + e.Machine + `"}`), nil
 }
 
 type fakeObserver struct {
@@ -75,7 +77,7 @@ func TestEndpoint(t *testing.T) {
 		{"When the token is not base64 it should refuse", "GET", "/ignition", "Bearer ***", 401, "Authorization", 0, 0},
 		{"When the token is empty it should refuse", "GET", "/ignition", "Bearer ", 401, "Authorization", 0, 0},
 		{"When the payload is damaged it should say so", "GET", "/ignition", bearer("damaged"), 500, "damaged", 0, 0},
-		{"When the token is a machine's it should give what is the machine's", "GET", "/ignition", bearer("workers-a"), 200, `"workers-a"`, 1, 0},
+		{"When the token is a machine's it should give what is the machine's", "GET", "/ignition", bearer("workers-a"), 200, `{"machine":"workers-a"}`, 1, 0},
 		{"When a machine's credentials cannot be made it should ask to try again", "GET", "/ignition", bearer("unlucky"), 503, "cannot be made now", 0, 0},
 		{"When the path goes deeper it should not be found", "GET", "/ignition/x", bearer(knownToken), 404, "", 0, 0},
 		{"When the path is another it should not be found", "GET", "/", bearer(knownToken), 404, "", 0, 0},
@@ -135,6 +137,56 @@ func TestProgram(t *testing.T) {
 		sum := sha256.Sum256([]byte("a program"))
 		g.Expect(answer.Header().Get("Repr-Digest")).To(Equal("sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"))
 		g.Expect(observer.served).To(BeEmpty())
+	})
+}
+
+// withoutProgram is a configuration that Ignition has to be told of where node-agent is.
+const withoutProgram = `{"ignition":{"version":"3.4.0"},"storage":{"files":[{"path":"/opt/hypershift/bin/node-agent"}]}}`
+
+// TestIgnitionFetchesTheProgram does what Ignition does with what it is told: it asks that address with those headers, and checks the sum.
+func TestIgnitionFetchesTheProgram(t *testing.T) {
+	programs := fstest.MapFS{"amd64": {Data: []byte("a program")}, "arm64": {Data: []byte("another")}}
+	for arch, want := range map[string]string{"": "a program", "amd64": "a program", "arm64": "another"} {
+		t.Run("When the architecture of the pool is \""+arch+"\", Ignition should fetch its node-agent with the same token", func(t *testing.T) {
+			g := NewWithT(t)
+			server := httptest.NewTLSServer(New(fakeTokens{knownToken: {Architecture: arch, Payload: []byte(withoutProgram)}}, fakeCredentials{}, &fakeObserver{},
+				programs, slog.New(slog.DiscardHandler)))
+			defer server.Close()
+			get := func(url, authorization string) []byte {
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+				g.Expect(err).NotTo(HaveOccurred())
+				req.Header.Set("Authorization", authorization)
+				resp, err := server.Client().Do(req)
+				g.Expect(err).NotTo(HaveOccurred())
+				defer resp.Body.Close()
+				body, err := io.ReadAll(resp.Body)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(resp.StatusCode).To(Equal(200), string(body))
+				return body
+			}
+			config, report, err := igncfg.Parse(get(server.URL+"/ignition", bearer(knownToken)))
+			g.Expect(err).NotTo(HaveOccurred(), report.String())
+			contents := config.Storage.Files[0].Contents
+			g.Expect(*contents.HTTPHeaders[0].Value).To(Equal(bearer(knownToken)))
+			program := get(*contents.Source, *contents.HTTPHeaders[0].Value)
+			g.Expect(string(program)).To(Equal(want))
+			g.Expect(*contents.Verification.Hash).To(Equal(fmt.Sprintf("sha256-%x", sha256.Sum256(program))))
+		})
+	}
+	t.Run("When the image has no node-agent for the pool, Ignition should be told to ask again, and the log should say what is missing", func(t *testing.T) {
+		g := NewWithT(t)
+		var log strings.Builder
+		observer := &fakeObserver{}
+		handler := New(fakeTokens{knownToken: {Architecture: "ppc64le", Payload: []byte(withoutProgram)}}, fakeCredentials{}, observer, programs, slog.New(slog.NewTextHandler(&log, nil)))
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/ignition", nil)
+		req.Header.Set("Authorization", bearer(knownToken))
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, req)
+		g.Expect(answer.Code).To(Equal(500))
+		g.Expect(answer.Body.String()).To(ContainSubstring("has no node-agent for the machines of this pool"))
+		g.Expect(observer.served).To(BeEmpty())
+		g.Expect(log.String()).To(ContainSubstring("ppc64le"))
+		g.Expect(log.String()).NotTo(ContainSubstring(bearer(knownToken)))
 	})
 }
 

@@ -25,7 +25,3 @@ func directory(path string) types.Directory {
 		DirectoryEmbedded1: types.DirectoryEmbedded1{Mode: ptr.To(0o755)},
 	}
 }
-
-func unitOf(name, content string) types.Unit {
-	return types.Unit{Name: name, Enabled: ptr.To(true), Contents: ptr.To(content)}
-}

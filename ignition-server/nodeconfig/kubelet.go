@@ -11,7 +11,7 @@ import (
 
 const clientCAPath = "/etc/kubernetes/pki/kubelet-client-ca.crt"
 
-func (in Input) kubeletConfiguration(patches []nodeinput.KubeletPatch, runtimeEndpoint string) ([]byte, error) {
+func (in Input) kubeletConfiguration(patches []nodeinput.KubeletPatch) ([]byte, error) {
 	dns, err := in.clusterDNS()
 	if err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func (in Input) kubeletConfiguration(patches []nodeinput.KubeletPatch, runtimeEn
 		"authorization":            map[string]any{"mode": "Webhook"},
 		"clusterDNS":               dns,
 		"clusterDomain":            "cluster.local",
-		"containerRuntimeEndpoint": runtimeEndpoint,
+		"containerRuntimeEndpoint": "unix:///run/hypershift/containerd/containerd.sock",
 		// MAAS images may come with swap; pods do not get any unless memorySwap says so.
 		"failSwapOn":         false,
 		"rotateCertificates": true,

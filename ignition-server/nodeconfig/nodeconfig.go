@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"text/template"
 
 	igncfg "github.com/coreos/ignition/v2/config/v3_4"
 	"github.com/coreos/ignition/v2/config/v3_4/types"
@@ -61,6 +62,7 @@ type Input struct {
 const (
 	nodePoolLabel   = hyperv1.NodePoolLabel
 	kubeletUnitName = "kubelet.service"
+	runtimeUnitName = "hypershift-containerd.service"
 )
 
 var (
@@ -68,6 +70,13 @@ var (
 	sysctls string
 	//go:embed files/modules.conf
 	modules string
+	//go:embed files/needrestart.conf
+	needrestart string
+	//go:embed files/hypershift-containerd.service
+	runtimeUnit string
+	//go:embed files/kubelet.service
+	kubeletUnit     string
+	kubeletTemplate = template.Must(template.New(kubeletUnitName).Parse(kubeletUnit))
 )
 
 // Render returns the Ignition config (JSON) of a node. Its errors are about the input and say what to change.
@@ -79,8 +88,15 @@ func Render(in Input) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	base, err := in.model(user, byIgnition)
+	base, err := in.model(user)
 	if err != nil {
+		return nil, err
+	}
+	rest, err := in.releasePlan(user)
+	if err != nil {
+		return nil, err
+	}
+	if err := addAgent(&base, rest); err != nil {
 		return nil, err
 	}
 	return merged(base, user.Ignition)
@@ -99,17 +115,14 @@ func (in Input) check() error {
 	}
 }
 
-// model is the node's configuration without the user's Ignition configs.
-func (in Input) model(user *nodeinput.Config, how rendering) (types.Config, error) {
-	kubelet, err := in.kubeletConfiguration(user.Kubelet, how.runtimeEndpoint)
+// model is the node's configuration without the user's Ignition configs. node-agent starts its units when all that they need is there. A container
+// runtime of the machine's image keeps its socket and its folders.
+func (in Input) model(user *nodeinput.Config) (types.Config, error) {
+	kubelet, err := in.kubeletConfiguration(user.Kubelet)
 	if err != nil {
 		return types.Config{}, err
 	}
 	registries, err := in.registryFiles(slices.Concat(in.Mirrors, user.Mirrors))
-	if err != nil {
-		return types.Config{}, err
-	}
-	credentials, err := how.credentials(in)
 	if err != nil {
 		return types.Config{}, err
 	}
@@ -118,17 +131,17 @@ func (in Input) model(user *nodeinput.Config, how rendering) (types.Config, erro
 		return types.Config{}, err
 	}
 	unit := &strings.Builder{}
-	if err := how.kubelet.Execute(unit, map[string]string{"NodeLabels": nodePoolLabel + "=" + in.NodePool}); err != nil {
+	if err := kubeletTemplate.Execute(unit, map[string]string{"NodeLabels": nodePoolLabel + "=" + in.NodePool}); err != nil {
 		return types.Config{}, fmt.Errorf("render kubelet.service: %w", err)
 	}
 	files := slices.Concat([]types.File{
 		file("/etc/kubernetes/kubelet.yaml", 0o644, kubelet),
 		file(bootstrapKubeconfigPath, 0o600, in.BootstrapKubeconfig),
 		file(clientCAPath, 0o644, in.ClientCA),
-	}, how.images(in), []types.File{
 		file("/etc/sysctl.d/90-hypershift-node.conf", 0o644, []byte(sysctls)),
 		file("/etc/modules-load.d/90-hypershift-node.conf", 0o644, []byte(modules)),
-	}, how.programs, registries, credentials, proxy)
+		file("/etc/needrestart/conf.d/90-hypershift.conf", 0o644, []byte(needrestart)),
+	}, registries, in.pullSecretFile(), proxy)
 	return types.Config{
 		Ignition: types.Ignition{Version: types.MaxVersion.String()},
 		Passwd:   in.passwd(),
@@ -139,7 +152,9 @@ func (in Input) model(user *nodeinput.Config, how rendering) (types.Config, erro
 			},
 			Files: files,
 		},
-		Systemd: types.Systemd{Units: in.addProxy([]types.Unit{how.runtime, {Name: kubeletUnitName, Enabled: how.enabled, Contents: ptr.To(unit.String())}}, how.proxied)},
+		Systemd: types.Systemd{Units: in.addProxy([]types.Unit{
+			{Name: runtimeUnitName, Contents: ptr.To(runtimeUnit)}, {Name: kubeletUnitName, Contents: ptr.To(unit.String())},
+		})},
 	}, nil
 }
 

@@ -36,24 +36,34 @@ func RenderPlan(in Input) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	model, err := in.model(user, byNodeAgent)
+	model, err := in.model(user)
 	if err != nil {
 		return nil, err
 	}
 	for _, cfg := range user.Ignition {
 		model = igncfg.Merge(model, cfg)
 	}
-	plan, err := planOf(model)
+	plan, err := in.releasePlan(user)
 	if err != nil {
+		return nil, err
+	}
+	if err := addModel(plan, model); err != nil {
 		return nil, fmt.Errorf("the node's configuration with the MachineConfigs merged in cannot be applied to an image with cloud-init: %w", err)
 	}
 	plan.KernelArguments = append(plan.KernelArguments, user.KernelArguments...)
-	plan.PullSecret = in.PullSecret
-	plan.Proxy = nodeplan.Proxy{HTTP: in.Proxy.HTTP, HTTPS: in.Proxy.HTTPS, NoProxy: in.Proxy.NoProxy}
-	if err := in.addSources(plan, slices.Concat(in.Mirrors, user.Mirrors)); err != nil {
+	return json.Marshal(plan)
+}
+
+// releasePlan says what of the release a machine installs, and where from. The rest of a node is Ignition's part where there is one.
+func (in Input) releasePlan(user *nodeinput.Config) (*nodeplan.Plan, error) {
+	if _, err := releaseinfo.Keychain(in.PullSecret); err != nil {
 		return nil, err
 	}
-	return json.Marshal(plan)
+	plan := &nodeplan.Plan{
+		Version: nodeplan.Version, PullSecret: in.PullSecret,
+		Proxy: nodeplan.Proxy{HTTP: in.Proxy.HTTP, HTTPS: in.Proxy.HTTPS, NoProxy: in.Proxy.NoProxy},
+	}
+	return plan, in.addSources(plan, slices.Concat(in.Mirrors, user.Mirrors))
 }
 
 // addSources says where the two images come from that are needed before there is a container runtime to know it.
@@ -79,9 +89,8 @@ func (in Input) addSources(plan *nodeplan.Plan, mirrors []releaseinfo.Mirror) er
 	return nil
 }
 
-// planOf says of a model what node-agent applies. What it cannot was refused when the MachineConfigs were read.
-func planOf(model types.Config) (*nodeplan.Plan, error) {
-	plan := &nodeplan.Plan{Version: nodeplan.Version}
+// addModel says of a model what node-agent applies. What it cannot was refused when the MachineConfigs were read.
+func addModel(plan *nodeplan.Plan, model types.Config) error {
 	for _, argument := range model.KernelArguments.ShouldExist {
 		plan.KernelArguments = append(plan.KernelArguments, string(argument))
 	}
@@ -91,7 +100,7 @@ func planOf(model types.Config) (*nodeplan.Plan, error) {
 	for _, f := range model.Storage.Files {
 		planned, err := planFile(f)
 		if err != nil {
-			return nil, fmt.Errorf("file %s: %w", f.Path, err)
+			return fmt.Errorf("file %s: %w", f.Path, err)
 		}
 		plan.Files = append(plan.Files, planned)
 	}
@@ -104,7 +113,7 @@ func planOf(model types.Config) (*nodeplan.Plan, error) {
 		plan.Units = append(plan.Units, planUnit(u))
 	}
 	planUsers(plan, model.Passwd)
-	return plan, nil
+	return nil
 }
 
 func planFile(f types.File) (nodeplan.File, error) {

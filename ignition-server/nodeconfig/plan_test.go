@@ -82,31 +82,37 @@ func readablePlan(plan *nodeplan.Plan) string {
 	return b.String()
 }
 
-// TestOneModel holds the two renderings together: a file that one has and the other lacks is one of those that bring the programs.
+// TestOneModel holds the two renderings together: Ignition writes what node-agent would, and beside that node-agent, its unit, and a plan of
+// what is left.
 func TestOneModel(t *testing.T) {
 	g := NewWithT(t)
 	raw, err := Render(fullInput())
 	g.Expect(err).NotTo(HaveOccurred())
-	ignition := map[string]string{}
-	for _, f := range parse(t, raw).Storage.Files {
-		ignition[f.Path] = string(content(t, f))
+	ignition, plan := &nodeplan.Plan{}, planned(t, fullInput())
+	g.Expect(addModel(ignition, parse(t, raw))).To(Succeed())
+	own := func(path string) bool { return path == nodeplan.Path || path == nodeplan.Program }
+	ignition.Files = slices.DeleteFunc(ignition.Files, func(f nodeplan.File) bool { return own(f.Path) })
+	ignition.Units = slices.DeleteFunc(ignition.Units, func(u nodeplan.Unit) bool { return u.Name == agentUnitName })
+	rest, err := nodeplan.Parse(fileAt(t, raw, nodeplan.Path))
+	g.Expect(err).NotTo(HaveOccurred())
+	ignition.Version, ignition.Node, ignition.Pod, ignition.PullSecret, ignition.Proxy = rest.Version, rest.Node, rest.Pod, rest.PullSecret, rest.Proxy
+	if diff := gocmp.Diff(plan, ignition); diff != "" {
+		t.Errorf("-node plan +Ignition:\n%s", diff)
 	}
-	plan := map[string]string{}
+	g.Expect(rest.Files).To(BeEmpty(), "what Ignition writes node-agent does not write again")
+	g.Expect(rest.Units).To(BeEmpty())
+	g.Expect(rest.Users).To(BeEmpty())
+}
+
+// TestNoScripts reads all that a worker gets: none of it is for an interpreter.
+func TestNoScripts(t *testing.T) {
+	g := NewWithT(t)
 	for _, f := range planned(t, fullInput()).Files {
-		plan[f.Path] = string(f.Content)
+		g.Expect(string(f.Content)).NotTo(HavePrefix("#!"), f.Path)
 	}
-	var differ []string
-	for path, text := range ignition {
-		if other, ok := plan[path]; !ok || other != text {
-			differ = append(differ, path)
-		}
+	for _, u := range planned(t, fullInput()).Units {
+		g.Expect(u.Content).NotTo(MatchRegexp(`Exec\w*=.*\b(sh|bash|python3?)\b`), u.Name)
 	}
-	slices.Sort(differ)
-	g.Expect(differ).To(Equal([]string{
-		"/etc/kubernetes/kubelet.yaml", // The socket of the container runtime.
-		"/etc/kubernetes/node-image.credentials", "/etc/kubernetes/node-install.env", "/etc/kubernetes/pod-image.credentials",
-		"/opt/kubernetes/bin/hypershift-node-install", "/opt/kubernetes/bin/kubelet-run",
-	}))
 }
 
 // TestUpgradesOfPackages reads what needrestart is told, which unattended-upgrades runs after it: a line of Perl.

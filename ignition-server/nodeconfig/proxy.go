@@ -35,22 +35,13 @@ func (in Input) proxyFiles() ([]types.File, error) {
 	return []types.File{file(proxyPath, 0o600, []byte(text.String()))}, nil
 }
 
-// addProxy has the units read the proxy. One that is not the node's own, such as containerd's, gets no more than that.
-func (in Input) addProxy(units []types.Unit, proxied []string) []types.Unit {
+// addProxy has the units read the proxy.
+func (in Input) addProxy(units []types.Unit) []types.Unit {
 	if in.Proxy.IsZero() {
 		return units
 	}
-	dropin := types.Dropin{Name: "10-hypershift-proxy.conf", Contents: ptr.To(proxyDropin)}
-	own := map[string]int{}
-	for i, unit := range units {
-		own[unit.Name] = i
-	}
-	for _, name := range proxied {
-		if i, is := own[name]; is {
-			units[i].Dropins = append(units[i].Dropins, dropin)
-			continue
-		}
-		units = append(units, types.Unit{Name: name, Dropins: []types.Dropin{dropin}})
+	for i := range units {
+		units[i].Dropins = append(units[i].Dropins, types.Dropin{Name: "10-hypershift-proxy.conf", Contents: ptr.To(proxyDropin)})
 	}
 	return units
 }

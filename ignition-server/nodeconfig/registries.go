@@ -3,17 +3,12 @@
 package nodeconfig
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/coreos/ignition/v2/config/v3_4/types"
-	"github.com/google/go-containerregistry/pkg/authn"
-	"github.com/google/go-containerregistry/pkg/name"
 
 	"github.com/openshift/hypershift/support/nodeinput"
 	"github.com/openshift/hypershift/support/releaseinfo"
@@ -152,68 +147,10 @@ func trust(paths []string) string {
 	return "ca = [" + strings.Join(quoted, ", ") + "]\n"
 }
 
-// pullSecretFile gives the pull secret to the kubelet.
+// pullSecretFile gives the pull secret to the kubelet, which reads config.json in its root folder.
 func (in Input) pullSecretFile() []types.File {
 	if len(in.PullSecret) == 0 {
 		return nil
 	}
 	return []types.File{file("/var/lib/kubelet/config.json", 0o600, in.PullSecret)}
-}
-
-// credentialFiles gives the pull secret to the kubelet, which reads config.json in its root folder, and the credentials of
-// the two images that are pulled before there is a kubelet to ctr, which reads no pull secret.
-func (in Input) credentialFiles() ([]types.File, error) {
-	if len(in.PullSecret) == 0 {
-		return nil, nil
-	}
-	keychain, err := releaseinfo.Keychain(in.PullSecret)
-	if err != nil {
-		return nil, err
-	}
-	files := in.pullSecretFile()
-	for _, image := range []struct{ name, spec string }{{"node-image", in.NodeImage}, {"pod-image", in.PodImage}} {
-		credentials, err := credentialsOf(keychain, image.spec)
-		if err != nil {
-			return nil, err
-		}
-		if credentials != "" {
-			files = append(files, file("/etc/kubernetes/"+image.name+".credentials", 0o600, []byte(credentials)))
-		}
-	}
-	return files, nil
-}
-
-func credentialsOf(keychain authn.Keychain, image string) (string, error) {
-	ref, err := name.ParseReference(image)
-	if err != nil {
-		return "", fmt.Errorf("the release payload names image %q, which is no pull spec: %w", image, err)
-	}
-	auth, err := keychain.Resolve(ref.Context())
-	if err != nil {
-		return "", fmt.Errorf("find the credentials of %s: %w", image, err)
-	}
-	cfg, err := auth.Authorization()
-	if err != nil {
-		return "", fmt.Errorf("find the credentials of %s: %w", image, err)
-	}
-	if cfg.Username == "" {
-		return "", nil
-	}
-	password, err := oneLine(cfg.Password)
-	if err != nil {
-		return "", fmt.Errorf("the pull secret's password for %s %w", image, err)
-	}
-	return cfg.Username + ":" + password, nil
-}
-
-// oneLine is a password as ctr can read it. Those of several lines are JSON keys of service accounts, which mean the same in one.
-func oneLine(password string) (string, error) {
-	if !strings.ContainsAny(password, "\r\n") {
-		return password, nil
-	}
-	var compact bytes.Buffer
-	if err := json.Compact(&compact, []byte(password)); err != nil {
-		return "", errors.New("has several lines and is no JSON: a node can give ctr one line only")
-	}
-	return compact.String(), nil
 }

@@ -26,6 +26,8 @@ type Entry struct {
 	NodePool string
 	// Machine is the name of the Machine whose token it is; empty for the token that all machines of the pool may have.
 	Machine string
+	// Architecture is that of the pool's machines, in Go's words; empty for amd64.
+	Architecture string
 	// Payload is the configuration of a node, in JSON; nil while it could not be rendered.
 	Payload []byte
 }

@@ -166,9 +166,10 @@ func (r *Reconciler) serve(ctx context.Context, secret *corev1.Secret, wake time
 		return ctrl.Result{}, err
 	}
 	r.Cache.Put(Entry{
-		Secret:   client.ObjectKeyFromObject(secret),
-		NodePool: secret.Annotations[NodePoolAnnotation],
-		Payload:  rendered,
+		Secret:       client.ObjectKeyFromObject(secret),
+		NodePool:     secret.Annotations[NodePoolAnnotation],
+		Architecture: secret.Annotations[ArchitectureAnnotation],
+		Payload:      rendered,
 	}, string(secret.Data[TokenKey]), string(secret.Data[OldTokenKey]))
 	cachedTokens.Set(float64(r.Cache.Len()))
 	if err := r.report(ctx, secret, rendered, problem); err != nil {

@@ -20,6 +20,8 @@ const (
 	UpgradeTypeAnnotation = hyperv1.TokenSecretNodePoolUpgradeTypeAnnotation
 	// FormatAnnotation holds the format of the user-data that the token is in; absent for Ignition.
 	FormatAnnotation = hyperv1.TokenSecretUserDataFormatAnnotation
+	// ArchitectureAnnotation holds the architecture of the pool's machines; absent for amd64.
+	ArchitectureAnnotation = hyperv1.TokenSecretArchitectureAnnotation
 	// GeneratedAnnotation holds when the token was made (RFC3339Nano).
 	GeneratedAnnotation = hyperv1.TokenSecretLastGenerationTimeAnnotation
 	// ExpirationAnnotation holds when the Secret ends (RFC3339); absent means never.

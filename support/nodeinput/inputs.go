@@ -25,15 +25,18 @@ const (
 // Files that a change of registries rewrites.
 const registryFiles = "/etc/containerd/certs.d/"
 
+// planFile says what of the release a machine installs, and where from.
+const planFile = "/var/lib/hypershift/plan.json"
+
 // proxyFiles is what a proxy is rendered to.
 var proxyFiles = []string{
-	"/etc/kubernetes/proxy.env",
-	"unit containerd.service", "unit hypershift-node-install.service", "unit kubelet.service",
+	"/etc/kubernetes/proxy.env", planFile,
+	"unit hypershift-containerd.service", "unit kubelet.service",
 }
 
 // credentialFiles is what a pull secret is rendered to.
 var credentialFiles = []string{
-	"/var/lib/kubelet/config.json", "/etc/kubernetes/node-image.credentials", "/etc/kubernetes/pod-image.credentials",
+	"/var/lib/kubelet/config.json", planFile,
 }
 
 // Input is one thing that a node of the Kubernetes distribution is made from.
@@ -50,8 +53,8 @@ type Input struct {
 // Inputs is the one table of all that nodes are made from. Tests hold it against what the hash is over, what the ignition-server
 // takes, and the files that change.
 var Inputs = []Input{
-	{"NodePool spec.release", "NodeImage", []string{"/etc/kubernetes/node-install.env"}, ReplacesMachines},
-	{"NodePool spec.release", "PodImage", []string{"/etc/kubernetes/node-install.env"}, ReplacesMachines},
+	{"NodePool spec.release", "NodeImage", []string{planFile}, ReplacesMachines},
+	{"NodePool spec.release", "PodImage", []string{planFile}, ReplacesMachines},
 	{"NodePool spec.config: MachineConfig", "Config", []string{"what it says"}, ReplacesMachines},
 	{"NodePool spec.config: KubeletConfig", "Config", []string{"/etc/kubernetes/kubelet.yaml"}, ReplacesMachines},
 	{"NodePool spec.config: ImageDigestMirrorSet, ImageTagMirrorSet, ImageContentSourcePolicy", "Config", []string{registryFiles}, ReplacesMachines},
@@ -59,8 +62,8 @@ var Inputs = []Input{
 
 	{"HostedCluster spec.configuration.proxy.httpProxy", "Proxy", proxyFiles, ReplacesMachines},
 	{"HostedCluster spec.configuration.proxy.httpsProxy", "Proxy", proxyFiles, ReplacesMachines},
-	{"HostedCluster spec.configuration.proxy.noProxy", "Proxy", proxyFiles[:1], ReplacesMachines},
-	{"HostedCluster spec.configuration.proxy.trustedCA.name", "ProxyCA", []string{registryFiles}, ReplacesMachines},
+	{"HostedCluster spec.configuration.proxy.noProxy", "Proxy", proxyFiles[:2], ReplacesMachines},
+	{"HostedCluster spec.configuration.proxy.trustedCA.name", "ProxyCA", []string{registryFiles, planFile}, ReplacesMachines},
 	{"Content of HostedCluster spec.configuration.proxy.trustedCA", "ProxyCA", []string{registryFiles}, NewMachines},
 	{"HostedCluster spec.configuration.proxy.readinessEndpoints", "", nil, Nothing},
 
@@ -81,8 +84,8 @@ var Inputs = []Input{
 	{"HostedCluster spec.sshKey.name", "SSHKeys", []string{"user core"}, NewMachines},
 	{"Content of HostedCluster spec.sshKey", "SSHKeys", []string{"user core"}, NewMachines},
 	{"HostedCluster spec.imageContentSources", "Mirrors", []string{registryFiles}, NewMachines},
-	{"HostedCluster spec.networking.clusterNetwork", "Proxy", proxyFiles[:1], Fixed},
-	{"HostedCluster spec.networking.machineNetwork", "Proxy", proxyFiles[:1], Fixed},
+	{"HostedCluster spec.networking.clusterNetwork", "Proxy", proxyFiles[:2], Fixed},
+	{"HostedCluster spec.networking.machineNetwork", "Proxy", proxyFiles[:2], Fixed},
 	{"HostedCluster spec.networking.serviceNetwork", "ServiceCIDRs", []string{"/etc/kubernetes/kubelet.yaml"}, Fixed},
 
 	{"The control plane's bootstrap kubeconfig", "BootstrapKubeconfig", []string{"/etc/kubernetes/bootstrap-kubeconfig"}, NewMachines},

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodeplan is what a machine with cloud-init is made a node by: the ignition-server renders it, node-agent applies it.
-// It says the same as the Ignition config of the other machines, in a form that needs no Ignition.
+// Package nodeplan is what a machine is made a node by: the ignition-server renders it, node-agent applies it. On a machine with
+// cloud-init it says the same as the Ignition config of the other machines, in a form that needs no Ignition; there it is a file of that
+// config, and holds what is left to do when Ignition is through.
 package nodeplan
 
 import (
@@ -12,6 +13,12 @@ import (
 // Version is that of the form. A node-agent refuses plans of another: it comes from the server that rendered the plan, so that
 // the two fit together.
 const Version = 1
+
+// Where a machine has its plan and the program that applies it.
+const (
+	Path    = "/var/lib/hypershift/plan.json"
+	Program = "/opt/hypershift/bin/node-agent"
+)
 
 // Plan is all that a machine is to have before its kubelet starts.
 type Plan struct {

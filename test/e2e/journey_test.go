@@ -67,6 +67,13 @@ func (s *suite) create(t *testing.T) {
 	s.must(t, s.CreateCluster(t.Context(), cluster, 2, "--image", ignitionImage, "--disk-wipe", "--release-image", previous))
 	s.must(t, s.FollowCluster(t.Context(), cluster, 2))
 	s.PrintMeasures(t.Context())
+	machines, err := journey.Machines(t.Context(), s.c, cluster, cluster)
+	s.must(t, err)
+	for _, m := range machines {
+		programs, err := os.ReadDir(s.Path("machines", *m.Spec.SystemID, "root/opt/hypershift/bin"))
+		s.must(t, err)
+		NewWithT(t).Expect(programs).To(HaveExactElements(HaveField("Name()", "node-agent")), "what Ignition fetched, and no script beside it")
+	}
 }
 
 func (s *suite) infrastructure(t *testing.T) {

@@ -212,6 +212,9 @@ const (
 	// TokenSecretUserDataFormatAnnotation is the format of the user-data that the token is in, if it is not Ignition: the
 	// configuration that the token stands for is rendered for who reads that.
 	TokenSecretUserDataFormatAnnotation = "hypershift.openshift.io/user-data-format"
+	// TokenSecretArchitectureAnnotation is the architecture of the machines that the token is for, if it is not amd64: their
+	// Ignition is told which program to fetch.
+	TokenSecretArchitectureAnnotation = "hypershift.openshift.io/node-architecture"
 	// TokenSecretLastGenerationTimeAnnotation is when a token was made, RFC 3339 with nanoseconds.
 	TokenSecretLastGenerationTimeAnnotation = "hypershift.openshift.io/last-token-generation-time"
 	// IgnitionServerTokenExpirationTimestampAnnotation is when an outdated token ends, RFC 3339.

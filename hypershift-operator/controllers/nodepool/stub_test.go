@@ -59,4 +59,17 @@ func TestFirstBoot(t *testing.T) {
 		s.Expect(s.tokenOf(after).Annotations).NotTo(HaveKey("hypershift.openshift.io/user-data-format"))
 		s.Expect(string(s.secret(before).Data["value"])).To(And(HavePrefix("#cloud-config\n"), ContainSubstring(bearer(s, before))))
 	})
+
+	t.Run("When the machines are not of the usual architecture, the ignition-server should be told which node-agent is theirs", func(t *testing.T) {
+		for arch, want := range map[string]string{"amd64": "", "arm64": "arm64"} {
+			s := newWorld(t, c, "arch-"+arch)
+			s.ready(nil)
+			pool := fixture.NodePool(s.namespace)
+			pool.Spec.Arch = arch
+			fixture.Create(t, c, pool)
+			s.mustPass()
+			name, _ := userDataOf(s)
+			s.Expect(s.tokenOf(name).Annotations[hyperv1.TokenSecretArchitectureAnnotation]).To(Equal(want))
+		}
+	})
 }

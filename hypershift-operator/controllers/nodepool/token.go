@@ -99,6 +99,9 @@ func (s *scope) shapeToken(token *corev1.Secret, data map[string][]byte) {
 	if s.config.format != hyperv1.UserDataIgnition {
 		annotate(token, hyperv1.TokenSecretUserDataFormatAnnotation, string(s.config.format))
 	}
+	if arch := s.pool.Spec.Arch; arch != "" && arch != hyperv1.ArchitectureAMD64 {
+		annotate(token, hyperv1.TokenSecretArchitectureAnnotation, arch)
+	}
 	// A configuration that the pool returned to must not expire.
 	delete(token.Annotations, hyperv1.IgnitionServerTokenExpirationTimestampAnnotation)
 	if token.Data == nil {

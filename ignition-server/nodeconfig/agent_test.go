@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeconfig
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/coreos/ignition/v2/config/v3_4/types"
+	. "github.com/onsi/gomega"
+	"k8s.io/utils/ptr"
+
+	"github.com/openshift/hypershift/support/nodeplan"
+)
+
+func TestWithProgram(t *testing.T) {
+	program := Program{URL: "https://10.0.0.1:30443/node-agent/arm64", Authorization: "Bearer abc", Content: []byte("a program")}
+	get := func() (Program, error) { return program, nil }
+	never := func() (Program, error) { return Program{}, errors.New("there is none") }
+	rendered, err := Render(fullInput())
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+
+	t.Run("When Ignition asks, it should be told where node-agent is, with whose token, and its checksum", func(t *testing.T) {
+		g := NewWithT(t)
+		with, err := WithProgram(rendered, get)
+		g.Expect(err).NotTo(HaveOccurred())
+		before, after := parse(t, rendered).Storage.Files, parse(t, with).Storage.Files
+		is := func(f types.File) bool { return f.Path == nodeplan.Program }
+		f := after[slices.IndexFunc(after, is)]
+		g.Expect(f.Mode).To(HaveValue(Equal(0o755)))
+		g.Expect(f.Contents).To(Equal(types.Resource{
+			Source:       ptr.To(program.URL),
+			HTTPHeaders:  types.HTTPHeaders{{Name: "Authorization", Value: ptr.To("Bearer abc")}},
+			Verification: types.Verification{Hash: ptr.To(fmt.Sprintf("sha256-%x", sha256.Sum256(program.Content)))},
+		}))
+		g.Expect(slices.DeleteFunc(after, is)).To(Equal(slices.DeleteFunc(before, is)), "all else stays")
+	})
+	t.Run("When there is no program for the machine, it should get nothing", func(t *testing.T) {
+		with, err := WithProgram(rendered, never)
+		g := NewWithT(t)
+		g.Expect(err).To(MatchError("there is none"))
+		g.Expect(with).To(BeEmpty())
+	})
+	t.Run("When it is a node plan, it should stay as it is: its machine has the program", func(t *testing.T) {
+		g := NewWithT(t)
+		plan, err := RenderPlan(fullInput())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(WithProgram(plan, never)).To(Equal(plan))
+	})
+	t.Run("When a MachineConfig brings a program of its own, it should be that", func(t *testing.T) {
+		g := NewWithT(t)
+		in := minimalInput()
+		in.Config = machineConfig("own", nodeplan.Program, "mine")
+		own, err := Render(in)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(WithProgram(own, never)).To(Equal(own))
+	})
+	t.Run("When the configuration is damaged, it should say so", func(t *testing.T) {
+		_, err := WithProgram([]byte("{"), get)
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("read the node configuration")))
+	})
+}
