@@ -61,6 +61,19 @@ func (p Pool) Distribution() releaseinfo.Distribution {
 	return p.Release.Distribution()
 }
 
+// UserData is what a pool's machines read their first-boot configuration as.
+type UserData struct {
+	Format hyperv1.UserDataFormat
+	// Why ends the sentence "Machines get ...", for users; empty where there is nothing to choose.
+	Why string
+	// Waiting says what is waited for before there is a format; empty for nothing.
+	Waiting string
+	// Keep is what the pool's annotation is to hold so that the choice stays; empty to choose again at the next pass.
+	Keep string
+	// Again is when another choice may be due; zero for when something changes.
+	Again time.Duration
+}
+
 // Object is one object that a plugin wants to exist. Object holds its kind, name and namespace; Mutate shapes it after it
 // was read, and must leave alone what others own.
 type Object struct {
@@ -188,8 +201,8 @@ type Platform interface {
 	AdjustMachine(pool Pool, machine client.Object)
 	// MachineTemplates is an empty list of the template's kind, for cleaning up; nil if there is none.
 	MachineTemplates() client.ObjectList
-	// UserDataFormat is what the pool's machines read their first-boot configuration as.
-	UserDataFormat(pool Pool) hyperv1.UserDataFormat
+	// UserDataFormat is what the pool's machines read their first-boot configuration as. running tells that the pool has machines.
+	UserDataFormat(ctx context.Context, c client.Reader, pool Pool, running bool) (UserData, error)
 	// CustomizeIgnition adds to the first-boot configuration what machines of this platform need.
 	CustomizeIgnition(pool Pool, config *ignition.Config)
 	// MachineProblem reads an infrastructure machine's conditions: the reason and an actionable message of what is

@@ -54,15 +54,19 @@ func uuid() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// prepareSystem does what systemd does before its units: it makes the folders that say that it runs, links the tools, and
-// runs the generators.
+// prepareSystem links the tools, which are for machines that have their folder in PATH, and does what systemd does before its units: it
+// makes the folders that say that it runs, and runs the generators.
 func prepareSystem(ctx context.Context, config Config) error {
-	if config.System == "" {
-		return nil
+	if err := linkTools(); err != nil || config.System == "" {
+		return err
 	}
 	if err := os.MkdirAll("/run/systemd/system", 0o755); err != nil {
 		return err
 	}
+	return generate(ctx, config.Env)
+}
+
+func linkTools() error {
 	if err := os.MkdirAll(tools.Dir, 0o755); err != nil {
 		return err
 	}
@@ -71,7 +75,7 @@ func prepareSystem(ctx context.Context, config Config) error {
 			return err
 		}
 	}
-	return generate(ctx, config.Env)
+	return nil
 }
 
 const generatorDir = "/usr/lib/systemd/system-generators"

@@ -212,6 +212,9 @@ const (
 	// TokenSecretUserDataFormatAnnotation is the format of the user-data that the token is in, if it is not Ignition: the
 	// configuration that the token stands for is rendered for who reads that.
 	TokenSecretUserDataFormatAnnotation = "hypershift.openshift.io/user-data-format"
+	// NodePoolUserDataFormatAnnotation keeps at a NodePool what the machines of its image read their first-boot configuration as, and why:
+	// another format would replace them. Without it, and without machines, the choice is made again.
+	NodePoolUserDataFormatAnnotation = "hypershift.openshift.io/nodePoolUserDataFormat"
 	// TokenSecretArchitectureAnnotation is the architecture of the machines that the token is for, if it is not amd64: their
 	// Ignition is told which program to fetch.
 	TokenSecretArchitectureAnnotation = "hypershift.openshift.io/node-architecture"

@@ -159,9 +159,10 @@ type MAASNodePoolPlatform struct {
 	// +optional
 	Image string `json:"image,omitempty"`
 
-	// userDataFormat is what the image reads its first-boot configuration as. Absent means CloudConfig with a Kubernetes
-	// payload and an image that is Ubuntu's or Debian's by its name ("ubuntu/noble", "noble", "debian/trixie"), else Ignition.
-	// Name CloudConfig for a custom image that is made of one of them. An OpenShift payload has Ignition only.
+	// userDataFormat is what the image reads its first-boot configuration as. Absent means, with a Kubernetes payload, what MAAS
+	// says of the image: CloudConfig for those that it brings itself and for custom ones whose base image is Ubuntu or Debian,
+	// else Ignition. While MAAS cannot be asked, the name of the image decides. The choice stays with the image; condition
+	// ValidPlatformConfig says it, and why. An OpenShift payload has Ignition only.
 	//
 	// +optional
 	UserDataFormat UserDataFormat `json:"userDataFormat,omitempty"`

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +21,7 @@ import (
 	"github.com/openshift/hypershift/support/nodeinput"
 	"github.com/openshift/hypershift/support/reference"
 	"github.com/openshift/hypershift/support/releaseinfo"
+	"github.com/openshift/hypershift/support/upsert"
 )
 
 const (
@@ -47,8 +49,14 @@ type config struct {
 // reconcileConfig gathers and validates the configuration of the pool's nodes.
 func (r *Reconciler) reconcileConfig(ctx context.Context, s *scope) (ctrl.Result, error) {
 	conditionType := hyperv1.NodePoolValidMachineConfigConditionType
-	s.config.format = s.platform.UserDataFormat(s.view())
-	documents, waiting, err := r.documents(ctx, s)
+	waiting, again, err := r.chooseFormat(ctx, s)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	var documents []string
+	if waiting == "" {
+		documents, waiting, err = r.documents(ctx, s)
+	}
 	if err == nil && waiting == "" {
 		slices.Sort(documents)
 		s.config.raw = strings.Join(documents, documentSeparator)
@@ -71,8 +79,27 @@ func (r *Reconciler) reconcileConfig(ctx context.Context, s *scope) (ctrl.Result
 	}
 	s.accept(conditionType, hyperv1.AllIsWellMessage)
 	s.reportUpdating()
-	return ctrl.Result{}, nil
+	return ctrl.Result{RequeueAfter: again}, nil
 }
+
+// chooseFormat asks the platform what the pool's machines read their first-boot configuration as, and says it.
+func (r *Reconciler) chooseFormat(ctx context.Context, s *scope) (waiting string, again time.Duration, err error) {
+	chosen, err := s.platform.UserDataFormat(ctx, r.Client, s.view(), len(s.machines) > 0)
+	if err != nil || chosen.Waiting != "" {
+		return chosen.Waiting, chosen.Again, err
+	}
+	s.config.format = chosen.Format
+	if chosen.Why != "" {
+		s.accept(hyperv1.NodePoolValidPlatformConfigConditionType, fmt.Sprintf("Machines get user-data for %s, %s", readers[chosen.Format], chosen.Why))
+	}
+	if chosen.Keep == "" || s.pool.Annotations[hyperv1.NodePoolUserDataFormatAnnotation] == chosen.Keep {
+		return "", chosen.Again, nil
+	}
+	return "", 0, upsert.Patch(ctx, r.Client, s.pool, func() { annotate(s.pool, hyperv1.NodePoolUserDataFormatAnnotation, chosen.Keep) })
+}
+
+// readers are who reads user-data of each format.
+var readers = map[hyperv1.UserDataFormat]string{hyperv1.UserDataIgnition: "Ignition", hyperv1.UserDataCloudConfig: "cloud-init"}
 
 // documents are all parts of the configuration. What the control plane has not made yet is waited for.
 func (r *Reconciler) documents(ctx context.Context, s *scope) (documents []string, waiting string, err error) {

@@ -3,15 +3,21 @@
 package nodepool
 
 import (
+	"context"
 	"encoding/base64"
+	"errors"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
 	corev1 "k8s.io/api/core/v1"
+	testingclock "k8s.io/utils/clock/testing"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/hypershift-operator/platform/maas"
+	maasapi "github.com/openshift/hypershift/support/maas"
 )
 
 // TestFirstBoot covers what machines are installed with that run cloud-init.
@@ -71,5 +77,60 @@ func TestFirstBoot(t *testing.T) {
 			name, _ := userDataOf(s)
 			s.Expect(s.tokenOf(name).Annotations[hyperv1.TokenSecretArchitectureAnnotation]).To(Equal(want))
 		}
+	})
+}
+
+// TestChosenFormat covers who says what an image reads, and that nobody changes it behind the machines' backs.
+func TestChosenFormat(t *testing.T) {
+	c := fixture.Start(t)
+	s := newWorld(t, c, "chosen")
+	base, away := "ubuntu/jammy", false
+	clock := testingclock.NewFakeClock(time.Now())
+	s.Reconciler.Platforms = fixture.PlatformsWith(&maas.Options{
+		WhoAmI: func(context.Context, maasapi.Config) (string, error) { return "admin", nil }, Clock: clock,
+		Images: func(context.Context, maasapi.Config) ([]maasapi.BootResource, error) {
+			if away {
+				return nil, errors.New("nobody answers")
+			}
+			return []maasapi.BootResource{{Type: "Uploaded", Name: "golden", BaseImage: base}}, nil
+		},
+	})
+	s.ready(nil)
+	pool := fixture.NodePool(s.namespace)
+	pool.Spec.Platform.MAAS.Image = "custom/golden"
+	fixture.Create(t, c, pool)
+	userData := func() string {
+		return string(s.secret(*s.deployment().Spec.Template.Spec.Bootstrap.DataSecretName).Data["value"])
+	}
+
+	t.Run("When MAAS says that a custom image is made of Ubuntu, it should get a cloud-config, and a condition say why", func(t *testing.T) {
+		s.mustPass()
+		s.Expect(userData()).To(HavePrefix("#cloud-config\n"))
+		s.Expect(s.condition("ValidPlatformConfig")).To(And(HaveField("Status", corev1.ConditionTrue),
+			HaveField("Message", "Machines get user-data for cloud-init, since MAAS says that custom/golden is made of ubuntu/jammy")))
+	})
+	t.Run("When nothing changes any more, it should write nothing", func(t *testing.T) {
+		counted := fixture.NewFaulty(c)
+		s.Reconciler.Client = counted
+		defer func() { s.Reconciler.Client = c }()
+		s.mustPass()
+		s.Expect(counted.Log).To(BeEmpty())
+	})
+	t.Run("When MAAS changes its mind, or is away, the machines should stay", func(t *testing.T) {
+		base = ""
+		clock.Step(time.Hour)
+		s.mustPass()
+		s.Expect(userData()).To(HavePrefix("#cloud-config\n"))
+		away = true
+		clock.Step(time.Hour)
+		s.mustPass()
+		s.Expect(userData()).To(HavePrefix("#cloud-config\n"))
+		s.Expect(s.condition("ValidPlatformConfig").Message).To(ContainSubstring("is made of ubuntu/jammy"))
+	})
+	t.Run("When the pool says what its image reads, it should count", func(t *testing.T) {
+		s.change(func(p *hyperv1.NodePool) { p.Spec.Platform.MAAS.UserDataFormat = hyperv1.UserDataIgnition })
+		s.mustPass()
+		s.Expect(userData()).To(HavePrefix(`{"ignition"`))
+		s.Expect(s.condition("ValidPlatformConfig").Message).To(Equal("Machines get user-data for Ignition, as spec.platform.maas.userDataFormat says"))
 	})
 }

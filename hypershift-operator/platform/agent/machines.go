@@ -67,8 +67,8 @@ func (*Platform) MachineTemplates() client.ObjectList { return &agentv1.AgentMac
 func (*Platform) Machines() client.ObjectList { return &agentv1.AgentMachineList{} }
 
 // UserDataFormat is Ignition: the provider takes the bearer token out of it, and the assisted service hands it to the host.
-func (*Platform) UserDataFormat(platform.Pool) hyperv1.UserDataFormat {
-	return hyperv1.UserDataIgnition
+func (*Platform) UserDataFormat(context.Context, client.Reader, platform.Pool, bool) (platform.UserData, error) {
+	return platform.UserData{Format: hyperv1.UserDataIgnition}, nil
 }
 
 // CustomizeIgnition adds nothing.

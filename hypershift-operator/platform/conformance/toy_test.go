@@ -200,10 +200,12 @@ func (toy) MachineTemplate(pool platform.Pool) client.Object {
 	return &toyMachineTemplate{toyObject{Spec: toySpec{Size: pool.NodePool.Annotations[toySize]}}}
 }
 
-func (toy) RollingTemplate(template client.Object) client.Object   { return template }
-func (toy) AdjustMachine(platform.Pool, client.Object)             {}
-func (toy) MachineTemplates() client.ObjectList                    { return &toyTemplateList{} }
-func (toy) UserDataFormat(platform.Pool) hyperv1.UserDataFormat    { return hyperv1.UserDataIgnition }
+func (toy) RollingTemplate(template client.Object) client.Object { return template }
+func (toy) AdjustMachine(platform.Pool, client.Object)           {}
+func (toy) MachineTemplates() client.ObjectList                  { return &toyTemplateList{} }
+func (toy) UserDataFormat(context.Context, client.Reader, platform.Pool, bool) (platform.UserData, error) {
+	return platform.UserData{Format: hyperv1.UserDataIgnition}, nil
+}
 func (toy) CustomizeIgnition(platform.Pool, *ignition.Config)      {}
 func (toy) MachineProblem(client.Object) (reason, message string)  { return "", "" }
 func (toy) MachineStart(client.Object) platform.MachineStart       { return platform.MachineStart{} }

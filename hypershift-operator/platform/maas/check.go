@@ -48,48 +48,45 @@ const (
 // WhoAmI asks a MAAS for the name of an API key's user.
 type WhoAmI func(ctx context.Context, cfg maas.Config) (string, error)
 
-// checks remembers what MAAS servers said of credentials.
-type checks struct {
+// checks asks MAAS servers one question, by credentials, and remembers what they said.
+type checks[T any] struct {
 	clock   clock.Clock
-	whoAmI  WhoAmI
+	query   func(ctx context.Context, cfg maas.Config) (T, error)
 	timeout time.Duration
 	slots   chan struct{}
 
 	mu sync.Mutex
 	// limits are by namespace: who changes a Secret again and again does not have the operator call as often.
 	limits  map[string]*limit
-	answers map[[sha256.Size]byte]answer
+	answers map[[sha256.Size]byte]answer[T]
 }
 
-type answer struct {
-	// user is whose key it is; empty with an error.
-	user     string
+type answer[T any] struct {
+	// value is what MAAS said, such as whose key it is; zero with an error.
+	value    T
 	err      error
 	at       time.Time
 	validFor time.Duration
 }
 
 // checkResult is what a cluster is told.
-type checkResult struct {
+type checkResult[T any] struct {
 	// known is false when MAAS was not asked yet.
 	known bool
-	// user is whose key it is; empty with an error.
-	user string
-	err  error
+	// value is what MAAS said, such as whose key it is; zero with an error.
+	value T
+	err   error
 	// again is when to ask again.
 	again time.Duration
 }
 
-func newChecks(o Options) *checks {
-	c := &checks{
-		clock: o.Clock, whoAmI: o.WhoAmI, timeout: o.CheckTimeout,
-		slots: make(chan struct{}, parallelChecks), limits: map[string]*limit{}, answers: map[[sha256.Size]byte]answer{},
+func newChecks[T any](o Options, query func(ctx context.Context, cfg maas.Config) (T, error)) *checks[T] {
+	c := &checks[T]{
+		clock: o.Clock, query: query, timeout: o.CheckTimeout,
+		slots: make(chan struct{}, parallelChecks), limits: map[string]*limit{}, answers: map[[sha256.Size]byte]answer[T]{},
 	}
 	if c.clock == nil {
 		c.clock = clock.RealClock{}
-	}
-	if c.whoAmI == nil {
-		c.whoAmI = whoAmI(o)
 	}
 	if c.timeout == 0 {
 		c.timeout = defaultCheckTimeout
@@ -97,45 +94,51 @@ func newChecks(o Options) *checks {
 	return c
 }
 
-func whoAmI(o Options) WhoAmI {
-	return func(ctx context.Context, cfg maas.Config) (string, error) {
+// withClient makes a question of one call: it is not repeated, and goes where tenants may have the operator call.
+func withClient[T any](o Options, call func(context.Context, *maas.Client) (T, error)) func(context.Context, maas.Config) (T, error) {
+	return func(ctx context.Context, cfg maas.Config) (T, error) {
 		cfg.Retry, cfg.Guard, cfg.Metrics = maas.RetryPolicy{Attempts: -1}, o.Guard, o.Calls
 		c, err := maas.NewClient(cfg)
 		if err != nil {
-			return "", err
+			var none T
+			return none, err
 		}
 		defer c.CloseIdleConnections()
-		user, err := c.WhoAmI(ctx)
-		if err == nil && user.Username == "" {
-			err = &maas.EndpointError{Operation: "check the API key", Endpoint: cfg.Endpoint, Err: errors.New("it names no user")}
-		}
-		return user.Username, err
+		return call(ctx, c)
 	}
+}
+
+func whoAmI(ctx context.Context, c *maas.Client) (string, error) {
+	user, err := c.WhoAmI(ctx)
+	if err == nil && user.Username == "" {
+		err = &maas.EndpointError{Operation: "check the API key", Endpoint: c.Endpoint(), Err: errors.New("it names no user")}
+	}
+	return user.Username, err
 }
 
 // ask returns the last answer while it is fresh. Else it asks, unless the namespace has asked too often, or too many questions are
 // open already.
-func (c *checks) ask(ctx context.Context, namespace string, cfg maas.Config) checkResult {
+func (c *checks[T]) ask(ctx context.Context, namespace string, cfg maas.Config) checkResult[T] {
 	key := fingerprint(cfg)
 	last, known := c.recall(key)
 	if left := last.validFor - c.clock.Since(last.at); known && left > 0 {
-		return checkResult{known: true, user: last.user, err: last.err, again: left}
+		return checkResult[T]{known: true, value: last.value, err: last.err, again: left}
 	}
 	if wait := c.wait(namespace); wait > 0 {
-		return checkResult{known: known, user: last.user, err: last.err, again: wait}
+		return checkResult[T]{known: known, value: last.value, err: last.err, again: wait}
 	}
 	select {
 	case c.slots <- struct{}{}:
 		defer func() { <-c.slots }()
 	default:
-		return checkResult{known: known, user: last.user, err: last.err, again: busyWait}
+		return checkResult[T]{known: known, value: last.value, err: last.err, again: busyWait}
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	user, err := c.whoAmI(ctx, cfg)
-	fresh := answer{user: user, err: err, at: c.clock.Now(), validFor: validity(err, last)}
+	value, err := c.query(ctx, cfg)
+	fresh := answer[T]{value: value, err: err, at: c.clock.Now(), validFor: validity(err, last.err, last.validFor)}
 	c.remember(key, fresh)
-	return checkResult{known: true, user: user, err: err, again: fresh.validFor}
+	return checkResult[T]{known: true, value: value, err: err, again: fresh.validFor}
 }
 
 // limit lets a namespace ask some times at once, and then slowly.
@@ -145,7 +148,7 @@ type limit struct {
 }
 
 // wait is how long a namespace has to wait until it may ask; zero lets it ask now.
-func (c *checks) wait(namespace string) time.Duration {
+func (c *checks[T]) wait(namespace string) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.clock.Now()
@@ -165,24 +168,24 @@ func (c *checks) wait(namespace string) time.Duration {
 }
 
 // validity doubles the wait with each failure in a row.
-func validity(err error, last answer) time.Duration {
+func validity(err, last error, waited time.Duration) time.Duration {
 	if err == nil {
 		return goodFor
 	}
-	if last.err == nil {
+	if last == nil {
 		return firstWait
 	}
-	return min(2*last.validFor, lastWait)
+	return min(2*waited, lastWait)
 }
 
-func (c *checks) recall(key [sha256.Size]byte) (answer, bool) {
+func (c *checks[T]) recall(key [sha256.Size]byte) (answer[T], bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	last, known := c.answers[key]
 	return last, known
 }
 
-func (c *checks) remember(key [sha256.Size]byte, a answer) {
+func (c *checks[T]) remember(key [sha256.Size]byte, a answer[T]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for namespace, l := range c.limits {
@@ -203,16 +206,16 @@ func fingerprint(cfg maas.Config) [sha256.Size]byte {
 }
 
 // good tells that MAAS knows the credentials.
-func (v checkResult) good() bool { return v.known && v.err == nil }
+func (v checkResult[T]) good() bool { return v.known && v.err == nil }
 
 // refused tells that the endpoint is one that tenants may not have called: the provider must not get it either.
-func (v checkResult) refused() bool {
+func (v checkResult[T]) refused() bool {
 	var refused *maas.RefusedAddressError
 	return errors.As(v.err, &refused)
 }
 
-// condition puts a result into words.
-func (v checkResult) condition(secret client.ObjectKey) metav1.Condition {
+// condition puts into words what became of the question.
+func (v checkResult[T]) condition(secret client.ObjectKey) metav1.Condition {
 	switch {
 	case !v.known:
 		return condition.Unknown(credentialsFound, ReasonChecking, "MAAS will be asked shortly whether it knows the credentials")

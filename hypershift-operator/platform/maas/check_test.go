@@ -40,7 +40,7 @@ func TestAsk(t *testing.T) {
 
 	t.Run("When the answer is good it should ask again after minutes only", func(t *testing.T) {
 		g, s := NewWithT(t), &server{}
-		c := newChecks(Options{Clock: clock, WhoAmI: s.whoAmI})
+		c := newChecks(Options{Clock: clock}, s.whoAmI)
 		for range 3 {
 			v := c.ask(t.Context(), "team", testConfig)
 			g.Expect(v.condition(testSecret).Status).To(Equal(metav1.ConditionTrue))
@@ -54,7 +54,7 @@ func TestAsk(t *testing.T) {
 
 	t.Run("When the answer is bad it should ask at growing distances", func(t *testing.T) {
 		g, s := NewWithT(t), &server{err: unreachable}
-		c := newChecks(Options{Clock: clock, WhoAmI: s.whoAmI})
+		c := newChecks(Options{Clock: clock}, s.whoAmI)
 		var waits []time.Duration
 		for range 6 {
 			v := c.ask(t.Context(), "team", testConfig)
@@ -66,7 +66,7 @@ func TestAsk(t *testing.T) {
 
 	t.Run("When the key changes it should ask at once", func(t *testing.T) {
 		g, s := NewWithT(t), &server{err: unreachable}
-		c := newChecks(Options{Clock: clock, WhoAmI: s.whoAmI})
+		c := newChecks(Options{Clock: clock}, s.whoAmI)
 		c.ask(t.Context(), "team", testConfig)
 		s.err = nil
 		other := testConfig
@@ -78,12 +78,12 @@ func TestAsk(t *testing.T) {
 	t.Run("When servers hang it should hold few workers and let the others go", func(t *testing.T) {
 		g := NewWithT(t)
 		started, release := make(chan struct{}), make(chan struct{})
-		c := newChecks(Options{Clock: clock, WhoAmI: func(context.Context, maas.Config) (string, error) {
+		c := newChecks(Options{Clock: clock}, func(context.Context, maas.Config) (string, error) {
 			started <- struct{}{}
 			<-release
 			return "", unreachable
-		}})
-		done := make(chan checkResult)
+		})
+		done := make(chan checkResult[string])
 		for i := range parallelChecks {
 			hanging := testConfig
 			hanging.Endpoint += string(rune('a' + i))
@@ -102,16 +102,16 @@ func TestAsk(t *testing.T) {
 
 	t.Run("When a server takes too long it should give up", func(t *testing.T) {
 		g := NewWithT(t)
-		c := newChecks(Options{Clock: clock, CheckTimeout: time.Millisecond, WhoAmI: func(ctx context.Context, _ maas.Config) (string, error) {
+		c := newChecks(Options{Clock: clock, CheckTimeout: time.Millisecond}, func(ctx context.Context, _ maas.Config) (string, error) {
 			<-ctx.Done()
 			return "", ctx.Err()
-		}})
+		})
 		g.Expect(c.ask(t.Context(), "team", testConfig).err).To(MatchError(context.DeadlineExceeded))
 	})
 
 	t.Run("When an answer is old it should be forgotten", func(t *testing.T) {
 		g, s := NewWithT(t), &server{}
-		c := newChecks(Options{Clock: clock, WhoAmI: s.whoAmI})
+		c := newChecks(Options{Clock: clock}, s.whoAmI)
 		c.ask(t.Context(), "team", testConfig)
 		clock.Step(forgetAfter + time.Second)
 		other := testConfig
@@ -137,7 +137,7 @@ func TestCheckResultCondition(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
-			c := checkResult{known: true, err: tc.err}.condition(testSecret)
+			c := checkResult[string]{known: true, err: tc.err}.condition(testSecret)
 			g.Expect(c.Status).To(Equal(metav1.ConditionFalse))
 			g.Expect(c.Reason).To(Equal(tc.reason))
 			g.Expect(c.Message).To(ContainSubstring(tc.advice))

@@ -90,7 +90,7 @@ func movedTo(last *corev1.Secret, cfg maas.Config) bool {
 
 // stranding says which machine could not be released with the credentials, since it was allocated under another user or may be in
 // another MAAS, and what to do; empty when there is none.
-func stranding(ctx context.Context, c client.Client, cluster platform.Cluster, v checkResult, moved bool) (string, error) {
+func stranding(ctx context.Context, c client.Client, cluster platform.Cluster, v checkResult[string], moved bool) (string, error) {
 	if !v.good() {
 		return "", nil
 	}
@@ -103,9 +103,9 @@ func stranding(ctx context.Context, c client.Client, cluster platform.Cluster, v
 		owner := m.Annotations[infrav1.OwnerAnnotation]
 		switch {
 		case m.Spec.SystemID == nil:
-		case owner != "" && owner != v.user:
+		case owner != "" && owner != v.value:
 			return fmt.Sprintf("the API key is of the MAAS user %s, and machine %s of MaasMachine %s is of the user %s: put a key of that user there, or delete such machines first",
-				v.user, *m.Spec.SystemID, m.Name, owner), nil
+				v.value, *m.Spec.SystemID, m.Name, owner), nil
 		case moved:
 			return fmt.Sprintf("endpoint and API key changed at once, so that they may be of another MAAS than the one that has machine %s of MaasMachine %s: "+
 				"change the endpoint first, and the key when that is taken, or delete the machines first", *m.Spec.SystemID, m.Name), nil

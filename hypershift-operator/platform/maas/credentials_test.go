@@ -241,7 +241,7 @@ func TestProvider(t *testing.T) {
 
 func TestNewDefaults(t *testing.T) {
 	t.Run("When a MAAS cannot be reached it should say so and not hang", func(t *testing.T) {
-		_, err := whoAmI(Options{})(t.Context(), maas.Config{Endpoint: "http://127.0.0.1:1/MAAS", APIKey: "a:b:c"})
+		_, err := withClient(Options{}, whoAmI)(t.Context(), maas.Config{Endpoint: "http://127.0.0.1:1/MAAS", APIKey: "a:b:c"})
 		NewWithT(t).Expect(maas.IsUnreachable(err)).To(BeTrue())
 	})
 }

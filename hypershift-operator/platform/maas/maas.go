@@ -35,6 +35,8 @@ type Options struct {
 	Guard *maasapi.Guard
 	// WhoAmI asks a MAAS who the user of an API key is; nil means over the network. For tests.
 	WhoAmI WhoAmI
+	// Images asks a MAAS which images it has; nil means over the network. For tests.
+	Images Images
 	// Calls counts the calls of MAAS; nil counts nothing.
 	Calls *maasapi.Metrics
 	// LogEnv is the environment that makes the in-tree provider log as the operator does.
@@ -49,7 +51,8 @@ type Platform struct {
 	providerImage string
 	guard         *maasapi.Guard
 	logEnv        []corev1.EnvVar
-	checks        *checks
+	checks        *checks[string]
+	images        *checks[[]maasapi.BootResource]
 }
 
 var _ platform.Platform = &Platform{}
@@ -59,7 +62,16 @@ func New(o Options) *Platform {
 	if o.Guard == nil {
 		o.Guard = &maasapi.Guard{}
 	}
-	return &Platform{namespace: firstOf(o.Namespace, "hypershift"), providerImage: o.ProviderImage, guard: o.Guard, logEnv: o.LogEnv, checks: newChecks(o)}
+	if o.WhoAmI == nil {
+		o.WhoAmI = withClient(o, whoAmI)
+	}
+	if o.Images == nil {
+		o.Images = withClient(o, listImages)
+	}
+	return &Platform{
+		namespace: firstOf(o.Namespace, "hypershift"), providerImage: o.ProviderImage, guard: o.Guard, logEnv: o.LogEnv,
+		checks: newChecks(o, o.WhoAmI), images: newChecks(o, o.Images),
+	}
 }
 
 // AddFlags adds the ranges in which a MAAS may be.

@@ -3,14 +3,21 @@
 package maas
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/support/distributions"
+	"github.com/openshift/hypershift/support/maas"
 )
 
 // cloudInitSystems are the operating systems, in MAAS's words, whose images configure themselves by cloud-init.
@@ -22,20 +29,131 @@ var ubuntuReleases = map[string]bool{
 	"22.04": true, "22.10": true, "23.04": true, "23.10": true, "24.04": true, "24.10": true, "25.04": true, "25.10": true, "26.04": true,
 }
 
-// UserDataFormat is what the pool says, or else what its image is known to read. A custom image is read by Ignition unless
-// the pool says otherwise: pools from before there was a choice have no other.
-func (*Platform) UserDataFormat(pool platform.Pool) hyperv1.UserDataFormat {
+// UserDataFormat is what the pool says, or else what MAAS says of its image, and what its name says only while MAAS cannot be asked. Since another format
+// replaces machines, a choice is kept for as long as the pool names the same image, and pools that have machines keep what these were made with.
+func (p *Platform) UserDataFormat(ctx context.Context, c client.Reader, pool platform.Pool, running bool) (platform.UserData, error) {
+	said, decided := byPool(pool)
+	if decided {
+		return said, nil
+	}
+	image := firstOf(settings(pool).Image, byDistribution[pool.Distribution()].image)
+	if kept, ok := recall(pool.NodePool, image); ok {
+		return kept, nil
+	}
+	named := platform.UserData{Format: byName(image), Why: "as the name of the image " + image + " says"}
+	if running {
+		named.Keep = remember(image, named)
+		return named, nil
+	}
+	cfg, usable, err := usersConfig(ctx, c, pool.HostedCluster)
+	if err != nil {
+		return platform.UserData{}, err
+	}
+	if !usable {
+		return named, nil // PlatformCredentialsFound says what is wrong.
+	}
+	result := p.images.ask(ctx, pool.HostedCluster.Namespace, cfg)
+	named.Again = result.again
+	switch {
+	case !result.known:
+		return platform.UserData{Waiting: "Waiting for MAAS to say what the image " + image + " is made of", Again: result.again}, nil
+	case result.err != nil:
+		named.Why += ", since MAAS could not be asked: " + maas.Public(result.err)
+		return named, nil
+	}
+	found := slices.IndexFunc(result.value, func(r maas.BootResource) bool { return is(r, image) })
+	if found < 0 {
+		named.Why += ", since MAAS lists no such image"
+		return named, nil
+	}
+	chosen := byResource(image, result.value[found])
+	chosen.Keep = remember(image, chosen)
+	return chosen, nil
+}
+
+// byPool is what needs no look at the image.
+func byPool(pool platform.Pool) (platform.UserData, bool) {
 	block := settings(pool)
-	if block.UserDataFormat != "" {
-		return block.UserDataFormat
+	switch {
+	case block.UserDataFormat != "":
+		return platform.UserData{Format: block.UserDataFormat, Why: "as spec.platform.maas.userDataFormat says"}, true
+	case distributions.Of(pool.Distribution()).OwnOperators:
+		return platform.UserData{Format: hyperv1.UserDataIgnition, Why: "as CoreOS reads"}, true
+	case block.DiskWipe != nil && ptr.Deref(block.DiskWipe.Enabled, false):
+		return platform.UserData{Format: hyperv1.UserDataIgnition, Why: "as images with a partition that spec.platform.maas.diskWipe removes read"}, true
 	}
-	if distributions.Of(pool.Distribution()).OwnOperators {
-		return hyperv1.UserDataIgnition
-	}
-	if readsCloudConfig(block.Image) {
+	return platform.UserData{}, false
+}
+
+func byName(image string) hyperv1.UserDataFormat {
+	if readsCloudConfig(image) {
 		return hyperv1.UserDataCloudConfig
 	}
 	return hyperv1.UserDataIgnition
+}
+
+// byResource goes by where MAAS has the image from: what it syncs runs cloud-init, and who uploads a custom image may say what it is made of. One that says
+// nothing is read by Ignition: pools from before there was a choice have no other.
+func byResource(image string, r maas.BootResource) platform.UserData {
+	cloudConfig := func(why string) platform.UserData {
+		return platform.UserData{Format: hyperv1.UserDataCloudConfig, Why: "since MAAS says that " + why}
+	}
+	system, _, named := strings.Cut(r.Name, "/")
+	base, _, _ := strings.Cut(r.BaseImage, "/")
+	switch {
+	case r.Type == "Synced":
+		return cloudConfig(fmt.Sprintf("it brings the image %s itself", image))
+	case named && cloudInitSystems[system]:
+		return cloudConfig(fmt.Sprintf("the operating system of %s is %s", image, system))
+	case cloudInitSystems[base]:
+		return cloudConfig(fmt.Sprintf("%s is made of %s", image, r.BaseImage))
+	case r.BaseImage != "":
+		return platform.UserData{Format: hyperv1.UserDataIgnition, Why: fmt.Sprintf("since MAAS says that %s is made of %s", image, r.BaseImage)}
+	}
+	return platform.UserData{Format: hyperv1.UserDataIgnition, Why: fmt.Sprintf(
+		"since MAAS does not say what the custom image %s is made of: if it runs cloud-init, set spec.platform.maas.userDataFormat to CloudConfig", image)}
+}
+
+// is tells whether MAAS means the image by a name that deployments take. It lists an uploaded custom image without its prefix, and knows its own by their series.
+func is(r maas.BootResource, image string) bool {
+	_, series, named := strings.Cut(r.Name, "/")
+	return r.Name == image || named && series == image || !named && r.Type == "Uploaded" && "custom/"+r.Name == image
+}
+
+// remember says a choice with what it is of, as an annotation keeps it.
+func remember(image string, chosen platform.UserData) string {
+	return string(chosen.Format) + " of " + image + ", " + chosen.Why
+}
+
+// recall reads what remember wrote, of the same image.
+func recall(pool *hyperv1.NodePool, image string) (platform.UserData, bool) {
+	kept := pool.Annotations[hyperv1.NodePoolUserDataFormatAnnotation]
+	format, rest, _ := strings.Cut(kept, " of ")
+	of, why, whole := strings.Cut(rest, ", ")
+	choice := platform.UserData{Format: hyperv1.UserDataFormat(format), Why: why, Keep: kept}
+	known := choice.Format == hyperv1.UserDataCloudConfig || choice.Format == hyperv1.UserDataIgnition
+	return choice, whole && known && of == image
+}
+
+// usersConfig is the credentials as the user wrote them; not usable while they are missing or malformed.
+func usersConfig(ctx context.Context, c client.Reader, hc *hyperv1.HostedCluster) (cfg maas.Config, usable bool, err error) {
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: hc.Namespace, Name: spec(hc).IdentityRef.Name}
+	if err := c.Get(ctx, key, secret); err != nil {
+		if apierrors.IsNotFound(err) {
+			return cfg, false, nil
+		}
+		return cfg, false, fmt.Errorf("reading the MAAS credentials in Secret %s: %w", key, err)
+	}
+	cfg, err = maas.ConfigFromSecret(secret.Data)
+	return cfg, err == nil, nil
+}
+
+// Images asks a MAAS which images it has.
+type Images func(ctx context.Context, cfg maas.Config) ([]maas.BootResource, error)
+
+func listImages(ctx context.Context, c *maas.Client) ([]maas.BootResource, error) {
+	return c.ListBootResources(ctx, maas.ImagesAll)
 }
 
 // readsCloudConfig tells whether an image is Ubuntu's or Debian's by its name.
@@ -47,10 +165,15 @@ func readsCloudConfig(image string) bool {
 // validateUserData refuses what no machine could read, and can decide only once the payload was read.
 func validateUserData(pool platform.Pool) error {
 	block := settings(pool)
-	if pool.Distribution() == "" || (&Platform{}).UserDataFormat(pool) != hyperv1.UserDataCloudConfig {
+	own := distributions.Of(pool.Distribution()).OwnOperators
+	format := block.UserDataFormat
+	if format == "" && !own {
+		format = byName(block.Image)
+	}
+	if pool.Distribution() == "" || format != hyperv1.UserDataCloudConfig {
 		return nil
 	}
-	if distributions.Of(pool.Distribution()).OwnOperators {
+	if own {
 		return errors.New("spec.platform.maas.userDataFormat is CloudConfig, but the nodes of an OpenShift release run CoreOS, which reads Ignition only: " +
 			"leave the field out, and name an RHCOS image in spec.platform.maas.image")
 	}

@@ -94,7 +94,9 @@ func (Platform) AdjustMachine(platform.Pool, client.Object) {}
 func (Platform) MachineTemplates() client.ObjectList { return nil }
 
 // UserDataFormat is that of the images that people give to machines of their own.
-func (Platform) UserDataFormat(platform.Pool) hyperv1.UserDataFormat { return hyperv1.UserDataIgnition }
+func (Platform) UserDataFormat(context.Context, client.Reader, platform.Pool, bool) (platform.UserData, error) {
+	return platform.UserData{Format: hyperv1.UserDataIgnition}, nil
+}
 
 // CustomizeIgnition adds nothing.
 func (Platform) CustomizeIgnition(platform.Pool, *ignition.Config) {}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ubuntunode deploys stock cloud images by the MAAS simulator, with Debian's real cloud-init in them, and follows a machine
-// until its kubelet asks for a certificate: user-data, first stage, node-agent, container runtime and kubelet are the real ones.
+// Package ubuntunode deploys stock cloud images by the MAAS simulator, with Debian's real cloud-init in them, and one with the real Ignition, and
+// follows a machine until its kubelet asks for a certificate: user-data, first stage, node-agent, container runtime and kubelet are the real ones.
 package ubuntunode
 
 import (
@@ -51,7 +51,8 @@ const (
 
 	seed = `{
  "subnets": [{"id": 1, "name": "net", "cidr": "172.31.99.0/24", "gateway_ip": "172.31.99.1", "dns_servers": ["172.31.99.1"]}],
- "boot_resources": [{"id": 1, "type": "Synced", "name": "ubuntu/noble", "architecture": "amd64/ga-24.04"}],
+ "boot_resources": [{"id": 1, "type": "Synced", "name": "ubuntu/noble", "architecture": "amd64/ga-24.04"},
+   {"id": 2, "type": "Uploaded", "name": "kubernetes-node", "architecture": "amd64/generic", "filetype": "tgz"}],
  "machines": [{"system_id": "ubt001", "hostname": "Calm-Heron", "cpu_count": 2, "memory": 4096, "power_type": "ipmi",
    "interface_set": [{"name": "eth0", "mac_address": "52:54:00:12:34:58", "links": [{"mode": "auto", "subnet": 1}]}],
    "physicalblockdevice_set": [{"name": "sda", "size": 8000000000}]}]}`
@@ -184,12 +185,12 @@ func (s *site) nodeAgent() string {
 	return dir
 }
 
-// deploy has MAAS install ubuntu/noble with the user-data.
-func (s *site) deploy(userData []byte) {
+// deploy has MAAS install an image with the user-data.
+func (s *site) deploy(osystem, series string, userData []byte) {
 	s.t.Helper()
 	s.Expect(s.DB.Update(func() error {
 		m := s.DB.Machines.Edit(systemID)
-		if err := s.Life.Deploy(m, lifecycle.Deployment{User: "alice", OSystem: "ubuntu", Series: "noble", UserData: userData}); err != nil {
+		if err := s.Life.Deploy(m, lifecycle.Deployment{User: "alice", OSystem: osystem, Series: series, UserData: userData}); err != nil {
 			return err
 		}
 		return s.Life.Start(m)

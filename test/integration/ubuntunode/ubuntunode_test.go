@@ -4,9 +4,9 @@ package ubuntunode
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/pem"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -55,34 +55,42 @@ func clientCA(t *testing.T) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate(t).Certificate[0]})
 }
 
-func (s *site) plan(apiURL string) []byte {
+// input is a node of which the machine can pull everything.
+func (s *site) input(apiURL string) nodeconfig.Input {
 	s.t.Helper()
 	node := map[string]string{"/usr/bin/kubelet": "kube/kubelet", "/opt/cni/bin/bridge": "cni/bridge"}
 	for _, program := range []string{"containerd", "containerd-shim-runc-v2", "ctr", "runc"} {
 		node["/usr/bin/"+program] = "os/usr/bin/" + program
 	}
-	plan, err := nodeconfig.RenderPlan(nodeconfig.Input{
+	return nodeconfig.Input{
 		NodePool: "workers", ServiceCIDRs: []string{"172.31.0.0/16"}, ClientCA: clientCA(s.t), SSHKeys: []string{"ssh-ed25519 AAAA me"},
 		BootstrapKubeconfig: fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
   clusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}], users: [{name: u, user: {token: bootstrap}}]}`, apiURL),
 		NodeImage: s.push("node", node), PodImage: s.push("pod", map[string]string{"/pause": "images/pause"}),
-		Image:  &configv1.ImageSpec{RegistrySources: configv1.RegistrySources{InsecureRegistries: []string{s.registry}}},
-		Config: "kind: MachineConfig\nmetadata: {name: pages}\nspec: {kernelArguments: [hugepages=4]}\n",
-	})
-	s.Expect(err).NotTo(HaveOccurred())
-	return plan
+		Image: &configv1.ImageSpec{RegistrySources: configv1.RegistrySources{InsecureRegistries: []string{s.registry}}},
+	}
+}
+
+// ignitionServer serves a configuration, with node-agent.
+func (s *site) ignitionServer(payload []byte) *httptest.Server {
+	s.t.Helper()
+	serve := server{token.Entry{Payload: payload}}
+	return s.serve(endpoint.New(serve, serve, serve, os.DirFS(s.nodeAgent()), slog.New(slog.DiscardHandler)), (*httptest.Server).StartTLS)
 }
 
 func TestStockUbuntuBecomesANode(t *testing.T) {
 	s := newSite(t)
 	apiURL, asked := s.api()
-	serve := server{token.Entry{Payload: s.plan(apiURL)}}
-	ignition := s.serve(endpoint.New(serve, serve, serve, os.DirFS(s.nodeAgent()), slog.New(slog.NewTextHandler(io.Discard, nil))), (*httptest.Server).StartTLS)
+	in := s.input(apiURL)
+	in.Config = "kind: MachineConfig\nmetadata: {name: pages}\nspec: {kernelArguments: [hugepages=4]}\n"
+	plan, err := nodeconfig.RenderPlan(in)
+	s.Expect(err).NotTo(HaveOccurred())
+	ignition := s.ignitionServer(plan)
 	userData, err := cloudconfig.Render(cloudconfig.Input{
 		Endpoint: strings.TrimPrefix(ignition.URL, "https://"), CA: pemOf(ignition.Certificate()), Token: []byte("the token"), NodePool: "clusters/demo", ConfigHash: "0a1b2c3d",
 	})
 	s.Expect(err).NotTo(HaveOccurred())
-	s.deploy(userData)
+	s.deploy("ubuntu", "noble", userData)
 
 	s.Eventually(s.status).WithTimeout(timeout).Should(Equal(status.Deployed), s.explain)
 	s.Eventually(asked.Load).WithTimeout(timeout).Should(BeNumerically(">", 0), s.explain)
@@ -102,5 +110,54 @@ func TestStockUbuntuBecomesANode(t *testing.T) {
 		g.Expect(journal).To(And(ContainSubstring("applied the node plan"), ContainSubstring("restarting the machine"), ContainSubstring("this machine runs the kubelet of")))
 		g.Expect(journal).NotTo(Or(ContainSubstring("dGhlIHRva2Vu"), ContainSubstring("bootstrap\"")))
 		g.Expect(s.read("/etc/passwd")).To(ContainSubstring("core:"))
+	})
+}
+
+// TestIgnitionBecomesANode goes the other way to the same node: Ignition fetches node-agent by what the ignition-server says, and starts it.
+func TestIgnitionBecomesANode(t *testing.T) {
+	s := newSite(t)
+	apiURL, asked := s.api()
+	rendered, err := nodeconfig.Render(s.input(apiURL))
+	s.Expect(err).NotTo(HaveOccurred())
+	ignition := s.ignitionServer(rendered)
+	s.deploy("custom", "kubernetes-node", fmt.Appendf(nil, `{"ignition": {"version": "3.2.0",
+  "security": {"tls": {"certificateAuthorities": [{"source": "data:;base64,%s"}]}},
+  "config": {"merge": [{"source": "%s/ignition", "httpHeaders": [{"name": "Authorization", "value": "Bearer %s"}]}]}}}`,
+		base64.StdEncoding.EncodeToString(pemOf(ignition.Certificate())), ignition.URL, base64.StdEncoding.EncodeToString([]byte("the token"))))
+
+	s.Eventually(s.status).WithTimeout(timeout).Should(Equal(status.Deployed), s.explain)
+	s.Eventually(asked.Load).WithTimeout(timeout).Should(BeNumerically(">", 0), s.explain)
+
+	t.Run("When the kubelet asks for its certificate, it should be that of the release, with the release's container runtime", func(t *testing.T) {
+		g := NewWithT(t)
+		m, err := machine.Lookup(filepath.Join(s.backend.Dir, systemID))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(m.Exec(t.Context(), "/opt/hypershift/node/current/usr/bin/ctr", "--address", "/run/hypershift/containerd/containerd.sock", "-n", "k8s.io", "images", "list", "-q")).
+			To(ContainSubstring(s.registry + "/pod:1"))
+	})
+	t.Run("When the machine is looked at, there should be node-agent, and no script of ours", func(t *testing.T) {
+		g := NewWithT(t)
+		m, err := machine.Lookup(filepath.Join(s.backend.Dir, systemID))
+		g.Expect(err).NotTo(HaveOccurred())
+		programs, err := os.ReadDir(m.Path("/opt/hypershift/bin"))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(programs).To(HaveExactElements(HaveField("Name()", "node-agent")))
+		g.Expect(m.Path("/opt/kubernetes")).NotTo(BeADirectory())
+	})
+	t.Run("When a program was damaged and the machine starts again, node-agent should mend it before the kubelet starts", func(t *testing.T) {
+		g := NewWithT(t)
+		m, err := machine.Lookup(filepath.Join(s.backend.Dir, systemID))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(m.Stop(t.Context())).To(Succeed())
+		current, err := os.Readlink(m.Path("/opt/hypershift/node/current"))
+		g.Expect(err).NotTo(HaveOccurred())
+		kubelet := m.Path("/opt/hypershift/node/" + current + "/usr/bin/kubelet")
+		g.Expect(os.WriteFile(kubelet, []byte("cut off"), 0o755)).To(Succeed())
+		before := asked.Load()
+		ignition.Close()
+		_, err = machine.Start(t.Context(), m.Config())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Eventually(asked.Load).WithTimeout(timeout).Should(BeNumerically(">", before), s.explain)
+		g.Expect(s.read(journal("hypershift-node-agent"))).To(ContainSubstring("usr/bin/kubelet is damaged"))
 	})
 }

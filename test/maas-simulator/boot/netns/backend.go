@@ -19,6 +19,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/boot"
 	"github.com/openshift/hypershift/test/machine"
 	"github.com/openshift/hypershift/test/machine/network"
+	"github.com/openshift/hypershift/test/machine/tools"
 )
 
 // Boots are what the machines boot, for machine.Init of a program that uses the backend.
@@ -172,6 +173,8 @@ func (b *Backend) config(spec boot.Spec) (machine.Config, error) {
 		config.System, config.Boot = b.CloudOS, cloudBoot
 		config.Network.Links[0].Inside.Address, config.Network.Links[0].Inside.Gateway = "", "" // cloud-init's part
 	} else {
+		// The tools stand for systemctl and what else of the host's would look for a systemd.
+		config.Env = []string{"PATH=" + tools.Dir + ":" + machine.DefaultPath}
 		config.Binds = []machine.Bind{{Source: b.OS, Target: osTarget}, {Source: b.Ignition, Target: ignitionTarget}}
 	}
 	for _, disk := range spec.Disks {
