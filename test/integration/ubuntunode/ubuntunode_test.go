@@ -132,8 +132,14 @@ func TestIgnitionBecomesANode(t *testing.T) {
 		g := NewWithT(t)
 		m, err := machine.Lookup(filepath.Join(s.backend.Dir, systemID))
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(m.Exec(t.Context(), "/opt/hypershift/node/current/usr/bin/ctr", "--address", "/run/hypershift/containerd/containerd.sock", "-n", "k8s.io", "images", "list", "-q")).
-			To(ContainSubstring(s.registry + "/pod:1"))
+		ctr := func(args ...string) (string, error) {
+			out, err := m.Exec(t.Context(), append([]string{"/opt/hypershift/node/current/usr/bin/ctr", "--address", "/run/hypershift/containerd/containerd.sock", "-n", "k8s.io"}, args...)...)
+			return string(out), err
+		}
+		g.Expect(ctr("images", "list", "-q")).To(ContainSubstring(s.registry + "/pod:1"))
+		_, err = ctr("run", "--detach", "--net-host", s.registry+"/pod:1", "pause", "/pause")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(ctr("tasks", "list")).To(MatchRegexp(`pause\s+\d+\s+RUNNING`), "runc and the shim are the release's too")
 	})
 	t.Run("When the machine is looked at, there should be node-agent, and no script of ours", func(t *testing.T) {
 		g := NewWithT(t)
