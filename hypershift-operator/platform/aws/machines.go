@@ -35,8 +35,8 @@ func (*Platform) Underway() []string {
 func (*Platform) Machines() client.ObjectList { return &awsv1.AWSMachineList{} }
 
 // UserDataFormat is Ignition: what a payload's AMI reads.
-func (*Platform) UserDataFormat(platform.Pool) hyperv1.UserDataFormat {
-	return hyperv1.UserDataIgnition
+func (*Platform) UserDataFormat(context.Context, client.Reader, platform.Pool, bool) (platform.UserData, error) {
+	return platform.UserData{Format: hyperv1.UserDataIgnition}, nil
 }
 
 // CustomizeIgnition adds nothing.

@@ -122,9 +122,9 @@ func (*Platform) OrphanedMachines(ctx context.Context, c client.Client, cluster 
 }
 
 // UserDataFormat is Ignition for CoreOS, which OpenShift runs on, and else what the image is known to read by its name.
-func (*Platform) UserDataFormat(pool platform.Pool) hyperv1.UserDataFormat {
+func (*Platform) UserDataFormat(_ context.Context, _ client.Reader, pool platform.Pool, _ bool) (platform.UserData, error) {
 	if readsIgnition(pool) {
-		return hyperv1.UserDataIgnition
+		return platform.UserData{Format: hyperv1.UserDataIgnition}, nil
 	}
-	return hyperv1.UserDataCloudConfig
+	return platform.UserData{Format: hyperv1.UserDataCloudConfig}, nil
 }

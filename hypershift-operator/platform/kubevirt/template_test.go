@@ -230,7 +230,7 @@ func TestValidateNodePool(t *testing.T) {
 			} else {
 				g.Expect(err).To(MatchError(ContainSubstring(tc.says)))
 			}
-			g.Expect((&Platform{}).UserDataFormat(tc.pool)).To(Equal(tc.format))
+			g.Expect((&Platform{}).UserDataFormat(t.Context(), nil, tc.pool, false)).To(Equal(platform.UserData{Format: tc.format}))
 		})
 	}
 	t.Run("When the pool has no block, the least should be assumed", func(t *testing.T) {
