@@ -102,25 +102,30 @@ func maasCommand(o *options) *cobra.Command {
 
 // serveCommand runs inside the management machine.
 func serveCommand(*options) *cobra.Command {
-	var kubeconfig string
+	var kubeconfig, node string
+	var withRegistry bool
 	cmd := &cobra.Command{
 		Use:    "serve",
-		Short:  "Serve the registry, make volumes and enforce NetworkPolicies (run by the management machine)",
+		Short:  "Serve the registry, make volumes and enforce NetworkPolicies (run by the management machines)",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			group, ctx := errgroup.WithContext(cmd.Context())
-			group.Go(func() error { return serveRegistry(ctx) })
+			if withRegistry {
+				group.Go(func() error { return serveRegistry(ctx) })
+			}
 			client, err := connect(kubeconfig)
 			if err != nil {
 				return err
 			}
-			group.Go(func() error { return serveVolumes(ctx, client) })
+			group.Go(func() error { return serveVolumes(ctx, client, node) })
 			group.Go(func() error { return enforcePolicies(ctx, client) })
 			return group.Wait()
 		},
 	}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the management cluster")
+	cmd.Flags().StringVar(&node, "node", "", "node whose volumes are made")
+	cmd.Flags().BoolVar(&withRegistry, "registry", false, "serve the registry")
 	return cmd
 }
 
@@ -157,9 +162,9 @@ func enforcePolicies(ctx context.Context, client kubernetes.Interface) error {
 	return agent.Run(ctx)
 }
 
-func serveVolumes(ctx context.Context, client kubernetes.Interface) error {
+func serveVolumes(ctx context.Context, client kubernetes.Interface, node string) error {
 	provisioner := &volumes.Provisioner{
-		Client: client, Name: cluster.Provisioner, Class: cluster.StorageClass, Dir: filepath.Join("/var/lib", "volumes"),
+		Client: client, Name: cluster.Provisioner, Class: cluster.StorageClass, Node: node, Dir: filepath.Join("/var/lib", "volumes"),
 		Report: func(err error) { fmt.Fprintln(os.Stderr, err) },
 	}
 	return provisioner.Run(ctx)

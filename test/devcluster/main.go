@@ -59,7 +59,7 @@ func command() *cobra.Command {
 	}
 	root.PersistentFlags().StringVar(&o.dir, "dir", "", "folder of the environment (default $"+env.DirVariable+" or "+env.DefaultDir+")")
 	root.PersistentFlags().StringVar(&o.bin, "bin", "", "folder of the built programs and images (default that of this program)")
-	root.AddCommand(preflightCommand(o), upCommand(o), statusCommand(o), downCommand(o), imagesCommand(o), maasCommand(o), serveCommand(o))
+	root.AddCommand(preflightCommand(o), upCommand(o), statusCommand(o), downCommand(o), imagesCommand(o), maasCommand(o), nodeCommand(o), serveCommand(o))
 	return root
 }
 
@@ -81,6 +81,7 @@ func preflightCommand(o *options) *cobra.Command {
 func upCommand(o *options) *cobra.Command {
 	var maasArguments []string
 	var withoutMAAS bool
+	var nodes int
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Bring up what is not up yet",
@@ -90,11 +91,12 @@ func upCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			environment.MAASArguments, environment.WithoutMAAS = maasArguments, withoutMAAS
+			environment.MAASArguments, environment.WithoutMAAS, environment.Nodes = maasArguments, withoutMAAS, nodes
 			return environment.Up(cmd.Context())
 		},
 	}
 	cmd.Flags().StringArrayVar(&maasArguments, "maas-argument", nil, "argument to add to the MAAS simulator's command line (repeatable)")
+	cmd.Flags().IntVar(&nodes, "nodes", 0, "nodes of the management cluster, each in a zone of its own when there are several (default those that it has, or 1)")
 	cmd.Flags().BoolVar(&withoutMAAS, "without-maas", false, "start no MAAS simulator")
 	return cmd
 }

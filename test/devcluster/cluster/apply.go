@@ -54,7 +54,7 @@ func Apply(ctx context.Context, e env.Env, c client.Client) error {
 	if err != nil {
 		return err
 	}
-	manifests, err := renderManifests(newValues(specs))
+	manifests, err := renderManifests(newValues(env.Nodes(1)[0], specs))
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/openshift/hypershift/support/containerimage"
 	"github.com/openshift/hypershift/test/devcluster/env"
+	"github.com/openshift/hypershift/test/machine/network"
 	"github.com/openshift/hypershift/test/devcluster/images"
 )
 
@@ -66,12 +67,22 @@ func TestConnect(t *testing.T) {
 func TestMachine(t *testing.T) {
 	g := NewWithT(t)
 	e := env.Env{Dir: "/env", Bin: "/bin-of-ours"}
-	config := Machine(e)
+	config := Machine(e, env.Nodes(1)[0])
 	g.Expect(config.Name).To(Equal(env.Namespace))
 	g.Expect(config.Network.Bridges[0]).To(And(HaveField("Name", env.Bridge), HaveField("Address", env.Gateway+"/24")))
 	g.Expect(config.Network.Links[0].Outside).To(And(HaveField("Name", env.HostLink), HaveField("Namespace", "")))
 	for _, bind := range config.Binds {
 		g.Expect(bind.Writable).To(Equal(bind.Source == e.RegistryDir()), "only the registry's data may be changed from inside: %s", bind.Source)
+	}
+	other := Machine(e, env.Nodes(2)[1])
+	g.Expect(other.Dir).To(Equal("/env/management-2"))
+	g.Expect(other.Network.Bridges).To(BeEmpty())
+	g.Expect(other.Network.Links).To(Equal([]network.Link{{
+		Inside:  network.End{Name: "eth0", Address: "172.30.240.2/24", Gateway: env.Gateway},
+		Outside: network.End{Namespace: env.Namespace, Name: "hs-mgmt2", Bridge: env.Bridge},
+	}}))
+	for _, bind := range other.Binds {
+		g.Expect(bind.Writable).To(BeFalse(), bind.Source)
 	}
 }
 

@@ -4,7 +4,6 @@ package cluster
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -18,27 +17,51 @@ import (
 // pkiDir is where the machine finds its certificates.
 const pkiDir = "etc/kubernetes/pki"
 
-// servers are the certificates that a program reads from a file of its own.
+// management names the management cluster in kubeconfigs.
+const management = "management"
+
+// servers are the certificates that a program of the control plane reads from a file of its own.
 var servers = []pki.Leaf{
 	{Name: "etcd", User: "etcd", Hosts: []string{"127.0.0.1", "localhost"}},
 	{Name: "apiserver", User: "kube-apiserver", Hosts: []string{
 		env.Gateway, env.APIServiceIP, "127.0.0.1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
 		"kubernetes.default.svc." + env.ClusterDomain,
 	}},
-	{Name: "kubelet", User: "system:node:" + node, Groups: []string{"system:nodes"}, Hosts: []string{node, env.Gateway}},
 	{Name: "service-account", User: "service-account"},
 }
 
-// clients are the users that get a kubeconfig /etc/kubernetes/NAME.conf.
+// admin is whose kubeconfig the user gets.
+var admin = pki.Leaf{Name: "admin", User: "admin", Groups: []string{"system:masters"}}
+
+// clients are the users of the first node that get a kubeconfig /etc/kubernetes/NAME.conf.
 var clients = []pki.Leaf{
-	{Name: "admin", User: "admin", Groups: []string{"system:masters"}},
 	{Name: "controller-manager", User: "system:kube-controller-manager"},
 	{Name: "scheduler", User: "system:kube-scheduler"},
-	{Name: "kube-proxy", User: "system:kube-proxy"},
-	{Name: "kubelet", User: "system:node:" + node, Groups: []string{"system:nodes"}, Hosts: []string{node, env.Gateway}},
 }
 
-// writeCertificates makes what is missing of the machine's certificates and kubeconfigs, and the user's kubeconfig.
+// kubelet is a node's.
+func kubelet(n env.Node) pki.Leaf {
+	return pki.Leaf{Name: "kubelet", User: "system:node:" + n.Name, Groups: []string{"system:nodes"}, Hosts: []string{n.Name, n.Address}}
+}
+
+// writeNodeCertificates makes what is missing of what a node needs, from the authority in the first one's root folder.
+func writeNodeCertificates(first string, n env.Node, root string) error {
+	authority, err := pki.Ensure(filepath.Join(first, pkiDir), "ca")
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(root, pkiDir)
+	own := authority.In(dir)
+	if err := writeFile(filepath.Join(dir, "ca.crt"), authority.PEM, 0o644); err != nil {
+		return err
+	}
+	if _, err := own.Issue(kubelet(n)); err != nil {
+		return err
+	}
+	return writeKubeconfigs(own, root, admin, kubelet(n), pki.Leaf{Name: "kube-proxy", User: "system:kube-proxy"})
+}
+
+// writeCertificates makes what is missing of the control plane's certificates and kubeconfigs, and the user's kubeconfig.
 func writeCertificates(e env.Env, root string) error {
 	dir := filepath.Join(root, pkiDir)
 	authority, err := pki.Ensure(dir, "ca")
@@ -58,20 +81,27 @@ func writeCertificates(e env.Env, root string) error {
 	if _, err := frontProxy.Issue(pki.Leaf{Name: "front-proxy", User: "front-proxy"}); err != nil {
 		return err
 	}
-	for _, leaf := range clients {
-		config, err := kubeconfig(authority, leaf)
-		if err != nil {
-			return err
-		}
-		if err := writeFile(filepath.Join(root, "etc/kubernetes", leaf.Name+".conf"), config, 0o600); err != nil {
-			return err
-		}
+	if err := writeKubeconfigs(authority, root, clients...); err != nil {
+		return err
 	}
-	admin, err := os.ReadFile(filepath.Join(root, "etc/kubernetes/admin.conf"))
+	config, err := kubeconfig(authority, admin)
 	if err != nil {
 		return err
 	}
-	return writeFile(e.Kubeconfig(), admin, 0o600)
+	return writeFile(e.Kubeconfig(), config, 0o600)
+}
+
+func writeKubeconfigs(authority *pki.Authority, root string, users ...pki.Leaf) error {
+	for _, user := range users {
+		config, err := kubeconfig(authority, user)
+		if err != nil {
+			return err
+		}
+		if err := writeFile(filepath.Join(root, "etc/kubernetes", user.Name+".conf"), config, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func kubeconfig(authority *pki.Authority, leaf pki.Leaf) ([]byte, error) {
@@ -80,10 +110,10 @@ func kubeconfig(authority *pki.Authority, leaf pki.Leaf) ([]byte, error) {
 		return nil, err
 	}
 	config := clientcmdapi.NewConfig()
-	config.Clusters[node] = &clientcmdapi.Cluster{Server: env.APIURL, CertificateAuthorityData: authority.PEM}
+	config.Clusters[management] = &clientcmdapi.Cluster{Server: env.APIURL, CertificateAuthorityData: authority.PEM}
 	config.AuthInfos[leaf.Name] = &clientcmdapi.AuthInfo{ClientCertificateData: pair.Certificate, ClientKeyData: pair.Key}
-	config.Contexts[node] = &clientcmdapi.Context{Cluster: node, AuthInfo: leaf.Name}
-	config.CurrentContext = node
+	config.Contexts[management] = &clientcmdapi.Context{Cluster: management, AuthInfo: leaf.Name}
+	config.CurrentContext = management
 	data, err := clientcmd.Write(*config)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the kubeconfig of %s: %w", leaf.User, err)

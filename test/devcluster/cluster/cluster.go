@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package cluster is the management cluster of the embedded environment: one machine that is etcd, the control plane of
-// Kubernetes and its only node.
+// Kubernetes and a node, and as many other nodes as are asked for.
 package cluster
 
 import (
@@ -23,48 +23,70 @@ const programs = "/opt/hypershift"
 // RegistryInside is where the machine sees the registry's folder.
 const RegistryInside = "/var/lib/registry"
 
-// Start makes the machine's files and starts it, unless it runs. It returns before the cluster is ready.
-func Start(ctx context.Context, e env.Env) (*machine.Machine, error) {
+// Start makes the files of a node's machine and starts it, unless it runs. It returns before the node is ready. The first node comes first:
+// it signs what the others need, and they are plugged into it. There are as many nodes as nodes has.
+func Start(ctx context.Context, e env.Env, n env.Node, nodes []env.Node) (*machine.Machine, error) {
 	specs, err := images.Pullspecs(e.Images(), env.Registry)
 	if err != nil {
 		return nil, err
 	}
-	config := Machine(e)
-	if err := renderRoot(config.Root(), newValues(specs)); err != nil {
-		return nil, fmt.Errorf("writing the files of the management machine: %w", err)
+	config := Machine(e, n)
+	if err := renderRoot(config.Root(), newValues(n, specs)); err != nil {
+		return nil, fmt.Errorf("writing the files of machine %s: %w", n.Name, err)
 	}
-	if err := writeCertificates(e, config.Root()); err != nil {
-		return nil, fmt.Errorf("writing the certificates of the management machine: %w", err)
+	if n.First() {
+		if err := writeCertificates(e, config.Root()); err != nil {
+			return nil, fmt.Errorf("writing the certificates of the control plane: %w", err)
+		}
+		if err := prepareRegistry(e); err != nil {
+			return nil, err
+		}
 	}
-	if err := prepareRegistry(e); err != nil {
-		return nil, err
+	if err := writeNodeCertificates(Machine(e, nodes[0]).Root(), n, config.Root()); err != nil {
+		return nil, fmt.Errorf("writing the certificates of machine %s: %w", n.Name, err)
 	}
 	started, err := machine.Start(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	return started, ensureServiceRoute()
+	return started, ensureRoutes(n, nodes)
 }
 
-// Machine is what the management machine is made of.
-func Machine(e env.Env) machine.Config {
-	return machine.Config{
-		Name:     env.Namespace,
-		Dir:      e.Management(),
-		Hostname: node,
-		Network: network.Config{
-			Bridges: []network.Bridge{{Name: env.Bridge, Address: env.Gateway + "/24"}},
-			Links: []network.Link{{
-				Inside:  network.End{Name: env.HostLinkPeer, Bridge: env.Bridge},
-				Outside: network.End{Name: env.HostLink, Address: env.Host + "/24"},
-			}},
-		},
+// Machine is what the machine of a node is made of.
+func Machine(e env.Env, n env.Node) machine.Config {
+	config := machine.Config{
+		Name:     n.Namespace,
+		Dir:      e.Node(n),
+		Hostname: n.Name,
+		Network:  plugged(n),
 		Binds: []machine.Bind{
 			{Source: e.Bin, Target: programs},
 			{Source: filepath.Join(e.Bin, "os"), Target: "/opt/os"},
 			{Source: filepath.Join(e.Bin, "cni"), Target: "/opt/cni/bin"},
-			{Source: e.RegistryDir(), Target: RegistryInside, Writable: true},
 		},
+	}
+	if n.First() {
+		config.Binds = append(config.Binds, machine.Bind{Source: e.RegistryDir(), Target: RegistryInside, Writable: true})
+		return config
+	}
+	config.Binds = append(config.Binds, machine.Bind{Source: e.RegistryCA(), Target: RegistryInside + "/ca.crt"})
+	return config
+}
+
+// plugged is a node's network: the first one has the bridge, with the host at it, and the others a cable to it.
+func plugged(n env.Node) network.Config {
+	if !n.First() {
+		return network.Config{Links: []network.Link{{
+			Inside:  network.End{Name: nodeLink, Address: n.Address + "/24", Gateway: env.Gateway},
+			Outside: network.End{Namespace: env.Namespace, Name: n.Namespace, Bridge: env.Bridge},
+		}}}
+	}
+	return network.Config{
+		Bridges: []network.Bridge{{Name: env.Bridge, Address: env.Gateway + "/24"}},
+		Links: []network.Link{{
+			Inside:  network.End{Name: env.HostLinkPeer, Bridge: env.Bridge},
+			Outside: network.End{Name: env.HostLink, Address: env.Host + "/24"},
+		}},
 	}
 }
 

@@ -15,11 +15,8 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/env"
 )
 
-//go:embed root manifests
+//go:embed root controlplane manifests
 var embedded embed.FS
-
-// node is the name of the management cluster's only node.
-const node = "management"
 
 // StorageClass is the name of the default StorageClass.
 const StorageClass = "local"
@@ -29,18 +26,19 @@ const Provisioner = "hypershift-maas/local"
 
 // values are what the embedded files can refer to.
 type values struct {
-	Gateway, Registry                          string
-	ServiceNetwork, PodNetwork, NodePodNetwork string
-	DNSServiceIP, ClusterDomain                string
-	APIPort                                    int
-	Node, Provisioner, StorageClass            string
-	Images                                     map[string]string
+	Gateway, Registry           string
+	ServiceNetwork, PodNetwork  string
+	DNSServiceIP, ClusterDomain string
+	APIPort                     int
+	Node                        env.Node
+	Provisioner, StorageClass   string
+	Images                      map[string]string
 }
 
-func newValues(images map[string]string) values {
+func newValues(node env.Node, images map[string]string) values {
 	return values{
 		Gateway: env.Gateway, Registry: env.Registry,
-		ServiceNetwork: env.ServiceNetwork, PodNetwork: env.PodNetwork, NodePodNetwork: env.NodePodNetwork,
+		ServiceNetwork: env.ServiceNetwork, PodNetwork: env.PodNetwork,
 		DNSServiceIP: env.DNSServiceIP, ClusterDomain: env.ClusterDomain,
 		APIPort: env.APIPort,
 		Node:    node, Provisioner: Provisioner, StorageClass: StorageClass,
@@ -50,7 +48,15 @@ func newValues(images map[string]string) values {
 
 // renderRoot writes the embedded files into the machine's root folder, and enables the services among them.
 func renderRoot(root string, v values) error {
-	return fs.WalkDir(embedded, "root", func(name string, entry fs.DirEntry, err error) error {
+	err := renderFolder("root", root, v)
+	if err == nil && v.Node.First() {
+		err = renderFolder("controlplane", root, v)
+	}
+	return err
+}
+
+func renderFolder(folder, root string, v values) error {
+	return fs.WalkDir(embedded, folder, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -58,7 +64,7 @@ func renderRoot(root string, v values) error {
 		if err != nil {
 			return err
 		}
-		target := filepath.Join(root, rootPath(name, v))
+		target := filepath.Join(root, rootPath(strings.TrimPrefix(name, folder+"/"), v))
 		if err := writeFile(target, content, 0o644); err != nil {
 			return err
 		}
@@ -71,7 +77,7 @@ func renderRoot(root string, v values) error {
 
 // rootPath is where an embedded file belongs. A registry's folder is named by its address, which embed does not allow.
 func rootPath(name string, v values) string {
-	return strings.Replace(strings.TrimPrefix(name, "root/"), "certs.d/registry/", "certs.d/"+v.Registry+"/", 1)
+	return strings.Replace(name, "certs.d/registry/", "certs.d/"+v.Registry+"/", 1)
 }
 
 func enable(root, unit string) error {

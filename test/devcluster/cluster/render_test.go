@@ -23,7 +23,7 @@ var someImages = map[string]string{"pause": "registry/pause@sha256:1", "coredns"
 func rendered(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
-	NewWithT(t).Expect(renderRoot(root, newValues(someImages))).To(Succeed())
+	NewWithT(t).Expect(renderRoot(root, newValues(env.Nodes(1)[0], someImages))).To(Succeed())
 	return root
 }
 
@@ -45,6 +45,7 @@ func TestRenderRoot(t *testing.T) {
 		g := NewWithT(t)
 		root := rendered(t)
 		g.Expect(writeCertificates(env.Env{Dir: t.TempDir()}, root)).To(Succeed())
+		g.Expect(writeNodeCertificates(root, env.Nodes(1)[0], root)).To(Succeed())
 		words := strings.FieldsFunc(everything(g, root), func(r rune) bool { return strings.ContainsRune(" \n=\"'{},\\", r) })
 		seen := 0
 		for _, word := range words {
@@ -69,6 +70,24 @@ func TestRenderRoot(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(json.Valid(cni)).To(BeTrue())
 	})
+	t.Run("When a node is not the first one it should run pods and nothing of the control plane, in its zone", func(t *testing.T) {
+		g := NewWithT(t)
+		first, root, node := rendered(t), t.TempDir(), env.Nodes(3)[2]
+		g.Expect(writeCertificates(env.Env{Dir: t.TempDir()}, first)).To(Succeed())
+		g.Expect(renderRoot(root, newValues(node, someImages))).To(Succeed())
+		g.Expect(writeNodeCertificates(first, node, root)).To(Succeed())
+		enabled, err := units.Enabled([]string{filepath.Join(root, "etc/systemd/system")}, filepath.Join(root, "none"))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(enabled).To(ConsistOf("containerd.service", "environment.service", "kube-proxy.service", "kubelet.service"))
+		all := everything(g, root)
+		g.Expect(all).To(And(ContainSubstring("--hostname-override=management-3 --node-ip=172.30.240.3 --node-labels=topology.kubernetes.io/zone=zone-3"),
+			ContainSubstring("--node=management-3\n"), ContainSubstring(`"rangeStart": "10.200.2.2"`)))
+		for _, name := range []string{"admin", "kube-proxy", "kubelet"} {
+			_, err := clientcmd.LoadFromFile(filepath.Join(root, "etc/kubernetes", name+".conf"))
+			g.Expect(err).NotTo(HaveOccurred())
+		}
+		g.Expect(filepath.Join(root, "etc/kubernetes/pki/ca.key")).NotTo(BeAnExistingFile())
+	})
 	t.Run("When the registry has a port its folder should be named with it", func(t *testing.T) {
 		NewWithT(t).Expect(filepath.Join(rendered(t), "etc/containerd/certs.d", env.Registry, "hosts.toml")).To(BeARegularFile())
 	})
@@ -76,7 +95,7 @@ func TestRenderRoot(t *testing.T) {
 		g := NewWithT(t)
 		root := rendered(t)
 		before := everything(g, root)
-		g.Expect(renderRoot(root, newValues(someImages))).To(Succeed())
+		g.Expect(renderRoot(root, newValues(env.Nodes(1)[0], someImages))).To(Succeed())
 		g.Expect(everything(g, root)).To(Equal(before))
 	})
 }
@@ -99,7 +118,7 @@ func everything(g Gomega, root string) string {
 
 func TestRenderManifests(t *testing.T) {
 	g := NewWithT(t)
-	manifests, err := renderManifests(newValues(someImages))
+	manifests, err := renderManifests(newValues(env.Nodes(1)[0], someImages))
 	g.Expect(err).NotTo(HaveOccurred())
 	objects, err := decode(manifests)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -131,7 +150,7 @@ func TestWriteCertificates(t *testing.T) {
 	g.Expect(writeCertificates(e, root)).To(Succeed())
 	g.Expect(everything(g, root)).To(Equal(before), "a second start uses the certificates of the first")
 
-	for _, name := range []string{"controller-manager", "scheduler", "kube-proxy", "kubelet"} {
+	for _, name := range []string{"controller-manager", "scheduler"} {
 		_, err := clientcmd.LoadFromFile(filepath.Join(root, "etc/kubernetes", name+".conf"))
 		g.Expect(err).NotTo(HaveOccurred())
 	}

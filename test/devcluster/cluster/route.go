@@ -12,24 +12,62 @@ import (
 	"github.com/openshift/hypershift/test/machine/network"
 )
 
-// ensureServiceRoute gives the management node a way to Services for itself: it has no default route, and without any route
-// the kernel refuses before kube-proxy's rules can send the packet elsewhere. The kube-apiserver calls webhooks like that.
-func ensureServiceRoute() error {
-	_, services, err := net.ParseCIDR(env.ServiceNetwork)
-	if err != nil {
-		return err
+// nodeLink is the interface of a node that is not the first.
+const nodeLink = "eth0"
+
+// ensureRoutes gives a node a way to the pods of the others, and to Services for itself: without any route the kernel refuses before
+// kube-proxy's rules can send the packet elsewhere, and the first node has no default route. The kube-apiserver calls webhooks like that.
+func ensureRoutes(n env.Node, nodes []env.Node) error {
+	device := nodeLink
+	if n.First() {
+		device = env.Bridge
 	}
-	err = network.Do(env.Namespace, func() error {
-		bridge, err := netlink.LinkByName(env.Bridge)
+	err := network.Do(n.Namespace, func() error {
+		link, err := netlink.LinkByName(device)
 		if err != nil {
 			return err
 		}
-		return netlink.RouteReplace(&netlink.Route{
-			Dst: services, LinkIndex: bridge.Attrs().Index, Src: net.ParseIP(env.Gateway), Scope: netlink.SCOPE_LINK,
-		})
+		self := net.ParseIP(n.Address)
+		err = replaceRoute(netlink.Route{LinkIndex: link.Attrs().Index, Src: self, Scope: netlink.SCOPE_LINK}, env.ServiceNetwork)
+		for _, other := range nodes {
+			if err == nil && other.Number != n.Number {
+				err = replaceRoute(netlink.Route{LinkIndex: link.Attrs().Index, Src: self, Gw: net.ParseIP(other.Address)}, other.Pods())
+			}
+		}
+		return err
 	})
 	if err != nil {
-		return fmt.Errorf("making the management node's route to Services: %w", err)
+		return fmt.Errorf("making the routes of node %s to Services and pods: %w", n.Name, err)
+	}
+	return nil
+}
+
+func replaceRoute(route netlink.Route, destination string) error {
+	_, network, err := net.ParseCIDR(destination)
+	if err != nil {
+		return err
+	}
+	route.Dst = network
+	return netlink.RouteReplace(&route)
+}
+
+// Cut takes a node off the network, or plugs it in again: its pods go on, and nobody reaches them.
+func Cut(n env.Node, off bool) error {
+	if n.First() {
+		return fmt.Errorf("node %s has the network of all: cut another one off", n.Name)
+	}
+	err := network.Do(env.Namespace, func() error {
+		link, err := netlink.LinkByName(n.Namespace)
+		if err != nil {
+			return err
+		}
+		if off {
+			return netlink.LinkSetDown(link)
+		}
+		return netlink.LinkSetUp(link)
+	})
+	if err != nil {
+		return fmt.Errorf("the cable of node %s: %w", n.Name, err)
 	}
 	return nil
 }

@@ -73,8 +73,8 @@ func get(ctx context.Context, server *http.Client, address string) error {
 	return nil
 }
 
-// WaitNode returns when the management node is Ready.
-func WaitNode(ctx context.Context, c client.Client) error {
+// WaitNode returns when a node is Ready.
+func WaitNode(ctx context.Context, c client.Client, node string) error {
 	return Until(ctx, func(ctx context.Context) error {
 		found := &corev1.Node{}
 		if err := c.Get(ctx, client.ObjectKey{Name: node}, found); err != nil {

@@ -50,10 +50,10 @@ func TestWaitNode(t *testing.T) {
 	wait := func(t *testing.T, objects ...client.Object) error {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errors.New("gave up"))
-		return WaitNode(ctx, fake.NewClientBuilder().WithObjects(objects...).Build())
+		return WaitNode(ctx, fake.NewClientBuilder().WithObjects(objects...).Build(), "management")
 	}
 	withReady := func(conditions ...corev1.NodeCondition) *corev1.Node {
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}, Status: corev1.NodeStatus{Conditions: conditions}}
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "management"}, Status: corev1.NodeStatus{Conditions: conditions}}
 	}
 	t.Run("When the node is Ready it should return", func(t *testing.T) {
 		NewWithT(t).Expect(wait(t, withReady(corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue}))).To(Succeed())

@@ -27,8 +27,6 @@ const (
 	Host = "172.30.240.254"
 	// PodNetwork and ServiceNetwork are those of the management cluster.
 	PodNetwork, ServiceNetwork = "10.200.0.0/16", "10.201.0.0/16"
-	// NodePodNetwork is the part of PodNetwork that the management node uses.
-	NodePodNetwork = "10.200.0.0/24"
 	// APIServiceIP and DNSServiceIP are the Services "kubernetes" and "kube-dns".
 	APIServiceIP, DNSServiceIP = "10.201.0.1", "10.201.0.10"
 	// ClusterDomain is the DNS domain of the management cluster.

@@ -45,7 +45,6 @@ func TestAddresses(t *testing.T) {
 		g.Expect(machines.Contains(netip.MustParseAddr(address))).To(BeTrue())
 	}
 	pods, services := netip.MustParsePrefix(PodNetwork), netip.MustParsePrefix(ServiceNetwork)
-	g.Expect(pods.Contains(netip.MustParsePrefix(NodePodNetwork).Addr())).To(BeTrue())
 	for _, address := range []string{APIServiceIP, DNSServiceIP} {
 		g.Expect(services.Contains(netip.MustParseAddr(address))).To(BeTrue())
 	}

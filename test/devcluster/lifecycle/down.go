@@ -80,7 +80,10 @@ func (e *Environment) killMachines(ctx context.Context) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(4)
-	for _, dir := range append(dirs, e.Management()) {
+	for _, n := range env.Nodes(env.MaxNodes) {
+		dirs = append(dirs, e.Node(n))
+	}
+	for _, dir := range dirs {
 		group.Go(func() error {
 			found, err := machine.Lookup(dir)
 			if errors.Is(err, fs.ErrNotExist) {

@@ -21,7 +21,7 @@ func (e *Environment) Status(ctx context.Context) error {
 	management, err := machine.Lookup(e.Management())
 	if err != nil || !management.Running() {
 		err := fmt.Errorf("the environment in %s does not run: start it with devcluster up", e.Dir)
-		return e.blameLog(err, cluster.Machine(e.Env).Console())
+		return e.blameLog(err, cluster.Machine(e.Env, env.Nodes(1)[0]).Console())
 	}
 	services, err := management.Units()
 	if err != nil {
@@ -43,7 +43,11 @@ func (e *Environment) machineStatus() error {
 	if err != nil {
 		return err
 	}
-	for _, dir := range dirs {
+	others, err := filepath.Glob(e.Management() + "-*")
+	if err != nil {
+		return err
+	}
+	for _, dir := range append(others, dirs...) {
 		found, err := machine.Lookup(dir)
 		if err != nil {
 			continue // a folder that holds a machine's disks only

@@ -38,6 +38,8 @@ type Environment struct {
 	MAASArguments []string
 	// WithoutMAAS starts no MAAS simulator.
 	WithoutMAAS bool
+	// Nodes is how many nodes the management cluster gets. Zero: those that it has, or one.
+	Nodes int
 }
 
 // Up brings up what is not up yet and returns when all of it serves.
@@ -73,11 +75,20 @@ func (e *Environment) up(ctx context.Context, running bool) error {
 		}
 	}
 	started := time.Now()
-	management, err := cluster.Start(ctx, e.Env)
+	nodes, err := e.nodes()
 	if err != nil {
 		return err
 	}
-	e.done("management machine", started)
+	management, err := cluster.Start(ctx, e.Env, nodes[0], nodes)
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes[1:] {
+		if _, err := cluster.Start(ctx, e.Env, n, nodes); err != nil {
+			return err
+		}
+	}
+	e.done(machines(nodes), started)
 	ctx, cancel := e.whileRunning(ctx, management)
 	defer cancel(nil)
 	parts, ctx := errgroup.WithContext(ctx)
@@ -160,8 +171,14 @@ func (e *Environment) upCluster(ctx context.Context) error {
 	if err != nil {
 		return e.blame(err, "kube-apiserver")
 	}
-	if err := within(ctx, nodeDeadline, func(ctx context.Context) error { return cluster.WaitNode(ctx, c) }); err != nil {
-		return e.blame(err, "kubelet", "containerd")
+	nodes, err := e.nodes()
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if err := within(ctx, nodeDeadline, func(ctx context.Context) error { return cluster.WaitNode(ctx, c, n.Name) }); err != nil {
+			return e.blameLog(e.blameLog(err, e.nodeLog(n, "kubelet")), e.nodeLog(n, "containerd"))
+		}
 	}
 	e.done("management node", started)
 	if err := within(ctx, dnsDeadline, cluster.WaitDNS); err != nil {

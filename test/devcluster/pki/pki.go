@@ -76,6 +76,13 @@ func Ensure(dir, name string) (*Authority, error) {
 	return &Authority{PEM: pair.Certificate, dir: dir, certificate: certificate, key: key}, nil
 }
 
+// In is the same authority, whose leaves are kept in another folder than its own.
+func (a *Authority) In(dir string) *Authority {
+	there := *a
+	there.dir = dir
+	return &there
+}
+
 // Issue reads the certificate and key of the leaf in the authority's folder, or makes them when they are missing, about
 // to end, of another authority or for other hosts.
 func (a *Authority) Issue(leaf Leaf) (Pair, error) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package volumes makes PersistentVolumes for the claims of one StorageClass: a folder of the node for each. It suits a
-// cluster of one node.
+// Package volumes makes PersistentVolumes for the claims of one StorageClass: a folder, for each, of the node that the scheduler chose for
+// the claim's first pod.
 package volumes
 
 import (
@@ -22,8 +22,12 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// provisionedBy is where a PersistentVolume says who made it.
-const provisionedBy = "pv.kubernetes.io/provisioned-by"
+const (
+	// provisionedBy is where a PersistentVolume says who made it.
+	provisionedBy = "pv.kubernetes.io/provisioned-by"
+	// selectedNode is where the scheduler says on which node a claim is wanted.
+	selectedNode = "volume.kubernetes.io/selected-node"
+)
 
 // resync is how often everything is looked at although nothing changed; retry is the pause after a failure.
 const (
@@ -39,6 +43,8 @@ type Provisioner struct {
 	Name string
 	// Class is the name of the StorageClass.
 	Class string
+	// Node is the name of the node whose volumes it makes.
+	Node string
 	// Dir is the node's folder that holds the volumes.
 	Dir string
 	// Report is told of what failed; it is tried again.
@@ -113,11 +119,11 @@ func (p *Provisioner) reconcile(ctx context.Context, claims corelisters.Persiste
 
 func (p *Provisioner) waits(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Spec.StorageClassName != nil && *claim.Spec.StorageClassName == p.Class &&
-		claim.Spec.VolumeName == "" && claim.DeletionTimestamp == nil
+		claim.Spec.VolumeName == "" && claim.DeletionTimestamp == nil && claim.Annotations[selectedNode] == p.Node
 }
 
 func (p *Provisioner) released(volume *corev1.PersistentVolume) bool {
-	return volume.Annotations[provisionedBy] == p.Name && volume.Status.Phase == corev1.VolumeReleased &&
+	return volume.Annotations[provisionedBy] == p.Name && volume.Annotations[selectedNode] == p.Node && volume.Status.Phase == corev1.VolumeReleased &&
 		volume.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
 }
 
@@ -143,13 +149,16 @@ func (p *Provisioner) provision(ctx context.Context, claim *corev1.PersistentVol
 func (p *Provisioner) volume(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	name := "pvc-" + string(claim.UID)
 	return &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{provisionedBy: p.Name}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{provisionedBy: p.Name, selectedNode: p.Node}},
 		Spec: corev1.PersistentVolumeSpec{
 			StorageClassName:              p.Class,
 			AccessModes:                   claim.Spec.AccessModes,
 			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: claim.Spec.Resources.Requests[corev1.ResourceStorage]},
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
 			VolumeMode:                    claim.Spec.VolumeMode,
+			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{p.Node}}},
+			}}}},
 			ClaimRef: &corev1.ObjectReference{
 				APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID,
 			},

@@ -39,7 +39,7 @@ func run(t *testing.T, objects ...runtime.Object) *running {
 
 func (r *running) start(t *testing.T) {
 	provisioner := &Provisioner{
-		Client: r.client, Name: "test/local", Class: "local", Dir: r.dir,
+		Client: r.client, Name: "test/local", Class: "local", Node: "here", Dir: r.dir,
 		Report: func(err error) { r.mutex.Lock(); defer r.mutex.Unlock(); r.problems = append(r.problems, err) },
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -61,7 +61,7 @@ func (r *running) volumes(ctx context.Context) func(Gomega) []corev1.PersistentV
 
 func claim(name, class string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: "uid-of-claim"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: "uid-of-claim", Annotations: map[string]string{selectedNode: "here"}},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			StorageClassName: ptr.To(class),
 			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
@@ -84,6 +84,7 @@ func TestProvision(t *testing.T) {
 		g.Expect(volume.Spec.ClaimRef).To(HaveField("Name", "data"))
 		g.Expect(volume.Spec.Capacity.Storage().String()).To(Equal("1Gi"))
 		g.Expect(volume.Spec.HostPath.Path).To(Equal(filepath.Join(r.dir, volume.Name)))
+		g.Expect(volume.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values).To(Equal([]string{"here"}))
 		info, err := os.Stat(volume.Spec.HostPath.Path)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o777)))
@@ -109,11 +110,14 @@ func TestProvision(t *testing.T) {
 }
 
 func TestWaits(t *testing.T) {
-	p := &Provisioner{Class: "local"}
+	p := &Provisioner{Class: "local", Node: "here"}
 	bound, leaving, classless := claim("a", "local"), claim("b", "local"), claim("c", "")
 	bound.Spec.VolumeName = "some"
 	leaving.DeletionTimestamp = ptr.To(metav1.Now())
 	classless.Spec.StorageClassName = nil
+	elsewhere, unplaced := claim("d", "local"), claim("e", "local")
+	elsewhere.Annotations[selectedNode] = "there"
+	delete(unplaced.Annotations, selectedNode)
 	for name, test := range map[string]struct {
 		claim *corev1.PersistentVolumeClaim
 		want  bool
@@ -123,6 +127,8 @@ func TestWaits(t *testing.T) {
 		"When it is being deleted it should not":                 {claim: leaving},
 		"When it is of another class it should not":              {claim: claim("x", "other")},
 		"When it names no class it should not":                   {claim: classless},
+		"When its pod goes to another node it should not":        {claim: elsewhere},
+		"When no node was chosen yet it should not":              {claim: unplaced},
 	} {
 		t.Run(name, func(t *testing.T) { NewWithT(t).Expect(p.waits(test.claim)).To(Equal(test.want)) })
 	}
@@ -131,7 +137,7 @@ func TestWaits(t *testing.T) {
 func TestRemove(t *testing.T) {
 	released := func(annotation string, phase corev1.PersistentVolumePhase) *corev1.PersistentVolume {
 		return &corev1.PersistentVolume{
-			ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", Annotations: map[string]string{provisionedBy: annotation}},
+			ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", Annotations: map[string]string{provisionedBy: annotation, selectedNode: "here"}},
 			Spec:       corev1.PersistentVolumeSpec{PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete},
 			Status:     corev1.PersistentVolumeStatus{Phase: phase},
 		}
@@ -147,12 +153,14 @@ func TestRemove(t *testing.T) {
 	})
 	t.Run("When a volume is in use, kept, or somebody else's it should be left alone", func(t *testing.T) {
 		g := NewWithT(t)
-		p := &Provisioner{Name: "test/local"}
+		p := &Provisioner{Name: "test/local", Node: "here"}
 		kept := released("test/local", corev1.VolumeReleased)
 		kept.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 		g.Expect(p.released(released("test/local", corev1.VolumeBound))).To(BeFalse())
 		g.Expect(p.released(released("other", corev1.VolumeReleased))).To(BeFalse())
 		g.Expect(p.released(kept)).To(BeFalse())
 		g.Expect(p.released(released("test/local", corev1.VolumeReleased))).To(BeTrue())
+		p.Node = "there"
+		g.Expect(p.released(released("test/local", corev1.VolumeReleased))).To(BeFalse(), "it is a folder of another node")
 	})
 }
