@@ -84,7 +84,7 @@ func (w *whole) kubectl(stdin string, args ...string) (string, error) {
 
 // untraced checks that nothing of the environment is left.
 func (w *whole) untraced(g Gomega) {
-	for _, path := range []string{w.Dir, "/run/netns/" + env.Namespace, "/run/hypershift-maas.dir"} {
+	for _, path := range []string{w.Dir, "/run/netns/" + env.Namespace, "/run/netns/" + env.Namespace + "2", "/run/hypershift-maas.dir"} {
 		g.Expect(path).NotTo(BeAnExistingFile())
 	}
 	_, err := net.InterfaceByName(env.HostLink)
@@ -171,6 +171,85 @@ func TestEnvironment(t *testing.T) {
 	w.run(g, "down")
 	w.untraced(g)
 	w.run(g, "down")
+}
+
+// oneEach has a pod on each node, which asks for a volume, and a Service of all.
+const oneEach = `
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: web}
+spec:
+  replicas: 3
+  podManagementPolicy: Parallel
+  serviceName: web
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      topologySpreadConstraints:
+      - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}
+      containers: [{name: web, image: IMAGE, volumeMounts: [{name: data, mountPath: /data}]}]
+  volumeClaimTemplates:
+  - {metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {type: NodePort, selector: {app: web}, ports: [{port: 80, targetPort: 8080, nodePort: 30080}]}
+`
+
+func TestNodes(t *testing.T) {
+	g := NewWithT(t)
+	w := newWhole(t)
+	w.run(g, "up", "--without-maas", "--nodes", "3")
+	image := strings.TrimSpace(w.run(g, "images", "list", "web"))
+	_, err := w.kubectl(strings.ReplaceAll(oneEach, "IMAGE", image), "apply", "-f", "-")
+	g.Expect(err).NotTo(HaveOccurred())
+	ready := func() (string, error) {
+		return w.kubectl("", "get", "statefulset", "web", "-o", "jsonpath={.status.readyReplicas}")
+	}
+	g.Eventually(ready, 2*time.Minute).Should(Equal("3"))
+	nodes, err := w.kubectl("", "get", "pods", "-l", "app=web", "-o", "jsonpath={.items[*].spec.nodeName}")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(strings.Fields(nodes)).To(ConsistOf("management", "management-2", "management-3"), "a pod in each zone")
+	volumes, err := filepath.Glob(filepath.Join(w.Dir, "management*", "root/var/lib/volumes/*"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(volumes).To(HaveLen(3), "each volume is where its pod is")
+
+	// Every pod reaches every other one, and the port of a node leads to all of them.
+	addresses, err := w.kubectl("", "get", "pods", "-l", "app=web", "-o", "jsonpath={.items[*].status.podIP}")
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, pod := range []string{"web-0", "web-1", "web-2"} {
+		for _, address := range strings.Fields(addresses) {
+			g.Expect(w.kubectl("", "exec", pod, "--", "fetch", "http://"+address+":8080")).To(ContainSubstring("Hello from web-"))
+		}
+		g.Eventually(page, time.Minute).Should(HavePrefix("Hello from "+pod), "by way of the first node's port")
+	}
+
+	// A node that loses its power is started with the disk that it has, and one that is cut off is not reached.
+	w.run(g, "node", "stop", "management-3")
+	g.Expect(filepath.Join(w.Dir, "management-3", "root/var/lib/volumes")).To(BeADirectory())
+	w.run(g, "node", "start", "management-3")
+	w.run(g, "node", "cut", "management-2")
+	g.Expect(dialNode("172.30.240.2:10250")).NotTo(Succeed())
+	w.run(g, "node", "mend", "management-2")
+	g.Eventually(func() error { return dialNode("172.30.240.2:10250") }, time.Minute).Should(Succeed())
+	g.Eventually(func() error { return dialNode("172.30.240.3:10250") }, time.Minute).Should(Succeed())
+	out, err := w.command("node", "stop", "management").CombinedOutput()
+	g.Expect(err).To(HaveOccurred())
+	g.Expect(string(out)).To(ContainSubstring("is the control plane"))
+	w.run(g, "down")
+	w.untraced(g)
+}
+
+// dialNode tries to reach a port of a node from the host.
+func dialNode(address string) error {
+	connection, err := net.DialTimeout("tcp", address, time.Second)
+	if err != nil {
+		return err
+	}
+	return connection.Close()
 }
 
 func managementPID(g Gomega, w *whole) int {

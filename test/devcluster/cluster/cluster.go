@@ -49,6 +49,10 @@ func Start(ctx context.Context, e env.Env, n env.Node, nodes []env.Node) (*machi
 	if err != nil {
 		return nil, err
 	}
+	// The other end of its cable goes with the first node, and the node goes on.
+	if err := network.Ensure(config.Name, config.Network); err != nil {
+		return nil, err
+	}
 	return started, ensureRoutes(n, nodes)
 }
 
