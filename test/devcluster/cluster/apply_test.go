@@ -16,8 +16,8 @@ import (
 
 	"github.com/openshift/hypershift/support/containerimage"
 	"github.com/openshift/hypershift/test/devcluster/env"
-	"github.com/openshift/hypershift/test/machine/network"
 	"github.com/openshift/hypershift/test/devcluster/images"
+	"github.com/openshift/hypershift/test/machine/network"
 )
 
 // built is an environment whose images are built.
