@@ -116,7 +116,7 @@ type whole struct{ r io.Reader }
 // Read implements io.Reader.
 func (w *whole) Read(p []byte) (int, error) {
 	n, err := w.r.Read(p)
-	if err != nil && err != io.EOF { // As readers return it, and nothing that wraps it.
+	if err != nil && err != io.EOF { //nolint:errorlint // io.EOF as readers return it, and nothing that wraps it
 		err = errors.New(err.Error())
 	}
 	return n, err

@@ -90,7 +90,7 @@ func (t *Taker) snapshot(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	defer etcd.Close()
+	defer func() { _ = etcd.Close() }()
 	created := t.Now()
 	taken, err := take(ctx, etcd, path, func(n int64) { t.tell(ctx, "Snapshot: %d MiB read", n>>20) })
 	if err != nil {
