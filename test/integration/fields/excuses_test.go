@@ -27,11 +27,6 @@ func (e excuse) why() string {
 	return e.because
 }
 
-const (
-	noSuchPlatform = "This operator cannot host clusters of platform"
-	noSuchMachines = "This operator cannot make machines of platform"
-)
-
 var (
 	clusterKind = []string{"HostedCluster"}
 	poolKind    = []string{"NodePool"}
@@ -45,15 +40,15 @@ var excuses = append([]excuse{
 	{kinds: []string{"MaasCluster"}, path: "lxdConfig", where: "cluster-api-provider-maas/internal/cluster", says: "lxdConfig has no effect"},
 	{kinds: machineKind, path: "parent", because: "written by providers that make virtual machines, not by users"},
 	{kinds: templates, path: "template.spec.parent", because: "as of a MaasMachine"},
-}, otherPlatforms()...)
+}, ofTheCloud()...)
 
-// otherPlatforms are those that the API knows and that have no plugin.
-func otherPlatforms() []excuse {
+// ofTheCloud are fields of AWS for who calls it: the control-plane-operator of an OpenShift payload, which gets the platform's block whole.
+func ofTheCloud() []excuse {
 	var all []excuse
-	for _, name := range []string{"aws"} {
-		all = append(all,
-			excuse{kinds: clusterKind, path: "platform." + name, where: "hypershift-operator/controllers/hostedcluster", says: noSuchPlatform},
-			excuse{kinds: poolKind, path: "platform." + name, where: "hypershift-operator/controllers/nodepool", says: noSuchMachines})
+	for _, path := range []string{
+		"cloudProviderConfig.zone", "endpointAccess", "serviceEndpoints", "additionalAllowedPrincipals", "multiArch", "sharedVPC", "terminationHandlerQueueURL",
+	} {
+		all = append(all, excuse{kinds: clusterKind, path: "platform.aws." + path, because: "the payload's control-plane-operator reads it in the HostedControlPlane"})
 	}
 	return all
 }
