@@ -123,7 +123,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, entry token.Entr
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(len(payload)))
-	if _, err := w.Write(payload); err != nil { //nolint:gosec // It is JSON for a machine, and says so.
+	if _, err := w.Write(payload); err != nil {
 		h.log.Info("a machine hung up", "nodePool", entry.NodePool, "error", err)
 		return
 	}

@@ -18,8 +18,10 @@ import (
 
 func TestWithProgram(t *testing.T) {
 	program := Program{URL: "https://10.0.0.1:30443/node-agent/arm64", Authorization: "Bearer abc", Content: []byte("a program")}
-	get := func() (Program, error) { return program, nil }
-	never := func() (Program, error) { return Program{}, errors.New("there is none") }
+	got := func(p Program, err error) func() (Program, error) {
+		return func() (Program, error) { return p, err }
+	}
+	get, never := got(program, nil), got(Program{}, errors.New("there is none"))
 	rendered, err := Render(fullInput())
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 

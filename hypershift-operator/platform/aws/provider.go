@@ -27,7 +27,7 @@ const (
 	// publishedImage is the provider that its project publishes, for such payloads.
 	publishedImage = "registry.k8s.io/cluster-api-aws/cluster-api-aws-controller:v2.13.0"
 	// tokenFolder is where the minter puts the token of the guest's service account.
-	tokenFolder = "/var/run/secrets/openshift/serviceaccount" //nolint:gosec // It is a path.
+	tokenFolder = "/var/run/secrets/openshift/serviceaccount"
 )
 
 // Provider is one provider for the hosted namespace. It assumes the role of the pools' management with a token of the guest, which

@@ -54,11 +54,11 @@ func (p *Platform) UserDataFormat(ctx context.Context, c client.Reader, pool pla
 	}
 	result := p.images.ask(ctx, pool.HostedCluster.Namespace, cfg)
 	named.Again = result.again
-	switch {
-	case !result.known:
+	if !result.known {
 		return platform.UserData{Waiting: "Waiting for MAAS to say what the image " + image + " is made of", Again: result.again}, nil
-	case result.err != nil:
-		named.Why += ", since MAAS could not be asked: " + maas.Public(result.err)
+	}
+	if unasked := result.err; unasked != nil {
+		named.Why += ", since MAAS could not be asked: " + maas.Public(unasked)
 		return named, nil
 	}
 	found := slices.IndexFunc(result.value, func(r maas.BootResource) bool { return is(r, image) })

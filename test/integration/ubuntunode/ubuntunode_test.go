@@ -133,8 +133,7 @@ func TestIgnitionBecomesANode(t *testing.T) {
 		m, err := machine.Lookup(filepath.Join(s.backend.Dir, systemID))
 		g.Expect(err).NotTo(HaveOccurred())
 		ctr := func(args ...string) (string, error) {
-			out, err := m.Exec(t.Context(), append([]string{"/opt/hypershift/node/current/usr/bin/ctr", "--address", "/run/hypershift/containerd/containerd.sock", "-n", "k8s.io"}, args...)...)
-			return string(out), err
+			return m.Exec(t.Context(), append([]string{"/opt/hypershift/node/current/usr/bin/ctr", "--address", "/run/hypershift/containerd/containerd.sock", "-n", "k8s.io"}, args...)...)
 		}
 		g.Expect(ctr("images", "list", "-q")).To(ContainSubstring(s.registry + "/pod:1"))
 		_, err = ctr("run", "--detach", "--net-host", s.registry+"/pod:1", "pause", "/pause")
