@@ -41,6 +41,7 @@ func severalOfEach(platformType hyperv1.PlatformType) func(*hyperv1.HostedCluste
 		hc.Labels = map[string]string{"api.openshift.com/a": "1", "api.openshift.com/b": "2"}
 		hc.Annotations = map[string]string{
 			hyperv1.KubeAPIServerGOGCAnnotation: "50", hyperv1.KubeAPIServerGOMemoryLimitAnnotation: "4GiB",
+			hyperv1.ClusterAPIKubeVirtProviderImage:                  "registry.example/capk:1",
 			hyperv1.ResourceRequestOverrideAnnotationPrefix + "/a.b": "cpu=1", hyperv1.ResourceRequestOverrideAnnotationPrefix + "/c.d": "cpu=2",
 		}
 		hc.Spec.Platform.Type = platformType
