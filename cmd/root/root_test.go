@@ -319,7 +319,7 @@ func TestUsage(t *testing.T) {
 	}{
 		{"When the command is unknown", []string{"creat"}, `unknown command "creat"`},
 		{"When the sub-command is unknown", []string{"create", "clusters"}, `unknown command "clusters"`},
-		{"When the platform is unknown and flags follow", []string{"create", "cluster", "aws", "--name", "x"}, `unknown command "aws" for "hypershift create cluster"`},
+		{"When the platform is unknown and flags follow", []string{"create", "cluster", "ibmcloud", "--name", "x"}, `unknown command "ibmcloud" for "hypershift create cluster"`},
 		{"When the platform is left out", []string{"create", "cluster", "--name", "x"}, "hypershift create cluster needs a command before --name"},
 		{"When no payload is named", []string{"release", "info"}, "name one release image"},
 		{"When the outputs are unknown", []string{"install", "render", "--outputs", "x"}, "--outputs \"x\""},
