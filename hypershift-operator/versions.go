@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,22 +27,31 @@ const (
 	supportedVersions           = "supported-versions"
 	supportedKubernetesVersions = "supported-kubernetes-versions"
 	supportedVersionsLabel      = "hypershift.openshift.io/supported-versions"
-	versionsRetry               = 10 * time.Second
+	// versionsRetry is how soon it is told again what could not be told, versionsEvery how often it is looked whether somebody changed it.
+	versionsRetry, versionsEvery = 10 * time.Second, 5 * time.Minute
 )
 
-// addVersions has the working operator tell which one it is.
+// addVersions has the working operator tell which one it is, and correct what somebody made of that.
 func addVersions(mgr ctrl.Manager, namespace string) error {
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		// It is for people only: an operator that may not tell goes on working, and tries again.
-		_ = wait.PollUntilContextCancel(ctx, versionsRetry, true, func(ctx context.Context) (bool, error) {
-			err := publishVersions(ctx, mgr.GetClient(), namespace)
-			if err != nil {
-				klog.FromContext(ctx).Error(err, "Cannot tell the operator's version yet")
-			}
-			return err == nil, nil
-		})
+		tellVersions(ctx, mgr.GetClient(), namespace, versionsRetry, versionsEvery)
 		return nil
 	}))
+}
+
+// tellVersions tells until the context ends. It is for people only: an operator that may not tell goes on working.
+func tellVersions(ctx context.Context, c client.Client, namespace string, retry, every time.Duration) {
+	for ctx.Err() == nil {
+		next := every
+		if err := publishVersions(ctx, c, namespace); err != nil {
+			klog.FromContext(ctx).Error(err, "Cannot tell the operator's version yet")
+			next = retry
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(next):
+		}
+	}
 }
 
 func publishVersions(ctx context.Context, c client.Client, namespace string) error {

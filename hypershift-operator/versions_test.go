@@ -4,8 +4,10 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -48,8 +50,7 @@ func TestPublishVersions(t *testing.T) {
 	}
 }
 
-// TestToldVersionsAreThoseThatRun: what is told is what the operator takes. Newer ones than it knows are tried, since an OpenShift release brings
-// its own operators; older ones cannot run.
+// TestToldVersionsAreThoseThatRun: what is told is what the operator takes, and nothing else.
 func TestToldVersionsAreThoseThatRun(t *testing.T) {
 	takes := func(distribution releaseinfo.Distribution, minor string) error {
 		return release.Supported(releaseinfo.New("registry.example/release", releaseinfo.Payload{Version: minor + ".9", Distribution: distribution}), "")
@@ -76,5 +77,26 @@ func TestToldVersionsAreThoseThatRun(t *testing.T) {
 				NewWithT(t).Expect(takes(distribution, minor)).To(MatchError(And(ContainSubstring(minor), ContainSubstring("older than "+told[len(told)-1]))))
 			})
 		}
+		next := distributions.Of(distribution).Newest()
+		next.Minor++
+		minor := fmt.Sprintf("%d.%d", next.Major, next.Minor)
+		t.Run("When a release is of "+string(distribution)+" "+minor+", which came after the operator, it should be refused with the newest that it knows", func(t *testing.T) {
+			NewWithT(t).Expect(takes(distribution, minor)).To(MatchError(And(ContainSubstring(minor), ContainSubstring("newer than "+told[0]))))
+		})
 	}
+}
+
+func TestTellVersions(t *testing.T) {
+	g := NewWithT(t)
+	c := fake.NewClientBuilder().Build()
+	go tellVersions(t.Context(), c, "hypershift", time.Millisecond, time.Millisecond)
+	told := func(g Gomega) *corev1.ConfigMap {
+		cm := &corev1.ConfigMap{}
+		g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: "hypershift", Name: "supported-versions"}, cm)).To(Succeed())
+		g.Expect(cm.Data).To(HaveKeyWithValue("server-version", version.Commit()))
+		return cm
+	}
+	g.Eventually(func(g Gomega) { told(g) }).Should(Succeed())
+	g.Expect(c.Delete(t.Context(), told(g))).To(Succeed())
+	g.Eventually(func(g Gomega) { told(g) }).Should(Succeed(), "somebody deleted it")
 }

@@ -18,6 +18,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/cmd/backup"
 	"github.com/openshift/hypershift/cmd/cluster"
 	"github.com/openshift/hypershift/cmd/dump"
 	"github.com/openshift/hypershift/cmd/exit"
@@ -77,8 +78,8 @@ func addShared(root *cobra.Command, defaults cluster.Defaults) *cobra.Command {
 		createPool.AddCommand(nodepool.NewCreateCommand(p.NodePool()))
 		destroyCluster.AddCommand(cluster.NewDestroyCommand(part.Type()))
 	}
-	create := group("create", "Create clusters, NodePools and kubeconfigs")
-	create.AddCommand(createCluster, createPool, kubeconfig.NewCreateCommand())
+	create := group("create", "Create clusters, NodePools, kubeconfigs and backups")
+	create.AddCommand(createCluster, createPool, kubeconfig.NewCreateCommand(), backup.NewCreateCommand())
 	destroy := group("destroy", "Destroy clusters and NodePools")
 	destroy.AddCommand(destroyCluster, nodepool.NewDestroyCommand())
 	root.AddCommand(create, destroy, version.NewCommand())

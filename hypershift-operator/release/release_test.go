@@ -29,6 +29,10 @@ func TestSupported(t *testing.T) {
 		{"When OpenShift shall become Kubernetes it should refuse", "1.36.0", "4.20.1", releaseinfo.Kubernetes, "distribution cannot be changed"},
 		{"When Kubernetes shall become OpenShift it should refuse", "4.40.0", "1.36.0", releaseinfo.OpenShift, "distribution cannot be changed"},
 		{"When it goes from 5 to 4 it should refuse", "4.22.0", "5.0.0", releaseinfo.OpenShift, "going back"},
+		{"When it is a newer Kubernetes than the operator knows it should say so", "1.37.0", "", releaseinfo.Kubernetes, "newer than 1.36, the newest that this operator knows of Kubernetes"},
+		{"When it is a newer OpenShift than the operator knows it should say so", "5.2.0", "", releaseinfo.OpenShift, "skip-release-image-validation=true"},
+		{"When a cluster goes to a newer one than the operator knows it should refuse", "5.2.0", "5.1.3", releaseinfo.OpenShift, "newer than 5.1"},
+		{"When a cluster runs a newer one already it should accept its patches", "5.2.4", "5.2.1", releaseinfo.OpenShift, ""},
 		{"When it is no version it should say so", "latest", "", releaseinfo.OpenShift, "no semantic version"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

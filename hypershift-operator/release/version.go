@@ -10,6 +10,7 @@ import (
 
 	"github.com/blang/semver/v4"
 
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
@@ -27,18 +28,19 @@ func Supported(payload *releaseinfo.ReleaseImage, running string) error {
 	if err != nil {
 		return fmt.Errorf("the release has version %q, which is no semantic version: use another release image", payload.Version())
 	}
-	if floor := distributions.Of(payload.Distribution()).Oldest; withoutPrerelease(wanted).LT(floor) {
+	traits := distributions.Of(payload.Distribution())
+	if withoutPrerelease(wanted).LT(traits.Oldest) {
 		return fmt.Errorf("version %s is older than %s, the oldest that is supported for %s: choose a newer release image",
-			wanted, floor, payload.Distribution())
+			wanted, traits.Oldest, payload.Distribution())
 	}
 	if running == "" {
-		return nil
+		return known(wanted, payload.Distribution(), 0)
 	}
 	from, err := semver.Parse(running)
 	if err != nil {
 		return nil //nolint:nilerr // What runs came from somewhere else; the payload's own operator decides.
 	}
-	if !distributions.Of(payload.Distribution()).Versions(from) {
+	if !traits.Versions(from) {
 		return fmt.Errorf("version %s is of %s, and the cluster runs %s of another distribution: the distribution cannot be changed, create a new cluster",
 			wanted, payload.Distribution(), from)
 	}
@@ -46,7 +48,17 @@ func Supported(payload *releaseinfo.ReleaseImage, running string) error {
 		return fmt.Errorf("going back from version %s to %s is not possible: choose a release of %d.%d or newer",
 			from, wanted, from.Major, from.Minor)
 	}
-	return nil
+	return known(wanted, payload.Distribution(), line(from))
+}
+
+// known tells in an error for users that a version is of a line that came after this operator, and after the one that runs.
+func known(wanted semver.Version, distribution releaseinfo.Distribution, running int) error {
+	newest := distributions.Of(distribution).Newest()
+	if line(wanted) <= max(line(newest), running) {
+		return nil
+	}
+	return fmt.Errorf("version %s is newer than %d.%d, the newest that this operator knows of %s: install a newer operator, choose an older release image, "+
+		"or have it tried with the annotation %s=true", wanted, newest.Major, newest.Minor, distribution, hyperv1.SkipReleaseImageValidation)
 }
 
 // Step tells in an error for users that a control plane would leave out minor versions on its way up from the one that it

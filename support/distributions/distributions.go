@@ -15,7 +15,7 @@ import (
 
 // Traits are the facts about one distribution.
 type Traits struct {
-	// Oldest is the oldest version that a control plane may run. Newer ones than those known are tried.
+	// Oldest is the oldest version that a control plane may run.
 	Oldest semver.Version
 	// Minors are the minor versions that are known, newest first.
 	Minors []string
@@ -74,6 +74,14 @@ var table = map[releaseinfo.Distribution]Traits{
 
 // Of returns the traits of a distribution. One that nobody knows has none: releaseinfo reads every payload as one of the table.
 func Of(distribution releaseinfo.Distribution) Traits { return table[distribution] }
+
+// Newest is the first version of the newest minor that is known; the zero version of a distribution that nobody knows.
+func (t Traits) Newest() semver.Version {
+	if len(t.Minors) == 0 {
+		return semver.Version{}
+	}
+	return semver.MustParse(t.Minors[0] + ".0")
+}
 
 // Known lists the distributions of the table in a fixed order.
 func Known() []releaseinfo.Distribution {
