@@ -51,7 +51,9 @@ func (c *cluster) distrust(via []string) step {
 		switch {
 		case alarm.MemberID == 0 || !c.othersAgree(m):
 		case m != nil:
-			return step{action: remove, member: m, why: "its data differs from that of the others", via: via}
+			// A member that is removed stops before it has answered.
+			others := c.urls(func(other *member) bool { return other != m && other.healthy() })
+			return step{action: remove, member: m, why: "its data differs from that of the others", via: others}
 		default:
 			return step{action: disarm, member: c.members[0], alarm: alarm, why: "the member with other data is gone", via: via}
 		}

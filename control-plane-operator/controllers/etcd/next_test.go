@@ -117,6 +117,16 @@ func TestNext(t *testing.T) {
 	}
 }
 
+// TestCorruptMemberIsNotAsked: a member that is removed stops before it has answered.
+func TestCorruptMemberIsNotAsked(t *testing.T) {
+	c := three()
+	c.alarms = corrupt(2)
+	hashes(c, 1, 2, 1)
+	if diff := cmp.Diff([]string{c.members[0].clientURL, c.members[2].clientURL}, c.next(time.Now()).via); diff != "" {
+		t.Errorf("members that are told to remove etcd-1 (-want +got):\n%s", diff)
+	}
+}
+
 func TestMaintain(t *testing.T) {
 	const quota = 100 << 20
 	full := []*etcdserverpb.AlarmMember{{MemberID: 2, Alarm: etcdserverpb.AlarmType_NOSPACE}}
