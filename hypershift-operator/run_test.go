@@ -28,6 +28,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
+	"github.com/openshift/hypershift/support/crds"
 	"github.com/openshift/hypershift/support/operatorwebhook"
 	"github.com/openshift/hypershift/support/tenantlimits"
 	"github.com/openshift/hypershift/support/testenv"
@@ -42,7 +43,7 @@ const (
 // TestOperator runs the whole operator as the program does, on a real API server: nothing here calls a reconciler, so it
 // also proves the watches.
 func TestOperator(t *testing.T) {
-	config := testenv.Start(t, "hypershift", "infrastructure", "clusterapi", "agent")
+	config := testenv.Start(t, crds.Folders...)
 	c, err := client.New(config, client.Options{Scheme: fixture.Scheme()})
 	g := NewWithT(t)
 	g.Expect(err).NotTo(HaveOccurred())
