@@ -52,7 +52,10 @@ func StartUsers(t testing.TB, folders ...string) (*rest.Config, Users) {
 		}
 		environment.CRDs = append(environment.CRDs, fresh(loaded)...)
 	}
-	environment.ControlPlane.GetAPIServer().Configure().Set("enable-bootstrap-token-auth", "true")
+	server := environment.ControlPlane.GetAPIServer().Configure()
+	server.Set("enable-bootstrap-token-auth", "true")
+	// A server that many tests share runs out of addresses of the usual /24: nothing deletes the Services of a hosted namespace.
+	server.Set("service-cluster-ip-range", "10.0.0.0/16")
 	config, err := environment.Start()
 	t.Cleanup(func() {
 		if err := environment.Stop(); err != nil {
