@@ -48,6 +48,14 @@ type Program struct {
 // WithProgram has Ignition fetch node-agent, which is far too large to stand in the configuration, and check it. A node plan is left as it
 // is: its machine has the program already, and what is not needed is not asked for.
 func WithProgram(config []byte, program func() (Program, error)) ([]byte, error) {
+	// A plan has fields of the same names, such as kernelArguments, that mean something else: it is told by having no version of Ignition.
+	var kind struct{ Ignition types.Ignition }
+	if err := json.Unmarshal(config, &kind); err != nil {
+		return nil, fmt.Errorf("read the node configuration: %w", err)
+	}
+	if kind.Ignition.Version == "" {
+		return config, nil
+	}
 	var rendered types.Config
 	if err := json.Unmarshal(config, &rendered); err != nil {
 		return nil, fmt.Errorf("read the node configuration: %w", err)

@@ -48,8 +48,11 @@ func TestWithProgram(t *testing.T) {
 	})
 	t.Run("When it is a node plan, it should stay as it is: its machine has the program", func(t *testing.T) {
 		g := NewWithT(t)
-		plan, err := RenderPlan(fullInput())
+		in := fullInput()
+		in.Config += "\n---\nkind: MachineConfig\nmetadata: {name: pages}\nspec: {kernelArguments: [hugepages=4]}\n"
+		plan, err := RenderPlan(in)
 		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(string(plan)).To(ContainSubstring("hugepages=4"))
 		g.Expect(WithProgram(plan, never)).To(Equal(plan))
 	})
 	t.Run("When a MachineConfig brings a program of its own, it should be that", func(t *testing.T) {
