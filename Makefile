@@ -83,6 +83,10 @@ test-integration: kube-binaries ## Run the tests that need a kube-apiserver and 
 test-e2e: preflight environment ## Run the whole journey in the embedded environment, as root
 	go run ./hack/test e2e
 
+.PHONY: test-ha
+test-ha: preflight environment ## A highly available cluster on three management nodes that die, are drained, cut off and lose a disk, as root
+	go run ./hack/test ha
+
 .PHONY: environment
 environment: build kube-binaries os-binaries images ## Build all that the embedded environment runs
 

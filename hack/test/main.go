@@ -3,8 +3,8 @@
 // Command test runs the stages of our tests and says, in its last line, how many passed, failed and were skipped.
 //
 // Usage: go run ./hack/test CHAIN[+CHAIN...] where a CHAIN is stages that run one after another, joined by commas, and chains that are joined by
-// a plus run side by side, as in e2e+unit,fuzz. A stage is one of unit, api, race, integration, management, fuzz, environment
-// and e2e.
+// a plus run side by side, as in e2e+unit,fuzz. A stage is one of unit, api, race, integration, management, fuzz, environment,
+// ha and e2e.
 package main
 
 import (
@@ -38,6 +38,7 @@ var stages = map[string]stage{
 	"fuzz":        {command: []string{"nice", "-n", "19", "go", "run", "./hack/fuzz", "-json", "-time", "30s", "-workers", "1", ".", "api"}},
 	// The environment exists once a host: what brings one up of its own comes before the journey, in the same chain.
 	"environment": {args: []string{"-timeout=20m"}, packages: only("./test/devcluster")},
+	"ha":          {args: []string{"-timeout=60m", "-count=1", "-p=1", "-v"}, packages: only("./test/ha")},
 	"e2e":         {args: []string{"-timeout=60m", "-count=1", "-p=1", "-v"}, packages: only("./test/e2e/...")},
 }
 
@@ -82,7 +83,7 @@ func parse(args []string) ([][]string, error) {
 		names := strings.Split(chain, ",")
 		for _, name := range names {
 			if _, ok := stages[name]; !ok {
-				return nil, fmt.Errorf("%q is no stage; name unit, api, race, integration, management, fuzz, environment or e2e", name)
+				return nil, fmt.Errorf("%q is no stage; name unit, api, race, integration, management, fuzz, environment, ha or e2e", name)
 			}
 		}
 		chains = append(chains, names)
@@ -157,7 +158,7 @@ func unit() ([]string, error) {
 		return nil, err
 	}
 	return slices.DeleteFunc(strings.Fields(string(out)), func(pkg string) bool {
-		return strings.HasSuffix(pkg, "/test/devcluster") || slices.ContainsFunc([]string{"integration", "security", "clusterapi", "e2e"}, func(part string) bool {
+		return strings.HasSuffix(pkg, "/test/devcluster") || strings.HasSuffix(pkg, "/test/ha") || slices.ContainsFunc([]string{"integration", "security", "clusterapi", "e2e"}, func(part string) bool {
 			return strings.Contains(pkg, "/test/"+part)
 		})
 	}), nil

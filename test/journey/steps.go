@@ -37,10 +37,10 @@ const (
 	StageDestroyed = "cluster destroyed"
 )
 
-// StartEnvironment brings up the management cluster, the registry and MAAS.
-func (w *Walker) StartEnvironment(ctx context.Context) error {
+// StartEnvironment brings up the management cluster, the registry and MAAS; extra flags come last.
+func (w *Walker) StartEnvironment(ctx context.Context, extra ...string) error {
 	start := time.Now()
-	if err := w.Type(ctx, "devcluster", "up", "--dir", w.Dir); err != nil {
+	if err := w.Type(ctx, append([]string{"devcluster", "up", "--dir", w.Dir}, extra...)...); err != nil {
 		return err
 	}
 	w.reached("environment up", start)

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ha does to a management cluster of three nodes, with a highly available hosted cluster on it, what happens to such: nodes die, are
+// drained and cut off, a disk is replaced, the release goes up; and counts what clients of the hosted cluster notice.
+package ha
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/test/devcluster/env"
+	"github.com/openshift/hypershift/test/devcluster/lifecycle"
+	"github.com/openshift/hypershift/test/journey"
+)
+
+const (
+	cluster = "ha"
+	// wholeLimit is how long a control plane may take to be whole again.
+	wholeLimit = 8 * time.Minute
+)
+
+// suite is what the parts share.
+type suite struct {
+	*journey.Walker
+	c           client.Client
+	environment lifecycle.Environment
+	// figures are told at the end.
+	figures []string
+}
+
+func TestHighlyAvailable(t *testing.T) {
+	s := start(t)
+	for _, part := range []struct {
+		name string
+		run  func(*suite, *testing.T)
+	}{
+		{"When a cluster is highly available, its control plane should be spread over three nodes", (*suite).create},
+		{"When a node dies, the API should stay", (*suite).nodeDies},
+		{"When a zone is cut off, the API should stay", (*suite).zoneCut},
+		{"When a node is drained, the API should stay", (*suite).drain},
+		{"When an etcd volume is lost, its member should be made anew", (*suite).volumeLost},
+		{"When the release goes up, the API should stay", (*suite).upgrade},
+		{"When the cluster is destroyed, nothing should be left", (*suite).destroy},
+	} {
+		ok := t.Run(part.name, func(t *testing.T) { part.run(s, t) })
+		if !ok {
+			t.Fatalf("stopping here: what follows leans on %q", part.name)
+		}
+	}
+	for _, figure := range s.figures {
+		s.Say("%s", figure)
+	}
+}
+
+// start brings up the environment, and takes it down when the test ends. HYPERSHIFT_E2E_KEEP=1 leaves it for a look.
+func start(t *testing.T) *suite {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("needs root, to make namespaces for the machines")
+	}
+	bin, err := filepath.Abs("../../bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := env.New("", bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &suite{Walker: journey.NewWalker(e.Bin, e.Dir, os.Stdout), environment: lifecycle.Environment{Env: e, Out: os.Stdout}}
+	if _, err := os.Stat(e.Kubeconfig()); err == nil {
+		t.Fatalf("an environment is there already in %s: remove it with `make demo-down`", e.Dir)
+	}
+	t.Cleanup(func() {
+		if os.Getenv("HYPERSHIFT_E2E_KEEP") != "" {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+		defer cancel()
+		if err := s.StopEnvironment(ctx); err != nil {
+			t.Errorf("taking the environment down: %v", err)
+		}
+	})
+	s.must(t, s.StartEnvironment(t.Context(), "--nodes", "3"))
+	s.c, err = s.Management()
+	s.must(t, err)
+	return s
+}
+
+func (s *suite) must(t *testing.T, err error) {
+	t.Helper()
+	if err == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	s.Diagnose(ctx, cluster)
+	t.Fatal(err)
+}
+
+func (s *suite) create(t *testing.T) {
+	s.must(t, s.Install(t.Context()))
+	previous, err := s.PreviousReleaseImage(t.Context())
+	s.must(t, err)
+	s.must(t, s.CreateCluster(t.Context(), cluster, 1, "--control-plane-availability-policy", "HighlyAvailable", "--release-image", previous))
+	s.must(t, s.FollowCluster(t.Context(), cluster, 1))
+	s.must(t, s.Reach(t.Context(), "control plane whole", wholeLimit, s.whole))
+	for app, want := range map[string]int{"etcd": 3, "kube-apiserver": 3, "kube-controller-manager": 3, "konnectivity-agent": 0} {
+		nodes, err := s.nodesOf(t.Context(), app)
+		s.must(t, err)
+		if want > 0 {
+			NewWithT(t).Expect(nodes).To(HaveLen(want), app)
+		}
+	}
+}
+
+// nodesOf are the nodes on which pods of a component run, each once.
+func (s *suite) nodesOf(ctx context.Context, app string) ([]string, error) {
+	pods := &corev1.PodList{}
+	if err := s.c.List(ctx, pods, client.InNamespace(journey.HostedNamespace(cluster)), client.MatchingLabels{"app": app}); err != nil {
+		return nil, err
+	}
+	var nodes []string
+	for _, pod := range pods.Items {
+		if pod.Spec.NodeName != "" && !slices.Contains(nodes, pod.Spec.NodeName) {
+			nodes = append(nodes, pod.Spec.NodeName)
+		}
+	}
+	return nodes, nil
+}
+
+// whole checks that all pods of the control plane are ready, and that etcd is well and complete.
+func (s *suite) whole(ctx context.Context) (bool, string, error) {
+	hc := &hyperv1.HostedCluster{}
+	if err := s.c.Get(ctx, client.ObjectKey{Namespace: journey.Namespace, Name: cluster}, hc); err != nil {
+		return false, "", err
+	}
+	for _, kind := range []string{string(hyperv1.HostedClusterAvailable), string(hyperv1.EtcdAvailable)} {
+		c := meta.FindStatusCondition(hc.Status.Conditions, kind)
+		if c == nil || c.Status != "True" {
+			return false, fmt.Sprintf("%s: %+v", kind, c), nil
+		}
+	}
+	pods := &corev1.PodList{}
+	if err := s.c.List(ctx, pods, client.InNamespace(journey.HostedNamespace(cluster))); err != nil {
+		return false, "", err
+	}
+	var unready []string
+	for _, pod := range pods.Items {
+		ready := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == "True" })
+		if !ready && pod.Status.Phase != corev1.PodSucceeded {
+			unready = append(unready, pod.Name)
+		}
+	}
+	return len(unready) == 0, "not ready: " + strings.Join(unready, ", "), nil
+}
+
+// under does something while clients write, and holds that none of them lost a write.
+func (s *suite) under(t *testing.T, what string, do func()) {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", s.Path(cluster+".kubeconfig"))
+	s.must(t, err)
+	load, err := begin(t.Context(), config)
+	s.must(t, err)
+	done := false
+	defer func() {
+		if !done {
+			load.end()
+		}
+	}()
+	do()
+	done = true
+	counted := load.end()
+	s.figures = append(s.figures, fmt.Sprintf("%-22s %s", what, counted))
+	s.Say("%s: %s", what, counted)
+	NewWithT(t).Expect(counted.Failed).To(BeZero(), counted.String())
+}
+
+// notReady checks that the management cluster knows of a node's end.
+func (s *suite) notReady(node string) journey.Check {
+	return func(ctx context.Context) (bool, string, error) {
+		n := &corev1.Node{}
+		if err := s.c.Get(ctx, client.ObjectKey{Name: node}, n); err != nil {
+			return false, "", err
+		}
+		for _, c := range n.Status.Conditions {
+			if c.Type == corev1.NodeReady {
+				return c.Status != corev1.ConditionTrue, string(c.Status), nil
+			}
+		}
+		return false, "no condition", nil
+	}
+}
+
+func (s *suite) nodeDies(t *testing.T) {
+	s.under(t, "node dies", func() {
+		s.must(t, s.environment.StopNode(t.Context(), "management-3"))
+		s.must(t, s.Reach(t.Context(), "node known to be dead", 3*time.Minute, s.notReady("management-3")))
+		s.must(t, s.environment.StartNode(t.Context(), "management-3"))
+		s.must(t, s.Reach(t.Context(), "control plane whole", wholeLimit, s.whole))
+	})
+}
+
+func (s *suite) zoneCut(t *testing.T) {
+	s.under(t, "zone cut off", func() {
+		s.must(t, s.environment.CutNode("management-2", true))
+		s.must(t, s.Reach(t.Context(), "node known to be cut off", 3*time.Minute, s.notReady("management-2")))
+		s.must(t, s.environment.CutNode("management-2", false))
+		s.must(t, s.Reach(t.Context(), "control plane whole", wholeLimit, s.whole))
+	})
+}
+
+func (s *suite) drain(t *testing.T) {
+	s.under(t, "node drained", func() {
+		s.must(t, s.Type(t.Context(), "kubectl", "drain", "management-3", "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=5m"))
+		s.must(t, s.Type(t.Context(), "kubectl", "uncordon", "management-3"))
+		s.must(t, s.Reach(t.Context(), "control plane whole", wholeLimit, s.whole))
+	})
+}
+
+func (s *suite) volumeLost(t *testing.T) {
+	s.under(t, "etcd volume lost", func() {
+		s.must(t, s.environment.StopNode(t.Context(), "management-2"))
+		s.must(t, s.environment.WipeVolumes("management-2", "pvc-"))
+		s.must(t, s.environment.StartNode(t.Context(), "management-2"))
+		s.must(t, s.Reach(t.Context(), "control plane whole", wholeLimit, s.whole))
+	})
+}
+
+func (s *suite) upgrade(t *testing.T) {
+	release, err := s.ReleaseImage(t.Context())
+	s.must(t, err)
+	_, version, _ := strings.Cut(release, "release:")
+	s.under(t, "upgrade", func() {
+		s.must(t, s.Type(t.Context(), "kubectl", "patch", "hostedcluster", cluster, "-n", journey.Namespace, "--type=merge",
+			"-p", fmt.Sprintf(`{"spec":{"release":{"image":%q}}}`, release)))
+		s.must(t, s.Reach(t.Context(), "control plane upgraded", 15*time.Minute, func(ctx context.Context) (bool, string, error) {
+			hc := &hyperv1.HostedCluster{}
+			if err := s.c.Get(ctx, client.ObjectKey{Namespace: journey.Namespace, Name: cluster}, hc); err != nil {
+				return false, "", err
+			}
+			if hc.Status.Version == nil || len(hc.Status.Version.History) == 0 {
+				return false, "no history", nil
+			}
+			newest := hc.Status.Version.History[0]
+			return newest.Version == version && newest.State == "Completed", fmt.Sprintf("%s %s", newest.Version, newest.State), nil
+		}))
+		s.must(t, s.Reach(t.Context(), "control plane whole", wholeLimit, s.whole))
+	})
+}
+
+func (s *suite) destroy(t *testing.T) {
+	s.must(t, s.DestroyCluster(t.Context(), cluster))
+}
