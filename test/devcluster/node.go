@@ -19,6 +19,7 @@ func nodeCommand(o *options) *cobra.Command {
 	}{
 		{"stop NODE", "End a node at once, as if its power were cut", func(ctx context.Context, e *lifecycle.Environment, node string) error { return e.StopNode(ctx, node) }},
 		{"start NODE", "Start a node that was stopped", func(ctx context.Context, e *lifecycle.Environment, node string) error { return e.StartNode(ctx, node) }},
+		{"wipe NODE", "Delete what is in the volumes of a node that was stopped", func(_ context.Context, e *lifecycle.Environment, node string) error { return e.WipeNode(node) }},
 		{"cut NODE", "Take a node off the network; its pods go on", func(_ context.Context, e *lifecycle.Environment, node string) error { return e.CutNode(node, true) }},
 		{"mend NODE", "Plug in a node that was cut off", func(_ context.Context, e *lifecycle.Environment, node string) error { return e.CutNode(node, false) }},
 	} {

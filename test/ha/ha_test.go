@@ -22,7 +22,6 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/test/devcluster/env"
-	"github.com/openshift/hypershift/test/devcluster/lifecycle"
 	"github.com/openshift/hypershift/test/journey"
 )
 
@@ -35,8 +34,7 @@ const (
 // suite is what the parts share.
 type suite struct {
 	*journey.Walker
-	c           client.Client
-	environment lifecycle.Environment
+	c client.Client
 	// figures are told at the end.
 	figures []string
 }
@@ -79,7 +77,7 @@ func start(t *testing.T) *suite {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &suite{Walker: journey.NewWalker(e.Bin, e.Dir, os.Stdout), environment: lifecycle.Environment{Env: e, Out: os.Stdout}}
+	s := &suite{Walker: journey.NewWalker(e.Bin, e.Dir, os.Stdout)}
 	if _, err := os.Stat(e.Kubeconfig()); err == nil {
 		t.Fatalf("an environment is there already in %s: remove it with `make demo-down`", e.Dir)
 	}
@@ -117,12 +115,10 @@ func (s *suite) create(t *testing.T) {
 	s.must(t, s.CreateCluster(t.Context(), cluster, 1, "--control-plane-availability-policy", "HighlyAvailable", "--release-image", previous))
 	s.must(t, s.FollowCluster(t.Context(), cluster, 1))
 	s.must(t, s.Reach(t.Context(), "control plane whole", wholeLimit, s.whole))
-	for app, want := range map[string]int{"etcd": 3, "kube-apiserver": 3, "kube-controller-manager": 3, "konnectivity-agent": 0} {
+	for app, want := range map[string]int{"etcd": 3, "kube-apiserver": 3, "kube-controller-manager": 2, "kube-scheduler": 2} {
 		nodes, err := s.nodesOf(t.Context(), app)
 		s.must(t, err)
-		if want > 0 {
-			NewWithT(t).Expect(nodes).To(HaveLen(want), app)
-		}
+		NewWithT(t).Expect(nodes).To(HaveLen(want), app)
 	}
 }
 
@@ -204,20 +200,26 @@ func (s *suite) notReady(node string) journey.Check {
 	}
 }
 
+// node does to a node what happens to nodes.
+func (s *suite) node(t *testing.T, what, name string) {
+	t.Helper()
+	s.must(t, s.Type(t.Context(), "devcluster", "node", what, name, "--dir", s.Dir))
+}
+
 func (s *suite) nodeDies(t *testing.T) {
 	s.under(t, "node dies", func() {
-		s.must(t, s.environment.StopNode(t.Context(), "management-3"))
+		s.node(t, "stop", "management-3")
 		s.must(t, s.Reach(t.Context(), "node known to be dead", 3*time.Minute, s.notReady("management-3")))
-		s.must(t, s.environment.StartNode(t.Context(), "management-3"))
+		s.node(t, "start", "management-3")
 		s.must(t, s.Reach(t.Context(), "control plane whole", wholeLimit, s.whole))
 	})
 }
 
 func (s *suite) zoneCut(t *testing.T) {
 	s.under(t, "zone cut off", func() {
-		s.must(t, s.environment.CutNode("management-2", true))
+		s.node(t, "cut", "management-2")
 		s.must(t, s.Reach(t.Context(), "node known to be cut off", 3*time.Minute, s.notReady("management-2")))
-		s.must(t, s.environment.CutNode("management-2", false))
+		s.node(t, "mend", "management-2")
 		s.must(t, s.Reach(t.Context(), "control plane whole", wholeLimit, s.whole))
 	})
 }
@@ -232,9 +234,9 @@ func (s *suite) drain(t *testing.T) {
 
 func (s *suite) volumeLost(t *testing.T) {
 	s.under(t, "etcd volume lost", func() {
-		s.must(t, s.environment.StopNode(t.Context(), "management-2"))
-		s.must(t, s.environment.WipeVolumes("management-2", "pvc-"))
-		s.must(t, s.environment.StartNode(t.Context(), "management-2"))
+		s.node(t, "stop", "management-2")
+		s.node(t, "wipe", "management-2")
+		s.node(t, "start", "management-2")
 		s.must(t, s.Reach(t.Context(), "control plane whole", wholeLimit, s.whole))
 	})
 }

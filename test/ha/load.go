@@ -8,12 +8,12 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const (
@@ -22,7 +22,11 @@ const (
 	// requestLimit is how long one try may take, and patience how long a client tries again.
 	requestLimit = 5 * time.Second
 	patience     = 30 * time.Second
+	// objects is how many are written to in turn.
+	objects = 50
 )
+
+func name(n int) string { return fmt.Sprintf("load-%d", n%objects) }
 
 // load writes to a hosted cluster, 20 times a second, each write by a client that tries again for a while.
 type load struct {
@@ -47,7 +51,7 @@ type count struct {
 func (c count) String() string {
 	text := fmt.Sprintf("%d writes, %d tried again, %d failed; at most %s without one that came through", c.Writes, c.Tried, c.Failed, c.Gap.Round(100*time.Millisecond))
 	if c.last != nil {
-		text += fmt.Sprintf(" (last: %v)", c.last)
+		text += fmt.Sprintf(" (last trouble: %v)", c.last)
 	}
 	return text
 }
@@ -60,9 +64,11 @@ func begin(ctx context.Context, config *rest.Config) (*load, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = client.CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "load-"}}, metav1.CreateOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("the first write: %w", err)
+	for n := range objects {
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name(n)}}
+		if _, err := client.CoreV1().ConfigMaps("default").Create(ctx, object, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			return nil, fmt.Errorf("making what is written to: %w", err)
+		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	l := &load{client: client, cancel: cancel, count: count{since: time.Now()}}
@@ -97,11 +103,9 @@ func (l *load) run(ctx context.Context) {
 func (l *load) write(ctx context.Context, n int) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	body := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","data":{"n":"%d"}}`, n)
-	force := true
+	body := fmt.Appendf(nil, `{"data":{"n":"%d"}}`, n)
 	for tries := 1; ; tries++ {
-		_, err := l.client.CoreV1().ConfigMaps("default").Patch(ctx, fmt.Sprintf("load-%d", n%50), types.ApplyPatchType, body,
-			metav1.PatchOptions{FieldManager: "load", Force: &force})
+		_, err := l.client.CoreV1().ConfigMaps("default").Patch(ctx, name(n), types.MergePatchType, body, metav1.PatchOptions{})
 		if err == nil || ctx.Err() != nil {
 			l.came(tries, err)
 			return
@@ -128,7 +132,6 @@ func (l *load) came(tries int, err error) {
 	switch {
 	case err != nil:
 		c.Failed++
-		c.last = err
 		return
 	case tries > 1:
 		c.Tried++

@@ -90,13 +90,16 @@ func (e *Environment) StartNode(ctx context.Context, name string) error {
 	return err
 }
 
-// WipeVolumes deletes what is in the volumes of a node, as if its disk had been replaced: those whose names begin so.
-func (e *Environment) WipeVolumes(name, prefix string) error {
+// WipeNode deletes what is in the volumes of a node that was stopped, as if a disk had been replaced.
+func (e *Environment) WipeNode(name string) error {
 	n, _, err := e.node(name)
 	if err != nil {
 		return err
 	}
-	volumes, err := filepath.Glob(filepath.Join(cluster.Machine(e.Env, n).Root(), "var/lib/volumes", prefix+"*", "*"))
+	if found, err := machine.Lookup(e.Node(n)); err == nil && found.Running() {
+		return fmt.Errorf("node %s runs: stop it first", name)
+	}
+	volumes, err := filepath.Glob(filepath.Join(cluster.Machine(e.Env, n).Root(), "var/lib/volumes", "*", "*"))
 	if err != nil {
 		return err
 	}
