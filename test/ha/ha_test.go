@@ -17,6 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -144,10 +145,12 @@ func (s *suite) whole(ctx context.Context) (bool, string, error) {
 		return false, "", err
 	}
 	for _, kind := range []string{string(hyperv1.HostedClusterAvailable), string(hyperv1.EtcdAvailable)} {
-		c := meta.FindStatusCondition(hc.Status.Conditions, kind)
-		if c == nil || c.Status != "True" {
+		if c := meta.FindStatusCondition(hc.Status.Conditions, kind); c == nil || c.Status != "True" {
 			return false, fmt.Sprintf("%s: %+v", kind, c), nil
 		}
+	}
+	if c, err := s.members(ctx); err != nil || c.Status != "True" {
+		return false, "etcd: " + c.Message, err
 	}
 	pods := &corev1.PodList{}
 	if err := s.c.List(ctx, pods, client.InNamespace(journey.HostedNamespace(cluster))); err != nil {
@@ -237,8 +240,24 @@ func (s *suite) volumeLost(t *testing.T) {
 		s.node(t, "stop", "management-2")
 		s.node(t, "wipe", "management-2")
 		s.node(t, "start", "management-2")
+		s.must(t, s.Reach(t.Context(), "member being replaced", 3*time.Minute, func(ctx context.Context) (bool, string, error) {
+			c, err := s.members(ctx)
+			return c.Reason == hyperv1.EtcdMemberReplacedReason, c.Reason + ": " + c.Message, err
+		}))
 		s.must(t, s.Reach(t.Context(), "control plane whole", wholeLimit, s.whole))
 	})
+}
+
+// members is what is said of etcd's members.
+func (s *suite) members(ctx context.Context) (metav1.Condition, error) {
+	hcp := &hyperv1.HostedControlPlane{}
+	if err := s.c.Get(ctx, client.ObjectKey{Namespace: journey.HostedNamespace(cluster), Name: cluster}, hcp); err != nil {
+		return metav1.Condition{}, err
+	}
+	if c := meta.FindStatusCondition(hcp.Status.Conditions, string(hyperv1.EtcdMembersHealthy)); c != nil {
+		return *c, nil
+	}
+	return metav1.Condition{Reason: "Unknown"}, nil
 }
 
 func (s *suite) upgrade(t *testing.T) {
