@@ -240,7 +240,8 @@ func (s *suite) volumeLost(t *testing.T) {
 		s.node(t, "stop", "management-2")
 		s.node(t, "wipe", "management-2")
 		s.node(t, "start", "management-2")
-		s.must(t, s.Reach(t.Context(), "member being replaced", 3*time.Minute, func(ctx context.Context) (bool, string, error) {
+		// The manager of etcd gives up no volume that is younger than ten minutes.
+		s.must(t, s.Reach(t.Context(), "member being replaced", 15*time.Minute, func(ctx context.Context) (bool, string, error) {
 			c, err := s.members(ctx)
 			return c.Reason == hyperv1.EtcdMemberReplacedReason, c.Reason + ": " + c.Message, err
 		}))
