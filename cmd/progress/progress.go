@@ -4,6 +4,7 @@
 package progress
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,7 +68,7 @@ func (r *Reporter) Wait(ctx context.Context, what string, timeout, interval time
 			if state.Done {
 				return nil
 			}
-			blocking = firstOf(state.Blocking, state.Message)
+			blocking = cmp.Or(state.Blocking, state.Message)
 		}
 		select {
 		case <-ctx.Done():
@@ -78,11 +79,4 @@ func (r *Reporter) Wait(ctx context.Context, what string, timeout, interval time
 		case <-r.clock.After(interval):
 		}
 	}
-}
-
-func firstOf(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }

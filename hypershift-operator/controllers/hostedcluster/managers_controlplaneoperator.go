@@ -3,6 +3,7 @@
 package hostedcluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -51,7 +52,7 @@ func (r *Reconciler) controlPlaneOperator(s *scope) *component.Component {
 // the payload carries, and for a payload that carries none the product's own image; empty if there should be one.
 func (r *Reconciler) controlPlaneOperatorImage(s *scope) string {
 	carried, _ := s.release.ComponentImage(controlPlaneOperatorTag)
-	image := firstOf(s.hc.Annotations[hyperv1.ControlPlaneOperatorImageAnnotation], r.Settings.ControlPlaneOperatorImage, carried)
+	image := cmp.Or(s.hc.Annotations[hyperv1.ControlPlaneOperatorImageAnnotation], r.Settings.ControlPlaneOperatorImage, carried)
 	if image == "" && !s.distribution().OwnOperators {
 		return r.Settings.OperatorImage
 	}

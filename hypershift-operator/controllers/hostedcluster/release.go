@@ -3,6 +3,7 @@
 package hostedcluster
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -27,7 +28,7 @@ type images struct {
 }
 
 // running is the release of the control plane.
-func (i images) running() string { return firstOf(i.controlPlane, i.release) }
+func (i images) running() string { return cmp.Or(i.controlPlane, i.release) }
 
 // imagesOf is what a HostedControlPlane names now; the zero value when there is none.
 func imagesOf(hcp *hyperv1.HostedControlPlane) images {
@@ -36,12 +37,12 @@ func imagesOf(hcp *hyperv1.HostedControlPlane) images {
 	}
 	i := images{
 		release:            hcp.Spec.ReleaseImage,
-		releaseSource:      firstOf(hcp.Annotations[hyperv1.ReleaseImageSourceAnnotation], hcp.Spec.ReleaseImage),
+		releaseSource:      cmp.Or(hcp.Annotations[hyperv1.ReleaseImageSourceAnnotation], hcp.Spec.ReleaseImage),
 		controlPlaneSource: hcp.Annotations[hyperv1.ControlPlaneReleaseImageSourceAnnotation],
 	}
 	if own := hcp.Spec.ControlPlaneReleaseImage; own != nil {
 		i.controlPlane = *own
-		i.controlPlaneSource = firstOf(i.controlPlaneSource, *own)
+		i.controlPlaneSource = cmp.Or(i.controlPlaneSource, *own)
 	}
 	return i
 }

@@ -3,6 +3,7 @@
 package hostedcluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -60,15 +61,15 @@ func (s *scope) standing(own []hyperv1.ControlPlaneUpdateHistory, guest *hyperv1
 	if c.reached == "" && s.hc.Annotations[hyperv1.HasBeenAvailableAnnotation] != "true" {
 		return course{}
 	}
-	c.reached = firstOf(c.reached, c.started)
+	c.reached = cmp.Or(c.reached, c.started)
 	return c
 }
 
 // pass takes the entries of a history from the newest to the oldest.
 func (c *course) pass(state configv1.UpdateState, version string) {
-	c.started = firstOf(c.started, version)
+	c.started = cmp.Or(c.started, version)
 	if state == configv1.CompletedUpdate {
-		c.reached = firstOf(c.reached, version)
+		c.reached = cmp.Or(c.reached, version)
 	}
 }
 
@@ -127,7 +128,7 @@ func (s *scope) releaseField() string {
 // upgradeBlocked says why the wanted release must not be taken now; empty when it may be.
 func (r *Reconciler) upgradeBlocked(ctx context.Context, s *scope, wanted images) (string, error) {
 	at, to := s.course(), s.wantedControlPlane.Version()
-	source := firstOf(wanted.controlPlaneSource, wanted.releaseSource)
+	source := cmp.Or(wanted.controlPlaneSource, wanted.releaseSource)
 	switch {
 	case s.hcp == nil, !s.moves(wanted), at.reached == "", s.hc.Annotations[hyperv1.ForceUpgradeToAnnotation] == source:
 		return "", nil

@@ -3,6 +3,7 @@
 package hostedcluster
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"strconv"
@@ -134,18 +135,9 @@ func progressing(s *scope, version *hyperv1.ClusterVersionStatus) metav1.Conditi
 		return condition.True(conditionType, "Progressing", change)
 	}
 	if current := version.History[0]; current.State == configv1.PartialUpdate {
-		return condition.True(conditionType, "Progressing", fmt.Sprintf("Rolling out %s", firstOf(current.Version, current.Image)))
+		return condition.True(conditionType, "Progressing", fmt.Sprintf("Rolling out %s", cmp.Or(current.Version, current.Image)))
 	}
 	return condition.False(conditionType, hyperv1.AsExpectedReason, "The cluster runs version "+version.History[0].Version)
-}
-
-func firstOf(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
 }
 
 func reconciliationSucceeded(failure error) metav1.Condition {

@@ -3,6 +3,7 @@
 package nodepool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +70,7 @@ func (s *scope) apiTunnel() (string, error) {
 	if err != nil || to.Hostname() == "" {
 		return "", errors.New("HostedCluster: spec.configuration.proxy.httpsProxy is no URL with a host: write http://HOST:PORT")
 	}
-	return net.JoinHostPort(to.Hostname(), firstOf(to.Port(), map[string]string{"http": "80", "https": "443"}[to.Scheme])), nil
+	return net.JoinHostPort(to.Hostname(), cmp.Or(to.Port(), map[string]string{"http": "80", "https": "443"}[to.Scheme])), nil
 }
 
 // forwarderImage is HAProxy's, or that of the payload's own operator, which knows how to go through a proxy. It is the pool's payload

@@ -3,6 +3,7 @@
 package nodepool
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -97,7 +98,7 @@ func mebibytes(bytes int64) string {
 func (s *scope) nodeLabels() map[string]string {
 	labels := map[string]string{
 		hyperv1.NodePoolLabel:    s.pool.Name,
-		corev1.LabelArchStable:   firstOf(s.pool.Spec.Arch, hyperv1.ArchitectureAMD64),
+		corev1.LabelArchStable:   cmp.Or(s.pool.Spec.Arch, hyperv1.ArchitectureAMD64),
 		corev1.LabelTopologyZone: s.capacity.Zone,
 	}
 	maps.Copy(labels, s.pool.Spec.NodeLabels)

@@ -3,6 +3,7 @@
 package nodepool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,7 +60,7 @@ func (r *Reconciler) clusterRelease(ctx context.Context, s *scope) (*releaseinfo
 	if !ok && image == s.pool.Spec.Release.Image {
 		return s.release, nil
 	}
-	wanted, err := r.Releases.Lookup(ctx, firstOf(taken, image), s.access)
+	wanted, err := r.Releases.Lookup(ctx, cmp.Or(taken, image), s.access)
 	if err != nil {
 		return nil, fmt.Errorf("the release of HostedCluster %s, which the pool's must not be newer than, cannot be read: %w", s.hc.Name, err)
 	}

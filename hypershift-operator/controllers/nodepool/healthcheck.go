@@ -3,6 +3,7 @@
 package nodepool
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -118,7 +119,7 @@ func (s *scope) healthChecks() (clusterv1.MachineHealthCheckChecks, *intstr.IntO
 	if _, err := s.nodeStartupOverride(); err != nil {
 		return clusterv1.MachineHealthCheckChecks{}, nil, err
 	}
-	maximum := intstr.Parse(firstOf(s.override(hyperv1.MachineHealthCheckMaxUnhealthyAnnotation), defaultMaxUnhealthy))
+	maximum := intstr.Parse(cmp.Or(s.override(hyperv1.MachineHealthCheckMaxUnhealthyAnnotation), defaultMaxUnhealthy))
 	if _, err := intstr.GetScaledValueFromIntOrPercent(&maximum, 100, false); err != nil {
 		return clusterv1.MachineHealthCheckChecks{}, nil, fmt.Errorf("annotation %s is %q: write a number of machines such as 2, or a share such as 40%%",
 			hyperv1.MachineHealthCheckMaxUnhealthyAnnotation, maximum.String())
@@ -146,7 +147,7 @@ func (s *scope) nodeStartupOverride() (time.Duration, error) {
 }
 
 func (s *scope) override(annotation string) string {
-	return firstOf(s.pool.Annotations[annotation], s.hc.Annotations[annotation])
+	return cmp.Or(s.pool.Annotations[annotation], s.hc.Annotations[annotation])
 }
 
 func (s *scope) duration(annotation string, otherwise time.Duration) (time.Duration, error) {
@@ -159,13 +160,4 @@ func (s *scope) duration(annotation string, otherwise time.Duration) (time.Durat
 		return 0, fmt.Errorf("annotation %s is %q: write a duration such as 90m", annotation, text)
 	}
 	return d, nil
-}
-
-func firstOf(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
 }

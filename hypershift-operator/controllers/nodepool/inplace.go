@@ -3,6 +3,7 @@
 package nodepool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -174,12 +175,12 @@ func (s *scope) reportUnderway(message string) {
 	known := false
 	for _, conditionType := range updatingConditions {
 		if c := s.conditions[conditionType]; c.Status == metav1.ConditionTrue {
-			s.accept(conditionType, firstOf(message, c.Message))
+			s.accept(conditionType, cmp.Or(message, c.Message))
 			known = true
 		}
 	}
 	if !known {
-		s.accept(hyperv1.NodePoolUpdatingConfigConditionType, firstOf(message, "Updating nodes to configuration "+s.config.hashWithoutVersion))
+		s.accept(hyperv1.NodePoolUpdatingConfigConditionType, cmp.Or(message, "Updating nodes to configuration "+s.config.hashWithoutVersion))
 	}
 }
 

@@ -3,6 +3,7 @@
 package nodepool
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -121,14 +122,14 @@ func notTrue(machine *clusterv1.Machine, conditionType, otherwise string) (reaso
 	if c.Status == metav1.ConditionTrue {
 		return "", ""
 	}
-	return firstOf(c.Reason, otherwise), c.Message
+	return cmp.Or(c.Reason, otherwise), c.Message
 }
 
 // buckets gather messages by reason.
 type buckets map[string][]string
 
 func (b buckets) add(reason, machine, message string) {
-	b[reason] = append(b[reason], fmt.Sprintf("Machine %s: %s", machine, firstOf(message, reason)))
+	b[reason] = append(b[reason], fmt.Sprintf("Machine %s: %s", machine, cmp.Or(message, reason)))
 }
 
 func (b buckets) condition(conditionType string) metav1.Condition {
@@ -152,7 +153,7 @@ func nodesInfo(machines []*clusterv1.Machine, releaseVersion string) *hyperv1.No
 		if !machine.Status.NodeRef.IsDefined() || machine.Status.NodeInfo == nil {
 			continue
 		}
-		v := versions{firstOf(machine.Annotations[hyperv1.NodePoolReleaseVersionAnnotation], machine.Spec.Version, releaseVersion), machine.Status.NodeInfo.KubeletVersion}
+		v := versions{cmp.Or(machine.Annotations[hyperv1.NodePoolReleaseVersionAnnotation], machine.Spec.Version, releaseVersion), machine.Status.NodeInfo.KubeletVersion}
 		if reason, _ := notTrue(machine, clusterv1.MachineNodeHealthyCondition, "Unknown"); reason == "" {
 			ready[v]++
 		} else {

@@ -3,6 +3,7 @@
 package nodepool
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -60,7 +61,7 @@ func (s *scope) isConfigured(machine *clusterv1.Machine) bool {
 }
 
 func madeForVersion(machine *clusterv1.Machine) string {
-	return firstOf(machine.Annotations[hyperv1.NodePoolReleaseVersionAnnotation], machine.Spec.Version)
+	return cmp.Or(machine.Annotations[hyperv1.NodePoolReleaseVersionAnnotation], machine.Spec.Version)
 }
 
 // isMadeAfter tells whether a machine is of the wanted size and kind. Cluster API notes on the platform's object which template it

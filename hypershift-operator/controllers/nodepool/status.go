@@ -3,6 +3,7 @@
 package nodepool
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -151,5 +152,5 @@ func (r *Reconciler) announce(s *scope, before []hyperv1.NodePoolCondition) {
 
 // eventReason fits a condition's reason, which may join several, to what an event takes.
 func eventReason(reason string) string {
-	return condition.Shorten(firstOf(reason, "Unknown"), 128)
+	return condition.Shorten(cmp.Or(reason, "Unknown"), 128)
 }

@@ -3,6 +3,7 @@
 package nodepool
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -38,7 +39,7 @@ func (r *Reconciler) reportPerformance(ctx context.Context, s *scope) (ctrl.Resu
 		for _, c := range status.Conditions {
 			if slices.Contains(performanceConditions, c.Type) {
 				c.Type = hyperv1.NodePoolPerformanceProfileConditionPrefix + c.Type
-				c.Reason = firstOf(c.Reason, hyperv1.AsExpectedReason)
+				c.Reason = cmp.Or(c.Reason, hyperv1.AsExpectedReason)
 				s.setCondition(c)
 			}
 		}

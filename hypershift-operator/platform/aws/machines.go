@@ -3,6 +3,7 @@
 package aws
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,7 +83,7 @@ func failure(machine *awsv1.AWSMachine) (reason, message string) {
 	if reason == "" {
 		return "", ""
 	}
-	return reason, firstOf(ptr.Deref(machine.Status.FailureMessage, ""), "the provider gave the machine up")
+	return reason, cmp.Or(ptr.Deref(machine.Status.FailureMessage, ""), "the provider gave the machine up")
 }
 
 func find(machine *awsv1.AWSMachine, conditionType string) *awsv1.Condition {

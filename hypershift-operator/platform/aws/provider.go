@@ -3,6 +3,7 @@
 package aws
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"io/fs"
@@ -52,7 +53,7 @@ func (p *Platform) Provider(cluster platform.Cluster) *component.Component {
 func (p *Platform) images(cluster platform.Cluster) map[string]string {
 	annotations := cluster.HostedCluster.Annotations
 	images := map[string]string{own + providerTag: publishedImage, own + minterTag: cluster.OperatorImage}
-	if chosen := firstOf(annotations[hyperv1.ClusterAPIProviderAWSImage], p.providerImage); chosen != "" {
+	if chosen := cmp.Or(annotations[hyperv1.ClusterAPIProviderAWSImage], p.providerImage); chosen != "" {
 		images[providerTag] = chosen
 	}
 	if chosen := annotations[hyperv1.ControlPlaneOperatorImageAnnotation]; chosen != "" {

@@ -3,6 +3,7 @@
 package aws
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -68,18 +69,9 @@ func ami(p platform.Pool) (string, error) {
 	}
 	id, found := p.Release.AMI(arch, region)
 	if !found {
-		return "", fmt.Errorf("the release image names no AMI for architecture %s in region %s: set spec.platform.aws.ami", firstOf(arch, "amd64"), region)
+		return "", fmt.Errorf("the release image names no AMI for architecture %s in region %s: set spec.platform.aws.ami", cmp.Or(arch, "amd64"), region)
 	}
 	return id, nil
-}
-
-func firstOf(values ...string) string {
-	for _, value := range values {
-		if value != "" {
-			return value
-		}
-	}
-	return ""
 }
 
 // defaultSecurityGroup is what the control-plane-operator of an OpenShift payload makes for all workers of a cluster.
@@ -101,7 +93,7 @@ func (*Platform) MachineTemplate(p platform.Pool) client.Object {
 		}
 	}
 	machine.InstanceType = aws.InstanceType
-	machine.IAMInstanceProfile = firstOf(aws.InstanceProfile, p.HostedCluster.Spec.InfraID+"-worker-profile")
+	machine.IAMInstanceProfile = cmp.Or(aws.InstanceProfile, p.HostedCluster.Spec.InfraID+"-worker-profile")
 	machine.Subnet = ptr.To(reference(aws.Subnet))
 	machine.AdditionalSecurityGroups = securityGroups(p)
 	machine.RootVolume = rootVolume(aws.RootVolume)
@@ -141,7 +133,7 @@ func rootVolume(volume *hyperv1.Volume) *awsv1.Volume {
 		return &awsv1.Volume{Size: defaultVolumeSize}
 	}
 	return &awsv1.Volume{
-		Size: max(volume.Size, defaultVolumeSize/2), Type: firstOf(volume.Type, defaultVolumeType), IOPS: volume.IOPS,
+		Size: max(volume.Size, defaultVolumeSize/2), Type: cmp.Or(volume.Type, defaultVolumeType), IOPS: volume.IOPS,
 		Encrypted: volume.Encrypted, EncryptionKey: volume.EncryptionKey,
 	}
 }

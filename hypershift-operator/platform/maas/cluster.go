@@ -3,6 +3,7 @@
 package maas
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -55,7 +56,7 @@ func (p *Platform) InfraCluster(cluster platform.Cluster) *platform.Object {
 		infra.Labels["platform"] = "maas"
 		// The domain of an existing MaasCluster cannot change.
 		if infra.Spec.DNSDomain == "" {
-			infra.Spec.DNSDomain = firstOf(spec(hc).DNSDomain, defaultDomain)
+			infra.Spec.DNSDomain = cmp.Or(spec(hc).DNSDomain, defaultDomain)
 		}
 		infra.Spec.ControlPlaneEndpoint = infrav1.APIEndpoint{Host: endpoint.Host, Port: int(endpoint.Port)}
 		infra.Spec.FailureDomains = texts(spec(hc).FailureDomains)
@@ -65,13 +66,4 @@ func (p *Platform) InfraCluster(cluster platform.Cluster) *platform.Object {
 		}
 		return nil
 	}}
-}
-
-func firstOf(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
 }

@@ -3,6 +3,7 @@
 package maas
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -27,7 +28,7 @@ func (*Platform) CustomizeIgnition(pool platform.Pool, config *ignition.Config) 
 	device, partition := defaultDevice, int32(defaultPartition)
 	if wipe := block.DiskWipe; wipe != nil {
 		enabled = ptr.Deref(wipe.Enabled, enabled)
-		device = firstOf(wipe.Device, device)
+		device = cmp.Or(wipe.Device, device)
 		if wipe.Partition != 0 {
 			partition = wipe.Partition
 		}

@@ -4,6 +4,7 @@
 package maas
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -69,7 +70,7 @@ func New(o Options) *Platform {
 		o.Images = withClient(o, listImages)
 	}
 	return &Platform{
-		namespace: firstOf(o.Namespace, "hypershift"), providerImage: o.ProviderImage, guard: o.Guard, logEnv: o.LogEnv,
+		namespace: cmp.Or(o.Namespace, "hypershift"), providerImage: o.ProviderImage, guard: o.Guard, logEnv: o.LogEnv,
 		checks: newChecks(o, o.WhoAmI), images: newChecks(o, o.Images),
 	}
 }
@@ -83,7 +84,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 // New makes the plugin in the operator's environment.
 func (o *Options) New(env platform.Environment) (platform.Platform, error) {
 	made := *o
-	made.Namespace, made.ProviderImage, made.LogEnv = firstOf(o.Namespace, env.Namespace), firstOf(o.ProviderImage, env.ProviderImage), env.LogEnv
+	made.Namespace, made.ProviderImage, made.LogEnv = cmp.Or(o.Namespace, env.Namespace), cmp.Or(o.ProviderImage, env.ProviderImage), env.LogEnv
 	if env.Metrics != nil {
 		made.Calls = maasapi.NewMetrics(env.Metrics)
 	}

@@ -3,6 +3,7 @@
 package maas
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"io/fs"
@@ -28,7 +29,7 @@ const providerTag = "cluster-api-provider-maas"
 
 // image is the first of: the cluster's annotation, the operator's setting, and the in-tree provider.
 func (p *Platform) image(cluster platform.Cluster) string {
-	return firstOf(cluster.HostedCluster.Annotations[hyperv1.ClusterAPIProviderMAASImage], p.providerImage, cluster.OperatorImage)
+	return cmp.Or(cluster.HostedCluster.Annotations[hyperv1.ClusterAPIProviderMAASImage], p.providerImage, cluster.OperatorImage)
 }
 
 // Provider is one provider for the hosted namespace. Without credentials there is none: it could only crash.

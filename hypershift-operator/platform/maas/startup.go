@@ -3,6 +3,7 @@
 package maas
 
 import (
+	"cmp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -65,10 +66,10 @@ func (*Platform) MachineStart(obj client.Object) platform.MachineStart {
 func failure(machine *infrav1.MaasMachine) (reason, message string) {
 	reason = *machine.Status.FailureReason
 	if c := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.ReadyCondition); c != nil && c.Status != metav1.ConditionTrue {
-		reason = firstOf(c.Reason, reason)
+		reason = cmp.Or(c.Reason, reason)
 	}
 	if machine.Status.FailureMessage != nil {
 		message = *machine.Status.FailureMessage
 	}
-	return firstOf(reason, "MachineFailed"), firstOf(message, "the provider gave the machine up")
+	return cmp.Or(reason, "MachineFailed"), cmp.Or(message, "the provider gave the machine up")
 }

@@ -3,6 +3,7 @@
 package maas
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -69,7 +70,7 @@ func validateZone(pool platform.Pool) error {
 // zone is where the pool's machines must be, by its own word or else the cluster's; empty for any of the failure domains.
 func zone(pool platform.Pool) string {
 	block := settings(pool)
-	return firstOf(string(block.FailureDomain), string(block.Zone), string(spec(pool.HostedCluster).Zone))
+	return cmp.Or(string(block.FailureDomain), string(block.Zone), string(spec(pool.HostedCluster).Zone))
 }
 
 // validateImage can decide only once the payload was read.
@@ -129,14 +130,14 @@ func (*Platform) MachineTemplate(pool platform.Pool) client.Object {
 	base := byDistribution[pool.Distribution()]
 	machine := infrav1.MaasMachineSpec{
 		FailureDomain:  optional(zone(pool)),
-		ResourcePool:   optional(firstOf(string(block.ResourcePool), string(cluster.ResourcePool))),
+		ResourcePool:   optional(cmp.Or(string(block.ResourcePool), string(cluster.ResourcePool))),
 		MinCPU:         ptr.To(int(ptr.Deref(block.MinCPU, base.cpu))),
 		MinMemory:      ptr.To(int(ptr.Deref(block.MinMemory, base.memory))),
 		MinDiskSize:    number(block.MinDiskSize),
 		Tags:           tags(block),
 		NotTags:        texts(block.NotTags),
-		Arch:           firstOf(pool.NodePool.Spec.Arch, hyperv1.ArchitectureAMD64),
-		Image:          firstOf(block.Image, base.image),
+		Arch:           cmp.Or(pool.NodePool.Spec.Arch, hyperv1.ArchitectureAMD64),
+		Image:          cmp.Or(block.Image, base.image),
 		DeployInMemory: ptr.Deref(block.Ephemeral, false),
 		StaticIP:       staticIP(block.StaticIP),
 	}

@@ -3,6 +3,7 @@
 package maas
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,7 @@ func (p *Platform) UserDataFormat(ctx context.Context, c client.Reader, pool pla
 	if decided {
 		return said, nil
 	}
-	image := firstOf(settings(pool).Image, byDistribution[pool.Distribution()].image)
+	image := cmp.Or(settings(pool).Image, byDistribution[pool.Distribution()].image)
 	if kept, ok := recall(pool.NodePool, image); ok {
 		return kept, nil
 	}
