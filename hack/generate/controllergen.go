@@ -14,8 +14,9 @@ import (
 // apiPackages are the folders of api/ that hold types.
 var apiPackages = []string{"hypershift/v1beta1", "certificates/v1alpha1", "infrastructure/v1beta1", "agent/v1beta1", "kubevirt/v1alpha1"}
 
-// wirePackages are the folders of api/ with types of which the operator needs a part only: the CRDs are published by who owns the kinds.
-var wirePackages = []string{"aws/v1beta2"}
+// wirePackages are the folders of api/ with types of which no CRD is made: parts of kinds, and kinds of which the operator needs a part only and
+// whose CRDs are published by who owns them.
+var wirePackages = []string{"util/contract", "aws/v1beta2"}
 
 const deepCopyFile = "zz_generated.deepcopy.go"
 

@@ -4,6 +4,8 @@ package v1beta1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openshift/hypershift/api/util/contract"
 )
 
 // AgentClusterSpec says where the control plane and the configuration of nodes are.
@@ -73,7 +75,7 @@ type AgentClusterStatus struct {
 	// conditions of the cluster, in the form of Cluster API's contract v1beta1.
 	//
 	// +optional
-	Conditions []Condition `json:"conditions,omitempty"`
+	Conditions []contract.Condition `json:"conditions,omitempty"`
 }
 
 // ClusterDeploymentReference names a ClusterDeployment.
@@ -87,39 +89,6 @@ type ClusterDeploymentReference struct {
 	//
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-}
-
-// Condition is one of Cluster API's contract v1beta1.
-type Condition struct {
-	// type of the condition.
-	//
-	// +required
-	Type string `json:"type"`
-
-	// status is True, False or Unknown.
-	//
-	// +required
-	Status metav1.ConditionStatus `json:"status"`
-
-	// severity says how bad a status of False is: Error, Warning or Info.
-	//
-	// +optional
-	Severity string `json:"severity,omitempty"`
-
-	// lastTransitionTime is when the status changed.
-	//
-	// +optional
-	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
-
-	// reason in one word.
-	//
-	// +optional
-	Reason string `json:"reason,omitempty"`
-
-	// message for people.
-	//
-	// +optional
-	Message string `json:"message,omitempty"`
 }
 
 // AgentCluster is a hosted cluster as the provider of agents sees it.

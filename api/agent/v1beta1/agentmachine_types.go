@@ -4,6 +4,8 @@ package v1beta1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openshift/hypershift/api/util/contract"
 )
 
 // AgentMachineSpec says which host a machine may be.
@@ -49,7 +51,7 @@ type AgentMachineStatus struct {
 	// conditions of the machine, in the form of Cluster API's contract v1beta1.
 	//
 	// +optional
-	Conditions []Condition `json:"conditions,omitempty"`
+	Conditions []contract.Condition `json:"conditions,omitempty"`
 }
 
 // AgentReference names an agent.

@@ -5,6 +5,8 @@ package v1beta2
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openshift/hypershift/api/util/contract"
 )
 
 // MachineFinalizer is the provider's on an AWSMachine, until its instance is gone.
@@ -128,23 +130,7 @@ type AWSMachineStatus struct {
 	// FailureMessage says why.
 	FailureMessage *string `json:"failureMessage,omitempty"`
 	// Conditions, in the form of Cluster API's contract v1beta1.
-	Conditions []Condition `json:"conditions,omitempty"`
-}
-
-// Condition is one of Cluster API's contract v1beta1.
-type Condition struct {
-	// Type of the condition.
-	Type string `json:"type"`
-	// Status is True, False or Unknown.
-	Status metav1.ConditionStatus `json:"status"`
-	// Severity says how bad a status of False is: Error, Warning or Info.
-	Severity string `json:"severity,omitempty"`
-	// LastTransitionTime is when the status changed.
-	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
-	// Reason in one word.
-	Reason string `json:"reason,omitempty"`
-	// Message for people.
-	Message string `json:"message,omitempty"`
+	Conditions []contract.Condition `json:"conditions,omitempty"`
 }
 
 // AWSMachine is one instance.

@@ -5,6 +5,8 @@ package v1alpha1
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openshift/hypershift/api/util/contract"
 )
 
 // KubevirtClusterSpec says where the control plane is, and where virtual machines are made.
@@ -43,40 +45,7 @@ type KubevirtClusterStatus struct {
 	// conditions of the cluster, in the form of Cluster API's contract v1beta1.
 	//
 	// +optional
-	Conditions []Condition `json:"conditions,omitempty"`
-}
-
-// Condition is one of Cluster API's contract v1beta1, or one of Kubernetes, which newer providers write.
-type Condition struct {
-	// type of the condition.
-	//
-	// +required
-	Type string `json:"type"`
-
-	// status is True, False or Unknown.
-	//
-	// +required
-	Status metav1.ConditionStatus `json:"status"`
-
-	// severity says how bad a status of False is: Error, Warning or Info.
-	//
-	// +optional
-	Severity string `json:"severity,omitempty"`
-
-	// lastTransitionTime is when the status changed.
-	//
-	// +optional
-	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
-
-	// reason in one word.
-	//
-	// +optional
-	Reason string `json:"reason,omitempty"`
-
-	// message for people.
-	//
-	// +optional
-	Message string `json:"message,omitempty"`
+	Conditions []contract.Condition `json:"conditions,omitempty"`
 }
 
 // KubevirtCluster is a hosted cluster as the provider sees it. The provider leaves one alone that somebody else manages, its status too.

@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/openshift/hypershift/api/util/contract"
 )
 
 // KubevirtMachineSpec is the virtual machine of a machine.
@@ -113,7 +115,7 @@ type KubevirtMachineStatus struct {
 	// conditions of the machine.
 	//
 	// +optional
-	Conditions []Condition `json:"conditions,omitempty"`
+	Conditions []contract.Condition `json:"conditions,omitempty"`
 }
 
 // MachineAddress is an address of a machine.

@@ -19,6 +19,7 @@ import (
 
 	agentv1 "github.com/openshift/hypershift/api/agent/v1beta1"
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/api/util/contract"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 )
 
@@ -174,8 +175,8 @@ func TestImage(t *testing.T) {
 
 func TestMachines(t *testing.T) {
 	reserved := metav1.NewTime(time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC))
-	is := func(conditionType string, status metav1.ConditionStatus, reason string) agentv1.Condition {
-		return agentv1.Condition{Type: conditionType, Status: status, Reason: reason, Message: reason, LastTransitionTime: reserved}
+	is := func(conditionType string, status metav1.ConditionStatus, reason string) contract.Condition {
+		return contract.Condition{Type: conditionType, Status: status, Reason: reason, Message: reason, LastTransitionTime: reserved}
 	}
 	for _, tc := range []struct {
 		name    string
@@ -186,13 +187,13 @@ func TestMachines(t *testing.T) {
 	}{
 		{"When nothing is known yet, it should say nothing", agentv1.AgentMachineStatus{}, "", false, ""},
 		{"When no agent fits, it should say so, and another machine would not help",
-			agentv1.AgentMachineStatus{Conditions: []agentv1.Condition{is("AgentReserved", "False", "NoSuitableAgents"), is("Installed", "False", "InstallationNotStarted")}},
+			agentv1.AgentMachineStatus{Conditions: []contract.Condition{is("AgentReserved", "False", "NoSuitableAgents"), is("Installed", "False", "InstallationNotStarted")}},
 			"NoSuitableAgents", false, ""},
 		{"When the host is being installed, it should have begun",
-			agentv1.AgentMachineStatus{Conditions: []agentv1.Condition{is("AgentReserved", "True", ""), is("Installed", "False", "InstallationInProgress")}},
+			agentv1.AgentMachineStatus{Conditions: []contract.Condition{is("AgentReserved", "True", ""), is("Installed", "False", "InstallationInProgress")}},
 			"InstallationInProgress", true, ""},
 		{"When the provider gave the machine up, only another one should help",
-			agentv1.AgentMachineStatus{FailureReason: ptr.To("CreateError"), Conditions: []agentv1.Condition{is("AgentReserved", "True", "")}}, "CreateError", true, "CreateError"},
+			agentv1.AgentMachineStatus{FailureReason: ptr.To("CreateError"), Conditions: []contract.Condition{is("AgentReserved", "True", "")}}, "CreateError", true, "CreateError"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)

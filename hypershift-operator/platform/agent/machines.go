@@ -14,6 +14,7 @@ import (
 
 	agentv1 "github.com/openshift/hypershift/api/agent/v1beta1"
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/api/util/contract"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 )
 
@@ -76,54 +77,21 @@ func (*Platform) CustomizeIgnition(platform.Pool, *ignition.Config) {}
 
 // MachineProblem is the first stage that a host has not reached.
 func (*Platform) MachineProblem(obj client.Object) (reason, message string) {
-	machine, ok := obj.(*agentv1.AgentMachine)
-	if !ok {
-		return "", ""
-	}
-	if reason, message := failure(machine); reason != "" {
-		return reason, message
-	}
-	for _, stage := range stages {
-		if c := find(machine, stage); c != nil && c.Status != metav1.ConditionTrue && c.Reason != "" {
-			return c.Reason, c.Message
-		}
-	}
-	return "", ""
+	return says(obj).Problem(stages...)
 }
 
 // MachineStart begins with a host. Until there is one, another AgentMachine would get none either.
 func (*Platform) MachineStart(obj client.Object) platform.MachineStart {
+	return says(obj).StartedWith(agentReserved)
+}
+
+func says(obj client.Object) platform.ProviderSays {
 	machine, ok := obj.(*agentv1.AgentMachine)
 	if !ok {
-		return platform.MachineStart{}
+		return platform.ProviderSays{}
 	}
-	var start platform.MachineStart
-	if c := find(machine, agentReserved); c != nil && c.Status == metav1.ConditionTrue {
-		start.Begun = c.LastTransitionTime.Time
-	}
-	start.Reason, start.Message = failure(machine)
-	return start
-}
-
-// failure is why the provider gave a machine up; empty while it has not.
-func failure(machine *agentv1.AgentMachine) (reason, message string) {
-	if machine.Status.FailureReason == nil || *machine.Status.FailureReason == "" {
-		return "", ""
-	}
-	message = "the provider gave the machine up"
-	if text := machine.Status.FailureMessage; text != nil && *text != "" {
-		message = *text
-	}
-	return *machine.Status.FailureReason, message
-}
-
-func find(machine *agentv1.AgentMachine, conditionType string) *agentv1.Condition {
-	for i := range machine.Status.Conditions {
-		if machine.Status.Conditions[i].Type == conditionType {
-			return &machine.Status.Conditions[i]
-		}
-	}
-	return nil
+	status := machine.Status
+	return platform.ProviderSays{FailureReason: status.FailureReason, FailureMessage: status.FailureMessage, Conditions: status.Conditions}
 }
 
 // NodeStartup leaves it to the traits.
@@ -140,7 +108,7 @@ func (p *Platform) OrphanedMachines(ctx context.Context, c client.Client, cluste
 	}
 	first := &machines.Items[0]
 	waits := fmt.Sprintf("%d hosts are being given back by the assisted service; AgentMachine %s", len(machines.Items), first.Name)
-	if c := find(first, clusterv1.ReadyCondition); c != nil && c.Message != "" {
+	if c := contract.Find(first.Status.Conditions, clusterv1.ReadyCondition); c != nil && c.Message != "" {
 		return waits + ": " + c.Message, nil
 	}
 	return waits, nil

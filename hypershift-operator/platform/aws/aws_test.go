@@ -19,6 +19,7 @@ import (
 
 	awsv1 "github.com/openshift/hypershift/api/aws/v1beta2"
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/api/util/contract"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 )
 
@@ -143,8 +144,8 @@ func TestCredentials(t *testing.T) {
 
 func TestMachines(t *testing.T) {
 	began := metav1.NewTime(time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC))
-	is := func(conditionType string, status metav1.ConditionStatus, reason string) awsv1.Condition {
-		return awsv1.Condition{Type: conditionType, Status: status, Reason: reason, Message: reason, LastTransitionTime: began}
+	is := func(conditionType string, status metav1.ConditionStatus, reason string) contract.Condition {
+		return contract.Condition{Type: conditionType, Status: status, Reason: reason, Message: reason, LastTransitionTime: began}
 	}
 	for _, tc := range []struct {
 		name     string
@@ -156,14 +157,14 @@ func TestMachines(t *testing.T) {
 	}{
 		{"When nothing is known yet, it should say nothing", nil, awsv1.AWSMachineStatus{}, "", false, ""},
 		{"When EC2 gives no instance, it should say so, and another machine would not help", nil,
-			awsv1.AWSMachineStatus{Conditions: []awsv1.Condition{is("InstanceReady", "False", "InstanceProvisionFailed")}}, "InstanceProvisionFailed", false, ""},
+			awsv1.AWSMachineStatus{Conditions: []contract.Condition{is("InstanceReady", "False", "InstanceProvisionFailed")}}, "InstanceProvisionFailed", false, ""},
 		{"When the instance starts, it should have begun", ptr.To("i-1"),
-			awsv1.AWSMachineStatus{Conditions: []awsv1.Condition{is("InstanceReady", "False", "InstanceNotReady")}}, "InstanceNotReady", true, ""},
+			awsv1.AWSMachineStatus{Conditions: []contract.Condition{is("InstanceReady", "False", "InstanceNotReady")}}, "InstanceNotReady", true, ""},
 		{"When it runs and its security groups are not there, it should say so", ptr.To("i-1"),
-			awsv1.AWSMachineStatus{Ready: true, Conditions: []awsv1.Condition{is("InstanceReady", "True", ""), is("SecurityGroupsReady", "False", "SecurityGroupsSyncFailed")}},
+			awsv1.AWSMachineStatus{Ready: true, Conditions: []contract.Condition{is("InstanceReady", "True", ""), is("SecurityGroupsReady", "False", "SecurityGroupsSyncFailed")}},
 			"SecurityGroupsSyncFailed", true, ""},
 		{"When somebody terminated the instance, only another machine should help", ptr.To("i-1"),
-			awsv1.AWSMachineStatus{FailureReason: ptr.To("UpdateError"), Conditions: []awsv1.Condition{is("InstanceReady", "False", "InstanceTerminated")}},
+			awsv1.AWSMachineStatus{FailureReason: ptr.To("UpdateError"), Conditions: []contract.Condition{is("InstanceReady", "False", "InstanceTerminated")}},
 			"UpdateError", true, "UpdateError"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -3,7 +3,6 @@
 package aws
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,12 +10,12 @@ import (
 
 	ignition "github.com/coreos/ignition/v2/config/v3_2/types"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awsv1 "github.com/openshift/hypershift/api/aws/v1beta2"
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/api/util/contract"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/support/finalizer"
 )
@@ -45,19 +44,7 @@ func (*Platform) CustomizeIgnition(platform.Pool, *ignition.Config) {}
 
 // MachineProblem is why the provider gave a machine up, or else what is not ready yet.
 func (*Platform) MachineProblem(obj client.Object) (reason, message string) {
-	machine, ok := obj.(*awsv1.AWSMachine)
-	if !ok {
-		return "", ""
-	}
-	if reason, message := failure(machine); reason != "" {
-		return reason, message
-	}
-	for _, conditionType := range []string{instanceReady, securityGroupsReady} {
-		if c := find(machine, conditionType); c != nil && c.Status != metav1.ConditionTrue && c.Reason != "" {
-			return c.Reason, c.Message
-		}
-	}
-	return "", ""
+	return says(obj).Problem(instanceReady, securityGroupsReady)
 }
 
 // MachineStart begins with an instance. Until EC2 gives one, it would give none to another machine of the pool either.
@@ -69,30 +56,21 @@ func (*Platform) MachineStart(obj client.Object) platform.MachineStart {
 	var start platform.MachineStart
 	if machine.Spec.InstanceID != nil {
 		start.Begun = machine.CreationTimestamp.Time
-		if c := find(machine, instanceReady); c != nil {
+		if c := contract.Find(machine.Status.Conditions, instanceReady); c != nil {
 			start.Begun = c.LastTransitionTime.Time
 		}
 	}
-	start.Reason, start.Message = failure(machine)
+	start.Reason, start.Message = says(obj).Failure()
 	return start
 }
 
-// failure is why the provider gave a machine up; empty while it has not.
-func failure(machine *awsv1.AWSMachine) (reason, message string) {
-	reason = ptr.Deref(machine.Status.FailureReason, "")
-	if reason == "" {
-		return "", ""
+func says(obj client.Object) platform.ProviderSays {
+	machine, ok := obj.(*awsv1.AWSMachine)
+	if !ok {
+		return platform.ProviderSays{}
 	}
-	return reason, cmp.Or(ptr.Deref(machine.Status.FailureMessage, ""), "the provider gave the machine up")
-}
-
-func find(machine *awsv1.AWSMachine, conditionType string) *awsv1.Condition {
-	for i := range machine.Status.Conditions {
-		if machine.Status.Conditions[i].Type == conditionType {
-			return &machine.Status.Conditions[i]
-		}
-	}
-	return nil
+	status := machine.Status
+	return platform.ProviderSays{FailureReason: status.FailureReason, FailureMessage: status.FailureMessage, Conditions: status.Conditions}
 }
 
 // NodeStartup leaves it to the traits.

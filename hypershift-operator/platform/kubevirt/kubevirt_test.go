@@ -17,6 +17,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	kubevirtv1 "github.com/openshift/hypershift/api/kubevirt/v1alpha1"
+	"github.com/openshift/hypershift/api/util/contract"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 )
 
@@ -215,8 +216,8 @@ func TestImage(t *testing.T) {
 
 func TestMachines(t *testing.T) {
 	began := metav1.NewTime(time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC))
-	is := func(conditionType string, status metav1.ConditionStatus, reason string) kubevirtv1.Condition {
-		return kubevirtv1.Condition{Type: conditionType, Status: status, Reason: reason, Message: reason, LastTransitionTime: began}
+	is := func(conditionType string, status metav1.ConditionStatus, reason string) contract.Condition {
+		return contract.Condition{Type: conditionType, Status: status, Reason: reason, Message: reason, LastTransitionTime: began}
 	}
 	for _, tc := range []struct {
 		name    string
@@ -227,12 +228,12 @@ func TestMachines(t *testing.T) {
 	}{
 		{"When nothing is known yet, it should say nothing", kubevirtv1.KubevirtMachineStatus{}, "", false, ""},
 		{"When no host has room, it should say so, and another machine would not help",
-			kubevirtv1.KubevirtMachineStatus{Conditions: []kubevirtv1.Condition{is("VMProvisioned", "False", "Unschedulable")}}, "Unschedulable", false, ""},
+			kubevirtv1.KubevirtMachineStatus{Conditions: []contract.Condition{is("VMProvisioned", "False", "Unschedulable")}}, "Unschedulable", false, ""},
 		{"When the virtual machine runs, it should have begun",
-			kubevirtv1.KubevirtMachineStatus{Conditions: []kubevirtv1.Condition{is("VMProvisioned", "True", ""), is("BootstrapExecSucceeded", "False", "Bootstrapping")}},
+			kubevirtv1.KubevirtMachineStatus{Conditions: []contract.Condition{is("VMProvisioned", "True", ""), is("BootstrapExecSucceeded", "False", "Bootstrapping")}},
 			"Bootstrapping", true, ""},
 		{"When the provider gave the machine up, only another one should help",
-			kubevirtv1.KubevirtMachineStatus{FailureReason: ptr.To("CreateError"), Conditions: []kubevirtv1.Condition{is("VMProvisioned", "True", "")}},
+			kubevirtv1.KubevirtMachineStatus{FailureReason: ptr.To("CreateError"), Conditions: []contract.Condition{is("VMProvisioned", "True", "")}},
 			"CreateError", true, "CreateError"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

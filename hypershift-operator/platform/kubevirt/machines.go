@@ -8,12 +8,12 @@ import (
 	"time"
 
 	ignition "github.com/coreos/ignition/v2/config/v3_2/types"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	kubevirtv1 "github.com/openshift/hypershift/api/kubevirt/v1alpha1"
+	"github.com/openshift/hypershift/api/util/contract"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 )
 
@@ -48,54 +48,21 @@ func (*Platform) CustomizeIgnition(platform.Pool, *ignition.Config) {}
 
 // MachineProblem is the first stage that a virtual machine has not reached.
 func (*Platform) MachineProblem(obj client.Object) (reason, message string) {
-	machine, ok := obj.(*kubevirtv1.KubevirtMachine)
-	if !ok {
-		return "", ""
-	}
-	if reason, message := failure(machine); reason != "" {
-		return reason, message
-	}
-	for _, stage := range stages {
-		if c := find(machine, stage); c != nil && c.Status != metav1.ConditionTrue && c.Reason != "" {
-			return c.Reason, c.Message
-		}
-	}
-	return "", ""
+	return says(obj).Problem(stages...)
 }
 
 // MachineStart begins when the virtual machine runs. What it waits for before, a volume or a host, another would wait for too.
 func (*Platform) MachineStart(obj client.Object) platform.MachineStart {
+	return says(obj).StartedWith(provisioned)
+}
+
+func says(obj client.Object) platform.ProviderSays {
 	machine, ok := obj.(*kubevirtv1.KubevirtMachine)
 	if !ok {
-		return platform.MachineStart{}
+		return platform.ProviderSays{}
 	}
-	var start platform.MachineStart
-	if c := find(machine, provisioned); c != nil && c.Status == metav1.ConditionTrue {
-		start.Begun = c.LastTransitionTime.Time
-	}
-	start.Reason, start.Message = failure(machine)
-	return start
-}
-
-// failure is why the provider gave a machine up; empty while it has not.
-func failure(machine *kubevirtv1.KubevirtMachine) (reason, message string) {
-	if machine.Status.FailureReason == nil || *machine.Status.FailureReason == "" {
-		return "", ""
-	}
-	message = "the provider gave the machine up"
-	if text := machine.Status.FailureMessage; text != nil && *text != "" {
-		message = *text
-	}
-	return *machine.Status.FailureReason, message
-}
-
-func find(machine *kubevirtv1.KubevirtMachine, conditionType string) *kubevirtv1.Condition {
-	for i := range machine.Status.Conditions {
-		if machine.Status.Conditions[i].Type == conditionType {
-			return &machine.Status.Conditions[i]
-		}
-	}
-	return nil
+	status := machine.Status
+	return platform.ProviderSays{FailureReason: status.FailureReason, FailureMessage: status.FailureMessage, Conditions: status.Conditions}
 }
 
 // NodeStartup leaves it to the traits.
@@ -115,7 +82,7 @@ func (*Platform) OrphanedMachines(ctx context.Context, c client.Client, cluster 
 	if name := (&Platform{}).CredentialsSecret(cluster.HostedCluster); name != "" {
 		waits += fmt.Sprintf(" by the kubeconfig of Secret %s/%s", cluster.HostedCluster.Namespace, name)
 	}
-	if c := find(first, clusterv1.ReadyCondition); c != nil && c.Message != "" {
+	if c := contract.Find(first.Status.Conditions, clusterv1.ReadyCondition); c != nil && c.Message != "" {
 		return waits + ": " + c.Message, nil
 	}
 	return waits, nil
