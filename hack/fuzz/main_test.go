@@ -60,12 +60,36 @@ func TestFuzz(t *testing.T) {
 		}
 		t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 		var out strings.Builder
-		if err := (target{dir, "example.com/m", "FuzzA"}).fuzz(t.Context(), goTest(time.Minute, 1, true), &out); err == nil {
+		if err := (target{dir, "example.com/m", "FuzzA"}).fuzz(t.Context(), goTest("/fuzz", time.Minute, 1, true), &out); err == nil {
 			t.Error("the crash was not noticed")
 		}
-		want := "=== example.com/m.FuzzA\ntest -run ^$ -fuzztime 1m0s -parallel 1 -json -fuzz ^FuzzA$ example.com/m\n"
+		want := "=== example.com/m.FuzzA\ntest -run ^$ -exec /fuzz -interrupt-after 1m0s -timeout 0 -parallel 1 -json -fuzz ^FuzzA$ example.com/m\n"
 		if diff := cmp.Diff(want, out.String()); diff != "" {
 			t.Error(diff)
+		}
+	})
+}
+
+func TestInterrupted(t *testing.T) {
+	for _, tt := range []struct {
+		name, script string
+		after        time.Duration
+		want         int
+	}{
+		{"When the time is over, the program should be interrupted, and its own word count", "trap 'exit 7' INT; while :; do sleep 0.05; done", 300 * time.Millisecond, 7},
+		{"When it ends well for being interrupted, that should be no failure", "trap 'exit 0' INT; while :; do sleep 0.05; done", 300 * time.Millisecond, 0},
+		{"When it ends by itself, its status should be passed on", "exit 3", time.Minute, 3},
+		{"When a signal ends it, that should be a failure", "kill -9 $$", time.Minute, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := interrupted(t.Context(), tt.after, []string{"sh", "-c", tt.script}); got != tt.want {
+				t.Errorf("exit status %d, want %d", got, tt.want)
+			}
+		})
+	}
+	t.Run("When there is no such program, that should be a failure", func(t *testing.T) {
+		if got := interrupted(t.Context(), time.Minute, []string{filepath.Join(t.TempDir(), "none")}); got != 1 {
+			t.Errorf("exit status %d, want 1", got)
 		}
 	})
 }
