@@ -46,9 +46,9 @@ type install struct {
 	waitForAvailable bool
 }
 
-// NewCommand makes `install` and `install render`.
-func NewCommand() *cobra.Command {
-	i := &install{}
+// NewCommand makes `install` and `install render`. parts makes those of the platforms, anew for each command.
+func NewCommand(parts func() []Part) *cobra.Command {
+	i := &install{Options: Options{parts: parts()}}
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Install the operator and its CRDs in the management cluster",
@@ -59,7 +59,7 @@ func NewCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&i.waitForAvailable, "wait-until-available", false, "wait until the operator is available, at most 5 minutes")
 	cmd.Flags().BoolVar(&i.waitEstablished, "wait-until-crds-established", false, "wait until the CRDs are served, at most 5 minutes")
 	i.connection.AddFlags(cmd.Flags())
-	cmd.AddCommand(newRenderCommand())
+	cmd.AddCommand(newRenderCommand(parts()))
 	return cmd
 }
 

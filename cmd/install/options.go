@@ -88,8 +88,6 @@ type Options struct {
 	registryOverrides string
 	providerImages    map[string]*string
 	cpoImage          string
-	maasAllow         string
-	maasRefuse        string
 	egressBlocks      string
 	limits            tenantlimits.Limits
 	replicas          int32
@@ -103,6 +101,10 @@ type Options struct {
 	excludeEtcd       bool
 	platforms         []string
 	scope             string
+
+	// parts are those of the platforms, and addition is what their flags come to.
+	parts    []Part
+	addition Addition
 
 	// apis are the optional APIs of the management cluster; for a cluster that can be asked they are found out where the flag is not set.
 	apis management.APIs
@@ -135,9 +137,9 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 			fmt.Sprintf("image of the Cluster API provider of platform %s (default: the operator's choice)", traits.Type))
 	}
 	flags.StringVar(&o.cpoImage, "control-plane-operator-image", "", "control-plane-operator of all clusters (default: that of each cluster's release)")
-	flags.StringVar(&o.maasAllow, "maas-allow-cidrs", "", "ranges, separated by commas, that MAAS endpoints of tenants may be in although they would be refused, such as a loopback range")
-	flags.StringVar(&o.maasRefuse, "maas-refuse-cidrs", "",
-		"ranges, separated by commas, that MAAS endpoints of tenants must not be in, such as the pods and Services of this management cluster")
+	for _, part := range o.parts {
+		part.AddFlags(flags)
+	}
 	flags.StringVar(&o.egressBlocks, "hcp-egress-block-cidrs", "",
 		"ranges, separated by commas, that hosted pods which act for a guest must never reach, such as the nodes and pods of this management cluster and MAAS")
 	o.limits.AddFlags(flags)
@@ -180,13 +182,13 @@ func (o *Options) complete(flags *pflag.FlagSet) error {
 	if _, err := releaseinfo.ParseOverrides(o.registryOverrides); err != nil {
 		return fmt.Errorf("--registry-overrides: %w", err)
 	}
-	if _, err := maas.NewGuard(o.maasAllow, o.maasRefuse); err != nil {
-		return fmt.Errorf("--maas-allow-cidrs or --maas-refuse-cidrs: %w", err)
-	}
 	if _, err := maas.ParsePrefixes(o.egressBlocks); err != nil {
 		return fmt.Errorf("--hcp-egress-block-cidrs: %w", err)
 	}
 	if err := o.checkChoices(); err != nil {
+		return err
+	}
+	if err := o.completeParts(); err != nil {
 		return err
 	}
 	if err := o.readFiles(); err != nil {

@@ -26,8 +26,8 @@ type render struct {
 	sensitive  bool
 }
 
-func newRenderCommand() *cobra.Command {
-	r := &render{}
+func newRenderCommand(parts []Part) *cobra.Command {
+	r := &render{Options: Options{parts: parts}}
 	cmd := &cobra.Command{
 		Use:   "render",
 		Short: "Print what install would apply, without asking a cluster",

@@ -75,6 +75,7 @@ func (o *Options) resources() []client.Object {
 	}
 	objs = append(objs, namespaceguard.Objects()...)
 	objs = append(objs, o.limits.Objects()...)
+	objs = append(objs, o.addition.Objects...)
 	objs = append(objs, o.serviceAccount())
 	objs = append(objs, o.rbac()...)
 	objs = append(objs, o.deployment(), o.service(), o.networkPolicy())
@@ -109,6 +110,10 @@ func (o *Options) deployment() *appsv1.Deployment {
 		pod.Volumes = append(pod.Volumes, corev1.Volume{Name: t.volume, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 			LocalObjectReference: corev1.LocalObjectReference{Name: t.configMap}, Optional: t.optional,
 		}}})
+	}
+	for _, secret := range o.addition.Secrets {
+		pod.Volumes = append(pod.Volumes, corev1.Volume{Name: secret.Name, VolumeSource: corev1.VolumeSource{
+			Secret: &corev1.SecretVolumeSource{SecretName: secret.Name}}})
 	}
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: operatorName, Labels: labels},
@@ -162,12 +167,7 @@ func (o *Options) operatorContainer() corev1.Container {
 	if o.registryOverrides != "" {
 		args = append(args, "--registry-overrides="+o.registryOverrides)
 	}
-	if o.maasAllow != "" {
-		args = append(args, "--maas-allow-cidrs="+o.maasAllow)
-	}
-	if o.maasRefuse != "" {
-		args = append(args, "--maas-refuse-cidrs="+o.maasRefuse)
-	}
+	args = append(args, o.addition.Args...)
 	if o.egressBlocks != "" {
 		args = append(args, "--hcp-egress-block-cidrs="+o.egressBlocks)
 	}
@@ -185,6 +185,9 @@ func (o *Options) operatorContainer() corev1.Container {
 		args = append(args, "--enable-defaulting-webhook")
 	}
 	c := o.container(operatorName, args...)
+	for _, secret := range o.addition.Secrets {
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: secret.Name, MountPath: secret.Dir, ReadOnly: true})
+	}
 	c.Ports = []corev1.ContainerPort{
 		{Name: "metrics", ContainerPort: metricsPort}, {Name: "health", ContainerPort: healthPort}, {Name: "manager", ContainerPort: operatorwebhook.Port},
 	}

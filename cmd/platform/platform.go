@@ -5,6 +5,7 @@ package platform
 
 import (
 	"github.com/openshift/hypershift/cmd/cluster"
+	"github.com/openshift/hypershift/cmd/install"
 	"github.com/openshift/hypershift/cmd/nodepool"
 	"github.com/openshift/hypershift/cmd/platform/agent"
 	"github.com/openshift/hypershift/cmd/platform/aws"
@@ -18,6 +19,8 @@ type Platform struct {
 	// Cluster is its part of `create cluster`, and NodePool that of `create nodepool`.
 	Cluster  func() cluster.Platform
 	NodePool func() nodepool.Platform
+	// Install is its part of `install`; nil where it has none.
+	Install func() install.Part
 	// Developer platforms are not in the program of those who only have clusters.
 	Developer bool
 }
@@ -25,10 +28,24 @@ type Platform struct {
 // All are the platforms, in the order in which they are shown.
 func All() []Platform {
 	return []Platform{
-		{Cluster: func() cluster.Platform { return maas.NewCluster() }, NodePool: func() nodepool.Platform { return &maas.NodePool{} }},
+		{
+			Cluster: func() cluster.Platform { return maas.NewCluster() }, NodePool: func() nodepool.Platform { return &maas.NodePool{} },
+			Install: func() install.Part { return &maas.Install{} },
+		},
 		{Cluster: func() cluster.Platform { return &agent.Cluster{} }, NodePool: func() nodepool.Platform { return &agent.NodePool{} }},
 		{Cluster: func() cluster.Platform { return &kubevirt.Cluster{} }, NodePool: func() nodepool.Platform { return &kubevirt.NodePool{} }},
 		{Cluster: func() cluster.Platform { return &aws.Cluster{} }, NodePool: func() nodepool.Platform { return &aws.NodePool{} }},
 		{Cluster: func() cluster.Platform { return &none.Cluster{} }, NodePool: func() nodepool.Platform { return &none.NodePool{} }, Developer: true},
 	}
+}
+
+// InstallParts are those of all platforms that have one.
+func InstallParts() []install.Part {
+	var parts []install.Part
+	for _, p := range All() {
+		if p.Install != nil {
+			parts = append(parts, p.Install())
+		}
+	}
+	return parts
 }

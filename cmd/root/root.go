@@ -42,7 +42,7 @@ func Hypershift() *cobra.Command {
 	drains.AddCommand(lxdhost.NewDrainCommand())
 	restores := group("restore", "Bring back what was lost")
 	restores.AddCommand(restore.NewCommand())
-	cmd.AddCommand(install.NewCommand(), release.NewCommand(), dumps, drains, restores)
+	cmd.AddCommand(install.NewCommand(platform.InstallParts), release.NewCommand(), dumps, drains, restores)
 	addShared(cmd, defaults).AddCommand(lxdhost.NewCreateCommand())
 	return cmd
 }

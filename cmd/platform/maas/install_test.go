@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package maas
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	"github.com/spf13/pflag"
+)
+
+func TestInstall(t *testing.T) {
+	tests := []struct {
+		name  string
+		flags []string
+		args  []string
+		err   string
+	}{
+		{"When no flag is given it should add nothing", nil, nil, ""},
+		{
+			"When ranges are given it should pass them to the operator", []string{"--maas-allow-cidrs=127.0.0.0/8", "--maas-refuse-cidrs=10.0.0.0/8,fd00::/8"},
+			[]string{"--maas-allow-cidrs=127.0.0.0/8", "--maas-refuse-cidrs=10.0.0.0/8,fd00::/8"}, "",
+		},
+		{"When a range is none it should name the flag", []string{"--maas-refuse-cidrs=nonsense"}, nil, "--maas-refuse-cidrs"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			g := NewWithT(t)
+			part, flags := &Install{}, pflag.NewFlagSet("install", pflag.ContinueOnError)
+			part.AddFlags(flags)
+			g.Expect(flags.Parse(tt.flags)).To(Succeed())
+			added, err := part.Complete("hypershift")
+			if tt.err != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(tt.err)))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			if diff := cmp.Diff(tt.args, added.Args); diff != "" {
+				t.Errorf("arguments (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
