@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -37,7 +36,7 @@ func TestStory(t *testing.T) {
 	credentials := &corev1.Secret{ObjectMeta: d.meta("maas"), Data: map[string][]byte{
 		maas.SecretKeyEndpoint: []byte(d.endpoint), maas.SecretKeyAPIKey: []byte(d.key)}}
 	d.create(credentials)
-	address, token := freeAddress(t), metricstest.Reader(t, d.cfg)
+	address, token := testenv.FreeAddress(t), metricstest.Reader(t, d.cfg)
 	l := d.live(killPoint{}, "--credentials-secret=maas", "--metrics-bind-addr="+address, "--v=10")
 
 	d.add()
@@ -110,16 +109,6 @@ func (b *world) reason(name string) string {
 		return c.Reason
 	}
 	return ""
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 // line is what a line of the log says, or what must be said by one.

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -48,7 +47,7 @@ func TestOperator(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(err).NotTo(HaveOccurred())
 	flags := &runFlags{
-		namespace: "default", metricsAddr: "0", healthAddr: "0", leaderElect: true, defaultingWebhook: true, webhookPort: freePort(g), platforms: registry.All(),
+		namespace: "default", metricsAddr: "0", healthAddr: "0", leaderElect: true, defaultingWebhook: true, webhookPort: testenv.FreePort(t), platforms: registry.All(),
 		limits: tenantlimits.Limits{Registries: []string{"registry.example"}},
 	}
 	traffic := &traffic{}
@@ -213,14 +212,6 @@ func (t *traffic) RoundTrip(r *http.Request) (*http.Response, error) {
 		t.mu.Unlock()
 	}
 	return t.next.RoundTrip(r)
-}
-
-// freePort is a port that nothing listens on.
-func freePort(g Gomega) int {
-	listener, err := net.Listen("tcp", "localhost:0")
-	g.Expect(err).NotTo(HaveOccurred())
-	defer func() { g.Expect(listener.Close()).To(Succeed()) }()
-	return listener.Addr().(*net.TCPAddr).Port
 }
 
 func TestMissingCRDs(t *testing.T) {

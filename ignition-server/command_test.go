@@ -15,7 +15,6 @@ import (
 	"io"
 	"log/slog"
 	"math/big"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -60,7 +59,7 @@ func TestProcess(t *testing.T) {
 		Components: map[string]string{"node": "registry.example/node:1", "pod": "registry.example/pod:1"},
 	})
 	createWorld(t, c, registry, release)
-	o := &options{addr: freeAddress(t), metricsAddr: "0", namespace: hosted, look: 50 * time.Millisecond}
+	o := &options{addr: testenv.FreeAddress(t), metricsAddr: "0", namespace: hosted, look: 50 * time.Millisecond}
 	o.certFile, o.keyFile = certificate(t)
 	o.nodeAgentDir = t.TempDir()
 	g.Expect(os.WriteFile(filepath.Join(o.nodeAgentDir, "amd64"), []byte("node-agent"), 0o600)).To(Succeed())
@@ -174,16 +173,6 @@ func get(t *testing.T, url, tok string) (int, string) {
 		t.Fatal(err)
 	}
 	return resp.StatusCode, string(body)
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 func certificate(t *testing.T) (certFile, keyFile string) {

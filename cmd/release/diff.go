@@ -4,7 +4,6 @@ package release
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -32,32 +31,11 @@ type difference struct {
 }
 
 func newDiffCommand() *cobra.Command {
-	var registry registryFlags
-	var output string
-	cmd := &cobra.Command{
-		Use:   "diff <release image> <release image>",
-		Short: "Print what differs between two release payloads",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return errors.New("name two release images, e.g. hypershift release diff registry.example.com/release:1.35.4 registry.example.com/release:1.36.3")
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			from, err := registry.lookup(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			to, err := registry.lookup(cmd.Context(), args[1])
-			if err != nil {
-				return err
-			}
-			return compare(from, to).print(cmd.OutOrStdout(), output)
-		},
-	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json (default: text)")
-	registry.addFlags(cmd.Flags())
-	return cmd
+	return newPrintCommand(&cobra.Command{Use: "diff <release image> <release image>", Short: "Print what differs between two release payloads"},
+		2, "name two release images, e.g. hypershift release diff registry.example.com/release:1.35.4 registry.example.com/release:1.36.3",
+		func(w io.Writer, releases []*releaseinfo.ReleaseImage, output string) error {
+			return compare(releases[0], releases[1]).print(w, output)
+		})
 }
 
 func compare(from, to *releaseinfo.ReleaseImage) difference {

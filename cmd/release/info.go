@@ -4,7 +4,6 @@ package release
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -18,28 +17,11 @@ import (
 )
 
 func newInfoCommand() *cobra.Command {
-	var registry registryFlags
-	var output string
-	cmd := &cobra.Command{
-		Use:   "info <release image>",
-		Short: "Print what a release payload holds",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return errors.New("name one release image, e.g. hypershift release info registry.example.com/release:1.36.3")
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			release, err := registry.lookup(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			return printRelease(cmd.OutOrStdout(), release, output)
-		},
-	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json (default: text)")
-	registry.addFlags(cmd.Flags())
-	return cmd
+	return newPrintCommand(&cobra.Command{Use: "info <release image>", Short: "Print what a release payload holds"},
+		1, "name one release image, e.g. hypershift release info registry.example.com/release:1.36.3",
+		func(w io.Writer, releases []*releaseinfo.ReleaseImage, output string) error {
+			return printRelease(w, releases[0], output)
+		})
 }
 
 func printRelease(w io.Writer, release *releaseinfo.ReleaseImage, output string) error {

@@ -3,11 +3,44 @@
 // Package release holds the commands about release payloads.
 package release
 
-import "github.com/spf13/cobra"
+import (
+	"errors"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
 
 // NewCommand makes `release`.
 func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "release", Short: "Make, read, compare and mirror release payloads"}
 	cmd.AddCommand(newBuildCommand(), newInfoCommand(), newDiffCommand(), newMirrorCommand())
+	return cmd
+}
+
+// newPrintCommand makes of cmd one that looks up so many releases and prints what it makes of them. The hint is for who names another number.
+func newPrintCommand(cmd *cobra.Command, images int, hint string, print func(w io.Writer, releases []*releaseinfo.ReleaseImage, output string) error) *cobra.Command {
+	var registry registryFlags
+	var output string
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) != images {
+			return errors.New(hint)
+		}
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var releases []*releaseinfo.ReleaseImage
+		for _, image := range args {
+			release, err := registry.lookup(cmd.Context(), image)
+			if err != nil {
+				return err
+			}
+			releases = append(releases, release)
+		}
+		return print(cmd.OutOrStdout(), releases, output)
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json (default: text)")
+	registry.addFlags(cmd.Flags())
 	return cmd
 }

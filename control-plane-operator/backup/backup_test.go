@@ -23,8 +23,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/openshift/hypershift/control-plane-operator/fixture"
 	"github.com/openshift/hypershift/support/bundle"
+	"github.com/openshift/hypershift/support/testenv"
 )
 
 const object = "clusters-demo/20261120T100000Z-mine.tar.gz.age"
@@ -32,7 +32,7 @@ const object = "clusters-demo/20261120T100000Z-mine.tar.gz.age"
 // startEtcd runs an etcd on a data folder, and returns a client of it.
 func startEtcd(t *testing.T, dir string) *clientv3.Client {
 	t.Helper()
-	clientURL, peerURL := "http://127.0.0.1:"+fixture.FreePort(t), "http://127.0.0.1:"+fixture.FreePort(t)
+	clientURL, peerURL := "http://"+testenv.FreeAddress(t), "http://"+testenv.FreeAddress(t)
 	cmd := exec.Command(filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "etcd"), "--name=m", "--data-dir="+dir, "--log-level=error",
 		"--listen-client-urls="+clientURL, "--advertise-client-urls="+clientURL, "--listen-peer-urls="+peerURL,
 		"--initial-advertise-peer-urls="+peerURL, "--initial-cluster=m="+peerURL)

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,12 +16,14 @@ import (
 	. "github.com/onsi/gomega"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+
+	"github.com/openshift/hypershift/support/testenv"
 )
 
 // member runs a real etcd over a data folder, as a cluster of one, and returns a client of it.
 func member(t *testing.T, dataDir string) *clientv3.Client {
 	t.Helper()
-	client, peer := "http://"+free(t), "http://"+free(t)
+	client, peer := "http://"+testenv.FreeAddress(t), "http://"+testenv.FreeAddress(t)
 	output := &bytes.Buffer{}
 	cmd := exec.CommandContext(t.Context(), filepath.Join(binaries(t), "etcd"), "--name", "etcd-0", "--data-dir", dataDir, "--listen-client-urls", client,
 		"--advertise-client-urls", client, "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "etcd-0="+peer)
@@ -49,16 +50,6 @@ func member(t *testing.T, dataDir string) *clientv3.Client {
 		return err
 	}, "2m", "100ms").Should(Succeed())
 	return c
-}
-
-func free(t *testing.T) string {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
 
 func binaries(t *testing.T) string {

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/openshift/hypershift/control-plane-operator/fixture"
 	"github.com/openshift/hypershift/support/manifest"
+	"github.com/openshift/hypershift/support/testenv"
 )
 
 // TestCorefile gives the Corefile of the guest to the very program of the payload, on a machine that knows no name server.
@@ -30,10 +32,10 @@ func TestCorefile(t *testing.T) {
 	dir := t.TempDir()
 	resolv := filepath.Join(dir, "resolv.conf")
 	g.Expect(os.WriteFile(resolv, []byte("nameserver 100::1\n"), 0o600)).To(Succeed())
-	port, ready := fixture.FreePort(t), fixture.FreePort(t)
+	port, ready := strconv.Itoa(testenv.FreePort(t)), strconv.Itoa(testenv.FreePort(t))
 	text := strings.NewReplacer(
 		".:53 {", ".:"+port+" {\n    bind 127.0.0.1", "/etc/resolv.conf", resolv, "        ready\n", "        ready 127.0.0.1:"+ready+"\n",
-		"prometheus :9153", "prometheus 127.0.0.1:"+fixture.FreePort(t),
+		"prometheus :9153", "prometheus "+testenv.FreeAddress(t),
 	).Replace(cm.Data["Corefile"])
 	// The kubernetes plugin has no API server here, and health a port of its own.
 	text = regexp.MustCompile(`(?s)\n +kubernetes .*?ttl 30\n +}`).ReplaceAllString(text, "")

@@ -6,12 +6,15 @@ package tenancy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/upsert"
 )
 
 // Owner is the HostedCluster that an object says it was made for, as namespace/name; empty when it says nothing. A UID would
@@ -64,4 +67,20 @@ func Claim(obj client.Object, cluster client.ObjectKey) error {
 	annotations[hyperv1.HostedClusterAnnotation] = cluster.String()
 	obj.SetAnnotations(annotations)
 	return nil
+}
+
+// Gone deletes what was made for a cluster, and leaves what only has the name.
+func Gone(ctx context.Context, c client.Client, cluster client.ObjectKey, objects ...client.Object) error {
+	var failures []error
+	for _, obj := range objects {
+		err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err == nil && Owner(obj) == cluster.String() {
+			_, err = upsert.Gone(ctx, c, obj)
+		}
+		failures = append(failures, err)
+	}
+	return errors.Join(failures...)
 }

@@ -5,7 +5,6 @@ package webhook
 import (
 	"crypto/x509"
 	"encoding/json"
-	"net"
 	"testing"
 	"time"
 
@@ -34,14 +33,6 @@ const (
 	patience = 60 * time.Second
 	tick     = 100 * time.Millisecond
 )
-
-// freePort is a port that nothing listens on.
-func freePort(g Gomega) int {
-	listener, err := net.Listen("tcp", "localhost:0")
-	g.Expect(err).NotTo(HaveOccurred())
-	defer func() { g.Expect(listener.Close()).To(Succeed()) }()
-	return listener.Addr().(*net.TCPAddr).Port
-}
 
 // serve runs one replica of the operator's webhook until the test ends or stop is called.
 func serve(t *testing.T, config *rest.Config, port int) (stop func()) {
@@ -88,7 +79,7 @@ func TestWithAPIServer(t *testing.T) {
 	config := testenv.Start(t, "hypershift")
 	c, err := client.New(config, client.Options{Scheme: fixture.Scheme()})
 	g.Expect(err).NotTo(HaveOccurred())
-	port := freePort(g)
+	port := testenv.FreePort(t)
 	install(t, c, port)
 	stop := serve(t, config, port)
 	ctx := t.Context()

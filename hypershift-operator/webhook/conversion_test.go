@@ -129,7 +129,7 @@ func newConverted(t *testing.T) converted {
 	w.Expect(clusterv1beta1.AddToScheme(scheme)).To(Succeed())
 	w.old, err = client.New(config, client.Options{Scheme: scheme})
 	w.Expect(err).NotTo(HaveOccurred())
-	w.port = freePort(w)
+	w.port = testenv.FreePort(t)
 	convertedBy(t, w.stored, w.port)
 	return w
 }
@@ -163,7 +163,7 @@ func oldDeployment(name string) *clusterv1beta1.MachineDeployment {
 func TestConversion(t *testing.T) {
 	w := newConverted(t)
 	stop := serve(t, w.config, w.port)
-	second := serve(t, w.config, freePort(w))
+	second := serve(t, w.config, testenv.FreePort(t))
 	ctx := t.Context()
 	w.awaitConversion(ctx)
 	key := func(name string) client.ObjectKey { return client.ObjectKey{Namespace: "default", Name: name} }

@@ -5,7 +5,6 @@
 package clusterapi
 
 import (
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -74,7 +73,7 @@ func newWorld(t *testing.T) *world {
 	w.Expect(err).NotTo(HaveOccurred())
 	w.writeKubeconfig()
 	w.writeCertificate()
-	w.port = freePort(w)
+	w.port = testenv.FreePort(w.t)
 	w.askForConversion()
 	return w
 }
@@ -113,13 +112,6 @@ func (w *world) writeCertificate() {
 	w.Expect(os.WriteFile(filepath.Join(w.certDir, "tls.key"), pair.KeyPEM, 0o600)).To(Succeed())
 }
 
-func freePort(g Gomega) int {
-	listener, err := net.Listen("tcp", "localhost:0")
-	g.Expect(err).NotTo(HaveOccurred())
-	defer func() { g.Expect(listener.Close()).To(Succeed()) }()
-	return listener.Addr().(*net.TCPAddr).Port
-}
-
 // askForConversion says in the CRDs what the installer says. The operator's Service leads to this process.
 func (w *world) askForConversion() {
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorNamespace}}, &corev1.Service{
@@ -156,7 +148,7 @@ func (w *world) manager(binary string) (stop func()) {
 	w.Expect(err).NotTo(HaveOccurred())
 	args := []string{
 		"--kubeconfig", w.kubeconfig, "--namespace", namespace, "--leader-elect=false", "--webhook-cert-dir", w.certDir,
-		"--webhook-port", strconv.Itoa(freePort(w)), "--health-addr", "localhost:" + strconv.Itoa(freePort(w)), "--diagnostics-address", "localhost:0",
+		"--webhook-port", strconv.Itoa(testenv.FreePort(w.t)), "--health-addr", "localhost:" + strconv.Itoa(testenv.FreePort(w.t)), "--diagnostics-address", "localhost:0",
 	}
 	cmd := exec.CommandContext(w.t.Context(), binary, args...)
 	cmd.Stdout, cmd.Stderr = log, log

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -87,7 +88,7 @@ func newWorld(t *testing.T, api client.WithWatch, policy hyperv1.AvailabilityPol
 		w.must(api.Create(t.Context(), obj))
 	}
 	for _, pod := range component.Pods(w.hcp) {
-		w.members[pod] = &process{client: fixture.FreePort(t), peer: fixture.FreePort(t), metrics: fixture.FreePort(t)}
+		w.members[pod] = &process{client: strconv.Itoa(testenv.FreePort(t)), peer: strconv.Itoa(testenv.FreePort(t)), metrics: strconv.Itoa(testenv.FreePort(t))}
 	}
 	w.operator = w.reconciler()
 	t.Cleanup(w.tearDown)

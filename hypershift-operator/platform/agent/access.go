@@ -4,7 +4,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -130,16 +129,6 @@ func deny(ctx context.Context, c client.Client, cluster platform.Cluster, agents
 	if agents == "" {
 		return nil
 	}
-	var failures []error
-	for _, obj := range []client.Object{&rbacv1.RoleBinding{ObjectMeta: bindingName(cluster, agents)}, &rbacv1.Role{ObjectMeta: roleName(cluster, agents)}} {
-		err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj)
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if err == nil && tenancy.Owner(obj) == client.ObjectKeyFromObject(cluster.HostedCluster).String() {
-			_, err = upsert.Gone(ctx, c, obj)
-		}
-		failures = append(failures, err)
-	}
-	return errors.Join(failures...)
+	return tenancy.Gone(ctx, c, client.ObjectKeyFromObject(cluster.HostedCluster),
+		&rbacv1.RoleBinding{ObjectMeta: bindingName(cluster, agents)}, &rbacv1.Role{ObjectMeta: roleName(cluster, agents)})
 }

@@ -4,13 +4,11 @@ package maas
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -124,16 +122,6 @@ func claimWith(target *corev1.Secret, cluster platform.Cluster, data map[string]
 
 // DeleteCredentials removes the copy and the right to read it; what is in the hosted namespace goes with that.
 func (p *Platform) DeleteCredentials(ctx context.Context, c client.Client, cluster platform.Cluster) error {
-	var failures []error
-	for _, obj := range []client.Object{&rbacv1.RoleBinding{ObjectMeta: p.kept(cluster)}, &rbacv1.Role{ObjectMeta: p.kept(cluster)}, p.copyOf(cluster)} {
-		err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj)
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if err == nil && tenancy.Owner(obj) == client.ObjectKeyFromObject(cluster.HostedCluster).String() {
-			_, err = upsert.Gone(ctx, c, obj)
-		}
-		failures = append(failures, err)
-	}
-	return errors.Join(failures...)
+	return tenancy.Gone(ctx, c, client.ObjectKeyFromObject(cluster.HostedCluster),
+		&rbacv1.RoleBinding{ObjectMeta: p.kept(cluster)}, &rbacv1.Role{ObjectMeta: p.kept(cluster)}, p.copyOf(cluster))
 }

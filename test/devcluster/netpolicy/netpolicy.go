@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/openshift/hypershift/test/devcluster/wake"
 )
 
 // resync is how often everything is looked at although nothing changed; retry is the pause after a failure.
@@ -43,7 +45,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	pods, namespaces, policies := factory.Core().V1().Pods(), factory.Core().V1().Namespaces(), factory.Networking().V1().NetworkPolicies()
 	poke := make(chan struct{}, 1)
 	for _, informer := range []cache.SharedIndexInformer{pods.Informer(), namespaces.Informer(), policies.Informer()} {
-		if _, err := informer.AddEventHandler(pokeOnChange(poke)); err != nil {
+		if _, err := informer.AddEventHandler(wake.OnChange(poke)); err != nil {
 			return fmt.Errorf("watching pods, namespaces and policies: %w", err)
 		}
 	}
@@ -83,20 +85,6 @@ func (a *Agent) loop(ctx context.Context, poke <-chan struct{}, look func() (Clu
 		case <-poke:
 		case <-again:
 		}
-	}
-}
-
-func pokeOnChange(poke chan<- struct{}) cache.ResourceEventHandlerFuncs {
-	wake := func() {
-		select {
-		case poke <- struct{}{}:
-		default:
-		}
-	}
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { wake() },
-		UpdateFunc: func(any, any) { wake() },
-		DeleteFunc: func(any) { wake() },
 	}
 }
 

@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/openshift/hypershift/test/devcluster/wake"
 )
 
 const (
@@ -57,7 +59,7 @@ func (p *Provisioner) Run(ctx context.Context) error {
 	core := factory.Core().V1()
 	poke := make(chan struct{}, 1)
 	for _, informer := range []cache.SharedIndexInformer{core.PersistentVolumeClaims().Informer(), core.PersistentVolumes().Informer()} {
-		if _, err := informer.AddEventHandler(pokeOnChange(poke)); err != nil {
+		if _, err := informer.AddEventHandler(wake.OnChange(poke)); err != nil {
 			return fmt.Errorf("watching claims and volumes: %w", err)
 		}
 	}
@@ -76,20 +78,6 @@ func (p *Provisioner) Run(ctx context.Context) error {
 		case <-poke:
 		case <-again:
 		}
-	}
-}
-
-func pokeOnChange(poke chan<- struct{}) cache.ResourceEventHandlerFuncs {
-	wake := func() {
-		select {
-		case poke <- struct{}{}:
-		default:
-		}
-	}
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { wake() },
-		UpdateFunc: func(any, any) { wake() },
-		DeleteFunc: func(any) { wake() },
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"strconv"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -24,6 +25,7 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/reencryption"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/pause"
+	"github.com/openshift/hypershift/support/testenv"
 )
 
 // TestKeyRotation rolls two real API servers of one etcd through every step, one after the other, and reads and writes
@@ -64,12 +66,12 @@ func newRotation(t *testing.T) *rotation {
 	withPKI(t, scope)
 	ports := map[string]string{}
 	for _, port := range []string{"2379", "2380", "2381"} {
-		ports[port] = fixture.FreePort(t)
+		ports[port] = strconv.Itoa(testenv.FreePort(t))
 	}
 	r := &rotation{t: t, scope: scope, stops: make([]func(), 2), guests: make([]client.Client, 2)}
 	for range 2 {
 		own := maps.Clone(ports)
-		own["6443"] = fixture.FreePort(t)
+		own["6443"] = strconv.Itoa(testenv.FreePort(t))
 		r.servers = append(r.servers, &machine{t: t, scope: scope, root: t.TempDir(), binaries: binaries, ports: own})
 	}
 	if err := etcd.New().Reconcile(t.Context(), scope); err != nil {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -30,8 +31,8 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
-	"github.com/openshift/hypershift/control-plane-operator/fixture"
 	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/testenv"
 )
 
 // TestRealServers runs the programs of the payload with the very flags and files that their pods get, only that paths
@@ -74,7 +75,7 @@ func newMachine(t *testing.T, hcp *hyperv1.HostedControlPlane, objects ...client
 	scope.Infra.API.Host = "127.0.0.1"
 	m := &machine{t: t, scope: withPKI(t, scope), root: t.TempDir(), binaries: binaries, ports: map[string]string{}}
 	for _, port := range []string{"2379", "2380", "2381", "6443", "10257", "10259"} {
-		m.ports[port] = fixture.FreePort(t)
+		m.ports[port] = strconv.Itoa(testenv.FreePort(t))
 	}
 	return m
 }
