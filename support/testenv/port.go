@@ -3,11 +3,17 @@
 package testenv
 
 import (
-	"math/rand/v2"
 	"net"
+	"os"
 	"strconv"
+	"sync/atomic"
 	"testing"
 )
+
+// ports counts those that this process was given. Processes that start after one another begin far from each other.
+var ports atomic.Int64
+
+func init() { ports.Store(int64(os.Getpid()) * 97) }
 
 // FreePort is a TCP port of the loopback that nobody listens on. It lies below those that the kernel gives to connections
 // (net.ipv4.ip_local_port_range, 32768 and up) and below node ports, so that none of the many connections of a test run has it before
@@ -16,7 +22,7 @@ func FreePort(t testing.TB) int {
 	t.Helper()
 	var err error
 	for range 100 {
-		port := 10000 + rand.IntN(20000)
+		port := int(10000 + ports.Add(1)%20000)
 		var listener net.Listener
 		if listener, err = new(net.ListenConfig).Listen(t.Context(), "tcp", address(port)); err == nil {
 			listener.Close()
