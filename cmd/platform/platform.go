@@ -34,7 +34,8 @@ func All() []Platform {
 		},
 		{Cluster: func() cluster.Platform { return &agent.Cluster{} }, NodePool: func() nodepool.Platform { return &agent.NodePool{} }},
 		{Cluster: func() cluster.Platform { return &kubevirt.Cluster{} }, NodePool: func() nodepool.Platform { return &kubevirt.NodePool{} }},
-		{Cluster: func() cluster.Platform { return &aws.Cluster{} }, NodePool: func() nodepool.Platform { return &aws.NodePool{} }},
+		{Cluster: func() cluster.Platform { return &aws.Cluster{} }, NodePool: func() nodepool.Platform { return &aws.NodePool{} },
+			Install: func() install.Part { return &aws.Install{} }},
 		{Cluster: func() cluster.Platform { return &none.Cluster{} }, NodePool: func() nodepool.Platform { return &none.NodePool{} }, Developer: true},
 	}
 }

@@ -23,7 +23,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/bundle"
+	"github.com/openshift/hypershift/support/objectstore/storetest"
 	"github.com/openshift/hypershift/support/testenv"
 )
 
@@ -59,7 +61,7 @@ func taker(t *testing.T, c *clientv3.Client, storage Storage, recipient age.Reci
 	return &Taker{
 		Dial: func(context.Context) (Etcd, error) { return shared{c}, nil }, Storage: storage, Name: object, Scratch: t.TempDir(),
 		Contents: bundle.Contents{Header: bundle.Header{Name: "demo", InfraID: "demo-x"}, Secrets: []corev1.Secret{{
-			ObjectMeta: metav1.ObjectMeta{Name: "root-ca"}, Data: map[string][]byte{"tls.key": []byte("KEY")}}}},
+			ObjectMeta: metav1.ObjectMeta{Name: "root-ca"}, Data: map[string][]byte{"tls.Key": []byte("KEY")}}}},
 		Recipients: []age.Recipient{recipient},
 		Report:     func(_ context.Context, progress string) { *reports = append(*reports, progress) },
 		Now:        func() time.Time { now = now.Add(time.Minute); return now },
@@ -77,8 +79,8 @@ func TestABackupBringsTheClusterBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s3 := newStore(t)
-	for name, storage := range map[string]Storage{"a volume": folder{claim: "backups", root: t.TempDir()}, "S3": s3.open(t)} {
+	s3 := storetest.New(t)
+	for name, storage := range map[string]Storage{"a volume": folder{claim: "backups", root: t.TempDir()}, "S3": open(t, s3)} {
 		t.Run(name, func(t *testing.T) {
 			var reports []string
 			scratch := taker(t, c, storage, key.Recipient(), &reports)
@@ -119,12 +121,12 @@ func TestABackupBringsTheClusterBack(t *testing.T) {
 		})
 	}
 	t.Run("what cannot be read back does not stay", func(t *testing.T) {
-		s3.rots = true
-		defer func() { s3.rots = false }()
+		s3.Rots = true
+		defer func() { s3.Rots = false }()
 		var reports []string
-		_, err := taker(t, c, s3.open(t), key.Recipient(), &reports).Take(t.Context())
-		if err == nil || !strings.Contains(err.Error(), "reading the backup back") || len(s3.names()) > 0 {
-			t.Errorf("got %v, and the store has %v", err, s3.names())
+		_, err := taker(t, c, open(t, s3), key.Recipient(), &reports).Take(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "reading the backup back") || len(s3.Names()) > 0 {
+			t.Errorf("got %v, and the store has %v", err, s3.Names())
 		}
 	})
 }
@@ -146,20 +148,32 @@ func restore(t *testing.T, snapshot io.Reader) *clientv3.Client {
 	return startEtcd(t, filepath.Join(dir, "data"))
 }
 
+// open is the storage as a pod opens it: with files of a Secret.
+func open(t *testing.T, s *storetest.Store) Storage {
+	t.Helper()
+	storage, err := Open(hyperv1.HCPEtcdBackupStorage{StorageType: hyperv1.S3BackupStorage, S3: hyperv1.HCPEtcdBackupS3{
+		Bucket: storetest.Bucket, Region: "eu-central-1", KeyPrefix: "demo/", Endpoint: s.URL, Credentials: hyperv1.SecretReference{Name: "s3"},
+	}}, s.Dir(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return storage
+}
+
 // What a user can do about storage is one sentence.
 func TestWhatStorageRefusesIsSaid(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
-		wrong func(*store)
+		wrong func(*storetest.Store)
 		want  string
 	}{
-		{"the bucket is gone", func(s *store) { delete(s.buckets, "backups") }, "does not exist: make it"},
-		{"the credentials were rotated", func(s *store) { s.key = "ANOTHER" }, "refuses the credentials of Secret s3 (InvalidAccessKeyId)"},
-		{"the bucket is full", func(s *store) { s.answer = "XMinioStorageFull" }, "is full (XMinioStorageFull)"},
+		{"the bucket is gone", func(s *storetest.Store) { delete(s.Buckets, "backups") }, "does not exist: make it"},
+		{"the credentials were rotated", func(s *storetest.Store) { s.Key = "ANOTHER" }, "refuses the credentials of Secret s3 (InvalidAccessKeyId)"},
+		{"the bucket is full", func(s *storetest.Store) { s.Answer = "XMinioStorageFull" }, "is full (XMinioStorageFull)"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := newStore(t)
-			storage := s.open(t)
+			s := storetest.New(t)
+			storage := open(t, s)
 			tc.wrong(s)
 			err := storage.Put(t.Context(), object, strings.NewReader("content"))
 			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "hunter2") {
@@ -168,17 +182,17 @@ func TestWhatStorageRefusesIsSaid(t *testing.T) {
 		})
 	}
 	t.Run("credentials that are none", func(t *testing.T) {
-		if _, err := newBucket(newStore(t).open(t).(*bucket).spec, t.TempDir()); err == nil || !strings.Contains(err.Error(), "no AWS credentials file") {
+		if _, err := newBucket(open(t, storetest.New(t)).(*bucket).spec, t.TempDir()); err == nil || !strings.Contains(err.Error(), "no AWS credentials file") {
 			t.Errorf("got %v", err)
 		}
 	})
 }
 
 func TestLeftoversAreSwept(t *testing.T) {
-	s := newStore(t)
-	storage := s.open(t)
+	s := storetest.New(t)
+	storage := open(t, s)
 	put := func(id, key string, age time.Duration) {
-		s.uploads[id] = &upload{key: key, began: time.Now().Add(-age)}
+		s.Uploads[id] = &storetest.Upload{Key: key, Began: time.Now().Add(-age)}
 	}
 	put("own", "demo/"+object, 0)
 	put("abandoned", "demo/clusters-demo/older", 3*Deadline)
@@ -188,7 +202,7 @@ func TestLeftoversAreSwept(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := map[string]bool{}
-	for id := range s.uploads {
+	for id := range s.Uploads {
 		got[id] = true
 	}
 	if diff := cmp.Diff(map[string]bool{"another's": true, "of another cluster": true}, got); diff != "" {
@@ -215,9 +229,9 @@ func TestLeftoversAreSwept(t *testing.T) {
 
 // An upload that is cut off, by whatever side, never becomes a backup.
 func TestNoHalfObject(t *testing.T) {
-	s := newStore(t)
+	s := storetest.New(t)
 	root := t.TempDir()
-	for name, storage := range map[string]Storage{"S3": s.open(t), "a volume": folder{claim: "c", root: root}} {
+	for name, storage := range map[string]Storage{"S3": open(t, s), "a volume": folder{claim: "c", root: root}} {
 		t.Run(name, func(t *testing.T) {
 			r, w := io.Pipe()
 			go func() {
@@ -235,8 +249,8 @@ func TestNoHalfObject(t *testing.T) {
 			}
 		})
 	}
-	if len(s.uploads) > 0 {
-		t.Errorf("uploads are left: %v", s.uploads)
+	if len(s.Uploads) > 0 {
+		t.Errorf("uploads are left: %v", s.Uploads)
 	}
 }
 

@@ -4,32 +4,22 @@ package backup
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
-	"net/url"
-	"os"
 	"path"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/minio/minio-go/v7"
-	"github.com/minio/minio-go/v7/pkg/credentials"
 	"github.com/minio/minio-go/v7/pkg/encrypt"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/objectstore"
 )
 
 const (
-	// CredentialsKey and CABundleKey are keys of the Secret that spec.storage.s3.credentials names: an AWS credentials file, and
-	// optionally the CAs of the endpoint.
-	CredentialsKey = "credentials"
-	CABundleKey    = "ca-bundle.crt"
-
 	// partSize is how much of an upload is in memory. Ten thousand of them, which is what S3 allows, are 160 GiB.
 	partSize = 16 << 20
 	// abandoned is the age at which an upload belongs to nobody: no Job lives as long.
@@ -45,53 +35,11 @@ type bucket struct {
 }
 
 func newBucket(spec hyperv1.HCPEtcdBackupS3, dir string) (*bucket, error) {
-	endpoint := &url.URL{Scheme: "https", Host: "s3." + spec.Region + ".amazonaws.com"}
-	if spec.Endpoint != "" {
-		var err error
-		if endpoint, err = url.Parse(spec.Endpoint); err != nil {
-			return nil, fmt.Errorf("storage.s3.endpoint: %w", err)
-		}
-	}
-	transport, err := trusting(dir)
+	client, err := objectstore.New(objectstore.Config{Region: spec.Region, Endpoint: spec.Endpoint, Dir: dir})
 	if err != nil {
-		return nil, fmt.Errorf("Secret %s, key %s: %w", spec.Credentials.Name, CABundleKey, err)
-	}
-	keys := credentials.NewFileAWSCredentials(filepath.Join(dir, CredentialsKey), "default")
-	if value, err := keys.GetWithContext(nil); err != nil || value.AccessKeyID == "" {
-		return nil, fmt.Errorf("key %q of Secret %s is no AWS credentials file with a profile [default] that has aws_access_key_id and "+
-			"aws_secret_access_key", CredentialsKey, spec.Credentials.Name)
-	}
-	client, err := minio.New(endpoint.Host, &minio.Options{
-		Creds: keys, Secure: endpoint.Scheme == "https", Region: spec.Region, Transport: transport, MaxRetries: 3,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("storage.s3.endpoint: %w", err)
+		return nil, fmt.Errorf("storage.s3 with Secret %s: %w", spec.Credentials.Name, err)
 	}
 	return &bucket{spec: spec, client: client, now: time.Now}, nil
-}
-
-// trusting is a transport that trusts the CAs of the folder beside the system's.
-func trusting(dir string) (*http.Transport, error) {
-	transport, err := minio.DefaultTransport(true)
-	if err != nil {
-		return nil, err
-	}
-	bundle, err := os.ReadFile(filepath.Join(dir, CABundleKey))
-	if errors.Is(err, fs.ErrNotExist) {
-		return transport, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	roots, err := x509.SystemCertPool()
-	if err != nil {
-		return nil, err
-	}
-	if !roots.AppendCertsFromPEM(bundle) {
-		return nil, errors.New("it has no certificate")
-	}
-	transport.TLSClientConfig.RootCAs = roots
-	return transport, nil
 }
 
 func (b *bucket) key(name string) string { return path.Join(strings.Trim(b.spec.KeyPrefix, "/"), name) }

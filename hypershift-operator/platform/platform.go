@@ -135,6 +135,19 @@ type Identifier interface {
 	Identify(hc *hyperv1.HostedCluster)
 }
 
+// IssuerPublisher is a Platform whose cloud wants to know who signs the tokens of a cluster's service accounts.
+type IssuerPublisher interface {
+	// IssuerFinalizer is on a HostedCluster from before its documents are published until they are gone.
+	IssuerFinalizer() string
+	// IssuerDocuments are to be published, by their path under the issuer's URL. There are none where that is not the operator's to do, and
+	// then the condition, which has no type where there is nothing to tell, says why.
+	IssuerDocuments(ctx context.Context, c client.Reader, cluster Cluster) (map[string][]byte, metav1.Condition, error)
+	// PublishIssuer publishes them. It says in ValidOIDCConfiguration how that went, and when to look again.
+	PublishIssuer(ctx context.Context, cluster Cluster, documents map[string][]byte) (metav1.Condition, time.Duration)
+	// WithdrawIssuer removes what may be published. The error is for users.
+	WithdrawIssuer(ctx context.Context, cluster Cluster) error
+}
+
 // Environment is what the operator tells a plugin that is being made. The zero value works, for tests.
 type Environment struct {
 	// Namespace is the operator's own; empty means "hypershift".
@@ -149,7 +162,7 @@ type Environment struct {
 
 // Options are the operator's flags for one platform, and make its plugin when they are parsed.
 type Options interface {
-	// AddFlags adds the flags, whose names begin with the platform's.
+	// AddFlags adds the flags, whose names begin with the platform's, or are the compatible product's.
 	AddFlags(flags *pflag.FlagSet)
 	// New makes the plugin. An error is about the flags, and names them.
 	New(env Environment) (Platform, error)

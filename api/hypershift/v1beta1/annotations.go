@@ -270,6 +270,8 @@ const (
 const (
 	// HostedClusterFinalizer is kept on a HostedCluster and a NodePool until what was made for them is gone.
 	HostedClusterFinalizer = "hypershift.openshift.io/finalizer"
+	// AWSOIDCDiscoveryFinalizer keeps a HostedCluster until the documents of its issuer are gone from the installation's bucket.
+	AWSOIDCDiscoveryFinalizer = "hypershift.io/aws-oidc-discovery"
 	// EtcdBackupFinalizer keeps an HCPEtcdBackup until what is stored of it is gone, if that is to go with it.
 	EtcdBackupFinalizer = "hypershift.openshift.io/etcd-backup"
 	// EtcdBackupSlotAnnotation of an HCPEtcdBackup is the time of the schedule that it is of.

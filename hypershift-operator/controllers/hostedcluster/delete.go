@@ -39,6 +39,7 @@ func (r *Reconciler) deletion(s *scope) []phase.Phase[*scope] {
 		step("managers of machines", r.releaseManagers),
 		step("platform credentials", r.deleteCredentials),
 		step("hosted control plane", r.deleteControlPlane),
+		step("issuer of service accounts", r.withdrawIssuer),
 		step("control plane namespace", r.deleteNamespace),
 		step("cluster-wide rights", r.deleteClusterRoles),
 		{Name: "grace period", Critical: true, Run: waitForGrace},

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package aws is the platform AWS: worker nodes are instances of EC2. Nothing here calls AWS: the Cluster API provider makes instances,
-// and the release payload's control-plane-operator makes the rest, with roles that the HostedCluster names.
+// Package aws is the platform AWS: worker nodes are instances of EC2. The Cluster API provider makes instances, and the release payload's
+// control-plane-operator makes the rest, with roles that the HostedCluster names. What is called from here is a bucket, when the installer
+// named one: it gets the documents by which AWS knows the issuer of a cluster's tokens.
 package aws
 
 import (
@@ -21,24 +22,29 @@ import (
 	"github.com/openshift/hypershift/support/crds"
 )
 
-// Options implements platform.Options: there are no flags.
-type Options struct{}
+// Options implements platform.Options.
+type Options struct{ bucket bucket }
 
-// AddFlags adds none.
-func (Options) AddFlags(*pflag.FlagSet) {}
+// AddFlags adds where the documents of issuers go. The names are the compatible product's.
+func (o *Options) AddFlags(flags *pflag.FlagSet) { o.bucket.addFlags(flags) }
 
 // New makes the plugin.
-func (Options) New(env platform.Environment) (platform.Platform, error) {
-	return &Platform{providerImage: env.ProviderImage}, nil
+func (o *Options) New(env platform.Environment) (platform.Platform, error) {
+	return &Platform{providerImage: env.ProviderImage, bucket: &o.bucket}, o.bucket.check()
 }
 
 // Platform implements platform.Platform.
 type Platform struct {
 	// providerImage is the installer's choice; empty leaves it to the payload.
 	providerImage string
+	// bucket takes the documents of issuers.
+	bucket *bucket
 }
 
-var _ platform.Platform = &Platform{}
+var (
+	_ platform.Platform        = &Platform{}
+	_ platform.IssuerPublisher = &Platform{}
+)
 
 // AddToScheme registers the provider's kinds.
 func (*Platform) AddToScheme(scheme *runtime.Scheme) error { return awsv1.AddToScheme(scheme) }

@@ -218,6 +218,16 @@ func TestOrphanedMachines(t *testing.T) {
 			g.Expect(machines.Items).To(HaveLen(tc.left))
 		})
 	}
+	t.Run("When the bucket refuses documents and AWS still knows the cluster, it should wait for the provider", func(t *testing.T) {
+		g := NewWithT(t)
+		cluster, c := testCluster(), testClient(t, machine("gone", true))
+		cluster.HostedCluster.Status.Conditions = []metav1.Condition{
+			{Type: string(hyperv1.ValidOIDCConfiguration), Status: metav1.ConditionFalse}, {Type: string(hyperv1.ValidAWSIdentityProvider), Status: metav1.ConditionTrue},
+		}
+		why, err := (&Platform{}).OrphanedMachines(t.Context(), c, cluster)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(why).To(ContainSubstring("being terminated"))
+	})
 	t.Run("When there are none, it should say nothing", func(t *testing.T) {
 		g := NewWithT(t)
 		why, err := (&Platform{}).OrphanedMachines(t.Context(), testClient(t), testCluster())
@@ -236,7 +246,7 @@ func TestImages(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
-			p, err := Options{}.New(platform.Environment{ProviderImage: tc.chosen})
+			p, err := (&Options{}).New(platform.Environment{ProviderImage: tc.chosen})
 			g.Expect(err).NotTo(HaveOccurred())
 			cluster := testCluster()
 			cluster.HostedCluster.Annotations = map[string]string{hyperv1.ClusterAPIProviderAWSImage: tc.annotation}

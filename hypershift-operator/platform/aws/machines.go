@@ -10,6 +10,7 @@ import (
 
 	ignition "github.com/coreos/ignition/v2/config/v3_2/types"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -106,12 +107,14 @@ func (p *Platform) OrphanedMachines(ctx context.Context, c client.Client, cluste
 	return "AWS does not accept the cluster's identity, so its instances cannot be terminated: terminate these by hand:" + left, errors.Join(failures...)
 }
 
-// known tells whether AWS still lets the cluster's components in, as far as anybody has found out.
+// known tells whether AWS still lets the cluster's components in, as far as anybody has found out. The control-plane-operator asks AWS
+// itself; documents that cannot be written any more may still be served.
 func known(hc *hyperv1.HostedCluster) bool {
-	for _, conditionType := range []hyperv1.ConditionType{hyperv1.ValidOIDCConfiguration, hyperv1.ValidAWSIdentityProvider} {
-		if meta.IsStatusConditionFalse(hc.Status.Conditions, string(conditionType)) {
-			return false
-		}
+	said := func(conditionType hyperv1.ConditionType, status metav1.ConditionStatus) bool {
+		return meta.IsStatusConditionPresentAndEqual(hc.Status.Conditions, string(conditionType), status)
 	}
-	return true
+	if said(hyperv1.ValidAWSIdentityProvider, metav1.ConditionTrue) {
+		return true
+	}
+	return !said(hyperv1.ValidAWSIdentityProvider, metav1.ConditionFalse) && !said(hyperv1.ValidOIDCConfiguration, metav1.ConditionFalse)
 }

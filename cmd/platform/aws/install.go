@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aws
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift/hypershift/cmd/install"
+)
+
+const (
+	// bucketSecret has the credentials of the bucket, and bucketDir is where the operator sees it.
+	bucketSecret = "hypershift-operator-oidc-provider-s3-credentials"
+	bucketDir    = "/etc/oidc-storage-provider-s3-creds"
+	// bucketConfig tells in kube-public which bucket it is: who makes roles for a cluster names its issuer after it.
+	bucketConfig = "oidc-storage-provider-s3-config"
+)
+
+// Install is the platform's part of install: the bucket of the issuers' documents.
+type Install struct{ bucket, region, endpoint, file, secret, key string }
+
+// AddFlags implements install.Part. The names are the compatible product's, but for that of the endpoint.
+func (i *Install) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&i.bucket, "oidc-storage-provider-s3-bucket-name", "", "bucket that the operator publishes the issuers of AWS clusters in (default: none, who makes clusters does)")
+	flags.StringVar(&i.region, "oidc-storage-provider-s3-region", "", "region of the bucket")
+	flags.StringVar(&i.file, "oidc-storage-provider-s3-credentials", "", "AWS credentials file that may write to the bucket")
+	flags.StringVar(&i.secret, "oidc-storage-provider-s3-secret", "", "Secret of the operator's namespace with such a file, instead of --oidc-storage-provider-s3-credentials")
+	flags.StringVar(&i.key, "oidc-storage-provider-s3-secret-key", "credentials", "the file's key in the Secret")
+	flags.StringVar(&i.endpoint, "oidc-storage-provider-s3-endpoint", "", "URL of what speaks S3's protocol, instead of AWS's own in the region")
+}
+
+// Complete implements install.Part.
+func (i *Install) Complete(namespace string) (install.Addition, error) {
+	if i.bucket == "" {
+		if i.region != "" || i.file != "" || i.secret != "" || i.endpoint != "" {
+			return install.Addition{}, errors.New("the other flags --oidc-storage-provider-s3-* need --oidc-storage-provider-s3-bucket-name")
+		}
+		return install.Addition{}, nil
+	}
+	if i.region == "" {
+		return install.Addition{}, errors.New("--oidc-storage-provider-s3-bucket-name needs --oidc-storage-provider-s3-region")
+	}
+	if (i.file == "") == (i.secret == "") {
+		return install.Addition{}, errors.New("--oidc-storage-provider-s3-bucket-name needs one of --oidc-storage-provider-s3-credentials and --oidc-storage-provider-s3-secret")
+	}
+	if i.key == "" {
+		return install.Addition{}, errors.New("--oidc-storage-provider-s3-secret-key must not be empty")
+	}
+	objects := []client.Object{&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: bucketConfig}, Data: map[string]string{"name": i.bucket, "region": i.region},
+	}}
+	secret := i.secret
+	if i.file != "" {
+		content, err := os.ReadFile(i.file)
+		if err != nil {
+			return install.Addition{}, fmt.Errorf("--oidc-storage-provider-s3-credentials: %w", err)
+		}
+		secret = bucketSecret
+		objects = append(objects, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: secret}, Type: corev1.SecretTypeOpaque, Data: map[string][]byte{i.key: content},
+		})
+	}
+	args := []string{
+		"--oidc-storage-provider-s3-bucket-name=" + i.bucket, "--oidc-storage-provider-s3-region=" + i.region,
+		"--oidc-storage-provider-s3-credentials=" + bucketDir + "/" + i.key,
+	}
+	if i.endpoint != "" {
+		args = append(args, "--oidc-storage-provider-s3-endpoint="+i.endpoint)
+	}
+	return install.Addition{Args: args, Secrets: []install.SecretFiles{{Name: secret, Dir: bucketDir}}, Objects: objects}, nil
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"context"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/finalizer"
+)
+
+// reconcileIssuer tells the platform's cloud who signs the tokens of the guest's service accounts. The finalizer is there first: what is
+// published is found again whatever happens.
+func (r *Reconciler) reconcileIssuer(ctx context.Context, s *scope) (ctrl.Result, error) {
+	publisher, ok := s.platform.(platform.IssuerPublisher)
+	if !ok {
+		return ctrl.Result{}, nil
+	}
+	cluster := s.cluster(r.Settings.OperatorImage)
+	documents, why, err := publisher.IssuerDocuments(ctx, r.Client, cluster)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if len(documents) == 0 {
+		if why.Type == "" {
+			s.clear(hyperv1.ValidOIDCConfiguration)
+		} else {
+			s.setCondition(why)
+		}
+		return ctrl.Result{}, nil
+	}
+	if err := finalizer.Add(ctx, r.Client, s.hc, publisher.IssuerFinalizer(), nil); err != nil {
+		return ctrl.Result{}, err
+	}
+	how, again := publisher.PublishIssuer(ctx, cluster, documents)
+	s.setCondition(how)
+	return ctrl.Result{RequeueAfter: again}, nil
+}
+
+// withdrawIssuer has the cloud forget it, after the last that could use such a token is gone.
+func (r *Reconciler) withdrawIssuer(ctx context.Context, s *scope) (string, error) {
+	publisher, ok := s.platform.(platform.IssuerPublisher)
+	if !ok || !controllerutil.ContainsFinalizer(s.hc, publisher.IssuerFinalizer()) {
+		return "", nil
+	}
+	if err := publisher.WithdrawIssuer(ctx, s.cluster(r.Settings.OperatorImage)); err != nil {
+		return "", err
+	}
+	return "", finalizer.Remove(ctx, r.Client, s.hc, publisher.IssuerFinalizer())
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aws
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/objectstore"
+)
+
+const (
+	// ownerMark is the metadata of an object that says whose it is, as namespace/name.
+	ownerMark = "Hosted-Cluster"
+
+	// bucketTimeout bounds all that one pass asks a bucket.
+	bucketTimeout = 10 * time.Second
+	// publishedFor is how long documents that were seen in the bucket are taken to be there, and failedFor how long the bucket is not
+	// asked again after a failure.
+	publishedFor = 10 * time.Minute
+	failedFor    = 30 * time.Second
+)
+
+// errTaken is the refusal to write over what is another cluster's.
+var errTaken = errors.New("the bucket has documents of another cluster under this infraID")
+
+// bucket is where issuers are published. The zero value is none.
+type bucket struct {
+	name, region, endpoint string
+	// credentials is a file, as AWS's client libraries read it. It may change at any time.
+	credentials string
+
+	clock clock.PassiveClock
+	mu    sync.Mutex
+	// seen is what the last look at the documents of an owner told.
+	seen map[string]look
+}
+
+// look is what the bucket told of documents.
+type look struct {
+	documents [sha256.Size]byte
+	at        time.Time
+	failure   error
+}
+
+func (b *bucket) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&b.name, "oidc-storage-provider-s3-bucket-name", "", "bucket that the documents of AWS clusters' issuers go to")
+	flags.StringVar(&b.region, "oidc-storage-provider-s3-region", "", "region of the bucket")
+	flags.StringVar(&b.credentials, "oidc-storage-provider-s3-credentials", "", "AWS credentials file that may write to the bucket")
+	flags.StringVar(&b.endpoint, "oidc-storage-provider-s3-endpoint", "", "URL of what speaks S3's protocol, instead of AWS's own in the region")
+}
+
+// check tells that the flags go together.
+func (b *bucket) check() error {
+	if (b.name == "") != (b.region == "") || (b.name == "") != (b.credentials == "") {
+		return errors.New("set all of --oidc-storage-provider-s3-bucket-name, --oidc-storage-provider-s3-region and --oidc-storage-provider-s3-credentials, or none")
+	}
+	return nil
+}
+
+func (b *bucket) configured() bool { return b.name != "" }
+
+// PublishIssuer puts the documents into the bucket, unless they are there.
+func (p *Platform) PublishIssuer(ctx context.Context, cluster platform.Cluster, documents map[string][]byte) (metav1.Condition, time.Duration) {
+	owner, infraID := client.ObjectKeyFromObject(cluster.HostedCluster).String(), cluster.HostedCluster.Spec.InfraID
+	failure, again := p.bucket.publish(ctx, owner, infraID, documents)
+	where := "s3://" + p.bucket.name + "/" + infraID
+	switch {
+	case failure == nil:
+		return condition.True(validOIDC, hyperv1.AsExpectedReason, "The issuer's documents are in "+where), again
+	case definite(failure):
+		return condition.False(validOIDC, hyperv1.OIDCConfigurationInvalidReason, "Publishing the issuer's documents in "+where+": "+p.bucket.explain(failure)), again
+	}
+	// Nobody knows: what was published before is still served.
+	return condition.Unknown(validOIDC, hyperv1.StatusUnknownReason, "Publishing the issuer's documents in "+where+": "+p.bucket.explain(failure)), again
+}
+
+// WithdrawIssuer removes the documents that say that they are the cluster's.
+func (p *Platform) WithdrawIssuer(ctx context.Context, cluster platform.Cluster) error {
+	hc := cluster.HostedCluster
+	if !p.bucket.configured() {
+		return fmt.Errorf("the operator has no bucket any more to remove the issuer's documents from: run `hypershift install` with --oidc-storage-provider-s3-*, or "+
+			"remove %s/ of the bucket by hand and then the finalizer %s", hc.Spec.InfraID, hyperv1.AWSOIDCDiscoveryFinalizer)
+	}
+	if err := p.bucket.withdraw(ctx, client.ObjectKeyFromObject(hc).String(), hc.Spec.InfraID); err != nil {
+		return fmt.Errorf("removing the issuer's documents from s3://%s/%s: %s", p.bucket.name, hc.Spec.InfraID, p.bucket.explain(err)) //nolint:errorlint // in words for users
+	}
+	return nil
+}
+
+// publish writes what is missing or different. It asks the bucket only when the last answer is old.
+func (b *bucket) publish(ctx context.Context, owner, infraID string, documents map[string][]byte) (failure error, again time.Duration) { //nolint:revive // the failure is a result to tell, not to return
+	raw, err := json.Marshal(documents)
+	if err != nil {
+		return err, failedFor
+	}
+	digest := sha256.Sum256(raw)
+	if last, left := b.last(owner); left > 0 && last.documents == digest {
+		return last.failure, left
+	}
+	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
+	defer cancel()
+	failure = b.putAll(ctx, owner, infraID, documents)
+	found := look{documents: digest, at: b.now(), failure: failure}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.seen == nil {
+		b.seen = map[string]look{}
+	}
+	b.seen[owner] = found
+	return failure, found.validFor()
+}
+
+func (b *bucket) putAll(ctx context.Context, owner, infraID string, documents map[string][]byte) error {
+	store, err := b.open()
+	if err != nil {
+		return err
+	}
+	for _, path := range slices.Sorted(maps.Keys(documents)) {
+		if err := b.put(ctx, store, owner, infraID+path, documents[path]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l look) validFor() time.Duration {
+	if l.failure != nil {
+		return failedFor
+	}
+	return publishedFor
+}
+
+func (b *bucket) last(owner string) (last look, left time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	last = b.seen[owner]
+	return last, last.validFor() - b.now().Sub(last.at)
+}
+
+func (b *bucket) now() time.Time {
+	if b.clock == nil {
+		return time.Now()
+	}
+	return b.clock.Now()
+}
+
+// open reads the credentials anew: they may have been rotated.
+func (b *bucket) open() (*minio.Client, error) {
+	return objectstore.New(objectstore.Config{
+		Region: b.region, Endpoint: b.endpoint, Dir: filepath.Dir(b.credentials), Key: filepath.Base(b.credentials),
+	})
+}
+
+func (b *bucket) put(ctx context.Context, store *minio.Client, owner, name string, content []byte) error {
+	there, mark, err := b.read(ctx, store, name)
+	if err != nil {
+		return err
+	}
+	same := sameJSON(there, content)
+	switch {
+	case same && mark == owner:
+		return nil
+	case there != nil && mark != owner && (mark != "" || !same): // Without a mark it is of the compatible product.
+		return fmt.Errorf("%s: %w", name, errTaken)
+	}
+	_, err = store.PutObject(ctx, b.name, name, bytes.NewReader(content), int64(len(content)), minio.PutObjectOptions{
+		ContentType: "application/json", UserMetadata: map[string]string{ownerMark: owner},
+	})
+	return err
+}
+
+// sameJSON tells whether two documents say the same: others lay them out differently.
+func sameJSON(a, b []byte) bool {
+	var first, second any
+	return json.Unmarshal(a, &first) == nil && json.Unmarshal(b, &second) == nil && reflect.DeepEqual(first, second)
+}
+
+// read returns an object and whose it is; nil when there is none.
+func (b *bucket) read(ctx context.Context, store *minio.Client, name string) ([]byte, string, error) {
+	object, err := store.GetObject(ctx, b.name, name, minio.GetObjectOptions{})
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { _ = object.Close() }()
+	// A document of ours is of a few keys.
+	content, err := io.ReadAll(io.LimitReader(object, 1<<20))
+	if minio.ToErrorResponse(err).Code == minio.NoSuchKey {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	about, err := object.Stat()
+	return content, about.UserMetadata[ownerMark], err
+}
+
+func (b *bucket) withdraw(ctx context.Context, owner, infraID string) error {
+	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
+	defer cancel()
+	store, err := b.open()
+	if err != nil {
+		return err
+	}
+	for _, path := range []string{discoveryPath, keysPath} {
+		there, mark, err := b.read(ctx, store, infraID+path)
+		if err == nil && there != nil && (mark == "" || mark == owner) {
+			err = store.RemoveObject(ctx, b.name, infraID+path, minio.RemoveObjectOptions{})
+		}
+		// Without its bucket there is nothing that could be removed.
+		if err != nil && minio.ToErrorResponse(err).Code != minio.NoSuchBucket {
+			return err
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.seen, owner)
+	return nil
+}
+
+// definite tells that another try would end as this one did.
+func definite(err error) bool {
+	response := minio.ToErrorResponse(err)
+	return errors.Is(err, errTaken) || response.Code == minio.NoSuchBucket || response.StatusCode == http.StatusForbidden || response.StatusCode == http.StatusUnauthorized
+}
+
+// explain says what the operator's administrator can do. No answer has a secret in it.
+func (b *bucket) explain(err error) string {
+	response := minio.ToErrorResponse(err)
+	switch {
+	case errors.Is(err, errTaken):
+		return err.Error() + ": make the cluster anew with another infraID, or remove them"
+	case response.Code == minio.NoSuchBucket:
+		return "the bucket does not exist: make it, or run `hypershift install` with another one"
+	case response.StatusCode == http.StatusForbidden, response.StatusCode == http.StatusUnauthorized:
+		return fmt.Sprintf("the bucket refuses the operator's credentials (%s): were they rotated, or do they lack the right to list the bucket, or to get, put or delete its objects?", response.Code)
+	}
+	return err.Error()
+}
