@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -32,6 +33,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/ignition-server/bootstrap"
 	"github.com/openshift/hypershift/ignition-server/endpoint"
+	"github.com/openshift/hypershift/ignition-server/identity"
 	"github.com/openshift/hypershift/ignition-server/payload"
 	"github.com/openshift/hypershift/ignition-server/token"
 	"github.com/openshift/hypershift/support/logging"
@@ -139,7 +141,10 @@ func (o *options) manager(config *rest.Config, log *slog.Logger) (ctrl.Manager, 
 	if err != nil {
 		return nil, err
 	}
-	return mgr, o.addServer(mgr, endpoint.New(tokens, credentials, reconciler, os.DirFS(o.nodeAgentDir), log))
+	return mgr, o.addServer(mgr, &endpoint.Server{
+		Tokens: tokens, Credentials: credentials, Observer: reconciler, Programs: os.DirFS(o.nodeAgentDir), CA: o.ca, Log: log,
+		Nodes: &identity.Nodes{Client: mgr.GetClient(), Management: mgr.GetAPIReader(), Namespace: o.namespace, Clock: clock.RealClock{}},
+	})
 }
 
 // credentials asks the guest when a machine wants to join, and not before: until then its API may be away.
@@ -154,6 +159,15 @@ func (o *options) credentials(mgr ctrl.Manager) (*bootstrap.Credentials, error) 
 		return nil, fmt.Errorf("connect to the guest: %w", err)
 	}
 	return bootstrap.New(guest, mgr.GetAPIReader(), o.namespace, clock.RealClock{}), nil
+}
+
+// ca is beside the serving certificate. A Secret that has none gives machines nothing to know the server by later.
+func (o *options) ca() []byte {
+	content, err := os.ReadFile(filepath.Join(filepath.Dir(o.certFile), "ca.crt"))
+	if err != nil {
+		return nil
+	}
+	return content
 }
 
 // mirrors are where this process reads release images: what the flag says, and then what the environment says.
@@ -181,7 +195,8 @@ func (o *options) addServer(mgr ctrl.Manager, handler http.Handler) error {
 		ReadTimeout:       30 * time.Second,
 		WriteTimeout:      2 * time.Minute,
 		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){},
-		TLSConfig:         &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: watcher.GetCertificate},
+		// Machines that boot have no certificate. One that is shown is verified for each request, by the CAs of that time.
+		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: watcher.GetCertificate, ClientAuth: tls.RequestClientCert},
 	}
 	return errors.Join(mgr.Add(watcher), mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		return serve(ctx, server, o.addr)

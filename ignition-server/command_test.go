@@ -85,6 +85,7 @@ func TestProcess(t *testing.T) {
 	g.Expect(string(readToken(t, c).Data[token.ReasonKey])).To(Equal("AsExpected"))
 	code, _ := get(t, "https://"+o.addr+"/ignition", "another-token")
 	g.Expect(code).To(Equal(http.StatusNetworkAuthenticationRequired))
+	g.Expect(getWith(t, "https://"+o.addr+"/node-config/0")).To(Equal(http.StatusUnauthorized), "a certificate that nobody signed is asked for, read, and refused")
 
 	bootstrap := &corev1.Secret{}
 	g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: hosted, Name: "bootstrap-kubeconfig"}, bootstrap)).To(Succeed())
@@ -105,12 +106,17 @@ func createWorld(t *testing.T, c client.Client, registry *releasetest.Registry, 
 		token.ConfigAnnotation: "true", token.NodePoolAnnotation: "clusters/workers",
 		token.GeneratedAnnotation: time.Now().Format(time.RFC3339Nano),
 	}
+	caFile, _ := certificate(t)
+	ca, err := os.ReadFile(caFile)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, obj := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hosted}},
 		controlPlane(hosted, release),
 		&corev1.Secret{ObjectMeta: meta("pull-secret"), Data: map[string][]byte{".dockerconfigjson": []byte(`{"auths":{}}`)}},
 		&corev1.Secret{ObjectMeta: meta("bootstrap-kubeconfig"), Data: map[string][]byte{"kubeconfig": []byte("kind: Config")}},
-		&corev1.ConfigMap{ObjectMeta: meta("kubelet-client-ca"), Data: map[string]string{"ca.crt": "client CA"}},
+		&corev1.ConfigMap{ObjectMeta: meta("kubelet-client-ca"), Data: map[string]string{"ca.crt": string(ca)}},
 		&corev1.ConfigMap{ObjectMeta: meta("user-ca-bundle"), Data: map[string]string{"ca-bundle.crt": string(registry.CA)}},
 		&corev1.Secret{ObjectMeta: tokenMeta, Data: map[string][]byte{token.TokenKey: []byte("the-token"), token.ReleaseKey: []byte(release)}},
 		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: hosted, Name: "token-workers-0", Labels: map[string]string{hyperv1.SecretGrantLabel: "ignition-server"}}},
@@ -173,6 +179,29 @@ func get(t *testing.T, url, tok string) (int, string) {
 		t.Fatal(err)
 	}
 	return resp.StatusCode, string(body)
+}
+
+// getWith shows a certificate of its own making.
+func getWith(t *testing.T, url string) int {
+	t.Helper()
+	pair, err := tls.LoadX509KeyPair(certificate(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}}}
+	defer transport.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := response.Body.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode
 }
 
 func certificate(t *testing.T) (certFile, keyFile string) {

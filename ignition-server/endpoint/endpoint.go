@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package endpoint is the HTTP face of the ignition-server. With the bearer token of the user-data, a machine gets its
-// configuration (GET /ignition) and the program that makes it a node (GET /node-agent/<architecture>).
+// configuration (GET /ignition) and the program that makes it a node (GET /node-agent/<architecture>). With the certificate of its kubelet
+// a Node of a pool that is updated in place gets the plan of a configuration of its pool (GET /node-config/<hash>), and the program.
 package endpoint
 
 import (
@@ -21,6 +22,7 @@ import (
 	"time"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/ignition-server/identity"
 	"github.com/openshift/hypershift/ignition-server/nodeconfig"
 	"github.com/openshift/hypershift/ignition-server/token"
 )
@@ -35,6 +37,9 @@ const (
 // programPath is before the architecture.
 const programPath = "/node-agent/"
 
+// configPath is before the hash of a configuration.
+const configPath = "/node-config/"
+
 // architectures are those that the product's image has node-agent for.
 var architectures = []string{"amd64", "arm64"}
 
@@ -43,6 +48,8 @@ var ignitionPath = regexp.MustCompile(`^/ignition[^/\s]*$`)
 // Tokens tells what a token stands for.
 type Tokens interface {
 	Get(token string) (token.Entry, bool)
+	// Config returns the configuration of a pool (<namespace>/<name>) that has this hash.
+	Config(pool, hash string) (token.Entry, bool)
 }
 
 // Credentials puts into a configuration what the one machine that asks for it joins with.
@@ -56,57 +63,64 @@ type Observer interface {
 	Served(ctx context.Context, e token.Entry) error
 	// Missed is called when a token is not known.
 	Missed()
+	// Refused is called when nothing is served to a certificate.
+	Refused()
 }
 
-// New makes the handler. programs holds node-agent, in a file for each architecture in Go's words.
-func New(tokens Tokens, credentials Credentials, observer Observer, programs fs.FS, log *slog.Logger) http.Handler {
-	h := &handler{tokens: tokens, credentials: credentials, observer: observer, programs: programs, log: log}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		arch, isProgram := strings.CutPrefix(r.URL.Path, programPath)
-		switch {
-		case r.URL.Path == "/healthz":
-			w.WriteHeader(http.StatusOK)
-		case ignitionPath.MatchString(r.URL.Path):
-			h.authorized(w, r, h.serve)
-		case isProgram:
-			h.authorized(w, r, func(w http.ResponseWriter, _ *http.Request, _ token.Entry) { h.program(w, arch) })
-		default:
-			http.NotFound(w, r)
-		}
-	})
+// Server is the handler.
+type Server struct {
+	Tokens      Tokens
+	Credentials Credentials
+	Nodes       Nodes
+	Observer    Observer
+	// Programs holds node-agent, in a file for each architecture in Go's words.
+	Programs fs.FS
+	// CA is what Nodes know the server by later (PEM); nil, or an empty one, for servers whose CA is not known.
+	CA  func() []byte
+	Log *slog.Logger
 }
 
-type handler struct {
-	tokens      Tokens
-	credentials Credentials
-	observer    Observer
-	programs    fs.FS
-	log         *slog.Logger
+// ServeHTTP implements http.Handler.
+func (h *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	arch, isProgram := strings.CutPrefix(r.URL.Path, programPath)
+	hash, isConfig := strings.CutPrefix(r.URL.Path, configPath)
+	switch {
+	case r.URL.Path == "/healthz":
+		w.WriteHeader(http.StatusOK)
+	case r.Method != http.MethodGet && (isProgram || isConfig || ignitionPath.MatchString(r.URL.Path)):
+		w.Header().Set("Allow", http.MethodGet)
+		http.Error(w, "only GET is served here", http.StatusMethodNotAllowed)
+	case ignitionPath.MatchString(r.URL.Path):
+		h.authorized(w, r, h.serve)
+	case isConfig:
+		h.identified(w, r, func(node identity.Node) { h.serveNode(w, r, node, hash) })
+	case isProgram && r.Header.Get("Authorization") == "" && hasCertificate(r):
+		h.identified(w, r, func(identity.Node) { h.program(w, arch) })
+	case isProgram:
+		h.authorized(w, r, func(w http.ResponseWriter, _ *http.Request, _ token.Entry) { h.program(w, arch) })
+	default:
+		http.NotFound(w, r)
+	}
 }
 
 // authorized lets those through that have a token, and says what it stands for.
-func (h *handler) authorized(w http.ResponseWriter, r *http.Request, serve func(http.ResponseWriter, *http.Request, token.Entry)) {
-	if r.Method != http.MethodGet {
-		w.Header().Set("Allow", http.MethodGet)
-		http.Error(w, "only GET is served here", http.StatusMethodNotAllowed)
-		return
-	}
+func (h *Server) authorized(w http.ResponseWriter, r *http.Request, serve func(http.ResponseWriter, *http.Request, token.Entry)) {
 	bearer, ok := bearerToken(r.Header.Get("Authorization"))
 	if !ok {
 		http.Error(w, "send the token of the user-data as \"Authorization: Bearer <base64>\"", http.StatusUnauthorized)
 		return
 	}
-	entry, ok := h.tokens.Get(bearer)
+	entry, ok := h.Tokens.Get(bearer)
 	if !ok {
 		// Ignition gives up on 4xx and tries again on 5xx: the token may be in the cache in a moment.
-		h.observer.Missed()
+		h.Observer.Missed()
 		http.Error(w, "no node configuration is held for this token (yet)", http.StatusNetworkAuthenticationRequired)
 		return
 	}
 	serve(w, r, entry)
 }
 
-func (h *handler) serve(w http.ResponseWriter, r *http.Request, entry token.Entry) {
+func (h *Server) serve(w http.ResponseWriter, r *http.Request, entry token.Entry) {
 	if !json.Valid(entry.Payload) {
 		http.Error(w, "the node configuration of this token is damaged", http.StatusInternalServerError)
 		return
@@ -117,14 +131,14 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, entry token.Entr
 	}
 	payload, err := h.withProgram(r, entry, payload)
 	if err != nil {
-		h.log.Error("cannot say where node-agent is", "nodePool", entry.NodePool, "error", err)
+		h.Log.Error("cannot say where node-agent is", "nodePool", entry.NodePool, "error", err)
 		http.Error(w, "this ignition-server has no node-agent for the machines of this pool", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(len(payload)))
 	if _, err := w.Write(payload); err != nil {
-		h.log.Info("a machine hung up", "nodePool", entry.NodePool, "error", err)
+		h.Log.Info("a machine hung up", "nodePool", entry.NodePool, "error", err)
 		return
 	}
 	// The machine must not wait for what follows; a writer that cannot flush sends all when the handler returns.
@@ -133,14 +147,14 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, entry token.Entr
 }
 
 // program serves node-agent with its checksum (RFC 9530), by which the machine knows that it has all of it.
-func (h *handler) program(w http.ResponseWriter, arch string) {
+func (h *Server) program(w http.ResponseWriter, arch string) {
 	if !slices.Contains(architectures, arch) {
 		http.Error(w, "there is no node-agent for this architecture; there is one for "+strings.Join(architectures, " and "), http.StatusNotFound)
 		return
 	}
-	program, err := fs.ReadFile(h.programs, arch)
+	program, err := fs.ReadFile(h.Programs, arch)
 	if err != nil {
-		h.log.Error("cannot read node-agent", "architecture", arch, "error", err)
+		h.Log.Error("cannot read node-agent", "architecture", arch, "error", err)
 		http.Error(w, "this ignition-server's image has no node-agent for the architecture", http.StatusInternalServerError)
 		return
 	}
@@ -149,43 +163,45 @@ func (h *handler) program(w http.ResponseWriter, arch string) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(program)))
 	w.Header().Set("Repr-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(sum[:])+":")
 	if _, err := w.Write(program); err != nil { //nolint:gosec // It is a program for a machine, and says so.
-		h.log.Info("a machine hung up", "architecture", arch, "error", err)
+		h.Log.Info("a machine hung up", "architecture", arch, "error", err)
 	}
 }
 
 // withProgram has Ignition fetch node-agent as it fetched its configuration: from the same address, with the same token.
-func (h *handler) withProgram(r *http.Request, entry token.Entry, payload []byte) ([]byte, error) {
+func (h *Server) withProgram(r *http.Request, entry token.Entry, payload []byte) ([]byte, error) {
 	return nodeconfig.WithProgram(payload, func() (nodeconfig.Program, error) {
 		arch := cmp.Or(entry.Architecture, hyperv1.ArchitectureAMD64)
-		content, err := fs.ReadFile(h.programs, arch)
+		content, err := fs.ReadFile(h.Programs, arch)
 		if err != nil {
 			return nodeconfig.Program{}, fmt.Errorf("read node-agent for %s: %w", arch, err)
 		}
-		return nodeconfig.Program{URL: "https://" + r.Host + programPath + arch, Authorization: r.Header.Get("Authorization"), Content: content}, nil
+		return nodeconfig.Program{
+			URL: "https://" + r.Host + programPath + arch, Authorization: r.Header.Get("Authorization"), Content: content, Server: h.server(r),
+		}, nil
 	})
 }
 
 // personal is the configuration with the machine's own credentials. That these cannot be made now, since the guest's API is away, is
 // nothing that a machine should give up for.
-func (h *handler) personal(w http.ResponseWriter, r *http.Request, entry token.Entry) ([]byte, bool) {
+func (h *Server) personal(w http.ResponseWriter, r *http.Request, entry token.Entry) ([]byte, bool) {
 	ctx, cancel := context.WithTimeout(r.Context(), credentialsTimeout)
 	defer cancel()
-	payload, err := h.credentials.Payload(ctx, entry)
+	payload, err := h.Credentials.Payload(ctx, entry)
 	if err != nil {
-		h.log.Error("cannot make the credentials of a machine", "nodePool", entry.NodePool, "machine", entry.Machine, "error", err)
+		h.Log.Error("cannot make the credentials of a machine", "nodePool", entry.NodePool, "machine", entry.Machine, "error", err)
 		http.Error(w, "the credentials that this machine joins with cannot be made now", http.StatusServiceUnavailable)
 		return nil, false
 	}
 	return payload, true
 }
 
-func (h *handler) served(ctx context.Context, entry token.Entry) {
+func (h *Server) served(ctx context.Context, entry token.Entry) {
 	// The machine may hang up as soon as it has its configuration, which must not keep it from being marked.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), markTimeout)
 	defer cancel()
-	h.log.Info("served a node configuration", "nodePool", entry.NodePool, "machine", entry.Machine, "secret", entry.Secret.Name)
-	if err := h.observer.Served(ctx, entry); err != nil {
-		h.log.Error("cannot mark the token as used", "secret", entry.Secret.Name, "error", err)
+	h.Log.Info("served a node configuration", "nodePool", entry.NodePool, "machine", entry.Machine, "secret", entry.Secret.Name)
+	if err := h.Observer.Served(ctx, entry); err != nil {
+		h.Log.Error("cannot mark the token as used", "secret", entry.Secret.Name, "error", err)
 	}
 }
 

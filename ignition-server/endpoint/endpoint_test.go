@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -27,6 +28,15 @@ type fakeTokens map[string]token.Entry
 
 func (f fakeTokens) Get(t string) (token.Entry, bool) { e, ok := f[t]; return e, ok }
 
+func (f fakeTokens) Config(pool, hash string) (token.Entry, bool) {
+	for _, e := range f {
+		if e.NodePool == pool && e.Hash == hash {
+			return e, true
+		}
+	}
+	return token.Entry{}, false
+}
+
 // fakeCredentials gives each machine its name.
 type fakeCredentials struct{}
 
@@ -43,7 +53,9 @@ func (fakeCredentials) Payload(_ context.Context, e token.Entry) ([]byte, error)
 type fakeObserver struct {
 	served []token.Entry
 	missed int
-	err    error
+	// refused counts certificates.
+	refused int
+	err     error
 }
 
 func (f *fakeObserver) Served(ctx context.Context, e token.Entry) error {
@@ -51,7 +63,13 @@ func (f *fakeObserver) Served(ctx context.Context, e token.Entry) error {
 	return errors.Join(f.err, ctx.Err())
 }
 
-func (f *fakeObserver) Missed() { f.missed++ }
+func (f *fakeObserver) Missed()  { f.missed++ }
+func (f *fakeObserver) Refused() { f.refused++ }
+
+// newServer is one that asks fakes.
+func newServer(tokens fakeTokens, observer *fakeObserver, programs fs.FS, log *slog.Logger) *Server {
+	return &Server{Tokens: tokens, Credentials: fakeCredentials{}, Observer: observer, Programs: programs, Log: log}
+}
 
 var programs = fstest.MapFS{"amd64": {Data: []byte("a program")}}
 
@@ -93,9 +111,9 @@ func TestEndpoint(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			g := NewWithT(t)
 			observer := &fakeObserver{}
-			server := httptest.NewTLSServer(New(fakeTokens{
+			server := httptest.NewTLSServer(newServer(fakeTokens{
 				knownToken: entry, "damaged": damaged, "workers-a": of("workers-a"), "unlucky": of("unlucky"),
-			}, fakeCredentials{}, observer, programs, slog.New(slog.DiscardHandler)))
+			}, observer, programs, slog.New(slog.DiscardHandler)))
 			defer server.Close()
 			req, err := http.NewRequestWithContext(t.Context(), tt.method, server.URL+tt.path, nil)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -125,7 +143,7 @@ func TestProgram(t *testing.T) {
 	t.Run("When a machine asks for node-agent, it should get it with its checksum, and not count as configured", func(t *testing.T) {
 		g := NewWithT(t)
 		observer := &fakeObserver{}
-		handler := New(fakeTokens{knownToken: {Payload: []byte("{}")}}, fakeCredentials{}, observer, programs, slog.New(slog.DiscardHandler))
+		handler := newServer(fakeTokens{knownToken: {Payload: []byte("{}")}}, observer, programs, slog.New(slog.DiscardHandler))
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/node-agent/amd64", nil)
 		req.Header.Set("Authorization", bearer(knownToken))
 		answer := httptest.NewRecorder()
@@ -149,7 +167,7 @@ func TestIgnitionFetchesTheProgram(t *testing.T) {
 	for arch, want := range map[string]string{"": "a program", "amd64": "a program", "arm64": "another"} {
 		t.Run("When the architecture of the pool is \""+arch+"\", Ignition should fetch its node-agent with the same token", func(t *testing.T) {
 			g := NewWithT(t)
-			server := httptest.NewTLSServer(New(fakeTokens{knownToken: {Architecture: arch, Payload: []byte(withoutProgram)}}, fakeCredentials{}, &fakeObserver{},
+			server := httptest.NewTLSServer(newServer(fakeTokens{knownToken: {Architecture: arch, Payload: []byte(withoutProgram)}}, &fakeObserver{},
 				programs, slog.New(slog.DiscardHandler)))
 			defer server.Close()
 			get := func(url, authorization string) []byte {
@@ -177,7 +195,7 @@ func TestIgnitionFetchesTheProgram(t *testing.T) {
 		g := NewWithT(t)
 		var log strings.Builder
 		observer := &fakeObserver{}
-		handler := New(fakeTokens{knownToken: {Architecture: "ppc64le", Payload: []byte(withoutProgram)}}, fakeCredentials{}, observer, programs, slog.New(slog.NewTextHandler(&log, nil)))
+		handler := newServer(fakeTokens{knownToken: {Architecture: "ppc64le", Payload: []byte(withoutProgram)}}, observer, programs, slog.New(slog.NewTextHandler(&log, nil)))
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/ignition", nil)
 		req.Header.Set("Authorization", bearer(knownToken))
 		answer := httptest.NewRecorder()
@@ -193,7 +211,7 @@ func TestIgnitionFetchesTheProgram(t *testing.T) {
 func TestServedAlthoughTheMachineHungUp(t *testing.T) {
 	g := NewWithT(t)
 	observer := &fakeObserver{}
-	handler := New(fakeTokens{knownToken: {Payload: []byte("{}")}}, fakeCredentials{}, observer, programs, slog.New(slog.DiscardHandler))
+	handler := newServer(fakeTokens{knownToken: {Payload: []byte("{}")}}, observer, programs, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	req := httptest.NewRequestWithContext(ctx, http.MethodGet, "/ignition", nil)
@@ -208,7 +226,7 @@ func TestNoTokenInLogs(t *testing.T) {
 	g := NewWithT(t)
 	var log strings.Builder
 	observer := &fakeObserver{err: errors.New("API server is away")}
-	handler := New(fakeTokens{knownToken: {Payload: []byte("{}")}}, fakeCredentials{}, observer, programs, slog.New(slog.NewTextHandler(&log, nil)))
+	handler := newServer(fakeTokens{knownToken: {Payload: []byte("{}")}}, observer, programs, slog.New(slog.NewTextHandler(&log, nil)))
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/ignition", nil)
 	req.Header.Set("Authorization", bearer(knownToken))
 

@@ -20,7 +20,7 @@ func FuzzBearer(f *testing.F) {
 	} {
 		f.Add(header)
 	}
-	handler := New(fakeTokens{knownToken: token.Entry{Payload: []byte("{}")}}, fakeCredentials{}, &fakeObserver{}, programs, slog.New(slog.DiscardHandler))
+	handler := newServer(fakeTokens{knownToken: token.Entry{Payload: []byte("{}")}}, &fakeObserver{}, programs, slog.New(slog.DiscardHandler))
 	f.Fuzz(func(t *testing.T, header string) {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/ignition", nil)
 		request.Header["Authorization"] = []string{header}

@@ -43,6 +43,8 @@ type Program struct {
 	Authorization string
 	// Content is what its checksum is made of.
 	Content []byte
+	// Server is where the machine asks for later configurations.
+	Server Server
 }
 
 // WithProgram has Ignition fetch node-agent, which is far too large to stand in the configuration, and check it. A node plan is left as it
@@ -76,5 +78,6 @@ func WithProgram(config []byte, program func() (Program, error)) ([]byte, error)
 		HTTPHeaders:  types.HTTPHeaders{{Name: "Authorization", Value: ptr.To(p.Authorization)}},
 		Verification: types.Verification{Hash: ptr.To("sha256-" + hex.EncodeToString(sum[:]))},
 	}
+	addServer(&rendered, p.Server)
 	return json.Marshal(rendered)
 }

@@ -17,7 +17,7 @@ import (
 )
 
 func TestWithProgram(t *testing.T) {
-	program := Program{URL: "https://10.0.0.1:30443/node-agent/arm64", Authorization: "Bearer abc", Content: []byte("a program")}
+	program := Program{URL: "https://10.0.0.1:30443/node-agent/arm64", Authorization: "Bearer abc", Content: []byte("a program"), Server: Server{Host: "10.0.0.1:30443", CA: []byte("CA\n")}}
 	got := func(p Program, err error) func() (Program, error) {
 		return func() (Program, error) { return p, err }
 	}
@@ -38,7 +38,16 @@ func TestWithProgram(t *testing.T) {
 			HTTPHeaders:  types.HTTPHeaders{{Name: "Authorization", Value: ptr.To("Bearer abc")}},
 			Verification: types.Verification{Hash: ptr.To(fmt.Sprintf("sha256-%x", sha256.Sum256(program.Content)))},
 		}))
-		g.Expect(slices.DeleteFunc(after, is)).To(Equal(slices.DeleteFunc(before, is)), "all else stays")
+		want := append(slices.DeleteFunc(before, is), file(nodeplan.ServerCA, 0o644, []byte("CA\n")), file(nodeplan.ServerEndpoint, 0o644, []byte("10.0.0.1:30443\n")))
+		g.Expect(slices.DeleteFunc(after, is)).To(Equal(want), "it knows the server afterwards, and all else stays")
+	})
+	t.Run("When the CA of the server is not known, the machine should know no server afterwards", func(t *testing.T) {
+		g := NewWithT(t)
+		without := program
+		without.Server = Server{Host: "10.0.0.1:30443"}
+		with, err := WithProgram(rendered, got(without, nil))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(string(with)).NotTo(ContainSubstring(nodeplan.ServerEndpoint))
 	})
 	t.Run("When there is no program for the machine, it should get nothing", func(t *testing.T) {
 		with, err := WithProgram(rendered, never)

@@ -13,7 +13,7 @@ import (
 	"github.com/openshift/hypershift/support/nodeplan"
 )
 
-const bootstrapKubeconfigPath = "/etc/kubernetes/bootstrap-kubeconfig"
+const bootstrapKubeconfigPath = nodeplan.BootstrapKubeconfig
 
 var errNoBootstrap = errors.New("the node configuration has no file " + bootstrapKubeconfigPath)
 

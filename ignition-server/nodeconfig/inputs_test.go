@@ -15,7 +15,8 @@ func TestEveryInputIsInTheTable(t *testing.T) {
 	input := reflect.TypeFor[Input]()
 	for i := range input.NumField() {
 		name := input.Field(i).Name
-		if !slices.ContainsFunc(nodeinput.Inputs, func(in nodeinput.Input) bool { return in.Feeds == name }) {
+		// That is the name of all the others together.
+		if name != "ConfigHash" && !slices.ContainsFunc(nodeinput.Inputs, func(in nodeinput.Input) bool { return in.Feeds == name }) {
 			t.Errorf("Input.%s has no row in nodeinput.Inputs: say there what it renders and what its change does", name)
 		}
 	}

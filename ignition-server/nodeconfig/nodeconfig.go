@@ -22,11 +22,14 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/nodeinput"
+	"github.com/openshift/hypershift/support/nodeplan"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
 // Input is all that a node's configuration depends on.
 type Input struct {
+	// ConfigHash names the configuration among those of the pool; the machine tells by it what it runs.
+	ConfigHash string
 	// NodePool is the name of the pool, which the node carries as a label.
 	NodePool string
 	// ServiceCIDRs are the service networks of the guest; the DNS service has the 10th address of each.
@@ -77,6 +80,8 @@ var (
 	//go:embed files/kubelet.service
 	kubeletUnit     string
 	kubeletTemplate = template.Must(template.New(kubeletUnitName).Parse(kubeletUnit))
+	//go:embed files/hypershift-node-config.service
+	followUnit string
 )
 
 // Render returns the Ignition config (JSON) of a node. Its errors are about the input and say what to change.
@@ -96,6 +101,7 @@ func Render(in Input) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	rest.Owned = owned(base, user.Ignition)
 	if err := addAgent(&base, rest); err != nil {
 		return nil, err
 	}
@@ -152,9 +158,9 @@ func (in Input) model(user *nodeinput.Config) (types.Config, error) {
 			},
 			Files: files,
 		},
-		Systemd: types.Systemd{Units: in.addProxy([]types.Unit{
+		Systemd: types.Systemd{Units: append(in.addProxy([]types.Unit{
 			{Name: runtimeUnitName, Contents: ptr.To(runtimeUnit)}, {Name: kubeletUnitName, Contents: ptr.To(unit.String())},
-		})},
+		}), types.Unit{Name: nodeplan.FollowUnit, Contents: ptr.To(followUnit)})},
 	}, nil
 }
 

@@ -60,7 +60,7 @@ func (in Input) releasePlan(user *nodeinput.Config) (*nodeplan.Plan, error) {
 		return nil, err
 	}
 	plan := &nodeplan.Plan{
-		Version: nodeplan.Version, PullSecret: in.PullSecret,
+		Version: nodeplan.Version, ConfigHash: in.ConfigHash, PullSecret: in.PullSecret,
 		Proxy: nodeplan.Proxy{HTTP: in.Proxy.HTTP, HTTPS: in.Proxy.HTTPS, NoProxy: in.Proxy.NoProxy},
 	}
 	return plan, in.addSources(plan, slices.Concat(in.Mirrors, user.Mirrors))

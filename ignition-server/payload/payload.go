@@ -49,6 +49,8 @@ const (
 type Request struct {
 	// NodePool is <namespace>/<name>.
 	NodePool string
+	// ConfigHash names the configuration among those of the pool.
+	ConfigHash string
 	// Release is the pull spec of the pool's release payload.
 	Release string
 	// Config holds the packed YAML documents of the pool.
@@ -128,6 +130,7 @@ func (g *Generator) Generate(ctx context.Context, request Request) ([]byte, erro
 		return nil, &Problem{Reason: ReasonInvalidConfig, Message: fmt.Sprintf("the token Secret's config cannot be read: %v", err)}
 	}
 	in.Config = string(config)
+	in.ConfigHash = request.ConfigHash
 	_, in.NodePool, _ = strings.Cut(request.NodePool, "/")
 	render := nodeconfig.Render
 	if request.Format == hyperv1.UserDataCloudConfig {

@@ -28,8 +28,20 @@ type Entry struct {
 	Machine string
 	// Architecture is that of the pool's machines, in Go's words; empty for amd64.
 	Architecture string
+	// Hash names the configuration among those of the pool.
+	Hash string
 	// Payload is the configuration of a node, in JSON; nil while it could not be rendered.
 	Payload []byte
+	// InPlace is what Nodes of the pool are updated by; nil for a pool whose machines are replaced.
+	InPlace *InPlace
+}
+
+// InPlace is a configuration for machines that are Nodes.
+type InPlace struct {
+	// Plan is the node plan, in JSON; nil where there can be none.
+	Plan []byte
+	// Refusal says why there is none, and what to do.
+	Refusal string
 }
 
 // Cache maps tokens to payloads. It is safe for concurrent use; the zero value is not usable.
@@ -57,7 +69,7 @@ func (c *Cache) Put(e Entry, tokens ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if old := c.secrets[e.Secret]; old != nil && e.Payload == nil {
-		e.Payload = old.entry.Payload
+		e.Payload, e.InPlace = old.entry.Payload, old.entry.InPlace
 	}
 	c.drop(e.Secret)
 	if e.Payload == nil {
@@ -87,6 +99,18 @@ func (c *Cache) Get(token string) (Entry, bool) {
 	entry := h.entry
 	entry.Machine = machine
 	return entry, true
+}
+
+// Config returns a configuration of a pool by its name among them.
+func (c *Cache) Config(pool, hash string) (Entry, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, h := range c.secrets {
+		if h.entry.NodePool == pool && h.entry.Hash == hash && hash != "" && !c.clock.Now().After(h.expires) {
+			return h.entry, true
+		}
+	}
+	return Entry{}, false
 }
 
 func (c *Cache) ofMachine(token string) (*held, string) {

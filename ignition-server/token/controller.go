@@ -160,7 +160,7 @@ func (r *Reconciler) rotate(ctx context.Context, secret *corev1.Secret, now time
 }
 
 func (r *Reconciler) serve(ctx context.Context, secret *corev1.Secret, wake time.Duration) (ctrl.Result, error) {
-	rendered, err := r.render(ctx, secret)
+	rendered, inPlace, err := r.render(ctx, secret)
 	problem, isProblem := errors.AsType[*payload.Problem](err)
 	if err != nil && !isProblem {
 		return ctrl.Result{}, err
@@ -169,7 +169,9 @@ func (r *Reconciler) serve(ctx context.Context, secret *corev1.Secret, wake time
 		Secret:       client.ObjectKeyFromObject(secret),
 		NodePool:     secret.Annotations[NodePoolAnnotation],
 		Architecture: secret.Annotations[ArchitectureAnnotation],
+		Hash:         configHash(secret),
 		Payload:      rendered,
+		InPlace:      inPlace,
 	}, string(secret.Data[TokenKey]), string(secret.Data[OldTokenKey]))
 	cachedTokens.Set(float64(r.Cache.Len()))
 	if err := r.report(ctx, secret, rendered, problem); err != nil {
@@ -181,13 +183,40 @@ func (r *Reconciler) serve(ctx context.Context, secret *corev1.Secret, wake time
 	return ctrl.Result{RequeueAfter: min(wake, cmp.Or(r.Look, LookInterval))}, nil
 }
 
-func (r *Reconciler) render(ctx context.Context, secret *corev1.Secret) ([]byte, error) {
+// render makes the configuration of machines that boot, and that of Nodes which are updated in place.
+func (r *Reconciler) render(ctx context.Context, secret *corev1.Secret) ([]byte, *InPlace, error) {
 	start := r.Clock.Now()
+	request := requestOf(secret)
+	rendered, err := r.Generator.Generate(ctx, request)
+	if err != nil {
+		return nil, nil, fmt.Errorf("render the node configuration of token Secret %s: %w", client.ObjectKeyFromObject(secret), err)
+	}
+	generationSeconds.Observe(r.Clock.Since(start).Seconds())
+	switch {
+	case secret.Annotations[UpgradeTypeAnnotation] != upgradeTypeInPlace:
+		return rendered, nil, nil
+	case request.Format == hyperv1.UserDataCloudConfig:
+		return rendered, &InPlace{Plan: rendered}, nil
+	}
+	request.Format = hyperv1.UserDataCloudConfig
+	plan, err := r.Generator.Generate(ctx, request)
+	// A machine that boots can have what one that runs cannot, such as other partitions.
+	if problem, ok := errors.AsType[*payload.Problem](err); ok {
+		return rendered, &InPlace{Refusal: problem.Message}, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("render the node plan of token Secret %s: %w", client.ObjectKeyFromObject(secret), err)
+	}
+	return rendered, &InPlace{Plan: plan}, nil
+}
+
+func requestOf(secret *corev1.Secret) payload.Request {
 	request := payload.Request{
-		NodePool: secret.Annotations[NodePoolAnnotation],
-		Release:  string(secret.Data[ReleaseKey]),
-		Config:   secret.Data[ConfigKey],
-		Format:   hyperv1.UserDataFormat(secret.Annotations[FormatAnnotation]),
+		NodePool:   secret.Annotations[NodePoolAnnotation],
+		ConfigHash: configHash(secret),
+		Release:    string(secret.Data[ReleaseKey]),
+		Config:     secret.Data[ConfigKey],
+		Format:     hyperv1.UserDataFormat(secret.Annotations[FormatAnnotation]),
 	}
 	// What was rendered once is rendered again from what the control plane has: with a token of an outdated configuration
 	// machines may still be on their way, and its hashes are of a past that does not come back.
@@ -198,12 +227,7 @@ func (r *Reconciler) render(ctx context.Context, secret *corev1.Secret) ([]byte,
 			Configuration: string(secret.Data[ConfigurationHashKey]),
 		}
 	}
-	rendered, err := r.Generator.Generate(ctx, request)
-	if err != nil {
-		return nil, fmt.Errorf("render the node configuration of token Secret %s: %w", client.ObjectKeyFromObject(secret), err)
-	}
-	generationSeconds.Observe(r.Clock.Since(start).Seconds())
-	return rendered, nil
+	return request
 }
 
 // report writes the outcome to the Secret, from where the NodePool takes it, and that tokens of single machines are taken here.

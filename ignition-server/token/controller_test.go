@@ -18,6 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/ignition-server/payload"
 	"github.com/openshift/hypershift/ignition-server/token"
 	"github.com/openshift/hypershift/support/testenv"
@@ -29,14 +30,19 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // fakeGenerator answers with the release that it is asked for, or an error.
 type fakeGenerator struct {
-	err   error
-	asked []payload.Request
+	err error
+	// planErr is of node plans only.
+	planErr error
+	asked   []payload.Request
 }
 
 func (f *fakeGenerator) Generate(_ context.Context, r payload.Request) ([]byte, error) {
 	f.asked = append(f.asked, r)
 	if f.err != nil {
 		return nil, f.err
+	}
+	if r.Format == hyperv1.UserDataCloudConfig {
+		return []byte(`{"plan":"` + r.ConfigHash + `"}`), f.planErr
 	}
 	return []byte(`{"release":"` + r.Release + `"}`), nil
 }
@@ -239,6 +245,39 @@ func TestReconcile(t *testing.T) {
 		version := f.secret().ResourceVersion
 		f.mustReconcile()
 		f.Expect(f.secret().ResourceVersion).To(Equal(version))
+	})
+
+	t.Run("When the pool is upgraded in place, its Nodes should find the plan of the configuration by its name", func(t *testing.T) {
+		f := newFixture(t, c, "token-workers-0a1b")
+		f.create(func(s *corev1.Secret) { s.Annotations[token.UpgradeTypeAnnotation] = "InPlace" })
+		f.mustReconcile()
+		found, ok := f.cache.Config("clusters/workers", "0a1b")
+		f.Expect(ok).To(BeTrue())
+		f.Expect(found.InPlace).To(Equal(&token.InPlace{Plan: []byte(`{"plan":"0a1b"}`)}))
+		for pool, hash := range map[string]string{"clusters/workers": "", "clusters/other": "0a1b", "other/workers": "0a1b"} {
+			_, ok := f.cache.Config(pool, hash)
+			f.Expect(ok).To(BeFalse(), "%s %s", pool, hash)
+		}
+
+		f.generator.planErr = &payload.Problem{Reason: "InvalidConfig", Message: "disks are not for machines that run"}
+		f.mustReconcile()
+		found, _ = f.cache.Config("clusters/workers", "0a1b")
+		f.Expect(found.InPlace).To(Equal(&token.InPlace{Refusal: "disks are not for machines that run"}))
+		f.Expect(f.serves("first")).To(BeTrue(), "machines that boot can have it all the same")
+
+		f.Expect(c.Delete(t.Context(), f.secret())).To(Succeed())
+		f.mustReconcile()
+		_, ok = f.cache.Config("clusters/workers", "0a1b")
+		f.Expect(ok).To(BeFalse())
+	})
+
+	t.Run("When the pool replaces its machines, there should be no plan for Nodes", func(t *testing.T) {
+		f := newFixture(t, c, "token-workers-9f9f")
+		f.create(nil)
+		f.mustReconcile()
+		found, ok := f.cache.Config("clusters/workers", "9f9f")
+		f.Expect(ok).To(BeTrue())
+		f.Expect(found.InPlace).To(BeNil())
 	})
 
 	t.Run("When the Secret is no token it should be left alone", func(t *testing.T) {

@@ -24,6 +24,10 @@ var (
 		Name: "ign_server_payload_cache_miss_total",
 		Help: "Requests with a token that no node configuration is held for.",
 	})
+	refusals = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "ign_server_node_refusals_total",
+		Help: "Requests of running nodes, by their certificates, that were refused.",
+	})
 	generationSeconds = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "ign_server_payload_generation_seconds",
 		Help:    "Time to render one node configuration.",
@@ -37,8 +41,11 @@ func init() {
 
 // Collectors are the metrics of the ignition-server.
 func Collectors() []prometheus.Collector {
-	return []prometheus.Collector{requests, cachedTokens, rotations, misses, generationSeconds}
+	return []prometheus.Collector{requests, cachedTokens, rotations, misses, refusals, generationSeconds}
 }
 
 // Missed counts a request whose token is not in the cache.
 func (r *Reconciler) Missed() { misses.Inc() }
+
+// Refused counts a request with a certificate that nothing is served to.
+func (r *Reconciler) Refused() { refusals.Inc() }

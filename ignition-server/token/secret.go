@@ -3,6 +3,7 @@
 package token
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,6 +54,16 @@ const upgradeTypeInPlace = string(hyperv1.UpgradeTypeInPlace)
 // IsTokenSecret tells token Secrets from all others.
 func IsTokenSecret(annotations map[string]string) bool {
 	return annotations[ConfigAnnotation] == "true"
+}
+
+// configHash is the end of the name of a pool's token Secret: token-<pool>-<hash>. Empty for one that is called otherwise.
+func configHash(secret *corev1.Secret) string {
+	_, pool, _ := strings.Cut(secret.Annotations[NodePoolAnnotation], "/")
+	hash, ok := strings.CutPrefix(secret.Name, "token-"+pool+"-")
+	if !ok {
+		return ""
+	}
+	return hash
 }
 
 // expiration returns when the Secret ends. A time that cannot be read counts as passed, so that a damaged Secret is not

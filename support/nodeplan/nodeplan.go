@@ -8,6 +8,7 @@ package nodeplan
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // Version is that of the form. A node-agent refuses plans of another: it comes from the server that rendered the plan, so that
@@ -20,9 +21,23 @@ const (
 	Program = "/opt/hypershift/bin/node-agent"
 )
 
+// What a machine needs to ask the ignition-server again: its address, and the CA that it has its certificate from.
+const (
+	ServerEndpoint = "/etc/hypershift/ignition-server/endpoint"
+	ServerCA       = "/etc/hypershift/ignition-server/ca.crt"
+)
+
+// BootstrapKubeconfig is what a machine joins with. A Node's plan has none.
+const BootstrapKubeconfig = "/etc/kubernetes/bootstrap-kubeconfig"
+
+// FollowUnit is the unit that brings a Node to the configuration that its annotation names.
+const FollowUnit = "hypershift-node-config.service"
+
 // Plan is all that a machine is to have before its kubelet starts.
 type Plan struct {
 	Version int `json:"version"`
+	// ConfigHash names the configuration of the pool that this is the plan of; empty when the server is older than that.
+	ConfigHash string `json:"configHash,omitempty"`
 
 	Groups      []Group     `json:"groups,omitempty"`
 	Users       []User      `json:"users,omitempty"`
@@ -39,6 +54,39 @@ type Plan struct {
 	// PullSecret is a .dockerconfigjson; empty for anonymous pulls.
 	PullSecret []byte `json:"pullSecret,omitempty"`
 	Proxy      Proxy  `json:"proxy,omitzero"`
+	// Owned are the files of the configuration that Ignition wrote, for a plan that holds the rest only: a later configuration that no
+	// longer has them takes them away.
+	Owned []string `json:"owned,omitempty"`
+}
+
+// Paths are the files and links that a plan has on a machine, units among them.
+func (p *Plan) Paths() []string {
+	paths := slices.Clone(p.Owned)
+	for _, f := range p.Files {
+		paths = append(paths, f.Path)
+	}
+	for _, l := range p.Links {
+		paths = append(paths, l.Path)
+	}
+	for _, u := range p.Units {
+		paths = append(paths, u.Paths()...)
+	}
+	return paths
+}
+
+// UnitDir is where units are.
+const UnitDir = "/etc/systemd/system/"
+
+// Paths are the files of a unit.
+func (u Unit) Paths() []string {
+	var paths []string
+	if u.Content != "" {
+		paths = append(paths, UnitDir+u.Name)
+	}
+	for _, d := range u.DropIns {
+		paths = append(paths, UnitDir+u.Name+".d/"+d.Name)
+	}
+	return paths
 }
 
 // Image is one that the machine pulls before it has a container runtime.

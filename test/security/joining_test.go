@@ -67,7 +67,7 @@ func (g *guest) ignitionServer() *httptest.Server {
 	tokens.Put(token.Entry{Secret: types.NamespacedName{Namespace: g.hosted(), Name: "token-workers"}, Payload: payload}, poolToken)
 	credentials := bootstrap.New(rights, g.client, g.hosted(), clock.RealClock{})
 	observer := &token.Reconciler{Client: g.client, Recorder: &events.FakeRecorder{}}
-	server := httptest.NewServer(endpoint.New(tokens, credentials, observer, fstest.MapFS{"amd64": {}}, slog.New(slog.DiscardHandler)))
+	server := httptest.NewServer(&endpoint.Server{Tokens: tokens, Credentials: credentials, Observer: observer, Programs: fstest.MapFS{"amd64": {}}, Log: slog.New(slog.DiscardHandler)})
 	g.t.Cleanup(server.Close)
 	return server
 }

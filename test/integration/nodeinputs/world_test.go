@@ -5,6 +5,7 @@
 package nodeinputs
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	igncfg "github.com/coreos/ignition/v2/config/v3_4"
+	"github.com/vincent-petithory/dataurl"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +32,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/ignition-server/payload"
 	"github.com/openshift/hypershift/ignition-server/token"
+	"github.com/openshift/hypershift/support/nodeplan"
 	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/releaseinfo/releasetest"
 )
@@ -201,6 +204,7 @@ func (w *world) node() map[string]string {
 	for _, f := range cfg.Storage.Files {
 		parts[f.Path] = ptr.Deref(f.Contents.Source, "")
 	}
+	parts[nodeplan.Path] = w.rest(parts[nodeplan.Path])
 	for _, u := range cfg.Systemd.Units {
 		parts["unit "+u.Name] = ptr.Deref(u.Contents, "")
 		for _, d := range u.Dropins {
@@ -213,6 +217,20 @@ func (w *world) node() map[string]string {
 		}
 	}
 	return parts
+}
+
+// rest is a plan without what follows from all the others: their name, and the list of their files.
+func (w *world) rest(source string) string {
+	w.t.Helper()
+	raw, err := dataurl.DecodeString(source)
+	w.Expect(err).NotTo(HaveOccurred())
+	plan, err := nodeplan.Parse(raw.Data)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(plan.ConfigHash).NotTo(BeEmpty())
+	plan.ConfigHash, plan.Owned = "", nil
+	text, err := json.Marshal(plan)
+	w.Expect(err).NotTo(HaveOccurred())
+	return string(text)
 }
 
 // differences are the parts that two nodes do not have in common, sorted.

@@ -37,6 +37,8 @@ func (s server) Payload(_ context.Context, e token.Entry) ([]byte, error) {
 }
 func (s server) Served(context.Context, token.Entry) error { return nil }
 func (s server) Missed()                                   {}
+func (s server) Refused()                                  {}
+func (s server) Config(_, _ string) (token.Entry, bool)    { return token.Entry{}, false }
 
 // api stands for the guest's kube-apiserver: it counts the requests for certificates.
 func (s *site) api() (url string, asked *atomic.Int32) {
@@ -75,7 +77,7 @@ func (s *site) input(apiURL string) nodeconfig.Input {
 func (s *site) ignitionServer(payload []byte) *httptest.Server {
 	s.t.Helper()
 	serve := server{token.Entry{Payload: payload}}
-	return s.serve(endpoint.New(serve, serve, serve, os.DirFS(s.nodeAgent()), slog.New(slog.DiscardHandler)), (*httptest.Server).StartTLS)
+	return s.serve(&endpoint.Server{Tokens: serve, Credentials: serve, Observer: serve, Programs: os.DirFS(s.nodeAgent()), Log: slog.New(slog.DiscardHandler)}, (*httptest.Server).StartTLS)
 }
 
 func TestStockUbuntuBecomesANode(t *testing.T) {

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package endpoint
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/openshift/hypershift/ignition-server/identity"
+	"github.com/openshift/hypershift/ignition-server/nodeconfig"
+)
+
+// Nodes tells which Node shows a certificate.
+type Nodes interface {
+	// Identify returns identity.ErrNotANode and identity.ErrNoMachine for those that nothing is served to.
+	Identify(ctx context.Context, chain []*x509.Certificate) (identity.Node, error)
+}
+
+func hasCertificate(r *http.Request) bool { return r.TLS != nil && len(r.TLS.PeerCertificates) > 0 }
+
+// identified lets those through whose certificate is that of a Node with a Machine. The connection has proved that they have its key.
+func (h *Server) identified(w http.ResponseWriter, r *http.Request, serve func(identity.Node)) {
+	if !hasCertificate(r) {
+		http.Error(w, "show the certificate of this machine's kubelet", http.StatusUnauthorized)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), credentialsTimeout)
+	defer cancel()
+	node, err := h.Nodes.Identify(ctx, r.TLS.PeerCertificates)
+	switch {
+	case err == nil:
+		serve(node)
+	case errors.Is(err, identity.ErrNotANode):
+		h.refuse(w, http.StatusUnauthorized, node, err.Error())
+	case errors.Is(err, identity.ErrNoMachine):
+		h.refuse(w, http.StatusForbidden, node, err.Error())
+	default:
+		h.Log.Error("cannot find out which node is asking", "error", err)
+		http.Error(w, "which node is asking cannot be found out now", http.StatusServiceUnavailable)
+	}
+}
+
+// refuse tells a Node, and the log, why nothing is served to it. The reason holds nothing of a configuration.
+func (h *Server) refuse(w http.ResponseWriter, status int, node identity.Node, reason string) {
+	h.Observer.Refused()
+	h.Log.Info("refused a node", "node", node.Name, "nodePool", node.NodePool, "status", status, "reason", reason)
+	http.Error(w, reason, status)
+}
+
+// serveNode serves the plan of a configuration of the Node's own pool.
+func (h *Server) serveNode(w http.ResponseWriter, r *http.Request, node identity.Node, hash string) {
+	entry, ok := h.Tokens.Config(node.NodePool, hash)
+	switch {
+	case !ok:
+		h.refuse(w, http.StatusNotFound, node, fmt.Sprintf("no configuration %.64q of NodePool %s is held (yet)", hash, node.NodePool))
+		return
+	case entry.InPlace == nil:
+		h.refuse(w, http.StatusForbidden, node, fmt.Sprintf("NodePool %s replaces its machines: spec.management.upgradeType is not InPlace", node.NodePool))
+		return
+	case entry.InPlace.Plan == nil:
+		h.refuse(w, http.StatusUnprocessableEntity, node, "this configuration is for machines that are installed with it: "+entry.InPlace.Refusal)
+		return
+	}
+	plan, err := nodeconfig.ForNode(entry.InPlace.Plan, h.server(r))
+	if err != nil {
+		h.Log.Error("cannot make the plan of a node", "nodePool", node.NodePool, "node", node.Name, "error", err)
+		http.Error(w, "the node configuration is damaged", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(len(plan)))
+	if _, err := w.Write(plan); err != nil {
+		h.Log.Info("a node hung up", "nodePool", node.NodePool, "node", node.Name, "error", err)
+		return
+	}
+	_ = http.NewResponseController(w).Flush()
+	entry.Machine = node.Machine
+	h.served(r.Context(), entry)
+}
+
+// server is what the machine that asks knows this server by.
+func (h *Server) server(r *http.Request) nodeconfig.Server {
+	if h.CA == nil {
+		return nodeconfig.Server{}
+	}
+	return nodeconfig.Server{Host: r.Host, CA: h.CA()}
+}

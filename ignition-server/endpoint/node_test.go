@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package endpoint
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"io"
+	"log/slog"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/ignition-server/identity"
+	"github.com/openshift/hypershift/ignition-server/token"
+	"github.com/openshift/hypershift/support/nodeplan"
+)
+
+// signer is a certificate authority.
+type signer struct {
+	t           *testing.T
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+}
+
+func newSigner(t *testing.T) *signer {
+	s := &signer{t: t}
+	s.certificate, s.key = s.issue(&x509.Certificate{Subject: pkix.Name{CommonName: "kube-csr-signer"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, s)
+	return s
+}
+
+func (s *signer) issue(template *x509.Certificate, by *signer) (*x509.Certificate, *ecdsa.PrivateKey) {
+	s.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	template.SerialNumber = big.NewInt(time.Now().UnixNano())
+	template.NotBefore = time.Now().Add(-2 * time.Hour)
+	if template.NotAfter.IsZero() {
+		template.NotAfter = time.Now().Add(time.Hour)
+	}
+	parent, parentKey := by.certificate, by.key
+	if parent == nil {
+		parent, parentKey = template, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, parentKey)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	certificate, err := x509.ParseCertificate(der)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return certificate, key
+}
+
+func (s *signer) pem() string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.certificate.Raw}))
+}
+
+// client is a client's certificate; edit changes what is in it.
+func (s *signer) client(name, group string, edit func(*x509.Certificate)) *tls.Certificate {
+	template := &x509.Certificate{Subject: pkix.Name{CommonName: name, Organization: []string{group}}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	if edit != nil {
+		edit(template)
+	}
+	certificate, key := s.issue(template, s)
+	return &tls.Certificate{Certificate: [][]byte{certificate.Raw}, PrivateKey: key}
+}
+
+func (s *signer) node(name string) *tls.Certificate {
+	return s.client("system:node:"+name, "system:nodes", nil)
+}
+
+func machineOf(name, pool string, deleted bool) *clusterv1.Machine {
+	m := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "hosted", Name: name, Annotations: map[string]string{hyperv1.NodePoolAnnotation: pool}},
+		Status:     clusterv1.MachineStatus{NodeRef: clusterv1.MachineNodeReference{Name: "node-" + name}},
+	}
+	if deleted {
+		m.DeletionTimestamp, m.Finalizers = &metav1.Time{Time: time.Now()}, []string{"machine.cluster.x-k8s.io"}
+	}
+	return m
+}
+
+// hosted is a hosted namespace with the Machines of some pools, whose nodes have certificates of these authorities.
+func hosted(t *testing.T, hooks interceptor.Funcs, signers ...*signer) *identity.Nodes {
+	t.Helper()
+	bundle := ""
+	for _, s := range signers {
+		bundle += s.pem()
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), clusterv1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	joining := machineOf("joining", "clusters/a", false)
+	joining.Status.NodeRef = clusterv1.MachineNodeReference{}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(hooks).WithObjects(
+		machineOf("a", "clusters/a", false), machineOf("b", "clusters/b", false), machineOf("r", "clusters/r", false), machineOf("leaving", "clusters/a", true), joining,
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "hosted", Name: "kubelet-client-ca"}, Data: map[string]string{"ca.crt": bundle}},
+	).Build()
+	return &identity.Nodes{Client: c, Management: c, Namespace: "hosted", Clock: clock.RealClock{}}
+}
+
+const renderedPlan = `{"version":1,"configHash":"aaaa","node":{"name":"n","sources":null},"pod":{"name":"p","sources":null},"files":[` +
+	`{"path":"/etc/kubernetes/bootstrap-kubeconfig","mode":384,"content":"c2VjcmV0"},{"path":"/etc/kept","mode":420,"content":"eA=="}]}`
+
+func inPlaceTokens() fakeTokens {
+	plan := &token.InPlace{Plan: []byte(renderedPlan)}
+	return fakeTokens{
+		"1": {NodePool: "clusters/a", Hash: "aaaa", InPlace: plan}, "2": {NodePool: "clusters/b", Hash: "bbbb", InPlace: plan},
+		"3": {NodePool: "clusters/r", Hash: "rrrr"}, "4": {NodePool: "clusters/a", Hash: "disk", InPlace: &token.InPlace{Refusal: "MachineConfig raid: disks"}},
+	}
+}
+
+func TestNodes(t *testing.T) {
+	old, today, foreign := newSigner(t), newSigner(t), newSigner(t)
+	expired := func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Hour) }
+	serving := func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }
+	for _, tc := range []struct {
+		name        string
+		certificate *tls.Certificate
+		path        string
+		status      int
+		says        string
+	}{
+		{"When a Node asks for a configuration of its pool, it should get the plan", today.node("node-a"), "/node-config/aaaa", 200, `"configHash":"aaaa"`},
+		{"When the signer rotates, a Node with a certificate of the former should get it too", old.node("node-a"), "/node-config/aaaa", 200, `"configHash":"aaaa"`},
+		{"When a Node asks for node-agent, it should get it", today.node("node-a"), "/node-agent/amd64", 200, "a program"},
+		{"When the configuration is another pool's, it should not be found", today.node("node-a"), "/node-config/bbbb", 404, "of NodePool clusters/a"},
+		{"When there is no such configuration, it should not be found", today.node("node-a"), "/node-config/", 404, "no configuration"},
+		{"When the path goes deeper, it should not be found", today.node("node-a"), "/node-config/aaaa/x", 404, "no configuration"},
+		{"When the pool replaces its machines, it should say so", today.node("node-r"), "/node-config/rrrr", 403, "upgradeType is not InPlace"},
+		{"When the configuration cannot be applied to a machine that runs, it should say why", today.node("node-a"), "/node-config/disk", 422, "MachineConfig raid: disks"},
+		{"When the Machine is gone, it should refuse", today.node("node-gone"), "/node-config/aaaa", 403, "no Machine"},
+		{"When the Machine is being deleted, it should refuse", today.node("node-leaving"), "/node-config/aaaa", 403, "being deleted"},
+		{"When the name of a node is empty, it should not be that of a Machine that has none", today.node(""), "/node-config/aaaa", 401, "not that of a node"},
+		{"When the certificate is of another cluster, it should refuse", foreign.node("node-a"), "/node-config/aaaa", 401, "not that of a node"},
+		{"When the certificate has expired, it should refuse", today.client("system:node:node-a", "system:nodes", expired), "/node-config/aaaa", 401, "expired"},
+		{"When the certificate is for serving, it should refuse", today.client("system:node:node-a", "system:nodes", serving), "/node-config/aaaa", 401, "key usage"},
+		{"When the certificate is a service account's, it should refuse", today.client("system:serviceaccount:kube-system:x", "system:serviceaccounts", nil), "/node-config/aaaa", 401, "not that of a node"},
+		{"When the certificate is an administrator's, it should refuse", today.client("system:admin", "system:masters", nil), "/node-config/aaaa", 401, "not that of a node"},
+		{"When only the name is a node's, it should refuse", today.client("system:node:node-a", "system:masters", nil), "/node-config/aaaa", 401, "not that of a node"},
+		{"When only the group is a node's, it should refuse", today.client("node-a", "system:nodes", nil), "/node-config/aaaa", 401, "not that of a node"},
+		{"When the certificate is another cluster's, it should not get node-agent either", foreign.node("node-a"), "/node-agent/amd64", 401, "not that of a node"},
+		{"When there is no certificate, it should refuse", nil, "/node-config/aaaa", 401, "certificate of this machine's kubelet"},
+		{"When a Node asks for what machines boot with, it should be told to send a token", today.node("node-a"), "/ignition", 401, "Authorization"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			observer, log := &fakeObserver{}, &bytes.Buffer{}
+			server := newServer(inPlaceTokens(), observer, programs, slog.New(slog.NewTextHandler(log, nil)))
+			server.Nodes = hosted(t, interceptor.Funcs{}, old, today)
+			status, body := ask(t, server, tc.certificate, tc.path)
+			g.Expect(status).To(Equal(tc.status), body)
+			g.Expect(body).To(ContainSubstring(tc.says))
+			g.Expect(body+log.String()).NotTo(ContainSubstring("c2VjcmV0"), "a Node has nothing to join with")
+			if tc.status != 200 && tc.certificate != nil && tc.path != "/ignition" {
+				g.Expect(observer.refused).To(Equal(1))
+				g.Expect(log.String()).To(ContainSubstring("refused a node"))
+			}
+			if tc.status == 200 && tc.says != "a program" {
+				g.Expect(observer.served).To(HaveExactElements(HaveField("Machine", "a")))
+				plan, err := nodeplan.Parse([]byte(body))
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(plan.Paths()).To(Equal([]string{"/etc/kept", nodeplan.ServerCA, nodeplan.ServerEndpoint}))
+			}
+		})
+	}
+	t.Run("When the management cluster is away, it should ask to try again", func(t *testing.T) {
+		g := NewWithT(t)
+		away := interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return errors.New("away")
+		}}
+		server := newServer(inPlaceTokens(), &fakeObserver{}, programs, slog.New(slog.DiscardHandler))
+		server.Nodes = hosted(t, away, today)
+		status, _ := ask(t, server, today.node("node-a"), "/node-config/aaaa")
+		g.Expect(status).To(Equal(http.StatusServiceUnavailable))
+	})
+}
+
+// ask is what a machine does: it shows its certificate when it connects.
+func ask(t *testing.T, handler *Server, certificate *tls.Certificate, path string) (int, string) {
+	t.Helper()
+	handler.CA = func() []byte { return []byte("the CA\n") }
+	server := httptest.NewUnstartedServer(handler)
+	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert}
+	server.StartTLS()
+	defer server.Close()
+	c := server.Client()
+	if certificate != nil {
+		c.Transport.(*http.Transport).TLSClientConfig.Certificates = []tls.Certificate{*certificate}
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := c.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeconfig
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/coreos/ignition/v2/config/v3_4/types"
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/support/nodeplan"
+)
+
+// TestOwned holds what Ignition writes against what node-agent would: a machine that goes from one to the other in place loses nothing.
+func TestOwned(t *testing.T) {
+	g := NewWithT(t)
+	in := fullInput()
+	in.ConfigHash = "0a1b2c3d"
+	rendered, err := Render(in)
+	g.Expect(err).NotTo(HaveOccurred())
+	files := parse(t, rendered).Storage.Files
+	raw, err := contentOf(files[slices.IndexFunc(files, func(f types.File) bool { return f.Path == nodeplan.Path })].Contents)
+	g.Expect(err).NotTo(HaveOccurred())
+	rest, err := nodeplan.Parse(raw)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(rest.ConfigHash).To(Equal("0a1b2c3d"))
+	whole := planned(t, in)
+	g.Expect(whole.ConfigHash).To(Equal("0a1b2c3d"))
+	g.Expect(rest.Paths()).To(ConsistOf(whole.Paths()), "with both ways a machine has the same files")
+	g.Expect(rest.Paths()).To(ContainElements("/etc/systemd/system/kubelet.service", "/etc/systemd/system/kubelet.service.d/10-hypershift-proxy.conf"))
+	g.Expect(rest.Paths()).NotTo(ContainElement(nodeplan.Program))
+}
+
+func TestForNode(t *testing.T) {
+	g := NewWithT(t)
+	rendered, err := RenderPlan(fullInput())
+	g.Expect(err).NotTo(HaveOccurred())
+	served, err := ForNode(rendered, Server{Host: "10.0.0.1:30443", CA: []byte("CA\n")})
+	g.Expect(err).NotTo(HaveOccurred())
+	plan, err := nodeplan.Parse(served)
+	g.Expect(err).NotTo(HaveOccurred())
+	before := planned(t, fullInput()).Paths()
+	want := append(slices.DeleteFunc(before, func(path string) bool { return path == nodeplan.BootstrapKubeconfig }), nodeplan.ServerCA, nodeplan.ServerEndpoint)
+	g.Expect(plan.Paths()).To(ConsistOf(want))
+	_, err = ForNode([]byte(`{"ignition":{}}`), Server{})
+	g.Expect(err).To(MatchError(ContainSubstring("no node plan")))
+}
