@@ -18,6 +18,7 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/guestbootstrap"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator"
 	"github.com/openshift/hypershift/control-plane-operator/run"
+	"github.com/openshift/hypershift/control-plane-operator/tokenminter"
 )
 
 func main() {
@@ -35,7 +36,7 @@ func command() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.AddCommand(run.NewCommand(), hostedclusterconfigoperator.NewCommand(), availabilityprober.NewCommand(), guestbootstrap.NewCommand(), backup.NewCommand(),
-		etcdrestore.NewCommand())
+		etcdrestore.NewCommand(), tokenminter.NewCommand())
 	// Pods of other operators start a program by its own name.
 	if name := filepath.Base(os.Args[0]); name != root.Name() {
 		if sub, _, err := root.Find([]string{name}); err == nil && sub != root {

@@ -63,7 +63,7 @@ $(BIN)/node/cni-plugins.tgz: $(BIN)/cni/ptp
 
 .PHONY: image-programs
 image-programs:
-	$(STATIC_BUILD) -o $(BIN)/images/ ./test/devcluster/pause ./test/devcluster/web
+	$(STATIC_BUILD) -o $(BIN)/images/ ./test/devcluster/pause ./test/devcluster/web ./test/standin
 
 .PHONY: images
 images: product node-agent devcluster kube-binaries $(BIN)/kube-previous/kube image-programs $(IMAGE_BINARIES) $(NODE_FILES) | os-commands ## Build the container images into bin/images/oci

@@ -68,6 +68,7 @@ func TestClusterRefuses(t *testing.T) {
 		{"When the zone is not one of the network's, it should say which are", infraJSON, iamJSON, []string{"--zones", "eu-west-1c"}, "eu-west-1a, eu-west-1b"},
 		{"When the access is unknown, it should say which there are", infraJSON, iamJSON, []string{"--endpoint-access", "Secret"}, "PublicAndPrivate"},
 		{"When a key has no role, it should want it", infraJSON, `{"infraID":"demo-abcde"}`, []string{"--kms-key-arn", "key"}, "kmsProviderRoleARN"},
+		{"When an address is of no use, it should say so", infraJSON, iamJSON, []string{"--external-api-server-address", "10.0.0.1"}, "--service-publishing-strategy NodePort"},
 		{"When the volume is too small, it should say so", infraJSON, iamJSON, []string{"--root-volume-size", "4"}, "--root-volume-size 4"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -110,6 +111,27 @@ func TestCluster(t *testing.T) {
 	}
 	if diff := cmp.Diff(wantPool, pool.Spec.Platform.AWS); diff != "" {
 		t.Errorf("pool: -want +got:\n%s", diff)
+	}
+}
+
+func TestPublishing(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		args []string
+		want hyperv1.PublishingStrategyType
+	}{
+		{"When nothing is said, the API should be behind a load balancer", nil, hyperv1.LoadBalancer},
+		{"When the management cluster has no Routes, ports of its nodes should do", []string{"--service-publishing-strategy", "NodePort", "--external-api-server-address", "10.0.0.1"}, hyperv1.NodePort},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			p, err := complete(t, infraJSON, iamJSON, tc.args...)
+			g.Expect(err).NotTo(HaveOccurred())
+			hc := &hyperv1.HostedCluster{}
+			p.Apply(hc)
+			g.Expect(hc.Spec.Services[0].Service).To(Equal(hyperv1.APIServer))
+			g.Expect(hc.Spec.Services[0].ServicePublishingStrategy.Type).To(Equal(tc.want))
+		})
 	}
 }
 

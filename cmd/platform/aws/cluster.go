@@ -22,6 +22,7 @@ import (
 // Cluster is platform AWS for `create cluster`. It makes nothing in AWS.
 type Cluster struct {
 	pool                NodePool
+	publishing          publish.Strategy
 	infraFile, iamFile  string
 	region, access      string
 	issuerURL, kmsKey   string
@@ -48,11 +49,12 @@ func (p *Cluster) AddFlags(flags *pflag.FlagSet) {
 	flags.StringToStringVar(&p.tags, "additional-tags", nil, "tags of all that is made in AWS, e.g. team=blue")
 	flags.BoolVar(&p.multiArch, "multi-arch", false, "say that NodePools of other architectures are wanted")
 	flags.BoolVar(&p.publicIP, "public-only", false, "give machines public addresses: their subnet has no way out without one")
+	p.publishing.AddFlags(flags)
 	p.pool.addMachineFlags(flags)
 }
 
 // Complete implements cluster.Platform.
-func (p *Cluster) Complete(context.Context, cluster.Environment) error {
+func (p *Cluster) Complete(ctx context.Context, env cluster.Environment) error {
 	if err := p.read(); err != nil {
 		return err
 	}
@@ -80,7 +82,10 @@ func (p *Cluster) Complete(context.Context, cluster.Environment) error {
 	}
 	p.pool.subnet, p.pool.securityGroup, p.pool.profile = subnet.SubnetID, p.infra.SecurityGroupID, p.iam.ProfileName
 	p.zone = subnet.Name
-	return p.pool.Complete()
+	if err := p.pool.Complete(); err != nil {
+		return err
+	}
+	return p.publishing.Complete(ctx, env.Client, env.Stderr)
 }
 
 func (p *Cluster) read() error {
@@ -116,7 +121,7 @@ func (p *Cluster) read() error {
 func (p *Cluster) Apply(hc *hyperv1.HostedCluster) {
 	hc.Spec.InfraID, hc.Spec.IssuerURL = p.infra.InfraID, p.issuerURL
 	hc.Spec.Platform = hyperv1.PlatformSpec{Type: hyperv1.AWSPlatform, AWS: p.platform()}
-	hc.Spec.Services = publish.LoadBalancer()
+	hc.Spec.Services = p.publishing.Services()
 	if p.infra.BaseDomain != "" {
 		hc.Spec.DNS.BaseDomain = p.infra.BaseDomain
 	}

@@ -21,12 +21,6 @@ import (
 	"github.com/openshift/hypershift/cmd/publish"
 )
 
-// Ways to publish the services of a cluster.
-const (
-	byIngress  = "Ingress"
-	byNodePort = "NodePort"
-)
-
 const (
 	credentialsSuffix = "-infra-credentials"
 	kubeconfigKey     = "kubeconfig"
@@ -37,8 +31,7 @@ const (
 // Cluster is platform KubeVirt for `create cluster`.
 type Cluster struct {
 	pool           NodePool
-	address        publish.Address
-	publishing     string
+	publishing     publish.Strategy
 	kubeconfigFile string
 	namespace      string
 	storage        mappings
@@ -52,9 +45,8 @@ func (*Cluster) Type() hyperv1.PlatformType { return hyperv1.KubevirtPlatform }
 func (p *Cluster) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&p.kubeconfigFile, "infra-kubeconfig-file", "", "kubeconfig of another cluster that runs the virtual machines, or - for standard input (default: the management cluster runs them)")
 	flags.StringVar(&p.namespace, "infra-namespace", "", "namespace of the virtual machines in that other cluster; it must be there")
-	flags.StringVar(&p.publishing, "service-publishing-strategy", byIngress, "how services are reached: Ingress (a load balancer and Routes), or NodePort (ports of the management cluster's nodes)")
-	p.address.AddFlags(flags)
-	flags.StringVar(&p.address.Host, "api-server-address", "", "the flag of the compatible product for --external-api-server-address")
+	p.publishing.AddFlags(flags)
+	flags.StringVar(&p.publishing.Host, "api-server-address", "", "the flag of the compatible product for --external-api-server-address")
 	p.storage.addFlags(flags)
 	p.pool.AddFlags(flags)
 }
@@ -67,15 +59,7 @@ func (p *Cluster) Complete(ctx context.Context, env cluster.Environment) error {
 	if err := p.readKubeconfig(env.Stdin); err != nil {
 		return err
 	}
-	switch {
-	case p.publishing == byNodePort:
-		return p.address.Complete(ctx, env.Client, env.Stderr)
-	case p.publishing != byIngress:
-		return fmt.Errorf("--service-publishing-strategy %q: use %s or %s", p.publishing, byIngress, byNodePort)
-	case p.address.Host != "":
-		return fmt.Errorf("--api-server-address goes with --service-publishing-strategy %s only", byNodePort)
-	}
-	return nil
+	return p.publishing.Complete(ctx, env.Client, env.Stderr)
 }
 
 // readKubeconfig wants both what leads to another cluster and where the virtual machines are there.
@@ -116,10 +100,7 @@ func (p *Cluster) Apply(hc *hyperv1.HostedCluster) {
 		}
 	}
 	hc.Spec.Platform = hyperv1.PlatformSpec{Type: hyperv1.KubevirtPlatform, Kubevirt: block}
-	hc.Spec.Services = publish.LoadBalancer()
-	if p.publishing == byNodePort {
-		hc.Spec.Services = publish.NodePort(p.address.Host)
-	}
+	hc.Spec.Services = p.publishing.Services()
 }
 
 // ApplyNodePool implements cluster.Platform.

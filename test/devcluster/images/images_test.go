@@ -286,6 +286,7 @@ func TestRecipes(t *testing.T) {
 		"coredns":                          {"/coredns"},
 		"cluster-api":                      {"/manager"},
 		"web":                              {"/usr/bin/web", "/usr/bin/cat"},
+		"standin":                          {"/manager"},
 	} {
 		g.Expect(files[image]).To(ContainElements(paths), image)
 	}

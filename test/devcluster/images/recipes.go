@@ -42,6 +42,7 @@ func Recipes(bin string, releases []Release) ([]containerimage.Image, error) {
 		coreDNS(parts, base),
 		published("cluster-api", "cluster-api/cluster-api-controller:"+ClusterAPIVersion, containerimage.NonRoot, file("/manager", parts, "cluster-api"), base),
 		web(parts, base),
+		{Name: "standin", Files: append([]containerimage.File{file("/manager", parts, "standin")}, base...), Entrypoint: []string{"/manager"}, User: containerimage.NonRoot},
 	}
 	for _, release := range releases {
 		all = append(all, kube(bin, release, slices.Concat(base, filters))...)

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tokenminter keeps a token of a service account of the guest in a file, for a program beside it that shows the token to a cloud.
+package tokenminter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift/hypershift/support/logging"
+)
+
+const (
+	requestTimeout = 10 * time.Second
+	// lifetime is what is asked for; the API server may give less or more.
+	lifetime = time.Hour
+	// retry is how soon a token is asked for again when there was none: the guest's API may not serve yet.
+	retry = 5 * time.Second
+)
+
+type options struct {
+	namespace, name, audience string
+	file, kubeconfig          string
+	oneshot                   bool
+	log                       logging.Options
+}
+
+// NewCommand makes the subcommand, with the flags that release payloads' token-minter has.
+func NewCommand() *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "token-minter",
+		Short: "Keeps a token of a service account of the guest in a file",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := errors.Join(o.validate(), o.log.Install()); err != nil {
+				return err
+			}
+			return o.run(cmd.Context())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.namespace, "service-account-namespace", "", "Namespace of the service account (required)")
+	flags.StringVar(&o.name, "service-account-name", "", "Name of the service account, which is made where it is absent (required)")
+	flags.StringVar(&o.audience, "token-audience", "openshift", "Who is to accept the token")
+	flags.StringVar(&o.file, "token-file", "", "File to keep the token in (required)")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "Kubeconfig of the guest (required)")
+	flags.BoolVar(&o.oneshot, "oneshot", false, "End when there is a token")
+	o.log.AddFlags(flags)
+	return cmd
+}
+
+func (o *options) validate() error {
+	for _, flag := range []struct{ name, value string }{
+		{"service-account-namespace", o.namespace}, {"service-account-name", o.name}, {"token-file", o.file}, {"kubeconfig", o.kubeconfig},
+	} {
+		if flag.value == "" {
+			return fmt.Errorf("--%s is missing", flag.name)
+		}
+	}
+	return nil
+}
+
+// run mints until the context ends: anew when four fifths of a token's life are over.
+func (o *options) run(ctx context.Context) error {
+	log := ctrl.Log.WithName("token-minter").WithValues("serviceAccount", o.namespace+"/"+o.name)
+	for {
+		next := retry
+		expires, err := o.mint(ctx)
+		if err != nil {
+			log.Error(err, "No token yet")
+		} else {
+			if o.oneshot {
+				return nil
+			}
+			next = max(time.Until(expires)*4/5, retry)
+			log.Info("Minted a token", "expires", expires)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(next):
+		}
+	}
+}
+
+// mint writes a new token and tells until when it is good. The kubeconfig is read each time, since its certificate is renewed in place.
+func (o *options) mint(ctx context.Context) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("reading --kubeconfig %s: %w", o.kubeconfig, err)
+	}
+	guest, err := client.New(config, client.Options{})
+	if err != nil {
+		return time.Time{}, fmt.Errorf("connecting to the guest: %w", err)
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: o.name}}
+	if err := guest.Create(ctx, account); err != nil && !apierrors.IsAlreadyExists(err) {
+		return time.Time{}, fmt.Errorf("making the service account %s/%s of the guest: %w", o.namespace, o.name, err)
+	}
+	seconds := int64(lifetime / time.Second)
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{o.audience}, ExpirationSeconds: &seconds}}
+	if err := guest.SubResource("token").Create(ctx, account, request); err != nil {
+		return time.Time{}, fmt.Errorf("asking for a token of service account %s/%s of the guest: %w", o.namespace, o.name, err)
+	}
+	return request.Status.ExpirationTimestamp.Time, write(o.file, request.Status.Token)
+}
+
+// write lets readers see the old token or the new one, and never half of one.
+func write(file, token string) error {
+	next, err := os.CreateTemp(filepath.Dir(file), ".token-")
+	if err != nil {
+		return fmt.Errorf("making the token file: %w", err)
+	}
+	_, err = next.WriteString(token)
+	// The reader is another container, which may run as another user of the pod's group.
+	err = errors.Join(err, next.Chmod(0o640), next.Close())
+	if err == nil {
+		err = os.Rename(next.Name(), file)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("writing the token file %s: %w", file, err), os.Remove(next.Name()))
+	}
+	return nil
+}
