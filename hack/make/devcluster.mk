@@ -32,6 +32,11 @@ $(BIN)/kube-previous/kube: $(BIN)/kube/kube
 	cd $(KUBE_DIR) && CGO_ENABLED=0 go build -trimpath -ldflags '$(call kube_ldflags,$(KUBE_PREVIOUS_VERSION))' -o $@ .
 	ln -sf kube $(@D)/kubelet
 
+# The object store of the environment. It is small, and devcluster does not start without it.
+build: $(BIN)/s3
+$(BIN)/s3: $(addprefix test/devcluster/s3/,main.go go.mod go.sum)
+	cd test/devcluster/s3 && $(STATIC_BUILD) -o $@ .
+
 # What the images hold besides the product's programs.
 IMAGE_BINARIES := $(BIN)/images/coredns $(BIN)/images/cluster-api
 

@@ -153,6 +153,7 @@ func TestEnvironment(t *testing.T) {
 	volumes, err := filepath.Glob(filepath.Join(w.Management(), "root/var/lib/volumes/*"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(volumes).To(HaveLen(1))
+	w.keeps(g)
 
 	// A second one finds everything in its place, and another folder is refused before anything is touched.
 	w.run(g, "up", "--without-maas")
@@ -167,6 +168,7 @@ func TestEnvironment(t *testing.T) {
 	w.run(g, "up", "--without-maas")
 	g.Eventually(page, time.Minute).Should(HavePrefix("Hello from web-"))
 	g.Expect(volumes[0]).To(BeADirectory())
+	w.kept(g)
 
 	w.run(g, "down")
 	w.untraced(g)

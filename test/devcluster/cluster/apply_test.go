@@ -72,7 +72,8 @@ func TestMachine(t *testing.T) {
 	g.Expect(config.Network.Bridges[0]).To(And(HaveField("Name", env.Bridge), HaveField("Address", env.Gateway+"/24")))
 	g.Expect(config.Network.Links[0].Outside).To(And(HaveField("Name", env.HostLink), HaveField("Namespace", "")))
 	for _, bind := range config.Binds {
-		g.Expect(bind.Writable).To(Equal(bind.Source == e.RegistryDir()), "only the registry's data may be changed from inside: %s", bind.Source)
+		kept := bind.Source == e.RegistryDir() || bind.Source == e.StoreDir()
+		g.Expect(bind.Writable).To(Equal(kept), "only the data of the registry and the object store may be changed from inside: %s", bind.Source)
 	}
 	other := Machine(e, env.Nodes(2)[1])
 	g.Expect(other.Dir).To(Equal("/env/management-2"))
@@ -98,4 +99,20 @@ func TestPrepareRegistry(t *testing.T) {
 	g.Expect(blobs).To(HaveLen(4), "a layer and a configuration each")
 	g.Expect(prepareRegistry(e)).To(Succeed())
 	g.Expect(os.ReadFile(e.RegistryCA())).To(Equal(before), "whoever trusts the registry goes on trusting it")
+}
+
+func TestPrepareStore(t *testing.T) {
+	g := NewWithT(t)
+	e := env.Env{Dir: t.TempDir()}
+	g.Expect(prepareStore(e)).To(Succeed())
+	before, err := os.ReadFile(e.StoreCredentials())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(before)).To(MatchRegexp(`(?s)^\[default\]\naws_access_key_id = \w+\naws_secret_access_key = \w+\n$`))
+	g.Expect(e.StoreCA()).To(BeARegularFile())
+	g.Expect(filepath.Join(e.StoreDir(), "s3.crt")).To(BeARegularFile())
+	info, err := os.Stat(e.StoreCredentials())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(info.Mode().Perm()).To(BeEquivalentTo(0o600))
+	g.Expect(prepareStore(e)).To(Succeed())
+	g.Expect(os.ReadFile(e.StoreCredentials())).To(Equal(before), "whoever has the key goes on having it")
 }

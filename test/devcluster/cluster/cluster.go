@@ -6,6 +6,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,8 +21,8 @@ import (
 // programs is where the machine sees the built programs.
 const programs = "/opt/hypershift"
 
-// RegistryInside is where the machine sees the registry's folder.
-const RegistryInside = "/var/lib/registry"
+// RegistryInside is where the machine sees the registry's folder, and storeInside the object store's.
+const RegistryInside, storeInside = "/var/lib/registry", "/var/lib/s3"
 
 // Start makes the files of a node's machine and starts it, unless it runs. It returns before the node is ready. The first node comes first:
 // it signs what the others need, and they are plugged into it. There are as many nodes as nodes has.
@@ -38,7 +39,7 @@ func Start(ctx context.Context, e env.Env, n env.Node, nodes []env.Node) (*machi
 		if err := writeCertificates(e, config.Root()); err != nil {
 			return nil, fmt.Errorf("writing the certificates of the control plane: %w", err)
 		}
-		if err := prepareRegistry(e); err != nil {
+		if err := errors.Join(prepareRegistry(e), prepareStore(e)); err != nil {
 			return nil, err
 		}
 	}
@@ -70,7 +71,8 @@ func Machine(e env.Env, n env.Node) machine.Config {
 		},
 	}
 	if n.First() {
-		config.Binds = append(config.Binds, machine.Bind{Source: e.RegistryDir(), Target: RegistryInside, Writable: true})
+		config.Binds = append(config.Binds, machine.Bind{Source: e.RegistryDir(), Target: RegistryInside, Writable: true},
+			machine.Bind{Source: e.StoreDir(), Target: storeInside, Writable: true})
 		return config
 	}
 	config.Binds = append(config.Binds, machine.Bind{Source: e.RegistryCA(), Target: RegistryInside + "/ca.crt"})

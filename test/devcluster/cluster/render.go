@@ -27,6 +27,7 @@ const Provisioner = "hypershift-maas/local"
 // values are what the embedded files can refer to.
 type values struct {
 	Gateway, Registry           string
+	S3, Bucket                  string
 	ServiceNetwork, PodNetwork  string
 	DNSServiceIP, ClusterDomain string
 	APIPort                     int
@@ -38,6 +39,7 @@ type values struct {
 func newValues(node env.Node, images map[string]string) values {
 	return values{
 		Gateway: env.Gateway, Registry: env.Registry,
+		S3: env.S3, Bucket: env.Bucket,
 		ServiceNetwork: env.ServiceNetwork, PodNetwork: env.PodNetwork,
 		DNSServiceIP: env.DNSServiceIP, ClusterDomain: env.ClusterDomain,
 		APIPort: env.APIPort,

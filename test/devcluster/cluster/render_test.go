@@ -35,7 +35,7 @@ func TestRenderRoot(t *testing.T) {
 		enabled, err := units.Enabled(dirs, filepath.Join(root, "none"))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(enabled).To(ConsistOf("containerd.service", "environment.service", "etcd.service", "kube-apiserver.service",
-			"kube-controller-manager.service", "kube-proxy.service", "kube-scheduler.service", "kubelet.service"))
+			"kube-controller-manager.service", "kube-proxy.service", "kube-scheduler.service", "kubelet.service", "s3.service"))
 		for _, name := range enabled {
 			_, err := units.Load(name, dirs)
 			g.Expect(err).NotTo(HaveOccurred())

@@ -37,6 +37,8 @@ const (
 	APIURL = "https://" + Gateway + ":6443"
 	// Registry is the host and port of the image registry.
 	Registry = Gateway + ":5000"
+	// S3 is the host and port of the object store, and Bucket what is in it from the beginning.
+	S3, Bucket = Gateway + ":9000", "backups"
 	// MAASListen and MAASAdmin are where the MAAS simulator serves its API and its levers.
 	MAASListen, MAASAdmin = Gateway + ":5240", Gateway + ":5241"
 	// MAASURL is what a user gives as the endpoint of the simulated MAAS.
@@ -98,6 +100,15 @@ func (e Env) RegistryDir() string { return filepath.Join(e.Dir, "registry") }
 
 // RegistryCA is the CA certificate that whoever pulls or pushes must trust.
 func (e Env) RegistryCA() string { return filepath.Join(e.RegistryDir(), "ca.crt") }
+
+// StoreDir holds what the object store keeps, and what its users need: StoreCA and StoreCredentials.
+func (e Env) StoreDir() string { return filepath.Join(e.Dir, "s3") }
+
+// StoreCA is the CA certificate that users of the object store must trust.
+func (e Env) StoreCA() string { return filepath.Join(e.StoreDir(), "ca.crt") }
+
+// StoreCredentials is the AWS credentials file of the object store's user.
+func (e Env) StoreCredentials() string { return filepath.Join(e.StoreDir(), "credentials") }
 
 // Images is the OCI layout of the built images.
 func (e Env) Images() string { return filepath.Join(e.Bin, "images", "oci") }

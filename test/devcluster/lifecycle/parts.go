@@ -48,6 +48,19 @@ func (e *Environment) upSimulator(ctx context.Context) error {
 	return nil
 }
 
+// upStore waits for the object store, which the management machine starts.
+func (e *Environment) upStore(ctx context.Context) error {
+	started := time.Now()
+	err := within(ctx, storeDeadline, func(ctx context.Context) error {
+		return cluster.Until(ctx, func(ctx context.Context) error { return dial(ctx, env.S3) })
+	})
+	if err != nil {
+		return e.blame(fmt.Errorf("the object store does not serve: %w", err), "s3")
+	}
+	e.done("object store", started)
+	return nil
+}
+
 func dial(ctx context.Context, address string) error {
 	connection, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", address)
 	if err != nil {

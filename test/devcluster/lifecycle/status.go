@@ -35,6 +35,7 @@ func (e *Environment) Status(ctx context.Context) error {
 	}
 	fmt.Fprintf(e.Out, "\n%-26s %s\n%-26s %s (CA %s)\n", "kubeconfig", e.Kubeconfig(), "registry", env.Registry, e.RegistryCA())
 	fmt.Fprintf(e.Out, "%-26s %s (keys %s)\n", "MAAS", env.MAASURL, filepath.Join(e.MAAS(), "*.key"))
+	fmt.Fprintf(e.Out, "%-26s https://%s (CA %s, credentials %s)\n", "object store", env.S3, e.StoreCA(), e.StoreCredentials())
 	return errors.Join(e.machineStatus(), e.serving(ctx))
 }
 
@@ -63,7 +64,7 @@ func (e *Environment) machineStatus() error {
 
 // serving asks every part that was started.
 func (e *Environment) serving(ctx context.Context) error {
-	parts := map[string]string{"management API": fmt.Sprintf("%s:%d", env.Gateway, env.APIPort), "registry": env.Registry}
+	parts := map[string]string{"management API": fmt.Sprintf("%s:%d", env.Gateway, env.APIPort), "registry": env.Registry, "object store": env.S3}
 	if e.simulator().Known() {
 		parts["MAAS simulator"] = env.MAASListen
 	}

@@ -27,6 +27,7 @@ const (
 	nodeDeadline     = 5 * time.Minute
 	dnsDeadline      = 5 * time.Minute
 	maasDeadline     = 2 * time.Minute
+	storeDeadline    = time.Minute
 )
 
 // Environment does the work on one embedded environment and tells Out of its progress.
@@ -95,6 +96,7 @@ func (e *Environment) up(ctx context.Context, running bool) error {
 	parts.Go(func() error { return e.upRegistry(ctx) })
 	parts.Go(func() error { return e.upCluster(ctx) })
 	parts.Go(func() error { return e.upSimulator(ctx) })
+	parts.Go(func() error { return e.upStore(ctx) })
 	return parts.Wait()
 }
 

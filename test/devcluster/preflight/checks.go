@@ -48,7 +48,7 @@ func commands(context.Context, env.Env) []error {
 
 // builtPrograms are what make environment leaves in the folder of programs.
 var builtPrograms = []string{
-	"hypershift", "maas-simulator", "ignition", "kube/kube", "kube/kubelet", "cni/ptp", "os/usr/bin/containerd", "os/usr/sbin/runc",
+	"hypershift", "maas-simulator", "s3", "ignition", "kube/kube", "kube/kubelet", "cni/ptp", "os/usr/bin/containerd", "os/usr/sbin/runc",
 }
 
 func binaries(_ context.Context, e env.Env) []error {
