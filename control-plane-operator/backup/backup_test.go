@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -224,6 +225,26 @@ func TestLeftoversAreSwept(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 1 || left[0].Name() != "a.tar.gz.age" {
 		t.Errorf("left is %v", left)
+	}
+}
+
+// A store need not know of uploads for backups to be kept in it.
+func TestAStoreWithoutAListOfUploads(t *testing.T) {
+	for name, status := range map[string]int{"nobody ever uploaded in parts": http.StatusNotFound, "it does not keep them": http.StatusNotImplemented} {
+		t.Run(name, func(t *testing.T) {
+			s := storetest.New(t)
+			s.Unlisted = status
+			storage := open(t, s)
+			if err := storage.Sweep(t.Context(), object); err != nil {
+				t.Errorf("sweeping: %v", err)
+			}
+			if err := storage.Put(t.Context(), object, strings.NewReader("backup")); err != nil {
+				t.Errorf("storing: %v", err)
+			}
+			if err := storage.Delete(t.Context(), object); err != nil || len(s.Names()) > 0 {
+				t.Errorf("deleting: %v; left is %v", err, s.Names())
+			}
+		})
 	}
 }
 

@@ -85,7 +85,7 @@ func (b *bucket) Get(ctx context.Context, name string) (io.ReadCloser, error) {
 // Delete implements Storage.
 func (b *bucket) Delete(ctx context.Context, name string) error {
 	err := b.client.RemoveIncompleteUpload(ctx, b.spec.Bucket, b.key(name))
-	if err == nil {
+	if err == nil || noUploads(err) {
 		err = b.client.RemoveObject(ctx, b.spec.Bucket, b.key(name), minio.RemoveObjectOptions{})
 	}
 	// Without its bucket there is nothing that could be deleted.
@@ -99,6 +99,9 @@ func (b *bucket) Delete(ctx context.Context, name string) error {
 func (b *bucket) Sweep(ctx context.Context, name string) error {
 	var all []string
 	for upload := range b.client.ListIncompleteUploads(ctx, b.spec.Bucket, b.key(path.Dir(name))+"/", true) {
+		if noUploads(upload.Err) {
+			return nil
+		}
 		if upload.Err != nil {
 			return b.explain(upload.Err)
 		}
@@ -107,11 +110,17 @@ func (b *bucket) Sweep(ctx context.Context, name string) error {
 		}
 	}
 	for _, key := range all {
-		if err := b.client.RemoveIncompleteUpload(ctx, b.spec.Bucket, key); err != nil {
+		if err := b.client.RemoveIncompleteUpload(ctx, b.spec.Bucket, key); err != nil && !noUploads(err) {
 			return b.explain(err)
 		}
 	}
 	return nil
+}
+
+// noUploads is how stores answer that have no list of uploads: one where nobody ever uploaded in parts, and one that does not keep them.
+func noUploads(err error) bool {
+	response := minio.ToErrorResponse(err)
+	return response.Code == minio.NoSuchUpload || response.StatusCode == http.StatusNotImplemented
 }
 
 // URL implements Storage.

@@ -234,9 +234,9 @@ func TestBackups(t *testing.T) {
 		w.clock.SetTime(w.clock.Now().Add(26 * time.Hour))
 		asked := w.asks("b-bad")
 		w.passes(asked)
-		w.ends(w.job(jobName(asked)), batchv1.JobFailed, "Error: bucket backups is full (XMinioStorageFull)")
-		g.Expect(w.passes(asked)).To(HavePrefix("False/BackupFailed: Error: bucket backups is full"))
-		g.Expect(w.succeeded()).To(And(HavePrefix("False/BackupFailed: Backup b-bad failed, when the last good one, a-good of "), ContainSubstring("was 26h0m0s old: Error: bucket backups is full")))
+		w.ends(w.job(jobName(asked)), batchv1.JobFailed, "{\"msg\":\"Cannot report progress\"}\nError: bucket backups is full (XMinioStorageFull)\n")
+		g.Expect(w.passes(asked)).To(HavePrefix("False/BackupFailed: bucket backups is full"))
+		g.Expect(w.succeeded()).To(And(HavePrefix("False/BackupFailed: Backup b-bad failed, when the last good one, a-good of "), ContainSubstring("was 26h0m0s old: bucket backups is full")))
 	})
 	t.Run("When something is in the way, it should say what, and begin when that is gone", func(t *testing.T) {
 		for _, tc := range []struct {
@@ -304,7 +304,7 @@ func TestBackups(t *testing.T) {
 			w.ends(w.job(removalName(asked)), how, said)
 			g.Expect(w.passes(asked)).To(ContainSubstring("not found"))
 		}
-		g.Expect(<-w.events).To(And(ContainSubstring("BackupLeft"), ContainSubstring("s3://backups/demo/x was left where it is: Error: bucket backups refuses")))
+		g.Expect(<-w.events).To(And(ContainSubstring("BackupLeft"), ContainSubstring("s3://backups/demo/x was left where it is: bucket backups refuses")))
 	})
 	t.Run("When there is a schedule, it should ask once for each time, and let old ones go", func(t *testing.T) {
 		g, w := NewWithT(t), newWorld(t, api)

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -191,7 +192,16 @@ func (r *Reconciler) lastWords(ctx context.Context, job *batchv1.Job) (string, e
 			}
 		}
 	}
-	return words, nil
+	return complaint(words), nil
+}
+
+// complaint is what a program ended with, out of the end of its log: what comes after the last "Error:" that starts a line.
+func complaint(log string) string {
+	log = strings.TrimSpace(log)
+	if i := strings.LastIndex("\n"+log, "\nError:"); i >= 0 {
+		log = strings.TrimPrefix(log[i:], "Error:")
+	}
+	return strings.TrimSpace(log)
 }
 
 // tidy removes the task, which has keys in it, and the Job with its pods, from which nothing more can be learned.

@@ -39,6 +39,8 @@ type Store struct {
 	// Answer is a code that refuses all writes; empty lets them pass. Rots alters what is stored.
 	Answer string
 	Rots   bool
+	// Unlisted is the status with which the store answers who asks which uploads there are; zero lists them.
+	Unlisted int
 	// Writes and Reads count requests for objects.
 	Writes, Reads int
 }
@@ -123,6 +125,10 @@ func refuse(w http.ResponseWriter, status int, code string) {
 }
 
 func (s *Store) listUploads(w http.ResponseWriter, prefix string) {
+	if s.Unlisted != 0 {
+		refuse(w, s.Unlisted, map[int]string{http.StatusNotFound: "NoSuchUpload", http.StatusNotImplemented: "NotImplemented"}[s.Unlisted])
+		return
+	}
 	fmt.Fprint(w, "<ListMultipartUploadsResult><IsTruncated>false</IsTruncated>")
 	for id, u := range s.Uploads {
 		if strings.HasPrefix(u.Key, prefix) {
