@@ -34,6 +34,7 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/connection"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/csrapproval"
+	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/inplaceupgrade"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/node"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/nodecount"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/reencryption"
@@ -203,6 +204,13 @@ func (o *options) addControllers(c *clusters, releases releaseinfo.Provider) err
 			r := &node.Reconciler{
 				Guest: c.mgr.GetClient(), Management: c.management.GetClient(), Live: c.management.GetAPIReader(), Namespace: o.namespace,
 				Pause: gate, Clock: clock.RealClock{}, Deletions: node.NewDeletions(clock.RealClock{}),
+			}
+			return r.SetupWithManager(c.mgr, kept)
+		},
+		"inplaceupgrade": func() error {
+			r := &inplaceupgrade.Reconciler{
+				Guest: c.mgr.GetClient(), GuestLive: c.guest, Management: c.management.GetClient(), ManagementLive: c.management.GetAPIReader(),
+				Namespace: o.namespace, Pause: gate, Clock: clock.RealClock{},
 			}
 			return r.SetupWithManager(c.mgr, kept)
 		},

@@ -201,6 +201,8 @@ const (
 	NodePoolUpgradeInProgressFalseAnnotation = "hypershift.openshift.io/nodePoolUpgradeInProgressFalse"
 	// NodePoolMaxUnavailableAnnotation bounds how many nodes are upgraded in place at once.
 	NodePoolMaxUnavailableAnnotation = "hypershift.openshift.io/nodePoolMaxUnavailable"
+	// NodePoolKubeletVersionAnnotation is, on a MachineSet of a Kubernetes release, the version of the kubelet that its nodes come to, without a leading v.
+	NodePoolKubeletVersionAnnotation = "hypershift.openshift.io/nodePoolKubeletVersion"
 	// NodePoolTaintsAnnotation is a JSON list of the taints of a Machine's node.
 	NodePoolTaintsAnnotation = "hypershift.openshift.io/nodePoolTaints"
 	// NodeLabelPrefix marks labels of a Machine that belong on its node; the prefix is taken off there.

@@ -22,7 +22,7 @@ import (
 // the nodes that there are, so it may be through before this one joins.
 const latecomerAnnotation = "hypershift.openshift.io/joins-with-outdated-config"
 
-// applyMachineSet makes machines that are updated without being replaced; the config operator in the hosted cluster does
+// applyMachineSet makes machines that are updated without being replaced; the config operator of the hosted cluster, the payload's or ours, does
 // that when the target differs from the current version.
 func (r *Reconciler) applyMachineSet(ctx context.Context, s *scope, ref clusterv1.ContractVersionedObjectReference) error {
 	if err := r.markLatecomers(ctx, s); err != nil {
@@ -46,6 +46,7 @@ func (r *Reconciler) applyMachineSet(ctx context.Context, s *scope, ref clusterv
 		ms.Spec.Replicas = replicas(s.pool, ms.Spec.Replicas)
 		ms.Spec.Selector = metav1.LabelSelector{MatchLabels: map[string]string{s.resourcesName(): s.resourcesName()}}
 		ms.Spec.Template = template
+		s.nameKubelet(ms)
 		annotate(ms, hyperv1.NodePoolMaxUnavailableAnnotation, strconv.Itoa(maxUnavailable(s.pool, ptr.Deref(ms.Spec.Replicas, 0), s.nodes())))
 		return nil
 	})
@@ -56,6 +57,13 @@ func (r *Reconciler) applyMachineSet(ctx context.Context, s *scope, ref clusterv
 		return err
 	}
 	return r.followMachineSet(ctx, s, ms, ref.Name)
+}
+
+// nameKubelet tells our upgrader which kubelet an updated node has to run. A release that does not say which Kubernetes it brings is one of that version.
+func (s *scope) nameKubelet(ms *clusterv1.MachineSet) {
+	if !s.distribution().OwnOperators {
+		annotate(ms, hyperv1.NodePoolKubeletVersionAnnotation, cmp.Or(s.release.ComponentVersions()["kubernetes"], s.release.Version()))
+	}
 }
 
 // aim tells the upgrader where the machines are to go. It does nothing while the target is what it calls current, so it is told another

@@ -36,7 +36,6 @@ func (r *Reconciler) reconcileRelease(ctx context.Context, s *scope) (ctrl.Resul
 	s.accept(hyperv1.NodePoolValidReleaseImageConditionType, "The release image has version "+s.release.Version())
 	s.reportSkew()
 	s.validateAutoscaler()
-	s.validateInPlaceSupport()
 	return ctrl.Result{}, s.validatePlatform()
 }
 

@@ -36,6 +36,10 @@ func (r *Reconciler) retireTokens(ctx context.Context, s *scope) (ctrl.Result, e
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	updatedFrom, err := r.updatedFrom(ctx, s)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	var failures []error
 	for i := range secrets {
 		secret := &secrets[i]
@@ -43,7 +47,7 @@ func (r *Reconciler) retireTokens(ctx context.Context, s *scope) (ctrl.Result, e
 		if hash == "" || hash == s.config.hash {
 			continue
 		}
-		if s.traits().KeepsOutdatedUserData && used[s.secret(userDataPrefix, hash).Name] {
+		if s.traits().KeepsOutdatedUserData && used[s.secret(userDataPrefix, hash).Name] || hash == updatedFrom {
 			failures = append(failures, r.keep(ctx, s, prefix, hash, secret))
 			continue
 		}
@@ -97,6 +101,20 @@ func (r *Reconciler) userDataInUse(ctx context.Context, s *scope) (map[string]bo
 		}
 	}
 	return used, nil
+}
+
+// updatedFrom is the configuration that nodes are updated from in place; empty while all have the wanted one. A node may need it again until then: one that goes
+// back to it, or that starts anew in the middle.
+func (r *Reconciler) updatedFrom(ctx context.Context, s *scope) (string, error) {
+	if !s.inPlace() {
+		return "", nil
+	}
+	ms := &clusterv1.MachineSet{}
+	key := ctrlKey(s.namespace(), s.pool.Name)
+	if err := r.Client.Get(ctx, key, ms); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("reading MachineSet %s: %w", key, err)
+	}
+	return ms.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation], nil
 }
 
 // keep takes an expiration back, and follows a token that was rotated.

@@ -57,17 +57,6 @@ func (r *Reconciler) validateManagement(_ context.Context, s *scope) (ctrl.Resul
 	return ctrl.Result{}, nil
 }
 
-// validateInPlaceSupport says when nobody updates machines that are not to be replaced: the operators of an OpenShift release do
-// that in the guest, those of a Kubernetes release do not. Machines are made all the same.
-func (s *scope) validateInPlaceSupport() {
-	if !s.inPlace() || s.distribution().OwnOperators || s.platform.MachineTemplates() == nil {
-		return
-	}
-	s.reject(hyperv1.NodePoolUpdateManagementEnabledConditionType, hyperv1.NodePoolValidationFailedReason,
-		"spec.management.upgradeType is InPlace, which needs an OpenShift release: machines keep what they were installed with. "+
-			"Create a NodePool of upgradeType Replace to have them updated")
-}
-
 func managementFault(management hyperv1.NodePoolManagement) string {
 	if management.UpgradeType != hyperv1.UpgradeTypeReplace {
 		return ""

@@ -145,11 +145,11 @@ func TestValidate(t *testing.T) {
 				p.Spec.AutoScaling = &hyperv1.NodePoolAutoScaling{Min: ptr.To[int32](1), Max: 3}
 			},
 			conditionType: "AutoscalingEnabled", reason: "ValidationFailed", want: "brings no cluster-autoscaler"},
-		{name: "When nobody updates machines in place it should say so", namespace: "in-place",
+		{name: "When machines of a Kubernetes release are updated in place it should accept", namespace: "in-place",
 			pool: func(p *hyperv1.NodePool) {
 				p.Spec.Management = hyperv1.NodePoolManagement{UpgradeType: hyperv1.UpgradeTypeInPlace}
 			},
-			conditionType: "UpdateManagementEnabled", reason: "ValidationFailed", want: "needs an OpenShift release"},
+			conditionType: "UpdateManagementEnabled", reason: "AsExpected", want: "updated by InPlace"},
 		{name: "When no machine has asked yet it should wait with repairs", namespace: "repair",
 			conditionType: "AutorepairEnabled", reason: "WaitingForFirstMachine", want: "as soon as one has fetched"},
 	} {

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package inplaceupgrade brings nodes to another release or configuration on the machines that they run on: it empties a few nodes at a time, asks
+// the node-agent of each to take the new configuration, and lets pods in again when the node is Ready with it. Nothing is reinstalled.
+//
+// What an update is at is written on the Machine, in the management cluster, where a node cannot write. Of the answers on a Node, each is believed of
+// that Node alone.
+package inplaceupgrade
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/watch"
+	"github.com/openshift/hypershift/support/pause"
+	"github.com/openshift/hypershift/support/phase"
+)
+
+const (
+	// drainPoll is the time between two looks at a node that is emptied.
+	drainPoll = 5 * time.Second
+	// lookAgain is the time between two looks at nodes that nothing tells of, such as one that is silent.
+	lookAgain = 30 * time.Second
+)
+
+// Reconciler updates the nodes of the MachineSets whose target is another version than their current one.
+type Reconciler struct {
+	// Guest reads Nodes from a cache, and patches Nodes.
+	Guest client.Client
+	// GuestLive reads Nodes that are being updated, and Pods, which nobody caches, and evicts Pods.
+	GuestLive client.Client
+	// Management reads MachineSets from a cache, and patches MachineSets and Machines.
+	Management client.Client
+	// ManagementLive reads Machines past the cache: how many nodes are begun must not be counted from an old list.
+	ManagementLive client.Reader
+	// Namespace is the hosted namespace, which holds MachineSets and Machines.
+	Namespace string
+	// Pause is heeded, as is that of a MachineSet.
+	Pause pause.Gate
+	// Clock tells how long a node is silent.
+	Clock clock.PassiveClock
+}
+
+// SetupWithManager watches MachineSets, their Machines, the guest's Nodes, and the HostedControlPlane, whose pause may end.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache) error {
+	every := handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, _ *clusterv1.Machine) []reconcile.Request { return r.underway(ctx) })
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("inplaceupgrade").
+		WatchesRawSource(source.Kind(management, &clusterv1.MachineSet{}, &handler.TypedEnqueueRequestForObject[*clusterv1.MachineSet]{})).
+		WatchesRawSource(source.Kind(management, &clusterv1.Machine{}, every)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request { return r.underway(ctx) })).
+		WatchesRawSource(watch.Pause(management, r.underway)).
+		Complete(r)
+}
+
+// underway are the MachineSets that have a target to come to; there is none most of the time.
+func (r *Reconciler) underway(ctx context.Context) []reconcile.Request {
+	sets := &clusterv1.MachineSetList{}
+	if err := r.Management.List(ctx, sets, client.InNamespace(r.Namespace)); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing MachineSets")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range sets.Items {
+		if hasTarget(&sets.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&sets.Items[i])})
+		}
+	}
+	return requests
+}
+
+func hasTarget(set *clusterv1.MachineSet) bool {
+	target := set.Annotations[hyperv1.NodePoolTargetConfigVersionAnnotation]
+	return target != "" && target != set.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation] && set.DeletionTimestamp.IsZero()
+}
+
+// Reconcile implements reconcile.Reconciler. The request names a MachineSet.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	return phase.Driver[*clusterv1.MachineSet, *rollout]{
+		Client: r.Management, Observe: r.observe, Pause: r.pause,
+		Phases: func(*rollout) []phase.Phase[*rollout] {
+			return []phase.Phase[*rollout]{
+				{Name: "nodes that are begun", Run: r.advance},
+				{Name: "next nodes", Run: r.begin},
+				{Name: "progress", Run: r.report},
+			}
+		},
+	}.Reconcile(ctx, req)
+}
+
+// pause is that of the pool, which Cluster API is told by the same annotation, or that of the cluster.
+func (r *Reconciler) pause(ctx context.Context, ro *rollout) (pause.State, error) {
+	if _, paused := ro.set.Annotations[clusterv1.PausedAnnotation]; paused {
+		return pause.State{Paused: true}, nil
+	}
+	return r.Pause.State(ctx)
+}
+
+// observe reads the members of a MachineSet and judges each.
+func (r *Reconciler) observe(ctx context.Context, set *clusterv1.MachineSet) (*rollout, error) {
+	if !hasTarget(set) {
+		return nil, phase.ErrStop
+	}
+	ro := newRollout(set)
+	machines := &clusterv1.MachineList{}
+	if err := r.ManagementLive.List(ctx, machines, client.InNamespace(r.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing Machines: %w", err)
+	}
+	claims := map[string]int{}
+	for i := range machines.Items {
+		claims[machines.Items[i].Status.NodeRef.Name]++
+	}
+	for i := range machines.Items {
+		machine := &machines.Items[i]
+		if !metav1.IsControlledBy(machine, set) || !machine.DeletionTimestamp.IsZero() || !machine.Status.NodeRef.IsDefined() {
+			continue
+		}
+		m := &member{machine: machine, mark: readMark(machine), disputed: claims[machine.Status.NodeRef.Name] > 1}
+		if err := r.readNode(ctx, m); err != nil {
+			return nil, err
+		}
+		m.judge(ro.aim, r.Clock.Now())
+		ro.members = append(ro.members, m)
+	}
+	ro.sort()
+	return ro, nil
+}
+
+// readNode reads the node of a member; past the cache where it is being updated, because what it was asked a moment ago counts.
+func (r *Reconciler) readNode(ctx context.Context, m *member) error {
+	var reader client.Reader = r.Guest
+	if m.mark.step != "" {
+		reader = r.GuestLive
+	}
+	node, name := &corev1.Node{}, m.machine.Status.NodeRef.Name
+	err := reader.Get(ctx, client.ObjectKey{Name: name}, node)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading Node %s: %w", name, err)
+	}
+	if err == nil && !m.disputed {
+		m.node = node
+	}
+	return nil
+}

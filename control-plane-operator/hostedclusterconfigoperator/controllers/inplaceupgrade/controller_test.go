@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inplaceupgrade
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/testenv"
+)
+
+func TestUpdate(t *testing.T) {
+	s := start(t)
+
+	t.Run("When the target changes, nodes should be emptied and updated one after another", func(t *testing.T) {
+		w := newWorld(t, s, "release", 3)
+		for i := range 3 {
+			w.pod(w.name(i), fmt.Sprintf("app-%d", i), nil)
+		}
+		w.aim(after, afterKubelet)
+		w.until("the first node", func() bool { return w.have(after) == 1 })
+		w.Expect(w.pods(w.name(0))).To(BeEmpty(), "it was emptied")
+		w.Expect(w.pods(w.name(1))).To(HaveLen(1), "its turn has not come")
+		w.Expect(w.progress()).To(Equal("0 of 3 nodes are updated. Node release-0 takes the configuration"))
+		w.until("the end of the update", w.through)
+		w.Expect(w.have(after)).To(Equal(3))
+		w.Expect(w.busiest).To(Equal(1))
+		w.tidy()
+		w.Expect(w.machine(w.name(0)).Annotations).To(HaveKeyWithValue(hyperv1.NodePoolReleaseVersionAnnotation, "1.36.4"))
+
+		counted, writes := testenv.Counted(s.management)
+		w.Reconciler = w.reconciler(counted, s.guest)
+		w.mustPass()
+		w.Expect(*writes).To(BeZero(), "a settled pool is left alone")
+	})
+
+	t.Run("When more nodes may be out of service, as many should be updated at once, those that are not Ready first", func(t *testing.T) {
+		w := newWorld(t, s, "share", 4)
+		w.limit(2)
+		w.kubelet(w.name(3), false, beforeKubelet)
+		w.aim(after, afterKubelet)
+		w.step()
+		w.Expect(w.node(w.name(3)).Spec.Unschedulable).To(BeTrue())
+		w.Expect(w.node(w.name(0)).Spec.Unschedulable).To(BeTrue())
+		w.until("the end of the update", w.through)
+		w.Expect(w.busiest).To(Equal(2))
+		w.tidy()
+	})
+
+	t.Run("When an administrator has cordoned a node, it should be updated and stay cordoned", func(t *testing.T) {
+		w := newWorld(t, s, "cordoned", 1)
+		node := w.node(w.name(0))
+		node.Spec.Unschedulable = true
+		w.Expect(s.guest.Update(t.Context(), node)).To(Succeed())
+		w.aim(after, afterKubelet)
+		w.until("the end of the update", w.through)
+		w.Expect(w.have(after)).To(Equal(1))
+		w.Expect(w.node(w.name(0)).Spec.Unschedulable).To(BeTrue())
+	})
+
+	t.Run("When the pool or the cluster is paused, nothing should be begun", func(t *testing.T) {
+		w := newWorld(t, s, "paused", 1)
+		w.aim(after, afterKubelet)
+		ms := w.set()
+		annotate(ms, clusterv1.PausedAnnotation, "true")
+		w.Expect(s.management.Update(t.Context(), ms)).To(Succeed())
+		for range 3 {
+			w.step()
+		}
+		w.Expect(w.node(w.name(0)).Spec.Unschedulable).To(BeFalse())
+
+		delete(ms.Annotations, clusterv1.PausedAnnotation)
+		w.Expect(s.management.Update(t.Context(), ms)).To(Succeed())
+		hcp := &hyperv1.HostedControlPlane{}
+		w.Expect(s.management.Get(t.Context(), client.ObjectKey{Namespace: "paused", Name: "demo"}, hcp)).To(Succeed())
+		hcp.Spec.PausedUntil = ptr.To("true")
+		w.Expect(s.management.Update(t.Context(), hcp)).To(Succeed())
+		for range 3 {
+			w.step()
+		}
+		w.Expect(w.node(w.name(0)).Spec.Unschedulable).To(BeFalse())
+
+		hcp.Spec.PausedUntil = nil
+		w.Expect(s.management.Update(t.Context(), hcp)).To(Succeed())
+		w.until("the end of the update", w.through)
+	})
+
+	t.Run("When the operator is killed before any of its writes, the next one should bring the update to the same end", func(t *testing.T) {
+		for nth := 1; ; nth++ {
+			w := newWorld(t, s, fmt.Sprintf("killed-%d", nth), 2)
+			for i := range 2 {
+				w.pod(w.name(i), fmt.Sprintf("app-%d", i), nil)
+			}
+			w.aim(after, afterKubelet)
+			w.Reconciler = w.reconciler(w.killed(nth))
+			died := false
+			for range 15 {
+				if _, err := w.pass(); err != nil {
+					died = true
+					break
+				}
+				w.agents()
+			}
+			w.agents()
+			w.Reconciler = w.reconciler(s.management, s.guest)
+			w.until("the end of the update", w.through)
+			w.Expect(w.have(after)).To(Equal(2))
+			w.Expect(w.busiest).To(Equal(1))
+			w.tidy()
+			if !died {
+				w.Expect(nth).To(BeNumerically(">", 8), "nothing was killed")
+				return
+			}
+		}
+	})
+}
+
+func TestDrain(t *testing.T) {
+	s := start(t)
+
+	t.Run("When pods come back or have ended, they should be left alone", func(t *testing.T) {
+		w := newWorld(t, s, "stay", 1)
+		w.pod(w.name(0), "daemon", func(p *corev1.Pod) {
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", UID: "1", Controller: ptr.To(true)}}
+		})
+		w.pod(w.name(0), "mirror", func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} })
+		w.pod(w.name(0), "skipped", func(p *corev1.Pod) { p.Labels[clusterv1.PodDrainLabel] = "skip" })
+		ended := w.pod(w.name(0), "ended", nil)
+		ended.Status.Phase = corev1.PodSucceeded
+		w.Expect(s.guest.Status().Update(t.Context(), ended)).To(Succeed())
+		w.pod(w.name(0), "app", nil)
+		w.aim(after, afterKubelet)
+		w.until("the end of the update", w.through)
+		w.Expect(w.pods(w.name(0))).To(ConsistOf("stay-daemon", "stay-mirror", "stay-skipped", "stay-ended"))
+	})
+
+	t.Run("When a budget forbids the eviction of a pod, it should say which and wait; then go on", func(t *testing.T) {
+		w := newWorld(t, s, "budget", 2)
+		w.pod(w.name(0), "app", nil)
+		budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "budget"},
+			Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "budget"}}}}
+		w.create(s.guest, budget)
+		allow := func(disruptions int32) {
+			budget.Status.ObservedGeneration, budget.Status.DisruptionsAllowed, budget.Status.CurrentHealthy, budget.Status.DesiredHealthy = budget.Generation, disruptions, 1, 1
+			w.Expect(s.guest.Status().Update(t.Context(), budget)).To(Succeed())
+		}
+		allow(0)
+		w.aim(after, afterKubelet)
+		for range 4 {
+			w.step()
+		}
+		w.Expect(w.progress()).To(HavePrefix("0 of 2 nodes are updated. Node budget-0 is being drained: waiting for Pod default/budget-app: Cannot evict pod as it would violate the pod's disruption budget"))
+		w.Expect(w.node(w.name(0)).Annotations).NotTo(HaveKey(hyperv1.DesiredNodeConfigAnnotation))
+		w.Expect(w.node(w.name(1)).Spec.Unschedulable).To(BeFalse())
+		allow(1)
+		w.until("the end of the update", w.through)
+		w.tidy()
+	})
+
+	t.Run("When the pool's time for a drain is over, the node should be updated with the pods that are left", func(t *testing.T) {
+		w := newWorld(t, s, "timeout", 1)
+		ms := w.set()
+		ms.Spec.Template.Spec.Deletion.NodeDrainTimeoutSeconds = ptr.To[int32](600)
+		w.Expect(s.management.Update(t.Context(), ms)).To(Succeed())
+		w.pod(w.name(0), "app", func(p *corev1.Pod) { p.Labels[clusterv1.PodDrainLabel] = "wait-completed" })
+		w.aim(after, afterKubelet)
+		w.step()
+		w.clock.Step(599 * time.Second)
+		w.step()
+		w.Expect(w.progress()).To(ContainSubstring("Pod default/timeout-app: its label cluster.x-k8s.io/drain asks to wait until it has completed"))
+		w.Expect(w.node(w.name(0)).Annotations).NotTo(HaveKey(hyperv1.DesiredNodeConfigAnnotation))
+		w.clock.Step(time.Second)
+		w.until("the end of the update", w.through)
+		w.Expect(w.pods(w.name(0))).To(HaveLen(1))
+	})
+
+	t.Run("When a node that does not answer holds a pod that is being deleted, it should not be waited for", func(t *testing.T) {
+		w := newWorld(t, s, "dead", 1)
+		pod := w.pod(w.name(0), "app", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = ptr.To[int64](3600) })
+		w.aim(after, afterKubelet)
+		w.step()
+		w.mustPass()
+		w.Expect(w.progress()).To(HaveSuffix("Node dead-0 is being drained: waiting for Pod default/dead-app"))
+		w.kubelet(w.name(0), false, beforeKubelet)
+		w.until("the end of the update", w.through)
+		w.Expect(s.guest.Delete(t.Context(), pod, client.GracePeriodSeconds(0))).To(Succeed())
+	})
+}
+
+func TestFailures(t *testing.T) {
+	s := start(t)
+
+	t.Run("When a node goes back, it should serve again, be told of, and no other be begun; another target should begin anew", func(t *testing.T) {
+		w := newWorld(t, s, "back", 3)
+		w.limit(2)
+		w.pod(w.name(1), "app", func(p *corev1.Pod) { p.Labels[clusterv1.PodDrainLabel] = "wait-completed" })
+		w.refuses[w.name(0)] = [2]string{hyperv1.NodeConfigRolledBack, "The Node was not\nReady in 5 minutes.\x00" + strings.Repeat("x", 9999)}
+		w.aim(after, afterKubelet)
+		w.until("the failure", func() bool { return w.failure() != "" })
+		w.Expect(w.failure()).To(HavePrefix("Node back-0 went back to the configuration that it had: The Node was not Ready in 5 minutes. xxx"))
+		w.Expect(len(w.failure())).To(BeNumerically("<", 500), "a node may write what it likes")
+		for range 3 {
+			w.step()
+		}
+		w.Expect(w.have(after)).To(BeZero())
+		for _, node := range w.nodes() {
+			w.Expect(node.Spec.Unschedulable).To(BeFalse(), "%s serves as before", node.Name)
+		}
+		w.Expect(w.through()).To(BeFalse())
+		delete(w.refuses, w.name(0))
+		w.Expect(s.guest.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "back-app"}})).To(Succeed())
+		w.aim("cccc3333", "v1.36.5")
+		for i := range 3 {
+			w.kubelets[w.name(i)] = "v1.36.5"
+		}
+		w.until("the end of the update", w.through)
+		w.Expect(w.have("cccc3333")).To(Equal(3))
+		w.tidy()
+	})
+
+	t.Run("When its answer is taken off a node that failed, it should be emptied and asked again", func(t *testing.T) {
+		w := newWorld(t, s, "again", 1)
+		w.refuses[w.name(0)] = [2]string{hyperv1.NodeConfigFailed, "no space left on device"}
+		w.aim(after, afterKubelet)
+		w.until("the failure", func() bool { return w.failure() != "" })
+		w.Expect(w.failure()).To(Equal("Node again-0 could not take the configuration: no space left on device"))
+		w.step()
+		w.pod(w.name(0), "app", nil)
+		delete(w.refuses, w.name(0))
+		w.annotates(w.name(0), map[string]string{hyperv1.NodeConfigStateAnnotation: "", hyperv1.DesiredNodeConfigAnnotation: ""})
+		w.until("the end of the update", w.through)
+		w.Expect(w.pods(w.name(0))).To(BeEmpty(), "it was emptied again")
+		w.tidy()
+	})
+
+	t.Run("When the target goes back to what a failed node has, nothing should be done there but forget", func(t *testing.T) {
+		w := newWorld(t, s, "home", 2)
+		w.refuses[w.name(1)] = [2]string{hyperv1.NodeConfigRolledBack, "not Ready"}
+		w.aim(after, afterKubelet)
+		w.until("the failure", func() bool { return w.failure() != "" })
+		w.Expect(w.have(after)).To(Equal(1))
+		w.pod(w.name(1), "app", nil)
+		delete(w.refuses, w.name(1))
+		w.aim(before, beforeKubelet)
+		w.until("the way back", w.through)
+		w.Expect(w.have(before)).To(Equal(2))
+		w.Expect(w.pods(w.name(1))).To(HaveLen(1), "it runs what it ran")
+		w.tidy()
+	})
+
+	t.Run("When a node says that it is done and is not Ready, or has another kubelet, it should not be let in", func(t *testing.T) {
+		w := newWorld(t, s, "unwell", 2)
+		w.kubelets[w.name(0)] = beforeKubelet
+		w.aim(after, afterKubelet)
+		w.until("the node", func() bool { return w.have(after) == 1 })
+		w.step()
+		w.Expect(w.progress()).To(HaveSuffix("Node unwell-0 has the configuration and runs kubelet v1.36.3 instead of v1.36.4"))
+		w.kubelet(w.name(0), false, afterKubelet)
+		w.step()
+		w.Expect(w.progress()).To(HaveSuffix("Node unwell-0 has the configuration and is not Ready"))
+		w.Expect(w.node(w.name(0)).Spec.Unschedulable).To(BeTrue())
+		w.Expect(w.failure()).To(BeEmpty())
+		w.clock.Step(workTime + time.Second)
+		w.step()
+		w.Expect(w.failure()).To(Equal("Node unwell-0 has the configuration and is not Ready"))
+		w.kubelet(w.name(0), true, afterKubelet)
+		w.until("the end of the update", w.through)
+		w.tidy()
+	})
+
+	t.Run("When a node-agent does not answer, it should be said, and no other node be begun; an answer should still count", func(t *testing.T) {
+		w := newWorld(t, s, "silent", 2)
+		w.refuses[w.name(0)] = [2]string{"silent"}
+		w.aim(after, afterKubelet)
+		w.step()
+		w.clock.Step(answerTime)
+		w.step()
+		w.Expect(w.failure()).To(BeEmpty())
+		w.clock.Step(time.Second)
+		w.step()
+		w.Expect(w.failure()).To(HavePrefix("Node silent-0 was asked to take the configuration, and its node-agent has not answered for more than 10m0s"))
+		w.Expect(w.node(w.name(0)).Spec.Unschedulable).To(BeTrue(), "it may begin at any time")
+		w.Expect(w.node(w.name(1)).Spec.Unschedulable).To(BeFalse())
+		delete(w.refuses, w.name(0))
+		w.until("the end of the update", w.through)
+		w.tidy()
+	})
+
+	t.Run("When a node has never said what it runs, it should not be emptied, and be said to need another installation", func(t *testing.T) {
+		w := newWorld(t, s, "mute", 1)
+		w.pod(w.name(0), "app", nil)
+		w.annotates(w.name(0), map[string]string{hyperv1.CurrentNodeConfigAnnotation: "", hyperv1.NodeConfigStateAnnotation: ""})
+		w.clock.SetTime(w.node(w.name(0)).CreationTimestamp.Time)
+		w.aim(after, afterKubelet)
+		w.step()
+		w.Expect(w.progress()).To(HaveSuffix("Node mute-0 has not said yet which configuration it runs"))
+		w.clock.Step(answerTime)
+		w.step()
+		w.Expect(w.failure()).To(Equal("Node mute-0 does not say which configuration it runs: its node-agent cannot update in place; delete Machine mute-0 to have it reinstalled"))
+		w.Expect(w.pods(w.name(0))).To(HaveLen(1))
+		w.Expect(w.node(w.name(0)).Spec.Unschedulable).To(BeFalse())
+	})
+}
+
+func TestDisruptions(t *testing.T) {
+	s := start(t)
+
+	t.Run("When the pool goes back in the middle, the nodes that were updated should go back too", func(t *testing.T) {
+		w := newWorld(t, s, "return", 3)
+		w.aim(after, afterKubelet)
+		w.until("the first node", func() bool { return w.have(after) == 1 })
+		w.step() // The second is begun.
+		w.aim(before, beforeKubelet)
+		w.until("the way back", w.through)
+		w.Expect(w.have(before)).To(Equal(3))
+		w.Expect(w.busiest).To(Equal(1))
+		w.tidy()
+	})
+
+	t.Run("When the target changes while a node is at work, it should be told when it has ended", func(t *testing.T) {
+		w := newWorld(t, s, "twice", 2)
+		w.aim(after, afterKubelet)
+		w.until("work", func() bool { return w.node(w.name(0)).Annotations[hyperv1.NodeConfigStateAnnotation] == hyperv1.NodeConfigWorking })
+		w.aim("cccc3333", "v1.36.5")
+		w.mustPass()
+		w.Expect(w.node(w.name(0)).Annotations).To(HaveKeyWithValue(hyperv1.DesiredNodeConfigAnnotation, after))
+		w.Expect(w.progress()).To(HaveSuffix("Node twice-0 is still at work on the configuration before"))
+		w.agents()
+		w.kubelets[w.name(0)], w.kubelets[w.name(1)] = "v1.36.5", "v1.36.5"
+		w.until("the end of the update", w.through)
+		w.Expect(w.have("cccc3333")).To(Equal(2))
+		w.Expect(w.busiest).To(Equal(1))
+		w.tidy()
+	})
+
+	t.Run("When a node is deleted in the middle, it should be said until it is back or its Machine is gone", func(t *testing.T) {
+		w := newWorld(t, s, "deleted", 3)
+		w.aim(after, afterKubelet)
+		w.step()
+		w.Expect(s.guest.Delete(t.Context(), w.node(w.name(0)))).To(Succeed())
+		for range 3 {
+			w.step()
+		}
+		w.Expect(w.progress()).To(HaveSuffix("Node deleted-0 of Machine deleted-0 is gone: it comes back when its kubelet starts, or delete the Machine to have it reinstalled"))
+		w.Expect(w.have(after)).To(BeZero(), "one node is out of service already")
+		w.Expect(s.management.Delete(t.Context(), w.machine(w.name(0)))).To(Succeed())
+		w.until("the end of the update", w.through)
+		w.Expect(w.have(after)).To(Equal(2))
+		w.tidy()
+	})
+
+	t.Run("When the pool is scaled in the middle, machines that are born with the target should be left alone, others updated", func(t *testing.T) {
+		w := newWorld(t, s, "scaled", 2)
+		w.aim(after, afterKubelet)
+		w.step()
+		w.join("scaled-5")
+		w.annotates("scaled-5", map[string]string{hyperv1.CurrentNodeConfigAnnotation: after})
+		w.pod("scaled-5", "app", nil)
+		w.join("scaled-6")
+		w.until("the end of the update", w.through)
+		w.Expect(w.have(after)).To(Equal(4))
+		w.Expect(w.pods("scaled-5")).To(HaveLen(1))
+		w.Expect(w.busiest).To(Equal(1))
+		w.tidy()
+	})
+
+	t.Run("When a node that runs the target is not Ready, it should take the place of one that could be updated", func(t *testing.T) {
+		w := newWorld(t, s, "fallen", 2)
+		w.annotates(w.name(0), map[string]string{hyperv1.CurrentNodeConfigAnnotation: after})
+		w.kubelet(w.name(0), false, afterKubelet)
+		w.aim(after, afterKubelet)
+		for range 3 {
+			w.step()
+		}
+		w.Expect(w.node(w.name(1)).Spec.Unschedulable).To(BeFalse())
+		w.kubelet(w.name(0), true, afterKubelet)
+		w.until("the end of the update", w.through)
+	})
+
+	t.Run("When two Machines name one node, neither should be touched", func(t *testing.T) {
+		w := newWorld(t, s, "double", 2)
+		machine := w.machine(w.name(1))
+		machine.Status.NodeRef.Name = w.name(0)
+		w.Expect(s.management.Status().Update(t.Context(), machine)).To(Succeed())
+		w.aim(after, afterKubelet)
+		for range 3 {
+			w.step()
+		}
+		w.Expect(w.node(w.name(0)).Annotations).NotTo(HaveKey(hyperv1.DesiredNodeConfigAnnotation))
+		w.Expect(w.progress()).To(ContainSubstring("Machine double-0 and another one both have Node double-0"))
+	})
+}
+
+// TestHostileNode has a node write on itself what it likes. It has its own update to spoil, and no more.
+func TestHostileNode(t *testing.T) {
+	s := start(t)
+	for name, lies := range map[string]map[string]string{
+		"failed":  {hyperv1.DesiredNodeConfigAnnotation: after, hyperv1.NodeConfigStateAnnotation: hyperv1.NodeConfigFailed, hyperv1.NodeConfigMessageAnnotation: "I was never asked"},
+		"asked":   {hyperv1.DesiredNodeConfigAnnotation: after},
+		"working": {hyperv1.NodeConfigStateAnnotation: hyperv1.NodeConfigWorking, hyperv1.DesiredNodeConfigAnnotation: after},
+		"forged":  {markAnnotation: "fail " + after + " 2000-01-01T00:00:00Z"},
+		"foreign": {hyperv1.DesiredNodeConfigAnnotation: "dddd4444"},
+	} {
+		t.Run("When a node that was not asked says "+name+", all should be updated all the same, one at a time", func(t *testing.T) {
+			w := newWorld(t, s, "lies-"+name, 3)
+			w.aim(after, afterKubelet)
+			w.annotates(w.name(1), lies)
+			w.mustPass()
+			w.Expect(w.failure()).To(BeEmpty())
+			w.Expect(w.node(w.name(0)).Spec.Unschedulable).To(BeTrue(), "the roll-out begins as it would")
+			w.annotates(w.name(1), map[string]string{hyperv1.NodeConfigStateAnnotation: "", hyperv1.DesiredNodeConfigAnnotation: ""})
+			w.until("the end of the update", w.through)
+			w.Expect(w.have(after)).To(Equal(3))
+		})
+	}
+	t.Run("When a node claims to have the target, the others should be updated no sooner and no less carefully", func(t *testing.T) {
+		w := newWorld(t, s, "claims", 3)
+		w.aim(after, afterKubelet)
+		w.annotates(w.name(0), map[string]string{hyperv1.CurrentNodeConfigAnnotation: after})
+		w.until("the end of the update", w.through)
+		w.Expect(w.busiest).To(Equal(1))
+		w.tidy()
+	})
+}

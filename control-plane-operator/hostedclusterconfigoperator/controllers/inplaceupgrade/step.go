@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inplaceupgrade
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// start begins with a node: written down first, so that whoever comes after a crash counts it. A node that runs the target already, and was only
+// asked for another one meanwhile, need not be emptied.
+func (r *Reconciler) start(ctx context.Context, ro *rollout, m *member) error {
+	ctrl.LoggerFrom(ctx).Info("Updating a node in place", "node", m.node.Name, "config", ro.aim.config)
+	if m.current() == ro.aim.config {
+		m.stage, m.why = works, fmt.Sprintf("Node %s keeps the configuration", m.node.Name)
+		if err := r.mark(ctx, m, stepAsk, ro.aim.config); err != nil {
+			return err
+		}
+		return r.ask(ctx, ro, m)
+	}
+	m.stage, m.why = drains, fmt.Sprintf("Node %s is being drained", m.node.Name)
+	if err := r.mark(ctx, m, stepDrain, ro.aim.config); err != nil {
+		return err
+	}
+	return r.empty(ctx, ro, m)
+}
+
+// empty cordons a node and evicts its pods; when none is left, or the pool's time for it is over, the node-agent is asked.
+func (r *Reconciler) empty(ctx context.Context, ro *rollout, m *member) error {
+	m.why = fmt.Sprintf("Node %s is being drained", m.node.Name)
+	if err := r.cordon(ctx, ro, m); err != nil {
+		return err
+	}
+	left, err := r.drain(ctx, m)
+	if err != nil {
+		return err
+	}
+	if len(left) > 0 && !r.drainedLongEnough(ro, m) {
+		m.why += describe(left)
+		return nil
+	}
+	m.stage, m.why = works, fmt.Sprintf("Node %s takes the configuration", m.node.Name)
+	if err := r.mark(ctx, m, stepAsk, ro.aim.config); err != nil {
+		return err
+	}
+	return r.ask(ctx, ro, m)
+}
+
+// drainedLongEnough tells whether the pool's nodeDrainTimeout is over; none means never.
+func (r *Reconciler) drainedLongEnough(ro *rollout, m *member) bool {
+	limit := ro.set.Spec.Template.Spec.Deletion.NodeDrainTimeoutSeconds
+	return limit != nil && *limit > 0 && r.Clock.Since(m.mark.since) >= time.Duration(*limit)*time.Second
+}
+
+// cordon keeps pods off the node. One that was cordoned before is somebody else's, and stays so.
+func (r *Reconciler) cordon(ctx context.Context, ro *rollout, m *member) error {
+	if m.node.Spec.Unschedulable && !m.cordoned() {
+		return nil
+	}
+	return upsert.Patch(ctx, r.Guest, m.node, func() {
+		m.node.Spec.Unschedulable = true
+		annotate(m.node, hyperv1.NodeUpdateCordonedAnnotation, ro.aim.config)
+	})
+}
+
+// ask tells the node-agent what to take. What it said of a former request goes with that.
+func (r *Reconciler) ask(ctx context.Context, ro *rollout, m *member) error {
+	if m.desires(ro.aim.config) {
+		return nil
+	}
+	return upsert.Patch(ctx, r.Guest, m.node, func() {
+		annotate(m.node, hyperv1.DesiredNodeConfigAnnotation, ro.aim.config)
+		delete(m.node.Annotations, hyperv1.NodeConfigStateAnnotation)
+		delete(m.node.Annotations, hyperv1.NodeConfigMessageAnnotation)
+	})
+}
+
+// finish lets pods in again, and writes on the Machine which release it runs.
+func (r *Reconciler) finish(ctx context.Context, ro *rollout, m *member) error {
+	if m.mark.step == "" && !m.cordoned() {
+		return nil
+	}
+	if err := r.release(ctx, m); err != nil {
+		return err
+	}
+	return upsert.Patch(ctx, r.Management, m.machine, func() {
+		annotate(m.machine, hyperv1.NodePoolReleaseVersionAnnotation, ro.set.Spec.Template.Spec.Version)
+	})
+}
+
+// giveUp leaves a node that failed to its user: with pods, where it serves as it did before. One that does not answer may begin at any time, and one that is
+// not Ready serves nobody: both stay cordoned.
+func (r *Reconciler) giveUp(ctx context.Context, ro *rollout, m *member) error {
+	if !m.gaveUp() || m.mark.step == "" {
+		return nil
+	}
+	if err := r.mark(ctx, m, stepFail, ro.aim.config); err != nil || !m.ready() {
+		return err
+	}
+	return r.uncordon(ctx, m)
+}
+
+// release lets pods in again and forgets that the node was begun.
+func (r *Reconciler) release(ctx context.Context, m *member) error {
+	if err := r.uncordon(ctx, m); err != nil {
+		return err
+	}
+	if m.stage == drains {
+		m.stage = waits
+	}
+	m.mark = mark{}
+	return upsert.Patch(ctx, r.Management, m.machine, func() { delete(m.machine.Annotations, markAnnotation) })
+}
+
+// uncordon takes back what cordon did, and nothing that somebody else did.
+func (r *Reconciler) uncordon(ctx context.Context, m *member) error {
+	if !m.cordoned() {
+		return nil
+	}
+	return upsert.Patch(ctx, r.Guest, m.node, func() {
+		m.node.Spec.Unschedulable = false
+		delete(m.node.Annotations, hyperv1.NodeUpdateCordonedAnnotation)
+	})
+}
+
+func annotate(obj client.Object, key, value string) {
+	annotations := obj.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	obj.SetAnnotations(annotations)
+}

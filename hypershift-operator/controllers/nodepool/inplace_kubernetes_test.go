@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodepool
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+)
+
+// TestInPlaceKubernetes is the operator's half of an update in place; our upgrader in the hosted cluster is a word on the MachineSet here.
+func TestInPlaceKubernetes(t *testing.T) {
+	c := fixture.Start(t)
+	s := newWorld(t, c, "inplace-kubernetes")
+	s.Releases = laterPayloads()
+	s.ready(nil)
+	pool := fixture.NodePool(s.namespace)
+	pool.Spec.Replicas = ptr.To[int32](2)
+	pool.Spec.Management = hyperv1.NodePoolManagement{UpgradeType: hyperv1.UpgradeTypeInPlace}
+	fixture.Create(t, c, pool)
+	g := newGuest(s)
+	s.mustPass()
+	g.scale()
+	g.join()
+	s.mustPass()
+	before := g.set().Annotations
+	was, machines := before[hyperv1.NodePoolTargetConfigVersionAnnotation], g.behind()
+	says := func(annotation, text string) {
+		t.Helper()
+		g.write(g.set(), map[string]string{annotation: text})
+		s.mustPass()
+	}
+
+	t.Run("When nothing changed, it should say which kubelet nodes run and that all have it", func(*testing.T) {
+		s.Expect(s.condition("UpdateManagementEnabled").Status).To(Equal(corev1.ConditionTrue))
+		s.Expect(before).To(HaveKeyWithValue(hyperv1.NodePoolKubeletVersionAnnotation, "1.36.3"))
+		s.Expect(before).To(HaveKeyWithValue(hyperv1.NodePoolCurrentConfigVersionAnnotation, was))
+		s.Expect(s.pool().Status.Version).To(Equal("1.36.3"))
+	})
+
+	hc := &hyperv1.HostedCluster{}
+	s.Expect(c.Get(t.Context(), ctrlKey(s.namespace, fixture.ClusterName), hc)).To(Succeed())
+	hc.Spec.Release.Image = laterImage
+	s.Expect(c.Update(t.Context(), hc)).To(Succeed())
+	s.change(func(p *hyperv1.NodePool) { p.Spec.Release.Image = laterImage })
+	s.mustPass()
+	target := g.set().Annotations[hyperv1.NodePoolTargetConfigVersionAnnotation]
+
+	t.Run("When the release changes, the set should get a target, new machines the new release, and those that there are stay", func(*testing.T) {
+		ms := g.set()
+		s.Expect(target).NotTo(Equal(was))
+		s.Expect(ms.Annotations).To(HaveKeyWithValue(hyperv1.NodePoolCurrentConfigVersionAnnotation, was))
+		s.Expect(ms.Annotations).To(HaveKeyWithValue(hyperv1.NodePoolKubeletVersionAnnotation, "1.36.4"))
+		s.Expect(*ms.Spec.Template.Spec.Bootstrap.DataSecretName).To(HaveSuffix(target))
+		s.Expect(g.behind()).To(Equal(machines))
+	})
+	t.Run("While nodes are updated, both configurations should be served", func(*testing.T) {
+		for _, hash := range []string{was, target} {
+			s.Expect(s.secret("token-"+fixture.PoolName+"-"+hash).Annotations).NotTo(HaveKey(hyperv1.IgnitionServerTokenExpirationTimestampAnnotation), hash)
+			s.Expect(s.secret("user-data-"+fixture.PoolName+"-"+hash).Data).To(HaveKey("value"), hash)
+		}
+	})
+	t.Run("When the upgrader says how far it is, the pool should say it too", func(*testing.T) {
+		says(hyperv1.NodePoolUpgradeInProgressTrueAnnotation, "1 of 2 nodes are updated. Node a is being drained")
+		s.Expect(s.condition("UpdatingVersion").Message).To(Equal("1 of 2 nodes are updated. Node a is being drained"))
+		s.Expect(s.pool().Status.Version).To(Equal("1.36.3"))
+	})
+	t.Run("When a node cannot be updated, the pool should say why and the way out", func(*testing.T) {
+		says(hyperv1.NodePoolUpgradeInProgressFalseAnnotation, "Node a went back to the configuration that it had: it was not Ready")
+		failed := s.condition("UpdatingVersion")
+		s.Expect(failed.Reason).To(Equal(hyperv1.NodePoolInplaceUpgradeFailedReason))
+		s.Expect(failed.Severity).To(Equal("Warning"))
+		s.Expect(failed.Message).To(Equal("Node a went back to the configuration that it had: it was not Ready. " +
+			"No other node is updated before this one is mended, or its Machine is deleted, which installs another one with the wanted configuration"))
+	})
+	t.Run("When all nodes have it, the pool should have the version, and the former configuration go", func(*testing.T) {
+		says(hyperv1.NodePoolUpgradeInProgressFalseAnnotation, "")
+		says(hyperv1.NodePoolCurrentConfigVersionAnnotation, target)
+		s.Expect(g.idle()).To(BeTrue())
+		s.Expect(s.pool().Status.Version).To(Equal("1.36.4"))
+		s.Expect(s.secret("token-" + fixture.PoolName + "-" + was).Annotations).To(HaveKey(hyperv1.IgnitionServerTokenExpirationTimestampAnnotation))
+		gone := s.gone(&corev1.Secret{}, client.ObjectKey{Namespace: s.hosted(), Name: "user-data-" + fixture.PoolName + "-" + was})
+		s.Expect(gone).To(BeTrue())
+		s.Expect(g.behind()).To(Equal(machines))
+	})
+}
