@@ -196,6 +196,20 @@ func TestWatches(t *testing.T) {
 			return s.management.Status().Update(t.Context(), machine)
 		})
 	})
+	t.Run("inplaceupgrade", func(t *testing.T) {
+		set := &clusterv1.MachineSet{ObjectMeta: hosted("pool"), Spec: clusterv1.MachineSetSpec{
+			ClusterName: "demo", Selector: metav1.LabelSelector{MatchLabels: labels.MatchLabels},
+			Template: clusterv1.MachineTemplateSpec{ObjectMeta: clusterv1.ObjectMeta{Labels: labels.MatchLabels}, Spec: machine.Spec}}}
+		set.Annotations = map[string]string{hyperv1.NodePoolTargetConfigVersionAnnotation: "after", hyperv1.NodePoolCurrentConfigVersionAnnotation: "before"}
+		_, management := s.watch(t, "inplaceupgrade")
+		key := client.ObjectKeyFromObject(set)
+		management.Expect(t, set, key, func() error { return s.management.Create(t.Context(), set) })
+		management.Expect(t, set, key, touchMachine)
+		management.Expect(t, set, key, func() error {
+			return s.guest.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "inplaceupgrade"}})
+		})
+		management.Expect(t, set, key, func() error { return s.management.Create(t.Context(), controlPlane("inplaceupgrade")) })
+	})
 	t.Run("csr-approval", func(t *testing.T) {
 		guest, _ := s.watch(t, "csr-approval")
 		impersonating := rest.CopyConfig(s.guestConfig)

@@ -21,8 +21,17 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-func TestUpdate(t *testing.T) {
+// TestInPlaceUpgrade has all on one pair of API servers.
+func TestInPlaceUpgrade(t *testing.T) {
 	s := start(t)
+	t.Run("updates", func(t *testing.T) { updates(t, s) })
+	t.Run("draining", func(t *testing.T) { draining(t, s) })
+	t.Run("failures", func(t *testing.T) { failures(t, s) })
+	t.Run("disruptions", func(t *testing.T) { disruptions(t, s) })
+	t.Run("hostile nodes", func(t *testing.T) { hostileNodes(t, s) })
+}
+
+func updates(t *testing.T, s servers) {
 
 	t.Run("When the target changes, nodes should be emptied and updated one after another", func(t *testing.T) {
 		w := newWorld(t, s, "release", 3)
@@ -127,8 +136,7 @@ func TestUpdate(t *testing.T) {
 	})
 }
 
-func TestDrain(t *testing.T) {
-	s := start(t)
+func draining(t *testing.T, s servers) {
 
 	t.Run("When pods come back or have ended, they should be left alone", func(t *testing.T) {
 		w := newWorld(t, s, "stay", 1)
@@ -199,8 +207,7 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-func TestFailures(t *testing.T) {
-	s := start(t)
+func failures(t *testing.T, s servers) {
 
 	t.Run("When a node goes back, it should serve again, be told of, and no other be begun; another target should begin anew", func(t *testing.T) {
 		w := newWorld(t, s, "back", 3)
@@ -314,8 +321,7 @@ func TestFailures(t *testing.T) {
 	})
 }
 
-func TestDisruptions(t *testing.T) {
-	s := start(t)
+func disruptions(t *testing.T, s servers) {
 
 	t.Run("When the pool goes back in the middle, the nodes that were updated should go back too", func(t *testing.T) {
 		w := newWorld(t, s, "return", 3)
@@ -403,9 +409,8 @@ func TestDisruptions(t *testing.T) {
 	})
 }
 
-// TestHostileNode has a node write on itself what it likes. It has its own update to spoil, and no more.
-func TestHostileNode(t *testing.T) {
-	s := start(t)
+// hostileNodes has a node write on itself what it likes. It has its own update to spoil, and no more.
+func hostileNodes(t *testing.T, s servers) {
 	for name, lies := range map[string]map[string]string{
 		"failed":  {hyperv1.DesiredNodeConfigAnnotation: after, hyperv1.NodeConfigStateAnnotation: hyperv1.NodeConfigFailed, hyperv1.NodeConfigMessageAnnotation: "I was never asked"},
 		"asked":   {hyperv1.DesiredNodeConfigAnnotation: after},

@@ -47,7 +47,9 @@ func start(t *testing.T) servers {
 		}
 	}
 	connect := func(folders ...string) client.WithWatch {
-		c, err := client.NewWithWatch(testenv.Start(t, folders...), client.Options{Scheme: scheme})
+		config := testenv.Start(t, folders...)
+		config.QPS = -1 // No limit: the stand-ins ask far more often than a controller does.
+		c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 		if err != nil {
 			t.Fatal(err)
 		}
