@@ -338,7 +338,9 @@ func disruptions(t *testing.T, s servers) {
 	t.Run("When the target changes while a node is at work, it should be told when it has ended", func(t *testing.T) {
 		w := newWorld(t, s, "twice", 2)
 		w.aim(after, afterKubelet)
-		w.until("work", func() bool { return w.node(w.name(0)).Annotations[hyperv1.NodeConfigStateAnnotation] == hyperv1.NodeConfigWorking })
+		w.until("work", func() bool {
+			return w.node(w.name(0)).Annotations[hyperv1.NodeConfigStateAnnotation] == hyperv1.NodeConfigWorking
+		})
 		w.aim("cccc3333", "v1.36.5")
 		w.mustPass()
 		w.Expect(w.node(w.name(0)).Annotations).To(HaveKeyWithValue(hyperv1.DesiredNodeConfigAnnotation, after))
