@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/openshift/hypershift/node-agent/apply"
 	"github.com/openshift/hypershift/node-agent/host"
 	"github.com/openshift/hypershift/node-agent/release"
+	"github.com/openshift/hypershift/node-agent/update"
 	"github.com/openshift/hypershift/support/nodeplan"
 )
 
@@ -34,6 +36,7 @@ func command() *cobra.Command {
 			Use: "run", Short: "Apply the node plan, and start the kubelet of the release; done at each boot, until it succeeds", Args: cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error { return until(cmd.Context(), h, retry, run) },
 		},
+		followCommand(h),
 		&cobra.Command{
 			Use: "sandbox", Short: "Bring the release's pod image into the container runtime", Args: cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error { return sandbox(cmd.Context(), h) },
@@ -62,31 +65,59 @@ func until(ctx context.Context, h *host.Host, wait time.Duration, do func(contex
 	}
 }
 
-// run brings the machine from any state to a node. Each step does nothing where it was done before, so that a machine that lost
-// its power between any two of them goes on.
+// step is one of those that make a machine a node.
+type step struct {
+	name string
+	do   func(context.Context, *host.Host, *nodeplan.Plan) error
+}
+
+// steps bring a machine to its plan. Each does nothing where it was done before, so that a machine that lost its power between any two of
+// them goes on.
+var steps = []step{
+	{"applying the node plan", apply.Plan},
+	{"giving the kernel its arguments", apply.KernelArguments},
+	{"turning swap off", apply.SwapOff},
+	{"setting up the kernel", apply.KernelSettings},
+	{"installing the release's programs", release.Install},
+	{"configuring the container runtime", release.Configure},
+}
+
+// run brings the machine from any state to a node: that of its plan, or that of what it was on its way to when it stopped.
 func run(ctx context.Context, h *host.Host) error {
+	state, err := update.Load(h)
+	if err != nil {
+		return err
+	}
+	if state.Underway() {
+		if err := updating(h, nil).Resume(ctx); err != nil {
+			return err
+		}
+		return release.Follow(ctx, h, nil)
+	}
+	return bring(ctx, h, step{"removing what other releases left", release.RemoveOthers}, step{"starting the node", release.Start},
+		step{"starting what follows the pool's configuration", release.Follow})
+}
+
+// bring does the steps, and then some more.
+func bring(ctx context.Context, h *host.Host, more ...step) error {
 	plan, err := plan(ctx, h)
 	if err != nil {
 		return err
 	}
-	for _, step := range []struct {
-		name string
-		do   func(context.Context, *host.Host, *nodeplan.Plan) error
-	}{
-		{"applying the node plan", apply.Plan},
-		{"giving the kernel its arguments", apply.KernelArguments},
-		{"turning swap off", apply.SwapOff},
-		{"setting up the kernel", apply.KernelSettings},
-		{"installing the release's programs", release.Install},
-		{"configuring the container runtime", release.Configure},
-		{"starting the node", release.Start},
-	} {
+	for _, step := range slices.Concat(steps, more) {
 		if err := step.do(ctx, h, plan); err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
 		}
 	}
 	h.Say("this machine runs the kubelet of %s", plan.Node.Name)
 	return nil
+}
+
+// updating is this machine, as an update sees it.
+func updating(h *host.Host, healthy func(context.Context) error) *update.Machine {
+	return &update.Machine{Host: h, Healthy: healthy, Bring: func(ctx context.Context) error {
+		return bring(ctx, h, step{"restarting the node", release.Restart})
+	}}
 }
 
 func sandbox(ctx context.Context, h *host.Host) error {

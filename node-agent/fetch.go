@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openshift/hypershift/node-agent/cluster"
 	"github.com/openshift/hypershift/node-agent/host"
 	"github.com/openshift/hypershift/support/nodeplan"
 )
@@ -24,7 +25,7 @@ const (
 	// planPath keeps the plan: a machine that starts again needs no server, and its token may have ended.
 	planPath = nodeplan.Path
 	// joined is there as soon as the kubelet has its first certificate.
-	joined = "/var/lib/kubelet/kubeconfig"
+	joined = cluster.Kubeconfig
 
 	// planAge is how long the plan of a machine that has not joined is used: the bootstrap token in it lives for an hour.
 	planAge = 40 * time.Minute
@@ -60,7 +61,7 @@ func plan(ctx context.Context, h *host.Host) (*nodeplan.Plan, error) {
 // outdated tells that the machine came back too late to join by its plan. What Ignition has written it does not write again.
 func outdated(h *host.Host) bool {
 	info, err := os.Stat(h.Path(planPath))
-	return err == nil && time.Since(info.ModTime()) > planAge && !h.Exists(joined) && h.Exists(serverDir)
+	return err == nil && time.Since(info.ModTime()) > planAge && !h.Exists(joined) && h.Exists(serverDir+"headers")
 }
 
 func fetch(ctx context.Context, h *host.Host) ([]byte, error) {
@@ -72,9 +73,6 @@ func fetch(ctx context.Context, h *host.Host) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer client.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
-	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+strings.TrimSpace(string(endpoint))+"/ignition", nil)
 	if err != nil {
 		return nil, err
@@ -82,19 +80,28 @@ func fetch(ctx context.Context, h *host.Host) ([]byte, error) {
 	if err := addHeaders(h, request); err != nil {
 		return nil, err
 	}
-	answer, err := client.Do(request)
+	body, _, err := get(client, request)
+	return body, err
+}
+
+// get returns the body of a good answer, and its headers.
+func get(client *http.Client, request *http.Request) ([]byte, http.Header, error) {
+	defer client.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(request.Context(), fetchTimeout)
+	defer cancel()
+	answer, err := client.Do(request.WithContext(ctx))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxPlan))
 	if err != nil {
-		return nil, fmt.Errorf("reading the answer of %s: %w", request.URL, err)
+		return nil, nil, fmt.Errorf("reading the answer of %s: %w", request.URL, err)
 	}
 	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answered %s: %s", request.URL, answer.Status, strings.TrimSpace(string(body[:min(len(body), 300)])))
+		return nil, nil, fmt.Errorf("%s answered %s: %s", request.URL, answer.Status, strings.TrimSpace(string(body[:min(len(body), 300)])))
 	}
-	return body, nil
+	return body, answer.Header, nil
 }
 
 // client trusts the cluster's own CA and nobody else, and goes through no proxy, as to the API server.

@@ -3,8 +3,12 @@
 package apply
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -22,48 +26,70 @@ const (
 	bootPoll     = time.Second
 )
 
-// KernelArguments has the kernel started with the plan's arguments: by a drop-in of the boot loader and one reboot, before there
-// is a node.
+// KernelArguments has the kernel started with the plan's arguments, and without those that an earlier plan had it started with: by a
+// drop-in of the boot loader and one reboot.
 func KernelArguments(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
-	if len(plan.KernelArguments) == 0 {
-		return nil
-	}
 	running, err := h.Read("/proc/cmdline")
 	if err != nil {
 		return err
 	}
-	has := strings.Fields(string(running))
-	missing := slices.DeleteFunc(slices.Clone(plan.KernelArguments), func(a string) bool { return slices.Contains(has, a) })
-	if len(missing) == 0 {
-		return nil
-	}
-	wanted := strings.Join(plan.KernelArguments, " ")
 	before, err := h.Read(rebootedFor)
 	if err != nil {
 		return err
+	}
+	has, wanted := strings.Fields(string(running)), strings.Join(plan.KernelArguments, " ")
+	asked, _, _ := strings.Cut(string(before), "\n")
+	missing := slices.DeleteFunc(slices.Clone(plan.KernelArguments), func(a string) bool { return slices.Contains(has, a) })
+	dropped := slices.DeleteFunc(strings.Fields(asked), func(a string) bool {
+		return slices.Contains(plan.KernelArguments, a) || !slices.Contains(has, a)
+	})
+	if len(missing)+len(dropped) == 0 && (!h.Exists(grubDropIn) || written(h, wanted)) {
+		return nil
 	}
 	boot, err := h.Read("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return err
 	}
 	mark := wanted + "\n" + string(boot)
-	if asked, _, _ := strings.Cut(string(before), "\n"); asked == wanted && string(before) != mark {
+	if len(missing) > 0 && asked == wanted && string(before) != mark {
 		return fmt.Errorf("the kernel was started anew, and still without %s: does the machine boot by the GRUB of its disk? %s names the arguments",
 			strings.Join(missing, " "), grubDropIn)
 	}
-	text := fmt.Sprintf("# From the MachineConfigs of the NodePool.\nGRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX %s\"\n", wanted)
-	if _, err := h.Write(grubDropIn, []byte(text), 0o644); err != nil {
+	if err := writeArguments(h, wanted); err != nil {
 		return err
 	}
 	if err := h.Do(ctx, "update-grub"); err != nil {
 		return err
 	}
+	if len(missing)+len(dropped) == 0 {
+		return nil // It was asked for others, and never started with them.
+	}
 	return reboot(ctx, h, wanted, mark)
+}
+
+func dropIn(arguments string) []byte {
+	return fmt.Appendf(nil, "# From the MachineConfigs of the NodePool.\nGRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX %s\"\n", arguments)
+}
+
+func written(h *host.Host, wanted string) bool {
+	present, err := h.Read(grubDropIn)
+	return err == nil && bytes.Equal(present, dropIn(wanted))
+}
+
+func writeArguments(h *host.Host, wanted string) error {
+	if wanted == "" {
+		if err := os.Remove(h.Path(grubDropIn)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	_, err := h.Write(grubDropIn, dropIn(wanted), 0o644)
+	return err
 }
 
 // reboot waits for cloud-init, and comes back only when it was not possible.
 func reboot(ctx context.Context, h *host.Host, wanted, mark string) error {
-	h.Say("the kernel needs the arguments %s: restarting the machine when cloud-init is through", wanted)
+	h.Say("the kernel needs the arguments \"%s\": restarting the machine when cloud-init is through", wanted)
 	for !h.Exists(bootFinished) {
 		select {
 		case <-ctx.Done():

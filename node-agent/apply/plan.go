@@ -14,8 +14,8 @@ import (
 	"github.com/openshift/hypershift/support/nodeplan"
 )
 
-// appliedPath holds the checksum of the plan that was applied to its end.
-const appliedPath = "/var/lib/hypershift/applied"
+// Mark is the file with the checksum of the plan that was applied to its end.
+const Mark = "/var/lib/hypershift/applied"
 
 // Plan makes users, files and units, once in a machine's life, as Ignition does: what an administrator changes later stays.
 func Plan(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
@@ -25,7 +25,7 @@ func Plan(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
 	}
 	sum := sha256.Sum256(raw)
 	mark := hex.EncodeToString(sum[:]) + "\n"
-	applied, err := h.Read(appliedPath)
+	applied, err := h.Read(Mark)
 	if err != nil || string(applied) == mark {
 		return err
 	}
@@ -35,12 +35,12 @@ func Plan(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
 		}
 	}
 	h.Say("applied the node plan: %d files, %d units, %d users", len(plan.Files), len(plan.Units), len(plan.Users))
-	_, err = h.Write(appliedPath, []byte(mark), 0o600)
+	_, err = h.Write(Mark, []byte(mark), 0o600)
 	return err
 }
 
 func units(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
-	const dir = "/etc/systemd/system/"
+	const dir = nodeplan.UnitDir
 	for _, u := range plan.Units {
 		if u.Content != "" {
 			if _, err := h.Write(dir+u.Name, []byte(u.Content), 0o644); err != nil {

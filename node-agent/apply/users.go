@@ -3,6 +3,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,6 +86,21 @@ func setPassword(ctx context.Context, h *host.Host, u nodeplan.User) error {
 	_, err := h.Run(ctx, strings.NewReader(u.Name+":"+u.PasswordHash+"\n"), "chpasswd", "--encrypted")
 	return err
 }
+
+// KeysOf is where a user's keys are, or will be.
+func KeysOf(h *host.Host, u nodeplan.User) string {
+	home := cmp.Or(u.Home, "/home/"+u.Name)
+	if fields, err := entry(h, "/etc/passwd", u.Name); err == nil && len(fields) > homeField {
+		home = fields[homeField]
+	}
+	return home + keysFile
+}
+
+const (
+	// homeField is where a line of /etc/passwd has the user's folder.
+	homeField = 5
+	keysFile  = "/.ssh/authorized_keys"
+)
 
 // authorize adds keys to those that the user has.
 func authorize(h *host.Host, u nodeplan.User) error {

@@ -43,26 +43,54 @@ func Program(h *host.Host, program string) string {
 	return h.Path(current + "/usr/bin/" + program)
 }
 
-// Install brings the node image's files into a folder of their own, and makes it the current one in one step. What is there is
+// Install makes the node image's files the current installation, in one step, and pulls them where they are not there yet. What is there is
 // checked at each boot: a machine may lose its power before its disk has all that was written.
 func Install(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
-	if wrong := installed(h, plan.Node.Name); wrong != "" {
-		h.Say("installing %s: %s", plan.Node.Name, wrong)
-		err := pull(ctx, h, plan, plan.Node, func(image v1.Image) error { return install(h, plan.Node.Name, image) })
+	if wrong := installed(h, current, plan.Node.Name); wrong != "" {
+		slot, err := fetch(ctx, h, plan, wrong)
 		if err != nil {
 			return err
 		}
-		h.Say("installed %s", plan.Node.Name)
+		if err := h.Link(current, slot); err != nil {
+			return err
+		}
 	}
 	if err := installPlugins(h); err != nil {
 		return fmt.Errorf("installing the CNI plugins: %w", err)
 	}
-	return removeOthers(h)
+	return nil
 }
 
-// installed says what is wrong with the current installation; empty for nothing.
-func installed(h *host.Host, image string) string {
-	raw, err := h.Read(current + "/" + manifestName)
+// Fetch brings the node image's files onto the machine, beside those in use.
+func Fetch(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
+	_, err := fetch(ctx, h, plan, "it is to be used next")
+	return err
+}
+
+// fetch returns the folder, beside the link to the current one, that has the node image's files.
+func fetch(ctx context.Context, h *host.Host, plan *nodeplan.Plan, why string) (slot string, err error) {
+	slots, err := filepath.Glob(h.Path(nodeDir + "/sha256-*"))
+	if err != nil {
+		return "", err
+	}
+	for _, path := range slots {
+		if slot := filepath.Base(path); installed(h, nodeDir+"/"+slot, plan.Node.Name) == "" {
+			return slot, nil
+		}
+	}
+	h.Say("installing %s: %s", plan.Node.Name, why)
+	err = pull(ctx, h, plan, plan.Node, func(image v1.Image) error { slot, err = install(h, plan.Node.Name, image); return err })
+	if err != nil {
+		// Half of it is of no use, and takes the room of what is.
+		return "", errors.Join(err, os.RemoveAll(h.Path(nodeDir+"/"+partialName)))
+	}
+	h.Say("installed %s", plan.Node.Name)
+	return slot, nil
+}
+
+// installed says what is wrong with the installation in a folder; empty for nothing.
+func installed(h *host.Host, folder, image string) string {
+	raw, err := h.Read(folder + "/" + manifestName)
 	if err != nil || raw == nil {
 		return "nothing is installed yet"
 	}
@@ -73,49 +101,49 @@ func installed(h *host.Host, image string) string {
 	if m.Image != image {
 		return "another one is installed"
 	}
-	if file := damaged(h.Path(current), m.Files); file != "" {
+	if file := damaged(h.Path(folder), m.Files); file != "" {
 		return "the installed " + file + " is damaged"
 	}
 	return ""
 }
 
-func install(h *host.Host, name string, image v1.Image) error {
+func install(h *host.Host, name string, image v1.Image) (slot string, err error) {
 	digest, err := image.Digest()
 	if err != nil {
-		return err
+		return "", err
 	}
 	partial := h.Path(nodeDir + "/" + partialName)
 	if err := os.RemoveAll(partial); err != nil {
-		return err
+		return "", err
 	}
 	if err := os.MkdirAll(partial, 0o755); err != nil { //nolint:gosec // Programs are for all to run.
-		return err
+		return "", err
 	}
 	sums, err := unpack(image, partial)
 	if err != nil {
-		return err
+		return "", err
 	}
 	for _, program := range required {
 		if info, err := os.Stat(filepath.Join(partial, "usr/bin", program)); err != nil || info.Mode()&0o111 == 0 {
-			return fmt.Errorf("the node image has no program /usr/bin/%s: make the payload with `hypershift release build --kubernetes`", program)
+			return "", fmt.Errorf("the node image has no program /usr/bin/%s: make the payload with `hypershift release build --kubernetes`", program)
 		}
 	}
 	raw, err := json.Marshal(manifest{Image: name, Files: sums})
 	if err != nil {
-		return err
+		return "", err
 	}
 	if _, err := h.Write(nodeDir+"/"+partialName+"/"+manifestName, raw, 0o644); err != nil {
-		return err
+		return "", err
 	}
 	folder := strings.ReplaceAll(digest.String(), ":", "-")
 	target := h.Path(nodeDir + "/" + folder)
 	if err := os.RemoveAll(target); err != nil { // A damaged one.
-		return err
+		return "", err
 	}
 	if err := os.Rename(partial, target); err != nil {
-		return err
+		return "", err
 	}
-	return h.Link(current, folder)
+	return folder, nil
 }
 
 // installPlugins copies the CNI plugins to where networks look for them. Others that are there stay.
@@ -136,8 +164,8 @@ func installPlugins(h *host.Host) error {
 	return nil
 }
 
-// removeOthers frees what earlier installations took. Programs that still run keep their files until they end.
-func removeOthers(h *host.Host) error {
+// RemoveOthers frees what earlier installations took. Programs that still run keep their files until they end.
+func RemoveOthers(_ context.Context, h *host.Host, _ *nodeplan.Plan) error {
 	in, err := os.Readlink(h.Path(current))
 	if err != nil {
 		return err

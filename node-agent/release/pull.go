@@ -57,7 +57,7 @@ func pullFrom(ctx context.Context, h *host.Host, plan *nodeplan.Plan, source nod
 	if err != nil {
 		return err
 	}
-	transport, err := transport(h, plan.Proxy, source)
+	transport, err := transport(h, plan, source)
 	if err != nil {
 		return err
 	}
@@ -73,12 +73,13 @@ func pullFrom(ctx context.Context, h *host.Host, plan *nodeplan.Plan, source nod
 }
 
 // transport trusts what the system does and the source's CAs, and goes through the plan's proxy.
-func transport(h *host.Host, proxy nodeplan.Proxy, source nodeplan.Source) (*http.Transport, error) {
+func transport(h *host.Host, plan *nodeplan.Plan, source nodeplan.Source) (*http.Transport, error) {
 	base, ok := remote.DefaultTransport.(*http.Transport)
 	if !ok {
 		return nil, fmt.Errorf("the default registry transport is a %T", remote.DefaultTransport)
 	}
 	t := base.Clone()
+	proxy := plan.Proxy
 	through := (&httpproxy.Config{HTTPProxy: proxy.HTTP, HTTPSProxy: proxy.HTTPS, NoProxy: proxy.NoProxy}).ProxyFunc()
 	t.Proxy = func(r *http.Request) (*url.URL, error) { return through(r.URL) }
 	roots, err := x509.SystemCertPool()
@@ -86,7 +87,7 @@ func transport(h *host.Host, proxy nodeplan.Proxy, source nodeplan.Source) (*htt
 		roots = x509.NewCertPool()
 	}
 	for _, path := range source.CAs {
-		pem, err := h.Read(path)
+		pem, err := read(h, plan, path)
 		if err != nil {
 			return nil, err
 		}
@@ -97,4 +98,14 @@ func transport(h *host.Host, proxy nodeplan.Proxy, source nodeplan.Source) (*htt
 	//nolint:gosec // Only where the user says that a registry is insecure.
 	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, InsecureSkipVerify: source.Insecure}
 	return t, nil
+}
+
+// read is a file as the plan has it, or else the machine: a plan is pulled for before it is applied.
+func read(h *host.Host, plan *nodeplan.Plan, path string) ([]byte, error) {
+	for _, f := range plan.Files {
+		if f.Path == path && f.Content != nil {
+			return f.Content, nil
+		}
+	}
+	return h.Read(path)
 }

@@ -8,6 +8,7 @@ import (
 	_ "embed"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"text/template"
 
@@ -96,4 +97,45 @@ func Start(ctx context.Context, h *host.Host, _ *nodeplan.Plan) error {
 		return fmt.Errorf("the units of the node cannot be started: %w", err)
 	}
 	return nil
+}
+
+// Follow starts the unit that brings this node to other configurations, where the plan is recent enough to have it.
+func Follow(ctx context.Context, h *host.Host, _ *nodeplan.Plan) error {
+	if !h.Exists(nodeplan.UnitDir + nodeplan.FollowUnit) {
+		return nil
+	}
+	return h.Do(ctx, "systemctl", "start", "--no-block", nodeplan.FollowUnit)
+}
+
+// Restart is Start for a node that runs. Containers run on meanwhile.
+func Restart(ctx context.Context, h *host.Host, _ *nodeplan.Plan) error {
+	if err := h.Do(ctx, "systemctl", "daemon-reload"); err != nil {
+		return err
+	}
+	if err := h.Do(ctx, "systemctl", "restart", "--no-block", runtimeUnit, kubeletUnit); err != nil {
+		return fmt.Errorf("the units of the node cannot be restarted: %w", err)
+	}
+	return nil
+}
+
+// Ended is how often the kubelet has ended by itself since it was started.
+func Ended(ctx context.Context, h *host.Host) (int, error) {
+	out, err := h.Run(ctx, nil, "systemctl", "show", "--property=NRestarts", "--value", kubeletUnit)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(out)))
+}
+
+// Version is that of the release's kubelet, as a Node says it.
+func Version(ctx context.Context, h *host.Host) (string, error) {
+	out, err := h.Run(ctx, nil, Program(h, "kubelet"), "--version")
+	if err != nil {
+		return "", err
+	}
+	version, ok := strings.CutPrefix(strings.TrimSpace(string(out)), "Kubernetes ")
+	if !ok {
+		return "", fmt.Errorf("kubelet --version says %.100q", out)
+	}
+	return version, nil
 }

@@ -80,7 +80,7 @@ const UnitDir = "/etc/systemd/system/"
 // Paths are the files of a unit.
 func (u Unit) Paths() []string {
 	var paths []string
-	if u.Content != "" {
+	if u.Content != "" || u.Masked {
 		paths = append(paths, UnitDir+u.Name)
 	}
 	for _, d := range u.DropIns {

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/openshift/hypershift/node-agent/cluster"
+	"github.com/openshift/hypershift/node-agent/host"
+	"github.com/openshift/hypershift/node-agent/update"
+	"github.com/openshift/hypershift/support/nodeplan"
+)
+
+// Annotations of the Node, as package hyperv1 has them; that is much larger than this program.
+const (
+	desiredAnnotation = "hypershift.openshift.io/desired-node-config"
+	currentAnnotation = "hypershift.openshift.io/current-node-config"
+	stateAnnotation   = "hypershift.openshift.io/node-config-state"
+	messageAnnotation = "hypershift.openshift.io/node-config-message"
+
+	working    = "Working"
+	done       = "Done"
+	rolledBack = "RolledBack"
+	failed     = "Failed"
+)
+
+// maxMessage keeps what a registry says from filling an annotation.
+const maxMessage = 1000
+
+// follower brings the machine to the configuration that its Node's annotation names.
+type follower struct {
+	host *host.Host
+	node *cluster.Node
+	// arch is the machine's architecture, in Go's words.
+	arch string
+	// ready is how long a Node may take to be Ready, alive how long its kubelet must have run then, poll how often it is asked, and
+	// retry how soon what failed is tried again, at first and at most.
+	ready, alive, poll   time.Duration
+	retryFirst, retryMax time.Duration
+	// become starts a newer node-agent in the place of this one. It comes back only with an error.
+	become func() error
+}
+
+func followCommand(h *host.Host) *cobra.Command {
+	f := &follower{
+		host: h, arch: architecture, alive: 20 * time.Second, poll: 2 * time.Second, retryFirst: 10 * time.Second, retryMax: 5 * time.Minute,
+		become: func() error {
+			return syscall.Exec(nodeplan.Program, []string{nodeplan.Program, "follow"}, os.Environ())
+		},
+	}
+	cmd := &cobra.Command{
+		Use: "follow", Short: "Bring this node to the configurations that its annotation names", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.node = &cluster.Node{Host: h, Name: nodeName(h)}
+			return f.run(cmd.Context())
+		},
+	}
+	cmd.Flags().DurationVar(&f.ready, "ready-timeout", 10*time.Minute, "how long the Node may take to be Ready with another configuration, before the machine goes back")
+	return cmd
+}
+
+// run follows the Node until the machine stops.
+func (f *follower) run(ctx context.Context) error {
+	if err := f.settle(ctx); err != nil {
+		return err
+	}
+	seen := make(chan cluster.Annotations, 1)
+	go f.watch(ctx, seen)
+	var latest cluster.Annotations
+	wait, again := f.retryFirst, (<-chan time.Time)(nil)
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case now := <-seen:
+			if latest != nil && latest[desiredAnnotation] != now[desiredAnnotation] {
+				wait = f.retryFirst
+			} else if again != nil {
+				latest = now
+				continue // It is tried again in its time, not because of what this program said.
+			}
+			latest = now
+		case <-again:
+		}
+		again = nil
+		if err := f.heed(ctx, latest); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			f.host.Say("trying again in %s: %v", wait, err)
+			again = time.After(wait)
+			wait = min(2*wait, f.retryMax)
+			continue
+		}
+		wait = f.retryFirst
+	}
+}
+
+// watch hands on what the Node's annotations are, the latest first.
+func (f *follower) watch(ctx context.Context, seen chan cluster.Annotations) {
+	wait := f.retryFirst
+	for ctx.Err() == nil {
+		err := f.node.Watch(ctx, func(now cluster.Annotations) {
+			wait = f.retryFirst
+			select {
+			case <-seen: // Nobody took the one before.
+			default:
+			}
+			annotations := cluster.Annotations{}
+			maps.Copy(annotations, now)
+			seen <- annotations
+		})
+		if err == nil {
+			continue
+		}
+		if ctx.Err() == nil {
+			f.host.Say("cannot follow the Node, trying again in %s: %v", wait, err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, f.retryMax)
+	}
+}
+
+// heed does what the Node's annotations ask for, and says on the Node how that went. Its error is for another attempt.
+func (f *follower) heed(ctx context.Context, now cluster.Annotations) error {
+	state, err := f.settled(ctx)
+	if err != nil {
+		return err
+	}
+	current, err := currentHash(f.host)
+	if err != nil {
+		return err
+	}
+	desired := now[desiredAnnotation]
+	if state.Phase != "" && state.Hash != desired {
+		if err := update.Forget(f.host); err != nil {
+			return err
+		}
+		state = update.State{}
+	}
+	if desired == "" || desired == current || state.Phase != "" {
+		return f.tell(ctx, now, current, state)
+	}
+	if err := f.say(ctx, now, cluster.Annotations{currentAnnotation: current, stateAnnotation: working, messageAnnotation: ""}); err != nil {
+		return err
+	}
+	f.host.Say("going from configuration %s to %s", current, desired)
+	if err := f.prepare(ctx, desired); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		problem := fmt.Errorf("configuration %s cannot be taken, and nothing was changed: %w", desired, err)
+		told := f.say(ctx, now, cluster.Annotations{currentAnnotation: current, stateAnnotation: failed, messageAnnotation: sentence(problem.Error())})
+		if told != nil {
+			f.host.Say("the Node cannot be told: %v", told)
+		}
+		return problem
+	}
+	if state, err = f.settled(ctx); err != nil {
+		return err
+	}
+	if current, err = currentHash(f.host); err != nil {
+		return err
+	}
+	return f.tell(ctx, now, current, state)
+}
+
+// settle ends an update that a stop of this program interrupted. The Node is told when it is looked at next.
+func (f *follower) settle(ctx context.Context) error {
+	_, err := f.settled(ctx)
+	return err
+}
+
+func (f *follower) settled(ctx context.Context) (update.State, error) {
+	before, err := update.Load(f.host)
+	if err != nil {
+		return before, err
+	}
+	state, err := updating(f.host, f.healthy).Settle(ctx)
+	if err != nil || !before.Underway() {
+		return state, err
+	}
+	return state, f.removeOld(ctx)
+}
+
+// tell says how the machine stands, when it is on its way to nothing.
+func (f *follower) tell(ctx context.Context, now cluster.Annotations, current string, state update.State) error {
+	want := cluster.Annotations{currentAnnotation: current, stateAnnotation: done, messageAnnotation: ""}
+	switch state.Phase {
+	case update.RolledBack:
+		want[stateAnnotation] = rolledBack
+		want[messageAnnotation] = sentence(fmt.Sprintf("configuration %s was taken back: %s", state.Hash, state.Message))
+	case update.Failed:
+		want[stateAnnotation] = failed
+		want[messageAnnotation] = sentence(fmt.Sprintf("configuration %s was taken back: %s", state.Hash, state.Message))
+	}
+	return f.say(ctx, now, want)
+}
+
+// say writes what the Node does not say yet, and remembers it.
+func (f *follower) say(ctx context.Context, now, want cluster.Annotations) error {
+	changes := cluster.Annotations{}
+	for key, value := range want {
+		if now[key] != value {
+			changes[key] = value
+		}
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	if err := f.node.Annotate(ctx, changes); err != nil {
+		return fmt.Errorf("annotating Node %s: %w", f.node.Name, err)
+	}
+	maps.Copy(now, changes)
+	return nil
+}
+
+// sentence is a message that fits into an annotation.
+func sentence(text string) string {
+	if len(text) > maxMessage {
+		return text[:maxMessage] + " ..."
+	}
+	return text
+}

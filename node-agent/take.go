@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/openshift/hypershift/node-agent/cluster"
+	"github.com/openshift/hypershift/node-agent/host"
+	"github.com/openshift/hypershift/node-agent/release"
+	"github.com/openshift/hypershift/support/nodeplan"
+)
+
+const (
+	architecture = runtime.GOARCH
+	// nextProgram is where a newer node-agent is tried before it takes the place of this one.
+	nextProgram = nodeplan.Program + ".next"
+	// maxEnds is how often a kubelet may end by itself before its configuration is given up.
+	maxEnds = 5
+	// patience is how many times longer a machine may take that cannot ask the API server: that may be away for its own reasons.
+	patience = 3
+)
+
+// currentHash names the configuration that the machine runs. Plans of older servers do not say it, but what the machine was installed with does.
+func currentHash(h *host.Host) (string, error) {
+	raw, err := h.Read(planPath)
+	if err != nil {
+		return "", err
+	}
+	plan, err := nodeplan.Parse(raw)
+	if err != nil {
+		return "", err
+	}
+	if plan.ConfigHash != "" {
+		return plan.ConfigHash, nil
+	}
+	headers, err := h.Read(serverDir + "headers")
+	for line := range strings.Lines(string(headers)) {
+		if hash, ok := strings.CutPrefix(strings.TrimSpace(line), "TargetConfigVersionHash: "); ok {
+			return hash, nil
+		}
+	}
+	return "", err
+}
+
+// prepare brings all that a configuration needs onto the machine, beside what is in use, and begins. Until it comes back without an error
+// the machine is as it was.
+func (f *follower) prepare(ctx context.Context, hash string) error {
+	if err := f.renewProgram(ctx); err != nil {
+		return fmt.Errorf("fetching node-agent: %w", err)
+	}
+	raw, err := f.ask(ctx, "/node-config/"+hash)
+	if err != nil {
+		return fmt.Errorf("fetching the node plan: %w", err)
+	}
+	target, err := nodeplan.Parse(raw.body)
+	if err != nil {
+		return err
+	}
+	if target.ConfigHash != hash {
+		return fmt.Errorf("the ignition-server gave the plan of configuration %q", target.ConfigHash)
+	}
+	if err := release.Fetch(ctx, f.host, target); err != nil {
+		return err
+	}
+	if err := release.Sandbox(ctx, f.host, target); err != nil {
+		return fmt.Errorf("bringing the pod image into the container runtime: %w", err)
+	}
+	return updating(f.host, f.healthy).Begin(target)
+}
+
+// answer is what the ignition-server gave to this Node.
+type answer struct {
+	body   []byte
+	header http.Header
+}
+
+// ask asks the ignition-server by the kubelet's certificate. The token that the machine was installed with may have ended long ago.
+func (f *follower) ask(ctx context.Context, path string) (answer, error) {
+	endpoint, err := f.host.Read(nodeplan.ServerEndpoint)
+	if err != nil {
+		return answer{}, err
+	}
+	if len(endpoint) == 0 {
+		return answer{}, errors.New("this machine was installed by an ignition-server that did not say where it can be asked again: replace the machine once")
+	}
+	ca, err := f.host.Read(nodeplan.ServerCA)
+	if err != nil {
+		return answer{}, err
+	}
+	config, err := cluster.TLS(f.host, ca)
+	if err != nil {
+		return answer{}, fmt.Errorf("%s: %w", nodeplan.ServerCA, err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+strings.TrimSpace(string(endpoint))+path, nil)
+	if err != nil {
+		return answer{}, err
+	}
+	body, header, err := get(&http.Client{Transport: &http.Transport{TLSClientConfig: config}}, request)
+	return answer{body, header}, err
+}
+
+// renewProgram has this program be that of the ignition-server, which renders the plan that it is to understand.
+func (f *follower) renewProgram(ctx context.Context) error {
+	served, err := f.ask(ctx, "/node-agent/"+f.arch)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(served.body)
+	if served.header.Get("Repr-Digest") != "sha-256=:"+base64.StdEncoding.EncodeToString(sum[:])+":" {
+		return errors.New("what came is not what its checksum says")
+	}
+	present, err := f.host.Read(nodeplan.Program)
+	if err != nil || sha256.Sum256(present) == sum {
+		return err
+	}
+	if _, err := f.host.Write(nextProgram, served.body, 0o755); err != nil {
+		return err
+	}
+	if err := f.host.Do(ctx, f.host.Path(nextProgram), "--help"); err != nil {
+		return errors.Join(err, os.Remove(f.host.Path(nextProgram)))
+	}
+	if err := os.Rename(f.host.Path(nextProgram), f.host.Path(nodeplan.Program)); err != nil {
+		return err
+	}
+	f.host.Say("became the node-agent of the ignition-server")
+	return f.become()
+}
+
+// healthy waits until the Node is Ready with the kubelet of the machine's current release, and that has run for a while.
+func (f *follower) healthy(ctx context.Context) error {
+	version, err := release.Version(ctx, f.host)
+	if err != nil {
+		return fmt.Errorf("the kubelet does not run: %w", err)
+	}
+	started := time.Now()
+	answered, reason := time.Duration(0), "it was not asked yet"
+	for answered < f.ready && time.Since(started) < patience*f.ready {
+		if ends, err := release.Ended(ctx, f.host); err == nil && ends >= maxEnds {
+			return fmt.Errorf("the kubelet %s ended %d times: `journalctl -u kubelet` on the machine says why", version, ends)
+		}
+		asked := time.Now()
+		status, err := f.node.Status(ctx)
+		switch {
+		case err != nil:
+			reason = "the API server cannot be asked: " + err.Error()
+		case !status.Ready:
+			reason = status.Reason
+		case status.Version != version:
+			reason = "it runs kubelet " + status.Version
+		case status.Renewed.After(started.Add(f.alive)):
+			return nil
+		default:
+			reason = "its kubelet has not been heard of for long enough"
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(f.poll):
+		}
+		if err == nil {
+			answered += time.Since(asked)
+		}
+	}
+	return fmt.Errorf("the Node was not Ready with kubelet %s in %s: %s", version, time.Since(started).Round(time.Second), reason)
+}
+
+// removeOld frees what the release took that the machine came from.
+func (f *follower) removeOld(ctx context.Context) error {
+	return release.RemoveOthers(ctx, f.host, nil)
+}

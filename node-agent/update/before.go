@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package update
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/openshift/hypershift/node-agent/host"
+)
+
+const (
+	indexName = "/index.json"
+	// partial is after the name of a folder that is not whole yet.
+	partial = ".partial"
+)
+
+// entry is one path as it was.
+type entry struct {
+	Path string `json:"path"`
+	// Kind is empty for a path where nothing was.
+	Kind string `json:"kind,omitempty"`
+	Mode uint32 `json:"mode,omitempty"`
+	UID  int    `json:"uid,omitempty"`
+	GID  int    `json:"gid,omitempty"`
+	// Target is a link's, and Content names the file beside the index that holds a file's.
+	Target  string `json:"target,omitempty"`
+	Content string `json:"content,omitempty"`
+}
+
+const (
+	aFile = "file"
+	aLink = "link"
+)
+
+// keep copies what is at these paths to where restore finds it: all of it, or nothing.
+func keep(h *host.Host, paths []string) error {
+	if err := os.RemoveAll(h.Path(beforeDir)); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(h.Path(beforeDir + partial)); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(h.Path(beforeDir+partial), 0o700); err != nil {
+		return err
+	}
+	paths = slices.Clone(paths)
+	slices.Sort(paths)
+	var index []entry
+	for i, path := range slices.Compact(paths) {
+		e, err := keepOne(h, path, strconv.Itoa(i))
+		if err != nil {
+			return fmt.Errorf("keeping %s for the way back: %w", path, err)
+		}
+		index = append(index, e)
+	}
+	raw, err := json.Marshal(index)
+	if err != nil {
+		return err
+	}
+	if _, err := h.Write(beforeDir+partial+indexName, raw, 0o600); err != nil {
+		return fmt.Errorf("keeping the list of files for the way back: %w", err)
+	}
+	return os.Rename(h.Path(beforeDir+partial), h.Path(beforeDir))
+}
+
+func keepOne(h *host.Host, path, name string) (entry, error) {
+	e := entry{Path: path}
+	info, err := os.Lstat(h.Path(path))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return e, nil
+	}
+	if err != nil {
+		return e, err
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		e.UID, e.GID = int(stat.Uid), int(stat.Gid)
+	}
+	switch {
+	case info.Mode().IsRegular():
+		e.Kind, e.Mode, e.Content = aFile, uint32(info.Mode()), name
+		content, err := os.ReadFile(h.Path(path))
+		if err != nil {
+			return e, err
+		}
+		_, err = h.Write(beforeDir+partial+"/"+name, content, 0o600)
+		return e, err
+	case info.Mode()&fs.ModeSymlink != 0:
+		e.Kind = aLink
+		e.Target, err = os.Readlink(h.Path(path))
+		return e, err
+	}
+	return e, errors.New("the configuration has a file there, and the machine something else")
+}
+
+func readIndex(h *host.Host) ([]entry, error) {
+	raw, err := h.Read(beforeDir + indexName)
+	if err != nil {
+		return nil, err
+	}
+	var index []entry
+	if err := json.Unmarshal(raw, &index); err != nil {
+		return nil, fmt.Errorf("reading what was kept for the way back: %w", err)
+	}
+	return index, nil
+}
+
+// restore brings back what was kept. Done again it comes to the same.
+func restore(h *host.Host, index []entry) error {
+	for _, e := range index {
+		if err := e.restore(h); err != nil {
+			return fmt.Errorf("bringing back %s: %w", e.Path, err)
+		}
+	}
+	return nil
+}
+
+func (e entry) restore(h *host.Host) error {
+	target := h.Path(e.Path)
+	switch e.Kind {
+	case aLink:
+		if err := h.Link(e.Path, e.Target); err != nil {
+			return err
+		}
+		return os.Lchown(target, e.UID, e.GID)
+	case aFile:
+		content, err := os.ReadFile(h.Path(beforeDir + "/" + e.Content))
+		if err != nil {
+			return err
+		}
+		// Nobody but root reads it before it has its owner and its mode.
+		if _, err := h.Write(e.Path, content, 0o600); err != nil {
+			return err
+		}
+		return errors.Join(os.Lchown(target, e.UID, e.GID), os.Chmod(target, fs.FileMode(e.Mode)))
+	}
+	return remove(h, e.Path)
+}
+
+func remove(h *host.Host, path string) error {
+	err := os.Remove(h.Path(path))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil
+	}
+	return err
+}
+
+// enabledBy are the links by which systemd starts a unit at boot.
+func enabledBy(h *host.Host, unit string) []string {
+	var links []string
+	for _, kind := range []string{"*.wants", "*.requires"} {
+		found, err := filepath.Glob(h.Path(unitDir + kind + "/" + unit))
+		if err != nil {
+			continue // The name of a unit has no pattern in it.
+		}
+		for _, path := range found {
+			links = append(links, "/"+strings.TrimPrefix(strings.TrimPrefix(path, h.Path("/")), "/"))
+		}
+	}
+	return links
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package update
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/openshift/hypershift/support/nodeplan"
+)
+
+// forward brings the machine to the wanted configuration. Each of its steps may have been done before.
+func (m *Machine) forward(ctx context.Context, s *State) error {
+	if s.Starts >= maxStarts {
+		return fmt.Errorf("the machine was started %d times on its way to the configuration, and did not arrive", s.Starts)
+	}
+	s.Starts++
+	s.Boot = ""
+	if err := s.save(m.Host); err != nil {
+		return err
+	}
+	raw, err := m.Host.Read(targetPath)
+	if err != nil {
+		return err
+	}
+	target, err := nodeplan.Parse(raw)
+	if err != nil {
+		return err
+	}
+	if err := m.removeOld(ctx, target); err != nil {
+		return err
+	}
+	if _, err := m.Host.Write(nodeplan.Path, raw, 0o600); err != nil {
+		return fmt.Errorf("writing the plan: %w", err)
+	}
+	return m.bring(ctx, *s)
+}
+
+// removeOld takes away what the former configuration had and this one has not. What it was is kept.
+func (m *Machine) removeOld(ctx context.Context, target *nodeplan.Plan) error {
+	former, err := m.former()
+	if err != nil {
+		return err
+	}
+	for _, unit := range unitsOf(former) {
+		gone := !slices.Contains(unitsOf(target), unit) && !slices.Contains(own, unit) && slices.Contains(former.Paths(), unitDir+unit)
+		if gone && m.Host.Exists(unitDir+unit) {
+			if err := m.Host.Do(ctx, "systemctl", "disable", "--now", unit); err != nil {
+				m.Host.Say("unit %s, which the configuration no longer has, is not stopped: %v", unit, err)
+			}
+		}
+	}
+	wanted := slices.Concat(target.Paths(), stays)
+	for _, file := range former.Paths() {
+		if slices.Contains(wanted, file) || slices.Contains(own, unitOf(file)) && file == unitDir+unitOf(file) {
+			continue
+		}
+		if err := remove(m.Host, file); err != nil {
+			return fmt.Errorf("removing %s, which the configuration no longer has: %w", file, err)
+		}
+	}
+	return nil
+}
+
+// former is the plan that the machine had.
+func (m *Machine) former() (*nodeplan.Plan, error) {
+	index, err := readIndex(m.Host)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range index {
+		if e.Path == nodeplan.Path {
+			raw, err := m.Host.Read(beforeDir + "/" + e.Content)
+			if err != nil {
+				return nil, err
+			}
+			return nodeplan.Parse(raw)
+		}
+	}
+	return nil, errors.New("the former plan was not kept")
+}
+
+// back brings the machine to what it had.
+func (m *Machine) back(ctx context.Context, s State) error {
+	index, err := readIndex(m.Host)
+	if err != nil {
+		return err
+	}
+	known := func(path string) bool {
+		return slices.ContainsFunc(index, func(e entry) bool { return e.Path == path && e.Kind != "" })
+	}
+	units, err := m.allUnits()
+	if err != nil {
+		return err
+	}
+	for _, unit := range units {
+		if !known(unitDir+unit) && m.Host.Exists(unitDir+unit) {
+			if err := m.Host.Do(ctx, "systemctl", "disable", "--now", unit); err != nil {
+				m.Host.Say("unit %s, which the former configuration has not, is not stopped: %v", unit, err)
+			}
+		}
+		for _, link := range enabledBy(m.Host, unit) {
+			if !known(link) {
+				if err := remove(m.Host, link); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if err := restore(m.Host, index); err != nil {
+		return err
+	}
+	if err := m.bring(ctx, s); err != nil {
+		return err
+	}
+	for _, unit := range units {
+		if !slices.Contains(own, unit) && len(enabledBy(m.Host, unit)) > 0 {
+			if err := m.Host.Do(ctx, "systemctl", "start", "--no-block", unit); err != nil {
+				m.Host.Say("unit %s does not start: %v", unit, err)
+			}
+		}
+	}
+	return nil
+}
+
+// allUnits are those of the former plan and of the wanted one.
+func (m *Machine) allUnits() ([]string, error) {
+	former, err := m.former()
+	if err != nil {
+		return nil, err
+	}
+	raw, err := m.Host.Read(targetPath)
+	if err != nil {
+		return nil, err
+	}
+	target, err := nodeplan.Parse(raw)
+	if err != nil {
+		return nil, err
+	}
+	units := slices.Concat(unitsOf(former), unitsOf(target))
+	slices.Sort(units)
+	return slices.Compact(units), nil
+}
+
+// bring brings the machine to the plan that it has now, and notes that it did in this boot.
+func (m *Machine) bring(ctx context.Context, s State) error {
+	if err := m.Bring(ctx); err != nil {
+		return err
+	}
+	for _, unit := range s.Restart {
+		if err := m.Host.Do(ctx, "systemctl", "try-restart", unit); err != nil {
+			m.Host.Say("unit %s does not start again: %v", unit, err)
+		}
+	}
+	s.Boot = boot(m.Host)
+	return s.save(m.Host)
+}
