@@ -6,6 +6,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -19,6 +20,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -51,6 +53,11 @@ type machine struct {
 	images []string
 	// requests counts those that the ignition-server got, and status is what it answers with.
 	requests, status int
+
+	// next is the plan of a later configuration, and program the node-agent that the server has.
+	next    nodeplan.Plan
+	program string
+	guest   guest
 }
 
 const bearer = "Bearer c2VjcmV0LXRva2Vu"
@@ -58,7 +65,9 @@ const bearer = "Bearer c2VjcmV0LXRva2Vu"
 func newMachine(t *testing.T) *machine {
 	m := &machine{GomegaWithT: NewWithT(t), t: t, registry: releasetest.Start(t), status: http.StatusOK}
 	m.host = &host.Host{Root: t.TempDir(), Run: m.run, Log: &m.log}
-	server := httptest.NewTLSServer(http.HandlerFunc(m.ignition))
+	server := httptest.NewUnstartedServer(http.HandlerFunc(m.ignition))
+	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert}
+	server.StartTLS()
 	t.Cleanup(server.Close)
 	for path, text := range map[string]string{
 		"/proc/1/comm": "systemd\n", "/proc/cmdline": "BOOT_IMAGE=/vmlinuz quiet\n", "/proc/sys/kernel/random/boot_id": "first\n",
@@ -151,6 +160,10 @@ func (m *machine) ignition(w http.ResponseWriter, r *http.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.requests++
+	if len(r.TLS.PeerCertificates) > 0 {
+		m.forNode(w, r)
+		return
+	}
 	if r.URL.Path != "/ignition" || r.Header.Get("Authorization") != bearer || r.Header.Get("NodePool") != "clusters/demo" {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
@@ -173,6 +186,18 @@ func (m *machine) run(_ context.Context, stdin io.Reader, program string, args .
 		return nil, errors.New("the machine loses its power")
 	}
 	switch {
+	case strings.HasSuffix(line, "kubelet --version"):
+		return []byte("Kubernetes " + m.read("/opt/hypershift/node/current/usr/bin/kubelet") + "\n"), nil
+	case strings.Contains(line, "start --no-block hypershift-containerd.service kubelet.service"):
+		m.startKubelet()
+	case strings.HasPrefix(line, "systemctl show"):
+		m.guest.mu.Lock()
+		defer m.guest.mu.Unlock()
+		return []byte(strconv.Itoa(m.guest.ends) + "\n"), nil
+	case strings.HasPrefix(line, "systemctl enable"):
+		return nil, m.host.Link("/etc/systemd/system/multi-user.target.wants/"+args[len(args)-1], "../"+args[len(args)-1])
+	case strings.HasPrefix(line, "systemctl disable"):
+		return nil, m.host.Remove("/etc/systemd/system/multi-user.target.wants/" + args[len(args)-1])
 	case program == "useradd":
 		m.put("/etc/passwd", m.read("/etc/passwd")+fmt.Sprintf("core:x:%d:%d::/home/core:/bin/bash\n", os.Getuid(), os.Getgid()))
 	case strings.Contains(line, "images list"):

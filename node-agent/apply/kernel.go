@@ -5,10 +5,7 @@ package apply
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -78,10 +75,7 @@ func written(h *host.Host, wanted string) bool {
 
 func writeArguments(h *host.Host, wanted string) error {
 	if wanted == "" {
-		if err := os.Remove(h.Path(grubDropIn)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		return nil
+		return h.Remove(grubDropIn)
 	}
 	_, err := h.Write(grubDropIn, dropIn(wanted), 0o644)
 	return err

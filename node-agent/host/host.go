@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // Run runs a program of the machine and returns what it wrote to its standard output.
@@ -27,6 +28,14 @@ type Host struct {
 	Run Run
 	// Log gets one line for each step.
 	Log io.Writer
+	// Changed is called after each change of a file; nil for nothing. Tests cut the machine off there.
+	Changed func(path string)
+}
+
+func (h *Host) changed(path string) {
+	if h.Changed != nil {
+		h.Changed(path)
+	}
 }
 
 // Path is where a file of the machine is.
@@ -91,7 +100,23 @@ func (h *Host) Write(path string, content []byte, mode fs.FileMode) (changed boo
 	if err := errors.Join(err, partial.Chmod(mode), partial.Sync(), partial.Close()); err != nil {
 		return false, fmt.Errorf("writing %s: %w", path, err)
 	}
-	return true, os.Rename(partial.Name(), target)
+	if err := os.Rename(partial.Name(), target); err != nil {
+		return false, err
+	}
+	h.changed(path)
+	return true, nil
+}
+
+// Remove takes a file or a link away, if there is one.
+func (h *Host) Remove(path string) error {
+	err := os.Remove(h.Path(path))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil
+	}
+	if err == nil {
+		h.changed(path)
+	}
+	return err
 }
 
 func same(target string, content []byte, mode fs.FileMode) bool {
@@ -119,7 +144,11 @@ func (h *Host) Link(path, target string) error {
 	if err := os.Symlink(target, partial); err != nil {
 		return err
 	}
-	return os.Rename(partial, link)
+	if err := os.Rename(partial, link); err != nil {
+		return err
+	}
+	h.changed(path)
+	return nil
 }
 
 // HasSystemd tells whether the machine's first process is systemd, which then keeps its cgroups.

@@ -142,15 +142,7 @@ func (e entry) restore(h *host.Host) error {
 		}
 		return errors.Join(os.Lchown(target, e.UID, e.GID), os.Chmod(target, fs.FileMode(e.Mode)))
 	}
-	return remove(h, e.Path)
-}
-
-func remove(h *host.Host, path string) error {
-	err := os.Remove(h.Path(path))
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return nil
-	}
-	return err
+	return h.Remove(e.Path)
 }
 
 // enabledBy are the links by which systemd starts a unit at boot.

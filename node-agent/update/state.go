@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
 
@@ -83,10 +82,7 @@ func (s State) save(h *host.Host) error {
 
 // Forget takes the outcome of an update away, when another configuration is wanted.
 func Forget(h *host.Host) error {
-	if err := os.Remove(h.Path(statePath)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return h.Remove(statePath)
 }
 
 // cleanUp takes away what was kept for the way back.

@@ -57,7 +57,7 @@ func (m *Machine) removeOld(ctx context.Context, target *nodeplan.Plan) error {
 		if slices.Contains(wanted, file) || slices.Contains(own, unitOf(file)) && file == unitDir+unitOf(file) {
 			continue
 		}
-		if err := remove(m.Host, file); err != nil {
+		if err := m.Host.Remove(file); err != nil {
 			return fmt.Errorf("removing %s, which the configuration no longer has: %w", file, err)
 		}
 	}
@@ -72,11 +72,7 @@ func (m *Machine) former() (*nodeplan.Plan, error) {
 	}
 	for _, e := range index {
 		if e.Path == nodeplan.Path {
-			raw, err := m.Host.Read(beforeDir + "/" + e.Content)
-			if err != nil {
-				return nil, err
-			}
-			return nodeplan.Parse(raw)
+			return m.plan(beforeDir + "/" + e.Content)
 		}
 	}
 	return nil, errors.New("the former plan was not kept")
@@ -103,7 +99,7 @@ func (m *Machine) back(ctx context.Context, s State) error {
 		}
 		for _, link := range enabledBy(m.Host, unit) {
 			if !known(link) {
-				if err := remove(m.Host, link); err != nil {
+				if err := m.Host.Remove(link); err != nil {
 					return err
 				}
 			}
@@ -131,11 +127,7 @@ func (m *Machine) allUnits() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := m.Host.Read(targetPath)
-	if err != nil {
-		return nil, err
-	}
-	target, err := nodeplan.Parse(raw)
+	target, err := m.plan(targetPath)
 	if err != nil {
 		return nil, err
 	}

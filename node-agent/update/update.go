@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,11 +42,15 @@ type Machine struct {
 
 // Begin keeps what the machine has, and writes what it is on its way to. The machine is not changed.
 func (m *Machine) Begin(target *nodeplan.Plan) error {
-	raw, err := m.Host.Read(nodeplan.Path)
-	if err != nil {
-		return err
+	if err := m.begin(target); err != nil {
+		// What was kept takes room that the disk may not have.
+		return errors.Join(err, cleanUp(m.Host))
 	}
-	former, err := nodeplan.Parse(raw)
+	return nil
+}
+
+func (m *Machine) begin(target *nodeplan.Plan) error {
+	former, err := m.plan(nodeplan.Path)
 	if err != nil {
 		return err
 	}
@@ -55,7 +60,8 @@ func (m *Machine) Begin(target *nodeplan.Plan) error {
 			target.Files[i].Keep = false
 		}
 	}
-	if raw, err = json.Marshal(target); err != nil {
+	raw, err := json.Marshal(target)
+	if err != nil {
 		return err
 	}
 	if _, err := m.Host.Write(targetPath, raw, 0o600); err != nil {
@@ -65,6 +71,15 @@ func (m *Machine) Begin(target *nodeplan.Plan) error {
 		return err
 	}
 	return State{Phase: Switching, Hash: target.ConfigHash, Restart: m.changedUnits(target)}.save(m.Host)
+}
+
+// plan reads a plan that the machine has.
+func (m *Machine) plan(path string) (*nodeplan.Plan, error) {
+	raw, err := m.Host.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	return nodeplan.Parse(raw)
 }
 
 // touched is all that an update from one plan to another may change.
@@ -157,8 +172,11 @@ func (m *Machine) Resume(ctx context.Context) error {
 func (m *Machine) Settle(ctx context.Context) (State, error) {
 	for {
 		s, err := Load(m.Host)
-		if err != nil || !s.Underway() {
+		if err != nil {
 			return s, err
+		}
+		if !s.Underway() {
+			return s, cleanUp(m.Host)
 		}
 		if s.Boot != boot(m.Host) {
 			if err := m.Resume(ctx); err != nil {

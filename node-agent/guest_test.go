@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"maps"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/node-agent/cluster"
+)
+
+// guest is the API server that a machine's kubelet speaks to, and that kubelet.
+type guest struct {
+	mu sync.Mutex
+	// annotations are the Node's, version is that of the Node, and patches are what was written to it, in order.
+	annotations map[string]string
+	version     int
+	patches     []string
+	// kubelet is the version that runs; empty for none. ends is how often it ended by itself.
+	kubelet string
+	ends    int
+	// away answers nothing.
+	away bool
+	// news wakes watches.
+	news chan struct{}
+}
+
+// join makes the machine one that has joined a guest.
+func (m *machine) join() {
+	m.t.Helper()
+	m.guest.annotations, m.guest.news = map[string]string{}, make(chan struct{}, 100)
+	server := httptest.NewTLSServer(http.HandlerFunc(m.api))
+	m.t.Cleanup(server.CloseClientConnections)
+	m.t.Cleanup(server.Close)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	m.Expect(err).NotTo(HaveOccurred())
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "system:node:worker-1"}, NotAfter: time.Now().Add(time.Hour)}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	m.Expect(err).NotTo(HaveOccurred())
+	der, err := x509.MarshalECPrivateKey(key)
+	m.Expect(err).NotTo(HaveOccurred())
+	pair := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})...)
+	const pki = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+	m.put(pki, string(pair))
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	m.put(cluster.Kubeconfig, fmt.Sprintf(`apiVersion: v1
+kind: Config
+current-context: default
+clusters: [{name: default, cluster: {server: %q, certificate-authority-data: %s}}]
+users: [{name: default, user: {client-certificate: %s, client-key: %s}}]
+`, server.URL, base64.StdEncoding.EncodeToString(ca), pki, pki))
+}
+
+// startKubelet is what a restart of the units comes to: a kubelet with a configuration that it cannot read ends again and again.
+func (m *machine) startKubelet() {
+	m.guest.mu.Lock()
+	defer m.guest.mu.Unlock()
+	m.guest.kubelet, m.guest.ends = m.read("/opt/hypershift/node/current/usr/bin/kubelet"), 0
+	config, err := m.host.Read("/etc/kubernetes/kubelet.yaml")
+	if err == nil && strings.Contains(string(config), "broken") {
+		m.guest.kubelet, m.guest.ends = "", 9
+	}
+}
+
+// forNode is the ignition-server's answer to a Node.
+func (m *machine) forNode(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case m.status != http.StatusOK:
+		http.Error(w, "no configuration of NodePool clusters/demo is held (yet)", m.status)
+	case r.URL.Path == "/node-config/"+m.next.ConfigHash:
+		_ = json.NewEncoder(w).Encode(m.next)
+	case r.URL.Path == "/node-agent/"+runtime.GOARCH:
+		sum := sha256.Sum256([]byte(strings.TrimPrefix(m.program, "damaged ")))
+		w.Header().Set("Repr-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(sum[:])+":")
+		_, _ = w.Write([]byte(m.program))
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// api is the guest's.
+func (m *machine) api(w http.ResponseWriter, r *http.Request) {
+	g := &m.guest
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	node := func() map[string]any {
+		return map[string]any{"metadata": map[string]any{"annotations": maps.Clone(g.annotations), "resourceVersion": fmt.Sprint(g.version)}}
+	}
+	switch {
+	case g.away:
+		http.Error(w, "away", http.StatusServiceUnavailable)
+	case r.Method == http.MethodPatch:
+		g.patch(r)
+	case strings.Contains(r.URL.Path, "/leases/"):
+		renewed := time.Now().Add(-time.Minute)
+		if g.kubelet != "" {
+			renewed = time.Now().Add(time.Minute)
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"spec": map[string]any{"renewTime": renewed.Format(time.RFC3339Nano)}})
+	case r.URL.Query().Get("watch") == "true":
+		g.mu.Unlock()
+		select {
+		case <-g.news:
+		case <-r.Context().Done():
+		}
+		g.mu.Lock()
+		_ = json.NewEncoder(w).Encode(map[string]any{"type": "MODIFIED", "object": node()})
+	case r.URL.Query().Get("fieldSelector") == "metadata.name=worker-1":
+		_ = json.NewEncoder(w).Encode(map[string]any{"metadata": map[string]any{"resourceVersion": fmt.Sprint(g.version)}, "items": []any{node()}})
+	default:
+		n := node()
+		n["status"] = map[string]any{
+			"nodeInfo": map[string]any{"kubeletVersion": g.kubelet}, "conditions": []any{map[string]any{"type": "Ready", "status": "True", "message": "as before"}},
+		}
+		_ = json.NewEncoder(w).Encode(n)
+	}
+}
+
+func (g *guest) patch(r *http.Request) {
+	var patch struct {
+		Metadata struct {
+			Annotations map[string]*string `json:"annotations"`
+		} `json:"metadata"`
+	}
+	_ = json.NewDecoder(r.Body).Decode(&patch)
+	for key, value := range patch.Metadata.Annotations {
+		delete(g.annotations, key)
+		if value != nil {
+			g.annotations[key] = *value
+		}
+	}
+	g.version++
+	g.patches = append(g.patches, g.annotations[stateAnnotation]+" "+g.annotations[currentAnnotation])
+	g.news <- struct{}{}
+}
+
+// want has the config operator ask for a configuration.
+func (m *machine) want(hash string) {
+	m.guest.mu.Lock()
+	defer m.guest.mu.Unlock()
+	m.guest.annotations[desiredAnnotation] = hash
+	m.guest.version++
+	m.guest.news <- struct{}{}
+}
+
+// says is what the Node says of the machine.
+func (m *machine) says() (current, state, message string) {
+	m.guest.mu.Lock()
+	defer m.guest.mu.Unlock()
+	a := m.guest.annotations
+	return a[currentAnnotation], a[stateAnnotation], a[messageAnnotation]
+}
+
+// follower is the machine's, with no patience.
+func (m *machine) follower() *follower {
+	m.put("/opt/hypershift/bin/node-agent", "this program")
+	m.program = "this program"
+	return &follower{
+		host: m.host, node: &cluster.Node{Host: m.host, Name: "worker-1"}, arch: runtime.GOARCH, ready: time.Second, poll: time.Millisecond,
+		retryFirst: time.Millisecond, retryMax: 10 * time.Millisecond, become: func() error { return nil },
+	}
+}
+
+// heed has the machine look at its Node once.
+func (m *machine) heed(f *follower) error {
+	m.guest.mu.Lock()
+	now := maps.Clone(m.guest.annotations)
+	m.guest.mu.Unlock()
+	return f.heed(m.t.Context(), now)
+}
