@@ -142,7 +142,8 @@ func (f *follower) heed(ctx context.Context, now cluster.Annotations) error {
 		return err
 	}
 	desired := now[desiredAnnotation]
-	if state.Phase != "" && state.Hash != desired {
+	// Who takes the answer away wants another attempt.
+	if _, told := now[stateAnnotation]; state.Phase != "" && (state.Hash != desired || !told) {
 		if err := update.Forget(f.host); err != nil {
 			return err
 		}
