@@ -28,7 +28,7 @@ const (
 	// NodeConfigRolledBack is a machine that went back to the configuration in CurrentNodeConfigAnnotation, because its Node did not become
 	// Ready with the desired one.
 	NodeConfigRolledBack = "RolledBack"
-	// NodeConfigFailed is a machine that could not take the desired configuration and did not get as far as changing anything, or could not
-	// go back either.
+	// NodeConfigFailed is a machine that could not take the desired configuration and did not get as far as changing anything, which it tries again,
+	// or could not go back either.
 	NodeConfigFailed = "Failed"
 )

@@ -73,11 +73,11 @@ func TestInPlaceKubernetes(t *testing.T) {
 		s.Expect(s.pool().Status.Version).To(Equal("1.36.3"))
 	})
 	t.Run("When a node cannot be updated, the pool should say why and the way out", func(*testing.T) {
-		says(hyperv1.NodePoolUpgradeInProgressFalseAnnotation, "Node a went back to the configuration that it had: it was not Ready")
+		says(hyperv1.NodePoolUpgradeInProgressFalseAnnotation, "Node a went back: it was not Ready")
 		failed := s.condition("UpdatingVersion")
 		s.Expect(failed.Reason).To(Equal(hyperv1.NodePoolInplaceUpgradeFailedReason))
 		s.Expect(failed.Severity).To(Equal("Warning"))
-		s.Expect(failed.Message).To(Equal("Node a went back to the configuration that it had: it was not Ready. " +
+		s.Expect(failed.Message).To(Equal("Node a went back: it was not Ready. " +
 			"No other node is updated before this one is mended, or its Machine is deleted, which installs another one with the wanted configuration"))
 	})
 	t.Run("When all nodes have it, the pool should have the version, and the former configuration go", func(*testing.T) {

@@ -106,6 +106,20 @@ func updates(t *testing.T, s servers) {
 		w.until("the end of the update", w.through)
 	})
 
+	t.Run("When a node cannot be uncordoned, the update should not be over", func(t *testing.T) {
+		w := newWorld(t, s, "stuck", 1)
+		w.aim(after, afterKubelet)
+		w.until("the node", func() bool { return w.have(after) == 1 })
+		_, w.Guest = w.killed(1)
+		_, err := w.pass()
+		w.Expect(err).To(MatchError(errKilled))
+		w.Expect(w.through()).To(BeFalse())
+		w.Expect(w.progress()).To(Equal("0 of 1 nodes are updated. Node stuck-0 is being uncordoned"))
+		w.Guest = s.guest
+		w.until("the end of the update", w.through)
+		w.tidy()
+	})
+
 	t.Run("When the operator is killed before any of its writes, the next one should bring the update to the same end", func(t *testing.T) {
 		for nth := 1; ; nth++ {
 			w := newWorld(t, s, fmt.Sprintf("killed-%d", nth), 2)
@@ -216,7 +230,7 @@ func failures(t *testing.T, s servers) {
 		w.refuses[w.name(0)] = [2]string{hyperv1.NodeConfigRolledBack, "The Node was not\nReady in 5 minutes.\x00" + strings.Repeat("x", 9999)}
 		w.aim(after, afterKubelet)
 		w.until("the failure", func() bool { return w.failure() != "" })
-		w.Expect(w.failure()).To(HavePrefix("Node back-0 went back to the configuration that it had: The Node was not Ready in 5 minutes. xxx"))
+		w.Expect(w.failure()).To(HavePrefix("Node back-0 went back: The Node was not Ready in 5 minutes. xxx"))
 		w.Expect(len(w.failure())).To(BeNumerically("<", 500), "a node may write what it likes")
 		for range 3 {
 			w.step()
@@ -237,18 +251,38 @@ func failures(t *testing.T, s servers) {
 		w.tidy()
 	})
 
-	t.Run("When its answer is taken off a node that failed, it should be emptied and asked again", func(t *testing.T) {
+	t.Run("When the request is taken off a node that went back, it should be emptied and asked again", func(t *testing.T) {
 		w := newWorld(t, s, "again", 1)
-		w.refuses[w.name(0)] = [2]string{hyperv1.NodeConfigFailed, "no space left on device"}
+		w.refuses[w.name(0)] = [2]string{hyperv1.NodeConfigRolledBack, "not Ready"}
 		w.aim(after, afterKubelet)
 		w.until("the failure", func() bool { return w.failure() != "" })
-		w.Expect(w.failure()).To(Equal("Node again-0 could not take the configuration: no space left on device"))
+		w.Expect(w.failure()).To(Equal("Node again-0 went back: not Ready"))
 		w.step()
 		w.pod(w.name(0), "app", nil)
 		delete(w.refuses, w.name(0))
-		w.annotates(w.name(0), map[string]string{hyperv1.NodeConfigStateAnnotation: "", hyperv1.DesiredNodeConfigAnnotation: ""})
+		w.annotates(w.name(0), map[string]string{hyperv1.DesiredNodeConfigAnnotation: ""})
 		w.until("the end of the update", w.through)
 		w.Expect(w.pods(w.name(0))).To(BeEmpty(), "it was emptied again")
+		w.tidy()
+	})
+
+	t.Run("When a node fails and tries again, it should stay empty, and be told of when that takes long", func(t *testing.T) {
+		w := newWorld(t, s, "tries", 2)
+		w.refuses[w.name(0)] = [2]string{hyperv1.NodeConfigFailed, "no space left on device"}
+		w.aim(after, afterKubelet)
+		w.until("the failure", func() bool {
+			return w.progress() == "0 of 2 nodes are updated. Node tries-0 failed: no space left on device"
+		})
+		w.Expect(w.failure()).To(BeEmpty())
+		w.clock.Step(answerTime)
+		for range 3 {
+			w.step()
+		}
+		w.Expect(w.failure()).To(Equal("Node tries-0 failed: no space left on device"))
+		w.Expect(w.node(w.name(0)).Spec.Unschedulable).To(BeTrue(), "it may begin at any time")
+		w.Expect(w.node(w.name(1)).Spec.Unschedulable).To(BeFalse())
+		delete(w.refuses, w.name(0))
+		w.until("the end of the update", w.through)
 		w.tidy()
 	})
 

@@ -22,7 +22,7 @@ const (
 	stepDrain = "drain"
 	// stepAsk has its node-agent asked.
 	stepAsk = "ask"
-	// stepFail has given the node up, until another configuration is wanted or somebody takes the node's answer away.
+	// stepFail has given up a node that went back, until another configuration is wanted or somebody takes the request off the Node.
 	stepFail = "fail"
 )
 

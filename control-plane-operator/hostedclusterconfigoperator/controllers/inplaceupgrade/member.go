@@ -77,7 +77,7 @@ func (m *member) judge(to aim, now time.Time) {
 	case marked && m.mark.step == stepDrain:
 		m.stage = drains
 	case marked && m.desires(to.config) && m.gaveUp():
-		m.stage, m.why = failed, m.excuse()
+		m.judgeExcuse(now)
 	case marked && m.mark.step == stepAsk:
 		m.judgeWork(now)
 	case m.busy() && now.Before(m.mark.since.Add(workTime)):
@@ -128,6 +128,15 @@ func (m *member) judgeWork(now time.Time) {
 	}
 }
 
+// judgeExcuse is about a node that gave up. One that went back stays there. One that failed tries again by itself: the release's image or the
+// configuration may not be there yet.
+func (m *member) judgeExcuse(now time.Time) {
+	m.stage, m.why = failed, m.excuse()
+	if !m.wentBack() && now.Before(m.mark.since.Add(answerTime)) {
+		m.stage = works
+	}
+}
+
 // judgeSilence is about a node that has never said what it runs. Nobody empties it for an update that it would not make.
 func (m *member) judgeSilence(now time.Time) {
 	if now.Before(m.node.CreationTimestamp.Add(answerTime)) {
@@ -154,9 +163,12 @@ func (m *member) busy() bool {
 	return m.node.Annotations[hyperv1.NodeConfigStateAnnotation] == hyperv1.NodeConfigWorking
 }
 
+func (m *member) wentBack() bool {
+	return m.node.Annotations[hyperv1.NodeConfigStateAnnotation] == hyperv1.NodeConfigRolledBack
+}
+
 func (m *member) gaveUp() bool {
-	state := m.node.Annotations[hyperv1.NodeConfigStateAnnotation]
-	return state == hyperv1.NodeConfigRolledBack || state == hyperv1.NodeConfigFailed
+	return m.wentBack() || m.node.Annotations[hyperv1.NodeConfigStateAnnotation] == hyperv1.NodeConfigFailed
 }
 
 // excuse repeats why a node gave up, in one line and not at any length: anybody who has the machine may have written it.
@@ -166,10 +178,10 @@ func (m *member) excuse() string {
 	if text == "" {
 		text = "its node-agent does not say why"
 	}
-	if m.node.Annotations[hyperv1.NodeConfigStateAnnotation] == hyperv1.NodeConfigRolledBack {
-		return fmt.Sprintf("Node %s went back to the configuration that it had: %s", m.node.Name, text)
+	if m.wentBack() {
+		return fmt.Sprintf("Node %s went back: %s", m.node.Name, text)
 	}
-	return fmt.Sprintf("Node %s could not take the configuration: %s", m.node.Name, text)
+	return fmt.Sprintf("Node %s failed: %s", m.node.Name, text)
 }
 
 // cordoned tells whether this controller cordoned the node.

@@ -95,10 +95,10 @@ func (r *Reconciler) finish(ctx context.Context, ro *rollout, m *member) error {
 	})
 }
 
-// giveUp leaves a node that failed to its user: with pods, where it serves as it did before. One that does not answer may begin at any time, and one that is
-// not Ready serves nobody: both stay cordoned.
+// giveUp lets pods in again where a node went back and serves as it did before. One that does not answer, or failed and tries again, may begin at any
+// time, and one that is not Ready serves nobody: these stay cordoned.
 func (r *Reconciler) giveUp(ctx context.Context, ro *rollout, m *member) error {
-	if !m.gaveUp() || m.mark.step == "" {
+	if !m.wentBack() || m.mark.step == "" {
 		return nil
 	}
 	if err := r.mark(ctx, m, stepFail, ro.aim.config); err != nil || !m.ready() {
