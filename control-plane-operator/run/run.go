@@ -39,6 +39,7 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/controllers/revocation"
 	"github.com/openshift/hypershift/control-plane-operator/metrics"
 	"github.com/openshift/hypershift/support/logging"
+	"github.com/openshift/hypershift/support/management"
 	serving "github.com/openshift/hypershift/support/metrics"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
@@ -198,6 +199,10 @@ func (o *options) reconciler(mgr manager.Manager) (*hostedcontrolplane.Reconcile
 	if err != nil {
 		return nil, err
 	}
+	sameNode, err := management.AtLeast(mgr.GetConfig(), sameNodeSince)
+	if err != nil {
+		return nil, err
+	}
 	return &hostedcontrolplane.Reconciler{
 		Client:                mgr.GetClient(),
 		Clock:                 clock.RealClock{},
@@ -210,12 +215,15 @@ func (o *options) reconciler(mgr manager.Manager) (*hostedcontrolplane.Reconcile
 			ImageOverrides:      o.imageMirrors,
 			Inherited:           o.inherited,
 		},
-		Infra:  &infra.Reconciler{Client: mgr.GetClient(), HasRoutes: hasRoutes, IngressDomain: o.ingressDomain},
+		Infra:  &infra.Reconciler{Client: mgr.GetClient(), HasRoutes: hasRoutes, IngressDomain: o.ingressDomain, SameNode: sameNode},
 		PKI:    &pki.Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}, Lifetime: o.lifetime},
 		Health: hostedcontrolplane.AskHealth,
 		PodUID: o.podUID, MetricsSet: o.metricsSet,
 	}, nil
 }
+
+// sameNodeSince is the first Kubernetes whose Services can always prefer the pods of a node.
+const sameNodeSince = "1.35"
 
 // serves tells whether the management cluster has a kind that not every one has.
 func serves(mapper meta.RESTMapper, kind schema.GroupVersionKind) (bool, error) {

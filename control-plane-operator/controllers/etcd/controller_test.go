@@ -52,7 +52,8 @@ func TestMembers(t *testing.T) {
 			g.Eventually(func() bool { w.kubelet(); return w.members["etcd-2"].cmd == nil }, healing, 100*time.Millisecond).Should(BeTrue())
 			w.pass()
 		}
-		g.Expect(w.condition(hyperv1.EtcdMembersHealthy)).To(Equal("False/MemberUnhealthy: No answer from etcd-2: 2 of 3 members are healthy"))
+		g.Expect(w.condition(hyperv1.EtcdMembersHealthy)).To(MatchRegexp(`^False/MemberUnhealthy: No answer from etcd-2: 2 of 3 members are healthy; ` +
+			`if etcd-2 does not come back, its volume is given up at \d\d:\d\d UTC, when the volume is 10 minutes old$`))
 		g.Expect(w.done).To(BeEmpty(), "a volume that is this young is not given up")
 		w.clock.SetTime(time.Now().Add(youngest))
 		w.untilHealed(healed)

@@ -175,9 +175,31 @@ func (m *member) waits() bool {
 	return waiting != nil && waiting.Reason == "CrashLoopBackOff" && m.live.DeletionTimestamp.IsZero()
 }
 
-// crashing tells whether a member ends again and again. One that needs more memory than it may have is not cured by a new volume.
+// crashing tells whether a member ends again and again.
 func (m *member) crashing() bool {
-	status := m.container()
-	last := status.LastTerminationState.Terminated
-	return m.waits() && status.RestartCount >= crashes && (last == nil || last.Reason != "OOMKilled")
+	return m.waits() && m.container().RestartCount >= crashes && m.curable()
+}
+
+// curable tells whether a new volume can bring a member back. It does not help one that needs more memory than it may have.
+func (m *member) curable() bool {
+	last := m.container().LastTerminationState.Terminated
+	return last == nil || last.Reason != "OOMKilled"
+}
+
+// until says when the volume of a member is given up that has started to end again and again; empty of one that has not, or was given up.
+func (m *member) until(now time.Time) string {
+	if m.status != nil || m.claim == nil || !m.curable() || m.container().RestartCount < 2 || m.lost(now) != "" {
+		return ""
+	}
+	old := m.claim.CreationTimestamp.Add(youngest)
+	at, few, young := old.UTC().Format("15:04 UTC"), m.container().RestartCount < crashes, now.Before(old)
+	switch {
+	case few && young:
+		return fmt.Sprintf("once it has ended %d times, not before %s", crashes, at)
+	case few:
+		return fmt.Sprintf("once it has ended %d times", crashes)
+	case young:
+		return fmt.Sprintf("at %s, when the volume is %.0f minutes old", at, youngest.Minutes())
+	}
+	return "with its next end"
 }

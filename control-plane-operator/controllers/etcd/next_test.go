@@ -42,14 +42,57 @@ func hashes(c *cluster, of ...uint32) {
 	}
 }
 
-func TestNext(t *testing.T) {
-	crashed := func(m *member, restarts int32, reason string) {
-		m.status = nil
-		m.live.Status.ContainerStatuses = []corev1.ContainerStatus{{
-			Name: "etcd", RestartCount: restarts, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
-			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason}},
-		}}
+// crashed is a member whose container has ended that often, and waits for its next start.
+func crashed(m *member, restarts int32, reason string) {
+	m.status = nil
+	m.live.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name: "etcd", RestartCount: restarts, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason}},
+	}}
+}
+
+func TestPatient(t *testing.T) {
+	made := time.Date(2026, 11, 23, 12, 24, 0, 0, time.UTC)
+	const told = "; if etcd-1 does not come back, its volume is given up "
+	for name, tc := range map[string]struct {
+		edit  func(*scope)
+		after time.Duration
+		want  string
+	}{
+		"When a member ended often and its volume is young, it should say until when it waits": {
+			func(s *scope) { crashed(s.seen.members[1], 5, "Error") }, 9 * time.Minute, told + "at 12:34 UTC, when the volume is 10 minutes old"},
+		"When it ended a few times on a young volume, it should say both that it waits for": {
+			func(s *scope) { crashed(s.seen.members[1], 2, "Error") }, time.Minute, told + "once it has ended 5 times, not before 12:34 UTC"},
+		"When it ended a few times on an old volume, it should say how often it may": {
+			func(s *scope) { crashed(s.seen.members[1], 2, "Error") }, time.Hour, told + "once it has ended 5 times"},
+		"When it runs for a moment after it ended often enough, it should say that this is its last try": {
+			func(s *scope) {
+				crashed(s.seen.members[1], 5, "Error")
+				s.seen.members[1].live.Status.ContainerStatuses[0].State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+			}, time.Hour, told + "with its next end"},
+		"When it ended once, as with its node, it should say nothing": {
+			func(s *scope) { crashed(s.seen.members[1], 1, "Error") }, time.Minute, ""},
+		"When it lacks memory, nothing is given up": {
+			func(s *scope) { crashed(s.seen.members[1], 9, "OOMKilled") }, time.Minute, ""},
+		"When another is out too, nothing is given up": {
+			func(s *scope) { crashed(s.seen.members[1], 5, "Error"); s.seen.members[0].status = nil }, time.Minute, ""},
+		"When the cluster is paused, nothing is given up": {
+			func(s *scope) { crashed(s.seen.members[1], 5, "Error"); s.paused = true }, time.Minute, ""},
+		"When it is only silent, nothing is given up": {
+			func(s *scope) { s.seen.members[1].status = nil }, time.Hour, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &scope{seen: three()}
+			s.seen.members[1].claim.CreationTimestamp = metav1.NewTime(made)
+			tc.edit(s)
+			if diff := cmp.Diff(tc.want, s.patient(made.Add(tc.after))); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
+}
+
+func TestNext(t *testing.T) {
 	for name, tc := range map[string]struct {
 		edit func(*cluster)
 		want string

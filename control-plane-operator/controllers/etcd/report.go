@@ -85,8 +85,8 @@ func (s *scope) healthy(now time.Time) metav1.Condition {
 	}
 	switch {
 	case len(silent) > 0:
-		return condition.False(t, hyperv1.EtcdMemberUnhealthyReason, fmt.Sprintf(
-			"No answer from %s: %d of %d members are healthy", strings.Join(silent, ", "), len(c.members)-len(silent), len(c.members)))
+		return condition.False(t, hyperv1.EtcdMemberUnhealthyReason, fmt.Sprintf("No answer from %s: %d of %d members are healthy",
+			strings.Join(silent, ", "), len(c.members)-len(silent), len(c.members))+s.patient(now))
 	case !c.listed:
 		return condition.False(t, hyperv1.EtcdWaitingForQuorumReason, "The members do not agree on who belongs to the cluster")
 	case len(c.strangers) > 0:
@@ -97,6 +97,19 @@ func (s *scope) healthy(now time.Time) metav1.Condition {
 		return condition.False(t, hyperv1.EtcdAlarmReason, "Alarms are raised: "+c.raised()+s.undecided())
 	}
 	return condition.True(t, hyperv1.AsExpectedReason, "")
+}
+
+// patient says what a member has left that ends again and again, and will be replaced if it goes on so; empty if none is.
+func (s *scope) patient(now time.Time) string {
+	if s.paused {
+		return ""
+	}
+	for _, m := range s.seen.members {
+		if until := m.until(now); until != "" && s.seen.othersWell(m) {
+			return fmt.Sprintf("; if %s does not come back, its volume is given up %s", m.pod, until)
+		}
+	}
+	return ""
 }
 
 // lost are the members whose data is gone, as far as that is certain.

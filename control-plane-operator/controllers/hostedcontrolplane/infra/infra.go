@@ -43,6 +43,8 @@ type Reconciler struct {
 	HasRoutes bool
 	// IngressDomain is the domain of Routes that name no host; empty if unknown.
 	IngressDomain string
+	// SameNode tells whether Services of the management cluster can prefer the pods of the node that a client came to, as those of Kubernetes 1.35 can.
+	SameNode bool
 }
 
 // Result is what a pass found out.
@@ -108,6 +110,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, hcp *hyperv1.HostedControlPl
 			return err
 		}
 		shapeAPIService(service, strategy, hcp)
+		r.distribute(service, hcp)
 		return nil
 	})
 	if err != nil {
@@ -156,6 +159,14 @@ func shapeAPIService(service *corev1.Service, strategy hyperv1.ServicePublishing
 	default:
 		service.Spec.Type = corev1.ServiceTypeClusterIP
 		port.NodePort = 0
+	}
+}
+
+// distribute has clients served by the API server on the node that they came to, as long as it has one. On its way to another node a connection
+// hangs on both, and when the other one loses power or is cut off, the client hears nothing: it takes Go's clients 45 seconds to give up such a connection.
+func (r *Reconciler) distribute(service *corev1.Service, hcp *hyperv1.HostedControlPlane) {
+	if r.SameNode && hcp.Spec.ControllerAvailabilityPolicy == hyperv1.HighlyAvailable {
+		service.Spec.TrafficDistribution = ptr.To(corev1.ServiceTrafficDistributionPreferSameNode)
 	}
 }
 

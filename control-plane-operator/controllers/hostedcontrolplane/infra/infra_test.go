@@ -182,6 +182,30 @@ func TestReconcile(t *testing.T) {
 	})
 }
 
+func TestDistribute(t *testing.T) {
+	same := corev1.ServiceTrafficDistributionPreferSameNode
+	for name, tc := range map[string]struct {
+		policy   hyperv1.AvailabilityPolicy
+		sameNode bool
+		want     *string
+	}{
+		"When there are API servers on several nodes, that of the client's node should serve it": {policy: hyperv1.HighlyAvailable, sameNode: true, want: &same},
+		"When the management cluster knows no such Services, it should ask for none":             {policy: hyperv1.HighlyAvailable},
+		"When there is one API server, it should ask for none":                                   {policy: hyperv1.SingleReplica, sameNode: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hcp := controlPlane(nodePort("192.0.2.10", 30443), nodePort("192.0.2.10", 0))
+			hcp.Spec.ControllerAvailabilityPolicy = tc.policy
+			r := world(hcp)
+			r.SameNode = tc.sameNode
+			g := NewWithT(t)
+			_, err := r.Reconcile(t.Context(), hcp)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(service(t, r).Spec.TrafficDistribution).To(Equal(tc.want))
+		})
+	}
+}
+
 func TestIgnitionHost(t *testing.T) {
 	cases := []struct {
 		name     string

@@ -55,7 +55,21 @@ func enabled(_ context.Context, scope *component.Scope) (bool, error) {
 	return scope.HCP.Spec.Etcd.ManagementType != hyperv1.Unmanaged, nil
 }
 
-// URL is where the API server reaches etcd.
+// URLs are where the API server reaches etcd: every member by its name. Through the Service of all, a connection stays with the member that it
+// met first, also when nobody answers there any more, and a new one may meet that member again; a client that knows them all passes on to another one.
+func URLs(hcp *hyperv1.HostedControlPlane) []string {
+	pods := Pods(hcp)
+	if hcp.Spec.Etcd.ManagementType == hyperv1.Unmanaged || len(pods) < 2 {
+		return []string{URL(hcp)}
+	}
+	urls := make([]string, len(pods))
+	for i, pod := range pods {
+		urls[i] = ClientURL(hcp.Namespace, pod)
+	}
+	return urls
+}
+
+// URL is where one reaches any member of etcd.
 func URL(hcp *hyperv1.HostedControlPlane) string {
 	if hcp.Spec.Etcd.ManagementType == hyperv1.Unmanaged && hcp.Spec.Etcd.Unmanaged != nil {
 		return hcp.Spec.Etcd.Unmanaged.Endpoint

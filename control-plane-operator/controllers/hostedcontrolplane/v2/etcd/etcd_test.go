@@ -13,6 +13,33 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
+func TestURLs(t *testing.T) {
+	const ns = "clusters-demo"
+	for name, tc := range map[string]struct {
+		policy    hyperv1.AvailabilityPolicy
+		unmanaged string
+		want      []string
+	}{
+		"When there are three members, the API server should know each by its name": {policy: hyperv1.HighlyAvailable, want: []string{
+			"https://etcd-0.etcd-discovery.clusters-demo.svc:2379",
+			"https://etcd-1.etcd-discovery.clusters-demo.svc:2379",
+			"https://etcd-2.etcd-discovery.clusters-demo.svc:2379",
+		}},
+		"When there is one, it should go on by the Service, so that nothing rolls": {policy: hyperv1.SingleReplica, want: []string{"https://etcd-client.clusters-demo.svc:2379"}},
+		"When etcd is the user's, it should be where the user says":                {policy: hyperv1.HighlyAvailable, unmanaged: "https://etcd.example:2379", want: []string{"https://etcd.example:2379"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hcp := &hyperv1.HostedControlPlane{}
+			hcp.Namespace, hcp.Spec.ControllerAvailabilityPolicy = ns, tc.policy
+			if tc.unmanaged != "" {
+				hcp.Spec.Etcd.ManagementType = hyperv1.Unmanaged
+				hcp.Spec.Etcd.Unmanaged = &hyperv1.UnmanagedEtcdSpec{Endpoint: tc.unmanaged}
+			}
+			NewWithT(t).Expect(URLs(hcp)).To(Equal(tc.want))
+		})
+	}
+}
+
 func TestQuota(t *testing.T) {
 	managed := func(volume *hyperv1.PersistentVolumeEtcdStorageSpec) *hyperv1.HostedControlPlane {
 		hcp := &hyperv1.HostedControlPlane{}

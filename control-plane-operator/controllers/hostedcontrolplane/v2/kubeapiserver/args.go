@@ -84,7 +84,7 @@ func serving(f *component.Flags, hcp *hyperv1.HostedControlPlane) {
 }
 
 func storage(f *component.Flags, hcp *hyperv1.HostedControlPlane) {
-	f.Set("etcd-servers", etcd.URL(hcp))
+	f.Set("etcd-servers", strings.Join(etcd.URLs(hcp), ","))
 	f.Set("etcd-cafile", certDir+"/etcd-ca/ca.crt")
 	f.Set("etcd-certfile", certDir+"/etcd/etcd-client.crt")
 	f.Set("etcd-keyfile", certDir+"/etcd/etcd-client.key")
