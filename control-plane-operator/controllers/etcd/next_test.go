@@ -51,6 +51,31 @@ func crashed(m *member, restarts int32, reason string) {
 	}}
 }
 
+func TestShared(t *testing.T) {
+	for name, tc := range map[string]struct {
+		nodes []string
+		want  string
+	}{
+		"When each member has a host of its own, it should say nothing": {nodes: []string{"a", "b", "c"}},
+		"When there are two hosts, it should name the one that must not die": {nodes: []string{"a", "b", "b"},
+			want: "etcd-1 and etcd-2 share node b, whose death takes the quorum with it; when a third node has room, have one move there, as docs/how-to/etcd.md says"},
+		"When there is one host, and two members came up on it, it should name those": {nodes: []string{"a", "a", ""},
+			want: "etcd-0 and etcd-1 share node a, whose death takes the quorum with it; when a third node has room, have one move there, as docs/how-to/etcd.md says"},
+		"When there is one member, it shares with nobody": {nodes: []string{"a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &scope{seen: three()}
+			s.seen.members = s.seen.members[:len(tc.nodes)]
+			for i, node := range tc.nodes {
+				s.seen.members[i].live.Spec.NodeName = node
+			}
+			if diff := cmp.Diff(tc.want, s.healthy(time.Now()).Message); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestPatient(t *testing.T) {
 	made := time.Date(2026, 11, 23, 12, 24, 0, 0, time.UTC)
 	const told = "; if etcd-1 does not come back, its volume is given up "

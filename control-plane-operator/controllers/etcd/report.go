@@ -96,7 +96,24 @@ func (s *scope) healthy(now time.Time) metav1.Condition {
 	case len(c.alarms) > 0:
 		return condition.False(t, hyperv1.EtcdAlarmReason, "Alarms are raised: "+c.raised()+s.undecided())
 	}
-	return condition.True(t, hyperv1.AsExpectedReason, "")
+	return condition.True(t, hyperv1.AsExpectedReason, c.shared())
+}
+
+// shared says which host takes the quorum with it, since several members run there; empty if none does.
+func (c *cluster) shared() string {
+	hosts := map[string][]string{}
+	for _, m := range c.members {
+		if m.live == nil || m.live.Spec.NodeName == "" {
+			continue
+		}
+		node := m.live.Spec.NodeName
+		hosts[node] = append(hosts[node], m.pod)
+		if here := hosts[node]; len(c.members) > 1 && len(c.members)-len(here) <= len(c.members)/2 {
+			return fmt.Sprintf("%s share node %s, whose death takes the quorum with it; when a third node has room, have one move there, as docs/how-to/etcd.md says",
+				strings.Join(here, " and "), node)
+		}
+	}
+	return ""
 }
 
 // patient says what a member has left that ends again and again, and will be replaced if it goes on so; empty if none is.

@@ -104,7 +104,7 @@ func whyNoNode(verdict string) string {
 
 // rules are the scheduler's words, and what of a hosted cluster's placement they are about.
 var rules = []struct{ says, means string }{
-	{"pod anti-affinity", "one of the same component is there, and etcd's members never share a host"},
+	{"pod anti-affinity", "one is there that it must not share a host with"},
 	{"topology spread", "replicas spread over hosts, and this one has its share"},
 	{"node affinity/selector", "it does not match spec.nodeSelector of the HostedCluster, or is not set aside for it"},
 	{"volume node affinity", "the pod's volume is on another node or in another zone"},

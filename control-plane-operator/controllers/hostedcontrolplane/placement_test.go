@@ -22,7 +22,7 @@ func TestWhyNoNode(t *testing.T) {
 	for name, tc := range map[string]struct{ verdict, want string }{
 		"When nodes lack memory and one has the component already, it should name both rules": {
 			"0/3 nodes are available: 1 node(s) didn't match pod anti-affinity rules, 2 Insufficient memory. preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod.",
-			"no node has a place (1 of 3 nodes: one of the same component is there, and etcd's members never share a host (didn't match pod anti-affinity rules); 2 of 3 nodes: Insufficient memory)"},
+			"no node has a place (1 of 3 nodes: one is there that it must not share a host with (didn't match pod anti-affinity rules); 2 of 3 nodes: Insufficient memory)"},
 		"When a taint has commas in it, it should stay one rule": {
 			"0/2 nodes are available: 2 node(s) had untolerated taint {a: b, c}. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.",
 			"no node has a place (2 of 2 nodes: a taint that spec.tolerations of the HostedCluster do not tolerate (had untolerated taint {a: b, c}))"},

@@ -71,9 +71,11 @@ func check(t *testing.T, name string, replicas int32, pod corev1.PodTemplateSpec
 	if len(of) != 1 {
 		t.Errorf("%s has %d replicas and the budgets %v; evictions need exactly one", name, replicas, of)
 	}
-	affinity := pod.Spec.Affinity.PodAntiAffinity
-	if len(pod.Spec.TopologySpreadConstraints) == 0 && (affinity == nil || len(affinity.RequiredDuringSchedulingIgnoredDuringExecution) == 0) {
+	if len(pod.Spec.TopologySpreadConstraints) == 0 {
 		t.Errorf("the %d replicas of %s may all be on one host", replicas, name)
+	}
+	if affinity := pod.Spec.Affinity.PodAntiAffinity; affinity == nil || len(affinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
+		t.Errorf("the %d replicas of %s prefer no zones, or cannot do with fewer hosts than replicas", replicas, name)
 	}
 	return 1
 }
