@@ -4,7 +4,7 @@
 //
 // Usage: go run ./hack/test CHAIN[+CHAIN...] where a CHAIN is stages that run one after another, joined by commas, and chains that are joined by
 // a plus run side by side, as in e2e+unit,fuzz. A stage is one of unit, api, race, integration, management, fuzz, environment,
-// ha and e2e.
+// ha, ha-short and e2e.
 package main
 
 import (
@@ -39,6 +39,7 @@ var stages = map[string]stage{
 	// The environment exists once a host: what brings one up of its own comes before the journey, in the same chain.
 	"environment": {args: []string{"-timeout=20m"}, packages: only("./test/devcluster")},
 	"ha":          {args: []string{"-timeout=60m", "-count=1", "-p=1", "-v"}, packages: only("./test/ha")},
+	"ha-short":    {args: []string{"-timeout=40m", "-count=1", "-p=1", "-v", "-short"}, packages: only("./test/ha")},
 	"e2e":         {args: []string{"-timeout=60m", "-count=1", "-p=1", "-v"}, packages: only("./test/e2e/...")},
 }
 
@@ -83,7 +84,7 @@ func parse(args []string) ([][]string, error) {
 		names := strings.Split(chain, ",")
 		for _, name := range names {
 			if _, ok := stages[name]; !ok {
-				return nil, fmt.Errorf("%q is no stage; name unit, api, race, integration, management, fuzz, environment, ha or e2e", name)
+				return nil, fmt.Errorf("%q is no stage; name unit, api, race, integration, management, fuzz, environment, ha, ha-short or e2e", name)
 			}
 		}
 		chains = append(chains, names)

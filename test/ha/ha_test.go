@@ -30,7 +30,33 @@ const (
 	cluster = "ha"
 	// wholeLimit is how long a control plane may take to be whole again.
 	wholeLimit = 8 * time.Minute
+	// patience is how long clients try again: long enough for what changes hands, and too short for one that waits until its connection is given up.
+	patience = 30 * time.Second
+	// patienceShort is that of the short form, which runs beside all other tests: only a real outage takes as long.
+	patienceShort = 2 * time.Minute
 )
+
+// part is one of the things that happen.
+type part struct {
+	name string
+	run  func(*suite, *testing.T)
+}
+
+// parts are in the order in which they happen.
+func parts() []part {
+	all := []part{
+		{"When a cluster is highly available, its control plane should be spread over three nodes", (*suite).create},
+		{"When a node dies, the API should stay", (*suite).nodeDies},
+	}
+	if !testing.Short() {
+		all = append(all,
+			part{"When a zone is cut off, the API should stay", (*suite).zoneCut},
+			part{"When a node is drained, the API should stay", (*suite).drain},
+			part{"When an etcd volume is lost, its member should be made anew", (*suite).volumeLost},
+			part{"When the release goes up, the API should stay", (*suite).upgrade})
+	}
+	return append(all, part{"When the cluster is destroyed, nothing should be left", (*suite).destroy})
+}
 
 // suite is what the parts share.
 type suite struct {
@@ -40,20 +66,10 @@ type suite struct {
 	figures []string
 }
 
+// TestHighlyAvailable is short with -short: a node dies, and no more.
 func TestHighlyAvailable(t *testing.T) {
 	s := start(t)
-	for _, part := range []struct {
-		name string
-		run  func(*suite, *testing.T)
-	}{
-		{"When a cluster is highly available, its control plane should be spread over three nodes", (*suite).create},
-		{"When a node dies, the API should stay", (*suite).nodeDies},
-		{"When a zone is cut off, the API should stay", (*suite).zoneCut},
-		{"When a node is drained, the API should stay", (*suite).drain},
-		{"When an etcd volume is lost, its member should be made anew", (*suite).volumeLost},
-		{"When the release goes up, the API should stay", (*suite).upgrade},
-		{"When the cluster is destroyed, nothing should be left", (*suite).destroy},
-	} {
+	for _, part := range parts() {
 		ok := t.Run(part.name, func(t *testing.T) { part.run(s, t) })
 		if !ok {
 			t.Fatalf("stopping here: what follows leans on %q", part.name)
@@ -111,10 +127,15 @@ func (s *suite) must(t *testing.T, err error) {
 
 func (s *suite) create(t *testing.T) {
 	s.must(t, s.Install(t.Context()))
-	previous, err := s.PreviousReleaseImage(t.Context())
-	s.must(t, err)
-	s.must(t, s.CreateCluster(t.Context(), cluster, 1, "--control-plane-availability-policy", "HighlyAvailable", "--release-image", previous))
-	s.must(t, s.FollowCluster(t.Context(), cluster, 1))
+	flags, workers := []string{"--control-plane-availability-policy", "HighlyAvailable"}, 0
+	if !testing.Short() {
+		// What goes up later begins a release before.
+		previous, err := s.PreviousReleaseImage(t.Context())
+		s.must(t, err)
+		flags, workers = append(flags, "--release-image", previous), 1
+	}
+	s.must(t, s.CreateCluster(t.Context(), cluster, workers, flags...))
+	s.must(t, s.FollowCluster(t.Context(), cluster, workers))
 	s.must(t, s.Reach(t.Context(), "control plane whole", wholeLimit, s.whole))
 	for app, want := range map[string]int{"etcd": 3, "kube-apiserver": 3, "kube-controller-manager": 2, "kube-scheduler": 2} {
 		nodes, err := s.nodesOf(t.Context(), app)
@@ -171,7 +192,11 @@ func (s *suite) under(t *testing.T, what string, do func()) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", s.Path(cluster+".kubeconfig"))
 	s.must(t, err)
-	load, err := begin(t.Context(), config)
+	again := patience
+	if testing.Short() {
+		again = patienceShort
+	}
+	load, err := begin(t.Context(), config, again)
 	s.must(t, err)
 	done := false
 	defer func() {

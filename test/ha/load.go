@@ -5,6 +5,7 @@ package ha
 import (
 	"context"
 	"fmt"
+	"net"
 	"sync"
 	"time"
 
@@ -17,39 +18,50 @@ import (
 )
 
 const (
-	// every is 20 requests a second.
+	// clients write by turns, each over a connection of its own: which API server a connection ends at is chance, and what becomes of it when
+	// that one is gone is to be seen each time.
+	clients = 10
+	// every is 20 writes a second.
 	every = 50 * time.Millisecond
-	// requestLimit is how long one try may take, and patience how long a client tries again.
+	// requestLimit is how long one try may take.
 	requestLimit = 5 * time.Second
-	patience     = 30 * time.Second
 	// objects is how many are written to in turn.
 	objects = 50
 )
 
 func name(n int) string { return fmt.Sprintf("load-%d", n%objects) }
 
-// load writes to a hosted cluster, 20 times a second, each write by a client that tries again for a while.
+// load writes to a hosted cluster, 20 times a second, by clients that try each write again for a while.
 type load struct {
-	client kubernetes.Interface
-	cancel context.CancelFunc
-	all    sync.WaitGroup
+	writers []*writer
+	// patience is how long a client tries again.
+	patience time.Duration
+	cancel   context.CancelFunc
+	all      sync.WaitGroup
 
 	mutex sync.Mutex
 	count count
+}
+
+// writer is one of the clients.
+type writer struct {
+	kubernetes.Interface
+	number int
+	// since is when the last of its writes came through.
+	since time.Time
 }
 
 // count is what became of the writes.
 type count struct {
 	// Writes is how many there were; Tried those that a second try brought through, and Failed those that nothing did.
 	Writes, Tried, Failed int
-	// Gap is the longest time in which no write came through.
-	Gap   time.Duration
-	since time.Time
-	last  error
+	// Gap is the longest time in which no write of a client came through.
+	Gap  time.Duration
+	last error
 }
 
 func (c count) String() string {
-	text := fmt.Sprintf("%d writes, %d tried again, %d failed; at most %s without one that came through", c.Writes, c.Tried, c.Failed, c.Gap.Round(100*time.Millisecond))
+	text := fmt.Sprintf("%d writes, %d tried again, %d failed; no client waited longer than %s for one to come through", c.Writes, c.Tried, c.Failed, c.Gap.Round(100*time.Millisecond))
 	if c.last != nil {
 		text += fmt.Sprintf(" (last trouble: %v)", c.last)
 	}
@@ -57,23 +69,37 @@ func (c count) String() string {
 }
 
 // begin starts to write.
-func begin(ctx context.Context, config *rest.Config) (*load, error) {
-	config = rest.CopyConfig(config)
-	config.Timeout, config.QPS = requestLimit, -1
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, err
+func begin(ctx context.Context, config *rest.Config, patience time.Duration) (*load, error) {
+	l := &load{patience: patience}
+	for n := range clients {
+		client, err := connect(config)
+		if err != nil {
+			return nil, err
+		}
+		l.writers = append(l.writers, &writer{Interface: client, number: n})
 	}
 	for n := range objects {
 		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name(n)}}
-		if _, err := client.CoreV1().ConfigMaps("default").Create(ctx, object, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		_, err := l.writers[n%clients].CoreV1().ConfigMaps("default").Create(ctx, object, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return nil, fmt.Errorf("making what is written to: %w", err)
 		}
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	l := &load{client: client, cancel: cancel, count: count{since: time.Now()}}
+	for _, w := range l.writers {
+		w.since = time.Now()
+	}
+	ctx, l.cancel = context.WithCancel(ctx)
 	l.all.Go(func() { l.run(ctx) })
 	return l, nil
+}
+
+// connect makes a client that shares no connection with others.
+func connect(config *rest.Config) (kubernetes.Interface, error) {
+	config = rest.CopyConfig(config)
+	config.Timeout, config.QPS = requestLimit, -1
+	// Clients of the same settings share connections, and a dialer is never the same.
+	config.Dial = (&net.Dialer{}).DialContext
+	return kubernetes.NewForConfig(config)
 }
 
 // end stops writing and tells what became of it.
@@ -82,7 +108,9 @@ func (l *load) end() count {
 	l.all.Wait()
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	l.count.Gap = max(l.count.Gap, time.Since(l.count.since))
+	for _, w := range l.writers {
+		l.count.Gap = max(l.count.Gap, time.Since(w.since))
+	}
 	return l.count
 }
 
@@ -94,20 +122,20 @@ func (l *load) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			l.all.Go(func() { l.write(context.WithoutCancel(ctx), n) })
+			l.all.Go(func() { l.write(context.WithoutCancel(ctx), l.writers[n%clients], n) })
 		}
 	}
 }
 
 // write is one write, which is tried again as clients do.
-func (l *load) write(ctx context.Context, n int) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (l *load) write(ctx context.Context, w *writer, n int) {
+	ctx, cancel := context.WithTimeout(ctx, l.patience)
 	defer cancel()
 	body := fmt.Appendf(nil, `{"data":{"n":"%d"}}`, n)
 	for tries := 1; ; tries++ {
-		_, err := l.client.CoreV1().ConfigMaps("default").Patch(ctx, name(n), types.MergePatchType, body, metav1.PatchOptions{})
+		_, err := w.CoreV1().ConfigMaps("default").Patch(ctx, name(n), types.MergePatchType, body, metav1.PatchOptions{})
 		if err == nil || ctx.Err() != nil {
-			l.came(tries, err)
+			l.came(w, tries, err)
 			return
 		}
 		l.failed(err)
@@ -124,7 +152,7 @@ func (l *load) failed(err error) {
 	l.count.last = err
 }
 
-func (l *load) came(tries int, err error) {
+func (l *load) came(w *writer, tries int, err error) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	c := &l.count
@@ -137,5 +165,5 @@ func (l *load) came(tries int, err error) {
 		c.Tried++
 	}
 	now := time.Now()
-	c.Gap, c.since = max(c.Gap, now.Sub(c.since)), now
+	c.Gap, w.since = max(c.Gap, now.Sub(w.since)), now
 }
