@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"encoding/binary"
+	"net"
+	"net/netip"
+)
+
+// What a frame carries, by the numbers of IEEE 802, RFC 826 and RFC 4861.
+const (
+	etherARP  = 0x0806
+	etherIPv6 = 0x86dd
+
+	arpRequest = 1
+	arpReply   = 2
+
+	protocolICMPv6        = 58
+	neighborAdvertisement = 136
+	flagOverride          = 0x20
+	optionTargetLinkLayer = 2
+	// neighborHops is the hop limit that proves that a message comes from the same segment.
+	neighborHops = 255
+)
+
+var (
+	everybody = net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	// allNodes is ff02::1, and the group's address on an Ethernet.
+	allNodes         = netip.MustParseAddr("ff02::1")
+	allNodesHardware = net.HardwareAddr{0x33, 0x33, 0, 0, 0, 1}
+)
+
+// announcements are the frames that tell a segment where an address is now: for IPv4 a gratuitous ARP in both forms, since some
+// listen to one of them only, for IPv6 an unsolicited neighbour advertisement.
+func announcements(address netip.Addr, hardware net.HardwareAddr) [][]byte {
+	if address.Is4() {
+		return [][]byte{arp(arpRequest, address, hardware), arp(arpReply, address, hardware)}
+	}
+	return [][]byte{advertisement(address, hardware)}
+}
+
+func ethernet(to, from net.HardwareAddr, kind uint16) []byte {
+	frame := append(append([]byte{}, to...), from...)
+	return binary.BigEndian.AppendUint16(frame, kind)
+}
+
+func arp(operation uint16, address netip.Addr, hardware net.HardwareAddr) []byte {
+	frame := ethernet(everybody, hardware, etherARP)
+	// Hardware is Ethernet with addresses of 6 bytes, the protocol IPv4 with 4.
+	frame = append(frame, 0, 1, 0x08, 0x00, 6, 4)
+	frame = binary.BigEndian.AppendUint16(frame, operation)
+	frame = append(append(frame, hardware...), address.AsSlice()...)
+	return append(append(frame, everybody...), address.AsSlice()...)
+}
+
+func advertisement(address netip.Addr, hardware net.HardwareAddr) []byte {
+	message := append([]byte{neighborAdvertisement, 0, 0, 0, flagOverride, 0, 0, 0}, address.AsSlice()...)
+	// An option's length counts units of 8 bytes.
+	message = append(append(message, optionTargetLinkLayer, 1), hardware...)
+	binary.BigEndian.PutUint16(message[2:], checksum(address, allNodes, message))
+
+	frame := ethernet(allNodesHardware, hardware, etherIPv6)
+	frame = append(frame, 0x60, 0, 0, 0)
+	frame = append(frame, 0, byte(len(message)), protocolICMPv6, neighborHops)
+	frame = append(append(frame, address.AsSlice()...), allNodes.AsSlice()...)
+	return append(frame, message...)
+}
+
+// checksum is that of an ICMPv6 message, with the header that stands before it only to be summed.
+func checksum(from, to netip.Addr, message []byte) uint16 {
+	sum := uint32(0)
+	add := func(words []byte) {
+		for i := 0; i+1 < len(words); i += 2 {
+			sum += uint32(binary.BigEndian.Uint16(words[i:]))
+		}
+	}
+	add(from.AsSlice())
+	add(to.AsSlice())
+	add(message)
+	sum += uint32(len(message)) + protocolICMPv6 //nolint:gosec // A message of this file has 32 bytes.
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	return ^uint16(sum)
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"encoding/hex"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAnnouncements(t *testing.T) {
+	hardware := net.HardwareAddr{0x02, 0, 0, 0, 0, 0x05}
+	for _, tt := range []struct {
+		name, address string
+		want          []string
+	}{
+		{
+			"When the address is IPv4, it should be announced by ARP, asked and answered", "10.0.0.5",
+			[]string{
+				"ffffffffffff 020000000005 0806 0001 0800 06 04 0001 020000000005 0a000005 ffffffffffff 0a000005",
+				"ffffffffffff 020000000005 0806 0001 0800 06 04 0002 020000000005 0a000005 ffffffffffff 0a000005",
+			},
+		},
+		{
+			// The checksum is that of another program: with it, all words sum up to ffff.
+			"When the address is IPv6, it should be announced by an advertisement that overrides", "2001:db8::5",
+			[]string{
+				"333300000001 020000000005 86dd 60000000 0020 3a ff 20010db8000000000000000000000005 ff020000000000000000000000000001" +
+					" 88 00 f91e 20000000 20010db8000000000000000000000005 02 01 020000000005",
+			},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var got, want []string
+			for _, frame := range announcements(netip.MustParseAddr(tt.address), hardware) {
+				got = append(got, hex.EncodeToString(frame))
+			}
+			for _, frame := range tt.want {
+				want = append(want, strings.ReplaceAll(frame, " ", ""))
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("frames (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package host puts virtual addresses on a network interface of this node, tells the segment of it, and takes them off.
+package host
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Network is that of the network namespace in which it was opened.
+type Network struct {
+	handle *netlink.Handle
+	// socket sends frames, and receives none.
+	socket int
+	// name is the interface that has all addresses; empty for that whose network an address is in.
+	name string
+}
+
+// Open opens the caller's network namespace. It needs the capabilities NET_ADMIN and NET_RAW.
+func Open(name string) (*Network, error) {
+	handle, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("opening the node's network interfaces: %w", err)
+	}
+	socket, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		handle.Close()
+		return nil, fmt.Errorf("opening a socket for announcements, which needs the capability NET_RAW: %w", err)
+	}
+	return &Network{handle: handle, socket: socket, name: name}, nil
+}
+
+// Close ends the use of the network; addresses stay.
+func (n *Network) Close() {
+	n.handle.Close()
+	_ = unix.Close(n.socket)
+}
+
+// Check says why this node cannot have an address now.
+func (n *Network) Check(address netip.Addr) error {
+	link, err := n.link(address)
+	if err != nil {
+		return err
+	}
+	attrs := link.Attrs()
+	if attrs.Flags&net.FlagUp == 0 || attrs.OperState != netlink.OperUp && attrs.OperState != netlink.OperUnknown {
+		return fmt.Errorf("network interface %s, which is to have %s, is %s", attrs.Name, address, attrs.OperState)
+	}
+	if len(attrs.HardwareAddr) != len(everybody) {
+		return fmt.Errorf("network interface %s, which is to have %s, is no Ethernet", attrs.Name, address)
+	}
+	return nil
+}
+
+// Hold puts the address on its interface, or gives it longer. The kernel takes it off after lifetime, which counts in whole seconds,
+// whatever becomes of this process. It tells whether the address was not there.
+func (n *Network) Hold(address netip.Addr, lifetime time.Duration) (added bool, err error) {
+	link, err := n.link(address)
+	if err != nil {
+		return false, err
+	}
+	found, err := n.held(address)
+	if err != nil {
+		return false, err
+	}
+	one := single(address)
+	one.ValidLft = int(lifetime / time.Second)
+	// Never preferred, and with no route to itself: what the node sends carries its own address.
+	one.Flags = unix.IFA_F_NODAD | unix.IFA_F_NOPREFIXROUTE
+	if err := n.handle.AddrReplace(link, one); err != nil {
+		return false, fmt.Errorf("putting %s on network interface %s: %w", address, link.Attrs().Name, err)
+	}
+	return len(found) == 0, nil
+}
+
+// Drop takes the address off whichever interface has it. That nothing has it is no error.
+func (n *Network) Drop(address netip.Addr) error {
+	found, err := n.held(address)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, one := range found {
+		link, err := n.handle.LinkByIndex(one.LinkIndex)
+		if err == nil {
+			err = n.handle.AddrDel(link, single(address))
+		}
+		if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) && !errors.Is(err, unix.ENODEV) {
+			errs = append(errs, fmt.Errorf("taking %s off: %w", address, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Announce tells the segment that the address is here.
+func (n *Network) Announce(address netip.Addr) error {
+	link, err := n.link(address)
+	if err != nil {
+		return err
+	}
+	for _, frame := range announcements(address, link.Attrs().HardwareAddr) {
+		if err := unix.Sendto(n.socket, frame, 0, &unix.SockaddrLinklayer{Ifindex: link.Attrs().Index, Halen: uint8(len(everybody))}); err != nil {
+			return fmt.Errorf("announcing %s on network interface %s: %w", address, link.Attrs().Name, err)
+		}
+	}
+	return nil
+}
+
+// link is the interface that is to have the address.
+func (n *Network) link(address netip.Addr) (netlink.Link, error) {
+	if n.name != "" {
+		link, err := n.handle.LinkByName(n.name)
+		if err != nil {
+			return nil, fmt.Errorf("finding network interface %s for %s: %w", n.name, address, err)
+		}
+		return link, nil
+	}
+	all, err := n.addresses(address)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range all {
+		prefix := prefixOf(one)
+		if prefix.IsSingleIP() || !prefix.Contains(address) {
+			continue
+		}
+		if prefix.Addr() == address {
+			return nil, fmt.Errorf("%s is this node's own address: a virtual IP must be one that nobody has", address)
+		}
+		return n.handle.LinkByIndex(one.LinkIndex)
+	}
+	return nil, fmt.Errorf("no network interface of this node is in the network of %s: choose an address of the nodes' subnet, or name the interface", address)
+}
+
+// held are the places of the address as a virtual one.
+func (n *Network) held(address netip.Addr) ([]netlink.Addr, error) {
+	all, err := n.addresses(address)
+	if err != nil {
+		return nil, err
+	}
+	var found []netlink.Addr
+	for _, one := range all {
+		if prefixOf(one) == netip.PrefixFrom(address, address.BitLen()) {
+			found = append(found, one)
+		}
+	}
+	return found, nil
+}
+
+// addresses are all of the node of the same family.
+func (n *Network) addresses(like netip.Addr) ([]netlink.Addr, error) {
+	family := netlink.FAMILY_V6
+	if like.Is4() {
+		family = netlink.FAMILY_V4
+	}
+	all, err := n.handle.AddrList(nil, family)
+	if err != nil {
+		return nil, fmt.Errorf("listing the addresses of this node: %w", err)
+	}
+	return all, nil
+}
+
+func prefixOf(one netlink.Addr) netip.Prefix {
+	if one.IPNet == nil {
+		return netip.Prefix{}
+	}
+	address, _ := netip.AddrFromSlice(one.IP)
+	ones, _ := one.Mask.Size()
+	return netip.PrefixFrom(address.Unmap(), ones)
+}
+
+func single(address netip.Addr) *netlink.Addr {
+	return &netlink.Addr{IPNet: &net.IPNet{IP: address.AsSlice(), Mask: net.CIDRMask(address.BitLen(), address.BitLen())}}
+}

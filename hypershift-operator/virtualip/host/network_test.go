@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"github.com/vishvananda/netlink"
+
+	"github.com/openshift/hypershift/hypershift-operator/virtualip/segment"
+)
+
+var (
+	four = netip.MustParseAddr("192.0.2.100")
+	six  = netip.MustParseAddr("2001:db8::100")
+)
+
+func open(t *testing.T, node *segment.Node, name string) *Network {
+	t.Helper()
+	var network *Network
+	var err error
+	node.Do(func() { network, err = Open(name) })
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(network.Close)
+	return network
+}
+
+func TestNetwork(t *testing.T) {
+	s := segment.New(t)
+	node, other := s.Node(), s.Node()
+	network := open(t, node, "")
+	for _, address := range []netip.Addr{four, six} {
+		t.Run("When "+address.String()+" is held, it should be there, known to neighbours, and go when its life ends", func(t *testing.T) {
+			g := NewWithT(t)
+			g.Expect(network.Check(address)).To(Succeed())
+			added, err := network.Hold(address, time.Minute)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(added).To(BeTrue())
+			g.Expect(node.Has(address)).To(BeTrue())
+			// A bridge that just got a port forgets its neighbours.
+			g.Eventually(func() string {
+				s.Remember(address, other.Hardware)
+				if err := network.Announce(address); err != nil {
+					return err.Error()
+				}
+				return s.Place(address)
+			}, 10*time.Second, 100*time.Millisecond).Should(Equal(node.Hardware.String()))
+
+			added, err = network.Hold(address, 2*time.Second)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(added).To(BeFalse(), "it was there")
+			g.Eventually(func() bool { return node.Has(address) }, 20*time.Second, 50*time.Millisecond).Should(BeFalse(), "the kernel takes it off by itself")
+		})
+		t.Run("When "+address.String()+" is dropped, it should be gone, and be gone twice", func(t *testing.T) {
+			g := NewWithT(t)
+			_, err := network.Hold(address, time.Minute)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(network.Drop(address)).To(Succeed())
+			g.Expect(node.Has(address)).To(BeFalse())
+			g.Expect(network.Drop(address)).To(Succeed())
+		})
+	}
+}
+
+func TestNetworkRefuses(t *testing.T) {
+	s := segment.New(t)
+	node := s.Node()
+	own := netip.MustParseAddr("192.0.2.1")
+	down := s.Node()
+	link, err := down.Handle.LinkByName(segment.Interface)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	NewWithT(t).Expect(down.Handle.LinkSetDown(link)).To(Succeed())
+	for _, tt := range []struct {
+		name    string
+		node    *segment.Node
+		link    string
+		address netip.Addr
+		says    string
+	}{
+		{name: "When the address is the node's own, it should be left alone", node: node, address: own, says: "192.0.2.1 is this node's own address"},
+		{name: "When no interface is in its network, it should say what to choose", node: node, address: netip.MustParseAddr("198.51.100.1"), says: "choose an address of the nodes' subnet"},
+		{name: "When the named interface is missing, it should name it", node: node, link: "eth7", address: four, says: "network interface eth7"},
+		{name: "When the interface is no Ethernet, it should say so", node: node, link: "lo", address: four, says: "network interface lo"},
+		{name: "When the interface is down, it should say so", node: down, link: segment.Interface, address: four, says: "node0, which is to have 192.0.2.100, is down"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			network := open(t, tt.node, tt.link)
+			NewWithT(t).Expect(network.Check(tt.address)).To(MatchError(ContainSubstring(tt.says)))
+		})
+	}
+	t.Run("When the node's own address is dropped, it should stay", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(open(t, node, "").Drop(own)).To(Succeed())
+		g.Expect(node.Has(own)).To(BeTrue())
+	})
+	t.Run("When an address is named for an interface of another network, it should be there", func(t *testing.T) {
+		g, elsewhere := NewWithT(t), netip.MustParseAddr("198.51.100.1")
+		network := open(t, node, segment.Interface)
+		g.Expect(network.Check(elsewhere)).To(Succeed())
+		_, err := network.Hold(elsewhere, time.Minute)
+		g.Expect(err).NotTo(HaveOccurred())
+		routes, err := node.Handle.RouteGet(netip.MustParseAddr("192.0.2.254").AsSlice())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(routes).To(ContainElement(WithTransform(func(r netlink.Route) string { return r.Src.String() }, Equal("192.0.2.1"))), "what the node sends carries its own address")
+		g.Expect(network.Drop(elsewhere)).To(Succeed())
+	})
+}
