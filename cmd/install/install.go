@@ -78,6 +78,9 @@ func (i *install) run(cmd *cobra.Command, _ []string) error {
 	if err := i.discover(cmd.Context(), c, cmd.Flags().Changed(apisFlag)); err != nil {
 		return err
 	}
+	if err := i.checkVirtualIP(cmd.Context(), c, cmd.Flags().Changed(virtualIPFlag)); err != nil {
+		return err
+	}
 	return i.install(cmd.Context(), c, progress.New(cmd.ErrOrStderr(), clock.RealClock{}))
 }
 
@@ -104,7 +107,7 @@ func (i *install) install(ctx context.Context, c client.Client, report *progress
 		}
 		report.Printf("%s applied", objects.Describe(obj))
 	}
-	if err := errors.Join(i.dropWebhook(ctx, c), i.dropMonitors(ctx, c)); err != nil {
+	if err := errors.Join(i.dropWebhook(ctx, c), i.dropMonitors(ctx, c), i.dropVirtualIP(ctx, c)); err != nil {
 		return err
 	}
 	if !i.waitForAvailable {

@@ -90,6 +90,7 @@ type Options struct {
 	cpoImage          string
 	egressBlocks      string
 	limits            tenantlimits.Limits
+	virtualIP         virtualIP
 	replicas          int32
 	development       bool
 	ciDebugOutput     bool
@@ -143,6 +144,7 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.egressBlocks, "hcp-egress-block-cidrs", "",
 		"ranges, separated by commas, that hosted pods which act for a guest must never reach, such as the nodes and pods of this management cluster and MAAS")
 	o.limits.AddFlags(flags)
+	o.virtualIP.addFlags(flags)
 	flags.Int32Var(&o.replicas, "replicas", 1, "number of operator pods, of which one works")
 	flags.BoolVar(&o.development, "development", false, "install no operator pod, to run it elsewhere")
 	flags.BoolVar(&o.defaultingWebhook, "enable-defaulting-webhook", true,
@@ -184,6 +186,12 @@ func (o *Options) complete(flags *pflag.FlagSet) error {
 	}
 	if _, err := maas.ParsePrefixes(o.egressBlocks); err != nil {
 		return fmt.Errorf("--hcp-egress-block-cidrs: %w", err)
+	}
+	if err := o.virtualIP.complete(flags); err != nil {
+		return err
+	}
+	if o.development && len(o.virtualIP.addresses) > 0 {
+		return fmt.Errorf("--%s runs pods of the operator's image, which --development leaves out", virtualIPFlag)
 	}
 	if err := o.checkChoices(); err != nil {
 		return err

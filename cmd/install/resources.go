@@ -58,11 +58,7 @@ func (o *Options) resources() []client.Object {
 	objs := priorityClasses()
 	objs = append(objs, o.ownNamespace())
 	if len(o.pullSecret) > 0 {
-		objs = append(objs, &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: pullSecretName},
-			Type:       corev1.SecretTypeDockerConfigJson,
-			Data:       map[string][]byte{corev1.DockerConfigJsonKey: o.pullSecret},
-		})
+		objs = append(objs, o.pullSecretIn(o.namespace))
 	}
 	if len(o.trustBundle) > 0 {
 		objs = append(objs, &corev1.ConfigMap{
@@ -80,10 +76,19 @@ func (o *Options) resources() []client.Object {
 	objs = append(objs, o.rbac()...)
 	objs = append(objs, o.deployment(), o.service(), o.networkPolicy())
 	objs = append(objs, o.monitors()...)
+	objs = append(objs, o.virtualIPObjects()...)
 	if o.servesWebhook() {
 		objs = append(objs, operatorwebhook.Configuration(o.namespace))
 	}
 	return objs
+}
+
+func (o *Options) pullSecretIn(namespace string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pullSecretName},
+		Type:       corev1.SecretTypeDockerConfigJson,
+		Data:       map[string][]byte{corev1.DockerConfigJsonKey: o.pullSecret},
+	}
 }
 
 // servesWebhook tells whether there is a pod that answers the webhook.

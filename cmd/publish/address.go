@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift/hypershift/support/nodeaddress"
@@ -24,11 +25,11 @@ type Address struct {
 // AddFlags adds the flag.
 func (a *Address) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&a.Host, addressFlag, "", "address under which machines and users reach the management cluster's nodes, for the cluster's whole life: "+
-		"rather a DNS name or a virtual IP than one node's (default: that of the first Ready node)")
+		"rather a DNS name or a virtual IP than one node's (default: the virtual IP that install set up, or the address of the first Ready node)")
 }
 
-// Complete takes the address of the first Ready node by name where none was given, and warns when other nodes could have
-// served in its place: what is published cannot be changed, so that the cluster lives and dies with that node.
+// Complete takes the virtual IP of the management cluster where no address was given. Without one it takes that of the first Ready
+// node by name, and warns when other nodes could have served in its place: the cluster lives and dies with that node.
 func (a *Address) Complete(ctx context.Context, connect func() (client.Client, error), stderr io.Writer) error {
 	if a.Host != "" {
 		return nil
@@ -36,6 +37,18 @@ func (a *Address) Complete(ctx context.Context, connect func() (client.Client, e
 	c, err := connect()
 	if err != nil {
 		return err
+	}
+	virtual, err := nodeaddress.FindVirtual(ctx, c)
+	// Who may see nodes, but not what runs on them, chooses as if there were none.
+	if err != nil && !apierrors.IsForbidden(err) {
+		return fmt.Errorf("%w; set --%s", err, addressFlag)
+	}
+	if a.Host = virtual.Host; a.Host != "" {
+		if virtual.Fit == 0 && stderr != nil {
+			fmt.Fprintf(stderr, "Warning: the cluster is reached by the virtual IP %s, which no node of the management cluster can hold now: "+
+				"the log of DaemonSet %s says why\n", a.Host, nodeaddress.VirtualIPComponent)
+		}
+		return nil
 	}
 	nodes, err := nodeaddress.All(ctx, c)
 	if err != nil {

@@ -3,16 +3,20 @@
 package publish
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 func node(name, address string) client.Object {
@@ -20,6 +24,17 @@ func node(name, address string) client.Object {
 		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 		Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}},
 	}}
+}
+
+// virtualIP is what holds 10.0.0.5 on so many nodes that are fit.
+func virtualIP(fit int32) client.Object {
+	return &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "hypershift-virtual-ip", Name: "api-virtual-ip", Annotations: map[string]string{"hypershift.openshift.io/api-virtual-ip": "10.0.0.5"},
+			Labels: map[string]string{"hypershift.openshift.io/operator-component": "api-virtual-ip"},
+		},
+		Status: appsv1.DaemonSetStatus{NumberReady: fit},
+	}
 }
 
 func TestAddress(t *testing.T) {
@@ -37,6 +52,14 @@ func TestAddress(t *testing.T) {
 		{
 			name: "When an address is given, it should be taken without a word", args: []string{"--external-api-server-address", "api.example.com"},
 			nodes: []client.Object{node("b", "10.0.0.2"), node("a", "10.0.0.1")}, want: "api.example.com",
+		},
+		{
+			name:  "When the nodes hold a virtual IP, it should be taken without a word",
+			nodes: []client.Object{virtualIP(3), node("b", "10.0.0.2"), node("a", "10.0.0.1")}, want: "10.0.0.5",
+		},
+		{
+			name:  "When no node can hold the virtual IP, it should be taken with a warning",
+			nodes: []client.Object{virtualIP(0), node("b", "10.0.0.2"), node("a", "10.0.0.1")}, want: "10.0.0.5", warns: "virtual IP 10.0.0.5, which no node",
 		},
 		{name: "When no node is Ready, it should say which flag to set", err: "set --external-api-server-address"},
 	} {
@@ -56,13 +79,27 @@ func TestAddress(t *testing.T) {
 				g.Expect(stderr.String()).To(BeEmpty())
 				return
 			}
-			g.Expect(stderr.String()).To(And(HavePrefix("Warning: "), ContainSubstring(tt.warns), ContainSubstring("--external-api-server-address")))
+			g.Expect(stderr.String()).To(And(HavePrefix("Warning: "), ContainSubstring(tt.warns)))
+			g.Expect(strings.Contains(stderr.String(), "--external-api-server-address")).To(Equal(!strings.Contains(tt.warns, "virtual")), "who has a virtual IP needs no other address")
 		})
 	}
 	t.Run("When nobody listens to warnings, it should go on", func(t *testing.T) {
 		g, address := NewWithT(t), Address{}
 		c := fake.NewClientBuilder().WithObjects(node("a", "1"), node("b", "2")).Build()
 		g.Expect(address.Complete(t.Context(), func() (client.Client, error) { return c, nil }, nil)).To(Succeed())
+	})
+	t.Run("When the user may see nodes only, it should choose among them", func(t *testing.T) {
+		g, address := NewWithT(t), Address{}
+		c := fake.NewClientBuilder().WithObjects(node("a", "10.0.0.1")).WithInterceptorFuncs(interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				if _, ok := list.(*appsv1.DaemonSetList); ok {
+					return apierrors.NewForbidden(appsv1.Resource("daemonsets"), "", nil)
+				}
+				return c.List(ctx, list, opts...)
+			},
+		}).Build()
+		g.Expect(address.Complete(t.Context(), func() (client.Client, error) { return c, nil }, nil)).To(Succeed())
+		g.Expect(address.Host).To(Equal("10.0.0.1"))
 	})
 	t.Run("When the management cluster is not reached, it should say why", func(t *testing.T) {
 		address := Address{}

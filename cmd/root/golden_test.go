@@ -87,6 +87,14 @@ func TestRenderGolden(t *testing.T) {
 				"--namespace", "other", "--image-pull-policy", "Always",
 			},
 		},
+		{
+			"When the nodes are to hold virtual IPs", "install-virtual-ip.yaml",
+			[]string{
+				"install", "render", "--outputs", "resources", "--hypershift-image", "registry.example/hypershift:1", "--pull-secret", in("pull-secret.json"),
+				"--api-virtual-ip", "10.0.0.5,fd00::5", "--api-virtual-ip-interface", "bond0", "--api-virtual-ip-node-selector", "node-role.kubernetes.io/control-plane=",
+				"--api-virtual-ip-lease-duration", "15s", "--management-apis", "security.openshift.io",
+			},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name+" it should render them", func(t *testing.T) {

@@ -51,8 +51,8 @@ func hostedClusterOf(ctx context.Context, cluster client.Reader, namespace strin
 	return hc, nil
 }
 
-// hostedClusterDefaults gives services that are published on node ports the address that `create cluster` gives them: that
-// of the management cluster's first Ready node.
+// hostedClusterDefaults gives services that are published on node ports the address that `create cluster` gives them: the
+// management cluster's virtual IP, or that of its first Ready node.
 func hostedClusterDefaults(ctx context.Context, cluster client.Reader, _ string, hc map[string]any) error {
 	services, _, _ := unstructured.NestedFieldNoCopy(hc, "spec", "services")
 	list, _ := services.([]any)

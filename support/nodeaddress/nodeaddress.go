@@ -27,8 +27,13 @@ type Address struct {
 	Host string
 }
 
-// Find returns the address of the first Ready node by name that has one, a DNS name or an IP address.
+// Find returns the management cluster's virtual IP, or the address of the first Ready node by name that has one, a DNS name or an IP
+// address.
 func Find(ctx context.Context, c client.Reader) (string, error) {
+	virtual, err := FindVirtual(ctx, c)
+	if err != nil || virtual.Host != "" {
+		return virtual.Host, err
+	}
 	all, err := All(ctx, c)
 	if err != nil {
 		return "", err

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -17,6 +18,37 @@ func node(name string, ready corev1.ConditionStatus, addresses ...corev1.NodeAdd
 		Status: corev1.NodeStatus{
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}, Addresses: addresses,
 		},
+	}
+}
+
+func TestFindVirtual(t *testing.T) {
+	set := func(annotations map[string]string, ready int32) *appsv1.DaemonSet {
+		return &appsv1.DaemonSet{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "hypershift-virtual-ip", Name: "api-virtual-ip", Annotations: annotations,
+				Labels: map[string]string{"hypershift.openshift.io/operator-component": "api-virtual-ip"},
+			},
+			Status: appsv1.DaemonSetStatus{NumberReady: ready},
+		}
+	}
+	addresses := map[string]string{"hypershift.openshift.io/api-virtual-ip": "10.0.0.5,fd00::5"}
+	for _, tt := range []struct {
+		name string
+		set  *appsv1.DaemonSet
+		want Virtual
+		find string
+	}{
+		{"When the nodes hold virtual IPs it should be the first", set(addresses, 2), Virtual{Host: "10.0.0.5", Fit: 2}, "10.0.0.5"},
+		{"When it says no address it should be as if there were none", set(nil, 2), Virtual{}, "1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g := NewWithT(t)
+			c := fake.NewClientBuilder().WithObjects(tt.set, node("a", "True", corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "1"})).Build()
+			got, err := FindVirtual(t.Context(), c)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(got).To(Equal(tt.want))
+			g.Expect(Find(t.Context(), c)).To(Equal(tt.find))
+		})
 	}
 }
 

@@ -81,6 +81,8 @@ func core() []rbacv1.PolicyRule {
 		of("apps", "statefulsets", "deletecollection"),
 		rule("", []string{"serviceaccounts"}, []string{"create", "patch"}, managers...),
 		rule("apps", []string{"deployments"}, []string{"create", "patch", "delete"}, managers...),
+		// One of them says which virtual IP the nodes hold.
+		of("apps", "daemonsets", "list"),
 		reads("networking.k8s.io", "networkpolicies", "create", "update", "delete"),
 		reads("apiextensions.k8s.io", "customresourcedefinitions"),
 		// Who converts Cluster API's kinds is said in their CRDs, and by which authority it is known.
@@ -174,5 +176,13 @@ func OperatorNamespace() []rbacv1.PolicyRule {
 		of("", "events", "create", "patch"),
 		of("coordination.k8s.io", "leases", "create"),
 		rule("coordination.k8s.io", []string{"leases"}, []string{"get", "update"}, lease),
+	}
+}
+
+// VirtualIP is what the pods may do in their namespace that hold addresses of the management cluster's nodes in turn.
+func VirtualIP() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		of("coordination.k8s.io", "leases", "create"),
+		rule("coordination.k8s.io", []string{"leases"}, []string{"get", "update"}, "api-virtual-ip"),
 	}
 }

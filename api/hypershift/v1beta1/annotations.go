@@ -224,6 +224,8 @@ const (
 	TokenSecretLastGenerationTimeAnnotation = "hypershift.openshift.io/last-token-generation-time"
 	// IgnitionServerTokenExpirationTimestampAnnotation is when an outdated token ends, RFC 3339.
 	IgnitionServerTokenExpirationTimestampAnnotation = "hypershift.openshift.io/ignition-token-expiration-timestamp"
+	// APIVirtualIPAnnotation is on the DaemonSet that holds virtual IPs of the management cluster's nodes: their addresses, separated by commas.
+	APIVirtualIPAnnotation = "hypershift.openshift.io/api-virtual-ip"
 	// TokenSecretIgnitionReachedAnnotation tells that a machine has fetched the configuration of a token.
 	TokenSecretIgnitionReachedAnnotation = "hypershift.openshift.io/ignition-reached"
 )
