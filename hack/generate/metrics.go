@@ -14,6 +14,7 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/csrapproval"
 	controlplane "github.com/openshift/hypershift/control-plane-operator/metrics"
 	operator "github.com/openshift/hypershift/hypershift-operator/metrics"
+	"github.com/openshift/hypershift/hypershift-operator/virtualip"
 	"github.com/openshift/hypershift/ignition-server/token"
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/metrics"
@@ -71,6 +72,7 @@ func programs() []program {
 	calls := slices.Clip(maas.NewMetrics(prometheus.NewRegistry()).Collectors())
 	return []program{
 		{"hypershift-operator", "port 9000", append(calls, operator.New(nil, now), operator.Info("", "", ""))},
+		{"virtual-ip", "port 9466 of each node, where `hypershift install --api-virtual-ip` has nodes hold addresses", virtualip.NewMetrics().Collectors()},
 		{"cluster-api-provider-maas", "port 8080 (`--metrics-bind-addr`), one in each hosted namespace", append(calls, provider.New(nil, now))},
 		{"control-plane-operator", "port 8080, with a Kubernetes payload", append(append(controlplane.NewEtcd().Collectors(), controlplane.NewEtcdBackup().Collectors()...), controlplane.New(nil, "", now))},
 		{"hosted-cluster-config-operator", "port 8080, with a Kubernetes payload", csrapproval.Collectors()},
