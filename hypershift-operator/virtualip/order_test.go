@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr/testr"
+	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -105,7 +105,7 @@ func TestOrder(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			g, d := NewWithT(t), &diary{refuses: tt.refuses}
 			holder := &virtualip.Holder{
-				Addresses: addresses[:1], Network: d, Lock: d, Lease: virtualip.MinLease, Metrics: virtualip.NewMetrics(), Log: testr.New(t),
+				Addresses: addresses[:1], Network: d, Lock: d, Lease: virtualip.MinLease, Metrics: virtualip.NewMetrics(), Log: logr.Discard(),
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 1)

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/testr"
 	. "github.com/onsi/gomega"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
@@ -160,7 +159,7 @@ func (w *world) start(n *node) (stop func()) {
 	w.Expect(err).NotTo(HaveOccurred())
 	config := rest.CopyConfig(w.config)
 	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return gate{inner, &n.away} })
-	holder := newHolder(config, w.lease, n.name, network, testr.New(w.t).WithValues("node", n.name))
+	holder := newHolder(config, w.lease, n.name, network, logr.Discard())
 	holder.Checks = []virtualip.Check{func(context.Context) error {
 		if n.sick.Load() {
 			return fmt.Errorf("node %s is sick", n.name)
