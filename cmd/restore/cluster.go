@@ -70,8 +70,11 @@ func (r *restoring) awaitControlPlane(ctx context.Context) error {
 			err = r.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: operatorName}, &appsv1.Deployment{})
 		}
 		if apierrors.IsNotFound(err) {
-			return progress.State{Message: "waiting for the operator to make HostedControlPlane and control-plane-operator in namespace " + namespace,
-				Blocking: progress.FirstUnmet(r.cluster.Status.Conditions, string(hyperv1.ValidHostedClusterConfiguration))}, nil
+			if err := r.client.Get(ctx, client.ObjectKeyFromObject(r.cluster), r.cluster); err != nil {
+				return progress.State{}, err
+			}
+			return progress.State{Message: fmt.Sprintf("waiting for the operator to make HostedControlPlane and control-plane-operator in namespace %s; %s",
+				namespace, progress.FirstUnmet(r.cluster.Status.Conditions, string(hyperv1.ValidHostedClusterConfiguration)))}, nil
 		}
 		return progress.State{Done: err == nil, Message: "the control plane waits for its keys and data"}, err
 	})

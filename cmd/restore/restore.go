@@ -21,6 +21,7 @@ import (
 	"github.com/openshift/hypershift/cmd/kube"
 	"github.com/openshift/hypershift/cmd/progress"
 	"github.com/openshift/hypershift/support/bundle"
+	"github.com/openshift/hypershift/support/objectstore"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -32,6 +33,7 @@ type feeder func(ctx context.Context, key client.ObjectKey, container string, in
 // options are the flags of the command.
 type options struct {
 	from, keyFile   string
+	s3              objectstore.Config
 	namespace, name string
 	infrastructure  string
 	discardData     bool
@@ -45,6 +47,8 @@ type restoring struct {
 	client client.Client
 	feed   feeder
 	report *progress.Reporter
+	// Set by fetch: where the backup is on this machine.
+	file string
 	// Set by read.
 	identities []age.Identity
 	contents   bundle.Contents
@@ -77,7 +81,11 @@ func NewCommand() *cobra.Command {
 			return r.run(cmd.Context())
 		},
 	}
-	cmd.Flags().StringVar(&o.from, "from", "", "file of the backup (required)")
+	cmd.Flags().StringVar(&o.from, "from", "", "file of the backup, or its URL s3://BUCKET/KEY, as status.snapshotURL of an HCPEtcdBackup has it (required)")
+	cmd.Flags().StringVar(&o.s3.Endpoint, "s3-endpoint", "", "URL of the object store that --from is in (default: AWS); the credentials are those of AWS_ACCESS_KEY_ID "+
+		"and AWS_SECRET_ACCESS_KEY, or of the file AWS_SHARED_CREDENTIALS_FILE")
+	cmd.Flags().StringVar(&o.s3.Region, "s3-region", "us-east-1", "region of the bucket that --from is in")
+	cmd.Flags().StringVar(&o.s3.CABundle, "s3-ca-file", "", "file with the CAs of --s3-endpoint (default: those of the system)")
 	cmd.Flags().StringVar(&o.keyFile, "key-file", "", "file with the private key that opens it, as age-keygen writes it (required)")
 	cmd.Flags().StringVar(&o.namespace, "namespace", "", "namespace of the HostedCluster (default: as in the backup)")
 	cmd.Flags().StringVar(&o.name, "name", "", "name of the HostedCluster (default: as in the backup)")
@@ -97,6 +105,11 @@ func NewCommand() *cobra.Command {
 
 // run restores: what can be refused is refused before anything is written.
 func (r *restoring) run(ctx context.Context) error {
+	release, err := r.fetch(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
 	for _, step := range []func(context.Context) error{
 		r.read, r.find, r.announce, r.awaitControlPlane, r.discard, r.putKeys, r.putMembers, r.letGo,
 	} {
@@ -136,7 +149,7 @@ func (r *restoring) read(context.Context) error {
 
 // open reads the bundle from its beginning.
 func (r *restoring) open(use func(bundle.Contents, io.Reader) error) error {
-	file, err := os.Open(r.from)
+	file, err := os.Open(r.file)
 	if err != nil {
 		return fmt.Errorf("--from: %w", err)
 	}

@@ -32,6 +32,8 @@ import (
 	"github.com/openshift/hypershift/cmd/kube"
 	"github.com/openshift/hypershift/cmd/progress"
 	"github.com/openshift/hypershift/support/bundle"
+	"github.com/openshift/hypershift/support/objectstore"
+	"github.com/openshift/hypershift/support/objectstore/storetest"
 )
 
 // world is a management cluster whose pods start at once, and end when they are fed.
@@ -209,6 +211,69 @@ func TestRestore(t *testing.T) {
 		w.Expect(pod.Spec.Containers[0].Command).To(Equal([]string{"control-plane-operator", "restore-etcd", "--namespace=clusters-demo", "--member=etcd-1",
 			"--members=etcd-0,etcd-1,etcd-2", "--data-dir=/var/lib/data"}))
 	})
+}
+
+// stored moves the backup into an object store, with the credentials of who restores in the environment.
+func (w *world) stored() *storetest.Store {
+	s := storetest.New(w.t)
+	content, err := os.ReadFile(w.options.from)
+	w.Expect(err).NotTo(HaveOccurred())
+	s.Objects["hypershift/demo"+bundle.Extension] = content
+	dir := s.Dir(w.t)
+	w.t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(dir, objectstore.CredentialsKey))
+	w.t.Setenv("AWS_ACCESS_KEY_ID", "")
+	w.t.Setenv("AWS_ACCESS_KEY", "")
+	w.t.Setenv("TMPDIR", w.t.TempDir())
+	w.options.from = "s3://" + storetest.Bucket + "/hypershift/demo" + bundle.Extension
+	w.options.s3 = objectstore.Config{Endpoint: s.URL, Region: "us-east-1", CABundle: filepath.Join(dir, objectstore.CABundleKey)}
+	return s
+}
+
+func TestAwaitControlPlane(t *testing.T) {
+	w := newWorld(t, hostedCluster())
+	w.Expect(w.client.Delete(t.Context(), &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "demo"}})).To(Succeed())
+	r := &restoring{options: w.options, client: w.client, report: progress.New(&w.said, clock.RealClock{}), cluster: hostedCluster()}
+	hc := &hyperv1.HostedCluster{}
+	w.get("clusters", "demo", hc)
+	meta.SetStatusCondition(&hc.Status.Conditions, metav1.Condition{Type: string(hyperv1.ValidHostedClusterConfiguration), Status: metav1.ConditionFalse,
+		Reason: "InvalidConfiguration", Message: "there is no Secret clusters/pull-secret"})
+	w.Expect(w.client.Update(t.Context(), hc)).To(Succeed())
+	r.timeout = time.Millisecond
+	w.Expect(r.awaitControlPlane(t.Context())).To(MatchError(ContainSubstring("there is no Secret clusters/pull-secret")), "what came in the way after the command began")
+	w.Expect(w.said.String()).To(ContainSubstring("there is no Secret clusters/pull-secret"))
+}
+
+func TestFetch(t *testing.T) {
+	t.Run("When the backup is in an object store, it should be fetched, used, and not be left", func(t *testing.T) {
+		w := newWorld(t, hostedCluster())
+		w.stored()
+		w.Expect(w.run()).To(Succeed())
+		w.Expect(w.fed).To(HaveLen(3))
+		w.Expect(os.ReadDir(os.TempDir())).To(BeEmpty())
+	})
+	for name, tc := range map[string]struct {
+		wrong func(*world, *storetest.Store)
+		want  string
+	}{
+		"When there is no such object, it should say so": {func(w *world, _ *storetest.Store) { w.options.from += "x" }, "the store has no such object"},
+		"When the key is another's, it should say so":    {func(_ *world, s *storetest.Store) { s.Key = "ANOTHER" }, "refuses these credentials"},
+		"When there are no credentials, it should say how they are given": {func(w *world, _ *storetest.Store) {
+			w.t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(w.t.TempDir(), "none"))
+		}, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_SHARED_CREDENTIALS_FILE"},
+		"When the CAs are missing, it should say so":               {func(w *world, _ *storetest.Store) { w.options.s3.CABundle = "/none" }, "reading the CAs of the endpoint"},
+		"When the URL names no object, it should say what does":    {func(w *world, _ *storetest.Store) { w.options.from = "s3://backups" }, "s3://BUCKET/KEY"},
+		"When the backup is on a volume, it should say what to do": {func(w *world, _ *storetest.Store) { w.options.from = "pvc://backups/x" }, "copy the file out"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, hostedCluster())
+			tc.wrong(w, w.stored())
+			err := w.run()
+			w.Expect(err).To(MatchError(ContainSubstring(tc.want)))
+			w.Expect(err).NotTo(MatchError(ContainSubstring("hunter2")))
+			w.Expect(w.fed).To(BeEmpty())
+			w.Expect(os.ReadDir(os.TempDir())).To(BeEmpty())
+		})
+	}
 }
 
 func TestRefusals(t *testing.T) {

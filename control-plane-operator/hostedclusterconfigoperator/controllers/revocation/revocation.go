@@ -14,6 +14,7 @@ import (
 	"encoding/hex"
 	"encoding/pem"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,6 +53,9 @@ const (
 	namePrefix = "node-credentials-"
 	// nodeKey holds the node's name. The other keys are SHA-256 digests of certificates, with the time until which each is good.
 	nodeKey = "node"
+
+	// heirAnnotation of a record that came back with a snapshot of etcd says for which control plane (UID) it was given to which Machine, as UID/NAME.
+	heirAnnotation = "hypershift.openshift.io/taken-over-by"
 
 	nodeUserPrefix = "system:node:"
 	// resync is how often records are looked through for certificates that have expired.
@@ -117,7 +121,7 @@ func (r *Reconciler) keep(ctx context.Context, hcp *hyperv1.HostedControlPlane) 
 		return ctrl.Result{}, err
 	}
 	for machine, seen := range records {
-		if err := r.write(ctx, machine, seen, machines.Items); err != nil {
+		if err := r.write(ctx, hcp, machine, seen, machines.Items); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
@@ -192,13 +196,13 @@ func holder(csr *certificatesv1.CertificateSigningRequest, node string, machines
 }
 
 // write brings a Machine's record to what is known, and deletes it when all of its certificates have expired.
-func (r *Reconciler) write(ctx context.Context, machine string, seen record, machines []clusterv1.Machine) error {
+func (r *Reconciler) write(ctx context.Context, hcp *hyperv1.HostedControlPlane, machine string, seen record, machines []clusterv1.Machine) error {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: namePrefix + machine}}
 	before := ""
 	_, err := upsert.Object(ctx, r.Guest, cm, func() error {
 		before = cm.Labels[stateLabel]
 		r.shape(cm, seen)
-		cm.Labels[stateLabel] = stateOf(machine, cm, machines)
+		cm.Labels[stateLabel] = stateOf(heir(hcp, machine, cm, machines), cm, machines)
 		return nil
 	})
 	if err != nil {
@@ -233,6 +237,24 @@ func (r *Reconciler) shape(cm *corev1.ConfigMap, seen record) {
 			delete(cm.Data, digest)
 		}
 	}
+}
+
+// heir is the Machine by which a record goes. One that is older than its control plane came back with a snapshot of etcd, and so did the node, while
+// its Machine is one of the lost management cluster: the first Machine that has the node's name took the machine over as it runs, certificates too.
+// It stays the heir when it goes, so that nobody who gets the name after it does.
+func heir(hcp *hyperv1.HostedControlPlane, machine string, cm *corev1.ConfigMap, machines []clusterv1.Machine) string {
+	mark := string(hcp.UID) + "/"
+	if name, ok := strings.CutPrefix(cm.Annotations[heirAnnotation], mark); ok {
+		return name
+	}
+	restored := !cm.CreationTimestamp.IsZero() && cm.CreationTimestamp.Before(&hcp.CreationTimestamp)
+	named := slices.ContainsFunc(machines, func(m clusterv1.Machine) bool { return m.Name == machine })
+	next, err := csrapproval.MachineOf(cm.Data[nodeKey], machines)
+	if !restored || named || err != nil || cm.Labels[stateLabel] == revoked {
+		return machine
+	}
+	metav1.SetMetaDataAnnotation(&cm.ObjectMeta, heirAnnotation, mark+next.Name)
+	return next.Name
 }
 
 // stateOf decides by the Machines that there are. That one is not among them proves little: a management cluster that is being restored has none

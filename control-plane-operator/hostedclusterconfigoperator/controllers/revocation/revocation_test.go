@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
 var start = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
@@ -49,6 +51,41 @@ func TestStateOf(t *testing.T) {
 		t.Run("When of a node's certificates "+name+", they should be "+tt.want, func(t *testing.T) {
 			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{stateLabel: tt.known}}, Data: map[string]string{nodeKey: "worker-1"}}
 			NewWithT(t).Expect(stateOf("a", cm, tt.machines)).To(Equal(tt.want))
+		})
+	}
+}
+
+// TestHeir is about records that came back with a snapshot of etcd, while the Machines of the lost management cluster did not.
+func TestHeir(t *testing.T) {
+	taker, another := machine("taker", "worker-1", start), machine("another", "worker-1", start)
+	for name, tt := range map[string]struct {
+		made     time.Time
+		known    string
+		heir     string
+		machines []clusterv1.Machine
+		want     string
+	}{
+		"another Machine took the node over":                           {start, held, "", []clusterv1.Machine{taker}, held},
+		"it was going, and another Machine took the node over":         {start, leaving, "", []clusterv1.Machine{taker}, held},
+		"nobody took the node over yet":                                {start, held, "", nil, held},
+		"who took the node over goes":                                  {start, held, "plane/taker", []clusterv1.Machine{going(taker)}, leaving},
+		"who took the node over is gone, and another has the name":     {start, leaving, "plane/taker", []clusterv1.Machine{another}, revoked},
+		"who took the node over was lost too, in another restore":      {start, held, "lost/taker", []clusterv1.Machine{another}, held},
+		"it was revoked at the time of the snapshot":                   {start, revoked, "", []clusterv1.Machine{taker}, revoked},
+		"it was made here, and another Machine has its node's name":    {start.Add(2 * time.Hour), held, "", []clusterv1.Machine{another}, revoked},
+		"it is about to be made, and another Machine has the name":     {time.Time{}, "", "", []clusterv1.Machine{another}, revoked},
+		"its own Machine is there, as where the cluster was moved":     {start, held, "", []clusterv1.Machine{machine("a", "worker-1", start)}, held},
+		"its own Machine is there and going, and another has the name": {start, held, "", []clusterv1.Machine{going(machine("a", "worker-1", start)), another}, leaving},
+	} {
+		t.Run("When of a restored record "+name+", it should be "+tt.want, func(t *testing.T) {
+			hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{UID: "plane", CreationTimestamp: metav1.NewTime(start.Add(time.Hour))}}
+			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(tt.made), Labels: map[string]string{stateLabel: tt.known},
+				Annotations: map[string]string{heirAnnotation: tt.heir}}, Data: map[string]string{nodeKey: "worker-1"}}
+			g := NewWithT(t)
+			g.Expect(stateOf(heir(hcp, "a", cm, tt.machines), cm, tt.machines)).To(Equal(tt.want))
+			before := cm.DeepCopy()
+			g.Expect(stateOf(heir(hcp, "a", cm, tt.machines), cm, tt.machines)).To(Equal(tt.want), "and stay so")
+			g.Expect(cm).To(Equal(before))
 		})
 	}
 }
