@@ -44,13 +44,15 @@ type follower struct {
 	// retry how soon what failed is tried again, at first and at most.
 	ready, alive, poll   time.Duration
 	retryFirst, retryMax time.Duration
+	// watchMax is the longest wait for an API server that is away.
+	watchMax time.Duration
 	// become starts a newer node-agent in the place of this one. It comes back only with an error.
 	become func() error
 }
 
 func followCommand(h *host.Host) *cobra.Command {
 	f := &follower{
-		host: h, arch: architecture, alive: 20 * time.Second, poll: 2 * time.Second, retryFirst: 10 * time.Second, retryMax: 5 * time.Minute,
+		host: h, arch: architecture, alive: 20 * time.Second, poll: 2 * time.Second, retryFirst: 10 * time.Second, retryMax: 5 * time.Minute, watchMax: time.Minute,
 		become: func() error {
 			return syscall.Exec(nodeplan.Program, []string{nodeplan.Program, "follow"}, os.Environ())
 		},
@@ -120,6 +122,9 @@ func (f *follower) watch(ctx context.Context, seen chan cluster.Annotations) {
 		if err == nil {
 			continue
 		}
+		if !f.host.Exists(cluster.Kubeconfig) {
+			wait = f.retryFirst // The kubelet is about to join.
+		}
 		if ctx.Err() == nil {
 			f.host.Say("cannot follow the Node, trying again in %s: %v", wait, err)
 		}
@@ -127,7 +132,7 @@ func (f *follower) watch(ctx context.Context, seen chan cluster.Annotations) {
 		case <-ctx.Done():
 		case <-time.After(wait):
 		}
-		wait = min(2*wait, f.retryMax)
+		wait = min(2*wait, f.watchMax)
 	}
 }
 

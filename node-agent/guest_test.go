@@ -175,7 +175,7 @@ func (m *machine) follower() *follower {
 	m.program = "this program"
 	return &follower{
 		host: m.host, node: &cluster.Node{Host: m.host, Name: "worker-1"}, arch: runtime.GOARCH, ready: time.Second, poll: time.Millisecond,
-		retryFirst: time.Millisecond, retryMax: 10 * time.Millisecond, become: func() error { return nil },
+		retryFirst: time.Millisecond, retryMax: 10 * time.Millisecond, watchMax: 10 * time.Millisecond, become: func() error { return nil },
 	}
 }
 
