@@ -21,7 +21,10 @@ const (
 	statePath  = dir + "/state.json"
 	targetPath = dir + "/target.json"
 	beforeDir  = dir + "/before"
-	bootID     = "/proc/sys/kernel/random/boot_id"
+	// roomPath keeps room on the disk: one that the configuration fills must not keep the machine from going back.
+	roomPath = dir + "/room"
+	roomSize = 1 << 20
+	bootID   = "/proc/sys/kernel/random/boot_id"
 )
 
 // Phase is what the machine is on its way to; empty for nothing.
@@ -87,7 +90,7 @@ func Forget(h *host.Host) error {
 
 // cleanUp takes away what was kept for the way back.
 func cleanUp(h *host.Host) error {
-	return errors.Join(os.RemoveAll(h.Path(beforeDir)), os.RemoveAll(h.Path(beforeDir+partial)), os.RemoveAll(h.Path(targetPath)))
+	return errors.Join(os.RemoveAll(h.Path(beforeDir)), os.RemoveAll(h.Path(beforeDir+partial)), os.RemoveAll(h.Path(targetPath)), os.RemoveAll(h.Path(roomPath)))
 }
 
 func boot(h *host.Host) string {

@@ -67,6 +67,9 @@ func (m *Machine) begin(target *nodeplan.Plan) error {
 	if _, err := m.Host.Write(targetPath, raw, 0o600); err != nil {
 		return fmt.Errorf("keeping the plan: %w", err)
 	}
+	if _, err := m.Host.Write(roomPath, make([]byte, roomSize), 0o600); err != nil {
+		return fmt.Errorf("keeping room for the way back: %w", err)
+	}
 	if err := keep(m.Host, m.touched(former, target)); err != nil {
 		return err
 	}
@@ -220,6 +223,9 @@ func (m *Machine) conclude(s State, unhealthy error) error {
 // turn has the machine go back.
 func (m *Machine) turn(s State, why error) (State, error) {
 	m.Host.Say("going back to the former configuration: %v", why)
+	if err := m.Host.Remove(roomPath); err != nil {
+		return s, err
+	}
 	back := State{Phase: Restoring, Hash: s.Hash, Message: why.Error(), Restart: s.Restart}
 	return back, back.save(m.Host)
 }
