@@ -12,23 +12,24 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/openshift/hypershift/api/util/nodeupdate"
 	"github.com/openshift/hypershift/node-agent/cluster"
 	"github.com/openshift/hypershift/node-agent/host"
 	"github.com/openshift/hypershift/node-agent/update"
 	"github.com/openshift/hypershift/support/nodeplan"
 )
 
-// Annotations of the Node, as package hyperv1 has them; that is much larger than this program.
+// Annotations of the Node, and the states in one of them.
 const (
-	desiredAnnotation = "hypershift.openshift.io/desired-node-config"
-	currentAnnotation = "hypershift.openshift.io/current-node-config"
-	stateAnnotation   = "hypershift.openshift.io/node-config-state"
-	messageAnnotation = "hypershift.openshift.io/node-config-message"
+	desiredAnnotation = nodeupdate.Desired
+	currentAnnotation = nodeupdate.Current
+	stateAnnotation   = nodeupdate.State
+	messageAnnotation = nodeupdate.Message
 
-	working    = "Working"
-	done       = "Done"
-	rolledBack = "RolledBack"
-	failed     = "Failed"
+	working    = nodeupdate.Working
+	done       = nodeupdate.Done
+	rolledBack = nodeupdate.RolledBack
+	failed     = nodeupdate.Failed
 )
 
 // maxMessage keeps what a registry says from filling an annotation.
