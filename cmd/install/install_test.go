@@ -8,8 +8,10 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -155,6 +157,34 @@ func TestContractLabels(t *testing.T) {
 		if crd.Labels["cluster.x-k8s.io/v1beta2"] == "" && crd.Labels["cluster.x-k8s.io/v1beta1"] == "" {
 			t.Errorf("%s has no label that tells Cluster API its contract", crd.Name)
 		}
+	}
+}
+
+func TestDisruptionBudget(t *testing.T) {
+	for name, tc := range map[string]struct {
+		options Options
+		want    int
+	}{
+		"When there are several operator pods, one may go at a time": {Options{replicas: 2}, 1},
+		"When there is one, a drain is not held up":                  {Options{replicas: 1}, 0},
+		"When the operator runs elsewhere, there is nothing to keep": {Options{replicas: 2, development: true}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			budgets := 0
+			for _, obj := range tc.options.resources() {
+				budget, ok := obj.(*policyv1.PodDisruptionBudget)
+				if !ok {
+					continue
+				}
+				budgets++
+				selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(selector.Matches(labels.Set(tc.options.deployment().Spec.Template.Labels))).To(BeTrue())
+				g.Expect(budget.Spec.MaxUnavailable.IntValue()).To(Equal(1))
+			}
+			g.Expect(budgets).To(Equal(tc.want))
+		})
 	}
 }
 

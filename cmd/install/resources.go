@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,6 +76,7 @@ func (o *Options) resources() []client.Object {
 	objs = append(objs, o.serviceAccount())
 	objs = append(objs, o.rbac()...)
 	objs = append(objs, o.deployment(), o.service(), o.networkPolicy())
+	objs = append(objs, o.disruptionBudget()...)
 	objs = append(objs, o.monitors()...)
 	objs = append(objs, o.virtualIPObjects()...)
 	if o.servesWebhook() {
@@ -128,6 +130,21 @@ func (o *Options) deployment() *appsv1.Deployment {
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod},
 		},
 	}
+}
+
+// disruptionBudget lets one of several operator pods go at a time, so that a drain of many nodes leaves one that answers webhooks.
+func (o *Options) disruptionBudget() []client.Object {
+	if o.replicas < 2 || o.development {
+		return nil
+	}
+	return []client.Object{&policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: operatorName},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MaxUnavailable:             ptr.To(intstr.FromInt32(1)),
+			Selector:                   &metav1.LabelSelector{MatchLabels: map[string]string{"name": operatorName}},
+			UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
+		},
+	}}
 }
 
 // spread keeps several operator pods on different nodes where there are any.
