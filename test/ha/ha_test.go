@@ -30,10 +30,13 @@ const (
 	cluster = "ha"
 	// wholeLimit is how long a control plane may take to be whole again.
 	wholeLimit = 8 * time.Minute
-	// patience is how long clients try again: long enough for what changes hands, and too short for one that waits until its connection is given up.
-	patience = 30 * time.Second
-	// patienceShort is that of the short form, which runs beside all other tests: only a real outage takes as long.
-	patienceShort = 2 * time.Minute
+)
+
+var (
+	// usual clients try again long enough for what changes hands, and too short for those that wait until a connection is given up.
+	usual = limits{request: 5 * time.Second, patience: 30 * time.Second}
+	// patient are the clients of the short form, which runs beside all other tests: only a real outage takes as long.
+	patient = limits{request: 15 * time.Second, patience: 2 * time.Minute}
 )
 
 // part is one of the things that happen.
@@ -192,11 +195,11 @@ func (s *suite) under(t *testing.T, what string, do func()) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", s.Path(cluster+".kubeconfig"))
 	s.must(t, err)
-	again := patience
+	most := usual
 	if testing.Short() {
-		again = patienceShort
+		most = patient
 	}
-	load, err := begin(t.Context(), config, again)
+	load, err := begin(t.Context(), config, most)
 	s.must(t, err)
 	done := false
 	defer func() {

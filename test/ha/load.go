@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -23,21 +24,23 @@ const (
 	clients = 10
 	// every is 20 writes a second.
 	every = 50 * time.Millisecond
-	// requestLimit is how long one try may take.
-	requestLimit = 5 * time.Second
+	// preparing is how long it may take to make what is written to.
+	preparing = 3 * time.Minute
 	// objects is how many are written to in turn.
 	objects = 50
 )
+
+// limits say how long one try of a write may take, and how long a client tries again.
+type limits struct{ request, patience time.Duration }
 
 func name(n int) string { return fmt.Sprintf("load-%d", n%objects) }
 
 // load writes to a hosted cluster, 20 times a second, by clients that try each write again for a while.
 type load struct {
 	writers []*writer
-	// patience is how long a client tries again.
-	patience time.Duration
-	cancel   context.CancelFunc
-	all      sync.WaitGroup
+	limits
+	cancel context.CancelFunc
+	all    sync.WaitGroup
 
 	mutex sync.Mutex
 	count count
@@ -69,20 +72,18 @@ func (c count) String() string {
 }
 
 // begin starts to write.
-func begin(ctx context.Context, config *rest.Config, patience time.Duration) (*load, error) {
-	l := &load{patience: patience}
+func begin(ctx context.Context, config *rest.Config, most limits) (*load, error) {
+	l := &load{limits: most}
 	for n := range clients {
-		client, err := connect(config)
+		client, err := connect(config, most.request)
 		if err != nil {
 			return nil, err
 		}
 		l.writers = append(l.writers, &writer{Interface: client, number: n})
 	}
 	for n := range objects {
-		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name(n)}}
-		_, err := l.writers[n%clients].CoreV1().ConfigMaps("default").Create(ctx, object, metav1.CreateOptions{})
-		if err != nil && !apierrors.IsAlreadyExists(err) {
-			return nil, fmt.Errorf("making what is written to: %w", err)
+		if err := prepare(ctx, l.writers[n%clients], name(n)); err != nil {
+			return nil, err
 		}
 	}
 	for _, w := range l.writers {
@@ -93,10 +94,24 @@ func begin(ctx context.Context, config *rest.Config, patience time.Duration) (*l
 	return l, nil
 }
 
+// prepare makes an object that is written to.
+func prepare(ctx context.Context, client kubernetes.Interface, name string) error {
+	var last error
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	err := wait.PollUntilContextTimeout(ctx, time.Second, preparing, true, func(ctx context.Context) (bool, error) {
+		_, last = client.CoreV1().ConfigMaps("default").Create(ctx, object, metav1.CreateOptions{})
+		return last == nil || apierrors.IsAlreadyExists(last), nil
+	})
+	if err != nil {
+		return fmt.Errorf("making ConfigMap %s, which is written to: %w; last: %w", name, err, last)
+	}
+	return nil
+}
+
 // connect makes a client that shares no connection with others.
-func connect(config *rest.Config) (kubernetes.Interface, error) {
+func connect(config *rest.Config, limit time.Duration) (kubernetes.Interface, error) {
 	config = rest.CopyConfig(config)
-	config.Timeout, config.QPS = requestLimit, -1
+	config.Timeout, config.QPS = limit, -1
 	// Clients of the same settings share connections, and a dialer is never the same.
 	config.Dial = (&net.Dialer{}).DialContext
 	return kubernetes.NewForConfig(config)
