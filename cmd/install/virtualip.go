@@ -228,7 +228,7 @@ func (i *install) refuseTaken(ctx context.Context, c client.Client) error {
 		for _, has := range node.Status.Addresses {
 			for _, address := range i.virtualIP.addresses {
 				if has.Address == address {
-					return fmt.Errorf("--%s %s is the address of node %s: choose one that nothing has", virtualIPFlag, address, node.Name)
+					return fmt.Errorf("--%s %s is the address of node %s: choose one that nothing has, or give the node another first", virtualIPFlag, address, node.Name)
 				}
 			}
 		}

@@ -21,7 +21,7 @@ import (
 
 func TestNoStars(t *testing.T) {
 	for name, rules := range map[string][]rbacv1.PolicyRule{
-		"operator": rights.Operator(management.Groups()), "operator in its namespace": rights.OperatorNamespace(), "tenant": rights.Tenant(),
+		"operator": rights.Operator(management.Groups()), "operator in its namespace": rights.OperatorNamespace(), "tenant": rights.Tenant(), "virtual IP": rights.VirtualIP(),
 	} {
 		t.Run("When the rights of "+name+" are given, each should be named", func(t *testing.T) {
 			for _, rule := range rules {
