@@ -120,8 +120,14 @@ func (h *Holder) term(ctx context.Context) (gaveUp bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("standing for Lease %s: %w", h.Lock.Describe(), err)
 	}
-	go h.guard(term, end)
+	guarded := make(chan struct{})
+	go func() {
+		defer close(guarded)
+		h.guard(term, end)
+	}()
 	elector.Run(term)
+	end(nil)
+	<-guarded
 	reason := context.Cause(term)
 	if reason == nil || errors.Is(reason, context.Canceled) {
 		return false, nil
