@@ -144,6 +144,9 @@ func (r *restoring) read(context.Context) error {
 	header := r.contents.Header
 	r.report.Printf("%s is a whole backup of cluster %s/%s of %s: %d keys of etcd %s, %d Secrets", r.from, header.Namespace, header.Name,
 		header.Created.UTC().Format(time.RFC3339), header.Snapshot.Keys, header.Snapshot.EtcdVersion, len(r.contents.Secrets))
+	if header.APIServer != "" {
+		r.report.Printf("its nodes look for the API server at %s", header.APIServer)
+	}
 	return nil
 }
 
