@@ -10,6 +10,8 @@ import (
 
 // What a frame carries, by the numbers of IEEE 802, RFC 826 and RFC 4861.
 const (
+	hardwareLength = 6
+
 	etherARP  = 0x0806
 	etherIPv6 = 0x86dd
 
@@ -20,6 +22,8 @@ const (
 	neighborAdvertisement = 136
 	flagOverride          = 0x20
 	optionTargetLinkLayer = 2
+	// advertisementLength is that of a message with its one option, in bytes.
+	advertisementLength = 32
 	// neighborHops is the hop limit that proves that a message comes from the same segment.
 	neighborHops = 255
 )
@@ -62,25 +66,22 @@ func advertisement(address netip.Addr, hardware net.HardwareAddr) []byte {
 
 	frame := ethernet(allNodesHardware, hardware, etherIPv6)
 	frame = append(frame, 0x60, 0, 0, 0)
-	frame = append(frame, 0, byte(len(message)), protocolICMPv6, neighborHops)
+	frame = append(frame, 0, advertisementLength, protocolICMPv6, neighborHops)
 	frame = append(append(frame, address.AsSlice()...), allNodes.AsSlice()...)
 	return append(frame, message...)
 }
 
-// checksum is that of an ICMPv6 message, with the header that stands before it only to be summed.
+// checksum is that of an ICMPv6 message, with the header that stands before it only to be summed: addresses, length and protocol.
 func checksum(from, to netip.Addr, message []byte) uint16 {
-	sum := uint32(0)
-	add := func(words []byte) {
-		for i := 0; i+1 < len(words); i += 2 {
-			sum += uint32(binary.BigEndian.Uint16(words[i:]))
+	sum := uint16(advertisementLength) + protocolICMPv6
+	for _, part := range [][]byte{from.AsSlice(), to.AsSlice(), message} {
+		for i := 0; i+1 < len(part); i += 2 {
+			word := binary.BigEndian.Uint16(part[i:])
+			// What a sum has too much of comes in again at its end.
+			if sum += word; sum < word {
+				sum++
+			}
 		}
 	}
-	add(from.AsSlice())
-	add(to.AsSlice())
-	add(message)
-	sum += uint32(len(message)) + protocolICMPv6 //nolint:gosec // A message of this file has 32 bytes.
-	for sum > 0xffff {
-		sum = sum>>16 + sum&0xffff
-	}
-	return ^uint16(sum)
+	return ^sum
 }

@@ -53,7 +53,7 @@ func (n *Network) Check(address netip.Addr) error {
 	if attrs.Flags&net.FlagUp == 0 || attrs.OperState != netlink.OperUp && attrs.OperState != netlink.OperUnknown {
 		return fmt.Errorf("network interface %s, which is to have %s, is %s", attrs.Name, address, attrs.OperState)
 	}
-	if len(attrs.HardwareAddr) != len(everybody) {
+	if len(attrs.HardwareAddr) != hardwareLength {
 		return fmt.Errorf("network interface %s, which is to have %s, is no Ethernet", attrs.Name, address)
 	}
 	return nil
@@ -106,7 +106,7 @@ func (n *Network) Announce(address netip.Addr) error {
 		return err
 	}
 	for _, frame := range announcements(address, link.Attrs().HardwareAddr) {
-		if err := unix.Sendto(n.socket, frame, 0, &unix.SockaddrLinklayer{Ifindex: link.Attrs().Index, Halen: uint8(len(everybody))}); err != nil {
+		if err := unix.Sendto(n.socket, frame, 0, &unix.SockaddrLinklayer{Ifindex: link.Attrs().Index, Halen: hardwareLength}); err != nil {
 			return fmt.Errorf("announcing %s on network interface %s: %w", address, link.Attrs().Name, err)
 		}
 	}
