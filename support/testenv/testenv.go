@@ -40,6 +40,18 @@ type Users func(name string, groups ...string) *rest.Config
 // StartUsers is Start for tests that are about who is who. Bootstrap tokens of the server are good, as they are in hosted control planes.
 func StartUsers(t testing.TB, folders ...string) (*rest.Config, Users) {
 	t.Helper()
+	return start(t, nil, folders...)
+}
+
+// StartNodes is StartUsers for tests of nodes: the server lets a kubelet do what concerns its own Node, as hosted control planes do.
+func StartNodes(t testing.TB) (*rest.Config, Users) {
+	t.Helper()
+	return start(t, map[string]string{"authorization-mode": "Node,RBAC", "enable-admission-plugins": "NodeRestriction"})
+}
+
+// start runs a server with some flags of its own.
+func start(t testing.TB, flags map[string]string, folders ...string) (*rest.Config, Users) {
+	t.Helper()
 	binaries, err := findBinaries()
 	if err != nil {
 		t.Fatal(err)
@@ -56,6 +68,9 @@ func StartUsers(t testing.TB, folders ...string) (*rest.Config, Users) {
 	server.Set("enable-bootstrap-token-auth", "true")
 	// A server that many tests share runs out of addresses of the usual /24: nothing deletes the Services of a hosted namespace.
 	server.Set("service-cluster-ip-range", "10.0.0.0/16")
+	for name, value := range flags {
+		server.Set(name, value)
+	}
 	config, err := environment.Start()
 	t.Cleanup(func() {
 		if err := environment.Stop(); err != nil {
