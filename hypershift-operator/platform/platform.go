@@ -148,6 +148,23 @@ type IssuerPublisher interface {
 	WithdrawIssuer(ctx context.Context, cluster Cluster) error
 }
 
+// Connection is how far that is which leads nodes to their control plane.
+type Connection struct {
+	// Conditions are the HostedCluster's. Gone are the types of those that have nothing to tell any more.
+	Conditions []metav1.Condition
+	Gone       []hyperv1.ConditionType
+	// CheckAgain is when the plugin wants to look again, zero for no wish.
+	CheckAgain time.Duration
+}
+
+// Connector is a Platform whose own network may lead nodes to their control plane.
+type Connector interface {
+	// Connect keeps what leads there up to date. The Connection holds with an error too.
+	Connect(ctx context.Context, c client.Client, cluster Cluster) (Connection, error)
+	// Disconnect takes it away, before the control plane goes. waitsFor says what is not gone yet.
+	Disconnect(ctx context.Context, c client.Client, cluster Cluster) (waitsFor string, err error)
+}
+
 // Environment is what the operator tells a plugin that is being made. The zero value works, for tests.
 type Environment struct {
 	// Namespace is the operator's own; empty means "hypershift".

@@ -104,6 +104,9 @@ func hostedClusters() []rbacv1.PolicyRule {
 		// It takes the finalizer off of those whose control plane is gone.
 		reads(group, "hcpetcdbackups", "patch"),
 		of(group, "hcpetcdbackups/status", "patch"),
+		// A release payload's control-plane-operator makes them, and waits for their subnets and their endpoint service.
+		reads(group, "awsendpointservices", "patch", "delete"),
+		of(group, "awsendpointservices/status", "patch"),
 		// OpenShift wants it of who makes objects that keep their owner from going.
 		rule(group, []string{"hostedclusters/finalizers", "hostedcontrolplanes/finalizers"}, []string{"update"}),
 	}

@@ -76,6 +76,8 @@ var unusedRights = map[string][]string{
 		"update infrastructure.cluster.x-k8s.io/kubevirtmachinetemplates", "delete infrastructure.cluster.x-k8s.io/kubevirtmachinetemplates",
 	},
 	"clusters of platform AWS, which the journey has none of": {
+		"get hypershift.openshift.io/awsendpointservices", "patch hypershift.openshift.io/awsendpointservices", "delete hypershift.openshift.io/awsendpointservices",
+		"patch hypershift.openshift.io/awsendpointservices/status",
 		"get infrastructure.cluster.x-k8s.io/awsclusters", "create infrastructure.cluster.x-k8s.io/awsclusters",
 		"update infrastructure.cluster.x-k8s.io/awsclusters", "patch infrastructure.cluster.x-k8s.io/awsclusters/status",
 		"get infrastructure.cluster.x-k8s.io/awsmachines", "patch infrastructure.cluster.x-k8s.io/awsmachines", "delete infrastructure.cluster.x-k8s.io/awsmachines",

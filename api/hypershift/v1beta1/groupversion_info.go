@@ -27,6 +27,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&ControlPlaneComponent{}, &ControlPlaneComponentList{},
 		&HCPEtcdBackup{}, &HCPEtcdBackupList{},
 		&CertificateSigningRequestApproval{}, &CertificateSigningRequestApprovalList{},
+		&AWSEndpointService{}, &AWSEndpointServiceList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -122,6 +122,7 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 		{Name: "release image", Critical: true, Run: r.reconcileRelease},
 		{Name: "hosted control plane", Critical: true, Run: r.reconcileControlPlane},
 		{Name: "issuer of service accounts", Run: r.reconcileIssuer},
+		{Name: "connection of nodes", Run: r.reconcileConnection},
 		{Name: "release payload", Critical: true, Run: r.readPayload},
 		{Name: "pod security", Run: r.reconcilePodSecurity},
 		{Name: "network policies", Run: r.reconcileNetworkPolicies},

@@ -38,6 +38,7 @@ func (r *Reconciler) deletion(s *scope) []phase.Phase[*scope] {
 		step("machines without Cluster", r.deleteOrphanedMachines),
 		step("managers of machines", r.releaseManagers),
 		step("platform credentials", r.deleteCredentials),
+		step("connection of nodes", r.deleteConnection),
 		step("hosted control plane", r.deleteControlPlane),
 		step("issuer of service accounts", r.withdrawIssuer),
 		step("control plane namespace", r.deleteNamespace),

@@ -44,17 +44,20 @@ type Platform struct {
 var (
 	_ platform.Platform        = &Platform{}
 	_ platform.IssuerPublisher = &Platform{}
+	_ platform.Connector       = &Platform{}
 )
 
 // AddToScheme registers the provider's kinds.
 func (*Platform) AddToScheme(scheme *runtime.Scheme) error { return awsv1.AddToScheme(scheme) }
 
-// CRDs are those of the provider.
-func (*Platform) CRDs() []string { return crds.Names(crds.AWS) }
+// CRDs are those of the provider, and what the payload's control-plane-operator asks for.
+func (*Platform) CRDs() []string {
+	return append(crds.Names(crds.AWS), "awsendpointservices.hypershift.openshift.io")
+}
 
-// Watched are the provider's kinds.
+// Watched are the provider's kinds, and what the payload's control-plane-operator asks for.
 func (*Platform) Watched() []client.Object {
-	return []client.Object{&awsv1.AWSCluster{}, &awsv1.AWSMachine{}, &awsv1.AWSMachineTemplate{}}
+	return []client.Object{&awsv1.AWSCluster{}, &awsv1.AWSMachine{}, &awsv1.AWSMachineTemplate{}, &hyperv1.AWSEndpointService{}}
 }
 
 func spec(hc *hyperv1.HostedCluster) hyperv1.AWSPlatformSpec {

@@ -44,10 +44,13 @@ func testClient(t *testing.T, objects ...client.Object) client.Client {
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
+	if err := hyperv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
 	if err := awsv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&hyperv1.AWSEndpointService{}).Build()
 }
 
 func TestInfraCluster(t *testing.T) {

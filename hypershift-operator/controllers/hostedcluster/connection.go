@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"context"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+)
+
+// reconcileConnection looks after what leads nodes to their control plane through the platform's own network.
+func (r *Reconciler) reconcileConnection(ctx context.Context, s *scope) (ctrl.Result, error) {
+	connector, ok := s.platform.(platform.Connector)
+	if !ok {
+		return ctrl.Result{}, nil
+	}
+	connection, err := connector.Connect(ctx, r.Client, s.cluster(r.Settings.OperatorImage))
+	for _, c := range connection.Conditions {
+		s.setCondition(c)
+	}
+	for _, conditionType := range connection.Gone {
+		s.clear(conditionType)
+	}
+	return ctrl.Result{RequeueAfter: connection.CheckAgain}, err
+}
+
+// deleteConnection takes it away, while those still run who made it.
+func (r *Reconciler) deleteConnection(ctx context.Context, s *scope) (string, error) {
+	connector, ok := s.platform.(platform.Connector)
+	if !ok || !s.platformServed {
+		return "", nil
+	}
+	return connector.Disconnect(ctx, r.Client, s.cluster(r.Settings.OperatorImage))
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/finalizer"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// payloadFinalizer is the control-plane-operator's, which removes endpoint and names from the network of the nodes.
+const payloadFinalizer = "hypershift.openshift.io/control-plane-operator-finalizer"
+
+// mostSubnets is what the API takes of subnets.
+const mostSubnets = 10
+
+// private tells whether nodes reach their control plane by an endpoint.
+func private(hc *hyperv1.HostedCluster) bool {
+	access := spec(hc).EndpointAccess
+	return access == hyperv1.Private || access == hyperv1.PublicAndPrivate
+}
+
+// Connect gives the AWSEndpointServices that the payload's control-plane-operator made the subnets of all pools, in which it then makes
+// endpoints, and sums up how far they are.
+func (p *Platform) Connect(ctx context.Context, c client.Client, cluster platform.Cluster) (platform.Connection, error) {
+	hc := cluster.HostedCluster
+	if !private(hc) {
+		return platform.Connection{Gone: []hyperv1.ConditionType{hyperv1.AWSEndpointServiceAvailable, hyperv1.AWSEndpointAvailable}}, nil
+	}
+	services, err := endpointServices(ctx, c, cluster)
+	if err != nil {
+		return platform.Connection{}, err
+	}
+	subnets, err := subnetsOfPools(ctx, c, hc)
+	if err != nil {
+		return platform.Connection{}, err
+	}
+	var failures []error
+	for i := range services {
+		service := &services[i]
+		if !service.DeletionTimestamp.IsZero() {
+			continue
+		}
+		failures = append(failures,
+			upsert.Patch(ctx, c, service, func() { service.Spec.SubnetIDs = subnets }),
+			upsert.StatusLatest(ctx, c, service, func() { meta.SetStatusCondition(&service.Status.Conditions, offered(hc, service)) }),
+		)
+	}
+	return platform.Connection{Conditions: []metav1.Condition{
+		sumUp(services, hyperv1.AWSEndpointServiceAvailable), sumUp(services, hyperv1.AWSEndpointAvailable),
+	}}, errors.Join(failures...)
+}
+
+// offered tells whether somebody made the endpoint service of a load balancer. That needs the account of the management cluster, in which
+// the operator is nobody.
+func offered(hc *hyperv1.HostedCluster, service *hyperv1.AWSEndpointService) metav1.Condition {
+	if service.Status.EndpointServiceName != "" {
+		return condition.True(string(hyperv1.AWSEndpointServiceAvailable), hyperv1.AWSSuccessReason, hyperv1.AllIsWellMessage)
+	}
+	principals := append([]string{withoutPath(spec(hc).RolesRef.ControlPlaneOperatorARN)}, spec(hc).AdditionalAllowedPrincipals...)
+	return condition.False(string(hyperv1.AWSEndpointServiceAvailable), hyperv1.AWSErrorReason, fmt.Sprintf(
+		"make an endpoint service for the network load balancer %s which accepts connections of %s by itself, and write its name into status.endpointServiceName of AWSEndpointService %s/%s",
+		service.Spec.NetworkLoadBalancerName, strings.Join(principals, ", "), service.Namespace, service.Name))
+}
+
+// withoutPath is a role as PrivateLink takes it for who may connect.
+func withoutPath(role string) string {
+	account, path, _ := strings.Cut(role, ":role/")
+	return account + ":role/" + path[strings.LastIndex(path, "/")+1:]
+}
+
+func endpointServices(ctx context.Context, c client.Reader, cluster platform.Cluster) ([]hyperv1.AWSEndpointService, error) {
+	list := &hyperv1.AWSEndpointServiceList{}
+	if err := c.List(ctx, list, client.InNamespace(cluster.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing AWSEndpointServices of namespace %s: %w", cluster.Namespace, err)
+	}
+	slices.SortFunc(list.Items, func(a, b hyperv1.AWSEndpointService) int { return strings.Compare(a.Name, b.Name) })
+	return list.Items, nil
+}
+
+// subnetsOfPools are sorted, each once.
+func subnetsOfPools(ctx context.Context, c client.Reader, hc *hyperv1.HostedCluster) ([]string, error) {
+	pools := &hyperv1.NodePoolList{}
+	if err := c.List(ctx, pools, client.InNamespace(hc.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing NodePools: %w", err)
+	}
+	var subnets []string
+	for _, pool := range pools.Items {
+		if aws := pool.Spec.Platform.AWS; pool.Spec.ClusterName == hc.Name && aws != nil && aws.Subnet.ID != nil {
+			subnets = append(subnets, *aws.Subnet.ID)
+		}
+	}
+	slices.Sort(subnets)
+	if subnets = slices.Compact(subnets); len(subnets) > mostSubnets {
+		return nil, fmt.Errorf("the NodePools of the cluster are in %d subnets; an endpoint of AWS PrivateLink can be in %d: put pools into the same ones", len(subnets), mostSubnets)
+	}
+	return subnets, nil
+}
+
+// sumUp is one condition of all AWSEndpointServices.
+func sumUp(services []hyperv1.AWSEndpointService, conditionType hyperv1.ConditionType) metav1.Condition {
+	var wrong, waiting []string
+	for _, service := range services {
+		switch c := meta.FindStatusCondition(service.Status.Conditions, string(conditionType)); {
+		case c == nil || c.Status == metav1.ConditionUnknown:
+			waiting = append(waiting, service.Name)
+		case c.Status == metav1.ConditionFalse:
+			wrong = append(wrong, service.Name+": "+c.Message)
+		}
+	}
+	switch {
+	case len(services) == 0:
+		return condition.Unknown(string(conditionType), hyperv1.StatusUnknownReason, "The control-plane-operator has not asked for an endpoint yet")
+	case len(wrong) > 0:
+		return condition.False(string(conditionType), hyperv1.AWSErrorReason, "AWSEndpointService "+strings.Join(wrong, "; "))
+	case len(waiting) > 0:
+		return condition.Unknown(string(conditionType), hyperv1.StatusUnknownReason, "Nothing is known yet of AWSEndpointService "+strings.Join(waiting, ", "))
+	}
+	return condition.True(string(conditionType), hyperv1.AWSSuccessReason, hyperv1.AllIsWellMessage)
+}
+
+// Disconnect removes the AWSEndpointServices while the control-plane-operator still runs, which takes what it made out of the network of the
+// nodes. Where it cannot any more, they are let go of.
+func (p *Platform) Disconnect(ctx context.Context, c client.Client, cluster platform.Cluster) (string, error) {
+	services, err := endpointServices(ctx, c, cluster)
+	if err != nil {
+		return "", err
+	}
+	var waitsFor []string
+	for i := range services {
+		service := &services[i]
+		if service.DeletionTimestamp.IsZero() {
+			err = errors.Join(err, client.IgnoreNotFound(c.Delete(ctx, service)))
+		} else if cluster.ControlPlane == nil || !known(cluster.HostedCluster) {
+			err = errors.Join(err, finalizer.Remove(ctx, c, service, payloadFinalizer))
+		}
+		waitsFor = append(waitsFor, stays(service))
+	}
+	if len(waitsFor) == 0 || err != nil {
+		return "", err
+	}
+	return "Waiting for AWSEndpointService " + strings.Join(waitsFor, "; "), nil
+}
+
+// stays says what of a service is yet to be taken away.
+func stays(service *hyperv1.AWSEndpointService) string {
+	why := service.Name
+	if service.Status.EndpointID != "" {
+		why += ", endpoint " + service.Status.EndpointID
+	}
+	if c := meta.FindStatusCondition(service.Status.Conditions, string(hyperv1.AWSEndpointAvailable)); c != nil && c.Status == metav1.ConditionFalse {
+		why += ": " + c.Message
+	}
+	return why
+}
