@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -163,6 +164,12 @@ type Connector interface {
 	Connect(ctx context.Context, c client.Client, cluster Cluster) (Connection, error)
 	// Disconnect takes it away, before the control plane goes. waitsFor says what is not gone yet.
 	Disconnect(ctx context.Context, c client.Client, cluster Cluster) (waitsFor string, err error)
+}
+
+// OperatorAdapter is a Platform in whose cloud the control-plane-operators of release payloads act.
+type OperatorAdapter interface {
+	// AdaptControlPlaneOperator gives the Deployment what the operator needs for that; its first container is the operator.
+	AdaptControlPlaneOperator(cluster Cluster, deployment *appsv1.Deployment)
 }
 
 // Environment is what the operator tells a plugin that is being made. The zero value works, for tests.

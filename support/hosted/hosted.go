@@ -13,6 +13,8 @@ const (
 	UserCABundleKey = "ca-bundle.crt"
 	// ServiceAccountKey is the Secret with the keys of service account tokens.
 	ServiceAccountKey = "sa-signing-key"
+	// ServiceNetworkKubeconfig is the Secret with an administrator's kubeconfig that leads through the hosted namespace, under KubeconfigKey.
+	ServiceNetworkKubeconfig = "service-network-admin-kubeconfig"
 	// IgnitionServerCA is the Secret with the CA that machines trust the ignition-server by.
 	IgnitionServerCA = "ignition-server-ca-cert"
 	// BootstrapKubeconfig is the Secret with which kubelets ask for their first certificate, under KubeconfigKey.

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/support/component"
 )
 
@@ -34,6 +35,9 @@ func (r *Reconciler) controlPlaneOperator(s *scope) *component.Component {
 				container := &deployment.Spec.Template.Spec.Containers[0]
 				container.Args = r.controlPlaneOperatorArgs(s)
 				container.Env = append(container.Env, r.controlPlaneOperatorEnv(s, image)...)
+				if adapter, ok := s.platform.(platform.OperatorAdapter); ok && s.distribution().OwnOperators {
+					adapter.AdaptControlPlaneOperator(s.cluster(r.Settings.OperatorImage), deployment)
+				}
 				return nil
 			}),
 			"podmonitor.yaml":     component.When(payload),

@@ -45,6 +45,7 @@ var (
 	_ platform.Platform        = &Platform{}
 	_ platform.IssuerPublisher = &Platform{}
 	_ platform.Connector       = &Platform{}
+	_ platform.OperatorAdapter = &Platform{}
 )
 
 // AddToScheme registers the provider's kinds.

@@ -36,7 +36,7 @@ func roles(hc *hyperv1.HostedCluster) []role {
 	all := []role{
 		{field + "kubeCloudControllerARN", ref.KubeCloudControllerARN, "cloud-controller-creds"},
 		{field + "nodePoolManagementARN", ref.NodePoolManagementARN, nodePoolManagement},
-		{field + "controlPlaneOperatorARN", ref.ControlPlaneOperatorARN, "control-plane-operator-creds"},
+		{field + "controlPlaneOperatorARN", ref.ControlPlaneOperatorARN, operatorCredentials},
 		{field + "networkARN", ref.NetworkARN, "cloud-network-config-controller-creds"},
 		{field + "storageARN", ref.StorageARN, "ebs-cloud-credentials"},
 		{field + "ingressARN", ref.IngressARN, ""},

@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -28,7 +29,7 @@ func TestConnection(t *testing.T) {
 	w := newWorld(t, admin, operator, Subject{
 		Type: hyperv1.AWSPlatform, Plugin: plugin,
 		Cluster: func(hc *hyperv1.HostedCluster) {
-			hc.Spec.Platform.AWS = awsCluster()
+			hc.Spec.Release.Image, hc.Spec.Platform.AWS = fixture.OCPImage, awsCluster()
 			hc.Spec.Platform.AWS.EndpointAccess = hyperv1.PublicAndPrivate
 		},
 		Pool: func(pool *hyperv1.NodePool) {
@@ -37,6 +38,10 @@ func TestConnection(t *testing.T) {
 	}, "connect")
 	w.create()
 	g.Expect(w.condition(hyperv1.AWSEndpointAvailable).Status).To(Equal(metav1.ConditionUnknown))
+	operates := &appsv1.Deployment{}
+	g.Expect(admin.Get(t.Context(), client.ObjectKey{Namespace: w.hosted(), Name: "control-plane-operator"}, operates)).To(Succeed())
+	g.Expect(operates.Spec.Template.Spec.Containers).To(HaveLen(2), "a token is minted for it")
+	g.Expect(operates.Spec.Template.Spec.Containers[1].Image).To(Equal(operates.Spec.Template.Spec.Containers[0].Image))
 
 	const payload = "hypershift.openshift.io/control-plane-operator-finalizer"
 	service := &hyperv1.AWSEndpointService{

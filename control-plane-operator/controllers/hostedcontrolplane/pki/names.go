@@ -64,7 +64,7 @@ const (
 
 // Secrets of kubeconfigs.
 const (
-	ServiceNetworkKubeconfig = "service-network-admin-kubeconfig"
+	ServiceNetworkKubeconfig = hosted.ServiceNetworkKubeconfig
 	HCCOKubeconfig           = "hcco-kubeconfig"
 	AdminKubeconfig          = "admin-kubeconfig"
 	CustomAdminKubeconfig    = "custom-admin-kubeconfig"
