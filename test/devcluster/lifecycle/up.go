@@ -27,7 +27,7 @@ const (
 	nodeDeadline     = 5 * time.Minute
 	dnsDeadline      = 5 * time.Minute
 	maasDeadline     = 2 * time.Minute
-	storeDeadline    = time.Minute
+	storeDeadline    = 2 * time.Minute
 )
 
 // Environment does the work on one embedded environment and tells Out of its progress.
