@@ -21,7 +21,7 @@ var (
 			hyperv1.ReconciliationSucceeded, hyperv1.ConfigOperatorReconciliationSucceeded, hyperv1.ClusterVersionSucceeding,
 			hyperv1.ClusterVersionAvailable, hyperv1.ClusterVersionReleaseAccepted, hyperv1.ClusterVersionUpgradeable,
 			hyperv1.ExternalDNSReachable, hyperv1.DataPlaneConnectionAvailable, hyperv1.ControlPlaneConnectionAvailable,
-			hyperv1.EtcdDataEncryptionUpToDate, hyperv1.EtcdBackupSucceeded, hyperv1.CertificatesValid,
+			hyperv1.EtcdDataEncryptionUpToDate, hyperv1.KMSPluginAvailable, hyperv1.EtcdBackupSucceeded, hyperv1.CertificatesValid,
 		},
 		hyperv1.HostedClusterProgressing, hyperv1.HostedClusterDegraded, hyperv1.ClusterVersionFailing, hyperv1.ClusterVersionProgressing)
 	poolFailures = failures(

@@ -23,8 +23,11 @@ func (e *MissingImagesError) Error() string {
 	return fmt.Sprintf("the release payload has no image for %s; use a payload that has it", strings.Join(e.Tags, ", "))
 }
 
-// image is the pull spec of a tag, and whether there is one.
+// image is the pull spec of a tag, and whether there is one. What names its registry is no tag of a payload: somebody brings it.
 func (c *Component) image(scope *Scope, tag string) (string, bool) {
+	if strings.Contains(tag, "/") {
+		return tag, true
+	}
 	if own, ok := c.Images[tag]; ok {
 		return own, true
 	}

@@ -69,6 +69,10 @@ func (l *Limits) ofClusters() []admissionv1.Validation {
 			Message:    "spec.controlPlaneRelease.image is in none of --allowed-registries of `hypershift install`",
 		},
 		{
+			Expression: l.celImage("object.spec.?secretEncryption.?kms.?plugin.?image.orValue('')"),
+			Message:    "spec.secretEncryption.kms.plugin.image is in none of --allowed-registries of `hypershift install`",
+		},
+		{
 			Expression: "object.spec.?imageContentSources.orValue([]).all(s, s.?mirrors.orValue([]).all(m, " + l.celImage("m") + "))",
 			Message:    "spec.imageContentSources: a mirror is in none of --allowed-registries of `hypershift install`",
 		},

@@ -136,6 +136,9 @@ func (l *Limits) images(hc *hyperv1.HostedCluster) []string {
 	if own := hc.Spec.ControlPlaneRelease; own != nil {
 		refusals = append(refusals, l.image("spec.controlPlaneRelease.image", own.Image)...)
 	}
+	if e := hc.Spec.SecretEncryption; e != nil && e.KMS != nil && e.KMS.Plugin != nil {
+		refusals = append(refusals, l.image("spec.secretEncryption.kms.plugin.image", e.KMS.Plugin.Image)...)
+	}
 	for _, source := range hc.Spec.ImageContentSources {
 		for _, mirror := range source.Mirrors {
 			refusals = append(refusals, l.image("spec.imageContentSources", mirror)...)

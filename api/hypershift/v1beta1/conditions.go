@@ -94,6 +94,8 @@ const (
 	EtcdSnapshotRestored ConditionType = "EtcdSnapshotRestored"
 	// EtcdBackupSucceeded tells of the last backup of etcd.
 	EtcdBackupSucceeded ConditionType = "EtcdBackupSucceeded"
+	// KMSPluginAvailable tells that the plugins which encrypt Secrets run beside all API servers and answer.
+	KMSPluginAvailable ConditionType = "KMSPluginAvailable"
 	// EtcdDataEncryptionUpToDate tells that all Secrets are encrypted with the active key.
 	EtcdDataEncryptionUpToDate ConditionType = "EtcdDataEncryptionUpToDate"
 	// CertificatesValid is False when a certificate or an authority of the control plane has expired or will within 30 days.

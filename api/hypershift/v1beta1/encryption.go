@@ -10,7 +10,7 @@ import corev1 "k8s.io/api/core/v1"
 type SecretEncryptionType string
 
 const (
-	// KMS encrypts with a key that a cloud's key service keeps.
+	// KMS encrypts with a key that a key service keeps: a cloud's with an OpenShift payload, that of a plugin with a Kubernetes payload.
 	KMS SecretEncryptionType = "kms"
 	// AESCBC encrypts with a key that a Secret holds: by AES-CBC with an OpenShift payload, by secretbox with a Kubernetes payload.
 	AESCBC SecretEncryptionType = "aescbc"
@@ -48,9 +48,9 @@ type AESCBCSpec struct {
 	BackupKey *corev1.LocalObjectReference `json:"backupKey,omitempty"`
 }
 
-// KMSProvider is a cloud's key service.
+// KMSProvider is a cloud's key service, or a plugin that stands for any.
 //
-// +kubebuilder:validation:Enum=IBMCloud;AWS;Azure
+// +kubebuilder:validation:Enum=IBMCloud;AWS;Azure;Plugin
 type KMSProvider string
 
 // The key services.
@@ -58,13 +58,16 @@ const (
 	IBMCloud KMSProvider = "IBMCloud"
 	AWS      KMSProvider = "AWS"
 	AZURE    KMSProvider = "Azure"
+	// KMSPlugin is a plugin of the KMS v2 protocol that the user names. Kubernetes payloads have it, and no other provider.
+	KMSPlugin KMSProvider = "Plugin"
 )
 
-// KMSSpec is a key of a cloud's key service: the provider, and the block that belongs to it.
+// KMSSpec is a key of a key service: the provider, and the block that belongs to it.
 //
 // +kubebuilder:validation:XValidation:rule=`(self.provider == 'AWS') == has(self.aws)`,message=`secretEncryption.kms.aws is required when secretEncryption.kms.provider is AWS, and forbidden otherwise`
 // +kubebuilder:validation:XValidation:rule=`(self.provider == 'Azure') == has(self.azure)`,message=`secretEncryption.kms.azure is required when secretEncryption.kms.provider is Azure, and forbidden otherwise`
 // +kubebuilder:validation:XValidation:rule=`(self.provider == 'IBMCloud') == has(self.ibmcloud)`,message=`secretEncryption.kms.ibmcloud is required when secretEncryption.kms.provider is IBMCloud, and forbidden otherwise`
+// +kubebuilder:validation:XValidation:rule=`(self.provider == 'Plugin') == has(self.plugin)`,message=`secretEncryption.kms.plugin is required when secretEncryption.kms.provider is Plugin, and forbidden otherwise`
 type KMSSpec struct {
 	// provider is the key service.
 	// +unionDiscriminator
@@ -82,4 +85,8 @@ type KMSSpec struct {
 	// azure goes with provider Azure.
 	// +optional
 	Azure *AzureKMSSpec `json:"azure,omitempty"`
+
+	// plugin goes with provider Plugin.
+	// +optional
+	Plugin *KMSPluginSpec `json:"plugin,omitempty"`
 }

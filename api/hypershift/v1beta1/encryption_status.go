@@ -6,7 +6,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // SecretEncryptionProvider is where a key of a cluster comes from, as status tells it.
 //
-// +kubebuilder:validation:Enum=Azure;AWS;IBMCloud;AESCBC
+// +kubebuilder:validation:Enum=Azure;AWS;IBMCloud;AESCBC;Plugin
 type SecretEncryptionProvider string
 
 // Where a key comes from.
@@ -15,6 +15,7 @@ const (
 	SecretEncryptionProviderAWS      SecretEncryptionProvider = "AWS"
 	SecretEncryptionProviderIBMCloud SecretEncryptionProvider = "IBMCloud"
 	SecretEncryptionProviderAESCBC   SecretEncryptionProvider = "AESCBC"
+	SecretEncryptionProviderPlugin   SecretEncryptionProvider = "Plugin"
 )
 
 // SecretEncryptionStatus tells which key encrypts, and which one is being moved to.
@@ -43,6 +44,7 @@ type SecretEncryptionStatus struct {
 // +kubebuilder:validation:XValidation:rule=`(self.provider == 'Azure') == has(self.azure)`,message=`azure is required when provider is Azure, and forbidden otherwise`
 // +kubebuilder:validation:XValidation:rule=`(self.provider == 'IBMCloud') == has(self.ibmCloud)`,message=`ibmCloud is required when provider is IBMCloud, and forbidden otherwise`
 // +kubebuilder:validation:XValidation:rule=`(self.provider == 'AESCBC') == has(self.aescbc)`,message=`aescbc is required when provider is AESCBC, and forbidden otherwise`
+// +kubebuilder:validation:XValidation:rule=`(self.provider == 'Plugin') == has(self.plugin)`,message=`plugin is required when provider is Plugin, and forbidden otherwise`
 type SecretEncryptionKeyStatus struct {
 	// provider is where the key comes from.
 	// +unionDiscriminator
@@ -64,6 +66,19 @@ type SecretEncryptionKeyStatus struct {
 	// aescbc goes with provider AESCBC.
 	// +optional
 	AESCBC AESCBCKeyStatus `json:"aescbc,omitzero"`
+
+	// plugin goes with provider Plugin.
+	// +optional
+	Plugin KMSPluginKeyStatus `json:"plugin,omitzero"`
+}
+
+// KMSPluginKeyStatus is the key of a plugin, which only the plugin knows.
+type KMSPluginKeyStatus struct {
+	// name is the plugin's.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	// +required
+	Name string `json:"name"`
 }
 
 // AESCBCKeyStatus is a key that a Secret holds.

@@ -46,6 +46,9 @@ func conditions(s *scope, o observed, next hyperv1.HostedControlPlaneStatus, now
 	if o.encryption != nil {
 		all = append(all, dataEncryption(o.encryption))
 	}
+	if o.plugins {
+		all = append(all, pluginsAvailable(o.pluginFaults))
+	}
 	if c, known := podsScheduled(o.unplaced, s.hcp.Status.Conditions); known {
 		all = append(all, c)
 	}
@@ -171,6 +174,16 @@ func degraded(o observed, pkiErr error) metav1.Condition {
 	}
 	slices.Sort(short)
 	return condition.True(t, "UnavailableReplicas", strings.Join(short, ", "))
+}
+
+// pluginsAvailable: without a plugin nothing that it encrypted can be read which the API servers have not read before.
+func pluginsAvailable(faults []string) metav1.Condition {
+	t := string(hyperv1.KMSPluginAvailable)
+	if len(faults) == 0 {
+		return condition.True(t, hyperv1.AsExpectedReason, "")
+	}
+	return condition.False(t, "PluginUnavailable", strings.Join(faults, "; ")+
+		"; API servers that run go on with what they have decrypted, others do not start: mend the plugin, its key service or spec.secretEncryption.kms.plugin")
 }
 
 // dataEncryption says how far a move to another key has come.

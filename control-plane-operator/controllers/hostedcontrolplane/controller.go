@@ -57,6 +57,8 @@ type Reconciler struct {
 	PKI *pki.Reconciler
 	// Health asks a published API server whether it is well; an error says why not.
 	Health func(ctx context.Context, e component.Endpoint) error
+	// Plugins asks the API server at a pod's address whether the plugins that encrypt Secrets answer; empty if they do.
+	Plugins func(ctx context.Context, address string) string
 	// MetricsSet says which metrics monitors of the components keep.
 	MetricsSet string
 	// PodUID runs pods as this user; nil leaves the choice to their images.

@@ -6,34 +6,75 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/infra"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
 	"github.com/openshift/hypershift/support/component"
 )
 
-const healthTimeout = 10 * time.Second
+const (
+	healthTimeout = 10 * time.Second
+	// maxHealthAnswer bounds what is read of an answer, which lists some 50 checks.
+	maxHealthAnswer = 64 << 10
+)
 
 // AskHealth asks an API server at its published address whether it is well. Its certificate is not verified: the
-// question is whether packets arrive, and nothing secret is sent.
+// question is whether packets arrive, and nothing secret is sent. A plugin that ails is no fault of the server's.
 func AskHealth(ctx context.Context, e component.Endpoint) error {
+	url := pki.URL(e)
+	status, failed, err := askHealth(ctx, url)
+	if err != nil {
+		return fmt.Errorf("the API server cannot be reached at its published address: %w", err)
+	}
+	if status != http.StatusOK && !slices.Equal(failed, []string{kubeapiserver.PluginsCheck}) {
+		return fmt.Errorf("the API server at %s/healthz answers %d %s", url, status, http.StatusText(status))
+	}
+	return nil
+}
+
+// AskPlugins asks the API server at a pod's address whether its plugins for encryption answer: empty if they do, or if it does not answer
+// itself, which others say.
+func AskPlugins(ctx context.Context, address string) string {
+	_, failed, err := askHealth(ctx, "https://"+net.JoinHostPort(address, strconv.Itoa(infra.APIPort)))
+	if err == nil && slices.Contains(failed, kubeapiserver.PluginsCheck) {
+		return "the plugin does not answer the API server, or says that it is not well"
+	}
+	return ""
+}
+
+// askHealth returns the status of the answer and the checks that failed, which an API server lists.
+func askHealth(ctx context.Context, server string) (status int, failed []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	url := pki.URL(e) + "/healthz"
+	url := server + "/healthz"
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return fmt.Errorf("asking %s: %w", url, err)
+		return 0, nil, fmt.Errorf("asking %s: %w", url, err)
 	}
 	//nolint:gosec // Only whether it answers counts, and no secret is sent. The certificate may be one that the user brought.
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
 	response, err := client.Do(request)
 	if err != nil {
-		return fmt.Errorf("the API server cannot be reached at its published address: %w", err)
+		return 0, nil, err
 	}
 	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("the API server at %s answers %s", url, response.Status)
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxHealthAnswer))
+	if err != nil {
+		return 0, nil, fmt.Errorf("reading the answer of %s: %w", url, err)
 	}
-	return nil
+	for line := range strings.SplitSeq(string(body), "\n") {
+		if check, ok := strings.CutPrefix(line, "[-]"); ok {
+			name, _, _ := strings.Cut(check, " ")
+			failed = append(failed, name)
+		}
+	}
+	return response.StatusCode, failed, nil
 }

@@ -5,6 +5,7 @@ package hostedcontrolplane
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -36,7 +37,10 @@ type observed struct {
 	// encryption is the Secret of the encryption configuration, and encryptionKey the key that the cluster asks for; nil if
 	// there is none.
 	encryption    *corev1.Secret
-	encryptionKey *hyperv1.AESCBCKeyStatus
+	encryptionKey *hyperv1.SecretEncryptionKeyStatus
+	// plugins tells whether plugins encrypt, and pluginFaults what is wrong with them, pod by pod.
+	plugins      bool
+	pluginFaults []string
 	// secrets are those of the hosted namespace.
 	secrets []corev1.Secret
 	// refusals say what components leave out of the spec.
@@ -108,6 +112,30 @@ func (r *Reconciler) observeEncryption(ctx context.Context, s *scope, o *observe
 	}
 	o.encryption = config
 	o.encryptionKey = kubeapiserver.WantedKey(ctx, r.Client, s.applied())
+	return r.observePlugins(ctx, s.hcp.Namespace, o)
+}
+
+// observePlugins looks at the plugins beside the API servers, and asks those API servers that run whether theirs answer.
+func (r *Reconciler) observePlugins(ctx context.Context, namespace string, o *observed) error {
+	pods := &corev1.PodList{}
+	if err := r.Client.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{"app": kubeapiserver.Name}); err != nil {
+		return fmt.Errorf("listing the pods of %s: %w", kubeapiserver.Name, err)
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if !kubeapiserver.HasPlugins(&pod.Spec) || !pod.DeletionTimestamp.IsZero() {
+			continue
+		}
+		o.plugins = true
+		fault := kubeapiserver.PluginFault(pod)
+		if fault == "" && pod.Status.PodIP != "" && pod.Status.Phase == corev1.PodRunning {
+			fault = r.Plugins(ctx, pod.Status.PodIP)
+		}
+		if fault != "" {
+			o.pluginFaults = append(o.pluginFaults, fmt.Sprintf("pod %s: %s", pod.Name, fault))
+		}
+	}
+	slices.Sort(o.pluginFaults)
 	return nil
 }
 

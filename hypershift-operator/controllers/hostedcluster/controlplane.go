@@ -22,6 +22,9 @@ import (
 
 // reconcileControlPlane writes the HostedControlPlane, which is the contract with the control-plane-operator.
 func (r *Reconciler) reconcileControlPlane(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if err := s.refusePlugin(); err != nil {
+		return ctrl.Result{}, err
+	}
 	autoscaled, err := r.autoscaled(ctx, s)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +22,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/tenancy"
 	"github.com/openshift/hypershift/support/bundle"
+	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/reference"
 	"github.com/openshift/hypershift/support/upsert"
 	"github.com/openshift/hypershift/support/webhookkubeconfig"
@@ -55,6 +57,9 @@ func (r *Reconciler) reconcileSecretEncryption(ctx context.Context, s *scope) (c
 	if encryption == nil {
 		return ctrl.Result{}, nil
 	}
+	if plugin := pluginOf(s.hc); plugin != nil {
+		return ctrl.Result{}, r.copyPluginCredentials(ctx, s, plugin)
+	}
 	if encryption.Type == hyperv1.KMS {
 		return ctrl.Result{}, s.platform.ReconcileSecretEncryption(ctx, r.Client, s.cluster(r.Settings.OperatorImage))
 	}
@@ -71,6 +76,42 @@ func (r *Reconciler) reconcileSecretEncryption(ctx context.Context, s *scope) (c
 		}
 	}
 	return ctrl.Result{}, nil
+}
+
+// pluginOf is the KMS plugin that a cluster names; nil if it names none.
+func pluginOf(hc *hyperv1.HostedCluster) *hyperv1.KMSPluginSpec {
+	encryption := hc.Spec.SecretEncryption
+	if encryption == nil || encryption.Type != hyperv1.KMS || encryption.KMS == nil || encryption.KMS.Provider != hyperv1.KMSPlugin {
+		return nil
+	}
+	return encryption.KMS.Plugin
+}
+
+// copyPluginCredentials copies all keys, since only the plugin knows which it reads.
+func (r *Reconciler) copyPluginCredentials(ctx context.Context, s *scope, plugin *hyperv1.KMSPluginSpec) error {
+	const field = "spec.secretEncryption.kms.plugin.credentials"
+	name := reference.Name(plugin.Credentials)
+	if name == "" {
+		return nil
+	}
+	source, err := r.sourceSecret(ctx, s, name)
+	if err != nil {
+		return fmt.Errorf(field+": %w", err)
+	}
+	if err := r.copySecret(ctx, s, name, name, slices.Sorted(maps.Keys(source.Data))...); err != nil {
+		return fmt.Errorf(field+": %w", err)
+	}
+	return nil
+}
+
+// refusePlugin: the operators of an OpenShift release know no plugins of the user's.
+func (s *scope) refusePlugin() error {
+	if pluginOf(s.hc) == nil || s.wantedControlPlane == nil || !distributions.Of(s.wantedControlPlane.Distribution()).OwnOperators {
+		return nil
+	}
+	err := errors.New("spec.secretEncryption.kms.provider Plugin needs a Kubernetes release: choose aescbc, or a provider that OpenShift has")
+	s.reject(hyperv1.ValidHostedClusterConfiguration, hyperv1.InvalidConfigurationReason, err.Error())
+	return err
 }
 
 // reconcileAuditWebhook copies the kubeconfig of the audit webhook.

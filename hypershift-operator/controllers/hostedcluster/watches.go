@@ -112,6 +112,9 @@ func (r *Reconciler) readBy(hc *hyperv1.HostedCluster) []string {
 	if e := hc.Spec.SecretEncryption; e != nil && e.AESCBC != nil {
 		names = append(names, e.AESCBC.ActiveKey.Name, reference.Name(e.AESCBC.BackupKey))
 	}
+	if plugin := pluginOf(hc); plugin != nil {
+		names = append(names, reference.Name(plugin.Credentials))
+	}
 	if e := hc.Spec.Etcd.Unmanaged; e != nil {
 		names = append(names, e.TLS.ClientSecret.Name)
 	}

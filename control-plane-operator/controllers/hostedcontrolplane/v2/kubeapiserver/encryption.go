@@ -34,10 +34,11 @@ func ValidateEncryption(hcp *hyperv1.HostedControlPlane) error {
 	if encryption == nil {
 		return nil
 	}
-	if encryption.Type != hyperv1.AESCBC || encryption.AESCBC == nil {
-		return fmt.Errorf("secretEncryption of type %q needs a key service that this control plane does not run; use type %s", encryption.Type, hyperv1.AESCBC)
+	if encryption.Type == hyperv1.AESCBC && encryption.AESCBC != nil || wantedPlugin(hcp) != nil {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("secretEncryption of type %q needs a key service that this control plane does not run; use type %s, or %s with provider %s",
+		encryption.Type, hyperv1.AESCBC, hyperv1.KMS, hyperv1.KMSPlugin)
 }
 
 // adaptEncryption takes the next step towards the key that the cluster asks for, if the last one is everywhere. All that a
@@ -65,7 +66,18 @@ func adaptEncryption(ctx context.Context, scope *component.Scope, secret *corev1
 		return err
 	}
 	move = move.advance(wanted, fleet.runs(live), migrated(live))
-	return move.write(secret, spare)
+	known, err := pluginsOf(live)
+	if err != nil {
+		return err
+	}
+	needed, err := known.needed(move.providers, wantedPlugin(scope.HCP))
+	if err != nil {
+		return err
+	}
+	if err := move.write(secret, spare); err != nil {
+		return err
+	}
+	return needed.write(secret)
 }
 
 // wantedKeys are the key that is to encrypt, and those that can be read with besides.
@@ -73,6 +85,9 @@ func adaptEncryption(ctx context.Context, scope *component.Scope, secret *corev1
 // The type aescbc says that a Secret holds the key. It is used with secretbox, which also notices when somebody changed
 // what is stored; AES-CBC does not, and is only read.
 func wantedKeys(ctx context.Context, scope *component.Scope) (wanted provider, spare []provider, err error) {
+	if plugin := wantedPlugin(scope.HCP); plugin != nil {
+		return provider{Kind: kms, Name: plugin.Name}, nil, nil
+	}
 	spec := scope.HCP.Spec.SecretEncryption.AESCBC
 	active, err := readKey(ctx, scope.Client, scope.HCP.Namespace, spec.ActiveKey.Name)
 	if err != nil {
@@ -90,8 +105,11 @@ func wantedKeys(ctx context.Context, scope *component.Scope) (wanted provider, s
 	return wanted, bothKinds(backup), nil
 }
 
-// bothKinds reads what either kind of encryption wrote with a key.
+// bothKinds reads what either kind of encryption wrote with a key. A plugin is of one kind.
 func bothKinds(key provider) []provider {
+	if key.Kind == kms {
+		return []provider{key}
+	}
 	box, cbc := key, key
 	box.Kind, cbc.Kind = secretbox, aescbc
 	return []provider{box, cbc}

@@ -153,6 +153,14 @@ func encryptionHash(live *corev1.Secret) string {
 	return hex.EncodeToString(sum[:])[:16]
 }
 
+// writerOf says for people what encrypts.
+func writerOf(live *corev1.Secret) string {
+	if providers, err := parseProviders(live.Data[encryptionKey]); err == nil && providers[0].Kind == kms {
+		return "plugin " + providers[0].Name
+	}
+	return string(secretbox)
+}
+
 // EncryptionStageOf says for people how far a move has come, and whether it is done.
 func EncryptionStageOf(live *corev1.Secret) (reason, message string, done bool) {
 	move := live.Annotations[EncryptionMove]
@@ -164,6 +172,6 @@ func EncryptionStageOf(live *corev1.Secret) (reason, message string, done bool) 
 	case hyperv1.EncryptionMigrationMigrating:
 		return "ReEncryptionInProgress", fmt.Sprintf("Move %s: all Secrets are written anew with the new key", move), false
 	default:
-		return "ReEncryptionCompleted", "All Secrets are encrypted with the active key, by secretbox", true
+		return "ReEncryptionCompleted", "All Secrets are encrypted with the active key, by " + writerOf(live), true
 	}
 }

@@ -21,60 +21,85 @@ import (
 const maxMoves = 5
 
 // WantedKey is the key that a cluster asks for, without its content; nil while it cannot be read, which the component says.
-func WantedKey(ctx context.Context, c client.Reader, hcp *hyperv1.HostedControlPlane) *hyperv1.AESCBCKeyStatus {
+func WantedKey(ctx context.Context, c client.Reader, hcp *hyperv1.HostedControlPlane) *hyperv1.SecretEncryptionKeyStatus {
 	encryption := hcp.Spec.SecretEncryption
 	if encryption == nil || ValidateEncryption(hcp) != nil {
 		return nil
+	}
+	if plugin := wantedPlugin(hcp); plugin != nil {
+		return &hyperv1.SecretEncryptionKeyStatus{
+			Provider: hyperv1.SecretEncryptionProviderPlugin, Plugin: hyperv1.KMSPluginKeyStatus{Name: plugin.Name},
+		}
 	}
 	name := encryption.AESCBC.ActiveKey.Name
 	key, err := readKey(ctx, c, hcp.Namespace, name)
 	if err != nil {
 		return nil
 	}
-	return &hyperv1.AESCBCKeyStatus{Secret: hyperv1.AESCBCKeySecretReference{Name: name}, DataHash: dataHash(key)}
+	return &hyperv1.SecretEncryptionKeyStatus{
+		Provider: hyperv1.SecretEncryptionProviderAESCBC,
+		AESCBC:   hyperv1.AESCBCKeyStatus{Secret: hyperv1.AESCBCKeySecretReference{Name: name}, DataHash: keyReference(key).Fingerprint},
+	}
 }
 
-func dataHash(key provider) string {
+// keyReference tells the key of a provider from others: by its content, or, where only a plugin knows that, by the plugin's name.
+func keyReference(key provider) hyperv1.EncryptionKeyReference {
+	if key.Kind == kms {
+		return fingerprint(hyperv1.SecretEncryptionKeyStatus{
+			Provider: hyperv1.SecretEncryptionProviderPlugin, Plugin: hyperv1.KMSPluginKeyStatus{Name: key.Name},
+		})
+	}
 	raw, _ := base64.StdEncoding.DecodeString(key.Secret)
-	sum := sha256.Sum256(raw)
+	return hyperv1.EncryptionKeyReference{Provider: hyperv1.SecretEncryptionProviderAESCBC, Fingerprint: sha256Hex(raw)}
+}
+
+// fingerprint is keyReference of a key that status names; no key has none.
+func fingerprint(key hyperv1.SecretEncryptionKeyStatus) hyperv1.EncryptionKeyReference {
+	if key.Provider == hyperv1.SecretEncryptionProviderPlugin {
+		return hyperv1.EncryptionKeyReference{Provider: key.Provider, Fingerprint: sha256Hex([]byte(key.Plugin.Name))}
+	}
+	return hyperv1.EncryptionKeyReference{Provider: key.Provider, Fingerprint: key.AESCBC.DataHash}
+}
+
+func sha256Hex(data []byte) string {
+	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
 // EncryptionStatus says which key encrypts and which one is moved to, by the configuration that API servers run: last is what
 // was said before, and wanted the key that the cluster asks for.
-func EncryptionStatus(last hyperv1.SecretEncryptionStatus, live *corev1.Secret, wanted hyperv1.AESCBCKeyStatus, now time.Time) hyperv1.SecretEncryptionStatus {
+func EncryptionStatus(last hyperv1.SecretEncryptionStatus, live *corev1.Secret, wanted hyperv1.SecretEncryptionKeyStatus, now time.Time) hyperv1.SecretEncryptionStatus {
 	next := *last.DeepCopy()
-	key := hyperv1.SecretEncryptionKeyStatus{Provider: hyperv1.SecretEncryptionProviderAESCBC, AESCBC: wanted}
-	stage := stageOf(live, wanted)
-	next.History = history(next, stage, wanted.DataHash, now)
+	stage := stageOf(live, fingerprint(wanted))
+	next.History = history(next, stage, fingerprint(wanted), now)
 	if stage == hyperv1.EncryptionMigrationCompleted {
-		next.ActiveKey, next.TargetKey = key, hyperv1.SecretEncryptionKeyStatus{}
+		next.ActiveKey, next.TargetKey = wanted, hyperv1.SecretEncryptionKeyStatus{}
 		return next
 	}
-	next.TargetKey = key
+	next.TargetKey = wanted
 	return next
 }
 
 // stageOf is how far the API servers are on the way to a key.
-func stageOf(live *corev1.Secret, wanted hyperv1.AESCBCKeyStatus) hyperv1.EncryptionMigrationState {
+func stageOf(live *corev1.Secret, wanted hyperv1.EncryptionKeyReference) hyperv1.EncryptionMigrationState {
 	stage := hyperv1.EncryptionMigrationState(live.Annotations[EncryptionStage])
 	providers, err := parseProviders(live.Data[encryptionKey])
-	if stage == hyperv1.EncryptionMigrationCompleted && (err != nil || dataHash(providers[0]) != wanted.DataHash) {
+	if stage == hyperv1.EncryptionMigrationCompleted && (err != nil || keyReference(providers[0]) != wanted) {
 		return hyperv1.EncryptionMigrationReadOnlyDeploy
 	}
 	return stage
 }
 
 // history has an entry for each move from one key to another, newest first. The first encryption comes from no key.
-func history(last hyperv1.SecretEncryptionStatus, stage hyperv1.EncryptionMigrationState, to string, now time.Time) []hyperv1.EncryptionMigrationHistory {
-	moves, from := slices.Clone(last.History), last.ActiveKey.AESCBC.DataHash
+func history(last hyperv1.SecretEncryptionStatus, stage hyperv1.EncryptionMigrationState, to hyperv1.EncryptionKeyReference, now time.Time) []hyperv1.EncryptionMigrationHistory {
+	moves, from := slices.Clone(last.History), fingerprint(last.ActiveKey)
 	open := len(moves) > 0 && moves[0].CompletionTime.IsZero()
-	if open && moves[0].To.Fingerprint != to {
+	if open && moves[0].To != to {
 		moves[0].State, moves[0].CompletionTime = hyperv1.EncryptionMigrationInterrupted, metav1.NewTime(now)
 		open = false
 	}
-	if !open && stage != hyperv1.EncryptionMigrationCompleted && from != "" && from != to {
-		moves = append([]hyperv1.EncryptionMigrationHistory{{From: keyReference(from), To: keyReference(to), StartedTime: metav1.NewTime(now)}}, moves...)
+	if !open && stage != hyperv1.EncryptionMigrationCompleted && from.Fingerprint != "" && from != to {
+		moves = append([]hyperv1.EncryptionMigrationHistory{{From: from, To: to, StartedTime: metav1.NewTime(now)}}, moves...)
 		open = true
 	}
 	if open {
@@ -84,8 +109,4 @@ func history(last hyperv1.SecretEncryptionStatus, stage hyperv1.EncryptionMigrat
 		}
 	}
 	return moves[:min(len(moves), maxMoves)]
-}
-
-func keyReference(fingerprint string) hyperv1.EncryptionKeyReference {
-	return hyperv1.EncryptionKeyReference{Provider: hyperv1.SecretEncryptionProviderAESCBC, Fingerprint: fingerprint}
 }

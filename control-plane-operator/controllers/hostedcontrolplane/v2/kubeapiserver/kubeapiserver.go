@@ -62,10 +62,13 @@ func adapt(ctx context.Context, scope *component.Scope, deployment *appsv1.Deplo
 	container.Args = args(scope.HCP, New().Replicas(scope.HCP), webhooks)
 	setEnv(scope.HCP, container)
 	mountOptional(scope, pod)
-	if encrypts(scope) {
-		return annotateEncryption(ctx, scope, &deployment.Spec.Template)
+	if !encrypts(scope) {
+		return nil
 	}
-	return nil
+	if err := runPlugins(ctx, scope, pod); err != nil {
+		return err
+	}
+	return annotateEncryption(ctx, scope, &deployment.Spec.Template)
 }
 
 func setEnv(hcp *hyperv1.HostedControlPlane, container *corev1.Container) {

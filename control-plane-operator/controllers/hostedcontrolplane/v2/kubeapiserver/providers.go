@@ -16,6 +16,8 @@ type kind string
 const (
 	secretbox kind = "secretbox"
 	aescbc    kind = "aescbc"
+	// kms is a plugin of the name, whose key is its own.
+	kms kind = "kms"
 	// identity does not encrypt. It reads what was never encrypted.
 	identity kind = "identity"
 )
@@ -23,7 +25,7 @@ const (
 // provider is one way to encrypt with one key. The first of a configuration writes, all of them read.
 type provider struct {
 	Kind kind
-	// Name and Secret (base64) are the key's; empty for identity.
+	// Name and Secret (base64) are the key's; a plugin has a name only, and identity neither.
 	Name, Secret string
 }
 
@@ -36,6 +38,10 @@ func renderProviders(providers []provider) ([]byte, error) {
 		switch {
 		case p.Kind == identity:
 			blocks = append(blocks, apiserverv1.ProviderConfiguration{Identity: &apiserverv1.IdentityConfiguration{}})
+		case p.Kind == kms:
+			blocks = append(blocks, apiserverv1.ProviderConfiguration{KMS: &apiserverv1.KMSConfiguration{
+				APIVersion: "v2", Name: p.Name, Endpoint: "unix://" + socketOf(p.Name), Timeout: &metav1.Duration{Duration: pluginTimeout},
+			}})
 		case p.Kind == secretbox && follows:
 			block := blocks[len(blocks)-1].Secretbox
 			block.Keys = append(block.Keys, key)
@@ -88,6 +94,8 @@ func flatten(block apiserverv1.ProviderConfiguration) []provider {
 		add(secretbox, block.Secretbox.Keys)
 	case block.AESCBC != nil:
 		add(aescbc, block.AESCBC.Keys)
+	case block.KMS != nil:
+		providers = append(providers, provider{Kind: kms, Name: block.KMS.Name})
 	case block.Identity != nil:
 		providers = append(providers, provider{Kind: identity})
 	}

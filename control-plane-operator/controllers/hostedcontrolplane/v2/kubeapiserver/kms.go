@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeapiserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/reference"
+)
+
+const (
+	// pluginsKey of EncryptionSecret holds the plugins of the configuration beside it: one whose data is moved away from is in no spec
+	// any more.
+	pluginsKey = "plugins.json"
+
+	// pluginPrefix begins the names of the containers and volumes of a plugin.
+	pluginPrefix = "kms-"
+	// pluginsDir has a folder for the socket of each plugin, in the container of the API server.
+	pluginsDir = "/var/run/kms"
+	// pluginTimeout is how long the API server waits for an answer of a plugin; it is the default of Kubernetes.
+	pluginTimeout = 3 * time.Second
+
+	// PluginsCheck is the health check of API servers that asks all plugins.
+	PluginsCheck = "kms-providers"
+)
+
+// plugins are by their names.
+type plugins map[string]hyperv1.KMSPluginSpec
+
+// wantedPlugin is the plugin that a cluster asks for; nil if it asks for none.
+func wantedPlugin(hcp *hyperv1.HostedControlPlane) *hyperv1.KMSPluginSpec {
+	encryption := hcp.Spec.SecretEncryption
+	if encryption == nil || encryption.Type != hyperv1.KMS || encryption.KMS == nil || encryption.KMS.Provider != hyperv1.KMSPlugin {
+		return nil
+	}
+	return encryption.KMS.Plugin
+}
+
+// pluginsOf reads the plugins that the configuration in a Secret needs.
+func pluginsOf(live *corev1.Secret) (plugins, error) {
+	known := plugins{}
+	raw := live.Data[pluginsKey]
+	if len(raw) == 0 {
+		return known, nil
+	}
+	if err := json.Unmarshal(raw, &known); err != nil {
+		return nil, fmt.Errorf("reading the plugins in Secret %s: %w", EncryptionSecret, err)
+	}
+	return known, nil
+}
+
+// needed are the plugins that providers are of, as the cluster asks for them, or as they were when it last did.
+func (p plugins) needed(providers []provider, wanted *hyperv1.KMSPluginSpec) (plugins, error) {
+	needed := plugins{}
+	for _, provider := range providers {
+		if provider.Kind != kms {
+			continue
+		}
+		spec, known := p[provider.Name]
+		if wanted != nil && wanted.Name == provider.Name {
+			spec, known = *wanted, true
+		}
+		if !known {
+			return nil, fmt.Errorf("the encryption configuration in Secret %s needs the plugin %q, which nobody describes: name it in secretEncryption.kms.plugin",
+				EncryptionSecret, provider.Name)
+		}
+		needed[provider.Name] = spec
+	}
+	return needed, nil
+}
+
+// write puts the plugins beside the configuration that needs them.
+func (p plugins) write(secret *corev1.Secret) error {
+	if len(p) == 0 {
+		return nil
+	}
+	raw, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("writing the plugins: %w", err)
+	}
+	secret.Data[pluginsKey] = raw
+	return nil
+}
+
+// runPlugins adds the plugins of the configuration of now to the pod of an API server.
+func runPlugins(ctx context.Context, scope *component.Scope, pod *corev1.PodSpec) error {
+	live := &corev1.Secret{}
+	err := scope.Client.Get(ctx, client.ObjectKey{Namespace: scope.HCP.Namespace, Name: EncryptionSecret}, live)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading Secret %s: %w", EncryptionSecret, err)
+	}
+	known, err := pluginsOf(live)
+	if err != nil || len(known) == 0 {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		addPlugin(pod, known[name])
+	}
+	toleratePlugins(&pod.Containers[0])
+	return nil
+}
+
+// addPlugin runs a plugin from before the API server starts until after it has ended, which a container beside it does not: an API server
+// that leaves answers for more than a minute.
+func addPlugin(pod *corev1.PodSpec, plugin hyperv1.KMSPluginSpec) {
+	name := pluginPrefix + plugin.Name
+	container := corev1.Container{
+		Name: name, Image: plugin.Image, Args: plugin.Args, RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
+		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi"),
+		}},
+		VolumeMounts: []corev1.VolumeMount{{Name: name, MountPath: path.Dir(hyperv1.KMSPluginSocket)}},
+	}
+	mount(pod, name, path.Dir(socketOf(plugin.Name)), corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
+	if credentials := reference.Name(plugin.Credentials); credentials != "" {
+		volume := "credentials-" + name
+		pod.Volumes = append(pod.Volumes, corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: credentials}}})
+		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: volume, MountPath: hyperv1.KMSPluginCredentials, ReadOnly: true})
+	}
+	pod.InitContainers = append(pod.InitContainers, container)
+}
+
+// toleratePlugins has an API server start only when all its plugins answer, so that no roll-out goes past one that does not. From
+// then on an ailing plugin neither restarts the API server nor takes it out of service: it serves what it has decrypted, and all else.
+func toleratePlugins(container *corev1.Container) {
+	for _, probe := range []*corev1.Probe{container.ReadinessProbe, container.LivenessProbe} {
+		separator := "?"
+		if strings.Contains(probe.HTTPGet.Path, "?") {
+			separator = "&"
+		}
+		probe.HTTPGet.Path += separator + "exclude=" + PluginsCheck
+	}
+}
+
+// socketOf is where the API server finds the socket of a plugin.
+func socketOf(name string) string {
+	return path.Join(pluginsDir, name, path.Base(hyperv1.KMSPluginSocket))
+}
+
+// PluginFault says what keeps a plugin in a pod of the API server from running; empty if nothing does.
+func PluginFault(pod *corev1.Pod) string {
+	for _, status := range pod.Status.InitContainerStatuses {
+		name, ours := strings.CutPrefix(status.Name, pluginPrefix)
+		switch {
+		case !ours:
+		case status.State.Waiting != nil && status.State.Waiting.Reason != "PodInitializing":
+			return strings.TrimSuffix(fmt.Sprintf("plugin %s cannot run: %s: %s", name, status.State.Waiting.Reason, status.State.Waiting.Message), ": ")
+		case status.State.Terminated != nil:
+			return fmt.Sprintf("plugin %s ended with exit code %d", name, status.State.Terminated.ExitCode)
+		}
+	}
+	return ""
+}
+
+// HasPlugins tells whether a pod of the API server runs plugins.
+func HasPlugins(pod *corev1.PodSpec) bool {
+	return slices.ContainsFunc(pod.InitContainers, func(c corev1.Container) bool { return strings.HasPrefix(c.Name, pluginPrefix) })
+}
