@@ -186,7 +186,14 @@ func (o *options) addControllers(c *clusters, releases releaseinfo.Provider) err
 			return r.SetupWithManager(c.mgr, controlPlane)
 		},
 		"reencryption": func() error {
-			r := &reencryption.Reconciler{Guest: c.guest, Management: c.management.GetClient(), Namespace: o.namespace, Pause: gate}
+			clientset, err := kubernetes.NewForConfig(c.mgr.GetConfig())
+			if err != nil {
+				return fmt.Errorf("connecting to the guest: %w", err)
+			}
+			r := &reencryption.Reconciler{
+				Guest: c.guest, Management: c.management.GetClient(), Namespace: o.namespace, Pause: gate, Clock: clock.RealClock{},
+				Metrics: func(ctx context.Context) ([]byte, error) { return clientset.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx) },
+			}
 			return r.SetupWithManager(c.mgr, kept)
 		},
 		"csr-approval": func() error {

@@ -45,6 +45,11 @@ var choices = []struct {
 	{"a foreign mirror of our registry", "spec.imageContentSources", func(hc *hyperv1.HostedCluster) {
 		hc.Spec.ImageContentSources = []hyperv1.ImageContentSource{{Source: "registry.example", Mirrors: []string{"evil.example"}}}
 	}},
+	{"a foreign plugin beside the API server", "spec.secretEncryption.kms.plugin.image", func(hc *hyperv1.HostedCluster) {
+		hc.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{
+			Provider: hyperv1.KMSPlugin, Plugin: &hyperv1.KMSPluginSpec{Name: "vault", Image: "evil.example/plugin:1"},
+		}}
+	}},
 	{"an operator of his own", "--allowed-image-annotations", func(hc *hyperv1.HostedCluster) {
 		hc.Annotations = map[string]string{hyperv1.ControlPlaneOperatorImageAnnotation: "evil.example/operator:1"}
 	}},

@@ -152,6 +152,11 @@ func TestNamesThatATenantChooses(t *testing.T) {
 				hc.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC,
 					AESCBC: &hyperv1.AESCBCSpec{ActiveKey: corev1.LocalObjectReference{Name: "pull-secret"}}}
 			}},
+		{name: "When the credentials of a plugin are called like a CA, it should not overwrite it", tenant: "plugin", secret: "root-ca",
+			choose: func(hc *hyperv1.HostedCluster) {
+				hc.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{Provider: hyperv1.KMSPlugin,
+					Plugin: &hyperv1.KMSPluginSpec{Name: "vault", Image: "registry.example/vault:1", Credentials: &corev1.LocalObjectReference{Name: "root-ca"}}}}
+			}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -17,6 +17,8 @@ const (
 	EtcdUnhealthyReason    = "EtcdUnhealthy"
 	// BackupPausedReason is of a control plane that is paused.
 	BackupPausedReason = "Paused"
+	// BackupEncryptionMovingReason is of a control plane whose Secrets are being encrypted with another key.
+	BackupEncryptionMovingReason = "EncryptionMoving"
 	// BackupNotSupportedReason is of storage, or a release, with which no backup is made.
 	BackupNotSupportedReason = "NotSupported"
 )

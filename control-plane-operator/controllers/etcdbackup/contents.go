@@ -154,6 +154,14 @@ func (r *Reconciler) paused(hcp *hyperv1.HostedControlPlane) bool {
 	return pause.Until(hcp.Spec.PausedUntil, r.Clock.Now()).Paused
 }
 
+// moving says that Secrets are moved to another key: a snapshot would need the former one too, which is in no spec any more.
+func moving(hcp *hyperv1.HostedControlPlane) string {
+	if c := meta.FindStatusCondition(hcp.Status.Conditions, string(hyperv1.EtcdDataEncryptionUpToDate)); c != nil && c.Status == "False" {
+		return c.Message
+	}
+	return ""
+}
+
 // unhealthy says why no snapshot can be taken; empty if one can.
 func unhealthy(hcp *hyperv1.HostedControlPlane) string {
 	for _, t := range []hyperv1.ConditionType{hyperv1.EtcdMembersHealthy, hyperv1.EtcdAvailable} {

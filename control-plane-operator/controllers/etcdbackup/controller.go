@@ -182,6 +182,9 @@ func (r *Reconciler) hindrance(ctx context.Context, s *scope) *metav1.Condition 
 	if why := unhealthy(s.hcp); why != "" {
 		return no(hyperv1.EtcdUnhealthyReason, "Waiting until etcd serves: "+why)
 	}
+	if why := moving(s.hcp); why != "" {
+		return no(hyperv1.BackupEncryptionMovingReason, "Waiting until all Secrets are encrypted with one key: "+why)
+	}
 	other, err := r.active(ctx, s.backup)
 	switch {
 	case err != nil:

@@ -94,6 +94,12 @@ func (w *world) etcd(status metav1.ConditionStatus, reason, message string) {
 	w.must(w.client.Status().Update(w.t.Context(), w.hcp))
 }
 
+func (w *world) encryption(status metav1.ConditionStatus, message string) {
+	w.t.Helper()
+	meta.SetStatusCondition(&w.hcp.Status.Conditions, metav1.Condition{Type: string(hyperv1.EtcdDataEncryptionUpToDate), Status: status, Reason: "Test", Message: message})
+	w.must(w.client.Status().Update(w.t.Context(), w.hcp))
+}
+
 func (w *world) asks(name string, edit ...func(*hyperv1.HCPEtcdBackup)) *hyperv1.HCPEtcdBackup {
 	w.t.Helper()
 	asked := &hyperv1.HCPEtcdBackup{
@@ -248,6 +254,8 @@ func TestBackups(t *testing.T) {
 				func(w *world) { w.etcd(metav1.ConditionTrue, "AsExpected", "") }, "False/EtcdUnhealthy: Waiting until etcd serves: 1 of 3", "1 of 3"},
 			{"the cluster is paused", func(w *world) { w.hcp.Spec.PausedUntil = ptr.To("true"); w.must(w.client.Update(t.Context(), w.hcp)) },
 				func(w *world) { w.hcp.Spec.PausedUntil = nil; w.must(w.client.Update(t.Context(), w.hcp)) }, "False/Paused: Waiting: the cluster is paused", "paused"},
+			{"Secrets are moved to another key", func(w *world) { w.encryption(metav1.ConditionFalse, "Move 2") },
+				func(w *world) { w.encryption(metav1.ConditionTrue, "") }, "False/EncryptionMoving: Waiting until all Secrets are encrypted with one key: Move 2", "Move 2"},
 			{"the key is missing", func(w *world) { w.must(w.client.Delete(t.Context(), secret("key", "", ""))) },
 				func(w *world) {
 					w.must(w.client.Create(t.Context(), secret("key", "recipients", "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p")))

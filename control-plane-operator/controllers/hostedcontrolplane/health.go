@@ -43,7 +43,11 @@ func AskHealth(ctx context.Context, e component.Endpoint) error {
 // AskPlugins asks the API server at a pod's address whether its plugins for encryption answer: empty if they do, or if it does not answer
 // itself, which others say.
 func AskPlugins(ctx context.Context, address string) string {
-	_, failed, err := askHealth(ctx, "https://"+net.JoinHostPort(address, strconv.Itoa(infra.APIPort)))
+	return askPlugins(ctx, "https://"+net.JoinHostPort(address, strconv.Itoa(infra.APIPort)))
+}
+
+func askPlugins(ctx context.Context, server string) string {
+	_, failed, err := askHealth(ctx, server)
 	if err == nil && slices.Contains(failed, kubeapiserver.PluginsCheck) {
 		return "the plugin does not answer the API server, or says that it is not well"
 	}

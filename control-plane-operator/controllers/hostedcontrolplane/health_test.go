@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strconv"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -15,13 +16,14 @@ import (
 )
 
 func TestAskHealth(t *testing.T) {
-	answer := http.StatusOK
+	answer, says := http.StatusOK, ""
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/healthz" {
 			w.WriteHeader(http.StatusNotFound)
 			return
 		}
 		w.WriteHeader(answer)
+		_, _ = w.Write([]byte(says))
 	}))
 	u, err := url.Parse(server.URL)
 	if err != nil {
@@ -39,6 +41,16 @@ func TestAskHealth(t *testing.T) {
 	t.Run("When the API server is not well it should say what it answered", func(t *testing.T) {
 		answer = http.StatusInternalServerError
 		NewWithT(t).Expect(AskHealth(t.Context(), endpoint)).To(MatchError(ContainSubstring("500 Internal Server Error")))
+	})
+	t.Run("When only a plugin of the API server ails it should be no fault of the server's", func(t *testing.T) {
+		g := NewWithT(t)
+		says = "[+]ping ok\n[-]kms-providers failed: reason withheld\n[+]etcd ok\nhealthz check failed\n"
+		g.Expect(AskHealth(t.Context(), endpoint)).To(Succeed())
+		g.Expect(askPlugins(t.Context(), server.URL)).To(ContainSubstring("does not answer"))
+		says = strings.Replace(says, "[+]etcd ok", "[-]etcd failed: reason withheld", 1)
+		g.Expect(AskHealth(t.Context(), endpoint)).To(MatchError(ContainSubstring("500 Internal Server Error")))
+		says = "[-]etcd failed: reason withheld\n"
+		g.Expect(askPlugins(t.Context(), server.URL)).To(BeEmpty())
 	})
 	t.Run("When nobody answers it should say so", func(t *testing.T) {
 		server.Close()

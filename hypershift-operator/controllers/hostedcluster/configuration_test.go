@@ -114,6 +114,9 @@ func TestReadBy(t *testing.T) {
 		r := &Reconciler{Platforms: fixture.Platforms(nil)}
 		NewWithT(t).Expect(r.readBy(hc)).To(ConsistOf(fixture.PullSecret, fixture.SSHKey, fixture.TrustBundle, fixture.Credentials,
 			"audit", "sa", "active", "backup"))
+		hc.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{Provider: hyperv1.KMSPlugin,
+			Plugin: &hyperv1.KMSPluginSpec{Credentials: &corev1.LocalObjectReference{Name: "vault"}}}}
+		NewWithT(t).Expect(r.readBy(hc)).To(ContainElement("vault"))
 	})
 }
 

@@ -196,6 +196,24 @@ func TestFlows(t *testing.T) {
 		s.Expect(s.condition(hyperv1.ValidProxyConfiguration).Message).To(ContainSubstring("holds no PEM certificate"))
 	})
 
+	t.Run("When a plugin is to encrypt, it should copy all keys of its credentials, and say which Secret is missing", func(t *testing.T) {
+		s := newWorld(t, c, "plugin")
+		s.start(func(hc *hyperv1.HostedCluster) {
+			hc.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{Provider: hyperv1.KMSPlugin,
+				Plugin: &hyperv1.KMSPluginSpec{Name: "vault", Image: "registry.example/vault:1", Credentials: &corev1.LocalObjectReference{Name: "vault"}}}}
+		})
+		_, err := s.pass()
+		s.Expect(err).To(MatchError(ContainSubstring("spec.secretEncryption.kms.plugin.credentials: there is no Secret")))
+		s.user("vault", map[string][]byte{"config.hcl": []byte("a"), "token": []byte("b")})
+		s.mustPass()
+		copied := &corev1.Secret{}
+		s.get(copied, "vault")
+		s.Expect(copied.Data).To(Equal(map[string][]byte{"config.hcl": []byte("a"), "token": []byte("b")}))
+		hcp := &hyperv1.HostedControlPlane{}
+		s.get(hcp, s.cluster().Name)
+		s.Expect(hcp.Spec.SecretEncryption.KMS.Plugin.Name).To(Equal("vault"))
+	})
+
 	t.Run("When an input goes from the spec, its copy should go", func(t *testing.T) {
 		s := newWorld(t, c, "copies")
 		s.change(func(hc *hyperv1.HostedCluster) {

@@ -4,6 +4,7 @@ package v2
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"maps"
 	"strconv"
@@ -12,7 +13,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,7 +34,7 @@ import (
 // TestKeyRotation rolls two real API servers of one etcd through every step, one after the other, and reads and writes
 // Secrets through both at every boundary: when encryption is first enabled, and when the key changes.
 func TestKeyRotation(t *testing.T) {
-	r := newRotation(t)
+	r := newRotation(t, 2)
 	r.settle()
 	r.use("first enabling", "key-1")
 	r.use("another key", "key-2")
@@ -44,7 +47,7 @@ func TestKeyRotation(t *testing.T) {
 // configHash is the annotation of a pod template that changes with what its pods read.
 const configHash = "component.hypershift.openshift.io/config-hash"
 
-// rotation is a control plane with two API servers, whose pods this test replaces as a Deployment would.
+// rotation is a control plane with one or more API servers, whose pods this test replaces as a Deployment would.
 type rotation struct {
 	t       *testing.T
 	scope   *component.Scope
@@ -56,7 +59,7 @@ type rotation struct {
 	running string
 }
 
-func newRotation(t *testing.T) *rotation {
+func newRotation(t *testing.T, servers int) *rotation {
 	binaries := findBinaries(t)
 	keys := []client.Object{
 		secret("key-1", map[string][]byte{"key": bytes.Repeat([]byte{1}, 32)}), secret("key-2", map[string][]byte{"key": bytes.Repeat([]byte{2}, 32)}),
@@ -68,8 +71,8 @@ func newRotation(t *testing.T) *rotation {
 	for _, port := range []string{"2379", "2380", "2381"} {
 		ports[port] = strconv.Itoa(testenv.FreePort(t))
 	}
-	r := &rotation{t: t, scope: scope, stops: make([]func(), 2), guests: make([]client.Client, 2)}
-	for range 2 {
+	r := &rotation{t: t, scope: scope, stops: make([]func(), servers), guests: make([]client.Client, servers)}
+	for range servers {
 		own := maps.Clone(ports)
 		own["6443"] = strconv.Itoa(testenv.FreePort(t))
 		r.servers = append(r.servers, &machine{t: t, scope: scope, root: t.TempDir(), binaries: binaries, ports: own})
@@ -89,12 +92,18 @@ func (r *rotation) config() *corev1.Secret {
 	return config
 }
 
-// use makes the cluster ask for a key, and goes on until it is the only one.
+// use makes the cluster ask for a key that a Secret holds, and goes on until it is the only one.
 func (r *rotation) use(what, key string) {
 	r.t.Helper()
-	r.scope.HCP.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{
+	r.goOver(what, &hyperv1.SecretEncryptionSpec{
 		Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{ActiveKey: corev1.LocalObjectReference{Name: key}},
-	}
+	})
+}
+
+// goOver makes the cluster ask for another encryption, and goes on until it is the only one.
+func (r *rotation) goOver(what string, to *hyperv1.SecretEncryptionSpec) {
+	r.t.Helper()
+	r.scope.HCP.Spec.SecretEncryption = to
 	var stages []string
 	for range 10 {
 		r.settle()
@@ -130,9 +139,9 @@ func (r *rotation) settle() {
 		for i := range r.servers {
 			r.replace(i, kas)
 			r.report(i, template.Annotations)
-			r.check(fmt.Sprintf("server %d of 2 went on to %v", i+1, template.Annotations["hypershift.openshift.io/encryption-config"]))
-			if i == 0 {
-				r.stays("while one server of two has gone on")
+			r.check(fmt.Sprintf("server %d of %d went on to %v", i+1, len(r.servers), template.Annotations["hypershift.openshift.io/encryption-config"]))
+			if i+1 < len(r.servers) {
+				r.stays("while not all servers have gone on")
 			}
 		}
 	}
@@ -224,10 +233,26 @@ func (r *rotation) check(when string) {
 // migrate does what the config operator does.
 func (r *rotation) migrate() {
 	r.t.Helper()
-	m := &reencryption.Reconciler{
-		Guest: r.guests[0], Management: r.scope.Client, Namespace: namespace,
-		Pause: pause.Gate{Management: r.scope.Client, ControlPlane: client.ObjectKeyFromObject(r.scope.HCP), Clock: clocktesting.NewFakePassiveClock(now)},
+	r.reencrypt(r.reencryption(clocktesting.NewFakePassiveClock(now)))
+}
+
+// reencryption is the controller of the config operator.
+func (r *rotation) reencryption(clock clock.PassiveClock) *reencryption.Reconciler {
+	return &reencryption.Reconciler{
+		Guest: r.guests[0], Management: r.scope.Client, Namespace: namespace, Clock: clock,
+		Pause:   pause.Gate{Management: r.scope.Client, ControlPlane: client.ObjectKeyFromObject(r.scope.HCP), Clock: clock},
+		Metrics: func(ctx context.Context) ([]byte, error) {
+			guest, err := kubernetes.NewForConfig(r.servers[0].guestConfig())
+			if err != nil {
+				return nil, err
+			}
+			return guest.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+		},
 	}
+}
+
+func (r *rotation) reencrypt(m *reencryption.Reconciler) {
+	r.t.Helper()
 	request := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: kubeapiserver.EncryptionSecret}}
 	if _, err := m.Reconcile(r.t.Context(), request); err != nil {
 		r.t.Fatal(err)

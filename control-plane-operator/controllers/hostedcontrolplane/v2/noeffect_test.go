@@ -27,6 +27,7 @@ func TestValidate(t *testing.T) {
 		{"KMS encryption", func(hcp *hyperv1.HostedControlPlane) {
 			hcp.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{}}
 		}, "use type aescbc"},
+		{"encryption by a plugin", func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.SecretEncryption = encryptedBy("vault") }, ""},
 		{"encryption without a key", func(hcp *hyperv1.HostedControlPlane) {
 			hcp.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC}
 		}, "use type aescbc"},

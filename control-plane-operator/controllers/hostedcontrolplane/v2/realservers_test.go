@@ -66,6 +66,10 @@ type machine struct {
 	root     string
 	binaries string
 	ports    map[string]string
+	// sockets is where the plugins listen that encrypt for the API server; empty for none.
+	sockets string
+	// unready says that the next API server is not to start: only what stays of its checks without a plugin must succeed.
+	unready bool
 }
 
 func newMachine(t *testing.T, hcp *hyperv1.HostedControlPlane, objects ...client.Object) *machine {
@@ -104,7 +108,7 @@ func findBinaries(t *testing.T) string {
 	return ""
 }
 
-// run starts the main container of a component's pod and waits until its readiness probe succeeds.
+// run starts the main container of a component's pod and waits until its startup and readiness probes succeed.
 // It returns what ends it; that happens at the end of the test anyway.
 func (m *machine) run(c *component.Component) (stop func()) {
 	m.t.Helper()
@@ -129,7 +133,11 @@ func (m *machine) run(c *component.Component) (stop func()) {
 		<-exited
 	})
 	m.t.Cleanup(stop)
-	if err := m.waitReady(container, exited); err != nil {
+	wait := m.waitStarted
+	if m.unready {
+		wait = m.waitUnready
+	}
+	if err := wait(container, exited); err != nil {
 		exited <- err
 		m.t.Fatalf("%s did not become ready: %v\nflags: %s\n%s", c.Name, err, strings.Join(args, " "), lastLines(output.String(), 25))
 	}
@@ -191,6 +199,9 @@ func (m *machine) fill(dir string, v corev1.Volume) {
 		}
 	}
 	for name, content := range files {
+		if m.sockets != "" {
+			content = bytes.ReplaceAll(content, []byte("unix:///var/run/kms/"), []byte("unix://"+m.sockets+"/"))
+		}
 		text := m.localize(m.localizeEtcd(string(content)), map[string]string{"/etc/kubernetes/kubeconfig": filepath.Join(filepath.Dir(dir), "kubeconfig")})
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			m.t.Fatal(err)
@@ -241,8 +252,37 @@ func (m *machine) localize(text string, dirs map[string]string) string {
 	return strings.ReplaceAll(text, "https://etcd-client."+namespace+".svc:", "https://localhost:")
 }
 
-func (m *machine) waitReady(container corev1.Container, exited <-chan error) error {
-	probe := container.ReadinessProbe.HTTPGet
+func (m *machine) waitStarted(container corev1.Container, exited <-chan error) error {
+	if err := m.waitReady(container, container.StartupProbe, exited); err != nil {
+		return err
+	}
+	return m.waitReady(container, container.ReadinessProbe, exited)
+}
+
+// waitUnready waits until the program answers its startup probe, and expects that it says no.
+func (m *machine) waitUnready(container corev1.Container, exited <-chan error) error {
+	if err := m.waitReady(container, container.LivenessProbe, exited); err != nil {
+		return err
+	}
+	port := m.ports[fmt.Sprint(container.Ports[0].ContainerPort)]
+	httpClient := &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	response, err := httpClient.Get("https://127.0.0.1:" + port + container.StartupProbe.HTTPGet.Path)
+	if err != nil {
+		return err
+	}
+	response.Body.Close()
+	if response.StatusCode == http.StatusOK {
+		return errors.New("it counts as started without its plugin")
+	}
+	return nil
+}
+
+// waitReady waits until a probe succeeds, if there is one.
+func (m *machine) waitReady(container corev1.Container, of *corev1.Probe, exited <-chan error) error {
+	if of == nil || of.HTTPGet == nil {
+		return nil
+	}
+	probe := of.HTTPGet
 	scheme := strings.ToLower(string(probe.Scheme))
 	if scheme == "" {
 		scheme = "http"

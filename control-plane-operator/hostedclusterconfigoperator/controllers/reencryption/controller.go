@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reencryption writes all Secrets of the guest anew when its API servers have gone over to another key.
+// Package reencryption writes all Secrets of the guest anew when its API servers have gone over to another key, by the user's will or
+// because the plugin that encrypts has taken another one.
 package reencryption
 
 import (
@@ -12,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,6 +46,12 @@ type Reconciler struct {
 	Namespace string
 	// Pause is heeded.
 	Pause pause.Gate
+	// Metrics reads the metrics of one of the guest's API servers, which tell of the keys of plugins.
+	Metrics func(ctx context.Context) ([]byte, error)
+	// Clock tells how long ago a plugin took another key.
+	Clock clock.PassiveClock
+	// taken is the key of the plugin that was last seen, and since when.
+	taken keySeen
 }
 
 // SetupWithManager watches the encryption configuration.
@@ -60,16 +68,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return phase.Driver[*corev1.Secret, *corev1.Secret]{
 		Client: r.Management, Pause: r.pause,
 		Observe: func(_ context.Context, config *corev1.Secret) (*corev1.Secret, error) {
-			stage, move := config.Annotations[kubeapiserver.EncryptionStage], config.Annotations[kubeapiserver.EncryptionMove]
-			if stage != string(hyperv1.EncryptionMigrationMigrating) || config.Annotations[kubeapiserver.EncryptionMigrated] == move {
+			if !migrating(config) && !followsPlugin(config) {
 				return nil, phase.ErrStop
 			}
 			return config, nil
 		},
-		Phases: func(*corev1.Secret) []phase.Phase[*corev1.Secret] {
-			return []phase.Phase[*corev1.Secret]{{Name: "Secrets of the guest", Run: r.migrate}}
+		Phases: func(config *corev1.Secret) []phase.Phase[*corev1.Secret] {
+			if migrating(config) {
+				return []phase.Phase[*corev1.Secret]{{Name: "Secrets of the guest", Run: r.migrate}}
+			}
+			return []phase.Phase[*corev1.Secret]{{Name: "key of the plugin", Run: r.follow}}
 		},
 	}.Reconcile(ctx, req)
+}
+
+// migrating tells whether a move to another key waits for what is stored to be written anew.
+func migrating(config *corev1.Secret) bool {
+	stage, move := config.Annotations[kubeapiserver.EncryptionStage], config.Annotations[kubeapiserver.EncryptionMove]
+	return stage == string(hyperv1.EncryptionMigrationMigrating) && config.Annotations[kubeapiserver.EncryptionMigrated] != move
 }
 
 // pause is looked at again by time: nothing tells of its end.

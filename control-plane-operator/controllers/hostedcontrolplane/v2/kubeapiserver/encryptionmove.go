@@ -23,6 +23,8 @@ const (
 	// EncryptionMigrated is the number of the last move for which all that is stored was rewritten. Whoever rewrites, the
 	// hosted-cluster-config-operator, writes it.
 	EncryptionMigrated = "hypershift.openshift.io/encryption-migrated"
+	// EncryptionKeyID is the hash of the plugin's key that all that is stored was last rewritten for. Who rewrites writes it.
+	EncryptionKeyID = "hypershift.openshift.io/encryption-key-id"
 )
 
 // move is the way from one key to another:
@@ -155,10 +157,19 @@ func encryptionHash(live *corev1.Secret) string {
 
 // writerOf says for people what encrypts.
 func writerOf(live *corev1.Secret) string {
-	if providers, err := parseProviders(live.Data[encryptionKey]); err == nil && providers[0].Kind == kms {
-		return "plugin " + providers[0].Name
+	if plugin := WritingPlugin(live); plugin != "" {
+		return "plugin " + plugin
 	}
 	return string(secretbox)
+}
+
+// WritingPlugin is the name of the plugin that encrypts; empty if no plugin does.
+func WritingPlugin(live *corev1.Secret) string {
+	providers, err := parseProviders(live.Data[encryptionKey])
+	if err != nil || providers[0].Kind != kms {
+		return ""
+	}
+	return providers[0].Name
 }
 
 // EncryptionStageOf says for people how far a move has come, and whether it is done.

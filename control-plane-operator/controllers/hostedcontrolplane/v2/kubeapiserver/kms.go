@@ -134,16 +134,12 @@ func addPlugin(pod *corev1.PodSpec, plugin hyperv1.KMSPluginSpec) {
 	pod.InitContainers = append(pod.InitContainers, container)
 }
 
-// toleratePlugins has an API server start only when all its plugins answer, so that no roll-out goes past one that does not. From
-// then on an ailing plugin neither restarts the API server nor takes it out of service: it serves what it has decrypted, and all else.
+// toleratePlugins has an API server count as started only when all its plugins answer, so that no roll-out goes past one that does not.
+// From then on an ailing plugin does not take the API server out of service, which serves what it has decrypted, and all else. Its liveness
+// never asks plugins.
 func toleratePlugins(container *corev1.Container) {
-	for _, probe := range []*corev1.Probe{container.ReadinessProbe, container.LivenessProbe} {
-		separator := "?"
-		if strings.Contains(probe.HTTPGet.Path, "?") {
-			separator = "&"
-		}
-		probe.HTTPGet.Path += separator + "exclude=" + PluginsCheck
-	}
+	container.StartupProbe.HTTPGet.Path = container.ReadinessProbe.HTTPGet.Path
+	container.ReadinessProbe.HTTPGet.Path += "?exclude=" + PluginsCheck
 }
 
 // socketOf is where the API server finds the socket of a plugin.
