@@ -192,7 +192,9 @@ func (o *options) addControllers(c *clusters, releases releaseinfo.Provider) err
 			}
 			r := &reencryption.Reconciler{
 				Guest: c.guest, Management: c.management.GetClient(), Namespace: o.namespace, Pause: gate, Clock: clock.RealClock{},
-				Metrics: func(ctx context.Context) ([]byte, error) { return clientset.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx) },
+				Metrics: func(ctx context.Context) ([]byte, error) {
+					return clientset.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+				},
 			}
 			return r.SetupWithManager(c.mgr, kept)
 		},

@@ -29,6 +29,7 @@ import (
 
 	certificatesv1alpha1 "github.com/openshift/hypershift/api/certificates/v1alpha1"
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/breakglass"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/etcd"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/etcdbackup"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane"
@@ -36,7 +37,6 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 	v2 "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2"
 	etcdcomponent "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
-	"github.com/openshift/hypershift/control-plane-operator/controllers/revocation"
 	"github.com/openshift/hypershift/control-plane-operator/metrics"
 	"github.com/openshift/hypershift/support/logging"
 	"github.com/openshift/hypershift/support/management"
@@ -113,7 +113,7 @@ func (o *options) run(ctx context.Context) error {
 	if err := keepEtcd(mgr); err != nil {
 		return err
 	}
-	if err := answerRevocations(mgr); err != nil {
+	if err := o.breakGlass(mgr); err != nil {
 		return err
 	}
 	if err := o.backUp(mgr); err != nil {
@@ -143,14 +143,18 @@ func keepEtcd(mgr manager.Manager) error {
 	return nil
 }
 
-// answerRevocations is left out where nobody can ask.
-func answerRevocations(mgr manager.Manager) error {
+// breakGlass signs break-glass certificates and revokes them. It is left out where nobody can ask.
+func (o *options) breakGlass(mgr manager.Manager) error {
 	asked, err := serves(mgr.GetRESTMapper(), certificatesv1alpha1.GroupVersion.WithKind("CertificateRevocationRequest"))
 	if err != nil || !asked {
 		return err
 	}
-	if err := (&revocation.Reconciler{Client: mgr.GetClient()}).SetupWithManager(mgr); err != nil {
+	if err := (&breakglass.Revoker{Client: mgr.GetClient(), Clock: clock.RealClock{}}).SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("setting up the controller of CertificateRevocationRequests: %w", err)
+	}
+	signer := &breakglass.Signer{Client: mgr.GetClient(), Namespace: o.namespace, Clock: clock.RealClock{}}
+	if err := signer.SetupWithManager(mgr); err != nil {
+		return fmt.Errorf("setting up the controller of break-glass certificates: %w", err)
 	}
 	return nil
 }

@@ -99,19 +99,21 @@ func (r Rotation) Ensure(secret *corev1.Secret, now time.Time) (*KeyPair, error)
 	return first, nil
 }
 
-// Advance brings the rotation of the authority in secret one step on, if it is time for one. taken tells that everybody uses what
+// Advance brings the rotation of the authority in secret, or its revocation (see Revoke), one step on, if it is time for one. taken tells that everybody uses what
 // follows from the stage that the secret is in.
 func (r Rotation) Advance(secret *corev1.Secret, taken bool, now time.Time) error {
 	ca, err := CAOf(secret)
 	if err != nil {
 		return err
 	}
+	r = r.heeding(secret)
 	switch StageOf(secret) {
 	case Settled:
 		if r.requested(secret) || expiresSoon(ca.Cert, now) {
 			return r.announce(secret, now)
 		}
 		pruneChain(secret, now)
+		revoked(secret)
 	case Trusting:
 		if taken {
 			return promote(secret, ca)

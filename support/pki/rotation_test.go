@@ -178,6 +178,53 @@ func TestRotation(t *testing.T) {
 	})
 }
 
+func TestRevocation(t *testing.T) {
+	const day = 24 * time.Hour
+	t.Run("When an authority is revoked it should be trusted no longer than its successor takes, and rotate as before afterwards", func(t *testing.T) {
+		g := NewWithT(t)
+		s := newSigner(t, Rotation{Overlap: day, KeepChain: true})
+		first := s.leaf.Data["tls.crt"]
+		Revoke(s.secret, "a")
+		g.Expect(Revoking(s.secret)).To(BeTrue())
+		for _, want := range []Stage{Trusting, Signing, Overlapping, Settled} {
+			g.Expect(verify(first, s.trust(), s.now)).To(Succeed(), "before "+string(want))
+			g.Expect(s.pass(true)).To(Equal(want))
+			g.Expect(Revoked(s.secret, "a")).To(BeFalse())
+		}
+		g.Expect(verify(first, s.trust(), s.now)).NotTo(Succeed())
+		g.Expect(s.secret.Data).NotTo(HaveKey(chainKey), "who trusts the former authority must not trust this one by it")
+		g.Expect(s.pass(true)).To(Equal(Settled))
+		g.Expect(Revoked(s.secret, "a")).To(BeTrue())
+		g.Expect(Revoking(s.secret)).To(BeFalse())
+		settled := s.secret.DeepCopy()
+		g.Expect(s.pass(true)).To(Equal(Settled))
+		g.Expect(s.secret).To(Equal(settled), "it is done once")
+
+		s.rotation.Request = "later"
+		for range 6 {
+			s.pass(true)
+		}
+		g.Expect(StageOf(s.secret)).To(Equal(Overlapping), "another rotation trusts the former authority for its time")
+	})
+	t.Run("When another rotation is under way, what was signed before the revocation should be refused all the same", func(t *testing.T) {
+		for steps := range 4 {
+			g := NewWithT(t)
+			s := newSigner(t, Rotation{Overlap: day})
+			s.rotation.Request = "once"
+			for range steps {
+				s.pass(true)
+			}
+			shown := s.leaf.Data["tls.crt"]
+			Revoke(s.secret, "a")
+			for range 12 {
+				s.pass(true)
+			}
+			g.Expect(Revoked(s.secret, "a")).To(BeTrue())
+			g.Expect(verify(shown, s.trust(), s.now)).NotTo(Succeed())
+		}
+	})
+}
+
 func TestServiceAccountKeyRotation(t *testing.T) {
 	g := NewWithT(t)
 	secret := &corev1.Secret{}

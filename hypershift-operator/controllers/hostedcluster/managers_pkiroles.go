@@ -16,26 +16,30 @@ import (
 
 const pkiOperatorName = "control-plane-pki-operator"
 
-// reconcilePKIRoles lets the payload's PKI operator sign break-glass certificates of its own cluster and no other. Only
-// OpenShift payloads bring that operator.
+// reconcilePKIRoles lets one operator sign break-glass certificates of its own cluster and no other: that of the PKI which OpenShift
+// payloads bring, and else the control-plane-operator.
 func (r *Reconciler) reconcilePKIRoles(ctx context.Context, s *scope) (ctrl.Result, error) {
 	_, disabled := s.hc.Annotations[hyperv1.DisablePKIReconciliationAnnotation]
-	if disabled || !s.distribution().OwnOperators {
-		return ctrl.Result{}, nil
+	account := controlPlaneOperatorName
+	if s.distribution().OwnOperators {
+		account = pkiOperatorName
+		if disabled {
+			return ctrl.Result{}, nil
+		}
 	}
 	prefix := "hypershift.openshift.io/" + s.namespace
 	signers := []string{prefix + ".customer-break-glass", prefix + ".sre-break-glass"}
 	return ctrl.Result{}, errors.Join(
-		r.signerRole(ctx, s, s.namespace+"-csr-approver", "approve", signers,
+		r.signerRole(ctx, s, account, s.namespace+"-csr-approver", "approve", signers,
 			rbacv1.PolicyRule{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"get", "list", "watch"}},
 			rbacv1.PolicyRule{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests/approval"}, Verbs: []string{"update"}}),
-		r.signerRole(ctx, s, s.namespace+"-csr-signer", "sign", signers,
+		r.signerRole(ctx, s, account, s.namespace+"-csr-signer", "sign", signers,
 			rbacv1.PolicyRule{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"get", "list", "watch"}},
 			rbacv1.PolicyRule{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests/status"}, Verbs: []string{"patch"}}),
 	)
 }
 
-func (r *Reconciler) signerRole(ctx context.Context, s *scope, name, verb string, signers []string, rules ...rbacv1.PolicyRule) error {
+func (r *Reconciler) signerRole(ctx context.Context, s *scope, account, name, verb string, signers []string, rules ...rbacv1.PolicyRule) error {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	_, err := upsert.Object(ctx, r.Client, role, func() error {
 		if err := s.claimClusterWide(role); err != nil {
@@ -55,7 +59,7 @@ func (r *Reconciler) signerRole(ctx context.Context, s *scope, name, verb string
 			return err
 		}
 		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
-		binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.namespace, Name: pkiOperatorName}}
+		binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.namespace, Name: account}}
 		return nil
 	})
 	return err

@@ -22,7 +22,10 @@ const (
 	KubeletClientSigner = "kube-apiserver-to-kubelet-signer"
 	SystemAdminSigner   = "system-admin-signer"
 	ConfigOperatorCA    = "hcco-signer"
-	IgnitionCA          = hosted.IgnitionServerCA
+	// The signers of break-glass certificates: of who administrates the cluster, and of who runs the management cluster.
+	CustomerBreakGlassSigner = "customer-system-admin-signer"
+	SREBreakGlassSigner      = "sre-system-admin-signer"
+	IgnitionCA               = hosted.IgnitionServerCA
 )
 
 // Secrets of leaf certificates.
@@ -94,6 +97,9 @@ const (
 // NodeCertificateLife is how long a kubelet's certificate is good: long enough for a machine that was off for a long weekend, since a
 // kubelet renews after 70 % to 90 % of it, and short enough for one that was stolen.
 const NodeCertificateLife = 7 * 24 * time.Hour
+
+// BreakGlassCertificateLife is how long a break-glass certificate is good at most, as upstream has it.
+const BreakGlassCertificateLife = 36 * time.Hour
 
 // NodeBootstrapper is the user that nodes request their first certificate as.
 const NodeBootstrapper = "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper"

@@ -3,6 +3,7 @@
 package pki
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -97,7 +98,7 @@ func (t turnover) of(a authority) pki.Rotation {
 		// What would cut off nodes is no overlap.
 		overlap = max(overlap, *t.overlap)
 	} else if a.handedOut {
-		overlap = max(overlap, t.life)
+		overlap = max(overlap, cmp.Or(a.life, t.life))
 	}
 	return pki.Rotation{
 		Name:    pki.Name{CommonName: a.commonName, OrganizationalUnits: []string{"openshift"}},

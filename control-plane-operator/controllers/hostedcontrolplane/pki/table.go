@@ -21,6 +21,8 @@ type authority struct {
 	// handedOut tells that people carry away what it signs: a former authority is trusted for as long as that lives, unless the
 	// cluster says otherwise.
 	handedOut bool
+	// life is how long that lives; zero means what the cluster says of all certificates.
+	life time.Duration
 	// onNodes tells that machines learn of the authority when they are installed, and not again.
 	onNodes bool
 }
@@ -34,6 +36,8 @@ var authorities = []authority{
 	{secret: ControlPlaneSigner, commonName: "kube-control-plane-signer"},
 	{secret: KubeletClientSigner, commonName: "kube-apiserver-to-kubelet-signer", onNodes: true},
 	{secret: SystemAdminSigner, commonName: "admin-kubeconfig-signer", handedOut: true},
+	{secret: CustomerBreakGlassSigner, commonName: "customer-break-glass-signer", handedOut: true, life: BreakGlassCertificateLife},
+	{secret: SREBreakGlassSigner, commonName: "sre-break-glass-signer", handedOut: true, life: BreakGlassCertificateLife},
 	{secret: ConfigOperatorCA, commonName: "hcco-signer"},
 	{secret: IgnitionCA, commonName: "ignition-root-ca", onNodes: true},
 }
@@ -47,7 +51,7 @@ var bundles = []struct {
 	{EtcdBundle, []string{EtcdSigner}},
 	{EtcdMetricsBundle, []string{EtcdMetricsSigner}},
 	{AggregatorBundle, []string{AggregatorSigner}},
-	{ClientBundle, []string{ControlPlaneSigner, KubeletClientSigner, SystemAdminSigner, ConfigOperatorCA, ClusterSignerCA}},
+	{ClientBundle, []string{ControlPlaneSigner, KubeletClientSigner, SystemAdminSigner, ConfigOperatorCA, ClusterSignerCA, CustomerBreakGlassSigner, SREBreakGlassSigner}},
 	{KubeletClientBundle, []string{KubeletClientSigner, ClusterSignerCA}},
 }
 

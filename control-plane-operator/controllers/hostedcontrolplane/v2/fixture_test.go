@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	certificatesv1alpha1 "github.com/openshift/hypershift/api/certificates/v1alpha1"
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/api/util/ipnet"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
@@ -90,7 +92,8 @@ func highlyAvailable(hcp *hyperv1.HostedControlPlane) {
 // newScope makes a scope whose management cluster is a fake one with the given objects.
 func newScope(hcp *hyperv1.HostedControlPlane, objects ...client.Object) *component.Scope {
 	c := fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(append(objects, hcp)...).
-		WithStatusSubresource(&hyperv1.ControlPlaneComponent{}, &hyperv1.HostedControlPlane{}).Build()
+		WithStatusSubresource(&hyperv1.ControlPlaneComponent{}, &hyperv1.HostedControlPlane{},
+			&certificatesv1.CertificateSigningRequest{}, &certificatesv1alpha1.CertificateRevocationRequest{}).Build()
 	return &component.Scope{
 		Client: c, HCP: hcp, Version: "1.36.3", Images: kubernetesPayload(),
 		Infra: &component.Infra{

@@ -240,7 +240,7 @@ func (r *rotation) migrate() {
 func (r *rotation) reencryption(clock clock.PassiveClock) *reencryption.Reconciler {
 	return &reencryption.Reconciler{
 		Guest: r.guests[0], Management: r.scope.Client, Namespace: namespace, Clock: clock,
-		Pause:   pause.Gate{Management: r.scope.Client, ControlPlane: client.ObjectKeyFromObject(r.scope.HCP), Clock: clock},
+		Pause: pause.Gate{Management: r.scope.Client, ControlPlane: client.ObjectKeyFromObject(r.scope.HCP), Clock: clock},
 		Metrics: func(ctx context.Context) ([]byte, error) {
 			guest, err := kubernetes.NewForConfig(r.servers[0].guestConfig())
 			if err != nil {

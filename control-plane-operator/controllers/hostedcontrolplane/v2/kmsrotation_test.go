@@ -195,7 +195,10 @@ func (r *rotation) replaceUnready(i int) {
 	defer func() { m.unready = false }()
 	r.replace(i, kas)
 	list := &corev1.SecretList{}
-	if err := r.guests[i].List(r.t.Context(), list, client.InNamespace("default")); err == nil {
+	// The server tells its clients to come again.
+	ctx, cancel := context.WithTimeout(r.t.Context(), 5*time.Second)
+	defer cancel()
+	if err := r.guests[i].List(ctx, list, client.InNamespace("default")); err == nil {
 		r.t.Errorf("%d Secrets are read without the plugin", len(list.Items))
 	}
 }

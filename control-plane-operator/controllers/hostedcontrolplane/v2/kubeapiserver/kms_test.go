@@ -128,4 +128,3 @@ func TestPluginFault(t *testing.T) {
 		})
 	}
 }
-

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package breakglass signs client certificates for the guest that somebody asks for in the management cluster: a CertificateSigningRequest
+// there, for a signer that is named after the hosted namespace, and a CertificateSigningRequestApproval of the same name in that namespace.
+// It revokes all certificates of a signer, as CertificateRevocationRequests ask, by replacing the signer.
+package breakglass
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	certificatesv1alpha1 "github.com/openshift/hypershift/api/certificates/v1alpha1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	"github.com/openshift/hypershift/support/phase"
+	supportpki "github.com/openshift/hypershift/support/pki"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// retry is how soon a request is looked at again whose signer is being replaced.
+const retry = 10 * time.Second
+
+// signers are the Secrets of the signers by their class, which is the last part of a signer's name.
+var signers = map[string]string{
+	certificatesv1alpha1.CustomerBreakGlassSigner: pki.CustomerBreakGlassSigner,
+	certificatesv1alpha1.SREBreakGlassSigner:      pki.SREBreakGlassSigner,
+}
+
+type csr = *certificatesv1.CertificateSigningRequest
+
+// Signer approves and signs the requests of one hosted namespace.
+type Signer struct {
+	// Client reads (cached) and writes the management cluster.
+	Client client.Client
+	// Namespace is the hosted namespace. Requests for signers of others are left alone, whatever is approved here.
+	Namespace string
+	// Clock tells when certificates begin.
+	Clock clock.PassiveClock
+}
+
+// SetupWithManager watches requests and approvals. The CRD of the latter must be there.
+func (r *Signer) SetupWithManager(mgr ctrl.Manager) error {
+	sameName := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, approval client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: approval.GetName()}}}
+	})
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("break-glass").
+		For(&certificatesv1.CertificateSigningRequest{}).
+		Watches(&certificatesv1alpha1.CertificateSigningRequestApproval{}, sameName).
+		Complete(r)
+}
+
+// Reconcile implements reconcile.Reconciler. The request names the CertificateSigningRequest.
+func (r *Signer) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	return phase.Driver[csr, csr]{
+		Client: r.Client,
+		Observe: func(_ context.Context, asked csr) (csr, error) {
+			if r.classOf(asked) == "" || has(asked, certificatesv1.CertificateDenied) || has(asked, certificatesv1.CertificateFailed) || len(asked.Status.Certificate) > 0 {
+				return nil, phase.ErrStop
+			}
+			return asked, nil
+		},
+		Phases: func(csr) []phase.Phase[csr] {
+			return []phase.Phase[csr]{{Name: "approval", Critical: true, Run: r.approve}, {Name: "signature", Run: r.sign}}
+		},
+	}.Reconcile(ctx, req)
+}
+
+// classOf is the class of the signer that is asked, if that is one of this hosted namespace.
+func (r *Signer) classOf(asked csr) string {
+	class, ours := strings.CutPrefix(asked.Spec.SignerName, "hypershift.openshift.io/"+r.Namespace+".")
+	if _, known := signers[class]; !ours || !known {
+		return ""
+	}
+	return class
+}
+
+func has(asked csr, t certificatesv1.RequestConditionType) bool {
+	return slices.ContainsFunc(asked.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
+		return c.Type == t && c.Status == corev1.ConditionTrue
+	})
+}
+
+// approve approves what somebody has approved who may write to the hosted namespace.
+func (r *Signer) approve(ctx context.Context, asked csr) (ctrl.Result, error) {
+	if has(asked, certificatesv1.CertificateApproved) {
+		return ctrl.Result{}, nil
+	}
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: asked.Name}, &certificatesv1alpha1.CertificateSigningRequestApproval{})
+	if err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return ctrl.Result{}, phase.ErrStop
+		}
+		return ctrl.Result{}, fmt.Errorf("reading CertificateSigningRequestApproval %s: %w", asked.Name, err)
+	}
+	asked.Status.Conditions = append(asked.Status.Conditions, r.said(certificatesv1.CertificateApproved, "ApprovalPresent",
+		fmt.Sprintf("There is a CertificateSigningRequestApproval %s/%s", r.Namespace, asked.Name)))
+	if err := r.Client.SubResource("approval").Update(ctx, asked); err != nil {
+		return ctrl.Result{}, fmt.Errorf("approving CertificateSigningRequest %s: %w", asked.Name, err)
+	}
+	return ctrl.Result{}, nil
+}
+
+func (r *Signer) said(t certificatesv1.RequestConditionType, reason, message string) certificatesv1.CertificateSigningRequestCondition {
+	now := metav1.NewTime(r.Clock.Now())
+	return certificatesv1.CertificateSigningRequestCondition{
+		Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message, LastUpdateTime: now, LastTransitionTime: now,
+	}
+}
+
+// sign signs a request, or says for good why it does not.
+func (r *Signer) sign(ctx context.Context, asked csr) (ctrl.Result, error) {
+	class := r.classOf(asked)
+	request, err := check(asked, class)
+	if err != nil {
+		return ctrl.Result{}, upsert.Status(ctx, r.Client, asked, func() {
+			asked.Status.Conditions = append(asked.Status.Conditions, r.said(certificatesv1.CertificateFailed, "SignerValidationFailure", err.Error()))
+		})
+	}
+	secret := &corev1.Secret{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: signers[class]}, secret); err != nil {
+		return ctrl.Result{}, fmt.Errorf("reading the signer of CertificateSigningRequest %s: %w", asked.Name, err)
+	}
+	if supportpki.Revoking(secret) {
+		// What is signed now would be refused in a minute.
+		return ctrl.Result{RequeueAfter: retry}, nil
+	}
+	signer, err := supportpki.CAOf(secret)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	certificate, err := signer.SignClient(request, lifeOf(asked), r.Clock.Now())
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, upsert.Status(ctx, r.Client, asked, func() { asked.Status.Certificate = certificate })
+}
+
+// lifeOf is how long a certificate is good that is asked for: no longer than break-glass certificates are.
+func lifeOf(asked csr) time.Duration {
+	if asked.Spec.ExpirationSeconds == nil {
+		return pki.BreakGlassCertificateLife
+	}
+	return min(time.Duration(*asked.Spec.ExpirationSeconds)*time.Second, pki.BreakGlassCertificateLife)
+}
+
+// usages are those of a client certificate.
+var usages = []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment}
+
+// check reads a request and says what is wrong with it. The user's name tells who is who in the audit log, and keeps apart from nodes
+// and programs, whose names decide about their rights.
+func check(asked csr, class string) (*x509.CertificateRequest, error) {
+	block, _ := pem.Decode(asked.Spec.Request)
+	if block == nil {
+		return nil, errors.New("spec.request holds no PEM")
+	}
+	request, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("spec.request: %w", err)
+	}
+	if err := request.CheckSignature(); err != nil {
+		return nil, fmt.Errorf("spec.request: %w", err)
+	}
+	prefix := "system:" + class + ":"
+	if name, ok := strings.CutPrefix(request.Subject.CommonName, prefix); !ok || name == "" {
+		return nil, fmt.Errorf("the common name must be %s followed by a name: it is %q", prefix, request.Subject.CommonName)
+	}
+	if !slices.Contains(asked.Spec.Usages, certificatesv1.UsageClientAuth) {
+		return nil, fmt.Errorf("spec.usages must name %q", certificatesv1.UsageClientAuth)
+	}
+	for _, usage := range asked.Spec.Usages {
+		if !slices.Contains(usages, usage) {
+			return nil, fmt.Errorf("spec.usages: %q is not for a client certificate; there are %v", usage, usages)
+		}
+	}
+	return request, nil
+}
