@@ -163,7 +163,7 @@ func roles() []rbacv1.PolicyRule {
 		rule(group, []string{"rolebindings"}, []string{"patch"}, managers...),
 		reads(group, "clusterroles", "create", "update", "deletecollection"),
 		reads(group, "clusterrolebindings", "create", "update", "deletecollection"),
-		// An OpenShift payload's PKI operator signs break-glass certificates of its own cluster.
+		// Break-glass certificates are signed by an operator of their own cluster, which this one lets do so.
 		reads(certificates, "certificatesigningrequests"),
 		of(certificates, "certificatesigningrequests/approval", "update"),
 		of(certificates, "certificatesigningrequests/status", "patch"),

@@ -14,7 +14,7 @@ import (
 // unusedRights are what the operator may do and the journey does not have it do, by the reason why it is given. The tests of the controllers,
 // which run with the operator's rights, do use them, but for those of OpenShift's management clusters.
 var unusedRights = map[string][]string{
-	"an OpenShift payload's PKI operator signs certificates, and who gives rights away has them": {
+	"operators of the clusters sign certificates, and who gives rights away has them": {
 		"get certificates.k8s.io/certificatesigningrequests", "list certificates.k8s.io/certificatesigningrequests",
 		"watch certificates.k8s.io/certificatesigningrequests", "update certificates.k8s.io/certificatesigningrequests/approval",
 		"patch certificates.k8s.io/certificatesigningrequests/status", "approve certificates.k8s.io/signers", "sign certificates.k8s.io/signers",
