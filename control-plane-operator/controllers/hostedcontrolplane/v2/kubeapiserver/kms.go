@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/reference"
 )
@@ -108,9 +109,30 @@ func runPlugins(ctx context.Context, scope *component.Scope, pod *corev1.PodSpec
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(known)) {
+		if err := checkCredentials(ctx, scope, known[name]); err != nil {
+			return err
+		}
 		addPlugin(pod, known[name])
 	}
 	toleratePlugins(&pod.Containers[0])
+	return nil
+}
+
+// checkCredentials refuses a Secret of the control plane's own: a plugin is the user's program, and must not see keys of authorities. Copies of what
+// the user wrote have no owner.
+func checkCredentials(ctx context.Context, scope *component.Scope, plugin hyperv1.KMSPluginSpec) error {
+	name := reference.Name(plugin.Credentials)
+	if name == "" {
+		return nil
+	}
+	secret := &corev1.Secret{}
+	err := scope.Client.Get(ctx, client.ObjectKey{Namespace: scope.HCP.Namespace, Name: name}, secret)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading Secret %s of plugin %s: %w", name, plugin.Name, err)
+	}
+	if len(secret.OwnerReferences) > 0 || name == pki.ServiceAccountKeys || name == EncryptionSecret {
+		return fmt.Errorf("secretEncryption.kms.plugin.credentials: Secret %s is one of the control plane's own; give yours another name", name)
+	}
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/component"
@@ -105,6 +106,26 @@ func TestPod(t *testing.T) {
 	g.Expect([]string{server.StartupProbe.HTTPGet.Path, server.ReadinessProbe.HTTPGet.Path, server.LivenessProbe.HTTPGet.Path}).To(Equal(
 		[]string{"/readyz", "/readyz?exclude=kms-providers", "/livez?exclude=etcd"}))
 	g.Expect(HasPlugins(pod)).To(BeTrue())
+}
+
+func TestCredentialsOfTheControlPlane(t *testing.T) {
+	secret := func(name string, owners ...metav1.OwnerReference) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: name, OwnerReferences: owners}}
+	}
+	scope := &component.Scope{Client: hosted(secret("vault-token"), secret("root-ca", metav1.OwnerReference{Name: "demo"}), secret("sa-signing-key")), HCP: &hyperv1.HostedControlPlane{}}
+	scope.HCP.Namespace = "clusters-demo"
+	for name, says := range map[string]string{
+		"": "", "vault-token": "", "not-there-yet": "", "root-ca": "give yours another name", "sa-signing-key": "give yours another name",
+	} {
+		t.Run("When a plugin names the Secret "+name+" it should only get what is the user's", func(t *testing.T) {
+			err := checkCredentials(t.Context(), scope, hyperv1.KMSPluginSpec{Credentials: &corev1.LocalObjectReference{Name: name}})
+			if says == "" {
+				NewWithT(t).Expect(err).NotTo(HaveOccurred())
+			} else {
+				NewWithT(t).Expect(err).To(MatchError(ContainSubstring(says)))
+			}
+		})
+	}
 }
 
 func TestPluginFault(t *testing.T) {
