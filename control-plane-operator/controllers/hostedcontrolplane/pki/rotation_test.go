@@ -123,7 +123,9 @@ func TestRotate(t *testing.T) {
 	t.Run("When the overlap of some is over, those should be dropped that nobody carried away, and those of nodes a week later", func(t *testing.T) {
 		g := NewWithT(t)
 		settle()
-		g.Expect(slices.Sorted(maps.Keys(w.stages()))).To(Equal([]string{ClusterSignerCA, ServiceAccountKeys, SystemAdminSigner}))
+		g.Expect(slices.Sorted(maps.Keys(w.stages()))).To(Equal([]string{
+			ClusterSignerCA, CustomerBreakGlassSigner, ServiceAccountKeys, SREBreakGlassSigner, SystemAdminSigner,
+		}))
 		w.clock.SetTime(w.clock.Now().Add(NodeCertificateLife))
 		settle()
 		g.Expect(w.stages()).To(HaveKey(ClusterSignerCA), "certificates of kubelets live a week")
