@@ -84,7 +84,7 @@ func (b *bucket) configured() bool { return b.name != "" }
 // PublishIssuer puts the documents into the bucket, unless they are there.
 func (p *Platform) PublishIssuer(ctx context.Context, cluster platform.Cluster, documents map[string][]byte) (metav1.Condition, time.Duration) {
 	owner, infraID := client.ObjectKeyFromObject(cluster.HostedCluster).String(), cluster.HostedCluster.Spec.InfraID
-	failure, again := p.bucket.publish(ctx, owner, infraID, documents)
+	again, failure := p.bucket.publish(ctx, owner, infraID, documents)
 	where := "s3://" + p.bucket.name + "/" + infraID
 	switch {
 	case failure == nil:
@@ -104,20 +104,20 @@ func (p *Platform) WithdrawIssuer(ctx context.Context, cluster platform.Cluster)
 			"remove %s/ of the bucket by hand and then the finalizer %s", hc.Spec.InfraID, hyperv1.AWSOIDCDiscoveryFinalizer)
 	}
 	if err := p.bucket.withdraw(ctx, client.ObjectKeyFromObject(hc).String(), hc.Spec.InfraID); err != nil {
-		return fmt.Errorf("removing the issuer's documents from s3://%s/%s: %s", p.bucket.name, hc.Spec.InfraID, p.bucket.explain(err)) //nolint:errorlint // in words for users
+		return fmt.Errorf("removing the issuer's documents from s3://%s/%s: %s", p.bucket.name, hc.Spec.InfraID, p.bucket.explain(err))
 	}
 	return nil
 }
 
 // publish writes what is missing or different. It asks the bucket only when the last answer is old.
-func (b *bucket) publish(ctx context.Context, owner, infraID string, documents map[string][]byte) (failure error, again time.Duration) { //nolint:revive // the failure is a result to tell, not to return
+func (b *bucket) publish(ctx context.Context, owner, infraID string, documents map[string][]byte) (again time.Duration, failure error) {
 	raw, err := json.Marshal(documents)
 	if err != nil {
-		return err, failedFor
+		return failedFor, err
 	}
 	digest := sha256.Sum256(raw)
 	if last, left := b.last(owner); left > 0 && last.documents == digest {
-		return last.failure, left
+		return left, last.failure
 	}
 	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
 	defer cancel()
@@ -129,7 +129,7 @@ func (b *bucket) publish(ctx context.Context, owner, infraID string, documents m
 		b.seen = map[string]look{}
 	}
 	b.seen[owner] = found
-	return failure, found.validFor()
+	return found.validFor(), failure
 }
 
 func (b *bucket) putAll(ctx context.Context, owner, infraID string, documents map[string][]byte) error {
