@@ -32,6 +32,7 @@ func TestInPlaceUpgrade(t *testing.T) {
 }
 
 func updates(t *testing.T, s servers) {
+	t.Helper()
 
 	t.Run("When the target changes, nodes should be emptied and updated one after another", func(t *testing.T) {
 		w := newWorld(t, s, "release", 3)
@@ -151,6 +152,7 @@ func updates(t *testing.T, s servers) {
 }
 
 func draining(t *testing.T, s servers) {
+	t.Helper()
 
 	t.Run("When pods come back or have ended, they should be left alone", func(t *testing.T) {
 		w := newWorld(t, s, "stay", 1)
@@ -222,6 +224,7 @@ func draining(t *testing.T, s servers) {
 }
 
 func failures(t *testing.T, s servers) {
+	t.Helper()
 
 	t.Run("When a node goes back, it should serve again, be told of, and no other be begun; another target should begin anew", func(t *testing.T) {
 		w := newWorld(t, s, "back", 3)
@@ -356,6 +359,7 @@ func failures(t *testing.T, s servers) {
 }
 
 func disruptions(t *testing.T, s servers) {
+	t.Helper()
 
 	t.Run("When the pool goes back in the middle, the nodes that were updated should go back too", func(t *testing.T) {
 		w := newWorld(t, s, "return", 3)
@@ -447,6 +451,7 @@ func disruptions(t *testing.T, s servers) {
 
 // hostileNodes has a node write on itself what it likes. It has its own update to spoil, and no more.
 func hostileNodes(t *testing.T, s servers) {
+	t.Helper()
 	for name, lies := range map[string]map[string]string{
 		"failed":  {hyperv1.DesiredNodeConfigAnnotation: after, hyperv1.NodeConfigStateAnnotation: hyperv1.NodeConfigFailed, hyperv1.NodeConfigMessageAnnotation: "I was never asked"},
 		"asked":   {hyperv1.DesiredNodeConfigAnnotation: after},

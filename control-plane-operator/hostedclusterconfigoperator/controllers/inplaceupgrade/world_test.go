@@ -75,7 +75,7 @@ type world struct {
 	busiest int
 }
 
-func newWorld(t *testing.T, s servers, namespace string, nodes int) *world {
+func newWorld(t *testing.T, s servers, namespace string, nodes int32) *world {
 	t.Helper()
 	w := &world{GomegaWithT: NewWithT(t), t: t, servers: s, namespace: namespace, clock: clocktesting.NewFakeClock(time.Now().Add(time.Hour).Truncate(time.Second)),
 		refuses: map[string][2]string{}, kubelets: map[string]string{}}
@@ -86,11 +86,11 @@ func newWorld(t *testing.T, s servers, namespace string, nodes int) *world {
 	ms := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pool", Annotations: map[string]string{
 		hyperv1.NodePoolTargetConfigVersionAnnotation: before, hyperv1.NodePoolCurrentConfigVersionAnnotation: before,
 		hyperv1.NodePoolMaxUnavailableAnnotation: "1", hyperv1.NodePoolKubeletVersionAnnotation: beforeKubelet[1:]}},
-		Spec: clusterv1.MachineSetSpec{ClusterName: "demo", Replicas: ptr.To(int32(nodes)), Selector: metav1.LabelSelector{MatchLabels: map[string]string{"pool": "pool"}},
+		Spec: clusterv1.MachineSetSpec{ClusterName: "demo", Replicas: ptr.To(nodes), Selector: metav1.LabelSelector{MatchLabels: map[string]string{"pool": "pool"}},
 			Template: clusterv1.MachineTemplateSpec{ObjectMeta: clusterv1.ObjectMeta{Labels: map[string]string{"pool": "pool"}}, Spec: machineSpec()}}}
 	w.create(s.management, ms)
 	for i := range nodes {
-		w.join(w.name(i))
+		w.join(w.name(int(i)))
 	}
 	return w
 }
