@@ -35,6 +35,7 @@ func TestJourney(t *testing.T) {
 		{"When nothing changes, nothing should be written", (*suite).quiet},
 		{"When a pool has constraints, it should get a machine that satisfies them", (*suite).constraints},
 		{"When a pool has a stock image of MAAS, cloud-init should make its machines nodes", (*suite).ubuntu},
+		{"When clusters are of other platforms, each should get a Ready node from its stand-in, and be deleted whole", (*suite).platforms},
 		{"When workers are virtual machines, MAAS should compose them on hosts of different zones", (*suite).virtual},
 		{"When something is wrong, a condition should say so within 30 seconds", (*suite).mistakes},
 		{"When an LXD host vanished, its machines should be on the other one, beside metal, and in the end deleted", (*suite).vanished},
@@ -60,7 +61,7 @@ func TestJourney(t *testing.T) {
 }
 
 func (s *suite) create(t *testing.T) {
-	s.must(t, s.Install(t.Context()))
+	s.must(t, s.Install(t.Context(), s.standIns(t)...))
 	s.Mark()
 	previous, err := s.PreviousReleaseImage(t.Context())
 	s.must(t, err)

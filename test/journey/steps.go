@@ -52,17 +52,17 @@ func (w *Walker) StopEnvironment(ctx context.Context) error {
 	return w.Type(ctx, "devcluster", "down", "--dir", w.Dir)
 }
 
-// Install installs the operator as a user would.
-func (w *Walker) Install(ctx context.Context) error {
+// Install installs the operator as a user would; extra flags come last.
+func (w *Walker) Install(ctx context.Context, extra ...string) error {
 	specs, err := images.Pullspecs(w.environment().Images(), env.Registry)
 	if err != nil {
 		return err
 	}
-	err = w.Type(ctx, "hypershift", "install",
+	argv := []string{"hypershift", "install",
 		"--hypershift-image", specs["hypershift"],
 		"--hcp-egress-block-cidrs", strings.Join([]string{env.Gateway + "/32", env.PodNetwork, env.ServiceNetwork}, ","),
-		"--additional-trust-bundle", w.environment().RegistryCA())
-	if err != nil {
+		"--additional-trust-bundle", w.environment().RegistryCA()}
+	if err := w.Type(ctx, append(argv, extra...)...); err != nil {
 		return err
 	}
 	c, err := w.Management()

@@ -9,12 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -26,6 +28,9 @@ import (
 	"github.com/openshift/hypershift/test/standin/contract"
 	"github.com/openshift/hypershift/test/standin/lab"
 )
+
+// lease is long enough for a machine of two cores with all of the environment on it: who loses it ends.
+const lease = 2 * time.Minute
 
 func main() {
 	ctrl.SetLogger(zap.New())
@@ -96,7 +101,7 @@ func newManager(config *rest.Config, o options) (ctrl.Manager, error) {
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme, Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{o.namespace: {}}},
-		LeaderElection: o.elect, LeaderElectionID: "standin", LeaderElectionNamespace: o.namespace,
+		LeaderElection: o.elect, LeaderElectionID: "standin", LeaderElectionNamespace: o.namespace, LeaseDuration: ptr.To(lease), RenewDeadline: ptr.To(lease / 2),
 		HealthProbeBindAddress: o.health, Metrics: server.Options{BindAddress: o.metrics},
 	})
 	if err != nil {

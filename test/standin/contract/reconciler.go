@@ -129,7 +129,7 @@ func (r *Machines) provide(ctx context.Context, object client.Object, owner *clu
 	order.Key = key(object)
 	machine, err := r.Infrastructure.Provide(ctx, order)
 	if err != nil {
-		return ctrl.Result{RequeueAfter: Poll}, errors.Join(fmt.Errorf("providing the machine of %s: %w", object.GetName(), err), r.waiting(ctx, object, err.Error()))
+		return ctrl.Result{}, errors.Join(fmt.Errorf("providing the machine of %s: %w", object.GetName(), err), r.waiting(ctx, object, err.Error()))
 	}
 	providerID := r.providerID(object, machine)
 	if err := upsert.Patch(ctx, r.Client, object, func() { r.specify(object, providerID, machine) }); err != nil {
@@ -150,8 +150,11 @@ func (r *Machines) waiting(ctx context.Context, object client.Object, why string
 
 func (r *Machines) tellNode(ctx context.Context, cluster *clusterv1.Cluster, machine Machine, providerID string) (ctrl.Result, error) {
 	there, err := r.Nodes(ctx, client.ObjectKeyFromObject(cluster), machine.Names, providerID)
-	if err != nil || !there {
-		return ctrl.Result{RequeueAfter: Poll}, err
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !there {
+		return ctrl.Result{RequeueAfter: Poll}, nil
 	}
 	return ctrl.Result{RequeueAfter: Settled}, nil
 }
