@@ -115,7 +115,7 @@ func (s *suite) createOther(t *testing.T, o other) {
 	t.Helper()
 	release, err := s.ReleaseImage(t.Context())
 	s.must(t, err)
-	argv := []string{"hypershift", "create", "cluster", o.platform, "--name", o.platform, "--release-image", release,
+	argv := []string{"hypershift", "create", "cluster", o.platform, "--name", o.platform, "--node-pool-replicas=-1", "--release-image", release,
 		"--pull-secret", s.Path("pull-secret.json"), "--additional-trust-bundle", env.Env{Dir: s.Dir, Bin: s.Bin}.RegistryCA()}
 	s.must(t, s.Type(t.Context(), append(argv, o.cluster...)...))
 	argv = []string{"hypershift", "create", "nodepool", o.platform, "--name", o.platform, "--cluster-name", o.platform, "--replicas", "1"}
