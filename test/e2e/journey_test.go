@@ -35,7 +35,6 @@ func TestJourney(t *testing.T) {
 		{"When nothing changes, nothing should be written", (*suite).quiet},
 		{"When a pool has constraints, it should get a machine that satisfies them", (*suite).constraints},
 		{"When a pool has a stock image of MAAS, cloud-init should make its machines nodes", (*suite).ubuntu},
-		{"When clusters are of other platforms, each should get a Ready node from its stand-in, and be deleted whole", (*suite).platforms},
 		{"When workers are virtual machines, MAAS should compose them on hosts of different zones", (*suite).virtual},
 		{"When something is wrong, a condition should say so within 30 seconds", (*suite).mistakes},
 		{"When an LXD host vanished, its machines should be on the other one, beside metal, and in the end deleted", (*suite).vanished},
@@ -49,6 +48,7 @@ func TestJourney(t *testing.T) {
 		{"When the provider is killed, no machine should leak", (*suite).providerKills},
 		{"When MAAS is away for a minute, the pool should scale afterwards", (*suite).maasAway},
 		{"When operators and the API server are killed, all should recover", (*suite).operatorKills},
+		{"When clusters are of other platforms, each should get a Ready node from its stand-in, and be deleted whole", (*suite).platforms},
 		{"When the cluster is destroyed, nothing should be left", (*suite).destroy},
 		{"When all of that was done, the operator should have lacked no right, and used each", (*suite).rights},
 	} {
