@@ -48,8 +48,8 @@ func TestJourney(t *testing.T) {
 		{"When the provider is killed, no machine should leak", (*suite).providerKills},
 		{"When MAAS is away for a minute, the pool should scale afterwards", (*suite).maasAway},
 		{"When operators and the API server are killed, all should recover", (*suite).operatorKills},
-		{"When clusters are of other platforms, each should get a Ready node from its stand-in, and be deleted whole", (*suite).platforms},
 		{"When the cluster is destroyed, nothing should be left", (*suite).destroy},
+		{"When clusters are of other platforms, each should get a Ready node from its stand-in, and be deleted whole", (*suite).platforms},
 		{"When all of that was done, the operator should have lacked no right, and used each", (*suite).rights},
 	} {
 		ok := t.Run(part.name, func(t *testing.T) { part.run(s, t) })
