@@ -20,7 +20,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -111,7 +110,7 @@ func newManager(config *rest.Config, o options) (ctrl.Manager, error) {
 }
 
 func addControllers(mgr ctrl.Manager, played contract.Contract, namespace string) error {
-	var c client.Client = mgr.GetClient()
+	c := mgr.GetClient()
 	machines := &contract.Machines{
 		Client: c, Contract: played, Infrastructure: &lab.Lab{Reader: c, Namespace: namespace}, Nodes: contract.ByKubeconfig(c), Clock: clock.RealClock{},
 	}
