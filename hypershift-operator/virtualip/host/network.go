@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -17,6 +18,7 @@ import (
 // Network is that of the network namespace in which it was opened.
 type Network struct {
 	handle *netlink.Handle
+	filter *nftables.Conn
 	// socket sends frames, and receives none.
 	socket int
 	// name is the interface that has all addresses; empty for that whose network an address is in.
@@ -34,12 +36,19 @@ func Open(name string) (*Network, error) {
 		handle.Close()
 		return nil, fmt.Errorf("opening a socket for announcements, which needs the capability NET_RAW: %w", err)
 	}
-	return &Network{handle: handle, socket: socket, name: name}, nil
+	filter, err := nftables.New(nftables.AsLasting())
+	if err != nil {
+		handle.Close()
+		_ = unix.Close(socket)
+		return nil, fmt.Errorf("opening the node's packet filter: %w", err)
+	}
+	return &Network{handle: handle, filter: filter, socket: socket, name: name}, nil
 }
 
 // Close ends the use of the network; addresses stay.
 func (n *Network) Close() {
 	n.handle.Close()
+	_ = n.filter.CloseLasting()
 	_ = unix.Close(n.socket)
 }
 
@@ -60,7 +69,7 @@ func (n *Network) Check(address netip.Addr) error {
 }
 
 // Hold puts the address on its interface, or gives it longer. The kernel takes it off after lifetime, which counts in whole seconds,
-// whatever becomes of this process. It tells whether the address was not there.
+// whatever becomes of this process. Node ports are open on it. It tells whether the address was not there.
 func (n *Network) Hold(address netip.Addr, lifetime time.Duration) (added bool, err error) {
 	link, err := n.link(address)
 	if err != nil {
@@ -77,7 +86,7 @@ func (n *Network) Hold(address netip.Addr, lifetime time.Duration) (added bool, 
 	if err := n.handle.AddrReplace(link, one); err != nil {
 		return false, fmt.Errorf("putting %s on network interface %s: %w", address, link.Attrs().Name, err)
 	}
-	return len(found) == 0, nil
+	return len(found) == 0, n.openNodePorts(address)
 }
 
 // Drop takes the address off whichever interface has it. That nothing has it is no error.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/nftables"
 	. "github.com/onsi/gomega"
 	"github.com/vishvananda/netlink"
 
@@ -61,6 +62,48 @@ func TestNetwork(t *testing.T) {
 			g.Expect(network.Drop(address)).To(Succeed())
 			g.Expect(node.Has(address)).To(BeFalse())
 			g.Expect(network.Drop(address)).To(Succeed())
+		})
+	}
+}
+
+func TestNodePorts(t *testing.T) {
+	s := segment.New(t)
+	node := s.Node()
+	network := open(t, node, "")
+	var proxy *nftables.Conn
+	var err error
+	node.Do(func() { proxy, err = nftables.New(nftables.AsLasting()) })
+	g := NewWithT(t)
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = proxy.CloseLasting() })
+	for _, tt := range []struct {
+		name    string
+		family  nftables.TableFamily
+		key     nftables.SetDatatype
+		address netip.Addr
+	}{
+		{"IPv4", nftables.TableFamilyIPv4, nftables.TypeIPAddr, four},
+		{"IPv6", nftables.TableFamilyIPv6, nftables.TypeIP6Addr, six},
+	} {
+		t.Run("When kube-proxy has rules for "+tt.name+", node ports should be open on what is held, again after it forgot", func(t *testing.T) {
+			g := NewWithT(t)
+			_, err := network.Hold(tt.address, time.Minute)
+			g.Expect(err).NotTo(HaveOccurred(), "without rules of kube-proxy there is nothing to open")
+			set := &nftables.Set{Table: &nftables.Table{Family: tt.family, Name: "kube-proxy"}, Name: "nodeport-ips", KeyType: tt.key}
+			proxy.AddTable(set.Table)
+			g.Expect(proxy.AddSet(set, nil)).To(Succeed())
+			g.Expect(proxy.Flush()).To(Succeed())
+			for range 2 {
+				for range 2 {
+					_, err := network.Hold(tt.address, time.Minute)
+					g.Expect(err).NotTo(HaveOccurred())
+				}
+				open, err := proxy.GetSetElements(set)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(open).To(ConsistOf(HaveField("Key", tt.address.AsSlice())))
+				proxy.FlushSet(set)
+				g.Expect(proxy.Flush()).To(Succeed())
+			}
 		})
 	}
 }
