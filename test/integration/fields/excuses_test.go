@@ -46,7 +46,7 @@ var excuses = append([]excuse{
 func ofTheCloud() []excuse {
 	var all []excuse
 	for _, path := range []string{
-		"cloudProviderConfig.zone", "endpointAccess", "serviceEndpoints", "additionalAllowedPrincipals", "multiArch", "sharedVPC", "terminationHandlerQueueURL",
+		"cloudProviderConfig.zone", "serviceEndpoints", "multiArch", "sharedVPC", "terminationHandlerQueueURL",
 	} {
 		all = append(all, excuse{kinds: clusterKind, path: "platform.aws." + path, because: "the payload's control-plane-operator reads it in the HostedControlPlane"})
 	}
