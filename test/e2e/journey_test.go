@@ -43,6 +43,7 @@ func TestJourney(t *testing.T) {
 		{"When a pool gets a configuration that cannot be used, no machine should be touched", (*suite).badConfiguration},
 		{"When a BMC is dead, another machine should take the place", (*suite).deadBMC},
 		{"When the key of another user is given, no machine should be lost", (*suite).anotherUsersKey},
+		{"When all that the management cluster had of a cluster is lost, a backup should bring it back, and its nodes and pods run on", (*suite).restore},
 		{"When a pool is scaled up and down, machines should come and go", (*suite).scaling},
 		{"When a machine fails to deploy, another should take its place", (*suite).failedDeployment},
 		{"When the provider is killed, no machine should leak", (*suite).providerKills},

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"filippo.io/age"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/support/namespaceguard"
+	"github.com/openshift/hypershift/test/devcluster/env"
+	"github.com/openshift/hypershift/test/journey"
+)
+
+// restore loses all that the management cluster has of the cluster, etcd's volume too, and brings it back from a backup in the object store. Its
+// machines ran all the while, and nobody but the control plane noticed.
+func (s *suite) restore(t *testing.T) {
+	g := NewWithT(t)
+	guest, err := s.GuestClient(cluster)
+	s.must(t, err)
+	note := func(name string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	}
+	s.must(t, guest.Create(t.Context(), note("before-the-backup")))
+	keyFile, url := s.backup(t)
+	s.must(t, guest.Create(t.Context(), note("after-the-backup")))
+	before := s.running(t, guest)
+	g.Expect(before).To(HaveLen(6), "two each of machines, Nodes and pods")
+	s.admin(t, http.MethodDelete, "/requests", nil)
+
+	kept := s.lose(t)
+	for _, obj := range kept {
+		s.must(t, s.c.Create(t.Context(), obj))
+	}
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", s.environment().StoreCredentials())
+	s.must(t, s.Type(t.Context(), "hypershift", "restore", "cluster", "--from", url, "--key-file", keyFile,
+		"--s3-endpoint", "https://"+env.S3, "--s3-ca-file", s.environment().StoreCA(), "--wait", "--timeout", "5m"))
+	s.must(t, s.SaveKubeconfig(t.Context(), cluster))
+	s.reach(t, "all machines taken over", 3*time.Minute, s.takenOver())
+	s.reach(t, "restored nodes ready", 3*time.Minute, s.NodesReady(cluster, 2))
+	s.reach(t, "pool whole", 3*time.Minute, journey.PoolReplicas(s.c, cluster, 2))
+
+	guest, err = s.GuestClient(cluster)
+	s.must(t, err)
+	g.Expect(s.running(t, guest)).To(Equal(before), "nothing was restarted, installed or made anew")
+	g.Expect(guest.Get(t.Context(), client.ObjectKeyFromObject(note("before-the-backup")), &corev1.ConfigMap{})).To(Succeed())
+	g.Expect(apierrors.IsNotFound(guest.Get(t.Context(), client.ObjectKeyFromObject(note("after-the-backup")), &corev1.ConfigMap{}))).To(BeTrue())
+	for _, operation := range s.asked(t) {
+		g.Expect(operation).NotTo(Or(HaveSuffix(".allocate"), HaveSuffix(".deploy"), HaveSuffix(".release")))
+	}
+	s.reach(t, "management cluster and restored cluster at rest", 4*time.Minute, journey.All(
+		s.Quiet(s.Path("kubeconfig"), 20*time.Second), s.Quiet(s.Path(cluster+".kubeconfig"), 20*time.Second)))
+	s.must(t, s.RunWorkload(t.Context(), cluster))
+}
+
+func (s *suite) environment() env.Env { return env.Env{Dir: s.Dir, Bin: s.Bin} }
+
+// backup takes one on demand, encrypted for a key whose private part the management cluster never sees, and says where both are.
+func (s *suite) backup(t *testing.T) (keyFile, url string) {
+	t.Helper()
+	identity, err := age.GenerateX25519Identity()
+	s.must(t, err)
+	keyFile = s.Path("backup-key.txt")
+	s.must(t, os.WriteFile(keyFile, []byte(identity.String()+"\n"), 0o600))
+	hosted, e := journey.HostedNamespace(cluster), s.environment()
+	s.must(t, s.Type(t.Context(), "kubectl", "create", "secret", "generic", "-n", hosted, "backup-key", "--from-literal", "recipients="+identity.Recipient().String()))
+	s.must(t, s.Type(t.Context(), "kubectl", "create", "secret", "generic", "-n", hosted, "s3",
+		"--from-file", "credentials="+e.StoreCredentials(), "--from-file", "ca-bundle.crt="+e.StoreCA()))
+	s.must(t, s.Type(t.Context(), "hypershift", "create", "etcd-backup", "--name", cluster, "--backup-name", "on-demand", "--encryption-key", "backup-key",
+		"--s3-bucket", env.Bucket, "--s3-endpoint", "https://"+env.S3, "--s3-credentials", "s3", "--wait", "--timeout", "5m"))
+	backup := &hyperv1.HCPEtcdBackup{}
+	s.must(t, s.c.Get(t.Context(), client.ObjectKey{Namespace: hosted, Name: "on-demand"}, backup))
+	return keyFile, backup.Status.SnapshotURL
+}
+
+// running is what must not change: machines in MAAS by their allocation, Nodes and pods of the workload by their UIDs, and how often containers started.
+func (s *suite) running(t *testing.T, guest client.Client) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for id, m := range s.allocations(t) {
+		found["machine "+id] = m.Owner + " " + m.StatusName
+	}
+	nodes, pods := &corev1.NodeList{}, &corev1.PodList{}
+	s.must(t, guest.List(t.Context(), nodes))
+	for _, node := range nodes.Items {
+		found["node "+node.Name] = string(node.UID) + " " + node.Spec.ProviderID + " " + node.Status.NodeInfo.BootID
+	}
+	s.must(t, guest.List(t.Context(), pods, client.InNamespace("default"), client.MatchingLabels{"app": "web"}))
+	for _, pod := range pods.Items {
+		found["pod "+pod.Name] = fmt.Sprintf("%s on %s, started %d times", pod.UID, pod.Spec.NodeName, pod.Status.ContainerStatuses[0].RestartCount+1)
+	}
+	return found
+}
+
+// lose ends the management side of the cluster as a fire would: nobody gets to clean up. What a user has in a repository is returned, ready to be
+// made again: Secrets, ConfigMaps, the HostedCluster with the ports that nodes know, and pools.
+func (s *suite) lose(t *testing.T) []client.Object {
+	t.Helper()
+	kept := s.repository(t)
+	s.must(t, s.Type(t.Context(), "kubectl", "scale", "-n", journey.OperatorNamespace, "deployment/operator", "--replicas=0"))
+	s.must(t, s.Type(t.Context(), "kubectl", "wait", "-n", journey.OperatorNamespace, "--for=delete", "pod", "-l", "app=operator", "--timeout=2m"))
+	hosted := journey.HostedNamespace(cluster)
+	s.must(t, s.Type(t.Context(), "kubectl", "annotate", "namespace", hosted, namespaceguard.ReleasedAnnotation+"=by-hand"))
+	s.must(t, s.Type(t.Context(), "kubectl", "delete", "deployments,statefulsets", "-n", hosted, "--all", "--wait=false"))
+	s.must(t, s.Type(t.Context(), "kubectl", "delete", "pods", "-n", hosted, "--all", "--grace-period=0", "--force", "--wait=false"))
+	s.must(t, s.Type(t.Context(), "kubectl", "delete", "namespace", hosted, "--wait=false"))
+	gone := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hosted}}
+	s.reach(t, "hosted namespace and etcd's volume gone", 3*time.Minute, func(ctx context.Context) (bool, string, error) {
+		for _, namespace := range []string{hosted, journey.Namespace} {
+			if err := s.force(ctx, namespace); err != nil {
+				return false, "", err
+			}
+		}
+		return journey.Gone(s.c, gone)(ctx)
+	})
+	s.must(t, s.Type(t.Context(), "kubectl", "scale", "-n", journey.OperatorNamespace, "deployment/operator", "--replicas=1"))
+	s.reach(t, "operator back", 3*time.Minute, journey.OperatorReady(s.c))
+	return kept
+}
+
+// force deletes what finalizers would keep of the cluster in a namespace, without what they stand for.
+func (s *suite) force(ctx context.Context, namespace string) error {
+	all, err := s.Read(ctx, "kubectl", "api-resources", "--namespaced", "--verbs=list", "-o", "name")
+	if err != nil {
+		return err
+	}
+	kinds := slices.DeleteFunc(strings.Fields(all), func(kind string) bool {
+		return !strings.HasSuffix(kind, hyperv1.GroupVersion.Group) && !strings.HasSuffix(kind, "cluster.x-k8s.io")
+	})
+	names, err := s.Read(ctx, "kubectl", "get", strings.Join(kinds, ","), "-n", namespace, "-o", "name")
+	if err != nil {
+		return err
+	}
+	for name := range strings.FieldsSeq(names) {
+		// It may go by itself meanwhile, and the next look sees what is left.
+		_, _ = s.Read(ctx, "kubectl", "delete", name, "-n", namespace, "--wait=false")
+		_, _ = s.Read(ctx, "kubectl", "patch", name, "-n", namespace, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+	}
+	return nil
+}
+
+// repository is what a user has of the cluster elsewhere, or writes anew: what is made of it is not there, and neither is what operators noted on it.
+func (s *suite) repository(t *testing.T) []client.Object {
+	t.Helper()
+	hc, pools := &hyperv1.HostedCluster{}, &hyperv1.NodePoolList{}
+	s.must(t, s.c.Get(t.Context(), client.ObjectKey{Namespace: journey.Namespace, Name: cluster}, hc))
+	kept := []client.Object{&hyperv1.HostedCluster{ObjectMeta: applied(hc), Spec: hc.Spec}}
+	kept[0].SetAnnotations(map[string]string{hyperv1.RestoringAnnotation: "true"})
+	for i := range hc.Spec.Services {
+		if node := hc.Spec.Services[i].ServicePublishingStrategy.NodePort; node != nil {
+			node.Port = s.port(t, hc.Spec.Services[i].Service)
+		}
+	}
+	s.must(t, s.c.List(t.Context(), pools, client.InNamespace(journey.Namespace)))
+	for _, pool := range pools.Items {
+		kept = append(kept, &hyperv1.NodePool{ObjectMeta: applied(&pool), Spec: pool.Spec})
+	}
+	for _, name := range []string{"-pull-secret", "-maas-credentials", "-etcd-encryption-key"} {
+		secret := &corev1.Secret{}
+		s.must(t, s.c.Get(t.Context(), client.ObjectKey{Namespace: journey.Namespace, Name: cluster + name}, secret))
+		kept = append(kept, &corev1.Secret{ObjectMeta: applied(secret), Type: secret.Type, Data: secret.Data})
+	}
+	return kept
+}
+
+// applied is what a user writes of an object's metadata.
+func applied(obj client.Object) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: obj.GetName(), Labels: obj.GetLabels()}
+}
+
+// port is that on which a service of the control plane is published; zero for one that is not.
+func (s *suite) port(t *testing.T, service hyperv1.ServiceType) int32 {
+	t.Helper()
+	name, ok := map[hyperv1.ServiceType]string{hyperv1.APIServer: "kube-apiserver", hyperv1.Ignition: "ignition-server"}[service]
+	if !ok {
+		return 0
+	}
+	published := &corev1.Service{}
+	s.must(t, s.c.Get(t.Context(), client.ObjectKey{Namespace: journey.HostedNamespace(cluster), Name: name}, published))
+	return published.Spec.Ports[0].NodePort
+}
+
+// takenOver checks that the machines that ran are those of Machines again.
+func (s *suite) takenOver() journey.Check {
+	deployed := journey.MachinesDeployed(s.c, cluster, cluster, 2)
+	return func(ctx context.Context) (bool, string, error) {
+		infra := &infrav1.MaasCluster{}
+		if err := s.c.Get(ctx, client.ObjectKey{Namespace: journey.HostedNamespace(cluster), Name: cluster}, infra); err != nil {
+			return false, "", err
+		}
+		restored := meta.FindStatusCondition(infra.Status.Conditions, "MachinesRestored")
+		if restored == nil || restored.Status != metav1.ConditionTrue {
+			return false, fmt.Sprint(restored), nil
+		}
+		return deployed(ctx)
+	}
+}
+
+// asked are the operations that MAAS was asked for since its counters began.
+func (s *suite) asked(t *testing.T) []string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+env.MAASAdmin+"/requests", nil)
+	s.must(t, err)
+	response, err := http.DefaultClient.Do(request)
+	s.must(t, err)
+	defer response.Body.Close()
+	var rows []struct{ Operation string }
+	s.must(t, json.NewDecoder(response.Body).Decode(&rows))
+	var operations []string
+	for _, row := range rows {
+		operations = append(operations, row.Operation)
+	}
+	return operations
+}
