@@ -141,7 +141,8 @@ func (s *suite) force(ctx context.Context, namespace string) error {
 		return err
 	}
 	kinds := slices.DeleteFunc(strings.Fields(all), func(kind string) bool {
-		return !strings.HasSuffix(kind, hyperv1.GroupVersion.Group) && !strings.HasSuffix(kind, "cluster.x-k8s.io")
+		// Deployments of the managers have a finalizer too.
+		return kind != "deployments.apps" && !strings.HasSuffix(kind, hyperv1.GroupVersion.Group) && !strings.HasSuffix(kind, "cluster.x-k8s.io")
 	})
 	names, err := s.Read(ctx, "kubectl", "get", strings.Join(kinds, ","), "-n", namespace, "-o", "name")
 	if err != nil {
