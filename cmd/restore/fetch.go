@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,16 +20,16 @@ import (
 // fetch gets the backup to this machine: it is read once for each member, and once before anything is written. What was fetched is encrypted as it
 // was in the store, and release removes it.
 func (r *restoring) fetch(ctx context.Context) (release func(), err error) {
-	location, err := url.Parse(r.from)
-	if err != nil || location.Scheme == "" {
+	scheme, path, isURL := strings.Cut(r.from, "://")
+	if !isURL {
 		r.file = r.from
 		return func() {}, nil
 	}
-	bucket, key := location.Host, strings.TrimPrefix(location.Path, "/")
+	bucket, key, _ := strings.Cut(path, "/")
 	switch {
-	case location.Scheme == "pvc":
+	case scheme == "pvc":
 		return nil, fmt.Errorf("--from %s: a backup on a volume is not read from here: copy the file out of a pod that has the claim, and name the file", r.from)
-	case location.Scheme != "s3" || bucket == "" || key == "":
+	case scheme != "s3" || bucket == "" || key == "":
 		return nil, fmt.Errorf("--from %s: name a file, or an object as s3://BUCKET/KEY", r.from)
 	}
 	dir, err := os.MkdirTemp("", "hypershift-restore-")
