@@ -55,7 +55,7 @@ func followCommand(h *host.Host) *cobra.Command {
 	f := &follower{
 		host: h, arch: architecture, alive: 20 * time.Second, poll: 2 * time.Second, retryFirst: 10 * time.Second, retryMax: 5 * time.Minute, watchMax: time.Minute,
 		become: func() error {
-			return syscall.Exec(nodeplan.Program, []string{nodeplan.Program, "follow"}, os.Environ())
+			return syscall.Exec(nodeplan.Program, []string{nodeplan.Program, "follow"}, os.Environ()) //nolint:gosec // It is this program, newer, checked when it was fetched.
 		},
 	}
 	cmd := &cobra.Command{

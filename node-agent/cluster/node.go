@@ -135,7 +135,8 @@ func (n *Node) Watch(ctx context.Context, see func(Annotations)) error {
 			Object object `json:"object"`
 		}
 		if err := events.Decode(&event); err != nil {
-			return nil //nolint:nilerr // The server ends each watch, and connections break.
+			// The server ends each watch, and connections break.
+			return nil
 		}
 		if event.Type != "ADDED" && event.Type != "MODIFIED" {
 			return nil

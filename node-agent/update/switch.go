@@ -92,17 +92,8 @@ func (m *Machine) back(ctx context.Context, s State) error {
 		return err
 	}
 	for _, unit := range units {
-		if !known(unitDir+unit) && m.Host.Exists(unitDir+unit) {
-			if err := m.Host.Do(ctx, "systemctl", "disable", "--now", unit); err != nil {
-				m.Host.Say("unit %s, which the former configuration has not, is not stopped: %v", unit, err)
-			}
-		}
-		for _, link := range enabledBy(m.Host, unit) {
-			if !known(link) {
-				if err := m.Host.Remove(link); err != nil {
-					return err
-				}
-			}
+		if err := m.disable(ctx, unit, known); err != nil {
+			return err
 		}
 	}
 	if err := restore(m.Host, index); err != nil {
@@ -116,6 +107,24 @@ func (m *Machine) back(ctx context.Context, s State) error {
 			if err := m.Host.Do(ctx, "systemctl", "start", "--no-block", unit); err != nil {
 				m.Host.Say("unit %s does not start: %v", unit, err)
 			}
+		}
+	}
+	return nil
+}
+
+// disable stops a unit that the former configuration has not, and takes away by what it would start that was not there.
+func (m *Machine) disable(ctx context.Context, unit string, known func(path string) bool) error {
+	if !known(unitDir+unit) && m.Host.Exists(unitDir+unit) {
+		if err := m.Host.Do(ctx, "systemctl", "disable", "--now", unit); err != nil {
+			m.Host.Say("unit %s, which the former configuration has not, is not stopped: %v", unit, err)
+		}
+	}
+	for _, link := range enabledBy(m.Host, unit) {
+		if known(link) {
+			continue
+		}
+		if err := m.Host.Remove(link); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -194,7 +194,7 @@ func (r *Revoker) watch(ctx context.Context, s *scope) (ctrl.Result, error) {
 // report says how far it is, unless something failed, which the next pass finds out.
 func (r *Revoker) report(ctx context.Context, s *scope, failure error) error {
 	if failure != nil {
-		return nil
+		return nil //nolint:nilerr // The driver returns it.
 	}
 	return client.IgnoreNotFound(upsert.Status(ctx, r.Client, s.request, func() {
 		s.request.Status.Conditions = condition.Merge(s.request.Status.Conditions, s.request.Generation, conditions(s)...)

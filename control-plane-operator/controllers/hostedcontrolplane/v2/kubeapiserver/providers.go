@@ -32,9 +32,11 @@ type provider struct {
 // renderProviders writes the configuration of the API server. Keys of one kind that follow each other share a block.
 func renderProviders(providers []provider) ([]byte, error) {
 	var blocks []apiserverv1.ProviderConfiguration
-	for i, p := range providers {
+	former := identity
+	for _, p := range providers {
 		key := apiserverv1.Key{Name: p.Name, Secret: p.Secret}
-		follows := i > 0 && providers[i-1].Kind == p.Kind
+		follows := former == p.Kind
+		former = p.Kind
 		switch {
 		case p.Kind == identity:
 			blocks = append(blocks, apiserverv1.ProviderConfiguration{Identity: &apiserverv1.IdentityConfiguration{}})
