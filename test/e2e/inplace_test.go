@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/test/devcluster/env"
+	"github.com/openshift/hypershift/test/journey"
+)
+
+const inPlacePool = "inplace"
+
+// inPlace has a machine of the release before come to this build's, then to another configuration, and not to one with which its kubelet does
+// not start. It stays the machine that it is: MAAS is asked for nothing, the Node is the same, and a workload with a budget is never without pods.
+func (s *suite) inPlace(t *testing.T) {
+	previous, err := s.PreviousReleaseImage(t.Context())
+	s.must(t, err)
+	release, err := s.ReleaseImage(t.Context())
+	s.must(t, err)
+	others, err := s.nodes(t.Context())
+	s.must(t, err)
+	s.createPool(t, inPlacePool, "--image", "ubuntu/noble", "--node-upgrade-type", "InPlace", "--release-image", previous)
+	s.must(t, s.FollowMachines(t.Context(), s.c, cluster, inPlacePool, 1))
+	s.reach(t, "node of the pool that is updated in place ready", 4*time.Minute, s.NodesReady(cluster, len(others.Items)+1))
+	guest, err := s.GuestClient(cluster)
+	s.must(t, err)
+	before := s.nodeOf(t, guest)
+	guarded := s.guard(t, guest, before.Name)
+	calls := s.deployments(t)
+
+	s.patchPool(t, fmt.Sprintf(`{"spec":{"release":{"image":%q}}}`, release))
+	_, version, _ := strings.Cut(release, "release:")
+	s.reach(t, "minor upgrade in place", 5*time.Minute, guarded.while(inPlaceNode(guest, func(n *corev1.Node) bool {
+		return n.Status.NodeInfo.KubeletVersion == "v"+version && !n.Spec.Unschedulable
+	})))
+	s.reach(t, "pool upgraded in place", 2*time.Minute, journey.PoolCondition(s.c, inPlacePool, hyperv1.NodePoolUpdatingVersionConditionType, "False", hyperv1.AsExpectedReason))
+	NewWithT(t).Expect(guarded.lowest).To(BeNumerically(">=", 1), "the budget was not kept")
+
+	s.kubelet(t, "maxPods: 42")
+	s.reach(t, "configuration changed in place", 3*time.Minute, inPlaceNode(guest, func(n *corev1.Node) bool { return n.Status.Capacity.Pods().Value() == 42 && !n.Spec.Unschedulable }))
+	s.reach(t, "pool configured in place", 2*time.Minute, journey.PoolCondition(s.c, inPlacePool, hyperv1.NodePoolUpdatingConfigConditionType, "False", hyperv1.AsExpectedReason))
+
+	s.kubelet(t, "maxPods: -1")
+	s.reach(t, "configuration without a kubelet taken back", 5*time.Minute, journey.PoolCondition(s.c, inPlacePool, hyperv1.NodePoolUpdatingConfigConditionType, "False", hyperv1.NodePoolInplaceUpgradeFailedReason))
+	s.reach(t, "node serves as before", 2*time.Minute, inPlaceNode(guest, func(n *corev1.Node) bool { return n.Status.Capacity.Pods().Value() == 42 && !n.Spec.Unschedulable }))
+
+	g := NewWithT(t)
+	after := s.nodeOf(t, guest)
+	g.Expect(after.UID).To(Equal(before.UID))
+	g.Expect(after.Annotations).To(HaveKeyWithValue(hyperv1.NodeConfigStateAnnotation, hyperv1.NodeConfigRolledBack))
+	g.Expect(after.Annotations).To(HaveKeyWithValue(hyperv1.NodeConfigMessageAnnotation, ContainSubstring("the kubelet v"+version+" ended")))
+	g.Expect(s.deployments(t)).To(Equal(calls), "MAAS was asked for machines")
+	for _, obj := range guarded.objects {
+		g.Expect(guest.Delete(t.Context(), obj)).To(Succeed())
+	}
+	s.destroyPool(t, inPlacePool)
+	s.reach(t, "node of the pool gone", 2*time.Minute, s.NodesReady(cluster, len(others.Items)))
+}
+
+// nodeOf is the pool's one Node.
+func (s *suite) nodeOf(t *testing.T, guest client.Client) *corev1.Node {
+	t.Helper()
+	node, err := findNode(t.Context(), guest)
+	s.must(t, err)
+	return node
+}
+
+func findNode(ctx context.Context, guest client.Client) (*corev1.Node, error) {
+	nodes := &corev1.NodeList{}
+	if err := guest.List(ctx, nodes, client.MatchingLabels{hyperv1.NodePoolLabel: inPlacePool}); err != nil {
+		return nil, err
+	}
+	if len(nodes.Items) != 1 {
+		return nil, fmt.Errorf("pool %s has %d nodes", inPlacePool, len(nodes.Items))
+	}
+	return &nodes.Items[0], nil
+}
+
+// inPlaceNode checks the pool's Node, which has to be Ready too.
+func inPlaceNode(guest client.Client, is func(*corev1.Node) bool) journey.Check {
+	return func(ctx context.Context) (bool, string, error) {
+		node, err := findNode(ctx, guest)
+		if err != nil {
+			return false, "", err
+		}
+		ready := false
+		for _, c := range node.Status.Conditions {
+			ready = ready || c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		}
+		return ready && is(node), fmt.Sprintf("%s ready=%t cordoned=%t %s %s", node.Status.NodeInfo.KubeletVersion, ready, node.Spec.Unschedulable,
+			node.Annotations[hyperv1.NodeConfigStateAnnotation], node.Annotations[hyperv1.NodeConfigMessageAnnotation]), nil
+	}
+}
+
+func (s *suite) patchPool(t *testing.T, patch string) {
+	t.Helper()
+	s.must(t, s.Type(t.Context(), "kubectl", "patch", "nodepool", inPlacePool, "-n", journey.Namespace, "--type=merge", "-p", patch))
+}
+
+// kubelet gives the pool a KubeletConfig of one line.
+func (s *suite) kubelet(t *testing.T, line string) {
+	t.Helper()
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: journey.Namespace, GenerateName: "kubelet-"}, Data: map[string]string{
+		"config": "apiVersion: machineconfiguration.openshift.io/v1\nkind: KubeletConfig\nmetadata: {name: limits}\nspec: {kubeletConfig: {" + line + "}}\n",
+	}}
+	s.must(t, s.c.Create(t.Context(), config))
+	t.Cleanup(func() { _ = s.c.Delete(context.Background(), config) }) // The walk ends by looking for what is left of the cluster, not of its user.
+	s.patchPool(t, fmt.Sprintf(`{"spec":{"config":[{"name":%q}]}}`, config.Name))
+}
+
+// guarded is a workload with a disruption budget.
+type guarded struct {
+	guest   client.Client
+	objects []client.Object
+	// lowest is how few of its pods were ever seen available.
+	lowest int32
+}
+
+// guard starts two pods on the pool's node, of which one must always be there.
+func (s *suite) guard(t *testing.T, guest client.Client, node string) *guarded {
+	t.Helper()
+	nodes, err := s.nodes(t.Context())
+	s.must(t, err)
+	cordon := func(verb string) {
+		for _, other := range nodes.Items {
+			if other.Name != node {
+				s.must(t, s.Type(t.Context(), s.Guest(cluster, verb, other.Name)...))
+			}
+		}
+	}
+	web := &appsv1.Deployment{}
+	s.must(t, guest.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "web"}, web))
+	labels := map[string]string{"app": "guarded"}
+	meta := metav1.ObjectMeta{Namespace: "default", Name: "guarded"}
+	pods := *web.Spec.Template.DeepCopy()
+	pods.Labels = labels
+	one := intstr.FromInt32(1)
+	g := &guarded{guest: guest, lowest: 2, objects: []client.Object{
+		&appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Replicas: web.Spec.Replicas, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: pods}},
+		&policyv1.PodDisruptionBudget{ObjectMeta: meta, Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &one, Selector: &metav1.LabelSelector{MatchLabels: labels}}},
+	}}
+	cordon("cordon")
+	defer cordon("uncordon")
+	for _, obj := range g.objects {
+		s.must(t, guest.Create(t.Context(), obj))
+	}
+	s.reach(t, "workload with a budget on the node", 2*time.Minute, journey.DeploymentAvailable(guest, "default", "guarded", 2))
+	return g
+}
+
+// while looks at the workload whenever a check is made.
+func (g *guarded) while(check journey.Check) journey.Check {
+	return func(ctx context.Context) (bool, string, error) {
+		d := &appsv1.Deployment{}
+		if err := g.guest.Get(ctx, client.ObjectKey{Namespace: "default", Name: "guarded"}, d); err != nil {
+			return false, "", err
+		}
+		g.lowest = min(g.lowest, d.Status.AvailableReplicas)
+		return check(ctx)
+	}
+}
+
+// deployments counts what MAAS was asked to do with machines.
+func (s *suite) deployments(t *testing.T) map[string]int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+env.MAASAdmin+"/requests", nil)
+	s.must(t, err)
+	response, err := http.DefaultClient.Do(request)
+	s.must(t, err)
+	defer response.Body.Close()
+	var rows []struct {
+		Operation string `json:"operation"`
+		Count     int    `json:"count"`
+	}
+	s.must(t, json.NewDecoder(response.Body).Decode(&rows))
+	counts := map[string]int{}
+	for _, row := range rows {
+		for _, verb := range []string{"allocate", "deploy", "release"} {
+			if strings.Contains(row.Operation, verb) {
+				counts[row.Operation] += row.Count
+			}
+		}
+	}
+	NewWithT(t).Expect(counts).NotTo(BeEmpty(), "the record of calls has what installed the machines")
+	return counts
+}
