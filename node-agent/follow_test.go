@@ -185,7 +185,7 @@ func TestRollBack(t *testing.T) {
 		harm func(m *machine)
 		says string
 	}{
-		{"the kubelet cannot read its configuration", func(m *machine) { m.edit(&m.next, "/etc/kubernetes/kubelet.yaml", "broken\n") }, "the kubelet kubelet of 2 ended 9 times"},
+		{"the kubelet cannot read its configuration", func(m *machine) { m.edit(&m.next, "/etc/kubernetes/kubelet.yaml", "broken\n") }, "the kubelet kubelet of 2 ended 5 times"},
 		{"a file of it belongs to nobody", func(m *machine) { m.next.Files[len(m.next.Files)-1].Owner.User = "ghost" }, `there is no "ghost"`},
 		{"a file of the image is in its way", func(m *machine) { m.put("/etc/only-new", "the image's") }, "set overwrite"},
 	} {
@@ -223,7 +223,7 @@ func TestRollBack(t *testing.T) {
 		m.host.Run = stopAt(run, "systemctl restart --no-block hypershift-containerd.service kubelet.service", func() {
 			m.guest.mu.Lock()
 			defer m.guest.mu.Unlock()
-			m.guest.kubelet, m.guest.ends = "", 7
+			m.guest.kubelet, m.guest.broken = "", true
 		})
 		m.want("new")
 		m.Expect(m.heed(f)).To(Succeed())

@@ -34,9 +34,11 @@ type guest struct {
 	annotations map[string]string
 	version     int
 	patches     []string
-	// kubelet is the version that runs; empty for none. ends is how often it ended by itself.
-	kubelet string
-	ends    int
+	// kubelet is the version that runs; empty for none. ends is how often it ended by itself, once more whenever somebody asks for a
+	// broken one. stale is what is said of the one before until its restart is through.
+	kubelet     string
+	broken      bool
+	ends, stale int
 	// away answers nothing.
 	away bool
 	// news wakes watches.
@@ -73,11 +75,27 @@ users: [{name: default, user: {client-certificate: %s, client-key: %s}}]
 func (m *machine) startKubelet() {
 	m.guest.mu.Lock()
 	defer m.guest.mu.Unlock()
-	m.guest.kubelet, m.guest.ends = m.read("/opt/hypershift/node/current/usr/bin/kubelet"), 0
+	m.guest.stale = m.guest.ends
+	m.guest.kubelet, m.guest.ends, m.guest.broken = m.read("/opt/hypershift/node/current/usr/bin/kubelet"), 0, false
 	config, err := m.host.Read("/etc/kubernetes/kubelet.yaml")
 	if err == nil && strings.Contains(string(config), "broken") {
-		m.guest.kubelet, m.guest.ends = "", 9
+		m.guest.kubelet, m.guest.broken = "", true
 	}
+}
+
+// endings is what systemd says of the kubelet: right after a restart still what it said before that.
+func (g *guest) endings() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.stale > 0 {
+		said := g.stale
+		g.stale = 0
+		return said
+	}
+	if g.broken {
+		g.ends++
+	}
+	return g.ends
 }
 
 // forNode is the ignition-server's answer to a Node.

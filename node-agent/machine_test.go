@@ -191,9 +191,7 @@ func (m *machine) run(_ context.Context, stdin io.Reader, program string, args .
 	case strings.Contains(line, "start --no-block hypershift-containerd.service kubelet.service"):
 		m.startKubelet()
 	case strings.HasPrefix(line, "systemctl show"):
-		m.guest.mu.Lock()
-		defer m.guest.mu.Unlock()
-		return []byte(strconv.Itoa(m.guest.ends) + "\n"), nil
+		return []byte(strconv.Itoa(m.guest.endings()) + "\n"), nil
 	case strings.HasPrefix(line, "systemctl enable"):
 		return nil, m.host.Link("/etc/systemd/system/multi-user.target.wants/"+args[len(args)-1], "../"+args[len(args)-1])
 	case strings.HasPrefix(line, "systemctl disable"):

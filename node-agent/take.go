@@ -143,10 +143,12 @@ func (f *follower) healthy(ctx context.Context) error {
 		return fmt.Errorf("the kubelet does not run: %w", err)
 	}
 	started := time.Now()
-	answered, reason := time.Duration(0), "it was not asked yet"
+	answered, reason, before := time.Duration(0), "it was not asked yet", f.ended(ctx)
 	for answered < f.ready && time.Since(started) < patience*f.ready {
-		if ends, err := release.Ended(ctx, f.host); err == nil && ends >= maxEnds {
-			return fmt.Errorf("the kubelet %s ended %d times: `journalctl -u kubelet` on the machine says why", version, ends)
+		ends := f.ended(ctx)
+		before = min(before, ends) // The restart, which nobody waits for, begins a new count.
+		if ends-before >= maxEnds {
+			return fmt.Errorf("the kubelet %s ended %d times: `journalctl -u kubelet` on the machine says why", version, ends-before)
 		}
 		asked := time.Now()
 		status, err := f.node.Status(ctx)
@@ -172,6 +174,15 @@ func (f *follower) healthy(ctx context.Context) error {
 		}
 	}
 	return fmt.Errorf("the Node was not Ready with kubelet %s in %s: %s", version, time.Since(started).Round(time.Second), reason)
+}
+
+// ended is how often systemd says that the kubelet ended by itself; nothing when it does not say.
+func (f *follower) ended(ctx context.Context) int {
+	ends, err := release.Ended(ctx, f.host)
+	if err != nil {
+		return 0
+	}
+	return ends
 }
 
 // removeOld frees what the release took that the machine came from.
