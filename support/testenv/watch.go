@@ -23,8 +23,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// patience is how long a watch may take to tell of a change.
-const patience = 30 * time.Second
+// patience is how long a watch may take to tell of a change, and a manager to have filled its caches, on a machine that has other work too.
+const patience = 2 * time.Minute
 
 // Requests is a client that notes which objects are read by name. A reconciler reads the object that it is asked for before it
 // does anything else, so a request for an object that does not exist can be seen, and has no other effect.
