@@ -158,6 +158,20 @@ func (f *follower) heed(ctx context.Context, now cluster.Annotations) error {
 	if desired == "" || desired == current || state.Phase != "" {
 		return f.tell(ctx, now, current, state)
 	}
+	if err := f.take(ctx, now, current, desired); err != nil {
+		return err
+	}
+	if state, err = f.settled(ctx); err != nil {
+		return err
+	}
+	if current, err = currentHash(f.host); err != nil {
+		return err
+	}
+	return f.tell(ctx, now, current, state)
+}
+
+// take gets the desired configuration ready, and changes nothing when that fails.
+func (f *follower) take(ctx context.Context, now cluster.Annotations, current, desired string) error {
 	if err := f.say(ctx, now, cluster.Annotations{currentAnnotation: current, stateAnnotation: working, messageAnnotation: ""}); err != nil {
 		return err
 	}
@@ -173,13 +187,7 @@ func (f *follower) heed(ctx context.Context, now cluster.Annotations) error {
 		}
 		return problem
 	}
-	if state, err = f.settled(ctx); err != nil {
-		return err
-	}
-	if current, err = currentHash(f.host); err != nil {
-		return err
-	}
-	return f.tell(ctx, now, current, state)
+	return nil
 }
 
 // settle ends an update that a stop of this program interrupted. The Node is told when it is looked at next.

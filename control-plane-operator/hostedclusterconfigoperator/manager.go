@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 
@@ -157,9 +158,16 @@ func guestCache() cache.Options {
 
 func (o *options) addControllers(c *clusters, releases releaseinfo.Provider) error {
 	controlPlane := client.ObjectKey{Namespace: o.namespace, Name: o.controlPlane}
-	kept := c.management.GetCache()
 	gate := pause.Gate{Management: c.management.GetClient(), ControlPlane: controlPlane, Clock: clock.RealClock{}}
-	return o.setUp(map[string]func() error{
+	controllers := o.ofTheGuest(c, controlPlane, gate, releases)
+	maps.Copy(controllers, o.ofNodes(c, controlPlane, gate))
+	return o.setUp(controllers)
+}
+
+// ofTheGuest are the controllers that look after the guest as a whole.
+func (o *options) ofTheGuest(c *clusters, controlPlane client.ObjectKey, gate pause.Gate, releases releaseinfo.Provider) map[string]func() error {
+	kept := c.management.GetCache()
+	return map[string]func() error{
 		"resources": func() error {
 			r := &resources.Reconciler{
 				Management: c.management.GetClient(), Guest: c.guest,
@@ -198,6 +206,13 @@ func (o *options) addControllers(c *clusters, releases releaseinfo.Provider) err
 			}
 			return r.SetupWithManager(c.mgr, kept)
 		},
+	}
+}
+
+// ofNodes are the controllers that look after its nodes.
+func (o *options) ofNodes(c *clusters, controlPlane client.ObjectKey, gate pause.Gate) map[string]func() error {
+	kept := c.management.GetCache()
+	return map[string]func() error{
 		"csr-approval": func() error {
 			r := &csrapproval.Reconciler{
 				Guest: c.mgr.GetClient(), Live: c.guest, Management: c.management.GetClient(), Namespace: o.namespace, Pause: gate,
@@ -230,7 +245,7 @@ func (o *options) addControllers(c *clusters, releases releaseinfo.Provider) err
 			r := &nodecount.Reconciler{Guest: c.mgr.GetClient(), Management: c.management.GetClient(), ControlPlane: controlPlane}
 			return r.SetupWithManager(c.mgr)
 		},
-	})
+	}
 }
 
 // setUp sets up those of the controllers that are asked for; all when none are named.
