@@ -50,6 +50,7 @@ var unusedRights = map[string][]string{
 		"delete /configmaps", "delete apps/deployments", "delete networking.k8s.io/networkpolicies", "delete hypershift.openshift.io/controlplanecomponents",
 		"delete rbac.authorization.k8s.io/roles", "delete rbac.authorization.k8s.io/rolebindings",
 	},
+	"a virtual IP that the management cluster's nodes may hold, when a HostedCluster names no address for its API": {"list apps/daemonsets"},
 	"pools that repair themselves or are upgraded in place": {
 		"create cluster.x-k8s.io/machinehealthchecks", "update cluster.x-k8s.io/machinehealthchecks", "delete cluster.x-k8s.io/machinehealthchecks",
 		"patch cluster.x-k8s.io/machines/status", "create cluster.x-k8s.io/machinesets", "update cluster.x-k8s.io/machinesets",
