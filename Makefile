@@ -67,7 +67,7 @@ verify: verify-generate verify-api verify-modules verify-constants verify-licenc
 	-@$(MAKE) --no-print-directory verify-vulnerabilities
 
 .PHONY: test
-test: lint verify kube-binaries environment ## Lint, then every test: unit, races, integration, a node's death, end to end, and half a minute of each fuzz target
+test: lint verify kube-binaries environment ## Lint, then every test: unit, races, integration, a node's death, end to end, and ten seconds of each fuzz target
 	@# The end-to-end tests wait more than they work: what they leave of the machine is for the others.
 	go run ./hack/test environment,ha-short,e2e+unit,api,race,integration,fuzz
 

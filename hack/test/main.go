@@ -35,7 +35,7 @@ var stages = map[string]stage{
 	"race":        {env: []string{"CGO_ENABLED=1"}, args: []string{"-race", "-timeout=10m"}, packages: only(racy...)},
 	"integration": {args: []string{"-timeout=20m"}, packages: only("./test/integration/...", "./test/security/...", "./test/clusterapi/...")},
 	"management":  {args: []string{"-timeout=20m"}, packages: only(management...)},
-	"fuzz":        {command: []string{"nice", "-n", "19", "go", "run", "./hack/fuzz", "-json", "-time", "30s", "-workers", "1", ".", "api"}},
+	"fuzz":        {command: []string{"nice", "-n", "19", "go", "run", "./hack/fuzz", "-json", "-time", "10s", "-workers", "1", ".", "api"}},
 	// The environment exists once a host: what brings one up of its own comes before the journey, in the same chain.
 	"environment": {args: []string{"-timeout=20m"}, packages: only("./test/devcluster")},
 	"ha":          {args: []string{"-timeout=60m", "-count=1", "-p=1", "-v"}, packages: only("./test/ha")},
