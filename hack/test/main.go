@@ -40,7 +40,7 @@ var stages = map[string]stage{
 	"environment": {args: []string{"-timeout=20m"}, packages: only("./test/devcluster")},
 	"ha":          {args: []string{"-timeout=60m", "-count=1", "-p=1", "-v"}, packages: only("./test/ha")},
 	"ha-short":    {args: []string{"-timeout=40m", "-count=1", "-p=1", "-v", "-short"}, packages: only("./test/ha")},
-	"e2e":         {args: []string{"-timeout=60m", "-count=1", "-p=1", "-v"}, packages: only("./test/e2e/...")},
+	"e2e":         {args: []string{"-timeout=75m", "-count=1", "-p=1", "-v"}, packages: only("./test/e2e/...")},
 }
 
 // management is what depends on the kube-apiserver that a management cluster happens to run: our CRDs and their rules, the
