@@ -159,13 +159,17 @@ func guestCache() cache.Options {
 func (o *options) addControllers(c *clusters, releases releaseinfo.Provider) error {
 	controlPlane := client.ObjectKey{Namespace: o.namespace, Name: o.controlPlane}
 	gate := pause.Gate{Management: c.management.GetClient(), ControlPlane: controlPlane, Clock: clock.RealClock{}}
-	controllers := o.ofTheGuest(c, controlPlane, gate, releases)
+	guest, err := kubernetes.NewForConfig(c.mgr.GetConfig())
+	if err != nil {
+		return fmt.Errorf("connecting to the guest: %w", err)
+	}
+	controllers := o.ofTheGuest(c, guest, controlPlane, gate, releases)
 	maps.Copy(controllers, o.ofNodes(c, controlPlane, gate))
 	return o.setUp(controllers)
 }
 
-// ofTheGuest are the controllers that look after the guest as a whole.
-func (o *options) ofTheGuest(c *clusters, controlPlane client.ObjectKey, gate pause.Gate, releases releaseinfo.Provider) map[string]func() error {
+// ofTheGuest are the controllers that look after the guest as a whole. The clientset is for what is no object: a kubelet's answer, metrics.
+func (o *options) ofTheGuest(c *clusters, guest kubernetes.Interface, controlPlane client.ObjectKey, gate pause.Gate, releases releaseinfo.Provider) map[string]func() error {
 	kept := c.management.GetCache()
 	return map[string]func() error{
 		"resources": func() error {
@@ -183,25 +187,17 @@ func (o *options) ofTheGuest(c *clusters, controlPlane client.ObjectKey, gate pa
 			return r.SetupWithManager(c.mgr, kept, controlPlane)
 		},
 		"connection": func() error {
-			clientset, err := kubernetes.NewForConfig(c.mgr.GetConfig())
-			if err != nil {
-				return fmt.Errorf("connecting to the guest: %w", err)
-			}
 			r := &connection.Reconciler{
-				Guest: c.mgr.GetClient(), Live: c.guest, Management: c.management.GetClient(), Kubelet: connection.AskKubelet(clientset),
+				Guest: c.mgr.GetClient(), Live: c.guest, Management: c.management.GetClient(), Kubelet: connection.AskKubelet(guest),
 				Clock: clock.RealClock{},
 			}
 			return r.SetupWithManager(c.mgr, controlPlane)
 		},
 		"reencryption": func() error {
-			clientset, err := kubernetes.NewForConfig(c.mgr.GetConfig())
-			if err != nil {
-				return fmt.Errorf("connecting to the guest: %w", err)
-			}
 			r := &reencryption.Reconciler{
 				Guest: c.guest, Management: c.management.GetClient(), Namespace: o.namespace, Pause: gate, Clock: clock.RealClock{},
 				Metrics: func(ctx context.Context) ([]byte, error) {
-					return clientset.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+					return guest.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 				},
 			}
 			return r.SetupWithManager(c.mgr, kept)

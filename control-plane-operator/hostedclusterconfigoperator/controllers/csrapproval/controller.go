@@ -59,18 +59,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache) 
 
 // pending are all requests that nobody has decided.
 func (r *Reconciler) pending(ctx context.Context) []reconcile.Request {
-	list := &certificatesv1.CertificateSigningRequestList{}
-	if err := r.Guest.List(ctx, list); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing CertificateSigningRequests")
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range list.Items {
-		if relevant(&list.Items[i]) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
-	}
-	return requests
+	return watch.All(ctx, r.Guest, &certificatesv1.CertificateSigningRequestList{}, relevant)
 }
 
 // Reconcile implements reconcile.Reconciler.

@@ -68,18 +68,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache) 
 
 // underway are the MachineSets that have a target to come to; there is none most of the time.
 func (r *Reconciler) underway(ctx context.Context) []reconcile.Request {
-	sets := &clusterv1.MachineSetList{}
-	if err := r.Management.List(ctx, sets, client.InNamespace(r.Namespace)); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing MachineSets")
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range sets.Items {
-		if hasTarget(&sets.Items[i]) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&sets.Items[i])})
-		}
-	}
-	return requests
+	return watch.All(ctx, r.Management, &clusterv1.MachineSetList{}, hasTarget, client.InNamespace(r.Namespace))
 }
 
 func hasTarget(set *clusterv1.MachineSet) bool {

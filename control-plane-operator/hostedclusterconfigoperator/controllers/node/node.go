@@ -76,16 +76,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache) 
 }
 
 func (r *Reconciler) everyNode(ctx context.Context) []reconcile.Request {
-	nodes := &corev1.NodeList{}
-	if err := r.Guest.List(ctx, nodes); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing Nodes")
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range nodes.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&nodes.Items[i])})
-	}
-	return requests
+	return watch.All(ctx, r.Guest, &corev1.NodeList{}, func(*corev1.Node) bool { return true })
 }
 
 // nodeOf names the nodes that a Machine may have: the one that Cluster API knows, and those of its host names.

@@ -5,9 +5,13 @@ package watch
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -49,6 +53,22 @@ func ComingAndGoing() predicate.Predicate {
 // ControlPlane is the HostedControlPlane itself.
 func ControlPlane(management cache.Cache) source.Source {
 	return source.Kind(management, &hyperv1.HostedControlPlane{}, &handler.TypedEnqueueRequestForObject[*hyperv1.HostedControlPlane]{})
+}
+
+// All asks for every object of a list that is kept; for none when they cannot be listed, which the log says.
+func All[T client.Object](ctx context.Context, reader client.Reader, list client.ObjectList, keep func(T) bool, options ...client.ListOption) []reconcile.Request {
+	if err := reader.List(ctx, list, options...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing what waits", "list", fmt.Sprintf("%T", list))
+		return nil
+	}
+	var requests []reconcile.Request
+	_ = meta.EachListItem(list, func(obj runtime.Object) error {
+		if item := obj.(T); keep(item) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(item)})
+		}
+		return nil
+	})
+	return requests
 }
 
 // Pause asks for all that waits when the spec of the HostedControlPlane changes, with which a pause may end.
