@@ -21,7 +21,7 @@ import (
 
 func TestReconcile(t *testing.T) {
 	c := fixture.NewFaulty(fixture.Start(t))
-	r := &Reconciler{Client: c, Clock: clocktesting.NewFakePassiveClock(time.Now().Add(grace))}
+	r := &Reconciler{Client: c, Clock: clocktesting.NewFakePassiveClock(time.Now().Add(time.Hour))}
 	refused := []metav1.Condition{{
 		Type: hyperv1.HCPEtcdBackupCompleted, Status: metav1.ConditionFalse, Reason: "NotSupported", Message: notSupported, ObservedGeneration: 1,
 	}}

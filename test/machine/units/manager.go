@@ -243,17 +243,23 @@ func (m *Manager) supervise(ctx context.Context, n *node, r *runner, settle func
 			return
 		}
 		if err != nil {
-			n.try(err)
 			fmt.Fprintf(r.log, "%s %s: %v\n", time.Now().UTC().Format(time.RFC3339), r.name, err)
 		}
-		if !r.restarts(err) {
+		again := r.restarts(err)
+		if again {
+			m.set(r.name, func(s *Status) {
+				s.Restarts++
+				s.State, s.Message = Activating, "will be started again: "+describe(err)
+			})
+		} else {
 			m.end(r.name, err)
+		}
+		if err != nil {
+			n.try(err) // After the status: who waited for the attempt asks for it next.
+		}
+		if !again {
 			return
 		}
-		m.set(r.name, func(s *Status) {
-			s.Restarts++
-			s.State, s.Message = Activating, "will be started again: "+describe(err)
-		})
 		select {
 		case <-ctx.Done():
 		case <-time.After(r.restartDelay):
