@@ -63,7 +63,7 @@ func TestCorefile(t *testing.T) {
 			err = connection.Close()
 		}
 		return err
-	}).WithTimeout(20 * time.Second).Should(Succeed())
+	}).WithTimeout(30 * time.Second).Should(Succeed())
 	stop()
 	<-exited
 }

@@ -43,6 +43,9 @@ var stages = map[string]stage{
 	"e2e":         {args: []string{"-timeout=75m", "-count=1", "-p=1", "-v"}, packages: only("./test/e2e/...")},
 }
 
+// patience is how long Gomega's Eventually waits where a test does not say: its own second is over before a busy machine has started a process.
+const patience = "GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=1m"
+
 // management is what depends on the kube-apiserver that a management cluster happens to run: our CRDs and their rules, the
 // webhook, how things are applied, and installing.
 var management = []string{
@@ -120,7 +123,7 @@ func (s stage) run(name string) report {
 		return report{failures: []string{fmt.Sprintf("FAIL %s: listing packages: %v", name, err)}}
 	}
 	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), s.env...)
+	cmd.Dir, cmd.Env = s.dir, slices.Concat(os.Environ(), []string{patience}, s.env)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err == nil {
