@@ -96,6 +96,7 @@ func mutate(ctx context.Context, o options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	fmt.Fprintf(out, "seed %d\n", o.seed)
 	var results []result
 	for _, folder := range o.packages {
 		start := time.Now()

@@ -81,7 +81,7 @@ func TestChoice(t *testing.T) {
 		name, want string
 		with       options
 	}{
-		{"When a pattern is given, it should try what matches alone", `(?s)^caught toy.go:\d+: drop \.With\("apple"\)\nPACKAGE.* 1 +1 +0 +100%`,
+		{"When a pattern is given, it should try what matches alone", `(?s)^seed 0\ncaught toy.go:\d+: drop \.With\("apple"\)\nPACKAGE.* 1 +1 +0 +100%`,
 			options{like: pattern{regexp.MustCompile(`apple"\)$`)}, verbose: true}},
 		{"When the time is over, it should say how many it did not try", `toy: 0 of \d+ tried in 1ns`, options{within: 1}},
 	} {

@@ -32,19 +32,18 @@ type program struct {
 	path, dir string
 }
 
-// test is a test function and how long it takes when nothing is changed.
+// test is a test function, how long it takes when nothing is changed, and how many changes it has caught in this run.
 type test struct {
 	program
-	name string
-	took time.Duration
+	name   string
+	took   time.Duration
+	caught int
 }
 
 // slowest is how much slower than before a test may become before it is taken for hanging.
 const (
 	slowest = 6
 	leeway  = 30 * time.Second
-	// quick is how long the tests that are tried first may take together.
-	quick = 2 * time.Second
 )
 
 // newSuite compiles the tests once, through an overlay: nothing is written into the tree.
@@ -122,7 +121,7 @@ func (s *suite) trace(ctx context.Context, run, skip string) error {
 func (s *suite) traceTest(ctx context.Context, t *test) error {
 	file := filepath.Join(s.temporary, "trace")
 	start := time.Now()
-	log, err := s.run(ctx, []*test{t}, 10*time.Minute, "MUTANT_TRACE="+file)
+	log, err := s.run(ctx, []*test{t}, 10*time.Minute, "MUTANT_TRACE="+file, patience(time.Minute))
 	if err != nil {
 		return fmt.Errorf("%s fails with nothing changed: %w\n%s", t.name, err, log)
 	}
@@ -141,30 +140,21 @@ func (s *suite) traceTest(ctx context.Context, t *test) error {
 	return os.RemoveAll(file)
 }
 
-// catches says whether a test fails when a change is made. The quick ones are asked first.
+// catches says whether a test fails when a change is made.
 func (s *suite) catches(ctx context.Context, m *mutant) (bool, error) {
-	tests := slices.Clone(s.reached[m.id])
-	slices.SortStableFunc(tests, func(a, b *test) int { return int(a.took - b.took) })
-	first, sum := 0, time.Duration(0)
-	for first < len(tests) && (first == 0 || sum+tests[first].took < quick) {
-		sum += tests[first].took
-		first++
-	}
-	for _, batch := range [][]*test{tests[:first], tests[first:]} {
+	for _, batch := range batches(s.reached[m.id]) {
 		for _, program := range s.programs {
 			mine := slices.DeleteFunc(slices.Clone(batch), func(t *test) bool { return t.program != program })
 			if len(mine) == 0 {
 				continue
 			}
-			limit := leeway
-			for _, t := range mine {
-				limit += slowest * t.took
-			}
-			_, err := s.run(ctx, mine, limit, fmt.Sprintf("MUTANT=%d", m.id))
+			together := total(mine)
+			log, err := s.run(ctx, mine, leeway+slowest*together, fmt.Sprintf("MUTANT=%d", m.id), patience(together))
 			if ctx.Err() != nil {
 				return false, fmt.Errorf("trying %s: %w", m, ctx.Err())
 			}
 			if err != nil {
+				credit(mine, log)
 				return true, nil //nolint:nilerr // The test failed: that is what a mutant is for.
 			}
 		}
@@ -172,8 +162,8 @@ func (s *suite) catches(ctx context.Context, m *mutant) (bool, error) {
 	return false, nil
 }
 
-// run runs tests of one program in a temporary folder of their own, and ends what they leave running.
-func (s *suite) run(ctx context.Context, tests []*test, limit time.Duration, env string) ([]byte, error) {
+// run runs tests of one program in a temporary folder of their own until the first fails, and ends what they leave running.
+func (s *suite) run(ctx context.Context, tests []*test, limit time.Duration, env ...string) ([]byte, error) {
 	folder, err := os.MkdirTemp(s.temporary, "run")
 	if err != nil {
 		return nil, fmt.Errorf("making a temporary folder for tests: %w", err)
@@ -182,13 +172,15 @@ func (s *suite) run(ctx context.Context, tests []*test, limit time.Duration, env
 	for _, t := range tests {
 		names = append(names, t.name)
 	}
-	cmd := exec.CommandContext(ctx, tests[0].path, "-test.failfast", "-test.timeout", limit.String(), "-test.run", "^("+strings.Join(names, "|")+")$")
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	cmd := exec.CommandContext(ctx, tests[0].path, "-test.v", "-test.failfast", "-test.timeout", limit.String(), "-test.run", "^("+strings.Join(names, "|")+")$")
 	cmd.Dir = tests[0].dir
-	cmd.Env = append(os.Environ(), "TMPDIR="+folder, env)
+	cmd.Env = append(append(os.Environ(), "TMPDIR="+folder), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = 5 * time.Second
-	var log bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &log, &log
+	log := &untilFailure{end: end}
+	cmd.Stdout, cmd.Stderr = log, log
 	err = cmd.Run()
 	killUsersOf(folder)
 	_ = os.RemoveAll(folder)
