@@ -187,12 +187,12 @@ func (m *machine) says() (current, state, message string) {
 	return a[currentAnnotation], a[stateAnnotation], a[messageAnnotation]
 }
 
-// follower is the machine's, with no patience.
+// follower is the machine's. It asks without a pause, and waits for what comes as long as a busy machine needs.
 func (m *machine) follower() *follower {
 	m.put("/opt/hypershift/bin/node-agent", "this program")
 	m.program = "this program"
 	return &follower{
-		host: m.host, node: &cluster.Node{Host: m.host, Name: "worker-1"}, arch: runtime.GOARCH, ready: time.Second, poll: time.Millisecond,
+		host: m.host, node: &cluster.Node{Host: m.host, Name: "worker-1"}, arch: runtime.GOARCH, ready: time.Minute, poll: time.Millisecond,
 		retryFirst: time.Millisecond, retryMax: 10 * time.Millisecond, watchMax: 10 * time.Millisecond, become: func() error { return nil },
 	}
 }

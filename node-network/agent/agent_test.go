@@ -185,6 +185,8 @@ func TestRun(t *testing.T) {
 		routes := func() []host.Route { found, _ := m.List(); return found }
 		g.Eventually(func() *host.CNI { m.mutex.Lock(); defer m.mutex.Unlock(); return m.config }).ShouldNot(BeNil())
 		g.Expect(routes()).To(BeEmpty())
+		// What comes between the list and the watch, the stand-in for the API server tells nobody.
+		g.Eventually(client.Actions).Should(ContainElement(HaveField("GetVerb()", "watch")))
 
 		_, err := client.CoreV1().Nodes().Create(ctx, node("b", []string{"10.0.2.0/24"}, "192.0.2.2"), metav1.CreateOptions{})
 		g.Expect(err).NotTo(HaveOccurred())

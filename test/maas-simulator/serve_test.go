@@ -69,8 +69,8 @@ func TestServe(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "maas")
 	api, admin := free(t), free(t)
 	stop := serve(t, "--listen", api, "--admin-listen", admin, "--state-dir", dir, "--maas-version", "3.6", "--speed", "100")
-	g.Eventually(func() string { return get("http://" + api + "/MAAS/api/2.0/version/") }, "10s").Should(ContainSubstring(`"version":"3.6.5"`))
-	g.Eventually(func() string { return get("http://" + admin + "/machines") }, "10s").Should(ContainSubstring("calm-ant"))
+	g.Eventually(func() string { return get("http://" + api + "/MAAS/api/2.0/version/") }, "1m").Should(ContainSubstring(`"version":"3.6.5"`))
+	g.Eventually(func() string { return get("http://" + admin + "/machines") }, "1m").Should(ContainSubstring("calm-ant"))
 
 	keys := map[string]string{}
 	raw, err := os.ReadFile(filepath.Join(dir, "keys.json"))
@@ -91,7 +91,7 @@ func TestServe(t *testing.T) {
 
 	again := free(t)
 	serve(t, "--listen", again, "--state-dir", dir, "--seed", seed)
-	g.Eventually(func() string { return get("http://" + again + "/MAAS/api/2.0/version/") }, "10s").Should(ContainSubstring(`"version":"3.4.10"`))
+	g.Eventually(func() string { return get("http://" + again + "/MAAS/api/2.0/version/") }, "1m").Should(ContainSubstring(`"version":"3.4.10"`))
 	raw2, err := os.ReadFile(filepath.Join(dir, "keys.json"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(raw2).To(Equal(raw), "keys stay")

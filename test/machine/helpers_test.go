@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	bootTimeout = 30 * time.Second
+	bootTimeout = 2 * time.Minute
 	testParent  = "machine-test"
 	// starterDir, in the environment, makes the test program start a machine in that folder and wait to be killed.
 	starterDir = "MACHINE_TEST_START"

@@ -89,7 +89,7 @@ func TestProcess(t *testing.T) {
 		g.Eventually(func() (int, error) {
 			data, err := os.ReadFile(filepath.Join(p.Dir, "runs"))
 			return bytes.Count(data, []byte("run")), err
-		}, 10*time.Second).Should(BeNumerically(">=", 2))
+		}, time.Minute).Should(BeNumerically(">=", 2))
 		g.Expect(os.ReadFile(p.Log())).To(ContainSubstring("test ended (exit status 3)"))
 	})
 	t.Run("When the supervisor is killed its program should die with it, and both can be started again", func(t *testing.T) {

@@ -76,6 +76,8 @@ func TestProvision(t *testing.T) {
 	t.Run("When a claim asks for the class it should get a volume of its size and a folder that anyone can write", func(t *testing.T) {
 		g := NewWithT(t)
 		r := run(t)
+		// What comes between the list and the watch, the stand-in for the API server tells nobody.
+		g.Eventually(r.client.Actions).Should(ContainElement(And(HaveField("GetVerb()", "watch"), HaveField("GetResource().Resource", "persistentvolumeclaims"))))
 		_, err := r.client.CoreV1().PersistentVolumeClaims("default").Create(t.Context(), claim("data", "local"), metav1.CreateOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Eventually(r.volumes(t.Context())).Should(HaveLen(1))

@@ -3,6 +3,7 @@
 package load_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,9 +14,21 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/load"
 )
 
-func newMeter(t *testing.T, c load.Cost) (*load.Meter, *testclock.FakeClock) {
+// counting is a clock that counts how often it was asked for the time: a request does so when it arrives, and when it is worked on.
+type counting struct {
+	*testclock.FakeClock
+	asked atomic.Int32
+}
+
+// Now implements clock.PassiveClock.
+func (c *counting) Now() time.Time {
+	defer c.asked.Add(1)
+	return c.FakeClock.Now()
+}
+
+func newMeter(t *testing.T, c load.Cost) (*load.Meter, *counting) {
 	t.Helper()
-	clock := testclock.NewFakeClock(time.Unix(0, 0))
+	clock := &counting{FakeClock: testclock.NewFakeClock(time.Unix(0, 0))}
 	m := load.NewMeter(clock)
 	if err := m.Set(c); err != nil {
 		t.Fatal(err)
@@ -53,17 +66,15 @@ func TestWorkersAreFew(t *testing.T) {
 	g := NewWithT(t)
 	m, clock := newMeter(t, load.Cost{Workers: 2, Machine: time.Second})
 	done := make(chan string)
+	before := clock.asked.Load()
 	for range 3 {
 		go func() {
 			m.Do("machines.read", printing(10))
 			done <- "list"
 		}()
 	}
-	waits := func(n int) {
-		g.Eventually(func() int { return m.Report().Total.Calls }).Should(Equal(n))
-		g.Eventually(clock.HasWaiters).Should(BeTrue())
-	}
-	waits(2)
+	g.Eventually(clock.Waiters).Should(Equal(2))
+	g.Eventually(clock.asked.Load).Should(Equal(before+5), "all have arrived, and two are worked on")
 	g.Consistently(func() int { return m.Report().Total.Calls }, "50ms").Should(Equal(2), "the third waits for a worker")
 	clock.Step(9 * time.Second)
 	g.Consistently(done, "50ms").ShouldNot(Receive())
@@ -71,7 +82,7 @@ func TestWorkersAreFew(t *testing.T) {
 	for range 2 {
 		g.Eventually(done).Should(Receive())
 	}
-	waits(3)
+	g.Eventually(clock.Waiters).Should(Equal(1))
 	g.Expect(m.Report().Total.QueuedSeconds).To(Equal(10.0))
 	clock.Step(10 * time.Second)
 	g.Eventually(done).Should(Receive())

@@ -61,7 +61,7 @@ func TestClientJourney(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		return m.Status
 	}
-	g.Eventually(get, "5s", "10ms").Should(Equal(maas.StatusDeployed))
+	g.Eventually(get, "1m", "10ms").Should(Equal(maas.StatusDeployed))
 	g.Expect(m.IPAddresses).To(HaveLen(2))
 	events, err := c.ListEvents(ctx, maas.EventFilter{SystemIDs: []string{m.SystemID}, Limit: 1})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -72,7 +72,7 @@ func TestClientJourney(t *testing.T) {
 
 	_, err = c.ReleaseMachine(ctx, m.SystemID, maas.ReleaseRequest{Comment: "bye"})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Eventually(get, "5s", "10ms").Should(Equal(maas.StatusReady))
+	g.Eventually(get, "1m", "10ms").Should(Equal(maas.StatusReady))
 	g.Expect(m.Owner).To(BeEmpty())
 }
 
@@ -139,7 +139,7 @@ func TestClientAsAdministrator(t *testing.T) {
 	g.Eventually(func() string {
 		m := s.Machine(vm.SystemID)
 		return m.Status.String()
-	}, "5s", "10ms").Should(Equal("Ready"))
+	}, "1m", "10ms").Should(Equal("Ready"))
 	g.Expect(c.DeleteMachine(ctx, vm.SystemID)).To(Succeed())
 
 	bridge, err := c.CreateBridge(ctx, "aaaaa1", "br0", s.Machine("aaaaa1").Interfaces[0].ID)

@@ -42,7 +42,7 @@ func TestStart(t *testing.T) {
 		g.Expect(w.state("needed.service")()).To(Equal(Active))
 		g.Expect(w.Start(ctx, true, "late.service", "boot.service")).To(Succeed())
 		g.Eventually(w.starts("late")).WithTimeout(settleTimeout).Should(Equal(1))
-		g.Expect(w.starts("boot")()).To(Equal(1))
+		g.Eventually(w.starts("boot")).WithTimeout(settleTimeout).Should(Equal(1))
 	})
 	t.Run("When it fails it should say so, also when it is to be tried again", func(t *testing.T) {
 		g := NewWithT(t)
@@ -75,8 +75,9 @@ func TestStopAndRestart(t *testing.T) {
 		"part.service":  napping("part", "[Unit]\nPartOf=base.service\n"),
 		"apart.service": napping("apart", "[Unit]\nWants=base.service\n"),
 	}, "user.service", "part.service", "apart.service")
-	for _, name := range []string{"base.service", "user.service", "part.service", "apart.service"} {
-		w.eventually(t, name, Active)
+	for _, name := range []string{"base", "user", "part", "apart"} {
+		w.eventually(t, name+".service", Active)
+		NewWithT(t).Eventually(w.starts(name)).WithTimeout(settleTimeout).Should(Equal(1), "it is active before its shell has written")
 	}
 	ctx := t.Context()
 

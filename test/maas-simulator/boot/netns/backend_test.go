@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	bootTimeout = 60 * time.Second
+	bootTimeout = 3 * time.Minute
 	switchNS    = "machine-test-switch"
 	switchIP    = "172.31.98.1"
 )
@@ -135,7 +135,7 @@ func TestContainer(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	_, err = m.Exec(ctx, "ctr", "run", "--detach", "--log-uri", "file:///var/tmp/hello.log", "--net-host", "example.com/hello:1", "c1", "/hello", "wait")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Eventually(func() (string, error) { return m.Exec(ctx, "cat", "/var/tmp/hello.log") }, "20s").Should(Equal("hello from pid 1\n"))
+	g.Eventually(func() (string, error) { return m.Exec(ctx, "cat", "/var/tmp/hello.log") }, bootTimeout).Should(Equal("hello from pid 1\n"))
 	g.Expect(m.Exec(ctx, "ctr", "tasks", "ls")).To(MatchRegexp(`c1\s+\d+\s+RUNNING`))
 
 	g.Expect(backend.PowerOff(ctx, spec.SystemID)).To(Succeed(), "with a container running")
