@@ -9,9 +9,9 @@ import (
 	. "github.com/onsi/gomega"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,7 +32,7 @@ func TestOperatorWithoutMAAS(t *testing.T) {
 	config := testenv.Start(t, "hypershift", "clusterapi")
 	c, err := client.New(config, client.Options{Scheme: fixture.Scheme()})
 	g.Expect(err).NotTo(HaveOccurred())
-	kept := excludeBackups(g, c)
+	kept := excludeBackups(t, config, c)
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: fixture.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
 		// Another test of this process runs controllers of the same names.
@@ -92,12 +92,10 @@ func TestOperatorWithoutMAAS(t *testing.T) {
 }
 
 // excludeBackups takes the kind of etcd backups out of the management cluster, and returns it as it can be created again.
-func excludeBackups(g Gomega, c client.Client) *apiextensionsv1.CustomResourceDefinition {
+func excludeBackups(t *testing.T, config *rest.Config, c client.Client) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "hcpetcdbackups.hypershift.openshift.io"}}
-	g.Expect(c.Get(context.Background(), client.ObjectKeyFromObject(crd), crd)).To(Succeed())
-	g.Expect(c.Delete(context.Background(), crd)).To(Succeed())
-	g.Eventually(func() bool {
-		return apierrors.IsNotFound(c.Get(context.Background(), client.ObjectKeyFromObject(crd), crd.DeepCopy()))
-	}, patience, tick).Should(BeTrue())
+	NewWithT(t).Expect(c.Get(t.Context(), client.ObjectKeyFromObject(crd), crd)).To(Succeed())
+	testenv.Uninstall(t, config, crd)
 	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd.Name, Annotations: crd.Annotations}, Spec: crd.Spec}
 }

@@ -134,11 +134,27 @@ func newConverted(t *testing.T) converted {
 	return w
 }
 
-// awaitConversion waits until the API server has got the authority.
+// awaitConversion waits until the API server has got the authority, for each of the kinds: the operator tells it of one after another.
 func (w converted) awaitConversion(ctx context.Context) {
+	deployment := oldDeployment("probe")
+	set := &clusterv1beta1.MachineSet{ObjectMeta: deployment.ObjectMeta, Spec: clusterv1beta1.MachineSetSpec{
+		ClusterName: "demo", Selector: deployment.Spec.Selector, Template: deployment.Spec.Template,
+	}}
 	w.Eventually(func(g Gomega) {
-		g.Expect(w.old.Create(ctx, oldDeployment("probe"), client.DryRunAll)).To(Succeed())
+		g.Expect(w.old.Create(ctx, deployment.DeepCopy(), client.DryRunAll)).To(Succeed())
+		g.Expect(w.old.Create(ctx, set.DeepCopy(), client.DryRunAll)).To(Succeed())
+		g.Expect(w.authorities(ctx, g)).To(And(HaveLen(1), Not(HaveKey(""))), "one authority for all kinds")
 	}, patience, tick).Should(Succeed())
+}
+
+// authorities are those that the API server trusts with the conversion of Cluster API's kinds.
+func (w converted) authorities(ctx context.Context, g Gomega) map[string]string {
+	list, seen := &apiextensionsv1.CustomResourceDefinitionList{}, map[string]string{}
+	g.Expect(w.stored.List(ctx, list, clusterAPI)).To(Succeed())
+	for _, crd := range list.Items {
+		seen[string(crd.Spec.Conversion.Webhook.ClientConfig.CABundle)] = crd.Name
+	}
+	return seen
 }
 
 // oldDeployment is what a config operator of an OpenShift payload or an older Cluster API would write.
@@ -209,21 +225,11 @@ func TestConversion(t *testing.T) {
 
 	t.Run("When the authority is replaced no read should fail, whichever replica answers", func(t *testing.T) {
 		g := NewWithT(t)
-		list := &apiextensionsv1.CustomResourceDefinitionList{}
-		bundles := func() map[string]string {
-			g.Expect(w.stored.List(ctx, list, clusterAPI)).To(Succeed())
-			seen := map[string]string{}
-			for _, crd := range list.Items {
-				seen[string(crd.Spec.Conversion.Webhook.ClientConfig.CABundle)] = crd.Name
-			}
-			return seen
-		}
-		before := bundles()
-		g.Expect(before).To(HaveLen(1), "one authority for all kinds")
+		before := w.authorities(ctx, g)
 		g.Expect(w.stored.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: caSecret}})).To(Succeed())
 		g.Eventually(func(g Gomega) {
 			g.Expect(w.old.Get(ctx, key("old"), &clusterv1beta1.MachineDeployment{})).To(Succeed())
-			after := bundles()
+			after := w.authorities(ctx, g)
 			g.Expect(after).To(HaveLen(1))
 			for bundle := range after {
 				g.Expect(before).NotTo(HaveKey(bundle))

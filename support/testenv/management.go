@@ -3,14 +3,21 @@
 package testenv
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/openshift/hypershift/support/management"
@@ -34,17 +41,75 @@ func Serve(t testing.TB, config *rest.Config, groups ...string) (gone func()) {
 			kinds = append(kinds, anything(group, kind, namespaced))
 		}
 	}
-	options := envtest.CRDInstallOptions{CRDs: kinds}
-	if _, err := envtest.InstallCRDs(config, options); err != nil {
-		t.Fatalf("serving %v: %v", groups, err)
-	}
-	gone = sync.OnceFunc(func() {
-		if err := envtest.UninstallCRDs(config, options); err != nil {
-			t.Errorf("taking %v away: %v", groups, err)
-		}
-	})
+	return Install(t, config, kinds...)
+}
+
+// Install has the API server serve kinds until gone is called, or the test ends.
+func Install(t testing.TB, config *rest.Config, kinds ...*apiextensionsv1.CustomResourceDefinition) (gone func()) {
+	t.Helper()
+	install(t, config, kinds)
+	gone = sync.OnceFunc(func() { Uninstall(t, config, kinds...) })
 	t.Cleanup(gone)
 	return gone
+}
+
+// install creates kinds, and waits until a client that is made afterwards knows them.
+func install(t testing.TB, config *rest.Config, kinds []*apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: kinds, MaxTime: startTimeout}); err != nil {
+		t.Fatalf("installing CRDs: %v", err)
+	}
+	known(t, config, "clients to know the CRDs", kinds, func(err error) bool { return err == nil })
+}
+
+// Uninstall deletes kinds, and waits until a client that is made afterwards knows them no more. Who served them again before would have them
+// deleted with the objects of before.
+func Uninstall(t testing.TB, config *rest.Config, kinds ...*apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	if err := envtest.UninstallCRDs(config, envtest.CRDInstallOptions{CRDs: kinds}); err != nil {
+		t.Errorf("taking CRDs away: %v", err)
+		return
+	}
+	c, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Errorf("connecting to the test's kube-apiserver: %v", err)
+		return
+	}
+	wait(t, "the CRDs to go", func(ctx context.Context) error {
+		for _, crd := range kinds {
+			err := c.Get(ctx, client.ObjectKeyFromObject(crd), &apiextensionsv1.CustomResourceDefinition{})
+			if err == nil {
+				return fmt.Errorf("CRD %s is still there", crd.Name)
+			}
+			if !apierrors.IsNotFound(err) {
+				return err
+			}
+		}
+		return nil
+	})
+	known(t, config, "clients to forget the CRDs", kinds, meta.IsNoMatchError)
+}
+
+// known waits until what clients that are made now learn of kinds is as it should be. A client reads the list of all groups at once when it is
+// made, which learns of a kind a moment after its group has begun to serve it.
+func known(t testing.TB, config *rest.Config, what string, kinds []*apiextensionsv1.CustomResourceDefinition, ok func(error) bool) {
+	t.Helper()
+	requests, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatalf("connecting to the test's kube-apiserver: %v", err)
+	}
+	wait(t, what, func(context.Context) error {
+		mapper, err := apiutil.NewDynamicRESTMapper(config, requests)
+		if err != nil {
+			return err
+		}
+		for _, crd := range kinds {
+			if _, err := mapper.RESTMapping(schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}); !ok(err) {
+				return fmt.Errorf("CRD %s: %w", crd.Name, err)
+			}
+		}
+		return nil
+	})
 }
 
 func anything(group, kind string, namespaced bool) *apiextensionsv1.CustomResourceDefinition {

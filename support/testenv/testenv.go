@@ -4,16 +4,21 @@
 package testenv
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiwait "k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/openshift/hypershift/support/crds"
@@ -22,8 +27,13 @@ import (
 // assets is the environment variable that names the folder of the binaries.
 const assets = "KUBEBUILDER_ASSETS"
 
-// startTimeout is how long etcd and the kube-apiserver each may take on a machine that has other work too.
-const startTimeout = 2 * time.Minute
+const (
+	// startTimeout is how long etcd and the kube-apiserver each may take to start, to serve what they are given and to stop on a machine that has
+	// other work too.
+	startTimeout = 2 * time.Minute
+	// pace is how often they are asked how far they are.
+	pace = 50 * time.Millisecond
+)
 
 // Start runs a kube-apiserver that knows the CRDs of some folders of support/crds, and stops it when the test ends. The
 // binaries are those of KUBEBUILDER_ASSETS, or else of bin/kube in the working directory or one above it. The test
@@ -49,44 +59,87 @@ func StartNodes(t testing.TB) (*rest.Config, Users) {
 	return start(t, map[string]string{"authorization-mode": "Node,RBAC", "enable-admission-plugins": "NodeRestriction"})
 }
 
-// start runs a server with some flags of its own.
+// start runs a server with some flags of its own. It is not an envtest.Environment, whose waits for the first namespace and for CRDs end
+// after seconds, whatever else the machine does.
 func start(t testing.TB, flags map[string]string, folders ...string) (*rest.Config, Users) {
 	t.Helper()
 	binaries, err := findBinaries()
 	if err != nil {
 		t.Fatal(err)
 	}
-	environment := &envtest.Environment{BinaryAssetsDirectory: binaries, ControlPlaneStartTimeout: startTimeout}
-	for _, folder := range folders {
-		loaded, err := crds.Load(folder)
-		if err != nil {
-			t.Fatal(err)
-		}
-		environment.CRDs = append(environment.CRDs, fresh(loaded)...)
+	plane := &envtest.ControlPlane{
+		Etcd:      &envtest.Etcd{Path: filepath.Join(binaries, "etcd"), StartTimeout: startTimeout, StopTimeout: startTimeout},
+		APIServer: &envtest.APIServer{Path: filepath.Join(binaries, "kube-apiserver"), StartTimeout: startTimeout, StopTimeout: startTimeout},
 	}
-	server := environment.ControlPlane.GetAPIServer().Configure()
+	server := plane.GetAPIServer().Configure()
 	server.Set("enable-bootstrap-token-auth", "true")
 	// A server that many tests share runs out of addresses of the usual /24: nothing deletes the Services of a hosted namespace.
 	server.Set("service-cluster-ip-range", "10.0.0.0/16")
 	for name, value := range flags {
 		server.Set(name, value)
 	}
-	config, err := environment.Start()
 	t.Cleanup(func() {
-		if err := environment.Stop(); err != nil {
+		if err := plane.Stop(); err != nil {
 			t.Errorf("stopping the test's kube-apiserver: %v", err)
 		}
 	})
-	if err != nil {
+	if err := run(plane); err != nil {
 		t.Fatalf("starting a kube-apiserver from %s: %v", binaries, err)
 	}
-	return config, func(name string, groups ...string) *rest.Config {
+	users := func(name string, groups ...string) *rest.Config {
 		t.Helper()
-		user, err := environment.AddUser(envtest.User{Name: name, Groups: groups}, nil)
+		user, err := plane.AddUser(envtest.User{Name: name, Groups: groups}, &rest.Config{QPS: 1000, Burst: 2000})
 		if err != nil {
 			t.Fatalf("making a certificate of user %s: %v", name, err)
 		}
 		return user.Config()
+	}
+	config := users("admin", "system:masters")
+	untilNamespaces(t, config)
+	var kinds []*apiextensionsv1.CustomResourceDefinition
+	for _, folder := range folders {
+		loaded, err := crds.Load(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kinds = append(kinds, fresh(loaded)...)
+	}
+	install(t, config, kinds)
+	return config, users
+}
+
+// run starts a server, again when another process took one of its ports in the moment before.
+func run(plane *envtest.ControlPlane) (err error) {
+	for range 5 {
+		if err = plane.Start(); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// untilNamespaces waits for the namespaces that a kube-apiserver makes itself, a moment after it calls itself healthy.
+func untilNamespaces(t testing.TB, config *rest.Config) {
+	t.Helper()
+	c, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatalf("connecting to the test's kube-apiserver: %v", err)
+	}
+	wait(t, "its first namespace", func(ctx context.Context) error {
+		return c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceDefault}, &corev1.Namespace{})
+	})
+}
+
+// wait tries until something succeeds, also when the test cleans up, where its context has ended.
+func wait(t testing.TB, what string, try func(ctx context.Context) error) {
+	t.Helper()
+	var last error
+	err := apiwait.PollUntilContextTimeout(context.WithoutCancel(t.Context()), pace, startTimeout, true, func(ctx context.Context) (bool, error) {
+		last = try(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("waiting for %s: %v: %v", what, err, last)
 	}
 }
 

@@ -128,12 +128,11 @@ func (s *world) given(version string) []string {
 		documents = append(documents, s.documents(list)...)
 	}
 	text := strings.Join(documents, "---\n")
-	for old, plain := range map[string]string{
-		s.namespace: "clusters", "ocp-release:" + version: "ocp-release:VERSION", s.cluster().Spec.InfraID: "INFRA", s.cluster().Spec.ClusterID: "CLUSTER",
-		hosted.Annotations[hyperv1.DefaultSecurityContextUIDAnnotation]: "1001",
-	} {
-		text = strings.ReplaceAll(text, old, plain)
-	}
+	uid := regexp.MustCompile(`\b` + hosted.Annotations[hyperv1.DefaultSecurityContextUIDAnnotation] + `\b`)
+	// The ID of a cluster may hold what is looked for after it.
+	text = strings.NewReplacer(s.cluster().Spec.ClusterID, "CLUSTER", s.cluster().Spec.InfraID, "INFRA").Replace(text)
+	text = strings.NewReplacer(s.namespace, "clusters", "ocp-release:"+version, "ocp-release:VERSION").Replace(text)
+	text = uid.ReplaceAllString(text, "1001")
 	for _, chosen := range []*regexp.Regexp{variable, nodePort} {
 		text = chosen.ReplaceAllString(text, "$1: VARIES")
 	}

@@ -150,9 +150,13 @@ func TestToy(t *testing.T) {
 	g.Eventually(func(g Gomega) {
 		hc := fixture.HostedCluster("default")
 		hc.Spec.Platform = hyperv1.PlatformSpec{Type: toyPlatform}
+		pool := fixture.NodePool("default")
+		pool.Spec.Platform = hyperv1.NodePoolPlatform{Type: toyPlatform}
 		g.Expect(admin.Create(t.Context(), hc, client.DryRunAll)).To(Succeed())
-		g.Expect(admin.List(t.Context(), plugin.Machines())).To(Succeed())
-		g.Expect(admin.List(t.Context(), plugin.MachineTemplates())).To(Succeed())
+		g.Expect(admin.Create(t.Context(), pool, client.DryRunAll)).To(Succeed())
+		for _, list := range []client.ObjectList{&toyClusterList{}, plugin.Machines(), plugin.MachineTemplates()} {
+			g.Expect(admin.List(t.Context(), list)).To(Succeed())
+		}
 	}, time.Minute, 100*time.Millisecond).Should(Succeed())
 	Run(t, admin, operator, Subject{Type: toyPlatform, Plugin: plugin,
 		Roll: func(pool *hyperv1.NodePool) {
