@@ -50,7 +50,7 @@ func newSite(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.plugin = New(Options{Guard: guard, Clock: testingclock.NewFakeClock(simtest.Start)})
+	s.plugin = New(Options{Guard: guard, Clock: testingclock.NewFakeClock(simtest.Start), CheckTimeout: time.Minute})
 	s.secret = credentials(map[string]string{"MAAS_ENDPOINT": s.server.URL + "/MAAS", "MAAS_API_KEY": s.Key("alice")})
 	return s
 }
