@@ -40,7 +40,7 @@ import (
 
 const (
 	hosted  = "clusters-demo"
-	patient = 20 * time.Second
+	patient = time.Minute
 )
 
 // TestProcess runs the whole process against a real API server: a token Secret appears, a machine gets its
@@ -82,7 +82,8 @@ func TestProcess(t *testing.T) {
 	g.Eventually(status, patient, "50ms").Should(Equal(http.StatusOK))
 	g.Eventually(func() map[string]string { return readToken(t, c).Annotations }, patient, "50ms").
 		Should(HaveKeyWithValue(token.ReachedAnnotation, "True"))
-	g.Expect(string(readToken(t, c).Data[token.ReasonKey])).To(Equal("AsExpected"))
+	g.Eventually(func() string { return string(readToken(t, c).Data[token.ReasonKey]) }, patient, "50ms").
+		Should(Equal("AsExpected"), "which is written once the token is served")
 	code, _ := get(t, "https://"+o.addr+"/ignition", "another-token")
 	g.Expect(code).To(Equal(http.StatusNetworkAuthenticationRequired))
 	g.Expect(getWith(t, "https://"+o.addr+"/node-config/0")).To(Equal(http.StatusUnauthorized), "a certificate that nobody signed is asked for, read, and refused")

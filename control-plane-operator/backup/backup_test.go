@@ -18,6 +18,7 @@ import (
 
 	"filippo.io/age"
 	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	etcdsnapshot "go.etcd.io/etcd/etcdutl/v3/snapshot"
 	"go.uber.org/zap"
@@ -48,6 +49,12 @@ func startEtcd(t *testing.T, dir string) *clientv3.Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
+	NewWithT(t).Eventually(func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		_, err := c.Get(ctx, "any")
+		return err
+	}, 2*time.Minute, 100*time.Millisecond).Should(Succeed(), "etcd has a leader in a moment")
 	return c
 }
 

@@ -44,7 +44,7 @@ func member(t *testing.T, dataDir string) *clientv3.Client {
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	NewWithT(t).Eventually(func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		_, err := c.Get(ctx, "any")
 		return err

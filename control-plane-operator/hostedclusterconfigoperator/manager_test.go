@@ -35,7 +35,7 @@ import (
 
 const (
 	namespace = fixture.Namespace
-	patience  = 30 * time.Second
+	patience  = 2 * time.Minute
 )
 
 type payload map[string]string
@@ -146,8 +146,9 @@ func TestOperator(t *testing.T) {
 
 	t.Run("When the control plane is published the guest should learn its address", func(t *testing.T) {
 		g := NewWithT(t)
+		before := hcp.DeepCopy() // A patch: the operator may have written by now.
 		hcp.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: "192.0.2.10", Port: 30443}
-		g.Expect(management.Status().Update(t.Context(), hcp)).To(Succeed())
+		g.Expect(management.Status().Patch(t.Context(), hcp, client.MergeFrom(before))).To(Succeed())
 		g.Eventually(slice).WithTimeout(patience).Should(Equal([]string{"192.0.2.10"}))
 	})
 
@@ -179,8 +180,9 @@ func TestOperator(t *testing.T) {
 			},
 		}
 		create(t, management, machine)
+		before := machine.DeepCopy()
 		machine.Status.Addresses = clusterv1.MachineAddresses{{Type: clusterv1.MachineHostName, Address: "worker-1"}}
-		g.Expect(management.Status().Update(t.Context(), machine)).To(Succeed())
+		g.Expect(management.Status().Patch(t.Context(), machine, client.MergeFrom(before))).To(Succeed())
 		g.Eventually(func(g Gomega) {
 			csr := &certificatesv1.CertificateSigningRequest{}
 			g.Expect(guest.Get(t.Context(), client.ObjectKey{Name: "join"}, csr)).To(Succeed())
@@ -190,8 +192,9 @@ func TestOperator(t *testing.T) {
 		create(t, guest, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}})
 		g.Expect(management.Get(t.Context(), client.ObjectKeyFromObject(machine), machine)).To(Succeed())
 		g.Expect(machine.Annotations).To(HaveKey(hyperv1.NodeIdentityAnnotation), "who got the certificate is remembered")
+		before = machine.DeepCopy()
 		machine.Status.NodeRef.Name = "worker-1"
-		g.Expect(management.Status().Update(t.Context(), machine)).To(Succeed())
+		g.Expect(management.Status().Patch(t.Context(), machine, client.MergeFrom(before))).To(Succeed())
 		g.Eventually(func(g Gomega) {
 			node := &corev1.Node{}
 			g.Expect(guest.Get(t.Context(), client.ObjectKey{Name: "worker-1"}, node)).To(Succeed())

@@ -101,7 +101,10 @@ func (w *world) whoami(config *rest.Config) authenticationv1.UserInfo {
 	c, err := client.New(config, client.Options{Scheme: w.client.Scheme()})
 	w.Expect(err).NotTo(HaveOccurred())
 	review := &authenticationv1.SelfSubjectReview{}
-	w.Expect(c.Create(w.t.Context(), review)).To(Succeed())
+	w.Eventually(func() error {
+		review = &authenticationv1.SelfSubjectReview{}
+		return c.Create(w.t.Context(), review)
+	}).WithTimeout(time.Minute).Should(Succeed(), "the API server hears of tokens by a watch")
 	return review.Status.UserInfo
 }
 

@@ -86,7 +86,7 @@ func outage(t *testing.T, cfg *rest.Config, rule faults.Rule) {
 			}
 		}
 		return left
-	}, "20s", "20ms").Should(BeZero(), "an allocation without an answer must not be forgotten")
+	}, patience, "20ms").Should(BeZero(), "an allocation without an answer must not be forgotten")
 }
 
 // newDeploying is a rack with a MaasMachine whose machine is being installed, and does not come to an end.

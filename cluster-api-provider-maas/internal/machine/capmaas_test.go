@@ -107,7 +107,7 @@ func hostKept(t *testing.T, cfg *rest.Config) {
 	w.Eventually(func() bool {
 		w.pass("m")
 		return w.gone("m")
-	}, "20s", "20ms").Should(BeTrue())
+	}, patience, "20ms").Should(BeTrue())
 }
 
 func finalizerOnly(t *testing.T, cfg *rest.Config) {

@@ -102,7 +102,7 @@ func (w *world) taken() {
 			return nil
 		}
 		return handover.Records.Of(infra)
-	}, "20s", "20ms").Should(BeEmpty())
+	}, patience, "20ms").Should(BeEmpty())
 }
 
 // notReleased checks what the MaasCluster says.

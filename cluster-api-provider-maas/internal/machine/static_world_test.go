@@ -35,7 +35,7 @@ func (w *world) until(want string, names ...string) {
 			}
 		}
 		return not
-	}, "20s", "20ms").Should(BeEmpty())
+	}, patience, "20ms").Should(BeEmpty())
 }
 
 func describe(c *metav1.Condition) string {
@@ -58,7 +58,7 @@ func (w *world) leave(names ...string) {
 			w.pass(name)
 			return w.gone(name)
 		})
-	}, "20s", "20ms").Should(BeEmpty())
+	}, patience, "20ms").Should(BeEmpty())
 }
 
 // modes are those of the links of a machine's interface, with the address where there is one.

@@ -120,5 +120,5 @@ func vmHandedOver(t *testing.T, cfg *rest.Config) {
 		w.clock.SetTime(w.clock.Now().Add(10 * time.Minute))
 		w.look()
 		return w.vms()
-	}, "20s", "20ms").Should(BeEmpty())
+	}, patience, "20ms").Should(BeEmpty())
 }

@@ -169,7 +169,7 @@ func vmAttemptsExhausted(t *testing.T, cfg *rest.Config) {
 	w.Eventually(func() *string {
 		w.pass("m")
 		return w.machine("m").Status.FailureMessage
-	}, "20s", "20ms").Should(HaveValue(ContainSubstring("3 virtual machines failed")))
+	}, patience, "20ms").Should(HaveValue(ContainSubstring("3 virtual machines failed")))
 	w.expect("m", "LXDVMCreated False VMCreationFailed", "Failed commissioning on host")
 	w.expect("m", "Ready False VMCreationFailed", "no other one is made")
 	w.wrote()

@@ -44,6 +44,9 @@ func scheme() *runtime.Scheme {
 	return s
 }
 
+// patience is how long passes may take on a machine that has other work too.
+const patience = 2 * time.Minute
+
 // world is a namespace of a real API server, a simulated MAAS, and a reconciler between the two.
 type world struct {
 	*WithT

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -68,8 +69,9 @@ func newWorld(t *testing.T) *world {
 	w.signer = &Signer{Client: own, Namespace: hosted, Clock: clocktesting.NewFakePassiveClock(w.now)}
 	w.caller = &Revoker{Client: c, Clock: clocktesting.NewFakePassiveClock(w.now)}
 	w.Eventually(func() error {
-		return own.List(t.Context(), &certificatesv1.CertificateSigningRequestList{})
-	}, 30*time.Second, 100*time.Millisecond).Should(Succeed(), "rights take a moment to be in force")
+		return errors.Join(own.List(t.Context(), &certificatesv1.CertificateSigningRequestList{}),
+			own.Get(t.Context(), client.ObjectKey{Namespace: hosted, Name: pki.SREBreakGlassSigner}, &corev1.Secret{}))
+	}, time.Minute, 100*time.Millisecond).Should(Succeed(), "rights take a moment to be in force")
 	return w
 }
 

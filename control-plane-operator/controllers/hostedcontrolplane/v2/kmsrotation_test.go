@@ -169,15 +169,17 @@ func (r *rotation) lives(i int) {
 		response.Body.Close()
 		return response.StatusCode
 	}
-	err := wait.PollUntilContextTimeout(r.t.Context(), 200*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		return answers(container.StartupProbe.HTTPGet.Path) == http.StatusInternalServerError, nil
-	})
-	if err != nil {
+	comes := func(path string, status int) error {
+		return wait.PollUntilContextTimeout(r.t.Context(), 200*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+			return answers(path) == status, nil
+		})
+	}
+	if comes(container.StartupProbe.HTTPGet.Path, http.StatusInternalServerError) != nil {
 		r.t.Fatal("the API server does not notice that its plugin is away")
 	}
 	for _, probe := range []*corev1.Probe{container.ReadinessProbe, container.LivenessProbe} {
-		if status := answers(probe.HTTPGet.Path); status != http.StatusOK {
-			r.t.Errorf("%s answers %d", probe.HTTPGet.Path, status)
+		if comes(probe.HTTPGet.Path, http.StatusOK) != nil {
+			r.t.Errorf("%s answers %d", probe.HTTPGet.Path, answers(probe.HTTPGet.Path))
 		}
 	}
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "without-plugin"}}

@@ -106,7 +106,7 @@ func (m *machine) waitForTokens(token string) {
 	config := rest.AnonymousClientConfig(m.guestConfig())
 	config.BearerToken = token
 	var last error
-	err := wait.PollUntilContextTimeout(m.t.Context(), 200*time.Millisecond, 60*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(m.t.Context(), 200*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		_, last = whoAmI(ctx, config)
 		return last == nil, nil
 	})

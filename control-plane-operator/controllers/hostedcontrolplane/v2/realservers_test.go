@@ -35,6 +35,9 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
+// patience is how long a program may take to do what it is started for, on a machine that has other work too.
+const patience = 3 * time.Minute
+
 // TestRealServers runs the programs of the payload with the very flags and files that their pods get, only that paths
 // are moved to a folder of the test and ports to free ones.
 func TestRealServers(t *testing.T) {
@@ -294,7 +297,7 @@ func (m *machine) waitReady(container corev1.Container, of *corev1.Probe, exited
 		}
 	}
 	httpClient := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	return wait.PollUntilContextTimeout(m.t.Context(), 200*time.Millisecond, 90*time.Second, true, func(context.Context) (bool, error) {
+	return wait.PollUntilContextTimeout(m.t.Context(), 200*time.Millisecond, patience, true, func(context.Context) (bool, error) {
 		select {
 		case err := <-exited:
 			return false, fmt.Errorf("it exited: %w", errors.Join(err, errors.New("see its output")))
@@ -339,7 +342,7 @@ func (m *machine) useCluster() {
 	if _, err := guest.AppsV1().Deployments("default").Create(m.t.Context(), deployment, metav1.CreateOptions{}); err != nil {
 		m.t.Fatal(err)
 	}
-	err := wait.PollUntilContextTimeout(m.t.Context(), 200*time.Millisecond, 60*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(m.t.Context(), 200*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		pods, err := guest.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
 		if err != nil || len(pods.Items) == 0 {
 			return false, nil //nolint:nilerr // It is asked again.

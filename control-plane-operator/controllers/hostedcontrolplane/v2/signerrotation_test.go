@@ -184,7 +184,7 @@ func (r *turn) clients(when string) map[string]*rest.Config {
 func (r *turn) token(guest kubernetes.Interface) string {
 	r.t.Helper()
 	var token string
-	err := wait.PollUntilContextTimeout(r.t.Context(), 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(r.t.Context(), 200*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](31536000)}}
 		answer, err := guest.CoreV1().ServiceAccounts("default").CreateToken(ctx, "default", request, metav1.CreateOptions{})
 		if err == nil {
@@ -226,7 +226,7 @@ func (r *turn) signed(guest kubernetes.Interface, name string) (cert, key []byte
 	if _, err := csrs.UpdateApproval(r.t.Context(), name, csr, metav1.UpdateOptions{}); err != nil {
 		r.t.Fatal(err)
 	}
-	err = wait.PollUntilContextTimeout(r.t.Context(), 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(r.t.Context(), 200*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		live, err := csrs.Get(ctx, name, metav1.GetOptions{})
 		if err == nil {
 			cert = live.Status.Certificate

@@ -139,7 +139,7 @@ func TestResources(t *testing.T) {
 		g.Expect(w.client.Update(ctx, binding)).To(Succeed())
 		g.Expect(w.client.Delete(ctx, &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes"}})).To(Succeed())
 
-		g.Expect(w.pass(ctx)).To(Succeed())
+		g.Eventually(func() error { return w.pass(ctx) }).WithTimeout(timeout).Should(Succeed(), "the API server may be writing its address this very moment")
 		w.get(t, "", "create-csrs-for-bootstrapping", binding)
 		g.Expect(binding.Subjects).NotTo(BeEmpty())
 		w.get(t, "default", "kubernetes", &discoveryv1.EndpointSlice{})
@@ -161,7 +161,7 @@ func TestResources(t *testing.T) {
 
 		hcp.Spec.PausedUntil = ptr.To("2026-11-20T11:59:00Z")
 		g.Expect(w.client.Update(ctx, hcp)).To(Succeed())
-		g.Expect(w.pass(ctx)).To(Succeed())
+		g.Eventually(func() error { return w.pass(ctx) }).WithTimeout(timeout).Should(Succeed())
 		w.get(t, "", "create-csrs-for-bootstrapping", joining)
 	})
 
@@ -176,4 +176,4 @@ func TestResources(t *testing.T) {
 }
 
 // timeout is how long the API server may take to serve new kinds.
-const timeout = 30 * time.Second
+const timeout = 2 * time.Minute
