@@ -78,7 +78,6 @@ func (p *sourcePackage) mutate() error {
 		}
 		bad := map[int]bool{}
 		for _, problem := range wrong {
-
 			p.blame(problem, changed, bad)
 		}
 		if len(bad) == 0 {
@@ -91,7 +90,7 @@ func (p *sourcePackage) mutate() error {
 
 var mentions = regexp.MustCompile(`mutant[A-Z]\w*(?:\[[^\]]*\])?\((\d+)|mutantType\d+_`)
 
-// blame finds the changes that may have caused an error: the last before it on its line, or all that use a type.
+// blame finds the changes that may have caused an error: the last that it names, the last before its place, or all that use a type.
 func (p *sourcePackage) blame(problem types.Error, changed map[string][]byte, bad map[int]bool) {
 	at := p.fset.Position(problem.Pos)
 	text := changed[at.Filename]
@@ -107,6 +106,12 @@ func (p *sourcePackage) blame(problem types.Error, changed map[string][]byte, ba
 				bad[m.id] = true
 			}
 		}
+		return
+	}
+	// An error at the beginning of an expression is about the change further on that it quotes.
+	if named := mentions.FindAllStringSubmatch(problem.Msg, -1); len(named) > 0 && named[len(named)-1][1] != "" {
+		id, _ := strconv.Atoi(named[len(named)-1][1])
+		bad[id] = true
 		return
 	}
 	// The call that the error is in begins before it, or at it.

@@ -51,6 +51,7 @@ func TestToy(t *testing.T) {
 		{"operator", `&& -> ||`},
 		{"error", `errEmpty() -> nil`},
 		{"function", `Discount does nothing`},
+		{"function beside a change that does not compile", `Deposit does nothing`},
 		{"link of a chain", `drop .With("apple")`},
 	} {
 		t.Run("When a "+tc.kind+" is wrong and a test looks at it, the change should be caught", func(t *testing.T) {

@@ -100,15 +100,20 @@ func (w *world) encryption(status metav1.ConditionStatus, message string) {
 	w.must(w.client.Status().Update(w.t.Context(), w.hcp))
 }
 
-func (w *world) asks(name string, edit ...func(*hyperv1.HCPEtcdBackup)) *hyperv1.HCPEtcdBackup {
-	w.t.Helper()
-	asked := &hyperv1.HCPEtcdBackup{
+// backupOf is a backup as a user asks for it.
+func backupOf(name string) *hyperv1.HCPEtcdBackup {
+	return &hyperv1.HCPEtcdBackup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: hyperv1.HCPEtcdBackupSpec{EncryptionKey: hyperv1.SecretReference{Name: "key"}, Storage: hyperv1.HCPEtcdBackupStorage{
 			StorageType: hyperv1.S3BackupStorage, S3: hyperv1.HCPEtcdBackupS3{
 				Bucket: "backups", Region: "eu", KeyPrefix: "demo", Endpoint: "https://s3.example.com", Credentials: hyperv1.SecretReference{Name: "s3"},
 			}}},
 	}
+}
+
+func (w *world) asks(name string, edit ...func(*hyperv1.HCPEtcdBackup)) *hyperv1.HCPEtcdBackup {
+	w.t.Helper()
+	asked := backupOf(name)
 	for _, change := range edit {
 		change(asked)
 	}

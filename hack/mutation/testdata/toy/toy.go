@@ -3,7 +3,11 @@
 // Package toy is what the tool's own test changes.
 package toy
 
-import "errors"
+import (
+	"errors"
+
+	"k8s.io/utils/ptr"
+)
 
 // Cart holds what somebody buys.
 type Cart struct {
@@ -48,6 +52,12 @@ func Discount(items int) int {
 var prices = map[string]int{"some": 5}
 
 func errEmpty() error { return errors.New("an item needs a name") }
+
+// dozen is of no type, and so is what is made of it until somebody takes it.
+const dozen = 12
+
+// Deposit is what a bag costs.
+func Deposit() *int32 { return ptr.To[int32](dozen - 2) }
 
 // Unused is reached by no test.
 func Unused() string { return "unused" }

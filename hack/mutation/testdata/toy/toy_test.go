@@ -30,3 +30,9 @@ func TestDiscount(t *testing.T) {
 		}
 	}
 }
+
+func TestDeposit(t *testing.T) {
+	if got := *Deposit(); got != 10 {
+		t.Errorf("got %d", got)
+	}
+}

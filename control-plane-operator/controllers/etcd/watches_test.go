@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/fixture"
+	"github.com/openshift/hypershift/support/crds"
+	"github.com/openshift/hypershift/support/testenv"
+)
+
+// TestWatches has one case for each kind that tells of etcd. The members are asked every half minute, so a watch that is missing would
+// show in nothing but the time that a cure takes.
+func TestWatches(t *testing.T) {
+	const namespace = metav1.NamespaceDefault
+	config := testenv.Start(t, crds.HyperShift)
+	c, err := client.New(config, client.Options{Scheme: fixture.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests := testenv.Manage(t, config, fixture.Scheme(), func(mgr ctrl.Manager) error {
+		return (&Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clocktesting.NewFakePassiveClock(time.Now())}).SetupWithManager(mgr)
+	})
+	labels := map[string]string{"app": "etcd"}
+	controlPlane := fixture.ControlPlane()
+	controlPlane.Namespace, controlPlane.Name = namespace, "control-plane"
+	for _, tc := range []struct {
+		kind, controlPlane string
+		obj                client.Object
+	}{
+		{"HostedControlPlane", "control-plane", controlPlane},
+		{"StatefulSet", "absent", &appsv1.StatefulSet{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "members", OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: hyperv1.GroupVersion.String(), Kind: "HostedControlPlane", Name: "absent", UID: "uid", Controller: ptr.To(true)}}},
+			Spec: appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels},
+				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podSpec()}},
+		}},
+	} {
+		t.Run("When a "+tc.kind+" appears, it should look at the members", func(t *testing.T) {
+			key := client.ObjectKey{Namespace: namespace, Name: tc.controlPlane}
+			requests.Expect(t, &hyperv1.HostedControlPlane{}, key, func() error { return c.Create(t.Context(), tc.obj) })
+		})
+	}
+}
