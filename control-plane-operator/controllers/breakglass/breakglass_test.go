@@ -320,28 +320,48 @@ func (w *world) rotate() {
 	w.Expect(w.client.Update(w.t.Context(), secret)).To(Succeed())
 }
 
+// TestWatches has one case for each kind that the two controllers wait for. A revocation that goes on asks for itself, so the one that a
+// signer's Secret leads to does not exist.
 func TestWatches(t *testing.T) {
 	scheme, config := fixture.Scheme(), testenv.Start(t, crds.Certificates)
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
+	w := &world{WithT: NewWithT(t), t: t, client: c}
+	named := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}
+	}
+	revocation := func(name string) *certificatesv1alpha1.CertificateRevocationRequest {
+		return &certificatesv1alpha1.CertificateRevocationRequest{ObjectMeta: named(name),
+			Spec: certificatesv1alpha1.CertificateRevocationRequestSpec{SignerClass: certificatesv1alpha1.CustomerBreakGlassSigner}}
+	}
 	requests := testenv.Manage(t, config, scheme, func(mgr ctrl.Manager) error {
+		mgr.GetClient().(*testenv.Requests).Listed = []client.Object{revocation("waits")}
 		if err := (&Signer{Client: mgr.GetClient(), Namespace: "default", Clock: clocktesting.NewFakePassiveClock(time.Now())}).SetupWithManager(mgr); err != nil {
 			return err
 		}
 		return (&Revoker{Client: mgr.GetClient(), Clock: clocktesting.NewFakePassiveClock(time.Now())}).SetupWithManager(mgr)
 	})
-	request := &certificatesv1alpha1.CertificateRevocationRequest{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "watched"},
-		Spec:       certificatesv1alpha1.CertificateRevocationRequestSpec{SignerClass: certificatesv1alpha1.CustomerBreakGlassSigner},
+	creates := func(obj client.Object) func() error { return func() error { return c.Create(t.Context(), obj) } }
+	for _, tc := range []struct {
+		name   string
+		asked  client.Object
+		change func() error
+	}{
+		{"When a revocation is asked for, it should begin", revocation("new"), creates(revocation("new"))},
+		{"When a signer changes, its revocations should go on", revocation("waits"),
+			creates(&corev1.Secret{ObjectMeta: named(pki.CustomerBreakGlassSigner)})},
+		{"When a certificate is asked for, it should be looked at", &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "new"}},
+			func() error {
+				w.asks("new", "system:customer-break-glass:a", "default.customer-break-glass")
+				return nil
+			}},
+		{"When a certificate is approved, it should be looked at", &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "approved"}},
+			creates(&certificatesv1alpha1.CertificateSigningRequestApproval{ObjectMeta: named("approved")})},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			requests.Expect(t, tc.asked, client.ObjectKeyFromObject(tc.asked), tc.change)
+		})
 	}
-	requests.Expect(t, request, client.ObjectKeyFromObject(request), func() error { return c.Create(t.Context(), request) })
-	requests.Expect(t, request, client.ObjectKeyFromObject(request), func() error {
-		return c.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: pki.CustomerBreakGlassSigner}})
-	})
-	csr := &certificatesv1.CertificateSigningRequest{}
-	requests.Expect(t, csr, client.ObjectKey{Name: "approved"}, func() error {
-		return c.Create(t.Context(), &certificatesv1alpha1.CertificateSigningRequestApproval{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "approved"}})
-	})
 }
