@@ -246,7 +246,10 @@ type watched struct {
 
 func (w watched) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	if _, machines := list.(*clusterv1.MachineList); machines {
-		w.lists <- "listed"
+		select {
+		case w.lists <- "listed":
+		case <-ctx.Done(): // Who reads them has seen enough.
+		}
 	}
 	return w.Client.List(ctx, list, options...)
 }

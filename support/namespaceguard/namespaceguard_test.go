@@ -51,7 +51,7 @@ func TestGuard(t *testing.T) {
 				return
 			}
 			// The API server takes a moment to learn of a policy.
-			g.Eventually(func() error { return c.Delete(t.Context(), namespace, client.DryRunAll) }, 30*time.Second, 50*time.Millisecond).
+			g.Eventually(func() error { return c.Delete(t.Context(), namespace, client.DryRunAll) }, time.Minute, 50*time.Millisecond).
 				Should(MatchError(ContainSubstring(tt.says)))
 		})
 	}

@@ -125,6 +125,7 @@ func TestLookupErrors(t *testing.T) {
 		image      string
 		pullSecret string
 		intercept  func(http.ResponseWriter, *http.Request) bool
+		timeout    time.Duration
 		reason     releaseinfo.Reason
 		says       string
 	}{
@@ -148,10 +149,11 @@ func TestLookupErrors(t *testing.T) {
 		{
 			name: "When the registry hangs it should say unreachable", image: registry.Host + "/release:slow",
 			intercept: func(_ http.ResponseWriter, req *http.Request) bool { <-req.Context().Done(); return true },
+			timeout:   500 * time.Millisecond,
 			reason:    releaseinfo.ReasonUnreachable, says: "check that the registry is up",
 		},
 		{
-			name: "When nothing listens it should say unreachable", image: "127.0.0.1:1/release:1",
+			name: "When nothing listens it should say unreachable", image: "127.0.0.1:1/release:1", timeout: 500 * time.Millisecond,
 			reason: releaseinfo.ReasonUnreachable, says: "check that the registry is up",
 		},
 		{
@@ -167,7 +169,7 @@ func TestLookupErrors(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			g := NewWithT(t)
 			registry.Intercept(tt.intercept)
-			provider, err := releaseinfo.NewRegistry(releaseinfo.Options{CABundle: registry.CA, Timeout: 500 * time.Millisecond})
+			provider, err := releaseinfo.NewRegistry(releaseinfo.Options{CABundle: registry.CA, Timeout: tt.timeout})
 			g.Expect(err).NotTo(HaveOccurred())
 
 			_, err = provider.Lookup(t.Context(), tt.image, []byte(tt.pullSecret))

@@ -48,7 +48,7 @@ func TestNetwork(t *testing.T) {
 					return err.Error()
 				}
 				return s.Place(address)
-			}, 10*time.Second, 100*time.Millisecond).Should(Equal(node.Hardware.String()))
+			}, 30*time.Second, 100*time.Millisecond).Should(Equal(node.Hardware.String()))
 
 			added, err = network.Hold(address, 2*time.Second)
 			g.Expect(err).NotTo(HaveOccurred())
