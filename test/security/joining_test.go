@@ -16,6 +16,7 @@ import (
 	ignition "github.com/coreos/ignition/v2/config/v3_4/types"
 	. "github.com/onsi/gomega"
 	"github.com/vincent-petithory/dataurl"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -49,8 +50,31 @@ func (g *guest) configured() {
 	admin, err := client.New(g.config, client.Options{Scheme: guestfixture.Scheme()})
 	g.Expect(err).NotTo(HaveOccurred())
 	r := &resources.Reconciler{Management: g.client, Guest: admin, Clock: clock.RealClock{}}
-	_, err = r.Reconcile(g.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: g.hosted(), Name: fixture.ClusterName}})
-	g.Expect(err).NotTo(HaveOccurred())
+	g.Eventually(func() error {
+		_, err := r.Reconcile(g.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: g.hosted(), Name: fixture.ClusterName}})
+		return err
+	}).WithTimeout(patience).Should(Succeed(), "an API server takes a moment to serve new kinds, and writes some of the objects itself")
+	g.mayIn(g.by(g.users(pki.IgnitionUser)), "create", "", "secrets", "kube-system")
+}
+
+// mayIn waits until somebody has a right in a namespace of the guest: it takes a moment to be in force, and a token to be known.
+func (g *guest) mayIn(who client.Client, verb, group, resource, namespace string) {
+	g.t.Helper()
+	g.Eventually(func() (bool, error) {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Namespace: namespace},
+		}}
+		err := who.Create(g.t.Context(), review)
+		return review.Status.Allowed, err
+	}).WithTimeout(patience).Should(BeTrue(), "%s %s", verb, resource)
+}
+
+// joins is a machine with the bootstrap credentials that it was served.
+func (g *guest) joins(config *rest.Config) client.Client {
+	g.t.Helper()
+	worker := g.by(config)
+	g.mayIn(worker, "create", "certificates.k8s.io", "certificatesigningrequests", "")
+	return worker
 }
 
 // ignitionServer is that of the guest, with the rights that it has there, and a pool's configuration.
@@ -128,7 +152,7 @@ func TestCredentialsOfAMachine(t *testing.T) {
 	code, config := g.fetch(server, own)
 	g.Expect(code).To(Equal(http.StatusOK))
 	g.Expect(config.CertData).To(BeEmpty(), "what all machines have in common was served")
-	worker := g.by(config)
+	worker := g.joins(config)
 	t.Run("When it asks for the identity of a machine that has yet to ask, it should be denied, and somebody told", func(t *testing.T) {
 		g.Expect(g.askFor(worker, "theft", "worker-2", certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth)).
 			To(Equal(certificatesv1.CertificateDenied))
@@ -147,7 +171,8 @@ func TestCredentialsOfAMachine(t *testing.T) {
 		node := g.as("system:node:worker-1", "system:nodes")
 		g.Expect(g.askFor(node, "serving", "worker-1", certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth)).
 			To(Equal(certificatesv1.CertificateApproved))
-		g.Eventually(func() bool { return apierrors.IsUnauthorized(worker.List(t.Context(), &corev1.NodeList{})) }, "10s", "50ms").Should(BeTrue())
+		g.Eventually(func() bool { return apierrors.IsUnauthorized(worker.List(t.Context(), &corev1.NodeList{})) }, patience, "50ms").Should(BeTrue(),
+			"an API server remembers for ten seconds whose a token is")
 		g.Expect(g.client.Get(t.Context(), client.ObjectKeyFromObject(g.machine), g.machine)).To(Succeed())
 		g.machine.Status.NodeRef.Name = "worker-1"
 		g.Expect(g.client.Status().Update(t.Context(), g.machine)).To(Succeed())
@@ -164,7 +189,7 @@ func TestCredentialsByAPoolsToken(t *testing.T) {
 	g.configured()
 	_, config := g.fetch(g.ignitionServer(), poolToken)
 	g.Expect(config.CertData).To(BeEmpty())
-	worker := g.by(config)
+	worker := g.joins(config)
 	g.Expect(g.ask(worker, "own")).To(Equal(certificatesv1.CertificateApproved))
 	g.Expect(g.askFor(worker, "theft", "worker-2", certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth)).
 		To(Equal(certificatesv1.CertificateDenied))
@@ -197,7 +222,7 @@ func TestIgnitionServerInTheGuest(t *testing.T) {
 			secret := good()
 			change(secret)
 			// An API server takes a moment to learn of a policy.
-			NewWithT(t).Eventually(func() error { return server.Create(t.Context(), secret.DeepCopy(), client.DryRunAll) }, "20s", "50ms").
+			NewWithT(t).Eventually(func() error { return server.Create(t.Context(), secret.DeepCopy(), client.DryRunAll) }, patience, "50ms").
 				Should(Or(Satisfy(apierrors.IsForbidden), Satisfy(apierrors.IsInvalid)))
 		})
 	}

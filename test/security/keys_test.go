@@ -96,6 +96,12 @@ func (o *operator) who(verb, group, resource, namespace, name string) []string {
 	return slices.DeleteFunc(o.accounts(), func(account string) bool { return !o.may(account, verb, group, resource, namespace, name) })
 }
 
+// eventually expects that these service accounts, and no others, may do something with a Secret: rights take a moment to be in force.
+func (o *operator) eventually(verb, namespace, secret string, accounts ...string) {
+	o.t.Helper()
+	o.Eventually(func() []string { return o.who(verb, "", "secrets", namespace, secret) }).WithTimeout(patience).Should(ConsistOf(accounts), "%s %s", verb, secret)
+}
+
 func TestKeysOfAHostedNamespace(t *testing.T) {
 	o := newOperator(t, "keys")
 	hcp := o.controlPlane()
@@ -107,7 +113,7 @@ func TestKeysOfAHostedNamespace(t *testing.T) {
 
 	t.Run("When somebody wants the MAAS key, it should be the provider or nobody", func(t *testing.T) {
 		key := fixture.CredentialsCopy(o.tenant)
-		o.Expect(o.who("get", "", "secrets", key.Namespace, key.Name)).To(ConsistOf(provider))
+		o.eventually("get", key.Namespace, key.Name, provider)
 		for _, verb := range []string{"list", "watch", "update", "patch", "delete"} {
 			o.Expect(o.who(verb, "", "secrets", key.Namespace, key.Name)).To(BeEmpty(), verb)
 		}
@@ -121,9 +127,9 @@ func TestKeysOfAHostedNamespace(t *testing.T) {
 	t.Run("When somebody wants the keys of the control plane, it should be who makes them, and Cluster API, which must list Secrets", func(t *testing.T) {
 		for _, name := range []string{"root-ca", "cluster-signer-ca", "etcd-client-tls", "sa-signing-key", "admin-kubeconfig", "service-network-admin-kubeconfig"} {
 			for _, verb := range []string{"get", "list", "watch"} {
-				o.Expect(o.who(verb, "", "secrets", o.hosted(), name)).To(ConsistOf(operator, clusterAPI), "%s %s", verb, name)
+				o.eventually(verb, o.hosted(), name, operator, clusterAPI)
 			}
-			o.Expect(o.who("update", "", "secrets", o.hosted(), name)).To(ConsistOf(operator), name)
+			o.eventually("update", o.hosted(), name, operator)
 		}
 	})
 	t.Run("When the config operator runs, it should have no right to pods and Deployments", func(t *testing.T) {
@@ -131,7 +137,7 @@ func TestKeysOfAHostedNamespace(t *testing.T) {
 			o.Expect(o.may(configOperator, verb, "", "pods", o.hosted(), "")).To(BeFalse(), verb)
 			o.Expect(o.may(configOperator, verb, "apps", "deployments", o.hosted(), "")).To(BeFalse(), verb)
 		}
-		o.Expect(o.who("get", "", "secrets", o.hosted(), "pull-secret")).To(ConsistOf(operator, clusterAPI, configOperator, ignition))
+		o.eventually("get", o.hosted(), "pull-secret", operator, clusterAPI, configOperator, ignition)
 	})
 	t.Run("When a kubeconfig is for a program, its user should be no administrator", func(t *testing.T) {
 		masters := map[string]bool{}

@@ -125,7 +125,7 @@ func install(t *testing.T, c client.Client, l *tenantlimits.Limits) {
 		hc, pool := fixture.HostedCluster("choices"), fixture.NodePool("choices")
 		hc.Spec.Release.Image, pool.Spec.Release.Image = "evil.example/release:1", "evil.example/release:1"
 		for _, obj := range []client.Object{hc, pool} {
-			g.Eventually(func() error { return c.Create(ctx, obj.DeepCopyObject().(client.Object), client.DryRunAll) }, 30*time.Second, 50*time.Millisecond).Should(Succeed())
+			g.Eventually(func() error { return c.Create(ctx, obj.DeepCopyObject().(client.Object), client.DryRunAll) }, patience, 50*time.Millisecond).Should(Succeed())
 		}
 	})
 }
@@ -145,7 +145,7 @@ func TestChoicesOfATenant(t *testing.T) {
 				return
 			}
 			// The API server takes a moment to learn of a policy.
-			g.Eventually(create, 30*time.Second, 50*time.Millisecond).Should(MatchError(And(ContainSubstring(tenantlimits.Name), ContainSubstring(tt.says))))
+			g.Eventually(create, patience, 50*time.Millisecond).Should(MatchError(And(ContainSubstring(tenantlimits.Name), ContainSubstring(tt.says))))
 			g.Expect(l.HostedCluster(hc)).To(ConsistOf(ContainSubstring(tt.says)))
 		})
 	}
@@ -153,7 +153,7 @@ func TestChoicesOfATenant(t *testing.T) {
 		g, pool := NewWithT(t), fixture.NodePool("choices")
 		g.Expect(c.Create(t.Context(), pool.DeepCopy(), client.DryRunAll)).To(Succeed())
 		pool.Spec.Release.Image = "evil.example/release:1.36.3"
-		g.Eventually(func() error { return c.Create(t.Context(), pool.DeepCopy(), client.DryRunAll) }, 30*time.Second, 50*time.Millisecond).
+		g.Eventually(func() error { return c.Create(t.Context(), pool.DeepCopy(), client.DryRunAll) }, patience, 50*time.Millisecond).
 			Should(MatchError(ContainSubstring("spec.release.image")))
 		g.Expect(l.NodePool(pool)).To(ConsistOf(ContainSubstring("--allowed-registries")))
 	})

@@ -21,6 +21,9 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
+// patience is how long an API server may take to put rights and policies in force that it was given, on a machine that has other work too.
+const patience = 2 * time.Minute
+
 func TestMain(m *testing.M) { fixture.Main(m) }
 
 // operator is both of its controllers on a management cluster, for the cluster and pool of one tenant's namespace.

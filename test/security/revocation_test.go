@@ -74,6 +74,7 @@ func (g *guest) kubelets() {
 		ObjectMeta: metav1.ObjectMeta{Name: "kubelets"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:node"},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:nodes"}},
 	})).To(Succeed())
+	g.mayIn(g.by(g.users("system:node:worker-1", "system:nodes")), "create", "coordination.k8s.io", "leases", "kube-node-lease")
 }
 
 // writes are what a kubelet's certificate is good for, by what that is called.
@@ -127,7 +128,7 @@ func TestCertificateOfAMachineThatIsGone(t *testing.T) {
 				}
 			}
 			return done
-		}, "20s", "100ms").Should(BeEmpty())
+		}, patience, "100ms").Should(BeEmpty())
 		for what, err := range g.writes(thief) {
 			NewWithT(t).Expect(err).To(MatchError(ContainSubstring("issued to a node whose Machine is gone")), what)
 		}

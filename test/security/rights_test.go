@@ -70,6 +70,8 @@ func TestTenantRole(t *testing.T) {
 	g.Expect(admin.Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "alices", Name: "tenants"}, Subjects: []rbacv1.Subject{subject},
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: rights.TenantRole}})).To(Succeed())
 	alice := fixture.As(t, "alice", "system:authenticated")
+	g.Eventually(func() error { return alice.List(t.Context(), &corev1.EventList{}, client.InNamespace("alices")) }).WithTimeout(patience).
+		Should(Succeed(), "rights take a moment to be in force")
 	objects := func(namespace string) []client.Object {
 		return append(fixture.Inputs(namespace), fixture.HostedCluster(namespace), fixture.NodePool(namespace))
 	}

@@ -53,7 +53,7 @@ func TestMembers(t *testing.T) {
 			g.Eventually(func() bool { w.kubelet(); return w.members["etcd-2"].cmd == nil }, healing, 100*time.Millisecond).Should(BeTrue())
 			w.pass()
 		}
-		g.Expect(w.condition(hyperv1.EtcdMembersHealthy)).To(MatchRegexp(`^False/MemberUnhealthy: No answer from etcd-2: 2 of 3 members are healthy; ` +
+		g.Eventually(func() string { w.pass(); return w.condition(hyperv1.EtcdMembersHealthy) }, healing, 100*time.Millisecond).Should(MatchRegexp(`^False/MemberUnhealthy: No answer from etcd-2: 2 of 3 members are healthy; ` +
 			`if etcd-2 does not come back, its volume is given up at \d\d:\d\d UTC, when the volume is 10 minutes old$`))
 		g.Expect(w.done).To(BeEmpty(), "a volume that is this young is not given up")
 		w.clock.SetTime(time.Now().Add(youngest))
@@ -116,7 +116,7 @@ func TestMembers(t *testing.T) {
 		leader := w.leader()
 		w.tell(func(ctx context.Context, c Members) error {
 			var err error
-			for err == nil {
+			for ctx.Err() == nil && !errors.Is(err, rpctypes.ErrNoSpace) { // A busy etcd refuses for other reasons too.
 				_, err = c.Put(ctx, "large", strings.Repeat("x", 1<<20))
 			}
 			g.Expect(err).To(MatchError(rpctypes.ErrNoSpace))
@@ -126,12 +126,12 @@ func TestMembers(t *testing.T) {
 		w.goesOn("True/AsExpected")
 		g.Expect(len(w.done)).To(BeNumerically(">=", 5))
 		g.Expect(w.done[0]).To(Equal("compact"))
-		g.Expect(w.done[1:3]).NotTo(ContainElement("defragment " + leader))
-		g.Expect(w.done[3:]).To(ContainElements("defragment "+leader, "disarm"))
-		w.tell(func(ctx context.Context, c Members) error {
-			_, err := c.Put(ctx, "large", "no more")
-			return err
-		})
+		g.Expect(w.done[3:]).To(ContainElement("disarm"))
+		if leader == w.leader() { // The members of a busy machine may have chosen another meanwhile.
+			g.Expect(w.done[1:3]).NotTo(ContainElement("defragment " + leader))
+			g.Expect(w.done[3:]).To(ContainElement("defragment " + leader))
+		}
+		w.put("large", "no more")
 	})
 	t.Run("When the data of a member is corrupt, it should be replaced, and the others should serve meanwhile", func(t *testing.T) {
 		w := formed(t, api, hyperv1.HighlyAvailable)
@@ -151,11 +151,10 @@ func TestMembers(t *testing.T) {
 	})
 	t.Run("When the disk is slow for five minutes, it should say so, and write nothing while it stays as it is", func(t *testing.T) {
 		g, w := NewWithT(t), formed(t, api, hyperv1.SingleReplica)
+		w.unhurried()
+		w.pass()
 		for range enoughSyncs {
-			w.tell(func(ctx context.Context, c Members) error {
-				_, err := c.Put(ctx, "hello", "world")
-				return err
-			})
+			w.put("hello", "world")
 		}
 		g.Expect(w.condition(hyperv1.EtcdDiskFast)).To(Equal("none"), "nothing is known yet")
 		w.clock.SetTime(w.clock.Now().Add(diskWindow))
@@ -185,6 +184,7 @@ func TestMembers(t *testing.T) {
 	})
 	t.Run("When all is well, it should write nothing", func(t *testing.T) {
 		g, w := NewWithT(t), formed(t, api, hyperv1.SingleReplica)
+		w.unhurried()
 		counted := &fixture.Writes{}
 		w.operator.Client = counted.Client(w.client)
 		w.pass()
@@ -201,11 +201,26 @@ func formed(t *testing.T, api client.WithWatch, policy hyperv1.AvailabilityPolic
 	g := NewWithT(t)
 	g.Eventually(func() []component.Stage { w.pass(); return w.stages() }, healing, 100*time.Millisecond).
 		Should(HaveEach(component.Started), "every member is noted")
+	w.put("hello", "world")
+	return w
+}
+
+// put writes to the cluster, which on a busy machine may refuse for a moment, as when it has just changed its leader.
+func (w *world) put(key, value string) {
+	w.t.Helper()
 	w.tell(func(ctx context.Context, c Members) error {
-		_, err := c.Put(ctx, "hello", "world")
+		_, err := c.Put(ctx, key, value)
+		for err != nil && ctx.Err() == nil {
+			_, err = c.Put(ctx, key, value)
+		}
 		return err
 	})
-	return w
+}
+
+// unhurried gives the members, all of which are up, the time that they need to answer.
+func (w *world) unhurried() {
+	w.patience = healing
+	w.operator = w.reconciler()
 }
 
 func (w *world) stages() []component.Stage {
@@ -279,17 +294,19 @@ func (w *world) corrupt(pod string) {
 	w.must(err)
 }
 
-func (w *world) leader() string {
+func (w *world) leader() (leader string) {
 	w.t.Helper()
-	seen, err := w.reconciler().look(w.t.Context(), w.hcp)
-	w.must(err)
-	for _, m := range seen.members {
-		if m.leads() {
-			return m.pod
+	NewWithT(w.t).Eventually(func() string {
+		seen, err := w.reconciler().look(w.t.Context(), w.hcp)
+		w.must(err)
+		for _, m := range seen.members {
+			if m.leads() {
+				leader = m.pod
+			}
 		}
-	}
-	w.t.Fatal("nobody leads")
-	return ""
+		return leader
+	}, healing, 100*time.Millisecond).ShouldNot(BeEmpty(), "nobody leads")
+	return leader
 }
 
 func (w *world) claim(pod string) *corev1.PersistentVolumeClaim {

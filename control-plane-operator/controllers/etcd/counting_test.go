@@ -15,6 +15,11 @@ type counting struct {
 	w *world
 }
 
+// patient is for a step: its answer must not get lost because the machine is busy, or nobody knew that it was done.
+func patient(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), healing)
+}
+
 func (c *counting) did(what string, err error) error {
 	if err == nil {
 		c.w.done = append(c.w.done, what)
@@ -26,16 +31,22 @@ func (c *counting) did(what string, err error) error {
 }
 
 func (c *counting) MemberRemove(ctx context.Context, id uint64) (*clientv3.MemberRemoveResponse, error) {
+	ctx, cancel := patient(ctx)
+	defer cancel()
 	r, err := c.Members.MemberRemove(ctx, id)
 	return r, c.did("remove", err)
 }
 
 func (c *counting) MemberAddAsLearner(ctx context.Context, urls []string) (*clientv3.MemberAddResponse, error) {
+	ctx, cancel := patient(ctx)
+	defer cancel()
 	r, err := c.Members.MemberAddAsLearner(ctx, urls)
 	return r, c.did("add", err)
 }
 
 func (c *counting) MemberPromote(ctx context.Context, id uint64) (*clientv3.MemberPromoteResponse, error) {
+	ctx, cancel := patient(ctx)
+	defer cancel()
 	r, err := c.Members.MemberPromote(ctx, id)
 	return r, c.did("promote", err)
 }
@@ -51,11 +62,15 @@ func (c *counting) Defragment(ctx context.Context, url string) (*clientv3.Defrag
 }
 
 func (c *counting) Compact(ctx context.Context, rev int64, opts ...clientv3.CompactOption) (*clientv3.CompactResponse, error) {
+	ctx, cancel := patient(ctx)
+	defer cancel()
 	r, err := c.Members.Compact(ctx, rev, opts...)
 	return r, c.did("compact", err)
 }
 
 func (c *counting) AlarmDisarm(ctx context.Context, m *clientv3.AlarmMember) (*clientv3.AlarmResponse, error) {
+	ctx, cancel := patient(ctx)
+	defer cancel()
 	r, err := c.Members.AlarmDisarm(ctx, m)
 	return r, c.did("disarm", err)
 }

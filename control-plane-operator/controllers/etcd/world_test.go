@@ -4,6 +4,7 @@ package etcd
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,6 +55,8 @@ type world struct {
 	operator *Reconciler
 	// dies has the operator die after whatever it changes.
 	dies bool
+	// patience is how long a member may take to answer a look; a second if zero. Where all are up, it costs nothing to give them more.
+	patience time.Duration
 	// done are the steps that etcd took part in.
 	done []string
 	// pages are metrics that members tell in the place of their own.
@@ -316,7 +319,7 @@ func (w *world) peerURL(_, pod string) string   { return "http://127.0.0.1:" + w
 var errDied = errors.New("the operator died")
 
 func (w *world) reconciler() *Reconciler {
-	return &Reconciler{Client: w.client, Live: w.client, Clock: w.clock, Dial: w.dial, Scrape: w.scrape, PeerURL: w.peerURL, ClientURL: w.clientURL, Patience: time.Second}
+	return &Reconciler{Client: w.client, Live: w.client, Clock: w.clock, Dial: w.dial, Scrape: w.scrape, PeerURL: w.peerURL, ClientURL: w.clientURL, Patience: cmp.Or(w.patience, time.Second)}
 }
 
 // scrape is the member's own page, unless a test has it tell another.
