@@ -41,10 +41,9 @@ func (i *Inventory) loadOwned(ctx context.Context, statuses []maas.Status) (list
 	start := i.clock.Now()
 	list, err := i.api.ListMachines(ctx, maas.MachineFilter{Owners: []string{user.Username}, Statuses: statuses})
 	if maas.FieldMessages(err, "owner") != nil {
-		// A MAAS that knows no such filter lists them all.
+		// A MAAS that knows no such filter lists them all; current leaves out those of others.
 		list, err = i.api.ListMachines(ctx, maas.MachineFilter{Statuses: statuses})
 	}
-	list = slices.DeleteFunc(list, func(m maas.Machine) bool { return m.Owner != user.Username })
 	slices.SortFunc(list, func(a, b maas.Machine) int { return cmp.Compare(a.SystemID, b.SystemID) })
 	return listed{list, start}, err
 }
