@@ -1,8 +1,9 @@
 # What is changed: the packages that decide something about clusters, pools and machines.
 MUTATE ?= ./hypershift-operator/controllers/nodepool ./hypershift-operator/controllers/hostedcluster \
-	./control-plane-operator/controllers/hostedcontrolplane \
-	$(addprefix ./control-plane-operator/hostedclusterconfigoperator/controllers/,connection csrapproval node nodecount reencryption resources workloads) \
-	$(addprefix ./cluster-api-provider-maas/internal/,machine cluster lifecycle placement)
+	$(addprefix ./control-plane-operator/controllers/,hostedcontrolplane etcd etcdbackup breakglass) \
+	$(addprefix ./control-plane-operator/hostedclusterconfigoperator/controllers/,connection csrapproval inplaceupgrade node nodecount resources revocation workloads) \
+	$(addprefix ./cluster-api-provider-maas/internal/,machine cluster inventory lifecycle placement staticip) \
+	$(addprefix ./ignition-server/,token endpoint payload nodeconfig)
 # How many changes of each, and which sample.
 MUTANTS ?= 30
 SEED ?= 1

@@ -50,7 +50,7 @@ func (a *aliases) of(t types.Type) string {
 }
 
 // render writes the helper file with the types and imports that some text needs.
-func (a *aliases) render(name string, mutants int, used string) []byte {
+func (a *aliases) render(name, used string) []byte {
 	var types strings.Builder
 	for i, text := range a.texts {
 		if alias := fmt.Sprintf("mutantType%d_", i); strings.Contains(used, alias) {
@@ -63,7 +63,7 @@ func (a *aliases) render(name string, mutants int, used string) []byte {
 			fmt.Fprintf(&imports, "import %s %q\n", a.imports[path], path)
 		}
 	}
-	text := strings.NewReplacer("PACKAGE", name, "IMPORTS", imports.String(), "TYPES", types.String(), "COUNT", strconv.Itoa(mutants+1)).Replace(helpers)
+	text := strings.NewReplacer("PACKAGE", name, "IMPORTS", imports.String(), "TYPES", types.String()).Replace(helpers)
 	return []byte(text)
 }
 
@@ -153,11 +153,7 @@ func (p *sourcePackage) instrument() map[string][]byte {
 		changed[name] = apply(source, edits[name])
 		used.Write(changed[name])
 	}
-	highest := 0
-	for _, m := range p.mutants {
-		highest = max(highest, m.id)
-	}
-	changed[helperFile] = p.aliases.render(p.Name, highest, used.String())
+	changed[helperFile] = p.aliases.render(p.Name, used.String())
 	return changed
 }
 

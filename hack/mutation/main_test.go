@@ -52,6 +52,8 @@ func TestToy(t *testing.T) {
 		{"error", `errEmpty() -> nil`},
 		{"function", `Discount does nothing`},
 		{"function beside a change that does not compile", `Deposit does nothing`},
+		{"number of which a test outside of the package tells", `20 -> 20+1`},
+		{"number of which a test tells that runs beside others", `5 -> 5+1`},
 		{"link of a chain", `drop .With("apple")`},
 	} {
 		t.Run("When a "+tc.kind+" is wrong and a test looks at it, the change should be caught", func(t *testing.T) {

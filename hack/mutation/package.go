@@ -66,7 +66,7 @@ func load(ctx context.Context, folder string) (*sourcePackage, error) {
 // dependencies imports packages from what the go command compiled of them.
 func dependencies(ctx context.Context, fset *token.FileSet, folder string) (types.Importer, error) {
 	out, err := output(exec.CommandContext(ctx, "go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}",
-		folder, "fmt", "os", "strconv", "sync/atomic")) // The last are what the helper file imports.
+		folder, "os", "strconv", "sync")) // The last are what the helper file imports.
 	if err != nil {
 		return nil, fmt.Errorf("compiling what the package imports: %w", err)
 	}

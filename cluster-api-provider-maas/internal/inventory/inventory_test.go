@@ -32,6 +32,8 @@ type fake struct {
 	patience time.Duration
 	printed  int
 	hosts    []maas.VMHost
+	// takes is what every other call costs on the clock.
+	takes time.Duration
 }
 
 func (f *fake) count(name string) error {
@@ -41,6 +43,9 @@ func (f *fake) count(name string) error {
 		f.calls = map[string]int{}
 	}
 	f.calls[name]++
+	if f.takes > 0 {
+		f.clock.SetTime(f.clock.Now().Add(f.takes))
+	}
 	return f.err
 }
 

@@ -101,6 +101,35 @@ func TestAges(t *testing.T) {
 		clock.SetTime(clock.Now().Add(time.Second))
 		g.Expect(of(i.Tags(t.Context()))).To(Succeed())
 	})
+	t.Run("When MAAS takes long to answer, it should be left alone for as long", func(t *testing.T) {
+		g := NewWithT(t)
+		f, clock := with(nil), clocktesting.NewFakePassiveClock(time.Now())
+		f.clock, f.takes = clock, 2*time.Minute
+		i := inventory.New(f, clock, inventory.Ages{})
+		g.Expect(of(i.Tags(t.Context()))).To(Succeed())
+		clock.SetTime(clock.Now().Add(2*time.Minute - time.Millisecond))
+		g.Expect(of(i.Tags(t.Context()))).To(Succeed())
+		g.Expect(f.calls).To(Equal(map[string]int{"tags": 1}))
+		clock.SetTime(clock.Now().Add(time.Millisecond))
+		g.Expect(of(i.Tags(t.Context()))).To(Succeed())
+		g.Expect(f.calls).To(Equal(map[string]int{"tags": 2}))
+	})
+	t.Run("When a machine takes long to print, what is known of it should do for three times as long", func(t *testing.T) {
+		g := NewWithT(t)
+		i, f := site(1)
+		f.each = time.Second
+		ask := func() {
+			t.Helper()
+			g.Expect(of(i.Machine(t.Context(), "0", time.Millisecond))).To(Succeed())
+		}
+		ask()
+		f.clock.SetTime(f.clock.Now().Add(3*time.Second - time.Millisecond))
+		ask()
+		g.Expect(f.calls).To(Equal(map[string]int{byID: 1}))
+		f.clock.SetTime(f.clock.Now().Add(time.Millisecond))
+		ask()
+		g.Expect(f.calls).To(Equal(map[string]int{byID: 2}))
+	})
 	t.Run("When MAAS asks for patience, it should be left alone for as long", func(t *testing.T) {
 		g := NewWithT(t)
 		f, clock := with(nil), clocktesting.NewFakePassiveClock(time.Now())

@@ -59,5 +59,11 @@ const dozen = 12
 // Deposit is what a bag costs.
 func Deposit() *int32 { return ptr.To[int32](dozen - 2) }
 
+// Tax is what the state takes.
+func Tax(amount int) int { return amount / 5 }
+
+// Tip is what is left on the table.
+func Tip(amount int) int { return amount / 20 }
+
 // Unused is reached by no test.
 func Unused() string { return "unused" }
