@@ -39,6 +39,8 @@ type Cluster struct {
 	Namespace string
 	// OperatorImage is the product's own image, which carries the in-tree providers.
 	OperatorImage string
+	// NodePools are those of the cluster, by name.
+	NodePools []hyperv1.NodePool
 	// CredentialsHash changes when the content of the platform's credentials does; empty without credentials.
 	CredentialsHash string
 }
@@ -52,6 +54,9 @@ type Pool struct {
 	// Release is the pool's payload: its distribution, and the images that its machines start from; nil while it could not be
 	// read.
 	Release *releaseinfo.ReleaseImage
+	// Stream of the operating system is the one that the pool's nodes are to run; empty where the payload has one only, and while it is not
+	// chosen.
+	Stream string
 }
 
 // Distribution is what the pool's release payload carries; empty while the payload could not be read.
@@ -122,6 +127,20 @@ type MachineCapacity struct {
 	Resources corev1.ResourceList
 	// Zone is the one that all machines of the template are in; empty where they may be in several.
 	Zone string
+}
+
+// Finding is a condition of a NodePool that tells what was found for it.
+type Finding struct {
+	// Condition is of the types of Fault.
+	Condition string
+	// Message says what was found.
+	Message string
+}
+
+// Finder is a Platform that finds things for a pool in its payload or its cluster.
+type Finder interface {
+	// Findings are those of a pool whose payload is known. What ValidateNodePool says of a condition counts more.
+	Findings(pool Pool) []Finding
 }
 
 // ProviderChooser is a Platform whose provider may be another program than the product's own.

@@ -45,6 +45,8 @@ type Traits struct {
 	KeepsOutdatedUserData bool
 	// ScalesFromZero tells whether a pool may be scaled by the autoscaler to and from no machine.
 	ScalesFromZero bool
+	// NodeLabels are those that nodes of pools of upgrade type Replace get beside the pool's: parts of OpenShift in the guest look for them.
+	NodeLabels map[string]string
 	// HealthCheck holds the defaults of machine health checks.
 	HealthCheck HealthCheck
 	// CRDs is the folder of support/crds that holds the kinds of the platform's Cluster API provider; empty where there is no provider.
@@ -93,6 +95,7 @@ var table = []Traits{
 		Type: hyperv1.AWSPlatform, ControlPlaneType: hyperv1.AWSPlatform, InfrastructureType: configv1.AWSPlatformType,
 		Architectures: []string{"amd64", "arm64"}, DefaultUpgradeType: hyperv1.UpgradeTypeReplace,
 		KeepsOutdatedUserData: true, ScalesFromZero: true, HealthCheck: cloudHealth, CRDs: crds.AWS, ExternalInfra: true,
+		NodeLabels: map[string]string{"hypershift.openshift.io/nodepool-globalps-enabled": "true"}, // It takes pull secrets of the guest's users.
 	},
 }
 

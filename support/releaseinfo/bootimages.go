@@ -13,7 +13,9 @@ import (
 const (
 	// bootImagesFile is a ConfigMap with the stream metadata of the CoreOS that a release starts from.
 	bootImagesFile = "release-manifests/0000_50_installer_coreos-bootimages.yaml"
-	bootImagesKey  = "stream"
+	// bootImagesKey is the stream that every release has; streamsKey are several by their names, in releases that have more than one.
+	bootImagesKey = "stream"
+	streamsKey    = "streams"
 )
 
 // machineArchitectures are Go's architectures in the words of stream metadata.
@@ -24,6 +26,8 @@ var machineArchitectures = map[string]string{"": "x86_64", "amd64": "x86_64", "a
 type BootImages struct {
 	// Architectures are by the names of stream metadata, such as x86_64.
 	Architectures map[string]BootArchitecture `json:"architectures,omitempty"`
+	// Streams are the images of each stream of the operating system, such as rhel-10; empty for a payload with one stream.
+	Streams map[string]BootImages `json:"-"`
 }
 
 // BootArchitecture are the images for one architecture.
@@ -37,6 +41,13 @@ type BootArchitecture struct {
 		// KubeVirt is a container disk.
 		KubeVirt BootImage `json:"kubevirt,omitzero"`
 	} `json:"images,omitzero"`
+	// Extensions are images that are made beside those of CoreOS.
+	Extensions struct {
+		// Windows are AMIs of Windows with a licence, by region.
+		Windows struct {
+			Regions map[string]BootImage `json:"regions,omitempty"`
+		} `json:"aws-winli,omitzero"`
+	} `json:"rhel-coreos-extensions,omitzero"`
 }
 
 // BootImage is one image.
@@ -47,9 +58,20 @@ type BootImage struct {
 	DigestRef string `json:"digest-ref,omitempty"`
 }
 
-// AMI is the image for AWS of an architecture, in Go's spelling, and a region. It is false when the payload names none.
-func (r *ReleaseImage) AMI(architecture, region string) (string, bool) {
-	image := r.payload.BootImages.Architectures[machineArchitectures[architecture]].Images.AWS.Regions[region].Image
+// AMI is the image for AWS of an architecture, in Go's spelling, and a region. A stream is one of the operating system; empty, or one that
+// the payload does not list, is the stream that every payload has. It is false when the payload names none.
+func (r *ReleaseImage) AMI(stream, architecture, region string) (string, bool) {
+	images := r.payload.BootImages
+	if named, listed := images.Streams[stream]; listed {
+		images = named
+	}
+	image := images.Architectures[machineArchitectures[architecture]].Images.AWS.Regions[region].Image
+	return image, image != ""
+}
+
+// WindowsAMI is the image of Windows for AWS of an architecture, in Go's spelling, and a region. It is false when the payload names none.
+func (r *ReleaseImage) WindowsAMI(architecture, region string) (string, bool) {
+	image := r.payload.BootImages.Architectures[machineArchitectures[architecture]].Extensions.Windows.Regions[region].Image
 	return image, image != ""
 }
 
@@ -63,13 +85,19 @@ func (r *ReleaseImage) KubeVirtDisk(architecture string) (string, bool) {
 	return disk.Image, disk.Image != ""
 }
 
-// decodeBootImages reads the ConfigMap of a payload. One that cannot be read names no images: most platforms need none, so that it is
+// decodeBootImages reads the ConfigMap of a payload. What of it cannot be read names no images: most platforms need none, so that it is
 // no reason to refuse the release.
 func decodeBootImages(raw []byte) BootImages {
 	var config corev1.ConfigMap
-	var images BootImages
-	if yaml.Unmarshal(raw, &config) != nil || json.Unmarshal([]byte(config.Data[bootImagesKey]), &images) != nil {
+	if yaml.Unmarshal(raw, &config) != nil {
 		return BootImages{}
+	}
+	var images BootImages
+	if json.Unmarshal([]byte(config.Data[bootImagesKey]), &images) != nil {
+		images = BootImages{}
+	}
+	if json.Unmarshal([]byte(config.Data[streamsKey]), &images.Streams) != nil {
+		images.Streams = nil
 	}
 	return images
 }
@@ -79,9 +107,17 @@ func encodeBootImages(images BootImages) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	data := map[string]string{bootImagesKey: string(stream)}
+	if len(images.Streams) > 0 {
+		streams, err := json.Marshal(images.Streams)
+		if err != nil {
+			return nil, err
+		}
+		data[streamsKey] = string(streams)
+	}
 	return yaml.Marshal(corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-machine-config-operator", Name: "coreos-bootimages"},
-		Data:       map[string]string{bootImagesKey: string(stream)},
+		Data:       data,
 	})
 }

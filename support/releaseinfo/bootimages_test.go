@@ -13,7 +13,13 @@ func bootImages() BootImages {
 	intel.Images.AWS.Regions = map[string]BootImage{"eu-central-1": {Image: "ami-0123"}}
 	intel.Images.KubeVirt = BootImage{Image: "quay.example/disk:4.20", DigestRef: "quay.example/disk@sha256:12"}
 	arm.Images.KubeVirt = BootImage{Image: "quay.example/disk:4.20-arm"}
-	return BootImages{Architectures: map[string]BootArchitecture{"x86_64": intel, "aarch64": arm}}
+	intel.Extensions.Windows.Regions = map[string]BootImage{"eu-central-1": {Image: "ami-windows"}}
+	var next BootArchitecture
+	next.Images.AWS.Regions = map[string]BootImage{"eu-central-1": {Image: "ami-ten"}}
+	return BootImages{
+		Architectures: map[string]BootArchitecture{"x86_64": intel, "aarch64": arm},
+		Streams:       map[string]BootImages{"rhel-10": {Architectures: map[string]BootArchitecture{"x86_64": next}}},
+	}
 }
 
 func TestBootImages(t *testing.T) {
@@ -34,7 +40,7 @@ func TestBootImages(t *testing.T) {
 	} {
 		t.Run("When a payload says what machines start from, it should be found for "+tc.architecture+" in "+tc.region, func(t *testing.T) {
 			g := NewWithT(t)
-			ami, known := release.AMI(tc.architecture, tc.region)
+			ami, known := release.AMI("", tc.architecture, tc.region)
 			g.Expect(ami).To(Equal(tc.ami))
 			g.Expect(known).To(Equal(tc.ami != ""))
 			disk, known := release.KubeVirtDisk(tc.architecture)
@@ -42,6 +48,36 @@ func TestBootImages(t *testing.T) {
 			g.Expect(known).To(Equal(tc.disk != ""))
 		})
 	}
+}
+
+func TestAMIOfStream(t *testing.T) {
+	img, err := Build(Payload{Version: "5.0.0", Components: map[string]string{"cli": "quay.example/cli"}, BootImages: bootImages()})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	payload, err := Read(img)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	release := New("", payload)
+	for _, tc := range []struct {
+		name, stream, architecture, want string
+	}{
+		{"When the stream is listed, the image should be its own", "rhel-10", "amd64", "ami-ten"},
+		{"When the stream is not listed, the image should be the one that every payload has", "rhel-9", "amd64", "ami-0123"},
+		{"When the listed stream lacks the architecture, there should be none", "rhel-10", "arm64", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			ami, known := release.AMI(tc.stream, tc.architecture, "eu-central-1")
+			g.Expect(ami).To(Equal(tc.want))
+			g.Expect(known).To(Equal(tc.want != ""))
+		})
+	}
+	t.Run("When Windows is wanted, its image should be found where there is one", func(t *testing.T) {
+		g := NewWithT(t)
+		ami, known := release.WindowsAMI("amd64", "eu-central-1")
+		g.Expect(ami).To(Equal("ami-windows"))
+		g.Expect(known).To(BeTrue())
+		_, known = release.WindowsAMI("arm64", "eu-central-1")
+		g.Expect(known).To(BeFalse())
+	})
 }
 
 func TestDecodeBootImages(t *testing.T) {
@@ -52,6 +88,8 @@ func TestDecodeBootImages(t *testing.T) {
 		{"When stream metadata holds more than is wanted, it should be left out",
 			"data: {stream: '{\"stream\":\"rhcos\",\"architectures\":{\"x86_64\":{\"artifacts\":{},\"images\":{\"gcp\":{\"name\":\"x\"}}}}}'}", 1},
 		{"When it is no JSON, the payload should name no images", "data: {stream: '{'}", 0},
+		{"When only the list of streams is no JSON, the stream that every payload has should count",
+			"data: {stream: '{\"architectures\":{\"x86_64\":{}}}', streams: '['}", 1},
 		{"When it is missing, the payload should name no images", "data: {}", 0},
 		{"When the file is no YAML, the payload should name no images", "\t:", 0},
 		{"When there is no file, the payload should name no images", "", 0},

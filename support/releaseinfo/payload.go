@@ -106,7 +106,7 @@ func encode(p Payload) (map[string][]byte, error) {
 		return nil, err
 	}
 	files := map[string][]byte{referencesFile: references, metadataFile: metadata}
-	if len(p.BootImages.Architectures) > 0 {
+	if len(p.BootImages.Architectures)+len(p.BootImages.Streams) > 0 {
 		if files[bootImagesFile], err = encodeBootImages(p.BootImages); err != nil {
 			return nil, err
 		}

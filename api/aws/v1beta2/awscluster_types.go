@@ -22,6 +22,16 @@ type AWSClusterSpec struct {
 type NetworkSpec struct {
 	// VPC of the cluster.
 	VPC VPCSpec `json:"vpc,omitempty"`
+	// Subnets are those that the provider looks machines' subnets up in before it gives them public addresses.
+	Subnets []SubnetSpec `json:"subnets,omitempty"`
+}
+
+// SubnetSpec is a subnet that exists.
+type SubnetSpec struct {
+	// ID of the subnet.
+	ID string `json:"id"`
+	// IsPublic says that machines in it can be reached from outside.
+	IsPublic bool `json:"isPublic,omitempty"`
 }
 
 // VPCSpec names a VPC.

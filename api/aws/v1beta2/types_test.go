@@ -17,7 +17,7 @@ func TestWireFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	for kind, object := range map[string]string{
-		"AWSCluster": `{"spec":{"network":{"vpc":{"id":"vpc-0a1"}},"region":"eu-west-1","controlPlaneEndpoint":{"host":"api.example.com","port":443},
+		"AWSCluster": `{"spec":{"network":{"vpc":{"id":"vpc-0a1"},"subnets":[{"id":"subnet-1","isPublic":true}]},"region":"eu-west-1","controlPlaneEndpoint":{"host":"api.example.com","port":443},
 			"additionalTags":{"kubernetes.io/cluster/demo-abcde":"owned"}},"status":{"ready":true}}`,
 		"AWSMachine": `{"spec":{"providerID":"aws:///eu-west-1a/i-0123456789abcdef0","instanceID":"i-0123456789abcdef0","ami":{"id":"ami-0123456789abcdef0"},
 			"instanceType":"m5.large","cloudInit":{}},

@@ -52,6 +52,8 @@ const (
 	// EC2InstanceMetadataHTTPTokens on a NodePool is "required" where instances give their metadata to clients with a session token only;
 	// it is "optional" otherwise.
 	EC2InstanceMetadataHTTPTokens = "hypershift.openshift.io/ec2-instance-metadata-http-tokens"
+	// EnableSpotAnnotation on a NodePool, with any value, marks its instances of EC2 as those that EC2 may take back at short notice.
+	EnableSpotAnnotation = "hypershift.openshift.io/enable-spot"
 	// DisablePKIReconciliationAnnotation leaves certificates alone.
 	DisablePKIReconciliationAnnotation = "hypershift.openshift.io/disable-pki-reconciliation"
 	// CertificateValidityAnnotation is a Go duration: how long certificates of the control plane last; a year unless it says so.

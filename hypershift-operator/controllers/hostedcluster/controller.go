@@ -10,6 +10,8 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -155,7 +157,19 @@ func (r *Reconciler) observe(ctx context.Context, hc *hyperv1.HostedCluster) (*s
 	if err == nil {
 		s.hcp = hcp
 	}
-	return s, nil
+	s.pools, err = r.poolsOf(ctx, hc)
+	return s, err
+}
+
+// poolsOf are the NodePools of a cluster, by name.
+func (r *Reconciler) poolsOf(ctx context.Context, hc *hyperv1.HostedCluster) ([]hyperv1.NodePool, error) {
+	list := &hyperv1.NodePoolList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(hc.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing NodePools: %w", err)
+	}
+	pools := slices.DeleteFunc(list.Items, func(pool hyperv1.NodePool) bool { return pool.Spec.ClusterName != hc.Name })
+	slices.SortFunc(pools, func(a, b hyperv1.NodePool) int { return strings.Compare(a.Name, b.Name) })
+	return pools, nil
 }
 
 // managementHas tells whether the management cluster serves a kind of an optional API.

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
@@ -25,16 +24,12 @@ func (r *Reconciler) reconcileControlPlane(ctx context.Context, s *scope) (ctrl.
 	if err := s.refusePlugin(); err != nil {
 		return ctrl.Result{}, err
 	}
-	autoscaled, err := r.autoscaled(ctx, s)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
 	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.hc.Name}}
-	_, err = upsert.Object(ctx, r.Client, hcp, func() error {
+	_, err := upsert.Object(ctx, r.Client, hcp, func() error {
 		s.own(hcp)
 		mirrorLabels(s.hc, hcp)
 		mirrorAnnotations(s.hc, hcp)
-		setPresence(hcp, hyperv1.DisableClusterAutoscalerAnnotation, "true", !autoscaled)
+		setPresence(hcp, hyperv1.DisableClusterAutoscalerAnnotation, "true", !s.autoscaled())
 		return s.shapeControlPlane(hcp)
 	})
 	if err != nil {
@@ -45,14 +40,8 @@ func (r *Reconciler) reconcileControlPlane(ctx context.Context, s *scope) (ctrl.
 }
 
 // autoscaled tells whether any pool of the cluster is scaled by the autoscaler.
-func (r *Reconciler) autoscaled(ctx context.Context, s *scope) (bool, error) {
-	pools := &hyperv1.NodePoolList{}
-	if err := r.Client.List(ctx, pools, client.InNamespace(s.hc.Namespace)); err != nil {
-		return false, fmt.Errorf("listing NodePools: %w", err)
-	}
-	return slices.ContainsFunc(pools.Items, func(pool hyperv1.NodePool) bool {
-		return pool.Spec.ClusterName == s.hc.Name && pool.Spec.AutoScaling != nil
-	}), nil
+func (s *scope) autoscaled() bool {
+	return slices.ContainsFunc(s.pools, func(pool hyperv1.NodePool) bool { return pool.Spec.AutoScaling != nil })
 }
 
 // shapeControlPlane copies the spec. References point to the copies in the hosted namespace.

@@ -36,6 +36,8 @@ type scope struct {
 	refused string
 	// hcp is nil while there is none; the hosted control plane phase sets it when it made one.
 	hcp *hyperv1.HostedControlPlane
+	// pools are the cluster's, by name.
+	pools []hyperv1.NodePool
 
 	// securityUID is the user that pods run as where nothing else assigns one; set by the namespace phase.
 	securityUID string
@@ -107,7 +109,7 @@ func (s *scope) distribution() distributions.Traits {
 func (s *scope) cluster(operatorImage string) platform.Cluster {
 	return platform.Cluster{
 		HostedCluster: s.hc, ControlPlane: s.hcp, Namespace: s.namespace,
-		OperatorImage: operatorImage, CredentialsHash: s.credentialsHash,
+		OperatorImage: operatorImage, NodePools: s.pools, CredentialsHash: s.credentialsHash,
 	}
 }
 

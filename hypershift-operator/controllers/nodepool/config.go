@@ -78,6 +78,11 @@ func (r *Reconciler) reconcileConfig(ctx context.Context, s *scope) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	s.accept(conditionType, hyperv1.AllIsWellMessage)
+	if s.config.stream != "" {
+		if err := s.validatePlatform(); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
 	s.reportUpdating()
 	return ctrl.Result{RequeueAfter: again}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -23,6 +24,7 @@ func (r *Reconciler) reconcileNodeMarks(ctx context.Context, s *scope) (ctrl.Res
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	labels := s.carriedLabels()
 	var failures []error
 	for _, machine := range s.machines {
 		if !machine.DeletionTimestamp.IsZero() {
@@ -30,11 +32,21 @@ func (r *Reconciler) reconcileNodeMarks(ctx context.Context, s *scope) (ctrl.Res
 		}
 		err := upsert.Patch(ctx, r.Client, machine, func() {
 			annotate(machine, hyperv1.NodePoolTaintsAnnotation, taints)
-			machine.Labels = withNodeLabels(machine.Labels, s.pool.Spec.NodeLabels)
+			machine.Labels = withNodeLabels(machine.Labels, labels)
 		})
 		failures = append(failures, client.IgnoreNotFound(err))
 	}
 	return ctrl.Result{}, errors.Join(failures...)
+}
+
+// carriedLabels are the pool's, and those of its platform.
+func (s *scope) carriedLabels() map[string]string {
+	labels := map[string]string{}
+	if !s.inPlace() {
+		maps.Copy(labels, s.traits().NodeLabels)
+	}
+	maps.Copy(labels, s.pool.Spec.NodeLabels)
+	return labels
 }
 
 // withNodeLabels replaces the labels that stand for node labels and keeps the others.

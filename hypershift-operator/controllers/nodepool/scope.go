@@ -91,8 +91,11 @@ func (s *scope) reject(conditionType, reason, message string) {
 	s.setCondition(condition.False(conditionType, reason, message))
 }
 
-// clear removes a condition that is only there while something is wrong.
-func (s *scope) clear(conditionType string) { s.cleared = append(s.cleared, conditionType) }
+// clear removes a condition that has nothing to tell any more, also when this pass told it before.
+func (s *scope) clear(conditionType string) {
+	delete(s.conditions, conditionType)
+	s.cleared = append(s.cleared, conditionType)
+}
 
 // traits of the pool's platform.
 func (s *scope) traits() platforms.Traits {
@@ -112,7 +115,7 @@ func (s *scope) inPlace() bool {
 
 // view is what the platform's plugin may see.
 func (s *scope) view() platform.Pool {
-	return platform.Pool{NodePool: s.pool, HostedCluster: s.hc, Release: s.release}
+	return platform.Pool{NodePool: s.pool, HostedCluster: s.hc, Release: s.release, Stream: s.config.stream}
 }
 
 func annotate(obj metav1.Object, key, value string) {

@@ -230,4 +230,22 @@ func TestWithNodeLabels(t *testing.T) {
 		got := withNodeLabels(map[string]string{"managed.hypershift.openshift.io.old": "1", "theirs": "1"}, map[string]string{"new": "1"})
 		NewWithT(t).Expect(got).To(Equal(map[string]string{"managed.hypershift.openshift.io.new": "1", "theirs": "1"}))
 	})
+	const global = "hypershift.openshift.io/nodepool-globalps-enabled"
+	for _, tc := range []struct {
+		name     string
+		platform hyperv1.PlatformType
+		upgrade  hyperv1.UpgradeType
+		want     map[string]string
+	}{
+		{"When nodes of AWS are replaced, they should take the pull secrets of the guest's users", hyperv1.AWSPlatform, hyperv1.UpgradeTypeReplace, map[string]string{"rack": "1", global: "true"}},
+		{"When nodes are changed in place, the pool's labels should be all", hyperv1.AWSPlatform, hyperv1.UpgradeTypeInPlace, map[string]string{"rack": "1"}},
+		{"When the platform has no labels of its own, the pool's should be all", hyperv1.MAASPlatform, hyperv1.UpgradeTypeReplace, map[string]string{"rack": "1"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			pool := &hyperv1.NodePool{}
+			pool.Spec.Platform.Type, pool.Spec.Management.UpgradeType = tc.platform, tc.upgrade
+			pool.Spec.NodeLabels = map[string]string{"rack": "1"}
+			NewWithT(t).Expect(newScope(pool).carriedLabels()).To(Equal(tc.want))
+		})
+	}
 }

@@ -96,7 +96,7 @@ func (r *Reconciler) reconcilePlatform(_ context.Context, s *scope) (ctrl.Result
 	return ctrl.Result{}, nil
 }
 
-// validatePlatform asks the plugin, once before and once after the payload is known.
+// validatePlatform asks the plugin: before the payload is known, when it is, and when the stream of the operating system is chosen.
 func (s *scope) validatePlatform() error {
 	err := s.platform.ValidateNodePool(s.view())
 	var fault *platform.Fault
@@ -112,13 +112,28 @@ func (s *scope) validatePlatform() error {
 	return nil
 }
 
-// reportFault keeps the conditions of what a platform may wait for as long as it does. Without the payload it is not known.
+// reportFault keeps the conditions of what a platform may wait for as long as it does, and of what it found. Without the payload it is not
+// known.
 func (s *scope) reportFault(fault *platform.Fault) {
+	if fault != nil {
+		s.reject(fault.Condition, fault.Reason, fault.Message)
+	}
+	if s.release == nil {
+		return
+	}
+	found := map[string]string{}
+	if finder, ok := s.platform.(platform.Finder); ok {
+		for _, finding := range finder.Findings(s.view()) {
+			found[finding.Condition] = finding.Message
+		}
+	}
 	for _, conditionType := range []string{hyperv1.NodePoolValidPlatformImageType, hyperv1.NodePoolAWSSecurityGroupAvailableConditionType} {
-		switch {
-		case fault != nil && fault.Condition == conditionType:
-			s.reject(conditionType, fault.Reason, fault.Message)
-		case s.release != nil:
+		if fault != nil && fault.Condition == conditionType {
+			continue
+		}
+		if message, told := found[conditionType]; told {
+			s.accept(conditionType, message)
+		} else {
 			s.clear(conditionType)
 		}
 	}

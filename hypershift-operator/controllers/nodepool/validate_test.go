@@ -227,3 +227,32 @@ func TestValidatePlatformFault(t *testing.T) {
 	g.Expect(s.validatePlatform()).To(Succeed())
 	g.Expect(s.cleared).To(ContainElement("ValidPlatformImage"))
 }
+
+// finding is a platform that finds an image for each pool.
+type finding struct{ faulty }
+
+func (*finding) Findings(p platform.Pool) []platform.Finding {
+	return []platform.Finding{{Condition: "ValidPlatformImage", Message: "image of " + p.Stream}}
+}
+
+func TestPlatformFindings(t *testing.T) {
+	g := NewWithT(t)
+	s := newScope(&hyperv1.NodePool{})
+	s.release = fixture.Payloads()[fixture.ReleaseImage]
+	found := &finding{}
+	s.platform = found
+	g.Expect(s.validatePlatform()).To(Succeed())
+	s.config.stream = "rhel-10"
+	g.Expect(s.validatePlatform()).To(Succeed())
+	g.Expect(s.conditions["ValidPlatformImage"].Status).To(Equal(metav1.ConditionTrue))
+	g.Expect(s.conditions["ValidPlatformImage"].Message).To(Equal("image of rhel-10"))
+	g.Expect(s.cleared).NotTo(ContainElement("ValidPlatformImage"))
+
+	found.fault = &platform.Fault{Condition: "AWSSecurityGroupAvailable", Reason: "NotReady", Message: "not made yet"}
+	g.Expect(s.validatePlatform()).To(MatchError(phase.ErrStop))
+	g.Expect(s.conditions["AWSSecurityGroupAvailable"].Status).To(Equal(metav1.ConditionFalse))
+	g.Expect(s.conditions["ValidPlatformImage"].Status).To(Equal(metav1.ConditionTrue), "it waits for something else")
+	found.fault = &platform.Fault{Condition: "ValidPlatformImage", Reason: "ValidationFailed", Message: "no image"}
+	g.Expect(s.validatePlatform()).To(MatchError(phase.ErrStop))
+	g.Expect(s.conditions["ValidPlatformImage"].Message).To(Equal("no image"))
+}

@@ -46,6 +46,7 @@ var (
 	_ platform.IssuerPublisher = &Platform{}
 	_ platform.Connector       = &Platform{}
 	_ platform.OperatorAdapter = &Platform{}
+	_ platform.Finder          = &Platform{}
 )
 
 // AddToScheme registers the provider's kinds.
@@ -100,12 +101,29 @@ func (*Platform) InfraCluster(cluster platform.Cluster) *platform.Object {
 			if aws.CloudProviderConfig != nil {
 				infra.Spec.Network.VPC.ID = aws.CloudProviderConfig.VPC
 			}
+			if publicMachines(cluster.HostedCluster) {
+				infra.Spec.Network.Subnets = publicSubnets(cluster.NodePools)
+			}
 			infra.Spec.AdditionalTags = clusterTags(aws)
 			infra.Spec.ControlPlaneEndpoint = awsv1.APIEndpoint{Host: endpoint.Host, Port: endpoint.Port}
 			return nil
 		},
 		MutateStatus: func() { infra.Status.Ready = true },
 	}
+}
+
+// publicMachines tells whether machines get public addresses.
+func publicMachines(hc *hyperv1.HostedCluster) bool {
+	return hc.Annotations[hyperv1.AWSMachinePublicIPs] == "true"
+}
+
+// publicSubnets are the pools'. The provider gives no machine a public address in a subnet that the AWSCluster does not call public.
+func publicSubnets(pools []hyperv1.NodePool) []awsv1.SubnetSpec {
+	var subnets []awsv1.SubnetSpec
+	for _, id := range subnetsOf(pools) {
+		subnets = append(subnets, awsv1.SubnetSpec{ID: id, IsPublic: true})
+	}
+	return subnets
 }
 
 func clusterTags(aws hyperv1.AWSPlatformSpec) map[string]string {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,6 +79,15 @@ func TestInfraCluster(t *testing.T) {
 	if diff := cmp.Diff(want, infra); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
+	t.Run("When machines get public addresses, the subnets of pools should be public", func(t *testing.T) {
+		g := NewWithT(t)
+		cluster.HostedCluster.Annotations = map[string]string{"hypershift.openshift.io/aws-machine-public-ips": "true"}
+		cluster.NodePools = poolsIn("subnet-2", "subnet-1", "subnet-2", "")
+		object := (&Platform{}).InfraCluster(cluster)
+		g.Expect(object.Mutate()).To(Succeed())
+		g.Expect(object.Object.(*awsv1.AWSCluster).Spec.Network.Subnets).To(Equal(
+			[]awsv1.SubnetSpec{{ID: "subnet-1", IsPublic: true}, {ID: "subnet-2", IsPublic: true}}))
+	})
 }
 
 func TestValidateHostedCluster(t *testing.T) {
@@ -237,6 +247,20 @@ func TestOrphanedMachines(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(why).To(BeEmpty())
 	})
+}
+
+func TestFeatureGates(t *testing.T) {
+	for version, want := range map[string]string{
+		"4.14.30": "--feature-gates=EKS=false", "4.15.0": "--feature-gates=EKS=false", "4.16.0-rc.1": "--feature-gates=EKS=false,ROSA=false",
+		"4.20.1": "--feature-gates=EKS=false,ROSA=false", "5.1.0": "--feature-gates=EKS=false,ROSA=false", "1.36.3": "--feature-gates=EKS=false,ROSA=false",
+	} {
+		t.Run("When the release is "+version+", its provider should get the gates that it knows", func(t *testing.T) {
+			deployment := &appsv1.Deployment{}
+			deployment.Spec.Template.Spec.Containers = []corev1.Container{{Args: []string{"--v=4", "--feature-gates=EKS=false,ROSA=false"}}}
+			gateFeatures(version, deployment)
+			NewWithT(t).Expect(deployment.Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"--v=4", want}))
+		})
+	}
 }
 
 func TestImages(t *testing.T) {

@@ -43,7 +43,7 @@ func (p *Platform) Connect(ctx context.Context, c client.Client, cluster platfor
 	if err != nil {
 		return platform.Connection{}, err
 	}
-	subnets, err := subnetsOfPools(ctx, c, hc)
+	subnets, err := endpointSubnets(cluster.NodePools)
 	if err != nil {
 		return platform.Connection{}, err
 	}
@@ -90,23 +90,25 @@ func endpointServices(ctx context.Context, c client.Reader, cluster platform.Clu
 	return list.Items, nil
 }
 
-// subnetsOfPools are sorted, each once.
-func subnetsOfPools(ctx context.Context, c client.Reader, hc *hyperv1.HostedCluster) ([]string, error) {
-	pools := &hyperv1.NodePoolList{}
-	if err := c.List(ctx, pools, client.InNamespace(hc.Namespace)); err != nil {
-		return nil, fmt.Errorf("listing NodePools: %w", err)
+// endpointSubnets are those of all pools, which endpoints are made in.
+func endpointSubnets(pools []hyperv1.NodePool) ([]string, error) {
+	subnets := subnetsOf(pools)
+	if len(subnets) > mostSubnets {
+		return nil, fmt.Errorf("the NodePools of the cluster are in %d subnets; an endpoint of AWS PrivateLink can be in %d: put pools into the same ones", len(subnets), mostSubnets)
 	}
+	return subnets, nil
+}
+
+// subnetsOf are those that pools name by their ID, sorted, each once.
+func subnetsOf(pools []hyperv1.NodePool) []string {
 	var subnets []string
-	for _, pool := range pools.Items {
-		if aws := pool.Spec.Platform.AWS; pool.Spec.ClusterName == hc.Name && aws != nil && aws.Subnet.ID != nil {
+	for _, pool := range pools {
+		if aws := pool.Spec.Platform.AWS; aws != nil && aws.Subnet.ID != nil {
 			subnets = append(subnets, *aws.Subnet.ID)
 		}
 	}
 	slices.Sort(subnets)
-	if subnets = slices.Compact(subnets); len(subnets) > mostSubnets {
-		return nil, fmt.Errorf("the NodePools of the cluster are in %d subnets; an endpoint of AWS PrivateLink can be in %d: put pools into the same ones", len(subnets), mostSubnets)
-	}
-	return subnets, nil
+	return slices.Compact(subnets)
 }
 
 // sumUp is one condition of all AWSEndpointServices.

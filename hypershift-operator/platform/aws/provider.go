@@ -7,7 +7,9 @@ import (
 	"context"
 	"embed"
 	"io/fs"
+	"strings"
 
+	"github.com/blang/semver/v4"
 	appsv1 "k8s.io/api/apps/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
@@ -27,6 +29,8 @@ const (
 	own = "own-"
 	// publishedImage is the provider that its project publishes, for such payloads.
 	publishedImage = "registry.k8s.io/cluster-api-aws/cluster-api-aws-controller:v2.13.0"
+	// firstROSA is the first minor version of OpenShift 4 whose provider has the feature gate ROSA, as the compatible product has it.
+	firstROSA = 16
 	// tokenFolder is where the minter puts the token of the guest's service account.
 	tokenFolder = "/var/run/secrets/openshift/serviceaccount"
 )
@@ -42,10 +46,23 @@ func (p *Platform) Provider(cluster platform.Cluster) *component.Component {
 		Adapters: map[string]component.Adapter{
 			"deployment.yaml": component.Adapt(func(_ context.Context, scope *component.Scope, deployment *appsv1.Deployment) error {
 				chooseImages(scope, deployment, p.images(cluster))
+				gateFeatures(scope.Version, deployment)
 				return nil
 			}),
 		},
 		Options: component.Options{ManagementAccess: true, Singleton: true, UserCAs: true, Held: true},
+	}
+}
+
+// gateFeatures leaves out the gate of a feature that providers before do not know: they would not start.
+func gateFeatures(version string, deployment *appsv1.Deployment) {
+	v, err := semver.ParseTolerant(version)
+	if err != nil || v.Major != 4 || v.Minor >= firstROSA {
+		return
+	}
+	manager := &deployment.Spec.Template.Spec.Containers[0]
+	for i, arg := range manager.Args {
+		manager.Args[i] = strings.TrimSuffix(arg, ",ROSA=false")
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	awsv1 "github.com/openshift/hypershift/api/aws/v1beta2"
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -22,6 +23,8 @@ const (
 	defaultVolumeType = "gp3"
 	// metadataHops lets pods reach the metadata of their instance, which are one hop further away than the instance itself.
 	metadataHops = 2
+	// firstReservations is the first release of OpenShift whose provider uses reserved capacity, as the compatible product has it.
+	firstReservations = "4.19.0"
 )
 
 func pool(p platform.Pool) hyperv1.AWSNodePoolPlatform {
@@ -43,6 +46,9 @@ func (*Platform) ValidateNodePool(p platform.Pool) error {
 	if ptr.Deref(subnet.ID, "") == "" && len(subnet.Filters) == 0 {
 		return errors.New("spec.platform.aws.subnet is empty: give its id, or filters that it is found by")
 	}
+	if err := reservable(p); err != nil {
+		return err
+	}
 	if p.Release == nil {
 		return nil
 	}
@@ -58,20 +64,53 @@ func (*Platform) ValidateNodePool(p platform.Pool) error {
 	return nil
 }
 
+// reservable tells that the provider of the cluster's release knows reservations. Before there is a release it is not known.
+func reservable(p platform.Pool) error {
+	placement, version := pool(p).Placement, p.HostedCluster.Status.Version
+	if placement == nil || placement.CapacityReservation == nil || version == nil || len(version.History) == 0 || p.Distribution() == releaseinfo.Kubernetes {
+		return nil
+	}
+	if runs := version.History[0].Version; runs != "" && !release.AtLeast(runs, firstReservations) {
+		return fmt.Errorf("spec.platform.aws.placement.capacityReservation needs a cluster of OpenShift %s or newer, and this one is of %s: upgrade it, or leave the reservation out",
+			firstReservations, runs)
+	}
+	return nil
+}
+
 // ami is the image that the pool names, or else the payload's for its architecture and region.
 func ami(p platform.Pool) (string, error) {
 	if id := pool(p).AMI; id != "" {
 		return id, nil
 	}
 	region, arch := spec(p.HostedCluster).Region, p.NodePool.Spec.Arch
+	id, found := p.Release.AMI(p.Stream, arch, region)
+	what := "AMI"
 	if pool(p).ImageType == hyperv1.ImageTypeWindows {
-		return "", errors.New("spec.platform.aws.imageType is Windows, for which release images name no AMI that is known here: set spec.platform.aws.ami")
+		id, found = p.Release.WindowsAMI(arch, region)
+		what = "AMI of Windows"
+	} else if p.Stream != "" {
+		what += " of " + p.Stream
 	}
-	id, found := p.Release.AMI(arch, region)
 	if !found {
-		return "", fmt.Errorf("the release image names no AMI for architecture %s in region %s: set spec.platform.aws.ami", cmp.Or(arch, "amd64"), region)
+		return "", fmt.Errorf("the release image names no %s for architecture %s in region %s: set spec.platform.aws.ami", what, cmp.Or(arch, "amd64"), region)
 	}
 	return id, nil
+}
+
+// Findings are the payload's AMI and the cluster's security group.
+func (*Platform) Findings(p platform.Pool) []platform.Finding {
+	var findings []platform.Finding
+	if pool(p).AMI == "" {
+		if id, err := ami(p); err == nil {
+			findings = append(findings, platform.Finding{Condition: hyperv1.NodePoolValidPlatformImageType, Message: fmt.Sprintf("Machines start from the release image's AMI %s", id)})
+		}
+	}
+	if id := defaultSecurityGroup(p.HostedCluster); id != "" {
+		findings = append(findings, platform.Finding{
+			Condition: hyperv1.NodePoolAWSSecurityGroupAvailableConditionType, Message: "The cluster's security group of workers is " + id,
+		})
+	}
+	return findings
 }
 
 // defaultSecurityGroup is what the control-plane-operator of an OpenShift payload makes for all workers of a cluster.
@@ -102,7 +141,7 @@ func (*Platform) MachineTemplate(p platform.Pool) client.Object {
 	// User-data is a pointer to the ignition-server with a token that ends: EC2 itself hands it over, as it is.
 	machine.UncompressedUserData = ptr.To(true)
 	machine.CloudInit = awsv1.CloudInit{InsecureSkipSecretsManager: true, SecureSecretsBackend: "secrets-manager"}
-	if p.HostedCluster.Annotations[hyperv1.AWSMachinePublicIPs] == "true" {
+	if publicMachines(p.HostedCluster) {
 		machine.PublicIP = ptr.To(true)
 	}
 	place(machine, aws.Placement)
@@ -164,10 +203,20 @@ func tags(p platform.Pool) map[string]string {
 	if owned := "kubernetes.io/cluster/" + p.HostedCluster.Spec.InfraID; all[owned] == "" {
 		all[owned] = "owned"
 	}
-	if placement := pool(p).Placement; placement != nil && placement.MarketType == hyperv1.MarketTypeSpot {
+	if spot(p.NodePool) {
 		all["aws-node-termination-handler/managed"] = ""
 	}
 	return all
+}
+
+// spot tells whether EC2 may take instances back, so that somebody has to drain them in time. The annotation is for trying that with
+// instances which stay.
+func spot(np *hyperv1.NodePool) bool {
+	if _, tried := np.Annotations[hyperv1.EnableSpotAnnotation]; tried {
+		return true
+	}
+	aws := np.Spec.Platform.AWS
+	return aws != nil && aws.Placement != nil && aws.Placement.MarketType == hyperv1.MarketTypeSpot
 }
 
 // place says on what hardware, and how its capacity is bought.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
 	"k8s.io/utils/ptr"
 
 	awsv1 "github.com/openshift/hypershift/api/aws/v1beta2"
@@ -27,6 +28,12 @@ func payload(t *testing.T, distribution releaseinfo.Distribution) *releaseinfo.R
 		boot.Images.AWS.Regions = map[string]releaseinfo.BootImage{"eu-west-1": {Image: id}}
 		images.Architectures[arch] = boot
 	}
+	intel := images.Architectures["x86_64"]
+	intel.Extensions.Windows.Regions = map[string]releaseinfo.BootImage{"eu-west-1": {Image: "ami-windows"}}
+	images.Architectures["x86_64"] = intel
+	var ten releaseinfo.BootArchitecture
+	ten.Images.AWS.Regions = map[string]releaseinfo.BootImage{"eu-west-1": {Image: "ami-ten"}}
+	images.Streams = map[string]releaseinfo.BootImages{"rhel-10": {Architectures: map[string]releaseinfo.BootArchitecture{"x86_64": ten}}}
 	return releaseinfo.New("release", releaseinfo.Payload{Version: "4.20.1", Distribution: distribution, BootImages: images})
 }
 
@@ -66,6 +73,16 @@ func TestMachineTemplate(t *testing.T) {
 				np.Spec.Arch = "arm64"
 			},
 			func(m *awsv1.AWSMachineSpec) { m.AMI.ID = ptr.To("ami-arm64") }},
+		{"When the pool is of Windows, the AMI should be",
+			func(_ *hyperv1.NodePool, aws *hyperv1.AWSNodePoolPlatform, _ *hyperv1.HostedCluster) {
+				aws.ImageType = hyperv1.ImageTypeWindows
+			},
+			func(m *awsv1.AWSMachineSpec) { m.AMI.ID = ptr.To("ami-windows") }},
+		{"When instances are only to be treated as if EC2 took them back, they should have the mark and be no spot instances",
+			func(np *hyperv1.NodePool, _ *hyperv1.AWSNodePoolPlatform, _ *hyperv1.HostedCluster) {
+				np.Annotations = map[string]string{"hypershift.openshift.io/enable-spot": ""}
+			},
+			func(m *awsv1.AWSMachineSpec) { m.AdditionalTags["aws-node-termination-handler/managed"] = "" }},
 		{"When an AMI is given, it should win",
 			func(_ *hyperv1.NodePool, aws *hyperv1.AWSNodePoolPlatform, _ *hyperv1.HostedCluster) {
 				aws.AMI = givenAMI
@@ -161,6 +178,35 @@ func TestMachineTemplate(t *testing.T) {
 	}
 }
 
+func TestFindings(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		set  func(p *platform.Pool)
+		want map[string]string
+	}{
+		{"When image and security group are there, it should name both", func(*platform.Pool) {},
+			map[string]string{"ValidPlatformImage": "ami-amd64", "AWSSecurityGroupAvailable": "sg-default"}},
+		{"When the stream is chosen, the image should be its own", func(p *platform.Pool) { p.Stream = "rhel-10" },
+			map[string]string{"ValidPlatformImage": "ami-ten", "AWSSecurityGroupAvailable": "sg-default"}},
+		{"When the user names the image, nobody has found it out", func(p *platform.Pool) { p.NodePool.Spec.Platform.AWS.AMI = givenAMI },
+			map[string]string{"AWSSecurityGroupAvailable": "sg-default"}},
+		{"When nobody makes a security group, it should tell nothing of it", func(p *platform.Pool) { p.HostedCluster.Status.Platform = nil },
+			map[string]string{"ValidPlatformImage": "ami-amd64"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			p := testPool(t)
+			tc.set(&p)
+			findings := (&Platform{}).Findings(p)
+			g.Expect(findings).To(HaveLen(len(tc.want)))
+			for _, finding := range findings {
+				g.Expect(finding.Message).To(ContainSubstring(tc.want[finding.Condition]), finding.Condition)
+				g.Expect(tc.want).To(HaveKey(finding.Condition))
+			}
+		})
+	}
+}
+
 func TestTagsRollNothing(t *testing.T) {
 	g := NewWithT(t)
 	p := testPool(t)
@@ -193,10 +239,22 @@ func TestValidateNodePool(t *testing.T) {
 		{"When the payload is not known yet, it should wait for it", func(p *platform.Pool) { p.Release, p.HostedCluster.Status.Platform = nil, nil }, "", ""},
 		{"When the payload has no AMI for the region, it should say so",
 			func(p *platform.Pool) { p.HostedCluster.Spec.Platform.AWS.Region = "mars-1" }, "ValidPlatformImage", "amd64 in region mars-1: set spec.platform.aws.ami"},
-		{"When Windows is wanted, it should want its AMI",
-			func(p *platform.Pool) { p.NodePool.Spec.Platform.AWS.ImageType = hyperv1.ImageTypeWindows }, "ValidPlatformImage", "imageType is Windows"},
+		{"When Windows is wanted, it should want an AMI of Windows", func(p *platform.Pool) {
+			p.NodePool.Spec.Platform.AWS.ImageType, p.NodePool.Spec.Arch = hyperv1.ImageTypeWindows, "arm64"
+		}, "ValidPlatformImage", "no AMI of Windows for architecture arm64 in region eu-west-1"},
+		{"When the stream of the operating system is listed without the architecture, it should say so", func(p *platform.Pool) {
+			p.Stream, p.NodePool.Spec.Arch = "rhel-10", "arm64"
+		}, "ValidPlatformImage", "no AMI of rhel-10 for architecture arm64"},
 		{"When Windows comes with an AMI, it should be accepted", func(p *platform.Pool) {
 			p.NodePool.Spec.Platform.AWS.ImageType, p.NodePool.Spec.Platform.AWS.AMI = hyperv1.ImageTypeWindows, givenAMI
+		}, "", ""},
+		{"When capacity is reserved and the cluster's provider does not know that, it should say so", func(p *platform.Pool) {
+			p.NodePool.Spec.Platform.AWS.Placement = &hyperv1.PlacementOptions{CapacityReservation: &hyperv1.CapacityReservationOptions{Preference: "Open"}}
+			p.HostedCluster.Status.Version = &hyperv1.ClusterVersionStatus{History: []configv1.UpdateHistory{{Version: "4.18.30"}}}
+		}, "", "needs a cluster of OpenShift 4.19.0 or newer, and this one is of 4.18.30"},
+		{"When capacity is reserved and the cluster's provider knows that, it should be accepted", func(p *platform.Pool) {
+			p.NodePool.Spec.Platform.AWS.Placement = &hyperv1.PlacementOptions{CapacityReservation: &hyperv1.CapacityReservationOptions{Preference: "Open"}}
+			p.HostedCluster.Status.Version = &hyperv1.ClusterVersionStatus{History: []configv1.UpdateHistory{{Version: "4.19.0-rc.1"}}}
 		}, "", ""},
 		{"When the cluster's security group is not made yet, it should wait",
 			func(p *platform.Pool) { p.HostedCluster.Status.Platform = nil }, "AWSSecurityGroupAvailable", "security group"},
