@@ -148,7 +148,7 @@ func (d *driver) living() []infrav1.MaasMachine {
 func (d *driver) settle() {
 	d.t.Helper()
 	l := d.live(killPoint{})
-	d.Eventually(d.unready, 2*time.Minute, 200*time.Millisecond).Should(BeEmpty())
+	d.Eventually(d.unready, patience, 200*time.Millisecond).Should(BeEmpty())
 	l.kill()
 	<-l.dead
 	d.expectNoLeak(d.allocated())

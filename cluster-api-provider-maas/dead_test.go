@@ -4,7 +4,6 @@ package main
 
 import (
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,7 +32,7 @@ func TestDeadBMC(t *testing.T) {
 		d.add()
 	}
 	l := d.live(killPoint{}, "--release-timeout=2s")
-	d.Eventually(d.unready, time.Minute, tick).Should(BeEmpty())
+	d.Eventually(d.unready, patience, tick).Should(BeEmpty())
 
 	dead := []string{*d.machines()[0].Spec.SystemID, *d.machines()[1].Spec.SystemID}
 	mend := []func(){
@@ -43,7 +42,7 @@ func TestDeadBMC(t *testing.T) {
 	for _, m := range d.machines() {
 		d.remove(m)
 	}
-	d.Eventually(d.machines, time.Minute, tick).Should(BeEmpty())
+	d.Eventually(d.machines, patience, tick).Should(BeEmpty())
 	records := func() map[string]handover.Record {
 		infra := &infrav1.MaasCluster{}
 		d.Expect(d.client.Get(t.Context(), client.ObjectKey{Namespace: d.namespace, Name: "demo"}, infra)).To(Succeed())
@@ -56,7 +55,7 @@ func TestDeadBMC(t *testing.T) {
 		mended()
 	}
 	l = d.live(killPoint{})
-	d.Eventually(records, 2*time.Minute, tick).Should(BeEmpty())
+	d.Eventually(records, patience, tick).Should(BeEmpty())
 	l.kill()
 	<-l.dead
 	d.settle()

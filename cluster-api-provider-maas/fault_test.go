@@ -36,12 +36,12 @@ func TestFaults(t *testing.T) {
 	for range machines {
 		b.add()
 	}
-	b.converge(wire{}, hasty, 2*time.Minute)
+	b.converge(wire{}, hasty, patience)
 	b.expectNoLeak(marksOf(s))
 	for _, m := range b.machines() {
 		b.remove(m)
 	}
-	b.converge(wire{}, hasty, 2*time.Minute)
+	b.converge(wire{}, hasty, patience)
 	b.expectNoLeak(marksOf(s))
 }
 

@@ -35,6 +35,9 @@ import (
 
 const testNamespace = "clusters-demo"
 
+// patience is how long machines may take to become what they should be, on a computer that has other work too.
+const patience = 5 * time.Minute
+
 // world is a management cluster with a Cluster whose machines come and go, beside a MAAS.
 type world struct {
 	*WithT

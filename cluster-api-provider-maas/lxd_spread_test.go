@@ -74,7 +74,7 @@ func TestTwentyAtOnce(t *testing.T) {
 			if tc.restart {
 				b.dieAt(calls, 7)
 			}
-			b.converge(wire{maas: calls}, hasty, 2*time.Minute)
+			b.converge(wire{maas: calls}, hasty, patience)
 			if diff := cmp.Diff(evenly, b.perHost()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}

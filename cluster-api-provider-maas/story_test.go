@@ -41,26 +41,26 @@ func TestStory(t *testing.T) {
 
 	d.add()
 	d.add()
-	d.Eventually(d.unready, time.Minute, tick).Should(BeEmpty())
-	d.Eventually(func() metricstest.Samples { return metricstest.Scrape(t, address, token) }, time.Minute, tick).Should(And(
+	d.Eventually(d.unready, patience, tick).Should(BeEmpty())
+	d.Eventually(func() metricstest.Samples { return metricstest.Scrape(t, address, token) }, patience, tick).Should(And(
 		HaveKeyWithValue(`capmaas_maas_available{cluster="demo",namespace="clusters-story",reason="AsExpected"}`, 1.0),
 		HaveKeyWithValue(`capmaas_machines{cluster="demo",namespace="clusters-story",state="Deployed"}`, 2.0),
 		HaveKeyWithValue(`capmaas_machine_deploy_duration_seconds_count`, 2.0)))
 
 	wrong := d.key[:len(d.key)-4] + "oops"
 	d.change(credentials, func() { credentials.Data[maas.SecretKeyAPIKey] = []byte(wrong) })
-	d.Eventually(func() metricstest.Samples { return metricstest.Scrape(t, address, token) }, time.Minute, tick).Should(
+	d.Eventually(func() metricstest.Samples { return metricstest.Scrape(t, address, token) }, patience, tick).Should(
 		HaveKeyWithValue(`maas_client_request_duration_seconds_count{code="401",operation="users.whoami"}`, BeNumerically(">", 0)))
 	d.add()
-	d.Eventually(func() string { return d.reason("m-3") }, time.Minute, tick).Should(Equal(machine.ReasonUnauthorized))
-	d.Eventually(func() metricstest.Samples { return metricstest.Scrape(t, address, token) }, time.Minute, tick).Should(And(
+	d.Eventually(func() string { return d.reason("m-3") }, patience, tick).Should(Equal(machine.ReasonUnauthorized))
+	d.Eventually(func() metricstest.Samples { return metricstest.Scrape(t, address, token) }, patience, tick).Should(And(
 		HaveKeyWithValue(`capmaas_maas_available{cluster="demo",namespace="clusters-story",reason="MAASUnauthorized"}`, 0.0),
 		HaveKeyWithValue(`capmaas_machines_not_ready{cluster="demo",namespace="clusters-story",reason="MAASUnauthorized"}`, 1.0),
 		HaveKeyWithValue(`capmaas_machines{cluster="demo",namespace="clusters-story",state="Deployed"}`, 2.0)))
 
 	d.change(credentials, func() { credentials.Data[maas.SecretKeyAPIKey] = []byte(d.key) })
-	d.Eventually(d.unready, time.Minute, tick).Should(BeEmpty())
-	d.Eventually(func() metricstest.Samples { return metricstest.Scrape(t, address, token) }, time.Minute, tick).Should(And(
+	d.Eventually(d.unready, patience, tick).Should(BeEmpty())
+	d.Eventually(func() metricstest.Samples { return metricstest.Scrape(t, address, token) }, patience, tick).Should(And(
 		HaveKeyWithValue(`capmaas_maas_available{cluster="demo",namespace="clusters-story",reason="AsExpected"}`, 1.0),
 		HaveKeyWithValue(`capmaas_machine_deploy_duration_seconds_count`, 3.0)))
 	l.kill()

@@ -4,7 +4,6 @@ package main
 
 import (
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,20 +24,20 @@ func TestTwoProcesses(t *testing.T) {
 	for range machines {
 		d.add()
 	}
-	d.Eventually(d.unready, 2*time.Minute, tick).Should(BeEmpty())
+	d.Eventually(d.unready, patience, tick).Should(BeEmpty())
 	for _, m := range d.machines()[:machines/2] {
 		d.remove(m)
 	}
 	for range machines / 2 {
 		d.add()
 	}
-	d.Eventually(d.unready, 2*time.Minute, tick).Should(BeEmpty())
+	d.Eventually(d.unready, patience, tick).Should(BeEmpty())
 	first.kill()
 	<-first.dead
 	second.kill()
 	<-second.dead
 	last := d.live(killPoint{})
-	d.Eventually(d.unready, 2*time.Minute, tick).Should(BeEmpty())
+	d.Eventually(d.unready, patience, tick).Should(BeEmpty())
 	d.Expect(d.machines()).To(HaveLen(machines))
 	allocated := d.allocated()
 	for _, m := range d.machines() {
@@ -46,13 +45,13 @@ func TestTwoProcesses(t *testing.T) {
 		d.Expect(allocated).To(HaveKeyWithValue(*m.Spec.SystemID, string(m.UID)), "nothing is lost")
 		d.remove(m)
 	}
-	d.Eventually(d.unready, 2*time.Minute, tick).Should(BeEmpty())
+	d.Eventually(d.unready, patience, tick).Should(BeEmpty())
 	// What both allocated for one MaasMachine is given back by a sweep, at the latest before the cluster goes.
 	infra := &infrav1.MaasCluster{ObjectMeta: d.meta("demo")}
 	d.Expect(d.client.Delete(t.Context(), infra)).To(Succeed())
 	d.Eventually(func() bool {
 		return apierrors.IsNotFound(d.client.Get(t.Context(), client.ObjectKeyFromObject(infra), infra))
-	}, 2*time.Minute, tick).Should(BeTrue())
+	}, patience, tick).Should(BeTrue())
 	d.Expect(d.allocated()).To(BeEmpty(), "nothing is leaked")
 	last.kill()
 	<-last.dead

@@ -24,6 +24,9 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/lifecycle"
 )
 
+// patience is how long the environment may take for one thing, on a machine that runs other tests beside.
+const patience = 5 * time.Minute
+
 // built is the folder of the built programs.
 const built = "../../bin"
 
@@ -147,8 +150,11 @@ func TestEnvironment(t *testing.T) {
 	image := strings.TrimSpace(w.run(g, "images", "list", "web"))
 	_, err := w.kubectl(strings.ReplaceAll(workload, "IMAGE", image), "apply", "-f", "-")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Eventually(page, time.Minute).Should(HavePrefix("Hello from web-"))
-	g.Expect(w.kubectl("", "exec", "deploy/web", "--", "fetch", "http://web.default")).To(ContainSubstring("Hello from web-"))
+	g.Eventually(page, patience).Should(HavePrefix("Hello from web-"))
+	g.Eventually(func() (string, error) {
+		return w.kubectl("", "exec", "deploy/web", "--", "fetch", "http://web.default")
+	}, patience).
+		Should(ContainSubstring("Hello from web-"))
 	g.Expect(w.kubectl("", "logs", "deploy/web")).To(ContainSubstring("GET /"))
 	volumes, err := filepath.Glob(filepath.Join(w.Management(), "root/var/lib/volumes/*"))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -166,7 +172,7 @@ func TestEnvironment(t *testing.T) {
 	// The management machine loses its power: up heals it, and nothing that was written is lost.
 	g.Expect(syscall.Kill(managementPID(g, w), syscall.SIGKILL)).To(Succeed())
 	w.run(g, "up", "--without-maas")
-	g.Eventually(page, time.Minute).Should(HavePrefix("Hello from web-"))
+	g.Eventually(page, patience).Should(HavePrefix("Hello from web-"))
 	g.Expect(volumes[0]).To(BeADirectory())
 	w.kept(g)
 
@@ -211,7 +217,7 @@ func TestNodes(t *testing.T) {
 	ready := func() (string, error) {
 		return w.kubectl("", "get", "statefulset", "web", "-o", "jsonpath={.status.readyReplicas}")
 	}
-	g.Eventually(ready, 2*time.Minute).Should(Equal("3"))
+	g.Eventually(ready, patience).Should(Equal("3"))
 	nodes, err := w.kubectl("", "get", "pods", "-l", "app=web", "-o", "jsonpath={.items[*].spec.nodeName}")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(strings.Fields(nodes)).To(ConsistOf("management", "management-2", "management-3"), "a pod in each zone")
@@ -224,9 +230,10 @@ func TestNodes(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, pod := range []string{"web-0", "web-1", "web-2"} {
 		for _, address := range strings.Fields(addresses) {
-			g.Expect(w.kubectl("", "exec", pod, "--", "fetch", "http://"+address+":8080")).To(ContainSubstring("Hello from web-"))
+			g.Eventually(func() (string, error) { return w.kubectl("", "exec", pod, "--", "fetch", "http://"+address+":8080") }, patience).
+				Should(ContainSubstring("Hello from web-"))
 		}
-		g.Eventually(page, time.Minute).Should(HavePrefix("Hello from "+pod), "by way of the first node's port")
+		g.Eventually(page, patience).Should(HavePrefix("Hello from "+pod), "by way of the first node's port")
 	}
 
 	// A node that loses its power is started with the disk that it has, and one that is cut off is not reached.
@@ -236,8 +243,8 @@ func TestNodes(t *testing.T) {
 	w.run(g, "node", "cut", "management-2")
 	g.Expect(dialNode("172.30.240.2:10250")).NotTo(Succeed())
 	w.run(g, "node", "mend", "management-2")
-	g.Eventually(func() error { return dialNode("172.30.240.2:10250") }, time.Minute).Should(Succeed())
-	g.Eventually(func() error { return dialNode("172.30.240.3:10250") }, time.Minute).Should(Succeed())
+	g.Eventually(func() error { return dialNode("172.30.240.2:10250") }, patience).Should(Succeed())
+	g.Eventually(func() error { return dialNode("172.30.240.3:10250") }, patience).Should(Succeed())
 	out, err := w.command("node", "stop", "management").CombinedOutput()
 	g.Expect(err).To(HaveOccurred())
 	g.Expect(string(out)).To(ContainSubstring("is the control plane"))
@@ -265,7 +272,7 @@ func managementPID(g Gomega, w *whole) int {
 func TestInterruptedUp(t *testing.T) {
 	g := NewWithT(t)
 	w := newWhole(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	up := exec.CommandContext(ctx, w.Program("devcluster"), "up", "--without-maas", "--dir", w.Dir)
 	out, err := up.StdoutPipe()

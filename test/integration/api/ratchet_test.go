@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift/hypershift/support/crds"
@@ -103,17 +104,21 @@ func setRules(t *testing.T, c client.Client, with bool) {
 			t.Fatal(err)
 		}
 		for _, crd := range loaded {
-			now := &apiextensionsv1.CustomResourceDefinition{}
-			if err := c.Get(t.Context(), client.ObjectKeyFromObject(crd), now); err != nil {
-				t.Fatal(err)
-			}
-			now.Spec.Versions = crd.Spec.Versions
 			if !with {
-				for i := range now.Spec.Versions {
-					stripRules(now.Spec.Versions[i].Schema.OpenAPIV3Schema)
+				for i := range crd.Spec.Versions {
+					stripRules(crd.Spec.Versions[i].Schema.OpenAPIV3Schema)
 				}
 			}
-			if err := c.Update(t.Context(), now); err != nil {
+			// The server writes the status of a CRD in its own time.
+			err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+				now := &apiextensionsv1.CustomResourceDefinition{}
+				if err := c.Get(t.Context(), client.ObjectKeyFromObject(crd), now); err != nil {
+					return err
+				}
+				now.Spec.Versions = crd.Spec.Versions
+				return c.Update(t.Context(), now)
+			})
+			if err != nil {
 				t.Fatal(err)
 			}
 		}

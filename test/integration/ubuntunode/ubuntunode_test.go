@@ -108,9 +108,9 @@ func TestStockUbuntuBecomesANode(t *testing.T) {
 	})
 	t.Run("When its journal is read, it should say each step and no secret", func(t *testing.T) {
 		g := NewWithT(t)
-		journal := s.read(journal("hypershift-node-agent"))
-		g.Expect(journal).To(And(ContainSubstring("applied the node plan"), ContainSubstring("restarting the machine"), ContainSubstring("this machine runs the kubelet of")))
-		g.Expect(journal).NotTo(Or(ContainSubstring("dGhlIHRva2Vu"), ContainSubstring("bootstrap\"")))
+		read := func() string { return s.read(journal("hypershift-node-agent")) }
+		g.Eventually(read).WithTimeout(timeout).Should(And(ContainSubstring("applied the node plan"), ContainSubstring("restarting the machine"), ContainSubstring("this machine runs the kubelet of")))
+		g.Expect(read()).NotTo(Or(ContainSubstring("dGhlIHRva2Vu"), ContainSubstring("bootstrap\"")))
 		g.Expect(s.read("/etc/passwd")).To(ContainSubstring("core:"))
 	})
 }
