@@ -35,7 +35,7 @@ import (
 
 const (
 	namespace = "clusters"
-	patience  = 60 * time.Second
+	patience  = 3 * time.Minute
 	tick      = 100 * time.Millisecond
 )
 

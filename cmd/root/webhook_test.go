@@ -38,7 +38,7 @@ func TestDefaultingWebhook(t *testing.T) {
 	list := &admissionv1.MutatingWebhookConfigurationList{}
 	u.Eventually(func() error {
 		return operator.List(t.Context(), list, client.MatchingFields{"metadata.name": name})
-	}, "30s").Should(Succeed(), "the API server learns of rights a moment later")
+	}, "1m").Should(Succeed(), "the API server learns of rights a moment later")
 	u.Expect(apierrors.IsForbidden(operator.List(t.Context(), &admissionv1.MutatingWebhookConfigurationList{}))).
 		To(BeTrue(), "others' webhooks are not the operator's business")
 	u.Expect(list.Items).To(HaveLen(1))

@@ -30,7 +30,7 @@ import (
 )
 
 const (
-	patience = 60 * time.Second
+	patience = 3 * time.Minute
 	tick     = 100 * time.Millisecond
 )
 

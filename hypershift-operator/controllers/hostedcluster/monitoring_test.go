@@ -122,7 +122,7 @@ func TestPlatformMonitoring(t *testing.T) {
 		reader := fixture.As(t, "system:serviceaccount:openshift-monitoring:prometheus-k8s")
 		NewWithT(t).Eventually(func() error {
 			return reader.List(t.Context(), &corev1.PodList{}, client.InNamespace(s.hosted()))
-		}, "30s", "100ms").Should(Succeed(), "the API server learns of rights a moment later")
+		}, "1m", "100ms").Should(Succeed(), "the API server learns of rights a moment later")
 		NewWithT(t).Expect(reader.List(t.Context(), &corev1.SecretList{}, client.InNamespace(s.hosted()))).NotTo(Succeed())
 	})
 	t.Run("When that is asked for no more, both should go", func(t *testing.T) {

@@ -304,7 +304,7 @@ func TestConfigOperatorEvents(t *testing.T) {
 				InvolvedObject: corev1.ObjectReference{Namespace: s.hosted(), Kind: "Lease", Name: "hosted-cluster-config-operator-leader-elect"},
 				Reason:         "LeaderElection", Type: corev1.EventTypeNormal,
 			})
-		}, "30s", "100ms").Should(Succeed())
+		}, "1m", "100ms").Should(Succeed())
 	})
 	t.Run("When it wants more by that, it should be refused", func(t *testing.T) {
 		err := account.List(t.Context(), &corev1.SecretList{}, client.InNamespace(s.hosted()))

@@ -25,7 +25,7 @@ import (
 )
 
 // serveRoutes makes the management cluster one with Routes, until the test ends.
-func serveRoutes(t *testing.T, c client.Client) {
+func serveRoutes(t *testing.T) {
 	t.Helper()
 	g := NewWithT(t)
 	folder, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/openshift/api").Output()
@@ -35,16 +35,7 @@ func serveRoutes(t *testing.T, c client.Client) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	g.Expect(yaml.Unmarshal(raw, crd)).To(Succeed())
 	crd.Annotations["api-approved.kubernetes.io"] = "https://github.com/openshift/api"
-	g.Expect(c.Create(t.Context(), crd)).To(Succeed())
-	t.Cleanup(func() {
-		if err := c.Delete(t.Context(), crd); err != nil {
-			t.Logf("taking Routes away: %v", err)
-		}
-	})
-	g.Eventually(func() (bool, error) {
-		err := c.Get(t.Context(), client.ObjectKeyFromObject(crd), crd)
-		return len(crd.Status.Conditions) > 1 && crd.Status.Conditions[1].Status == apiextensionsv1.ConditionTrue, err
-	}, "30s", "100ms").Should(BeTrue())
+	fixture.Install(t, crd)
 }
 
 // published is a cluster of an OpenShift payload that publishes Ignition by a strategy, with the ignition-server that the payload runs.
@@ -133,7 +124,7 @@ func TestIgnitionByRoute(t *testing.T) {
 			"spec.services: Ignition is published by Route, which this management cluster does not have"))
 		s.Expect(meta.IsNoMatchError(c.Get(t.Context(), client.ObjectKey{Namespace: s.hosted(), Name: "ignition-server"}, newRoute(s)))).To(BeTrue())
 	})
-	serveRoutes(t, c)
+	serveRoutes(t)
 	fresh := fixture.Start(t)
 	s := published(t, fresh, "ignition-route", byRoute)
 	t.Run("When the Route is not there yet, it should say so, and look again", func(t *testing.T) {
