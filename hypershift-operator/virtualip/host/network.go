@@ -15,6 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// listTries is how often the addresses of the node are listed, when others came or went while the kernel told of them: as pods come and go, their
+// interfaces and addresses do.
+const listTries = 100
+
 // Network is that of the network namespace in which it was opened.
 type Network struct {
 	handle *netlink.Handle
@@ -169,7 +173,13 @@ func (n *Network) addresses(like netip.Addr) ([]netlink.Addr, error) {
 	if like.Is4() {
 		family = netlink.FAMILY_V4
 	}
-	all, err := n.handle.AddrList(nil, family)
+	var all []netlink.Addr
+	var err error
+	for range listTries {
+		if all, err = n.handle.AddrList(nil, family); !errors.Is(err, netlink.ErrDumpInterrupted) {
+			break
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("listing the addresses of this node: %w", err)
 	}

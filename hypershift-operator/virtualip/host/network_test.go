@@ -66,6 +66,47 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
+// TestBusyNode has addresses come and go on a node that has so many that the kernel tells of them in several parts.
+func TestBusyNode(t *testing.T) {
+	node := segment.New(t).Node()
+	network := open(t, node, "")
+	link, err := node.Handle.LinkByName(segment.Interface)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	pod := func(i int) *netlink.Addr { return single(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)})) }
+	const pods = 1000
+	for i := range pods {
+		NewWithT(t).Expect(node.Handle.AddrAdd(link, pod(i))).To(Succeed())
+	}
+	done, stopped := make(chan struct{}), make(chan error, 1)
+	go func() {
+		var err error
+		pace := time.NewTicker(time.Millisecond)
+		defer pace.Stop()
+		for i := 0; err == nil; i++ {
+			select {
+			case <-done:
+				stopped <- nil
+				return
+			case <-pace.C:
+			}
+			if err = node.Handle.AddrDel(link, pod(i%pods)); err == nil {
+				err = node.Handle.AddrAdd(link, pod(i%pods))
+			}
+		}
+		stopped <- err
+	}()
+	t.Run("When addresses of others come and go, it should hold its own all the same", func(t *testing.T) {
+		g := NewWithT(t)
+		for range 200 {
+			_, err := network.Hold(four, time.Minute)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(node.Has(four)).To(BeTrue())
+		}
+	})
+	close(done)
+	NewWithT(t).Expect(<-stopped).To(Succeed())
+}
+
 func TestNodePorts(t *testing.T) {
 	s := segment.New(t)
 	node := s.Node()

@@ -6,6 +6,7 @@
 package segment
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -80,7 +81,7 @@ func (s *Segment) Remember(address netip.Addr, place net.HardwareAddr) {
 
 // Place is where the neighbour believes an address to be.
 func (s *Segment) Place(address netip.Addr) string {
-	all, err := s.neighbor.NeighList(s.bridge.Attrs().Index, family(address))
+	all, err := whole(func() ([]netlink.Neigh, error) { return s.neighbor.NeighList(s.bridge.Attrs().Index, family(address)) })
 	must(s.t, err)
 	for _, one := range all {
 		if one.IP.Equal(address.AsSlice()) {
@@ -92,7 +93,7 @@ func (s *Segment) Place(address netip.Addr) string {
 
 // Has tells whether a node has an address.
 func (n *Node) Has(address netip.Addr) bool {
-	all, err := n.Handle.AddrList(nil, family(address))
+	all, err := whole(func() ([]netlink.Addr, error) { return n.Handle.AddrList(nil, family(address)) })
 	must(n.t, err)
 	for _, one := range all {
 		if one.IP.Equal(address.AsSlice()) {
@@ -100,6 +101,16 @@ func (n *Node) Has(address netip.Addr) bool {
 		}
 	}
 	return false
+}
+
+// whole lists again what changed while the kernel told of it.
+func whole[T any](list func() ([]T, error)) ([]T, error) {
+	for {
+		all, err := list()
+		if !errors.Is(err, netlink.ErrDumpInterrupted) {
+			return all, err
+		}
+	}
 }
 
 // Do runs a function in the node's network.
