@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -186,8 +187,11 @@ func (w *world) release(registry *releasetest.Registry, spec string) *releaseinf
 // pushed counts the requests that a registry gets for writing.
 func (w *world) pushed(registry *releasetest.Registry) *[]string {
 	all := &[]string{}
+	var side sync.Mutex // Layers are pushed side by side.
 	registry.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			side.Lock()
+			defer side.Unlock()
 			*all = append(*all, r.Method+" "+r.URL.Path)
 		}
 		return false
