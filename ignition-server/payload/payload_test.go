@@ -4,6 +4,7 @@ package payload_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -133,6 +134,10 @@ func TestGenerate(t *testing.T) {
 			request: payload.Request{Release: release, Hashes: payload.Hashes{PullSecret: "0badcafe"}},
 		},
 		{
+			name: "When the control plane has another trust bundle than the token was written for it should wait", reason: payload.ReasonOutdated, says: "to the additional trust bundle",
+			request: payload.Request{Release: release, Hashes: payload.Hashes{TrustBundle: "0badcafe"}},
+		},
+		{
 			name: "When the CAs of the proxy are missing it should wait", reason: payload.ReasonWaiting, says: "proxy-ca",
 			edit: configure(&hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{TrustedCA: configv1.ConfigMapNameReference{Name: "proxy-ca"}}}),
 		},
@@ -195,6 +200,8 @@ func TestGenerate(t *testing.T) {
 			g.Expect(ok).To(BeTrue(), "%v", err)
 			g.Expect(problem.Reason).To(Equal(tt.reason))
 			g.Expect(problem.Message).To(ContainSubstring(tt.says))
+			again := []string{payload.ReasonWaiting, payload.ReasonOutdated, "ReleaseImageNotFound", "ReleaseImageUnreachable"}
+			g.Expect(problem.RetryAfter > 0).To(Equal(slices.Contains(again, problem.Reason)), "what no watch tells of is tried again")
 		})
 	}
 }
