@@ -223,6 +223,21 @@ func TestConversion(t *testing.T) {
 			schema.GroupVersionKind{Group: "infrastructure.cluster.x-k8s.io", Version: "v1beta1", Kind: "MaasMachineTemplate"}))
 	})
 
+	t.Run("When a kind is installed anew, the API server should hear of the authority again", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Eventually(func() error {
+			crd := &apiextensionsv1.CustomResourceDefinition{}
+			if err := w.stored.Get(ctx, client.ObjectKey{Name: crds.Names(crds.ClusterAPI)[0]}, crd); err != nil {
+				return err
+			}
+			crd.Spec.Conversion.Webhook.ClientConfig.CABundle = nil
+			return w.stored.Update(ctx, crd)
+		}, patience, tick).Should(Succeed())
+		g.Eventually(func(g Gomega) {
+			g.Expect(w.authorities(ctx, g)).NotTo(HaveKey(""), "nothing else would tell of it for twelve hours")
+		}, patience, tick).Should(Succeed())
+	})
+
 	t.Run("When the authority is replaced no read should fail, whichever replica answers", func(t *testing.T) {
 		g := NewWithT(t)
 		before := w.authorities(ctx, g)
