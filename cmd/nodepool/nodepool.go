@@ -24,6 +24,7 @@ import (
 	"github.com/openshift/hypershift/cmd/kube"
 	"github.com/openshift/hypershift/cmd/objects"
 	"github.com/openshift/hypershift/cmd/progress"
+	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/platforms"
 )
 
@@ -229,6 +230,6 @@ func (d *destroy) destroy(ctx context.Context, c client.Client, report *progress
 		if apierrors.IsNotFound(err) {
 			return progress.State{Done: true, Message: "NodePool " + key.String() + " is gone"}, nil
 		}
-		return progress.State{Message: fmt.Sprintf("waiting for the machines of NodePool %s, %d nodes left", key, pool.Status.Replicas)}, err
+		return progress.State{Message: fmt.Sprintf("waiting for the machines of NodePool %s, %s left", key, condition.Count(int(pool.Status.Replicas), "node"))}, err
 	})
 }

@@ -4,6 +4,7 @@
 package condition
 
 import (
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -64,6 +65,14 @@ func Copy(from []metav1.Condition, conditionType, unknownReason string) metav1.C
 // IsTrue tells whether conditionType is there and true.
 func IsTrue(conditions []metav1.Condition, conditionType string) bool {
 	return meta.IsStatusConditionTrue(conditions, conditionType)
+}
+
+// Count says how many there are of what a noun names, whose plural ends in s: "1 machine", "2 machines".
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
 }
 
 // Shorten cuts text to limit bytes at a rune's start and marks the cut.

@@ -66,3 +66,11 @@ func TestShorten(t *testing.T) {
 		})
 	}
 }
+
+func TestCount(t *testing.T) {
+	for want, n := range map[string]int{"0 machines": 0, "1 machine": 1, "2 machines": 2} {
+		t.Run("When there are "+want+", it should say so", func(t *testing.T) {
+			NewWithT(t).Expect(condition.Count(n, "machine")).To(Equal(want))
+		})
+	}
+}

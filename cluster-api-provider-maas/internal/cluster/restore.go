@@ -59,7 +59,7 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) (ctrl.Result, error)
 	if err := r.Client.Patch(ctx, s.infra, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return ctrl.Result{}, fmt.Errorf("keeping the machines of the lost cluster on MaasCluster %s: %w", client.ObjectKeyFromObject(before), err)
 	}
-	r.normal(s.infra, "MachinesFound", fmt.Sprintf("%d machines run for MaasCluster %s, whose place this one takes", len(found), machine.ClusterUID(s.infra)))
+	r.normal(s.infra, "MachinesFound", fmt.Sprintf("Found %s of MaasCluster %s, whose place this one takes", condition.Count(len(found), "running machine"), machine.ClusterUID(s.infra)))
 	return phase.Done()
 }
 
@@ -124,6 +124,6 @@ func (s *scope) restoredCondition() []metav1.Condition {
 		return []metav1.Condition{condition.True(ConditionRestored, "AsExpected", "")}
 	}
 	return []metav1.Condition{condition.False(ConditionRestored, reasonAwaited, fmt.Sprintf(
-		"%d machines run that no MaasMachine has taken over: %s. Give their pools as many replicas; or, to give one back, kubectl annotate maascluster -n %s %s %s-",
-		len(words), strings.Join(words, ", "), s.infra.Namespace, s.infra.Name, reservation.Records.Key("ID")))}
+		"No MaasMachine has taken over %s: %s. Give their pools as many replicas; or, to give one back, kubectl annotate maascluster -n %s %s %s-",
+		condition.Count(len(words), "running machine"), strings.Join(words, ", "), s.infra.Namespace, s.infra.Name, reservation.Records.Key("ID")))}
 }

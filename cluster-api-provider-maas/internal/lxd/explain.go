@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/openshift/hypershift/support/condition"
 )
 
 // complaint is what is wrong with some hosts.
@@ -36,7 +38,7 @@ func explain(w Wish, hosts []Host, constraints []constraint) Refusal {
 			break
 		}
 	}
-	text := fmt.Sprintf("asked for %s; %s: %s", w, plural(len(hosts), "host"), count(complaints))
+	text := fmt.Sprintf("asked for %s; %s: %s", w, condition.Count(len(hosts), "host"), count(complaints))
 	return Refusal{reason, text + advice(reason, w, hosts)}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/maas"
 )
 
@@ -153,7 +154,7 @@ func (w Wish) constraints(siblings counts) []constraint {
 			return without(w.Store == "" || there || len(h.Stores) == 0, "have", "storage pool "+w.Store)
 		}},
 		{ReasonInsufficientResources, func(h Host) (string, string) {
-			return without(h.Free.Cores >= w.Cores, "lack", plural(w.Cores, "core"))
+			return without(h.Free.Cores >= w.Cores, "lack", condition.Count(w.Cores, "core"))
 		}},
 		{ReasonInsufficientResources, func(h Host) (string, string) {
 			return without(h.Free.MemoryMiB >= w.MemoryMiB, "lack", mebibytes(w.MemoryMiB)+" of memory")

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/support/condition"
 )
 
 const (
@@ -170,7 +171,7 @@ func (w Wish) Size() Size {
 
 // String says what is asked for: "2 cores, 4096 MiB of memory and a disk of 60 GB".
 func (w Wish) String() string {
-	text := fmt.Sprintf("%s, %d MiB of memory and a disk of %d GB", plural(w.Cores, "core"), w.MemoryMiB, w.DiskGB)
+	text := fmt.Sprintf("%s, %d MiB of memory and a disk of %d GB", condition.Count(w.Cores, "core"), w.MemoryMiB, w.DiskGB)
 	for _, part := range []string{
 		prefixed(" on host ", w.VMHost), prefixed(" in LXD project ", w.Project), prefixed(" in zone ", strings.Join(w.Zones, " or ")),
 		prefixed(" in resource pool ", w.ResourcePool), prefixed(" on hosts with tags ", strings.Join(w.Tags, ", ")),
@@ -178,11 +179,4 @@ func (w Wish) String() string {
 		text += part
 	}
 	return text
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return fmt.Sprintf("%d %s", n, noun)
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

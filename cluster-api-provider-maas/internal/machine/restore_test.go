@@ -281,7 +281,7 @@ func moreThanWanted(t *testing.T, cfg *rest.Config) {
 	w.untouched()
 	left := slices.DeleteFunc(w.systemIDs("workers"), func(id string) bool { return id == had })
 	w.Expect(w.restored()).To(And(
-		HavePrefix("False/WaitingForMaasMachines: 2 machines run that no MaasMachine has taken over: "), ContainSubstring("("+left[0]+") of workers"),
+		HavePrefix("False/WaitingForMaasMachines: No MaasMachine has taken over 2 running machines: "), ContainSubstring("("+left[0]+") of workers"),
 		ContainSubstring("kubectl annotate maascluster -n "+w.namespace+" demo reserved-machine.infrastructure.cluster.x-k8s.io/ID-")))
 	infra := w.cluster()
 	reservation.Records.Remove(infra, left[0])

@@ -14,6 +14,7 @@ import (
 
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lxd"
+	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/phase"
 )
@@ -43,7 +44,7 @@ func (r *Reconciler) giveUp(ctx context.Context, s *scope, outcome lifecycle.Out
 
 // exhausted is terminal: the last machine is kept as it is, for people to look at. What MAAS said of it is asked for once.
 func (r *Reconciler) exhausted(ctx context.Context, s *scope, outcome lifecycle.Outcome) (ctrl.Result, error) {
-	message := fmt.Sprintf("deployments failed on %d machines, no other one is tried; the last: ", len(failuresOf(s.machine))+1)
+	message := fmt.Sprintf("deployments failed on %s, no other one is tried; the last: ", condition.Count(len(failuresOf(s.machine))+1, "machine"))
 	if s.gaveUp() {
 		message = meta.FindStatusCondition(s.machine.Status.Conditions, ConditionDeployed).Message
 	} else {

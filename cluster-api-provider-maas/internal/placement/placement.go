@@ -15,6 +15,7 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lxd"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/quarantine"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/staticip"
+	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/maas"
 )
 
@@ -220,7 +221,7 @@ func (r Request) Explain(ready []maas.Machine, setAside func(systemID string) bo
 func step(now, before int, c constraint, first bool) string {
 	of := "of these"
 	if first {
-		of = fmt.Sprintf("of %s", plural(before, "Ready machine"))
+		of = fmt.Sprintf("of %s", condition.Count(before, "Ready machine"))
 	}
 	switch now {
 	case 0:
@@ -229,13 +230,6 @@ func step(now, before int, c constraint, first bool) string {
 		return fmt.Sprintf("1 %s %s", of, c.one)
 	}
 	return fmt.Sprintf("%d %s %s", now, of, c.many)
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return fmt.Sprintf("%d %s", n, noun)
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // Filter selects the Ready machines that fit, as far as MAAS can.

@@ -12,6 +12,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/finalizer"
 )
 
@@ -35,7 +36,7 @@ func (r *Reconciler) deleteOrphanedMachines(ctx context.Context, s *scope) (stri
 	}
 	if len(machines) > 0 {
 		why, err := s.platform.OrphanedMachines(ctx, r.Client, s.cluster(r.Settings.OperatorImage))
-		waitsFor := fmt.Sprintf("Waiting for %d machines that outlived their Cluster to be released: %s. %s", len(machines), firstFew(names(machines)), why)
+		waitsFor := fmt.Sprintf("Waiting for %s that outlived their Cluster to be released: %s. %s", condition.Count(len(machines), "machine"), firstFew(names(machines)), why)
 		return waitsFor, errors.Join(append(failures, err)...)
 	}
 	for _, obj := range sets {

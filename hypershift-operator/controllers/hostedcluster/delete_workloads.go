@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift/hypershift/support/condition"
 )
 
 // stopWorkloads ends what runs in the control plane's namespace: first what uses etcd, then etcd, so that each stops at once.
@@ -36,7 +38,7 @@ func (r *Reconciler) stopWorkloads(ctx context.Context, s *scope) (string, error
 			return "", err
 		}
 		if len(running) > 0 {
-			return fmt.Sprintf("Waiting for %d pods in namespace %s to stop: %s", len(running), s.namespace, firstFew(running)), nil
+			return fmt.Sprintf("Waiting for %s in namespace %s to stop: %s", condition.Count(len(running), "pod"), s.namespace, firstFew(running)), nil
 		}
 	}
 	return "", nil

@@ -43,7 +43,7 @@ func TestStopWorkloads(t *testing.T) {
 
 	waitsFor, err := s.stopWorkloads(ctx, scope)
 	s.Expect(err).NotTo(HaveOccurred())
-	s.Expect(waitsFor).To(Equal(`Waiting for 1 pods in namespace ` + scope.namespace + ` to stop: of-deployment on node "dead"`))
+	s.Expect(waitsFor).To(Equal(`Waiting for 1 pod in namespace ` + scope.namespace + ` to stop: of-deployment on node "dead"`))
 	s.Expect(c.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed(), "etcd stays while something uses it")
 	s.Expect(set.DeletionTimestamp).To(BeNil())
 	err = c.Get(ctx, client.ObjectKeyFromObject(orphan), orphan)

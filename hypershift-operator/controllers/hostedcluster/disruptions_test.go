@@ -192,7 +192,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 		s.Expect(c.Delete(t.Context(), s.cluster())).To(Succeed())
 		_, err := s.pass()
 		s.Expect(err).NotTo(HaveOccurred())
-		s.Expect(s.condition(hyperv1.HostedClusterAvailable).Message).To(ContainSubstring("Waiting for 1 machines that outlived their Cluster to be released: left. "))
+		s.Expect(s.condition(hyperv1.HostedClusterAvailable).Message).To(ContainSubstring("Waiting for 1 machine that outlived their Cluster to be released: left. "))
 		s.get(infra, "left")
 		s.Expect(infra.DeletionTimestamp).NotTo(BeNil())
 		provider := &appsv1.Deployment{}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/pause"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/upsert"
@@ -98,7 +99,7 @@ func (s *scope) whyNothingGoes() string {
 
 // whyMachinesStay says what the deletion waits for. Errors on the way only make it less telling.
 func (r *Reconciler) whyMachinesStay(ctx context.Context, s *scope) string {
-	message := fmt.Sprintf("Waiting for %d machines to be deleted", len(s.machines))
+	message := fmt.Sprintf("Waiting for %s to be deleted", condition.Count(len(s.machines), "machine"))
 	for _, machine := range s.machines {
 		if c := meta.FindStatusCondition(machine.Status.Conditions, clusterv1.MachineDeletingCondition); c != nil && c.Message != "" {
 			message += fmt.Sprintf("\nMachine %s: %s", machine.Name, c.Message)

@@ -16,6 +16,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/api/util/contract"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/condition"
 )
 
 // What the provider says of an AgentMachine, by type of its conditions and in the order in which they come true.
@@ -107,7 +108,7 @@ func (p *Platform) OrphanedMachines(ctx context.Context, c client.Client, cluste
 		return "", nil
 	}
 	first := &machines.Items[0]
-	waits := fmt.Sprintf("%d hosts are being given back by the assisted service; AgentMachine %s", len(machines.Items), first.Name)
+	waits := fmt.Sprintf("Waiting for the assisted service to give back %s; AgentMachine %s", condition.Count(len(machines.Items), "host"), first.Name)
 	if c := contract.Find(first.Status.Conditions, clusterv1.ReadyCondition); c != nil && c.Message != "" {
 		return waits + ": " + c.Message, nil
 	}

@@ -214,8 +214,8 @@ func TestOrphanedMachines(t *testing.T) {
 		left      int
 		says      string
 	}{
-		{"When AWS knows the cluster, it should wait for the provider", hyperv1.ValidAWSIdentityProvider, metav1.ConditionTrue, 2, "being terminated"},
-		{"When nobody has found out, it should wait for the provider", hyperv1.ValidAWSIdentityProvider, metav1.ConditionUnknown, 2, "being terminated"},
+		{"When AWS knows the cluster, it should wait for the provider", hyperv1.ValidAWSIdentityProvider, metav1.ConditionTrue, 2, "Waiting for AWS to terminate 2 instances;"},
+		{"When nobody has found out, it should wait for the provider", hyperv1.ValidAWSIdentityProvider, metav1.ConditionUnknown, 2, "Waiting for AWS to terminate 2 instances;"},
 		{"When AWS does not let the cluster in, it should let go of what is deleted, and name it", hyperv1.ValidAWSIdentityProvider, metav1.ConditionFalse, 1, "by hand: i-gone"},
 		{"When the issuer's documents are not there, it should do the same", hyperv1.ValidOIDCConfiguration, metav1.ConditionFalse, 1, "by hand: i-gone"},
 	} {
@@ -239,7 +239,7 @@ func TestOrphanedMachines(t *testing.T) {
 		}
 		why, err := (&Platform{}).OrphanedMachines(t.Context(), c, cluster)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(why).To(ContainSubstring("being terminated"))
+		g.Expect(why).To(ContainSubstring("Waiting for AWS to terminate 1 instance"))
 	})
 	t.Run("When there are none, it should say nothing", func(t *testing.T) {
 		g := NewWithT(t)

@@ -18,6 +18,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/api/util/contract"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/finalizer"
 )
 
@@ -89,7 +90,7 @@ func (p *Platform) OrphanedMachines(ctx context.Context, c client.Client, cluste
 	}
 	if known(cluster.HostedCluster) {
 		first := &machines.Items[0]
-		waits := fmt.Sprintf("%d instances are being terminated; AWSMachine %s", len(machines.Items), first.Name)
+		waits := fmt.Sprintf("Waiting for AWS to terminate %s; AWSMachine %s", condition.Count(len(machines.Items), "instance"), first.Name)
 		if _, message := p.MachineProblem(first); message != "" {
 			waits += ": " + message
 		}

@@ -15,6 +15,7 @@ import (
 	kubevirtv1 "github.com/openshift/hypershift/api/kubevirt/v1alpha1"
 	"github.com/openshift/hypershift/api/util/contract"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/condition"
 )
 
 // What the provider says of a KubevirtMachine, by type of its conditions and in the order in which they come true.
@@ -78,7 +79,7 @@ func (*Platform) OrphanedMachines(ctx context.Context, c client.Client, cluster 
 		return "", nil
 	}
 	first := &machines.Items[0]
-	waits := fmt.Sprintf("%d virtual machines are being deleted; KubevirtMachine %s", len(machines.Items), first.Name)
+	waits := fmt.Sprintf("Waiting for %s to be deleted; KubevirtMachine %s", condition.Count(len(machines.Items), "virtual machine"), first.Name)
 	if name := (&Platform{}).CredentialsSecret(cluster.HostedCluster); name != "" {
 		waits += fmt.Sprintf(" by the kubeconfig of Secret %s/%s", cluster.HostedCluster.Namespace, name)
 	}

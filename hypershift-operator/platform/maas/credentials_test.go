@@ -165,7 +165,7 @@ func TestOrphanedMachines(t *testing.T) {
 	t.Run("When the credentials are gone it should never let go of an allocated machine", func(t *testing.T) {
 		g := NewWithT(t)
 		why, c := run(t, &server{}, machine("m1", allocated), machine("m2", nil))
-		g.Expect(why).To(ContainSubstring("1 machines cannot be released in MAAS"))
+		g.Expect(why).To(ContainSubstring("1 machine cannot be released in MAAS"))
 		g.Expect(why).To(ContainSubstring("There is no Secret clusters/creds"))
 		g.Expect(held(t, c)).To(Equal(1))
 	})

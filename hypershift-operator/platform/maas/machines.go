@@ -18,6 +18,7 @@ import (
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/finalizer"
 )
 
@@ -78,9 +79,9 @@ func (p *Platform) OrphanedMachines(ctx context.Context, c client.Client, cluste
 	if held == 0 {
 		return "", errors.Join(failures...)
 	}
-	return fmt.Sprintf("%d machines cannot be released in MAAS: %s. They are kept, so that they do not stay allocated with nobody "+
-		"knowing; to give them up, release them in MAAS by hand and remove the finalizer %s of their MaasMachines",
-		held, credentials.Condition.Message, infrav1.MachineFinalizer), errors.Join(failures...)
+	return fmt.Sprintf("%s cannot be released in MAAS: %s. The MaasMachines are kept, so that nothing stays allocated with nobody "+
+		"knowing; to give up, release what they name in MAAS by hand and remove their finalizer %s",
+		condition.Count(held, "machine"), credentials.Condition.Message, infrav1.MachineFinalizer), errors.Join(failures...)
 }
 
 // handedOver says what a MaasCluster waits for that has machines of MaasMachines which are gone: one whose power does not answer, for
@@ -140,5 +141,5 @@ func waiting(machines []infrav1.MaasMachine) string {
 			return fmt.Sprintf("MaasMachine %s: %s", machines[i].Name, message)
 		}
 	}
-	return fmt.Sprintf("%d machines are being released in MAAS", len(machines))
+	return fmt.Sprintf("Waiting for MAAS to release %s", condition.Count(len(machines), "machine"))
 }
