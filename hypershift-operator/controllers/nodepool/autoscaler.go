@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/platforms"
@@ -47,7 +48,7 @@ const (
 // tellAutoscaler annotates a MachineDeployment or MachineSet with all that the autoscaler must know of the pool, also before there is a
 // machine. What does not hold any more goes.
 func (s *scope) tellAutoscaler(obj metav1.Object) {
-	minimum, maximum := autoscalerBounds(s.pool)
+	minimum, maximum := autoscalerBounds(s.pool, obj)
 	annotate(obj, autoscalerMin, minimum)
 	annotate(obj, autoscalerMax, maximum)
 	told := map[string]string{}
@@ -153,10 +154,27 @@ func bounds(pool *hyperv1.NodePool) (minimum, maximum int32) {
 }
 
 // autoscalerBounds are the bounds as annotations; both zero keep the autoscaler away.
-func autoscalerBounds(pool *hyperv1.NodePool) (minimum, maximum string) {
+func autoscalerBounds(pool *hyperv1.NodePool, obj metav1.Object) (minimum, maximum string) {
 	if pool.Spec.AutoScaling == nil {
 		return "0", "0"
 	}
 	lowest, highest := bounds(pool)
+	if set, ok := obj.(*clusterv1.MachineSet); ok {
+		lowest, highest = boundsInPlace(set, lowest, highest)
+	}
 	return strconv.Itoa(int(lowest)), strconv.Itoa(int(highest))
+}
+
+// boundsInPlace keeps the autoscaler still while nodes are updated in place. A node that was emptied for that looks as if nobody needed it, and its
+// pods as if they lacked a machine. Where the update stopped at a node, pods that lack one do so for long, and may get it.
+func boundsInPlace(set *clusterv1.MachineSet, minimum, maximum int32) (lowest, highest int32) {
+	told := set.Annotations
+	if told[hyperv1.NodePoolTargetConfigVersionAnnotation] == told[hyperv1.NodePoolCurrentConfigVersionAnnotation] {
+		return minimum, maximum
+	}
+	have := max(minimum, min(ptr.Deref(set.Spec.Replicas, 0), maximum))
+	if have == 0 || told[hyperv1.NodePoolUpgradeInProgressFalseAnnotation] != "" {
+		return have, maximum
+	}
+	return have, have
 }

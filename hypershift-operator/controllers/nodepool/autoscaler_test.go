@@ -50,7 +50,7 @@ func TestReplicas(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
 			g.Expect(replicas(tc.pool, tc.current)).To(HaveValue(Equal(tc.want)))
-			lowest, _ := autoscalerBounds(tc.pool)
+			lowest, _ := autoscalerBounds(tc.pool, &clusterv1.MachineDeployment{})
 			g.Expect(lowest).To(Equal(tc.lowest))
 		})
 	}
@@ -188,6 +188,53 @@ func TestAutoscalerOfEmptyPool(t *testing.T) {
 		set := look(s, &clusterv1.MachineSet{}, fixture.PoolName)
 		s.Expect(set.Spec.Replicas).To(HaveValue(BeZero()))
 		s.Expect(cmp.Diff(with(map[string]string{"cpu": "8", "memory": "15772Mi", "maxPods": "110", "labels": labels}), autoscalers(set))).To(BeEmpty())
+	})
+}
+
+func TestAutoscalerDuringUpdateInPlace(t *testing.T) {
+	s := newWorld(t, fixture.Start(t), "scaled-in-place")
+	s.fromZero(func(p *hyperv1.NodePool) { p.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace })
+	set := func() *clusterv1.MachineSet { return look(s, &clusterv1.MachineSet{}, fixture.PoolName) }
+	bounds := func() string {
+		told := autoscalers(set())
+		return told["cluster-api-autoscaler-node-group-min-size"] + " to " + told["cluster-api-autoscaler-node-group-max-size"]
+	}
+	changes := func(mutate func(*clusterv1.MachineSet)) {
+		t.Helper()
+		ms := set()
+		mutate(ms)
+		s.Expect(s.client.Update(t.Context(), ms)).To(Succeed())
+		s.mustPass()
+	}
+	changes(func(ms *clusterv1.MachineSet) { ms.Spec.Replicas = ptr.To[int32](2) })
+	s.Expect(bounds()).To(Equal("0 to 3"), "no update is on the way")
+
+	t.Run("When an update begins, emptied nodes should neither be taken away nor make the autoscaler add one", func(*testing.T) {
+		ref := s.configMap("pods", "config", "apiVersion: machineconfiguration.openshift.io/v1\nkind: KubeletConfig\nmetadata: {name: pods}\n")
+		s.change(func(p *hyperv1.NodePool) { p.Spec.Config = []corev1.LocalObjectReference{ref} })
+		s.mustPass()
+		s.Expect(bounds()).To(Equal("2 to 2"))
+	})
+	t.Run("When the pool's bounds are narrowed meanwhile, they should hold", func(*testing.T) {
+		s.change(func(p *hyperv1.NodePool) { p.Spec.AutoScaling.Max = 1 })
+		s.mustPass()
+		s.Expect(bounds()).To(Equal("1 to 1"))
+		s.change(func(p *hyperv1.NodePool) { p.Spec.AutoScaling.Max = 3 })
+		changes(func(ms *clusterv1.MachineSet) { ms.Spec.Replicas = ptr.To[int32](2) })
+		s.Expect(bounds()).To(Equal("2 to 2"))
+	})
+	t.Run("When the update stops at a node, pods that lack one should get it", func(*testing.T) {
+		changes(func(ms *clusterv1.MachineSet) {
+			ms.Annotations[hyperv1.NodePoolUpgradeInProgressFalseAnnotation] = "Node a went back"
+		})
+		s.Expect(bounds()).To(Equal("2 to 3"))
+	})
+	t.Run("When all nodes have it, the pool's bounds should hold again", func(*testing.T) {
+		changes(func(ms *clusterv1.MachineSet) {
+			delete(ms.Annotations, hyperv1.NodePoolUpgradeInProgressFalseAnnotation)
+			ms.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation] = ms.Annotations[hyperv1.NodePoolTargetConfigVersionAnnotation]
+		})
+		s.Expect(bounds()).To(Equal("0 to 3"))
 	})
 }
 

@@ -83,8 +83,7 @@ func (r *Reconciler) reconcileConfig(ctx context.Context, s *scope) (ctrl.Result
 			return ctrl.Result{}, err
 		}
 	}
-	s.reportUpdating()
-	return ctrl.Result{RequeueAfter: again}, nil
+	return ctrl.Result{RequeueAfter: again}, r.tellUpdating(ctx, s)
 }
 
 // chooseFormat asks the platform what the pool's machines read their first-boot configuration as, and says it.

@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"strconv"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/upsert"
@@ -35,7 +37,6 @@ func (r *Reconciler) applyMachineSet(ctx context.Context, s *scope, ref clusterv
 	}
 	reopened := false
 	_, err = upsert.Object(ctx, r.Client, ms, func() error {
-		s.shapeMeta(ms)
 		reopened = s.aim(ms)
 		template := s.machineTemplate(ref)
 		for key, value := range s.pool.Spec.NodeLabels {
@@ -47,6 +48,7 @@ func (r *Reconciler) applyMachineSet(ctx context.Context, s *scope, ref clusterv
 		ms.Spec.Selector = metav1.LabelSelector{MatchLabels: map[string]string{s.resourcesName(): s.resourcesName()}}
 		ms.Spec.Template = template
 		s.nameKubelet(ms)
+		s.shapeMeta(ms)
 		annotate(ms, hyperv1.NodePoolMaxUnavailableAnnotation, strconv.Itoa(maxUnavailable(s.pool, ptr.Deref(ms.Spec.Replicas, 0), s.nodes())))
 		return nil
 	})
@@ -145,27 +147,54 @@ func (s *scope) nodes() int {
 // what they were made with.
 func (r *Reconciler) followMachineSet(ctx context.Context, s *scope, ms *clusterv1.MachineSet, template string) error {
 	s.observeMachineSet(ms)
-	if ms.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation] != s.config.hash {
-		s.reportInPlace(ms)
-		return nil
-	}
-	if late := s.latecomers(); len(late) > 0 {
-		s.reportUnderway(fmt.Sprintf("Machine %s is on its way with the configuration from before: it is updated when it has joined", late[0].Name))
-		return nil
-	}
-	if available(s.machines) < ptr.Deref(ms.Spec.Replicas, 0) {
+	s.reportUpdating(ms)
+	if s.underwayInPlace(ms) || len(s.latecomers()) > 0 || available(s.machines) < ptr.Deref(ms.Spec.Replicas, 0) {
 		return nil
 	}
 	return r.markCurrent(ctx, s, template)
 }
 
+// tellUpdating reports what nodes have still to get, with what the upgrader has said so far where machines are updated in place: a pass may end before it
+// gets to their set.
+func (r *Reconciler) tellUpdating(ctx context.Context, s *scope) error {
+	if !s.inPlace() {
+		s.reportUpdating(nil)
+		return nil
+	}
+	ms, key := &clusterv1.MachineSet{}, client.ObjectKey{Namespace: s.namespace(), Name: s.pool.Name}
+	switch err := r.Client.Get(ctx, key, ms); {
+	case apierrors.IsNotFound(err):
+		s.reportUpdating(nil)
+	case err != nil:
+		return fmt.Errorf("reading MachineSet %s: %w", key, err)
+	default:
+		s.reportUpdating(ms)
+	}
+	return nil
+}
+
+// underwayInPlace tells whether the upgrader has yet to bring a set's machines to what the pool wants.
+func (s *scope) underwayInPlace(ms *clusterv1.MachineSet) bool {
+	return ms.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation] != s.config.hash
+}
+
 // updatingConditions are those of a release and of a configuration.
 var updatingConditions = []string{hyperv1.NodePoolUpdatingConfigConditionType, hyperv1.NodePoolUpdatingVersionConditionType}
 
-// reportInPlace repeats what the in-place upgrader says.
+// reportInPlace repeats what the in-place upgrader says, once it has been told of what the pool wants.
 func (s *scope) reportInPlace(ms *clusterv1.MachineSet) {
-	s.reportUnderway(ms.Annotations[hyperv1.NodePoolUpgradeInProgressTrueAnnotation])
-	failed := ms.Annotations[hyperv1.NodePoolUpgradeInProgressFalseAnnotation]
+	switch late := s.latecomers(); {
+	case ms.Annotations[hyperv1.NodePoolTargetConfigVersionAnnotation] != s.config.hash:
+	case s.underwayInPlace(ms):
+		s.reportUnderway(ms.Annotations[hyperv1.NodePoolUpgradeInProgressTrueAnnotation])
+		s.reportFailed(ms.Annotations[hyperv1.NodePoolUpgradeInProgressFalseAnnotation])
+	case len(late) > 0:
+		s.reportUnderway(fmt.Sprintf("Machine %s is on its way with the configuration from before: it is updated when it has joined", late[0].Name))
+	}
+}
+
+// reportFailed says which node the upgrader could not bring to what the pool wants; nothing where failed is empty.
+func (s *scope) reportFailed(failed string) {
 	if failed == "" {
 		return
 	}

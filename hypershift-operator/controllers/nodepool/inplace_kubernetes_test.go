@@ -3,13 +3,17 @@
 package nodepool
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	. "github.com/onsi/gomega"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
@@ -72,6 +76,16 @@ func TestInPlaceKubernetes(t *testing.T) {
 		s.Expect(s.condition("UpdatingVersion").Message).To(Equal("1 of 2 nodes are updated. Node a is being drained"))
 		s.Expect(s.pool().Status.Version).To(Equal("1.36.3"))
 	})
+	t.Run("When a pass ends before it has written the set, it should say the same", func(*testing.T) {
+		s.change(func(p *hyperv1.NodePool) { p.Spec.Replicas = ptr.To[int32](3) })
+		whole := s.Client
+		s.Client = refusing(c)
+		_, err := s.pass()
+		s.Client = whole
+		s.Expect(err).To(MatchError(errRefused))
+		s.Expect(s.condition("UpdatingVersion").Message).To(Equal("1 of 2 nodes are updated. Node a is being drained"))
+		s.change(func(p *hyperv1.NodePool) { p.Spec.Replicas = ptr.To[int32](2) })
+	})
 	t.Run("When a node cannot be updated, the pool should say why and the way out", func(*testing.T) {
 		says(hyperv1.NodePoolUpgradeInProgressFalseAnnotation, "Node a went back: it was not Ready")
 		failed := s.condition("UpdatingVersion")
@@ -89,5 +103,25 @@ func TestInPlaceKubernetes(t *testing.T) {
 		gone := s.gone(&corev1.Secret{}, client.ObjectKey{Namespace: s.hosted(), Name: "user-data-" + fixture.PoolName + "-" + was})
 		s.Expect(gone).To(BeTrue())
 		s.Expect(g.behind()).To(Equal(machines))
+	})
+}
+
+var errRefused = errors.New("somebody else has written it")
+
+// refusing is a client that can write no MachineSet.
+func refusing(c client.WithWatch) client.Client {
+	return interceptor.NewClient(c, interceptor.Funcs{
+		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			if _, is := obj.(*clusterv1.MachineSet); is {
+				return errRefused
+			}
+			return c.Update(ctx, obj, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if _, is := obj.(*clusterv1.MachineSet); is {
+				return errRefused
+			}
+			return c.Patch(ctx, obj, patch, opts...)
+		},
 	})
 }

@@ -18,8 +18,9 @@ import (
 )
 
 // reportUpdating tells whether nodes still have to get a release or configuration: by the annotations that remember what all of
-// them had once, and by the machines that there are. Cluster API's totals lag behind a change of its objects.
-func (s *scope) reportUpdating() {
+// them had once, and by the machines that there are. Cluster API's totals lag behind a change of its objects. Of machines that are
+// updated in place their set tells more, which is nil where there is none.
+func (s *scope) reportUpdating(set *clusterv1.MachineSet) {
 	release, config := s.outdated()
 	s.updating(hyperv1.NodePoolUpdatingConfigConditionType,
 		s.pool.Annotations[hyperv1.NodePoolCurrentConfigAnnotation] != s.config.hashWithoutVersion || config > 0,
@@ -27,6 +28,9 @@ func (s *scope) reportUpdating() {
 	s.updating(hyperv1.NodePoolUpdatingVersionConditionType,
 		s.pool.Status.Version != s.release.Version() || s.otherRelease() || release > 0,
 		fmt.Sprintf("Updating nodes to version %s%s", s.release.Version(), s.stillOld(release)))
+	if set != nil {
+		s.reportInPlace(set)
+	}
 }
 
 func (s *scope) stillOld(machines int) string {
