@@ -142,6 +142,27 @@ func TestPodDefaults(t *testing.T) {
 	})
 }
 
+func TestThrift(t *testing.T) {
+	chosen := func(s *Scope) { s.HCP.Spec.ControllerAvailabilityPolicy = hyperv1.SingleReplica }
+	for name, tc := range map[string]struct {
+		edit func(*Scope)
+		env  []corev1.EnvVar
+		want []corev1.EnvVar
+	}{
+		"When there is one replica of all, it should live on less memory":          {edit: chosen, want: []corev1.EnvVar{{Name: "GOGC", Value: "50"}}},
+		"When somebody chose, that should hold":                                    {edit: chosen, env: []corev1.EnvVar{{Name: "GOGC", Value: "200"}}, want: []corev1.EnvVar{{Name: "GOGC", Value: "200"}}},
+		"When the cluster is highly available, requests should come before memory": {edit: highlyAvailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScope()
+			tc.edit(s)
+			pod := &corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Env: tc.env}}}
+			setThrift(s.HCP, pod)
+			NewWithT(t).Expect(pod.Containers[0].Env).To(Equal(tc.want))
+		})
+	}
+}
+
 func TestProber(t *testing.T) {
 	g := NewWithT(t)
 	pod := rendered(t, nil, Options{Prober: &Prober{
