@@ -37,61 +37,61 @@ type suite struct {
 }
 
 // start brings up the environment, and takes it down when the test ends. HYPERSHIFT_E2E_KEEP=1 leaves it for a look.
-func start(t *testing.T) *suite {
-	t.Helper()
+func start(tb testing.TB) *suite {
+	tb.Helper()
 	if os.Getuid() != 0 {
-		t.Skip("needs root, to make namespaces for the machines")
+		tb.Skip("needs root, to make namespaces for the machines")
 	}
 	bin, err := filepath.Abs("../../bin")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	e, err := env.New("", bin)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	s := &suite{Walker: journey.NewWalker(e.Bin, e.Dir, os.Stdout)}
 	if _, err := os.Stat(e.Kubeconfig()); err == nil && os.Getenv("HYPERSHIFT_E2E_KEEP") == "" {
-		t.Fatalf("an environment is there already in %s: remove it with `make demo-down`", e.Dir)
+		tb.Fatalf("an environment is there already in %s: remove it with `make demo-down`", e.Dir)
 	}
-	t.Cleanup(func() { s.stop(t) })
-	s.must(t, s.StartEnvironment(t.Context()))
+	tb.Cleanup(func() { s.stop(tb) })
+	s.must(tb, s.StartEnvironment(tb.Context()))
 	if s.c, err = s.Management(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if s.maas, err = s.MAAS(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return s
 }
 
-func (s *suite) stop(t *testing.T) {
+func (s *suite) stop(tb testing.TB) {
 	if os.Getenv("HYPERSHIFT_E2E_KEEP") != "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	if err := s.StopEnvironment(ctx); err != nil {
-		t.Errorf("taking the environment down: %v", err)
+		tb.Errorf("taking the environment down: %v", err)
 	}
 }
 
 // must fails the test on an error, after telling what stands in the way.
-func (s *suite) must(t *testing.T, err error) {
-	t.Helper()
+func (s *suite) must(tb testing.TB, err error) {
+	tb.Helper()
 	if err == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	s.Diagnose(ctx, cluster)
-	t.Fatal(err)
+	tb.Fatal(err)
 }
 
 // reach waits for a check, or fails the test.
-func (s *suite) reach(t *testing.T, what string, limit time.Duration, check journey.Check) {
-	t.Helper()
-	s.must(t, s.Reach(t.Context(), what, limit, check))
+func (s *suite) reach(tb testing.TB, what string, limit time.Duration, check journey.Check) {
+	tb.Helper()
+	s.must(tb, s.Reach(tb.Context(), what, limit, check))
 }
 
 // fault makes the simulated MAAS misbehave.

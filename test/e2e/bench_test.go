@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/openshift/hypershift/test/journey"
+)
+
+const (
+	// settling is how long a control plane is left alone before it is measured: programs give back what they needed to start within two minutes.
+	settling = 150 * time.Second
+	// watching is how long it is measured.
+	watching = time.Minute
+)
+
+// BenchmarkCluster measures what one more cluster without nodes costs a management cluster that has one, and what its control plane does while
+// nobody asks for anything.
+func BenchmarkCluster(b *testing.B) {
+	if _, err := os.Stat("../../bin/images/oci"); err != nil {
+		b.Skip("needs the images of the embedded environment: make environment")
+	}
+	s := start(b)
+	s.must(b, s.Install(b.Context()))
+	s.costly(b, "first")
+	before := s.Memory()
+	for b.Loop() {
+		s.costly(b, cluster)
+	}
+	b.ReportMetric(float64(s.Memory()-before)/(1<<20), "MiB/cluster")
+	s.steady(b)
+}
+
+// costly makes a cluster without nodes, and waits until it has settled.
+func (s *suite) costly(b *testing.B, name string) {
+	b.Helper()
+	s.must(b, s.CreateCluster(b.Context(), name, 0))
+	s.reach(b, journey.StageAvailable, 8*time.Minute, journey.ClusterAvailable(s.c, name))
+	pass(b, settling)
+}
+
+// steady reports what each component takes in a minute.
+func (s *suite) steady(b *testing.B) {
+	b.Helper()
+	before, err := s.Costs(b.Context(), cluster)
+	s.must(b, err)
+	pass(b, watching)
+	after, err := s.Costs(b.Context(), cluster)
+	s.must(b, err)
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		now, was := after[name], before[name]
+		s.Say("%-32s %4d MiB %6d ms of a processor a minute %6d KiB written a minute", name, now.Memory>>20,
+			(now.Processor - was.Processor).Milliseconds(), (now.Written-was.Written)>>10)
+		b.ReportMetric(float64(now.Memory)/(1<<20), name+"-MiB")
+		b.ReportMetric(float64((now.Processor - was.Processor).Milliseconds()), name+"-ms/min")
+		b.ReportMetric(float64(now.Written-was.Written)/(1<<10), name+"-KiB/min")
+	}
+}
+
+// pass lets time pass, which is what is measured.
+func pass(b *testing.B, span time.Duration) {
+	b.Helper()
+	timer := time.NewTimer(span)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-b.Context().Done():
+	}
+}
