@@ -87,6 +87,10 @@ test-e2e: preflight environment ## Run the whole journey in the embedded environ
 test-ha: preflight environment ## A highly available cluster on three management nodes that die, are drained, cut off and lose a disk, as root
 	go run ./hack/test ha
 
+.PHONY: test-rotation
+test-rotation: preflight environment ## Certificates of ten minutes and all signers rotate for an hour (HYPERSHIFT_ROTATION) while clients write, as root
+	go run ./hack/test rotation
+
 .PHONY: environment
 environment: build kube-binaries os-binaries images ## Build all that the embedded environment runs
 
@@ -110,7 +114,7 @@ demo-down: ## Remove every trace of the demo
 export BENCH_SETTLED ?= 5m
 
 .PHONY: bench
-bench: kube-binaries ## Measure: Go benchmarks of every package
+bench: kube-binaries $(if $(filter 0,$(shell id -u)),environment) ## Measure: Go benchmarks of every package; as root also what a hosted cluster costs in the embedded environment
 	go test -timeout 40m -run '^$$' -bench . -benchtime 1x ./...
 
 .PHONY: clean

@@ -4,7 +4,7 @@
 //
 // Usage: go run ./hack/test CHAIN[+CHAIN...] where a CHAIN is stages that run one after another, joined by commas, and chains that are joined by
 // a plus run side by side, as in e2e+unit,fuzz. A stage is one of unit, api, race, integration, management, fuzz, environment,
-// ha, ha-short and e2e.
+// ha, ha-short, rotation and e2e.
 package main
 
 import (
@@ -38,8 +38,9 @@ var stages = map[string]stage{
 	"fuzz":        {command: []string{"nice", "-n", "19", "go", "run", "./hack/fuzz", "-json", "-time", "10s", "-workers", "1", ".", "api"}},
 	// The environment exists once a host: what brings one up of its own comes before the journey, in the same chain.
 	"environment": {args: []string{"-timeout=20m"}, packages: only("./test/devcluster")},
-	"ha":          {args: []string{"-timeout=60m", "-count=1", "-p=1", "-v"}, packages: only("./test/ha")},
-	"ha-short":    {args: []string{"-timeout=40m", "-count=1", "-p=1", "-v", "-short"}, packages: only("./test/ha")},
+	"ha":          {args: []string{"-timeout=60m", "-count=1", "-p=1", "-v", "-run=TestHighlyAvailable"}, packages: only("./test/ha")},
+	"ha-short":    {args: []string{"-timeout=40m", "-count=1", "-p=1", "-v", "-short", "-run=TestHighlyAvailable"}, packages: only("./test/ha")},
+	"rotation":    {args: []string{"-timeout=3h", "-count=1", "-p=1", "-v", "-run=TestRotation"}, packages: only("./test/ha")},
 	"e2e":         {args: []string{"-timeout=75m", "-count=1", "-p=1", "-v"}, packages: only("./test/e2e/...")},
 }
 
@@ -87,7 +88,7 @@ func parse(args []string) ([][]string, error) {
 		names := strings.Split(chain, ",")
 		for _, name := range names {
 			if _, ok := stages[name]; !ok {
-				return nil, fmt.Errorf("%q is no stage; name unit, api, race, integration, management, fuzz, environment, ha, ha-short or e2e", name)
+				return nil, fmt.Errorf("%q is no stage; name unit, api, race, integration, management, fuzz, environment, ha, ha-short, rotation or e2e", name)
 			}
 		}
 		chains = append(chains, names)

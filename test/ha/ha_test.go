@@ -18,6 +18,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -48,7 +50,7 @@ type part struct {
 // parts are in the order in which they happen.
 func parts() []part {
 	all := []part{
-		{"When a cluster is highly available, its control plane should be spread over three nodes", (*suite).create},
+		{"When a cluster is highly available, its control plane should be spread over three nodes, and backed up by a schedule", (*suite).create},
 		{"When a node dies, the API should stay", (*suite).nodeDies},
 	}
 	if testing.Short() {
@@ -141,7 +143,9 @@ func (s *suite) create(t *testing.T) {
 	}
 	s.must(t, s.CreateCluster(t.Context(), cluster, workers, flags...))
 	s.must(t, s.FollowCluster(t.Context(), cluster, workers))
+	s.schedule(t)
 	s.must(t, s.Reach(t.Context(), "control plane whole", wholeLimit, s.whole))
+	s.scheduled(t)
 	for app, want := range map[string]int{"etcd": 3, "kube-apiserver": 3, "kube-controller-manager": 2, "kube-scheduler": 2} {
 		nodes, err := s.nodesOf(t.Context(), app)
 		s.must(t, err)
@@ -192,7 +196,7 @@ func (s *suite) whole(ctx context.Context) (bool, string, error) {
 	return len(unready) == 0, "not ready: " + strings.Join(unready, ", "), nil
 }
 
-// under does something while clients write, and holds that none of them lost a write.
+// under does something while administrators write, and holds that none of them lost a write.
 func (s *suite) under(t *testing.T, what string, do func()) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", s.Path(cluster+".kubeconfig"))
@@ -201,6 +205,12 @@ func (s *suite) under(t *testing.T, what string, do func()) {
 	if testing.Short() {
 		most = patient
 	}
+	s.writing(t, what, config, most, do)
+}
+
+// writing does something while clients of a configuration write, and holds that none of them lost a write.
+func (s *suite) writing(t *testing.T, what string, config *rest.Config, most limits, do func()) {
+	t.Helper()
 	load, err := begin(t.Context(), config, most)
 	s.must(t, err)
 	done := false
@@ -266,17 +276,54 @@ func (s *suite) drain(t *testing.T) {
 }
 
 func (s *suite) volumeLost(t *testing.T) {
+	const node = "management-2"
+	before, lost := s.volumes(t), s.memberOn(t, node)
 	s.under(t, "etcd volume lost", func() {
-		s.node(t, "stop", "management-2")
-		s.node(t, "wipe", "management-2")
-		s.node(t, "start", "management-2")
+		s.node(t, "stop", node)
+		s.node(t, "wipe", node)
+		s.node(t, "start", node)
 		// The manager of etcd gives up no volume that is younger than ten minutes.
 		s.must(t, s.Reach(t.Context(), "member being replaced", 15*time.Minute, func(ctx context.Context) (bool, string, error) {
 			c, err := s.members(ctx)
-			return c.Reason == hyperv1.EtcdMemberReplacedReason, c.Reason + ": " + c.Message, err
+			return c.Reason == hyperv1.EtcdMemberReplacedReason && strings.Contains(c.Message, lost), c.Reason + ": " + c.Message, err
 		}))
 		s.must(t, s.Reach(t.Context(), "control plane whole", wholeLimit, s.whole))
 	})
+	g, after := NewWithT(t), s.volumes(t)
+	g.Expect(after).To(HaveLen(len(before)))
+	for member, volume := range before {
+		if member == lost {
+			g.Expect(after[member]).NotTo(Equal(volume), "%s has another volume", member)
+		} else {
+			g.Expect(after[member]).To(Equal(volume), "%s keeps its volume", member)
+		}
+	}
+}
+
+// memberOn is the pod of etcd on a node.
+func (s *suite) memberOn(t *testing.T, node string) string {
+	t.Helper()
+	pods := &corev1.PodList{}
+	s.must(t, s.c.List(t.Context(), pods, client.InNamespace(journey.HostedNamespace(cluster)), client.MatchingLabels{"app": "etcd"}))
+	for _, pod := range pods.Items {
+		if pod.Spec.NodeName == node {
+			return pod.Name
+		}
+	}
+	t.Fatalf("no member of etcd is on %s", node)
+	return ""
+}
+
+// volumes are the claims of etcd's members, by their pods.
+func (s *suite) volumes(t *testing.T) map[string]types.UID {
+	t.Helper()
+	claims := &corev1.PersistentVolumeClaimList{}
+	s.must(t, s.c.List(t.Context(), claims, client.InNamespace(journey.HostedNamespace(cluster)), client.MatchingLabels{"app": "etcd"}))
+	of := map[string]types.UID{}
+	for _, claim := range claims.Items {
+		of[strings.TrimPrefix(claim.Name, "data-")] = claim.UID
+	}
+	return of
 }
 
 // members is what is said of etcd's members.
