@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"io"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -44,14 +43,14 @@ func TestRights(t *testing.T) {
 	template := &infrav1.MaasMachineTemplate{ObjectMeta: s.meta("workers")}
 	template.Spec.Template.Spec = infrav1.MaasMachineSpec{Image: "ubuntu/noble", MinCPU: ptr.To(1), MinMemory: ptr.To(1024)}
 	s.create(template)
-	s.converge(wire{}, hasty, time.Minute, func() bool {
+	s.converge(wire{}, hasty, patience, func() bool {
 		s.Expect(s.client.Get(t.Context(), client.ObjectKeyFromObject(template), template)).To(Succeed())
 		return len(template.Status.Capacity) > 0
 	})
 	told := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "events.k8s.io/v1", "kind": "EventList"}}
 	s.Eventually(func() (int, error) { return len(told.Items), s.client.List(t.Context(), told) }).Should(BeNumerically(">", 0))
 	s.remove(s.machines()[0])
-	s.converge(wire{}, hasty, time.Minute)
+	s.converge(wire{}, hasty, patience)
 	s.Expect(s.machines()).To(BeEmpty())
 }
 

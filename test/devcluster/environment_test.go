@@ -177,7 +177,7 @@ func TestEnvironment(t *testing.T) {
 	w.kept(g)
 
 	w.run(g, "down")
-	w.untraced(g)
+	g.Eventually(w.untraced, patience).Should(Succeed())
 	w.run(g, "down")
 }
 
@@ -249,7 +249,7 @@ func TestNodes(t *testing.T) {
 	g.Expect(err).To(HaveOccurred())
 	g.Expect(string(out)).To(ContainSubstring("is the control plane"))
 	w.run(g, "down")
-	w.untraced(g)
+	g.Eventually(w.untraced, patience).Should(Succeed())
 }
 
 // dialNode tries to reach a port of a node from the host.
@@ -285,5 +285,5 @@ func TestInterruptedUp(t *testing.T) {
 	g.Expect(up.Wait()).To(HaveOccurred())
 
 	w.run(g, "down")
-	w.untraced(g)
+	g.Eventually(w.untraced, patience).Should(Succeed())
 }
