@@ -7,6 +7,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -37,7 +38,7 @@ func (f *finder) dropStatements(statements []ast.Stmt) {
 		switch s := s.(type) {
 		case *ast.IncDecStmt:
 		case *ast.ExprStmt:
-			if strings.HasPrefix(f.text(s), "panic(") {
+			if call, ok := s.X.(*ast.CallExpr); ok && (f.logs(call) || strings.HasPrefix(f.text(s), "panic(")) {
 				continue
 			}
 		case *ast.BranchStmt:
@@ -55,6 +56,24 @@ func (f *finder) dropStatements(statements []ast.Stmt) {
 			return []wrap{f.around(s, fmt.Sprintf("if !mutantIs(%d) { ", id), " }")}
 		})
 	}
+}
+
+// logs tells whether a call is one of a logger. What a log says, under which keys, is for people: a test that repeats it proves nothing.
+// What must be in a log, or must not, is for tests to say, and left alone here.
+func (f *finder) logs(call *ast.CallExpr) bool {
+	method, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	receiver := f.info.TypeOf(method.X)
+	if pointer, ok := receiver.(*types.Pointer); ok {
+		receiver = pointer.Elem()
+	}
+	named, ok := receiver.(*types.Named)
+	if !ok || named.Obj().Pkg() == nil || named.Obj().Name() != "Logger" {
+		return false
+	}
+	return slices.Contains([]string{"log/slog", "github.com/go-logr/logr"}, named.Obj().Pkg().Path())
 }
 
 func onlyBlank(names []ast.Expr) bool {

@@ -55,6 +55,11 @@ func (f *finder) visit(n ast.Node) bool {
 		return false
 	case *ast.GenDecl:
 		return n.Tok != token.CONST
+	case *ast.CallExpr:
+		if f.logs(n) {
+			return false
+		}
+		f.visitExpression(n)
 	case *ast.FuncDecl:
 		f.returnEarly(n)
 	case *ast.BlockStmt:

@@ -85,8 +85,7 @@ func (h *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	arch, isProgram := strings.CutPrefix(r.URL.Path, programPath)
 	hash, isConfig := strings.CutPrefix(r.URL.Path, configPath)
 	switch {
-	case r.URL.Path == "/healthz":
-		w.WriteHeader(http.StatusOK)
+	case r.URL.Path == "/healthz": // Who answers at all is well.
 	case r.Method != http.MethodGet && (isProgram || isConfig || ignitionPath.MatchString(r.URL.Path)):
 		w.Header().Set("Allow", http.MethodGet)
 		http.Error(w, "only GET is served here", http.StatusMethodNotAllowed)

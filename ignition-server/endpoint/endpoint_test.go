@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openshift/hypershift/ignition-server/token"
+	"github.com/openshift/hypershift/support/nodeplan"
 )
 
 type fakeTokens map[string]token.Entry
@@ -106,6 +107,8 @@ func TestEndpoint(t *testing.T) {
 		{"When the architecture is a path it should not be found", "GET", "/node-agent/../x", bearer(knownToken), 404, "", 0, 0},
 		{"When the image lacks node-agent it should say so", "GET", "/node-agent/arm64", bearer(knownToken), 500, "has no node-agent", 0, 0},
 		{"When the method is another it should refuse", "POST", "/ignition", bearer(knownToken), 405, "only GET", 0, 0},
+		{"When the method for node-agent is another it should refuse", "DELETE", "/node-agent/amd64", bearer(knownToken), 405, "only GET", 0, 0},
+		{"When the method for the configuration of a node is another it should refuse", "PUT", "/node-config/aaaa", bearer(knownToken), 405, "only GET", 0, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -132,6 +135,9 @@ func TestEndpoint(t *testing.T) {
 			g.Expect(string(body)).To(ContainSubstring(tt.body))
 			g.Expect(observer.served).To(HaveLen(tt.served))
 			g.Expect(observer.missed).To(Equal(tt.missed))
+			if tt.status == 405 {
+				g.Expect(resp.Header.Get("Allow")).To(Equal("GET"))
+			}
 			if tt.status == 200 && tt.body != "" {
 				g.Expect(resp.Header.Get("Content-Type")).To(Equal("application/json; charset=utf-8"))
 			}
@@ -154,6 +160,7 @@ func TestProgram(t *testing.T) {
 		g.Expect(answer.Body.String()).To(Equal("a program"))
 		sum := sha256.Sum256([]byte("a program"))
 		g.Expect(answer.Header().Get("Repr-Digest")).To(Equal("sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"))
+		g.Expect(answer.Header()).To(And(HaveKeyWithValue("Content-Type", []string{"application/octet-stream"}), HaveKeyWithValue("Content-Length", []string{"9"})))
 		g.Expect(observer.served).To(BeEmpty())
 	})
 }
@@ -167,8 +174,9 @@ func TestIgnitionFetchesTheProgram(t *testing.T) {
 	for arch, want := range map[string]string{"": "a program", "amd64": "a program", "arm64": "another"} {
 		t.Run("When the architecture of the pool is \""+arch+"\", Ignition should fetch its node-agent with the same token", func(t *testing.T) {
 			g := NewWithT(t)
-			server := httptest.NewTLSServer(newServer(fakeTokens{knownToken: {Architecture: arch, Payload: []byte(withoutProgram)}}, &fakeObserver{},
-				programs, slog.New(slog.DiscardHandler)))
+			handler := newServer(fakeTokens{knownToken: {Architecture: arch, Payload: []byte(withoutProgram)}}, &fakeObserver{}, programs, slog.New(slog.DiscardHandler))
+			handler.CA = func() []byte { return []byte("the CA") }
+			server := httptest.NewTLSServer(handler)
 			defer server.Close()
 			get := func(url, authorization string) []byte {
 				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -189,6 +197,8 @@ func TestIgnitionFetchesTheProgram(t *testing.T) {
 			program := get(*contents.Source, *contents.HTTPHeaders[0].Value)
 			g.Expect(string(program)).To(Equal(want))
 			g.Expect(*contents.Verification.Hash).To(Equal(fmt.Sprintf("sha256-%x", sha256.Sum256(program))))
+			g.Expect(config.Storage.Files).To(ContainElements(HaveField("Path", nodeplan.ServerCA), HaveField("Path", nodeplan.ServerEndpoint)),
+				"the machine knows where to ask again")
 		})
 	}
 	t.Run("When the image has no node-agent for the pool, Ignition should be told to ask again, and the log should say what is missing", func(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"testing"
 	"time"
 
@@ -191,6 +192,33 @@ func TestNodes(t *testing.T) {
 			}
 		})
 	}
+	t.Run("When a machine shows a token beside a certificate, the token should count for node-agent", func(t *testing.T) {
+		g := NewWithT(t)
+		server := newServer(fakeTokens{knownToken: {NodePool: "clusters/a"}}, &fakeObserver{}, programs, slog.New(slog.DiscardHandler))
+		server.Nodes = hosted(t, interceptor.Funcs{}, today)
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/node-agent/amd64", nil)
+		stranger, err := x509.ParseCertificate(foreign.node("node-a").Certificate[0])
+		g.Expect(err).NotTo(HaveOccurred())
+		request.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{stranger}}
+		request.Header.Set("Authorization", bearer(knownToken))
+		answer := httptest.NewRecorder()
+		server.ServeHTTP(answer, request)
+		g.Expect(answer.Body.String()).To(Equal("a program"))
+	})
+	t.Run("When a Node gets its plan, it should be told what it is and how long", func(t *testing.T) {
+		g := NewWithT(t)
+		server := newServer(inPlaceTokens(), &fakeObserver{}, programs, slog.New(slog.DiscardHandler))
+		server.Nodes = hosted(t, interceptor.Funcs{}, today)
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/node-config/aaaa", nil)
+		node, err := x509.ParseCertificate(today.node("node-a").Certificate[0])
+		g.Expect(err).NotTo(HaveOccurred())
+		request.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{node}}
+		answer := httptest.NewRecorder()
+		server.ServeHTTP(answer, request)
+		g.Expect(answer.Code).To(Equal(http.StatusOK), answer.Body.String())
+		g.Expect(answer.Header()).To(And(HaveKeyWithValue("Content-Type", []string{"application/json; charset=utf-8"}),
+			HaveKeyWithValue("Content-Length", []string{strconv.Itoa(answer.Body.Len())})))
+	})
 	t.Run("When the management cluster is away, it should ask to try again", func(t *testing.T) {
 		g := NewWithT(t)
 		away := interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {

@@ -5,6 +5,7 @@ package toy
 
 import (
 	"errors"
+	"log/slog"
 
 	"k8s.io/utils/ptr"
 )
@@ -63,7 +64,10 @@ func Deposit() *int32 { return ptr.To[int32](dozen - 2) }
 func Tax(amount int) int { return amount / 5 }
 
 // Tip is what is left on the table.
-func Tip(amount int) int { return amount / 20 }
+func Tip(amount int) int {
+	slog.Default().Info("left", "amount", amount)
+	return amount / 20
+}
 
 // Unused is reached by no test.
 func Unused() string { return "unused" }
