@@ -14,6 +14,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	configv1 "github.com/openshift/api/config/v1"
@@ -153,7 +154,9 @@ func TestPlanOfMachineConfigs(t *testing.T) {
     {path: /etc/b, append: [{source: "data:,more"}]}, {path: /etc/c, overwrite: true, contents: {source: ""}}],
     directories: [{path: /srv/d}], links: [{path: /etc/l, target: ../x, hard: false}]},
   systemd: {units: [{name: own.service, enabled: true, contents: "[Service]"}, {name: apt-daily.timer, mask: true}, {name: kubelet.service, dropins: [{name: 1.conf, contents: "x"}]}]},
-  passwd: {groups: [{name: ops, gid: 900}], users: [{name: joe, uid: 1200, shell: /bin/sh, groups: [ops], sshAuthorizedKeys: [k]}, {name: eve, shouldExist: false}]}}}`)
+  passwd: {groups: [{name: ops, gid: 900}, {name: daemons, system: true}, {name: old, shouldExist: false}],
+    users: [{name: joe, uid: 1200, gecos: Joe, homeDir: /srv/joe, noCreateHome: true, primaryGroup: ops, noUserGroup: true, system: true, shell: /bin/sh,
+      passwordHash: x, groups: [daemons], sshAuthorizedKeys: [k]}, {name: eve, shouldExist: false}]}}}`)
 	plan := planned(t, in)
 	g.Expect(plan.KernelArguments).To(Equal([]string{"nosmt", "hugepages=8", "quiet"}))
 	g.Expect(plan.Files).To(ContainElements(
@@ -162,13 +165,16 @@ func TestPlanOfMachineConfigs(t *testing.T) {
 	))
 	g.Expect(plan.Directories).To(ContainElement(nodeplan.Directory{Path: "/srv/d", Mode: 0o755}))
 	g.Expect(plan.Links).To(ConsistOf(nodeplan.Link{Path: "/etc/l", Target: "../x"}))
-	g.Expect(plan.Users).To(HaveLen(2))
-	g.Expect(plan.Users[1]).To(Equal(nodeplan.User{Name: "eve", Absent: true}))
+	g.Expect(plan.Groups).To(ConsistOf(nodeplan.Group{Name: "ops", GID: ptr.To(900)}, nodeplan.Group{Name: "daemons", System: true}, nodeplan.Group{Name: "old", Absent: true}))
+	g.Expect(plan.Users).To(ConsistOf(nodeplan.User{
+		Name: "joe", UID: ptr.To(1200), Comment: "Joe", Home: "/srv/joe", NoHome: true, PrimaryGroup: "ops", NoUserGroup: true, System: true, Shell: "/bin/sh",
+		PasswordHash: "x", Groups: []string{"daemons"}, SSHKeys: []string{"k"},
+	}, nodeplan.User{Name: "eve", Absent: true}))
 	units := map[string]nodeplan.Unit{}
 	for _, u := range plan.Units {
 		units[u.Name] = u
 	}
-	g.Expect(units["apt-daily.timer"].Masked).To(BeTrue())
+	g.Expect(units["apt-daily.timer"]).To(Equal(nodeplan.Unit{Name: "apt-daily.timer", Masked: true}))
 	g.Expect(units["own.service"].Enabled).To(HaveValue(BeTrue()))
 	g.Expect(units["kubelet.service"].DropIns).To(ConsistOf(nodeplan.DropIn{Name: "1.conf", Content: "x"}))
 	g.Expect(units["kubelet.service"].Enabled).To(BeNil(), "node-agent starts it when all is there")

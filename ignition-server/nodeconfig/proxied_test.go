@@ -164,6 +164,14 @@ func environmentFile(text string) []string {
 	return env
 }
 
+func TestSystemdQuote(t *testing.T) {
+	for _, value := range []string{"plain", `two\\slashes`, `a"quote`, "a`tick", `$HOME`, `\$`, `\"`, ""} {
+		t.Run("When a variable is "+value+", programs should get it as it is", func(t *testing.T) {
+			NewWithT(t).Expect(environmentFile("NO_PROXY=" + systemdQuote(value))).To(Equal([]string{"NO_PROXY=" + value}))
+		})
+	}
+}
+
 func TestUnitsUseTheProxy(t *testing.T) {
 	o := newOffice(t)
 	raw, err := Render(o.input())

@@ -90,6 +90,22 @@ func TestHeir(t *testing.T) {
 	}
 }
 
+// TestHeirStays: who took a node over is the heir of its certificates, and nobody who gets the node's name after it is.
+func TestHeirStays(t *testing.T) {
+	g := NewWithT(t)
+	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{UID: "plane", CreationTimestamp: metav1.NewTime(start.Add(time.Hour))}}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(start), Labels: map[string]string{stateLabel: held}},
+		Data: map[string]string{nodeKey: "worker-1"}}
+	state := func(machines ...clusterv1.Machine) string {
+		cm.Labels[stateLabel] = stateOf(heir(hcp, "a", cm, machines), cm, machines)
+		return cm.Labels[stateLabel]
+	}
+	taker, another := machine("taker", "worker-1", start), machine("another", "worker-1", start)
+	g.Expect(state(taker)).To(Equal(held))
+	g.Expect(state(going(taker))).To(Equal(leaving))
+	g.Expect(state(another)).To(Equal(revoked))
+}
+
 func TestHolder(t *testing.T) {
 	asked := func(at time.Time) *certificatesv1.CertificateSigningRequest {
 		return &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(at)}}
@@ -119,5 +135,13 @@ func TestShape(t *testing.T) {
 	want := map[string]string{nodeKey: "worker-1", "good": "2026-11-20T12:00:01Z", "new": "2026-11-20T13:00:00Z"}
 	if diff := cmp.Diff(want, cm.Data); diff != "" {
 		t.Error(diff)
+	}
+	made := &corev1.ConfigMap{}
+	r.shape(made, record{node: "worker-2"})
+	if diff := cmp.Diff(map[string]string{nodeKey: "worker-2"}, made.Data); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]string{"hypershift.openshift.io/managed": "true"}, made.Labels); diff != "" {
+		t.Errorf("without the label the operator does not find its record again: %s", diff)
 	}
 }
