@@ -34,7 +34,12 @@ func Reserved(secret string) bool {
 
 // ControlPlaneNamespace is the namespace of a HostedCluster's control plane.
 func ControlPlaneNamespace(hc *hyperv1.HostedCluster) string {
-	return fmt.Sprintf("%s-%s", hc.Namespace, strings.ReplaceAll(hc.Name, ".", "-"))
+	return ControlPlaneNamespaceOf(hc.Namespace, hc.Name)
+}
+
+// ControlPlaneNamespaceOf is that of a HostedCluster which may be gone.
+func ControlPlaneNamespaceOf(namespace, name string) string {
+	return fmt.Sprintf("%s-%s", namespace, strings.ReplaceAll(name, ".", "-"))
 }
 
 // InfraID makes the identity of a cluster's infrastructure: its name cut to what fits, and five random characters.

@@ -57,6 +57,8 @@ type Pool struct {
 	// Stream of the operating system is the one that the pool's nodes are to run; empty where the payload has one only, and while it is not
 	// chosen.
 	Stream string
+	// Kept is what an ImageKeeper said in this pass; nil for other platforms, and before it was asked.
+	Kept *hyperv1.NodePoolPlatformStatus
 }
 
 // Distribution is what the pool's release payload carries; empty while the payload could not be read.
@@ -168,6 +170,38 @@ type IssuerPublisher interface {
 	WithdrawIssuer(ctx context.Context, cluster Cluster) error
 }
 
+// Kept is what became of the image that a pool's machines start from.
+type Kept struct {
+	// Condition is ValidPlatformImage of the NodePool.
+	Condition metav1.Condition
+	// Status is the NodePool's status.platform; nil for none.
+	Status *hyperv1.NodePoolPlatformStatus
+	// Missing tells that no machine can be made yet, for the reason in the condition.
+	Missing bool
+	// CheckAgain is when the plugin wants to look again, zero for no wish.
+	CheckAgain time.Duration
+}
+
+// ImageKeeper is a Platform that may keep the image of a pool's machines where these start.
+type ImageKeeper interface {
+	// KeepImage keeps what the pool asks for, and nothing else. The error is for what the next pass may not run into.
+	KeepImage(ctx context.Context, c client.Client, pool Pool) (Kept, error)
+	// DropImage removes what was kept for a pool that goes, whose HostedCluster may be nil. waitsFor says what is not gone yet.
+	DropImage(ctx context.Context, c client.Client, pool Pool) (waitsFor string, err error)
+}
+
+// EffectReporter is a Platform with fields that may change nothing.
+type EffectReporter interface {
+	// WithoutEffect lists those that the pool sets in vain, as paths below spec.
+	WithoutEffect(pool *hyperv1.NodePool) []string
+}
+
+// MachineReporter is a Platform that tells more of a pool's machines than how they are on their way to a Node.
+type MachineReporter interface {
+	// MachineConditions are conditions of the NodePool from its infrastructure machines, of which there is one at least.
+	MachineConditions(machines []client.Object) []metav1.Condition
+}
+
 // Connection is how far that is which leads nodes to their control plane.
 type Connection struct {
 	// Conditions are the HostedCluster's. Gone are the types of those that have nothing to tell any more.
@@ -177,9 +211,9 @@ type Connection struct {
 	CheckAgain time.Duration
 }
 
-// Connector is a Platform whose own network may lead nodes to their control plane.
+// Connector is a Platform that looks after the network of its nodes, such as what leads them to their control plane.
 type Connector interface {
-	// Connect keeps what leads there up to date. The Connection holds with an error too.
+	// Connect keeps up to date what it made for that. The Connection holds with an error too.
 	Connect(ctx context.Context, c client.Client, cluster Cluster) (Connection, error)
 	// Disconnect takes it away, before the control plane goes. waitsFor says what is not gone yet.
 	Disconnect(ctx context.Context, c client.Client, cluster Cluster) (waitsFor string, err error)

@@ -142,7 +142,7 @@ func newTransport(cfg Config) (*http.Transport, error) {
 	}
 	return &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         (&net.Dialer{Timeout: cfg.DialTimeout, KeepAlive: 30 * time.Second, Control: cfg.Guard.control}).DialContext,
+		DialContext:         (&net.Dialer{Timeout: cfg.DialTimeout, KeepAlive: 30 * time.Second, Control: cfg.Guard.Control}).DialContext,
 		TLSClientConfig:     tlsConfig,
 		TLSHandshakeTimeout: cfg.DialTimeout,
 		MaxIdleConns:        32,

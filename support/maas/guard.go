@@ -58,8 +58,8 @@ func (g *Guard) check(at netip.AddrPort) error {
 	return nil
 }
 
-// control implements the hook of net.Dialer; a nil Guard refuses nothing.
-func (g *Guard) control(_, address string, _ syscall.RawConn) error {
+// Control implements the hook of net.Dialer of that name; a nil Guard refuses nothing.
+func (g *Guard) Control(_, address string, _ syscall.RawConn) error {
 	if g == nil {
 		return nil
 	}

@@ -56,6 +56,8 @@ type Traits struct {
 	// MachinePods labels the pods in hosted namespaces that are machines. What runs in them is the guest's: they are kept away from the
 	// control plane as any machine is. Empty where machines are no pods.
 	MachinePods map[string]string
+	// Beside are rights to kinds of other people that the operator acts on in hosted namespaces.
+	Beside []rbacv1.PolicyRule
 	// Passes are rights that the operator has only to pass them on to the provider outside of hosted namespaces.
 	Passes []rbacv1.PolicyRule
 }
@@ -90,6 +92,8 @@ var table = []Traits{
 		Architectures: []string{"amd64", "s390x"}, DefaultUpgradeType: hyperv1.UpgradeTypeReplace,
 		KeepsOutdatedUserData: true, HealthCheck: cloudHealth, CRDs: crds.KubeVirt, ExternalInfra: true,
 		MachinePods: map[string]string{"kubevirt.io": "virt-launcher"},
+		// One for each pool that keeps its disk image.
+		Beside: []rbacv1.PolicyRule{{APIGroups: []string{"cdi.kubevirt.io"}, Resources: []string{"datavolumes"}, Verbs: []string{"list", "create", "delete"}}},
 	},
 	{
 		Type: hyperv1.AWSPlatform, ControlPlaneType: hyperv1.AWSPlatform, InfrastructureType: configv1.AWSPlatformType,

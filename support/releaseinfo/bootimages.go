@@ -41,6 +41,13 @@ type BootArchitecture struct {
 		// KubeVirt is a container disk.
 		KubeVirt BootImage `json:"kubevirt,omitzero"`
 	} `json:"images,omitzero"`
+	// Artifacts are files.
+	Artifacts struct {
+		OpenStack struct {
+			// Formats are disks by format, such as qcow2.gz, and part.
+			Formats map[string]map[string]BootFile `json:"formats,omitempty"`
+		} `json:"openstack,omitzero"`
+	} `json:"artifacts,omitzero"`
 	// Extensions are images that are made beside those of CoreOS.
 	Extensions struct {
 		// Windows are AMIs of Windows with a licence, by region.
@@ -48,6 +55,11 @@ type BootArchitecture struct {
 			Regions map[string]BootImage `json:"regions,omitempty"`
 		} `json:"aws-winli,omitzero"`
 	} `json:"rhel-coreos-extensions,omitzero"`
+}
+
+// BootFile is a file of a web server.
+type BootFile struct {
+	Location string `json:"location,omitempty"`
 }
 
 // BootImage is one image.
@@ -83,6 +95,13 @@ func (r *ReleaseImage) KubeVirtDisk(architecture string) (string, bool) {
 		return disk.DigestRef, true
 	}
 	return disk.Image, disk.Image != ""
+}
+
+// OpenStackDisk is the URL of OpenStack's disk for an architecture, in Go's spelling. It is false when the payload names none.
+func (r *ReleaseImage) OpenStackDisk(architecture string) (string, bool) {
+	artifacts := r.payload.BootImages.Architectures[machineArchitectures[architecture]].Artifacts
+	url := artifacts.OpenStack.Formats["qcow2.gz"]["disk"].Location
+	return url, url != ""
 }
 
 // decodeBootImages reads the ConfigMap of a payload. What of it cannot be read names no images: most platforms need none, so that it is

@@ -126,6 +126,7 @@ func machines() []rbacv1.PolicyRule {
 		traits, _ := platforms.Of(platformType)
 		rules = append(rules, infrastructure(traits)...)
 		rules = append(rules, traits.Passes...)
+		rules = append(rules, traits.Beside...)
 	}
 	return rules
 }

@@ -59,7 +59,8 @@ const (
 	ClusterSizeComputed           ConditionType = "ClusterSizeComputed"
 	ClusterSizeTransitionPending  ConditionType = "ClusterSizeTransitionPending"
 	ClusterSizeTransitionRequired ConditionType = "ClusterSizeTransitionRequired"
-	// ValidKubeVirtInfraNetworkMTU and KubeVirtNodesLiveMigratable tell of clusters on KubeVirt.
+	// ValidKubeVirtInfraNetworkMTU and KubeVirtNodesLiveMigratable tell of clusters on KubeVirt. ValidKubeVirtInfraNetworkPolicyRBAC tells whether
+	// their virtual machines in another cluster have a NetworkPolicy there which keeps them off that cluster's own networks.
 	ValidKubeVirtInfraNetworkMTU        ConditionType = "ValidKubeVirtInfraNetworkMTU"
 	ValidKubeVirtInfraNetworkPolicyRBAC ConditionType = "ValidKubeVirtInfraNetworkPolicyRBAC"
 	KubeVirtNodesLiveMigratable         ConditionType = "KubeVirtNodesLiveMigratable"
@@ -197,6 +198,12 @@ const (
 	UnavailableReplicasReason             = "UnavailableReplicas"
 	// ReconciliationSucceededReason is misspelt as upstream's is, since dashboards match on it.
 	ReconciliationSucceededReason = "ReconciliatonSucceeded"
+	// KubeVirtNodesNotLiveMigratableReason means that virtual machines cannot change hosts while they run.
+	KubeVirtNodesNotLiveMigratableReason = "KubeVirtNodesNotLiveMigratable"
+	// InfraClusterNetworkReadFailedReason means that a kubeconfig may not read the networks of the cluster for virtual machines.
+	InfraClusterNetworkReadFailedReason = "InfraClusterNetworkReadFailed"
+	// InfraClusterNetworkPolicyCreateFailedReason means that a kubeconfig may not keep NetworkPolicies there.
+	InfraClusterNetworkPolicyCreateFailedReason = "InfraClusterNetworkPolicyCreateFailed"
 )
 
 // ForeignProviderReason is the one of PlatformProviderSupported.

@@ -29,7 +29,7 @@ func (r *Reconciler) reconcileConnection(ctx context.Context, s *scope) (ctrl.Re
 // deleteConnection takes it away, while those still run who made it.
 func (r *Reconciler) deleteConnection(ctx context.Context, s *scope) (string, error) {
 	connector, ok := s.platform.(platform.Connector)
-	if !ok || !s.platformServed {
+	if !ok {
 		return "", nil
 	}
 	return connector.Disconnect(ctx, r.Client, s.cluster(r.Settings.OperatorImage))

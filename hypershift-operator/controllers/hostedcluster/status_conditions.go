@@ -40,6 +40,7 @@ func conditions(s *scope, status hyperv1.HostedClusterStatus) []metav1.Condition
 		hyperv1.EtcdDataEncryptionUpToDate, hyperv1.KMSPluginAvailable, hyperv1.CertificatesValid, hyperv1.SignersUpToDate,
 		hyperv1.EtcdMembersHealthy, hyperv1.EtcdRecoveryActive, hyperv1.EtcdDiskFast, hyperv1.EtcdVolumesResized,
 		hyperv1.ControlPlanePodsScheduled,
+		hyperv1.ValidKubeVirtInfraNetworkMTU,
 		hyperv1.ValidAWSIdentityProvider, hyperv1.ValidAWSKMSConfig, hyperv1.AWSDefaultSecurityGroupCreated, hyperv1.AWSDefaultSecurityGroupDeleted,
 	} {
 		if c := condition.Copy(reported, string(optional), ""); c.Status != metav1.ConditionUnknown {

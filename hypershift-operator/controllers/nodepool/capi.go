@@ -29,6 +29,9 @@ const (
 
 // reconcileMachines keeps the template that machines are made from, and the MachineDeployment or MachineSet that makes them.
 func (r *Reconciler) reconcileMachines(ctx context.Context, s *scope) (ctrl.Result, error) {
+	if s.kept != nil && s.kept.Missing {
+		return ctrl.Result{}, r.hold(ctx, s, s.kept.Condition.Reason, s.kept.Condition.Message)
+	}
 	template := s.platform.MachineTemplate(s.view())
 	if template == nil {
 		return ctrl.Result{}, r.finishWithoutMachines(ctx, s)

@@ -29,6 +29,7 @@ func (r *Reconciler) deletion(s *scope) []phase.Phase[*scope] {
 	return []phase.Phase[*scope]{
 		{Name: "last settings of machines", Critical: true, Run: r.carryLastSettings},
 		{Name: "deletion of machines", Critical: true, Run: r.deleteMachines},
+		{Name: "deletion of the machine image", Critical: true, Run: r.dropImage},
 		{Name: "deletion of what machines need", Critical: true, Run: r.deleteLeftovers},
 	}
 }

@@ -109,7 +109,7 @@ func (r *Reconciler) holdSet(ctx context.Context, s *scope, set client.Object, s
 func (s *scope) tellHeld(why string) {
 	for _, conditionType := range []string{hyperv1.NodePoolUpdatingConfigConditionType, hyperv1.NodePoolUpdatingVersionConditionType} {
 		if c, known := s.conditions[conditionType]; known && c.Status == metav1.ConditionTrue {
-			c.Message += ". No machine is touched before the ignition-server has rendered it. " + why
+			c.Message += ". No machine is touched before that. " + why
 			s.setCondition(c)
 		}
 	}

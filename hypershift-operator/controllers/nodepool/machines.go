@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/support/condition"
 )
 
@@ -58,6 +59,27 @@ func (s *scope) reportTroubles() {
 	}
 	s.setCondition(troubles.condition(ready))
 	s.setCondition(unhealthy.condition(healthy))
+	s.reportInfra(staying)
+}
+
+// reportInfra tells what only the platform knows of its machines.
+func (s *scope) reportInfra(machines []*clusterv1.Machine) {
+	reporter, ok := s.platform.(platform.MachineReporter)
+	if !ok {
+		return
+	}
+	var infra []client.Object
+	for _, machine := range machines {
+		if obj := s.infra[machine.Spec.InfrastructureRef.Name]; obj != nil {
+			infra = append(infra, obj)
+		}
+	}
+	if len(infra) == 0 {
+		return
+	}
+	for _, c := range reporter.MachineConditions(infra) {
+		s.setCondition(c)
+	}
 }
 
 // observeInfra lists the platform's objects behind the machines, if there are machines.

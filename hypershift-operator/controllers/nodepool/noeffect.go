@@ -10,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/support/distributions"
 )
 
@@ -20,9 +21,6 @@ import (
 // of the operators in an OpenShift payload.
 func WithoutEffect(pool *hyperv1.NodePool, distribution distributions.Traits) []string {
 	var fields []string
-	if kubevirt := pool.Spec.Platform.Kubevirt; kubevirt != nil && cached(kubevirt.RootVolume) {
-		fields = append(fields, "platform.kubevirt.rootVolume.cacheStrategy")
-	}
 	if distribution.OwnOperators {
 		return fields
 	}
@@ -35,11 +33,6 @@ func WithoutEffect(pool *hyperv1.NodePool, distribution distributions.Traits) []
 	return fields
 }
 
-// cached tells whether a disk image is asked to be kept. Each virtual machine fetches its own.
-func cached(volume *hyperv1.KubevirtRootVolume) bool {
-	return volume != nil && volume.CacheStrategy != nil && volume.CacheStrategy.Type != hyperv1.KubevirtCachingStrategyNone
-}
-
 // reasonWithoutEffect is one of AllFieldsHonored.
 const reasonWithoutEffect = "FieldsWithoutEffect"
 
@@ -47,6 +40,9 @@ const reasonWithoutEffect = "FieldsWithoutEffect"
 func (r *Reconciler) reportFieldsWithoutEffect(_ context.Context, s *scope) (ctrl.Result, error) {
 	conditionType := hyperv1.NodePoolAllFieldsHonoredConditionType
 	fields := WithoutEffect(s.pool, s.distribution())
+	if reporter, ok := s.platform.(platform.EffectReporter); ok {
+		fields = append(reporter.WithoutEffect(s.pool), fields...)
+	}
 	if len(fields) == 0 {
 		s.clear(conditionType)
 		return ctrl.Result{}, nil

@@ -22,8 +22,6 @@ func TestWithoutEffect(t *testing.T) {
 		"When a pool tunes its nodes, it should report that alone":   {hyperv1.NodePoolSpec{TuningConfig: []corev1.LocalObjectReference{{Name: "t"}}}, []string{"tuningConfig"}},
 		"When a pool picks a stream, it should report that alone":    {hyperv1.NodePoolSpec{OSImageStream: &hyperv1.OSImageStreamReference{}}, []string{"osImageStream"}},
 		"When a pool sets both, it should report both in this order": {hyperv1.NodePoolSpec{TuningConfig: []corev1.LocalObjectReference{{Name: "t"}}, OSImageStream: &hyperv1.OSImageStreamReference{}}, []string{"tuningConfig", "osImageStream"}},
-		"When a pool keeps its disk image, it should report that, whatever the release": {hyperv1.NodePoolSpec{Platform: hyperv1.NodePoolPlatform{Kubevirt: &hyperv1.KubevirtNodePoolPlatform{
-			RootVolume: &hyperv1.KubevirtRootVolume{CacheStrategy: &hyperv1.KubevirtCachingStrategy{Type: hyperv1.KubevirtCachingStrategyPVC}}}}}, []string{"platform.kubevirt.rootVolume.cacheStrategy"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, WithoutEffect(&hyperv1.NodePool{Spec: tc.spec}, distributions.Of(releaseinfo.Kubernetes))); diff != "" {

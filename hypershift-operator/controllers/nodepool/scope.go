@@ -56,6 +56,8 @@ type scope struct {
 	replicas *int32
 	// capacity is what the next machine brings; set with the template by the phase of Cluster API's machines.
 	capacity platform.MachineCapacity
+	// kept is what the machines start from, nil where the platform does not say; set by the phase of the machine image.
+	kept *platform.Kept
 	// version is the version that all machines have reached, empty while they have not; set by the phase of Cluster API's
 	// machines.
 	version string
@@ -115,7 +117,11 @@ func (s *scope) inPlace() bool {
 
 // view is what the platform's plugin may see.
 func (s *scope) view() platform.Pool {
-	return platform.Pool{NodePool: s.pool, HostedCluster: s.hc, Release: s.release, Stream: s.config.stream}
+	view := platform.Pool{NodePool: s.pool, HostedCluster: s.hc, Release: s.release, Stream: s.config.stream}
+	if s.kept != nil {
+		view.Kept = s.kept.Status
+	}
+	return view
 }
 
 func annotate(obj metav1.Object, key, value string) {

@@ -50,6 +50,9 @@ func computeStatus(s *scope) hyperv1.NodePoolStatus {
 	if s.version != "" {
 		status.Version = s.version
 	}
+	if s.kept != nil {
+		status.Platform = s.kept.Status
+	}
 	if s.hc != nil {
 		status.Selector = hyperv1.NodePoolAnnotation + "=" + s.pool.Name
 		status.NodesInfo = nodesInfo(s.machines, status.Version)

@@ -133,10 +133,16 @@ func (s *scope) reportFault(fault *platform.Fault) {
 		}
 		if message, told := found[conditionType]; told {
 			s.accept(conditionType, message)
-		} else {
+		} else if !s.keeps(conditionType) {
 			s.clear(conditionType)
 		}
 	}
+}
+
+// keeps tells whether a condition stays, since the platform itself says later what the machines start from.
+func (s *scope) keeps(conditionType string) bool {
+	_, keeper := s.platform.(platform.ImageKeeper)
+	return keeper && conditionType == hyperv1.NodePoolValidPlatformImageType
 }
 
 func architectureFault(pool *hyperv1.NodePool, hc *hyperv1.HostedCluster, traits platforms.Traits) string {

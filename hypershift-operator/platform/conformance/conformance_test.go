@@ -3,8 +3,8 @@
 package conformance
 
 import (
+	"bytes"
 	"encoding/json"
-	"fmt"
 	"testing"
 	"time"
 
@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,7 +29,7 @@ import (
 func TestMain(m *testing.M) { fixture.Main(m) }
 
 // subjects are all platforms of the operator.
-func subjects() []Subject {
+func subjects(t *testing.T) []Subject {
 	kept := metav1.ObjectMeta{Namespace: fixture.OperatorNamespace, Name: "maas-credentials-HOSTED"}
 	agents := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "agents", Name: name} }
 	return []Subject{
@@ -46,7 +47,7 @@ func subjects() []Subject {
 			},
 			Outside: []client.Object{&rbacv1.Role{ObjectMeta: agents("capi-provider-role-HOSTED")}, &rbacv1.RoleBinding{ObjectMeta: agents("cluster-api-agent-HOSTED")}},
 		},
-		kubevirt(),
+		kubevirt(fixture.InfraHere(t)),
 		{
 			Type:    hyperv1.AWSPlatform,
 			Cluster: func(hc *hyperv1.HostedCluster) { hc.Spec.Platform.AWS = awsCluster() },
@@ -73,15 +74,11 @@ func subjects() []Subject {
 }
 
 // kubevirt has its virtual machines in another cluster, of which it gets a kubeconfig.
-func kubevirt() Subject {
-	config := func(token string) []byte {
-		return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],
-			"clusters":[{"name":"a","cluster":{"server":"https://infra.example.com:6443"}}],"users":[{"name":"a","user":{"token":%q}}]}`, token)
-	}
+func kubevirt(infra *fixture.Infra) Subject {
 	var beside []client.Object
-	for _, namespace := range []string{"conform-kubevirt", "bare-kubevirt"} {
+	for _, namespace := range []string{"conform-kubevirt", "bare-kubevirt", "elsewhere-kubevirt", "abandoned-kubevirt"} {
 		beside = append(beside, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
-			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "infra"}, Data: map[string][]byte{"kubeconfig": config("first")}})
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "infra"}, Data: map[string][]byte{"kubeconfig": infra.Kubeconfig(fixture.InfraUser)}})
 	}
 	return Subject{
 		Type:   hyperv1.KubevirtPlatform,
@@ -89,7 +86,7 @@ func kubevirt() Subject {
 		Cluster: func(hc *hyperv1.HostedCluster) {
 			metav1.SetMetaDataAnnotation(&hc.ObjectMeta, hyperv1.ClusterAPIKubeVirtProviderImage, "registry.example/capk:1")
 			hc.Spec.Platform.Kubevirt = &hyperv1.KubevirtPlatformSpec{Credentials: &hyperv1.KubevirtPlatformCredentials{
-				InfraNamespace: "vms", InfraKubeConfigSecret: &hyperv1.KubeconfigSecretRef{Name: "infra", Key: "kubeconfig"}}}
+				InfraNamespace: fixture.InfraNamespace, InfraKubeConfigSecret: &hyperv1.KubeconfigSecretRef{Name: "infra", Key: "kubeconfig"}}}
 		},
 		Pool: func(pool *hyperv1.NodePool) {
 			pool.Spec.Platform.Kubevirt = &hyperv1.KubevirtNodePoolPlatform{RootVolume: &hyperv1.KubevirtRootVolume{
@@ -99,7 +96,10 @@ func kubevirt() Subject {
 		Roll: func(pool *hyperv1.NodePool) {
 			pool.Spec.Platform.Kubevirt.Compute.Cores = ptr.To[uint32](4)
 		},
-		Rotate: func(secret *corev1.Secret) { secret.Data["kubeconfig"] = config("second") },
+		Rotate: func(secret *corev1.Secret) {
+			secret.Data["kubeconfig"] = bytes.Replace(secret.Data["kubeconfig"], []byte(`"users":[`), []byte(`"users":[{"name":"b","user":{"token":"b"}},`), 1)
+		},
+		Outside: []client.Object{&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.InfraNamespace, Name: "virt-launcher-" + infraID}}},
 	}
 }
 
@@ -118,7 +118,7 @@ func awsCluster() *hyperv1.AWSPlatformSpec {
 func TestPlatforms(t *testing.T) {
 	admin, operator := fixture.Start(t), fixture.AsOperator(t)
 	all, plugins := map[hyperv1.PlatformType]bool{}, fixture.Platforms(nil)
-	for _, s := range subjects() {
+	for _, s := range subjects(t) {
 		s.Plugin, _ = plugins.For(s.Type)
 		all[s.Type] = true
 		t.Run("When the platform is "+string(s.Type), func(t *testing.T) { Run(t, admin, operator, s) })

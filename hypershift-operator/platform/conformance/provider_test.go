@@ -61,7 +61,7 @@ func TestProviders(t *testing.T) {
 	admin, operator := fixture.Start(t), fixture.AsOperator(t)
 	plugins := fixture.Platforms(nil)
 	for _, played := range contract.All() {
-		all := subjects()
+		all := subjects(t)
 		s := all[slices.IndexFunc(all, func(s Subject) bool { return contractOf(s.Type) == played.Kind })]
 		s.Plugin, _ = plugins.For(s.Type)
 		if err := played.AddToScheme(admin.Scheme()); err != nil {

@@ -63,7 +63,8 @@ func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cl
 		return platform.Credentials{}, err
 	}
 	found := condition.True(credentialsFound, hyperv1.AsExpectedReason, fmt.Sprintf("The kubeconfig in Secret %s is handed to the provider", key))
-	return platform.Credentials{Condition: found, Hash: hash(target)}, nil
+	said, again, err := p.checkCluster(ctx, c, infraTarget(cluster), found)
+	return platform.Credentials{Condition: said, Hash: hash(target), CheckAgain: again}, err
 }
 
 // kubeconfig is what the provider gets, or why there is nothing for it. The provider would run programs and read files that a kubeconfig

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,28 +24,47 @@ import (
 	kubevirtv1 "github.com/openshift/hypershift/api/kubevirt/v1alpha1"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/support/crds"
+	"github.com/openshift/hypershift/support/maas"
 )
 
-// Options implements platform.Options: there are no flags.
-type Options struct{}
+// Options are what the operator's flags say for all clusters of the platform.
+type Options struct {
+	// AllowCIDRs and RefuseCIDRs are where clusters for virtual machines may be, beside what a Guard knows.
+	AllowCIDRs, RefuseCIDRs string
+	// Clock is for tests; nil means the real one.
+	Clock clock.PassiveClock
+}
 
-// AddFlags adds none.
-func (Options) AddFlags(*pflag.FlagSet) {}
+// AddFlags adds the ranges in which clusters for virtual machines may be.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.AllowCIDRs, "kubevirt-allow-cidrs", "", "ranges that the API servers of tenants' clusters for virtual machines may be in whatever else is said, such as a loopback range in a test")
+	flags.StringVar(&o.RefuseCIDRs, "kubevirt-refuse-cidrs", "", "ranges that the API servers of tenants' clusters for virtual machines must not be in, such as the pods and Services of the management cluster")
+}
 
 // New makes the plugin.
-func (Options) New(env platform.Environment) (platform.Platform, error) {
-	return &Platform{providerImage: env.ProviderImage}, nil
+func (o *Options) New(env platform.Environment) (platform.Platform, error) {
+	guard, err := maas.NewGuard(o.AllowCIDRs, o.RefuseCIDRs)
+	if err != nil {
+		return nil, fmt.Errorf("--kubevirt-allow-cidrs or --kubevirt-refuse-cidrs: %w", err)
+	}
+	return &Platform{providerImage: env.ProviderImage, infra: infraClusters{guard: guard, clock: o.Clock}}, nil
 }
 
 // Platform implements platform.Platform.
 type Platform struct {
 	// providerImage is the installer's choice; empty means the one of the payload.
 	providerImage string
+	// infra are the clusters of other people.
+	infra infraClusters
 }
 
 var (
-	_ platform.Platform   = &Platform{}
-	_ platform.Identifier = &Platform{}
+	_ platform.Platform        = &Platform{}
+	_ platform.Identifier      = &Platform{}
+	_ platform.ImageKeeper     = &Platform{}
+	_ platform.EffectReporter  = &Platform{}
+	_ platform.MachineReporter = &Platform{}
+	_ platform.Connector       = &Platform{}
 )
 
 // generatedID is how many characters name a cluster's objects in the cluster that runs the virtual machines.
@@ -53,7 +73,7 @@ const generatedID = 10
 // AddToScheme registers the provider's kinds.
 func (*Platform) AddToScheme(scheme *runtime.Scheme) error { return kubevirtv1.AddToScheme(scheme) }
 
-// CRDs are those of the provider. VirtualMachines are kinds of KubeVirt, which the operator does not touch: they may be in another cluster.
+// CRDs are those of the provider. VirtualMachines are kinds of KubeVirt, which may be in another cluster.
 func (*Platform) CRDs() []string { return crds.Names(crds.KubeVirt) }
 
 // Watched are the provider's kinds.

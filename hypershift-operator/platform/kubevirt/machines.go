@@ -5,9 +5,12 @@ package kubevirt
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	ignition "github.com/coreos/ignition/v2/config/v3_2/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -65,6 +68,30 @@ func says(obj client.Object) platform.ProviderSays {
 	status := machine.Status
 	return platform.ProviderSays{FailureReason: status.FailureReason, FailureMessage: status.FailureMessage, Conditions: status.Conditions}
 }
+
+// liveMigratable is what the provider says of a virtual machine that can change hosts while it runs.
+const liveMigratable = "VMLiveMigratable"
+
+// MachineConditions tell whether all virtual machines can change hosts while they run.
+func (*Platform) MachineConditions(machines []client.Object) []metav1.Condition {
+	var reasons, messages []string
+	for _, machine := range machines {
+		if c := contract.Find(says(machine).Conditions, liveMigratable); c != nil && c.Status == metav1.ConditionFalse {
+			reasons = append(reasons, c.Reason)
+			messages = append(messages, fmt.Sprintf("Machine %s: %s: %s", machine.GetName(), c.Reason, c.Message))
+		}
+	}
+	if len(messages) == 0 {
+		return []metav1.Condition{condition.True(hyperv1.NodePoolKubeVirtLiveMigratableType, hyperv1.AsExpectedReason, hyperv1.AllIsWellMessage)}
+	}
+	slices.Sort(reasons)
+	slices.Sort(messages)
+	return []metav1.Condition{condition.False(hyperv1.NodePoolKubeVirtLiveMigratableType, strings.Join(slices.Compact(reasons), ","),
+		condition.Shorten(fmt.Sprintf("%d of %d machines cannot be moved while they run\n%s", len(messages), len(machines), strings.Join(messages, "\n")), mostMachines))}
+}
+
+// mostMachines bounds what a condition tells of all machines, in bytes.
+const mostMachines = 3000
 
 // NodeStartup leaves it to the traits.
 func (*Platform) NodeStartup(platform.Pool) time.Duration { return 0 }

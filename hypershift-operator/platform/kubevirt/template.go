@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,7 +29,10 @@ func settings(pool platform.Pool) hyperv1.KubevirtNodePoolPlatform {
 
 // ValidateNodePool refuses what KubeVirt could not run.
 func (*Platform) ValidateNodePool(pool platform.Pool) error {
-	return errors.Join(validateNetworks(pool), validateImage(pool), validatePatches(pool))
+	if err := errors.Join(validateNetworks(pool), validatePatches(pool)); err != nil {
+		return err
+	}
+	return validateImage(pool)
 }
 
 func validateNetworks(pool platform.Pool) error {
@@ -39,28 +43,44 @@ func validateNetworks(pool platform.Pool) error {
 	return nil
 }
 
-// validateImage can decide only once the payload was read.
+// validateImage can decide only once the payload was read. Another payload may name a disk.
 func validateImage(pool platform.Pool) error {
 	if pool.Release == nil || image(pool) != "" {
 		return nil
 	}
 	const field = "spec.platform.kubevirt.rootVolume.diskImage.containerDiskImage"
 	if distributions.Of(pool.Distribution()).OwnOperators {
-		return fmt.Errorf("%s is empty, and the release names no disk for KubeVirt and architecture %s: name one", field, architecture(pool))
+		return noImage(fmt.Sprintf("%s is empty, and the release names no disk for KubeVirt and architecture %s: name one", field, architecture(pool)))
 	}
-	return fmt.Errorf("%s is empty: with a %s release, name a container disk that starts by cloud-init or Ignition, such as quay.io/containerdisks/ubuntu:24.04",
-		field, pool.Distribution())
+	return noImage(fmt.Sprintf("%s is empty: with a %s release, name a container disk that starts by cloud-init or Ignition, such as quay.io/containerdisks/ubuntu:24.04",
+		field, pool.Distribution()))
 }
 
-// image is the container disk that the pool names, or that of its release; empty for none.
+func noImage(message string) error {
+	return &platform.Fault{Condition: hyperv1.NodePoolValidPlatformImageType, Reason: hyperv1.NodePoolValidationFailedReason, Message: message}
+}
+
+// namedDisk is the container disk that a pool names itself; empty for none.
+func namedDisk(block *hyperv1.KubevirtNodePoolPlatform) string {
+	if block == nil || block.RootVolume == nil || block.RootVolume.Image == nil {
+		return ""
+	}
+	return ptr.Deref(block.RootVolume.Image.ContainerDiskImage, "")
+}
+
+// image is the container disk that the pool names, or that of its release; empty for none. A release from before container disks has a file
+// for OpenStack, by its URL, which pools take that are allowed to.
 func image(pool platform.Pool) string {
-	if volume := settings(pool).RootVolume; volume != nil && volume.Image != nil && ptr.Deref(volume.Image.ContainerDiskImage, "") != "" {
-		return *volume.Image.ContainerDiskImage
+	if disk := namedDisk(pool.NodePool.Spec.Platform.Kubevirt); disk != "" {
+		return disk
 	}
 	if pool.Release == nil {
 		return ""
 	}
-	disk, _ := pool.Release.KubeVirtDisk(architecture(pool))
+	disk, known := pool.Release.KubeVirtDisk(architecture(pool))
+	if !known && strings.EqualFold(pool.NodePool.Annotations[hyperv1.AllowUnsupportedKubeVirtRHCOSVariantsAnnotation], "true") {
+		disk, _ = pool.Release.OpenStackDisk(architecture(pool))
+	}
 	return disk
 }
 
@@ -90,8 +110,30 @@ func (*Platform) MachineTemplate(pool platform.Pool) client.Object {
 	return template
 }
 
-// RollingTemplate is the template itself: KubeVirt takes over changes when a virtual machine starts anew.
-func (*Platform) RollingTemplate(template client.Object) client.Object { return template }
+// RollingTemplate is the template without the name of the volume that disks are cloned from: one with the same disk may take its place. Of all
+// else KubeVirt takes over changes when a virtual machine starts anew.
+func (*Platform) RollingTemplate(template client.Object) client.Object {
+	made, ok := template.DeepCopyObject().(*kubevirtv1.KubevirtMachineTemplate)
+	if !ok {
+		return template
+	}
+	raw := &made.Spec.Template.Spec.VirtualMachineTemplate.Spec.Raw
+	var spec map[string]any
+	if json.Unmarshal(*raw, &spec) != nil {
+		return template
+	}
+	volumes, _, _ := unstructured.NestedSlice(spec, "dataVolumeTemplates")
+	for _, volume := range volumes {
+		if fields, ok := volume.(map[string]any); ok {
+			unstructured.RemoveNestedField(fields, "spec", "source", "pvc", "name")
+		}
+	}
+	if len(volumes) > 0 {
+		spec["dataVolumeTemplates"] = volumes
+	}
+	*raw, _ = json.Marshal(spec)
+	return made
+}
 
 // patches are JSON patches of virtual machines, the cluster's before the pool's.
 func patches(pool platform.Pool) []string {

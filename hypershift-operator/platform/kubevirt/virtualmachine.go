@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 )
 
@@ -134,18 +135,49 @@ func attachments(block hyperv1.KubevirtNodePoolPlatform) (interfaces, networks [
 
 // dataVolume is the root volume of each virtual machine, which is filled from the container disk.
 func dataVolume(pool platform.Pool) object {
-	spec := object{"source": object{"registry": object{"url": "docker://" + image(pool), "pullMethod": "node"}}}
+	spec := object{"source": source(pool)}
+	if cached(pool.NodePool) {
+		spec["source"] = object{"pvc": object{"namespace": namespaceOf(pool), "name": keptName(pool)}}
+	}
 	if volume := settings(pool).RootVolume; volume != nil && volume.Persistent != nil {
 		spec["storage"] = storage(volume.Persistent)
 	}
 	return object{"metadata": object{"name": rootVolume, "labels": object{rootVolumeLabel: "true"}}, "spec": spec}
 }
 
+// source is where the disk comes from: a container image, or a file that its web server has.
+func source(pool platform.Pool) object {
+	if disk := image(pool); strings.HasPrefix(disk, "https://") {
+		return object{"http": object{"url": disk}}
+	}
+	return object{"registry": object{"url": "docker://" + image(pool), "pullMethod": "node"}}
+}
+
+// namespaceOf is the one of the pool's virtual machines.
+func namespaceOf(pool platform.Pool) string {
+	if credentials := external(pool.HostedCluster); credentials != nil {
+		return credentials.InfraNamespace
+	}
+	return naming.ControlPlaneNamespace(pool.HostedCluster)
+}
+
+// keptName is the volume with the disk; empty while there is none.
+func keptName(pool platform.Pool) string {
+	if pool.Kept == nil || pool.Kept.KubeVirt == nil {
+		return ""
+	}
+	return pool.Kept.KubeVirt.CacheName
+}
+
 func storage(volume *hyperv1.KubevirtPersistentVolume) object {
 	size := ptr.Deref(volume.Size, resource.MustParse("32Gi"))
 	spec := object{"resources": object{"requests": object{"storage": size.String()}}}
 	if len(volume.AccessModes) > 0 {
-		spec["accessModes"] = volume.AccessModes
+		var modes []any
+		for _, mode := range volume.AccessModes {
+			modes = append(modes, string(mode))
+		}
+		spec["accessModes"] = modes
 	}
 	if class := ptr.Deref(volume.StorageClass, ""); class != "" {
 		spec["storageClassName"] = class

@@ -37,7 +37,7 @@ func All() Options {
 		hyperv1.NonePlatform:     none.Options{},
 		hyperv1.MAASPlatform:     &maas.Options{},
 		hyperv1.AgentPlatform:    agent.Options{},
-		hyperv1.KubevirtPlatform: kubevirt.Options{},
+		hyperv1.KubevirtPlatform: &kubevirt.Options{},
 		hyperv1.AWSPlatform:      &aws.Options{},
 	}
 }

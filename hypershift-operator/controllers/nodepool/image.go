@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodepool
+
+import (
+	"context"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/phase"
+)
+
+// keepImage has the platform keep what the pool's machines start from. It begins early, since it may take as long as the configuration does;
+// machines wait for it, and nothing else.
+func (r *Reconciler) keepImage(ctx context.Context, s *scope) (ctrl.Result, error) {
+	keeper, ok := s.platform.(platform.ImageKeeper)
+	if !ok {
+		return phase.Done()
+	}
+	kept, err := keeper.KeepImage(ctx, r.Client, s.view())
+	if err != nil {
+		kept = platform.Kept{Missing: true, Status: s.pool.Status.Platform,
+			Condition: condition.Unknown(hyperv1.NodePoolValidPlatformImageType, hyperv1.ReconciliationErrorReason, err.Error())}
+	}
+	s.kept = &kept
+	s.setCondition(kept.Condition)
+	return ctrl.Result{RequeueAfter: kept.CheckAgain}, err
+}
+
+// dropImage waits until nothing is kept for the machines, which are gone.
+func (r *Reconciler) dropImage(ctx context.Context, s *scope) (ctrl.Result, error) {
+	keeper, ok := s.platform.(platform.ImageKeeper)
+	if !ok {
+		return phase.Done()
+	}
+	left, err := keeper.DropImage(ctx, r.Client, s.view())
+	if err != nil || left == "" {
+		return ctrl.Result{}, err
+	}
+	s.reject(hyperv1.NodePoolReadyConditionType, "Deleting", left)
+	return ctrl.Result{RequeueAfter: deletionPoll}, phase.ErrStop
+}

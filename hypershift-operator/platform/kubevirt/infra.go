@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubevirt
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/webhookkubeconfig"
+)
+
+const (
+	// parallelCalls bounds how many of the controllers' workers may wait for clusters of other people at the same time.
+	parallelCalls = 3
+	// goodFor is how long what was found out of a cluster of other people is believed.
+	goodFor             = 5 * time.Minute
+	firstWait, lastWait = 10 * time.Second, 2 * time.Minute
+	busyWait            = 2 * time.Second
+)
+
+// place is where virtual machines are: the cluster as the operator may act there, and the namespace.
+type place struct {
+	client.Client
+	namespace string
+	// get reads a path of the API server; nil for the management cluster.
+	get func(ctx context.Context, path string) ([]byte, error)
+}
+
+// infraClusters are the clusters of other people that run virtual machines. Their addresses are a tenant's choice, so each call is short, goes
+// where the guard lets it, and is not repeated at once after one that failed. The zero value works.
+type infraClusters struct {
+	guard *maas.Guard
+	clock clock.PassiveClock // nil means the real one
+
+	mu    sync.Mutex
+	known map[string]*infraCluster // by hosted namespace
+	calls int
+}
+
+// infraCluster is one of them, for one hosted cluster.
+type infraCluster struct {
+	// fingerprint changes with kubeconfig and namespace.
+	fingerprint string
+	place       place
+	// failure is why the last call did not reach it, and until when no other is made.
+	failure *infraError
+	until   time.Time
+	wait    time.Duration
+	// found is what calls found out, by what they were about.
+	found map[string]finding
+}
+
+type finding struct {
+	value any
+	until time.Time
+}
+
+// target names the cluster that a HostedCluster or NodePool has its virtual machines in.
+type target struct {
+	// hosted is the hosted namespace, and user that of the HostedCluster.
+	hosted, user string
+	// credentials are nil where it is the management cluster.
+	credentials *hyperv1.KubevirtPlatformCredentials
+}
+
+// use calls act with the place of the virtual machines. c is the management cluster. An error of another cluster is an infraError, but for
+// NotFound and AlreadyExists, which act may ask for.
+func (i *infraClusters) use(ctx context.Context, c client.Client, at target, act func(ctx context.Context, where place) error) error {
+	if at.credentials == nil {
+		return act(ctx, place{Client: c, namespace: at.hosted})
+	}
+	raw, err := at.kubeconfig(ctx, c)
+	if err != nil {
+		return err
+	}
+	cluster, err := i.cluster(at, raw)
+	if err != nil {
+		return err
+	}
+	if err := i.begin(cluster); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, infraTimeout)
+	defer cancel()
+	err = act(ctx, cluster.place)
+	return i.end(cluster, err)
+}
+
+// kubeconfig is the copy that the provider uses too, or else the user's.
+func (at target) kubeconfig(ctx context.Context, c client.Reader) ([]byte, error) {
+	copied := &corev1.Secret{}
+	err := c.Get(ctx, client.ObjectKey{Namespace: at.hosted, Name: infraCredentials}, copied)
+	if err == nil && len(copied.Data[kubeconfigKey]) > 0 {
+		return copied.Data[kubeconfigKey], nil
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading Secret %s/%s: %w", at.hosted, infraCredentials, err)
+	}
+	ref := at.credentials.InfraKubeConfigSecret
+	if ref == nil {
+		return nil, &infraError{reason: reasonNoCredentials, message: "no kubeconfig is named"}
+	}
+	key := client.ObjectKey{Namespace: at.user, Name: ref.Name}
+	source := &corev1.Secret{}
+	if err := c.Get(ctx, key, source); err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("reading Secret %s: %w", key, err)
+	}
+	accepted, err := webhookkubeconfig.Webhook{Decides: true}.Accept(source.Data[ref.Key])
+	if err != nil {
+		return nil, &infraError{reason: reasonNoCredentials, message: fmt.Sprintf("Secret %s has no kubeconfig under %s that can be used", key, ref.Key)}
+	}
+	return accepted, nil
+}
+
+// cluster connects to it, or goes on with the connection that there is.
+func (i *infraClusters) cluster(at target, raw []byte) (*infraCluster, error) {
+	sum := sha256.Sum256(append([]byte(at.credentials.InfraNamespace+"\n"), raw...))
+	fingerprint := hex.EncodeToString(sum[:])
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if known := i.known[at.hosted]; known != nil && known.fingerprint == fingerprint {
+		return known, nil
+	}
+	where, err := connect(raw, at.credentials.InfraNamespace, i.guard)
+	if err != nil {
+		return nil, err
+	}
+	if i.known == nil {
+		i.known = map[string]*infraCluster{}
+	}
+	i.known[at.hosted] = &infraCluster{fingerprint: fingerprint, place: where, found: map[string]finding{}}
+	return i.known[at.hosted], nil
+}
+
+// begin lets a call go, unless the cluster did not answer a moment ago or too many calls are open.
+func (i *infraClusters) begin(cluster *infraCluster) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if cluster.failure != nil && i.now().Before(cluster.until) {
+		return cluster.failure
+	}
+	if i.calls >= parallelCalls {
+		return &infraError{reason: reasonBusy, message: "other clusters for virtual machines are asked first", again: busyWait}
+	}
+	i.calls++
+	return nil
+}
+
+// end remembers a failure of the connection, and doubles the wait with each in a row.
+func (i *infraClusters) end(cluster *infraCluster, err error) error {
+	told := tell(err)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.calls--
+	var failure *infraError
+	if !errors.As(told, &failure) || !failure.connection {
+		cluster.failure, cluster.wait = nil, 0
+		return told
+	}
+	cluster.wait = min(max(2*cluster.wait, firstWait), lastWait)
+	failure.again = cluster.wait
+	cluster.failure, cluster.until = failure, i.now().Add(cluster.wait)
+	return failure
+}
+
+// recall is what was found out of a cluster not long ago. Of the management cluster nothing is remembered, since its watches tell.
+func (i *infraClusters) recall(at target, about string) (any, bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	cluster := i.known[at.hosted]
+	if at.credentials == nil || cluster == nil {
+		return nil, false
+	}
+	found, known := cluster.found[about]
+	return found.value, known && i.now().Before(found.until)
+}
+
+func (i *infraClusters) remember(at target, about string, value any) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if cluster := i.known[at.hosted]; cluster != nil {
+		cluster.found[about] = finding{value: value, until: i.now().Add(goodFor)}
+	}
+}
+
+// forget closes what leads to a cluster, whose HostedCluster goes.
+func (i *infraClusters) forget(hosted string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.known, hosted)
+}
+
+func (i *infraClusters) now() time.Time {
+	if i.clock == nil {
+		return time.Now()
+	}
+	return i.clock.Now()
+}

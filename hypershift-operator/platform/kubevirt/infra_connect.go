@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubevirt
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/maas"
+)
+
+const (
+	// infraTimeout bounds all calls of one visit.
+	infraTimeout = 5 * time.Second
+	// mostAnswer is more than an API server has to say to us, in bytes: it is a tenant's, who could go on for ever.
+	mostAnswer = 4 << 20
+	// mostWords bounds what is repeated of such an API server.
+	mostWords = 300
+)
+
+// Reasons why a cluster of other people cannot be used.
+const (
+	reasonNoCredentials = "InfraClusterCredentialsMissing"
+	reasonUnreachable   = "InfraClusterUnreachable"
+	reasonUnauthorized  = "InfraClusterUnauthorized"
+	reasonForbidden     = "InfraClusterForbidden"
+	reasonRefused       = "InfraClusterAddressRefused"
+	reasonFailed        = "InfraClusterRequestFailed"
+	reasonBusy          = "WaitingForInfraCluster"
+)
+
+// infraError is what keeps the operator from using a cluster of other people, in words for users.
+type infraError struct {
+	reason, message string
+	// connection tells that no call will do better soon.
+	connection bool
+	// again is when another call may; zero leaves it to the caller.
+	again time.Duration
+}
+
+func (e *infraError) Error() string {
+	return "the cluster for virtual machines cannot be used: " + e.message
+}
+
+// Kinds that are used in a cluster for virtual machines. KubeVirt's and OpenShift's types are not imported for the little that is read of them.
+var (
+	dataVolumes = schema.GroupVersionKind{Group: "cdi.kubevirt.io", Version: "v1beta1", Kind: "DataVolume"}
+	networks    = schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "Network"}
+	policies    = schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"}
+)
+
+// connect makes a client by a kubeconfig that was accepted. Nothing is called yet: which kinds there are is known.
+func connect(raw []byte, namespace string, guard *maas.Guard) (place, error) {
+	config, err := clientcmd.RESTConfigFromKubeConfig(raw)
+	if err != nil {
+		return place{}, &infraError{reason: reasonNoCredentials, message: "its kubeconfig cannot be read"}
+	}
+	config.Timeout, config.QPS = infraTimeout, -1
+	config.UserAgent = "hypershift-operator"
+	config.Dial = (&net.Dialer{Timeout: infraTimeout, Control: cmp.Or(guard, &maas.Guard{}).Control}).DialContext
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(dataVolumes, meta.RESTScopeNamespace)
+	mapper.Add(policies, meta.RESTScopeNamespace)
+	mapper.Add(networks, meta.RESTScopeRoot)
+	c, err := client.New(config, client.Options{Scheme: clientgoscheme.Scheme, Mapper: mapper})
+	if err != nil {
+		return place{}, &infraError{reason: reasonNoCredentials, message: "its kubeconfig cannot be used"}
+	}
+	paths, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return place{}, &infraError{reason: reasonNoCredentials, message: "its kubeconfig cannot be used"}
+	}
+	get := func(ctx context.Context, path string) ([]byte, error) {
+		return paths.RESTClient().Get().AbsPath(path).Do(ctx).Raw()
+	}
+	return place{Client: c, namespace: namespace, get: get}, nil
+}
+
+// bounded cuts answers off that are longer than any of use.
+type bounded struct{ next http.RoundTripper }
+
+func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
+	answer, err := b.next.RoundTrip(request)
+	if err == nil {
+		answer.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(answer.Body, mostAnswer), answer.Body}
+	}
+	return answer, err
+}
+
+// tell puts an error of another cluster into words that say nothing of the management cluster's network. What callers ask for stays as it is.
+func tell(err error) error {
+	var told *infraError
+	var status apierrors.APIStatus
+	var refused *maas.RefusedAddressError
+	var untrusted x509.UnknownAuthorityError
+	var misnamed x509.HostnameError
+	switch {
+	case err == nil, errors.As(err, &told), apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
+		return err
+	case apierrors.IsUnauthorized(err):
+		return &infraError{reason: reasonUnauthorized, message: "it does not accept the kubeconfig: put one that is valid there", connection: true}
+	case apierrors.IsForbidden(err) && errors.As(err, &status):
+		return &infraError{reason: reasonForbidden, message: "its kubeconfig lacks a right: " + condition.Shorten(status.Status().Message, mostWords)}
+	case errors.As(err, &refused):
+		return &infraError{reason: reasonRefused, connection: true, message: "its address is one that tenants may not have called; " +
+			"an administrator can allow it with hypershift install --kubevirt-allow-cidrs"}
+	case errors.As(err, &untrusted), errors.As(err, &misnamed):
+		return &infraError{reason: reasonUnreachable, connection: true, message: "its certificate is not one that the kubeconfig vouches for"}
+	case errors.As(err, &status):
+		return &infraError{reason: reasonFailed, message: condition.Shorten(status.Status().Message, mostWords)}
+	}
+	var network net.Error
+	if !errors.As(err, &network) && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return &infraError{reason: reasonUnreachable, connection: true,
+		message: fmt.Sprintf("it does not answer within %s: check the server in its kubeconfig, and that the management cluster reaches it", infraTimeout)}
+}

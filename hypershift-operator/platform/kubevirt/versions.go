@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubevirt
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/condition"
+)
+
+// What a cluster for virtual machines must have at least, as the compatible product wants it.
+var (
+	leastKubernetes = version.MustParseGeneric("1.27.0")
+	leastKubeVirt   = version.MustParseGeneric("1.0.0")
+)
+
+// reasonTooOld means that KubeVirt, or Kubernetes under it, is older than the provider's.
+const reasonTooOld = "InfraClusterVersionUnsupported"
+
+// checkCluster tells whether another cluster can be used by its kubeconfig, and runs what virtual machines need. What it says is not worth
+// stopping for: the provider tries too.
+func (p *Platform) checkCluster(ctx context.Context, c client.Client, at target, found metav1.Condition) (metav1.Condition, time.Duration, error) {
+	const about = "versions"
+	if last, fresh := p.infra.recall(at, about); fresh {
+		return *cmp.Or(last.(*metav1.Condition), &found), goodFor, nil
+	}
+	var wrong *metav1.Condition
+	err := p.infra.use(ctx, c, at, func(ctx context.Context, where place) error {
+		problem, err := tooOld(ctx, where)
+		if err == nil && problem != "" {
+			told := condition.False(credentialsFound, reasonTooOld, problem)
+			wrong = &told
+		}
+		return err
+	})
+	var failure *infraError
+	switch {
+	case err == nil:
+		p.infra.remember(at, about, wrong)
+		return *cmp.Or(wrong, &found), goodFor, nil
+	case errors.As(err, &failure) && failure.reason == reasonBusy:
+		return condition.Unknown(credentialsFound, failure.reason, failure.Error()), failure.again, nil
+	case errors.As(err, &failure):
+		return condition.False(credentialsFound, failure.reason, fmt.Sprintf("With the kubeconfig in Secret %s/%s, %v", at.user, at.credentials.InfraKubeConfigSecret.Name, failure)),
+			cmp.Or(failure.again, lastWait), nil
+	}
+	return condition.Unknown(credentialsFound, hyperv1.ReconciliationErrorReason, err.Error()), 0, err
+}
+
+// tooOld says which version must be another; empty when all will do.
+func tooOld(ctx context.Context, where place) (string, error) {
+	kubernetes, err := gitVersion(ctx, where, "/version")
+	if err != nil {
+		return "", err
+	}
+	if kubernetes == nil || kubernetes.LessThan(leastKubernetes) {
+		return fmt.Sprintf("The cluster for virtual machines runs Kubernetes %v: it must be %v or newer", kubernetes, leastKubernetes), nil
+	}
+	var group metav1.APIGroup
+	raw, err := where.get(ctx, "/apis/subresources.kubevirt.io")
+	if apierrors.IsNotFound(err) {
+		return "KubeVirt does not run in the cluster for virtual machines: it serves no subresources.kubevirt.io; install KubeVirt there", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if json.Unmarshal(raw, &group) != nil || group.PreferredVersion.GroupVersion == "" {
+		return "The cluster for virtual machines does not say which version of subresources.kubevirt.io it serves", nil
+	}
+	kubeVirt, err := gitVersion(ctx, where, "/apis/"+group.PreferredVersion.GroupVersion+"/version")
+	if err != nil {
+		return "", err
+	}
+	if kubeVirt == nil || kubeVirt.LessThan(leastKubeVirt) {
+		return fmt.Sprintf("The cluster for virtual machines runs KubeVirt %v: it must be %v or newer", kubeVirt, leastKubeVirt), nil
+	}
+	return "", nil
+}
+
+// gitVersion is what a path says of itself, without what comes behind the numbers; nil where that is no version.
+func gitVersion(ctx context.Context, where place, path string) (*version.Version, error) {
+	raw, err := where.get(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	var said struct {
+		GitVersion string `json:"gitVersion"`
+	}
+	if json.Unmarshal(raw, &said) != nil {
+		return nil, nil
+	}
+	parsed, err := version.ParseGeneric(said.GitVersion)
+	if err != nil {
+		return nil, nil
+	}
+	return parsed, nil
+}
