@@ -37,7 +37,7 @@ func (p *NodePool) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&p.storageClass, "root-volume-storage-class", "", "StorageClass of the root volumes (default: the cluster's)")
 	flags.StringVar(&p.accessModes, "root-volume-access-modes", "", "access modes of the root volumes, with commas between, e.g. ReadWriteMany (default: those of the StorageClass's profile)")
 	flags.StringVar(&p.volumeMode, "root-volume-volume-mode", "", "volume mode of the root volumes: Filesystem or Block (default: that of the StorageClass's profile)")
-	flags.StringVar(&p.cache, "root-volume-cache-strategy", "", "None or PVC; this operator keeps no disk images, and says so of PVC in the NodePool")
+	flags.StringVar(&p.cache, "root-volume-cache-strategy", "", "None, or PVC to keep the release's disk image beside the virtual machines, which are then cloned from it")
 	flags.StringVar(&p.disk, "containerdisk", "", "container image with the disk that virtual machines start from (default: that of the release; a Kubernetes release has none)")
 	flags.StringVar(&p.multiQueue, "network-multiqueue", string(hyperv1.MultiQueueEnable), "Enable or Disable queues of network interfaces for each core")
 	flags.StringArrayVar(&p.networks, "additional-network", nil, "network of the virtual machines besides, as name:<namespace>/<name> of a NetworkAttachmentDefinition; may be repeated")

@@ -5,6 +5,7 @@ package hostedcluster
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/openshift/hypershift/hypershift-operator/platform"
@@ -32,5 +33,9 @@ func (r *Reconciler) deleteConnection(ctx context.Context, s *scope) (string, er
 	if !ok {
 		return "", nil
 	}
-	return connector.Disconnect(ctx, r.Client, s.cluster(r.Settings.OperatorImage))
+	waitsFor, err := connector.Disconnect(ctx, r.Client, s.cluster(r.Settings.OperatorImage))
+	if meta.IsNoMatchError(err) {
+		return "", nil // The platform's kinds are gone, and what was made of them.
+	}
+	return waitsFor, err
 }

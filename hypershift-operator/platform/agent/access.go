@@ -116,13 +116,24 @@ func leaveFormer(ctx context.Context, c client.Client, cluster platform.Cluster)
 		return fmt.Errorf("reading Deployment %s for the namespace of its agents: %w", key, err)
 	}
 	for _, container := range provider.Spec.Template.Spec.Containers {
-		for _, arg := range container.Args {
-			if former, found := strings.CutPrefix(arg, namespaceArg); found && former != agentNamespace(cluster.HostedCluster) {
-				return deny(ctx, c, cluster, former)
-			}
+		if former := namespaceIn(container.Args); former != agentNamespace(cluster.HostedCluster) {
+			return deny(ctx, c, cluster, former)
 		}
 	}
 	return nil
+}
+
+// namespaceIn is the namespace that a provider was started for, also by an earlier operator, which wrote it in one word with its flag.
+func namespaceIn(args []string) string {
+	for i, arg := range args {
+		if former, found := strings.CutPrefix(arg, namespaceArg+"="); found {
+			return former
+		}
+		if arg == namespaceArg && i+1 < len(args) {
+			return args[i+1]
+		}
+	}
+	return ""
 }
 
 func deny(ctx context.Context, c client.Client, cluster platform.Cluster, agents string) error {

@@ -91,21 +91,23 @@ func TestAccess(t *testing.T) {
 		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(role), role)).NotTo(Succeed())
 		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(binding), binding)).NotTo(Succeed())
 	})
-	t.Run("When the cluster names another namespace, the right to the former one should go", func(t *testing.T) {
-		g := NewWithT(t)
-		running := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: platform.ProviderName}}
-		running.Spec.Template.Spec.Containers = []corev1.Container{{Args: []string{"--leader-elect", "--agent-namespace=agents"}}}
-		c := testClient(t, agents("agents", "clusters"), agents("others", "*"), running)
-		_, err := p.ReconcileCredentials(t.Context(), c, cluster)
-		g.Expect(err).NotTo(HaveOccurred())
-		moved := testCluster()
-		moved.HostedCluster.Spec.Platform.Agent.AgentNamespace = "others"
-		_, err = p.ReconcileCredentials(t.Context(), c, moved)
-		g.Expect(err).NotTo(HaveOccurred())
-		former, now := &rbacv1.RoleBinding{ObjectMeta: bindingName(cluster, "agents")}, &rbacv1.RoleBinding{ObjectMeta: bindingName(cluster, "others")}
-		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(former), former)).NotTo(Succeed())
-		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(now), now)).To(Succeed())
-	})
+	for _, args := range [][]string{{"--leader-elect", "--agent-namespace=agents"}, {"--agent-namespace", "agents", "--leader-elect"}} {
+		t.Run("When the cluster names another namespace, the right to the former one should go", func(t *testing.T) {
+			g := NewWithT(t)
+			running := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: platform.ProviderName}}
+			running.Spec.Template.Spec.Containers = []corev1.Container{{Args: args}}
+			c := testClient(t, agents("agents", "clusters"), agents("others", "*"), running)
+			_, err := p.ReconcileCredentials(t.Context(), c, cluster)
+			g.Expect(err).NotTo(HaveOccurred())
+			moved := testCluster()
+			moved.HostedCluster.Spec.Platform.Agent.AgentNamespace = "others"
+			_, err = p.ReconcileCredentials(t.Context(), c, moved)
+			g.Expect(err).NotTo(HaveOccurred())
+			former, now := &rbacv1.RoleBinding{ObjectMeta: bindingName(cluster, "agents")}, &rbacv1.RoleBinding{ObjectMeta: bindingName(cluster, "others")}
+			g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(former), former)).NotTo(Succeed())
+			g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(now), now)).To(Succeed())
+		})
+	}
 	t.Run("When the agents are not for the cluster's namespace, its provider should get none, and lose those that it had", func(t *testing.T) {
 		g := NewWithT(t)
 		namespace := agents("agents", "clusters")

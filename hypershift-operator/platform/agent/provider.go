@@ -21,7 +21,7 @@ const (
 	// providerTag stands for the provider's image in its manifest.
 	providerTag = "cluster-api-provider-agent"
 	// namespaceArg tells the provider where its agents are.
-	namespaceArg = "--agent-namespace="
+	namespaceArg = "--agent-namespace"
 	// publishedImage is the provider that its project publishes, for clusters that are told no other.
 	publishedImage = "quay.io/edge-infrastructure/cluster-api-provider-agent:latest"
 )
@@ -46,7 +46,7 @@ func (p *Platform) Provider(cluster platform.Cluster) *component.Component {
 		Adapters: map[string]component.Adapter{
 			"deployment.yaml": component.Adapt(func(_ context.Context, _ *component.Scope, deployment *appsv1.Deployment) error {
 				container := &deployment.Spec.Template.Spec.Containers[0]
-				container.Args = append(container.Args, namespaceArg+agentNamespace(cluster.HostedCluster))
+				container.Args = append(container.Args, namespaceArg, agentNamespace(cluster.HostedCluster))
 				return nil
 			}),
 		},

@@ -47,7 +47,7 @@ func subjects(t *testing.T) []Subject {
 			},
 			Outside: []client.Object{&rbacv1.Role{ObjectMeta: agents("capi-provider-role-HOSTED")}, &rbacv1.RoleBinding{ObjectMeta: agents("cluster-api-agent-HOSTED")}},
 		},
-		kubevirt(fixture.InfraHere(t)),
+		kubevirt(fixture.InfraHere(t), "conform-kubevirt", "bare-kubevirt"),
 		{
 			Type:    hyperv1.AWSPlatform,
 			Cluster: func(hc *hyperv1.HostedCluster) { hc.Spec.Platform.AWS = awsCluster() },
@@ -74,9 +74,9 @@ func subjects(t *testing.T) []Subject {
 }
 
 // kubevirt has its virtual machines in another cluster, of which it gets a kubeconfig.
-func kubevirt(infra *fixture.Infra) Subject {
+func kubevirt(infra *fixture.Infra, namespaces ...string) Subject {
 	var beside []client.Object
-	for _, namespace := range []string{"conform-kubevirt", "bare-kubevirt", "elsewhere-kubevirt", "abandoned-kubevirt"} {
+	for _, namespace := range namespaces {
 		beside = append(beside, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
 			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "infra"}, Data: map[string][]byte{"kubeconfig": infra.Kubeconfig(fixture.InfraUser)}})
 	}

@@ -38,15 +38,12 @@ type elsewhere struct {
 func newElsewhere(t *testing.T, infra *fixture.Infra, prefix string) *elsewhere {
 	t.Helper()
 	clock := testingclock.NewFakePassiveClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
-	plugin, err := (&kubevirtplugin.Options{AllowCIDRs: "127.0.0.0/8", Clock: clock}).New(platform.Environment{})
+	plugin, err := (&kubevirtplugin.Options{AllowCIDRs: "127.0.0.0/8", Clock: clock, Timeout: time.Minute}).New(platform.Environment{})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	admin, operator := fixture.Start(t), fixture.AsOperator(t)
-	s := kubevirt(infra)
+	s := kubevirt(infra, prefix+"-kubevirt")
 	s.Plugin = plugin
-	inner := s.Cluster
-	s.Cluster = func(hc *hyperv1.HostedCluster) { inner(hc); hc.Spec.Release.Image = fixture.OCPImage }
 	s.Pool = func(pool *hyperv1.NodePool) {
-		pool.Spec.Release.Image = fixture.OCPImage
 		pool.Spec.Platform.Kubevirt = &hyperv1.KubevirtNodePoolPlatform{RootVolume: &hyperv1.KubevirtRootVolume{
 			CacheStrategy: &hyperv1.KubevirtCachingStrategy{Type: hyperv1.KubevirtCachingStrategyPVC},
 			KubevirtVolume: hyperv1.KubevirtVolume{Persistent: &hyperv1.KubevirtPersistentVolume{
@@ -62,9 +59,9 @@ func newElsewhere(t *testing.T, infra *fixture.Infra, prefix string) *elsewhere 
 func (e *elsewhere) disk(digest string) {
 	var intel releaseinfo.BootArchitecture
 	intel.Images.KubeVirt = releaseinfo.BootImage{DigestRef: "registry.example/rhcos@" + digest}
-	e.payloads[fixture.OCPImage] = releaseinfo.New(fixture.OCPImage, releaseinfo.Payload{
-		Version: "4.20.1", Distribution: releaseinfo.OpenShift, Architecture: releaseinfo.ArchitectureMulti,
-		Components: map[string]string{"cluster-capi-controllers": "registry.example/ocp-capi:1", "hypershift": fixture.OCPOperator, "haproxy-router": "registry.example/ocp-haproxy:1"},
+	e.payloads[fixture.ReleaseImage] = releaseinfo.New(fixture.ReleaseImage, releaseinfo.Payload{
+		Version: "1.36.3", Distribution: releaseinfo.Kubernetes, Architecture: "amd64",
+		Components: map[string]string{"cluster-capi-controllers": "registry.example/capi:1", "kube-apiserver": "registry.example/kube-apiserver:1"},
 		BootImages: releaseinfo.BootImages{Architectures: map[string]releaseinfo.BootArchitecture{"x86_64": intel}},
 	})
 }
@@ -295,6 +292,7 @@ func TestVirtualMachinesAbandoned(t *testing.T) {
 	infra := fixture.InfraHere(t)
 	e := newElsewhere(t, infra, "abandoned")
 	e.create()
+	e.Expect(e.poolSays(hyperv1.NodePoolValidPlatformImageType).Message).To(HavePrefix("Bootstrap"))
 	e.Expect(e.volumes()).To(HaveLen(1))
 	infra.Down.Store(true)
 	e.later()

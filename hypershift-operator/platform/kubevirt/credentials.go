@@ -56,11 +56,15 @@ func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cl
 	if why != "" {
 		return unusable(ctx, c, target, why)
 	}
-	if _, err := upsert.Object(ctx, c, target, func() error {
+	result, err := upsert.Object(ctx, c, target, func() error {
 		target.Data = data
 		return tenancy.Claim(target, client.ObjectKeyFromObject(cluster.HostedCluster))
-	}); err != nil {
+	})
+	if err != nil {
 		return platform.Credentials{}, err
+	}
+	if result != upsert.Unchanged {
+		p.infra.forget(cluster.Namespace) // What was found out was found out with another.
 	}
 	found := condition.True(credentialsFound, hyperv1.AsExpectedReason, fmt.Sprintf("The kubeconfig in Secret %s is handed to the provider", key))
 	said, again, err := p.checkCluster(ctx, c, infraTarget(cluster), found)

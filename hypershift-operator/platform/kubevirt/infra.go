@@ -3,6 +3,7 @@
 package kubevirt
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -43,6 +44,8 @@ type place struct {
 type infraClusters struct {
 	guard *maas.Guard
 	clock clock.PassiveClock // nil means the real one
+	// timeout bounds all calls of one visit; zero means infraTimeout.
+	timeout time.Duration
 
 	mu    sync.Mutex
 	known map[string]*infraCluster // by hosted namespace
@@ -92,7 +95,7 @@ func (i *infraClusters) use(ctx context.Context, c client.Client, at target, act
 	if err := i.begin(cluster); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, infraTimeout)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(i.timeout, infraTimeout))
 	defer cancel()
 	err = act(ctx, cluster.place)
 	return i.end(cluster, err)
@@ -133,7 +136,7 @@ func (i *infraClusters) cluster(at target, raw []byte) (*infraCluster, error) {
 	if known := i.known[at.hosted]; known != nil && known.fingerprint == fingerprint {
 		return known, nil
 	}
-	where, err := connect(raw, at.credentials.InfraNamespace, i.guard)
+	where, err := connect(raw, at.credentials.InfraNamespace, i.guard, cmp.Or(i.timeout, infraTimeout))
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// infraTimeout bounds all calls of one visit.
+	// infraTimeout bounds all calls of one visit, unless options say otherwise.
 	infraTimeout = 5 * time.Second
 	// mostAnswer is more than an API server has to say to us, in bytes: it is a tenant's, who could go on for ever.
 	mostAnswer = 4 << 20
@@ -66,26 +66,32 @@ var (
 )
 
 // connect makes a client by a kubeconfig that was accepted. Nothing is called yet: which kinds there are is known.
-func connect(raw []byte, namespace string, guard *maas.Guard) (place, error) {
+func connect(raw []byte, namespace string, guard *maas.Guard, timeout time.Duration) (place, error) {
 	config, err := clientcmd.RESTConfigFromKubeConfig(raw)
 	if err != nil {
 		return place{}, &infraError{reason: reasonNoCredentials, message: "its kubeconfig cannot be read"}
 	}
-	config.Timeout, config.QPS = infraTimeout, -1
+	config.Timeout, config.QPS = timeout, -1
 	config.UserAgent = "hypershift-operator"
-	config.Dial = (&net.Dialer{Timeout: infraTimeout, Control: cmp.Or(guard, &maas.Guard{}).Control}).DialContext
+	config.Dial = (&net.Dialer{Timeout: timeout, Control: cmp.Or(guard, &maas.Guard{}).Control}).DialContext
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(dataVolumes, meta.RESTScopeNamespace)
 	mapper.Add(policies, meta.RESTScopeNamespace)
 	mapper.Add(networks, meta.RESTScopeRoot)
-	c, err := client.New(config, client.Options{Scheme: clientgoscheme.Scheme, Mapper: mapper})
+	unusable := &infraError{reason: reasonNoCredentials, message: "its kubeconfig cannot be used"}
+	caller, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return place{}, &infraError{reason: reasonNoCredentials, message: "its kubeconfig cannot be used"}
+		return place{}, unusable
 	}
-	paths, err := discovery.NewDiscoveryClientForConfig(config)
+	caller.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	c, err := client.New(config, client.Options{HTTPClient: caller, Scheme: clientgoscheme.Scheme, Mapper: mapper})
 	if err != nil {
-		return place{}, &infraError{reason: reasonNoCredentials, message: "its kubeconfig cannot be used"}
+		return place{}, unusable
+	}
+	paths, err := discovery.NewDiscoveryClientForConfigAndClient(config, caller)
+	if err != nil {
+		return place{}, unusable
 	}
 	get := func(ctx context.Context, path string) ([]byte, error) {
 		return paths.RESTClient().Get().AbsPath(path).Do(ctx).Raw()
@@ -126,6 +132,8 @@ func tell(err error) error {
 			"an administrator can allow it with hypershift install --kubevirt-allow-cidrs"}
 	case errors.As(err, &untrusted), errors.As(err, &misnamed):
 		return &infraError{reason: reasonUnreachable, connection: true, message: "its certificate is not one that the kubeconfig vouches for"}
+	case apierrors.IsServiceUnavailable(err):
+		return &infraError{reason: reasonUnreachable, connection: true, message: "it is not available: try again when it is"}
 	case errors.As(err, &status):
 		return &infraError{reason: reasonFailed, message: condition.Shorten(status.Status().Message, mostWords)}
 	}
@@ -134,5 +142,5 @@ func tell(err error) error {
 		return err
 	}
 	return &infraError{reason: reasonUnreachable, connection: true,
-		message: fmt.Sprintf("it does not answer within %s: check the server in its kubeconfig, and that the management cluster reaches it", infraTimeout)}
+		message: "it does not answer: check the server in its kubeconfig, and that the management cluster reaches it"}
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +34,8 @@ type Options struct {
 	AllowCIDRs, RefuseCIDRs string
 	// Clock is for tests; nil means the real one.
 	Clock clock.PassiveClock
+	// Timeout bounds a visit of such a cluster; zero means 5 s.
+	Timeout time.Duration
 }
 
 // AddFlags adds the ranges in which clusters for virtual machines may be.
@@ -47,7 +50,7 @@ func (o *Options) New(env platform.Environment) (platform.Platform, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--kubevirt-allow-cidrs or --kubevirt-refuse-cidrs: %w", err)
 	}
-	return &Platform{providerImage: env.ProviderImage, infra: infraClusters{guard: guard, clock: o.Clock}}, nil
+	return &Platform{providerImage: env.ProviderImage, infra: infraClusters{guard: guard, clock: o.Clock, timeout: o.Timeout}}, nil
 }
 
 // Platform implements platform.Platform.

@@ -49,7 +49,7 @@ func userSecret(key, content string) *corev1.Secret {
 func testClient(t *testing.T, objects ...client.Object) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kubevirtv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, hyperv1.AddToScheme, kubevirtv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +168,9 @@ func TestCredentials(t *testing.T) {
 		})
 	}
 	t.Run("When the kubeconfig is good, the provider should get it with the namespace, and go on with it when it is bad later", func(t *testing.T) {
-		g, cluster, source := NewWithT(t), testCluster(elsewhere()), userSecret("config", goodKubeconfig)
+		server := infraServer(t, versions("v1.31.0", "v1.2.0"))
+		g, cluster, source := NewWithT(t), testCluster(elsewhere()), userSecret("config", kubeconfigOf(server))
+		p := &Platform{infra: infraClusters{guard: local()}}
 		source.Data["namespace"] = []byte("others")
 		c := testClient(t, source)
 		good, err := p.ReconcileCredentials(t.Context(), c, cluster)
@@ -186,7 +188,7 @@ func TestCredentials(t *testing.T) {
 		g.Expect(bad.Condition.Status).To(Equal(metav1.ConditionFalse))
 		g.Expect(bad.Hash).To(Equal(good.Hash))
 		g.Expect(c.Get(t.Context(), copied, handed)).To(Succeed())
-		g.Expect(handed.Data["kubeconfig"]).To(ContainSubstring("infra.example.com"))
+		g.Expect(handed.Data["kubeconfig"]).To(ContainSubstring(server.URL))
 	})
 	t.Run("When somebody else has a Secret of that name, it should leave it alone", func(t *testing.T) {
 		g := NewWithT(t)
@@ -205,7 +207,7 @@ func TestImage(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)
-			p, err := Options{}.New(platform.Environment{ProviderImage: tc.chosen})
+			p, err := (&Options{}).New(platform.Environment{ProviderImage: tc.chosen})
 			g.Expect(err).NotTo(HaveOccurred())
 			cluster := testCluster(nil)
 			cluster.HostedCluster.Annotations = map[string]string{hyperv1.ClusterAPIKubeVirtProviderImage: tc.annotation}

@@ -4,6 +4,7 @@ package kubevirt
 
 import (
 	"encoding/json"
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -70,6 +71,46 @@ func at(value any, path ...any) any {
 		}
 	}
 	return value
+}
+
+func cachedPool(name string) platform.Pool {
+	pool := testPool(func(block *hyperv1.KubevirtNodePoolPlatform) {
+		block.RootVolume.CacheStrategy = &hyperv1.KubevirtCachingStrategy{Type: hyperv1.KubevirtCachingStrategyPVC}
+	})
+	pool.Kept = &hyperv1.NodePoolPlatformStatus{KubeVirt: &hyperv1.KubeVirtNodePoolStatus{CacheName: name}}
+	return pool
+}
+
+func TestKeptImage(t *testing.T) {
+	p, g := &Platform{}, NewWithT(t)
+	one, other := p.MachineTemplate(cachedPool("kv-boot-image-cache-a")), p.MachineTemplate(cachedPool("kv-boot-image-cache-b"))
+	g.Expect(at(vm(t, cachedPool("kv-boot-image-cache-a")), "virtualMachineTemplate", "spec", "dataVolumeTemplates", 0, "spec", "source")).To(Equal(
+		map[string]any{"pvc": map[string]any{"namespace": "clusters-demo", "name": "kv-boot-image-cache-a"}}))
+	g.Expect(one).NotTo(Equal(other))
+	g.Expect(p.RollingTemplate(one)).To(Equal(p.RollingTemplate(other)), "the same disk in another volume replaces no machine")
+	g.Expect(p.RollingTemplate(one)).NotTo(Equal(p.RollingTemplate(p.MachineTemplate(testPool(nil)))))
+
+	named := cachedPool("")
+	named.NodePool.Spec.Platform.Kubevirt.RootVolume.Image = &hyperv1.KubevirtDiskImage{ContainerDiskImage: ptr.To("registry.example/mine:1")}
+	g.Expect(at(vm(t, named), "virtualMachineTemplate", "spec", "dataVolumeTemplates", 0, "spec", "source", "registry", "url")).To(Equal("docker://registry.example/mine:1"))
+	g.Expect(p.WithoutEffect(named.NodePool)).To(ConsistOf("platform.kubevirt.rootVolume.cacheStrategy"))
+	g.Expect(p.WithoutEffect(cachedPool("").NodePool)).To(BeEmpty())
+	g.Expect(p.WithoutEffect(testPool(nil).NodePool)).To(BeEmpty())
+}
+
+func TestOlderRelease(t *testing.T) {
+	g, pool := NewWithT(t), testPool(nil)
+	var intel releaseinfo.BootArchitecture
+	intel.Artifacts.OpenStack.Formats = map[string]map[string]releaseinfo.BootFile{"qcow2.gz": {"disk": {Location: "https://mirror.example/rhcos.qcow2.gz"}}}
+	pool.Release = releaseinfo.New("", releaseinfo.Payload{Distribution: releaseinfo.OpenShift,
+		BootImages: releaseinfo.BootImages{Architectures: map[string]releaseinfo.BootArchitecture{"x86_64": intel}}})
+	var fault *platform.Fault
+	g.Expect(errors.As((&Platform{}).ValidateNodePool(pool), &fault)).To(BeTrue())
+	g.Expect(fault.Condition).To(Equal("ValidPlatformImage"))
+	pool.NodePool.Annotations = map[string]string{hyperv1.AllowUnsupportedKubeVirtRHCOSVariantsAnnotation: "True"}
+	g.Expect((&Platform{}).ValidateNodePool(pool)).To(Succeed())
+	g.Expect(at(vm(t, pool), "virtualMachineTemplate", "spec", "dataVolumeTemplates", 0, "spec", "source")).To(Equal(
+		map[string]any{"http": map[string]any{"url": "https://mirror.example/rhcos.qcow2.gz"}}))
 }
 
 // Paths of what is looked at.
