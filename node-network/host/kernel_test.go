@@ -3,11 +3,13 @@
 package host
 
 import (
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/google/nftables"
 	. "github.com/onsi/gomega"
@@ -77,6 +79,49 @@ func TestRoutesOfTheKernel(t *testing.T) {
 	g.Expect(routes.MTU(netip.MustParseAddr("192.0.2.1"))).To(Equal(1430))
 	_, err = routes.MTU(netip.MustParseAddr("192.0.2.77"))
 	g.Expect(err).To(MatchError(ContainSubstring("no network interface of this node has its InternalIP 192.0.2.77")))
+}
+
+// TestBusyKernel has addresses come and go on a node that has so many that the kernel tells of them in several parts.
+func TestBusyKernel(t *testing.T) {
+	ownNetwork(t)
+	g := NewWithT(t)
+	routes, err := NewRoutes()
+	g.Expect(err).NotTo(HaveOccurred())
+	other, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(other.Close)
+	node0, err := other.LinkByName("node0")
+	g.Expect(err).NotTo(HaveOccurred())
+	const pods = 1000
+	pod := func(i int) *netlink.Addr {
+		return &netlink.Addr{IPNet: &net.IPNet{IP: net.IPv4(10, 0, byte(i>>8), byte(i)), Mask: net.CIDRMask(32, 32)}}
+	}
+	for i := range pods {
+		g.Expect(other.AddrAdd(node0, pod(i))).To(Succeed())
+	}
+	done, stopped := make(chan struct{}), make(chan error, 1)
+	go func() {
+		var err error
+		pace := time.NewTicker(time.Millisecond)
+		defer pace.Stop()
+		for i := 0; err == nil; i++ {
+			select {
+			case <-done:
+				stopped <- nil
+				return
+			case <-pace.C:
+			}
+			if err = other.AddrDel(node0, pod(i%pods)); err == nil {
+				err = other.AddrAdd(node0, pod(i%pods))
+			}
+		}
+		stopped <- err
+	}()
+	for range 200 {
+		g.Expect(routes.MTU(netip.MustParseAddr("192.0.2.1"))).To(Equal(1430))
+	}
+	close(done)
+	g.Expect(<-stopped).To(Succeed())
 }
 
 func TestMasqueradeOfTheKernel(t *testing.T) {
