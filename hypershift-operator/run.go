@@ -74,7 +74,7 @@ type runFlags struct {
 	registryOverrides                     string
 	leaderElect, ciDebugOutput            bool
 	isolation, ocpMonitoring              bool
-	privatePlatform, certDir              string
+	certDir                               string
 	validatingWebhook, enableUWMTelemetry bool
 	defaultingWebhook                     bool
 	webhookPort                           int
@@ -119,7 +119,6 @@ func addCompatibilityFlags(cmd *cobra.Command, f *runFlags) {
 	flags := cmd.Flags()
 	flags.BoolVar(&f.isolation, "enable-dedicated-request-serving-isolation", false, "accepted for compatibility, has no effect")
 	flags.BoolVar(&f.enableUWMTelemetry, "enable-uwm-telemetry-remote-write", false, "accepted for compatibility, has no effect")
-	flags.StringVar(&f.privatePlatform, "private-platform", "None", "accepted for compatibility, has no effect")
 	flags.StringVar(&f.certDir, "cert-dir", "", "accepted for compatibility, has no effect")
 	flags.BoolVar(&f.validatingWebhook, "enable-validating-webhook", false, "accepted for compatibility, has no effect")
 }

@@ -83,7 +83,8 @@ func (c *create) run(cmd *cobra.Command, _ []string) error {
 	if err := c.platform.Complete(); err != nil {
 		return exit.UsageError(err)
 	}
-	if c.render && c.releaseImage != "" {
+	inheritor, inherits := c.platform.(Inheritor)
+	if c.render && c.releaseImage != "" && !(inherits && inheritor.Incomplete()) {
 		return objects.Write(cmd.OutOrStdout(), []client.Object{c.nodePool()}, false)
 	}
 	cl, err := c.connection.Client()
@@ -153,6 +154,11 @@ func (c *create) checkCluster(ctx context.Context, cl client.Client) error {
 	}
 	if c.releaseImage == "" {
 		c.releaseImage = hc.Spec.Release.Image
+	}
+	if inheritor, ok := c.platform.(Inheritor); ok {
+		if err := inheritor.Inherit(hc); err != nil {
+			return exit.UsageError(err)
+		}
 	}
 	return nil
 }

@@ -82,6 +82,35 @@ func TestDefaults(t *testing.T) {
 	g.Expect(*pool.Spec.Replicas).To(BeEquivalentTo(2))
 }
 
+// heir takes its labels from the cluster.
+type heir struct {
+	plain
+	refuses error
+	of      string
+}
+
+func (h *heir) Incomplete() bool { return h.of == "" }
+
+func (h *heir) Inherit(hc *hyperv1.HostedCluster) error {
+	h.of = hc.Name
+	return h.refuses
+}
+
+func TestInherit(t *testing.T) {
+	g := NewWithT(t)
+	hc := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "demo"}}
+	hc.Spec.Platform.Type = hyperv1.NonePlatform
+	cl := fake.NewClientBuilder().WithScheme(kube.Scheme).WithObjects(hc).Build()
+	c, platform := parse(t), &heir{}
+	c.platform = platform
+	g.Expect(c.checkCluster(t.Context(), cl)).To(Succeed())
+	g.Expect(platform.of).To(Equal("demo"))
+	platform.refuses = errors.New("--subnet-id is required")
+	err := c.checkCluster(t.Context(), cl)
+	g.Expect(err).To(MatchError(platform.refuses))
+	g.Expect(exit.Code(err)).To(Equal(exit.Usage))
+}
+
 func nodePool(finalizers ...string) *hyperv1.NodePool {
 	pool := &hyperv1.NodePool{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "workers", Finalizers: finalizers}}
 	pool.Spec.ClusterName = "demo"

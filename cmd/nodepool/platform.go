@@ -20,3 +20,11 @@ type Platform interface {
 	// Apply writes the platform's part into the NodePool.
 	Apply(pool *hyperv1.NodePool)
 }
+
+// Inheritor is a Platform whose flags may be left out where the cluster says it.
+type Inheritor interface {
+	// Incomplete tells whether a flag is left out.
+	Incomplete() bool
+	// Inherit takes what is left out from the cluster. An error is about a flag, and names it.
+	Inherit(hc *hyperv1.HostedCluster) error
+}

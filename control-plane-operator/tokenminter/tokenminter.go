@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +26,8 @@ import (
 
 const (
 	requestTimeout = 10 * time.Second
+	// kubeconfigKey is where Secrets of kubeconfigs have it.
+	kubeconfigKey = "kubeconfig"
 	// lifetime is what is asked for; the API server may give less or more.
 	lifetime = time.Hour
 	// retry is how soon a token is asked for again when there was none: the guest's API may not serve yet.
@@ -34,6 +37,8 @@ const (
 type options struct {
 	namespace, name, audience string
 	file, kubeconfig          string
+	secretNamespace           string
+	secretName                string
 	oneshot                   bool
 	log                       logging.Options
 }
@@ -53,11 +58,13 @@ func NewCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.namespace, "service-account-namespace", "", "Namespace of the service account (required)")
+	flags.StringVar(&o.namespace, "service-account-namespace", "kube-system", "Namespace of the service account")
 	flags.StringVar(&o.name, "service-account-name", "", "Name of the service account, which is made where it is absent (required)")
 	flags.StringVar(&o.audience, "token-audience", "openshift", "Who is to accept the token")
-	flags.StringVar(&o.file, "token-file", "", "File to keep the token in (required)")
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "Kubeconfig of the guest (required)")
+	flags.StringVar(&o.file, "token-file", "/var/run/secrets/openshift/serviceaccount/token", "File to keep the token in")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "/etc/kubernetes/kubeconfig", "Kubeconfig of the guest")
+	flags.StringVar(&o.secretName, "kubeconfig-secret-name", "", "Secret that has the kubeconfig of the guest under the key kubeconfig, instead of --kubeconfig")
+	flags.StringVar(&o.secretNamespace, "kubeconfig-secret-namespace", "", "Namespace of that Secret, in the cluster that the pod runs in")
 	flags.BoolVar(&o.oneshot, "oneshot", false, "End when there is a token")
 	o.log.AddFlags(flags)
 	return cmd
@@ -65,11 +72,14 @@ func NewCommand() *cobra.Command {
 
 func (o *options) validate() error {
 	for _, flag := range []struct{ name, value string }{
-		{"service-account-namespace", o.namespace}, {"service-account-name", o.name}, {"token-file", o.file}, {"kubeconfig", o.kubeconfig},
+		{"service-account-namespace", o.namespace}, {"service-account-name", o.name}, {"token-file", o.file},
 	} {
 		if flag.value == "" {
 			return fmt.Errorf("--%s is missing", flag.name)
 		}
+	}
+	if (o.secretName == "") != (o.secretNamespace == "") {
+		return errors.New("--kubeconfig-secret-name and --kubeconfig-secret-namespace go together: set both, or neither")
 	}
 	return nil
 }
@@ -97,13 +107,42 @@ func (o *options) run(ctx context.Context) error {
 	}
 }
 
-// mint writes a new token and tells until when it is good. The kubeconfig is read each time, since its certificate is renewed in place.
+// guestConfig is read each time, since the kubeconfig's certificate is renewed in place. The Secret may come after the program: a volume
+// of it would keep the pod from starting until then.
+func (o *options) guestConfig(ctx context.Context) (*rest.Config, error) {
+	if o.secretName == "" {
+		config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+		if err != nil {
+			return nil, fmt.Errorf("reading --kubeconfig %s: %w", o.kubeconfig, err)
+		}
+		return config, nil
+	}
+	own, err := ctrl.GetConfig()
+	if err != nil {
+		return nil, fmt.Errorf("finding the cluster that the pod runs in: %w", err)
+	}
+	c, err := client.New(own, client.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the cluster that the pod runs in: %w", err)
+	}
+	secret, key := &corev1.Secret{}, client.ObjectKey{Namespace: o.secretNamespace, Name: o.secretName}
+	if err := c.Get(ctx, key, secret); err != nil {
+		return nil, fmt.Errorf("reading Secret %s: %w", key, err)
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data[kubeconfigKey])
+	if err != nil {
+		return nil, fmt.Errorf("Secret %s has no kubeconfig under the key %s: %w", key, kubeconfigKey, err)
+	}
+	return config, nil
+}
+
+// mint writes a new token and tells until when it is good.
 func (o *options) mint(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+	config, err := o.guestConfig(ctx)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("reading --kubeconfig %s: %w", o.kubeconfig, err)
+		return time.Time{}, err
 	}
 	guest, err := client.New(config, client.Options{})
 	if err != nil {

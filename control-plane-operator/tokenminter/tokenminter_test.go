@@ -11,6 +11,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -76,7 +78,23 @@ func TestMinter(t *testing.T) {
 		NewWithT(t).Expect(mint(ctx, append(args, "--kubeconfig="+kubeconfig(t, away))...)).To(Succeed(), "not an error: the pod would be started again and again")
 		NewWithT(t).Expect(ctx.Err()).To(HaveOccurred())
 	})
+	t.Run("When the kubeconfig is in a Secret of the cluster around, it should be read there", func(t *testing.T) {
+		g := NewWithT(t)
+		around := kubeconfig(t, config)
+		t.Setenv("KUBECONFIG", around)
+		raw, err := os.ReadFile(around)
+		g.Expect(err).NotTo(HaveOccurred())
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "guest"}, Data: map[string][]byte{"kubeconfig": raw}}
+		g.Expect(guest.Create(t.Context(), secret)).To(Succeed())
+		g.Expect(os.Remove(token)).To(Succeed())
+		g.Expect(mint(t.Context(), append(args, "--kubeconfig=nowhere", "--kubeconfig-secret-namespace=default", "--kubeconfig-secret-name=guest")...)).To(Succeed())
+		g.Expect(token).To(BeAnExistingFile())
+		o := options{secretNamespace: "default", secretName: "absent"}
+		_, err = o.guestConfig(t.Context())
+		g.Expect(err).To(MatchError(ContainSubstring("reading Secret default/absent")))
+	})
 	t.Run("When a flag is missing, it should say which", func(t *testing.T) {
-		NewWithT(t).Expect(mint(t.Context(), args[1:]...)).To(MatchError("--service-account-namespace is missing"))
+		NewWithT(t).Expect(mint(t.Context(), args[0], args[3])).To(MatchError("--service-account-name is missing"))
+		NewWithT(t).Expect(mint(t.Context(), append(args, "--kubeconfig-secret-name=guest")...)).To(MatchError(ContainSubstring("go together")))
 	})
 }

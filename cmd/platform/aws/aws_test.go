@@ -5,10 +5,12 @@ package aws
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
 	"github.com/spf13/pflag"
 	"k8s.io/utils/ptr"
 
@@ -135,9 +137,22 @@ func TestPublishing(t *testing.T) {
 	}
 }
 
+func TestNetworkOfOthers(t *testing.T) {
+	g := NewWithT(t)
+	infra := strings.NewReplacer(`"baseDomainPrefix":"x"`, `"baseDomainPrefix":"none"`, `"proxyAddr":""`, `"proxyAddr":"http://10.0.0.2:3128"`).Replace(infraJSON)
+	p, err := complete(t, infra, iamJSON)
+	g.Expect(err).NotTo(HaveOccurred())
+	hc := &hyperv1.HostedCluster{}
+	p.Apply(hc)
+	g.Expect(hc.Spec.DNS.BaseDomainPrefix).To(Equal(ptr.To("")), "the base domain is used as it is")
+	g.Expect(hc.Spec.Configuration.Proxy).To(Equal(&configv1.ProxySpec{HTTPProxy: "http://10.0.0.2:3128", HTTPSProxy: "http://10.0.0.2:3128"}))
+	hc.Spec.Configuration.Proxy.HTTPProxy = "http://theirs:3128"
+	p.Apply(hc)
+	g.Expect(hc.Spec.Configuration.Proxy.HTTPProxy).To(Equal("http://theirs:3128"), "a flag's wins")
+}
+
 func TestNodePool(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect((&NodePool{}).Complete()).To(MatchError(ContainSubstring("--subnet-id")))
 	p, flags := &NodePool{}, pflag.NewFlagSet("test", pflag.ContinueOnError)
 	p.AddFlags(flags)
 	g.Expect(flags.Parse([]string{"--subnet-id", "subnet-1"})).To(Succeed())
@@ -147,5 +162,34 @@ func TestNodePool(t *testing.T) {
 		p.Apply(pool)
 		g.Expect(pool.Spec.Platform.AWS.InstanceType).To(Equal(want))
 		g.Expect(pool.Spec.Platform.AWS.SecurityGroups).To(BeEmpty())
+	}
+}
+
+func TestNodePoolInherits(t *testing.T) {
+	subnet := &hyperv1.AWSCloudProviderConfig{Subnet: &hyperv1.AWSResourceReference{ID: ptr.To("subnet-c")}}
+	for _, tc := range []struct {
+		name            string
+		given           NodePool
+		cluster         *hyperv1.AWSCloudProviderConfig
+		incomplete      bool
+		subnet, profile string
+		err             string
+	}{
+		{"When nothing is given, it should take subnet and profile of the cluster", NodePool{}, subnet, true, "subnet-c", "demo-abcde-worker", ""},
+		{"When all is given, it should stay", NodePool{subnet: "subnet-1", profile: "mine"}, subnet, false, "subnet-1", "mine", ""},
+		{"When the cluster knows no subnet, it should want the flag", NodePool{profile: "mine"}, nil, true, "", "mine", "--subnet-id"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			hc := &hyperv1.HostedCluster{}
+			hc.Spec.InfraID, hc.Spec.Platform.AWS = "demo-abcde", &hyperv1.AWSPlatformSpec{CloudProviderConfig: tc.cluster}
+			p := tc.given
+			g.Expect(p.Incomplete()).To(Equal(tc.incomplete))
+			if err := p.Inherit(hc); tc.err != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(tc.err)))
+				return
+			}
+			g.Expect([]string{p.subnet, p.profile}).To(Equal([]string{tc.subnet, tc.profile}))
+		})
 	}
 }

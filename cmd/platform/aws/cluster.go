@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 
+	configv1 "github.com/openshift/api/config/v1"
 	"github.com/spf13/pflag"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,6 +34,9 @@ type Cluster struct {
 	iam                 identities
 	machines            *ipnet.IPNet
 }
+
+// noPrefix is what --infra-json has for a base domain that is used as it is.
+const noPrefix = "none"
 
 // Type implements cluster.Platform.
 func (*Cluster) Type() hyperv1.PlatformType { return hyperv1.AWSPlatform }
@@ -125,9 +129,12 @@ func (p *Cluster) Apply(hc *hyperv1.HostedCluster) {
 	if p.infra.BaseDomain != "" {
 		hc.Spec.DNS.BaseDomain = p.infra.BaseDomain
 	}
-	if p.infra.BaseDomainPrefix != "" {
-		hc.Spec.DNS.BaseDomainPrefix = ptr.To(p.infra.BaseDomainPrefix)
+	if prefix := p.infra.BaseDomainPrefix; prefix == noPrefix {
+		hc.Spec.DNS.BaseDomainPrefix = ptr.To("")
+	} else if prefix != "" {
+		hc.Spec.DNS.BaseDomainPrefix = ptr.To(prefix)
 	}
+	p.applyProxy(hc)
 	hc.Spec.DNS.PublicZoneID, hc.Spec.DNS.PrivateZoneID = p.infra.PublicZoneID, p.infra.PrivateZoneID
 	if p.machines != nil && len(hc.Spec.Networking.MachineNetwork) == 0 {
 		hc.Spec.Networking.MachineNetwork = []hyperv1.MachineNetworkEntry{{CIDR: *p.machines}}
@@ -142,6 +149,19 @@ func (p *Cluster) Apply(hc *hyperv1.HostedCluster) {
 			hc.Annotations = map[string]string{}
 		}
 		hc.Annotations[hyperv1.AWSMachinePublicIPs] = "true"
+	}
+}
+
+// applyProxy has nodes go out by the proxy of the network, if it has one and no flag names another.
+func (p *Cluster) applyProxy(hc *hyperv1.HostedCluster) {
+	if p.infra.ProxyAddr == "" {
+		return
+	}
+	if hc.Spec.Configuration == nil {
+		hc.Spec.Configuration = &hyperv1.ClusterConfiguration{}
+	}
+	if hc.Spec.Configuration.Proxy == nil {
+		hc.Spec.Configuration.Proxy = &configv1.ProxySpec{HTTPProxy: p.infra.ProxyAddr, HTTPSProxy: p.infra.ProxyAddr}
 	}
 }
 

@@ -28,6 +28,7 @@ type infrastructure struct {
 	PublicZoneID     string `json:"publicZoneID"`
 	PrivateZoneID    string `json:"privateZoneID"`
 	LocalZoneID      string `json:"localZoneID"`
+	ProxyAddr        string `json:"proxyAddr"`
 }
 
 type zone struct {

@@ -31,9 +31,9 @@ func (*NodePool) Type() hyperv1.PlatformType { return hyperv1.AWSPlatform }
 
 // AddFlags implements nodepool.Platform.
 func (p *NodePool) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&p.subnet, "subnet-id", "", "subnet of the machines (required)")
+	flags.StringVar(&p.subnet, "subnet-id", "", "subnet of the machines (default: the cluster's)")
 	flags.StringVar(&p.securityGroup, "securitygroup-id", "", "security group of the machines beside the cluster's")
-	flags.StringVar(&p.profile, "instance-profile", "", "instance profile of the machines (default: <infra id>-worker-profile)")
+	flags.StringVar(&p.profile, "instance-profile", "", "instance profile of the machines (default: <infra id>-worker, as `create iam aws` of the compatible product makes it)")
 	p.addMachineFlags(flags)
 }
 
@@ -48,11 +48,28 @@ func (p *NodePool) addMachineFlags(flags *pflag.FlagSet) {
 
 // Complete implements nodepool.Platform.
 func (p *NodePool) Complete() error {
-	if p.subnet == "" {
-		return errors.New("--subnet-id is required: name the subnet of the machines")
-	}
 	if p.volume.Size < leastVolume {
 		return fmt.Errorf("--root-volume-size %d: use %d or more", p.volume.Size, leastVolume)
+	}
+	return nil
+}
+
+// Incomplete implements nodepool.Inheritor.
+func (p *NodePool) Incomplete() bool { return p.subnet == "" || p.profile == "" }
+
+// Inherit implements nodepool.Inheritor: the first NodePool's subnet, and the profile that is made with the cluster's roles.
+func (p *NodePool) Inherit(hc *hyperv1.HostedCluster) error {
+	if p.profile == "" {
+		p.profile = hc.Spec.InfraID + "-worker"
+	}
+	if p.subnet != "" {
+		return nil
+	}
+	if aws := hc.Spec.Platform.AWS; aws != nil && aws.CloudProviderConfig != nil && aws.CloudProviderConfig.Subnet != nil {
+		p.subnet = ptr.Deref(aws.CloudProviderConfig.Subnet.ID, "")
+	}
+	if p.subnet == "" {
+		return errors.New("--subnet-id is required: the HostedCluster names no subnet in spec.platform.aws.cloudProviderConfig")
 	}
 	return nil
 }

@@ -2,7 +2,8 @@
 
 // Package aws is the platform AWS: worker nodes are instances of EC2. The Cluster API provider makes instances, and the release payload's
 // control-plane-operator makes the rest, with roles that the HostedCluster names. What is called from here is a bucket, when the installer
-// named one: it gets the documents by which AWS knows the issuer of a cluster's tokens.
+// named one: it gets the documents by which AWS knows the issuer of a cluster's tokens; and EC2, when the installer gave rights in the account of
+// the management cluster: there endpoint services lead the nodes of private clusters to their control plane.
 package aws
 
 import (
@@ -23,14 +24,20 @@ import (
 )
 
 // Options implements platform.Options.
-type Options struct{ bucket bucket }
+type Options struct {
+	bucket bucket
+	link   privateLink
+}
 
-// AddFlags adds where the documents of issuers go. The names are the compatible product's.
-func (o *Options) AddFlags(flags *pflag.FlagSet) { o.bucket.addFlags(flags) }
+// AddFlags adds where the documents of issuers go, and how endpoint services of private clusters are made.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
+	o.bucket.addFlags(flags)
+	o.link.addFlags(flags)
+}
 
 // New makes the plugin.
 func (o *Options) New(env platform.Environment) (platform.Platform, error) {
-	return &Platform{providerImage: env.ProviderImage, bucket: &o.bucket}, o.bucket.check()
+	return &Platform{providerImage: env.ProviderImage, bucket: &o.bucket, link: &o.link}, errors.Join(o.bucket.check(), o.link.check())
 }
 
 // Platform implements platform.Platform.
@@ -39,6 +46,8 @@ type Platform struct {
 	providerImage string
 	// bucket takes the documents of issuers.
 	bucket *bucket
+	// link makes endpoint services.
+	link *privateLink
 }
 
 var (

@@ -5,7 +5,6 @@ package aws
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,13 +14,11 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
@@ -33,13 +30,6 @@ import (
 const (
 	// ownerMark is the metadata of an object that says whose it is, as namespace/name.
 	ownerMark = "Hosted-Cluster"
-
-	// bucketTimeout bounds all that one pass asks a bucket.
-	bucketTimeout = 10 * time.Second
-	// publishedFor is how long documents that were seen in the bucket are taken to be there, and failedFor how long the bucket is not
-	// asked again after a failure.
-	publishedFor = 10 * time.Minute
-	failedFor    = 30 * time.Second
 )
 
 // errTaken is the refusal to write over what is another cluster's.
@@ -51,17 +41,7 @@ type bucket struct {
 	// credentials is a file, as AWS's client libraries read it. It may change at any time.
 	credentials string
 
-	clock clock.PassiveClock
-	mu    sync.Mutex
-	// seen is what the last look at the documents of an owner told.
-	seen map[string]look
-}
-
-// look is what the bucket told of documents.
-type look struct {
-	documents [sha256.Size]byte
-	at        time.Time
-	failure   error
+	looks looks
 }
 
 func (b *bucket) addFlags(flags *pflag.FlagSet) {
@@ -111,25 +91,12 @@ func (p *Platform) WithdrawIssuer(ctx context.Context, cluster platform.Cluster)
 
 // publish writes what is missing or different. It asks the bucket only when the last answer is old.
 func (b *bucket) publish(ctx context.Context, owner, infraID string, documents map[string][]byte) (again time.Duration, failure error) {
-	raw, err := json.Marshal(documents)
-	if err != nil {
-		return failedFor, err
-	}
-	digest := sha256.Sum256(raw)
-	if last, left := b.last(owner); left > 0 && last.documents == digest {
-		return left, last.failure
-	}
-	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
-	defer cancel()
-	failure = b.putAll(ctx, owner, infraID, documents)
-	found := look{documents: digest, at: b.now(), failure: failure}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.seen == nil {
-		b.seen = map[string]look{}
-	}
-	b.seen[owner] = found
-	return found.validFor(), failure
+	_, again, failure = b.looks.once(owner, documents, func() (string, error) {
+		ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+		defer cancel()
+		return "", b.putAll(ctx, owner, infraID, documents)
+	})
+	return again, failure
 }
 
 func (b *bucket) putAll(ctx context.Context, owner, infraID string, documents map[string][]byte) error {
@@ -143,27 +110,6 @@ func (b *bucket) putAll(ctx context.Context, owner, infraID string, documents ma
 		}
 	}
 	return nil
-}
-
-func (l look) validFor() time.Duration {
-	if l.failure != nil {
-		return failedFor
-	}
-	return publishedFor
-}
-
-func (b *bucket) last(owner string) (last look, left time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	last = b.seen[owner]
-	return last, last.validFor() - b.now().Sub(last.at)
-}
-
-func (b *bucket) now() time.Time {
-	if b.clock == nil {
-		return time.Now()
-	}
-	return b.clock.Now()
 }
 
 // open reads the credentials anew: they may have been rotated.
@@ -217,7 +163,7 @@ func (b *bucket) read(ctx context.Context, store *minio.Client, name string) ([]
 }
 
 func (b *bucket) withdraw(ctx context.Context, owner, infraID string) error {
-	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	store, err := b.open()
 	if err != nil {
@@ -233,9 +179,7 @@ func (b *bucket) withdraw(ctx context.Context, owner, infraID string) error {
 			return err
 		}
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.seen, owner)
+	b.looks.forget(owner)
 	return nil
 }
 

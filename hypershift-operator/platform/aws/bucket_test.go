@@ -41,7 +41,7 @@ func withBucket(t *testing.T, store *storetest.Store) (*Platform, *testingclock.
 		t.Fatal(err)
 	}
 	clock := testingclock.NewFakePassiveClock(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC))
-	p.(*Platform).bucket.clock = clock
+	p.(*Platform).bucket.looks.clock = clock
 	return p.(*Platform), clock
 }
 
@@ -70,13 +70,13 @@ func TestPublishing(t *testing.T) {
 	asked := store.Reads
 	publish("first")
 	g.Expect(store.Reads).To(Equal(asked), "it has just seen them")
-	clock.SetTime(clock.Now().Add(publishedFor))
+	clock.SetTime(clock.Now().Add(seenFor))
 	publish("first")
 	g.Expect(store.Reads).To(Equal(asked+2), "it looks again")
 	g.Expect(store.Writes).To(Equal(2), "they are there")
 
 	delete(store.Objects, keysKey)
-	clock.SetTime(clock.Now().Add(publishedFor))
+	clock.SetTime(clock.Now().Add(seenFor))
 	publish("first")
 	g.Expect(store.Names()).To(Equal([]string{discoveryKey, keysKey}), "what somebody removed comes back")
 

@@ -3,6 +3,7 @@
 package aws
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,46 +34,45 @@ func private(hc *hyperv1.HostedCluster) bool {
 }
 
 // Connect gives the AWSEndpointServices that the payload's control-plane-operator made the subnets of all pools, in which it then makes
-// endpoints, and sums up how far they are.
+// endpoints, and what those connect to. It sums up how far they are.
 func (p *Platform) Connect(ctx context.Context, c client.Client, cluster platform.Cluster) (platform.Connection, error) {
-	hc := cluster.HostedCluster
-	if !private(hc) {
-		return platform.Connection{Gone: []hyperv1.ConditionType{hyperv1.AWSEndpointServiceAvailable, hyperv1.AWSEndpointAvailable}}, nil
-	}
 	services, err := endpointServices(ctx, c, cluster)
 	if err != nil {
 		return platform.Connection{}, err
+	}
+	failures := []error{p.releaseDeleted(ctx, c, cluster, services)}
+	if !private(cluster.HostedCluster) {
+		gone := []hyperv1.ConditionType{hyperv1.AWSEndpointServiceAvailable, hyperv1.AWSEndpointAvailable}
+		return platform.Connection{Gone: gone}, errors.Join(failures...)
 	}
 	subnets, err := endpointSubnets(cluster.NodePools)
 	if err != nil {
 		return platform.Connection{}, err
 	}
-	var failures []error
+	var connection platform.Connection
 	for i := range services {
 		service := &services[i]
 		if !service.DeletionTimestamp.IsZero() {
 			continue
 		}
+		name, told, again, err := p.offer(ctx, c, cluster, service)
+		if err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		if again > 0 && (connection.CheckAgain == 0 || again < connection.CheckAgain) {
+			connection.CheckAgain = again
+		}
 		failures = append(failures,
 			upsert.Patch(ctx, c, service, func() { service.Spec.SubnetIDs = subnets }),
-			upsert.StatusLatest(ctx, c, service, func() { meta.SetStatusCondition(&service.Status.Conditions, offered(hc, service)) }),
+			upsert.StatusLatest(ctx, c, service, func() {
+				service.Status.EndpointServiceName = cmp.Or(name, service.Status.EndpointServiceName)
+				meta.SetStatusCondition(&service.Status.Conditions, told)
+			}),
 		)
 	}
-	return platform.Connection{Conditions: []metav1.Condition{
-		sumUp(services, hyperv1.AWSEndpointServiceAvailable), sumUp(services, hyperv1.AWSEndpointAvailable),
-	}}, errors.Join(failures...)
-}
-
-// offered tells whether somebody made the endpoint service of a load balancer. That needs the account of the management cluster, in which
-// the operator is nobody.
-func offered(hc *hyperv1.HostedCluster, service *hyperv1.AWSEndpointService) metav1.Condition {
-	if service.Status.EndpointServiceName != "" {
-		return condition.True(string(hyperv1.AWSEndpointServiceAvailable), hyperv1.AWSSuccessReason, hyperv1.AllIsWellMessage)
-	}
-	principals := append([]string{withoutPath(spec(hc).RolesRef.ControlPlaneOperatorARN)}, spec(hc).AdditionalAllowedPrincipals...)
-	return condition.False(string(hyperv1.AWSEndpointServiceAvailable), hyperv1.AWSErrorReason, fmt.Sprintf(
-		"make an endpoint service for the network load balancer %s which accepts connections of %s by itself, and write its name into status.endpointServiceName of AWSEndpointService %s/%s",
-		service.Spec.NetworkLoadBalancerName, strings.Join(principals, ", "), service.Namespace, service.Name))
+	connection.Conditions = []metav1.Condition{sumUp(services, hyperv1.AWSEndpointServiceAvailable), sumUp(services, hyperv1.AWSEndpointAvailable)}
+	return connection, errors.Join(failures...)
 }
 
 // withoutPath is a role as PrivateLink takes it for who may connect.
@@ -148,7 +148,9 @@ func (p *Platform) Disconnect(ctx context.Context, c client.Client, cluster plat
 		} else if cluster.ControlPlane == nil || !known(cluster.HostedCluster) {
 			err = errors.Join(err, finalizer.Remove(ctx, c, service, payloadFinalizer))
 		}
-		waitsFor = append(waitsFor, stays(service))
+		why, failure := p.release(ctx, c, cluster, service)
+		err = errors.Join(err, failure)
+		waitsFor = append(waitsFor, stays(service)+why)
 	}
 	if len(waitsFor) == 0 || err != nil {
 		return "", err

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aws
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+const (
+	// lookTimeout bounds all that one pass asks AWS.
+	lookTimeout = 10 * time.Second
+	// seenFor is how long what was seen in AWS is taken to be there, and failedFor how long AWS is not asked again after a failure.
+	seenFor   = 10 * time.Minute
+	failedFor = 30 * time.Second
+)
+
+// looks remembers what AWS last told of things, so that not each pass asks it. The zero value remembers nothing yet.
+type looks struct {
+	clock clock.PassiveClock
+	mu    sync.Mutex
+	seen  map[string]look
+}
+
+// look is what AWS told of one thing.
+type look struct {
+	wanted  [sha256.Size]byte
+	at      time.Time
+	answer  string
+	failure error
+}
+
+func (l look) validFor() time.Duration {
+	if l.failure != nil {
+		return failedFor
+	}
+	return seenFor
+}
+
+// once gives the last answer about a thing while it is fresh and the same is wanted of it, and else asks. again is when it will not be fresh
+// any more.
+func (l *looks) once(thing string, wanted any, ask func() (string, error)) (answer string, again time.Duration, failure error) {
+	raw, err := json.Marshal(wanted)
+	if err != nil {
+		return "", failedFor, fmt.Errorf("encoding what is wanted of %s: %w", thing, err)
+	}
+	digest := sha256.Sum256(raw)
+	if last, left := l.last(thing); left > 0 && last.wanted == digest {
+		return last.answer, left, last.failure
+	}
+	answer, failure = ask()
+	found := look{wanted: digest, at: l.now(), answer: answer, failure: failure}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.seen == nil {
+		l.seen = map[string]look{}
+	}
+	l.seen[thing] = found
+	return answer, found.validFor(), failure
+}
+
+func (l *looks) forget(thing string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.seen, thing)
+}
+
+func (l *looks) last(thing string) (last look, left time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last = l.seen[thing]
+	return last, last.validFor() - l.now().Sub(last.at)
+}
+
+func (l *looks) now() time.Time {
+	if l.clock == nil {
+		return time.Now()
+	}
+	return l.clock.Now()
+}
