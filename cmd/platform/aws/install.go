@@ -3,9 +3,11 @@
 package aws
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
@@ -23,11 +25,15 @@ const (
 	bucketConfig = "oidc-storage-provider-s3-config"
 )
 
-// Install is the platform's part of install: the bucket of the issuers' documents.
-type Install struct{ bucket, region, endpoint, file, secret, key string }
+// Install is the platform's part of install: the bucket of the issuers' documents, and the rights to lead nodes to private clusters.
+type Install struct {
+	bucket, region, endpoint, file, secret, key string
+	link                                        privateLink
+}
 
-// AddFlags implements install.Part. The names are the compatible product's, but for that of the endpoint.
+// AddFlags implements install.Part. The names are the compatible product's, but for those of endpoints.
 func (i *Install) AddFlags(flags *pflag.FlagSet) {
+	i.link.addFlags(flags)
 	flags.StringVar(&i.bucket, "oidc-storage-provider-s3-bucket-name", "", "bucket that the operator publishes the issuers of AWS clusters in (default: none, who makes clusters does)")
 	flags.StringVar(&i.region, "oidc-storage-provider-s3-region", "", "region of the bucket")
 	flags.StringVar(&i.file, "oidc-storage-provider-s3-credentials", "", "AWS credentials file that may write to the bucket")
@@ -38,6 +44,20 @@ func (i *Install) AddFlags(flags *pflag.FlagSet) {
 
 // Complete implements install.Part.
 func (i *Install) Complete(namespace string) (install.Addition, error) {
+	issuers, err := i.issuers(namespace)
+	if err != nil {
+		return install.Addition{}, err
+	}
+	private, err := i.link.complete(namespace)
+	if err != nil {
+		return install.Addition{}, err
+	}
+	return install.Addition{
+		Args: slices.Concat(issuers.Args, private.Args), Secrets: slices.Concat(issuers.Secrets, private.Secrets), Objects: slices.Concat(issuers.Objects, private.Objects),
+	}, nil
+}
+
+func (i *Install) issuers(namespace string) (install.Addition, error) {
 	if i.bucket == "" {
 		if i.region != "" || i.file != "" || i.secret != "" || i.endpoint != "" {
 			return install.Addition{}, errors.New("the other flags --oidc-storage-provider-s3-* need --oidc-storage-provider-s3-bucket-name")
@@ -56,17 +76,11 @@ func (i *Install) Complete(namespace string) (install.Addition, error) {
 	objects := []client.Object{&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: bucketConfig}, Data: map[string]string{"name": i.bucket, "region": i.region},
 	}}
-	secret := i.secret
-	if i.file != "" {
-		content, err := os.ReadFile(i.file)
-		if err != nil {
-			return install.Addition{}, fmt.Errorf("--oidc-storage-provider-s3-credentials: %w", err)
-		}
-		secret = bucketSecret
-		objects = append(objects, &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: secret}, Type: corev1.SecretTypeOpaque, Data: map[string][]byte{i.key: content},
-		})
+	secret, made, err := secretOf(namespace, "--oidc-storage-provider-s3-credentials", i.file, cmp.Or(i.secret, bucketSecret), i.key)
+	if err != nil {
+		return install.Addition{}, err
 	}
+	objects = append(objects, made...)
 	args := []string{
 		"--oidc-storage-provider-s3-bucket-name=" + i.bucket, "--oidc-storage-provider-s3-region=" + i.region,
 		"--oidc-storage-provider-s3-credentials=" + bucketDir + "/" + i.key,
@@ -75,4 +89,18 @@ func (i *Install) Complete(namespace string) (install.Addition, error) {
 		args = append(args, "--oidc-storage-provider-s3-endpoint="+i.endpoint)
 	}
 	return install.Addition{Args: args, Secrets: []install.SecretFiles{{Name: secret, Dir: bucketDir}}, Objects: objects}, nil
+}
+
+// secretOf is the Secret with credentials: one that is there, or one that is made of a file.
+func secretOf(namespace, flag, file, name, key string) (string, []client.Object, error) {
+	if file == "" {
+		return name, nil, nil
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return "", nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	return name, []client.Object{&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Type: corev1.SecretTypeOpaque, Data: map[string][]byte{key: content},
+	}}, nil
 }

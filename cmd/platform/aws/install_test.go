@@ -51,6 +51,34 @@ func TestInstall(t *testing.T) {
 				Secrets: []install.SecretFiles{{Name: "mine", Dir: "/etc/oidc-storage-provider-s3-creds"}}, Objects: []client.Object{public},
 			}, "",
 		},
+		{
+			"When private clusters are wanted it should bring the operator's rights", []string{"--private-platform=AWS", "--aws-private-region=eu-west-1", "--aws-private-creds=" + file},
+			install.Addition{
+				Args:    []string{"--private-platform=AWS", "--aws-private-region=eu-west-1", "--aws-private-creds=/etc/provider/credentials"},
+				Secrets: []install.SecretFiles{{Name: "hypershift-operator-aws-credentials", Dir: "/etc/provider"}},
+				Objects: []client.Object{&corev1.Secret{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "here", Name: "hypershift-operator-aws-credentials"}, Type: corev1.SecretTypeOpaque,
+					Data: map[string][]byte{"credentials": []byte("[default]")},
+				}},
+			}, "",
+		},
+		{
+			"When a Secret has the operator's rights it should use that, beside the bucket's",
+			append(bucket, "--oidc-storage-provider-s3-secret=mine", "--private-platform=AWS", "--aws-private-region=eu-west-1", "--aws-private-secret=theirs", "--aws-private-secret-key=file",
+				"--aws-private-endpoint=https://ec2.example"),
+			install.Addition{
+				Args: append(bucket, "--oidc-storage-provider-s3-credentials=/etc/oidc-storage-provider-s3-creds/credentials",
+					"--private-platform=AWS", "--aws-private-region=eu-west-1", "--aws-private-creds=/etc/provider/file", "--aws-private-endpoint=https://ec2.example"),
+				Secrets: []install.SecretFiles{{Name: "mine", Dir: "/etc/oidc-storage-provider-s3-creds"}, {Name: "theirs", Dir: "/etc/provider"}}, Objects: []client.Object{public},
+			}, "",
+		},
+		{"When nothing is private it should refuse the other flags", []string{"--aws-private-region=eu-west-1"}, install.Addition{}, "need --private-platform AWS"},
+		{"When the private platform is another it should say which there are", []string{"--private-platform=Azure"}, install.Addition{}, "use AWS or None"},
+		{"When the operator's rights are missing it should name the flags", []string{"--private-platform=AWS", "--aws-private-region=eu-west-1"}, install.Addition{}, "one of --aws-private-creds and"},
+		{
+			"When their file is not there it should name the flag", []string{"--private-platform=AWS", "--aws-private-region=eu-west-1", "--aws-private-creds=nowhere"}, install.Addition{},
+			"--aws-private-creds: open nowhere",
+		},
 		{"When there is no bucket it should refuse the other flags", bucket[1:], install.Addition{}, "need --oidc-storage-provider-s3-bucket-name"},
 		{"When there is no region it should name the flag", bucket[:1], install.Addition{}, "--oidc-storage-provider-s3-region"},
 		{"When there are no credentials it should name the flags", bucket, install.Addition{}, "one of --oidc-storage-provider-s3-credentials and"},
