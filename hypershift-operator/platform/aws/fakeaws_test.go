@@ -27,6 +27,8 @@ type fakeAWS struct {
 	asked []string
 	// lost has CreateVpcEndpointServiceConfiguration make what it is asked for, and nobody hear of it.
 	lost bool
+	// late has DescribeVpcEndpointServiceConfigurations not know of them yet.
+	late bool
 }
 
 type fakeService struct {
@@ -153,7 +155,7 @@ func (f *fakeAWS) list(form url.Values) string {
 	var found []*fakeService
 	key, filtered := strings.CutPrefix(form.Get("Filter.1.Name"), "tag:")
 	for _, s := range f.services {
-		if !filtered || s.tags[key] == form.Get("Filter.1.Value.1") {
+		if !f.late && !filtered || filtered && s.tags[key] == form.Get("Filter.1.Value.1") {
 			found = append(found, s)
 		}
 	}

@@ -31,9 +31,7 @@ func (l *privateLink) remove(ctx context.Context, owner string) (waitsFor string
 	var ids []string
 	filter := types.Filter{Name: awssdk.String("tag:" + ownerTag), Values: []string{owner}}
 	err = eachService(ctx, api, []types.Filter{filter}, func(s types.ServiceConfiguration) {
-		if found := of(&s); found.owner == owner {
-			ids = append(ids, found.id)
-		}
+		ids = append(ids, awssdk.ToString(s.ServiceId))
 	})
 	if err != nil || len(ids) == 0 {
 		return "", err

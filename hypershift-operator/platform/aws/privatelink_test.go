@@ -3,6 +3,7 @@
 package aws
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -158,14 +159,16 @@ func TestEndpointServiceWaits(t *testing.T) {
 			l.Expect(l.look().Status).To(Equal(metav1.ConditionTrue))
 		})
 	}
-	t.Run("When nobody heard that it was made, the next try should find it", func(t *testing.T) {
-		aws := &fakeAWS{balancers: map[string]string{"lb-private-router": "active"}, lost: true}
-		l := link(t, aws)
-		l.look()
-		l.clock.SetTime(l.clock.Now().Add(failedFor))
-		l.Expect(l.look().Status).To(Equal(metav1.ConditionTrue))
-		l.Expect(aws.services).To(HaveLen(1))
-	})
+	for _, late := range []bool{false, true} {
+		t.Run(fmt.Sprintf("When nobody heard that it was made, and the list of all is late: %t, the next try should be the first one", late), func(t *testing.T) {
+			aws := &fakeAWS{balancers: map[string]string{"lb-private-router": "active"}, lost: true, late: late}
+			l := link(t, aws)
+			l.look()
+			l.clock.SetTime(l.clock.Now().Add(failedFor))
+			l.Expect(l.look().Status).To(Equal(metav1.ConditionTrue))
+			l.Expect(aws.services).To(HaveLen(1))
+		})
+	}
 }
 
 func TestEndpointServiceGoes(t *testing.T) {
