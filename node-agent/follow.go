@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -25,6 +26,9 @@ const (
 	currentAnnotation = nodeupdate.Current
 	stateAnnotation   = nodeupdate.State
 	messageAnnotation = nodeupdate.Message
+	desiredAddress    = nodeupdate.DesiredAddress
+	currentAddress    = nodeupdate.CurrentAddress
+	addressMessage    = nodeupdate.AddressMessage
 
 	working    = nodeupdate.Working
 	done       = nodeupdate.Done
@@ -83,7 +87,7 @@ func (f *follower) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case now := <-seen:
-			if latest != nil && latest[desiredAnnotation] != now[desiredAnnotation] {
+			if latest != nil && (latest[desiredAnnotation] != now[desiredAnnotation] || latest[desiredAddress] != now[desiredAddress]) {
 				wait = f.retryFirst
 			} else if again != nil {
 				latest = now
@@ -137,8 +141,15 @@ func (f *follower) watch(ctx context.Context, seen chan cluster.Annotations) {
 	}
 }
 
-// heed does what the Node's annotations ask for, and says on the Node how that went. Its error is for another attempt.
+// heed does what the Node's annotations ask for, and says on the Node how that went. Its error is for another attempt. That an address cannot be
+// gone by keeps no configuration from the machine.
 func (f *follower) heed(ctx context.Context, now cluster.Annotations) error {
+	moved := f.move(ctx, now)
+	return errors.Join(moved, f.configure(ctx, now))
+}
+
+// configure brings the machine to the configuration that the Node's annotations ask for.
+func (f *follower) configure(ctx context.Context, now cluster.Annotations) error {
 	state, err := f.settled(ctx)
 	if err != nil {
 		return err
@@ -218,6 +229,13 @@ func (f *follower) tell(ctx context.Context, now cluster.Annotations, current st
 	case update.Failed:
 		want[stateAnnotation] = failed
 		want[messageAnnotation] = sentence(fmt.Sprintf("configuration %s was taken back: %s", state.Hash, state.Message))
+	}
+	if _, known := now[currentAddress]; !known {
+		at, err := goesBy(f.host)
+		if err != nil {
+			return err
+		}
+		want[currentAddress] = at.String()
 	}
 	return f.say(ctx, now, want)
 }

@@ -101,6 +101,7 @@ func (g *guest) endings() int {
 // forNode is the ignition-server's answer to a Node.
 func (m *machine) forNode(w http.ResponseWriter, r *http.Request) {
 	switch {
+	case r.URL.Path == "/healthz":
 	case m.status != http.StatusOK:
 		http.Error(w, "no configuration of NodePool clusters/demo is held (yet)", m.status)
 	case r.URL.Path == "/node-config/"+m.next.ConfigHash:

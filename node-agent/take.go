@@ -93,6 +93,11 @@ func (f *follower) ask(ctx context.Context, path string) (answer, error) {
 	if len(endpoint) == 0 {
 		return answer{}, errors.New("this machine was installed by an ignition-server that did not say where it can be asked again: replace the machine once")
 	}
+	return f.askAt(ctx, strings.TrimSpace(string(endpoint)), path)
+}
+
+// askAt asks the ignition-server at host[:port].
+func (f *follower) askAt(ctx context.Context, endpoint, path string) (answer, error) {
 	ca, err := f.host.Read(nodeplan.ServerCA)
 	if err != nil {
 		return answer{}, err
@@ -101,7 +106,7 @@ func (f *follower) ask(ctx context.Context, path string) (answer, error) {
 	if err != nil {
 		return answer{}, fmt.Errorf("%s: %w", nodeplan.ServerCA, err)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+strings.TrimSpace(string(endpoint))+path, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+endpoint+path, nil)
 	if err != nil {
 		return answer{}, err
 	}

@@ -24,15 +24,33 @@ const (
 	proxyConfigKey = "config.conf"
 	// dnsAddressIndex is the place of the DNS Service in the service network, which kubelets are told too.
 	dnsAddressIndex = 10
+
+	// client-go reads these in pods.
+	apiHostVariable = "KUBERNETES_SERVICE_HOST"
+	apiPortVariable = "KUBERNETES_SERVICE_PORT"
 )
 
 // reachAPI makes client-go's in-cluster configuration use the published address, which works before kube-proxy does.
 func reachAPI(hcp *hyperv1.HostedControlPlane, container *corev1.Container) {
 	endpoint := hcp.Status.ControlPlaneEndpoint
 	container.Env = append(container.Env,
-		corev1.EnvVar{Name: "KUBERNETES_SERVICE_HOST", Value: endpoint.Host},
-		corev1.EnvVar{Name: "KUBERNETES_SERVICE_PORT", Value: strconv.Itoa(int(endpoint.Port))},
+		corev1.EnvVar{Name: apiHostVariable, Value: endpoint.Host},
+		corev1.EnvVar{Name: apiPortVariable, Value: strconv.Itoa(int(endpoint.Port))},
 	)
+}
+
+// ReachesAPI is host:port by which the pods of a template were told to reach the API; empty for those that find it as any pod does.
+func ReachesAPI(template corev1.PodTemplateSpec) string {
+	told := map[string]string{}
+	for _, container := range template.Spec.Containers {
+		for _, variable := range container.Env {
+			told[variable.Name] = variable.Value
+		}
+	}
+	if told[apiHostVariable] == "" {
+		return ""
+	}
+	return net.JoinHostPort(told[apiHostVariable], told[apiPortVariable])
 }
 
 func clusterNetworks(hcp *hyperv1.HostedControlPlane) []string {

@@ -33,6 +33,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
+	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/address"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/connection"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/csrapproval"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/inplaceupgrade"
@@ -233,6 +234,10 @@ func (o *options) ofNodes(c *clusters, controlPlane client.ObjectKey, gate pause
 				Namespace: o.namespace, Pause: gate, Clock: clock.RealClock{},
 			}
 			return r.SetupWithManager(c.mgr, kept)
+		},
+		"address": func() error {
+			r := &address.Reconciler{Guest: c.mgr.GetClient(), Management: c.management.GetClient(), Pause: gate}
+			return r.SetupWithManager(c.mgr, kept, controlPlane)
 		},
 		"nodecount": func() error {
 			if !o.countsNodes {

@@ -221,7 +221,7 @@ func (o *options) reconciler(mgr manager.Manager) (*hostedcontrolplane.Reconcile
 		},
 		Infra:  &infra.Reconciler{Client: mgr.GetClient(), HasRoutes: hasRoutes, IngressDomain: o.ingressDomain, SameNode: sameNode},
 		PKI:    &pki.Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}, Lifetime: o.lifetime},
-		Health: hostedcontrolplane.AskHealth, Plugins: hostedcontrolplane.AskPlugins,
+		Health: hostedcontrolplane.AskHealth, Plugins: hostedcontrolplane.AskPlugins, Shows: hostedcontrolplane.AskCertificate,
 		PodUID: o.podUID, MetricsSet: o.metricsSet,
 	}, nil
 }

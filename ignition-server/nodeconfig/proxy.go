@@ -8,11 +8,13 @@ import (
 
 	"github.com/coreos/ignition/v2/config/v3_4/types"
 	"k8s.io/utils/ptr"
+
+	"github.com/openshift/hypershift/support/nodeplan"
 )
 
 const (
 	// proxyPath holds the proxy in the environment of units. Its URL may hold a password, so only root may read it.
-	proxyPath   = "/etc/kubernetes/proxy.env"
+	proxyPath   = nodeplan.ProxyEnvironment
 	proxyDropin = "[Service]\nEnvironmentFile=" + proxyPath + "\n"
 )
 

@@ -75,6 +75,46 @@ func TLS(h *host.Host, ca []byte) (*tls.Config, error) {
 	}, nil
 }
 
+// Server is the URL of the API server that the kubelet goes by when it starts.
+func Server(h *host.Host) (string, error) {
+	k, err := readKubeconfig(h)
+	if err != nil {
+		return "", err
+	}
+	return k.Clusters[0].Cluster.Server, nil
+}
+
+// SetServer changes that, and nothing else.
+func SetServer(h *host.Host, url string) error {
+	raw, err := h.Read(Kubeconfig)
+	if err != nil {
+		return err
+	}
+	var all map[string]any
+	problem := errors.New(Kubeconfig + " is not as the kubelet writes it") // What it holds is not repeated: it may have keys.
+	if err := yaml.Unmarshal(raw, &all); err != nil {
+		return problem
+	}
+	clusters, _ := all["clusters"].([]any)
+	if len(clusters) != 1 {
+		return problem
+	}
+	named, _ := clusters[0].(map[string]any)
+	cluster, _ := named["cluster"].(map[string]any)
+	if cluster == nil {
+		return problem
+	}
+	if cluster["server"] == url {
+		return nil
+	}
+	cluster["server"] = url
+	if raw, err = yaml.Marshal(all); err != nil {
+		return problem
+	}
+	_, err = h.Write(Kubeconfig, raw, 0o600)
+	return err
+}
+
 // connect makes a client of the guest's API, and says where that is.
 func connect(h *host.Host) (*http.Client, string, error) {
 	k, err := readKubeconfig(h)

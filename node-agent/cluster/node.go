@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -33,6 +34,8 @@ type Node struct {
 	Host *host.Host
 	// Name is the Node's.
 	Name string
+	// Server is the URL of the API server; empty for the one that the kubelet goes by.
+	Server string
 }
 
 // Annotations are those of the Node.
@@ -86,6 +89,11 @@ func (n *Node) Status(ctx context.Context) (Status, error) {
 		}
 	}
 	return status, nil
+}
+
+// Reach asks for the Node, and nothing of it.
+func (n *Node) Reach(ctx context.Context) error {
+	return n.do(ctx, http.MethodGet, "/api/v1/nodes/"+url.PathEscape(n.Name), metadataOnly, nil, nil)
 }
 
 // Annotate changes annotations of the Node; an empty value removes one.
@@ -170,7 +178,7 @@ func (n *Node) request(ctx context.Context, method, path, accept string, body []
 	if err != nil {
 		return nil, nil, err
 	}
-	request, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(server, "/")+path, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(cmp.Or(n.Server, server), "/")+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -118,6 +118,14 @@ func Restart(ctx context.Context, h *host.Host, _ *nodeplan.Plan) error {
 	return nil
 }
 
+// RestartKubelet has the kubelet start anew, and waits until systemd has done it. Containers run on meanwhile.
+func RestartKubelet(ctx context.Context, h *host.Host) error {
+	if err := h.Do(ctx, "systemctl", "restart", kubeletUnit); err != nil {
+		return fmt.Errorf("the kubelet cannot be restarted: %w", err)
+	}
+	return nil
+}
+
 // Ended is how often the kubelet has ended by itself since it was started.
 func Ended(ctx context.Context, h *host.Host) (int, error) {
 	out, err := h.Run(ctx, nil, "systemctl", "show", "--property=NRestarts", "--value", kubeletUnit)

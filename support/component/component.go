@@ -71,6 +71,8 @@ type Infra struct {
 	API Endpoint
 	// Ignition is where machines reach the ignition-server; only its Host is known before the component runs.
 	Ignition Endpoint
+	// APINames and IgnitionNames are further hosts that their certificates name: those of former addresses, and of one that is to come.
+	APINames, IgnitionNames []string
 }
 
 // Component is one part of a hosted control plane.

@@ -30,6 +30,9 @@ const (
 // BootstrapKubeconfig is what a machine joins with. A Node's plan has none.
 const BootstrapKubeconfig = "/etc/kubernetes/bootstrap-kubeconfig"
 
+// ProxyEnvironment is the environment of the node's units on a machine that has a proxy.
+const ProxyEnvironment = "/etc/kubernetes/proxy.env"
+
 // FollowUnit is the unit that brings a Node to the configuration that its annotation names.
 const FollowUnit = "hypershift-node-config.service"
 

@@ -65,6 +65,8 @@ const (
 	RotateSignersAnnotation = "hypershift.openshift.io/rotate-signers"
 	// SignerOverlapAnnotation is a Go duration: how long a rotated signer stays trusted when its successor signs everywhere.
 	SignerOverlapAnnotation = "hypershift.openshift.io/former-signer-overlap"
+	// AddressOverlapAnnotation is a Go duration: how long a former address of the API is served at least, for kubeconfigs that were handed out.
+	AddressOverlapAnnotation = "hypershift.openshift.io/former-address-overlap"
 	// ReleaseImageSourceAnnotation is on a HostedControlPlane: the pull spec of the HostedCluster that its spec.releaseImage
 	// was resolved from. As long as that stays, the release stays, wherever a tag points to later.
 	ReleaseImageSourceAnnotation = "hypershift.openshift.io/release-image-source"

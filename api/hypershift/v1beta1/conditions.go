@@ -103,6 +103,8 @@ const (
 	CertificatesValid ConditionType = "CertificatesValid"
 	// SignersUpToDate is False while an authority, or the key of service account tokens, gives way to another.
 	SignersUpToDate ConditionType = "SignersUpToDate"
+	// PublishedAddressUpToDate is False while nodes go over to another address of the control plane, or cannot.
+	PublishedAddressUpToDate ConditionType = "PublishedAddressUpToDate"
 	// ValidHostedControlPlaneConfiguration tells that the parts of the spec fit together.
 	ValidHostedControlPlaneConfiguration ConditionType = "ValidHostedControlPlaneConfiguration"
 	// ValidReleaseInfo tells that the payload has every image that the control plane needs.

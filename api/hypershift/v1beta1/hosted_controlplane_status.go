@@ -28,6 +28,17 @@ type HostedControlPlaneStatus struct {
 	// +optional
 	ControlPlaneEndpoint APIEndpoint `json:"controlPlaneEndpoint,omitempty"`
 
+	// servedAddresses are those that the control plane of a Kubernetes payload answers to, the one that nodes are to go by first. There are
+	// several after spec.services has changed, until nobody goes by the former ones.
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=atomic
+	// +optional
+	ServedAddresses []ServedAddress `json:"servedAddresses,omitempty"`
+
+	// addressUse tells which nodes go by the first of servedAddresses. It is there since spec.services has changed for the first time.
+	// +optional
+	AddressUse *AddressUse `json:"addressUse,omitempty"`
+
 	// oauthCallbackURLTemplate is the URL that identity providers must send the user back to.
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
@@ -95,4 +106,49 @@ type HostedControlPlaneStatus struct {
 	// secretEncryption tells which key encrypts Secrets.
 	// +optional
 	SecretEncryption SecretEncryptionStatus `json:"secretEncryption,omitzero"`
+}
+
+// ServedAddress is an address by which machines and people reach a control plane.
+type ServedAddress struct {
+	// type is the way in which the API server is published there.
+	// +required
+	Type PublishingStrategyType `json:"type"`
+
+	// host is the DNS name or IP address of the API server.
+	// +kubebuilder:validation:MaxLength=255
+	// +required
+	Host string `json:"host"`
+
+	// port is that of the API server.
+	// +required
+	Port int32 `json:"port"`
+
+	// ignitionHost is the DNS name or IP address of the ignition-server. Empty where it is not published.
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	IgnitionHost string `json:"ignitionHost,omitempty"`
+
+	// since is when it became what it is: one that nodes are to go by, one that kubeconfigs name, or a former one.
+	// +required
+	Since metav1.Time `json:"since"`
+}
+
+// AddressUse tells which nodes go by an address.
+type AddressUse struct {
+	// since is that of the address.
+	// +required
+	Since metav1.Time `json:"since"`
+
+	// arrived counts the nodes that go by it.
+	// +required
+	Arrived int32 `json:"arrived"`
+
+	// remaining counts what does not go by it yet: nodes, machines that are being installed, and workloads on nodes.
+	// +required
+	Remaining int32 `json:"remaining"`
+
+	// message says what these are.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	Message string `json:"message,omitempty"`
 }

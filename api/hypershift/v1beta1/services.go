@@ -80,8 +80,9 @@ type ServicePublishingStrategy struct {
 
 // NodePortPublishingStrategy is where a node port is reached.
 type NodePortPublishingStrategy struct {
-	// address is a DNS name or IP address under which the nodes of the management cluster are reached. It cannot be
-	// changed later, so a DNS name or a virtual address serves better than the address of one node.
+	// address is a DNS name or IP address under which the nodes of the management cluster are reached. A DNS name or a
+	// virtual address serves better than the address of one node. With a Kubernetes release it can be changed while the cluster
+	// runs, and nodes go over to the new one.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +required

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodeupdate names the annotations of a Node by which it is updated in place, for programs on machines, which leave the kinds of the API out.
+// Package nodeupdate names the annotations of a Node by which it is updated in place and goes over to another address, for programs on machines, which leave the kinds of the API out.
 // Package v1beta1 says what they mean.
 package nodeupdate
 
@@ -12,6 +12,12 @@ const (
 	// State is one of the states below, and Message goes with the last two.
 	State   = "hypershift.openshift.io/node-config-state"
 	Message = "hypershift.openshift.io/node-config-message"
+
+	// DesiredAddress is where the machine is to find its control plane, and CurrentAddress where it does: the URL of the API server, and after a
+	// blank the host of the ignition-server where that is published. AddressMessage says why it does not yet.
+	DesiredAddress = "hypershift.openshift.io/desired-control-plane-address"
+	CurrentAddress = "hypershift.openshift.io/current-control-plane-address"
+	AddressMessage = "hypershift.openshift.io/control-plane-address-message"
 )
 
 // States of a machine.

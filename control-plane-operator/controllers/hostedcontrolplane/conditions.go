@@ -43,6 +43,9 @@ func conditions(s *scope, o observed, next hyperv1.HostedControlPlaneStatus, now
 		certificatesValid(o.secrets, now),
 		signersUpToDate(o.secrets),
 	}
+	if c, known := addressUpToDate(s, o, next); known {
+		all = append(all, c)
+	}
 	if o.encryption != nil {
 		all = append(all, dataEncryption(o.encryption))
 	}

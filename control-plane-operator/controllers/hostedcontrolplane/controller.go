@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -59,6 +60,8 @@ type Reconciler struct {
 	Health func(ctx context.Context, e component.Endpoint) error
 	// Plugins asks the API server at a pod's address whether the plugins that encrypt Secrets answer; empty if they do.
 	Plugins func(ctx context.Context, address string) string
+	// Shows asks the server at host:port for a certificate of these CAs (PEM) that names a host; an error says why it shows none.
+	Shows func(ctx context.Context, address, host string, cas []byte) error
 	// MetricsSet says which metrics monitors of the components keep.
 	MetricsSet string
 	// PodUID runs pods as this user; nil leaves the choice to their images.
@@ -113,6 +116,10 @@ type scope struct {
 	infra    *component.Infra
 	waiting  string
 	infraErr error
+	// wanted is the address that the spec asks for, and served are those that are there; set by the infrastructure phase once one was
+	// published. wanted is nil while it is waited for.
+	wanted *hyperv1.ServedAddress
+	served []hyperv1.ServedAddress
 	// pkiErr is set by the certificates phase: why certificates or kubeconfigs could not be made.
 	pkiErr error
 	// missing are the payload tags that components lack; set by the components phase.
@@ -152,7 +159,7 @@ func (r *Reconciler) begin(ctx context.Context, hcp *hyperv1.HostedControlPlane)
 }
 
 func resync(s *scope) time.Duration {
-	if s.hcp.Status.Ready && !s.placing {
+	if s.hcp.Status.Ready && !s.placing && !meta.IsStatusConditionFalse(s.hcp.Status.Conditions, string(hyperv1.PublishedAddressUpToDate)) {
 		return settledRequeue
 	}
 	return waitRequeue

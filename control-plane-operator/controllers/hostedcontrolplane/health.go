@@ -5,6 +5,7 @@ package hostedcontrolplane
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
@@ -81,4 +82,18 @@ func askHealth(ctx context.Context, server string) (status int, failed []string,
 		}
 	}
 	return response.StatusCode, failed, nil
+}
+
+// AskCertificate asks the server at host:port for its certificate, which must name a host and be of one of these CAs (PEM).
+func AskCertificate(ctx context.Context, address, host string, cas []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(cas)
+	dialer := &tls.Dialer{Config: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: host}}
+	connection, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return connection.Close()
 }

@@ -49,6 +49,9 @@ type observed struct {
 	unplaced []corev1.Pod
 	// unhealthy says why the published API server does not answer; nil if it does or was not asked.
 	unhealthy error
+	// unnamed says which API server shows no certificate for the wanted address, and unreached why the control plane itself does not reach
+	// the one that nodes are to go by; nil when they do, or when nothing depends on it.
+	unnamed, unreached error
 }
 
 func (r *Reconciler) observe(ctx context.Context, s *scope) (observed, error) {
@@ -101,7 +104,8 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) (observed, error) {
 	}
 	s.placing = s.placing || len(o.unplaced) > 0
 	o.unhealthy = r.askHealth(ctx, s, o)
-	return o, nil
+	o.unnamed, o.unreached, err = r.askAddresses(ctx, s)
+	return o, err
 }
 
 func (r *Reconciler) observeEncryption(ctx context.Context, s *scope, o *observed) error {

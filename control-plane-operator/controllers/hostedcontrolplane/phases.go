@@ -46,6 +46,7 @@ func (r *Reconciler) pause(_ context.Context, s *scope) (pause.State, error) {
 func (r *Reconciler) publish(ctx context.Context, s *scope) (ctrl.Result, error) {
 	result, err := r.Infra.Reconcile(ctx, s.valid)
 	s.infra, s.waiting, s.infraErr = result.Infra, result.Waiting, err
+	r.goOver(s)
 	if err == nil && s.infra != nil {
 		return ctrl.Result{}, nil
 	}

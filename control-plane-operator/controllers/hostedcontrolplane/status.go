@@ -18,7 +18,7 @@ func status(s *scope, o observed, now time.Time) hyperv1.HostedControlPlaneStatu
 	next := *s.hcp.Status.DeepCopy()
 	next.ExternalManagedControlPlane = ptr.To(true)
 	if s.infra != nil {
-		next.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: s.infra.API.Host, Port: s.infra.API.Port}
+		next.ServedAddresses, next.ControlPlaneEndpoint = nextAddresses(s, o, now)
 	}
 	next.KubeConfig = nil
 	if o.hasKubeconfig {

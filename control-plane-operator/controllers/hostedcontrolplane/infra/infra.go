@@ -7,6 +7,7 @@ package infra
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	routev1 "github.com/openshift/api/route/v1"
@@ -126,13 +127,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, hcp *hyperv1.HostedControlPl
 	return Result{Infra: &component.Infra{API: api, Ignition: component.Endpoint{Host: r.ignitionHost(hcp)}}}, nil
 }
 
-// Published is what the status of a control plane says that Reconcile found last; its API has no host before that.
+// Published is what the status of a control plane says that Reconcile found last. It must have been published.
 func (r *Reconciler) Published(hcp *hyperv1.HostedControlPlane) *component.Infra {
-	api := hcp.Status.ControlPlaneEndpoint
-	return &component.Infra{
-		API:      component.Endpoint{Host: api.Host, Port: api.Port},
-		Ignition: component.Endpoint{Host: r.ignitionHost(hcp)},
-	}
+	return During(hcp.Status.ControlPlaneEndpoint, r.Served(hcp))
+}
+
+// Served are the addresses that a control plane answers to, the one that nodes are to go by first.
+func (r *Reconciler) Served(hcp *hyperv1.HostedControlPlane) []hyperv1.ServedAddress {
+	return Served(hcp, r.ignitionHost(hcp))
 }
 
 // shapeAPIService sets what we own of the Service and leaves the server's allocations alone.
@@ -147,15 +149,17 @@ func shapeAPIService(service *corev1.Service, strategy hyperv1.ServicePublishing
 	if service.Spec.IPFamilyPolicy == nil {
 		service.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyPreferDualStack)
 	}
-	switch strategy.Type {
-	case hyperv1.LoadBalancer:
+	if wanted := wantedNodePort(strategy, hcp); wanted != 0 {
+		port.NodePort = wanted
+	}
+	// A load balancer that somebody may still go by stays; its Service has a node port too.
+	_, balanced := servedBy(hcp, hyperv1.LoadBalancer)
+	switch {
+	case strategy.Type == hyperv1.LoadBalancer, strategy.Type == hyperv1.NodePort && balanced:
 		service.Spec.Type = corev1.ServiceTypeLoadBalancer
-		shapeLoadBalancer(service, strategy.LoadBalancer, hcp.Spec.Networking.APIServer)
-	case hyperv1.NodePort:
+		shapeLoadBalancer(service, strategy.LoadBalancer, hcp)
+	case strategy.Type == hyperv1.NodePort:
 		service.Spec.Type = corev1.ServiceTypeNodePort
-		if wanted := wantedNodePort(strategy.NodePort, hcp.Status.ControlPlaneEndpoint); wanted != 0 {
-			port.NodePort = wanted
-		}
 	default:
 		service.Spec.Type = corev1.ServiceTypeClusterIP
 		port.NodePort = 0
@@ -172,27 +176,44 @@ func (r *Reconciler) distribute(service *corev1.Service, hcp *hyperv1.HostedCont
 
 // wantedNodePort is the port that the user names, and else the one that was published before: kubeconfigs and kubelets hold
 // it, so a Service that is made anew asks for it again. Zero leaves the choice to the management cluster.
-func wantedNodePort(strategy *hyperv1.NodePortPublishingStrategy, published hyperv1.APIEndpoint) int32 {
-	if strategy.Port == 0 && published.Host == strategy.Address {
+func wantedNodePort(strategy hyperv1.ServicePublishingStrategy, hcp *hyperv1.HostedControlPlane) int32 {
+	if strategy.NodePort != nil && strategy.NodePort.Port != 0 {
+		return strategy.NodePort.Port
+	}
+	if former, served := servedBy(hcp, hyperv1.NodePort); served {
+		return former.Port
+	}
+	if published := hcp.Status.ControlPlaneEndpoint; strategy.NodePort != nil && strategy.NodePort.Address == published.Host {
 		return published.Port
 	}
-	return strategy.Port
+	return 0
 }
 
-func shapeLoadBalancer(service *corev1.Service, lb *hyperv1.LoadBalancerPublishingStrategy, networking *hyperv1.APIServerNetworking) {
-	if lb != nil && lb.Hostname != "" {
-		if service.Annotations == nil {
-			service.Annotations = map[string]string{}
-		}
-		service.Annotations[externalDNSAnnotation] = lb.Hostname
+func shapeLoadBalancer(service *corev1.Service, lb *hyperv1.LoadBalancerPublishingStrategy, hcp *hyperv1.HostedControlPlane) {
+	if names := balancedNames(service, lb, hcp); names != "" {
+		metav1.SetMetaDataAnnotation(&service.ObjectMeta, externalDNSAnnotation, names)
 	}
 	service.Spec.LoadBalancerSourceRanges = nil
-	if networking == nil {
+	if hcp.Spec.Networking.APIServer == nil {
 		return
 	}
-	for _, block := range networking.AllowedCIDRBlocks {
+	for _, block := range hcp.Spec.Networking.APIServer.AllowedCIDRBlocks {
 		service.Spec.LoadBalancerSourceRanges = append(service.Spec.LoadBalancerSourceRanges, string(block))
 	}
+}
+
+// balancedNames are the name that is wanted, and those that ExternalDNS was asked for before which somebody may still go by.
+func balancedNames(service *corev1.Service, lb *hyperv1.LoadBalancerPublishingStrategy, hcp *hyperv1.HostedControlPlane) string {
+	var names []string
+	if lb != nil && lb.Hostname != "" {
+		names = append(names, lb.Hostname)
+	}
+	for name := range strings.SplitSeq(service.Annotations[externalDNSAnnotation], ",") {
+		if slices.ContainsFunc(hcp.Status.ServedAddresses, func(a hyperv1.ServedAddress) bool { return a.Host == name }) {
+			names = with(names, name, "")
+		}
+	}
+	return strings.Join(names, ",")
 }
 
 // apiEndpoint finds the published address, or says what is missing.

@@ -123,7 +123,7 @@ func certificates(hcp *hyperv1.HostedControlPlane, infra *component.Infra) ([]ce
 		server(IgnitionServer, RootCA, "ignition-server", serviceNames("ignition-server", ns)...).both("openshift"),
 	}
 	if infra.Ignition.Host != "" {
-		list = append(list, server(IgnitionServing, IgnitionCA, "ignition-server", append(serviceNames("ignition-server", ns), infra.Ignition.Host)...))
+		list = append(list, server(IgnitionServing, IgnitionCA, "ignition-server", append(append(serviceNames("ignition-server", ns), infra.Ignition.Host), infra.IgnitionNames...)...))
 	}
 	return list, nil
 }
@@ -149,6 +149,7 @@ func publicAPIHosts(hcp *hyperv1.HostedControlPlane, infra *component.Infra) ([]
 		hosts = append(hosts, service, service+".default", service+".default.svc", service+".default.svc.cluster.local")
 	}
 	hosts = append(hosts, "api."+hcp.Name+".hypershift.local", infra.API.Host, hcp.Spec.KubeAPIServerDNSName)
+	hosts = append(hosts, infra.APINames...)
 	if api := hcp.Spec.Networking.APIServer; api != nil && api.AdvertiseAddress != nil {
 		hosts = append(hosts, *api.AdvertiseAddress)
 	}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcontrolplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/infra"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
+	"github.com/openshift/hypershift/support/condition"
+	supportpki "github.com/openshift/hypershift/support/pki"
+)
+
+// Reasons of PublishedAddressUpToDate.
+const (
+	reasonAddressWaiting   = "WaitingForAddress"
+	reasonAddressUnnamed   = "CertificateInProgress"
+	reasonAddressUnreached = "AddressNotReached"
+	reasonNodesMoving      = "NodesMoving"
+	reasonFormerServed     = "FormerAddressServed"
+)
+
+// goOver keeps the published address in use while the spec asks for another: how far that is comes from the status alone, so that a pass
+// after a crash goes on where the last one ended.
+func (r *Reconciler) goOver(s *scope) {
+	s.served = r.Infra.Served(s.valid)
+	if s.infraErr != nil || len(s.served) == 0 {
+		return
+	}
+	published := s.hcp.Status.ControlPlaneEndpoint
+	if s.infra != nil {
+		wanted := infra.Wanted(s.valid, s.infra)
+		s.wanted = &wanted
+		s.infra = infra.During(published, s.served, wanted)
+		return
+	}
+	// What is waited for is a load balancer. The one that the cluster had may be gone.
+	if s.served[0].Type != hyperv1.LoadBalancer {
+		s.infra = infra.During(published, s.served)
+	}
+}
+
+// askAddresses finds out whether the next step can be taken: all API servers name the wanted address, and packets arrive at it.
+func (r *Reconciler) askAddresses(ctx context.Context, s *scope) (unnamed, unreached, err error) {
+	if s.wanted == nil {
+		return nil, nil, nil
+	}
+	moved := !infra.Same(s.served[0], *s.wanted)
+	if !moved && published(s.hcp.Status.ControlPlaneEndpoint, s.served[0]) {
+		return nil, nil, nil
+	}
+	bundle := &corev1.ConfigMap{}
+	found, err := r.find(ctx, s.hcp.Namespace, pki.RootBundle, bundle)
+	if err != nil || !found {
+		return errors.New("the CA of the API servers is not known yet"), nil, err
+	}
+	trust := []byte(bundle.Data[supportpki.CACertKey])
+	if moved {
+		unnamed, err = r.namedByAll(ctx, s, trust)
+		return unnamed, nil, err
+	}
+	address := net.JoinHostPort(s.served[0].Host, strconv.Itoa(int(s.served[0].Port)))
+	return nil, r.Shows(ctx, address, s.served[0].Host, trust), nil
+}
+
+// namedByAll asks every API server that runs. Those that start later start with the certificate that there is now.
+func (r *Reconciler) namedByAll(ctx context.Context, s *scope, trust []byte) (unnamed, err error) {
+	pods := &corev1.PodList{}
+	if err := r.Client.List(ctx, pods, client.InNamespace(s.hcp.Namespace), client.MatchingLabels{"app": kubeapiserver.Name}); err != nil {
+		return nil, fmt.Errorf("listing the pods of %s: %w", kubeapiserver.Name, err)
+	}
+	asked := 0
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if pod.Status.Phase != corev1.PodRunning || pod.Status.PodIP == "" || !pod.DeletionTimestamp.IsZero() {
+			continue
+		}
+		asked++
+		if err := r.Shows(ctx, net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(infra.APIPort)), s.wanted.Host, trust); err != nil {
+			return fmt.Errorf("pod %s: %w", pod.Name, err), nil
+		}
+	}
+	if asked == 0 {
+		return errors.New("no API server runs"), nil
+	}
+	return nil, nil
+}
+
+func published(endpoint hyperv1.APIEndpoint, a hyperv1.ServedAddress) bool {
+	return endpoint.Host == a.Host && endpoint.Port == a.Port
+}
+
+// nextAddresses takes one step at most, each written down before anything depends on it: nodes are asked to go by an address that all API servers
+// name, kubeconfigs and the guest get it when it is known to work, and a former one goes when nobody goes by it.
+func nextAddresses(s *scope, o observed, now time.Time) ([]hyperv1.ServedAddress, hyperv1.APIEndpoint) {
+	endpoint := hyperv1.APIEndpoint{Host: s.infra.API.Host, Port: s.infra.API.Port}
+	served := slices.Clone(s.served)
+	switch {
+	case len(served) == 0:
+		first := infra.Wanted(s.applied(), s.infra)
+		first.Since = metav1.NewTime(now.Truncate(time.Second))
+		served = append(served, first)
+	case s.wanted == nil:
+	case !infra.Same(served[0], *s.wanted):
+		if o.unnamed == nil && len(served) < infra.MaxServed {
+			served = prefer(served, *s.wanted, now)
+		}
+	case !published(endpoint, served[0]):
+		if o.unreached == nil || arrived(s.hcp, served[0]) {
+			endpoint = hyperv1.APIEndpoint{Host: served[0].Host, Port: served[0].Port}
+			// The guest's own workloads are only told of it now, and who looks whether all have come must look again.
+			served[0].Since = metav1.NewTime(now.Truncate(time.Second))
+		}
+	case len(served) > 1 && unused(s.hcp, served[0]) && !now.Before(droppedAt(s.hcp, served[0])):
+		served = served[:1]
+	}
+	return served, endpoint
+}
+
+// prefer puts an address in front, and no second time after it.
+func prefer(served []hyperv1.ServedAddress, wanted hyperv1.ServedAddress, now time.Time) []hyperv1.ServedAddress {
+	wanted.Since = metav1.NewTime(now.Truncate(time.Second))
+	former := slices.DeleteFunc(slices.Clone(served), func(a hyperv1.ServedAddress) bool { return infra.Same(a, wanted) })
+	return append([]hyperv1.ServedAddress{wanted}, former...)
+}
+
+// use is what is known of an address; nil when what was seen is of the time before.
+func use(hcp *hyperv1.HostedControlPlane, a hyperv1.ServedAddress) *hyperv1.AddressUse {
+	if seen := hcp.Status.AddressUse; seen != nil && seen.Since.Equal(&a.Since) {
+		return seen
+	}
+	return nil
+}
+
+func arrived(hcp *hyperv1.HostedControlPlane, a hyperv1.ServedAddress) bool {
+	seen := use(hcp, a)
+	return seen != nil && seen.Arrived > 0
+}
+
+// unused tells that all have come to an address, so that no other is needed.
+func unused(hcp *hyperv1.HostedControlPlane, a hyperv1.ServedAddress) bool {
+	seen := use(hcp, a)
+	return seen != nil && seen.Remaining == 0
+}
+
+// droppedAt is when those go that were before an address.
+func droppedAt(hcp *hyperv1.HostedControlPlane, a hyperv1.ServedAddress) time.Time {
+	overlap, _ := infra.Overlap(hcp) // What cannot be read stands in the condition, and the default counts.
+	return a.Since.Add(overlap)
+}
+
+// addressUpToDate says how far the cluster has gone over to the address that the spec asks for. It is not said before there is one.
+func addressUpToDate(s *scope, o observed, next hyperv1.HostedControlPlaneStatus) (c metav1.Condition, known bool) {
+	t := string(hyperv1.PublishedAddressUpToDate)
+	if s.infra == nil || len(next.ServedAddresses) == 0 {
+		return c, false
+	}
+	first, last := next.ServedAddresses[0], text(next.ControlPlaneEndpoint.Host, next.ControlPlaneEndpoint.Port)
+	switch {
+	case s.waiting != "":
+		return condition.False(t, reasonAddressWaiting, fmt.Sprintf("%s; until then %s serves on", s.waiting, last)), true
+	case s.wanted != nil && !infra.Same(first, *s.wanted):
+		return unpreferred(t, s, o, len(next.ServedAddresses), last), true
+	case !published(next.ControlPlaneEndpoint, first):
+		return condition.False(t, reasonAddressUnreached, fmt.Sprintf("No node has reached %s yet, and the control plane itself does not: %v. Kubeconfigs and new machines "+
+			"keep %s: see that it leads to the nodes of the management cluster, or set spec.services to another",
+			text(first.Host, first.Port), o.unreached, last)), true
+	case len(next.ServedAddresses) == 1:
+		return condition.True(t, hyperv1.AsExpectedReason, ""), true
+	}
+	return formerServed(t, &hyperv1.HostedControlPlane{ObjectMeta: s.hcp.ObjectMeta, Status: next}), true
+}
+
+// unpreferred says why nobody is told of the wanted address yet.
+func unpreferred(t string, s *scope, o observed, served int, last string) metav1.Condition {
+	if served >= infra.MaxServed {
+		return condition.False(t, reasonAddressWaiting, fmt.Sprintf("%d addresses are served already: nothing goes over to %s before nobody goes by a former one",
+			served, text(s.wanted.Host, s.wanted.Port)))
+	}
+	return condition.False(t, reasonAddressUnnamed, fmt.Sprintf("API servers take a certificate that names %s; %s serves on: %v", s.wanted.Host, last, o.unnamed))
+}
+
+// formerServed says who keeps former addresses from being dropped.
+func formerServed(t string, hcp *hyperv1.HostedControlPlane) metav1.Condition {
+	first := hcp.Status.ServedAddresses[0]
+	to, former := text(first.Host, first.Port), formerOf(hcp.Status.ServedAddresses)
+	seen := use(hcp, first)
+	switch {
+	case seen == nil:
+		return condition.False(t, reasonNodesMoving, fmt.Sprintf("Nodes go over to %s; %s still served", to, former))
+	case seen.Remaining > 0:
+		return condition.False(t, reasonNodesMoving, fmt.Sprintf("Not by %s yet: %s; %s still served", to, seen.Message, former))
+	}
+	message := fmt.Sprintf("All nodes go by %s; %s still served until %s for kubeconfigs that were handed out", to, former, droppedAt(hcp, first).UTC().Format(time.RFC3339))
+	if _, err := infra.Overlap(hcp); err != nil {
+		message += "; " + err.Error()
+	}
+	return condition.True(t, reasonFormerServed, message)
+}
+
+// formerOf lists all addresses but the first.
+func formerOf(served []hyperv1.ServedAddress) string {
+	var former []string
+	for _, a := range served[1:] {
+		former = append(former, text(a.Host, a.Port))
+	}
+	if len(former) == 1 {
+		return former[0] + " is"
+	}
+	return strings.Join(former, ", ") + " are"
+}
+
+func text(host string, port int32) string { return net.JoinHostPort(host, strconv.Itoa(int(port))) }

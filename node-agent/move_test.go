@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/node-agent/cluster"
+	"github.com/openshift/hypershift/support/nodeplan"
+)
+
+const restart = "systemctl restart kubelet.service"
+
+// otherServer is another address of the guest's API server.
+func (m *machine) otherServer() string {
+	m.t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(m.api))
+	m.t.Cleanup(server.CloseClientConnections)
+	m.t.Cleanup(server.Close)
+	return server.URL
+}
+
+// otherAddress is another one of both servers. What the ignition-server was known by is only a name.
+func (m *machine) otherAddress() string {
+	m.t.Helper()
+	endpoint := strings.TrimSpace(m.read(nodeplan.ServerEndpoint))
+	m.put(nodeplan.ServerEndpoint, withHost(endpoint, "former.example.com")+"\n")
+	return m.otherServer() + " " + hostOf(endpoint)
+}
+
+// moveTo has the config operator ask for an address.
+func (m *machine) moveTo(text string) {
+	m.guest.mu.Lock()
+	defer m.guest.mu.Unlock()
+	m.guest.annotations[desiredAddress] = text
+}
+
+// addressed is what the Node says of the machine's address.
+func (m *machine) addressed() (current, message string) {
+	m.guest.mu.Lock()
+	defer m.guest.mu.Unlock()
+	return m.guest.annotations[currentAddress], m.guest.annotations[addressMessage]
+}
+
+func (m *machine) restarts() int {
+	return strings.Count(strings.Join(m.commands, "\n")+"\n", restart+"\n")
+}
+
+func TestMove(t *testing.T) {
+	t.Run("When nothing is wanted, the Node should say what it goes by, with the first that it says", func(t *testing.T) {
+		m, f := newNode(t)
+		at, err := goesBy(m.host)
+		m.Expect(err).NotTo(HaveOccurred())
+		m.Expect(m.heed(f)).To(Succeed())
+		current, _ := m.addressed()
+		m.Expect(current).To(Equal(at.String()))
+		m.Expect(m.guest.patches).To(HaveLen(1))
+		m.Expect(m.restarts()).To(BeZero())
+	})
+	t.Run("When another address is wanted, both servers should be known there, and the kubelet be started anew once", func(t *testing.T) {
+		m, f := newNode(t)
+		endpoint, before := m.read(nodeplan.ServerEndpoint), m.read(cluster.Kubeconfig)
+		to := m.otherAddress()
+		m.moveTo(to)
+		m.Expect(m.heed(f)).To(Succeed())
+		current, message := m.addressed()
+		m.Expect(current).To(Equal(to))
+		m.Expect(message).To(BeEmpty())
+		m.Expect(m.restarts()).To(Equal(1))
+		server, err := cluster.Server(m.host)
+		m.Expect(err).NotTo(HaveOccurred())
+		m.Expect(to).To(HavePrefix(server + " "))
+		m.Expect(m.read(cluster.Kubeconfig)).To(ContainSubstring("client-certificate: "), "what else the kubelet has there stays")
+		m.Expect(m.read(cluster.Kubeconfig)).NotTo(Equal(before))
+		m.Expect(m.read(nodeplan.ServerEndpoint)).To(Equal(endpoint), "with the port that it had")
+		writes := len(m.guest.patches)
+		m.Expect(m.heed(f)).To(Succeed())
+		m.Expect(m.guest.patches).To(HaveLen(writes), "a settled machine writes nothing")
+		m.Expect(m.restarts()).To(Equal(1))
+	})
+	t.Run("When only the ignition-server is elsewhere, the kubelet should run on", func(t *testing.T) {
+		m, f := newNode(t)
+		_, ignition, _ := strings.Cut(m.otherAddress(), " ")
+		at, err := goesBy(m.host)
+		m.Expect(err).NotTo(HaveOccurred())
+		m.moveTo(at.api + " " + ignition)
+		m.Expect(m.heed(f)).To(Succeed())
+		current, _ := m.addressed()
+		m.Expect(current).To(Equal(at.api + " " + ignition))
+		m.Expect(m.restarts()).To(BeZero())
+	})
+	for name, harm := range map[string]func(m *machine) string{
+		"When nobody answers at the address":     func(*machine) string { return "https://127.0.0.1:1" },
+		"When no ignition-server answers there":  func(m *machine) string { return m.otherServer() + " nobody.invalid" },
+		"When its certificate does not name it":  func(m *machine) string { return strings.Replace(m.otherServer(), "127.0.0.1", "127.0.0.2", 1) },
+		"When another cluster's server is there": func(m *machine) string { return m.stranger() },
+	} {
+		t.Run(name+", the machine should stay as it is, say why, and go on with its configuration", func(t *testing.T) {
+			m, f := newNode(t)
+			m.Expect(m.heed(f)).To(Succeed())
+			at, _ := m.addressed()
+			before := m.state()
+			m.moveTo(harm(m))
+			m.Expect(m.heed(f)).To(MatchError(ContainSubstring("nothing was changed")))
+			m.Expect(m.state()).To(Equal(before))
+			m.Expect(m.restarts()).To(BeZero())
+			current, message := m.addressed()
+			m.Expect(current).To(Equal(at))
+			m.Expect(message).To(ContainSubstring("cannot be gone by"))
+			m.want("new")
+			m.Expect(m.heed(f)).To(HaveOccurred())
+			m.isNew()
+			m.moveTo(at)
+			m.Expect(m.heed(f)).To(Succeed())
+			_, message = m.addressed()
+			m.Expect(message).To(BeEmpty(), "what is no longer wanted is no longer said")
+		})
+	}
+	for _, changed := range []string{nodeplan.ServerEndpoint, cluster.Kubeconfig} {
+		t.Run("When the machine stops right after the change of "+changed+", it should start the kubelet anew before it says that it goes by the address", func(t *testing.T) {
+			m, f := newNode(t)
+			to := m.otherAddress()
+			m.moveTo(to)
+			stopped := errors.New("the machine loses its power")
+			m.host.Changed = func(path string) {
+				if path == changed {
+					panic(stopped)
+				}
+			}
+			m.Expect(func() { _ = m.heed(f) }).To(PanicWith(stopped))
+			m.host.Changed = nil
+			current, _ := m.addressed()
+			m.Expect(current).NotTo(BeElementOf("", to), "it is known what the kubelet that runs goes by")
+			m.Expect(m.heed(m.follower())).To(Succeed())
+			current, _ = m.addressed()
+			m.Expect(current).To(Equal(to))
+			m.Expect(m.restarts()).To(Equal(1))
+		})
+	}
+	t.Run("When the kubelet cannot be started anew, the Node should not say that it goes by the address before it can", func(t *testing.T) {
+		m, f := newNode(t)
+		to := m.otherAddress()
+		m.moveTo(to)
+		m.commands, m.failAt = nil, 1
+		m.Expect(m.heed(f)).To(MatchError(ContainSubstring("the kubelet cannot be restarted")))
+		current, _ := m.addressed()
+		m.Expect(current).NotTo(Equal(to))
+		m.Expect(m.heed(f)).To(Succeed())
+		current, _ = m.addressed()
+		m.Expect(current).To(Equal(to))
+	})
+	t.Run("When the machine has a proxy, the kubelet should not reach the address through it, also when the next boot forgets that", func(t *testing.T) {
+		m, f := newNode(t)
+		const environment = "HTTPS_PROXY=\"http://proxy.example:3128\"\nNO_PROXY=\".svc,127.0.0.1\"\n"
+		m.put(nodeplan.ProxyEnvironment, environment)
+		to := strings.Replace(m.otherServer(), "127.0.0.1", "example.com", 1)
+		at, err := goesBy(m.host)
+		m.Expect(err).NotTo(HaveOccurred())
+		m.Expect(f.direct(at)).To(BeTrue())
+		m.Expect(f.direct(address{api: to})).To(BeFalse())
+		m.Expect(f.goBy(t.Context(), at, address{api: to, ignition: at.ignition})).To(Succeed())
+		m.Expect(m.read(nodeplan.ProxyEnvironment)).To(Equal(strings.Replace(environment, `NO_PROXY="`, `NO_PROXY="example.com,`, 1)))
+		m.put(nodeplan.ProxyEnvironment, environment)
+		m.Expect(f.goBy(t.Context(), address{api: to}, address{api: to, ignition: at.ignition})).To(Succeed())
+		m.Expect(m.restarts()).To(Equal(2))
+	})
+}
+
+// stranger is an API server that does not know this Node's cluster.
+func (m *machine) stranger() string {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "who is this", http.StatusUnauthorized) }))
+	m.t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestHostOf(t *testing.T) {
+	for text, want := range map[string]string{
+		"https://10.0.0.5:31443": "10.0.0.5", "https://[fd00::5]:31443": "fd00::5", "api.example.com:31443": "api.example.com", "api.example.com": "api.example.com", "": "",
+	} {
+		if got := hostOf(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	if got := filepath.Join(withHost("10.0.0.1:32000", "fd00::5"), withHost("ignition.example.com", "other.example.com")); got != "[fd00::5]:32000/other.example.com" {
+		t.Error(got)
+	}
+}
