@@ -74,7 +74,7 @@ func (s *scope) shapeControlPlane(hcp *hyperv1.HostedControlPlane) error {
 	to.ClusterID, to.InfraID = from.ClusterID, from.InfraID
 	to.DNS = from.DNS
 	keepNodePorts(from.Services, to.Services, s.hc.Status)
-	to.Services = from.Services
+	to.Services = s.publishable(from.Services, to.Services)
 	to.ControllerAvailabilityPolicy = from.ControllerAvailabilityPolicy
 	to.InfrastructureAvailabilityPolicy = from.InfrastructureAvailabilityPolicy
 	s.keepVolumes(from.Etcd, to.Etcd)
@@ -143,7 +143,7 @@ var mirroredAnnotations = []string{
 	hyperv1.ManagementPlatformAnnotation, hyperv1.DisableIgnitionServerAnnotation,
 	hyperv1.HostedClusterRestoredFromBackupAnnotation, hyperv1.RestoringAnnotation, hyperv1.EnableMetricsForwarding,
 	hyperv1.CertificateValidityAnnotation, hyperv1.CertificateRenewalAnnotation,
-	hyperv1.RotateSignersAnnotation, hyperv1.SignerOverlapAnnotation,
+	hyperv1.RotateSignersAnnotation, hyperv1.SignerOverlapAnnotation, hyperv1.AddressOverlapAnnotation,
 }
 
 // mirrorAnnotations copies the annotations that are for the control-plane-operator, and removes those that are gone.

@@ -24,16 +24,23 @@ func keepNodePorts(services, last []hyperv1.ServicePublishingStrategyMapping, st
 	}
 }
 
-// portOf is the port that a service has in a list of services, at the same address.
+// portOf is the port that a service has in a list of services. It stays when the address changes: nodes come to the same Service by both.
 func portOf(services []hyperv1.ServicePublishingStrategyMapping, wanted hyperv1.ServicePublishingStrategyMapping) int32 {
-	address := wanted.ServicePublishingStrategy.NodePort.Address
+	last := strategyOf(services, wanted.Service)
+	if last.Type != hyperv1.NodePort || last.NodePort == nil {
+		return 0
+	}
+	return last.NodePort.Port
+}
+
+// strategyOf is how a service is published; zero where the list has none of it.
+func strategyOf(services []hyperv1.ServicePublishingStrategyMapping, wanted hyperv1.ServiceType) hyperv1.ServicePublishingStrategy {
 	for _, s := range services {
-		strategy := s.ServicePublishingStrategy
-		if s.Service == wanted.Service && strategy.Type == hyperv1.NodePort && strategy.NodePort != nil && strategy.NodePort.Address == address {
-			return strategy.NodePort.Port
+		if s.Service == wanted {
+			return s.ServicePublishingStrategy
 		}
 	}
-	return 0
+	return hyperv1.ServicePublishingStrategy{}
 }
 
 // publishedPort is the port that the cluster's status tells of a service at an address; zero when it tells of none.

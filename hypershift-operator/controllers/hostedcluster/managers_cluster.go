@@ -45,6 +45,10 @@ func (r *Reconciler) reconcileCAPICluster(ctx context.Context, s *scope) (ctrl.R
 			APIGroup: hyperv1.GroupVersion.Group, Kind: "HostedControlPlane", Name: s.hc.Name,
 		}
 		cluster.Spec.InfrastructureRef = ref
+		// Cluster API takes the endpoint from the infrastructure cluster, and only once.
+		if endpoint := s.hcp.Status.ControlPlaneEndpoint; endpoint.Host != "" && cluster.Spec.ControlPlaneEndpoint.Host != "" {
+			cluster.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: endpoint.Host, Port: endpoint.Port}
+		}
 		if cluster.Spec.Paused != nil {
 			cluster.Spec.Paused = ptr.To(false)
 		}

@@ -38,6 +38,7 @@ func conditions(s *scope, status hyperv1.HostedClusterStatus) []metav1.Condition
 	for _, optional := range []hyperv1.ConditionType{
 		hyperv1.ClusterVersionRetrievedUpdates, hyperv1.HostedClusterRestoredFromBackup, hyperv1.EtcdBackupSucceeded,
 		hyperv1.EtcdDataEncryptionUpToDate, hyperv1.KMSPluginAvailable, hyperv1.CertificatesValid, hyperv1.SignersUpToDate,
+		hyperv1.PublishedAddressUpToDate,
 		hyperv1.EtcdMembersHealthy, hyperv1.EtcdRecoveryActive, hyperv1.EtcdDiskFast, hyperv1.EtcdVolumesResized,
 		hyperv1.ControlPlanePodsScheduled,
 		hyperv1.ValidKubeVirtInfraNetworkMTU,

@@ -3,6 +3,7 @@
 package hostedcluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -47,19 +48,9 @@ func (r *Reconciler) observeIgnition(ctx context.Context, s *scope) error {
 	return err
 }
 
-// ignitionStrategy is how the cluster's user wants the ignition-server to be published.
-func ignitionStrategy(hc *hyperv1.HostedCluster) hyperv1.ServicePublishingStrategy {
-	for _, service := range hc.Spec.Services {
-		if service.Service == hyperv1.Ignition {
-			return service.ServicePublishingStrategy
-		}
-	}
-	return hyperv1.ServicePublishingStrategy{}
-}
-
 // ignitionEndpoint is where machines fetch their configuration, host:port or a route's host; empty until it is known.
 func (r *Reconciler) ignitionEndpoint(ctx context.Context, s *scope) (string, error) {
-	switch strategy := ignitionStrategy(s.hc); strategy.Type {
+	switch strategy := strategyOf(s.hc.Spec.Services, hyperv1.Ignition); strategy.Type {
 	case hyperv1.NodePort:
 		return r.ignitionNodePort(ctx, s, strategy.NodePort)
 	case hyperv1.Route:
@@ -82,10 +73,18 @@ func (r *Reconciler) ignitionNodePort(ctx context.Context, s *scope, strategy *h
 			continue
 		}
 		if len(service.Spec.Ports) > 0 && service.Spec.Ports[0].NodePort != 0 {
-			return hostPort(strategy.Address, service.Spec.Ports[0].NodePort), nil
+			return hostPort(s.ignitionHost(strategy.Address), service.Spec.Ports[0].NodePort), nil
 		}
 	}
 	return "", nil
+}
+
+// ignitionHost is the host that the ignition-server's certificate names: another that the spec asks for is to come.
+func (s *scope) ignitionHost(wanted string) string {
+	if s.hcp != nil && len(s.hcp.Status.ServedAddresses) > 0 {
+		return cmp.Or(s.hcp.Status.ServedAddresses[0].IgnitionHost, wanted)
+	}
+	return wanted
 }
 
 func (r *Reconciler) ignitionRoute(ctx context.Context, s *scope, strategy *hyperv1.RoutePublishingStrategy) (string, error) {
@@ -113,7 +112,7 @@ func (r *Reconciler) routeHost(ctx context.Context, namespace, name string) (str
 
 // awaitRoute looks again while the ignition-server's Route has no host: Routes are not watched, since few management clusters have them.
 func (r *Reconciler) awaitRoute(_ context.Context, s *scope) (ctrl.Result, error) {
-	if ignitionStrategy(s.hc).Type == hyperv1.Route && s.hc.Status.IgnitionEndpoint == "" {
+	if strategyOf(s.hc.Spec.Services, hyperv1.Ignition).Type == hyperv1.Route && s.hc.Status.IgnitionEndpoint == "" {
 		return ctrl.Result{RequeueAfter: routePoll}, nil
 	}
 	return ctrl.Result{}, nil
@@ -138,7 +137,7 @@ func ignitionAvailable(s *scope) metav1.Condition {
 
 // unpublished says what the address of the ignition-server is still to come from.
 func (s *scope) unpublished() string {
-	switch strategy := ignitionStrategy(s.hc); strategy.Type {
+	switch strategy := strategyOf(s.hc.Spec.Services, hyperv1.Ignition); strategy.Type {
 	case hyperv1.NodePort:
 		return fmt.Sprintf("Machines cannot reach the ignition-server yet: neither of the Services %s and %s in namespace %s has a node port",
 			ignitionProxyName, ignitionServerName, s.namespace)

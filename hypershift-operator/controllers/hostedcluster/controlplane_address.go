@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"fmt"
+	"strings"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/distributions"
+)
+
+// reasonAddressFixed is one of PublishedAddressUpToDate.
+const reasonAddressFixed = "NotSupported"
+
+// publishable is how services are published: as the user wants, but for nodes of a payload with operators of its own. Those have the addresses in
+// configuration that only an installation changes, and the payload's control-plane-operator would take the former one off the certificates at once.
+func (s *scope) publishable(wanted, last []hyperv1.ServicePublishingStrategyMapping) []hyperv1.ServicePublishingStrategyMapping {
+	if len(last) == 0 || s.wantedControlPlane == nil || !distributions.Of(s.wantedControlPlane.Distribution()).OwnOperators {
+		return wanted
+	}
+	var changed []string
+	for _, w := range wanted {
+		was, is := publishedAt(strategyOf(last, w.Service)), publishedAt(w.ServicePublishingStrategy)
+		if was != "" && was != is {
+			changed = append(changed, fmt.Sprintf("%s (%s)", w.Service, was))
+		}
+	}
+	if len(changed) == 0 {
+		s.clear(hyperv1.PublishedAddressUpToDate)
+		return wanted
+	}
+	s.reject(hyperv1.PublishedAddressUpToDate, reasonAddressFixed, "Nodes of an OpenShift release cannot go over to another address of their control plane, "+
+		"and everything stays as it was: set spec.services back for "+strings.Join(changed, ", "))
+	return last
+}
+
+// publishedAt is what machines and people know a service by, without its port; empty for one that is not published.
+func publishedAt(strategy hyperv1.ServicePublishingStrategy) string {
+	name := ""
+	switch {
+	case strategy.NodePort != nil:
+		name = strategy.NodePort.Address
+	case strategy.LoadBalancer != nil:
+		name = strategy.LoadBalancer.Hostname
+	case strategy.Route != nil:
+		name = strategy.Route.Hostname
+	}
+	return strings.TrimSpace(string(strategy.Type) + " " + name)
+}
