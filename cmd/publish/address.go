@@ -57,7 +57,7 @@ func (a *Address) Complete(ctx context.Context, connect func() (client.Client, e
 	a.Host = nodes[0].Host
 	if len(nodes) > 1 && stderr != nil {
 		fmt.Fprintf(stderr, "Warning: the cluster is reached by the address of one node, %s (%s): while that node is away, so are its API and its new machines. "+
-			"It cannot be changed later: name an address that outlives a node (a DNS name of several, a virtual IP) with --%s\n", a.Host, nodes[0].Node, addressFlag)
+			"Name an address that outlives a node (a DNS name of several, a virtual IP) with --%s\n", a.Host, nodes[0].Node, addressFlag)
 	}
 	return nil
 }
