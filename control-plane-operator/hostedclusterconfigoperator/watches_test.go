@@ -124,6 +124,10 @@ func TestWatches(t *testing.T) {
 		},
 		"connection": {&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "connection"}}},
 		"nodecount":  {&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "nodecount"}}},
+		"address": {
+			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "address"}},
+			&appsv1.DaemonSet{ObjectMeta: made("address"), Spec: appsv1.DaemonSetSpec{Selector: labels, Template: pods}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			side := func(obj client.Object) client.Client {
@@ -141,7 +145,7 @@ func TestWatches(t *testing.T) {
 				}
 			})
 			_, management := s.watch(t, name)
-			if name == "connection" { // It looks once without being told.
+			if name == "connection" || name == "address" { // The one looks once without being told, and for the other the Machine is there already.
 				management.Await(t, &hyperv1.HostedControlPlane{}, absent)
 			}
 			for _, obj := range objects {
@@ -150,7 +154,7 @@ func TestWatches(t *testing.T) {
 					management.Expect(t, &hyperv1.HostedControlPlane{}, absent, func() error { return c.Create(t.Context(), obj) })
 				})
 			}
-			if name == "workloads" || name == "resources" {
+			if name == "workloads" || name == "resources" || name == "address" {
 				asked := client.ObjectKey{Namespace: namespace, Name: name}
 				t.Run("HostedControlPlane", func(t *testing.T) {
 					hcp := controlPlane(name)
