@@ -189,6 +189,7 @@ func TestStatus(t *testing.T) {
 		g := NewWithT(t)
 		s, o := healthy()
 		s.hcp.Status = status(s, o, now)
+		s.served = s.hcp.Status.ServedAddresses // As the next pass reads them.
 		s.hcp.Status = status(s, o, now.Add(time.Minute))
 		g.Expect(status(s, o, now.Add(time.Hour))).To(Equal(s.hcp.Status))
 	})
