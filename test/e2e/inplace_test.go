@@ -24,10 +24,12 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-const inPlacePool = "inplace"
+// Pools that are updated in place, of machines that cloud-init makes nodes, and of those that Ignition does.
+const inPlacePool, inPlaceIgnition = "inplace", "ignited"
 
-// inPlace has a machine of the release before come to this build's, then to another configuration, and not to one with which its kubelet does
-// not start. It stays the machine that it is: MAAS is asked for nothing, the Node is the same, and a workload with a budget is never without pods.
+// inPlace has two machines of the release before come to this build's, and then one of them to another configuration, and not to one with which its
+// kubelet does not start. They stay the machines that they are: MAAS is asked for nothing, the Nodes are the same, and a workload with a budget is never
+// without pods.
 func (s *suite) inPlace(t *testing.T) {
 	previous, err := s.PreviousReleaseImage(t.Context())
 	s.must(t, err)
@@ -36,33 +38,39 @@ func (s *suite) inPlace(t *testing.T) {
 	others, err := s.nodes(t.Context())
 	s.must(t, err)
 	s.createPool(t, inPlacePool, "--image", "ubuntu/noble", "--node-upgrade-type", "InPlace", "--release-image", previous)
+	s.createPool(t, inPlaceIgnition, "--image", ignitionImage, "--node-upgrade-type", "InPlace", "--release-image", previous)
 	s.must(t, s.FollowMachines(t.Context(), s.c, cluster, inPlacePool, 1))
-	s.reach(t, "node of the pool that is updated in place ready", 4*time.Minute, s.NodesReady(cluster, len(others.Items)+1))
+	s.reach(t, "nodes of the pools that are updated in place ready", 4*time.Minute, s.NodesReady(cluster, len(others.Items)+2))
 	guest, err := s.GuestClient(cluster)
 	s.must(t, err)
-	before := s.nodeOf(t, guest)
+	before, byIgnition := s.nodeOf(t, guest, inPlacePool), s.nodeOf(t, guest, inPlaceIgnition)
 	guarded := s.guard(t, guest, before.Name)
 	calls := s.deployments(t)
 
-	s.patchPool(t, fmt.Sprintf(`{"spec":{"release":{"image":%q}}}`, release))
+	for _, pool := range []string{inPlacePool, inPlaceIgnition} {
+		s.patchPool(t, pool, fmt.Sprintf(`{"spec":{"release":{"image":%q}}}`, release))
+	}
 	_, version, _ := strings.Cut(release, "release:")
-	s.reach(t, "minor upgrade in place", 5*time.Minute, guarded.while(inPlaceNode(guest, func(n *corev1.Node) bool {
+	upgraded := func(n *corev1.Node) bool {
 		return n.Status.NodeInfo.KubeletVersion == "v"+version && !n.Spec.Unschedulable
-	})))
+	}
+	s.reach(t, "minor upgrade in place", 5*time.Minute, guarded.while(inPlaceNode(guest, inPlacePool, upgraded)))
+	s.reach(t, "minor upgrade in place of what Ignition installed", 5*time.Minute, guarded.while(inPlaceNode(guest, inPlaceIgnition, upgraded)))
 	s.reach(t, "pool upgraded in place", 2*time.Minute, journey.PoolCondition(s.c, inPlacePool, hyperv1.NodePoolUpdatingVersionConditionType, "False", hyperv1.AsExpectedReason))
 	NewWithT(t).Expect(guarded.lowest).To(BeNumerically(">=", 1), "the budget was not kept")
 
 	s.kubelet(t, "maxPods: 42")
-	s.reach(t, "configuration changed in place", 3*time.Minute, inPlaceNode(guest, func(n *corev1.Node) bool { return n.Status.Capacity.Pods().Value() == 42 && !n.Spec.Unschedulable }))
+	s.reach(t, "configuration changed in place", 3*time.Minute, inPlaceNode(guest, inPlacePool, func(n *corev1.Node) bool { return n.Status.Capacity.Pods().Value() == 42 && !n.Spec.Unschedulable }))
 	s.reach(t, "pool configured in place", 2*time.Minute, journey.PoolCondition(s.c, inPlacePool, hyperv1.NodePoolUpdatingConfigConditionType, "False", hyperv1.AsExpectedReason))
 
 	s.kubelet(t, "maxPods: -1")
 	s.reach(t, "configuration without a kubelet taken back", 5*time.Minute, journey.PoolCondition(s.c, inPlacePool, hyperv1.NodePoolUpdatingConfigConditionType, "False", hyperv1.NodePoolInplaceUpgradeFailedReason))
-	s.reach(t, "node serves as before", 2*time.Minute, inPlaceNode(guest, func(n *corev1.Node) bool { return n.Status.Capacity.Pods().Value() == 42 && !n.Spec.Unschedulable }))
+	s.reach(t, "node serves as before", 2*time.Minute, inPlaceNode(guest, inPlacePool, func(n *corev1.Node) bool { return n.Status.Capacity.Pods().Value() == 42 && !n.Spec.Unschedulable }))
 
 	g := NewWithT(t)
-	after := s.nodeOf(t, guest)
+	after := s.nodeOf(t, guest, inPlacePool)
 	g.Expect(after.UID).To(Equal(before.UID))
+	g.Expect(s.nodeOf(t, guest, inPlaceIgnition).UID).To(Equal(byIgnition.UID))
 	g.Expect(after.Annotations).To(HaveKeyWithValue(hyperv1.NodeConfigStateAnnotation, hyperv1.NodeConfigRolledBack))
 	g.Expect(after.Annotations).To(HaveKeyWithValue(hyperv1.NodeConfigMessageAnnotation, ContainSubstring("the kubelet v"+version+" ended")))
 	g.Expect(s.deployments(t)).To(Equal(calls), "MAAS was asked for machines")
@@ -70,32 +78,33 @@ func (s *suite) inPlace(t *testing.T) {
 		g.Expect(guest.Delete(t.Context(), obj)).To(Succeed())
 	}
 	s.destroyPool(t, inPlacePool)
-	s.reach(t, "node of the pool gone", 2*time.Minute, s.NodesReady(cluster, len(others.Items)))
+	s.destroyPool(t, inPlaceIgnition)
+	s.reach(t, "nodes of the pools gone", 2*time.Minute, s.NodesReady(cluster, len(others.Items)))
 }
 
-// nodeOf is the pool's one Node.
-func (s *suite) nodeOf(t *testing.T, guest client.Client) *corev1.Node {
+// nodeOf is a pool's one Node.
+func (s *suite) nodeOf(t *testing.T, guest client.Client, pool string) *corev1.Node {
 	t.Helper()
-	node, err := findNode(t.Context(), guest)
+	node, err := findNode(t.Context(), guest, pool)
 	s.must(t, err)
 	return node
 }
 
-func findNode(ctx context.Context, guest client.Client) (*corev1.Node, error) {
+func findNode(ctx context.Context, guest client.Client, pool string) (*corev1.Node, error) {
 	nodes := &corev1.NodeList{}
-	if err := guest.List(ctx, nodes, client.MatchingLabels{hyperv1.NodePoolLabel: inPlacePool}); err != nil {
+	if err := guest.List(ctx, nodes, client.MatchingLabels{hyperv1.NodePoolLabel: pool}); err != nil {
 		return nil, err
 	}
 	if len(nodes.Items) != 1 {
-		return nil, fmt.Errorf("pool %s has %d nodes", inPlacePool, len(nodes.Items))
+		return nil, fmt.Errorf("pool %s has %d nodes", pool, len(nodes.Items))
 	}
 	return &nodes.Items[0], nil
 }
 
-// inPlaceNode checks the pool's Node, which has to be Ready too.
-func inPlaceNode(guest client.Client, is func(*corev1.Node) bool) journey.Check {
+// inPlaceNode checks a pool's Node, which has to be Ready too.
+func inPlaceNode(guest client.Client, pool string, is func(*corev1.Node) bool) journey.Check {
 	return func(ctx context.Context) (bool, string, error) {
-		node, err := findNode(ctx, guest)
+		node, err := findNode(ctx, guest, pool)
 		if err != nil {
 			return false, "", err
 		}
@@ -108,9 +117,9 @@ func inPlaceNode(guest client.Client, is func(*corev1.Node) bool) journey.Check 
 	}
 }
 
-func (s *suite) patchPool(t *testing.T, patch string) {
+func (s *suite) patchPool(t *testing.T, pool, patch string) {
 	t.Helper()
-	s.must(t, s.Type(t.Context(), "kubectl", "patch", "nodepool", inPlacePool, "-n", journey.Namespace, "--type=merge", "-p", patch))
+	s.must(t, s.Type(t.Context(), "kubectl", "patch", "nodepool", pool, "-n", journey.Namespace, "--type=merge", "-p", patch))
 }
 
 // kubelet gives the pool a KubeletConfig of one line.
@@ -121,7 +130,7 @@ func (s *suite) kubelet(t *testing.T, line string) {
 	}}
 	s.must(t, s.c.Create(t.Context(), config))
 	t.Cleanup(func() { _ = s.c.Delete(context.Background(), config) }) // The walk ends by looking for what is left of the cluster, not of its user.
-	s.patchPool(t, fmt.Sprintf(`{"spec":{"config":[{"name":%q}]}}`, config.Name))
+	s.patchPool(t, inPlacePool, fmt.Sprintf(`{"spec":{"config":[{"name":%q}]}}`, config.Name))
 }
 
 // guarded is a workload with a disruption budget.

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/test/journey"
+)
+
+const sleeper = "sleeper"
+
+// wake has a pool without machines tell what the next one would have, as the cluster autoscaler reads it, and get that one when it is asked for; then
+// go back to none, which leaves the machine off and in MAAS. The autoscaler's own part, a change of the scale, is this test's: its module is not to be had.
+func (s *suite) wake(t *testing.T) {
+	g := NewWithT(t)
+	nodes, err := s.nodes(t.Context())
+	s.must(t, err)
+	guest, err := s.GuestClient(cluster)
+	s.must(t, err)
+	given := s.allocations(t)
+	s.createPool(t, sleeper, "--replicas", "0", "--image", ignitionImage)
+	s.patchPool(t, sleeper, `{"spec":{"replicas":null,"autoScaling":{"min":0,"max":1},"nodeLabels":{"wakes":"late"},"taints":[{"key":"sleeper","value":"yes","effect":"NoSchedule"}]}}`)
+	told := s.told(t)
+	g.Expect(s.allocations(t)).To(HaveLen(len(given)), "nothing was taken to know that")
+
+	s.ask(t, 1)
+	s.reach(t, "node of the pool that slept ready", 4*time.Minute, s.NodesReady(cluster, len(nodes.Items)+1))
+	node := s.nodeOf(t, guest, sleeper)
+	for pair := range strings.SplitSeq(told["labels"], ",") {
+		key, value, _ := strings.Cut(pair, "=")
+		g.Expect(node.Labels).To(HaveKeyWithValue(key, value))
+	}
+	g.Expect(told["taints"]).To(Equal("sleeper=yes:NoSchedule"))
+	g.Expect(node.Spec.Taints).To(ContainElement(corev1.Taint{Key: "sleeper", Value: "yes", Effect: corev1.TaintEffectNoSchedule}))
+	woken := s.newcomer(t, given)
+	g.Expect(told["cpu"]).To(Equal(strconv.Itoa(woken.CPUCount)), "the machine is the one that was told of")
+
+	s.ask(t, 0)
+	s.reach(t, "machine off, and back in MAAS", 4*time.Minute, func(ctx context.Context) (bool, string, error) {
+		m, err := s.maas.GetMachine(ctx, woken.SystemID)
+		if err != nil {
+			return false, "", err
+		}
+		return m.Owner == "" && m.PowerState == maas.PowerOff, fmt.Sprintf("%s, power %s", m.StatusName, m.PowerState), nil
+	})
+	s.reach(t, "the other nodes left", 2*time.Minute, s.NodesReady(cluster, len(nodes.Items)))
+	s.destroyPool(t, sleeper)
+}
+
+// told is what the autoscaler is told of the pool's next machine.
+func (s *suite) told(t *testing.T) map[string]string {
+	t.Helper()
+	told := map[string]string{}
+	s.reach(t, "next machine told of", 2*time.Minute, func(ctx context.Context) (bool, string, error) {
+		md := &clusterv1.MachineDeployment{}
+		if err := s.c.Get(ctx, client.ObjectKey{Namespace: journey.HostedNamespace(cluster), Name: sleeper}, md); err != nil {
+			return false, "", err
+		}
+		for key, value := range md.Annotations {
+			if name, ok := strings.CutPrefix(key, "capacity.cluster-autoscaler.kubernetes.io/"); ok {
+				told[name] = value
+			}
+		}
+		return told["cpu"] != "" && told["memory"] != "" && told["ephemeral-disk"] != "", "no capacity yet", nil
+	})
+	return told
+}
+
+// ask is what the autoscaler does to a pool.
+func (s *suite) ask(t *testing.T, machines int) {
+	t.Helper()
+	s.must(t, s.Type(t.Context(), "kubectl", "scale", "machinedeployment", sleeper, "-n", journey.HostedNamespace(cluster), "--replicas="+strconv.Itoa(machines)))
+}
+
+// newcomer is the machine that MAAS has given away since.
+func (s *suite) newcomer(t *testing.T, before map[string]maas.Machine) maas.Machine {
+	t.Helper()
+	for id, m := range s.allocations(t) {
+		if _, was := before[id]; !was {
+			return m
+		}
+	}
+	t.Fatal("no machine was given away")
+	return maas.Machine{}
+}
