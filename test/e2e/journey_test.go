@@ -47,7 +47,7 @@ func TestJourney(t *testing.T) {
 		{"When the key of another user is given, no machine should be lost", (*suite).anotherUsersKey},
 		{"When all that the management cluster had of a cluster is lost, a backup should bring it back, and its nodes and pods run on", (*suite).restore},
 		{"When a pool is scaled up and down, machines should come and go", (*suite).scaling},
-		{"When a pool of no machine is asked for one, it should be the one that it told of, and go off again", (*suite).wake},
+		{"When a pool of no machine tells what the next one has, it should get one, and that go off again", (*suite).wake},
 		{"When a machine fails to deploy, another should take its place", (*suite).failedDeployment},
 		{"When the provider is killed, no machine should leak", (*suite).providerKills},
 		{"When MAAS is away for a minute, the pool should scale afterwards", (*suite).maasAway},
