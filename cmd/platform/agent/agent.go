@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/api/util/ipnet"
 	"github.com/openshift/hypershift/cmd/cluster"
 	"github.com/openshift/hypershift/cmd/publish"
 )
@@ -25,7 +27,14 @@ type Cluster struct {
 	pool      NodePool
 	namespace string
 	address   publish.Address
+	dual      bool
 }
+
+// Networks of pods and Services with both kinds of addresses, as the compatible product has them.
+var (
+	dualPods     = []string{"10.132.0.0/14", "fd01::/48"}
+	dualServices = []string{"172.31.0.0/16", "fd02::/112"}
+)
 
 // Type implements cluster.Platform.
 func (*Cluster) Type() hyperv1.PlatformType { return hyperv1.AgentPlatform }
@@ -35,6 +44,8 @@ func (p *Cluster) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&p.namespace, "agent-namespace", "", "namespace of the Agents that the cluster may use (required)")
 	p.address.AddFlags(flags)
 	flags.StringVar(&p.address.Host, apiServerAddress, "", "the flag of the compatible product for --external-api-server-address")
+	flags.BoolVar(&p.dual, "default-dual", false, fmt.Sprintf("networks with IPv4 and IPv6: %s for pods and %s for Services, instead of --cluster-cidr and --service-cidr",
+		strings.Join(dualPods, " and "), strings.Join(dualServices, " and ")))
 	p.pool.AddFlags(flags)
 }
 
@@ -56,6 +67,14 @@ func (p *Cluster) Complete(ctx context.Context, env cluster.Environment) error {
 func (p *Cluster) Apply(hc *hyperv1.HostedCluster) {
 	hc.Spec.Platform = hyperv1.PlatformSpec{Type: hyperv1.AgentPlatform, Agent: &hyperv1.AgentPlatformSpec{AgentNamespace: p.namespace}}
 	hc.Spec.Services = publish.NodePort(p.address.Host)
+	if !p.dual {
+		return
+	}
+	hc.Spec.Networking.ClusterNetwork, hc.Spec.Networking.ServiceNetwork = nil, nil
+	for i := range dualPods {
+		hc.Spec.Networking.ClusterNetwork = append(hc.Spec.Networking.ClusterNetwork, hyperv1.ClusterNetworkEntry{CIDR: *ipnet.MustParseCIDR(dualPods[i])})
+		hc.Spec.Networking.ServiceNetwork = append(hc.Spec.Networking.ServiceNetwork, hyperv1.ServiceNetworkEntry{CIDR: *ipnet.MustParseCIDR(dualServices[i])})
+	}
 }
 
 // ApplyNodePool implements cluster.Platform.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/api/util/ipnet"
 	"github.com/openshift/hypershift/cmd/cluster"
 )
 
@@ -48,6 +49,35 @@ func TestCluster(t *testing.T) {
 				g.Expect(service.ServicePublishingStrategy.NodePort).To(HaveValue(HaveField("Address", "10.0.0.1")), "%s", service.Service)
 			}
 			g.Expect(metav1.FormatLabelSelector(pool.Spec.Platform.Agent.AgentLabelSelector)).To(Equal("size=medium"))
+		})
+	}
+}
+
+func TestDefaultDual(t *testing.T) {
+	for _, tt := range []struct {
+		name           string
+		args           []string
+		pods, services []string
+	}{
+		{"When both kinds of addresses are wanted, networks should have both", []string{"--default-dual"}, []string{"10.132.0.0/14", "fd01::/48"}, []string{"172.31.0.0/16", "fd02::/112"}},
+		{"When they are not, networks should stay", nil, []string{"10.9.0.0/16"}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g, p, hc := NewWithT(t), &Cluster{}, &hyperv1.HostedCluster{}
+			flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+			p.AddFlags(flags)
+			g.Expect(flags.Parse(tt.args)).To(Succeed())
+			hc.Spec.Networking.ClusterNetwork = []hyperv1.ClusterNetworkEntry{{CIDR: *ipnet.MustParseCIDR("10.9.0.0/16")}}
+			p.Apply(hc)
+			var pods, services []string
+			for _, network := range hc.Spec.Networking.ClusterNetwork {
+				pods = append(pods, network.CIDR.String())
+			}
+			for _, network := range hc.Spec.Networking.ServiceNetwork {
+				services = append(services, network.CIDR.String())
+			}
+			g.Expect(pods).To(Equal(tt.pods))
+			g.Expect(services).To(Equal(tt.services))
 		})
 	}
 }
