@@ -170,7 +170,7 @@ func (f *fakeAWS) create(form url.Values) (answer, code string) {
 	token, balancer := form.Get("ClientToken"), form.Get("NetworkLoadBalancerArn.1")
 	for _, s := range f.services {
 		switch {
-		case s.token == token:
+		case token != "" && s.token == token:
 			return "<serviceConfiguration>" + s.text() + "</serviceConfiguration>", ""
 		case s.balancer == balancer:
 			return "", "InvalidParameter"
