@@ -174,6 +174,8 @@ func addressUpToDate(s *scope, o observed, next hyperv1.HostedControlPlaneStatus
 		return condition.False(t, reasonAddressWaiting, fmt.Sprintf("%s; until then %s serves on", s.waiting, last)), true
 	case s.wanted != nil && !infra.Same(first, *s.wanted):
 		return unpreferred(t, s, o, len(next.ServedAddresses), last), true
+	case !published(next.ControlPlaneEndpoint, first) && o.unreached == nil:
+		return condition.False(t, reasonNodesMoving, fmt.Sprintf("Nodes are asked to go by %s; %s serves on", text(first.Host, first.Port), last)), true
 	case !published(next.ControlPlaneEndpoint, first):
 		return condition.False(t, reasonAddressUnreached, fmt.Sprintf("No node has reached %s yet, and the control plane itself does not: %v. Kubeconfigs and new machines "+
 			"keep %s: see that it leads to the nodes of the management cluster, or set spec.services to another",
