@@ -41,6 +41,7 @@ func TestJourney(t *testing.T) {
 		{"When an LXD host vanished, its machines should be on the other one, beside metal, and in the end deleted", (*suite).vanished},
 		{"When the release goes up by a minor, status should be true at every moment", (*suite).upgradeMinor},
 		{"When a pool is updated in place, its machine should stay, and go back from what it cannot run", (*suite).inPlace},
+		{"When the cluster gets another address, nodes and clients should follow, and no write be lost", (*suite).goOver},
 		{"When images of the same version are given, their digests should tell them apart", (*suite).upgradeDigest},
 		{"When a pool gets a configuration that cannot be used, no machine should be touched", (*suite).badConfiguration},
 		{"When a BMC is dead, another machine should take the place", (*suite).deadBMC},
