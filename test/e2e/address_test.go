@@ -30,6 +30,8 @@ const otherAddress = "172.30.240.250"
 // machine is touched.
 func (s *suite) goOver(t *testing.T) {
 	s.must(t, s.Type(t.Context(), "ip", "-n", "hs-mgmt", "address", "replace", otherAddress+"/32", "dev", "hsbr0"))
+	// kube-proxy knows it when it writes all of its rules next; who moves addresses tells it, as our virtual IP does.
+	s.must(t, s.Type(t.Context(), "ip", "netns", "exec", "hs-mgmt", "nft", "add", "element", "ip", "kube-proxy", "nodeport-ips", "{ "+otherAddress+" }"))
 	guest, err := s.GuestClient(cluster)
 	s.must(t, err)
 	before, calls := s.standing(t), s.deployments(t)
