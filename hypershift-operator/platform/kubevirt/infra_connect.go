@@ -118,8 +118,6 @@ func tell(err error) error {
 	var told *infraError
 	var status apierrors.APIStatus
 	var refused *maas.RefusedAddressError
-	var untrusted x509.UnknownAuthorityError
-	var misnamed x509.HostnameError
 	switch {
 	case err == nil, errors.As(err, &told), apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
 		return err
@@ -130,12 +128,20 @@ func tell(err error) error {
 	case errors.As(err, &refused):
 		return &infraError{reason: reasonRefused, connection: true, message: "its address is one that tenants may not have called; " +
 			"an administrator can allow it with hypershift install --kubevirt-allow-cidrs"}
-	case errors.As(err, &untrusted), errors.As(err, &misnamed):
-		return &infraError{reason: reasonUnreachable, connection: true, message: "its certificate is not one that the kubeconfig vouches for"}
 	case apierrors.IsServiceUnavailable(err):
 		return &infraError{reason: reasonUnreachable, connection: true, message: "it is not available: try again when it is"}
 	case errors.As(err, &status):
 		return &infraError{reason: reasonFailed, message: condition.Shorten(status.Status().Message, mostWords)}
+	}
+	return unreached(err)
+}
+
+// unreached tells an error of the connection; others stay as they are.
+func unreached(err error) error {
+	var untrusted x509.UnknownAuthorityError
+	var misnamed x509.HostnameError
+	if errors.As(err, &untrusted) || errors.As(err, &misnamed) {
+		return &infraError{reason: reasonUnreachable, connection: true, message: "its certificate is not one that the kubeconfig vouches for"}
 	}
 	var network net.Error
 	if !errors.As(err, &network) && !errors.Is(err, context.DeadlineExceeded) {
