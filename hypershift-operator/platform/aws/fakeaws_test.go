@@ -67,17 +67,17 @@ func (f *fakeAWS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, action, code)
 		return
 	}
-	_, _ = fmt.Fprintf(w, `<%sResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><requestId>r</requestId>%s</%sResponse>`, action, answer, action)
+	_, _ = fmt.Fprintf(w, `<%sResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><requestId>r</requestId>%s</%sResponse>`, action, answer, action) //nolint:gosec // No browser reads it.
 }
 
 func fail(w http.ResponseWriter, action, code string) {
 	w.WriteHeader(http.StatusBadRequest)
 	failure := "<Error><Type>Sender</Type><Code>" + code + "</Code><Message>no</Message></Error>"
 	if action == "DescribeLoadBalancers" {
-		_, _ = fmt.Fprintf(w, "<ErrorResponse>%s<RequestId>r</RequestId></ErrorResponse>", failure)
+		_, _ = fmt.Fprintf(w, "<ErrorResponse>%s<RequestId>r</RequestId></ErrorResponse>", failure) //nolint:gosec // No browser reads it.
 		return
 	}
-	_, _ = fmt.Fprintf(w, "<Response><Errors>%s</Errors><RequestID>r</RequestID></Response>", failure)
+	_, _ = fmt.Fprintf(w, "<Response><Errors>%s</Errors><RequestID>r</RequestID></Response>", failure) //nolint:gosec // No browser reads it.
 }
 
 func (f *fakeAWS) act(action string, form url.Values) (answer, code string) {

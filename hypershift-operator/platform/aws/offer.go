@@ -133,10 +133,18 @@ func (p *Platform) release(ctx context.Context, c client.Client, cluster platfor
 		}
 		return "", err
 	})
-	if failure != nil {
-		return ": " + failure.Error(), nil
+	if why := sentence(failure); why != "" {
+		return ": " + why, nil
 	}
 	p.link.looks.forget(mine)
 	p.link.looks.forget("removal of " + mine)
 	return "", finalizer.Remove(ctx, c, service, operatorFinalizer)
+}
+
+// sentence is what an error tells people who wait; empty for none.
+func sentence(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }

@@ -217,13 +217,13 @@ func TestEndpointServiceGoes(t *testing.T) {
 func TestPrivateLinkFlags(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		link privateLink
+		link *privateLink
 		says string
 	}{
-		{"When nothing is said, it should make none", privateLink{platform: "None"}, ""},
-		{"When all is said, it should be accepted", privateLink{platform: "AWS", region: "r", credentials: "f"}, ""},
-		{"When the region is missing, it should want it", privateLink{platform: "AWS", credentials: "f"}, "--aws-private-region"},
-		{"When the platform is another, it should say which there are", privateLink{platform: "Azure"}, "use AWS or None"},
+		{"When nothing is said, it should make none", &privateLink{platform: "None"}, ""},
+		{"When all is said, it should be accepted", &privateLink{platform: "AWS", region: "r", credentials: "f"}, ""},
+		{"When the region is missing, it should want it", &privateLink{platform: "AWS", credentials: "f"}, "--aws-private-region"},
+		{"When the platform is another, it should say which there are", &privateLink{platform: "Azure"}, "use AWS or None"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			err := tc.link.check()
