@@ -306,8 +306,9 @@ func TestBackups(t *testing.T) {
 	})
 	t.Run("When a backup with the policy Delete is deleted, what is stored should go first, as far as that is possible", func(t *testing.T) {
 		g, w := NewWithT(t), newWorld(t, api)
-		for name, how := range map[string]batchv1.JobConditionType{"goes": batchv1.JobComplete, "stays": batchv1.JobFailed} {
-			asked := w.asks(name, func(b *hyperv1.HCPEtcdBackup) { b.Spec.DeletionPolicy = hyperv1.DeleteBackup })
+		// What is left is told of last.
+		for _, how := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed} {
+			asked := w.asks(strings.ToLower(string(how)), func(b *hyperv1.HCPEtcdBackup) { b.Spec.DeletionPolicy = hyperv1.DeleteBackup })
 			w.backsUp(asked)
 			w.passes(asked)
 			<-w.events
