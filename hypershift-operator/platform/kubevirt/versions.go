@@ -67,7 +67,6 @@ func tooOld(ctx context.Context, where place) (string, error) {
 	if kubernetes == nil || kubernetes.LessThan(leastKubernetes) {
 		return fmt.Sprintf("The cluster for virtual machines runs Kubernetes %v: it must be %v or newer", kubernetes, leastKubernetes), nil
 	}
-	var group metav1.APIGroup
 	raw, err := where.get(ctx, "/apis/subresources.kubevirt.io")
 	if apierrors.IsNotFound(err) {
 		return "KubeVirt does not run in the cluster for virtual machines: it serves no subresources.kubevirt.io; install KubeVirt there", nil
@@ -75,10 +74,11 @@ func tooOld(ctx context.Context, where place) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if json.Unmarshal(raw, &group) != nil || group.PreferredVersion.GroupVersion == "" {
+	preferred := preferredVersion(raw)
+	if preferred == "" {
 		return "The cluster for virtual machines does not say which version of subresources.kubevirt.io it serves", nil
 	}
-	kubeVirt, err := gitVersion(ctx, where, "/apis/"+group.PreferredVersion.GroupVersion+"/version")
+	kubeVirt, err := gitVersion(ctx, where, "/apis/"+preferred+"/version")
 	if err != nil {
 		return "", err
 	}
@@ -94,15 +94,29 @@ func gitVersion(ctx context.Context, where place, path string) (*version.Version
 	if err != nil {
 		return nil, err
 	}
+	return parseVersion(raw), nil
+}
+
+// parseVersion is nil for what is no version.
+func parseVersion(raw []byte) *version.Version {
 	var said struct {
 		GitVersion string `json:"gitVersion"`
 	}
 	if json.Unmarshal(raw, &said) != nil {
-		return nil, nil
+		return nil
 	}
 	parsed, err := version.ParseGeneric(said.GitVersion)
 	if err != nil {
-		return nil, nil
+		return nil
 	}
-	return parsed, nil
+	return parsed
+}
+
+// preferredVersion is that of an API group; empty where it names none.
+func preferredVersion(raw []byte) string {
+	var group metav1.APIGroup
+	if json.Unmarshal(raw, &group) != nil {
+		return ""
+	}
+	return group.PreferredVersion.GroupVersion
 }
