@@ -88,7 +88,7 @@ func TestClusterThatCannotBeUsed(t *testing.T) {
 	gone := infraServer(t, nil)
 	gone.Close()
 	unending := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write(append([]byte(`{"gitVersion":"`), bytes.Repeat([]byte("1"), mostAnswer)...))
+		_, _ = w.Write(append(append([]byte(`{"gitVersion":"v1.31.0","more":"`), bytes.Repeat([]byte("1"), mostAnswer)...), `"}`...))
 	}))
 	t.Cleanup(unending.Close)
 	for _, tc := range []struct {
@@ -100,7 +100,7 @@ func TestClusterThatCannotBeUsed(t *testing.T) {
 		{"When nobody answers, it should say so without the address", kubeconfigOf(gone), local(), "InfraClusterUnreachable", "does not answer"},
 		{"When somebody else answers, it should say so", fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],
 			"clusters":[{"name":"a","cluster":{"server":%q}}],"users":[{"name":"a","user":{"token":"SECRET"}}]}`, server.URL), local(), "InfraClusterUnreachable", "vouches"},
-		{"When it goes on for ever, it should be cut off", kubeconfigOf(unending), local(), "InfraClusterVersionUnsupported", "Kubernetes"},
+		{"When it goes on for ever, it should be cut off", kubeconfigOf(unending), local(), "InfraClusterVersionUnsupported", "no version of Kubernetes"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g, p := NewWithT(t), &Platform{}

@@ -64,7 +64,10 @@ func tooOld(ctx context.Context, where place) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if kubernetes == nil || kubernetes.LessThan(leastKubernetes) {
+	if kubernetes == nil {
+		return "The cluster for virtual machines says no version of Kubernetes that can be read: check the server in its kubeconfig", nil
+	}
+	if kubernetes.LessThan(leastKubernetes) {
 		return fmt.Sprintf("The cluster for virtual machines runs Kubernetes %v: it must be %v or newer", kubernetes, leastKubernetes), nil
 	}
 	raw, err := where.get(ctx, "/apis/subresources.kubevirt.io")
@@ -82,7 +85,10 @@ func tooOld(ctx context.Context, where place) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if kubeVirt == nil || kubeVirt.LessThan(leastKubeVirt) {
+	if kubeVirt == nil {
+		return "The cluster for virtual machines says no version of KubeVirt that can be read: look at the KubeVirt that runs there", nil
+	}
+	if kubeVirt.LessThan(leastKubeVirt) {
 		return fmt.Sprintf("The cluster for virtual machines runs KubeVirt %v: it must be %v or newer", kubeVirt, leastKubeVirt), nil
 	}
 	return "", nil
