@@ -117,9 +117,7 @@ func (s *suite) write(t *testing.T, guest client.Client) *writer {
 	ctx, stop := context.WithCancel(t.Context())
 	w.stop = stop
 	w.done.Go(func() {
-		for ; ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
-			w.one(context.WithoutCancel(ctx), guest)
-		}
+		wait.UntilWithContext(ctx, func(ctx context.Context) { w.one(context.WithoutCancel(ctx), guest) }, 50*time.Millisecond)
 	})
 	return w
 }
