@@ -77,6 +77,9 @@ var unusedRights = map[string][]string{
 		"delete infrastructure.cluster.x-k8s.io/awsmachines", "get infrastructure.cluster.x-k8s.io/awsmachinetemplates",
 		"update infrastructure.cluster.x-k8s.io/awsmachinetemplates",
 	},
+	"pools of KubeVirt whose disk image is kept": {
+		"list cdi.kubevirt.io/datavolumes", "create cdi.kubevirt.io/datavolumes", "delete cdi.kubevirt.io/datavolumes",
+	},
 	"private clusters of AWS": {
 		"get hypershift.openshift.io/awsendpointservices", "patch hypershift.openshift.io/awsendpointservices", "delete hypershift.openshift.io/awsendpointservices",
 		"patch hypershift.openshift.io/awsendpointservices/status",
