@@ -87,6 +87,11 @@ type KubevirtMachineStatus struct {
 	// +optional
 	Ready bool `json:"ready"`
 
+	// initialization says what the v1beta2 contract of Cluster API asks for; providers of the v1beta1 contract leave it out.
+	//
+	// +optional
+	Initialization *KubevirtMachineInitialization `json:"initialization,omitempty"`
+
 	// loadBalancerConfigured is true when the machine was added to a load balancer.
 	//
 	// +optional
@@ -116,6 +121,14 @@ type KubevirtMachineStatus struct {
 	//
 	// +optional
 	Conditions []contract.Condition `json:"conditions,omitempty"`
+}
+
+// KubevirtMachineInitialization is what Cluster API waits for before it takes the provider ID over.
+type KubevirtMachineInitialization struct {
+	// provisioned is true once the virtual machine was made, and stays it.
+	//
+	// +optional
+	Provisioned *bool `json:"provisioned,omitempty"`
 }
 
 // MachineAddress is an address of a machine.

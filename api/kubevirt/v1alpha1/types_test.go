@@ -28,7 +28,7 @@ func TestWireFormat(t *testing.T) {
 			"infraClusterSecretRef":{"kind":"Secret","namespace":"clusters-a","name":"infra"}},
 			"status":{"ready":true,"conditions":[{"type":"LoadBalancerAvailable","status":"True","lastTransitionTime":"2026-11-22T10:00:00Z"}]}}`,
 		"KubevirtMachine": `{"spec":` + machine + `,"providerID":"kubevirt://a-1","infraClusterSecretRef":{"namespace":"clusters-a","name":"infra"}},
-			"status":{"ready":false,"nodeupdated":true,"loadBalancerConfigured":true,"addresses":[{"type":"InternalIP","address":"10.0.0.7"}],
+			"status":{"ready":false,"initialization":{"provisioned":true},"nodeupdated":true,"loadBalancerConfigured":true,"addresses":[{"type":"InternalIP","address":"10.0.0.7"}],
 			"failureReason":"CreateError","failureMessage":"no volume",
 			"conditions":[{"type":"VMProvisioned","status":"False","severity":"Info","lastTransitionTime":"2026-11-22T10:00:00Z","reason":"VMNotReady","message":"x"}]}}`,
 		"KubevirtMachineTemplate": `{"spec":{"template":{"spec":` + machine + `}}}}`,
