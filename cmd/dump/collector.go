@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +35,9 @@ var (
 	managementKinds = []string{"nodes", "namespaces", "customresourcedefinitions", "persistentvolumes", "storageclasses", "priorityclasses"}
 	guestKinds      = []string{"nodes", "namespaces", "certificatesigningrequests", "clusterversions", "clusteroperators", "infrastructures", "networks", "apiservices"}
 )
+
+// hostGroups are the API groups of the assisted service (Agent, InfraEnv) and of the bare metal operator (BareMetalHost).
+var hostGroups = []string{"agent-install.openshift.io", "metal3.io"}
 
 // collector writes what it finds in one cluster below a folder.
 type collector struct {
@@ -104,6 +108,15 @@ func (c *collector) namespace(ctx context.Context, namespace string) {
 		}
 	}
 	c.logs(ctx, namespace, filepath.Join(folder, "pods"))
+}
+
+// hosts collects what a namespace has of hosts that wait to be machines, and nothing else: other teams may keep theirs there.
+func (c *collector) hosts(ctx context.Context, namespace string) {
+	for _, r := range c.resources {
+		if r.Namespaced && slices.Contains(hostGroups, r.Group) {
+			c.list(ctx, r, namespace, filepath.Join(c.root, "namespaces", namespace))
+		}
+	}
 }
 
 // list writes the objects of one kind into one file: <folder>/<group>/<resource>.yaml.

@@ -29,6 +29,7 @@ type dump struct {
 	connection        kube.Connection
 	name, namespace   string
 	operatorNamespace string
+	agentNamespace    string
 	folder            string
 	archive           bool
 	guest, all        bool
@@ -47,6 +48,7 @@ func NewCommand() *cobra.Command {
 	flags.StringVar(&d.name, "name", "", "name of the cluster (required)")
 	flags.StringVar(&d.namespace, "namespace", "clusters", "namespace of the cluster")
 	flags.StringVar(&d.operatorNamespace, "operator-namespace", "hypershift", "namespace of the operator")
+	flags.StringVar(&d.agentNamespace, "agent-namespace", "", "namespace of the hosts of the platform Agent, if it is not the one that the HostedCluster names")
 	flags.StringVar(&d.folder, "artifact-dir", "", "folder to write to (required)")
 	flags.BoolVar(&d.archive, "archive-dump", true, "pack the folder's new files into hypershift-dump.tar.gz")
 	flags.BoolVar(&d.guest, "dump-guest-cluster", false, "also collect the guest cluster: its nodes, CSRs and the namespaces of its platform")
@@ -95,22 +97,34 @@ func (d *dump) collect(ctx context.Context, config *rest.Config, root string, re
 		report.Printf("collecting namespace %s", namespace)
 		management.namespace(ctx, namespace)
 	}
-	if d.guest {
-		report.Printf("collecting the guest cluster")
-		management.note("guest cluster", d.collectGuest(ctx, config, root))
-	}
-	return management.finish()
-}
-
-func (d *dump) collectGuest(ctx context.Context, config *rest.Config, root string) error {
 	c, err := client.New(config, client.Options{Scheme: kube.Scheme})
 	if err != nil {
 		return err
 	}
 	hc := &hyperv1.HostedCluster{}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: d.namespace, Name: d.name}, hc); err != nil {
-		return fmt.Errorf("read HostedCluster %s/%s: %w", d.namespace, d.name, err)
+		management.note(fmt.Sprintf("read HostedCluster %s/%s", d.namespace, d.name), err)
 	}
+	if agents := d.agents(hc); agents != "" && agents != hosted {
+		report.Printf("collecting the hosts of namespace %s", agents)
+		management.hosts(ctx, agents)
+	}
+	if d.guest {
+		report.Printf("collecting the guest cluster")
+		management.note("guest cluster", d.collectGuest(ctx, c, hc, root))
+	}
+	return management.finish()
+}
+
+// agents is the namespace of the hosts that a cluster's machines may be; empty where there are none.
+func (d *dump) agents(hc *hyperv1.HostedCluster) string {
+	if d.agentNamespace == "" && hc.Spec.Platform.Agent != nil {
+		return hc.Spec.Platform.Agent.AgentNamespace
+	}
+	return d.agentNamespace
+}
+
+func (d *dump) collectGuest(ctx context.Context, c client.Client, hc *hyperv1.HostedCluster, root string) error {
 	if hc.Status.KubeConfig == nil {
 		return errors.New("it has no kubeconfig yet")
 	}

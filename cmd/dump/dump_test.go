@@ -12,8 +12,14 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/fake"
 	"sigs.k8s.io/yaml"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
 func TestRedact(t *testing.T) {
@@ -92,4 +98,49 @@ func TestFinish(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(c.root, "not-collected.txt"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(text)).To(Equal("list pods: no rights\n"))
+}
+
+func TestHosts(t *testing.T) {
+	g := NewWithT(t)
+	host := func(version, kind, namespace string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": version, "kind": kind, "metadata": map[string]any{"namespace": namespace, "name": "one"}}}
+	}
+	c := &collector{root: t.TempDir(), resources: []metav1.APIResource{
+		{Group: "agent-install.openshift.io", Version: "v1beta1", Name: "agents", Namespaced: true},
+		{Group: "metal3.io", Version: "v1alpha1", Name: "baremetalhosts", Namespaced: true},
+		{Group: "metal3.io", Version: "v1alpha1", Name: "provisionings"},
+		{Version: "v1", Name: "secrets", Namespaced: true},
+	}}
+	c.dynamic = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+		{Group: "agent-install.openshift.io", Version: "v1beta1", Resource: "agents"}: "AgentList",
+		{Group: "metal3.io", Version: "v1alpha1", Resource: "baremetalhosts"}:         "BareMetalHostList",
+		{Version: "v1", Resource: "secrets"}:                                          "SecretList",
+	}, host("agent-install.openshift.io/v1beta1", "Agent", "rack"), host("agent-install.openshift.io/v1beta1", "Agent", "other"),
+		host("metal3.io/v1alpha1", "BareMetalHost", "rack"), host("v1", "Secret", "rack"))
+	c.hosts(t.Context(), "rack")
+	g.Expect(c.failures).To(BeEmpty())
+	folder := filepath.Join(c.root, "namespaces", "rack")
+	g.Expect(filepath.Join(folder, "agent-install.openshift.io", "agents.yaml")).To(BeAnExistingFile())
+	g.Expect(filepath.Join(folder, "metal3.io", "baremetalhosts.yaml")).To(BeAnExistingFile())
+	g.Expect(filepath.Join(folder, "core")).NotTo(BeAnExistingFile(), "what is others' stays out of it")
+	g.Expect(filepath.Join(c.root, "namespaces", "other")).NotTo(BeAnExistingFile())
+}
+
+func TestAgents(t *testing.T) {
+	agent := &hyperv1.HostedCluster{}
+	agent.Spec.Platform.Agent = &hyperv1.AgentPlatformSpec{AgentNamespace: "rack"}
+	for name, tt := range map[string]struct {
+		flag string
+		hc   *hyperv1.HostedCluster
+		want string
+	}{
+		"When the cluster names a namespace, it should be that":               {"", agent, "rack"},
+		"When the flag names another, it should be that":                      {"lab", agent, "lab"},
+		"When the cluster is gone, the flag should still say where":           {"lab", &hyperv1.HostedCluster{}, "lab"},
+		"When the cluster has no hosts of this kind, there should be nothing": {"", &hyperv1.HostedCluster{}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect((&dump{agentNamespace: tt.flag}).agents(tt.hc)).To(Equal(tt.want))
+		})
+	}
 }
