@@ -68,7 +68,8 @@ func TestRotation(t *testing.T) {
 // rotate has all signers rotate, one time after the other until span is over, and waits until the last one is through.
 func (s *suite) rotate(t *testing.T, span time.Duration) {
 	t.Helper()
-	end, times := time.Now().Add(span), 0
+	// under says that the rotation that was asked for last has been seen under way: before, the condition is that of the one before it.
+	end, times, under := time.Now().Add(span), 0, false
 	s.must(t, s.Reach(t.Context(), "rotations", span+rotationLimit, func(ctx context.Context) (bool, string, error) {
 		hc := &hyperv1.HostedCluster{}
 		if err := s.c.Get(ctx, client.ObjectKey{Namespace: journey.Namespace, Name: cluster}, hc); err != nil {
@@ -79,12 +80,15 @@ func (s *suite) rotate(t *testing.T, span time.Duration) {
 		switch {
 		case c == nil:
 			return false, "not told of", nil
-		case times > 0 && (c.Status != metav1.ConditionTrue || !s.takenUp(ctx, mark)):
+		case times > 0 && c.Status != metav1.ConditionTrue:
+			under = under || s.takenUp(ctx, mark)
 			return false, mark + " " + c.Reason, nil
+		case times > 0 && !under:
+			return false, mark + " not begun", nil
 		case times > 0 && time.Now().After(end):
 			return true, fmt.Sprintf("%d rotations", times), nil
 		}
-		times++
+		times, under = times+1, false
 		before := hc.DeepCopy()
 		hc.Annotations[hyperv1.RotateSignersAnnotation] = fmt.Sprintf("all=%d", times)
 		return false, "", s.c.Patch(ctx, hc, client.MergeFrom(before))
