@@ -29,6 +29,9 @@ const (
 	announceEvery = 30
 )
 
+// errLate means that a Lease was renewed, or the address put on, too late for the address to go in time.
+var errLate = errors.New("the renewal took too long")
+
 // Network puts addresses on this node.
 type Network interface {
 	// Check says why this node cannot have the address now.
@@ -138,19 +141,37 @@ func (h *Holder) term(ctx context.Context) (gaveUp bool, err error) {
 
 // renewed follows each renewal, which was asked for at a time.
 func (h *Holder) renewed(asked time.Time) {
-	life := h.times().life - time.Since(asked)
-	if life < time.Second {
-		h.drop("the renewal took too long")
-		return
-	}
 	for _, address := range h.Addresses {
-		if err := h.hold(address, life); err != nil {
+		err := h.holdUntil(address, asked.Add(h.times().life))
+		if errors.Is(err, errLate) {
+			h.drop(err.Error())
+			return
+		}
+		if err != nil {
 			h.endTerm(err)
 			return
 		}
 	}
 	h.held = true
 	h.renewals++
+}
+
+// holdUntil has the kernel keep an address until a moment. The kernel is told of a time that is left: when this process stood still on the way,
+// so that the address would outlive the Lease, it is told again, or the address goes.
+func (h *Holder) holdUntil(address netip.Addr, end time.Time) error {
+	for {
+		began := time.Now()
+		life := end.Sub(began)
+		if life < time.Second {
+			return errLate
+		}
+		if err := h.hold(address, life); err != nil {
+			return err
+		}
+		if time.Since(began) < h.times().retry/2 {
+			return nil
+		}
+	}
 }
 
 func (h *Holder) hold(address netip.Addr, life time.Duration) error {

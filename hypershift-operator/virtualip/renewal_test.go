@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package virtualip
+
+import (
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+)
+
+// slow is a node whose process stands still while the kernel is told of an address.
+type slow struct {
+	stills []time.Duration
+	told   []time.Duration
+	// until is when the kernel takes the address off; zero when it is off.
+	until time.Time
+}
+
+func (*slow) Check(netip.Addr) error    { return nil }
+func (*slow) Announce(netip.Addr) error { return nil }
+
+func (s *slow) Drop(netip.Addr) error {
+	s.until = time.Time{}
+	return nil
+}
+
+func (s *slow) Hold(_ netip.Addr, life time.Duration) (bool, error) {
+	if still := min(len(s.told), len(s.stills)); still < len(s.stills) {
+		<-time.After(s.stills[still])
+	}
+	added := s.until.IsZero()
+	s.told, s.until = append(s.told, life), time.Now().Add(life)
+	return added, nil
+}
+
+func TestRenewed(t *testing.T) {
+	for name, tt := range map[string]struct {
+		asked  time.Duration
+		stills []time.Duration
+		told   []time.Duration
+		// keeps is how long after the Lease was asked for the kernel keeps the address; zero for not at all.
+		keeps time.Duration
+	}{
+		"When all is quick, the address should be kept for its time":                 {told: []time.Duration{4 * time.Second}, keeps: 4 * time.Second},
+		"When the API was slow, the address should be kept for what is left":         {asked: 2 * time.Second, told: []time.Duration{2 * time.Second}, keeps: 4 * time.Second},
+		"When the API was too slow, the address should not be put on":                {asked: 5 * time.Second},
+		"When the process stood still a moment, the kernel should be told anew":      {stills: []time.Duration{2 * time.Second}, told: []time.Duration{4 * time.Second, 2 * time.Second}, keeps: 4 * time.Second},
+		"When it stood still until others may have the Lease, the address should go": {stills: []time.Duration{7 * time.Second}, told: []time.Duration{4 * time.Second}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				asked, node := time.Now(), &slow{stills: tt.stills}
+				<-time.After(tt.asked)
+				h := &Holder{Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")}, Network: node, Lease: MinLease, Metrics: NewMetrics(), Log: logr.Discard()}
+				h.renewed(asked)
+				if diff := cmp.Diff(tt.told, node.told); diff != "" {
+					t.Errorf("what the kernel was told (-want +got):\n%s", diff)
+				}
+				var keeps time.Duration
+				if !node.until.IsZero() {
+					keeps = node.until.Sub(asked)
+				}
+				if keeps != tt.keeps || h.held != (tt.keeps > 0) {
+					t.Errorf("kept for %s (held %t), want %s", keeps, h.held, tt.keeps)
+				}
+			})
+		})
+	}
+}
