@@ -155,7 +155,7 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 		"what the management cluster's own Prometheus (OpenShift's) scrapes: None, OperatorOnly, or All for control planes too; another Prometheus needs no flag")
 	flags.StringSliceVar((*[]string)(&o.apis), apisFlag, nil,
 		"optional APIs of the management cluster that are used: "+strings.Join(management.Groups(), ", ")+" (default: for install those that the cluster serves, for render none)")
-	flags.DurationVar(&o.certRotationScale, "cert-rotation-scale", maxCertScale, "what counts as a day when certificates are rotated; for tests, at most 24h")
+	flags.DurationVar(&o.certRotationScale, "cert-rotation-scale", maxCertScale, "what counts as a day when operators of OpenShift releases rotate certificates; for tests, at most 24h. Clusters of Kubernetes releases heed an annotation instead: hypershift.openshift.io/certificate-validity")
 	flags.StringToStringVar(&o.extraEnv, "additional-operator-env-vars", nil, "further environment variables of the operator")
 	flags.BoolVar(&o.excludeEtcd, "exclude-etcd", false, "leave out the CRDs of etcd backups")
 	flags.StringSliceVar(&o.platforms, "limit-crd-install", nil, "platforms whose CRDs are installed, and which the operator then serves: "+strings.Join(platformNames(), ", ")+" (default: all)")

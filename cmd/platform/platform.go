@@ -30,11 +30,11 @@ func All() []Platform {
 	return []Platform{
 		{
 			Cluster: func() cluster.Platform { return maas.NewCluster() }, NodePool: func() nodepool.Platform { return &maas.NodePool{} },
-			Install: func() install.Part { return &maas.Install{} },
+			Install: maas.NewInstall,
 		},
 		{Cluster: func() cluster.Platform { return &agent.Cluster{} }, NodePool: func() nodepool.Platform { return &agent.NodePool{} }},
 		{Cluster: func() cluster.Platform { return &kubevirt.Cluster{} }, NodePool: func() nodepool.Platform { return &kubevirt.NodePool{} },
-			Install: func() install.Part { return &kubevirt.Install{} }},
+			Install: kubevirt.NewInstall},
 		{Cluster: func() cluster.Platform { return &aws.Cluster{} }, NodePool: func() nodepool.Platform { return &aws.NodePool{} },
 			Install: func() install.Part { return &aws.Install{} }},
 		{Cluster: func() cluster.Platform { return &none.Cluster{} }, NodePool: func() nodepool.Platform { return &none.NodePool{} }, Developer: true},

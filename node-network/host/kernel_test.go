@@ -3,18 +3,18 @@
 package host
 
 import (
-	"net"
 	"net/netip"
 	"os"
 	"os/exec"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/google/nftables"
 	. "github.com/onsi/gomega"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/openshift/hypershift/support/netlists/churn"
 )
 
 // ownNetwork gives the test a network namespace of its own, with the interface node0 in it, and ends with the test: the
@@ -92,36 +92,10 @@ func TestBusyKernel(t *testing.T) {
 	t.Cleanup(other.Close)
 	node0, err := other.LinkByName("node0")
 	g.Expect(err).NotTo(HaveOccurred())
-	const pods = 1000
-	pod := func(i int) *netlink.Addr {
-		return &netlink.Addr{IPNet: &net.IPNet{IP: net.IPv4(10, 0, byte(i>>8), byte(i)), Mask: net.CIDRMask(32, 32)}}
-	}
-	for i := range pods {
-		g.Expect(other.AddrAdd(node0, pod(i))).To(Succeed())
-	}
-	done, stopped := make(chan struct{}), make(chan error, 1)
-	go func() {
-		var err error
-		pace := time.NewTicker(time.Millisecond)
-		defer pace.Stop()
-		for i := 0; err == nil; i++ {
-			select {
-			case <-done:
-				stopped <- nil
-				return
-			case <-pace.C:
-			}
-			if err = other.AddrDel(node0, pod(i%pods)); err == nil {
-				err = other.AddrAdd(node0, pod(i%pods))
-			}
-		}
-		stopped <- err
-	}()
+	churn.Start(t, other, node0)
 	for range 200 {
 		g.Expect(routes.MTU(netip.MustParseAddr("192.0.2.1"))).To(Equal(1430))
 	}
-	close(done)
-	g.Expect(<-stopped).To(Succeed())
 }
 
 func TestMasqueradeOfTheKernel(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/openshift/hypershift/support/netlists"
 )
 
 // routeProtocol marks the routes that are the agent's own, so that it never removes another's. The numbers that
@@ -41,7 +43,7 @@ func NewRoutes() (*Routes, error) {
 // List returns the agent's own routes.
 func (r *Routes) List() ([]Route, error) {
 	filter := &netlink.Route{Protocol: routeProtocol, Table: unix.RT_TABLE_MAIN}
-	found, err := whole(func() ([]netlink.Route, error) {
+	found, err := netlists.Whole(func() ([]netlink.Route, error) {
 		return r.handle.RouteListFiltered(netlink.FAMILY_ALL, filter, netlink.RT_FILTER_PROTOCOL|netlink.RT_FILTER_TABLE)
 	})
 	if err != nil {
@@ -97,26 +99,14 @@ func (r *Routes) Delete(route Route) error {
 	return nil
 }
 
-// listTries is how often something is listed that changed while the kernel told of it: as pods come and go, so do interfaces and routes.
-const listTries = 100
-
-func whole[T any](list func() ([]T, error)) (all []T, err error) {
-	for range listTries {
-		if all, err = list(); !errors.Is(err, netlink.ErrDumpInterrupted) {
-			break
-		}
-	}
-	return all, err
-}
-
 // MTU is that of the interface which has the address, in bytes.
 func (r *Routes) MTU(address netip.Addr) (int, error) {
-	links, err := whole(r.handle.LinkList)
+	links, err := netlists.Whole(r.handle.LinkList)
 	if err != nil {
 		return 0, fmt.Errorf("listing the node's network interfaces: %w", err)
 	}
 	for _, link := range links {
-		addresses, err := whole(func() ([]netlink.Addr, error) { return r.handle.AddrList(link, netlink.FAMILY_ALL) })
+		addresses, err := netlists.Whole(func() ([]netlink.Addr, error) { return r.handle.AddrList(link, netlink.FAMILY_ALL) })
 		if err != nil {
 			return 0, fmt.Errorf("listing the addresses of network interface %s: %w", link.Attrs().Name, err)
 		}

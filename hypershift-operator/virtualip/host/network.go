@@ -13,11 +13,9 @@ import (
 	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
-)
 
-// listTries is how often the addresses of the node are listed, when others came or went while the kernel told of them: as pods come and go, their
-// interfaces and addresses do.
-const listTries = 100
+	"github.com/openshift/hypershift/support/netlists"
+)
 
 // Network is that of the network namespace in which it was opened.
 type Network struct {
@@ -173,13 +171,7 @@ func (n *Network) addresses(like netip.Addr) ([]netlink.Addr, error) {
 	if like.Is4() {
 		family = netlink.FAMILY_V4
 	}
-	var all []netlink.Addr
-	var err error
-	for range listTries {
-		if all, err = n.handle.AddrList(nil, family); !errors.Is(err, netlink.ErrDumpInterrupted) {
-			break
-		}
-	}
+	all, err := netlists.Whole(func() ([]netlink.Addr, error) { return n.handle.AddrList(nil, family) })
 	if err != nil {
 		return nil, fmt.Errorf("listing the addresses of this node: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/openshift/hypershift/hypershift-operator/virtualip/segment"
+	"github.com/openshift/hypershift/support/netlists/churn"
 )
 
 var (
@@ -72,29 +73,7 @@ func TestBusyNode(t *testing.T) {
 	network := open(t, node, "")
 	link, err := node.Handle.LinkByName(segment.Interface)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	pod := func(i int) *netlink.Addr { return single(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)})) }
-	const pods = 1000
-	for i := range pods {
-		NewWithT(t).Expect(node.Handle.AddrAdd(link, pod(i))).To(Succeed())
-	}
-	done, stopped := make(chan struct{}), make(chan error, 1)
-	go func() {
-		var err error
-		pace := time.NewTicker(time.Millisecond)
-		defer pace.Stop()
-		for i := 0; err == nil; i++ {
-			select {
-			case <-done:
-				stopped <- nil
-				return
-			case <-pace.C:
-			}
-			if err = node.Handle.AddrDel(link, pod(i%pods)); err == nil {
-				err = node.Handle.AddrAdd(link, pod(i%pods))
-			}
-		}
-		stopped <- err
-	}()
+	churn.Start(t, node.Handle, link)
 	t.Run("When addresses of others come and go, it should hold its own all the same", func(t *testing.T) {
 		g := NewWithT(t)
 		for range 200 {
@@ -103,8 +82,6 @@ func TestBusyNode(t *testing.T) {
 			g.Expect(node.Has(four)).To(BeTrue())
 		}
 	})
-	close(done)
-	NewWithT(t).Expect(<-stopped).To(Succeed())
 }
 
 func TestNodePorts(t *testing.T) {

@@ -6,7 +6,6 @@
 package segment
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -17,6 +16,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/openshift/hypershift/support/netlists"
 )
 
 // Interface is that of each node.
@@ -81,7 +82,7 @@ func (s *Segment) Remember(address netip.Addr, place net.HardwareAddr) {
 
 // Place is where the neighbour believes an address to be.
 func (s *Segment) Place(address netip.Addr) string {
-	all, err := whole(func() ([]netlink.Neigh, error) { return s.neighbor.NeighList(s.bridge.Attrs().Index, family(address)) })
+	all, err := netlists.Whole(func() ([]netlink.Neigh, error) { return s.neighbor.NeighList(s.bridge.Attrs().Index, family(address)) })
 	must(s.t, err)
 	for _, one := range all {
 		if one.IP.Equal(address.AsSlice()) {
@@ -93,7 +94,7 @@ func (s *Segment) Place(address netip.Addr) string {
 
 // Has tells whether a node has an address.
 func (n *Node) Has(address netip.Addr) bool {
-	all, err := whole(func() ([]netlink.Addr, error) { return n.Handle.AddrList(nil, family(address)) })
+	all, err := netlists.Whole(func() ([]netlink.Addr, error) { return n.Handle.AddrList(nil, family(address)) })
 	must(n.t, err)
 	for _, one := range all {
 		if one.IP.Equal(address.AsSlice()) {
@@ -101,16 +102,6 @@ func (n *Node) Has(address netip.Addr) bool {
 		}
 	}
 	return false
-}
-
-// whole lists again what changed while the kernel told of it.
-func whole[T any](list func() ([]T, error)) ([]T, error) {
-	for {
-		all, err := list()
-		if !errors.Is(err, netlink.ErrDumpInterrupted) {
-			return all, err
-		}
-	}
 }
 
 // Do runs a function in the node's network.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package maas
+package install
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-func TestInstall(t *testing.T) {
+func TestRanges(t *testing.T) {
 	tests := []struct {
 		name  string
 		flags []string
@@ -27,7 +27,7 @@ func TestInstall(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			g := NewWithT(t)
-			part, flags := &Install{}, pflag.NewFlagSet("install", pflag.ContinueOnError)
+			part, flags := &Ranges{Platform: "maas", Of: "MAAS endpoints of tenants"}, pflag.NewFlagSet("install", pflag.ContinueOnError)
 			part.AddFlags(flags)
 			g.Expect(flags.Parse(tt.flags)).To(Succeed())
 			added, err := part.Complete("hypershift")
