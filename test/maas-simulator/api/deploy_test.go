@@ -277,6 +277,15 @@ func TestMachineFaults(t *testing.T) {
 			ask("alice", "POST machines/aaaaa1/?op=power_off").is(503, "Failed to power off node - no route"),
 			ask("alice", "POST machines/aaaaa1/?op=power_on").is(503, "Failed to power on node - no route"),
 		)
+
+		site.Faults.Clear()
+		add(faults.Rule{Kind: faults.PowerError, Machines: 1})
+		story(t, site, ask("alice", "GET machines/aaaaa1/?op=query_power_state").is(200, ""))
+		g.Expect(site.Faults.List()).To(HaveExactElements(HaveField("Hit", BeEmpty())), "a machine that was looked at is the one that fails")
+		story(t, site,
+			ask("alice", "POST machines/aaaaa1/?op=power_on").is(503, "Failed to power on node - Power controller did not answer"),
+			ask("alice", "GET machines/aaaaa1/?op=query_power_state").is(503, "Failed to power query node - Power controller did not answer"),
+		)
 	})
 }
 

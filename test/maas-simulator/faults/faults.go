@@ -41,7 +41,8 @@ type Rule struct {
 	// Delay is how long latency kinds wait.
 	Delay Duration `json:"delay,omitempty"`
 	// Machines is how many machines are hit at most: the first ones that meet the
-	// rule keep it, all others are spared; 0 means no limit.
+	// rule keep it, all others are spared; 0 means no limit. A look at a machine
+	// makes it none of these (Set.Seen): for power, being started does.
 	Machines int `json:"machines,omitempty"`
 	// Hits counts the occasions that were hit.
 	Hits int `json:"hits"`
@@ -190,6 +191,16 @@ func (s *Set) Request(operation string, target Target) map[Kind]Rule {
 // Machine returns the rule of a kind that hits a machine now, if there is one.
 func (s *Set) Machine(kind Kind, target Target) (Rule, bool) {
 	hits := s.hit(target, func(r *Rule) bool { return r.Kind == kind })
+	r, ok := hits[kind]
+	return r, ok
+}
+
+// Seen is Machine for an occasion that no user asked for, such as MAAS's own
+// round through the machines: it never makes a machine one of a rule's Machines.
+func (s *Set) Seen(kind Kind, target Target) (Rule, bool) {
+	hits := s.hit(target, func(r *Rule) bool {
+		return r.Kind == kind && (r.Machines == 0 || slices.Contains(r.Hit, target.SystemID))
+	})
 	r, ok := hits[kind]
 	return r, ok
 }

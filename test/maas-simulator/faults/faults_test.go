@@ -78,6 +78,22 @@ func TestMachines(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("machines -1")))
 }
 
+func TestSeen(t *testing.T) {
+	g := NewWithT(t)
+	s, _ := newSet(faults.Rule{Kind: faults.PowerError, Machines: 1}, faults.Rule{Kind: faults.DeadBMC})
+	one, two := faults.Target{SystemID: "one"}, faults.Target{SystemID: "two"}
+	seen := func(kind faults.Kind, target faults.Target) bool {
+		_, hit := s.Seen(kind, target)
+		return hit
+	}
+	g.Expect(seen(faults.PowerError, one)).To(BeFalse(), "a look took the place of a machine")
+	_, hit := s.Machine(faults.PowerError, two)
+	g.Expect(hit).To(BeTrue())
+	g.Expect(seen(faults.PowerError, two)).To(BeTrue(), "the machine that is hit looks well")
+	g.Expect(seen(faults.PowerError, one)).To(BeFalse())
+	g.Expect(seen(faults.DeadBMC, one)).To(BeTrue(), "a rule for all machines spares one")
+}
+
 func TestTargets(t *testing.T) {
 	one := faults.Target{SystemID: "aaa", Hostname: "one"}
 	tests := map[string]struct {

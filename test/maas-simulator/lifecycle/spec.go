@@ -71,13 +71,22 @@ func (l *Life) Fault(kind faults.Kind, m *inventory.Machine) (faults.Rule, bool)
 	return l.Faults.Machine(kind, faults.Target{SystemID: m.SystemID, Hostname: m.Hostname})
 }
 
+// bmcFault is Fault for the power: a rule for some machines takes those that are
+// started first. MAAS asks every BMC once a minute, and that picks none.
+func (l *Life) bmcFault(kind faults.Kind, m *inventory.Machine, action string) (faults.Rule, bool) {
+	if action == "on" {
+		return l.Fault(kind, m)
+	}
+	return l.Faults.Seen(kind, faults.Target{SystemID: m.SystemID, Hostname: m.Hostname})
+}
+
 // errUnheard says that what a machine was told never arrived, and that nobody
 // tells MAAS so.
 var errUnheard = errors.New("the BMC does not answer")
 
 // powerFault is the error that the machine's power controller gives, if any.
 func (l *Life) powerFault(m *inventory.Machine, action string) error {
-	if _, dead := l.Fault(faults.DeadBMC, m); dead && powered(m) {
+	if _, dead := l.bmcFault(faults.DeadBMC, m, action); dead && powered(m) {
 		return errUnheard
 	}
 	if m.VM != nil && m.VM.Away {
@@ -86,7 +95,7 @@ func (l *Life) powerFault(m *inventory.Machine, action string) error {
 	if m.VM != nil && m.VM.Lost {
 		return fmt.Errorf("Failed to power %s node - Pod %d: LXD VM %s not found.", action, *m.PodID, m.VM.Instance)
 	}
-	if rule, hit := l.Fault(faults.PowerError, m); hit {
+	if rule, hit := l.bmcFault(faults.PowerError, m, action); hit {
 		return fmt.Errorf("Failed to power %s node - %s", action, rule.Text("Power controller did not answer"))
 	}
 	return nil
