@@ -152,7 +152,7 @@ func TestPlanOfMachineConfigs(t *testing.T) {
 	in.Config = mineOf(`{kernelArguments: ["hugepages=8 quiet"], config: {ignition: {version: 3.4.0}, kernelArguments: {shouldExist: [nosmt]},
   storage: {files: [{path: /etc/a, mode: 384, user: {name: core}, group: {id: 7}, contents: {source: "data:;base64,H4sIAAAAAAACA0vKLAEAl6NFVwMAAAA=", compression: gzip}},
     {path: /etc/b, append: [{source: "data:,more"}]}, {path: /etc/c, overwrite: true, contents: {source: ""}}],
-    directories: [{path: /srv/d}], links: [{path: /etc/l, target: ../x, hard: false}]},
+    directories: [{path: /srv/d}], links: [{path: /etc/l, target: ../x, hard: false}, {path: /etc/h, target: /etc/a, hard: true, user: {id: 7}}]},
   systemd: {units: [{name: own.service, enabled: true, contents: "[Service]"}, {name: apt-daily.timer, mask: true}, {name: kubelet.service, dropins: [{name: 1.conf, contents: "x"}]}]},
   passwd: {groups: [{name: ops, gid: 900}, {name: daemons, system: true}, {name: old, shouldExist: false}],
     users: [{name: joe, uid: 1200, gecos: Joe, homeDir: /srv/joe, noCreateHome: true, primaryGroup: ops, noUserGroup: true, system: true, shell: /bin/sh,
@@ -164,7 +164,8 @@ func TestPlanOfMachineConfigs(t *testing.T) {
 		nodeplan.File{Path: "/etc/b", Mode: 0o644, Append: [][]byte{[]byte("more")}},
 	))
 	g.Expect(plan.Directories).To(ContainElement(nodeplan.Directory{Path: "/srv/d", Mode: 0o755}))
-	g.Expect(plan.Links).To(ConsistOf(nodeplan.Link{Path: "/etc/l", Target: "../x"}))
+	g.Expect(plan.Links).To(ConsistOf(nodeplan.Link{Path: "/etc/l", Target: "../x"},
+		nodeplan.Link{Path: "/etc/h", Target: "/etc/a", Hard: true, Owner: nodeplan.Owner{User: "7"}}))
 	g.Expect(plan.Groups).To(ConsistOf(nodeplan.Group{Name: "ops", GID: ptr.To(900)}, nodeplan.Group{Name: "daemons", System: true}, nodeplan.Group{Name: "old", Absent: true}))
 	g.Expect(plan.Users).To(ConsistOf(nodeplan.User{
 		Name: "joe", UID: ptr.To(1200), Comment: "Joe", Home: "/srv/joe", NoHome: true, PrimaryGroup: "ops", NoUserGroup: true, System: true, Shell: "/bin/sh",

@@ -309,7 +309,10 @@ func (u unfiltered) ListMachines(ctx context.Context, filter maas.MachineFilter)
 	if len(filter.Owners) > 0 {
 		return nil, &maas.Error{StatusCode: 400, Fields: map[string][]string{"owner": {"No such constraint."}}}
 	}
-	return slices.Collect(maps.Values(u.machines)), u.count("list all")
+	all := slices.Collect(maps.Values(u.machines))
+	return slices.DeleteFunc(all, func(m maas.Machine) bool {
+		return len(filter.Statuses) > 0 && !slices.Contains(filter.Statuses, m.Status)
+	}), u.count("list all")
 }
 
 func TestMAASWithoutOwnerFilter(t *testing.T) {
@@ -320,6 +323,10 @@ func TestMAASWithoutOwnerFilter(t *testing.T) {
 	list, err := i.Owned(t.Context(), time.Minute)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(list).To(ConsistOf(f.machines["a"]), "what is another user's is none of ours")
+	f.machines["c"] = maas.Machine{SystemID: "c", Status: maas.StatusAllocated, Owner: "me"}
+	list, err = i.Allocated(t.Context(), time.Minute)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(list).To(ConsistOf(f.machines["c"]), "nor is a whole site listed for the few that are not installed yet")
 }
 
 func TestFailuresAreShared(t *testing.T) {

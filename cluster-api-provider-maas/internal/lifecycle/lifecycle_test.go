@@ -83,6 +83,54 @@ func TestEveryStateEnds(t *testing.T) {
 	}
 }
 
+// TestOverdue: what a condition says of a machine that stayed in a state for too long, and what is done then.
+func TestOverdue(t *testing.T) {
+	const console = "look at its power and its console in MAAS"
+	for name, tc := range map[string]struct {
+		stage  lifecycle.Stage
+		status maas.Status
+		power  maas.PowerState
+		then   lifecycle.Action
+		reason string
+		help   string
+	}{
+		"When an installation lasts, another machine should be tried":              {lifecycle.Installing, maas.StatusDeploying, maas.PowerOn, lifecycle.Retry, "MachineDeployTimedOut", ""},
+		"When a node's machine is installed anew without end, it should fail":      {lifecycle.Provisioned, maas.StatusDeploying, maas.PowerOn, lifecycle.Failed, "MachineDeployTimedOut", ""},
+		"When a release lasts, it should ask somebody to look at the machine":      {lifecycle.Leaving, maas.StatusReleasing, maas.PowerOn, lifecycle.Blocked, "MachineReleaseTimedOut", console},
+		"When disks are erased without end, it should ask somebody to look":        {lifecycle.Leaving, maas.StatusDiskErasing, maas.PowerOn, lifecycle.Blocked, "MachineReleaseTimedOut", console},
+		"When a state that is new to us lasts on the way out, it should do so too": {lifecycle.Leaving, 42, maas.PowerOn, lifecycle.Blocked, "MachineReleaseTimedOut", console},
+		"When people work on a machine for too long, it should say which state":    {lifecycle.Acquired, maas.StatusRescueMode, maas.PowerOn, lifecycle.Retry, "MachineInMaintenance", ""},
+		"When a machine does not come on, it should still say that it is off":      {lifecycle.Provisioned, maas.StatusDeployed, maas.PowerOff, lifecycle.Failed, "MachinePoweredOff", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			m := &maas.Machine{SystemID: "wq4h8c", Hostname: "mole", Status: tc.status, PowerState: tc.power, PowerType: "ipmi", Owner: "alice"}
+			got := lifecycle.Evaluate(tc.stage, m).Overdue(90 * time.Minute)
+			g.Expect(got.Action).To(Equal(tc.then))
+			g.Expect(got.Reason).To(Equal(tc.reason))
+			g.Expect(got.Message).To(And(HavePrefix("machine mole (wq4h8c)"), ContainSubstring("for more than 1h30m0s"), HaveSuffix(tc.help)))
+			if tc.help == "" {
+				g.Expect(got.Message).NotTo(ContainSubstring(console), "nobody asked for the machine back")
+			}
+		})
+	}
+}
+
+// TestWhatHelps: the states that MAAS never ends on its own tell the person who reads them what to do.
+func TestWhatHelps(t *testing.T) {
+	for status, help := range map[maas.Status]string{
+		maas.StatusFailedTesting:     "override the failed tests there",
+		maas.StatusRescueMode:        "end it in MAAS",
+		maas.StatusReleasingFailed:   "may need a person",
+		maas.StatusFailedDiskErasing: "may need a person",
+	} {
+		t.Run("When a machine cannot leave "+status.String()+", it should say what to do", func(t *testing.T) {
+			got := lifecycle.Evaluate(lifecycle.Leaving, &maas.Machine{SystemID: "wq4h8c", Status: status, Owner: "alice"})
+			NewWithT(t).Expect(got.Message).To(ContainSubstring(help))
+		})
+	}
+}
+
 func TestNeverTouchWhatIsNotOurs(t *testing.T) {
 	for _, status := range maas.Statuses() {
 		g := NewWithT(t)

@@ -71,9 +71,10 @@ func (r Request) constraints() []constraint {
 	add(len(r.Zones) > 0, within("in zone", r.Zones, func(m maas.Machine) string { return m.Zone.Name }))
 	add(r.Pool != "", within("in resource pool", []string{r.Pool}, func(m maas.Machine) string { return m.Pool.Name }))
 	add(r.Architecture != "", architecture(r.Architecture))
-	add(r.MinCPU > 0, atLeast(r.MinCPU, "cores", func(m maas.Machine) int { return m.CPUCount }))
-	add(r.MinMemoryMiB > 0, atLeast(r.MinMemoryMiB, "MiB of memory", func(m maas.Machine) int { return m.MemoryMiB }))
-	add(r.MinDiskGB > 0, atLeast(r.MinDiskGB, "GB of disk", diskGB))
+	all = append(all, // Every machine has at least nothing.
+		atLeast(r.MinCPU, "cores", func(m maas.Machine) int { return m.CPUCount }),
+		atLeast(r.MinMemoryMiB, "MiB of memory", func(m maas.Machine) int { return m.MemoryMiB }),
+		atLeast(r.MinDiskGB, "GB of disk", diskGB))
 	for _, tag := range r.Tags {
 		all = append(all, tagged(tag))
 	}

@@ -7,8 +7,12 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/utils/ptr"
 
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lxd"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/placement"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/quarantine"
 	"github.com/openshift/hypershift/support/maas"
 )
 
@@ -50,6 +54,71 @@ func TestLeast(t *testing.T) {
 	})
 }
 
+// onSubnet is a machine with an enabled interface on a subnet.
+func onSubnet(id int) func(*maas.Machine) {
+	return func(m *maas.Machine) {
+		m.Interfaces = []maas.Interface{{ID: 1, Enabled: true, Links: []maas.Link{{Subnet: &maas.Subnet{ID: id}}}}}
+	}
+}
+
+// vm is a virtual machine of an LXD host.
+func vm(hostname string) func(*maas.Machine) {
+	return func(m *maas.Machine) { m.PowerType, m.Hostname = "lxd", hostname }
+}
+
+// TestWhoElseMayHaveIt: what nobody writes into a MaasMachine, and a machine must be or have all the same.
+func TestWhoElseMayHaveIt(t *testing.T) {
+	composed := lxd.Hostname("0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f", "cluster", 0)
+	subnet := &maas.Subnet{ID: 7, CIDR: "10.0.7.0/24"}
+	for name, tc := range map[string]struct {
+		request placement.Request
+		change  func(*maas.Machine)
+		lacks   []string
+		none    string
+		some    string
+	}{
+		"When a static address is wanted, a machine without an interface there should not fit": {
+			placement.Request{Subnet: subnet}, nil, []string{"has no interface on subnet 10.0.7.0/24"},
+			"none of 2 Ready machines has an interface on subnet 10.0.7.0/24", "2 of 3 Ready machines have an interface on subnet 10.0.7.0/24"},
+		"When a static address is wanted, a machine on another subnet should not fit": {
+			placement.Request{Subnet: subnet}, onSubnet(8), []string{"has no interface on subnet 10.0.7.0/24"}, "", ""},
+		"When a static address is wanted, a machine on its subnet should fit": {placement.Request{Subnet: subnet}, onSubnet(7), nil, "", ""},
+		"When a virtual machine was composed for another MaasMachine, it should not fit": {
+			placement.Request{}, vm(composed), []string{"was composed for another MaasMachine"},
+			"none of 2 Ready machines is no virtual machine that was made for a MaasMachine",
+			"2 of 3 Ready machines are no virtual machines that were made for a MaasMachine"},
+		"When virtual machines that were composed will do, one should fit": {placement.Request{Composed: true}, vm(composed), nil, "", ""},
+		"When somebody composed a virtual machine by hand, it should fit":  {placement.Request{}, vm("vm-of-alice"), nil, "", ""},
+		"When a machine of metal has such a name, it should fit":           {placement.Request{}, func(m *maas.Machine) { m.Hostname = composed }, nil, "", ""},
+		"When a machine is set aside by its tag, it should fit nobody's wishes": {
+			placement.Request{}, func(m *maas.Machine) { m.TagNames = []string{quarantine.Tag} },
+			[]string{fmt.Sprintf("has the unwanted tag %q", quarantine.Tag)},
+			fmt.Sprintf("none of 2 Ready machines is without tag %q", quarantine.Tag), fmt.Sprintf("2 of 3 Ready machines are without tag %q", quarantine.Tag)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			m := of("x", tc.change)
+			g.Expect(tc.request.Mismatches(m)).To(Equal(tc.lacks))
+			g.Expect(tc.request.Candidates([]maas.Machine{m}, nobody)).To(HaveLen(map[bool]int{true: 1}[tc.lacks == nil]))
+			if tc.none == "" {
+				return
+			}
+			g.Expect(tc.request.Explain([]maas.Machine{m, m}, nobody)).To(Equal(tc.none))
+			fits := of("y", onSubnet(subnet.ID))
+			g.Expect(tc.request.Explain([]maas.Machine{m, fits, fits}, nobody)).To(Equal(tc.some))
+		})
+	}
+}
+
+// TestOf: each field of a MaasMachine's spec that says what a machine must have is asked for.
+func TestOf(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(placement.Of(infrav1.MaasMachineSpec{})).To(Equal(placement.Request{}))
+	g.Expect(placement.Of(infrav1.MaasMachineSpec{
+		MinCPU: ptr.To(1), MinMemory: ptr.To(2), MinDiskSize: ptr.To(3), ResourcePool: ptr.To("p"), Arch: "amd64", Tags: []string{"a"}, NotTags: []string{"b"},
+	})).To(Equal(placement.Request{MinCPU: 1, MinMemoryMiB: 2, MinDiskGB: 3, Pool: "p", Architecture: "amd64", Tags: []string{"a"}, NotTags: []string{"b"}}))
+}
+
 func TestCandidates(t *testing.T) {
 	g := NewWithT(t)
 	ready := []maas.Machine{
@@ -67,6 +136,15 @@ func TestCandidates(t *testing.T) {
 		ids = append(ids, m.SystemID)
 	}
 	g.Expect(ids).To(Equal([]string{"far", "small", "bad", "big"}), "the most wanted zone first")
+	costs := []maas.Machine{
+		of("cores", func(m *maas.Machine) { m.CPUCount = 16 }), of("both", func(m *maas.Machine) { m.CPUCount, m.MemoryMiB = 8, 16*1024 }),
+		of("memory", func(m *maas.Machine) { m.MemoryMiB = 24 * 1024 }), of("least", func(m *maas.Machine) { m.CPUCount = 8 }),
+	}
+	ids = nil
+	for _, m := range (placement.Request{}).Candidates(costs, nobody) {
+		ids = append(ids, m.SystemID)
+	}
+	g.Expect(ids).To(Equal([]string{"least", "cores", "both", "memory"}), "a core costs as much as a GiB; of two that cost the same MAAS's first")
 }
 
 func TestExplain(t *testing.T) {
@@ -84,6 +162,8 @@ func TestExplain(t *testing.T) {
 			`1 of 2 Ready machines is in zone "az1"; none of these has tag "gpu"`},
 		"When several remain, it should speak of them": {placement.Request{MinCPU: 4, Zones: []string{"az1", "az2"}, Tags: []string{"gpu"}},
 			append(two, of("c", func(m *maas.Machine) { m.CPUCount = 2 })), nobody, `2 of 3 Ready machines have 4 cores; none of these has tag "gpu"`},
+		"When several have a tag, it should speak of them": {placement.Request{Tags: []string{"ssd", "gpu"}},
+			append(two, of("c", func(m *maas.Machine) { m.TagNames = nil })), nobody, `2 of 3 Ready machines have tag "ssd"; none of these has tag "gpu"`},
 		"When no machine is of the architecture, it should name it": {placement.Request{Architecture: "arm64"}, two, nobody, "none of 2 Ready machines is of architecture arm64"},
 		"When some are of the architecture, it should count them": {placement.Request{Architecture: "amd64", Tags: []string{"gpu"}},
 			append(two, of("c", func(m *maas.Machine) { m.Architecture = "arm64/generic" })), nobody, `2 of 3 Ready machines are of architecture amd64; none of these has tag "gpu"`},
