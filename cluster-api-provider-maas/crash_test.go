@@ -20,11 +20,8 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/faults"
 )
 
-// How often TestCrash kills, and the seed of what it makes up.
-const (
-	crashKillsEnv = "CRASH_KILLS"
-	crashSeedEnv  = "CRASH_SEED"
-)
+// crashKillsEnv is how often TestCrash kills.
+const crashKillsEnv = "CRASH_KILLS"
 
 // driver has MaasMachines come and go in waves while it kills their provider.
 type driver struct {
@@ -45,8 +42,6 @@ type driver struct {
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	kills := setting(t, crashKillsEnv, 500, strconv.Atoi)
-	seed := setting(t, crashSeedEnv, rand.Uint64(), func(text string) (uint64, error) { return strconv.ParseUint(text, 10, 64) })
-	t.Logf("%s=%d", crashSeedEnv, seed)
 	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
 	for _, tc := range []struct {
 		name, namespace string
@@ -57,22 +52,22 @@ func TestCrash(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel() // Most of a life is spent waiting for caches.
-			d := newDriver(t, cfg, tc.namespace, seed)
+			d := newDriver(t, cfg, tc.namespace)
 			d.waves(tc.kube, kills/2, d.settle)
 			d.Expect(d.machines()).To(BeEmpty())
 		})
 	}
 }
 
-func newDriver(t *testing.T, cfg *rest.Config, namespace string, seed uint64) *driver {
+func newDriver(t *testing.T, cfg *rest.Config, namespace string) *driver {
 	const machines = 50
 	endpoint, key := region(t, machines+10,
 		faults.Rule{Kind: faults.DeployFails, Machine: "m00003"}, faults.Rule{Kind: faults.DeployFails, Machine: "m00017"})
-	return newDriverAt(t, cfg, namespace, endpoint, key, rand.New(rand.NewPCG(seed, 0)), machines)
+	return newDriverAt(t, cfg, namespace, endpoint, key, machines)
 }
 
-func newDriverAt(t *testing.T, cfg *rest.Config, namespace, endpoint, key string, random *rand.Rand, crest int) *driver {
-	d := &driver{world: newWorld(t, cfg, namespace, endpoint, key), random: random, crest: crest, kills: map[moment]int{}}
+func newDriverAt(t *testing.T, cfg *rest.Config, namespace, endpoint, key string, crest int) *driver {
+	d := &driver{world: newWorld(t, cfg, namespace, endpoint, key), random: testenv.Random(t), crest: crest, kills: map[moment]int{}}
 	var err error
 	d.kube, err = rest.TransportFor(cfg)
 	d.Expect(err).NotTo(HaveOccurred())
@@ -85,7 +80,7 @@ func newDriverAt(t *testing.T, cfg *rest.Config, namespace, endpoint, key string
 func (d *driver) waves(kube bool, kills int, settle func()) {
 	d.t.Helper()
 	for n := range kills {
-		d.crash(killPoint{kube: kube, when: moments[n%len(moments)], nth: 1 + d.random.Int64N(20)})
+		d.crash(killPoint{kube: kube, when: moments[n%len(moments)], nth: 1 + d.random.Int64N(20), late: d.random.Float64()})
 		if d.turned {
 			d.turned = false
 			settle()

@@ -22,7 +22,7 @@ import (
 // the next one gives the machines back when they answer again.
 func TestDeadBMC(t *testing.T) {
 	t.Parallel()
-	d := newDriver(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI), "clusters-dead", 1)
+	d := newDriver(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI), "clusters-dead")
 	s, err := simulator.New(simulator.Options{Seed: seed(4), RandomSeed: 1})
 	d.Expect(err).NotTo(HaveOccurred())
 	d.endpoint, d.key = simtest.Serve(t, s), s.Key("alice")

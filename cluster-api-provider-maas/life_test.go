@@ -9,7 +9,6 @@ import (
 	"io"
 	"log"
 	"maps"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -50,6 +49,13 @@ type killPoint struct {
 	when moment
 	// nth counts such calls from the start of the process; zero is never.
 	nth int64
+	// late is how much of the time that a call may be under way passes, or of that which a process has after its answer: from 0 to 1.
+	late float64
+}
+
+// portion is how much of a time passes.
+func (p killPoint) portion(of time.Duration) time.Duration {
+	return time.Duration(p.late * float64(of))
 }
 
 // life is one process of the provider, and the two proxies through which it sees the world. They are its own, so that what a
@@ -144,14 +150,14 @@ func (l *life) strike(w http.ResponseWriter, r *http.Request, server http.Handle
 	case underWay:
 		l.kill()
 		<-l.dead
-		<-time.After(rand.N(lateness(r)))
+		<-time.After(l.at.portion(lateness(r)))
 		server.ServeHTTP(answer, call)
 	case afterSend:
 		server.ServeHTTP(answer, call)
 	case afterAnswer:
 		server.ServeHTTP(answer, call)
 		give(w, answer)
-		<-time.After(rand.N(5 * time.Millisecond))
+		<-time.After(l.at.portion(5 * time.Millisecond))
 	}
 }
 

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"math/rand/v2"
 	"strconv"
 	"testing"
 
@@ -44,8 +43,6 @@ func hostsOf(t testing.TB, n int, rules ...faults.Rule) *simulator.Simulator {
 func TestCrashLXD(t *testing.T) {
 	t.Parallel()
 	kills := setting(t, crashLXDKillsEnv, 24, strconv.Atoi)
-	seed := setting(t, crashSeedEnv, rand.Uint64(), func(text string) (uint64, error) { return strconv.ParseUint(text, 10, 64) })
-	t.Logf("%s=%d", crashSeedEnv, seed)
 	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
 	for _, tc := range []struct {
 		name, namespace string
@@ -56,7 +53,7 @@ func TestCrashLXD(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			d := newVMDriver(t, cfg, tc.namespace, seed)
+			d := newVMDriver(t, cfg, tc.namespace)
 			d.waves(tc.kube, kills/2, d.settleVMs)
 			hosts, err := d.region.ListVMHosts(t.Context())
 			d.Expect(err).NotTo(HaveOccurred())
@@ -67,9 +64,9 @@ func TestCrashLXD(t *testing.T) {
 	}
 }
 
-func newVMDriver(t *testing.T, cfg *rest.Config, namespace string, seed uint64) *driver {
+func newVMDriver(t *testing.T, cfg *rest.Config, namespace string) *driver {
 	s := hostsOf(t, 5, faults.Rule{Kind: faults.CommissionFails, Machine: "vm-*", Count: 1}, faults.Rule{Kind: faults.DeployFails, Machine: "vm-*", Count: 1})
-	d := newDriverAt(t, cfg, namespace, simtest.Serve(t, s), s.Key("admin"), rand.New(rand.NewPCG(seed, 1)), 30)
+	d := newDriverAt(t, cfg, namespace, simtest.Serve(t, s), s.Key("admin"), 30)
 	d.vm = true
 	return d
 }

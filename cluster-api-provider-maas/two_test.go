@@ -18,7 +18,7 @@ import (
 // node still runs: they may do things twice, and must neither leak nor lose.
 func TestTwoProcesses(t *testing.T) {
 	t.Parallel()
-	d := newDriver(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI), "clusters-two", 1)
+	d := newDriver(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI), "clusters-two")
 	const machines = 20
 	first, second := d.live(killPoint{}), d.live(killPoint{})
 	for range machines {

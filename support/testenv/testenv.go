@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testenv gives a test a real kube-apiserver and etcd.
+// Package testenv gives a test a real kube-apiserver and etcd, ports, and random numbers that a later run can have again.
 package testenv
 
 import (

@@ -5,7 +5,6 @@ package api
 import (
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"reflect"
 	"strings"
@@ -30,6 +29,7 @@ import (
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/api/util/ipnet"
 	"github.com/openshift/hypershift/support/crds"
+	"github.com/openshift/hypershift/support/testenv"
 )
 
 const rounds = 50
@@ -41,15 +41,12 @@ func TestRoundTrip(t *testing.T) {
 	for _, add := range []func(*runtime.Scheme) error{hyperv1.AddToScheme, certificatesv1alpha1.AddToScheme, infrav1.AddToScheme} {
 		NewWithT(t).Expect(add(known)).To(Succeed())
 	}
-	seed := rand.Int64()
-	t.Logf("random objects of seed %d", seed)
-	filler := newFiller(seed)
 	for _, folder := range ours {
 		loaded, err := crds.Load(folder)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		for _, crd := range loaded {
 			t.Run("When a random "+crd.Spec.Names.Kind+" is written and read it should be the same", func(t *testing.T) {
-				served := structural(t, crd)
+				served, filler := structural(t, crd), newFiller(testenv.Random(t).Int64())
 				kind := schema.GroupVersionKind{Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name, Kind: crd.Spec.Names.Kind}
 				for range rounds {
 					object, err := known.New(kind)
