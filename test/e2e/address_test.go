@@ -38,7 +38,7 @@ func (s *suite) goOver(t *testing.T) {
 	writer := s.write(t, guest)
 	for _, host := range []string{otherAddress, env.Gateway} {
 		s.publishAt(t, host)
-		s.reach(t, "all nodes go by "+host, 4*time.Minute, s.goesBy(host))
+		s.reach(t, "all nodes go by "+host, long, s.goesBy(host))
 	}
 	g := NewWithT(t)
 	g.Expect(writer.end()).To(BeEmpty(), "a write was lost")
@@ -127,7 +127,7 @@ func (w *writer) one(ctx context.Context, guest client.Client) {
 	began := time.Now()
 	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"data":{"n":"%d"}}`, w.count))
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 		defer cancel()
 		last = guest.Patch(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "address"}}, patch)

@@ -27,15 +27,16 @@ const providerLease = "controller-leader-election-capmaas"
 
 // failedDeployment lets MAAS fail the next installation.
 func (s *suite) failedDeployment(t *testing.T) {
-	earlier := s.events(t, "DeployFailed")
+	earlier, err := s.events(t.Context(), "DeployFailed")
+	s.must(t, err)
 	s.fault(t, map[string]any{"kind": "deploy-fails", "count": 1})
 	s.scale(t, cluster, 2)
-	s.reach(t, "failed deployment marked", 2*time.Minute, journey.Quick(func() (bool, string, error) {
-		told := s.events(t, "DeployFailed").Difference(earlier)
-		return told.Len() > 0, "no event DeployFailed", nil
-	}))
+	s.reach(t, "failed deployment marked", soon, func(ctx context.Context) (bool, string, error) {
+		told, err := s.events(ctx, "DeployFailed")
+		return told.Difference(earlier).Len() > 0, "no event DeployFailed", err
+	})
 	s.must(t, s.FollowMachines(t.Context(), s.c, cluster, cluster, 2))
-	s.reach(t, "two nodes ready", 4*time.Minute, s.NodesReady(cluster, 2))
+	s.reach(t, "two nodes ready", long, s.NodesReady(cluster, 2))
 	s.heal(t)
 }
 
@@ -60,15 +61,15 @@ func (s *suite) providerKills(t *testing.T) {
 	NewWithT(t).Expect(stranger.Signal(syscall.Signal(0))).To(Succeed(), "a process that is not the environment's was killed")
 	s.scale(t, cluster, 2)
 	s.must(t, s.FollowMachines(t.Context(), s.c, cluster, cluster, 2))
-	s.reach(t, "two nodes ready after the kills", 5*time.Minute, s.NodesReady(cluster, 2))
-	s.reach(t, "every allocation has one owner", 2*time.Minute, s.owned)
+	s.reach(t, "two nodes ready after the kills", long, s.NodesReady(cluster, 2))
+	s.reach(t, "every allocation has one owner", soon, s.owned)
 }
 
 // allocationsChange waits until MAAS has given a machine away or taken one back. It looks often, so that a kill comes close
 // behind.
 func (s *suite) allocationsChange(t *testing.T, before int) {
 	t.Helper()
-	limit := time.NewTimer(2 * time.Minute)
+	limit := time.NewTimer(soon)
 	defer limit.Stop()
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
@@ -117,9 +118,9 @@ func (s *suite) maasAway(t *testing.T) {
 	s.fault(t, map[string]any{"kind": "error", "status": 503, "for": "1m0s"})
 	s.scale(t, cluster, 3)
 	s.must(t, s.FollowMachines(t.Context(), s.c, cluster, cluster, 3))
-	s.reach(t, "three nodes ready after the outage", 5*time.Minute, s.NodesReady(cluster, 3))
+	s.reach(t, "three nodes ready after the outage", long, s.NodesReady(cluster, 3))
 	s.scale(t, cluster, 2)
-	s.reach(t, "two nodes left", 4*time.Minute, s.NodesReady(cluster, 2))
+	s.reach(t, "two nodes left", long, s.NodesReady(cluster, 2))
 }
 
 // operatorKills kills both operators, the guest's etcd and its API server; what users stored must be there afterwards.
@@ -143,22 +144,22 @@ func (s *suite) operatorKills(t *testing.T) {
 		g.Expect(dead).NotTo(BeEmpty())
 		g.Expect(s.c.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(component.namespace),
 			client.MatchingLabels{"app": app}, client.GracePeriodSeconds(0))).To(Succeed())
-		s.reach(t, app+" replaced", 3*time.Minute, func(ctx context.Context) (bool, string, error) { return s.replaced(ctx, component, dead) })
+		s.reach(t, app+" replaced", soon, func(ctx context.Context) (bool, string, error) { return s.replaced(ctx, component, dead) })
 	}
-	s.reach(t, "data still there", 3*time.Minute, journey.Quick(func() (bool, string, error) {
+	s.reach(t, "data still there", soon, journey.Quick(func() (bool, string, error) {
 		err := guest.Get(t.Context(), client.ObjectKeyFromObject(kept), kept)
 		return err == nil && kept.Data["a"] == "b", "reading the ConfigMap", err
 	}))
-	s.reach(t, "available again", 3*time.Minute, journey.ClusterAvailable(s.c, cluster))
+	s.reach(t, "available again", soon, journey.ClusterAvailable(s.c, cluster))
 	for i, operator := range operators {
-		s.reach(t, operator.app+" back", 3*time.Minute, func(ctx context.Context) (bool, string, error) {
+		s.reach(t, operator.app+" back", soon, func(ctx context.Context) (bool, string, error) {
 			restarts, ready, err := s.restarts(ctx, operator)
 			return restarts > before[i] && ready, fmt.Sprintf("%d restarts before the kill, %d now, ready: %t", before[i], restarts, ready), err
 		})
 	}
-	s.reach(t, "nodes still ready", 3*time.Minute, s.NodesReady(cluster, 2))
+	s.reach(t, "nodes still ready", soon, s.NodesReady(cluster, 2))
 	s.scale(t, cluster, 1)
-	s.reach(t, "pool still scales", 4*time.Minute, s.NodesReady(cluster, 1))
+	s.reach(t, "pool still scales", long, s.NodesReady(cluster, 1))
 }
 
 // pods are those of a namespace with an app label.
@@ -203,15 +204,14 @@ func (s *suite) restarts(ctx context.Context, of pods) (count int32, ready bool,
 }
 
 // events are the Events of the cluster's machines with a reason, each time that they were told.
-func (s *suite) events(t *testing.T, reason string) sets.Set[string] {
-	t.Helper()
+func (s *suite) events(ctx context.Context, reason string) (sets.Set[string], error) {
 	list := &corev1.EventList{}
-	NewWithT(t).Expect(s.c.List(t.Context(), list, client.InNamespace(journey.HostedNamespace(cluster)))).To(Succeed())
+	err := s.c.List(ctx, list, client.InNamespace(journey.HostedNamespace(cluster)))
 	told := sets.New[string]()
 	for _, e := range list.Items {
 		if strings.Contains(e.Reason, reason) && e.InvolvedObject.Kind == "MaasMachine" {
 			told.Insert(string(e.UID) + " " + e.ResourceVersion)
 		}
 	}
-	return told
+	return told, err
 }

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -40,7 +39,7 @@ func (s *suite) inPlace(t *testing.T) {
 	s.createPool(t, inPlacePool, "--image", "ubuntu/noble", "--node-upgrade-type", "InPlace", "--release-image", previous)
 	s.createPool(t, inPlaceIgnition, "--image", ignitionImage, "--node-upgrade-type", "InPlace", "--release-image", previous)
 	s.must(t, s.FollowMachines(t.Context(), s.c, cluster, inPlacePool, 1))
-	s.reach(t, "nodes of the pools that are updated in place ready", 4*time.Minute, s.NodesReady(cluster, len(others.Items)+2))
+	s.reach(t, "nodes of the pools that are updated in place ready", long, s.NodesReady(cluster, len(others.Items)+2))
 	guest, err := s.GuestClient(cluster)
 	s.must(t, err)
 	before, byIgnition := s.nodeOf(t, guest, inPlacePool), s.nodeOf(t, guest, inPlaceIgnition)
@@ -54,18 +53,18 @@ func (s *suite) inPlace(t *testing.T) {
 	upgraded := func(n *corev1.Node) bool {
 		return n.Status.NodeInfo.KubeletVersion == "v"+version && !n.Spec.Unschedulable
 	}
-	s.reach(t, "minor upgrade in place", 5*time.Minute, guarded.while(inPlaceNode(guest, inPlacePool, upgraded)))
-	s.reach(t, "minor upgrade in place of what Ignition installed", 5*time.Minute, guarded.while(inPlaceNode(guest, inPlaceIgnition, upgraded)))
-	s.reach(t, "pool upgraded in place", 2*time.Minute, journey.PoolCondition(s.c, inPlacePool, hyperv1.NodePoolUpdatingVersionConditionType, "False", hyperv1.AsExpectedReason))
+	s.reach(t, "minor upgrade in place", long, guarded.while(inPlaceNode(guest, inPlacePool, upgraded)))
+	s.reach(t, "minor upgrade in place of what Ignition installed", long, guarded.while(inPlaceNode(guest, inPlaceIgnition, upgraded)))
+	s.reach(t, "pool upgraded in place", soon, journey.PoolCondition(s.c, inPlacePool, hyperv1.NodePoolUpdatingVersionConditionType, "False", hyperv1.AsExpectedReason))
 	NewWithT(t).Expect(guarded.lowest).To(BeNumerically(">=", 1), "the budget was not kept")
 
 	s.kubelet(t, "maxPods: 42")
-	s.reach(t, "configuration changed in place", 3*time.Minute, inPlaceNode(guest, inPlacePool, func(n *corev1.Node) bool { return n.Status.Capacity.Pods().Value() == 42 && !n.Spec.Unschedulable }))
-	s.reach(t, "pool configured in place", 2*time.Minute, journey.PoolCondition(s.c, inPlacePool, hyperv1.NodePoolUpdatingConfigConditionType, "False", hyperv1.AsExpectedReason))
+	s.reach(t, "configuration changed in place", soon, inPlaceNode(guest, inPlacePool, func(n *corev1.Node) bool { return n.Status.Capacity.Pods().Value() == 42 && !n.Spec.Unschedulable }))
+	s.reach(t, "pool configured in place", soon, journey.PoolCondition(s.c, inPlacePool, hyperv1.NodePoolUpdatingConfigConditionType, "False", hyperv1.AsExpectedReason))
 
 	s.kubelet(t, "maxPods: -1")
-	s.reach(t, "configuration without a kubelet taken back", 5*time.Minute, journey.PoolCondition(s.c, inPlacePool, hyperv1.NodePoolUpdatingConfigConditionType, "False", hyperv1.NodePoolInplaceUpgradeFailedReason))
-	s.reach(t, "node serves as before", 2*time.Minute, inPlaceNode(guest, inPlacePool, func(n *corev1.Node) bool { return n.Status.Capacity.Pods().Value() == 42 && !n.Spec.Unschedulable }))
+	s.reach(t, "configuration without a kubelet taken back", long, journey.PoolCondition(s.c, inPlacePool, hyperv1.NodePoolUpdatingConfigConditionType, "False", hyperv1.NodePoolInplaceUpgradeFailedReason))
+	s.reach(t, "node serves as before", soon, inPlaceNode(guest, inPlacePool, func(n *corev1.Node) bool { return n.Status.Capacity.Pods().Value() == 42 && !n.Spec.Unschedulable }))
 
 	g := NewWithT(t)
 	after := s.nodeOf(t, guest, inPlacePool)
@@ -79,14 +78,16 @@ func (s *suite) inPlace(t *testing.T) {
 	}
 	s.destroyPool(t, inPlacePool)
 	s.destroyPool(t, inPlaceIgnition)
-	s.reach(t, "nodes of the pools gone", 2*time.Minute, s.NodesReady(cluster, len(others.Items)))
+	s.reach(t, "nodes of the pools gone", soon, s.NodesReady(cluster, len(others.Items)))
 }
 
-// nodeOf is a pool's one Node.
-func (s *suite) nodeOf(t *testing.T, guest client.Client, pool string) *corev1.Node {
+// nodeOf is a pool's one Node. Its label, by which it is known, comes from the cluster's operator, and may come after it is Ready.
+func (s *suite) nodeOf(t *testing.T, guest client.Client, pool string) (node *corev1.Node) {
 	t.Helper()
-	node, err := findNode(t.Context(), guest, pool)
-	s.must(t, err)
+	s.reach(t, "node of pool "+pool, soon, func(ctx context.Context) (found bool, _ string, err error) {
+		node, err = findNode(ctx, guest, pool)
+		return err == nil, "", err
+	})
 	return node
 }
 
@@ -169,7 +170,7 @@ func (s *suite) guard(t *testing.T, guest client.Client, node string) *guarded {
 	for _, obj := range g.objects {
 		s.must(t, guest.Create(t.Context(), obj))
 	}
-	s.reach(t, "workload with a budget on the node", 2*time.Minute, journey.DeploymentAvailable(guest, "default", "guarded", 2))
+	s.reach(t, "workload with a budget on the node", soon, journey.DeploymentAvailable(guest, "default", "guarded", 2))
 	return g
 }
 

@@ -83,18 +83,19 @@ func (s *suite) create(t *testing.T) {
 }
 
 func (s *suite) infrastructure(t *testing.T) {
-	g := NewWithT(t)
-	out, err := s.Read(t.Context(), s.Guest(cluster, "get", "infrastructure", "cluster",
-		"-o", "jsonpath={.status.platform} {.status.platformStatus.type} {.status.controlPlaneTopology}")...)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(out).To(Equal("None None External"))
+	// Nodes do not wait for it.
+	s.reach(t, "Infrastructure", soon, func(ctx context.Context) (bool, string, error) {
+		out, err := s.Read(ctx, s.Guest(cluster, "get", "infrastructure", "cluster",
+			"-o", "jsonpath={.status.platform} {.status.platformStatus.type} {.status.controlPlaneTopology}")...)
+		return out == "None None External", out, err
+	})
 }
 
 func (s *suite) diskWipe(t *testing.T) {
 	machines, err := journey.Machines(t.Context(), s.c, cluster, cluster)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	for _, m := range machines {
-		s.reach(t, "partition 5 gone on "+*m.Status.Hostname, time.Minute, journey.Quick(func() (bool, string, error) {
+		s.reach(t, "partition 5 gone on "+*m.Status.Hostname, soon, journey.Quick(func() (bool, string, error) {
 			numbers, err := s.partitions(*m.Spec.SystemID)
 			return fmt.Sprint(numbers) == "[1 2 3 4]", fmt.Sprint(numbers), err
 		}))
@@ -123,7 +124,7 @@ func (s *suite) workload(t *testing.T) { s.must(t, s.RunWorkload(t.Context(), cl
 
 // quiet waits for a minute without a write, in the management cluster and in the hosted one.
 func (s *suite) quiet(t *testing.T) {
-	s.reach(t, "management cluster and hosted cluster at rest", 5*time.Minute, journey.All(
+	s.reach(t, "management cluster and hosted cluster at rest", long, journey.All(
 		s.Quiet(s.Path("kubeconfig"), time.Minute), s.Quiet(s.Path(cluster+".kubeconfig"), time.Minute)))
 }
 
@@ -141,22 +142,22 @@ func (s *suite) constraints(t *testing.T) {
 	g.Expect(m.TagNames).To(ContainElement("gpu"))
 	g.Expect(m.Zone.Name).To(Equal("az2"))
 	g.Expect(m.Pool.Name).To(Equal("accelerated"))
-	s.reach(t, "node of the pool ready", 4*time.Minute, s.NodesReady(cluster, 3))
+	s.reach(t, "node of the pool ready", long, s.NodesReady(cluster, 3))
 	s.must(t, s.Type(t.Context(), "hypershift", "destroy", "nodepool", "--name", "big", "--cluster-name", cluster))
-	s.reach(t, "node of the pool gone", 2*time.Minute, s.NodesReady(cluster, 2))
+	s.reach(t, "node of the pool gone", soon, s.NodesReady(cluster, 2))
 }
 
 func (s *suite) scaling(t *testing.T) {
 	s.scale(t, cluster, 3)
 	s.must(t, s.FollowMachines(t.Context(), s.c, cluster, cluster, 3))
-	s.reach(t, "three nodes ready", 4*time.Minute, s.NodesReady(cluster, 3))
+	s.reach(t, "three nodes ready", long, s.NodesReady(cluster, 3))
 	s.scale(t, cluster, 1)
-	s.reach(t, "one machine left", 4*time.Minute, journey.MachinesDeployed(s.c, cluster, cluster, 1))
-	s.reach(t, "one node left", 2*time.Minute, s.NodesReady(cluster, 1))
+	s.reach(t, "one machine left", long, journey.MachinesDeployed(s.c, cluster, cluster, 1))
+	s.reach(t, "one node left", soon, s.NodesReady(cluster, 1))
 	guest, err := s.GuestClient(cluster)
 	s.must(t, err)
-	s.reach(t, "workload moved", 3*time.Minute, journey.DeploymentAvailable(guest, "default", "web", 2))
-	s.reach(t, "one machine held", 2*time.Minute, func(ctx context.Context) (bool, string, error) {
+	s.reach(t, "workload moved", soon, journey.DeploymentAvailable(guest, "default", "web", 2))
+	s.reach(t, "one machine held", soon, func(ctx context.Context) (bool, string, error) {
 		held, err := s.allocated(ctx)
 		return len(held) == 1, fmt.Sprintf("%d machines", len(held)), err
 	})
@@ -164,7 +165,7 @@ func (s *suite) scaling(t *testing.T) {
 
 func (s *suite) destroy(t *testing.T) {
 	s.must(t, s.DestroyCluster(t.Context(), cluster))
-	s.reach(t, "machines back in MAAS", time.Minute, journey.MAASReady(s.maas))
+	s.reach(t, "machines back in MAAS", soon, journey.MAASReady(s.maas))
 	g := NewWithT(t)
 	g.Expect(s.allocations(t)).To(BeEmpty())
 	hosted := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: journey.HostedNamespace(cluster)}}

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/openshift/hypershift/test/devcluster/env"
 	"github.com/openshift/hypershift/test/machine"
@@ -21,23 +23,36 @@ import (
 // kill sends SIGKILL to every process of the management machine that runs one of the programs. A like-named process of the
 // host, or of a kind or Docker beside the environment, is none of them.
 func (s *suite) kill(programs ...string) error {
+	_, err := s.killIf(func(pid int) bool { return slices.Contains(programs, program(pid)) })
+	return err
+}
+
+// killIf sends SIGKILL to the processes of the management machine that are meant, and tells how many these were.
+func (s *suite) killIf(meant func(pid int) bool) (killed int, err error) {
 	management, err := machine.Lookup(env.Env{Dir: s.Dir}.Management())
 	if err != nil {
-		return err
+		return 0, err
 	}
 	processes, err := management.Processes()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, pid := range processes {
-		if !slices.Contains(programs, program(pid)) {
+		if !meant(pid) {
 			continue
 		}
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-			return fmt.Errorf("killing process %d: %w", pid, err)
+			return killed, fmt.Errorf("killing process %d: %w", pid, err)
 		}
+		killed++
 	}
-	return nil
+	return killed, nil
+}
+
+// isOf tells whether a process is in a container of one of the pods.
+func isOf(pid int, pods []corev1.Pod) bool {
+	groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	return err == nil && slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return bytes.Contains(groups, []byte("pod"+string(pod.UID))) })
 }
 
 // program is the name of the file that a process runs, whatever it was started as: several images start a /manager. It is empty when the

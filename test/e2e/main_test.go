@@ -29,6 +29,14 @@ const cluster = "e2e"
 // ignitionImage is what the cluster's first pool runs; the others run Ubuntu, as people do who name no image.
 const ignitionImage = "custom/kubernetes-node"
 
+// Limits of waits: many times what a quiet computer needs, so that only a hang meets them on one that runs all other tests beside.
+const (
+	// soon is for what takes seconds, such as a condition that tells of a mistake.
+	soon = 5 * time.Minute
+	// long is for what takes a minute, such as a machine that is installed or given back.
+	long = 10 * time.Minute
+)
+
 // suite is what the tests of one walk share.
 type suite struct {
 	*journey.Walker
@@ -69,7 +77,7 @@ func (s *suite) stop(tb testing.TB) {
 	if os.Getenv("HYPERSHIFT_E2E_KEEP") != "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
 	if err := s.StopEnvironment(ctx); err != nil {
 		tb.Errorf("taking the environment down: %v", err)

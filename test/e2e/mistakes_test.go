@@ -5,7 +5,6 @@ package e2e
 import (
 	"os"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -16,9 +15,6 @@ import (
 	"github.com/openshift/hypershift/test/devcluster/env"
 	"github.com/openshift/hypershift/test/journey"
 )
-
-// soon is how fast a mistake must show in a condition: seconds, but for a computer that runs all other tests beside.
-const soon = 3 * time.Minute
 
 // mistakes makes each mistake of a user and reads the condition that tells of it.
 func (s *suite) mistakes(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	"golang.org/x/sync/errgroup"
@@ -90,7 +89,7 @@ func (s *suite) platforms(t *testing.T) {
 	for pair := range slices.Chunk(s.others(t), 2) {
 		s.comeAndGo(t, pair)
 	}
-	s.reach(t, "machines of the other platforms back", 2*time.Minute, func(ctx context.Context) (bool, string, error) {
+	s.reach(t, "machines of the other platforms back", soon, func(ctx context.Context) (bool, string, error) {
 		held, err := s.allocated(ctx)
 		return len(held) == before, "", err
 	})
@@ -102,7 +101,7 @@ func (s *suite) comeAndGo(t *testing.T, clusters []other) {
 		s.createOther(t, o)
 	}
 	for _, o := range clusters {
-		s.reach(t, o.platform+": control plane available", 10*time.Minute, journey.ClusterAvailable(s.c, o.platform))
+		s.reach(t, o.platform+": control plane available", long, journey.ClusterAvailable(s.c, o.platform))
 		s.must(t, s.SaveKubeconfig(t.Context(), o.platform))
 	}
 	var own []string
@@ -116,7 +115,7 @@ func (s *suite) comeAndGo(t *testing.T, clusters []other) {
 		if o.machine != "" {
 			ready = []journey.Check{s.NodesReady(o.platform, 1), journey.PoolReplicas(s.c, o.platform, 1), s.providerIDs(o)}
 		}
-		s.reach(t, o.platform+": a NodePool with a Ready Node", 10*time.Minute, journey.All(ready...))
+		s.reach(t, o.platform+": a NodePool with a Ready Node", long, journey.All(ready...))
 	}
 	s.destroyOthers(t, clusters)
 	for _, systemID := range own {
@@ -140,7 +139,7 @@ func (s *suite) createOther(t *testing.T, o other) {
 	}
 	key, err := os.ReadFile(s.Path("maas", "bob.key"))
 	s.must(t, err)
-	s.reach(t, o.platform+": the stand-in knows its lab", 2*time.Minute, func(ctx context.Context) (bool, string, error) {
+	s.reach(t, o.platform+": the stand-in knows its lab", soon, func(ctx context.Context) (bool, string, error) {
 		err := s.c.Create(ctx, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: journey.HostedNamespace(o.platform), Name: lab.SecretName},
 			Data:       map[string][]byte{maas.SecretKeyEndpoint: []byte(env.MAASURL), maas.SecretKeyAPIKey: bytes.TrimSpace(key)},
@@ -165,7 +164,7 @@ func (s *suite) providerIDs(o other) journey.Check {
 func (s *suite) bringMachine(t *testing.T, pool string) (systemID string) {
 	t.Helper()
 	var userData []byte
-	s.reach(t, pool+": user-data for the user's machine", 3*time.Minute, func(ctx context.Context) (bool, string, error) {
+	s.reach(t, pool+": user-data for the user's machine", soon, func(ctx context.Context) (bool, string, error) {
 		secrets := &corev1.SecretList{}
 		err := s.c.List(ctx, secrets, client.InNamespace(journey.HostedNamespace(pool)))
 		for i := range secrets.Items {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -37,11 +38,11 @@ func (s *suite) restore(t *testing.T) {
 	note := func(name string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 	}
+	// What an earlier part had evicted may be on its way out yet.
+	before := s.settled(t, guest)
 	s.must(t, guest.Create(t.Context(), note("before-the-backup")))
 	keyFile, url := s.backup(t)
 	s.must(t, guest.Create(t.Context(), note("after-the-backup")))
-	before := s.running(t, guest)
-	g.Expect(before).To(HaveLen(6), "two each of machines, Nodes and pods")
 	s.admin(t, http.MethodDelete, "/requests", nil)
 
 	kept := s.lose(t)
@@ -50,21 +51,21 @@ func (s *suite) restore(t *testing.T) {
 	}
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", s.environment().StoreCredentials())
 	s.must(t, s.Type(t.Context(), "hypershift", "restore", "cluster", "--from", url, "--key-file", keyFile,
-		"--s3-endpoint", "https://"+env.S3, "--s3-ca-file", s.environment().StoreCA(), "--wait", "--timeout", "5m"))
+		"--s3-endpoint", "https://"+env.S3, "--s3-ca-file", s.environment().StoreCA(), "--wait", "--timeout", "10m"))
 	s.must(t, s.SaveKubeconfig(t.Context(), cluster))
-	s.reach(t, "all machines taken over", 3*time.Minute, s.takenOver())
-	s.reach(t, "restored nodes ready", 3*time.Minute, s.NodesReady(cluster, 2))
-	s.reach(t, "pool whole", 3*time.Minute, journey.PoolReplicas(s.c, cluster, 2))
+	s.reach(t, "all machines taken over", soon, s.takenOver())
+	s.reach(t, "restored nodes ready", soon, s.NodesReady(cluster, 2))
+	s.reach(t, "pool whole", soon, journey.PoolReplicas(s.c, cluster, 2))
 
 	guest, err = s.GuestClient(cluster)
 	s.must(t, err)
-	g.Expect(s.running(t, guest)).To(Equal(before), "nothing was restarted, installed or made anew")
+	g.Expect(s.settled(t, guest)).To(Equal(before), "nothing was restarted, installed or made anew")
 	g.Expect(guest.Get(t.Context(), client.ObjectKeyFromObject(note("before-the-backup")), &corev1.ConfigMap{})).To(Succeed())
 	g.Expect(apierrors.IsNotFound(guest.Get(t.Context(), client.ObjectKeyFromObject(note("after-the-backup")), &corev1.ConfigMap{}))).To(BeTrue())
 	for _, operation := range s.asked(t) {
 		g.Expect(operation).NotTo(Or(HaveSuffix(".allocate"), HaveSuffix(".deploy"), HaveSuffix(".release")))
 	}
-	s.reach(t, "management cluster and restored cluster at rest", 4*time.Minute, journey.All(
+	s.reach(t, "management cluster and restored cluster at rest", long, journey.All(
 		s.Quiet(s.Path("kubeconfig"), 20*time.Second), s.Quiet(s.Path(cluster+".kubeconfig"), 20*time.Second)))
 	s.must(t, s.RunWorkload(t.Context(), cluster))
 }
@@ -83,29 +84,49 @@ func (s *suite) backup(t *testing.T) (keyFile, url string) {
 	s.must(t, s.Type(t.Context(), "kubectl", "create", "secret", "generic", "-n", hosted, "s3",
 		"--from-file", "credentials="+e.StoreCredentials(), "--from-file", "ca-bundle.crt="+e.StoreCA()))
 	s.must(t, s.Type(t.Context(), "hypershift", "create", "etcd-backup", "--name", cluster, "--backup-name", "on-demand", "--encryption-key", "backup-key",
-		"--s3-bucket", env.Bucket, "--s3-endpoint", "https://"+env.S3, "--s3-credentials", "s3", "--wait", "--timeout", "5m"))
+		"--s3-bucket", env.Bucket, "--s3-endpoint", "https://"+env.S3, "--s3-credentials", "s3", "--wait", "--timeout", "10m"))
 	backup := &hyperv1.HCPEtcdBackup{}
 	s.must(t, s.c.Get(t.Context(), client.ObjectKey{Namespace: hosted, Name: "on-demand"}, backup))
 	return keyFile, backup.Status.SnapshotURL
 }
 
-// running is what must not change: machines in MAAS by their allocation, Nodes and pods of the workload by their UIDs, and how often containers started.
-func (s *suite) running(t *testing.T, guest client.Client) map[string]string {
+// settled is what runs when there are two each of machines, Nodes and pods.
+func (s *suite) settled(t *testing.T, guest client.Client) (found map[string]string) {
 	t.Helper()
+	s.reach(t, "two each of machines, Nodes and pods", soon, func(ctx context.Context) (_ bool, _ string, err error) {
+		found, err = s.running(ctx, guest)
+		return len(found) == 6, strings.Join(slices.Sorted(maps.Keys(found)), ", "), err
+	})
+	return found
+}
+
+// running is what must not change: machines in MAAS by their allocation, Nodes and pods of the workload by their UIDs, and how often containers started.
+func (s *suite) running(ctx context.Context, guest client.Client) (map[string]string, error) {
+	given, err := s.allocated(ctx)
+	if err != nil {
+		return nil, err
+	}
 	found := map[string]string{}
-	for id, m := range s.allocations(t) {
+	for id, m := range given {
 		found["machine "+id] = m.Owner + " " + m.StatusName
 	}
 	nodes, pods := &corev1.NodeList{}, &corev1.PodList{}
-	s.must(t, guest.List(t.Context(), nodes))
+	if err := guest.List(ctx, nodes); err != nil {
+		return nil, err
+	}
 	for _, node := range nodes.Items {
 		found["node "+node.Name] = string(node.UID) + " " + node.Spec.ProviderID + " " + node.Status.NodeInfo.BootID
 	}
-	s.must(t, guest.List(t.Context(), pods, client.InNamespace("default"), client.MatchingLabels{"app": "web"}))
+	if err := guest.List(ctx, pods, client.InNamespace("default"), client.MatchingLabels{"app": "web"}); err != nil {
+		return nil, err
+	}
 	for _, pod := range pods.Items {
+		if pod.Status.Phase != corev1.PodRunning || !pod.DeletionTimestamp.IsZero() {
+			return nil, fmt.Errorf("pod %s comes or goes", pod.Name)
+		}
 		found["pod "+pod.Name] = fmt.Sprintf("%s on %s, started %d times", pod.UID, pod.Spec.NodeName, pod.Status.ContainerStatuses[0].RestartCount+1)
 	}
-	return found
+	return found, nil
 }
 
 // lose ends the management side of the cluster as a fire would: nobody gets to clean up. What a user has in a repository is returned, ready to be
@@ -114,14 +135,15 @@ func (s *suite) lose(t *testing.T) []client.Object {
 	t.Helper()
 	kept := s.repository(t)
 	s.must(t, s.Type(t.Context(), "kubectl", "scale", "-n", journey.OperatorNamespace, "deployment/operator", "--replicas=0"))
-	s.must(t, s.Type(t.Context(), "kubectl", "wait", "-n", journey.OperatorNamespace, "--for=delete", "pod", "-l", "app=operator", "--timeout=2m"))
+	s.must(t, s.Type(t.Context(), "kubectl", "wait", "-n", journey.OperatorNamespace, "--for=delete", "pod", "-l", "app=operator", "--timeout=5m"))
 	hosted := journey.HostedNamespace(cluster)
 	s.must(t, s.Type(t.Context(), "kubectl", "annotate", "namespace", hosted, namespaceguard.ReleasedAnnotation+"=by-hand"))
-	s.must(t, s.Type(t.Context(), "kubectl", "delete", "deployments,statefulsets", "-n", hosted, "--all", "--wait=false"))
-	s.must(t, s.Type(t.Context(), "kubectl", "delete", "pods", "-n", hosted, "--all", "--grace-period=0", "--force", "--wait=false"))
+	// Deployments of the managers have a finalizer, and their ReplicaSets would start other pods.
+	s.must(t, s.Type(t.Context(), "kubectl", "delete", "deployments,statefulsets,replicasets", "-n", hosted, "--all", "--wait=false"))
+	s.burn(t, hosted)
 	s.must(t, s.Type(t.Context(), "kubectl", "delete", "namespace", hosted, "--wait=false"))
 	gone := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hosted}}
-	s.reach(t, "hosted namespace and etcd's volume gone", 3*time.Minute, func(ctx context.Context) (bool, string, error) {
+	s.reach(t, "hosted namespace and etcd's volume gone", soon, func(ctx context.Context) (bool, string, error) {
 		for _, namespace := range []string{hosted, journey.Namespace} {
 			if err := s.force(ctx, namespace); err != nil {
 				return false, "", err
@@ -130,8 +152,21 @@ func (s *suite) lose(t *testing.T) []client.Object {
 		return journey.Gone(s.c, gone)(ctx)
 	})
 	s.must(t, s.Type(t.Context(), "kubectl", "scale", "-n", journey.OperatorNamespace, "deployment/operator", "--replicas=1"))
-	s.reach(t, "operator back", 3*time.Minute, journey.OperatorReady(s.c))
+	s.reach(t, "operator back", soon, journey.OperatorReady(s.c))
 	return kept
+}
+
+// burn ends the processes of a namespace's pods before anything else is deleted: those that would drain nodes and give machines back get to see none
+// of it.
+func (s *suite) burn(t *testing.T, namespace string) {
+	t.Helper()
+	pods := &corev1.PodList{}
+	s.must(t, s.c.List(t.Context(), pods, client.InNamespace(namespace)))
+	s.must(t, s.Type(t.Context(), "kubectl", "delete", "pods", "-n", namespace, "--all", "--grace-period=0", "--force", "--wait=false"))
+	s.reach(t, "processes of the control plane dead", soon, journey.Quick(func() (bool, string, error) {
+		killed, err := s.killIf(func(pid int) bool { return isOf(pid, pods.Items) })
+		return killed == 0, fmt.Sprintf("%d were there", killed), err
+	}))
 }
 
 // force deletes what finalizers would keep of the cluster in a namespace, without what they stand for.
@@ -141,7 +176,7 @@ func (s *suite) force(ctx context.Context, namespace string) error {
 		return err
 	}
 	kinds := slices.DeleteFunc(strings.Fields(all), func(kind string) bool {
-		// Deployments of the managers have a finalizer too.
+		// Those of the managers have a finalizer too.
 		return kind != "deployments.apps" && !strings.HasSuffix(kind, hyperv1.GroupVersion.Group) && !strings.HasSuffix(kind, "cluster.x-k8s.io")
 	})
 	names, err := s.Read(ctx, "kubectl", "get", strings.Join(kinds, ","), "-n", namespace, "-o", "name")

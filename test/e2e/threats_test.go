@@ -10,7 +10,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -79,17 +78,17 @@ func (s *suite) deadBMC(t *testing.T) {
 	s.fault(t, map[string]any{"kind": "power-error", "machines": 1})
 	s.scale(t, cluster, 3)
 	var dead string
-	s.reach(t, "power error met", 2*time.Minute, func(ctx context.Context) (bool, string, error) {
+	s.reach(t, "power error met", soon, func(ctx context.Context) (bool, string, error) {
 		machine, err := s.powerless(ctx)
 		dead = machine
 		return machine != "", "no machine has met the fault yet", err
 	})
-	s.reach(t, "three nodes ready, without the dead machine", 6*time.Minute, s.NodesReady(cluster, 3))
+	s.reach(t, "three nodes ready, without the dead machine", long, s.NodesReady(cluster, 3))
 	NewWithT(t).Expect(s.inUse(t)).NotTo(HaveKey(dead), "the dead machine serves as a node")
 	s.heal(t)
 	s.scale(t, cluster, 2)
-	s.reach(t, "two nodes left", 4*time.Minute, s.NodesReady(cluster, 2))
-	s.reach(t, "every allocation has one owner", 5*time.Minute, s.owned)
+	s.reach(t, "two nodes left", long, s.NodesReady(cluster, 2))
+	s.reach(t, "every allocation has one owner", long, s.owned)
 }
 
 // powerless is the machine that a fault for one machine has hit; empty while there is none.
@@ -136,10 +135,10 @@ func (s *suite) anotherUsersKey(t *testing.T) {
 	before := sets.KeySet(s.allocations(t))
 	right := s.setKey(t, s.MAASKeyFile())
 	s.setKey(t, s.Path("maas", "bob.key"))
-	s.reach(t, "key of another user reported", time.Minute, journey.ClusterCondition(s.c, cluster,
+	s.reach(t, "key of another user reported", soon, journey.ClusterCondition(s.c, cluster,
 		string(hyperv1.PlatformCredentialsFound), "False"))
 	s.scale(t, cluster, 1)
-	s.reach(t, "machine asked to go", time.Minute, func(ctx context.Context) (bool, string, error) {
+	s.reach(t, "machine asked to go", soon, func(ctx context.Context) (bool, string, error) {
 		machines, err := journey.Machines(ctx, s.c, cluster, cluster)
 		for _, m := range machines {
 			if m.DeletionTimestamp != nil {
@@ -158,10 +157,10 @@ func (s *suite) anotherUsersKey(t *testing.T) {
 	g.Expect(held.IsSuperset(sets.KeySet(s.allocations(t)))).To(BeTrue(), "of %v a machine has lost its owner: %v", before, held)
 	g.Expect(os.WriteFile(s.Path("right.key"), right, 0o600)).To(Succeed())
 	s.setKey(t, s.Path("right.key"))
-	s.reach(t, "one node left", 4*time.Minute, s.NodesReady(cluster, 1))
-	s.reach(t, "every allocation has one owner", 2*time.Minute, s.owned)
+	s.reach(t, "one node left", long, s.NodesReady(cluster, 1))
+	s.reach(t, "every allocation has one owner", soon, s.owned)
 	s.scale(t, cluster, 2)
-	s.reach(t, "two nodes ready", 4*time.Minute, s.NodesReady(cluster, 2))
+	s.reach(t, "two nodes ready", long, s.NodesReady(cluster, 2))
 }
 
 // setKey puts the key of a file into the cluster's Secret, and returns the one that was there.
@@ -172,8 +171,8 @@ func (s *suite) setKey(t *testing.T, file string) (before []byte) {
 	g.Expect(err).NotTo(HaveOccurred())
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: journey.Namespace, Name: cluster + "-maas-credentials"}}
 	g.Expect(s.c.Get(t.Context(), client.ObjectKeyFromObject(secret), secret)).To(Succeed())
-	before = secret.Data[maas.SecretKeyAPIKey]
+	before, read := secret.Data[maas.SecretKeyAPIKey], secret.DeepCopy()
 	secret.Data[maas.SecretKeyAPIKey] = []byte(strings.TrimSpace(string(key)))
-	g.Expect(s.c.Update(t.Context(), secret)).To(Succeed())
+	g.Expect(s.c.Patch(t.Context(), secret, client.MergeFrom(read))).To(Succeed()) // Others may write to it too.
 	return before
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +22,7 @@ func (s *suite) ubuntu(t *testing.T) {
 	s.must(t, s.Type(t.Context(), "hypershift", "create", "nodepool", "maas", "--name", pool, "--cluster-name", cluster,
 		"--replicas", "1", "--erase", "None", "--image", "ubuntu/noble"))
 	s.must(t, s.FollowMachines(t.Context(), s.c, cluster, pool, 1))
-	s.reach(t, "node of the stock image ready", 4*time.Minute, s.NodesReady(cluster, 3))
+	s.reach(t, "node of the stock image ready", long, s.NodesReady(cluster, 3))
 
 	machines, err := journey.Machines(t.Context(), s.c, cluster, pool)
 	s.must(t, err)
@@ -38,10 +37,10 @@ func (s *suite) ubuntu(t *testing.T) {
 		}
 	}
 	g.Expect(found).To(BeTrue(), "the Node has the machine's name")
-	s.reach(t, "a pod on the stock image", 2*time.Minute, s.podRuns(*machines[0].Status.Hostname))
+	s.reach(t, "a pod on the stock image", soon, s.podRuns(*machines[0].Status.Hostname))
 
 	s.must(t, s.Type(t.Context(), "hypershift", "destroy", "nodepool", "--name", pool, "--cluster-name", cluster))
-	s.reach(t, "node of the stock image gone", 2*time.Minute, s.NodesReady(cluster, 2))
+	s.reach(t, "node of the stock image gone", soon, s.NodesReady(cluster, 2))
 }
 
 // podRuns checks that each pod that must run on a node does: kube-proxy and the node network, by the release's container runtime.

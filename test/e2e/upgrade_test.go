@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/blang/semver/v4"
 	. "github.com/onsi/gomega"
@@ -51,7 +50,7 @@ func (s *suite) upgrade(t *testing.T, release string) {
 		s.must(t, s.Type(t.Context(), "kubectl", "patch", kind, cluster, "-n", journey.Namespace, "--type=merge",
 			"-p", fmt.Sprintf(`{"spec":{"release":{"image":%q}}}`, release)))
 	}
-	s.reach(t, "control plane and pool upgraded", 10*time.Minute, func(ctx context.Context) (bool, string, error) {
+	s.reach(t, "control plane and pool upgraded", 2*long, func(ctx context.Context) (bool, string, error) {
 		now, err := history.sample(ctx, s)
 		if err != nil {
 			return false, "", err
@@ -61,7 +60,7 @@ func (s *suite) upgrade(t *testing.T, release string) {
 	g.Expect(history.lies).To(BeEmpty())
 	g.Expect(history.sawUpdating).To(BeTrue(), "the pool never said that it was updating")
 	g.Expect(history.sawProgressing).To(BeTrue(), "the cluster never said that it was progressing")
-	s.reach(t, "nodes of the new release ready", 2*time.Minute, s.NodesReady(cluster, 2))
+	s.reach(t, "nodes of the new release ready", soon, s.NodesReady(cluster, 2))
 }
 
 // record is what was seen of an upgrade so far.
@@ -95,7 +94,7 @@ func (r *record) sample(ctx context.Context, s *suite) (*sample, error) {
 		"the pool does not update, though machines of the old release are left":           now.poolLooked() && r.clusterDone(now) && r.oldLeft(now) && !now.poolTrue(hyperv1.NodePoolUpdatingVersionConditionType),
 		"the pool says the new version, though machines of the old release are left":      r.oldLeft(now) && now.pool.Status.Version != r.before.pool.Status.Version,
 		"the pool's annotation says the new configuration, though old machines are left":  r.oldLeft(now) && now.currentConfig() != r.before.currentConfig(),
-		"a machine of the new release was made before the control plane had completed it": !r.clusterDone(now) && now.secrets().Difference(r.oldSecrets).Len() > 0,
+		"a machine of the new release was made before the control plane had completed it": !r.completed(now) && now.secrets().Difference(r.oldSecrets).Len() > 0,
 		"a node is newer than the newest version that the control plane has completed":    now.newestNode().GT(now.completed()),
 	} {
 		if told {
@@ -107,9 +106,13 @@ func (r *record) sample(ctx context.Context, s *suite) (*sample, error) {
 
 // clusterDone tells whether the control plane says that it has completed the upgrade.
 func (r *record) clusterDone(now *sample) bool {
+	return now.clusterLooked() && !now.progressing() && r.completed(now)
+}
+
+// completed tells whether the history says so, which it does for good.
+func (r *record) completed(now *sample) bool {
 	newest, before := now.newest(), r.before.newest().StartedTime
-	return now.clusterLooked() && !now.progressing() && newest.State == configv1.CompletedUpdate &&
-		!newest.StartedTime.Equal(&before)
+	return newest.State == configv1.CompletedUpdate && !newest.StartedTime.Equal(&before)
 }
 
 // oldLeft tells whether a machine of the old release is there.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -38,14 +37,14 @@ func (s *suite) virtual(t *testing.T) {
 	})
 	s.must(t, s.CreateVirtualPool(t.Context(), name, pool, 2, "--auto-repair"))
 	s.must(t, s.FollowVirtualPool(t.Context(), name, pool, 2))
-	s.reach(t, "virtual nodes ready", 4*time.Minute, s.NodesReady(name, 2))
+	s.reach(t, "virtual nodes ready", long, s.NodesReady(name, 2))
 	on, err := journey.OnHosts(t.Context(), s.maas)
 	s.must(t, err)
 	g.Expect(on).To(Equal(map[string]int{"lxd-1": 1, "lxd-2": 1}), "one in each zone")
 	g.Expect(s.providerIDsOfNodes(t, name)).To(Equal(s.providerIDsOfMachines(t, name)))
 
 	s.must(t, s.CreateVirtualPool(t.Context(), name, "too-big", 1, "--min-memory", "1048576"))
-	s.reach(t, "full hosts reported", time.Minute, journey.PoolCondition(s.c, "too-big",
+	s.reach(t, "full hosts reported", soon, journey.PoolCondition(s.c, "too-big",
 		hyperv1.NodePoolAllMachinesReadyConditionType, "False", "InsufficientResources"))
 	s.must(t, s.Type(t.Context(), "hypershift", "destroy", "nodepool", "--name", "too-big", "--cluster-name", name))
 
@@ -65,11 +64,11 @@ func (s *suite) vanished(t *testing.T) {
 	g := NewWithT(t)
 	const name = virtualCluster
 	s.must(t, s.Type(t.Context(), "hypershift", "create", "nodepool", "maas", "--name", "metal", "--cluster-name", name, "--replicas", "1", "--erase", "None"))
-	s.reach(t, "machines of the lost host replaced", 5*time.Minute, func(ctx context.Context) (bool, string, error) {
+	s.reach(t, "machines of the lost host replaced", long, func(ctx context.Context) (bool, string, error) {
 		on, err := journey.OnHosts(ctx, s.maas)
 		return on["lxd-1"] == 2 && on["lxd-2"] == 0, fmt.Sprint(on), err
 	})
-	s.reach(t, "metal and virtual nodes ready", 5*time.Minute, s.NodesReady(name, 3))
+	s.reach(t, "metal and virtual nodes ready", long, s.NodesReady(name, 3))
 	s.admin(t, http.MethodPost, "/vm-hosts/lxd-2/back", nil)
 
 	s.must(t, s.DestroyCluster(t.Context(), name))

@@ -109,7 +109,7 @@ func start(t *testing.T) *suite {
 		if os.Getenv("HYPERSHIFT_E2E_KEEP") != "" {
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
 		if err := s.StopEnvironment(ctx); err != nil {
 			t.Errorf("taking the environment down: %v", err)
@@ -252,7 +252,7 @@ func (s *suite) node(t *testing.T, what, name string) {
 func (s *suite) nodeDies(t *testing.T) {
 	s.under(t, "node dies", func() {
 		s.node(t, "stop", "management-3")
-		s.must(t, s.Reach(t.Context(), "node known to be dead", 3*time.Minute, s.notReady("management-3")))
+		s.must(t, s.Reach(t.Context(), "node known to be dead", 5*time.Minute, s.notReady("management-3")))
 		s.node(t, "start", "management-3")
 		s.must(t, s.Reach(t.Context(), "control plane whole", wholeLimit, s.whole))
 	})
@@ -261,7 +261,7 @@ func (s *suite) nodeDies(t *testing.T) {
 func (s *suite) zoneCut(t *testing.T) {
 	s.under(t, "zone cut off", func() {
 		s.node(t, "cut", "management-2")
-		s.must(t, s.Reach(t.Context(), "node known to be cut off", 3*time.Minute, s.notReady("management-2")))
+		s.must(t, s.Reach(t.Context(), "node known to be cut off", 5*time.Minute, s.notReady("management-2")))
 		s.node(t, "mend", "management-2")
 		s.must(t, s.Reach(t.Context(), "control plane whole", wholeLimit, s.whole))
 	})

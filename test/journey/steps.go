@@ -17,11 +17,11 @@ import (
 
 // Deadlines of the stages: many times what a warm machine of two cores needs, so that only a hang meets them.
 const (
-	operatorLimit  = 3 * time.Minute
-	availableLimit = 8 * time.Minute
-	machinesLimit  = 5 * time.Minute
-	nodesLimit     = 8 * time.Minute
-	destroyLimit   = 6 * time.Minute
+	operatorLimit  = 5 * time.Minute
+	availableLimit = 10 * time.Minute
+	machinesLimit  = 10 * time.Minute
+	nodesLimit     = 10 * time.Minute
+	destroyLimit   = 10 * time.Minute
 )
 
 // Stages whose times are measured.

@@ -27,7 +27,7 @@ var workload string
 
 const (
 	workloadName  = "web"
-	workloadLimit = 3 * time.Minute
+	workloadLimit = 5 * time.Minute
 )
 
 // RunWorkload runs two replicas of a web page in the hosted cluster, fetches the page, reads its log and runs a command
@@ -46,10 +46,23 @@ func (w *Walker) RunWorkload(ctx context.Context, cluster string) error {
 	if err := w.Reach(ctx, StageWorkload, workloadLimit, w.pageServed(guest)); err != nil {
 		return err
 	}
-	if err := w.Type(ctx, w.Guest(cluster, "logs", "deployment/"+workloadName, "--tail=3")...); err != nil {
+	if err := w.Reach(ctx, "logs read", workloadLimit, w.answered(w.Guest(cluster, "logs", "deployment/"+workloadName, "--tail=3")...)); err != nil {
 		return err
 	}
-	return w.Type(ctx, w.Guest(cluster, "exec", "deployment/"+workloadName, "--", "/usr/bin/web", "hostname")...)
+	return w.Reach(ctx, "command run", workloadLimit, w.answered(w.Guest(cluster, "exec", "deployment/"+workloadName, "--", "/usr/bin/web", "hostname")...))
+}
+
+// answered runs a command that a kubelet answers, and shows what a user sees. A kubelet gets the certificate that it serves with some time after its
+// node is Ready, and runs pods without it.
+func (w *Walker) answered(argv ...string) Check {
+	return func(ctx context.Context) (bool, string, error) {
+		out, err := w.Read(ctx, argv...)
+		if err != nil {
+			return false, "", err
+		}
+		w.Say("$ %s\n%s", quote(argv), strings.TrimSpace(out))
+		return true, "", nil
+	}
 }
 
 func (w *Walker) applyWorkload(ctx context.Context, cluster string) error {
