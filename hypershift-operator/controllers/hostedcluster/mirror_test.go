@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	"k8s.io/utils/ptr"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+)
+
+// texts are labels or annotations.
+type texts = map[string]string
+
+func TestMirroredLabels(t *testing.T) {
+	for _, tc := range []struct {
+		name               string
+		had, cluster, want texts
+	}{
+		{"When the cluster has labels of that prefix, it should carry those and no others",
+			texts{"own": "1"}, texts{"api.openshift.com/team": "a", "mine": "b"}, texts{"own": "1", "api.openshift.com/team": "a"}},
+		{"When the cluster changes a label, it should too",
+			texts{"api.openshift.com/team": "a"}, texts{"api.openshift.com/team": "b"}, texts{"api.openshift.com/team": "b"}},
+		{"When the cluster loses a label, it should too, and keep its own",
+			texts{"own": "1", "api.openshift.com/team": "a"}, nil, texts{"own": "1"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			hc, hcp := &hyperv1.HostedCluster{}, &hyperv1.HostedControlPlane{}
+			hc.Labels, hcp.Labels = tc.cluster, tc.had
+			mirrorLabels(hc, hcp)
+			if diff := cmp.Diff(tc.want, hcp.Labels); diff != "" {
+				t.Error("-want +got\n" + diff)
+			}
+		})
+	}
+}
+
+func TestMirroredAnnotations(t *testing.T) {
+	const (
+		override = hyperv1.ResourceRequestOverrideAnnotationPrefix + "/etcd.etcd"
+		provider = hyperv1.IdentityProviderOverridesAnnotationPrefix + "github"
+		switched = hyperv1.DisablePKIReconciliationAnnotation
+		restart  = hyperv1.RestartDateAnnotation
+		restarts = hyperv1.PreviousRestartDateAnnotation
+	)
+	for _, tc := range []struct {
+		name               string
+		had, cluster, want texts
+	}{
+		{"When annotations ask for something of the control plane, it should carry them and no others",
+			texts{"own": "1"}, texts{override: "cpu=1", provider: "x", switched: "true", "mine": "b"}, texts{"own": "1", override: "cpu=1", provider: "x", switched: "true"}},
+		{"When the cluster asks for something else, it should carry that",
+			texts{override: "cpu=1", switched: "true"}, texts{override: "cpu=2", switched: "false"}, texts{override: "cpu=2", switched: "false"}},
+		{"When nothing is asked for any more, it should carry nothing of it",
+			texts{"own": "1", override: "cpu=1", provider: "x", switched: "true"}, nil, texts{"own": "1"}},
+		{"When a value is empty, it should be there all the same",
+			nil, texts{hyperv1.DisableMachineManagement: ""}, texts{hyperv1.DisableMachineManagement: ""}},
+		{"When a restart is asked for, it should be noted as handed on",
+			nil, texts{restart: "now"}, texts{restart: "now", restarts: "now"}},
+		{"When another writer has asked for a restart since, the old request should not undo it",
+			texts{restart: "by another", restarts: "now"}, texts{restart: "now"}, texts{restart: "by another", restarts: "now"}},
+		{"When another restart is asked for, it should be handed on too",
+			texts{restart: "by another", restarts: "now"}, texts{restart: "later"}, texts{restart: "later", restarts: "later"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			hc, hcp := &hyperv1.HostedCluster{}, &hyperv1.HostedControlPlane{}
+			hc.Annotations, hcp.Annotations = tc.cluster, tc.had
+			mirrorAnnotations(hc, hcp)
+			if diff := cmp.Diff(tc.want, hcp.Annotations); diff != "" {
+				t.Error("-want +got\n" + diff)
+			}
+		})
+	}
+}
+
+func TestAutoscalerIsWanted(t *testing.T) {
+	c := fixture.Start(t)
+	s := newWorld(t, c, "autoscaler")
+	s.start(nil)
+	s.mustPass()
+	s.Expect(s.controlPlane().Annotations).To(HaveKeyWithValue(hyperv1.DisableClusterAutoscalerAnnotation, "true"), "nothing scales")
+	pool := fixture.NodePool(s.namespace)
+	pool.Spec.Replicas, pool.Spec.AutoScaling = nil, &hyperv1.NodePoolAutoScaling{Min: ptr.To[int32](1), Max: 3}
+	pool.Name, pool.Spec.ClusterName = "of-another", "another-cluster"
+	fixture.Create(t, c, pool)
+	s.mustPass()
+	s.Expect(s.controlPlane().Annotations).To(HaveKey(hyperv1.DisableClusterAutoscalerAnnotation), "another cluster's pool is none of this one's")
+	own := fixture.NodePool(s.namespace)
+	own.Spec.Replicas, own.Spec.AutoScaling = nil, pool.Spec.AutoScaling
+	fixture.Create(t, c, own)
+	s.mustPass()
+	s.Expect(s.controlPlane().Annotations).NotTo(HaveKey(hyperv1.DisableClusterAutoscalerAnnotation))
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+)
+
+// copied is what the copy of a Secret in the hosted namespace holds.
+func (s *world) copied(name string) map[string]string {
+	s.t.Helper()
+	secret := &corev1.Secret{}
+	s.get(secret, name)
+	data := map[string]string{}
+	for key, value := range secret.Data {
+		data[key] = string(value)
+	}
+	return data
+}
+
+func TestSecrets(t *testing.T) {
+	c := fixture.Start(t)
+
+	t.Run("When etcd is backed up by a schedule, it should copy what backups need, and no private key that is beside it", func(t *testing.T) {
+		s := newWorld(t, c, "backups")
+		s.start(func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Etcd.Managed.AutomatedBackup = &hyperv1.AutomatedEtcdBackupConfig{
+				EncryptionKey: hyperv1.SecretReference{Name: "age"},
+				Storage: hyperv1.AutomatedEtcdBackupStorage{Type: "S3", S3: &hyperv1.HCPEtcdBackupS3{
+					Bucket: "backups", Region: "here", KeyPrefix: "demo", Credentials: hyperv1.SecretReference{Name: "s3"}}},
+			}
+		})
+		s.user("age", map[string][]byte{"recipients": []byte("age1public"), "identity": []byte("private")})
+		_, err := s.pass()
+		s.Expect(err).To(MatchError(ContainSubstring("spec.etcd.managed.automatedBackup.storage.s3.credentials: there is no Secret backups/s3")))
+		s.Expect(s.copied("age")).To(Equal(map[string]string{"recipients": "age1public"}))
+
+		s.user("s3", map[string][]byte{"credentials": []byte("mine"), "of-another-tool": []byte("x")})
+		s.mustPass()
+		s.Expect(s.copied("s3")).To(Equal(map[string]string{"credentials": "mine"}))
+		source := &corev1.Secret{}
+		s.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "s3"}, source)).To(Succeed())
+		source.Data["ca-bundle.crt"] = []byte("CA")
+		s.Expect(c.Update(t.Context(), source)).To(Succeed())
+		s.mustPass()
+		s.Expect(s.copied("s3")).To(Equal(map[string]string{"credentials": "mine", "ca-bundle.crt": "CA"}))
+		s.Expect(s.readBy(s.cluster())).To(ContainElements("age", "s3"), "else nobody would notice when they change")
+	})
+
+	t.Run("When etcd is the user's own, it should copy its client certificate, and say so when a part of it is missing", func(t *testing.T) {
+		s := newWorld(t, c, "own-etcd")
+		s.start(func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Etcd = hyperv1.EtcdSpec{ManagementType: hyperv1.Unmanaged, Unmanaged: &hyperv1.UnmanagedEtcdSpec{
+				Endpoint: "https://etcd.example:2379", TLS: hyperv1.EtcdTLSConfig{ClientSecret: corev1.LocalObjectReference{Name: "etcd-tls"}}}}
+		})
+		s.user("etcd-tls", map[string][]byte{"etcd-client.crt": []byte("crt"), "etcd-client.key": []byte("key")})
+		_, err := s.pass()
+		s.Expect(err).To(MatchError(ContainSubstring(`has no key "etcd-client-ca.crt"`)))
+		s.Expect(s.condition(hyperv1.UnmanagedEtcdAvailable)).To(And(HaveField("Status", metav1.ConditionFalse),
+			HaveField("Reason", hyperv1.UnmanagedEtcdMisconfiguredReason), HaveField("Message", ContainSubstring("etcd-client-ca.crt"))))
+		s.Expect(s.missing(&corev1.Secret{}, "etcd-tls")).To(BeTrue(), "no half of it")
+
+		source := &corev1.Secret{}
+		s.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "etcd-tls"}, source)).To(Succeed())
+		source.Data["etcd-client-ca.crt"] = []byte("ca")
+		s.Expect(c.Update(t.Context(), source)).To(Succeed())
+		s.mustPass()
+		s.Expect(s.copied("etcd-tls")).To(Equal(map[string]string{"etcd-client.crt": "crt", "etcd-client.key": "key", "etcd-client-ca.crt": "ca"}))
+		s.Expect(s.condition(hyperv1.UnmanagedEtcdAvailable).Status).To(Equal(metav1.ConditionTrue))
+		s.Expect(s.readBy(s.cluster())).To(ContainElement("etcd-tls"))
+	})
+
+	t.Run("When a key is rotated, it should copy the former one too, with which Secrets can be read still", func(t *testing.T) {
+		s := newWorld(t, c, "rotated-key")
+		s.start(func(hc *hyperv1.HostedCluster) {
+			hc.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{
+				ActiveKey: corev1.LocalObjectReference{Name: "new"}, BackupKey: &corev1.LocalObjectReference{Name: "old"}}}
+		})
+		s.user("new", map[string][]byte{"key": []byte("0123456789abcdef0123456789abcdef")})
+		_, err := s.pass()
+		s.Expect(err).To(MatchError(ContainSubstring("spec.secretEncryption.aescbc: there is no Secret rotated-key/old")))
+		s.Expect(s.missing(&hyperv1.HostedControlPlane{}, fixture.ClusterName)).To(BeTrue(), "an API server without the key could not read what there is")
+		s.user("old", map[string][]byte{"key": []byte("fedcba9876543210fedcba9876543210")})
+		s.mustPass()
+		s.Expect(s.copied("new")).To(HaveKeyWithValue("key", "0123456789abcdef0123456789abcdef"))
+		s.Expect(s.copied("old")).To(HaveKeyWithValue("key", "fedcba9876543210fedcba9876543210"))
+	})
+
+	t.Run("When the CLI made Secrets for the cluster, they should go with it, and no others", func(t *testing.T) {
+		s := newWorld(t, c, "of-the-cli")
+		s.start(func(hc *hyperv1.HostedCluster) { hc.Spec.InfraID = "demo-infra" })
+		labelled := map[string]map[string]string{
+			"made":          {hyperv1.SafeToDeleteWithClusterLabel: "true", hyperv1.AutoCreatedForInfraLabel: "demo-infra"},
+			"kept":          {hyperv1.SafeToDeleteWithClusterLabel: "false", hyperv1.AutoCreatedForInfraLabel: "demo-infra"},
+			"another's":     {hyperv1.SafeToDeleteWithClusterLabel: "true", hyperv1.AutoCreatedForInfraLabel: "other-infra"},
+			"of-the-person": {hyperv1.AutoCreatedForInfraLabel: "demo-infra"},
+		}
+		names := map[string]string{}
+		for name, labels := range labelled {
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, GenerateName: "cli-", Labels: labels}}
+			s.Expect(c.Create(t.Context(), secret)).To(Succeed())
+			names[secret.Name] = name
+		}
+		s.mustPass()
+		secrets := &corev1.SecretList{}
+		s.Expect(c.List(t.Context(), secrets, client.InNamespace(s.namespace))).To(Succeed())
+		var owned []string
+		for i := range secrets.Items {
+			for _, owner := range secrets.Items[i].OwnerReferences {
+				if name := names[secrets.Items[i].Name]; name != "" && owner.UID == s.cluster().UID {
+					owned = append(owned, name)
+				}
+			}
+		}
+		s.Expect(owned).To(Equal([]string{"made"}))
+	})
+
+	t.Run("When the control plane's kubeconfig is not there or empty, nobody should be given an empty one", func(t *testing.T) {
+		s := newWorld(t, c, "no-kubeconfig")
+		s.start(nil)
+		s.mustPass()
+		hcp := s.controlPlane()
+		hcp.Status.KubeConfig = &hyperv1.KubeconfigSecretRef{Name: "admin-kubeconfig", Key: "kubeconfig"}
+		hcp.Status.KubeadminPassword = &corev1.LocalObjectReference{Name: "password"}
+		s.Expect(c.Status().Update(t.Context(), hcp)).To(Succeed())
+		s.mustPass()
+		made := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.hosted(), Name: "admin-kubeconfig"}, Data: map[string][]byte{"kubeconfig": {}}}
+		fixture.Create(t, c, made, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.hosted(), Name: "password"}})
+		s.mustPass()
+		for _, name := range []string{adminKubeconfigName(s.cluster()), kubeadminPasswordName(s.cluster())} {
+			err := c.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: name}, &corev1.Secret{})
+			s.Expect(err).To(HaveOccurred(), name)
+			s.Expect(client.IgnoreNotFound(err)).To(Succeed())
+		}
+		s.Expect(s.cluster().Status).To(And(HaveField("KubeConfig", BeNil()), HaveField("KubeadminPassword", BeNil())))
+	})
+}
+
+// TestSigningKeys has the kinds of keys that people make with openssl.
+func TestSigningKeys(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	public, err := x509.MarshalPKIXPublicKey(key.Public())
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	for _, tc := range []struct {
+		name    string
+		private []byte
+		says    string
+	}{
+		{"When it is of PKCS #8, its public half should be found", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), ""},
+		{"When it is no private key, it should say which are taken", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: public}),
+			"its key is neither a PKCS #1 nor a PKCS #8 private key"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			text, err := publicKey(tc.private)
+			if tc.says != "" {
+				g.Expect(err).To(MatchError(tc.says))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			block, _ := pem.Decode(text)
+			g.Expect(block).NotTo(BeNil())
+			g.Expect(block.Bytes).To(Equal(public))
+		})
+	}
+}
