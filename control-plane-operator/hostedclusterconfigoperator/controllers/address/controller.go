@@ -112,7 +112,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // observe leaves alone what has one address: its nodes were made with it.
 func observe(_ context.Context, hcp *hyperv1.HostedControlPlane) (*scope, error) {
-	if len(hcp.Status.ServedAddresses) < 2 || !hcp.DeletionTimestamp.IsZero() {
+	if len(hcp.Status.ServedAddresses) < 2 {
 		return nil, phase.ErrStop
 	}
 	return &scope{hcp: hcp, first: hcp.Status.ServedAddresses[0]}, nil

@@ -88,10 +88,11 @@ func (w *world) refresh() {
 	w.Expect(w.client.Get(w.t.Context(), client.ObjectKeyFromObject(w.hcp), w.hcp)).To(Succeed())
 }
 
-// pass returns what the HostedControlPlane says after a pass.
+// pass returns what the HostedControlPlane says after a pass. While somebody is on the way, there is to be another pass: not all that they
+// do is watched.
 func (w *world) pass() string {
 	w.t.Helper()
-	_, err := w.r.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.hcp)})
+	result, err := w.r.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.hcp)})
 	w.Expect(err).NotTo(HaveOccurred())
 	w.refresh()
 	use := w.hcp.Status.AddressUse
@@ -99,6 +100,7 @@ func (w *world) pass() string {
 		return "nothing"
 	}
 	w.Expect(use.Since.Equal(&w.since)).To(BeTrue())
+	w.Expect(result.RequeueAfter > 0).To(Equal(use.Remaining > 0))
 	return strings.TrimSpace(fmt.Sprintf("%d come, %d not: %s", use.Arrived, use.Remaining, use.Message))
 }
 
@@ -180,6 +182,9 @@ func TestWhoElseMoves(t *testing.T) {
 	w.Expect(w.pass()).To(Equal("0 come, 1 not: DaemonSet kube-proxy (192.0.2.10:30443)"))
 	set.Spec = w.daemonSet("192.0.2.99").Spec
 	w.Expect(w.client.Update(t.Context(), set)).To(Succeed())
+	set.Status = appsv1.DaemonSetStatus{ObservedGeneration: set.Generation - 1, DesiredNumberScheduled: 2, UpdatedNumberScheduled: 2}
+	w.Expect(w.client.Status().Update(t.Context(), set)).To(Succeed())
+	w.Expect(w.pass()).To(HavePrefix("0 come, 1 not: DaemonSet kube-proxy"), "those two pods are of the set as it was")
 	set.Status = appsv1.DaemonSetStatus{ObservedGeneration: set.Generation, DesiredNumberScheduled: 2, UpdatedNumberScheduled: 1}
 	w.Expect(w.client.Status().Update(t.Context(), set)).To(Succeed())
 	w.Expect(w.pass()).To(Equal("0 come, 1 not: DaemonSet kube-proxy (1 of 2 pods)"))
@@ -201,6 +206,14 @@ func TestWhoElseMoves(t *testing.T) {
 	machine.Status.NodeRef.Name = "new"
 	w.Expect(w.client.Status().Update(t.Context(), machine)).To(Succeed())
 	w.Expect(w.pass()).To(Equal("0 come, 0 not:"), "its Node speaks for it")
+
+	machine.Status.NodeRef.Name = ""
+	w.Expect(w.client.Status().Update(t.Context(), machine)).To(Succeed())
+	machine.Finalizers = []string{"test/held"}
+	w.Expect(w.client.Update(t.Context(), machine)).To(Succeed())
+	w.Expect(w.pass()).To(HavePrefix("0 come, 1 not: machine new"))
+	w.Expect(w.client.Delete(t.Context(), machine)).To(Succeed())
+	w.Expect(w.pass()).To(Equal("0 come, 0 not:"), "a machine that goes never joins")
 }
 
 func TestPaused(t *testing.T) {
