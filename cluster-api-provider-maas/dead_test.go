@@ -48,7 +48,8 @@ func TestDeadBMC(t *testing.T) {
 		d.Expect(d.client.Get(t.Context(), client.ObjectKey{Namespace: d.namespace, Name: "demo"}, infra)).To(Succeed())
 		return handover.Records.Of(infra)
 	}
-	d.Expect(records()).To(And(HaveLen(2), HaveKey(dead[0]), HaveKey(dead[1])))
+	d.Expect(records()).To(And(HaveKey(dead[0]), HaveKey(dead[1])))
+	d.Eventually(records, patience, tick).Should(HaveLen(2), "on a busy machine the third takes too long as well, and is found released then")
 	l.kill()
 	<-l.dead
 	for _, mended := range mend {

@@ -71,10 +71,11 @@ type life struct {
 	output bytes.Buffer
 }
 
-// hurried are the flags that make minutes into fractions of a second.
+// hurried are the flags that make minutes into fractions of a second. Doubts are longer by seconds than a call is under way (lateness): on a busy
+// machine it arrives later yet.
 var hurried = []string{
 	"--metrics-bind-addr=0", "--health-addr=0", "--kube-api-qps=-1", "--machine-concurrency=5",
-	"--poll-interval=100ms", "--settled-poll-interval=1s", "--allocation-doubt=1500ms", "--compose-doubt=1500ms",
+	"--poll-interval=100ms", "--settled-poll-interval=1s", "--allocation-doubt=3s", "--compose-doubt=3s",
 }
 
 const kubeconfig = `{"apiVersion": "v1", "kind": "Config", "current-context": "test", "contexts": [{"name": "test", "context": {"cluster": "test"}}],

@@ -92,6 +92,9 @@ func TestMembers(t *testing.T) {
 		w := formed(t, api, hyperv1.HighlyAvailable)
 		w.tell(func(ctx context.Context, c Members) error {
 			list, err := c.MemberList(ctx)
+			if err != nil {
+				return err
+			}
 			for _, m := range list.Members {
 				// Refused until the members have been connected for some seconds. The answer gets lost when the member itself was to give it.
 				for m.Name == "etcd-1" && len(w.done) == 0 && ctx.Err() == nil && !errors.Is(err, rpctypes.ErrMemberNotFound) {
@@ -288,9 +291,11 @@ func (w *world) corrupt(pod string) {
 	defer cancel()
 	status, err := raw.Status(ctx, w.clientURL(namespace, pod))
 	w.must(err)
-	_, err = etcdserverpb.NewMaintenanceClient(raw.ActiveConnection()).Alarm(ctx, &etcdserverpb.AlarmRequest{
-		Action: etcdserverpb.AlarmRequest_ACTIVATE, MemberID: status.Header.MemberId, Alarm: etcdserverpb.AlarmType_CORRUPT,
-	})
+	alarm := &etcdserverpb.AlarmRequest{Action: etcdserverpb.AlarmRequest_ACTIVATE, MemberID: status.Header.MemberId, Alarm: etcdserverpb.AlarmType_CORRUPT}
+	_, err = etcdserverpb.NewMaintenanceClient(raw.ActiveConnection()).Alarm(ctx, alarm)
+	for err != nil && ctx.Err() == nil { // As put: a busy etcd refuses for a moment. An alarm that is raised twice is one.
+		_, err = etcdserverpb.NewMaintenanceClient(raw.ActiveConnection()).Alarm(ctx, alarm)
+	}
 	w.must(err)
 }
 
