@@ -176,6 +176,11 @@ func TestReconciler(t *testing.T) {
 		"When the key is of another user, it should say so":                        anotherUser,
 		"When it is paused, it should do nothing and say so":                       pauses,
 		"When lxdConfig is enabled, it should say that it has no effect":           lxdConfig,
+		"When its Cluster is paused, it should do nothing either":                  pausedByCluster,
+		"When its Cluster names a port, the endpoint should have it":               portOfCluster,
+		"When its DNS name can't be taken away, it should wait until it can":       keepsName,
+		"When others made the DNS name, it should leave that to them":              othersName,
+		"When it is deleted and there are no credentials, it should say so and go": lettingGo,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, cfg) })
 	}
