@@ -3,7 +3,11 @@
 package nodeconfig
 
 import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coreos/ignition/v2/config/v3_4/types"
 	gocmp "github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
@@ -19,6 +24,7 @@ import (
 
 	configv1 "github.com/openshift/api/config/v1"
 
+	"github.com/openshift/hypershift/support/nodeinput"
 	"github.com/openshift/hypershift/support/nodeplan"
 )
 
@@ -151,8 +157,8 @@ func TestPlanOfMachineConfigs(t *testing.T) {
 	in := minimalInput()
 	in.Config = mineOf(`{kernelArguments: ["hugepages=8 quiet"], config: {ignition: {version: 3.4.0}, kernelArguments: {shouldExist: [nosmt]},
   storage: {files: [{path: /etc/a, mode: 384, user: {name: core}, group: {id: 7}, contents: {source: "data:;base64,H4sIAAAAAAACA0vKLAEAl6NFVwMAAAA=", compression: gzip}},
-    {path: /etc/b, append: [{source: "data:,more"}]}, {path: /etc/c, overwrite: true, contents: {source: ""}}],
-    directories: [{path: /srv/d}], links: [{path: /etc/l, target: ../x, hard: false}, {path: /etc/h, target: /etc/a, hard: true, user: {id: 7}}]},
+    {path: /etc/b, append: [{source: "data:,more"}, {}]}, {path: /etc/c, overwrite: true, contents: {source: ""}}],
+    directories: [{path: /srv/d}, {path: /srv/e, mode: 448, user: {id: 7}, group: {name: ops}}], links: [{path: /etc/l, target: ../x, hard: false}, {path: /etc/h, target: /etc/a, hard: true, user: {id: 7}}]},
   systemd: {units: [{name: own.service, enabled: true, contents: "[Service]"}, {name: apt-daily.timer, mask: true}, {name: kubelet.service, dropins: [{name: 1.conf, contents: "x"}]}]},
   passwd: {groups: [{name: ops, gid: 900}, {name: daemons, system: true}, {name: old, shouldExist: false}],
     users: [{name: joe, uid: 1200, gecos: Joe, homeDir: /srv/joe, noCreateHome: true, primaryGroup: ops, noUserGroup: true, system: true, shell: /bin/sh,
@@ -161,9 +167,10 @@ func TestPlanOfMachineConfigs(t *testing.T) {
 	g.Expect(plan.KernelArguments).To(Equal([]string{"nosmt", "hugepages=8", "quiet"}))
 	g.Expect(plan.Files).To(ContainElements(
 		nodeplan.File{Path: "/etc/a", Mode: 0o600, Owner: nodeplan.Owner{User: "core", Group: "7"}, Content: []byte("bit"), Keep: true},
-		nodeplan.File{Path: "/etc/b", Mode: 0o644, Append: [][]byte{[]byte("more")}},
+		nodeplan.File{Path: "/etc/b", Mode: 0o644, Append: [][]byte{[]byte("more"), {}}},
 	))
-	g.Expect(plan.Directories).To(ContainElement(nodeplan.Directory{Path: "/srv/d", Mode: 0o755}))
+	g.Expect(plan.Directories).To(ContainElements(nodeplan.Directory{Path: "/srv/d", Mode: 0o755},
+		nodeplan.Directory{Path: "/srv/e", Mode: 0o700, Owner: nodeplan.Owner{User: "7", Group: "ops"}}))
 	g.Expect(plan.Links).To(ConsistOf(nodeplan.Link{Path: "/etc/l", Target: "../x"},
 		nodeplan.Link{Path: "/etc/h", Target: "/etc/a", Hard: true, Owner: nodeplan.Owner{User: "7"}}))
 	g.Expect(plan.Groups).To(ConsistOf(nodeplan.Group{Name: "ops", GID: ptr.To(900)}, nodeplan.Group{Name: "daemons", System: true}, nodeplan.Group{Name: "old", Absent: true}))
@@ -204,6 +211,74 @@ func TestPlanRefusals(t *testing.T) {
 		_, err := Render(in)
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("use an image that runs cloud-init")))
 	})
+}
+
+// TestProxyOfUnits: what programs read, some of which take an empty variable for a proxy of no name.
+func TestProxyOfUnits(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		proxy nodeinput.Proxy
+		want  string
+	}{
+		{"When there is no proxy, there should be no file", nodeinput.Proxy{}, ""},
+		{"When only HTTPS goes by a proxy, nothing should be said of the rest", nodeinput.Proxy{HTTPS: "http://p:3128"}, "HTTPS_PROXY=\"http://p:3128\"\n"},
+		{"When a password has what a shell would read, it should be quoted", nodeinput.Proxy{HTTP: "http://u:a$b@p:3128", NoProxy: ".svc"},
+			"HTTP_PROXY=\"http://u:a\\$b@p:3128\"\nNO_PROXY=\".svc\"\n"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			in, got := minimalInput(), ""
+			in.Proxy = tc.proxy
+			plan := planned(t, in)
+			if at := slices.IndexFunc(plan.Files, func(f nodeplan.File) bool { return f.Path == nodeplan.ProxyEnvironment }); at >= 0 {
+				got = string(plan.Files[at].Content)
+				NewWithT(t).Expect(plan.Files[at].Mode).To(BeEquivalentTo(0o600), "a password may be in it")
+			}
+			NewWithT(t).Expect(got).To(Equal(tc.want))
+		})
+	}
+}
+
+// TestContent: a small file must not fill the memory of the server, nor the disk of each node.
+func TestContent(t *testing.T) {
+	packed := func(size int64) string {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		if _, err := io.CopyN(w, zeroes{}, size); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return "data:;base64," + base64.StdEncoding.EncodeToString(b.Bytes())
+	}
+	for _, tc := range []struct{ name, source, refusal string }{
+		{"When a compressed file is as large as it may be, it should be taken", packed(maxContent), ""},
+		{"When a compressed file grows too large, it should say how large it may be", packed(maxContent + 1), "larger than 33554432 bytes"},
+		{"When contents are not compressed though they should be, it should say so", "data:,plain", "not gzip"},
+		{"When contents are cut off, it should not take a part of them", "data:;base64,H4sIAAAAAAACA0vKLA==", "unexpected EOF"},
+		{"When contents are somewhere else, it should say so", "https://a.example/x", "no data URL"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			plan := &nodeplan.Plan{}
+			resource := types.Resource{Source: ptr.To(tc.source), Compression: ptr.To("gzip")}
+			err := addModel(plan, types.Config{Storage: types.Storage{Files: []types.File{{
+				Node: types.Node{Path: "/etc/zeroes"}, FileEmbedded1: types.FileEmbedded1{Contents: resource}}}}})
+			if tc.refusal != "" {
+				g.Expect(err).To(MatchError(And(HavePrefix("file /etc/zeroes: "), ContainSubstring(tc.refusal))))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(plan.Files[0].Content).To(HaveLen(maxContent))
+		})
+	}
+}
+
+type zeroes struct{}
+
+func (zeroes) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
 }
 
 func TestPlanSources(t *testing.T) {

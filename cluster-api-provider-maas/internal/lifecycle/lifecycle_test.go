@@ -83,6 +83,30 @@ func TestEveryStateEnds(t *testing.T) {
 	}
 }
 
+// TestSentence: what a condition says of a machine, to the letter.
+func TestSentence(t *testing.T) {
+	for name, tc := range map[string]struct {
+		machine maas.Machine
+		want    string
+	}{
+		"When a machine runs, there should be nothing to add": {
+			maas.Machine{Status: maas.StatusDeployed, StatusMessage: "Deployed"}, "machine mole (wq4h8c) is Deployed"},
+		"When MAAS has more words for it, they should follow": {
+			maas.Machine{Status: maas.StatusDeployed, StatusMessage: "Rebooting"}, "machine mole (wq4h8c) is Deployed (MAAS says: Rebooting)"},
+		"When MAAS has a name of its own for the state, that should be said": {
+			maas.Machine{Status: maas.StatusDeploying, StatusName: "Installing OS"}, "machine mole (wq4h8c) is Installing OS: MAAS installs it"},
+		"When MAAS says why a machine is broken, it should count more than the last event": {
+			maas.Machine{Status: maas.StatusBroken, ErrorDescription: "fan", StatusMessage: "Marking node broken"},
+			"machine mole (wq4h8c) is Broken: somebody marked it as broken (MAAS says: fan)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := tc.machine
+			m.SystemID, m.Hostname, m.Owner, m.PowerState = "wq4h8c", "mole", "alice", maas.PowerOn
+			NewWithT(t).Expect(lifecycle.Evaluate(lifecycle.Provisioned, &m).Message).To(Equal(tc.want))
+		})
+	}
+}
+
 // TestOverdue: what a condition says of a machine that stayed in a state for too long, and what is done then.
 func TestOverdue(t *testing.T) {
 	const console = "look at its power and its console in MAAS"
