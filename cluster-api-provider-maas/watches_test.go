@@ -23,10 +23,6 @@ import (
 func TestWatches(t *testing.T) {
 	const namespace = "default"
 	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
-	c, err := client.New(cfg, client.Options{Scheme: newScheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
 	made := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: "demo"}}
 	}
@@ -46,43 +42,39 @@ func TestWatches(t *testing.T) {
 	controlPlane.Labels[clusterv1.MachineControlPlaneLabel] = ""
 	machine := &clusterv1.Machine{ObjectMeta: made("machine"), Spec: clusterv1.MachineSpec{
 		ClusterName: "demo", Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To("user-data")}, InfrastructureRef: infra("MaasMachine", "of-the-machine")}}
-	request := func(t *testing.T, obj client.Object, name string, change func() error) {
-		t.Helper()
-		requests.Expect(t, obj, client.ObjectKey{Namespace: namespace, Name: name}, change)
-	}
-	create := func(obj client.Object) func() error {
-		return func() error { return c.Create(t.Context(), obj) }
-	}
+	cluster := &infrav1.MaasCluster{ObjectMeta: made("absent")}
+	of := func(name string) *infrav1.MaasMachine { return &infrav1.MaasMachine{ObjectMeta: made(name)} }
 
 	t.Run("When a MaasMachine appears, it should be reconciled", func(t *testing.T) {
-		request(t, &infrav1.MaasMachine{}, "worker", create(waiting("worker")))
+		requests.ExpectCreated(t, waiting("worker"), of("worker"))
 	})
 	t.Run("When a Machine appears, its MaasMachine should be reconciled", func(t *testing.T) {
-		request(t, &infrav1.MaasMachine{}, "of-the-machine", create(machine))
+		requests.ExpectCreated(t, machine, of("of-the-machine"))
 	})
 	t.Run("When a MaasCluster appears, it should be reconciled", func(t *testing.T) {
-		request(t, &infrav1.MaasCluster{}, "present", create(&infrav1.MaasCluster{ObjectMeta: made("present"), Spec: infrav1.MaasClusterSpec{DNSDomain: "maas"}}))
+		present := &infrav1.MaasCluster{ObjectMeta: made("present"), Spec: infrav1.MaasClusterSpec{DNSDomain: "maas"}}
+		requests.ExpectCreated(t, present, present)
 	})
 	t.Run("When a MaasMachineTemplate appears, it should be reconciled", func(t *testing.T) {
-		request(t, &infrav1.MaasMachineTemplate{}, "template", create(&infrav1.MaasMachineTemplate{ObjectMeta: made("template"),
-			Spec: infrav1.MaasMachineTemplateSpec{Template: infrav1.MaasMachineTemplateResource{Spec: waiting("").Spec}}}))
+		template := &infrav1.MaasMachineTemplate{ObjectMeta: made("template"),
+			Spec: infrav1.MaasMachineTemplateSpec{Template: infrav1.MaasMachineTemplateResource{Spec: waiting("").Spec}}}
+		requests.ExpectCreated(t, template, template)
 	})
-	if err := c.Create(t.Context(), owner); err != nil {
+	if err := requests.Create(t.Context(), owner); err != nil {
 		t.Fatal(err)
 	}
-	touch := func() error {
-		patch := client.MergeFrom(owner.DeepCopy())
-		owner.Annotations = map[string]string{"touched": t.Name() + owner.ResourceVersion}
-		return c.Patch(t.Context(), owner, patch)
+	expectTouched := func(t *testing.T, asked client.Object) {
+		t.Helper()
+		requests.Expect(t, asked, client.ObjectKeyFromObject(asked), func() error {
+			patch := client.MergeFrom(owner.DeepCopy())
+			owner.Annotations = map[string]string{"touched": t.Name() + owner.ResourceVersion}
+			return requests.Patch(t.Context(), owner, patch)
+		})
 	}
-	t.Run("When a Cluster changes, its MaasMachines should be reconciled", func(t *testing.T) {
-		request(t, &infrav1.MaasMachine{}, "of-the-cluster", touch)
-	})
-	t.Run("When a Cluster changes, its MaasCluster should be reconciled", func(t *testing.T) {
-		request(t, &infrav1.MaasCluster{}, "absent", touch)
-	})
+	t.Run("When a Cluster changes, its MaasMachines should be reconciled", func(t *testing.T) { expectTouched(t, of("of-the-cluster")) })
+	t.Run("When a Cluster changes, its MaasCluster should be reconciled", func(t *testing.T) { expectTouched(t, cluster) })
 	t.Run("When a control plane machine appears, its MaasCluster should be reconciled", func(t *testing.T) {
-		request(t, &infrav1.MaasCluster{}, "absent", touch)
-		request(t, &infrav1.MaasCluster{}, "absent", create(controlPlane))
+		expectTouched(t, cluster)
+		requests.ExpectCreated(t, controlPlane, cluster)
 	})
 }

@@ -30,10 +30,6 @@ func TestWatches(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
 	grant := func(name string) *rbacv1.Role {
 		return &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: name, Labels: map[string]string{hyperv1.SecretGrantLabel: "ignition-server"}}}
@@ -52,8 +48,7 @@ func TestWatches(t *testing.T) {
 		{"HostedControlPlane", "each-token", controlPlane(namespace, "registry.example/release:1")},
 	} {
 		t.Run("When a "+tc.kind+" appears, it should look at the token", func(t *testing.T) {
-			key := client.ObjectKey{Namespace: namespace, Name: tc.token}
-			requests.Expect(t, &corev1.Secret{}, key, func() error { return c.Create(t.Context(), tc.obj) })
+			requests.ExpectCreated(t, tc.obj, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: tc.token}})
 		})
 	}
 }

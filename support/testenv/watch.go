@@ -94,6 +94,12 @@ func (r *Requests) Expect(t *testing.T, obj client.Object, key client.ObjectKey,
 		Should(BeNumerically(">", before), "nobody asked for %T %s", obj, key)
 }
 
+// ExpectCreated creates an object, and fails the test when no controller asks for another because of it, or for that one.
+func (r *Requests) ExpectCreated(t *testing.T, obj, asked client.Object) {
+	t.Helper()
+	r.Expect(t, asked, client.ObjectKeyFromObject(asked), func() error { return r.Create(t.Context(), obj) })
+}
+
 // Await waits until a controller has asked for an object.
 func (r *Requests) Await(t *testing.T, obj client.Object, key client.ObjectKey) {
 	t.Helper()

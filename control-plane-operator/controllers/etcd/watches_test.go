@@ -25,10 +25,6 @@ import (
 func TestWatches(t *testing.T) {
 	const namespace = metav1.NamespaceDefault
 	config := testenv.Start(t, crds.HyperShift)
-	c, err := client.New(config, client.Options{Scheme: fixture.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
 	requests := testenv.Manage(t, config, fixture.Scheme(), func(mgr ctrl.Manager) error {
 		return (&Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clocktesting.NewFakePassiveClock(time.Now())}).SetupWithManager(mgr)
 	})
@@ -48,8 +44,7 @@ func TestWatches(t *testing.T) {
 		}},
 	} {
 		t.Run("When a "+tc.kind+" appears, it should look at the members", func(t *testing.T) {
-			key := client.ObjectKey{Namespace: namespace, Name: tc.controlPlane}
-			requests.Expect(t, &hyperv1.HostedControlPlane{}, key, func() error { return c.Create(t.Context(), tc.obj) })
+			requests.ExpectCreated(t, tc.obj, &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: tc.controlPlane}})
 		})
 	}
 }

@@ -66,7 +66,7 @@ func TestWatches(t *testing.T) {
 		{"When a backup changes, the schedule of its control plane should be looked at", schedules, backupOf("second"), &hyperv1.HostedControlPlane{ObjectMeta: named("absent")}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			tc.requests.Expect(t, tc.asked, client.ObjectKeyFromObject(tc.asked), func() error { return c.Create(t.Context(), tc.obj) })
+			tc.requests.ExpectCreated(t, tc.obj, tc.asked)
 		})
 	}
 }

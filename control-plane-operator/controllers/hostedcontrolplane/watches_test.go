@@ -24,10 +24,6 @@ import (
 func TestWatches(t *testing.T) {
 	const namespace = "default"
 	cfg := testenv.Start(t, crds.HyperShift)
-	c, err := client.New(cfg, client.Options{Scheme: fixture.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
 	requests := testenv.Manage(t, cfg, fixture.Scheme(), func(mgr ctrl.Manager) error {
 		mgr.GetClient().(*testenv.Requests).Listed = []client.Object{
 			&hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "of-the-namespace"}},
@@ -60,8 +56,7 @@ func TestWatches(t *testing.T) {
 		{"ConfigMap", "of-the-namespace", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "input"}}},
 	} {
 		t.Run("When a "+tc.kind+" appears, it should reconcile its control plane", func(t *testing.T) {
-			key := client.ObjectKey{Namespace: namespace, Name: tc.controlPlane}
-			requests.Expect(t, &hyperv1.HostedControlPlane{}, key, func() error { return c.Create(t.Context(), tc.obj) })
+			requests.ExpectCreated(t, tc.obj, &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: tc.controlPlane}})
 		})
 	}
 }

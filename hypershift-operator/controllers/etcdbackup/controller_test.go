@@ -101,11 +101,11 @@ func s3Backup(name string) *hyperv1.HCPEtcdBackup {
 
 func TestWatches(t *testing.T) {
 	t.Run("When an HCPEtcdBackup appears, it should be answered", func(t *testing.T) {
-		c, backup := fixture.Start(t), s3Backup("watched")
+		backup := s3Backup("watched")
 		backup.Namespace = metav1.NamespaceDefault
 		requests := fixture.Manage(t, func(mgr ctrl.Manager) error {
 			return (&Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}}).SetupWithManager(mgr)
 		})
-		requests.Expect(t, backup, client.ObjectKeyFromObject(backup), func() error { return c.Create(t.Context(), backup) })
+		requests.ExpectCreated(t, backup, backup)
 	})
 }

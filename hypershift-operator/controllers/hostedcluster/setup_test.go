@@ -75,8 +75,7 @@ func TestWatches(t *testing.T) {
 			Template: infrav1.MaasMachineTemplateResource{Spec: infrav1.MaasMachineSpec{Image: "custom/node", MinCPU: ptr.To(1), MinMemory: ptr.To(1)}}}}},
 	} {
 		t.Run("When a "+tc.kind+" appears, it should reconcile its cluster", func(t *testing.T) {
-			key := client.ObjectKey{Namespace: namespace, Name: tc.cluster}
-			requests.Expect(t, &hyperv1.HostedCluster{}, key, func() error { return c.Create(t.Context(), tc.obj) })
+			requests.ExpectCreated(t, tc.obj, &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: tc.cluster}})
 		})
 	}
 }

@@ -67,8 +67,7 @@ func TestWatches(t *testing.T) {
 			Template: infrav1.MaasMachineTemplateResource{Spec: infrav1.MaasMachineSpec{Image: "custom/node", MinCPU: ptr.To(1), MinMemory: ptr.To(1)}}}}},
 	} {
 		t.Run("When a "+tc.kind+" appears, it should reconcile its pool", func(t *testing.T) {
-			key := client.ObjectKey{Namespace: namespace, Name: tc.pool}
-			requests.Expect(t, &hyperv1.NodePool{}, key, func() error { return c.Create(t.Context(), tc.obj) })
+			requests.ExpectCreated(t, tc.obj, &hyperv1.NodePool{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: tc.pool}})
 		})
 	}
 }
@@ -82,6 +81,6 @@ func TestJanitorWatches(t *testing.T) {
 	t.Run("When a token of a pool that is gone appears, it should look at it", func(t *testing.T) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: tokenPrefix + "-demo-1",
 			Annotations: map[string]string{hyperv1.NodePoolAnnotation: namespace + "/gone"}}}
-		requests.Expect(t, &corev1.Secret{}, client.ObjectKeyFromObject(secret), func() error { return c.Create(t.Context(), secret) })
+		requests.ExpectCreated(t, secret, secret)
 	})
 }

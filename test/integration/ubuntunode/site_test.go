@@ -6,16 +6,8 @@ package ubuntunode
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"io"
 	"log"
-	"math/big"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -38,13 +30,14 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/simulator"
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 	"github.com/openshift/hypershift/test/machine"
-	"github.com/openshift/hypershift/test/machine/network"
+	"github.com/openshift/hypershift/test/machine/network/networktest"
 )
 
+// bridge is what the machine is connected to.
+var bridge = networktest.Bridge{Namespace: "ut-switch", Address: "172.31.99.1"}
+
 const (
-	namespace = "ut-switch"
-	address   = "172.31.99.1"
-	systemID  = "ubt001"
+	systemID = "ubt001"
 
 	// timeout is for a first boot with a restart in it, on a machine that is busy with other things.
 	timeout = 4 * time.Minute
@@ -84,29 +77,26 @@ func newSite(t *testing.T) *site {
 	s.Expect(err).NotTo(HaveOccurred())
 	s.backend = &netns.Backend{
 		Dir: t.TempDir(), OS: filepath.Join(s.bin, "os"), CloudOS: filepath.Join(s.bin, "cloud-os"), Ignition: filepath.Join(s.bin, "ignition"),
-		Bridge: "br0", BridgeNamespace: namespace, Prefix: "ut-", CgroupParent: "ubuntunode-test",
+		Bridge: networktest.Name, BridgeNamespace: bridge.Namespace, Prefix: "ut-", CgroupParent: "ubuntunode-test",
 	}
 	for path, target := range map[string]string{"cloud-os/usr/bin/cloud-init": "cloud-os", "os/usr/bin/containerd": "os-binaries", "kube/kubelet": "kube-binaries", "images/pause": "images"} {
 		if _, err := os.Stat(filepath.Join(s.bin, path)); err != nil {
 			t.Skipf("bin/%s is missing: run make %s", path, target)
 		}
 	}
-	s.Expect(network.RemoveNamespace(namespace)).To(Succeed())
-	s.Expect(network.EnsureNamespace(namespace)).To(Succeed())
-	t.Cleanup(func() { s.Expect(network.RemoveNamespace(namespace)).To(Succeed()) })
-	s.Expect(network.Ensure(namespace, network.Config{Bridges: []network.Bridge{{Name: "br0", Address: address + "/24"}}})).To(Succeed())
+	bridge.Make(t)
 
 	images := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	local := httptest.NewServer(images)
 	t.Cleanup(local.Close)
 	s.pushTo = strings.TrimPrefix(local.URL, "http://")
-	s.registry = strings.TrimPrefix(s.serve(images, (*httptest.Server).Start).URL, "http://")
+	s.registry = strings.TrimPrefix(bridge.Serve(t, images, (*httptest.Server).Start).URL, "http://")
 	s.startMAAS()
 	return s
 }
 
 func (s *site) startMAAS() {
-	metadata := s.serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.Simulator.ServeHTTP(w, r) }), (*httptest.Server).Start)
+	metadata := bridge.Serve(s.t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.Simulator.ServeHTTP(w, r) }), (*httptest.Server).Start)
 	var err error
 	s.Simulator, err = simulator.New(simulator.Options{
 		Seed: []byte(seed), Backend: s.backend, MetadataURL: metadata.URL + "/MAAS/metadata/", Log: s.t.Logf, RandomSeed: 7,
@@ -120,39 +110,6 @@ func (s *site) startMAAS() {
 		<-ended
 		s.Expect(s.backend.Erase(context.Background(), systemID)).To(Succeed())
 	})
-}
-
-// serve starts a server that the machine reaches.
-func (s *site) serve(handler http.Handler, start func(*httptest.Server)) *httptest.Server {
-	s.t.Helper()
-	server := httptest.NewUnstartedServer(handler)
-	server.Listener.Close()
-	s.Expect(network.Do(namespace, func() (err error) {
-		server.Listener, err = new(net.ListenConfig).Listen(s.t.Context(), "tcp", address+":0")
-		return err
-	})).To(Succeed())
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate(s.t)}}
-	start(server)
-	s.t.Cleanup(server.Close)
-	return server
-}
-
-func certificate(t *testing.T) tls.Certificate {
-	t.Helper()
-	g := NewWithT(t)
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	g.Expect(err).NotTo(HaveOccurred())
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.ParseIP(address)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	g.Expect(err).NotTo(HaveOccurred())
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-}
-
-func pemOf(c *x509.Certificate) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
 }
 
 // push makes an image of programs in bin, by their paths in it, and returns its name for the machine.

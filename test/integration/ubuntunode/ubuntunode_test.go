@@ -5,7 +5,6 @@ package ubuntunode
 import (
 	"context"
 	"encoding/base64"
-	"encoding/pem"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -26,6 +25,7 @@ import (
 	"github.com/openshift/hypershift/ignition-server/token"
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 	"github.com/openshift/hypershift/test/machine"
+	"github.com/openshift/hypershift/test/machine/network/networktest"
 )
 
 // server is what an ignition-server's endpoint asks: it knows one token.
@@ -43,18 +43,13 @@ func (s server) Config(_, _ string) (token.Entry, bool)    { return token.Entry{
 // api stands for the guest's kube-apiserver: it counts the requests for certificates.
 func (s *site) api() (url string, asked *atomic.Int32) {
 	asked = &atomic.Int32{}
-	server := s.serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := bridge.Serve(s.t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/certificatesigningrequests") && r.Header.Get("Authorization") == "Bearer bootstrap" {
 			asked.Add(1)
 		}
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}), (*httptest.Server).StartTLS)
 	return server.URL, asked
-}
-
-func clientCA(t *testing.T) []byte {
-	t.Helper()
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate(t).Certificate[0]})
 }
 
 // input is a node of which the machine can pull everything.
@@ -65,7 +60,7 @@ func (s *site) input(apiURL string) nodeconfig.Input {
 		node["/usr/bin/"+program] = "os/usr/bin/" + program
 	}
 	return nodeconfig.Input{
-		NodePool: "workers", ServiceCIDRs: []string{"172.31.0.0/16"}, ClientCA: clientCA(s.t), SSHKeys: []string{"ssh-ed25519 AAAA me"},
+		NodePool: "workers", ServiceCIDRs: []string{"172.31.0.0/16"}, ClientCA: networktest.PEM(bridge.Certificate(s.t).Certificate[0]), SSHKeys: []string{"ssh-ed25519 AAAA me"},
 		BootstrapKubeconfig: fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
   clusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}], users: [{name: u, user: {token: bootstrap}}]}`, apiURL),
 		NodeImage: s.push("node", node), PodImage: s.push("pod", map[string]string{"/pause": "images/pause"}),
@@ -77,7 +72,7 @@ func (s *site) input(apiURL string) nodeconfig.Input {
 func (s *site) ignitionServer(payload []byte) *httptest.Server {
 	s.t.Helper()
 	serve := server{token.Entry{Payload: payload}}
-	return s.serve(&endpoint.Server{Tokens: serve, Credentials: serve, Observer: serve, Programs: os.DirFS(s.nodeAgent()), Log: slog.New(slog.DiscardHandler)}, (*httptest.Server).StartTLS)
+	return bridge.Serve(s.t, &endpoint.Server{Tokens: serve, Credentials: serve, Observer: serve, Programs: os.DirFS(s.nodeAgent()), Log: slog.New(slog.DiscardHandler)}, (*httptest.Server).StartTLS)
 }
 
 func TestStockUbuntuBecomesANode(t *testing.T) {
@@ -89,7 +84,7 @@ func TestStockUbuntuBecomesANode(t *testing.T) {
 	s.Expect(err).NotTo(HaveOccurred())
 	ignition := s.ignitionServer(plan)
 	userData, err := cloudconfig.Render(cloudconfig.Input{
-		Endpoint: strings.TrimPrefix(ignition.URL, "https://"), CA: pemOf(ignition.Certificate()), Token: []byte("the token"), NodePool: "clusters/demo", ConfigHash: "0a1b2c3d",
+		Endpoint: strings.TrimPrefix(ignition.URL, "https://"), CA: networktest.PEM(ignition.Certificate().Raw), Token: []byte("the token"), NodePool: "clusters/demo", ConfigHash: "0a1b2c3d",
 	})
 	s.Expect(err).NotTo(HaveOccurred())
 	s.deploy("ubuntu", "noble", userData)
@@ -125,7 +120,7 @@ func TestIgnitionBecomesANode(t *testing.T) {
 	s.deploy("custom", "kubernetes-node", fmt.Appendf(nil, `{"ignition": {"version": "3.2.0",
   "security": {"tls": {"certificateAuthorities": [{"source": "data:;base64,%s"}]}},
   "config": {"merge": [{"source": "%s/ignition", "httpHeaders": [{"name": "Authorization", "value": "Bearer %s"}]}]}}}`,
-		base64.StdEncoding.EncodeToString(pemOf(ignition.Certificate())), ignition.URL, base64.StdEncoding.EncodeToString([]byte("the token"))))
+		base64.StdEncoding.EncodeToString(networktest.PEM(ignition.Certificate().Raw)), ignition.URL, base64.StdEncoding.EncodeToString([]byte("the token"))))
 
 	s.Eventually(s.status).WithTimeout(timeout).Should(Equal(status.Deployed), s.explain)
 	s.Eventually(asked.Load).WithTimeout(timeout).Should(BeNumerically(">", 0), s.explain)

@@ -17,14 +17,14 @@ import (
 	"github.com/openshift/hypershift/test/machine"
 	"github.com/openshift/hypershift/test/machine/cgroup"
 	"github.com/openshift/hypershift/test/machine/gpt"
+	"github.com/openshift/hypershift/test/machine/network/networktest"
 	"github.com/openshift/hypershift/test/machine/units"
 )
 
-const (
-	bootTimeout = 3 * time.Minute
-	switchNS    = "machine-test-switch"
-	switchIP    = "172.31.98.1"
-)
+const bootTimeout = 3 * time.Minute
+
+// bridge is that of the machines of all tests.
+var bridge = networktest.Bridge{Namespace: "machine-test-switch", Address: "172.31.98.1"}
 
 func TestMain(m *testing.M) {
 	machine.Init(netns.Boots)
@@ -178,7 +178,7 @@ func TestServerDown(t *testing.T) {
 	g := NewWithT(t)
 	fake := startMAAS(t, nodeConfig())
 	backend, spec := newMachine(t, fake)
-	spec.MetadataURL = "http://" + switchIP + ":1/metadata/"
+	spec.MetadataURL = "http://" + bridge.Address + ":1/metadata/"
 	g.Expect(backend.Install(t.Context(), spec)).To(Succeed())
 	g.Expect(backend.PowerOn(t.Context(), spec)).To(Succeed())
 	console := filepath.Join(backend.Dir, spec.SystemID, "console.log")

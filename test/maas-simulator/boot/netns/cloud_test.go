@@ -5,6 +5,7 @@ package netns_test
 import (
 	"context"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,9 +78,9 @@ func newCloudSite(t *testing.T) *cloudSite {
 	if _, err := os.Stat(backend.CloudOS); err != nil {
 		t.Skipf("%s is missing: run make cloud-os", backend.CloudOS)
 	}
-	newSwitch(t)
+	bridge.Make(t)
 	site := &cloudSite{backend: backend}
-	server := serve(t, site, startHTTP)
+	server := bridge.Serve(t, site, (*httptest.Server).Start)
 	site.Simulator, err = simulator.New(simulator.Options{
 		Seed: []byte(cloudSeed), Backend: backend, MetadataURL: server.URL + "/MAAS/metadata/", Log: t.Logf, RandomSeed: 7,
 	})

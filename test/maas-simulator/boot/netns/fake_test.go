@@ -3,17 +3,9 @@
 package netns_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
-	"math/big"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -22,13 +14,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 
 	"github.com/openshift/hypershift/test/maas-simulator/boot"
 	"github.com/openshift/hypershift/test/maas-simulator/boot/netns"
-	"github.com/openshift/hypershift/test/machine/network"
+	"github.com/openshift/hypershift/test/machine/network/networktest"
 )
 
 // fakeMAAS is the metadata endpoint of MAAS and the server of Ignition configs, in the network of the machines.
@@ -81,14 +72,14 @@ func (f *fakeMAAS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func startMAAS(t *testing.T, config map[string]any) *fakeMAAS {
 	t.Helper()
 	g := NewWithT(t)
-	newSwitch(t)
+	bridge.Make(t)
 	fake := &fakeMAAS{refusals: 1}
-	fake.url = serve(t, fake, startHTTP).URL
-	secure := serve(t, fake, (*httptest.Server).StartTLS)
+	fake.url = bridge.Serve(t, fake, (*httptest.Server).Start).URL
+	secure := bridge.Serve(t, fake, (*httptest.Server).StartTLS)
 	data, err := json.Marshal(config)
 	g.Expect(err).NotTo(HaveOccurred())
 	fake.config = string(data)
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})
+	ca := networktest.PEM(secure.Certificate().Raw)
 	stub, err := json.Marshal(map[string]any{"ignition": map[string]any{
 		"version": "3.4.0",
 		"config": map[string]any{"merge": []any{map[string]any{
@@ -103,51 +94,6 @@ func startMAAS(t *testing.T, config map[string]any) *fakeMAAS {
 	return fake
 }
 
-// newSwitch makes the network namespace with the bridge of the machines.
-func newSwitch(t *testing.T) {
-	t.Helper()
-	g := NewWithT(t)
-	g.Expect(network.RemoveNamespace(switchNS)).To(Succeed())
-	g.Expect(network.EnsureNamespace(switchNS)).To(Succeed())
-	t.Cleanup(func() { g.Expect(network.RemoveNamespace(switchNS)).To(Succeed()) })
-	g.Expect(network.Ensure(switchNS, network.Config{
-		Bridges: []network.Bridge{{Name: "br0", Address: switchIP + "/24"}},
-	})).To(Succeed())
-}
-
-// startHTTP is for serve.
-var startHTTP = (*httptest.Server).Start
-
-// serve starts a server at the bridge; how says whether it speaks TLS.
-func serve(t *testing.T, handler http.Handler, how func(*httptest.Server)) *httptest.Server {
-	t.Helper()
-	server := httptest.NewUnstartedServer(handler)
-	server.Listener.Close()
-	NewWithT(t).Expect(network.Do(switchNS, func() (err error) {
-		server.Listener, err = new(net.ListenConfig).Listen(t.Context(), "tcp", switchIP+":0")
-		return err
-	})).To(Succeed())
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate(t)}}
-	how(server)
-	t.Cleanup(server.Close)
-	return server
-}
-
-// certificate is one for the address of the bridge, signed by itself.
-func certificate(t *testing.T) tls.Certificate {
-	t.Helper()
-	g := NewWithT(t)
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	g.Expect(err).NotTo(HaveOccurred())
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.ParseIP(switchIP)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	g.Expect(err).NotTo(HaveOccurred())
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-}
-
 func newBackend(t *testing.T) *netns.Backend {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -157,7 +103,7 @@ func newBackend(t *testing.T) *netns.Backend {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	backend := &netns.Backend{
 		Dir: t.TempDir(), OS: filepath.Join(bin, "os"), Ignition: filepath.Join(bin, "ignition"),
-		Bridge: "br0", BridgeNamespace: switchNS, Prefix: "mt-", CgroupParent: "machine-test", // apart from a running demo
+		Bridge: networktest.Name, BridgeNamespace: bridge.Namespace, Prefix: "mt-", CgroupParent: "machine-test", // apart from a running demo
 	}
 	for path, target := range map[string]string{backend.Ignition: "ignition-binary", filepath.Join(backend.OS, "usr/bin/containerd"): "os-binaries"} {
 		if _, err := os.Stat(path); err != nil {
@@ -170,8 +116,8 @@ func newBackend(t *testing.T) *netns.Backend {
 func newSpec(fake *fakeMAAS) boot.Spec {
 	return boot.Spec{
 		SystemID: "tst001", Hostname: "swift-otter", Domain: "maas", MAC: "52:54:00:12:34:56",
-		Addresses: []netip.Prefix{netip.MustParsePrefix("172.31.98.11/24")}, Gateway: netip.MustParseAddr(switchIP),
-		Nameservers: []netip.Addr{netip.MustParseAddr(switchIP)},
+		Addresses: []netip.Prefix{netip.MustParsePrefix("172.31.98.11/24")}, Gateway: netip.MustParseAddr(bridge.Address),
+		Nameservers: []netip.Addr{netip.MustParseAddr(bridge.Address)},
 		MetadataURL: fake.url + "/metadata/", ConsumerKey: "consumer", TokenKey: "token", TokenSecret: "secret",
 		OSystem: "custom", Series: "kubernetes-node", Disks: []boot.Disk{{Name: "sda", Bytes: 8 << 30}, {Name: "sdb", Bytes: 1 << 30}},
 	}
