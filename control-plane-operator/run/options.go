@@ -3,6 +3,7 @@
 package run
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -48,22 +49,13 @@ type options struct {
 
 // optionsFromEnvironment reads what the environment says; flags win over it.
 func optionsFromEnvironment(getenv func(string) string) *options {
-	or := func(names ...string) string {
-		for _, name := range names {
-			if value := getenv(name); value != "" {
-				return value
-			}
-		}
-		return ""
-	}
-	own := "CONTROL_PLANE_OPERATOR_IMAGE"
 	o := &options{
 		namespace:           getenv("MY_NAMESPACE"),
-		operatorImage:       getenv(own),
-		configOperatorImage: or("HOSTED_CLUSTER_CONFIG_OPERATOR_IMAGE", own),
-		socksProxyImage:     or("SOCKS5_PROXY_IMAGE", own),
-		proberImage:         or("AVAILABILITY_PROBER_IMAGE", own),
-		tokenMinterImage:    or("TOKEN_MINTER_IMAGE", own),
+		operatorImage:       getenv("CONTROL_PLANE_OPERATOR_IMAGE"),
+		configOperatorImage: getenv("HOSTED_CLUSTER_CONFIG_OPERATOR_IMAGE"),
+		socksProxyImage:     getenv("SOCKS5_PROXY_IMAGE"),
+		proberImage:         getenv("AVAILABILITY_PROBER_IMAGE"),
+		tokenMinterImage:    getenv("TOKEN_MINTER_IMAGE"),
 		imageMirrors:        getenv("OPENSHIFT_IMG_OVERRIDES"),
 		operateOnRelease:    getenv("OPERATE_ON_RELEASE_IMAGE"),
 		ingressDomain:       getenv("DEFAULT_INGRESS_DOMAIN"),
@@ -128,14 +120,17 @@ func (o *options) validate() error {
 	return nil
 }
 
+// orOwn is the operator's own image where neither flag nor environment names one.
+func (o *options) orOwn(image string) string { return cmp.Or(image, o.operatorImage) }
+
 // staticImages are the images that the operator brings itself, by payload tag.
 func (o *options) staticImages() map[string]string {
 	static := map[string]string{
 		"controlplane-operator":          o.operatorImage,
-		"hosted-cluster-config-operator": o.configOperatorImage,
-		"socks5-proxy":                   o.socksProxyImage,
-		"availability-prober":            o.proberImage,
-		"token-minter":                   o.tokenMinterImage,
+		"hosted-cluster-config-operator": o.orOwn(o.configOperatorImage),
+		"socks5-proxy":                   o.orOwn(o.socksProxyImage),
+		"availability-prober":            o.orOwn(o.proberImage),
+		"token-minter":                   o.orOwn(o.tokenMinterImage),
 	}
 	maps.Copy(static, o.imageOverrides)
 	delete(static, "")

@@ -3,12 +3,15 @@
 package run
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // parse makes options of an environment and a command line.
@@ -50,6 +53,31 @@ func TestOptions(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 	})
 
+	t.Run("When it is told no image, by an empty flag even, it should use its own", func(t *testing.T) {
+		g := NewWithT(t)
+		o, err := parse(t, map[string]string{"MY_NAMESPACE": "ns", "CONTROL_PLANE_OPERATOR_IMAGE": "op", "TOKEN_MINTER_IMAGE": "minter", "HTTP_PROXY": "http://proxy:3128"},
+			"--token-minter-image=", "--hosted-cluster-config-operator-image=", "--socks5-proxy-image=other")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(o.staticImages()).To(Equal(map[string]string{
+			"controlplane-operator": "op", "hosted-cluster-config-operator": "op", "availability-prober": "op", "socks5-proxy": "other", "token-minter": "op",
+		}))
+		g.Expect(o.podUID).To(BeNil())
+		g.Expect(o.lifetime).To(BeZero())
+		g.Expect(o.inherited).To(ConsistOf(corev1.EnvVar{Name: "HTTP_PROXY", Value: "http://proxy:3128"}), "who goes by no proxy needs no exception")
+	})
+	t.Run("When the environment names images, it should use these", func(t *testing.T) {
+		g := NewWithT(t)
+		o, err := parse(t, map[string]string{
+			"MY_NAMESPACE": "ns", "CONTROL_PLANE_OPERATOR_IMAGE": "op", "HOSTED_CLUSTER_CONFIG_OPERATOR_IMAGE": "config", "SOCKS5_PROXY_IMAGE": "proxy",
+			"AVAILABILITY_PROBER_IMAGE": "prober", "TOKEN_MINTER_IMAGE": "minter", "DEFAULT_INGRESS_DOMAIN": "apps.example", "METRICS_SET": "SRE",
+		}, "--image-overrides==nothing")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(o.staticImages()).To(Equal(map[string]string{
+			"controlplane-operator": "op", "hosted-cluster-config-operator": "config", "availability-prober": "prober", "socks5-proxy": "proxy", "token-minter": "minter",
+		}))
+		g.Expect([]string{o.ingressDomain, o.metricsSet}).To(Equal([]string{"apps.example", "SRE"}))
+	})
+
 	wrong := []struct {
 		name        string
 		environment map[string]string
@@ -59,6 +87,9 @@ func TestOptions(t *testing.T) {
 		{"no namespace", map[string]string{"CONTROL_PLANE_OPERATOR_IMAGE": "op"}, nil, "--namespace is missing"},
 		{"no image of its own", map[string]string{"MY_NAMESPACE": "ns"}, nil, "CONTROL_PLANE_OPERATOR_IMAGE is missing"},
 		{"a user that is a name", map[string]string{"DEFAULT_SECURITY_CONTEXT_UID": "root"}, nil, "is not a user ID"},
+		{"a user that is more than a number", map[string]string{"DEFAULT_SECURITY_CONTEXT_UID": "1042 root"}, nil, `"1042 root" is not a user ID`},
+		{"a user below zero", map[string]string{"DEFAULT_SECURITY_CONTEXT_UID": "-1"}, nil, "DEFAULT_SECURITY_CONTEXT_UID"},
+		{"a validity of nothing", map[string]string{"CERTIFICATE_VALIDITY": "0s"}, nil, "CERTIFICATE_VALIDITY"},
 		{"a validity in days", map[string]string{"CERTIFICATE_VALIDITY": "365d"}, nil, "CERTIFICATE_VALIDITY"},
 		{"a renewal of nothing", map[string]string{"CERTIFICATE_RENEWAL_PERCENTAGE": "0"}, nil, "CERTIFICATE_RENEWAL_PERCENTAGE"},
 	}
@@ -82,4 +113,29 @@ func TestOptions(t *testing.T) {
 			g.Expect(err).To(MatchError(ContainSubstring("is not of the form")))
 		})
 	}
+}
+
+// broken is a mapper whose API server does not answer.
+type broken struct{ meta.RESTMapper }
+
+func (broken) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, error) {
+	return nil, errors.New("connection refused")
+}
+
+func TestServes(t *testing.T) {
+	kind := schema.GroupVersionKind{Group: "route.openshift.io", Version: "v1", Kind: "Route"}
+	t.Run("When the management cluster has the kind, it should be used", func(t *testing.T) {
+		mapper := meta.NewDefaultRESTMapper(nil)
+		mapper.Add(kind, meta.RESTScopeNamespace)
+		NewWithT(t).Expect(serves(mapper, kind)).To(BeTrue())
+	})
+	t.Run("When it has another version of the kind only, it should be left out", func(t *testing.T) {
+		mapper := meta.NewDefaultRESTMapper(nil)
+		mapper.Add(schema.GroupVersionKind{Group: kind.Group, Version: "v2", Kind: kind.Kind}, meta.RESTScopeNamespace)
+		NewWithT(t).Expect(serves(mapper, kind)).To(BeFalse())
+	})
+	t.Run("When the management cluster does not answer, it should not be taken for one without", func(t *testing.T) {
+		_, err := serves(broken{}, kind)
+		NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring("kind Route"), ContainSubstring("connection refused"))))
+	})
 }

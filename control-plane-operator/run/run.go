@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"time"
 
 	routev1 "github.com/openshift/api/route/v1"
@@ -214,7 +215,7 @@ func (o *options) reconciler(mgr manager.Manager) (*hostedcontrolplane.Reconcile
 		OperateOnReleaseImage: o.operateOnRelease,
 		StaticImages:          o.staticImages(),
 		Components: v2.Config{
-			ConfigOperatorImage: o.configOperatorImage,
+			ConfigOperatorImage: o.orOwn(o.configOperatorImage),
 			RegistryOverrides:   o.registryOverrides,
 			ImageOverrides:      o.imageMirrors,
 			Inherited:           o.inherited,
@@ -275,8 +276,8 @@ func parseUID(text string) (*int64, error) {
 	if text == "" {
 		return nil, nil
 	}
-	var uid int64
-	if _, err := fmt.Sscan(text, &uid); err != nil || uid < 0 {
+	uid, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || uid < 0 {
 		return nil, fmt.Errorf("%q is not a user ID", text)
 	}
 	return ptr.To(uid), nil
