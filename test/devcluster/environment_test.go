@@ -155,7 +155,7 @@ func TestEnvironment(t *testing.T) {
 		return w.kubectl("", "exec", "deploy/web", "--", "fetch", "http://web.default")
 	}, patience).
 		Should(ContainSubstring("Hello from web-"))
-	g.Expect(w.kubectl("", "logs", "deploy/web")).To(ContainSubstring("GET /"))
+	g.Eventually(func() (string, error) { return w.kubectl("", "logs", "deploy/web") }, patience).Should(ContainSubstring("GET /"))
 	volumes, err := filepath.Glob(filepath.Join(w.Management(), "root/var/lib/volumes/*"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(volumes).To(HaveLen(1))

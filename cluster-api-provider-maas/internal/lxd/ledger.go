@@ -17,19 +17,24 @@ type Ledger struct {
 // NewLedger returns an empty one.
 func NewLedger() *Ledger { return &Ledger{places: map[string]Peer{}} }
 
-// Reserve selects a host for the machine of a UID and keeps the place. The peers are those that the cache shows.
-func (l *Ledger) Reserve(uid, hostname string, now time.Time, wish Wish, hosts []Host, asOf time.Time, peers []Peer, avoid map[string]bool) (*Placement, *Choice, Refusal) {
+// Reserve selects a host for the machine of a UID and keeps the place. The peers are those that the cache shows, which is read while nobody else
+// reserves: whoever has a place is among them, and who is not is gone. The error is that of read.
+func (l *Ledger) Reserve(uid, hostname string, now time.Time, wish Wish, hosts []Host, asOf time.Time, read func() ([]Peer, error), avoid map[string]bool) (*Placement, *Choice, Refusal, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	peers, err := read()
+	if err != nil {
+		return nil, nil, Refusal{}, err
+	}
 	choice, refusal := Select(wish, hosts, asOf, l.others(uid, peers), avoid)
 	if choice == nil {
 		delete(l.places, uid)
-		return nil, nil, refusal
+		return nil, nil, refusal, nil
 	}
 	p := Placement{Host: choice.Host.Name, HostID: choice.Host.ID, Zone: choice.Host.Zone, Project: choice.Host.Project, Hostname: hostname,
 		Cores: wish.Cores, MemoryMiB: wish.MemoryMiB, DiskGB: wish.DiskGB, Store: choice.Store, At: now}
 	l.places[uid] = Peer{UID: uid, Group: wish.Group, Placement: p}
-	return &p, choice, Refusal{}
+	return &p, choice, Refusal{}, nil
 }
 
 // others are the peers without the machine itself, as they are known best. What belongs to a MaasMachine that is gone is forgotten.

@@ -3,6 +3,7 @@
 package lxd_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -155,7 +156,7 @@ func TestReserveAtOnce(t *testing.T) {
 	}
 	for i := range 20 {
 		uid := fmt.Sprint(i)
-		place, _, refusal := ledger.Reserve(uid, "vm-"+uid, now, with(small, func(w *lxd.Wish) { w.Cores = 4 }), lxd.Available(listed), now, peers, nil)
+		place, _, refusal, _ := ledger.Reserve(uid, "vm-"+uid, now, with(small, func(w *lxd.Wish) { w.Cores = 4 }), lxd.Available(listed), now, known(peers...), nil)
 		if place == nil {
 			t.Fatalf("machine %d: %s", i, refusal.Message)
 		}
@@ -164,14 +165,48 @@ func TestReserveAtOnce(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"h0": 4, "h1": 4, "h2": 4, "h3": 4, "h4": 4}, placed); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if place, _, refusal := ledger.Reserve("20", "vm-20", now, with(small, func(w *lxd.Wish) { w.Cores = 4 }), lxd.Available(listed), now, append(peers, lxd.Peer{UID: "20"}), nil); place != nil {
+	if place, _, refusal, _ := ledger.Reserve("20", "vm-20", now, with(small, func(w *lxd.Wish) { w.Cores = 4 }), lxd.Available(listed), now, known(append(peers, lxd.Peer{UID: "20"})...), nil); place != nil {
 		t.Errorf("a 21st machine overbooks %s", place.Host)
 	} else if refusal.Reason != lxd.ReasonInsufficientResources {
 		t.Errorf("%s: %s", refusal.Reason, refusal.Message)
 	}
 	ledger.Forget("3")
-	if place, _, _ := ledger.Reserve("20", "vm-20", now, with(small, func(w *lxd.Wish) { w.Cores = 4 }), lxd.Available(listed), now, append(peers, lxd.Peer{UID: "20"}), nil); place == nil {
+	if place, _, _, _ := ledger.Reserve("20", "vm-20", now, with(small, func(w *lxd.Wish) { w.Cores = 4 }), lxd.Available(listed), now, known(append(peers, lxd.Peer{UID: "20"})...), nil); place == nil {
 		t.Error("a place that was given up is not free")
+	}
+}
+
+// known is a cache that shows these.
+func known(peers ...lxd.Peer) func() ([]lxd.Peer, error) {
+	return func() ([]lxd.Peer, error) { return peers, nil }
+}
+
+// TestReserveMeanwhile has a second machine come while the first one looks which others there are: they go to different hosts.
+func TestReserveMeanwhile(t *testing.T) {
+	ledger, hosts, second := lxd.NewLedger(), lxd.Available([]maas.VMHost{host("a"), host("b")}), make(chan string, 1)
+	one, two := lxd.Peer{UID: "1", Group: "p"}, lxd.Peer{UID: "2", Group: "p"}
+	first, _, _, err := ledger.Reserve("1", "vm-1", now, small, hosts, now, func() ([]lxd.Peer, error) {
+		go func() {
+			place, _, _, _ := ledger.Reserve("2", "vm-2", now, small, hosts, now, known(one, two), nil)
+			second <- place.Host
+		}()
+		select {
+		case host := <-second:
+			t.Errorf("the second got %s before the first was done", host)
+			second <- host
+		case <-time.After(50 * time.Millisecond): // It waits.
+		}
+		return []lxd.Peer{one}, nil
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if host := <-second; host == first.Host {
+		t.Errorf("both go to %s", host)
+	}
+	refused := errors.New("no cache")
+	if _, _, _, err := ledger.Reserve("3", "vm-3", now, small, hosts, now, func() ([]lxd.Peer, error) { return nil, refused }, nil); !errors.Is(err, refused) {
+		t.Errorf("the error is %v", err)
 	}
 }
 
@@ -179,7 +214,7 @@ func TestReserveAtOnce(t *testing.T) {
 func TestReserveAfterRestart(t *testing.T) {
 	hosts := lxd.Available([]maas.VMHost{host("a"), host("b")})
 	written := []lxd.Peer{peer("1", "a", "az1", unreported), {UID: "2", Group: "p"}}
-	place, _, _ := lxd.NewLedger().Reserve("2", "vm-2", now, small, hosts, now, written, nil)
+	place, _, _, _ := lxd.NewLedger().Reserve("2", "vm-2", now, small, hosts, now, known(written...), nil)
 	if place == nil || place.Host != "b" {
 		t.Fatalf("the second machine goes to %+v: what was reserved before the restart is forgotten", place)
 	}
@@ -189,15 +224,15 @@ func TestReserveAfterRestart(t *testing.T) {
 func TestComposedMeanwhile(t *testing.T) {
 	ledger, big := lxd.NewLedger(), with(small, func(w *lxd.Wish) { w.Cores = 8 })
 	peers := []lxd.Peer{{UID: "1"}, {UID: "2"}}
-	if place, _, _ := ledger.Reserve("1", "vm-1", now, big, lxd.Available([]maas.VMHost{host("a")}), now, peers, nil); place == nil {
+	if place, _, _, _ := ledger.Reserve("1", "vm-1", now, big, lxd.Available([]maas.VMHost{host("a")}), now, known(peers...), nil); place == nil {
 		t.Fatal("the first machine has no place")
 	}
 	ledger.Composed("1", now.Add(time.Minute))
-	if place, _, _ := ledger.Reserve("2", "vm-2", now.Add(time.Minute), with(big, func(w *lxd.Wish) { w.Cores = 9 }), lxd.Available([]maas.VMHost{host("a")}), now, peers, nil); place != nil {
+	if place, _, _, _ := ledger.Reserve("2", "vm-2", now.Add(time.Minute), with(big, func(w *lxd.Wish) { w.Cores = 9 }), lxd.Available([]maas.VMHost{host("a")}), now, known(peers...), nil); place != nil {
 		t.Error("a list from before it was composed does not include it: the host is overbooked")
 	}
 	later := now.Add(2 * time.Minute)
-	if place, _, refusal := ledger.Reserve("2", "vm-2", later, big, lxd.Available([]maas.VMHost{host("a", using(8, 0))}), later, peers, nil); place == nil {
+	if place, _, refusal, _ := ledger.Reserve("2", "vm-2", later, big, lxd.Available([]maas.VMHost{host("a", using(8, 0))}), later, known(peers...), nil); place == nil {
 		t.Errorf("it counts twice: %s", refusal.Message)
 	}
 }

@@ -72,11 +72,11 @@ func (r *Reconciler) composeVM(ctx context.Context, s *scope) (ctrl.Result, erro
 	}
 	var refusals []string
 	for {
-		peers, err := r.peers(ctx, s)
+		place, choice, refusal, err := r.places.Reserve(s.uid(), s.vmName(), r.Clock.Now().UTC(), wish, hosts, asOf,
+			func() ([]lxd.Peer, error) { return r.peers(ctx, s) }, r.avoided(s, hosts))
 		if err != nil {
 			return ctrl.Result{}, err
 		}
-		place, choice, refusal := r.places.Reserve(s.uid(), s.vmName(), r.Clock.Now().UTC(), wish, hosts, asOf, peers, r.avoided(s, hosts))
 		if place == nil {
 			return r.noHost(ctx, s, refusal, refusals)
 		}
