@@ -407,11 +407,11 @@ func TestFollowRuns(t *testing.T) {
 	m.guest.mu.Lock()
 	m.guest.away = false
 	m.guest.mu.Unlock()
-	m.Eventually(state).WithTimeout(30 * time.Second).Should(Equal("Done old"))
+	m.Eventually(state).WithTimeout(2 * time.Minute).Should(Equal("Done old"))
 	m.want("new")
-	m.Eventually(state).WithTimeout(30 * time.Second).Should(Equal("Done new"))
+	m.Eventually(state).WithTimeout(2 * time.Minute).Should(Equal("Done new"))
 	cancel()
-	m.Eventually(ended).WithTimeout(20 * time.Second).Should(Receive(MatchError(context.Canceled)))
+	m.Eventually(ended).WithTimeout(2 * time.Minute).Should(Receive(MatchError(context.Canceled)))
 	m.isNew()
 }
 

@@ -29,7 +29,7 @@ func TestBind(t *testing.T) {
 	g.Expect(operator.List(t.Context(), &rbacv1.ClusterRoleList{})).NotTo(Succeed(), "it is nobody before")
 	g.Expect(Bind(t.Context(), admin)).To(Succeed())
 	g.Expect(Bind(t.Context(), admin)).To(Succeed(), "a second pod start")
-	g.Eventually(func() error { return operator.List(t.Context(), &rbacv1.ClusterRoleList{}) }).WithTimeout(30 * time.Second).Should(Succeed())
+	g.Eventually(func() error { return operator.List(t.Context(), &rbacv1.ClusterRoleList{}) }).WithTimeout(2 * time.Minute).Should(Succeed())
 }
 
 func TestRun(t *testing.T) {

@@ -63,7 +63,7 @@ func TestCorefile(t *testing.T) {
 			err = connection.Close()
 		}
 		return err
-	}).WithTimeout(30 * time.Second).Should(Succeed())
+	}).WithTimeout(2 * time.Minute).Should(Succeed())
 	stop()
 	<-exited
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-const patient = 30 * time.Second
+const patient = 2 * time.Minute
 
 // joined is a machine with the kubelet's files of a Node.
 func joined(t *testing.T, config *rest.Config, name string) *cluster.Node {

@@ -196,7 +196,7 @@ func TestRun(t *testing.T) {
 		g.Eventually(routes).Should(BeEmpty())
 
 		cancel()
-		g.Eventually(ended, 30*time.Second).Should(Receive(BeNil()))
+		g.Eventually(ended, 2*time.Minute).Should(Receive(BeNil()))
 	})
 }
 

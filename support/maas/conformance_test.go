@@ -68,13 +68,13 @@ func TestConformance(t *testing.T) {
 				m = seen
 				return m.Status
 			}
-			g.Eventually(state, 30*time.Second).Should(Equal(maas.StatusDeployed))
+			g.Eventually(state, 2*time.Minute).Should(Equal(maas.StatusDeployed))
 			g.Expect(m.IPAddresses).NotTo(BeEmpty())
 			g.Expect(m.PowerState).To(Equal(maas.PowerOn))
 
 			_, err = c.ReleaseMachine(ctx, m.SystemID, maas.ReleaseRequest{Comment: "done"})
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Eventually(state, 30*time.Second).Should(Equal(maas.StatusReady))
+			g.Eventually(state, 2*time.Minute).Should(Equal(maas.StatusReady))
 			g.Expect(m.Annotations).To(BeEmpty())
 			held, err = c.ListMachines(ctx, maas.MachineFilter{AgentNames: []string{"key-1"}})
 			g.Expect(err).NotTo(HaveOccurred())

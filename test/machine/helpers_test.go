@@ -108,7 +108,7 @@ func nothingLeft(t *testing.T, config machine.Config) {
 	for _, h := range hierarchies {
 		g.Expect(filepath.Join(h.MountPoint, testParent, config.Name)).NotTo(BeADirectory())
 	}
-	g.Eventually(func() string { return loopFiles(g) }).WithTimeout(30 * time.Second).ShouldNot(ContainSubstring(config.Dir))
+	g.Eventually(func() string { return loopFiles(g) }).WithTimeout(2 * time.Minute).ShouldNot(ContainSubstring(config.Dir))
 }
 
 // loopFiles lists the files behind the loop devices of the host.

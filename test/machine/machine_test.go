@@ -102,7 +102,7 @@ func TestIsolation(t *testing.T) {
 	t.Run("When processes are orphaned it should reap them", func(t *testing.T) {
 		sh(t, m, "(sleep 0.01 &) ; (true &)")
 		NewWithT(t).Eventually(func() string { return sh(t, m, "grep -l '^State:.Z' /proc/[0-9]*/status || true") }).
-			WithTimeout(30 * time.Second).Should(BeEmpty())
+			WithTimeout(2 * time.Minute).Should(BeEmpty())
 	})
 }
 
@@ -219,7 +219,7 @@ func TestDisk(t *testing.T) {
 	_, err = disk.ReadAt(got, table[1].Offset())
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(got)).To(Equal("changed"))
-	g.Eventually(func() string { return loopFiles(g) }).WithTimeout(30 * time.Second).ShouldNot(ContainSubstring(image))
+	g.Eventually(func() string { return loopFiles(g) }).WithTimeout(2 * time.Minute).ShouldNot(ContainSubstring(image))
 }
 
 func TestMachineOutlivesItsStarter(t *testing.T) {

@@ -54,7 +54,7 @@ func TestNetwork(t *testing.T) {
 			added, err = network.Hold(address, 2*time.Second)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(added).To(BeFalse(), "it was there")
-			g.Eventually(func() bool { return node.Has(address) }, 30*time.Second, 50*time.Millisecond).Should(BeFalse(), "the kernel takes it off by itself")
+			g.Eventually(func() bool { return node.Has(address) }, 2*time.Minute, 50*time.Millisecond).Should(BeFalse(), "the kernel takes it off by itself")
 		})
 		t.Run("When "+address.String()+" is dropped, it should be gone, and be gone twice", func(t *testing.T) {
 			g := NewWithT(t)

@@ -154,7 +154,7 @@ func TestServe(t *testing.T) {
 			return 0, err
 		}
 		return answer.StatusCode, answer.Body.Close()
-	}).WithTimeout(30 * time.Second).Should(Equal(http.StatusOK))
+	}).WithTimeout(2 * time.Minute).Should(Equal(http.StatusOK))
 
 	large, err := random.Image(4<<20, 4)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -167,5 +167,5 @@ func TestServe(t *testing.T) {
 
 	g.Expect(opened.Serve(ctx, address, certificate)).To(MatchError(ContainSubstring(address)), "a port that is taken is an error")
 	cancel()
-	g.Eventually(ended, 30*time.Second).Should(Receive(BeNil()))
+	g.Eventually(ended, 2*time.Minute).Should(Receive(BeNil()))
 }

@@ -47,7 +47,7 @@ func (r *running) start(t *testing.T) {
 	go func() { ended <- provisioner.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		NewWithT(t).Eventually(ended, 30*time.Second).Should(Receive(BeNil()))
+		NewWithT(t).Eventually(ended, 2*time.Minute).Should(Receive(BeNil()))
 	})
 }
 
@@ -104,7 +104,7 @@ func TestProvision(t *testing.T) {
 			return handled, nil, err
 		})
 		r.start(t)
-		g.Eventually(r.volumes(t.Context()), 30*time.Second).Should(HaveLen(1))
+		g.Eventually(r.volumes(t.Context()), 2*time.Minute).Should(HaveLen(1))
 		r.mutex.Lock()
 		defer r.mutex.Unlock()
 		g.Expect(r.problems).To(ContainElement(MatchError(ContainSubstring("making a volume for claim default/data"))))

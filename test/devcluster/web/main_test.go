@@ -63,5 +63,5 @@ func TestServeEndsWithItsContext(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx, []string{"web", "serve", "127.0.0.1:0"}, io.Discard) }()
 	cancel()
-	g.Eventually(ended, 30*time.Second).Should(Receive(BeNil()))
+	g.Eventually(ended, 2*time.Minute).Should(Receive(BeNil()))
 }

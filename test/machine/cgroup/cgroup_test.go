@@ -109,7 +109,7 @@ func TestLifeOfACgroup(t *testing.T) {
 	g.Expect(ended).NotTo(Receive())
 
 	g.Expect(Remove(t.Context(), "machine-test-cgroup/a")).To(Succeed())
-	g.Eventually(ended).WithTimeout(30 * time.Second).Should(Receive(HaveOccurred()))
+	g.Eventually(ended).WithTimeout(2 * time.Minute).Should(Receive(HaveOccurred()))
 	for _, h := range hierarchies {
 		g.Expect(filepath.Join(h.MountPoint, parent)).NotTo(BeADirectory(), "parents that are left empty go too")
 	}
