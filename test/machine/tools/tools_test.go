@@ -139,7 +139,7 @@ func TestPower(t *testing.T) {
 	} {
 		code, out := m.run(line)
 		NewWithT(t).Expect(code).To(BeZero(), out)
-		NewWithT(t).Eventually(m.power).WithTimeout(2 * time.Minute).Should(Receive(Equal(want)), line)
+		NewWithT(t).Eventually(m.power).WithTimeout(2*time.Minute).Should(Receive(Equal(want)), line)
 	}
 	code, _ := m.run("shutdown -c")
 	NewWithT(t).Expect(code).To(Equal(1))
