@@ -145,7 +145,7 @@ type tempo struct {
 
 // hasty makes minutes into fractions of a second.
 var hasty = tempo{
-	timing: machine.Timing{Poll: 50 * time.Millisecond, Settled: 500 * time.Millisecond, Doubt: 400 * time.Millisecond, Compose: 400 * time.Millisecond,
+	timing: machine.Timing{Poll: 50 * time.Millisecond, Settled: 500 * time.Millisecond, Doubt: time.Second, Compose: time.Second,
 		Problem: 50 * time.Millisecond, Deploy: 10 * time.Minute, Allocate: 10 * time.Minute},
 	ages:    inventory.Ages{Ready: 30 * time.Millisecond, Names: time.Second, Failure: time.Millisecond},
 	workers: 10,
