@@ -38,7 +38,12 @@ func Apply(ctx context.Context, c client.Client, owner string, obj client.Object
 		return false, replace(obj, current)
 	}
 	apply := &unstructured.Unstructured{Object: wanted}
-	err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(apply), client.FieldOwner(owner), client.ForceOwnership)
+	send := func() error {
+		return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(apply), client.FieldOwner(owner), client.ForceOwnership)
+	}
+	if err = send(); apierrors.IsInvalid(err) && dropEmptied(wanted, current) {
+		err = send()
+	}
 	if err != nil {
 		return false, fmt.Errorf("applying %s: %w", what, err)
 	}
@@ -124,6 +129,26 @@ func dropNulls(value any) {
 			dropNulls(item)
 		}
 	}
+}
+
+// dropEmptied leaves structures out that are to lose their last field, and tells whether there were any. API servers make null of an empty
+// structure that had fields (https://github.com/kubernetes/kubernetes/issues/117447), which the schemas of custom resources refuse.
+func dropEmptied(wanted map[string]any, current any) (dropped bool) {
+	have, _ := current.(map[string]any)
+	for key, value := range wanted {
+		fields, is := value.(map[string]any)
+		had, was := have[key].(map[string]any)
+		if !is || !was || len(had) == 0 {
+			continue
+		}
+		if len(fields) == 0 || dropEmptied(fields, had) {
+			dropped = true
+		}
+		if len(fields) == 0 {
+			delete(wanted, key)
+		}
+	}
+	return dropped
 }
 
 // AppliedFrom tells whether live was last applied from exactly this manifest.
