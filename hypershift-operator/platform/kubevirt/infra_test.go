@@ -4,6 +4,7 @@ package kubevirt
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/pem"
 	"errors"
@@ -11,12 +12,16 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	kubevirtv1 "github.com/openshift/hypershift/api/kubevirt/v1alpha1"
@@ -125,6 +130,115 @@ func TestParallelCalls(t *testing.T) {
 	g.Expect(busy.reason).To(Equal(reasonBusy))
 	g.Expect(clusters.end(cluster, nil)).To(Succeed())
 	g.Expect(clusters.begin(cluster)).To(Succeed())
+}
+
+// TestWaits: a cluster of other people that does not answer is asked less and less, and at once when it has answered.
+func TestWaits(t *testing.T) {
+	g, clock := NewWithT(t), clocktesting.NewFakePassiveClock(time.Now())
+	clusters, cluster := &infraClusters{clock: clock}, &infraCluster{}
+	down := &infraError{reason: reasonUnreachable, connection: true}
+	for _, wait := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 2 * time.Minute, 2 * time.Minute} {
+		g.Expect(clusters.begin(cluster)).To(Succeed())
+		g.Expect(clusters.end(cluster, down)).To(MatchError(down))
+		g.Expect(down.again).To(Equal(wait), "the condition is looked at when the next call may go")
+		clock.SetTime(clock.Now().Add(wait - time.Second))
+		g.Expect(clusters.begin(cluster)).To(MatchError(down), "what is known is told instead of another call")
+		clock.SetTime(clock.Now().Add(time.Second))
+	}
+	for what, answer := range map[string]error{"answered": nil, "refused one thing": &infraError{reason: reasonForbidden}} {
+		g.Expect(clusters.begin(cluster)).To(Succeed(), what)
+		g.Expect(errors.Is(clusters.end(cluster, answer), answer)).To(BeTrue(), what)
+		g.Expect(clusters.begin(cluster)).To(Succeed(), "one that %s is there", what)
+		g.Expect(clusters.end(cluster, down)).To(MatchError(down))
+		g.Expect(down.again).To(Equal(10*time.Second), "after one that %s the wait begins anew", what)
+		clock.SetTime(clock.Now().Add(10 * time.Second))
+	}
+}
+
+// TestRecall: what was found out of a cluster of other people is believed for some minutes, as long as it is the same cluster.
+func TestRecall(t *testing.T) {
+	g, clock := NewWithT(t), clocktesting.NewFakePassiveClock(time.Now())
+	clusters, there := &infraClusters{clock: clock}, target{hosted: "clusters-demo", user: "clusters", credentials: elsewhere()}
+	recalled := func(at target) any {
+		value, fresh := clusters.recall(at, "versions")
+		if !fresh {
+			return nil
+		}
+		return value
+	}
+	clusters.remember(there, "versions", "old")
+	g.Expect(recalled(there)).To(BeNil(), "nobody has called it yet")
+	connected, err := clusters.cluster(there, []byte(goodKubeconfig))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(recalled(there)).To(BeNil())
+	clusters.remember(there, "versions", "new")
+	g.Expect(recalled(there)).To(Equal("new"))
+	g.Expect(recalled(target{hosted: "clusters-demo"})).To(BeNil(), "of the management cluster its watches tell")
+	g.Expect(recalled(target{hosted: "clusters-other", credentials: elsewhere()})).To(BeNil())
+
+	g.Expect(clusters.cluster(there, []byte(goodKubeconfig))).To(BeIdenticalTo(connected))
+	g.Expect(recalled(there)).To(Equal("new"))
+	clock.SetTime(clock.Now().Add(goodFor))
+	g.Expect(recalled(there)).To(BeNil(), "it may have been upgraded meanwhile")
+
+	clusters.remember(there, "versions", "new")
+	g.Expect(clusters.cluster(there, []byte(strings.Replace(goodKubeconfig, "infra.example.com", "other.example.com", 1)))).NotTo(BeIdenticalTo(connected))
+	g.Expect(recalled(there)).To(BeNil(), "another kubeconfig may lead to another cluster")
+	clusters.remember(there, "versions", "new")
+	clusters.forget("clusters-demo")
+	g.Expect(recalled(there)).To(BeNil())
+}
+
+// TestKubeconfig: whose kubeconfig the operator calls with.
+func TestKubeconfig(t *testing.T) {
+	copied := func(content string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: infraCredentials}, Data: map[string][]byte{kubeconfigKey: []byte(content)}}
+	}
+	unnamed := elsewhere()
+	unnamed.InfraKubeConfigSecret = nil
+	for _, tc := range []struct {
+		name        string
+		credentials *hyperv1.KubevirtPlatformCredentials
+		objects     []client.Object
+		want, says  string
+	}{
+		{"When the provider has a copy, it should be that", elsewhere(), []client.Object{copied("the copy"), userSecret("config", goodKubeconfig)}, "the copy", ""},
+		{"When there is no copy yet, it should be the user's", elsewhere(), []client.Object{userSecret("config", goodKubeconfig)}, "infra.example.com", ""},
+		{"When the copy is empty, it should be the user's", elsewhere(), []client.Object{copied(""), userSecret("config", goodKubeconfig)}, "infra.example.com", ""},
+		{"When none is named, it should say so", unnamed, nil, "", "no kubeconfig is named"},
+		{"When the user's Secret is not there, it should name it", elsewhere(), nil, "", "Secret clusters/infra has no kubeconfig under config"},
+		{"When it is under another key, it should name that which is asked for", elsewhere(), []client.Object{userSecret("kubeconfig", goodKubeconfig)}, "", "under config"},
+		{"When it would run a program, it should not be used", elsewhere(), []client.Object{
+			userSecret("config", strings.Replace(goodKubeconfig, "{token: SECRET}", "{exec: {apiVersion: client.authentication.k8s.io/v1, command: sh}}", 1))}, "", "that can be used"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			at := target{hosted: "clusters-demo", user: "clusters", credentials: tc.credentials}
+			got, err := at.kubeconfig(t.Context(), testClient(t, tc.objects...))
+			if tc.says != "" {
+				var told *infraError
+				g.Expect(errors.As(err, &told)).To(BeTrue(), "%v", err)
+				g.Expect(told.reason).To(Equal(reasonNoCredentials))
+				g.Expect(told.message).To(And(ContainSubstring(tc.says), Not(ContainSubstring("SECRET"))))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(string(got)).To(ContainSubstring(tc.want))
+		})
+	}
+	for _, secret := range []string{infraCredentials, "infra"} {
+		t.Run("When the management cluster does not say what is in Secret "+secret+", it should not be taken for absent", func(t *testing.T) {
+			g := NewWithT(t)
+			c := interceptor.NewClient(testClient(t).(client.WithWatch), interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+				if key.Name == secret {
+					return errors.New("timed out")
+				}
+				return c.Get(ctx, key, obj, opts...)
+			}})
+			_, err := target{hosted: "clusters-demo", user: "clusters", credentials: elsewhere()}.kubeconfig(t.Context(), c)
+			g.Expect(err).To(MatchError(And(ContainSubstring("/"+secret), ContainSubstring("timed out"))))
+		})
+	}
 }
 
 func TestLiveMigratable(t *testing.T) {

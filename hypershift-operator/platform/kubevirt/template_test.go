@@ -202,6 +202,37 @@ func TestTemplate(t *testing.T) {
 	})
 }
 
+// TestWholeTemplate has all that KubeVirt is told of a pool that chooses nothing: a word less, and machines would not start, spread, be found or
+// let their hosts be drained.
+func TestWholeTemplate(t *testing.T) {
+	want := map[string]any{}
+	if err := json.Unmarshal([]byte(`{
+  "runStrategy": "Always",
+  "dataVolumeTemplates": [{
+    "metadata": {"name": "rhcos", "labels": {"hypershift.openshift.io/is-kubevirt-rhcos": "true"}},
+    "spec": {"source": {"registry": {"url": "docker://`+payloadDisk+`", "pullMethod": "node"}}, "storage": {"resources": {"requests": {"storage": "32Gi"}}}}}],
+  "template": {
+    "metadata": {
+      "labels": {"hypershift.openshift.io/nodepool-name": "workers", "hypershift.openshift.io/infra-id": "demo-abcde"},
+      "annotations": {
+        "kubevirt.io/allow-pod-bridge-network-live-migration": "",
+        "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes":
+          "private,public,sockets,virt-bin-share-dir,libvirt-runtime,ephemeral-disks,container-disks,hotplug-disks"}},
+    "spec": {
+      "domain": {
+        "cpu": {"cores": 2}, "memory": {"guest": "8Gi"},
+        "devices": {"disks": [{"name": "rhcos", "disk": {"bus": "virtio"}}], "interfaces": [{"name": "default", "bridge": {}}], "networkInterfaceMultiqueue": true}},
+      "networks": [{"name": "default", "pod": {}}],
+      "volumes": [{"name": "rhcos", "dataVolume": {"name": "rhcos"}}],
+      "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": {"hypershift.openshift.io/nodepool-name": "workers"}}}]}}}`), &want); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(any(want), at(vm(t, testPool(nil)), "virtualMachineTemplate", "spec")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestPatches(t *testing.T) {
 	const patch = `[{"op":"add","path":"/spec/template/spec/domain/cpu/dedicatedCpuPlacement","value":true},{"op":"add","path":"/metadata/annotations","value":{"a":"b"}}]`
 	pool := testPool(nil)
@@ -259,6 +290,7 @@ func TestValidateNodePool(t *testing.T) {
 		{"When the payload has no disk for the architecture, it should ask for one", arm, "architecture s390x", hyperv1.UserDataIgnition},
 		{"When a Kubernetes release names none, it should ask for one", kubernetes(""), "containerDiskImage is empty", hyperv1.UserDataCloudConfig},
 		{"When it is Ubuntu's, it should read cloud-config", kubernetes("quay.io/containerdisks/ubuntu:24.04"), "", hyperv1.UserDataCloudConfig},
+		{"When it is Flatcar's, it should read Ignition", kubernetes("ghcr.io/example/flatcar:stable"), "", hyperv1.UserDataIgnition},
 		{"When it is Fedora CoreOS', it should read Ignition", kubernetes("quay.io/containerdisks/fedora-coreos:stable"), "", hyperv1.UserDataIgnition},
 		{"When there would be no network, it should refuse", testPool(func(k *hyperv1.KubevirtNodePoolPlatform) { k.AttachDefaultNetwork = ptr.To(false) }),
 			"attachDefaultNetwork is false", hyperv1.UserDataIgnition},
