@@ -5,6 +5,7 @@ package maas
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -12,6 +13,61 @@ import (
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 )
+
+// TestInfraCluster: all that the provider is told of a cluster, and when.
+func TestInfraCluster(t *testing.T) {
+	cluster := func(change func(*hyperv1.MAASPlatformSpec)) platform.Cluster {
+		c := testCluster()
+		c.ControlPlane = &hyperv1.HostedControlPlane{Status: hyperv1.HostedControlPlaneStatus{ControlPlaneEndpoint: hyperv1.APIEndpoint{Host: "10.0.0.1", Port: 6443}}}
+		if change != nil {
+			change(c.HostedCluster.Spec.Platform.MAAS)
+		}
+		return c
+	}
+	t.Run("When nobody knows the address of the API yet, there should be none", func(t *testing.T) {
+		g, unknown := NewWithT(t), cluster(nil)
+		unknown.ControlPlane.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{}
+		g.Expect((&Platform{}).InfraCluster(unknown)).To(BeNil())
+		g.Expect((&Platform{}).InfraCluster(testCluster())).To(BeNil())
+	})
+	plain := infrav1.MaasClusterSpec{DNSDomain: "maas", ControlPlaneEndpoint: infrav1.APIEndpoint{Host: "10.0.0.1", Port: 6443}}
+	chosen := plain
+	chosen.DNSDomain, chosen.FailureDomains = "lab", []string{"az1", "az2"}
+	kept := chosen
+	kept.DNSDomain = "first"
+	foreign := plain
+	foreign.IdentityRef = &infrav1.IdentityReference{Name: "creds"}
+	lab := func(spec *hyperv1.MAASPlatformSpec) {
+		spec.DNSDomain, spec.FailureDomains = "lab", []hyperv1.MAASName{"az1", "az2"}
+	}
+	for _, tc := range []struct {
+		name     string
+		provider string
+		change   func(*hyperv1.MAASPlatformSpec)
+		live     infrav1.MaasClusterSpec
+		want     infrav1.MaasClusterSpec
+	}{
+		{"When the cluster says nothing, it should be MAAS's own domain", "", nil, infrav1.MaasClusterSpec{}, plain},
+		{"When the cluster says more, it should be that", "", lab, infrav1.MaasClusterSpec{}, chosen},
+		{"When it exists, its domain should stay and the rest follow", "", lab, infrav1.MaasClusterSpec{DNSDomain: "first",
+			ControlPlaneEndpoint: infrav1.APIEndpoint{Host: "10.0.0.9", Port: 1}, FailureDomains: []string{"az9"}, IdentityRef: &infrav1.IdentityReference{Name: "old"}}, kept},
+		{"When another provider runs, it should be told whose credentials to take", "upstream:1", nil, infrav1.MaasClusterSpec{}, foreign},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			object := New(Options{ProviderImage: tc.provider}).InfraCluster(cluster(tc.change))
+			infra := object.Object.(*infrav1.MaasCluster)
+			infra.Spec = tc.live
+			g.Expect(object.Mutate()).To(Succeed())
+			want := &infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "demo", Labels: map[string]string{"platform": "maas"},
+				Annotations: map[string]string{infrav1.CustomDNSAnnotation: ""}}, Spec: tc.want}
+			if diff := cmp.Diff(want, infra); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			g.Expect(object.MutateStatus).To(BeNil(), "the provider writes it")
+		})
+	}
+}
 
 // TestRestoredInfrastructure is about the place of a MaasCluster that was lost.
 func TestRestoredInfrastructure(t *testing.T) {

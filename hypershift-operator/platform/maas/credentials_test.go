@@ -96,6 +96,17 @@ func TestReconcileCredentials(t *testing.T) {
 		})
 	}
 
+	t.Run("When MAAS is away though nothing was changed, it should not speak of other credentials", func(t *testing.T) {
+		g, s, c := NewWithT(t), &server{}, testClient(t, credentials(good))
+		_, err := testPlatform(s).ReconcileCredentials(t.Context(), c, testCluster())
+		g.Expect(err).NotTo(HaveOccurred())
+		s.err = &maas.UnreachableError{Operation: "check the API key", Endpoint: "maas.example", Err: errors.New("refused")}
+		found, err := testPlatform(s).ReconcileCredentials(t.Context(), c, testCluster())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(found.Condition.Message).To(ContainSubstring("maas.example"))
+		g.Expect(found.Condition.Message).NotTo(ContainSubstring("good last"))
+	})
+
 	t.Run("When the Secret goes it should keep the copy so that machines can be released", func(t *testing.T) {
 		g := NewWithT(t)
 		source := credentials(good)

@@ -74,6 +74,32 @@ func TestMachineTemplate(t *testing.T) {
 				Network: &infrav1.LXDNetwork{Bridge: "br0", Devices: []string{"br1"}}, Storage: &infrav1.LXDStorage{Size: ptr.To(intstr.FromInt32(80)), Pool: "nvme"}},
 		}))
 	})
+	for name, tc := range map[string]struct {
+		lxd     hyperv1.MAASLXDNodePool
+		config  *infrav1.VMConfig
+		storage *infrav1.LXDStorage
+		network *infrav1.LXDNetwork
+	}{
+		"When a virtual machine is asked for, MAAS should choose the rest": {},
+		"When only the size of its disk is asked for, the pool for it should be MAAS's choice": {hyperv1.MAASLXDNodePool{DiskSize: ptr.To[int32](80)},
+			&infrav1.VMConfig{DiskSize: ptr.To(80)}, &infrav1.LXDStorage{Size: ptr.To(intstr.FromInt32(80))}, nil},
+		"When only the pool for its disk is asked for, the size should be MAAS's choice": {hyperv1.MAASLXDNodePool{StoragePool: "nvme"},
+			&infrav1.VMConfig{StoragePool: "nvme"}, &infrav1.LXDStorage{Pool: "nvme"}, nil},
+		"When only a network is asked for, the disk should be MAAS's choice": {hyperv1.MAASLXDNodePool{Network: "net"}, &infrav1.VMConfig{Network: "net"}, nil, nil},
+		"When only a bridge is asked for, it should be that":                 {hyperv1.MAASLXDNodePool{Bridge: "br0"}, nil, nil, &infrav1.LXDNetwork{Bridge: "br0"}},
+		"When only devices are asked for, it should be these":                {hyperv1.MAASLXDNodePool{Devices: []string{"br1"}}, nil, nil, &infrav1.LXDNetwork{Devices: []string{"br1"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, lxd := NewWithT(t), tc.lxd
+			off := machineSpec(t, testPool(releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{LXD: &lxd}))
+			g.Expect([]any{off.ProvisioningMode, off.LXD, off.LXDConfig}).To(HaveEach(BeZero()), "what is not switched on asks for nothing")
+			lxd.Enabled = true
+			got := machineSpec(t, testPool(releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{LXD: &lxd}))
+			g.Expect(got.ProvisioningMode).To(Equal(infrav1.ProvisioningModeLXD))
+			g.Expect(got.LXD).To(Equal(&infrav1.LXDConfig{Enabled: ptr.To(true), VMConfig: tc.config}))
+			g.Expect(got.LXDConfig).To(Equal(&infrav1.LXDMachineConfig{Storage: tc.storage, Network: tc.network}))
+		})
+	}
 	t.Run("When the pool names no zone it should take the cluster's", func(t *testing.T) {
 		pool := testPool(releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{})
 		pool.HostedCluster = pool.HostedCluster.DeepCopy()
@@ -226,7 +252,8 @@ func TestCustomizeIgnition(t *testing.T) {
 			contents := *config.Systemd.Units[0].Contents
 			g.Expect(contents).To(ContainSubstring(tc.want))
 			g.Expect(contents).To(ContainSubstring("Type=oneshot"))
-			g.Expect(contents).To(ContainSubstring("ConditionPathExists=!/var/lib/hypershift/disk-wipe.done"))
+			g.Expect(contents).To(And(ContainSubstring("ConditionPathExists=!/var/lib/hypershift/disk-wipe.done"), ContainSubstring(
+				"\nExecStartPost=/bin/mkdir -p /var/lib/hypershift\nExecStartPost=/bin/touch /var/lib/hypershift/disk-wipe.done\n")), "it is done once")
 			g.Expect(strings.Count(contents, "sgdisk --delete")).To(Equal(1), "no other partition may go")
 		})
 	}

@@ -5,6 +5,7 @@ package maas
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -106,6 +107,22 @@ func TestUserDataFormat(t *testing.T) {
 		pool := testPool(releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{Image: "custom/golden", DiskWipe: &hyperv1.MAASDiskWipe{Enabled: ptr.To(true)}})
 		NewWithT(t).Expect(s.choose(t, pool, false).Format).To(Equal(ignition))
 	})
+}
+
+// TestUbuntuByName: what MAAS takes for an image of Ubuntu without the word, which it has from 22.04 on.
+func TestUbuntuByName(t *testing.T) {
+	for _, release := range strings.Fields(`jammy kinetic lunar mantic noble oracular plucky questing resolute
+		22.04 22.10 23.04 23.10 24.04 24.10 25.04 25.10 26.04`) {
+		t.Run("When an image is "+release+", it should read cloud-config", func(t *testing.T) {
+			NewWithT(t).Expect(byName(release)).To(Equal(hyperv1.UserDataCloudConfig))
+			NewWithT(t).Expect(byName("custom/" + release)).To(Equal(hyperv1.UserDataIgnition))
+		})
+	}
+	for _, other := range []string{"focal", "20.04", "9", ""} {
+		t.Run("When an image is "+other+", it should read Ignition", func(t *testing.T) {
+			NewWithT(t).Expect(byName(other)).To(Equal(hyperv1.UserDataIgnition))
+		})
+	}
 }
 
 // TestUserDataFormatStays covers what a change would cost: all machines of a pool.
