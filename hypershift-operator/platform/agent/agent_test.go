@@ -3,6 +3,8 @@
 package agent
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	agentv1 "github.com/openshift/hypershift/api/agent/v1beta1"
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
@@ -144,6 +147,66 @@ func TestAccess(t *testing.T) {
 	})
 }
 
+// TestAccessIsCertain: what was not written or deleted is not said to be, so that the next pass tries again.
+func TestAccessIsCertain(t *testing.T) {
+	cluster, moved := testCluster(), testCluster()
+	moved.HostedCluster.Spec.Platform.Agent.AgentNamespace = "others"
+	g := NewWithT(t)
+	g.Expect(roleName(cluster, "agents")).To(Equal(metav1.ObjectMeta{Namespace: "agents", Name: "capi-provider-role-clusters-demo"}))
+	g.Expect(bindingName(cluster, "agents")).To(Equal(metav1.ObjectMeta{Namespace: "agents", Name: "cluster-api-agent-clusters-demo"}), "upstream's operator finds it by that name")
+	for _, tc := range []struct {
+		name, verb, object string
+		wanted             platform.Cluster
+	}{
+		{"When the Role is not written, it should say so", "create", "capi-provider-role-clusters-demo", cluster},
+		{"When the RoleBinding is not written, it should say so", "create", "cluster-api-agent-clusters-demo", cluster},
+		{"When the right to the former agents does not go, it should say so", "delete", "cluster-api-agent-clusters-demo", moved},
+		{"When nobody knows which agents were used before, it should say so", "get", platform.ProviderName, moved},
+		{"When the namespace of the agents cannot be read, it should not be called missing", "get", "others", moved},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			running := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: platform.ProviderName}}
+			running.Spec.Template.Spec.Containers = []corev1.Container{{Args: []string{"--agent-namespace=agents"}}}
+			c := testClient(t, agents("agents", "clusters"), agents("others", "*"), running)
+			if tc.verb == "delete" {
+				_, err := (&Platform{}).ReconcileCredentials(t.Context(), c, cluster)
+				g.Expect(err).NotTo(HaveOccurred())
+			}
+			fails := func(verb, name string) error {
+				if verb == tc.verb && name == tc.object {
+					return errors.New("timed out")
+				}
+				return nil
+			}
+			failing := interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+					if err := fails("get", key.Name); err != nil {
+						return err
+					}
+					return c.Get(ctx, key, obj, opts...)
+				},
+				Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+					if err := fails("create", obj.GetName()); err != nil {
+						return err
+					}
+					return c.Create(ctx, obj, opts...)
+				},
+				Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+					if err := fails("delete", obj.GetName()); err != nil {
+						return err
+					}
+					return c.Delete(ctx, obj, opts...)
+				},
+			})
+			_, err := (&Platform{}).ReconcileCredentials(t.Context(), failing, tc.wanted)
+			g.Expect(err).To(MatchError(And(ContainSubstring(tc.object), ContainSubstring("timed out"))))
+			_, err = (&Platform{}).ReconcileCredentials(t.Context(), c, tc.wanted)
+			g.Expect(err).NotTo(HaveOccurred(), "the next pass ends it")
+		})
+	}
+}
+
 func TestValidate(t *testing.T) {
 	g := NewWithT(t)
 	cluster := testCluster().HostedCluster
@@ -205,6 +268,20 @@ func TestMachines(t *testing.T) {
 			start := (&Platform{}).MachineStart(machine)
 			g.Expect(start.Begun.IsZero()).To(Equal(!tc.begun))
 			g.Expect(start.Reason).To(Equal(tc.failed))
+		})
+	}
+	for i, stage := range []string{"AgentReserved", "AgentSpecSynced", "AgentValidated", "AgentRequirementsMet", "Installed"} {
+		t.Run("When a machine has got as far as before "+stage+", it should say what is in the way", func(t *testing.T) {
+			machine := &agentv1.AgentMachine{}
+			for j, condition := range stages {
+				status := metav1.ConditionTrue
+				if j >= i {
+					status = metav1.ConditionFalse
+				}
+				machine.Status.Conditions = append(machine.Status.Conditions, is(condition, status, "Waiting"+condition))
+			}
+			reason, message := (&Platform{}).MachineProblem(machine)
+			NewWithT(t).Expect([]string{reason, message}).To(HaveEach("Waiting" + stage))
 		})
 	}
 	t.Run("When a deletion waits for hosts, it should name one", func(t *testing.T) {

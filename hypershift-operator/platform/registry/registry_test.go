@@ -3,6 +3,8 @@
 package registry
 
 import (
+	"context"
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -17,8 +19,10 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
@@ -38,6 +42,9 @@ func all(t *testing.T) Registry {
 
 func TestRegistry(t *testing.T) {
 	r := all(t)
+	t.Run("When nothing is left out, there should be all platforms that the documents name", func(t *testing.T) {
+		NewWithT(t).Expect(r.Supported()).To(ConsistOf(hyperv1.NonePlatform, hyperv1.MAASPlatform, hyperv1.AgentPlatform, hyperv1.KubevirtPlatform, hyperv1.AWSPlatform))
+	})
 	for _, platformType := range r.Supported() {
 		plugin, _ := r.For(platformType)
 		traits, known := platforms.Of(platformType)
@@ -118,6 +125,55 @@ func TestSwitchOff(t *testing.T) {
 	arrived, err := r.Arrived(t.Context(), c)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(arrived).To(Equal(hyperv1.MAASPlatform))
+}
+
+// TestMissing: a kind is there when it can be watched, and not when its definition is.
+func TestMissing(t *testing.T) {
+	is := func(conditionType apiextensionsv1.CustomResourceDefinitionConditionType, status apiextensionsv1.ConditionStatus) apiextensionsv1.CustomResourceDefinitionCondition {
+		return apiextensionsv1.CustomResourceDefinitionCondition{Type: conditionType, Status: status}
+	}
+	scheme := runtime.NewScheme()
+	NewWithT(t).Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
+	for _, tc := range []struct {
+		name       string
+		conditions []apiextensionsv1.CustomResourceDefinitionCondition
+		missing    bool
+	}{
+		{"When it is served, it should not be missing", []apiextensionsv1.CustomResourceDefinitionCondition{is(apiextensionsv1.NamesAccepted, "True"), is(apiextensionsv1.Established, "True")}, false},
+		{"When nobody has looked at it yet, it should be missing", nil, true},
+		{"When its names are taken, it should be missing", []apiextensionsv1.CustomResourceDefinitionCondition{is(apiextensionsv1.NamesAccepted, "False"), is(apiextensionsv1.Established, "False")}, true},
+		{"When only its names are accepted, it should be missing", []apiextensionsv1.CustomResourceDefinitionCondition{is(apiextensionsv1.NamesAccepted, "True")}, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&apiextensionsv1.CustomResourceDefinition{
+				ObjectMeta: metav1.ObjectMeta{Name: "demos.example"}, Status: apiextensionsv1.CustomResourceDefinitionStatus{Conditions: tc.conditions}}).Build()
+			missing, err := Missing(t.Context(), c, []string{"absent.example", "demos.example"})
+			g.Expect(err).NotTo(HaveOccurred())
+			want := []string{"absent.example"}
+			if tc.missing {
+				want = append(want, "demos.example")
+			}
+			g.Expect(missing).To(Equal(want))
+		})
+	}
+	t.Run("When the management cluster does not say, nothing should be switched off or on", func(t *testing.T) {
+		g, down := NewWithT(t), false
+		c := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+				if down {
+					return errors.New("timed out")
+				}
+				return c.Get(ctx, key, obj, opts...)
+			}}).Build()
+		r, off := all(t), all(t)
+		g.Expect(off.SwitchOff(t.Context(), c)).To(Succeed())
+		down = true
+		g.Expect(r.SwitchOff(t.Context(), c)).To(MatchError(And(ContainSubstring("reading CRD "), ContainSubstring("timed out"))))
+		g.Expect(r.Supported()).To(HaveLen(5))
+		_, err := off.Arrived(t.Context(), c)
+		g.Expect(err).To(MatchError(ContainSubstring("timed out")))
+	})
 }
 
 // TestNoPlatformOutsideThePlugins keeps knowledge of single platforms out of the controllers: adding a platform must mean
