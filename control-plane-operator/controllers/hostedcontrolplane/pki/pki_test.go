@@ -306,7 +306,9 @@ func TestNamedCertificates(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			return config.CAData
 		}
-		g.Expect(string(trust(AdminKubeconfig))).To(ContainSubstring(string(other.CertPEM)))
+		root := string(w.secret(RootCA).Data["ca.crt"])
+		g.Expect(string(trust(AdminKubeconfig))).To(And(ContainSubstring(string(other.CertPEM)), ContainSubstring(root)), "the address of the API has the cluster's own certificate")
+		g.Expect(string(trust(ServiceNetworkKubeconfig))).To(ContainSubstring(root))
 		g.Expect(string(trust(ServiceNetworkKubeconfig))).NotTo(ContainSubstring(string(other.CertPEM)))
 	})
 	t.Run("When that certificate is missing it should be named", func(t *testing.T) {
@@ -328,6 +330,7 @@ func TestLifetimeOf(t *testing.T) {
 		{name: "a fraction", annotations: map[string]string{RenewalAnnotation: "0.7"}, want: pki.Lifetime{Validity: time.Hour, RenewAfter: 0.7}},
 		{name: "a percentage", annotations: map[string]string{RenewalAnnotation: "70"}, want: pki.Lifetime{Validity: time.Hour, RenewAfter: 0.7}},
 		{name: "a validity in days", annotations: map[string]string{ValidityAnnotation: "30d"}, wrong: "is not a duration"},
+		{name: "a validity of nothing", annotations: map[string]string{ValidityAnnotation: "0s"}, wrong: "is not a duration"},
 		{name: "a negative validity", annotations: map[string]string{ValidityAnnotation: "-1h"}, wrong: "is not a duration"},
 		{name: "a renewal of all", annotations: map[string]string{RenewalAnnotation: "100"}, wrong: "is not a part"},
 		{name: "a renewal that is no number", annotations: map[string]string{RenewalAnnotation: "soon"}, wrong: "is not a part"},
