@@ -78,6 +78,13 @@ func TestAccess(t *testing.T) {
 		g.Expect(credentials.Condition.Message).To(ContainSubstring("no namespace agents"))
 		g.Expect(credentials.CheckAgain).To(BeNumerically(">", 0))
 	})
+	t.Run("When the namespace of the agents goes, it should be as good as missing", func(t *testing.T) {
+		g, going := NewWithT(t), agents("agents", "clusters")
+		going.Finalizers, going.DeletionTimestamp = []string{"kubernetes"}, ptr.To(metav1.Now())
+		credentials, err := p.ReconcileCredentials(t.Context(), testClient(t, going), cluster)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(credentials.Condition.Message).To(ContainSubstring("no namespace agents"))
+	})
 	t.Run("When it is there, the provider should get the agents and nothing else, until the cluster goes", func(t *testing.T) {
 		g := NewWithT(t)
 		c := testClient(t, agents("agents", "others, clusters"))

@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -202,6 +203,14 @@ func TestOrphanedMachines(t *testing.T) {
 	})
 }
 
+// TestStranded: whoever has to release machines by hand needs their names, and no empty one among them.
+func TestStranded(t *testing.T) {
+	machines := []infrav1.MaasMachine{{}, {}, {}, {}}
+	machines[0].Spec.SystemID, machines[2].Spec.SystemID, machines[3].Spec.SystemID = ptr.To("abc123"), ptr.To(""), ptr.To("def456")
+	NewWithT(t).Expect(stranded(machines, "clusters-demo")).To(And(
+		HavePrefix("Namespace clusters-demo was deleted"), ContainSubstring("by hand, abc123, def456; then")))
+}
+
 // provider is the container of the provider in a hosted namespace with credentials.
 func provider(t *testing.T, p *Platform, cluster platform.Cluster) corev1.Container {
 	t.Helper()
@@ -242,6 +251,10 @@ func TestProvider(t *testing.T) {
 		g.Expect(env).To(ContainElements(
 			corev1.EnvVar{Name: "MAAS_CREDENTIALS_NAMESPACE", Value: theCopy.Namespace}, corev1.EnvVar{Name: "MAAS_CREDENTIALS_SECRET", Value: theCopy.Name}))
 		g.Expect(env).NotTo(ContainElement(HaveField("Name", maas.SecretKeyAPIKey)))
+	})
+	t.Run("When the operator logs in another way, so should the provider", func(t *testing.T) {
+		level := corev1.EnvVar{Name: "HYPERSHIFT_LOG_LEVEL", Value: "debug"}
+		NewWithT(t).Expect(provider(t, New(Options{LogEnv: []corev1.EnvVar{level}}), testCluster()).Env).To(ContainElement(level))
 	})
 	t.Run("When another image runs it should get the key as upstream's provider wants it", func(t *testing.T) {
 		g := NewWithT(t)

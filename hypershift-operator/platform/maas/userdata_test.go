@@ -109,6 +109,24 @@ func TestUserDataFormat(t *testing.T) {
 	})
 }
 
+// TestNamesOfImages: one image has several names in a deployment, and another image has none of them.
+func TestNamesOfImages(t *testing.T) {
+	synced, uploaded := "Synced", "Uploaded"
+	for _, tc := range []struct {
+		kind, listed, asked string
+		want                bool
+	}{
+		{synced, "ubuntu/noble", "ubuntu/noble", true}, {synced, "ubuntu/noble", "noble", true}, {synced, "ubuntu/noble", "ubuntu", false},
+		{synced, "ubuntu/noble", "custom/noble", false}, {synced, "ubuntu/noble", "custom/ubuntu/noble", false}, {synced, "rocky", "custom/rocky", false},
+		{uploaded, "golden", "custom/golden", true}, {uploaded, "golden", "golden", true}, {uploaded, "golden", "other/golden", false},
+		{uploaded, "windows/2022", "windows/2022", true}, {uploaded, "windows/2022", "custom/windows/2022", false},
+	} {
+		t.Run("When "+tc.asked+" is asked for and MAAS lists "+tc.kind+" "+tc.listed, func(t *testing.T) {
+			NewWithT(t).Expect(is(maas.BootResource{Type: tc.kind, Name: tc.listed}, tc.asked)).To(Equal(tc.want))
+		})
+	}
+}
+
 // TestUbuntuByName: what MAAS takes for an image of Ubuntu without the word, which it has from 22.04 on.
 func TestUbuntuByName(t *testing.T) {
 	for _, release := range strings.Fields(`jammy kinetic lunar mantic noble oracular plucky questing resolute
