@@ -113,7 +113,7 @@ func (h *Holder) term(ctx context.Context) (gaveUp bool, err error) {
 	defer end(nil)
 	h.endTerm = end
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: lock{h.Lock, h}, LeaseDuration: h.Lease, RenewDeadline: t.deadline, RetryPeriod: t.retry, ReleaseOnCancel: true,
+		Lock: &lock{Interface: h.Lock, holder: h}, LeaseDuration: h.Lease, RenewDeadline: t.deadline, RetryPeriod: t.retry, ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) {},
 			OnStoppedLeading: func() { h.drop("the lease is lost") },
@@ -208,28 +208,52 @@ func (h *Holder) drop(why string) {
 type lock struct {
 	resourcelock.Interface
 	holder *Holder
+	// named is whom the Lease named when it was last read or written; empty for nobody.
+	named string
+}
+
+// Get reads whom the Lease names.
+func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil {
+		l.named = record.HolderIdentity
+	}
+	return record, raw, err
 }
 
 // Create takes a Lease that was not there.
-func (l lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	asked := time.Now()
 	if err := l.Interface.Create(ctx, record); err != nil {
 		return err
 	}
+	l.named = record.HolderIdentity
 	l.holder.renewed(asked)
 	return nil
 }
 
-// Update takes, renews or gives up the Lease. Before it is given up the addresses go: the next holder may be quick.
-func (l lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+// Update takes, renews or gives up the Lease. Before it is given up the addresses go: the next holder may be quick. It may even have the Lease by
+// now, when this process stood still, and the election, which reads the Lease before it gives it up, does not look whose it is.
+func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if record.HolderIdentity != l.Identity() {
 		l.holder.drop("the lease is given up")
-		return l.Interface.Update(ctx, record)
+		if l.named != l.Identity() {
+			return fmt.Errorf("the Lease %s is of %q by now, and not this node's to give up", l.Describe(), l.named)
+		}
+		return l.write(ctx, record)
 	}
 	asked := time.Now()
-	if err := l.Interface.Update(ctx, record); err != nil {
+	if err := l.write(ctx, record); err != nil {
 		return err
 	}
 	l.holder.renewed(asked)
 	return nil
+}
+
+func (l *lock) write(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	err := l.Interface.Update(ctx, record)
+	if err == nil {
+		l.named = record.HolderIdentity
+	}
+	return err
 }

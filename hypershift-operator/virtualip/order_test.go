@@ -29,6 +29,25 @@ type diary struct {
 	mu     sync.Mutex
 	lines  []string
 	record *resourcelock.LeaderElectionRecord
+	// unread says that another wrote the record, and that nobody has read it since.
+	unread bool
+}
+
+// taken is another node that takes the Lease.
+func (d *diary) taken(by string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.record, d.unread = &resourcelock.LeaderElectionRecord{HolderIdentity: by, LeaseDurationSeconds: 6}, true
+}
+
+// writable refuses, as an API server does, what is written over something that was not read.
+func (d *diary) writable() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.unread {
+		return apierrors.NewConflict(schema.GroupResource{}, "lease", errors.New("it was changed"))
+	}
+	return nil
 }
 
 // write leaves out what only goes on: renewals while the address is there.
@@ -61,6 +80,7 @@ func (d *diary) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte
 	if d.record == nil {
 		return nil, nil, apierrors.NewNotFound(schema.GroupResource{}, "lease")
 	}
+	d.unread = false
 	raw, err := json.Marshal(d.record)
 	return d.record, raw, err
 }
@@ -70,6 +90,9 @@ func (d *diary) Create(ctx context.Context, record resourcelock.LeaderElectionRe
 }
 
 func (d *diary) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
+	if err := d.writable(); err != nil {
+		return err
+	}
 	line := "lease taken"
 	if record.HolderIdentity == "" {
 		line = "lease given up"
@@ -116,4 +139,22 @@ func TestOrder(t *testing.T) {
 			g.Expect(d.read()).To(Equal(tt.want))
 		})
 	}
+}
+
+// TestTaken has another node take the Lease while this one stands still, and end then: what is not its own any more is not its to give up.
+func TestTaken(t *testing.T) {
+	g, d := NewWithT(t), &diary{}
+	holder := &virtualip.Holder{
+		Addresses: addresses[:1], Network: d, Lock: d, Lease: virtualip.MinLease, Metrics: virtualip.NewMetrics(), Log: logr.Discard(),
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- holder.Run(ctx) }()
+	g.Eventually(d.read, patience, time.Millisecond).Should(ContainElement("announced"))
+	d.taken("b")
+	cancel()
+	g.Expect(<-done).To(Succeed())
+	g.Expect(d.record.HolderIdentity).To(Equal("b"))
+	g.Expect(d.read()).NotTo(ContainElement("lease given up"))
+	g.Expect(d.read()[4:]).To(And(Not(BeEmpty()), HaveEach("dropped")), "and the address is off")
 }
