@@ -1,5 +1,6 @@
 # What is changed: the packages that decide something about clusters, pools and machines.
 MUTATE ?= ./hypershift-operator/controllers/nodepool ./hypershift-operator/controllers/hostedcluster \
+	$(addprefix ./hypershift-operator/platform/,agent aws kubevirt maas registry) \
 	$(addprefix ./control-plane-operator/controllers/,hostedcontrolplane etcd etcdbackup breakglass) \
 	$(addprefix ./control-plane-operator/hostedclusterconfigoperator/controllers/,connection csrapproval inplaceupgrade node nodecount resources revocation workloads) \
 	$(addprefix ./cluster-api-provider-maas/internal/,machine cluster inventory lifecycle placement staticip) \

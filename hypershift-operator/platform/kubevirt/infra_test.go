@@ -74,6 +74,8 @@ func TestClusterElsewhere(t *testing.T) {
 		{"When Kubernetes is older, it should say so", versions("v1.26.9", "v1.2.0"), "InfraClusterVersionUnsupported", "Kubernetes 1.26.9: it must be 1.27.0 or newer"},
 		{"When KubeVirt is older, it should say so", versions("v1.31.0", "v0.59.0"), "InfraClusterVersionUnsupported", "KubeVirt 0.59.0: it must be 1.0.0 or newer"},
 		{"When it has no version, it should be no cluster for virtual machines", versions("v1.31.0", "?"), "InfraClusterVersionUnsupported", "KubeVirt"},
+		{"When KubeVirt does not say which version it serves, it should say so", map[string]string{"/version": `{"gitVersion":"v1.31.0"}`, "/apis/subresources.kubevirt.io": `{}`},
+			"InfraClusterVersionUnsupported", "does not say which version"},
 		{"When KubeVirt is not there, it should say what to install", map[string]string{"/version": `{"gitVersion":"v1.31.0"}`}, "InfraClusterVersionUnsupported", "install KubeVirt"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -84,6 +86,40 @@ func TestClusterElsewhere(t *testing.T) {
 			g.Expect(credentials.Condition.Message).To(And(ContainSubstring(tc.says), Not(ContainSubstring("SECRET"))))
 			g.Expect(credentials.Hash).NotTo(BeEmpty(), "the provider tries too")
 			g.Expect(credentials.CheckAgain).To(BeNumerically(">", 0))
+		})
+	}
+}
+
+// TestClusterIsAskedOnce: what it runs is asked for again when minutes have passed, or when another kubeconfig is given.
+func TestClusterIsAskedOnce(t *testing.T) {
+	for what, answers := range map[string]map[string]string{"new enough": versions("v1.31.0", "v1.2.0"), "too old": versions("v1.26.9", "v1.2.0")} {
+		t.Run("When it is "+what+", it should be asked once and the answer be told again", func(t *testing.T) {
+			g, clock := NewWithT(t), clocktesting.NewFakePassiveClock(time.Now())
+			var asked []string
+			server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/version" {
+					asked = append(asked, r.UserAgent())
+				}
+				_, _ = w.Write([]byte(answers[r.URL.Path]))
+			}))
+			t.Cleanup(server.Close)
+			given := userSecret("config", kubeconfigOf(server))
+			p, c := &Platform{infra: infraClusters{guard: local(), clock: clock}}, testClient(t, given)
+			found := func() metav1.Condition {
+				credentials, err := p.ReconcileCredentials(t.Context(), c, testCluster(elsewhere()))
+				g.Expect(err).NotTo(HaveOccurred())
+				return credentials.Condition
+			}
+			first := found()
+			g.Expect([]metav1.Condition{found(), found()}).To(HaveEach(first))
+			g.Expect(asked).To(Equal([]string{"hypershift-operator"}), "who looks into their API server's log sees who calls")
+			clock.SetTime(clock.Now().Add(goodFor))
+			g.Expect(found()).To(Equal(first))
+			g.Expect(asked).To(HaveLen(2))
+			given.Data["config"] = []byte(strings.Replace(kubeconfigOf(server), "SECRET", "OTHER", 1))
+			g.Expect(c.Update(t.Context(), given)).To(Succeed())
+			g.Expect(found()).To(Equal(first))
+			g.Expect(asked).To(HaveLen(3))
 		})
 	}
 }

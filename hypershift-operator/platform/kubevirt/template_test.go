@@ -87,6 +87,11 @@ func TestKeptImage(t *testing.T) {
 	g.Expect(at(vm(t, cachedPool("kv-boot-image-cache-a")), "virtualMachineTemplate", "spec", "dataVolumeTemplates", 0, "spec", "source")).To(Equal(
 		map[string]any{"pvc": map[string]any{"namespace": "clusters-demo", "name": "kv-boot-image-cache-a"}}))
 	g.Expect(one).NotTo(Equal(other))
+	unkept := cachedPool("")
+	for _, kept := range []*hyperv1.NodePoolPlatformStatus{nil, {}} {
+		unkept.Kept = kept
+		g.Expect(p.RollingTemplate(p.MachineTemplate(unkept))).To(Equal(p.RollingTemplate(one)), "while the volume is not there, the template is that of later")
+	}
 	g.Expect(p.RollingTemplate(one)).To(Equal(p.RollingTemplate(other)), "the same disk in another volume replaces no machine")
 	g.Expect(p.RollingTemplate(one)).NotTo(Equal(p.RollingTemplate(p.MachineTemplate(testPool(nil)))))
 
