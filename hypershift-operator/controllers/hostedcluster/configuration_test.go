@@ -35,6 +35,21 @@ func TestValidate(t *testing.T) {
 		{"When the advertise address lies in the service network it should refuse", func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{AdvertiseAddress: ptr.To("172.31.0.9")}
 		}, "advertiseAddress 172.31.0.9 lies inside the service network"},
+		{"When the advertise address lies in the cluster network it should refuse", func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{AdvertiseAddress: ptr.To("10.132.0.9")}
+		}, "advertiseAddress 10.132.0.9 lies inside the cluster network"},
+		{"When the address that nobody chose lies in the service network it should refuse too", func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Networking.ServiceNetwork[0].CIDR = *ipnet.MustParseCIDR("172.20.0.0/16")
+		}, "advertiseAddress 172.20.0.1 lies inside the service network"},
+		{"When a key is to sign for nobody it should refuse", func(hc *hyperv1.HostedCluster) {
+			hc.Spec.ServiceAccountSigningKey = &corev1.LocalObjectReference{Name: "key"}
+		}, "spec.serviceAccountSigningKey needs spec.issuerURL"},
+		{"When a key signs for an issuer it should accept", func(hc *hyperv1.HostedCluster) {
+			hc.Spec.ServiceAccountSigningKey, hc.Spec.IssuerURL = &corev1.LocalObjectReference{Name: "key"}, "https://issuer.example"
+		}, ""},
+		{"When the cluster's ID is a UUID it should accept", func(hc *hyperv1.HostedCluster) {
+			hc.Spec.ClusterID = "0f8fad5b-d9cb-469f-a165-70867728950e"
+		}, ""},
 		{"When a published address lies in the service network it should refuse", func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Services[0].ServicePublishingStrategy.NodePort.Address = "172.31.0.9"
 		}, "the address 172.31.0.9 of APIServer lies inside the service network"},
