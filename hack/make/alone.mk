@@ -1,5 +1,7 @@
 # Which packages: those without an API server are quick.
-ALONE ?= ./support/... ./cmd/... ./test/maas-simulator/...
+ALONE ?= ./support/... ./cmd/... ./test/maas-simulator/... ./ignition-server/... ./control-plane-operator/run \
+	$(addprefix ./hypershift-operator/platform/,agent aws kubevirt maas registry) \
+	$(addprefix ./cluster-api-provider-maas/internal/,guest identity inventory lifecycle lxd placement staticip)
 
 .PHONY: test-alone
 test-alone: kube-binaries ## Run each subtest by itself, and see that none needs an earlier one

@@ -101,6 +101,9 @@ func TestUserDataFormat(t *testing.T) {
 		})
 	}
 	t.Run("When many pools ask, MAAS should have been asked once", func(t *testing.T) {
+		for _, image := range []string{"custom/golden", "custom/kubernetes-node"} {
+			s.choose(t, testPool(releaseinfo.Kubernetes, hyperv1.MAASNodePoolPlatform{Image: image}), false)
+		}
 		NewWithT(t).Expect(s.asked.Load()).To(BeEquivalentTo(1))
 	})
 	t.Run("When a partition is to be wiped, the image is one of Ignition whatever it is made of", func(t *testing.T) {
