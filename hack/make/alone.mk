@@ -1,5 +1,5 @@
 # Which packages: those without an API server are quick.
-ALONE ?= ./support/... ./cmd/... ./test/maas-simulator/... ./ignition-server/... ./control-plane-operator/run \
+ALONE ?= ./support/... ./cmd/... ./test/maas-simulator/... ./control-plane-operator/run $(addprefix ./ignition-server/,endpoint payload nodeconfig) \
 	$(addprefix ./hypershift-operator/platform/,agent aws kubevirt maas registry) \
 	$(addprefix ./cluster-api-provider-maas/internal/,guest identity inventory lifecycle lxd placement staticip)
 
