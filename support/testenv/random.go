@@ -16,7 +16,7 @@ const SeedEnv = "HYPERSHIFT_TEST_SEED"
 // logged, and that of SeedEnv when it is set.
 func Random(t testing.TB) *rand.Rand {
 	t.Helper()
-	seed := rand.Uint64()
+	seed := rand.Uint64() //nolint:gosec // What a test makes up is no secret.
 	if text := os.Getenv(SeedEnv); text != "" {
 		var err error
 		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
@@ -24,5 +24,5 @@ func Random(t testing.TB) *rand.Rand {
 		}
 	}
 	t.Logf("%s=%d", SeedEnv, seed)
-	return rand.New(rand.NewPCG(seed, 0))
+	return rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // Nor is this.
 }
