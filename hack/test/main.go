@@ -38,7 +38,7 @@ var stages = map[string]stage{
 	"fuzz":        {command: []string{"nice", "-n", "19", "go", "run", "./hack/fuzz", "-json", "-time", "10s", "-workers", "1", ".", "api"}},
 	// The environment exists once a host: what brings one up of its own comes before the journey, in the same chain.
 	"environment": {args: []string{"-timeout=20m"}, packages: only("./test/devcluster")},
-	"ha":          {args: []string{"-timeout=60m", "-count=1", "-p=1", "-v", "-run=TestHighlyAvailable"}, packages: only("./test/ha")},
+	"ha":          {args: []string{"-timeout=90m", "-count=1", "-p=1", "-v", "-run=TestHighlyAvailable|TestTwoNodes"}, packages: only("./test/ha")},
 	"ha-short":    {args: []string{"-timeout=40m", "-count=1", "-p=1", "-v", "-short", "-run=TestHighlyAvailable"}, packages: only("./test/ha")},
 	"rotation":    {args: []string{"-timeout=3h", "-count=1", "-p=1", "-v", "-run=TestRotation"}, packages: only("./test/ha")},
 	"e2e":         {args: []string{"-timeout=75m", "-count=1", "-p=1", "-v"}, packages: only("./test/e2e/...")},

@@ -23,7 +23,8 @@ import (
 // backupName is that of the key and of the volume of scheduled backups.
 const backupName = "scheduled-backups"
 
-// schedule asks for a backup at the next full minute, and no other one today, onto a volume.
+// schedule asks for a backup at a full minute half a minute from now or a little later, and no other one today, onto a volume: a minute that
+// begins before the schedule is read would be tomorrow's.
 func (s *suite) schedule(t *testing.T) {
 	t.Helper()
 	key, err := age.GenerateX25519Identity()
@@ -39,7 +40,7 @@ func (s *suite) schedule(t *testing.T) {
 	s.must(t, s.Type(t.Context(), "kubectl", "create", "secret", "generic", "-n", journey.Namespace, backupName, "--from-literal", "recipients="+key.Recipient().String()))
 	s.must(t, s.Type(t.Context(), "kubectl", "patch", "hostedcluster", cluster, "-n", journey.Namespace, "--type=merge", "-p", fmt.Sprintf(
 		`{"spec":{"etcd":{"managed":{"automatedBackup":{"schedule":%q,"encryptionKey":{"name":%q},"storage":{"type":"PVC","pvc":{"claimName":%q}}}}}}}`,
-		time.Now().UTC().Add(time.Minute).Format("4 15 * * *"), backupName, backupName)))
+		time.Now().UTC().Add(90*time.Second).Format("4 15 * * *"), backupName, backupName)))
 }
 
 // scheduled waits until it is made.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,7 @@ func parts() []part {
 		return all
 	}
 	return append(all,
+		part{"When the node that holds the API's address dies, the API should stay", (*suite).holderDies},
 		part{"When a zone is cut off, the API should stay", (*suite).zoneCut},
 		part{"When a node is drained, the API should stay", (*suite).drain},
 		part{"When an etcd volume is lost, its member should be made anew", (*suite).volumeLost},
@@ -75,7 +77,7 @@ type suite struct {
 
 // TestHighlyAvailable is short with -short: a node dies, and no more.
 func TestHighlyAvailable(t *testing.T) {
-	s := start(t)
+	s := start(t, 3)
 	for _, part := range parts() {
 		ok := t.Run(part.name, func(t *testing.T) { part.run(s, t) })
 		if !ok {
@@ -87,8 +89,8 @@ func TestHighlyAvailable(t *testing.T) {
 	}
 }
 
-// start brings up the environment, and takes it down when the test ends. HYPERSHIFT_E2E_KEEP=1 leaves it for a look.
-func start(t *testing.T) *suite {
+// start brings up an environment of so many nodes, and takes it down when the test ends. HYPERSHIFT_E2E_KEEP=1 leaves it for a look.
+func start(t *testing.T, nodes int) *suite {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to make namespaces for the machines")
@@ -115,7 +117,7 @@ func start(t *testing.T) *suite {
 			t.Errorf("taking the environment down: %v", err)
 		}
 	})
-	s.must(t, s.StartEnvironment(t.Context(), "--nodes", "3"))
+	s.must(t, s.StartEnvironment(t.Context(), "--nodes", strconv.Itoa(nodes)))
 	s.c, err = s.Management()
 	s.must(t, err)
 	return s
@@ -133,9 +135,11 @@ func (s *suite) must(t *testing.T, err error) {
 }
 
 func (s *suite) create(t *testing.T) {
-	s.must(t, s.Install(t.Context()))
 	flags, workers := []string{"--control-plane-availability-policy", "HighlyAvailable"}, 0
-	if !testing.Short() {
+	if testing.Short() {
+		s.must(t, s.Install(t.Context()))
+	} else {
+		s.installWithVirtualIP(t)
 		// What goes up later begins a release before.
 		previous, err := s.PreviousReleaseImage(t.Context())
 		s.must(t, err)
@@ -146,8 +150,13 @@ func (s *suite) create(t *testing.T) {
 	s.schedule(t)
 	s.must(t, s.Reach(t.Context(), "control plane whole", wholeLimit, s.whole))
 	s.scheduled(t)
-	for app, want := range map[string]int{"etcd": 3, "kube-apiserver": 3, "kube-controller-manager": 2, "kube-scheduler": 2} {
-		// A pod on its way out counts too.
+	s.spread(t, map[string]int{"etcd": 3, "kube-apiserver": 3, "kube-controller-manager": 2, "kube-scheduler": 2})
+}
+
+// spread waits until the pods of components are on so many nodes: one on its way out counts too.
+func (s *suite) spread(t *testing.T, components map[string]int) {
+	t.Helper()
+	for app, want := range components {
 		s.must(t, s.Reach(t.Context(), fmt.Sprintf("%s on %d nodes", app, want), 5*time.Minute, func(ctx context.Context) (bool, string, error) {
 			nodes, err := s.nodesOf(ctx, app)
 			return len(nodes) == want, strings.Join(nodes, ", "), err
@@ -213,7 +222,7 @@ func (s *suite) under(t *testing.T, what string, do func()) {
 // writing does something while clients of a configuration write, and holds that none of them lost a write.
 func (s *suite) writing(t *testing.T, what string, config *rest.Config, most limits, do func()) {
 	t.Helper()
-	load, err := begin(t.Context(), config, most)
+	load, err := begin(t.Context(), config, most, func(last error) { s.Say("a write of %s is lost: %v", what, last) })
 	s.must(t, err)
 	done := false
 	defer func() {

@@ -39,6 +39,8 @@ func name(n int) string { return fmt.Sprintf("load-%d", n%objects) }
 type load struct {
 	writers []*writer
 	limits
+	// lost is told of each write that fails, when it does.
+	lost   func(error)
 	cancel context.CancelFunc
 	all    sync.WaitGroup
 
@@ -72,8 +74,8 @@ func (c count) String() string {
 }
 
 // begin starts to write.
-func begin(ctx context.Context, config *rest.Config, most limits) (*load, error) {
-	l := &load{limits: most}
+func begin(ctx context.Context, config *rest.Config, most limits, lost func(error)) (*load, error) {
+	l := &load{limits: most, lost: lost}
 	for n := range clients {
 		client, err := connect(config, most.request)
 		if err != nil {
@@ -175,6 +177,7 @@ func (l *load) came(w *writer, tries int, err error) {
 	switch {
 	case err != nil:
 		c.Failed++
+		l.lost(c.last)
 		return
 	case tries > 1:
 		c.Tried++

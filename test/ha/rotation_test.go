@@ -46,7 +46,7 @@ func TestRotation(t *testing.T) {
 			t.Fatalf("HYPERSHIFT_ROTATION=%s is no duration: %v", text, err)
 		}
 	}
-	s := start(t)
+	s := start(t, 3)
 	s.must(t, s.Install(t.Context()))
 	s.must(t, s.CreateCluster(t.Context(), cluster, 1, "--control-plane-availability-policy", "HighlyAvailable",
 		"--annotations", fmt.Sprintf("%s=%s,%s=50", hyperv1.CertificateValidityAnnotation, leafLife, hyperv1.CertificateRenewalAnnotation)))
