@@ -87,7 +87,7 @@ func TestResources(t *testing.T) {
 		g.Eventually(func(g Gomega) {
 			g.Expect(w.pass(ctx)).To(Succeed())
 			slice := &discoveryv1.EndpointSlice{}
-			w.get(t, "default", "kubernetes", slice)
+			g.Expect(w.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "kubernetes"}, slice)).To(Succeed())
 			g.Expect(slice.Endpoints).To(HaveLen(1))
 			g.Expect(slice.Endpoints[0].Addresses).To(Equal([]string{"192.0.2.10"}))
 			g.Expect(*slice.Ports[0].Port).To(Equal(int32(30443)))
