@@ -22,6 +22,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -38,7 +39,7 @@ func main() {
 	asJSON := flag.Bool("json", false, "print the events of `go test -json`")
 	after := flag.Duration("interrupt-after", 0, "run the program that follows, and interrupt it when this time is over")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if *after > 0 {
 		os.Exit(interrupted(ctx, *after, flag.Args()))

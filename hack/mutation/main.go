@@ -17,6 +17,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 )
@@ -78,7 +79,7 @@ func main() {
 	flag.StringVar(&o.equivalent, "equivalent", "hack/mutation/equivalent.yaml", "file of the changes that change nothing, with reasons")
 	flag.BoolVar(&o.verbose, "v", false, "print the changes that are caught too")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := mutate(ctx, o, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "mutation:", err)
