@@ -29,6 +29,7 @@ func TestGracePeriod(t *testing.T) {
 		_, err := s.pass()
 		s.Expect(err).NotTo(HaveOccurred())
 	}
+	s.Expect(s.condition(hyperv1.HostedClusterDestroyed).Reason).To(Equal("WaitingForGracePeriod"))
 	namespace := &corev1.Namespace{}
 	s.Expect(c.Get(t.Context(), client.ObjectKey{Name: s.hosted()}, namespace)).To(Succeed())
 	s.Expect(namespace.DeletionTimestamp).To(BeNil(), "the annotation keeps the namespace")

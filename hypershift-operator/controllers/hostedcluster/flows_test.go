@@ -287,20 +287,6 @@ func TestFlows(t *testing.T) {
 		s.Expect(s.missing(&networkingv1.NetworkPolicy{}, "nodeport-ignition")).To(BeTrue())
 	})
 
-	t.Run("When the grace period runs, the object should stay until it is over", func(t *testing.T) {
-		s := newWorld(t, c, "grace")
-		s.start(func(hc *hyperv1.HostedCluster) {
-			hc.Annotations = map[string]string{hyperv1.HCDestroyGracePeriodAnnotation: "10m", hyperv1.SkipDeleteHostedControlPlaneNamespaceAnnotation: "true"}
-		})
-		s.mustPass()
-		s.Expect(c.Delete(t.Context(), s.cluster())).To(Succeed())
-		for range 2 {
-			_, err := s.pass()
-			s.Expect(err).NotTo(HaveOccurred())
-		}
-		s.Expect(s.condition(hyperv1.HostedClusterDestroyed).Reason).To(Equal("WaitingForGracePeriod"))
-	})
-
 	t.Run("When the platform is AWS and its block is missing, the operator should refuse the cluster and not the API server", func(t *testing.T) {
 		s := newWorld(t, c, "aws")
 		s.start(func(hc *hyperv1.HostedCluster) { hc.Spec.Platform = hyperv1.PlatformSpec{Type: hyperv1.AWSPlatform} })

@@ -16,11 +16,21 @@ import (
 // texts are labels or annotations.
 type texts = map[string]string
 
+// mirrored is what a control plane had and what the cluster has, and what the control plane is to have then.
+type mirrored struct {
+	name               string
+	had, cluster, want texts
+}
+
+func (m mirrored) check(t *testing.T, got texts) {
+	t.Helper()
+	if diff := cmp.Diff(m.want, got); diff != "" {
+		t.Error("-want +got\n" + diff)
+	}
+}
+
 func TestMirroredLabels(t *testing.T) {
-	for _, tc := range []struct {
-		name               string
-		had, cluster, want texts
-	}{
+	for _, tc := range []mirrored{
 		{"When the cluster has labels of that prefix, it should carry those and no others",
 			texts{"own": "1"}, texts{"api.openshift.com/team": "a", "mine": "b"}, texts{"own": "1", "api.openshift.com/team": "a"}},
 		{"When the cluster changes a label, it should too",
@@ -32,9 +42,7 @@ func TestMirroredLabels(t *testing.T) {
 			hc, hcp := &hyperv1.HostedCluster{}, &hyperv1.HostedControlPlane{}
 			hc.Labels, hcp.Labels = tc.cluster, tc.had
 			mirrorLabels(hc, hcp)
-			if diff := cmp.Diff(tc.want, hcp.Labels); diff != "" {
-				t.Error("-want +got\n" + diff)
-			}
+			tc.check(t, hcp.Labels)
 		})
 	}
 }
@@ -47,10 +55,7 @@ func TestMirroredAnnotations(t *testing.T) {
 		restart  = hyperv1.RestartDateAnnotation
 		restarts = hyperv1.PreviousRestartDateAnnotation
 	)
-	for _, tc := range []struct {
-		name               string
-		had, cluster, want texts
-	}{
+	for _, tc := range []mirrored{
 		{"When annotations ask for something of the control plane, it should carry them and no others",
 			texts{"own": "1"}, texts{override: "cpu=1", provider: "x", switched: "true", "mine": "b"}, texts{"own": "1", override: "cpu=1", provider: "x", switched: "true"}},
 		{"When the cluster asks for something else, it should carry that",
@@ -70,9 +75,7 @@ func TestMirroredAnnotations(t *testing.T) {
 			hc, hcp := &hyperv1.HostedCluster{}, &hyperv1.HostedControlPlane{}
 			hc.Annotations, hcp.Annotations = tc.cluster, tc.had
 			mirrorAnnotations(hc, hcp)
-			if diff := cmp.Diff(tc.want, hcp.Annotations); diff != "" {
-				t.Error("-want +got\n" + diff)
-			}
+			tc.check(t, hcp.Annotations)
 		})
 	}
 }

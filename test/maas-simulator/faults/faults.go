@@ -190,18 +190,16 @@ func (s *Set) Request(operation string, target Target) map[Kind]Rule {
 
 // Machine returns the rule of a kind that hits a machine now, if there is one.
 func (s *Set) Machine(kind Kind, target Target) (Rule, bool) {
-	hits := s.hit(target, func(r *Rule) bool { return r.Kind == kind })
-	r, ok := hits[kind]
+	r, ok := s.hit(target, func(r *Rule) bool { return r.Kind == kind })[kind]
 	return r, ok
 }
 
 // Seen is Machine for an occasion that no user asked for, such as MAAS's own
 // round through the machines: it never makes a machine one of a rule's Machines.
 func (s *Set) Seen(kind Kind, target Target) (Rule, bool) {
-	hits := s.hit(target, func(r *Rule) bool {
+	r, ok := s.hit(target, func(r *Rule) bool {
 		return r.Kind == kind && (r.Machines == 0 || slices.Contains(r.Hit, target.SystemID))
-	})
-	r, ok := hits[kind]
+	})[kind]
 	return r, ok
 }
 
