@@ -11,6 +11,7 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2 v1.54.6
 	github.com/aws/smithy-go v1.24.0
 	github.com/blang/semver/v4 v4.0.0
+	github.com/cavaliergopher/cpio v1.0.1
 	github.com/coreos/ignition/v2 v2.26.0
 	github.com/dghubble/oauth1 v0.7.3
 	github.com/evanphx/json-patch/v5 v5.9.11

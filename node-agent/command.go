@@ -37,6 +37,7 @@ func command() *cobra.Command {
 			RunE: func(cmd *cobra.Command, _ []string) error { return until(cmd.Context(), h, retry, run) },
 		},
 		followCommand(h),
+		takeoverCommand(h),
 		&cobra.Command{
 			Use: "sandbox", Short: "Bring the release's pod image into the container runtime", Args: cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error { return sandbox(cmd.Context(), h) },

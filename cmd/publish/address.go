@@ -6,6 +6,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
+	"slices"
+	"time"
 
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,6 +35,7 @@ func (a *Address) AddFlags(flags *pflag.FlagSet) {
 // node by name, and warns when other nodes could have served in its place: the cluster lives and dies with that node.
 func (a *Address) Complete(ctx context.Context, connect func() (client.Client, error), stderr io.Writer) error {
 	if a.Host != "" {
+		a.warnOfOneNode(ctx, connect, stderr)
 		return nil
 	}
 	c, err := connect()
@@ -55,9 +59,40 @@ func (a *Address) Complete(ctx context.Context, connect func() (client.Client, e
 		return fmt.Errorf("%w; set --%s", err, addressFlag)
 	}
 	a.Host = nodes[0].Host
-	if len(nodes) > 1 && stderr != nil {
-		fmt.Fprintf(stderr, "Warning: the cluster is reached by the address of one node, %s (%s): while that node is away, so are its API and its new machines. "+
-			"Name an address that outlives a node (a DNS name of several, a virtual IP) with --%s\n", a.Host, nodes[0].Node, addressFlag)
+	if len(nodes) > 1 {
+		warnOf(nodes[0], stderr)
 	}
 	return nil
+}
+
+// asking bounds how long a user who named an address waits for a warning.
+const asking = 3 * time.Second
+
+// warnOfOneNode warns of a given address that is one node's, among several. Who has no cluster at hand, or may not see its nodes, chose by themselves.
+func (a *Address) warnOfOneNode(ctx context.Context, connect func() (client.Client, error), stderr io.Writer) {
+	if net.ParseIP(a.Host) == nil || stderr == nil {
+		return
+	}
+	c, err := connect()
+	if err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, asking)
+	defer cancel()
+	nodes, err := nodeaddress.All(ctx, c)
+	if err != nil || len(nodes) < 2 {
+		return
+	}
+	if i := slices.IndexFunc(nodes, func(n nodeaddress.Address) bool { return n.Host == a.Host }); i >= 0 {
+		warnOf(nodes[i], stderr)
+	}
+}
+
+// warnOf says what it means that a cluster is reached by one node; nil takes no warnings.
+func warnOf(node nodeaddress.Address, stderr io.Writer) {
+	if stderr == nil {
+		return
+	}
+	fmt.Fprintf(stderr, "Warning: the cluster is reached by the address of one node, %s (%s): while that node is away, so are its API and its new machines. "+
+		"Name an address that outlives a node (a DNS name of several, a virtual IP) with --%s\n", node.Host, node.Node, addressFlag)
 }

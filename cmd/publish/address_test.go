@@ -54,6 +54,18 @@ func TestAddress(t *testing.T) {
 			nodes: []client.Object{node("b", "10.0.0.2"), node("a", "10.0.0.1")}, want: "api.example.com",
 		},
 		{
+			name: "When the address of one of several nodes is given, it should be taken with a warning that names the node", args: []string{"--external-api-server-address", "10.0.0.2"},
+			nodes: []client.Object{node("b", "10.0.0.2"), node("a", "10.0.0.1")}, want: "10.0.0.2", warns: "one node, 10.0.0.2 (b)",
+		},
+		{
+			name: "When the address of the only node is given, it should be taken without a word", args: []string{"--external-api-server-address", "10.0.0.1"},
+			nodes: []client.Object{node("a", "10.0.0.1")}, want: "10.0.0.1",
+		},
+		{
+			name: "When an address is given that is no node's, it should be taken without a word", args: []string{"--external-api-server-address", "10.0.0.9"},
+			nodes: []client.Object{node("b", "10.0.0.2"), node("a", "10.0.0.1")}, want: "10.0.0.9",
+		},
+		{
 			name:  "When the nodes hold a virtual IP, it should be taken without a word",
 			nodes: []client.Object{virtualIP(3), node("b", "10.0.0.2"), node("a", "10.0.0.1")}, want: "10.0.0.5",
 		},
@@ -100,6 +112,12 @@ func TestAddress(t *testing.T) {
 		}).Build()
 		g.Expect(address.Complete(t.Context(), func() (client.Client, error) { return c, nil }, nil)).To(Succeed())
 		g.Expect(address.Host).To(Equal("10.0.0.1"))
+	})
+	t.Run("When an address is given and the management cluster is not reached, it should be taken", func(t *testing.T) {
+		address, stderr := Address{Host: "10.0.0.1"}, &strings.Builder{}
+		g := NewWithT(t)
+		g.Expect(address.Complete(t.Context(), func() (client.Client, error) { return nil, errors.New("no such host") }, stderr)).To(Succeed())
+		g.Expect(stderr.String()).To(BeEmpty())
 	})
 	t.Run("When the management cluster is not reached, it should say why", func(t *testing.T) {
 		address := Address{}

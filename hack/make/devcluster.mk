@@ -75,7 +75,7 @@ images: product node-agent devcluster kube-binaries $(BIN)/kube-previous/kube im
 	$(BIN)/devcluster images build
 
 # Programs of the host that the environment runs as they are; "command:package" each. Other files may add to it.
-OS_COMMANDS += ip:iproute2 nft:nftables iptables:iptables nsenter:util-linux mount:mount
+OS_COMMANDS += ip:iproute2 nft:nftables iptables:iptables nsenter:util-linux mount:mount cpio:cpio
 
 .PHONY: os-commands
 os-commands:

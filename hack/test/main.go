@@ -4,7 +4,7 @@
 //
 // Usage: go run ./hack/test CHAIN[+CHAIN...] where a CHAIN is stages that run one after another, joined by commas, and chains that are joined by
 // a plus run side by side, as in e2e+unit,fuzz. A stage is one of unit, api, race, integration, management, fuzz, environment,
-// ha, ha-short, rotation and e2e.
+// ha, ha-short, rotation, takeover and e2e.
 package main
 
 import (
@@ -41,6 +41,7 @@ var stages = map[string]stage{
 	"ha":          {args: []string{"-timeout=90m", "-count=1", "-p=1", "-v", "-run=TestHighlyAvailable|TestTwoNodes"}, packages: only("./test/ha")},
 	"ha-short":    {args: []string{"-timeout=40m", "-count=1", "-p=1", "-v", "-short", "-run=TestHighlyAvailable"}, packages: only("./test/ha")},
 	"rotation":    {args: []string{"-timeout=3h", "-count=1", "-p=1", "-v", "-run=TestRotation"}, packages: only("./test/ha")},
+	"takeover":    {args: []string{"-timeout=15m", "-count=1", "-v"}, packages: only("./test/takeover")},
 	"e2e":         {args: []string{"-timeout=75m", "-count=1", "-p=1", "-v"}, packages: only("./test/e2e/...")},
 }
 
@@ -88,7 +89,7 @@ func parse(args []string) ([][]string, error) {
 		names := strings.Split(chain, ",")
 		for _, name := range names {
 			if _, ok := stages[name]; !ok {
-				return nil, fmt.Errorf("%q is no stage; name unit, api, race, integration, management, fuzz, environment, ha, ha-short, rotation or e2e", name)
+				return nil, fmt.Errorf("%q is no stage; name unit, api, race, integration, management, fuzz, environment, ha, ha-short, rotation, takeover or e2e", name)
 			}
 		}
 		chains = append(chains, names)
@@ -163,7 +164,7 @@ func unit() ([]string, error) {
 		return nil, err
 	}
 	return slices.DeleteFunc(strings.Fields(string(out)), func(pkg string) bool {
-		return strings.HasSuffix(pkg, "/test/devcluster") || strings.HasSuffix(pkg, "/test/ha") || slices.ContainsFunc([]string{"integration", "security", "clusterapi", "e2e"}, func(part string) bool {
+		return strings.HasSuffix(pkg, "/test/devcluster") || strings.HasSuffix(pkg, "/test/ha") || slices.ContainsFunc([]string{"integration", "security", "clusterapi", "takeover", "e2e"}, func(part string) bool {
 			return strings.Contains(pkg, "/test/"+part)
 		})
 	}), nil

@@ -210,13 +210,15 @@ type MAASNodePoolPlatform struct {
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$')`,message=`deployTimeout must be a duration such as 30m or 1h30m`
 	DeployTimeout *metav1.Duration `json:"deployTimeout,omitempty"`
 
-	// bootTimeout bounds the time from Deployed until the machine has fetched its configuration. Absent means 20m.
+	// bootTimeout is the part for booting and fetching the configuration of the time that a machine may take from Deployed until its
+	// Node is there: with joinTimeout it makes the whole. It also bounds how long a machine that is switched off may take to come on.
+	// Absent means 20m.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$')`,message=`bootTimeout must be a duration such as 30m or 1h30m`
 	BootTimeout *metav1.Duration `json:"bootTimeout,omitempty"`
 
-	// joinTimeout bounds the time from then until the machine's Node is there. Absent means 15m.
+	// joinTimeout is the other part, from then until the machine's Node is there. Absent means 15m.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$')`,message=`joinTimeout must be a duration such as 30m or 1h30m`

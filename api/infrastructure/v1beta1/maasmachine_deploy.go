@@ -34,13 +34,14 @@ type MachineTimeouts struct {
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$')`,message=`timeouts.deploy must be a duration such as 30m or 1h30m`
 	Deploy *metav1.Duration `json:"deploy,omitempty"`
 
-	// boot bounds the time from Deployed until the machine has fetched its configuration. Default 20m.
+	// boot is the part for booting and fetching the configuration of the time that a machine may take from Deployed until its Node is
+	// there: with join it makes the whole. It also bounds how long a machine that is switched off may take to come on. Default 20m.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$')`,message=`timeouts.boot must be a duration such as 30m or 1h30m`
 	Boot *metav1.Duration `json:"boot,omitempty"`
 
-	// join bounds the time from then until its Node is there. Default 15m.
+	// join is the other part, from then until its Node is there. Default 15m.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$')`,message=`timeouts.join must be a duration such as 30m or 1h30m`

@@ -181,6 +181,11 @@ func TestReconciler(t *testing.T) {
 		"When its DNS name can't be taken away, it should wait until it can":       keepsName,
 		"When others made the DNS name, it should leave that to them":              othersName,
 		"When it is deleted and there are no credentials, it should say so and go": lettingGo,
+		"When deployments fail on a machine, it should be taken by nobody":         quarantines,
+		"When the user can set no tags, a quarantine should be this cluster's":     quarantinesByPlainUser,
+		"When failures are few, old or the image's, there should be no quarantine": neverQuarantined,
+		"When MAAS did not take a machine back, it should be asked until it does":  takesBack,
+		"When it takes the place of a lost one, it should say which machines run":  restores,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, cfg) })
 	}

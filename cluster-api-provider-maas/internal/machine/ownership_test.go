@@ -14,10 +14,8 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
-	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/guest"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/test/maas-simulator/faults"
@@ -160,11 +158,8 @@ func erases(t *testing.T, cfg *rest.Config) {
 
 func joins(t *testing.T, cfg *rest.Config) {
 	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa", Hostname: "Mole"})
-	inside := fakeclient.NewClientBuilder().Build()
 	var away error
-	w.reconciler.Nodes = &guest.Nodes{Reader: w.client, Clock: w.clock, Connect: func(*rest.Config) (client.Client, error) { return inside, away }}
-	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "demo-kubeconfig"}, Data: map[string][]byte{"value": []byte(`{"apiVersion": "v1", "kind": "Config",
-		"clusters": [{"name": "c", "cluster": {"server": "https://guest.example.com"}}], "contexts": [{"name": "x", "context": {"cluster": "c"}}], "current-context": "x"}`)}})
+	inside := w.emptyGuest(&away)
 	w.add("m", infrav1.MaasMachineSpec{})
 	away = errors.New("connection refused")
 	w.passes("m", 3)

@@ -61,6 +61,7 @@ func TestReconciler(t *testing.T) {
 		"When a machine is locked, it should say so":                                                   locked,
 		"When erasing is asked for, it should ask MAAS for it":                                         erases,
 		"When the Node registers, it should get the provider ID; when it does not, that is told":       joins,
+		"When a deployed machine has lost its system, it should be told in time, and come back erased": lostSystem,
 		"When the pool's token is known, each machine should be deployed with one of its own":          personal,
 		"When MAAS has no LXD hosts, a virtual machine should wait and take no other machine":          vmWithoutHosts,
 	} {

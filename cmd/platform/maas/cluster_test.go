@@ -95,7 +95,7 @@ func TestSpellings(t *testing.T) {
 			p.getenv = func(string) string { return key }
 			flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
 			p.AddFlags(flags)
-			g.Expect(flags.Parse(append(tt.args, "--external-api-server-address", "10.0.0.1"))).To(Succeed())
+			g.Expect(flags.Parse(append(tt.args, "--external-api-server-address", "nodes.example.com"))).To(Succeed())
 			g.Expect(p.Complete(t.Context(), cluster.Environment{Name: "demo", Stderr: &stderr})).To(Succeed())
 			secret := p.Objects("clusters", "demo")[0].(*corev1.Secret)
 			g.Expect(string(secret.Data["MAAS_ENDPOINT"])).To(Equal(tt.args[1]))

@@ -138,9 +138,13 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error)
 		return ctrl.Result{}, r.follow(ctx, s)
 	}
 	if c := r.hindrance(ctx, s); c != nil {
+		if c.Reason == hyperv1.BackupFailedReason {
+			r.fail(s, c.Message)
+			return ctrl.Result{}, nil
+		}
 		s.outcome = c
-		if c.Status != metav1.ConditionTrue && c.Reason != hyperv1.BackupFailedReason && r.Clock.Since(s.backup.CreationTimestamp.Time) > backup.Deadline {
-			s.fail(fmt.Sprintf("It could not begin within %s: %s. Create another HCPEtcdBackup when that is mended", backup.Deadline, c.Message))
+		if r.Clock.Since(s.backup.CreationTimestamp.Time) > backup.Deadline {
+			r.fail(s, fmt.Sprintf("It could not begin within %s: %s. Create another HCPEtcdBackup when that is mended", backup.Deadline, c.Message))
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{RequeueAfter: waiting}, nil
@@ -149,7 +153,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error)
 	if err != nil {
 		s.set(metav1.ConditionUnknown, hyperv1.BackupInProgressReason, "Waiting: "+err.Error())
 		if r.Clock.Since(s.backup.CreationTimestamp.Time) > backup.Deadline {
-			s.fail(fmt.Sprintf("It could not begin within %s: %v", backup.Deadline, err))
+			r.fail(s, fmt.Sprintf("It could not begin within %s: %v", backup.Deadline, err))
 		}
 		return ctrl.Result{RequeueAfter: waiting}, nil
 	}
@@ -227,7 +231,7 @@ func (r *Reconciler) follow(ctx context.Context, s *scope) error {
 			return fmt.Errorf("reading HCPEtcdBackup %s/%s: %w", s.backup.Namespace, s.backup.Name, err)
 		}
 		if live.Status.SHA256 == "" {
-			s.fail("The Job ended without saying what it stored")
+			r.fail(s, "The Job ended without saying what it stored")
 		}
 	default:
 		said, err := r.lastWords(ctx, s.job)
@@ -237,8 +241,7 @@ func (r *Reconciler) follow(ctx context.Context, s *scope) error {
 		if said == "" {
 			said = why
 		}
-		s.fail(said)
-		r.tell(s, corev1.EventTypeWarning, hyperv1.BackupFailedReason, said)
+		r.fail(s, said)
 	}
 	return nil
 }
@@ -250,8 +253,10 @@ func (s *scope) set(status metav1.ConditionStatus, reason, message string) {
 // maxMessage is how long a message may get: who reads it is a person.
 const maxMessage = 1024
 
-func (s *scope) fail(message string) {
+// fail ends a backup.
+func (r *Reconciler) fail(s *scope, message string) {
 	s.set(metav1.ConditionFalse, hyperv1.BackupFailedReason, message)
+	r.tell(s, corev1.EventTypeWarning, hyperv1.BackupFailedReason, message)
 }
 
 func (r *Reconciler) tell(s *scope, eventType, reason, message string) {

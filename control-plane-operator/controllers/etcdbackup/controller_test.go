@@ -285,6 +285,7 @@ func TestBackups(t *testing.T) {
 				asked := w.asks("waits")
 				w.clock.SetTime(time.Now().Add(backup.Deadline + time.Minute))
 				g.Expect(w.passes(asked)).To(And(HavePrefix("False/BackupFailed: It could not begin within 1h0m0s: "), ContainSubstring(tc.deadline)))
+				g.Expect(w.events).To(Receive(And(ContainSubstring("BackupFailed"), ContainSubstring(tc.deadline))), "an event says so too")
 			})
 		}
 	})
@@ -299,6 +300,8 @@ func TestBackups(t *testing.T) {
 	t.Run("When what is asked for is not supported, it should say so at once", func(t *testing.T) {
 		g, w := NewWithT(t), newWorld(t, api)
 		g.Expect(w.passes(w.asks("clear", func(b *hyperv1.HCPEtcdBackup) { b.Spec.EncryptionKey.Name = "" }))).To(HavePrefix("False/BackupFailed: spec.encryptionKey is missing"))
+		g.Expect(w.events).To(Receive(ContainSubstring("spec.encryptionKey is missing")))
+		g.Expect(w.events).NotTo(Receive(), "once")
 		g.Expect(w.passes(w.asks("azure", func(b *hyperv1.HCPEtcdBackup) {
 			b.Spec.Storage = hyperv1.HCPEtcdBackupStorage{StorageType: hyperv1.AzureBlobBackupStorage, AzureBlob: hyperv1.HCPEtcdBackupAzureBlob{
 				Container: "backups", StorageAccount: "account", KeyPrefix: "k", Credentials: hyperv1.SecretReference{Name: "s3"}}}

@@ -80,6 +80,32 @@ func TestMirroredAnnotations(t *testing.T) {
 	}
 }
 
+// TestEveryMirroredAnnotation has each by the name that users and other tools write: a name that changes, or one that is left out, is an
+// annotation that does nothing.
+func TestEveryMirroredAnnotation(t *testing.T) {
+	wanted := texts{"oauth.hypershift.openshift.io/login-url-override": "x"}
+	for _, name := range []string{
+		"api-critical-priority-class", "aws-kms-provider-image", "certificate-renewal", "certificate-validity",
+		"certified-operators-catalog-image", "cleanup-cloud-resources", "cluster-autoscaler-image", "community-operators-catalog-image",
+		"control-plane-priority-class", "debug-deployments", "disable-ignition-server", "disable-machine-management",
+		"disable-monitoring-services", "disable-pki-reconciliation", "disable-profiling", "enable-metrics-forwarding",
+		"ensureexists-pullsecret-reconcile", "etcd-priority-class", "former-address-overlap", "former-signer-overlap",
+		"ibmcloud-kms-provider-image", "ingress-controller-load-balancer-scope", "konnectivity-agent-image", "konnectivity-server-image",
+		"kube-apiserver-goaway-chance", "kube-apiserver-gogc", "kube-apiserver-gomemlimit", "kube-apiserver-max-mutating-requests-inflight",
+		"kube-apiserver-max-requests-inflight", "kube-apiserver-service-account-token-max-expiration", "kube-apiserver-verbosity-level",
+		"management-platform", "olm-catalogs-is-registry-overrides", "portieris-image", "private-ingress-controller",
+		"redhat-marketplace-catalog-image", "redhat-operators-catalog-image", "request-serving-node-additional-selector", "restored-from-backup",
+		"restoring", "rotate-signers", "topology",
+	} {
+		wanted["hypershift.openshift.io/"+name] = "x"
+	}
+	hc, hcp := &hyperv1.HostedCluster{}, &hyperv1.HostedControlPlane{}
+	hc.Annotations = wanted
+	mirrorAnnotations(hc, hcp)
+	mirrored{want: wanted}.check(t, hcp.Annotations)
+	NewWithT(t).Expect(mirroredAnnotations).To(HaveLen(len(wanted)), "one that is mirrored has no place here")
+}
+
 func TestAutoscalerIsWanted(t *testing.T) {
 	c := fixture.Start(t)
 	s := newWorld(t, c, "autoscaler")

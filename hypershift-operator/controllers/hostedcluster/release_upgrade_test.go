@@ -174,6 +174,19 @@ func TestUpgradeRules(t *testing.T) {
 	}
 }
 
+func TestUpgradeRulesAreSkipped(t *testing.T) {
+	c := fixture.Start(t)
+	s := running(t, c, "skipped", "1.31.0")
+	s.want(tagged("1.36.0"))
+	s.Expect(s.condition(hyperv1.ValidReleaseImage).Status).To(Equal(metav1.ConditionFalse))
+	s.change(func(hc *hyperv1.HostedCluster) {
+		metav1.SetMetaDataAnnotation(&hc.ObjectMeta, hyperv1.SkipReleaseImageValidation, "true")
+	})
+	s.mustPass()
+	s.Expect(s.controlPlane().Spec.ReleaseImage).To(Equal(pinned("1.36.0")), "who says so gets five minors at once")
+	s.Expect(s.condition(hyperv1.ValidReleaseImage).Status).To(Equal(metav1.ConditionTrue))
+}
+
 func TestUpgradeRulesOfTheControlPlanesOwnRelease(t *testing.T) {
 	c := fixture.Start(t)
 	s := running(t, c, "own-release", "1.33.0")

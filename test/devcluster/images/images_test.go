@@ -311,11 +311,14 @@ func TestPublishedNames(t *testing.T) {
 		"registry.k8s.io/pause:3.10.2": "/pause 65535:65535",
 		"registry.k8s.io/coredns/coredns:" + requirement(t, "coredns", "github.com/coredns/coredns"):                    "/coredns 65532:65532",
 		"registry.k8s.io/cluster-api/cluster-api-controller:" + requirement(t, "clusterapi", "sigs.k8s.io/cluster-api"): "/manager 65532:65532",
-		"registry.k8s.io/etcd:" + strings.TrimPrefix(requirement(t, "kube", "go.etcd.io/etcd/server/v3"), "v") + "-0":   "/go-runner ",
+		"registry.k8s.io/etcd:" + strings.TrimPrefix(requirement(t, "kube", "go.etcd.io/etcd/server/v3"), "v") + "-0":   " ",
 	}
 	for _, program := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy"} {
 		for _, version := range []string{"v1.36.3", "v1.35.0"} {
 			wanted["registry.k8s.io/"+program+":"+version] = "/go-runner "
+			if program == "kube-proxy" {
+				wanted["registry.k8s.io/"+program+":"+version] = " "
+			}
 		}
 	}
 	g.Expect(references).To(Equal(wanted))

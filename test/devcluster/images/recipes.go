@@ -93,9 +93,12 @@ func kube(bin string, release Release, base []containerimage.File) []containerim
 }
 
 func kubeImage(program, tag string, release Release, files []containerimage.File) containerimage.Image {
-	return containerimage.Image{
-		Name: program + release.Suffix, Reference: Published + "/" + program + tag, Entrypoint: []string{"/go-runner"}, Files: files,
+	image := containerimage.Image{Name: program + release.Suffix, Reference: Published + "/" + program + tag, Files: files}
+	// The images of etcd and kube-proxy are not made from that of go-runner, and have no entrypoint.
+	if program != "etcd" && program != "kube-proxy" {
+		image.Entrypoint = []string{"/go-runner"}
 	}
+	return image
 }
 
 func web(parts string, base []containerimage.File) containerimage.Image {

@@ -60,6 +60,9 @@ type Spec struct {
 	Zone string
 	// Ephemeral asks to run from memory: Install is not called.
 	Ephemeral bool
+	// Blank has what the disks hold be gone when the machine is started: it is on,
+	// and nothing runs, also at later starts, until Install.
+	Blank bool
 	// CPUs is the number of CPU cores.
 	CPUs int
 	// MemoryMiB is the size of the memory in MiB.

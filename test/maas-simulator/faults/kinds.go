@@ -34,6 +34,12 @@ const (
 	DeployReverts Kind = "deploy-reverts"
 	// BootHangs lets the deployed system never fetch its user-data.
 	BootHangs Kind = "boot-hangs"
+	// GoesSilent gives the deployed system an empty user-data: it is Deployed, and
+	// is never heard of by those who wait for what the user-data was to do.
+	GoesSilent Kind = "goes-silent"
+	// DiskEmpty has a Deployed machine find no system when it is started: it is
+	// on, and nothing runs until it is installed anew.
+	DiskEmpty Kind = "disk-empty"
 	// PowerError fails power actions and queries, and MAAS is told.
 	PowerError Kind = "power-error"
 	// DeadBMC swallows power actions, and nobody tells MAAS: what waits for the
@@ -60,8 +66,8 @@ const (
 var (
 	requestKinds = []Kind{Error, Proxy, LostAnswer, Latency, Drop, DropAfter}
 	machineKinds = []Kind{
-		DeployFails, DeployReverts, BootHangs, PowerError, DeadBMC, ReleaseFails, SlowRelease, CommissionFails, EraseFails, TestFails,
-		BrokenOnDeploy, ComposeFails,
+		DeployFails, DeployReverts, BootHangs, GoesSilent, DiskEmpty, PowerError, DeadBMC, ReleaseFails, SlowRelease, CommissionFails, EraseFails,
+		TestFails, BrokenOnDeploy, ComposeFails,
 	}
 )
 

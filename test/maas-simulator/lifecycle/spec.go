@@ -15,6 +15,7 @@ import (
 	"github.com/openshift/hypershift/test/maas-simulator/inventory"
 	"github.com/openshift/hypershift/test/maas-simulator/problem"
 	"github.com/openshift/hypershift/test/maas-simulator/render"
+	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
 // spec describes the machine, as it is now, to the boot backend.
@@ -124,6 +125,9 @@ func workPowerOn(ctx context.Context, l *Life, m *inventory.Machine) error {
 	spec, err := l.spec(m.SystemID)
 	if err != nil {
 		return err
+	}
+	if m.Status == status.Deployed {
+		_, spec.Blank = l.Fault(faults.DiskEmpty, m)
 	}
 	if err := l.Backend.PowerOn(ctx, spec); err != nil {
 		return fmt.Errorf("Failed to power on node - %w", err)

@@ -183,6 +183,9 @@ func (s *Server) userData(m *inventory.Machine) (int, []byte, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	if _, hit := s.life.Fault(faults.GoesSilent, m); hit {
+		return http.StatusOK, nil, nil
+	}
 	if m.UserData == nil {
 		return 0, nil, problem.Text(http.StatusNotFound, "No user data available for this node.")
 	}

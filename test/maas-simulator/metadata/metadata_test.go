@@ -112,6 +112,16 @@ func TestUserData(t *testing.T) {
 		site.Pass(2 * time.Hour)
 		g.Expect(site.Has("one").Status).To(Equal(status.FailedDeployment))
 	})
+	t.Run("When the system is made to go silent it should be deployed, with nothing to do", func(t *testing.T) {
+		g := NewWithT(t)
+		site := rack(t)
+		_, err := site.Faults.Add(faults.Rule{Kind: faults.GoesSilent, Machine: "one"})
+		g.Expect(err).NotTo(HaveOccurred())
+		answer := as(site, "one", "GET", "2012-03-01/user-data", "")
+		g.Expect(answer.Code).To(Equal(200))
+		g.Expect(answer.Body).To(BeEmpty())
+		g.Expect(site.Has("one").Status).To(Equal(status.Deployed))
+	})
 	t.Run("When a machine is released its old credentials should be worth nothing", func(t *testing.T) {
 		g := NewWithT(t)
 		site := rack(t)

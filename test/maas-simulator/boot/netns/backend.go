@@ -104,6 +104,14 @@ func (b *Backend) PowerOn(ctx context.Context, spec boot.Spec) error {
 	if err != nil || state == boot.On {
 		return err
 	}
+	if spec.Blank {
+		if err := b.wipe(ctx, spec.SystemID); err != nil {
+			return err
+		}
+	}
+	if blank, err := b.searches(spec.SystemID, boot.On); blank || err != nil {
+		return err
+	}
 	if spec.Ephemeral {
 		if err := b.Install(ctx, spec); err != nil {
 			return err
@@ -121,6 +129,9 @@ func (b *Backend) PowerOn(ctx context.Context, spec boot.Spec) error {
 
 // PowerOff stops the machine.
 func (b *Backend) PowerOff(ctx context.Context, systemID string) error {
+	if blank, err := b.searches(systemID, boot.Off); blank || err != nil {
+		return err
+	}
 	m, err := b.lookup(systemID)
 	if err != nil || m == nil {
 		return err
@@ -133,6 +144,9 @@ func (b *Backend) PowerOff(ctx context.Context, systemID string) error {
 
 // Power reports whether the machine runs.
 func (b *Backend) Power(_ context.Context, systemID string) (boot.State, error) {
+	if state, err := os.ReadFile(b.blank(systemID)); err == nil {
+		return boot.State(state), nil
+	}
 	m, err := b.lookup(systemID)
 	if err != nil {
 		return boot.Off, err

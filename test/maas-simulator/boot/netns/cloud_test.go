@@ -4,10 +4,12 @@ package netns_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -42,6 +44,20 @@ type cloudSite struct {
 	mu       sync.Mutex
 	away     bool
 	requests []string
+	// refused are the requests that the simulator, which was there, did not take.
+	refused []string
+}
+
+// answer tells which status a request got.
+type answer struct {
+	http.ResponseWriter
+	code int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answer) WriteHeader(code int) {
+	a.code = code
+	a.ResponseWriter.WriteHeader(code)
 }
 
 func (s *cloudSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -53,7 +69,13 @@ func (s *cloudSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "away", http.StatusServiceUnavailable)
 		return
 	}
-	s.Simulator.ServeHTTP(w, r)
+	given := &answer{w, http.StatusOK}
+	s.Simulator.ServeHTTP(given, r)
+	if given.code >= http.StatusBadRequest {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.refused = append(s.refused, fmt.Sprintf("%s %s: %d", r.Method, r.URL.RequestURI(), given.code))
+	}
 }
 
 func (s *cloudSite) set(away bool) {
@@ -66,6 +88,13 @@ func (s *cloudSite) seen() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.requests, "\n")
+}
+
+// notServed are the requests that the simulator did not take.
+func (s *cloudSite) notServed() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.refused)
 }
 
 func newCloudSite(t *testing.T) *cloudSite {
@@ -243,6 +272,7 @@ func TestCloudInit(t *testing.T) {
 		g.Expect(site.events("Node status event")).To(ContainElement("DEBUG 'cloudinit' running config-runcmd with frequency once-per-instance"))
 		g.Expect(site.events("Node post-installation failure")).To(BeEmpty())
 		g.Expect(site.seen()).To(ContainSubstring("GET /MAAS/metadata/2012-03-01/meta-data/vendor-data"))
+		g.Expect(site.notServed()).To(BeEmpty(), "what cloud-init asks for is served")
 	})
 	t.Run("When its power is cycled while MAAS is away, it should come up as it was, and do once what is to be done once", func(t *testing.T) {
 		g := NewWithT(t)

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/cluster"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/handover"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/quarantine"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/reservation"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
+	"github.com/openshift/hypershift/test/maas-simulator/status"
+)
+
+// remember writes down of the MaasCluster what the machine's reconciler would.
+func (w *world) remember(write func(*infrav1.MaasCluster) error) {
+	w.t.Helper()
+	infra := w.infra()
+	w.Expect(write(infra)).To(Succeed())
+	w.Expect(w.client.Update(w.t.Context(), infra)).To(Succeed())
+}
+
+// unsuited has a machine on which three deployments of the image failed, which runs on another machine.
+func (w *world) unsuited(id string) {
+	w.t.Helper()
+	w.add(infrav1.MaasClusterSpec{ControlPlaneEndpoint: infrav1.APIEndpoint{Host: "h", Port: 1}}, nil)
+	w.reconciler.QuarantineAfter = 3
+	good := w.controlPlane("good", true)
+	good.Spec.SystemID = ptr.To("another")
+	w.Expect(w.client.Update(w.t.Context(), good)).To(Succeed())
+	w.runs(good, true)
+	w.remember(func(infra *infrav1.MaasCluster) error {
+		return quarantine.Records.Set(infra, id, quarantine.Record{Hostname: "mole", Failures: 3, Last: w.clock.Now(), Image: "ubuntu/noble"})
+	})
+}
+
+func quarantines(t *testing.T, cfg *rest.Config) {
+	w := newWorld(t, cfg, simtest.Machine{ID: "mole01", Hostname: "mole"})
+	w.unsuited("mole01")
+	w.reconcile(0)
+	w.expect(cluster.ConditionQuarantine, "True DeploymentsFailed",
+		"machine mole (mole01) is not taken any more: 3 deployments of ubuntu/noble failed there, which runs on other machines; to end that: maas $ADMIN tag update-nodes hypershift-quarantine remove=mole01")
+	w.expect("Ready", "True Ready", "")
+	w.Expect(w.tagsOf("mole01")).To(ContainElement(quarantine.Tag))
+	w.Expect(w.recorder.Events).To(Receive(ContainSubstring("MachineQuarantined")))
+
+	w.reconcile(8 * 24 * time.Hour)
+	w.expect(cluster.ConditionQuarantine, "True DeploymentsFailed", "mole01")
+	w.Change("mole01", func(m *inventory.Machine) { m.Tags = nil })
+	w.reconcile(time.Minute)
+	w.expect(cluster.ConditionQuarantine, "False None", "")
+	w.Expect(quarantine.Records.Of(w.infra())).To(BeEmpty(), "who takes the tag off ends it")
+}
+
+func quarantinesByPlainUser(t *testing.T, cfg *rest.Config) {
+	w := newWorld(t, cfg, simtest.Machine{ID: "mole01", Hostname: "mole"})
+	w.credentials(w.Key("alice"))
+	w.unsuited("mole01")
+	w.reconcile(0)
+	w.expect(cluster.ConditionQuarantine, "True DeploymentsFailed", "to end that: kubectl annotate maascluster")
+	w.Expect(w.tagsOf("mole01")).NotTo(ContainElement(quarantine.Tag))
+	w.remember(func(infra *infrav1.MaasCluster) error { quarantine.Records.Remove(infra, "mole01"); return nil })
+	w.reconcile(time.Minute)
+	w.expect(cluster.ConditionQuarantine, "False None", "")
+}
+
+func neverQuarantined(t *testing.T, cfg *rest.Config) {
+	for name, change := range map[string]func(*infrav1.MaasCluster, *quarantine.Record){
+		"it failed less often":   func(_ *infrav1.MaasCluster, r *quarantine.Record) { r.Failures = 2 },
+		"its image runs nowhere": func(_ *infrav1.MaasCluster, r *quarantine.Record) { r.Image = "custom/bad" },
+		"the cluster says never": func(infra *infrav1.MaasCluster, _ *quarantine.Record) {
+			infra.Annotations[quarantine.AfterAnnotation] = "0"
+		},
+		"the cluster says not before four": func(infra *infrav1.MaasCluster, _ *quarantine.Record) {
+			infra.Annotations[quarantine.AfterAnnotation] = "4"
+		},
+		"its last failure was more than a week ago": func(_ *infrav1.MaasCluster, r *quarantine.Record) {
+			r.Last = r.Last.Add(-169 * time.Hour)
+			r.Failures = 2
+		},
+	} {
+		w := newWorld(t, cfg, simtest.Machine{ID: "mole01", Hostname: "mole"})
+		w.unsuited("mole01")
+		forgotten := false
+		w.remember(func(infra *infrav1.MaasCluster) error {
+			record := quarantine.Records.Of(infra)["mole01"]
+			change(infra, &record)
+			forgotten = w.clock.Since(record.Last) > 7*24*time.Hour
+			return quarantine.Records.Set(infra, "mole01", record)
+		})
+		w.reconcile(0)
+		w.Expect(meta.FindStatusCondition(w.infra().Status.Conditions, cluster.ConditionQuarantine)).To(BeNil(), name)
+		w.Expect(w.tagsOf("mole01")).NotTo(ContainElement(quarantine.Tag), name)
+		w.Expect(quarantine.Records.Of(w.infra())).To(HaveLen(map[bool]int{true: 0, false: 1}[forgotten]), name)
+	}
+}
+
+func (w *world) tagsOf(systemID string) []string { return w.Machine(systemID).Tags }
+
+// takesBack has a machine that MAAS had not taken back when its MaasMachine went.
+func takesBack(t *testing.T, cfg *rest.Config) {
+	w := newWorld(t, cfg, simtest.Machine{ID: "mole01", Hostname: "mole"})
+	machines := &machine.Reconciler{Client: w.client, Reader: w.client, Recorder: w.recorder, Clock: w.clock, Identities: w.reconciler.Identities}
+	machines.Default()
+	w.reconciler.Machines = machines
+	w.add(infrav1.MaasClusterSpec{ControlPlaneEndpoint: infrav1.APIEndpoint{Host: "h", Port: 1}}, nil)
+	mend := simtest.Refuse(t, w.Simulator, "machine.release", "mole01", http.StatusConflict, "its BMC is dead")
+	w.Change("mole01", func(m *inventory.Machine) {
+		m.Status, m.Owner, m.AgentName, m.PowerState = status.Deployed, provider, maas.AllocationKey("gone"), "on"
+	})
+	w.remember(func(infra *infrav1.MaasCluster) error {
+		return handover.Records.Set(infra, "mole01", handover.Record{Machine: "m", UID: "gone", Hostname: "mole", User: provider, Since: w.clock.Now(), Words: "its BMC is dead"})
+	})
+	w.reconcile(0)
+	w.expect(cluster.ConditionReleased, "False MachinesNotReleased", "MAAS has not taken back machine mole (mole01) of MaasMachine m, which was deleted")
+	w.Expect(w.client.Delete(t.Context(), w.infra())).To(Succeed())
+	w.reconcile(time.Minute)
+	w.Expect(w.gone()).To(BeFalse(), "what it holds in MAAS is not forgotten")
+
+	mend()
+	for range 10 {
+		if w.gone() {
+			break
+		}
+		w.reconcile(11 * time.Minute)
+	}
+	w.Expect(w.gone()).To(BeTrue())
+	w.Expect(w.Machine("mole01")).To(And(HaveField("Status", status.Ready), HaveField("Owner", BeEmpty())))
+}
+
+// restores takes the place of a MaasCluster that was lost, of whose machines one runs.
+func restores(t *testing.T, cfg *rest.Config) {
+	w := newWorld(t, cfg, simtest.Machine{ID: "mole01", Hostname: "mole"}, simtest.Machine{ID: "rat001"})
+	for id, at := range map[string]status.Status{"mole01": status.Deployed, "rat001": status.Allocated} {
+		w.Change(id, func(m *inventory.Machine) {
+			m.Status, m.Owner, m.AgentName, m.PowerState = at, provider, maas.AllocationKey("of-"+id), "on"
+			m.Annotations = map[string]string{maas.AnnotationClusterUID: "lost", maas.AnnotationMachineUID: "of-" + id, maas.AnnotationPool: "workers"}
+		})
+	}
+	w.credentials("consumer:token:wrong")
+	w.add(infrav1.MaasClusterSpec{ControlPlaneEndpoint: infrav1.APIEndpoint{Host: "h", Port: 1}}, map[string]string{infrav1.RestoredFromAnnotation: "lost"})
+	w.reconcile(0)
+	w.expect(cluster.ConditionRestored, "False LookingForMachines", "MAAS has not told yet")
+	w.credentials(w.Key(provider))
+	w.reconcile(2 * time.Minute)
+	w.expect(cluster.ConditionRestored, "False WaitingForMaasMachines", "No MaasMachine has taken over 1 running machine: mole (mole01) of workers. Give their pools as many replicas")
+	w.Expect(w.recorder.Events).To(Receive(ContainSubstring("MAASUnauthorized")))
+	w.Expect(w.recorder.Events).To(Receive(ContainSubstring("Found 1 running machine of MaasCluster lost, whose place this one takes")))
+	w.Expect(w.infra().Annotations).To(HaveKeyWithValue(infrav1.OwnerAnnotation, provider))
+
+	w.remember(func(infra *infrav1.MaasCluster) error { reservation.Records.Remove(infra, "mole01"); return nil })
+	w.reconcile(time.Minute)
+	w.expect(cluster.ConditionRestored, "True AsExpected", "")
+}

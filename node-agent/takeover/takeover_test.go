@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package takeover_test
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/node-agent/host"
+	"github.com/openshift/hypershift/node-agent/takeover"
+)
+
+// machine is a folder with what the kernel shows of a machine.
+type machine struct {
+	*GomegaWithT
+	host *host.Host
+	// chosen is the disk that a person named; empty for nobody.
+	chosen string
+}
+
+// flat is MAAS's storage layout of that name: one disk, its second partition is the root.
+const flat = "22 1 8:2 / / rw,relatime shared:1 - ext4 /dev/sda2 rw\n30 22 8:1 / /boot/efi rw - vfat /dev/sda1 rw\n31 22 8:17 / /srv rw - xfs /dev/sdb1 rw\n"
+
+// newMachine has two disks, of which the first has the system, and 8 GiB of memory.
+func newMachine(t *testing.T) machine {
+	m := machine{GomegaWithT: NewWithT(t), host: &host.Host{Root: t.TempDir(), Log: io.Discard}}
+	m.put("/proc/self/mountinfo", flat)
+	m.put("/proc/meminfo", "MemTotal:        8130000 kB\nMemFree: 1024 kB\n")
+	m.put("/proc/cmdline", "BOOT_IMAGE=/boot/vmlinuz root=UUID=1 ro console=tty0 console=ttyS0,115200 quiet\n")
+	m.put("/proc/sys/kernel/kexec_load_disabled", "0\n")
+	m.put("/sys/kernel/security/lockdown", "[none] integrity confidentiality\n")
+	m.disk("sda", "8:0", map[string]string{"sda1": "8:1", "sda2": "8:2"})
+	m.disk("sdb", "8:16", map[string]string{"sdb1": "8:17"})
+	m.names(map[string]string{
+		"ata-ACME_1": "sda", "ata-ACME_1-part1": "sda1", "wwn-0x5000": "sda", "wwn-0x5000-part2": "sda2", "wwn-0x6000": "sdb", "ata-ACME_2": "sdb",
+		"lvm-pv-uuid-x": "sda",
+	})
+	return m
+}
+
+func (m machine) put(path, text string) {
+	target := m.host.Path(path)
+	m.Expect(os.MkdirAll(filepath.Dir(target), 0o755)).To(Succeed())
+	m.Expect(os.WriteFile(target, []byte(text), 0o600)).To(Succeed())
+}
+
+// disk shows a disk in /sys, with its partitions.
+func (m machine) disk(name, number string, partitions map[string]string) {
+	m.device("/sys/devices/pci0/"+name, number)
+	for partition, number := range partitions {
+		m.device("/sys/devices/pci0/"+name+"/"+partition, number)
+		m.put("/sys/devices/pci0/"+name+"/"+partition+"/partition", "1\n")
+	}
+}
+
+func (m machine) device(folder, number string) {
+	m.Expect(os.MkdirAll(m.host.Path(folder+"/slaves"), 0o755)).To(Succeed())
+	m.link("/sys/dev/block/"+number, folder)
+}
+
+func (m machine) link(path, target string) {
+	m.Expect(os.MkdirAll(filepath.Dir(m.host.Path(path)), 0o755)).To(Succeed())
+	relative, err := filepath.Rel(filepath.Dir(path), target)
+	m.Expect(err).NotTo(HaveOccurred())
+	m.Expect(os.Symlink(relative, m.host.Path(path))).To(Succeed())
+}
+
+// names are the links that udev made.
+func (m machine) names(links map[string]string) {
+	m.Expect(os.RemoveAll(m.host.Path("/dev/disk/by-id"))).To(Succeed())
+	for name, device := range links {
+		m.link("/dev/disk/by-id/"+name, "/dev/"+device)
+	}
+}
+
+func TestDisk(t *testing.T) {
+	const lvm = "22 1 253:0 / / rw - ext4 /dev/mapper/vg-root rw\n"
+	tests := map[string]struct {
+		change        func(machine)
+		want, wantErr string
+	}{
+		"When the system is on partitions of one disk, it should be that disk, by its worldwide name": {want: "/dev/disk/by-id/wwn-0x5000"},
+		"When the disk has no worldwide name, it should be the first of the others": {
+			change: func(m machine) {
+				m.names(map[string]string{"scsi-0QEMU_b": "sda", "scsi-0QEMU_a": "sda", "wwn-0x6000": "sdb"})
+			},
+			want: "/dev/disk/by-id/scsi-0QEMU_a",
+		},
+		"When it is an NVMe disk, it should be found by the controller's identity": {
+			change: func(m machine) {
+				m.disk("nvme0n1", "259:0", map[string]string{"nvme0n1p1": "259:1"})
+				m.names(map[string]string{"nvme-ACME_7": "nvme0n1", "nvme-eui.0025": "nvme0n1", "wwn-0x6000": "sdb"})
+				m.put("/proc/self/mountinfo", "22 1 259:1 / / rw - ext4 /dev/nvme0n1p1 rw\n")
+			},
+			want: "/dev/disk/by-id/nvme-eui.0025",
+		},
+		"When the root is the whole disk, it should be that disk": {
+			change: func(m machine) { m.put("/proc/self/mountinfo", "22 1 8:16 / / rw - ext4 /dev/sdb rw\n") },
+			want:   "/dev/disk/by-id/wwn-0x6000",
+		},
+		"When something is mounted over the root, it should be the last, which is what runs": {
+			change: func(m machine) { m.put("/proc/self/mountinfo", flat+"40 1 8:17 / / rw - ext4 /dev/sdb1 rw\n") },
+			// /boot/efi is still on the first one.
+			wantErr: "/ lies on sdb, and /boot/efi on sda: choose a storage layout with one disk in MAAS",
+		},
+		"When the disk has no name that lasts, it should be refused": {
+			change: func(m machine) {
+				m.names(map[string]string{"ata-ACME_1-part1": "sda1", "wwn-0x6000": "sdb", "lvm-pv-uuid-x": "sda"})
+			},
+			wantErr: "sda has no name below /dev/disk/by-id",
+		},
+		"When there are no names at all, it should be refused": {
+			change:  func(m machine) { m.names(nil) },
+			wantErr: "sda has no name below /dev/disk/by-id",
+		},
+		"When the root is on LVM, it should be refused, with what it is made of": {
+			change: func(m machine) {
+				m.device("/sys/devices/virtual/block/dm-0", "253:0")
+				m.put("/sys/devices/virtual/block/dm-0/slaves/sda3", "")
+				m.put("/sys/devices/virtual/block/dm-0/slaves/sdb1", "")
+				m.put("/proc/self/mountinfo", lvm)
+			},
+			wantErr: "/: it lies on dm-0, which is made of sda3, sdb1: choose the storage layout `flat` in MAAS",
+		},
+		"When the disk itself is one path of several, it should be refused": {
+			change: func(m machine) {
+				m.device("/sys/devices/virtual/block/dm-1", "253:1")
+				m.put("/sys/devices/virtual/block/dm-1/slaves/sda", "")
+				m.put("/proc/self/mountinfo", flat+"33 22 253:1 / /boot rw - ext4 /dev/mapper/mpatha rw\n")
+			},
+			wantErr: "/boot: it lies on dm-1, which is made of sda",
+		},
+		"When the root is on no disk, as in memory or with btrfs and ZFS, it should be refused": {
+			change:  func(m machine) { m.put("/proc/self/mountinfo", "22 1 0:26 / / rw - overlay overlayroot rw\n") },
+			wantErr: "/: its file system lies on no disk of its own (device 0:26)",
+		},
+		"When the kernel shows no mounts, it should be refused": {
+			change:  func(m machine) { m.put("/proc/self/mountinfo", "") },
+			wantErr: "names no root file system",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			if tt.change != nil {
+				tt.change(m)
+			}
+			got, err := takeover.Disk(m.host)
+			if tt.wantErr != "" {
+				m.Expect(err).To(MatchError(ContainSubstring(tt.wantErr)))
+				return
+			}
+			m.Expect(err).NotTo(HaveOccurred())
+			m.Expect(got).To(Equal(tt.want))
+		})
+	}
+}
+
+func TestCheck(t *testing.T) {
+	const variable = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+	tests := map[string]struct{ path, text, wantErr string }{
+		"When nothing speaks against it, it should be said to be possible":       {},
+		"When the firmware has secure boot and it is off, it should be possible": {variable, "\x06\x00\x00\x00\x00", ""},
+		"When the machine was started by secure boot, it should be refused":      {variable, "\x06\x00\x00\x00\x01", "started by secure boot"},
+		"When the kernel is locked down, it should be refused, with the mode":    {"/sys/kernel/security/lockdown", "none [integrity] confidentiality\n", "none [integrity] confidentiality"},
+		"When the kernel knows no lockdown, it should be possible":               {"/sys/kernel/security/lockdown", "", ""},
+		"When kexec was disabled, it should be refused, with the setting":        {"/proc/sys/kernel/kexec_load_disabled", "1\n", "kernel.kexec_load_disabled is 1"},
+		"When there is too little memory, it should be refused, with the sizes":  {"/proc/meminfo", "MemTotal: 2048000 kB\n", "2000 MiB of memory, and the live system needs 4096"},
+		"When there are 4 GiB less what the kernel keeps, it should be possible": {"/proc/meminfo", "MemTotal: 3900000 kB\n", ""},
+		"When the memory is not known, it should be refused":                     {"/proc/meminfo", "", "does not say how much memory"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			if tt.path != "" {
+				m.put(tt.path, tt.text)
+			}
+			err := takeover.Check(m.host)
+			if tt.wantErr == "" {
+				m.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			m.Expect(err).To(MatchError(ContainSubstring(tt.wantErr)))
+		})
+	}
+}
+
+func TestFromStream(t *testing.T) {
+	const sum = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+	artifact := func(name string) string {
+		return `{"location": "https://mirror.example.com/` + name + `", "sha256": "` + sum + `"}`
+	}
+	stream := func(kernel string) string {
+		return `{"stream": "rhcos-4.21", "architectures": {"x86_64": {"artifacts": {"metal": {"release": "421.9", "formats": {"iso": {"disk": {}}, "pxe": {
+			"kernel": ` + kernel + `, "initramfs": ` + artifact("initramfs") + `, "rootfs": ` + artifact("rootfs") + `}}}}}}}`
+	}
+	tests := map[string]struct{ stream, arch, wantErr string }{
+		"When the stream has the architecture, it should be its live system": {stream(artifact("kernel")), "amd64", ""},
+		"When the stream lacks the architecture, it should say so":           {stream(artifact("kernel")), "arm64", "has nothing for the architecture arm64"},
+		"When an artifact has no checksum, it should be refused":             {stream(`{"location": "https://mirror.example.com/k"}`), "amd64", "pxe.kernel for amd64: it has no sha256"},
+		"When a checksum is cut, it should be refused":                       {stream(`{"location": "https://mirror.example.com/k", "sha256": "e3b0"}`), "amd64", "it has no sha256"},
+		"When an artifact is missing, it should be refused":                  {stream(`{}`), "amd64", `the location "" is no http or https URL`},
+		"When an artifact is a file of the server, it should be refused":     {stream(`{"location": "file:///etc/shadow", "sha256": "` + sum + `"}`), "amd64", "no http or https URL"},
+		"When it is no JSON, it should say what it is not":                   {"<html>", "amd64", "reading the stream metadata"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			live, err := takeover.FromStream([]byte(tt.stream), tt.arch)
+			if tt.wantErr != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(tt.wantErr)))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			at := func(name string) takeover.Artifact {
+				return takeover.Artifact{Location: "https://mirror.example.com/" + name, SHA256: sum}
+			}
+			g.Expect(live).To(Equal(&takeover.Live{Release: "421.9", Kernel: at("kernel"), Initramfs: at("initramfs"), RootFS: at("rootfs")}))
+		})
+	}
+}
