@@ -69,6 +69,14 @@ func TestHealth(t *testing.T) {
 				Replicas: 3, UpdatedReplicas: 2, CurrentReplicas: 1, ReadyReplicas: 3, AvailableReplicas: 3, CurrentRevision: "a", UpdateRevision: "b",
 			},
 		}, true, false},
+		{"a StatefulSet that rolls by deletion, with pods of neither of the two revisions that it names", &appsv1.StatefulSet{
+			Spec:   appsv1.StatefulSetSpec{Replicas: ptr.To[int32](3)},
+			Status: appsv1.StatefulSetStatus{Replicas: 3, UpdatedReplicas: 1, ReadyReplicas: 3, AvailableReplicas: 3, CurrentRevision: "a", UpdateRevision: "c"},
+		}, true, false},
+		{"a StatefulSet that rolls by deletion, and has", &appsv1.StatefulSet{
+			Spec:   appsv1.StatefulSetSpec{Replicas: ptr.To[int32](3)},
+			Status: appsv1.StatefulSetStatus{Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: 3, AvailableReplicas: 3, CurrentRevision: "a", UpdateRevision: "c"},
+		}, true, true},
 		{"a new StatefulSet", &appsv1.StatefulSet{}, false, false},
 		{"a Job that runs", &batchv1.Job{}, false, false},
 		{"a Job that is done", job(batchv1.JobComplete), true, true},

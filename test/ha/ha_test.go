@@ -264,7 +264,13 @@ func (s *suite) nodeDies(t *testing.T) {
 	s.under(t, "node dies", func() {
 		s.node(t, "stop", "management-3")
 		s.must(t, s.Reach(t.Context(), "node known to be dead", 5*time.Minute, s.notReady("management-3")))
+		if !testing.Short() {
+			s.changeEtcd(t)
+		}
 		s.node(t, "start", "management-3")
+		if !testing.Short() {
+			s.must(t, s.Reach(t.Context(), "etcd changed", wholeLimit, s.changedEtcd))
+		}
 		s.must(t, s.Reach(t.Context(), "control plane whole", wholeLimit, s.whole))
 	})
 }

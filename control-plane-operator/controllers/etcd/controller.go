@@ -5,6 +5,7 @@
 // so an operator that dies between two steps goes on where it was:
 //
 //	lost volume -> remove -> (renew its volume) -> note "Joining" -> add as learner -> it starts -> note "Started" -> promote
+//	changed pods -> restart the members one by one (the StatefulSet does not, OnDelete)
 package etcd
 
 import (
@@ -101,7 +102,8 @@ func (r *Reconciler) observe(ctx context.Context, hcp *hyperv1.HostedControlPlan
 	if !hcp.DeletionTimestamp.IsZero() || hcp.Spec.Etcd.ManagementType == hyperv1.Unmanaged {
 		return nil, phase.ErrStop
 	}
-	err := r.Live.Get(ctx, client.ObjectKey{Namespace: hcp.Namespace, Name: component.Name}, &appsv1.StatefulSet{})
+	set := &appsv1.StatefulSet{}
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: hcp.Namespace, Name: component.Name}, set)
 	if apierrors.IsNotFound(err) {
 		return nil, phase.ErrStop
 	}
@@ -112,6 +114,7 @@ func (r *Reconciler) observe(ctx context.Context, hcp *hyperv1.HostedControlPlan
 	if err != nil {
 		return nil, err
 	}
+	seen.revision = set.Status.UpdateRevision
 	r.lookAtDisks(ctx, hcp.Namespace, seen)
 	return &scope{hcp: hcp, seen: seen}, nil
 }
@@ -147,7 +150,8 @@ func (r *Reconciler) take(ctx context.Context, hcp *hyperv1.HostedControlPlane, 
 	case note:
 		return r.note(ctx, hcp, pod, next.note)
 	case restart:
-		return r.delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: hcp.Namespace, Name: pod}})
+		// That pod, and not its successor of the same name.
+		return r.delete(ctx, next.member.live, client.Preconditions{UID: &next.member.live.UID})
 	case renew:
 		// The claim first: it stays until its pod is gone, and the pod's successor gets a new one.
 		if err := r.delete(ctx, next.member.claim); err != nil {
@@ -207,8 +211,8 @@ func (r *Reconciler) note(ctx context.Context, hcp *hyperv1.HostedControlPlane, 
 	return err
 }
 
-func (r *Reconciler) delete(ctx context.Context, obj client.Object) error {
-	if err := client.IgnoreNotFound(r.Client.Delete(ctx, obj)); err != nil {
+func (r *Reconciler) delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	if err := client.IgnoreNotFound(r.Client.Delete(ctx, obj, opts...)); err != nil {
 		return fmt.Errorf("deleting %T %s: %w", obj, client.ObjectKeyFromObject(obj), err)
 	}
 	return nil

@@ -35,6 +35,8 @@ type member struct {
 // cluster is all that a pass saw.
 type cluster struct {
 	members []*member
+	// revision is what new pods of the StatefulSet are of; empty until its controller has said it.
+	revision string
 	// listed tells whether the cluster said who its members are, which takes a quorum.
 	listed bool
 	// strangers are members that the cluster has and the control plane has not.

@@ -25,7 +25,7 @@ const (
 	renew action = "renew the volume"
 	// add has the cluster expect the member, which copies the data before it may vote.
 	add action = "add"
-	// restart deletes the pod, whose successor tries again at once.
+	// restart deletes the pod, whose successor tries again at once, and is of the newest revision.
 	restart action = "restart"
 	// promote gives a member that has caught up its vote.
 	promote action = "promote"
@@ -57,11 +57,14 @@ type step struct {
 	alarm *etcdserverpb.AlarmMember
 }
 
-// next is the next step. Nothing is done to a member unless all others that may vote are well, so that no two are out at a time,
-// and nothing at all without a quorum, which listing the members takes.
+// next is the next step. Nothing is done to a member that serves unless all others that may vote are well, so that no two are out at a time,
+// and nothing to who belongs to the cluster without a quorum, which listing the members takes.
 func (c *cluster) next(now time.Time) step {
+	if s := c.revive(); s.action != wait {
+		return s
+	}
 	if !c.listed {
-		return step{}
+		return c.roll()
 	}
 	for _, m := range c.members {
 		if n, ok := m.unnoted(); ok {
@@ -88,7 +91,7 @@ func (c *cluster) next(now time.Time) step {
 			return step{action: remove, member: m, why: why, via: via}
 		}
 	}
-	return step{}
+	return c.roll()
 }
 
 // othersWell tells whether the cluster keeps its quorum, and can still bear nothing else, while m is out.

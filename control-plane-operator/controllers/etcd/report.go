@@ -86,7 +86,7 @@ func (s *scope) healthy(now time.Time) metav1.Condition {
 	switch {
 	case len(silent) > 0:
 		return condition.False(t, hyperv1.EtcdMemberUnhealthyReason, fmt.Sprintf("No answer from %s: %d of %d members are healthy",
-			strings.Join(silent, ", "), len(c.members)-len(silent), len(c.members))+s.patient(now))
+			strings.Join(silent, ", "), len(c.members)-len(silent), len(c.members))+s.patient(now)+c.waiting())
 	case !c.listed:
 		return condition.False(t, hyperv1.EtcdWaitingForQuorumReason, "The members do not agree on who belongs to the cluster")
 	case len(c.strangers) > 0:

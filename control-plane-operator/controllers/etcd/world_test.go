@@ -3,13 +3,11 @@
 package etcd
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -59,20 +57,12 @@ type world struct {
 	patience time.Duration
 	// done are the steps that etcd took part in.
 	done []string
+	// restarted are the pods that came anew, in their order.
+	restarted []string
+	// revision is what new pods are of.
+	revision string
 	// pages are metrics that members tell in the place of their own.
 	pages map[string]string
-}
-
-// process is a pod of etcd: its container runs or has ended.
-type process struct {
-	client, peer, metrics string
-	cmd                   *exec.Cmd
-	ended                 chan struct{}
-	output                bytes.Buffer
-	uid                   string
-	restarts              int32
-	// off keeps the pod from running, as on a node that is down.
-	off bool
 }
 
 func newWorld(t *testing.T, api client.WithWatch, policy hyperv1.AvailabilityPolicy, edit ...func(*hyperv1.HostedControlPlane)) *world {
@@ -163,10 +153,14 @@ func (w *world) kubelet() {
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: component.ClaimName(pod)}}
 		claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 		claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
-		live := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod, Labels: map[string]string{"app": "etcd"}}, Spec: podSpec()}
+		live := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod, Labels: map[string]string{
+			"app": "etcd", appsv1.StatefulSetRevisionLabel: w.revision}}, Spec: podSpec()}
 		w.ensure(claim)
 		w.ensure(live)
 		if string(live.UID) != p.uid {
+			if p.uid != "" {
+				w.restarted = append(w.restarted, pod)
+			}
 			p.stop()
 			p.uid, p.restarts = string(live.UID), 0
 		}
@@ -189,7 +183,6 @@ func (w *world) runs(p *process, live *corev1.Pod, claim *corev1.PersistentVolum
 	switch {
 	case p.off:
 		p.stop()
-		return
 	case p.cmd == nil:
 		p.start(w, live.Name, w.volume(claim))
 	default:
@@ -203,6 +196,7 @@ func (w *world) runs(p *process, live *corev1.Pod, claim *corev1.PersistentVolum
 	}
 	status.RestartCount = p.restarts
 	live.Status.ContainerStatuses = []corev1.ContainerStatus{status}
+	live.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: p.readiness()}}
 	w.must(client.IgnoreNotFound(w.client.Status().Update(w.t.Context(), live)))
 }
 
@@ -274,42 +268,13 @@ func (w *world) config(pod, dir string) string {
 	return moved
 }
 
-func (p *process) start(w *world, pod, dir string) {
+// changed has the StatefulSet ask for other pods.
+func (w *world) changed(revision string) {
 	w.t.Helper()
-	file := filepath.Join(w.t.TempDir(), pod+".yaml")
-	w.must(os.WriteFile(file, []byte(w.config(pod, dir)), 0o600))
-	p.output.Reset()
-	p.cmd = exec.Command(filepath.Join(binaries(w.t), "etcd"), "--config-file="+file)
-	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
-	w.must(p.cmd.Start())
-	p.ended = make(chan struct{})
-	go func(cmd *exec.Cmd, ended chan struct{}) {
-		_ = cmd.Wait()
-		close(ended)
-	}(p.cmd, p.ended)
-}
-
-func (p *process) stop() {
-	if p.cmd != nil {
-		_ = p.cmd.Process.Kill()
-		<-p.ended
-		p.cmd = nil
-	}
-}
-
-func binaries(t *testing.T) string {
-	t.Helper()
-	if folder := os.Getenv("KUBEBUILDER_ASSETS"); folder != "" {
-		return folder
-	}
-	dir, err := os.Getwd()
-	for ; err == nil && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "bin", "kube", "etcd")); err == nil {
-			return filepath.Join(dir, "bin", "kube")
-		}
-	}
-	t.Fatal("this test needs etcd: run `make kube-binaries`")
-	return ""
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: component.Name}}
+	w.must(w.client.Get(w.t.Context(), client.ObjectKeyFromObject(set), set))
+	set.Status.UpdateRevision, w.revision = revision, revision
+	w.must(w.client.Status().Update(w.t.Context(), set))
 }
 
 func (w *world) clientURL(_, pod string) string { return "http://127.0.0.1:" + w.members[pod].client }

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ha
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/test/journey"
+)
+
+// anotherRequest is more memory than etcd asks for by itself: nobody else's pods change with it.
+const anotherRequest = "264Mi"
+
+// changeEtcd asks for other pods of etcd while a member's host is dead, and holds that the members which are left are not stopped for it.
+func (s *suite) changeEtcd(t *testing.T) {
+	t.Helper()
+	s.must(t, s.Type(t.Context(), "kubectl", "annotate", "hostedcluster", cluster, "-n", journey.Namespace, "--overwrite",
+		hyperv1.ResourceRequestOverrideAnnotationPrefix+"/etcd.etcd=memory="+anotherRequest))
+	s.must(t, s.Reach(t.Context(), "change of etcd put off", 2*time.Minute, func(ctx context.Context) (bool, string, error) {
+		c, err := s.members(ctx)
+		return strings.Contains(c.Message, "a change of etcd waits for that"), c.Reason + ": " + c.Message, err
+	}))
+}
+
+// changedEtcd checks that all members of etcd have what changeEtcd asked for.
+func (s *suite) changedEtcd(ctx context.Context) (bool, string, error) {
+	pods := &corev1.PodList{}
+	if err := s.c.List(ctx, pods, client.InNamespace(journey.HostedNamespace(cluster)), client.MatchingLabels{"app": "etcd"}); err != nil {
+		return false, "", err
+	}
+	changed, want := 0, resource.MustParse(anotherRequest)
+	for _, pod := range pods.Items {
+		if pod.Spec.Containers[0].Resources.Requests.Memory().Cmp(want) == 0 {
+			changed++
+		}
+	}
+	return changed == 3, fmt.Sprintf("%d of 3 members", changed), nil
+}
