@@ -23,13 +23,16 @@ $(BIN)/kube/kube: $(KUBE_DIR)/main.go $(KUBE_DIR)/go.mod $(KUBE_DIR)/go.sum
 $(addprefix $(BIN)/kube/,$(KUBE_PROGRAMS)): | $(BIN)/kube/kube
 	ln -sf kube $@
 
-# What an upgrade by a minor starts from: the same sources, which call themselves the first release of the minor before (and
-# take its feature gates for their own), so that it costs a link and not a second build of Kubernetes.
+# What an upgrade by a minor starts from, and what one by a patch goes to: the same sources, which call themselves the first and the second
+# release of the minor before (and take its feature gates for their own), so that each costs a link and not another build of Kubernetes.
 KUBE_MINOR := $(word 2,$(subst ., ,$(KUBE_VERSION)))
-KUBE_PREVIOUS_VERSION := v1.$(shell expr $(KUBE_MINOR) - 1).0
+KUBE_PREVIOUS_MINOR := v1.$(shell expr $(KUBE_MINOR) - 1)
+stamp/previous := $(KUBE_PREVIOUS_MINOR).0
+stamp/patch := $(KUBE_PREVIOUS_MINOR).1
+KUBE_STAMPED := $(addprefix $(BIN)/kube-,$(addsuffix /kube,previous patch))
 
-$(BIN)/kube-previous/kube: $(BIN)/kube/kube
-	cd $(KUBE_DIR) && CGO_ENABLED=0 go build -trimpath -ldflags '$(call kube_ldflags,$(KUBE_PREVIOUS_VERSION))' -o $@ .
+$(KUBE_STAMPED): $(BIN)/kube-%/kube: $(BIN)/kube/kube
+	cd $(KUBE_DIR) && CGO_ENABLED=0 go build -trimpath -ldflags '$(call kube_ldflags,$(stamp/$*))' -o $@ .
 	ln -sf kube $(@D)/kubelet
 
 # The object store of the environment. It is small, and devcluster does not start without it.
@@ -47,14 +50,14 @@ $(BIN)/images/cluster-api: $(addprefix test/devcluster/clusterapi/,go.mod go.sum
 	cd test/devcluster/clusterapi && $(STATIC_BUILD) -o $@ sigs.k8s.io/cluster-api
 
 # What the node images are made of, each with its checksum as publishers have it.
-NODE_FILES := $(addprefix $(BIN)/node/,kubelet kubelet-previous runc containerd.tgz cni-plugins.tgz)
+NODE_FILES := $(addprefix $(BIN)/node/,kubelet kubelet-previous kubelet-patch runc containerd.tgz cni-plugins.tgz)
 node_checksum = sha256sum < $@ | cut -d' ' -f1 > $@.sha256
 node_archive = tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -czf $@
 
 $(BIN)/node/kubelet: $(BIN)/kube/kube
 	mkdir -p $(@D) && ln -f $< $@ && $(node_checksum)
 
-$(BIN)/node/kubelet-previous: $(BIN)/kube-previous/kube
+$(BIN)/node/kubelet-%: $(BIN)/kube-%/kube
 	mkdir -p $(@D) && ln -f $< $@ && $(node_checksum)
 
 $(BIN)/node/runc: $(BIN)/os/usr/bin/containerd
@@ -71,7 +74,7 @@ image-programs:
 	$(STATIC_BUILD) -o $(BIN)/images/ ./test/devcluster/pause ./test/devcluster/web ./test/standin
 
 .PHONY: images
-images: product node-agent devcluster kube-binaries $(BIN)/kube-previous/kube image-programs $(IMAGE_BINARIES) $(NODE_FILES) | os-commands ## Build the container images into bin/images/oci
+images: product node-agent devcluster kube-binaries $(KUBE_STAMPED) image-programs $(IMAGE_BINARIES) $(NODE_FILES) | os-commands ## Build the container images into bin/images/oci
 	$(BIN)/devcluster images build
 
 # Programs of the host that the environment runs as they are; "command:package" each. Other files may add to it.

@@ -33,6 +33,12 @@ func (w *Walker) PreviousReleaseImage(ctx context.Context) (string, error) {
 	return lifecycle.Payload(version), err
 }
 
+// PatchReleaseImage makes a release payload of the patch that follows the release of the minor before.
+func (w *Walker) PatchReleaseImage(ctx context.Context) (string, error) {
+	environment := lifecycle.Environment{Env: w.environment(), Out: w.Out}
+	return environment.BuildPatchPayload(ctx)
+}
+
 // RebuiltReleaseImage makes a release payload of the version of another one whose Kubernetes images have other digests, as
 // when somebody built them again, and returns its pull spec by digest.
 func (w *Walker) RebuiltReleaseImage(ctx context.Context, release string) (string, error) {

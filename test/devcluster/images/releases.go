@@ -18,11 +18,31 @@ type Release struct {
 	Version string
 	// Suffix ends the names of its images in the OCI layout, and of its kubelet in bin/node.
 	Suffix string
+	// Others is the suffix of the images that a release has which brings nothing but a kubelet; empty for one with images of its own.
+	Others string
 }
+
+// previous is the suffix of the minor before.
+const previous = "-previous"
 
 // Releases are those of this build's Kubernetes and of the minor before, from which people upgrade.
 func Releases(ctx context.Context, bin string) ([]Release, error) {
-	releases := []Release{{Folder: "kube"}, {Folder: "kube-previous", Suffix: "-previous"}}
+	return versioned(ctx, bin, Release{Folder: "kube"}, Release{Folder: "kube" + previous, Suffix: previous})
+}
+
+// Patch is the patch that follows the release of the minor before. Only nodes come to it, so that it has their programs alone, and not
+// hundreds of megabytes of images that nothing would run.
+func Patch(ctx context.Context, bin string) (Release, error) {
+	const suffix = "-patch"
+	releases, err := versioned(ctx, bin, Release{Folder: "kube" + suffix, Suffix: suffix, Others: previous})
+	if err != nil {
+		return Release{}, err
+	}
+	return releases[0], nil
+}
+
+// versioned asks the programs of releases for their versions.
+func versioned(ctx context.Context, bin string, releases ...Release) ([]Release, error) {
 	for i := range releases {
 		version, err := KubeletVersion(ctx, filepath.Join(bin, releases[i].Folder, "kubelet"))
 		if err != nil {

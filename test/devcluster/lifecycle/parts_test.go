@@ -29,6 +29,7 @@ func withImages(g Gomega, e *Environment) {
 	g.Expect(images.Build(e.Images(), all)).To(Succeed())
 	script(g, filepath.Join(e.Bin, "kube", "kubelet"), "echo Kubernetes v1.36.3")
 	script(g, filepath.Join(e.Bin, "kube-previous", "kubelet"), "echo Kubernetes v1.35.0")
+	script(g, filepath.Join(e.Bin, "kube-patch", "kubelet"), "echo Kubernetes v1.35.1")
 }
 
 func script(g Gomega, path, body string) {
@@ -58,6 +59,22 @@ func TestBuildPayloads(t *testing.T) {
 			))
 		})
 	}
+	t.Run("When that of the patch is built it should have its kubelet and the other images of the release before it, and be named", func(t *testing.T) {
+		g := NewWithT(t)
+		e := sandbox(t)
+		withImages(g, e)
+		said := filepath.Join(e.Bin, "said")
+		script(g, e.Program("hypershift"), `for word in "$@"; do echo "$word"; done > `+said)
+		g.Expect(e.BuildPatchPayload(t.Context())).To(Equal("172.30.240.1:5000/hypershift/release:1.35.1"))
+		data, err := os.ReadFile(said)
+		g.Expect(err).NotTo(HaveOccurred())
+		words := strings.Split(strings.TrimSpace(string(data)), "\n")
+		g.Expect(words).To(ContainElements("v1.35.1", filepath.Join(e.Bin, "node", "kubelet-patch")))
+		for i, component := range []string{"kube-apiserver", "kube-controller-manager", "kube-proxy", "kube-scheduler"} {
+			pair := words[len(words)-8+2*i:][:2]
+			g.Expect(pair).To(HaveExactElements(Equal("--component"), MatchRegexp("^"+component+"=172.30.240.1:5000/hypershift/"+component+"-previous@sha256:")))
+		}
+	})
 	t.Run("When the command fails it should show what it said", func(t *testing.T) {
 		g := NewWithT(t)
 		e := sandbox(t)

@@ -5,9 +5,11 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/openshift/hypershift/test/devcluster/env"
@@ -35,6 +37,19 @@ func (e *Environment) buildPayloads(ctx context.Context) error {
 	return nil
 }
 
+// BuildPatchPayload makes the release payload of the patch, which only those pay for who want it, and returns its pull specification.
+func (e *Environment) BuildPatchPayload(ctx context.Context) (string, error) {
+	specs, err := images.Pullspecs(e.Images(), env.Registry)
+	if err != nil {
+		return "", err
+	}
+	release, err := images.Patch(ctx, e.Bin)
+	if err != nil {
+		return "", err
+	}
+	return Payload(release.Version), e.buildPayload(ctx, release, specs)
+}
+
 // buildPayload makes one with the command that users have for their own, from a registry with the names and layouts of the public one.
 // What the environment has in other versions, or not at all, is said.
 func (e *Environment) buildPayload(ctx context.Context, release images.Release, specs map[string]string) error {
@@ -46,6 +61,11 @@ func (e *Environment) buildPayload(ctx context.Context, release images.Release, 
 		"--product-image", specs["hypershift"], "--without", "cluster-autoscaler,crictl",
 		"--kubelet", e.nodeFile("kubelet" + release.Suffix), "--containerd", e.nodeFile("containerd.tgz"), "--runc", e.nodeFile("runc"),
 		"--cni-plugins", e.nodeFile("cni-plugins.tgz"),
+	}
+	for _, name := range slices.Sorted(maps.Keys(specs)) {
+		if component, of := strings.CutSuffix(name, release.Others); of && release.Others != "" {
+			args = append(args, "--component", component+"="+specs[name])
+		}
 	}
 	if out, err := exec.CommandContext(ctx, e.Program("hypershift"), args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("building the release payload with hypershift %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
