@@ -34,7 +34,7 @@ func (s *suite) goOver(t *testing.T) {
 	s.must(t, s.Type(t.Context(), "ip", "netns", "exec", "hs-mgmt", "nft", "add", "element", "ip", "kube-proxy", "nodeport-ips", "{ "+otherAddress+" }"))
 	guest, err := s.GuestClient(cluster)
 	s.must(t, err)
-	before, calls := s.standing(t), s.deployments(t)
+	before, calls := s.standing(t), s.changes(t)
 	writer := s.write(t, guest)
 	for _, host := range []string{otherAddress, env.Gateway} {
 		s.publishAt(t, host)
@@ -44,7 +44,7 @@ func (s *suite) goOver(t *testing.T) {
 	g.Expect(writer.end()).To(BeEmpty(), "a write was lost")
 	s.Say("%d writes, the slowest took %s", writer.count, writer.slowest.Round(100*time.Millisecond))
 	g.Expect(s.standing(t)).To(Equal(before), "nodes were Ready all the time")
-	g.Expect(s.deployments(t)).To(Equal(calls), "MAAS was asked for machines")
+	g.Expect(s.changes(t)).To(Equal(calls), "MAAS was asked to change machines")
 }
 
 // standing says of each node which one it is, and since when it is Ready.

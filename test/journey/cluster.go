@@ -211,6 +211,15 @@ func PoolReplicas(c client.Client, pool string, count int32) Check {
 	}
 }
 
+// PoolVersion checks that a NodePool says that its nodes have a version, such as "1.36.3".
+func PoolVersion(c client.Client, pool, version string) Check {
+	return func(ctx context.Context) (bool, string, error) {
+		np := &hyperv1.NodePool{}
+		err := c.Get(ctx, client.ObjectKey{Namespace: Namespace, Name: pool}, np)
+		return np.Status.Version == version, "the pool says " + np.Status.Version, err
+	}
+}
+
 // PoolCondition checks that a condition of a NodePool has one of the reasons; the message must say something.
 func PoolCondition(c client.Client, pool, conditionType, status string, reasons ...string) Check {
 	return func(ctx context.Context) (bool, string, error) {
