@@ -151,6 +151,7 @@ const (
 	SecretNotFoundReason                  = "SecretNotFound"
 	ConfigMapNotFoundReason               = "ConfigMapNotFound"
 	WaitingForGracePeriodReason           = "WaitingForGracePeriod"
+	WaitingForBackupReason                = "WaitingForBackup"
 	BlockedReason                         = "Blocked"
 	InfraStatusFailureReason              = "InfraStatusFailure"
 	WaitingOnInfrastructureReadyReason    = "WaitingOnInfrastructureReady"

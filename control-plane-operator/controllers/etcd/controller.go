@@ -99,7 +99,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 func (r *Reconciler) observe(ctx context.Context, hcp *hyperv1.HostedControlPlane) (*scope, error) {
-	if !hcp.DeletionTimestamp.IsZero() || hcp.Spec.Etcd.ManagementType == hyperv1.Unmanaged {
+	// One that is being restored has its members and volumes from somebody else: a step of ours would take from what they were just given.
+	if !hcp.DeletionTimestamp.IsZero() || hcp.Spec.Etcd.ManagementType == hyperv1.Unmanaged || hcp.Annotations[hyperv1.RestoringAnnotation] != "" {
 		return nil, phase.ErrStop
 	}
 	set := &appsv1.StatefulSet{}

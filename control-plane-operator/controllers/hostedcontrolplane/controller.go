@@ -153,6 +153,9 @@ func (r *Reconciler) begin(ctx context.Context, hcp *hyperv1.HostedControlPlane)
 	}
 	if hcp.DeletionTimestamp.IsZero() && hcp.Annotations[hyperv1.RestoringAnnotation] != "" {
 		ctrl.LoggerFrom(ctx).Info("Waiting for the keys and the data of a backup")
+		if err := r.tellRestoring(ctx, hcp); err != nil {
+			return nil, err
+		}
 		return nil, phase.ErrStop
 	}
 	return &scope{hcp: hcp}, nil

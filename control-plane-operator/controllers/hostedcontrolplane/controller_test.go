@@ -197,6 +197,7 @@ func TestControlPlane(t *testing.T) {
 		g.Expect(w.workloads()).To(BeEmpty())
 		g.Expect(w.client.List(t.Context(), secrets)).To(Succeed())
 		g.Expect(secrets.Items).To(HaveLen(before))
+		g.Expect(w.condition(hyperv1.HostedControlPlaneAvailable)).To(Equal("False/" + hyperv1.WaitingForBackupReason))
 		w.edit(func(hcp *hyperv1.HostedControlPlane) { delete(hcp.Annotations, hyperv1.RestoringAnnotation) })
 	})
 

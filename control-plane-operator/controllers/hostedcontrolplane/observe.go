@@ -172,13 +172,18 @@ func (r *Reconciler) updateStatus(ctx context.Context, s *scope, _ error) error 
 	}
 	before := s.hcp.Status
 	s.hcp.Status = status(s, o, r.Clock.Now())
-	if equality.Semantic.DeepEqual(before, s.hcp.Status) {
+	return r.writeStatus(ctx, s.hcp, before)
+}
+
+// writeStatus writes the status if it is another than before.
+func (r *Reconciler) writeStatus(ctx context.Context, hcp *hyperv1.HostedControlPlane, before hyperv1.HostedControlPlaneStatus) error {
+	if equality.Semantic.DeepEqual(before, hcp.Status) {
 		return nil
 	}
 	// An update, not a merge patch: the schema wants nulls in the version's history, which a merge patch cannot carry.
 	// Its lock also keeps the conditions that other operators write at the same time.
-	if err := r.Client.Status().Update(ctx, s.hcp); err != nil {
-		return fmt.Errorf("writing the status of HostedControlPlane %s/%s: %w", s.hcp.Namespace, s.hcp.Name, err)
+	if err := r.Client.Status().Update(ctx, hcp); err != nil {
+		return fmt.Errorf("writing the status of HostedControlPlane %s/%s: %w", hcp.Namespace, hcp.Name, err)
 	}
 	return nil
 }

@@ -143,7 +143,11 @@ func TestBegin(t *testing.T) {
 			if tc.shape != nil {
 				tc.shape(hcp)
 			}
-			s, err := (&Reconciler{OperateOnReleaseImage: tc.operateOn}).begin(t.Context(), hcp)
+			r := &Reconciler{OperateOnReleaseImage: tc.operateOn}
+			if hcp.DeletionTimestamp.IsZero() {
+				r.Client = fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(hcp).WithStatusSubresource(hcp).Build()
+			}
+			s, err := r.begin(t.Context(), hcp)
 			if !tc.begins {
 				g.Expect(err).To(MatchError(phase.ErrStop))
 				return

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcontrolplane
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/condition"
+)
+
+// tellRestoring says of a control plane that waits for its backup that it serves nobody: what was reported last is of the past. It is also the word
+// that who takes a living cluster back waits for: since passes do not overlap, nothing is put back after it.
+func (r *Reconciler) tellRestoring(ctx context.Context, hcp *hyperv1.HostedControlPlane) error {
+	before := *hcp.Status.DeepCopy()
+	gone := []hyperv1.ConditionType{hyperv1.HostedControlPlaneAvailable, hyperv1.EtcdAvailable, hyperv1.KubeAPIServerAvailable}
+	// Until etcd is back, nobody looks at its members.
+	if meta.FindStatusCondition(hcp.Status.Conditions, string(hyperv1.EtcdMembersHealthy)) != nil {
+		gone = append(gone, hyperv1.EtcdMembersHealthy)
+	}
+	for _, t := range gone {
+		hcp.Status.Conditions = condition.Merge(hcp.Status.Conditions, hcp.Generation,
+			condition.False(string(t), hyperv1.WaitingForBackupReason, "The control plane waits for `hypershift restore cluster` to bring its keys and its data"))
+	}
+	hcp.Status.Ready = false
+	return r.writeStatus(ctx, hcp, before)
+}
