@@ -87,6 +87,14 @@ func (r *restoring) awaitCluster(ctx context.Context) error {
 		if err := r.client.Get(ctx, key, r.cluster); err != nil {
 			return progress.State{}, err
 		}
+		hcp := &hyperv1.HostedControlPlane{}
+		if err := r.client.Get(ctx, client.ObjectKey{Namespace: r.hostedNamespace(), Name: r.cluster.Name}, hcp); err != nil {
+			return progress.State{}, err
+		}
+		// The HostedCluster repeats it, and may yet have what was true before.
+		if !meta.IsStatusConditionTrue(hcp.Status.Conditions, string(hyperv1.HostedControlPlaneAvailable)) {
+			return progress.State{Message: progress.FirstUnmet(hcp.Status.Conditions, string(hyperv1.HostedControlPlaneAvailable))}, nil
+		}
 		if meta.IsStatusConditionTrue(r.cluster.Status.Conditions, string(hyperv1.HostedClusterAvailable)) {
 			return progress.State{Done: true, Message: "the cluster is available"}, nil
 		}

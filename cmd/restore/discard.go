@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,37 +26,38 @@ func (r *restoring) discard(ctx context.Context) error {
 	if !r.discardData {
 		return nil
 	}
-	namespace, goneOnce := r.hostedNamespace(), false
+	namespace := r.hostedNamespace()
 	return r.report.Wait(ctx, "the data of namespace "+namespace, r.timeout, pollInterval, func(ctx context.Context) (progress.State, error) {
 		hcp := &hyperv1.HostedControlPlane{}
 		if err := r.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: r.cluster.Name}, hcp); err != nil {
 			return progress.State{}, err
 		}
-		if hcp.Annotations[hyperv1.RestoringAnnotation] == "" {
+		if !waitsForBackup(hcp) {
 			return progress.State{Message: "waiting until the control-plane-operator puts nothing back"}, nil
 		}
 		left, err := r.deleteData(ctx, namespace)
 		if err != nil || left != "" {
-			goneOnce = false
 			return progress.State{Message: "waiting for " + left + " to go"}, err
 		}
-		// A pass of the control-plane-operator that had begun may have put something back.
-		done := goneOnce
-		goneOnce = true
-		return progress.State{Done: done, Message: "the API server, etcd and its data are gone"}, nil
+		return progress.State{Done: true, Message: "the API server, etcd and its data are gone"}, nil
 	})
+}
+
+// waitsForBackup tells that the control-plane-operator has said so: nothing is put back any more, and what it reports from here on is new.
+func waitsForBackup(hcp *hyperv1.HostedControlPlane) bool {
+	c := meta.FindStatusCondition(hcp.Status.Conditions, string(hyperv1.HostedControlPlaneAvailable))
+	return hcp.Annotations[hyperv1.RestoringAnnotation] != "" && c != nil && c.Reason == hyperv1.WaitingForBackupReason
 }
 
 // deleteData deletes what is left, and names the first of it.
 func (r *restoring) deleteData(ctx context.Context, namespace string) (string, error) {
 	objects := []client.Object{&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "kube-apiserver"}}, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: etcdName}},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: notesName}}}
-	for _, member := range r.members() {
-		if r.filled(ctx, namespace, member) {
-			continue // By an earlier run of this command.
-		}
-		objects = append(objects, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: member}}, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: dataClaim + member}})
+	data, err := r.data(ctx)
+	if err != nil {
+		return "", err
 	}
+	objects = append(objects, data...)
 	left := ""
 	for _, obj := range objects {
 		obj.SetNamespace(namespace)
@@ -73,9 +75,22 @@ func (r *restoring) deleteData(ctx context.Context, namespace string) (string, e
 	return left, nil
 }
 
-// filled tells that the volume of a member has the data of the backup already.
-func (r *restoring) filled(ctx context.Context, namespace, member string) bool {
-	pod := &corev1.Pod{}
-	err := r.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: podPrefix + member}, pod)
-	return err == nil && pod.Status.Phase == corev1.PodSucceeded
+// data are the volumes of all members and the pods that use them, unless an earlier run of this command has filled them all. Some of them are not kept:
+// where the others go follows from where all are.
+func (r *restoring) data(ctx context.Context) ([]client.Object, error) {
+	var objects []client.Object
+	all := true
+	for _, member := range r.members() {
+		filled, err := r.filled(ctx, member)
+		if err != nil {
+			return nil, fmt.Errorf("read Pod %s: %w", r.filler(member), err)
+		}
+		all = all && filled
+		objects = append(objects, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: r.filler(member).Name}}, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: member}},
+			&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: dataClaim + member}})
+	}
+	if all {
+		return nil, nil
+	}
+	return objects, nil
 }

@@ -19,6 +19,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/cmd/progress"
 	"github.com/openshift/hypershift/support/bundle"
+	"github.com/openshift/hypershift/support/component"
 )
 
 const (
@@ -29,7 +30,7 @@ const (
 	defaultSize = "8Gi"
 	// podPrefix starts the names of the pods that fill volumes.
 	podPrefix = "restore-"
-	// restoreLabel marks the pods that fill volumes.
+	// restoreLabel marks the pods that fill volumes, and tells from which backup.
 	restoreLabel = "hypershift.openshift.io/etcd-restore"
 )
 
@@ -46,12 +47,15 @@ func (r *restoring) members() []string {
 	return all
 }
 
-// putMembers fills the volume of each member with the snapshot, one after the other.
+// putMembers fills the volume of each member with the snapshot, one after the other. Before, all pods that do so are there and wait: where volumes
+// stay with a node, their places are the members' places, and the scheduler forgets a pod that has ended.
 func (r *restoring) putMembers(ctx context.Context) error {
 	for _, member := range r.members() {
-		if err := r.putClaim(ctx, member); err != nil {
-			return err
+		if err := r.place(ctx, member); err != nil {
+			return fmt.Errorf("make the volume of %s: %w", member, err)
 		}
+	}
+	for _, member := range r.members() {
 		if err := r.fill(ctx, member); err != nil {
 			return fmt.Errorf("fill the volume of %s: %w", member, err)
 		}
@@ -60,7 +64,8 @@ func (r *restoring) putMembers(ctx context.Context) error {
 	return nil
 }
 
-func (r *restoring) putClaim(ctx context.Context, member string) error {
+// putClaim tells whether the volume has its place already.
+func (r *restoring) putClaim(ctx context.Context, member string) (bound bool, err error) {
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: r.hostedNamespace(), Name: dataClaim + member, Labels: map[string]string{"app": etcdName}},
 		Spec: corev1.PersistentVolumeClaimSpec{
@@ -74,38 +79,75 @@ func (r *restoring) putClaim(ctx context.Context, member string) error {
 			claim.Spec.Resources.Requests[corev1.ResourceStorage] = *size
 		}
 	}
-	if err := r.client.Create(ctx, claim); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("make PersistentVolumeClaim %s: %w", client.ObjectKeyFromObject(claim), err)
+	key := client.ObjectKeyFromObject(claim)
+	if err = r.client.Create(ctx, claim); apierrors.IsAlreadyExists(err) {
+		err = r.client.Get(ctx, key, claim)
 	}
-	return nil
+	if err != nil {
+		return false, fmt.Errorf("make PersistentVolumeClaim %s: %w", key, err)
+	}
+	return claim.Spec.VolumeName != "", nil
 }
 
-// fill runs a pod with the member's volume that takes the snapshot. One that succeeded did so for an earlier run of this command; any other of
-// an earlier run has nobody who feeds it.
-func (r *restoring) fill(ctx context.Context, member string) error {
+// filler is the pod that fills the volume of a member.
+func (r *restoring) filler(member string) client.ObjectKey {
+	return client.ObjectKey{Namespace: r.hostedNamespace(), Name: podPrefix + member}
+}
+
+// backupID tells snapshots apart. Members that were made from different ones would be one cluster that does not agree on its data.
+func (r *restoring) backupID() string {
+	sum := r.contents.Header.Snapshot.SHA256
+	return sum[:min(len(sum), 16)]
+}
+
+// filled tells that the volume of a member has the data of this backup already, by an earlier run of this command.
+func (r *restoring) filled(ctx context.Context, member string) (bool, error) {
 	pod := &corev1.Pod{}
-	key := client.ObjectKey{Namespace: r.hostedNamespace(), Name: podPrefix + member}
-	err := r.client.Get(ctx, key, pod)
-	switch {
-	case err == nil && pod.Status.Phase == corev1.PodSucceeded:
-		return nil
+	if err := r.client.Get(ctx, r.filler(member), pod); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return pod.Status.Phase == corev1.PodSucceeded && pod.DeletionTimestamp.IsZero() && pod.Labels[restoreLabel] == r.backupID(), nil
+}
+
+// place runs a pod with the member's volume that waits for the snapshot. Any other of an earlier run has nobody who feeds it.
+func (r *restoring) place(ctx context.Context, member string) error {
+	key := r.filler(member)
+	if filled, err := r.filled(ctx, member); filled || err != nil {
+		return err
+	}
+	bound, err := r.putClaim(ctx, member)
+	if err != nil {
+		return err
+	}
+	earlier := &corev1.Pod{}
+	switch err := r.client.Get(ctx, key, earlier); {
 	case err == nil:
-		if err := r.removePod(ctx, pod); err != nil {
+		if err := r.removePod(ctx, earlier); err != nil {
 			return err
 		}
 	case !apierrors.IsNotFound(err):
 		return fmt.Errorf("read Pod %s: %w", key, err)
 	}
-	if pod, err = r.pod(ctx, key.Name, member); err != nil {
+	pod, err := r.pod(ctx, key.Name, member)
+	if err != nil {
 		return err
+	}
+	if !bound {
+		r.keepApart(pod)
 	}
 	if err := r.client.Create(ctx, pod); err != nil {
 		return fmt.Errorf("make Pod %s: %w", key, err)
 	}
-	if err := r.awaitPod(ctx, key, corev1.PodRunning); err != nil {
+	return r.awaitPod(ctx, key, corev1.PodRunning)
+}
+
+// fill sends the snapshot to the pod that waits for it.
+func (r *restoring) fill(ctx context.Context, member string) error {
+	key := r.filler(member)
+	if filled, err := r.filled(ctx, member); filled || err != nil {
 		return err
 	}
-	err = r.open(func(_ bundle.Contents, snapshot io.Reader) error { return r.feed(ctx, key, etcdName, snapshot) })
+	err := r.open(func(_ bundle.Contents, snapshot io.Reader) error { return r.feed(ctx, key, etcdName, snapshot) })
 	if err != nil {
 		return err
 	}
@@ -121,12 +163,16 @@ func (r *restoring) pod(ctx context.Context, name, member string) (*corev1.Pod, 
 	}
 	from, off := operator.Spec.Template.Spec, false
 	container := from.Containers[0]
+	var nodes *corev1.NodeAffinity
+	if from.Affinity != nil {
+		nodes = from.Affinity.NodeAffinity // Nodes that are set aside for control planes are for volumes too.
+	}
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name, Labels: map[string]string{restoreLabel: member}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name, Labels: map[string]string{restoreLabel: r.backupID()}},
 		Spec: corev1.PodSpec{
 			RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: &off,
 			SecurityContext: from.SecurityContext, ImagePullSecrets: from.ImagePullSecrets,
-			NodeSelector: from.NodeSelector, Tolerations: from.Tolerations, Affinity: apart(),
+			NodeSelector: from.NodeSelector, Tolerations: from.Tolerations, Affinity: &corev1.Affinity{NodeAffinity: nodes},
 			Containers: []corev1.Container{{
 				Name: etcdName, Image: container.Image, ImagePullPolicy: container.ImagePullPolicy, SecurityContext: container.SecurityContext,
 				Command: []string{operatorName, "restore-etcd", "--namespace=" + key.Namespace, "--member=" + member,
@@ -141,12 +187,11 @@ func (r *restoring) pod(ctx context.Context, name, member string) (*corev1.Pod, 
 	}, nil
 }
 
-// apart puts volumes that are bound to a node where members may run that must not share one.
-func apart() *corev1.Affinity {
-	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
-		Weight: 100, PodAffinityTerm: corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname,
-			LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: restoreLabel, Operator: metav1.LabelSelectorOpExists}}}},
-	}}}}
+// keepApart places the volumes by the rule that etcd's own pods are placed by: one that came elsewhere would leave its member without a place for good.
+func (r *restoring) keepApart(pod *corev1.Pod) {
+	zones, hosts := component.Apart(map[string]string{restoreLabel: r.backupID()})
+	pod.Spec.Affinity.PodAntiAffinity = zones
+	pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{hosts}
 }
 
 func (r *restoring) awaitPod(ctx context.Context, key client.ObjectKey, phase corev1.PodPhase) error {

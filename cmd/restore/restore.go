@@ -170,6 +170,12 @@ func (r *restoring) open(use func(bundle.Contents, io.Reader) error) error {
 // infrastructure cluster is made.
 func (r *restoring) announce(ctx context.Context) error {
 	lost := r.lostInfrastructure()
+	if r.cluster.Annotations[hyperv1.RestoringAnnotation] == "" {
+		// What fills a volume now is left of a restore that has ended, and the volumes have been written since.
+		if err := r.removePods(ctx); err != nil {
+			return err
+		}
+	}
 	return upsert.Patch(ctx, r.client, r.cluster, func() {
 		if r.cluster.Annotations == nil {
 			r.cluster.Annotations = map[string]string{}

@@ -3,12 +3,7 @@
 package restore
 
 import (
-	"bytes"
-	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,118 +16,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
-	"github.com/openshift/hypershift/cmd/kube"
 	"github.com/openshift/hypershift/cmd/progress"
 	"github.com/openshift/hypershift/support/bundle"
 	"github.com/openshift/hypershift/support/objectstore"
 	"github.com/openshift/hypershift/support/objectstore/storetest"
 )
-
-// world is a management cluster whose pods start at once, and end when they are fed.
-type world struct {
-	*WithT
-	t        *testing.T
-	client   client.WithWatch
-	said     bytes.Buffer
-	fed      map[string]string
-	snapshot string
-	options  options
-	// phase is how pods end.
-	phase corev1.PodPhase
-	// forgets makes bundles that do not tell of the MaasCluster.
-	forgets bool
-}
-
-func hostedCluster(change ...func(*hyperv1.HostedCluster)) *hyperv1.HostedCluster {
-	hc := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "demo", Annotations: map[string]string{hyperv1.RestoringAnnotation: "true"}}}
-	hc.Spec.Platform.Type = hyperv1.MAASPlatform
-	hc.Spec.InfraID, hc.Spec.ControllerAvailabilityPolicy = "demo-x7k2p", hyperv1.HighlyAvailable
-	hc.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: "10.0.0.9", Port: 30443}
-	meta.SetStatusCondition(&hc.Status.Conditions, metav1.Condition{Type: string(hyperv1.HostedClusterAvailable), Status: metav1.ConditionTrue, Reason: "AsExpected"})
-	for _, do := range change {
-		do(hc)
-	}
-	return hc
-}
-
-func newWorld(t *testing.T, objects ...client.Object) *world {
-	t.Helper()
-	w := &world{WithT: NewWithT(t), t: t, fed: map[string]string{}, snapshot: strings.Repeat("snapshot", 9000), phase: corev1.PodSucceeded}
-	uid := int64(1000680000)
-	operator := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "control-plane-operator"}}
-	operator.Spec.Template.Spec = corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{RunAsUser: &uid, FSGroup: &uid},
-		Containers: []corev1.Container{{Name: "control-plane-operator", Image: "registry/hypershift:1"}}}
-	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "demo", Annotations: map[string]string{hyperv1.RestoringAnnotation: "true"}}}
-	w.client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(kube.Scheme).WithObjects(append(objects, operator, hcp)...).Build(), interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			if pod, ok := obj.(*corev1.Pod); ok {
-				pod.Status.Phase = corev1.PodRunning
-			}
-			return c.Create(ctx, obj, opts...)
-		},
-	})
-	w.backup()
-	return w
-}
-
-// backup writes a bundle and its key.
-func (w *world) backup() {
-	identity, err := age.GenerateX25519Identity()
-	w.Expect(err).NotTo(HaveOccurred())
-	folder := w.t.TempDir()
-	w.options = options{from: filepath.Join(folder, "demo"+bundle.Extension), keyFile: filepath.Join(folder, "key.txt"), timeout: time.Minute}
-	w.Expect(os.WriteFile(w.options.keyFile, []byte(identity.String()+"\n"), 0o600)).To(Succeed())
-	maasCluster := unstructured.Unstructured{}
-	maasCluster.SetGroupVersionKind(infrav1.GroupVersion.WithKind("MaasCluster"))
-	maasCluster.SetUID("lost-uid")
-	objects := []unstructured.Unstructured{maasCluster}
-	if w.forgets {
-		objects = nil
-	}
-	contents := bundle.Contents{
-		Header: bundle.Header{Namespace: "clusters", Name: "demo", HostedNamespace: "clusters-demo", InfraID: "demo-x7k2p", APIServer: "10.0.0.1:30443",
-			Created: time.Date(2026, 11, 1, 2, 3, 4, 0, time.UTC), Snapshot: bundle.Snapshot{EtcdVersion: "3.6.5", Keys: 42}},
-		Secrets: []corev1.Secret{{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "root-ca"}, Data: map[string][]byte{"ca.key": []byte("secret")}}},
-		Objects: objects,
-	}
-	var file bytes.Buffer
-	sum := sha256.Sum256([]byte(w.snapshot))
-	contents.Header.Snapshot.Size, contents.Header.Snapshot.SHA256 = int64(len(w.snapshot)), hex.EncodeToString(sum[:])
-	w.Expect(bundle.Write(w.t.Context(), &file, contents, strings.NewReader(w.snapshot), identity.Recipient())).To(Succeed())
-	w.Expect(os.WriteFile(w.options.from, file.Bytes(), 0o600)).To(Succeed())
-}
-
-func (w *world) run() error {
-	r := &restoring{options: w.options, client: w.client, report: progress.New(&w.said, clock.RealClock{}),
-		feed: func(ctx context.Context, key client.ObjectKey, container string, input io.Reader) error {
-			text, err := io.ReadAll(input)
-			if err != nil {
-				return err
-			}
-			w.fed[key.Name] = string(text)
-			pod := &corev1.Pod{}
-			if err := w.client.Get(ctx, key, pod); err != nil {
-				return err
-			}
-			pod.Status.Phase = w.phase
-			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: "disk full\n"}}}}
-			return w.client.Status().Update(ctx, pod)
-		}}
-	return r.run(w.t.Context())
-}
-
-func (w *world) get(namespace, name string, obj client.Object) {
-	w.t.Helper()
-	w.Expect(w.client.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, obj)).To(Succeed())
-}
 
 func TestRestore(t *testing.T) {
 	t.Run("When a cluster waits for its backup, it should get keys, machines and data, and start", func(t *testing.T) {
@@ -156,12 +48,52 @@ func TestRestore(t *testing.T) {
 		w.Expect(w.said.String()).NotTo(ContainSubstring("secret"))
 	})
 	t.Run("When an earlier run died, it should go on where that was", func(t *testing.T) {
-		done := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "restore-etcd-0"}, Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}
+		done := filledPod("etcd-0", strings.Repeat("snapshot", 9000))
 		waits := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "restore-etcd-1"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
 		key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "root-ca"}, Data: map[string][]byte{"ca.key": []byte("secret")}}
 		w := newWorld(t, hostedCluster(), done, waits, key)
 		w.Expect(w.run()).To(Succeed())
 		w.Expect(w.fed).To(Equal(map[string]string{"restore-etcd-1": w.snapshot, "restore-etcd-2": w.snapshot}))
+	})
+	t.Run("When volumes have no place yet, those of three members should get it by the rule of etcd's pods, all of them before one is filled", func(t *testing.T) {
+		bound := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "data-etcd-0"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv"}}
+		w := newWorld(t, hostedCluster(), bound)
+		w.Expect(w.run()).To(Succeed())
+		w.Expect(w.waiting[0]).To(HaveLen(3), "the scheduler forgets a pod that has ended")
+		w.Expect(w.waiting[0][0].Spec.TopologySpreadConstraints).To(BeEmpty(), "it can go nowhere else")
+		for _, pod := range w.waiting[0][1:] {
+			w.Expect(pod.Spec.TopologySpreadConstraints).To(HaveLen(1))
+			w.Expect(pod.Spec.TopologySpreadConstraints[0].WhenUnsatisfiable).To(Equal(corev1.DoNotSchedule))
+			w.Expect(pod.Spec.TopologySpreadConstraints[0].LabelSelector.MatchLabels).To(Equal(pod.Labels))
+		}
+	})
+	t.Run("When an earlier run filled some volumes of a cluster that lives, all should be made anew", func(t *testing.T) {
+		w := newWorld(t, hostedCluster(), filledPod("etcd-0", strings.Repeat("snapshot", 9000)), livingClaim("etcd-0"))
+		w.options.discardData = true
+		w.Expect(w.run()).To(Succeed())
+		w.Expect(w.fed).To(HaveLen(3), "their places follow from one another")
+	})
+	t.Run("When an earlier run filled volumes from another backup, none of it should be mixed with this one", func(t *testing.T) {
+		w := newWorld(t, hostedCluster(), filledPod("etcd-0", "other"), filledPod("etcd-1", "other"), filledPod("etcd-2", "other"), livingClaim("etcd-0"))
+		w.options.discardData = true
+		w.Expect(w.run()).To(Succeed())
+		w.Expect(w.fed).To(HaveLen(3))
+		claim := &corev1.PersistentVolumeClaim{}
+		w.get("clusters-demo", "data-etcd-0", claim)
+		w.Expect(claim.Labels).NotTo(HaveKey("data"))
+	})
+	t.Run("When a restore has ended and left its pods, another one should not take volumes for filled that were written since", func(t *testing.T) {
+		snapshot := strings.Repeat("snapshot", 9000)
+		w := newWorld(t, hostedCluster(func(hc *hyperv1.HostedCluster) { hc.Annotations = nil }), filledPod("etcd-0", snapshot), filledPod("etcd-1", snapshot), filledPod("etcd-2", snapshot))
+		w.options.discardData = true
+		w.Expect(w.run()).To(Succeed())
+		w.Expect(w.fed).To(HaveLen(3))
+	})
+	t.Run("When the cluster was available before, waiting should not end by what was reported then", func(t *testing.T) {
+		w := newWorld(t, hostedCluster(func(hc *hyperv1.HostedCluster) { hc.Annotations = nil }))
+		w.options.discardData, w.options.wait, w.late = true, true, 1
+		w.Expect(w.run()).To(Succeed())
+		w.Expect(w.said.String()).To(ContainSubstring("Available is False (WaitingForBackup): waits"))
 	})
 	t.Run("When the pod that fills a volume fails, it should say why, and the control plane wait on", func(t *testing.T) {
 		w := newWorld(t, hostedCluster())
@@ -179,7 +111,7 @@ func TestRestore(t *testing.T) {
 		})
 		at := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "clusters-demo", Name: name} }
 		w := newWorld(t, living, &appsv1.StatefulSet{ObjectMeta: at("etcd")}, &appsv1.Deployment{ObjectMeta: at("kube-apiserver")}, &corev1.ConfigMap{ObjectMeta: at("etcd-members")},
-			&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "data-etcd-0", Labels: map[string]string{"data": "old"}}})
+			livingClaim("etcd-0"))
 		w.options.discardData = true
 		w.Expect(w.run()).To(Succeed())
 		w.Expect(w.fed).To(Equal(map[string]string{"restore-etcd-0": w.snapshot}))

@@ -105,26 +105,31 @@ func (c *Component) nodeAffinity(hcp *hyperv1.HostedControlPlane) *corev1.NodeAf
 	return affinity
 }
 
-// spread keeps replicas on different hosts and, where there are several, zones. Zones are a preference: metal often has one, or
-// none that is labelled. A host gets a second replica only when all that may be used have one, so that a host which died leaves none without a
-// place, and so that two hosts are enough: a third member of etcd that waits for a host of its own would keep the others from ever being updated, and
-// protect from nothing, as two of three must live either way.
+// spread keeps replicas apart.
 func (c *Component) spread(namespace string, w *workload, affinity *corev1.Affinity) {
-	self := map[string]string{componentLabel: c.Name, hostedControlPlaneLabel: namespace}
-	affinity.PodAntiAffinity = &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
-		{Weight: 100, PodAffinityTerm: podTerm(zoneTopology, self)},
-	}}
-	hosts := corev1.TopologySpreadConstraint{
-		MaxSkew: 1, TopologyKey: hostTopology, WhenUnsatisfiable: corev1.DoNotSchedule,
-		LabelSelector: &metav1.LabelSelector{MatchLabels: self},
-		// Hosts that are cordoned or dead are no reason to wait.
-		NodeTaintsPolicy: ptr.To(corev1.NodeInclusionPolicyHonor),
-	}
+	zones, hosts := Apart(map[string]string{componentLabel: c.Name, hostedControlPlaneLabel: namespace})
+	affinity.PodAntiAffinity = zones
 	if _, revisions := w.object.(*appsv1.Deployment); revisions {
 		// Pods of the last revision are about to go.
 		hosts.MatchLabelKeys = []string{appsv1.DefaultDeploymentUniqueLabelKey}
 	}
 	w.template.Spec.TopologySpreadConstraints = append(w.template.Spec.TopologySpreadConstraints, hosts)
+}
+
+// Apart keeps pods of some labels on different hosts and, where there are several, zones. Zones are a preference: metal often has one, or
+// none that is labelled. A host gets a second replica only when all that may be used have one, so that a host which died leaves none without a
+// place, and so that two hosts are enough: a third member of etcd that waits for a host of its own would keep the others from ever being updated, and
+// protect from nothing, as two of three must live either way.
+func Apart(labels map[string]string) (*corev1.PodAntiAffinity, corev1.TopologySpreadConstraint) {
+	zones := &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
+		{Weight: 100, PodAffinityTerm: podTerm(zoneTopology, labels)},
+	}}
+	return zones, corev1.TopologySpreadConstraint{
+		MaxSkew: 1, TopologyKey: hostTopology, WhenUnsatisfiable: corev1.DoNotSchedule,
+		LabelSelector: &metav1.LabelSelector{MatchLabels: labels},
+		// Hosts that are cordoned or dead are no reason to wait.
+		NodeTaintsPolicy: ptr.To(corev1.NodeInclusionPolicyHonor),
+	}
 }
 
 func podTerm(topology string, labels map[string]string) corev1.PodAffinityTerm {
