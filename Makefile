@@ -84,7 +84,7 @@ test-e2e: preflight environment ## Run the whole journey in the embedded environ
 	go run ./hack/test e2e
 
 .PHONY: test-ha
-test-ha: preflight environment ## A highly available cluster on three management nodes that die, are drained, cut off and lose a disk, and on two, as root
+test-ha: preflight environment ## A highly available cluster on three management nodes that die, are drained, cut off and lose a disk, taken back to a backup, and on two, as root
 	go run ./hack/test ha
 
 .PHONY: test-rotation

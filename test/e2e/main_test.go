@@ -148,15 +148,5 @@ func (s *suite) allocations(t *testing.T) map[string]maas.Machine {
 }
 
 func (s *suite) allocated(ctx context.Context) (map[string]maas.Machine, error) {
-	all, err := s.maas.ListMachines(ctx, maas.MachineFilter{})
-	if err != nil {
-		return nil, err
-	}
-	given := map[string]maas.Machine{}
-	for _, m := range all {
-		if m.Owner != "" {
-			given[m.SystemID] = m
-		}
-	}
-	return given, nil
+	return journey.Allocated(ctx, s.maas)
 }

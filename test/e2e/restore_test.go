@@ -4,17 +4,14 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"filippo.io/age"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,7 +38,8 @@ func (s *suite) restore(t *testing.T) {
 	// What an earlier part had evicted may be on its way out yet.
 	before := s.settled(t, guest)
 	s.must(t, guest.Create(t.Context(), note("before-the-backup")))
-	keyFile, url := s.backup(t)
+	keyFile, url, err := s.BackUp(t.Context(), s.c, cluster)
+	s.must(t, err)
 	s.must(t, guest.Create(t.Context(), note("after-the-backup")))
 	s.admin(t, http.MethodDelete, "/requests", nil)
 
@@ -49,9 +47,8 @@ func (s *suite) restore(t *testing.T) {
 	for _, obj := range kept {
 		s.must(t, s.c.Create(t.Context(), obj))
 	}
-	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", s.environment().StoreCredentials())
-	s.must(t, s.Type(t.Context(), "hypershift", "restore", "cluster", "--from", url, "--key-file", keyFile,
-		"--s3-endpoint", "https://"+env.S3, "--s3-ca-file", s.environment().StoreCA(), "--wait", "--timeout", "10m"))
+	t.Setenv(s.StoreVariable())
+	s.must(t, s.Restore(t.Context(), keyFile, url))
 	s.must(t, s.SaveKubeconfig(t.Context(), cluster))
 	s.reach(t, "all machines taken over", soon, s.takenOver())
 	s.reach(t, "restored nodes ready", soon, s.NodesReady(cluster, 2))
@@ -62,7 +59,9 @@ func (s *suite) restore(t *testing.T) {
 	g.Expect(s.settled(t, guest)).To(Equal(before), "nothing was restarted, installed or made anew")
 	g.Expect(guest.Get(t.Context(), client.ObjectKeyFromObject(note("before-the-backup")), &corev1.ConfigMap{})).To(Succeed())
 	g.Expect(apierrors.IsNotFound(guest.Get(t.Context(), client.ObjectKeyFromObject(note("after-the-backup")), &corev1.ConfigMap{}))).To(BeTrue())
-	for _, operation := range s.asked(t) {
+	asked, err := journey.MAASAsked(t.Context())
+	s.must(t, err)
+	for operation := range asked {
 		g.Expect(operation).NotTo(Or(HaveSuffix(".allocate"), HaveSuffix(".deploy"), HaveSuffix(".release")))
 	}
 	s.reach(t, "management cluster and restored cluster at rest", long, journey.All(
@@ -72,61 +71,14 @@ func (s *suite) restore(t *testing.T) {
 
 func (s *suite) environment() env.Env { return env.Env{Dir: s.Dir, Bin: s.Bin} }
 
-// backup takes one on demand, encrypted for a key whose private part the management cluster never sees, and says where both are.
-func (s *suite) backup(t *testing.T) (keyFile, url string) {
-	t.Helper()
-	identity, err := age.GenerateX25519Identity()
-	s.must(t, err)
-	keyFile = s.Path("backup-key.txt")
-	s.must(t, os.WriteFile(keyFile, []byte(identity.String()+"\n"), 0o600))
-	hosted, e := journey.HostedNamespace(cluster), s.environment()
-	s.must(t, s.Type(t.Context(), "kubectl", "create", "secret", "generic", "-n", hosted, "backup-key", "--from-literal", "recipients="+identity.Recipient().String()))
-	s.must(t, s.Type(t.Context(), "kubectl", "create", "secret", "generic", "-n", hosted, "s3",
-		"--from-file", "credentials="+e.StoreCredentials(), "--from-file", "ca-bundle.crt="+e.StoreCA()))
-	s.must(t, s.Type(t.Context(), "hypershift", "create", "etcd-backup", "--name", cluster, "--backup-name", "on-demand", "--encryption-key", "backup-key",
-		"--s3-bucket", env.Bucket, "--s3-endpoint", "https://"+env.S3, "--s3-credentials", "s3", "--wait", "--timeout", "10m"))
-	backup := &hyperv1.HCPEtcdBackup{}
-	s.must(t, s.c.Get(t.Context(), client.ObjectKey{Namespace: hosted, Name: "on-demand"}, backup))
-	return keyFile, backup.Status.SnapshotURL
-}
-
 // settled is what runs when there are two each of machines, Nodes and pods.
 func (s *suite) settled(t *testing.T, guest client.Client) (found map[string]string) {
 	t.Helper()
 	s.reach(t, "two each of machines, Nodes and pods", soon, func(ctx context.Context) (_ bool, _ string, err error) {
-		found, err = s.running(ctx, guest)
+		found, err = journey.Running(ctx, s.maas, guest)
 		return len(found) == 6, strings.Join(slices.Sorted(maps.Keys(found)), ", "), err
 	})
 	return found
-}
-
-// running is what must not change: machines in MAAS by their allocation, Nodes and pods of the workload by their UIDs, and how often containers started.
-func (s *suite) running(ctx context.Context, guest client.Client) (map[string]string, error) {
-	given, err := s.allocated(ctx)
-	if err != nil {
-		return nil, err
-	}
-	found := map[string]string{}
-	for id, m := range given {
-		found["machine "+id] = m.Owner + " " + m.StatusName
-	}
-	nodes, pods := &corev1.NodeList{}, &corev1.PodList{}
-	if err := guest.List(ctx, nodes); err != nil {
-		return nil, err
-	}
-	for _, node := range nodes.Items {
-		found["node "+node.Name] = string(node.UID) + " " + node.Spec.ProviderID + " " + node.Status.NodeInfo.BootID
-	}
-	if err := guest.List(ctx, pods, client.InNamespace("default"), client.MatchingLabels{"app": "web"}); err != nil {
-		return nil, err
-	}
-	for _, pod := range pods.Items {
-		if pod.Status.Phase != corev1.PodRunning || !pod.DeletionTimestamp.IsZero() {
-			return nil, fmt.Errorf("pod %s comes or goes", pod.Name)
-		}
-		found["pod "+pod.Name] = fmt.Sprintf("%s on %s, started %d times", pod.UID, pod.Spec.NodeName, pod.Status.ContainerStatuses[0].RestartCount+1)
-	}
-	return found, nil
 }
 
 // lose ends the management side of the cluster as a fire would: nobody gets to clean up. What a user has in a repository is returned, ready to be
@@ -246,21 +198,4 @@ func (s *suite) takenOver() journey.Check {
 		}
 		return deployed(ctx)
 	}
-}
-
-// asked are the operations that MAAS was asked for since its counters began.
-func (s *suite) asked(t *testing.T) []string {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+env.MAASAdmin+"/requests", nil)
-	s.must(t, err)
-	response, err := http.DefaultClient.Do(request)
-	s.must(t, err)
-	defer response.Body.Close()
-	var rows []struct{ Operation string }
-	s.must(t, json.NewDecoder(response.Body).Decode(&rows))
-	var operations []string
-	for _, row := range rows {
-		operations = append(operations, row.Operation)
-	}
-	return operations
 }

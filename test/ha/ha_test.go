@@ -64,6 +64,7 @@ func parts() []part {
 		part{"When a node is drained, the API should stay", (*suite).drain},
 		part{"When an etcd volume is lost, its member should be made anew", (*suite).volumeLost},
 		part{"When the release goes up, the API should stay", (*suite).upgrade},
+		part{"When the cluster is taken back to a backup, its three members should have that and nothing else, and its nodes and pods run on", (*suite).restore},
 		part{"When the cluster is destroyed, nothing should be left", (*suite).destroy})
 }
 

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package journey
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+
+	"filippo.io/age"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/test/devcluster/env"
+)
+
+// onDemand is the name of backups that are asked for, and of what they need.
+const onDemand = "on-demand"
+
+// BackUp takes a backup into the environment's object store, encrypted for a key whose private part the management cluster never sees, and says
+// where both are.
+func (w *Walker) BackUp(ctx context.Context, c client.Client, cluster string) (keyFile, url string, err error) {
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		return "", "", err
+	}
+	keyFile = w.Path("backup-key.txt")
+	if err := os.WriteFile(keyFile, []byte(identity.String()+"\n"), 0o600); err != nil {
+		return "", "", err
+	}
+	hosted, e := HostedNamespace(cluster), w.environment()
+	for _, argv := range [][]string{
+		{"kubectl", "create", "secret", "generic", "-n", hosted, "backup-key", "--from-literal", "recipients=" + identity.Recipient().String()},
+		{"kubectl", "create", "secret", "generic", "-n", hosted, "s3", "--from-file", "credentials=" + e.StoreCredentials(), "--from-file", "ca-bundle.crt=" + e.StoreCA()},
+		{"hypershift", "create", "etcd-backup", "--name", cluster, "--backup-name", onDemand, "--encryption-key", "backup-key",
+			"--s3-bucket", env.Bucket, "--s3-endpoint", "https://" + env.S3, "--s3-credentials", "s3", "--wait", "--timeout", "10m"},
+	} {
+		if err := w.Type(ctx, argv...); err != nil {
+			return "", "", err
+		}
+	}
+	backup := &hyperv1.HCPEtcdBackup{}
+	err = c.Get(ctx, client.ObjectKey{Namespace: hosted, Name: onDemand}, backup)
+	return keyFile, backup.Status.SnapshotURL, err
+}
+
+// Restore brings a cluster back from a backup in the environment's object store, whose credentials StoreVariable names; extra flags come last.
+func (w *Walker) Restore(ctx context.Context, keyFile, url string, extra ...string) error {
+	return w.Type(ctx, append([]string{"hypershift", "restore", "cluster", "--from", url, "--key-file", keyFile,
+		"--s3-endpoint", "https://" + env.S3, "--s3-ca-file", w.environment().StoreCA(), "--wait", "--timeout", "10m"}, extra...)...)
+}
+
+// StoreVariable is the environment variable, and its value, by which commands find the credentials of the object store.
+func (w *Walker) StoreVariable() (name, value string) {
+	return "AWS_SHARED_CREDENTIALS_FILE", w.environment().StoreCredentials()
+}
+
+// Running is what a restore must not change: machines in MAAS by their allocation, Nodes and pods of the workload by their UIDs, and how often
+// containers started.
+func Running(ctx context.Context, m *maas.Client, guest client.Client) (map[string]string, error) {
+	given, err := Allocated(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]string{}
+	for id, m := range given {
+		found["machine "+id] = m.Owner + " " + m.StatusName
+	}
+	nodes, pods := &corev1.NodeList{}, &corev1.PodList{}
+	if err := guest.List(ctx, nodes); err != nil {
+		return nil, err
+	}
+	for _, node := range nodes.Items {
+		found["node "+node.Name] = string(node.UID) + " " + node.Spec.ProviderID + " " + node.Status.NodeInfo.BootID
+	}
+	if err := guest.List(ctx, pods, client.InNamespace("default"), client.MatchingLabels{"app": workloadName}); err != nil {
+		return nil, err
+	}
+	for _, pod := range pods.Items {
+		if pod.Status.Phase != corev1.PodRunning || !pod.DeletionTimestamp.IsZero() {
+			return nil, fmt.Errorf("pod %s comes or goes", pod.Name)
+		}
+		found["pod "+pod.Name] = fmt.Sprintf("%s on %s, started %d times", pod.UID, pod.Spec.NodeName, pod.Status.ContainerStatuses[0].RestartCount+1)
+	}
+	return found, nil
+}
+
+// Allocated maps the system ids that MAAS has given away to their machines.
+func Allocated(ctx context.Context, m *maas.Client) (map[string]maas.Machine, error) {
+	all, err := m.ListMachines(ctx, maas.MachineFilter{})
+	if err != nil {
+		return nil, err
+	}
+	given := map[string]maas.Machine{}
+	for _, m := range all {
+		if m.Owner != "" {
+			given[m.SystemID] = m
+		}
+	}
+	return given, nil
+}
+
+// MAASAsked counts what the simulated MAAS was asked for since its counters began, by operation.
+func MAASAsked(ctx context.Context) (map[string]int, error) {
+	var rows []struct {
+		Operation string
+		Count     int
+	}
+	asked := map[string]int{}
+	err := readJSON(ctx, http.DefaultClient, "http://"+env.MAASAdmin+"/requests", &rows)
+	for _, row := range rows {
+		asked[row.Operation] += row.Count
+	}
+	return asked, err
+}
