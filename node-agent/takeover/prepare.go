@@ -3,10 +3,7 @@
 package takeover
 
 import (
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +15,7 @@ import (
 	"time"
 
 	"github.com/openshift/hypershift/node-agent/host"
+	"github.com/openshift/hypershift/support/download"
 )
 
 // Prepared is a takeover that only has to be started.
@@ -63,7 +61,7 @@ func Prepare(ctx context.Context, h *host.Host, client *http.Client, live *Live,
 	if err := os.MkdirAll(h.Path(folder), 0o700); err != nil {
 		return nil, err
 	}
-	f := fetcher{h, client, folder, stalled}
+	f := fetcher{h, &download.Getter{Client: client, Silence: stalled, Mode: onlyRoot}, folder}
 	kernel, err := f.fetch(ctx, "kernel", live.Kernel)
 	if err != nil {
 		return nil, err
@@ -95,84 +93,34 @@ func commandLine(h *host.Host) (string, error) {
 // fetcher fetches files into a folder.
 type fetcher struct {
 	host   *host.Host
-	client *http.Client
+	getter *download.Getter
 	folder string
-	// stalled is how long a server may say nothing.
-	stalled time.Duration
 }
 
 // fetch returns where the artifact is, and has fetched it if it was not there.
 func (f fetcher) fetch(ctx context.Context, name string, artifact Artifact) (string, error) {
 	path := filepath.Join(f.folder, name)
-	if sum, err := sumOf(f.host.Path(path)); err == nil && sum == artifact.SHA256 {
+	if download.Verify(f.host.Path(path), artifact.SHA256) == nil {
 		return path, nil
 	}
 	f.host.Say("fetching %s", artifact.Location)
-	if err := f.download(ctx, f.host.Path(path), artifact); err != nil {
+	err := f.getter.File(ctx, artifact.Location, f.host.Path(path), artifact.SHA256)
+	var mismatch *download.MismatchError
+	if errors.As(err, &mismatch) {
+		err = fmt.Errorf("%w: is the stream that of the mirror's release?", err)
+	}
+	if err != nil {
 		return "", fmt.Errorf("fetching %s: %w", artifact.Location, err)
 	}
 	return path, nil
 }
 
-func sumOf(path string) (string, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer file.Close()
-	hash := sha256.New()
-	if _, err := io.Copy(hash, file); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(hash.Sum(nil)), nil
-}
-
-// download brings the file to its place when it is whole and what its checksum says.
-func (f fetcher) download(ctx context.Context, target string, artifact Artifact) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	watch := time.AfterFunc(f.stalled, func() { cancel(fmt.Errorf("the server has said nothing for %s", f.stalled)) })
-	defer watch.Stop()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, artifact.Location, nil)
-	if err != nil {
-		return err
-	}
-	answer, err := f.client.Do(request)
-	if err != nil {
-		return cmp.Or(context.Cause(ctx), err)
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("the server answered %s", answer.Status)
-	}
-	return complete(target, func(file io.Writer) error {
-		hash := sha256.New()
-		if _, err := io.Copy(io.MultiWriter(file, hash), heard{answer.Body, func() { watch.Reset(f.stalled) }}); err != nil {
-			return cmp.Or(context.Cause(ctx), err)
-		}
-		if sum := hex.EncodeToString(hash.Sum(nil)); sum != artifact.SHA256 {
-			return fmt.Errorf("its sha256 is %s, and the stream says %s: is the stream that of the mirror's release?", sum, artifact.SHA256)
-		}
-		return nil
-	})
-}
-
-// heard calls a function with each part that a reader gives.
-type heard struct {
-	io.Reader
-	again func()
-}
-
-// Read implements io.Reader.
-func (h heard) Read(p []byte) (int, error) {
-	n, err := h.Reader.Read(p)
-	h.again()
-	return n, err
-}
+// onlyRoot is the mode of a file that none but root reads.
+const onlyRoot = 0o600
 
 // concatenate writes what the kernel unpacks one after the other: the files, and then the archive.
 func concatenate(target string, archive []byte, files ...string) error {
-	return complete(target, func(out io.Writer) error {
+	return download.Complete(target, onlyRoot, func(out io.Writer) error {
 		for _, path := range files {
 			if err := appendAligned(out, path); err != nil {
 				return err
@@ -195,18 +143,4 @@ func appendAligned(out io.Writer, path string) error {
 	}
 	_, err = out.Write(make([]byte, (alignment-size%alignment)%alignment))
 	return err
-}
-
-// complete writes a file that only root reads, and that is there only when it is complete. What a machine that lost its power left of it is
-// written over.
-func complete(target string, write func(io.Writer) error) error {
-	partial, err := os.OpenFile(target+".partial", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer os.Remove(partial.Name()) //nolint:errcheck // Not there any more when all went well.
-	if err := errors.Join(write(partial), partial.Sync(), partial.Close()); err != nil {
-		return err
-	}
-	return os.Rename(partial.Name(), target)
 }

@@ -264,7 +264,7 @@ func TestPrepare(t *testing.T) {
 		"When the disk is not known, it should be refused before anything is fetched": {
 			func(m *machine, _ *mirror, _ *takeover.Live) { m.names(nil) }, "finding the disk that the machine starts from: sda has no name"},
 		"When what comes is not what was published, it should be refused": {
-			func(_ *machine, s *mirror, _ *takeover.Live) { s.files["/rootfs"] = []byte("evil") }, "/rootfs: its sha256 is"},
+			func(_ *machine, s *mirror, _ *takeover.Live) { s.files["/rootfs"] = []byte("evil") }, "/rootfs: its SHA-256 is"},
 		"When the server lacks a file, it should say which": {
 			func(_ *machine, s *mirror, _ *takeover.Live) { delete(s.files, "/initramfs") }, "/initramfs: the server answered 404 Not Found"},
 		"When the disk is not there, it should be refused before anything is fetched": {

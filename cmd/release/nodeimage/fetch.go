@@ -4,8 +4,6 @@ package nodeimage
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +14,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/openshift/hypershift/support/download"
 )
 
 const (
@@ -23,7 +23,9 @@ const (
 	downloadTimeout = 30 * time.Minute
 	// maxChecksumFile bounds what is read of a file of checksums.
 	maxChecksumFile = 1 << 20
-	attempts        = 3
+	retries         = 2
+	// readable is the mode of what is kept, which holds no secret: the folder around it decides who gets there.
+	readable = 0o644
 )
 
 // Fetcher gets the files of sources and verifies them.
@@ -43,38 +45,36 @@ func (f *Fetcher) Fetch(ctx context.Context, s Source) (string, error) {
 		return "", fmt.Errorf("checksum of %s: %w", s.Place, err)
 	}
 	if !isURL(s.Place) {
-		return s.Place, verify(s.Place, s.Place, wanted)
+		return s.Place, explain(s.Place, download.Verify(s.Place, wanted))
 	}
 	cached := filepath.Join(f.Cache, "sha256", wanted)
-	if verify(cached, s.Place, wanted) == nil {
+	if download.Verify(cached, wanted) == nil {
 		return cached, nil
 	}
 	if err := os.MkdirAll(filepath.Dir(cached), 0o750); err != nil {
 		return "", err
 	}
-	if err := f.download(ctx, s.Place, cached+".part"); err != nil {
-		return "", err
-	}
-	if err := verify(cached+".part", s.Place, wanted); err != nil {
-		return "", errors.Join(err, os.Remove(cached+".part"))
-	}
-	return cached, os.Rename(cached+".part", cached)
+	return cached, explain(downloading+s.Place, f.getter().File(ctx, s.Place, cached, wanted))
 }
 
-func verify(file, place, wanted string) error {
-	in, err := os.Open(file)
-	if err != nil {
-		return err
+// getter is patient with servers: they are the public's, and what is fetched is large.
+func (f *Fetcher) getter() *download.Getter {
+	return &download.Getter{Client: f.Client, Secure: true, Limit: downloadTimeout, Retries: retries, Pause: f.Retry, Mode: readable}
+}
+
+// downloading begins what is said of a download that failed.
+const downloading = "download "
+
+// explain says at what something failed, and what a wrong checksum may come from.
+func explain(at string, err error) error {
+	if err == nil {
+		return nil
 	}
-	defer in.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, in); err != nil {
-		return fmt.Errorf("reading %s: %w", file, err)
+	var mismatch *download.MismatchError
+	if errors.As(err, &mismatch) {
+		return fmt.Errorf("%s: %w: it is not what its publisher made, or the checksum is that of another version", at, err)
 	}
-	if got := hex.EncodeToString(sum.Sum(nil)); got != wanted {
-		return fmt.Errorf("%s has the SHA-256 %s, and %s is wanted: it is not what its publisher made, or the checksum is that of another version", place, got, wanted)
-	}
-	return nil
+	return fmt.Errorf("%s: %w", at, err)
 }
 
 // checksum is the wanted SHA-256 in hexadecimal.
@@ -117,62 +117,9 @@ func (f *Fetcher) small(ctx context.Context, place string) ([]byte, error) {
 		return os.ReadFile(place)
 	}
 	var content []byte
-	err := f.get(ctx, place, func(body io.Reader) (err error) {
+	err := f.getter().Get(ctx, place, func(body io.Reader) (err error) {
 		content, err = io.ReadAll(io.LimitReader(body, maxChecksumFile))
 		return err
 	})
-	return content, err
-}
-
-func (f *Fetcher) download(ctx context.Context, url, target string) error {
-	return f.get(ctx, url, func(body io.Reader) error {
-		out, err := os.Create(target)
-		if err != nil {
-			return err
-		}
-		_, err = io.Copy(out, body)
-		return errors.Join(err, out.Close())
-	})
-}
-
-// get tries a few times: a server that is busy or a connection that breaks is no reason to start all over.
-func (f *Fetcher) get(ctx context.Context, url string, read func(io.Reader) error) error {
-	if !strings.HasPrefix(url, "https://") {
-		return fmt.Errorf("%s is not fetched: use https, or a file", url)
-	}
-	ctx, cancel := context.WithTimeout(ctx, downloadTimeout)
-	defer cancel()
-	var failure error
-	for wait, attempt := f.Retry, 1; attempt <= attempts; wait, attempt = 2*wait, attempt+1 {
-		var final bool
-		if final, failure = f.once(ctx, url, read); final || failure == nil {
-			break
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("download %s: %w", url, ctx.Err())
-		case <-time.After(wait):
-		}
-	}
-	if failure != nil {
-		return fmt.Errorf("download %s: %w", url, failure)
-	}
-	return nil
-}
-
-// once says whether a failure would be the same again.
-func (f *Fetcher) once(ctx context.Context, url string, read func(io.Reader) error) (final bool, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return true, err
-	}
-	response, err := f.Client.Do(request)
-	if err != nil {
-		return false, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return response.StatusCode < http.StatusInternalServerError && response.StatusCode != http.StatusTooManyRequests, fmt.Errorf("the server answered %s", response.Status)
-	}
-	return false, read(response.Body)
+	return content, explain(downloading+place, err)
 }

@@ -194,7 +194,7 @@ func TestBuildRefuses(t *testing.T) {
 	}{
 		"When a checksum differs it should name the file and both sums": {func(_ *testing.T, u *upstream) {
 			u.files["/arm64/kubelet.sha256"] = []byte(strings.Repeat("0", 64))
-		}, "kubelet for arm64: .*/arm64/kubelet has the SHA-256 [0-9a-f]{64}, and 0{64} is wanted"},
+		}, "kubelet for arm64: .*/arm64/kubelet: its SHA-256 is [0-9a-f]{64}, and 0{64} is wanted"},
 		"When a file is not published for an architecture it should say so": {func(_ *testing.T, u *upstream) {
 			delete(u.files, "/runc.arm64")
 		}, "runc for arm64: download .*/runc.arm64: the server answered 404"},

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package download
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+const content = "content"
+
+func sum(text string) string {
+	digest := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(digest[:])
+}
+
+// mirror answers each request with the next of some status codes, and the last one for ever.
+func mirror(t *testing.T, codes ...int) (server *httptest.Server, asked *int) {
+	t.Helper()
+	asked = new(int)
+	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(codes[min(*asked, len(codes)-1)])
+		*asked++
+		_, _ = io.WriteString(w, content)
+	}))
+	t.Cleanup(server.Close)
+	return server, asked
+}
+
+func TestFile(t *testing.T) {
+	const ok, busy, throttled, broken, absent = http.StatusOK, http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusNotFound
+	for name, tc := range map[string]struct {
+		codes   []int
+		wanted  string
+		retries int
+		asked   int
+		fails   string
+	}{
+		"When it is there it should be fetched once":                         {[]int{ok}, sum(content), 2, 1, ""},
+		"When the server is busy for a moment it should be asked again":      {[]int{busy, throttled, ok}, sum(content), 2, 3, ""},
+		"When the server stays busy it should be left":                       {[]int{busy}, sum(content), 2, 3, "the server answered 503"},
+		"When there are no retries it should be left at once":                {[]int{broken, ok}, sum(content), 0, 1, "the server answered 502"},
+		"When it is not there nobody should ask again":                       {[]int{absent, ok}, sum(content), 2, 1, "the server answered 404"},
+		"When it is other than its checksum says nobody should ask again":    {[]int{ok}, sum("other"), 2, 1, "its SHA-256 is " + sum(content) + ", and " + sum("other") + " is wanted"},
+		"When an error page has the checksum it should not be taken for all": {[]int{absent}, sum(content), 0, 1, "404"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			server, asked := mirror(t, tc.codes...)
+			target := filepath.Join(t.TempDir(), "file")
+			err := (&Getter{Client: server.Client(), Retries: tc.retries}).File(t.Context(), server.URL, target, tc.wanted)
+			g.Expect(*asked).To(Equal(tc.asked))
+			left, globErr := filepath.Glob(target + "*")
+			g.Expect(globErr).NotTo(HaveOccurred())
+			if tc.fails != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(tc.fails)))
+				g.Expect(left).To(BeEmpty())
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(left).To(Equal([]string{target}))
+			g.Expect(Verify(target, tc.wanted)).To(Succeed())
+		})
+	}
+}
+
+func TestMode(t *testing.T) {
+	server, _ := mirror(t, http.StatusOK)
+	for given, want := range map[os.FileMode]os.FileMode{0: 0o600, 0o640: 0o640} {
+		t.Run("When the mode is "+given.String()+" the file's should be "+want.String(), func(t *testing.T) {
+			g := NewWithT(t)
+			target := filepath.Join(t.TempDir(), "file")
+			g.Expect((&Getter{Client: server.Client(), Mode: given}).File(t.Context(), server.URL, target, sum(content))).To(Succeed())
+			info, err := os.Stat(target)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(info.Mode()).To(Equal(want))
+		})
+	}
+}
+
+// TestStalledServer has a server that begins to answer, or does not, and then says nothing until it is left.
+func TestStalledServer(t *testing.T) {
+	for name, begin := range map[string]string{"When a server takes the request and says nothing, it should be left": "", "When a server stops in the middle, it should be left": "half"} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			asked := 0
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked++
+				if begin != "" {
+					_, _ = io.WriteString(w, begin)
+					w.(http.Flusher).Flush()
+				}
+				<-r.Context().Done()
+			}))
+			t.Cleanup(server.Close)
+			target := filepath.Join(t.TempDir(), "file")
+			getter := &Getter{Client: server.Client(), Silence: 100 * time.Millisecond, Retries: 1}
+			g.Expect(getter.File(t.Context(), server.URL, target, strings.Repeat("0", 64))).To(MatchError("the server has said nothing for 100ms"))
+			g.Expect(asked).To(Equal(2), "the silence of one try is none of the next one's")
+			g.Expect(os.ReadDir(filepath.Dir(target))).To(BeEmpty())
+		})
+	}
+}
+
+func TestEnds(t *testing.T) {
+	server, asked := mirror(t, http.StatusServiceUnavailable)
+	get := func(ctx context.Context, getter Getter) error {
+		*asked = 0
+		getter.Client = server.Client()
+		return getter.Get(ctx, server.URL, func(io.Reader) error { return nil })
+	}
+	t.Run("When the time for all tries is over it should end in the pause between them", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(get(t.Context(), Getter{Retries: 1, Pause: time.Hour, Limit: 100 * time.Millisecond})).To(MatchError(context.DeadlineExceeded))
+		g.Expect(*asked).To(BeNumerically("<=", 1))
+	})
+	t.Run("When its caller has enough it should end in the pause too", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		NewWithT(t).Expect(get(ctx, Getter{Retries: 1, Pause: time.Hour})).To(MatchError(context.Canceled))
+	})
+	t.Run("When it is to be secure it should ask nobody over plain HTTP", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(get(t.Context(), Getter{Secure: true})).To(MatchError(ContainSubstring("use https")))
+		g.Expect(*asked).To(BeZero())
+	})
+}
+
+// slow says a little at a time.
+type slow struct {
+	pause time.Duration
+	left  int
+	ctx   context.Context
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s *slow) RoundTrip(request *http.Request) (*http.Response, error) {
+	s.ctx = request.Context()
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(s)}, nil
+}
+
+// Read implements io.Reader.
+func (s *slow) Read(p []byte) (int, error) {
+	if s.left == 0 {
+		return 0, io.EOF
+	}
+	select {
+	case <-s.ctx.Done():
+		return 0, s.ctx.Err()
+	case <-time.After(s.pause):
+		s.left--
+		return copy(p, "x"), nil
+	}
+}
+
+func TestSlowServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		server := &slow{pause: 50 * time.Second, left: 10}
+		getter := &Getter{Client: &http.Client{Transport: server}, Silence: time.Minute}
+		target := filepath.Join(t.TempDir(), "file")
+		g.Expect(getter.File(t.Context(), "http://slow.example.com", target, sum(strings.Repeat("x", 10)))).To(Succeed(), "a server that says a little now and then is not silent")
+	})
+}
