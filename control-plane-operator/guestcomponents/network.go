@@ -12,18 +12,14 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 	"github.com/openshift/hypershift/support/component"
 )
 
 const (
 	proxyConfigKey = "config.conf"
-	// dnsAddressIndex is the place of the DNS Service in the service network, which kubelets are told too.
-	dnsAddressIndex = 10
 
 	// client-go reads these in pods.
 	apiHostVariable = "KUBERNETES_SERVICE_HOST"
@@ -122,56 +118,4 @@ func newNodeNetwork() *component.Component {
 		},
 		Options: component.Options{Guest: true},
 	}
-}
-
-func newCoreDNS() *component.Component {
-	return &component.Component{
-		Name:      coreDNS,
-		Manifests: folder(coreDNS),
-		Adapters: map[string]component.Adapter{
-			"50-service.yaml": component.Adapt(adaptDNSService),
-			"deployment.yaml": component.Adapt(adaptCoreDNS),
-		},
-		Options: component.Options{Guest: true},
-	}
-}
-
-func adaptDNSService(_ context.Context, scope *component.Scope, service *corev1.Service) error {
-	addresses, err := dnsAddresses(scope.HCP)
-	if err != nil {
-		return err
-	}
-	service.Spec.ClusterIP, service.Spec.ClusterIPs = addresses[0], addresses
-	if len(addresses) > 1 {
-		service.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyRequireDualStack)
-	}
-	return nil
-}
-
-func adaptCoreDNS(_ context.Context, scope *component.Scope, deployment *appsv1.Deployment) error {
-	deployment.Spec.Replicas = ptr.To(infrastructureReplicas(scope.HCP))
-	return nil
-}
-
-// dnsAddresses is the tenth address of each service network.
-func dnsAddresses(hcp *hyperv1.HostedControlPlane) ([]string, error) {
-	var addresses []string
-	for _, network := range hcp.Spec.Networking.ServiceNetwork {
-		address, err := pki.NthAddress(network.CIDR.String(), dnsAddressIndex)
-		if err != nil {
-			return nil, err
-		}
-		addresses = append(addresses, net.ParseIP(address).String())
-	}
-	if len(addresses) == 0 {
-		return nil, fmt.Errorf("HostedControlPlane %s has no service network", hcp.Name)
-	}
-	return addresses, nil
-}
-
-func infrastructureReplicas(hcp *hyperv1.HostedControlPlane) int32 {
-	if hcp.Spec.InfrastructureAvailabilityPolicy == hyperv1.HighlyAvailable {
-		return 2
-	}
-	return 1
 }

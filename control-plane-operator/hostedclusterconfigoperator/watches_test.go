@@ -11,8 +11,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -120,6 +122,7 @@ func TestWatches(t *testing.T) {
 			&corev1.ServiceAccount{ObjectMeta: made("workloads")},
 			&appsv1.DaemonSet{ObjectMeta: made("workloads"), Spec: appsv1.DaemonSetSpec{Selector: labels, Template: pods}},
 			&appsv1.Deployment{ObjectMeta: made("workloads"), Spec: appsv1.DeploymentSpec{Selector: labels, Template: pods}},
+			&policyv1.PodDisruptionBudget{ObjectMeta: made("workloads")},
 			&hyperv1.ControlPlaneComponent{ObjectMeta: hosted("workloads")},
 		},
 		"connection": {&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "connection"}}},
@@ -152,6 +155,13 @@ func TestWatches(t *testing.T) {
 				c := side(obj)
 				t.Run(kindOf(t, c, obj), func(t *testing.T) {
 					management.Expect(t, &hyperv1.HostedControlPlane{}, absent, func() error { return c.Create(t.Context(), obj) })
+				})
+			}
+			if name == "workloads" {
+				t.Run("taint of a Node", func(t *testing.T) {
+					node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+					patch := client.RawPatch(types.StrategicMergePatchType, []byte(`{"spec":{"taints":[{"key":"dedicated","effect":"NoSchedule"}]}}`))
+					management.Expect(t, &hyperv1.HostedControlPlane{}, absent, func() error { return s.guest.Patch(t.Context(), node, patch) })
 				})
 			}
 			if name == "workloads" || name == "resources" || name == "address" {

@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
@@ -48,6 +49,8 @@ type Scope struct {
 	Operator string
 	// Guest is the guest cluster; nil in an operator that rolls no component of the guest out.
 	Guest *Guest
+	// GuestNodes are the guest's nodes as the pass found them; none where Guest is nil.
+	GuestNodes []corev1.Node
 	// ControlPlaneVersion is what components that others depend on must have reached; empty means Version. It differs
 	// while a control plane runs another release than its guest.
 	ControlPlaneVersion string

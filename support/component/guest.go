@@ -33,6 +33,15 @@ type Guest struct {
 	Live client.Reader
 }
 
+// Nodes are the guest's.
+func (g *Guest) Nodes(ctx context.Context) ([]corev1.Node, error) {
+	nodes := &corev1.NodeList{}
+	if err := g.Client.List(ctx, nodes); err != nil {
+		return nil, fmt.Errorf("listing Nodes: %w", err)
+	}
+	return nodes.Items, nil
+}
+
 // guestWorkload fits a workload of the guest: the payload's images, a hash of what it mounts, and nothing else. What else
 // pods of a control plane have means nothing there.
 func (c *Component) guestWorkload(ctx context.Context, scope *Scope, w *workload) error {
@@ -44,19 +53,15 @@ func (c *Component) guestWorkload(ctx context.Context, scope *Scope, w *workload
 
 // guestHealth is that of a workload on the guest's nodes as far as there are nodes: a cluster without any is complete, and one
 // that is not Ready holds up nobody. A failing pod is told of by name.
-func guestHealth(ctx context.Context, guest *Guest, obj client.Object) (health, error) {
-	nodes := &corev1.NodeList{}
-	if err := guest.Client.List(ctx, nodes); err != nil {
-		return health{}, fmt.Errorf("listing Nodes: %w", err)
-	}
+func guestHealth(ctx context.Context, guest *Guest, nodes []corev1.Node, obj client.Object) (health, error) {
 	var h health
 	var selector *metav1.LabelSelector
 	switch o := obj.(type) {
 	case *appsv1.DaemonSet:
-		h, selector = daemonSetHealth(o, notReady(nodes.Items)), o.Spec.Selector
+		h, selector = daemonSetHealth(o, notReady(nodes)), o.Spec.Selector
 	case *appsv1.Deployment:
 		h, selector = deploymentHealth(o), o.Spec.Selector
-		if len(nodes.Items) == len(notReady(nodes.Items)) {
+		if len(nodes) == len(notReady(nodes)) {
 			h = health{available: available(), rolledOut: rolledOut()}
 		}
 	default:

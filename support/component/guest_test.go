@@ -68,7 +68,10 @@ func TestGuestHealth(t *testing.T) {
 		t.Run("When "+tc.name+" it should say so", func(t *testing.T) {
 			g := NewWithT(t)
 			c := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(tc.guest...).Build()
-			h, err := guestHealth(t.Context(), &Guest{Client: c, Live: c}, tc.workload)
+			guest := &Guest{Client: c, Live: c}
+			nodes, err := guest.Nodes(t.Context())
+			g.Expect(err).NotTo(HaveOccurred())
+			h, err := guestHealth(t.Context(), guest, nodes, tc.workload)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(string(h.rolledOut.Status) + "/" + h.rolledOut.Reason).To(Equal(tc.rollout))
 			g.Expect(h.rolledOut.Message).To(ContainSubstring(tc.messageHas))

@@ -217,7 +217,7 @@ func (c *Component) applyWorkload(ctx context.Context, scope *Scope, result *out
 		return nil, err
 	}
 	if c.Guest {
-		h, err := guestHealth(ctx, scope.Guest, obj)
+		h, err := guestHealth(ctx, scope.Guest, scope.GuestNodes, obj)
 		return &h, err
 	}
 	h := healthOf(obj)

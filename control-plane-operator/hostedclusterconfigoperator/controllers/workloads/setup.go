@@ -5,6 +5,8 @@ package workloads
 import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -18,24 +20,34 @@ import (
 )
 
 // SetupWithManager watches the HostedControlPlane and the components that it has in the management cluster, and in the
-// guest what the components are made of, with its status, and the nodes as they come, go and become Ready.
+// guest what the components are made of, with its status, and the nodes as they come, go, become Ready and are tainted.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, management cache.Cache, hcp client.ObjectKey) error {
 	b := ctrl.NewControllerManagedBy(mgr).Named("workloads").
 		WithOptions(watch.Soon()).
 		WatchesRawSource(watch.ControlPlane(management)).
 		WatchesRawSource(source.Kind[client.Object](management, &hyperv1.ControlPlaneComponent{}, watch.One(hcp))).
-		Watches(&corev1.Node{}, watch.One(hcp), builder.WithPredicates(readiness()))
+		Watches(&corev1.Node{}, watch.One(hcp), builder.WithPredicates(usability()))
 	for _, kept := range []client.Object{
 		&appsv1.DaemonSet{}, &appsv1.Deployment{}, &corev1.Service{}, &corev1.ConfigMap{}, &corev1.ServiceAccount{},
+		&policyv1.PodDisruptionBudget{},
 	} {
 		b = b.Watches(kept, watch.One(hcp))
 	}
 	return b.Complete(r)
 }
 
-// readiness leaves out updates of a Node that do not change whether it is Ready, which each tells several times a minute.
-func readiness() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return ready(e.ObjectOld) != ready(e.ObjectNew) }}
+// usability leaves out updates of a Node that do not change whether it is Ready and for whom it is, which each tells several times a minute.
+func usability() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return ready(e.ObjectOld) != ready(e.ObjectNew) || !equality.Semantic.DeepEqual(taints(e.ObjectOld), taints(e.ObjectNew))
+	}}
+}
+
+func taints(obj client.Object) []corev1.Taint {
+	if node, _ := obj.(*corev1.Node); node != nil {
+		return node.Spec.Taints
+	}
+	return nil
 }
 
 func ready(obj client.Object) corev1.ConditionStatus {

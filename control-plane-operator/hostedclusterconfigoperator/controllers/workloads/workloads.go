@@ -49,11 +49,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}.Reconcile(ctx, req)
 }
 
-func (r *Reconciler) observe(_ context.Context, hcp *hyperv1.HostedControlPlane) (*component.Scope, error) {
+func (r *Reconciler) observe(ctx context.Context, hcp *hyperv1.HostedControlPlane) (*component.Scope, error) {
 	if hcp.Status.ControlPlaneEndpoint.Host == "" || r.OperateOnReleaseImage != "" && r.OperateOnReleaseImage != hcp.Spec.ReleaseImage {
 		return nil, phase.ErrStop
 	}
-	return &component.Scope{Client: r.Management, Guest: r.Guest, HCP: hcp, ControlPlaneVersion: controlPlaneVersion(hcp)}, nil
+	nodes, err := r.Guest.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &component.Scope{Client: r.Management, Guest: r.Guest, GuestNodes: nodes, HCP: hcp, ControlPlaneVersion: controlPlaneVersion(hcp)}, nil
 }
 
 // phases are one a component, after the payload that they come from.

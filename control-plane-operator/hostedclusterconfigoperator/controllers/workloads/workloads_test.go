@@ -279,6 +279,8 @@ func TestWorkloads(t *testing.T) {
 		}
 	})
 
+	dnsFollowsNodes(w, step)
+
 	step("When the cluster is paused it should leave the guest to its user", func(t *testing.T) {
 		g := NewWithT(t)
 		w.edit(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.PausedUntil = ptr.To("true") })

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workloads
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+// dnsRuns is how many pods of CoreDNS are asked for.
+func (w *world) dnsRuns() int32 {
+	w.t.Helper()
+	d := &appsv1.Deployment{}
+	w.get(guestNS, "coredns", d)
+	return ptr.Deref(d.Spec.Replicas, 0)
+}
+
+// dnsBudget is what limits evictions of CoreDNS; nil if nothing does.
+func (w *world) dnsBudget() *policyv1.PodDisruptionBudget {
+	w.t.Helper()
+	budget := &policyv1.PodDisruptionBudget{}
+	err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: guestNS, Name: "coredns"}, budget)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	w.must(err)
+	return budget
+}
+
+// dnsFollowsNodes are the steps about how many pods serve the names of a guest that has two nodes.
+func dnsFollowsNodes(w *world, step func(string, func(*testing.T))) {
+	w.t.Helper()
+	step("When DNS is to run twice it should as soon as there are two nodes, and one may go at a time", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(w.dnsRuns()).To(Equal(int32(1)))
+		g.Expect(w.dnsBudget()).To(BeNil())
+		w.edit(func(hcp *hyperv1.HostedControlPlane) {
+			hcp.Spec.InfrastructureAvailabilityPolicy = hyperv1.HighlyAvailable
+		})
+		g.Expect(w.pass()).To(Succeed())
+		g.Expect(w.dnsRuns()).To(Equal(int32(2)))
+		budget := w.dnsBudget()
+		g.Expect(budget).NotTo(BeNil())
+		g.Expect(budget.Spec.MaxUnavailable).To(HaveValue(Equal(intstr.FromInt32(1))))
+		g.Expect(budget.Spec.UnhealthyPodEvictionPolicy).To(HaveValue(Equal(policyv1.AlwaysAllow)))
+		deployment := &appsv1.Deployment{}
+		w.get(guestNS, "coredns", deployment)
+		g.Expect(budget.Spec.Selector).To(Equal(deployment.Spec.Selector))
+		before := w.writes.Count
+		g.Expect(w.pass()).To(Succeed())
+		g.Expect(w.writes.Count).To(Equal(before))
+		g.Expect(w.client.Delete(t.Context(), budget)).To(Succeed())
+		g.Expect(w.pass()).To(Succeed())
+		g.Expect(w.dnsBudget()).NotTo(BeNil(), "what somebody deletes is back")
+	})
+
+	step("When one node is left, or one replica is asked for, nothing should keep its DNS from being evicted", func(t *testing.T) {
+		g := NewWithT(t)
+		node := &corev1.Node{}
+		w.get("", "worker-2", node)
+		g.Expect(w.client.Delete(t.Context(), node)).To(Succeed())
+		g.Expect(w.pass()).To(Succeed())
+		g.Expect(w.dnsRuns()).To(Equal(int32(1)))
+		g.Expect(w.dnsBudget()).To(BeNil())
+		w.node("worker-2")
+		g.Expect(w.pass()).To(Succeed())
+		g.Expect(w.dnsBudget()).NotTo(BeNil())
+		w.edit(func(hcp *hyperv1.HostedControlPlane) {
+			hcp.Spec.InfrastructureAvailabilityPolicy = hyperv1.SingleReplica
+		})
+		g.Expect(w.pass()).To(Succeed())
+		g.Expect(w.dnsRuns()).To(Equal(int32(1)))
+		g.Expect(w.dnsBudget()).To(BeNil())
+	})
+}
