@@ -6,8 +6,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,6 +26,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/bundle"
 	"github.com/openshift/hypershift/support/logging"
+	"github.com/openshift/hypershift/support/pki"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -129,21 +128,18 @@ func run(ctx context.Context, dir string) error {
 }
 
 func dial(dir, url string) (Etcd, error) {
-	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, EtcdDir, "etcd-client.crt"), filepath.Join(dir, EtcdDir, "etcd-client.key"))
-	if err != nil {
-		return nil, fmt.Errorf("reading the client certificate for etcd: %w", err)
-	}
-	bundle, err := os.ReadFile(filepath.Join(dir, EtcdCADir, "ca.crt"))
-	if err != nil {
+	cert, noCert := os.ReadFile(filepath.Join(dir, EtcdDir, "etcd-client.crt"))
+	key, noKey := os.ReadFile(filepath.Join(dir, EtcdDir, "etcd-client.key"))
+	bundle, noBundle := os.ReadFile(filepath.Join(dir, EtcdCADir, "ca.crt"))
+	if err := errors.Join(noCert, noKey, noBundle); err != nil {
 		return nil, err
 	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(bundle) {
-		return nil, errors.New("etcd's CA bundle has no certificate")
+	config, err := pki.ClientTLS(cert, key, bundle)
+	if err != nil {
+		return nil, fmt.Errorf("reading what to call etcd with: %w", err)
 	}
 	return clientv3.New(clientv3.Config{
-		Endpoints: []string{url}, DialTimeout: 10 * time.Second, Logger: zap.NewNop(),
-		TLS: &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, MinVersion: tls.VersionTLS12},
+		Endpoints: []string{url}, DialTimeout: 10 * time.Second, Logger: zap.NewNop(), TLS: config,
 	})
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/tenancy"
 	"github.com/openshift/hypershift/support/bundle"
 	"github.com/openshift/hypershift/support/distributions"
+	"github.com/openshift/hypershift/support/pki"
 	"github.com/openshift/hypershift/support/reference"
 	"github.com/openshift/hypershift/support/upsert"
 	"github.com/openshift/hypershift/support/webhookkubeconfig"
@@ -240,7 +241,11 @@ func (r *Reconciler) reconcileEtcdClient(ctx context.Context, s *scope) (ctrl.Re
 		return ctrl.Result{}, nil
 	}
 	name := etcd.Unmanaged.TLS.ClientSecret.Name
-	if err := r.copySecret(ctx, s, name, name, etcdClientKeys...); err != nil {
+	err := r.checkEtcdClient(ctx, s, name)
+	if err == nil {
+		err = r.copySecret(ctx, s, name, name, etcdClientKeys...)
+	}
+	if err != nil {
 		s.reject(hyperv1.UnmanagedEtcdAvailable, hyperv1.UnmanagedEtcdMisconfiguredReason, err.Error())
 		return ctrl.Result{}, fmt.Errorf("spec.etcd.unmanaged.tls: %w", err)
 	}
@@ -249,6 +254,18 @@ func (r *Reconciler) reconcileEtcdClient(ctx context.Context, s *scope) (ctrl.Re
 		Reason: hyperv1.UnmanagedEtcdAsExpected, Message: hyperv1.AllIsWellMessage,
 	})
 	return ctrl.Result{}, nil
+}
+
+// checkEtcdClient keeps what no API server could use from those that run: a new certificate beside the key of the former one, above all.
+func (r *Reconciler) checkEtcdClient(ctx context.Context, s *scope, name string) error {
+	source, err := r.sourceSecret(ctx, s, name, etcdClientKeys...)
+	if err != nil {
+		return err
+	}
+	if _, err := pki.ClientTLS(source.Data[etcdClientKeys[0]], source.Data[etcdClientKeys[1]], source.Data[etcdClientKeys[2]]); err != nil {
+		return fmt.Errorf("the Secret %s/%s: %w", s.hc.Namespace, name, err)
+	}
+	return nil
 }
 
 // reconcileEtcdBackup copies what the backups of a schedule need: whom they are encrypted for, and the credentials of their storage. Of a

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +18,18 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/pki"
 )
+
+// keyPair is a certificate with its key.
+func keyPair(t *testing.T) *pki.KeyPair {
+	t.Helper()
+	pair, err := pki.NewCA(pki.Name{CommonName: "corporate"}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair
+}
 
 // copied is what the copy of a Secret in the hosted namespace holds.
 func (s *world) copied(name string) map[string]string {
@@ -66,7 +78,8 @@ func TestSecrets(t *testing.T) {
 			hc.Spec.Etcd = hyperv1.EtcdSpec{ManagementType: hyperv1.Unmanaged, Unmanaged: &hyperv1.UnmanagedEtcdSpec{
 				Endpoint: "https://etcd.example:2379", TLS: hyperv1.EtcdTLSConfig{ClientSecret: corev1.LocalObjectReference{Name: "etcd-tls"}}}}
 		})
-		s.user("etcd-tls", map[string][]byte{"etcd-client.crt": []byte("crt"), "etcd-client.key": []byte("key")})
+		ca, former := keyPair(t), keyPair(t)
+		s.user("etcd-tls", map[string][]byte{"etcd-client.crt": ca.CertPEM, "etcd-client.key": ca.KeyPEM})
 		_, err := s.pass()
 		s.Expect(err).To(MatchError(ContainSubstring(`has no key "etcd-client-ca.crt"`)))
 		s.Expect(s.condition(hyperv1.UnmanagedEtcdAvailable)).To(And(HaveField("Status", metav1.ConditionFalse),
@@ -75,10 +88,25 @@ func TestSecrets(t *testing.T) {
 
 		source := &corev1.Secret{}
 		s.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "etcd-tls"}, source)).To(Succeed())
-		source.Data["etcd-client-ca.crt"] = []byte("ca")
+		source.Data["etcd-client-ca.crt"] = ca.CertPEM
 		s.Expect(c.Update(t.Context(), source)).To(Succeed())
 		s.mustPass()
-		s.Expect(s.copied("etcd-tls")).To(Equal(map[string]string{"etcd-client.crt": "crt", "etcd-client.key": "key", "etcd-client-ca.crt": "ca"}))
+		copied := map[string]string{"etcd-client.crt": string(ca.CertPEM), "etcd-client.key": string(ca.KeyPEM), "etcd-client-ca.crt": string(ca.CertPEM)}
+		s.Expect(s.copied("etcd-tls")).To(Equal(copied))
+		s.Expect(s.condition(hyperv1.UnmanagedEtcdAvailable).Status).To(Equal(metav1.ConditionTrue))
+
+		for key, says := range map[string]string{"etcd-client.key": "the client certificate and its key cannot be used", "etcd-client-ca.crt": "the CA bundle has no certificate"} {
+			good := source.Data[key]
+			source.Data[key] = former.KeyPEM
+			s.Expect(c.Update(t.Context(), source)).To(Succeed())
+			_, err = s.pass()
+			s.Expect(err).To(MatchError(ContainSubstring("the Secret own-etcd/etcd-tls: " + says)))
+			s.Expect(s.condition(hyperv1.UnmanagedEtcdAvailable).Message).To(ContainSubstring(says))
+			s.Expect(s.copied("etcd-tls")).To(Equal(copied), "API servers that run would end with half of another certificate")
+			source.Data[key] = good
+		}
+		s.Expect(c.Update(t.Context(), source)).To(Succeed())
+		s.mustPass()
 		s.Expect(s.condition(hyperv1.UnmanagedEtcdAvailable).Status).To(Equal(metav1.ConditionTrue))
 		s.Expect(s.readBy(s.cluster())).To(ContainElement("etcd-tls"))
 	})
