@@ -223,7 +223,8 @@ func (o *options) reconciler(mgr manager.Manager) (*hostedcontrolplane.Reconcile
 		Infra:  &infra.Reconciler{Client: mgr.GetClient(), HasRoutes: hasRoutes, IngressDomain: o.ingressDomain, SameNode: sameNode},
 		PKI:    &pki.Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}, Lifetime: o.lifetime},
 		Health: hostedcontrolplane.AskHealth, Plugins: hostedcontrolplane.AskPlugins, Shows: hostedcontrolplane.AskCertificate,
-		PodUID: o.podUID, MetricsSet: o.metricsSet,
+		OwnEtcd: etcdcomponent.AskOwn,
+		PodUID:  o.podUID, MetricsSet: o.metricsSet,
 	}, nil
 }
 

@@ -168,6 +168,7 @@ const (
 	EtcdStatefulSetNotFoundReason         = "StatefulSetNotFound"
 	EtcdRecoveryJobFailedReason           = "EtcdRecoveryJobFailed"
 	UnmanagedEtcdMisconfiguredReason      = "UnmanagedEtcdMisconfigured"
+	UnmanagedEtcdUnavailableReason        = "UnmanagedEtcdUnavailable"
 	UnmanagedEtcdAsExpected               = "UnmanagedEtcdAsExpected"
 	FromClusterVersionReason              = "FromClusterVersion"
 	InvalidConfigurationReason            = "InvalidConfiguration"

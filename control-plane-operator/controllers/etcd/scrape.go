@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/common/model"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	component "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
 )
 
 // metricsLimit is far more than what a member tells.
@@ -22,7 +24,7 @@ const metricsLimit = 16 << 20
 // TLSScraper reads the metrics that a member serves beside its clients, as one of them: the port for monitoring is closed to neighbours.
 func TLSScraper(reader client.Reader) func(ctx context.Context, namespace, url string) (map[string]*dto.MetricFamily, error) {
 	return func(ctx context.Context, namespace, url string) (map[string]*dto.MetricFamily, error) {
-		config, err := clientTLS(ctx, reader, namespace)
+		config, err := component.ClientTLS(ctx, reader, namespace)
 		if err != nil {
 			return nil, err
 		}

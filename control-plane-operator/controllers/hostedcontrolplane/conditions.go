@@ -18,6 +18,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 	v2 "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
 	"github.com/openshift/hypershift/control-plane-operator/guestcomponents"
@@ -35,7 +36,7 @@ func conditions(s *scope, o observed, next hyperv1.HostedControlPlaneStatus, now
 		validConfiguration(s, o.refusals),
 		reconciliationActive(s),
 		infrastructureReady(s),
-		etcdAvailable(s.applied(), o.etcd),
+		etcdAvailable(s.applied(), o.etcd, o.ownEtcd),
 		apiServerAvailable(o.kas),
 		validReleaseInfo(s),
 		degraded(o, s.pkiErr),
@@ -102,10 +103,22 @@ func infrastructureReady(s *scope) metav1.Condition {
 	}
 }
 
-func etcdAvailable(hcp *hyperv1.HostedControlPlane, set *appsv1.StatefulSet) metav1.Condition {
+// ownEtcdAvailable is EtcdAvailable of an etcd that the user brings; fault says why it does not serve, nil if it does or was not asked.
+func ownEtcdAvailable(fault error) metav1.Condition {
+	t := string(hyperv1.EtcdAvailable)
+	if fault == nil {
+		return condition.True(t, "EtcdRunning", "Etcd is not managed by this control plane")
+	}
+	if _, misconfigured := errors.AsType[*pki.OwnEtcdError](fault); misconfigured {
+		return condition.False(t, hyperv1.UnmanagedEtcdMisconfiguredReason, fault.Error())
+	}
+	return condition.False(t, hyperv1.UnmanagedEtcdUnavailableReason, fault.Error())
+}
+
+func etcdAvailable(hcp *hyperv1.HostedControlPlane, set *appsv1.StatefulSet, ownFault error) metav1.Condition {
 	t := string(hyperv1.EtcdAvailable)
 	if hcp.Spec.Etcd.ManagementType == hyperv1.Unmanaged {
-		return condition.True(t, "EtcdRunning", "Etcd is not managed by this control plane")
+		return ownEtcdAvailable(ownFault)
 	}
 	if replaced := set == nil || !set.DeletionTimestamp.IsZero() || set.Status.ObservedGeneration == 0; replaced &&
 		condition.IsTrue(hcp.Status.Conditions, string(hyperv1.EtcdMembersHealthy)) {

@@ -62,6 +62,8 @@ type Reconciler struct {
 	Plugins func(ctx context.Context, address string) string
 	// Shows asks the server at host:port for a certificate of these CAs (PEM) that names a host; an error says why it shows none.
 	Shows func(ctx context.Context, address, host string, cas []byte) error
+	// OwnEtcd asks an etcd that the user brings whether it serves the API server; an error says why not.
+	OwnEtcd func(ctx context.Context, reader client.Reader, hcp *hyperv1.HostedControlPlane) error
 	// MetricsSet says which metrics monitors of the components keep.
 	MetricsSet string
 	// PodUID runs pods as this user; nil leaves the choice to their images.

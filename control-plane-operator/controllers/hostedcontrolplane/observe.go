@@ -4,6 +4,7 @@ package hostedcontrolplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -47,6 +48,8 @@ type observed struct {
 	refusals []error
 	// unplaced are the pods that the scheduler finds no node for.
 	unplaced []corev1.Pod
+	// ownEtcd says why an etcd that the user brings does not serve; nil if it does or was not asked.
+	ownEtcd error
 	// unhealthy says why the published API server does not answer; nil if it does or was not asked.
 	unhealthy error
 	// unnamed says which API server shows no certificate for the wanted address, and unreached why the control plane itself does not reach
@@ -104,6 +107,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) (observed, error) {
 	}
 	s.placing = s.placing || len(o.unplaced) > 0
 	o.unhealthy = r.askHealth(ctx, s, o)
+	o.ownEtcd = r.askOwnEtcd(ctx, s, o)
 	o.unnamed, o.unreached, err = r.askAddresses(ctx, s)
 	return o, err
 }
@@ -151,6 +155,21 @@ func (r *Reconciler) askHealth(ctx context.Context, s *scope, o observed) error 
 		return nil
 	}
 	return r.Health(ctx, s.infra.API)
+}
+
+// askOwnEtcd asks an etcd that the user brings, unless an API server is available: one that is has asked it itself, and maybe from where
+// this operator is not let through.
+func (r *Reconciler) askOwnEtcd(ctx context.Context, s *scope, o observed) error {
+	hcp := s.applied()
+	if !pki.BringsEtcd(hcp) || deploymentAvailable(o.kas) {
+		return nil
+	}
+	if fault, ok := errors.AsType[*pki.OwnEtcdError](s.pkiErr); ok {
+		return fault
+	}
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
+	return r.OwnEtcd(ctx, r.Client, hcp)
 }
 
 func (r *Reconciler) find(ctx context.Context, namespace, name string, obj client.Object) (bool, error) {

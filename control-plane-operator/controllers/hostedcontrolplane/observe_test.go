@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 	"github.com/openshift/hypershift/control-plane-operator/fixture"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/phase"
@@ -115,6 +116,37 @@ func TestWhoIsAskedForHealth(t *testing.T) {
 			}
 			g.Expect(err).To(MatchError("no route"))
 			g.Expect(at).To(ConsistOf(component.Endpoint{Host: "192.0.2.10", Port: 30443}))
+		})
+	}
+}
+
+func TestAskOwnEtcd(t *testing.T) {
+	errRefused, misconfigured := errors.New("refused"), &pki.OwnEtcdError{Err: errors.New("Secret demo/own has no key etcd-client.key")}
+	for name, tc := range map[string]struct {
+		shape func(*scope, *observed)
+		want  error
+	}{
+		"When an API server is available, which has asked it, nobody should":          {shape: func(*scope, *observed) {}},
+		"When no API server is available, it should be asked":                         {shape: func(_ *scope, o *observed) { o.kas = nil }, want: errRefused},
+		"When certificates fail for another reason, it should be asked":               {shape: func(s *scope, o *observed) { o.kas, s.pkiErr = nil, errors.New("other") }, want: errRefused},
+		"When its Secret is not whole, that should be said without asking":            {shape: func(s *scope, o *observed) { o.kas, s.pkiErr = nil, errors.Join(errors.New("other"), misconfigured) }, want: misconfigured},
+		"When its Secret is not whole and an API server goes on, etcd should be fine": {shape: func(s *scope, _ *observed) { s.pkiErr = misconfigured }},
+		"When etcd is managed, its members are asked elsewhere, and here it should not be": {shape: func(s *scope, o *observed) {
+			o.kas = nil
+			s.hcp.Spec.Etcd = hyperv1.EtcdSpec{ManagementType: hyperv1.Managed}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, o := healthy()
+			s.hcp.Spec.Etcd = hyperv1.EtcdSpec{ManagementType: hyperv1.Unmanaged, Unmanaged: &hyperv1.UnmanagedEtcdSpec{Endpoint: "https://etcd.example:2379"}}
+			tc.shape(s, &o)
+			r := &Reconciler{OwnEtcd: func(context.Context, client.Reader, *hyperv1.HostedControlPlane) error { return errRefused }}
+			err := r.askOwnEtcd(t.Context(), s, o)
+			if tc.want == nil {
+				NewWithT(t).Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			NewWithT(t).Expect(err).To(BeIdenticalTo(tc.want))
 		})
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	controlplanepki "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 	"github.com/openshift/hypershift/control-plane-operator/fixture"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/pki"
@@ -119,6 +120,14 @@ func TestConditions(t *testing.T) {
 		}, hyperv1.EtcdAvailable, "False/EtcdWaitingForQuorum", "False/EtcdWaitingForQuorum"},
 		{"etcd is the user's", func(s *scope, o *observed) { s.hcp.Spec.Etcd.ManagementType = hyperv1.Unmanaged; o.etcd = nil },
 			hyperv1.EtcdAvailable, "True/EtcdRunning", "True/AsExpected"},
+		{"the user's etcd does not serve", func(s *scope, o *observed) {
+			s.hcp.Spec.Etcd.ManagementType = hyperv1.Unmanaged
+			o.ownEtcd = errors.New("refused")
+		}, hyperv1.EtcdAvailable, "False/UnmanagedEtcdUnavailable", "False/UnmanagedEtcdUnavailable"},
+		{"the Secret of the user's etcd is not whole", func(s *scope, o *observed) {
+			s.hcp.Spec.Etcd.ManagementType = hyperv1.Unmanaged
+			o.ownEtcd = &controlplanepki.OwnEtcdError{Err: errors.New("no key")}
+		}, hyperv1.EtcdAvailable, "False/UnmanagedEtcdMisconfigured", "False/UnmanagedEtcdMisconfigured"},
 		{"the API server has no pods", func(_ *scope, o *observed) { o.kas = nil },
 			hyperv1.KubeAPIServerAvailable, "False/NotFound", "False/NotFound"},
 		{"the API server is not available", func(_ *scope, o *observed) { o.kas.Status.Conditions[0].Status = corev1.ConditionFalse },

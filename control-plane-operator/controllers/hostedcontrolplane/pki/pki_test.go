@@ -5,6 +5,7 @@ package pki
 import (
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"testing"
 	"time"
 
@@ -271,7 +272,12 @@ func TestUnmanagedEtcd(t *testing.T) {
 		t.Run("When the user's Secret "+name+" it should be named", func(t *testing.T) {
 			w := newWorld(t, objects...)
 			unmanaged(w)
-			NewWithT(t).Expect(w.pass()).To(MatchError(ContainSubstring("Secret clusters-demo/mine")))
+			g := NewWithT(t)
+			err := w.pass()
+			g.Expect(err).To(MatchError(ContainSubstring("Secret clusters-demo/mine")))
+			_, ofEtcd := errors.AsType[*OwnEtcdError](err)
+			g.Expect(ofEtcd).To(BeTrue(), "else nobody would say that it is etcd which waits for it")
+			g.Expect(w.secret(AdminKubeconfig).Data).NotTo(BeEmpty(), "all other certificates are kept meanwhile")
 		})
 	}
 }

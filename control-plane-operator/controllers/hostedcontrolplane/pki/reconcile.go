@@ -45,7 +45,7 @@ type pass struct {
 }
 
 // Reconcile brings all Secrets and ConfigMaps of the PKI up to date. Nothing is done where the user supplies the PKI. An annotation
-// that means nothing is an error at the end: certificates run out whether or not somebody mends it.
+// that means nothing, or what a user's etcd lacks, is an error at the end: certificates run out whether or not somebody mends it.
 func (r *Reconciler) Reconcile(ctx context.Context, hcp *hyperv1.HostedControlPlane, infra *component.Infra) error {
 	if _, disabled := hcp.Annotations[DisableAnnotation]; disabled {
 		return nil
@@ -57,8 +57,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, hcp *hyperv1.HostedControlPl
 		Reconciler: r, hcp: hcp, infra: infra, lifetime: lifetime, turnover: turnover,
 		signers: map[string]*pki.KeyPair{}, leaves: map[string]*pki.KeyPair{},
 	}
+	// The certificates of now serve an etcd on while somebody mends what is to replace them, and all others must not wait for that.
+	fault = errors.Join(fault, p.reconcileUnmanagedEtcd(ctx))
 	steps := []func(context.Context) error{
-		p.reconcileSigners, p.reconcileBundles, p.reconcileLeaves, p.reconcileUnmanagedEtcd, p.reconcileServiceAccountKeys, p.reconcileKubeconfigs,
+		p.reconcileSigners, p.reconcileBundles, p.reconcileLeaves, p.reconcileServiceAccountKeys, p.reconcileKubeconfigs,
 		p.rotate,
 	}
 	for _, step := range steps {
@@ -135,7 +137,7 @@ func (p *pass) reconcileSigners(ctx context.Context) error {
 
 func (p *pass) reconcileBundles(ctx context.Context) error {
 	for _, b := range bundles {
-		if b.configMap == EtcdBundle && bringsEtcd(p.hcp) {
+		if b.configMap == EtcdBundle && BringsEtcd(p.hcp) {
 			continue
 		}
 		var certificates [][]byte
@@ -160,7 +162,7 @@ func (p *pass) reconcileLeaves(ctx context.Context) error {
 		return err
 	}
 	for _, c := range wanted {
-		if c.signer == EtcdSigner && bringsEtcd(p.hcp) {
+		if c.signer == EtcdSigner && BringsEtcd(p.hcp) {
 			continue
 		}
 		secret := p.secret(c.secret)

@@ -127,7 +127,7 @@ func (p *pass) rotate(ctx context.Context) error {
 	}
 	taken := len(outdated) == 0
 	for _, a := range authorities {
-		if a.secret == EtcdSigner && bringsEtcd(p.hcp) {
+		if a.secret == EtcdSigner && BringsEtcd(p.hcp) {
 			continue
 		}
 		secret := p.secret(a.secret)

@@ -112,8 +112,8 @@ func certificates(hcp *hyperv1.HostedControlPlane, infra *component.Infra) ([]ce
 		client(NodeBootstrap, ClusterSignerCA, NodeBootstrapper,
 			"system:serviceaccounts:openshift-machine-config-operator", "system:serviceaccounts", BootstrapGroup),
 		client(MetricsClient, ClusterSignerCA, "system:serviceaccount:hypershift:prometheus", "kubernetes"),
-		client(EtcdClient, EtcdSigner, "etcd-client", "kubernetes").in("etcd-client.crt", "etcd-client.key"),
-		client(EtcdMetricsClient, EtcdMetricsSigner, "etcd-metrics-client", "kubernetes").in("etcd-client.crt", "etcd-client.key"),
+		client(EtcdClient, EtcdSigner, "etcd-client", "kubernetes").in(EtcdClientCert, EtcdClientKey),
+		client(EtcdMetricsClient, EtcdMetricsSigner, "etcd-metrics-client", "kubernetes").in(EtcdClientCert, EtcdClientKey),
 		server(EtcdServer, EtcdSigner, "etcd-server", append(append(serviceNames("etcd-client", ns), discovery...), "localhost")...).
 			both("kubernetes").in("server.crt", "server.key"),
 		server(EtcdPeer, EtcdSigner, "etcd-discovery", append(append(discovery, etcdPeers(ns)...), "127.0.0.1", "::1")...).

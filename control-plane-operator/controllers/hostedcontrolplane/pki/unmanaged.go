@@ -14,36 +14,45 @@ import (
 	"github.com/openshift/hypershift/support/pki"
 )
 
-// Keys of the Secret with which a user grants access to an etcd of their own.
+// Keys of the Secret with which a user grants access to an etcd of their own. The first two are also those of Secrets of ours.
 const (
-	etcdClientCert = "etcd-client.crt"
-	etcdClientKey  = "etcd-client.key"
+	EtcdClientCert = "etcd-client.crt"
+	EtcdClientKey  = "etcd-client.key"
 	etcdClientCA   = "etcd-client-ca.crt"
 )
 
-// bringsEtcd tells whether the user brings an etcd, whose certificates are then not ours to make.
-func bringsEtcd(hcp *hyperv1.HostedControlPlane) bool {
+// OwnEtcdError says what is wrong with the Secret of an etcd that the user brings.
+type OwnEtcdError struct{ Err error }
+
+// Error implements error.
+func (e *OwnEtcdError) Error() string { return e.Err.Error() }
+
+// Unwrap has errors.Is look at what went wrong.
+func (e *OwnEtcdError) Unwrap() error { return e.Err }
+
+// BringsEtcd tells whether the user brings an etcd, whose certificates are then not ours to make.
+func BringsEtcd(hcp *hyperv1.HostedControlPlane) bool {
 	return hcp.Spec.Etcd.ManagementType == hyperv1.Unmanaged && hcp.Spec.Etcd.Unmanaged != nil
 }
 
 // reconcileUnmanagedEtcd puts the user's client certificate where the API server finds that of a managed etcd.
 func (p *pass) reconcileUnmanagedEtcd(ctx context.Context) error {
-	if !bringsEtcd(p.hcp) {
+	if !BringsEtcd(p.hcp) {
 		return nil
 	}
 	source := &corev1.Secret{}
 	key := crclient.ObjectKey{Namespace: p.hcp.Namespace, Name: p.hcp.Spec.Etcd.Unmanaged.TLS.ClientSecret.Name}
 	if err := p.Client.Get(ctx, key, source); err != nil {
-		return fmt.Errorf("reading the client certificate of the unmanaged etcd in Secret %s: %w", key, err)
+		return &OwnEtcdError{fmt.Errorf("reading the client certificate of the unmanaged etcd in Secret %s: %w", key, err)}
 	}
-	for _, name := range []string{etcdClientCert, etcdClientKey, etcdClientCA} {
+	for _, name := range []string{EtcdClientCert, EtcdClientKey, etcdClientCA} {
 		if len(source.Data[name]) == 0 {
-			return fmt.Errorf("Secret %s has no key %s, which an unmanaged etcd needs", key, name)
+			return &OwnEtcdError{fmt.Errorf("Secret %s has no key %s, which an unmanaged etcd needs: add it", key, name)}
 		}
 	}
 	secret := p.secret(EtcdClient)
 	err := p.upsert(ctx, secret, func() error {
-		secret.Data = map[string][]byte{etcdClientCert: source.Data[etcdClientCert], etcdClientKey: source.Data[etcdClientKey]}
+		secret.Data = map[string][]byte{EtcdClientCert: source.Data[EtcdClientCert], EtcdClientKey: source.Data[EtcdClientKey]}
 		return nil
 	})
 	if err != nil {

@@ -10,13 +10,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
 )
 
 // Validate says what of a HostedControlPlane the components of the Kubernetes distribution cannot do, and cannot leave out
 // either; nil if there is nothing.
 func Validate(hcp *hyperv1.HostedControlPlane) error {
-	return errors.Join(kubeapiserver.ValidateEncryption(hcp), validateRestore(hcp), validatePlatform(hcp))
+	return errors.Join(kubeapiserver.ValidateEncryption(hcp), validateRestore(hcp), validatePlatform(hcp), etcd.ValidateEndpoint(hcp))
 }
 
 // Refusals says what components leave out of a HostedControlPlane, since by halves it would be dangerous.

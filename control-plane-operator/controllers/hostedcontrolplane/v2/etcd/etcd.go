@@ -9,12 +9,14 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 	"github.com/openshift/hypershift/support/component"
 )
 
@@ -23,6 +25,9 @@ const Name = "etcd"
 
 // DataDir is where a member keeps its data: its volume.
 const DataDir = "/var/lib/data"
+
+// Prefix is what the keys of all that an API server stores begin with, after a slash.
+const Prefix = "kubernetes.io"
 
 const (
 	dataVolume  = "data"
@@ -59,8 +64,8 @@ func enabled(_ context.Context, scope *component.Scope) (bool, error) {
 // met first, also when nobody answers there any more, and a new one may meet that member again; a client that knows them all passes on to another one.
 func URLs(hcp *hyperv1.HostedControlPlane) []string {
 	pods := Pods(hcp)
-	if hcp.Spec.Etcd.ManagementType == hyperv1.Unmanaged || len(pods) < 2 {
-		return []string{URL(hcp)}
+	if pki.BringsEtcd(hcp) || len(pods) < 2 {
+		return strings.Split(URL(hcp), ",")
 	}
 	urls := make([]string, len(pods))
 	for i, pod := range pods {
@@ -69,9 +74,9 @@ func URLs(hcp *hyperv1.HostedControlPlane) []string {
 	return urls
 }
 
-// URL is where one reaches any member of etcd.
+// URL is where one reaches any member of etcd; of one that the user brings it may be several, with commas between them.
 func URL(hcp *hyperv1.HostedControlPlane) string {
-	if hcp.Spec.Etcd.ManagementType == hyperv1.Unmanaged && hcp.Spec.Etcd.Unmanaged != nil {
+	if pki.BringsEtcd(hcp) {
 		return hcp.Spec.Etcd.Unmanaged.Endpoint
 	}
 	return fmt.Sprintf("https://etcd-client.%s.svc:2379", hcp.Namespace)

@@ -25,19 +25,52 @@ func TestURLs(t *testing.T) {
 			"https://etcd-1.etcd-discovery.clusters-demo.svc:2379",
 			"https://etcd-2.etcd-discovery.clusters-demo.svc:2379",
 		}},
-		"When there is one, it should go on by the Service, so that nothing rolls": {policy: hyperv1.SingleReplica, want: []string{"https://etcd-client.clusters-demo.svc:2379"}},
-		"When etcd is the user's, it should be where the user says":                {policy: hyperv1.HighlyAvailable, unmanaged: "https://etcd.example:2379", want: []string{"https://etcd.example:2379"}},
+		"When there is one, it should go on by the Service, so that nothing rolls":   {policy: hyperv1.SingleReplica, want: []string{"https://etcd-client.clusters-demo.svc:2379"}},
+		"When etcd is the user's, it should be each of the URLs that the user names": {policy: hyperv1.SingleReplica, unmanaged: "https://a:2379,https://b:2379", want: []string{"https://a:2379", "https://b:2379"}},
+		"When etcd is the user's, it should be where the user says":                  {policy: hyperv1.HighlyAvailable, unmanaged: "https://etcd.example:2379", want: []string{"https://etcd.example:2379"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hcp := &hyperv1.HostedControlPlane{}
-			hcp.Namespace, hcp.Spec.ControllerAvailabilityPolicy = ns, tc.policy
 			if tc.unmanaged != "" {
-				hcp.Spec.Etcd.ManagementType = hyperv1.Unmanaged
-				hcp.Spec.Etcd.Unmanaged = &hyperv1.UnmanagedEtcdSpec{Endpoint: tc.unmanaged}
+				hcp = own(tc.unmanaged)
 			}
+			hcp.Namespace, hcp.Spec.ControllerAvailabilityPolicy = ns, tc.policy
 			NewWithT(t).Expect(URLs(hcp)).To(Equal(tc.want))
 		})
 	}
+}
+
+// own is a control plane whose etcd the user brings.
+func own(endpoint string) *hyperv1.HostedControlPlane {
+	hcp := &hyperv1.HostedControlPlane{}
+	hcp.Spec.Etcd = hyperv1.EtcdSpec{ManagementType: hyperv1.Unmanaged, Unmanaged: &hyperv1.UnmanagedEtcdSpec{Endpoint: endpoint}}
+	return hcp
+}
+
+func TestValidateEndpoint(t *testing.T) {
+	for endpoint, fault := range map[string]string{
+		"https://etcd.example:2379":      "",
+		"https://etcd.example:2379/":     "",
+		"https://[2001:db8::1]:2379":     "",
+		"https://a:2379,https://b:2379":  "",
+		"https://etcd.example":           `"https://etcd.example" is no https URL with a host and a port`,
+		"https://:2379":                  `"https://:2379" is no`,
+		"https://":                       `"https://" is no`,
+		"https://a:2379, https://b:2379": `" https://b:2379" is no`,
+		"https://a:2379,http://b:2379":   `"http://b:2379" is no`,
+		"https://a:2379,":                `"" is no`,
+	} {
+		t.Run("When the endpoint is "+endpoint+", it should be taken or named", func(t *testing.T) {
+			g := NewWithT(t)
+			err := ValidateEndpoint(own(endpoint))
+			if fault == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			g.Expect(err).To(MatchError(HavePrefix("etcd.unmanaged.endpoint: " + fault)))
+		})
+	}
+	NewWithT(t).Expect(ValidateEndpoint(&hyperv1.HostedControlPlane{})).To(Succeed(), "a managed etcd has no endpoint of the user's")
 }
 
 func TestQuota(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/infra"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/tlsprofile"
@@ -86,9 +87,9 @@ func serving(f *component.Flags, hcp *hyperv1.HostedControlPlane) {
 func storage(f *component.Flags, hcp *hyperv1.HostedControlPlane) {
 	f.Set("etcd-servers", strings.Join(etcd.URLs(hcp), ","))
 	f.Set("etcd-cafile", certDir+"/etcd-ca/ca.crt")
-	f.Set("etcd-certfile", certDir+"/etcd/etcd-client.crt")
-	f.Set("etcd-keyfile", certDir+"/etcd/etcd-client.key")
-	f.Set("etcd-prefix", "kubernetes.io")
+	f.Set("etcd-certfile", certDir+"/etcd/"+pki.EtcdClientCert)
+	f.Set("etcd-keyfile", certDir+"/etcd/"+pki.EtcdClientKey)
+	f.Set("etcd-prefix", etcd.Prefix)
 	f.Set("storage-backend", "etcd3")
 	f.Set("storage-media-type", "application/vnd.kubernetes.protobuf")
 	f.Set("event-ttl", "3h")
