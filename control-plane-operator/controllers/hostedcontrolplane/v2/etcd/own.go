@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
@@ -48,11 +49,11 @@ func AskOwn(ctx context.Context, reader client.Reader, hcp *hyperv1.HostedContro
 	if err != nil {
 		return err
 	}
-	// One try only: a client that tries again ends with the time that it took, and does not say what was wrong.
 	members, err := clientv3.New(clientv3.Config{Endpoints: URLs(hcp), TLS: config, MaxUnaryRetries: 1, Logger: zap.NewNop()})
 	if err == nil {
 		defer func() { _ = members.Close() }()
-		_, err = members.Get(ctx, healthKey)
+		// The client's own calls wait for a connection, and try again, until their time is up: then nobody knows what was wrong.
+		_, err = etcdserverpb.NewKVClient(members.ActiveConnection()).Range(ctx, &etcdserverpb.RangeRequest{Key: []byte(healthKey)})
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -68,7 +69,7 @@ func cause(err error) string {
 	const before = "desc = "
 	text := err.Error()
 	if at := strings.LastIndex(text, before); at >= 0 {
-		text = strings.Trim(text[at+len(before):], `"`)
+		text = strings.ReplaceAll(strings.Trim(text[at+len(before):], `"`), `\"`, `"`)
 	}
 	return text
 }
