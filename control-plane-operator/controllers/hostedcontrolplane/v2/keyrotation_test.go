@@ -162,11 +162,16 @@ func (r *rotation) stays(when string) {
 	}
 }
 
-// template is that of the API server's pods.
 func (r *rotation) template() corev1.PodTemplateSpec {
 	r.t.Helper()
+	return r.servers[0].template()
+}
+
+// template is that of the API server's pods.
+func (m *machine) template() corev1.PodTemplateSpec {
+	m.t.Helper()
 	d := &appsv1.Deployment{}
-	r.servers[0].get(kubeapiserver.Name, d)
+	m.get(kubeapiserver.Name, d)
 	return d.Spec.Template
 }
 

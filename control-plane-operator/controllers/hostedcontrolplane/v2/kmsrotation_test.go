@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"net/http"
 	"os"
 	"strings"
@@ -21,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
 )
 
@@ -77,26 +76,24 @@ func encryptedBy(plugin string) *hyperv1.SecretEncryptionSpec {
 // stored are the guest's Secrets as etcd has them.
 func (r *rotation) stored() map[string][]byte {
 	r.t.Helper()
-	m, client, bundle := r.servers[0], &corev1.Secret{}, &corev1.ConfigMap{}
-	m.get(pki.EtcdClient, client)
-	m.get(pki.EtcdBundle, bundle)
-	pair, err := tls.X509KeyPair(client.Data["etcd-client.crt"], client.Data["etcd-client.key"])
+	return r.servers[0].storedIn("https://localhost:"+r.servers[0].ports["2379"], "/kubernetes.io/secrets/")
+}
+
+// storedIn is what an etcd has of which the API server is a client, by the beginning of the keys.
+func (m *machine) storedIn(url, prefix string) map[string][]byte {
+	m.t.Helper()
+	config, err := etcd.ClientTLS(m.t.Context(), m.scope.Client, namespace)
 	if err != nil {
-		r.t.Fatal(err)
+		m.t.Fatal(err)
 	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM([]byte(bundle.Data["ca.crt"]))
-	c, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{"https://localhost:" + m.ports["2379"]}, DialTimeout: 30 * time.Second,
-		TLS: &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, MinVersion: tls.VersionTLS12},
-	})
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{url}, DialTimeout: 30 * time.Second, TLS: config})
 	if err != nil {
-		r.t.Fatal(err)
+		m.t.Fatal(err)
 	}
 	defer c.Close()
-	answer, err := c.Get(r.t.Context(), "/kubernetes.io/secrets/", clientv3.WithPrefix())
+	answer, err := c.Get(m.t.Context(), prefix, clientv3.WithPrefix())
 	if err != nil {
-		r.t.Fatal(err)
+		m.t.Fatal(err)
 	}
 	stored := map[string][]byte{}
 	for _, kv := range answer.Kvs {

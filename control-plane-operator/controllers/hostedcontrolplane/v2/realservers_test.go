@@ -115,6 +115,30 @@ func findBinaries(t *testing.T) string {
 // It returns what ends it; that happens at the end of the test anyway.
 func (m *machine) run(c *component.Component) (stop func()) {
 	m.t.Helper()
+	p := m.launch(c)
+	wait := m.waitStarted
+	if m.unready {
+		wait = m.waitUnready
+	}
+	if err := wait(p.container, p.exited); err != nil {
+		p.exited <- err
+		m.t.Fatalf("%s did not become ready: %v\nflags: %s\n%s", c.Name, err, strings.Join(p.args, " "), lastLines(p.output.String(), 25))
+	}
+	return p.stop
+}
+
+// program is the main container of a pod, as a process.
+type program struct {
+	container corev1.Container
+	args      []string
+	output    bytes.Buffer
+	exited    chan error
+	stop      func()
+}
+
+// launch starts the main container of a component's pod. The end of the test ends it.
+func (m *machine) launch(c *component.Component) *program {
+	m.t.Helper()
 	pod := m.podOf(c)
 	container := pod.Containers[0]
 	dirs := m.mount(pod, container)
@@ -122,29 +146,28 @@ func (m *machine) run(c *component.Component) (stop func()) {
 	for _, arg := range container.Args {
 		args = append(args, m.localize(arg, dirs))
 	}
-	var output bytes.Buffer
+	p := startProgram(m.t, filepath.Join(m.binaries, filepath.Base(container.Command[0])), args...)
+	p.container = container
+	return p
+}
+
+// startProgram starts a program, which the end of the test ends.
+func startProgram(t *testing.T, path string, args ...string) *program {
+	t.Helper()
+	p := &program{args: args, exited: make(chan error, 1)}
 	ctx, cancel := context.WithCancelCause(context.Background())
-	cmd := exec.CommandContext(ctx, filepath.Join(m.binaries, filepath.Base(container.Command[0])), args...)
-	cmd.Stdout, cmd.Stderr = &output, &output
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Stdout, cmd.Stderr = &p.output, &p.output
 	if err := cmd.Start(); err != nil {
-		m.t.Fatal(err)
+		t.Fatal(err)
 	}
-	exited := make(chan error, 1)
-	go func() { exited <- cmd.Wait() }()
-	stop = sync.OnceFunc(func() {
+	go func() { p.exited <- cmd.Wait() }()
+	p.stop = sync.OnceFunc(func() {
 		cancel(errors.New("the test ended"))
-		<-exited
+		<-p.exited
 	})
-	m.t.Cleanup(stop)
-	wait := m.waitStarted
-	if m.unready {
-		wait = m.waitUnready
-	}
-	if err := wait(container, exited); err != nil {
-		exited <- err
-		m.t.Fatalf("%s did not become ready: %v\nflags: %s\n%s", c.Name, err, strings.Join(args, " "), lastLines(output.String(), 25))
-	}
-	return stop
+	t.Cleanup(p.stop)
+	return p
 }
 
 func (m *machine) podOf(c *component.Component) corev1.PodSpec {
