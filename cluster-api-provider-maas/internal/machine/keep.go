@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -15,7 +16,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/placement"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/reservation"
@@ -64,18 +64,32 @@ func (r *Reconciler) intend(ctx context.Context, s *scope) error {
 // succeeded tells that a roll-out of the MachineDeployment replaces this MaasMachine, and makes the new one after this one is gone.
 func (r *Reconciler) succeeded(ctx context.Context, s *scope) (bool, error) {
 	name := s.machine.Labels[clusterv1.MachineDeploymentNameLabel]
-	if name == "" || s.owner == nil || meta.FindStatusCondition(s.owner.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition) != nil {
+	if s.owner == nil || meta.FindStatusCondition(s.owner.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition) != nil {
 		return false, nil
 	}
-	md := &clusterv1.MachineDeployment{}
-	err := r.Reader.Get(ctx, client.ObjectKey{Namespace: s.machine.Namespace, Name: name}, md)
+	md, set := &clusterv1.MachineDeployment{}, &clusterv1.MachineSet{}
+	if there, err := r.read(ctx, s, name, md); !there {
+		return false, err
+	}
+	if there, err := r.read(ctx, s, s.machine.Labels[clusterv1.MachineSetNameLabel], set); !there {
+		return false, err
+	}
+	return md.DeletionTimestamp.IsZero() && deref(md.Spec.Replicas) > 0 && !surges(md) && r.outdated(set, md), nil
+}
+
+// read reads what the MaasMachine is of; false where there is none, or an older Role does not let us see it.
+func (r *Reconciler) read(ctx context.Context, s *scope, name string, obj client.Object) (there bool, _ error) {
+	if name == "" {
+		return false, nil
+	}
+	err := r.Reader.Get(ctx, client.ObjectKey{Namespace: s.machine.Namespace, Name: name}, obj)
 	switch {
-	case apierrors.IsNotFound(err), apierrors.IsForbidden(err): // An older Role knows no MachineDeployments.
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("reading MachineDeployment %s/%s: %w", s.machine.Namespace, name, err)
+		return false, fmt.Errorf("reading %T %s/%s: %w", obj, s.machine.Namespace, name, err)
 	}
-	return md.DeletionTimestamp.IsZero() && deref(md.Spec.Replicas) > 0 && !surges(md) && outdated(s.owner, s.machine, &md.Spec.Template.Spec), nil
+	return true, nil
 }
 
 // surges tells that new machines come before old ones go.
@@ -91,10 +105,13 @@ func surges(md *clusterv1.MachineDeployment) bool {
 	return err != nil || surge > 0
 }
 
-// outdated tells that a Machine is not what the MachineDeployment makes now.
-func outdated(owner *clusterv1.Machine, m *infrav1.MaasMachine, now *clusterv1.MachineSpec) bool {
-	return m.Annotations[clusterv1.TemplateClonedFromNameAnnotation] != now.InfrastructureRef.Name || owner.Spec.Version != now.Version ||
-		deref(owner.Spec.Bootstrap.DataSecretName) != deref(now.Bootstrap.DataSecretName)
+// outdated tells that a MachineDeployment makes no Machines by this MachineSet now, as Cluster API decides it. A Machine itself does not
+// tell of which template its bootstrap configuration is.
+func (r *Reconciler) outdated(set *clusterv1.MachineSet, md *clusterv1.MachineDeployment) bool {
+	was, is, after := &set.Spec.Template.Spec, &md.Spec.Template.Spec, md.Spec.Rollout.After
+	again := !after.IsZero() && after.Time.Before(r.Clock.Now()) && set.CreationTimestamp.Before(&after)
+	return again || was.Version != is.Version || was.FailureDomain != is.FailureDomain || was.InfrastructureRef != is.InfrastructureRef ||
+		!equality.Semantic.DeepEqual(was.Bootstrap, is.Bootstrap)
 }
 
 // keep allocates a machine anew that MAAS has back, with the same key, and leaves it to the successor. The record is written first: from

@@ -35,6 +35,7 @@ func TestKeep(t *testing.T) {
 		"When MAAS takes long to have a machine back, it should be looked at once a second":                           looksOften,
 		"When somebody outside is faster, it should say so and keep nothing":                                          somebodyWasFaster,
 		"When the answer of the second allocation is lost, the machine should be kept all the same":                   keptWithoutAnswer,
+		"When the MachineDeployment makes something else in any way, the machine should be kept":                      somethingElse,
 		"When nothing replaces a MaasMachine after it is gone, its machine should be given back":                      notSucceeded,
 		"When no successor comes, the machine should be given back in the end":                                        nobodyComes,
 		"When the cluster is deleted, nothing should be kept":                                                         keptOfDeleted,
@@ -61,17 +62,23 @@ func (w *world) join(deployment, set, name string, spec infrav1.MaasMachineSpec)
 
 func (w *world) holds(name string) string { return ptr.Deref(w.machine(name).Spec.SystemID, "") }
 
-// rolls makes the MachineDeployment "workers", whose machines are those of the second set by now.
-func (w *world) rolls(mutate func(*clusterv1.MachineDeployment)) {
+// rolls makes the MachineDeployment "workers", whose machines are those of the second set by now. What it was from the first is in was.
+func (w *world) rolls(mutate func(*clusterv1.MachineDeployment), was ...func(*clusterv1.MachineDeployment)) {
 	w.t.Helper()
 	md := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "workers"}, Spec: clusterv1.MachineDeploymentSpec{
 		ClusterName: "demo", Replicas: ptr.To[int32](3), Selector: metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
 	}}
 	md.Spec.Template.Labels = map[string]string{"a": "b"}
 	md.Spec.Template.Spec = clusterv1.MachineSpec{ClusterName: "demo", Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To("bootstrap")},
-		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "MaasMachineTemplate", Name: "second"}}
+		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "MaasMachineTemplate", Name: "first"}}
 	md.Spec.Rollout.Strategy = clusterv1.MachineDeploymentRolloutStrategy{Type: clusterv1.RollingUpdateMachineDeploymentStrategyType,
 		RollingUpdate: clusterv1.MachineDeploymentRolloutStrategyRollingUpdate{MaxSurge: ptr.To(intstr.FromInt32(0)), MaxUnavailable: ptr.To(intstr.FromInt32(1))}}
+	for _, change := range was {
+		change(md)
+	}
+	w.create(&clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "first"}, Spec: clusterv1.MachineSetSpec{
+		ClusterName: "demo", Selector: md.Spec.Selector, Template: *md.Spec.Template.DeepCopy()}})
+	md.Spec.Template.Spec.InfrastructureRef.Name = "second"
 	if mutate != nil {
 		mutate(md)
 	}
@@ -79,12 +86,12 @@ func (w *world) rolls(mutate func(*clusterv1.MachineDeployment)) {
 }
 
 // fullRack has the three machines of MAAS in the first set of a MachineDeployment.
-func fullRack(t *testing.T, cfg *rest.Config, mutate func(*clusterv1.MachineDeployment)) *world {
+func fullRack(t *testing.T, cfg *rest.Config, mutate func(*clusterv1.MachineDeployment), was ...func(*clusterv1.MachineDeployment)) *world {
 	t.Helper()
 	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa"}, simtest.Machine{ID: "bbbbbb"}, simtest.Machine{ID: "cccccc"})
 	w.owned()
 	w.look()
-	w.rolls(mutate)
+	w.rolls(mutate, was...)
 	for _, name := range []string{"old-1", "old-2", "old-3"} {
 		w.join("workers", "first", name, infrav1.MaasMachineSpec{})
 		w.passes(name, 4)
@@ -210,32 +217,74 @@ func keptWithoutAnswer(t *testing.T, cfg *rest.Config) {
 	w.expect("new", "Ready True Ready", "")
 }
 
+// unchanged has a MachineDeployment make what it made before.
+func unchanged(md *clusterv1.MachineDeployment) {
+	md.Spec.Template.Spec.InfrastructureRef.Name = "first"
+}
+
+// bootstrapped has each Machine get a bootstrap configuration, and with it a Secret, of its own.
+func bootstrapped(md *clusterv1.MachineDeployment) {
+	md.Spec.Template.Spec.Bootstrap = clusterv1.Bootstrap{
+		ConfigRef: clusterv1.ContractVersionedObjectReference{APIGroup: "bootstrap.cluster.x-k8s.io", Kind: "KubeadmConfigTemplate", Name: "first"}}
+}
+
+func somethingElse(t *testing.T, cfg *rest.Config) {
+	for name, change := range map[string]func(*clusterv1.MachineDeployment){
+		"another version": func(md *clusterv1.MachineDeployment) { md.Spec.Template.Spec.Version = "v1.36.3" },
+		"another zone":    func(md *clusterv1.MachineDeployment) { md.Spec.Template.Spec.FailureDomain = "north" },
+		"another user-data": func(md *clusterv1.MachineDeployment) {
+			md.Spec.Template.Spec.Bootstrap.DataSecretName = ptr.To("second")
+		},
+		"another bootstrap": bootstrapped,
+		"the same once more": func(md *clusterv1.MachineDeployment) {
+			md.Spec.Rollout.After = metav1.NewTime(time.Now().Add(time.Minute)) // The machines run later than that.
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := fullRack(t, cfg, func(md *clusterv1.MachineDeployment) {
+				unchanged(md)
+				change(md)
+			})
+			was := w.holds("old-1")
+			w.leaves("old-1")
+			w.Expect(w.reservations()).To(HaveKey(was))
+			w.Expect(w.Machine(was).Status).To(Equal(status.Allocated))
+		})
+	}
+}
+
 func notSucceeded(t *testing.T, cfg *rest.Config) {
 	for name, mutate := range map[string]func(*clusterv1.MachineDeployment){
 		"new ones come first": func(md *clusterv1.MachineDeployment) {
 			md.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromString("34%"))
 		},
-		"there is no roll-out": func(md *clusterv1.MachineDeployment) { md.Spec.Template.Spec.InfrastructureRef.Name = "first" },
+		"there is no roll-out": unchanged,
+		"there will be one": func(md *clusterv1.MachineDeployment) {
+			unchanged(md)
+			md.Spec.Rollout.After = metav1.NewTime(time.Now().Add(24 * time.Hour))
+		},
 		"no machine is wanted": func(md *clusterv1.MachineDeployment) { md.Spec.Replicas = ptr.To[int32](0) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			w := fullRack(t, cfg, mutate)
-			was := w.holds("old-1")
-			w.leaves("old-1")
-			w.Expect(w.Machine(was).Status).To(Equal(status.Ready))
-			w.Expect(w.reservations()).To(BeEmpty())
-		})
+		t.Run(name, func(t *testing.T) { givenBack(t, fullRack(t, cfg, mutate)) })
 	}
+	t.Run("each has a Secret of its own", func(t *testing.T) { givenBack(t, fullRack(t, cfg, unchanged, bootstrapped)) })
 	t.Run("it is ill", func(t *testing.T) {
 		w := fullRack(t, cfg, nil)
-		was := w.holds("old-1")
 		owner := &clusterv1.Machine{}
 		w.get("old-1", owner)
 		owner.Status.Conditions = []metav1.Condition{{Type: clusterv1.MachineOwnerRemediatedCondition, Status: metav1.ConditionFalse, Reason: "WaitingForRemediation", LastTransitionTime: metav1.Now()}}
 		w.Expect(w.client.Status().Update(t.Context(), owner)).To(Succeed())
-		w.leaves("old-1")
-		w.Expect(w.Machine(was).Status).To(Equal(status.Ready))
+		givenBack(t, w)
 	})
+}
+
+// givenBack expects of a full rack that a machine which leaves it does not stay.
+func givenBack(t *testing.T, w *world) {
+	t.Helper()
+	was := w.holds("old-1")
+	w.leaves("old-1")
+	w.Expect(w.Machine(was).Status).To(Equal(status.Ready))
+	w.Expect(w.reservations()).To(BeEmpty())
 }
 
 func nobodyComes(t *testing.T, cfg *rest.Config) {
