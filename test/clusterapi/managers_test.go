@@ -12,6 +12,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -40,19 +41,16 @@ func binaries(t *testing.T) []string {
 	return []string{current}
 }
 
+// versionOf names a manager by the folder that it is built into.
+func versionOf(binary string) string { return filepath.Base(filepath.Dir(binary)) }
+
 // hostedCluster makes what our operator makes of a HostedCluster with one pool, as far as Cluster API looks at it.
-func (w *world) hostedCluster() {
+func (w *world) hostedCluster(edit ...func(*clusterv1.MachineDeployment)) {
 	raw, err := os.ReadFile(w.kubeconfig)
 	w.Expect(err).NotTo(HaveOccurred())
 	infra := &infrav1.MaasCluster{ObjectMeta: w.meta(cluster)}
 	infra.Spec.DNSDomain = "maas"
 	infra.Spec.ControlPlaneEndpoint = infrav1.APIEndpoint{Host: "api.example", Port: 6443}
-	template := &infrav1.MaasMachineTemplate{ObjectMeta: w.meta(cluster)}
-	template.Spec.Template.Spec.Image = "custom/node"
-	template.Spec.Template.Spec.MinCPU, template.Spec.Template.Spec.MinMemory = ptr.To(2), ptr.To(4096)
-	infrastructure := func(kind string) clusterv1.ContractVersionedObjectReference {
-		return clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: kind, Name: cluster}
-	}
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	w.controlPlane()
 	w.create(
@@ -62,30 +60,52 @@ func (w *world) hostedCluster() {
 		},
 		infra,
 		&clusterv1.Cluster{ObjectMeta: w.meta(cluster), Spec: clusterv1.ClusterSpec{
-			InfrastructureRef:    infrastructure("MaasCluster"),
+			InfrastructureRef:    infrastructure("MaasCluster", cluster),
 			ControlPlaneRef:      clusterv1.ContractVersionedObjectReference{APIGroup: hyperv1.GroupVersion.Group, Kind: "HostedControlPlane", Name: cluster},
 			ControlPlaneEndpoint: clusterv1.APIEndpoint{Host: "api.example", Port: 6443},
 		}},
-		template,
-		&clusterv1.MachineDeployment{ObjectMeta: w.meta(cluster), Spec: clusterv1.MachineDeploymentSpec{
-			ClusterName: cluster, Replicas: ptr.To[int32](2), Selector: metav1.LabelSelector{MatchLabels: map[string]string{"pool": "p"}},
-			Rollout: clusterv1.MachineDeploymentRolloutSpec{Strategy: clusterv1.MachineDeploymentRolloutStrategy{
-				Type: clusterv1.RollingUpdateMachineDeploymentStrategyType,
-				RollingUpdate: clusterv1.MachineDeploymentRolloutStrategyRollingUpdate{
-					MaxSurge: ptr.To(intstr.FromInt32(1)), MaxUnavailable: ptr.To(intstr.FromInt32(0)),
-				},
-			}},
-			Template: clusterv1.MachineTemplateSpec{
-				ObjectMeta: clusterv1.ObjectMeta{Labels: map[string]string{"pool": "p"}},
-				Spec: clusterv1.MachineSpec{
-					ClusterName: cluster, Version: "v1.36.3", Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To("user-data")},
-					InfrastructureRef: infrastructure("MaasMachineTemplate"),
-				},
-			},
-		}},
 	)
+	w.template(cluster, image)
+	w.pool(cluster, edit...)
 	infra.Status.Ready, infra.Status.Initialization.Provisioned = true, ptr.To(true)
 	w.Expect(w.client.Status().Update(w.t.Context(), infra)).To(Succeed())
+}
+
+func infrastructure(kind, name string) clusterv1.ContractVersionedObjectReference {
+	return clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: kind, Name: name}
+}
+
+// template makes what machines of an image are made of.
+func (w *world) template(name, image string) {
+	template := &infrav1.MaasMachineTemplate{ObjectMeta: w.meta(name)}
+	template.Spec.Template.Spec.Image = image
+	template.Spec.Template.Spec.MinCPU, template.Spec.Template.Spec.MinMemory = ptr.To(2), ptr.To(4096)
+	w.create(template)
+}
+
+// pool makes a MachineDeployment of the first template, whose new machines come before old ones go unless it is edited.
+func (w *world) pool(name string, edit ...func(*clusterv1.MachineDeployment)) {
+	labels := map[string]string{"pool": name}
+	deployment := &clusterv1.MachineDeployment{ObjectMeta: w.meta(name), Spec: clusterv1.MachineDeploymentSpec{
+		ClusterName: cluster, Replicas: ptr.To[int32](2), Selector: metav1.LabelSelector{MatchLabels: labels},
+		Rollout: clusterv1.MachineDeploymentRolloutSpec{Strategy: clusterv1.MachineDeploymentRolloutStrategy{
+			Type: clusterv1.RollingUpdateMachineDeploymentStrategyType,
+			RollingUpdate: clusterv1.MachineDeploymentRolloutStrategyRollingUpdate{
+				MaxSurge: ptr.To(intstr.FromInt32(1)), MaxUnavailable: ptr.To(intstr.FromInt32(0)),
+			},
+		}},
+		Template: clusterv1.MachineTemplateSpec{
+			ObjectMeta: clusterv1.ObjectMeta{Labels: labels},
+			Spec: clusterv1.MachineSpec{
+				ClusterName: cluster, Version: "v1.36.3", Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To(userData)},
+				InfrastructureRef: infrastructure("MaasMachineTemplate", cluster),
+			},
+		},
+	}}
+	for _, change := range edit {
+		change(deployment)
+	}
+	w.create(deployment)
 }
 
 func (w *world) meta(name string) metav1.ObjectMeta {
@@ -113,15 +133,33 @@ func (w *world) provide(ctx context.Context, g Gomega) {
 			continue
 		}
 		id := fmt.Sprintf("maas:///az1/%s", machine.Name)
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: machine.Name}, Spec: corev1.NodeSpec{ProviderID: id}}
-		g.Expect(client.IgnoreAlreadyExists(w.client.Create(ctx, node))).To(Succeed())
-		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(), LastHeartbeatTime: metav1.Now()}}
-		g.Expect(w.client.Status().Update(ctx, node)).To(Succeed())
+		w.join(ctx, g, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: machine.Name}, Spec: corev1.NodeSpec{ProviderID: id}})
 		machine.Spec.ProviderID = ptr.To(id)
 		g.Expect(w.client.Update(ctx, machine)).To(Succeed())
 		machine.Status.Ready, machine.Status.Initialization.Provisioned = true, ptr.To(true)
 		g.Expect(w.client.Status().Update(ctx, machine)).To(Succeed())
 	}
+}
+
+// healthy is what a kubelet says of a node that wants nothing. While any of it is missing, Cluster API does not count on the node.
+var healthy = map[corev1.NodeConditionType]corev1.ConditionStatus{
+	corev1.NodeReady: corev1.ConditionTrue, corev1.NodeMemoryPressure: corev1.ConditionFalse,
+	corev1.NodeDiskPressure: corev1.ConditionFalse, corev1.NodePIDPressure: corev1.ConditionFalse,
+}
+
+// join has a Node be there and healthy, as a kubelet does.
+func (w *world) join(ctx context.Context, g Gomega, node *corev1.Node) {
+	err := w.client.Create(ctx, node)
+	if apierrors.IsAlreadyExists(err) {
+		err = w.client.Get(ctx, client.ObjectKeyFromObject(node), node)
+	}
+	g.Expect(err).NotTo(HaveOccurred())
+	if len(node.Status.Conditions) == 0 {
+		for kind, status := range healthy {
+			node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: kind, Status: status, LastTransitionTime: metav1.Now()})
+		}
+	}
+	g.Expect(w.client.Status().Update(ctx, node)).To(Succeed())
 }
 
 // running are the Machines whose Nodes are known, by UID.
@@ -142,11 +180,10 @@ func (w *world) awaitMachines(ctx context.Context, count int32) map[types.UID]st
 	w.t.Helper()
 	var found map[types.UID]string
 	w.Eventually(func(g Gomega) {
-		w.provide(ctx, g)
+		w.infrastructure(ctx, g)
 		found = w.running(ctx, g)
 		g.Expect(found).To(HaveLen(int(count)))
-		deployment := &clusterv1.MachineDeployment{}
-		g.Expect(w.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: cluster}, deployment)).To(Succeed())
+		deployment := w.deployment(ctx, g, cluster)
 		g.Expect(deployment.Status.ObservedGeneration).To(Equal(deployment.Generation))
 		g.Expect(deployment.Status.Replicas).To(HaveValue(Equal(count)))
 		g.Expect(readyReplicas(deployment)).To(Equal(count))
@@ -162,11 +199,18 @@ func readyReplicas(deployment *clusterv1.MachineDeployment) int32 {
 	return ptr.Deref(deployment.Status.ReadyReplicas, 0)
 }
 
-func (w *world) scale(ctx context.Context, count int32) {
+func (w *world) deployment(ctx context.Context, g Gomega, name string) *clusterv1.MachineDeployment {
+	deployment := &clusterv1.MachineDeployment{}
+	g.Expect(w.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, deployment)).To(Succeed())
+	return deployment
+}
+
+// change edits a MachineDeployment, which managers write too.
+func (w *world) change(ctx context.Context, name string, edit func(*clusterv1.MachineDeployment)) {
+	w.t.Helper()
 	w.Eventually(func(g Gomega) {
-		deployment := &clusterv1.MachineDeployment{}
-		g.Expect(w.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: cluster}, deployment)).To(Succeed())
-		deployment.Spec.Replicas = ptr.To(count)
+		deployment := w.deployment(ctx, g, name)
+		edit(deployment)
 		g.Expect(w.client.Update(ctx, deployment)).To(Succeed())
 	}, patience, tick).Should(Succeed())
 }
@@ -191,11 +235,10 @@ func TestManagers(t *testing.T) {
 		}
 		known = machines
 		count++
-		w.scale(ctx, count)
+		w.change(ctx, cluster, func(d *clusterv1.MachineDeployment) { d.Spec.Replicas = ptr.To(count) })
 	}
 	for i, binary := range managers {
-		name := filepath.Base(filepath.Dir(binary))
-		t.Run("When the manager of "+name+" takes over it should keep every Machine and make new ones", func(t *testing.T) {
+		t.Run("When the manager of "+versionOf(binary)+" takes over it should keep every Machine and make new ones", func(t *testing.T) {
 			stage := w.in(t)
 			stop := stage.manager(binary)
 			grow(stage)

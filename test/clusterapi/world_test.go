@@ -5,6 +5,7 @@
 package clusterapi
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,6 +46,8 @@ const (
 	operatorNamespace = "hypershift"
 	namespace         = "clusters-demo"
 	cluster           = "demo"
+	image             = "custom/node-image"
+	userData          = "user-data"
 	patience          = 3 * time.Minute
 	tick              = 250 * time.Millisecond
 )
@@ -59,6 +62,8 @@ type world struct {
 	certDir    string
 	// port is where the API server has objects converted.
 	port int
+	// infrastructure is what each look at the machines does first: it provides them, unless a provider does.
+	infrastructure func(context.Context, Gomega)
 }
 
 func newWorld(t *testing.T) *world {
@@ -73,7 +78,7 @@ func newWorld(t *testing.T) *world {
 	w.Expect(err).NotTo(HaveOccurred())
 	w.writeKubeconfig()
 	w.writeCertificate()
-	w.port = testenv.FreePort(w.t)
+	w.port, w.infrastructure = testenv.FreePort(w.t), w.provide
 	w.askForConversion()
 	return w
 }
@@ -144,13 +149,19 @@ func (w *world) operator() (stop func()) {
 // manager runs one of Cluster API's own managers until the test ends or stop is called.
 func (w *world) manager(binary string) (stop func()) {
 	w.t.Helper()
+	return w.process(binary, nil,
+		"--kubeconfig", w.kubeconfig, "--namespace", namespace, "--leader-elect=false", "--webhook-cert-dir", w.certDir,
+		"--webhook-port", strconv.Itoa(testenv.FreePort(w.t)), "--health-addr", "localhost:"+strconv.Itoa(testenv.FreePort(w.t)), "--diagnostics-address", "localhost:0",
+	)
+}
+
+// process runs a program, with more in its environment than this one has, until the test ends or stop is called.
+func (w *world) process(binary string, env []string, args ...string) (stop func()) {
+	w.t.Helper()
 	log, err := os.Create(filepath.Join(w.t.TempDir(), "log"))
 	w.Expect(err).NotTo(HaveOccurred())
-	args := []string{
-		"--kubeconfig", w.kubeconfig, "--namespace", namespace, "--leader-elect=false", "--webhook-cert-dir", w.certDir,
-		"--webhook-port", strconv.Itoa(testenv.FreePort(w.t)), "--health-addr", "localhost:" + strconv.Itoa(testenv.FreePort(w.t)), "--diagnostics-address", "localhost:0",
-	}
 	cmd := exec.CommandContext(w.t.Context(), binary, args...)
+	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	w.Expect(cmd.Start()).To(Succeed())
 	ended := make(chan error, 1)
