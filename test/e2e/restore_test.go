@@ -22,7 +22,6 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/support/namespaceguard"
-	"github.com/openshift/hypershift/test/devcluster/env"
 	"github.com/openshift/hypershift/test/journey"
 )
 
@@ -68,8 +67,6 @@ func (s *suite) restore(t *testing.T) {
 		s.Quiet(s.Path("kubeconfig"), 20*time.Second), s.Quiet(s.Path(cluster+".kubeconfig"), 20*time.Second)))
 	s.must(t, s.RunWorkload(t.Context(), cluster))
 }
-
-func (s *suite) environment() env.Env { return env.Env{Dir: s.Dir, Bin: s.Bin} }
 
 // settled is what runs when there are two each of machines, Nodes and pods.
 func (s *suite) settled(t *testing.T, guest client.Client) (found map[string]string) {

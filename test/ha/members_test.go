@@ -58,7 +58,7 @@ func (s *suite) agree(ctx context.Context) (bool, string, error) {
 		defer func() { _ = members.Close() }()
 		status, err := well(ctx, reached{members, url})
 		if err != nil {
-			return false, pod.Name + ": " + err.Error(), nil //nolint:nilerr // it is told as progress, with whose it is
+			return false, pod.Name + ": " + err.Error(), nil
 		}
 		if at := status.Header.Revision; revision == 0 || at < revision {
 			revision = at
