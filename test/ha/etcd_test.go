@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -25,7 +24,8 @@ func (s *suite) changeEtcd(t *testing.T) {
 	t.Helper()
 	s.must(t, s.Type(t.Context(), "kubectl", "annotate", "hostedcluster", cluster, "-n", journey.Namespace, "--overwrite",
 		hyperv1.ResourceRequestOverrideAnnotationPrefix+"/etcd.etcd=memory="+anotherRequest))
-	s.must(t, s.Reach(t.Context(), "change of etcd put off", 2*time.Minute, func(ctx context.Context) (bool, string, error) {
+	// The cluster's operator may have been on that node, and is elsewhere only when the node has been given up.
+	s.must(t, s.Reach(t.Context(), "change of etcd put off", wholeLimit, func(ctx context.Context) (bool, string, error) {
 		c, err := s.members(ctx)
 		return strings.Contains(c.Message, "a change of etcd waits for that"), c.Reason + ": " + c.Message, err
 	}))
