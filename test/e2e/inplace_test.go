@@ -4,9 +4,7 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -19,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/test/devcluster/env"
 	"github.com/openshift/hypershift/test/journey"
 )
 
@@ -205,24 +202,7 @@ func (g *guarded) while(check journey.Check) journey.Check {
 // changes counts what MAAS was asked to do with machines, other than to tell of them.
 func (s *suite) changes(t *testing.T) map[string]int {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+env.MAASAdmin+"/requests", nil)
+	counts, err := journey.MAASChanges(t.Context())
 	s.must(t, err)
-	response, err := http.DefaultClient.Do(request)
-	s.must(t, err)
-	defer response.Body.Close()
-	var rows []struct {
-		Operation string `json:"operation"`
-		Count     int    `json:"count"`
-	}
-	s.must(t, json.NewDecoder(response.Body).Decode(&rows))
-	counts := map[string]int{}
-	for _, row := range rows {
-		for _, verb := range []string{"allocate", "deploy", "release", "abort", "power_on", "power_off", "annotations", "update", "delete", "compose"} {
-			if strings.Contains(row.Operation, verb) {
-				counts[row.Operation] += row.Count
-			}
-		}
-	}
-	NewWithT(t).Expect(counts).NotTo(BeEmpty(), "the record of calls has what installed the machines")
 	return counts
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -19,19 +20,26 @@ import (
 // anotherRequest is more memory than etcd asks for by itself: nobody else's pods change with it.
 const anotherRequest = "264Mi"
 
-// changeEtcd asks for other pods of etcd while a member's host is dead, and holds that the members which are left are not stopped for it.
-func (s *suite) changeEtcd(t *testing.T) {
-	t.Helper()
-	s.must(t, s.Type(t.Context(), "kubectl", "annotate", "hostedcluster", cluster, "-n", journey.Namespace, "--overwrite",
-		hyperv1.ResourceRequestOverrideAnnotationPrefix+"/etcd.etcd=memory="+anotherRequest))
-	// The cluster's operator may have been on that node, and is elsewhere only when the node has been given up.
-	s.must(t, s.Reach(t.Context(), "change of etcd put off", wholeLimit, func(ctx context.Context) (bool, string, error) {
-		c, err := s.members(ctx)
-		return strings.Contains(c.Message, "a change of etcd waits for that"), c.Reason + ": " + c.Message, err
-	}))
+// etcdChanges asks for other pods of etcd while a member's host is dead, and holds that the members which are left are not stopped for it.
+func (s *suite) etcdChanges(t *testing.T) {
+	const node = "management-3"
+	s.under(t, "etcd changes, node dead", func() {
+		s.node(t, "stop", node)
+		s.must(t, s.Reach(t.Context(), "node known to be dead", 5*time.Minute, s.notReady(node)))
+		s.must(t, s.Type(t.Context(), "kubectl", "annotate", "hostedcluster", cluster, "-n", journey.Namespace, "--overwrite",
+			hyperv1.ResourceRequestOverrideAnnotationPrefix+"/etcd.etcd=memory="+anotherRequest))
+		// The cluster's operator may have been on that node, and is elsewhere only when the node has been given up.
+		s.must(t, s.Reach(t.Context(), "change of etcd put off", wholeLimit, func(ctx context.Context) (bool, string, error) {
+			c, err := s.members(ctx)
+			return strings.Contains(c.Message, "a change of etcd waits for that"), c.Reason + ": " + c.Message, err
+		}))
+		s.node(t, "start", node)
+		s.must(t, s.Reach(t.Context(), "etcd changed", wholeLimit, s.changedEtcd))
+		s.must(t, s.Reach(t.Context(), "control plane whole", wholeLimit, s.whole))
+	})
 }
 
-// changedEtcd checks that all members of etcd have what changeEtcd asked for.
+// changedEtcd checks that all members of etcd have what etcdChanges asks for.
 func (s *suite) changedEtcd(ctx context.Context) (bool, string, error) {
 	pods := &corev1.PodList{}
 	if err := s.c.List(ctx, pods, client.InNamespace(journey.HostedNamespace(cluster)), client.MatchingLabels{"app": "etcd"}); err != nil {
@@ -43,5 +51,5 @@ func (s *suite) changedEtcd(ctx context.Context) (bool, string, error) {
 			changed++
 		}
 	}
-	return changed == 3, fmt.Sprintf("%d of 3 members", changed), nil
+	return changed == size, fmt.Sprintf("%d of %d members", changed, size), nil
 }

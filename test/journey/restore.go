@@ -4,9 +4,13 @@ package journey
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
+	"slices"
+	"strings"
 
 	"filippo.io/age"
 	corev1 "k8s.io/api/core/v1"
@@ -113,6 +117,21 @@ func MAASAsked(ctx context.Context) (map[string]int, error) {
 	err := readJSON(ctx, http.DefaultClient, "http://"+env.MAASAdmin+"/requests", &rows)
 	for _, row := range rows {
 		asked[row.Operation] += row.Count
+	}
+	return asked, err
+}
+
+// changing are in the names of operations by which MAAS does something with machines; the others tell of them.
+var changing = []string{"allocate", "deploy", "release", "abort", "power_on", "power_off", "annotations", "update", "delete", "compose"}
+
+// MAASChanges counts those of MAASAsked that change machines.
+func MAASChanges(ctx context.Context) (map[string]int, error) {
+	asked, err := MAASAsked(ctx)
+	maps.DeleteFunc(asked, func(operation string, _ int) bool {
+		return !slices.ContainsFunc(changing, func(verb string) bool { return strings.Contains(operation, verb) })
+	})
+	if err == nil && len(asked) == 0 {
+		err = errors.New("MAAS has no record of what installed the machines")
 	}
 	return asked, err
 }

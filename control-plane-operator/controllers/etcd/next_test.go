@@ -117,11 +117,30 @@ func TestPatient(t *testing.T) {
 	}
 }
 
+// situation is what is the matter with a cluster, and the step that follows.
+type situation struct {
+	edit func(*cluster)
+	want string
+}
+
+// expectSteps holds that each situation of what is otherwise well has its step.
+func expectSteps(t *testing.T, well func() *cluster, next func(*cluster) step, situations map[string]situation) {
+	t.Helper()
+	for name, tc := range situations {
+		t.Run(name, func(t *testing.T) {
+			c := well()
+			tc.edit(c)
+			if diff := cmp.Diff(tc.want, words(next(c))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func nextNow(c *cluster) step { return c.next(time.Now()) }
+
 func TestNext(t *testing.T) {
-	for name, tc := range map[string]struct {
-		edit func(*cluster)
-		want string
-	}{
+	expectSteps(t, three, nextNow, map[string]situation{
 		"When all are well, it should do nothing": {func(*cluster) {}, ""},
 		"When a member is silent on its own volume, it should wait for it": {
 			func(c *cluster) { c.members[1].status = nil }, ""},
@@ -174,15 +193,7 @@ func TestNext(t *testing.T) {
 			}, "note etcd-1"},
 		"When a learner has the data, it should vote": {
 			func(c *cluster) { c.members[1].status.IsLearner, c.members[1].listed.IsLearner = true, true }, "promote etcd-1"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := three()
-			tc.edit(c)
-			if diff := cmp.Diff(tc.want, words(c.next(time.Now()))); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
+	})
 }
 
 // TestCorruptMemberIsNotAsked: a member that is removed stops before it has answered.
@@ -198,10 +209,7 @@ func TestCorruptMemberIsNotAsked(t *testing.T) {
 func TestMaintain(t *testing.T) {
 	const quota = 100 << 20
 	full := []*etcdserverpb.AlarmMember{{MemberID: 2, Alarm: etcdserverpb.AlarmType_NOSPACE}}
-	for name, tc := range map[string]struct {
-		edit func(*cluster)
-		want string
-	}{
+	expectSteps(t, three, func(c *cluster) step { return c.maintain(quota) }, map[string]situation{
 		"When a tenth is free, it should leave the file": {func(*cluster) {}, ""},
 		"When more is free everywhere, the leader should wait for the others": {
 			func(c *cluster) { c.members[0].status.DbSizeInUse, c.members[2].status.DbSizeInUse = 10<<20, 10<<20 }, "defragment etcd-2"},
@@ -229,15 +237,7 @@ func TestMaintain(t *testing.T) {
 					m.status.DbSize, m.status.DbSizeInUse = 50<<20, 50<<20
 				}
 			}, "disarm etcd-0"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := three()
-			tc.edit(c)
-			if diff := cmp.Diff(tc.want, words(c.maintain(quota))); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
+	})
 }
 
 func words(s step) string {
