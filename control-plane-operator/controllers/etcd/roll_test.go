@@ -81,6 +81,12 @@ func TestRollOut(t *testing.T) {
 			func(c *cluster) { c.members[2].status = nil }, "restart etcd-2"},
 		"When a member that leads is not found ready, it should not wait for those that wait for it": {
 			func(c *cluster) { found(c.members[0], corev1.ConditionFalse) }, "restart etcd-0"},
+		"When a member answers that is not found ready, and another is dead, it should stay: it may have the vote that counts": {
+			func(c *cluster) {
+				found(c.members[1], corev1.ConditionFalse)
+				dead(c.members[2])
+				updated(c.members[2])
+			}, ""},
 		"When no member comes up, it should be given the change": {
 			func(c *cluster) { silence(c); each(c, dead) }, "restart etcd-0"},
 		"When the operator reaches nobody, the kubelet's word should be enough": {
