@@ -156,7 +156,7 @@ type PersistentVolumeEtcdStorageSpec struct {
 
 // UnmanagedEtcdSpec is an etcd that the user runs.
 type UnmanagedEtcdSpec struct {
-	// endpoint is the URL of its client port, e.g. "https://etcd-client:2379".
+	// endpoint is the URL of its client port, e.g. "https://etcd-client:2379". A Kubernetes payload takes the URLs of several members, with commas and no spaces between them.
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:Pattern=`^https://`
 	// +required
