@@ -162,7 +162,7 @@ func TestBuildRefuses(t *testing.T) {
 		"When a checksum differs": {func(w *world) []string {
 			w.write("arm64/runc.sha256", strings.Repeat("0", 64))
 			return w.nodeFrom("{arch}")
-		}, "component node: runc for arm64: .* has the SHA-256", exit.Failure},
+		}, "component node: runc for arm64: .*: its SHA-256 is", exit.Failure},
 		"When the source refuses": {func(w *world) []string {
 			w.public.Intercept(func(rw http.ResponseWriter, _ *http.Request) bool {
 				rw.WriteHeader(http.StatusUnauthorized)
