@@ -59,6 +59,9 @@ func StartNodes(t testing.TB) (*rest.Config, Users) {
 	return start(t, map[string]string{"authorization-mode": "Node,RBAC", "enable-admission-plugins": "NodeRestriction"})
 }
 
+// advertised is the address of the Service "kubernetes" of a test's API server, at which nobody listens: one of those for documentation (RFC 5737).
+const advertised = "192.0.2.2"
+
 // start runs a server with some flags of its own. It is not an envtest.Environment, whose waits for the first namespace and for CRDs end
 // after seconds, whatever else the machine does.
 func start(t testing.TB, flags map[string]string, folders ...string) (*rest.Config, Users) {
@@ -75,6 +78,8 @@ func start(t testing.TB, flags map[string]string, folders ...string) (*rest.Conf
 	server.Set("enable-bootstrap-token-auth", "true")
 	// A server that many tests share runs out of addresses of the usual /24: nothing deletes the Services of a hosted namespace.
 	server.Set("service-cluster-ip-range", "10.0.0.0/16")
+	// Otherwise it takes that of the machine's default route: policies that are rendered of it would be the machine's, and one without a route fails.
+	server.Set("advertise-address", advertised)
 	for name, value := range flags {
 		server.Set(name, value)
 	}
