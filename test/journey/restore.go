@@ -78,6 +78,9 @@ func Running(ctx context.Context, m *maas.Client, guest client.Client) (map[stri
 		return nil, err
 	}
 	for _, node := range nodes.Items {
+		if node.Spec.ProviderID == "" {
+			return nil, fmt.Errorf("node %s has not been told which machine it is", node.Name)
+		}
 		found["node "+node.Name] = string(node.UID) + " " + node.Spec.ProviderID + " " + node.Status.NodeInfo.BootID
 	}
 	if err := guest.List(ctx, pods, client.InNamespace("default"), client.MatchingLabels{"app": workloadName}); err != nil {
