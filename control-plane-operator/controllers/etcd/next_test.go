@@ -76,6 +76,30 @@ func TestShared(t *testing.T) {
 	}
 }
 
+func TestOut(t *testing.T) {
+	for name, tc := range map[string]struct {
+		edit func([]*member)
+		want string
+	}{
+		"When a member is silent, it should name that one": {
+			func(m []*member) { m[1].status = nil }, "No answer from etcd-1: 2 of 3 members are healthy"},
+		"When the one that is left has no leader, it should say so of it, and not that it is silent": {
+			func(m []*member) { m[0].status, m[1].status, m[2].status.Leader = nil, nil, 0 },
+			"No answer from etcd-0, etcd-1, and no leader for etcd-2: 0 of 3 members are healthy"},
+		"When all elect, it should say that they have no leader": {
+			func(m []*member) { m[0].status.Leader, m[1].status.Leader, m[2].status.Leader = 0, 0, 0 },
+			"No leader for etcd-0, etcd-1, etcd-2: 0 of 3 members are healthy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &scope{seen: three()}
+			tc.edit(s.seen.members)
+			if diff := cmp.Diff(tc.want, s.healthy(time.Now()).Message); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestPatient(t *testing.T) {
 	made := time.Date(2026, 11, 23, 12, 24, 0, 0, time.UTC)
 	const told = "; if etcd-1 does not come back, its volume is given up "

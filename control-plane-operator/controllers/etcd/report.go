@@ -77,16 +77,10 @@ func (s *scope) healthy(now time.Time) metav1.Condition {
 	if replaced := s.replaced(); replaced != "" {
 		return condition.False(t, hyperv1.EtcdMemberReplacedReason, replaced)
 	}
-	var silent []string
-	for _, m := range c.members {
-		if !m.healthy() {
-			silent = append(silent, m.pod)
-		}
-	}
-	switch {
-	case len(silent) > 0:
-		return condition.False(t, hyperv1.EtcdMemberUnhealthyReason, fmt.Sprintf("No answer from %s: %d of %d members are healthy",
-			strings.Join(silent, ", "), len(c.members)-len(silent), len(c.members))+s.patient(now)+c.waiting())
+	switch out := c.out(); {
+	case out != "":
+		return condition.False(t, hyperv1.EtcdMemberUnhealthyReason, fmt.Sprintf("%s: %d of %d members are healthy",
+			out, len(c.urls((*member).healthy)), len(c.members))+s.patient(now)+c.waiting())
 	case !c.listed:
 		return condition.False(t, hyperv1.EtcdWaitingForQuorumReason, "The members do not agree on who belongs to the cluster")
 	case len(c.strangers) > 0:
@@ -97,6 +91,29 @@ func (s *scope) healthy(now time.Time) metav1.Condition {
 		return condition.False(t, hyperv1.EtcdAlarmReason, "Alarms are raised: "+c.raised()+s.undecided())
 	}
 	return condition.True(t, hyperv1.AsExpectedReason, c.shared())
+}
+
+// out says which members do not serve: those that are silent, which somebody has to look after, and those that are up and wait for them.
+// Empty if all serve.
+func (c *cluster) out() string {
+	var silent, alone []string
+	for _, m := range c.members {
+		switch {
+		case m.status == nil:
+			silent = append(silent, m.pod)
+		case !m.healthy():
+			alone = append(alone, m.pod)
+		}
+	}
+	switch {
+	case len(alone) == 0 && len(silent) == 0:
+		return ""
+	case len(alone) == 0:
+		return "No answer from " + strings.Join(silent, ", ")
+	case len(silent) == 0:
+		return "No leader for " + strings.Join(alone, ", ")
+	}
+	return fmt.Sprintf("No answer from %s, and no leader for %s", strings.Join(silent, ", "), strings.Join(alone, ", "))
 }
 
 // shared says which host takes the quorum with it, since several members run there; empty if none does.
