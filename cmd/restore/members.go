@@ -7,7 +7,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -30,8 +32,10 @@ const (
 	defaultSize = "8Gi"
 	// podPrefix starts the names of the pods that fill volumes.
 	podPrefix = "restore-"
-	// restoreLabel marks the pods that fill volumes, and tells from which backup.
+	// restoreLabel marks the pods that fill volumes, and tells from which backup, and when that began.
 	restoreLabel = "hypershift.openshift.io/etcd-restore"
+	// writesPerSecond is more than an etcd writes for any length of time, and leastBump more than it writes in a day or two.
+	writesPerSecond, leastBump = 10_000, 1_000_000_000
 )
 
 // members are the pods of etcd.
@@ -94,10 +98,43 @@ func (r *restoring) filler(member string) client.ObjectKey {
 	return client.ObjectKey{Namespace: r.hostedNamespace(), Name: podPrefix + member}
 }
 
-// backupID tells snapshots apart. Members that were made from different ones would be one cluster that does not agree on its data.
-func (r *restoring) backupID() string {
+// snapshotID tells snapshots apart.
+func (r *restoring) snapshotID() string {
 	sum := r.contents.Header.Snapshot.SHA256
 	return sum[:min(len(sum), 16)]
+}
+
+// backupID tells restores apart. Members that were made from different snapshots, or that begin at different revisions, would be one cluster that
+// does not agree on its data.
+func (r *restoring) backupID() string {
+	return fmt.Sprintf("%s.%d", r.snapshotID(), r.began.Unix())
+}
+
+// begin is when this restore began: now, unless the pods of an earlier run of this command tell of another time.
+func (r *restoring) begin(ctx context.Context) error {
+	pods := &corev1.PodList{}
+	if err := r.client.List(ctx, pods, client.InNamespace(r.hostedNamespace()), client.HasLabels{restoreLabel}); err != nil {
+		return fmt.Errorf("list the pods that fill volumes in namespace %s: %w", r.hostedNamespace(), err)
+	}
+	r.began = time.Now()
+	for _, pod := range pods.Items {
+		snapshot, seconds, _ := strings.Cut(pod.Labels[restoreLabel], ".")
+		at, err := strconv.ParseInt(seconds, 10, 64)
+		if err == nil && snapshot == r.snapshotID() && pod.DeletionTimestamp.IsZero() {
+			r.began = time.Unix(at, 0)
+		}
+	}
+	return nil
+}
+
+// bump is by how much the restored revisions are higher than the snapshot's. They come to where a cluster would be today that has written
+// writesPerSecond since the epoch: so they are higher than what any life of this cluster has come to, be it one that was restored, from the same
+// backup or a later one. Who watched any of them sees that time has passed, and starts anew.
+func (r *restoring) bump() int64 {
+	if raised := r.began.Unix()*writesPerSecond - r.contents.Header.Snapshot.Revision; raised > 0 {
+		return raised
+	}
+	return leastBump // A clock that is far behind.
 }
 
 // filled tells that the volume of a member has the data of this backup already, by an earlier run of this command.
@@ -176,7 +213,7 @@ func (r *restoring) pod(ctx context.Context, name, member string) (*corev1.Pod, 
 			Containers: []corev1.Container{{
 				Name: etcdName, Image: container.Image, ImagePullPolicy: container.ImagePullPolicy, SecurityContext: container.SecurityContext,
 				Command: []string{operatorName, "restore-etcd", "--namespace=" + key.Namespace, "--member=" + member,
-					"--members=" + strings.Join(r.members(), ","), "--data-dir=" + dataPath},
+					"--members=" + strings.Join(r.members(), ","), "--data-dir=" + dataPath, "--revision-bump=" + strconv.FormatInt(r.bump(), 10)},
 				Stdin: true, StdinOnce: true,
 				TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 				VolumeMounts:             []corev1.VolumeMount{{Name: "data", MountPath: dataPath}},

@@ -54,6 +54,8 @@ type restoring struct {
 	contents   bundle.Contents
 	// Set by find.
 	cluster *hyperv1.HostedCluster
+	// Set by begin.
+	began time.Time
 }
 
 // NewCommand makes `restore cluster`.
@@ -111,7 +113,7 @@ func (r *restoring) run(ctx context.Context) error {
 	}
 	defer release()
 	for _, step := range []func(context.Context) error{
-		r.read, r.find, r.announce, r.awaitControlPlane, r.discard, r.putKeys, r.putMembers, r.letGo,
+		r.read, r.find, r.announce, r.begin, r.awaitControlPlane, r.discard, r.putKeys, r.putMembers, r.letGo,
 	} {
 		if err := step(ctx); err != nil {
 			return err

@@ -54,6 +54,11 @@ func TestRestore(t *testing.T) {
 		w := newWorld(t, hostedCluster(), done, waits, key)
 		w.Expect(w.run()).To(Succeed())
 		w.Expect(w.fed).To(Equal(map[string]string{"restore-etcd-1": w.snapshot, "restore-etcd-2": w.snapshot}))
+		for _, pod := range w.waiting[0] {
+			if pod.Name != done.Name {
+				w.Expect(pod.Spec.Containers[0].Command).To(ContainElement("--revision-bump=17899999999993"), "all members begin at the revision of the first one")
+			}
+		}
 	})
 	t.Run("When volumes have no place yet, those of three members should get it by the rule of etcd's pods, all of them before one is filled", func(t *testing.T) {
 		bound := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "data-etcd-0"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv"}}
@@ -135,14 +140,45 @@ func TestRestore(t *testing.T) {
 	})
 	t.Run("When it runs as the operator's pods do, it should ask for nothing more", func(t *testing.T) {
 		w := newWorld(t, hostedCluster())
-		r := &restoring{client: w.client, cluster: hostedCluster()}
+		r := &restoring{client: w.client, cluster: hostedCluster(), began: time.Unix(1_790_000_000, 0)}
+		r.contents.Header.Snapshot.Revision = 7
 		pod, err := r.pod(t.Context(), "restore-etcd-1", "etcd-1")
 		w.Expect(err).NotTo(HaveOccurred())
 		w.Expect(*pod.Spec.SecurityContext.RunAsUser).To(BeEquivalentTo(1000680000))
 		w.Expect(pod.Spec.Containers[0].Image).To(Equal("registry/hypershift:1"))
 		w.Expect(pod.Spec.Containers[0].Command).To(Equal([]string{"control-plane-operator", "restore-etcd", "--namespace=clusters-demo", "--member=etcd-1",
-			"--members=etcd-0,etcd-1,etcd-2", "--data-dir=/var/lib/data"}))
+			"--members=etcd-0,etcd-1,etcd-2", "--data-dir=/var/lib/data", "--revision-bump=17899999999993"}))
 	})
+}
+
+// A cluster lives several lives, and none of its clients may take one for another.
+func TestBump(t *testing.T) {
+	const backup, writes = 5_000, 1_000 // The backup's revision, and what each life writes in a second.
+	day := func(n int) time.Time { return time.Date(2026, 11, n, 0, 0, 0, 0, time.UTC) }
+	life := func(revision int64, began time.Time) int64 {
+		r := &restoring{began: began}
+		r.contents.Header.Snapshot.Revision = revision
+		return revision + r.bump()
+	}
+	first := life(backup, day(1))
+	for name, tc := range map[string]struct {
+		revision int64
+		began    time.Time
+		above    int64
+	}{
+		"When the same backup is restored again a minute later, it should begin above all that was written meanwhile": {
+			revision: backup, began: day(1).Add(time.Minute), above: first + 60*writes},
+		"When a backup of the restored life is restored, it should begin above what was written after that": {
+			revision: first + 3600*writes, began: day(2), above: first + 24*3600*writes},
+		"When the first backup is restored after that one, it should not begin below it": {
+			revision: backup, began: day(2).Add(time.Hour), above: life(first+3600*writes, day(2)) + 3600*writes},
+		"When the clock is far behind, it should begin above the backup all the same": {
+			revision: first, began: time.Unix(0, 0), above: first},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(life(tc.revision, tc.began)).To(BeNumerically(">", tc.above))
+		})
+	}
 }
 
 // stored moves the backup into an object store, with the credentials of who restores in the environment.

@@ -64,10 +64,10 @@ func hostedCluster(change ...func(*hyperv1.HostedCluster)) *hyperv1.HostedCluste
 	return hc
 }
 
-// filledPod is left of an earlier run, which filled the volume of a member from a snapshot.
+// filledPod is left of an earlier run, which began at second 1,790,000,000 and filled the volume of a member from a snapshot.
 func filledPod(member, snapshot string) *corev1.Pod {
 	sum := sha256.Sum256([]byte(snapshot))
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: podPrefix + member, Labels: map[string]string{restoreLabel: hex.EncodeToString(sum[:])[:16]}},
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: podPrefix + member, Labels: map[string]string{restoreLabel: hex.EncodeToString(sum[:])[:16] + ".1790000000"}},
 		Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}
 }
 
@@ -135,7 +135,7 @@ func (w *world) backup() {
 	}
 	contents := bundle.Contents{
 		Header: bundle.Header{Namespace: "clusters", Name: "demo", HostedNamespace: "clusters-demo", InfraID: "demo-x7k2p", APIServer: "10.0.0.1:30443",
-			Created: time.Date(2026, 11, 1, 2, 3, 4, 0, time.UTC), Snapshot: bundle.Snapshot{EtcdVersion: "3.6.5", Keys: 42}},
+			Created: time.Date(2026, 11, 1, 2, 3, 4, 0, time.UTC), Snapshot: bundle.Snapshot{EtcdVersion: "3.6.5", Keys: 42, Revision: 7}},
 		Secrets: []corev1.Secret{{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "root-ca"}, Data: map[string][]byte{"ca.key": []byte("secret")}}},
 		Objects: objects,
 	}

@@ -22,9 +22,6 @@ import (
 )
 
 const (
-	// bump is by how much revisions rise over the snapshot's: more than a cluster writes between two backups, so that nobody who watched
-	// the lost cluster sees time go back.
-	bump = 1_000_000_000
 	// workFolder holds what is not a member's data yet.
 	workFolder = "restore"
 	// memberFolder is where etcd keeps its data in its data folder.
@@ -38,6 +35,9 @@ type Member struct {
 	Members         []string
 	// DataDir is etcd's data folder, the root of its volume.
 	DataDir string
+	// RevisionBump is by how much revisions rise over the snapshot's, so that nobody who watched the lost cluster sees time go back. All members
+	// have the same.
+	RevisionBump uint64
 }
 
 // NewCommand makes the subcommand.
@@ -55,6 +55,10 @@ func NewCommand() *cobra.Command {
 	cmd.Flags().StringVar(&m.Name, "member", "", "Pod of the member")
 	cmd.Flags().StringSliceVar(&m.Members, "members", nil, "Pods of all members")
 	cmd.Flags().StringVar(&m.DataDir, "data-dir", etcd.DataDir, "etcd's data folder")
+	cmd.Flags().Uint64Var(&m.RevisionBump, "revision-bump", 0, "How much higher than in the snapshot revisions are, the same for all members (required)")
+	if err := cmd.MarkFlagRequired("revision-bump"); err != nil {
+		panic(err) // A flag that is not there is a defect that the first run shows.
+	}
 	return cmd
 }
 
@@ -95,7 +99,7 @@ func (m Member) config(file, made string) snapshot.RestoreConfig {
 	}
 	return snapshot.RestoreConfig{
 		SnapshotPath: file, OutputDataDir: made, Name: m.Name, PeerURLs: []string{etcd.PeerURL(m.Namespace, m.Name)},
-		InitialCluster: strings.Join(cluster, ","), InitialClusterToken: m.Namespace, RevisionBump: bump, MarkCompacted: true,
+		InitialCluster: strings.Join(cluster, ","), InitialClusterToken: m.Namespace, RevisionBump: m.RevisionBump, MarkCompacted: true,
 	}
 }
 

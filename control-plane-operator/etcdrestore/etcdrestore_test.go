@@ -77,8 +77,11 @@ func taken(t *testing.T) ([]byte, int64) {
 	return text, put.Header.Revision
 }
 
+// bump is what `hypershift restore cluster` asks for nowadays.
+const bump = 17_000_000_000_000
+
 func only(dir string) Member {
-	return Member{Namespace: "clusters-demo", Name: "etcd-0", Members: []string{"etcd-0"}, DataDir: dir}
+	return Member{Namespace: "clusters-demo", Name: "etcd-0", Members: []string{"etcd-0"}, DataDir: dir, RevisionBump: bump}
 }
 
 func TestRestore(t *testing.T) {
@@ -107,7 +110,7 @@ func TestRestore(t *testing.T) {
 		members := []string{"etcd-0", "etcd-1", "etcd-2"}
 		var urls []string
 		for _, name := range members {
-			m := Member{Namespace: "clusters-demo", Name: name, Members: members, DataDir: t.TempDir()}
+			m := Member{Namespace: "clusters-demo", Name: name, Members: members, DataDir: t.TempDir(), RevisionBump: bump}
 			urls = append(urls, m.config("a", "b").InitialCluster)
 			g.Expect(m.Restore(bytes.NewReader(snapshot))).To(Succeed())
 			g.Expect(filepath.Join(m.DataDir, memberFolder, "snap", "db")).To(BeARegularFile())
