@@ -3,8 +3,10 @@
 package component
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -111,6 +113,34 @@ func TestPodDefaults(t *testing.T) {
 			HaveField("TopologyKey", hostTopology), HaveField("WhenUnsatisfiable", corev1.DoNotSchedule), HaveField("MaxSkew", int32(1)))))
 		g.Expect(pod.Spec.Tolerations).To(ContainElement(HaveField("Key", requestServingNodeKey)))
 	})
+
+	for name, tc := range map[string]struct {
+		edit      func(*Scope)
+		singleton bool
+		want      map[string]*int64
+	}{
+		"When a highly available control plane runs a component once, it should give a dead node up after a minute": {
+			highlyAvailable, true, map[string]*int64{corev1.TaintNodeNotReady: ptr.To[int64](60), corev1.TaintNodeUnreachable: ptr.To[int64](60)}},
+		"When somebody tolerates one of that, it should be as they say": {
+			func(s *Scope) {
+				highlyAvailable(s)
+				s.HCP.Spec.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists}}
+			}, true, map[string]*int64{corev1.TaintNodeNotReady: ptr.To[int64](60), corev1.TaintNodeUnreachable: nil}},
+		"When a component has replicas, Kubernetes should decide":                        {highlyAvailable, false, map[string]*int64{}},
+		"When no component of a control plane has another one, Kubernetes should decide": {nil, true, map[string]*int64{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := map[string]*int64{}
+			for _, toleration := range rendered(t, tc.edit, Options{Singleton: tc.singleton}).Spec.Template.Spec.Tolerations {
+				if strings.HasPrefix(toleration.Key, "node.kubernetes.io/") {
+					got[toleration.Key] = toleration.TolerationSeconds
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
 
 	t.Run("When the control plane asks for places, labels and priorities it should get them", func(t *testing.T) {
 		g := NewWithT(t)

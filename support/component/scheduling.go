@@ -4,11 +4,13 @@ package component
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
@@ -60,6 +62,9 @@ func (c *Component) setScheduling(hcp *hyperv1.HostedControlPlane, w *workload) 
 		pod.NodeSelector = selector
 	}
 	pod.Tolerations = append(pod.Tolerations, c.tolerations(hcp)...)
+	if c.Singleton && hcp.Spec.ControllerAvailabilityPolicy == hyperv1.HighlyAvailable {
+		pod.Tolerations = append(pod.Tolerations, giveUp(pod.Tolerations)...)
+	}
 	affinity := &corev1.Affinity{
 		NodeAffinity: c.nodeAffinity(hcp),
 		PodAffinity: &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
@@ -82,6 +87,23 @@ func (c *Component) tolerations(hcp *hyperv1.HostedControlPlane) []corev1.Tolera
 		all = append(all, tolerate(requestServingNodeKey, "true"))
 	}
 	return append(all, hcp.Spec.Tolerations...)
+}
+
+// deadNode is how long, in seconds after a node was found dead, what runs once in a highly available control plane waits for it. Kubernetes' own five
+// minutes are for pods that others stand in for.
+const deadNode = 60
+
+// giveUp are tolerations of a node that is dead or cut off which end soon, but for what somebody tolerates already. Where the node lives all the same,
+// the lease of such a component keeps the two from working at once.
+func giveUp(tolerated []corev1.Toleration) []corev1.Toleration {
+	var all []corev1.Toleration
+	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+		taint := corev1.Taint{Key: key, Effect: corev1.TaintEffectNoExecute}
+		if !slices.ContainsFunc(tolerated, func(t corev1.Toleration) bool { return t.ToleratesTaint(klog.Background(), &taint, false) }) {
+			all = append(all, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: taint.Effect, TolerationSeconds: ptr.To[int64](deadNode)})
+		}
+	}
+	return all
 }
 
 func (c *Component) nodeAffinity(hcp *hyperv1.HostedControlPlane) *corev1.NodeAffinity {
