@@ -5,15 +5,20 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
 )
+
+// newcomersRetry is how soon the API server is asked again when it did not tell.
+const newcomersRetry = 10 * time.Second
 
 // newcomers ends the operator when a platform that was switched off gets its kinds: the container starts again and serves it. What
 // is watched is chosen once, at the start.
@@ -46,15 +51,20 @@ func (n *newcomers) Start(ctx context.Context) error {
 	}); err != nil {
 		return fmt.Errorf("watching CRDs: %w", err)
 	}
+	var again <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-changed:
+		case <-again:
 		}
 		arrived, err := n.platforms.Arrived(ctx, n.reader)
+		again = nil
 		if err != nil {
-			return err
+			// An API server that is busy is asked again: to end the operator for that would serve nobody.
+			klog.FromContext(ctx).Error(err, "Cannot tell yet whether the kinds of another platform are served")
+			again = time.After(newcomersRetry)
 		}
 		if arrived != "" {
 			return fmt.Errorf("the kinds of platform %s are served now, which they were not before: the operator starts again to serve the platform", arrived)

@@ -170,8 +170,11 @@ func (r Registry) SwitchOff(ctx context.Context, c client.Reader) error {
 func (r Registry) Arrived(ctx context.Context, c client.Reader) (hyperv1.PlatformType, error) {
 	for _, platformType := range slices.Sorted(maps.Keys(r.absent)) {
 		missing, err := Missing(ctx, c, r.plugins[platformType].CRDs())
-		if err != nil || len(missing) == 0 {
-			return platformType, err
+		if err != nil {
+			return "", err
+		}
+		if len(missing) == 0 {
+			return platformType, nil
 		}
 	}
 	return "", nil
