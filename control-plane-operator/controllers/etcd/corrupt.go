@@ -4,12 +4,18 @@ package etcd
 
 import (
 	"context"
+	"slices"
+	"sync"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// hash asks all members for a checksum of what they store, while one of them is said to store something else. All are asked at a revision
-// that each has.
+// hashing is how long members may take to read all that they store: 8 GiB on a slow disk.
+const hashing = 2 * time.Minute
+
+// hash asks all members at once for a checksum of what they store, while one of them is said to store something else. All are asked at a
+// revision that each has.
 func (r *Reconciler) hash(ctx context.Context, c *cluster, members Members) {
 	if len(c.corrupt()) == 0 {
 		return
@@ -20,15 +26,21 @@ func (r *Reconciler) hash(ctx context.Context, c *cluster, members Members) {
 			revision = m.status.Header.Revision
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, hashing)
+	defer cancel()
+	var all sync.WaitGroup
 	for _, m := range c.members {
 		if !m.healthy() {
 			continue
 		}
-		// One that does not tell agrees with nobody.
-		if answer, err := members.HashKV(ctx, m.clientURL, revision); err == nil {
-			m.hash = answer
-		}
+		all.Go(func() {
+			// One that does not tell agrees with nobody.
+			if answer, err := members.HashKV(ctx, m.clientURL, revision); err == nil {
+				m.hash = answer
+			}
+		})
 	}
+	all.Wait()
 }
 
 // corrupt are the alarms of members whose data differs from that of the others. Etcd serves nobody while there is one.
@@ -59,6 +71,14 @@ func (c *cluster) distrust(via []string) step {
 		}
 	}
 	return step{}
+}
+
+// condemned tells whether the alarm of a member stands that was removed for its data. Another in its place would be one more whose data is in
+// question, and etcd serves nobody before the alarm is taken back.
+func (c *cluster) condemned() bool {
+	return slices.ContainsFunc(c.corrupt(), func(alarm *etcdserverpb.AlarmMember) bool {
+		return alarm.MemberID != 0 && c.byID(alarm.MemberID) == nil
+	})
 }
 
 func (c *cluster) byID(id uint64) *member {

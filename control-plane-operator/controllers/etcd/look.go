@@ -125,13 +125,13 @@ func (r *Reconciler) list(ctx context.Context, namespace string, c *cluster) err
 		return err
 	}
 	defer func() { _ = members.Close() }()
-	ctx, cancel := context.WithTimeout(ctx, r.Patience)
+	soon, cancel := context.WithTimeout(ctx, r.Patience)
 	defer cancel()
-	list, err := members.MemberList(ctx)
+	list, err := members.MemberList(soon)
 	if err != nil {
 		return nil
 	}
-	alarms, err := members.AlarmList(ctx)
+	alarms, err := members.AlarmList(soon)
 	if err != nil {
 		return nil
 	}

@@ -72,7 +72,7 @@ func (c *cluster) next(now time.Time) step {
 		}
 	}
 	via := c.urls((*member).healthy)
-	if s := c.distrust(via); s.action != wait {
+	if s := c.distrust(via); s.action != wait || c.condemned() {
 		return s
 	}
 	for _, m := range c.members {

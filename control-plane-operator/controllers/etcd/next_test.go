@@ -209,6 +209,12 @@ func TestNext(t *testing.T) {
 				hashes(c, 1, 2, 1)
 				c.members[1].listed, c.members[1].status = nil, nil
 			}, "disarm etcd-0"},
+		"When that one is gone and another does not tell what it stores, nobody should come in its place before the alarm goes": {
+			func(c *cluster) {
+				c.alarms = corrupt(2)
+				hashes(c, 1, 2, 1)
+				c.members[1].listed, c.members[1].status, c.members[2].hash = nil, nil, nil
+			}, ""},
 		"When the only member says that its data is corrupt, it should be left to a person": {
 			func(c *cluster) { c.members = c.members[:1]; c.alarms = corrupt(1); hashes(c, 1) }, ""},
 		"When it was added and nothing is known of it, it should be allowed to join": {
