@@ -92,7 +92,7 @@ func (p *Platform) WithdrawIssuer(ctx context.Context, cluster platform.Cluster)
 // publish writes what is missing or different. It asks the bucket only when the last answer is old.
 func (b *bucket) publish(ctx context.Context, owner, infraID string, documents map[string][]byte) (again time.Duration, failure error) {
 	_, again, failure = b.looks.once(owner, documents, func() (string, error) {
-		ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+		ctx, cancel := b.looks.bound(ctx)
 		defer cancel()
 		return "", b.putAll(ctx, owner, infraID, documents)
 	})
@@ -163,7 +163,7 @@ func (b *bucket) read(ctx context.Context, store *minio.Client, name string) ([]
 }
 
 func (b *bucket) withdraw(ctx context.Context, owner, infraID string) error {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	ctx, cancel := b.looks.bound(ctx)
 	defer cancel()
 	store, err := b.open()
 	if err != nil {

@@ -25,6 +25,9 @@ var (
 	keysKey      = "demo-abcde" + keysPath
 )
 
+// patient is how long this machine's own stand-ins for AWS may take to answer.
+const patient = time.Minute
+
 // withBucket is a plugin that an installer gave the bucket of a store.
 func withBucket(t *testing.T, store *storetest.Store) (*Platform, *testingclock.FakePassiveClock) {
 	t.Helper()
@@ -41,7 +44,7 @@ func withBucket(t *testing.T, store *storetest.Store) (*Platform, *testingclock.
 		t.Fatal(err)
 	}
 	clock := testingclock.NewFakePassiveClock(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC))
-	p.(*Platform).bucket.looks.clock = clock
+	p.(*Platform).bucket.looks.clock, p.(*Platform).bucket.looks.timeout = clock, patient
 	return p.(*Platform), clock
 }
 

@@ -3,6 +3,8 @@
 package aws
 
 import (
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -23,8 +25,10 @@ const (
 // looks remembers what AWS last told of things, so that not each pass asks it. The zero value remembers nothing yet.
 type looks struct {
 	clock clock.PassiveClock
-	mu    sync.Mutex
-	seen  map[string]look
+	// timeout bounds all that one pass asks AWS; zero means lookTimeout.
+	timeout time.Duration
+	mu      sync.Mutex
+	seen    map[string]look
 }
 
 // look is what AWS told of one thing.
@@ -62,6 +66,10 @@ func (l *looks) once(thing string, wanted any, ask func() (string, error)) (answ
 	}
 	l.seen[thing] = found
 	return answer, found.validFor(), failure
+}
+
+func (l *looks) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, cmp.Or(l.timeout, lookTimeout))
 }
 
 func (l *looks) forget(thing string) {

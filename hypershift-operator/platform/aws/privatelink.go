@@ -91,7 +91,7 @@ func (l *privateLink) open(ctx context.Context) (awssdk.Config, error) {
 
 // make finds or makes the endpoint service, and lets those connect who may. It gives its name.
 func (l *privateLink) make(ctx context.Context, wanted offer) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	ctx, cancel := l.looks.bound(ctx)
 	defer cancel()
 	loaded, err := l.open(ctx)
 	if err != nil {

@@ -21,7 +21,7 @@ const (
 
 // remove deletes the endpoint services that are marked as the owner's. waitsFor says what keeps one; it is empty when there is none any more.
 func (l *privateLink) remove(ctx context.Context, owner string) (waitsFor string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	ctx, cancel := l.looks.bound(ctx)
 	defer cancel()
 	loaded, err := l.open(ctx)
 	if err != nil {

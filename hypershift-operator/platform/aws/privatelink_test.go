@@ -46,7 +46,7 @@ func link(t *testing.T, aws *fakeAWS) *linked {
 	plugin, err := o.New(platform.Environment{})
 	g.Expect(err).NotTo(HaveOccurred())
 	clock := testingclock.NewFakePassiveClock(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC))
-	plugin.(*Platform).link.looks.clock = clock
+	plugin.(*Platform).link.looks.clock, plugin.(*Platform).link.looks.timeout = clock, patient
 	cluster := privateCluster()
 	cluster.HostedCluster.Spec.ClusterID = clusterID
 	cluster.HostedCluster.Spec.Platform.AWS.AdditionalAllowedPrincipals = []string{"arn:aws:iam::123456789012:role/admin"}
