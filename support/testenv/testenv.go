@@ -6,8 +6,10 @@ package testenv
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -30,7 +32,7 @@ const assets = "KUBEBUILDER_ASSETS"
 const (
 	// startTimeout is how long etcd and the kube-apiserver each may take to start, to serve what they are given and to stop on a machine that has
 	// other work too.
-	startTimeout = 2 * time.Minute
+	startTimeout = 5 * time.Minute
 	// pace is how often they are asked how far they are.
 	pace = 50 * time.Millisecond
 )
@@ -88,7 +90,7 @@ func start(t testing.TB, flags map[string]string, folders ...string) (*rest.Conf
 			t.Errorf("stopping the test's kube-apiserver: %v", err)
 		}
 	})
-	if err := run(plane); err != nil {
+	if err := run(t, plane); err != nil {
 		t.Fatalf("starting a kube-apiserver from %s: %v", binaries, err)
 	}
 	users := func(name string, groups ...string) *rest.Config {
@@ -100,7 +102,7 @@ func start(t testing.TB, flags map[string]string, folders ...string) (*rest.Conf
 		return user.Config()
 	}
 	config := users("admin", "system:masters")
-	untilNamespaces(t, config)
+	untilReady(t, config)
 	var kinds []*apiextensionsv1.CustomResourceDefinition
 	for _, folder := range folders {
 		loaded, err := crds.Load(folder)
@@ -113,18 +115,25 @@ func start(t testing.TB, flags map[string]string, folders ...string) (*rest.Conf
 	return config, users
 }
 
-// run starts a server, again when another process took one of its ports in the moment before.
-func run(plane *envtest.ControlPlane) (err error) {
+// run starts a server, again and on other ports when another process took one of them before it was bound: a busy machine takes seconds to
+// get there. Ports that envtest would choose are those that the kernel gives to any server of a test.
+func run(t testing.TB, plane *envtest.ControlPlane) (err error) {
+	t.Helper()
 	for range 5 {
+		plane.Etcd.URL = &url.URL{Scheme: "http", Host: FreeAddress(t)}
+		plane.Etcd.Configure().Set("listen-peer-urls", "http://"+FreeAddress(t))
+		plane.APIServer.SecureServing.ListenAddr = envtest.ListenAddr{Address: loopback, Port: strconv.Itoa(FreePort(t))}
 		if err = plane.Start(); err == nil {
 			return nil
 		}
+		_ = plane.Stop() // What it says of a server that never ran is not why.
 	}
 	return err
 }
 
-// untilNamespaces waits for the namespaces that a kube-apiserver makes itself, a moment after it calls itself healthy.
-func untilNamespaces(t testing.TB, config *rest.Config) {
+// untilReady waits for what a kube-apiserver makes itself a moment after it calls itself healthy: namespaces, and the range of Services'
+// addresses, which its allocator learns of by a watch.
+func untilReady(t testing.TB, config *rest.Config) {
 	t.Helper()
 	c, err := client.New(config, client.Options{})
 	if err != nil {
@@ -132,6 +141,11 @@ func untilNamespaces(t testing.TB, config *rest.Config) {
 	}
 	wait(t, "its first namespace", func(ctx context.Context) error {
 		return c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceDefault}, &corev1.Namespace{})
+	})
+	wait(t, "an address for a Service", func(ctx context.Context) error {
+		return c.Create(ctx, &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "probe"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443}}},
+		}, client.DryRunAll)
 	})
 }
 

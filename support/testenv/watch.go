@@ -23,7 +23,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// patience is how long a watch may take to tell of a change, and a manager to have filled its caches, on a machine that has other work too.
+// patience is how long a watch may take to tell of a change, and a manager to have filled its caches or to end, on a machine that has other work
+// too.
 const patience = 2 * time.Minute
 
 // Requests is a client that notes which objects are read by name. A reconciler reads the object that it is asked for before it
@@ -110,7 +111,9 @@ func (r *Requests) Await(t *testing.T, obj client.Object, key client.ObjectKey) 
 // Manage runs a manager with the controllers that add registers, until the test ends, and returns the client that it gives them.
 func Manage(t *testing.T, cfg *rest.Config, scheme *runtime.Scheme, add func(mgr ctrl.Manager) error) *Requests {
 	t.Helper()
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}})
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, GracefulShutdownTimeout: ptr.To(patience),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
