@@ -50,7 +50,7 @@ func (s *suite) inPlace(t *testing.T) {
 	NewWithT(t).Expect(guarded.lowest).To(BeNumerically(">=", 1), "the budget was not kept")
 
 	s.kubelet(t, "maxPods: 42")
-	s.reach(t, "configuration changed in place", soon, inPlaceNode(guest, inPlacePool, func(n *corev1.Node) bool { return n.Status.Capacity.Pods().Value() == 42 && !n.Spec.Unschedulable }))
+	s.reach(t, "configuration changed in place", long, inPlaceNode(guest, inPlacePool, func(n *corev1.Node) bool { return n.Status.Capacity.Pods().Value() == 42 && !n.Spec.Unschedulable }))
 	s.reach(t, "pool configured in place", soon, journey.PoolCondition(s.c, inPlacePool, hyperv1.NodePoolUpdatingConfigConditionType, "False", hyperv1.AsExpectedReason))
 
 	s.kubelet(t, "maxPods: -1")

@@ -77,7 +77,7 @@ func (s *suite) stop(tb testing.TB) {
 	if os.Getenv("HYPERSHIFT_E2E_KEEP") != "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	ctx, cancel := context.WithTimeout(context.Background(), long)
 	defer cancel()
 	if err := s.StopEnvironment(ctx); err != nil {
 		tb.Errorf("taking the environment down: %v", err)

@@ -92,7 +92,8 @@ func (s *suite) lose(t *testing.T) []client.Object {
 	s.burn(t, hosted)
 	s.must(t, s.Type(t.Context(), "kubectl", "delete", "namespace", hosted, "--wait=false"))
 	gone := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hosted}}
-	s.reach(t, "hosted namespace and etcd's volume gone", soon, func(ctx context.Context) (bool, string, error) {
+	// A look is a command or two for each object, and takes a minute on a busy machine.
+	s.reach(t, "hosted namespace and etcd's volume gone", long, func(ctx context.Context) (bool, string, error) {
 		for _, namespace := range []string{hosted, journey.Namespace} {
 			if err := s.force(ctx, namespace); err != nil {
 				return false, "", err

@@ -83,7 +83,7 @@ func (s *suite) deadBMC(t *testing.T) {
 		dead = machine
 		return machine != "", "no machine has met the fault yet", err
 	})
-	s.reach(t, "three nodes ready, without the dead machine", long, s.NodesReady(cluster, 3))
+	s.reach(t, "three nodes ready, without the dead machine", 2*long, s.NodesReady(cluster, 3))
 	NewWithT(t).Expect(s.inUse(t)).NotTo(HaveKey(dead), "the dead machine serves as a node")
 	s.heal(t)
 	s.scale(t, cluster, 2)

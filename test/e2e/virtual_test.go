@@ -28,12 +28,11 @@ func (s *suite) virtual(t *testing.T) {
 	s.must(t, s.CreateCluster(t.Context(), name, 0, "--maas-api-key-file", s.AdminKeyFile()))
 	s.must(t, s.FollowCluster(t.Context(), name, 0))
 	t.Run("When the API server of another cluster is sent to its control plane, it should not get there", func(t *testing.T) {
-		g := NewWithT(t)
 		hosted := journey.HostedNamespace(name)
 		etcd, api := s.podIP(t, hosted, "app", "etcd"), s.podIP(t, hosted, "app", "kube-apiserver")
-		g.Expect(s.proxied(t, "other-etcd", etcd, "https", 2379)).To(ContainSubstring("no route to host"))
-		g.Expect(s.proxied(t, "other-etcd-metrics", etcd, "http", 2381)).To(ContainSubstring("no route to host"))
-		g.Expect(s.proxied(t, "other-api", api, "https", 6443)).To(ContainSubstring("no route to host"))
+		s.walled(t, "other-etcd", etcd, "https", 2379)
+		s.walled(t, "other-etcd-metrics", etcd, "http", 2381)
+		s.walled(t, "other-api", api, "https", 6443)
 	})
 	s.must(t, s.CreateVirtualPool(t.Context(), name, pool, 2, "--auto-repair"))
 	s.must(t, s.FollowVirtualPool(t.Context(), name, pool, 2))
@@ -54,7 +53,8 @@ func (s *suite) virtual(t *testing.T) {
 	g.Expect(on).To(Equal(map[string]int{"lxd-2": 2}), "the drained host is empty")
 	s.must(t, s.Type(t.Context(), "hypershift", "drain", "lxd-host", "lxd-1", "--undo", "--credentials-secret", name+"-maas-credentials"))
 
-	s.must(t, s.Type(t.Context(), "kubectl", "annotate", "nodepool", pool, "-n", journey.Namespace, hyperv1.MachineHealthCheckTimeoutAnnotation+"=5s"))
+	// Longer than a busy machine takes from a Node that has just joined to one that is Ready: what replaces the lost ones must not be lost too.
+	s.must(t, s.Type(t.Context(), "kubectl", "annotate", "nodepool", pool, "-n", journey.Namespace, hyperv1.MachineHealthCheckTimeoutAnnotation+"=2m"))
 	s.admin(t, http.MethodPost, "/vm-hosts/lxd-2/away", nil)
 }
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,9 +38,18 @@ func (s *suite) walls(t *testing.T) {
 		{"etcd-metrics", etcd, "http", 2381},
 	} {
 		t.Run("When it is sent to "+tt.name+", it should not get there", func(t *testing.T) {
-			NewWithT(t).Expect(s.proxied(t, tt.name, tt.ip, tt.scheme, tt.port)).To(ContainSubstring("no route to host"))
+			s.walled(t, tt.name, tt.ip, tt.scheme, tt.port)
 		})
 	}
+}
+
+// walled waits until the guest's API server does not get to an address: who enforces the policies learns of a pod by watching.
+func (s *suite) walled(t *testing.T, name, ip, scheme string, port int) {
+	t.Helper()
+	s.reach(t, "wall before "+name, soon, journey.Quick(func() (bool, string, error) {
+		said := s.proxied(t, name, ip, scheme, port)
+		return strings.Contains(said, "no route to host"), said, nil
+	}))
 }
 
 // proxied is what the guest's API server says of a pod that claims an address, or what kept it from being asked.
@@ -61,7 +69,7 @@ func (s *suite) proxied(t *testing.T, name, ip, scheme string, port int) string 
 	if err := guest.Status().Update(t.Context(), liar); err != nil {
 		return err.Error()
 	}
-	out, err := s.Read(t.Context(), s.Guest(cluster, "get", "--request-timeout", "20s", "--raw",
+	out, err := s.Read(t.Context(), s.Guest(cluster, "get", "--request-timeout", "1m", "--raw",
 		fmt.Sprintf("/api/v1/namespaces/default/pods/%s:%s:%d/proxy/metrics", scheme, liar.Name, port))...)
 	return fmt.Sprint(out, err)
 }

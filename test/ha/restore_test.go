@@ -44,7 +44,7 @@ func (s *suite) restore(t *testing.T) {
 	available := time.Since(began)
 	guest, err = s.GuestClient(cluster)
 	s.must(t, err)
-	s.must(t, s.Reach(t.Context(), "what was there at the time of the backup", time.Minute, func(ctx context.Context) (bool, string, error) {
+	s.must(t, s.Reach(t.Context(), "what was there at the time of the backup", 3*time.Minute, func(ctx context.Context) (bool, string, error) {
 		err := guest.Get(ctx, client.ObjectKeyFromObject(note("before-the-backup")), &corev1.ConfigMap{})
 		return err == nil, "", err
 	}))

@@ -57,7 +57,8 @@ func connect(kubeconfig string) (client.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", kubeconfig, err)
 	}
-	config.Timeout = 10 * time.Second
+	// Longer than an API server waits for a webhook that does not answer.
+	config.Timeout = 30 * time.Second
 	config.QPS, config.Burst = 50, 100
 	return client.New(config, client.Options{Scheme: Scheme()})
 }
