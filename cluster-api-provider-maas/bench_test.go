@@ -143,7 +143,7 @@ func TestSimulator(t *testing.T) {
 	for range 10 {
 		s.add()
 	}
-	s.converge(wire{}, hasty, time.Minute)
+	s.converge(wire{}, hasty, patience)
 	failed := 0
 	for _, m := range s.machines() {
 		s.Expect(*m.Spec.SystemID).NotTo(BeElementOf("m00000", "m00001"))
@@ -151,7 +151,7 @@ func TestSimulator(t *testing.T) {
 		s.remove(m)
 	}
 	s.Expect(failed).To(BeNumerically(">=", 2), "both bad machines were tried, marked and replaced")
-	s.converge(wire{}, hasty, time.Minute)
+	s.converge(wire{}, hasty, patience)
 	s.Expect(s.machines()).To(BeEmpty())
 }
 

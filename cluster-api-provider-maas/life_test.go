@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -68,14 +69,36 @@ type life struct {
 	// kill sends SIGKILL; dead is closed when the process is gone.
 	kill   context.CancelFunc
 	dead   chan struct{}
-	output bytes.Buffer
+	output words
 }
 
-// hurried are the flags that make minutes into fractions of a second. Doubts are longer by seconds than a call is under way (lateness): on a busy
-// machine it arrives later yet.
+// words are what a process says. They may be read while it goes on.
+type words struct {
+	mu   sync.Mutex
+	said bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (w *words) Write(more []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.said.Write(more)
+}
+
+// Bytes are those so far.
+func (w *words) Bytes() []byte {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return bytes.Clone(w.said.Bytes())
+}
+
+func (w *words) String() string { return string(w.Bytes()) }
+
+// hurried are the flags that make minutes into fractions of a second. Doubts are longer by seconds than a call is under way (lateness, latest): what
+// comes before the call, and counts too, takes long on a busy machine.
 var hurried = []string{
 	"--metrics-bind-addr=0", "--health-addr=0", "--kube-api-qps=-1", "--machine-concurrency=5",
-	"--poll-interval=100ms", "--settled-poll-interval=1s", "--allocation-doubt=3s", "--compose-doubt=3s",
+	"--poll-interval=100ms", "--settled-poll-interval=1s", "--allocation-doubt=5s", "--compose-doubt=5s",
 }
 
 const kubeconfig = `{"apiVersion": "v1", "kind": "Config", "current-context": "test", "contexts": [{"name": "test", "context": {"cluster": "test"}}],
@@ -140,6 +163,7 @@ func (l *life) strike(w http.ResponseWriter, r *http.Request, server http.Handle
 	defer panic(http.ErrAbortHandler)
 	defer l.kill()
 	l.struck.Store(true)
+	came := time.Now()
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
@@ -152,7 +176,9 @@ func (l *life) strike(w http.ResponseWriter, r *http.Request, server http.Handle
 		l.kill()
 		<-l.dead
 		<-time.After(l.at.portion(lateness(r)))
-		server.ServeHTTP(answer, call)
+		if time.Since(came) < latest { // Later than that it is lost: no provider waits for what may come at any time.
+			server.ServeHTTP(answer, call)
+		}
 	case afterSend:
 		server.ServeHTTP(answer, call)
 	case afterAnswer:
@@ -161,6 +187,9 @@ func (l *life) strike(w http.ResponseWriter, r *http.Request, server http.Handle
 		<-time.After(l.at.portion(5 * time.Millisecond))
 	}
 }
+
+// latest is how long a call may be under way on a machine that is so busy that the end of a process takes seconds.
+const latest = 2 * time.Second
 
 // lateness is how long a call may be under way after its process. An allocation and a composition, which take a real MAAS seconds, are
 // what the provider waits for.

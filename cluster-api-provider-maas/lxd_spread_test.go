@@ -43,10 +43,10 @@ func (c *composing) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Query().Get("op") == "compose" || strings.HasSuffix(r.URL.Path, "op-compose") {
 		c.mu.Lock()
 		c.calls++
-		n := c.calls
+		n, then := c.calls, c.then
 		c.mu.Unlock()
-		if c.then != nil {
-			defer c.then(n)
+		if then != nil {
+			defer then(n)
 		}
 	}
 	return c.next.RoundTrip(r)
@@ -96,6 +96,8 @@ func (b *world) dieAt(calls *composing, n int) {
 		}
 	}
 	_ = b.incarnate(ctx, wire{maas: calls}, hasty) // It was told to end.
+	calls.mu.Lock()                                // What it had under way ends a moment later.
+	defer calls.mu.Unlock()
 	calls.then = nil
 }
 

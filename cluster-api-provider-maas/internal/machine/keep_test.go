@@ -237,7 +237,8 @@ func somethingElse(t *testing.T, cfg *rest.Config) {
 		},
 		"another bootstrap": bootstrapped,
 		"the same once more": func(md *clusterv1.MachineDeployment) {
-			md.Spec.Rollout.After = metav1.NewTime(time.Now().Add(time.Minute)) // The machines run later than that.
+			// After the set was made, in whole seconds, and long before the clock at which the machines run.
+			md.Spec.Rollout.After = metav1.NewTime(time.Now().Add(2 * time.Second))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
