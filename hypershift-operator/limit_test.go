@@ -80,7 +80,7 @@ func TestOperatorWithoutMAAS(t *testing.T) {
 		g.Expect(c.Get(ctx, client.ObjectKeyFromObject(backup), backup)).To(Succeed())
 		told := meta.FindStatusCondition(backup.Status.Conditions, hyperv1.HCPEtcdBackupCompleted)
 		g.Expect(told).To(HaveValue(HaveField("Reason", "NotSupported")))
-	}, 6*time.Minute, tick).Should(Succeed(), "the operator looks for the kind less and less often, and every five minutes at last")
+	}, 10*time.Minute, tick).Should(Succeed(), "the operator looks for the kind less and less often, and every five minutes at last")
 
 	kinds, err := crds.Load(crds.Infrastructure)
 	g.Expect(err).NotTo(HaveOccurred())

@@ -46,8 +46,9 @@ func TestOperator(t *testing.T) {
 	c, err := client.New(config, client.Options{Scheme: fixture.Scheme()})
 	g := NewWithT(t)
 	g.Expect(err).NotTo(HaveOccurred())
+	// Without an election: it is lost when a busy API server does not answer for ten seconds, and nothing starts the operator again here.
 	flags := &runFlags{
-		namespace: "default", metricsAddr: "0", healthAddr: "0", leaderElect: true, defaultingWebhook: true, webhookPort: testenv.FreePort(t), platforms: registry.All(),
+		namespace: "default", metricsAddr: "0", healthAddr: "0", defaultingWebhook: true, webhookPort: testenv.FreePort(t), platforms: registry.All(),
 		limits: tenantlimits.Limits{Registries: []string{"registry.example"}},
 	}
 	traffic := &traffic{}

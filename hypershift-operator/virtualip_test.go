@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -46,8 +45,8 @@ func TestVirtualIPCommand(t *testing.T) {
 	done := make(chan error, 1)
 	go node.Do(func() { done <- cmd.ExecuteContext(ctx) })
 	address := netip.MustParseAddr("192.0.2.100")
-	g.Eventually(func() bool { return node.Has(address) }, time.Minute, 50*time.Millisecond).Should(BeTrue())
+	g.Eventually(func() bool { return node.Has(address) }, patience, tick).Should(BeTrue())
 	cancel()
-	g.Eventually(done, time.Minute).Should(Receive(BeNil()))
+	g.Eventually(done, patience, tick).Should(Receive(BeNil()))
 	g.Expect(node.Has(address)).To(BeFalse())
 }

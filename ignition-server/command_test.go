@@ -40,7 +40,7 @@ import (
 
 const (
 	hosted  = "clusters-demo"
-	patient = time.Minute
+	patient = 3 * time.Minute
 )
 
 // TestProcess runs the whole process against a real API server: a token Secret appears, a machine gets its

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -214,6 +215,7 @@ func TestBuildRefuses(t *testing.T) {
 			w := newWorld(t)
 			arguments := tc.more(w)
 			var kept []string
+			var side sync.Mutex // Images of an index are pushed side by side.
 			w.own.Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 				write := r.Method != http.MethodGet && r.Method != http.MethodHead
 				if write && strings.Contains(r.URL.Path, tc.path) {
@@ -221,6 +223,8 @@ func TestBuildRefuses(t *testing.T) {
 					return true
 				}
 				if write && strings.Contains(r.URL.Path, "/manifests/") {
+					side.Lock()
+					defer side.Unlock()
 					kept = append(kept, r.URL.Path)
 				}
 				return false

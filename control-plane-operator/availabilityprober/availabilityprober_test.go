@@ -32,7 +32,7 @@ func TestRun(t *testing.T) {
 		}))
 		defer server.Close()
 		g.Expect(options{target: server.URL}.run(t.Context())).To(Succeed())
-		g.Expect(asked.Load()).To(Equal(int32(2)))
+		g.Expect(asked.Load()).To(BeNumerically(">=", 2), "an answer that comes too late is asked for again")
 	})
 	t.Run("When the target never becomes ready it should wait until it is stopped", func(t *testing.T) {
 		g := NewWithT(t)
@@ -78,26 +78,27 @@ func kubeconfig(t *testing.T, config *rest.Config) string {
 func TestChecks(t *testing.T) {
 	config := testenv.Start(t)
 	file := kubeconfig(t, config)
-	outcome := func(g Gomega, o options) error {
+	// A check gives up after ten seconds, also where it is the machine that is busy, and is made again.
+	outcome := func(g Gomega, o options) AsyncAssertion {
 		o.target, o.kubeconfig = "https://unused", file
 		checks, err := o.checks()
 		g.Expect(err).NotTo(HaveOccurred())
-		return checks[len(checks)-1].run(t.Context())
+		return g.Eventually(func() error { return checks[len(checks)-1].run(t.Context()) })
 	}
 	t.Run("When an API is served it should be seen, and when not it should not", func(t *testing.T) {
 		g := NewWithT(t)
-		g.Expect(outcome(g, options{requiredAPIs: []string{"apps,v1,Deployment"}})).To(Succeed())
-		g.Expect(outcome(g, options{requiredAPIs: []string{"apps,v1,Nothing"}})).To(MatchError(ContainSubstring("is not served")))
-		g.Expect(outcome(g, options{requiredAPIs: []string{"config.openshift.io,v1,DNS"}})).NotTo(Succeed())
+		outcome(g, options{requiredAPIs: []string{"apps,v1,Deployment"}}).Should(Succeed())
+		outcome(g, options{requiredAPIs: []string{"apps,v1,Nothing"}}).Should(MatchError(ContainSubstring("is not served")))
+		outcome(g, options{requiredAPIs: []string{"config.openshift.io,v1,DNS"}}).ShouldNot(Succeed())
 	})
 	t.Run("When a ClusterRoleBinding exists it should be seen, and when not it should be named", func(t *testing.T) {
 		g := NewWithT(t)
-		g.Expect(outcome(g, options{clusterRoleBinding: "cluster-admin"})).To(Succeed())
-		g.Expect(outcome(g, options{clusterRoleBinding: "nobody"})).To(MatchError("it does not exist"))
+		outcome(g, options{clusterRoleBinding: "cluster-admin"}).Should(Succeed())
+		outcome(g, options{clusterRoleBinding: "nobody"}).Should(MatchError("it does not exist"))
 		g.Expect(exists(t.Context(), config, &rbacv1.ClusterRoleBinding{}, "cluster-admin")).To(Succeed())
 	})
 	t.Run("When there is no Infrastructure it should wait for it", func(t *testing.T) {
 		g := NewWithT(t)
-		g.Expect(outcome(g, options{infrastructure: true})).NotTo(Succeed())
+		outcome(g, options{infrastructure: true}).ShouldNot(Succeed())
 	})
 }

@@ -39,7 +39,8 @@ func startEtcd(t *testing.T, dir string) *clientv3.Client {
 	clientURL, peerURL := "http://"+testenv.FreeAddress(t), "http://"+testenv.FreeAddress(t)
 	cmd := exec.Command(filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "etcd"), "--name=m", "--data-dir="+dir, "--log-level=error",
 		"--listen-client-urls="+clientURL, "--advertise-client-urls="+clientURL, "--listen-peer-urls="+peerURL,
-		"--initial-advertise-peer-urls="+peerURL, "--initial-cluster=m="+peerURL)
+		"--initial-advertise-peer-urls="+peerURL, "--initial-cluster=m="+peerURL,
+		"--unsafe-no-fsync") // A busy disk has etcd refuse what takes it longer than seconds.
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("this test needs etcd: run `make kube-binaries`: %v", err)
 	}

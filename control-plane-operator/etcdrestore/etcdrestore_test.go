@@ -26,7 +26,8 @@ func member(t *testing.T, dataDir string) *clientv3.Client {
 	client, peer := "http://"+testenv.FreeAddress(t), "http://"+testenv.FreeAddress(t)
 	output := &bytes.Buffer{}
 	cmd := exec.CommandContext(t.Context(), filepath.Join(binaries(t), "etcd"), "--name", "etcd-0", "--data-dir", dataDir, "--listen-client-urls", client,
-		"--advertise-client-urls", client, "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "etcd-0="+peer)
+		"--advertise-client-urls", client, "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "etcd-0="+peer,
+		"--unsafe-no-fsync") // A busy disk has etcd refuse what takes it longer than seconds.
 	cmd.Stdout, cmd.Stderr = output, output
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -30,7 +30,8 @@ type stage struct {
 }
 
 var stages = map[string]stage{
-	"unit":        {args: []string{"-timeout=20m"}, packages: unit},
+	// Each test has its own patience: this is for what hangs for good, beside all else that runs.
+	"unit":        {args: []string{"-timeout=40m"}, packages: unit},
 	"api":         {dir: "api", args: []string{"-timeout=10m"}, packages: only("./...")},
 	"race":        {env: []string{"CGO_ENABLED=1"}, args: []string{"-race", "-timeout=10m"}, packages: only(racy...)},
 	"integration": {args: []string{"-timeout=20m"}, packages: only("./test/integration/...", "./test/security/...", "./test/clusterapi/...")},

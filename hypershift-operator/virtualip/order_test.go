@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -108,7 +109,7 @@ func (d *diary) RecordEvent(string) {}
 func (d *diary) Identity() string   { return "a" }
 func (d *diary) Describe() string   { return "a diary" }
 
-// TestOrder holds that no address is there without the Lease.
+// TestOrder holds that no address is there without the Lease. No time passes but what is waited for: one that stood still would lose the Lease.
 func TestOrder(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -126,35 +127,39 @@ func TestOrder(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			g, d := NewWithT(t), &diary{refuses: tt.refuses}
-			holder := &virtualip.Holder{
-				Addresses: addresses[:1], Network: d, Lock: d, Lease: virtualip.MinLease, Metrics: virtualip.NewMetrics(), Log: logr.Discard(),
-			}
-			ctx, cancel := context.WithCancel(t.Context())
-			done := make(chan error, 1)
-			go func() { done <- holder.Run(ctx) }()
-			g.Eventually(d.read, patience, time.Millisecond).Should(ContainElement(tt.until))
-			cancel()
-			g.Expect(<-done).To(Succeed())
-			g.Expect(d.read()).To(Equal(tt.want))
+			synctest.Test(t, func(t *testing.T) {
+				g, d := NewWithT(t), &diary{refuses: tt.refuses}
+				holder := &virtualip.Holder{
+					Addresses: addresses[:1], Network: d, Lock: d, Lease: virtualip.MinLease, Metrics: virtualip.NewMetrics(), Log: logr.Discard(),
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- holder.Run(ctx) }()
+				g.Eventually(d.read, patience, time.Millisecond).Should(ContainElement(tt.until))
+				cancel()
+				g.Expect(<-done).To(Succeed())
+				g.Expect(d.read()).To(Equal(tt.want))
+			})
 		})
 	}
 }
 
 // TestTaken has another node take the Lease while this one stands still, and end then: what is not its own any more is not its to give up.
 func TestTaken(t *testing.T) {
-	g, d := NewWithT(t), &diary{}
-	holder := &virtualip.Holder{
-		Addresses: addresses[:1], Network: d, Lock: d, Lease: virtualip.MinLease, Metrics: virtualip.NewMetrics(), Log: logr.Discard(),
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- holder.Run(ctx) }()
-	g.Eventually(d.read, patience, time.Millisecond).Should(ContainElement("announced"))
-	d.taken("b")
-	cancel()
-	g.Expect(<-done).To(Succeed())
-	g.Expect(d.record.HolderIdentity).To(Equal("b"))
-	g.Expect(d.read()).NotTo(ContainElement("lease given up"))
-	g.Expect(d.read()[4:]).To(And(Not(BeEmpty()), HaveEach("dropped")), "and the address is off")
+	synctest.Test(t, func(t *testing.T) {
+		g, d := NewWithT(t), &diary{}
+		holder := &virtualip.Holder{
+			Addresses: addresses[:1], Network: d, Lock: d, Lease: virtualip.MinLease, Metrics: virtualip.NewMetrics(), Log: logr.Discard(),
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- holder.Run(ctx) }()
+		g.Eventually(d.read, patience, time.Millisecond).Should(ContainElement("announced"))
+		d.taken("b")
+		cancel()
+		g.Expect(<-done).To(Succeed())
+		g.Expect(d.record.HolderIdentity).To(Equal("b"))
+		g.Expect(d.read()).NotTo(ContainElement("lease given up"))
+		g.Expect(d.read()[4:]).To(And(Not(BeEmpty()), HaveEach("dropped")), "and the address is off")
+	})
 }

@@ -61,6 +61,8 @@ func install(t *testing.T, c client.Client, port int) {
 	config := operatorwebhook.Configuration(operatorNamespace)
 	for i := range config.Webhooks {
 		config.Webhooks[i].ClientConfig.Service.Port = ptr.To(int32(port))
+		// An answer that comes later is passed over, and the object refused: a busy machine gets the most that there is.
+		config.Webhooks[i].TimeoutSeconds = ptr.To[int32](30)
 	}
 	fixture.Create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorNamespace}}, service, config)
 }

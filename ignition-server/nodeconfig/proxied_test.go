@@ -213,7 +213,7 @@ func TestContainerdPullsThroughTheProxy(t *testing.T) {
 	n := newNode(t, raw)
 	n.daemonEnv = append([]string{"PATH=" + os.Getenv("PATH")}, environmentOf(t, raw, runtimeUnitName)...)
 	n.startContainerd()
-	g.Eventually(n.pull).WithArguments(web).WithTimeout(time.Minute).Should(Succeed(), "containerd has just been started")
+	g.Eventually(n.pull).WithArguments(web).WithTimeout(3*time.Minute).Should(Succeed(), "containerd has just been started")
 	g.Expect(o.tunnels.Load()).To(BeNumerically(">", 0))
 }
 
@@ -269,7 +269,7 @@ func TestMirrorSourcePolicy(t *testing.T) {
 			n := newNode(t, raw)
 			n.startContainerd()
 			before := source.Requests()
-			g.Eventually(n.pull).WithArguments(mirrored).WithTimeout(time.Minute).Should(Succeed(), "containerd has just been started")
+			g.Eventually(n.pull).WithArguments(mirrored).WithTimeout(3*time.Minute).Should(Succeed(), "containerd has just been started")
 			g.Expect(source.Requests()).To(Equal(before), "the mirror has it")
 			g.Expect(n.pull(unmirrored) == nil).To(Equal(contacted))
 			g.Expect(source.Requests() > before).To(Equal(contacted))

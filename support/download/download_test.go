@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,12 +28,11 @@ func sum(text string) string {
 }
 
 // mirror answers each request with the next of some status codes, and the last one for ever.
-func mirror(t *testing.T, codes ...int) (server *httptest.Server, asked *int) {
+func mirror(t *testing.T, codes ...int) (server *httptest.Server, asked *atomic.Int64) {
 	t.Helper()
-	asked = new(int)
+	asked = &atomic.Int64{}
 	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(codes[min(*asked, len(codes)-1)])
-		*asked++
+		w.WriteHeader(codes[min(int(asked.Add(1)), len(codes))-1])
 		_, _ = io.WriteString(w, content)
 	}))
 	t.Cleanup(server.Close)
@@ -61,7 +61,7 @@ func TestFile(t *testing.T) {
 			server, asked := mirror(t, tc.codes...)
 			target := filepath.Join(t.TempDir(), "file")
 			err := (&Getter{Client: server.Client(), Retries: tc.retries}).File(t.Context(), server.URL, target, tc.wanted)
-			g.Expect(*asked).To(Equal(tc.asked))
+			g.Expect(asked.Load()).To(BeEquivalentTo(tc.asked))
 			left, globErr := filepath.Glob(target + "*")
 			g.Expect(globErr).NotTo(HaveOccurred())
 			if tc.fails != "" {
@@ -90,14 +90,24 @@ func TestMode(t *testing.T) {
 	}
 }
 
+// tries counts the requests that a client makes. Not each of them comes as far as the server when the client gives up soon.
+type tries struct {
+	http.RoundTripper
+	count int
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *tries) RoundTrip(request *http.Request) (*http.Response, error) {
+	t.count++
+	return t.RoundTripper.RoundTrip(request)
+}
+
 // TestStalledServer has a server that begins to answer, or does not, and then says nothing until it is left.
 func TestStalledServer(t *testing.T) {
 	for name, begin := range map[string]string{"When a server takes the request and says nothing, it should be left": "", "When a server stops in the middle, it should be left": "half"} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			asked := 0
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				asked++
 				if begin != "" {
 					_, _ = io.WriteString(w, begin)
 					w.(http.Flusher).Flush()
@@ -106,35 +116,39 @@ func TestStalledServer(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			target := filepath.Join(t.TempDir(), "file")
-			getter := &Getter{Client: server.Client(), Silence: 100 * time.Millisecond, Retries: 1}
+			asked := &tries{RoundTripper: server.Client().Transport}
+			getter := &Getter{Client: &http.Client{Transport: asked}, Silence: 100 * time.Millisecond, Retries: 1}
 			g.Expect(getter.File(t.Context(), server.URL, target, strings.Repeat("0", 64))).To(MatchError("the server has said nothing for 100ms"))
-			g.Expect(asked).To(Equal(2), "the silence of one try is none of the next one's")
+			g.Expect(asked.count).To(Equal(2), "the silence of one try is none of the next one's")
 			g.Expect(os.ReadDir(filepath.Dir(target))).To(BeEmpty())
 		})
 	}
 }
 
 func TestEnds(t *testing.T) {
-	server, asked := mirror(t, http.StatusServiceUnavailable)
-	get := func(ctx context.Context, getter Getter) error {
-		*asked = 0
+	// Each has a server of its own: one that is slow may count a request after its client has left.
+	get := func(ctx context.Context, getter Getter) (asked *atomic.Int64, err error) {
+		server, asked := mirror(t, http.StatusServiceUnavailable)
 		getter.Client = server.Client()
-		return getter.Get(ctx, server.URL, func(io.Reader) error { return nil })
+		return asked, getter.Get(ctx, server.URL, func(io.Reader) error { return nil })
 	}
 	t.Run("When the time for all tries is over it should end in the pause between them", func(t *testing.T) {
 		g := NewWithT(t)
-		g.Expect(get(t.Context(), Getter{Retries: 1, Pause: time.Hour, Limit: 100 * time.Millisecond})).To(MatchError(context.DeadlineExceeded))
-		g.Expect(*asked).To(BeNumerically("<=", 1))
+		asked, err := get(t.Context(), Getter{Retries: 1, Pause: time.Hour, Limit: 100 * time.Millisecond})
+		g.Expect(err).To(MatchError(context.DeadlineExceeded))
+		g.Expect(asked.Load()).To(BeNumerically("<=", 1))
 	})
 	t.Run("When its caller has enough it should end in the pause too", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		NewWithT(t).Expect(get(ctx, Getter{Retries: 1, Pause: time.Hour})).To(MatchError(context.Canceled))
+		_, err := get(ctx, Getter{Retries: 1, Pause: time.Hour})
+		NewWithT(t).Expect(err).To(MatchError(context.Canceled))
 	})
 	t.Run("When it is to be secure it should ask nobody over plain HTTP", func(t *testing.T) {
 		g := NewWithT(t)
-		g.Expect(get(t.Context(), Getter{Secure: true})).To(MatchError(ContainSubstring("use https")))
-		g.Expect(*asked).To(BeZero())
+		asked, err := get(t.Context(), Getter{Secure: true})
+		g.Expect(err).To(MatchError(ContainSubstring("use https")))
+		g.Expect(asked.Load()).To(BeZero())
 	})
 }
 

@@ -48,7 +48,7 @@ const (
 	cluster           = "demo"
 	image             = "custom/node-image"
 	userData          = "user-data"
-	patience          = 3 * time.Minute
+	patience          = 8 * time.Minute // A manager is minutes on its way where other tests and an environment run beside.
 	tick              = 250 * time.Millisecond
 )
 
@@ -160,7 +160,8 @@ func (w *world) process(binary string, env []string, args ...string) (stop func(
 	w.t.Helper()
 	log, err := os.Create(filepath.Join(w.t.TempDir(), "log"))
 	w.Expect(err).NotTo(HaveOccurred())
-	cmd := exec.CommandContext(w.t.Context(), binary, args...)
+	// It is stopped below: the context of a test ends before its clean-ups, and who it has killed cannot be asked to end.
+	cmd := exec.CommandContext(context.WithoutCancel(w.t.Context()), binary, args...)
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	w.Expect(cmd.Start()).To(Succeed())

@@ -131,7 +131,7 @@ spec: {type: NodePort, selector: {app: web}, ports: [{port: 80, targetPort: 8080
 
 // page fetches what the workload serves, from the host.
 func page() (string, error) {
-	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Get("http://" + env.Gateway + ":30080/")
 	if err != nil {
 		return "", err

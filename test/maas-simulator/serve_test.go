@@ -130,7 +130,7 @@ func TestMistakes(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run("When "+name+" it should say what to do", func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			cmd := command()
 			cmd.SetArgs(test.args)

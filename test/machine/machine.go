@@ -21,6 +21,9 @@ import (
 // stopTimeout is how long the units of a machine may take to stop before its PID 1 is killed.
 const stopTimeout = 20 * time.Second
 
+// killTimeout is how long the kernel may take to end all processes of a machine, on a host that has other work too.
+const killTimeout = 2 * time.Minute
+
 // pollInterval is how often Stop and Wait look whether PID 1 is gone; it may be another process's child.
 const pollInterval = 20 * time.Millisecond
 
@@ -83,7 +86,7 @@ func (m *Machine) Stop(ctx context.Context) error {
 // Kill ends the machine at once, as if its power were cut, and removes its network namespace and cgroups. It does so even
 // if the context has ended: it is quick, and half of it helps nobody.
 func (m *Machine) Kill(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTimeout)
 	defer cancel()
 	if m.state.alive() {
 		m.signal(unix.SIGKILL)

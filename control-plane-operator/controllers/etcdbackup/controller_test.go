@@ -330,6 +330,8 @@ func TestBackups(t *testing.T) {
 			Storage: hyperv1.AutomatedEtcdBackupStorage{Type: "PVC", PVC: &hyperv1.HCPEtcdBackupPVC{ClaimName: "backups"}},
 		}
 		w.must(api.Update(t.Context(), w.hcp))
+		// From when the schedule counts: when it was made after a time of the schedule that the clock has yet to come to, that one is left out.
+		w.clock.SetTime(w.hcp.CreationTimestamp.Time)
 		var names []string
 		for range 4 {
 			w.clock.SetTime(w.clock.Now().Add(6 * time.Hour))

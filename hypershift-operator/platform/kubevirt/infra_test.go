@@ -63,6 +63,9 @@ func local() *maas.Guard {
 	return &maas.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 }
 
+// patient is how long a visit of servers of this test may take: on a busy machine more than the operator waits for others.
+const patient = time.Minute
+
 func TestClusterElsewhere(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
@@ -80,7 +83,7 @@ func TestClusterElsewhere(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g, server := NewWithT(t), infraServer(t, tc.answers)
-			credentials, err := (&Platform{infra: infraClusters{guard: local()}}).ReconcileCredentials(t.Context(), testClient(t, userSecret("config", kubeconfigOf(server))), testCluster(elsewhere()))
+			credentials, err := (&Platform{infra: infraClusters{guard: local(), timeout: patient}}).ReconcileCredentials(t.Context(), testClient(t, userSecret("config", kubeconfigOf(server))), testCluster(elsewhere()))
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(credentials.Condition.Reason).To(Equal(tc.reason))
 			g.Expect(credentials.Condition.Message).To(And(ContainSubstring(tc.says), Not(ContainSubstring("SECRET"))))
@@ -104,7 +107,7 @@ func TestClusterIsAskedOnce(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			given := userSecret("config", kubeconfigOf(server))
-			p, c := &Platform{infra: infraClusters{guard: local(), clock: clock}}, testClient(t, given)
+			p, c := &Platform{infra: infraClusters{guard: local(), clock: clock, timeout: patient}}, testClient(t, given)
 			found := func() metav1.Condition {
 				credentials, err := p.ReconcileCredentials(t.Context(), c, testCluster(elsewhere()))
 				g.Expect(err).NotTo(HaveOccurred())
@@ -145,7 +148,7 @@ func TestClusterThatCannotBeUsed(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g, p := NewWithT(t), &Platform{}
-			p.infra.guard = tc.guard
+			p.infra.guard, p.infra.timeout = tc.guard, patient
 			credentials, err := p.ReconcileCredentials(t.Context(), testClient(t, userSecret("config", tc.kubeconfig)), testCluster(elsewhere()))
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(credentials.Condition.Status).To(Equal(metav1.ConditionFalse))

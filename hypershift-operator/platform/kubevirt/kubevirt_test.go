@@ -170,7 +170,7 @@ func TestCredentials(t *testing.T) {
 	t.Run("When the kubeconfig is good, the provider should get it with the namespace, and go on with it when it is bad later", func(t *testing.T) {
 		server := infraServer(t, versions("v1.31.0", "v1.2.0"))
 		g, cluster, source := NewWithT(t), testCluster(elsewhere()), userSecret("config", kubeconfigOf(server))
-		p := &Platform{infra: infraClusters{guard: local()}}
+		p := &Platform{infra: infraClusters{guard: local(), timeout: patient}}
 		source.Data["namespace"] = []byte("others")
 		c := testClient(t, source)
 		good, err := p.ReconcileCredentials(t.Context(), c, cluster)

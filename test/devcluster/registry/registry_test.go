@@ -161,7 +161,7 @@ func TestServe(t *testing.T) {
 	target, err := name.ParseReference(address + "/large:1")
 	g.Expect(err).NotTo(HaveOccurred())
 	both := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}
-	pushing, stop := context.WithTimeout(ctx, time.Minute)
+	pushing, stop := context.WithTimeout(ctx, 5*time.Minute)
 	defer stop()
 	g.Expect(remote.Write(target, large, remote.WithTransport(both), remote.WithContext(pushing))).To(Succeed(), "several large layers at a time")
 

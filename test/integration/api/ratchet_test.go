@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift/hypershift/support/crds"
@@ -109,21 +108,23 @@ func setRules(t *testing.T, c client.Client, with bool) {
 					stripRules(crd.Spec.Versions[i].Schema.OpenAPIV3Schema)
 				}
 			}
-			// The server writes the status of a CRD in its own time.
-			err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-				now := &apiextensionsv1.CustomResourceDefinition{}
-				if err := c.Get(t.Context(), client.ObjectKeyFromObject(crd), now); err != nil {
-					return err
-				}
-				now.Spec.Versions = crd.Spec.Versions
-				return c.Update(t.Context(), now)
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			setVersions(t, c, crd)
 		}
 	}
 	waitForRules(t, c, with)
+}
+
+// setVersions has the server go by the versions of a CRD, whose status it writes in its own time.
+func setVersions(t *testing.T, c client.Client, crd *apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	NewWithT(t).Eventually(func() error {
+		now := &apiextensionsv1.CustomResourceDefinition{}
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(crd), now); err != nil {
+			return err
+		}
+		now.Spec.Versions = crd.Spec.Versions
+		return c.Update(t.Context(), now)
+	}).WithTimeout(patience).Should(Succeed(), crd.Name)
 }
 
 // waitForRules tries an object of each kind that breaks a rule.

@@ -35,7 +35,7 @@ func TestOlderMaasCluster(t *testing.T) {
 	crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"] = apiextensionsv1.JSONSchemaProps{
 		Type: "object", XPreserveUnknownFields: &anything,
 	}
-	g.Expect(c.Update(t.Context(), crd)).To(Succeed())
+	setVersions(t, c, crd)
 
 	old := base{File: "maascluster"}.read(t)
 	g.Expect(c.Create(t.Context(), old)).To(Succeed())
@@ -45,8 +45,7 @@ func TestOlderMaasCluster(t *testing.T) {
 		return c.Status().Update(t.Context(), old)
 	}).WithTimeout(patience).Should(Succeed())
 
-	crd.Spec.Versions = today.Spec.Versions
-	g.Expect(c.Update(t.Context(), crd)).To(Succeed())
+	setVersions(t, c, today)
 	probe := base{File: "maascluster"}.read(t)
 	probe.SetName("probe")
 	g.Expect(c.Create(t.Context(), probe)).To(Succeed())

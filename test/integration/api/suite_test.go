@@ -26,7 +26,7 @@ import (
 const (
 	namespace = "default"
 	// patience bounds each wait for the server to take up a changed CRD.
-	patience = time.Minute
+	patience = 5 * time.Minute
 )
 
 // ours are the folders of support/crds whose rules are written here.

@@ -40,7 +40,7 @@ const (
 	systemID = "ubt001"
 
 	// timeout is for a first boot with a restart in it, on a machine that is busy with other things.
-	timeout = 4 * time.Minute
+	timeout = 8 * time.Minute
 
 	seed = `{
  "subnets": [{"id": 1, "name": "net", "cidr": "172.31.99.0/24", "gateway_ip": "172.31.99.1", "dns_servers": ["172.31.99.1"]}],

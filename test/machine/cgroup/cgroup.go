@@ -168,11 +168,11 @@ func walk(dir string, visit func(dir string) error) error {
 	})
 }
 
-// create retries: the parent may be removed by the last of its other children in the very moment.
+// create retries: the parent may be removed by the last of its other children in the very moment, also while a file of it is open.
 func (h Hierarchy) create(name string, delegating bool) error {
 	var err error
-	for range 3 {
-		if err = h.createOnce(name, delegating); !errors.Is(err, fs.ErrNotExist) {
+	for range 10 {
+		if err = h.createOnce(name, delegating); !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENODEV) {
 			return err
 		}
 	}

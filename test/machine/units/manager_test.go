@@ -308,7 +308,7 @@ func TestRestart(t *testing.T) {
 
 func TestStop(t *testing.T) {
 	trap := func(name string) string {
-		return "ExecStart=/bin/sh -c 'trap \"echo " + name + " >> OUT/stopped; exit\" TERM; echo up >> OUT/" + name + "; while :; do sleep 0.02; done'\n"
+		return "TimeoutStopSec=50s\nExecStart=/bin/sh -c 'trap \"echo " + name + " >> OUT/stopped; exit\" TERM; echo up >> OUT/" + name + "; while :; do sleep 0.02; done'\n"
 	}
 	t.Run("When the manager stops it should stop units in the reverse of their order", func(t *testing.T) {
 		w := start(t, map[string]string{

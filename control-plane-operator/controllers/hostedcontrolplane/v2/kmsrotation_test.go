@@ -157,7 +157,7 @@ func (r *rotation) rotates(p *plugin) {
 func (r *rotation) lives(i int) {
 	r.t.Helper()
 	container := r.template().Spec.Containers[0]
-	caller := &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	caller := &http.Client{Timeout: time.Minute, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	answers := func(path string) int {
 		response, err := caller.Get("https://127.0.0.1:" + r.servers[i].ports["6443"] + path)
 		if err != nil {

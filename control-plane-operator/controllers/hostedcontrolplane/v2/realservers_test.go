@@ -291,7 +291,7 @@ func (m *machine) waitUnready(container corev1.Container, exited <-chan error) e
 		return err
 	}
 	port := m.ports[fmt.Sprint(container.Ports[0].ContainerPort)]
-	httpClient := &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	httpClient := &http.Client{Timeout: patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	response, err := httpClient.Get("https://127.0.0.1:" + port + container.StartupProbe.HTTPGet.Path)
 	if err != nil {
 		return err
@@ -319,7 +319,7 @@ func (m *machine) waitReady(container corev1.Container, of *corev1.Probe, exited
 			port = m.ports[fmt.Sprint(p.ContainerPort)]
 		}
 	}
-	httpClient := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	httpClient := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	return wait.PollUntilContextTimeout(m.t.Context(), 200*time.Millisecond, patience, true, func(context.Context) (bool, error) {
 		select {
 		case err := <-exited:

@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/test/machine/units"
 )
 
-const bootTimeout = 3 * time.Minute
+const bootTimeout = 5 * time.Minute
 
 // bridge is that of the machines of all tests.
 var bridge = networktest.Bridge{Namespace: "machine-test-switch", Address: "172.31.98.1"}
