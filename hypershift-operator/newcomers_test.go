@@ -64,10 +64,10 @@ func TestNewcomers(t *testing.T) {
 
 		refused = true
 		informer.Add(&metav1.PartialObjectMetadata{})
-		time.Sleep(3 * newcomersRetry)
+		<-time.After(3 * newcomersRetry)
 		g.Expect(ended).NotTo(Receive(), "the operator goes on")
 		refused = false
-		time.Sleep(newcomersRetry)
+		<-time.After(newcomersRetry)
 		synctest.Wait()
 		g.Expect(ended).To(Receive(MatchError(ContainSubstring("the kinds of platform MAAS are served now"))))
 	})
