@@ -146,7 +146,7 @@ var variable = regexp.MustCompile(`(?m)^(\s*(?:- )?(?:` + strings.Join([]string{
 }, "|") + `)): .*$`)
 
 // nodePort is one that the API server chose, or the API server's own, which is as high in a test.
-var nodePort = regexp.MustCompile(`(?m)^(\s+(?:- )?port): [3-6]\d{4}$`)
+var nodePort = regexp.MustCompile(`(?m)^(\s+(?:- )?port): [1-6]\d{4}$`)
 
 // documents are the objects of one kind that are in the hosted namespace, or are it, in the API server's order, by name.
 func (s *world) documents(list client.ObjectList) []string {
