@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inplaceupgrade
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+// noon is when members are judged.
+var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
+
+// former is a configuration that was wanted before after.
+const former = "cccc3333"
+
+// newMember is a Machine whose Ready node runs before, and is not begun.
+func newMember(name string, edits ...func(*member)) *member {
+	m := &member{
+		machine: &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: name}},
+		node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(noon.Add(-24 * time.Hour)),
+			Annotations: map[string]string{hyperv1.CurrentNodeConfigAnnotation: before}},
+			Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{KubeletVersion: beforeKubelet},
+				Conditions: []corev1.NodeCondition{{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse}, {Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}},
+	}
+	m.machine.Status.NodeRef.Name = name
+	for _, edit := range edits {
+		edit(m)
+	}
+	return m
+}
+
+func runs(config, kubelet string) func(*member) {
+	return func(m *member) {
+		m.node.Annotations[hyperv1.CurrentNodeConfigAnnotation] = config
+		m.node.Status.NodeInfo.KubeletVersion = kubelet
+	}
+}
+
+func marked(step, config string, ago time.Duration) func(*member) {
+	return func(m *member) { m.mark = mark{step: step, config: config, since: noon.Add(-ago)} }
+}
+
+func notReady(m *member) {
+	m.node.Status.Conditions[1].Status = corev1.ConditionUnknown
+}
+
+func says(state, message string) func(*member) {
+	return func(m *member) {
+		m.node.Annotations[hyperv1.NodeConfigStateAnnotation], m.node.Annotations[hyperv1.NodeConfigMessageAnnotation] = state, message
+	}
+}
+
+func wants(config string) func(*member) {
+	return func(m *member) { m.node.Annotations[hyperv1.DesiredNodeConfigAnnotation] = config }
+}
+
+func mute(age time.Duration) func(*member) {
+	return func(m *member) {
+		m.node.Annotations = nil
+		m.node.CreationTimestamp = metav1.NewTime(noon.Add(-age))
+	}
+}
+
+type judgement struct {
+	name  string
+	edits []func(*member)
+	stage stage
+	why   string
+}
+
+func (j judgement) check(t *testing.T) {
+	t.Helper()
+	g, m := NewWithT(t), newMember("worker-1", j.edits...)
+	m.judge(aim{config: after, kubelet: afterKubelet[1:]}, noon)
+	g.Expect(m.stage).To(Equal(j.stage))
+	if j.why == "" {
+		g.Expect(m.why).To(BeEmpty())
+		return
+	}
+	g.Expect(m.why).To(ContainSubstring(j.why))
+	g.Expect(m.why).NotTo(HaveSuffix("."), "sentences are joined")
+}
+
+// TestJudgeProgress goes along the way of a node that does what it is asked, up to the last moment that each step has.
+func TestJudgeProgress(t *testing.T) {
+	const second = time.Second
+	for _, tc := range []judgement{
+		{"is not begun", nil, waits, ""},
+		{"is being emptied, for however long", []func(*member){marked(stepDrain, after, 100*time.Hour)}, drains, ""},
+		{"was emptied for another target", []func(*member){marked(stepDrain, former, time.Hour)}, waits, ""},
+		{"was asked", []func(*member){marked(stepAsk, after, second), wants(after)}, works, "takes the configuration"},
+		{"was asked for as long as it may take to answer", []func(*member){marked(stepAsk, after, answerTime)}, works, "takes the configuration"},
+		{"was asked for longer", []func(*member){marked(stepAsk, after, answerTime+second)}, failed, "has not answered for more than 10m0s"},
+		{"is at work for as long as it may", []func(*member){marked(stepAsk, after, workTime), says(hyperv1.NodeConfigWorking, "")}, works, "takes the configuration"},
+		{"is at work for longer", []func(*member){marked(stepAsk, after, workTime+second), says(hyperv1.NodeConfigWorking, "")}, failed, "at work on the configuration for more than 45m0s"},
+		{"is at work for another target", []func(*member){marked(stepAsk, former, workTime-second), says(hyperv1.NodeConfigWorking, "")}, works, "still at work on the configuration before"},
+		{"is at work for another target for too long", []func(*member){marked(stepAsk, former, workTime), says(hyperv1.NodeConfigWorking, "")}, waits, ""},
+		{"says that it works and was never asked", []func(*member){says(hyperv1.NodeConfigWorking, "")}, waits, ""},
+		{"has it", []func(*member){marked(stepAsk, after, 100*time.Hour), runs(after, afterKubelet), wants(after)}, arrived, ""},
+		{"has it with a build of the kubelet's version", []func(*member){marked(stepAsk, after, second), runs(after, afterKubelet+"+a1b2c3")}, arrived, ""},
+		{"has it, and is still at work", []func(*member){marked(stepAsk, after, second), runs(after, afterKubelet), says(hyperv1.NodeConfigWorking, "")}, works, "takes the configuration"},
+		{"has it, and is asked for another", []func(*member){runs(after, afterKubelet), wants(former)}, waits, ""},
+		{"has it and is not Ready", []func(*member){marked(stepAsk, after, workTime), runs(after, afterKubelet), notReady}, works, "has the configuration and is not Ready"},
+		{"has it and is not Ready for too long", []func(*member){marked(stepAsk, after, workTime+second), runs(after, afterKubelet), notReady}, failed, "is not Ready"},
+		{"has it with the kubelet before", []func(*member){marked(stepAsk, after, workTime), runs(after, beforeKubelet)}, works, "runs kubelet v1.36.3 instead of v1.36.4"},
+		{"has it with the kubelet before for too long", []func(*member){marked(stepAsk, after, workTime+second), runs(after, beforeKubelet)}, failed, "runs kubelet v1.36.3"},
+		{"was installed with it and is not Ready", []func(*member){runs(after, "v1.20.0"), notReady}, arrived, ""},
+	} {
+		t.Run("When a node "+tc.name+" it should be known", tc.check)
+	}
+}
+
+// TestJudgeTrouble is about nodes that do not do what they are asked, or say what is not so.
+func TestJudgeTrouble(t *testing.T) {
+	const second = time.Second
+	for _, tc := range []judgement{
+		{"went back", []func(*member){marked(stepAsk, after, second), wants(after), says(hyperv1.NodeConfigRolledBack, "no kubelet.")}, failed, "Node worker-1 went back: no kubelet"},
+		{"went back and was given up", []func(*member){marked(stepFail, after, time.Hour), wants(after), says(hyperv1.NodeConfigRolledBack, "no kubelet")}, failed, "went back"},
+		{"went back and is no longer asked", []func(*member){marked(stepFail, after, time.Hour), says(hyperv1.NodeConfigRolledBack, "no kubelet")}, waits, ""},
+		{"went back from another target", []func(*member){marked(stepFail, former, time.Hour), wants(former), says(hyperv1.NodeConfigRolledBack, "")}, waits, ""},
+		{"says that it went back and was never asked", []func(*member){wants(after), says(hyperv1.NodeConfigRolledBack, "")}, waits, ""},
+		{"says that it has the target, and that it went back", []func(*member){marked(stepAsk, after, second), wants(after), runs(after, afterKubelet), says(hyperv1.NodeConfigRolledBack, "x")},
+			failed, "went back: x"},
+		{"failed and may try again", []func(*member){marked(stepAsk, after, answerTime-second), wants(after), says(hyperv1.NodeConfigFailed, "no image")}, works, "Node worker-1 failed: no image"},
+		{"failed for long", []func(*member){marked(stepAsk, after, answerTime), wants(after), says(hyperv1.NodeConfigFailed, "no image")}, failed, "failed: no image"},
+		{"is emptied and says that it failed before", []func(*member){marked(stepDrain, after, second), wants(former), says(hyperv1.NodeConfigFailed, "no image")}, drains, ""},
+		{"is new and has said nothing", []func(*member){mute(answerTime - second)}, works, "has not said yet which configuration it runs"},
+		{"has never said what it runs", []func(*member){mute(answerTime)}, failed, "delete Machine worker-1 to have it reinstalled"},
+		{"was begun and says nothing any more", []func(*member){mute(time.Hour), marked(stepDrain, former, second)}, waits, ""},
+		{"is not there", []func(*member){func(m *member) { m.node = nil }}, absent, "Node worker-1 of Machine worker-1 is gone"},
+		{"is not there and was begun", []func(*member){func(m *member) { m.node = nil }, marked(stepAsk, after, 100*time.Hour)}, absent, "is gone"},
+		{"is named by two Machines", []func(*member){func(m *member) { m.node, m.disputed = nil, true }}, absent, "Machine worker-1 and another one both have Node worker-1"},
+	} {
+		t.Run("When a node "+tc.name+" it should be known", tc.check)
+	}
+}
+
+func TestNoKubeletVersionWanted(t *testing.T) {
+	g, m := NewWithT(t), newMember("worker-1", marked(stepAsk, after, time.Minute), runs(after, "what the node says"))
+	m.judge(aim{config: after}, noon)
+	g.Expect(m.stage).To(Equal(arrived), "an operator that does not say which kubelet goes with a configuration asks for none")
+}
+
+func TestSameVersion(t *testing.T) {
+	for _, tc := range []struct {
+		kubelet, wanted string
+		same            bool
+	}{
+		{"v1.36.4", "1.36.4", true},
+		{"v1.36.4+k3s1", "1.36.4", true},
+		{"v1.36.4-rc.1", "1.36.4", true},
+		{"v1.36.3", "1.36.4", false},
+		{"v1.35.4", "1.36.4", false},
+		{"v2.36.4", "1.36.4", false},
+		{"", "1.36.4", false},
+		{"none of your business", "1.36.4", false},
+		{"v1.36.4", "latest", false},
+		{"no version", "no version", false},
+		{"", "", true},
+	} {
+		if got := sameVersion(tc.kubelet, tc.wanted); got != tc.same {
+			t.Errorf("sameVersion(%q, %q) is %t", tc.kubelet, tc.wanted, got)
+		}
+	}
+}
+
+// TestExcuse: anybody who has the machine may have written what is repeated here.
+func TestExcuse(t *testing.T) {
+	for name, tc := range map[string]struct{ message, want string }{
+		"nothing":                   {"", "Node worker-1 failed: its node-agent does not say why"},
+		"nothing but white":         {" \n\t\x00 ", "Node worker-1 failed: its node-agent does not say why"},
+		"a sentence":                {"The image is not there.", "Node worker-1 failed: The image is not there"},
+		"lines, and terminal bells": {"one\r\n\ttwo\x07\x1b\x7fthree", "Node worker-1 failed: one two three"},
+	} {
+		t.Run("When a node that failed says "+name+" it should be one line", func(t *testing.T) {
+			NewWithT(t).Expect(newMember("worker-1", says(hyperv1.NodeConfigFailed, tc.message)).excuse()).To(Equal(tc.want))
+		})
+	}
+	t.Run("When a node says a great deal it should be cut between letters", func(t *testing.T) {
+		g := NewWithT(t)
+		text := newMember("worker-1", says(hyperv1.NodeConfigRolledBack, "x"+strings.Repeat("ä", maxSentence))).excuse()
+		g.Expect(len(text)).To(BeNumerically("<=", maxSentence+len("Node worker-1 went back: ")))
+		g.Expect(text).To(HavePrefix("Node worker-1 went back: xää"))
+		g.Expect(utf8.ValidString(text)).To(BeTrue())
+	})
+}
