@@ -3,6 +3,8 @@
 package cluster_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -11,7 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/support/maas"
@@ -42,6 +47,23 @@ func keepsName(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.gone()).To(BeFalse(), "nobody would ever take the name away")
 	w.expect("LoadBalancerReady", "False LoadBalancerFailed", "DNS name "+name+" can't be removed from MAAS")
 	w.credentials(w.Key(provider))
+	w.reconcile(time.Minute)
+	w.Expect(w.gone()).To(BeTrue())
+	w.Expect(w.dns()).To(BeEmpty())
+}
+
+// losesName has a provider that ended between making the name in MAAS and writing it down.
+func losesName(t *testing.T, cfg *rest.Config) {
+	w := newWorld(t, cfg)
+	w.add(infrav1.MaasClusterSpec{}, nil)
+	w.reconcile(0)
+	infra := w.infra()
+	w.Expect(w.dns()).To(HaveKey(infra.Status.Network.DNSName))
+	infra.Status.Network.DNSName = ""
+	w.Expect(w.client.Status().Update(t.Context(), infra)).To(Succeed())
+	infra.Spec.ControlPlaneEndpoint = infrav1.APIEndpoint{}
+	w.Expect(w.client.Update(t.Context(), infra)).To(Succeed())
+	w.Expect(w.client.Delete(t.Context(), infra)).To(Succeed())
 	w.reconcile(time.Minute)
 	w.Expect(w.gone()).To(BeTrue())
 	w.Expect(w.dns()).To(BeEmpty())
@@ -87,4 +109,24 @@ func pausedByCluster(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.client.Delete(t.Context(), w.infra())).To(Succeed())
 	w.reconcile(time.Minute)
 	w.Expect(w.Requests()).To(BeEmpty(), "a pause holds for a deletion too")
+}
+
+// unwritten has an API server that takes no status of the MaasCluster, while it is looked after and while it is paused.
+func unwritten(t *testing.T, cfg *rest.Config) {
+	for _, annotations := range []map[string]string{nil, {clusterv1.PausedAnnotation: "true"}} {
+		w := newWorld(t, cfg)
+		real, err := client.NewWithWatch(rest.CopyConfig(cfg), client.Options{Scheme: w.client.Scheme()})
+		w.Expect(err).NotTo(HaveOccurred())
+		w.add(infrav1.MaasClusterSpec{}, annotations)
+		w.reconciler.Client = interceptor.NewClient(real, interceptor.Funcs{
+			SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+				return errors.New("etcd is away")
+			},
+			SubResourceUpdate: func(context.Context, client.Client, string, client.Object, ...client.SubResourceUpdateOption) error {
+				return errors.New("etcd is away")
+			},
+		})
+		_, err = w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.infra())})
+		w.Expect(err).To(MatchError(ContainSubstring("etcd is away")))
+	}
 }

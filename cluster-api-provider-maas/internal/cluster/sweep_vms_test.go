@@ -3,10 +3,12 @@
 package cluster_test
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/testenv"
 	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
@@ -23,6 +26,7 @@ func TestStrayVirtualMachines(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *rest.Config){
 		"When a MaasMachine was removed by force, its virtual machine should be deleted, and no other": straysDeleted,
 		"When a stray can't be deleted, the MaasCluster should stay and say so":                        straysKeep,
+		"When MAAS does not say which strays there are, the MaasCluster should stay":                   straysUnseen,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, cfg) })
 	}
@@ -96,4 +100,22 @@ func straysKeep(t *testing.T, cfg *rest.Config) {
 	w.reconcile(time.Minute)
 	w.Expect(w.gone()).To(BeTrue())
 	w.Expect(w.vms()).To(BeEmpty())
+}
+
+func straysUnseen(t *testing.T, cfg *rest.Config) {
+	for operation, says := range map[string]string{"vm-hosts.read": "the hosts rest", "machines.read": "the machines rest"} {
+		w := newWorld(t, cfg)
+		mine := w.addAsked("provider")
+		w.reconcile(0)
+		w.addVM("stray", lxd.Hostname(string(uuid.NewUUID()), mine, 0))
+		mend := simtest.Refuse(t, w.Simulator, operation, "", http.StatusServiceUnavailable, says)
+		w.Expect(w.client.Delete(t.Context(), w.infra())).To(Succeed())
+		w.reconcile(5 * time.Minute)
+		w.Expect(w.gone()).To(BeFalse(), operation)
+		w.Expect(meta.FindStatusCondition(w.infra().Status.Conditions, "Deleting")).To(HaveField("Message", ContainSubstring(says)))
+		mend()
+		w.reconcile(5 * time.Minute)
+		w.Expect(w.gone()).To(BeTrue(), operation)
+		w.Expect(w.vms()).To(BeEmpty(), operation)
+	}
 }

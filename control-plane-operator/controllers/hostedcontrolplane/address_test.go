@@ -188,6 +188,7 @@ func TestGoOver(t *testing.T) {
 	g.Expect(w.pass()).To(Succeed())
 	g.Expect(w.names()).To(Equal(nextHost))
 	g.Expect(w.condition(hyperv1.PublishedAddressUpToDate)).To(Equal("True/AsExpected"))
+	g.Expect(w.addressMessage()).To(BeEmpty(), "there is nothing left to wait for")
 	writes := w.writes.Count
 	g.Expect(w.pass()).To(Succeed())
 	g.Expect(w.writes.Count).To(Equal(writes), "a settled control plane writes nothing")

@@ -55,7 +55,7 @@ func certificatesValid(secrets []corev1.Secret, now time.Time) metav1.Condition 
 	var expiring []string
 	for i := range secrets {
 		if at := supportpki.Overdue(&secrets[i], now); !at.IsZero() {
-			expiring = append(expiring, fmt.Sprintf("Secret %s: %s", secrets[i].Name, at.UTC().Format(time.RFC3339)))
+			expiring = append(expiring, fmt.Sprintf("Secret %s: %s", secrets[i].Name, at.Format(time.RFC3339)))
 		}
 	}
 	if len(expiring) == 0 {

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcontrolplane
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/infra"
+	"github.com/openshift/hypershift/support/component"
+)
+
+// address is one of a load balancer, that became what it is some time before now.
+func address(host string, age time.Duration) hyperv1.ServedAddress {
+	return hyperv1.ServedAddress{Type: hyperv1.LoadBalancer, Host: host, Port: 6443, Since: metav1.NewTime(now.Add(-age))}
+}
+
+// goingOver is a pass over a control plane that is published at one address, serves some, and is to be at another.
+func goingOver(published, wanted string, served ...hyperv1.ServedAddress) *scope {
+	s, _ := healthy()
+	s.infra.API = component.Endpoint{Host: published, Port: 6443}
+	s.hcp.Status.ServedAddresses = served
+	s.served = served
+	if wanted != "" {
+		w := address(wanted, 0)
+		s.wanted = &w
+	}
+	return s
+}
+
+func (s *scope) seen(of hyperv1.ServedAddress, arrived, remaining int32) *scope {
+	s.hcp.Status.AddressUse = &hyperv1.AddressUse{Since: of.Since, Arrived: arrived, Remaining: remaining, Message: "node a"}
+	return s
+}
+
+// TestNextAddresses takes one step from each state in which a control plane can be while it goes from old to new.
+func TestNextAddresses(t *testing.T) {
+	const day = 24 * time.Hour
+	several := []hyperv1.ServedAddress{}
+	for _, host := range strings.Split("abcdefgh", "") {
+		several = append(several, address(host, day))
+	}
+	fresh := address("new", day)
+	for name, test := range map[string]struct {
+		scope    *scope
+		observed observed
+		served   string
+		endpoint string
+	}{
+		"nothing is published yet":                      {goingOver("old", "old"), observed{}, "old", "old"},
+		"nothing changes":                               {goingOver("old", "old", address("old", day)), observed{}, "old", "old"},
+		"the wanted one is waited for":                  {goingOver("old", "", address("old", day)), observed{}, "old", "old"},
+		"a server does not name the new one":            {goingOver("old", "new", address("old", day)), observed{unnamed: errors.New("pod")}, "old", "old"},
+		"all servers name the new one":                  {goingOver("old", "new", address("old", day)), observed{}, "new old", "old"},
+		"as many are served as the status takes":        {goingOver("a", "new", several...), observed{}, "a b c d e f g h", "a"},
+		"there is room for one more":                    {goingOver("a", "new", several[1:]...), observed{}, "new b c d e f g h", "a"},
+		"the mind is changed back":                      {goingOver("old", "old", fresh, address("old", day)), observed{}, "old new", "old"},
+		"nobody reached the new one":                    {goingOver("old", "new", fresh, address("old", day)), observed{unreached: errors.New("no route")}, "new old", "old"},
+		"the control plane reaches the new one":         {goingOver("old", "new", fresh, address("old", day)), observed{}, "new old", "new"},
+		"a node reached the new one":                    {goingOver("old", "new", fresh, address("old", day)).seen(fresh, 1, 2), observed{unreached: errors.New("no route")}, "new old", "new"},
+		"a node reached what was new before":            {goingOver("old", "new", fresh, address("old", day)).seen(address("new", 2*day), 1, 2), observed{unreached: errors.New("no route")}, "new old", "old"},
+		"a node goes by the old one":                    {goingOver("new", "new", fresh, address("old", day)).seen(fresh, 1, 1), observed{}, "new old", "new"},
+		"nobody looked who goes by the old one":         {goingOver("new", "new", fresh, address("old", day)), observed{}, "new old", "new"},
+		"who went by the old one was seen before":       {goingOver("new", "new", fresh, address("old", day)).seen(address("new", 2*day), 2, 0), observed{}, "new old", "new"},
+		"nobody goes by the old one, and a day is over": {goingOver("new", "new", fresh, address("old", day)).seen(fresh, 2, 0), observed{}, "new", "new"},
+		"nobody goes by the old one for some hours": {goingOver("new", "new", address("new", day-time.Second), address("old", day)).seen(address("new", day-time.Second), 2, 0),
+			observed{}, "new old", "new"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := slices.Clone(test.scope.served)
+			served, endpoint := nextAddresses(test.scope, test.observed, now.Add(300*time.Millisecond))
+			var hosts []string
+			for _, a := range served {
+				hosts = append(hosts, a.Host)
+			}
+			if diff := cmp.Diff([]string{test.served, test.endpoint}, []string{strings.Join(hosts, " "), endpoint.Host}); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+			if diff := cmp.Diff(before, test.scope.served); diff != "" {
+				t.Errorf("what the status says was changed in place: -before +after\n%s", diff)
+			}
+			moved := len(before) == 0 || served[0].Host != before[0].Host || endpoint.Host != test.scope.infra.API.Host
+			if moved && !served[0].Since.Time.Equal(now) {
+				t.Errorf("since %s, want %s: whole seconds of this pass, as the status keeps them", served[0].Since, now)
+			}
+			if !moved && !served[0].Since.Time.Equal(before[0].Since.Time) {
+				t.Errorf("since %s, and nothing moved", served[0].Since)
+			}
+		})
+	}
+}
+
+// TestAddressUpToDate looks at what the condition names: which address, who is missing, and until when.
+func TestAddressUpToDate(t *testing.T) {
+	const day = 24 * time.Hour
+	old, fresh := address("old", 3*day), address("new", time.Hour)
+	annotated := goingOver("new", "new", fresh, old).seen(fresh, 2, 0)
+	annotated.hcp.Annotations = map[string]string{hyperv1.AddressOverlapAnnotation: "soon"}
+	shorter := goingOver("new", "new", fresh, old).seen(fresh, 2, 0)
+	shorter.hcp.Annotations = map[string]string{hyperv1.AddressOverlapAnnotation: "2h"}
+	waiting := goingOver("old", "", old)
+	waiting.waiting = "Service x has no address"
+	elsewhere := address("new", time.Hour)
+	elsewhere.Since = metav1.NewTime(elsewhere.Since.In(time.FixedZone("elsewhere", 7200)))
+	full := goingOver("old", "new", slices.Repeat([]hyperv1.ServedAddress{old}, infra.MaxServed)...)
+	for name, test := range map[string]struct {
+		scope    *scope
+		observed observed
+		want     string
+		says     []string
+	}{
+		"all is done":                        {goingOver("old", "old", old), observed{}, "True/AsExpected", nil},
+		"the new one is waited for":          {waiting, observed{}, "False/WaitingForAddress", []string{"Service x has no address", "old:6443"}},
+		"a server does not name it":          {goingOver("old", "new", old), observed{unnamed: errors.New("pod a")}, "False/CertificateInProgress", []string{"new", "old:6443", "pod a"}},
+		"too many are served":                {full, observed{}, "False/WaitingForAddress", []string{"8 addresses", "new:6443"}},
+		"nodes are asked to go":              {goingOver("old", "new", fresh, old), observed{}, "False/NodesMoving", []string{"new:6443", "old:6443"}},
+		"nobody reaches it":                  {goingOver("old", "new", fresh, old), observed{unreached: errors.New("no route")}, "False/AddressNotReached", []string{"new:6443", "old:6443", "no route"}},
+		"nobody looked at nodes yet":         {goingOver("new", "new", fresh, old), observed{}, "False/NodesMoving", []string{"new:6443", "old:6443 is"}},
+		"two former ones are there":          {goingOver("new", "new", fresh, old, address("older", day)), observed{}, "False/NodesMoving", []string{"old:6443, older:6443 are"}},
+		"a node is missing":                  {goingOver("new", "new", fresh, old).seen(fresh, 1, 1), observed{}, "False/NodesMoving", []string{"node a", "old:6443 is"}},
+		"a day has to pass":                  {goingOver("new", "new", fresh, old).seen(fresh, 2, 0), observed{}, "True/FormerAddressServed", []string{"2026-11-21T11:00:00Z", "old:6443 is"}},
+		"the time is told of one place only": {goingOver("new", "new", elsewhere, old).seen(elsewhere, 2, 0), observed{}, "True/FormerAddressServed", []string{"2026-11-21T11:00:00Z"}},
+		"the user wants it sooner":           {shorter, observed{}, "True/FormerAddressServed", []string{"2026-11-20T13:00:00Z"}},
+		"what the user wants is no duration": {annotated, observed{}, "True/FormerAddressServed", []string{"2026-11-21T11:00:00Z", hyperv1.AddressOverlapAnnotation, "soon"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			next := hyperv1.HostedControlPlaneStatus{ServedAddresses: test.scope.served, AddressUse: test.scope.hcp.Status.AddressUse,
+				ControlPlaneEndpoint: hyperv1.APIEndpoint{Host: test.scope.infra.API.Host, Port: 6443}}
+			c, known := addressUpToDate(test.scope, test.observed, next)
+			g.Expect(known).To(BeTrue())
+			g.Expect(string(c.Status) + "/" + c.Reason).To(Equal(test.want))
+			for _, fact := range test.says {
+				g.Expect(c.Message).To(ContainSubstring(fact))
+			}
+			g.Expect(c.Message == "").To(Equal(len(test.says) == 0), c.Message)
+		})
+	}
+	t.Run("nothing is published", func(t *testing.T) {
+		s := goingOver("old", "old")
+		_, known := addressUpToDate(s, observed{}, hyperv1.HostedControlPlaneStatus{})
+		NewWithT(t).Expect(known).To(BeFalse())
+		s.infra = nil
+		_, known = addressUpToDate(s, observed{}, hyperv1.HostedControlPlaneStatus{ServedAddresses: []hyperv1.ServedAddress{old}})
+		NewWithT(t).Expect(known).To(BeFalse(), "what is there could not be looked at")
+	})
+}
