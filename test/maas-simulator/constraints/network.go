@@ -156,8 +156,10 @@ func subnetSpec(c *context, spec string) func(*inventory.VLAN, *inventory.Subnet
 			return within(c, "Space", spaceSpec, value)
 		case "fabric":
 			return within(c, "Fabric", fabricSpec, value)
-		case "vlan", "vid":
+		case "vlan":
 			return within(c, "VLAN", vlanSpec, value)
+		case "vid":
+			return vlanSpec(c, spec)
 		}
 	}
 	s := SubnetBySpec(c.db, spec)

@@ -43,6 +43,7 @@ type Store struct {
 	journal   *os.File
 	size      int64 // of the journal
 	compacted int64 // its size after the last compaction
+	failed    error // of the last compaction
 }
 
 func (s *Store) register(name string, t table) {
@@ -71,7 +72,8 @@ func (s *Store) Update(fn func() error) error {
 	}
 	s.each(table.commit)
 	if s.journal != nil && s.size > 2*s.compacted+compactAfter {
-		return s.compact()
+		// The update is in the journal, whatever becomes of this: the next one tries again.
+		s.failed = s.compact()
 	}
 	return nil
 }
@@ -215,14 +217,14 @@ func (s *Store) compact() error {
 	return err
 }
 
-// Close stops writing to the journal.
+// Close stops writing to the journal, and says what kept it from being compacted.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.journal == nil {
 		return nil
 	}
-	err := s.journal.Close()
-	s.journal = nil
+	err := errors.Join(s.failed, s.journal.Close())
+	s.journal, s.failed = nil, nil
 	return err
 }

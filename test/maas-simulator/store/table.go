@@ -83,19 +83,17 @@ func (t *Table[K, V]) merged(all []*V) []*V {
 		if old == nil && v == nil {
 			continue
 		}
-		at, found := 0, false
-		if old != nil {
-			at, found = slices.BinarySearchFunc(all, old, t.less)
-		} else {
-			at, _ = slices.BinarySearchFunc(all, v, t.less)
-		}
-		switch {
-		case found && v == nil:
-			all = slices.Delete(all, at, at+1)
-		case found:
-			all[at] = v
-		default:
+		if old == nil {
+			at, _ := slices.BinarySearchFunc(all, v, t.less)
 			all = slices.Insert(all, at, v)
+			continue
+		}
+		// Not by its place, which a new row may have already where a key changed.
+		at := slices.Index(all, old)
+		if v == nil {
+			all = slices.Delete(all, at, at+1)
+		} else {
+			all[at] = v
 		}
 	}
 	return all
