@@ -4,7 +4,6 @@ package kubevirt
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"encoding/pem"
 	"errors"
@@ -21,7 +20,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	kubevirtv1 "github.com/openshift/hypershift/api/kubevirt/v1alpha1"
@@ -268,13 +266,7 @@ func TestKubeconfig(t *testing.T) {
 	for _, secret := range []string{infraCredentials, "infra"} {
 		t.Run("When the management cluster does not say what is in Secret "+secret+", it should not be taken for absent", func(t *testing.T) {
 			g := NewWithT(t)
-			c := interceptor.NewClient(testClient(t).(client.WithWatch), interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-				if key.Name == secret {
-					return errors.New("timed out")
-				}
-				return c.Get(ctx, key, obj, opts...)
-			}})
-			_, err := target{hosted: "clusters-demo", user: "clusters", credentials: elsewhere()}.kubeconfig(t.Context(), c)
+			_, err := target{hosted: "clusters-demo", user: "clusters", credentials: elsewhere()}.kubeconfig(t.Context(), failingGet(testClient(t).(client.WithWatch), secret))
 			g.Expect(err).To(MatchError(And(ContainSubstring("/"+secret), ContainSubstring("timed out"))))
 		})
 	}

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubevirt
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+// payloadDigest is what the payload's disk is known by.
+const payloadDigest = "sha256:12"
+
+// keepingPool wants its disk to be kept; with credentials in another cluster. The status says so much of it as is known.
+func keepingPool(credentials *hyperv1.KubevirtPlatformCredentials, known string) platform.Pool {
+	pool := cachedPool("")
+	pool.NodePool.UID, pool.NodePool.Spec.ClusterName = "pool-1", "demo"
+	pool.HostedCluster = testCluster(credentials).HostedCluster
+	if known != "" {
+		pool.NodePool.Status.Platform = &hyperv1.NodePoolPlatformStatus{KubeVirt: &hyperv1.KubeVirtNodePoolStatus{CacheName: known, Credentials: credentials}}
+	}
+	return pool
+}
+
+// unkeeping is the pool that changed its mind.
+func unkeeping(pool platform.Pool) platform.Pool {
+	pool.NodePool.Spec.Platform.Kubevirt.RootVolume.CacheStrategy.Type = hyperv1.KubevirtCachingStrategyNone
+	return pool
+}
+
+// TestKeepWithoutCache: a pool that keeps nothing calls nobody, and remembers only how another cluster is reached.
+func TestKeepWithoutCache(t *testing.T) {
+	for _, tc := range []struct {
+		name        string
+		credentials *hyperv1.KubevirtPlatformCredentials
+	}{
+		{"When virtual machines are in the hosted namespace, the pool should have no status of them", nil},
+		{"When they are in another cluster, the pool should remember the way there", elsewhere()},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g, a := NewWithT(t), newAbroad(t)
+			pool := unkeeping(keepingPool(tc.credentials, ""))
+			kept, err := a.KeepImage(t.Context(), a.here, pool)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(kept.Condition).To(And(HaveField("Type", "ValidPlatformImage"), HaveField("Status", metav1.ConditionTrue), HaveField("Message", HaveSuffix(payloadDisk))))
+			g.Expect(kept.Missing).To(BeFalse())
+			g.Expect(kept.CheckAgain).To(BeZero())
+			g.Expect(a.calls).To(BeEmpty())
+			if tc.credentials == nil {
+				g.Expect(kept.Status).To(BeNil())
+				return
+			}
+			g.Expect(kept.Status.KubeVirt).To(HaveValue(Equal(hyperv1.KubeVirtNodePoolStatus{Credentials: tc.credentials})))
+			kept.Status.KubeVirt.Credentials.InfraKubeConfigSecret.Name = "changed"
+			g.Expect(pool.HostedCluster.Spec.Platform.Kubevirt.Credentials).To(Equal(elsewhere()), "the cluster's own is not shared")
+		})
+	}
+}
+
+// TestKeepImage: which DataVolume a pool's machines are cloned from, whatever an earlier pass left behind.
+func TestKeepImage(t *testing.T) {
+	going := volume("vms", "going", "pool-1", payloadDigest)
+	going.SetDeletionTimestamp(ptr.To(metav1.Now()))
+	going.SetFinalizers([]string{"cdi/finalizer"})
+	other := volume("vms", "others", "pool-2", payloadDigest)
+	stranger := volume("vms", "stranger", "pool-1", payloadDigest)
+	stranger.SetLabels(map[string]string{cachePoolLabel: "pool-1"})
+	for _, tc := range []struct {
+		name   string
+		known  string
+		there  []client.Object
+		want   string // empty for one that is made
+		stays  []string
+		writes map[string]int
+	}{
+		{"When there is none, one should be made", "", nil, "", nil, map[string]int{"create": 1}},
+		{"When it was made and the status was not written, it should be found again", "", []client.Object{volume("vms", "first", "pool-1", payloadDigest)}, "first", []string{"vms/first"}, nil},
+		{"When two passes made one each, the first by name should stay", "", []client.Object{volume("vms", "b", "pool-1", payloadDigest), volume("vms", "a", "pool-1", payloadDigest)},
+			"a", []string{"vms/a"}, map[string]int{"delete": 1}},
+		{"When the disk is another, the old one should go", "old", []client.Object{volume("vms", "old", "pool-1", "sha256:00")}, "", nil, map[string]int{"create": 1, "delete": 1}},
+		{"When the new one is there and the old one too, only the old one should go", "old",
+			[]client.Object{volume("vms", "old", "pool-1", "sha256:00"), volume("vms", "new", "pool-1", payloadDigest)}, "new", []string{"vms/new"}, map[string]int{"delete": 1}},
+		{"When it is being deleted, another should take its place", "going", []client.Object{going}, "", []string{"vms/going"}, map[string]int{"create": 1}},
+		{"When another pool has one of the same disk, it should be left to that pool", "", []client.Object{other}, "", []string{"vms/others"}, map[string]int{"create": 1}},
+		{"When a volume is of the pool and no cache, it should be left alone", "", []client.Object{stranger}, "", []string{"vms/stranger"}, map[string]int{"create": 1}},
+		{"When one of the name is in another namespace, it should not count", "first", []client.Object{volume("elsewhere", "first", "pool-1", payloadDigest)}, "",
+			[]string{"elsewhere/first"}, map[string]int{"create": 1}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g, a := NewWithT(t), newAbroad(t, tc.there...)
+			kept, err := a.KeepImage(t.Context(), a.here, keepingPool(elsewhere(), tc.known))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(kept.Missing).To(BeFalse())
+			g.Expect(kept.Condition.Status).To(Equal(metav1.ConditionTrue))
+			g.Expect(kept.CheckAgain).To(Equal(goodFor), "somebody may delete it")
+			name := kept.Status.KubeVirt.CacheName
+			if tc.want == "" {
+				g.Expect(name).To(HavePrefix("kv-boot-image-cache-"))
+				tc.stays = append(tc.stays, "vms/"+name)
+			} else {
+				g.Expect(name).To(Equal(tc.want))
+			}
+			g.Expect(kept.Status.KubeVirt.Credentials).To(Equal(elsewhere()))
+			g.Expect(volumesOf(t, a.there)).To(ConsistOf(tc.stays))
+			for _, verb := range []string{"create", "delete", "update"} {
+				g.Expect(a.calls[verb]).To(Equal(tc.writes[verb]), verb)
+			}
+		})
+	}
+}
+
+// TestKeptOnce: a settled pool asks another cluster for nothing, until what it knows is old, lost or of another disk.
+func TestKeptOnce(t *testing.T) {
+	g, a := NewWithT(t), newAbroad(t)
+	keep := func(pool platform.Pool) string {
+		kept, err := a.KeepImage(t.Context(), a.here, pool)
+		g.Expect(err).NotTo(HaveOccurred())
+		return kept.Status.KubeVirt.CacheName
+	}
+	first := keep(keepingPool(elsewhere(), ""))
+	g.Expect(a.calls).To(Equal(map[string]int{"list": 1, "create": 1}))
+	g.Expect(keep(keepingPool(elsewhere(), first))).To(Equal(first))
+	g.Expect(a.calls["list"]).To(Equal(1), "it was asked a moment ago")
+
+	g.Expect(keep(keepingPool(elsewhere(), ""))).To(Equal(first))
+	g.Expect(a.calls).To(Equal(map[string]int{"list": 2, "create": 1}), "a status that was lost is not believed")
+
+	a.later()
+	g.Expect(keep(keepingPool(elsewhere(), first))).To(Equal(first))
+	g.Expect(a.calls).To(Equal(map[string]int{"list": 3, "create": 1}), "somebody may have deleted it meanwhile")
+
+	other := keepingPool(elsewhere(), first)
+	other.NodePool.UID = "pool-2"
+	g.Expect(keep(other)).NotTo(Equal(first), "each pool has its own")
+
+	var newer releaseinfo.BootArchitecture
+	newer.Images.KubeVirt = releaseinfo.BootImage{DigestRef: "quay.example/rhcos@sha256:34"}
+	upgraded := keepingPool(elsewhere(), first)
+	upgraded.Release = releaseinfo.New("", releaseinfo.Payload{Distribution: releaseinfo.OpenShift,
+		BootImages: releaseinfo.BootImages{Architectures: map[string]releaseinfo.BootArchitecture{"x86_64": newer}}})
+	g.Expect(keep(upgraded)).NotTo(Equal(first), "another disk is looked for at once")
+}
+
+// TestKeepHere: in the management cluster the DataVolume is in the hosted namespace, and is looked at in every pass.
+func TestKeepHere(t *testing.T) {
+	g, c, p := NewWithT(t), otherCluster(t, volume("clusters-other", "first", "pool-1", payloadDigest)), &Platform{}
+	kept, err := p.KeepImage(t.Context(), c, keepingPool(nil, ""))
+	g.Expect(err).NotTo(HaveOccurred())
+	name := kept.Status.KubeVirt.CacheName
+	g.Expect(kept.Status.KubeVirt.Credentials).To(BeNil())
+	g.Expect(volumesOf(t, c)).To(ConsistOf("clusters-other/first", "clusters-demo/"+name))
+	g.Expect(c.Delete(t.Context(), volume("clusters-demo", name, "pool-1", ""))).To(Succeed())
+	kept, err = p.KeepImage(t.Context(), c, keepingPool(nil, name))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(volumesOf(t, c)).To(ConsistOf("clusters-other/first", "clusters-demo/"+kept.Status.KubeVirt.CacheName))
+}
+
+// TestKeptByItsDigest: what is kept is known again by the digest, whatever registry it comes from, and by the whole name without one.
+func TestKeptByItsDigest(t *testing.T) {
+	tagged := func(disk string) platform.Pool {
+		pool := keepingPool(elsewhere(), "")
+		var intel releaseinfo.BootArchitecture
+		intel.Images.KubeVirt = releaseinfo.BootImage{Image: disk}
+		pool.Release = releaseinfo.New("", releaseinfo.Payload{Distribution: releaseinfo.OpenShift,
+			BootImages: releaseinfo.BootImages{Architectures: map[string]releaseinfo.BootArchitecture{"x86_64": intel}}})
+		return pool
+	}
+	g, a := NewWithT(t), newAbroad(t)
+	keep := func(disk string) string {
+		kept, err := a.KeepImage(t.Context(), a.here, tagged(disk))
+		g.Expect(err).NotTo(HaveOccurred())
+		return kept.Status.KubeVirt.CacheName
+	}
+	first := keep("quay.example/disk@sha256:12")
+	g.Expect(keep("mirror.example/disk@sha256:12")).To(Equal(first))
+	second := keep("quay.example/disk:1")
+	g.Expect(second).NotTo(Equal(first))
+	g.Expect(keep("quay.example/disk:1")).To(Equal(second))
+	g.Expect(keep("quay.example/disk:2")).NotTo(Equal(second))
+}
+
+// TestUnkept: why a disk is not there is in a condition where a user or time can mend it, and what was known stays known.
+func TestUnkept(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		fails  func(string) error
+		reason string
+		says   string
+		again  time.Duration
+	}{
+		{"When the kubeconfig may not list, it should say which right is missing", only("list", forbidden), "InfraClusterForbidden", "user vms cannot", firstWait},
+		{"When it may not create, it should say so too", only("create", forbidden), "InfraClusterForbidden", "lacks a right", firstWait},
+		{"When it is not accepted, it should wait as long as no call is made", only("", unauthorized), "InfraClusterUnauthorized", "does not accept", firstWait},
+		{"When nobody answers, it should say so", only("", unanswered), "InfraClusterUnreachable", "does not answer", firstWait},
+		{"When it is not available, its words should not be repeated", only("", unavailable), "InfraClusterUnreachable", "not available", firstWait},
+		{"When it has no data importer, it should say what to install, and look again after a while", only("list", absent), "ValidationFailed", "Containerized Data Importer", lastWait},
+		{"When it does not know the kind, it should say the same", only("list", &meta.NoKindMatchError{}), "ValidationFailed", "cacheStrategy.type to None", lastWait},
+		{"When it has not the namespace, it should say so", only("create", absent), "ValidationFailed", "has not the namespace", lastWait},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g, a := NewWithT(t), newAbroad(t)
+			a.fails = tc.fails
+			kept, err := a.KeepImage(t.Context(), a.here, keepingPool(elsewhere(), "last"))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(kept.Missing).To(BeTrue(), "no machine can be cloned from nothing")
+			g.Expect(kept.Condition).To(And(HaveField("Type", "ValidPlatformImage"), HaveField("Status", metav1.ConditionFalse), HaveField("Reason", tc.reason)))
+			g.Expect(kept.Condition.Message).To(And(HavePrefix("The disk image is not kept: "), ContainSubstring(tc.says), Not(ContainSubstring("10.0.0.7"))))
+			g.Expect(kept.CheckAgain).To(Equal(tc.again))
+			g.Expect(kept.Status.KubeVirt.CacheName).To(Equal("last"), "existing machines were made of it")
+			g.Expect(kept.Status.KubeVirt.Credentials).To(Equal(elsewhere()))
+
+			a.fails = nil
+			a.later()
+			kept, err = a.KeepImage(t.Context(), a.here, keepingPool(elsewhere(), "last"))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(kept.Missing).To(BeFalse(), "it comes by itself")
+		})
+	}
+	t.Run("When too many clusters are asked, it should come again soon", func(t *testing.T) {
+		g, a := NewWithT(t), newAbroad(t)
+		a.infra.calls = parallelCalls
+		kept, err := a.KeepImage(t.Context(), a.here, keepingPool(elsewhere(), ""))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(kept.Condition.Reason).To(Equal("WaitingForInfraCluster"))
+		g.Expect(kept.CheckAgain).To(Equal(busyWait))
+		g.Expect(a.calls).To(BeEmpty())
+	})
+	t.Run("When the old disk cannot be deleted, the new one should not be made beside it", func(t *testing.T) {
+		g, a := NewWithT(t), newAbroad(t, volume("vms", "old", "pool-1", "sha256:00"))
+		a.fails = only("delete", forbidden)
+		kept, err := a.KeepImage(t.Context(), a.here, keepingPool(elsewhere(), "old"))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(kept.Condition.Reason).To(Equal("InfraClusterForbidden"))
+		g.Expect(volumesOf(t, a.there)).To(ConsistOf("vms/old"))
+		a.fails = only("delete", absent)
+		kept, err = a.KeepImage(t.Context(), a.here, keepingPool(elsewhere(), "old"))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(kept.Missing).To(BeFalse(), "somebody else deleted it meanwhile")
+	})
+	t.Run("When the management cluster fails, it should be an error for the next pass", func(t *testing.T) {
+		g := NewWithT(t)
+		c := failingClient(otherCluster(t), "list", errors.New("etcd is slow"))
+		_, err := (&Platform{}).KeepImage(t.Context(), c, keepingPool(nil, ""))
+		g.Expect(err).To(MatchError(And(ContainSubstring("namespace clusters-demo"), ContainSubstring("etcd is slow"))))
+	})
+	t.Run("When the management cluster runs no data importer, it should say what to install", func(t *testing.T) {
+		g := NewWithT(t)
+		c := failingClient(fake.NewClientBuilder().WithScheme(runtime.NewScheme()).Build(), "list", &meta.NoKindMatchError{GroupKind: dataVolumes.GroupKind()})
+		kept, err := (&Platform{}).KeepImage(t.Context(), c, keepingPool(nil, "last"))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(kept.Condition.Reason).To(Equal("ValidationFailed"))
+		g.Expect(kept.Status.KubeVirt.CacheName).To(Equal("last"))
+	})
+}
+
+// TestNoLongerKept: a pool that changed its mind leaves nothing behind, and forgets the volume only when it is gone.
+func TestNoLongerKept(t *testing.T) {
+	t.Run("When nothing stands in the way, all of its volumes should go", func(t *testing.T) {
+		g, a := NewWithT(t), newAbroad(t, volume("vms", "a", "pool-1", payloadDigest), volume("vms", "b", "pool-1", "sha256:00"), volume("vms", "c", "pool-2", payloadDigest))
+		kept, err := a.KeepImage(t.Context(), a.here, unkeeping(keepingPool(elsewhere(), "a")))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(kept.Missing).To(BeFalse())
+		g.Expect(kept.Status.KubeVirt.CacheName).To(BeEmpty())
+		g.Expect(volumesOf(t, a.there)).To(ConsistOf("vms/c"))
+	})
+	t.Run("When the other cluster does not answer, the volume should stay in the status", func(t *testing.T) {
+		g, a := NewWithT(t), newAbroad(t, volume("vms", "a", "pool-1", payloadDigest))
+		a.fails = only("", unanswered)
+		kept, err := a.KeepImage(t.Context(), a.here, unkeeping(keepingPool(elsewhere(), "a")))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(kept.Condition.Reason).To(Equal("InfraClusterUnreachable"))
+		g.Expect(kept.Status.KubeVirt.CacheName).To(Equal("a"))
+	})
+	t.Run("When the data importer is gone, so are its volumes", func(t *testing.T) {
+		g, a := NewWithT(t), newAbroad(t)
+		a.fails = only("list", &meta.NoKindMatchError{})
+		kept, err := a.KeepImage(t.Context(), a.here, unkeeping(keepingPool(elsewhere(), "a")))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(kept.Missing).To(BeFalse())
+		g.Expect(kept.Status.KubeVirt.CacheName).To(BeEmpty())
+	})
+	t.Run("When it is in the hosted namespace, the status should go with it", func(t *testing.T) {
+		g, c := NewWithT(t), otherCluster(t, volume("clusters-demo", "a", "pool-1", payloadDigest))
+		kept, err := (&Platform{}).KeepImage(t.Context(), c, unkeeping(keepingPool(nil, "a")))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(kept.Status).To(BeNil())
+		g.Expect(volumesOf(t, c)).To(BeEmpty())
+	})
+}
+
+// TestDropImage: a pool that goes takes its volumes along, waits for a cluster that may answer again, and lets go where nothing leads there.
+func TestDropImage(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		fails func(string) error
+		// without takes the user's Secret away.
+		without bool
+		waits   string
+		stays   []string
+	}{
+		{"When the other cluster answers, nothing should stay", nil, false, "", nil},
+		{"When somebody else deletes at the same time, nothing should be waited for", only("delete", absent), false, "", []string{"vms/a"}},
+		{"When the other cluster does not answer, it should say what it waits for and how to give up", only("", unanswered), false,
+			"Waiting to delete the DataVolumes with label hypershift.openshift.io/nodepool-uid=pool-1 of namespace vms: the cluster for virtual machines cannot be used: " +
+				"it does not answer: check the server in its kubeconfig, and that the management cluster reaches it; delete Secret clusters/infra to leave them behind", []string{"vms/a"}},
+		{"When the right is missing, it should name it", only("delete", forbidden), false, "user vms cannot", []string{"vms/a"}},
+		{"When the user took the kubeconfig away, it should let go", only("", unanswered), true, "", []string{"vms/a"}},
+	} {
+		for what, hc := range map[string]*hyperv1.HostedCluster{"there": testCluster(elsewhere()).HostedCluster, "gone": nil} {
+			t.Run(tc.name+", with the cluster "+what, func(t *testing.T) {
+				g, a := NewWithT(t), newAbroad(t, volume("vms", "a", "pool-1", payloadDigest))
+				a.fails = tc.fails
+				if tc.without {
+					g.Expect(a.here.Delete(t.Context(), userSecret("", ""))).To(Succeed())
+				}
+				pool := keepingPool(elsewhere(), "a")
+				pool.HostedCluster = hc
+				waits, err := a.DropImage(t.Context(), a.here, pool)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(waits).To(ContainSubstring(tc.waits))
+				g.Expect(waits == "").To(Equal(tc.waits == ""), waits)
+				g.Expect(volumesOf(t, a.there)).To(ConsistOf(tc.stays))
+			})
+		}
+	}
+	t.Run("When the pool never kept one, nobody should be called", func(t *testing.T) {
+		g, a := NewWithT(t), newAbroad(t)
+		g.Expect(a.DropImage(t.Context(), a.here, unkeeping(keepingPool(elsewhere(), "")))).To(BeEmpty())
+		g.Expect(a.calls).To(BeEmpty())
+	})
+	t.Run("When it was made and the status was not written, it should be found all the same", func(t *testing.T) {
+		g, a := NewWithT(t), newAbroad(t, volume("vms", "a", "pool-1", payloadDigest))
+		g.Expect(a.DropImage(t.Context(), a.here, keepingPool(elsewhere(), ""))).To(BeEmpty())
+		g.Expect(volumesOf(t, a.there)).To(BeEmpty())
+	})
+	t.Run("When the pool wants none any more and one is left, it should go too", func(t *testing.T) {
+		g, a := NewWithT(t), newAbroad(t, volume("vms", "a", "pool-1", payloadDigest))
+		g.Expect(a.DropImage(t.Context(), a.here, unkeeping(keepingPool(elsewhere(), "a")))).To(BeEmpty())
+		g.Expect(volumesOf(t, a.there)).To(BeEmpty())
+	})
+	t.Run("When cluster and status say nothing of another cluster, it should be the hosted namespace", func(t *testing.T) {
+		g, c := NewWithT(t), otherCluster(t, volume("clusters-demo", "a", "pool-1", payloadDigest), volume("clusters", "b", "pool-1", payloadDigest))
+		pool := keepingPool(nil, "a")
+		pool.HostedCluster = nil
+		g.Expect((&Platform{}).DropImage(t.Context(), c, pool)).To(BeEmpty())
+		g.Expect(volumesOf(t, c)).To(ConsistOf("clusters/b"))
+	})
+	t.Run("When it cannot be told whether the user took the kubeconfig away, it should not let go", func(t *testing.T) {
+		g, a := NewWithT(t), newAbroad(t, volume("vms", "a", "pool-1", payloadDigest))
+		a.fails = only("", unanswered)
+		_, err := a.DropImage(t.Context(), failingGet(a.here, "infra"), keepingPool(elsewhere(), "a"))
+		g.Expect(err).To(MatchError(ContainSubstring("timed out")))
+	})
+	t.Run("When the management cluster fails, it should be an error for the next pass", func(t *testing.T) {
+		g := NewWithT(t)
+		c := failingClient(otherCluster(t, volume("clusters-demo", "a", "pool-1", payloadDigest)), "delete", errors.New("etcd is slow"))
+		_, err := (&Platform{}).DropImage(t.Context(), c, keepingPool(nil, "a"))
+		g.Expect(err).To(MatchError(And(ContainSubstring("DataVolume a"), ContainSubstring("etcd is slow"))))
+	})
+}
+
+// TestDroppedWhereNothingLeads: a Secret that is there and holds no kubeconfig is one that the user may still mend.
+func TestDroppedWhereNothingLeads(t *testing.T) {
+	g, p := NewWithT(t), &Platform{}
+	broken := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "infra"}}
+	g.Expect(p.DropImage(t.Context(), testClient(t, broken), keepingPool(elsewhere(), "a"))).To(ContainSubstring("Secret clusters/infra has no kubeconfig under config"))
+	g.Expect(p.DropImage(t.Context(), testClient(t), keepingPool(elsewhere(), "a"))).To(BeEmpty())
+	unnamed := elsewhere()
+	unnamed.InfraKubeConfigSecret = nil
+	g.Expect(p.DropImage(t.Context(), testClient(t), keepingPool(unnamed, "a"))).To(BeEmpty(), "no Secret is named that could come")
+}
