@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeapiserver
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+	auditinternal "k8s.io/apiserver/pkg/apis/audit"
+	apiserveraudit "k8s.io/apiserver/pkg/audit"
+	"k8s.io/apiserver/pkg/audit/policy"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/component"
+)
+
+// auditing is a cluster with an audit configuration.
+func auditing(asked configv1.Audit) *hyperv1.HostedControlPlane {
+	hcp := &hyperv1.HostedControlPlane{}
+	hcp.Spec.Configuration = &hyperv1.ClusterConfiguration{APIServer: &configv1.APIServerSpec{Audit: asked}}
+	return hcp
+}
+
+// evaluator decides as the API server of a cluster does, which reads the file that is rendered for it.
+func evaluator(t *testing.T, hcp *hyperv1.HostedControlPlane) apiserveraudit.PolicyRuleEvaluator {
+	t.Helper()
+	file := &corev1.ConfigMap{}
+	if err := adaptAuditPolicy(t.Context(), &component.Scope{HCP: hcp}, file); err != nil {
+		t.Fatal(err)
+	}
+	read, err := policy.LoadPolicyFromBytes([]byte(file.Data[auditPolicyKey]))
+	if err != nil {
+		t.Fatalf("the API server would not start with this policy: %v", err)
+	}
+	return policy.NewPolicyRuleEvaluator(read)
+}
+
+// request is one for a resource; groups are those of who asks.
+func request(verb, group, resource, sub string, groups ...string) authorizer.AttributesRecord {
+	return authorizer.AttributesRecord{
+		User: &user.DefaultInfo{Name: "somebody", Groups: groups}, Verb: verb, APIGroup: group, Resource: resource, Subresource: sub, ResourceRequest: true,
+	}
+}
+
+// visit is a request for no resource.
+func visit(path string) authorizer.AttributesRecord {
+	return authorizer.AttributesRecord{User: &user.DefaultInfo{Name: "somebody"}, Verb: "get", Path: path}
+}
+
+const (
+	nothing  = auditinternal.LevelNone
+	metadata = auditinternal.LevelMetadata
+	whole    = auditinternal.LevelRequestResponse
+)
+
+// TestAuditProfiles has the API server's own evaluation say what becomes of a request.
+func TestAuditProfiles(t *testing.T) {
+	profiles := []configv1.AuditProfileType{
+		"", configv1.DefaultAuditProfileType, configv1.WriteRequestBodiesAuditProfileType, configv1.AllRequestBodiesAuditProfileType, configv1.NoneAuditProfileType,
+	}
+	type levels [5]auditinternal.Level
+	all := func(level auditinternal.Level) levels { return levels{level, level, level, level, nothing} }
+	for _, tc := range []struct {
+		name string
+		of   authorizer.AttributesRecord
+		want levels
+	}{
+		{"who reads a pod", request("get", "", "pods", ""), levels{metadata, metadata, metadata, whole, nothing}},
+		{"who creates a pod", request("create", "", "pods", ""), levels{metadata, metadata, whole, whole, nothing}},
+		{"who patches a node", request("patch", "", "nodes", ""), levels{metadata, metadata, whole, whole, nothing}},
+		{"who updates a ClusterRole", request("update", "rbac.authorization.k8s.io", "clusterroles", ""), levels{metadata, metadata, whole, whole, nothing}},
+		{"who deletes a namespace", request("delete", "", "namespaces", ""), levels{metadata, metadata, whole, whole, nothing}},
+		{"who deletes all pods", request("deletecollection", "", "pods", ""), levels{metadata, metadata, whole, whole, nothing}},
+		{"who reads a Secret", request("get", "", "secrets", ""), all(metadata)},
+		{"who writes a Secret", request("create", "", "secrets", ""), all(metadata)},
+		{"who writes a ConfigMap, where people keep keys too", request("update", "", "configmaps", ""), all(metadata)},
+		{"who asks for a token of a service account", request("create", "", "serviceaccounts", "token"), all(metadata)},
+		{"who has a token looked at", request("create", "authentication.k8s.io", "tokenreviews", ""), all(metadata)},
+		{"who creates a service account", request("create", "", "serviceaccounts", ""), levels{metadata, metadata, whole, whole, nothing}},
+		{"who tells of an event", request("create", "", "events", ""), all(nothing)},
+		{"who tells of an event by its own group", request("create", "events.k8s.io", "events", ""), all(nothing)},
+		{"who renews a lease", request("update", "coordination.k8s.io", "leases", ""), all(nothing)},
+		{"a node that watches", request("watch", "", "pods", "", user.NodesGroup), all(nothing)},
+		{"a node that reads", request("get", "", "pods", "", user.NodesGroup), levels{metadata, metadata, metadata, whole, nothing}},
+		{"somebody else who watches", request("watch", "", "pods", "", "auditors"), levels{metadata, metadata, metadata, whole, nothing}},
+		{"a probe", visit("/readyz"), all(nothing)},
+		{"a probe of one check", visit("/livez/etcd"), all(nothing)},
+		{"an old probe", visit("/healthz"), all(nothing)},
+		{"a client that asks what there is", visit("/openapi/v3"), all(nothing)},
+		{"a client that asks for the version", visit("/version"), all(nothing)},
+		{"who reads metrics", visit("/metrics"), levels{metadata, metadata, metadata, whole, nothing}},
+	} {
+		for i, profile := range profiles {
+			t.Run("When the profile is "+string(profile)+", of "+tc.name+" it should be logged what it says", func(t *testing.T) {
+				got := evaluator(t, auditing(configv1.Audit{Profile: profile})).EvaluatePolicyRule(tc.of)
+				NewWithT(t).Expect(got.Level).To(Equal(tc.want[i]))
+			})
+		}
+	}
+}
+
+// TestAuditGroups: a rule of a group says all of its members and nothing of others.
+func TestAuditGroups(t *testing.T) {
+	quietRobots := configv1.AuditCustomRule{Group: "robots", Profile: configv1.NoneAuditProfileType}
+	watchedAuditors := configv1.AuditCustomRule{Group: "auditors", Profile: configv1.AllRequestBodiesAuditProfileType}
+	ordinaryStaff := configv1.AuditCustomRule{Group: "staff"}
+	read := func(groups ...string) authorizer.AttributesRecord { return request("get", "", "pods", "", groups...) }
+	for _, tc := range []struct {
+		name  string
+		asked configv1.Audit
+		of    authorizer.AttributesRecord
+		want  auditinternal.Level
+	}{
+		{"nobody has rules of a group", configv1.Audit{}, read("robots"), metadata},
+		{"a member of a quiet group reads", configv1.Audit{CustomRules: []configv1.AuditCustomRule{quietRobots}}, read("robots"), nothing},
+		{"somebody else reads", configv1.Audit{CustomRules: []configv1.AuditCustomRule{quietRobots}}, read("people"), metadata},
+		{"a member of a watched group reads", configv1.Audit{CustomRules: []configv1.AuditCustomRule{watchedAuditors}}, read("auditors"), whole},
+		{"a member of a watched group reads where all else is quiet",
+			configv1.Audit{Profile: configv1.NoneAuditProfileType, CustomRules: []configv1.AuditCustomRule{watchedAuditors}}, read("auditors"), whole},
+		{"somebody else reads where all else is quiet",
+			configv1.Audit{Profile: configv1.NoneAuditProfileType, CustomRules: []configv1.AuditCustomRule{watchedAuditors}}, read("people"), nothing},
+		{"a member of a watched group reads a Secret", configv1.Audit{CustomRules: []configv1.AuditCustomRule{watchedAuditors}},
+			request("get", "", "secrets", "", "auditors"), metadata},
+		{"a member of a watched group tells of an event", configv1.Audit{CustomRules: []configv1.AuditCustomRule{watchedAuditors}},
+			request("create", "", "events", "", "auditors"), nothing},
+		{"the group's profile is not given", configv1.Audit{Profile: configv1.NoneAuditProfileType, CustomRules: []configv1.AuditCustomRule{ordinaryStaff}}, read("staff"), metadata},
+		{"who reads is of two groups, the first of which is quiet",
+			configv1.Audit{CustomRules: []configv1.AuditCustomRule{quietRobots, watchedAuditors}}, read("auditors", "robots"), nothing},
+		{"who reads is of two groups, the first of which is watched",
+			configv1.Audit{CustomRules: []configv1.AuditCustomRule{watchedAuditors, quietRobots}}, read("auditors", "robots"), whole},
+		{"a node watches while a group has rules", configv1.Audit{CustomRules: []configv1.AuditCustomRule{watchedAuditors}},
+			request("watch", "", "pods", "", user.NodesGroup), nothing},
+	} {
+		t.Run("When "+tc.name+" it should be logged as the first rule of theirs says", func(t *testing.T) {
+			got := evaluator(t, auditing(tc.asked)).EvaluatePolicyRule(tc.of)
+			NewWithT(t).Expect(got.Level).To(Equal(tc.want))
+		})
+	}
+}
+
+func TestAuditFile(t *testing.T) {
+	t.Run("When a request is received and not answered yet it should not be logged, so that each is logged once", func(t *testing.T) {
+		got := evaluator(t, auditing(configv1.Audit{})).EvaluatePolicyRule(request("get", "", "pods", ""))
+		NewWithT(t).Expect(got.OmitStages).To(ContainElement(auditinternal.StageRequestReceived))
+	})
+	for name, hcp := range map[string]*hyperv1.HostedControlPlane{
+		"nothing is configured":         {},
+		"the API server has no section": {Spec: hyperv1.HostedControlPlaneSpec{Configuration: &hyperv1.ClusterConfiguration{}}},
+		"auditing is not mentioned":     auditing(configv1.Audit{}),
+	} {
+		t.Run("When "+name+" it should be the profile Default, and say so", func(t *testing.T) {
+			g, file := NewWithT(t), &corev1.ConfigMap{}
+			g.Expect(adaptAuditPolicy(t.Context(), &component.Scope{HCP: hcp}, file)).To(Succeed())
+			g.Expect(file.Data).To(HaveKeyWithValue("profile", "Default"))
+			g.Expect(evaluator(t, hcp).EvaluatePolicyRule(request("create", "", "pods", "")).Level).To(Equal(metadata))
+		})
+	}
+}
