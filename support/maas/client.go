@@ -35,6 +35,12 @@ type Client struct {
 // Endpoint returns the URL below which the client calls, without credentials.
 func (c *Client) Endpoint() string { return c.base.String() }
 
+// String names the client by its endpoint. It keeps the API key, which the configuration holds too, out of what prints a client.
+func (c *Client) String() string { return "MAAS at " + c.Endpoint() }
+
+// GoString is String.
+func (c *Client) GoString() string { return c.String() }
+
 // CloseIdleConnections gives up the connections that no call uses.
 func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
 

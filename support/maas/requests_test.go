@@ -16,10 +16,10 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 )
 
-// TestRequests states what each method sends: method, path with op, parameters.
-func TestRequests(t *testing.T) {
+// requests are the methods of the client, by what each sends: method, path with op, parameters.
+func requests() map[string]func(context.Context, *maas.Client) error {
 	one := 1
-	for want, call := range map[string]func(context.Context, *maas.Client) error{
+	return map[string]func(context.Context, *maas.Client) error{
 		"GET machines/ id=a&id=b&hostname=h&mac_address=m&domain=d&agent_name=k&status=ready&status=failed_deployment&zone=z&not_in_zone=nz&pool=p&not_in_pool=np&tags=t1&tags=t2&not_tags=nt&arch=amd64&owner=me&power_state=on&pod=vh&cpu_count=2&mem=1024": func(ctx context.Context, c *maas.Client) error {
 			_, err := c.ListMachines(ctx, maas.MachineFilter{SystemIDs: []string{"a", "b"}, Hostnames: []string{"h"}, MACAddresses: []string{"m"}, Domains: []string{"d"},
 				AgentNames: []string{"k"}, Statuses: []maas.Status{maas.StatusReady, maas.StatusFailedDeployment}, Zones: []string{"z"}, NotZones: []string{"nz"},
@@ -134,8 +134,33 @@ func TestRequests(t *testing.T) {
 		"GET subnets/cidr:10.0.0.0%2F24/ ": only(func(ctx context.Context, c *maas.Client) (maas.Subnet, error) {
 			return c.GetSubnet(ctx, "cidr:10.0.0.0/24")
 		}),
+		"GET dnsresources/ fqdn=a.b": only(func(ctx context.Context, c *maas.Client) ([]maas.DNSResource, error) {
+			return c.ListDNSResources(ctx, "a.b")
+		}),
+		"DELETE dnsresources/3/ ": func(ctx context.Context, c *maas.Client) error { return c.DeleteDNSResource(ctx, 3) },
+		"POST tags/ name=t&comment=why": only(func(ctx context.Context, c *maas.Client) (maas.Tag, error) {
+			return c.CreateTag(ctx, "t", "why")
+		}),
+		"DELETE tags/a%2Fb/ ":      func(ctx context.Context, c *maas.Client) error { return c.DeleteTag(ctx, "a/b") },
+		"GET tags/t/?op=machines ": only(func(ctx context.Context, c *maas.Client) ([]maas.Machine, error) { return c.ListTagMachines(ctx, "t") }),
+		"GET vm-hosts/7/ ":         only(func(ctx context.Context, c *maas.Client) (maas.VMHost, error) { return c.GetVMHost(ctx, 7) }),
+		"GET subnets/3/?op=unreserved_ip_ranges ": only(func(ctx context.Context, c *maas.Client) ([]maas.IPRange, error) {
+			return c.ListUnreservedIPRanges(ctx, 3)
+		}),
+		"GET nodes/w/interfaces/ ": only(func(ctx context.Context, c *maas.Client) ([]maas.Interface, error) {
+			return c.ListInterfaces(ctx, "w")
+		}),
+		"POST machines/w/?op=release comment=c&erase=true&quick_erase=true": func(ctx context.Context, c *maas.Client) error {
+			_, err := c.ReleaseMachine(ctx, "w", maas.ReleaseRequest{Comment: "c", QuickErase: true})
+			return err
+		},
+		"DELETE vm-hosts/8/ ":            func(ctx context.Context, c *maas.Client) error { return c.DeleteVMHost(ctx, 8, false) },
 		"GET maas/?op=get_config name=x": only(func(ctx context.Context, c *maas.Client) (maas.ConfigValue, error) { return c.GetConfig(ctx, "x") }),
-	} {
+	}
+}
+
+func TestRequests(t *testing.T) {
+	for want, call := range requests() {
 		t.Run(want, func(t *testing.T) {
 			g := NewWithT(t)
 			got, header := "", http.Header{}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package maas_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/support/maas"
+)
+
+func TestStringMap(t *testing.T) {
+	for text, want := range map[string]maas.StringMap{
+		`null`:                         nil,
+		`{}`:                           {},
+		`{"a": "b", "c": ""}`:          {"a": "b", "c": ""},
+		`{"n": 1.50, "t": true}`:       {"n": "1.50", "t": "true"},
+		`{"o": {"x": null}, "l": [1]}`: {"o": `{"x": null}`, "l": "[1]"},
+		`{"a": null}`:                  {"a": ""},
+	} {
+		t.Run("When MAAS prints "+text+", it should be kept", func(t *testing.T) {
+			got := maas.StringMap{"of": "before"}
+			if err := json.Unmarshal([]byte(text), &got); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+	for _, text := range []string{`[]`, `"x"`, `7`} {
+		t.Run("When MAAS prints "+text+", it should be an error", func(t *testing.T) {
+			var got maas.StringMap
+			NewWithT(t).Expect(json.Unmarshal([]byte(text), &got)).NotTo(Succeed())
+		})
+	}
+}
+
+// TestAddressesOfNames: a name keeps an empty entry for a machine that gave its address back.
+func TestAddressesOfNames(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(maas.DNSResource{}.IPs()).To(BeEmpty())
+	g.Expect(maas.DNSResource{IPAddresses: []maas.IPAddress{{IP: ""}, {IP: "10.0.0.2"}, {}, {IP: "10.0.0.1"}}}.IPs()).To(Equal([]string{"10.0.0.2", "10.0.0.1"}))
+}
+
+// TestEmptyAnswers: MAAS answers a change of power with nothing when there was nothing to do.
+func TestEmptyAnswers(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{"null": body("null"), "nothing": status(204)} {
+		t.Run("When the answer is "+name+", it should be no error", func(t *testing.T) {
+			g := NewWithT(t)
+			var calls atomic.Int32
+			c := newClient(t, maas.Config{Endpoint: answers(t, &calls, answer)})
+			m, err := c.PowerOffMachine(t.Context(), "wq4h8c", true, "")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(m.SystemID).To(BeEmpty())
+			m, err = c.PowerOnMachine(t.Context(), "wq4h8c", "")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(m.SystemID).To(BeEmpty())
+			g.Expect(c.DeleteMachine(t.Context(), "wq4h8c")).To(Succeed())
+			_, err = c.GetMachine(t.Context(), "wq4h8c")
+			g.Expect(maas.IsUnreachable(err)).To(BeTrue(), "a machine that is read has an id: %v", err)
+		})
+	}
+}
+
+// TestBoundOfAnswers: whoever chooses the endpoint must not fill the memory of the operator.
+func TestBoundOfAnswers(t *testing.T) {
+	const answer = `{"version": "3.6.5"}`
+	for name, tc := range map[string]struct {
+		bound int64
+		fits  bool
+	}{
+		"just fits": {int64(len(answer)), true}, "is a byte too long": {int64(len(answer)) - 1, false},
+	} {
+		t.Run("When an answer "+name+", it should be told", func(t *testing.T) {
+			g := NewWithT(t)
+			var calls atomic.Int32
+			c := newClient(t, maas.Config{Endpoint: answers(t, &calls, body(answer)), MaxBody: tc.bound, Retry: maas.RetryPolicy{Attempts: -1}})
+			_, err := c.GetVersion(t.Context())
+			g.Expect(err == nil).To(Equal(tc.fits), "%v", err)
+			_, err = c.AllocateMachine(t.Context(), maas.AllocateRequest{})
+			g.Expect(maas.IsUncertain(err)).To(BeTrue(), "too long or no machine: something was allocated: %v", err)
+		})
+	}
+	t.Run("When an error is longer than that, its status should count", func(t *testing.T) {
+		var calls atomic.Int32
+		c := newClient(t, maas.Config{Endpoint: answers(t, &calls, says(409, "text/plain", answer)), MaxBody: 5})
+		_, err := c.AllocateMachine(t.Context(), maas.AllocateRequest{})
+		NewWithT(t).Expect(maas.IsConflict(err)).To(BeTrue(), "%v", err)
+	})
+}
+
+func TestRaw(t *testing.T) {
+	t.Run("When it asks for what has no type, it should come as it is", func(t *testing.T) {
+		g := NewWithT(t)
+		server := &transport{answers: []any{`{"b": 1,  "a": [2]}`}}
+		c := newClient(t, maas.Config{Endpoint: "https://maas/MAAS", Transport: server})
+		raw, err := c.Raw(t.Context(), "fabrics/7/vlans/", url.Values{"name": {"a b", "c&d"}})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(string(raw)).To(Equal(`{"b": 1,  "a": [2]}`))
+		g.Expect(server.asked[0].URL.String()).To(Equal("https://maas/MAAS/api/2.0/fabrics/7/vlans/?name=a+b&name=c%26d"))
+	})
+	for _, path := range []string{"../../accounts/", "machines/../users/", "./machines/", "machines/..", "machines/."} {
+		t.Run("When a path leads elsewhere, as "+path+" does, nothing should be sent", func(t *testing.T) {
+			g := NewWithT(t)
+			server := &transport{answers: []any{"{}"}}
+			_, err := newClient(t, maas.Config{Endpoint: "https://maas/MAAS", Transport: server}).Raw(t.Context(), path, nil)
+			g.Expect(err).To(MatchError(ContainSubstring("nothing in MAAS is called . or ..")))
+			g.Expect(server.asked).To(BeEmpty())
+		})
+	}
+	for _, id := range []string{".", ".."} {
+		t.Run("When a machine is called "+id+", nothing should be deleted", func(t *testing.T) {
+			g := NewWithT(t)
+			server := &transport{answers: []any{204}}
+			c := newClient(t, maas.Config{Endpoint: "https://maas/MAAS", Transport: server})
+			g.Expect(c.DeleteMachine(t.Context(), id)).NotTo(Succeed())
+			g.Expect(c.DeleteTag(t.Context(), id)).NotTo(Succeed())
+			g.Expect(server.asked).To(BeEmpty())
+		})
+	}
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package maas_test
+
+import (
+	"errors"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/support/maas"
+)
+
+func ranges(t *testing.T, text string) []netip.Prefix {
+	t.Helper()
+	prefixes, err := maas.ParsePrefixes(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return prefixes
+}
+
+// TestGuardRefuses is about addresses that answer the host which calls them and nobody else: a tenant who names one as his MAAS would
+// read what he may not.
+func TestGuardRefuses(t *testing.T) {
+	for name, address := range map[string]string{
+		"the host itself":                              "127.0.0.1:5240",
+		"another address of the host":                  "127.8.8.8:80",
+		"no address in particular":                     "0.0.0.0:80",
+		"the metadata of a cloud":                      "169.254.169.254:80",
+		"a multicast group":                            "224.0.0.1:80",
+		"everybody on the link":                        "255.255.255.255:80",
+		"the metadata of Alibaba Cloud":                "100.100.100.200:80",
+		"the metadata of Oracle Cloud":                 "192.0.0.192:80",
+		"the host itself, by IPv6":                     "[::1]:5240",
+		"no address in particular, by IPv6":            "[::]:80",
+		"a neighbour on the link, by IPv6":             "[fe80::1]:80",
+		"a neighbour on the link, by its interface":    "[fe80::1%eth0]:80",
+		"a multicast group, by IPv6":                   "[ff02::1]:80",
+		"the metadata of AWS, by IPv6":                 "[fd00:ec2::254]:80",
+		"the metadata of Google, by IPv6":              "[fd20:ce::254]:80",
+		"the host itself, mapped into IPv6":            "[::ffff:127.0.0.1]:80",
+		"the metadata of a cloud, mapped into IPv6":    "[::ffff:a9fe:a9fe]:80",
+		"the metadata of a cloud, through NAT64":       "[64:ff9b::a9fe:a9fe]:80",
+		"the host itself, in IPv6 of the first days":   "[::7f00:1]:80",
+		"the host itself, mapped and with a zone":      "[::ffff:127.0.0.1%eth0]:80",
+		"what is no address, as after a change of net": "maas.example.com:80",
+		"an address without a port":                    "10.0.0.1",
+		"nothing":                                      "",
+	} {
+		t.Run("When the endpoint is "+name+", it should not be called", func(t *testing.T) {
+			var refused *maas.RefusedAddressError
+			err := (&maas.Guard{}).Control("tcp", address, nil)
+			NewWithT(t).Expect(errors.As(err, &refused)).To(BeTrue(), "%s: %v", address, err)
+		})
+	}
+}
+
+func TestGuardAllows(t *testing.T) {
+	for _, address := range []string{
+		"10.0.0.5:5240", "172.16.0.1:5240", "192.168.1.1:443", "100.64.0.1:443", "203.0.113.7:443", "[fd00:1::5]:443", "[2001:db8::5]:443",
+		// The neighbours of what is refused.
+		"1.0.0.1:80", "126.255.255.255:80", "128.0.0.1:80", "169.253.255.255:80", "169.255.0.1:80", "223.255.255.255:80",
+		"100.100.100.199:80", "100.100.100.201:80", "192.0.0.191:80", "192.0.0.193:80",
+		"[fd00:ec2::253]:80", "[fd20:ce::255]:80", "[fec0::1]:80", "[64:ff9b::a00:5]:443", "[::ffff:10.0.0.5]:443",
+	} {
+		t.Run("When the endpoint is at "+address+", it should be called", func(t *testing.T) {
+			NewWithT(t).Expect((&maas.Guard{}).Control("tcp", address, nil)).To(Succeed())
+		})
+	}
+	t.Run("When there is no guard, it should refuse nothing", func(t *testing.T) {
+		NewWithT(t).Expect((*maas.Guard)(nil).Control("tcp", "127.0.0.1:80", nil)).To(Succeed())
+	})
+}
+
+func TestGuardOfAnAdministrator(t *testing.T) {
+	for name, tc := range map[string]struct {
+		guard   maas.Guard
+		address string
+		refused bool
+	}{
+		"When the management network is refused, none of it should be called": {
+			maas.Guard{Refuse: ranges(t, "10.1.0.0/16")}, "10.1.2.3:6443", true},
+		"When the management network is refused, others should be called": {
+			maas.Guard{Refuse: ranges(t, "10.1.0.0/16")}, "10.2.2.3:5240", false},
+		"When it is refused, its form in IPv6 should be refused too": {
+			maas.Guard{Refuse: ranges(t, "10.1.0.0/16")}, "[64:ff9b::a01:203]:6443", true},
+		"When one MAAS in a refused network is allowed, it should be called": {
+			maas.Guard{Refuse: ranges(t, "10.1.0.0/16"), Allow: ranges(t, "10.1.2.3/32")}, "10.1.2.3:5240", false},
+		"When one MAAS in a refused network is allowed, its neighbour should not be called": {
+			maas.Guard{Refuse: ranges(t, "10.1.0.0/16"), Allow: ranges(t, "10.1.2.3/32")}, "10.1.2.4:5240", true},
+		"When the host is allowed, it should be called": {
+			maas.Guard{Allow: ranges(t, "127.0.0.0/8")}, "127.0.0.1:5240", false},
+		"When the host is allowed by IPv4, it should not be called by IPv6": {
+			maas.Guard{Allow: ranges(t, "127.0.0.0/8")}, "[::1]:5240", true},
+		"When a range of IPv6 is allowed, an IPv4 address should not come under it": {
+			maas.Guard{Allow: ranges(t, "::/0")}, "127.0.0.1:5240", true},
+		"When the API of the cluster is refused, it should not be called": {
+			maas.Guard{RefuseAt: []netip.AddrPort{netip.MustParseAddrPort("10.96.0.1:443")}}, "10.96.0.1:443", true},
+		"When the API of the cluster is refused, its form in IPv6 should be refused too": {
+			maas.Guard{RefuseAt: []netip.AddrPort{netip.MustParseAddrPort("10.96.0.1:443")}}, "[::ffff:10.96.0.1]:443", true},
+		"When the API of the cluster is refused in IPv6, it should be so in IPv4": {
+			maas.Guard{RefuseAt: []netip.AddrPort{netip.MustParseAddrPort("[::ffff:10.96.0.1]:443")}}, "10.96.0.1:443", true},
+		"When the API of the cluster is refused, another port there should be called": {
+			maas.Guard{RefuseAt: []netip.AddrPort{netip.MustParseAddrPort("10.96.0.1:443")}}, "10.96.0.1:5240", false},
+		"When the API of the cluster is refused, its port elsewhere should be called": {
+			maas.Guard{RefuseAt: []netip.AddrPort{netip.MustParseAddrPort("10.96.0.1:443")}}, "10.96.0.2:443", false},
+		"When the API of the cluster is allowed all the same, it should be called": {
+			maas.Guard{RefuseAt: []netip.AddrPort{netip.MustParseAddrPort("10.96.0.1:443")}, Allow: ranges(t, "10.96.0.0/24")}, "10.96.0.1:443", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(tc.guard.Control("tcp", tc.address, nil) != nil).To(Equal(tc.refused))
+		})
+	}
+}
+
+func TestNewGuard(t *testing.T) {
+	inPod := func(t *testing.T, host, port string) {
+		t.Helper()
+		t.Setenv("KUBERNETES_SERVICE_HOST", host)
+		t.Setenv("KUBERNETES_SERVICE_PORT", port)
+	}
+	t.Run("When it runs in a pod, it should refuse the API of the cluster that the pod is in", func(t *testing.T) {
+		g := NewWithT(t)
+		inPod(t, "10.96.0.1", "443")
+		guard, err := maas.NewGuard("", "")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(guard.Control("tcp", "10.96.0.1:443", nil)).NotTo(Succeed())
+		g.Expect(guard.Control("tcp", "10.96.0.1:5240", nil)).To(Succeed())
+	})
+	t.Run("When that cluster speaks IPv6, it should refuse its API too", func(t *testing.T) {
+		g := NewWithT(t)
+		inPod(t, "fd00:96::1", "443")
+		guard, err := maas.NewGuard("", "")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(guard.Control("tcp", "[fd00:96::1]:443", nil)).NotTo(Succeed())
+	})
+	t.Run("When it runs in no pod, it should be made all the same", func(t *testing.T) {
+		g := NewWithT(t)
+		inPod(t, "", "")
+		guard, err := maas.NewGuard("", "")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(guard.RefuseAt).To(BeEmpty())
+	})
+	t.Run("When it is given lists, it should keep them apart", func(t *testing.T) {
+		g := NewWithT(t)
+		inPod(t, "", "")
+		guard, err := maas.NewGuard("127.0.0.0/8", "10.0.0.0/8, fd00::/8,")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(guard.Control("tcp", "127.0.0.1:80", nil)).To(Succeed())
+		g.Expect(guard.Control("tcp", "10.0.0.1:80", nil)).NotTo(Succeed())
+		g.Expect(guard.Control("tcp", "[fd00::1]:80", nil)).NotTo(Succeed())
+		g.Expect(guard.Control("tcp", "11.0.0.1:80", nil)).To(Succeed())
+	})
+	for name, lists := range map[string][2]string{
+		"what is allowed is no range": {"10.0.0.1", ""}, "what is refused is no range": {"10.0.0.0/8", "10.0.0.0/8,ten"},
+	} {
+		t.Run("When "+name+", it should make none, so that nobody runs without it", func(t *testing.T) {
+			g := NewWithT(t)
+			guard, err := maas.NewGuard(lists[0], lists[1])
+			g.Expect(err).To(MatchError(ContainSubstring("is not a range")))
+			g.Expect(guard).To(BeNil())
+		})
+	}
+}
+
+func TestParsePrefixes(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(ranges(t, " , ")).To(BeEmpty())
+	g.Expect(ranges(t, "10.1.2.3/8")).To(Equal([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}), "bits behind the mask count for nothing")
+	g.Expect(ranges(t, " 10.0.0.0/8 ,,fd00::/8")).To(HaveLen(2))
+	_, err := maas.ParsePrefixes("10.0.0.0/8,10.0.0.0/33")
+	g.Expect(err).To(MatchError(And(ContainSubstring(`"10.0.0.0/33"`), ContainSubstring("10.0.0.0/8"))))
+}
+
+// TestGuardStopsCalls goes the whole way, by address and by a name, of which the guard sees what it stands for.
+func TestGuardStopsCalls(t *testing.T) {
+	var calls atomic.Int32
+	endpoint := answers(t, &calls, body(`{"version": "3.6.5"}`))
+	for name, at := range map[string]string{"an address": endpoint, "a name": strings.Replace(endpoint, "127.0.0.1", "localhost", 1)} {
+		t.Run("When a tenant names the host by "+name+", nothing should be sent", func(t *testing.T) {
+			g := NewWithT(t)
+			_, err := newClient(t, maas.Config{Endpoint: at, Guard: &maas.Guard{}}).DeployMachine(t.Context(), "wq4h8c", maas.DeployRequest{})
+			var refused *maas.RefusedAddressError
+			g.Expect(errors.As(err, &refused)).To(BeTrue(), "%v", err)
+			g.Expect(maas.IsUnreachable(err)).To(BeTrue())
+			g.Expect(maas.IsUncertain(err)).To(BeFalse(), "nothing was done")
+			g.Expect(err).To(MatchError(ContainSubstring("--maas-allow-cidrs")), "it says who can allow it")
+			g.Expect(calls.Load()).To(BeZero())
+		})
+	}
+	t.Run("When an administrator allows it, it should be called", func(t *testing.T) {
+		g := NewWithT(t)
+		_, err := newClient(t, maas.Config{Endpoint: endpoint, Guard: &maas.Guard{Allow: ranges(t, "127.0.0.0/8")}}).GetVersion(t.Context())
+		g.Expect(err).NotTo(HaveOccurred())
+	})
+	t.Run("When an allowed server sends the call elsewhere, it should not go there", func(t *testing.T) {
+		g := NewWithT(t)
+		var led, followed atomic.Int32
+		elsewhere := answers(t, &followed, body("{}"))
+		at := answers(t, &led, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere, http.StatusTemporaryRedirect)
+		})
+		_, err := newClient(t, maas.Config{Endpoint: at}).GetVersion(t.Context())
+		g.Expect(err).To(MatchError(ContainSubstring("redirects to another URL")))
+		g.Expect(led.Load()).To(BeEquivalentTo(1), "asking again would end as it did")
+		g.Expect(followed.Load()).To(BeZero(), "a redirect would carry the API key to another host")
+	})
+}
