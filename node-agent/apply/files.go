@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -48,15 +49,9 @@ func writeFile(h *host.Host, f nodeplan.File) error {
 	if err != nil {
 		return err
 	}
-	content := f.Content
-	if content == nil {
-		content = present
-	}
-	for _, more := range f.Append {
-		// What was appended before the machine lost its power is not appended again.
-		if !bytes.HasSuffix(content, more) {
-			content = append(bytes.Clone(content), more...)
-		}
+	content := slices.Concat(f.Content, bytes.Join(f.Append, nil))
+	if f.Content == nil {
+		content = appended(present, f.Append)
 	}
 	if f.Keep && present != nil && !bytes.Equal(present, content) {
 		return errors.New("the image has it with another content: set overwrite in the MachineConfig to replace it")
@@ -69,6 +64,16 @@ func writeFile(h *host.Host, f nodeplan.File) error {
 		return err
 	}
 	return os.Chmod(h.Path(f.Path), fileMode(f.Mode))
+}
+
+// appended is a content with what it does not end with yet: what was appended before the machine lost its power, or by an earlier plan that had
+// the first of it, is not appended again.
+func appended(present []byte, pieces [][]byte) []byte {
+	has := len(pieces)
+	for !bytes.HasSuffix(present, bytes.Join(pieces[:has], nil)) {
+		has--
+	}
+	return slices.Concat(present, bytes.Join(pieces[has:], nil))
 }
 
 func links(_ context.Context, h *host.Host, plan *nodeplan.Plan) error {

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"os"
 
 	"github.com/openshift/hypershift/node-agent/host"
 	"github.com/openshift/hypershift/support/nodeplan"
@@ -42,7 +43,7 @@ func Plan(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
 func units(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
 	const dir = nodeplan.UnitDir
 	for _, u := range plan.Units {
-		if u.Content != "" {
+		if u.Content != "" && !u.Masked {
 			if _, err := h.Write(dir+u.Name, []byte(u.Content), 0o644); err != nil {
 				return fmt.Errorf("unit %s: %w", u.Name, err)
 			}
@@ -69,7 +70,7 @@ func units(ctx context.Context, h *host.Host, plan *nodeplan.Plan) error {
 func switchUnit(ctx context.Context, h *host.Host, u nodeplan.Unit) error {
 	switch {
 	case u.Masked:
-		return h.Do(ctx, "systemctl", "mask", "--now", u.Name)
+		return mask(ctx, h, u.Name)
 	case u.Enabled == nil:
 		return nil
 	case !*u.Enabled:
@@ -79,4 +80,14 @@ func switchUnit(ctx context.Context, h *host.Host, u nodeplan.Unit) error {
 		return err
 	}
 	return h.Do(ctx, "systemctl", "start", "--no-block", u.Name)
+}
+
+// mask takes the unit's own file away, as Ignition does: systemd masks by a link, and only where nothing is.
+func mask(ctx context.Context, h *host.Host, unit string) error {
+	if target, err := os.Readlink(h.Path(nodeplan.UnitDir + unit)); err != nil || target != os.DevNull {
+		if err := h.Remove(nodeplan.UnitDir + unit); err != nil {
+			return fmt.Errorf("unit %s: %w", unit, err)
+		}
+	}
+	return h.Do(ctx, "systemctl", "mask", "--now", unit)
 }

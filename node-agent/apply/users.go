@@ -115,10 +115,16 @@ func authorize(h *host.Host, u nodeplan.User) error {
 		return errors.New("it is not in /etc/passwd, although it was just made")
 	}
 	owner, dir := nodeplan.Owner{User: fields[2], Group: fields[3]}, fields[5]+"/.ssh"
+	path := dir + "/authorized_keys"
+	for _, own := range []string{dir, path} {
+		// The folder is the user's, who may lead root anywhere from there.
+		if _, err := os.Readlink(h.Path(own)); err == nil {
+			return fmt.Errorf("%s is a link: keys are written to the user's own folder only", own)
+		}
+	}
 	if err := os.MkdirAll(h.Path(dir), 0o700); err != nil {
 		return err
 	}
-	path := dir + "/authorized_keys"
 	present, err := h.Read(path)
 	if err != nil {
 		return err

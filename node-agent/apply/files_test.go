@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"io/fs"
+	"os"
+	"strconv"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/node-agent/apply"
+	"github.com/openshift/hypershift/support/nodeplan"
+)
+
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	const path = "/etc/app/f"
+	pieces := func(texts ...string) (all [][]byte) {
+		for _, text := range texts {
+			all = append(all, []byte(text))
+		}
+		return all
+	}
+	for name, tt := range map[string]struct {
+		// present is what is there; empty for nothing.
+		present    string
+		file       nodeplan.File
+		want, says string
+	}{
+		"When a file is new, it should have its content":                          {"", nodeplan.File{Content: []byte("new")}, "new", ""},
+		"When a file is there, it should have the plan's content":                 {"old", nodeplan.File{Content: []byte("new")}, "new", ""},
+		"When nothing is said of its content, it should stay":                     {"old", nodeplan.File{}, "old", ""},
+		"When nothing is said of a new file's content, it should be empty":        {"", nodeplan.File{}, "", ""},
+		"When a content is empty, the file should be emptied":                     {"old", nodeplan.File{Content: []byte{}}, "", ""},
+		"When more is appended to what is there, it should follow it":             {"old ", nodeplan.File{Append: pieces("one ", "two ")}, "old one two ", ""},
+		"When all of it was appended before, it should not be appended twice":     {"old one two ", nodeplan.File{Append: pieces("one ", "two ")}, "old one two ", ""},
+		"When an earlier plan had the first of it, only the rest should follow":   {"old one ", nodeplan.File{Append: pieces("one ", "two ")}, "old one two ", ""},
+		"When only its end is there by chance, all of it should follow":           {"old two ", nodeplan.File{Append: pieces("one ", "two ")}, "old two one two ", ""},
+		"When a piece is empty, the others should follow":                         {"old ", nodeplan.File{Append: pieces("", "one ", "")}, "old one ", ""},
+		"When more is appended to a new file, it should be all of it":             {"", nodeplan.File{Append: pieces("one ", "two ")}, "one two ", ""},
+		"When more is appended to a content of the plan, it should be both":       {"old", nodeplan.File{Content: []byte("new "), Append: pieces("one ")}, "new one ", ""},
+		"When the content ends with what is appended, it should be there twice":   {"old", nodeplan.File{Content: []byte("one "), Append: pieces("one ")}, "one one ", ""},
+		"When the image has the same content, a file to keep should be no matter": {"new", nodeplan.File{Content: []byte("new"), Keep: true}, "new", ""},
+		"When a file to keep is new, it should be made":                           {"", nodeplan.File{Content: []byte("new"), Keep: true}, "new", ""},
+		"When the image has another content, a file to keep should be refused": {"old", nodeplan.File{Content: []byte("new"), Keep: true}, "old",
+			"file /etc/app/f: the image has it with another content"},
+		"When its user is not known, it should say whom it misses": {"", nodeplan.File{Content: []byte("new"), Owner: nodeplan.Owner{User: "ghost"}}, "new", `there is no "ghost" in /etc/passwd`},
+		"When its group is not known, it should say what it misses": {"", nodeplan.File{Content: []byte("new"), Owner: nodeplan.Owner{User: "me", Group: "ghosts"}}, "new",
+			`there is no "ghosts" in /etc/group`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g, m := newMachine(t)
+			if tt.present != "" {
+				m.Put(path, tt.present)
+			}
+			tt.file.Path, tt.file.Mode = path, 0o644
+			err := apply.Plan(t.Context(), m.Host, &nodeplan.Plan{Files: []nodeplan.File{tt.file}})
+			if tt.says != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(tt.says)))
+			} else {
+				g.Expect(err).NotTo(HaveOccurred())
+			}
+			g.Expect(m.Text(path)).To(Equal(tt.want))
+		})
+	}
+	t.Run("When a link is where a file goes, what it leads to should stay", func(t *testing.T) {
+		g, m := newMachine(t)
+		m.Put("/srv/theirs", "theirs")
+		m.PutLink(path, "/srv/theirs")
+		g.Expect(apply.Plan(t.Context(), m.Host, &nodeplan.Plan{Files: []nodeplan.File{{Path: path, Mode: 0o644, Content: []byte("new")}}})).To(Succeed())
+		g.Expect(m.Files("/var")).To(And(HaveKeyWithValue(path, "-rw-r--r-- new"), HaveKeyWithValue("/srv/theirs", "-rw-r--r-- theirs")))
+	})
+}
+
+func TestModes(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[uint32]fs.FileMode{
+		0o644: 0o644, 0o600: 0o600, 0o777: 0o777, 0: 0, 0o4755: 0o755 | fs.ModeSetuid, 0o2755: 0o755 | fs.ModeSetgid, 0o1777: 0o777 | fs.ModeSticky,
+		0o7000: fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky,
+	} {
+		t.Run("When the mode is "+strconv.FormatUint(uint64(mode), 8)+", files and folders should have it, whatever was there", func(t *testing.T) {
+			t.Parallel()
+			g, m := newMachine(t)
+			m.PutMode("/etc/f", "old", 0o666)
+			g.Expect(os.Mkdir(m.Path("/srv"), 0o700)).To(Succeed())
+			g.Expect(apply.Plan(t.Context(), m.Host, &nodeplan.Plan{
+				Files: []nodeplan.File{{Path: "/etc/f", Mode: mode, Content: []byte("new")}}, Directories: []nodeplan.Directory{{Path: "/srv", Mode: mode}, {Path: "/opt/a/b", Mode: mode}},
+			})).To(Succeed())
+			g.Expect(m.Mode("/etc/f")).To(Equal(want))
+			g.Expect(m.Mode("/srv")).To(Equal(want | fs.ModeDir))
+			g.Expect(m.Mode("/opt/a/b")).To(Equal(want | fs.ModeDir))
+			g.Expect(m.Mode("/opt/a").Perm()).To(BeEquivalentTo(0o755), "folders on the way are for all")
+			g.Expect(os.Chmod(m.Path("/srv"), 0o700)).To(Succeed()) // So that it can be removed.
+			g.Expect(os.Chmod(m.Path("/opt/a/b"), 0o700)).To(Succeed())
+		})
+	}
+}
+
+// TestSecretsOnTheWay looks at each file when its content is there and nothing else is: it may be for one user only, who does not have it yet.
+func TestSecretsOnTheWay(t *testing.T) {
+	t.Parallel()
+	g, m := newMachine(t)
+	seen := map[string]fs.FileMode{}
+	m.Changed = func(path string) { seen[path] = m.Mode(path) }
+	g.Expect(apply.Plan(t.Context(), m.Host, &nodeplan.Plan{
+		Files: []nodeplan.File{{Path: "/etc/secret", Mode: 0o640, Owner: nodeplan.Owner{User: "me", Group: "me"}, Content: []byte("secret")}, {Path: "/etc/open", Mode: 0o644, Content: []byte("open")}},
+	})).To(Succeed())
+	g.Expect(seen).To(And(HaveKeyWithValue("/etc/secret", fs.FileMode(0o600)), HaveKeyWithValue("/etc/open", fs.FileMode(0o600))))
+	g.Expect(m.Mode("/etc/secret")).To(BeEquivalentTo(0o640))
+	g.Expect(m.Mode(apply.Mark)).To(BeEquivalentTo(0o600))
+}
+
+// TestOwners is for root, as all others can give files to themselves only.
+func TestOwners(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("only root gives files to others")
+	}
+	for name, tt := range map[string]struct {
+		owner nodeplan.Owner
+		want  string
+	}{
+		"When the owner is named, it should be looked up":                   {nodeplan.Owner{User: "app", Group: "ops"}, "1200:1300"},
+		"When the owner is a number, it should need no entry":               {nodeplan.Owner{User: "77", Group: "78"}, "77:78"},
+		"When only a user is named, the group should be root's":             {nodeplan.Owner{User: "app"}, "1200:0"},
+		"When only a group is named, the user should be root":               {nodeplan.Owner{Group: "ops"}, "0:1300"},
+		"When nobody is named, it should be root's, who makes it":           {nodeplan.Owner{}, "0:0"},
+		"When a group has a user's name, each should have its own database": {nodeplan.Owner{User: "both", Group: "both"}, "5:6"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g, m := newMachine(t)
+			m.Put("/etc/passwd", "app:x:1200:1200::/srv:/bin/sh\nboth:x:5:5::/:/bin/sh\n")
+			m.Put("/etc/group", "ops:x:1300:\nboth:x:6:\n")
+			g.Expect(apply.Plan(t.Context(), m.Host, &nodeplan.Plan{
+				Files:       []nodeplan.File{{Path: "/etc/f", Mode: 0o4750, Owner: tt.owner, Content: []byte("new")}},
+				Directories: []nodeplan.Directory{{Path: "/srv", Mode: 0o700, Owner: tt.owner}},
+				Links:       []nodeplan.Link{{Path: "/etc/l", Target: "/etc/passwd", Owner: tt.owner}},
+			})).To(Succeed())
+			for _, path := range []string{"/etc/f", "/srv", "/etc/l"} {
+				g.Expect(m.Owner(path)).To(Equal(tt.want), path)
+			}
+			g.Expect(m.Mode("/etc/f")).To(Equal(0o750|fs.ModeSetuid), "giving a file away takes such a mode from it")
+			g.Expect(m.Owner("/etc/passwd")).To(Equal("0:0"), "a link is given away, and not what it leads to")
+		})
+	}
+	t.Run("When a user's keys are written, they should be the user's", func(t *testing.T) {
+		g, m := newMachine(t)
+		m.Put("/etc/passwd", "app:x:1200:1300::/home/app:/bin/sh\n")
+		g.Expect(apply.Plan(t.Context(), m.Host, &nodeplan.Plan{Users: []nodeplan.User{{Name: "app", SSHKeys: []string{"ssh-rsa A"}}}})).To(Succeed())
+		g.Expect(m.Owner("/home/app/.ssh")).To(Equal("1200:1300"))
+		g.Expect(m.Owner("/home/app/.ssh/authorized_keys")).To(Equal("1200:1300"))
+	})
+}
+
+// TestDamagedDatabases: files must not fall to root, or to anybody else, for that.
+func TestDamagedDatabases(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ passwd, says string }{
+		"When a user's line is cut short, it should be as if it were not there": {"me:x\n", `there is no "me" in /etc/passwd`},
+		"When a user's number is none, it should say so":                        {"me:x:many:0::/home/me:/bin/sh\n", "many"},
+		"When there is no list of users, it should say whom it misses":          {"", `there is no "me" in /etc/passwd`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g, m := newMachine(t)
+			g.Expect(m.Remove("/etc/passwd")).To(Succeed())
+			if tt.passwd != "" {
+				m.Put("/etc/passwd", tt.passwd)
+			}
+			for _, plan := range []*nodeplan.Plan{
+				{Files: []nodeplan.File{{Path: "/etc/f", Owner: nodeplan.Owner{User: "me"}, Content: []byte("x")}}},
+				{Directories: []nodeplan.Directory{{Path: "/srv", Mode: 0o755, Owner: nodeplan.Owner{User: "me"}}}},
+			} {
+				g.Expect(apply.Plan(t.Context(), m.Host, plan)).To(MatchError(ContainSubstring(tt.says)))
+			}
+			g.Expect(m.Mode("/etc/f")).To(BeEquivalentTo(0o600), "nobody reads it before it is the owner's")
+		})
+	}
+}

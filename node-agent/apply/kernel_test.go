@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/node-agent/apply"
+	"github.com/openshift/hypershift/node-agent/host/hosttest"
+	"github.com/openshift/hypershift/support/nodeplan"
+)
+
+const (
+	dropIn      = "/etc/default/grub.d/90-hypershift.cfg"
+	rebootedFor = "/var/lib/hypershift/rebooted-for"
+	cmdline     = "/proc/cmdline"
+	bootID      = "/proc/sys/kernel/random/boot_id"
+	restart     = "systemctl reboot"
+)
+
+// booted is a machine whose kernel was started with arguments, and which cloud-init is through with.
+func booted(t *testing.T, arguments string) (*GomegaWithT, *hosttest.Machine) {
+	t.Helper()
+	g, m := newMachine(t)
+	m.Put(cmdline, "BOOT_IMAGE=/vmlinuz "+arguments+"\n")
+	m.Put(bootID, "first\n")
+	m.Put("/var/lib/cloud/instance/boot-finished", "")
+	return g, m
+}
+
+// arguments gives them to the kernel. A machine that starts anew is gone.
+func arguments(t *testing.T, m *hosttest.Machine, wanted ...string) error {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	m.Commands = nil
+	answer := m.Program
+	m.Program = func(command string, stdin io.Reader) ([]byte, error) {
+		if answer != nil {
+			return answer(command, stdin)
+		}
+		if command == restart {
+			cancel()
+		}
+		return nil, nil
+	}
+	defer func() { m.Program = answer }()
+	return apply.KernelArguments(ctx, m.Host, &nodeplan.Plan{KernelArguments: wanted})
+}
+
+// reboots is a machine's boot with what the boot loader has now.
+func reboots(m *hosttest.Machine, id, with string) {
+	m.Put(bootID, id+"\n")
+	m.Put(cmdline, "BOOT_IMAGE=/vmlinuz "+with+"\n")
+}
+
+func TestKernelArguments(t *testing.T) {
+	t.Parallel()
+	both := []string{"update-grub", restart}
+	for name, tt := range map[string]struct {
+		has    string
+		grub   string
+		wanted []string
+		ran    []string
+		want   string
+	}{
+		"When none are wanted, nothing should be done":                                          {"quiet", "", nil, nil, ""},
+		"When the kernel has them, the boot loader should be left as it is":                     {"quiet nosmt", "", []string{"nosmt"}, nil, ""},
+		"When one of two is missing, the machine should start anew with both":                   {"quiet nosmt", "", []string{"nosmt", "hugepages=8"}, both, `"$GRUB_CMDLINE_LINUX nosmt hugepages=8"`},
+		"When an argument only begins like one that is there, it should be missing":             {"quiet nosmt=force", "", []string{"nosmt"}, both, `"$GRUB_CMDLINE_LINUX nosmt"`},
+		"When the boot loader has others that never ran, it should get those wanted only":       {"quiet nosmt", "other", []string{"nosmt"}, []string{"update-grub"}, `"$GRUB_CMDLINE_LINUX nosmt"`},
+		"When the boot loader has some that never ran and none are wanted, it should have none": {"quiet", "other", nil, []string{"update-grub"}, ""},
+		"When the boot loader has them and the kernel runs with them, nothing should be done":   {"quiet nosmt", "nosmt", []string{"nosmt"}, nil, `"$GRUB_CMDLINE_LINUX nosmt"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g, m := booted(t, tt.has)
+			if tt.grub != "" {
+				m.Put(dropIn, "# From the MachineConfigs of the NodePool.\nGRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX "+tt.grub+"\"\n")
+			}
+			err := arguments(t, m, tt.wanted...)
+			if slices.Contains(tt.ran, restart) {
+				g.Expect(err).To(MatchError(context.Canceled), "it waits for its end")
+			} else {
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(m.Exists(rebootedFor)).To(BeFalse())
+			}
+			g.Expect(m.Commands).To(HaveExactElements(tt.ran))
+			if tt.want == "" {
+				g.Expect(m.Exists(dropIn)).To(BeFalse())
+				return
+			}
+			g.Expect(m.Text(dropIn)).To(ContainSubstring("\nGRUB_CMDLINE_LINUX=" + tt.want + "\n"))
+			g.Expect(m.Mode(dropIn).Perm()).To(BeEquivalentTo(0o644))
+		})
+	}
+}
+
+// TestKernelArgumentsOverBoots goes on with a machine over its restarts.
+func TestKernelArgumentsOverBoots(t *testing.T) {
+	t.Parallel()
+	started := func(t *testing.T) (*GomegaWithT, *hosttest.Machine) {
+		t.Helper()
+		g, m := booted(t, "quiet")
+		g.Expect(arguments(t, m, "nosmt")).To(MatchError(context.Canceled))
+		return g, m
+	}
+	t.Run("When the power goes before the restart, the restart should be asked for again", func(t *testing.T) {
+		g, m := started(t)
+		g.Expect(arguments(t, m, "nosmt")).To(MatchError(context.Canceled))
+		g.Expect(m.Commands).To(ContainElement(restart))
+	})
+	t.Run("When the next boot has not taken them, it should name them and the file, and not start anew for ever", func(t *testing.T) {
+		g, m := started(t)
+		reboots(m, "second", "quiet")
+		g.Expect(arguments(t, m, "nosmt")).To(MatchError(And(ContainSubstring("still without nosmt"), ContainSubstring(dropIn))))
+		g.Expect(m.Commands).To(BeEmpty())
+	})
+	t.Run("When others are wanted then, the machine should start anew with those", func(t *testing.T) {
+		g, m := started(t)
+		reboots(m, "second", "quiet")
+		g.Expect(arguments(t, m, "hugepages=8")).To(MatchError(context.Canceled))
+		g.Expect(m.Text(dropIn)).To(ContainSubstring("LINUX hugepages=8\""))
+	})
+	t.Run("When they have run and are no longer wanted, the machine should start anew without them, once", func(t *testing.T) {
+		g, m := started(t)
+		reboots(m, "second", "quiet nosmt")
+		g.Expect(arguments(t, m, "nosmt")).To(Succeed())
+		g.Expect(arguments(t, m)).To(MatchError(context.Canceled))
+		g.Expect(m.Exists(dropIn)).To(BeFalse())
+		g.Expect(m.Commands).To(Equal([]string{"update-grub", restart}))
+		reboots(m, "third", "quiet")
+		g.Expect(arguments(t, m)).To(Succeed())
+		g.Expect(m.Commands).To(BeEmpty())
+	})
+	t.Run("When they are wanted no more before they ever ran, the machine should not start anew", func(t *testing.T) {
+		g, m := started(t)
+		g.Expect(arguments(t, m)).To(Succeed())
+		g.Expect(m.Commands).To(Equal([]string{"update-grub"}))
+		g.Expect(m.Exists(dropIn)).To(BeFalse())
+	})
+	t.Run("When one of two is no longer wanted, the other should stay", func(t *testing.T) {
+		g, m := booted(t, "quiet")
+		g.Expect(arguments(t, m, "nosmt", "hugepages=8")).To(MatchError(context.Canceled))
+		reboots(m, "second", "quiet nosmt hugepages=8")
+		g.Expect(arguments(t, m, "nosmt")).To(MatchError(context.Canceled))
+		g.Expect(m.Text(dropIn)).To(ContainSubstring("LINUX nosmt\""))
+	})
+	t.Run("When an argument of the image's own is wanted no more, it should stay", func(t *testing.T) {
+		g, m := booted(t, "quiet nosmt")
+		g.Expect(arguments(t, m, "nosmt")).To(Succeed())
+		g.Expect(arguments(t, m)).To(Succeed())
+		g.Expect(m.Commands).To(BeEmpty())
+	})
+}
+
+// TestKernelArgumentsFail: the machine must not start anew with what the boot loader does not have.
+func TestKernelArgumentsFail(t *testing.T) {
+	t.Parallel()
+	fails := errors.New("no space left on device")
+	for _, program := range []string{"update-grub", restart} {
+		t.Run("When "+program+" fails, it should say so and be tried again", func(t *testing.T) {
+			t.Parallel()
+			g, m := booted(t, "quiet")
+			m.Program = func(command string, _ io.Reader) ([]byte, error) {
+				if command == program {
+					return nil, fails
+				}
+				return nil, nil
+			}
+			g.Expect(arguments(t, m, "nosmt")).To(MatchError(fails))
+			g.Expect(m.Commands[len(m.Commands)-1]).To(Equal(program))
+			g.Expect(m.Exists(rebootedFor)).To(Equal(program == restart), "it was not asked for yet")
+			m.Program = nil
+			g.Expect(arguments(t, m, "nosmt")).To(MatchError(context.Canceled))
+			g.Expect(m.Commands).To(Equal([]string{"update-grub", restart}))
+		})
+	}
+	for path, why := range map[string]string{
+		cmdline: "what the kernel was started with is not known", bootID: "this boot cannot be told from the next", rebootedFor: "what was asked for is not known",
+		dropIn: "the boot loader cannot be told",
+	} {
+		t.Run("When "+why+", the machine should not start anew", func(t *testing.T) {
+			t.Parallel()
+			g, m := booted(t, "quiet")
+			g.Expect(m.Remove(path)).To(Succeed())
+			m.Put(path+"/x", "in the way")
+			g.Expect(arguments(t, m, "nosmt")).To(MatchError(ContainSubstring(path)))
+			g.Expect(m.Commands).NotTo(ContainElement(restart))
+		})
+	}
+	t.Run("When what the boot loader has cannot be taken back, it should say so", func(t *testing.T) {
+		g, m := booted(t, "quiet")
+		m.Put(dropIn+"/x", "in the way")
+		g.Expect(arguments(t, m)).To(MatchError(ContainSubstring(dropIn)))
+		g.Expect(m.Commands).To(BeEmpty())
+	})
+	t.Run("When cloud-init is not through, the machine should not be taken away under it", func(t *testing.T) {
+		g, m := booted(t, "quiet")
+		g.Expect(m.Remove("/var/lib/cloud/instance/boot-finished")).To(Succeed())
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		g.Expect(apply.KernelArguments(ctx, m.Host, &nodeplan.Plan{KernelArguments: []string{"nosmt"}})).To(MatchError(context.Canceled))
+		g.Expect(m.Commands).NotTo(ContainElement(restart))
+		g.Expect(m.Exists(rebootedFor)).To(BeFalse())
+		g.Expect(m.Log()).To(ContainSubstring(`"nosmt"`), "who waits is told for what")
+	})
+}
+
+func TestSwapOff(t *testing.T) {
+	t.Parallel()
+	const header, used = "Filename Type Size Used Priority\n", "/swap.img file 1 0 -2\n"
+	for name, tt := range map[string]struct {
+		fstab, swaps, want string
+		ran                []string
+	}{
+		"When a swap file is in use, it should be turned off and come no more": {"/dev/sda2 / ext4 defaults 0 1\n/swap.img none swap sw 0 0\n", header + used,
+			"/dev/sda2 / ext4 defaults 0 1\n# Turned off for Kubernetes: /swap.img none swap sw 0 0\n", []string{"swapoff /swap.img"}},
+		"When none is in use, it should come no more":           {"/swap.img none swap sw 0 0\n", header, "# Turned off for Kubernetes: /swap.img none swap sw 0 0\n", nil},
+		"When the kernel knows no swap, it should come no more": {"/swap.img none swap sw 0 0\n", "", "# Turned off for Kubernetes: /swap.img none swap sw 0 0\n", nil},
+		"When there are two, both should be turned off, in their order": {"/a none swap\n# between\nUUID=1\tnone\tswap\tsw\n", header + used,
+			"# Turned off for Kubernetes: /a none swap\n# between\n# Turned off for Kubernetes: UUID=1\tnone\tswap\tsw\n", []string{"swapoff /a", "swapoff UUID=1"}},
+		"When it was turned off before, nothing should be done":                  {"# Turned off for Kubernetes: /swap.img none swap sw 0 0\n", header + used, "# Turned off for Kubernetes: /swap.img none swap sw 0 0\n", nil},
+		"When a folder is called swap, it should stay mounted":                   {"/dev/sdb1 /swap ext4 defaults 0 2\nswap swap ext4\n", header + used, "/dev/sdb1 /swap ext4 defaults 0 2\nswap swap ext4\n", nil},
+		"When a line is cut short, it should stay as it is":                      {"/swap.img swap\n\n/swap.img", header + used, "/swap.img swap\n\n/swap.img", nil},
+		"When the last line has no end, it should be commented out all the same": {"/swap.img none swap", header + used, "# Turned off for Kubernetes: /swap.img none swap", []string{"swapoff /swap.img"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g, m := newMachine(t)
+			m.Put("/etc/fstab", tt.fstab)
+			if tt.swaps != "" {
+				m.Put("/proc/swaps", tt.swaps)
+			}
+			for range 2 {
+				g.Expect(apply.SwapOff(t.Context(), m.Host, nil)).To(Succeed())
+				g.Expect(m.Text("/etc/fstab")).To(Equal(tt.want))
+				g.Expect(m.Commands).To(HaveExactElements(tt.ran), "once")
+			}
+			g.Expect(strings.Count(m.Log(), "turned swap off")).To(Equal(min(1, strings.Count(tt.want, "Turned off")-strings.Count(tt.fstab, "Turned off"))))
+		})
+	}
+	t.Run("When the machine mounts nothing, no file should be made", func(t *testing.T) {
+		g, m := newMachine(t)
+		g.Expect(apply.SwapOff(t.Context(), m.Host, nil)).To(Succeed())
+		g.Expect(m.Exists("/etc/fstab")).To(BeFalse())
+	})
+	t.Run("When swap is full and cannot be turned off now, the machine should be a node all the same, and without it after its next boot", func(t *testing.T) {
+		g, m := newMachine(t)
+		m.Put("/etc/fstab", "/swap.img none swap\n")
+		m.Put("/proc/swaps", header+used)
+		m.Program = func(string, io.Reader) ([]byte, error) { return nil, errors.New("cannot allocate memory") }
+		g.Expect(apply.SwapOff(t.Context(), m.Host, nil)).To(Succeed())
+		g.Expect(m.Text("/etc/fstab")).To(HavePrefix("# Turned off"))
+		g.Expect(m.Log()).To(ContainSubstring("swap on /swap.img stays for now: cannot allocate memory"))
+	})
+	for _, path := range []string{"/etc/fstab", "/proc/swaps"} {
+		t.Run("When "+path+" cannot be read, it should say so and turn nothing off", func(t *testing.T) {
+			g, m := newMachine(t)
+			m.Put("/etc/fstab", "/swap.img none swap\n")
+			g.Expect(m.Remove(path)).To(Succeed())
+			m.Put(path+"/x", "")
+			g.Expect(apply.SwapOff(t.Context(), m.Host, nil)).To(MatchError(ContainSubstring(path)))
+			g.Expect(m.Commands).To(BeEmpty())
+		})
+	}
+}
+
+func TestKernelSettings(t *testing.T) {
+	t.Parallel()
+	const modules, sysctl = "/etc/modules-load.d/90-hypershift-node.conf", "sysctl -e -q -p /etc/sysctl.d/90-hypershift-node.conf"
+	t.Run("When the plan has modules, each should be loaded before what they bring is set", func(t *testing.T) {
+		g, m := newMachine(t)
+		m.Put(modules, "overlay\n\n br_netfilter \n")
+		g.Expect(apply.KernelSettings(t.Context(), m.Host, nil)).To(Succeed())
+		g.Expect(m.Commands).To(Equal([]string{"modprobe overlay", "modprobe br_netfilter", sysctl}))
+		g.Expect(m.Log()).To(BeEmpty())
+	})
+	t.Run("When a kernel has them built in or refuses some, the others should be tried, and the machine be a node", func(t *testing.T) {
+		g, m := newMachine(t)
+		m.Put(modules, "overlay\nbr_netfilter\n")
+		m.Program = func(string, io.Reader) ([]byte, error) { return nil, errors.New("not permitted") }
+		g.Expect(apply.KernelSettings(t.Context(), m.Host, nil)).To(Succeed())
+		g.Expect(m.Commands).To(HaveLen(3))
+		g.Expect(m.Log()).To(And(ContainSubstring("kernel module overlay is not loadable"), ContainSubstring("kernel module br_netfilter is not"), ContainSubstring("some kernel settings were refused")))
+	})
+	t.Run("When the plan has no modules, the settings should be set", func(t *testing.T) {
+		g, m := newMachine(t)
+		g.Expect(apply.KernelSettings(t.Context(), m.Host, nil)).To(Succeed())
+		g.Expect(m.Commands).To(Equal([]string{sysctl}))
+	})
+	t.Run("When the list of modules cannot be read, it should say so", func(t *testing.T) {
+		g, m := newMachine(t)
+		m.Put(modules+"/x", "")
+		g.Expect(apply.KernelSettings(t.Context(), m.Host, nil)).To(MatchError(ContainSubstring(modules)))
+	})
+}
