@@ -225,6 +225,9 @@ func dnsResourceResource() resource {
 			}
 			c.DB.DNSResources.Delete(r.ID)
 			c.drop(r.IPs)
+			for _, record := range c.recordsOf(r.Name, r.DomainID) {
+				c.DB.DNSRecords.Delete(record.ID)
+			}
 			return noContent, nil
 		}},
 	}}
@@ -251,6 +254,9 @@ func updateDNS(c *call) (any, error) {
 	if name := c.form.Get("name"); name != "" {
 		if c.dnsByName(name, r.DomainID, r.ID) != nil {
 			f.Add("__all__", "Labels must be unique within their zone.")
+		}
+		for _, record := range c.recordsOf(r.Name, r.DomainID) {
+			c.DB.DNSRecords.Edit(record.ID).Name = name
 		}
 		r.Name = name
 	}

@@ -91,10 +91,15 @@ func dnsRecordResource() resource {
 				return nil, err
 			}
 			c.DB.DNSRecords.Delete(r.ID)
-			if left := c.dnsByName(r.Name, r.DomainID, -1); left != nil && len(left.IPs) == 0 {
+			if left := c.dnsByName(r.Name, r.DomainID, -1); left != nil && len(left.IPs) == 0 && len(c.recordsOf(r.Name, r.DomainID)) == 0 {
 				c.DB.DNSResources.Delete(left.ID)
 			}
 			return noContent, nil
 		}},
 	}}
+}
+
+// recordsOf lists the records that a name has beside its addresses.
+func (c *call) recordsOf(name string, domain int) []*inventory.DNSRecord {
+	return slices.DeleteFunc(slices.Clone(c.DB.DNSRecords.All()), func(r *inventory.DNSRecord) bool { return r.Name != name || r.DomainID != domain })
 }

@@ -111,8 +111,12 @@ func (c *call) ttl(key string, f problem.Fields) (ttl *int, given bool) {
 		f.Add(key, "Enter a whole number.")
 		return nil, false
 	}
-	if n < 1 || n > 604800 {
+	switch {
+	case n < 1:
 		f.Add(key, "Ensure this value is greater than or equal to 1.")
+		return nil, false
+	case n > 604800:
+		f.Add(key, "Ensure this value is less than or equal to 604800.")
 		return nil, false
 	}
 	return &n, true

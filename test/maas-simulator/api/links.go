@@ -43,9 +43,8 @@ func linkSubnet(c *call, m *inventory.Machine, nic *inventory.Interface) error {
 	if err := f.Problem(); err != nil {
 		return err
 	}
-	if link.IP != "" && c.held(link.IP) {
-		// Only storing the address shows this, and so it is no field's message.
-		return problem.Text(http.StatusNotFound, "IP address is already in use.")
+	if err := c.claim(&link); err != nil {
+		return err
 	}
 	link.ID = c.DB.Next("links")
 	if link.Gateway {
@@ -77,15 +76,23 @@ func (c *call) checkLink(_ *inventory.Machine, nic *inventory.Interface, link *i
 	}
 }
 
+// claim picks the address that a static link was not given, or sees that nobody has the one that it was given. Only storing it
+// shows either, and so it is no field's message.
+func (c *call) claim(link *inventory.Link) error {
+	if link.Mode == "static" && link.IP == "" {
+		ip, err := c.Life.PickIP(*link.SubnetID)
+		link.IP = ip.String()
+		return err
+	}
+	if link.IP != "" && c.held(link.IP) {
+		return problem.Text(http.StatusNotFound, "IP address is already in use.")
+	}
+	return nil
+}
+
 func (c *call) staticAddress(link *inventory.Link, f problem.Fields) {
 	given := c.form.Get("ip_address")
 	if given == "" {
-		ip, err := c.Life.PickIP(*link.SubnetID)
-		if err != nil {
-			f.Add("ip_address", "%s", err.Error())
-			return
-		}
-		link.IP = ip.String()
 		return
 	}
 	s := c.DB.Subnets.Get(*link.SubnetID)
