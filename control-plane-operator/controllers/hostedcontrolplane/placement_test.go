@@ -3,7 +3,10 @@
 package hostedcontrolplane
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/fixture"
@@ -36,6 +40,8 @@ func TestWhyNoNode(t *testing.T) {
 			"0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
 			"no node: pod has unbound immediate PersistentVolumeClaims"},
 		"When it is another scheduler's, it should tell its words": {"no room", "no node: no room"},
+		"When these are very many, it should tell the first":       {strings.Repeat("no room ", 100), "no node: " + strings.Repeat("no room ", 37) + "n..."},
+		"When the scheduler's reason is long, it should be told":   {"0/3 nodes are available: " + strings.Repeat("a plugin ", 100), "no node: " + strings.Repeat("a plugin ", 33) + "..."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, whyNoNode(tc.verdict)); diff != "" {
@@ -44,6 +50,15 @@ func TestWhyNoNode(t *testing.T) {
 		})
 	}
 }
+
+// anyOrder lists as a cache does, in no order of names.
+var anyOrder = interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+	err := c.List(ctx, list, opts...)
+	if pods, ok := list.(*corev1.PodList); ok {
+		slices.Reverse(pods.Items)
+	}
+	return err
+}}
 
 // TestPodsScheduled reports on a namespace with pods of several kinds.
 func TestPodsScheduled(t *testing.T) {
@@ -83,7 +98,7 @@ func TestPodsScheduled(t *testing.T) {
 				"c: no node has a place (1 of 1 nodes: Insufficient cpu). d: no node has a place (1 of 1 nodes: Insufficient cpu). e: no node has a place (1 of 1 nodes: Insufficient cpu). and 2 more pods"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(tc.pods...).Build()}
+			r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(tc.pods...).WithInterceptorFuncs(anyOrder).Build()}
 			waiting, young, err := r.unplaced(t.Context(), fixture.Namespace, now)
 			if err != nil {
 				t.Fatal(err)

@@ -84,6 +84,7 @@ func TestAuditProfiles(t *testing.T) {
 		{"who tells of an event", request("create", "", "events", ""), all(nothing)},
 		{"who tells of an event by its own group", request("create", "events.k8s.io", "events", ""), all(nothing)},
 		{"who renews a lease", request("update", "coordination.k8s.io", "leases", ""), all(nothing)},
+		{"who stands for a lease", request("update", "coordination.k8s.io", "leasecandidates", ""), levels{metadata, metadata, whole, whole, nothing}},
 		{"a node that watches", request("watch", "", "pods", "", user.NodesGroup), all(nothing)},
 		{"a node that reads", request("get", "", "pods", "", user.NodesGroup), levels{metadata, metadata, metadata, whole, nothing}},
 		{"somebody else who watches", request("watch", "", "pods", "", "auditors"), levels{metadata, metadata, metadata, whole, nothing}},

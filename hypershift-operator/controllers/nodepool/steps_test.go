@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodepool
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+// pass is a pass over the fixture's pool that has come to its configuration, "wanted", with some machines.
+func pass(machines ...*clusterv1.Machine) *scope {
+	s := newScope(fixture.NodePool("clusters"))
+	s.hc, s.release, s.machines = fixture.HostedCluster("clusters"), fixture.Payloads()[fixture.ReleaseImage], machines
+	s.pool.Status.Version = s.release.Version()
+	s.config.hash, s.config.hashWithoutVersion = "wanted", "configured"
+	s.now = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+	s.infra = map[string]client.Object{}
+	return s
+}
+
+// madeWith is a machine that was made with a configuration.
+func madeWith(name, hash string, change ...func(*clusterv1.Machine)) *clusterv1.Machine {
+	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	m.Spec.Bootstrap.DataSecretName = ptr.To((&scope{pool: fixture.NodePool("clusters")}).secret(userDataPrefix, hash).Name)
+	m.Spec.InfrastructureRef.Name, m.Spec.Version = name, "1.36.3"
+	for _, c := range change {
+		c(m)
+	}
+	return m
+}
+
+func joined(m *clusterv1.Machine) {
+	m.Status.NodeRef.Name = m.Name
+	m.Status.Conditions = []metav1.Condition{{Type: clusterv1.MachineAvailableCondition, Status: metav1.ConditionTrue}}
+}
+
+func leaving(m *clusterv1.Machine) { m.DeletionTimestamp = ptr.To(metav1.Now()) }
+
+func late(m *clusterv1.Machine) { annotate(m, latecomerAnnotation, "true") }
+
+func ofVersion(version string) func(*clusterv1.Machine) {
+	return func(m *clusterv1.Machine) { annotate(m, hyperv1.NodePoolReleaseVersionAnnotation, version) }
+}
+
+func TestOutdated(t *testing.T) {
+	type counts struct{ Release, Config int }
+	for name, test := range map[string]struct {
+		scope *scope
+		want  counts
+	}{
+		"no machine":                               {pass(), counts{}},
+		"all have the configuration":               {pass(madeWith("a", "wanted"), madeWith("b", "wanted")), counts{}},
+		"one has another configuration":            {pass(madeWith("a", "wanted"), madeWith("b", "old")), counts{Config: 1}},
+		"one is of another version":                {pass(madeWith("a", "old", ofVersion("1.36.2")), madeWith("b", "old")), counts{Release: 1, Config: 1}},
+		"the annotation counts, not what it is of": {pass(madeWith("a", "old", func(m *clusterv1.Machine) { m.Spec.Version = "1.0.0" }, ofVersion("1.36.3"))), counts{Config: 1}},
+		"without one the Machine's version does":   {pass(madeWith("a", "old", func(m *clusterv1.Machine) { m.Spec.Version = "1.36.2" })), counts{Release: 1}},
+		"one names no configuration":               {pass(madeWith("a", "old", func(m *clusterv1.Machine) { m.Spec.Bootstrap.DataSecretName = nil })), counts{Config: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			release, config := test.scope.outdated()
+			if diff := cmp.Diff(test.want, counts{release, config}); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+			test.scope.pool.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace
+			release, config = test.scope.outdated()
+			if diff := cmp.Diff(counts{}, counts{release, config}); diff != "" {
+				t.Errorf("machines that are updated in place are not replaced: -want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRolledOut(t *testing.T) {
+	from := func(template string) client.Object {
+		return &infrav1.MaasMachine{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{clusterv1.TemplateClonedFromNameAnnotation: template}}}
+	}
+	for name, test := range map[string]struct {
+		machines []*clusterv1.Machine
+		infra    map[string]client.Object
+		wanted   *int32
+		want     bool
+	}{
+		"none is wanted":                   {wanted: ptr.To[int32](0), want: true},
+		"none is wanted, and nobody said":  {want: true},
+		"one is wanted":                    {wanted: ptr.To[int32](1)},
+		"it serves":                        {[]*clusterv1.Machine{madeWith("a", "wanted", joined)}, map[string]client.Object{"a": from("t")}, ptr.To[int32](1), true},
+		"more than wanted serve":           {[]*clusterv1.Machine{madeWith("a", "wanted", joined), madeWith("b", "wanted", joined)}, map[string]client.Object{}, ptr.To[int32](1), true},
+		"it does not serve":                {[]*clusterv1.Machine{madeWith("a", "wanted")}, map[string]client.Object{"a": from("t")}, ptr.To[int32](1), false},
+		"it serves and goes":               {[]*clusterv1.Machine{madeWith("a", "wanted", joined, leaving)}, map[string]client.Object{"a": from("t")}, ptr.To[int32](1), false},
+		"it has another configuration":     {[]*clusterv1.Machine{madeWith("a", "old", joined)}, map[string]client.Object{"a": from("t")}, ptr.To[int32](1), false},
+		"it is of another template":        {[]*clusterv1.Machine{madeWith("a", "wanted", joined)}, map[string]client.Object{"a": from("old")}, ptr.To[int32](1), false},
+		"it does not say of which":         {[]*clusterv1.Machine{madeWith("a", "wanted", joined)}, map[string]client.Object{"a": &infrav1.MaasMachine{}}, ptr.To[int32](1), true},
+		"the platform could not be looked": {[]*clusterv1.Machine{madeWith("a", "wanted", joined)}, nil, ptr.To[int32](1), false},
+		"an old one is left beside": {[]*clusterv1.Machine{madeWith("a", "wanted", joined), madeWith("b", "old", joined, leaving)},
+			map[string]client.Object{}, ptr.To[int32](1), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := pass(test.machines...)
+			s.infra = test.infra
+			if got := s.isRolledOut("t", test.wanted); got != test.want {
+				t.Errorf("rolled out: %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+func TestReportTemplate(t *testing.T) {
+	for name, test := range map[string]struct {
+		last, of string
+		want     metav1.ConditionStatus
+	}{
+		"the first one":                       {"", "t", metav1.ConditionFalse},
+		"the last one":                        {"t", "t", metav1.ConditionFalse},
+		"another one, not seen at a machine":  {"old", "t", metav1.ConditionTrue},
+		"a machine is of another one":         {"t", "old", metav1.ConditionTrue},
+		"the first one, and machines differ":  {"", "old", metav1.ConditionTrue},
+		"another one, and machines are of it": {"old", "old", metav1.ConditionTrue},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, s := NewWithT(t), pass(madeWith("a", "wanted"))
+			annotate(s.pool, hyperv1.NodePoolPlatformMachineTemplateAnnotation, test.last)
+			s.infra["a"] = &infrav1.MaasMachine{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{clusterv1.TemplateClonedFromNameAnnotation: test.of}}}
+			s.reportTemplate("t")
+			c := s.conditions[hyperv1.NodePoolUpdatingPlatformMachineTemplateConditionType]
+			g.Expect(c.Status).To(Equal(test.want))
+			if test.want == metav1.ConditionTrue {
+				g.Expect(c.Message).To(HaveSuffix(" t"))
+			}
+		})
+	}
+}
+
+// TestAim shows which configuration a MachineSet says that its nodes have, from what it said and which machines joined late.
+func TestAim(t *testing.T) {
+	type aims struct {
+		Target, Current string
+		Reopened        bool
+	}
+	for name, test := range map[string]struct {
+		target, current string
+		machines        []*clusterv1.Machine
+		want            aims
+	}{
+		"a new set":                            {"", "", nil, aims{"wanted", "wanted", false}},
+		"nothing changes":                      {"wanted", "wanted", nil, aims{"wanted", "wanted", false}},
+		"another configuration is wanted":      {"old", "old", nil, aims{"wanted", "old", false}},
+		"nodes are on their way":               {"wanted", "old", nil, aims{"wanted", "old", false}},
+		"it goes back in the middle":           {"other", "wanted", nil, aims{"wanted", "other", false}},
+		"a machine joined late":                {"wanted", "wanted", []*clusterv1.Machine{madeWith("a", "old", late, joined)}, aims{"wanted", "old", true}},
+		"a machine will":                       {"wanted", "wanted", []*clusterv1.Machine{madeWith("a", "old", late)}, aims{"wanted", "wanted", false}},
+		"a machine that joined late goes":      {"wanted", "wanted", []*clusterv1.Machine{madeWith("a", "old", late, joined, leaving)}, aims{"wanted", "wanted", false}},
+		"one that joined late was updated":     {"wanted", "wanted", []*clusterv1.Machine{madeWith("a", "wanted", late, joined)}, aims{"wanted", "wanted", false}},
+		"an old one is none that joined late":  {"wanted", "wanted", []*clusterv1.Machine{madeWith("a", "old", joined)}, aims{"wanted", "wanted", false}},
+		"one joined late while others are old": {"wanted", "old", []*clusterv1.Machine{madeWith("a", "older", late, joined)}, aims{"wanted", "old", false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := &clusterv1.MachineSet{}
+			if test.target != "" {
+				set.Annotations = map[string]string{hyperv1.NodePoolTargetConfigVersionAnnotation: test.target, hyperv1.NodePoolCurrentConfigVersionAnnotation: test.current}
+			}
+			reopened := pass(test.machines...).aim(set)
+			got := aims{set.Annotations[hyperv1.NodePoolTargetConfigVersionAnnotation], set.Annotations[hyperv1.NodePoolCurrentConfigVersionAnnotation], reopened}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestReportReady(t *testing.T) {
+	reported := []metav1.Condition{{Type: clusterv1.MachineDeploymentAvailableCondition, Status: metav1.ConditionFalse, Reason: "R", Message: "two are on their way"}}
+	trouble := func(reason string) map[string]metav1.Condition {
+		return map[string]metav1.Condition{hyperv1.NodePoolAllMachinesReadyConditionType: {Status: metav1.ConditionFalse, Reason: reason, Message: "Machine a: its BMC is dead"}}
+	}
+	for name, test := range map[string]struct {
+		wanted, have *int32
+		conditions   map[string]metav1.Condition
+		reported     []metav1.Condition
+		want         string
+	}{
+		"all are there":                     {ptr.To[int32](2), ptr.To[int32](2), trouble("DeadBMC"), reported, "True/AsExpected: 2 of 2 machines are available"},
+		"more than all are there":           {ptr.To[int32](1), ptr.To[int32](2), nil, nil, "True/AsExpected: 2 of 1 machines are available"},
+		"none is wanted":                    {nil, nil, nil, nil, "True/AsExpected: 0 of 0 machines are available"},
+		"Cluster API says why":              {ptr.To[int32](2), ptr.To[int32](1), map[string]metav1.Condition{}, reported, "False/WaitingForMachines: 1 of 2 machines are available. two are on their way"},
+		"Cluster API says nothing":          {ptr.To[int32](2), nil, map[string]metav1.Condition{}, nil, "False/WaitingForMachines: 0 of 2 machines are available"},
+		"a machine says why":                {ptr.To[int32](2), ptr.To[int32](1), trouble("DeadBMC"), reported, "False/DeadBMC: 1 of 2 machines are available. Machine a: its BMC is dead"},
+		"that there is none is no why":      {ptr.To[int32](2), nil, trouble(hyperv1.NodePoolNotFoundReason), reported, "False/WaitingForMachines: 0 of 2 machines are available. two are on their way"},
+		"what is well is no why":            {ptr.To[int32](2), nil, map[string]metav1.Condition{hyperv1.NodePoolAllMachinesReadyConditionType: {Status: metav1.ConditionTrue, Reason: "X"}}, reported, "False/WaitingForMachines: 0 of 2 machines are available. two are on their way"},
+		"Cluster API does not know of more": {ptr.To[int32](2), nil, map[string]metav1.Condition{}, []metav1.Condition{{Type: clusterv1.MachineDeploymentAvailableCondition, Status: metav1.ConditionTrue, Message: "well"}}, "False/WaitingForMachines: 0 of 2 machines are available"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := pass()
+			s.replicas = test.have
+			if test.conditions != nil {
+				s.conditions = test.conditions
+			}
+			s.reportReady(test.wanted, test.reported, clusterv1.MachineDeploymentAvailableCondition)
+			c := s.conditions[hyperv1.NodePoolReadyConditionType]
+			NewWithT(t).Expect(string(c.Status) + "/" + c.Reason + ": " + c.Message).To(Equal(test.want))
+		})
+	}
+}
+
+func TestForwarderImage(t *testing.T) {
+	payload := fixture.Payloads()[fixture.OCPImage]
+	for name, test := range map[string]struct {
+		tunnel        bool
+		pool, cluster string
+		release       *releaseinfo.ReleaseImage
+		want, fails   string
+	}{
+		"of the payload":                          {false, "", "", payload, "registry.example/ocp-haproxy:1", ""},
+		"the pool names another":                  {false, "mine", "", payload, "mine", ""},
+		"the cluster's operator is not asked":     {false, "", "mine", payload, "registry.example/ocp-haproxy:1", ""},
+		"through a proxy, of the payload":         {true, "", "", payload, fixture.OCPOperator, ""},
+		"through a proxy, the cluster's own":      {true, "", "mine", payload, "mine", ""},
+		"through a proxy, HAProxy is not asked":   {true, "mine", "", payload, fixture.OCPOperator, ""},
+		"the payload has none":                    {false, "", "", releaseinfo.New("r", releaseinfo.Payload{Version: "4.20.1"}), "", "4.20.1 has no image haproxy-router"},
+		"the payload has none for a proxy":        {true, "", "", releaseinfo.New("r", releaseinfo.Payload{Version: "4.20.1"}), "", "4.20.1 has no image hypershift"},
+		"the payload has none, the pool names it": {false, "mine", "", releaseinfo.New("r", releaseinfo.Payload{Version: "4.20.1"}), "mine", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, s := NewWithT(t), pass()
+			s.release = test.release
+			annotate(s.pool, hyperv1.HAProxyImageAnnotation, test.pool)
+			annotate(s.hc, hyperv1.ControlPlaneOperatorImageAnnotation, test.cluster)
+			got, err := s.forwarderImage(test.tunnel)
+			g.Expect(got).To(Equal(test.want))
+			if test.fails != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(test.fails)))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+		})
+	}
+}
+
+func TestWhyNothingGoes(t *testing.T) {
+	later, earlier := "2026-11-24T13:00:00Z", "2026-11-24T11:00:00Z"
+	for name, test := range map[string]struct {
+		change func(*scope)
+		told   bool
+	}{
+		"the cluster is paused":              {func(s *scope) { s.hc.Spec.PausedUntil = ptr.To("true") }, true},
+		"the cluster is paused for an hour":  {func(s *scope) { s.hc.Spec.PausedUntil = &later }, true},
+		"the cluster was paused":             {func(s *scope) { s.hc.Spec.PausedUntil = &earlier }, false},
+		"the cluster is not paused":          {func(*scope) {}, false},
+		"the cluster is gone":                {func(s *scope) { s.hc = nil }, false},
+		"a paused cluster is deleted itself": {func(s *scope) { s.hc.Spec.PausedUntil, s.hc.DeletionTimestamp = ptr.To("true"), ptr.To(metav1.Now()) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := pass()
+			test.change(s)
+			got := s.whyNothingGoes()
+			NewWithT(t).Expect(got != "").To(Equal(test.told), got)
+			if test.told {
+				NewWithT(t).Expect(got).To(ContainSubstring("spec.pausedUntil"))
+			}
+		})
+	}
+}
+
+func TestIgnitionTrouble(t *testing.T) {
+	told := func(kind hyperv1.ConditionType, status metav1.ConditionStatus) string {
+		s := pass()
+		s.token = &corev1.Secret{}
+		s.hc.Status.Conditions = []metav1.Condition{{Type: string(kind), Status: status, Reason: "PodsFailing", Message: "image not found"}}
+		s.reportPayload()
+		return s.conditions[hyperv1.NodePoolValidGeneratedPayloadConditionType].Message
+	}
+	g := NewWithT(t)
+	g.Expect(told(hyperv1.IgnitionEndpointAvailable, metav1.ConditionFalse)).To(And(ContainSubstring("PodsFailing"), ContainSubstring("image not found")))
+	g.Expect(told(hyperv1.IgnitionEndpointAvailable, metav1.ConditionTrue)).NotTo(ContainSubstring("image not found"))
+	g.Expect(told(hyperv1.EtcdAvailable, metav1.ConditionFalse)).NotTo(ContainSubstring("image not found"))
+}
