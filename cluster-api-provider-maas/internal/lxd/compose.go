@@ -78,6 +78,8 @@ func ReasonIn(words string) string {
 	words = strings.ToLower(words)
 	for _, sign := range []struct{ text, reason string }{
 		{"overcommit", ReasonInsufficientResources}, {"not enough", ReasonInsufficientResources}, {"no space", ReasonInsufficientResources},
+		// What exceeds all that the host has is refused as a form is.
+		{"less than or equal to", ReasonInsufficientResources},
 		{"storage pool", ReasonStoragePoolNotFound}, {"profile", ReasonProfileNotFound}, {"project", ReasonProjectNotFound},
 	} {
 		if strings.Contains(words, sign.text) {

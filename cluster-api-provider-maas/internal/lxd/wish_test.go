@@ -42,6 +42,30 @@ func TestWishOf(t *testing.T) {
 			})},
 		"When the machine says it too, it should win": {infrav1.MaasMachineSpec{LXDConfig: &infrav1.LXDMachineConfig{Project: "own", AntiAffinity: infrav1.AntiAffinityPreferred}},
 			clusterOf(infrav1.LXDMachineConfig{Project: "p", AntiAffinity: infrav1.AntiAffinityRequired}), with(least, func(w *lxd.Wish) { w.Project = "own" })},
+		"When hosts are narrowed down, it should hold": {infrav1.MaasMachineSpec{ResourcePool: ptr.To("gold"), Arch: "arm64", Tags: []string{"ssd"}, NotTags: []string{"slow"}}, nil,
+			with(least, func(w *lxd.Wish) {
+				w.ResourcePool, w.Architecture, w.Tags, w.NotTags = "gold", "arm64", []string{"ssd"}, []string{"slow"}
+			})},
+		"When less is asked for than MAAS makes, it should be the least": {infrav1.MaasMachineSpec{MinCPU: ptr.To(0), MinMemory: ptr.To(512), MinDiskSize: ptr.To(5)}, nil, least},
+		"When a size is no number, it should be as if nobody said it":    {infrav1.MaasMachineSpec{LXDConfig: &infrav1.LXDMachineConfig{Storage: size("much")}}, nil, least},
+		"When the machine names its store and the cluster the size, both should hold": {
+			infrav1.MaasMachineSpec{LXDConfig: &infrav1.LXDMachineConfig{Storage: &infrav1.LXDStorage{Pool: "own"}}},
+			clusterOf(infrav1.LXDMachineConfig{Storage: &infrav1.LXDStorage{Size: size("25").Size, Pool: "theirs"}}), with(least, func(w *lxd.Wish) { w.Store, w.DiskGB = "own", 25 })},
+		"When the machine says the size and the cluster the store, both should hold": {
+			infrav1.MaasMachineSpec{LXDConfig: &infrav1.LXDMachineConfig{Storage: size("40")}},
+			clusterOf(infrav1.LXDMachineConfig{Storage: &infrav1.LXDStorage{Size: size("25").Size, Pool: "theirs"}}), with(least, func(w *lxd.Wish) { w.Store, w.DiskGB = "theirs", 40 })},
+		"When both spellings name a store, lxdConfig should win": {
+			infrav1.MaasMachineSpec{LXD: upstream(infrav1.VMConfig{StoragePool: "old"}), LXDConfig: &infrav1.LXDMachineConfig{Storage: &infrav1.LXDStorage{Pool: "new"}}}, nil, with(least, func(w *lxd.Wish) { w.Store = "new" })},
+		"When the machine has a network, the cluster's should not be mixed in": {
+			infrav1.MaasMachineSpec{LXDConfig: &infrav1.LXDMachineConfig{Network: &infrav1.LXDNetwork{Devices: []string{"br1", "", "br2"}}}},
+			clusterOf(infrav1.LXDMachineConfig{Network: &infrav1.LXDNetwork{Bridge: "br0"}}), with(least, func(w *lxd.Wish) { w.Interfaces = "eth0:name=br1;eth1:name=br2" })},
+		"When subnets have gaps, each that is there should be an interface": {
+			infrav1.MaasMachineSpec{LXD: upstream(infrav1.VMConfig{Network: " , net-a,,net-b "})}, nil, with(least, func(w *lxd.Wish) { w.Interfaces = "eth0:subnet=net-a;eth1:subnet=net-b" })},
+		"When the cluster has no word on LXD, the defaults should hold": {infrav1.MaasMachineSpec{}, &infrav1.MaasCluster{}, least},
+		"When the machine keeps apart and names its host, the cluster should not overrule it": {
+			infrav1.MaasMachineSpec{LXDConfig: &infrav1.LXDMachineConfig{VMHost: "own", Profile: "default", AntiAffinity: infrav1.AntiAffinityRequired}},
+			clusterOf(infrav1.LXDMachineConfig{VMHost: "theirs", Profile: "maas", AntiAffinity: infrav1.AntiAffinityPreferred}),
+			with(least, func(w *lxd.Wish) { w.VMHost, w.Profile, w.Apart = "own", "default", true })},
 		"When subnets, a bridge and devices are said, each should be an interface": {
 			infrav1.MaasMachineSpec{LXD: upstream(infrav1.VMConfig{Network: "net-a, net-b"}), LXDConfig: &infrav1.LXDMachineConfig{Network: &infrav1.LXDNetwork{Bridge: "br0", Devices: []string{"br1"}}}}, nil,
 			with(least, func(w *lxd.Wish) { w.Interfaces = "eth0:name=br0,subnet=net-a;eth1:subnet=net-b;eth2:name=br1" })},
@@ -108,5 +132,63 @@ func TestReasonIn(t *testing.T) {
 		if got := lxd.ReasonIn(words); got != want {
 			t.Errorf("%q is %q, and not %q", words, got, want)
 		}
+	}
+}
+
+// TestHostnameOfCluster: the sweep of one cluster takes what was made for it, and nothing of another.
+func TestHostnameOfCluster(t *testing.T) {
+	const uid, ours, theirs = "0f3c61f2-3f43-4f0b-8c55-1f0a5a6d9f10", "3b0c1a52-0000-4f0b-8c55-1f0a5a6d9f10", "3b0c1a52-0001-4f0b-8c55-1f0a5a6d9f10"
+	for _, try := range []int{0, 1, 998} {
+		name := lxd.Hostname(uid, ours, try)
+		if lxd.UIDOf(name) != uid || len(name) > 63 {
+			t.Errorf("try %d has the name %s, of %q", try, name, lxd.UIDOf(name))
+		}
+		if !lxd.MadeFor(name, ours) || lxd.MadeFor(name, theirs) || lxd.MadeFor(name, "") {
+			t.Errorf("%s is said to be made for us: %t, for others: %t, for nobody: %t", name, lxd.MadeFor(name, ours), lxd.MadeFor(name, theirs), lxd.MadeFor(name, ""))
+		}
+		if again := lxd.Hostname(uid, ours, try); again != name {
+			t.Errorf("after a restart %s is %s", name, again)
+		}
+	}
+	if lxd.Hostname(uid, ours, 0) == lxd.Hostname(uid, theirs, 0) || lxd.Hostname(uid, ours, 0) == lxd.Hostname(uid, ours, 1) {
+		t.Error("two clusters, or two tries, share a name")
+	}
+	for _, name := range []string{lxd.Hostname(uid, "", 0), lxd.Hostname(uid, "", 4), "metal", ""} {
+		if lxd.MadeFor(name, ours) || lxd.MadeFor(name, "") {
+			t.Errorf("%q, which bears no mark, passes for that of a cluster", name)
+		}
+	}
+}
+
+// TestBrokenPlacement: half of a place is none. It would otherwise hold room on no host, or be taken for a machine without name.
+func TestBrokenPlacement(t *testing.T) {
+	for name, text := range map[string]string{
+		"has no host name":                   `{"host": "a", "cores": 2}`,
+		"breaks after the host name":         `{"hostname": "vm-1", "cores": "two"}`,
+		"is of another kind":                 `["vm-1"]`,
+		"is empty":                           ``,
+		"is null":                            `null`,
+		"has a time that is none":            `{"hostname": "vm-1", "at": "noon"}`,
+		"has more than one value one by one": `{"hostname": "vm-1"} {"hostname": "vm-2"}`,
+	} {
+		m := &infrav1.MaasMachine{}
+		m.Annotations = map[string]string{lxd.PlacementAnnotation: text}
+		if got := lxd.PlacementOf(m); got != nil {
+			t.Errorf("one that %s reads as %+v", name, got)
+		}
+	}
+}
+
+// TestSetPlacementKeepsOthers: the annotations of others stay.
+func TestSetPlacementKeepsOthers(t *testing.T) {
+	m := &infrav1.MaasMachine{}
+	m.Annotations = map[string]string{"theirs": "x"}
+	for _, host := range []string{"a", "b"} {
+		if err := lxd.SetPlacement(m, peer("1", host, "az1", unreported).Placement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := lxd.PlacementOf(m); got == nil || got.Host != "b" || !got.Composed.IsZero() || m.Annotations["theirs"] != "x" || len(m.Annotations) != 2 {
+		t.Errorf("it reads %+v of %v", got, m.Annotations)
 	}
 }

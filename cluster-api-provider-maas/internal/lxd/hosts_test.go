@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lxd_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lxd"
+	"github.com/openshift/hypershift/support/maas"
+)
+
+// TestAvailable reads hosts as MAAS lists them.
+func TestAvailable(t *testing.T) {
+	t.Parallel()
+	full := maas.VMHost{ID: 7, Name: "b", Type: "lxd", Zone: maas.Zone{ID: 3, Name: "north"}, Pool: maas.Pool{ID: 2, Name: "gold"}, Tags: []string{"ssd"}, Architectures: []string{"amd64/generic"},
+		Total: maas.Resources{Cores: 10, Memory: 1000, LocalStorage: 100}, Used: maas.Resources{Cores: 1, Memory: 300, LocalStorage: 20},
+		Available: maas.Resources{Cores: 7, Memory: 900, LocalStorage: 70}, CPUOverCommitRatio: 2.5, MemoryOverCommitRatio: 0.5,
+		StoragePools: []maas.StoragePool{{Name: "slow", Available: 4}, {Name: "fast", Available: 9, Default: true}}}
+	got := lxd.Available([]maas.VMHost{full, {ID: 8, Name: "c", Type: "virsh"}, {ID: 9, Name: "a", Type: "lxd", Total: maas.Resources{Cores: 4}, Available: maas.Resources{Cores: 4}},
+		{ID: 10, Name: "d", Type: "lxd", Capabilities: []string{"fixed_local_storage"}}})
+	want := []lxd.Host{
+		// An old MAAS tells neither capabilities nor ratios.
+		{ID: 9, Name: "a", Total: lxd.Size{Cores: 4}, Free: lxd.Size{Cores: 4}},
+		{ID: 7, Name: "b", ZoneID: 3, Zone: "north", PoolID: 2, Pool: "gold", Tags: []string{"ssd"}, Architectures: []string{"amd64/generic"},
+			Total: lxd.Size{Cores: 25, MemoryMiB: 500, DiskBytes: 100},
+			// Cores and disk are those that MAAS calls not available, memory that which it calls used: the larger of the two counts.
+			Free:   lxd.Size{Cores: 22, MemoryMiB: 200, DiskBytes: 70},
+			Stores: map[string]int64{"slow": 4, "fast": 9}, DefaultStore: "fast"},
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestExactFit: a host that has just what is asked for takes it, and one that has a little less does not.
+func TestExactFit(t *testing.T) {
+	t.Parallel()
+	disk := func(free int64) func(*maas.VMHost) {
+		return func(h *maas.VMHost) { h.Available.LocalStorage = free }
+	}
+	pools := func(free int64) func(*maas.VMHost) { return stores(map[string]int64{"default": 1e9, "nvme": free}) }
+	preferred := func(free int64) func(*maas.VMHost) {
+		return stores(map[string]int64{"default": free, "nvme": 100e9})
+	}
+	named := with(small, func(w *lxd.Wish) { w.Store = "nvme" })
+	for name, tc := range map[string]struct {
+		wish  lxd.Wish
+		host  maas.VMHost
+		store string
+		takes bool
+	}{
+		"cores":                     {small, host("a", using(14, 0)), "", true},
+		"one core less":             {small, host("a", using(15, 0)), "", false},
+		"memory":                    {small, host("a", using(0, 65536-4096)), "", true},
+		"a MiB less":                {small, host("a", using(0, 65536-4095)), "", false},
+		"disk":                      {small, host("a", disk(60e9)), "", true},
+		"a byte less":               {small, host("a", disk(60e9-1)), "", false},
+		"the store asked for":       {named, host("a", pools(60e9)), "nvme", true},
+		"a byte less in it":         {named, host("a", pools(60e9-1)), "", false},
+		"the default store":         {small, host("a", preferred(60e9)), "default", true},
+		"a byte less, but another":  {small, host("a", preferred(60e9-1)), "nvme", true},
+		"the largest other store":   {small, host("a", pools(60e9)), "nvme", true},
+		"a byte less, and no other": {small, host("a", pools(60e9-1)), "", false},
+		"a store, but not told of":  {named, host("a"), "nvme", true},
+	} {
+		t.Run("When a host has left just "+name+", it should tell", func(t *testing.T) {
+			t.Parallel()
+			choice, refusal := lxd.Select(tc.wish, lxd.Available([]maas.VMHost{tc.host}), now, nil, nil)
+			if (choice != nil) != tc.takes {
+				t.Fatalf("it takes the machine: %t; %s", choice != nil, refusal.Message)
+			}
+			if choice == nil && refusal.Reason != lxd.ReasonInsufficientResources {
+				t.Errorf("the reason is %s", refusal.Reason)
+			}
+			if choice != nil && choice.Store != tc.store {
+				t.Errorf("the store is %q", choice.Store)
+			}
+		})
+	}
+}
+
+// TestMostRoom: among stores without a default, the one with the most room takes the disk, and the name decides between equals.
+func TestMostRoom(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		free map[string]int64
+		want string
+	}{
+		"When one has more, it should be that":       {map[string]int64{"a": 70e9, "b": 90e9, "c": 80e9}, "b"},
+		"When two are equal, the name should decide": {map[string]int64{"c": 90e9, "b": 90e9, "a": 1e9}, "b"},
+		// More than fits into 32 bits, and less than a gigabyte apart.
+		"When they differ by a byte, it should be the larger": {map[string]int64{"a": 9e12, "b": 9e12 + 1}, "b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			choice, refusal := lxd.Select(small, lxd.Available([]maas.VMHost{host("h", stores(tc.free))}), now, nil, nil)
+			if choice == nil || choice.Store != tc.want {
+				t.Errorf("it goes to %+v %s", choice, refusal.Message)
+			}
+		})
+	}
+}
+
+// TestSelectChangesNothing: a provider asks again and again with one list of hosts, and what peers keep must count once each time.
+func TestSelectChangesNothing(t *testing.T) {
+	t.Parallel()
+	hosts := lxd.Available([]maas.VMHost{host("a", stores(map[string]int64{"default": 130e9}))})
+	before := lxd.Available([]maas.VMHost{host("a", stores(map[string]int64{"default": 130e9}))})
+	peers := []lxd.Peer{peer("1", "a", "az1", unreported, func(p *lxd.Peer) { p.Store, p.Cores, p.MemoryMiB = "default", 8, 30000 })}
+	for range 3 {
+		if choice, refusal := lxd.Select(small, hosts, now, peers, nil); choice == nil {
+			t.Fatal(refusal.Message)
+		}
+	}
+	if diff := cmp.Diff(before, hosts); diff != "" {
+		t.Errorf("the list is another one (-want +got):\n%s", diff)
+	}
+}
+
+// TestReservationsCount: each part of what a peer keeps is missing to those who come after it, until MAAS reports it.
+func TestReservationsCount(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		keeps func(*lxd.Peer)
+		lacks string
+	}{
+		"cores":  {func(p *lxd.Peer) { p.Cores = 15 }, "1 lacks 2 cores"},
+		"memory": {func(p *lxd.Peer) { p.MemoryMiB = 65536 - 4095 }, "1 lacks 4 GiB of memory"},
+		"disk":   {func(p *lxd.Peer) { p.DiskGB = 941 }, "1 lacks 60 GB of disk"},
+	} {
+		t.Run("When a peer keeps "+name+", it should be missing", func(t *testing.T) {
+			t.Parallel()
+			hosts := lxd.Available([]maas.VMHost{host("a")})
+			_, refusal := lxd.Select(small, hosts, now, []lxd.Peer{peer("1", "a", "az1", unreported, tc.keeps)}, nil)
+			if want := "asked for 2 cores, 4096 MiB of memory and a disk of 60 GB; 1 host: " + tc.lacks; refusal.Message != want {
+				t.Errorf("it says %q", refusal.Message)
+			}
+			if choice, refusal := lxd.Select(small, hosts, now, []lxd.Peer{peer("1", "a", "az1", tc.keeps)}, nil); choice == nil {
+				t.Errorf("MAAS reports the peer, and it counts again: %s", refusal.Message)
+			}
+			if choice, refusal := lxd.Select(small, hosts, now, []lxd.Peer{peer("1", "b", "az1", unreported, tc.keeps)}, nil); choice == nil {
+				t.Errorf("the peer is on another host: %s", refusal.Message)
+			}
+		})
+	}
+}
+
+// TestReportedAt: a list that MAAS made in the moment in which it composed may lack the machine, so that it counts still.
+func TestReportedAt(t *testing.T) {
+	t.Parallel()
+	big := with(small, func(w *lxd.Wish) { w.Cores = 15 })
+	composedNow := peer("1", "a", "az1", func(p *lxd.Peer) { p.Composed = now })
+	hosts := lxd.Available([]maas.VMHost{host("a")})
+	if choice, _ := lxd.Select(big, hosts, now, []lxd.Peer{composedNow}, nil); choice != nil {
+		t.Error("the host is overbooked by a list of the same moment")
+	}
+	if choice, refusal := lxd.Select(big, hosts, now.Add(1), []lxd.Peer{composedNow}, nil); choice == nil {
+		t.Errorf("a later list includes it: %s", refusal.Message)
+	}
+}
