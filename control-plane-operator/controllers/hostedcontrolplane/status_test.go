@@ -275,6 +275,22 @@ func TestAdvance(t *testing.T) {
 		again := advance(advance(history, release("1.36.3"), false, now.Add(time.Hour)), release("1.36.3"), true, now.Add(2*time.Hour))
 		g.Expect(again).To(Equal(history))
 	})
+	t.Run("When a version is done the history that was read should stay as it was, for the status is compared with it", func(t *testing.T) {
+		g := NewWithT(t)
+		before := advance(nil, release("1.36.3"), false, now)
+		g.Expect(advance(before, release("1.36.3"), true, now.Add(time.Minute))).NotTo(Equal(before))
+		g.Expect(before[0].State).To(Equal(configv1.PartialUpdate))
+		g.Expect(fromGuest(toGuest(before))).To(Equal(before))
+	})
+	t.Run("When a history is copied for the guest it should be the same on the way back", func(t *testing.T) {
+		g := NewWithT(t)
+		history := advance(advance(nil, release("1.36.3"), false, now), release("1.36.3"), true, now.Add(time.Minute))
+		history = advance(history, release("1.36.4"), false, now.Add(time.Hour))
+		guest := toGuest(history)
+		g.Expect(fromGuest(guest)).To(Equal(history))
+		g.Expect(guest[0].CompletionTime).To(BeNil())
+		g.Expect(guest[1].CompletionTime.Time).To(Equal(now.Add(time.Minute)))
+	})
 	t.Run("When the same version comes from another image it should be a new entry", func(t *testing.T) {
 		g := NewWithT(t)
 		history := advance(nil, release("1.36.3"), false, now)
