@@ -5,6 +5,7 @@ package maas_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -96,7 +97,18 @@ func TestStatusesAreThoseOfMAAS(t *testing.T) {
 	} {
 		g.Expect([2]string{number.String(), number.Word()}).To(Equal(want))
 	}
-	g.Expect(maas.Status(42).Known()).To(BeFalse())
+	for _, unknown := range []maas.Status{-1, 23, 42} {
+		g.Expect(unknown.Known()).To(BeFalse())
+	}
+	g.Expect(maas.Status(23).String()+maas.Status(23).Word()).To(Equal("Status 2323"), "the first that a newer MAAS may add")
+	// Of these, the word in filters is not the name in small letters.
+	odd := []maas.Status{maas.StatusReleasingFailed, maas.StatusFailedToEnterRescueMode, maas.StatusFailedToExitRescueMode}
+	for _, known := range maas.Statuses() {
+		g.Expect(known.Known()).To(BeTrue())
+		if !slices.Contains(odd, known) {
+			g.Expect(known.Word()).To(Equal(strings.ReplaceAll(strings.ToLower(known.String()), " ", "_")))
+		}
+	}
 }
 
 func TestFilters(t *testing.T) {

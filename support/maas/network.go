@@ -90,7 +90,9 @@ func (c *Client) ReleaseIPAddress(ctx context.Context, ip string) error {
 
 // ListInterfaces returns the interfaces of a machine.
 func (c *Client) ListInterfaces(ctx context.Context, systemID string) ([]Interface, error) {
-	return fetch[[]Interface](ctx, c, read("interfaces.list", "list interfaces of machine "+systemID, interfacesPath(systemID)))
+	request := read("interfaces.list", "list interfaces of machine "+systemID, interfacesPath(systemID))
+	request.systemID = systemID
+	return fetch[[]Interface](ctx, c, request)
 }
 
 // CreateBridge makes a bridge over an interface; it vanishes with the allocation. It needs an administrator.

@@ -61,6 +61,21 @@ func TestChangesAreLogged(t *testing.T) {
 	}
 }
 
+// TestLogsNameMachines: who looks for what was done to a machine searches the log for its id.
+func TestLogsNameMachines(t *testing.T) {
+	for request, call := range requests() {
+		if !strings.Contains(request, " machines/w/") && !strings.Contains(request, " nodes/w/") {
+			continue
+		}
+		t.Run("When the call is "+request+", it should be named", func(t *testing.T) {
+			ctx, lines := logged(t, logging.MaxLevel)
+			g := NewWithT(t)
+			g.Expect(call(ctx, newClient(t, maas.Config{Endpoint: "https://maas/MAAS", Transport: &transport{answers: []any{409}}}))).NotTo(Succeed())
+			g.Expect(*lines).To(ConsistOf(ContainSubstring(`"systemID"="w"`)))
+		})
+	}
+}
+
 // TestLogsHoldNoContent: what is sent to a machine, and how it is switched, are secrets.
 func TestLogsHoldNoContent(t *testing.T) {
 	g := NewWithT(t)

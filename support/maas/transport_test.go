@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/metrics/metricstest"
 )
 
 // answers makes a server that gives its answers one after the other, the last for ever.
@@ -120,6 +121,7 @@ func TestUnreachable(t *testing.T) {
 	g.Expect(maas.IsUnreachable(err)).To(BeTrue())
 	g.Expect(maas.IsUncertain(err)).To(BeFalse(), "not one byte was sent")
 	g.Expect(err).To(MatchError(ContainSubstring("cannot allocate a machine: MAAS at " + address + " does not answer")))
+	g.Expect(err.Error()).NotTo(ContainSubstring("/api/2.0"), "the URL of one call says less than the words for it")
 }
 
 func TestTimeout(t *testing.T) {
@@ -182,6 +184,18 @@ func TestRetryAfterIsTold(t *testing.T) {
 	g.Expect(err).To(BeAssignableToTypeOf(e))
 	g.Expect(err.(*maas.Error).RetryAfter).To(Equal(10 * time.Second))
 	g.Expect(maas.IsUnavailable(err)).To(BeTrue())
+}
+
+// TestMetricsOfNoAnswer: alerts count calls without an answer apart from those that MAAS refused.
+func TestMetricsOfNoAnswer(t *testing.T) {
+	counted := maas.NewMetrics(prometheus.NewRegistry())
+	c := newClient(t, maas.Config{Endpoint: "https://maas/MAAS", Transport: &transport{answers: []any{errReset}}, Metrics: counted})
+	_, err := c.ListZones(t.Context())
+	g := NewWithT(t)
+	g.Expect(maas.IsUnreachable(err)).To(BeTrue())
+	g.Expect(metricstest.Of(t, counted.Collectors()...)).To(And(
+		HaveKeyWithValue(`maas_client_request_duration_seconds_count{code="none",operation="zones.list"}`, 3.0),
+		HaveKeyWithValue(`maas_client_retries_total{operation="zones.list"}`, 2.0)))
 }
 
 func TestMetrics(t *testing.T) {
