@@ -139,6 +139,9 @@ type Link struct {
 	Gateway bool
 }
 
+// virtual disks, such as RAIDs, are made of others and take no room of their own.
+const virtual = "virtual"
+
 // Disk is a block device of a machine.
 type Disk struct {
 	ID   int

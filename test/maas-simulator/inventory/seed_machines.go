@@ -105,8 +105,9 @@ func (l *loader) interfaces(m *Machine, d Doc) {
 			id := l.vlan(vlan)
 			nic.VLANID = &id
 		} else if len(nic.Links) > 0 && nic.Links[0].SubnetID != nil {
-			id := l.db.Subnets.Get(*nic.Links[0].SubnetID).VLANID
-			nic.VLANID = &id
+			if s := l.db.Subnets.Get(*nic.Links[0].SubnetID); s != nil { // nil when the seed is refused
+				nic.VLANID = &s.VLANID
+			}
 		}
 		n.drop("resource_uri", "system_id")
 		nic.Extra = n
@@ -131,11 +132,16 @@ func (l *loader) link(d Doc) Link {
 	return link
 }
 
-func (l *loader) disks(m *Machine, d Doc) {
-	devices := asDocs(d["blockdevice_set"])
-	if devices == nil {
-		devices = append(asDocs(d["physicalblockdevice_set"]), asDocs(d["virtualblockdevice_set"])...)
+// devicesOf lists the disks that a machine shows, in whichever of its lists.
+func devicesOf(d Doc) []Doc {
+	if devices := asDocs(d["blockdevice_set"]); devices != nil {
+		return devices
 	}
+	return append(asDocs(d["physicalblockdevice_set"]), asDocs(d["virtualblockdevice_set"])...)
+}
+
+func (l *loader) disks(m *Machine, d Doc) {
+	devices := devicesOf(d)
 	if boot, ok := Number(d["boot_disk"]); ok {
 		d["boot_disk_id"] = boot
 	}

@@ -80,7 +80,10 @@ func (l *loader) lessComposed(h *VMHost) {
 		memory, _ := Number(m["memory"])
 		h.OtherCores = max(0, h.OtherCores-cores)
 		h.OtherMemory = max(0, h.OtherMemory-int64(memory))
-		for _, disk := range asDocs(m["physicalblockdevice_set"]) {
+		for _, disk := range devicesOf(m) {
+			if disk["type"] == virtual {
+				continue
+			}
 			size, _ := Number(disk["size"])
 			h.OtherStorage = max(0, h.OtherStorage-int64(size))
 			if p := h.pool(disk["storage_pool"]); p != nil {

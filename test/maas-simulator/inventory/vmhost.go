@@ -94,8 +94,10 @@ func (db *DB) Used(h *VMHost) Usage {
 		u.Cores += m.CPUCount
 		u.Memory += m.Memory
 		for _, d := range m.Disks {
-			u.Storage += d.Size
-			u.Pools[d.Pool] += d.Size
+			if d.Type != virtual {
+				u.Storage += d.Size
+				u.Pools[d.Pool] += d.Size
+			}
 		}
 	}
 	return u
