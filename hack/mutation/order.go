@@ -63,16 +63,20 @@ func credit(tests []*test, log []byte) {
 	}
 }
 
-// untilFailure keeps what tests say and ends them once one has failed: what it would still clean up is ended with it.
+// untilFailure keeps what tests say and ends them once one has failed: what it would still clean up is ended with it. The buffer is a field,
+// since by its other methods a copy would go past Write.
 type untilFailure struct {
-	bytes.Buffer
-	end context.CancelFunc
+	said bytes.Buffer
+	end  context.CancelFunc
 }
+
+// Bytes are all that was said.
+func (u *untilFailure) Bytes() []byte { return u.said.Bytes() }
 
 // Write implements io.Writer.
 func (u *untilFailure) Write(text []byte) (int, error) {
 	begun := max(0, bytes.LastIndexByte(u.Bytes(), '\n'))
-	n, err := u.Buffer.Write(text)
+	n, err := u.said.Write(text)
 	if failure.Match(u.Bytes()[begun:]) {
 		u.end()
 	}

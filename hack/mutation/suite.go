@@ -127,13 +127,22 @@ func (s *suite) catches(ctx context.Context, m *mutant) (bool, error) {
 			if ctx.Err() != nil {
 				return false, fmt.Errorf("trying %s: %w", m, ctx.Err())
 			}
-			if err != nil {
+			if failed(err) {
 				credit(mine, log)
-				return true, nil //nolint:nilerr // The test failed: that is what a mutant is for.
+				return true, nil
+			}
+			if err != nil {
+				return false, fmt.Errorf("trying %s: %w", m, err)
 			}
 		}
 	}
 	return false, nil
+}
+
+// failed tells whether tests were run and failed, or were ended since one did. What kept them from being run proves nothing.
+func failed(err error) bool {
+	var exit *exec.ExitError
+	return errors.As(err, &exit) || errors.Is(err, context.Canceled)
 }
 
 // run runs tests of one program in a temporary folder of their own until the first fails, and ends what they leave running.
