@@ -76,6 +76,9 @@ func classify(image string, err error) *Error {
 }
 
 func reasonOfRegistryError(err error) Reason {
+	if errors.Is(err, errNotARelease) {
+		return ReasonNotARelease
+	}
 	te, ok := errors.AsType[*transport.Error](err)
 	if !ok || errors.Is(err, context.DeadlineExceeded) {
 		return ReasonUnreachable

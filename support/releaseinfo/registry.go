@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -255,9 +256,6 @@ func (l *lookup) pull(ref name.Digest) (*Payload, error) {
 		return nil, err
 	}
 	payload, err := readPayload(img)
-	if errors.Is(err, errNotARelease) {
-		return nil, &Error{Reason: ReasonNotARelease, Image: l.image, Err: err}
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -287,7 +285,8 @@ func (l *lookup) pullLabels(ref name.Digest) (*map[string]string, error) {
 	return &file.Config.Labels, nil
 }
 
-// imageOf takes any image of an index: the payloads of all its architectures say the same.
+// imageOf takes any image of an index: the payloads of all its architectures say the same. What an index holds beside its Linux images,
+// such as the attestation that a builder adds to a single one, makes it no payload of several architectures.
 func imageOf(descriptor *remote.Descriptor) (img v1.Image, multi bool, err error) {
 	if !descriptor.MediaType.IsIndex() {
 		img, err = descriptor.Image()
@@ -301,11 +300,12 @@ func imageOf(descriptor *remote.Descriptor) (img v1.Image, multi bool, err error
 	if err != nil {
 		return nil, false, err
 	}
-	for _, m := range manifest.Manifests {
-		if m.MediaType.IsImage() && (m.Platform == nil || m.Platform.OS == "linux") {
-			img, err = index.Image(m.Digest)
-			return img, len(manifest.Manifests) > 1, err
-		}
+	linux := slices.DeleteFunc(slices.Clone(manifest.Manifests), func(m v1.Descriptor) bool {
+		return !m.MediaType.IsImage() || m.Platform != nil && m.Platform.OS != "linux"
+	})
+	if len(linux) == 0 {
+		return nil, false, fmt.Errorf("%w: its index lists no Linux image", errNotARelease)
 	}
-	return nil, false, fmt.Errorf("%w: its index lists no Linux image", errNotARelease)
+	img, err = index.Image(linux[0].Digest)
+	return img, len(linux) > 1, err
 }

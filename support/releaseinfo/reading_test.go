@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package releaseinfo
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	. "github.com/onsi/gomega"
+)
+
+const references = `{"metadata":{"name":"4.20.1"},"spec":{"tags":[{"name":"cli","from":{"kind":"DockerImage","name":"quay.example/cli@sha256:1"}}]}}`
+
+// file is an entry of a layer, in the order of writing.
+type file struct{ name, text string }
+
+func layerWith(t *testing.T, files ...file) v1.Layer {
+	t.Helper()
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	for _, f := range files {
+		if err := errors.Join(w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: 0o644, Size: int64(len(f.text))}), write(w, f.text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return layerOfBytes(t, buf.Bytes())
+}
+
+func write(w io.Writer, text string) error {
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+func layerOfBytes(t *testing.T, raw []byte) v1.Layer {
+	t.Helper()
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(raw)), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return layer
+}
+
+// unreadable is a layer whose content can't be read, such as one that a registry lost.
+type unreadable struct{ v1.Layer }
+
+var errLost = errors.New("blob unknown")
+
+func (unreadable) Uncompressed() (io.ReadCloser, error) { return nil, errLost }
+
+// stack is an image of which only layers and configuration matter.
+type stack struct {
+	v1.Image
+	layers []v1.Layer
+}
+
+func (s stack) Layers() ([]v1.Layer, error) { return s.layers, nil }
+
+func imageWith(t *testing.T, layers ...v1.Layer) v1.Image {
+	t.Helper()
+	configured, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{OS: "linux", Architecture: "s390x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stack{Image: configured, layers: layers}
+}
+
+func TestRead(t *testing.T) {
+	const metadata = `{"kind":"cincinnati-metadata-v0","version":"4.20.2"}`
+	base := layerWith(t, file{"usr/bin/true", "x"})
+	for name, tc := range map[string]struct {
+		layers  []v1.Layer
+		version string
+		is      error
+	}{
+		"When a layer has the files, those below should not be read": {
+			[]v1.Layer{unreadable{base}, layerWith(t, file{metadataFile, metadata}, file{referencesFile, references})}, "4.20.2", nil},
+		"When the layer on top has none, the one below should be read": {
+			[]v1.Layer{layerWith(t, file{referencesFile, references}), base}, "4.20.1", nil},
+		"When two layers have them, the upper one should win": {
+			[]v1.Layer{layerWith(t, file{referencesFile, `{"metadata":{"name":"0.0.0"}}`}), layerWith(t, file{referencesFile, references})}, "4.20.1", nil},
+		"When the layers each have one, both should count": {
+			[]v1.Layer{layerWith(t, file{referencesFile, references}), layerWith(t, file{metadataFile, metadata})}, "4.20.2", nil},
+		"When one layer has a file twice, the first should count": {
+			[]v1.Layer{layerWith(t, file{referencesFile, references}, file{referencesFile, "{"})}, "4.20.1", nil},
+		"When its names begin with a dot, it should be read": {
+			[]v1.Layer{layerWith(t, file{"./" + referencesFile, references})}, "4.20.1", nil},
+		"When its names begin with a slash, it should be read": {
+			[]v1.Layer{layerWith(t, file{"/" + referencesFile, references})}, "4.20.1", nil},
+		"When a name climbs out of the image, it should end at its root": {
+			[]v1.Layer{layerWith(t, file{"../" + referencesFile, references})}, "4.20.1", nil},
+		"When the file is in another folder, it should be no release": {
+			[]v1.Layer{layerWith(t, file{"backup/" + referencesFile, references})}, "", errNotARelease},
+		"When there is only metadata, it should be no release": {[]v1.Layer{layerWith(t, file{metadataFile, metadata})}, "", errNotARelease},
+		"When there are no layers, it should be no release":    {nil, "", errNotARelease},
+		"When a layer that is needed is lost, it should be that error": {
+			[]v1.Layer{unreadable{base}, layerWith(t, file{metadataFile, metadata})}, "", errLost},
+		"When a layer is cut off, it should be that error": {
+			[]v1.Layer{layerOfBytes(t, cutOff(t))}, "", io.ErrUnexpectedEOF},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			payload, err := Read(imageWith(t, tc.layers...))
+			if tc.is != nil {
+				g.Expect(err).To(MatchError(tc.is))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(payload.Version).To(Equal(tc.version))
+			g.Expect(payload.Architecture).To(Equal("s390x"), "where the payload does not say, its image does")
+		})
+	}
+}
+
+// cutOff is a layer that ends in the middle of the file that matters.
+func cutOff(t *testing.T) []byte {
+	t.Helper()
+	content, err := layerWith(t, file{referencesFile, references}).Uncompressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := io.ReadAll(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw[:512+len(references)/2]
+}
+
+// TestReadIsBounded: a payload is an image of the tenant's choice, and the operator has the memory of a pod.
+func TestReadIsBounded(t *testing.T) {
+	huge := `{"metadata":{"name":"` + string(bytes.Repeat([]byte("x"), maxFileSize)) + `"}}`
+	_, err := Read(imageWith(t, layerWith(t, file{referencesFile, huge})))
+	NewWithT(t).Expect(err).To(MatchError(errNotARelease))
+}
+
+// TestBuildRoundTrip: what `hypershift release build` writes, the operator reads as it was meant.
+func TestBuildRoundTrip(t *testing.T) {
+	for name, want := range map[string]Payload{
+		"Kubernetes for one architecture": {Version: "1.36.3", Distribution: Kubernetes, Architecture: "arm64", Components: map[string]string{"etcd": "r/etcd:3", "node": "r/node:1"},
+			ComponentVersions: map[string]string{"kubernetes": "1.36.3", "etcd": "3.6.8"}},
+		"Kubernetes for several architectures": {Version: "1.36.3", Distribution: Kubernetes, Architecture: ArchitectureMulti, Components: map[string]string{"etcd": "r/etcd:3"},
+			ComponentVersions: map[string]string{}},
+		"OpenShift with boot images": {Version: "4.20.1", Distribution: OpenShift, Architecture: "amd64", Components: map[string]string{"cli": "r/cli:1"},
+			ComponentVersions: map[string]string{}, BootImages: bootImages()},
+	} {
+		t.Run("When the payload is one of "+name+", it should be read as it was built", func(t *testing.T) {
+			g := NewWithT(t)
+			img, err := Build(want)
+			g.Expect(err).NotTo(HaveOccurred())
+			got, err := Read(img)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(got).To(Equal(want))
+			config, err := img.ConfigFile()
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(config.Config.Labels).To(HaveKeyWithValue("io.openshift.release", want.Version))
+			g.Expect(config.OS).To(Equal("linux"))
+			g.Expect(config.Architecture).To(BeElementOf("arm64", "amd64"), "an image has one architecture, also where its content is for all")
+		})
+	}
+	t.Run("When nothing says the architecture, the image should be one that most can pull", func(t *testing.T) {
+		g := NewWithT(t)
+		img, err := Build(Payload{Version: "1.0.0", Components: map[string]string{"a": "b"}})
+		g.Expect(err).NotTo(HaveOccurred())
+		got, err := Read(img)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(got.Architecture).To(Equal("amd64"))
+		g.Expect(got.Distribution).To(Equal(OpenShift))
+	})
+}
+
+// TestReleaseImageIsItsOwn: payloads are shared by all who look one up.
+func TestReleaseImageIsItsOwn(t *testing.T) {
+	g := NewWithT(t)
+	p := Payload{Version: "1.0.0", Components: map[string]string{"a": "b"}, ComponentVersions: map[string]string{"a": "1"}}
+	release := New("r/release:1", p)
+	p.Components["a"], p.ComponentVersions["a"] = "changed", "changed"
+	release.ComponentVersions()["a"] = "changed"
+	release.ComponentImages()["a"] = "changed"
+	image, known := release.ComponentImage("a")
+	g.Expect(known).To(BeTrue())
+	g.Expect(image).To(Equal("b"))
+	g.Expect(release.ComponentVersions()).To(Equal(map[string]string{"a": "1"}))
+	g.Expect(release.Distribution()).To(Equal(OpenShift))
+	g.Expect(release.Architecture()).To(Equal("amd64"))
+}
