@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+)
+
+func TestAllBut(t *testing.T) {
+	prefixes := func(texts ...string) (all []netip.Prefix) {
+		for _, text := range texts {
+			all = append(all, netip.MustParsePrefix(text))
+		}
+		return all
+	}
+	for name, test := range map[string]struct {
+		except []netip.Prefix
+		v4, v6 []string
+	}{
+		"nothing":                            {nil, nil, nil},
+		"each family to its own, and sorted": {prefixes("fe80::/10", "192.0.2.0/24", "10.0.0.0/8", "fd00::/8"), []string{"10.0.0.0/8", "192.0.2.0/24"}, []string{"fd00::/8", "fe80::/10"}},
+		"once, however it is written":        {prefixes("10.1.2.3/8", "10.0.0.0/8", "fd00::1/8", "fd00::2/8"), []string{"10.0.0.0/8"}, []string{"fd00::/8"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := networkingv1.NetworkPolicyEgressRule{To: []networkingv1.NetworkPolicyPeer{
+				{IPBlock: &networkingv1.IPBlock{CIDR: "0.0.0.0/0", Except: test.v4}}, {IPBlock: &networkingv1.IPBlock{CIDR: "::/0", Except: test.v6}}}}
+			if diff := cmp.Diff(want, allBut(test.except)); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestAddAPI tells how the management cluster's API server is reached: each address by its own port alone.
+func TestAddAPI(t *testing.T) {
+	g, n := NewWithT(t), &managementNetwork{}
+	n.addAPI([]string{"192.0.2.1", "None", "2001:db8::1"}, 6443)
+	n.addAPI([]string{"10.96.0.1"}, 443)
+	g.Expect(n.apiHosts).To(Equal([]netip.Prefix{netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("2001:db8::1/128"), netip.MustParsePrefix("10.96.0.1/32")}))
+	var reached []string
+	for _, rule := range n.api {
+		reached = append(reached, rule.To[0].IPBlock.CIDR+" "+string(*rule.Ports[0].Protocol)+" "+rule.Ports[0].Port.String())
+	}
+	g.Expect(reached).To(Equal([]string{"192.0.2.1/32 TCP 6443", "2001:db8::1/128 TCP 6443", "10.96.0.1/32 TCP 443"}))
+}
+
+// TestWhoGoesOut tells for pods of a control plane whether the rules for managers and those for others are theirs.
+func TestWhoGoesOut(t *testing.T) {
+	manager := labels.Set{hyperv1.NeedManagementKASAccessLabel: "true"}
+	for name, test := range map[string]struct {
+		image            string
+		labelled         bool
+		pod              labels.Set
+		managers, others bool
+	}{
+		"a manager of ours":                         {fixture.ReleaseImage, true, manager, true, false},
+		"the API server of ours":                    {fixture.ReleaseImage, true, labels.Set{"app": "kube-apiserver"}, false, true},
+		"another of ours":                           {fixture.ReleaseImage, true, labels.Set{"app": "kube-scheduler"}, false, false},
+		"a manager of a payload":                    {fixture.OCPImage, true, manager, true, false},
+		"another of a payload":                      {fixture.OCPImage, true, labels.Set{"app": "oauth-openshift"}, false, true},
+		"a payload that does not say who is one":    {fixture.OCPImage, false, labels.Set{"app": "oauth-openshift"}, true, true},
+		"a payload that does not say who is one, 2": {fixture.OCPImage, false, manager, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, s := NewWithT(t), withScope(func(s *scope) { s.release = fixture.Payloads()[test.image] })
+			takes := func(selector metav1.LabelSelector) bool {
+				parsed, err := metav1.LabelSelectorAsSelector(&selector)
+				g.Expect(err).NotTo(HaveOccurred())
+				return parsed.Matches(test.pod)
+			}
+			g.Expect(takes(managerPods(test.labelled))).To(Equal(test.managers), "managers")
+			g.Expect(takes(s.outgoingPods(test.labelled))).To(Equal(test.others), "others")
+		})
+	}
+}
+
+// TestPublished lists who is let in where a service is published, by the name of the policy, the pods and the port.
+func TestPublished(t *testing.T) {
+	for name, test := range map[string]struct {
+		service hyperv1.ServiceType
+		by      hyperv1.PublishingStrategyType
+		want    []string
+	}{
+		"ignition by node port":             {hyperv1.Ignition, hyperv1.NodePort, []string{"nodeport-ignition ignition-server 9090", "nodeport-ignition-proxy ignition-server-proxy 8443"}},
+		"konnectivity by node port":         {hyperv1.Konnectivity, hyperv1.NodePort, []string{"nodeport-konnectivity konnectivity-server 8091", "nodeport-konnectivity-kas kube-apiserver 8091"}},
+		"OAuth by node port":                {hyperv1.OAuthServer, hyperv1.NodePort, []string{"nodeport-oauth oauth-openshift 6443"}},
+		"OAuth by load balancer":            {hyperv1.OAuthServer, hyperv1.LoadBalancer, []string{"loadbalancer-oauth oauth-openshift 6443"}},
+		"OAuth by Route, that of ingress":   {hyperv1.OAuthServer, hyperv1.Route, nil},
+		"konnectivity by load balancer":     {hyperv1.Konnectivity, hyperv1.LoadBalancer, nil},
+		"the API server, open in any event": {hyperv1.APIServer, hyperv1.NodePort, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, p := range publishedPolicies(hyperv1.ServicePublishingStrategyMapping{Service: test.service, ServicePublishingStrategy: hyperv1.ServicePublishingStrategy{Type: test.by}}) {
+				spec := p.spec()
+				NewWithT(t).Expect(spec.PolicyTypes).To(ConsistOf(networkingv1.PolicyTypeIngress))
+				NewWithT(t).Expect(spec.Ingress[0].From).To(BeEmpty(), "machines come from everywhere")
+				got = append(got, p.name+" "+spec.PodSelector.MatchLabels["app"]+" "+spec.Ingress[0].Ports[0].Port.String())
+				NewWithT(t).Expect(slices.Contains(publishingPolicies, p.name)).To(BeTrue(), "it would stay when the service is published in another way")
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAPIPorts(t *testing.T) {
+	for name, test := range map[string]struct {
+		api  *hyperv1.APIServerNetworking
+		want []int32
+	}{
+		"nothing is said":           {nil, []int32{6443}},
+		"no port is":                {&hyperv1.APIServerNetworking{}, []int32{6443}},
+		"the same port is":          {&hyperv1.APIServerNetworking{Port: ptr.To[int32](6443)}, []int32{6443}},
+		"another port is, and both": {&hyperv1.APIServerNetworking{Port: ptr.To[int32](7443)}, []int32{6443, 7443}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hc := fixture.HostedCluster("clusters")
+			hc.Spec.Networking.APIServer = test.api
+			if diff := cmp.Diff(test.want, apiPorts(hc)); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPolicySpec: rules for what goes out keep nobody from coming in, unless that is said.
+func TestPolicySpec(t *testing.T) {
+	out := []networkingv1.NetworkPolicyEgressRule{allBut(nil)}
+	for name, test := range map[string]struct {
+		policy  policy
+		types   []networkingv1.PolicyType
+		ingress int
+	}{
+		"what comes in":                      {policy{}, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}, 1},
+		"what goes out":                      {policy{egress: out}, []networkingv1.PolicyType{networkingv1.PolicyTypeEgress}, 0},
+		"what goes out, and all may come in": {policy{egress: out, open: true}, []networkingv1.PolicyType{networkingv1.PolicyTypeEgress, networkingv1.PolicyTypeIngress}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, spec := NewWithT(t), test.policy.spec()
+			g.Expect(spec.PolicyTypes).To(Equal(test.types))
+			g.Expect(spec.Ingress).To(HaveLen(test.ingress))
+			g.Expect(spec.Egress).To(HaveLen(len(test.policy.egress)))
+		})
+	}
+}
+
+func TestPodSecurityLevel(t *testing.T) {
+	override := func(level string) map[string]string {
+		return map[string]string{hyperv1.PodSecurityAdmissionLabelOverrideAnnotation: level}
+	}
+	for name, test := range map[string]struct {
+		payload            string
+		cluster, namespace map[string]string
+		want               string
+	}{
+		"the payload's":                              {restricted, nil, nil, restricted},
+		"an older payload's":                         {baseline, nil, nil, baseline},
+		"a user cannot loosen it":                    {restricted, override(privileged), nil, restricted},
+		"a user tightens it":                         {baseline, override(restricted), nil, restricted},
+		"the user's word is none":                    {restricted, override("open"), nil, restricted},
+		"an administrator decided for the namespace": {restricted, override(restricted), override(privileged), privileged},
+		"and tightened it":                           {baseline, nil, override(restricted), restricted},
+		"an administrator's word is none":            {baseline, nil, override("open"), baseline},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := levelOf(test.payload, test.cluster, test.namespace); got != test.want {
+				t.Errorf("%s, want %s", got, test.want)
+			}
+		})
+	}
+}

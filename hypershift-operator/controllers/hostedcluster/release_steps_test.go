@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+// went is an entry of a history.
+func went(version string, state configv1.UpdateState) configv1.UpdateHistory {
+	return configv1.UpdateHistory{Version: version, State: state}
+}
+
+func guestHistory(entries ...configv1.UpdateHistory) *hyperv1.ClusterVersionStatus {
+	return &hyperv1.ClusterVersionStatus{History: entries}
+}
+
+// TestCourse tells which version a control plane has reached and which it has begun with, newest entry first.
+func TestCourse(t *testing.T) {
+	const done, partial = configv1.CompletedUpdate, configv1.PartialUpdate
+	type versions struct{ Reached, Started string }
+	own := func(entries ...configv1.UpdateHistory) []hyperv1.ControlPlaneUpdateHistory {
+		var all []hyperv1.ControlPlaneUpdateHistory
+		for _, e := range entries {
+			all = append(all, hyperv1.ControlPlaneUpdateHistory{Version: e.Version, State: e.State})
+		}
+		return all
+	}
+	for name, test := range map[string]struct {
+		own       []hyperv1.ControlPlaneUpdateHistory
+		guest     *hyperv1.ClusterVersionStatus
+		available bool
+		want      versions
+	}{
+		"nothing began":                              {nil, nil, false, versions{}},
+		"the first is on its way":                    {own(went("1.35.0", partial)), nil, false, versions{}},
+		"the first is on its way, and serves":        {own(went("1.35.0", partial)), nil, true, versions{"1.35.0", "1.35.0"}},
+		"the first is done":                          {own(went("1.35.0", done)), nil, false, versions{"1.35.0", "1.35.0"}},
+		"the next is on its way":                     {own(went("1.36.0", partial), went("1.35.0", done)), nil, true, versions{"1.35.0", "1.36.0"}},
+		"the next but one is":                        {own(went("1.37.0", partial), went("1.36.0", partial), went("1.35.0", done)), nil, true, versions{"1.35.0", "1.37.0"}},
+		"the next has no version yet":                {own(went("", partial), went("1.35.0", done)), nil, true, versions{"1.35.0", "1.35.0"}},
+		"it went back":                               {own(went("1.35.0", done), went("1.36.0", done)), nil, true, versions{"1.35.0", "1.35.0"}},
+		"an older operator told of the guest's only": {nil, guestHistory(went("4.21.0", partial), went("4.20.1", done)), true, versions{"4.20.1", "4.21.0"}},
+		"the control plane's own counts":             {own(went("4.21.0", done)), guestHistory(went("4.20.1", done)), true, versions{"4.21.0", "4.21.0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for where, s := range map[string]*scope{
+				"of the control plane": withScope(reporting(), func(s *scope) {
+					s.hcp.Status.ControlPlaneVersion.History, s.hcp.Status.VersionStatus = test.own, test.guest
+				}),
+				"of a control plane that is gone": withScope(func(s *scope) {
+					s.hc.Status.ControlPlaneVersion.History, s.hc.Status.Version = test.own, test.guest
+				}),
+			} {
+				if test.available {
+					annotate(s.hc, hyperv1.HasBeenAvailableAnnotation, "true")
+				}
+				got := s.course()
+				if diff := cmp.Diff(test.want, versions{got.reached, got.started}); diff != "" {
+					t.Errorf("%s: -want +got\n%s", where, diff)
+				}
+			}
+		})
+	}
+}
+
+// TestPending tells what a control plane has yet to report.
+func TestPending(t *testing.T) {
+	payloads := fixture.Payloads()
+	ours, openshift := payloads[fixture.ReleaseImage], payloads[fixture.OCPImage]
+	at := func(version, image string) configv1.Release { return configv1.Release{Version: version, Image: image} }
+	running := func(release *releaseinfo.ReleaseImage, image string, reported, guest configv1.Release) func(*scope) {
+		return func(s *scope) {
+			s.release, s.wanted, s.images = release, release, images{release: image}
+			s.hcp.Status.ControlPlaneVersion.Desired = reported
+			s.hcp.Status.VersionStatus = &hyperv1.ClusterVersionStatus{Desired: guest}
+		}
+	}
+	taken := func(source, own string) func(*scope) {
+		return func(s *scope) {
+			s.hcp.Spec.ReleaseImage = "registry.example/release@sha256:1"
+			annotate(s.hcp, hyperv1.ReleaseImageSourceAnnotation, source)
+			if own != "" {
+				s.hc.Spec.ControlPlaneRelease = &hyperv1.Release{Image: own}
+			}
+		}
+	}
+	for name, test := range map[string]struct {
+		change func(*scope)
+		want   string
+	}{
+		"all is reported":                              {running(ours, "a", at("1.36.3", "a"), at("1.36.3", "a")), ""},
+		"nothing is reported yet":                      {running(ours, "a", at("", ""), at("", "")), ""},
+		"the control plane has another version":        {running(ours, "a", at("1.35.0", "a"), at("1.36.3", "a")), "Rolling out 1.36.3 (a)"},
+		"the nodes have another version":               {running(ours, "a", at("1.36.3", "a"), at("1.35.0", "a")), "Rolling out 1.36.3 (a)"},
+		"the guest reports nothing of its own":         {func(s *scope) { running(ours, "a", at("1.36.3", "a"), at("", ""))(s); s.hcp.Status.VersionStatus = nil }, ""},
+		"ours is told apart by its image":              {running(ours, "b", at("1.36.3", "a"), at("1.36.3", "b")), "Rolling out 1.36.3 (b)"},
+		"an OpenShift payload is known by its version": {running(openshift, "b", at("4.20.1", "a"), at("4.20.1", "a")), ""},
+		"the release that is wanted is taken":          {taken(fixture.ReleaseImage, ""), ""},
+		"the release that is wanted is not taken":      {taken("registry.example/other", ""), "Release " + fixture.ReleaseImage + " is not taken up yet"},
+		"that of the control plane is not":             {taken(fixture.ReleaseImage, "registry.example/own"), "Release registry.example/own is not taken up yet"},
+		"it is being deleted": {func(s *scope) {
+			taken("registry.example/other", "")(s)
+			s.hc.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+		}, ""},
+		"there is no control plane": {func(s *scope) { s.hcp = nil }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := withScope(reporting(), test.change).pending()
+			if test.want == "" {
+				NewWithT(t).Expect(got).To(BeEmpty())
+				return
+			}
+			NewWithT(t).Expect(got).To(HavePrefix(test.want))
+		})
+	}
+}
+
+func TestProgressing(t *testing.T) {
+	payload := fixture.Payloads()[fixture.ReleaseImage]
+	current := func(s *scope) { s.release, s.wanted, s.images = payload, payload, images{release: "a"} }
+	for name, test := range map[string]struct {
+		change  func(*scope)
+		version *hyperv1.ClusterVersionStatus
+		want    string
+	}{
+		"no version":                    {func(*scope) {}, nil, "True/Progressing: The control plane is being created"},
+		"no history":                    {func(*scope) {}, guestHistory(), "True/Progressing: The control plane is being created"},
+		"done":                          {current, guestHistory(went("1.36.3", configv1.CompletedUpdate)), "False/AsExpected: The cluster runs version 1.36.3"},
+		"on its way":                    {current, guestHistory(went("1.36.3", configv1.PartialUpdate)), "True/Progressing: Rolling out 1.36.3"},
+		"on its way, version not known": {current, guestHistory(configv1.UpdateHistory{State: configv1.PartialUpdate, Image: "a"}), "True/Progressing: Rolling out a"},
+		"blocked, whatever is done": {func(s *scope) { current(s); s.upgradeBlocked = "nodes are too old" },
+			guestHistory(went("1.36.3", configv1.CompletedUpdate)), "True/Blocked: nodes are too old"},
+		"the platform is not served": {func(s *scope) {
+			current(s)
+			s.reject(hyperv1.SupportedHostedCluster, hyperv1.UnsupportedHostedClusterReason, "no CRDs")
+		}, guestHistory(went("1.36.3", configv1.CompletedUpdate)), "True/Blocked: no CRDs"},
+		"about to begin": {func(s *scope) {
+			current(s)
+			s.hcp.Status.ControlPlaneVersion.Desired = configv1.Release{Version: "1.35.0", Image: "old"}
+		}, guestHistory(went("1.35.0", configv1.CompletedUpdate)), "True/Progressing: Rolling out 1.36.3 (a)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := progressing(withScope(reporting(), test.change), test.version)
+			if diff := cmp.Diff(test.want, string(c.Status)+"/"+c.Reason+": "+c.Message); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
