@@ -164,6 +164,8 @@ func TestSameVersion(t *testing.T) {
 		{"", "1.36.4", false},
 		{"none of your business", "1.36.4", false},
 		{"v1.36.4", "latest", false},
+		{"none of your business", "0.0.0", false},
+		{"v0.0.0", "latest", false},
 		{"no version", "no version", false},
 		{"", "", true},
 	} {

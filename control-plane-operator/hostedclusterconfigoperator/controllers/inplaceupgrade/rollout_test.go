@@ -33,8 +33,12 @@ func TestLimit(t *testing.T) {
 			t.Errorf("with %q the limit is %d and not %d", text, got, want)
 		}
 	}
-	if got := newRollout(newSet()).limit; got != 1 {
-		t.Errorf("where nobody says how many nodes may be out of service it is %d", got)
+	ro := newRollout(newSet())
+	if ro.limit != 1 {
+		t.Errorf("where nobody says how many nodes may be out of service it is %d", ro.limit)
+	}
+	if want := (aim{config: after, kubelet: "1.36.4"}); ro.aim != want {
+		t.Errorf("the nodes are to come to %v and not to %v", ro.aim, want)
 	}
 }
 

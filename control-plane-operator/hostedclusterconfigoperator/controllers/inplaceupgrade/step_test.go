@@ -319,7 +319,10 @@ func TestBeginCountsRoom(t *testing.T) {
 	b := newBench(t, members)
 	ro := newRollout(newSet())
 	ro.limit, ro.members = 2, members
-	_, err := b.begin(t.Context(), ro)
+	_, err := b.advance(t.Context(), ro)
+	b.Expect(err).NotTo(HaveOccurred())
+	b.Expect(b.writes).To(BeEmpty(), "none is begun yet")
+	_, err = b.begin(t.Context(), ro)
 	b.Expect(err).NotTo(HaveOccurred())
 	b.Expect([]string{b.marked("a").step, b.marked("b").step, b.marked("c").step}).To(Equal([]string{stepAsk, stepAsk, ""}))
 }
