@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -116,6 +117,17 @@ func TestKernelArgumentsOverBoots(t *testing.T) {
 		g, m := started(t)
 		g.Expect(arguments(t, m, "nosmt")).To(MatchError(context.Canceled))
 		g.Expect(m.Commands).To(ContainElement(restart))
+	})
+	t.Run("When systemd is about to restart the machine, nothing else should be done until it does", func(t *testing.T) {
+		g, m := booted(t, "quiet")
+		ctx, cancel := context.WithCancel(t.Context())
+		m.Program = func(command string, _ io.Reader) ([]byte, error) {
+			if command == restart {
+				time.AfterFunc(20*time.Millisecond, cancel)
+			}
+			return nil, nil
+		}
+		g.Expect(apply.KernelArguments(ctx, m.Host, &nodeplan.Plan{KernelArguments: []string{"nosmt"}})).To(MatchError(context.Canceled))
 	})
 	t.Run("When the next boot has not taken them, it should name them and the file, and not start anew for ever", func(t *testing.T) {
 		g, m := started(t)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path"
 	"strconv"
 	"strings"
 	"testing"
@@ -251,6 +252,7 @@ func TestLinks(t *testing.T) {
 				return
 			}
 			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(m.Mode(path.Dir(tt.link.Path)).Perm()).To(BeEquivalentTo(0o755), "others look into the folder too")
 			got := m.Files("/var")
 			maps.DeleteFunc(got, func(path, _ string) bool { return path == "/etc/passwd" || path == "/etc/group" })
 			if diff := cmp.Diff(tt.want, got); diff != "" {

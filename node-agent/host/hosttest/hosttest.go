@@ -6,6 +6,7 @@ package hosttest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -38,6 +39,36 @@ func New(t testing.TB) *Machine {
 	m := &Machine{t: t}
 	m.Host = &host.Host{Root: t.TempDir(), Run: m.run, Log: &m.log, Changed: func(string) { m.pass() }}
 	return m
+}
+
+// Copy is another machine with the same files, and the same programs.
+func (m *Machine) Copy(t testing.TB) *Machine {
+	t.Helper()
+	other := New(t)
+	other.Program = m.Program
+	err := filepath.WalkDir(m.Root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		target := other.Path(strings.TrimPrefix(path, m.Root))
+		switch {
+		case entry.IsDir():
+			return os.MkdirAll(target, 0o755) //nolint:gosec // As the machine itself makes them.
+		case entry.Type()&fs.ModeSymlink != 0:
+			leads, err := os.Readlink(path)
+			return errors.Join(err, os.Symlink(leads, target))
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		return errors.Join(err, os.WriteFile(target, content, 0o600), os.Chmod(target, info.Mode()))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return other
 }
 
 func (m *Machine) run(_ context.Context, stdin io.Reader, program string, args ...string) ([]byte, error) {
@@ -91,8 +122,11 @@ func (m *Machine) Put(path, text string) {
 // PutMode makes a file.
 func (m *Machine) PutMode(path, text string, mode fs.FileMode) {
 	m.t.Helper()
-	quiet := &host.Host{Root: m.Root}
-	if _, err := quiet.Write(path, []byte(text), mode); err != nil {
+	target := m.Path(path)
+	err := os.MkdirAll(filepath.Dir(target), 0o755) //nolint:gosec // As the machine itself makes them.
+	// Another file takes its place, as a link there must not be followed.
+	err = errors.Join(err, os.RemoveAll(target), os.WriteFile(target, []byte(text), 0o600))
+	if err := errors.Join(err, os.Chmod(target, mode)); err != nil {
 		m.t.Fatal(err)
 	}
 }

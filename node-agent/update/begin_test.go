@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package update_test
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/node-agent/update"
+	"github.com/openshift/hypershift/support/nodeplan"
+)
+
+func TestBegin(t *testing.T) {
+	t.Parallel()
+	t.Run("When an update begins, nothing that is in use should change, and nobody else should read what is kept", func(t *testing.T) {
+		w := newWorld(t)
+		before := w.files()
+		w.Expect(w.update.Begin(w.target)).To(Succeed())
+		w.Expect(w.files()).To(Equal(before))
+		w.Expect(w.Commands).To(BeEmpty())
+		w.Expect(w.kept()).To(Equal([]string{"before", "room", "state.json", "target.json"}))
+		w.Expect(w.Mode(dir + "/before").Perm()).To(BeEquivalentTo(0o700))
+		err := filepath.WalkDir(w.Path(dir), func(path string, entry fs.DirEntry, err error) error {
+			if err == nil && !entry.IsDir() {
+				w.Expect(w.Mode(strings.TrimPrefix(path, w.Root)).Perm()).To(BeEquivalentTo(0o600), path)
+			}
+			return err
+		})
+		w.Expect(err).NotTo(HaveOccurred())
+		now, err := update.Load(w.Host)
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(now).To(Equal(update.State{Phase: update.Switching, Hash: "new", Restart: []string{"both.service", "new.service"}}))
+	})
+	t.Run("When an earlier beginning was cut off, nothing of it should be gone back to", func(t *testing.T) {
+		w := newWorld(t)
+		before := w.files()
+		w.Put(dir+"/before/0", "stale")
+		w.Put(dir+"/before/index.json", `[{"path": "/etc/stale", "kind": "file", "content": "0"}]`)
+		w.Put(dir+"/before.partial/99", "stale")
+		w.healthy["new\n"] = errUnhealthy
+		w.Expect(w.goes().Phase).To(Equal(update.RolledBack))
+		w.Expect(w.files()).To(Equal(before))
+	})
+	t.Run("When the image has a file that the new configuration is not to replace, it should be as it was", func(t *testing.T) {
+		w := newWorld(t)
+		w.Put("/etc/app/only-new", "the image's\n")
+		before := w.files()
+		ended := w.goes()
+		w.Expect(ended.Phase).To(Equal(update.RolledBack))
+		w.Expect(ended.Message).To(ContainSubstring("/etc/app/only-new: the image has it with another content"))
+		w.Expect(w.files()).To(Equal(before))
+	})
+}
+
+// TestNotBegun: what cannot be kept is not changed, and takes no room.
+func TestNotBegun(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		harm func(w *world)
+		says string
+	}{
+		"the machine's plan is gone":      {func(w *world) { w.Expect(w.Remove(nodeplan.Path)).To(Succeed()) }, "0 bytes that are no node plan"},
+		"the machine's plan is cut short": {func(w *world) { w.Put(nodeplan.Path, `{"version":1`) }, "12 bytes that are no node plan"},
+		"a folder is where the configuration has a file": {func(w *world) { w.Put("/etc/app/only-new/x", "") },
+			"keeping /etc/app/only-new for the way back: the configuration has a file there, and the machine something else"},
+		"a folder is where the plan is kept":       {func(w *world) { w.Put(dir+"/target.json/x", "") }, "keeping the plan: "},
+		"there is no room for the way back":        {func(w *world) { w.Put(room+"/x", "") }, "keeping room for the way back: "},
+		"it cannot be noted how far the update is": {func(w *world) { w.Put(state+"/x", "") }, "writing how far the update is: "},
+	} {
+		t.Run("When "+name+", it should say so, and the machine be as it was", func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			tt.harm(w)
+			before := w.files()
+			w.Expect(w.update.Begin(w.target)).To(MatchError(ContainSubstring(tt.says)))
+			w.Expect(w.files()).To(Equal(before))
+			for _, left := range w.kept() {
+				w.Expect(left).To(Equal("state.json"), "only what was in the way")
+			}
+		})
+	}
+	t.Run("When nothing can be kept at all, it should say so", func(t *testing.T) {
+		w := newWorld(t)
+		w.Put(dir, "in the way")
+		w.Expect(w.update.Begin(w.target)).NotTo(Succeed())
+		w.Expect(w.brought).To(BeEmpty())
+	})
+}
+
+// TestDamaged has what an update keeps be damaged. The machine must say so, and neither guess nor forget that it is on its way.
+func TestDamaged(t *testing.T) {
+	t.Parallel()
+	begun := func(t *testing.T) *world {
+		w := newWorld(t)
+		w.healthy["new\n"] = errUnhealthy
+		w.Expect(w.update.Begin(w.target)).To(Succeed())
+		return w
+	}
+	t.Run("When it cannot be read how far the update is, it should say where, and change nothing", func(t *testing.T) {
+		w := begun(t)
+		w.Put(state, `{"phase":`)
+		before := w.Files()
+		_, err := update.Load(w.Host)
+		w.Expect(err).To(MatchError(ContainSubstring("reading " + state)))
+		w.Expect(w.update.Resume(t.Context())).To(MatchError(ContainSubstring(state)))
+		_, err = w.update.Settle(t.Context())
+		w.Expect(err).To(MatchError(ContainSubstring(state)))
+		w.Expect(w.Files()).To(Equal(before))
+	})
+	for name, harm := range map[string]func(w *world){
+		"The wanted plan is gone":             func(w *world) { w.Expect(w.Remove(dir + "/target.json")).To(Succeed()) },
+		"The wanted plan is cut short":        func(w *world) { w.Put(dir+"/target.json", "{") },
+		"The list of what was is gone":        func(w *world) { w.Expect(w.Remove(dir + "/before/index.json")).To(Succeed()) },
+		"The list of what was is cut short":   func(w *world) { w.Put(dir+"/before/index.json", "[{") },
+		"The list of what was lacks the plan": func(w *world) { w.Put(dir+"/before/index.json", "[]") },
+	} {
+		t.Run("When "+strings.ToLower(name[:1])+name[1:]+", the machine should not end in between and say that it is well", func(t *testing.T) {
+			w := begun(t)
+			harm(w)
+			before := w.files()
+			_, err := w.update.Settle(t.Context())
+			w.Expect(err).To(HaveOccurred())
+			now, err := update.Load(w.Host)
+			w.Expect(err).NotTo(HaveOccurred())
+			w.Expect(now.Underway()).To(BeTrue())
+			w.Expect(w.files()).To(Equal(before), "it is what it was")
+		})
+	}
+	t.Run("When a kept file is gone, it should say which one cannot be brought back", func(t *testing.T) {
+		w := begun(t)
+		w.update.Healthy = func(context.Context) error {
+			found, err := filepath.Glob(w.Path(dir + "/before/*"))
+			w.Expect(err).NotTo(HaveOccurred())
+			for _, path := range found {
+				if content, err := os.ReadFile(path); err == nil && string(content) == "old\n" {
+					w.Expect(os.Remove(path)).To(Succeed())
+				}
+			}
+			return errUnhealthy
+		}
+		_, err := w.update.Settle(t.Context())
+		w.Expect(err).To(MatchError(And(ContainSubstring("bringing back /etc/app/"), ContainSubstring("no such file"))))
+	})
+}
+
+func TestUnderway(t *testing.T) {
+	t.Parallel()
+	for phase, want := range map[update.Phase]bool{"": false, update.Switching: true, update.Restoring: true, update.RolledBack: false, update.Failed: false} {
+		if got := (update.State{Phase: phase}).Underway(); got != want {
+			t.Errorf("%q: %t", phase, got)
+		}
+	}
+}
+
+// TestChangedUnits: who runs is disturbed only by what changes for it.
+func TestChangedUnits(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		unit nodeplan.Unit
+		want bool
+	}{
+		"When its content changes, a unit should start again":                    {nodeplan.Unit{Name: "same.service", Content: "[Service]\n#new\n", Enabled: new(true)}, true},
+		"When nothing of it changes, it should run on":                           {nodeplan.Unit{Name: "same.service", Content: "[Service]\n", Enabled: new(true)}, false},
+		"When a drop-in of it changes, it should start again":                    {nodeplan.Unit{Name: "old.service", Content: "[Service]\n", DropIns: []nodeplan.DropIn{{Name: "1.conf", Content: "y"}}, Enabled: new(true)}, true},
+		"When its drop-in stays the same, it should run on":                      {nodeplan.Unit{Name: "old.service", Content: "[Service]\n", DropIns: []nodeplan.DropIn{{Name: "1.conf", Content: "x"}}, Enabled: new(true)}, false},
+		"When the second of two drop-ins is new, it should start again":          {nodeplan.Unit{Name: "old.service", Content: "[Service]\n", DropIns: []nodeplan.DropIn{{Name: "1.conf", Content: "x"}, {Name: "2.conf", Content: "x"}}, Enabled: new(true)}, true},
+		"When nothing is said of its start, it should be left to who started it": {nodeplan.Unit{Name: "same.service", Content: "[Service]\n#new\n"}, false},
+		"When it is to be stopped, it should not start again":                    {nodeplan.Unit{Name: "same.service", Content: "[Service]\n#new\n", Enabled: new(bool)}, false},
+		"When it is masked, it should not start again":                           {nodeplan.Unit{Name: "same.service", Masked: true, Enabled: new(true)}, false},
+		"When it is the node's own, it should be left to who brings that":        {nodeplan.Unit{Name: "kubelet.service", Content: "[Service]\n#new\n", Enabled: new(true)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.Expect(w.update.Begin(&nodeplan.Plan{Version: nodeplan.Version, ConfigHash: "new", Units: []nodeplan.Unit{tt.unit}})).To(Succeed())
+			now, err := update.Load(w.Host)
+			w.Expect(err).NotTo(HaveOccurred())
+			if tt.want {
+				w.Expect(now.Restart).To(Equal([]string{tt.unit.Name}))
+			} else {
+				w.Expect(now.Restart).To(BeEmpty())
+			}
+		})
+	}
+}

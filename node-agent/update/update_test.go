@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package update_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/node-agent/update"
+	"github.com/openshift/hypershift/support/nodeplan"
+)
+
+var errUnhealthy = errors.New("the Node is not Ready")
+
+func TestForward(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ended := w.goes()
+	t.Run("When the Node is Ready, the machine should have the whole of the new configuration, and nothing of what only the old one had", func(t *testing.T) {
+		w.Expect(ended).To(Equal(update.State{}))
+		got := w.files()
+		for path, want := range map[string]string{
+			changed: "-rw------- new\n", "/etc/app/only-new": "-rw-r--r-- new\n", "/etc/app/only-old": "", "/etc/app/link": "-> new", "/etc/app/link-new": "-> changed", "/etc/app/link-old": "",
+			nodeplan.UnitDir + "kubelet.service": "-rw-r--r-- [Service]\n#new\n", nodeplan.UnitDir + "kubelet.service.d/old.conf": "",
+			nodeplan.UnitDir + "both.service.d/new.conf": "-rw-r--r-- x", nodeplan.UnitDir + "old.service": "", nodeplan.UnitDir + "old.service.d/1.conf": "",
+			nodeplan.UnitDir + "mask.service": "-> /dev/null", wants + "old.service": "", wants + "new.service": "-> ../new.service", wants + "both.service": "-> ../both.service",
+			"/home/me/.ssh/authorized_keys": "-rw------- ssh-rsa old\nssh-rsa new\n",
+		} {
+			w.Expect(got[path]).To(Equal(want), path)
+		}
+	})
+	t.Run("When the new configuration does not say what a Node needs to be one, that should stay", func(t *testing.T) {
+		for path, want := range map[string]string{
+			nodeplan.BootstrapKubeconfig: "token", nodeplan.ServerCA: "ca", nodeplan.ServerEndpoint: "10.0.0.1", nodeplan.Program: "node-agent",
+			nodeplan.UnitDir + nodeplan.FollowUnit: "[Service]\n#old\n",
+		} {
+			w.Expect(w.Text(path)).To(Equal(want), path)
+		}
+	})
+	t.Run("When it is over, nothing should be kept", func(t *testing.T) {
+		w.Expect(w.kept()).To(BeEmpty())
+		w.Expect(w.brought).To(Equal([]string{"new"}))
+		w.Expect(w.Mode(nodeplan.Path).Perm()).To(BeEquivalentTo(0o600), "it has secrets")
+	})
+	t.Run("When units change, those that ran should start again, and no others", func(t *testing.T) {
+		var restarted []string
+		for _, command := range w.Commands {
+			if unit, ok := strings.CutPrefix(command, "systemctl try-restart "); ok {
+				restarted = append(restarted, unit)
+			}
+		}
+		w.Expect(restarted).To(ConsistOf("both.service", "new.service"))
+		w.Expect(w.Commands[0]).To(Equal("systemctl disable --now old.service"), "it is stopped while systemd knows how")
+		w.Expect(w.Commands).NotTo(ContainElement(MatchRegexp("disable --now (kubelet|both|mask|hypershift)")))
+	})
+}
+
+func TestBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.healthy["new\n"] = errUnhealthy
+	before := w.files()
+	ended := w.goes()
+	t.Run("When the Node does not become Ready, the machine should be as it was, to the modes and links of its files", func(t *testing.T) {
+		w.Expect(ended).To(Equal(update.State{Phase: update.RolledBack, Hash: "new", Message: errUnhealthy.Error()}))
+		if diff := cmp.Diff(before, w.files()); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+		w.Expect(w.brought).To(Equal([]string{"new", "old"}))
+		w.Expect(w.Log()).To(ContainSubstring("going back to the former configuration: " + errUnhealthy.Error()))
+	})
+	t.Run("When it went back, the outcome should be all that is kept, until it is forgotten", func(t *testing.T) {
+		w.Expect(w.kept()).To(Equal([]string{"state.json"}))
+		w.Expect(w.settles()).To(Equal(ended))
+		w.Expect(update.Forget(w.Host)).To(Succeed())
+		w.Expect(w.settles()).To(Equal(update.State{}))
+		w.Expect(update.Forget(w.Host)).To(Succeed(), "what is forgotten may be forgotten again")
+	})
+	t.Run("When it went back, what the new configuration started should be stopped, and what the old one had be started", func(t *testing.T) {
+		w.Expect(w.Commands).To(ContainElements("systemctl disable --now new.service", "systemctl start --no-block old.service", "systemctl start --no-block mask.service"))
+		w.Expect(w.Commands).NotTo(ContainElement("systemctl disable --now both.service"))
+		w.Expect(w.Commands).NotTo(ContainElement(MatchRegexp("start --no-block .*kubelet")), "the node's own units are for who brings it")
+	})
+	t.Run("When it is tried again, it should go the same way", func(t *testing.T) {
+		w.Expect(w.goes().Phase).To(Equal(update.RolledBack))
+		w.healthy = nil
+		w.Expect(w.goes()).To(Equal(update.State{}))
+		w.Expect(w.Text(changed)).To(Equal("new\n"))
+	})
+}
+
+// TestWhatWasThere goes back to what only a site's own hand can have made.
+func TestWhatWasThere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.healthy["new\n"] = errUnhealthy
+	w.PutMode(changed, "by hand\n", 0o604)
+	w.PutLink("/etc/app/only-old", "/srv/elsewhere")
+	w.PutLink(nodeplan.UnitDir+"graphical.target.requires/both.service", "../both.service")
+	w.Expect(w.Remove("/etc/app/link")).To(Succeed())
+	if os.Getuid() == 0 {
+		w.Expect(os.Chown(w.Path(changed), 1200, 1300)).To(Succeed())
+		w.Expect(os.Lchown(w.Path("/etc/app/only-old"), 1200, 1300)).To(Succeed())
+	}
+	before, owner := w.files(), w.Owner(changed)
+	w.Expect(w.goes().Phase).To(Equal(update.RolledBack))
+	if diff := cmp.Diff(before, w.files()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	w.Expect(w.Owner(changed)).To(Equal(owner))
+	if os.Getuid() == 0 {
+		w.Expect(w.Owner("/etc/app/only-old")).To(Equal("1200:1300"))
+	}
+}
+
+// TestNewerProgram: who brings the machine back is the node-agent that took it away, whatever the configuration says of it.
+func TestNewerProgram(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	plan := former()
+	plan.Owned = []string{nodeplan.Program}
+	w.plan(plan)
+	w.healthy["new\n"] = errUnhealthy
+	w.Expect(w.update.Begin(w.target)).To(Succeed())
+	w.Put(nodeplan.Program, "newer")
+	w.Expect(w.settles().Phase).To(Equal(update.RolledBack))
+	w.Expect(w.Text(nodeplan.Program)).To(Equal("newer"))
+}
+
+// TestIgnition is about a machine whose files Ignition wrote: its plan says their names only.
+func TestIgnition(t *testing.T) {
+	t.Parallel()
+	for name, unhealthy := range map[string]error{"it comes to another": nil, "it goes back": errUnhealthy} {
+		t.Run("When a machine was installed by Ignition and "+name+", its units should be known by their names", func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			plan := former()
+			w.plan(&nodeplan.Plan{Version: nodeplan.Version, ConfigHash: "old", Owned: append(plan.Paths(), nodeplan.UnitDir+"sshd.service.d/own.conf")})
+			w.Put(nodeplan.UnitDir+"sshd.service.d/own.conf", "x")
+			w.Put(nodeplan.UnitDir+"sshd.service", "the image's")
+			w.healthy["new\n"] = unhealthy
+			before := w.files()
+			w.goes()
+			w.Expect(w.Commands).To(ContainElement("systemctl disable --now old.service"))
+			w.Expect(w.Commands).NotTo(ContainElement("systemctl disable --now sshd.service"), "only a drop-in of it is the configuration's")
+			w.Expect(w.Text(nodeplan.UnitDir + "sshd.service")).To(Equal("the image's"))
+			if unhealthy == nil {
+				w.Expect(w.Exists(nodeplan.UnitDir + "sshd.service.d/own.conf")).To(BeFalse())
+				w.Expect(w.Exists("/etc/app/only-old")).To(BeFalse())
+				return
+			}
+			before["/var/lib/hypershift/applied"] = w.files()["/var/lib/hypershift/applied"] // Another plan was applied.
+			if diff := cmp.Diff(before, w.files()); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestDeafSystemd has no program of the units succeed. That is no reason to be in between.
+func TestDeafSystemd(t *testing.T) {
+	t.Parallel()
+	deaf := func(w *world) {
+		answer := w.Machine.Program
+		w.Machine.Program = func(command string, stdin io.Reader) ([]byte, error) {
+			for _, verb := range []string{"disable --now old.service", "disable --now new.service", "try-restart", "start --no-block old.service"} {
+				if strings.HasPrefix(command, "systemctl "+verb) {
+					return nil, errors.New("connection timed out")
+				}
+			}
+			return answer(command, stdin)
+		}
+	}
+	t.Run("When a unit does not stop or start, the machine should come to its configuration all the same, and the log should say so", func(t *testing.T) {
+		w := newWorld(t)
+		deaf(w)
+		w.Expect(w.goes()).To(Equal(update.State{}))
+		w.Expect(w.Exists(nodeplan.UnitDir + "old.service")).To(BeFalse())
+		w.Expect(w.Log()).To(And(ContainSubstring("unit old.service, which the configuration no longer has, is not stopped: connection"), ContainSubstring("unit both.service does not start again")))
+	})
+	t.Run("When it goes back then, it should come to what it had", func(t *testing.T) {
+		w := newWorld(t)
+		before := w.files()
+		w.healthy["new\n"] = errUnhealthy
+		answer := w.Machine.Program
+		deaf(w)
+		w.update.Bring = func(ctx context.Context) error {
+			raw, err := w.Read(nodeplan.Path)
+			if err == nil && strings.Contains(string(raw), `"configHash":"old"`) {
+				deafer := w.Machine.Program
+				w.Machine.Program = answer // The plan's own units are not to be started by a deaf one.
+				defer func() { w.Machine.Program = deafer }()
+			}
+			return w.bring(ctx)
+		}
+		w.Expect(w.goes().Phase).To(Equal(update.RolledBack))
+		if diff := cmp.Diff(before, w.files()); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+		w.Expect(w.Log()).To(And(ContainSubstring("unit new.service, which the former configuration has not, is not stopped"), ContainSubstring("unit old.service does not start")))
+	})
+}
