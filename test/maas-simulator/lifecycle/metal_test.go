@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/test/maas-simulator/boot"
+	"github.com/openshift/hypershift/test/maas-simulator/faults"
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/lifecycle"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
+	"github.com/openshift/hypershift/test/maas-simulator/status"
+)
+
+// noted is a backend that keeps what it was asked, and fails what it is told to.
+type noted struct {
+	boot.None
+	mu    sync.Mutex
+	calls []string
+	spec  boot.Spec
+	fails map[string]error
+}
+
+func (n *noted) note(what string, spec boot.Spec) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.calls = append(n.calls, what)
+	if spec.SystemID != "" {
+		n.spec = spec
+	}
+	return n.fails[what]
+}
+
+func (n *noted) Install(_ context.Context, spec boot.Spec) error { return n.note("install", spec) }
+func (n *noted) PowerOn(_ context.Context, spec boot.Spec) error { return n.note("on", spec) }
+func (n *noted) PowerOff(context.Context, string) error          { return n.note("off", boot.Spec{}) }
+func (n *noted) Erase(context.Context, string) error             { return n.note("erase", boot.Spec{}) }
+
+// asked lists what the backend was asked since it was last looked at.
+func (n *noted) asked() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	calls := strings.Join(n.calls, " ")
+	n.calls = nil
+	return calls
+}
+
+func onMetal(t *testing.T, change ...func(*simulator.Options)) (*simtest.Site, *noted) {
+	t.Helper()
+	backend := &noted{fails: map[string]error{}}
+	return simtest.New(t, simtest.Rack, append(change, func(o *simulator.Options) { o.Backend = backend })...), backend
+}
+
+// up has the system of a machine report, as on metal nobody else does.
+func up(t *testing.T, site *simtest.Site, id string) {
+	t.Helper()
+	if err := site.DB.Update(func() error { return site.Life.OSReady(site.DB.Machines.Edit(id)) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestMetalIsAsked: what is shown of a machine happens to its metal, in that order.
+func TestMetalIsAsked(t *testing.T) {
+	g := NewWithT(t)
+	site, metal := onMetal(t)
+	mustDo(t, site, "alice", "aaaaa1/?op=deploy")
+	site.Settle(3 * time.Minute)
+	g.Expect(metal.asked()).To(Equal("install off on"))
+	up(t, site, "aaaaa1")
+	g.Expect(shown(site.Has("one"))).To(Equal("Deployed, on: Deployed"))
+	for operation, calls := range map[string]string{"power_off": "off", "power_on": "on"} {
+		mustDo(t, site, "alice", "aaaaa1/?op="+operation)
+		follow(t, site, "one")
+		g.Expect(metal.asked()).To(Equal(calls), operation)
+	}
+	mustDo(t, site, "admin", "aaaaa1/?op=test")
+	follow(t, site, "one")
+	g.Expect(metal.asked()).To(BeEmpty(), "tests run from the network, of which metal knows nothing")
+	mustDo(t, site, "alice", "aaaaa1/?op=release", "erase", "true")
+	follow(t, site, "one")
+	g.Expect(metal.asked()).To(Equal("off erase off erase"))
+	g.Expect(site.Has("one").Status).To(Equal(status.Ready))
+	g.Expect(site.Do("admin", "DELETE", "machines/aaaaa1/").Code).To(Equal(204))
+	site.Pass(time.Second)
+	g.Expect(metal.asked()).To(Equal("off erase"), "nothing of it is left")
+}
+
+// TestMemory: what runs from memory is installed nowhere.
+func TestMemory(t *testing.T) {
+	g := NewWithT(t)
+	site, metal := onMetal(t, func(o *simulator.Options) { o.Version = "3.6" })
+	mustDo(t, site, "alice", "aaaaa1/?op=deploy", "ephemeral_deploy", "true")
+	site.Settle(3 * time.Minute)
+	g.Expect(metal.asked()).To(Equal("off on"))
+	g.Expect(metal.spec.Ephemeral).To(BeTrue())
+	g.Expect(site.Has("one").Netboot).To(BeTrue(), "it starts from the network each time")
+	up(t, site, "aaaaa1")
+	site.Change("aaaaa1", func(m *inventory.Machine) { m.Disks = nil })
+	mustDo(t, site, "alice", "aaaaa1/?op=release", "erase", "true")
+	g.Expect(site.Has("one").Status).To(Equal(status.Releasing), "there is no disk to erase")
+}
+
+// TestMetalThatFails: whatever the metal cannot do is told with its words, and leaves the machine where a server does.
+func TestMetalThatFails(t *testing.T) {
+	tests := map[string]struct {
+		from    status.Status
+		call    string
+		request []string
+		to      status.Status
+		says    string
+	}{
+		"the installation":      {status.Allocated, "install", []string{"?op=deploy"}, status.FailedDeployment, "curtin: installing ubuntu/jammy failed: EIO"},
+		"the reboot":            {status.Allocated, "off", []string{"?op=deploy"}, status.FailedDeployment, "rebooting: EIO"},
+		"the start":             {status.Allocated, "on", []string{"?op=deploy"}, status.FailedDeployment, "Failed to power on node - EIO"},
+		"the end of the power":  {status.Deployed, "off", []string{"?op=release"}, status.FailedReleasing, "Failed to power off node - EIO"},
+		"the wipe of a release": {status.Deployed, "erase", []string{"?op=release"}, status.FailedReleasing, "EIO"},
+		"the wipe of the disks": {status.Deployed, "erase", []string{"?op=release", "erase", "true"}, status.FailedDiskErasing, "EIO"},
+		"the power for a wipe":  {status.Deployed, "off", []string{"?op=release", "erase", "true"}, status.FailedDiskErasing, "EIO"},
+	}
+	for name, test := range tests {
+		t.Run("When it is "+name+" it should say so", func(t *testing.T) {
+			g := NewWithT(t)
+			site, metal := onMetal(t)
+			metal.fails[test.call] = errors.New("EIO")
+			put(site, "aaaaa1", test.from, map[status.Status]string{status.Deployed: "on", status.Allocated: "off"}[test.from])
+			mustDo(t, site, "alice", "aaaaa1/"+test.request[0], test.request[1:]...)
+			follow(t, site, "one")
+			m := site.Has("one")
+			g.Expect(m.Status).To(Equal(test.to))
+			g.Expect(m.ErrorDescription).To(Equal(test.says))
+			g.Expect(m.Owner).To(Equal("alice"))
+		})
+	}
+	t.Run("When it is what is left of a deleted machine it should go to the log", func(t *testing.T) {
+		g := NewWithT(t)
+		var log []string
+		site, metal := onMetal(t, func(o *simulator.Options) {
+			o.Log = func(format string, args ...any) { log = append(log, fmt.Sprintf(format, args...)) }
+		})
+		metal.fails["off"] = errors.New("EIO")
+		g.Expect(site.Do("admin", "DELETE", "machines/aaaaa1/").Code).To(Equal(204))
+		site.Pass(time.Second)
+		g.Expect(metal.asked()).To(Equal("off"))
+		g.Expect(log).To(Equal([]string{"machine aaaaa1: EIO"}))
+	})
+}
+
+// TestUnseenPower: the metal may run though MAAS thinks that it does not, and a release sees to it.
+func TestUnseenPower(t *testing.T) {
+	g := NewWithT(t)
+	site, metal := onMetal(t)
+	put(site, "aaaaa1", status.Deployed, "off")
+	mustDo(t, site, "alice", "aaaaa1/?op=release")
+	seen, _ := follow(t, site, "one")
+	g.Expect(seen).To(Equal([]string{"Releasing, unknown: Releasing", "Ready, off: Released"}))
+	g.Expect(metal.asked()).To(Equal("off erase"))
+}
+
+// TestDeletionTakenBack: an update that fails has deleted nothing, and the metal goes on.
+func TestDeletionTakenBack(t *testing.T) {
+	g := NewWithT(t)
+	site, metal := onMetal(t)
+	put(site, "aaaaa1", status.Deployed, "on")
+	failure := errors.New("the disk is full")
+	g.Expect(site.DB.Update(func() error {
+		site.Life.Remove(site.DB.Machines.Edit("aaaaa1"))
+		return failure
+	})).To(MatchError(failure))
+	site.Pass(time.Minute)
+	g.Expect(site.Has("one").Status).To(Equal(status.Deployed))
+	g.Expect(metal.asked()).To(BeEmpty())
+}
+
+// TestRestart: metal may have gone down with the process: what was installed and on is started again, and nothing else.
+func TestRestart(t *testing.T) {
+	g := NewWithT(t)
+	state := filepath.Join(t.TempDir(), "state")
+	site, _ := onMetal(t, func(o *simulator.Options) { o.StateFile = state })
+	put(site, "aaaaa1", status.Deployed, "on")
+	put(site, "aaaaa2", status.Deployed, "off")
+	put(site, "aaaaa3", status.Allocated, "on")
+	g.Expect(site.Close()).To(Succeed())
+	again, metal := onMetal(t, func(o *simulator.Options) { o.StateFile = state })
+	again.Settle(time.Minute)
+	g.Expect(metal.asked()).To(Equal("on"))
+	g.Expect(metal.spec.SystemID).To(Equal("aaaaa1"))
+	g.Expect(again.Has("one")).To(And(HaveField("Status", status.Deployed), HaveField("PowerState", "on")))
+}
+
+// TestSpec: the metal is told all that it needs, and the gateway is that of the link which was made the default.
+func TestSpec(t *testing.T) {
+	g := NewWithT(t)
+	seed := strings.Replace(simtest.Rack, `"cidr": "10.8.0.0/28"`, `"cidr": "10.8.0.0/28", "gateway_ip": "10.8.0.14", "dns_servers": ["10.9.0.2", "10.8.0.13", "none"]`, 1)
+	backend := &noted{}
+	site := simtest.New(t, seed, func(o *simulator.Options) { o.Backend = backend })
+	mustDo(t, site, "alice", "aaaaa3/?op=deploy")
+	site.Settle(3 * time.Minute)
+	g.Expect(backend.spec).To(And(HaveField("Gateway", netip.MustParseAddr("10.9.0.1")), HaveField("MAC", "52:54:00:00:00:03"),
+		HaveField("Nameservers", HaveExactElements(netip.MustParseAddr("10.9.0.2"), netip.MustParseAddr("10.8.0.13"))),
+		HaveField("Zone", "north"), HaveField("Domain", "maas"), HaveField("Blank", false), HaveField("Ephemeral", false)))
+	mustDo(t, site, "alice", "aaaaa3/?op=release")
+	follow(t, site, "three")
+	g.Expect(site.Do("admin", "POST", "nodes/aaaaa3/interfaces/eth1/?op=set_default_gateway").Code).To(Equal(200))
+	site.Change("aaaaa3", func(m *inventory.Machine) { m.Extra["boot_interface"] = m.Interfaces[1].ID })
+	mustDo(t, site, "alice", "aaaaa3/?op=deploy")
+	site.Settle(3 * time.Minute)
+	g.Expect(backend.spec).To(And(HaveField("Gateway", netip.MustParseAddr("10.8.0.14")), HaveField("MAC", "52:54:00:00:00:13")))
+}
+
+// TestGoneInTheMiddle: work on a machine that is deleted meanwhile ends, and brings nothing of it back.
+func TestGoneInTheMiddle(t *testing.T) {
+	for name, kind := range map[string]faults.Kind{"a broken one": faults.BrokenOnDeploy, "a sound one": faults.SlowRelease} {
+		t.Run("When it is "+name+" it should stay deleted", func(t *testing.T) {
+			g := NewWithT(t)
+			site, metal := onMetal(t)
+			simtest.Fault(t, site.Simulator, faults.Rule{Kind: kind})
+			mustDo(t, site, "alice", "aaaaa1/?op=deploy")
+			site.Pass(2 * time.Second)
+			g.Expect(site.Do("admin", "DELETE", "machines/aaaaa1/").Code).To(Equal(204))
+			site.Pass(time.Hour)
+			g.Expect(site.Machine("one")).To(BeNil())
+			g.Expect(metal.asked()).To(Equal("off erase"))
+		})
+	}
+}
+
+// TestRunWaits: a site that runs by itself does what is due when its clock says so.
+func TestRunWaits(t *testing.T) {
+	g := NewWithT(t)
+	site := simtest.New(t, simtest.Rack, func(o *simulator.Options) { o.Durations = lifecycle.Durations{Power: time.Minute} })
+	put(site, "aaaaa1", status.Deployed, "on")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		site.Run(ctx)
+		close(ended)
+	}()
+	mustDo(t, site, "alice", "aaaaa1/?op=release")
+	g.Eventually(site.Clock.HasWaiters).Should(BeTrue())
+	site.Clock.Step(59 * time.Second)
+	g.Expect(statusOf(site, "one")()).To(Equal(status.Releasing))
+	g.Eventually(func() status.Status {
+		site.Clock.Step(time.Second)
+		return statusOf(site, "one")()
+	}).Should(Equal(status.Ready))
+	cancel()
+	g.Eventually(ended).Should(BeClosed())
+}
