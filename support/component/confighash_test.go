@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"errors"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// hashOf is the hash over what a pod mounts, with all that is in the namespace.
+func hashOf(t *testing.T, pod corev1.PodSpec, objects ...client.Object) string {
+	t.Helper()
+	hash, err := configHash(t.Context(), newScope(objects...).Client, namespace, &pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hash
+}
+
+func mountsConfigMap(name string) corev1.Volume {
+	return corev1.Volume{VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}}
+}
+
+func mountsSecret(name string) corev1.Volume {
+	return corev1.Volume{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name}}}
+}
+
+func settings(name string, data map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
+}
+
+func credentials(name string, data map[string][]byte) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
+}
+
+// TestWhatRollsPods: pods roll for what reaches them, and for nothing else.
+func TestWhatRollsPods(t *testing.T) {
+	pod := corev1.PodSpec{Volumes: []corev1.Volume{mountsConfigMap("a"), mountsSecret("b"), {Name: "scratch"}}}
+	binary := settings("a", nil)
+	binary.BinaryData = map[string][]byte{"k": []byte("v")}
+	before := hashOf(t, pod, settings("a", map[string]string{"k": "v"}), credentials("b", map[string][]byte{"x": []byte("y")}))
+	b := credentials("b", map[string][]byte{"x": []byte("y")})
+	for name, tc := range map[string]struct {
+		objects []client.Object
+		rolls   bool
+	}{
+		"nothing changes": {[]client.Object{settings("a", map[string]string{"k": "v"}), b}, false},
+		"what it does not mount changes": {[]client.Object{
+			settings("a", map[string]string{"k": "v"}), b, settings("c", map[string]string{"k": "w"}), credentials("a", map[string][]byte{"k": []byte("w")})}, false},
+		"a value changes":                             {[]client.Object{settings("a", map[string]string{"k": "w"}), b}, true},
+		"a value moves to another key":                {[]client.Object{settings("a", map[string]string{"l": "v"}), b}, true},
+		"a key comes":                                 {[]client.Object{settings("a", map[string]string{"k": "v", "l": ""}), b}, true},
+		"all that is in it goes":                      {[]client.Object{settings("a", nil), b}, true},
+		"the Secret goes":                             {[]client.Object{settings("a", map[string]string{"k": "v"})}, true},
+		"the Secret has another value":                {[]client.Object{settings("a", map[string]string{"k": "v"}), credentials("b", map[string][]byte{"x": []byte("z")})}, true},
+		"a value is bytes and not text any more":      {[]client.Object{binary, b}, false},
+		"a part of a value goes over into its key":    {[]client.Object{settings("a", map[string]string{"k 1 v": ""}), b}, true},
+		"a value goes from the ConfigMap to a Secret": {[]client.Object{b, credentials("a", map[string][]byte{"k": []byte("v")})}, true},
+	} {
+		t.Run("When "+name+" it should be known whether the pod rolls", func(t *testing.T) {
+			NewWithT(t).Expect(hashOf(t, pod, tc.objects...) != before).To(Equal(tc.rolls))
+		})
+	}
+	t.Run("When a Secret has the name and content that a ConfigMap had, it should be told from it", func(t *testing.T) {
+		asMap := hashOf(t, corev1.PodSpec{Volumes: []corev1.Volume{mountsConfigMap("a")}}, settings("a", map[string]string{"k": "v"}))
+		asSecret := hashOf(t, corev1.PodSpec{Volumes: []corev1.Volume{mountsSecret("a")}}, credentials("a", map[string][]byte{"k": []byte("v")}))
+		NewWithT(t).Expect(asMap).NotTo(Equal(asSecret))
+	})
+	t.Run("When volumes stand in another order, or one is mounted twice, it should be the same", func(t *testing.T) {
+		objects := []client.Object{settings("a", map[string]string{"k": "v"}), settings("c", map[string]string{"k": "v"}), b}
+		one := corev1.PodSpec{Volumes: []corev1.Volume{mountsConfigMap("a"), mountsConfigMap("c"), mountsSecret("b")}}
+		other := corev1.PodSpec{Volumes: []corev1.Volume{mountsSecret("b"), mountsConfigMap("c"), mountsConfigMap("a"), mountsConfigMap("c"), mountsSecret("b")}}
+		NewWithT(t).Expect(hashOf(t, other, objects...)).To(Equal(hashOf(t, one, objects...)))
+	})
+	t.Run("When a ConfigMap is not for pods that run, they should not be restarted for it", func(t *testing.T) {
+		marked := func(value string) *corev1.ConfigMap {
+			cm := settings("a", map[string]string{"k": value})
+			cm.Annotations = map[string]string{reloadedAnnotation: "true"}
+			return cm
+		}
+		g := NewWithT(t)
+		g.Expect(hashOf(t, pod, marked("v"), b)).To(Equal(hashOf(t, pod, marked("w"), b)))
+		g.Expect(hashOf(t, pod, marked("v"), b)).NotTo(Equal(hashOf(t, pod, marked("v"))), "the Secret beside it counts")
+	})
+}
+
+// TestWhatCannotBeReadRollsNothing: a hash of what could not be read would restart all pods, and again when it can.
+func TestWhatCannotBeReadRollsNothing(t *testing.T) {
+	for name, volume := range map[string]corev1.Volume{"a ConfigMap": mountsConfigMap("a"), "a Secret": mountsSecret("a")} {
+		t.Run("When "+name+" cannot be read it should be an error", func(t *testing.T) {
+			s := newScope(settings("a", nil), credentials("a", nil))
+			_, err := configHash(t.Context(), (&outage{}).through(s.Client), namespace, &corev1.PodSpec{Volumes: []corev1.Volume{volume}})
+			g := NewWithT(t)
+			g.Expect(errors.Is(err, errAway)).To(BeTrue())
+			g.Expect(err).To(MatchError(ContainSubstring("clusters-demo/a for the config hash")))
+		})
+	}
+}
