@@ -94,7 +94,9 @@ func connect(raw []byte, namespace string, guard *maas.Guard, timeout time.Durat
 		return place{}, unusable
 	}
 	get := func(ctx context.Context, path string) ([]byte, error) {
-		return paths.RESTClient().Get().AbsPath(path).Do(ctx).Raw()
+		answer := paths.RESTClient().Get().AbsPath(path).Do(ctx)
+		raw, _ := answer.Raw() // Its error has not the server's words.
+		return raw, answer.Error()
 	}
 	return place{Client: c, namespace: namespace, get: get}, nil
 }
