@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/test/maas-simulator/faults"
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
+	"github.com/openshift/hypershift/test/maas-simulator/status"
+)
+
+// noPower lets a machine's power controller fail.
+func noPower(machine string) faults.Rule {
+	return faults.Rule{Kind: faults.PowerError, Machine: machine, Message: "no route"}
+}
+
+func ofVersion(version string) func(*simulator.Options) {
+	return func(o *simulator.Options) { o.Version = version }
+}
+
+// images is Rack with these images instead of its own: "name architecture", and what else is said of them as JSON.
+func images(list ...string) string {
+	var docs []string
+	for i, image := range list {
+		name, rest, _ := strings.Cut(image, " ")
+		arch, more, _ := strings.Cut(rest, " ")
+		docs = append(docs, fmt.Sprintf(`{"id": %d, "type": "Synced", "name": %q, "architecture": %q%s}`, i+1, name, arch, more))
+	}
+	begin, end := strings.Index(simtest.Rack, `"boot_resources": [`), strings.Index(simtest.Rack, ` "machines": [`)
+	return simtest.Rack[:begin] + `"boot_resources": [` + strings.Join(docs, ", ") + "],\n" + simtest.Rack[end:]
+}
+
+func TestKernels(t *testing.T) {
+	const jammy, hwe, noble = "ubuntu/jammy amd64/ga-22.04", "ubuntu/jammy amd64/hwe-22.04", "ubuntu/noble amd64/ga-24.04"
+	tests := map[string]struct {
+		images         []string
+		series, kernel string
+		code           int
+		says           string // the kernel, or the refusal
+	}{
+		"none is asked for":            {[]string{hwe, jammy}, "jammy", "", 200, "ga-22.04"},
+		"the newer one is asked for":   {[]string{jammy, hwe}, "jammy", "hwe-22.04", 200, "hwe-22.04"},
+		"that of another release":      {[]string{jammy, noble}, "jammy", "ga-24.04", 400, `{"hwe_kernel": ["ga-24.04 is not available for ubuntu/jammy on amd64/generic."]}`},
+		"that of another architecture": {[]string{jammy, "ubuntu/jammy arm64/hwe-22.04"}, "jammy", "hwe-22.04", 400, `{"hwe_kernel": ["hwe-22.04 is not available for ubuntu/jammy on amd64/generic."]}`},
+		"an image that names its base": {[]string{jammy, noble, `mine amd64/generic , "base_image": "ubuntu/noble"`}, "mine", "", 200, "ga-24.04"},
+		"an image that names none":     {[]string{jammy, noble, "mine amd64/generic"}, "mine", "", 200, "ga-22.04"},
+		"the base's other kernel":      {[]string{jammy, hwe, `mine amd64/generic , "base_image": "ubuntu/jammy"`}, "mine", "hwe-22.04", 200, "hwe-22.04"},
+		"a base that is not there":     {[]string{jammy, `mine amd64/generic , "base_image": "ubuntu/focal"`}, "mine", "", 200, "<nil>"},
+		"a kernel of such a base":      {[]string{jammy, `mine amd64/generic , "base_image": "ubuntu/focal"`}, "mine", "ga-20.04", 400, `{"hwe_kernel": ["ga-20.04 is not available for custom/mine on amd64/generic."]}`},
+	}
+	for name, test := range tests {
+		t.Run("When it is "+name+" it should be installed with the kernel that the server takes", func(t *testing.T) {
+			site := simtest.New(t, images(test.images...))
+			deploy := ask("alice", "POST machines/aaaaa1/?op=deploy", "distro_series", test.series, "hwe_kernel", test.kernel)
+			if test.code != 200 {
+				story(t, site, deploy.is(test.code, test.says))
+				return
+			}
+			story(t, site, deploy.with("hwe_kernel="+test.says))
+		})
+	}
+}
+
+// TestSeriesByVersion: numbers for names came with 3.6; which release is the default depends on what is there.
+func TestSeriesByVersion(t *testing.T) {
+	all := []string{"ubuntu/focal amd64/ga-20.04", "ubuntu/jammy amd64/ga-22.04", "ubuntu/noble amd64/ga-24.04", "centos/centos70 amd64/generic", "rocky9 amd64/generic"}
+	tests := map[string]struct {
+		version, given string
+		images         []string
+		want           string
+	}{
+		"jammy is there":                    {"3.4", "", all, "ubuntu/jammy"},
+		"jammy is not there":                {"3.4", "", []string{all[0], all[2], all[3]}, "ubuntu/noble"},
+		"a number in 3.6":                   {"3.6", "20.04", all, "ubuntu/focal"},
+		"a number with its system in 3.7":   {"3.7", "ubuntu/24.04", all, "ubuntu/noble"},
+		"a number in 3.5":                   {"3.5", "20.04", all, ""},
+		"a system alone":                    {"3.4", "centos", all, "centos/centos70"},
+		"the beginning of a name":           {"3.4", "rock", all, "custom/rocky9"},
+		"the beginning of an Ubuntu's name": {"3.4", "foc", all, ""},
+		"a system and another's release":    {"3.4", "centos/jammy", all, ""},
+		"a release without its system":      {"3.4", "centos70", all, "centos/centos70"},
+	}
+	for name, test := range tests {
+		t.Run("When it is "+name+" it should be found, or not", func(t *testing.T) {
+			site := simtest.New(t, images(test.images...), ofVersion(test.version))
+			answer := site.Do("alice", "POST", "machines/aaaaa1/?op=deploy", "distro_series", test.given)
+			g := NewWithT(t)
+			if test.want == "" {
+				g.Expect(answer.Code).To(Equal(400))
+				g.Expect(answer.Body).To(HavePrefix(`{"distro_series": ["'` + test.given + `' is not a valid distro_series.  It should be one of: '', 'centos/centos70', `))
+				return
+			}
+			g.Expect(answer.Code).To(Equal(200), answer.Body)
+			g.Expect(fmt.Sprint(answer.Object()["osystem"], "/", answer.Object()["distro_series"])).To(Equal(test.want))
+		})
+	}
+	t.Run("When a site says what its default is it should be that", func(t *testing.T) {
+		site := simtest.New(t, images(all...))
+		story(t, site,
+			ask("admin", "POST maas/?op=set_config", "name", "default_distro_series", "value", "rocky9").is(400,
+				`{"default_distro_series": ["'rocky9' is not a valid release.  It should be one of: 'focal', 'jammy', 'noble'."]}`),
+			ask("admin", "POST maas/?op=set_config", "name", "default_distro_series", "value", "focal").is(200, "OK"),
+			ask("alice", "GET maas/?op=get_config&name=commissioning_distro_series").is(200, `"focal"`),
+			ask("alice", "POST machines/aaaaa1/?op=deploy").with("distro_series=focal", "hwe_kernel=ga-20.04"),
+		)
+	})
+}
+
+// TestWithdrawnByVersion: what a version no longer does, and who may ask for the rest.
+func TestWithdrawnByVersion(t *testing.T) {
+	const rackd, toMemory = "Installing rackd on a deployed machine is not supported.", "Deployment to memory not supported for "
+	tests := map[string]struct {
+		version, user string
+		form          []string
+		code          int
+		says          string
+	}{
+		"rackd in 3.2":                 {"3.2", "alice", []string{"install_rackd", "true"}, 200, ""},
+		"rackd in 3.4":                 {"3.4", "admin", []string{"install_rackd", "true"}, 400, rackd},
+		"rackd in 3.5":                 {"3.5", "alice", []string{"install_rackd", "true"}, 200, ""},
+		"rackd in 3.6":                 {"3.6", "admin", []string{"install_rackd", "true"}, 400, rackd},
+		"no rackd in 3.6":              {"3.6", "alice", []string{"install_rackd", "false"}, 200, ""},
+		"rackd in main":                {"main", "admin", []string{"install_rackd", "false"}, 400, "install_rackd is no longer supported."},
+		"a VM host in main":            {"main", "admin", []string{"register_vmhost", "true"}, 400, "register_vmhost is no longer supported."},
+		"a VM host of a user's":        {"3.6", "alice", []string{"register_vmhost", "true"}, 403, ""},
+		"a VM host that is refused":    {"3.4", "alice", []string{"install_kvm", "false"}, 200, ""},
+		"a VM host in memory":          {"3.4", "admin", []string{"install_kvm", "true", "ephemeral_deploy", "true"}, 400, "Cannot deploy as a VM host for ephemeral deployments."},
+		"an own image in memory":       {"3.5", "alice", []string{"distro_series", "custom/node", "ephemeral_deploy", "true"}, 200, ""},
+		"one of disks in memory":       {"3.5", "alice", []string{"distro_series", "custom/disk", "ephemeral_deploy", "true"}, 400, toMemory + "custom/disk on amd64/generic"},
+		"Ubuntu in memory":             {"3.2", "alice", []string{"distro_series", "jammy", "ephemeral_deploy", "true"}, 200, ""},
+		"a word that is none in 3.5":   {"3.5", "alice", []string{"distro_series", "custom/disk", "ephemeral_deploy", "perhaps"}, 400, toMemory + "custom/disk on amd64/generic"},
+		"a word that is none in 3.4":   {"3.4", "alice", []string{"enable_hw_sync", "perhaps"}, 400, "Invalid enable_hw_sync: Value should be 'true' or 'false'"},
+		"another that is none in 3.4":  {"3.4", "alice", []string{"bridge_stp", "perhaps"}, 400, "Invalid bridge_stp: Value should be 'true' or 'false'"},
+		"a switch that is off in 3.5":  {"3.5", "alice", []string{"distro_series", "custom/disk", "ephemeral_deploy", "no"}, 200, ""},
+		"a switch that is set to none": {"3.5", "alice", []string{"distro_series", "custom/disk", "ephemeral_deploy", ""}, 200, ""},
+	}
+	for name, test := range tests {
+		t.Run("When it is "+name+" it should be as in that version", func(t *testing.T) {
+			site := simtest.New(t, simtest.Rack, ofVersion(test.version))
+			story(t, site, ask(test.user, "POST machines/aaaaa1/?op=deploy", test.form...).is(test.code, test.says))
+			want := status.Deploying
+			if test.code != 200 {
+				want = status.Ready
+			}
+			NewWithT(t).Expect(site.Has("one").Status).To(Equal(want))
+		})
+	}
+}
+
+// TestEraseByVersion: until 3.4 only the one switch erases, and the others say how.
+func TestEraseByVersion(t *testing.T) {
+	const bad = "Invalid quick_erase: Value should be 'true' or 'false'"
+	tests := map[string]struct {
+		version string
+		form    []string
+		code    int
+		shows   string
+	}{
+		"quick in 3.4":          {"3.4", []string{"quick_erase", "true"}, 200, "Releasing"},
+		"secure in 3.4":         {"3.4", []string{"secure_erase", "true"}, 200, "Releasing"},
+		"both in 3.4":           {"3.4", []string{"erase", "true", "quick_erase", "true"}, 200, "Disk erasing"},
+		"quick in 3.5":          {"3.5", []string{"quick_erase", "true"}, 200, "Disk erasing"},
+		"secure in 3.6":         {"3.6", []string{"secure_erase", "1"}, 200, "Disk erasing"},
+		"nothing in 3.6":        {"3.6", []string{"erase", "false", "quick_erase", "0"}, 200, "Releasing"},
+		"no word for it in 3.4": {"3.4", []string{"quick_erase", "perhaps"}, 400, bad},
+		"no word for it in 3.5": {"3.5", []string{"quick_erase", "perhaps"}, 200, "Disk erasing"},
+	}
+	for name, test := range tests {
+		t.Run("When it is "+name+" it should be as in that version", func(t *testing.T) {
+			site := simtest.New(t, simtest.Rack, ofVersion(test.version))
+			site.Change("aaaaa1", func(m *inventory.Machine) { m.Status, m.Owner, m.PowerState = status.Deployed, "alice", "on" })
+			release := ask("alice", "POST machines/aaaaa1/?op=release", test.form...)
+			if test.code != 200 {
+				story(t, site, release.is(test.code, test.shows), ask("alice", "GET machines/aaaaa1/").with("status_name=Deployed"))
+				return
+			}
+			story(t, site, release.with("status_name="+test.shows))
+			site.Settle(time.Hour)
+			NewWithT(t).Expect(site.Has("one").Status).To(Equal(status.Ready))
+		})
+	}
+}
