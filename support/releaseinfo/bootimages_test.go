@@ -90,6 +90,8 @@ func TestDecodeBootImages(t *testing.T) {
 		{"When it is no JSON, the payload should name no images", "data: {stream: '{'}", 0},
 		{"When only the list of streams is no JSON, the stream that every payload has should count",
 			"data: {stream: '{\"architectures\":{\"x86_64\":{}}}', streams: '['}", 1},
+		{"When only a part can be read, none of it should count",
+			"data: {stream: '{\"architectures\":{\"x86_64\":{},\"aarch64\":7}}'}", 0},
 		{"When it is missing, the payload should name no images", "data: {}", 0},
 		{"When the file is no YAML, the payload should name no images", "\t:", 0},
 		{"When there is no file, the payload should name no images", "", 0},
@@ -98,4 +100,12 @@ func TestDecodeBootImages(t *testing.T) {
 			NewWithT(t).Expect(decodeBootImages([]byte(tc.raw)).Architectures).To(HaveLen(tc.want))
 		})
 	}
+}
+
+// TestStreamsAreReadWhole: of streams of which one can't be read, nobody knows what the others mean.
+func TestStreamsAreReadWhole(t *testing.T) {
+	images := decodeBootImages([]byte(`data: {stream: '{"architectures":{"x86_64":{"images":{"aws":{"regions":{"r":{"image":"ami-all"}}}}}}}', ` +
+		`streams: '{"rhel-10":{"architectures":{"x86_64":{"images":{"aws":{"regions":{"r":{"image":"ami-ten"}}}}}}},"rhel-9":7}'}`))
+	ami, _ := New("", Payload{BootImages: images}).AMI("rhel-10", "amd64", "r")
+	NewWithT(t).Expect(ami).To(Equal("ami-all"))
 }

@@ -5,6 +5,8 @@ package releaseinfo_test
 import (
 	"context"
 	"errors"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -151,11 +153,11 @@ func TestCacheHoldsNoMore(t *testing.T) {
 	other.Version = "1.36.4"
 	first, second := registry.PushRelease(t, kubernetesPayload()), registry.PushRelease(t, other)
 	for range 2 {
-		for spec, version := range map[string]string{first: "1.36.3", second: "1.36.4"} {
+		for _, spec := range []string{first, second} {
 			before := registry.Requests()
 			release, err := provider.Lookup(t.Context(), spec, nil)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(release.Version()).To(Equal(version))
+			g.Expect(spec).To(HaveSuffix(":" + release.Version()))
 			g.Expect(provider.Lookup(t.Context(), spec, nil)).NotTo(BeNil())
 			g.Expect(registry.Requests()).To(BeNumerically(">", before), "the other one took its place")
 		}
@@ -192,7 +194,7 @@ func TestKeychainOfTheOperator(t *testing.T) {
 func TestInsecureRegistries(t *testing.T) {
 	secured := releasetest.Start(t)
 	spec := secured.PushRelease(t, kubernetesPayload())
-	plain := httptest.NewServer(registry.New())
+	plain := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(plain.Close)
 	missing := strings.TrimPrefix(plain.URL, "http://") + "/release:1"
 	for _, insecure := range []bool{true, false} {

@@ -20,6 +20,7 @@ func TestParseOverrides(t *testing.T) {
 		{name: "When the text is empty it should give none", text: "", want: map[string]string{}},
 		{name: "When the text is a lone equals sign it should give none", text: "=", want: map[string]string{}},
 		{name: "When there are two pairs it should give both", text: "a=b, c/d=e:5000/f", want: map[string]string{"a": "b", "c/d": "e:5000/f"}},
+		{name: "When a pair has no source it should fail", text: "=b", fails: true},
 		{name: "When a pair has no destination it should fail", text: "a=", fails: true},
 		{name: "When a pair has no equals sign it should fail", text: "a=b,c", fails: true},
 	}
@@ -40,8 +41,10 @@ func TestParseMirrors(t *testing.T) {
 	got, err := ParseMirrors("a=b,a=c,d=e,=")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(got).To(Equal([]Mirror{{Source: "a", Mirrors: []string{"b"}}, {Source: "a", Mirrors: []string{"c"}}, {Source: "d", Mirrors: []string{"e"}}}))
-	_, err = ParseMirrors("a")
-	g.Expect(err).To(MatchError(ContainSubstring("source=mirror")))
+	for _, wrong := range []string{"a", "a=", "=b", "a=b,c"} {
+		_, err = ParseMirrors(wrong)
+		g.Expect(err).To(MatchError(ContainSubstring("source=mirror")), wrong)
+	}
 }
 
 func TestOverride(t *testing.T) {
