@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -142,16 +141,11 @@ func (c *create) write(stdout io.Writer, objs []client.Object) error {
 	if c.renderInto == "" {
 		return objects.Write(stdout, objs, c.renderSensitive)
 	}
-	// With --render-sensitive the file holds credentials.
-	f, err := os.OpenFile(c.renderInto, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	err := objects.WriteFile(c.renderInto, func(w io.Writer) error { return objects.Write(w, objs, c.renderSensitive) })
 	if err != nil {
 		return fmt.Errorf("--render-into: %w", err)
 	}
-	if err := objects.Write(f, objs, c.renderSensitive); err != nil {
-		_ = f.Close()
-		return fmt.Errorf("write %s: %w", c.renderInto, err)
-	}
-	return f.Close()
+	return nil
 }
 
 func (c *create) apply(ctx context.Context, objs []client.Object, report *progress.Reporter) error {

@@ -7,19 +7,21 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+
+	"github.com/openshift/hypershift/cmd/objects"
 )
 
 // pack writes the files of a folder into a gzipped tar archive.
 func pack(folder, archive string) error {
-	f, err := os.OpenFile(archive, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	err := objects.WriteFile(archive, func(file io.Writer) error {
+		compressed := gzip.NewWriter(file)
+		w := tar.NewWriter(compressed)
+		return errors.Join(w.AddFS(os.DirFS(folder)), w.Close(), compressed.Close())
+	})
 	if err != nil {
 		return fmt.Errorf("make the archive: %w", err)
-	}
-	compressed := gzip.NewWriter(f)
-	w := tar.NewWriter(compressed)
-	if err := errors.Join(w.AddFS(os.DirFS(folder)), w.Close(), compressed.Close(), f.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", archive, err)
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -63,15 +62,10 @@ func (r *render) run(cmd *cobra.Command, _ []string) error {
 	if r.outputFile == "" {
 		return r.write(cmd.OutOrStdout(), objs)
 	}
-	f, err := os.OpenFile(r.outputFile, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
+	if err := objects.WriteFile(r.outputFile, func(w io.Writer) error { return r.write(w, objs) }); err != nil {
 		return fmt.Errorf("--output-file: %w", err)
 	}
-	if err := r.write(f, objs); err != nil {
-		_ = f.Close()
-		return fmt.Errorf("write %s: %w", r.outputFile, err)
-	}
-	return f.Close()
+	return nil
 }
 
 func (o *Options) objects() ([]client.Object, error) {

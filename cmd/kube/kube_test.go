@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// kubeconfig writes one with two clusters, of which the first is the current.
+func kubeconfig(t *testing.T) string {
+	t.Helper()
+	config := clientcmdapi.NewConfig()
+	for _, name := range []string{"one", "two"} {
+		config.Clusters[name] = &clientcmdapi.Cluster{Server: "https://" + name + ".example:6443"}
+		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: "sesame"}
+		config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	}
+	config.CurrentContext = "one"
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestConfig(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none")
+	for _, tt := range []struct {
+		name        string
+		args        []string
+		environment string
+		host, says  string
+	}{
+		{name: "When a file is named, it should be its current context", args: []string{"--kubeconfig", kubeconfig(t)}, host: "https://one.example:6443"},
+		{name: "When a context is named, it should be that", args: []string{"--kubeconfig", kubeconfig(t), "--context", "two"}, host: "https://two.example:6443"},
+		{name: "When nothing is named, it should be the environment's", environment: kubeconfig(t), host: "https://one.example:6443"},
+		{name: "When both are named, the flag should win", args: []string{"--kubeconfig", none}, environment: kubeconfig(t), says: none},
+		{name: "When the context is not there, it should name it", args: []string{"--kubeconfig", kubeconfig(t), "--context", "three"}, says: "three"},
+		{name: "When there is no configuration, it should say how to give one", environment: none, says: "set --kubeconfig or KUBECONFIG"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g := NewWithT(t)
+			t.Setenv("KUBECONFIG", tt.environment)
+			t.Setenv("KUBERNETES_SERVICE_HOST", "")
+			t.Setenv("HOME", t.TempDir())
+			c, flags := &Connection{}, pflag.NewFlagSet("test", pflag.ContinueOnError)
+			c.AddFlags(flags)
+			g.Expect(flags.Parse(tt.args)).To(Succeed())
+			config, err := c.Config()
+			if tt.says != "" {
+				g.Expect(err).To(MatchError(And(HavePrefix("find the management cluster: "), ContainSubstring(tt.says))))
+				g.Expect(err.Error()).NotTo(ContainSubstring("sesame"))
+				_, err = c.Client()
+				g.Expect(err).To(MatchError(ContainSubstring(tt.says)))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(config.Host).To(Equal(tt.host))
+			g.Expect(config.UserAgent).To(Equal("hypershift-cli"), "an audit log tells who it was")
+			g.Expect(config.Burst).To(BeNumerically(">", config.QPS), "an installation is some hundred calls, and somebody waits for it")
+		})
+	}
+}
+
+// TestHostedNamespace names namespaces as the operator does: a dot is none that a namespace may have.
+func TestHostedNamespace(t *testing.T) {
+	for cluster, want := range map[string]string{"demo": "clusters-demo", "demo.v1.2": "clusters-demo-v1-2"} {
+		NewWithT(t).Expect(HostedNamespace("clusters", cluster)).To(Equal(want))
+	}
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+func TestWriteFile(t *testing.T) {
+	writes := func(text string, err error) func(io.Writer) error {
+		return func(w io.Writer) error {
+			_, failed := io.WriteString(w, text)
+			return errors.Join(failed, err)
+		}
+	}
+	t.Run("When the file is new it should be the owner's alone", func(t *testing.T) {
+		g, file := NewWithT(t), filepath.Join(t.TempDir(), "a")
+		g.Expect(WriteFile(file, writes("sesame", nil))).To(Succeed())
+		holds(t, file, "sesame")
+	})
+	t.Run("When others could read the file before it should be the owner's alone, with nothing of before", func(t *testing.T) {
+		g, file := NewWithT(t), filepath.Join(t.TempDir(), "a")
+		g.Expect(os.WriteFile(file, []byte("much longer than what comes"), 0o600)).To(Succeed())
+		g.Expect(os.Chmod(file, 0o666)).To(Succeed())
+		g.Expect(WriteFile(file, writes("sesame", nil))).To(Succeed())
+		holds(t, file, "sesame")
+	})
+	t.Run("When it ends half-way nothing should be left that looks whole", func(t *testing.T) {
+		g, file := NewWithT(t), filepath.Join(t.TempDir(), "a")
+		g.Expect(WriteFile(file, writes("half", errors.New("disk full")))).To(MatchError("write " + file + ": disk full"))
+		g.Expect(file).NotTo(BeAnExistingFile())
+	})
+	t.Run("When the file cannot be made it should say which", func(t *testing.T) {
+		dir := t.TempDir()
+		called := false
+		err := WriteFile(dir, func(io.Writer) error { called = true; return nil })
+		g := NewWithT(t)
+		g.Expect(err).To(MatchError(ContainSubstring(dir)))
+		g.Expect(called).To(BeFalse())
+		g.Expect(dir).To(BeADirectory())
+	})
+	t.Run("When it is a device it should be written to, and stay as it is", func(t *testing.T) {
+		g := NewWithT(t)
+		before, err := os.Stat(os.DevNull)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(WriteFile(os.DevNull, writes("sesame", nil))).To(Succeed())
+		g.Expect(WriteFile(os.DevNull, writes("", errors.New("no")))).NotTo(Succeed())
+		after, err := os.Stat(os.DevNull)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(after.Mode()).To(Equal(before.Mode()))
+	})
+}
+
+func holds(t *testing.T, file, want string) {
+	t.Helper()
+	g := NewWithT(t)
+	text, err := os.ReadFile(file)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(text)).To(Equal(want))
+	info, err := os.Stat(file)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(info.Mode().Perm()).To(BeEquivalentTo(0o600))
+}
