@@ -247,6 +247,8 @@ func TestKubeconfig(t *testing.T) {
 		{"When it is under another key, it should name that which is asked for", elsewhere(), []client.Object{userSecret("kubeconfig", goodKubeconfig)}, "", "under config"},
 		{"When it would run a program, it should not be used", elsewhere(), []client.Object{
 			userSecret("config", strings.Replace(goodKubeconfig, "{token: SECRET}", "{exec: {apiVersion: client.authentication.k8s.io/v1, command: sh}}", 1))}, "", "that can be used"},
+		{"When anybody on the way could answer, it should not be used", elsewhere(), []client.Object{
+			userSecret("config", strings.Replace(goodKubeconfig, "https://", "http://", 1))}, "", "that can be used"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := NewWithT(t)

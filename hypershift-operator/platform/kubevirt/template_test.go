@@ -180,6 +180,9 @@ func TestTemplate(t *testing.T) {
 			k.KubevirtHostDevices = []hyperv1.KubevirtHostDevice{{DeviceName: "example.com/a", Count: 2}, {DeviceName: "example.com/b"}}
 		}, append(devicesPath[:6:6], "hostDevices"), list(object(map[string]any{"name": "hostdevice-1", "deviceName": "example.com/a"}),
 			object(map[string]any{"name": "hostdevice-2", "deviceName": "example.com/a"}), object(map[string]any{"name": "hostdevice-3", "deviceName": "example.com/b"}))},
+		{"When one device is passed through, it should be there", func(k *hyperv1.KubevirtNodePoolPlatform) {
+			k.KubevirtHostDevices = []hyperv1.KubevirtHostDevice{{DeviceName: "example.com/a", Count: 1}}
+		}, append(devicesPath[:6:6], "hostDevices"), list(object(map[string]any{"name": "hostdevice-1", "deviceName": "example.com/a"}))},
 		{"When nothing else is said, the provider should not log in", nil, []any{"virtualMachineBootstrapCheck"}, object(map[string]any{"checkStrategy": "none"})},
 		{"When virtual machines are made, they should be found by pool and cluster", nil, []any{"virtualMachineTemplate", "metadata"}, object(map[string]any{
 			"labels": object(map[string]any{"hypershift.openshift.io/nodepool-name": "workers", "hypershift.openshift.io/infra-id": "demo-abcde"})})},
