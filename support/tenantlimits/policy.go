@@ -117,7 +117,7 @@ func prefixed(names []string) []string {
 
 // celImage says that an image is allowed, or not named at all.
 func (l *Limits) celImage(image string) string {
-	return fmt.Sprintf("(%s == '' || %s.exists(p, %s.startsWith(p)))", image, celList(imagePrefixes(l.Registries)), image)
+	return fmt.Sprintf("(%s == '' || !%s.contains('%s') && %s.exists(p, %s.startsWith(p)))", image, image, hiddenFolder, celList(imagePrefixes(l.Registries)), image)
 }
 
 // celAllowed says that a value is one of the entries.

@@ -200,8 +200,12 @@ func allows(entries []string, value string) bool {
 }
 
 func allowsImage(registries []string, image string) bool {
-	return hasPrefix(image, imagePrefixes(registries))
+	return !strings.Contains(image, hiddenFolder) && hasPrefix(image, imagePrefixes(registries))
 }
+
+// hiddenFolder is in no name of an image. One with "/../" could begin as an allowed one does and lead to another: a registry, or a proxy
+// before it, may tidy up the path that it is asked for.
+const hiddenFolder = "/."
 
 func hasPrefix(value string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(value, prefix) })

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tenantlimits_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/cel-go/cel"
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/tenantlimits"
+)
+
+// server is what an API server makes of the policy for one kind of object.
+type server struct {
+	t                    *testing.T
+	limits               *tenantlimits.Limits
+	policy               *admissionv1.ValidatingAdmissionPolicy
+	validations, matches []cel.Program
+}
+
+func newServer(t *testing.T, l *tenantlimits.Limits, resource string) *server {
+	t.Helper()
+	s := &server{t: t, limits: l}
+	for _, obj := range l.Objects() {
+		policy, ok := obj.(*admissionv1.ValidatingAdmissionPolicy)
+		if ok && slices.Contains(policy.Spec.MatchConstraints.ResourceRules[0].Resources, resource) {
+			s.policy = policy
+		}
+	}
+	env, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).NewExpressionsEnv().Extend(
+		cel.Variable("object", cel.DynType), cel.Variable("oldObject", cel.DynType))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range s.policy.Spec.Validations {
+		s.validations = append(s.validations, compiled(t, env, v.Expression))
+	}
+	for _, m := range s.policy.Spec.MatchConditions {
+		s.matches = append(s.matches, compiled(t, env, m.Expression))
+	}
+	return s
+}
+
+func compiled(t *testing.T, env *cel.Env, expression string) cel.Program {
+	t.Helper()
+	ast, issues := env.Compile(expression)
+	if issues.Err() != nil {
+		t.Fatalf("%s: %v", expression, issues.Err())
+	}
+	program, err := env.Program(ast)
+	if err != nil {
+		t.Fatalf("%s: %v", expression, err)
+	}
+	return program
+}
+
+func (s *server) holds(program cel.Program, obj, old client.Object) bool {
+	s.t.Helper()
+	values := map[string]any{"object": content(s.t, obj), "oldObject": nil}
+	if old != nil {
+		values["oldObject"] = content(s.t, old)
+	}
+	result, _, err := program.Eval(values)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return result.Value() == true
+}
+
+func content(t *testing.T, obj client.Object) map[string]any {
+	t.Helper()
+	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// refusals are the messages for an object that comes, or that changes from another.
+func (s *server) refusals(obj, old client.Object) []string {
+	s.t.Helper()
+	for _, match := range s.matches {
+		if !s.holds(match, obj, old) {
+			return nil
+		}
+	}
+	var messages []string
+	for i, v := range s.validations {
+		if !s.holds(v, obj, nil) {
+			messages = append(messages, s.policy.Spec.Validations[i].Message)
+		}
+	}
+	return messages
+}
+
+// limited allows a little of everything.
+func limited() *tenantlimits.Limits {
+	return &tenantlimits.Limits{
+		Registries: []string{"a.example", "quay.io/okd", "b.example:5000/team*"}, ImageAnnotations: []string{"cluster-autoscaler-image"},
+		PriorityClasses: []string{"mine", "team-*"}, NodeLabels: []string{"team", "hypershift.openshift.io/*"}, Taints: []string{"team"},
+	}
+}
+
+const release = "a.example/release:1"
+
+func cluster(change func(*hyperv1.HostedCluster)) *hyperv1.HostedCluster {
+	hc := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "tenant"}}
+	hc.Spec.Release.Image = release
+	if change != nil {
+		change(hc)
+	}
+	return hc
+}
+
+func annotated(key, value string) *hyperv1.HostedCluster {
+	return cluster(func(hc *hyperv1.HostedCluster) { hc.Annotations = map[string]string{key: value} })
+}
+
+// agree holds what the API server says against what the operator says: who escapes the one must meet the other.
+func (s *server) agree(t *testing.T, hc *hyperv1.HostedCluster, allowed bool) {
+	t.Helper()
+	g := NewWithT(t)
+	g.Expect(len(s.limits.HostedCluster(hc)) == 0).To(Equal(allowed), "the operator: %v", s.limits.HostedCluster(hc))
+	refused := s.refusals(hc, nil)
+	g.Expect(len(refused) == 0).To(Equal(allowed), "the API server: %v", refused)
+}
+
+func TestImages(t *testing.T) {
+	clusters, pools := newServer(t, limited(), "hostedclusters"), newServer(t, limited(), "nodepools")
+	for image, allowed := range map[string]bool{
+		"":                                    true,
+		"a.example/release:1":                 true,
+		"a.example/deep/er/release@sha256:0":  true,
+		"a.example":                           false,
+		"a.example:5000/release:1":            false,
+		"a.example.evil.example/release:1":    false,
+		"evil.example/a.example/release:1":    false,
+		"quay.io/okd/release:1":               true,
+		"quay.io/okd:1":                       true,
+		"quay.io/okd@sha256:0":                true,
+		"quay.io/okd-evil/release:1":          false,
+		"quay.io/release:1":                   false,
+		"b.example:5000/team-red/release:1":   true,
+		"b.example:5000/tea/release:1":        false,
+		"release:1":                           false,
+		"quay.io/okd/../evil/release:1":       false,
+		"quay.io/okd/./../evil/release:1":     false,
+		"quay.io/okd/..":                      false,
+		"b.example:5000/team/../evil/image:1": false,
+		"a.example/release..old:1.2":          true,
+	} {
+		t.Run("When an image is "+image+", all that name one should be told alike", func(t *testing.T) {
+			for _, name := range []func(*hyperv1.HostedCluster){
+				func(hc *hyperv1.HostedCluster) { hc.Spec.Release.Image = image },
+				func(hc *hyperv1.HostedCluster) { hc.Spec.ControlPlaneRelease = &hyperv1.Release{Image: image} },
+				func(hc *hyperv1.HostedCluster) {
+					hc.Spec.ImageContentSources = []hyperv1.ImageContentSource{{Source: "x", Mirrors: []string{release, image}}}
+				},
+				func(hc *hyperv1.HostedCluster) {
+					hc.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{KMS: &hyperv1.KMSSpec{Plugin: &hyperv1.KMSPluginSpec{Image: image}}}
+				},
+			} {
+				clusters.agree(t, cluster(name), allowed)
+			}
+			pool := &hyperv1.NodePool{}
+			pool.Spec.Release.Image = image
+			g := NewWithT(t)
+			g.Expect(len(pools.limits.NodePool(pool)) == 0).To(Equal(allowed))
+			g.Expect(len(pools.refusals(pool, nil)) == 0).To(Equal(allowed))
+		})
+	}
+}
+
+func TestAnnotations(t *testing.T) {
+	const domain = "hypershift.openshift.io/"
+	clusters := newServer(t, limited(), "hostedclusters")
+	for name, tc := range map[string]struct {
+		key, value string
+		allowed    bool
+	}{
+		"an image that is allowed":        {domain + "cluster-autoscaler-image", "x", true},
+		"an image of another name":        {domain + "other-image", "x", false},
+		"several images":                  {domain + "other-images", "x", false},
+		"overrides of images":             {domain + "image-overrides", "x", false},
+		"overrides of registries":         {domain + "control-plane-registry-overrides", "x", false},
+		"an image that is empty":          {domain + "other-image", "", true},
+		"an image of another domain":      {"example.com/other-image", "x", true},
+		"what only begins like an image":  {domain + "image-pull-policy", "x", true},
+		"a priority class":                {hyperv1.EtcdPriorityClass, "mine", true},
+		"a priority class of a family":    {hyperv1.ControlPlanePriorityClass, "team-red", true},
+		"a foreign priority class":        {hyperv1.APICriticalPriorityClass, "system-node-critical", false},
+		"a class that begins like one":    {hyperv1.EtcdPriorityClass, "mine-too", false},
+		"no priority class":               {hyperv1.EtcdPriorityClass, "", true},
+		"a selector":                      {hyperv1.RequestServingNodeAdditionalSelectorAnnotation, "team=red", true},
+		"two selectors":                   {hyperv1.RequestServingNodeAdditionalSelectorAnnotation, "team=red,hypershift.openshift.io/x=y", true},
+		"a foreign selector behind one":   {hyperv1.RequestServingNodeAdditionalSelectorAnnotation, "team=red,other=", false},
+		"a foreign selector with no sign": {hyperv1.RequestServingNodeAdditionalSelectorAnnotation, "other", false},
+		"a selector that ends in a comma": {hyperv1.RequestServingNodeAdditionalSelectorAnnotation, "team=red,", true},
+		"a selector with a space":         {hyperv1.RequestServingNodeAdditionalSelectorAnnotation, "team=red, other=", false},
+	} {
+		t.Run("When an annotation is "+name+", API server and operator should say the same", func(t *testing.T) {
+			clusters.agree(t, annotated(tc.key, tc.value), tc.allowed)
+		})
+	}
+}
+
+func TestPlacesOfPods(t *testing.T) {
+	clusters := newServer(t, limited(), "hostedclusters")
+	selects := func(key string) *hyperv1.HostedCluster {
+		return cluster(func(hc *hyperv1.HostedCluster) { hc.Spec.NodeSelector = map[string]string{"team": "red", key: ""} })
+	}
+	tolerates := func(toleration corev1.Toleration) *hyperv1.HostedCluster {
+		return cluster(func(hc *hyperv1.HostedCluster) { hc.Spec.Tolerations = []corev1.Toleration{{Key: "team"}, toleration} })
+	}
+	labelled := func(key string) *hyperv1.HostedCluster {
+		return cluster(func(hc *hyperv1.HostedCluster) { hc.Spec.Labels = map[string]string{key: "x"} })
+	}
+	for name, tc := range map[string]struct {
+		hc      *hyperv1.HostedCluster
+		allowed bool
+	}{
+		"a node by an allowed label":     {selects("team"), true},
+		"a node by a label of ours":      {selects("hypershift.openshift.io/control-plane"), true},
+		"a node by another label":        {selects("node-role.kubernetes.io/control-plane"), false},
+		"a node by a label like ours":    {selects("teams"), false},
+		"a taint that is allowed":        {tolerates(corev1.Toleration{Key: "team", Operator: corev1.TolerationOpExists}), true},
+		"another taint":                  {tolerates(corev1.Toleration{Key: "node-role.kubernetes.io/control-plane"}), false},
+		"every taint":                    {tolerates(corev1.Toleration{Operator: corev1.TolerationOpExists}), false},
+		"a label of one's own":           {labelled("team"), true},
+		"a label of ours for pods":       {labelled("hypershift.openshift.io/need-management-kas-access"), false},
+		"a label whose name holds ours":  {labelled("x.hypershift.openshift.io/y"), true},
+		"nothing at all":                 {cluster(nil), true},
+		"annotations that are all empty": {annotated("", ""), true},
+	} {
+		t.Run("When a tenant chooses "+name+", API server and operator should say the same", func(t *testing.T) {
+			clusters.agree(t, tc.hc, tc.allowed)
+		})
+	}
+}
+
+func TestEverythingAndNothing(t *testing.T) {
+	all := []string{"*"}
+	greedy := cluster(func(hc *hyperv1.HostedCluster) {
+		hc.Annotations = map[string]string{hyperv1.ControlPlaneOperatorImageAnnotation: "x", hyperv1.EtcdPriorityClass: "system-node-critical",
+			hyperv1.RequestServingNodeAdditionalSelectorAnnotation: "other=x"}
+		hc.Spec.Release.Image = "evil.example/release:1"
+		hc.Spec.NodeSelector = map[string]string{"other": ""}
+		hc.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	})
+	t.Run("When all is allowed, nothing should be refused", func(t *testing.T) {
+		l := &tenantlimits.Limits{Registries: all, ImageAnnotations: all, PriorityClasses: all, NodeLabels: all, Taints: all}
+		newServer(t, l, "hostedclusters").agree(t, greedy, true)
+	})
+	t.Run("When nothing is allowed, all should be refused", func(t *testing.T) {
+		s := newServer(t, &tenantlimits.Limits{}, "hostedclusters")
+		s.agree(t, greedy, false)
+		g := NewWithT(t)
+		refusals := s.limits.HostedCluster(greedy)
+		g.Expect(refusals).To(HaveLen(6))
+		g.Expect(slices.IsSorted(refusals)).To(BeTrue(), "a condition must not change with the order of a map")
+		g.Expect(s.refusals(greedy, nil)).To(HaveLen(6))
+	})
+	t.Run("When there are no limits, nothing should be refused", func(t *testing.T) {
+		g, l := NewWithT(t), (*tenantlimits.Limits)(nil)
+		g.Expect(l.HostedCluster(greedy)).To(BeEmpty())
+		g.Expect(l.NodePool(&hyperv1.NodePool{})).To(BeEmpty())
+	})
+}
+
+// TestWhatWasThereBefore: what broke a limit before there was one can still go, and be worked on by controllers.
+func TestWhatWasThereBefore(t *testing.T) {
+	s := newServer(t, limited(), "hostedclusters")
+	before := cluster(func(hc *hyperv1.HostedCluster) { hc.Spec.Release.Image = "evil.example/release:1" })
+	for name, tc := range map[string]struct {
+		change  func(*hyperv1.HostedCluster)
+		refused bool
+	}{
+		"its finalizers change":   {func(hc *hyperv1.HostedCluster) { hc.Finalizers = []string{"x/y"} }, false},
+		"its labels change":       {func(hc *hyperv1.HostedCluster) { hc.Labels = map[string]string{"a": "b"} }, false},
+		"it goes":                 {func(hc *hyperv1.HostedCluster) { hc.DeletionTimestamp = &metav1.Time{}; hc.Spec.InfraID = "x" }, false},
+		"its spec changes":        {func(hc *hyperv1.HostedCluster) { hc.Spec.InfraID = "x" }, true},
+		"its annotations change":  {func(hc *hyperv1.HostedCluster) { hc.Annotations = map[string]string{"a": "b"} }, true},
+		"it becomes what it may":  {func(hc *hyperv1.HostedCluster) { hc.Spec.Release.Image = release }, false},
+		"it becomes another evil": {func(hc *hyperv1.HostedCluster) { hc.Spec.Release.Image += "2" }, true},
+	} {
+		t.Run("When "+name+", it should pass or not", func(t *testing.T) {
+			after := before.DeepCopy()
+			tc.change(after)
+			NewWithT(t).Expect(len(s.refusals(after, before)) > 0).To(Equal(tc.refused))
+		})
+	}
+}
+
+// TestBindings: a policy that nothing binds, or that is passed over when it fails, refuses nobody.
+func TestBindings(t *testing.T) {
+	g := NewWithT(t)
+	bound := map[string]bool{}
+	var policies []string
+	for _, obj := range limited().Objects() {
+		switch o := obj.(type) {
+		case *admissionv1.ValidatingAdmissionPolicy:
+			policies = append(policies, o.Name)
+			g.Expect(o.Spec.FailurePolicy).To(HaveValue(Equal(admissionv1.Fail)))
+			rule := o.Spec.MatchConstraints.ResourceRules[0]
+			g.Expect(rule.Operations).To(ConsistOf(admissionv1.Create, admissionv1.Update))
+			g.Expect(rule.APIGroups).To(ConsistOf(hyperv1.GroupVersion.Group))
+			g.Expect(rule.APIVersions).To(ConsistOf("*"), "another version of an object is no way around")
+		case *admissionv1.ValidatingAdmissionPolicyBinding:
+			g.Expect(o.Spec.ValidationActions).To(ConsistOf(admissionv1.Deny))
+			bound[o.Spec.PolicyName] = true
+		}
+	}
+	g.Expect(policies).To(HaveLen(2))
+	for _, name := range policies {
+		g.Expect(bound).To(HaveKey(name))
+		g.Expect(strings.HasPrefix(name, tenantlimits.Name)).To(BeTrue())
+	}
+}
