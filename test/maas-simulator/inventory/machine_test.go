@@ -82,6 +82,7 @@ func TestNumber(t *testing.T) {
 		"a number":           {4.0, 4, true},
 		"one near a number":  {3.9999999, 4, true},
 		"Go's own":           {4, 4, true},
+		"a large one":        {int64(4), 4, true},
 		"one kept as text":   {json.Number("4.2"), 4, true},
 		"no number at all":   {json.Number("four"), 0, false},
 		"an object":          {map[string]any{"id": 4.0}, 4, true},

@@ -19,6 +19,8 @@ func Number(v any) (int, bool) {
 		return int(math.Round(n)), true
 	case int:
 		return n, true
+	case int64:
+		return int(n), true
 	case json.Number:
 		f, err := n.Float64()
 		return int(math.Round(f)), err == nil
