@@ -113,25 +113,46 @@ func TestDamaged(t *testing.T) {
 		w.Expect(err).To(MatchError(ContainSubstring(state)))
 		w.Expect(w.Files()).To(Equal(before))
 	})
-	for name, harm := range map[string]func(w *world){
-		"The wanted plan is gone":             func(w *world) { w.Expect(w.Remove(dir + "/target.json")).To(Succeed()) },
-		"The wanted plan is cut short":        func(w *world) { w.Put(dir+"/target.json", "{") },
-		"The list of what was is gone":        func(w *world) { w.Expect(w.Remove(dir + "/before/index.json")).To(Succeed()) },
-		"The list of what was is cut short":   func(w *world) { w.Put(dir+"/before/index.json", "[{") },
-		"The list of what was lacks the plan": func(w *world) { w.Put(dir+"/before/index.json", "[]") },
+	for name, tt := range map[string]struct {
+		harm func(w *world)
+		says string
+	}{
+		"the wanted plan is gone":             {func(w *world) { w.Expect(w.Remove(dir + "/target.json")).To(Succeed()) }, "0 bytes that are no node plan"},
+		"the wanted plan is cut short":        {func(w *world) { w.Put(dir+"/target.json", "{") }, "1 bytes that are no node plan"},
+		"the list of what was is gone":        {func(w *world) { w.Expect(w.Remove(dir + "/before/index.json")).To(Succeed()) }, "reading what was kept for the way back"},
+		"the list of what was is cut short":   {func(w *world) { w.Put(dir+"/before/index.json", "[{") }, "reading what was kept for the way back"},
+		"the list of what was lacks the plan": {func(w *world) { w.Put(dir+"/before/index.json", "[]") }, "the former plan was not kept"},
+		"the list of what was cannot be read": {func(w *world) {
+			w.Expect(w.Remove(dir + "/before/index.json")).To(Succeed())
+			w.Put(dir+"/before/index.json/x", "")
+		}, "is a directory"},
 	} {
-		t.Run("When "+strings.ToLower(name[:1])+name[1:]+", the machine should not end in between and say that it is well", func(t *testing.T) {
+		t.Run("When "+name+", the machine should not end in between and say that it is well", func(t *testing.T) {
 			w := begun(t)
-			harm(w)
+			tt.harm(w)
 			before := w.files()
 			_, err := w.update.Settle(t.Context())
-			w.Expect(err).To(HaveOccurred())
+			w.Expect(err).To(MatchError(ContainSubstring(tt.says)))
 			now, err := update.Load(w.Host)
 			w.Expect(err).NotTo(HaveOccurred())
 			w.Expect(now.Underway()).To(BeTrue())
 			w.Expect(w.files()).To(Equal(before), "it is what it was")
 		})
 	}
+	t.Run("When a folder is where nothing was, it should say that it is in the way back", func(t *testing.T) {
+		w := begun(t)
+		w.update.Healthy = func(context.Context) error {
+			w.Expect(w.Remove("/etc/app/only-new")).To(Succeed())
+			w.Put("/etc/app/only-new/data", "of an application")
+			return errUnhealthy
+		}
+		_, err := w.update.Settle(t.Context())
+		w.Expect(err).To(MatchError(ContainSubstring("bringing back /etc/app/only-new: ")))
+		w.Expect(w.Text("/etc/app/only-new/data")).To(Equal("of an application"))
+		w.Expect(os.RemoveAll(w.Path("/etc/app/only-new"))).To(Succeed())
+		w.update.Healthy = func(context.Context) error { return nil }
+		w.Expect(w.settles().Phase).To(Equal(update.RolledBack), "when it is out of the way, it goes on")
+	})
 	t.Run("When a kept file is gone, it should say which one cannot be brought back", func(t *testing.T) {
 		w := begun(t)
 		w.update.Healthy = func(context.Context) error {

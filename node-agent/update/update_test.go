@@ -103,7 +103,7 @@ func TestWhatWasThere(t *testing.T) {
 	w.healthy["new\n"] = errUnhealthy
 	w.PutMode(changed, "by hand\n", 0o604)
 	w.PutLink("/etc/app/only-old", "/srv/elsewhere")
-	w.PutLink(nodeplan.UnitDir+"graphical.target.requires/both.service", "../both.service")
+	w.PutLink(requires+"both.service", "../both.service")
 	w.Expect(w.Remove("/etc/app/link")).To(Succeed())
 	if os.Getuid() == 0 {
 		w.Expect(os.Chown(w.Path(changed), 1200, 1300)).To(Succeed())
@@ -117,6 +117,43 @@ func TestWhatWasThere(t *testing.T) {
 	w.Expect(w.Owner(changed)).To(Equal(owner))
 	if os.Getuid() == 0 {
 		w.Expect(w.Owner("/etc/app/only-old")).To(Equal("1200:1300"))
+	}
+}
+
+// TestUsersOnTheWay: who is made while an update is under way goes with it only when that is what the update makes.
+func TestUsersOnTheWay(t *testing.T) {
+	t.Parallel()
+	const guest = "guest:x:1300:1300::/home/guest:/bin/sh\n"
+	for name, tt := range map[string]struct {
+		users  []nodeplan.User
+		groups []nodeplan.Group
+		stays  bool
+	}{
+		"the configuration makes no user": {nil, nil, true},
+		"the configuration makes a user":  {[]nodeplan.User{{Name: "joe"}}, nil, false},
+		"the configuration makes a group": {nil, []nodeplan.Group{{Name: "ops"}}, false},
+	} {
+		t.Run("When the machine goes back and "+name+", users should be as the machine had them", func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.healthy["new\n"] = errUnhealthy
+			w.target.Users, w.target.Groups = tt.users, tt.groups
+			before := w.files()
+			w.update.Bring = func(ctx context.Context) error {
+				if !strings.Contains(w.Text("/etc/passwd"), guest) && len(w.brought) == 0 {
+					w.Put("/etc/passwd", w.Text("/etc/passwd")+guest)
+				}
+				return w.bring(ctx)
+			}
+			w.Expect(w.goes().Phase).To(Equal(update.RolledBack))
+			w.Expect(strings.Contains(w.Text("/etc/passwd"), guest)).To(Equal(tt.stays))
+			after := w.files()
+			delete(before, "/etc/passwd")
+			delete(after, "/etc/passwd")
+			if diff := cmp.Diff(before, after); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
 	}
 }
 
@@ -142,13 +179,13 @@ func TestIgnition(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			plan := former()
-			w.plan(&nodeplan.Plan{Version: nodeplan.Version, ConfigHash: "old", Owned: append(plan.Paths(), nodeplan.UnitDir+"sshd.service.d/own.conf")})
+			w.plan(&nodeplan.Plan{Version: nodeplan.Version, ConfigHash: "old", Owned: append(plan.Paths(), nodeplan.UnitDir+"sshd.service.d/own.conf", nodeplan.UnitDir+"old.service.d/2.conf")})
 			w.Put(nodeplan.UnitDir+"sshd.service.d/own.conf", "x")
 			w.Put(nodeplan.UnitDir+"sshd.service", "the image's")
 			w.healthy["new\n"] = unhealthy
 			before := w.files()
 			w.goes()
-			w.Expect(w.Commands).To(ContainElement("systemctl disable --now old.service"))
+			w.Expect(strings.Count(strings.Join(w.Commands, "\n"), "systemctl disable --now old.service")).To(Equal(1))
 			w.Expect(w.Commands).NotTo(ContainElement("systemctl disable --now sshd.service"), "only a drop-in of it is the configuration's")
 			w.Expect(w.Text(nodeplan.UnitDir + "sshd.service")).To(Equal("the image's"))
 			if unhealthy == nil {

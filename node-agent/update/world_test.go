@@ -28,6 +28,8 @@ const (
 	room   = dir + "/room"
 	bootID = "/proc/sys/kernel/random/boot_id"
 	wants  = nodeplan.UnitDir + "multi-user.target.wants/"
+	// requires is a second way by which a unit may be started.
+	requires = nodeplan.UnitDir + "graphical.target.requires/"
 
 	changed = "/etc/app/changed"
 )
@@ -88,7 +90,7 @@ func newWorld(t *testing.T) *world {
 	w := newWorldOf(t, hosttest.New(t))
 	me := fmt.Sprintf("me:x:%d:%d::/home/me:/bin/sh\n", os.Getuid(), os.Getgid())
 	for path, text := range map[string]string{
-		"/etc/passwd": "root:x:0:0::/root:/bin/sh\n" + me, "/etc/group": "root:x:0:\n", "/etc/shadow": "root:*:\n", bootID: "first\n", nodeplan.Program: "node-agent",
+		"/etc/passwd": "root:x:0:0::/root:/bin/sh\n" + me, "/etc/group": "root:x:0:\n", "/etc/shadow": "root:*:\n", "/etc/gshadow": "root:*::\n", bootID: "first\n", nodeplan.Program: "node-agent",
 	} {
 		w.Put(path, text)
 	}
@@ -132,6 +134,8 @@ func (w *world) program(command string, _ io.Reader) ([]byte, error) {
 	words := strings.Fields(command)
 	last := words[len(words)-1]
 	switch {
+	case command == "systemctl enable new.service":
+		return nil, errors.Join(w.Link(wants+last, "../"+last), w.Link(requires+last, "../"+last))
 	case strings.HasPrefix(command, "systemctl enable"):
 		return nil, w.Link(wants+last, "../"+last)
 	case strings.HasPrefix(command, "systemctl disable"):
@@ -146,6 +150,7 @@ func (w *world) program(command string, _ io.Reader) ([]byte, error) {
 		w.Put("/etc/shadow", w.Text("/etc/shadow")+last+":!:\n")
 	case words[0] == "groupadd":
 		w.Put("/etc/group", w.Text("/etc/group")+last+":x:900:\n")
+		w.Put("/etc/gshadow", w.Text("/etc/gshadow")+last+":!::\n")
 	}
 	return nil, nil
 }

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host_test
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/node-agent/host"
+)
+
+// newHost tells which files changed.
+func newHost(t *testing.T) (*GomegaWithT, *host.Host, *[]string) {
+	t.Helper()
+	changed := &[]string{}
+	return NewWithT(t), &host.Host{Root: t.TempDir(), Log: &strings.Builder{}, Changed: func(path string) { *changed = append(*changed, path) }}, changed
+}
+
+// there are the names in a folder.
+func there(g *GomegaWithT, h *host.Host, folder string) []string {
+	entries, err := os.ReadDir(h.Path(folder))
+	g.Expect(err).NotTo(HaveOccurred())
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names
+}
+
+func TestWrite(t *testing.T) {
+	t.Parallel()
+	const path = "/etc/app/f"
+	t.Run("When a file is new, it should have its content and its mode, whatever the umask is, and nothing be left beside it", func(t *testing.T) {
+		g, h, changed := newHost(t)
+		g.Expect(h.Write(path, []byte("one"), 0o666)).To(BeTrue())
+		g.Expect(h.Read(path)).To(BeEquivalentTo("one"))
+		info, err := os.Stat(h.Path(path))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(info.Mode()).To(Equal(fs.FileMode(0o666)))
+		g.Expect(there(g, h, "/etc/app")).To(Equal([]string{"f"}))
+		g.Expect(*changed).To(Equal([]string{path}))
+	})
+	for name, tt := range map[string]struct {
+		content string
+		mode    fs.FileMode
+		want    bool
+	}{
+		"it is the same":                      {"one", 0o644, false},
+		"its content is another of that size": {"two", 0o644, true},
+		"its content is longer":               {"one more", 0o644, true},
+		"only its mode is another":            {"one", 0o600, true},
+	} {
+		t.Run("When a file is there and "+name+", it should be said whether it changed", func(t *testing.T) {
+			g, h, changed := newHost(t)
+			g.Expect(h.Write(path, []byte("one"), 0o644)).To(BeTrue())
+			before, err := os.Stat(h.Path(path))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(h.Write(path, []byte(tt.content), tt.mode)).To(Equal(tt.want))
+			after, err := os.Stat(h.Path(path))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(os.SameFile(before, after)).To(Equal(!tt.want), "who has the old one open reads the whole of the old one")
+			g.Expect(h.Read(path)).To(BeEquivalentTo(tt.content))
+			g.Expect(after.Mode()).To(Equal(tt.mode))
+			g.Expect(*changed).To(HaveLen(map[bool]int{false: 1, true: 2}[tt.want]))
+		})
+	}
+	t.Run("When a link leads to the same content, the file should take its place, and what it leads to stay", func(t *testing.T) {
+		g, h, _ := newHost(t)
+		g.Expect(h.Write("/etc/app/other", []byte("one"), 0o644)).To(BeTrue())
+		g.Expect(h.Link(path, "other")).To(Succeed())
+		g.Expect(h.Write(path, []byte("one"), 0o644)).To(BeTrue())
+		info, err := os.Lstat(h.Path(path))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(info.Mode().IsRegular()).To(BeTrue())
+		g.Expect(h.Read("/etc/app/other")).To(BeEquivalentTo("one"))
+	})
+	for name, way := range map[string]string{"a folder is at its place": path + "/x", "a file is where its folder goes": "/etc/app"} {
+		t.Run("When "+name+", it should say so, and leave nothing half done", func(t *testing.T) {
+			g, h, changed := newHost(t)
+			g.Expect(h.Write(way, []byte("theirs"), 0o644)).To(BeTrue())
+			*changed = nil
+			_, err := h.Write(path, []byte("one"), 0o644)
+			g.Expect(err).To(HaveOccurred())
+			g.Expect(*changed).To(BeEmpty())
+			g.Expect(h.Read(way)).To(BeEquivalentTo("theirs"))
+			g.Expect(there(g, h, "/etc")).To(Equal([]string{"app"}))
+			if way != "/etc/app" {
+				g.Expect(there(g, h, "/etc/app")).To(Equal([]string{"f"}))
+			}
+		})
+	}
+}
+
+func TestReadAndExists(t *testing.T) {
+	t.Parallel()
+	g, h, _ := newHost(t)
+	g.Expect(h.Write("/etc/empty", nil, 0o644)).To(BeTrue())
+	g.Expect(h.Link("/etc/dangling", "nowhere")).To(Succeed())
+	t.Run("When there is no file, it should have no content, which an empty one has", func(*testing.T) {
+		g.Expect(h.Read("/etc/none")).To(BeNil())
+		g.Expect(h.Read("/etc/empty")).To(And(BeEmpty(), Not(BeNil())))
+	})
+	t.Run("When a folder is read, it should be an error and not nothing", func(*testing.T) {
+		_, err := h.Read("/etc")
+		g.Expect(err).To(HaveOccurred())
+	})
+	t.Run("When a link leads nowhere, it should be there all the same", func(*testing.T) {
+		g.Expect(h.Exists("/etc/dangling")).To(BeTrue())
+		g.Expect(h.Exists("/etc/none")).To(BeFalse())
+	})
+}
+
+func TestRemove(t *testing.T) {
+	t.Parallel()
+	t.Run("When a file is removed twice, it should be no error, and change once", func(t *testing.T) {
+		g, h, changed := newHost(t)
+		g.Expect(h.Write("/etc/f", nil, 0o644)).To(BeTrue())
+		*changed = nil
+		g.Expect(h.Remove("/etc/f")).To(Succeed())
+		g.Expect(h.Remove("/etc/f")).To(Succeed())
+		g.Expect(*changed).To(Equal([]string{"/etc/f"}))
+		g.Expect(h.Remove("/none/f")).To(Succeed())
+	})
+	t.Run("When a file is where its folder would be, there should be nothing to remove", func(t *testing.T) {
+		g, h, _ := newHost(t)
+		g.Expect(h.Write("/etc/f", nil, 0o644)).To(BeTrue())
+		g.Expect(h.Remove("/etc/f/g")).To(Succeed())
+		g.Expect(h.Exists("/etc/f")).To(BeTrue())
+	})
+	t.Run("When a link is removed, what it leads to should stay", func(t *testing.T) {
+		g, h, _ := newHost(t)
+		g.Expect(h.Write("/etc/f", nil, 0o644)).To(BeTrue())
+		g.Expect(h.Link("/etc/l", "f")).To(Succeed())
+		g.Expect(h.Remove("/etc/l")).To(Succeed())
+		g.Expect(there(g, h, "/etc")).To(Equal([]string{"f"}))
+	})
+	t.Run("When a folder has something in it, it should stay, and be said to", func(t *testing.T) {
+		g, h, changed := newHost(t)
+		g.Expect(h.Write("/etc/f", nil, 0o644)).To(BeTrue())
+		*changed = nil
+		g.Expect(h.Remove("/etc")).NotTo(Succeed())
+		g.Expect(*changed).To(BeEmpty())
+	})
+}
+
+func TestLink(t *testing.T) {
+	t.Parallel()
+	const path = "/opt/node/current"
+	t.Run("When a link is made again, nothing should change", func(t *testing.T) {
+		g, h, changed := newHost(t)
+		for range 2 {
+			g.Expect(h.Link(path, "one")).To(Succeed())
+			g.Expect(os.Readlink(h.Path(path))).To(Equal("one"))
+		}
+		g.Expect(*changed).To(Equal([]string{path}))
+	})
+	t.Run("When it leads elsewhere then, nothing should be left beside it, of an earlier attempt neither", func(t *testing.T) {
+		g, h, changed := newHost(t)
+		g.Expect(h.Link(path, "one")).To(Succeed())
+		g.Expect(os.Symlink("half", h.Path(path+".hypershift-partial"))).To(Succeed())
+		g.Expect(h.Link(path, "two")).To(Succeed())
+		g.Expect(os.Readlink(h.Path(path))).To(Equal("two"))
+		g.Expect(there(g, h, "/opt/node")).To(Equal([]string{"current"}))
+		g.Expect(*changed).To(HaveLen(2))
+	})
+	for name, way := range map[string]string{
+		"a folder is at its place": path + "/x", "a file is where its folder goes": "/opt/node", "a folder is where it is made": path + ".hypershift-partial/x",
+	} {
+		t.Run("When "+name+", it should say so", func(t *testing.T) {
+			g, h, changed := newHost(t)
+			g.Expect(h.Write(way, nil, 0o644)).To(BeTrue())
+			*changed = nil
+			g.Expect(h.Link(path, "one")).NotTo(Succeed())
+			g.Expect(*changed).To(BeEmpty())
+			g.Expect(h.Exists(way)).To(BeTrue())
+		})
+	}
+}
+
+func TestExec(t *testing.T) {
+	t.Parallel()
+	t.Run("When a program ends well, it should be what it wrote, and have read what it was given", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(host.Exec(t.Context(), strings.NewReader("given"), "cat")).To(BeEquivalentTo("given"))
+		g.Expect(host.Exec(t.Context(), nil, "cat")).To(BeEmpty(), "who is given nothing waits for nothing")
+	})
+	t.Run("When a program fails, it should say which, and the last that it said", func(t *testing.T) {
+		g := NewWithT(t)
+		missing := filepath.Join(t.TempDir(), strings.Repeat("x", 200), strings.Repeat("y", 200), strings.Repeat("z", 200), "end")
+		out, err := host.Exec(t.Context(), nil, "cat", missing)
+		g.Expect(out).To(BeNil(), "half of what it wrote is not for use")
+		g.Expect(err).To(MatchError(And(HavePrefix("cat "+missing+": exit status 1: "), ContainSubstring("/end"))))
+		said := strings.TrimPrefix(err.Error(), "cat "+missing+": exit status 1: ")
+		g.Expect(said).To(HaveLen(500))
+	})
+	t.Run("When there is no such program, it should name it", func(t *testing.T) {
+		_, err := host.Exec(t.Context(), nil, "no-such-program", "--flag")
+		NewWithT(t).Expect(err).To(MatchError(And(HavePrefix("no-such-program --flag: "), ContainSubstring("not found"))))
+	})
+	t.Run("When the machine shuts down, no program should keep it", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := host.Exec(ctx, nil, "sleep", "3600")
+		NewWithT(t).Expect(err).To(MatchError(context.Canceled))
+	})
+}
+
+func TestHasSystemd(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{"systemd\n": true, "systemd": true, "init\n": false, "systemd-nspawn\n": false, "": false} {
+		g, h, _ := newHost(t)
+		if name != "" {
+			g.Expect(h.Write("/proc/1/comm", []byte(name), 0o444)).To(BeTrue())
+		}
+		g.Expect(h.HasSystemd()).To(Equal(want), name)
+	}
+}
+
+func TestPath(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ root, path, want string }{
+		{"", "/etc/passwd", "/etc/passwd"}, {"/srv/root", "/etc/passwd", "/srv/root/etc/passwd"}, {"/srv/root/", "etc", "/srv/root/etc"},
+	} {
+		if got := (&host.Host{Root: tt.root}).Path(tt.path); got != tt.want {
+			t.Errorf("%q below %q is %q, want %q", tt.path, tt.root, got, tt.want)
+		}
+	}
+}
