@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/test/maas-simulator/faults"
+)
+
+// TestRefusedRules: a rule that could never do what it says is refused, and the edges of what can be are not.
+func TestRefusedRules(t *testing.T) {
+	for name, test := range map[string]struct {
+		rule faults.Rule
+		says string
+	}{
+		"an unknown kind":          {faults.Rule{Kind: "rain"}, `fault kind "rain" is not known`},
+		"no kind":                  {faults.Rule{}, `fault kind "" is not known`},
+		"a rate below none":        {faults.Rule{Kind: faults.Error, Rate: -0.1}, "rate -0.1 of a fault must be between 0 and 1"},
+		"a rate above all":         {faults.Rule{Kind: faults.Error, Rate: 1.1}, "rate 1.1 of a fault"},
+		"a rate of all":            {faults.Rule{Kind: faults.Error, Rate: 1}, ""},
+		"a status of success":      {faults.Rule{Kind: faults.Error, Status: 399}, "status 399 of a fault must be between 400 and 599"},
+		"the first of refusals":    {faults.Rule{Kind: faults.Error, Status: 400}, ""},
+		"the last of refusals":     {faults.Rule{Kind: faults.Error, Status: 599}, ""},
+		"no status that there is":  {faults.Rule{Kind: faults.Error, Status: 600}, "status 600 of a fault"},
+		"operations of no pattern": {faults.Rule{Kind: faults.Error, Operation: "["}, `operation "[" of a fault is no pattern`},
+		"machines of no pattern":   {faults.Rule{Kind: faults.DeadBMC, Machine: "["}, `machine "[" of a fault is no pattern`},
+		"fewer machines than none": {faults.Rule{Kind: faults.DeadBMC, Machines: -1}, "machines -1 of a fault"},
+		"as many machines as one":  {faults.Rule{Kind: faults.DeadBMC, Machines: 1}, ""},
+	} {
+		t.Run("When a rule has "+name+" it should be refused or taken", func(t *testing.T) {
+			g := NewWithT(t)
+			s, _ := newSet()
+			_, err := s.Add(test.rule)
+			if test.says == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(s.List()).To(HaveLen(1))
+				return
+			}
+			g.Expect(err).To(MatchError(ContainSubstring(test.says)))
+			g.Expect(s.List()).To(BeEmpty())
+		})
+	}
+	g := NewWithT(t)
+	for _, kind := range faults.Kinds() {
+		s, _ := newSet()
+		_, err := s.Add(faults.Rule{Kind: kind})
+		g.Expect(err).NotTo(HaveOccurred())
+		target := faults.Target{SystemID: "a", Hostname: "one"}
+		_, onMachine := s.Machine(kind, target)
+		g.Expect(onMachine).To(BeTrue(), "%s is a kind that hits", kind)
+	}
+}
+
+// TestIDs: a rule is taken out by its own id, which no other rule gets; what is listed is a copy.
+func TestIDs(t *testing.T) {
+	g := NewWithT(t)
+	s, _ := newSet(faults.Rule{Kind: faults.Drop, ID: 77, Hits: 5, Hit: []string{"x"}}, faults.Rule{Kind: faults.Error})
+	g.Expect(s.List()).To(HaveExactElements(
+		And(HaveField("ID", 1), HaveField("Hits", 0), HaveField("Hit", BeEmpty())), HaveField("ID", 2)))
+	g.Expect(s.Remove(1)).To(BeTrue())
+	g.Expect(s.Remove(1)).To(BeFalse())
+	g.Expect(s.Remove(77)).To(BeFalse())
+	id, err := s.Add(faults.Rule{Kind: faults.PowerError, Machines: 2})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(id).To(Equal(3))
+	s.Machine(faults.PowerError, faults.Target{SystemID: "a"})
+	listed := s.List()
+	listed[1].Hit[0] = "changed"
+	g.Expect(s.List()[1].Hit).To(Equal([]string{"a"}))
+	s.Clear()
+	g.Expect(s.List()).To(BeEmpty())
+	id, err = s.Add(faults.Rule{Kind: faults.Drop})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(id).To(Equal(4))
+}
+
+// TestMachinesWithoutOne: a rule for some machines is for none where no machine is named.
+func TestMachinesWithoutOne(t *testing.T) {
+	g := NewWithT(t)
+	s, _ := newSet(faults.Rule{Kind: faults.Error, Machines: 1})
+	one := faults.Target{SystemID: "a"}
+	g.Expect(s.Request("zones.read", faults.Target{})).To(BeEmpty())
+	g.Expect(s.Request("machine.read", one)).To(HaveKey(faults.Error))
+	g.Expect(s.Request("machine.read", faults.Target{SystemID: "b"})).To(BeEmpty())
+	g.Expect(s.Request("machine.read", one)).To(HaveKey(faults.Error))
+}
+
+// TestTheEndOfATime: a rule is in force at its last moment, and then is not listed either.
+func TestTheEndOfATime(t *testing.T) {
+	g := NewWithT(t)
+	s, clock := newSet(faults.Rule{Kind: faults.DeadBMC, For: faults.Duration(time.Minute)})
+	one := faults.Target{SystemID: "a"}
+	clock.Step(time.Minute)
+	g.Expect(s.List()).To(HaveLen(1))
+	_, hit := s.Machine(faults.DeadBMC, one)
+	g.Expect(hit).To(BeTrue())
+	clock.Step(time.Nanosecond)
+	g.Expect(s.List()).To(BeEmpty())
+	_, hit = s.Machine(faults.DeadBMC, one)
+	g.Expect(hit).To(BeFalse())
+}
+
+func TestCodes(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(faults.Rule{Kind: faults.Error, Status: 418}.Code()).To(Equal(418))
+	g.Expect(faults.Rule{Kind: faults.Proxy, Status: 502}.Code()).To(Equal(502))
+	g.Expect(faults.Rule{Kind: faults.LostAnswer}.Code()).To(Equal(503))
+}
+
+func TestDurations(t *testing.T) {
+	g := NewWithT(t)
+	var rule faults.Rule
+	g.Expect(json.Unmarshal([]byte(`{"kind": "latency", "delay": "1m30s"}`), &rule)).To(Succeed())
+	g.Expect(time.Duration(rule.Delay)).To(Equal(90 * time.Second))
+	out, err := json.Marshal(faults.Rule{ID: 1, Kind: faults.Latency, Delay: faults.Duration(time.Second)})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(out).To(MatchJSON(`{"id": 1, "kind": "latency", "delay": "1s", "hits": 0}`))
+	g.Expect(json.Unmarshal([]byte(`{"delay": "soon"}`), &rule)).To(MatchError(ContainSubstring("reading a duration such as 1m30s")))
+}
