@@ -3,6 +3,7 @@
 package tenantlimits_test
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -133,6 +134,10 @@ func (s *server) agree(t *testing.T, hc *hyperv1.HostedCluster, allowed bool) {
 	g.Expect(len(s.limits.HostedCluster(hc)) == 0).To(Equal(allowed), "the operator: %v", s.limits.HostedCluster(hc))
 	refused := s.refusals(hc, nil)
 	g.Expect(len(refused) == 0).To(Equal(allowed), "the API server: %v", refused)
+	g.Expect(refused).NotTo(ContainElement(""))
+	flags := regexp.MustCompile("--allowed-[a-z-]+|spec.[a-zA-Z.]+[iI]mage[a-zA-Z]*|spec.labels")
+	g.Expect(flags.FindAllString(strings.Join(refused, " "), -1)).To(ConsistOf(flags.FindAllString(strings.Join(s.limits.HostedCluster(hc), " "), -1)),
+		"both name the same field, and what an administrator can change")
 }
 
 func TestImages(t *testing.T) {
@@ -199,6 +204,8 @@ func TestAnnotations(t *testing.T) {
 		"a priority class":                {hyperv1.EtcdPriorityClass, "mine", true},
 		"a priority class of a family":    {hyperv1.ControlPlanePriorityClass, "team-red", true},
 		"a foreign priority class":        {hyperv1.APICriticalPriorityClass, "system-node-critical", false},
+		"a foreign class for all":         {hyperv1.ControlPlanePriorityClass, "system-node-critical", false},
+		"a foreign class for etcd":        {hyperv1.EtcdPriorityClass, "system-node-critical", false},
 		"a class that begins like one":    {hyperv1.EtcdPriorityClass, "mine-too", false},
 		"no priority class":               {hyperv1.EtcdPriorityClass, "", true},
 		"a selector":                      {hyperv1.RequestServingNodeAdditionalSelectorAnnotation, "team=red", true},
@@ -310,6 +317,7 @@ func TestBindings(t *testing.T) {
 		switch o := obj.(type) {
 		case *admissionv1.ValidatingAdmissionPolicy:
 			policies = append(policies, o.Name)
+			g.Expect(o.Spec.Validations).NotTo(BeEmpty())
 			g.Expect(o.Spec.FailurePolicy).To(HaveValue(Equal(admissionv1.Fail)))
 			rule := o.Spec.MatchConstraints.ResourceRules[0]
 			g.Expect(rule.Operations).To(ConsistOf(admissionv1.Create, admissionv1.Update))
@@ -318,9 +326,11 @@ func TestBindings(t *testing.T) {
 		case *admissionv1.ValidatingAdmissionPolicyBinding:
 			g.Expect(o.Spec.ValidationActions).To(ConsistOf(admissionv1.Deny))
 			bound[o.Spec.PolicyName] = true
+			g.Expect(o.Name).To(Equal(o.Spec.PolicyName), "who looks for one finds the other")
 		}
 	}
 	g.Expect(policies).To(HaveLen(2))
+	g.Expect(policies[0]).NotTo(Equal(policies[1]))
 	for _, name := range policies {
 		g.Expect(bound).To(HaveKey(name))
 		g.Expect(strings.HasPrefix(name, tenantlimits.Name)).To(BeTrue())

@@ -7,6 +7,9 @@ import (
 
 	. "github.com/onsi/gomega"
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
 func TestFlags(t *testing.T) {
@@ -46,4 +49,43 @@ func TestFlags(t *testing.T) {
 			g.Expect(again.ImageAnnotations).To(BeEmpty())
 		})
 	}
+}
+
+func TestEachFlagIsItsOwn(t *testing.T) {
+	for name, list := range map[string]func(*Limits) *[]string{
+		"allowed-registries":        func(l *Limits) *[]string { return &l.Registries },
+		"allowed-image-annotations": func(l *Limits) *[]string { return &l.ImageAnnotations },
+		"allowed-priority-classes":  func(l *Limits) *[]string { return &l.PriorityClasses },
+		"allowed-node-labels":       func(l *Limits) *[]string { return &l.NodeLabels },
+		"allowed-taints":            func(l *Limits) *[]string { return &l.Taints },
+	} {
+		t.Run("When --"+name+" is given, it should be read, handed on and no other changed", func(t *testing.T) {
+			g, before, l := NewWithT(t), &Limits{}, &Limits{}
+			flags, silent := pflag.NewFlagSet("test", pflag.ContinueOnError), pflag.NewFlagSet("test", pflag.ContinueOnError)
+			l.AddFlags(flags)
+			before.AddFlags(silent)
+			g.Expect(flags.Parse([]string{"--" + name, "one/x,two*"})).To(Succeed())
+			g.Expect(*list(l)).To(Equal([]string{"one/x", "two*"}))
+			g.Expect(l.Args()).To(ContainElement("--" + name + "=one/x,two*"))
+			*list(l) = *list(before)
+			g.Expect(l).To(Equal(before))
+		})
+	}
+}
+
+// TestLimitsOfAnInstallation: what a user of our own commands asks for is allowed where nobody said otherwise.
+func TestLimitsOfAnInstallation(t *testing.T) {
+	g, l, flags := NewWithT(t), &Limits{}, pflag.NewFlagSet("test", pflag.ContinueOnError)
+	l.AddFlags(flags)
+	g.Expect(l.Complete("registry.example/hypershift:1")).To(Succeed())
+	hc := &hyperv1.HostedCluster{}
+	hc.Spec.Release.Image = "registry.example/release:1"
+	hc.Spec.NodeSelector = map[string]string{corev1.LabelArchStable: "amd64", corev1.LabelTopologyZone: "a", corev1.LabelTopologyRegion: "b"}
+	hc.Annotations = map[string]string{hyperv1.ControlPlanePriorityClass: "hypershift-control-plane", hyperv1.APICriticalPriorityClass: "hypershift-api-critical",
+		hyperv1.EtcdPriorityClass: "hypershift-etcd"}
+	g.Expect(l.HostedCluster(hc)).To(BeEmpty())
+	hc.Spec.NodeSelector = map[string]string{corev1.LabelHostname: "one"}
+	g.Expect(l.HostedCluster(hc)).To(HaveLen(1))
+	l.Taints = []string{""}
+	g.Expect(l.Complete("")).To(MatchError(ContainSubstring(`--allowed-taints ""`)), "an empty entry would tolerate everything")
 }
