@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"io"
+	"log"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/yaml"
+
+	"github.com/openshift/hypershift/node-agent/cluster"
+	"github.com/openshift/hypershift/node-agent/host/hosttest"
+)
+
+const clientPEM = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+
+// member is a machine that has joined a cluster whose API server is a handler of the test.
+type member struct {
+	*GomegaWithT
+	*hosttest.Machine
+	server *httptest.Server
+	node   *cluster.Node
+
+	mu sync.Mutex
+	// shown are the names in the certificates that the server was shown.
+	shown []string
+}
+
+func newMember(t *testing.T, handler http.HandlerFunc) *member {
+	t.Helper()
+	m := &member{GomegaWithT: NewWithT(t), Machine: hosttest.New(t)}
+	m.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		m.mu.Lock()
+		for _, c := range r.TLS.PeerCertificates {
+			m.shown = append(m.shown, c.Subject.CommonName)
+		}
+		m.mu.Unlock()
+		handler(w, r)
+	}))
+	m.server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	m.server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert}
+	m.server.StartTLS()
+	t.Cleanup(m.server.Close)
+	m.PutMode(clientPEM, pair(t, "system:node:worker-1"), 0o600)
+	m.kubeconfig("certificate-authority-data: "+base64.StdEncoding.EncodeToString(m.ca()), "client-certificate: "+clientPEM+", client-key: "+clientPEM)
+	m.node = &cluster.Node{Host: m.Host, Name: "worker-1"}
+	return m
+}
+
+func (m *member) ca() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: m.server.Certificate().Raw})
+}
+
+func (m *member) kubeconfig(ca, user string) {
+	m.PutMode(cluster.Kubeconfig, "{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: \""+m.server.URL+"\", "+ca+"}}], users: [{name: u, user: {"+user+"}}]}\n", 0o600)
+}
+
+// pair is a certificate with its key.
+func pair(t *testing.T, name string) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour)}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	for _, block := range []*pem.Block{{Type: "CERTIFICATE", Bytes: certificate}, {Type: "EC PRIVATE KEY", Bytes: der}} {
+		text.Write(pem.EncodeToMemory(block))
+	}
+	return text.String()
+}
+
+func nothing(http.ResponseWriter, *http.Request) {}
+
+func TestConnect(t *testing.T) {
+	t.Parallel()
+	t.Run("When the kubelet has renewed its certificate, the next request should show the new one", func(t *testing.T) {
+		m := newMember(t, nothing)
+		m.Expect(m.node.Reach(t.Context())).To(Succeed())
+		m.PutMode(clientPEM, pair(t, "system:node:renewed"), 0o600)
+		m.Expect(m.node.Reach(t.Context())).To(Succeed())
+		m.Expect(m.shown).To(Equal([]string{"system:node:worker-1", "system:node:renewed"}))
+	})
+	t.Run("When the CA is in a file, as in a kubeconfig that somebody wrote, it should be read from there", func(t *testing.T) {
+		m := newMember(t, nothing)
+		m.Put("/etc/kubernetes/ca.crt", string(m.ca()))
+		m.kubeconfig("certificate-authority: /etc/kubernetes/ca.crt", "client-certificate: "+clientPEM+", client-key: "+clientPEM)
+		m.Expect(m.node.Reach(t.Context())).To(Succeed())
+	})
+	t.Run("When another address is asked, the cluster's CA should still be the one that is trusted", func(t *testing.T) {
+		m := newMember(t, nothing)
+		m.node.Server = m.server.URL + "/"
+		m.kubeconfig("certificate-authority-data: "+base64.StdEncoding.EncodeToString(m.ca()), "client-certificate: "+clientPEM+", client-key: "+clientPEM)
+		m.Put(cluster.Kubeconfig, strings.Replace(m.Text(cluster.Kubeconfig), m.server.URL, "https://former.invalid", 1))
+		m.Expect(m.node.Reach(t.Context())).To(Succeed())
+		certificate, _, _ := strings.Cut(pair(t, "another CA"), "-----BEGIN EC")
+		m.kubeconfig("certificate-authority-data: "+base64.StdEncoding.EncodeToString([]byte(certificate)), "client-certificate: "+clientPEM+", client-key: "+clientPEM)
+		m.Expect(m.node.Reach(t.Context())).To(MatchError(ContainSubstring("certificate")))
+	})
+	for name, tt := range map[string]struct {
+		harm func(m *member)
+		says string
+	}{
+		"has not joined": {func(m *member) { m.Expect(m.Remove(cluster.Kubeconfig)).To(Succeed()) }, "has not joined its cluster yet"},
+		"cannot read its kubeconfig": {func(m *member) {
+			m.Expect(m.Remove(cluster.Kubeconfig)).To(Succeed())
+			m.Put(cluster.Kubeconfig+"/x", "")
+		}, "is a directory"},
+		"has half of a kubeconfig":          {func(m *member) { m.Put(cluster.Kubeconfig, "{clusters: [{cluster: {server: hunter2") }, "not as the kubelet writes it, with one cluster and one user"},
+		"has an empty kubeconfig":           {func(m *member) { m.Put(cluster.Kubeconfig, "") }, "with one cluster and one user"},
+		"has two clusters to choose from":   {func(m *member) { m.Put(cluster.Kubeconfig, "{clusters: [{}, {}], users: [{}]}") }, "with one cluster and one user"},
+		"has no user":                       {func(m *member) { m.Put(cluster.Kubeconfig, "{clusters: [{}], users: []}") }, "with one cluster and one user"},
+		"has no CA":                         {func(m *member) { m.kubeconfig("insecure-skip-tls-verify: true", "client-certificate: "+clientPEM) }, "holds no certificate"},
+		"has a CA's file that is not there": {func(m *member) { m.kubeconfig("certificate-authority: /etc/none", "client-certificate: "+clientPEM) }, "reading the CA of the API server: "},
+		"has lost its certificate":          {func(m *member) { m.Expect(m.Remove(clientPEM)).To(Succeed()) }, "reading the kubelet's certificate: "},
+		"has half of its certificate":       {func(m *member) { m.Put(clientPEM, "-----BEGIN CERTIFICATE-----\nhunter2") }, "reading the kubelet's certificate: "},
+	} {
+		t.Run("When the machine "+name+", it should say so, and nothing of its files", func(t *testing.T) {
+			t.Parallel()
+			m := newMember(t, func(http.ResponseWriter, *http.Request) { t.Error("the server was asked") })
+			tt.harm(m)
+			m.Expect(m.node.Reach(t.Context())).To(MatchError(And(ContainSubstring(tt.says), Not(ContainSubstring("hunter2")))))
+		})
+	}
+}
+
+func TestServer(t *testing.T) {
+	t.Parallel()
+	const elsewhere = "https://api.example.com:6443"
+	t.Run("When the kubelet is to go elsewhere, nothing else of its kubeconfig should change, and only root should read it", func(t *testing.T) {
+		m := newMember(t, nothing)
+		m.Put(cluster.Kubeconfig, "{clusters: [{name: c, cluster: {server: \"https://old\", tls-server-name: kept}}], contexts: [{name: x, context: {user: u}}], users: [{name: u, user: {token: t}}], current-context: x}")
+		read := func() (all map[string]any) {
+			m.Expect(yaml.Unmarshal([]byte(m.Text(cluster.Kubeconfig)), &all)).To(Succeed())
+			return all
+		}
+		before := read()
+		m.Expect(cluster.SetServer(m.Host, elsewhere)).To(Succeed())
+		m.Expect(cluster.Server(m.Host)).To(Equal(elsewhere))
+		m.Expect(m.Mode(cluster.Kubeconfig).Perm()).To(BeEquivalentTo(0o600))
+		m.Expect(cluster.SetServer(m.Host, "https://old")).To(Succeed())
+		m.Expect(read()).To(Equal(before))
+	})
+	t.Run("When it goes there already, its file should stay as the kubelet wrote it", func(t *testing.T) {
+		m := newMember(t, nothing)
+		m.Changed = func(string) { t.Error("it changed") }
+		before := m.Text(cluster.Kubeconfig)
+		m.Expect(cluster.SetServer(m.Host, m.server.URL)).To(Succeed())
+		m.Expect(m.Text(cluster.Kubeconfig)).To(Equal(before))
+	})
+	for name, text := range map[string]string{
+		"is half of one": "{clusters: [{cluster: {token: hunter2", "is empty": "", "has no cluster": "{clusters: []}", "has two clusters": "{clusters: [{cluster: {}}, {cluster: {}}]}",
+		"has clusters of another kind": "{clusters: hunter2}", "has a cluster of another kind": "{clusters: [hunter2]}", "says nothing of its cluster": "{clusters: [{name: hunter2}]}",
+	} {
+		t.Run("When the kubeconfig "+name+", it should be left as it is, and nothing of it be said", func(t *testing.T) {
+			t.Parallel()
+			m := newMember(t, nothing)
+			m.Put(cluster.Kubeconfig, text)
+			m.Expect(cluster.SetServer(m.Host, elsewhere)).To(MatchError(And(ContainSubstring("not as the kubelet writes it"), Not(ContainSubstring("hunter2")))))
+			m.Expect(m.Text(cluster.Kubeconfig)).To(Equal(text))
+			_, err := cluster.Server(m.Host)
+			if err != nil {
+				m.Expect(err.Error()).NotTo(ContainSubstring("hunter2"))
+			}
+		})
+	}
+	t.Run("When there is none yet, there should be no server", func(t *testing.T) {
+		m := newMember(t, nothing)
+		m.Expect(m.Remove(cluster.Kubeconfig)).To(Succeed())
+		_, err := cluster.Server(m.Host)
+		m.Expect(err).To(MatchError(ContainSubstring("has not joined")))
+		m.Expect(cluster.SetServer(m.Host, elsewhere)).NotTo(Succeed())
+		m.Expect(m.Exists(cluster.Kubeconfig)).To(BeFalse())
+	})
+}
