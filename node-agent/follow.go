@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -258,10 +259,11 @@ func (f *follower) say(ctx context.Context, now, want cluster.Annotations) error
 	return nil
 }
 
-// sentence is a message that fits into an annotation.
+// sentence is a message that fits into an annotation, which comes back as it was written: what is no UTF-8 would not, half a letter neither.
 func sentence(text string) string {
+	text = strings.ToValidUTF8(text, "?")
 	if len(text) > maxMessage {
-		return text[:maxMessage] + " ..."
+		return strings.ToValidUTF8(text[:maxMessage], "") + " ..."
 	}
 	return text
 }

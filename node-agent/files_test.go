@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/node-agent/host/hosttest"
+	"github.com/openshift/hypershift/support/nodeplan"
+)
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+	kernel, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct{ file, want string }{
+		"When the machine's name has capitals and a domain, the Node should have it in small letters": {"Worker-1.Example.COM\n", "worker-1.example.com"},
+		"When the file of the name is empty, the Node should have the kernel's name":                  {" \n", strings.ToLower(kernel)},
+		"When there is no file of the name, the Node should have the kernel's name":                   {"", strings.ToLower(kernel)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := hosttest.New(t)
+			if tt.file != "" {
+				m.Put("/etc/hostname", tt.file)
+			}
+			NewWithT(t).Expect(nodeName(m.Host)).To(Equal(tt.want))
+		})
+	}
+}
+
+func TestSentence(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ text, want string }{
+		"When a message is short, it should be told as it is":              {"no space", "no space"},
+		"When a message is as long as it may be, all of it should be told": {strings.Repeat("x", maxMessage), strings.Repeat("x", maxMessage)},
+		"When a message is longer, it should be seen that there was more":  {strings.Repeat("x", maxMessage+1), strings.Repeat("x", maxMessage) + " ..."},
+		"When a letter is where it is cut, there should be no half of it":  {strings.Repeat("x", maxMessage-1) + "ü and more", strings.Repeat("x", maxMessage-1) + " ..."},
+		"When a program's words are no text, they should become one":       {"exit status 1: \xff\xfe", "exit status 1: ?"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, got := NewWithT(t), sentence(tt.text)
+			g.Expect(got).To(Equal(tt.want))
+			g.Expect(utf8.ValidString(got)).To(BeTrue())
+			// The API server hands back what JSON made of it. Were that another text, the Node would be told again whenever it is looked at.
+			raw, err := json.Marshal(got)
+			g.Expect(err).NotTo(HaveOccurred())
+			back := ""
+			g.Expect(json.Unmarshal(raw, &back)).To(Succeed())
+			g.Expect(back).To(Equal(got))
+		})
+	}
+}
+
+func TestCurrentHash(t *testing.T) {
+	t.Parallel()
+	const plan = `{"version": 1`
+	for name, tt := range map[string]struct{ plan, headers, want, says string }{
+		"When the plan names its configuration, it should be that, whatever the machine was installed with": {plan + `, "configHash": "new"}`, "TargetConfigVersionHash: old\n", "new", ""},
+		"When the plan does not name it, it should be what the machine was installed with":                  {plan + "}", "Authorization: Bearer x\nTargetConfigVersionHash: old \nNodePool: a/b\n", "old", ""},
+		"When neither says it, it should be none, and no error":                                             {plan + "}", "NodePool: a/b\n", "", ""},
+		"When the machine was installed by Ignition, there should be no headers":                            {plan + "}", "", "", ""},
+		"When there is no plan, it should say so":                                                           {"", "TargetConfigVersionHash: old\n", "", "0 bytes that are no node plan"},
+		"When the plan is cut short, it should say so":                                                      {plan, "", "", "13 bytes that are no node plan"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, m := NewWithT(t), hosttest.New(t)
+			for path, text := range map[string]string{planPath: tt.plan, serverDir + "headers": tt.headers} {
+				if text != "" {
+					m.Put(path, text)
+				}
+			}
+			got, err := currentHash(m.Host)
+			g.Expect(got).To(Equal(tt.want))
+			if tt.says != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(tt.says)))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+		})
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	g, m := NewWithT(t), hosttest.New(t)
+	m.Put(serverDir+"headers", "Authorization: Bearer a: b \n\nno header\nNodePool: clusters/demo\r\nAuthorization: Bearer last")
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://ignition.example/ignition", nil)
+	g.Expect(addHeaders(m.Host, request)).To(Succeed())
+	g.Expect(request.Header).To(Equal(http.Header{"Authorization": {"Bearer last"}, "Nodepool": {"clusters/demo"}}))
+}
+
+// TestServerFiles: what the first stage left is all by which the server is known.
+func TestServerFiles(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ path, text, says string }{
+		"the CA is not there":        {"", "", "ca.crt holds no certificate"},
+		"the CA is half of one":      {serverDir + "ca.crt", "-----BEGIN CERTIFICATE-----\nhunter2", "ca.crt holds no certificate"},
+		"the CA cannot be read":      {serverDir + "ca.crt/x", "", "is a directory"},
+		"the server cannot be read":  {serverDir + "endpoint/x", "", "is a directory"},
+		"the headers cannot be read": {serverDir + "headers/x", "", "ca.crt holds no certificate"},
+	} {
+		t.Run("When "+name+", the machine should ask nobody, and say why", func(t *testing.T) {
+			g, m := NewWithT(t), hosttest.New(t)
+			if tt.path != "" {
+				m.Put(tt.path, tt.text)
+			}
+			_, err := plan(t.Context(), m.Host)
+			g.Expect(err).To(MatchError(And(HavePrefix("fetching the node plan: "), ContainSubstring(tt.says), Not(ContainSubstring("hunter2")))))
+			g.Expect(m.Exists(planPath)).To(BeFalse())
+		})
+	}
+	t.Run("When the plan that the machine has is damaged, it should say so and not ask for another by itself", func(t *testing.T) {
+		g, m := NewWithT(t), hosttest.New(t)
+		m.Put(planPath, `{"version": 1, "pullSecret": "hunter2`)
+		_, err := plan(t.Context(), m.Host)
+		g.Expect(err).To(MatchError(And(ContainSubstring("that are no node plan"), Not(ContainSubstring("hunter2")))))
+	})
+}
+
+func TestGet(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		answer func(w http.ResponseWriter)
+		says   string
+	}{
+		"is well":        {func(w http.ResponseWriter) { _, _ = w.Write([]byte("content")) }, ""},
+		"refuses":        {func(w http.ResponseWriter) { http.Error(w, "  no token  ", http.StatusUnauthorized) }, "/x answered 401 Unauthorized: no token"},
+		"has no content": {func(w http.ResponseWriter) { w.WriteHeader(http.StatusNoContent) }, "answered 204 No Content"},
+		"says very much": {func(w http.ResponseWriter) { http.Error(w, strings.Repeat("x", 301), http.StatusBadGateway) }, "answered 502 Bad Gateway: " + strings.Repeat("x", 300)},
+		"hangs up": {func(w http.ResponseWriter) {
+			w.Header().Set("Content-Length", "100")
+			_, _ = w.Write([]byte("half"))
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}, "reading the answer of "},
+	} {
+		t.Run("When the server "+name+", its answer should be taken only as a whole", func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Repr-Digest", "d"); tt.answer(w) }))
+			t.Cleanup(server.Close)
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/x", nil)
+			g.Expect(err).NotTo(HaveOccurred())
+			body, header, err := get(server.Client(), request)
+			if tt.says != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(tt.says)))
+				g.Expect(err.Error()).NotTo(ContainSubstring(strings.Repeat("x", 301)))
+				g.Expect(body).To(BeNil())
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(string(body) + header.Get("Repr-Digest")).To(Equal("contentd"))
+		})
+	}
+}
+
+func TestDirect(t *testing.T) {
+	t.Parallel()
+	const proxy = "HTTPS_PROXY=\"http://proxy.example:3128\"\n"
+	for name, tt := range map[string]struct {
+		environment string
+		want        bool
+		after       string
+	}{
+		"the machine has no proxy":          {"", true, ""},
+		"nothing is reached without it":     {proxy, true, proxy},
+		"all is reached without it":         {proxy + "NO_PROXY=\"*\"\n", true, proxy + "NO_PROXY=\"*\"\n"},
+		"the server is the first":           {"NO_PROXY=\"10.0.0.5,.svc\"\n", true, "NO_PROXY=\"10.0.0.5,.svc\"\n"},
+		"the server is the last":            {"NO_PROXY=\".svc,10.0.0.5\"", true, "NO_PROXY=\".svc,10.0.0.5\""},
+		"the server is the only":            {"NO_PROXY=\"10.0.0.5\"\n", true, "NO_PROXY=\"10.0.0.5\"\n"},
+		"another begins like the server":    {"NO_PROXY=\"10.0.0.50\"\n", false, "NO_PROXY=\"10.0.0.5,10.0.0.50\"\n"},
+		"another ends like the server":      {"NO_PROXY=\"110.0.0.5\"\n", false, "NO_PROXY=\"10.0.0.5,110.0.0.5\"\n"},
+		"a password stands before the list": {proxy + "NO_PROXY=\".svc\"\n", false, proxy + "NO_PROXY=\"10.0.0.5,.svc\"\n"},
+	} {
+		t.Run("When "+name+", the kubelet should reach the server without the proxy", func(t *testing.T) {
+			t.Parallel()
+			g, m := NewWithT(t), hosttest.New(t)
+			if tt.environment != "" {
+				m.PutMode(nodeplan.ProxyEnvironment, tt.environment, 0o600)
+			}
+			f, to := &follower{host: m.Host}, address{api: "https://10.0.0.5:6443"}
+			g.Expect(f.direct(to)).To(Equal(tt.want))
+			for range 2 {
+				g.Expect(f.goDirect(to)).To(Succeed())
+			}
+			if tt.environment == "" {
+				g.Expect(m.Exists(nodeplan.ProxyEnvironment)).To(BeFalse())
+				return
+			}
+			g.Expect(m.Text(nodeplan.ProxyEnvironment)).To(Equal(tt.after))
+			g.Expect(m.Mode(nodeplan.ProxyEnvironment).Perm()).To(BeEquivalentTo(0o600), "a password may be in it")
+			g.Expect(f.direct(to)).To(BeTrue())
+		})
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]address{
+		"https://10.0.0.5:6443 10.0.0.6": {"https://10.0.0.5:6443", "10.0.0.6"}, "https://10.0.0.5:6443": {"https://10.0.0.5:6443", ""}, "": {},
+	} {
+		g := NewWithT(t)
+		g.Expect(parseAddress(text)).To(Equal(want))
+		g.Expect(want.String()).To(Equal(text), "what the Node is told is read back as the same")
+	}
+}
+
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		args []string
+		says string
+	}{
+		"a word more than it knows":     {[]string{"run", "now"}, `unknown command "now" for "node-agent run"`},
+		"no command that there is":      {[]string{"walk"}, `unknown command "walk" for "node-agent"`},
+		"a word behind follow":          {[]string{"follow", "me"}, `unknown command "me" for "node-agent follow"`},
+		"a time that is none":           {[]string{"follow", "--ready-timeout", "soon"}, "ready-timeout"},
+		"a word behind the pod's image": {[]string{"sandbox", "x"}, `unknown command "x" for "node-agent sandbox"`},
+	} {
+		t.Run("When node-agent is given "+name+", it should say so and do nothing", func(t *testing.T) {
+			t.Parallel()
+			cmd := command()
+			cmd.SetArgs(tt.args)
+			cmd.SetOut(&strings.Builder{})
+			cmd.SetErr(&strings.Builder{})
+			NewWithT(t).Expect(cmd.ExecuteContext(t.Context())).To(MatchError(ContainSubstring(tt.says)))
+		})
+	}
+	t.Run("When the release's kubelet is not there, it should say which program was to be started", func(t *testing.T) {
+		m := hosttest.New(t)
+		m.Put("/etc/hostname", "worker-1\n")
+		err := kubelet(m.Host, []string{"--config=/etc/kubernetes/kubelet.yaml"})
+		NewWithT(t).Expect(err).To(MatchError(And(HavePrefix("starting "+m.Path("/opt/hypershift/node/current/usr/bin/kubelet")+": "), ContainSubstring("no such file"))))
+	})
+}
