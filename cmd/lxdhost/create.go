@@ -68,9 +68,9 @@ func (c *create) check() error {
 		return errors.New("--zone, --tags, --cpu and --memory choose a machine of --pool: leave them out with --machine")
 	case c.cpu < 0 || c.memory < 0:
 		return errors.New("--cpu and --memory must not be negative")
-	case c.cpuOverCommit < 0.1 || c.cpuOverCommit > 10:
+	case !(c.cpuOverCommit >= 0.1 && c.cpuOverCommit <= 10): // Not a number is not either.
 		return errors.New("--cpu-over-commit must be between 0.1 and 10")
-	case c.memoryOverCommit < 0.1 || c.memoryOverCommit > 10:
+	case !(c.memoryOverCommit >= 0.1 && c.memoryOverCommit <= 10):
 		return errors.New("--memory-over-commit must be between 0.1 and 10")
 	}
 	return nil

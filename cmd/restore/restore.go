@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/cmd/exit"
 	"github.com/openshift/hypershift/cmd/kube"
 	"github.com/openshift/hypershift/cmd/progress"
 	"github.com/openshift/hypershift/support/bundle"
@@ -67,6 +68,9 @@ func NewCommand() *cobra.Command {
 		Short: "Bring a hosted cluster with a Kubernetes release back from a backup",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.from == "" || o.keyFile == "" {
+				return exit.UsageError(errors.New("--from and --key-file are required"))
+			}
 			config, err := connection.Config()
 			if err != nil {
 				return err
@@ -97,11 +101,6 @@ func NewCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait until the cluster is available")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 30*time.Minute, "how long each wait may take")
 	connection.AddFlags(cmd.Flags())
-	for _, name := range []string{"from", "key-file"} {
-		if err := cmd.MarkFlagRequired(name); err != nil {
-			panic(err) // A flag that is not there is a defect that the first run shows.
-		}
-	}
 	return cmd
 }
 

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lxdhost
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cmd/exit"
+	"github.com/openshift/hypershift/cmd/kube"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/test/maas-simulator/faults"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
+)
+
+// typed runs a command as a user types it.
+func typed(t *testing.T, cmd *cobra.Command, stdin string, args ...string) (said string, err error) {
+	t.Helper()
+	t.Setenv("MAAS_API_KEY", "")
+	var out bytes.Buffer
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetIn(strings.NewReader(stdin))
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SetArgs(args)
+	err = cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func TestCreateUsage(t *testing.T) {
+	for _, tt := range []struct{ name, args, says string }{
+		{"nothing is named", "", "set one of --machine and --pool"},
+		{"a machine and a pool are named", "--machine=a --pool=b", "set one of --machine and --pool"},
+		{"a machine is named and chosen by zone", "--machine=a --zone=z", "choose a machine of --pool"},
+		{"a machine is named and chosen by tags", "--machine=a --tags=b", "choose a machine of --pool"},
+		{"a machine is named and chosen by cores", "--machine=a --cpu=1", "choose a machine of --pool"},
+		{"a machine is named and chosen by memory", "--machine=a --memory=1", "choose a machine of --pool"},
+		{"cores are negative", "--pool=a --cpu=-1", "must not be negative"},
+		{"memory is negative", "--pool=a --memory=-1", "must not be negative"},
+		{"cores are given away too seldom", "--pool=a --cpu-over-commit=0.09", "--cpu-over-commit must be between 0.1 and 10"},
+		{"cores are given away too often", "--pool=a --cpu-over-commit=10.1", "--cpu-over-commit must be between 0.1 and 10"},
+		{"cores are given away not a number of times", "--pool=a --cpu-over-commit=NaN", "--cpu-over-commit must be between 0.1 and 10"},
+		{"memory is given away too seldom", "--pool=a --memory-over-commit=0", "--memory-over-commit must be between 0.1 and 10"},
+		{"memory is given away not a number of times", "--pool=a --memory-over-commit=nan", "--memory-over-commit must be between 0.1 and 10"},
+		{"there is no endpoint", "--pool=a --cpu-over-commit=0.1 --memory-over-commit=10", "--maas-endpoint is required"},
+		{"a Secret and a key are named", "--pool=a --credentials-secret=b --maas-endpoint=https://maas/MAAS", "--credentials-secret names a Secret that holds all"},
+	} {
+		t.Run("When "+tt.name+" it should say so, and that it was the user's mistake", func(t *testing.T) {
+			g := NewWithT(t)
+			_, err := typed(t, NewCreateCommand(), "", strings.Fields(tt.args)...)
+			g.Expect(err).To(MatchError(ContainSubstring(tt.says)))
+			g.Expect(exit.Code(err)).To(Equal(exit.Usage))
+		})
+	}
+	t.Run("When a host is to be drained and undone at once it should say so", func(t *testing.T) {
+		g := NewWithT(t)
+		_, err := typed(t, NewDrainCommand(), "", "lxd-1", "--undo", "--release")
+		g.Expect(err).To(MatchError("set one of --undo and --release"))
+		g.Expect(exit.Code(err)).To(Equal(exit.Usage))
+	})
+	t.Run("When no host is named it should say so", func(t *testing.T) {
+		_, err := typed(t, NewDrainCommand(), "")
+		NewWithT(t).Expect(err).To(HaveOccurred())
+	})
+}
+
+// TestOpen shows who may make hosts.
+func TestOpen(t *testing.T) {
+	t.Run("When the user is no administrator, no machine should be taken", func(t *testing.T) {
+		w := newWorld(t, rack())
+		key := w.Key("alice")
+		_, err := typed(t, NewCreateCommand(), key, "--pool=hosts", "--maas-endpoint", w.url, "--maas-api-key-file=-")
+		w.Expect(err).To(MatchError("MAAS user alice is no administrator, which LXD hosts need: give the API key of one"))
+		w.Expect(exit.Code(err)).To(Equal(exit.Failure))
+		w.Expect(w.owned()).To(BeEmpty())
+	})
+	t.Run("When the key is nobody's, it should not be repeated", func(t *testing.T) {
+		w := newWorld(t, rack())
+		said, err := typed(t, NewCreateCommand(), "a:b:sesame", "--pool=hosts", "--maas-endpoint", w.url, "--maas-api-key-file=-")
+		w.Expect(err).To(HaveOccurred())
+		w.Expect(exit.Code(err)).To(Equal(exit.Failure))
+		w.Expect(said + err.Error()).NotTo(ContainSubstring("sesame"))
+	})
+	t.Run("When an administrator types it, it should make the host and say so where people look", func(t *testing.T) {
+		w := newWorld(t, rack())
+		said, err := typed(t, NewCreateCommand(), w.Key("admin"), "--machine=small", "--maas-endpoint", w.url, "--maas-api-key-file=-", "--timeout=1m", "--host-tags=gold")
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(said).To(ContainSubstring("LXD host small is there: "))
+		w.Expect(said).NotTo(ContainSubstring(w.Key("admin")))
+		w.Expect(w.hosts()[0].Tags).To(ContainElement("gold"))
+		said, err = typed(t, NewDrainCommand(), w.Key("admin"), "small", "--maas-endpoint", w.url, "--maas-api-key-file=-")
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(said).To(ContainSubstring("VM host small has no VM"))
+	})
+	t.Run("When the Secret is in a cluster that is not there, it should say so", func(t *testing.T) {
+		g := NewWithT(t)
+		_, err := typed(t, NewCreateCommand(), "", "--pool=a", "--credentials-secret=b", "--kubeconfig", filepath.Join(t.TempDir(), "none"))
+		g.Expect(err).To(MatchError(ContainSubstring("find the management cluster")))
+		g.Expect(exit.Code(err)).To(Equal(exit.Failure))
+	})
+	t.Run("When the CAs of MAAS are none, it should be the user's mistake", func(t *testing.T) {
+		g, file := NewWithT(t), filepath.Join(t.TempDir(), "ca.pem")
+		g.Expect(os.WriteFile(file, []byte("no PEM"), 0o600)).To(Succeed())
+		_, err := typed(t, NewCreateCommand(), "a:b:c", "--pool=a", "--maas-endpoint=https://maas/MAAS", "--maas-api-key-file=-", "--maas-ca-bundle", file)
+		g.Expect(err).To(HaveOccurred())
+		g.Expect(exit.Code(err)).To(Equal(exit.Usage))
+	})
+}
+
+// TestTune changes of a host what differs, and nothing else.
+func TestTune(t *testing.T) {
+	w := newWorld(t, rack())
+	w.Expect(w.create(func(c *create) { c.machine, c.hostTags = "small", []string{"gold"} })).To(Succeed())
+	refuses := func(operation string) {
+		t.Helper()
+		simtest.Fault(t, w.Simulator, faults.Rule{Kind: faults.Error, Operation: operation, Status: 500})
+	}
+	refuses("vm-host.update")
+	refuses("vm-host.add_tag")
+	w.Expect(w.create(func(c *create) { c.machine, c.hostTags = "small", []string{"gold"} })).To(Succeed(), "what is as it should be is not written")
+	w.Expect(w.create(func(c *create) { c.machine, c.hostTags = "small", []string{"silver"} })).NotTo(Succeed())
+	w.Expect(w.create(func(c *create) { c.machine, c.memoryOverCommit = "small", 2 })).NotTo(Succeed())
+	w.Expect(w.hosts()[0].MemoryOverCommit).To(Equal(1.0))
+}
+
+// owner is a reference to what a Machine or MaasMachine belongs to.
+func owner(apiVersion, kind, name string, controller bool) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name, UID: "uid", Controller: &controller}
+}
+
+func TestMachineOf(t *testing.T) {
+	ours := clusterv1.GroupVersion.String()
+	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: hosted, Name: "node"}}
+	vm := func(name, systemID string, owners ...metav1.OwnerReference) *infrav1.MaasMachine {
+		m := &infrav1.MaasMachine{ObjectMeta: metav1.ObjectMeta{Namespace: hosted, Name: name, OwnerReferences: owners}}
+		if systemID != "" {
+			m.Spec.SystemID = ptr.To(systemID)
+		}
+		return m
+	}
+	for name, tt := range map[string]struct {
+		have  []client.Object
+		found bool
+	}{
+		"When a Machine stands for it, it should be that":                      {[]client.Object{machine, vm("a", "other", owner(ours, "Machine", "none", true)), vm("b", "abc123", owner(ours, "Machine", "node", true))}, true},
+		"When the Machine is of an older version of Cluster API, it should be": {[]client.Object{machine, vm("b", "abc123", owner("cluster.x-k8s.io/v1beta1", "Machine", "node", true))}, true},
+		"When no MaasMachine has the VM, it should be nobody's":                {[]client.Object{machine, vm("b", "other", owner(ours, "Machine", "node", true)), vm("c", "")}, false},
+		"When the owner is a Machine of another API, it should be nobody's":    {[]client.Object{machine, vm("b", "abc123", owner("machine.openshift.io/v1beta1", "Machine", "node", true))}, false},
+		"When the owner is another kind, it should be nobody's":                {[]client.Object{machine, vm("b", "abc123", owner(ours, "MachineSet", "node", true))}, false},
+		"When the Machine is gone and the rest is about to be, it is nobody's": {[]client.Object{vm("b", "abc123", owner(ours, "Machine", "node", true))}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			got, err := machineOf(t.Context(), fake.NewClientBuilder().WithScheme(kube.Scheme).WithObjects(tt.have...).Build(), "abc123")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(got != nil).To(Equal(tt.found))
+		})
+	}
+	refused := errors.New("no rights")
+	t.Run("When it cannot be seen whose it is, it should not be taken for nobody's", func(t *testing.T) {
+		g := NewWithT(t)
+		have := func() *fake.ClientBuilder {
+			return fake.NewClientBuilder().WithScheme(kube.Scheme).WithObjects(vm("b", "abc123", owner(ours, "Machine", "node", true)))
+		}
+		_, err := machineOf(t.Context(), have().WithInterceptorFuncs(interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return refused
+		}}).Build(), "abc123")
+		g.Expect(err).To(MatchError("read Machine clusters-demo/node: no rights"))
+		_, err = machineOf(t.Context(), have().WithInterceptorFuncs(interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return refused
+		}}).Build(), "abc123")
+		g.Expect(err).To(MatchError("list the MaasMachines of the management cluster: no rights"))
+	})
+}
+
+func TestOwnerOf(t *testing.T) {
+	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: hosted, Name: "set"}}
+	for name, tt := range map[string]struct {
+		owners []metav1.OwnerReference
+		found  bool
+		says   string
+	}{
+		"When a MachineSet made it, that will replace it":                 {owners: []metav1.OwnerReference{owner("a/v1", "Cluster", "c", false), owner("a/v1", "MachineSet", "set", true)}, found: true},
+		"When a MachineSet only refers to it, nothing will":               {owners: []metav1.OwnerReference{owner("a/v1", "MachineSet", "set", false)}},
+		"When nobody says who controls it, nothing will":                  {owners: []metav1.OwnerReference{{Kind: "MachineSet", Name: "set"}}},
+		"When something else made it, nothing will":                       {owners: []metav1.OwnerReference{owner("a/v1", "KubeadmControlPlane", "set", true)}},
+		"When the MachineSet is gone, it should say so and not delete it": {owners: []metav1.OwnerReference{owner("a/v1", "MachineSet", "gone", true)}, says: "read MachineSet clusters-demo/gone"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: hosted, Name: "node", OwnerReferences: tt.owners}}
+			got, err := ownerOf(t.Context(), fake.NewClientBuilder().WithScheme(kube.Scheme).WithObjects(set).Build(), machine)
+			if tt.says != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(tt.says)))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(got != nil).To(Equal(tt.found))
+		})
+	}
+}
+
+// TestDeleting tells in one line what holds a Machine back.
+func TestDeleting(t *testing.T) {
+	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: hosted, Name: "node"}}
+	g := NewWithT(t)
+	g.Expect(deleting(machine)).To(Equal("Machine clusters-demo/node is being deleted"))
+	machine.Status.Conditions = []metav1.Condition{
+		{Type: clusterv1.MachineReadyCondition, Message: "not of interest"},
+		{Type: clusterv1.MachineDeletingCondition, Message: "Drain not completed:\n* Pod a/b: cannot evict, PodDisruptionBudget c"},
+	}
+	g.Expect(deleting(machine)).To(Equal("Machine clusters-demo/node is being deleted: Drain not completed: * Pod a/b: cannot evict, PodDisruptionBudget c"))
+}
+
+// TestReplacedMeanwhile ends a wait for a Machine in whose place another of that name is: a command that was stopped is given again later.
+func TestReplacedMeanwhile(t *testing.T) {
+	w := site(t)
+	c := newClusterAPI(w)
+	c.add(w.compose("lxd-2", "b"), true)
+	before := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: hosted, Name: "node-1", UID: "an earlier one"}}
+	d := &drain{connection: w.connection(), host: "lxd-1"}
+	gone := &maas.Machine{SystemID: "zzzzzz", Hostname: "a"}
+	w.Expect(d.awaitGone(t.Context(), c, w.maas, before, gone, w.report())).To(Succeed())
+	w.Expect(w.out.String()).To(ContainSubstring("VM a (zzzzzz) is gone"))
+}
+
+// TestReleaseHeldUp leaves a host on which somebody composed meanwhile.
+func TestReleaseHeldUp(t *testing.T) {
+	w := site(t)
+	host, err := findHost(t.Context(), w.maas, func(h *maas.VMHost) bool { return h.Name == "lxd-1" })
+	w.Expect(err).NotTo(HaveOccurred())
+	w.compose("lxd-1", "late")
+	d := &drain{connection: w.connection(), host: "lxd-1", release: true}
+	w.Expect(d.giveBack(t.Context(), w.maas, host, w.report())).To(MatchError(ContainSubstring("VM host lxd-1 has a new VM, late")))
+	w.Expect(w.owned()).To(ContainElement("lxd-1"))
+	w.Expect(w.hosts()).To(HaveLen(2))
+}
