@@ -204,7 +204,9 @@ func TestManagementIsDead(t *testing.T) {
 		_, err := w.pass()
 		return err
 	}
-	noPatch := interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error { return errServer }}
+	noPatch := interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+		return errServer
+	}}
 	noControlPlane := interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 		if _, ok := obj.(*hyperv1.HostedControlPlane); ok {
 			return errServer
