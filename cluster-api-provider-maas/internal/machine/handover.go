@@ -17,6 +17,7 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/handover"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/identity"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
+	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/upsert"
 )
@@ -105,11 +106,8 @@ func (r *Reconciler) handOverOutstanding(ctx context.Context, s *scope) (ctrl.Re
 	return phase.Done()
 }
 
-// note bounds the words of an event as the API server does.
+// note bounds the words of an event as the API server does. MAAS speaks other languages too: no letter is cut in half.
 func note(message string) string {
 	const most = 1000
-	if len(message) <= most {
-		return message
-	}
-	return message[:most] + "..."
+	return condition.Shorten(message, most)
 }
