@@ -83,6 +83,16 @@ func TestEmptyFields(t *testing.T) {
 	}
 }
 
+// TestWholeObjects: what `kubectl get -o yaml` prints is a document, too.
+func TestWholeObjects(t *testing.T) {
+	text := "apiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfig\nmetadata: {name: mine, uid: x, resourceVersion: \"7\"}\n" +
+		"spec: {config: {ignition: {version: 3.2.0}}}\nstatus: {conditions: []}\n"
+	for _, distribution := range []releaseinfo.Distribution{releaseinfo.Kubernetes, releaseinfo.OpenShift} {
+		_, err := nodeinput.Read(text, distribution)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	}
+}
+
 // TestReserved: who changes one of these locks the control plane out of his nodes.
 func TestReserved(t *testing.T) {
 	for field, value := range map[string]string{
