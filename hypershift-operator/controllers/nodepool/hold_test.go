@@ -72,9 +72,13 @@ func TestHold(t *testing.T) {
 	})
 
 	t.Run("When machines are held, the pool should scale with the last configuration", func(t *testing.T) {
-		s.change(func(p *hyperv1.NodePool) { p.Spec.Replicas = ptr.To[int32](3) })
+		s.change(func(p *hyperv1.NodePool) {
+			p.Spec.Replicas = ptr.To[int32](3)
+			p.Spec.Management.Replace = &hyperv1.ReplaceUpgrade{Strategy: hyperv1.UpgradeStrategyOnDelete}
+		})
 		s.mustPass()
 		s.Expect(s.deployment().Spec.Replicas).To(HaveValue(BeEquivalentTo(3)))
+		s.Expect(s.deployment().Spec.Rollout.Strategy.Type).To(Equal(clusterv1.OnDeleteMachineDeploymentStrategyType), "how machines go is no configuration of theirs")
 		s.Expect(s.deployment().Spec.Template).To(Equal(untouched.Deployment.Template))
 	})
 

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/testenv"
+)
+
+// against makes passes until the server refuses nothing any more.
+func (s *world) against(server *testenv.Grudging) {
+	s.t.Helper()
+	s.Reconciler.Client, s.LiveReader = server, server
+	pass := func() (ctrl.Result, error) {
+		result, err := s.pass()
+		s.finishNamespace()
+		return result, err
+	}
+	server.Exhaust(s.t, pass, func() (said []string) {
+		for _, c := range s.cluster().Status.Conditions {
+			said = append(said, c.Message)
+		}
+		return said
+	})
+}
+
+// TestRefusals leads a cluster through its life, against a server that refuses each request once.
+func TestRefusals(t *testing.T) {
+	c := fixture.Start(t)
+	s := newWorld(t, c, "refused")
+	server := testenv.NewGrudging(c)
+	fixture.Create(t, c, append(fixture.Inputs(s.namespace), fixture.HostedCluster(s.namespace))...)
+	s.against(server)
+	s.serve()
+	s.against(server)
+	s.Expect(s.condition(hyperv1.HostedClusterAvailable).Status).To(BeEquivalentTo("True"))
+	for _, paused := range []*string{ptr.To("true"), nil} {
+		hc := s.cluster()
+		hc.Spec.PausedUntil = paused
+		s.Expect(c.Update(t.Context(), hc)).To(Succeed())
+		s.against(server)
+	}
+	s.Expect(c.Delete(t.Context(), s.cluster())).To(Succeed())
+	s.against(server)
+	s.Expect(apierrors.IsNotFound(c.Get(t.Context(), s.request().NamespacedName, &hyperv1.HostedCluster{}))).To(BeTrue())
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testenv
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// Request is what a client asks its server.
+type Request struct {
+	// Verb is get, list, create, update, patch, apply, delete or delete all; of a subresource its name follows, as in "patch status".
+	Verb string
+	// Of is the object, or the list.
+	Of runtime.Object
+	// Key is zero for a list and for a delete of all.
+	Key client.ObjectKey
+	// Do sends it.
+	Do func() error
+}
+
+// Writes tells whether the server would have to write.
+func (r Request) Writes() bool { return r.Verb != "get" && r.Verb != "list" }
+
+// String is such as "patch v1.Secret clusters/demo".
+func (r Request) String() string {
+	kind := strings.TrimPrefix(fmt.Sprintf("%T", r.Of), "*")
+	if u, ok := r.Of.(interface{ GetKind() string }); ok {
+		kind = u.GetKind()
+	}
+	return fmt.Sprintf("%s %s %s", r.Verb, kind, r.Key)
+}
+
+// Intercept has a client ask on before each request but a watch.
+func Intercept(c client.WithWatch, on func(Request) error) client.WithWatch {
+	named := func(verb string, obj client.Object, do func() error) error {
+		return on(Request{Verb: verb, Of: obj, Key: client.ObjectKeyFromObject(obj), Do: do})
+	}
+	return interceptor.NewClient(c, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			return on(Request{Verb: "get", Of: obj, Key: key, Do: func() error { return c.Get(ctx, key, obj, opts...) }})
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			return on(Request{Verb: "list", Of: list, Do: func() error { return c.List(ctx, list, opts...) }})
+		},
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			return named("create", obj, func() error { return c.Create(ctx, obj, opts...) })
+		},
+		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			return named("update", obj, func() error { return c.Update(ctx, obj, opts...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			return named("patch", obj, func() error { return c.Patch(ctx, obj, patch, opts...) })
+		},
+		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			return named("apply", applied(obj), func() error { return c.Apply(ctx, obj, opts...) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			return named("delete", obj, func() error { return c.Delete(ctx, obj, opts...) })
+		},
+		DeleteAllOf: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteAllOfOption) error {
+			return on(Request{Verb: "delete all", Of: obj, Do: func() error { return c.DeleteAllOf(ctx, obj, opts...) }})
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			return named("patch "+sub, obj, func() error { return c.SubResource(sub).Patch(ctx, obj, patch, opts...) })
+		},
+		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+			return named("update "+sub, obj, func() error { return c.SubResource(sub).Update(ctx, obj, opts...) })
+		},
+	})
+}
+
+// applied is the object that an apply configuration is about.
+func applied(obj runtime.ApplyConfiguration) client.Object {
+	content, _ := obj.(interface{ UnstructuredContent() map[string]any })
+	return &unstructured.Unstructured{Object: content.UnstructuredContent()}
+}
