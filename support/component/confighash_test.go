@@ -72,9 +72,9 @@ func TestWhatRollsPods(t *testing.T) {
 		NewWithT(t).Expect(asMap).NotTo(Equal(asSecret))
 	})
 	t.Run("When volumes stand in another order, or one is mounted twice, it should be the same", func(t *testing.T) {
-		objects := []client.Object{settings("a", map[string]string{"k": "v"}), settings("c", map[string]string{"k": "v"}), b}
-		one := corev1.PodSpec{Volumes: []corev1.Volume{mountsConfigMap("a"), mountsConfigMap("c"), mountsSecret("b")}}
-		other := corev1.PodSpec{Volumes: []corev1.Volume{mountsSecret("b"), mountsConfigMap("c"), mountsConfigMap("a"), mountsConfigMap("c"), mountsSecret("b")}}
+		objects := []client.Object{settings("a", map[string]string{"k": "v"}), settings("c", map[string]string{"k": "v"}), b, credentials("d", map[string][]byte{"x": []byte("y")})}
+		one := corev1.PodSpec{Volumes: []corev1.Volume{mountsConfigMap("a"), mountsConfigMap("c"), mountsSecret("b"), mountsSecret("d")}}
+		other := corev1.PodSpec{Volumes: []corev1.Volume{mountsSecret("d"), mountsConfigMap("c"), mountsSecret("b"), mountsConfigMap("a"), mountsConfigMap("c"), mountsSecret("d")}}
 		NewWithT(t).Expect(hashOf(t, other, objects...)).To(Equal(hashOf(t, one, objects...)))
 	})
 	t.Run("When a ConfigMap is not for pods that run, they should not be restarted for it", func(t *testing.T) {

@@ -173,6 +173,8 @@ func TestFailingPods(t *testing.T) {
 		"an image cannot be had":             {[]client.Object{pod("a", false, "ErrImagePull")}, said("a", "ErrImagePull")},
 		"an image has no name":               {[]client.Object{pod("a", false, "InvalidImageName")}, said("a", "InvalidImageName")},
 		"a Secret is missing":                {[]client.Object{pod("a", false, "CreateContainerConfigError")}, said("a", "CreateContainerConfigError")},
+		"an image is asked for too often":    {[]client.Object{pod("a", false, "ImagePullBackOff")}, said("a", "ImagePullBackOff")},
+		"an image may not be pulled":         {[]client.Object{pod("a", false, "ErrImageNeverPull")}, said("a", "ErrImageNeverPull")},
 		"a program is missing":               {[]client.Object{pod("a", false, "RunContainerError")}, said("a", "RunContainerError")},
 		"what prepares a pod crashes":        {[]client.Object{pod("a", true, "CrashLoopBackOff")}, said("a", "CrashLoopBackOff")},
 		"there are more than anybody reads,": {[]client.Object{pod("d", false, "ErrImagePull"), pod("b", false, "ErrImagePull"), pod("c", false, "ErrImagePull"), pod("a", false, "ErrImagePull")}, said("a", "ErrImagePull") + "; " + said("b", "ErrImagePull") + "; " + said("c", "ErrImagePull")},

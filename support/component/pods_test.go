@@ -147,6 +147,11 @@ func TestPriorities(t *testing.T) {
 	}
 }
 
+func TestProberReadsItsKubeconfig(t *testing.T) {
+	prober := rendered(t, nil, Options{Prober: &Prober{KubeconfigVolume: "keys"}}).Spec.Template.Spec.InitContainers[0]
+	NewWithT(t).Expect(prober.VolumeMounts).To(ContainElement(corev1.VolumeMount{Name: "keys", MountPath: "/var/kubeconfig", ReadOnly: true}))
+}
+
 // TestProberWithoutKubeconfig: one that has nothing to ask for but health needs no credentials.
 func TestProberWithoutKubeconfig(t *testing.T) {
 	g := NewWithT(t)

@@ -136,6 +136,13 @@ func TestComponentsOfTheGuest(t *testing.T) {
 		c, s := inGuest(map[string]string{"deployment.yaml": strings.Replace(guestYAML, "image: web", "image: lost", 1)})
 		NewWithT(t).Expect(c.Reconcile(t.Context(), s)).To(MatchError(ContainSubstring("the release payload has no image for lost")))
 	})
+	t.Run("When what pods of the guest mount cannot be read, they should not be rolled", func(t *testing.T) {
+		c, s := inGuest(map[string]string{"deployment.yaml": strings.Replace(deploymentYAML, "{name: web}", "{name: web, namespace: kube-system}", 1)})
+		s.Guest.Client = (&outage{}).through(s.Guest.Client)
+		g := NewWithT(t)
+		g.Expect(c.Reconcile(t.Context(), s)).To(MatchError(errAway))
+		g.Expect(live(t, s)).NotTo(Succeed())
+	})
 	t.Run("When the guest's nodes are there and its pods cannot be read, it should be an error", func(t *testing.T) {
 		c, s := inGuest(map[string]string{"deployment.yaml": guestYAML})
 		s.GuestNodes = []corev1.Node{*guestNode("a", corev1.ConditionTrue)}
