@@ -75,8 +75,12 @@ func (a *Agent) Run(ctx context.Context, client kubernetes.Interface) error {
 	}
 	lister := nodes.Lister()
 	factory.Start(ctx.Done())
-	factory.WaitForCacheSync(ctx.Done())
 	defer factory.Shutdown()
+	for _, known := range factory.WaitForCacheSync(ctx.Done()) {
+		if !known {
+			return nil // It is to end. Nodes that it was not told of yet are not gone, and their routes stay.
+		}
+	}
 	return a.loop(ctx, lister, changed)
 }
 

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	kubetesting "k8s.io/client-go/testing"
+
+	"github.com/openshift/hypershift/node-network/host"
+)
+
+// TestEndsBeforeItKnows ends the agent while the API server is away. It does not know the other nodes, so their routes are not for it to remove.
+func TestEndsBeforeItKnows(t *testing.T) {
+	t.Parallel()
+	for range 12 { // What is ready first in the loop is a matter of chance.
+		g := NewWithT(t)
+		there := []host.Route{route("10.0.2.0/24", "192.0.2.2"), route("10.0.3.0/24", "192.0.2.3")}
+		m := &machine{routes: slices.Clone(there)}
+		client := fake.NewClientset()
+		asked := make(chan struct{}, 100)
+		client.PrependReactor("list", "nodes", func(kubetesting.Action) (bool, runtime.Object, error) {
+			select {
+			case asked <- struct{}{}:
+			default:
+			}
+			return true, nil, errors.New("connection refused")
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { <-asked; cancel() }()
+		g.Expect(m.agent().Run(ctx, client)).To(Succeed())
+		g.Expect(m.writes).To(BeZero())
+		g.Expect(m.routes).To(Equal(there), "pods of this node reach those of the others while it is started anew")
+	}
+}
+
+// attempts counts when the node was looked at, since the beginning.
+type attempts struct {
+	*machine
+	start time.Time
+	at    []time.Duration
+	fails bool
+}
+
+func (a *attempts) Ensure([]netip.Prefix, []netip.Prefix) error {
+	a.at = append(a.at, time.Since(a.start))
+	if a.fails {
+		return errors.New("no nftables")
+	}
+	return nil
+}
+
+// looped lets the agent work for a while of a clock of its own, and tell when it looked at the node.
+func looped(t *testing.T, fails bool, during func(a *attempts, changed chan struct{})) []time.Duration {
+	t.Helper()
+	var at []time.Duration
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		a := &attempts{machine: &machine{}, start: time.Now(), fails: fails}
+		agent := a.agent()
+		agent.Masquerade = a
+		changed := make(chan struct{}, 1)
+		ended := make(chan error)
+		nodes := lister(t, node("a", []string{"10.0.1.0/24"}, "192.0.2.1"))
+		go func() { ended <- agent.loop(ctx, nodes, changed) }()
+		synctest.Wait()
+		during(a, changed)
+		cancel()
+		NewWithT(t).Expect(<-ended).To(Succeed(), "that it is to end is no failure")
+		at = a.at
+	})
+	return at
+}
+
+// passes lets time go by.
+func passes(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func TestLoop(t *testing.T) {
+	t.Parallel()
+	seconds := func(all ...int) (durations []time.Duration) {
+		for _, s := range all {
+			durations = append(durations, time.Duration(s)*time.Second)
+		}
+		return durations
+	}
+	t.Run("When nothing changes it should look after the node now and each minute: somebody may have changed it", func(t *testing.T) {
+		at := looped(t, false, func(*attempts, chan struct{}) { passes(130 * time.Second) })
+		NewWithT(t).Expect(at).To(Equal(seconds(0, 60, 120)))
+	})
+	t.Run("When a node changes it should look at once, and a minute after that", func(t *testing.T) {
+		at := looped(t, false, func(_ *attempts, changed chan struct{}) {
+			passes(10 * time.Second)
+			changed <- struct{}{}
+			passes(65 * time.Second)
+		})
+		NewWithT(t).Expect(at).To(Equal(seconds(0, 10, 70)))
+	})
+	t.Run("When something goes on failing it should be tried again soon, then less often, and never seldomer than each minute", func(t *testing.T) {
+		at := looped(t, true, func(*attempts, chan struct{}) { passes(200 * time.Second) })
+		NewWithT(t).Expect(at).To(Equal(seconds(0, 2, 6, 14, 30, 62, 122, 182)))
+	})
+	t.Run("When it works again it should be tried soon if it fails another time", func(t *testing.T) {
+		at := looped(t, true, func(a *attempts, _ chan struct{}) {
+			passes(7 * time.Second) // 0, 2, 6
+			a.fails = false
+			passes(8 * time.Second) // 14
+			a.fails = true
+			passes(65 * time.Second) // 74, 76
+			passes(2 * time.Second)  // 80
+		})
+		NewWithT(t).Expect(at).To(Equal(seconds(0, 2, 6, 14, 74, 76, 80)))
+	})
+	t.Run("When a node changes while it fails it should be tried at once, and soon after that", func(t *testing.T) {
+		at := looped(t, true, func(_ *attempts, changed chan struct{}) {
+			passes(15 * time.Second) // 0, 2, 6, 14
+			changed <- struct{}{}
+			passes(3 * time.Second)
+		})
+		NewWithT(t).Expect(at).To(Equal(seconds(0, 2, 6, 14, 15, 17)))
+	})
+}
+
+func TestReconcileInBadTimes(t *testing.T) {
+	t.Parallel()
+	own := node("a", []string{"10.0.1.0/24"}, "192.0.2.1")
+	t.Run("When the MTU is not known it should not guess, as pods would lose packets", func(t *testing.T) {
+		g := NewWithT(t)
+		m := &machine{failures: map[string]error{"mtu": errors.New("no interface has it")}}
+		g.Expect(m.agent().reconcile(lister(t, own))).To(MatchError(ContainSubstring("no interface has it")))
+		g.Expect(m.config).To(BeNil())
+		g.Expect(m.pods).NotTo(BeEmpty(), "what goes without it is done")
+	})
+	t.Run("When the configuration cannot be written it should say so", func(t *testing.T) {
+		m := &machine{failures: map[string]error{"config": errors.New("no space left on device")}}
+		NewWithT(t).Expect(m.agent().reconcile(lister(t, own))).To(MatchError(ContainSubstring("no space left")))
+	})
+	t.Run("When the node's own CIDR cannot be read it should name it, and write nothing of it", func(t *testing.T) {
+		g := NewWithT(t)
+		m := &machine{}
+		err := m.agent().reconcile(lister(t, node("a", []string{"10.0.1.0/240"}, "192.0.2.1"), node("b", []string{"10.0.2.0/24"}, "192.0.2.2")))
+		g.Expect(err).To(MatchError(And(ContainSubstring(`node a has the pod CIDR "10.0.1.0/240"`), ContainSubstring("no pod CIDR yet"))))
+		g.Expect(m.config).To(BeNil())
+		g.Expect(m.routes).To(Equal([]host.Route{route("10.0.2.0/24", "192.0.2.2")}), "the others are reached all the same")
+	})
+	t.Run("When another node got the network of one that is gone, the route should lead to it and never be away", func(t *testing.T) {
+		g := NewWithT(t)
+		m := &machine{routes: []host.Route{route("10.0.2.0/24", "192.0.2.2")}}
+		g.Expect(m.agent().reconcile(lister(t, own, node("c", []string{"10.0.2.0/24"}, "192.0.2.3")))).To(Succeed())
+		g.Expect(m.routes).To(Equal([]host.Route{route("10.0.2.0/24", "192.0.2.3")}))
+		g.Expect(m.writes).To(Equal(1))
+	})
+	t.Run("When another node's address is of no use now, its old route should not stay and lead astray", func(t *testing.T) {
+		g := NewWithT(t)
+		m := &machine{routes: []host.Route{route("10.0.2.0/24", "192.0.2.2")}}
+		g.Expect(m.agent().reconcile(lister(t, own, node("b", []string{"10.0.2.0/24"}, "2001:db8::2")))).To(MatchError(ContainSubstring("node b")))
+		g.Expect(m.routes).To(BeEmpty())
+	})
+	t.Run("When the node has no address yet, its pods should be told no MTU, and start", func(t *testing.T) {
+		g := NewWithT(t)
+		m := &machine{}
+		g.Expect(m.agent().reconcile(lister(t, node("a", []string{"10.0.1.0/24"})))).To(Succeed())
+		g.Expect(m.config.MTU).To(BeZero())
+	})
+}
