@@ -116,7 +116,8 @@ var macvlanModes = []string{"", "bridge", "passthru", "private", "vepa"}
 
 // placeVMHost reads what is said of the host beside the way to reach it.
 func (c *call) placeVMHost(h *inventory.VMHost, f problem.Fields) {
-	if other := c.DB.VMHostByName(h.Name); h.Name != "" && other != nil && other.ID != h.ID {
+	taken := func(other *inventory.VMHost) bool { return other.Name == h.Name && other.ID != h.ID }
+	if h.Name != "" && c.DB.VMHosts.Find(taken) != nil {
 		f.Add("name", "Pod with this Name already exists.")
 	}
 	if name := c.form.Get("zone"); name != "" {
