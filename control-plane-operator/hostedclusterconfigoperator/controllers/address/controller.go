@@ -31,6 +31,7 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/guestcomponents"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/watch"
 	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/pause"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/upsert"
@@ -241,8 +242,5 @@ func listed(waiting []string) string {
 	if more := len(waiting) - maxNamed; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	if len(text) > maxMessage {
-		return text[:maxMessage] + " ..."
-	}
-	return text
+	return condition.Shorten(text, maxMessage)
 }
