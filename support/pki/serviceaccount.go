@@ -26,10 +26,12 @@ const (
 )
 
 // EnsureServiceAccountKey fills secret with the key pair that signs service account tokens unless it holds one. A key that
-// is there is kept as it is, whatever its type and encoding: every token of the cluster hangs on it.
+// is there is kept as it is, whatever its type and encoding: every token of the cluster hangs on it. For the same reason one that cannot be
+// read is an error and is not replaced.
 func EnsureServiceAccountKey(secret *corev1.Secret) error {
 	key, err := parseSigner(secret.Data[ServiceAccountPrivateKey])
-	if err != nil {
+	switch {
+	case len(secret.Data[ServiceAccountPrivateKey]) == 0:
 		generated, err := rsa.GenerateKey(rand.Reader, rsaBits)
 		if err != nil {
 			return fmt.Errorf("generating the service account key: %w", err)
@@ -38,6 +40,9 @@ func EnsureServiceAccountKey(secret *corev1.Secret) error {
 		set(secret, ServiceAccountPrivateKey, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(generated)}))
 		// A public key that belongs to another private key must not survive.
 		delete(secret.Data, ServiceAccountPublicKey)
+	case err != nil:
+		return fmt.Errorf("reading the key %s of Secret %s/%s: it is none that can sign: restore it, or remove it to have a new one made, "+
+			"with which every token of the cluster has to be made anew", ServiceAccountPrivateKey, secret.Namespace, secret.Name)
 	}
 	setType(secret)
 	// The public half may list old keys too, so one that is there is kept.
