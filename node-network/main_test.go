@@ -4,6 +4,8 @@ package main
 
 import (
 	"net/netip"
+	"os"
+	"path/filepath"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -29,5 +31,41 @@ func TestValidate(t *testing.T) {
 		cmd := command()
 		cmd.SetArgs(nil)
 		NewWithT(t).Expect(cmd.ExecuteContext(t.Context())).To(MatchError(ContainSubstring("--node-name is required")))
+	})
+	t.Run("When the environment names the node it should need no flag for that", func(t *testing.T) {
+		t.Setenv("NODE_NAME", "a")
+		cmd := command()
+		cmd.SetArgs([]string{"--cluster-network=10.132.0.0"})
+		err := cmd.ExecuteContext(t.Context())
+		NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring("is not a CIDR"), Not(ContainSubstring("--node-name")))))
+	})
+	t.Run("When one network of several cannot be read it should not work with the others", func(t *testing.T) {
+		_, err := options{nodeName: "a", clusterNetworks: []string{"10.132.0.0/14", "fd01::/480", "x"}}.validate()
+		NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring(`"fd01::/480"`), ContainSubstring(`"x"`), Not(ContainSubstring(`"10.132.0.0/14"`)))))
+	})
+	for name, text := range map[string]string{"is not there": "", "is half of one": "{clusters: [{", "names no server": "{apiVersion: v1, kind: Config}"} {
+		t.Run("When the kubeconfig "+name+" it should fail before it touches the node", func(t *testing.T) {
+			g, root := NewWithT(t), t.TempDir()
+			kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+			if text != "" {
+				g.Expect(os.WriteFile(kubeconfig, []byte(text), 0o600)).To(Succeed())
+			}
+			cmd := command()
+			cmd.SetArgs([]string{"--node-name=a", "--cluster-network=10.132.0.0/14", "--kubeconfig=" + kubeconfig, "--host-root=" + root})
+			g.Expect(cmd.ExecuteContext(t.Context())).To(MatchError(HavePrefix("finding the cluster's API: ")))
+			g.Expect(os.ReadDir(root)).To(BeEmpty())
+		})
+	}
+	t.Run("When its image has no plugins it should say so and write no configuration", func(t *testing.T) {
+		if _, err := os.Stat(pluginSource); err == nil {
+			t.Skip("this machine has plugins where the image has them")
+		}
+		g, root := NewWithT(t), t.TempDir()
+		kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+		g.Expect(os.WriteFile(kubeconfig, []byte("{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}], clusters: [{name: c, cluster: {server: \"https://127.0.0.1:1\"}}], users: [{name: u}]}"), 0o600)).To(Succeed())
+		cmd := command()
+		cmd.SetArgs([]string{"--node-name=a", "--cluster-network=10.132.0.0/14", "--kubeconfig=" + kubeconfig, "--host-root=" + root})
+		g.Expect(cmd.ExecuteContext(t.Context())).To(MatchError(HavePrefix("reading the CNI plugins of the image: ")))
+		g.Expect(os.ReadDir(root)).To(BeEmpty())
 	})
 }

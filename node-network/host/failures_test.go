@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package host
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/nftables/expr"
+	. "github.com/onsi/gomega"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// names are those in a folder.
+func names(g *GomegaWithT, folder string) []string {
+	entries, err := os.ReadDir(folder)
+	g.Expect(err).NotTo(HaveOccurred())
+	var all []string
+	for _, entry := range entries {
+		all = append(all, entry.Name())
+	}
+	return all
+}
+
+// TestConfigFileInBadTimes: once it is there pods are started, so it must not be there by halves.
+func TestConfigFileInBadTimes(t *testing.T) {
+	t.Parallel()
+	cni := CNI{PodNetworks: prefixes("10.0.1.0/24")}
+	t.Run("When the node stopped while it was written, half of it should be written over, and others be able to read it", func(t *testing.T) {
+		g, dir := NewWithT(t), t.TempDir()
+		file := ConfigFile{Path: filepath.Join(dir, "10-hypershift.conflist")}
+		g.Expect(os.WriteFile(filepath.Join(dir, ".10-hypershift.conflist.new"), []byte("{ half of one that is longer than the next"), 0o600)).To(Succeed())
+		g.Expect(file.Ensure(cni)).To(Succeed())
+		g.Expect(names(g, dir)).To(Equal([]string{"10-hypershift.conflist"}))
+		want, err := cni.conflist()
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(os.ReadFile(file.Path)).To(Equal(want))
+		info, err := os.Stat(file.Path)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o644)))
+	})
+	t.Run("When a folder is at its place, it should say so and leave it", func(t *testing.T) {
+		g, dir := NewWithT(t), t.TempDir()
+		g.Expect(os.MkdirAll(filepath.Join(dir, "x.conflist/theirs"), 0o755)).To(Succeed())
+		g.Expect(ConfigFile{Path: filepath.Join(dir, "x.conflist")}.Ensure(cni)).To(MatchError(HavePrefix("reading the CNI configuration: ")))
+		g.Expect(filepath.Join(dir, "x.conflist/theirs")).To(BeADirectory())
+	})
+	t.Run("When there is no room for it, there should be none, and nobody start pods", func(t *testing.T) {
+		g, dir := NewWithT(t), t.TempDir()
+		g.Expect(os.MkdirAll(filepath.Join(dir, ".x.conflist.new/in-the-way"), 0o755)).To(Succeed())
+		g.Expect(ConfigFile{Path: filepath.Join(dir, "x.conflist")}.Ensure(cni)).To(MatchError(HavePrefix("writing the CNI configuration: ")))
+		g.Expect(filepath.Join(dir, "x.conflist")).NotTo(BeAnExistingFile())
+	})
+}
+
+func TestInstallPluginsInBadTimes(t *testing.T) {
+	t.Parallel()
+	// imaged is the folder of an image with plugins, in which one comes before the other.
+	imaged := func(t *testing.T) string {
+		from := t.TempDir()
+		for _, name := range []string{"bridge", "ptp"} {
+			NewWithT(t).Expect(os.WriteFile(filepath.Join(from, name), []byte(name), 0o755)).To(Succeed())
+		}
+		return from
+	}
+	t.Run("When the node stopped while one was written, it should be whole afterwards and nothing be left", func(t *testing.T) {
+		g, to := NewWithT(t), t.TempDir()
+		g.Expect(os.WriteFile(filepath.Join(to, ".ptp.new"), []byte("pt"), 0o600)).To(Succeed())
+		g.Expect(os.WriteFile(filepath.Join(to, "bridge"), nil, 0o755)).To(Succeed())
+		g.Expect(InstallPlugins(imaged(t), to)).To(Succeed())
+		g.Expect(names(g, to)).To(Equal([]string{"bridge", "ptp"}))
+		g.Expect(os.ReadFile(filepath.Join(to, "bridge"))).To(BeEquivalentTo("bridge"))
+		for _, name := range names(g, to) {
+			info, err := os.Stat(filepath.Join(to, name))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o755)), "the container runtime runs it")
+		}
+	})
+	for name, harm := range map[string]func(from, to string) error{
+		"one cannot be written":      func(_, to string) error { return os.MkdirAll(filepath.Join(to, ".ptp.new/x"), 0o755) },
+		"a folder is where one goes": func(_, to string) error { return os.MkdirAll(filepath.Join(to, "ptp/x"), 0o755) },
+		"one of the image is a folder": func(from, _ string) error {
+			return errors.Join(os.Remove(filepath.Join(from, "ptp")), os.Mkdir(filepath.Join(from, "ptp"), 0o755))
+		},
+	} {
+		t.Run("When "+name+", it should say which, and the others be there", func(t *testing.T) {
+			g, from, to := NewWithT(t), imaged(t), t.TempDir()
+			g.Expect(harm(from, to)).To(Succeed())
+			g.Expect(InstallPlugins(from, to)).To(MatchError(HavePrefix("installing CNI plugin ptp: ")))
+			g.Expect(os.ReadFile(filepath.Join(to, "bridge"))).To(BeEquivalentTo("bridge"))
+		})
+	}
+	t.Run("When the host's folder cannot be made, it should say so", func(t *testing.T) {
+		g, blocked := NewWithT(t), filepath.Join(t.TempDir(), "blocked")
+		g.Expect(os.WriteFile(blocked, nil, 0o600)).To(Succeed())
+		g.Expect(InstallPlugins(imaged(t), filepath.Join(blocked, "bin"))).To(MatchError(HavePrefix("installing CNI plugin bridge: ")))
+	})
+}
+
+// TestFromKernel reads what only somebody else can have made with the agent's number.
+func TestFromKernel(t *testing.T) {
+	t.Parallel()
+	network := func(text string) *net.IPNet {
+		_, n, err := net.ParseCIDR(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for name, tt := range map[string]struct {
+		found netlink.Route
+		want  string
+	}{
+		"it leads to pods":                           {netlink.Route{Dst: network("10.0.2.0/24"), Gw: net.ParseIP("192.0.2.2")}, "10.0.2.0/24 192.0.2.2"},
+		"the addresses are IPv4 in the form of IPv6": {netlink.Route{Dst: &net.IPNet{IP: net.ParseIP("10.0.2.0").To16(), Mask: net.CIDRMask(24, 32)}, Gw: net.ParseIP("192.0.2.2").To16()}, "10.0.2.0/24 192.0.2.2"},
+		"it is of IPv6":                              {netlink.Route{Dst: network("fd00:2::/64"), Gw: net.ParseIP("2001:db8::2")}, "fd00:2::/64 2001:db8::2"},
+		"it is the default route":                    {netlink.Route{Gw: net.ParseIP("192.0.2.1")}, ""},
+		"it leads over no neighbour":                 {netlink.Route{Dst: network("10.0.2.0/24")}, ""},
+	} {
+		t.Run("When a route of the agent's number is found and "+name+", it should be its own only if it can be", func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			got, own := fromKernel(tt.found)
+			g.Expect(own).To(Equal(tt.want != ""))
+			if own {
+				g.Expect(got.To.String() + " " + got.Via.String()).To(Equal(tt.want))
+				again, own := fromKernel(*got.toKernel())
+				g.Expect(own).To(BeTrue())
+				g.Expect(again).To(Equal(got), "what is made is found as what it was")
+				g.Expect(got.toKernel().Table).To(Equal(unix.RT_TABLE_MAIN))
+			}
+		})
+	}
+}
+
+// TestMasqueradeForgets: rules that could not be read back are not taken for written.
+func TestMasqueradeForgets(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	k := &deaf{kernel: kernel{}}
+	m := &Masquerade{Filter: k}
+	pods, cluster := prefixes("10.0.1.0/24"), prefixes("10.0.0.0/16")
+	k.deaf = errors.New("interrupted")
+	g.Expect(m.Ensure(pods, cluster)).To(MatchError(And(HavePrefix("reading the packet filter table "+tableName), ContainSubstring("interrupted"))))
+	k.deaf = nil
+	g.Expect(m.Ensure(pods, cluster)).To(Succeed())
+	g.Expect(k.written).To(HaveLen(2))
+	k.deaf = errors.New("interrupted")
+	g.Expect(m.Ensure(pods, cluster)).NotTo(Succeed())
+	g.Expect(k.written).To(HaveLen(3), "what cannot be seen is written again")
+}
+
+// deaf is a kernel that takes rules, and does not always say which it has.
+type deaf struct {
+	kernel
+	deaf error
+}
+
+func (d *deaf) Read() (string, error) {
+	if d.deaf != nil {
+		return "", d.deaf
+	}
+	return d.kernel.Read()
+}
+
+// TestExpressions looks at what the kernel compares, by a header of each family.
+func TestExpressions(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		rule            Rule
+		passes, stays   [2]string
+		wantExpressions int
+	}{
+		"to the cluster": {Rule{From: netip.MustParsePrefix("10.0.1.0/25"), To: netip.MustParsePrefix("10.0.0.0/14")}, [2]string{"10.0.1.127", "10.3.255.255"}, [2]string{"10.0.1.127", "10.4.0.0"}, 9},
+		"out of it":      {Rule{From: netip.MustParsePrefix("fd00:1::/65"), Masquerade: true}, [2]string{"fd00:1::7fff:ffff:ffff:ffff", "2001:db8::1"}, [2]string{"fd00:1:0:0:8000::", "2001:db8::1"}, 6},
+	} {
+		t.Run("When a packet goes "+name+", it should be told from one that is a bit beside", func(t *testing.T) {
+			t.Parallel()
+			g := NewWithT(t)
+			g.Expect(tt.rule.expressions()).To(HaveLen(tt.wantExpressions))
+			g.Expect(matches(t, tt.rule, tt.passes)).To(BeTrue())
+			g.Expect(matches(t, tt.rule, tt.stays)).To(BeFalse())
+		})
+	}
+}
+
+// matches tells whether a packet from one address to another is a rule's, as the kernel would.
+func matches(t *testing.T, rule Rule, packet [2]string) bool {
+	t.Helper()
+	from, to := netip.MustParseAddr(packet[0]), netip.MustParseAddr(packet[1])
+	f := familyOf(rule.From)
+	header := make([]byte, 40)
+	copy(header[f.source:], from.AsSlice())
+	copy(header[f.destination:], to.AsSlice())
+	var value []byte
+	for _, expression := range rule.expressions() {
+		switch e := expression.(type) {
+		case *expr.Meta:
+			value = []byte{unix.NFPROTO_IPV6}
+			if from.Is4() {
+				value = []byte{unix.NFPROTO_IPV4}
+			}
+		case *expr.Payload:
+			value = slices.Clone(header[e.Offset : e.Offset+e.Len])
+		case *expr.Bitwise:
+			for i := range value {
+				value[i] = value[i]&e.Mask[i] ^ e.Xor[i]
+			}
+		case *expr.Cmp:
+			if !bytes.Equal(value, e.Data) {
+				return false
+			}
+		}
+	}
+	return true
+}
