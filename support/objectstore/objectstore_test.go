@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objectstore_test
+
+import (
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/support/objectstore"
+)
+
+const keys = "[default]\naws_access_key_id = AKIDEXAMPLE\naws_secret_access_key = hunter2\n"
+
+func files(t *testing.T, content map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range content {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestNew(t *testing.T) {
+	// Neither the environment of who runs the tests nor his home counts.
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY", "AWS_SECRET_KEY"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(t.TempDir(), "none"))
+	good := files(t, map[string]string{"credentials": keys, "other": keys, "ca-bundle.crt": "hunter2"})
+	plain := files(t, map[string]string{"credentials": keys})
+	for name, tc := range map[string]struct {
+		config objectstore.Config
+		url    string
+		fails  string
+	}{
+		"When nothing but a region is said, it should be AWS's own":  {objectstore.Config{Region: "eu-west-1", Dir: plain}, "https://s3.eu-west-1.amazonaws.com", ""},
+		"When an endpoint is said, it should be that":                {objectstore.Config{Region: "r", Endpoint: "https://store.example:9000", Dir: plain}, "https://store.example:9000", ""},
+		"When the endpoint is plain, it should be called so":         {objectstore.Config{Region: "r", Endpoint: "http://store.example", Dir: plain}, "http://store.example", ""},
+		"When the endpoint is no URL, it should say so":              {objectstore.Config{Endpoint: "http://[", Dir: plain}, "", "the endpoint is no URL"},
+		"When the endpoint has no scheme, it should say so":          {objectstore.Config{Endpoint: "store.example", Dir: plain}, "", "the endpoint: "},
+		"When the Secret has no such key, it should name it":         {objectstore.Config{Region: "r", Dir: plain, Key: "cloud"}, "", `key "cloud" is no AWS credentials file`},
+		"When the profile is another, it should say which":           {objectstore.Config{Region: "r", Dir: files(t, map[string]string{"credentials": "[backup]\n" + keys[10:]})}, "", "with a profile [default]"},
+		"When a key is missing, it should say which there must be":   {objectstore.Config{Region: "r", Dir: files(t, map[string]string{"credentials": "[default]\nregion = hunter2\n"})}, "", "that has aws_access_key_id"},
+		"When the file is none, it should not be repeated":           {objectstore.Config{Region: "r", Dir: files(t, map[string]string{"credentials": "hunter2"})}, "", "is no AWS credentials file"},
+		"When the CAs are none, it should name the key":              {objectstore.Config{Region: "r", Dir: good}, "", "key ca-bundle.crt: it has no certificate"},
+		"When a file of CAs is said and is not there, it should say": {objectstore.Config{Region: "r", Dir: plain, CABundle: filepath.Join(plain, "none.crt")}, "", "reading the CAs of the endpoint"},
+		"When the caller has no credentials, it should say how":      {objectstore.Config{Region: "r"}, "", "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			client, err := objectstore.New(tc.config)
+			if tc.fails != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(tc.fails)))
+				g.Expect(err.Error()).NotTo(ContainSubstring("hunter2"))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(client.EndpointURL().String()).To(Equal(tc.url))
+		})
+	}
+	t.Run("When the caller has credentials of his own, they should be used", func(t *testing.T) {
+		g := NewWithT(t)
+		t.Setenv("AWS_ACCESS_KEY_ID", "AKIDENV")
+		t.Setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
+		client, err := objectstore.New(objectstore.Config{Region: "r"})
+		g.Expect(err).NotTo(HaveOccurred())
+		used, err := client.GetCreds()
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(used.AccessKeyID).To(Equal("AKIDENV"))
+		fromSecret, err := objectstore.New(objectstore.Config{Region: "r", Dir: plain})
+		g.Expect(err).NotTo(HaveOccurred())
+		used, err = fromSecret.GetCreds()
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(used.AccessKeyID).To(Equal("AKIDEXAMPLE"), "a Secret is not mixed with what the operator has")
+	})
+	t.Run("When the caller has a file of credentials, it should be read", func(t *testing.T) {
+		g := NewWithT(t)
+		t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(plain, "credentials"))
+		client, err := objectstore.New(objectstore.Config{Region: "r"})
+		g.Expect(err).NotTo(HaveOccurred())
+		used, err := client.GetCreds()
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(used.AccessKeyID).To(Equal("AKIDEXAMPLE"))
+	})
+}
+
+// TestTrust: a store behind a CA of one's own is the usual case of a data centre.
+func TestTrust(t *testing.T) {
+	var calls atomic.Int32
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		calls.Add(1)
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	t.Cleanup(server.Close)
+	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	beside := filepath.Join(files(t, map[string]string{"mine.crt": ca}), "mine.crt")
+	for name, tc := range map[string]struct {
+		dir     map[string]string
+		file    string
+		trusted bool
+	}{
+		"the CA is in the Secret":   {map[string]string{"credentials": keys, "ca-bundle.crt": ca}, "", true},
+		"the CA is in a file":       {map[string]string{"credentials": keys}, beside, true},
+		"the CA is nowhere":         {map[string]string{"credentials": keys}, "", false},
+		"the CA is under other key": {map[string]string{"credentials": keys, "ca.crt": ca}, "", false},
+	} {
+		t.Run("When "+name+", the store should be trusted or not", func(t *testing.T) {
+			g := NewWithT(t)
+			client, err := objectstore.New(objectstore.Config{Region: "r", Endpoint: server.URL, Dir: files(t, tc.dir), CABundle: tc.file})
+			g.Expect(err).NotTo(HaveOccurred())
+			calls.Store(0)
+			_, err = client.BucketExists(t.Context(), "backups")
+			g.Expect(err).To(HaveOccurred())
+			g.Expect(calls.Load() > 0).To(Equal(tc.trusted), "%v", err)
+			g.Expect(calls.Load()).To(BeNumerically("<=", 3), "who waits for a backup learns soon that the store is down")
+			g.Expect(err.Error()).NotTo(ContainSubstring("hunter2"))
+		})
+	}
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tlsprofile_test
+
+import (
+	"crypto/tls"
+	"slices"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/tlsprofile"
+)
+
+func chooses(profile *configv1.TLSSecurityProfile) *hyperv1.HostedControlPlane {
+	hcp := &hyperv1.HostedControlPlane{}
+	hcp.Spec.Configuration = &hyperv1.ClusterConfiguration{APIServer: &configv1.APIServerSpec{TLSSecurityProfile: profile}}
+	return hcp
+}
+
+func custom(least configv1.TLSProtocolVersion, ciphers ...string) *configv1.TLSSecurityProfile {
+	return &configv1.TLSSecurityProfile{Type: configv1.TLSProfileCustomType, Custom: &configv1.CustomTLSProfile{
+		TLSProfileSpec: configv1.TLSProfileSpec{MinTLSVersion: least, Ciphers: ciphers}}}
+}
+
+func TestOf(t *testing.T) {
+	silent := tlsprofile.Of(&hyperv1.HostedControlPlane{})
+	for name, tc := range map[string]struct {
+		profile *configv1.TLSSecurityProfile
+		want    string
+		etcd    string
+		ciphers bool
+	}{
+		"nothing":                  {nil, "VersionTLS12", "TLS1.2", true},
+		"intermediate":             {&configv1.TLSSecurityProfile{Type: configv1.TLSProfileIntermediateType}, "VersionTLS12", "TLS1.2", true},
+		"modern":                   {&configv1.TLSSecurityProfile{Type: configv1.TLSProfileModernType}, "VersionTLS13", "TLS1.3", false},
+		"old":                      {&configv1.TLSSecurityProfile{Type: configv1.TLSProfileOldType}, "VersionTLS10", "TLS1.2", true},
+		"custom without a profile": {&configv1.TLSSecurityProfile{Type: configv1.TLSProfileCustomType}, "VersionTLS12", "TLS1.2", true},
+		"what nobody knows":        {&configv1.TLSSecurityProfile{Type: "Future"}, "VersionTLS12", "TLS1.2", true},
+		"a profile and no type":    {&configv1.TLSSecurityProfile{Custom: custom(configv1.VersionTLS13).Custom}, "VersionTLS12", "TLS1.2", true},
+		"its own with TLS 1.3":     {custom(configv1.VersionTLS13, "ECDHE-RSA-AES128-GCM-SHA256"), "VersionTLS13", "TLS1.3", false},
+	} {
+		t.Run("When a cluster chooses "+name+", servers should accept that and no less", func(t *testing.T) {
+			g := NewWithT(t)
+			got := tlsprofile.Of(chooses(tc.profile))
+			g.Expect(got.MinVersion).To(Equal(tc.want))
+			g.Expect(got.EtcdMinVersion()).To(Equal(tc.etcd))
+			g.Expect(len(got.Ciphers) > 0).To(Equal(tc.ciphers))
+			if tc.want == silent.MinVersion {
+				g.Expect(got).To(Equal(silent))
+			}
+		})
+	}
+	t.Run("When a cluster has a configuration of its API server and no profile, it should be as without one", func(t *testing.T) {
+		hcp := &hyperv1.HostedControlPlane{}
+		hcp.Spec.Configuration = &hyperv1.ClusterConfiguration{}
+		NewWithT(t).Expect(tlsprofile.Of(hcp)).To(Equal(silent))
+	})
+}
+
+func TestCiphers(t *testing.T) {
+	t.Run("When a cluster names its own, servers should get those that they have, in one order", func(t *testing.T) {
+		got := tlsprofile.Of(chooses(custom(configv1.VersionTLS12, "ECDHE-RSA-AES256-GCM-SHA384", "DHE-RSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES128-GCM-SHA256")))
+		NewWithT(t).Expect(got.Ciphers).To(Equal([]string{"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"}))
+	})
+	t.Run("When an API server is given those of a profile, it should know each", func(t *testing.T) {
+		known := map[string]bool{}
+		for _, suite := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
+			known[suite.Name] = true
+		}
+		for name := range configv1.TLSProfiles {
+			g := NewWithT(t)
+			got := tlsprofile.Of(chooses(&configv1.TLSSecurityProfile{Type: name})).Ciphers
+			g.Expect(slices.IsSorted(got)).To(BeTrue(), "the same profile makes the same pods")
+			for _, cipher := range got {
+				g.Expect(known).To(HaveKey(cipher))
+			}
+		}
+	})
+	t.Run("When a cluster chooses intermediate, no server should offer what is broken", func(t *testing.T) {
+		got := tlsprofile.Of(&hyperv1.HostedControlPlane{})
+		for _, suite := range tls.InsecureCipherSuites() {
+			NewWithT(t).Expect(got.Ciphers).NotTo(ContainElement(suite.Name))
+		}
+	})
+}
+
+// TestNamesAreThoseOfTheSuites: the two spellings of a suite tell the same algorithms, and one that is mistaken for another is weaker than
+// what the user chose.
+func TestNamesAreThoseOfTheSuites(t *testing.T) {
+	for openSSL, iana := range map[string]string{
+		"ECDHE-ECDSA-AES128-GCM-SHA256": "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "ECDHE-RSA-AES128-GCM-SHA256": "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+		"ECDHE-ECDSA-AES256-GCM-SHA384": "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "ECDHE-RSA-AES256-GCM-SHA384": "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+		"ECDHE-ECDSA-CHACHA20-POLY1305": "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256", "ECDHE-RSA-CHACHA20-POLY1305": "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+		"ECDHE-ECDSA-AES128-SHA256": "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256", "ECDHE-RSA-AES256-SHA": "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA",
+		"AES128-GCM-SHA256": "TLS_RSA_WITH_AES_128_GCM_SHA256", "AES256-SHA": "TLS_RSA_WITH_AES_256_CBC_SHA",
+	} {
+		NewWithT(t).Expect(tlsprofile.Of(chooses(custom(configv1.VersionTLS12, openSSL))).Ciphers).To(Equal([]string{iana}))
+	}
+}
