@@ -54,7 +54,7 @@ func kubernetes(version string) releaseinfo.Payload {
 // world is a real API server with one hosted control plane, and the operator.
 type world struct {
 	t      *testing.T
-	client client.Client
+	client client.WithWatch
 	clock  *clocktesting.FakePassiveClock
 	r      *Reconciler
 	hcp    *hyperv1.HostedControlPlane
