@@ -143,15 +143,22 @@ func (h *history) since() time.Time {
 const slotAnnotation = hyperv1.EtcdBackupSlotAnnotation
 
 // slot is the last time of the schedule after since that has come, zero if none has, and the next one. After a long absence it begins a
-// day ago, which saves counting up minutes of years.
+// day ago, which saves counting up minutes of years, and further back only where no time has come since.
 func slot(schedule cron.Schedule, since, now time.Time) (due, next time.Time) {
-	if yesterday := now.Add(-24 * time.Hour); since.Before(yesterday) {
-		if first := schedule.Next(since.UTC()); first.Before(yesterday) {
-			due = first
-			since = yesterday
+	const day = 24 * time.Hour
+	for _, back := range []time.Duration{day, 8 * day, 32 * day, 367 * day} {
+		if begin := now.Add(-back); begin.After(since) {
+			if due, next = between(schedule, begin, now); !due.IsZero() {
+				return due, next
+			}
 		}
 	}
-	next = schedule.Next(since.UTC())
+	return between(schedule, since.UTC(), now)
+}
+
+// between is slot for a time that is not long.
+func between(schedule cron.Schedule, since, now time.Time) (due, next time.Time) {
+	next = schedule.Next(since)
 	for !next.IsZero() && !next.After(now) {
 		due, next = next, schedule.Next(next)
 	}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdbackup
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+func TestUnhealthy(t *testing.T) {
+	of := func(conditions ...metav1.Condition) *hyperv1.HostedControlPlane {
+		return &hyperv1.HostedControlPlane{Status: hyperv1.HostedControlPlaneStatus{Conditions: conditions}}
+	}
+	is := func(t hyperv1.ConditionType, status metav1.ConditionStatus, reason string) metav1.Condition {
+		return metav1.Condition{Type: string(t), Status: status, Reason: reason, Message: "says " + string(t)}
+	}
+	up := is(hyperv1.EtcdAvailable, metav1.ConditionTrue, "")
+	for name, tc := range map[string]struct {
+		hcp  *hyperv1.HostedControlPlane
+		want string
+	}{
+		"nobody has looked at etcd":            {of(), "it has not started yet"},
+		"only its members were looked at":      {of(is(hyperv1.EtcdMembersHealthy, metav1.ConditionTrue, "")), "it has not started yet"},
+		"it serves":                            {of(up), ""},
+		"it does not":                          {of(is(hyperv1.EtcdAvailable, metav1.ConditionFalse, "")), "says EtcdAvailable"},
+		"nobody knows":                         {of(is(hyperv1.EtcdAvailable, metav1.ConditionUnknown, "")), "says EtcdAvailable"},
+		"one of its members is away":           {of(up, is(hyperv1.EtcdMembersHealthy, metav1.ConditionFalse, "MembersUnhealthy")), ""},
+		"it has lost its quorum":               {of(up, is(hyperv1.EtcdMembersHealthy, metav1.ConditionFalse, hyperv1.EtcdQuorumLostReason)), "says EtcdMembersHealthy"},
+		"it waits for a quorum":                {of(up, is(hyperv1.EtcdMembersHealthy, metav1.ConditionFalse, hyperv1.EtcdWaitingForQuorumReason)), "says EtcdMembersHealthy"},
+		"it had lost its quorum, and is whole": {of(up, is(hyperv1.EtcdMembersHealthy, metav1.ConditionTrue, hyperv1.EtcdQuorumLostReason)), ""},
+	} {
+		t.Run("When "+name+" it should be known whether a snapshot can be taken", func(t *testing.T) {
+			NewWithT(t).Expect(unhealthy(tc.hcp)).To(Equal(tc.want))
+		})
+	}
+	for status, want := range map[metav1.ConditionStatus]string{metav1.ConditionFalse: "says EtcdDataEncryptionUpToDate", metav1.ConditionTrue: "", metav1.ConditionUnknown: ""} {
+		t.Run("When that all is encrypted with one key is "+string(status)+" it should be known whether keys are on the move", func(t *testing.T) {
+			NewWithT(t).Expect(moving(of(is(hyperv1.EtcdDataEncryptionUpToDate, status, "")))).To(Equal(want))
+		})
+	}
+}
+
+// TestWhatIsInTheWay has all that could keep a backup from beginning, and what is done about it.
+func TestWhatIsInTheWay(t *testing.T) {
+	plane := func(edit func(*hyperv1.HostedControlPlane)) client.Object {
+		hcp := serving()
+		edit(hcp)
+		return hcp
+	}
+	of := func(uid types.UID, name string, ended bool) client.Object {
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "job-" + name, Labels: map[string]string{"app": appLabel}, OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "hypershift.openshift.io/v1beta1", Kind: "HCPEtcdBackup", Name: name, UID: uid, Controller: ptr.To(true)}}}}
+		if ended {
+			job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}
+		}
+		return job
+	}
+	orphan := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "orphan", Labels: map[string]string{"app": appLabel}}}
+	going := plane(func(hcp *hyperv1.HostedControlPlane) {
+		hcp.Finalizers, hcp.DeletionTimestamp = []string{"test/held"}, &metav1.Time{Time: noon}
+	})
+	for name, tc := range map[string]struct {
+		edit    func(*hyperv1.HCPEtcdBackup)
+		objects []client.Object
+		want    string
+	}{
+		"there is no control plane":      {nil, nil, "False/EtcdUnhealthy: The namespace has no HostedControlPlane, or it is being deleted"},
+		"the control plane is going":     {nil, []client.Object{going}, "False/EtcdUnhealthy: The namespace has no HostedControlPlane, or it is being deleted"},
+		"etcd is the user's":             {nil, []client.Object{plane(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.Etcd.ManagementType = hyperv1.Unmanaged })}, "False/BackupFailed: The etcd of this cluster is unmanaged"},
+		"the cluster is paused":          {nil, []client.Object{plane(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.PausedUntil = ptr.To("true") })}, "False/Paused: "},
+		"the cluster was paused":         {nil, []client.Object{plane(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.PausedUntil = ptr.To("2020-01-01T00:00:00Z") })}, "Unknown/BackupInProgress: The backup is being taken"},
+		"another is being made":          {nil, []client.Object{serving(), of("another", "first", false)}, "False/BackupAlreadyInProgress: Waiting for backup first"},
+		"another was made":               {nil, []client.Object{serving(), of("another", "first", true)}, "Unknown/BackupInProgress: The backup is being taken"},
+		"what was stored of it is going": {nil, []client.Object{serving(), of("asked", "mine", false)}, "Unknown/BackupInProgress: The backup is being taken"},
+		"a Job is nobody's":              {nil, []client.Object{serving(), orphan}, "Unknown/BackupInProgress: The backup is being taken"},
+		"the credentials are not there": {func(b *hyperv1.HCPEtcdBackup) { b.Spec.Storage.S3.Credentials.Name = "lost" }, []client.Object{serving()},
+			"Unknown/BackupInProgress: Waiting: spec.storage.s3.credentials: there is no Secret clusters-demo/lost: create it"},
+		"the keys are not there": {func(b *hyperv1.HCPEtcdBackup) { b.Spec.EncryptionKey.Name = "lost" }, []client.Object{serving()},
+			"Unknown/BackupInProgress: Waiting: spec.encryptionKey: there is no Secret clusters-demo/lost: create it"},
+	} {
+		t.Run("When "+name+" it should be said, or not matter", func(t *testing.T) {
+			asked := backupOf("mine")
+			if tc.edit != nil {
+				tc.edit(asked)
+			}
+			d := newDesk(t, asked, tc.objects...)
+			d.g.Expect(d.pass()).To(HavePrefix(tc.want))
+			d.g.Expect(d.job("etcd-backup-asked") != nil).To(Equal(strings.HasSuffix(tc.want, "being taken")))
+		})
+	}
+	t.Run("When it waits for just as long as it may, it should wait on, and then be over", func(t *testing.T) {
+		d := newDesk(t, backupOf("mine"))
+		d.clock.SetTime(noon.Add(time.Hour))
+		d.g.Expect(d.pass()).To(HavePrefix("False/EtcdUnhealthy"))
+		d.clock.SetTime(noon.Add(time.Hour + time.Nanosecond))
+		d.g.Expect(d.pass()).To(HavePrefix("False/BackupFailed: It could not begin within 1h0m0s: The namespace has no HostedControlPlane"))
+		d.g.Expect(d.client.Create(t.Context(), serving())).To(Succeed())
+		d.g.Expect(d.pass()).To(HavePrefix("False/BackupFailed"), "who wants one asks again")
+	})
+}
+
+// TestCutOff: whatever call fails while a backup begins, the next pass makes up for it, and one Job makes the backup.
+func TestCutOff(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		reached := true
+		for number := 0; reached; number++ {
+			d := newDesk(t, backupOf("mine"), serving())
+			calls := 0
+			strikes := func(do func() error) error {
+				calls++
+				if calls-1 != number {
+					return do()
+				}
+				if after {
+					_ = do()
+				}
+				return errAway
+			}
+			d.taker.Client = interceptor.NewClient(d.client, interceptor.Funcs{
+				Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+					return strikes(func() error { return c.Create(ctx, obj, opts...) })
+				},
+				Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+					return strikes(func() error { return c.Patch(ctx, obj, patch, opts...) })
+				},
+				SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+					return strikes(func() error { return c.SubResource(sub).Patch(ctx, obj, patch, opts...) })
+				},
+			})
+			_, err := d.taker.Reconcile(t.Context(), requestOf(d.asked))
+			if reached = calls > number; reached {
+				d.g.Expect(err).To(MatchError(errAway), "call %d", number)
+			}
+			d.taker.Client = d.client
+			d.g.Expect(d.pass()).To(Equal("Unknown/BackupInProgress: The backup is being taken"), "call %d", number)
+			d.g.Expect(d.asked.Finalizers).To(ConsistOf(Finalizer))
+			jobs := &batchv1.JobList{}
+			d.g.Expect(d.client.List(t.Context(), jobs)).To(Succeed())
+			d.g.Expect(jobs.Items).To(HaveLen(1))
+			for _, obj := range []client.Object{&corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}} {
+				d.g.Expect(d.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: appLabel}, obj)).To(Succeed())
+			}
+			d.g.Expect(d.client.Get(t.Context(), client.ObjectKeyFromObject(&jobs.Items[0]), &corev1.Secret{})).To(Succeed())
+		}
+	}
+}
+
+func TestHeader(t *testing.T) {
+	of := func(edit func(*hyperv1.HostedControlPlane)) *hyperv1.HostedControlPlane {
+		hcp := serving()
+		edit(hcp)
+		return hcp
+	}
+	t.Run("When a control plane is a HostedCluster's, it should be named as users name it", func(t *testing.T) {
+		g, h := NewWithT(t), header(of(func(hcp *hyperv1.HostedControlPlane) {
+			hcp.Annotations = map[string]string{hyperv1.HostedClusterAnnotation: "clusters/prod"}
+			hcp.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: "fd00::1", Port: 6443}
+			hcp.Status.VersionStatus = &hyperv1.ClusterVersionStatus{}
+		}))
+		g.Expect([]string{h.Namespace, h.Name, h.HostedNamespace, h.APIServer}).To(Equal([]string{"clusters", "prod", namespace, "[fd00::1]:6443"}))
+		g.Expect(h.KubernetesVersion).To(BeEmpty())
+	})
+	t.Run("When nobody says whose it is, and it is nowhere yet, it should have its own name", func(t *testing.T) {
+		g, h := NewWithT(t), header(of(func(hcp *hyperv1.HostedControlPlane) {
+			hcp.Annotations = map[string]string{hyperv1.HostedClusterAnnotation: "prod"}
+		}))
+		g.Expect([]string{h.Namespace, h.Name, h.HostedNamespace, h.APIServer}).To(Equal([]string{"", "demo", namespace, ""}))
+	})
+}
+
+func TestKept(t *testing.T) {
+	plain, encrypted := serving(), serving()
+	encrypted.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{
+		ActiveKey: corev1.LocalObjectReference{Name: "new-key"}, BackupKey: &corev1.LocalObjectReference{Name: "old-key"},
+	}}
+	for _, tc := range []struct {
+		secret           string
+		plain, encrypted bool
+	}{
+		{"root-ca", true, true}, {"sa-signing-key", true, true}, {"etcd-signer", true, true}, {"cluster-signer-ca", true, true},
+		{"new-key", false, true}, {"old-key", false, true},
+		{"kas-server-crt", false, false}, {"admin-kubeconfig", false, false}, {"pull-secret", false, false}, {"s3", false, false}, {"key", false, false},
+	} {
+		t.Run("When a Secret is "+tc.secret+" it should be in a backup if a snapshot is of no use without it", func(t *testing.T) {
+			g := NewWithT(t)
+			g.Expect(kept(plain, secret(tc.secret, "", ""))).To(Equal(tc.plain))
+			g.Expect(kept(encrypted, secret(tc.secret, "", ""))).To(Equal(tc.encrypted))
+		})
+	}
+}
+
+func TestComplaint(t *testing.T) {
+	for log, want := range map[string]string{
+		"":                                   "",
+		" \n ":                               "",
+		"Error: bucket full\n":               "bucket full",
+		"{\"msg\":\"x\"}\nError: a\nb\n":     "a\nb",
+		"Error: first\nlog\nError: second":   "second",
+		"killed":                             "killed",
+		"it said Error: in a line\nand went": "it said Error: in a line\nand went",
+	} {
+		t.Run("When a log ends with "+log+" it should be what the program complained of", func(t *testing.T) {
+			NewWithT(t).Expect(complaint(log)).To(Equal(want))
+		})
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	for name, tc := range map[string]struct {
+		conditions []batchv1.JobCondition
+		how        batchv1.JobConditionType
+		why        string
+	}{
+		"has just begun":            {nil, "", ""},
+		"is about to fail":          {[]batchv1.JobCondition{{Type: batchv1.JobFailureTarget, Status: corev1.ConditionTrue}}, "", ""},
+		"is suspended":              {[]batchv1.JobCondition{{Type: batchv1.JobSuspended, Status: corev1.ConditionTrue}}, "", ""},
+		"is said not to be done":    {[]batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionFalse}}, "", ""},
+		"is done":                   {[]batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}, batchv1.JobComplete, ""},
+		"failed, and says how":      {[]batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "R", Message: "m"}}, batchv1.JobFailed, "m"},
+		"failed, and says a reason": {[]batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "R"}}, batchv1.JobFailed, "R"},
+	} {
+		t.Run("When a Job "+name+" it should be known how it ended", func(t *testing.T) {
+			g := NewWithT(t)
+			how, why := verdict(&batchv1.Job{Status: batchv1.JobStatus{Conditions: tc.conditions}})
+			g.Expect(how).To(Equal(tc.how))
+			g.Expect(why).To(Equal(tc.why))
+		})
+	}
+}

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdbackup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"filippo.io/age"
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/backup"
+	"github.com/openshift/hypershift/control-plane-operator/fixture"
+)
+
+var errAway = errors.New("the API server is away")
+
+func requestOf(obj client.Object) ctrl.Request {
+	return ctrl.Request{NamespacedName: client.ObjectKeyFromObject(obj)}
+}
+
+// desk is a hosted namespace in a fake API server, where one backup is asked for.
+type desk struct {
+	t      *testing.T
+	g      Gomega
+	client client.WithWatch
+	clock  *clocktesting.FakePassiveClock
+	events *events.FakeRecorder
+	taker  *Reconciler
+	asked  *hyperv1.HCPEtcdBackup
+}
+
+// serving is a control plane whose etcd serves.
+func serving() *hyperv1.HostedControlPlane {
+	hcp := fixture.ControlPlane()
+	hcp.UID = "plane"
+	hcp.Status.Conditions = []metav1.Condition{{Type: string(hyperv1.EtcdAvailable), Status: metav1.ConditionTrue, Reason: "AsExpected"}}
+	return hcp
+}
+
+func newDesk(t *testing.T, asked *hyperv1.HCPEtcdBackup, objects ...client.Object) *desk {
+	t.Helper()
+	key, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked.UID, asked.CreationTimestamp = "asked", metav1.NewTime(noon)
+	objects = append(objects, asked, secret("key", "recipients", key.Recipient().String()), secret("s3", "credentials", "x"), secret("root-ca", "tls.key", "CA"))
+	c := fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(objects...).
+		WithStatusSubresource(&hyperv1.HostedControlPlane{}, &hyperv1.HCPEtcdBackup{}, &batchv1.Job{}).Build()
+	d := &desk{t: t, g: NewWithT(t), client: c, clock: clocktesting.NewFakePassiveClock(noon), events: events.NewFakeRecorder(100), asked: asked}
+	d.taker = &Reconciler{Client: c, Live: c, Clock: d.clock, Events: d.events, Image: "registry.example/hypershift"}
+	return d
+}
+
+// pass lets the controller look, and returns what the condition says.
+func (d *desk) pass() string {
+	d.t.Helper()
+	_, err := d.taker.Reconcile(d.t.Context(), requestOf(d.asked))
+	d.g.Expect(err).NotTo(HaveOccurred())
+	return d.says()
+}
+
+func (d *desk) says() string {
+	d.t.Helper()
+	if err := d.client.Get(d.t.Context(), client.ObjectKeyFromObject(d.asked), d.asked); err != nil {
+		return err.Error()
+	}
+	c := meta.FindStatusCondition(d.asked.Status.Conditions, hyperv1.HCPEtcdBackupCompleted)
+	if c == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s/%s: %s", c.Status, c.Reason, c.Message)
+}
+
+// job is the Job of a name; nil if there is none.
+func (d *desk) job(name string) *batchv1.Job {
+	d.t.Helper()
+	job := &batchv1.Job{}
+	err := d.client.Get(d.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, job)
+	d.g.Expect(client.IgnoreNotFound(err)).To(Succeed())
+	if err != nil {
+		return nil
+	}
+	return job
+}
+
+func (d *desk) ends(name string, how batchv1.JobConditionType, why string) {
+	d.t.Helper()
+	job := d.job(name)
+	job.Status.Conditions = []batchv1.JobCondition{{Type: how, Status: corev1.ConditionTrue, Message: why}}
+	d.g.Expect(d.client.Status().Update(d.t.Context(), job)).To(Succeed())
+}
+
+// toVolume is a backup that is stored on a volume, and is to go when its object does.
+func toVolume() *hyperv1.HCPEtcdBackup {
+	asked := backupOf("mine")
+	asked.Spec.Storage = hyperv1.HCPEtcdBackupStorage{StorageType: hyperv1.PVCBackupStorage, PVC: hyperv1.HCPEtcdBackupPVC{ClaimName: "backups"}}
+	asked.Spec.DeletionPolicy = hyperv1.DeleteBackup
+	return asked
+}
+
+// volumes are what a pod mounts: the path, and a word for what is there.
+func volumes(pod corev1.PodSpec) map[string]string {
+	sources := map[string]string{}
+	for _, v := range pod.Volumes {
+		switch {
+		case v.Secret != nil:
+			sources[v.Name] = "Secret " + v.Secret.SecretName
+		case v.ConfigMap != nil:
+			sources[v.Name] = "ConfigMap " + v.ConfigMap.Name
+		case v.PersistentVolumeClaim != nil:
+			sources[v.Name] = "claim " + v.PersistentVolumeClaim.ClaimName
+		case v.EmptyDir != nil:
+			sources[v.Name] = "scratch"
+		}
+	}
+	mounts := map[string]string{}
+	for _, m := range pod.Containers[0].VolumeMounts {
+		mounts[m.MountPath] = sources[m.Name] + map[bool]string{true: "", false: ", written"}[m.ReadOnly]
+	}
+	return mounts
+}
+
+func TestPodsOfBackups(t *testing.T) {
+	placed := serving()
+	placed.Spec.NodeSelector = map[string]string{"pool": "control-planes"}
+	placed.Spec.Tolerations = []corev1.Toleration{{Key: "reserved", Operator: corev1.TolerationOpExists}}
+	t.Run("When a backup is made, its pod should have what that takes and no right more", func(t *testing.T) {
+		d := newDesk(t, backupOf("mine"), placed.DeepCopy())
+		d.taker.PodUID, d.taker.Env = ptr.To[int64](1042), []corev1.EnvVar{{Name: "HTTPS_PROXY", Value: "http://proxy"}}
+		d.pass()
+		job := d.job("etcd-backup-asked")
+		pod := job.Spec.Template.Spec
+		d.g.Expect(metav1.IsControlledBy(job, d.asked)).To(BeTrue())
+		d.g.Expect(volumes(pod)).To(Equal(map[string]string{
+			"/etc/backup/task": "Secret etcd-backup-asked", "/etc/backup/credentials": "Secret s3", "/etc/backup/etcd": "Secret etcd-client-tls",
+			"/etc/backup/etcd-ca": "ConfigMap etcd-ca", "/var/tmp/backup": "scratch, written",
+		}))
+		d.g.Expect(pod.NodeSelector).To(Equal(placed.Spec.NodeSelector))
+		d.g.Expect(pod.Tolerations).To(Equal(placed.Spec.Tolerations))
+		d.g.Expect(pod.Containers[0].Env).To(ConsistOf(HaveField("Name", "HTTPS_PROXY")))
+		d.g.Expect(*pod.SecurityContext.RunAsUser).To(Equal(int64(1042)))
+		d.g.Expect(*pod.SecurityContext.FSGroup).To(Equal(int64(1042)), "or it could not read the Secrets")
+		restricted := pod.Containers[0].SecurityContext
+		d.g.Expect([]bool{*pod.SecurityContext.RunAsNonRoot, *restricted.ReadOnlyRootFilesystem, *restricted.AllowPrivilegeEscalation}).To(Equal([]bool{true, true, false}))
+		d.g.Expect(restricted.Capabilities.Drop).To(ConsistOf(corev1.Capability("ALL")))
+		d.g.Expect(pod.SecurityContext.SeccompProfile.Type).To(Equal(corev1.SeccompProfileTypeRuntimeDefault))
+		d.g.Expect(pod.RestartPolicy).To(Equal(corev1.RestartPolicyNever), "a pod that fails keeps its last words")
+		d.g.Expect(*job.Spec.BackoffLimit).To(Equal(int32(2)), "three attempts")
+		d.g.Expect(time.Duration(*job.Spec.ActiveDeadlineSeconds) * time.Second).To(Equal(backup.Deadline))
+		d.g.Expect(job.Spec.Template.Labels).To(HaveKeyWithValue(hyperv1.NeedManagementKASAccessLabel, "true"))
+		d.g.Expect(job.Spec.Template.Labels).To(HaveKeyWithValue(hyperv1.ControlPlaneNamespaceLabel, namespace))
+	})
+	t.Run("When pods of backups run, they should read backups and write their status, and nothing else", func(t *testing.T) {
+		d := newDesk(t, backupOf("mine"), serving())
+		d.pass()
+		key := client.ObjectKey{Namespace: namespace, Name: "etcd-backup"}
+		role, binding, account := &rbacv1.Role{}, &rbacv1.RoleBinding{}, &corev1.ServiceAccount{}
+		for _, obj := range []client.Object{role, binding, account} {
+			d.g.Expect(d.client.Get(t.Context(), key, obj)).To(Succeed())
+		}
+		var rights []string
+		for _, rule := range role.Rules {
+			rights = append(rights, fmt.Sprintf("%s %s %s", rule.APIGroups, rule.Resources, rule.Verbs))
+		}
+		d.g.Expect(rights).To(ConsistOf("[hypershift.openshift.io] [hcpetcdbackups] [get]", "[hypershift.openshift.io] [hcpetcdbackups/status] [patch]"))
+		d.g.Expect(binding.RoleRef.Name).To(Equal(role.Name))
+		d.g.Expect(binding.Subjects).To(Equal([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: account.Name}}))
+		d.g.Expect(d.job("etcd-backup-asked").Spec.Template.Spec.ServiceAccountName).To(Equal(account.Name))
+		d.g.Expect(account.ImagePullSecrets).To(ConsistOf(HaveField("Name", "pull-secret")))
+	})
+	t.Run("When what is stored is to go, the pod that removes it should have no access to etcd, and the time for one thing", func(t *testing.T) {
+		asked := toVolume()
+		asked.Finalizers = []string{Finalizer}
+		d := newDesk(t, asked, placed.DeepCopy())
+		d.g.Expect(d.client.Delete(t.Context(), d.asked)).To(Succeed())
+		d.pass()
+		job := d.job("etcd-backup-rm-asked")
+		d.g.Expect(volumes(job.Spec.Template.Spec)).To(Equal(map[string]string{
+			"/etc/backup/task": "Secret etcd-backup-rm-asked", "/var/lib/backup": "claim backups, written",
+		}))
+		d.g.Expect(job.Spec.Template.Spec.NodeSelector).To(Equal(placed.Spec.NodeSelector))
+		d.g.Expect(time.Duration(*job.Spec.ActiveDeadlineSeconds) * time.Second).To(BeNumerically("<", backup.Deadline))
+		handed := &corev1.Secret{}
+		d.g.Expect(d.client.Get(t.Context(), client.ObjectKeyFromObject(job), handed)).To(Succeed())
+		task, err := backup.ReadTask(handed.Data[backup.TaskFile])
+		d.g.Expect(err).NotTo(HaveOccurred())
+		d.g.Expect(task.Delete).To(BeTrue())
+		d.g.Expect(task.Object).To(Equal("clusters-demo/20261120T120000Z-mine.tar.gz.age"), "where it was stored")
+		d.g.Expect(task.Contents.Secrets).To(BeEmpty(), "no key is needed for it")
+	})
+	t.Run("When the operator does not know its image, no Job should be made that could never run", func(t *testing.T) {
+		d := newDesk(t, backupOf("mine"), serving())
+		d.taker.Image = ""
+		_, err := d.taker.Reconcile(t.Context(), requestOf(d.asked))
+		d.g.Expect(err).To(MatchError(ContainSubstring("does not know its own image")))
+		d.g.Expect(d.job("etcd-backup-asked")).To(BeNil())
+	})
+}
+
+func TestEndsOfBackups(t *testing.T) {
+	begun := func(t *testing.T) *desk {
+		t.Helper()
+		d := newDesk(t, backupOf("mine"), serving())
+		d.g.Expect(d.pass()).To(HavePrefix("Unknown/BackupInProgress"))
+		return d
+	}
+	t.Run("When a Job makes it already, that should be followed, and its begin be told", func(t *testing.T) {
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "etcd-backup-asked", CreationTimestamp: metav1.NewTime(noon.Add(time.Minute))}}
+		d := newDesk(t, backupOf("mine"), serving(), job)
+		d.g.Expect(d.pass()).To(HavePrefix("Unknown/BackupInProgress"))
+		d.g.Expect(d.asked.Status.StartTime.Time.Equal(noon.Add(time.Minute))).To(BeTrue())
+		d.g.Expect(d.client.Get(t.Context(), client.ObjectKeyFromObject(job), &corev1.Secret{})).NotTo(Succeed(), "it has its task")
+	})
+	t.Run("When the Job ended and nobody said what was stored, it should not count as good", func(t *testing.T) {
+		d := begun(t)
+		d.ends("etcd-backup-asked", batchv1.JobComplete, "")
+		d.g.Expect(d.pass()).To(Equal("False/BackupFailed: The Job ended without saying what it stored"))
+	})
+	t.Run("When the cache is behind the pod, it should wait and not fail", func(t *testing.T) {
+		d := begun(t)
+		d.ends("etcd-backup-asked", batchv1.JobComplete, "")
+		ahead := d.asked.DeepCopy()
+		ahead.Status.SHA256 = "abc"
+		d.taker.Live = interceptor.NewClient(d.client, interceptor.Funcs{
+			Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+				ahead.DeepCopyInto(obj.(*hyperv1.HCPEtcdBackup))
+				return nil
+			},
+		})
+		d.g.Expect(d.pass()).To(HavePrefix("Unknown/BackupInProgress"))
+		d.g.Expect(d.job("etcd-backup-asked")).NotTo(BeNil())
+		d.g.Expect(d.client.Get(t.Context(), client.ObjectKeyFromObject(d.asked), d.asked)).To(Succeed())
+		d.asked.Status.SHA256, d.asked.Status.Size = "abc", 7
+		d.g.Expect(d.client.Status().Update(t.Context(), d.asked)).To(Succeed())
+		d.g.Expect(d.pass()).To(HavePrefix("True/BackupSucceeded: Stored, read back and found whole: 7 bytes"))
+	})
+	t.Run("When a Job fails without a word of its pods, it should be what the Job says", func(t *testing.T) {
+		d := begun(t)
+		d.ends("etcd-backup-asked", batchv1.JobFailed, "Job was active longer than specified deadline")
+		d.g.Expect(d.pass()).To(Equal("False/BackupFailed: Job was active longer than specified deadline"))
+		d.g.Expect(d.asked.Status.CompletionTime.Time.Equal(noon)).To(BeTrue())
+		d.clock.SetTime(noon.Add(time.Hour))
+		for range 2 {
+			d.pass()
+		}
+		d.g.Expect(d.asked.Status.CompletionTime.Time.Equal(noon)).To(BeTrue(), "it is over once")
+		d.g.Expect(d.job("etcd-backup-asked")).To(BeNil())
+		d.g.Expect(d.events.Events).To(HaveLen(1))
+	})
+	t.Run("When pods of a Job said different things, the last one should be told of", func(t *testing.T) {
+		d := begun(t)
+		said := func(name, job, message string, at time.Time) {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{batchv1.JobNameLabel: job}}}
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: message, FinishedAt: metav1.NewTime(at)}}}}
+			d.g.Expect(d.client.Create(t.Context(), pod)).To(Succeed())
+		}
+		said("a", "etcd-backup-asked", "Error: second", noon.Add(2*time.Minute))
+		said("b", "etcd-backup-asked", "Error: first", noon.Add(time.Minute))
+		said("c", "etcd-backup-asked", "", noon.Add(3*time.Minute))
+		said("d", "another", "Error: another's", noon.Add(4*time.Minute))
+		d.ends("etcd-backup-asked", batchv1.JobFailed, "BackoffLimitExceeded")
+		d.g.Expect(d.pass()).To(Equal("False/BackupFailed: second"))
+	})
+	t.Run("When the user's key encrypts the bucket, the status should name it once something is stored", func(t *testing.T) {
+		asked := backupOf("mine")
+		asked.Spec.Storage.S3.KMSKeyARN = "arn:aws:kms:eu:1:key/2"
+		d := newDesk(t, asked, serving())
+		d.pass()
+		d.g.Expect(d.asked.Status.EncryptionMetadata.AWS.KMSKeyARN).To(BeEmpty())
+		d.asked.Status.SHA256 = "abc"
+		d.g.Expect(d.client.Status().Update(t.Context(), d.asked)).To(Succeed())
+		d.ends("etcd-backup-asked", batchv1.JobComplete, "")
+		d.pass()
+		d.g.Expect(d.asked.Status.EncryptionMetadata.AWS.KMSKeyARN).To(Equal("arn:aws:kms:eu:1:key/2"))
+	})
+	t.Run("When a message is longer than anybody reads, it should be shortened, and the status still be written", func(t *testing.T) {
+		d := begun(t)
+		d.ends("etcd-backup-asked", batchv1.JobFailed, strings.Repeat("x", 40000))
+		d.g.Expect(len(d.pass())).To(BeNumerically("<", 1100))
+	})
+}
+
+func TestDeletionOfBackups(t *testing.T) {
+	leaving := func(t *testing.T, edit func(*hyperv1.HCPEtcdBackup), objects ...client.Object) *desk {
+		t.Helper()
+		asked := toVolume()
+		asked.Finalizers = []string{Finalizer}
+		edit(asked)
+		d := newDesk(t, asked, objects...)
+		d.g.Expect(d.client.Delete(t.Context(), d.asked)).To(Succeed())
+		return d
+	}
+	job := func(name string, finalizers ...string) *batchv1.Job {
+		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Finalizers: finalizers}}
+	}
+	t.Run("When it is still being made, that should end before what is stored is removed", func(t *testing.T) {
+		d := leaving(t, func(*hyperv1.HCPEtcdBackup) {}, serving(), job("etcd-backup-asked", "foregroundDeletion"))
+		for range 2 {
+			d.pass()
+		}
+		making := d.job("etcd-backup-asked")
+		d.g.Expect(making.DeletionTimestamp).NotTo(BeNil())
+		d.g.Expect(d.job("etcd-backup-rm-asked")).To(BeNil(), "its pod may still store something")
+		making.Finalizers = nil
+		d.g.Expect(d.client.Update(t.Context(), making)).To(Succeed())
+		d.pass()
+		d.g.Expect(d.job("etcd-backup-rm-asked")).NotTo(BeNil())
+		for range 2 {
+			d.pass()
+		}
+		d.ends("etcd-backup-rm-asked", batchv1.JobComplete, "")
+		d.g.Expect(d.pass()).To(ContainSubstring("not found"))
+		d.g.Expect(d.events.Events).To(BeEmpty(), "nothing was left")
+		d.g.Expect(d.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "etcd-backup-rm-asked"}, &corev1.Secret{})).NotTo(Succeed())
+	})
+	for name, tc := range map[string]struct {
+		edit  func(*hyperv1.HCPEtcdBackup)
+		plane []client.Object
+	}{
+		"is to stay": {func(b *hyperv1.HCPEtcdBackup) { b.Spec.DeletionPolicy = "" }, []client.Object{serving()}},
+		"is to go, and the control plane is gone itself": {func(*hyperv1.HCPEtcdBackup) {}, nil},
+	} {
+		t.Run("When what is stored "+name+", the object should go at once", func(t *testing.T) {
+			d := leaving(t, tc.edit, tc.plane...)
+			d.g.Expect(d.pass()).To(ContainSubstring("not found"))
+			d.g.Expect(d.job("etcd-backup-rm-asked")).To(BeNil())
+		})
+	}
+	t.Run("When it could not be removed, the object should go, and an event say what is left", func(t *testing.T) {
+		d := leaving(t, func(b *hyperv1.HCPEtcdBackup) { b.Status.SnapshotURL = "pvc://backups/x" }, serving())
+		d.pass()
+		d.ends("etcd-backup-rm-asked", batchv1.JobFailed, "DeadlineExceeded")
+		d.g.Expect(d.pass()).To(ContainSubstring("not found"))
+		d.g.Expect(<-d.events.Events).To(ContainSubstring("pvc://backups/x was left where it is: DeadlineExceeded"))
+	})
+}
