@@ -21,7 +21,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -260,7 +262,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, about *target) (a
 	if err != nil {
 		return nil, err
 	}
-	if err := yaml.Unmarshal(body, &obj.Object); err != nil {
+	if err := decode(r.Header.Get("Content-Type"), body, obj); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	query := r.URL.Query()
@@ -280,6 +282,20 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, about *target) (a
 	}
 	err = s.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner(query.Get("fieldManager")), client.ForceOwnership)
 	return obj.Object, err
+}
+
+// decode reads an object in YAML or JSON, or in protobuf, in which Kubernetes' own kinds are sent.
+func decode(contentType string, body []byte, obj *unstructured.Unstructured) error {
+	if contentType != runtime.ContentTypeProtobuf {
+		return yaml.Unmarshal(body, &obj.Object)
+	}
+	typed, kind, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	if err != nil {
+		return err
+	}
+	obj.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	obj.SetGroupVersionKind(*kind)
+	return err
 }
 
 func (s *Server) log(w http.ResponseWriter, r *http.Request, about *target) error {

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package version
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift/hypershift/cmd/exit"
+	"github.com/openshift/hypershift/cmd/kube/kubetest"
+)
+
+func prints(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	cmd := NewCommand()
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	var out strings.Builder
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func TestServer(t *testing.T) {
+	configMap := func(data map[string]string) client.Object {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "hypershift", Name: supportedVersions}, Data: data}
+	}
+	const both, one = `{"versions":["4.20","4.19"]}`, `{"versions":["1.36"]}`
+	for _, tt := range []struct {
+		name string
+		data map[string]string
+		want string
+	}{
+		{
+			"When the operator is ours, it should tell what it can host of both", map[string]string{"server-version": "abc", supportedVersions: both, supportedKubernetesVersions: one},
+			"Server Version: abc\nServer Supports OCP Versions: 4.20, 4.19\nServer Supports Kubernetes Versions: 1.36\n",
+		},
+		{
+			"When the operator knows of OpenShift alone, it should tell that", map[string]string{"server-version": "abc", supportedVersions: both},
+			"Server Version: abc\nServer Supports OCP Versions: 4.20, 4.19\n",
+		},
+		{"When the operator says nothing, it should say what is missing", nil, "Server Version: unknown: ConfigMap hypershift/supported-versions holds no list of versions under supported-versions: "},
+		{
+			"When a list is none, it should say which", map[string]string{supportedVersions: both, supportedKubernetesVersions: "1.36"},
+			"Server Version: unknown: ConfigMap hypershift/supported-versions holds no list of versions under supported-kubernetes-versions: ",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g, s := NewWithT(t), kubetest.Start(t, configMap(tt.data))
+			out, err := prints(t, "--kubeconfig", s.Kubeconfig)
+			g.Expect(err).NotTo(HaveOccurred(), "a version is known without an operator")
+			g.Expect(out).To(HavePrefix("Client Version: "))
+			g.Expect(out).To(ContainSubstring(tt.want))
+		})
+	}
+	t.Run("When the operator is in another namespace, it should be looked for there", func(t *testing.T) {
+		g, s := NewWithT(t), kubetest.Start(t, configMap(map[string]string{"server-version": "abc", supportedVersions: both}))
+		out, err := prints(t, "--kubeconfig", s.Kubeconfig, "--namespace=other")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(out).To(ContainSubstring("Server Version: unknown: read ConfigMap other/supported-versions: "))
+	})
+	t.Run("When nobody asks for the operator, nobody should ask the cluster", func(t *testing.T) {
+		g, s, asked := NewWithT(t), kubetest.Start(t), false
+		s.Refuse(func(*http.Request) bool { asked = true; return false })
+		for _, flag := range []string{"--client-only", "--commit-only"} {
+			_, err := prints(t, "--kubeconfig", s.Kubeconfig, flag)
+			g.Expect(err).NotTo(HaveOccurred())
+		}
+		g.Expect(asked).To(BeFalse())
+	})
+	t.Run("When only the revision is asked for, it should be that and nothing else", func(t *testing.T) {
+		out, err := prints(t, "--commit-only", "-o", "json")
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		NewWithT(t).Expect(strings.Fields(out)).To(HaveLen(1))
+	})
+	t.Run("When the form is unknown, it should be the user's mistake", func(t *testing.T) {
+		out, err := prints(t, "--client-only", "--output=xml")
+		NewWithT(t).Expect(err).To(MatchError(`--output "xml": use json or yaml`))
+		NewWithT(t).Expect(exit.Code(err)).To(Equal(exit.Usage))
+		NewWithT(t).Expect(out).To(BeEmpty())
+	})
+}
