@@ -34,6 +34,9 @@ func (p *Printer) Node(n *inventory.Node) Object {
 	if d := p.DB.Domains.Find(func(d *inventory.Domain) bool { return d.Default }); d != nil {
 		out["domain"] = p.Domain(d)
 		hostname, _ := n.Doc["hostname"].(string)
+		if hostname == "" {
+			hostname = n.SystemID
+		}
 		out["fqdn"] = hostname + "." + d.Name
 	}
 	return over(out, n.Doc)
