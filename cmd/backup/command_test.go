@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/cmd/exit"
+	"github.com/openshift/hypershift/cmd/kube"
+	"github.com/openshift/hypershift/cmd/kube/kubetest"
+	"github.com/openshift/hypershift/cmd/progress"
+)
+
+func asks(t *testing.T, s *kubetest.Server, args ...string) (string, error) {
+	t.Helper()
+	cmd := NewCreateCommand()
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	var said strings.Builder
+	cmd.SetOut(&said)
+	cmd.SetErr(&said)
+	cmd.SetArgs(append(args, "--kubeconfig", s.Kubeconfig))
+	err := cmd.ExecuteContext(t.Context())
+	return said.String(), err
+}
+
+func TestCommand(t *testing.T) {
+	demo := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "demo"}}
+	args := []string{"--name=demo", "--encryption-key=key", "--pvc=backups"}
+	t.Run("When nobody waits, it should ask for one and say how to follow it", func(t *testing.T) {
+		g, s := NewWithT(t), kubetest.Start(t, demo.DeepCopy())
+		said, err := asks(t, s, append(args, "--backup-name=b")...)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(said).To(And(ContainSubstring("created HCPEtcdBackup clusters-demo/b"), ContainSubstring("kubectl get hcpetcdbackup -n clusters-demo b -w")))
+		g.Expect(s.Client.Get(t.Context(), client.ObjectKey{Namespace: "clusters-demo", Name: "b"}, &hyperv1.HCPEtcdBackup{})).To(Succeed())
+	})
+	t.Run("When no name is given, two should not have the same", func(t *testing.T) {
+		g := NewWithT(t)
+		o := parsed(t, args...)
+		g.Expect(o.request(now).Name).NotTo(Equal(o.request(now.Add(1e9)).Name))
+	})
+	t.Run("When a flag is wrong, nothing should be asked", func(t *testing.T) {
+		g, s := NewWithT(t), kubetest.Start(t, demo.DeepCopy())
+		_, err := asks(t, s, "--name=demo")
+		g.Expect(err).To(MatchError(ContainSubstring("--encryption-key is required")))
+		g.Expect(exit.Code(err)).To(Equal(exit.Usage))
+		g.Expect(s.Writes()).To(BeEmpty())
+	})
+	t.Run("When the server refuses it, it should name it", func(t *testing.T) {
+		g, s := NewWithT(t), kubetest.Start(t, demo.DeepCopy())
+		s.Refuse(func(r *http.Request) bool { return r.Method == http.MethodPost })
+		_, err := asks(t, s, append(args, "--backup-name=b")...)
+		g.Expect(err).To(MatchError(HavePrefix("create HCPEtcdBackup clusters-demo/b: ")))
+		g.Expect(exit.Code(err)).To(Equal(exit.Failure))
+	})
+	t.Run("When it is not taken up in time, it should say so", func(t *testing.T) {
+		g, s := NewWithT(t), kubetest.Start(t, demo.DeepCopy())
+		_, err := asks(t, s, append(args, "--backup-name=b", "--wait", "--timeout=1ms")...)
+		g.Expect(err).To(MatchError(ContainSubstring("HCPEtcdBackup clusters-demo/b was not done after 1ms")))
+	})
+}
+
+// TestFollow ends with the backup, and tells of it what there is to tell.
+func TestFollow(t *testing.T) {
+	key := client.ObjectKey{Namespace: "clusters-demo", Name: "b"}
+	follow := func(t *testing.T, progressed string, condition *metav1.Condition, args ...string) (string, error) {
+		t.Helper()
+		backup := &hyperv1.HCPEtcdBackup{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+		backup.Status.Progress = progressed
+		if condition != nil {
+			condition.Type = hyperv1.HCPEtcdBackupCompleted
+			meta.SetStatusCondition(&backup.Status.Conditions, *condition)
+		}
+		var said strings.Builder
+		c := fake.NewClientBuilder().WithScheme(kube.Scheme).WithObjects(backup).Build()
+		err := parsed(t, args...).follow(t.Context(), c, progress.New(&said, clock.RealClock{}), key)
+		return said.String(), err
+	}
+	for name, tt := range map[string]struct {
+		progressed string
+		condition  *metav1.Condition
+		says, err  string
+	}{
+		"When nobody has taken it up, it should say who is to": {"", nil, "waiting for the control-plane-operator to take it up", "was not done after"},
+		"When it is under way, it should tell how far": {"40 of 80 MiB", &metav1.Condition{Status: metav1.ConditionFalse, Reason: "Running", Message: "it runs"},
+			"40 of 80 MiB", "in the way: 40 of 80 MiB"},
+		"When it says little, it should tell that": {"", &metav1.Condition{Status: metav1.ConditionFalse, Reason: "Running"}, "Running", "in the way: Running"},
+		"When the release cannot be backed up, it should end": {"", &metav1.Condition{Status: metav1.ConditionFalse, Reason: hyperv1.BackupNotSupportedReason, Message: "OpenShift"},
+			"OpenShift", "HCPEtcdBackup clusters-demo/b failed: OpenShift"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			said, err := follow(t, tt.progressed, tt.condition, "--timeout=30ms")
+			g.Expect(err).To(MatchError(ContainSubstring(tt.err)))
+			g.Expect(said).To(ContainSubstring(tt.says))
+		})
+	}
+	t.Run("When it cannot be read for a moment, it should look again", func(t *testing.T) {
+		g, looks := NewWithT(t), 0
+		ctx, cancel := context.WithCancel(t.Context())
+		c := interceptor.NewClient(fake.NewClientBuilder().WithScheme(kube.Scheme).Build(), interceptor.Funcs{
+			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				if looks++; looks > 1 {
+					cancel()
+				}
+				return http.ErrServerClosed
+			},
+		})
+		var said strings.Builder
+		g.Expect(parsed(t).follow(ctx, c, progress.New(&said, clock.RealClock{}), key)).To(MatchError(context.Canceled))
+		g.Expect(said.String()).To(ContainSubstring("cannot look at HCPEtcdBackup clusters-demo/b"))
+	})
+}

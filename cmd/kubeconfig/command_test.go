@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeconfig
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/cmd/exit"
+	"github.com/openshift/hypershift/cmd/kube/kubetest"
+)
+
+func prints(t *testing.T, s *kubetest.Server, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	cmd := NewCreateCommand()
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	var out, said strings.Builder
+	cmd.SetOut(&out)
+	cmd.SetErr(&said)
+	cmd.SetArgs(append(args, "--kubeconfig", s.Kubeconfig))
+	err = cmd.ExecuteContext(t.Context())
+	return out.String(), said.String(), err
+}
+
+func TestCommand(t *testing.T) {
+	serve := func(t *testing.T) *kubetest.Server {
+		t.Helper()
+		s := kubetest.Start(t)
+		g := NewWithT(t)
+		for _, objs := range [][]client.Object{cluster(t, "clusters", "a", "https://a:6443"), cluster(t, "team", "b", "https://b:6443"), cluster(t, "clusters", "young", "")} {
+			for _, obj := range objs {
+				hc, is := obj.(*hyperv1.HostedCluster)
+				status := hyperv1.HostedClusterStatus{}
+				if is {
+					status = hc.Status
+				}
+				g.Expect(s.Client.Create(t.Context(), obj)).To(Succeed())
+				if is {
+					hc.Status = status
+					g.Expect(s.Client.Status().Update(t.Context(), hc)).To(Succeed())
+				}
+			}
+		}
+		return s
+	}
+	t.Run("When one is asked for, it should be one that a client can be made of, and nothing else be printed", func(t *testing.T) {
+		g := NewWithT(t)
+		out, said, err := prints(t, serve(t), "--name=a")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(said).To(BeEmpty())
+		config, err := clientcmd.RESTConfigFromKubeConfig([]byte(out))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(config.Host).To(Equal("https://a:6443"))
+		g.Expect(config.BearerToken).To(Equal("t"))
+	})
+	t.Run("When none is named, it should be those of all namespaces that have one", func(t *testing.T) {
+		g := NewWithT(t)
+		out, _, err := prints(t, serve(t))
+		g.Expect(err).NotTo(HaveOccurred())
+		config, err := clientcmd.Load([]byte(out))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(config.Contexts).To(And(HaveLen(2), HaveKey("clusters-a"), HaveKey("team-b")))
+		g.Expect(config.Contexts["team-b"].Namespace).To(Equal("default"))
+	})
+	for name, tt := range map[string]struct {
+		args   []string
+		forbid string
+		says   string
+	}{
+		"it is not up yet":            {[]string{"--name=young"}, "", "HostedCluster clusters/young has no kubeconfig yet: its API server is not up"},
+		"it is in another namespace":  {[]string{"--name=b"}, "", "read HostedCluster clusters/b: "},
+		"its Secret may not be read":  {[]string{"--name=b", "--namespace=team"}, "/secrets/", "read Secret team/b-admin-kubeconfig, the kubeconfig of HostedCluster team/b: "},
+		"clusters may not be listed":  {nil, "/hostedclusters", "list HostedClusters: "},
+		"one of all cannot be read":   {nil, "/secrets/b-admin", "read Secret team/b-admin-kubeconfig"},
+		"the command line has a name": {[]string{"a"}, "", `unknown command "a"`},
+	} {
+		t.Run("When "+name+" it should say so and print nothing that would be taken for a kubeconfig", func(t *testing.T) {
+			g, s := NewWithT(t), serve(t)
+			s.Refuse(func(r *http.Request) bool { return tt.forbid != "" && strings.Contains(r.URL.Path, tt.forbid) })
+			out, _, err := prints(t, s, tt.args...)
+			g.Expect(err).To(MatchError(ContainSubstring(tt.says)))
+			g.Expect(exit.Code(err)).To(Equal(exit.Failure))
+			g.Expect(out).To(BeEmpty())
+		})
+	}
+}
