@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -96,8 +97,11 @@ func TestNew(t *testing.T) {
 // TestTrust: a store behind a CA of one's own is the usual case of a data centre.
 func TestTrust(t *testing.T) {
 	var calls atomic.Int32
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		calls.Add(1)
+		if signed := r.Header.Get("Authorization"); !strings.Contains(signed, "/eu-west-1/s3/") {
+			t.Errorf("it is signed for another region: %s", signed)
+		}
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
 	t.Cleanup(server.Close)
@@ -115,7 +119,7 @@ func TestTrust(t *testing.T) {
 	} {
 		t.Run("When "+name+", the store should be trusted or not", func(t *testing.T) {
 			g := NewWithT(t)
-			client, err := objectstore.New(objectstore.Config{Region: "r", Endpoint: server.URL, Dir: files(t, tc.dir), CABundle: tc.file})
+			client, err := objectstore.New(objectstore.Config{Region: "eu-west-1", Endpoint: server.URL, Dir: files(t, tc.dir), CABundle: tc.file})
 			g.Expect(err).NotTo(HaveOccurred())
 			calls.Store(0)
 			_, err = client.BucketExists(t.Context(), "backups")
