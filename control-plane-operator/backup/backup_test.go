@@ -138,6 +138,7 @@ func TestABackupBringsTheClusterBack(t *testing.T) {
 			t.Errorf("got %v, and the store has %v", err, s3.Names())
 		}
 	})
+	t.Run("what cannot be made is said", func(t *testing.T) { failedBackups(t, c) })
 }
 
 func restore(t *testing.T, snapshot io.Reader) *clientv3.Client {

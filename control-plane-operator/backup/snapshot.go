@@ -82,7 +82,7 @@ func sum(path string) (int64, string, error) {
 		return 0, "", fmt.Errorf("the snapshot is cut off: %w", err)
 	}
 	if _, err := io.ReadFull(file, end); err != nil {
-		return 0, "", err
+		return 0, "", fmt.Errorf("the snapshot is cut off: %w", err)
 	}
 	if !bytes.Equal(content.Sum(nil), end) {
 		return 0, "", errors.New("the snapshot is cut off: it does not end with its checksum")
