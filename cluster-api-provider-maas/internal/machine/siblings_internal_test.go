@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -23,7 +22,6 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/handover"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lxd"
-	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/reservation"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/staticip"
 	"github.com/openshift/hypershift/support/condition"
 	"github.com/openshift/hypershift/support/maas"
@@ -353,56 +351,5 @@ func TestPeers(t *testing.T) {
 	want := []lxd.Peer{{UID: "a", Group: pool, Placement: place, Leaving: true}, {UID: "former", Group: pool}, {UID: "c", Group: pool}}
 	if diff := cmp.Diff(want, got, cmpopts.SortSlices(func(a, b lxd.Peer) bool { return a.UID < b.UID })); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
-// TestHeritage: a machine that is kept goes to one successor of its pool, and to nobody who has tried for another already.
-func TestHeritage(t *testing.T) {
-	t.Parallel()
-	record := reservation.Record{UID: "old", Deployment: "pool", Set: "pool-1", Since: noon}
-	with := func(change func(*reservation.Record)) reservation.Record {
-		r := record
-		change(&r)
-		return r
-	}
-	failed := annotated(FailuresAnnotation, `[{"systemID": "y"}]`)
-	for name, tc := range map[string]struct {
-		record   reservation.Record
-		self     func(*infrav1.MaasMachine)
-		siblings []*infrav1.MaasMachine
-		want     string
-	}{
-		"it is kept for one like this":                  {record, nil, nil, "x"},
-		"it signed the record before it died":           {with(func(r *reservation.Record) { r.Heir = "self" }), nil, nil, "x"},
-		"another one signed":                            {with(func(r *reservation.Record) { r.Heir = "a" }), nil, []*infrav1.MaasMachine{sibling("a")}, ""},
-		"another one signed, and is gone":               {with(func(r *reservation.Record) { r.Heir = "a" }), nil, nil, ""},
-		"another one signed for a restored one":         {with(func(r *reservation.Record) { r.Heir, r.Restored = "a", true }), nil, []*infrav1.MaasMachine{sibling("a")}, ""},
-		"the heir of a restored one is gone":            {with(func(r *reservation.Record) { r.Heir, r.Restored = "a", true }), nil, nil, "x"},
-		"it is of another pool":                         {with(func(r *reservation.Record) { r.Deployment = "q" }), nil, nil, ""},
-		"it is of the same set":                         {with(func(r *reservation.Record) { r.Set = "pool-2" }), nil, nil, ""},
-		"a restored one is of the same set":             {with(func(r *reservation.Record) { r.Set, r.Restored = "pool-2", true }), nil, nil, "x"},
-		"its former MaasMachine is there still":         {record, nil, []*infrav1.MaasMachine{sibling("old")}, ""},
-		"its key is that of another one, which has it":  {record, nil, []*infrav1.MaasMachine{sibling("a", annotated(UIDAnnotation, "old"))}, ""},
-		"this one asked for another already":            {record, annotated(AttemptAnnotation, noon.Format(time.RFC3339Nano)), nil, ""},
-		"a deployment of this one failed already":       {record, failed, nil, ""},
-		"this one is of no pool":                        {record, func(m *infrav1.MaasMachine) { m.Labels = nil }, nil, ""},
-		"a restored one is of a set without deployment": {with(func(r *reservation.Record) { r.Deployment, r.Restored = "pool-2", true }), func(m *infrav1.MaasMachine) { delete(m.Labels, clusterv1.MachineDeploymentNameLabel) }, nil, "x"},
-	} {
-		t.Run("When "+name+", it should be told", func(t *testing.T) {
-			t.Parallel()
-			self := sibling("self", func(m *infrav1.MaasMachine) { m.Labels[clusterv1.MachineSetNameLabel] = "pool-2" })
-			if tc.self != nil {
-				tc.self(self)
-			}
-			infra := &infrav1.MaasCluster{}
-			// The first by its id is taken, and one that fits nobody is not in its way.
-			if err := errors.Join(reservation.Records.Set(infra, "x", tc.record), reservation.Records.Set(infra, "a", reservation.Record{UID: "nobody", Deployment: "z"})); err != nil {
-				t.Fatal(err)
-			}
-			id, got, err := among(t, append(tc.siblings, self)...).heritage(t.Context(), &scope{machine: self, infra: infra})
-			if err != nil || id != tc.want || (id != "") != (got.UID == "old") {
-				t.Errorf("it is %q with %+v, %v", id, got, err)
-			}
-		})
 	}
 }

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/reservation"
+	"github.com/openshift/hypershift/support/maas"
+)
+
+// rollOut is a MachineDeployment of two machines, which replaces those of an older MachineSet one after the other.
+type rollOut struct {
+	deployment *clusterv1.MachineDeployment
+	set        *clusterv1.MachineSet
+	machine    *infrav1.MaasMachine
+	owner      *clusterv1.Machine
+	infra      *infrav1.MaasCluster
+	observed   *maas.Machine
+}
+
+func newRollOut() *rollOut {
+	at := metav1.NewTime(noon.Add(-time.Hour))
+	o := &rollOut{
+		deployment: &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pool"}},
+		set:        &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pool-1", CreationTimestamp: at}},
+		machine:    sibling("self", running("wq4h8c"), leaving, annotated(UIDAnnotation, "self")),
+		owner:      &clusterv1.Machine{}, observed: deployed(),
+		infra: &infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo", Finalizers: []string{infrav1.ClusterFinalizer}}},
+	}
+	o.machine.Labels[clusterv1.MachineSetNameLabel] = "pool-1"
+	o.deployment.Spec.Replicas = ptr.To[int32](2)
+	o.deployment.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromInt32(0))
+	o.deployment.Spec.Template.Spec.Version, o.set.Spec.Template.Spec.Version = "v1.31.0", "v1.30.0"
+	return o
+}
+
+// among is the reconciler that sees the roll-out, and the scope of the machine in it.
+func (o *rollOut) among(t *testing.T) (*Reconciler, *scope) {
+	t.Helper()
+	r := among(t, o.machine)
+	for _, obj := range []client.Object{o.deployment, o.set} {
+		leaves := obj.GetDeletionTimestamp() != nil
+		obj.SetFinalizers([]string{"test/x"})
+		err := r.Client.Create(t.Context(), obj)
+		if leaves {
+			err = errors.Join(err, r.Client.Delete(t.Context(), obj))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Writes are made on what was read last.
+	if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(o.machine), o.machine); err != nil {
+		t.Fatal(err)
+	}
+	return r, &scope{machine: o.machine, owner: o.owner, infra: o.infra, observed: o.observed}
+}
+
+// TestIntend: a machine is kept for its successor when there will be one that comes after it is gone, and when it is well. Every other one
+// goes back to all.
+func TestIntend(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		change func(*rollOut)
+		kept   bool
+	}{
+		"a roll-out replaces it": {func(*rollOut) {}, true},
+		"its pool is replaced when somebody deletes": {func(o *rollOut) {
+			o.deployment.Spec.Rollout.Strategy.Type = clusterv1.OnDeleteMachineDeploymentStrategyType
+		}, true},
+		"its bootstrap configuration changed":     {func(o *rollOut) { same(o); o.deployment.Spec.Template.Spec.Bootstrap.ConfigRef.Name = "new" }, true},
+		"its template changed":                    {func(o *rollOut) { same(o); o.deployment.Spec.Template.Spec.InfrastructureRef.Name = "new" }, true},
+		"its zone changed":                        {func(o *rollOut) { same(o); o.deployment.Spec.Template.Spec.FailureDomain = "az2" }, true},
+		"somebody wants all to be replaced":       {func(o *rollOut) { same(o); o.deployment.Spec.Rollout.After = metav1.NewTime(noon.Add(-time.Minute)) }, true},
+		"nothing changed, and the pool shrinks":   {same, false},
+		"somebody wants all to be replaced later": {func(o *rollOut) { same(o); o.deployment.Spec.Rollout.After = metav1.NewTime(noon.Add(time.Minute)) }, false},
+		"it was made after that time":             {func(o *rollOut) { same(o); o.deployment.Spec.Rollout.After = metav1.NewTime(noon.Add(-2 * time.Hour)) }, false},
+		"the new one comes first": {func(o *rollOut) {
+			o.deployment.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromInt32(1))
+		}, false},
+		"nobody said how many come first, which is one": {func(o *rollOut) { o.deployment.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = nil }, false},
+		"a part of a machine comes first, which is one": {func(o *rollOut) {
+			o.deployment.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromString("10%"))
+		}, false},
+		"no part of the machines comes first": {func(o *rollOut) {
+			o.deployment.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromString("0%"))
+		}, true},
+		"what comes first is no number": {func(o *rollOut) {
+			o.deployment.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromString("some"))
+		}, false},
+		"no machine is wanted any more": {func(o *rollOut) { o.deployment.Spec.Replicas = ptr.To[int32](0) }, false},
+		"the pool is deleted":           {func(o *rollOut) { o.deployment.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }, false},
+		"the pool is gone":              {func(o *rollOut) { o.deployment.Name = "other" }, false},
+		"its set is gone":               {func(o *rollOut) { o.set.Name = "other" }, false},
+		"it is of no pool":              {func(o *rollOut) { delete(o.machine.Labels, clusterv1.MachineDeploymentNameLabel) }, false},
+		"its Machine is gone":           {func(o *rollOut) { o.owner = nil }, false},
+		"a health check found it ill": {func(o *rollOut) {
+			o.owner.Status.Conditions = []metav1.Condition{{Type: clusterv1.MachineOwnerRemediatedCondition}}
+		}, false},
+		"a deployment of it failed":                   {func(o *rollOut) { annotate(o.machine, FailuresAnnotation, `[{"systemID": "y", "released": true}]`) }, false},
+		"another provider allocated it":               {func(o *rollOut) { delete(o.machine.Annotations, UIDAnnotation) }, false},
+		"it does not run":                             {func(o *rollOut) { o.observed.Status = maas.StatusFailedDeployment }, false},
+		"MAAS does not show it":                       {func(o *rollOut) { o.observed = nil }, false},
+		"it is virtual":                               {func(o *rollOut) { o.machine.Spec.ProvisioningMode = infrav1.ProvisioningModeLXD }, false},
+		"there is no cluster that would give it back": {func(o *rollOut) { o.infra = nil }, false},
+		"its cluster would not wait for it":           {func(o *rollOut) { o.infra.Finalizers = nil }, false},
+		"its cluster is deleted":                      {func(o *rollOut) { o.infra.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }, false},
+	} {
+		t.Run("When "+name+", it should be decided", func(t *testing.T) {
+			t.Parallel()
+			o := newRollOut()
+			tc.change(o)
+			r, s := o.among(t)
+			if err := r.intend(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			stored := &infrav1.MaasMachine{}
+			if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(o.machine), stored); err != nil {
+				t.Fatal(err)
+			}
+			if s.kept() != tc.kept || (stored.Annotations[KeptAnnotation] == "pool") != tc.kept {
+				t.Errorf("it is kept: %t, and written down as %q", s.kept(), stored.Annotations[KeptAnnotation])
+			}
+		})
+	}
+}
+
+// same is a pool that makes new machines as it made this one.
+func same(o *rollOut) { o.deployment.Spec.Template.Spec = o.set.Spec.Template.Spec }
+
+// TestIntendLost: what was taken away is nobody's to keep.
+func TestIntendLost(t *testing.T) {
+	t.Parallel()
+	r, s := newRollOut().among(t)
+	s.lost = true
+	if err := r.intend(t.Context(), s); err != nil || s.kept() {
+		t.Errorf("it is kept: %t, %v", s.kept(), err)
+	}
+}
+
+// TestIntendWithoutSight: an older Role does not let the provider see pools: its machines go back to all, as they did. An API server that
+// does not answer is asked again.
+func TestIntendWithoutSight(t *testing.T) {
+	t.Parallel()
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "machinedeployments"}, "pool", errors.New("no"))
+	for cause, want := range map[error]error{forbidden: nil, context.DeadlineExceeded: context.DeadlineExceeded} {
+		r, s := newRollOut().among(t)
+		r.Reader = interceptor.NewClient(r.Client.(client.WithWatch), interceptor.Funcs{
+			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				return cause
+			}})
+		if err := r.intend(t.Context(), s); !errors.Is(err, want) || s.kept() {
+			t.Errorf("%v is told as %v, and it is kept: %t", cause, err, s.kept())
+		}
+	}
+}
+
+// TestHeritage: a machine that is kept goes to one successor of its pool, and to nobody who has tried for another already.
+func TestHeritage(t *testing.T) {
+	t.Parallel()
+	record := reservation.Record{UID: "old", Deployment: "pool", Set: "pool-1", Since: noon}
+	with := func(change func(*reservation.Record)) reservation.Record {
+		r := record
+		change(&r)
+		return r
+	}
+	failed := annotated(FailuresAnnotation, `[{"systemID": "y"}]`)
+	for name, tc := range map[string]struct {
+		record   reservation.Record
+		self     func(*infrav1.MaasMachine)
+		siblings []*infrav1.MaasMachine
+		want     string
+	}{
+		"it is kept for one like this":                  {record, nil, nil, "x"},
+		"it signed the record before it died":           {with(func(r *reservation.Record) { r.Heir = "self" }), nil, nil, "x"},
+		"another one signed":                            {with(func(r *reservation.Record) { r.Heir = "a" }), nil, []*infrav1.MaasMachine{sibling("a")}, ""},
+		"another one signed, and is gone":               {with(func(r *reservation.Record) { r.Heir = "a" }), nil, nil, ""},
+		"another one signed for a restored one":         {with(func(r *reservation.Record) { r.Heir, r.Restored = "a", true }), nil, []*infrav1.MaasMachine{sibling("a")}, ""},
+		"the heir of a restored one is gone":            {with(func(r *reservation.Record) { r.Heir, r.Restored = "a", true }), nil, nil, "x"},
+		"it is of another pool":                         {with(func(r *reservation.Record) { r.Deployment = "q" }), nil, nil, ""},
+		"it is of the same set":                         {with(func(r *reservation.Record) { r.Set = "pool-2" }), nil, nil, ""},
+		"a restored one is of the same set":             {with(func(r *reservation.Record) { r.Set, r.Restored = "pool-2", true }), nil, nil, "x"},
+		"its former MaasMachine is there still":         {record, nil, []*infrav1.MaasMachine{sibling("old")}, ""},
+		"its key is that of another one, which has it":  {record, nil, []*infrav1.MaasMachine{sibling("a", annotated(UIDAnnotation, "old"))}, ""},
+		"this one asked for another already":            {record, annotated(AttemptAnnotation, noon.Format(time.RFC3339Nano)), nil, ""},
+		"a deployment of this one failed already":       {record, failed, nil, ""},
+		"this one is of no pool":                        {record, func(m *infrav1.MaasMachine) { m.Labels = nil }, nil, ""},
+		"a restored one is of a set without deployment": {with(func(r *reservation.Record) { r.Deployment, r.Restored = "pool-2", true }), func(m *infrav1.MaasMachine) { delete(m.Labels, clusterv1.MachineDeploymentNameLabel) }, nil, "x"},
+	} {
+		t.Run("When "+name+", it should be told", func(t *testing.T) {
+			t.Parallel()
+			self := sibling("self", func(m *infrav1.MaasMachine) { m.Labels[clusterv1.MachineSetNameLabel] = "pool-2" })
+			if tc.self != nil {
+				tc.self(self)
+			}
+			infra := &infrav1.MaasCluster{}
+			// The first by its id is taken, and one that fits nobody is not in its way.
+			if err := errors.Join(reservation.Records.Set(infra, "x", tc.record), reservation.Records.Set(infra, "a", reservation.Record{UID: "nobody", Deployment: "z"})); err != nil {
+				t.Fatal(err)
+			}
+			id, got, err := among(t, append(tc.siblings, self)...).heritage(t.Context(), &scope{machine: self, infra: infra})
+			if err != nil || id != tc.want || (id != "") != (got.UID == "old") {
+				t.Errorf("it is %q with %+v, %v", id, got, err)
+			}
+		})
+	}
+}
