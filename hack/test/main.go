@@ -164,11 +164,14 @@ func unit() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(strings.Fields(string(out)), func(pkg string) bool {
-		return strings.HasSuffix(pkg, "/test/devcluster") || strings.HasSuffix(pkg, "/test/ha") || slices.ContainsFunc([]string{"integration", "security", "clusterapi", "takeover", "e2e"}, func(part string) bool {
-			return strings.Contains(pkg, "/test/"+part)
-		})
-	}), nil
+	return slices.DeleteFunc(strings.Fields(string(out)), staged), nil
+}
+
+// staged tells whether a package has a stage of its own.
+func staged(pkg string) bool {
+	return strings.HasSuffix(pkg, "/test/devcluster") || strings.HasSuffix(pkg, "/test/ha") || slices.ContainsFunc([]string{"integration", "security", "clusterapi", "takeover", "e2e"}, func(part string) bool {
+		return strings.Contains(pkg, "/test/"+part)
+	})
 }
 
 // event is a line of `go test -json`.
