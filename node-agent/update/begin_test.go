@@ -153,6 +153,19 @@ func TestDamaged(t *testing.T) {
 		w.update.Healthy = func(context.Context) error { return nil }
 		w.Expect(w.settles().Phase).To(Equal(update.RolledBack), "when it is out of the way, it goes on")
 	})
+	t.Run("When a file that only the old configuration had cannot be removed, the machine should not go on to the new one", func(t *testing.T) {
+		w := begun(t)
+		w.healthy = nil
+		w.Expect(w.Remove("/etc/app/only-old")).To(Succeed())
+		w.Put("/etc/app/only-old/data", "of an application")
+		_, err := w.update.Settle(t.Context())
+		w.Expect(err).To(MatchError(ContainSubstring("bringing back /etc/app/only-old: ")))
+		w.Expect(w.brought).To(BeEmpty())
+		w.Expect(os.RemoveAll(w.Path("/etc/app/only-old"))).To(Succeed())
+		ended := w.settles()
+		w.Expect(ended.Phase).To(Equal(update.RolledBack))
+		w.Expect(ended.Message).To(HavePrefix("removing /etc/app/only-old, which the configuration no longer has: "))
+	})
 	t.Run("When a kept file is gone, it should say which one cannot be brought back", func(t *testing.T) {
 		w := begun(t)
 		w.update.Healthy = func(context.Context) error {

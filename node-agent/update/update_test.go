@@ -120,6 +120,23 @@ func TestWhatWasThere(t *testing.T) {
 	}
 }
 
+// TestSecretsOnTheWayBack: a file may be for one user only, and is root's until it is given to that user.
+func TestSecretsOnTheWayBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.healthy["new\n"] = errUnhealthy
+	back := 0
+	w.Host.Changed = func(path string) {
+		now, err := update.Load(w.Host)
+		if w.Expect(err).NotTo(HaveOccurred()); now.Phase == update.Restoring && (path == changed || path == "/etc/app/only-old") {
+			back++
+			w.Expect(w.Mode(path)).To(BeEquivalentTo(0o600), path)
+		}
+	}
+	w.goes()
+	w.Expect(back).To(Equal(2))
+}
+
 // TestUsersOnTheWay: who is made while an update is under way goes with it only when that is what the update makes.
 func TestUsersOnTheWay(t *testing.T) {
 	t.Parallel()
