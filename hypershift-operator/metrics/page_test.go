@@ -77,9 +77,9 @@ func TestFailuresOfThePage(t *testing.T) {
 		heading, family string
 		// uncounted are in the page, and not in the metric that HyperShift's alerts know.
 		uncounted []string
-		// onTheWay are those that the page tells the meaning of, and not what is good.
-		onTheWay map[string]metav1.ConditionStatus
-		with     func(conditionType string, status metav1.ConditionStatus) client.Object
+		// others are those that the page tells the meaning of, or that are not there while all is well.
+		others map[string]metav1.ConditionStatus
+		with   func(conditionType string, status metav1.ConditionStatus) client.Object
 	}{
 		{"HostedCluster", "hypershift_hostedclusters_failure_conditions",
 			[]string{"HostedClusterRestoredFromBackup", "ControlPlanePodsScheduled", "EtcdMembersHealthy", "EtcdDiskFast", "EtcdVolumesResized", "EtcdRecoveryActive",
@@ -91,7 +91,7 @@ func TestFailuresOfThePage(t *testing.T) {
 			}},
 		{"NodePool", "hypershift_nodepools_failure_conditions", []string{"ValidTuningConfig"},
 			map[string]metav1.ConditionStatus{"UpdatingConfig": "False", "UpdatingVersion": "False", "UpdatingPlatformMachineTemplate": "False",
-				"IgnitionEndpointAvailable": "True", "ReachedIgnitionEndpoint": "True"},
+				"IgnitionEndpointAvailable": "True", "ReachedIgnitionEndpoint": "True", "AllFieldsHonored": "True"},
 			func(conditionType string, status metav1.ConditionStatus) client.Object {
 				return nodePool(func(np *hyperv1.NodePool) {
 					np.Status.Conditions = []hyperv1.NodePoolCondition{{Type: conditionType, Status: corev1.ConditionStatus(status)}}
@@ -105,7 +105,7 @@ func TestFailuresOfThePage(t *testing.T) {
 			}
 			delete(pageSays, name)
 		}
-		maps.Copy(pageSays, tc.onTheWay)
+		maps.Copy(pageSays, tc.others)
 		for name, good := range pageSays {
 			t.Run(tc.heading+"/"+name, func(t *testing.T) {
 				g := NewWithT(t)

@@ -38,8 +38,11 @@ func samples(t *testing.T, objects ...client.Object) metricstest.Samples {
 func TestUnreadCache(t *testing.T) {
 	for _, kind := range []client.ObjectList{&hyperv1.HostedClusterList{}, &hyperv1.NodePoolList{}, &clusterv1.MachineDeploymentList{}, &clusterv1.MachineSetList{}} {
 		t.Run(reflect.TypeOf(kind).Elem().Name(), func(t *testing.T) {
-			g, broken := NewWithT(t), true
-			reader := fake.NewClientBuilder().WithScheme(scheme()).WithObjects(hostedCluster(nil), nodePool(nil)).WithInterceptorFuncs(interceptor.Funcs{
+			g, broken := NewWithT(t), false
+			up := hostedCluster(func(hc *hyperv1.HostedCluster) {
+				hc.Status.Conditions = []metav1.Condition{{Type: string(hyperv1.EtcdAvailable), Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(now)}}
+			})
+			reader := fake.NewClientBuilder().WithScheme(scheme()).WithObjects(up, nodePool(nil)).WithInterceptorFuncs(interceptor.Funcs{
 				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 					if broken && reflect.TypeOf(list) == reflect.TypeOf(kind) {
 						return errors.New("not started")
@@ -47,9 +50,12 @@ func TestUnreadCache(t *testing.T) {
 					return c.List(ctx, list, opts...)
 				}}).Build()
 			collector := New(reader, clocktesting.NewFakePassiveClock(now))
+			before := metricstest.Of(t, collector)
+			g.Expect(before).To(HaveKeyWithValue(`hypershift_hosted_cluster_transition_seconds_count{condition="EtcdAvailable"}`, 1.0))
+			broken = true
 			g.Expect(metricstest.Of(t, collector)).To(BeEmpty())
 			broken = false
-			g.Expect(metricstest.Of(t, collector)).To(HaveKeyWithValue(`hypershift_hostedclusters{platform="MAAS"}`, 1.0), "it comes by itself")
+			g.Expect(metricstest.Of(t, collector)).To(Equal(before), "nothing is counted again")
 		})
 	}
 }

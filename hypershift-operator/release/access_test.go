@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/releaseinfo"
+	"github.com/openshift/hypershift/support/releaseinfo/releasetest"
+)
+
+// nowhere is a registry that nobody runs.
+const nowhere = "127.0.0.1:1"
+
+// TestWays: a payload is read from where the installer and the cluster say that it is.
+func TestWays(t *testing.T) {
+	registry := releasetest.Start(t)
+	for _, tc := range []struct {
+		name      string
+		overrides map[string]string
+		mirrors   []hyperv1.ImageContentSource
+		want      releaseinfo.Reason
+	}{
+		{"When nothing leads elsewhere, it should be read where it is called", nil, nil, releaseinfo.ReasonUnreachable},
+		{"When the installer puts another registry in its place, it should be read there", map[string]string{nowhere: registry.Host}, nil, releaseinfo.ReasonNotFound},
+		{"When the cluster has a mirror of it, it should be read there", nil,
+			[]hyperv1.ImageContentSource{{Source: nowhere + "/payloads", Mirrors: []string{registry.Host + "/payloads"}}}, releaseinfo.ReasonNotFound},
+		{"When the mirror is of something else, it should be read where it is called", nil,
+			[]hyperv1.ImageContentSource{{Source: nowhere + "/others", Mirrors: []string{registry.Host + "/others"}}}, releaseinfo.ReasonUnreachable},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g, before := NewWithT(t), registry.Requests()
+			reader, access := NewReader(tc.overrides), Access{TrustBundle: registry.CA, Mirrors: tc.mirrors}
+			_, err := reader.Lookup(t.Context(), nowhere+"/payloads/release:1", access)
+			g.Expect(err).To(HaveOccurred())
+			g.Expect(registry.Requests() > before).To(Equal(tc.want == releaseinfo.ReasonNotFound), "%v", err)
+			before = registry.Requests()
+			_, err = reader.Labels(t.Context(), nowhere+"/payloads/component:1", access)
+			g.Expect(err).To(HaveOccurred())
+			g.Expect(registry.Requests() > before).To(Equal(tc.want == releaseinfo.ReasonNotFound), "%v", err)
+		})
+	}
+}
+
+// TestReadersAreKept: who reaches registries in the same way shares what was read, and nobody else does.
+func TestReadersAreKept(t *testing.T) {
+	g, reader := NewWithT(t), NewReader(nil)
+	of := func(access Access) *releaseinfo.Registry {
+		registry, err := reader.registry(access)
+		g.Expect(err).NotTo(HaveOccurred())
+		return registry
+	}
+	source := func(source string, mirrors ...string) hyperv1.ImageContentSource {
+		return hyperv1.ImageContentSource{Source: source, Mirrors: mirrors}
+	}
+	ca := releasetest.Start(t).CA
+	accesses := []Access{
+		{}, {TrustBundle: ca}, {Mirrors: []hyperv1.ImageContentSource{source("ab", "c")}}, {Mirrors: []hyperv1.ImageContentSource{source("a", "bc")}},
+		{Mirrors: []hyperv1.ImageContentSource{source("a", "b", "c")}}, {Mirrors: []hyperv1.ImageContentSource{source("a", "b"), source("c")}},
+		{Mirrors: []hyperv1.ImageContentSource{source("a", "c", "b")}}, {TrustBundle: ca, Mirrors: []hyperv1.ImageContentSource{source("a", "c", "b")}},
+	}
+	seen := map[*releaseinfo.Registry]int{}
+	for i, access := range accesses {
+		registry := of(access)
+		if other, known := seen[registry]; known {
+			t.Errorf("accesses %d and %d share a reader", other, i)
+		}
+		seen[registry] = i
+	}
+	for i, access := range accesses {
+		access.PullSecret = []byte("another one each time")
+		g.Expect(seen).To(HaveKeyWithValue(of(access), i))
+	}
+	_, err := reader.Labels(t.Context(), "image", Access{TrustBundle: []byte("no PEM")})
+	g.Expect(err).To(MatchError(ContainSubstring("spec.additionalTrustBundle")))
+}
+
+// TestOfPool: which digest a pool's machines get, when somebody moves the tag that spec names.
+func TestOfPool(t *testing.T) {
+	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{hyperv1.ReleaseImageSourceAnnotation: "r:1"}},
+		Spec: hyperv1.HostedControlPlaneSpec{ReleaseImage: "r@sha256:1"}}
+	for _, tc := range []struct {
+		name, image, resolved string
+		hcp                   *hyperv1.HostedControlPlane
+		want                  string
+	}{
+		{"When it was read before, it should be what it was then", "r:1", "r:1 r@sha256:0", hcp, "r@sha256:0"},
+		{"When spec names another now, what was read before should not count", "r:2", "r:1 r@sha256:0", hcp, "r:2"},
+		{"When the control plane took it, it should be the same", "r:1", "", hcp, "r@sha256:1"},
+		{"When the control plane took it, and the pool had another before, it should be the control plane's", "r:1", "r:0 r@sha256:0", hcp, "r@sha256:1"},
+		{"When somebody broke the annotation, it should not count", "r:1", "r:1", hcp, "r@sha256:1"},
+		{"When there is no control plane, it should be what spec names", "r:1", "", nil, "r:1"},
+		{"When the control plane took another, it should be what spec names", "r:3", "", hcp, "r:3"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			pool := &hyperv1.NodePool{Spec: hyperv1.NodePoolSpec{Release: hyperv1.Release{Image: tc.image}}}
+			if tc.resolved != "" {
+				pool.Annotations = map[string]string{hyperv1.NodePoolResolvedReleaseAnnotation: tc.resolved}
+			}
+			NewWithT(t).Expect(OfPool(pool, tc.hcp)).To(Equal(tc.want))
+		})
+	}
+}
+
+// TestNothingTaken: a control plane that took nothing yet took not the release that nobody named.
+func TestNothingTaken(t *testing.T) {
+	_, taken := Taken(&hyperv1.HostedControlPlane{}, "")
+	NewWithT(t).Expect(taken).To(BeFalse())
+}
+
+// TestOddVersions: what runs came from somewhere, and versions that are none decide nothing.
+func TestOddVersions(t *testing.T) {
+	payload := func(version string, distribution releaseinfo.Distribution) *releaseinfo.ReleaseImage {
+		return releaseinfo.New("image", releaseinfo.Payload{Version: version, Distribution: distribution})
+	}
+	for _, tc := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"When what runs is no version, the payload's operator should decide", Supported(payload("4.20.0", releaseinfo.OpenShift), "nightly"), ""},
+		{"When the same minor is built anew, it should be accepted", Supported(payload("4.20.1+build.7", releaseinfo.OpenShift), "4.20.1"), ""},
+		{"When a candidate is too old, it should be refused", Supported(payload("4.13.0-rc.9", releaseinfo.OpenShift), ""), "older than 4.14.0"},
+		{"When a cluster goes back over the step to 5, it should name a release of its own minor", Supported(payload("4.23.9", releaseinfo.OpenShift), "5.1.0"), "choose a release of 5.1 or newer"},
+		{"When a control plane leaves out two minors, it should count them", Step(payload("1.34.0", releaseinfo.Kubernetes), "1.31.9"), "from 1.31.9 to 1.34.0 are 3: choose a release of 1.32 first"},
+		{"When a control plane would go back, that should be another's to refuse", Step(payload("1.31.0", releaseinfo.Kubernetes), "1.34.0"), ""},
+		{"When what runs is no version, no step should be refused", Step(payload("1.34.0", releaseinfo.Kubernetes), "unknown"), ""},
+		{"When nodes are a candidate of what the cluster runs, they should be accepted", Newer("4.20.0-rc.1", "4.20.0"), ""},
+		{"When nodes are what the cluster's candidate becomes, they should be refused", Newer("4.20.0", "4.20.0-rc.1"), "upgrade the cluster first"},
+		{"When the nodes' version is none, it should not be refused", Newer("nightly", "4.20.0"), ""},
+		{"When nodes lag over the step to 5, minors should be counted on", Skew("4.20.9", "5.1.0"), "more than 3 minor versions behind"},
+		{"When nodes have a version that is none, nothing should be said of them", Skew("nightly", "4.20.0"), ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if tc.want == "" {
+				NewWithT(t).Expect(tc.err).NotTo(HaveOccurred())
+				return
+			}
+			NewWithT(t).Expect(tc.err).To(MatchError(ContainSubstring(tc.want)))
+		})
+	}
+	g := NewWithT(t)
+	g.Expect(SameMinor("4.19.1", "5.19.1")).To(BeFalse())
+	g.Expect(SameMinor("0.0.1", "nonsense")).To(BeFalse(), "what is none is not version 0.0")
+	g.Expect(SameMinor("nonsense", "0.0.1")).To(BeFalse())
+	g.Expect(SameMinor("nonsense", "nonsense")).To(BeFalse())
+	g.Expect(Oldest("v1.9.0", "v1.10.0", "v1.10.0-rc.1")).To(Equal("1.9.0"), "numbers are compared, not letters")
+	g.Expect(Oldest("v1.10.0", "v1.10.0-rc.1")).To(Equal("1.10.0-rc.1"))
+	g.Expect(AtLeast("4.21.0-rc.1", "4.20.5")).To(BeTrue())
+	g.Expect(AtLeast("4.20.0", "nonsense")).To(BeFalse())
+}

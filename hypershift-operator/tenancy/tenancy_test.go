@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tenancy
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+var demo = client.ObjectKey{Namespace: "clusters", Name: "demo"}
+
+// made says for which cluster an object was made; empty for none.
+func made(owner string) map[string]string {
+	if owner == "" {
+		return nil
+	}
+	return map[string]string{hyperv1.HostedClusterAnnotation: owner}
+}
+
+// TestNamespace: a control plane lives in a namespace that was made for it or given to it, and in no other.
+func TestNamespace(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		there []client.Object
+		says  string
+	}{
+		{"When it is not there, the cluster should have it", nil, ""},
+		{"When it was made for the cluster, the cluster should have it", []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "clusters-demo", Annotations: made("clusters/demo")}}}, ""},
+		{"When it was there before, it should say how an administrator gives it", []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "clusters-demo"}}},
+			"by the annotation hypershift.openshift.io/cluster=clusters/demo"},
+		{"When another cluster has it, it should name that", []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "clusters-demo", Annotations: made("clusters/d-emo")}}},
+			"belongs to HostedCluster clusters/d-emo already"},
+		{"When a cluster of the name in another namespace has it, that should be another cluster",
+			[]client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "clusters-demo", Annotations: made("others/demo")}}}, "belongs to HostedCluster others/demo"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			why, err := Namespace(t.Context(), fake.NewClientBuilder().WithObjects(tc.there...).Build(), "clusters-demo", demo)
+			g.Expect(err).NotTo(HaveOccurred())
+			if tc.says == "" {
+				g.Expect(why).To(BeEmpty())
+				return
+			}
+			g.Expect(why).To(And(HavePrefix("namespace clusters-demo"), ContainSubstring(tc.says)))
+		})
+	}
+	t.Run("When it cannot be read, the cluster should not be told that it may have it", func(t *testing.T) {
+		c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				return errors.New("timed out")
+			}}).Build()
+		_, err := Namespace(t.Context(), c, "clusters-demo", demo)
+		NewWithT(t).Expect(err).To(MatchError("reading namespace clusters-demo: timed out"))
+	})
+}
+
+// TestClaim: what is there without a mark is somebody's, and is not taken over.
+func TestClaim(t *testing.T) {
+	for _, tc := range []struct {
+		name, owner, version, says string
+	}{
+		{"When the object is new, it should be marked", "", "", ""},
+		{"When it is the cluster's, it should stay so", "clusters/demo", "7", ""},
+		{"When it is new and marked already, it should stay so", "clusters/demo", "", ""},
+		{"When it is another cluster's, it should name that", "clusters/other", "7", "it is HostedCluster clusters/other's"},
+		{"When it was made for another cluster just now, it should be refused too", "clusters/other", "", "it is HostedCluster clusters/other's"},
+		{"When it was there before, it should be left alone", "", "7", "was not made from what HostedCluster clusters/demo names"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := NewWithT(t)
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{ResourceVersion: tc.version, Annotations: made(tc.owner)}}
+			metav1.SetMetaDataAnnotation(&secret.ObjectMeta, "their", "own")
+			if tc.owner == "" && tc.version == "" {
+				secret.Annotations = nil
+			}
+			before := secret.DeepCopy()
+			err := Claim(secret, demo)
+			if tc.says != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(tc.says)))
+				g.Expect(secret).To(Equal(before), "nothing of it is changed")
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(Owner(secret)).To(Equal("clusters/demo"))
+			for key, value := range before.Annotations {
+				g.Expect(secret.Annotations).To(HaveKeyWithValue(key, value))
+			}
+		})
+	}
+}
+
+// TestGone: what was made for a cluster goes with it, and what only has the name stays.
+func TestGone(t *testing.T) {
+	secret := func(name, owner string) client.Object {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "hypershift", Name: name, Annotations: made(owner)}}
+	}
+	left := func(t *testing.T, c client.Client) []string {
+		t.Helper()
+		list := &corev1.SecretList{}
+		if err := c.List(t.Context(), list); err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, item := range list.Items {
+			names = append(names, item.Name)
+		}
+		return names
+	}
+	objects := func() []client.Object {
+		return []client.Object{secret("absent", ""), secret("theirs", ""), secret("others", ""), secret("first", ""), secret("second", "")}
+	}
+	there := []client.Object{secret("theirs", ""), secret("others", "clusters/other"), secret("first", "clusters/demo"), secret("second", "clusters/demo"), secret("unnamed", "clusters/demo")}
+	t.Run("When all can be deleted, only the cluster's own should be", func(t *testing.T) {
+		g, c := NewWithT(t), fake.NewClientBuilder().WithObjects(there...).Build()
+		g.Expect(Gone(t.Context(), c, demo, objects()...)).To(Succeed())
+		g.Expect(left(t, c)).To(ConsistOf("theirs", "others", "unnamed"))
+		g.Expect(Gone(t.Context(), c, demo, objects()...)).To(Succeed(), "nothing is left to do")
+	})
+	t.Run("When one cannot be deleted, the others should go all the same", func(t *testing.T) {
+		g := NewWithT(t)
+		c := fake.NewClientBuilder().WithObjects(there...).WithInterceptorFuncs(interceptor.Funcs{
+			Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+				if obj.GetName() == "first" {
+					return errors.New("held")
+				}
+				return c.Delete(ctx, obj, opts...)
+			}}).Build()
+		g.Expect(Gone(t.Context(), c, demo, objects()...)).To(MatchError(ContainSubstring("held")))
+		g.Expect(left(t, c)).To(ConsistOf("theirs", "others", "unnamed", "first"))
+	})
+	t.Run("When one cannot be read, it should not be taken for gone", func(t *testing.T) {
+		g := NewWithT(t)
+		c := fake.NewClientBuilder().WithObjects(there...).WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+				if key.Name == "first" {
+					return apierrors.NewForbidden(corev1.Resource("secrets"), "first", errors.New("no"))
+				}
+				return c.Get(ctx, key, obj, opts...)
+			}}).Build()
+		g.Expect(Gone(t.Context(), c, demo, objects()...)).To(MatchError(ContainSubstring("forbidden")))
+		g.Expect(left(t, c)).To(ConsistOf("theirs", "others", "unnamed", "first"))
+	})
+}
