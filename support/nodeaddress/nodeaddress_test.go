@@ -3,13 +3,20 @@
 package nodeaddress
 
 import (
+	"context"
+	"errors"
+	"reflect"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
 func node(name string, ready corev1.ConditionStatus, addresses ...corev1.NodeAddress) *corev1.Node {
@@ -64,6 +71,9 @@ func TestFind(t *testing.T) {
 		{"When a node has several addresses it should take the most public", []*corev1.Node{node("a", "True", internal("1"), external("2"), dns("3"))}, "3"},
 		{"When there are several nodes it should take the first by name", []*corev1.Node{node("b", "True", internal("2")), node("a", "True", internal("1"))}, "1"},
 		{"When a node is not ready it should take another", []*corev1.Node{node("a", "False", internal("1")), node("b", "True", internal("2"))}, "2"},
+		{"When a node's most public address is empty it should take the next", []*corev1.Node{node("a", "True", dns(""), external(""), internal("1"))}, "1"},
+		{"When a ready node has no address it should take another", []*corev1.Node{node("a", "True", corev1.NodeAddress{Type: corev1.NodeHostName, Address: "a"}), node("b", "True", internal("2"))}, "2"},
+		{"When there is no node at all it should say so", nil, ""},
 		{"When no node is ready it should say so", []*corev1.Node{node("a", "Unknown", internal("1"))}, ""},
 	}
 	for _, tt := range tests {
@@ -80,4 +90,42 @@ func TestFind(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAll(t *testing.T) {
+	g := NewWithT(t)
+	address := func(a string) corev1.NodeAddress {
+		return corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a}
+	}
+	noCondition := node("d", "True", address("4"))
+	noCondition.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionTrue}}
+	c := fake.NewClientBuilder().WithObjects(node("c", "True", address("3")), node("b", "False", address("2")), node("a", "True", address("1")), noCondition).Build()
+	g.Expect(All(t.Context(), c)).To(Equal([]Address{{Node: "a", Host: "1"}, {Node: "c", Host: "3"}}), "a pressure is no readiness")
+}
+
+// TestSilentAPIServer: a name of nobody must not be taken for an address that nodes and clients then use for ever.
+func TestSilentAPIServer(t *testing.T) {
+	silent := errors.New("no route to host")
+	for name, kind := range map[string]client.ObjectList{"nodes": &corev1.NodeList{}, "virtual IPs": &appsv1.DaemonSetList{}} {
+		t.Run("When the API server does not tell of "+name+", it should be an error and no address", func(t *testing.T) {
+			g := NewWithT(t)
+			c := fake.NewClientBuilder().WithObjects(node("a", "True", corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "1"})).WithInterceptorFuncs(interceptor.Funcs{
+				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+					if reflect.TypeOf(list) == reflect.TypeOf(kind) {
+						return silent
+					}
+					return c.List(ctx, list, opts...)
+				}}).Build()
+			host, err := Find(t.Context(), c)
+			g.Expect(err).To(MatchError(silent))
+			g.Expect(host).To(BeEmpty())
+		})
+	}
+}
+
+func TestForeignDaemonSets(t *testing.T) {
+	g := NewWithT(t)
+	foreign := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "x", Annotations: map[string]string{hyperv1.APIVirtualIPAnnotation: "10.0.0.9"}}}
+	c := fake.NewClientBuilder().WithObjects(foreign).Build()
+	g.Expect(FindVirtual(t.Context(), c)).To(Equal(Virtual{}), "an annotation on somebody's object gives no address")
 }
