@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeimage
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// packed is an archive of just these entries.
+func packed(t *testing.T, headers ...tar.Header) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	zipped := gzip.NewWriter(&out)
+	w := tar.NewWriter(zipped)
+	for i := range headers {
+		content := program("amd64", headers[i].Name)
+		if headers[i].Typeflag == tar.TypeReg {
+			headers[i].Size = int64(len(content))
+		}
+		if err := w.WriteHeader(&headers[i]); err != nil {
+			t.Fatal(err)
+		}
+		if headers[i].Typeflag == tar.TypeReg {
+			if _, err := w.Write(content); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := zipped.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// TestUnpackHostile takes of an archive what the image needs, and lets it write nowhere else.
+func TestUnpackHostile(t *testing.T) {
+	file := func(name string, mode int64) tar.Header {
+		return tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: mode}
+	}
+	link := func(name, to string) tar.Header {
+		return tar.Header{Name: name, Typeflag: tar.TypeSymlink, Linkname: to, Mode: 0o777}
+	}
+	whole := packed(t, file("bin/kubelet", 0o755))
+	for name, tt := range map[string]struct {
+		source  string
+		content []byte
+		paths   []string
+		says    string
+	}{
+		"it climbs out of its folder": {"cni-plugins", packed(t, file("../../escaped", 0o755), file("/etc/loopback", 0o755), file("./portmap", 0o755)),
+			[]string{"/opt/cni/bin/escaped", "/opt/cni/bin/loopback", "/opt/cni/bin/portmap"}, ""},
+		"a link stands for the program": {"kubelet", packed(t, link("bin/kubelet", "/etc/passwd")), nil, "has no program kubelet"},
+		"a folder stands for it":        {"kubelet", packed(t, tar.Header{Name: "bin/kubelet/", Typeflag: tar.TypeDir, Mode: 0o755}), nil, "has no program kubelet"},
+		"it has more than is needed":    {"kubelet", packed(t, file("bin/kubelet", 0o644), file("bin/kubectl", 0o755)), []string{"/usr/bin/kubelet"}, ""},
+		"a plugin cannot be run":        {"cni-plugins", packed(t, file("loopback", 0o755), file("portmap", 0o755), file("LICENSE", 0o644)), []string{"/opt/cni/bin/loopback", "/opt/cni/bin/portmap"}, ""},
+		"a plugin is missing":           {"cni-plugins", packed(t, file("loopback", 0o755)), nil, "has no program portmap"},
+		"a program has a folder's name": {"cni-plugins", packed(t, file("..", 0o755)), nil, "unpacking"},
+		"it was cut":                    {"kubelet", whole[:len(whole)/2], nil, "unpacking"},
+		"it only begins like one":       {"kubelet", []byte{0x1f, 0x8b, 0}, nil, "unpacking"},
+		"it is empty":                   {"kubelet", nil, nil, "reading"},
+		"it has one byte":               {"kubelet", []byte{0x1f}, nil, "reading"},
+		"it is a text":                  {"kubelet", []byte("<html>not found</html>"), nil, "kubelet is no program of Linux"},
+		"it ends in its header":         {"kubelet", program("amd64", "")[:19], nil, "kubelet is no program of Linux"},
+		"it is for another machine":     {"kubelet", program("arm64", "x"), nil, "kubelet is for another architecture than amd64"},
+		"it is the program itself":      {"kubelet", program("amd64", ""), []string{"/usr/bin/kubelet"}, ""},
+	} {
+		t.Run("When "+name+" it should be judged so", func(t *testing.T) {
+			g, world := NewWithT(t), t.TempDir()
+			dir := filepath.Join(world, "deep", "dir")
+			g.Expect(os.MkdirAll(dir, 0o750)).To(Succeed())
+			from := filepath.Join(world, "download")
+			g.Expect(os.WriteFile(from, tt.content, 0o600)).To(Succeed())
+			files, err := unpack(Source{Name: tt.source, Place: "https://example/file"}, "amd64", from, dir)
+			left, _ := os.ReadDir(world)
+			g.Expect(left).To(HaveLen(2), "nothing is written beside its folder")
+			inner, _ := os.ReadDir(filepath.Join(world, "deep"))
+			g.Expect(inner).To(HaveLen(1))
+			if tt.says != "" {
+				g.Expect(err).To(MatchError(And(ContainSubstring(tt.says), ContainSubstring("https://example/file"))))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			var paths []string
+			for _, f := range files {
+				paths = append(paths, f.Path)
+				g.Expect(f.Mode).To(BeEquivalentTo(0o755), "nodes run it, whatever its archive says")
+			}
+			g.Expect(paths).To(Equal(tt.paths))
+			g.Expect(slices.IsSorted(paths)).To(BeTrue())
+		})
+	}
+}
+
+func TestFindChecksum(t *testing.T) {
+	one, two := strings.Repeat("a", 64), strings.Repeat("B", 64)
+	for name, tt := range map[string]struct {
+		content, want string
+	}{
+		"there is a lone one":                    {one + "\n", one},
+		"there is a lone one without an end":     {one, one},
+		"it is in capitals":                      {two, strings.ToLower(two)},
+		"it is one of many":                      {one + "  other\n" + two + "  kubelet\n", strings.ToLower(two)},
+		"it is of a file read as binary":         {two + " *kubelet\n" + one + " *other\n", strings.ToLower(two)},
+		"it is in a folder":                      {one + "  ./bin/kubelet\n", one},
+		"a lone one stands beside the named one": {two + "\n" + one + "  kubelet\n", one},
+		"it is of others alone":                  {one + "  other\n", ""},
+		"another's name ends like it":            {one + "  my-kubelet\n", ""},
+		"it is too short":                        {one[1:] + "  kubelet\n", ""},
+		"it is too long":                         {one + "a  kubelet\n", ""},
+		"it is no number":                        {strings.Repeat("g", 64) + "  kubelet\n", ""},
+		"a page is served instead":               {"<html>not found</html>", ""},
+		"there is nothing":                       {"", ""},
+	} {
+		t.Run("When "+name+" it should be read so", func(t *testing.T) {
+			g := NewWithT(t)
+			got, err := findChecksum(tt.content, "kubelet", "https://example/sums")
+			if tt.want == "" {
+				g.Expect(err).To(MatchError("https://example/sums has no SHA-256 of kubelet"))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(got).To(Equal(tt.want))
+		})
+	}
+}
