@@ -5,13 +5,16 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/manifests"
+	"github.com/openshift/hypershift/support/maas"
 )
 
 func parse(t *testing.T, args ...string) *options {
@@ -63,4 +66,62 @@ func TestManifestsUseFlagsThatExist(t *testing.T) {
 	}
 	g.Expect(args).NotTo(BeEmpty())
 	parse(t, args...)
+}
+
+// TestCredentialsNamespace: the Secret may be in a namespace of its own, and lies in that of the process else.
+func TestCredentialsNamespace(t *testing.T) {
+	g := NewWithT(t)
+	t.Setenv("NAMESPACE", "home")
+	t.Setenv(credentialsNamespaceEnv, "vault")
+	g.Expect(parse(t).secret()).To(Equal(client.ObjectKey{}), "a namespace alone names no Secret")
+	g.Expect(parse(t, "--credentials-secret=s", "--namespace=ns").secret()).To(Equal(client.ObjectKey{Namespace: "vault", Name: "s"}))
+	g.Expect(parse(t, "--credentials-secret=s", "--credentials-namespace=flag").secret()).To(Equal(client.ObjectKey{Namespace: "flag", Name: "s"}))
+	g.Expect(parse(t, "--credentials-secret=s", "--credentials-namespace=").secret()).To(Equal(client.ObjectKey{Namespace: "home", Name: "s"}))
+}
+
+// TestHome: the lease lies where the process works, else where it runs.
+func TestHome(t *testing.T) {
+	g := NewWithT(t)
+	t.Setenv("NAMESPACE", "home")
+	g.Expect(managerOptions(parse(t), &rest.Config{}).LeaderElectionNamespace).To(Equal("home"))
+	g.Expect(managerOptions(parse(t, "--namespace=ns"), &rest.Config{}).LeaderElectionNamespace).To(Equal("ns"))
+}
+
+// TestSecretsAreNotCached: who reads one Secret needs no right to list them all, and keeps none in memory.
+func TestSecretsAreNotCached(t *testing.T) {
+	g := NewWithT(t)
+	options := managerOptions(parse(t), &rest.Config{})
+	g.Expect(options.Client.Cache.DisableFor).To(ContainElement(BeAssignableToTypeOf(&corev1.Secret{})))
+	g.Expect(options.LeaderElection).To(BeFalse())
+	options = managerOptions(parse(t, "--leader-elect", "--leader-elect-lease-duration=1m", "--sync-period=15m", "--health-addr=:1"), &rest.Config{})
+	g.Expect(options.LeaderElection).To(BeTrue())
+	g.Expect(*options.LeaseDuration).To(Equal(time.Minute))
+	g.Expect(*options.Cache.SyncPeriod).To(Equal(15 * time.Minute))
+	g.Expect(options.HealthProbeBindAddress).To(Equal(":1"))
+}
+
+// TestTenantGuard: where the operator says whom tenants may have called, nothing stands in for what can't be read.
+func TestTenantGuard(t *testing.T) {
+	g := NewWithT(t)
+	guard, err := tenantGuard()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(guard).To(BeNil(), "without an operator there are no tenants")
+	t.Setenv(maas.EnvRefuseCIDRs, "")
+	guard, err = tenantGuard()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(guard).NotTo(BeNil(), "that the operator refuses nothing more is said as well")
+	t.Setenv(maas.EnvAllowCIDRs, "10.0.0.0/8")
+	t.Setenv(maas.EnvRefuseCIDRs, "10.1.0.0/16,fd00::/8")
+	guard, err = tenantGuard()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(guard.Allow).To(HaveLen(1))
+	g.Expect(guard.Refuse).To(HaveLen(2))
+	for _, name := range []string{maas.EnvAllowCIDRs, maas.EnvRefuseCIDRs} {
+		t.Run("When "+name+" is broken, it should refuse to start", func(t *testing.T) {
+			t.Setenv(name, "10.0.0.0/33")
+			guard, err := tenantGuard()
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(name)))
+			NewWithT(t).Expect(guard).To(BeNil())
+		})
+	}
 }

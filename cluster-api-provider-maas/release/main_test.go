@@ -25,3 +25,33 @@ func TestWrite(t *testing.T) {
 	g.Expect(names).To(Equal([]string{"cluster-template.yaml", "infrastructure-components.yaml", "metadata.yaml"}), "what clusterctl looks for")
 	g.Expect(write(manifests.Release{Image: "i"}, folder)).NotTo(Succeed())
 }
+
+// TestWriteAgain: a release that is made anew replaces what is there.
+func TestWriteAgain(t *testing.T) {
+	g := NewWithT(t)
+	folder := t.TempDir()
+	g.Expect(write(manifests.Release{Image: "old", Version: "v0.9.1"}, folder)).To(Succeed())
+	g.Expect(write(manifests.Release{Image: "new/image:2", Version: "v0.9.2"}, folder)).To(Succeed())
+	text, err := os.ReadFile(filepath.Join(folder, "infrastructure-components.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(text)).To(And(ContainSubstring("new/image:2"), Not(ContainSubstring("image: old"))))
+}
+
+// TestNothingIsWrittenOfABadRelease: clusterctl would take half of one.
+func TestNothingIsWrittenOfABadRelease(t *testing.T) {
+	g := NewWithT(t)
+	folder := filepath.Join(t.TempDir(), "dist")
+	g.Expect(write(manifests.Release{Image: "i", Version: "latest"}, folder)).To(MatchError(ContainSubstring("latest")))
+	g.Expect(folder).NotTo(BeAnExistingFile())
+}
+
+// TestFolderThatCannotBe names what was to be written where.
+func TestFolderThatCannotBe(t *testing.T) {
+	g := NewWithT(t)
+	file := filepath.Join(t.TempDir(), "file")
+	g.Expect(os.WriteFile(file, nil, 0o600)).To(Succeed())
+	g.Expect(write(manifests.Release{Image: "i", Version: "v0.9.1"}, filepath.Join(file, "dist"))).To(MatchError(ContainSubstring("making folder " + file)))
+	folder := t.TempDir()
+	g.Expect(os.Mkdir(filepath.Join(folder, "metadata.yaml"), 0o700)).To(Succeed())
+	g.Expect(write(manifests.Release{Image: "i", Version: "v0.9.1"}, folder)).To(MatchError(ContainSubstring("writing metadata.yaml")))
+}

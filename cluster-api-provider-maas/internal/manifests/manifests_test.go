@@ -108,3 +108,38 @@ func TestBadInput(t *testing.T) {
 	_, err = manifests.Release{Version: "1.0.0"}.Render()
 	g.Expect(err).To(MatchError(ContainSubstring("image of the provider is not named")))
 }
+
+// TestComponentsStateNothing: what is applied says what is wanted. A status in it would be that of another cluster's API server.
+func TestComponentsStateNothing(t *testing.T) {
+	g := NewWithT(t)
+	names := map[string]bool{}
+	for _, u := range objects(t, rendered(t)["infrastructure-components.yaml"]) {
+		g.Expect(u.Object).NotTo(HaveKey("status"), u.GetName())
+		id := u.GetKind() + "/" + u.GetNamespace() + "/" + u.GetName()
+		g.Expect(names).NotTo(HaveKey(id), "one object twice")
+		names[id] = true
+	}
+}
+
+// TestVersions: a version is read with or without its v, and that of a candidate belongs to the series that it is for.
+func TestVersions(t *testing.T) {
+	for version, want := range map[string]map[string]any{
+		"1.4.2":         {"major": int64(1), "minor": int64(4), "contract": "v1beta2"},
+		"v2.0.0-rc.1":   {"major": int64(2), "minor": int64(0), "contract": "v1beta2"},
+		"v0.10.3+build": {"major": int64(0), "minor": int64(10), "contract": "v1beta2"},
+	} {
+		t.Run(version, func(t *testing.T) {
+			g := NewWithT(t)
+			files, err := manifests.Release{Image: "i", Version: version}.Render()
+			g.Expect(err).NotTo(HaveOccurred())
+			series, _, err := unstructured.NestedSlice(objects(t, files["metadata.yaml"])[0].Object, "releaseSeries")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(series).To(Equal([]any{want}))
+		})
+	}
+	for _, version := range []string{"", "v", "one.two.three", "v1.2.3.4", "v-1.0.0", "99999999999999999999.0.0"} {
+		if _, err := (manifests.Release{Image: "i", Version: version}).Render(); err == nil {
+			t.Errorf("%q passes for a version", version)
+		}
+	}
+}

@@ -4,6 +4,7 @@ package staticip_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -231,4 +232,75 @@ func TestGatewayThatMAASDoesNotHave(t *testing.T) {
 	g.Expect(refusal.Message).To(ContainSubstring("that of 10.9.0.0/24 is none: set the subnet's in MAAS"))
 	_, refusal = staticip.Subnet(spec, []maas.Subnet{{ID: 1, CIDR: "10.9.0.0/24", GatewayIP: "10.9.0.254"}})
 	g.Expect(refusal.Message).To(ContainSubstring("that of 10.9.0.0/24 is 10.9.0.254: set the subnet's in MAAS"))
+}
+
+// TestRangeThatIsTold: a refusal names the range that is meant, wherever it comes from.
+func TestRangeThatIsTold(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spec infrav1.StaticIPConfig
+		want string
+	}{
+		"When a range is broken, it should name its field":    {infrav1.StaticIPConfig{Range: ips("10.9.0.9", "?")}, "staticIP.range 10.9.0.9 to ? is no address or range of addresses: make another machine or template with one"},
+		"When an address is broken, it should name its field": {infrav1.StaticIPConfig{IP: "10.9.0.300"}, `staticIP.ip "10.9.0.300" is no address or range of addresses: make another machine or template with one`},
+		"When no subnet has the range, it should name it": {infrav1.StaticIPConfig{Range: ips("172.16.0.1", "172.16.0.2")},
+			"MAAS has no subnet for 172.16.0.1 to 172.16.0.2, it has: 10.0.0.0/8, 10.9.0.0/24, fd00::/64, unreadable; add it in MAAS, or make another machine or template"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			subnets := site()
+			slices.Reverse(subnets) // MAAS's order is not that of people.
+			subnet, refusal := staticip.Subnet(&tc.spec, subnets)
+			g.Expect(subnet).To(BeNil())
+			g.Expect(refusal.Message).To(Equal(tc.want))
+			ip, refusal := staticip.Pick(&tc.spec, &site()[1], staticip.NewTaken(&site()[1], nil, nil, ""))
+			if refusal != nil {
+				g.Expect(ip).To(BeEmpty(), "who is refused has no address")
+			}
+		})
+	}
+}
+
+// TestWholeSubnetTaken: a large range that is taken is refused at once, and not address by address: each run of taken ones is one step.
+func TestWholeSubnetTaken(t *testing.T) {
+	g := NewWithT(t)
+	subnet := &maas.Subnet{ID: 9, CIDR: "fd00::/64"}
+	taken := staticip.NewTaken(subnet, nil, []maas.AddressRange{{Type: "dynamic", StartIP: "fd00::", EndIP: "fd00::ffff:ffff:ffff:ffff"}}, "")
+	ip, refusal := staticip.Pick(&infrav1.StaticIPConfig{Range: ips("fd00::1", "fd00::ffff:ffff:ffff:fffe")}, subnet, taken)
+	g.Expect(ip).To(BeEmpty())
+	g.Expect(refusal.Reason).To(Equal(staticip.ReasonRangeExhausted))
+	taken = staticip.NewTaken(subnet, nil, []maas.AddressRange{{Type: "dynamic", StartIP: "fd00::", EndIP: "fd00::ffff:ffff:ffff:fffd"}}, "")
+	ip, _ = staticip.Pick(&infrav1.StaticIPConfig{Range: ips("fd00::1", "fd00::ffff:ffff:ffff:fffe")}, subnet, taken)
+	g.Expect(ip).To(Equal("fd00::ffff:ffff:ffff:fffe"), "the last one is free")
+}
+
+// TestEndOfAddresses: after the last address of all there is none, and the search ends.
+func TestEndOfAddresses(t *testing.T) {
+	g := NewWithT(t)
+	subnet := &maas.Subnet{ID: 9, CIDR: "255.255.255.0/24"}
+	_, refusal := staticip.Pick(&infrav1.StaticIPConfig{Range: ips("255.255.255.255", "255.255.255.255")}, subnet, staticip.NewTaken(subnet, nil, nil, ""))
+	g.Expect(refusal).NotTo(BeNil())
+	g.Expect(refusal.Reason).To(Equal(staticip.ReasonRangeExhausted))
+}
+
+// TestSubnetThatIsNotAligned: MAAS may print a subnet by an address in it; its edges and its name are those of the whole.
+func TestSubnetThatIsNotAligned(t *testing.T) {
+	g := NewWithT(t)
+	subnets := []maas.Subnet{{ID: 5, CIDR: "10.9.0.7/24"}}
+	subnet, refusal := staticip.Subnet(&infrav1.StaticIPConfig{IP: "10.9.0.9", CIDR: "10.9.0.0/24"}, subnets)
+	g.Expect(refusal).To(BeNil())
+	g.Expect(subnet.ID).To(Equal(5))
+	ip, _ := staticip.Pick(&infrav1.StaticIPConfig{Range: ips("10.9.0.0", "10.9.0.2")}, subnet, staticip.NewTaken(subnet, nil, nil, ""))
+	g.Expect(ip).To(Equal("10.9.0.1"), "the first address of the subnet is nobody's")
+}
+
+// TestLaterHolderCounts: who has an address is said as it is known best.
+func TestLaterHolderCounts(t *testing.T) {
+	g := NewWithT(t)
+	subnet := &site()[1]
+	taken := staticip.NewTaken(subnet, []maas.HeldAddress{{IP: "10.9.0.50", User: "alice"}, {IP: "fd00:0:0::50", User: "bob"}}, nil, "")
+	taken.Add("10.9.0.50", "MaasMachine x")
+	_, refusal := staticip.Pick(&infrav1.StaticIPConfig{IP: "10.9.0.50"}, subnet, taken)
+	g.Expect(refusal.Message).To(HavePrefix("10.9.0.50 is held by MaasMachine x: "))
+	_, refusal = staticip.Pick(&infrav1.StaticIPConfig{IP: "fd00::50"}, subnet, taken)
+	g.Expect(refusal.Message).To(HavePrefix("fd00::50 is held by user bob in MAAS: "), "however MAAS spells it")
 }
