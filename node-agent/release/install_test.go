@@ -131,6 +131,8 @@ func TestInstallAgain(t *testing.T) {
 		image := w.push("node", programs())
 		w.Expect(w.install(image)).To(Succeed())
 		w.Expect(w.installed()).To(Equal(whole()))
+		w.Expect(w.Log()).To(ContainSubstring("installing " + image.Name + ": nothing is installed yet"))
+		w.Expect(w.Mode(current + "/installed.json").Perm()).To(BeEquivalentTo(0o644))
 		before, requests := w.Files(), w.registry.Requests()
 		image.Sources = nil
 		w.Expect(w.install(image)).To(Succeed())

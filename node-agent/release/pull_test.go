@@ -6,8 +6,10 @@ import (
 	"encoding/base64"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -214,6 +216,32 @@ func TestTrust(t *testing.T) {
 		image.Sources = []nodeplan.Source{{Image: image.Name, Insecure: true}}
 		w.Expect(w.install(image)).To(Succeed())
 	})
+}
+
+// TestPlainHTTP has a registry without TLS, which only a proxy reaches. It is this machine and not the loopback, for which no proxy is ever asked.
+func TestPlainHTTP(t *testing.T) {
+	t.Parallel()
+	const outside = "0.0.0.0:1"
+	w := newWorld(t)
+	var mu sync.Mutex
+	var asked []string
+	proxy := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, r.URL.Host)
+		http.Error(answer, "no such image", http.StatusNotFound)
+	}))
+	t.Cleanup(proxy.Close)
+	plan := &nodeplan.Plan{
+		Node:  nodeplan.Image{Name: outside + "/node:1", Sources: []nodeplan.Source{{Image: outside + "/node:1", Insecure: true}}},
+		Proxy: nodeplan.Proxy{HTTP: proxy.URL},
+	}
+	w.Expect(release.Install(t.Context(), w.Host, plan)).NotTo(Succeed())
+	w.Expect(asked).To(And(Not(BeEmpty()), HaveEach(outside)))
+	asked = nil
+	plan.Proxy.NoProxy = "0.0.0.0"
+	w.Expect(release.Install(t.Context(), w.Host, plan)).NotTo(Succeed())
+	w.Expect(asked).To(BeEmpty())
 }
 
 func TestPullSecret(t *testing.T) {
