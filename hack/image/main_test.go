@@ -16,6 +16,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
@@ -202,5 +204,12 @@ func TestRefusals(t *testing.T) {
 	t.Run("When the image has no tag it should show one", func(t *testing.T) {
 		_, err := push(t.Context(), t.TempDir(), "hypershift")
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("registry.example/hypershift:v1")))
+	})
+	t.Run("When the layout holds no image it should say what builds one, and not pass for pushed", func(t *testing.T) {
+		g, empties := NewWithT(t), t.TempDir()
+		_, err := layout.Write(empties, empty.Index)
+		g.Expect(err).NotTo(HaveOccurred())
+		_, err = push(t.Context(), empties, "registry.example/hypershift:v1")
+		g.Expect(err).To(MatchError(ContainSubstring("holds no image (make image builds it)")))
 	})
 }

@@ -40,6 +40,9 @@ func push(ctx context.Context, from, image string) (string, error) {
 			return "", fmt.Errorf("pushing to %s: %w", target, err)
 		}
 	}
+	if pushed == "" {
+		return "", fmt.Errorf("%s holds no image (make image builds it)", from)
+	}
 	return pushed, nil
 }
 
