@@ -110,6 +110,19 @@ func TestImageForms(t *testing.T) {
 	}
 }
 
+// TestFileTypes: every kind of file that the documentation names is taken.
+func TestFileTypes(t *testing.T) {
+	site := simtest.New(t, simtest.Rack)
+	for _, kind := range []string{"tgz", "tbz", "txz", "ddtgz", "ddtbz", "ddtxz", "ddtar", "ddbz2", "ddgz", "ddxz", "ddraw"} {
+		story(t, site, ask("admin", createImage, "name", "custom/"+kind, "architecture", "amd64/generic", "filetype", kind, "content", "x").is(201, ""))
+	}
+	for _, system := range []string{"ubuntu", "ubuntu-core", "centos", "custom", "esxi", "ol", "rhel", "suse", "windows"} {
+		story(t, site,
+			ask("admin", createImage, "name", system+"/x1", "architecture", "amd64/generic", "content", "x").is(201, ""),
+			ask("admin", createImage, "name", system, "architecture", "amd64/generic", "content", "x").is(400, `{"name": ["`+system+` is a reserved name"]}`))
+	}
+}
+
 func TestListImages(t *testing.T) {
 	const none = "No BootResource matches the given query."
 	story(t, simtest.New(t, simtest.Rack),

@@ -81,6 +81,20 @@ func TestCreateForms(t *testing.T) {
 	}
 }
 
+// TestPowerTypes: those drivers find the MAC addresses of a machine by themselves, and all that the server has may be named.
+func TestPowerTypes(t *testing.T) {
+	site := simtest.New(t, simtest.Rack)
+	for _, kind := range []string{"ipmi", "lxd", "redfish"} {
+		story(t, site, ask("admin", create, newMachine("hostname", "by-"+kind, "mac_addresses", "", "power_type", kind, "commission", "false")...).with("power_type="+kind))
+	}
+	for _, kind := range []string{
+		"amt", "apc", "dli", "eaton", "hmc", "hmcz", "ipmi", "lxd", "manual", "moonshot", "mscm", "msftocs", "nova", "openbmc", "proxmox", "raritan", "recs_box",
+		"redfish", "sm15k", "ucsm", "virsh", "vmware", "webhook", "wedge", "",
+	} {
+		story(t, site, ask("admin", "PUT machines/aaaaa1/", "power_type", kind).with("power_type="+kind))
+	}
+}
+
 func letters(n int) string {
 	out := make([]byte, n)
 	for i := range out {

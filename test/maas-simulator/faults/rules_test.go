@@ -4,6 +4,7 @@ package faults_test
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -45,15 +46,27 @@ func TestRefusedRules(t *testing.T) {
 			g.Expect(s.List()).To(BeEmpty())
 		})
 	}
+}
+
+// TestKinds: every kind hits what it is about: requests, or machines.
+func TestKinds(t *testing.T) {
 	g := NewWithT(t)
-	for _, kind := range faults.Kinds() {
-		s, _ := newSet()
-		_, err := s.Add(faults.Rule{Kind: kind})
-		g.Expect(err).NotTo(HaveOccurred())
-		target := faults.Target{SystemID: "a", Hostname: "one"}
-		_, onMachine := s.Machine(kind, target)
-		g.Expect(onMachine).To(BeTrue(), "%s is a kind that hits", kind)
+	one := faults.Target{SystemID: "a", Hostname: "one"}
+	requests := []faults.Kind{faults.Error, faults.Proxy, faults.LostAnswer, faults.Latency, faults.Drop, faults.DropAfter}
+	machines := []faults.Kind{
+		faults.DeployFails, faults.DeployReverts, faults.BootHangs, faults.GoesSilent, faults.DiskEmpty, faults.PowerError, faults.DeadBMC, faults.ReleaseFails,
+		faults.SlowRelease, faults.CommissionFails, faults.ComposeFails, faults.EraseFails, faults.TestFails, faults.BrokenOnDeploy,
 	}
+	for _, kind := range append(requests, machines...) {
+		s, clock := newSet()
+		_, err := s.Add(faults.Rule{Kind: kind, Machine: "one"})
+		g.Expect(err).NotTo(HaveOccurred(), "%s is a kind", kind)
+		clock.Step(24 * time.Hour)
+		g.Expect(len(s.Request("machine.deploy", one)) > 0).To(Equal(slices.Contains(requests, kind)), "%s on a request", kind)
+		_, hit := s.Machine(kind, one)
+		g.Expect(hit).To(BeTrue(), "%s on a machine", kind)
+	}
+	g.Expect(faults.Kinds()).To(ConsistOf(append(requests, machines...)))
 }
 
 // TestIDs: a rule is taken out by its own id, which no other rule gets; what is listed is a copy.

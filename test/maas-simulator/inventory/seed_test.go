@@ -105,6 +105,9 @@ func TestCommissioned(t *testing.T) {
 			g := NewWithT(t)
 			m := load(t, `{"machines": [`+seed+`]}`).Machines.All()[0]
 			g.Expect(m.Commissioned).To(Equal(want))
+			if seed == `{}` {
+				g.Expect(m.Extra).To(And(HaveKeyWithValue("commissioning_status", 2), HaveKeyWithValue("commissioning_status_name", "Passed")))
+			}
 			g.Expect(m.Previous).To(Equal(map[bool]status.Status{true: status.Ready, false: status.New}[want]))
 		})
 	}

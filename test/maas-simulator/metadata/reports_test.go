@@ -167,4 +167,9 @@ func TestGoneMachines(t *testing.T) {
 	g.Expect(answer.Code).To(Equal(401))
 	g.Expect(answer.Header.Get("WWW-Authenticate")).To(HavePrefix("OAuth "))
 	g.Expect(answer.Body).NotTo(ContainSubstring(token.Secret))
+	mixed := site.Has("two").Token
+	for _, key := range []string{mixed.Consumer + ":" + token.Key, token.Consumer + ":" + mixed.Key, site.Has("three").Token.Consumer + ":" + mixed.Key} {
+		r.Header.Set("Authorization", site.Authorization(key+":"+mixed.Secret))
+		g.Expect(site.Send(r).Code).To(Equal(401), "halves of two keys are none")
+	}
 }
