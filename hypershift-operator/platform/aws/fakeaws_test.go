@@ -3,6 +3,7 @@
 package aws
 
 import (
+	"cmp"
 	"fmt"
 	"html"
 	"net/http"
@@ -27,6 +28,8 @@ type fakeAWS struct {
 	asked []string
 	// lost has CreateVpcEndpointServiceConfiguration make what it is asked for, and nobody hear of it.
 	lost bool
+	// unsuccessful is why DeleteVpcEndpointServiceConfigurations leaves what it was asked to delete; empty for what EC2 finds itself.
+	unsuccessful string
 	// late has DescribeVpcEndpointServiceConfigurations not know of them yet.
 	late bool
 }
@@ -36,6 +39,8 @@ type fakeService struct {
 	tags                map[string]string
 	admitted, connected []string
 	acceptance          string
+	// state is that of the connections; empty means available.
+	state string
 }
 
 func (f *fakeAWS) start(t *testing.T) string {
@@ -113,7 +118,7 @@ func (f *fakeAWS) act(action string, form url.Values) (answer, code string) {
 	case "DescribeVpcEndpointConnections":
 		var items string
 		for _, id := range f.find(form.Get("Filter.1.Value.1")).connected {
-			items += "<item><vpcEndpointId>" + id + "</vpcEndpointId><vpcEndpointState>available</vpcEndpointState></item>"
+			items += "<item><vpcEndpointId>" + id + "</vpcEndpointId><vpcEndpointState>" + cmp.Or(f.find(form.Get("Filter.1.Value.1")).state, "available") + "</vpcEndpointState></item>"
 		}
 		return "<vpcEndpointConnectionSet>" + items + "</vpcEndpointConnectionSet>", ""
 	case "RejectVpcEndpointConnections":
@@ -191,8 +196,12 @@ func (f *fakeAWS) create(form url.Values) (answer, code string) {
 func (f *fakeAWS) remove(ids []string) string {
 	var refused string
 	for _, id := range ids {
-		if len(f.find(id).connected) > 0 {
-			refused += "<item><resourceId>" + id + "</resourceId><error><code>" + stillConnected + "</code><message>no</message></error></item>"
+		code := f.unsuccessful
+		if code == "" && len(f.find(id).connected) > 0 {
+			code = stillConnected
+		}
+		if code != "" {
+			refused += "<item><resourceId>" + id + "</resourceId><error><code>" + code + "</code><message>no</message></error></item>"
 			continue
 		}
 		f.services = slices.DeleteFunc(f.services, func(s *fakeService) bool { return s.id == id })

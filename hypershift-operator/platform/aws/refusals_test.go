@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aws
+
+import (
+	"os"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+func working() map[string]string { return map[string]string{"lb-private-router": "active"} }
+
+// TestStepsThatAWSRefuses: whatever step of an offer ends early, nobody is told a name to connect to, and a later try goes on from there.
+func TestStepsThatAWSRefuses(t *testing.T) {
+	for _, tc := range []struct {
+		name, action string
+		byHand       bool
+		says         string
+	}{
+		{"When load balancers may not be looked for", "DescribeLoadBalancers", false, "looking for load balancer lb-private-router: AWS says UnauthorizedOperation"},
+		{"When endpoint services may not be listed", "DescribeVpcEndpointServiceConfigurations", false, "listing endpoint services: AWS says UnauthorizedOperation"},
+		{"When it may not be made", "CreateVpcEndpointServiceConfiguration", false, "making an endpoint service for load balancer lb-private-router: AWS says UnauthorizedOperation"},
+		{"When one that was made by hand may not be marked", "CreateTags", true, "marking endpoint service vpce-svc-1 as the cluster's: AWS says UnauthorizedOperation"},
+		{"When it may not be read who connects", "DescribeVpcEndpointServicePermissions", false, "reading who may connect to endpoint service vpce-svc-1: AWS says UnauthorizedOperation"},
+		{"When it may not be said who connects", "ModifyVpcEndpointServicePermissions", false, "saying who may connect to endpoint service vpce-svc-1: AWS says UnauthorizedOperation"},
+	} {
+		t.Run(tc.name+", it should say so and make one in the end", func(t *testing.T) {
+			aws := &fakeAWS{balancers: working(), refuses: map[string]string{tc.action: "UnauthorizedOperation"}}
+			if tc.byHand {
+				aws.services = []*fakeService{{id: "vpce-svc-1", balancer: balancerARN("lb-private-router"), tags: map[string]string{}}}
+			}
+			l := link(t, aws)
+			told := l.look()
+			l.Expect(told.Status).To(Equal(metav1.ConditionFalse))
+			l.Expect(told.Message).To(Equal(tc.says))
+			l.Expect(l.service.Status.EndpointServiceName).To(BeEmpty())
+			aws.mu.Lock()
+			aws.refuses = nil
+			aws.mu.Unlock()
+			l.clock.SetTime(l.clock.Now().Add(failedFor))
+			l.Expect(l.look().Status).To(Equal(metav1.ConditionTrue))
+			l.Expect(aws.services).To(HaveLen(1))
+			l.Expect(aws.services[0].admitted).To(ConsistOf(arn("operator"), arn("admin")))
+		})
+	}
+}
+
+// TestRotatedCredentials: the file of the operator's credentials is read when AWS is asked, and nothing of it is told.
+func TestRotatedCredentials(t *testing.T) {
+	const good = "[default]\naws_access_key_id = key\naws_secret_access_key = secret\n"
+	for _, tc := range []struct{ name, content, says string }{
+		{"When AWS does not know the key, it should repeat what AWS says", "[default]\naws_access_key_id = former\naws_secret_access_key = hunter2\n", "AWS says"},
+		{"When the file has another profile only, it should say what it is asked for", "[other]\naws_access_key_id = key\naws_secret_access_key = hunter2\n", "--aws-private-creds"},
+		{"When the file is none, it should say what it is asked for", "hunter2", "--aws-private-creds"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			// Nothing of the machine that runs the test may stand in for the file.
+			for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_CONFIG_FILE"} {
+				t.Setenv(name, "")
+			}
+			t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+			aws := &fakeAWS{balancers: working()}
+			l := link(t, aws)
+			l.Expect(os.WriteFile(l.plugin.link.credentials, []byte(tc.content), 0o600)).To(Succeed())
+			told := l.look()
+			l.Expect(told.Status).To(Equal(metav1.ConditionFalse))
+			l.Expect(told.Message).To(And(ContainSubstring(tc.says), Not(ContainSubstring("hunter2")), Not(ContainSubstring("former"))))
+			l.Expect(aws.services).To(BeEmpty())
+			l.Expect(os.WriteFile(l.plugin.link.credentials, []byte(good), 0o600)).To(Succeed())
+			l.clock.SetTime(l.clock.Now().Add(failedFor))
+			l.Expect(l.look().Status).To(Equal(metav1.ConditionTrue))
+		})
+	}
+}
+
+// TestRemovalsThatAWSRefuses: the object stays, with what keeps it, until its endpoint service is gone.
+func TestRemovalsThatAWSRefuses(t *testing.T) {
+	for _, tc := range []struct {
+		name, action, unsuccessful string
+		connected                  []string
+		says                       string
+	}{
+		{"When endpoint services may not be listed", "DescribeVpcEndpointServiceConfigurations", "", nil, ": listing endpoint services: AWS says UnauthorizedOperation"},
+		{"When it may not be deleted", "DeleteVpcEndpointServiceConfigurations", "", nil, ": deleting endpoint service vpce-svc-1: AWS says UnauthorizedOperation"},
+		{"When EC2 deletes others and not this one", "", "InternalError", nil, ": deleting endpoint service vpce-svc-1: AWS says InternalError"},
+		{"When its connections may not be listed", "DescribeVpcEndpointConnections", "", []string{"vpce-1"}, ": listing connections of endpoint service vpce-svc-1: AWS says UnauthorizedOperation"},
+		{"When its connections may not be cut off", "RejectVpcEndpointConnections", "", []string{"vpce-1"}, ": cutting off connections of endpoint service vpce-svc-1: AWS says UnauthorizedOperation"},
+	} {
+		t.Run(tc.name+", it should wait and say why", func(t *testing.T) {
+			aws := &fakeAWS{balancers: working()}
+			l := link(t, aws)
+			l.look()
+			aws.mu.Lock()
+			aws.unsuccessful, aws.services[0].connected = tc.unsuccessful, tc.connected
+			if tc.action != "" {
+				aws.refuses = map[string]string{tc.action: "UnauthorizedOperation"}
+			}
+			aws.mu.Unlock()
+			release := func() string {
+				why, err := l.plugin.release(t.Context(), l.client, l.cluster, l.service)
+				l.Expect(err).NotTo(HaveOccurred())
+				return why
+			}
+			l.Expect(release()).To(Equal(tc.says))
+			l.Expect(l.client.Get(t.Context(), client.ObjectKeyFromObject(l.service), l.service)).To(Succeed())
+			l.Expect(l.service.Finalizers).To(ContainElement(operatorFinalizer))
+			l.Expect(aws.services).To(HaveLen(1))
+
+			aws.mu.Lock()
+			aws.unsuccessful, aws.services[0].connected, aws.refuses = "", nil, nil
+			aws.mu.Unlock()
+			l.clock.SetTime(l.clock.Now().Add(failedFor))
+			l.Expect(release()).To(BeEmpty())
+			l.Expect(aws.services).To(BeEmpty())
+			l.Expect(l.service.Finalizers).To(ConsistOf(payloadFinalizer))
+		})
+	}
+	t.Run("When somebody removed it at the same time, it should not be waited for", func(t *testing.T) {
+		aws := &fakeAWS{balancers: working()}
+		l := link(t, aws)
+		l.look()
+		aws.unsuccessful = alreadyGone
+		why, err := l.plugin.release(t.Context(), l.client, l.cluster, l.service)
+		l.Expect(err).NotTo(HaveOccurred())
+		l.Expect(why).To(BeEmpty())
+		l.Expect(l.service.Finalizers).To(ConsistOf(payloadFinalizer))
+	})
+}
+
+// TestConnectionsThatHold: only who is connected, or is about to be, is cut off: EC2 refuses to cut off others.
+func TestConnectionsThatHold(t *testing.T) {
+	for state, holds := range map[string]bool{"available": true, "Available": true, "pending": true, "pendingAcceptance": true, "rejected": false, "deleting": false, "failed": false} {
+		t.Run(state, func(t *testing.T) {
+			aws := &fakeAWS{balancers: working()}
+			l := link(t, aws)
+			l.look()
+			aws.services[0].connected, aws.services[0].state = []string{"vpce-1"}, state
+			why, err := l.plugin.release(t.Context(), l.client, l.cluster, l.service)
+			l.Expect(err).NotTo(HaveOccurred())
+			l.Expect(why).To(ContainSubstring("has connections"))
+			l.Expect(len(aws.services[0].connected) == 0).To(Equal(holds))
+		})
+	}
+}
+
+// TestMadeAnew: what was known of an endpoint service goes with it, so that another is made and removed at once.
+func TestMadeAnew(t *testing.T) {
+	aws := &fakeAWS{balancers: working()}
+	l := link(t, aws)
+	for range 2 {
+		l.Expect(l.look().Status).To(Equal(metav1.ConditionTrue))
+		l.Expect(aws.services).To(HaveLen(1))
+		why, err := l.plugin.release(t.Context(), l.client, l.cluster, l.service)
+		l.Expect(err).NotTo(HaveOccurred())
+		l.Expect(why).To(BeEmpty())
+		l.Expect(aws.services).To(BeEmpty())
+	}
+}
+
+// TestSameLoadBalancerPrefix: a load balancer is a Service's by its whole name, and not because one begins as the other does.
+func TestSameLoadBalancerPrefix(t *testing.T) {
+	for _, tc := range []struct {
+		name, balancer string
+		ours           bool
+	}{
+		{"When it is the Service's, it should be offered", "lb-private-router", true},
+		{"When its name is a part of the Service's, it should not be", "lb-private", false},
+		{"When the Service's name is a part of its name, it should not be", "lb-private-router-2", false},
+		{"When it has no name, it should not be", "", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			aws := &fakeAWS{balancers: map[string]string{tc.balancer: "active"}}
+			l := link(t, aws)
+			l.service.Spec.NetworkLoadBalancerName = tc.balancer
+			l.Expect(l.client.Update(t.Context(), l.service)).To(Succeed())
+			told := l.look()
+			l.Expect(told.Status == metav1.ConditionTrue).To(Equal(tc.ours), told.Message)
+			l.Expect(len(aws.asked) > 0).To(Equal(tc.ours))
+			if !tc.ours {
+				l.Expect(l.service.Finalizers).NotTo(ContainElement(operatorFinalizer), "there is nothing to remove")
+			}
+		})
+	}
+}
+
+// TestAskedAgain: a pass looks again when the first of its services may be looked at again.
+func TestAskedAgain(t *testing.T) {
+	aws := &fakeAWS{balancers: working()}
+	l := link(t, aws)
+	second := endpointService("second")
+	l.Expect(l.client.Create(t.Context(), second)).To(Succeed())
+	connection, err := l.plugin.Connect(t.Context(), l.client, l.cluster)
+	l.Expect(err).NotTo(HaveOccurred())
+	l.Expect(connection.CheckAgain).To(Equal(min(failedFor, seenFor)), "the second has no load balancer")
+	l.Expect(connection.Conditions).To(ContainElement(And(HaveField("Type", string(hyperv1.AWSEndpointServiceAvailable)),
+		HaveField("Status", metav1.ConditionFalse), HaveField("Message", "AWSEndpointService second: no Service of namespace clusters-demo has the load balancer lb-second"))))
+}
