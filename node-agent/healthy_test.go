@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/node-agent/cluster"
+	"github.com/openshift/hypershift/node-agent/update"
+	"github.com/openshift/hypershift/support/nodeplan"
+)
+
+// member is a machine whose kubelet is a member of a guest, and nothing else.
+func member(t *testing.T) (*machine, *follower) {
+	t.Helper()
+	m := newMachine(t)
+	m.join()
+	m.put("/opt/hypershift/node/current/usr/bin/kubelet", "v1.36.3")
+	m.guest.kubelet = "v1.36.3"
+	return m, m.follower()
+}
+
+// TestHealthy: whether a machine goes back hangs on what is said here of its Node.
+func TestHealthy(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		harm func(m *machine, f *follower)
+		says string
+	}{
+		"is Ready with the release's kubelet":                       {func(*machine, *follower) {}, ""},
+		"is Ready with another kubelet":                             {func(m *machine, _ *follower) { m.guest.kubelet = "v1.35.0" }, "was not Ready with kubelet v1.36.3 in "},
+		"was Ready with it, and nothing has been heard of it since": {func(m *machine, f *follower) { f.alive = time.Hour }, "its kubelet has not been heard of for long enough"},
+		"cannot be asked for":                                       {func(m *machine, _ *follower) { m.guest.away = true }, "the API server cannot be asked: the API server answered 503"},
+		"has a kubelet that does not run": {func(m *machine, _ *follower) {
+			m.host.Run = func(context.Context, io.Reader, string, ...string) ([]byte, error) {
+				return nil, errors.New("exec format error")
+			}
+		}, "the kubelet does not run: exec format error"},
+		"has a kubelet that ends again and again": {func(m *machine, _ *follower) { m.guest.kubelet, m.guest.broken = "", true }, "ended 5 times: `journalctl -u kubelet` on the machine says why"},
+	} {
+		t.Run("When the Node "+name+", it should be healthy only if it is", func(t *testing.T) {
+			t.Parallel()
+			m, f := member(t)
+			f.ready = time.Minute
+			if strings.Contains(tt.says, "Ready") || strings.Contains(tt.says, "cannot be asked") || strings.Contains(tt.says, "heard of") {
+				f.ready = 20 * time.Millisecond
+			}
+			tt.harm(m, f)
+			err := f.healthy(t.Context())
+			if tt.says == "" {
+				m.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			m.Expect(err).To(MatchError(ContainSubstring(tt.says)))
+		})
+	}
+	t.Run("When the machine shuts down while its Node is waited for, that should be no outcome", func(t *testing.T) {
+		m, f := member(t)
+		f.alive = time.Hour
+		ctx, cancel := context.WithCancel(t.Context())
+		m.host.Run = stopAt(m.run, "systemctl show --property=NRestarts --value kubelet.service", cancel)
+		m.Expect(f.healthy(ctx)).To(Or(MatchError(context.Canceled), MatchError(ContainSubstring("context canceled"))))
+		m.Expect(ctx.Err()).To(HaveOccurred())
+	})
+	t.Run("When systemd does not say how often the kubelet ended, the Node should decide", func(t *testing.T) {
+		m, f := member(t)
+		m.host.Run = func(ctx context.Context, stdin io.Reader, program string, args ...string) ([]byte, error) {
+			if program == "systemctl" {
+				return nil, errors.New("no bus")
+			}
+			return m.run(ctx, stdin, program, args...)
+		}
+		m.Expect(f.healthy(t.Context())).To(Succeed())
+	})
+}
+
+// TestRenewProgram: a node-agent that does not run cannot be replaced by the next one, so it is tried before it takes the place of this one.
+func TestRenewProgram(t *testing.T) {
+	t.Parallel()
+	became := errors.New("it is another program from here on")
+	for name, tt := range map[string]struct {
+		harm  func(m *machine)
+		want  error
+		says  string
+		after string
+	}{
+		"has the same one": {func(*machine) {}, nil, "", "this program"},
+		"has a newer one":  {func(m *machine) { m.program = "a newer program" }, became, "", "a newer program"},
+		"sends it damaged": {func(m *machine) { m.program = "damaged newer program" }, nil, "not what its checksum says", "this program"},
+		"has none":         {func(m *machine) { m.status = http.StatusNotFound }, nil, "404", "this program"},
+		"has one that does not run": {func(m *machine) {
+			m.program = "for another machine"
+			m.commands, m.failAt = nil, 1
+		}, nil, "loses its power", "this program"},
+		"has one that there is no room for": {func(m *machine) {
+			m.program = "a newer program"
+			m.put(nextProgram+"/x", "")
+		}, nil, "node-agent.next", "this program"},
+	} {
+		t.Run("When the server "+name+", the machine should have a node-agent that runs", func(t *testing.T) {
+			t.Parallel()
+			m, f := member(t)
+			f.become = func() error { return became }
+			tt.harm(m)
+			err := f.renewProgram(t.Context())
+			switch {
+			case tt.says != "":
+				m.Expect(err).To(MatchError(ContainSubstring(tt.says)))
+			case tt.want != nil:
+				m.Expect(err).To(MatchError(tt.want))
+				info, err := os.Stat(m.host.Path(nodeplan.Program))
+				m.Expect(err).NotTo(HaveOccurred())
+				m.Expect(info.Mode().Perm()).To(BeEquivalentTo(0o755))
+			default:
+				m.Expect(err).NotTo(HaveOccurred())
+			}
+			m.Expect(m.read(nodeplan.Program)).To(Equal(tt.after))
+			if name != "has one that there is no room for" {
+				m.Expect(m.host.Exists(nextProgram)).To(BeFalse(), "half of it takes room")
+			}
+		})
+	}
+}
+
+// TestAsk is about a machine that does not know where to ask, or has nothing to show.
+func TestAsk(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		harm func(m *machine)
+		says string
+	}{
+		"was installed by an old server": {func(m *machine) { m.Expect(os.Remove(m.host.Path(nodeplan.ServerEndpoint))).To(Succeed()) }, "replace the machine once"},
+		"has half of the server's CA":    {func(m *machine) { m.put(nodeplan.ServerCA, "-----BEGIN CERTIFICATE-----\nhunter2") }, nodeplan.ServerCA + ": the CA of the server holds no certificate"},
+		"has lost its certificate":       {func(m *machine) { m.put("/var/lib/kubelet/pki/kubelet-client-current.pem", "hunter2") }, "reading the kubelet's certificate"},
+		"has an address that is none":    {func(m *machine) { m.put(nodeplan.ServerEndpoint, "10.0.0.1:port\n") }, "invalid port"},
+	} {
+		t.Run("When the machine "+name+", it should say so, and ask nobody", func(t *testing.T) {
+			t.Parallel()
+			m, f := member(t)
+			tt.harm(m)
+			_, err := f.ask(t.Context(), "/node-config/new")
+			m.Expect(err).To(MatchError(And(ContainSubstring(tt.says), Not(ContainSubstring("hunter2")))))
+			m.Expect(m.requests).To(BeZero())
+		})
+	}
+}
+
+// TestTell: an update that ended is told as it ended, by its own configuration.
+func TestTell(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		state       update.State
+		said        string
+		wantMessage string
+	}{
+		"went back":   {update.State{Phase: update.RolledBack, Hash: "new", Message: "no network"}, "RolledBack", "configuration new was taken back: no network"},
+		"failed":      {update.State{Phase: update.Failed, Hash: "new", Message: "no network; and again"}, "Failed", "configuration new was taken back: no network; and again"},
+		"is settled":  {update.State{}, "Done", ""},
+		"says a book": {update.State{Phase: update.Failed, Hash: "new", Message: strings.Repeat("ü", maxMessage)}, "Failed", "configuration new was taken back: " + strings.Repeat("ü", 483) + " ..."},
+	} {
+		t.Run("When a machine "+name+", its Node should say so once", func(t *testing.T) {
+			t.Parallel()
+			m, f := member(t)
+			now := cluster.Annotations{}
+			for range 2 {
+				m.Expect(f.tell(t.Context(), now, "old", tt.state)).To(Succeed())
+			}
+			m.Expect(m.guest.patches).To(Equal([]string{tt.said + " old"}))
+			_, _, message := m.says()
+			m.Expect(message).To(Equal(tt.wantMessage))
+		})
+	}
+	t.Run("When the Node cannot be told, it should be said which, and be told at the next attempt", func(t *testing.T) {
+		m, f := member(t)
+		m.guest.away = true
+		now := cluster.Annotations{}
+		m.Expect(f.tell(t.Context(), now, "old", update.State{})).To(MatchError(HavePrefix("annotating Node worker-1: ")))
+		m.guest.away = false
+		m.Expect(f.tell(t.Context(), now, "old", update.State{})).To(Succeed())
+		m.Expect(m.guest.patches).To(HaveLen(1))
+	})
+}
