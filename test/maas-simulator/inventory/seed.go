@@ -152,7 +152,11 @@ func (l *loader) domains() {
 		})
 	}
 	if l.db.Domains.Find(func(d *Domain) bool { return d.Default }) == nil {
-		l.db.Domains.Put(&Domain{ID: 0, Name: "maas", Authoritative: true, Default: true})
+		if first := l.db.Domains.Edit(0); first != nil {
+			first.Default = true
+		} else {
+			l.db.Domains.Put(&Domain{ID: 0, Name: "maas", Authoritative: true, Default: true})
+		}
 	}
 	l.db.Reserve("domains", 0)
 }

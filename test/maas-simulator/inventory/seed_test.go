@@ -3,6 +3,8 @@
 package inventory_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -137,6 +139,25 @@ func TestNumbersAreGivenOnce(t *testing.T) {
 	g.Expect(db.Machines.All()[0].VM.ID).To(Equal(16))
 	g.Expect(db.Machines.All()[1].VM.ID).To(Equal(17), "an instance without a number gets one")
 	g.Expect(db.Spaces.All()).To(HaveLen(1), "what has no space is in none")
+}
+
+// TestDefaultDomain: every site has one, which is that of the number 0 unless the seed says otherwise.
+func TestDefaultDomain(t *testing.T) {
+	for seed, want := range map[string]string{
+		`[]`: "0 maas true", `[{"id": 0, "name": "lab"}]`: "0 lab true", `[{"id": 3, "name": "lab"}]`: "0 maas true, 3 lab false",
+		`[{"id": 0, "name": "lab"}, {"id": 3, "name": "prod", "is_default": true}]`: "0 lab false, 3 prod true",
+	} {
+		t.Run("When the domains are "+seed+" it should have one", func(t *testing.T) {
+			g := NewWithT(t)
+			db := load(t, `{"domains": `+seed+`, "machines": [{"hostname": "one"}]}`)
+			var got []string
+			for _, d := range db.Domains.All() {
+				got = append(got, fmt.Sprint(d.ID, " ", d.Name, " ", d.Default))
+			}
+			g.Expect(strings.Join(got, ", ")).To(Equal(want))
+			g.Expect(db.Domains.Get(db.MachineByName("one").DomainID).Default).To(BeTrue())
+		})
+	}
 }
 
 // TestOtherNames: lists may be called as their endpoints or as they were called before.
