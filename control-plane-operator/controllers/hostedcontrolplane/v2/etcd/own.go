@@ -69,7 +69,11 @@ func cause(err error) string {
 	const before = "desc = "
 	text := err.Error()
 	if at := strings.LastIndex(text, before); at >= 0 {
-		text = strings.ReplaceAll(strings.Trim(text[at+len(before):], `"`), `\"`, `"`)
+		text = text[at+len(before):]
+		if quoted, ok := strings.CutPrefix(text, `"`); ok {
+			text = strings.TrimSuffix(quoted, `"`)
+		}
+		text = strings.ReplaceAll(text, `\"`, `"`)
 	}
 	return text
 }
