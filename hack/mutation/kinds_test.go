@@ -105,6 +105,7 @@ func TestStatements(t *testing.T) {
 		{"messages", `func f(c chan int, do func()) { select { case <-c: do() } }`, []string{"drop do()"}},
 		{"an error", `func f(err error) (int, error) { return 0, err }`, []string{"err -> nil", "0 -> 0+1"}},
 		{"an error that is made", `func f(do func() error) error { return do() }`, []string{"do() -> nil"}},
+		{"ninety letters", "func f(" + strings.Repeat("x", 88) + " func()) { " + strings.Repeat("x", 88) + "() }", []string{"drop " + strings.Repeat("x", 88) + "()"}},
 		{"something long", `func f(aVeryLongNameOfSomethingThatIsCalled func(...string), anotherVeryLongName string) { aVeryLongNameOfSomethingThatIsCalled(anotherVeryLongName, anotherVeryLongName,
 			anotherVeryLongName) }`, []string{"drop aVeryLongNameOfSomethingThatIsCalled(anotherVeryLongName, anotherVeryLongName, anotherVery..."}},
 	})

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -129,6 +130,13 @@ func TestSample(t *testing.T) {
 	})
 	t.Run("When the seed is another, it should pick others", func(t *testing.T) {
 		NewWithT(t).Expect(sample(all, 7, 10)).NotTo(Equal(sample(all, 8, 10)))
+	})
+	t.Run("When one is to be tried, it should pick one, and those that it picks be in order", func(t *testing.T) {
+		NewWithT(t).Expect(sample(all, 7, 1)).To(HaveLen(1))
+		picked := sample(all, 7, 99)
+		NewWithT(t).Expect(picked).To(HaveLen(99))
+		NewWithT(t).Expect(slices.IsSortedFunc(picked, func(a, b *mutant) int { return a.id - b.id })).To(BeTrue())
+		NewWithT(t).Expect(sample(all, 7, 100)).To(Equal(all))
 	})
 	t.Run("When there is no limit, it should pick all", func(t *testing.T) {
 		NewWithT(t).Expect(sample(all, 7, 0)).To(HaveLen(100))

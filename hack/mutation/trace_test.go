@@ -4,6 +4,8 @@ package main
 
 import (
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -21,6 +23,40 @@ func TestReadTests(t *testing.T) {
 	g.Expect(s.parallel).To(HaveKeyWithValue("TestTip", false))
 	g.Expect(slices.Collect(maps.Values(s.announced))).To(ContainElement(ContainSubstring(
 		`func TestTip(t *testing.T) { _ = mutantOS.Setenv("MUTANT_TEST", "TestTip");`)))
+}
+
+// TestAnnounce: only what go test runs says its name, in a file with one test as well.
+func TestAnnounce(t *testing.T) {
+	for name, tc := range map[string]struct {
+		code     string
+		names    []string
+		announce bool
+	}{
+		"one test":                  {"func TestA(t *testing.T) { _ = t }", []string{"TestA"}, true},
+		"a test of another name":    {"func TestA(x *testing.T) {\n}\nfunc Testable(t *testing.T) {}", []string{"TestA", "Testable"}, true},
+		"the beginning of all":      {"func TestMain(m *testing.M) { m.Run() }", nil, false},
+		"a helper":                  {"func TestingFor(t testing.TB) {}\nfunc Test(t *testing.T, n int) {}\nfunc Tested() {}", nil, false},
+		"a method":                  {"type s struct{}\nfunc (s) TestA(t *testing.T) {}", nil, false},
+		"a benchmark and a fuzzing": {"func BenchmarkA(b *testing.B) {}\nfunc FuzzA(f *testing.F) {}", nil, false},
+	} {
+		t.Run("When a file has "+name+" it should be changed where a test begins, or not at all", func(t *testing.T) {
+			g, path := NewWithT(t), filepath.Join(t.TempDir(), "a_test.go")
+			g.Expect(os.WriteFile(path, []byte("package a\n\nimport \"testing\"\n\n"+tc.code+"\n"), 0o600)).To(Succeed())
+			s := &testSources{announced: map[string][]byte{}, parallel: map[string]bool{}}
+			g.Expect(s.announce(path)).To(Succeed())
+			g.Expect(s.names).To(Equal(tc.names))
+			g.Expect(s.announced).To(HaveLen(map[bool]int{true: 1}[tc.announce]))
+			for _, name := range tc.names {
+				g.Expect(string(s.announced[path])).To(ContainSubstring(`{ _ = mutantOS.Setenv("MUTANT_TEST", "` + name + `");`))
+			}
+		})
+	}
+	t.Run("When a file is no Go, it should be said", func(t *testing.T) {
+		g, path := NewWithT(t), filepath.Join(t.TempDir(), "a_test.go")
+		g.Expect(os.WriteFile(path, []byte("package"), 0o600)).To(Succeed())
+		g.Expect((&testSources{}).announce(path)).To(MatchError(ContainSubstring("reading tests")))
+		g.Expect((&testSources{}).announce(path + ".gone")).To(MatchError(os.ErrNotExist))
+	})
 }
 
 func TestPassed(t *testing.T) {
