@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pki
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/utils/ptr"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/api/util/ipnet"
+	"github.com/openshift/hypershift/control-plane-operator/fixture"
+	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/hosted"
+	"github.com/openshift/hypershift/support/pki"
+)
+
+// listed are the certificates of a control plane by the names of their Secrets.
+func listed(t *testing.T, edit func(*hyperv1.HostedControlPlane, *component.Infra)) map[string]certificate {
+	t.Helper()
+	hcp := fixture.ControlPlane()
+	infra := &component.Infra{API: component.Endpoint{Host: "192.0.2.10", Port: 30443}, Ignition: component.Endpoint{Host: "192.0.2.11"}}
+	edit(hcp, infra)
+	list, err := certificates(hcp, infra)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := map[string]certificate{}
+	for _, c := range list {
+		if _, twice := byName[c.secret]; twice {
+			t.Errorf("two certificates fight for Secret %s", c.secret)
+		}
+		byName[c.secret] = c
+	}
+	return byName
+}
+
+// TestNamesOfTheAPIServer: a client refuses a server whose certificate does not name where it was found.
+func TestNamesOfTheAPIServer(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		edit func(*hyperv1.HostedControlPlane, *component.Infra)
+		want []string
+	}{
+		{"nothing special is asked for", func(*hyperv1.HostedControlPlane, *component.Infra) {}, []string{"192.0.2.10", "172.31.0.1", "kubernetes.default.svc", "localhost"}},
+		{"services have addresses of both families", func(hcp *hyperv1.HostedControlPlane, _ *component.Infra) {
+			hcp.Spec.Networking.ServiceNetwork = []hyperv1.ServiceNetworkEntry{{CIDR: *ipnet.MustParseCIDR("10.0.0.0/24")}, {CIDR: *ipnet.MustParseCIDR("fd02::/112")}}
+		}, []string{"10.0.0.1", "fd02::1"}},
+		{"the user names it", func(hcp *hyperv1.HostedControlPlane, _ *component.Infra) {
+			hcp.Spec.KubeAPIServerDNSName = "kube.example.com"
+		}, []string{"kube.example.com", "192.0.2.10"}},
+		{"its address changes", func(_ *hyperv1.HostedControlPlane, infra *component.Infra) {
+			infra.API.Host, infra.APINames = "new.example.com", []string{"192.0.2.10", "next.example.com"}
+		}, []string{"new.example.com", "192.0.2.10", "next.example.com"}},
+		{"it is advertised at an address", func(hcp *hyperv1.HostedControlPlane, _ *component.Infra) {
+			hcp.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{AdvertiseAddress: ptr.To("172.20.0.1")}
+		}, []string{"172.20.0.1"}},
+		{"its network is configured without an address", func(hcp *hyperv1.HostedControlPlane, _ *component.Infra) {
+			hcp.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{}
+		}, []string{"192.0.2.10"}},
+	} {
+		t.Run("When "+tc.name+" its certificate should have the names by which it is found", func(t *testing.T) {
+			NewWithT(t).Expect(listed(t, tc.edit)[KASServer].leaf.Hosts).To(ContainElements(tc.want))
+		})
+	}
+	t.Run("When the network of services has room for none, it should be said", func(t *testing.T) {
+		hcp := fixture.ControlPlane()
+		hcp.Spec.Networking.ServiceNetwork[0].CIDR = *ipnet.MustParseCIDR("10.0.0.0/32")
+		_, err := certificates(hcp, &component.Infra{})
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("is too small")))
+	})
+}
+
+func TestIgnitionCertificate(t *testing.T) {
+	t.Run("When nobody knows yet where machines find it, there should be no certificate for it", func(t *testing.T) {
+		NewWithT(t).Expect(listed(t, func(_ *hyperv1.HostedControlPlane, infra *component.Infra) { infra.Ignition.Host = "" })).NotTo(HaveKey(IgnitionServing))
+	})
+	t.Run("When its host changes, machines that know the former one should still trust it", func(t *testing.T) {
+		got := listed(t, func(_ *hyperv1.HostedControlPlane, infra *component.Infra) {
+			infra.Ignition.Host, infra.IgnitionNames = "new.example.com", []string{"old.example.com"}
+		})
+		NewWithT(t).Expect(got[IgnitionServing].leaf.Hosts).To(ContainElements("new.example.com", "old.example.com", "ignition-server"))
+	})
+}
+
+// TestWhoIsTrusted: a certificate that no bundle's signer made is of no use, and one of a signer for something else would be too much.
+func TestWhoIsTrusted(t *testing.T) {
+	trusts := map[string][]string{}
+	for _, b := range bundles {
+		trusts[b.configMap] = b.signers
+	}
+	for name, c := range listed(t, func(*hyperv1.HostedControlPlane, *component.Infra) {}) {
+		t.Run("When the certificate is "+name+" it should be trusted where it is shown", func(t *testing.T) {
+			g := NewWithT(t)
+			g.Expect(Signers()).To(ContainElement(c.signer))
+			if !c.leaf.Client || c.leaf.Server {
+				g.Expect(c.leaf.Hosts).NotTo(BeEmpty())
+				return
+			}
+			bundle := map[string]string{EtcdSigner: EtcdBundle, EtcdMetricsSigner: EtcdMetricsBundle, AggregatorSigner: AggregatorBundle}[c.signer]
+			if bundle == "" {
+				bundle = ClientBundle
+			}
+			g.Expect(trusts[bundle]).To(ContainElement(c.signer))
+			g.Expect(c.leaf.CommonName).NotTo(BeEmpty())
+			if slices.Contains(c.leaf.Organizations, "system:masters") {
+				g.Expect(name).To(Equal(SystemAdminClient), "nobody else may do all")
+			}
+		})
+	}
+	for _, signer := range []string{EtcdSigner, AggregatorSigner, RootCA, IgnitionCA} {
+		t.Run("When the signer is "+signer+" it should let no client into the API server", func(t *testing.T) {
+			NewWithT(t).Expect(trusts[ClientBundle]).NotTo(ContainElement(signer))
+		})
+	}
+}
+
+func TestKubeconfigs(t *testing.T) {
+	byName := func(edit func(*hyperv1.HostedControlPlane)) map[string]kubeconfig {
+		hcp := fixture.ControlPlane()
+		edit(hcp)
+		found := map[string]kubeconfig{}
+		for _, k := range kubeconfigs(hcp, &component.Infra{API: component.Endpoint{Host: "fd00::1", Port: 6443}}) {
+			found[k.secret] = k
+		}
+		return found
+	}
+	t.Run("When the API server has an address of IPv6, clients outside should find it", func(t *testing.T) {
+		g, got := NewWithT(t), byName(func(*hyperv1.HostedControlPlane) {})
+		g.Expect(got[AdminKubeconfig].server).To(Equal("https://[fd00::1]:6443"))
+		g.Expect(got[BootstrapKubeconfig].server).To(Equal("https://[fd00::1]:6443"))
+		g.Expect(got).NotTo(HaveKey(CustomAdminKubeconfig))
+	})
+	t.Run("When the user says where the administrator's is, it should be there, and not under its usual name", func(t *testing.T) {
+		g, got := NewWithT(t), byName(func(hcp *hyperv1.HostedControlPlane) {
+			hcp.Spec.KubeConfig = &hyperv1.KubeconfigSecretRef{Name: "mine", Key: "value"}
+		})
+		g.Expect(got).NotTo(HaveKey(AdminKubeconfig))
+		g.Expect(got["mine"].key).To(Equal("value"))
+		g.Expect(got["mine"].client).To(Equal(SystemAdminClient))
+	})
+	t.Run("When somebody works in the guest from the hosted namespace, it should be as who they are", func(t *testing.T) {
+		users := map[string]string{}
+		for name, k := range byName(func(*hyperv1.HostedControlPlane) {}) {
+			users[name] = k.client
+		}
+		NewWithT(t).Expect(users).To(Equal(map[string]string{
+			"service-network-admin-kubeconfig": SystemAdminClient, "admin-kubeconfig": SystemAdminClient, "bootstrap-kubeconfig": NodeBootstrap,
+			"demo-abcde-kubeconfig": ClusterAPIClient, hosted.ProviderKubeconfig("demo-abcde"): ProviderClient, AutoscalerKubeconfig: AutoscalerClient, IgnitionKubeconfig: IgnitionClient,
+			HCCOKubeconfig: HCCOClient, KCMKubeconfig: KCMClient, SchedulerKubeconfig: SchedulerClient,
+		}))
+	})
+}
+
+// TestOverlaps: how long a former signer is trusted is what its certificates may live, elsewhere too.
+func TestOverlaps(t *testing.T) {
+	const year = pki.DefaultValidity
+	overlaps := func(t *testing.T, text string, life time.Duration) map[string]time.Duration {
+		t.Helper()
+		hcp := fixture.ControlPlane()
+		if text != "" {
+			hcp.Annotations = map[string]string{OverlapAnnotation: text}
+		}
+		turnover, err := turnoverOf(hcp, pki.Lifetime{Validity: life})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]time.Duration{ServiceAccountKeys: turnover.ofKeys().Overlap}
+		for _, a := range authorities {
+			got[a.secret] = turnover.of(a).Overlap
+		}
+		return got
+	}
+	week := NodeCertificateLife + 24*time.Hour
+	for _, tc := range []struct {
+		name, text string
+		life       time.Duration
+		signer     string
+		want       time.Duration
+	}{
+		{"nothing is said", "", 0, RootCA, 0},
+		{"nothing is said, whose certificates nodes keep,", "", 0, ClusterSignerCA, week},
+		{"nothing is said, whose certificates administrators carry away,", "", 0, SystemAdminSigner, year},
+		{"certificates live a day, which administrators carry away,", "", 24 * time.Hour, SystemAdminSigner, 24 * time.Hour},
+		{"certificates live a day, and break glass by its own time,", "", 24 * time.Hour, CustomerBreakGlassSigner, BreakGlassCertificateLife},
+		{"nothing is said, whose tokens nobody counts,", "", 24 * time.Hour, ServiceAccountKeys, year},
+		{"no overlap is wanted, but nodes would be cut off,", "0s", 0, ClusterSignerCA, week},
+		{"no overlap is wanted", "0s", 0, SystemAdminSigner, 0},
+		{"no overlap is wanted, of tokens,", "0s", 0, ServiceAccountKeys, 0},
+		{"a month is wanted", "720h", 0, RootCA, 720 * time.Hour},
+		{"a month is wanted, which is longer than nodes need,", "720h", 0, ClusterSignerCA, 720 * time.Hour},
+		{"a month is wanted, of tokens,", "720h", 0, ServiceAccountKeys, 720 * time.Hour},
+	} {
+		t.Run("When "+tc.name+" the former "+tc.signer+" should be trusted for as long as it must", func(t *testing.T) {
+			NewWithT(t).Expect(overlaps(t, tc.text, tc.life)[tc.signer]).To(Equal(tc.want))
+		})
+	}
+}
+
+func TestOwnEtcd(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		spec hyperv1.EtcdSpec
+		want bool
+	}{
+		{"managed", hyperv1.EtcdSpec{ManagementType: hyperv1.Managed}, false},
+		{"managed, with a block that is left over", hyperv1.EtcdSpec{ManagementType: hyperv1.Managed, Unmanaged: &hyperv1.UnmanagedEtcdSpec{}}, false},
+		{"the user's, without a block", hyperv1.EtcdSpec{ManagementType: hyperv1.Unmanaged}, false},
+		{"the user's", hyperv1.EtcdSpec{ManagementType: hyperv1.Unmanaged, Unmanaged: &hyperv1.UnmanagedEtcdSpec{}}, true},
+	} {
+		t.Run("When etcd is "+tc.name+" it should be known who makes its certificates", func(t *testing.T) {
+			NewWithT(t).Expect(BringsEtcd(&hyperv1.HostedControlPlane{Spec: hyperv1.HostedControlPlaneSpec{Etcd: tc.spec}})).To(Equal(tc.want))
+		})
+	}
+	t.Run("When something is wrong with it, who looks should see what", func(t *testing.T) {
+		err := error(&OwnEtcdError{Err: fs.ErrNotExist})
+		NewWithT(t).Expect(errors.Is(err, fs.ErrNotExist)).To(BeTrue())
+		NewWithT(t).Expect(err.Error()).To(Equal(fs.ErrNotExist.Error()))
+	})
+}
+
+func TestRenewalFraction(t *testing.T) {
+	for text, want := range map[string]float64{"0.7": 0.7, "70": 0.7, "99": 0.99, "1": 0.01, "0.999": 0.999, "0": 0, "100": 0, "-1": 0, "NaN": 0, "": 0, "70%": 0, "Inf": 0} {
+		t.Run("When it is "+text+" it should be a part of a life or nothing", func(t *testing.T) {
+			g := NewWithT(t)
+			got, err := RenewalFraction(text)
+			g.Expect(got).To(Equal(want))
+			g.Expect(err == nil).To(Equal(want != 0))
+		})
+	}
+}
