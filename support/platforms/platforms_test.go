@@ -10,6 +10,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/crds"
 )
 
 func TestOf(t *testing.T) {
@@ -65,6 +66,42 @@ func TestSupports(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			NewWithT(t).Expect(maas.Supports(tc.architecture)).To(Equal(tc.want))
+		})
+	}
+}
+
+// TestNames: flags, images and environment variables of a platform are made of one name, by which others find them.
+func TestNames(t *testing.T) {
+	g := NewWithT(t)
+	seen := map[string]bool{}
+	for _, platform := range Known() {
+		traits, _ := Of(platform)
+		g.Expect(traits.Name()).To(MatchRegexp("^[a-z]+$"))
+		g.Expect(traits.ProviderTag()).To(HaveSuffix("-" + traits.Name()))
+		g.Expect(traits.ProviderImageEnv()).To(MatchRegexp("^[A-Z_]+$"))
+		seen[traits.ProviderTag()], seen[traits.ProviderImageEnv()] = true, true
+	}
+	g.Expect(seen).To(HaveLen(2 * len(Known())))
+	for _, folder := range CRDFolders() {
+		g.Expect(crds.Folders).To(ContainElement(folder), "what is installed is there")
+	}
+	g.Expect(CRDFolders()).To(ContainElements(crds.Infrastructure, crds.AWS))
+	g.Expect(CRDFolders()).NotTo(ContainElement(""), "a platform without provider has no kinds")
+}
+
+// TestProviders: who says that an infrastructure cluster is ready is the provider or the operator, and machines of metal are slow.
+func TestProviders(t *testing.T) {
+	for _, platform := range Known() {
+		traits, _ := Of(platform)
+		t.Run("When a platform has facts that hang together, they should fit: "+traits.Name(), func(t *testing.T) {
+			g := NewWithT(t)
+			if traits.ExternalInfra || traits.KeepsOutdatedUserData || traits.ScalesFromZero {
+				g.Expect(traits.CRDs).NotTo(BeEmpty(), "without a provider there are no machines of ours")
+			}
+			if traits.DefaultUpgradeType == hyperv1.UpgradeTypeReplace {
+				g.Expect(traits.KeepsOutdatedUserData).To(BeTrue(), "machines that are replaced may still be installing")
+			}
+			g.Expect(traits.HealthCheck.NodeStartup).To(BeNumerically(">", traits.HealthCheck.NodeUnready))
 		})
 	}
 }
