@@ -4,6 +4,7 @@ package nodeconfig
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -63,6 +64,15 @@ func TestWithProgram(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(string(plan)).To(ContainSubstring("hugepages=4"))
 		g.Expect(WithProgram(plan, never)).To(Equal(plan))
+	})
+	t.Run("When the program is the first of the files, or the only one, it should be found", func(t *testing.T) {
+		g := NewWithT(t)
+		only := types.Config{Ignition: types.Ignition{Version: types.MaxVersion.String()}, Storage: types.Storage{Files: []types.File{{Node: types.Node{Path: nodeplan.Program}}}}}
+		raw, err := json.Marshal(only)
+		g.Expect(err).NotTo(HaveOccurred())
+		with, err := WithProgram(raw, get)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(parse(t, with).Storage.Files[0].Contents.Source).To(HaveValue(Equal(program.URL)))
 	})
 	t.Run("When a MachineConfig brings a program of its own, it should be that", func(t *testing.T) {
 		g := NewWithT(t)

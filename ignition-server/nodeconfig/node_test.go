@@ -8,6 +8,7 @@ import (
 
 	"github.com/coreos/ignition/v2/config/v3_4/types"
 	. "github.com/onsi/gomega"
+	"k8s.io/utils/ptr"
 
 	"github.com/openshift/hypershift/support/nodeplan"
 )
@@ -30,6 +31,32 @@ func TestOwned(t *testing.T) {
 	g.Expect(rest.Paths()).To(ConsistOf(whole.Paths()), "with both ways a machine has the same files")
 	g.Expect(rest.Paths()).To(ContainElements("/etc/systemd/system/kubelet.service", "/etc/systemd/system/kubelet.service.d/10-hypershift-proxy.conf"))
 	g.Expect(rest.Paths()).NotTo(ContainElement(nodeplan.Program))
+}
+
+// TestOursReplace: an image may have a file of the same name, for which neither Ignition nor node-agent should give up. What a user brings is
+// the user's to say.
+func TestOursReplace(t *testing.T) {
+	g := NewWithT(t)
+	in := fullInput()
+	in.Config += "---\n" + machineConfig("mine", "/etc/mine", "x")
+	rendered, err := Render(in)
+	g.Expect(err).NotTo(HaveOccurred())
+	kept := map[string]bool{}
+	for _, f := range parse(t, rendered).Storage.Files {
+		kept[f.Path] = !ptr.Deref(f.Overwrite, false)
+	}
+	for _, f := range planned(t, in).Files {
+		g.Expect(f.Keep).To(Equal(kept[f.Path]), f.Path)
+	}
+	delete(kept, nodeplan.Program) // It is told when it is asked for.
+	var theirs []string
+	for path, keep := range kept {
+		if keep {
+			theirs = append(theirs, path)
+		}
+	}
+	g.Expect(theirs).To(ConsistOf("/etc/motd"), "the other one says overwrite")
+	g.Expect(kept).To(HaveKey("/etc/mine"))
 }
 
 func TestForNode(t *testing.T) {

@@ -124,6 +124,28 @@ func TestIncomplete(t *testing.T) {
 	})
 }
 
+// TestCannotUnpack: what the disk does not take must not be left out of what counts as whole.
+func TestCannotUnpack(t *testing.T) {
+	t.Parallel()
+	long := "usr/share/" + strings.Repeat("x", 300)
+	for name, entry := range map[string]layer{
+		"a file":                       {long: program("x")},
+		"a link":                       {long: {tar.TypeSymlink, 0, "/usr/bin/runc"}},
+		"a second name":                {long: {tar.TypeLink, 0, "usr/bin/runc"}},
+		"a second name of nothing":     {"usr/bin/second": {tar.TypeLink, 0, "usr/bin/nothing"}},
+		"a folder":                     {long + "/": {tar.TypeDir, 0o755, ""}},
+		"a file in a folder of a file": {long + "/x": program("x")},
+	} {
+		t.Run("When "+name+" of an image cannot be made, nothing of the image should be used", func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.Expect(w.install(w.push("node", programs(entry)))).To(MatchError(ContainSubstring("unpacking usr/")))
+			w.Expect(w.slots()).To(BeEmpty())
+			w.Expect(w.Exists(current)).To(BeFalse())
+		})
+	}
+}
+
 func TestInstallAgain(t *testing.T) {
 	t.Parallel()
 	t.Run("When it is installed, no registry should be needed", func(t *testing.T) {

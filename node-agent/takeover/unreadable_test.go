@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package takeover_test
+
+import (
+	"os"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/openshift/hypershift/node-agent/takeover"
+)
+
+// unreadable has a folder be where the kernel or udev has something to read.
+func (m machine) unreadable(path string) {
+	m.Expect(os.RemoveAll(m.host.Path(path))).To(Succeed())
+	m.Expect(os.MkdirAll(m.host.Path(path+"/x"), 0o755)).To(Succeed())
+}
+
+// TestUnreadable: a disk is overwritten by what is found here, so what cannot be known is not guessed.
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+	for name, path := range map[string]string{
+		"whether it was started by secure boot": "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c",
+		"whether its kernel is locked down":     "/sys/kernel/security/lockdown", "whether it may start another kernel": "/proc/sys/kernel/kexec_load_disabled", "its memory": "/proc/meminfo",
+	} {
+		t.Run("When the machine does not say "+name+", it should not count as fit", func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t)
+			m.unreadable(path)
+			m.Expect(takeover.Check(m.host)).To(MatchError(ContainSubstring(path)))
+		})
+	}
+	for name, text := range map[string]string{"is no number": "MemTotal: much kB\n", "is cut short": "MemTotal:\n", "is of something else": "MemFree: 8130000 kB\nSwapTotal: 8130000 kB\n"} {
+		t.Run("When what is said of the memory "+name+", it should not count as enough", func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t)
+			m.put("/proc/meminfo", text)
+			m.Expect(takeover.Check(m.host)).To(MatchError(ContainSubstring("/proc/meminfo")))
+		})
+	}
+	t.Run("When there is one KiB of memory too little, it should be refused, and taken with it", func(t *testing.T) {
+		m := newMachine(t)
+		m.put("/proc/meminfo", "MemTotal: 3670015 kB\n")
+		m.Expect(takeover.Check(m.host)).To(MatchError(ContainSubstring("3583 MiB of memory")))
+		m.put("/proc/meminfo", "MemTotal: 3670016 kB\n")
+		m.Expect(takeover.Check(m.host)).To(Succeed())
+	})
+	for name, harm := range map[string]func(machine){
+		"the mounts": func(m machine) { m.unreadable("/proc/self/mountinfo") },
+		"the names of its disks": func(m machine) {
+			m.Expect(os.RemoveAll(m.host.Path("/dev/disk/by-id"))).To(Succeed())
+			m.put("/dev/disk/by-id", "")
+		},
+		"what the disk is made of": func(m machine) {
+			m.Expect(os.RemoveAll(m.host.Path("/sys/devices/pci0/sda/slaves"))).To(Succeed())
+			m.put("/sys/devices/pci0/sda/slaves", "")
+		},
+		"where the device is": func(m machine) {
+			m.Expect(os.Remove(m.host.Path("/sys/dev/block/8:2"))).To(Succeed())
+			m.Expect(os.Symlink("8:2", m.host.Path("/sys/dev/block/8:2"))).To(Succeed())
+		},
+	} {
+		t.Run("When the machine does not say "+name+", no disk should be named", func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t)
+			harm(m)
+			found, err := takeover.Disk(m.host)
+			m.Expect(err).To(HaveOccurred())
+			m.Expect(found).To(BeEmpty())
+		})
+	}
+}
+
+// TestNotPrepared has the machine refuse what is written. There must be nothing that could be started, and nothing be fetched for nothing.
+func TestNotPrepared(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		harm    func(machine)
+		fetched int
+	}{
+		"an initramfs that is a folder":     {func(m machine) { m.put(folder+"/initramfs/x", "") }, 0},
+		"a file where the folder goes":      {func(m machine) { m.put(folder, "") }, 0},
+		"a folder where the kernel goes":    {func(m machine) { m.put(folder+"/kernel/x", "") }, 1},
+		"a command line that is unreadable": {func(m machine) { m.unreadable("/proc/cmdline") }, 0},
+		"a disk's name that is no link":     {func(m machine) { m.Expect(os.Remove(m.host.Path(disk))).To(Succeed()); m.put(disk, "") }, 0},
+		"no room for the initramfs":         {func(m machine) { m.put(folder+"/initramfs.partial/x", "") }, 3},
+	} {
+		t.Run("When the machine has "+name+", nothing should be ready", func(t *testing.T) {
+			t.Parallel()
+			m, mirror := newMachine(t), newMirror(t)
+			tt.harm(m)
+			prepared, err := m.prepare(t, mirror, mirror.live(), installation())
+			m.Expect(err).To(HaveOccurred())
+			m.Expect(err.Error()).NotTo(ContainSubstring("c2VjcmV0"))
+			m.Expect(prepared).To(BeNil())
+			m.Expect(len(mirror.fetched)).To(BeNumerically("<=", tt.fetched))
+			info, err := os.Stat(m.host.Path(folder + "/initramfs"))
+			m.Expect(err != nil || info.IsDir()).To(BeTrue())
+		})
+	}
+}
