@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/hypershift-operator/platform/none"
+)
+
+// plugin is a platform of these kinds.
+type plugin struct {
+	none.Platform
+	crds    []string
+	watched []client.Object
+	failure error
+}
+
+func (p plugin) CRDs() []string                    { return p.crds }
+func (p plugin) Watched() []client.Object          { return p.watched }
+func (p plugin) AddToScheme(*runtime.Scheme) error { return p.failure }
+func (p plugin) New(platform.Environment) (platform.Platform, error) {
+	return p, p.failure
+}
+func (plugin) AddFlags(*pflag.FlagSet) {}
+
+// served is a CRD that can be watched.
+func served(name string) client.Object {
+	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: apiextensionsv1.CustomResourceDefinitionStatus{
+		Conditions: []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}}}
+}
+
+func two() Registry {
+	return Of(map[hyperv1.PlatformType]platform.Platform{
+		hyperv1.MAASPlatform:  plugin{crds: []string{"a.example"}, watched: []client.Object{&corev1.Pod{}}},
+		hyperv1.AgentPlatform: plugin{crds: []string{"b.example", "c.example"}, watched: []client.Object{&corev1.Secret{}, &corev1.Service{}}},
+	})
+}
+
+func cluster(t *testing.T, objects ...client.Object) client.WithWatch {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	NewWithT(t).Expect(apiextensionsv1.AddToScheme(scheme)).To(Succeed())
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+}
+
+// TestServed: what is watched and wanted is that of the platforms that are served, each of which has all of its kinds.
+func TestServed(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		there   []client.Object
+		want    []hyperv1.PlatformType
+		watched []client.Object
+		crds    []string
+		why     string
+	}{
+		{"When all kinds are there, all should be served", []client.Object{served("a.example"), served("b.example"), served("c.example")},
+			[]hyperv1.PlatformType{hyperv1.AgentPlatform, hyperv1.MAASPlatform}, []client.Object{&corev1.Secret{}, &corev1.Service{}, &corev1.Pod{}}, []string{"b.example", "c.example", "a.example"}, ""},
+		{"When one kind of several lacks, its platform should be off and name it", []client.Object{served("a.example"), served("b.example")},
+			[]hyperv1.PlatformType{hyperv1.MAASPlatform}, []client.Object{&corev1.Pod{}}, []string{"a.example"}, "does not serve c.example: run `hypershift install` again, with agent in --limit-crd-install"},
+		{"When the only kind of another lacks, the first should be served", []client.Object{served("b.example"), served("c.example")},
+			[]hyperv1.PlatformType{hyperv1.AgentPlatform}, []client.Object{&corev1.Secret{}, &corev1.Service{}}, []string{"b.example", "c.example"}, ""},
+		{"When no kind is there, none should be served", nil, []hyperv1.PlatformType{}, nil, nil, "does not serve b.example, c.example:"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g, r, c := NewWithT(t), two(), cluster(t, tc.there...)
+			for range 2 {
+				g.Expect(r.SwitchOff(t.Context(), c)).To(Succeed(), "another look finds the same")
+				g.Expect(r.Supported()).To(Equal(tc.want))
+				g.Expect(r.Watched()).To(Equal(tc.watched))
+				g.Expect(r.CRDs()).To(Equal(tc.crds))
+			}
+			g.Expect(r.Why(hyperv1.AgentPlatform)).To(ContainSubstring(tc.why))
+			plugin, _ := r.For(hyperv1.AgentPlatform)
+			g.Expect(plugin).NotTo(BeNil(), "it still cleans up")
+		})
+	}
+}
+
+// TestLimitedToOthers: what the installer left out on purpose does not come back because its kinds are there, and says how it would.
+func TestLimitedToOthers(t *testing.T) {
+	g, c := NewWithT(t), cluster(t, served("a.example"), served("b.example"), served("c.example"))
+	r := two().Limit(" Agent ,none")
+	g.Expect(r.SwitchOff(t.Context(), c)).To(Succeed())
+	g.Expect(r.Supported()).To(Equal([]hyperv1.PlatformType{hyperv1.AgentPlatform}), "one kind is a kind")
+	g.Expect(r.Why(hyperv1.MAASPlatform)).To(ContainSubstring("run `hypershift install` with maas in --limit-crd-install"))
+	arrived, err := r.Arrived(t.Context(), c)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(arrived).To(BeEmpty(), "the operator would start anew for ever")
+}
+
+// TestArrivedUnread: while nobody tells which kinds there are, none have come.
+func TestArrivedUnread(t *testing.T) {
+	g, r := NewWithT(t), two()
+	c := cluster(t)
+	g.Expect(r.SwitchOff(t.Context(), c)).To(Succeed())
+	arrived, err := r.Arrived(t.Context(), interceptor.NewClient(c, interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("timed out")
+		}}))
+	g.Expect(err).To(MatchError("reading CRD b.example: timed out"))
+	g.Expect(arrived).To(BeEmpty())
+}
+
+// TestBrokenPlugins: an operator does not start without a platform that cannot be made, and says which.
+func TestBrokenPlugins(t *testing.T) {
+	g := NewWithT(t)
+	_, err := Options{"Mainframe": plugin{}}.New(platform.Environment{})
+	g.Expect(err).To(MatchError("platform Mainframe has no row in the table of traits"))
+	_, err = Options{hyperv1.MAASPlatform: plugin{failure: errors.New("flag m")}, hyperv1.AgentPlatform: plugin{failure: errors.New("flag a")}}.New(platform.Environment{})
+	g.Expect(err).To(MatchError("flag a\nflag m"), "all that is wrong is told at once")
+	r := Of(map[hyperv1.PlatformType]platform.Platform{hyperv1.MAASPlatform: plugin{failure: errors.New("taken")}, hyperv1.AgentPlatform: plugin{}})
+	g.Expect(r.AddToScheme(runtime.NewScheme())).To(MatchError("registering the kinds of platform MAAS: taken"))
+}
+
+// TestFlags: the flags of all platforms go together, and each does something to its own.
+func TestFlags(t *testing.T) {
+	g, options := NewWithT(t), All()
+	flags := pflag.NewFlagSet("operator", pflag.ContinueOnError)
+	g.Expect(func() { options.AddFlags(flags) }).NotTo(Panic(), "no two platforms have a flag of one name")
+	g.Expect(flags.Parse([]string{"--maas-allow-cidrs=10.0.0.0/8", "--kubevirt-allow-cidrs=nonsense"})).To(Succeed())
+	_, err := options.New(platform.Environment{})
+	g.Expect(err).To(MatchError(And(ContainSubstring("--kubevirt-allow-cidrs"), Not(ContainSubstring("--maas-allow-cidrs")))))
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/openshift/hypershift/support/operatorwebhook"
+	"github.com/openshift/hypershift/support/pki"
+)
+
+// TestAuthorityIsToldFirst: a certificate whose authority the API server was not told of is not served: it would stop whoever creates pools.
+func TestAuthorityIsToldFirst(t *testing.T) {
+	down := errors.New("timed out")
+	for _, tc := range []struct {
+		name  string
+		fails interceptor.Funcs
+		says  string
+	}{
+		{"When the webhook configuration cannot be read", interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if _, is := obj.(*admissionv1.MutatingWebhookConfiguration); is {
+				return down
+			}
+			return c.Get(ctx, key, obj, opts...)
+		}}, "reading MutatingWebhookConfiguration"},
+		{"When it cannot be written", interceptor.Funcs{Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			if _, is := obj.(*admissionv1.MutatingWebhookConfiguration); is {
+				return down
+			}
+			return c.Update(ctx, obj, opts...)
+		}}, "setting the authority in MutatingWebhookConfiguration"},
+		{"When Cluster API's kinds cannot be listed", interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return down
+		}}, "listing Cluster API's CRDs"},
+		{"When one of them cannot be written", interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if _, is := obj.(*apiextensionsv1.CustomResourceDefinition); is {
+				return down
+			}
+			return c.Patch(ctx, obj, patch, opts...)
+		}}, "setting the authority in CRD ours"},
+	} {
+		t.Run(tc.name+", the certificate before should be served on", func(t *testing.T) {
+			s := newWorld(t, crd("ours", operatorNamespace), operatorwebhook.Configuration(operatorNamespace))
+			s.reconcile()
+			served, whole := s.trusted(), s.cert.Client
+			s.Expect(s.client.Delete(s.ctx, s.secret(caSecret))).To(Succeed())
+			s.cert.Client = interceptor.NewClient(s.client.(client.WithWatch), tc.fails)
+			s.cert.Reader = s.cert.Client
+			result, err := s.cert.Reconcile(s.ctx, ctrl.Request{})
+			s.Expect(err).To(MatchError(And(ContainSubstring(tc.says), ContainSubstring("timed out"))))
+			s.Expect(result).To(BeZero(), "the controller knows when to try again")
+			pair, err := s.cert.Serving(nil)
+			s.Expect(err).NotTo(HaveOccurred())
+			s.Expect(pair.Certificate[0]).To(Equal(served.Raw))
+
+			s.cert.Client, s.cert.Reader = whole, whole
+			s.reconcile()
+			s.Expect(s.trusted().Equal(served)).To(BeFalse(), "the next pass ends the work")
+		})
+	}
+	t.Run("When only one of the two is told, the other should be tried all the same", func(t *testing.T) {
+		s := newWorld(t, crd("ours", operatorNamespace), operatorwebhook.Configuration(operatorNamespace))
+		s.cert.Client = interceptor.NewClient(s.client.(client.WithWatch), interceptor.Funcs{
+			Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error { return down }})
+		_, err := s.cert.Reconcile(s.ctx, ctrl.Request{})
+		s.Expect(err).To(HaveOccurred())
+		s.Expect(s.converts("ours")).To(Equal(s.secret(caSecret).Data[pki.CACertKey]))
+		_, err = s.cert.Serving(nil)
+		s.Expect(err).To(MatchError(ContainSubstring("not made yet")))
+	})
+	t.Run("When a Secret cannot be written, nothing should be announced that nobody has", func(t *testing.T) {
+		for _, secret := range []string{caSecret, servingSecret} {
+			s := newWorld(t, operatorwebhook.Configuration(operatorNamespace))
+			s.cert.Client = interceptor.NewClient(s.client.(client.WithWatch), interceptor.Funcs{
+				Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+					if obj.GetName() == secret {
+						return down
+					}
+					return c.Create(ctx, obj, opts...)
+				}})
+			_, err := s.cert.Reconcile(s.ctx, ctrl.Request{})
+			s.Expect(err).To(MatchError(ContainSubstring(secret)))
+			config := &admissionv1.MutatingWebhookConfiguration{}
+			s.Expect(s.client.Get(s.ctx, client.ObjectKey{Name: operatorwebhook.Name}, config)).To(Succeed())
+			s.Expect(config.Webhooks[0].ClientConfig.CABundle).To(BeEmpty())
+		}
+	})
+}
+
+// TestBundle: what the API server trusts beside the authority is the one before it, for an hour, and nothing else.
+func TestBundle(t *testing.T) {
+	authority := func(name string) []byte {
+		pair, err := pki.EnsureCA(&corev1.Secret{}, pki.Name{CommonName: name}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pair.CertPEM
+	}
+	first, second, third := authority("first"), authority("second"), authority("third")
+	joined := func(all ...[]byte) string {
+		var text string
+		for _, one := range all {
+			text += string(one)
+		}
+		return text
+	}
+	for _, tc := range []struct {
+		name  string
+		now   string
+		young bool
+		want  string
+	}{
+		{"When nothing was trusted, it should be the authority", "", true, joined(second)},
+		{"When another was trusted, it should stay while the authority is young", joined(first), true, joined(second, first)},
+		{"When both are trusted already, they should stay as they are", joined(second, first), true, joined(second, first)},
+		{"When they are there the other way round, the authority should come first", joined(first, second), true, joined(second, first)},
+		{"When two were trusted before, only the latest should stay", joined(first, third), true, joined(second, first)},
+		{"When the hour is over, it should be the authority alone", joined(second, first), false, joined(second)},
+		{"When it is alone and young, it should stay alone", joined(second), true, joined(second)},
+		{"When somebody wrote a key there, it should go", "-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n", true, joined(second)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			NewWithT(t).Expect(string(bundle(second, []byte(tc.now), tc.young))).To(Equal(tc.want))
+		})
+	}
+}
