@@ -46,6 +46,15 @@ func TestConfigFileInBadTimes(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o644)))
 	})
+	t.Run("When its folder is new, the container runtime should be able to look into it, whichever user it has", func(t *testing.T) {
+		g, dir := NewWithT(t), t.TempDir()
+		g.Expect(ConfigFile{Path: filepath.Join(dir, "cni/net.d/x.conflist")}.Ensure(cni)).To(Succeed())
+		for _, folder := range []string{"cni", "cni/net.d"} {
+			info, err := os.Stat(filepath.Join(dir, folder))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o755)))
+		}
+	})
 	t.Run("When a folder is at its place, it should say so and leave it", func(t *testing.T) {
 		g, dir := NewWithT(t), t.TempDir()
 		g.Expect(os.MkdirAll(filepath.Join(dir, "x.conflist/theirs"), 0o755)).To(Succeed())

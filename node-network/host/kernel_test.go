@@ -126,4 +126,8 @@ func TestMasqueradeOfTheKernel(t *testing.T) {
 	g.Expect(NFTables{}.Read()).NotTo(Equal(before), "somebody's hand is seen")
 	ensure()
 	g.Expect(NFTables{}.Read()).To(Equal(before))
+	g.Expect(NFTables{}.Write(rulesOf(prefixes("10.0.9.0/24", "fd00:1::/64"), cluster))).To(Succeed())
+	g.Expect(NFTables{}.Read()).NotTo(Equal(before), "also when there are as many rules as before")
+	ensure()
+	g.Expect(NFTables{}.Read()).To(Equal(before))
 }
