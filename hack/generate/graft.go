@@ -94,6 +94,9 @@ func (g graft) apply(ours object) error {
 	if err != nil {
 		return err
 	}
+	if scion == nil {
+		return fmt.Errorf("the CRD of %s has no %s", g.resource, g.from)
+	}
 	replace(properties, last, scion)
 	return nil
 }
