@@ -225,6 +225,13 @@ func TestNotify(t *testing.T) {
 		notify(changed).UpdateFunc(trimmedObject, moved)
 		g.Expect(changed).To(HaveLen(1))
 	})
+	t.Run("When it is not known what a node was before it should wake, as it may be another", func(t *testing.T) {
+		for _, update := range [][2]any{{cache.DeletedFinalStateUnknown{Key: "b"}, trimmedObject}, {trimmedObject, cache.DeletedFinalStateUnknown{Key: "b"}}} {
+			changed := make(chan struct{}, 1)
+			notify(changed).UpdateFunc(update[0], update[1])
+			NewWithT(t).Expect(changed).To(HaveLen(1))
+		}
+	})
 	t.Run("When what is cached is no node it should be left as it is", func(t *testing.T) {
 		g := NewWithT(t)
 		tombstone := cache.DeletedFinalStateUnknown{Key: "b"}

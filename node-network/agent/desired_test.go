@@ -63,6 +63,8 @@ func TestDesire(t *testing.T) {
 		},
 		{name: "When a CIDR has host bits it should mask them", nodes: []*corev1.Node{node("b", []string{"10.0.2.7/24"}, "192.0.2.2")},
 			routes: []host.Route{route("10.0.2.0/24", "192.0.2.2")}},
+		{name: "When an address is IPv4 in the form of IPv6 it should be IPv4", nodes: []*corev1.Node{node("b", []string{"10.0.2.0/24"}, "::ffff:192.0.2.2")},
+			routes: []host.Route{route("10.0.2.0/24", "192.0.2.2")}},
 		{name: "When another node has no CIDR yet it should wait for it silently", nodes: []*corev1.Node{node("b", nil, "192.0.2.2")}},
 		{
 			name:     "When a node has no address of the family it should name the node and still serve the others",
