@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lxd"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/staticip"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
+	"github.com/openshift/hypershift/test/maas-simulator/status"
+)
+
+const staticIP = "10.0.0.77"
+
+// addressed is a rack whose MaasMachine has the machine m1, allocated, and is to have the static address there.
+func addressed(t *testing.T, user string) *rack {
+	t.Helper()
+	self := sibling("self", running("m1"), annotated(AddressAnnotation, `{"ip": "`+staticIP+`"}`))
+	self.Spec.StaticIP = &infrav1.StaticIPConfig{IP: staticIP}
+	k := newRack(t, user, self, simtest.Machine{ID: "m1", Hostname: "mole", Status: status.Allocated, Owner: user, AgentName: maas.AllocationKey("self")})
+	k.reread()
+	return k
+}
+
+// reread is what a new process knows: what MAAS and the API server tell.
+func (k *rack) reread() {
+	k.t.Helper()
+	m, err := k.identity.Inventory.Refresh(k.t.Context(), "m1")
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	k.scope = &scope{machine: k.machine, infra: k.infra, identity: k.identity, user: k.user, observed: m}
+}
+
+// links are those of the machine, in MAAS: "auto", "static 10.0.0.77".
+func (k *rack) links() []string {
+	k.t.Helper()
+	m, err := k.identity.Client.GetMachine(k.t.Context(), "m1")
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	var all []string
+	for _, nic := range m.Interfaces {
+		for _, link := range nic.Links {
+			text := link.Mode
+			if link.Mode == "static" {
+				text += " " + link.IPAddress
+			}
+			all = append(all, text)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (k *rack) expectLinks(what string, want ...string) {
+	k.t.Helper()
+	if diff := cmp.Diff(want, k.links()); diff != "" {
+		k.t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// TestPlaceThatIsCutOff: whatever call of MAAS fails, the machine has a network, and the next pass goes on from there.
+func TestPlaceThatIsCutOff(t *testing.T) {
+	t.Parallel()
+	k := addressed(t, "admin")
+	placed := func() error {
+		t.Helper()
+		ok, _, err := k.place(t.Context(), k.scope)
+		if ok != (err == nil) {
+			t.Fatalf("placed %t, and %v", ok, err)
+		}
+		return err
+	}
+	mend := simtest.Refuse(t, k.site.Simulator, "interface.link_subnet", "", http.StatusServiceUnavailable, "busy")
+	if err := placed(); err == nil {
+		t.Fatal("MAAS was not asked")
+	}
+	mend()
+	k.expectLinks("after a link that was refused", "auto")
+	if a := addressOf(k.machine); a != (address{IP: staticIP, SystemID: "m1", Replaced: "auto"}) {
+		t.Fatalf("before MAAS was asked, %+v was written down: whoever comes later would not take the address off", a)
+	}
+	k.reread()
+	mend = simtest.Refuse(t, k.site.Simulator, "interface.unlink_subnet", "", http.StatusServiceUnavailable, "busy")
+	if err := placed(); err == nil {
+		t.Fatal("MAAS was not asked")
+	}
+	k.expectLinks("after the old link stayed", "auto", "static "+staticIP)
+	mend()
+	for range 2 {
+		k.reread()
+		if err := placed(); err != nil {
+			t.Fatal(err)
+		}
+		k.expectLinks("at the end", "static "+staticIP)
+	}
+	if a := addressOf(k.machine); a.Replaced != "auto" {
+		t.Errorf("after a restart it is forgotten what was there before: %+v", a)
+	}
+	if _, link := staticip.Find(k.observed, staticIP); link == nil {
+		t.Error("what MAAS answered is not known to the rest of the pass")
+	}
+}
+
+// TestPlaceForbidden tells what it takes, since MAAS does not.
+func TestPlaceForbidden(t *testing.T) {
+	t.Parallel()
+	k := addressed(t, "alice")
+	ok, _, err := k.place(t.Context(), k.scope)
+	if ok || err == nil || k.findings.problem == nil || !strings.Contains(k.findings.problem.Message, "needs the API key of a MAAS administrator") {
+		t.Errorf("placed %t, %v: %+v", ok, err, k.findings.problem)
+	}
+	k.expectLinks("of a user who may not", "auto")
+}
+
+// TestFreeThatIsCutOff: a machine that is given back gets its old link before it loses the address. Cut off in between, it gets no second one.
+func TestFreeThatIsCutOff(t *testing.T) {
+	t.Parallel()
+	k := addressed(t, "admin")
+	if ok, _, err := k.place(t.Context(), k.scope); !ok {
+		t.Fatal(err)
+	}
+	k.site.Change("m1", func(m *inventory.Machine) { m.Status, m.Owner, m.AgentName = status.Ready, "", "" })
+	mend := simtest.Refuse(t, k.site.Simulator, "interface.unlink_subnet", "", http.StatusServiceUnavailable, "busy")
+	for range 2 {
+		k.reread()
+		if _, err := k.free(t.Context(), k.scope); err == nil {
+			t.Fatal("MAAS was not asked")
+		}
+		k.expectLinks("cut off", "auto", "static "+staticIP)
+	}
+	mend()
+	for range 2 {
+		k.reread()
+		if _, err := k.free(t.Context(), k.scope); err != nil {
+			t.Fatal(err)
+		}
+		k.expectLinks("at the end", "auto")
+	}
+}
+
+// TestFreeWhereNothingCanBeDone: a machine that somebody else has by now keeps the address. A person is told, and nobody waits for ever.
+func TestFreeWhereNothingCanBeDone(t *testing.T) {
+	t.Parallel()
+	for is, changes := range map[status.Status]bool{status.Ready: true, status.Broken: true, status.FailedTesting: true, status.New: true, status.Deployed: false, status.Deploying: false, status.Commissioning: false} {
+		k := addressed(t, "admin")
+		if ok, _, err := k.place(t.Context(), k.scope); !ok {
+			t.Fatal(err)
+		}
+		k.site.Change("m1", func(m *inventory.Machine) { m.Status, m.Task = is, nil })
+		k.reread()
+		if _, err := k.free(t.Context(), k.scope); err != nil {
+			t.Errorf("%v: %v", is, err)
+		}
+		want := []string{"static " + staticIP}
+		if changes {
+			want = []string{"auto"}
+		}
+		k.expectLinks(is.String(), want...)
+	}
+	for name, change := range map[string]func(*rack){
+		"MAAS was never asked for the address": func(k *rack) { annotate(k.machine, AddressAnnotation, `{"ip": "`+staticIP+`"}`) },
+		"it is on another machine":             func(k *rack) { annotate(k.machine, AddressAnnotation, `{"ip": "`+staticIP+`", "systemID": "m2"}`) },
+		"MAAS does not have the machine":       func(k *rack) { k.observed = nil },
+		"another user has the machine":         func(k *rack) { k.observed, k.foreign = nil, true },
+	} {
+		k := addressed(t, "admin")
+		if ok, _, err := k.place(t.Context(), k.scope); !ok {
+			t.Fatal(err)
+		}
+		change(k)
+		if _, err := k.free(t.Context(), k.scope); err != nil {
+			t.Errorf("when %s: %v", name, err)
+		}
+		k.expectLinks("when "+name, "static "+staticIP)
+	}
+}
+
+// TestFreeWithoutOldLink: where the network was changed since, the address is free all the same.
+func TestFreeWithoutOldLink(t *testing.T) {
+	t.Parallel()
+	k := addressed(t, "admin")
+	if ok, _, err := k.place(t.Context(), k.scope); !ok {
+		t.Fatal(err)
+	}
+	k.site.Change("m1", func(m *inventory.Machine) { m.Status, m.Owner = status.Ready, "" })
+	k.reread()
+	simtest.Refuse(t, k.site.Simulator, "interface.link_subnet", "", http.StatusBadRequest, `{"mode": ["no"]}`)
+	if _, err := k.free(t.Context(), k.scope); err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range k.links() {
+		if strings.HasPrefix(link, "static") {
+			t.Errorf("it keeps %s", link)
+		}
+	}
+}
+
+// TestDiscard: a virtual machine is done away with when MAAS does not have it any more, and not because it said so.
+func TestDiscard(t *testing.T) {
+	t.Parallel()
+	vm := func(user string) (*rack, *maas.Machine) {
+		k := newRack(t, user, virtual(running("v1")), simtest.Machine{ID: "v1", Hostname: "vm-1", Status: status.Allocated, Owner: user})
+		k.site.Change("v1", func(m *inventory.Machine) { m.PowerType = "lxd" })
+		m, err := k.identity.Inventory.Refresh(t.Context(), "v1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.observed = m
+		if !lxd.IsVM(*m) {
+			t.Fatal("it is none")
+		}
+		return k, m
+	}
+	k, m := vm("admin")
+	for range 2 {
+		if err := k.discard(t.Context(), k.scope, m); err != nil || k.observed != nil || k.site.Machine("v1") != nil {
+			t.Errorf("%v; MAAS has %v", err, k.site.Machine("v1"))
+		}
+	}
+	k, m = vm("alice")
+	if err := k.discard(t.Context(), k.scope, m); !maas.IsForbidden(err) || !strings.Contains(err.Error(), "API key of a MAAS administrator") {
+		t.Errorf("it does not tell what it takes: %v", err)
+	}
+	k, m = vm("admin")
+	simtest.Refuse(t, k.site.Simulator, "machine.delete", "v1", http.StatusServiceUnavailable, "the host is away")
+	if err := k.discard(t.Context(), k.scope, m); !maas.IsUnavailable(err) || k.site.Machine("v1") == nil {
+		t.Errorf("it is done away with: %v", err)
+	}
+}
+
+// TestUnallocatedVM: one that was composed and never allocated is deleted with its MaasMachine; one that may still turn up is waited for.
+func TestUnallocatedVM(t *testing.T) {
+	t.Parallel()
+	self := virtual(placed(""), leaving)
+	k := newRack(t, "admin", self)
+	if _, err := k.discardUnallocated(t.Context(), k.scope); err == nil || k.findings.problem == nil || k.findings.problem.Reason != ReasonAllocationUncertain {
+		t.Errorf("who was asked a moment ago may still compose: %v, %+v", err, k.findings.problem)
+	}
+	placed("v1")(self) // MAAS made it, and has it no more.
+	k.findings = findings{}
+	if _, err := k.discardUnallocated(t.Context(), k.scope); err != nil || k.findings.problem != nil {
+		t.Errorf("one that is gone is waited for: %v, %+v", err, k.findings.problem)
+	}
+	delete(self.Annotations, lxd.PlacementAnnotation)
+	if result, err := k.discardUnallocated(t.Context(), k.scope); err != nil || result.RequeueAfter > 0 {
+		t.Errorf("one that never was is waited for: %v", err)
+	}
+}
