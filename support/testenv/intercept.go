@@ -39,41 +39,49 @@ func (r Request) String() string {
 
 // Intercept has a client ask on before each request but a watch.
 func Intercept(c client.WithWatch, on func(Request) error) client.WithWatch {
-	named := func(verb string, obj client.Object, do func() error) error {
+	funcs := writes(func(verb string, obj client.Object, do func() error) error {
 		return on(Request{Verb: verb, Of: obj, Key: client.ObjectKeyFromObject(obj), Do: do})
+	})
+	funcs.Get = func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+		return on(Request{Verb: "get", Of: obj, Key: key, Do: func() error { return c.Get(ctx, key, obj, opts...) }})
 	}
-	return interceptor.NewClient(c, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			return on(Request{Verb: "get", Of: obj, Key: key, Do: func() error { return c.Get(ctx, key, obj, opts...) }})
-		},
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			return on(Request{Verb: "list", Of: list, Do: func() error { return c.List(ctx, list, opts...) }})
-		},
+	funcs.List = func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		return on(Request{Verb: "list", Of: list, Do: func() error { return c.List(ctx, list, opts...) }})
+	}
+	funcs.DeleteAllOf = func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteAllOfOption) error {
+		return on(Request{Verb: "delete all", Of: obj, Do: func() error { return c.DeleteAllOf(ctx, obj, opts...) }})
+	}
+	return interceptor.NewClient(c, funcs)
+}
+
+// writes are the requests that change one object.
+func writes(on func(verb string, obj client.Object, do func() error) error) interceptor.Funcs {
+	return interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			return named("create", obj, func() error { return c.Create(ctx, obj, opts...) })
+			return on("create", obj, func() error { return c.Create(ctx, obj, opts...) })
 		},
 		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
-			return named("update", obj, func() error { return c.Update(ctx, obj, opts...) })
+			return on("update", obj, func() error { return c.Update(ctx, obj, opts...) })
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			return named("patch", obj, func() error { return c.Patch(ctx, obj, patch, opts...) })
+			return on("patch", obj, func() error { return c.Patch(ctx, obj, patch, opts...) })
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			return named("apply", applied(obj), func() error { return c.Apply(ctx, obj, opts...) })
+			return on("apply", applied(obj), func() error { return c.Apply(ctx, obj, opts...) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
-			return named("delete", obj, func() error { return c.Delete(ctx, obj, opts...) })
-		},
-		DeleteAllOf: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteAllOfOption) error {
-			return on(Request{Verb: "delete all", Of: obj, Do: func() error { return c.DeleteAllOf(ctx, obj, opts...) }})
+			return on("delete", obj, func() error { return c.Delete(ctx, obj, opts...) })
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-			return named("patch "+sub, obj, func() error { return c.SubResource(sub).Patch(ctx, obj, patch, opts...) })
+			return on("patch "+sub, obj, func() error { return c.SubResource(sub).Patch(ctx, obj, patch, opts...) })
 		},
 		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
-			return named("update "+sub, obj, func() error { return c.SubResource(sub).Update(ctx, obj, opts...) })
+			return on("update "+sub, obj, func() error { return c.SubResource(sub).Update(ctx, obj, opts...) })
 		},
-	})
+		SubResourceApply: func(ctx context.Context, c client.Client, sub string, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+			return on("apply "+sub, applied(obj), func() error { return c.SubResource(sub).Apply(ctx, obj, opts...) })
+		},
+	}
 }
 
 // applied is the object that an apply configuration is about.

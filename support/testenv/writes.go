@@ -2,33 +2,23 @@
 
 package testenv
 
-import (
-	"context"
+import "sigs.k8s.io/controller-runtime/pkg/client"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-)
+// Writes counts what clients ask their server to write, whether or not that succeeds.
+type Writes struct{ Count int }
 
-// Counted is a client that counts what it creates, updates, patches and applies, whether or not that succeeds.
+// Client is c, counted.
+func (w *Writes) Client(c client.WithWatch) client.WithWatch {
+	return Intercept(c, func(request Request) error {
+		if request.Writes() {
+			w.Count++
+		}
+		return request.Do()
+	})
+}
+
+// Counted is a client and the number of its writes.
 func Counted(c client.WithWatch) (counted client.WithWatch, writes *int) {
-	writes = new(int)
-	return interceptor.NewClient(c, interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			*writes++
-			return c.Create(ctx, obj, opts...)
-		},
-		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
-			*writes++
-			return c.Update(ctx, obj, opts...)
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			*writes++
-			return c.Patch(ctx, obj, patch, opts...)
-		},
-		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			*writes++
-			return c.Apply(ctx, obj, opts...)
-		},
-	}), writes
+	w := &Writes{}
+	return w.Client(c), &w.Count
 }

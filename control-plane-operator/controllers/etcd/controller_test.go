@@ -24,8 +24,8 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	component "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
-	"github.com/openshift/hypershift/control-plane-operator/fixture"
 	"github.com/openshift/hypershift/support/crds"
+	"github.com/openshift/hypershift/support/testenv"
 )
 
 // TestMembers runs real etcds.
@@ -168,7 +168,7 @@ func TestMembers(t *testing.T) {
 		for i, text := range []string{page(1, 0, 0, 0, 0, 0), page(1, 980, 0, 20, 0, 0), page(1, 1960, 0, 40, 0, 0)} {
 			w.pages = map[string]string{"etcd-0": text}
 			w.clock.SetTime(w.clock.Now().Add(diskWindow))
-			counted := &fixture.Writes{}
+			counted := &testenv.Writes{}
 			w.operator.Client = counted.Client(w.client)
 			w.pass()
 			if i == 2 {
@@ -189,7 +189,7 @@ func TestMembers(t *testing.T) {
 	t.Run("When all is well, it should write nothing", func(t *testing.T) {
 		g, w := NewWithT(t), formed(t, api, hyperv1.SingleReplica)
 		w.unhurried()
-		counted := &fixture.Writes{}
+		counted := &testenv.Writes{}
 		w.operator.Client = counted.Client(w.client)
 		w.pass()
 		w.pass()

@@ -15,8 +15,8 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	component "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
-	"github.com/openshift/hypershift/control-plane-operator/fixture"
 	"github.com/openshift/hypershift/support/crds"
+	"github.com/openshift/hypershift/support/testenv"
 )
 
 // TestVolumes runs one real member, on a claim that the API server knows the class of.
@@ -46,7 +46,7 @@ func TestVolumes(t *testing.T) {
 		w.fills("2Gi")
 		w.pass()
 		g.Expect(w.condition(hyperv1.EtcdVolumesResized)).To(Equal("True/AsExpected: "))
-		counted := &fixture.Writes{}
+		counted := &testenv.Writes{}
 		w.operator.Client = counted.Client(w.client)
 		w.pass()
 		g.Expect(counted.Count).To(Equal(0))

@@ -38,7 +38,7 @@ type world struct {
 	t         *testing.T
 	client    client.WithWatch
 	clock     *clocktesting.FakePassiveClock
-	writes    *fixture.Writes
+	writes    *testenv.Writes
 	hcp       *hyperv1.HostedControlPlane
 	events    chan string
 	taker     *Reconciler
@@ -48,7 +48,7 @@ type world struct {
 func newWorld(t *testing.T, api client.WithWatch) *world {
 	t.Helper()
 	recorder := events.NewFakeRecorder(100)
-	w := &world{t: t, client: api, clock: clocktesting.NewFakePassiveClock(time.Now()), writes: &fixture.Writes{}, hcp: fixture.ControlPlane(), events: recorder.Events}
+	w := &world{t: t, client: api, clock: clocktesting.NewFakePassiveClock(time.Now()), writes: &testenv.Writes{}, hcp: fixture.ControlPlane(), events: recorder.Events}
 	counted := w.writes.Client(api)
 	w.taker = &Reconciler{Client: counted, Live: api, Clock: w.clock, Events: recorder, Image: "registry.example/hypershift"}
 	w.scheduler = &Scheduler{Client: counted, Clock: w.clock, Metrics: metrics.NewEtcdBackup()}

@@ -3,12 +3,12 @@
 package etcdbackup
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/testenv"
 )
 
 func TestUnhealthy(t *testing.T) {
@@ -120,26 +120,17 @@ func TestCutOff(t *testing.T) {
 		for number := 0; reached; number++ {
 			d := newDesk(t, backupOf("mine"), serving())
 			calls := 0
-			strikes := func(do func() error) error {
-				calls++
-				if calls-1 != number {
-					return do()
+			d.taker.Client = testenv.Intercept(d.client, func(r testenv.Request) error {
+				if r.Writes() {
+					calls++
+				}
+				if !r.Writes() || calls-1 != number {
+					return r.Do()
 				}
 				if after {
-					_ = do()
+					_ = r.Do()
 				}
 				return errAway
-			}
-			d.taker.Client = interceptor.NewClient(d.client, interceptor.Funcs{
-				Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-					return strikes(func() error { return c.Create(ctx, obj, opts...) })
-				},
-				Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-					return strikes(func() error { return c.Patch(ctx, obj, patch, opts...) })
-				},
-				SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-					return strikes(func() error { return c.SubResource(sub).Patch(ctx, obj, patch, opts...) })
-				},
 			})
 			_, err := d.taker.Reconcile(t.Context(), requestOf(d.asked))
 			if reached = calls > number; reached {
@@ -174,6 +165,15 @@ func TestHeader(t *testing.T) {
 		g.Expect([]string{h.Namespace, h.Name, h.HostedNamespace, h.APIServer}).To(Equal([]string{"clusters", "prod", namespace, "[fd00::1]:6443"}))
 		g.Expect(h.KubernetesVersion).To(BeEmpty())
 	})
+	t.Run("When releases followed each other, the last one should be named", func(t *testing.T) {
+		history := []configv1.UpdateHistory{{Version: "1.37.0"}, {Version: "1.36.3"}}
+		for n, want := range map[int]string{1: "1.36.3", 2: "1.37.0"} {
+			h := header(of(func(hcp *hyperv1.HostedControlPlane) {
+				hcp.Status.VersionStatus = &hyperv1.ClusterVersionStatus{History: history[2-n:]}
+			}))
+			NewWithT(t).Expect(h.KubernetesVersion).To(Equal(want))
+		}
+	})
 	t.Run("When nobody says whose it is, and it is nowhere yet, it should have its own name", func(t *testing.T) {
 		g, h := NewWithT(t), header(of(func(hcp *hyperv1.HostedControlPlane) {
 			hcp.Annotations = map[string]string{hyperv1.HostedClusterAnnotation: "prod"}
@@ -191,7 +191,7 @@ func TestKept(t *testing.T) {
 		secret           string
 		plain, encrypted bool
 	}{
-		{"root-ca", true, true}, {"sa-signing-key", true, true}, {"etcd-signer", true, true}, {"cluster-signer-ca", true, true},
+		{"root-ca", true, true}, {"sa-signing-key", true, true}, {"etcd-signer", true, true}, {"cluster-signer-ca", true, true}, {"hcco-signer", true, true}, {"system-admin-signer", true, true},
 		{"new-key", false, true}, {"old-key", false, true},
 		{"kas-server-crt", false, false}, {"admin-kubeconfig", false, false}, {"pull-secret", false, false}, {"s3", false, false}, {"key", false, false},
 	} {

@@ -3,7 +3,6 @@
 package etcdbackup
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -23,11 +22,11 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/backup"
 	"github.com/openshift/hypershift/control-plane-operator/fixture"
+	"github.com/openshift/hypershift/support/testenv"
 )
 
 var errAway = errors.New("the API server is away")
@@ -240,11 +239,9 @@ func TestEndsOfBackups(t *testing.T) {
 		d.ends("etcd-backup-asked", batchv1.JobComplete, "")
 		ahead := d.asked.DeepCopy()
 		ahead.Status.SHA256 = "abc"
-		d.taker.Live = interceptor.NewClient(d.client, interceptor.Funcs{
-			Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
-				ahead.DeepCopyInto(obj.(*hyperv1.HCPEtcdBackup))
-				return nil
-			},
+		d.taker.Live = testenv.Intercept(d.client, func(r testenv.Request) error {
+			ahead.DeepCopyInto(r.Of.(*hyperv1.HCPEtcdBackup))
+			return nil
 		})
 		d.g.Expect(d.pass()).To(HavePrefix("Unknown/BackupInProgress"))
 		d.g.Expect(d.job("etcd-backup-asked")).NotTo(BeNil())
@@ -266,6 +263,16 @@ func TestEndsOfBackups(t *testing.T) {
 		d.g.Expect(d.job("etcd-backup-asked")).To(BeNil())
 		d.g.Expect(d.events.Events).To(HaveLen(1))
 	})
+	t.Run("When the pods of a failed Job cannot be read, it should be looked at again, and not be over with nobody's words", func(t *testing.T) {
+		d := begun(t)
+		d.ends("etcd-backup-asked", batchv1.JobFailed, "BackoffLimitExceeded")
+		d.taker.Live = testenv.Intercept(d.client, func(testenv.Request) error { return errAway })
+		_, err := d.taker.Reconcile(t.Context(), requestOf(d.asked))
+		d.g.Expect(err).To(MatchError(errAway))
+		d.g.Expect(d.says()).To(HavePrefix("Unknown/BackupInProgress"))
+		d.taker.Live = d.client
+		d.g.Expect(d.pass()).To(Equal("False/BackupFailed: BackoffLimitExceeded"))
+	})
 	t.Run("When pods of a Job said different things, the last one should be told of", func(t *testing.T) {
 		d := begun(t)
 		said := func(name, job, message string, at time.Time) {
@@ -283,6 +290,11 @@ func TestEndsOfBackups(t *testing.T) {
 	t.Run("When the user's key encrypts the bucket, the status should name it once something is stored", func(t *testing.T) {
 		asked := backupOf("mine")
 		asked.Spec.Storage.S3.KMSKeyARN = "arn:aws:kms:eu:1:key/2"
+		failed := newDesk(t, asked.DeepCopy(), serving())
+		failed.pass()
+		failed.ends("etcd-backup-asked", batchv1.JobFailed, "full")
+		failed.g.Expect(failed.pass()).To(HavePrefix("False/BackupFailed"))
+		failed.g.Expect(failed.asked.Status.EncryptionMetadata.AWS.KMSKeyARN).To(BeEmpty(), "nothing is stored")
 		d := newDesk(t, asked, serving())
 		d.pass()
 		d.g.Expect(d.asked.Status.EncryptionMetadata.AWS.KMSKeyARN).To(BeEmpty())

@@ -58,7 +58,7 @@ type world struct {
 	clock  *clocktesting.FakePassiveClock
 	r      *Reconciler
 	hcp    *hyperv1.HostedControlPlane
-	writes *fixture.Writes
+	writes *testenv.Writes
 }
 
 func newWorld(t *testing.T) *world {
@@ -67,7 +67,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, client: direct, clock: clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second)), hcp: fixture.ControlPlane(), writes: &fixture.Writes{}}
+	w := &world{t: t, client: direct, clock: clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second)), hcp: fixture.ControlPlane(), writes: &testenv.Writes{}}
 	for _, obj := range append(fixture.HostedNamespace(), w.hcp) {
 		w.create(obj)
 	}

@@ -38,7 +38,7 @@ type world struct {
 	*GomegaWithT
 	t      *testing.T
 	client client.Client
-	writes *fixture.Writes
+	writes *testenv.Writes
 	r      *Reconciler
 	hcp    *hyperv1.HostedControlPlane
 	since  metav1.Time
@@ -52,7 +52,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{GomegaWithT: NewWithT(t), t: t, client: direct, writes: &fixture.Writes{}, hcp: fixture.ControlPlane(), since: metav1.NewTime(time.Now().Add(time.Hour).Truncate(time.Second))}
+	w := &world{GomegaWithT: NewWithT(t), t: t, client: direct, writes: &testenv.Writes{}, hcp: fixture.ControlPlane(), since: metav1.NewTime(time.Now().Add(time.Hour).Truncate(time.Second))}
 	for _, obj := range append(fixture.HostedNamespace(), w.hcp) {
 		w.create(obj)
 	}

@@ -35,7 +35,7 @@ var now = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 type world struct {
 	t      *testing.T
 	client client.WithWatch
-	writes *fixture.Writes
+	writes *testenv.Writes
 	clock  *clocktesting.FakePassiveClock
 	// deaf are the nodes whose kubelets do not answer.
 	deaf map[string]bool
@@ -50,7 +50,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{
-		t: t, client: c, writes: &fixture.Writes{}, clock: clocktesting.NewFakePassiveClock(now), deaf: map[string]bool{}, hcp: fixture.ControlPlane(),
+		t: t, client: c, writes: &testenv.Writes{}, clock: clocktesting.NewFakePassiveClock(now), deaf: map[string]bool{}, hcp: fixture.ControlPlane(),
 	}
 	for _, obj := range append(fixture.HostedNamespace(), w.hcp) {
 		w.must(c.Create(t.Context(), obj))

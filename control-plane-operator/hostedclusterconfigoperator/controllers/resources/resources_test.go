@@ -31,7 +31,7 @@ const namespace = fixture.Namespace
 // world is a real API server that is management cluster and guest in one.
 type world struct {
 	client client.WithWatch
-	writes *fixture.Writes
+	writes *testenv.Writes
 	hcp    *hyperv1.HostedControlPlane
 	r      *Reconciler
 }
@@ -42,7 +42,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{client: c, writes: &fixture.Writes{}, hcp: fixture.GuestControlPlane()}
+	w := &world{client: c, writes: &testenv.Writes{}, hcp: fixture.GuestControlPlane()}
 	w.hcp.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{HTTPSProxy: "http://proxy.example.com:3128", NoProxy: "corp.example.com, localhost"}}
 	for _, obj := range append(fixture.HostedNamespace(), w.hcp) {
 		if err := c.Create(t.Context(), obj); err != nil {

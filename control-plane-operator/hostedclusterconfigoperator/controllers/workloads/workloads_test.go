@@ -50,7 +50,7 @@ func release(version string) payload {
 type world struct {
 	t      *testing.T
 	client client.WithWatch
-	writes *fixture.Writes
+	writes *testenv.Writes
 	r      *Reconciler
 }
 
@@ -60,7 +60,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, client: c, writes: &fixture.Writes{}}
+	w := &world{t: t, client: c, writes: &testenv.Writes{}}
 	hcp := fixture.GuestControlPlane()
 	for _, obj := range append(fixture.HostedNamespace(), hcp) {
 		w.must(c.Create(t.Context(), obj))

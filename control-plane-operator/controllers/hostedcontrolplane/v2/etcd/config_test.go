@@ -20,13 +20,13 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/fixture"
 	"github.com/openshift/hypershift/support/component"
 	supportpki "github.com/openshift/hypershift/support/pki"
+	"github.com/openshift/hypershift/support/testenv"
 )
 
 var errAway = errors.New("the API server is away")
@@ -38,11 +38,7 @@ func reader(objects ...client.Object) client.WithWatch {
 
 // away is a hosted namespace that nobody can read.
 func away() client.Client {
-	return interceptor.NewClient(reader(), interceptor.Funcs{
-		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-			return errAway
-		},
-	})
+	return testenv.Intercept(reader(), func(testenv.Request) error { return errAway })
 }
 
 func threeMembers() *hyperv1.HostedControlPlane {

@@ -14,10 +14,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/openshift/hypershift/control-plane-operator/fixture"
 	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/testenv"
 )
 
 func bundleOf(name, key, pem string) *corev1.ConfigMap {
@@ -30,19 +30,11 @@ func failing(c client.Client, kind client.Object, name string) client.Client {
 	same := func(obj any) bool {
 		return strings.TrimSuffix(fmt.Sprintf("%T", obj), "List") == fmt.Sprintf("%T", kind)
 	}
-	return interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			if same(obj) && (name == "" || name == key.Name) {
-				return broken
-			}
-			return c.Get(ctx, key, obj, opts...)
-		},
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			if same(list) {
-				return broken
-			}
-			return c.List(ctx, list, opts...)
-		},
+	return testenv.Intercept(c.(client.WithWatch), func(r testenv.Request) error {
+		if same(r.Of) && (name == "" || name == r.Key.Name) {
+			return broken
+		}
+		return r.Do()
 	})
 }
 
