@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhookkubeconfig_test
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/openshift/hypershift/support/webhookkubeconfig"
+)
+
+func TestAccept(t *testing.T) {
+	server := func(fields string) string { return "clusters: [{name: c, cluster: {" + fields + "}}]\n" }
+	user := func(fields string) string {
+		return server("server: 'https://h'") + "users: [{name: u, user: {" + fields + "}}]\n"
+	}
+	for name, tc := range map[string]struct {
+		rest string
+		// told is what a webhook is told that is only told; decides what one is whose answers let users in.
+		told, decides string
+	}{
+		"a token":                     {user("token: hunter2"), "", ""},
+		"a name and a password":       {user("username: u, password: hunter2"), "", ""},
+		"nobody to be":                {server("server: 'https://h'"), "", ""},
+		"a program":                   {user("exec: {command: /bin/hunter2, apiVersion: client.authentication.k8s.io/v1}"), "exec would run a program", "exec would run a program"},
+		"a provider of long ago":      {user("auth-provider: {name: gcp}"), "auth-provider is gone", "auth-provider is gone"},
+		"a file with a token":         {user("tokenFile: /var/hunter2"), "tokenFile would hand out", "tokenFile would hand out"},
+		"a token and a file":          {user("token: x, tokenFile: /var/hunter2"), "tokenFile would hand out", "tokenFile would hand out"},
+		"a file with a certificate":   {user("client-certificate: /var/hunter2"), "would read files", "would read files"},
+		"a file with a key":           {user("client-key: /var/hunter2"), "would read files", "would read files"},
+		"a file with CAs":             {server("server: 'https://h', certificate-authority: /var/hunter2"), "certificate-authority would read a file", "certificate-authority would read a file"},
+		"plain HTTP":                  {server("server: 'http://hunter2'"), "", "anybody on the way"},
+		"no verification":             {server("server: 'https://hunter2', insecure-skip-tls-verify: true"), "", "anybody on the way"},
+		"HTTPS in capitals":           {server("server: 'HTTPS://hunter2'"), "", "anybody on the way"},
+		"no scheme":                   {server("server: 'hunter2:443'"), "", "anybody on the way"},
+		"no server":                   {server(""), "its current context has no server", "anybody on the way"},
+		"CAs that are none":           {server("server: 'https://h', certificate-authority-data: aHVudGVyMg=="), "certificates that cannot be read", "certificates that cannot be read"},
+		"a certificate without a key": {user("client-certificate-data: aHVudGVyMg=="), "certificates that cannot be read", "certificates that cannot be read"},
+		"a program of a user who is not used": {server("server: 'https://h'") + "users: [{name: u, user: {token: x}}, {name: other, user: {exec: {command: /bin/hunter2, apiVersion: client.authentication.k8s.io/v1}}}]\n",
+			"exec would run a program", "exec would run a program"},
+		"a file of a server that is not used": {"clusters: [{name: c, cluster: {server: 'https://h'}}, {name: other, cluster: {server: 'https://h', certificate-authority: /var/hunter2}}]\n",
+			"would read a file", "would read a file"},
+	} {
+		t.Run("When a kubeconfig has "+name+", it should be accepted or said what to do", func(t *testing.T) {
+			for decides, refusal := range map[bool]string{false: tc.told, true: tc.decides} {
+				g := NewWithT(t)
+				accepted, err := webhookkubeconfig.Webhook{Decides: decides}.Accept([]byte(head + tc.rest))
+				if refusal != "" {
+					g.Expect(err).To(MatchError(ContainSubstring(refusal)))
+					g.Expect(err.Error()).NotTo(Or(ContainSubstring("hunter2"), ContainSubstring("aHVudGVyMg")))
+					g.Expect(accepted).To(BeNil())
+					continue
+				}
+				g.Expect(err).NotTo(HaveOccurred())
+				config, err := clientcmd.Load(accepted)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(config.CurrentContext).To(Equal("c"))
+				g.Expect(strings.Contains(string(accepted), "hunter2")).To(Equal(strings.Contains(tc.rest, "hunter2")), "credentials go on as they are")
+			}
+		})
+	}
+	for name, text := range map[string]string{
+		"nothing": "", "a page": "<html>hunter2", "another object": "apiVersion: v1\nkind: Secret\nmetadata: {name: hunter2}\n", "no contexts": "apiVersion: v1\nkind: Config\nclusters: [{name: hunter2}]\n",
+	} {
+		t.Run("When it is "+name+", it should say that it is none and repeat nothing", func(t *testing.T) {
+			_, err := webhookkubeconfig.Webhook{}.Accept([]byte(text))
+			g := NewWithT(t)
+			g.Expect(err).To(MatchError("it holds no kubeconfig"))
+		})
+	}
+	t.Run("When its current context is not there, it should say so", func(t *testing.T) {
+		_, err := webhookkubeconfig.Webhook{}.Accept([]byte(strings.Replace(head, "current-context: c", "current-context: other", 1) + server("server: 'https://h'")))
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("its current context has no server")))
+	})
+	t.Run("When it says more than a kubeconfig does, that should not go on", func(t *testing.T) {
+		accepted, err := webhookkubeconfig.Webhook{}.Accept([]byte(head + server("server: 'https://h', unknown: hunter2")))
+		g := NewWithT(t)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(string(accepted)).NotTo(ContainSubstring("hunter2"))
+	})
+}
