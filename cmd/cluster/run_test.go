@@ -60,7 +60,7 @@ func types(t *testing.T, cmd *cobra.Command, stdin string, args ...string) (stdo
 	cmd.SetIn(strings.NewReader(stdin))
 	cmd.SetOut(&out)
 	cmd.SetErr(&said)
-	cmd.SetArgs(args)
+	cmd.SetArgs(append([]string{}, args...)) // Nil would be those of the test.
 	err = cmd.ExecuteContext(t.Context())
 	return out.String(), said.String(), err
 }
@@ -124,6 +124,24 @@ func TestCreateRenders(t *testing.T) {
 			g.Expect(said).NotTo(ContainSubstring("sesame"))
 		})
 	}
+}
+
+// TestRequired asks for what nobody could choose in a user's place.
+func TestRequired(t *testing.T) {
+	for says, args := range map[string][]string{"--name is required": {"--release-image=r/a:1"}, "--release-image is required": {"--name=demo"}, "unknown command": {"stray"}} {
+		_, _, err := types(t, NewCreateCommand(plain{}, Defaults{ControllerAvailability: hyperv1.SingleReplica}), "", append(args, "--render")...)
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring(says)))
+	}
+}
+
+// closed is where nobody reads any more.
+type closed struct{}
+
+func (closed) Write([]byte) (int, error) { return 0, os.ErrClosed }
+
+func TestPrintedToNobody(t *testing.T) {
+	c := parse(t)
+	NewWithT(t).Expect(c.write(closed{}, []client.Object{hostedCluster()})).To(MatchError(os.ErrClosed))
 }
 
 func TestCreateOverTheWire(t *testing.T) {

@@ -217,6 +217,25 @@ func TestCollectWithFewRights(t *testing.T) {
 		g.Expect(exit.Code(err)).To(Equal(exit.Failure))
 		g.Expect(files).To(BeEmpty())
 	})
+	t.Run("When it cannot say what is missing, it should not be taken for whole", func(t *testing.T) {
+		g, s, dir := NewWithT(t), sick(t), t.TempDir()
+		g.Expect(os.MkdirAll(filepath.Join(dir, "hypershift-dump", "not-collected.txt"), 0o700)).To(Succeed())
+		s.Refuse(func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/secrets") })
+		_, _, err := dumps(t, s, dir)
+		g.Expect(err).To(MatchError(ContainSubstring("not-collected.txt")))
+	})
+	t.Run("When hosts are in a namespace of their own, it should be looked into, and only for hosts", func(t *testing.T) {
+		g := NewWithT(t)
+		files, said, err := dumps(t, sick(t), t.TempDir(), "--agent-namespace=others")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(said).To(ContainSubstring("collecting the hosts of namespace others"))
+		for name := range files {
+			g.Expect(name).NotTo(HavePrefix("namespaces/others"))
+		}
+		_, said, err = dumps(t, sick(t), t.TempDir(), "--agent-namespace=clusters-demo-v1")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(said).NotTo(ContainSubstring("collecting the hosts"), "they are there already")
+	})
 	t.Run("When it is interrupted, what was not collected should be said", func(t *testing.T) {
 		g, s := NewWithT(t), sick(t)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -244,7 +263,7 @@ func TestArchive(t *testing.T) {
 		archive := filepath.Join(dir, "hypershift-dump.tar.gz")
 		g.Expect(os.WriteFile(archive, []byte("of yesterday"), 0o600)).To(Succeed())
 		g.Expect(os.Chmod(archive, 0o644)).To(Succeed())
-		files, said, err := dumps(t, sick(t), dir, "--archive-dump=true")
+		files, said, err := dumps(t, sick(t), dir, "--archive-dump")
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(files).To(BeEmpty())
 		g.Expect(said).To(ContainSubstring("written to " + archive))
@@ -265,11 +284,23 @@ func TestArchive(t *testing.T) {
 		g.Expect(err).To(MatchError(ContainSubstring("make the archive: ")))
 		g.Expect(files).NotTo(BeEmpty())
 	})
+	t.Run("When nothing is said of it, it should be packed", func(t *testing.T) {
+		g, dir, cmd := NewWithT(t), t.TempDir(), NewCommand()
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		cmd.SetErr(io.Discard)
+		cmd.SetArgs([]string{"--name=demo.v1", "--artifact-dir", dir, "--kubeconfig", sick(t).Kubeconfig})
+		g.Expect(cmd.ExecuteContext(t.Context())).To(Succeed())
+		left, err := os.ReadDir(dir)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(left).To(ConsistOf(HaveField("Name()", "hypershift-dump.tar.gz")))
+		cmd.SetArgs([]string{"stray"})
+		g.Expect(cmd.ExecuteContext(t.Context())).To(MatchError(ContainSubstring("unknown command")))
+	})
 	for _, args := range [][]string{{"--name=demo"}, {"--artifact-dir=a"}, nil} {
 		t.Run("When only "+strings.Join(args, "")+" is given, it should say what is required", func(t *testing.T) {
 			g, cmd := NewWithT(t), NewCommand()
 			cmd.SilenceErrors, cmd.SilenceUsage = true, true
-			cmd.SetArgs(args)
+			cmd.SetArgs(append([]string{}, args...)) // Nil would be those of the test.
 			err := cmd.ExecuteContext(t.Context())
 			g.Expect(err).To(MatchError("--name and --artifact-dir are required"))
 			g.Expect(exit.Code(err)).To(Equal(exit.Usage))

@@ -308,7 +308,12 @@ func TestTrust(t *testing.T) {
 			optional := map[string]bool{}
 			for _, volume := range pod.Volumes {
 				optional[volume.ConfigMap.Name] = volume.ConfigMap.Optional != nil && *volume.ConfigMap.Optional
-				the[*corev1.ConfigMap](t, o, volume.ConfigMap.Name)
+				made := the[*corev1.ConfigMap](t, o, volume.ConfigMap.Name)
+				if volume.ConfigMap.Name == trustBundleName {
+					g.Expect(made.Data).To(HaveKeyWithValue("ca-bundle.crt", ContainSubstring("BEGIN CERTIFICATE")))
+				} else {
+					g.Expect(made.Labels).To(HaveKeyWithValue("config.openshift.io/inject-trusted-cabundle", "true"), "OpenShift fills it in")
+				}
 			}
 			g.Expect(optional).To(Equal(tt.optional))
 			for _, container := range append(pod.InitContainers, pod.Containers...) {

@@ -88,6 +88,7 @@ func TestPartsFitTogether(t *testing.T) {
 	the[*schedulingv1.PriorityClass](t, o, pod.Spec.PriorityClassName)
 	term := pod.Spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution[0].PodAffinityTerm
 	g.Expect(matches(t, term.LabelSelector, pod.Labels)).To(BeTrue(), "two pods keep away from each other")
+	g.Expect(matches(t, term.LabelSelector, map[string]string{"app": "another"})).To(BeFalse(), "and from nobody else")
 	g.Expect(term.TopologyKey).To(Equal(corev1.LabelHostname))
 	for _, rules := range the[*monitoringv1.PrometheusRule](t, o, "metrics").Spec.Groups {
 		for _, rule := range rules.Rules {

@@ -37,7 +37,7 @@ func typed(t *testing.T, cmd *cobra.Command, stdin string, args ...string) (said
 	cmd.SetIn(strings.NewReader(stdin))
 	cmd.SetOut(&out)
 	cmd.SetErr(&out)
-	cmd.SetArgs(args)
+	cmd.SetArgs(append([]string{}, args...)) // Nil would be those of the test.
 	err = cmd.ExecuteContext(t.Context())
 	return out.String(), err
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/openshift/hypershift/cmd/exit"
 	"github.com/openshift/hypershift/cmd/kube"
 	"github.com/openshift/hypershift/cmd/kube/kubetest"
+	"github.com/openshift/hypershift/cmd/progress"
 )
 
 func ofPlatform(platform hyperv1.PlatformType) *hyperv1.HostedCluster {
@@ -42,7 +43,7 @@ func types(t *testing.T, cmd *cobra.Command, args ...string) (stdout, stderr str
 	var out, said strings.Builder
 	cmd.SetOut(&out)
 	cmd.SetErr(&said)
-	cmd.SetArgs(args)
+	cmd.SetArgs(append([]string{}, args...)) // Nil would be those of the test.
 	err = cmd.ExecuteContext(t.Context())
 	return out.String(), said.String(), err
 }
@@ -93,6 +94,18 @@ func TestCreate(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(platform.of).To(Equal("demo"))
 		g.Expect(out).To(ContainSubstring("image: r/other:2"), "what was named stays")
+	})
+	t.Run("When the flag has its old name, it should be taken, and the new one be told", func(t *testing.T) {
+		g := NewWithT(t)
+		out, said, err := types(t, NewCreateCommand(plain{}), append(named, "--render", "--release-image=r/a:1", "--node-count=7")...)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(out + said).To(And(ContainSubstring("replicas: 7"), ContainSubstring("use --replicas")))
+	})
+	t.Run("When more is typed than there is to say, it should be refused", func(t *testing.T) {
+		for _, cmd := range []*cobra.Command{NewCreateCommand(plain{}), NewDestroyCommand()} {
+			_, _, err := types(t, cmd, append(named, "stray")...)
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(`unknown command "stray"`)))
+		}
 	})
 	for _, tt := range []struct {
 		name     string
@@ -205,4 +218,22 @@ func TestConditions(t *testing.T) {
 	g.Expect(Conditions(pool)).To(BeEmpty())
 	pool.Status.Conditions = []hyperv1.NodePoolCondition{{Type: "Ready", Status: "False", Reason: "Why", Message: "because", LastTransitionTime: now}}
 	g.Expect(Conditions(pool)).To(Equal([]metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Why", Message: "because", LastTransitionTime: now}}))
+}
+
+// TestCauses tells of what a user can mend before what follows from it.
+func TestCauses(t *testing.T) {
+	for cause, effect := range map[string]string{
+		hyperv1.NodePoolValidReleaseImageConditionType: hyperv1.NodePoolValidMachineConfigConditionType,
+		hyperv1.NodePoolValidArchPlatform:              hyperv1.NodePoolAllMachinesReadyConditionType,
+		hyperv1.NodePoolValidPlatformImageType:         hyperv1.NodePoolAllMachinesReadyConditionType,
+		hyperv1.NodePoolAllMachinesReadyConditionType:  hyperv1.NodePoolReachedIgnitionEndpoint,
+		hyperv1.NodePoolReachedIgnitionEndpoint:        hyperv1.NodePoolAllNodesHealthyConditionType,
+		hyperv1.NodePoolAllNodesHealthyConditionType:   hyperv1.NodePoolReadyConditionType,
+	} {
+		pool := &hyperv1.NodePool{}
+		for _, condition := range []string{effect, cause} {
+			pool.Status.Conditions = append(pool.Status.Conditions, hyperv1.NodePoolCondition{Type: condition, Status: "False", Reason: "Why"})
+		}
+		NewWithT(t).Expect(progress.FirstUnmet(Conditions(pool), ReadyConditions...)).To(HavePrefix(cause + " is False"))
+	}
 }

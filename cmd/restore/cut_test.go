@@ -132,7 +132,7 @@ func TestUsage(t *testing.T) {
 			cmd.SilenceErrors, cmd.SilenceUsage = true, true
 			cmd.SetOut(io.Discard)
 			cmd.SetErr(io.Discard)
-			cmd.SetArgs(tt.args)
+			cmd.SetArgs(append([]string{}, tt.args...)) // Nil would be those of the test.
 			err := cmd.ExecuteContext(t.Context())
 			g.Expect(err).To(MatchError(And(ContainSubstring(tt.says), Not(ContainSubstring("\n")))))
 			g.Expect(exit.Code(err)).To(Equal(tt.code))

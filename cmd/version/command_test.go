@@ -23,7 +23,7 @@ func prints(t *testing.T, args ...string) (string, error) {
 	var out strings.Builder
 	cmd.SetOut(&out)
 	cmd.SetErr(&out)
-	cmd.SetArgs(args)
+	cmd.SetArgs(append([]string{}, args...)) // Nil would be those of the test.
 	err := cmd.ExecuteContext(t.Context())
 	return out.String(), err
 }

@@ -3,6 +3,7 @@
 package maas
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/cmd/cluster"
@@ -32,6 +34,9 @@ func pooled(t *testing.T, args ...string) (*hyperv1.MAASNodePoolPlatform, error)
 	}
 	pool := &hyperv1.NodePool{}
 	p.Apply(pool)
+	if pool.Spec.Platform.Type != hyperv1.MAASPlatform {
+		t.Errorf("the pool is of platform %q", pool.Spec.Platform.Type)
+	}
 	return pool.Spec.Platform.MAAS, nil
 }
 
@@ -229,5 +234,19 @@ func TestSecretOfTheCluster(t *testing.T) {
 	objs := p.Objects("team", "demo")
 	g.Expect(objs[0].GetNamespace()).To(Equal("team"))
 	g.Expect(objs[0]).To(HaveField("Data", And(HaveLen(2), HaveKey(hyperv1.MAASEndpointKey), HaveKey(hyperv1.MAASAPIKeyKey))))
-	var _ cluster.Platform = p
+	var platform cluster.Platform = p
+	hc := &hyperv1.HostedCluster{}
+	platform.Apply(hc)
+	g.Expect(hc.Spec.Platform.Type).To(Equal(hyperv1.MAASPlatform))
+}
+
+// TestAddress asks the management cluster where its nodes are reached, and ends with what it says.
+func TestAddress(t *testing.T) {
+	p, flags := NewCluster(), pflag.NewFlagSet("test", pflag.ContinueOnError)
+	p.getenv = func(string) string { return key }
+	p.AddFlags(flags)
+	g := NewWithT(t)
+	g.Expect(flags.Parse([]string{"--maas-endpoint=https://maas/MAAS"})).To(Succeed())
+	away := errors.New("no such host")
+	g.Expect(p.Complete(t.Context(), cluster.Environment{Name: "demo", Client: func() (client.Client, error) { return nil, away }})).To(MatchError(away))
 }

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package root_test
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/spf13/cobra"
+
+	"github.com/openshift/hypershift/cmd/root"
+)
+
+// TestEachCommandRefuses types something that no command takes to each of them: it is the user's mistake, said in one line, with nothing printed that
+// a pipe would take for an answer.
+func TestEachCommandRefuses(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	for _, program := range []func() *cobra.Command{root.Hypershift, root.HCP} {
+		var paths [][]string
+		var walk func(cmd *cobra.Command, path []string)
+		walk = func(cmd *cobra.Command, path []string) {
+			if cmd.Runnable() {
+				paths = append(paths, path)
+			}
+			for _, sub := range cmd.Commands() {
+				walk(sub, append(append([]string{}, path...), sub.Name()))
+			}
+		}
+		name := program().Name()
+		walk(program(), nil)
+		NewWithT(t).Expect(len(paths)).To(BeNumerically(">", 8))
+		for _, path := range paths {
+			for _, wrong := range []string{"--no-such-flag", "--no-such-flag=sesame"} {
+				t.Run("When "+wrong+" is typed to "+name+" "+strings.Join(path, " ")+" it should exit with 2", func(t *testing.T) {
+					g, cmd := NewWithT(t), program()
+					var stdout, stderr bytes.Buffer
+					cmd.SetOut(&stdout)
+					cmd.SetErr(&stderr)
+					cmd.SetArgs(append(append([]string{}, path...), wrong))
+					g.Expect(root.Run(t.Context(), cmd, &stderr)).To(Equal(2))
+					g.Expect(stdout.String()).To(BeEmpty())
+					g.Expect(stderr.String()).To(And(HavePrefix("Error: "), ContainSubstring("--no-such-flag")))
+					g.Expect(strings.Count(stderr.String(), "\n")).To(Equal(1), stderr.String())
+				})
+			}
+		}
+	}
+}
+
+// TestGroups shows what there is to who names a group alone, and says what is wrong to who mistypes.
+func TestGroups(t *testing.T) {
+	for _, args := range []string{"create", "create cluster", "destroy --help", "dump -h", "restore"} {
+		t.Run("When it is "+args+" it should print help", func(t *testing.T) {
+			o := hypershift(t.Context(), "", strings.Fields(args)...)
+			g := NewWithT(t)
+			g.Expect(o.code).To(BeZero())
+			g.Expect(o.stdout).To(ContainSubstring("Available Commands:"))
+			g.Expect(o.stderr).To(BeEmpty())
+		})
+	}
+	for args, says := range map[string]string{
+		"restore cluster":      "--from and --key-file are required",
+		"drain lxd-hosts":      `unknown command "lxd-hosts" for "hypershift drain"`,
+		"drain lxd-host":       "accepts 1 arg(s), received 0",
+		"create lxd-host":      "set one of --machine and --pool",
+		"create kubeconfig a":  `unknown command "a"`,
+		"create etcd-backup":   "--name is required",
+		"dump cluster":         "--name and --artifact-dir are required",
+		"release mirror":       "--to or --to-dir is required",
+		"install render stray": `unknown command "stray"`,
+	} {
+		t.Run("When it is "+args+" it should say what is wrong and exit with 2", func(t *testing.T) {
+			g, o := NewWithT(t), hypershift(t.Context(), "", strings.Fields(args)...)
+			g.Expect(o.stderr).To(ContainSubstring(says))
+			g.Expect(o.code).To(Equal(2))
+			g.Expect(o.stdout).To(BeEmpty())
+		})
+	}
+	t.Run("When the platform is for developers, those who only have clusters should not be offered it", func(t *testing.T) {
+		g, cmd := NewWithT(t), root.HCP()
+		var stderr bytes.Buffer
+		cmd.SetErr(&stderr)
+		cmd.SetArgs([]string{"create", "cluster", "none", "--name=demo"})
+		g.Expect(root.Run(t.Context(), cmd, &stderr)).To(Equal(2))
+		g.Expect(stderr.String()).To(ContainSubstring(`unknown command "none" for "hcp create cluster"`))
+	})
+}
