@@ -35,7 +35,7 @@ func (s *stage) program(name, script string, tests ...*test) {
 	s.t.Helper()
 	p := program{path: filepath.Join(s.folder, name), dir: s.folder}
 	text := fmt.Sprintf("#!/bin/sh\necho \"%s $MUTANT $*\" >> calls\n%s\n", name, script)
-	s.Expect(os.WriteFile(p.path, []byte(text), 0o700)).To(Succeed()) //nolint:gosec // It is to be run.
+	s.Expect(os.WriteFile(p.path, []byte(text), 0o700)).To(Succeed())
 	s.programs = append(s.programs, p)
 	for _, t := range tests {
 		t.program = p

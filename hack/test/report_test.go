@@ -163,3 +163,30 @@ func TestStaged(t *testing.T) {
 		}
 	}
 }
+
+// TestStages: a stage is said to whoever types it wrong, and its folders are there.
+func TestStages(t *testing.T) {
+	_, err := parse([]string{"none"})
+	if err == nil {
+		t.Fatal("none is no stage")
+	}
+	said := strings.ReplaceAll(err.Error(), " or ", ", ") + ","
+	for name, s := range stages {
+		if !strings.Contains(said, " "+name+",") {
+			t.Errorf("who names no stage is not told of %s: %v", name, err)
+		}
+		if s.command != nil || name == "unit" {
+			continue
+		}
+		packages, err := s.packages()
+		if err != nil || len(packages) == 0 {
+			t.Errorf("stage %s has no packages: %v", name, err)
+		}
+		for _, pkg := range packages {
+			folder := filepath.Join("..", "..", s.dir, strings.TrimSuffix(pkg, "/..."))
+			if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+				t.Errorf("stage %s names a folder that is not there: %s", name, folder)
+			}
+		}
+	}
+}
