@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	agentv1 "github.com/openshift/hypershift/api/agent/v1beta1"
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/api/util/contract"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+)
+
+// TestHostsOfPools: a pool gets hosts by its labels, and other labels are other hosts.
+func TestHostsOfPools(t *testing.T) {
+	g, p := NewWithT(t), &Platform{}
+	pool := func(labels map[string]string) platform.Pool {
+		pool := &hyperv1.NodePool{}
+		if labels != nil {
+			pool.Spec.Platform.Agent = &hyperv1.AgentNodePoolPlatform{AgentLabelSelector: &metav1.LabelSelector{MatchLabels: labels}}
+		}
+		return platform.Pool{NodePool: pool}
+	}
+	selects := func(pool platform.Pool) *metav1.LabelSelector {
+		return p.MachineTemplate(pool).(*agentv1.AgentMachineTemplate).Spec.Template.Spec.AgentLabelSelector
+	}
+	g.Expect(selects(pool(nil))).To(BeNil(), "any host will do")
+	chosen := pool(map[string]string{"size": "large"})
+	g.Expect(selects(chosen).MatchLabels).To(Equal(map[string]string{"size": "large"}))
+	selects(chosen).MatchLabels["size"] = "small"
+	g.Expect(chosen.NodePool.Spec.Platform.Agent.AgentLabelSelector.MatchLabels["size"]).To(Equal("large"), "the pool's own is not shared")
+	g.Expect(p.RollingTemplate(p.MachineTemplate(chosen))).NotTo(Equal(p.RollingTemplate(p.MachineTemplate(pool(map[string]string{"size": "small"})))))
+}
+
+// TestHostsThatGo: why a deletion waits, in the provider's words where it has some.
+func TestHostsThatGo(t *testing.T) {
+	host := func(name, namespace string, conditions ...contract.Condition) client.Object {
+		return &agentv1.AgentMachine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Status: agentv1.AgentMachineStatus{Conditions: conditions}}
+	}
+	stuck := contract.Condition{Type: "Ready", Status: "False", Message: "the host does not answer"}
+	for _, tc := range []struct {
+		name    string
+		objects []client.Object
+		want    string
+	}{
+		{"When there is none, it should wait for nothing", nil, ""},
+		{"When another cluster has one, it should wait for nothing", []client.Object{host("a", "clusters-other")}, ""},
+		{"When there is one, it should name it", []client.Object{host("a", "clusters-demo")}, "Waiting for the assisted service to give back 1 host; AgentMachine a"},
+		{"When there are several, it should count them and say what keeps one", []client.Object{host("a", "clusters-demo", stuck), host("b", "clusters-demo")},
+			"Waiting for the assisted service to give back 2 hosts; AgentMachine a: the host does not answer"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			NewWithT(t).Expect((&Platform{}).OrphanedMachines(t.Context(), testClient(t, tc.objects...), testCluster())).To(Equal(tc.want))
+		})
+	}
+	c := interceptor.NewClient(testClient(t).(client.WithWatch), interceptor.Funcs{
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return errors.New("timed out")
+		}})
+	_, err := (&Platform{}).OrphanedMachines(t.Context(), c, testCluster())
+	NewWithT(t).Expect(err).To(MatchError("listing AgentMachines of namespace clusters-demo: timed out"))
+	reason, message := (&Platform{}).MachineProblem(&corev1.Pod{})
+	NewWithT(t).Expect([]string{reason, message}).To(HaveEach(BeEmpty()), "it is no host")
+}
+
+// TestWhomTheRightIsFor: the binding gives the Role of the cluster, and nothing else, to its own provider.
+func TestWhomTheRightIsFor(t *testing.T) {
+	g, c, cluster := NewWithT(t), testClient(t, agents("agents", "*")), testCluster()
+	_, err := (&Platform{}).ReconcileCredentials(t.Context(), c, cluster)
+	g.Expect(err).NotTo(HaveOccurred())
+	binding := &rbacv1.RoleBinding{ObjectMeta: bindingName(cluster, "agents")}
+	g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(binding), binding)).To(Succeed())
+	g.Expect(binding.RoleRef).To(Equal(rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "capi-provider-role-clusters-demo"}))
+	role := &rbacv1.Role{}
+	g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: "agents", Name: binding.RoleRef.Name}, role)).To(Succeed())
+}
+
+// TestFormerNamespace: which agents a provider was started for is read from its own arguments, also where they end early.
+func TestFormerNamespace(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"When it is a word of its own, it should be that", []string{"--leader-elect", "--agent-namespace", "agents"}, "agents"},
+		{"When it is in one word, it should be that", []string{"--agent-namespace=agents", "--v=4"}, "agents"},
+		{"When nothing follows the flag, it should be none", []string{"--agent-namespace"}, ""},
+		{"When another flag begins the same, it should be none", []string{"--agent-namespaces=agents"}, ""},
+		{"When there are no arguments, it should be none", nil, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) { NewWithT(t).Expect(namespaceIn(tc.args)).To(Equal(tc.want)) })
+	}
+	t.Run("When a provider was started for none, no right should be taken away", func(t *testing.T) {
+		g, cluster := NewWithT(t), testCluster()
+		running := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: platform.ProviderName}}
+		running.Spec.Template.Spec.Containers = []corev1.Container{{Args: []string{"--leader-elect"}}}
+		c := testClient(t, agents("agents", "clusters"), running)
+		credentials, err := (&Platform{}).ReconcileCredentials(t.Context(), c, cluster)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(credentials.Condition.Status).To(Equal(metav1.ConditionTrue))
+	})
+	t.Run("When the cluster names no namespace, there should be nothing to take away", func(t *testing.T) {
+		cluster := testCluster()
+		cluster.HostedCluster.Spec.Platform.Agent = nil
+		NewWithT(t).Expect((&Platform{}).DeleteCredentials(t.Context(), testClient(t), cluster)).To(Succeed())
+	})
+}
+
+// TestNoHostsBeforeAnAddress: hosts that boot too early would find no control plane, and install themselves for nobody.
+func TestNoHostsBeforeAnAddress(t *testing.T) {
+	g, cluster := NewWithT(t), testCluster()
+	cluster.HostedCluster.Status.IgnitionEndpoint = "10.0.0.1:31000"
+	cluster.ControlPlane = &hyperv1.HostedControlPlane{}
+	g.Expect((&Platform{}).InfraCluster(cluster)).To(BeNil())
+	cluster.ControlPlane = nil
+	g.Expect((&Platform{}).InfraCluster(cluster)).To(BeNil())
+}
