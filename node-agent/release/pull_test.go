@@ -292,7 +292,7 @@ func TestPullSecret(t *testing.T) {
 		plan := &nodeplan.Plan{Node: w.push("node", programs()), PullSecret: []byte(`{"auths": hunter2`)}
 		requests := w.registry.Requests()
 		err := release.Install(t.Context(), w.Host, plan)
-		w.Expect(err).To(MatchError(Not(ContainSubstring(password))))
+		w.Expect(err).To(MatchError(And(ContainSubstring("pull secret"), Not(ContainSubstring(password)))))
 		w.Expect(w.registry.Requests()).To(Equal(requests))
 	})
 }

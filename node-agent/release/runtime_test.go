@@ -142,6 +142,9 @@ func TestUnits(t *testing.T) {
 		m.Put(nodeplan.UnitDir+nodeplan.FollowUnit, "[Service]\n")
 		g.Expect(release.Follow(t.Context(), m.Host, nil)).To(Succeed())
 		g.Expect(m.Commands).To(Equal([]string{"systemctl start --no-block " + nodeplan.FollowUnit}))
+		refused := errors.New("access denied")
+		m.Program = func(string, io.Reader) ([]byte, error) { return nil, refused }
+		g.Expect(release.Follow(t.Context(), m.Host, nil)).To(MatchError(refused))
 	})
 }
 

@@ -45,7 +45,7 @@ func TestCutOff(t *testing.T) {
 			whole.healthy["new\n"] = unhealthy
 			want := whole.goes()
 			// The steps to a configuration are those of the way back too. What is not the first cut is the second one.
-			all, steps, each, cuts, underway := whole.files(), 1, 2, 0, 0
+			all, steps, each, cuts, underway := whole.files(), 1, 3, 0, 0
 			if unhealthy == nil {
 				each = 5
 			}

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -46,29 +47,51 @@ func (m *Machine) Copy(t testing.TB) *Machine {
 	t.Helper()
 	other := New(t)
 	other.Program = m.Program
+	for _, name := range m.names(nil) {
+		mode := m.Mode(name)
+		switch {
+		case mode.IsDir():
+			if err := os.MkdirAll(other.Path(name), 0o755); err != nil { //nolint:gosec // As the machine itself makes them.
+				t.Fatal(err)
+			}
+		case mode&fs.ModeSymlink != 0:
+			other.PutLink(name, m.target(name))
+		default:
+			other.PutMode(name, m.Text(name), mode)
+		}
+	}
+	return other
+}
+
+// names are all that the machine has, from its root, a folder before what is in it; but for what is below the given folders.
+func (m *Machine) names(without []string) []string {
+	m.t.Helper()
+	var all []string
 	err := filepath.WalkDir(m.Root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		target := other.Path(strings.TrimPrefix(path, m.Root))
-		switch {
-		case entry.IsDir():
-			return os.MkdirAll(target, 0o755) //nolint:gosec // As the machine itself makes them.
-		case entry.Type()&fs.ModeSymlink != 0:
-			leads, err := os.Readlink(path)
-			return errors.Join(err, os.Symlink(leads, target))
+		name := strings.TrimPrefix(path, m.Root)
+		if entry.IsDir() && slices.Contains(without, name) {
+			return filepath.SkipDir
 		}
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		content, err := os.ReadFile(path)
-		return errors.Join(err, os.WriteFile(target, content, 0o600), os.Chmod(target, info.Mode()))
+		all = append(all, name)
+		return nil
 	})
 	if err != nil {
-		t.Fatal(err)
+		m.t.Fatal(err)
 	}
-	return other
+	return all
+}
+
+// target is where a link leads.
+func (m *Machine) target(path string) string {
+	m.t.Helper()
+	target, err := os.Readlink(m.Path(path))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return target
 }
 
 func (m *Machine) run(_ context.Context, stdin io.Reader, program string, args ...string) ([]byte, error) {
@@ -174,29 +197,14 @@ func (m *Machine) Owner(path string) string {
 func (m *Machine) Files(without ...string) map[string]string {
 	m.t.Helper()
 	all := map[string]string{}
-	err := filepath.WalkDir(m.Root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	for _, name := range m.names(without) {
+		switch mode := m.Mode(name); {
+		case mode.IsDir():
+		case mode&fs.ModeSymlink != 0:
+			all[name] = "-> " + m.target(name)
+		default:
+			all[name] = fmt.Sprintf("%s %s", mode, m.Text(name))
 		}
-		name := strings.TrimPrefix(path, m.Root)
-		for _, folder := range without {
-			if name == folder && entry.IsDir() {
-				return filepath.SkipDir
-			}
-		}
-		if entry.IsDir() {
-			return nil
-		}
-		if entry.Type()&fs.ModeSymlink != 0 {
-			target, err := os.Readlink(path)
-			all[name] = "-> " + target
-			return err
-		}
-		all[name] = fmt.Sprintf("%s %s", m.Mode(name), m.Text(name))
-		return nil
-	})
-	if err != nil {
-		m.t.Fatal(err)
 	}
 	return all
 }
