@@ -141,6 +141,28 @@ func TestNumbersAreGivenOnce(t *testing.T) {
 	g.Expect(db.Spaces.All()).To(HaveLen(1), "what has no space is in none")
 }
 
+// TestPlacesThatAreMade: a zone, pool, domain or tag that only machines name is one like any other.
+func TestPlacesThatAreMade(t *testing.T) {
+	g := NewWithT(t)
+	db := load(t, `{"machines": [{"zone": "x", "pool": "p", "domain": "d.example", "tag_names": ["t"]}, {"zone": "y", "pool": "q", "domain": "e.example", "tag_names": ["u", "t"]},
+		{"zone": "x", "pool": {"id": 9, "name": "p"}}], "spaces": [{"id": 0, "name": "first"}]}`)
+	ids := func(of func(*inventory.Machine) int) []int {
+		var out []int
+		for _, m := range db.Machines.All() {
+			out = append(out, of(m))
+		}
+		return out
+	}
+	g.Expect(ids(func(m *inventory.Machine) int { return m.ZoneID })).To(Equal([]int{2, 3, 2}))
+	g.Expect(ids(func(m *inventory.Machine) int { return m.PoolID })).To(Equal([]int{1, 2, 1}))
+	g.Expect(ids(func(m *inventory.Machine) int { return m.DomainID })).To(Equal([]int{1, 2, 0}))
+	g.Expect(db.Zones.Get(2)).To(HaveField("Name", "x"))
+	g.Expect(db.Pools.Get(2)).To(HaveField("Name", "q"))
+	g.Expect(db.Domains.Get(2)).To(And(HaveField("Name", "e.example"), HaveField("Authoritative", true), HaveField("Default", false)))
+	g.Expect(db.Tags.All()).To(HaveExactElements(And(HaveField("ID", 1), HaveField("Name", "t")), And(HaveField("ID", 2), HaveField("Name", "u"))))
+	g.Expect(db.Spaces.Get(0)).To(HaveField("Name", "first"))
+}
+
 // TestDefaultDomain: every site has one, which is that of the number 0 unless the seed says otherwise.
 func TestDefaultDomain(t *testing.T) {
 	for seed, want := range map[string]string{
@@ -182,6 +204,7 @@ func TestPowerAndSettingsOfASeed(t *testing.T) {
 		"config": {"node_timeout": 45, "default_distro_series": "noble"}}`)
 	g.Expect(db.Machines.Get("a")).To(And(HaveField("PowerType", "ipmi"), HaveField("PowerParameters", HaveKeyWithValue("power_user", "root")),
 		HaveField("AgentName", "mine"), HaveField("SwapSize", HaveValue(Equal(int64(0)))), HaveField("Extra", Not(HaveKey("power_parameters")))))
+	g.Expect(load(t, `{"boot_resources": [{"name": "disk", "filetype": "ddgz"}]}`).BootResources.All()).To(HaveExactElements(HaveField("FileType", "ddgz")))
 	g.Expect(db.Setting("node_timeout")).To(Equal(45.0))
 	g.Expect(db.Setting("default_distro_series")).To(Equal("noble"))
 	g.Expect(db.Setting("maas_name")).To(BeNil())

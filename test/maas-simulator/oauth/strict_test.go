@@ -46,6 +46,12 @@ func TestIncomplete(t *testing.T) {
 		})
 	}
 	g := NewWithT(t)
+	quoted := httptest.NewRequest("GET", "/x", nil)
+	quoted.Header.Set("Authorization", `OAuth oauth_consumer_key="another", oauth_token=bare,oauth_signature_method="x", oauth_signature="%22q%22", oauth_timestamp="1",  oauth_nonce="n"`)
+	p, err := oauth.Read(quoted, nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(p).To(And(HaveKeyWithValue("oauth_consumer_key", "another"), HaveKeyWithValue("oauth_token", "bare"), HaveKeyWithValue("oauth_signature", `"q"`),
+		HaveKeyWithValue("oauth_nonce", "n")))
 	for _, header := range []string{"OAuth", "", "Bearer abc", "OAuthoauth_token=x"} {
 		r := httptest.NewRequest("GET", "/x", nil)
 		r.Header.Set("Authorization", header)
