@@ -48,3 +48,24 @@ func TestAnnouncements(t *testing.T) {
 		})
 	}
 }
+
+// TestChecksums sums up as those who receive an advertisement do: one that does not sum up to ffff is thrown away, and clients go on to the node
+// that had the address before.
+func TestChecksums(t *testing.T) {
+	for _, address := range []string{"2001:db8::5", "::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "fe80::ffff:ffff:ffff:fffe", "fd00:8000:8000:8000:8000:8000:8000:8000", "::ffff:1"} {
+		for _, hardware := range []net.HardwareAddr{{0, 0, 0, 0, 0, 0}, {0x02, 0, 0, 0, 0, 0x05}, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, {0x80, 0, 0x80, 0, 0x80, 0}} {
+			frame := announcements(netip.MustParseAddr(address), hardware)[0]
+			// Behind 14 bytes of Ethernet and 40 of IPv6 is the message; the addresses are the last 32 of the latter.
+			sum := uint32(len(frame)-54) + 58
+			for i := 22; i < len(frame); i += 2 {
+				sum += uint32(frame[i])<<8 | uint32(frame[i+1])
+			}
+			for sum > 0xffff {
+				sum = sum>>16 + sum&0xffff
+			}
+			if sum != 0xffff {
+				t.Errorf("the advertisement of %s by %s sums up to %x", address, hardware, sum)
+			}
+		}
+	}
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package virtualip
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// TestServersOnTheNode: a node stands back for a server that was there and is ill or gone, and not for one that a cluster never had.
+func TestServersOnTheNode(t *testing.T) {
+	server := func(t *testing.T, status *atomic.Int32) *httptest.Server {
+		t.Helper()
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(status.Load())) }))
+		t.Cleanup(server.Close)
+		return server
+	}
+	var well, ill atomic.Int32
+	well.Store(http.StatusOK)
+	ill.Store(http.StatusServiceUnavailable)
+	t.Run("When it never answered, it should be taken for not being there", func(t *testing.T) {
+		g, gone := NewWithT(t), server(t, &well)
+		check := Answers(gone.URL)
+		gone.Close()
+		for range strikes {
+			g.Expect(check(t.Context())).To(Succeed())
+		}
+	})
+	t.Run("When it says that it is ill, that should count from its first answer", func(t *testing.T) {
+		g, s := NewWithT(t), server(t, &ill)
+		check := Answers(s.URL)
+		g.Expect(check(t.Context())).To(MatchError(And(ContainSubstring(s.URL), ContainSubstring("503"))))
+		ill.Store(http.StatusOK)
+		g.Expect(check(t.Context())).To(Succeed(), "it is well again")
+	})
+	t.Run("When it was there and goes, that should count, even if it had only been ill", func(t *testing.T) {
+		for _, status := range []int32{http.StatusOK, http.StatusInternalServerError} {
+			var says atomic.Int32
+			says.Store(status)
+			g, s := NewWithT(t), server(t, &says)
+			check := Answers(s.URL)
+			_ = check(t.Context())
+			s.Close()
+			g.Expect(check(t.Context())).To(MatchError(ContainSubstring("does no more")))
+		}
+	})
+	t.Run("When two are asked, each should be known by itself", func(t *testing.T) {
+		g, first, second := NewWithT(t), server(t, &well), server(t, &well)
+		one, other := Answers(first.URL), Answers(second.URL)
+		g.Expect(one(t.Context())).To(Succeed())
+		first.Close()
+		second.Close()
+		g.Expect(one(t.Context())).NotTo(Succeed())
+		g.Expect(other(t.Context())).To(Succeed())
+	})
+	t.Run("When the URL is none, it should name it", func(t *testing.T) {
+		NewWithT(t).Expect(Answers("http://a b")(context.Background())).To(MatchError(ContainSubstring("health check http://a b")))
+	})
+}
