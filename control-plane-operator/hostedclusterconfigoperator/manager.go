@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strings"
 
 	configv1 "github.com/openshift/api/config/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -249,8 +250,13 @@ func (o *options) ofNodes(c *clusters, controlPlane client.ObjectKey, gate pause
 	}
 }
 
-// setUp sets up those of the controllers that are asked for; all when none are named.
+// setUp sets up those of the controllers that are asked for; all when none are named. A name that is none's would be waited for in vain.
 func (o *options) setUp(controllers map[string]func() error) error {
+	for _, name := range o.controllers {
+		if controllers[name] == nil {
+			return fmt.Errorf("--controllers: there is no controller %q; name some of %s", name, strings.Join(slices.Sorted(maps.Keys(controllers)), ", "))
+		}
+	}
 	for name, add := range controllers {
 		if len(o.controllers) > 0 && !slices.Contains(o.controllers, name) {
 			continue

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedclusterconfigoperator
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
+)
+
+func TestSetUp(t *testing.T) {
+	broken := errors.New("broken")
+	for name, tc := range map[string]struct {
+		asked, want []string
+		breaks      string
+		wrong       string
+	}{
+		"none is named":         {nil, []string{"address", "node", "resources"}, "", ""},
+		"some are named":        {[]string{"node", "address"}, []string{"address", "node"}, "", ""},
+		"one is named twice":    {[]string{"node", "node"}, []string{"node"}, "", ""},
+		"one is misspelt":       {[]string{"node", "adress"}, nil, "", `there is no controller "adress"; name some of address, node, resources`},
+		"one cannot be set up":  {[]string{"node"}, []string{"node"}, "node", "setting up the node controller: broken"},
+		"another one could not": {[]string{"address"}, []string{"address"}, "node", ""},
+	} {
+		t.Run("When of the controllers "+name+" those that are asked for should be set up", func(t *testing.T) {
+			g, did, controllers := NewWithT(t), []string(nil), map[string]func() error{}
+			for _, each := range []string{"resources", "node", "address"} {
+				controllers[each] = func() error {
+					did = append(did, each)
+					if each == tc.breaks {
+						return broken
+					}
+					return nil
+				}
+			}
+			err := (&options{controllers: tc.asked}).setUp(controllers)
+			if tc.wrong != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(tc.wrong)))
+			} else {
+				g.Expect(err).NotTo(HaveOccurred())
+			}
+			slices.Sort(did)
+			g.Expect(cmp.Diff(tc.want, did)).To(BeEmpty())
+		})
+	}
+}
+
+// TestArguments: what is wrong with the command line is said before anything is connected to.
+func TestArguments(t *testing.T) {
+	needed := []string{"--namespace=clusters-demo", "--hosted-control-plane=demo", "--target-kubeconfig=/no/such/kubeconfig"}
+	for name, tc := range map[string]struct {
+		args  []string
+		env   map[string]string
+		wrong string
+	}{
+		"nothing":                             {nil, nil, "--hosted-control-plane is missing"},
+		"an argument that is none":            {append([]string{"extra"}, needed...), nil, "unknown command"},
+		"overrides that are none":             {append([]string{"--registry-overrides=quay.io"}, needed...), nil, "--registry-overrides: "},
+		"mirrors that are none":               {needed, map[string]string{"OPENSHIFT_IMG_OVERRIDES": "quay.io"}, "OPENSHIFT_IMG_OVERRIDES: "},
+		"flags of another distribution alone": {append([]string{"--konnectivity-port=x"}, needed...), nil, "konnectivity-port"},
+	} {
+		t.Run("When it is started with "+name+" it should say so", func(t *testing.T) {
+			for key, value := range tc.env {
+				t.Setenv(key, value)
+			}
+			cmd := NewCommand()
+			cmd.SilenceErrors, cmd.SilenceUsage = true, true
+			cmd.SetArgs(append([]string{}, tc.args...))
+			NewWithT(t).Expect(cmd.ExecuteContext(t.Context())).To(MatchError(ContainSubstring(tc.wrong)))
+		})
+	}
+	t.Run("When the guest's kubeconfig is not there it should be named", func(t *testing.T) {
+		config := filepath.Join(t.TempDir(), "management")
+		text := "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a}}]\nclusters: [{name: a, cluster: {server: 'https://192.0.2.1'}}]\n"
+		g := NewWithT(t)
+		g.Expect(os.WriteFile(config, []byte(text), 0o600)).To(Succeed())
+		t.Setenv("KUBECONFIG", config)
+		o := &options{targetKubeconfig: "/no/such/kubeconfig"}
+		g.Expect(o.manage(t.Context(), nil)).To(MatchError(ContainSubstring("reading --target-kubeconfig /no/such/kubeconfig")))
+	})
+}
+
+// TestEnvironment: the namespace may come from the pod itself, and a flag goes before it.
+func TestEnvironment(t *testing.T) {
+	g := NewWithT(t)
+	t.Setenv("POD_NAMESPACE", "clusters-demo")
+	g.Expect(NewCommand().Flags().Lookup("namespace").Value.String()).To(Equal("clusters-demo"))
+	cmd := NewCommand()
+	g.Expect(cmd.ParseFlags([]string{"--namespace=another"})).To(Succeed())
+	g.Expect(cmd.Flags().Lookup("namespace").Value.String()).To(Equal("another"))
+}
+
+// TestCaches: a guest may hold more than a control plane's pod has room for, and of a hosted namespace's Secrets one is the operator's to watch.
+func TestCaches(t *testing.T) {
+	g := NewWithT(t)
+	management := managementCache("clusters-demo")
+	g.Expect(management.DefaultNamespaces).To(And(HaveLen(1), HaveKey("clusters-demo")))
+	g.Expect(management.ByObject).To(HaveLen(1))
+	for obj, kept := range management.ByObject {
+		g.Expect(obj).To(BeAssignableToTypeOf(&corev1.Secret{}))
+		g.Expect(kept.Field.String()).To(Equal("metadata.name=" + kubeapiserver.EncryptionSecret))
+	}
+	guest := guestCache()
+	g.Expect(guest.DefaultLabelSelector.String()).To(Equal("hypershift.openshift.io/managed=true"))
+	all := map[bool]int{}
+	for obj, kept := range guest.ByObject {
+		all[kept.Label.Empty()]++
+		g.Expect([]client.Object{&corev1.Node{}, &certificatesv1.CertificateSigningRequest{}}).To(ContainElement(BeAssignableToTypeOf(obj)))
+	}
+	g.Expect(all).To(Equal(map[bool]int{true: 2}), "nodes and their requests are nobody's to label")
+}
