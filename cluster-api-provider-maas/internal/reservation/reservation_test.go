@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reservation_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/reservation"
+)
+
+// TestFor: a machine that is kept goes to the next MachineSet of its pool; a restored one to any of its pool.
+func TestFor(t *testing.T) {
+	t.Parallel()
+	kept, restored := reservation.Record{Deployment: "p", Set: "p-1"}, reservation.Record{Deployment: "p", Set: "p-1", Restored: true}
+	for name, tc := range map[string]struct {
+		record          reservation.Record
+		deployment, set string
+		want            bool
+	}{
+		"the next set of the pool":                {kept, "p", "p-2", true},
+		"the same set":                            {kept, "p", "p-1", false},
+		"another pool":                            {kept, "q", "p-2", false},
+		"no pool, with a set of the pool's name":  {kept, "", "p", false},
+		"no pool, of a record without one":        {reservation.Record{}, "", "s", false},
+		"restored, the next set":                  {restored, "p", "p-2", true},
+		"restored, the same set":                  {restored, "p", "p-1", true},
+		"restored, a set that is a pool":          {restored, "", "p", true},
+		"restored, another pool of sets so named": {restored, "q", "p", false},
+		"restored, of no pool":                    {reservation.Record{Restored: true}, "", "", false},
+	} {
+		if got := tc.record.For(tc.deployment, tc.set); got != tc.want {
+			t.Errorf("%s: it may take the machine: %t", name, got)
+		}
+	}
+}
+
+// TestRecordsSurvive: what one process wrote down the next one reads, and what a person broke is no reservation: its machine goes back.
+func TestRecordsSurvive(t *testing.T) {
+	t.Parallel()
+	infra := &infrav1.MaasCluster{}
+	want := reservation.Record{UID: "u", Deployment: "p", Set: "p-1", Hostname: "mole", Since: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), Heir: "h", Restored: true}
+	if err := reservation.Records.Set(infra, "a", want); err != nil {
+		t.Fatal(err)
+	}
+	infra.Annotations[reservation.Records.Key("b")] = "{"
+	if diff := cmp.Diff(map[string]reservation.Record{"a": want}, reservation.Records.Of(infra)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
