@@ -86,9 +86,12 @@ func TestSideBySide(t *testing.T) {
 		return name
 	}
 	one := `echo '{"Action":"pass","Package":"p","Test":"TestA"}'; `
-	// Each of two chains waits for the other, so that they end only where they run at once.
-	first := named("first", one+"touch first; while ! test -e second; do sleep 0.05; done")
-	second := named("second", one+"touch second; while ! test -e first; do sleep 0.05; done; exit 1")
+	// Each of two chains waits for the other, so that they end well only where they run at once.
+	meet := func(own, other string) string {
+		return one + "touch " + own + "; for i in $(seq 2400); do test -e " + other + " && exit 0; sleep 0.05; done; exit 9"
+	}
+	first := named("first", meet("first", "second"))
+	second := named("second", "("+meet("second", "first")+") && exit 1")
 	third := named("third", `test -e second || exit 1; echo '{"Action":"skip","Package":"p","Test":"TestB"}'`)
 	all := sideBySide([][]string{{first}, {second, third}})
 	if all.passed != 2 {
