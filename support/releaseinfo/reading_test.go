@@ -7,6 +7,9 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
+	"maps"
+	"slices"
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -14,6 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	. "github.com/onsi/gomega"
+	"sigs.k8s.io/yaml"
 )
 
 const references = `{"metadata":{"name":"4.20.1"},"spec":{"tags":[{"name":"cli","from":{"kind":"DockerImage","name":"quay.example/cli@sha256:1"}}]}}`
@@ -191,4 +195,49 @@ func TestReleaseImageIsItsOwn(t *testing.T) {
 	g.Expect(release.ComponentVersions()).To(Equal(map[string]string{"a": "1"}))
 	g.Expect(release.Distribution()).To(Equal(OpenShift))
 	g.Expect(release.Architecture()).To(Equal("amd64"))
+}
+
+// TestFilesForOthers: what else reads OpenShift's payloads, such as `oc adm release info`, reads ours by the same names.
+func TestFilesForOthers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		images BootImages
+		want   []string
+	}{
+		"no boot images": {BootImages{}, []string{referencesFile, metadataFile}},
+		"boot images":    {bootImages(), []string{bootImagesFile, referencesFile, metadataFile}},
+		"one stream":     {BootImages{Architectures: bootImages().Architectures}, []string{bootImagesFile, referencesFile, metadataFile}},
+	} {
+		t.Run("When a payload has "+name+", it should hold just its files", func(t *testing.T) {
+			g := NewWithT(t)
+			img, err := Build(Payload{Version: "4.20.1", Components: map[string]string{"cli": "r/cli"}, BootImages: tc.images})
+			g.Expect(err).NotTo(HaveOccurred())
+			layers, err := img.Layers()
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(layers).To(HaveLen(1))
+			content, err := layers[0].Uncompressed()
+			g.Expect(err).NotTo(HaveOccurred())
+			files := map[string]map[string]any{}
+			for archive := tar.NewReader(content); ; {
+				header, err := archive.Next()
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(header.FileInfo().Mode()).To(Equal(fs.FileMode(0o644)), "a regular file that every user of a container can read")
+				raw, err := io.ReadAll(archive)
+				g.Expect(err).NotTo(HaveOccurred())
+				fields := map[string]any{}
+				g.Expect(yaml.Unmarshal(raw, &fields)).To(Succeed())
+				files[header.Name] = fields
+			}
+			g.Expect(slices.Collect(maps.Keys(files))).To(ConsistOf(tc.want))
+			g.Expect(files[referencesFile]).To(And(HaveKeyWithValue("kind", "ImageStream"), HaveKeyWithValue("metadata", HaveKeyWithValue("name", "4.20.1"))))
+			g.Expect(files[metadataFile]).To(HaveKeyWithValue("kind", "cincinnati-metadata-v0"))
+			if config, has := files[bootImagesFile]; has {
+				g.Expect(config).To(And(HaveKeyWithValue("kind", "ConfigMap"),
+					HaveKeyWithValue("metadata", And(HaveKeyWithValue("name", "coreos-bootimages"), HaveKeyWithValue("namespace", "openshift-machine-config-operator")))))
+				g.Expect(config["data"]).To(HaveLen(1 + min(len(tc.images.Streams), 1)))
+			}
+		})
+	}
 }
