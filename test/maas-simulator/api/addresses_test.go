@@ -82,7 +82,7 @@ func TestReleaseAddresses(t *testing.T) {
 		ask("admin", "GET ipaddresses/?owner=alice").with("ip=10.9.0.50"),
 		ask("admin", "GET ipaddresses/?owner=bob").with("ip=10.8.0.3"),
 		ask("alice", "GET ipaddresses/?owner=bob").is(403, "Listing all IP addresses requires admin privileges."),
-		ask("admin", "GET ipaddresses/?all=true").with("ip=10.8.0.3 10.9.0.50 10.9.0.251"),
+		ask("admin", "GET ipaddresses/?all=true").with("ip=10.8.0.3 10.8.0.4 10.9.0.50 10.9.0.251"),
 		ask("admin", "GET ipaddresses/?all=true&ip=10.9.0.251").with("ip=10.9.0.251", "alloc_type_name=Automatic"),
 		ask("alice", "GET ipaddresses/?ip=10.9.0.51").is(200, "[]"),
 		ask("alice", "POST ipaddresses/?op=release", "ip", "10.9.0.50").is(204, ""),

@@ -131,7 +131,8 @@ func TestDomains(t *testing.T) {
 var withRack = simtest.Rack[:len(simtest.Rack)-1] + `, "rackcontrollers": [{"system_id": "rrrrr1", "hostname": "rack", "ip_addresses": ["10.9.0.3", "fd00::3"],
   "interface_set": [{"id": 90, "name": "eth0"}]}, {"system_id": "rrrrr2", "hostname": "silent"}], "devices": [{"system_id": "ddddd1", "hostname": "printer"}],
  "ipaddresses": [{"ip": "10.9.0.3", "alloc_type": 1, "subnet": {"id": 1}, "interface_set": [{"system_id": "rrrrr1", "name": "eth0"}]},
-  {"ip": "10.8.0.3", "alloc_type": 4, "subnet": {"id": 2}, "owner": {"username": "bob"}}]}`
+  {"ip": "10.8.0.3", "alloc_type": 4, "subnet": {"id": 2}, "owner": {"username": "bob"}},
+  {"ip": "10.8.0.4", "alloc_type": 1, "subnet": {"id": 2}, "interface_set": [{"system_id": "zzzzz1", "name": "eth7"}]}]}`
 
 // TestNamesOfNodes: every node has a name of its own by its addresses, which nobody wrote down.
 func TestNamesOfNodes(t *testing.T) {
@@ -168,8 +169,12 @@ func TestControllers(t *testing.T) {
 		ask("alice", "GET nodes/?colour=red").is(400, `{"colour": ["No such constraint."]}`),
 		ask("alice", "GET subnets/1/?op=ip_addresses").with("ip=10.9.0.3", "alloc_type=1"),
 		ask("alice", "GET subnets/1/?op=ip_addresses&with_summary=false").with("node_summary=<nil>", "user="),
-		ask("alice", "GET subnets/2/?op=ip_addresses&with_username=false").with("ip=10.8.0.3", "user=<nil>", "node_summary=<nil>"),
+		ask("alice", "GET subnets/2/?op=ip_addresses&with_username=false").with("ip=10.8.0.3 10.8.0.4", "user=<nil> <nil>"),
 	)
+	unlisted := site.Do("alice", "GET", "subnets/2/?op=ip_addresses").List()
+	g.Expect(unlisted[0]).NotTo(HaveKey("node_summary"), "no node holds what a user reserved")
+	g.Expect(unlisted[1]["node_summary"]).To(And(HaveKeyWithValue("system_id", "zzzzz1"), HaveKeyWithValue("node_type", 2.0), HaveKeyWithValue("hostname", ""),
+		HaveKeyWithValue("via", "eth7")))
 	held := site.Do("alice", "GET", "subnets/1/?op=ip_addresses").List()[0]
 	g.Expect(held["node_summary"]).To(And(HaveKeyWithValue("hostname", "rack"), HaveKeyWithValue("fqdn", "rack.maas"), HaveKeyWithValue("node_type", 2.0),
 		HaveKeyWithValue("via", "eth0"), HaveKeyWithValue("system_id", "rrrrr1")))

@@ -114,6 +114,7 @@ func TestPowerParameters(t *testing.T) {
 			"power_parameters_power_user", "maas", "power_parameters_skip_check", "true", "commission", "false")...),
 		ask("admin", "GET machines/?op=power_parameters&id=aaaaa2&id=aaaaa3").with("aaaaa2.instance_name=two", "aaaaa2.project=default",
 			"aaaaa3.power_address=aaaaa3.bmc", "aaaaa3.power_user=maas", "aaaaa1=<nil>"),
+		ask("admin", "GET machines/aaaaa2/?op=power_parameters").is(200, `{"certificate":"","instance_name":"two","key":"","power_address":"https://lxd","project":"default"}`),
 		ask("admin", "GET nodes/aaaaa1/?op=power_parameters").with("power_driver=LAN_2_0", "power_address=aaaaa1.bmc"),
 		ask("admin", "PUT machines/aaaaa1/", "power_parameters_power_user", "root").with("power_type=ipmi"),
 		ask("admin", "GET machines/aaaaa1/?op=power_parameters").is(200, `{"power_user":"root"}`),
