@@ -24,9 +24,9 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/testenv"
 )
 
 var errBroken = errors.New("the connection broke")
@@ -243,15 +243,15 @@ func asked(refuses func(*hyperv1.HCPEtcdBackup) error) (client.Client, *hyperv1.
 	scheme := runtime.NewScheme()
 	utilruntime.Must(hyperv1.AddToScheme(scheme))
 	b := &hyperv1.HCPEtcdBackup{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "mine"}}
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(b).WithStatusSubresource(b).WithInterceptorFuncs(interceptor.Funcs{
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-			if err := refuses(obj.(*hyperv1.HCPEtcdBackup)); err != nil {
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(b).WithStatusSubresource(b).Build()
+	return testenv.Intercept(c, func(r testenv.Request) error {
+		if r.Verb == "patch status" {
+			if err := refuses(r.Of.(*hyperv1.HCPEtcdBackup)); err != nil {
 				return err
 			}
-			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
-		},
-	}).Build()
-	return c, b
+		}
+		return r.Do()
+	}), b
 }
 
 func task(t *testing.T) Task {

@@ -34,6 +34,9 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
+// known is newScheme for who adds nothing to it.
+var known = newScheme()
+
 type payload map[string]string
 
 func (p payload) ComponentImage(tag string) (string, bool) {
@@ -49,7 +52,7 @@ func newScope(objects ...client.Object) *Scope {
 			Etcd: hyperv1.EtcdSpec{ManagementType: hyperv1.Managed},
 		},
 	}
-	c := fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(append(objects, hcp)...).
+	c := fake.NewClientBuilder().WithScheme(known).WithObjects(append(objects, hcp)...).
 		WithStatusSubresource(&hyperv1.ControlPlaneComponent{}, &appsv1.Deployment{}, &batchv1.Job{}).WithReturnManagedFields().Build()
 	return &Scope{Client: c, HCP: hcp, Version: "1.36.3", Images: payload{"web": "registry/web:1", "availability-prober": "registry/op:latest"}}
 }

@@ -22,10 +22,10 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/testenv"
 )
 
 var errAway = errors.New("the API server is away")
@@ -36,49 +36,23 @@ type outage struct {
 	after         bool
 }
 
-func (o *outage) reads(do func() error) error {
-	if o.after {
-		return do()
+func (o *outage) strikes(r testenv.Request) error {
+	if o.after && !r.Writes() {
+		return r.Do()
 	}
-	return o.writes(do)
-}
-
-func (o *outage) writes(do func() error) error {
 	o.calls++
 	if o.calls-1 != o.number {
-		return do()
+		return r.Do()
 	}
 	if o.after {
-		_ = do()
+		_ = r.Do()
 	}
 	return errAway
 }
 
 // through has all calls of a client pass the outage.
 func (o *outage) through(c client.Client) client.Client {
-	return interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			return o.reads(func() error { return c.Get(ctx, key, obj, opts...) })
-		},
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			return o.reads(func() error { return c.List(ctx, list, opts...) })
-		},
-		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			return o.writes(func() error { return c.Create(ctx, obj, opts...) })
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			return o.writes(func() error { return c.Patch(ctx, obj, patch, opts...) })
-		},
-		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			return o.writes(func() error { return c.Apply(ctx, obj, opts...) })
-		},
-		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
-			return o.writes(func() error { return c.Delete(ctx, obj, opts...) })
-		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-			return o.writes(func() error { return c.SubResource(sub).Patch(ctx, obj, patch, opts...) })
-		},
-	})
+	return testenv.Intercept(c.(client.WithWatch), o.strikes)
 }
 
 // left is all that there is in the management cluster, without what each write changes.
@@ -119,7 +93,9 @@ type interruption struct {
 	name string
 	// passes are how many it takes when nothing is in the way.
 	passes int
-	begin  func(t *testing.T, s *Scope) *Component
+	// replaces tells that something goes away for good, so that an answer which is lost matters too.
+	replaces bool
+	begin    func(t *testing.T, s *Scope) *Component
 }
 
 func interruptions() []interruption {
@@ -138,36 +114,36 @@ func interruptions() []interruption {
 		return web(func(c *Component) { c.Manifests = manifests(files) })
 	}
 	return []interruption{
-		{"a component is new", 1, func(*testing.T, *Scope) *Component {
+		{"a component is new", 1, false, func(*testing.T, *Scope) *Component {
 			c := with(map[string]string{"deployment.yaml": deploymentYAML, "role.yaml": roleYAML, "pdb.yaml": pdbYAML})
 			c.Adapters = map[string]Adapter{"pdb.yaml": DisruptionBudget()}
 			return c
 		}},
-		{"a component waits for another", 1, func(*testing.T, *Scope) *Component {
+		{"a component waits for another", 1, false, func(*testing.T, *Scope) *Component {
 			return web(func(c *Component) { c.Dependencies = []string{"etcd"} })
 		}},
-		{"a manifest is not wanted any more", 1, func(t *testing.T, s *Scope) *Component {
+		{"a manifest is not wanted any more", 1, false, func(t *testing.T, s *Scope) *Component {
 			c := before(t, s, with(map[string]string{"deployment.yaml": deploymentYAML, "account.yaml": accountYAML}))
 			c.Adapters = map[string]Adapter{"account.yaml": When(func(*Scope) bool { return false })}
 			return c
 		}},
-		{"a Job is replaced", 2, func(t *testing.T, s *Scope) *Component {
+		{"a Job is replaced", 2, true, func(t *testing.T, s *Scope) *Component {
 			c := before(t, s, with(map[string]string{"job.yaml": jobYAML}))
 			s.Images = payload{"web": "registry/web:2"}
 			return c
 		}},
-		{"a StatefulSet is replaced", 2, func(t *testing.T, s *Scope) *Component {
+		{"a StatefulSet is replaced", 2, true, func(t *testing.T, s *Scope) *Component {
 			before(t, s, with(map[string]string{"statefulset.yaml": setYAML("8Gi")}))
 			return with(map[string]string{"statefulset.yaml": setYAML("16Gi")})
 		}},
-		{"somebody deleted a held Deployment", 2, func(t *testing.T, s *Scope) *Component {
+		{"somebody deleted a held Deployment", 2, true, func(t *testing.T, s *Scope) *Component {
 			c := with(map[string]string{"deployment.yaml": strings.Replace(deploymentYAML, "{name: web}", "{name: etcd-web}", 1)})
 			c.Held = true
 			before(t, s, c)
 			must(t, s.Client.Delete(t.Context(), get(t, s, c.Name, &appsv1.Deployment{})))
 			return c
 		}},
-		{"a component is not wanted any more", 1, func(t *testing.T, s *Scope) *Component {
+		{"a component is not wanted any more", 1, true, func(t *testing.T, s *Scope) *Component {
 			c := before(t, s, with(map[string]string{"deployment.yaml": deploymentYAML, "role.yaml": roleYAML, "config.yaml": configYAML}))
 			c.Enabled = func(context.Context, *Scope) (bool, error) { return false, nil }
 			return c
@@ -215,7 +191,7 @@ func TestInterrupted(t *testing.T) {
 			g := NewWithT(t)
 			want, _ := passes(g, false, 1000)
 			for _, after := range []bool{false, true} {
-				reached := true
+				reached := way.replaces || !after
 				for number := 0; reached; number++ {
 					var got string
 					if got, reached = passes(g, after, number); got != want {

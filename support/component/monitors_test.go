@@ -3,19 +3,17 @@
 package component
 
 import (
-	"context"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/testenv"
 )
 
 const podMonitorText = `
@@ -113,22 +111,11 @@ func TestMonitorsOfACluster(t *testing.T) {
 func TestClustersWithoutMonitors(t *testing.T) {
 	noKind := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "monitoring.coreos.com", Kind: "ServiceMonitor"}}
 	without := func(s *Scope, why error) {
-		of := func(text string) bool {
-			return strings.Contains(text, "Monitor") || strings.Contains(text, "PrometheusRule")
-		}
-		s.Client = interceptor.NewClient(s.Client.(client.WithWatch), interceptor.Funcs{
-			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-				if of(obj.GetObjectKind().GroupVersionKind().Kind) {
-					return why
-				}
-				return c.Get(ctx, key, obj, opts...)
-			},
-			Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-				if of(obj.(interface{ GetKind() string }).GetKind()) {
-					return why
-				}
-				return c.Apply(ctx, obj, opts...)
-			},
+		s.Client = testenv.Intercept(s.Client.(client.WithWatch), func(r testenv.Request) error {
+			if kind := r.Of.GetObjectKind().GroupVersionKind().Kind; strings.Contains(kind, "Monitor") || kind == "PrometheusRule" {
+				return why
+			}
+			return r.Do()
 		})
 	}
 	t.Run("When the management cluster has no kind of monitor, components should be rolled out and removed all the same", func(t *testing.T) {

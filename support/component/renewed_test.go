@@ -14,7 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/openshift/hypershift/support/testenv"
 )
 
 // member is a StatefulSet that mounts the Secret web-keys.
@@ -160,11 +161,11 @@ func TestLeftAlone(t *testing.T) {
 	job.Finalizers = []string{"foregroundDeletion"}
 	g.Expect(s.Client.Update(t.Context(), job)).To(Succeed())
 	deletes := 0
-	s.Client = interceptor.NewClient(s.Client.(client.WithWatch), interceptor.Funcs{
-		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+	s.Client = testenv.Intercept(s.Client.(client.WithWatch), func(r testenv.Request) error {
+		if r.Verb == "delete" {
 			deletes++
-			return c.Delete(ctx, obj, opts...)
-		},
+		}
+		return r.Do()
 	})
 	for range 3 {
 		g.Expect(c.remove(t.Context(), s)).To(Succeed())

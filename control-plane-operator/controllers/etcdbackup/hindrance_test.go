@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -180,6 +181,36 @@ func TestHeader(t *testing.T) {
 		}))
 		g.Expect([]string{h.Namespace, h.Name, h.HostedNamespace, h.APIServer}).To(Equal([]string{"", "demo", namespace, ""}))
 	})
+}
+
+// TestMachines: who restores finds the machines again that were the cluster's.
+func TestMachines(t *testing.T) {
+	machine := func(apiVersion, kind, namespace string) client.Object {
+		u := &unstructured.Unstructured{}
+		u.SetAPIVersion(apiVersion)
+		u.SetKind(kind)
+		u.SetNamespace(namespace)
+		u.SetName("one")
+		return u
+	}
+	d := newDesk(t, backupOf("mine"), serving(),
+		machine("cluster.x-k8s.io/v1beta2", "Machine", namespace), machine("infrastructure.cluster.x-k8s.io/v1beta1", "MaasMachine", namespace),
+		machine("infrastructure.cluster.x-k8s.io/v1beta1", "MaasCluster", namespace), machine("cluster.x-k8s.io/v1beta2", "Machine", "clusters-other"))
+	hcp := serving()
+	hcp.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "somebody"}}
+	contents, err := d.taker.contents(t.Context(), hcp)
+	d.g.Expect(err).NotTo(HaveOccurred())
+	kinds := []string{}
+	for _, object := range contents.Objects {
+		kinds = append(kinds, object.GetKind()+" of "+object.GetNamespace())
+		d.g.Expect(object.GetManagedFields()).To(BeEmpty(), object.GetKind())
+	}
+	d.g.Expect(kinds).To(Equal([]string{"HostedControlPlane of clusters-demo", "Machine of clusters-demo", "MaasMachine of clusters-demo", "MaasCluster of clusters-demo"}))
+
+	d.taker.Live = testenv.Intercept(d.client, func(testenv.Request) error { return errAway })
+	d.g.Expect(d.pass()).To(Equal("Unknown/BackupInProgress: Waiting: listing Machines of namespace clusters-demo: the API server is away"),
+		"a backup without them would be taken for a whole one")
+	d.g.Expect(d.job("etcd-backup-asked")).To(BeNil())
 }
 
 func TestKept(t *testing.T) {

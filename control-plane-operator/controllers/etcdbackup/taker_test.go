@@ -357,6 +357,28 @@ func TestDeletionOfBackups(t *testing.T) {
 			d.g.Expect(d.job("etcd-backup-rm-asked")).To(BeNil())
 		})
 	}
+	for name, tc := range map[string]struct {
+		verb    string
+		objects []client.Object
+	}{
+		"what makes it cannot be stopped":   {"delete", []client.Object{serving(), job("etcd-backup-asked")}},
+		"what removes it cannot be created": {"create", []client.Object{serving()}},
+	} {
+		t.Run("When "+name+", the object should stay for the next attempt, and nothing be removed", func(t *testing.T) {
+			d := leaving(t, func(*hyperv1.HCPEtcdBackup) {}, tc.objects...)
+			d.taker.Client = testenv.Intercept(d.client, func(r testenv.Request) error {
+				if r.Verb == tc.verb {
+					return errAway
+				}
+				return r.Do()
+			})
+			_, err := d.taker.Reconcile(t.Context(), requestOf(d.asked))
+			d.g.Expect(err).To(MatchError(errAway))
+			d.says()
+			d.g.Expect(d.asked.Finalizers).To(ConsistOf(Finalizer))
+			d.g.Expect(d.job("etcd-backup-rm-asked")).To(BeNil())
+		})
+	}
 	t.Run("When it could not be removed, the object should go, and an event say what is left", func(t *testing.T) {
 		d := leaving(t, func(b *hyperv1.HCPEtcdBackup) { b.Status.SnapshotURL = "pvc://backups/x" }, serving())
 		d.pass()
