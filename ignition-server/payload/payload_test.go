@@ -238,12 +238,13 @@ func TestFormat(t *testing.T) {
 			builder = builder.WithObjects(obj)
 		}
 		generator := &payload.Generator{Client: builder.Build(), Namespace: hosted}
-		rendered, err := generator.Generate(t.Context(), payload.Request{NodePool: "clusters/workers", Release: release, Format: hyperv1.UserDataCloudConfig})
+		rendered, err := generator.Generate(t.Context(), payload.Request{NodePool: "clusters/workers", ConfigHash: "0a1b2c3d", Release: release, Format: hyperv1.UserDataCloudConfig})
 		g.Expect(err).NotTo(HaveOccurred())
 		plan, err := nodeplan.Parse(rendered)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(plan.Node.Name).To(Equal("registry.example/node:1"))
 		g.Expect(plan.PullSecret).NotTo(BeEmpty())
+		g.Expect(plan.ConfigHash).To(Equal("0a1b2c3d"), "the machine tells by it what it runs")
 	})
 }
 
