@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/tools/events"
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lxd"
@@ -69,6 +70,18 @@ func (k *rack) expectLinks(what string, want ...string) {
 	}
 }
 
+// expectEvents are the reasons of what people were told since the last look.
+func (k *rack) expectEvents(want ...string) {
+	k.t.Helper()
+	var got []string
+	for recorded := k.Recorder.(*events.FakeRecorder).Events; len(recorded) > 0; {
+		got = append(got, strings.Fields(<-recorded)[1])
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		k.t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
 // TestPlaceThatIsCutOff: whatever call of MAAS fails, the machine has a network, and the next pass goes on from there.
 func TestPlaceThatIsCutOff(t *testing.T) {
 	t.Parallel()
@@ -103,12 +116,13 @@ func TestPlaceThatIsCutOff(t *testing.T) {
 			t.Fatal(err)
 		}
 		k.expectLinks("at the end", "static "+staticIP)
+		if nic, link := staticip.Find(k.observed, staticIP); link == nil || len(nic.Links) != 1 {
+			t.Errorf("what MAAS answered is not known to the rest of the pass: %+v", k.observed.Interfaces)
+		}
 	}
+	k.expectEvents("StaticIPAssigned")
 	if a := addressOf(k.machine); a.Replaced != "auto" {
 		t.Errorf("after a restart it is forgotten what was there before: %+v", a)
-	}
-	if _, link := staticip.Find(k.observed, staticIP); link == nil {
-		t.Error("what MAAS answered is not known to the rest of the pass")
 	}
 }
 
@@ -147,6 +161,7 @@ func TestFreeThatIsCutOff(t *testing.T) {
 		}
 		k.expectLinks("at the end", "auto")
 	}
+	k.expectEvents("StaticIPAssigned", "StaticIPReleased")
 }
 
 // TestFreeWhereNothingCanBeDone: a machine that somebody else has by now keeps the address. A person is told, and nobody waits for ever.
@@ -167,6 +182,7 @@ func TestFreeWhereNothingCanBeDone(t *testing.T) {
 			want = []string{"auto"}
 		}
 		k.expectLinks(is.String(), want...)
+		k.expectEvents("StaticIPAssigned", map[bool]string{true: "StaticIPReleased", false: "StaticIPKept"}[changes])
 	}
 	for name, change := range map[string]func(*rack){
 		"MAAS was never asked for the address": func(k *rack) { annotate(k.machine, AddressAnnotation, `{"ip": "`+staticIP+`"}`) },

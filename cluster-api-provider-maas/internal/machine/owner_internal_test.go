@@ -88,6 +88,9 @@ func TestOurs(t *testing.T) {
 		"another provider allocated it, and others came": {nil, maas.Machine{SystemID: "theirs", Owner: "alice", Annotations: mark("x")}, false, 0},
 		"another provider's was seen in other hands":     {lost, maas.Machine{SystemID: "theirs", Owner: "alice"}, false, 0},
 		"it is the virtual machine that is being made":   {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "admin", Status: maas.StatusCommissioning}, true, 0},
+		"somebody tests the virtual machine":             {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "admin", Status: maas.StatusTesting}, true, 0},
+		"the virtual machine failed its tests":           {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "admin", Status: maas.StatusFailedTesting}, true, 0},
+		"the virtual machine was marked as broken":       {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "admin", Status: maas.StatusBroken}, true, 0},
 		"somebody allocated the virtual machine":         {keyed, maas.Machine{SystemID: "v", Hostname: "vm-" + uid, Owner: "alice", Status: maas.StatusDeployed}, false, 1},
 	} {
 		t.Run("When "+name+", it should be decided", func(t *testing.T) {
