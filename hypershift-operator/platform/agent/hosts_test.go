@@ -125,3 +125,21 @@ func TestNoHostsBeforeAnAddress(t *testing.T) {
 	cluster.ControlPlane = nil
 	g.Expect((&Platform{}).InfraCluster(cluster)).To(BeNil())
 }
+
+// TestBindingOfOthers: a binding of the name that another cluster or person made is neither changed nor taken away.
+func TestBindingOfOthers(t *testing.T) {
+	for _, owner := range []string{"", "others/demo"} {
+		g, cluster := NewWithT(t), testCluster()
+		theirs := &rbacv1.RoleBinding{ObjectMeta: bindingName(cluster, "agents"), RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "theirs"}}
+		if owner != "" {
+			theirs.Annotations = map[string]string{hyperv1.HostedClusterAnnotation: owner}
+		}
+		c := testClient(t, agents("agents", "*"), theirs)
+		_, err := (&Platform{}).ReconcileCredentials(t.Context(), c, cluster)
+		g.Expect(err).To(MatchError(ContainSubstring(theirs.Name)))
+		g.Expect((&Platform{}).DeleteCredentials(t.Context(), c, cluster)).To(Succeed())
+		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs)).To(Succeed())
+		g.Expect(theirs.RoleRef.Name).To(Equal("theirs"))
+		g.Expect(theirs.Subjects).To(BeEmpty())
+	}
+}

@@ -5,6 +5,7 @@ package registry
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -135,4 +136,29 @@ func TestFlags(t *testing.T) {
 	g.Expect(flags.Parse([]string{"--maas-allow-cidrs=10.0.0.0/8", "--kubevirt-allow-cidrs=nonsense"})).To(Succeed())
 	_, err := options.New(platform.Environment{})
 	g.Expect(err).To(MatchError(And(ContainSubstring("--kubevirt-allow-cidrs"), Not(ContainSubstring("--maas-allow-cidrs")))))
+}
+
+// TestProviders: whatever the platform, its provider is looked for by one name, reaches the management cluster, is never there twice, and what is
+// adapted is there.
+func TestProviders(t *testing.T) {
+	r := all(t)
+	for _, platformType := range r.Supported() {
+		t.Run(string(platformType), func(t *testing.T) {
+			g := NewWithT(t)
+			served, _ := r.For(platformType)
+			provider := served.Provider(platform.Cluster{HostedCluster: &hyperv1.HostedCluster{}, CredentialsHash: "x", OperatorImage: "operator:1"})
+			if platformType == hyperv1.NonePlatform {
+				g.Expect(provider).To(BeNil())
+				return
+			}
+			g.Expect(provider.Name).To(Equal(platform.ProviderName))
+			g.Expect(provider.Options).To(And(HaveField("ManagementAccess", true), HaveField("Singleton", true), HaveField("UserCAs", true), HaveField("Held", true)))
+			names, err := fs.Glob(provider.Manifests, "*.yaml")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(names).To(ContainElements("deployment.yaml", "role.yaml"))
+			for name := range provider.Adapters {
+				g.Expect(names).To(ContainElement(name), "nobody would miss an adapter of a manifest that is not there")
+			}
+		})
+	}
 }
