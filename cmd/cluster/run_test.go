@@ -105,7 +105,6 @@ func TestCreateRenders(t *testing.T) {
 		code     int
 		says     string
 	}{
-		"the disk is full":               {secretive{}, []string{"--render-into=/dev/full"}, exit.Failure, "--render-into: write /dev/full: "},
 		"the folder is missing":          {secretive{}, []string{"--render-into", filepath.Join(t.TempDir(), "none", "a")}, exit.Failure, "--render-into: "},
 		"a flag is wrong":                {secretive{}, []string{"--render", "--arch=mips"}, exit.Usage, "--arch"},
 		"a file is missing":              {secretive{}, []string{"--render", "--ssh-key=/none"}, exit.Usage, "--ssh-key: "},

@@ -245,12 +245,10 @@ func TestRender(t *testing.T) {
 		says string
 		code int
 	}{
-		"the folder is missing":    {[]string{"--output-file", filepath.Join(t.TempDir(), "none", "all.yaml")}, "--output-file: ", exit.Failure},
-		"the disk is full of JSON": {[]string{"--output-file", "/dev/full", "--format", "json"}, "--output-file: write /dev/full: ", exit.Failure},
-		"the disk is full":         {[]string{"--output-file", "/dev/full"}, "--output-file: write /dev/full: ", exit.Failure},
-		"the format is unknown":    {[]string{"--format", "YAML"}, `--format "YAML": use yaml or json`, exit.Usage},
-		"the outputs are unknown":  {[]string{"--outputs", "none"}, `--outputs "none": use one of all, crds, resources`, exit.Usage},
-		"a flag is wrong":          {[]string{"--replicas", "0"}, "--replicas must be 1 or more", exit.Usage},
+		"the folder is missing":   {[]string{"--output-file", filepath.Join(t.TempDir(), "none", "all.yaml")}, "--output-file: ", exit.Failure},
+		"the format is unknown":   {[]string{"--format", "YAML"}, `--format "YAML": use yaml or json`, exit.Usage},
+		"the outputs are unknown": {[]string{"--outputs", "none"}, `--outputs "none": use one of all, crds, resources`, exit.Usage},
+		"a flag is wrong":         {[]string{"--replicas", "0"}, "--replicas must be 1 or more", exit.Usage},
 	} {
 		t.Run("When "+name+" it should say so, print nothing, and tell the shell whose mistake it was", func(t *testing.T) {
 			g := NewWithT(t)
@@ -267,4 +265,16 @@ func TestRender(t *testing.T) {
 		g.Expect(said).To(Equal("Warning: --tech-preview-no-upgrade has no effect\n"))
 		g.Expect(out).NotTo(ContainSubstring("Warning"))
 	})
+}
+
+// closed is where nobody reads any more.
+type closed struct{}
+
+func (closed) Write([]byte) (int, error) { return 0, os.ErrClosed }
+
+func TestRenderedToNobody(t *testing.T) {
+	for _, format := range []string{"json", "yaml"} {
+		r := &render{Options: *installation(t), format: format}
+		NewWithT(t).Expect(r.write(closed{}, r.resources())).To(MatchError(os.ErrClosed), format)
+	}
 }

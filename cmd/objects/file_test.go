@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -45,14 +46,22 @@ func TestWriteFile(t *testing.T) {
 		g.Expect(called).To(BeFalse())
 		g.Expect(dir).To(BeADirectory())
 	})
-	t.Run("When it is a device it should be written to, and stay as it is", func(t *testing.T) {
-		g := NewWithT(t)
-		before, err := os.Stat(os.DevNull)
+	t.Run("When it is a pipe it should be written to, and stay as it is", func(t *testing.T) {
+		g, pipe := NewWithT(t), filepath.Join(t.TempDir(), "pipe")
+		g.Expect(syscall.Mkfifo(pipe, 0o640)).To(Succeed())
+		before, err := os.Stat(pipe)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(WriteFile(os.DevNull, writes("sesame", nil))).To(Succeed())
-		g.Expect(WriteFile(os.DevNull, writes("", errors.New("no")))).NotTo(Succeed())
-		after, err := os.Stat(os.DevNull)
+		reader, err := os.OpenFile(pipe, os.O_RDWR, 0)
 		g.Expect(err).NotTo(HaveOccurred())
+		defer reader.Close()
+		g.Expect(WriteFile(pipe, writes("sesame", nil))).To(Succeed())
+		g.Expect(WriteFile(pipe, writes("", errors.New("no")))).NotTo(Succeed())
+		got := make([]byte, 6)
+		_, err = io.ReadFull(reader, got)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(string(got)).To(Equal("sesame"))
+		after, err := os.Stat(pipe)
+		g.Expect(err).NotTo(HaveOccurred(), "it is somebody else's to remove")
 		g.Expect(after.Mode()).To(Equal(before.Mode()))
 	})
 }

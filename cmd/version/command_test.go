@@ -28,6 +28,17 @@ func prints(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
+// TestClient tells the program's own revision in every form.
+func TestClient(t *testing.T) {
+	g := NewWithT(t)
+	text, err := prints(t, "--client-only")
+	g.Expect(err).NotTo(HaveOccurred())
+	revision, err := prints(t, "--commit-only")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(text).To(Equal("Client Version: " + revision))
+	g.Expect(strings.TrimSpace(revision)).NotTo(BeEmpty())
+}
+
 func TestServer(t *testing.T) {
 	configMap := func(data map[string]string) client.Object {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "hypershift", Name: supportedVersions}, Data: data}
