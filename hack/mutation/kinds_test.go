@@ -76,6 +76,7 @@ func TestConditions(t *testing.T) {
 	checkKinds(t, []kind{
 		{"a condition", `func f(a bool) { if a { } }`, []string{"a -> not so"}},
 		{"the opposite of one, once", `func f(a bool) { if !a { } }`, []string{"!a -> not so"}},
+		{"the opposite of one that is handed on", `func f(a bool) bool { return !a }`, []string{"!a -> not so"}},
 		{"an equation", `func f(a, b int) bool { return a == b }`, []string{"a == b -> not so"}},
 		{"a difference", `func f(a, b int) bool { return a != b }`, []string{"a != b -> not so"}},
 		{"a look at an error", `func f(err error) { if err != nil { } }`, []string{}},

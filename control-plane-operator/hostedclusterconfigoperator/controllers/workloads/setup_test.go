@@ -100,13 +100,21 @@ func TestWhoseGuest(t *testing.T) {
 		t.Run("When a guest "+name+" it should be worked on, or left alone", func(t *testing.T) {
 			g, hcp := NewWithT(t), fixture.ControlPlane()
 			hcp.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: tc.host, Port: 6443}
-			c := fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithTypeConverters(managedfields.NewDeducedTypeConverter()).Build()
+			c := fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithTypeConverters(managedfields.NewDeducedTypeConverter()).
+				WithObjects(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}}).Build()
+			hcp.Spec.ControlPlaneReleaseImage, hcp.Status.ControlPlaneVersion.Desired.Version = ptr.To("registry.example/release:1.36.4"), "1.36.4"
 			r := &Reconciler{Management: c, Guest: &component.Guest{Client: c, Live: c}, OperateOnReleaseImage: tc.only}
-			_, err := r.observe(t.Context(), hcp)
+			s, err := r.observe(t.Context(), hcp)
 			g.Expect(errors.Is(err, phase.ErrStop)).To(Equal(tc.stops))
-			if !tc.stops {
-				g.Expect(err).NotTo(HaveOccurred())
+			if tc.stops {
+				return
 			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(s.HCP).To(BeIdenticalTo(hcp))
+			g.Expect(s.ControlPlaneVersion).To(Equal("1.36.4"))
+			g.Expect(s.GuestNodes).To(ConsistOf(HaveField("Name", "worker-1")))
+			g.Expect(s.Guest).To(BeIdenticalTo(r.Guest))
+			g.Expect(s.Client).To(BeIdenticalTo(c), "components are told of in the management cluster")
 		})
 	}
 }
