@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 	"github.com/openshift/hypershift/support/testenv"
 )
 
@@ -112,6 +113,16 @@ func TestWhatIsInTheWay(t *testing.T) {
 		d.g.Expect(d.client.Create(t.Context(), serving())).To(Succeed())
 		d.g.Expect(d.pass()).To(HavePrefix("False/BackupFailed"), "who wants one asks again")
 	})
+}
+
+func TestWhatIsMissingForTooLong(t *testing.T) {
+	asked := backupOf("mine")
+	asked.Spec.EncryptionKey.Name = "lost"
+	d := newDesk(t, asked, serving())
+	d.clock.SetTime(noon.Add(time.Hour))
+	d.g.Expect(d.pass()).To(HavePrefix("Unknown/BackupInProgress: Waiting: spec.encryptionKey"))
+	d.clock.SetTime(noon.Add(time.Hour + time.Nanosecond))
+	d.g.Expect(d.pass()).To(HavePrefix("False/BackupFailed: It could not begin within 1h0m0s: spec.encryptionKey"))
 }
 
 // TestCutOff: whatever call fails while a backup begins, the next pass makes up for it, and one Job makes the backup.
@@ -222,7 +233,6 @@ func TestKept(t *testing.T) {
 		secret           string
 		plain, encrypted bool
 	}{
-		{"root-ca", true, true}, {"sa-signing-key", true, true}, {"etcd-signer", true, true}, {"cluster-signer-ca", true, true}, {"hcco-signer", true, true}, {"system-admin-signer", true, true},
 		{"new-key", false, true}, {"old-key", false, true},
 		{"kas-server-crt", false, false}, {"admin-kubeconfig", false, false}, {"pull-secret", false, false}, {"s3", false, false}, {"key", false, false},
 	} {
@@ -231,6 +241,14 @@ func TestKept(t *testing.T) {
 			g.Expect(kept(plain, secret(tc.secret, "", ""))).To(Equal(tc.plain))
 			g.Expect(kept(encrypted, secret(tc.secret, "", ""))).To(Equal(tc.encrypted))
 		})
+	}
+}
+
+// TestEachSignerIsKept: without one, all that it let in would have to be let in anew. Break-glass certificates are to be asked for anew anyway.
+func TestEachSignerIsKept(t *testing.T) {
+	for _, name := range pki.Signers() {
+		breakGlass := name == pki.CustomerBreakGlassSigner || name == pki.SREBreakGlassSigner
+		NewWithT(t).Expect(kept(serving(), secret(name, "", ""))).To(Equal(!breakGlass), name)
 	}
 }
 

@@ -167,6 +167,8 @@ func TestPodsOfBackups(t *testing.T) {
 		d.g.Expect(time.Duration(*job.Spec.ActiveDeadlineSeconds) * time.Second).To(Equal(backup.Deadline))
 		d.g.Expect(job.Spec.Template.Labels).To(HaveKeyWithValue(hyperv1.NeedManagementKASAccessLabel, "true"))
 		d.g.Expect(job.Spec.Template.Labels).To(HaveKeyWithValue(hyperv1.ControlPlaneNamespaceLabel, namespace))
+		d.g.Expect(job.Labels).To(HaveKeyWithValue(hyperv1.ManagedByLabel, "control-plane-operator"))
+		d.g.Expect(pod.Containers[0].Name).NotTo(BeEmpty(), "an API server refuses it")
 	})
 	t.Run("When pods of backups run, they should read backups and write their status, and nothing else", func(t *testing.T) {
 		d := newDesk(t, backupOf("mine"), serving())
