@@ -113,11 +113,13 @@ func TestConnect(t *testing.T) {
 		m.Expect(m.node.Reach(t.Context())).To(Succeed())
 	})
 	t.Run("When another address is asked, the cluster's CA should still be the one that is trusted", func(t *testing.T) {
-		m := newMember(t, nothing)
+		asked := ""
+		m := newMember(t, func(_ http.ResponseWriter, r *http.Request) { asked = r.URL.Path })
 		m.node.Server = m.server.URL + "/"
 		m.kubeconfig("certificate-authority-data: "+base64.StdEncoding.EncodeToString(m.ca()), "client-certificate: "+clientPEM+", client-key: "+clientPEM)
 		m.Put(cluster.Kubeconfig, strings.Replace(m.Text(cluster.Kubeconfig), m.server.URL, "https://former.invalid", 1))
 		m.Expect(m.node.Reach(t.Context())).To(Succeed())
+		m.Expect(asked).To(Equal(nodePath))
 		certificate, _, _ := strings.Cut(pair(t, "another CA"), "-----BEGIN EC")
 		m.kubeconfig("certificate-authority-data: "+base64.StdEncoding.EncodeToString([]byte(certificate)), "client-certificate: "+clientPEM+", client-key: "+clientPEM)
 		m.Expect(m.node.Reach(t.Context())).To(MatchError(ContainSubstring("certificate")))

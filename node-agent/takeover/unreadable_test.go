@@ -100,3 +100,37 @@ func TestNotPrepared(t *testing.T) {
 		})
 	}
 }
+
+// TestBoundaries is about the least that there can be.
+func TestBoundaries(t *testing.T) {
+	t.Parallel()
+	t.Run("When the firmware's variable has its attributes only, it should not count as secure boot", func(t *testing.T) {
+		m := newMachine(t)
+		m.put("/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c", "\x06\x00\x00\x00")
+		m.Expect(takeover.Check(m.host)).To(Succeed())
+	})
+	t.Run("When there is one kernel argument, the installer should be told it", func(t *testing.T) {
+		g := NewWithT(t)
+		archive, err := takeover.Installation{Disk: disk, Ignition: pointer, KernelArguments: []string{"nosmt"}}.Archive()
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(orders(t, unpacked(t, archive)["config.ign"])).To(HaveKeyWithValue("/etc/coreos/installer.d/0000-takeover.yaml", HavePrefix("append-karg:\n- nosmt\n")))
+	})
+	const artifact = `{"location": "https://mirror.example.com/f", "sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}`
+	stream := func(name, text string) []byte {
+		files := map[string]string{"kernel": artifact, "initramfs": artifact, "rootfs": artifact}
+		files[name] = text
+		return []byte(`{"architectures": {"aarch64": {"artifacts": {"metal": {"formats": {"pxe": {"kernel": ` + files["kernel"] + `, "initramfs": ` + files["initramfs"] + `, "rootfs": ` + files["rootfs"] + `}}}}}}}`)
+	}
+	t.Run("When a stream has no name of its release, a machine of another architecture should have its system all the same", func(t *testing.T) {
+		g := NewWithT(t)
+		live, err := takeover.FromStream(stream("kernel", artifact), "arm64")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(live.Release).To(Equal("without a name"))
+	})
+	for _, name := range []string{"kernel", "initramfs", "rootfs"} {
+		t.Run("When the stream's "+name+" is missing, it should say which", func(t *testing.T) {
+			_, err := takeover.FromStream(stream(name, "{}"), "arm64")
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring("pxe." + name + " for arm64: ")))
+		})
+	}
+}
