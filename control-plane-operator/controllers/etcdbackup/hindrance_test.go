@@ -260,6 +260,7 @@ func TestComplaint(t *testing.T) {
 		"{\"msg\":\"x\"}\nError: a\nb\n":     "a\nb",
 		"Error: first\nlog\nError: second":   "second",
 		"killed":                             "killed",
+		"  Error: after a gap":               "after a gap",
 		"it said Error: in a line\nand went": "it said Error: in a line\nand went",
 	} {
 		t.Run("When a log ends with "+log+" it should be what the program complained of", func(t *testing.T) {
