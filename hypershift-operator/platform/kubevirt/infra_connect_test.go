@@ -105,7 +105,8 @@ func TestRedirects(t *testing.T) {
 		_, _ = w.Write([]byte(versions("v1.31.0", "v1.2.0")[r.URL.Path]))
 	})
 	server := hear(t, func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, other.URL+r.URL.Path, http.StatusTemporaryRedirect)
+		w.Header().Set("Location", other.URL+r.URL.Path)
+		w.WriteHeader(http.StatusTemporaryRedirect)
 	})
 	c := testClient(t, userSecret("config", kubeconfigOf(server.Server)))
 	p := calling()

@@ -66,7 +66,7 @@ func TestConnectHere(t *testing.T) {
 	g, c := NewWithT(t), testClient(t)
 	connection, err := (&Platform{}).Connect(t.Context(), c, testCluster(nil))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(connection.Gone).To(ConsistOf(hyperv1.KubeVirtNodesLiveMigratable, hyperv1.ConditionType(hyperv1.ValidKubeVirtInfraNetworkPolicyRBAC)))
+	g.Expect(connection.Gone).To(ConsistOf(hyperv1.KubeVirtNodesLiveMigratable, hyperv1.ValidKubeVirtInfraNetworkPolicyRBAC))
 	g.Expect(connection.Conditions).To(BeEmpty())
 	g.Expect(connection.CheckAgain).To(BeZero())
 	g.Expect((&Platform{}).Disconnect(t.Context(), c, testCluster(nil))).To(BeEmpty())
