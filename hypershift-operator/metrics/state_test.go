@@ -87,7 +87,7 @@ func TestSeveral(t *testing.T) {
 		})
 	}
 	got := samples(t, other("clusters", "a", "id-a", hyperv1.MAASPlatform), other("clusters", "b", "id-b", hyperv1.MAASPlatform), other("others", "a", "id-c", hyperv1.KubevirtPlatform),
-		of("clusters", "one", "a", 1), of("clusters", "two", "a", 2), of("clusters", "empty", "b", 0), of("others", "one", "a", 3), of("others", "lost", "none", 1))
+		of("clusters", "one", "a", 1), of("clusters", "two", "a", 2), of("clusters", "empty", "b", 0), of("others", "one", "a", 1), of("others", "lost", "none", 1))
 	wanted := metricstest.Samples{
 		`hypershift_hostedclusters{platform="MAAS"}`: 2, `hypershift_hostedclusters{platform="KubeVirt"}`: 1, `hypershift_hostedclusters{platform="AWS"}`: 0,
 		`hypershift_hostedclusters_failure_conditions{condition="not_Available",platform="MAAS"}`:                                                  2,
@@ -99,7 +99,8 @@ func TestSeveral(t *testing.T) {
 		`hypershift_cluster_vcpus{_id="id-a",name="a",namespace="clusters",platform="MAAS"}`:                                                       -1,
 		`hypershift_cluster_vcpus_computation_error{_id="id-a",name="a",namespace="clusters",platform="MAAS",reason="unsupported platform"}`:       1,
 		`hypershift_cluster_vcpus{_id="id-b",name="b",namespace="clusters",platform="MAAS"}`:                                                       0,
-		`hypershift_nodepools_available_replicas{_id="id-c",cluster_name="a",name="one",namespace="others",platform="MAAS"}`:                       3,
+		`hypershift_nodepools_available_replicas{_id="id-c",cluster_name="a",name="one",namespace="others",platform="MAAS"}`:                       1,
+		`hypershift_cluster_vcpus{_id="id-c",name="a",namespace="others",platform="KubeVirt"}`:                                                     -1,
 		`hypershift_nodepools_available_replicas{_id="",cluster_name="none",name="lost",namespace="others",platform="MAAS"}`:                       1,
 		`hypershift_nodepools_initial_rolling_out_duration_seconds{_id="id-b",cluster_name="b",name="empty",namespace="clusters",platform="MAAS"}`: 3600,
 	}
