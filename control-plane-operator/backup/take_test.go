@@ -265,7 +265,7 @@ func task(t *testing.T) Task {
 
 func doneTasks(t *testing.T, good *canned) {
 	t.Helper()
-	dial := func(context.Context) (Etcd, error) { return good, nil }
+	dial := func(ctx context.Context) (Etcd, error) { return good, ctx.Err() }
 	t.Run("with how far it is on the way", func(t *testing.T) {
 		g, s := NewWithT(t), newShelf(t)
 		var said []string
