@@ -196,3 +196,12 @@ func TestKeysToOpenWith(t *testing.T) {
 		})
 	}
 }
+
+func TestWriteSaysItsFormat(t *testing.T) {
+	f := newFixture(t)
+	f.contents.Header.Format = Format + 7
+	contents, _, err := read(bytes.NewReader(f.write(t)), f.identity)
+	if err != nil || contents.Header.Format != Format {
+		t.Errorf("got format %d, %v", contents.Header.Format, err)
+	}
+}

@@ -85,8 +85,8 @@ func requests() map[string]func(context.Context, *maas.Client) error {
 		"POST tags/t/?op=update_nodes add=a&add=b&remove=c": only(func(ctx context.Context, c *maas.Client) (maas.TagUpdate, error) {
 			return c.UpdateTagMachines(ctx, "t", []string{"a", "b"}, []string{"c"})
 		}),
-		"POST vm-hosts/7/?op=compose hostname=h&cores=2&memory=2048&storage=8&interfaces=i&architecture=amd64&zone=1&pool=1&pinned_cores=3&skip_commissioning=true": only(func(ctx context.Context, c *maas.Client) (*maas.Machine, error) {
-			return c.ComposeMachine(ctx, 7, maas.ComposeRequest{Hostname: "h", Cores: 2, MemoryMiB: 2048, Storage: "8", Interfaces: "i", Architecture: "amd64", Zone: &one, Pool: &one, Pinned: "3", SkipCommissioning: true})
+		"POST vm-hosts/7/?op=compose hostname=h&cores=2&memory=2048&storage=8&interfaces=i&architecture=amd64&domain=1&zone=1&pool=1&pinned_cores=3&skip_commissioning=true": only(func(ctx context.Context, c *maas.Client) (*maas.Machine, error) {
+			return c.ComposeMachine(ctx, 7, maas.ComposeRequest{Hostname: "h", Cores: 2, MemoryMiB: 2048, Storage: "8", Interfaces: "i", Architecture: "amd64", Domain: &one, Zone: &one, Pool: &one, Pinned: "3", SkipCommissioning: true})
 		}),
 		"POST vm-hosts/ type=lxd&name=n": only(func(ctx context.Context, c *maas.Client) (maas.VMHost, error) {
 			return c.CreateVMHost(ctx, map[string]string{"type": "lxd", "name": "n"})
