@@ -168,6 +168,7 @@ func TestPlanOfMachineConfigs(t *testing.T) {
 	g.Expect(plan.Files).To(ContainElements(
 		nodeplan.File{Path: "/etc/a", Mode: 0o600, Owner: nodeplan.Owner{User: "core", Group: "7"}, Content: []byte("bit"), Keep: true},
 		nodeplan.File{Path: "/etc/b", Mode: 0o644, Append: [][]byte{[]byte("more"), {}}},
+		nodeplan.File{Path: "/etc/c", Mode: 0o644, Content: []byte{}},
 	))
 	g.Expect(plan.Directories).To(ContainElements(nodeplan.Directory{Path: "/srv/d", Mode: 0o755},
 		nodeplan.Directory{Path: "/srv/e", Mode: 0o700, Owner: nodeplan.Owner{User: "7", Group: "ops"}}))

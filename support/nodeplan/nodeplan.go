@@ -136,7 +136,7 @@ type File struct {
 	Mode  uint32 `json:"mode"`
 	Owner Owner  `json:"owner,omitzero"`
 	// Content replaces what is there; nil keeps it, and makes an empty file where there is none.
-	Content []byte `json:"content,omitempty"`
+	Content []byte `json:"content,omitzero"`
 	// Append is added at the end, once.
 	Append [][]byte `json:"append,omitempty"`
 	// Keep refuses to replace a file that is there with another content.

@@ -44,6 +44,15 @@ func TestParse(t *testing.T) {
 	if diff := cmp.Diff(whole(), got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
+	t.Run("When a file is to be emptied, it should not become one that is kept as it is", func(t *testing.T) {
+		g := NewWithT(t)
+		raw, err := json.Marshal(nodeplan.Plan{Version: 1, Files: []nodeplan.File{{Path: "/emptied", Content: []byte{}}, {Path: "/kept"}}})
+		g.Expect(err).NotTo(HaveOccurred())
+		plan, err := nodeplan.Parse(raw)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(plan.Files[0].Content).NotTo(BeNil())
+		g.Expect(plan.Files[1].Content).To(BeNil())
+	})
 	for name, tc := range map[string]struct{ raw, says string }{
 		"an Ignition config": {`{"ignition": {"version": "3.4.0"}, "passwd": "hunter2"}`, "is spec.platform.maas.userDataFormat of the NodePool CloudConfig?"},
 		"a page":             {"<html>hunter2", "13 bytes that are no node plan"},
