@@ -205,3 +205,11 @@ func TestWriteSaysItsFormat(t *testing.T) {
 		t.Errorf("got format %d, %v", contents.Header.Format, err)
 	}
 }
+
+// TestSecretFile opens what somebody took for a backup.
+func TestSecretFile(t *testing.T) {
+	_, _, err := Open(strings.NewReader("hunter2 is my password\n"), identity(t))
+	if !errors.Is(err, ErrForeign) || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("got %v, want that it is no backup, and nothing of what it holds", err)
+	}
+}

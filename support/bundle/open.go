@@ -50,7 +50,7 @@ func Open(r io.Reader, identities ...age.Identity) (Contents, io.Reader, error) 
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return Contents{}, nil, ErrDamaged
 	case err != nil:
-		return Contents{}, nil, fmt.Errorf("%w: %w", ErrForeign, err)
+		return Contents{}, nil, ErrForeign // Its cause would repeat the first line of what may be a file of secrets.
 	}
 	compressed, err := gzip.NewReader(plain)
 	if err != nil {

@@ -258,6 +258,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, about *target) (a
 	case r.Method == http.MethodDelete:
 		return obj.Object, s.Client.Delete(ctx, obj)
 	}
+	return s.write(r, obj)
+}
+
+// write creates or applies what the request brings.
+func (s *Server) write(r *http.Request, obj *unstructured.Unstructured) (any, error) {
+	ctx := r.Context()
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err

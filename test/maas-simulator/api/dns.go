@@ -252,13 +252,7 @@ func updateDNS(c *call) (any, error) {
 	r := c.DB.DNSResources.Edit(old.ID)
 	f := problem.Fields{}
 	if name := c.form.Get("name"); name != "" {
-		if c.dnsByName(name, r.DomainID, r.ID) != nil {
-			f.Add("__all__", "Labels must be unique within their zone.")
-		}
-		for _, record := range c.recordsOf(r.Name, r.DomainID) {
-			c.DB.DNSRecords.Edit(record.ID).Name = name
-		}
-		r.Name = name
+		c.rename(r, name, f)
 	}
 	if ttl, given := c.ttl("address_ttl", f); given {
 		r.TTL = ttl
@@ -277,4 +271,15 @@ func updateDNS(c *call) (any, error) {
 		return nil, err
 	}
 	return c.print.DNSResource(r), nil
+}
+
+// rename gives a resource another name, and its records with it.
+func (c *call) rename(r *inventory.DNSResource, name string, f problem.Fields) {
+	if c.dnsByName(name, r.DomainID, r.ID) != nil {
+		f.Add("__all__", "Labels must be unique within their zone.")
+	}
+	for _, record := range c.recordsOf(r.Name, r.DomainID) {
+		c.DB.DNSRecords.Edit(record.ID).Name = name
+	}
+	r.Name = name
 }
