@@ -28,7 +28,7 @@ func TestSetUp(t *testing.T) {
 		"none is named":         {nil, []string{"address", "node", "resources"}, "", ""},
 		"some are named":        {[]string{"node", "address"}, []string{"address", "node"}, "", ""},
 		"one is named twice":    {[]string{"node", "node"}, []string{"node"}, "", ""},
-		"one is misspelt":       {[]string{"node", "adress"}, nil, "", `there is no controller "adress"; name some of address, node, resources`},
+		"one is misspelt":       {[]string{"node", "nodes"}, nil, "", `there is no controller "nodes"; name some of address, node, resources`},
 		"one cannot be set up":  {[]string{"node"}, []string{"node"}, "node", "setting up the node controller: broken"},
 		"another one could not": {[]string{"address"}, []string{"address"}, "node", ""},
 	} {

@@ -35,7 +35,7 @@ func quiet() (*Reconciler, *clocktesting.FakePassiveClock, *events.FakeRecorder)
 }
 
 // pass is one reconcile: what its phases found, after what earlier ones left in the status.
-func pass(r *Reconciler, m *infrav1.MaasMachine, change func(*scope)) *scope {
+func pass(r *Reconciler, m *infrav1.MaasMachine, change func(*scope)) {
 	s := &scope{machine: m}
 	if since := m.Status.StateSince; s.systemID() != "" && since != nil {
 		s.seen = sighting{state: deref(m.Status.MachineState), since: since.Time}
@@ -44,7 +44,6 @@ func pass(r *Reconciler, m *infrav1.MaasMachine, change func(*scope)) *scope {
 	before := m.Status.DeepCopy()
 	r.computeStatus(s)
 	r.tell(s, before)
-	return s
 }
 
 // holding is a MaasMachine that has a machine.
