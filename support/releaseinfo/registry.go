@@ -40,7 +40,7 @@ type Options struct {
 	// Mirrors are tried before the registry that a pull spec names. Components keep their names, as the container
 	// runtime has its own mirrors.
 	Mirrors []Mirror
-	// Timeout bounds one Lookup; 0 means 30 seconds.
+	// Timeout bounds what is asked of one registry; 0 means 30 seconds. A mirror that does not answer takes no time from the next.
 	Timeout time.Duration
 	// CacheSize is how many payloads are kept; 0 means 64.
 	CacheSize int
@@ -134,13 +134,11 @@ func NewTransport(caBundle []byte, insecure bool) (*http.Transport, error) {
 
 // Lookup implements Provider.
 func (r *Registry) Lookup(ctx context.Context, image string, pullSecret []byte) (*ReleaseImage, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.options.Timeout)
-	defer cancel()
-	call, err := r.call(ctx, image, pullSecret)
+	call, err := r.call(image, pullSecret)
 	if err != nil {
 		return nil, err
 	}
-	payload, err := fromAnyMirror(call, r.payloads, call.pull)
+	payload, err := fromAnyMirror(ctx, call, r.payloads, (*lookup).pull)
 	if err != nil {
 		return nil, err
 	}
@@ -149,20 +147,18 @@ func (r *Registry) Lookup(ctx context.Context, image string, pullSecret []byte) 
 
 // Labels reads the labels of an image, which need not be a release.
 func (r *Registry) Labels(ctx context.Context, image string, pullSecret []byte) (map[string]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.options.Timeout)
-	defer cancel()
-	call, err := r.call(ctx, image, pullSecret)
+	call, err := r.call(image, pullSecret)
 	if err != nil {
 		return nil, err
 	}
-	labels, err := fromAnyMirror(call, r.labels, call.pullLabels)
+	labels, err := fromAnyMirror(ctx, call, r.labels, (*lookup).pullLabels)
 	if err != nil {
 		return nil, err
 	}
 	return maps.Clone(*labels), nil
 }
 
-func (r *Registry) call(ctx context.Context, image string, pullSecret []byte) (*lookup, error) {
+func (r *Registry) call(image string, pullSecret []byte) (*lookup, error) {
 	keychain, err := Keychain(pullSecret)
 	if err != nil {
 		return nil, &Error{Reason: ReasonInvalidReference, Image: image, Err: err}
@@ -175,7 +171,6 @@ func (r *Registry) call(ctx context.Context, image string, pullSecret []byte) (*
 		image:    image,
 		secrets:  sha256.Sum256(pullSecret),
 		remote: []remote.Option{
-			remote.WithContext(ctx),
 			remote.WithAuthFromKeychain(keychain),
 			remote.WithTransport(r.transport),
 			remote.WithRetryBackoff(remote.Backoff{Duration: 200 * time.Millisecond, Factor: 3, Jitter: 0.2, Steps: 3}),
@@ -192,10 +187,12 @@ type lookup struct {
 }
 
 // fromAnyMirror reports the error of the source itself when no mirror has the image: a mirror may be incomplete.
-func fromAnyMirror[T any](l *lookup, known *lru.Cache, pull func(name.Digest) (*T, error)) (*T, error) {
+func fromAnyMirror[T any](ctx context.Context, l *lookup, known *lru.Cache, pull func(*lookup, name.Digest) (*T, error)) (*T, error) {
 	var failure error
 	for _, spec := range candidates(Override(l.image, l.options.Overrides), l.options.Mirrors) {
-		found, err := read(l, known, spec, pull)
+		asked, done := l.within(ctx)
+		found, err := read(asked, known, spec, pull)
+		done()
 		if err == nil {
 			return found, nil
 		}
@@ -204,7 +201,13 @@ func fromAnyMirror[T any](l *lookup, known *lru.Cache, pull func(name.Digest) (*
 	return nil, failure
 }
 
-func read[T any](l *lookup, known *lru.Cache, spec string, pull func(name.Digest) (*T, error)) (*T, error) {
+// within is the lookup with the time that one registry has.
+func (l *lookup) within(ctx context.Context) (asked *lookup, done context.CancelFunc) {
+	ctx, done = context.WithTimeout(ctx, l.options.Timeout)
+	return &lookup{Registry: l.Registry, image: l.image, secrets: l.secrets, remote: append(slices.Clone(l.remote), remote.WithContext(ctx))}, done
+}
+
+func read[T any](l *lookup, known *lru.Cache, spec string, pull func(*lookup, name.Digest) (*T, error)) (*T, error) {
 	var nameOptions []name.Option
 	if l.options.Insecure {
 		nameOptions = append(nameOptions, name.Insecure)
@@ -221,7 +224,7 @@ func read[T any](l *lookup, known *lru.Cache, spec string, pull func(name.Digest
 	if cached, ok := known.Get(key); ok {
 		return cached.(*T), nil
 	}
-	found, err := pull(ref.Context().Digest(digest.String()))
+	found, err := pull(l, ref.Context().Digest(digest.String()))
 	if err != nil {
 		return nil, err
 	}

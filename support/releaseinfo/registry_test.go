@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -180,6 +181,26 @@ func TestLookupErrors(t *testing.T) {
 			g.Expect(err.Error()).NotTo(ContainSubstring("sesame"))
 		})
 	}
+}
+
+func TestMirrorThatHangs(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	registry := releasetest.Start(t)
+	spec := registry.PushRelease(t, kubernetesPayload())
+	registry.Intercept(func(_ http.ResponseWriter, req *http.Request) bool {
+		hangs := strings.Contains(req.URL.Path, "/hangs/")
+		if hangs {
+			<-req.Context().Done()
+		}
+		return hangs
+	})
+	provider, err := releaseinfo.NewRegistry(releaseinfo.Options{CABundle: registry.CA, Timeout: 5 * time.Second,
+		Mirrors: []releaseinfo.Mirror{{Source: registry.Host, Mirrors: []string{registry.Host + "/hangs"}}}})
+	g.Expect(err).NotTo(HaveOccurred())
+	release, err := provider.Lookup(t.Context(), spec, nil)
+	g.Expect(err).NotTo(HaveOccurred(), "the source has its own time")
+	g.Expect(release.Version()).To(Equal("1.36.3"))
 }
 
 func TestCredentials(t *testing.T) {
