@@ -59,7 +59,7 @@ func AskOwn(ctx context.Context, reader client.Reader, hcp *hyperv1.HostedContro
 	case ctx.Err() != nil:
 		return fmt.Errorf("the etcd at %s does not answer", URL(hcp))
 	case err != nil:
-		return fmt.Errorf("the etcd at %s does not serve the API server: %s", URL(hcp), cause(err))
+		return fmt.Errorf("the etcd at %s does not serve the API server: %s", URL(hcp), cause(refusal(ctx, config, URLs(hcp), err)))
 	}
 	return nil
 }
