@@ -36,7 +36,7 @@ func (s *world) against(server *testenv.Grudging) {
 // TestRefusals leads a cluster through its life, against a server that refuses each request once.
 func TestRefusals(t *testing.T) {
 	c := fixture.Start(t)
-	s := newWorld(t, c, "refused")
+	s := newWorld(t, c, "refusals")
 	server := testenv.NewGrudging(c)
 	fixture.Create(t, c, append(fixture.Inputs(s.namespace), fixture.HostedCluster(s.namespace))...)
 	s.against(server)
