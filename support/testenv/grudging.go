@@ -35,8 +35,8 @@ func NewGrudging(c client.WithWatch) *Grudging {
 const most = 2000
 
 // Exhaust makes passes until the server refuses nothing any more. Each pass in which it refused something must fail, or look again within a
-// minute and tell of it in the status, whose messages said returns.
-func (g *Grudging) Exhaust(t testing.TB, pass func() (ctrl.Result, error), said func() []string) {
+// minute and tell of it in the conditions.
+func (g *Grudging) Exhaust(t testing.TB, pass func() (ctrl.Result, error), conditions func() any) {
 	t.Helper()
 	quiet := 0
 	for range most {
@@ -49,7 +49,7 @@ func (g *Grudging) Exhaust(t testing.TB, pass func() (ctrl.Result, error), said 
 			if quiet++; quiet == 3 {
 				return
 			}
-		case err == nil && (result.RequeueAfter <= 0 || result.RequeueAfter > time.Minute || !strings.Contains(strings.Join(said(), " "), refused)):
+		case err == nil && (result.RequeueAfter <= 0 || result.RequeueAfter > time.Minute || !strings.Contains(fmt.Sprint(conditions()), refused)):
 			t.Fatalf("the server refused %s, and the pass ended well, to look again in %s", refused, result.RequeueAfter)
 		case err != nil && !errors.Is(err, ErrRefused):
 			t.Fatalf("the server refused %s, and the pass failed with something else: %v", refused, err)

@@ -24,12 +24,9 @@ func TestRefusals(t *testing.T) {
 			w.rollOut()
 			return result, err
 		}
-		server.Exhaust(t, pass, func() (said []string) {
+		server.Exhaust(t, pass, func() any {
 			w.get("demo", w.hcp)
-			for _, c := range w.hcp.Status.Conditions {
-				said = append(said, c.Message)
-			}
-			return said
+			return w.hcp.Status.Conditions
 		})
 	}
 	against()

@@ -25,12 +25,7 @@ func (s *world) against(server *testenv.Grudging) {
 		s.finishNamespace()
 		return result, err
 	}
-	server.Exhaust(s.t, pass, func() (said []string) {
-		for _, c := range s.cluster().Status.Conditions {
-			said = append(said, c.Message)
-		}
-		return said
-	})
+	server.Exhaust(s.t, pass, func() any { return s.cluster().Status.Conditions })
 }
 
 // TestRefusals leads a cluster through its life, against a server that refuses each request once.

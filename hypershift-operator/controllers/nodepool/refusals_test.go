@@ -24,12 +24,7 @@ func (s *world) against(server *testenv.Grudging) {
 		s.answer()
 		return result, err
 	}
-	server.Exhaust(s.t, pass, func() (said []string) {
-		for _, c := range s.pool().Status.Conditions {
-			said = append(said, c.Message)
-		}
-		return said
-	})
+	server.Exhaust(s.t, pass, func() any { return s.pool().Status.Conditions })
 }
 
 // TestRefusals leads a pool through its life, against a server that refuses each request once.
