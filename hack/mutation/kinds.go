@@ -145,6 +145,19 @@ func (f *finder) replaceLiteral(e *ast.BasicLit) {
 	}
 }
 
+// findSpoken finds the name of a phase, with which errors and log lines begin: words for people, also where it is one word only.
+func (f *finder) findSpoken(e *ast.CompositeLit) {
+	named, ok := f.info.TypeOf(e).(*types.Named)
+	if !ok || named.Obj().Name() != "Phase" {
+		return
+	}
+	for _, element := range e.Elts {
+		if pair, ok := element.(*ast.KeyValueExpr); ok && f.text(pair.Key) == "Name" {
+			f.spoken[pair.Value] = true
+		}
+	}
+}
+
 // dropElements leaves out what a literal lists.
 func (f *finder) dropElements(e *ast.CompositeLit) {
 	t := f.info.TypeOf(e)

@@ -135,6 +135,8 @@ func TestElements(t *testing.T) {
 	checkKinds(t, []kind{
 		{"fields", types + `func f(n string, up *T) T { return T{Name: n, Up: up} }`, []string{"drop Name: n", "drop Up: up"}},
 		{"fields of literals, which are changed themselves", types + `func f() T { return T{Name: "x", Age: 1, On: true, Up: nil} }`, []string{`"x" -> another`, "1 -> 1+1", "true -> !true"}},
+		{"the name of a phase, which people read", `type Phase[S any] struct { Name string; On S }
+			func f() []Phase[bool] { return []Phase[bool]{{Name: "sweep", On: true}} }`, []string{`drop {Name: "sweep", On: true} from the list`, "true -> !true"}},
 		{"fields without names", types + `type U struct { a, b *T }
 			func f(up *T) U { return U{up, up} }`, []string{}},
 		{"a list", `func f(a, b string) []string { return []string{a, b} }`, []string{"drop a from the list", "drop b from the list"}},

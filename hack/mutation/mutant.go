@@ -38,12 +38,14 @@ type finder struct {
 	file    *ast.File
 	name    string
 	negated map[ast.Expr]bool
+	// spoken are the names that only people read.
+	spoken map[ast.Expr]bool
 }
 
 // find notes all changes of the package.
 func (p *sourcePackage) find() {
 	for _, file := range p.files {
-		f := &finder{sourcePackage: p, file: file, name: p.fset.Position(file.Pos()).Filename, negated: map[ast.Expr]bool{}}
+		f := &finder{sourcePackage: p, file: file, name: p.fset.Position(file.Pos()).Filename, negated: map[ast.Expr]bool{}, spoken: map[ast.Expr]bool{}}
 		ast.Inspect(file, f.visit)
 	}
 }
@@ -87,12 +89,15 @@ func (f *finder) visitExpression(e ast.Expr) {
 			f.negate(e)
 		}
 	case *ast.BasicLit:
-		f.replaceLiteral(e)
+		if !f.spoken[e] {
+			f.replaceLiteral(e)
+		}
 	case *ast.Ident:
 		if e.Name == "true" || e.Name == "false" {
 			f.wrapCall(e, "!"+e.Name, "mutantNot"+f.typeArgument(e))
 		}
 	case *ast.CompositeLit:
+		f.findSpoken(e)
 		f.dropElements(e)
 	case *ast.CallExpr:
 		f.dropFromChain(e)

@@ -5,6 +5,7 @@ package testenv
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,10 @@ var ErrRefused = errors.New("the server refuses this once")
 // refused, and which ends well all the same, did not look at the answer.
 type Grudging struct {
 	client.WithWatch
+	// Soon is how soon a pass may look again without telling of the refusal; zero for never.
+	Soon time.Duration
+	// Told is what passes failed with.
+	Told    []string
 	known   map[string]bool
 	refused string
 }
@@ -49,21 +54,58 @@ func (g *Grudging) Exhaust(t testing.TB, pass func() (ctrl.Result, error), condi
 			if quiet++; quiet == 3 {
 				return
 			}
-		case err == nil && (result.RequeueAfter <= 0 || result.RequeueAfter > time.Minute || !strings.Contains(fmt.Sprint(conditions()), refused)):
+		case err == nil && !g.admits(result.RequeueAfter, conditions):
 			t.Fatalf("the server refused %s, and the pass ended well, to look again in %s", refused, result.RequeueAfter)
 		case err != nil && !errors.Is(err, ErrRefused):
 			t.Fatalf("the server refused %s, and the pass failed with something else: %v", refused, err)
 		default:
 			quiet = 0
+			if err != nil {
+				g.Told = append(g.Told, err.Error())
+			}
 		}
 	}
 	t.Fatal("each pass asked the server for something new")
 }
 
+// admits tells that a pass which ended well owned up to the refusal.
+func (g *Grudging) admits(again time.Duration, conditions func() any) bool {
+	switch {
+	case again <= 0 || again > time.Minute:
+		return false
+	case again <= g.Soon:
+		return true
+	}
+	return strings.Contains(fmt.Sprint(conditions()), g.refused)
+}
+
 func (g *Grudging) answer(request Request) error {
-	if asked := request.String(); g.refused == "" && !g.known[asked] {
-		g.known[asked], g.refused = true, asked
-		return fmt.Errorf("%w: %s", ErrRefused, asked)
+	if err := g.refuse(request.String()); err != nil {
+		return err
 	}
 	return request.Do()
 }
+
+func (g *Grudging) refuse(asked string) error {
+	if g.refused != "" || g.known[asked] {
+		return nil
+	}
+	g.known[asked], g.refused = true, asked
+	return fmt.Errorf("%w: %s", ErrRefused, asked)
+}
+
+// Transport refuses the requests to another server in the same way.
+func (g *Grudging) Transport(next http.RoundTripper) http.RoundTripper {
+	return RoundTrip(func(r *http.Request) (*http.Response, error) {
+		if err := g.refuse(r.Method + " " + r.URL.RequestURI()); err != nil {
+			return nil, err
+		}
+		return next.RoundTrip(r)
+	})
+}
+
+// RoundTrip is an http.RoundTripper.
+type RoundTrip func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (t RoundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }

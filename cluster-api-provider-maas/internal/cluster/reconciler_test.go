@@ -39,6 +39,7 @@ type world struct {
 	*WithT
 	*simulator.Simulator
 	t          *testing.T
+	cfg        *rest.Config
 	client     client.Client
 	namespace  string
 	endpoint   string
@@ -62,7 +63,7 @@ func newWorld(t *testing.T, cfg *rest.Config, machines ...simtest.Machine) *worl
 	region, err := simulator.New(simulator.Options{Seed: []byte(simtest.Seed(machines...)), RandomSeed: 1, Users: []simulator.User{
 		{Name: provider, Admin: true}, {Name: "alice"}}})
 	g.Expect(err).NotTo(HaveOccurred())
-	w := &world{WithT: g, Simulator: region, t: t, client: c, namespace: namespace.Name, endpoint: simtest.Listen(t, region),
+	w := &world{WithT: g, Simulator: region, t: t, cfg: cfg, client: c, namespace: namespace.Name, endpoint: simtest.Listen(t, region),
 		clock: clocktesting.NewFakePassiveClock(time.Now()), recorder: events.NewFakeRecorder(100)}
 	w.owner = &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "demo"}, Spec: clusterv1.ClusterSpec{
 		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "MaasCluster", Name: "demo"}}}
@@ -188,6 +189,7 @@ func TestReconciler(t *testing.T) {
 		"When failures are few, old or the image's, there should be no quarantine": neverQuarantined,
 		"When MAAS did not take a machine back, it should be asked until it does":  takesBack,
 		"When it takes the place of a lost one, it should say which machines run":  restores,
+		"When it is deleted, a machine that waits for a successor should go too":   keptForNobody,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, cfg) })
 	}

@@ -164,3 +164,21 @@ func restores(t *testing.T, cfg *rest.Config) {
 	w.reconcile(time.Minute)
 	w.expect(cluster.ConditionRestored, "True AsExpected", "")
 }
+
+// keptForNobody has a machine that runs for a lost cluster: no clock ends that, and no pool will come for it any more.
+func keptForNobody(t *testing.T, cfg *rest.Config) {
+	w := newWorld(t, cfg)
+	w.add(infrav1.MaasClusterSpec{ControlPlaneEndpoint: infrav1.APIEndpoint{Host: "h", Port: 1}}, map[string]string{infrav1.OwnerAnnotation: provider})
+	w.addMachine(simtest.Machine{ID: "mole01", Status: status.Deployed, Owner: provider, AgentName: maas.AllocationKey("lost"),
+		Annotations: map[string]string{maas.AnnotationClusterUID: string(w.infra().UID), maas.AnnotationMachineUID: "lost"}})
+	w.remember(func(infra *infrav1.MaasCluster) error {
+		return reservation.Records.Set(infra, "mole01", reservation.Record{UID: "lost", Deployment: "workers", Hostname: "mole", Since: w.clock.Now(), Restored: true})
+	})
+	w.reconcile(0)
+	w.reconcile(time.Hour)
+	w.Expect(w.left()).To(Equal([]string{"mole01"}), "it waits for its pool")
+	w.Expect(w.client.Delete(t.Context(), w.infra())).To(Succeed())
+	w.reconcile(time.Minute)
+	w.Expect(w.gone()).To(BeTrue())
+	w.Expect(w.Machine("mole01").Status).NotTo(Equal(status.Deployed))
+}

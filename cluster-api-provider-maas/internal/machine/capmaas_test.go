@@ -143,5 +143,5 @@ func swapKept(t *testing.T, cfg *rest.Config) {
 	w := newRack(t, cfg, "alice")
 	w.byKubeadm("kubeadm")
 	w.until("Ready True Ready", "kubeadm")
-	w.Expect(strings.Join(w.told(), "\n")).To(ContainSubstring("SwapKept"))
+	w.Expect(strings.Join(w.told(), "\n")).To(ContainSubstring("SwapKept "))
 }

@@ -211,7 +211,7 @@ func garbled(t *testing.T, cfg *rest.Config) {
 		w := newRack(t, cfg, "alice")
 		w.addPlain("m")
 		var once sync.Once
-		w.transport = swapped(func(r *http.Request) (*http.Response, error) {
+		w.transport = testenv.RoundTrip(func(r *http.Request) (*http.Response, error) {
 			answer, err := w.RoundTrip(r)
 			if err == nil && r.URL.Query().Get("op") == "allocate" {
 				once.Do(func() { answer.Body, answer.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body)) })
@@ -227,11 +227,6 @@ func garbled(t *testing.T, cfg *rest.Config) {
 		w.expectAllFree(body)
 	}
 }
-
-type swapped func(*http.Request) (*http.Response, error)
-
-// RoundTrip implements http.RoundTripper.
-func (f swapped) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func refusedUnnamed(t *testing.T, cfg *rest.Config) {
 	w := newRack(t, cfg, "admin")

@@ -239,7 +239,7 @@ func problems(t *testing.T, cfg *rest.Config) {
 func misfit(t *testing.T, cfg *rest.Config) {
 	w := newWorld(t, cfg, simtest.Machine{ID: "aaaaaa", CPU: 4, Pool: "mine"}, simtest.Machine{ID: "bbbbbb", Pool: "vms", Status: status.Broken})
 	w.add("m", infrav1.MaasMachineSpec{ResourcePool: ptr.To("mine")})
-	w.transport = swapped(func(r *http.Request) (*http.Response, error) {
+	w.transport = testenv.RoundTrip(func(r *http.Request) (*http.Response, error) {
 		if r.URL.Query().Get("op") == "allocate" {
 			w.edit("aaaaaa", func(m *inventory.Machine) { m.PoolID = w.DB.Machines.Get("bbbbbb").PoolID })
 			r.Body, r.ContentLength = io.NopCloser(strings.NewReader("")), 0

@@ -104,6 +104,9 @@ func TestChosenFormat(t *testing.T) {
 	}
 
 	t.Run("When MAAS says that a custom image is made of Ubuntu, it should get a cloud-config, and a condition say why", func(t *testing.T) {
+		_, err := s.pass()
+		s.Expect(err).NotTo(HaveOccurred())
+		s.Expect(s.condition(hyperv1.NodePoolValidMachineConfigConditionType).Status).To(Equal(corev1.ConditionTrue), "writing the choice down holds nothing up")
 		s.mustPass()
 		s.Expect(userData()).To(HavePrefix("#cloud-config\n"))
 		s.Expect(s.condition("ValidPlatformConfig")).To(And(HaveField("Status", corev1.ConditionTrue),
