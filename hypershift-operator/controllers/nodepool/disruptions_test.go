@@ -80,6 +80,25 @@ func deletions(t *testing.T, c client.WithWatch) {
 		s.Expect(s.gone(&hyperv1.NodePool{}, s.key())).To(BeTrue())
 	})
 
+	t.Run("When a set may still make a machine, a pool that is updated in place should wait for it", func(t *testing.T) {
+		s := newWorld(t, c, "set-deleted")
+		s.start(func(p *hyperv1.NodePool) { p.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace })
+		set := look(s, &clusterv1.MachineSet{}, fixture.PoolName)
+		set.Finalizers = []string{clusterv1.MachineSetFinalizer}
+		s.Expect(c.Update(t.Context(), set)).To(Succeed())
+		s.Expect(c.Delete(t.Context(), s.pool())).To(Succeed())
+		result, err := s.pass()
+		s.Expect(err).NotTo(HaveOccurred())
+		s.Expect(result.RequeueAfter).NotTo(BeZero())
+		s.Expect(s.condition("Ready").Message).To(Equal("Waiting for Cluster API to delete MachineSet set-deleted-demo/demo"))
+		look(s, set, fixture.PoolName)
+		set.Finalizers = nil
+		s.Expect(c.Update(t.Context(), set)).To(Succeed())
+		_, err = s.pass()
+		s.Expect(err).NotTo(HaveOccurred())
+		s.Expect(s.gone(&hyperv1.NodePool{}, s.key())).To(BeTrue())
+	})
+
 	t.Run("When the cluster is paused, a deleted pool should say that this is what it waits for", func(t *testing.T) {
 		s := newWorld(t, c, "cluster-paused")
 		s.start(nil)
@@ -228,4 +247,24 @@ func TestReportMachinesThatGo(t *testing.T) {
 	s.reportTroubles()
 	g.Expect(s.conditions[hyperv1.NodePoolAllMachinesReadyConditionType].Reason).To(Equal(hyperv1.NodePoolNotFoundReason),
 		"a pool whose last machine is going has none, and is not well for it")
+}
+
+// TestPausedPool: whoever makes a pool paused, to look at it before there are machines, sees what is wrong with it, and nothing is made.
+func TestPausedPool(t *testing.T) {
+	c := fixture.Start(t)
+	s := newWorld(t, c, "paused-from-birth")
+	s.start(func(p *hyperv1.NodePool) {
+		p.Spec.PausedUntil, p.Spec.Management.AutoRepair = ptr.To("true"), false
+		p.Spec.TuningConfig = []corev1.LocalObjectReference{{Name: "not-there"}}
+	})
+	told := map[string]corev1.ConditionStatus{}
+	for _, c := range s.pool().Status.Conditions {
+		told[c.Type] = c.Status
+	}
+	s.Expect(told).To(Equal(map[string]corev1.ConditionStatus{
+		"AllFieldsHonored": "False", "AllMachinesReady": "False", "AllNodesHealthy": "False", "AutorepairEnabled": "False", "AutoscalingEnabled": "False",
+		"Ready": "False", "ReconciliationActive": "False", "SupportedVersionSkew": "True", "UpdateManagementEnabled": "True", "ValidArchPlatform": "True",
+		"ValidPlatformConfig": "True", "ValidReleaseImage": "True",
+	}))
+	s.Expect(s.gone(&clusterv1.MachineDeployment{}, ctrlKey(s.hosted(), fixture.PoolName))).To(BeTrue())
 }
