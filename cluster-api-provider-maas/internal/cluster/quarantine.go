@@ -133,14 +133,10 @@ func failed(id string, record quarantine.Record) string {
 
 // tag puts the tag on a machine, and makes the tag where MAAS has none yet.
 func (s *scope) tag(ctx context.Context, id string) error {
-	user, err := s.identity.Inventory.User(ctx)
-	if err != nil {
-		return err
+	if !s.user.IsSuperuser {
+		return &maas.Error{StatusCode: http.StatusForbidden}
 	}
-	if !user.IsSuperuser {
-		return &maas.Error{Operation: "tag machine " + id, StatusCode: http.StatusForbidden}
-	}
-	_, err = s.identity.Client.UpdateTagMachines(ctx, quarantine.Tag, []string{id}, nil)
+	_, err := s.identity.Client.UpdateTagMachines(ctx, quarantine.Tag, []string{id}, nil)
 	if !maas.IsNotFound(err) {
 		return err
 	}

@@ -76,6 +76,8 @@ type scope struct {
 	owner *clusterv1.Cluster
 	// Set by connect; nil when there are no credentials.
 	identity *identity.Identity
+	// user is whose credentials they are; unknown where there is a problem.
+	user maas.User
 	// Set by the phases.
 	zones    []maas.Zone
 	problem  *machine.Problem
@@ -169,6 +171,7 @@ func (r *Reconciler) sameUser(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
+	s.user = user
 	machines, err := r.machines(ctx, s, r.Client)
 	if err != nil {
 		return err

@@ -189,7 +189,7 @@ func TestReconciler(t *testing.T) {
 		"When failures are few, old or the image's, there should be no quarantine": neverQuarantined,
 		"When MAAS did not take a machine back, it should be asked until it does":  takesBack,
 		"When it takes the place of a lost one, it should say which machines run":  restores,
-		"When it is deleted, a machine that waits for a successor should go too":   keptForNobody,
+		"When machines wait for a successor, they should not wait for ever":        keptForNobody,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, cfg) })
 	}

@@ -165,20 +165,27 @@ func restores(t *testing.T, cfg *rest.Config) {
 	w.expect(cluster.ConditionRestored, "True AsExpected", "")
 }
 
-// keptForNobody has a machine that runs for a lost cluster: no clock ends that, and no pool will come for it any more.
+// keptForNobody has machines that are kept for successors. Of one that runs for a lost cluster, no clock ends that, and no pool will come for
+// it when the cluster goes.
 func keptForNobody(t *testing.T, cfg *rest.Config) {
 	w := newWorld(t, cfg)
 	w.add(infrav1.MaasClusterSpec{ControlPlaneEndpoint: infrav1.APIEndpoint{Host: "h", Port: 1}}, map[string]string{infrav1.OwnerAnnotation: provider})
-	w.addMachine(simtest.Machine{ID: "mole01", Status: status.Deployed, Owner: provider, AgentName: maas.AllocationKey("lost"),
-		Annotations: map[string]string{maas.AnnotationClusterUID: string(w.infra().UID), maas.AnnotationMachineUID: "lost"}})
-	w.remember(func(infra *infrav1.MaasCluster) error {
-		return reservation.Records.Set(infra, "mole01", reservation.Record{UID: "lost", Deployment: "workers", Hostname: "mole", Since: w.clock.Now(), Restored: true})
-	})
+	for id, restored := range map[string]bool{"mole01": true, "rat001": false} {
+		w.addMachine(simtest.Machine{ID: id, Status: status.Deployed, Owner: provider, AgentName: maas.AllocationKey("of-" + id),
+			Annotations: map[string]string{maas.AnnotationClusterUID: string(w.infra().UID), maas.AnnotationMachineUID: "of-" + id}})
+		w.remember(func(infra *infrav1.MaasCluster) error {
+			return reservation.Records.Set(infra, id, reservation.Record{UID: "of-" + id, Deployment: "workers", Hostname: id, Since: w.clock.Now(), Restored: restored})
+		})
+	}
 	w.reconcile(0)
-	w.reconcile(time.Hour)
-	w.Expect(w.left()).To(Equal([]string{"mole01"}), "it waits for its pool")
+	w.Expect(w.left()).To(ConsistOf("mole01", "rat001"), "both wait for their pool")
+	for range 3 { // The first looks when the next survey is due, the second ends what nobody came for.
+		w.reconcile(time.Hour)
+	}
+	w.Expect(reservation.Records.Of(w.infra())).To(And(HaveLen(1), HaveKey("mole01")))
+	w.Expect(w.left()).To(Equal([]string{"mole01"}))
 	w.Expect(w.client.Delete(t.Context(), w.infra())).To(Succeed())
 	w.reconcile(time.Minute)
 	w.Expect(w.gone()).To(BeTrue())
-	w.Expect(w.Machine("mole01").Status).NotTo(Equal(status.Deployed))
+	w.Expect(w.left()).To(BeEmpty())
 }

@@ -37,10 +37,6 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) (ctrl.Result, error)
 		return phase.Done()
 	}
 	found, err := r.running(ctx, s)
-	var user maas.User
-	if err == nil {
-		user, err = s.identity.Inventory.User(ctx)
-	}
 	if err != nil {
 		p := machine.ProblemOf(err)
 		s.problem = &p
@@ -55,7 +51,7 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) (ctrl.Result, error)
 	}
 	s.infra.Annotations[infrav1.RestoredAtAnnotation] = now.Format(time.RFC3339)
 	// As if the machines had been asked for under this user: the MaasCluster does not go before somebody looked for what is left.
-	s.infra.Annotations[infrav1.OwnerAnnotation] = user.Username
+	s.infra.Annotations[infrav1.OwnerAnnotation] = s.user.Username
 	if err := r.Client.Patch(ctx, s.infra, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return ctrl.Result{}, fmt.Errorf("keeping the machines of the lost cluster on MaasCluster %s: %w", client.ObjectKeyFromObject(before), err)
 	}

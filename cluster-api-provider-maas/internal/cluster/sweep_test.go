@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/handover"
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/test/maas-simulator/inventory"
 	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
@@ -155,6 +156,14 @@ func anotherUser(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.client.Delete(t.Context(), m)).To(Succeed())
 	w.reconcile(time.Minute)
 	w.expect("MAASAvailable", "True AsExpected", "")
+	for user, want := range map[string]string{"alice": "False CredentialsOfAnotherUser", provider: "True AsExpected"} {
+		w.remember(func(infra *infrav1.MaasCluster) error {
+			return handover.Records.Set(infra, "aaaaaa", handover.Record{Machine: "m", Hostname: "mole", User: user, Since: w.clock.Now()})
+		})
+		w.reconcile(time.Minute)
+		w.expect("MAASAvailable", want, "")
+	}
+	w.remember(func(infra *infrav1.MaasCluster) error { handover.Records.Remove(infra, "aaaaaa"); return nil })
 	w.Expect(w.client.Delete(t.Context(), w.infra())).To(Succeed())
 	w.reconcile(time.Minute)
 	w.Expect(w.gone()).To(BeFalse())

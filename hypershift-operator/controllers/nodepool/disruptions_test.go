@@ -142,7 +142,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 		s.clock.Step(31 * 60 * 1e9)
 		s.mustPass()
 		s.Expect(s.deployment().Annotations).NotTo(HaveKey(clusterv1.PausedAnnotation))
-		s.Expect(s.condition("ReconciliationActive").Status).To(Equal(corev1.ConditionTrue))
+		s.Expect(s.condition("ReconciliationActive")).To(And(HaveField("Status", corev1.ConditionTrue), HaveField("Reason", "ReconciliationActive")))
 	})
 
 	t.Run("When the pool is paused, a change should wait until that is over", func(t *testing.T) {

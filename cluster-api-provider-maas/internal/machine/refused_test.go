@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/support/crds"
+	"github.com/openshift/hypershift/support/testenv"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
+)
+
+// between has an API server and a MAAS answer the reconciler that refuse each request once.
+func (w *world) between() *testenv.Grudging {
+	w.t.Helper()
+	c, err := client.NewWithWatch(w.cfg, client.Options{Scheme: scheme()})
+	w.Expect(err).NotTo(HaveOccurred())
+	server := testenv.NewGrudging(c)
+	// What MAAS refuses is told in conditions by most phases, and asked again soon by all.
+	server.Soon = 20 * time.Second
+	w.kube, w.transport = server, server.Transport(w.transport)
+	w.restart()
+	w.reconciler.Reader = server
+	return server
+}
+
+// against makes passes until nobody refuses anything any more.
+func (w *world) against(server *testenv.Grudging, name string) {
+	w.t.Helper()
+	server.Exhaust(w.t, func() (ctrl.Result, error) { return w.attempt(name, 5*time.Minute) }, func() any {
+		if w.gone(name) {
+			return nil
+		}
+		return w.machine(name).Status.Conditions
+	})
+}
+
+// TestRefusedRequests leads MaasMachines through their lives, between an API server and a MAAS that refuse each request once.
+func TestRefusedRequests(t *testing.T) {
+	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	for name, tc := range map[string]struct {
+		world func(*testing.T, *rest.Config) *world
+		add   func(*world)
+	}{
+		"metal": {
+			func(t *testing.T, cfg *rest.Config) *world { return newRack(t, cfg, "admin") },
+			func(w *world) { w.addPlain("m") },
+		},
+		"metal that fails once": {
+			func(t *testing.T, cfg *rest.Config) *world { return newRack(t, cfg, "admin") },
+			func(w *world) {
+				simtest.FailDeployments(t, w.Simulator, "one", 1)
+				w.addPlain("m")
+			},
+		},
+		"metal with a static address": {
+			func(t *testing.T, cfg *rest.Config) *world { return newRack(t, cfg, "admin") },
+			func(w *world) {
+				w.addStatic("m", infrav1.StaticIPConfig{Range: &infrav1.IPRange{Start: "10.9.0.10", End: "10.9.0.13"}})
+			},
+		},
+		"metal for kubeadm": {
+			func(t *testing.T, cfg *rest.Config) *world { return newRack(t, cfg, "admin") },
+			func(w *world) { w.byKubeadm("m") },
+		},
+		"a virtual machine": {
+			func(t *testing.T, cfg *rest.Config) *world { return newLXD(t, cfg, lxdHost{name: "host"}) },
+			func(w *world) { w.addVM("m") },
+		},
+	} {
+		t.Run("When requests for "+name+" are refused, each pass should fail or tell it, and the next go on", func(t *testing.T) {
+			w := tc.world(t, cfg)
+			server := w.between()
+			tc.add(w)
+			w.against(server, "m")
+			w.expect("m", "Ready True Ready", "")
+			w.remove("m")
+			w.against(server, "m")
+			w.Expect(w.gone("m")).To(BeTrue())
+			w.Expect(w.held()).To(BeEmpty())
+			w.Expect(w.vms()).To(BeEmpty())
+		})
+	}
+}
