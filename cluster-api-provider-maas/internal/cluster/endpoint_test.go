@@ -95,7 +95,7 @@ func lettingGo(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.client.Delete(t.Context(), w.infra())).To(Succeed())
 	w.reconcile(time.Minute)
 	w.Expect(w.gone()).To(BeTrue(), "without credentials nobody will ever look")
-	w.Expect(w.recorder.Events).To(Receive(ContainSubstring("OrphansNotLookedFor")))
+	w.Expect(w.recorder.Events).To(Receive(ContainSubstring("OrphansNotLookedFor ")))
 }
 
 func pausedByCluster(t *testing.T, cfg *rest.Config) {

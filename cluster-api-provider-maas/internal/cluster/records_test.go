@@ -54,7 +54,7 @@ func quarantines(t *testing.T, cfg *rest.Config) {
 		"machine mole (mole01) is not taken any more: 3 deployments of ubuntu/noble failed there, which runs on other machines; to end that: maas $ADMIN tag update-nodes hypershift-quarantine remove=mole01")
 	w.expect("Ready", "True Ready", "")
 	w.Expect(w.tagsOf("mole01")).To(ContainElement(quarantine.Tag))
-	w.Expect(w.recorder.Events).To(Receive(ContainSubstring("MachineQuarantined")))
+	w.Expect(w.recorder.Events).To(Receive(ContainSubstring("MachineQuarantined ")))
 
 	w.reconcile(8 * 24 * time.Hour)
 	w.expect(cluster.ConditionQuarantine, "True DeploymentsFailed", "mole01")
@@ -156,7 +156,7 @@ func restores(t *testing.T, cfg *rest.Config) {
 	w.credentials(w.Key(provider))
 	w.reconcile(2 * time.Minute)
 	w.expect(cluster.ConditionRestored, "False WaitingForMaasMachines", "No MaasMachine has taken over 1 running machine: mole (mole01) of workers. Give their pools as many replicas")
-	w.Expect(w.recorder.Events).To(Receive(ContainSubstring("MAASUnauthorized")))
+	w.Expect(w.recorder.Events).To(Receive(ContainSubstring("MAASUnauthorized ")))
 	w.Expect(w.recorder.Events).To(Receive(ContainSubstring("Found 1 running machine of MaasCluster lost, whose place this one takes")))
 	w.Expect(w.infra().Annotations).To(HaveKeyWithValue(infrav1.OwnerAnnotation, provider))
 

@@ -193,7 +193,7 @@ func somebodyWasFaster(t *testing.T, cfg *rest.Config) {
 	w.told()
 	w.passes("old-2", 3)
 	w.Expect(w.gone("old-2")).To(BeTrue())
-	w.Expect(w.told()).To(ContainElement(ContainSubstring("MachineNotKept")))
+	w.Expect(w.told()).To(ContainElement(ContainSubstring("MachineNotKept ")))
 	w.Expect(w.reservations()).To(BeEmpty())
 }
 
@@ -312,7 +312,7 @@ func nobodyComes(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.reservations()).To(BeEmpty())
 	w.tick()
 	w.Expect(w.Machine(was).Status).To(Equal(status.Ready))
-	w.Expect(strings.Join(w.told(), " ")).To(And(ContainSubstring("ReservationEnded"), ContainSubstring("no successor came"), ContainSubstring("OrphanReleased")))
+	w.Expect(strings.Join(w.told(), " ")).To(And(ContainSubstring("ReservationEnded "), ContainSubstring("no successor came"), ContainSubstring("OrphanReleased ")))
 }
 
 func keptOfDeleted(t *testing.T, cfg *rest.Config) {

@@ -75,7 +75,7 @@ func onItsWayBack(t *testing.T, cfg *rest.Config) {
 	w.clock.SetTime(w.clock.Now().Add(20 * time.Minute))
 	w.told()
 	w.look()
-	w.Expect(strings.Join(w.told(), "\n")).NotTo(ContainSubstring("OrphanReleased"), "the sweep knows nothing of its address, and of how to erase it")
+	w.Expect(strings.Join(w.told(), "\n")).NotTo(ContainSubstring("OrphanReleased "), "the sweep knows nothing of its address, and of how to erase it")
 	w.later("m", 1)
 	w.inState(bad, status.Ready)
 }

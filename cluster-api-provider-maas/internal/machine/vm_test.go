@@ -157,7 +157,7 @@ func vmCommissioningFails(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.machine("m").Status.LXDHost).To(Equal("h2"), "the other host")
 	w.Expect(w.vms()).To(HaveLen(1), "the failed one was deleted")
 	w.Expect(w.vms()[0].Hostname).To(And(HavePrefix("vm-"+string(w.machine("m").UID)), HaveSuffix("-2")))
-	w.Expect(strings.Join(w.told(), "\n")).To(ContainSubstring("VMCreationFailed"))
+	w.Expect(strings.Join(w.told(), "\n")).To(ContainSubstring("VMCreationFailed "))
 	w.leave("m")
 	w.Expect(w.vms()).To(BeEmpty())
 }
@@ -305,12 +305,12 @@ func vmForMetalTold(t *testing.T, cfg *rest.Config) {
 	w.add("one", small)
 	w.reconcile("one", time.Second)
 	w.reconcile("one", time.Second)
-	w.Expect(strings.Join(w.told(), "\n")).NotTo(ContainSubstring("VirtualMachineAllocated"))
+	w.Expect(strings.Join(w.told(), "\n")).NotTo(ContainSubstring("VirtualMachineAllocated "))
 	w.addHost(100, lxdHost{name: "h1"})
 	w.add("two", small)
 	w.reconcile("two", time.Second)
 	w.reconcile("two", time.Second)
-	w.Expect(strings.Join(w.told(), "\n")).To(And(ContainSubstring("VirtualMachineAllocated"), ContainSubstring("on VM host h1")))
+	w.Expect(strings.Join(w.told(), "\n")).To(And(ContainSubstring("VirtualMachineAllocated "), ContainSubstring("on VM host h1")))
 	w.leave("two")
 	w.Expect(w.Machines()).To(HaveLen(5), "MAAS does away with what it composed so")
 }

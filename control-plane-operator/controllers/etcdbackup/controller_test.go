@@ -285,7 +285,7 @@ func TestBackups(t *testing.T) {
 				asked := w.asks("waits")
 				w.clock.SetTime(time.Now().Add(backup.Deadline + time.Minute))
 				g.Expect(w.passes(asked)).To(And(HavePrefix("False/BackupFailed: It could not begin within 1h0m0s: "), ContainSubstring(tc.deadline)))
-				g.Expect(w.events).To(Receive(And(ContainSubstring("BackupFailed"), ContainSubstring(tc.deadline))), "an event says so too")
+				g.Expect(w.events).To(Receive(And(ContainSubstring("BackupFailed "), ContainSubstring(tc.deadline))), "an event says so too")
 			})
 		}
 	})
@@ -321,7 +321,7 @@ func TestBackups(t *testing.T) {
 			w.ends(w.job(removalName(asked)), how, said)
 			g.Expect(w.passes(asked)).To(ContainSubstring("not found"))
 		}
-		g.Expect(<-w.events).To(And(ContainSubstring("BackupLeft"), ContainSubstring("s3://backups/demo/x was left where it is: bucket backups refuses")))
+		g.Expect(<-w.events).To(And(ContainSubstring("BackupLeft "), ContainSubstring("s3://backups/demo/x was left where it is: bucket backups refuses")))
 	})
 	t.Run("When there is a schedule, it should ask once for each time, and let old ones go", func(t *testing.T) {
 		g, w := NewWithT(t), newWorld(t, api)

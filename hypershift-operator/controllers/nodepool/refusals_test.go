@@ -47,6 +47,10 @@ func TestRefusals(t *testing.T) {
 			s.configure("extra", goodConfig)
 			s.change(func(p *hyperv1.NodePool) { p.Spec.Replicas, p.Spec.Management.AutoRepair = ptr.To[int32](3), false })
 			s.against(server)
+			for _, paused := range []*string{ptr.To("true"), nil} {
+				s.change(func(p *hyperv1.NodePool) { p.Spec.PausedUntil = paused })
+				s.against(server)
+			}
 			s.Expect(c.Delete(t.Context(), s.pool())).To(Succeed())
 			if upgrade == hyperv1.UpgradeTypeReplace {
 				s.against(server)
