@@ -208,6 +208,7 @@ func given(t *testing.T, cfg *rest.Config) {
 		w.reconcile(time.Second)
 		infra = w.infra()
 		w.Expect(infra.Spec.ControlPlaneEndpoint).To(Equal(infrav1.APIEndpoint{Host: "api.example.com", Port: 31234}))
+		w.Expect(infra.Status.Ready).To(BeTrue())
 		w.Expect(infra.Status.Initialization.Provisioned).To(HaveValue(BeTrue()))
 		var zones []string
 		for _, domain := range infra.Status.FailureDomains {
