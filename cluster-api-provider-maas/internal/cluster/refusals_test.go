@@ -86,6 +86,10 @@ func TestRefusals(t *testing.T) {
 
 	w.addMachine(simtest.Machine{ID: "orphan", Status: status.Allocated, Owner: provider, AgentName: maas.AllocationKey("gone"),
 		Annotations: map[string]string{maas.AnnotationClusterUID: string(w.infra().UID), maas.AnnotationMachineUID: "gone"}})
+	w.addMachine(simtest.Machine{ID: "second", Status: status.Allocated, Owner: provider, AgentName: maas.AllocationKey(string(m.UID))})
+	w.against(server)
+	w.Expect(w.left()).To(BeEmpty())
+
 	w.Change("rat001", func(m *inventory.Machine) {
 		m.Status, m.Owner, m.AgentName, m.PowerState = status.Deployed, provider, maas.AllocationKey("handed"), "on"
 	})
