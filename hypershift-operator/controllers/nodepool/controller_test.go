@@ -299,6 +299,15 @@ func TestReconcile(t *testing.T) {
 		s.Expect(s.tokenOf(old).Annotations).NotTo(HaveKey(hyperv1.IgnitionServerTokenExpirationTimestampAnnotation))
 		s.Expect(s.condition("UpdatingConfig").Status).To(Equal(corev1.ConditionTrue))
 
+		// As if a pass had not seen the machine yet, and as the ignition-server does after hours.
+		token := s.tokenOf(old)
+		token.Annotations[hyperv1.IgnitionServerTokenExpirationTimestampAnnotation] = "2026-11-20T14:00:00Z"
+		token.Data["token"] = []byte("rotated")
+		s.Expect(c.Update(t.Context(), token)).To(Succeed())
+		s.mustPass()
+		s.Expect(s.tokenOf(old).Annotations).NotTo(HaveKey(hyperv1.IgnitionServerTokenExpirationTimestampAnnotation))
+		s.Expect(string(s.secret(old).Data["value"])).To(ContainSubstring(base64.StdEncoding.EncodeToString([]byte("rotated"))))
+
 		machine := &clusterv1.Machine{}
 		s.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: s.hosted(), Name: "m1"}, machine)).To(Succeed())
 		machine.Status.NodeRef = clusterv1.MachineNodeReference{Name: "node"}
