@@ -83,7 +83,11 @@ func straysDeleted(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.vms()).To(ContainElements("ready", "commissioning"), "all machines are looked at each hour")
 	w.reconcile(2 * time.Hour)
 	w.Expect(w.vms()).To(ConsistOf(kept))
+	for range 3 {
+		w.Expect(w.recorder.Events).To(Receive(HavePrefix("Warning OrphanDeleted deleted virtual machine ")))
+	}
 	w.reconcile(2 * time.Hour)
+	w.Expect(w.recorder.Events).To(BeEmpty())
 	w.Expect(w.vms()).To(ConsistOf(kept))
 }
 

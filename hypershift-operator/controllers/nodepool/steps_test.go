@@ -83,6 +83,40 @@ func TestOutdated(t *testing.T) {
 	}
 }
 
+// TestReportUpdating: by what the pool remembers all machines had once, and by those that there are: one alone is enough.
+func TestReportUpdating(t *testing.T) {
+	for name, test := range map[string]struct {
+		machines                []*clusterv1.Machine
+		version, config         string
+		updatesVersion, updates string
+	}{
+		"all have everything":                   {[]*clusterv1.Machine{madeWith("a", "wanted")}, "1.36.3", "wanted", "", ""},
+		"one has another configuration":         {[]*clusterv1.Machine{madeWith("a", "wanted"), madeWith("b", "old")}, "1.36.3", "wanted", "", "1 of 2 machines are to be replaced"},
+		"one is of another version":             {[]*clusterv1.Machine{madeWith("a", "old", ofVersion("1.36.2"))}, "1.36.3", "wanted", "1 of 1 machines are to be replaced", ""},
+		"the configuration is another now":      {nil, "1.36.3", "old", "", "configuration wanted"},
+		"the version is another now":            {nil, "1.36.2", "wanted", "version 1.36.3", ""},
+		"neither is what all machines once had": {nil, "", "", "version 1.36.3", "configuration wanted"},
+	} {
+		t.Run("When "+name+", the conditions should say so", func(t *testing.T) {
+			g, s := NewWithT(t), pass(test.machines...)
+			s.config.hashWithoutVersion = "wanted"
+			s.pool.Status.Version = test.version
+			annotate(s.pool, hyperv1.NodePoolCurrentConfigAnnotation, test.config)
+			s.reportUpdating(nil)
+			for kind, words := range map[string]string{
+				hyperv1.NodePoolUpdatingVersionConditionType: test.updatesVersion, hyperv1.NodePoolUpdatingConfigConditionType: test.updates,
+			} {
+				c := s.conditions[kind]
+				if words == "" {
+					g.Expect(c).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Message", hyperv1.AllIsWellMessage)), kind)
+					continue
+				}
+				g.Expect(c).To(And(HaveField("Status", metav1.ConditionTrue), HaveField("Message", HaveSuffix(words))), kind)
+			}
+		})
+	}
+}
+
 func TestRolledOut(t *testing.T) {
 	from := func(template string) client.Object {
 		return &infrav1.MaasMachine{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{clusterv1.TemplateClonedFromNameAnnotation: template}}}
