@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodepool
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/tools/events"
+	testingclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+)
+
+// inMemory is a world without an API server: nothing fills in defaults, and nobody is refused.
+func inMemory(t *testing.T) *world {
+	t.Helper()
+	c := fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithStatusSubresource(
+		&hyperv1.NodePool{}, &hyperv1.HostedCluster{}, &infrav1.MaasMachineTemplate{}, &infrav1.MaasMachine{},
+		&clusterv1.Machine{}, &clusterv1.MachineSet{}, &clusterv1.MachineDeployment{}, &clusterv1.MachineHealthCheck{},
+	).Build()
+	clock := testingclock.NewFakeClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
+	return &world{GomegaWithT: NewWithT(t), t: t, client: c, clock: clock, namespace: "clusters", Reconciler: &Reconciler{
+		Client: c, Clock: clock, Recorder: &events.FakeRecorder{}, Releases: fixture.Payloads(), Platforms: fixture.Platforms(nil),
+	}}
+}
+
+// rolling is what the API server fills in for a pool that says nothing of how its machines are replaced.
+func rolling() *hyperv1.ReplaceUpgrade {
+	return &hyperv1.ReplaceUpgrade{Strategy: hyperv1.UpgradeStrategyRollingUpdate, RollingUpdate: &hyperv1.RollingUpdate{
+		MaxUnavailable: ptr.To(intstr.FromInt32(0)), MaxSurge: ptr.To(intstr.FromInt32(1))}}
+}
+
+// startInMemory is such a world with a pool whose cluster is ready.
+func startInMemory(t *testing.T, mutate func(*hyperv1.NodePool)) *world {
+	t.Helper()
+	s := inMemory(t)
+	s.start(func(p *hyperv1.NodePool) {
+		p.Spec.Management.Replace = rolling()
+		if mutate != nil {
+			mutate(p)
+		}
+	})
+	return s
+}
+
+// TestPassesInMemory shows that passes come through to machines there.
+func TestPassesInMemory(t *testing.T) {
+	s := startInMemory(t, nil)
+	s.Expect(s.deployment().Spec.Template.Spec.Version).To(Equal("1.36.3"))
+}
