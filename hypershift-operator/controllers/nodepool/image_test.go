@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodepool
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/hypershift-operator/platform/none"
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/phase"
+)
+
+// keeper is a platform that keeps an image for the pool whose name it knows.
+type keeper struct {
+	none.Platform
+	kept platform.Kept
+	left string
+	err  error
+	of   *hyperv1.NodePool
+}
+
+func (k *keeper) KeepImage(_ context.Context, _ client.Client, pool platform.Pool) (platform.Kept, error) {
+	k.of = pool.NodePool
+	return k.kept, k.err
+}
+
+func (k *keeper) DropImage(_ context.Context, _ client.Client, pool platform.Pool) (string, error) {
+	k.of = pool.NodePool
+	return k.left, k.err
+}
+
+func TestKeepImage(t *testing.T) {
+	kind := hyperv1.NodePoolValidPlatformImageType
+	t.Run("When the platform keeps none, there should be nothing to say", func(t *testing.T) {
+		g, s := NewWithT(t), pass()
+		s.platform = none.Platform{}
+		result, err := on(nil).keepImage(t.Context(), s)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(result).To(Equal(ctrl.Result{}))
+		g.Expect(s.kept).To(BeNil())
+		g.Expect(s.conditions).To(BeEmpty())
+	})
+	t.Run("When the platform keeps one, it should be told and seen by what follows", func(t *testing.T) {
+		g, s := NewWithT(t), pass()
+		status := &hyperv1.NodePoolPlatformStatus{}
+		plugin := &keeper{kept: platform.Kept{Condition: condition.True(kind, "Kept", "it is there"), Status: status, CheckAgain: time.Minute}}
+		s.platform = plugin
+		result, err := on(nil).keepImage(t.Context(), s)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(plugin.of).To(BeIdenticalTo(s.pool))
+		g.Expect(result).To(Equal(ctrl.Result{RequeueAfter: time.Minute}))
+		g.Expect(s.says(kind)).To(Equal("True/Kept: it is there"))
+		g.Expect(s.kept).To(HaveValue(Equal(plugin.kept)))
+		g.Expect(s.view().Kept).To(BeIdenticalTo(status))
+	})
+	t.Run("When that fails, no machine should be made, and what was there stay", func(t *testing.T) {
+		g, s := NewWithT(t), pass()
+		s.pool.Status.Platform = &hyperv1.NodePoolPlatformStatus{}
+		s.platform = &keeper{err: errRefused}
+		_, err := on(nil).keepImage(t.Context(), s)
+		g.Expect(err).To(MatchError(errRefused))
+		g.Expect(s.kept.Missing).To(BeTrue())
+		g.Expect(s.view().Kept).To(BeIdenticalTo(s.pool.Status.Platform))
+		g.Expect(s.says(kind)).To(Equal("Unknown/ReconciliationError: " + errRefused.Error()))
+	})
+}
+
+func TestDropImage(t *testing.T) {
+	failed := errors.New("failed")
+	for name, test := range map[string]struct {
+		plugin platform.Platform
+		after  time.Duration
+		err    error
+		says   string
+	}{
+		"nothing is kept":      {none.Platform{}, 0, nil, ""},
+		"it is gone":           {&keeper{}, 0, nil, ""},
+		"it is not gone":       {&keeper{left: "a volume is left"}, deletionPoll, phase.ErrStop, "False/Deleting: a volume is left"},
+		"it cannot be dropped": {&keeper{left: "a volume is left", err: failed}, 0, failed, ""},
+	} {
+		t.Run("When "+name+", it should be as told", func(t *testing.T) {
+			g, s := NewWithT(t), pass()
+			s.platform = test.plugin
+			result, err := on(nil).dropImage(t.Context(), s)
+			if test.err == nil {
+				g.Expect(err).NotTo(HaveOccurred())
+			} else {
+				g.Expect(err).To(MatchError(test.err))
+			}
+			g.Expect(result.RequeueAfter).To(Equal(test.after))
+			g.Expect(s.says(hyperv1.NodePoolReadyConditionType)).To(Equal(test.says))
+			if k, is := test.plugin.(*keeper); is {
+				g.Expect(k.of).To(BeIdenticalTo(s.pool))
+			}
+		})
+	}
+}
