@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodepool
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/hypershift-operator/release"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+const (
+	olderBuild = "registry.example/release@sha256:1"
+	newerBuild = "registry.example/release@sha256:2"
+)
+
+// build is a payload that was read by a tag, or by its digest.
+func build(image, version, digest string) *releaseinfo.ReleaseImage {
+	return releaseinfo.New(image, releaseinfo.Payload{Version: version, Distribution: releaseinfo.Kubernetes, Digest: digest})
+}
+
+// gated is a pass over a pool that names the second build of 1.36.3 by a tag, as its cluster does.
+func gated() (*Reconciler, *scope) {
+	s := pass()
+	s.access = release.Access{PullSecret: []byte("{}")}
+	s.pool.Status.Version = ""
+	s.pool.Spec.Release.Image, s.release = "registry.example/release:second", build("registry.example/release:second", "1.36.3", "sha256:2")
+	s.hc.Spec.Release.Image = s.pool.Spec.Release.Image
+	return &Reconciler{Releases: fixture.Releases{
+		"registry.example/release:older": build("registry.example/release:older", "1.36.2", "sha256:0"), olderBuild: build(olderBuild, "1.36.3", "sha256:1"),
+		newerBuild: build(newerBuild, "1.36.3", "sha256:2"), "registry.example/release:second": build("registry.example/release:second", "1.36.3", "sha256:2"),
+	}}, s
+}
+
+// ran is a history of updates that begins with the newest.
+func ran(entries ...configv1.UpdateHistory) *hyperv1.ClusterVersionStatus {
+	return &hyperv1.ClusterVersionStatus{History: entries}
+}
+
+func step(state configv1.UpdateState, version, image string) configv1.UpdateHistory {
+	return configv1.UpdateHistory{State: state, Version: version, Image: image}
+}
+
+func TestGate(t *testing.T) {
+	for name, test := range map[string]struct {
+		change    func(*scope)
+		plane     string
+		toldParts []string
+	}{
+		"When the control plane has completed the version, it should let nodes in": {
+			func(s *scope) { s.hc.Status.Version = ran(step(configv1.CompletedUpdate, "1.36.3", newerBuild)) }, "1.36.3", nil},
+		"When the control plane is first installed, its spec should count": {func(*scope) {}, "1.36.3", nil},
+		"When the control plane is first installed with an older release, nodes should not be newer": {
+			func(s *scope) { s.hc.Spec.Release.Image = "registry.example/release:older" }, "1.36.2", []string{"1.36.3", "1.36.2"}},
+		"When the control plane has completed an older version only, nodes should not be newer": {
+			func(s *scope) {
+				s.hc.Status.Version = ran(step(configv1.PartialUpdate, "1.36.3", newerBuild), step(configv1.CompletedUpdate, "1.36.2", "x"))
+			}, "1.36.2", []string{"1.36.3", "1.36.2"}},
+		"When the pool goes back over minors and is newer than the control plane, it should say both": {
+			func(s *scope) {
+				s.pool.Status.Version = "1.37.0"
+				s.hc.Status.Version = ran(step(configv1.CompletedUpdate, "1.36.2", "x"))
+			}, "1.36.2", []string{"going back", "1.36.2"}},
+		"When the control plane goes to that very build, nodes should wait": {
+			func(s *scope) {
+				s.hc.Status.Version = ran(step(configv1.PartialUpdate, "1.36.3", newerBuild), step(configv1.CompletedUpdate, "1.36.3", olderBuild))
+			}, "1.36.3", []string{newerBuild}},
+		"When the release of the cluster cannot be read, it should say whose it is": {
+			func(s *scope) { s.hc.Spec.Release.Image = "registry.example/unknown:1" }, "", []string{"HostedCluster demo", "manifest unknown"}},
+		"When nobody wants the check, it should let everything in": {
+			func(s *scope) {
+				annotate(s.hc, hyperv1.SkipReleaseImageValidation, "true")
+				s.pool.Status.Version = "1.37.0"
+				s.hc.Status.Version = ran(step(configv1.CompletedUpdate, "1.35.0", "x"))
+			}, "1.35.0", nil},
+		"When nobody wants the check of a cluster that is first installed, its release should not be asked for": {
+			func(s *scope) {
+				annotate(s.hc, hyperv1.SkipReleaseImageValidation, "true")
+				s.hc.Spec.Release.Image = "registry.example/unknown:1"
+			}, "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			r, s := gated()
+			test.change(s)
+			err := r.gate(t.Context(), s)
+			g.Expect(s.controlPlaneVersion).To(Equal(test.plane))
+			if test.toldParts == nil {
+				g.Expect(err).NotTo(HaveOccurred())
+			}
+			for _, part := range test.toldParts {
+				g.Expect(err).To(MatchError(ContainSubstring(part)))
+			}
+		})
+	}
+	t.Run("When the cluster's release says no version, the pool's own faults should be told all the same", func(t *testing.T) {
+		r, s := gated()
+		s.pool.Status.Version, s.hc.Spec.Release.Image = "1.37.0", "nameless"
+		r.Releases = fixture.Releases{"nameless": build("nameless", "", "")}
+		NewWithT(t).Expect(r.gate(t.Context(), s)).To(MatchError(ContainSubstring("going back")))
+	})
+}
+
+func TestClusterRelease(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*scope)
+		want   string
+	}{
+		"When the pool names the same release, it should be the pool's": {func(s *scope) { s.access = release.Access{} }, "registry.example/release:second"},
+		"When the cluster names another, it should be that": {
+			func(s *scope) { s.hc.Spec.Release.Image = "registry.example/release:older" }, "registry.example/release:older"},
+		"When the control plane has a release of its own, it should be that": {
+			func(s *scope) {
+				s.hc.Spec.ControlPlaneRelease = &hyperv1.Release{Image: "registry.example/release:older"}
+			}, "registry.example/release:older"},
+		"When the control plane's own release is empty, it should be the cluster's": {
+			func(s *scope) { s.hc.Spec.ControlPlaneRelease = &hyperv1.Release{} }, "registry.example/release:second"},
+		"When the control plane took the release by a digest, it should be what it took": {
+			func(s *scope) { s.hcp = controlPlane("clusters", s.hc.Spec.Release.Image, olderBuild) }, olderBuild},
+		"When the control plane took another release, it should count no more than none": {
+			func(s *scope) { s.hcp = controlPlane("clusters", "elsewhere", olderBuild) }, "registry.example/release:second"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			r, s := gated()
+			test.change(s)
+			got, err := r.clusterRelease(t.Context(), s)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(got.PullSpec()).To(Equal(test.want))
+		})
+	}
+}
+
+// going is what a cluster says of its way to another release.
+func going(status metav1.ConditionStatus, behind int64) func(*scope) {
+	return func(s *scope) {
+		s.hc.Generation = 5
+		s.hc.Status.Conditions = []metav1.Condition{
+			{Type: "Other", Status: metav1.ConditionTrue}, {Type: string(hyperv1.HostedClusterProgressing), Status: status, ObservedGeneration: 5 - behind},
+		}
+	}
+}
+
+func TestInOrder(t *testing.T) {
+	onOlder := ran(step(configv1.CompletedUpdate, "1.36.3", olderBuild))
+	for name, test := range map[string]struct {
+		history *hyperv1.ClusterVersionStatus
+		change  func(*scope)
+		waits   bool
+	}{
+		"When the control plane is first installed, nodes should come": {nil, going(metav1.ConditionTrue, 0), false},
+		"When the control plane has the build, nodes should come":      {ran(step(configv1.CompletedUpdate, "1.36.3", newerBuild)), going(metav1.ConditionTrue, 0), false},
+		"When the control plane goes back from the build that it has, nodes should come": {
+			ran(step(configv1.PartialUpdate, "1.36.3", olderBuild), step(configv1.CompletedUpdate, "1.36.3", newerBuild)), going(metav1.ConditionTrue, 0), false},
+		"When it has begun with the build, nodes should wait": {
+			ran(step(configv1.PartialUpdate, "1.36.3", newerBuild), step(configv1.CompletedUpdate, "1.36.3", olderBuild)), func(*scope) {}, true},
+		"When it has begun with a third build, nodes should come": {
+			ran(step(configv1.PartialUpdate, "1.36.3", "registry.example/release@sha256:3"), step(configv1.CompletedUpdate, "1.36.3", olderBuild)), func(*scope) {}, false},
+		"When it says that it goes on, nodes should wait":                           {onOlder, going(metav1.ConditionTrue, 0), true},
+		"When nobody has looked at its spec yet, nodes should wait":                 {onOlder, going(metav1.ConditionFalse, 1), true},
+		"When it is through with its spec, nodes should come":                       {onOlder, going(metav1.ConditionFalse, 0), false},
+		"When it has never said where it is going, nodes should come":               {onOlder, func(*scope) {}, false},
+		"When it goes to another release than the pool, nodes should come":          {onOlder, func(s *scope) { going(metav1.ConditionTrue, 0)(s); s.hc.Spec.Release.Image = olderBuild }, false},
+		"When the pool is of another version than the control plane, it should not": {onOlder, func(s *scope) { going(metav1.ConditionTrue, 0)(s); s.controlPlaneVersion = "1.36.4" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, s := gated()
+			s.controlPlaneVersion, s.hc.Status.Version = "1.36.3", test.history
+			test.change(s)
+			err := r.inOrder(t.Context(), s)
+			if !test.waits {
+				NewWithT(t).Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(newerBuild)))
+		})
+	}
+	t.Run("When the release that the control plane goes to cannot be read, nodes should wait, and say why", func(t *testing.T) {
+		r, s := gated()
+		s.controlPlaneVersion, s.hc.Status.Version = "1.36.3", onOlder
+		going(metav1.ConditionTrue, 0)(s)
+		s.hc.Spec.Release.Image = "registry.example/unknown:1"
+		NewWithT(t).Expect(r.inOrder(t.Context(), s)).To(MatchError(ContainSubstring("manifest unknown")))
+	})
+}
+
+func TestIsRelease(t *testing.T) {
+	for name, test := range map[string]struct {
+		digest, image string
+		want          bool
+	}{
+		"When it has the digest, it should be the pool's, whatever its repository":     {"sha256:2", "mirror.example/release@sha256:2", true},
+		"When it has another digest, it should not be, even in the words of the spec":  {"sha256:2", "registry.example/release:second@sha256:1", false},
+		"When it has no digest, the words of the spec should count":                    {"sha256:2", "registry.example/release:second", true},
+		"When it has no digest and other words, it should not be":                      {"sha256:2", "registry.example/release:first", false},
+		"When the pool's digest is not known, a digest should not count":               {"", "mirror.example/release@sha256:2", false},
+		"When the pool's digest is not known, the words of the spec should count also": {"", "registry.example/release:second", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, s := gated()
+			s.release = build("registry.example/release:second", "1.36.3", test.digest)
+			NewWithT(t).Expect(s.isRelease(test.image)).To(Equal(test.want))
+		})
+	}
+}
+
+func TestCompletedVersion(t *testing.T) {
+	for name, test := range map[string]struct {
+		history *hyperv1.ClusterVersionStatus
+		want    string
+	}{
+		"When nothing is known, it should be none":                            {nil, ""},
+		"When nothing was completed, it should be none":                       {ran(step(configv1.PartialUpdate, "1.36.3", "")), ""},
+		"When several were completed, it should be the newest":                {ran(step(configv1.CompletedUpdate, "1.36.3", ""), step(configv1.CompletedUpdate, "1.36.2", "")), "1.36.3"},
+		"When one was completed that names no version, the one before counts": {ran(step(configv1.CompletedUpdate, "", ""), step(configv1.CompletedUpdate, "1.36.2", "")), "1.36.2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(completedVersion(&hyperv1.HostedCluster{Status: hyperv1.HostedClusterStatus{Version: test.history}})).To(Equal(test.want))
+		})
+	}
+}
+
+func TestReportSkew(t *testing.T) {
+	for plane, want := range map[string]metav1.Condition{
+		"1.36.3": {Status: metav1.ConditionTrue, Reason: "AsExpected"},
+		"1.40.0": {Status: metav1.ConditionFalse, Reason: "UnsupportedSkew"},
+		"":       {Status: metav1.ConditionTrue, Reason: "AsExpected"},
+	} {
+		t.Run("When the control plane has "+plane+", it should be "+string(want.Status), func(t *testing.T) {
+			_, s := gated()
+			s.controlPlaneVersion = plane
+			s.reportSkew()
+			got := s.conditions[hyperv1.NodePoolSupportedVersionSkewConditionType]
+			NewWithT(t).Expect(got).To(And(HaveField("Status", want.Status), HaveField("Reason", want.Reason)))
+			NewWithT(t).Expect(got.Message).NotTo(BeEmpty())
+		})
+	}
+}
