@@ -3,6 +3,7 @@
 package nodepool
 
 import (
+	"context"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -10,9 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
@@ -45,5 +49,53 @@ func TestJanitor(t *testing.T) {
 			err = c.Get(t.Context(), client.ObjectKeyFromObject(tc.secret), &corev1.Secret{})
 			g.Expect(apierrors.IsNotFound(err)).To(Equal(tc.goes))
 		})
+	}
+}
+
+// TestJanitorLeaves has what ends a look at a Secret before it is deleted.
+func TestJanitorLeaves(t *testing.T) {
+	orphan := &corev1.Secret{ObjectMeta: inHosted("token-old-1234", hyperv1.NodePoolAnnotation, "clusters/old")}
+	leaves := orphan.DeepCopy()
+	leaves.Finalizers, leaves.DeletionTimestamp = []string{"test/waits"}, ptr.To(metav1.Now())
+	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, orphan.Name)
+	for name, test := range map[string]struct {
+		refused refusals
+		objects []client.Object
+		want    error
+	}{
+		"the Secret is gone":              {refusals{"delete Secret"}, nil, nil},
+		"the Secret goes already":         {refusals{"delete Secret"}, []client.Object{leaves}, nil},
+		"the Secret cannot be read":       {refusals{"get Secret"}, []client.Object{orphan}, errRefused},
+		"the pool cannot be read":         {refusals{"get NodePool"}, []client.Object{orphan}, errRefused},
+		"the Secret cannot be deleted":    {refusals{"delete Secret"}, []client.Object{orphan}, errRefused},
+		"another one was faster than one": {nil, []client.Object{orphan}, gone},
+	} {
+		t.Run("When "+name+", it should be as told", func(t *testing.T) {
+			g := NewWithT(t)
+			c := on(test.refused, test.objects...).Client
+			want := test.want
+			if want == gone {
+				c = interceptor.NewClient(c.(client.WithWatch), interceptor.Funcs{
+					Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return gone },
+				})
+				want = nil
+			}
+			result, err := (&Janitor{Client: c}).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(orphan)})
+			g.Expect(result.IsZero()).To(BeTrue())
+			if want == nil {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			g.Expect(err).To(MatchError(want))
+		})
+	}
+}
+
+func TestJanitorsSecrets(t *testing.T) {
+	for name, want := range map[string]bool{"token-demo-1": true, "user-data-demo-1": true, "tokens": false, "user-datas": false, "my-token-demo-1": false, "kubeconfig": false} {
+		secret := &corev1.Secret{ObjectMeta: inHosted(name, hyperv1.NodePoolAnnotation, "clusters/demo")}
+		NewWithT(t).Expect(ofPool(secret)).To(Equal(want), name)
+		secret.Annotations = nil
+		NewWithT(t).Expect(ofPool(secret)).To(BeFalse(), name)
 	}
 }

@@ -4,6 +4,7 @@ package nodepool
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -12,10 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/hypershift-operator/platform/none"
+	"github.com/openshift/hypershift/support/condition"
 )
 
 func TestRolloutStrategy(t *testing.T) {
@@ -95,4 +100,110 @@ func TestTemplatesInUse(t *testing.T) {
 		s.mustPass()
 		NewWithT(t).Expect(names()).To(And(HaveLen(2), Not(ContainElement(first)), ContainElement("strangers")))
 	})
+}
+
+// reporter is MAAS with something to tell of machines.
+type reporter struct {
+	platform.Platform
+	told *[]string
+}
+
+func (r reporter) MachineConditions(machines []client.Object) []metav1.Condition {
+	for _, m := range machines {
+		*r.told = append(*r.told, m.GetName())
+	}
+	return []metav1.Condition{{Type: "Told", Status: metav1.ConditionTrue}}
+}
+
+// behind is the MaasMachine of a machine, in trouble unless reason is empty.
+func behind(name, reason string) *infrav1.MaasMachine {
+	m := &infrav1.MaasMachine{ObjectMeta: inHosted(name)}
+	if reason != "" {
+		m.Status.Conditions = []metav1.Condition{condition.False("Ready", reason, "in MAAS's words")}
+	}
+	return m
+}
+
+// seen gives a machine conditions and another name behind it.
+func seen(conditions ...metav1.Condition) func(*clusterv1.Machine) {
+	return func(m *clusterv1.Machine) {
+		m.Spec.InfrastructureRef.Name = "maas-" + m.Name
+		m.Status.Conditions = append(m.Status.Conditions, conditions...)
+	}
+}
+
+func TestReportMachines(t *testing.T) {
+	const ready, healthy, pool = hyperv1.NodePoolAllMachinesReadyConditionType, hyperv1.NodePoolAllNodesHealthyConditionType, hyperv1.NodePoolReadyConditionType
+	isReady, isHealthy := condition.True(clusterv1.MachineReadyCondition, "Ready", ""), condition.True(clusterv1.MachineNodeHealthyCondition, "Healthy", "")
+	elsewhere := behind("maas-a", "Elsewhere")
+	elsewhere.Namespace = "elsewhere"
+	for name, test := range map[string]struct {
+		machines             []*clusterv1.Machine
+		ready, healthy, pool string
+		count                int32
+		told                 []string
+	}{
+		"there are none": {nil, "False/NotFound: There are no machines", "False/NotFound: There are no machines", "False/WaitingForMachines: 0 of 2 machines are available", 0, nil},
+		"all go": {[]*clusterv1.Machine{madeWith("a", "wanted", joined, leaving, seen())}, "False/NotFound: There are no machines", "False/NotFound: There are no machines",
+			"False/WaitingForMachines: 0 of 2 machines are available", 0, nil},
+		"all serve": {[]*clusterv1.Machine{madeWith("a", "wanted", joined, seen(isReady, isHealthy)), madeWith("c", "wanted", joined, seen(isReady, isHealthy))},
+			"True/AsExpected: " + hyperv1.AllIsWellMessage, "True/AsExpected: " + hyperv1.AllIsWellMessage, "True/AsExpected: 2 of 2 machines are available", 2, []string{"maas-a", "maas-c"}},
+		"one is in trouble": {[]*clusterv1.Machine{madeWith("a", "wanted", joined, seen(isReady, isHealthy)), madeWith("b", "wanted", seen(condition.False(clusterv1.MachineReadyCondition, "NotReady", "no")))},
+			"False/NoCapacity: Machine b: in MAAS's words", "False/WaitingForNode: Machine b: Cluster API has not looked at the machine yet",
+			"False/NoCapacity: 1 of 2 machines are available. Machine b: in MAAS's words", 1, []string{"maas-a", "maas-b"}},
+		"MAAS is content": {[]*clusterv1.Machine{madeWith("a", "wanted", seen(condition.False(clusterv1.MachineNodeHealthyCondition, "", "")))},
+			"False/WaitingForMachine: Machine a: Cluster API has not looked at the machine yet", "False/WaitingForNode: Machine a: WaitingForNode",
+			"False/WaitingForMachine: 0 of 2 machines are available. Machine a: Cluster API has not looked at the machine yet", 0, []string{"maas-a"}},
+		"nothing is behind it": {[]*clusterv1.Machine{madeWith("d", "wanted", joined, seen(isReady, isHealthy))},
+			"True/AsExpected: " + hyperv1.AllIsWellMessage, "True/AsExpected: " + hyperv1.AllIsWellMessage, "False/WaitingForMachines: 1 of 2 machines are available", 1, nil},
+	} {
+		t.Run("When "+name+", it should say so", func(t *testing.T) {
+			g, s, told := NewWithT(t), onMAAS(pass(test.machines...)), []string(nil)
+			s.platform = reporter{s.platform, &told}
+			result, err := on(nil, behind("maas-a", ""), behind("maas-b", "NoCapacity"), behind("maas-c", ""), elsewhere).reportMachines(t.Context(), s)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(result.IsZero()).To(BeTrue())
+			g.Expect(s.says(ready)).To(Equal(test.ready))
+			g.Expect(s.says(healthy)).To(Equal(test.healthy))
+			g.Expect(s.says(pool)).To(Equal(test.pool))
+			g.Expect(s.replicas).To(HaveValue(Equal(test.count)))
+			g.Expect(told).To(Equal(test.told))
+			g.Expect(s.says("Told") != "").To(Equal(test.told != nil))
+		})
+	}
+}
+
+func TestReportMachinesElsewhere(t *testing.T) {
+	t.Run("When there are no machines, nothing should be listed", func(t *testing.T) {
+		_, err := on(refusals{"list MaasMachineList"}).reportMachines(t.Context(), onMAAS(pass()))
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	})
+	t.Run("When the platform's machines cannot be listed, it should fail and say nothing", func(t *testing.T) {
+		g, s := NewWithT(t), onMAAS(pass(madeWith("a", "wanted")))
+		_, err := on(refusals{"list MaasMachineList"}).reportMachines(t.Context(), s)
+		g.Expect(err).To(MatchError(errRefused))
+		g.Expect(s.conditions).To(BeEmpty())
+	})
+	t.Run("When the user brings machines, they should not be counted", func(t *testing.T) {
+		g, s := NewWithT(t), pass(madeWith("a", "wanted", joined))
+		s.platform = none.Platform{}
+		_, err := on(nil).reportMachines(t.Context(), s)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(s.replicas).To(BeNil())
+		g.Expect(s.infra).To(BeNil())
+		g.Expect(s.says(hyperv1.NodePoolReadyConditionType)).To(BeEmpty())
+	})
+}
+
+func TestBucketsInOrder(t *testing.T) {
+	b := buckets{}
+	b.add("B", "m2", "x")
+	b.add("B", "m1", "")
+	b.add("A", "m3", strings.Repeat("y", 2*maxBucketMessage))
+	c := b.condition("T")
+	g := NewWithT(t)
+	g.Expect(c.Reason).To(Equal("A,B"))
+	first, rest, _ := strings.Cut(c.Message, "\n")
+	g.Expect(first).To(And(HavePrefix("Machine m3: yyy"), HaveLen(1000)), "one reason leaves room for others")
+	g.Expect(rest).To(Equal("Machine m1: B\nMachine m2: x"))
 }

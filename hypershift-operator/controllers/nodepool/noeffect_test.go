@@ -6,9 +6,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/hypershift-operator/platform/none"
 	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
@@ -27,6 +30,48 @@ func TestWithoutEffect(t *testing.T) {
 			if diff := cmp.Diff(tc.want, WithoutEffect(&hyperv1.NodePool{Spec: tc.spec}, distributions.Of(releaseinfo.Kubernetes))); diff != "" {
 				t.Errorf("fields without effect (-want +got):\n%s", diff)
 			}
+		})
+	}
+}
+
+// vain is a platform with fields that change nothing.
+type vain struct {
+	none.Platform
+	fields []string
+}
+
+func (v vain) WithoutEffect(*hyperv1.NodePool) []string { return v.fields }
+
+func TestReportFieldsWithoutEffect(t *testing.T) {
+	kind := hyperv1.NodePoolAllFieldsHonoredConditionType
+	for name, test := range map[string]struct {
+		fields []string
+		tuned  bool
+		image  string
+		want   string
+	}{
+		"nothing is in vain":             {nil, false, fixture.ReleaseImage, ""},
+		"the platform has a field":       {[]string{"platform.x"}, false, fixture.ReleaseImage, "spec.platform.x;"},
+		"the pool has one":               {nil, true, fixture.ReleaseImage, "spec.tuningConfig;"},
+		"both have":                      {[]string{"platform.x", "platform.y"}, true, fixture.ReleaseImage, "spec.platform.x, spec.platform.y, spec.tuningConfig;"},
+		"the payload's operators use it": {nil, true, fixture.OCPImage, ""},
+	} {
+		t.Run("When "+name+", it should say so", func(t *testing.T) {
+			g, s := NewWithT(t), pass()
+			s.platform, s.release = vain{fields: test.fields}, fixture.Payloads()[test.image]
+			if test.tuned {
+				s.pool.Spec.TuningConfig = []corev1.LocalObjectReference{{Name: "t"}}
+			}
+			result, err := (&Reconciler{}).reportFieldsWithoutEffect(t.Context(), s)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(result.IsZero()).To(BeTrue())
+			if test.want == "" {
+				g.Expect(s.conditions).To(BeEmpty())
+				g.Expect(s.cleared).To(ConsistOf(kind))
+				return
+			}
+			g.Expect(s.cleared).To(BeEmpty())
+			g.Expect(s.says(kind)).To(And(HavePrefix("False/FieldsWithoutEffect: "), ContainSubstring(": "+test.want), ContainSubstring("Kubernetes")))
 		})
 	}
 }

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodepool
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+
+	corev1 "k8s.io/api/core/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+func TestTaintsJSON(t *testing.T) {
+	for want, taints := range map[string][]hyperv1.Taint{
+		`[]`: nil,
+		`[{"key":"gpu","value":"1","effect":"NoSchedule"}]`: {{Key: "gpu", Value: "1", Effect: corev1.TaintEffectNoSchedule}},
+	} {
+		pool := &hyperv1.NodePool{}
+		pool.Spec.Taints = taints
+		got, err := taintsJSON(pool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("-want +got\n%s", diff)
+		}
+	}
+}
+
+func TestReconcileNodeMarks(t *testing.T) {
+	marked := func(m *clusterv1.Machine) {
+		m.Labels = map[string]string{"managed.hypershift.openshift.io.old": "1", "theirs": "1"}
+		annotate(m, hyperv1.NodePoolTaintsAnnotation, "old")
+	}
+	labels := map[string]string{"managed.hypershift.openshift.io.rack": "1", "theirs": "1"}
+	t.Run("When a pool has labels and taints, its machines should have them", func(t *testing.T) {
+		g := NewWithT(t)
+		a, b, gone := madeWith("a", "wanted", housed, marked), madeWith("b", "wanted", housed, marked), madeWith("gone", "wanted", housed)
+		leaves := madeWith("leaves", "wanted", housed, marked)
+		r := on(nil, a.DeepCopy(), b.DeepCopy(), leaves.DeepCopy())
+		leaving(leaves)
+		s := pass(gone, leaves, a, b)
+		s.pool.Spec.NodeLabels = map[string]string{"rack": "1"}
+		s.pool.Spec.Taints = []hyperv1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
+		result, err := r.reconcileNodeMarks(t.Context(), s)
+		g.Expect(err).NotTo(HaveOccurred(), "a machine that has just gone needs no marks")
+		g.Expect(result.IsZero()).To(BeTrue())
+		for _, name := range []string{"a", "b"} {
+			m := read(t, r, &clusterv1.Machine{}, name)
+			g.Expect(m.Labels).To(Equal(labels))
+			g.Expect(m.Annotations).To(HaveKeyWithValue(hyperv1.NodePoolTaintsAnnotation, `[{"key":"gpu","effect":"NoSchedule"}]`))
+		}
+		g.Expect(read(t, r, &clusterv1.Machine{}, "leaves").Annotations).To(HaveKeyWithValue(hyperv1.NodePoolTaintsAnnotation, "old"))
+	})
+	t.Run("When a machine cannot be written, it should fail", func(t *testing.T) {
+		a := madeWith("a", "wanted", housed)
+		_, err := on(refusals{"patch Machine"}, a.DeepCopy()).reconcileNodeMarks(t.Context(), pass(a))
+		NewWithT(t).Expect(err).To(MatchError(errRefused))
+	})
+}
