@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodepool
+
+import (
+	"fmt"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/apiproxy"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/testenv"
+)
+
+// published is a pass over an OpenShift pool whose cluster's kubeconfig holds some text.
+func published(text string) (*Reconciler, *scope) {
+	s := pass()
+	s.release = fixture.Payloads()[fixture.OCPImage]
+	s.hc.Status.KubeConfig = &corev1.LocalObjectReference{Name: "admin"}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "admin"}, Data: map[string][]byte{"kubeconfig": []byte(text)}}
+	return &Reconciler{Client: fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(secret).Build()}, s
+}
+
+func kubeconfigOf(server string) string {
+	return fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: %q}}],
+contexts: [{name: c, context: {cluster: c, user: u}}], users: [{name: u, user: {}}]}`, server)
+}
+
+func TestPublishedAPI(t *testing.T) {
+	for name, test := range map[string]struct {
+		kubeconfig, host string
+		port             int32
+		fails            string
+	}{
+		"When the server has a port, it should be that":                {kubeconfigOf("https://api.example:31443"), "api.example", 31443, ""},
+		"When the server has no port, it should be that of HTTPS":      {kubeconfigOf("https://api.example"), "api.example", 443, ""},
+		"When the server is an IPv6 address, it should have no braces": {kubeconfigOf("https://[fd00::7]:6443"), "fd00::7", 6443, ""},
+		"When there is no kubeconfig, it should name the Secret":       {"", "", 0, "clusters/admin cannot be read"},
+		"When the kubeconfig is none, it should name the Secret":       {"{{", "", 0, "clusters/admin cannot be read"},
+		"When the server has no host, it should name the Secret":       {kubeconfigOf("https://:6443"), "", 0, "clusters/admin names no server"},
+		"When the server is no URL, it should name the Secret":         {kubeconfigOf("https://api.example:x"), "", 0, "clusters/admin names no server"},
+		"When the port is too large, it should say which it is":        {kubeconfigOf("https://api.example:2147483648"), "", 0, `port "2147483648"`},
+		"When the port is as large as can be, it should be that":       {kubeconfigOf("https://api.example:2147483647"), "api.example", 2147483647, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			r, s := published(test.kubeconfig)
+			host, port, err := r.publishedAPI(t.Context(), s)
+			g.Expect(host).To(Equal(test.host))
+			g.Expect(port).To(Equal(test.port))
+			if test.fails == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			g.Expect(err).To(MatchError(ContainSubstring(test.fails)))
+		})
+	}
+}
+
+func TestAPIProxyConfig(t *testing.T) {
+	whole := apiproxy.Input{Image: "registry.example/ocp-haproxy:1", InternalAddress: "10.9.9.9", InternalPort: 7443, ExternalHost: "api.example", ExternalPort: 31443}
+	tunnel := whole
+	tunnel.Image, tunnel.Proxy = fixture.OCPOperator, "proxy.example:80"
+	for name, test := range map[string]struct {
+		change func(*scope)
+		want   apiproxy.Input
+		fails  string
+	}{
+		"When nodes reach the API server directly, it should be HAProxy": {func(*scope) {}, whole, ""},
+		"When they go through a proxy, it should be the operator's program": {func(s *scope) {
+			s.hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{HTTPSProxy: "http://proxy.example"}}
+		}, tunnel, ""},
+		"When the proxy is no URL, it should fail": {func(s *scope) {
+			s.hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{HTTPSProxy: "proxy"}}
+		}, whole, "httpsProxy"},
+		"When the payload brings no HAProxy, it should fail":   {func(s *scope) { s.release = build("r", "4.20.1", "") }, whole, "haproxy-router"},
+		"When the kubeconfig is not there yet, it should fail": {func(s *scope) { s.hc.Status.KubeConfig.Name = "later" }, whole, "clusters/later"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			r, s := published(kubeconfig)
+			s.hc.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{AdvertiseAddress: ptr.To("10.9.9.9"), Port: ptr.To[int32](7443)}
+			test.change(s)
+			got, err := r.apiProxyConfig(t.Context(), s)
+			if test.fails != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(test.fails)))
+				g.Expect(got).To(BeEmpty())
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			want, err := apiproxy.MachineConfig(test.want)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(got).To(Equal(want))
+		})
+	}
+	t.Run("When the Secret cannot be read, it should fail with that and say which it is", func(t *testing.T) {
+		g := NewWithT(t)
+		r, s := published(kubeconfig)
+		r.Client = testenv.NewGrudging(fake.NewClientBuilder().WithScheme(fixture.Scheme()).Build())
+		_, err := r.apiProxyConfig(t.Context(), s)
+		g.Expect(err).To(MatchError(testenv.ErrRefused))
+		g.Expect(err).To(MatchError(ContainSubstring("reading Secret clusters/admin")))
+	})
+}
+
+// TestPartOfLocalAPI: a user may choose the address alone, or the port alone.
+func TestPartOfLocalAPI(t *testing.T) {
+	for name, test := range map[string]struct {
+		chosen  hyperv1.APIServerNetworking
+		address string
+		port    int32
+	}{
+		"When the user chooses the address, the port should be the known one": {hyperv1.APIServerNetworking{AdvertiseAddress: ptr.To("10.9.9.9")}, "10.9.9.9", 6443},
+		"When the user chooses the port, the address should be the known one": {hyperv1.APIServerNetworking{Port: ptr.To[int32](7443)}, "172.20.0.1", 7443},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hc := fixture.HostedCluster("clusters")
+			hc.Spec.Networking.APIServer = &test.chosen
+			address, port := localAPI(hc)
+			NewWithT(t).Expect(address).To(Equal(test.address))
+			NewWithT(t).Expect(port).To(Equal(test.port))
+		})
+	}
+	t.Run("When the cluster says nothing of its networks, the address should be the known one, also for a proxy", func(t *testing.T) {
+		g, hc := NewWithT(t), fixture.HostedCluster("clusters")
+		hc.Spec.Networking = hyperv1.ClusterNetworking{}
+		address, _ := localAPI(hc)
+		g.Expect(address).To(Equal("172.20.0.1"))
+		hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{HTTPSProxy: "https://proxy.example:3128"}}
+		g.Expect((&scope{hc: hc}).apiTunnel()).To(Equal("proxy.example:3128"))
+	})
+}
