@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodepool
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/condition"
+)
+
+const expires = hyperv1.IgnitionServerTokenExpirationTimestampAnnotation
+
+// pair is a token Secret and the user-data of a configuration.
+func pair(hash string, annotations ...string) []client.Object {
+	own := append([]string{hyperv1.NodePoolAnnotation, "clusters/demo"}, annotations...)
+	return []client.Object{
+		&corev1.Secret{ObjectMeta: inHosted("token-demo-"+hash, own...), Data: map[string][]byte{hyperv1.TokenSecretTokenKey: []byte("token of " + hash)}},
+		&corev1.Secret{ObjectMeta: inHosted("user-data-demo-"+hash, hyperv1.NodePoolAnnotation, "clusters/demo")},
+	}
+}
+
+// drawn is a pass whose configuration is rendered.
+func drawn(machines ...*clusterv1.Machine) *scope {
+	s := pass(machines...)
+	s.setCondition(condition.True(hyperv1.NodePoolValidGeneratedPayloadConditionType, "AsExpected", ""))
+	s.hc.Status.IgnitionEndpoint = "ign.example"
+	s.config.format = hyperv1.UserDataIgnition
+	onMAAS(s)
+	return s
+}
+
+// retired says of a configuration's Secrets what became of them.
+func retired(t *testing.T, r *Reconciler, hash string) string {
+	t.Helper()
+	token, userData := read(t, r, &corev1.Secret{}, "token-demo-"+hash), read(t, r, &corev1.Secret{}, "user-data-demo-"+hash)
+	state := "stays"
+	switch {
+	case token == nil:
+		state = "is gone"
+	case token.Annotations[expires] != "":
+		state = "goes at " + token.Annotations[expires]
+	}
+	if userData == nil {
+		state += ", no user-data"
+	}
+	return state
+}
+
+const goes = "goes at 2026-11-24T14:00:00Z, no user-data"
+
+func TestRetireTokens(t *testing.T) {
+	set := func(current string) client.Object {
+		return &clusterv1.MachineSet{ObjectMeta: inHosted("demo", hyperv1.NodePoolCurrentConfigVersionAnnotation, current)}
+	}
+	for name, test := range map[string]struct {
+		machines []*clusterv1.Machine
+		change   func(*scope)
+		extra    []client.Object
+		want     string
+	}{
+		"nothing uses it":               {nil, nil, nil, goes},
+		"nobody has rendered the other": {nil, func(s *scope) { s.conditions = nil }, nil, "stays"},
+		"it is the wanted one":          {nil, func(s *scope) { s.config.hash = "old" }, nil, "stays"},
+		"a machine is on its way":       {[]*clusterv1.Machine{madeWith("a", "old")}, nil, nil, "stays"},
+		"a machine of another is":       {[]*clusterv1.Machine{madeWith("a", "older")}, nil, nil, goes},
+		"the machine has joined":        {[]*clusterv1.Machine{madeWith("a", "old", joined)}, nil, nil, goes},
+		"machines come in no time": {[]*clusterv1.Machine{madeWith("a", "old")}, func(s *scope) { s.pool.Spec.Platform.Type = hyperv1.NonePlatform },
+			nil, goes},
+		"nodes are updated from it":      {nil, func(s *scope) { s.pool.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace }, []client.Object{set("old")}, "stays"},
+		"they have been":                 {nil, func(s *scope) { s.pool.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace }, []client.Object{set("wanted")}, goes},
+		"there is no set":                {nil, func(s *scope) { s.pool.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace }, nil, goes},
+		"a set of a former kind is left": {nil, nil, []client.Object{set("old")}, goes},
+	} {
+		t.Run("When "+name+", a configuration's Secrets should be as told", func(t *testing.T) {
+			g, s := NewWithT(t), drawn(test.machines...)
+			if test.change != nil {
+				test.change(s)
+			}
+			strangers := &corev1.Secret{ObjectMeta: inHosted("user-data-demo-strangers", hyperv1.NodePoolAnnotation, "clusters/demo-strangers")}
+			other := &corev1.Secret{ObjectMeta: inHosted("kubeconfig", hyperv1.NodePoolAnnotation, "clusters/demo")}
+			r := on(nil, append(append(pair("old"), strangers, other), test.extra...)...)
+			result, err := r.retireTokens(t.Context(), s)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(result.IsZero()).To(BeTrue())
+			g.Expect(retired(t, r, "old")).To(Equal(test.want))
+			g.Expect(read(t, r, &corev1.Secret{}, strangers.Name)).NotTo(BeNil())
+			g.Expect(read(t, r, &corev1.Secret{}, other.Name).Annotations).NotTo(HaveKey(expires))
+		})
+	}
+}
+
+func TestRetireOnce(t *testing.T) {
+	const before = "2026-11-24T12:30:00Z"
+	t.Run("When a token goes already, it should go no later", func(t *testing.T) {
+		g, r := NewWithT(t), on(nil, pair("old", expires, before)...)
+		_, err := r.retireTokens(t.Context(), drawn())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(retired(t, r, "old")).To(Equal("goes at " + before + ", no user-data"))
+		g.Expect(read(t, r, &rbacv1.Role{}, "token-demo-old")).NotTo(BeNil(), "the ignition-server must be able to delete it")
+	})
+	t.Run("When a machine needs it again, it should stay, with the token of now", func(t *testing.T) {
+		g, r := NewWithT(t), on(nil, pair("old", expires, before)...)
+		s := drawn(madeWith("a", "old"))
+		_, err := r.retireTokens(t.Context(), s)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(retired(t, r, "old")).To(Equal("stays"))
+		g.Expect(read(t, r, &rbacv1.Role{}, "token-demo-old")).NotTo(BeNil())
+		g.Expect(read(t, r, &corev1.Secret{}, "user-data-demo-old").Data[userDataKey]).NotTo(BeEmpty())
+	})
+	t.Run("When the clock is of another zone, it should be told in UTC", func(t *testing.T) {
+		g, r, s := NewWithT(t), on(nil, pair("old")...), drawn()
+		s.now = s.now.In(time.FixedZone("east", 3600))
+		_, err := r.retireTokens(t.Context(), s)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(retired(t, r, "old")).To(Equal(goes))
+	})
+}
+
+func TestRetireRefused(t *testing.T) {
+	for refused, inPlace := range map[string]bool{
+		"list SecretList": false, "list MachineSetList": false, "get MachineSet": true, "patch Secret": false, "delete Secret": false, "create Role": false,
+	} {
+		t.Run("When "+refused+" is refused, it should fail", func(t *testing.T) {
+			s := drawn()
+			if inPlace {
+				s.pool.Spec.Management.UpgradeType = hyperv1.UpgradeTypeInPlace
+			}
+			_, err := on(refusals{refused}, pair("old")...).retireTokens(t.Context(), s)
+			NewWithT(t).Expect(err).To(MatchError(errRefused))
+		})
+	}
+	for _, refused := range []string{"patch Secret", "create Role", "update Secret"} {
+		t.Run("When "+refused+" is refused for one that is in use, it should fail", func(t *testing.T) {
+			_, err := on(refusals{refused}, pair("old", expires, "2026-11-24T12:30:00Z")...).retireTokens(t.Context(), drawn(madeWith("a", "old")))
+			NewWithT(t).Expect(err).To(MatchError(errRefused))
+		})
+	}
+	t.Run("When one of several cannot be deleted, the others should be all the same", func(t *testing.T) {
+		g, r := NewWithT(t), on(refusals{"delete Secret"}, append(pair("old"), pair("older")...)...)
+		_, err := r.retireTokens(t.Context(), drawn())
+		g.Expect(err).To(MatchError(errRefused))
+		for _, hash := range []string{"old", "older"} {
+			g.Expect(read(t, r, &corev1.Secret{}, "token-demo-"+hash).Annotations).To(HaveKey(expires))
+		}
+	})
+}
