@@ -3,16 +3,22 @@
 package nodepool
 
 import (
+	"context"
+	"regexp"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/testenv"
 )
 
 // TestSettings covers what changes on machines as they are.
@@ -66,4 +72,94 @@ func TestSettings(t *testing.T) {
 		s.Expect(err).NotTo(HaveOccurred())
 		s.Expect(look(s, &infrav1.MaasMachine{}, "b").Spec.Erase).To(HaveValue(Equal(infrav1.EraseConfig{Mode: "Full"})))
 	})
+}
+
+// answering has a server answer each request that a pattern fits, such as "patch v1beta1.MaasMachine .*/a", with an error.
+func answering(c client.WithWatch, pattern string, err error) client.WithWatch {
+	fits := regexp.MustCompile("^(" + pattern + ")$")
+	return testenv.Intercept(c, func(request testenv.Request) error {
+		if fits.MatchString(request.String()) {
+			return err
+		}
+		return request.Do()
+	})
+}
+
+// fleet is a pass in memory over a pool whose machines are there, with their MaasMachines.
+func fleet(t *testing.T, names ...string) (*world, *scope) {
+	t.Helper()
+	w, s := inMemory(t), pass()
+	s.platform, s.platformServed = w.Platforms.For(hyperv1.MAASPlatform)
+	for _, name := range names {
+		machine := madeWith(name, "wanted")
+		infra := &infrav1.MaasMachine{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace(), Name: name}}
+		machine.Namespace, machine.CreationTimestamp = s.namespace(), metav1.NewTime(s.now)
+		fixture.Create(t, w.client, machine, infra)
+		s.machines, s.infra[name] = append(s.machines, machine), infra
+	}
+	return w, s
+}
+
+// TestAdjustMachines: one machine that cannot be reached keeps the settings from no other.
+func TestAdjustMachines(t *testing.T) {
+	for name, tc := range map[string]struct {
+		run    func(*Reconciler, context.Context, *scope) (ctrl.Result, error)
+		before func(*world, *scope)
+		// adjusted are those of the machines a, b and c that have what the pool says.
+		adjusted []string
+		err      error
+	}{
+		"When the pool lives, all machines should get it": {
+			run: (*Reconciler).carrySettings, adjusted: []string{"a", "b", "c"}},
+		"When nothing is known of what is behind one, the others should get it": {
+			run: (*Reconciler).carrySettings, before: func(_ *world, s *scope) { delete(s.infra, "a") }, adjusted: []string{"b", "c"}},
+		"When one is gone meanwhile, that is no failure, and the others should get it": {
+			run: (*Reconciler).carrySettings, adjusted: []string{"b", "c"}, before: func(w *world, s *scope) {
+				w.Expect(w.client.Delete(t.Context(), s.infra["a"].DeepCopyObject().(client.Object))).To(Succeed())
+			}},
+		"When one write is refused, the others should get it, and the pass should fail": {
+			run: (*Reconciler).carrySettings, adjusted: []string{"b", "c"}, err: testenv.ErrRefused, before: func(w *world, _ *scope) {
+				w.Reconciler.Client = answering(w.client, "patch .*MaasMachine .*/a", testenv.ErrRefused)
+			}},
+		"When the pool is deleted, it should look what is behind the machines, and they should get it": {
+			run: (*Reconciler).carryLastSettings, before: func(_ *world, s *scope) { s.infra = nil }, adjusted: []string{"a", "b", "c"}},
+		"When the platform is not served, machines that are deleted should be left": {
+			run: (*Reconciler).carryLastSettings, before: func(_ *world, s *scope) { s.platformServed = false }},
+		"When the platform's kinds are gone, the deletion should go on": {
+			run: (*Reconciler).carryLastSettings, before: func(w *world, _ *scope) {
+				w.Reconciler.Client = answering(w.client, "list .*MaasMachineList .*", &meta.NoKindMatchError{})
+			}},
+		"When what is behind the machines cannot be read, the deletion should wait": {
+			run: (*Reconciler).carryLastSettings, err: testenv.ErrRefused, before: func(w *world, _ *scope) {
+				w.Reconciler.Client = answering(w.client, "list .*MaasMachineList .*", testenv.ErrRefused)
+			}},
+		"When a last write is refused, the deletion should wait": {
+			run: (*Reconciler).carryLastSettings, adjusted: []string{"a", "b"}, err: testenv.ErrRefused, before: func(w *world, _ *scope) {
+				w.Reconciler.Client = answering(w.client, "patch .*MaasMachine .*/c", testenv.ErrRefused)
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, s := fleet(t, "a", "b", "c")
+			s.pool.Spec.Platform.MAAS.Erase = "Secure"
+			if tc.before != nil {
+				tc.before(w, s)
+			}
+			result, err := tc.run(w.Reconciler, t.Context(), s)
+			w.Expect(result).To(BeZero())
+			if tc.err != nil {
+				w.Expect(err).To(MatchError(tc.err))
+			} else {
+				w.Expect(err).NotTo(HaveOccurred())
+			}
+			var adjusted []string
+			list := &infrav1.MaasMachineList{}
+			w.Expect(w.client.List(t.Context(), list, client.InNamespace(s.namespace()))).To(Succeed())
+			for _, machine := range list.Items {
+				if machine.Spec.Erase != nil && machine.Spec.Erase.Mode == "Secure" {
+					adjusted = append(adjusted, machine.Name)
+				}
+			}
+			w.Expect(adjusted).To(Equal(tc.adjusted))
+		})
+	}
 }

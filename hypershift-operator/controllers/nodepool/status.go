@@ -76,8 +76,9 @@ func mergeConditions(last []hyperv1.NodePoolCondition, s *scope) []hyperv1.NodeP
 	}
 	var current []metav1.Condition
 	for _, c := range s.conditions {
-		if existing := find(last, c.Type); existing == nil || existing.Status != corev1.ConditionStatus(c.Status) {
-			c.LastTransitionTime = metav1.NewTime(s.now)
+		c.LastTransitionTime = metav1.NewTime(s.now)
+		if existing := find(last, c.Type); existing != nil && existing.Status == corev1.ConditionStatus(c.Status) {
+			c.LastTransitionTime = existing.LastTransitionTime // Also where the pass cleared it before it told it again.
 		}
 		current = append(current, c)
 	}

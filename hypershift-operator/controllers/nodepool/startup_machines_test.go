@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodepool
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/hypershift-operator/platform/none"
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/testenv"
+)
+
+// TestPatience: a machine that got its capacity late has as long from then as any other has from its creation.
+func TestPatience(t *testing.T) {
+	const startup = 225 * time.Minute // What the fixture's pool gives a machine.
+	for name, tc := range map[string]struct {
+		// age is how long the machine is there, and got how long after its creation it got its capacity; -1 for not yet.
+		age, got time.Duration
+		reason   string
+		node     string
+		patient  bool
+		left     time.Duration
+	}{
+		"When a machine is new, it should be looked at when it has waited for long":               {age: 0, got: -1, left: shortWait + time.Second},
+		"When it has waited a while, the rest should be shorter":                                  {age: time.Minute, got: -1, left: 4*time.Minute + time.Second},
+		"When it has waited just as long as any may, its clock should run, for a second still":    {age: shortWait, got: -1, left: time.Second},
+		"When it has waited longer, its clock should stand still until a watch tells":             {age: shortWait + time.Second, got: -1, patient: true},
+		"When it had its capacity soon, its clock should run from its creation":                   {age: time.Hour, got: time.Minute},
+		"When it had its capacity just in time, its clock should run from its creation":           {age: time.Hour, got: shortWait},
+		"When it got it late, its clock should stand still as long as others may take":            {age: 11 * time.Hour, got: 10 * time.Hour, patient: true, left: startup - time.Hour},
+		"When it got it late and a second is left, its clock should stand still":                  {age: time.Hour + startup - time.Second, got: time.Hour, patient: true, left: time.Second},
+		"When it got it late and that time is over, its clock should run":                         {age: time.Hour + startup, got: time.Hour},
+		"When it got it late and that time is long over, it should not be looked at again":        {age: time.Hour + startup + time.Minute, got: time.Hour},
+		"When it will never be a node, its clock should run although it has nothing":              {age: time.Hour, got: -1, reason: "DeployAttemptsExhausted"},
+		"When it will never be a node, its clock should run although it got its capacity late":    {age: 2 * time.Hour, got: time.Hour, reason: "DeployAttemptsExhausted"},
+		"When it has its node, nothing should keep health checks away":                            {age: 2 * time.Hour, got: time.Hour, node: "a"},
+		"When it has its node and nobody says since when, nothing should keep health checks away": {age: 2 * time.Hour, got: -1, node: "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, s := NewWithT(t), pass()
+			s.platform, _ = fixture.Platforms(nil).For(hyperv1.MAASPlatform)
+			machine, start := madeWith("a", "wanted"), platform.MachineStart{Reason: tc.reason}
+			machine.CreationTimestamp, machine.Status.NodeRef.Name = metav1.NewTime(s.now.Add(-tc.age)), tc.node
+			if tc.got >= 0 {
+				start.Begun = machine.CreationTimestamp.Add(tc.got)
+			}
+			patient, left := s.patience(machine, start)
+			g.Expect(patient).To(Equal(tc.patient))
+			g.Expect(left).To(Equal(tc.left))
+		})
+	}
+}
+
+// TestNodeStartupOfPool: what is said counts before what follows.
+func TestNodeStartupOfPool(t *testing.T) {
+	maas, _ := fixture.Platforms(nil).For(hyperv1.MAASPlatform)
+	for name, tc := range map[string]struct {
+		annotation string
+		platform   platform.Platform
+		want       time.Duration
+	}{
+		"When nothing is said, it should follow from the platform's time-outs":     {"", maas, 225 * time.Minute},
+		"When an annotation says it, it should be that":                            {"90m", maas, 90 * time.Minute},
+		"When an annotation means nothing, it should be as without":                {"soon", maas, 225 * time.Minute},
+		"When the platform has no time-outs, it should be what goes for such ones": {"", none.Platform{}, 60 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := pass()
+			s.platform = tc.platform
+			annotate(s.pool, hyperv1.MachineHealthCheckNodeStartupTimeoutAnnotation, tc.annotation)
+			NewWithT(t).Expect(s.nodeStartup()).To(Equal(tc.want))
+		})
+	}
+}
+
+// TestSetPatience: what a person annotated is not ours.
+func TestSetPatience(t *testing.T) {
+	const own, none = patienceValue, "-"
+	for name, tc := range map[string]struct {
+		before  string
+		patient bool
+		want    string
+		writes  int
+	}{
+		"When it is to be left alone, it should be annotated":                    {none, true, own, 1},
+		"When it is annotated already, nothing should be written":                {own, true, own, 0},
+		"When its clock runs again, the annotation should go":                    {own, false, none, 1},
+		"When there is none, nothing should be written":                          {none, false, none, 0},
+		"When a person keeps checks away, that should stay when ours would go":   {"for a while", false, "for a while", 0},
+		"When a person keeps checks away, that should stay when ours would come": {"", true, "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, s := fleet(t, "a")
+			machine := look(w, &clusterv1.Machine{}, "a")
+			if tc.before != none {
+				annotate(machine, clusterv1.MachineSkipRemediationAnnotation, tc.before)
+				w.Expect(w.client.Update(t.Context(), machine)).To(Succeed())
+			}
+			counted := fixture.NewFaulty(w.client)
+			w.Reconciler.Client = counted
+			w.Expect(w.setPatience(t.Context(), machine, tc.patient)).To(Succeed())
+			w.Expect(counted.Log).To(HaveLen(tc.writes))
+			got, annotated := look(w, machine, s.machines[0].Name).Annotations[clusterv1.MachineSkipRemediationAnnotation]
+			w.Expect(annotated).To(Equal(tc.want != none))
+			if annotated {
+				w.Expect(got).To(Equal(tc.want))
+			}
+		})
+	}
+}
+
+// TestSetFailed: a Machine whose node is well has not failed.
+func TestSetFailed(t *testing.T) {
+	exhausted := platform.MachineStart{Reason: "DeployAttemptsExhausted", Message: "on 3 machines"}
+	failed := condition.True(failedCondition, exhausted.Reason, exhausted.Message)
+	wellNow := condition.False(failedCondition, "NotFailed", "")
+	healthy := condition.True(clusterv1.MachineNodeHealthyCondition, "Ready", "")
+	ill := condition.False(clusterv1.MachineNodeHealthyCondition, "NotReady", "")
+	type conditions = []metav1.Condition
+	for name, tc := range map[string]struct {
+		before conditions
+		start  platform.MachineStart
+		want   *metav1.Condition
+		writes int
+	}{
+		"When nothing is wrong, nothing should be written":                 {nil, platform.MachineStart{}, nil, 0},
+		"When the platform gives it up, it should say why":                 {nil, exhausted, &failed, 1},
+		"When its node fails too, it should say why":                       {conditions{ill}, exhausted, &failed, 1},
+		"When that is said, nothing should be written":                     {conditions{failed}, exhausted, &failed, 0},
+		"When its node is well, it should say nothing":                     {conditions{healthy}, exhausted, nil, 0},
+		"When its node is well again, it should have failed no more":       {conditions{healthy, failed}, exhausted, &wellNow, 1},
+		"When the platform takes it back, it should say so":                {conditions{failed}, platform.MachineStart{}, &wellNow, 1},
+		"When it has been said that it did not, nothing should be written": {conditions{wellNow}, platform.MachineStart{}, &wellNow, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _ := fleet(t, "a")
+			machine := look(w, &clusterv1.Machine{}, "a")
+			for _, c := range tc.before {
+				meta.SetStatusCondition(&machine.Status.Conditions, c)
+			}
+			w.Expect(w.client.Status().Update(t.Context(), machine)).To(Succeed())
+			machine = look(w, &clusterv1.Machine{}, "a")
+			counted := fixture.NewFaulty(w.client)
+			w.Reconciler.Client = counted
+			w.Expect(w.setFailed(t.Context(), machine, tc.start)).To(Succeed())
+			w.Expect(counted.Log).To(HaveLen(tc.writes))
+			got := w.failed("a")
+			if tc.want == nil {
+				w.Expect(got).To(BeNil())
+				return
+			}
+			w.Expect(got).NotTo(BeNil())
+			w.Expect([]any{got.Status, got.Reason, got.Message}).To(Equal([]any{tc.want.Status, tc.want.Reason, tc.want.Message}))
+		})
+	}
+	t.Run("When somebody wrote the Machine since it was read, it should not write over that", func(t *testing.T) {
+		w, _ := fleet(t, "a")
+		old, machine := look(w, &clusterv1.Machine{}, "a"), look(w, &clusterv1.Machine{}, "a")
+		meta.SetStatusCondition(&machine.Status.Conditions, healthy)
+		w.Expect(w.client.Status().Update(t.Context(), machine)).To(Succeed())
+		w.Expect(apierrors.IsConflict(w.setFailed(t.Context(), old, exhausted))).To(BeTrue())
+	})
+}
+
+// TestFollowStartups: one machine that cannot be written keeps no other from being told of.
+func TestFollowStartups(t *testing.T) {
+	// followed makes a pass over machines a, b and c: a waits for capacity since a minute, the provider gave b up, and c waits for an hour.
+	followed := func(t *testing.T, before func(*world, *scope)) (*world, ctrl.Result, error) {
+		t.Helper()
+		w, s := fleet(t, "a", "b", "c")
+		for i, age := range []time.Duration{time.Minute, time.Hour, time.Hour} {
+			s.machines[i].CreationTimestamp = metav1.NewTime(s.now.Add(-age))
+		}
+		gaveUp(&s.infra["b"].(*infrav1.MaasMachine).Status)
+		if before != nil {
+			before(w, s)
+		}
+		result, err := w.followStartups(t.Context(), s)
+		return w, result, err
+	}
+	soon := ctrl.Result{RequeueAfter: 4*time.Minute + time.Second}
+
+	t.Run("When machines start, Cluster API should be told of each, and the next that is due be looked at in time", func(t *testing.T) {
+		w, result, err := followed(t, func(_ *world, s *scope) {
+			s.machines[2].CreationTimestamp = metav1.NewTime(s.now.Add(-2 * time.Minute))
+		})
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(result).To(Equal(ctrl.Result{RequeueAfter: 3*time.Minute + time.Second}))
+		w.Expect(w.failed("b").Reason).To(Equal("DeployAttemptsExhausted"))
+		w.Expect(w.skipped("b")).To(BeEmpty())
+		w.Expect(w.failed("a")).To(BeNil())
+	})
+	t.Run("When machines have been made otherwise, nothing should be said of them", func(t *testing.T) {
+		w, result, err := followed(t, func(_ *world, s *scope) { s.platform = none.Platform{} })
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(result).To(BeZero())
+		w.Expect(w.skipped("c")).To(BeEmpty())
+	})
+	t.Run("When nothing is known of what is behind one, or it goes, the others should be told of", func(t *testing.T) {
+		w, result, err := followed(t, func(_ *world, s *scope) {
+			delete(s.infra, "a")
+			leaving(s.machines[1])
+		})
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(result).To(BeZero())
+		w.Expect(w.failed("b")).To(BeNil())
+		w.Expect(w.skipped("c")).To(Equal(patienceValue))
+	})
+	for name, tc := range map[string]struct {
+		pattern string
+		with    error
+		fails   bool
+	}{
+		"When one is not to be annotated, the pass should fail":             {"patch .*Machine .*/c", testenv.ErrRefused, true},
+		"When one is not to be told of its failure, the pass should fail":   {"patch status .*Machine .*/b", testenv.ErrRefused, true},
+		"When one that was to be annotated is gone, that is no failure":     {"patch .*Machine .*/c", apierrors.NewNotFound(schema.GroupResource{}, "c"), false},
+		"When one that was to be told of its end is gone, it is no failure": {"patch status .*Machine .*/b", apierrors.NewNotFound(schema.GroupResource{}, "b"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, result, err := followed(t, func(w *world, _ *scope) { w.Reconciler.Client = answering(w.client, tc.pattern, tc.with) })
+			w.Expect(result).To(Equal(soon))
+			if tc.fails {
+				w.Expect(err).To(MatchError(tc.with))
+			} else {
+				w.Expect(err).NotTo(HaveOccurred())
+			}
+			w.Expect(w.failed("b") == nil).To(Equal(strings.HasSuffix(tc.pattern, "b")))
+			w.Expect(w.skipped("c") == "").To(Equal(strings.HasSuffix(tc.pattern, "c")))
+		})
+	}
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodepool
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/testenv"
+)
+
+// TestReport: what is written of a pass, and what is told of it.
+func TestReport(t *testing.T) {
+	gone := apierrors.NewNotFound(schema.GroupResource{}, fixture.PoolName)
+	for name, tc := range map[string]struct {
+		failure, answer error
+		err             error
+		succeeded       corev1.ConditionStatus
+		told            []string
+	}{
+		"When a pass went well, its conditions should be written and told, and no failure": {
+			told: []string{"Normal AsExpected Ready is True: 2 of 2"}},
+		"When a pass failed, it should say so and warn": {
+			failure: errors.New("no etcd leader"), succeeded: "False",
+			told: []string{"Normal AsExpected Ready is True: 2 of 2", "Warning ReconciliationError ReconciliationSucceeded is False: no etcd leader"}},
+		"When it cannot be written, it should be told by the pass that can": {answer: testenv.ErrRefused, err: testenv.ErrRefused},
+		"When the pool is gone, that should be no failure": {
+			answer: gone, told: []string{"Normal AsExpected Ready is True: 2 of 2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, s := inMemory(t), scopeWith(condition.True("Ready", "AsExpected", "2 of 2"))
+			s.pool.Status.Conditions = []hyperv1.NodePoolCondition{
+				{Type: "ReconciliationSucceeded", Status: "False", Reason: "Earlier", LastTransitionTime: metav1.NewTime(s.now.Add(-time.Hour))}}
+			fixture.Create(t, w.client, s.pool)
+			recorder := events.NewFakeRecorder(10)
+			w.Recorder = recorder
+			if tc.answer != nil {
+				w.Reconciler.Client = answering(w.client, "patch status .*NodePool .*", tc.answer)
+			}
+			err := w.report(t.Context(), s, tc.failure)
+			if tc.err != nil {
+				w.Expect(err).To(MatchError(tc.err))
+			} else {
+				w.Expect(err).NotTo(HaveOccurred())
+			}
+			var told []string
+			for len(recorder.Events) > 0 {
+				told = append(told, <-recorder.Events)
+			}
+			w.Expect(told).To(ConsistOf(tc.told))
+			if tc.answer != nil {
+				return
+			}
+			w.Expect(w.condition("Ready").Status).To(Equal(corev1.ConditionTrue))
+			succeeded := find(w.pool().Status.Conditions, "ReconciliationSucceeded")
+			w.Expect(succeeded == nil).To(Equal(tc.succeeded == ""))
+			if succeeded != nil {
+				w.Expect(succeeded.Status).To(Equal(tc.succeeded))
+				w.Expect(succeeded.Severity).To(Equal("Warning"))
+			}
+		})
+	}
+}
+
+// TestComputeStatus: what a pass did not find out stays as it was.
+func TestComputeStatus(t *testing.T) {
+	before := hyperv1.NodePoolStatus{
+		Replicas: 3, Version: "1.36.2", Platform: &hyperv1.NodePoolPlatformStatus{}, Selector: "a=b",
+		NodesInfo: &hyperv1.NodePoolNodesInfo{}, OSImageStream: &hyperv1.OSImageStreamReference{Name: "rhel-9"},
+	}
+	found := &hyperv1.NodePoolPlatformStatus{KubeVirt: &hyperv1.KubeVirtNodePoolStatus{CacheName: "cache"}}
+	node := madeWith("a", "wanted", joined)
+	node.Spec.Version = ""
+	node.Status.NodeInfo = &corev1.NodeSystemInfo{KubeletVersion: "v1.36.3", OSImage: "Red Hat Enterprise Linux CoreOS 10.1.20260101-0"}
+	for name, tc := range map[string]struct {
+		know func(*scope)
+		want func(*hyperv1.NodePoolStatus)
+	}{
+		"When nothing is known, all should stay":                     {func(*scope) {}, func(*hyperv1.NodePoolStatus) {}},
+		"When no machine serves, it should say none":                 {func(s *scope) { s.replicas = ptr.To[int32](0) }, func(n *hyperv1.NodePoolStatus) { n.Replicas = 0 }},
+		"When all have a version, it should be that":                 {func(s *scope) { s.version = "1.36.3" }, func(n *hyperv1.NodePoolStatus) { n.Version = "1.36.3" }},
+		"When it is known what machines start from, it should be it": {func(s *scope) { s.kept = &platform.Kept{Status: found} }, func(n *hyperv1.NodePoolStatus) { n.Platform = found }},
+		"When nothing is kept any more, it should say none":          {func(s *scope) { s.kept = &platform.Kept{} }, func(n *hyperv1.NodePoolStatus) { n.Platform = nil }},
+		"When there is a cluster, it should tell of the nodes, with the version that all have": {func(s *scope) {
+			s.hc, s.machines, s.version = fixture.HostedCluster("clusters"), []*clusterv1.Machine{node}, "1.36.3"
+		}, func(n *hyperv1.NodePoolStatus) {
+			n.Version, n.Selector = "1.36.3", "hypershift.openshift.io/nodePool=demo"
+			n.OSImageStream = &hyperv1.OSImageStreamReference{Name: "rhel-10"}
+			n.NodesInfo = &hyperv1.NodePoolNodesInfo{NodeVersions: []hyperv1.NodeVersion{
+				{OCPVersion: "1.36.3", KubeletVersion: "v1.36.3", ReadyNodeCount: ptr.To[int32](0), UnreadyNodeCount: ptr.To[int32](1)}}}
+		}},
+		"When the cluster's pool has no machines, nothing of nodes should be left": {func(s *scope) { s.hc = fixture.HostedCluster("clusters") },
+			func(n *hyperv1.NodePoolStatus) {
+				n.Selector, n.OSImageStream, n.NodesInfo = "hypershift.openshift.io/nodePool=demo", nil, nil
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, want := scopeWith(), before.DeepCopy()
+			s.pool.Status = *before.DeepCopy()
+			tc.know(s)
+			tc.want(want)
+			want.Conditions = []hyperv1.NodePoolCondition{}
+			if diff := cmp.Diff(*want, computeStatus(s)); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestMergedConditions: a condition that nobody told stays as it is, and those of the pass stand behind, by their types.
+func TestMergedConditions(t *testing.T) {
+	earlier := metav1.NewTime(time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC))
+	last := []hyperv1.NodePoolCondition{
+		{Type: "Z", Status: "False", Reason: "NoCapacity", Message: "none fits", LastTransitionTime: earlier, ObservedGeneration: 4, Severity: "Info"},
+		{Type: "Gone", Status: "True", Reason: "R"},
+		{Type: "M", Status: "True", Reason: "R", Message: "as ever", LastTransitionTime: earlier, ObservedGeneration: 4},
+		{Type: "Again", Status: "True", Reason: "R", LastTransitionTime: earlier},
+	}
+	s := scopeWith()
+	s.pool.Generation = 7
+	for _, conditionType := range []string{"Gone", "Again"} {
+		s.clear(conditionType)
+	}
+	for _, conditionType := range []string{"Y", "X", "W", "V", "M", "Again"} {
+		s.setCondition(condition.True(conditionType, "AsExpected", "of "+conditionType))
+	}
+	s.setCondition(condition.False("U", "MachineDeploying", "takes its time"))
+	s.setCondition(condition.False("T", "Broken", "trouble"))
+	now := metav1.NewTime(s.now)
+	of := func(conditionType string, since metav1.Time) hyperv1.NodePoolCondition {
+		return hyperv1.NodePoolCondition{Type: conditionType, Status: "True", Reason: "AsExpected", Message: "of " + conditionType,
+			LastTransitionTime: since, ObservedGeneration: 7}
+	}
+	want := []hyperv1.NodePoolCondition{
+		{Type: "Z", Status: "False", Reason: "NoCapacity", Message: "none fits", LastTransitionTime: earlier, ObservedGeneration: 4, Severity: "Warning"},
+		of("M", earlier), of("Again", earlier),
+		{Type: "T", Status: "False", Reason: "Broken", Message: "trouble", LastTransitionTime: now, ObservedGeneration: 7, Severity: "Warning"},
+		{Type: "U", Status: "False", Reason: "MachineDeploying", Message: "takes its time", LastTransitionTime: now, ObservedGeneration: 7},
+		of("V", now), of("W", now), of("X", now), of("Y", now),
+	}
+	if diff := cmp.Diff(want, mergeConditions(last, s)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// TestSeverityOf: a warning is for what somebody should look at.
+func TestSeverityOf(t *testing.T) {
+	none := newScope(&hyperv1.NodePool{})
+	withMAAS := scopeWith()
+	for name, tc := range map[string]struct {
+		scope      *scope
+		conditions []metav1.Condition
+		want       string
+	}{
+		"When something takes its time, it should not warn": {none, reasons("NotFound", "IgnitionEndpointMissing", "IgnitionCACertMissing", "ignitionNotReached",
+			"KubeconfigMissing", "Deleting", "NotReady", "ReadyUnknown", "InspectionFailed", "NodeDoesNotExist", "WaitingForCapacity", "Waiting", "Deleting,NotReady"), ""},
+		"When the platform takes its time, it should not warn":    {withMAAS, reasons("MachineDeploying", "Allocating", "NotFound"), ""},
+		"When the platform is not known, its reasons should warn": {none, reasons("MachineDeploying"), "Warning"},
+		"When it is none of those, it should warn":                {withMAAS, reasons("NoCapacity", "", "Awaiting", "NotReady,NoCapacity", "NoCapacity,NotReady"), "Warning"},
+		"When it may be false while all is well, it should not warn": {withMAAS, []metav1.Condition{
+			condition.False("AutoscalingEnabled", "Any", ""), condition.False("AutorepairEnabled", "Any", ""), condition.False("UpdatingConfig", "Any", ""),
+			condition.False("UpdatingVersion", "Any", ""), condition.False("UpdatingPlatformMachineTemplate", "Any", "")}, ""},
+		"When an update in place failed, it should warn": {withMAAS, []metav1.Condition{condition.False("UpdatingConfig", "InplaceUpgradeFailed", "")}, "Warning"},
+		"When it is not false, it should not warn":       {withMAAS, []metav1.Condition{condition.True("Ready", "NoCapacity", ""), condition.Unknown("Ready", "NoCapacity", "")}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, c := range tc.conditions {
+				NewWithT(t).Expect(severity(c, tc.scope.underway())).To(Equal(tc.want), "%s %s", c.Type, c.Reason)
+			}
+		})
+	}
+}
+
+// reasons are conditions that do not hold, each for a reason.
+func reasons(all ...string) (conditions []metav1.Condition) {
+	for _, reason := range all {
+		conditions = append(conditions, condition.False("Ready", reason, ""))
+	}
+	return conditions
+}
+
+// told is what a recorder was given.
+type told struct {
+	Regarding, Related   runtime.Object
+	Kind, Reason, Action string
+	Note                 string
+	Args                 []any
+}
+
+type recording []told
+
+func (r *recording) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
+	*r = append(*r, told{regarding, related, kind, reason, action, note, args})
+}
+
+// TestAnnounced: an event is made of what changed, and only of that.
+func TestAnnounced(t *testing.T) {
+	failing := hyperv1.NodePoolCondition{Type: "Ready", Status: "False", Reason: "NoCapacity", Message: strings.Repeat("m", 901), Severity: "Warning"}
+	changed := func(change func(*hyperv1.NodePoolCondition)) hyperv1.NodePoolCondition {
+		c := failing
+		change(&c)
+		return c
+	}
+	well := changed(func(c *hyperv1.NodePoolCondition) { c.Status, c.Reason, c.Message, c.Severity = "True", "AsExpected", "2 of 2", "" })
+	wellOtherwise := well
+	wellOtherwise.Reason = "Another"
+	quiet := changed(func(c *hyperv1.NodePoolCondition) { c.Severity, c.Message = "", strings.Repeat("m", 900) })
+	unnamed := changed(func(c *hyperv1.NodePoolCondition) { c.Reason = "" })
+	for name, tc := range map[string]struct {
+		before        []hyperv1.NodePoolCondition
+		after         hyperv1.NodePoolCondition
+		kind, reason  string
+		messageLength int
+	}{
+		"When it is new and well, it should be told":                          {nil, well, "Normal", "AsExpected", 6},
+		"When it fails, it should warn, in no more words than an event takes": {[]hyperv1.NodePoolCondition{well}, failing, "Warning", "NoCapacity", 900},
+		"When it only takes its time, it should be told in full":              {[]hyperv1.NodePoolCondition{well}, quiet, "Normal", "NoCapacity", 900},
+		"When it is well again, it should be told":                            {[]hyperv1.NodePoolCondition{failing}, well, "Normal", "AsExpected", 6},
+		"When it is well for another reason, nobody need know":                {before: []hyperv1.NodePoolCondition{well}, after: wellOtherwise},
+		"When another one was so, it should be told":                          {[]hyperv1.NodePoolCondition{{Type: "Other", Status: "True"}}, well, "Normal", "AsExpected", 6},
+		"When no reason is given, it should be told all the same":             {nil, unnamed, "Warning", "Unknown", 900},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, s, made := NewWithT(t), scopeWith(), recording{}
+			s.pool.Status.Conditions = []hyperv1.NodePoolCondition{tc.after}
+			(&Reconciler{Recorder: &made}).announce(s, tc.before)
+			if tc.kind == "" {
+				g.Expect(made).To(BeEmpty())
+				return
+			}
+			g.Expect(made).To(HaveLen(1))
+			g.Expect(made[0].Regarding).To(BeIdenticalTo(s.pool))
+			g.Expect([]string{made[0].Kind, made[0].Reason, made[0].Action}).To(Equal([]string{tc.kind, tc.reason, "Ready"}))
+			g.Expect(made[0].Args[:2]).To(Equal([]any{"Ready", tc.after.Status}))
+			g.Expect(made[0].Args[2]).To(HaveLen(tc.messageLength))
+		})
+	}
+	t.Run("When a reason is as long as an event takes, it should be whole", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(eventReason(strings.Repeat("r", 128))).To(Equal(strings.Repeat("r", 128)))
+		g.Expect(eventReason(strings.Repeat("r", 129))).To(HaveLen(128))
+	})
+}

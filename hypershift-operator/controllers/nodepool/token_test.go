@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodepool
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/testenv"
+)
+
+// tokenPass is a pass in memory that has come to its configuration.
+func tokenPass(t *testing.T) (*world, *scope) {
+	t.Helper()
+	w, s := fleet(t)
+	s.config.raw, s.config.format, s.config.trustBundle = "documents", hyperv1.UserDataIgnition, "PEM"
+	s.pullSecret, s.ignitionCA = []byte(`{"auths":{}}`), []byte("CA")
+	s.hc.Status.IgnitionEndpoint = "ignition.example:443"
+	return w, s
+}
+
+// TestReconcileToken writes the pair of Secrets, each with what its reader may do.
+func TestReconcileToken(t *testing.T) {
+	t.Run("When a pool has a configuration, it should be there by a token, and machines have their user-data", func(t *testing.T) {
+		w, s := tokenPass(t)
+		result, err := w.reconcileToken(t.Context(), s)
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(result).To(BeZero())
+		w.Expect(s.userData).To(Equal("user-data-demo-wanted"))
+		token, userData := w.secret("token-demo-wanted"), w.secret(s.userData)
+		w.Expect(s.token.Data).To(Equal(token.Data))
+		w.Expect(string(token.Data["release"])).To(Equal(fixture.ReleaseImage))
+		w.Expect(userData.Annotations).To(Equal(map[string]string{hyperv1.NodePoolAnnotation: "clusters/demo"}))
+		w.Expect(userData.Type).To(Equal(corev1.SecretTypeOpaque))
+		w.Expect(s.conditions[hyperv1.NodePoolValidGeneratedPayloadConditionType].Reason).To(Equal(waitingForIgnitionServer))
+		w.Expect(s.conditions[hyperv1.NodePoolReachedIgnitionEndpoint].Status).To(Equal(metav1.ConditionFalse))
+		for name, who := range map[string]struct {
+			account string
+			verbs   []string
+		}{
+			token.Name:    {"ignition-server", []string{"get", "update", "patch", "delete"}},
+			userData.Name: {"capi-provider", []string{"get"}},
+		} {
+			role, binding := look(w, &rbacv1.Role{}, name), look(w, &rbacv1.RoleBinding{}, name)
+			w.Expect(role.Rules).To(Equal([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{name}, Verbs: who.verbs}}))
+			w.Expect(binding.Subjects).To(Equal([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: w.hosted(), Name: who.account}}))
+		}
+	})
+	for _, refused := range []string{
+		"create v1.Secret .*/token-demo-wanted", "create v1.Role .*/token-demo-wanted",
+		"create v1.Secret .*/user-data-demo-wanted", "create v1.RoleBinding .*/user-data-demo-wanted",
+	} {
+		t.Run("When the server refuses to "+refused+", the pass should fail, and name no user-data", func(t *testing.T) {
+			w, s := tokenPass(t)
+			w.Reconciler.Client = answering(w.client, refused, testenv.ErrRefused)
+			_, err := w.reconcileToken(t.Context(), s)
+			w.Expect(err).To(MatchError(testenv.ErrRefused))
+			w.Expect(s.userData).To(BeEmpty())
+		})
+	}
+	t.Run("When user-data would be larger than machines take, the pass should fail", func(t *testing.T) {
+		w, s := tokenPass(t)
+		s.config.format, s.ignitionCA = hyperv1.UserDataCloudConfig, bytes.Repeat([]byte("C"), 16<<10)
+		_, err := w.reconcileToken(t.Context(), s)
+		w.Expect(err).To(MatchError(ContainSubstring("16 KiB")))
+		w.Expect(w.gone(&corev1.Secret{}, ctrlKey(w.hosted(), "user-data-demo-wanted"))).To(BeTrue())
+	})
+}
+
+// TestShapeToken: the ignition-server owns what it wrote, and only what rolls no pool follows.
+func TestShapeToken(t *testing.T) {
+	data := map[string][]byte{"release": []byte("new"), "config": []byte("new"), "pull-secret-hash": []byte("new"),
+		"additional-trust-bundle-hash": []byte("new"), "hc-configuration-hash": []byte("new")}
+	annotations := func(more ...string) map[string]string {
+		all := map[string]string{hyperv1.NodePoolAnnotation: "clusters/demo", "hypershift.openshift.io/ignition-config": "true",
+			"hypershift.openshift.io/node-pool-upgrade-type": "Replace"}
+		for i := 0; i < len(more); i += 2 {
+			all[more[i]] = more[i+1]
+		}
+		return all
+	}
+	const madeAt, reached = "hypershift.openshift.io/last-token-generation-time", "hypershift.openshift.io/ignition-reached"
+	now := pass().now.Format(time.RFC3339Nano)
+	fresh := map[string]string{"release": "new", "config": "new", "pull-secret-hash": "new", "additional-trust-bundle-hash": "new", "hc-configuration-hash": "new"}
+	for name, tc := range map[string]struct {
+		token       corev1.Secret
+		scope       func(*scope)
+		data        map[string]string
+		annotations map[string]string
+		kind        corev1.SecretType
+	}{
+		"When it is new, it should have everything": {data: fresh, annotations: annotations(madeAt, now), kind: "Opaque"},
+		"When it is there, it should keep what it is of, and its token": {
+			token: corev1.Secret{Type: "own", Data: map[string][]byte{"token": []byte("t"), "release": []byte("old"), "pull-secret-hash": []byte("old"),
+				"additional-trust-bundle-hash": []byte("old"), "hc-configuration-hash": []byte("old"), "reason": []byte("AsExpected")}},
+			data: map[string]string{"token": "t", "release": "old", "config": "new", "pull-secret-hash": "new",
+				"additional-trust-bundle-hash": "new", "hc-configuration-hash": "new", "reason": "AsExpected"},
+			annotations: annotations(), kind: "own"},
+		"When somebody emptied the token, it should get another, and stay of its type": {
+			token: corev1.Secret{Type: "own", Data: map[string][]byte{"token": {}}}, data: fresh, annotations: annotations(madeAt, now), kind: "own"},
+		"When the pool comes back to it, it should not expire": {
+			token: corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"hypershift.openshift.io/ignition-token-expiration-timestamp": "soon", "their": "own"}}},
+			data:  fresh, annotations: annotations(madeAt, now, "their", "own"), kind: "Opaque"},
+		"When the cluster came back from a backup, its machines should count as started": {
+			scope: func(s *scope) { annotate(s.hc, hyperv1.HostedClusterRestoredFromBackupAnnotation, "") },
+			data:  fresh, annotations: annotations(madeAt, now, reached, "True"), kind: "Opaque"},
+		"When machines read cloud-config, it should say so": {scope: func(s *scope) { s.config.format = hyperv1.UserDataCloudConfig },
+			data: fresh, annotations: annotations(madeAt, now, "hypershift.openshift.io/user-data-format", "CloudConfig"), kind: "Opaque"},
+		"When machines are of another architecture, it should say so": {scope: func(s *scope) { s.pool.Spec.Arch = "arm64" },
+			data: fresh, annotations: annotations(madeAt, now, "hypershift.openshift.io/node-architecture", "arm64"), kind: "Opaque"},
+		"When machines are of the usual architecture, it should not": {scope: func(s *scope) { s.pool.Spec.Arch = "amd64" },
+			data: fresh, annotations: annotations(madeAt, now), kind: "Opaque"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, s, token := NewWithT(t), pass(), tc.token.DeepCopy()
+			s.config.format = hyperv1.UserDataIgnition
+			if tc.scope != nil {
+				tc.scope(s)
+			}
+			s.shapeToken(token, data)
+			got := map[string]string{}
+			for key, value := range token.Data {
+				got[key] = string(value)
+			}
+			if tc.data["token"] == "" {
+				g.Expect(got["token"]).To(HaveLen(36))
+				delete(got, "token")
+			}
+			g.Expect(cmp.Diff(tc.data, got)).To(BeEmpty(), "-want +got")
+			g.Expect(cmp.Diff(tc.annotations, token.Annotations)).To(BeEmpty(), "-want +got")
+			g.Expect(token.Type).To(Equal(tc.kind))
+		})
+	}
+}
+
+// TestReportReached: machines that are updated in place have fetched one configuration, and get all others by their nodes.
+func TestReportReached(t *testing.T) {
+	for name, tc := range map[string]struct {
+		annotation string
+		upgrade    hyperv1.UpgradeType
+		before     []hyperv1.NodePoolCondition
+		want       metav1.Condition
+	}{
+		"When no machine has asked, it should say so":       {"", "Replace", nil, metav1.Condition{Status: "False", Reason: "ignitionNotReached"}},
+		"When one has asked, it should say so":              {"True", "Replace", nil, metav1.Condition{Status: "True", Reason: "AsExpected"}},
+		"When something else is noted, it should not count": {"False", "Replace", nil, metav1.Condition{Status: "False", Reason: "ignitionNotReached"}},
+		"When one has asked for the former configuration, that should not count for machines that are replaced": {"", "Replace",
+			[]hyperv1.NodePoolCondition{{Type: "ReachedIgnitionEndpoint", Status: "True"}}, metav1.Condition{Status: "False", Reason: "ignitionNotReached"}},
+		"When one has asked for the former configuration, that should count for machines that are updated in place": {"", "InPlace",
+			[]hyperv1.NodePoolCondition{{Type: "Other", Status: "False"}, {Type: "ReachedIgnitionEndpoint", Status: "True"}}, metav1.Condition{Status: "True", Reason: "AsExpected"}},
+		"When none has ever asked, machines that are updated in place should be waited for": {"", "InPlace",
+			[]hyperv1.NodePoolCondition{{Type: "Other", Status: "True"}, {Type: "ReachedIgnitionEndpoint", Status: "False"}}, metav1.Condition{Status: "False", Reason: "ignitionNotReached"}},
+		"When nothing was said before, machines that are updated in place should be waited for": {"", "InPlace",
+			[]hyperv1.NodePoolCondition{{Type: "Other", Status: "True"}}, metav1.Condition{Status: "False", Reason: "ignitionNotReached"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, s := NewWithT(t), pass()
+			s.pool.Spec.Management.UpgradeType, s.pool.Status.Conditions = tc.upgrade, tc.before
+			s.token = &corev1.Secret{}
+			annotate(s.token, "hypershift.openshift.io/ignition-reached", tc.annotation)
+			s.reportReached()
+			got := s.conditions["ReachedIgnitionEndpoint"]
+			g.Expect(got.Message).NotTo(BeEmpty())
+			g.Expect([]any{got.Status, got.Reason}).To(Equal([]any{tc.want.Status, tc.want.Reason}))
+		})
+	}
+}
+
+// TestWriteUserData writes the user-data of a configuration, which need not be the current one.
+func TestWriteUserData(t *testing.T) {
+	for name, tc := range map[string]struct {
+		before *corev1.Secret
+		tokens string
+		more   map[string]string
+		kind   corev1.SecretType
+	}{
+		"When there is none, it should be made":                                                {kind: "Opaque"},
+		"When the ignition-server takes tokens of machines, it should hold the one to replace": {tokens: "true", more: map[string]string{"token": "bearer"}, kind: "Opaque"},
+		"When it takes none, it should hold none":                                              {tokens: "false", kind: "Opaque"},
+		"When it is there, it should be written anew, and stay of its type": {
+			before: &corev1.Secret{Type: "own", Data: map[string][]byte{"token": []byte("old"), "value": []byte("old")}}, kind: "own"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, s := tokenPass(t)
+			token := s.secret(tokenPrefix, "other")
+			token.Data = map[string][]byte{"token": []byte("bearer")}
+			annotate(token, hyperv1.MachineTokensAnnotation, tc.tokens)
+			if tc.before != nil {
+				tc.before.Namespace, tc.before.Name = w.hosted(), "user-data-demo-other"
+				fixture.Create(t, w.client, tc.before)
+			}
+			name, err := w.writeUserData(t.Context(), s, "other", token)
+			w.Expect(err).NotTo(HaveOccurred())
+			w.Expect(name).To(Equal("user-data-demo-other"))
+			want, err := s.firstBoot("other", token)
+			w.Expect(err).NotTo(HaveOccurred())
+			data := map[string][]byte{"value": want, "disableTemplating": []byte("dHJ1ZQ==")}
+			for key, value := range tc.more {
+				data[key] = []byte(value)
+			}
+			written := w.secret(name)
+			w.Expect(cmp.Diff(data, written.Data)).To(BeEmpty(), "-want +got")
+			w.Expect(written.Type).To(Equal(tc.kind))
+			w.Expect(written.Annotations).To(HaveKeyWithValue("hypershift.openshift.io/nodePool", "clusters/demo"))
+		})
+	}
+}
+
+// TestTokenConfig: the ignition-server unpacks what the pool packs.
+func TestTokenConfig(t *testing.T) {
+	g := NewWithT(t)
+	_, s := tokenPass(t)
+	data, err := s.tokenData()
+	g.Expect(err).NotTo(HaveOccurred())
+	zipped, err := base64.StdEncoding.DecodeString(string(data["config"]))
+	g.Expect(err).NotTo(HaveOccurred())
+	reader, err := gzip.NewReader(bytes.NewReader(zipped))
+	g.Expect(err).NotTo(HaveOccurred())
+	text, err := io.ReadAll(reader)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(text)).To(Equal("documents"))
+	g.Expect(data).NotTo(HaveKey("os-stream"))
+	g.Expect(string(data["release-version"])).To(Equal("1.36.3"))
+	key := client.ObjectKeyFromObject(s.secret("token", "hash"))
+	g.Expect(key).To(Equal(client.ObjectKey{Namespace: "clusters-demo", Name: "token-demo-hash"}))
+}
