@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodepool
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+)
+
+// scaling is a pass over a pool that the autoscaler scales, and whose next machine is known.
+func scaling() *scope {
+	s := configured(func(*scope) {})
+	s.pool.Spec.Replicas, s.pool.Spec.AutoScaling = nil, &hyperv1.NodePoolAutoScaling{Min: ptr.To[int32](1), Max: 3}
+	s.capacity = platform.MachineCapacity{Zone: "az1", Resources: corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("16Gi"), corev1.ResourceEphemeralStorage: resource.MustParse("120G"),
+	}}
+	return s
+}
+
+func TestTellAutoscaler(t *testing.T) {
+	const labels = "hypershift.openshift.io/nodePool=demo,kubernetes.io/arch=amd64,topology.kubernetes.io/zone=az1"
+	whole := map[string]string{
+		"cluster-api-autoscaler-node-group-min-size": "1", "cluster-api-autoscaler-node-group-max-size": "3",
+		"autoscaling-options-maxnodeprovisiontime": "3h45m0s",
+		"cpu": "8", "memory": "15772Mi", "ephemeral-disk": "97274Mi", "maxPods": "110", "labels": labels,
+	}
+	for name, test := range map[string]struct {
+		change func(*scope)
+		differ map[string]string // empty for what is not told
+	}{
+		"When all is known, it should be told": {func(*scope) {}, nil},
+		"When the cluster says how long a node may take, the pool should not": {
+			func(s *scope) { s.hc.Spec.Autoscaling.MaxNodeProvisionTime = "90m" }, map[string]string{"autoscaling-options-maxnodeprovisiontime": ""}},
+		"When the disk is not known, it should not be told": {
+			func(s *scope) { delete(s.capacity.Resources, corev1.ResourceEphemeralStorage) }, map[string]string{"ephemeral-disk": ""}},
+		"When the memory is not known, nothing of the machine should be told": {
+			func(s *scope) { delete(s.capacity.Resources, corev1.ResourceMemory) }, map[string]string{"cpu": "", "memory": "", "ephemeral-disk": "", "maxPods": "", "labels": ""}},
+		"When the cores are not known, nothing of the machine should be told": {
+			func(s *scope) { delete(s.capacity.Resources, corev1.ResourceCPU) }, map[string]string{"cpu": "", "memory": "", "ephemeral-disk": "", "maxPods": "", "labels": ""}},
+		"When the zone is not known, the labels should lack it": {
+			func(s *scope) { s.capacity.Zone = "" }, map[string]string{"labels": "hypershift.openshift.io/nodePool=demo,kubernetes.io/arch=amd64"}},
+		"When the user labels nodes with no zone, the labels should lack it": {
+			func(s *scope) { s.pool.Spec.NodeLabels = map[string]string{corev1.LabelTopologyZone: ""} }, map[string]string{"labels": "hypershift.openshift.io/nodePool=demo,kubernetes.io/arch=amd64"}},
+		"When nodes get labels of the user's, an empty one too, they should be told": {
+			func(s *scope) { s.pool.Spec.NodeLabels = map[string]string{"a": "", "rack": "r1"} }, map[string]string{"labels": "a=,hypershift.openshift.io/nodePool=demo,kubernetes.io/arch=amd64,rack=r1,topology.kubernetes.io/zone=az1"}},
+		"When machines are of another architecture, the labels should say it": {
+			func(s *scope) { s.pool.Spec.Arch = "arm64" }, map[string]string{"labels": "hypershift.openshift.io/nodePool=demo,kubernetes.io/arch=arm64,topology.kubernetes.io/zone=az1"}},
+		"When nodes have taints, they should be told in their order": {func(s *scope) {
+			s.pool.Spec.Taints = []hyperv1.Taint{{Key: "own", Effect: corev1.TaintEffectNoExecute}, {Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}}
+		}, map[string]string{"taints": "own:NoExecute,gpu=yes:NoSchedule"}},
+		"When the most is less than the least, the least should count": {
+			func(s *scope) { s.pool.Spec.AutoScaling.Min = ptr.To[int32](4) }, map[string]string{"cluster-api-autoscaler-node-group-min-size": "4", "cluster-api-autoscaler-node-group-max-size": "4"}},
+		"When the least is not said, it should be one": {func(s *scope) { s.pool.Spec.AutoScaling.Min = nil }, nil},
+		"When the least is none on a platform that cannot start from none, it should be one": {func(s *scope) {
+			s.pool.Spec.AutoScaling, s.pool.Spec.Platform.Type = &hyperv1.NodePoolAutoScaling{Min: ptr.To[int32](0), Max: 0}, hyperv1.KubevirtPlatform
+		}, map[string]string{"cluster-api-autoscaler-node-group-max-size": "1"}},
+		"When the user sets the number, it should be told to stay away, and nothing else": {func(s *scope) { s.pool.Spec.AutoScaling = nil }, map[string]string{
+			"cluster-api-autoscaler-node-group-min-size": "0", "cluster-api-autoscaler-node-group-max-size": "0", "autoscaling-options-maxnodeprovisiontime": "",
+			"cpu": "", "memory": "", "ephemeral-disk": "", "maxPods": "", "labels": "",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := map[string]string{}
+			for key, value := range whole {
+				want[key] = value
+			}
+			for key, value := range test.differ {
+				if want[key] = value; value == "" {
+					delete(want, key)
+				}
+			}
+			s := scaling()
+			md := &clusterv1.MachineDeployment{}
+			s.tellAutoscaler(md)
+			md.Annotations[autoscalerTaints] = "of-yesterday:NoSchedule"
+			md.Annotations["somebody.example/else"] = "stays"
+			test.change(s)
+			s.tellAutoscaler(md)
+			NewWithT(t).Expect(cmp.Diff(want, autoscalers(md))).To(BeEmpty(), "-want +got")
+			NewWithT(t).Expect(md.Annotations).To(HaveKeyWithValue("somebody.example/else", "stays"))
+		})
+	}
+}
+
+func TestBoundsInPlace(t *testing.T) {
+	const target, current, stopped = hyperv1.NodePoolTargetConfigVersionAnnotation, hyperv1.NodePoolCurrentConfigVersionAnnotation, hyperv1.NodePoolUpgradeInProgressFalseAnnotation
+	updating := map[string]string{target: "b", current: "a"}
+	halted := map[string]string{target: "b", current: "a", stopped: "Node a went back"}
+	for name, test := range map[string]struct {
+		told             map[string]string
+		replicas         *int32
+		minimum, maximum int32
+		want             string
+	}{
+		"When all nodes have the configuration, the pool's bounds should hold":     {map[string]string{target: "b", current: "b"}, ptr.To[int32](2), 0, 3, "0 to 3"},
+		"When nodes are updated, it should stay at what there is":                  {updating, ptr.To[int32](2), 0, 3, "2 to 2"},
+		"When nodes are updated and there is one, it should stay at that":          {updating, ptr.To[int32](1), 0, 3, "1 to 1"},
+		"When there are too many, it should come down all the same":                {updating, ptr.To[int32](5), 0, 3, "3 to 3"},
+		"When there are too few, it should come up all the same":                   {updating, ptr.To[int32](1), 2, 3, "2 to 2"},
+		"When there is none, pods should get one":                                  {updating, ptr.To[int32](0), 0, 3, "0 to 3"},
+		"When nobody has said how many, there should be none":                      {updating, nil, 0, 3, "0 to 3"},
+		"When the update stopped at a node, pods that lack one should get one":     {halted, ptr.To[int32](2), 0, 3, "2 to 3"},
+		"When it stopped and there are as many as may be, there should be no more": {halted, ptr.To[int32](3), 0, 3, "3 to 3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := scaling()
+			s.pool.Spec.AutoScaling = &hyperv1.NodePoolAutoScaling{Min: &test.minimum, Max: test.maximum}
+			set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Annotations: test.told}, Spec: clusterv1.MachineSetSpec{Replicas: test.replicas}}
+			lowest, highest := autoscalerBounds(s.pool, set)
+			NewWithT(t).Expect(fmt.Sprintf("%s to %s", lowest, highest)).To(Equal(test.want))
+		})
+	}
+}
+
+func TestMebibytes(t *testing.T) {
+	for bytes, want := range map[int64]string{-1: "0", 0: "0", 1<<20 - 1: "0", 1 << 20: "1Mi", 3<<20 - 1: "2Mi"} {
+		NewWithT(t).Expect(mebibytes(bytes)).To(Equal(want), "%d bytes", bytes)
+	}
+}
