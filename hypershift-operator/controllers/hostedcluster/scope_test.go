@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	testingclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/testenv"
+)
+
+// desk is a Reconciler whose server is in memory.
+type desk struct {
+	*Reconciler
+	// server refuses nothing.
+	server client.WithWatch
+	// refuse is a part of the requests that are refused, such as "get v1.Secret clusters/demo"; empty for none.
+	refuse string
+	// wrote are the requests that wrote something.
+	wrote []string
+}
+
+// errNotNow is what a desk's server refuses with.
+var errNotNow = errors.New("not now")
+
+func newDesk(objects ...client.Object) *desk {
+	d := &desk{server: fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithStatusSubresource(&hyperv1.HostedCluster{}).WithObjects(objects...).Build()}
+	c := testenv.Intercept(d.server, func(request testenv.Request) error {
+		if d.refuse != "" && strings.Contains(request.String(), d.refuse) {
+			return errNotNow
+		}
+		if request.Writes() {
+			d.wrote = append(d.wrote, request.String())
+		}
+		return request.Do()
+	})
+	d.Reconciler = &Reconciler{
+		Client: c, LiveReader: c, Clock: testingclock.NewFakeClock(now), Recorder: &events.FakeRecorder{},
+		Releases: fixture.Payloads(), Platforms: fixture.Platforms(nil), Settings: Settings{OperatorImage: operatorImage},
+	}
+	return d
+}
+
+// has tells whether an object is there, and reads it.
+func (d *desk) has(t *testing.T, obj client.Object) bool {
+	t.Helper()
+	err := d.server.Get(t.Context(), client.ObjectKeyFromObject(obj), obj)
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+// ours is the metadata of an object that was made for the fixture's cluster.
+func ours(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{hyperv1.HostedClusterAnnotation: "clusters/" + fixture.ClusterName}}
+}
+
+func TestSecurityUserID(t *testing.T) {
+	for uid, want := range map[string]*int64{
+		"":           nil,
+		"1001":       ptr.To[int64](1001),
+		"0":          ptr.To[int64](0),
+		"4294967296": ptr.To[int64](4294967296),
+		"0x10":       nil,
+		"nobody":     nil,
+	} {
+		t.Run("When the namespace says "+uid, func(t *testing.T) {
+			if diff := cmp.Diff(want, withScope(func(s *scope) { s.securityUID = uid }).securityUserID()); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestSeenByPlugins tells what of a cluster a platform's plugin may see.
+func TestSeenByPlugins(t *testing.T) {
+	s := withScope(reporting(), func(s *scope) {
+		s.pools, s.credentialsHash = []hyperv1.NodePool{*fixture.NodePool("clusters")}, "hash"
+	})
+	want := platform.Cluster{HostedCluster: s.hc, ControlPlane: s.hcp, Namespace: "clusters-demo", OperatorImage: "operator:1", NodePools: s.pools, CredentialsHash: "hash"}
+	if diff := cmp.Diff(want, s.cluster("operator:1")); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+func TestMarks(t *testing.T) {
+	for name, before := range map[string]metav1.ObjectMeta{
+		"When nothing was there, it should be alone":      {},
+		"When others were there, they should be kept":     {Labels: map[string]string{"a": "1"}, Annotations: map[string]string{"a": "1"}},
+		"When another value was there, it should be gone": {Labels: map[string]string{"b": "1"}, Annotations: map[string]string{"b": "1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := map[string]string{"b": "2"}
+			if before.Labels["a"] != "" {
+				want["a"] = "1"
+			}
+			obj := &corev1.Secret{ObjectMeta: *before.DeepCopy()}
+			label(obj, map[string]string{"b": "2"})
+			annotate(obj, "b", "2")
+			NewWithT(t).Expect(obj.Labels).To(Equal(want))
+			NewWithT(t).Expect(obj.Annotations).To(Equal(want))
+		})
+	}
+}
+
+// TestFindings tells what a phase has said when it says that something is well or is not.
+func TestFindings(t *testing.T) {
+	s := withScope()
+	s.accept(hyperv1.ValidReleaseImage)
+	s.reject(hyperv1.PlatformCredentialsFound, "Why", "what")
+	want := map[string]metav1.Condition{
+		"ValidReleaseImage":        is("ValidReleaseImage", "True", "AsExpected", hyperv1.AllIsWellMessage),
+		"PlatformCredentialsFound": is("PlatformCredentialsFound", "False", "Why", "what"),
+	}
+	if diff := cmp.Diff(want, s.conditions); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}

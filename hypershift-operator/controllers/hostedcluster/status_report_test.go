@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+// told takes the events that a recorder has.
+func told(recorder *events.FakeRecorder) []string {
+	var all []string
+	for len(recorder.Events) > 0 {
+		all = append(all, <-recorder.Events)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// reported is a desk with a cluster, its scope, and what report returned.
+func (d *desk) reported(t *testing.T, failure error, mutate ...func(*scope)) (*scope, error) {
+	t.Helper()
+	hc := fixture.HostedCluster("clusters")
+	d.has(t, hc)
+	s := newScope(hc)
+	s.now = now
+	for _, m := range mutate {
+		m(s)
+	}
+	return s, d.report(t.Context(), s, failure)
+}
+
+func TestReport(t *testing.T) {
+	recorder := events.NewFakeRecorder(100)
+	d := newDesk(fixture.HostedCluster("clusters"), &corev1.Secret{ObjectMeta: ours("clusters", "demo-admin-kubeconfig")})
+	d.Recorder = recorder
+	up := reporting(is("Available", "True", "AsExpected", ""))
+	stored := func() *hyperv1.HostedCluster {
+		hc := fixture.HostedCluster("clusters")
+		d.has(t, hc)
+		return hc
+	}
+	t.Run("When the cluster is not available yet, it should write the status and nothing else", func(t *testing.T) {
+		g := NewWithT(t)
+		_, err := d.reported(t, nil)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(d.wrote).To(Equal([]string{"update status v1beta1.HostedCluster clusters/demo"}))
+		g.Expect(stored().Status.KubeConfig).To(Equal(&corev1.LocalObjectReference{Name: "demo-admin-kubeconfig"}))
+		g.Expect(stored().Annotations).NotTo(HaveKey(hyperv1.HasBeenAvailableAnnotation))
+		g.Expect(told(recorder)).To(ContainElement(HavePrefix("Normal WaitingForAvailable Available is False: ")))
+	})
+	t.Run("When nothing has changed, it should write and tell nothing", func(t *testing.T) {
+		d.wrote = nil
+		_, err := d.reported(t, nil)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		NewWithT(t).Expect(d.wrote).To(BeEmpty())
+		NewWithT(t).Expect(told(recorder)).To(BeEmpty())
+	})
+	t.Run("When the status cannot be written, it should say so and tell of no change", func(t *testing.T) {
+		g := NewWithT(t)
+		d.refuse = "update status"
+		_, err := d.reported(t, nil, up)
+		g.Expect(err).To(MatchError(errNotNow))
+		g.Expect(err).To(MatchError(ContainSubstring("HostedCluster clusters/demo")))
+		g.Expect(told(recorder)).To(BeEmpty())
+		g.Expect(d.wrote).To(BeEmpty(), "it would have been available in nobody's eyes")
+	})
+	t.Run("When its mark cannot be written, it should say so, and try again", func(t *testing.T) {
+		d.refuse = "patch v1beta1.HostedCluster"
+		_, err := d.reported(t, nil, up)
+		NewWithT(t).Expect(err).To(MatchError(errNotNow))
+		d.refuse, d.wrote = "", nil
+		_, err = d.reported(t, nil, up)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		NewWithT(t).Expect(d.wrote).To(Equal([]string{"patch v1beta1.HostedCluster clusters/demo"}))
+		NewWithT(t).Expect(stored().Annotations).To(HaveKeyWithValue(hyperv1.HasBeenAvailableAnnotation, "true"))
+	})
+	t.Run("When it was available before, it should not be marked again", func(t *testing.T) {
+		d.wrote = nil
+		_, err := d.reported(t, nil, up)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		NewWithT(t).Expect(d.wrote).To(BeEmpty())
+	})
+	t.Run("When the cluster is gone by now, it should not fail", func(t *testing.T) {
+		NewWithT(t).Expect(d.server.Delete(t.Context(), stored())).To(Succeed())
+		_, err := d.reported(t, nil)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	})
+}
+
+// TestReportOfWhatCannotBeRead has reads fail while the status is made.
+func TestReportOfWhatCannotBeRead(t *testing.T) {
+	before := func() *hyperv1.HostedCluster {
+		hc := fixture.HostedCluster("clusters")
+		hc.Status.KubeConfig = &corev1.LocalObjectReference{Name: "a"}
+		hc.Status.CustomKubeconfig = &corev1.LocalObjectReference{Name: "b"}
+		hc.Status.KubeadminPassword = &corev1.LocalObjectReference{Name: "c"}
+		hc.Status.IgnitionEndpoint = "ignition.example:1"
+		return hc
+	}
+	for refuse, kept := range map[string]func(hyperv1.HostedClusterStatus) any{
+		"get v1.Secret clusters/demo-admin-kubeconfig":        func(s hyperv1.HostedClusterStatus) any { return s.KubeConfig },
+		"get v1.Secret clusters/demo-custom-admin-kubeconfig": func(s hyperv1.HostedClusterStatus) any { return s.CustomKubeconfig },
+		"get v1.Secret clusters/demo-kubeadmin-password":      func(s hyperv1.HostedClusterStatus) any { return s.KubeadminPassword },
+		"get v1.Deployment clusters-demo/ignition-server":     func(s hyperv1.HostedClusterStatus) any { return s.IgnitionEndpoint },
+		"get v1.Service clusters-demo/ignition-server-proxy":  func(s hyperv1.HostedClusterStatus) any { return s.IgnitionEndpoint },
+	} {
+		for _, mutate := range map[string]func(*scope){"": func(*scope) {}, "available": reporting(is("Available", "True", "AsExpected", ""))} {
+			t.Run("When it is not possible to "+refuse, func(t *testing.T) {
+				g, d := NewWithT(t), newDesk(before())
+				d.refuse = refuse
+				s, err := d.reported(t, errors.New("a phase failed"), mutate)
+				g.Expect(err).To(MatchError(errNotNow))
+				g.Expect(err).NotTo(MatchError(ContainSubstring("a phase failed")), "the driver returns that")
+				g.Expect(kept(s.hc.Status)).To(Equal(kept(before().Status)), "as it was")
+				said := meta.FindStatusCondition(s.hc.Status.Conditions, "ReconciliationSucceeded")
+				g.Expect(said.Message).To(And(ContainSubstring("not now"), ContainSubstring("a phase failed")))
+				var others int
+				for _, is := range []bool{s.hc.Status.KubeConfig == nil, s.hc.Status.CustomKubeconfig == nil, s.hc.Status.KubeadminPassword == nil, s.hc.Status.IgnitionEndpoint == ""} {
+					if is {
+						others++
+					}
+				}
+				g.Expect(others).To(Equal(3), "all others are known to be gone")
+			})
+		}
+	}
+	t.Run("When the status cannot be written either, it should tell of both", func(t *testing.T) {
+		d := newDesk(before())
+		d.refuse = "e"
+		_, err := d.reported(t, nil)
+		NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring("demo-admin-kubeconfig"), ContainSubstring("writing the status"))))
+	})
+	t.Run("When the namespace is another's, nothing in there should be told of", func(t *testing.T) {
+		d := newDesk(fixture.HostedCluster("clusters"), nodePortService("ignition-server", 31000))
+		s, err := d.reported(t, nil, func(s *scope) { s.refused = "it is another's" })
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		NewWithT(t).Expect(s.hc.Status.IgnitionEndpoint).To(BeEmpty())
+	})
+}
+
+// TestObservedCopies tells which of the Secrets beside a cluster its status names.
+func TestObservedCopies(t *testing.T) {
+	others, going := ours("clusters", "demo-admin-kubeconfig"), ours("clusters", "demo-admin-kubeconfig")
+	others.Annotations[hyperv1.HostedClusterAnnotation] = "clusters/another"
+	going.DeletionTimestamp, going.Finalizers = &metav1.Time{Time: now}, []string{"test/wait"}
+	for name, test := range map[string]struct {
+		secret metav1.ObjectMeta
+		want   *corev1.LocalObjectReference
+	}{
+		"When it is ours, it should be named":             {ours("clusters", "demo-admin-kubeconfig"), &corev1.LocalObjectReference{Name: "demo-admin-kubeconfig"}},
+		"When it is another's, it should not":             {others, nil},
+		"When nobody says whose it is, it should not":     {metav1.ObjectMeta{Namespace: "clusters", Name: "demo-admin-kubeconfig"}, nil},
+		"When it is on its way out, it should not":        {going, nil},
+		"When it has the name of nothing, it should not":  {ours("clusters", "demo-kubeconfig"), nil},
+		"When it is in another namespace, it should not ": {ours("elsewhere", "demo-admin-kubeconfig"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := withScope(func(s *scope) { s.hc.Status.KubeConfig = &corev1.LocalObjectReference{Name: "of before"} })
+			NewWithT(t).Expect(newDesk(&corev1.Secret{ObjectMeta: test.secret}).observeAccess(t.Context(), s)).To(Succeed())
+			NewWithT(t).Expect(s.kubeconfig).To(Equal(test.want))
+		})
+	}
+}
+
+// TestStatusOfAControlPlane tells what a HostedCluster repeats of its control plane.
+func TestStatusOfAControlPlane(t *testing.T) {
+	version := &hyperv1.ClusterVersionStatus{History: []configv1.UpdateHistory{{Version: "1.36.3"}}}
+	hcp := hyperv1.HostedControlPlaneStatus{
+		ControlPlaneEndpoint: hyperv1.APIEndpoint{Host: "192.0.2.1", Port: 6443}, OAuthCallbackURLTemplate: "https://oauth.example",
+		Platform: &hyperv1.PlatformStatus{}, Configuration: &hyperv1.ConfigurationStatus{}, VersionStatus: version,
+		ControlPlaneVersion: hyperv1.ControlPlaneVersionStatus{Desired: configv1.Release{Version: "1.36.3"}},
+		AutoNode:            hyperv1.AutoNodeStatus{NodeCount: ptr.To[int32](2)},
+		SecretEncryption:    hyperv1.SecretEncryptionStatus{History: []hyperv1.EncryptionMigrationHistory{{}}},
+	}
+	want := hyperv1.HostedClusterStatus{
+		ControlPlaneEndpoint: hcp.ControlPlaneEndpoint, OAuthCallbackURLTemplate: hcp.OAuthCallbackURLTemplate, Platform: hcp.Platform, Configuration: hcp.Configuration,
+		Version: version, ControlPlaneVersion: hcp.ControlPlaneVersion, AutoNode: hcp.AutoNode, SecretEncryption: hcp.SecretEncryption,
+		KubeConfig: &corev1.LocalObjectReference{Name: "a"}, CustomKubeconfig: &corev1.LocalObjectReference{Name: "b"},
+		KubeadminPassword: &corev1.LocalObjectReference{Name: "c"}, IgnitionEndpoint: "192.0.2.1:31000", PayloadArch: hyperv1.Multi,
+	}
+	full := func(s *scope) {
+		s.hcp = &hyperv1.HostedControlPlane{Status: hcp}
+		s.wanted = fixture.Payloads()[fixture.OCPImage]
+		s.kubeconfig, s.customKubeconfig, s.kubeadminPassword, s.ignitionEndpoint = want.KubeConfig, want.CustomKubeconfig, want.KubeadminPassword, want.IgnitionEndpoint
+	}
+	emptied := want
+	emptied.Platform, emptied.Configuration, emptied.OAuthCallbackURLTemplate = nil, nil, ""
+	emptied.ControlPlaneVersion, emptied.AutoNode, emptied.SecretEncryption = hyperv1.ControlPlaneVersionStatus{}, hyperv1.AutoNodeStatus{}, hyperv1.SecretEncryptionStatus{}
+	for name, test := range map[string]struct {
+		change func(*scope)
+		want   hyperv1.HostedClusterStatus
+	}{
+		"When it reports all, all should be repeated": {full, want},
+		"When it is gone, the last should stay":       {func(s *scope) { full(s); s.hc.Status, s.hcp, s.wanted = want, nil, nil }, want},
+		"When a new one reports nothing, only address and version should stay": {func(s *scope) {
+			full(s)
+			s.hc.Status, s.hcp, s.wanted = want, &hyperv1.HostedControlPlane{}, nil
+		}, emptied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := computeStatus(withScope(test.change))
+			got.Conditions = nil
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPayloadArch(t *testing.T) {
+	for arch, want := range map[string]hyperv1.PayloadArchType{"amd64": hyperv1.AMD64, "arm64": hyperv1.ARM64, releaseinfo.ArchitectureMulti: hyperv1.Multi} {
+		payload := releaseinfo.New("a", releaseinfo.Payload{Architecture: arch})
+		NewWithT(t).Expect(payloadArch(payload)).To(Equal(want), arch)
+	}
+}
+
+// TestKeptConditions: what nobody has looked at in a pass is as it was, and what has no subject any more goes.
+func TestKeptConditions(t *testing.T) {
+	last := []metav1.Condition{is("PlatformProviderSupported", "False", "A", "old"), is("PlatformCredentialsFound", "False", "B", "old")}
+	s := withScope(func(s *scope) { s.hc.Status.Conditions = slices.Clone(last) })
+	s.clear(hyperv1.PlatformProviderSupported)
+	g, got := NewWithT(t), computeStatus(s).Conditions
+	g.Expect(meta.FindStatusCondition(got, "PlatformProviderSupported")).To(BeNil())
+	g.Expect(meta.FindStatusCondition(got, "PlatformCredentialsFound").Message).To(Equal("old"))
+	g.Expect(s.hc.Status.Conditions).To(Equal(last), "what was written last is compared with what is written now")
+}
+
+func TestAnnounce(t *testing.T) {
+	long := strings.Repeat("x", 901)
+	for name, test := range map[string]struct {
+		before, after []metav1.Condition
+		available     string
+		want          []string
+	}{
+		"nothing changed":        {[]metav1.Condition{is("A", "True", "R", "m")}, []metav1.Condition{is("A", "True", "R", "m")}, "", nil},
+		"its words alone did":    {[]metav1.Condition{is("A", "True", "R", "m")}, []metav1.Condition{is("A", "True", "S", "n")}, "", nil},
+		"nobody knows yet":       {nil, []metav1.Condition{is("A", "Unknown", "R", "m")}, "", nil},
+		"nobody knows any more":  {[]metav1.Condition{is("A", "True", "R", "m")}, []metav1.Condition{is("A", "Unknown", "S", "n")}, "", []string{"Normal S A is Unknown: n"}},
+		"it is new":              {nil, []metav1.Condition{is("A", "True", "R", "m"), is("B", "False", "S", "n")}, "", []string{"Normal R A is True: m", "Normal S B is False: n"}},
+		"others stay":            {[]metav1.Condition{is("A", "True", "R", "m")}, []metav1.Condition{is("A", "True", "R", "m"), is("B", "True", "S", "n")}, "", []string{"Normal S B is True: n"}},
+		"it was available once":  {nil, []metav1.Condition{is("Available", "False", "R", "m")}, "true", []string{"Warning R Available is False: m"}},
+		"that is in doubt":       {nil, []metav1.Condition{is("Available", "False", "R", "m")}, "false", []string{"Normal R Available is False: m"}},
+		"a user has to mend it":  {nil, []metav1.Condition{is("ValidReleaseImage", "False", "R", "m")}, "", []string{"Warning R ValidReleaseImage is False: m"}},
+		"there is much to tell":  {nil, []metav1.Condition{is("A", "True", "R", long)}, "", []string{"Normal R A is True: " + long[:897] + "..."}},
+		"there is just a little": {nil, []metav1.Condition{is("A", "True", "R", long[:900])}, "", []string{"Normal R A is True: " + long[:900]}},
+	} {
+		t.Run("When "+name, func(t *testing.T) {
+			recorder := events.NewFakeRecorder(10)
+			hc := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{hyperv1.HasBeenAvailableAnnotation: test.available}}}
+			hc.Status.Conditions = test.after
+			(&Reconciler{Recorder: recorder}).announce(hc, test.before)
+			if diff := cmp.Diff(test.want, told(recorder)); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestUsersMend lists the conditions whose failure is a warning from the first moment.
+func TestUsersMend(t *testing.T) {
+	g := NewWithT(t)
+	for _, conditionType := range []string{
+		"ValidConfiguration", "SupportedHostedCluster", "ValidReleaseImage", "PlatformCredentialsFound", "UnmanagedEtcdAvailable",
+		"ReconciliationSucceeded", "ValidHostedControlPlaneConfiguration", "ValidReleaseInfo", "ValidIDPConfiguration",
+	} {
+		g.Expect(worse(is(hyperv1.ConditionType(conditionType), "False", "R", ""), false)).To(BeTrue(), conditionType)
+		g.Expect(worse(is(hyperv1.ConditionType(conditionType), "Unknown", "R", ""), true)).To(BeFalse(), conditionType)
+	}
+	for _, end := range []hyperv1.ConditionType{hyperv1.ClusterVersionProgressing, hyperv1.HostedClusterProgressing, hyperv1.HostedClusterDegraded} {
+		g.Expect(worse(is(end, "False", "R", ""), true)).To(BeFalse(), end)
+	}
+}
+
+// nodePortService is a Service of the hosted namespace.
+func nodePortService(name string, ports ...int32) client.Object {
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: name}}
+	for _, port := range ports {
+		service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{Port: 443, NodePort: port})
+	}
+	return service
+}
