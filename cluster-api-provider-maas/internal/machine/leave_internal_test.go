@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/tools/events"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/handover"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/reservation"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/phase"
+	"github.com/openshift/hypershift/test/maas-simulator/faults"
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
+	"github.com/openshift/hypershift/test/maas-simulator/status"
+)
+
+// flags lists phases: which stop the pass when they fail.
+func flags(t *testing.T, phases []phase.Phase[*scope]) []string {
+	t.Helper()
+	var all []string
+	for _, p := range phases {
+		if p.Run == nil {
+			t.Errorf("phase %s does nothing", p.Name)
+		}
+		all = append(all, fmt.Sprintf("%s %t", p.Name, p.Critical))
+	}
+	return all
+}
+
+// TestDeletionPhases: who never asked MAAS for a machine goes though MAAS can't be asked, and nobody else does.
+func TestDeletionPhases(t *testing.T) {
+	t.Parallel()
+	r, _, _ := quiet()
+	want := []string{"credentials true", "failed machines false", "machine in MAAS true", "ownership true", "hand-over of failed machines true", "release true", "virtual machine true", "leftovers true"}
+	fails := func(m *infrav1.MaasMachine) {
+		if err := setFailures(m, []failure{{SystemID: "x"}}); err != nil {
+			panic(err)
+		}
+	}
+	for name, tc := range map[string]struct {
+		machine *infrav1.MaasMachine
+		asked   bool
+	}{
+		"MAAS was never asked":             {sibling("a"), false},
+		"a machine is held":                {sibling("a", running("x")), true},
+		"an answer was not received":       {sibling("a", annotated(AttemptAnnotation, "2026-11-22T12:00:00Z")), true},
+		"a failed machine is not back":     {sibling("a", fails), true},
+		"a virtual machine may be on host": {virtual(placed("")), true},
+	} {
+		got := flags(t, r.deletion(&scope{machine: tc.machine}))
+		if !tc.asked {
+			if got != nil {
+				t.Errorf("when %s, it waits for %v", name, got)
+			}
+			continue
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("when %s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestWholeLife: from nothing to a Node's machine and back, pass by pass.
+func TestWholeLife(t *testing.T) {
+	t.Parallel()
+	l := newLife(t, "alice", simtest.Seed(simtest.Machine{ID: "aaaaa1"}))
+	l.expect(0, 10*time.Second, "False MachineDeploying", "Normal MachineAllocated", "Normal MachineDeploying")
+	l.expect(10*time.Second, 10*time.Second, "False MachineDeploying")
+	l.expect(110*time.Second, 2*time.Minute, "True Ready", "Normal MachineDeployed")
+	l.remove()
+	l.expect(time.Second, 10*time.Second, "False MachineReleasing", "Normal MachineReleasing")
+	l.expect(time.Second, 10*time.Second, "False MachineReleasing")
+	l.expect(time.Minute, 0, "", "Normal MachineReleased")
+	if l.now().Name != "" {
+		t.Error("it is not gone")
+	}
+}
+
+// TestReleaseRefused: what MAAS refuses to take back is said, asked for again ever more rarely, and never forgotten.
+func TestReleaseRefused(t *testing.T) {
+	t.Parallel()
+	l := newLife(t, "alice", simtest.Seed(simtest.Machine{ID: "aaaaa1"})).runs()
+	mend := simtest.Refuse(t, l.site.Simulator, "machine.release", "aaaaa1", http.StatusServiceUnavailable, "the BMC is dead")
+	l.remove()
+	l.expect(time.Second, 15*time.Second, "False MAASUnavailable", "Warning MAASUnavailable")
+	l.site.ResetRequests()
+	// The refusal stands: MAAS is not asked before its pause is over.
+	l.expect(time.Second, 2*time.Minute, "False MAASUnavailable")
+	if n := l.site.Load.Report().Of("machine.release").Calls; n != 0 {
+		t.Errorf("MAAS was asked %d times", n)
+	}
+	l.expect(time.Minute, 15*time.Second, "False MAASUnavailable")
+	mend()
+	l.expect(2*time.Minute, 10*time.Second, "False MachineReleasing", "Normal MachineReleasing")
+	l.expect(time.Minute, 0, "", "Normal MachineReleased")
+}
+
+// TestOverdueRelease: after its time a machine that MAAS does not take back is left to the MaasCluster, if that answers for it. A MAAS that
+// can't be asked has not refused anything.
+func TestOverdueRelease(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		code      int
+		finalizer bool
+		handed    bool
+	}{
+		"it refuses":                         {http.StatusServiceUnavailable, true, true},
+		"it forbids":                         {http.StatusForbidden, true, true},
+		"nobody goes on with it":             {http.StatusServiceUnavailable, false, false},
+		"it forbids, and nobody goes on":     {http.StatusForbidden, false, false},
+		"it fails":                           {http.StatusInternalServerError, true, true},
+		"it takes offence at the credential": {http.StatusUnauthorized, true, false},
+	} {
+		t.Run("When "+name+", it should be decided who goes on", func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t, "alice", simtest.Seed(simtest.Machine{ID: "aaaaa1"})).runs()
+			if tc.finalizer {
+				change(l, l.infra(), func(m *infrav1.MaasCluster) { m.Finalizers = []string{infrav1.ClusterFinalizer} })
+			}
+			simtest.Refuse(t, l.site.Simulator, "machine.release", "aaaaa1", tc.code, "no")
+			l.remove()
+			l.pass(time.Second)
+			if l.now().Name == "" || len(handover.Records.Of(l.infra())) > 0 {
+				t.Fatal("it is left to the cluster at once")
+			}
+			l.pass(9 * time.Minute)
+			told(l.said)
+			result := l.pass(2 * time.Minute)
+			record, handed := handover.Records.Of(l.infra())["aaaaa1"]
+			if gone := l.now().Name == ""; handed != tc.handed || gone != tc.handed {
+				t.Fatalf("gone: %t, handed over: %t", gone, handed)
+			}
+			if handed && (record.Machine != "m" || record.Words == "" || record.User != "alice") {
+				t.Errorf("it is handed over as %+v", record)
+			}
+			if !handed && result.RequeueAfter < 15*time.Second {
+				t.Errorf("it is looked at again after %s", result.RequeueAfter)
+			}
+		})
+	}
+}
+
+// TestGiveBackNothing: what is not there, what the cluster looks after, and what is kept already is not given back.
+func TestGiveBackNothing(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		id      string
+		prepare func(*rack) error
+	}{
+		"it has none":                {"", nil},
+		"the cluster looks after it": {"aaaaa1", func(k *rack) error { return handover.Records.Set(k.infra, "aaaaa1", handover.Record{UID: "self"}) }},
+		"it is kept for the next one": {"aaaaa1", func(k *rack) error {
+			return reservation.Records.Set(k.infra, "aaaaa1", reservation.Record{UID: "self"})
+		}},
+	} {
+		self := sibling("self", annotated(UIDAnnotation, "self"))
+		if tc.id != "" {
+			self.Spec.SystemID = &tc.id
+		}
+		leaving(self)
+		k := newRack(t, "alice", self, allocated("aaaaa1", "self", status.Allocated))
+		if tc.prepare != nil {
+			if err := tc.prepare(k); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if tc.id != "" {
+			k.observed = &maas.Machine{SystemID: "aaaaa1", Owner: "alice", Status: maas.StatusAllocated}
+		}
+		result, err := k.giveBack(t.Context(), k.scope)
+		if err != nil || result.RequeueAfter != 0 || k.site.Has("aaaaa1").Status != status.Allocated {
+			t.Errorf("when %s, it is %v: %v, %v", name, k.site.Has("aaaaa1").Status, result, err)
+		}
+	}
+}
+
+// TestHowOftenItIsLookedAt: often what MAAS works on, and most often what is to be taken again; seldom what only a person ends.
+func TestHowOftenItIsLookedAt(t *testing.T) {
+	t.Parallel()
+	kept := annotated(KeptAnnotation, "pool")
+	for name, tc := range map[string]struct {
+		machine *infrav1.MaasMachine
+		action  lifecycle.Action
+		want    time.Duration
+	}{
+		"MAAS takes it back":            {sibling("a"), lifecycle.Wait, 10 * time.Second},
+		"it is asked for":               {sibling("a"), lifecycle.Release, 10 * time.Second},
+		"it is to be taken again":       {sibling("a", kept), lifecycle.Wait, time.Second},
+		"that failed":                   {sibling("a", kept), lifecycle.Stuck, 2 * time.Minute},
+		"MAAS could not take it back":   {sibling("a"), lifecycle.Stuck, 2 * time.Minute},
+		"a person must end something":   {sibling("a"), lifecycle.Blocked, 2 * time.Minute},
+		"it is kept, and was not asked": {sibling("a", kept), lifecycle.Release, 10 * time.Second},
+	} {
+		r, _, _ := quiet()
+		if got := r.leaveEvery(&scope{machine: tc.machine}, lifecycle.Outcome{Action: tc.action}); got < tc.want || got > tc.want+tc.want/5 {
+			t.Errorf("when %s, it is looked at after %s", name, got)
+		}
+	}
+}
+
+// TestLeave: a machine is released once, and only one that is ours; a release that failed is repeated from time to time.
+func TestLeave(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		is      status.Status
+		uid     string
+		prepare func(*rack)
+		want    lifecycle.Action
+		calls   int
+		events  []string
+	}{
+		"it runs":                        {status.Deployed, "self", nil, lifecycle.Wait, 1, []string{"Normal MachineReleasing"}},
+		"somebody else has it":           {status.Deployed, "other", nil, lifecycle.Gone, 0, nil},
+		"MAAS takes it back":             {status.Releasing, "self", nil, lifecycle.Wait, 0, nil},
+		"MAAS has it back":               {status.Ready, "", nil, lifecycle.Gone, 0, nil},
+		"a person must end something":    {status.RescueMode, "self", nil, lifecycle.Blocked, 0, nil},
+		"a release failed":               {status.FailedReleasing, "self", nil, lifecycle.Stuck, 1, nil},
+		"an erasure failed":              {status.FailedDiskErasing, "self", nil, lifecycle.Stuck, 1, nil},
+		"that was repeated a moment ago": {status.FailedReleasing, "self", func(k *rack) { k.released.due("aaaaa1", noon.Add(-releaseAgainEvery+1)) }, lifecycle.Stuck, 0, nil},
+		"that was repeated a while ago":  {status.FailedReleasing, "self", func(k *rack) { k.released.due("aaaaa1", noon.Add(-releaseAgainEvery)) }, lifecycle.Stuck, 1, nil},
+		"MAAS refused it a moment ago":   {status.Deployed, "self", func(k *rack) { k.refusals.add("aaaaa1", Problem{"Refused", "words"}, noon) }, lifecycle.Stuck, 0, nil},
+		"MAAS refused it a while ago":    {status.Deployed, "self", func(k *rack) { k.refusals.add("aaaaa1", Problem{"Refused", "words"}, noon.Add(-time.Hour)) }, lifecycle.Wait, 1, []string{"Normal MachineReleasing"}},
+		"MAAS does not have it any more": {status.FailedReleasing, "self", func(k *rack) { k.site.ResetRequests(); k.observed.SystemID = "nobody" }, lifecycle.Gone, 1, nil},
+	} {
+		t.Run("When "+name+", it should be decided", func(t *testing.T) {
+			t.Parallel()
+			seed := allocated("aaaaa1", tc.uid, tc.is)
+			seed.Power = "on"
+			k := newRack(t, "alice", sibling("self", annotated(UIDAnnotation, "self")), seed)
+			m, err := k.identity.Client.GetMachine(t.Context(), "aaaaa1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			k.observed = m
+			if tc.prepare != nil {
+				tc.prepare(k)
+			}
+			k.asked("")
+			left, err := k.leave(t.Context(), k.scope, k.observed)
+			if err != nil || left.Action != tc.want || left.Message == "" {
+				t.Errorf("it is to %s: %q, %v", left.Action, left.Message, err)
+			}
+			if n := k.asked("machine.release"); n != tc.calls {
+				t.Errorf("MAAS was asked %d times", n)
+			}
+			if diff := cmp.Diff(tc.events, told(k.Recorder.(*events.FakeRecorder))); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+			if _, pause := k.refusals.standing("aaaaa1", noon); (pause > 0) != (left.Reason == "Refused") {
+				t.Errorf("the refusal stands for %s", pause)
+			}
+		})
+	}
+}
+
+// TestReleaseFails: what MAAS refuses it is not asked again at once; a MAAS that could not be asked has refused nothing.
+func TestReleaseFails(t *testing.T) {
+	t.Parallel()
+	for code, remembered := range map[int]bool{http.StatusServiceUnavailable: true, http.StatusConflict: true, http.StatusForbidden: false, http.StatusInternalServerError: true} {
+		seed := allocated("aaaaa1", "self", status.Deployed)
+		seed.Power = "on"
+		k := newRack(t, "alice", sibling("self", annotated(UIDAnnotation, "self")), seed)
+		read := func() *maas.Machine {
+			m, err := k.identity.Inventory.Machine(t.Context(), "aaaaa1", time.Hour)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return m
+		}
+		k.observed = read()
+		mend := simtest.Refuse(t, k.site.Simulator, "machine.release", "aaaaa1", code, "no")
+		left, err := k.leave(t.Context(), k.scope, k.observed)
+		if err == nil || left.Action != lifecycle.Release {
+			t.Errorf("%d: it is to %s, %v", code, left.Action, err)
+		}
+		if _, pause := k.refusals.standing("aaaaa1", noon); (pause > 0) != remembered {
+			t.Errorf("%d is remembered for %s", code, pause)
+		}
+		k.site.Change("aaaaa1", func(m *inventory.Machine) { m.Hostname = "renamed" })
+		if read().Hostname != "renamed" {
+			t.Errorf("%d: what is known of the machine is believed after the refusal", code)
+		}
+		mend()
+		if err := k.release(t.Context(), k.scope, k.observed, "why"); err != nil {
+			t.Error(err)
+		}
+		if _, pause := k.refusals.standing("aaaaa1", noon); pause > 0 || k.observed.Status != maas.StatusReleasing {
+			t.Errorf("after it went well, it pauses %s, and is %v", pause, k.observed.Status)
+		}
+	}
+}
+
+// TestNothingIsLeft: what still carries our key is given back too, and the MaasMachine stays until that is done.
+func TestNothingIsLeft(t *testing.T) {
+	t.Parallel()
+	released := func(s *scope) { s.findings.outcome = lifecycle.Outcome{Action: lifecycle.Gone, Message: "it is back"} }
+	back := func(action lifecycle.Action) func(*scope) {
+		return func(s *scope) {
+			s.findings.outstanding = []unreleased{{Outcome: lifecycle.Outcome{Action: action, Reason: "First", Message: "words"}}, {Outcome: lifecycle.Outcome{Reason: "Second"}}}
+		}
+	}
+	ago := func(d time.Duration) *infrav1.MaasMachine {
+		return sibling("self", annotated(AttemptAnnotation, noon.Add(-d).Format(time.RFC3339Nano)))
+	}
+	for name, tc := range map[string]struct {
+		self     *infrav1.MaasMachine
+		is       status.Status
+		found    func(*scope)
+		reason   string
+		min, max time.Duration
+		events   []string
+	}{
+		"nothing is":                         {sibling("self"), status.Ready, nil, "", 0, 0, nil},
+		"nothing is, and one was released":   {sibling("self"), status.Ready, released, "", 0, 0, []string{"Normal MachineReleased"}},
+		"one carries our key":                {sibling("self"), status.Allocated, released, "MachineReleasing", 10 * time.Second, 12 * time.Second, []string{"Normal MachineReleasing"}},
+		"an answer was lost a moment ago":    {ago(0), status.Ready, released, "AllocationUncertain", 5 * time.Second, 6 * time.Second, nil},
+		"an answer was lost nearly long ago": {ago(59 * time.Second), status.Ready, released, "AllocationUncertain", time.Second, time.Second, nil},
+		"an answer was lost long ago":        {ago(time.Minute), status.Ready, nil, "", 0, 0, nil},
+		"a failed one is taken back":         {sibling("self"), status.Ready, back(lifecycle.Wait), "First", 10 * time.Second, 12 * time.Second, nil},
+		"a failed one is not taken back":     {sibling("self"), status.Ready, back(lifecycle.Stuck), "First", 2 * time.Minute, 144 * time.Second, nil},
+	} {
+		t.Run("When "+name+", it should be decided", func(t *testing.T) {
+			t.Parallel()
+			seed := allocated("aaaaa1", "self", tc.is)
+			if tc.is == status.Ready {
+				seed.AgentName, seed.Owner = "", ""
+			}
+			k := newRack(t, "alice", tc.self, seed)
+			if tc.found != nil {
+				tc.found(k.scope)
+			}
+			result, err := k.leftovers(t.Context(), k.scope)
+			if (err != nil) != (tc.reason != "") || result.RequeueAfter < tc.min || result.RequeueAfter > tc.max {
+				t.Errorf("%v, %v", result, err)
+			}
+			if p := k.findings.problem; (p != nil) != (tc.reason != "") || p != nil && (p.Reason != tc.reason || p.Message == "") {
+				t.Errorf("it is told %+v", p)
+			}
+			if diff := cmp.Diff(tc.events, told(k.Recorder.(*events.FakeRecorder))); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
+	}
+	for operation, code := range map[string]int{"machines.read": http.StatusServiceUnavailable, "machine.release": http.StatusForbidden} {
+		k := newRack(t, "alice", sibling("self"), allocated("aaaaa1", "self", status.Allocated))
+		simtest.Fault(t, k.site.Simulator, faults.Rule{Kind: faults.Error, Operation: operation, Status: code})
+		if result, err := k.leftovers(t.Context(), k.scope); err == nil || !soon(result, 15*time.Second) || k.findings.problem == nil {
+			t.Errorf("%s fails, and it is told %+v: %v, %v", operation, k.findings.problem, result, err)
+		}
+	}
+}
