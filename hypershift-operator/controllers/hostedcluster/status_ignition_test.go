@@ -3,11 +3,13 @@
 package hostedcluster
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -18,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
@@ -158,4 +161,143 @@ func newRoute(s *world) *unstructured.Unstructured {
 	route.SetNamespace(s.hosted())
 	route.SetName("ignition-server")
 	return route
+}
+
+// TestObservedIgnition tells what a status says of where machines fetch their configuration.
+func TestObservedIgnition(t *testing.T) {
+	byPort := hyperv1.ServicePublishingStrategy{Type: hyperv1.NodePort, NodePort: &hyperv1.NodePortPublishingStrategy{Address: "192.0.2.7"}}
+	byRoute, byName := hyperv1.ServicePublishingStrategy{Type: hyperv1.Route}, hyperv1.ServicePublishingStrategy{Type: hyperv1.Route, Route: &hyperv1.RoutePublishingStrategy{Hostname: "ign.example"}}
+	server := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "ignition-server"}}
+	proxied, plain := nodePortService("ignition-server-proxy", 31001), nodePortService("ignition-server", 31002)
+	serves := func(hosts ...string) func(*scope) {
+		return func(s *scope) {
+			s.hcp = &hyperv1.HostedControlPlane{}
+			for _, host := range hosts {
+				s.hcp.Status.ServedAddresses = append(s.hcp.Status.ServedAddresses, hyperv1.ServedAddress{IgnitionHost: host})
+			}
+		}
+	}
+	for name, test := range map[string]struct {
+		strategy hyperv1.ServicePublishingStrategy
+		objects  []client.Object
+		change   func(*scope)
+		want     string
+	}{
+		"When there is nothing yet, it should be empty":                       {byPort, nil, nil, ""},
+		"When there is a server but no Service, it should be empty":           {byPort, []client.Object{server}, nil, ""},
+		"When there is a proxy, it should be the proxy's":                     {byPort, []client.Object{server, proxied, plain}, nil, "192.0.2.7:31001"},
+		"When there is none, it should be the server's":                       {byPort, []client.Object{plain}, nil, "192.0.2.7:31002"},
+		"When the proxy has no port yet, it should be the server's":           {byPort, []client.Object{nodePortService("ignition-server-proxy", 0), plain}, nil, "192.0.2.7:31002"},
+		"When the proxy has no ports, it should be the server's":              {byPort, []client.Object{nodePortService("ignition-server-proxy"), plain}, nil, "192.0.2.7:31002"},
+		"When there are several ports, it should be the first":                {byPort, []client.Object{nodePortService("ignition-server", 31003, 31004)}, nil, "192.0.2.7:31003"},
+		"When the spec gives no address, it should be empty":                  {hyperv1.ServicePublishingStrategy{Type: hyperv1.NodePort}, []client.Object{plain}, nil, ""},
+		"When the certificate names another address, it should be that":       {byPort, []client.Object{plain}, serves("192.0.2.8", "192.0.2.9"), "192.0.2.8:31002"},
+		"When the control plane serves nothing yet, it should be the wanted":  {byPort, []client.Object{plain}, serves(), "192.0.2.7:31002"},
+		"When it does not publish this, it should be the wanted":              {byPort, []client.Object{plain}, serves(""), "192.0.2.7:31002"},
+		"When it is a Route without a host, it should be empty":               {byRoute, []client.Object{plain}, nil, ""},
+		"When the user names the Route's host, it should be that":             {byName, nil, nil, "ign.example"},
+		"When it is published as it cannot be, it should be empty":            {hyperv1.ServicePublishingStrategy{Type: hyperv1.LoadBalancer}, []client.Object{plain}, nil, ""},
+		"When the user names no host for the Route, it should be the Route's": {hyperv1.ServicePublishingStrategy{Type: hyperv1.Route, Route: &hyperv1.RoutePublishingStrategy{}}, nil, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := withScope(func(s *scope) {
+				s.hc.Spec.Services[3].ServicePublishingStrategy = test.strategy
+				s.hc.Status.IgnitionEndpoint = "of before"
+			})
+			if test.change != nil {
+				test.change(s)
+			}
+			g.Expect(newDesk(test.objects...).observeIgnition(t.Context(), s)).To(Succeed())
+			g.Expect(s.ignitionEndpoint).To(Equal(test.want))
+			g.Expect(s.ignitionServer != nil).To(Equal(len(test.objects) > 0 && test.objects[0] == client.Object(server)))
+		})
+	}
+}
+
+// TestRouteHost reads a Route that is none of the kinds a client knows of.
+func TestRouteHost(t *testing.T) {
+	route := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"host": "ignition.apps.example"}}}
+	route.SetGroupVersionKind(routeKind)
+	route.SetNamespace("clusters-demo")
+	route.SetName("ignition-server")
+	d := newDesk(route)
+	for name, test := range map[string]struct {
+		refuse, name, host string
+		fails              bool
+	}{
+		"When it has a host, it should be that":             {"", "ignition-server", "ignition.apps.example", false},
+		"When it is not there, it should be empty":          {"", "another", "", false},
+		"When it cannot be read, it should be said of whom": {"get Route clusters-demo/ignition-server", "ignition-server", "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d.refuse = test.refuse
+			host, err := d.routeHost(t.Context(), "clusters-demo", test.name)
+			NewWithT(t).Expect(host).To(Equal(test.host))
+			if test.fails {
+				NewWithT(t).Expect(err).To(MatchError(errNotNow))
+				return
+			}
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		})
+	}
+	t.Run("When the management cluster has no Routes, it should be empty", func(t *testing.T) {
+		d := newDesk()
+		d.LiveReader = interceptor.NewClient(d.server, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return &meta.NoKindMatchError{GroupKind: routeKind.GroupKind()}
+		}})
+		host, err := d.routeHost(t.Context(), "clusters-demo", "ignition-server")
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		NewWithT(t).Expect(host).To(BeEmpty())
+	})
+}
+
+func TestAwaitRoute(t *testing.T) {
+	for name, test := range map[string]struct {
+		by       hyperv1.PublishingStrategyType
+		endpoint string
+		want     time.Duration
+	}{
+		"When its host is not known, it should look again":        {hyperv1.Route, "", 10 * time.Second},
+		"When its host is known, it should not":                   {hyperv1.Route, "a.example", 0},
+		"When it is a node port, which is watched, it should not": {hyperv1.NodePort, "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result, err := newDesk().awaitRoute(t.Context(), withScope(func(s *scope) {
+				s.hc.Spec.Services[3].ServicePublishingStrategy.Type, s.hc.Status.IgnitionEndpoint = test.by, test.endpoint
+			}))
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+			NewWithT(t).Expect(result.RequeueAfter).To(Equal(test.want))
+		})
+	}
+}
+
+func TestIgnitionAvailable(t *testing.T) {
+	having := func(kind appsv1.DeploymentConditionType, status corev1.ConditionStatus) *appsv1.Deployment {
+		return &appsv1.Deployment{Status: appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{{Type: kind, Status: status}}}}
+	}
+	for name, test := range map[string]struct {
+		server   *appsv1.Deployment
+		endpoint string
+		by       hyperv1.PublishingStrategyType
+		want     string
+		says     string
+	}{
+		"there is no server":             {nil, "a.example", hyperv1.NodePort, "False/NotFound", ""},
+		"its address is to come":         {having("Available", "True"), "", hyperv1.NodePort, "False/WaitingForAvailable", "ignition-server-proxy and ignition-server in namespace clusters-demo"},
+		"its Route is to come":           {having("Available", "True"), "", hyperv1.Route, "False/WaitingForAvailable", "Route ignition-server in namespace clusters-demo"},
+		"it cannot be published so":      {having("Available", "True"), "", hyperv1.S3, "False/WaitingForAvailable", `"S3"`},
+		"it is available":                {having("Available", "True"), "a.example", hyperv1.NodePort, "True/AsExpected", ""},
+		"it was available":               {having("Available", "False"), "a.example", hyperv1.NodePort, "False/WaitingForAvailable", ""},
+		"it is progressing, which is no": {having("Progressing", "True"), "a.example", hyperv1.NodePort, "False/WaitingForAvailable", ""},
+	} {
+		t.Run("When "+name, func(t *testing.T) {
+			c := ignitionAvailable(withScope(func(s *scope) {
+				s.ignitionServer, s.ignitionEndpoint, s.hc.Spec.Services[3].ServicePublishingStrategy.Type = test.server, test.endpoint, test.by
+			}))
+			NewWithT(t).Expect(string(c.Status) + "/" + c.Reason).To(Equal(test.want))
+			NewWithT(t).Expect(c.Type).To(Equal("IgnitionEndpointAvailable"))
+			NewWithT(t).Expect(c.Message).To(ContainSubstring(test.says))
+		})
+	}
 }
