@@ -39,16 +39,24 @@ func rolling() *hyperv1.ReplaceUpgrade {
 		MaxUnavailable: ptr.To(intstr.FromInt32(0)), MaxSurge: ptr.To(intstr.FromInt32(1))}}
 }
 
-// startInMemory is such a world with a pool whose cluster is ready.
+// begin makes a pool whose cluster is ready, and nothing of it yet.
+func (s *world) begin(mutate func(*hyperv1.NodePool)) {
+	s.t.Helper()
+	s.ready(nil)
+	pool := fixture.NodePool(s.namespace)
+	pool.Spec.Management.Replace = rolling()
+	if mutate != nil {
+		mutate(pool)
+	}
+	fixture.Create(s.t, s.client, pool)
+}
+
+// startInMemory is such a world with a pool that has come to ask for its machines.
 func startInMemory(t *testing.T, mutate func(*hyperv1.NodePool)) *world {
 	t.Helper()
 	s := inMemory(t)
-	s.start(func(p *hyperv1.NodePool) {
-		p.Spec.Management.Replace = rolling()
-		if mutate != nil {
-			mutate(p)
-		}
-	})
+	s.begin(mutate)
+	s.mustPass()
 	return s
 }
 
