@@ -38,11 +38,16 @@ type rack struct {
 
 func newRack(t *testing.T, user string, self *infrav1.MaasMachine, machines ...simtest.Machine) *rack {
 	t.Helper()
+	return rackOf(t, user, self, simtest.Seed(machines...))
+}
+
+func rackOf(t *testing.T, user string, self *infrav1.MaasMachine, seed string) *rack {
+	t.Helper()
 	r := among(t, self)
 	if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(self), self); err != nil {
 		t.Fatal(err)
 	}
-	site := simtest.New(t, simtest.Seed(machines...))
+	site := simtest.New(t, seed)
 	id, err := identity.NewResolver(identity.Options{Clock: site.Clock, Template: maas.Config{Clock: site.Clock, Retry: maas.RetryPolicy{Attempts: -1}},
 		Environment: map[string][]byte{maas.SecretKeyEndpoint: []byte(simtest.Listen(t, site.Simulator)), maas.SecretKeyAPIKey: []byte(site.Key(user))}}).For(t.Context(), client.ObjectKey{})
 	if err != nil {

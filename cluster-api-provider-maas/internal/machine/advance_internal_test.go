@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/lifecycle"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/quarantine"
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
+	"github.com/openshift/hypershift/test/maas-simulator/status"
+)
+
+// holder is a seeker that alice's machine m1, in a state, was allocated for.
+func holder(t *testing.T, is status.Status, change ...func(*infrav1.MaasMachine)) *rack {
+	t.Helper()
+	self := sibling("self", append([]func(*infrav1.MaasMachine){annotated(UIDAnnotation, "self"), holds("m1")}, change...)...)
+	return seeker(t, "alice", self, simtest.Machine{ID: "m1", Hostname: "mole", Status: is, Owner: "alice", AgentName: maas.AllocationKey("self"), Power: "on"}).look("m1")
+}
+
+// holds has a machine that does not run yet.
+func holds(id string) func(*infrav1.MaasMachine) {
+	return func(m *infrav1.MaasMachine) { m.Spec.SystemID = &id }
+}
+
+// deployCondition is one that tells of the deployment, since a while before a site begins.
+func deployCondition(c metav1.Condition, ago time.Duration) func(*infrav1.MaasMachine) {
+	return func(m *infrav1.MaasMachine) {
+		c.LastTransitionTime = metav1.NewTime(simtest.Start.Add(-ago))
+		m.Status.Conditions = []metav1.Condition{c}
+	}
+}
+
+var marksOfSelf = map[string]string{
+	maas.AnnotationMachineUID: "self", maas.AnnotationMachine: "owner", maas.AnnotationNamespace: "ns", maas.AnnotationCluster: "demo",
+	maas.AnnotationClusterUID: "cluster", maas.AnnotationPool: "pool",
+}
+
+// TestMark: a machine tells in MAAS whose it is, over what an older allocation left there, and as long as it is ours alone.
+func TestMark(t *testing.T) {
+	t.Parallel()
+	failed := annotated(FailuresAnnotation, `[{"systemID": "m1"}]`)
+	exhausted := deployCondition(condition.False(ConditionDeployed, ReasonAttemptsExhausted, ""), 0)
+	for name, tc := range map[string]struct {
+		is     status.Status
+		change func(*infrav1.MaasMachine)
+		set    func(*rack)
+		marks  bool
+	}{
+		"it is allocated":            {status.Allocated, nil, nil, true},
+		"it is installed":            {status.Deploying, nil, nil, true},
+		"it runs":                    {status.Deployed, running("m1"), nil, true},
+		"it failed":                  {status.FailedDeployment, nil, nil, false},
+		"it is tested":               {status.Testing, nil, nil, false},
+		"it leaves":                  {status.Deployed, failed, nil, false},
+		"it was the last one to try": {status.Deployed, exhausted, nil, false},
+		"somebody else has it":       {status.Deployed, running("m1"), func(k *rack) { k.lost = true }, false},
+		"nobody has it":              {status.Deployed, running("m1"), func(k *rack) { k.observed.Owner = "" }, false},
+		"MAAS does not show it":      {status.Deployed, running("m1"), func(k *rack) { k.observed = nil }, false},
+		"MAAS refused a moment ago":  {status.Deployed, running("m1"), func(k *rack) { k.refusals.add("m1", Problem{ReasonInvalid, "no"}, k.site.Clock.Now()) }, false},
+		"it has an older mark":       {status.Allocated, nil, func(k *rack) { remark(k, map[string]string{maas.AnnotationMachineUID: "former"}) }, true},
+		"one of its marks is missing": {status.Allocated, nil, func(k *rack) {
+			k.infra.UID = "new"
+			remark(k, marksOfSelf)
+			k.infra.UID = "cluster"
+			remark(k, map[string]string{maas.AnnotationPool: ""})
+		}, true},
+	} {
+		t.Run("When "+name+", it should be marked where it is ours", func(t *testing.T) {
+			t.Parallel()
+			var change []func(*infrav1.MaasMachine)
+			if tc.change != nil {
+				change = append(change, tc.change)
+			}
+			k := holder(t, tc.is, change...)
+			if tc.set != nil {
+				tc.set(k)
+			}
+			_, err := k.mark(t.Context(), k.scope)
+			if paused := k.reason() == ReasonInvalid; paused != (err != nil) {
+				t.Errorf("it is %+v: %v", k.findings.problem, err)
+			}
+			if diff := cmp.Diff(marksOfSelf, k.site.Has("m1").Annotations); (diff == "") != tc.marks {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if tc.marks && !k.marked(k.observed) {
+				t.Error("the pass does not know it")
+			}
+			k.asked("")
+			if _, err := k.mark(t.Context(), k.scope); tc.marks && (err != nil || k.asked("machine.set_workload_annotations") > 0) {
+				t.Errorf("it is marked twice: %v", err)
+			}
+		})
+	}
+}
+
+func remark(k *rack, marks map[string]string) {
+	k.site.Change("m1", func(m *inventory.Machine) {
+		if m.Annotations == nil {
+			m.Annotations = map[string]string{}
+		}
+		for key, value := range marks {
+			m.Annotations[key] = value
+		}
+	})
+	k.look("m1")
+}
+
+// TestAdvance: each state has its next step, and its time until the next look.
+func TestAdvance(t *testing.T) {
+	t.Parallel()
+	exhausted := deployCondition(condition.False(ConditionDeployed, ReasonAttemptsExhausted, "it is kept"), 0)
+	off := func(k *rack) { k.site.Change("m1", func(m *inventory.Machine) { m.PowerState = "off" }); k.look("m1") }
+	for name, tc := range map[string]struct {
+		is     status.Status
+		change func(*infrav1.MaasMachine)
+		set    func(*rack)
+		action lifecycle.Action
+		reason string
+		again  time.Duration
+		then   status.Status
+	}{
+		"it is allocated":                    {is: status.Allocated, action: lifecycle.Wait, reason: lifecycle.ReasonDeploying, again: 10 * time.Second, then: status.Deploying},
+		"it is installed":                    {is: status.Deploying, action: lifecycle.Wait, reason: lifecycle.ReasonDeploying, again: 10 * time.Second, then: status.Deploying},
+		"it runs":                            {is: status.Deployed, action: lifecycle.Running, reason: lifecycle.ReasonDeployed, again: 2 * time.Minute, then: status.Deployed},
+		"it is off":                          {is: status.Deployed, set: off, action: lifecycle.PowerOn, reason: lifecycle.ReasonPoweredOff, again: 10 * time.Second, then: status.Deployed},
+		"it was tested, and failed":          {is: status.FailedTesting, change: running("m1"), action: lifecycle.Failed, reason: lifecycle.ReasonTestsFailed, again: 2 * time.Minute, then: status.FailedTesting},
+		"somebody took it":                   {is: status.Deployed, change: running("m1"), set: func(k *rack) { k.lost = true }, action: lifecycle.Lost, reason: lifecycle.ReasonTakenOver, again: 2 * time.Minute, then: status.Deployed},
+		"somebody works on it":               {is: status.Testing, change: running("m1"), action: lifecycle.Wait, reason: lifecycle.ReasonMaintenance, again: 10 * time.Second, then: status.Testing},
+		"the last one to try is as it was":   {is: status.FailedDeployment, change: exhausted, action: lifecycle.Failed, reason: ReasonAttemptsExhausted, again: 2 * time.Minute, then: status.FailedDeployment},
+		"the last one to try runs after all": {is: status.Deployed, change: exhausted, action: lifecycle.Running, reason: lifecycle.ReasonDeployed, again: 2 * time.Minute, then: status.Deployed},
+		"the last one to try was taken":      {is: status.Deployed, change: exhausted, set: func(k *rack) { k.lost = true }, action: lifecycle.Lost, reason: lifecycle.ReasonTakenOver, again: 2 * time.Minute, then: status.Deployed},
+	} {
+		t.Run("When "+name+", it should do what is next", func(t *testing.T) {
+			t.Parallel()
+			var change []func(*infrav1.MaasMachine)
+			if tc.change != nil {
+				change = append(change, tc.change)
+			}
+			k := holder(t, tc.is, change...)
+			if tc.set != nil {
+				tc.set(k)
+			}
+			result, err := k.advance(t.Context(), k.scope)
+			k.expectReason(result, err, "", tc.again)
+			if got := k.findings.outcome; got.Action != tc.action || got.Reason != tc.reason || k.findings.ready != (tc.action == lifecycle.Running) {
+				t.Errorf("it is %+v, ready: %t", got, k.findings.ready)
+			}
+			if got := k.site.Has("m1").Status; got != tc.then {
+				t.Errorf("MAAS has it as %s", got)
+			}
+		})
+	}
+}
+
+// TestAdvanceFailed: one that failed makes room for another one, once that is written down, and one that leaves goes on leaving.
+func TestAdvanceFailed(t *testing.T) {
+	t.Parallel()
+	k := holder(t, status.FailedDeployment)
+	result, err := k.advance(t.Context(), k.scope)
+	k.expectReason(result, err, "", 10*time.Second)
+	if got := failuresOf(k.stored()); len(got) != 1 || got[0].SystemID != "m1" || got[0].Reason != lifecycle.ReasonDeployFailed {
+		t.Errorf("it wrote down %+v", got)
+	}
+	k.site.Settle(5 * time.Minute)
+	k.look("m1")
+	_, err = k.advance(t.Context(), k.scope)
+	if err != nil || k.systemID() != "" || k.stored().Spec.SystemID != nil || k.observed != nil {
+		t.Errorf("it still has %q: %v", k.systemID(), err)
+	}
+}
+
+// TestAdvanceWellAgain: one that runs counts no more as one that failed; that this could not be written is told.
+func TestAdvanceWellAgain(t *testing.T) {
+	t.Parallel()
+	k := holder(t, status.Deployed)
+	if err := quarantine.Records.Set(k.infra, "m1", quarantine.Record{Failures: 1}); err != nil {
+		t.Fatal(err)
+	}
+	whole := k.Client
+	unwritable[*infrav1.MaasCluster](k)
+	if _, err := k.advance(t.Context(), k.scope); !errors.Is(err, errUnwritten) {
+		t.Errorf("it is told as done: %v", err)
+	}
+	k.Client = whole
+	if err := quarantine.Records.Set(k.infra, "m1", quarantine.Record{Failures: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.advance(t.Context(), k.scope); err != nil || len(quarantine.Records.Of(k.infra)) > 0 {
+		t.Errorf("it still counts as one that failed: %v", err)
+	}
+}
+
+// TestEvaluateVirtual: one that was made for the MaasMachine is deleted when it leaves, and judged as any other before that.
+func TestEvaluateVirtual(t *testing.T) {
+	t.Parallel()
+	vm := &maas.Machine{SystemID: "v1", Hostname: "vm-1", PowerType: "lxd", Status: maas.StatusCommissioning, Owner: "alice"}
+	s := &scope{machine: virtual(holds("v1"))}
+	s.machine.Annotations = nil
+	if got := s.evaluate(lifecycle.Leaving, vm).Action; got != lifecycle.Release {
+		t.Errorf("it is to %s, and stays on its host", got)
+	}
+	if got := s.evaluate(lifecycle.Provisioned, vm).Action; got != lifecycle.Lost {
+		t.Errorf("it is to %s while it is held", got)
+	}
+	s.foreign = true
+	if got := s.evaluate(lifecycle.Provisioned, nil); got.Reason != lifecycle.ReasonTakenOver {
+		t.Errorf("one that another user has is %s", got.Reason)
+	}
+	if got := s.evaluate(lifecycle.Provisioned, vm); got.Reason == lifecycle.ReasonTakenOver {
+		t.Error("one that can be read is said to be another user's")
+	}
+	s.foreign = false
+	if got := s.evaluate(lifecycle.Provisioned, nil); got.Reason != lifecycle.ReasonNotFound {
+		t.Errorf("one that is gone is %s", got.Reason)
+	}
+}
+
+// TestPowerOn: a machine is switched on, and not again before it had time to boot. That MAAS does not do it is told.
+func TestPowerOn(t *testing.T) {
+	t.Parallel()
+	k := holder(t, status.Deployed)
+	k.site.Change("m1", func(m *inventory.Machine) { m.PowerState = "off" })
+	k.look("m1")
+	for i, tc := range []struct {
+		after time.Duration
+		calls int
+	}{{0, 1}, {5*time.Minute - 1, 0}, {1, 1}} {
+		k.site.Clock.Step(tc.after)
+		k.asked("")
+		result, err := k.powerOn(t.Context(), k.scope)
+		k.expectReason(result, err, "", 10*time.Second)
+		if n := k.asked("machine.power_on"); n != tc.calls {
+			t.Errorf("try %d: MAAS was asked %d times", i, n)
+		}
+	}
+	k.expectEvents(lifecycle.ReasonPoweredOff, lifecycle.ReasonPoweredOff)
+	k.site.Pass(time.Minute)
+	if got := k.site.Has("m1").PowerState; got != "on" {
+		t.Errorf("its power is %s", got)
+	}
+	k = holder(t, status.Deployed)
+	simtest.Refuse(t, k.site.Simulator, "machine.power_on", "", http.StatusServiceUnavailable, "busy")
+	result, err := k.powerOn(t.Context(), k.scope)
+	k.expectReason(result, err, ReasonUnavailable, 15*time.Second)
+	k.expectEvents()
+}
+
+// TestPowerOnIsKnown: what MAAS answers is known to the next pass.
+func TestPowerOnIsKnown(t *testing.T) {
+	t.Parallel()
+	k := holder(t, status.Deployed)
+	k.site.Change("m1", func(m *inventory.Machine) { m.PowerState = "off"; m.Hostname = "renamed" })
+	if _, err := k.powerOn(t.Context(), k.scope); err != nil {
+		t.Fatal(err)
+	}
+	k.asked("")
+	m, err := k.identity.Inventory.Machine(t.Context(), "m1", time.Hour)
+	if err != nil || m.Hostname != "renamed" || k.asked("machine.read") > 0 {
+		t.Errorf("it is %+v, %v", m, err)
+	}
+}
+
+// TestNotRunningSince: a machine that ran is off since its condition says so.
+func TestNotRunningSince(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		condition metav1.Condition
+		want      time.Duration
+	}{
+		"it runs":        {condition.True(ConditionDeployed, "R", ""), 0},
+		"it does not":    {condition.False(ConditionDeployed, "R", ""), time.Minute},
+		"nobody is sure": {condition.Unknown(ConditionDeployed, "R", ""), time.Minute},
+	} {
+		k := holder(t, status.Deployed, deployCondition(tc.condition, time.Minute))
+		if got := k.notRunning(k.scope); got != tc.want {
+			t.Errorf("when %s, it is off for %s", name, got)
+		}
+	}
+}
+
+// TestLimits: the MaasMachine says how long it may take to install and to boot, and the provider how long all else.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	r, _, _ := quiet()
+	m := holding()
+	want := map[lifecycle.Limit]time.Duration{
+		lifecycle.DeployLimit: time.Hour, lifecycle.BootLimit: 20 * time.Minute, lifecycle.ReleaseLimit: 10 * time.Minute,
+		lifecycle.EraseLimit: 24 * time.Hour, lifecycle.MaintenanceLimit: time.Hour,
+	}
+	expect := func() {
+		t.Helper()
+		for limit, d := range want {
+			if got := r.limit(&scope{machine: m}, limit); got != d {
+				t.Errorf("%s is %s", limit, got)
+			}
+		}
+	}
+	expect()
+	m.Spec.Timeouts.Deploy, m.Spec.Timeouts.Boot = &metav1.Duration{Duration: 7 * time.Minute}, &metav1.Duration{Duration: 8 * time.Minute}
+	want[lifecycle.DeployLimit], want[lifecycle.BootLimit] = 7*time.Minute, 8*time.Minute
+	r.Timing.Maintenance = 9 * time.Minute
+	want[lifecycle.MaintenanceLimit] = 9 * time.Minute
+	expect()
+}
+
+// TestPoolIsMarked: without a deployment the set is what a pool is known by.
+func TestPoolIsMarked(t *testing.T) {
+	t.Parallel()
+	k := holder(t, status.Allocated, func(m *infrav1.MaasMachine) { m.Labels = map[string]string{clusterv1.MachineSetNameLabel: "set"} })
+	if got := k.marks()[maas.AnnotationPool]; got != "set" {
+		t.Errorf("it is %q", got)
+	}
+}
