@@ -124,6 +124,10 @@ func TestStopHolding(t *testing.T) {
 	g.Expect(s.says(hyperv1.NodePoolReadyConditionType)).To(And(HavePrefix("False/R: "), HaveSuffix(" why")))
 }
 
+func TestNoIgnitionTrouble(t *testing.T) {
+	NewWithT(t).Expect(pass().ignitionTrouble()).To(BeEmpty())
+}
+
 func TestTellHeld(t *testing.T) {
 	g, s := NewWithT(t), pass()
 	s.setCondition(condition.False(hyperv1.NodePoolUpdatingConfigConditionType, "R", "it does not"))

@@ -49,7 +49,7 @@ func (r *Reconciler) applyMachineSet(ctx context.Context, s *scope, ref clusterv
 		ms.Spec.Template = template
 		s.nameKubelet(ms)
 		s.shapeMeta(ms)
-		annotate(ms, hyperv1.NodePoolMaxUnavailableAnnotation, strconv.Itoa(maxUnavailable(s.pool, ptr.Deref(ms.Spec.Replicas, 0), s.nodes())))
+		annotate(ms, hyperv1.NodePoolMaxUnavailableAnnotation, strconv.Itoa(maxUnavailable(s.pool, *ms.Spec.Replicas, s.nodes())))
 		return nil
 	})
 	if err != nil {

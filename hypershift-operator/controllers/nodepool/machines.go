@@ -176,7 +176,7 @@ func nodesInfo(machines []*clusterv1.Machine, releaseVersion string) *hyperv1.No
 			continue
 		}
 		v := versions{cmp.Or(machine.Annotations[hyperv1.NodePoolReleaseVersionAnnotation], machine.Spec.Version, releaseVersion), machine.Status.NodeInfo.KubeletVersion}
-		if reason, _ := notTrue(machine, clusterv1.MachineNodeHealthyCondition, "Unknown"); reason == "" {
+		if condition.IsTrue(machine.Status.Conditions, clusterv1.MachineNodeHealthyCondition) {
 			ready[v]++
 		} else {
 			unready[v]++

@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -206,4 +207,30 @@ func TestBucketsInOrder(t *testing.T) {
 	first, rest, _ := strings.Cut(c.Message, "\n")
 	g.Expect(first).To(And(HavePrefix("Machine m3: yyy"), HaveLen(1000)), "one reason leaves room for others")
 	g.Expect(rest).To(Equal("Machine m1: B\nMachine m2: x"))
+}
+
+// TestNodesInfoCounts: which machines have a node, and how it is.
+func TestNodesInfoCounts(t *testing.T) {
+	known := func(m *clusterv1.Machine) { m.Status.NodeInfo = &corev1.NodeSystemInfo{KubeletVersion: "v1"} }
+	healthy := func(m *clusterv1.Machine) {
+		m.Status.Conditions = append(m.Status.Conditions, condition.True(clusterv1.MachineNodeHealthyCondition, "Healthy", ""))
+	}
+	for name, test := range map[string]struct {
+		machine        *clusterv1.Machine
+		ready, unready int32
+	}{
+		"one is healthy":              {madeWith("a", "wanted", joined, known, healthy), 1, 0},
+		"nobody has looked":           {madeWith("a", "wanted", joined, known), 0, 1},
+		"a node is not known yet":     {madeWith("a", "wanted", joined), 0, 0},
+		"one has no node but its own": {madeWith("a", "wanted", known), 0, 0},
+	} {
+		t.Run("When "+name+", it should be counted so", func(t *testing.T) {
+			g, info := NewWithT(t), nodesInfo([]*clusterv1.Machine{test.machine}, "")
+			if test.ready+test.unready == 0 {
+				g.Expect(info).To(BeNil())
+				return
+			}
+			g.Expect(info.NodeVersions).To(ConsistOf(hyperv1.NodeVersion{OCPVersion: "1.36.3", KubeletVersion: "v1", ReadyNodeCount: &test.ready, UnreadyNodeCount: &test.unready}))
+		})
+	}
 }

@@ -14,7 +14,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/support/condition"
 )
 
 // reportUpdating tells whether nodes still have to get a release or configuration: by the annotations that remember what all of
@@ -158,8 +157,7 @@ func (s *scope) reportReady(wanted *int32, reported []metav1.Condition, conditio
 		s.reject(hyperv1.NodePoolReadyConditionType, trouble.Reason, message+". "+trouble.Message)
 		return
 	}
-	c := condition.Copy(reported, conditionType, "WaitingForMachines")
-	if c.Status == metav1.ConditionFalse && c.Message != "" {
+	if c := meta.FindStatusCondition(reported, conditionType); c != nil && c.Status == metav1.ConditionFalse && c.Message != "" {
 		message += ". " + c.Message
 	}
 	s.reject(hyperv1.NodePoolReadyConditionType, "WaitingForMachines", message)

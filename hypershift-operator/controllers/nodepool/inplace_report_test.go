@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodepool
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+// TestFollowMachineSet: when all machines have what is wanted.
+func TestFollowMachineSet(t *testing.T) {
+	for name, test := range map[string]struct {
+		has    string
+		extra  *clusterv1.Machine
+		wanted *int32
+		done   bool
+	}{
+		"all serve":                    {"wanted", nil, ptr.To[int32](2), true},
+		"more than wanted serve":       {"wanted", nil, ptr.To[int32](1), true},
+		"nobody says how many":         {"wanted", nil, nil, true},
+		"one is to come":               {"wanted", nil, ptr.To[int32](3), false},
+		"nodes are updated":            {"old", nil, ptr.To[int32](2), false},
+		"one comes late":               {"wanted", madeWith("c", "old", late), ptr.To[int32](2), false},
+		"one that came late goes":      {"wanted", madeWith("c", "old", late, leaving), ptr.To[int32](2), true},
+		"one is old, as all were once": {"wanted", madeWith("c", "old", joined), ptr.To[int32](3), true},
+	} {
+		t.Run("When "+name+", the pool should have what it wants or not", func(t *testing.T) {
+			g, machines := NewWithT(t), serving()
+			if test.extra != nil {
+				machines = append(machines, test.extra)
+			}
+			s, ms := updatedInPlace(machines...), setOf(aims, "wanted", has, test.has)
+			ms.Spec.Replicas, s.replicas = test.wanted, ptr.To(available(machines))
+			g.Expect(on(nil, s.pool.DeepCopy()).followMachineSet(t.Context(), s, ms, "demo-1")).To(Succeed())
+			g.Expect(s.version != "").To(Equal(test.done))
+			g.Expect(s.says(hyperv1.NodePoolReadyConditionType)).NotTo(BeEmpty())
+			want := "False/AsExpected: " + hyperv1.AllIsWellMessage
+			if test.done {
+				g.Expect(s.says(hyperv1.NodePoolUpdatingConfigConditionType)).To(Equal(want))
+				return
+			}
+			g.Expect(s.says(hyperv1.NodePoolUpdatingConfigConditionType)).To(HavePrefix("True/AsExpected: "))
+		})
+	}
+	t.Run("When no machine is there and nobody says how many, the pool should have what it wants", func(t *testing.T) {
+		g, s := NewWithT(t), updatedInPlace()
+		g.Expect(on(nil, s.pool.DeepCopy()).followMachineSet(t.Context(), s, setOf(aims, "wanted", has, "wanted"), "demo-1")).To(Succeed())
+		g.Expect(s.version).To(Equal("1.36.3"))
+	})
+}
+
+// news is what a pool says of an update of its configuration, and of its version.
+type news struct{ Config, Version string }
+
+func (s *scope) news() news {
+	return news{s.says(hyperv1.NodePoolUpdatingConfigConditionType), s.says(hyperv1.NodePoolUpdatingVersionConditionType)}
+}
+
+const rest = "False/AsExpected: " + hyperv1.AllIsWellMessage
+
+func TestTellUpdating(t *testing.T) {
+	const plain, broken, wayOut = "True/AsExpected: Updating nodes to configuration configured", "False/InplaceUpgradeFailed: Node a went back",
+		". No other node is updated before this one is mended, or its Machine is deleted, which installs another one with the wanted configuration"
+	const words, failed = "1 of 2 nodes are updated", "Node a went back"
+	for name, test := range map[string]struct {
+		config, version string
+		set             []string
+		machine         *clusterv1.Machine
+		want            news
+	}{
+		"there is no set":                      {"old", "1.36.3", nil, nil, news{plain, rest}},
+		"the upgrader says nothing":            {"old", "1.36.3", []string{aims, "wanted", has, "old"}, nil, news{plain, rest}},
+		"the upgrader says how far it is":      {"old", "1.36.3", []string{aims, "wanted", has, "old", progress, words}, nil, news{"True/AsExpected: " + words, rest}},
+		"it does so of a version":              {"configured", "1.36.2", []string{aims, "wanted", has, "old", progress, words}, nil, news{rest, "True/AsExpected: " + words}},
+		"it does so of both":                   {"old", "1.36.2", []string{aims, "wanted", has, "old", progress, words}, nil, news{"True/AsExpected: " + words, "True/AsExpected: " + words}},
+		"it has not heard of the wanted":       {"old", "1.36.3", []string{aims, "old", has, "older", progress, words, failure, failed}, nil, news{plain, rest}},
+		"it is through":                        {"old", "1.36.3", []string{aims, "wanted", has, "wanted", progress, words, failure, failed}, nil, news{plain, rest}},
+		"a node failed":                        {"old", "1.36.3", []string{aims, "wanted", has, "old", progress, words, failure, failed}, nil, news{broken + wayOut, rest}},
+		"a node failed to get a version":       {"configured", "1.36.2", []string{aims, "wanted", has, "old", failure, failed}, nil, news{rest, broken + wayOut}},
+		"the pool goes back to what it had":    {"configured", "1.36.3", []string{aims, "wanted", has, "old", progress, words}, nil, news{"True/AsExpected: " + words, rest}},
+		"it goes back, and nobody says more":   {"configured", "1.36.3", []string{aims, "wanted", has, "old"}, nil, news{plain, rest}},
+		"a machine is on its way with the old": {"configured", "1.36.3", []string{aims, "wanted", has, "wanted"}, madeWith("late-one", "old", late), news{"Machine late-one", rest}},
+	} {
+		t.Run("When "+name+", the pool should say so", func(t *testing.T) {
+			g, s := NewWithT(t), updatedInPlace()
+			if test.machine != nil {
+				s.machines = []*clusterv1.Machine{test.machine}
+			}
+			annotate(s.pool, hyperv1.NodePoolCurrentConfigAnnotation, test.config)
+			s.pool.Status.Version = test.version
+			var objects []client.Object
+			if test.set != nil {
+				objects = append(objects, setOf(test.set...))
+			}
+			g.Expect(on(nil, objects...).tellUpdating(t.Context(), s)).To(Succeed())
+			got := s.news()
+			if test.machine != nil {
+				g.Expect(got.Config).To(And(HavePrefix("True/AsExpected: "), ContainSubstring(test.want.Config)))
+				got.Config = test.want.Config
+			}
+			g.Expect(got).To(Equal(test.want))
+		})
+	}
+}
+
+func TestTellUpdatingElsewhere(t *testing.T) {
+	t.Run("When machines are replaced, a set of their name should say nothing", func(t *testing.T) {
+		g, s := NewWithT(t), pass()
+		annotate(s.pool, hyperv1.NodePoolCurrentConfigAnnotation, "old")
+		g.Expect(on(refusals{"get MachineSet"}).tellUpdating(t.Context(), s)).To(Succeed())
+		g.Expect(s.news()).To(Equal(news{"True/AsExpected: Updating nodes to configuration configured", rest}))
+	})
+	t.Run("When the set cannot be read, it should fail", func(t *testing.T) {
+		NewWithT(t).Expect(on(refusals{"get MachineSet"}).tellUpdating(t.Context(), updatedInPlace())).To(MatchError(errRefused))
+	})
+}
+
+func TestAimAgain(t *testing.T) {
+	for name, test := range map[string]struct{ before, current, want string }{
+		"is changed in the middle of an update":  {"other", "old", "old"},
+		"was never told where its nodes were to": {"", "wanted", "wanted"},
+	} {
+		t.Run("When a set "+name+", it should say what its nodes have", func(t *testing.T) {
+			ms := setOf(has, test.current)
+			if test.before != "" {
+				annotate(ms, aims, test.before)
+			}
+			g := NewWithT(t)
+			g.Expect(pass().aim(ms)).To(BeFalse())
+			g.Expect(ms.Annotations).To(Equal(map[string]string{aims: "wanted", has: test.want}))
+		})
+	}
+	g := NewWithT(t)
+	nameless := madeWith("a", "old", late, joined)
+	nameless.Spec.Bootstrap.DataSecretName = nil
+	g.Expect(pass(nameless).joinedLate()).To(BeEmpty())
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodepool
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+const (
+	aims     = hyperv1.NodePoolTargetConfigVersionAnnotation
+	has      = hyperv1.NodePoolCurrentConfigVersionAnnotation
+	progress = hyperv1.NodePoolUpgradeInProgressTrueAnnotation
+	failure  = hyperv1.NodePoolUpgradeInProgressFalseAnnotation
+)
+
+// updatedInPlace is a pass over a pool whose nodes are updated in place, that has come to its machines.
+func updatedInPlace(machines ...*clusterv1.Machine) *scope {
+	s := onMAAS(pass(machines...))
+	s.hc.Spec.InfraID, s.userData = "demo-abcde", "user-data-demo-wanted"
+	s.pool.Spec.Management = hyperv1.NodePoolManagement{UpgradeType: hyperv1.UpgradeTypeInPlace}
+	s.pool.Spec.NodeLabels = map[string]string{"rack": "1"}
+	s.pool.Spec.Taints = []hyperv1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
+	return s
+}
+
+// setOf is the MachineSet of such a pool.
+func setOf(annotations ...string) *clusterv1.MachineSet {
+	return &clusterv1.MachineSet{ObjectMeta: inHosted("demo", annotations...)}
+}
+
+// serving are two machines that serve and have the wanted configuration.
+func serving() []*clusterv1.Machine {
+	return []*clusterv1.Machine{madeWith("a", "wanted", housed, joined), madeWith("b", "wanted", housed, joined)}
+}
+
+var template = clusterv1.ContractVersionedObjectReference{APIGroup: "g", Kind: "K", Name: "demo-1"}
+
+func TestApplyMachineSet(t *testing.T) {
+	g, s := NewWithT(t), updatedInPlace()
+	r := on(nil, s.pool.DeepCopy())
+	g.Expect(r.applyMachineSet(t.Context(), s, template)).To(Succeed())
+	ms, own := read(t, r, &clusterv1.MachineSet{}, "demo"), s.resourcesName()
+	want := clusterv1.MachineSetSpec{
+		ClusterName: "demo-abcde", Replicas: ptr.To[int32](2), Selector: metav1.LabelSelector{MatchLabels: map[string]string{own: own}},
+		Template: clusterv1.MachineTemplateSpec{
+			ObjectMeta: clusterv1.ObjectMeta{
+				Labels: map[string]string{own: own, clusterv1.ClusterNameLabel: "demo-abcde", "managed.hypershift.openshift.io.rack": "1"},
+				Annotations: map[string]string{hyperv1.NodePoolAnnotation: "clusters/demo",
+					hyperv1.NodePoolTaintsAnnotation: `[{"key":"gpu","effect":"NoSchedule"}]`},
+			},
+			Spec: clusterv1.MachineSpec{ClusterName: "demo-abcde", Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To("user-data-demo-wanted")},
+				InfrastructureRef: template, Version: "1.36.3"},
+		},
+	}
+	if diff := cmp.Diff(want, ms.Spec); diff != "" {
+		t.Errorf("the set (-want +got):\n%s", diff)
+	}
+	for key, value := range map[string]string{
+		aims: "wanted", has: "wanted", hyperv1.NodePoolMaxUnavailableAnnotation: "1",
+		hyperv1.NodePoolKubeletVersionAnnotation: "1.36.3", hyperv1.NodePoolAnnotation: "clusters/demo",
+	} {
+		g.Expect(ms.Annotations).To(HaveKeyWithValue(key, value))
+	}
+	g.Expect(ms.Labels).To(HaveKeyWithValue(clusterv1.ClusterNameLabel, "demo-abcde"))
+	g.Expect(s.says(hyperv1.NodePoolReadyConditionType)).To(Equal("False/WaitingForMachines: 0 of 2 machines are available"))
+	g.Expect(s.version).To(BeEmpty())
+}
+
+func TestApplyMachineSetMarksCurrent(t *testing.T) {
+	g, s := NewWithT(t), updatedInPlace(serving()...)
+	s.replicas = ptr.To[int32](2)
+	r := on(nil, s.pool.DeepCopy())
+	g.Expect(r.applyMachineSet(t.Context(), s, template)).To(Succeed())
+	g.Expect(s.version).To(Equal("1.36.3"))
+	pool := &hyperv1.NodePool{}
+	g.Expect(r.Client.Get(t.Context(), ctrlKey("clusters", "demo"), pool)).To(Succeed())
+	g.Expect(pool.Annotations).To(HaveKeyWithValue(hyperv1.NodePoolCurrentConfigVersionAnnotation, "wanted"))
+	g.Expect(pool.Annotations).To(HaveKeyWithValue(hyperv1.NodePoolPlatformMachineTemplateAnnotation, "demo-1"))
+}
+
+func TestApplyMachineSetRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		refused refusals
+		machine *clusterv1.Machine
+	}{
+		"a machine that comes late cannot be marked":  {refusals{"patch Machine"}, madeWith("c", "old", housed)},
+		"the set cannot be read":                      {refusals{"get MachineSet"}, nil},
+		"the set cannot be made":                      {refusals{"create MachineSet"}, nil},
+		"a machine that is in time keeps a mark":      {refusals{"patch Machine"}, madeWith("c", "wanted", housed, late)},
+		"the pool cannot remember what machines have": {refusals{"patch NodePool"}, nil},
+	} {
+		t.Run("When "+name+", it should fail", func(t *testing.T) {
+			g, machines, objects := NewWithT(t), serving(), []client.Object{fixture.NodePool("clusters")}
+			if test.machine != nil {
+				machines, objects = append(machines, test.machine), append(objects, test.machine.DeepCopy())
+			}
+			unmarked := test.machine != nil && test.machine.Annotations[latecomerAnnotation] == ""
+			r := on(test.refused, objects...)
+			g.Expect(r.applyMachineSet(t.Context(), updatedInPlace(machines...), template)).To(MatchError(errRefused))
+			if unmarked {
+				g.Expect(read(t, r, &clusterv1.MachineSet{}, "demo")).To(BeNil(), "the upgrader is told of nothing before")
+			}
+		})
+	}
+}
+
+// TestLatecomers shows which machines are marked, and which lose their mark, when a set says that its nodes have a configuration.
+func TestLatecomers(t *testing.T) {
+	for name, test := range map[string]struct {
+		has           string
+		machine       *clusterv1.Machine
+		marked, again bool
+	}{
+		"one is on its way with another configuration": {"old", madeWith("a", "old", housed), true, false},
+		"one is on its way with the wanted one":        {"old", madeWith("a", "wanted", housed), false, false},
+		"one has joined in time":                       {"old", madeWith("a", "old", housed, joined), false, false},
+		"a late one has not joined":                    {"wanted", madeWith("a", "old", housed, late), true, false},
+		"a late one has joined":                        {"wanted", madeWith("a", "old", housed, late, joined), false, true},
+		"a late one joins while others are updated":    {"old", madeWith("a", "old", housed, late, joined), true, false},
+		"a late one is in time after all":              {"wanted", madeWith("a", "wanted", housed, late), false, false},
+	} {
+		t.Run("When "+name+", it should be marked or not", func(t *testing.T) {
+			g := NewWithT(t)
+			r := on(nil, fixture.NodePool("clusters"), test.machine.DeepCopy(), setOf(aims, "wanted", has, test.has))
+			s := updatedInPlace(test.machine)
+			g.Expect(r.applyMachineSet(t.Context(), s, template)).To(Succeed())
+			g.Expect(read(t, r, &clusterv1.Machine{}, "a").Annotations[latecomerAnnotation]).To(Equal(map[bool]string{true: "true"}[test.marked]))
+			g.Expect(read(t, r, &clusterv1.MachineSet{}, "demo").Annotations[has]).To(Equal(map[bool]string{true: "old", false: test.has}[test.again]))
+		})
+	}
+}
+
+func TestNameKubelet(t *testing.T) {
+	versioned := releaseinfo.New("r", releaseinfo.Payload{Version: "2.0.0", Distribution: releaseinfo.Kubernetes, ComponentVersions: map[string]string{"kubernetes": "1.36.3"}})
+	for name, test := range map[string]struct {
+		release *releaseinfo.ReleaseImage
+		want    string
+	}{
+		"says nothing":               {fixture.Payloads()[fixture.ReleaseImage], "1.36.3"},
+		"says its Kubernetes":        {versioned, "1.36.3"},
+		"has an upgrader of its own": {fixture.Payloads()[fixture.OCPImage], ""},
+	} {
+		t.Run("When a release "+name+", the set should name the kubelet or not", func(t *testing.T) {
+			s, ms := pass(), setOf()
+			s.release = test.release
+			s.nameKubelet(ms)
+			NewWithT(t).Expect(ms.Annotations[hyperv1.NodePoolKubeletVersionAnnotation]).To(Equal(test.want))
+		})
+	}
+}
+
+func TestMaxUnavailableOfNodes(t *testing.T) {
+	share, number, word := intstr.FromString("50%"), intstr.FromInt32(3), intstr.FromString("many")
+	for name, test := range map[string]struct {
+		limit    *hyperv1.InPlaceUpgrade
+		machines int32
+		nodes    int
+		want     int
+	}{
+		"nothing is said":              {nil, 4, 4, 1},
+		"no limit is said":             {&hyperv1.InPlaceUpgrade{}, 4, 4, 1},
+		"a number is":                  {&hyperv1.InPlaceUpgrade{MaxUnavailable: &number}, 4, 4, 3},
+		"a number of more than joined": {&hyperv1.InPlaceUpgrade{MaxUnavailable: &number}, 4, 2, 2},
+		"a share is":                   {&hyperv1.InPlaceUpgrade{MaxUnavailable: &share}, 5, 5, 2},
+		"a share of one":               {&hyperv1.InPlaceUpgrade{MaxUnavailable: &share}, 1, 1, 1},
+		"none has joined":              {&hyperv1.InPlaceUpgrade{MaxUnavailable: &share}, 5, 0, 1},
+		"a word is":                    {&hyperv1.InPlaceUpgrade{MaxUnavailable: &word}, 5, 5, 1},
+	} {
+		t.Run("When "+name+", so many should be updated at once", func(t *testing.T) {
+			pool := fixture.NodePool("clusters")
+			pool.Spec.Management.InPlace = test.limit
+			NewWithT(t).Expect(maxUnavailable(pool, test.machines, test.nodes)).To(Equal(test.want))
+		})
+	}
+	t.Run("When machines are wanted, the set should be told the share of those", func(t *testing.T) {
+		g, s := NewWithT(t), updatedInPlace(append(serving(), madeWith("c", "wanted", housed))...)
+		s.pool.Spec.Replicas, s.pool.Spec.Management.InPlace = ptr.To[int32](6), &hyperv1.InPlaceUpgrade{MaxUnavailable: &share}
+		r := on(nil)
+		g.Expect(r.applyMachineSet(t.Context(), s, template)).To(Succeed())
+		g.Expect(read(t, r, &clusterv1.MachineSet{}, "demo").Annotations).To(HaveKeyWithValue(hyperv1.NodePoolMaxUnavailableAnnotation, "2"))
+	})
+}
