@@ -67,10 +67,17 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, client: direct, clock: clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second)), hcp: fixture.ControlPlane(), writes: &testenv.Writes{}}
+	w := worldOn(t, direct, fixture.ControlPlane())
 	for _, obj := range append(fixture.HostedNamespace(), w.hcp) {
 		w.create(obj)
 	}
+	return w
+}
+
+// worldOn has the operator look after a control plane that a server has, or will.
+func worldOn(t *testing.T, direct client.WithWatch, hcp *hyperv1.HostedControlPlane) *world {
+	t.Helper()
+	w := &world{t: t, client: direct, clock: clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Second)), hcp: hcp, writes: &testenv.Writes{}}
 	counted := w.writes.Client(direct)
 	w.r = &Reconciler{
 		Client: counted, Clock: w.clock,

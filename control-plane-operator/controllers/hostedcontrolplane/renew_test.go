@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcontrolplane
+
+import (
+	"encoding/json"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	"github.com/openshift/hypershift/support/phase"
+)
+
+// ownEtcd is a spec by which the keys of a control plane begin with a Secret of that name, which is not there.
+func ownEtcd(hcp *hyperv1.HostedControlPlane, secret string) {
+	hcp.Spec.Etcd = hyperv1.EtcdSpec{ManagementType: hyperv1.Unmanaged, Unmanaged: &hyperv1.UnmanagedEtcdSpec{
+		TLS: hyperv1.EtcdTLSConfig{ClientSecret: corev1.LocalObjectReference{Name: secret}}}}
+	delete(hcp.Annotations, pki.DisableAnnotation)
+}
+
+// TestRenew keeps the certificates of a control plane that is not looked after otherwise, and has them end with the first request.
+func TestRenew(t *testing.T) {
+	remembers := func(t *testing.T) (*world, *scope) {
+		t.Helper()
+		w := fakeWorld(t)
+		s := w.begin()
+		ownEtcd(s.hcp, "of-the-last-valid-spec")
+		NewWithT(t).Expect(w.r.rememberSpec(t.Context(), s.hcp)).To(Succeed())
+		ownEtcd(s.hcp, "of-now")
+		s.hcp.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: "192.0.2.10", Port: 30443}
+		w.r.PKI.Client = refusing{w.client}
+		return w, s
+	}
+	t.Run("When it was published, they should be kept as the last valid spec had it", func(t *testing.T) {
+		g := NewWithT(t)
+		w, s := remembers(t)
+		g.Expect(w.r.renew(t.Context(), s)).To(And(MatchError(errNoServices), MatchError(ContainSubstring("of-the-last-valid-spec"))))
+		g.Expect(s.pkiErr).To(MatchError(errNoServices), "for the condition")
+		g.Expect(s.hcp.Spec.Etcd.Unmanaged.TLS.ClientSecret.Name).To(Equal("of-now"), "what the user wants stays")
+	})
+	t.Run("When it never was published, there should be none", func(t *testing.T) {
+		w, s := remembers(t)
+		s.hcp.Status.ControlPlaneEndpoint.Host = ""
+		NewWithT(t).Expect(w.r.renew(t.Context(), s)).To(Succeed())
+	})
+	t.Run("When it never had a spec that works, there should be none", func(t *testing.T) {
+		w, s := remembers(t)
+		NewWithT(t).Expect(w.client.Delete(t.Context(), secretOf("last-valid-spec", nil))).To(Succeed())
+		NewWithT(t).Expect(w.r.renew(t.Context(), s)).To(Succeed())
+	})
+	t.Run("When the last valid spec cannot be read, the pass should fail", func(t *testing.T) {
+		w, s := remembers(t)
+		w.refuse("get v1.Secret clusters-demo/last-valid-spec")
+		NewWithT(t).Expect(w.r.renew(t.Context(), s)).To(MatchError(errRefused))
+	})
+	t.Run("When they are renewed, pods should take them", func(t *testing.T) {
+		g := NewWithT(t)
+		w, s := remembers(t)
+		s.hcp.Annotations = map[string]string{pki.DisableAnnotation: "true"}
+		d := deployment("kube-scheduler", true)
+		d.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "a", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "pull-secret"}}}}
+		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "a"}}
+		w.create(d)
+		g.Expect(w.r.renew(t.Context(), s)).To(Succeed())
+		w.get("kube-scheduler", d)
+		g.Expect(d.Spec.Template.Annotations).To(HaveKey("component.hypershift.openshift.io/config-hash"))
+		w.refuse("list v1.DeploymentList")
+		g.Expect(w.r.renew(t.Context(), s)).To(MatchError(errRefused))
+	})
+	t.Run("When it is paused, they should be kept, and otherwise another phase does it", func(t *testing.T) {
+		g := NewWithT(t)
+		w, s := remembers(t)
+		_, err := w.r.certifyPaused(t.Context(), s)
+		g.Expect(err).NotTo(HaveOccurred())
+		s.paused = true
+		_, err = w.r.certifyPaused(t.Context(), s)
+		g.Expect(err).To(MatchError(ContainSubstring("of-the-last-valid-spec")))
+	})
+	t.Run("When its spec works, they should be made by that, and what keeps them be said", func(t *testing.T) {
+		g := NewWithT(t)
+		w, s := remembers(t)
+		s.valid = s.hcp
+		_, err := w.r.certify(t.Context(), s)
+		g.Expect(err).To(MatchError(ContainSubstring("of-now")))
+		g.Expect(s.pkiErr).To(Equal(err))
+	})
+}
+
+// TestValidate chooses the spec of a pass.
+func TestValidate(t *testing.T) {
+	invalid := func(hcp *hyperv1.HostedControlPlane) {
+		hcp.Spec.Services[0].ServicePublishingStrategy = hyperv1.ServicePublishingStrategy{Type: hyperv1.Route, Route: &hyperv1.RoutePublishingStrategy{Hostname: "api.example.com"}}
+	}
+	validate := func(w *world, shape ...func(*hyperv1.HostedControlPlane)) (*scope, error) {
+		s := w.begin()
+		s.valid = nil
+		for _, f := range shape {
+			f(s.hcp)
+		}
+		_, err := w.r.validate(t.Context(), s)
+		return s, err
+	}
+	t.Run("When a spec works, it should count, and be remembered for when one does not", func(t *testing.T) {
+		g := NewWithT(t)
+		w := fakeWorld(t)
+		s, err := validate(w)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(s.invalid).NotTo(HaveOccurred())
+		g.Expect(s.valid).To(BeIdenticalTo(s.hcp))
+		secret := &corev1.Secret{}
+		w.get("last-valid-spec", secret)
+		spec := hyperv1.HostedControlPlaneSpec{}
+		g.Expect(json.Unmarshal(secret.Data["spec.json"], &spec)).To(Succeed())
+		g.Expect(spec).To(Equal(s.hcp.Spec))
+		g.Expect(metav1.IsControlledBy(secret, s.hcp)).To(BeTrue(), "it goes with the control plane")
+
+		s, err = validate(w, invalid, func(hcp *hyperv1.HostedControlPlane) { hcp.Labels = map[string]string{"of": "now"} })
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(s.invalid).To(MatchError(ContainSubstring("APIServer")))
+		g.Expect(s.valid.Spec).To(Equal(spec))
+		g.Expect(s.valid.Labels).To(HaveKeyWithValue("of", "now"))
+		g.Expect(s.hcp.Spec).NotTo(Equal(spec), "what the user wants stays")
+	})
+	t.Run("When a component cannot work by a spec, it should not count", func(t *testing.T) {
+		s, err := validate(fakeWorld(t), func(hcp *hyperv1.HostedControlPlane) {
+			hcp.Spec.Platform = hyperv1.PlatformSpec{Type: hyperv1.AWSPlatform}
+		})
+		NewWithT(t).Expect(err).To(MatchError(phase.ErrStop))
+		NewWithT(t).Expect(s.invalid).To(MatchError(ContainSubstring("platform.aws")))
+	})
+	t.Run("When there never was one that works, the pass should stop", func(t *testing.T) {
+		s, err := validate(fakeWorld(t), invalid)
+		NewWithT(t).Expect(err).To(MatchError(phase.ErrStop))
+		NewWithT(t).Expect(s.valid).To(BeNil())
+	})
+	t.Run("When it cannot be remembered, the pass should fail", func(t *testing.T) {
+		w := fakeWorld(t)
+		w.refuse("create v1.Secret clusters-demo/last-valid-spec")
+		_, err := validate(w)
+		NewWithT(t).Expect(err).To(MatchError(errRefused))
+	})
+	for name, what := range map[string]string{"When the last one cannot be read, the pass should fail": "", "When the last one is none, the pass should fail and name its Secret": "clusters-demo/last-valid-spec"} {
+		t.Run(name, func(t *testing.T) {
+			w := fakeWorld(t, secretOf("last-valid-spec", map[string][]byte{"spec.json": []byte("{")}))
+			want := MatchError(ContainSubstring(what))
+			if what == "" {
+				w.refuse("get v1.Secret clusters-demo/last-valid-spec")
+				want = MatchError(errRefused)
+			}
+			s, err := validate(w, invalid)
+			NewWithT(t).Expect(err).To(want)
+			NewWithT(t).Expect(s.valid).To(BeNil())
+		})
+	}
+}
+
+// TestPass is a whole one, of a control plane whose certificates somebody else makes.
+func TestPass(t *testing.T) {
+	g := NewWithT(t)
+	w := fakeWorld(t)
+	g.Expect(w.pass()).To(Succeed())
+	g.Expect(refreshed(w).Finalizers).To(ConsistOf(Finalizer))
+	g.Expect(w.workloads()).To(Equal([]string{"etcd", "ignition-server"}))
+	g.Expect(w.condition(hyperv1.EtcdAvailable)).To(Equal("False/EtcdWaitingForQuorum"))
+	w.rollOut()
+	g.Expect(w.pass()).To(Succeed())
+	g.Expect(w.condition(hyperv1.EtcdAvailable)).To(Equal("True/QuorumAvailable"))
+
+	pausing := "true"
+	w.edit(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.PausedUntil = &pausing })
+	g.Expect(w.client.Delete(t.Context(), deployment("ignition-server", true))).To(Succeed())
+	g.Expect(w.pass()).To(Succeed())
+	g.Expect(w.condition(hyperv1.ReconciliationActive)).To(Equal("False/ReconciliationPaused"))
+	g.Expect(w.workloads()).NotTo(ContainElement("ignition-server"), "paused")
+	g.Expect(w.client.Delete(t.Context(), w.hcp)).To(Succeed())
+	g.Expect(w.pass()).To(Succeed())
+	g.Expect(w.client.Get(t.Context(), client.ObjectKeyFromObject(w.hcp), &hyperv1.HostedControlPlane{})).To(MatchError(ContainSubstring("not found")))
+}
