@@ -26,7 +26,7 @@ func (s *scope) chooseStream(documents []string) (string, error) {
 	if s.pool.Spec.OSImageStream != nil {
 		wanted = s.pool.Spec.OSImageStream.Name
 	}
-	if streams := s.distribution().OSStreams; streams == "" || !release.AtLeast(s.release.Version(), streams) {
+	if streams := s.distribution().OSStreams; !release.AtLeast(s.release.Version(), streams) { // Nothing is at least none.
 		if wanted == streamRHEL10 && s.distribution().OwnOperators {
 			return "", fmt.Errorf("spec.osImageStream.name is %s, which needs OpenShift %s or newer, and the release is %s: set %s, or choose a newer release",
 				wanted, streams, s.release.Version(), streamRHEL9)

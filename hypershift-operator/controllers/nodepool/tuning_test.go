@@ -142,6 +142,7 @@ func TestStream(t *testing.T) {
 			got, err := s.chooseStream([]string{tc.document})
 			if tc.fails != "" {
 				g.Expect(err).To(MatchError(ContainSubstring(tc.fails)))
+				g.Expect(got).To(BeEmpty())
 				return
 			}
 			g.Expect(err).NotTo(HaveOccurred())

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodepool
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/testenv"
+)
+
+// reported is what the node tuning operator says of a pool's profile.
+func reported(name, pool, status string) *corev1.ConfigMap {
+	c := handed(name, map[string]string{"status": status}, performanceStatusLabel)
+	c.Labels[hyperv1.NodePoolAnnotation] = pool
+	return c
+}
+
+// TestReportPerformance: the node tuning operator's words are repeated while there is tuning, and gone with it.
+func TestReportPerformance(t *testing.T) {
+	const prefix = "performance.operator.openshift.io/"
+	const status = "conditions:\n- {type: Available, status: \"True\", message: ready}\n- {type: Progressing, status: \"False\", reason: Done}\n" +
+		"- {type: Upgradeable, status: \"True\"}\n- {type: Degraded, status: \"False\"}\n- {type: Other, status: \"True\"}\n"
+	all := map[string]metav1.Condition{
+		prefix + "Available":   {Type: prefix + "Available", Status: "True", Reason: "AsExpected", Message: "ready"},
+		prefix + "Progressing": {Type: prefix + "Progressing", Status: "False", Reason: "Done"},
+		prefix + "Upgradeable": {Type: prefix + "Upgradeable", Status: "True", Reason: "AsExpected"},
+		prefix + "Degraded":    {Type: prefix + "Degraded", Status: "False", Reason: "AsExpected"},
+	}
+	for name, tc := range map[string]struct {
+		before func(*world, *scope)
+		there  []*corev1.ConfigMap
+		want   map[string]metav1.Condition
+		err    string
+	}{
+		"When the operator says something of the profile, it should be repeated": {there: []*corev1.ConfigMap{reported("own", "demo", status)}, want: all},
+		"When it speaks of another pool, or of something else, it should be silent": {there: []*corev1.ConfigMap{reported("another", "another", status), func() *corev1.ConfigMap {
+			c := reported("own", "demo", status)
+			delete(c.Labels, performanceStatusLabel)
+			return c
+		}()}},
+		"When the pool is not tuned any more, it should be silent": {before: func(_ *world, s *scope) { s.pool.Spec.TuningConfig = nil },
+			there: []*corev1.ConfigMap{reported("own", "demo", status)}},
+		"When the release is of Kubernetes, it should be silent": {before: func(_ *world, s *scope) { s.release = fixture.Payloads()[fixture.ReleaseImage] },
+			there: []*corev1.ConfigMap{reported("own", "demo", status)}},
+		"When what it says cannot be read, the pass should fail": {there: []*corev1.ConfigMap{reported("own", "demo", "conditions: none")}, err: "clusters-demo/own"},
+		"When nobody can be asked, the pass should fail": {before: func(w *world, _ *scope) {
+			w.Reconciler.Client = answering(w.client, "list .*", testenv.ErrRefused)
+		}, err: testenv.ErrRefused.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, s := tuningPass(t, [][2]string{{"fast", profileDocument}}, nil)
+			for _, obj := range tc.there {
+				fixture.Create(t, w.client, obj)
+			}
+			s.accept(prefix+"Degraded", "of an earlier phase")
+			if tc.before != nil {
+				tc.before(w, s)
+			}
+			result, err := w.reportPerformance(t.Context(), s)
+			w.Expect(result).To(BeZero())
+			if tc.err != "" {
+				w.Expect(err).To(MatchError(ContainSubstring(tc.err)))
+			} else {
+				w.Expect(err).NotTo(HaveOccurred())
+			}
+			if tc.want == nil {
+				tc.want = map[string]metav1.Condition{}
+			}
+			w.Expect(cmp.Diff(tc.want, s.conditions)).To(BeEmpty(), "-want +got")
+			w.Expect(s.cleared).To(ConsistOf(prefix+"Available", prefix+"Progressing", prefix+"Upgradeable", prefix+"Degraded"), "what was said last goes")
+		})
+	}
+	t.Run("When it says the same again, its time should stay, so that nothing is written", func(t *testing.T) {
+		w, s := tuningPass(t, [][2]string{{"fast", profileDocument}}, nil)
+		fixture.Create(t, w.client, reported("own", "demo", status))
+		_, err := w.reportPerformance(t.Context(), s)
+		w.Expect(err).NotTo(HaveOccurred())
+		before := mergeConditions(nil, s)
+		s.now = s.now.Add(1e9)
+		w.Expect(mergeConditions(before, s)).To(Equal(before))
+	})
+}
