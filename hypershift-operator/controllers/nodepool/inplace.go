@@ -31,18 +31,14 @@ func (r *Reconciler) applyMachineSet(ctx context.Context, s *scope, ref clusterv
 		return err
 	}
 	ms := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace(), Name: s.pool.Name}}
-	taints, err := taintsJSON(s.pool)
-	if err != nil {
-		return err
-	}
 	reopened := false
-	_, err = upsert.Object(ctx, r.Client, ms, func() error {
+	_, err := upsert.Object(ctx, r.Client, ms, func() error {
 		reopened = s.aim(ms)
 		template := s.machineTemplate(ref)
 		for key, value := range s.pool.Spec.NodeLabels {
 			template.Labels[hyperv1.NodeLabelPrefix+"."+key] = value
 		}
-		template.Annotations[hyperv1.NodePoolTaintsAnnotation] = taints
+		template.Annotations[hyperv1.NodePoolTaintsAnnotation] = taintsJSON(s.pool)
 		ms.Spec.ClusterName = s.hc.Spec.InfraID
 		ms.Spec.Replicas = replicas(s.pool, ms.Spec.Replicas)
 		ms.Spec.Selector = metav1.LabelSelector{MatchLabels: map[string]string{s.resourcesName(): s.resourcesName()}}

@@ -196,6 +196,13 @@ func TestReportMachinesElsewhere(t *testing.T) {
 	})
 }
 
+func TestNotTrue(t *testing.T) {
+	reason, message := notTrue(machineWith("m", condition.True("T", "R", "well")), "T", "otherwise")
+	g := NewWithT(t)
+	g.Expect(reason).To(BeEmpty())
+	g.Expect(message).To(BeEmpty())
+}
+
 func TestBucketsInOrder(t *testing.T) {
 	b := buckets{}
 	b.add("B", "m2", "x")

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"strings"
 
@@ -20,11 +19,7 @@ import (
 // reconcileNodeMarks writes the pool's node labels and taints on its machines, from where they reach the nodes. So they
 // change on running nodes and need no new machines.
 func (r *Reconciler) reconcileNodeMarks(ctx context.Context, s *scope) (ctrl.Result, error) {
-	taints, err := taintsJSON(s.pool)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	labels := s.carriedLabels()
+	taints, labels := taintsJSON(s.pool), s.carriedLabels()
 	var failures []error
 	for _, machine := range s.machines {
 		if !machine.DeletionTimestamp.IsZero() {
@@ -63,14 +58,11 @@ func withNodeLabels(labels, nodeLabels map[string]string) map[string]string {
 	return merged
 }
 
-func taintsJSON(pool *hyperv1.NodePool) (string, error) {
+func taintsJSON(pool *hyperv1.NodePool) string {
 	taints := pool.Spec.Taints
 	if taints == nil {
 		taints = []hyperv1.Taint{}
 	}
-	raw, err := json.Marshal(taints)
-	if err != nil {
-		return "", fmt.Errorf("encoding the taints of NodePool %s/%s: %w", pool.Namespace, pool.Name, err)
-	}
-	return string(raw), nil
+	raw, _ := json.Marshal(taints) // They are texts, which nothing keeps from being encoded.
+	return string(raw)
 }

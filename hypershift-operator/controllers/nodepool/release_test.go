@@ -19,6 +19,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/support/phase"
+	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/tenantlimits"
 )
 
@@ -172,4 +173,14 @@ func TestRequireIgnition(t *testing.T) {
 		g.Expect(err).To(MatchError(errRefused))
 		g.Expect(s.conditions).To(BeEmpty())
 	})
+}
+
+func TestReleaseNotRemembered(t *testing.T) {
+	g := NewWithT(t)
+	s, r := released(refusals{"patch NodePool"}, nil)
+	r.Releases = fixture.Releases{fixture.ReleaseImage: releaseinfo.New(fixture.ReleaseImage, releaseinfo.Payload{
+		Version: "1.36.3", Distribution: releaseinfo.Kubernetes, Digest: "sha256:1"})}
+	_, err := r.reconcileRelease(t.Context(), s)
+	g.Expect(err).To(MatchError(errRefused))
+	g.Expect(s.conditions).To(BeEmpty())
 }
