@@ -236,11 +236,7 @@ func TestLeave(t *testing.T) {
 			seed := allocated("aaaaa1", tc.uid, tc.is)
 			seed.Power = "on"
 			k := newRack(t, "alice", sibling("self", annotated(UIDAnnotation, "self")), seed)
-			m, err := k.identity.Client.GetMachine(t.Context(), "aaaaa1")
-			if err != nil {
-				t.Fatal(err)
-			}
-			k.observed = m
+			k.look("aaaaa1")
 			if tc.prepare != nil {
 				tc.prepare(k)
 			}
