@@ -53,9 +53,9 @@ func (r *Reconciler) writeStatus(ctx context.Context, hc *hyperv1.HostedCluster,
 	return nil
 }
 
-// computeStatus is a function of the scope alone.
+// computeStatus is a function of the scope alone, and shares with it what it repeats.
 func computeStatus(s *scope) hyperv1.HostedClusterStatus {
-	status := *s.hc.Status.DeepCopy()
+	status := s.hc.Status
 	status.Version = versionStatus(s)
 	status.KubeConfig, status.CustomKubeconfig, status.KubeadminPassword = s.kubeconfig, s.customKubeconfig, s.kubeadminPassword
 	status.IgnitionEndpoint = s.ignitionEndpoint
@@ -65,11 +65,11 @@ func computeStatus(s *scope) hyperv1.HostedClusterStatus {
 			status.ControlPlaneEndpoint = s.hcp.Status.ControlPlaneEndpoint
 		}
 		status.OAuthCallbackURLTemplate = s.hcp.Status.OAuthCallbackURLTemplate
-		status.Platform = s.hcp.Status.Platform.DeepCopy()
-		status.Configuration = s.hcp.Status.Configuration.DeepCopy()
-		status.ControlPlaneVersion = *s.hcp.Status.ControlPlaneVersion.DeepCopy()
-		status.AutoNode = *s.hcp.Status.AutoNode.DeepCopy()
-		status.SecretEncryption = *s.hcp.Status.SecretEncryption.DeepCopy()
+		status.Platform = s.hcp.Status.Platform
+		status.Configuration = s.hcp.Status.Configuration
+		status.ControlPlaneVersion = s.hcp.Status.ControlPlaneVersion
+		status.AutoNode = s.hcp.Status.AutoNode
+		status.SecretEncryption = s.hcp.Status.SecretEncryption
 	}
 	if s.wanted != nil {
 		status.PayloadArch = payloadArch(s.wanted)

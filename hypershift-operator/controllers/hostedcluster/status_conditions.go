@@ -28,7 +28,7 @@ var copied = []hyperv1.ConditionType{
 // conditions computes all conditions of a HostedCluster from the scope and the rest of its status.
 func conditions(s *scope, status hyperv1.HostedClusterStatus) []metav1.Condition {
 	reported := reportedBy(s.hcp)
-	all := make([]metav1.Condition, 0, len(copied)+len(s.conditions)+6)
+	var all []metav1.Condition
 	for _, conditionType := range copied {
 		if _, set := s.conditions[string(conditionType)]; set {
 			continue

@@ -19,10 +19,10 @@ const maxHistory = 100
 // operator does not keep a history, gets one that follows the images it runs.
 func versionStatus(s *scope) *hyperv1.ClusterVersionStatus {
 	if s.hcp != nil && s.hcp.Status.VersionStatus != nil {
-		return s.hcp.Status.VersionStatus.DeepCopy()
+		return s.hcp.Status.VersionStatus
 	}
 	if s.images.release == "" {
-		return s.hc.Status.Version.DeepCopy()
+		return s.hc.Status.Version
 	}
 	return followImages(s.hc.Status.Version, s.hc.Generation, s.images.release, s.hcp, s.now)
 }

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+)
+
+// usersSecret is a Secret that a user wrote beside the fixture's cluster.
+func usersSecret(name string, data map[string]string) *corev1.Secret {
+	return secretOf(metav1.ObjectMeta{Namespace: "clusters", Name: name}, data)
+}
+
+func secretOf(meta metav1.ObjectMeta, data map[string]string) *corev1.Secret {
+	secret := &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{}}
+	for key, value := range data {
+		secret.Data[key] = []byte(value)
+	}
+	return secret
+}
+
+// contents are the Secrets of the hosted namespace that are the cluster's, as "name/key=value".
+func (d *desk) contents(t *testing.T) map[string]string {
+	t.Helper()
+	secrets := &corev1.SecretList{}
+	if err := d.server.List(t.Context(), secrets, client.InNamespace("clusters-demo")); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, secret := range secrets.Items {
+		if secret.Annotations[hyperv1.HostedClusterAnnotation] != "clusters/demo" {
+			continue
+		}
+		for key, value := range secret.Data {
+			found[secret.Name+"/"+key] = string(value)
+		}
+	}
+	return found
+}
+
+// passPhase is one phase of a pass.
+type passPhase func(*Reconciler, context.Context, *scope) (ctrl.Result, error)
+
+// copying is what a phase copies from beside a cluster into its hosted namespace.
+type copying struct {
+	run     passPhase
+	edit    func(*hyperv1.HostedCluster)
+	objects []client.Object
+	refuse  string
+	// want is what the hosted namespace holds afterwards, and fails a part of the error.
+	want  map[string]string
+	fails string
+	// finds is the condition that is set, as "Type=Status/Reason".
+	finds string
+}
+
+func (c copying) check(t *testing.T) {
+	t.Helper()
+	g, d := NewWithT(t), newDesk(c.objects...)
+	d.refuse = c.refuse
+	s := withScope()
+	s.platform, _ = d.Platforms.For(s.hc.Spec.Platform.Type)
+	if c.edit != nil {
+		c.edit(s.hc)
+	}
+	result, err := c.run(d.Reconciler, t.Context(), s)
+	g.Expect(result).To(BeZero())
+	if c.fails == "" {
+		g.Expect(err).NotTo(HaveOccurred())
+	} else {
+		g.Expect(err).To(MatchError(ContainSubstring(c.fails)))
+	}
+	if c.want == nil {
+		c.want = map[string]string{}
+	}
+	if diff := cmp.Diff(c.want, d.contents(t)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	var found []string
+	for _, c := range s.conditions {
+		found = append(found, c.Type+"="+string(c.Status)+"/"+c.Reason)
+	}
+	g.Expect(strings.Join(found, " ")).To(Equal(c.finds))
+}
+
+func TestCopiedPullSecret(t *testing.T) {
+	const config = "demo-pull-secret"
+	run, source := (*Reconciler).reconcilePullSecret, usersSecret(config, map[string]string{".dockerconfigjson": "{}", "other": "x"})
+	copied := map[string]string{"pull-secret/.dockerconfigjson": "{}"}
+	for name, test := range map[string]copying{
+		"it is there":              {run: run, objects: []client.Object{source}, want: copied},
+		"it changed":               {run: run, objects: []client.Object{source, secretOf(ours("clusters-demo", "pull-secret"), map[string]string{"old": "y"})}, want: copied},
+		"it is missing":            {run: run, fails: "spec.pullSecret: there is no Secret clusters/demo-pull-secret", finds: "ValidReleaseImage=False/SecretNotFound"},
+		"it is empty":              {run: run, objects: []client.Object{usersSecret(config, nil)}, fails: `has no key ".dockerconfigjson"`, finds: "ValidReleaseImage=False/SecretNotFound"},
+		"another's has its name":   {run: run, objects: []client.Object{source, usersSecret("x", nil), secretOf(metav1.ObjectMeta{Namespace: "clusters-demo", Name: "pull-secret"}, nil)}, fails: "an object of that name"},
+		"it cannot be written now": {run: run, objects: []client.Object{source}, refuse: "create v1.Secret", fails: errNotNow.Error()},
+	} {
+		t.Run("When "+name, test.check)
+	}
+	t.Run("When it is copied, the registry should be asked with it", func(t *testing.T) {
+		for _, kind := range []corev1.SecretType{"", corev1.SecretTypeOpaque} {
+			g, s, objects := NewWithT(t), withScope(), []client.Object{source.DeepCopy()}
+			want := corev1.SecretTypeDockerConfigJson
+			if kind != "" {
+				old := secretOf(ours("clusters-demo", "pull-secret"), nil)
+				old.Type, want = kind, kind
+				objects = append(objects, old)
+			}
+			d := newDesk(objects...)
+			_, err := d.reconcilePullSecret(t.Context(), s)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(s.registryAccess().PullSecret).To(BeEquivalentTo("{}"))
+			made := s.secret("pull-secret")
+			g.Expect(d.has(t, made)).To(BeTrue())
+			g.Expect(made.Type).To(Equal(want), "the server lets nobody change it")
+		}
+	})
+}
+
+// encrypted has a cluster encrypt its Secrets.
+func encrypted(spec hyperv1.SecretEncryptionSpec) func(*hyperv1.HostedCluster) {
+	return func(hc *hyperv1.HostedCluster) { hc.Spec.SecretEncryption = &spec }
+}
+
+// byPlugin encrypts by a plugin of the user's, whose credentials have a name.
+func byPlugin(credentials *corev1.LocalObjectReference) func(*hyperv1.HostedCluster) {
+	return encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{
+		Provider: hyperv1.KMSPlugin, Plugin: &hyperv1.KMSPluginSpec{Name: "vault", Credentials: credentials}}})
+}
+
+func TestCopiedEncryptionKeys(t *testing.T) {
+	run := (*Reconciler).reconcileSecretEncryption
+	named := func(name string) corev1.LocalObjectReference { return corev1.LocalObjectReference{Name: name} }
+	byKey := func(active string, backup *corev1.LocalObjectReference) func(*hyperv1.HostedCluster) {
+		return encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{ActiveKey: named(active), BackupKey: backup}})
+	}
+	old, empty, reserved, creds := named("old"), named(""), named("ssh-key"), named("creds")
+	keys := []client.Object{usersSecret("new", map[string]string{"key": "1", "x": "y"}), usersSecret("old", map[string]string{"key": "2"}),
+		usersSecret("creds", map[string]string{"a": "1", "b": "2"}), usersSecret("ssh-key", map[string]string{"key": "3"})}
+	for name, test := range map[string]copying{
+		"nothing is encrypted":           {run: run, objects: keys},
+		"there is one key":               {run: run, edit: byKey("new", nil), objects: keys, want: map[string]string{"new/key": "1"}},
+		"the former key has no name":     {run: run, edit: byKey("new", &empty), objects: keys, want: map[string]string{"new/key": "1"}},
+		"there is a former key":          {run: run, edit: byKey("new", &old), objects: keys, want: map[string]string{"new/key": "1", "old/key": "2"}},
+		"the former key is missing":      {run: run, edit: byKey("new", &old), objects: keys[:1], want: map[string]string{"new/key": "1"}, fails: "spec.secretEncryption.aescbc: there is no Secret clusters/old"},
+		"it names no key":                {run: run, edit: encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC}), objects: keys, fails: "spec.secretEncryption.aescbc is empty"},
+		"a key has the name of another":  {run: run, edit: byKey("ssh-key", nil), objects: keys, fails: "spec.secretEncryption.aescbc: the Secret clusters/ssh-key has the name"},
+		"a plugin needs no credentials":  {run: run, edit: byPlugin(nil), objects: keys},
+		"a plugin has credentials":       {run: run, edit: byPlugin(&creds), objects: keys, want: map[string]string{"creds/a": "1", "creds/b": "2"}},
+		"a plugin's are missing":         {run: run, edit: byPlugin(&old), objects: keys[:1], fails: "spec.secretEncryption.kms.plugin.credentials: there is no Secret"},
+		"a plugin's have another's name": {run: run, edit: byPlugin(&reserved), objects: keys, fails: "spec.secretEncryption.kms.plugin.credentials: the Secret clusters/ssh-key"},
+		"a cloud's keys are not ours":    {run: run, edit: encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{Provider: hyperv1.AWS}}), objects: keys},
+		"a plugin is there and not chosen": {run: run, edit: func(hc *hyperv1.HostedCluster) {
+			byPlugin(&creds)(hc)
+			hc.Spec.SecretEncryption.KMS.Provider = hyperv1.AWS
+		}, objects: keys},
+		"a plugin is there and no KMS is":   {run: run, edit: func(hc *hyperv1.HostedCluster) { byPlugin(&creds)(hc); hc.Spec.SecretEncryption.Type = hyperv1.AESCBC }, objects: keys, fails: "aescbc is empty"},
+		"a KMS is chosen that nobody names": {run: run, edit: encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS}), objects: keys},
+	} {
+		t.Run("When "+name, test.check)
+	}
+}
+
+// cloud is a platform that says what it is asked.
+type cloud struct {
+	platform.Platform
+	asked       []platform.Cluster
+	credentials platform.Credentials
+	err         error
+}
+
+func (c *cloud) ReconcileSecretEncryption(_ context.Context, _ client.Client, cluster platform.Cluster) error {
+	c.asked = append(c.asked, cluster)
+	return c.err
+}
+
+func (c *cloud) ReconcileCredentials(_ context.Context, _ client.Client, cluster platform.Cluster) (platform.Credentials, error) {
+	c.asked = append(c.asked, cluster)
+	return c.credentials, c.err
+}
+
+func TestEncryptionByAPlatform(t *testing.T) {
+	for name, err := range map[string]error{"When the platform can, it should be done": nil, "When it cannot, that should be told": errNotNow} {
+		t.Run(name, func(t *testing.T) {
+			c, s := &cloud{err: err}, withScope()
+			s.platform = c
+			encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{Provider: hyperv1.AWS}})(s.hc)
+			_, got := newDesk().reconcileSecretEncryption(t.Context(), s)
+			NewWithT(t).Expect(c.asked).To(HaveLen(1))
+			NewWithT(t).Expect(c.asked[0].OperatorImage).To(Equal(operatorImage))
+			if got != err {
+				t.Errorf("%v, want %v", got, err)
+			}
+		})
+	}
+}
+
+func TestCopiedEtcdBackup(t *testing.T) {
+	run := (*Reconciler).reconcileEtcdBackup
+	scheduled := func(key, s3 string) func(*hyperv1.HostedCluster) {
+		return func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Etcd.Managed.AutomatedBackup = &hyperv1.AutomatedEtcdBackupConfig{EncryptionKey: hyperv1.SecretReference{Name: key}}
+			if s3 != "" {
+				hc.Spec.Etcd.Managed.AutomatedBackup.Storage.S3 = &hyperv1.HCPEtcdBackupS3{Credentials: hyperv1.SecretReference{Name: s3}}
+			}
+		}
+	}
+	age := usersSecret("age", map[string]string{"recipients": "public", "identity": "private"})
+	with := func(name string, data map[string]string) []client.Object {
+		return []client.Object{age.DeepCopy(), usersSecret(name, data)}
+	}
+	const field = "spec.etcd.managed.automatedBackup."
+	public := map[string]string{"age/recipients": "public"}
+	for name, test := range map[string]copying{
+		"nothing is scheduled":           {run: run, objects: with("s3", nil)},
+		"etcd is somebody else's":        {run: run, edit: func(hc *hyperv1.HostedCluster) { hc.Spec.Etcd.Managed = nil }},
+		"the key is missing":             {run: run, edit: scheduled("age", ""), fails: field + "encryptionKey: there is no Secret clusters/age"},
+		"it is kept elsewhere":           {run: run, edit: scheduled("age", ""), objects: with("s3", nil), want: public},
+		"the credentials are missing":    {run: run, edit: scheduled("age", "s3"), objects: []client.Object{age.DeepCopy()}, want: public, fails: field + "storage.s3.credentials: there is no Secret clusters/s3"},
+		"the credentials are empty":      {run: run, edit: scheduled("age", "s3"), objects: with("s3", map[string]string{"credentials": ""}), want: public, fails: field + `storage.s3.credentials: the Secret clusters/s3 has no key "credentials"`},
+		"the storage is known to all":    {run: run, edit: scheduled("age", "s3"), objects: with("s3", map[string]string{"credentials": "c", "ca-bundle.crt": "", "x": "y"}), want: map[string]string{"age/recipients": "public", "s3/credentials": "c"}},
+		"the storage has a CA":           {run: run, edit: scheduled("age", "s3"), objects: with("s3", map[string]string{"credentials": "c", "ca-bundle.crt": "CA"}), want: map[string]string{"age/recipients": "public", "s3/credentials": "c", "s3/ca-bundle.crt": "CA"}},
+		"the name is another's":          {run: run, edit: scheduled("age", "ssh-key"), objects: with("ssh-key", map[string]string{"credentials": "c"}), want: public, fails: field + "storage.s3.credentials: the Secret clusters/ssh-key has the name"},
+		"the copy cannot be written now": {run: run, edit: scheduled("age", ""), objects: with("s3", nil), refuse: "create v1.Secret", fails: field + "encryptionKey"},
+	} {
+		t.Run("When "+name, test.check)
+	}
+}
+
+// TestDropped: what is not this cluster's stays.
+func TestDropped(t *testing.T) {
+	bundle := func(owner string) client.Object {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "user-ca-bundle", Annotations: map[string]string{hyperv1.HostedClusterAnnotation: owner}}}
+	}
+	none := func(hc *hyperv1.HostedCluster) { hc.Spec.AdditionalTrustBundle = nil }
+	asCA := func(hc *hyperv1.HostedCluster) {
+		none(hc)
+		hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{TrustedCA: configv1.ConfigMapNameReference{Name: "user-ca-bundle"}}}
+	}
+	for name, test := range map[string]struct {
+		objects []client.Object
+		edit    func(*hyperv1.HostedCluster)
+		refuse  string
+		stays   bool
+		fails   bool
+	}{
+		"it is ours":                       {[]client.Object{bundle("clusters/demo")}, none, "", false, false},
+		"it is another's":                  {[]client.Object{bundle("clusters/other")}, none, "", true, false},
+		"it is not there":                  {nil, none, "", false, false},
+		"it is the configuration's":        {[]client.Object{bundle("clusters/demo")}, asCA, "", true, false},
+		"it cannot be read now":            {[]client.Object{bundle("clusters/demo")}, none, "get v1.ConfigMap clusters-demo/user-ca-bundle", true, true},
+		"it cannot be deleted now":         {[]client.Object{bundle("clusters/demo")}, none, "delete v1.ConfigMap", true, true},
+		"it cannot be deleted, and is not": {[]client.Object{bundle("clusters/other")}, none, "delete v1.ConfigMap", true, false},
+	} {
+		t.Run("When "+name, func(t *testing.T) {
+			d := newDesk(test.objects...)
+			d.refuse = test.refuse
+			_, err := d.reconcileTrustBundle(t.Context(), withScope(func(s *scope) { test.edit(s.hc) }))
+			NewWithT(t).Expect(err != nil).To(Equal(test.fails))
+			NewWithT(t).Expect(d.has(t, bundle(""))).To(Equal(test.stays))
+		})
+	}
+}

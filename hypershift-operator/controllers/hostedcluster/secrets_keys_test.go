@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"crypto/ecdh"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+)
+
+func TestCopiedSSHKey(t *testing.T) {
+	run := (*Reconciler).reconcileSSHKey
+	named := func(name string) func(*hyperv1.HostedCluster) {
+		return func(hc *hyperv1.HostedCluster) { hc.Spec.SSHKey.Name = name }
+	}
+	old := secretOf(ours("clusters-demo", "ssh-key"), map[string]string{"id_rsa.pub": "old"})
+	for name, test := range map[string]copying{
+		"there is one": {run: run, objects: []client.Object{usersSecret("demo-ssh-key", map[string]string{"id_rsa.pub": "ssh", "id_rsa": "private"}), old.DeepCopy()},
+			want: map[string]string{"ssh-key/id_rsa.pub": "ssh"}},
+		"its Secret has the name of another": {run: run, edit: named("pull-secret"), objects: []client.Object{usersSecret("pull-secret", map[string]string{"id_rsa.pub": "ssh"})},
+			want: map[string]string{"ssh-key/id_rsa.pub": "ssh"}},
+		"its Secret has the name of the copy": {run: run, edit: named("ssh-key"), objects: []client.Object{usersSecret("ssh-key", map[string]string{"id_rsa.pub": "ssh"})},
+			fails: "spec.sshKey: the Secret clusters/ssh-key has the name of one that every control plane has"},
+		"it is missing":          {run: run, objects: []client.Object{old.DeepCopy()}, want: map[string]string{"ssh-key/id_rsa.pub": "old"}, fails: "spec.sshKey: there is no Secret clusters/demo-ssh-key"},
+		"there is none":          {run: run, edit: named("")},
+		"there is none any more": {run: run, edit: named(""), objects: []client.Object{old.DeepCopy()}},
+		"the copy cannot be deleted": {run: run, edit: named(""), objects: []client.Object{old.DeepCopy()}, refuse: "delete v1.Secret", fails: errNotNow.Error(),
+			want: map[string]string{"ssh-key/id_rsa.pub": "old"}},
+		"it cannot be read now": {run: run, refuse: "get v1.Secret clusters/demo-ssh-key", fails: "spec.sshKey: reading Secret clusters/demo-ssh-key: not now"},
+	} {
+		t.Run("When "+name, test.check)
+	}
+	t.Run("When the copy is there, its type should stay", func(t *testing.T) {
+		for kind, want := range map[corev1.SecretType]corev1.SecretType{"": corev1.SecretTypeOpaque, corev1.SecretTypeTLS: corev1.SecretTypeTLS} {
+			d, live := newDesk(usersSecret("demo-ssh-key", map[string]string{"id_rsa.pub": "ssh"})), old.DeepCopy()
+			if live.Type = kind; kind != "" {
+				NewWithT(t).Expect(d.server.Create(t.Context(), live)).To(Succeed())
+			}
+			_, err := d.reconcileSSHKey(t.Context(), withScope())
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+			made := withScope().secret("ssh-key")
+			NewWithT(t).Expect(d.has(t, made)).To(BeTrue())
+			NewWithT(t).Expect(made.Type).To(Equal(want))
+		}
+	})
+}
+
+func TestCopiedTrustBundle(t *testing.T) {
+	source := func(data map[string]string) *corev1.ConfigMap {
+		bundle := &corev1.ConfigMap{Data: data}
+		bundle.Namespace, bundle.Name = "clusters", fixture.TrustBundle
+		return bundle
+	}
+	good := source(map[string]string{"ca-bundle.crt": "PEM", "x": "y"})
+	theirs := &corev1.ConfigMap{}
+	theirs.Namespace, theirs.Name = "clusters-demo", "user-ca-bundle"
+	for name, test := range map[string]struct {
+		objects       []client.Object
+		refuse, fails string
+	}{
+		"When it is there":              {[]client.Object{good}, "", ""},
+		"When it is missing":            {nil, "", "spec.additionalTrustBundle: there is no ConfigMap clusters/demo-trust"},
+		"When it is empty":              {[]client.Object{source(nil)}, "", `spec.additionalTrustBundle: the ConfigMap clusters/demo-trust has no key "ca-bundle.crt"`},
+		"When it cannot be read now":    {[]client.Object{good}, "get v1.ConfigMap clusters/demo-trust", "spec.additionalTrustBundle: reading ConfigMap clusters/demo-trust"},
+		"When it cannot be written now": {[]client.Object{good}, "create v1.ConfigMap", errNotNow.Error()},
+		"When the name is another's":    {[]client.Object{good, theirs}, "", "an object of that name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, d, s := NewWithT(t), newDesk(test.objects...), withScope()
+			d.refuse = test.refuse
+			_, err := d.reconcileTrustBundle(t.Context(), s)
+			made := &corev1.ConfigMap{ObjectMeta: ours("clusters-demo", "user-ca-bundle")}
+			if test.fails != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(test.fails)))
+				g.Expect(d.has(t, made) && len(made.Data) > 0).To(BeFalse())
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(s.registryAccess().TrustBundle).To(BeEquivalentTo("PEM"))
+			g.Expect(d.has(t, made)).To(BeTrue())
+			g.Expect(made.Data).To(Equal(map[string]string{"ca-bundle.crt": "PEM"}))
+			g.Expect(made.Annotations).To(HaveKeyWithValue(hyperv1.HostedClusterAnnotation, "clusters/demo"), "else nobody would delete it again")
+		})
+	}
+}
+
+func TestCopiedSigningKey(t *testing.T) {
+	run := (*Reconciler).reconcileSigningKey
+	named := func(hc *hyperv1.HostedCluster) {
+		hc.Spec.ServiceAccountSigningKey = &corev1.LocalObjectReference{Name: "signing"}
+	}
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	private := string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	public := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+	exchange, err := ecdh.X25519().GenerateKey(rand.Reader)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	der, err = x509.MarshalPKCS8PrivateKey(exchange)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	cannotSign := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	with := func(data map[string]string) []client.Object { return []client.Object{usersSecret("signing", data)} }
+	for name, test := range map[string]copying{
+		"there is none": {run: run, objects: with(map[string]string{"key": private})},
+		"there is one": {run: run, edit: named, objects: with(map[string]string{"key": private}),
+			want: map[string]string{"sa-signing-key/service-account.key": private, "sa-signing-key/service-account.pub": public}},
+		"there is a former one": {run: run, edit: named, objects: with(map[string]string{"key": private, "old-key.pub": "former"}),
+			want: map[string]string{"sa-signing-key/service-account.key": private, "sa-signing-key/service-account.pub": public + "former"}},
+		"it is missing":                 {run: run, edit: named, fails: "spec.serviceAccountSigningKey: there is no Secret clusters/signing"},
+		"it is no PEM":                  {run: run, edit: named, objects: with(map[string]string{"key": "x"}), fails: "spec.serviceAccountSigningKey: Secret signing: its key is not PEM"},
+		"it cannot sign":                {run: run, edit: named, objects: with(map[string]string{"key": cannotSign}), fails: "Secret signing: its key cannot sign"},
+		"it cannot be written just now": {run: run, edit: named, objects: with(map[string]string{"key": private}), refuse: "create v1.Secret", fails: errNotNow.Error()},
+	} {
+		t.Run("When "+name, test.check)
+	}
+}
+
+func TestCopiedEtcdClient(t *testing.T) {
+	run := (*Reconciler).reconcileEtcdClient
+	own := func(secret string) func(*hyperv1.HostedCluster) {
+		return func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Etcd = hyperv1.EtcdSpec{ManagementType: hyperv1.Unmanaged, Unmanaged: &hyperv1.UnmanagedEtcdSpec{
+				TLS: hyperv1.EtcdTLSConfig{ClientSecret: corev1.LocalObjectReference{Name: secret}}}}
+		}
+	}
+	pair := keyPair(t)
+	good := map[string]string{"etcd-client.crt": string(pair.CertPEM), "etcd-client.key": string(pair.KeyPEM), "etcd-client-ca.crt": string(pair.CertPEM)}
+	copied := map[string]string{}
+	for key, value := range good {
+		copied["etcd-tls/"+key] = value
+	}
+	bad := map[string]string{"etcd-client.crt": good["etcd-client.crt"], "etcd-client.key": good["etcd-client.crt"], "etcd-client-ca.crt": good["etcd-client-ca.crt"]}
+	with := func(name string, data map[string]string) []client.Object {
+		return []client.Object{usersSecret(name, data)}
+	}
+	const fine, wrong = "UnmanagedEtcdAvailable=True/UnmanagedEtcdAsExpected", "UnmanagedEtcdAvailable=False/UnmanagedEtcdMisconfigured"
+	for name, test := range map[string]copying{
+		"etcd is ours":            {run: run, objects: with("etcd-tls", good)},
+		"it was somebody else's":  {run: run, edit: func(hc *hyperv1.HostedCluster) { own("etcd-tls")(hc); hc.Spec.Etcd.ManagementType = hyperv1.Managed }, objects: with("etcd-tls", good)},
+		"nobody says whose it is": {run: run, edit: func(hc *hyperv1.HostedCluster) { own("")(hc); hc.Spec.Etcd.Unmanaged = nil }},
+		"all is there":            {run: run, edit: own("etcd-tls"), objects: with("etcd-tls", good), want: copied, finds: fine},
+		"it is missing":           {run: run, edit: own("etcd-tls"), fails: "spec.etcd.unmanaged.tls: there is no Secret clusters/etcd-tls", finds: wrong},
+		"the key is of no use":    {run: run, edit: own("etcd-tls"), objects: with("etcd-tls", bad), fails: "spec.etcd.unmanaged.tls: the Secret clusters/etcd-tls: the client certificate", finds: wrong},
+		"the name is another's":   {run: run, edit: own("ssh-key"), objects: with("ssh-key", good), fails: "spec.etcd.unmanaged.tls: the Secret clusters/ssh-key has the name", finds: wrong},
+	} {
+		t.Run("When "+name, test.check)
+	}
+}
+
+func TestCopiedAuditWebhook(t *testing.T) {
+	run := (*Reconciler).reconcileAuditWebhook
+	named := func(name string) func(*hyperv1.HostedCluster) {
+		return func(hc *hyperv1.HostedCluster) { hc.Spec.AuditWebhook = &corev1.LocalObjectReference{Name: name} }
+	}
+	kubeconfig := func(user string) map[string]string {
+		return map[string]string{"webhook-kubeconfig": `{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
+  clusters: [{name: a, cluster: {server: "https://audit.example"}}], users: [{name: a, user: ` + user + `}]}`}
+	}
+	good := kubeconfig("{token: secret}")
+	with := func(name string, data map[string]string) []client.Object {
+		return []client.Object{usersSecret(name, data)}
+	}
+	const field = "spec.auditWebhook: "
+	for name, test := range map[string]copying{
+		"there is none":           {run: run, objects: with("audit", good)},
+		"there is one":            {run: run, edit: named("audit"), objects: with("audit", good), want: map[string]string{"audit/webhook-kubeconfig": good["webhook-kubeconfig"]}},
+		"it is missing":           {run: run, edit: named("audit"), fails: field + "there is no Secret clusters/audit"},
+		"it reads our files":      {run: run, edit: named("audit"), objects: with("audit", kubeconfig("{tokenFile: /var/run/token}")), fails: field + "the Secret clusters/audit, key webhook-kubeconfig: "},
+		"the name is another's":   {run: run, edit: named("pull-secret"), objects: with("pull-secret", good), fails: field + "the Secret clusters/pull-secret has the name"},
+		"it cannot be copied now": {run: run, edit: named("audit"), objects: with("audit", good), refuse: "create v1.Secret", fails: field},
+	} {
+		t.Run("When "+name, test.check)
+	}
+}
+
+// TestSources: whoever reads an error knows which object to mend.
+func TestSources(t *testing.T) {
+	d, s := newDesk(usersSecret("empty", map[string]string{"a": "1"})), withScope()
+	_, err := d.sourceSecret(t.Context(), s, "", "a")
+	NewWithT(t).Expect(err).To(MatchError("it names no Secret: set its name"))
+	_, err = d.sourceConfigMap(t.Context(), s, "", "a")
+	NewWithT(t).Expect(err).To(MatchError("it names no ConfigMap: set its name"))
+	_, err = d.sourceSecret(t.Context(), s, "empty", "a", "b")
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring(`"b"`)))
+	source, err := d.sourceSecret(t.Context(), s, "empty", "a")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	NewWithT(t).Expect(source.Data).To(HaveKey("a"))
+}
+
+func TestRefusedPlugins(t *testing.T) {
+	payloads := fixture.Payloads()
+	for name, test := range map[string]struct {
+		edit    func(*hyperv1.HostedCluster)
+		image   string
+		refused bool
+	}{
+		"When OpenShift would have to know it, it should be refused": {byPlugin(nil), fixture.OCPImage, true},
+		"When the release is ours, it should be taken":               {byPlugin(nil), fixture.ReleaseImage, false},
+		"When no release is known, it should be taken":               {byPlugin(nil), "", false},
+		"When there is none, it should be taken":                     {func(*hyperv1.HostedCluster) {}, fixture.OCPImage, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := withScope(func(s *scope) { test.edit(s.hc); s.wantedControlPlane = payloads[test.image] })
+			err := s.refusePlugin()
+			NewWithT(t).Expect(err != nil).To(Equal(test.refused))
+			c, set := s.conditions["ValidConfiguration"]
+			NewWithT(t).Expect(set).To(Equal(test.refused))
+			if test.refused {
+				NewWithT(t).Expect(c).To(Equal(is("ValidConfiguration", "False", "InvalidConfiguration", err.Error())))
+			}
+		})
+	}
+}
