@@ -4,11 +4,14 @@ package testenv
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
@@ -21,6 +24,8 @@ type Request struct {
 	Of runtime.Object
 	// Key is zero for a list and for a delete of all.
 	Key client.ObjectKey
+	// Fields are what a patch changes: "metadata.labels.app spec.replicas"; empty for all else.
+	Fields string
 	// Do sends it.
 	Do func() error
 }
@@ -28,13 +33,13 @@ type Request struct {
 // Writes tells whether the server would have to write.
 func (r Request) Writes() bool { return r.Verb != "get" && r.Verb != "list" }
 
-// String is such as "patch v1.Secret clusters/demo".
+// String is such as "patch v1.Secret clusters/demo metadata.labels.app".
 func (r Request) String() string {
 	kind := strings.TrimPrefix(fmt.Sprintf("%T", r.Of), "*")
 	if u, ok := r.Of.(interface{ GetKind() string }); ok {
 		kind = u.GetKind()
 	}
-	return fmt.Sprintf("%s %s %s", r.Verb, kind, r.Key)
+	return strings.TrimSpace(fmt.Sprintf("%s %s %s %s", r.Verb, kind, r.Key, r.Fields))
 }
 
 // Intercept has a client ask on before each request but a watch.
@@ -42,6 +47,9 @@ func Intercept(c client.WithWatch, on func(Request) error) client.WithWatch {
 	funcs := writes(func(verb string, obj client.Object, do func() error) error {
 		return on(Request{Verb: verb, Of: obj, Key: client.ObjectKeyFromObject(obj), Do: do})
 	})
+	funcs.Patch = func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+		return on(Request{Verb: "patch", Of: obj, Key: client.ObjectKeyFromObject(obj), Fields: fields(obj, patch), Do: func() error { return c.Patch(ctx, obj, patch, opts...) }})
+	}
 	funcs.Get = func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 		return on(Request{Verb: "get", Of: obj, Key: key, Do: func() error { return c.Get(ctx, key, obj, opts...) }})
 	}
@@ -88,4 +96,27 @@ func writes(on func(verb string, obj client.Object, do func() error) error) inte
 func applied(obj runtime.ApplyConfiguration) client.Object {
 	content, _ := obj.(interface{ UnstructuredContent() map[string]any })
 	return &unstructured.Unstructured{Object: content.UnstructuredContent()}
+}
+
+// fields are those that a merge patch changes, but for the version that it was made for.
+func fields(obj client.Object, patch client.Patch) string {
+	content := map[string]any{}
+	data, err := patch.Data(obj)
+	if patch.Type() != types.MergePatchType || err != nil || json.Unmarshal(data, &content) != nil {
+		return ""
+	}
+	var all []string
+	var walk func(string, map[string]any)
+	walk = func(prefix string, values map[string]any) {
+		for key, value := range values {
+			if inner, ok := value.(map[string]any); ok {
+				walk(prefix+key+".", inner)
+			} else if path := prefix + key; path != "metadata.resourceVersion" {
+				all = append(all, path)
+			}
+		}
+	}
+	walk("", content)
+	slices.Sort(all)
+	return strings.Join(all, " ")
 }
