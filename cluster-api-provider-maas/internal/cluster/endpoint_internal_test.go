@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/identity"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/testenv"
+)
+
+const madeName = "demo-1b9f10.maas"
+
+// endpointScope is a MaasCluster for which nobody has named an endpoint yet.
+func endpointScope(change ...func(*scope)) *scope {
+	s := &scope{owner: &clusterv1.Cluster{}, infra: &infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo", UID: "0f3c61f2-3f43-4f0b-8c55-1f0a5a1b9f10"},
+		Spec: infrav1.MaasClusterSpec{DNSDomain: "maas"}}}
+	for _, do := range change {
+		do(s)
+	}
+	return s
+}
+
+func annotatedWith(key string) func(*scope) {
+	return func(s *scope) { s.infra.Annotations = map[string]string{key: ""} }
+}
+
+func ownerNames(host string) func(*scope) {
+	return func(s *scope) { s.owner.Spec.ControlPlaneEndpoint.Host = host }
+}
+
+func infraNames(host string) func(*scope) {
+	return func(s *scope) { s.infra.Spec.ControlPlaneEndpoint.Host = host }
+}
+
+func made(name string) func(*scope) {
+	return func(s *scope) { s.infra.Status.Network.DNSName = name }
+}
+
+func TestGiven(t *testing.T) {
+	for name, tc := range map[string]struct {
+		scope *scope
+		want  bool
+	}{
+		"nobody named one":                         {endpointScope(), false},
+		"its Cluster is gone":                      {endpointScope(func(s *scope) { s.owner = nil }), false},
+		"an annotation says that others do":        {endpointScope(annotatedWith(infrav1.CustomDNSAnnotation)), true},
+		"another one says so":                      {endpointScope(annotatedWith(clusterv1.ManagedByAnnotation)), true},
+		"the Cluster names one":                    {endpointScope(ownerNames("vip.example")), true},
+		"the Cluster names what was made":          {endpointScope(ownerNames(madeName), made(madeName)), false},
+		"the Cluster names another than was made":  {endpointScope(ownerNames("vip.example"), made(madeName)), true},
+		"the spec names one":                       {endpointScope(infraNames("vip.example")), true},
+		"the spec names what was made":             {endpointScope(infraNames("old.maas"), made("old.maas")), false},
+		"the spec names what is to be made":        {endpointScope(infraNames(madeName)), false},
+		"the spec names another than was made":     {endpointScope(infraNames("vip.example"), made(madeName)), true},
+		"something was made, and nobody named one": {endpointScope(made(madeName)), false},
+	} {
+		t.Run("When "+name+", it should be known who makes the endpoint", func(t *testing.T) {
+			if got := tc.scope.given(); got != tc.want {
+				t.Errorf("given by others: %t", got)
+			}
+		})
+	}
+}
+
+func TestDNSName(t *testing.T) {
+	for want, s := range map[string]*scope{
+		madeName:        endpointScope(),
+		"old.maas":      endpointScope(made("old.maas")),
+		"demo-short.xy": endpointScope(func(s *scope) { s.infra.UID, s.infra.Spec.DNSDomain = "sho-rt", "xy" }),
+	} {
+		if got := s.dnsName(); got != want {
+			t.Errorf("%s, not %s", got, want)
+		}
+	}
+}
+
+// TestNoNameWithoutMAAS: a MAAS that cannot be asked is told of where people look for the endpoint.
+func TestNoNameWithoutMAAS(t *testing.T) {
+	s := endpointScope(func(s *scope) { s.problem = &machine.Problem{Reason: "MAASUnreachable", Message: "nobody answers"} })
+	result, err := (&Reconciler{}).ensureEndpoint(t.Context(), s)
+	if err != nil || !result.IsZero() {
+		t.Errorf("result %v, error %v", result, err)
+	}
+	if diff := cmp.Diff(&machine.Problem{Reason: "WaitForDNSName", Message: "nobody answers"}, s.endpoint); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+func controlPlaneMachine(ready bool, ips ...string) infrav1.MaasMachine {
+	m := infrav1.MaasMachine{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{clusterv1.MachineControlPlaneLabel: ""}}}
+	m.Status.Ready = ready
+	for _, ip := range ips {
+		m.Status.Addresses = append(m.Status.Addresses, infrav1.MachineAddress{Type: infrav1.MachineExternalIP, Address: ip},
+			infrav1.MachineAddress{Type: infrav1.MachineHostname, Address: "host-of-" + ip})
+	}
+	return m
+}
+
+func TestControlPlaneIPs(t *testing.T) {
+	worker, going := controlPlaneMachine(true, "10.0.0.9"), controlPlaneMachine(true, "10.0.0.8")
+	worker.Labels = nil
+	going.DeletionTimestamp = ptr.To(metav1.Now())
+	type addresses struct {
+		IPs  []string
+		Keep bool
+	}
+	for name, tc := range map[string]struct {
+		machines []infrav1.MaasMachine
+		subnets  []string
+		want     addresses
+	}{
+		"there is no machine":                     {},
+		"one runs":                                {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1")}, nil, addresses{IPs: []string{"10.0.0.1"}}},
+		"only one does not run":                   {[]infrav1.MaasMachine{controlPlaneMachine(false, "10.0.0.1")}, nil, addresses{Keep: true}},
+		"one of two runs":                         {[]infrav1.MaasMachine{controlPlaneMachine(false, "10.0.0.1"), controlPlaneMachine(true, "10.0.0.2")}, nil, addresses{IPs: []string{"10.0.0.2"}}},
+		"the only one goes":                       {[]infrav1.MaasMachine{going}, nil, addresses{}},
+		"there is a worker":                       {[]infrav1.MaasMachine{worker}, nil, addresses{}},
+		"a worker that goes is beside":            {[]infrav1.MaasMachine{worker, controlPlaneMachine(true, "10.0.0.1")}, nil, addresses{IPs: []string{"10.0.0.1"}}},
+		"it has several, and no subnet is wanted": {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1", "fd00::1")}, nil, addresses{IPs: []string{"10.0.0.1", "fd00::1"}}},
+		"the most wanted subnet has one":          {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1", "fd00::1")}, []string{"fd00::/8", "10.0.0.0/8"}, addresses{IPs: []string{"fd00::1"}}},
+		"only the less wanted subnet has one":     {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1")}, []string{"fd00::/8", "10.0.0.0/8"}, addresses{IPs: []string{"10.0.0.1"}}},
+		"what is wanted is no subnet":             {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1")}, []string{"10", "10.0.0.0/8"}, addresses{IPs: []string{"10.0.0.1"}}},
+		"no wanted subnet has one":                {[]infrav1.MaasMachine{controlPlaneMachine(true, "10.0.0.1")}, []string{"fd00::/8"}, addresses{Keep: true}},
+		"an address is none":                      {[]infrav1.MaasMachine{controlPlaneMachine(true, "ten")}, []string{"10.0.0.0/8"}, addresses{Keep: true}},
+	} {
+		t.Run("When "+name+", DNS should get the right addresses", func(t *testing.T) {
+			ips, keep := controlPlaneIPs(tc.machines, tc.subnets)
+			if diff := cmp.Diff(tc.want, addresses{ips, keep}); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+// answering is the identity of a MAAS that answers everything with the same text.
+func answering(t *testing.T, text string) *identity.Identity {
+	t.Helper()
+	c, err := maas.NewClient(maas.Config{Endpoint: "http://maas.example/MAAS", APIKey: "a:b:c", Transport: testenv.RoundTrip(func(r *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &identity.Identity{Client: c}
+}
+
+// TestFindDNS: MAAS lists names of machines that nobody made, without an identifier, which cannot be changed.
+func TestFindDNS(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text string
+		want int
+	}{
+		"there is none":            {`[]`, 0},
+		"a machine is called that": {`[{"id": -1, "fqdn": "demo.maas"}]`, 0},
+		"it was made":              {`[{"id": -1, "fqdn": "demo.maas"}, {"id": 7, "fqdn": "demo.maas"}]`, 7},
+		"another was made too":     {`[{"id": 3, "fqdn": "another.maas"}, {"id": 7, "fqdn": "demo.maas"}]`, 7},
+	} {
+		t.Run("When "+name+", the right one should be found", func(t *testing.T) {
+			g := NewWithT(t)
+			found, err := (&scope{identity: answering(t, tc.text)}).findDNS(t.Context(), "demo.maas")
+			g.Expect(err).NotTo(HaveOccurred())
+			if tc.want == 0 {
+				g.Expect(found).To(BeNil())
+				return
+			}
+			g.Expect(found.ID).To(Equal(tc.want))
+		})
+	}
+}
+
+// TestRemoveDNS is about a name that cannot be taken away, or that is none of ours; MAAS is not there to ask.
+func TestRemoveDNS(t *testing.T) {
+	away := func(s *scope) { s.problem = &machine.Problem{Reason: "MAASUnreachable", Message: "nobody answers"} }
+	for name, tc := range map[string]struct {
+		scope *scope
+		want  *machine.Problem
+	}{
+		"others made the endpoint":             {endpointScope(infraNames("vip.example")), nil},
+		"others did, and MAAS is away":         {endpointScope(infraNames("vip.example"), away), nil},
+		"nothing was made, and MAAS is away":   {endpointScope(away), nil},
+		"something was made, and MAAS is away": {endpointScope(made(madeName), away), &machine.Problem{Reason: "LoadBalancerFailed", Message: "DNS name " + madeName + " can't be removed from MAAS: nobody answers"}},
+		"it was made before others named one":  {endpointScope(made(madeName), infraNames("vip.example"), away), &machine.Problem{Reason: "LoadBalancerFailed", Message: "DNS name " + madeName + " can't be removed from MAAS: nobody answers"}},
+	} {
+		t.Run("When "+name+", it should be held, or let go", func(t *testing.T) {
+			result, err := (&Reconciler{}).removeDNS(t.Context(), tc.scope)
+			if err != nil || !result.IsZero() {
+				t.Errorf("result %v, error %v", result, err)
+			}
+			if diff := cmp.Diff(tc.want, tc.scope.endpoint); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
