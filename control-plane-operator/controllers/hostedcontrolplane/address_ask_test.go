@@ -32,7 +32,8 @@ func apiServer(name, ip string, shape ...func(*corev1.Pod)) *corev1.Pod {
 
 // TestAskAddresses: who is asked before a step, at which address, for the certificate of which host.
 func TestAskAddresses(t *testing.T) {
-	old, fresh := address("old", time.Hour), address("new", time.Minute)
+	old, fresh, ported := address("old", time.Hour), address("new", time.Minute), address("new", time.Minute)
+	ported.Port = 30443
 	starting := func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodPending }
 	going := func(pod *corev1.Pod) {
 		pod.DeletionTimestamp, pod.Finalizers = &metav1.Time{Time: now}, []string{"example.com/held"}
@@ -53,7 +54,7 @@ func TestAskAddresses(t *testing.T) {
 		"When one does not name it, its pod should be named":        {"old", "new", []hyperv1.ServedAddress{old}, []client.Object{ca, apiServer("a", "10.0.0.66"), apiServer("b", "10.0.0.2")}, []string{"10.0.0.66:6443 new the CA"}, "pod a: not so", ""},
 		"When the CA is not known yet, it should be said":           {"old", "new", []hyperv1.ServedAddress{old}, []client.Object{apiServer("a", "10.0.0.1")}, nil, "CA", ""},
 		"When no API server runs, it should be said":                {"old", "new", []hyperv1.ServedAddress{old}, []client.Object{ca, apiServer("a", "10.0.0.1", starting), apiServer("b", "10.0.0.1", going), apiServer("c", ""), apiServer("d", "10.0.0.1", other), apiServer("e", "10.0.0.1", elsewhere)}, nil, "no API server", ""},
-		"When nodes are to go by it, it should be asked itself":     {"old", "new", []hyperv1.ServedAddress{fresh, old}, []client.Object{ca, apiServer("a", "10.0.0.1")}, []string{"new:6443 new the CA"}, "", ""},
+		"When nodes are to go by it, it should be asked itself":     {"old", "new", []hyperv1.ServedAddress{ported, old}, []client.Object{ca, apiServer("a", "10.0.0.1")}, []string{"new:30443 new the CA"}, "", ""},
 		"When nobody answers there, it should be said":              {"old", "new", []hyperv1.ServedAddress{address("10.0.0.66", 0), old}, []client.Object{ca}, []string{"10.0.0.66:6443 10.0.0.66 the CA"}, "", "not so"},
 		"When all is published at it, nobody should be asked again": {"new", "new", []hyperv1.ServedAddress{fresh, old}, []client.Object{ca}, nil, "", ""},
 	} {
@@ -69,7 +70,7 @@ func TestAskAddresses(t *testing.T) {
 				return nil
 			}
 			s := goingOver(tc.published, tc.wanted, tc.served...)
-			if tc.unmet != "" {
+			if len(tc.served) > 1 {
 				s.wanted = &tc.served[0]
 			}
 			s.hcp.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: tc.published, Port: 6443}

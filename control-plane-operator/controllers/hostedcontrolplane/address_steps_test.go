@@ -31,6 +31,7 @@ func goingOver(published, wanted string, served ...hyperv1.ServedAddress) *scope
 	s.served = served
 	if wanted != "" {
 		w := address(wanted, 0)
+		w.Since = metav1.Time{} // It is not published yet.
 		s.wanted = &w
 	}
 	return s
@@ -48,7 +49,7 @@ func TestNextAddresses(t *testing.T) {
 	for _, host := range strings.Split("abcdefgh", "") {
 		several = append(several, address(host, day))
 	}
-	fresh := address("new", day)
+	fresh, earlier := address("new", day), address("old", 4*day)
 	for name, test := range map[string]struct {
 		scope    *scope
 		observed observed
@@ -62,15 +63,16 @@ func TestNextAddresses(t *testing.T) {
 		"all servers name the new one":                  {goingOver("old", "new", address("old", day)), observed{}, "new old", "old"},
 		"as many are served as the status takes":        {goingOver("a", "new", several...), observed{}, "a b c d e f g h", "a"},
 		"there is room for one more":                    {goingOver("a", "new", several[1:]...), observed{}, "new b c d e f g h", "a"},
-		"the mind is changed back":                      {goingOver("old", "old", fresh, address("old", day)), observed{}, "old new", "old"},
-		"nobody reached the new one":                    {goingOver("old", "new", fresh, address("old", day)), observed{unreached: errors.New("no route")}, "new old", "old"},
-		"the control plane reaches the new one":         {goingOver("old", "new", fresh, address("old", day)), observed{}, "new old", "new"},
-		"a node reached the new one":                    {goingOver("old", "new", fresh, address("old", day)).seen(fresh, 1, 2), observed{unreached: errors.New("no route")}, "new old", "new"},
-		"a node reached what was new before":            {goingOver("old", "new", fresh, address("old", day)).seen(address("new", 2*day), 1, 2), observed{unreached: errors.New("no route")}, "new old", "old"},
-		"a node goes by the old one":                    {goingOver("new", "new", fresh, address("old", day)).seen(fresh, 1, 1), observed{}, "new old", "new"},
-		"nobody looked who goes by the old one":         {goingOver("new", "new", fresh, address("old", day)), observed{}, "new old", "new"},
-		"who went by the old one was seen before":       {goingOver("new", "new", fresh, address("old", day)).seen(address("new", 2*day), 2, 0), observed{}, "new old", "new"},
-		"nobody goes by the old one, and a day is over": {goingOver("new", "new", fresh, address("old", day)).seen(fresh, 2, 0), observed{}, "new", "new"},
+		"the mind is changed back":                      {goingOver("old", "old", fresh, earlier), observed{}, "old new", "old"},
+		"nobody reached the new one":                    {goingOver("old", "new", fresh, earlier), observed{unreached: errors.New("no route")}, "new old", "old"},
+		"the control plane reaches the new one":         {goingOver("old", "new", fresh, earlier), observed{}, "new old", "new"},
+		"a node reached the new one":                    {goingOver("old", "new", fresh, earlier).seen(fresh, 1, 2), observed{unreached: errors.New("no route")}, "new old", "new"},
+		"no node reached the new one":                   {goingOver("old", "new", fresh, earlier).seen(fresh, 0, 2), observed{unreached: errors.New("no route")}, "new old", "old"},
+		"a node reached what was new before":            {goingOver("old", "new", fresh, earlier).seen(address("new", 2*day), 1, 2), observed{unreached: errors.New("no route")}, "new old", "old"},
+		"a node goes by the old one":                    {goingOver("new", "new", fresh, earlier).seen(fresh, 1, 1), observed{}, "new old", "new"},
+		"nobody looked who goes by the old one":         {goingOver("new", "new", fresh, earlier), observed{}, "new old", "new"},
+		"who went by the old one was seen before":       {goingOver("new", "new", fresh, earlier).seen(address("new", 2*day), 2, 0), observed{}, "new old", "new"},
+		"nobody goes by the old one, and a day is over": {goingOver("new", "new", fresh, earlier).seen(fresh, 2, 0), observed{}, "new", "new"},
 		"nobody goes by the old one for some hours": {goingOver("new", "new", address("new", day-time.Second), address("old", day)).seen(address("new", day-time.Second), 2, 0),
 			observed{}, "new old", "new"},
 	} {
@@ -95,6 +97,17 @@ func TestNextAddresses(t *testing.T) {
 				t.Errorf("since %s, and nothing moved", served[0].Since)
 			}
 		})
+	}
+}
+
+func TestPublishedPort(t *testing.T) {
+	fresh := address("new", time.Hour)
+	fresh.Port = 30443
+	s := goingOver("old", "new", fresh, address("old", 2*time.Hour))
+	s.wanted.Port = 30443
+	_, endpoint := nextAddresses(s, observed{}, now)
+	if diff := cmp.Diff(hyperv1.APIEndpoint{Host: "new", Port: 30443}, endpoint); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
 	}
 }
 

@@ -284,4 +284,18 @@ func TestAskCertificate(t *testing.T) {
 			}
 		})
 	}
+	t.Run("When the server has shown its certificate, it should hang up", func(t *testing.T) {
+		closed := make(chan struct{}, 1)
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+			if state == http.StateClosed {
+				closed <- struct{}{}
+			}
+		}
+		server.StartTLS()
+		t.Cleanup(server.Close)
+		g := NewWithT(t)
+		g.Expect(AskCertificate(t.Context(), server.Listener.Addr().String(), "127.0.0.1", own)).To(Succeed())
+		g.Eventually(closed).Should(Receive())
+	})
 }

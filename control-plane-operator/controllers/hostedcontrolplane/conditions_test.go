@@ -4,6 +4,7 @@ package hostedcontrolplane
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,9 +21,11 @@ import (
 	controlplanepki "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/pki"
 )
 
-// TestConditionsNameTheCause looks in each condition for what a person has to look at: an object, a number, a field. "" stands for no message.
+// TestConditionsNameTheCause looks in each condition for what a person has to look at: an object, a number, a field. "" stands for no message, and
+// $ for its end.
 func TestConditionsNameTheCause(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, "root-ca", errors.New("changed"))
 	for name, test := range map[string]struct {
@@ -112,11 +115,43 @@ func TestConditionsNameTheCause(t *testing.T) {
 		"a component of the guest is not rolled out": {func(_ *scope, o *observed) {
 			c := &o.components[4].Status.Conditions
 			*c = condition.Merge(*c, 0, condition.False(string(hyperv1.ControlPlaneComponentRolloutComplete), component.ReasonError, "no node"))
-		}, hyperv1.ClusterVersionProgressing, "True/AsExpected", []string{"1.36.3", "coredns (no node)"}},
+		}, hyperv1.ClusterVersionProgressing, "True/AsExpected", []string{"1.36.3", "coredns (no node)$"}},
 		"a component of the guest fails": {func(_ *scope, o *observed) {
 			c := &o.components[4].Status.Conditions
 			*c = condition.Merge(*c, 0, condition.False(string(hyperv1.ControlPlaneComponentRolloutComplete), component.ReasonError, "no node"))
 		}, hyperv1.ClusterVersionFailing, "True/AsExpected", []string{"coredns: no node"}},
+		"a component of the guest says nothing": {func(_ *scope, o *observed) { o.components[4].Status.Conditions[1].Status = metav1.ConditionFalse },
+			hyperv1.ClusterVersionProgressing, "True/AsExpected", []string{"waiting for coredns$"}},
+		"no release is rolled out yet":        {func(_ *scope, o *observed) { o.components = nil }, hyperv1.ClusterVersionAvailable, "False/AsExpected", nil},
+		"a release was rolled out":            {func(s *scope, o *observed) { s.hcp.Status = status(s, *o, now) }, hyperv1.ClusterVersionAvailable, "True/AsExpected", nil},
+		"all is well, and it may be upgraded": {func(s *scope, o *observed) { s.hcp.Status = status(s, *o, now) }, hyperv1.ClusterVersionUpgradeable, "True/AsExpected", []string{""}},
+		"all is well":                         {func(*scope, *observed) {}, hyperv1.HostedControlPlaneAvailable, "True/AsExpected", []string{""}},
+		"nobody publishes names":              {func(*scope, *observed) {}, hyperv1.ExternalDNSReachable, "Unknown/StatusUnknown", nil},
+		"nobody goes to another address":      {func(*scope, *observed) {}, hyperv1.PublishedAddressUpToDate, "True/AsExpected", []string{""}},
+		"certificates are fresh":              {func(*scope, *observed) {}, hyperv1.CertificatesValid, "True/AsExpected", []string{""}},
+		"signers are as far as they are": {func(_ *scope, o *observed) {
+			o.secrets = []corev1.Secret{authority("root-ca", now, false), authority("etcd-signer", now, false, true, true), authority("cluster-signer-ca", now, false)}
+		}, hyperv1.SignersUpToDate, "False/TrustInProgress", []string{"etcd-signer: ", "; cluster-signer-ca, root-ca: "}},
+		"two certificates end": {func(_ *scope, o *observed) {
+			o.secrets = []corev1.Secret{authority("z", now.Add(-pki.CAValidity)), authority("a", now.Add(-pki.CAValidity))}
+		}, hyperv1.CertificatesValid, "False/CertificatesExpiring", []string{"Secret a: 2026-11-20T12:00:00Z, Secret z: 2026-11-20T12:00:00Z$"}},
+		"the release is no image": {func(s *scope, _ *observed) { s.releaseErr = errors.New("no image") }, hyperv1.ValidReleaseInfo, "False/InvalidRelease", []string{"no image"}},
+		"components refuse a part of a spec that works": {func(s *scope, o *observed) { s.valid, o.refusals = s.hcp, []error{errors.New("spec.a: no")} },
+			hyperv1.ValidHostedControlPlaneConfiguration, "False/InsufficientClusterCapabilities", []string{"spec.a: no$"}},
+		"nothing of a spec is without effect": {func(*scope, *observed) {}, hyperv1.ValidHostedControlPlaneConfiguration, "True/AsExpected", []string{"validation$"}},
+		"one field is without effect":         {func(s *scope, _ *observed) { s.hcp.Spec.FIPS = true }, hyperv1.ValidHostedControlPlaneConfiguration, "True/AsExpected", []string{": fips$"}},
+		"a spec cannot work, over what is published": {func(s *scope, _ *observed) {
+			s.infra, s.invalid, s.hcp.Status.ControlPlaneEndpoint.Host = nil, errors.New("spec.x: no"), "api"
+			s.hcp.Status.Conditions = []metav1.Condition{condition.True(string(hyperv1.InfrastructureReady), "Before", "")}
+		}, hyperv1.InfrastructureReady, "True/Before", nil},
+		"what is published is not there any more": {func(s *scope, _ *observed) { s.infra, s.hcp.Status.ControlPlaneEndpoint.Host = nil, "api" },
+			hyperv1.InfrastructureReady, "False/WaitingOnInfrastructureReady", nil},
+		"etcd's members were well, and its StatefulSet lacks two": {func(s *scope, o *observed) { membersWell(s, o, nil) }, hyperv1.EtcdAvailable, "False/EtcdWaitingForQuorum", nil},
+		"etcd's members were well, and its StatefulSet goes":      {func(s *scope, o *observed) { membersWell(s, o, &metav1.Time{Time: now}) }, hyperv1.EtcdAvailable, "True/Before", nil},
+		"components are waited for in no order": {func(_ *scope, o *observed) {
+			o.components[0], o.components[1] = o.components[1], o.components[0]
+			o.components[0].Status.Conditions, o.components[1].Status.Conditions = nil, nil
+		}, hyperv1.HostedControlPlaneAvailable, "False/ControlPlaneComponentsNotAvailable", []string{"etcd, kube-apiserver$"}},
 		"no component fails": {func(*scope, *observed) {}, hyperv1.ClusterVersionFailing, "False/AsExpected", []string{""}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,10 +165,21 @@ func TestConditionsNameTheCause(t *testing.T) {
 				if fact == "" {
 					g.Expect(c.Message).To(BeEmpty())
 				}
+				if end, last := strings.CutSuffix(fact, "$"); last {
+					g.Expect(c.Message).To(HaveSuffix(end))
+					continue
+				}
 				g.Expect(c.Message).To(ContainSubstring(fact))
 			}
 		})
 	}
+}
+
+// membersWell is an etcd whose members were well when last seen, while its StatefulSet has one of three.
+func membersWell(s *scope, o *observed, going *metav1.Time) {
+	o.etcd.Status.ReadyReplicas, o.etcd.Status.ObservedGeneration, o.etcd.DeletionTimestamp = 1, 1, going
+	s.hcp.Status.Conditions = []metav1.Condition{
+		condition.True(string(hyperv1.EtcdMembersHealthy), hyperv1.AsExpectedReason, ""), condition.True(string(hyperv1.EtcdAvailable), "Before", "")}
 }
 
 func lacking(name string, pods int32) appsv1.Deployment {

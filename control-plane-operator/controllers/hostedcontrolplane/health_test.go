@@ -16,12 +16,13 @@ import (
 )
 
 func TestAskHealth(t *testing.T) {
-	answer, says := http.StatusOK, ""
+	answer, says, closes := http.StatusOK, "", false
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/healthz" {
 			w.WriteHeader(http.StatusNotFound)
 			return
 		}
+		closes = r.Close
 		w.WriteHeader(answer)
 		_, _ = w.Write([]byte(says))
 	}))
@@ -37,6 +38,7 @@ func TestAskHealth(t *testing.T) {
 
 	t.Run("When the API server is well it should be no error, whoever signed its certificate", func(t *testing.T) {
 		NewWithT(t).Expect(AskHealth(t.Context(), endpoint)).To(Succeed())
+		NewWithT(t).Expect(closes).To(BeTrue(), "a connection for each question would stay")
 	})
 	t.Run("When the API server is not well it should say what it answered", func(t *testing.T) {
 		answer = http.StatusInternalServerError

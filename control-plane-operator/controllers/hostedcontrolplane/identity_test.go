@@ -101,6 +101,7 @@ func TestUpgradeable(t *testing.T) {
 			g.Expect(meta.FindStatusCondition(all, "ClusterVersionUpgradeable")).NotTo(BeNil(), "the type that upstream's dashboards read")
 			g.Expect(all[0].Status).To(Equal(tc.want))
 			g.Expect(all[0].Message).To(ContainSubstring(tc.says))
+			g.Expect(all[0].Message == "").To(Equal(tc.says == ""))
 		})
 	}
 }

@@ -134,9 +134,10 @@ func TestUnseen(t *testing.T) {
 		NewWithT(t).Expect(err).To(MatchError(errRefused))
 	})
 	t.Run("When the pods cannot be listed, no API server should be said to name an address", func(t *testing.T) {
-		w := fakeWorld(t)
+		w := fakeWorld(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "root-ca"}})
 		w.refuse("list v1.PodList")
-		_, err := w.r.namedByAll(t.Context(), w.begin(), nil)
+		s := goingOver("old", "new", address("old", time.Hour))
+		_, _, err := w.r.askAddresses(t.Context(), s)
 		NewWithT(t).Expect(err).To(MatchError(errRefused))
 	})
 }

@@ -36,6 +36,10 @@ func TestWhyNoNode(t *testing.T) {
 		"When the volume is elsewhere, it should say so": {
 			"0/1 nodes are available: 1 node(s) had volume node affinity conflict.",
 			"no node has a place (1 of 1 nodes: the pod's volume is on another node or in another zone (had volume node affinity conflict))"},
+		"When nodes do not match and one is cordoned, it should say so": {
+			"0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't match Pod's node affinity/selector.",
+			"no node has a place (1 of 3 nodes: cordoned (were unschedulable); 2 of 3 nodes: " +
+				"it does not match spec.nodeSelector of the HostedCluster, or is not set aside for it (didn't match Pod's node affinity/selector))"},
 		"When the claim is not bound, it should tell the scheduler's words": {
 			"0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
 			"no node: pod has unbound immediate PersistentVolumeClaims"},
@@ -76,6 +80,7 @@ func TestPodsScheduled(t *testing.T) {
 		}
 		return all
 	}
+	const noPlace = "no node has a place (1 of 1 nodes: Insufficient cpu)"
 	before := []metav1.Condition{{Type: string(hyperv1.ControlPlanePodsScheduled), Status: metav1.ConditionFalse, Reason: "Unschedulable"}}
 	for name, tc := range map[string]struct {
 		pods   []client.Object
@@ -90,6 +95,14 @@ func TestPodsScheduled(t *testing.T) {
 			want: "False/Unschedulable: kube-apiserver-x: no node has a place (1 of 1 nodes: Insufficient cpu). kube-scheduler-x: no node has a place (1 of 1 nodes: Insufficient cpu)"},
 		"When one waits for seconds only, it should be given time": {
 			pods: []client.Object{pod("etcd-0", corev1.ConditionFalse, corev1.PodReasonUnschedulable, time.Second)}, want: "none", young: true},
+		"When one has waited for as long as it takes, it should be told of": {
+			pods: []client.Object{pod("etcd-0", corev1.ConditionFalse, corev1.PodReasonUnschedulable, placing)}, want: "False/Unschedulable: etcd-0: " + noPlace},
+		"When one has found a node since, it should not be told of": {
+			pods: []client.Object{pod("etcd-0", corev1.ConditionTrue, corev1.PodReasonUnschedulable, time.Hour)}, want: "none"},
+		"When as many wait as are named, none should be counted": {
+			pods: stuck("a", "b", "c", "d", "e"), want: "False/Unschedulable: a: " + strings.Join([]string{noPlace, "b: " + noPlace, "c: " + noPlace, "d: " + noPlace, "e: " + noPlace}, ". ")},
+		"When one more waits, it should be counted": {
+			pods: stuck("a", "b", "c", "d", "e", "f"), want: "False/Unschedulable: a: " + strings.Join([]string{noPlace, "b: " + noPlace, "c: " + noPlace, "d: " + noPlace, "e: " + noPlace, "and 1 more pods"}, ". ")},
 		"When one is held back on purpose, it should not be told of": {
 			pods: []client.Object{pod("etcd-0", corev1.ConditionFalse, corev1.PodReasonSchedulingGated, time.Hour)}, want: "none"},
 		"When they have found one, it should be said": {before: before, want: "True/AsExpected: "},

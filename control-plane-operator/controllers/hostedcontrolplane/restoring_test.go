@@ -42,4 +42,11 @@ func TestTellRestoring(t *testing.T) {
 		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(hcp), again)).To(Succeed())
 		g.Expect(again.ResourceVersion).To(Equal(stored.ResourceVersion), "it is said once")
 	})
+	t.Run("When that cannot be said, the pass should fail, since who takes a cluster back waits for it", func(t *testing.T) {
+		w := fakeWorld(t)
+		restoring(w.hcp)
+		w.refuse("update status")
+		_, err := w.r.begin(t.Context(), w.hcp)
+		NewWithT(t).Expect(err).To(MatchError(errRefused))
+	})
 }

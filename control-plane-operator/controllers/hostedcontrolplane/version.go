@@ -35,7 +35,7 @@ func setVersions(next *hyperv1.HostedControlPlaneStatus, s *scope, o observed, n
 	done := len(hosting)+len(running) == 0
 	version := hyperv1.ClusterVersionStatus{}
 	if next.VersionStatus != nil {
-		version = *next.VersionStatus.DeepCopy()
+		version = *next.VersionStatus
 	}
 	version.Desired = guest
 	version.ObservedGeneration = s.hcp.Generation
