@@ -19,7 +19,6 @@ import (
 )
 
 func TestValidate(t *testing.T) {
-	c := fixture.Start(t)
 	for _, tc := range []struct {
 		name   string
 		mutate func(*hyperv1.HostedCluster)
@@ -73,23 +72,25 @@ func TestValidate(t *testing.T) {
 			hc.Spec.Services[0].ServicePublishingStrategy, hc.Spec.Services[1].ServicePublishingStrategy = lb, lb
 		}, "have the same hostname x.example"},
 		{"When the control plane's namespace would be too long it should say by how much", func(hc *hyperv1.HostedCluster) {
-			hc.Name = strings.Repeat("a", 60)
-		}, "6 characters too long"},
+			hc.Name = strings.Repeat("a", 55)
+		}, "1 characters too long"},
+		{"When the control plane's namespace is as long as one may be it should accept", func(hc *hyperv1.HostedCluster) {
+			hc.Name = strings.Repeat("a", 54)
+		}, ""},
 		{"When the cluster's ID is no UUID it should refuse", func(hc *hyperv1.HostedCluster) { hc.Spec.ClusterID = "demo" }, "is not a UUID"},
 		{"When the platform block is missing it should say what to set", func(hc *hyperv1.HostedCluster) { hc.Spec.Platform.MAAS = nil }, "spec.platform.maas is missing"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := newWorld(t, c, "unused")
-			hc := fixture.HostedCluster("clusters")
+			g, d, hc := NewWithT(t), newDesk(), fixture.HostedCluster("clusters")
 			tc.mutate(hc)
 			scope := newScope(hc)
-			scope.platform, _ = s.Platforms.For(hyperv1.MAASPlatform)
-			err := s.validate(scope)
+			scope.platform, _ = d.Platforms.For(hyperv1.MAASPlatform)
+			err := d.validate(scope)
 			if tc.want == "" {
-				s.Expect(err).NotTo(HaveOccurred())
+				g.Expect(err).NotTo(HaveOccurred())
 				return
 			}
-			s.Expect(err).To(MatchError(ContainSubstring(tc.want)))
+			g.Expect(err).To(MatchError(ContainSubstring(tc.want)))
 		})
 	}
 }

@@ -55,3 +55,59 @@ func TestNodePortsStay(t *testing.T) {
 		NewWithT(t).Expect(s.hc.Spec.Services[0].ServicePublishingStrategy.NodePort.Port).To(BeZero())
 	})
 }
+
+func TestPublishedPort(t *testing.T) {
+	status := func(host, ignition string) hyperv1.HostedClusterStatus {
+		return hyperv1.HostedClusterStatus{ControlPlaneEndpoint: hyperv1.APIEndpoint{Host: host, Port: 30878}, IgnitionEndpoint: ignition}
+	}
+	for name, tc := range map[string]struct {
+		service hyperv1.ServiceType
+		status  hyperv1.HostedClusterStatus
+		want    int32
+	}{
+		"the API server is at the address":       {hyperv1.APIServer, status("a", "b:1"), 30878},
+		"the API server is elsewhere":            {hyperv1.APIServer, status("b", "a:1"), 0},
+		"the ignition-server is at the address":  {hyperv1.Ignition, status("b", "a:31777"), 31777},
+		"the ignition-server is elsewhere":       {hyperv1.Ignition, status("a", "b:31777"), 0},
+		"the ignition-server has no port":        {hyperv1.Ignition, status("a", "a"), 0},
+		"the ignition-server has a port's name":  {hyperv1.Ignition, status("a", "a:https"), 0},
+		"a port is more than one can be":         {hyperv1.Ignition, status("a", "a:4294967296"), 0},
+		"status tells of others than the wanted": {hyperv1.Konnectivity, status("a", "a:31777"), 0},
+	} {
+		t.Run("When "+name+", it should know its port or none", func(t *testing.T) {
+			NewWithT(t).Expect(publishedPort(tc.service, "a", tc.status)).To(Equal(tc.want))
+		})
+	}
+}
+
+func TestPortOf(t *testing.T) {
+	const port = 30001
+	byNodePort := func(service hyperv1.ServiceType, port int32) hyperv1.ServicePublishingStrategyMapping {
+		return hyperv1.ServicePublishingStrategyMapping{Service: service, ServicePublishingStrategy: hyperv1.ServicePublishingStrategy{
+			Type: hyperv1.NodePort, NodePort: &hyperv1.NodePortPublishingStrategy{Address: "a", Port: port}}}
+	}
+	as := func(kind hyperv1.PublishingStrategyType, strategy *hyperv1.NodePortPublishingStrategy) hyperv1.ServicePublishingStrategyMapping {
+		return hyperv1.ServicePublishingStrategyMapping{Service: hyperv1.APIServer, ServicePublishingStrategy: hyperv1.ServicePublishingStrategy{Type: kind, NodePort: strategy}}
+	}
+	given := &hyperv1.NodePortPublishingStrategy{Port: port}
+	for name, tc := range map[string]struct {
+		last []hyperv1.ServicePublishingStrategyMapping
+		want int32
+	}{
+		"it has one":                   {[]hyperv1.ServicePublishingStrategyMapping{byNodePort(hyperv1.Ignition, 1), byNodePort(hyperv1.APIServer, port), byNodePort(hyperv1.OIDC, 2)}, port},
+		"the list has none of it":      {[]hyperv1.ServicePublishingStrategyMapping{byNodePort(hyperv1.Ignition, 1)}, 0},
+		"it was published another way": {[]hyperv1.ServicePublishingStrategyMapping{as(hyperv1.LoadBalancer, given)}, 0},
+		"it had nothing of its own":    {[]hyperv1.ServicePublishingStrategyMapping{as(hyperv1.NodePort, nil)}, 0},
+	} {
+		t.Run("When "+name+", it should know its port or none", func(t *testing.T) {
+			g := NewWithT(t)
+			g.Expect(portOf(tc.last, byNodePort(hyperv1.APIServer, 0))).To(Equal(tc.want))
+			services := []hyperv1.ServicePublishingStrategyMapping{
+				as(hyperv1.NodePort, nil), as(hyperv1.LoadBalancer, &hyperv1.NodePortPublishingStrategy{Address: "a"}), byNodePort(hyperv1.APIServer, 0), byNodePort(hyperv1.OIDC, 7)}
+			keepNodePorts(services, tc.last, hyperv1.HostedClusterStatus{})
+			g.Expect(services[1].ServicePublishingStrategy.NodePort.Port).To(BeZero(), "it has no use for one")
+			g.Expect(services[2].ServicePublishingStrategy.NodePort.Port).To(Equal(tc.want))
+			g.Expect(services[3].ServicePublishingStrategy.NodePort.Port).To(BeEquivalentTo(7), "its user chose it")
+		})
+	}
+}

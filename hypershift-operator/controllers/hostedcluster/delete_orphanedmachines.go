@@ -40,6 +40,9 @@ func (r *Reconciler) deleteOrphanedMachines(ctx context.Context, s *scope) (stri
 		return waitsFor, errors.Join(append(failures, err)...)
 	}
 	for _, obj := range sets {
+		if obj.GetDeletionTimestamp() == nil {
+			continue // It has changed since it was read: it was asked to go.
+		}
 		failures = append(failures, finalizer.Remove(ctx, r.Client, obj,
 			clusterv1.MachineDeploymentFinalizer, clusterv1.MachineSetFinalizer, clusterv1.MachineFinalizer))
 	}

@@ -3,6 +3,7 @@
 package hostedcluster
 
 import (
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -57,4 +58,55 @@ func TestStopWorkloads(t *testing.T) {
 
 	s.Expect(c.Delete(ctx, etcd, client.GracePeriodSeconds(0))).To(Succeed())
 	s.Expect(s.stopWorkloads(ctx, scope)).To(BeEmpty())
+}
+
+func TestWorkloadsEndInOrder(t *testing.T) {
+	at := metav1.ObjectMeta{Namespace: "clusters-demo", Name: "x"}
+	there := func(pods ...*corev1.Pod) []client.Object {
+		all := []client.Object{&appsv1.Deployment{ObjectMeta: at}, &appsv1.ReplicaSet{ObjectMeta: at}, &appsv1.StatefulSet{ObjectMeta: at}}
+		for _, pod := range pods {
+			all = append(all, pod)
+		}
+		return all
+	}
+	const deployments, etcd = "delete all v1.Deployment /,delete all v1.ReplicaSet /", ",delete all v1.StatefulSet /"
+	user, store := podOf("clusters-demo", "ReplicaSet"), podOf("clusters-demo", "StatefulSet")
+	nobodys, elsewhere := user.DeepCopy(), podOf("elsewhere", "ReplicaSet")
+	nobodys.Name, nobodys.OwnerReferences = "nobodys", nil
+	for name, tc := range map[string]struct {
+		pods            []*corev1.Pod
+		refuse, did, is string
+		fails           bool
+	}{
+		"When something uses etcd, etcd should stay":         {pods: []*corev1.Pod{user, store}, did: deployments, is: `Waiting for 1 pod in namespace clusters-demo to stop: of-deployment on node "dead"`},
+		"When nothing uses etcd, it should end":              {pods: []*corev1.Pod{store, nobodys, elsewhere}, did: deployments + etcd, is: `Waiting for 1 pod in namespace clusters-demo to stop: of-etcd on node "dead"`},
+		"When nothing runs, there should be no wait":         {pods: []*corev1.Pod{nobodys}, did: deployments + etcd},
+		"When Deployments cannot be deleted, it should fail": {refuse: "delete all v1.Deployment", fails: true},
+		"When etcd cannot be deleted, it should fail":        {refuse: "delete all v1.StatefulSet", did: deployments, fails: true},
+		"When pods cannot be listed, it should fail":         {refuse: "list v1.PodList", did: deployments, fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, d := NewWithT(t), newDesk(there(tc.pods...)...)
+			d.refuse = tc.refuse
+			waitsFor, err := d.stopWorkloads(t.Context(), withScope())
+			g.Expect(waitsFor).To(Equal(tc.is))
+			g.Expect(strings.Join(d.wrote, ",")).To(Equal(tc.did))
+			if tc.fails {
+				g.Expect(err).To(MatchError(And(HaveSuffix("in namespace clusters-demo: not now"), HavePrefix(map[bool]string{true: "listing", false: "deleting"}[tc.refuse == "list v1.PodList"]))))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+		})
+	}
+}
+
+func TestFirstFew(t *testing.T) {
+	for want, names := range map[string][]string{
+		"":             nil,
+		"a":            {"a"},
+		"a, b, c":      {"a", "b", "c"},
+		"a, b, c, ...": {"a", "b", "c", "d"},
+	} {
+		NewWithT(t).Expect(firstFew(names)).To(Equal(want))
+	}
 }

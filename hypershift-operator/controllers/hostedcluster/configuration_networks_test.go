@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"errors"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/api/util/ipnet"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/phase"
+	"github.com/openshift/hypershift/support/tenantlimits"
+)
+
+func TestReconcileConfiguration(t *testing.T) {
+	for name, tc := range map[string]struct {
+		platform hyperv1.PlatformType
+		mutate   func(*hyperv1.HostedCluster)
+		want     map[hyperv1.ConditionType]string
+	}{
+		"When all is well, it should go on": {hyperv1.MAASPlatform, func(*hyperv1.HostedCluster) {},
+			map[hyperv1.ConditionType]string{"SupportedHostedCluster": "True/AsExpected", "ValidConfiguration": "True/AsExpected"}},
+		"When nobody can serve the platform, it should stop there": {"Nowhere", func(*hyperv1.HostedCluster) {},
+			map[hyperv1.ConditionType]string{"SupportedHostedCluster": "False/UnsupportedHostedCluster"}},
+		"When the spec cannot be taken, it should stop there": {hyperv1.MAASPlatform, func(hc *hyperv1.HostedCluster) { hc.Spec.ClusterID = "demo" },
+			map[hyperv1.ConditionType]string{"SupportedHostedCluster": "True/AsExpected", "ValidConfiguration": "False/InvalidConfiguration"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, d, s := NewWithT(t), newDesk(), withScope()
+			tc.mutate(s.hc)
+			s.hc.Spec.Platform.Type = tc.platform
+			s.platform, s.platformServed = d.Platforms.For(tc.platform)
+			_, err := d.reconcileConfiguration(t.Context(), s)
+			said, stops := map[hyperv1.ConditionType]string{}, false
+			for kind, c := range s.conditions {
+				said[hyperv1.ConditionType(kind)] = string(c.Status) + "/" + c.Reason
+				stops = stops || c.Status == "False"
+			}
+			g.Expect(said).To(Equal(tc.want))
+			g.Expect(errors.Is(err, phase.ErrStop)).To(Equal(stops))
+			if c := s.conditions["SupportedHostedCluster"]; c.Status == "False" {
+				g.Expect(c.Message).To(ContainSubstring("platform Nowhere"))
+			}
+			if c := s.conditions["ValidConfiguration"]; c.Status == "False" {
+				g.Expect(c.Message).To(ContainSubstring("spec.clusterID"))
+			}
+		})
+	}
+}
+
+func TestValidateLimits(t *testing.T) {
+	g, d, hc := NewWithT(t), newDesk(), fixture.HostedCluster("clusters")
+	g.Expect(d.validateLimits(hc)).To(Succeed(), "nothing is limited")
+	d.Settings.Limits = &tenantlimits.Limits{Registries: []string{"registry.elsewhere"}}
+	hc.Annotations = map[string]string{hyperv1.ControlPlaneOperatorImageAnnotation: "registry.example/a:1", hyperv1.ClusterAPIManagerImage: "registry.example/b:1"}
+	refusals := d.Settings.Limits.HostedCluster(hc)
+	g.Expect(len(refusals)).To(BeNumerically(">", 1))
+	err := d.validateLimits(hc)
+	for _, refusal := range refusals {
+		g.Expect(err).To(MatchError(ContainSubstring(refusal)))
+	}
+	g.Expect(d.validate(&scope{hc: hc, platform: &plugged{}})).To(MatchError(ContainSubstring(refusals[0])), "the limits are part of what is refused")
+}
+
+// byRoute and byLoadBalancer are ways to publish a service under a name.
+func byRoute(hostname string) hyperv1.ServicePublishingStrategy {
+	return hyperv1.ServicePublishingStrategy{Type: hyperv1.Route, Route: &hyperv1.RoutePublishingStrategy{Hostname: hostname}}
+}
+
+func byLoadBalancer(hostname string) hyperv1.ServicePublishingStrategy {
+	return hyperv1.ServicePublishingStrategy{Type: hyperv1.LoadBalancer, LoadBalancer: &hyperv1.LoadBalancerPublishingStrategy{Hostname: hostname}}
+}
+
+// unsure is a mapper that cannot find out which kinds there are.
+type unsure struct{ meta.RESTMapper }
+
+func (unsure) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, error) {
+	return nil, errNotNow
+}
+
+func TestValidateServices(t *testing.T) {
+	routes := schema.GroupVersion{Group: "route.openshift.io", Version: "v1"}
+	known := meta.NewDefaultRESTMapper([]schema.GroupVersion{routes})
+	known.Add(routes.WithKind("Route"), meta.RESTScopeNamespace)
+	for name, tc := range map[string]struct {
+		mapper   meta.RESTMapper
+		services []hyperv1.ServicePublishingStrategy
+		want     []string
+	}{
+		"When there are no Routes, it should refuse each that wants one": {meta.NewDefaultRESTMapper(nil),
+			[]hyperv1.ServicePublishingStrategy{byRoute("a"), byLoadBalancer("b"), byRoute("c")}, []string{"APIServer is published by Route", "Konnectivity is published by Route"}},
+		"When there are Routes, it should accept them":              {known, []hyperv1.ServicePublishingStrategy{byRoute("a"), byRoute("c")}, nil},
+		"When nobody knows whether there are, it should not refuse": {unsure{known}, []hyperv1.ServicePublishingStrategy{byRoute("a")}, nil},
+		"When names are left open, they should not be the same":     {known, []hyperv1.ServicePublishingStrategy{byRoute(""), byRoute(""), byLoadBalancer(""), byLoadBalancer(""), {Type: hyperv1.NodePort}}, nil},
+		"When a name is taken, it should name both, after one without a name too": {known,
+			[]hyperv1.ServicePublishingStrategy{byRoute("a"), {}, byLoadBalancer("a")}, []string{"APIServer and Konnectivity have the same hostname a:"}},
+		"When a name is taken twice, it should name who had it last": {known,
+			[]hyperv1.ServicePublishingStrategy{byRoute("a"), byRoute("a"), byRoute("a")}, []string{"APIServer and OAuthServer have", "OAuthServer and Konnectivity have"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, hc := NewWithT(t), fixture.HostedCluster("clusters")
+			hc.Spec.Services = nil
+			for i, strategy := range tc.services {
+				hc.Spec.Services = append(hc.Spec.Services, hyperv1.ServicePublishingStrategyMapping{
+					Service: []hyperv1.ServiceType{hyperv1.APIServer, hyperv1.OAuthServer, hyperv1.Konnectivity, hyperv1.Ignition, hyperv1.OIDC}[i], ServicePublishingStrategy: strategy})
+			}
+			r := &Reconciler{Client: fake.NewClientBuilder().WithRESTMapper(tc.mapper).Build()}
+			err := r.validateServices(hc)
+			if tc.want == nil {
+				g.Expect(err).NotTo(HaveOccurred())
+			}
+			for _, want := range tc.want {
+				g.Expect(err).To(MatchError(ContainSubstring(want)))
+			}
+		})
+	}
+}
+
+func TestAllowedBlocks(t *testing.T) {
+	blocks := &hyperv1.APIServerNetworking{AllowedCIDRBlocks: []hyperv1.CIDRBlock{"203.0.113.0/24"}}
+	for name, tc := range map[string]struct {
+		api     *hyperv1.APIServerNetworking
+		service hyperv1.ServiceType
+		by      hyperv1.PublishingStrategyType
+		refused bool
+	}{
+		"nothing is said":                     {nil, hyperv1.APIServer, hyperv1.NodePort, false},
+		"no block is named":                   {&hyperv1.APIServerNetworking{}, hyperv1.APIServer, hyperv1.NodePort, false},
+		"a node port would let everybody in":  {blocks, hyperv1.APIServer, hyperv1.NodePort, true},
+		"a load balancer keeps others out":    {blocks, hyperv1.APIServer, hyperv1.LoadBalancer, false},
+		"the node port is of another service": {blocks, hyperv1.Ignition, hyperv1.NodePort, false},
+	} {
+		t.Run("When "+name+", it should know whether that can be enforced", func(t *testing.T) {
+			hc := fixture.HostedCluster("clusters")
+			hc.Spec.Networking.APIServer = tc.api
+			hc.Spec.Services = []hyperv1.ServicePublishingStrategyMapping{{Service: tc.service, ServicePublishingStrategy: hyperv1.ServicePublishingStrategy{Type: tc.by}}}
+			NewWithT(t).Expect(validateAllowedBlocks(hc) != nil).To(Equal(tc.refused))
+		})
+	}
+}
+
+func TestNetworks(t *testing.T) {
+	entries := func(cidrs ...string) (networks []hyperv1.ClusterNetworkEntry) {
+		for _, cidr := range cidrs {
+			networks = append(networks, hyperv1.ClusterNetworkEntry{CIDR: *ipnet.MustParseCIDR(cidr)})
+		}
+		return networks
+	}
+	for name, tc := range map[string]struct {
+		mutate func(*hyperv1.HostedCluster)
+		want   []string
+	}{
+		"When there are networks of both families, they should be apart": {func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Networking.ClusterNetwork = entries("10.132.0.0/14", "fd01::/48")
+		}, nil},
+		"When two of one kind overlap, it should refuse": {func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Networking.ClusterNetwork = entries("10.132.0.0/14", "10.135.255.0/24")
+		}, []string{"the cluster network 10.132.0.0/14 and the cluster network 10.135.255.0/24 overlap"}},
+		"When one begins where the other ends, it should accept": {func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Networking.ClusterNetwork = entries("10.132.0.0/14", "10.136.0.0/14")
+		}, nil},
+		"When several overlap, it should name each": {func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Networking.ClusterNetwork = entries("10.0.0.0/8", "10.132.0.0/14")
+			hc.Spec.Networking.MachineNetwork = []hyperv1.MachineNetworkEntry{{CIDR: *ipnet.MustParseCIDR("10.132.0.0/24")}}
+		}, []string{"10.0.0.0/8 and the cluster network 10.132.0.0/14", "10.0.0.0/8 and the machine network 10.132.0.0/24", "10.132.0.0/14 and the machine network"}},
+		"When none is a network, it should name each": {func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Networking.ClusterNetwork = []hyperv1.ClusterNetworkEntry{{}}
+			hc.Spec.Networking.ServiceNetwork = []hyperv1.ServiceNetworkEntry{{}}
+			hc.Spec.Networking.MachineNetwork = []hyperv1.MachineNetworkEntry{{}}
+		}, []string{"the cluster network", "the service network", "the machine network"}},
+		"When the advertised address is in the machines' network, it should accept": {func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{AdvertiseAddress: ptr.To("192.0.2.1")}
+			hc.Spec.Networking.MachineNetwork = []hyperv1.MachineNetworkEntry{{CIDR: *ipnet.MustParseCIDR("192.0.2.0/24")}}
+		}, nil},
+		"When another is advertised, the address that nobody chose should not matter": {func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Networking.ServiceNetwork[0].CIDR = *ipnet.MustParseCIDR("172.20.0.0/16")
+			hc.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{AdvertiseAddress: ptr.To("192.0.2.1")}
+		}, nil},
+		"When other settings of the API server are made, the address that nobody chose should": {func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Networking.ServiceNetwork[0].CIDR = *ipnet.MustParseCIDR("172.20.0.0/16")
+			hc.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{Port: ptr.To[int32](6443)}
+		}, []string{"172.20.0.1 lies inside the service network 172.20.0.0/16"}},
+		"When services are published in the cluster's network, which nodes reach, it should accept": {func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Services[0].ServicePublishingStrategy.NodePort.Address = "10.132.0.9"
+		}, nil},
+		"When services are published in the service network, it should name each, whatever another is published by": {func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Services[0].ServicePublishingStrategy = byLoadBalancer("api.example")
+			hc.Spec.Services[1].ServicePublishingStrategy.NodePort.Address = "172.31.0.9"
+			hc.Spec.Services[3].ServicePublishingStrategy.NodePort.Address = "172.31.255.255"
+		}, []string{"172.31.0.9 of OAuthServer lies inside the service network 172.31.0.0/16", "172.31.255.255 of Ignition lies"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, hc := NewWithT(t), fixture.HostedCluster("clusters")
+			tc.mutate(hc)
+			err := validateNetworks(hc)
+			if tc.want == nil {
+				g.Expect(err).NotTo(HaveOccurred())
+			}
+			for _, want := range tc.want {
+				g.Expect(err).To(MatchError(ContainSubstring(want)))
+			}
+		})
+	}
+}

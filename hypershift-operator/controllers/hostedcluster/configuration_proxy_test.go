@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/naming"
+)
+
+func TestProxyIsTrusted(t *testing.T) {
+	trusting := func(name string) *hyperv1.ClusterConfiguration {
+		return &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{HTTPProxy: "http://proxy", TrustedCA: configv1.ConfigMapNameReference{Name: name}}}
+	}
+	bundle := func(name, key, value string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: name}, Data: map[string]string{key: value}}
+	}
+	pem := string(keyPair(t).CertPEM)
+	d := newDesk(bundle("good", naming.TrustBundleKey, pem), bundle("text", naming.TrustBundleKey, "no certificate"), bundle("elsewhere", "other", pem))
+	for name, tc := range map[string]struct {
+		configuration *hyperv1.ClusterConfiguration
+		status        metav1.ConditionStatus
+		says          string
+	}{
+		"nothing is configured":        {nil, "", ""},
+		"there is no proxy":            {&hyperv1.ClusterConfiguration{}, "", ""},
+		"the proxy names no CA":        {trusting(""), "", ""},
+		"its CA is there":              {trusting("good"), "True", ""},
+		"its CA is no certificate":     {trusting("text"), "False", "the ConfigMap clusters/text holds no PEM certificate"},
+		"its CA has another key":       {trusting("elsewhere"), "False", "the ConfigMap clusters/elsewhere has no key"},
+		"its CA is not there":          {trusting("missing"), "False", "there is no ConfigMap clusters/missing"},
+		"it cannot be read for a time": {trusting("refused"), "False", "not now"},
+	} {
+		t.Run("When "+name+", the condition should tell it", func(t *testing.T) {
+			g, s := NewWithT(t), withScope()
+			s.hc.Spec.Configuration = tc.configuration
+			d.refuse = "clusters/refused"
+			result, err := d.validateProxy(t.Context(), s)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(result.IsZero()).To(BeTrue())
+			kind := string(hyperv1.ValidProxyConfiguration)
+			if tc.status == "" {
+				g.Expect(s.cleared).To(Equal([]string{kind}))
+				g.Expect(s.conditions).To(BeEmpty())
+				return
+			}
+			g.Expect(s.cleared).To(BeEmpty())
+			g.Expect(s.conditions[kind].Status).To(Equal(tc.status))
+			g.Expect(s.conditions[kind].Message).To(ContainSubstring(tc.says))
+			if tc.status == "False" {
+				g.Expect(s.conditions[kind].Reason).To(Equal(hyperv1.ProxyCABundleInvalidReason))
+			}
+		})
+	}
+}

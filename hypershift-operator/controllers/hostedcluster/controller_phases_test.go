@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/hypershift-operator/platform/none"
+	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
+	"github.com/openshift/hypershift/support/phase"
+)
+
+// marked are the names of phases, with * for one that is critical and ~ for one that runs while the cluster is paused.
+func marked(phases []phase.Phase[*scope]) (all []string) {
+	for _, p := range phases {
+		name := p.Name
+		if p.Critical {
+			name += "*"
+		}
+		if p.WhilePaused {
+			name += "~"
+		}
+		all = append(all, name)
+	}
+	return all
+}
+
+// TestPhases: what others need is critical, what the guest's users need comes before what may be refused, and what needs a registry comes late.
+func TestPhases(t *testing.T) {
+	r := &Reconciler{}
+	theirs := withScope(func(s *scope) { s.refused = "it is theirs" })
+	for name, tc := range map[string]struct{ got, want []string }{
+		"When a cluster lives, it should go through these": {marked(r.phases(withScope())), []string{
+			"pause~", "kubeconfig and password copies", "configuration*", "control plane namespace*", "pull secret*", "platform credentials",
+			"secret encryption*", "audit webhook", "SSH key", "additional trust bundle", "service account signing key", "etcd client certificate",
+			"etcd backup secrets", "configuration references", "proxy", "secrets of the CLI", "release image*", "hosted control plane*",
+			"issuer of service accounts", "connection of nodes", "release payload*", "pod security", "network policies", "platform monitoring",
+			"rights to sign break-glass certificates", "control-plane-operator", "config operator rights", "Cluster API cluster",
+			"Cluster API manager", "Cluster API provider", "Route of the ignition-server",
+		}},
+		"When the namespace is another's, it should be refused and no more": {marked(r.phases(theirs)), []string{"control plane namespace~"}},
+		"When a cluster goes, each step should wait for the one before it": {marked(r.deletion(withScope())), []string{
+			"deleting the pause of the cluster*", "deleting the node pools*", "deleting the machines*", "deleting the machines without Cluster*",
+			"deleting the managers of machines*", "deleting the platform credentials*", "deleting the connection of nodes*",
+			"deleting the hosted control plane*", "deleting the issuer of service accounts*", "deleting the control plane namespace*",
+			"deleting the cluster-wide rights*", "grace period*",
+		}},
+		"When a cluster goes whose namespace is another's, it should leave that alone": {marked(r.deletion(theirs)),
+			[]string{"deleting the node pools*", "deleting the cluster-wide rights*"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.got); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPrepare(t *testing.T) {
+	t.Run("When a cluster has no identity, it should get one of its own", func(t *testing.T) {
+		g, one, other := NewWithT(t), on(none.Platform{}), on(none.Platform{})
+		g.Expect(prepare(one)).To(Succeed())
+		g.Expect(prepare(other)).To(Succeed())
+		g.Expect(one.hc.Spec.ClusterID).To(MatchRegexp(uuidPattern.String()))
+		g.Expect(one.hc.Spec.ClusterID).NotTo(Equal(other.hc.Spec.ClusterID))
+		g.Expect(one.hc.Spec.InfraID).To(HavePrefix("demo-"))
+		g.Expect(one.hc.Spec.InfraID).NotTo(Equal(other.hc.Spec.InfraID))
+	})
+	t.Run("When a cluster has one, it should keep it", func(t *testing.T) {
+		g, s := NewWithT(t), on(&plugged{})
+		s.hc.Spec.ClusterID, s.hc.Spec.InfraID = "id", "infra"
+		g.Expect(prepare(s)).To(Succeed())
+		g.Expect(s.hc.Spec.ClusterID + " " + s.hc.Spec.InfraID).To(Equal("id infra"))
+		g.Expect(s.hc.Spec.Channel).To(Equal("identified"), "the platform may have some of its own")
+	})
+}
+
+func TestObserve(t *testing.T) {
+	pool := func(namespace, name, cluster string) *hyperv1.NodePool {
+		p := fixture.NodePool(namespace)
+		p.Name, p.Spec.ClusterName = name, cluster
+		return p
+	}
+	hosted := &corev1.Namespace{ObjectMeta: ours("", "clusters-demo")}
+	hcp := &hyperv1.HostedControlPlane{ObjectMeta: ours("clusters-demo", "demo")}
+	pools := []client.Object{pool("clusters", "b", "demo"), pool("clusters", "c", "other"), pool("clusters", "a", "demo"), pool("others", "d", "demo")}
+	seen := func(s *scope) (names []string) {
+		for _, p := range s.pools {
+			names = append(names, p.Name)
+		}
+		return names
+	}
+	t.Run("When all is there, it should be seen", func(t *testing.T) {
+		g, d, hc := NewWithT(t), newDesk(append(pools, hosted, hcp)...), fixture.HostedCluster("clusters")
+		s, err := d.observe(t.Context(), hc)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(s.hc).To(BeIdenticalTo(hc))
+		g.Expect(s.now).To(BeTemporally("==", now))
+		g.Expect(s.platform).NotTo(BeNil())
+		g.Expect(s.platformServed).To(BeTrue())
+		g.Expect(s.refused).To(BeEmpty())
+		g.Expect(s.hcp.Name).To(Equal("demo"))
+		g.Expect(seen(s)).To(Equal([]string{"a", "b"}))
+	})
+	t.Run("When nothing is there, that should be no failure", func(t *testing.T) {
+		g, d := NewWithT(t), newDesk()
+		s, err := d.observe(t.Context(), fixture.HostedCluster("clusters"))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(s.hcp).To(BeNil())
+		g.Expect(s.pools).To(BeEmpty())
+	})
+	t.Run("When the namespace is another's, nothing in it should be looked at", func(t *testing.T) {
+		g, d := NewWithT(t), newDesk(append(pools, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "clusters-demo"}}, hcp)...)
+		s, err := d.observe(t.Context(), fixture.HostedCluster("clusters"))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(s.refused).To(ContainSubstring("namespace clusters-demo"))
+		g.Expect(s.hcp).To(BeNil())
+	})
+	for refuse, says := range map[string]string{
+		"get v1.Namespace":                "reading namespace clusters-demo",
+		"get v1beta1.HostedControlPlane ": "reading HostedControlPlane clusters-demo/demo",
+		"list v1beta1.NodePoolList":       "listing NodePools",
+	} {
+		t.Run("When the server refuses to "+refuse+", it should fail", func(t *testing.T) {
+			g, d := NewWithT(t), newDesk(hosted.DeepCopy(), hcp.DeepCopy())
+			d.refuse = refuse
+			_, err := d.observe(t.Context(), fixture.HostedCluster("clusters"))
+			g.Expect(err).To(MatchError(errNotNow))
+			g.Expect(err).To(MatchError(HavePrefix(says)))
+		})
+	}
+}
+
+// TestPassInMemory leads a cluster of a platform without machines of its own through its life.
+func TestPassInMemory(t *testing.T) {
+	hc := fixture.HostedCluster("clusters")
+	hc.Spec.PausedUntil = ptr.To("true")
+	p := &plugged{}
+	g, d := NewWithT(t), newDesk()
+	d.server = fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithStatusSubresource(hc, &hyperv1.ControlPlaneComponent{}).
+		WithObjects(append(fixture.Inputs("clusters"), hc)...).Build()
+	d.Client, d.LiveReader = d.server, d.server
+	d.Platforms = registry.Of(map[hyperv1.PlatformType]platform.Platform{hyperv1.MAASPlatform: p})
+	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(hc)}
+	pass := func() ctrl.Result {
+		result, err := d.Reconcile(t.Context(), request)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(client.IgnoreNotFound(d.server.Get(t.Context(), request.NamespacedName, hc))).To(Succeed())
+		return result
+	}
+	pass()
+	g.Expect(hc.Finalizers).To(Equal([]string{hyperv1.HostedClusterFinalizer}))
+	g.Expect(hc.Spec.InfraID).To(HavePrefix("demo-"), "it has its identity before anything is made")
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "clusters-demo"}}
+	g.Expect(d.has(t, namespace)).To(BeFalse(), "nothing is made while it is paused")
+
+	hc.Spec.PausedUntil = nil
+	g.Expect(d.server.Update(t.Context(), hc)).To(Succeed())
+	pass()
+	g.Expect(d.has(t, namespace)).To(BeTrue())
+	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "demo"}}
+	g.Expect(d.has(t, hcp)).To(BeTrue())
+	g.Expect(hc.Status.Conditions).NotTo(BeEmpty(), "it is reported")
+
+	hcp.Finalizers = []string{"test/operators"}
+	g.Expect(d.server.Update(t.Context(), hcp)).To(Succeed())
+	g.Expect(d.server.Delete(t.Context(), hc)).To(Succeed())
+	g.Expect(pass().RequeueAfter).To(Equal(deletionPoll))
+	g.Expect(d.has(t, hc)).To(BeTrue(), "it waits for its control plane")
+	g.Expect(d.has(t, hcp)).To(BeTrue())
+	hcp.Finalizers = nil
+	g.Expect(d.server.Update(t.Context(), hcp)).To(Succeed())
+	for range 3 {
+		pass()
+	}
+	g.Expect(d.has(t, hc)).To(BeFalse())
+	g.Expect(d.has(t, namespace)).To(BeFalse())
+}

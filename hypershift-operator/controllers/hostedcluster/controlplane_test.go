@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/hypershift-operator/naming"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+func TestControlPlaneIsWritten(t *testing.T) {
+	g, d := NewWithT(t), newDesk()
+	s := withScope(func(s *scope) {
+		s.images = images{release: "release:1", releaseSource: "tag:1"}
+		s.hc.Labels = map[string]string{"api.openshift.com/team": "a"}
+		s.hc.Annotations = map[string]string{hyperv1.DisableProfilingAnnotation: "kas"}
+	})
+	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: fixture.ClusterName}}
+	_, err := d.reconcileControlPlane(t.Context(), s)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(d.has(t, hcp)).To(BeTrue())
+	g.Expect(s.hcp).To(Equal(hcp), "later phases see it in the same pass")
+	g.Expect(hcp.Labels).To(Equal(map[string]string{"api.openshift.com/team": "a"}))
+	g.Expect(hcp.Annotations).To(And(
+		HaveKeyWithValue(hyperv1.HostedClusterAnnotation, "clusters/demo"), HaveKeyWithValue(hyperv1.DisableProfilingAnnotation, "kas"),
+		HaveKeyWithValue(hyperv1.DisableClusterAutoscalerAnnotation, "true"), HaveKeyWithValue(hyperv1.ReleaseImageSourceAnnotation, "tag:1")))
+	g.Expect(hcp.Spec.ReleaseImage).To(Equal("release:1"))
+	g.Expect(hcp.Spec.PullSecret.Name).To(Equal(naming.PullSecret))
+	g.Expect(hcp.Spec.SSHKey.Name).To(Equal(naming.SSHKey))
+	g.Expect(hcp.Spec.AdditionalTrustBundle.Name).To(Equal(naming.TrustBundle))
+	g.Expect(hcp.Spec.Platform).To(Equal(hyperv1.PlatformSpec{Type: hyperv1.NonePlatform}), "who makes machines is not its business")
+
+	t.Run("When a pool is scaled by the autoscaler, it should run", func(t *testing.T) {
+		g := NewWithT(t)
+		s.pools = []hyperv1.NodePool{{}, {Spec: hyperv1.NodePoolSpec{AutoScaling: &hyperv1.NodePoolAutoScaling{Max: 3}}}}
+		_, err := d.reconcileControlPlane(t.Context(), s)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(d.has(t, hcp)).To(BeTrue())
+		g.Expect(hcp.Annotations).NotTo(HaveKey(hyperv1.DisableClusterAutoscalerAnnotation))
+	})
+	t.Run("When the cluster names no key, bundle or own release any more, it should not either", func(t *testing.T) {
+		g := NewWithT(t)
+		s.images = images{release: "release:2", controlPlane: "release:3", controlPlaneSource: "tag:3"}
+		_, err := d.reconcileControlPlane(t.Context(), s)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(d.has(t, hcp)).To(BeTrue())
+		g.Expect(hcp.Spec.ControlPlaneReleaseImage).To(Equal(ptr.To("release:3")))
+		g.Expect(hcp.Annotations).To(HaveKeyWithValue(hyperv1.ControlPlaneReleaseImageSourceAnnotation, "tag:3"))
+		s.hc.Spec.SSHKey.Name, s.hc.Spec.AdditionalTrustBundle, s.images.controlPlane = "", nil, ""
+		_, err = d.reconcileControlPlane(t.Context(), s)
+		g.Expect(err).NotTo(HaveOccurred())
+		again := &hyperv1.HostedControlPlane{ObjectMeta: hcp.ObjectMeta}
+		g.Expect(d.has(t, again)).To(BeTrue())
+		g.Expect(again.Spec.SSHKey.Name).To(BeEmpty())
+		g.Expect(again.Spec.AdditionalTrustBundle).To(BeNil())
+		g.Expect(again.Spec.ControlPlaneReleaseImage).To(BeNil())
+		g.Expect(again.Annotations).NotTo(HaveKey(hyperv1.ControlPlaneReleaseImageSourceAnnotation))
+		g.Expect(again.Spec.ReleaseImage).To(Equal("release:2"))
+	})
+}
+
+func TestControlPlaneIsNotWritten(t *testing.T) {
+	for name, tc := range map[string]struct {
+		mutate func(*scope)
+		refuse string
+		want   string
+	}{
+		"When the server refuses it, it should fail":       {func(*scope) {}, "create", errNotNow.Error()},
+		"When nobody knows the platform, it should say so": {func(s *scope) { s.hc.Spec.Platform.Type = "Nowhere" }, "", "Nowhere"},
+		"When the payload cannot have the plugin that is wanted, it should say so": {func(s *scope) {
+			released(releaseinfo.OpenShift)(s)
+			s.hc.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{Provider: hyperv1.KMSPlugin, Plugin: &hyperv1.KMSPluginSpec{}}}
+		}, "", "spec.secretEncryption.kms.provider"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, d, s := NewWithT(t), newDesk(), withScope(tc.mutate)
+			d.refuse = tc.refuse
+			_, err := d.reconcileControlPlane(t.Context(), s)
+			g.Expect(err).To(MatchError(ContainSubstring(tc.want)))
+			g.Expect(s.hcp).To(BeNil(), "nothing may rely on one that is not there")
+			g.Expect(d.wrote).To(BeEmpty())
+		})
+	}
+}
+
+// TestControlPlaneOfAMachineCloud: a control plane that acts in its platform's cloud gets to know it.
+func TestControlPlaneOfAMachineCloud(t *testing.T) {
+	g, s, hcp := NewWithT(t), withScope(), &hyperv1.HostedControlPlane{}
+	s.hc.Spec.Platform = hyperv1.PlatformSpec{Type: hyperv1.AWSPlatform, AWS: &hyperv1.AWSPlatformSpec{Region: "here"}}
+	g.Expect(s.shapeControlPlane(hcp)).To(Succeed())
+	g.Expect(hcp.Spec.Platform).To(Equal(s.hc.Spec.Platform))
+	hcp.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC}
+	g.Expect(s.shapeControlPlane(hcp)).To(Succeed())
+	g.Expect(hcp.Spec.SecretEncryption).NotTo(BeNil(), "what is encrypted could not be read without its keys")
+}
+
+// TestAddressIsOnlyKeptFor those that cannot follow it.
+func TestAddressIsOnlyKeptFor(t *testing.T) {
+	named := func(service hyperv1.ServiceType, host string) hyperv1.ServicePublishingStrategyMapping {
+		return hyperv1.ServicePublishingStrategyMapping{Service: service, ServicePublishingStrategy: byLoadBalancer(host)}
+	}
+	list := func(services ...hyperv1.ServicePublishingStrategyMapping) []hyperv1.ServicePublishingStrategyMapping {
+		return services
+	}
+	for name, tc := range map[string]struct {
+		release      func(*scope)
+		wanted, last []hyperv1.ServicePublishingStrategyMapping
+		keeps, said  string
+	}{
+		"When nothing was published yet, it should be as wanted":      {released(releaseinfo.OpenShift), list(named("A", "a")), nil, "", ""},
+		"When the release is not known, it should be as wanted":       {func(*scope) {}, list(named("A", "b")), list(named("A", "a")), "", ""},
+		"When a service comes to others, it should be as wanted":      {released(releaseinfo.OpenShift), list(named("A", "a"), named("B", "b")), list(named("A", "a")), "", "cleared"},
+		"When one of several goes elsewhere, all should stay":         {released(releaseinfo.OpenShift), list(named("A", "a"), named("B", "x")), list(named("A", "a"), named("B", "b")), "last", "for B (LoadBalancer b)"},
+		"When all go elsewhere, all should be named":                  {released(releaseinfo.OpenShift), list(named("A", "x"), named("B", "y")), list(named("A", "a"), named("B", "b")), "last", "A (LoadBalancer a), B (LoadBalancer b)"},
+		"When the nodes are of Kubernetes, it should follow the user": {released(releaseinfo.Kubernetes), list(named("A", "x")), list(named("A", "a")), "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, s := NewWithT(t), withScope(tc.release)
+			want := tc.wanted
+			if tc.keeps != "" {
+				want = tc.last
+			}
+			g.Expect(s.publishable(tc.wanted, tc.last)).To(Equal(want))
+			kind := string(hyperv1.PublishedAddressUpToDate)
+			g.Expect(s.cleared).To(HaveLen(map[string]int{"cleared": 1}[tc.said]))
+			if tc.keeps == "" {
+				g.Expect(s.conditions).To(BeEmpty())
+				return
+			}
+			g.Expect(string(s.conditions[kind].Status) + "/" + s.conditions[kind].Reason).To(Equal("False/NotSupported"))
+			g.Expect(s.conditions[kind].Message).To(HaveSuffix(tc.said))
+		})
+	}
+}

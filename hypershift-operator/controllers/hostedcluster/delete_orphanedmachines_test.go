@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"errors"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+)
+
+// orphans are what Cluster API had made of a pool, and the platform's machines of it.
+func orphans(machines ...string) []client.Object {
+	at := func(name string, finalizers ...string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "clusters-demo", Name: name, Finalizers: finalizers}
+	}
+	all := []client.Object{
+		&clusterv1.MachineDeployment{ObjectMeta: at("deployment", clusterv1.MachineDeploymentFinalizer)},
+		&clusterv1.MachineSet{ObjectMeta: at("set", clusterv1.MachineSetFinalizer)},
+		&clusterv1.Machine{ObjectMeta: at("machine", clusterv1.MachineFinalizer)},
+		&clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "theirs", Finalizers: []string{clusterv1.MachineFinalizer}}},
+	}
+	for _, name := range machines {
+		all = append(all, &infrav1.MaasMachine{ObjectMeta: at(name, "test/provider")})
+	}
+	return all
+}
+
+func TestOrphansGo(t *testing.T) {
+	t.Run("When the provider has machines to release, they should be asked to go, and what made them stay until then", func(t *testing.T) {
+		g, d, p := NewWithT(t), newDesk(orphans("a", "b", "c", "d")...), &plugged{machines: &infrav1.MaasMachineList{}, says: "MAAS is away"}
+		s := on(p)
+		waitsFor, err := d.deleteOrphanedMachines(t.Context(), s)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(waitsFor).To(And(ContainSubstring("4 machines"), HaveSuffix("released: a, b, c, .... MAAS is away")))
+		g.Expect(p.seen[0]).To(Equal(s.cluster(operatorImage)))
+		machine, set := &infrav1.MaasMachine{}, &clusterv1.Machine{}
+		machine.Namespace, machine.Name, set.Namespace, set.Name = "clusters-demo", "a", "clusters-demo", "machine"
+		g.Expect(d.has(t, machine) && d.has(t, set)).To(BeTrue())
+		g.Expect(machine.DeletionTimestamp != nil && set.DeletionTimestamp != nil).To(BeTrue())
+		d.wrote = nil
+		_, err = d.deleteOrphanedMachines(t.Context(), s)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(d.wrote).To(BeEmpty(), "they were asked already")
+	})
+	t.Run("When the last machine is released, what made them should go", func(t *testing.T) {
+		g, d, s := NewWithT(t), newDesk(orphans()...), on(&plugged{machines: &infrav1.MaasMachineList{}})
+		for range 2 {
+			waitsFor, err := d.deleteOrphanedMachines(t.Context(), s)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(waitsFor).To(HaveSuffix(": deployment, set, machine"))
+		}
+		g.Expect(d.deleteOrphanedMachines(t.Context(), s)).To(BeEmpty())
+		theirs := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "theirs"}}
+		g.Expect(d.has(t, theirs)).To(BeTrue())
+		g.Expect(theirs.DeletionTimestamp).To(BeNil())
+	})
+	for name, s := range map[string]*scope{
+		"the platform is off":       on(&plugged{machines: &infrav1.MaasMachineList{}}, func(s *scope) { s.platformServed = false }),
+		"the platform makes none":   on(&plugged{}),
+		"nobody knows the platform": withScope(),
+	} {
+		t.Run("When "+name+", its machines should not be looked at", func(t *testing.T) {
+			g, d := NewWithT(t), newDesk(orphans("a")...)
+			g.Expect(d.deleteOrphanedMachines(t.Context(), s)).NotTo(ContainSubstring("outlived their Cluster to be released"))
+			g.Expect(d.has(t, &infrav1.MaasMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "a"}})).To(BeTrue())
+		})
+	}
+}
+
+func TestOrphansThatCannotGo(t *testing.T) {
+	for refuse, tc := range map[string]struct {
+		machines []string
+		says     string
+	}{
+		"list v1beta2.MachineSetList":                  {[]string{"a"}, ""},
+		"list v1beta1.MaasMachineList":                 {[]string{"a"}, ""},
+		"delete v1beta1.MaasMachine clusters-demo/a":   {[]string{"a"}, "1 machine"},
+		"delete v1beta2.Machine clusters-demo/machine": {nil, "machine"},
+		"patch v1beta2.MachineDeployment":              {nil, "deployment"},
+		"patch v1beta2.Machine clusters-demo/machine":  {nil, "machine"},
+		"the platform": {[]string{"a"}, "1 machine"},
+		"delete v1beta2.MachineDeployment clusters-demo/dep": {nil, "deployment"},
+	} {
+		t.Run("When "+refuse+" fails, it should fail, and say what it waits for", func(t *testing.T) {
+			g, d, p := NewWithT(t), newDesk(orphans(tc.machines...)...), &plugged{machines: &infrav1.MaasMachineList{}}
+			if d.refuse = refuse; refuse == "the platform" {
+				p.err = errNotNow
+			}
+			waitsFor, err := d.deleteOrphanedMachines(t.Context(), on(p))
+			if err == nil {
+				waitsFor, err = d.deleteOrphanedMachines(t.Context(), on(p))
+			}
+			g.Expect(errors.Is(err, errNotNow)).To(BeTrue(), "%v", err)
+			g.Expect(waitsFor).To(ContainSubstring(tc.says))
+			g.Expect(waitsFor == "").To(Equal(tc.says == ""))
+		})
+	}
+	t.Run("When one that cannot go is the last, it should fail too", func(t *testing.T) {
+		g, d := NewWithT(t), newDesk()
+		d.refuse = "list v1beta2.MachineList"
+		_, err := d.deleteOrphanedMachines(t.Context(), on(&plugged{}))
+		g.Expect(err).To(MatchError(And(HavePrefix("listing "), HaveSuffix("of namespace clusters-demo: not now"))))
+	})
+}

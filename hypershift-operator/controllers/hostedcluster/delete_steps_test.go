@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/namespaceguard"
+	"github.com/openshift/hypershift/support/phase"
+)
+
+func TestStep(t *testing.T) {
+	for name, tc := range map[string]struct {
+		waitsFor string
+		err      error
+		stops    bool
+		again    time.Duration
+		says     string
+	}{
+		"When nothing is left, the next should follow":         {"", nil, false, 0, ""},
+		"When something is left, it should look again soon":    {"a pod", nil, true, 2 * time.Second, "a pod"},
+		"When it fails, it should say so and be tried as such": {"a pod", errNotNow, false, 0, "Deleting the x failed and is tried again: not now"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, s := NewWithT(t), withScope()
+			result, err := step("x", func(_ context.Context, got *scope) (string, error) {
+				g.Expect(got).To(BeIdenticalTo(s))
+				return tc.waitsFor, tc.err
+			}).Run(t.Context(), s)
+			g.Expect(errors.Is(err, phase.ErrStop)).To(Equal(tc.stops))
+			g.Expect(errors.Is(err, errNotNow)).To(Equal(tc.err != nil))
+			g.Expect(err == nil).To(Equal(tc.says == ""))
+			g.Expect(result.RequeueAfter).To(Equal(tc.again))
+			g.Expect(s.deletion).To(Equal(tc.says))
+		})
+	}
+}
+
+// going are the objects of a cluster that is deleted, as a deletion finds them.
+func going() []client.Object {
+	of := func(name, cluster string, finalizers ...string) *hyperv1.NodePool {
+		pool := fixture.NodePool("clusters")
+		pool.Name, pool.Spec.ClusterName, pool.Finalizers = name, cluster, finalizers
+		return pool
+	}
+	leaving := of("leaving", "demo", "test/machines")
+	leaving.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+	elsewhere := of("elsewhere", "demo")
+	elsewhere.Namespace = "others"
+	owned := metav1.ObjectMeta{Name: "owned", Labels: map[string]string{ownerNamespace: "clusters", ownerName: "demo"}}
+	others := metav1.ObjectMeta{Name: "others", Labels: map[string]string{ownerNamespace: "clusters", ownerName: "other"}}
+	return []client.Object{
+		of("mine", "demo", "test/machines"), of("too", "demo", "test/machines"), leaving, of("others", "other"), elsewhere,
+		&rbacv1.ClusterRole{ObjectMeta: owned}, &rbacv1.ClusterRole{ObjectMeta: others},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: owned}, &rbacv1.ClusterRoleBinding{ObjectMeta: others},
+	}
+}
+
+func TestOwnPoolsAndRightsGo(t *testing.T) {
+	t.Run("When a cluster goes, its own pools should be asked to, once", func(t *testing.T) {
+		g, d := NewWithT(t), newDesk(going()...)
+		g.Expect(d.deleteNodePools(t.Context(), withScope())).To(BeEmpty())
+		g.Expect(d.wrote).To(ConsistOf("delete v1beta1.NodePool clusters/mine", "delete v1beta1.NodePool clusters/too"))
+	})
+	t.Run("When a cluster goes, its own rights should go", func(t *testing.T) {
+		g, d := NewWithT(t), newDesk(going()...)
+		g.Expect(d.deleteClusterRoles(t.Context(), withScope())).To(BeEmpty())
+		for _, obj := range []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}} {
+			obj.SetName("owned")
+			g.Expect(d.has(t, obj)).To(BeFalse())
+			obj.SetName("others")
+			g.Expect(d.has(t, obj)).To(BeTrue())
+		}
+	})
+	for refuse, run := range map[string]func(*desk) stepFunc{
+		"list v1beta1.NodePoolList":             func(d *desk) stepFunc { return d.deleteNodePools },
+		"delete v1beta1.NodePool clusters/mine": func(d *desk) stepFunc { return d.deleteNodePools },
+		"delete v1beta1.NodePool clusters/too":  func(d *desk) stepFunc { return d.deleteNodePools },
+		"delete all v1.ClusterRoleBinding":      func(d *desk) stepFunc { return d.deleteClusterRoles },
+		"delete all v1.ClusterRole ":            func(d *desk) stepFunc { return d.deleteClusterRoles },
+	} {
+		t.Run("When the server refuses to "+refuse+", it should fail after the rest was tried", func(t *testing.T) {
+			g, d := NewWithT(t), newDesk(going()...)
+			d.refuse = refuse
+			_, err := run(d)(t.Context(), withScope())
+			g.Expect(err).To(MatchError(errNotNow))
+			g.Expect(len(d.wrote)).To(Equal(map[bool]int{true: 0, false: 1}[refuse == "list v1beta1.NodePoolList"]))
+		})
+	}
+}
+
+func TestResumeForDeletion(t *testing.T) {
+	g, s := NewWithT(t), withScope()
+	s.hc.Annotations = map[string]string{hyperv1.CleanupCloudResourcesAnnotation: "true"}
+	s.hc.Spec.InfraID = "infra"
+	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "demo"}, Spec: hyperv1.HostedControlPlaneSpec{PausedUntil: ptr.To("true")}}
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "infra"}, Spec: clusterv1.ClusterSpec{Paused: ptr.To(true)}}
+	d := newDesk(hcp, cluster)
+	s.hcp = &hyperv1.HostedControlPlane{ObjectMeta: *hcp.ObjectMeta.DeepCopy()}
+	g.Expect(d.has(t, s.hcp)).To(BeTrue())
+	g.Expect(d.resumeForDeletion(t.Context(), s)).To(BeEmpty())
+	g.Expect(d.has(t, hcp) && d.has(t, cluster)).To(BeTrue())
+	g.Expect(hcp.Spec.PausedUntil).To(BeNil())
+	g.Expect(hcp.Annotations).To(HaveKeyWithValue(hyperv1.CleanupCloudResourcesAnnotation, "true"))
+	g.Expect(cluster.Spec.Paused).To(HaveValue(BeFalse()))
+	d.wrote = nil
+	g.Expect(d.resumeForDeletion(t.Context(), s)).To(BeEmpty())
+	g.Expect(d.wrote).To(BeEmpty(), "once is enough")
+	for _, refuse := range []string{"get v1beta2.Cluster", "patch v1beta1.HostedControlPlane"} {
+		d.refuse, s.hcp.Spec.PausedUntil = refuse, ptr.To("true")
+		_, err := d.resumeForDeletion(t.Context(), s)
+		g.Expect(err).To(MatchError(errNotNow), refuse)
+	}
+	t.Run("When nothing is to be cleaned up, the control plane should not be told anything of it", func(t *testing.T) {
+		g, s := NewWithT(t), withScope(func(s *scope) { s.hcp = hcp.DeepCopy() })
+		s.hcp.Annotations, s.hcp.ResourceVersion = nil, ""
+		d := newDesk(s.hcp.DeepCopy())
+		g.Expect(d.has(t, s.hcp)).To(BeTrue())
+		g.Expect(d.resumeForDeletion(t.Context(), s)).To(BeEmpty())
+		g.Expect(s.hcp.Annotations).To(BeEmpty())
+	})
+}
+
+func TestMachinesGo(t *testing.T) {
+	held := func() *clusterv1.Cluster {
+		return &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "infra", Finalizers: []string{"test/capi"}}}
+	}
+	const waits = "Waiting for Cluster API to delete Cluster clusters-demo/infra with its machines"
+	for name, tc := range map[string]struct {
+		infraID string
+		p       *plugged
+		served  bool
+		refuse  string
+		want    string
+		err     error
+		asked   int
+	}{
+		"When the cluster never had machines, there should be none":         {"", &plugged{says: "x"}, true, "", "", nil, 0},
+		"When another cluster has some, there should be none":               {"gone", &plugged{says: "x"}, true, "", "", nil, 0},
+		"When there are some, the platform should say what they wait for":   {"infra", &plugged{says: "MAAS is away"}, true, "", waits + ". MAAS is away", nil, 1},
+		"When the platform has nothing to say, it should wait all the same": {"infra", &plugged{}, true, "", waits, nil, 1},
+		"When the platform is off, it should wait without it":               {"infra", &plugged{says: "x"}, false, "", waits, nil, 0},
+		"When the platform fails, it should too, and say what it knows":     {"infra", &plugged{err: errNotNow}, true, "", waits, errNotNow, 1},
+		"When the server refuses, it should fail":                           {"infra", &plugged{}, true, "delete v1beta2.Cluster", "", errNotNow, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, d, s := NewWithT(t), newDesk(held()), on(tc.p)
+			s.platformServed, s.hc.Spec.InfraID, d.refuse = tc.served, tc.infraID, tc.refuse
+			waitsFor, err := d.deleteMachines(t.Context(), s)
+			g.Expect(waitsFor).To(Equal(tc.want))
+			g.Expect(errors.Is(err, errNotNow)).To(Equal(tc.err != nil))
+			g.Expect(tc.p.seen).To(HaveLen(tc.asked))
+			for _, seen := range tc.p.seen {
+				g.Expect(seen).To(Equal(s.cluster(operatorImage)))
+			}
+			cluster := held()
+			g.Expect(d.has(t, cluster)).To(BeTrue())
+			g.Expect(cluster.DeletionTimestamp != nil).To(Equal(tc.want != ""))
+		})
+	}
+}
+
+func TestManagersAreLetGo(t *testing.T) {
+	manager := func(name string) *appsv1.Deployment {
+		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: name, Finalizers: []string{hyperv1.ControlPlaneComponentFinalizer}}}
+	}
+	g, d := NewWithT(t), newDesk(manager("cluster-api"), manager("capi-provider"), manager("control-plane-operator"))
+	d.refuse = "capi-provider"
+	_, err := d.releaseManagers(t.Context(), withScope())
+	g.Expect(err).To(MatchError(errNotNow))
+	d.refuse = "nothing"
+	g.Expect(d.releaseManagers(t.Context(), withScope())).To(BeEmpty())
+	for name, held := range map[string]int{"cluster-api": 0, "capi-provider": 0, "control-plane-operator": 1} {
+		live := manager(name)
+		g.Expect(d.has(t, live)).To(BeTrue())
+		g.Expect(live.Finalizers).To(HaveLen(held), name)
+	}
+}
+
+func TestCredentialsAndControlPlaneGo(t *testing.T) {
+	t.Run("When the platform took credentials over, it should take them away", func(t *testing.T) {
+		g, p := NewWithT(t), &plugged{err: errNotNow}
+		s := on(p)
+		_, err := newDesk().deleteCredentials(t.Context(), s)
+		g.Expect(err).To(MatchError(errNotNow))
+		g.Expect(p.seen[0]).To(Equal(s.cluster(operatorImage)))
+		g.Expect(newDesk().deleteCredentials(t.Context(), withScope())).To(BeEmpty(), "nobody knows that platform")
+	})
+	t.Run("When the control plane has operators yet, it should wait for them", func(t *testing.T) {
+		g, s := NewWithT(t), withScope()
+		hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "demo", Finalizers: []string{"a", "b"}}}
+		d := newDesk(hcp)
+		g.Expect(d.deleteControlPlane(t.Context(), s)).To(And(ContainSubstring("HostedControlPlane clusters-demo/demo"), ContainSubstring("[a b]")))
+		d.refuse = "get v1beta1.HostedControlPlane"
+		_, err := d.deleteControlPlane(t.Context(), s)
+		g.Expect(err).To(MatchError(errNotNow))
+		g.Expect(newDesk().deleteControlPlane(t.Context(), s)).To(BeEmpty())
+	})
+}
+
+func TestNamespaceGoes(t *testing.T) {
+	hosted := func(mutate ...func(*corev1.Namespace)) *corev1.Namespace {
+		namespace := &corev1.Namespace{ObjectMeta: ours("", "clusters-demo")}
+		namespace.Finalizers = []string{"test/content"}
+		for _, m := range mutate {
+			m(namespace)
+		}
+		return namespace
+	}
+	theirs := func(n *corev1.Namespace) { n.Annotations = nil }
+	leaving := func(n *corev1.Namespace) {
+		n.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+		n.Status.Conditions = []corev1.NamespaceCondition{{Status: corev1.ConditionTrue, Message: "pods remain"}}
+	}
+	pod := podOf("clusters-demo", "ReplicaSet")
+	for name, tc := range map[string]struct {
+		there    []client.Object
+		keep     string
+		refuse   string
+		want     string
+		err      error
+		deleted  bool
+		released bool
+	}{
+		"When it is there, it should be let go and deleted":       {there: []client.Object{hosted()}, want: "Waiting for namespace clusters-demo to be deleted", deleted: true, released: true},
+		"When it is not there, there should be nothing to do":     {},
+		"When it is another's, it should be left":                 {there: []client.Object{hosted(theirs)}},
+		"When it is to stay, it should":                           {there: []client.Object{hosted()}, keep: "true"},
+		"When it is not to stay, it should go":                    {there: []client.Object{hosted()}, keep: "false", want: "Waiting for namespace clusters-demo", deleted: true, released: true},
+		"When pods run in it, it should wait for them":            {there: []client.Object{hosted(), pod}, want: "of-deployment"},
+		"When it goes already, it should say what that waits for": {there: []client.Object{hosted(leaving), pod}, want: "to be deleted. pods remain", deleted: true},
+		"When it cannot be read, it should fail":                  {there: []client.Object{hosted()}, refuse: "get v1.Namespace", err: errNotNow},
+		"When pods cannot be stopped, it should stay":             {there: []client.Object{hosted()}, refuse: "delete all v1.Deployment", err: errNotNow},
+		"When it cannot be let go, it should fail":                {there: []client.Object{hosted()}, refuse: "patch v1.Namespace", err: errNotNow},
+		"When it cannot be deleted, it should fail":               {there: []client.Object{hosted()}, refuse: "delete v1.Namespace", err: errNotNow, released: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, d, s := NewWithT(t), newDesk(tc.there...), withScope()
+			d.refuse = tc.refuse
+			s.hc.Annotations = map[string]string{hyperv1.SkipDeleteHostedControlPlaneNamespaceAnnotation: tc.keep}
+			waitsFor, err := d.deleteNamespace(t.Context(), s)
+			g.Expect(errors.Is(err, errNotNow)).To(Equal(tc.err != nil), "%v", err)
+			if tc.want == "" {
+				g.Expect(waitsFor).To(BeEmpty())
+			}
+			g.Expect(waitsFor).To(ContainSubstring(tc.want))
+			live := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "clusters-demo"}}
+			if d.has(t, live) {
+				g.Expect(live.DeletionTimestamp != nil).To(Equal(tc.deleted))
+				g.Expect(live.Annotations[namespaceguard.ReleasedAnnotation] == "true").To(Equal(tc.released))
+			}
+		})
+	}
+}

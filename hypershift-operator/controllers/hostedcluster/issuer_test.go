@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/hypershift-operator/platform/none"
+	"github.com/openshift/hypershift/support/condition"
+)
+
+func TestIssuerIsPublished(t *testing.T) {
+	kind := string(hyperv1.ValidOIDCConfiguration)
+	why := condition.False(kind, "Why", "what")
+	documents := map[string][]byte{"keys": []byte("a")}
+	for name, tc := range map[string]struct {
+		p          *plugged
+		refuse     string
+		conditions map[string]metav1.Condition
+		cleared    []string
+		finalizers []string
+		again      time.Duration
+		err        error
+		did        []string
+	}{
+		"When there are documents, they should be published after the finalizer is there": {p: &plugged{documents: documents, again: time.Hour},
+			conditions: map[string]metav1.Condition{kind: condition.True(kind, "Published", "")}, finalizers: []string{pluggedFinalizer}, again: time.Hour, did: []string{"documents", "publish a"}},
+		"When the finalizer cannot be written, nothing should be published": {p: &plugged{documents: documents}, refuse: "patch", err: errNotNow, did: []string{"documents"}},
+		"When the documents cannot be read, it should fail":                 {p: &plugged{documents: documents, why: why, err: errNotNow}, err: errNotNow, did: []string{"documents"}},
+		"When there are none for a reason, it should be told":               {p: &plugged{why: why}, conditions: map[string]metav1.Condition{kind: why}, did: []string{"documents"}},
+		"When there is nothing to tell, the condition should go":            {p: &plugged{}, cleared: []string{kind}, did: []string{"documents"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, hc := NewWithT(t), fixture.HostedCluster("clusters")
+			d, s := newDesk(hc), on(tc.p)
+			g.Expect(d.has(t, s.hc)).To(BeTrue())
+			d.refuse = tc.refuse
+			result, err := d.reconcileIssuer(t.Context(), s)
+			if tc.err == nil {
+				g.Expect(err).NotTo(HaveOccurred())
+			} else {
+				g.Expect(err).To(MatchError(tc.err))
+			}
+			g.Expect(result.RequeueAfter).To(Equal(tc.again))
+			g.Expect(s.conditions).To(HaveLen(len(tc.conditions)))
+			for key, want := range tc.conditions {
+				g.Expect(s.conditions[key]).To(Equal(want))
+			}
+			g.Expect(s.cleared).To(Equal(tc.cleared))
+			g.Expect(tc.p.did).To(Equal(tc.did))
+			g.Expect(tc.p.seen[0].OperatorImage).To(Equal(operatorImage))
+			g.Expect(d.has(t, hc)).To(BeTrue())
+			g.Expect(hc.Finalizers).To(Equal(tc.finalizers))
+		})
+	}
+	t.Run("When the platform has no such cloud, there should be nothing to do", func(t *testing.T) {
+		g, s := NewWithT(t), on(none.Platform{})
+		_, err := newDesk().reconcileIssuer(t.Context(), s)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(newDesk().withdrawIssuer(t.Context(), s)).To(BeEmpty())
+		g.Expect(s.conditions).To(BeEmpty())
+	})
+}
+
+func TestIssuerIsWithdrawn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		had, left []string
+		p         *plugged
+		refuse    string
+		did       []string
+	}{
+		"When something was published, it should be withdrawn, and the finalizer go": {[]string{"other", pluggedFinalizer}, []string{"other"}, &plugged{}, "", []string{"withdraw"}},
+		"When nothing was published, the cloud should not be asked":                  {[]string{"other"}, []string{"other"}, &plugged{err: errNotNow}, "", nil},
+		"When it cannot be withdrawn, the finalizer should stay":                     {[]string{pluggedFinalizer}, []string{pluggedFinalizer}, &plugged{err: errNotNow}, "", []string{"withdraw"}},
+		"When the finalizer cannot be removed, it should fail":                       {[]string{pluggedFinalizer}, []string{pluggedFinalizer}, &plugged{}, "patch", []string{"withdraw"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, hc := NewWithT(t), fixture.HostedCluster("clusters")
+			hc.Finalizers = tc.had
+			d, s := newDesk(hc), on(tc.p)
+			g.Expect(d.has(t, s.hc)).To(BeTrue())
+			d.refuse = tc.refuse
+			waitsFor, err := d.withdrawIssuer(t.Context(), s)
+			g.Expect(waitsFor).To(BeEmpty())
+			if tc.did != nil && (tc.p.err != nil || tc.refuse != "") {
+				g.Expect(err).To(MatchError(errNotNow))
+			} else {
+				g.Expect(err).NotTo(HaveOccurred())
+			}
+			g.Expect(tc.p.did).To(Equal(tc.did))
+			if tc.did != nil {
+				g.Expect(tc.p.seen).To(HaveLen(1))
+				g.Expect(tc.p.seen[0]).To(Equal(platform.Cluster{HostedCluster: s.hc, Namespace: s.namespace, OperatorImage: operatorImage}))
+			}
+			g.Expect(d.has(t, hc)).To(BeTrue())
+			g.Expect(hc.Finalizers).To(Equal(tc.left))
+		})
+	}
+}
