@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodepool
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+)
+
+func TestRememberRelease(t *testing.T) {
+	const first, resolved = hyperv1.NodePoolFirstReleaseAnnotation, hyperv1.NodePoolResolvedReleaseAnnotation
+	named := "registry.example/release:second"
+	for name, test := range map[string]struct{ digest, before, first, resolved string }{
+		"When the digest is not known, nothing should be noted":     {"", "", "", ""},
+		"When it is the pool's first release, it should be noted":   {"sha256:2", "", "sha256:2", named + " registry.example/release@sha256:2"},
+		"When it is another release, the first should stay noted":   {"sha256:2", "sha256:1", "sha256:1", named + " registry.example/release@sha256:2"},
+		"When it is the first one again, the first should stay too": {"sha256:1", "sha256:1", "sha256:1", named + " registry.example/release@sha256:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := inMemory(t)
+			_, s := gated()
+			s.release = build(named, "1.36.3", test.digest)
+			if test.before != "" {
+				annotate(s.pool, first, test.before)
+			}
+			fixture.Create(t, w.client, s.pool)
+			w.Expect(w.rememberRelease(t.Context(), s)).To(Succeed())
+			w.Expect(w.pool().Annotations[first]).To(Equal(test.first))
+			w.Expect(w.pool().Annotations[resolved]).To(Equal(test.resolved))
+		})
+	}
+}
+
+func TestReleaseIdentity(t *testing.T) {
+	for name, test := range map[string]struct{ digest, first, want string }{
+		"When it is the pool's first release, its version should count alone": {"sha256:1", "sha256:1", "1.36.3"},
+		"When it is another build, its digest should count too":               {"sha256:2", "sha256:1", "1.36.3sha256:2"},
+		"When the first is not known, its digest should count too":            {"sha256:2", "", "1.36.3sha256:2"},
+		"When the digest is not known, its version should count alone":        {"", "sha256:1", "1.36.3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, s := gated()
+			s.release = build("r", "1.36.3", test.digest)
+			annotate(s.pool, hyperv1.NodePoolFirstReleaseAnnotation, test.first)
+			NewWithT(t).Expect(s.releaseIdentity()).To(Equal(test.want))
+		})
+	}
+}
+
+func TestOtherRelease(t *testing.T) {
+	for name, test := range map[string]struct {
+		digest, current, version string
+		want                     bool
+	}{
+		"When the machines have the build, it should be no other":                          {"sha256:1", "sha256:1", "1.36.3", false},
+		"When they have it and nobody has noted the version, it should be no other":        {"sha256:1", "sha256:1", "", false},
+		"When they have another build of the version, it should be another":                {"sha256:2", "sha256:1", "1.36.3", true},
+		"When their build is not known, their version should tell that it is no other":     {"sha256:2", "", "1.36.3", false},
+		"When their build is not known, their version should tell that it is another":      {"sha256:2", "", "1.36.2", true},
+		"When the wanted build is not known, their version should tell that it is none":    {"", "sha256:1", "1.36.3", false},
+		"When the wanted build is not known, their version should tell that it is another": {"", "sha256:1", "1.36.2", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, s := gated()
+			s.release, s.pool.Status.Version = build("r", "1.36.3", test.digest), test.version
+			annotate(s.pool, hyperv1.NodePoolCurrentReleaseAnnotation, test.current)
+			NewWithT(t).Expect(s.otherRelease()).To(Equal(test.want))
+		})
+	}
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodepool
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/testenv"
+)
+
+// TestGrantToken: the ignition-server gets the rights to one Secret, and no more.
+func TestGrantToken(t *testing.T) {
+	w, s := inMemory(t), pass()
+	token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.hosted(), Name: "token-demo-1", UID: types.UID("1")}}
+	fixture.Create(t, w.client, token)
+	w.Expect(w.grantToken(t.Context(), s, token)).To(Succeed())
+	role, binding := look(w, &rbacv1.Role{}, token.Name), look(w, &rbacv1.RoleBinding{}, token.Name)
+	w.Expect(cmp.Diff([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"token-demo-1"},
+		Verbs: []string{"get", "update", "patch", "delete"}}}, role.Rules)).To(BeEmpty(), "-want +got")
+	w.Expect(binding.RoleRef).To(Equal(rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "token-demo-1"}))
+	w.Expect(binding.Subjects).To(Equal([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: w.hosted(), Name: "ignition-server"}}))
+	for _, meta := range []metav1.ObjectMeta{role.ObjectMeta, binding.ObjectMeta} {
+		w.Expect(meta.Annotations).To(Equal(map[string]string{hyperv1.NodePoolAnnotation: "clusters/demo"}))
+		w.Expect(meta.Labels).To(Equal(map[string]string{hyperv1.SecretGrantLabel: "ignition-server"}))
+		w.Expect(meta.OwnerReferences).To(ConsistOf(And(HaveField("Kind", "Secret"), HaveField("Name", "token-demo-1"), HaveField("UID", token.UID))))
+	}
+}
+
+func TestGrantRefused(t *testing.T) {
+	for _, refused := range []string{"create v1.Role clusters-demo/token-demo-1", "create v1.RoleBinding clusters-demo/token-demo-1"} {
+		t.Run("When the server refuses to "+refused+", it should say whom the Secret is for", func(t *testing.T) {
+			w := inMemory(t)
+			var asked []string
+			w.Reconciler.Client = testenv.Intercept(w.client, func(request testenv.Request) error {
+				if asked = append(asked, request.String()); request.String() == refused {
+					return testenv.ErrRefused
+				}
+				return request.Do()
+			})
+			token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.hosted(), Name: "token-demo-1"}}
+			err := w.grantToken(t.Context(), pass(), token)
+			w.Expect(err).To(And(MatchError(testenv.ErrRefused), MatchError(ContainSubstring("ignition-server")), MatchError(ContainSubstring("Secret token-demo-1"))))
+			w.Expect(asked[len(asked)-1]).To(Equal(refused), "nothing comes after a failure")
+		})
+	}
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodepool
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+)
+
+const repair = hyperv1.NodePoolAutorepairEnabledConditionType
+
+// repairing is a pass over a pool whose machines are to be repaired.
+func repairing(reached metav1.ConditionStatus) *scope {
+	s := configured(func(*scope) {})
+	s.hc.Spec.InfraID = "demo-abcde"
+	s.setCondition(metav1.Condition{Type: hyperv1.NodePoolReachedIgnitionEndpoint, Status: reached})
+	return s
+}
+
+func TestReconcileHealthCheck(t *testing.T) {
+	type outcome struct {
+		exists bool
+		status metav1.ConditionStatus
+		reason string
+	}
+	bad := func(s *scope) { annotate(s.pool, hyperv1.MachineHealthCheckTimeoutAnnotation, "soon") }
+	for name, test := range map[string]struct {
+		existed bool
+		reached metav1.ConditionStatus
+		change  func(*scope)
+		want    outcome
+	}{
+		"When a machine has fetched its configuration, it should begin":     {false, metav1.ConditionTrue, func(*scope) {}, outcome{true, "True", "AsExpected"}},
+		"When none has, it should wait for the first":                       {false, metav1.ConditionFalse, func(*scope) {}, outcome{false, "False", "WaitingForFirstMachine"}},
+		"When a new configuration was fetched by none yet, it should go on": {true, metav1.ConditionFalse, func(*scope) {}, outcome{true, "True", "AsExpected"}},
+		"When a time-out is none, it should not begin":                      {false, metav1.ConditionTrue, bad, outcome{false, "False", "ValidationFailed"}},
+		"When a time-out is none any more, it should go on as it was":       {true, metav1.ConditionTrue, bad, outcome{true, "True", "ValidationFailed"}},
+		"When nobody wants repair, it should do nothing":                    {false, metav1.ConditionTrue, func(s *scope) { s.pool.Spec.Management.AutoRepair = false }, outcome{}},
+		"When the platform makes no machines, it should do nothing": {false, metav1.ConditionTrue, func(s *scope) {
+			s.platform, _ = fixture.Platforms(nil).For(hyperv1.NonePlatform)
+		}, outcome{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, s := inMemory(t), repairing(test.reached)
+			test.change(s)
+			if test.existed {
+				fixture.Create(t, w.client, &clusterv1.MachineHealthCheck{ObjectMeta: metav1.ObjectMeta{Namespace: w.hosted(), Name: fixture.PoolName}})
+			}
+			result, err := w.reconcileHealthCheck(t.Context(), s)
+			w.Expect(err).NotTo(HaveOccurred())
+			w.Expect(result.IsZero()).To(BeTrue())
+			told := s.conditions[repair]
+			w.Expect(outcome{!w.gone(&clusterv1.MachineHealthCheck{}, ctrlKey(w.hosted(), fixture.PoolName)), told.Status, told.Reason}).To(Equal(test.want))
+		})
+	}
+}
+
+// TestHealthCheckSpec shows all that Cluster API is told of failing machines.
+func TestHealthCheckSpec(t *testing.T) {
+	w, s := inMemory(t), repairing(metav1.ConditionTrue)
+	_, err := w.reconcileHealthCheck(t.Context(), s)
+	w.Expect(err).NotTo(HaveOccurred())
+	unready := func(status corev1.ConditionStatus) clusterv1.UnhealthyNodeCondition {
+		return clusterv1.UnhealthyNodeCondition{Type: corev1.NodeReady, Status: status, TimeoutSeconds: ptr.To[int32](16 * 60)}
+	}
+	want := clusterv1.MachineHealthCheckSpec{
+		ClusterName: "demo-abcde",
+		Selector:    metav1.LabelSelector{MatchLabels: map[string]string{"demo-abcde-demo-demo": "demo-abcde-demo-demo"}},
+		Checks: clusterv1.MachineHealthCheckChecks{
+			NodeStartupTimeoutSeconds: ptr.To[int32]((10 + 3*60 + 20 + 15) * 60),
+			UnhealthyNodeConditions:   []clusterv1.UnhealthyNodeCondition{unready(corev1.ConditionFalse), unready(corev1.ConditionUnknown)},
+			UnhealthyMachineConditions: []clusterv1.UnhealthyMachineCondition{
+				{Type: "hypershift.openshift.io/Failed", Status: metav1.ConditionTrue, TimeoutSeconds: ptr.To[int32](0)},
+			},
+		},
+		Remediation: clusterv1.MachineHealthCheckRemediation{TriggerIf: clusterv1.MachineHealthCheckRemediationTriggerIf{
+			UnhealthyLessThanOrEqualTo: ptr.To(intstr.FromInt32(2))}},
+	}
+	w.Expect(cmp.Diff(want, w.healthCheck().Spec)).To(BeEmpty(), "-want +got")
+	w.Expect(w.healthCheck().Annotations).To(Equal(map[string]string{hyperv1.NodePoolAnnotation: "clusters/demo"}))
+	w.Expect(s.conditions).NotTo(HaveKey(hyperv1.NodePoolReadyConditionType), "as many fail as may be")
+
+	check := w.healthCheck()
+	check.Status.Conditions = []metav1.Condition{{Type: clusterv1.MachineHealthCheckRemediationAllowedCondition, Status: metav1.ConditionFalse,
+		Reason: "TooManyUnhealthy", Message: "3 of 4 machines fail", LastTransitionTime: metav1.Now()}}
+	w.Expect(w.client.Status().Update(t.Context(), check)).To(Succeed())
+	_, err = w.reconcileHealthCheck(t.Context(), s)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(s.conditions[hyperv1.NodePoolReadyConditionType]).To(And(HaveField("Status", metav1.ConditionFalse),
+		HaveField("Reason", "TooManyUnhealthy"), HaveField("Message", ContainSubstring("3 of 4 machines fail"))))
+}
+
+func TestReportRemediation(t *testing.T) {
+	for name, test := range map[string]struct {
+		kind   string
+		status metav1.ConditionStatus
+		told   bool
+	}{
+		"When too many fail, it should tell":                {clusterv1.MachineHealthCheckRemediationAllowedCondition, metav1.ConditionFalse, true},
+		"When machines are replaced, it should not":         {clusterv1.MachineHealthCheckRemediationAllowedCondition, metav1.ConditionTrue, false},
+		"When something else is not true, it should not":    {"Paused", metav1.ConditionFalse, false},
+		"When nobody knows whether they are, it should not": {clusterv1.MachineHealthCheckRemediationAllowedCondition, metav1.ConditionUnknown, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, check := pass(), &clusterv1.MachineHealthCheck{}
+			check.Status.Conditions = []metav1.Condition{{Type: test.kind, Status: test.status, Reason: "Because"}}
+			s.reportRemediation(check)
+			NewWithT(t).Expect(s.conditions[hyperv1.NodePoolReadyConditionType].Reason == "Because").To(Equal(test.told))
+		})
+	}
+}
+
+func TestStopHealthCheck(t *testing.T) {
+	check := func() *clusterv1.MachineHealthCheck {
+		return &clusterv1.MachineHealthCheck{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Hosted("clusters"), Name: fixture.PoolName, Finalizers: []string{holder}}}
+	}
+	w, s := inMemory(t), repairing(metav1.ConditionTrue)
+	fixture.Create(t, w.client, check())
+	result, err := w.stopHealthCheck(t.Context(), s)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(result.IsZero()).To(BeTrue())
+	w.Expect(s.conditions).NotTo(HaveKey(repair))
+	w.Expect(w.healthCheck().DeletionTimestamp).To(BeNil())
+
+	s.pool.Spec.Management.AutoRepair = false
+	for range 2 {
+		result, err = w.stopHealthCheck(t.Context(), s)
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(result.RequeueAfter).To(Equal(5 * time.Second))
+		w.Expect(s.conditions[repair]).To(And(HaveField("Status", metav1.ConditionTrue), HaveField("Reason", "AsExpected")), "as long as it is there, machines are replaced")
+	}
+	going := w.healthCheck()
+	going.Finalizers = nil
+	w.Expect(w.client.Update(t.Context(), going)).To(Succeed())
+	result, err = w.stopHealthCheck(t.Context(), s)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(result.IsZero()).To(BeTrue())
+	w.Expect(s.conditions[repair]).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", "AsExpected")))
+}
+
+// TestMaxUnhealthy: a share is one of all machines, in whole percents.
+func TestMaxUnhealthy(t *testing.T) {
+	for text, ok := range map[string]bool{"0": true, "1": true, "100%": true, "33%": true, "a%": false, "%": false, "two": false} {
+		s := repairing(metav1.ConditionTrue)
+		annotate(s.hc, hyperv1.MachineHealthCheckMaxUnhealthyAnnotation, text)
+		_, _, err := s.healthChecks()
+		NewWithT(t).Expect(err == nil).To(Equal(ok), text)
+	}
+}
