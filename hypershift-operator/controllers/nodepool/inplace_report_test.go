@@ -63,7 +63,7 @@ func (s *scope) news() news {
 	return news{s.says(hyperv1.NodePoolUpdatingConfigConditionType), s.says(hyperv1.NodePoolUpdatingVersionConditionType)}
 }
 
-const rest = "False/AsExpected: " + hyperv1.AllIsWellMessage
+const atRest = "False/AsExpected: " + hyperv1.AllIsWellMessage
 
 func TestTellUpdating(t *testing.T) {
 	const plain, broken, wayOut = "True/AsExpected: Updating nodes to configuration configured", "False/InplaceUpgradeFailed: Node a went back",
@@ -75,18 +75,18 @@ func TestTellUpdating(t *testing.T) {
 		machine         *clusterv1.Machine
 		want            news
 	}{
-		"there is no set":                      {"old", "1.36.3", nil, nil, news{plain, rest}},
-		"the upgrader says nothing":            {"old", "1.36.3", []string{aims, "wanted", has, "old"}, nil, news{plain, rest}},
-		"the upgrader says how far it is":      {"old", "1.36.3", []string{aims, "wanted", has, "old", progress, words}, nil, news{"True/AsExpected: " + words, rest}},
-		"it does so of a version":              {"configured", "1.36.2", []string{aims, "wanted", has, "old", progress, words}, nil, news{rest, "True/AsExpected: " + words}},
+		"there is no set":                      {"old", "1.36.3", nil, nil, news{plain, atRest}},
+		"the upgrader says nothing":            {"old", "1.36.3", []string{aims, "wanted", has, "old"}, nil, news{plain, atRest}},
+		"the upgrader says how far it is":      {"old", "1.36.3", []string{aims, "wanted", has, "old", progress, words}, nil, news{"True/AsExpected: " + words, atRest}},
+		"it does so of a version":              {"configured", "1.36.2", []string{aims, "wanted", has, "old", progress, words}, nil, news{atRest, "True/AsExpected: " + words}},
 		"it does so of both":                   {"old", "1.36.2", []string{aims, "wanted", has, "old", progress, words}, nil, news{"True/AsExpected: " + words, "True/AsExpected: " + words}},
-		"it has not heard of the wanted":       {"old", "1.36.3", []string{aims, "old", has, "older", progress, words, failure, failed}, nil, news{plain, rest}},
-		"it is through":                        {"old", "1.36.3", []string{aims, "wanted", has, "wanted", progress, words, failure, failed}, nil, news{plain, rest}},
-		"a node failed":                        {"old", "1.36.3", []string{aims, "wanted", has, "old", progress, words, failure, failed}, nil, news{broken + wayOut, rest}},
-		"a node failed to get a version":       {"configured", "1.36.2", []string{aims, "wanted", has, "old", failure, failed}, nil, news{rest, broken + wayOut}},
-		"the pool goes back to what it had":    {"configured", "1.36.3", []string{aims, "wanted", has, "old", progress, words}, nil, news{"True/AsExpected: " + words, rest}},
-		"it goes back, and nobody says more":   {"configured", "1.36.3", []string{aims, "wanted", has, "old"}, nil, news{plain, rest}},
-		"a machine is on its way with the old": {"configured", "1.36.3", []string{aims, "wanted", has, "wanted"}, madeWith("late-one", "old", late), news{"Machine late-one", rest}},
+		"it has not heard of the wanted":       {"old", "1.36.3", []string{aims, "old", has, "older", progress, words, failure, failed}, nil, news{plain, atRest}},
+		"it is through":                        {"old", "1.36.3", []string{aims, "wanted", has, "wanted", progress, words, failure, failed}, nil, news{plain, atRest}},
+		"a node failed":                        {"old", "1.36.3", []string{aims, "wanted", has, "old", progress, words, failure, failed}, nil, news{broken + wayOut, atRest}},
+		"a node failed to get a version":       {"configured", "1.36.2", []string{aims, "wanted", has, "old", failure, failed}, nil, news{atRest, broken + wayOut}},
+		"the pool goes back to what it had":    {"configured", "1.36.3", []string{aims, "wanted", has, "old", progress, words}, nil, news{"True/AsExpected: " + words, atRest}},
+		"it goes back, and nobody says more":   {"configured", "1.36.3", []string{aims, "wanted", has, "old"}, nil, news{plain, atRest}},
+		"a machine is on its way with the old": {"configured", "1.36.3", []string{aims, "wanted", has, "wanted"}, madeWith("late-one", "old", late), news{"Machine late-one", atRest}},
 	} {
 		t.Run("When "+name+", the pool should say so", func(t *testing.T) {
 			g, s := NewWithT(t), updatedInPlace()
@@ -115,7 +115,7 @@ func TestTellUpdatingElsewhere(t *testing.T) {
 		g, s := NewWithT(t), pass()
 		annotate(s.pool, hyperv1.NodePoolCurrentConfigAnnotation, "old")
 		g.Expect(on(refusals{"get MachineSet"}).tellUpdating(t.Context(), s)).To(Succeed())
-		g.Expect(s.news()).To(Equal(news{"True/AsExpected: Updating nodes to configuration configured", rest}))
+		g.Expect(s.news()).To(Equal(news{"True/AsExpected: Updating nodes to configuration configured", atRest}))
 	})
 	t.Run("When the set cannot be read, it should fail", func(t *testing.T) {
 		NewWithT(t).Expect(on(refusals{"get MachineSet"}).tellUpdating(t.Context(), updatedInPlace())).To(MatchError(errRefused))

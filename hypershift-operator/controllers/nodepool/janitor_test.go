@@ -11,12 +11,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
@@ -98,4 +102,22 @@ func TestJanitorsSecrets(t *testing.T) {
 		secret.Annotations = nil
 		NewWithT(t).Expect(ofPool(secret)).To(BeFalse(), name)
 	}
+}
+
+// TestJanitorsName: a second controller of one name is refused, by which the name is seen; no manager is started.
+func TestJanitorsName(t *testing.T) {
+	janitor := func(scheme *runtime.Scheme, again bool) error {
+		mgr, err := ctrl.NewManager(&rest.Config{Host: "127.0.0.1:1"}, ctrl.Options{
+			Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: ctrlconfig.Controller{SkipNameValidation: &again},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return (&Janitor{Client: mgr.GetClient()}).SetupWithManager(mgr)
+	}
+	g := NewWithT(t)
+	g.Expect(janitor(fixture.Scheme(), true)).To(Succeed())
+	g.Expect(janitor(runtime.NewScheme(), true)).To(MatchError(ContainSubstring("Secret")), "a kind that nobody has registered")
+	_ = janitor(fixture.Scheme(), false) // This, or another run of this test, takes the name.
+	g.Expect(janitor(fixture.Scheme(), false)).To(MatchError(ContainSubstring("nodepool-secret-janitor")))
 }

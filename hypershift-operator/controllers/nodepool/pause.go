@@ -71,9 +71,7 @@ func (r *Reconciler) setPaused(ctx context.Context, obj client.Object, paused bo
 			annotate(obj, clusterv1.PausedAnnotation, "true")
 			return
 		}
-		annotations := obj.GetAnnotations()
-		delete(annotations, clusterv1.PausedAnnotation)
-		obj.SetAnnotations(annotations)
+		delete(obj.GetAnnotations(), clusterv1.PausedAnnotation)
 	})
 }
 

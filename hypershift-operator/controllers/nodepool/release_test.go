@@ -92,6 +92,25 @@ func TestReconcileReleaseRefuses(t *testing.T) {
 	}
 }
 
+// TestReleaseLooksOn: what a release alone tells of the pool is told with it.
+func TestReleaseLooksOn(t *testing.T) {
+	t.Run("When the platform waits for something, the pass should end, and the release be right", func(t *testing.T) {
+		g := NewWithT(t)
+		s, r := released(nil, func(s *scope) { s.platform = &faulty{fault: errRefused} })
+		_, err := r.reconcileRelease(t.Context(), s)
+		g.Expect(err).To(MatchError(phase.ErrStop))
+		g.Expect(s.says(hyperv1.NodePoolValidReleaseImageConditionType)).To(HavePrefix("True/"))
+		g.Expect(s.says(hyperv1.NodePoolValidPlatformConfigConditionType)).To(HavePrefix("False/ValidationFailed: "))
+	})
+	t.Run("When the release has no autoscaler, a pool that wants one should say so", func(t *testing.T) {
+		g := NewWithT(t)
+		s, r := released(nil, func(s *scope) { s.pool.Spec.AutoScaling = &hyperv1.NodePoolAutoScaling{Max: 3} })
+		_, err := r.reconcileRelease(t.Context(), s)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(s.says(hyperv1.NodePoolAutoscalingEnabledConditionType)).To(HavePrefix("False/ValidationFailed: "))
+	})
+}
+
 func TestRememberedRelease(t *testing.T) {
 	g := NewWithT(t)
 	s, r := released(nil, func(s *scope) {
@@ -123,6 +142,10 @@ func TestTrustBundleOfNone(t *testing.T) {
 	s.hc.Spec.AdditionalTrustBundle = nil
 	bundle, err := on(refusals{"get ConfigMap"}).trustBundle(t.Context(), s)
 	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(bundle).To(BeEmpty())
+	s.hc.Spec.AdditionalTrustBundle = &corev1.LocalObjectReference{Name: "ca"}
+	bundle, err = on(refusals{"get ConfigMap"}).trustBundle(t.Context(), s)
+	g.Expect(err).To(MatchError(errRefused))
 	g.Expect(bundle).To(BeEmpty())
 }
 
