@@ -54,7 +54,7 @@ func newPlace(t *testing.T, user string, change func(*infrav1.MaasCluster) error
 			t.Fatal(err)
 		}
 	}
-	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(infra)
+	b := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(infra).WithObjects(infra)
 	for i := range machines {
 		machines[i].Namespace, machines[i].Name = "ns", fmt.Sprintf("m%d", i)
 		machines[i].Labels = map[string]string{clusterv1.ClusterNameLabel: "demo"}
