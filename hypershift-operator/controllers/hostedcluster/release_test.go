@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/hypershift-operator/release"
+	"github.com/openshift/hypershift/support/phase"
+)
+
+// shop is a desk with a registry that has the minors of Kubernetes from 1.31 to 1.36.
+func shop(objects ...client.Object) *desk {
+	releases := fixture.Payloads()
+	for _, version := range []string{"1.31.0", "1.32.0", "1.33.0", "1.34.0", "1.35.0", "1.36.0"} {
+		push(releases, tagged(version), version, version)
+	}
+	d := newDesk(objects...)
+	d.Releases = releases
+	return d
+}
+
+// wanting is a scope whose cluster wants a release, with the pull secret that registries ask for.
+func wanting(image, own string, mutate ...func(*scope)) *scope {
+	return withScope(append([]func(*scope){func(s *scope) {
+		s.pullSecret = []byte("{}")
+		s.hc.Spec.Release.Image = image
+		if own != "" {
+			s.hc.Spec.ControlPlaneRelease = &hyperv1.Release{Image: own}
+		}
+	}}, mutate...)...)
+}
+
+// at135 is a control plane that runs 1.35.0 and has completed it.
+func at135(s *scope) {
+	reporting()(s)
+	s.hcp.Spec.ReleaseImage = pinned("1.35.0")
+	annotate(s.hcp, hyperv1.ReleaseImageSourceAnnotation, tagged("1.35.0"))
+	s.hcp.Status.ControlPlaneVersion.History = []hyperv1.ControlPlaneUpdateHistory{{Version: "1.35.0", State: configv1.CompletedUpdate}}
+}
+
+func TestNamedReleases(t *testing.T) {
+	current := images{release: pinned("1.35.0"), releaseSource: tagged("1.35.0")}
+	notUpgradeable := func(s *scope) {
+		s.hcp.Status.Conditions = append(s.hcp.Status.Conditions, is("ClusterVersionUpgradeable", "False", "R", "etcd is small."))
+	}
+	for name, test := range map[string]struct {
+		scope   *scope
+		want    images
+		finds   string
+		again   time.Duration
+		stops   bool
+		blocked bool
+	}{
+		"a new cluster wants a release": {wanting(tagged("1.36.0"), ""), images{release: pinned("1.36.0"), releaseSource: tagged("1.36.0")}, "True/AsExpected", 0, false, false},
+		"it wants two": {wanting(tagged("1.35.0"), tagged("1.36.0")),
+			images{release: pinned("1.35.0"), releaseSource: tagged("1.35.0"), controlPlane: pinned("1.36.0"), controlPlaneSource: tagged("1.36.0")}, "True/AsExpected", 0, false, false},
+		"the second is empty":            {wanting(tagged("1.36.0"), "", func(s *scope) { s.hc.Spec.ControlPlaneRelease = &hyperv1.Release{} }), images{release: pinned("1.36.0"), releaseSource: tagged("1.36.0")}, "True/AsExpected", 0, false, false},
+		"it is OpenShift":                {wanting(fixture.OCPImage, ""), images{release: fixture.OCPImage, releaseSource: fixture.OCPImage}, "True/AsExpected", 0, false, false},
+		"it does not exist":              {wanting(tagged("1.99.0"), ""), images{}, "False/InvalidImage", 20 * time.Second, true, false},
+		"the second does not exist":      {wanting(tagged("1.36.0"), tagged("1.99.0")), images{}, "False/InvalidImage", 20 * time.Second, true, false},
+		"it can never be taken":          {wanting(tagged("1.31.0"), "", at135), current, "False/InvalidImage", 0, false, false},
+		"a running one wants none there": {wanting(tagged("1.99.0"), "", at135), current, "False/InvalidImage", 20 * time.Second, false, false},
+		"a running one goes on":          {wanting(tagged("1.36.0"), "", at135), images{release: pinned("1.36.0"), releaseSource: tagged("1.36.0")}, "True/AsExpected", 0, false, false},
+		"a running one must not yet":     {wanting(tagged("1.36.0"), "", at135, notUpgradeable), current, "True/AsExpected", 0, false, true},
+	} {
+		t.Run("When "+name, func(t *testing.T) {
+			g, s := NewWithT(t), test.scope
+			result, err := shop().reconcileRelease(t.Context(), s)
+			g.Expect(errors.Is(err, phase.ErrStop)).To(Equal(test.stops))
+			g.Expect(err != nil).To(Equal(test.stops))
+			g.Expect(result.RequeueAfter).To(Equal(test.again))
+			if diff := cmp.Diff(test.want, s.images, cmp.AllowUnexported(images{})); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+			c := s.conditions["ValidReleaseImage"]
+			g.Expect(string(c.Status) + "/" + c.Reason).To(Equal(test.finds))
+			g.Expect(s.upgradeBlocked != "").To(Equal(test.blocked))
+		})
+	}
+	t.Run("When the nodes cannot be looked at, nothing should be named", func(t *testing.T) {
+		d, s := shop(), wanting(tagged("1.36.0"), "", at135)
+		d.refuse = "list v1beta1.NodePoolList"
+		_, err := d.reconcileRelease(t.Context(), s)
+		NewWithT(t).Expect(err).To(MatchError(errNotNow))
+		NewWithT(t).Expect(s.images).To(Equal(images{}))
+	})
+}
+
+// TestMovedTags: what was taken is taken by its digest, wherever its tag points to by now.
+func TestMovedTags(t *testing.T) {
+	d := shop()
+	push(d.Releases.(fixture.Releases), tagged("1.35.0"), "1.35.1", "moved")
+	for name, test := range map[string]struct {
+		scope         *scope
+		want, version string
+	}{
+		"When nothing was taken yet, it should be what the tag says": {wanting(tagged("1.35.0"), ""), pinned("moved"), "1.35.1"},
+		"When it was taken before, it should be what it said then":   {wanting(tagged("1.35.0"), "", at135), pinned("1.35.0"), "1.35.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			payload, image, err := d.take(t.Context(), test.scope, tagged("1.35.0"))
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+			NewWithT(t).Expect(image).To(Equal(test.want))
+			NewWithT(t).Expect(payload.Version()).To(Equal(test.version))
+		})
+	}
+	t.Run("When what was taken is gone, that should be told", func(t *testing.T) {
+		delete(d.Releases.(fixture.Releases), pinned("1.35.0"))
+		_, _, err := d.take(t.Context(), wanting(tagged("1.35.0"), "", at135), tagged("1.35.0"))
+		NewWithT(t).Expect(err).To(HaveOccurred())
+	})
+}
+
+func TestWantedPayloads(t *testing.T) {
+	for name, test := range map[string]struct{ own, want string }{
+		"When there is one release, it should be both": {"", "1.35.0"},
+		"When there are two, each should be its own":   {tagged("1.36.0"), "1.36.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := wanting(tagged("1.35.0"), test.own)
+			_, err := shop().resolve(t.Context(), s)
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+			NewWithT(t).Expect(s.wanted.Version()).To(Equal("1.35.0"))
+			NewWithT(t).Expect(s.wantedControlPlane.Version()).To(Equal(test.want))
+		})
+	}
+}
+
+func TestImagesOf(t *testing.T) {
+	spec := hyperv1.HostedControlPlaneSpec{ReleaseImage: "nodes@1", ControlPlaneReleaseImage: ptr.To("own@2")}
+	for name, test := range map[string]struct {
+		hcp     *hyperv1.HostedControlPlane
+		sources []string
+		want    images
+		running string
+	}{
+		"there is none":               {nil, nil, images{}, ""},
+		"there is one release":        {&hyperv1.HostedControlPlane{Spec: hyperv1.HostedControlPlaneSpec{ReleaseImage: "nodes@1"}}, nil, images{release: "nodes@1", releaseSource: "nodes@1"}, "nodes@1"},
+		"there are two":               {&hyperv1.HostedControlPlane{Spec: spec}, nil, images{release: "nodes@1", releaseSource: "nodes@1", controlPlane: "own@2", controlPlaneSource: "own@2"}, "own@2"},
+		"it says where they are from": {&hyperv1.HostedControlPlane{Spec: spec}, []string{"nodes:a", "own:b"}, images{release: "nodes@1", releaseSource: "nodes:a", controlPlane: "own@2", controlPlaneSource: "own:b"}, "own@2"},
+	} {
+		t.Run("When "+name, func(t *testing.T) {
+			if test.sources != nil {
+				annotate(test.hcp, hyperv1.ReleaseImageSourceAnnotation, test.sources[0])
+				annotate(test.hcp, hyperv1.ControlPlaneReleaseImageSourceAnnotation, test.sources[1])
+			}
+			if diff := cmp.Diff(test.want, imagesOf(test.hcp), cmp.AllowUnexported(images{})); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+			NewWithT(t).Expect(imagesOf(test.hcp).running()).To(Equal(test.running))
+		})
+	}
+}
+
+func TestReadPayload(t *testing.T) {
+	t.Run("When it is there, the managers should come from what the control plane runs", func(t *testing.T) {
+		s := wanting("", "", func(s *scope) { s.images = images{release: tagged("1.35.0"), controlPlane: tagged("1.36.0")} })
+		result, err := shop().readPayload(t.Context(), s)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		NewWithT(t).Expect(result).To(BeZero())
+		NewWithT(t).Expect(s.release.Version()).To(Equal("1.36.0"))
+		NewWithT(t).Expect(s.conditions).To(BeEmpty())
+	})
+	t.Run("When it is gone, that should be told and tried again", func(t *testing.T) {
+		s := wanting("", "", func(s *scope) { s.images = images{release: tagged("1.99.0")} })
+		result, err := shop().readPayload(t.Context(), s)
+		NewWithT(t).Expect(err).To(MatchError(phase.ErrStop))
+		NewWithT(t).Expect(result.RequeueAfter).To(Equal(20 * time.Second))
+		NewWithT(t).Expect(s.conditions["ValidReleaseImage"]).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "InvalidImage")))
+	})
+	t.Run("When the nodes cannot be looked at, that should be told", func(t *testing.T) {
+		s := wanting("", "", reporting(is("ClusterVersionUpgradeable", "True", "R", "")), func(s *scope) { s.images = images{release: tagged("1.35.0")} })
+		d := shop()
+		d.refuse = "list v1beta1.NodePoolList"
+		_, err := d.readPayload(t.Context(), s)
+		NewWithT(t).Expect(err).To(MatchError(errNotNow))
+	})
+}
+
+func TestRegistryAccess(t *testing.T) {
+	s := withScope(func(s *scope) {
+		s.pullSecret, s.trustBundle = []byte("p"), []byte("t")
+		s.hc.Spec.ImageContentSources = []hyperv1.ImageContentSource{{Source: "a", Mirrors: []string{"b"}}}
+	})
+	want := release.Access{PullSecret: []byte("p"), TrustBundle: []byte("t"), Mirrors: s.hc.Spec.ImageContentSources}
+	if diff := cmp.Diff(want, s.registryAccess()); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+)
+
+// made is a Secret of the hosted namespace that the control plane made.
+func made(name string, data map[string]string) *corev1.Secret {
+	return secretOf(metav1.ObjectMeta{Namespace: "clusters-demo", Name: name}, data)
+}
+
+// TestAccess has what a user who logs in to the guest finds beside the cluster.
+func TestAccess(t *testing.T) {
+	full := hyperv1.HostedControlPlaneStatus{
+		KubeConfig: &hyperv1.KubeconfigSecretRef{Name: "admin", Key: "config"}, CustomKubeconfig: &hyperv1.KubeconfigSecretRef{Name: "custom", Key: "config"},
+		KubeadminPassword: &corev1.LocalObjectReference{Name: "password"},
+	}
+	sources := []client.Object{made("admin", map[string]string{"config": "a", "x": "y"}), made("custom", map[string]string{"config": "c"}), made("password", map[string]string{"password": "p", "hash": "h"})}
+	old := func(name string) client.Object {
+		return secretOf(ours("clusters", name), map[string]string{"old": "o"})
+	}
+	all := map[string]string{"demo-admin-kubeconfig/kubeconfig": "a", "demo-custom-admin-kubeconfig/kubeconfig": "c", "demo-kubeadmin-password/password": "p", "demo-kubeadmin-password/hash": "h"}
+	kept := map[string]string{"demo-admin-kubeconfig/old": "o", "demo-custom-admin-kubeconfig/old": "o", "demo-kubeadmin-password/old": "o"}
+	olds := []client.Object{old("demo-admin-kubeconfig"), old("demo-custom-admin-kubeconfig"), old("demo-kubeadmin-password")}
+	others := secretOf(metav1.ObjectMeta{Namespace: "clusters", Name: "demo-admin-kubeconfig"}, map[string]string{"mine": "m"})
+	nameless := hyperv1.HostedControlPlaneStatus{KubeadminPassword: &corev1.LocalObjectReference{}}
+	for name, test := range map[string]struct {
+		status  *hyperv1.HostedControlPlaneStatus
+		objects []client.Object
+		refuse  string
+		want    map[string]string
+		fails   bool
+	}{
+		"there is no control plane":       {nil, olds, "", kept, false},
+		"it reports all":                  {&full, sources, "", all, false},
+		"it renews all":                   {&full, append(olds, sources...), "", all, false},
+		"it reports nothing":              {&hyperv1.HostedControlPlaneStatus{}, append(olds, sources...), "", map[string]string{}, false},
+		"it reports a password of nobody": {&nameless, append(olds, sources...), "", map[string]string{}, false},
+		"what it reports is not there":    {&full, olds, "", kept, false},
+		"what it reports is empty":        {&full, append([]client.Object{made("admin", nil), made("custom", map[string]string{"x": "y"}), made("password", nil)}, olds...), "", kept, false},
+		"one cannot be read":              {&full, append(olds, sources...), "get v1.Secret clusters-demo/admin", map[string]string{"demo-admin-kubeconfig/old": "o", "demo-custom-admin-kubeconfig/kubeconfig": "c", "demo-kubeadmin-password/password": "p", "demo-kubeadmin-password/hash": "h"}, true},
+		"the other cannot be read":        {&full, append(olds, sources...), "get v1.Secret clusters-demo/custom", map[string]string{"demo-admin-kubeconfig/kubeconfig": "a", "demo-custom-admin-kubeconfig/old": "o", "demo-kubeadmin-password/password": "p", "demo-kubeadmin-password/hash": "h"}, true},
+		"the password cannot be read":     {&full, append(olds, sources...), "get v1.Secret clusters-demo/password", map[string]string{"demo-admin-kubeconfig/kubeconfig": "a", "demo-custom-admin-kubeconfig/kubeconfig": "c", "demo-kubeadmin-password/old": "o"}, true},
+		"nothing can be written":          {&full, sources, "create v1.Secret", map[string]string{}, true},
+		"nothing can be deleted":          {&hyperv1.HostedControlPlaneStatus{}, olds, "delete v1.Secret", kept, true},
+		"the name is somebody else's":     {&full, append([]client.Object{others}, sources...), "", map[string]string{"demo-admin-kubeconfig/mine": "m", "demo-custom-admin-kubeconfig/kubeconfig": "c", "demo-kubeadmin-password/password": "p", "demo-kubeadmin-password/hash": "h"}, true},
+	} {
+		t.Run("When "+name, func(t *testing.T) {
+			d := newDesk(test.objects...)
+			d.refuse = test.refuse
+			s := withScope()
+			if test.status != nil {
+				s.hcp = &hyperv1.HostedControlPlane{Status: *test.status}
+			}
+			_, err := d.reconcileAccess(t.Context(), s)
+			NewWithT(t).Expect(err != nil).To(Equal(test.fails))
+			secrets, found := &corev1.SecretList{}, map[string]string{}
+			NewWithT(t).Expect(d.server.List(t.Context(), secrets, client.InNamespace("clusters"))).To(Succeed())
+			for _, secret := range secrets.Items {
+				for key, value := range secret.Data {
+					found[secret.Name+"/"+key] = string(value)
+				}
+			}
+			if diff := cmp.Diff(test.want, found); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestWrittenForUsers: what is beside a cluster is found by the cluster's labels, and goes with it.
+func TestWrittenForUsers(t *testing.T) {
+	g, s := NewWithT(t), withScope(func(s *scope) { s.hc.Labels, s.hc.UID = map[string]string{"team": "x"}, "1-2-3" })
+	for kind, want := range map[corev1.SecretType]corev1.SecretType{"": corev1.SecretTypeOpaque, corev1.SecretTypeTLS: corev1.SecretTypeTLS} {
+		live := secretOf(ours("clusters", "a"), nil)
+		live.Labels, live.Type = map[string]string{"by": "user"}, kind
+		d := newDesk(live)
+		g.Expect(d.writeUserSecret(t.Context(), s, s.userSecret("a"), map[string][]byte{"k": []byte("v")})).To(Succeed())
+		g.Expect(d.has(t, live)).To(BeTrue())
+		g.Expect(live.Labels).To(Equal(map[string]string{"team": "x", "by": "user"}))
+		g.Expect(live.Type).To(Equal(want))
+		g.Expect(live.OwnerReferences).To(ConsistOf(And(HaveField("Kind", "HostedCluster"), HaveField("Name", "demo"), HaveField("UID", BeEquivalentTo("1-2-3")))))
+	}
+}
+
+func TestAdoptedSecrets(t *testing.T) {
+	labelled := func(name, safe, infra string) *corev1.Secret {
+		secret := usersSecret(name, nil)
+		secret.Labels = map[string]string{hyperv1.SafeToDeleteWithClusterLabel: safe, hyperv1.AutoCreatedForInfraLabel: infra}
+		return secret
+	}
+	elsewhere := labelled("elsewhere", "true", "demo-1")
+	elsewhere.Namespace = "other"
+	objects := []client.Object{labelled("made", "true", "demo-1"), labelled("made-too", "true", "demo-1"), labelled("kept", "false", "demo-1"), labelled("another's", "true", "demo-2"), elsewhere, usersSecret("mine", nil)}
+	for name, test := range map[string]struct {
+		refuse string
+		owned  []string
+		fails  bool
+	}{
+		"When all is well, all that were made should be": {"", []string{"made", "made-too"}, false},
+		"When they cannot be listed, none should":        {"list v1.SecretList", nil, true},
+		"When one cannot be written, others should":      {"patch v1.Secret clusters/made-too", []string{"made"}, true},
+		"When another cannot be written, others should":  {"patch v1.Secret clusters/made", nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, s := newDesk(objects...), withScope(func(s *scope) { s.hc.Spec.InfraID, s.hc.UID = "demo-1", "1-2-3" })
+			d.refuse = test.refuse
+			_, err := d.adoptCLISecrets(t.Context(), s)
+			NewWithT(t).Expect(err != nil).To(Equal(test.fails))
+			secrets := &corev1.SecretList{}
+			NewWithT(t).Expect(d.server.List(t.Context(), secrets)).To(Succeed())
+			var owned []string
+			for _, secret := range secrets.Items {
+				if len(secret.OwnerReferences) == 1 && secret.OwnerReferences[0].UID == "1-2-3" {
+					owned = append(owned, secret.Name)
+				}
+			}
+			NewWithT(t).Expect(owned).To(Equal(test.owned))
+		})
+	}
+}
+
+func TestPlatformCredentials(t *testing.T) {
+	found := is(hyperv1.PlatformCredentialsFound, "False", "Expired", "renew them")
+	t.Run("When they are found out about, it should be told, and looked at again in time", func(t *testing.T) {
+		g, s := NewWithT(t), withScope()
+		c := &cloud{credentials: platform.Credentials{Condition: found, Hash: "h", CheckAgain: time.Minute}}
+		s.platform = c
+		result, err := newDesk().reconcileCredentials(t.Context(), s)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(result.RequeueAfter).To(Equal(time.Minute))
+		g.Expect(s.credentialsHash).To(Equal("h"))
+		g.Expect(s.conditions).To(HaveKeyWithValue("PlatformCredentialsFound", found))
+		g.Expect(c.asked[0].OperatorImage).To(Equal(operatorImage))
+	})
+	t.Run("When they cannot be found out about, the last word should stay", func(t *testing.T) {
+		s := withScope()
+		s.platform = &cloud{credentials: platform.Credentials{Condition: found, Hash: "h"}, err: errNotNow}
+		_, err := newDesk().reconcileCredentials(t.Context(), s)
+		NewWithT(t).Expect(err).To(MatchError(errNotNow))
+		NewWithT(t).Expect(s.conditions).To(BeEmpty())
+	})
+}
