@@ -168,6 +168,15 @@ func TestAllocationIsNotedFirst(t *testing.T) {
 		}
 	}
 	k = seeker(t, "alice", sibling("self"), simtest.Machine{ID: "ready1"})
+	writable[*infrav1.MaasMachine](k, 1)
+	if _, err := k.allocate(t.Context(), k.scope, placement.Request{}, ""); !errors.Is(err, errUnwritten) {
+		t.Errorf("what it got is not written down, and told as done: %v", err)
+	}
+	k = seeker(t, "alice", sibling("self"), simtest.Machine{ID: "ready1"})
+	simtest.Refuse(t, k.site.Simulator, "boot-resources.read", "", http.StatusServiceUnavailable, "busy")
+	if missing, err := k.checkImage(t.Context(), k.scope); missing != "" || err == nil {
+		t.Errorf("a MAAS that does not answer lacks the image: %q, %v", missing, err)
+	}
 	simtest.Refuse(t, k.site.Simulator, "tags.read", "", http.StatusServiceUnavailable, "busy")
 	result, err := k.allocate(t.Context(), k.scope, placement.Request{}, "")
 	k.expectReason(result, err, ReasonUnavailable, 15*time.Second)

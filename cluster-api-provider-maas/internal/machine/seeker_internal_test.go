@@ -101,12 +101,16 @@ func (k *rack) storedCluster() *infrav1.MaasCluster {
 
 var errUnwritten = errors.New("somebody wrote in between")
 
-// unwritable has the API server refuse to change objects of a kind.
-func unwritable[T client.Object](k *rack) {
+// unwritable has the API server refuse to change objects of a kind; writable does so after so many changes.
+func unwritable[T client.Object](k *rack) { writable[T](k, 0) }
+
+func writable[T client.Object](k *rack, times int) {
 	k.Client = interceptor.NewClient(k.Client.(client.WithWatch), interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			if _, is := obj.(T); is {
-				return errUnwritten
+				if times--; times < 0 {
+					return errUnwritten
+				}
 			}
 			return c.Patch(ctx, obj, patch, opts...)
 		}})

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
+	"github.com/openshift/hypershift/test/maas-simulator/status"
+)
+
+// TestSwapOff: a machine gets no swap where a kubelet of kubeadm is to run, and MAAS is not asked anywhere else.
+func TestSwapOff(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		is     status.Status
+		kind   string
+		has    *int64
+		set    func(*rack)
+		calls  int
+		off    bool
+		reason string
+		again  time.Duration
+		events []string
+	}{
+		"nobody said how much":            {is: status.Allocated, kind: kubeadmBootstrap, calls: 1, off: true},
+		"it is to have some":              {is: status.Allocated, kind: kubeadmBootstrap, has: ptr.To[int64](1024), calls: 1, off: true},
+		"it has none":                     {is: status.Allocated, kind: kubeadmBootstrap, has: ptr.To[int64](0), off: true},
+		"another bootstrap provider does": {is: status.Allocated, kind: "NodePool"},
+		"it runs":                         {is: status.Deployed, kind: kubeadmBootstrap},
+		"MAAS does not show it":           {is: status.Allocated, kind: kubeadmBootstrap, set: func(k *rack) { k.observed = nil }},
+		"the user may not": {is: status.Allocated, kind: kubeadmBootstrap, events: []string{"SwapKept"}, set: func(k *rack) {
+			simtest.Refuse(k.t, k.site.Simulator, "machine.update", "", http.StatusForbidden, "no")
+		}},
+		"MAAS is busy": {is: status.Allocated, kind: kubeadmBootstrap, reason: ReasonUnavailable, again: 15 * time.Second, set: func(k *rack) {
+			simtest.Refuse(k.t, k.site.Simulator, "machine.update", "", http.StatusServiceUnavailable, "busy")
+		}},
+	} {
+		t.Run("When "+name+", it should be so", func(t *testing.T) {
+			t.Parallel()
+			k := seeker(t, "admin", sibling("self", holds("m1")), simtest.Machine{ID: "m1", Status: tc.is, Owner: "admin"})
+			k.site.Change("m1", func(m *inventory.Machine) { m.SwapSize = tc.has })
+			k.look("m1")
+			k.owner.Spec.Bootstrap.ConfigRef.Kind = tc.kind
+			if tc.set != nil {
+				tc.set(k)
+			}
+			k.asked("")
+			result, err := k.swapOff(t.Context(), k.scope)
+			k.expectReason(result, err, tc.reason, tc.again)
+			k.expectEvents(tc.events...)
+			if n := k.asked("machine.update"); n != tc.calls {
+				t.Errorf("MAAS was asked %d times", n)
+			}
+			is := k.site.Has("m1").SwapSize
+			if off := is != nil && *is == 0; off != tc.off || off && (k.observed.SwapSize == nil || *k.observed.SwapSize != 0) {
+				t.Errorf("its swap is off: %t, and the pass knows %v", off, k.observed.SwapSize)
+			}
+		})
+	}
+}

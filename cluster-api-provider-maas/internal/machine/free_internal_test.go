@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
+	"github.com/openshift/hypershift/test/maas-simulator/status"
+)
+
+// givenBack is a machine that MAAS has back and that still carries the static address.
+func givenBack(t *testing.T) *rack {
+	t.Helper()
+	k := addressed(t, "admin")
+	if ok, _, err := k.place(t.Context(), k.scope); !ok {
+		t.Fatal(err)
+	}
+	k.site.Change("m1", func(m *inventory.Machine) { m.Status, m.Owner, m.AgentName = status.Ready, "", "" })
+	k.reread()
+	k.expectEvents("StaticIPAssigned")
+	return k
+}
+
+// TestFreeTells: what came of the address is said, and the link that made room for it is the one that comes back.
+func TestFreeTells(t *testing.T) {
+	t.Parallel()
+	dhcp := func(k *rack, replaced string) {
+		a := addressOf(k.machine)
+		a.Replaced = replaced
+		if err := setAddress(k.machine, a); err != nil {
+			k.t.Fatal(err)
+		}
+	}
+	refuse := func(operation string, code int, words string) func(*rack) {
+		return func(k *rack) { simtest.Refuse(k.t, k.site.Simulator, operation, "", code, words) }
+	}
+	for name, tc := range map[string]struct {
+		set    func(*rack)
+		reason string
+		again  time.Duration
+		links  []string
+		events []string
+	}{
+		"it was automatic before":          {func(*rack) {}, "", 0, []string{"auto"}, []string{"StaticIPReleased"}},
+		"it had DHCP before":               {func(k *rack) { dhcp(k, "dhcp") }, "", 0, []string{"dhcp"}, []string{"StaticIPReleased"}},
+		"it had nothing before":            {func(k *rack) { dhcp(k, "") }, "", 0, nil, []string{"StaticIPReleased"}},
+		"somebody changed the network":     {refuse("interface.link_subnet", http.StatusBadRequest, `{"mode": ["no"]}`), "", 0, nil, []string{"LinkNotRestored", "StaticIPReleased"}},
+		"MAAS is busy with the old link":   {refuse("interface.link_subnet", http.StatusServiceUnavailable, "busy"), ReasonUnavailable, 15 * time.Second, []string{"static " + staticIP}, nil},
+		"MAAS is busy with the address":    {refuse("interface.unlink_subnet", http.StatusServiceUnavailable, "busy"), ReasonUnavailable, 15 * time.Second, []string{"auto", "static " + staticIP}, nil},
+		"the user may not":                 {refuse("interface.unlink_subnet", http.StatusForbidden, "no"), ReasonForbidden, 15 * time.Second, []string{"auto", "static " + staticIP}, nil},
+		"MAAS does not have the machine":   {func(k *rack) { k.observed = nil }, "", 0, []string{"static " + staticIP}, nil},
+		"another user has the machine":     {func(k *rack) { k.observed, k.foreign = nil, true }, "", 0, []string{"static " + staticIP}, []string{"StaticIPKept"}},
+		"somebody else runs on it":         {func(k *rack) { k.observed.Status = maas.StatusDeployed }, "", 0, []string{"static " + staticIP}, []string{"StaticIPKept"}},
+		"the address was taken off before": {func(k *rack) { dhcp(k, "auto"); k.observed.Interfaces = nil }, "", 0, []string{"static " + staticIP}, nil},
+	} {
+		t.Run("When "+name+", it should be told", func(t *testing.T) {
+			t.Parallel()
+			k := givenBack(t)
+			tc.set(k)
+			result, err := k.free(t.Context(), k.scope)
+			k.expectReason(result, err, tc.reason, tc.again)
+			k.expectLinks("after that", tc.links...)
+			k.expectEvents(tc.events...)
+		})
+	}
+}
+
+// TestFreeLooksAnew: after a link that MAAS refused, the machine may be other than it was thought to be.
+func TestFreeLooksAnew(t *testing.T) {
+	t.Parallel()
+	k := givenBack(t)
+	away(k, "interface.link_subnet")
+	k.site.Change("m1", func(m *inventory.Machine) { m.Hostname = "renamed" })
+	if _, err := k.free(t.Context(), k.scope); err == nil {
+		t.Fatal("MAAS was not asked")
+	}
+	if m, err := k.identity.Inventory.Machine(t.Context(), "m1", time.Hour); err != nil || m.Hostname != "renamed" {
+		t.Errorf("what MAAS said before is still believed: %+v, %v", m, err)
+	}
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/reservation"
+	"github.com/openshift/hypershift/test/maas-simulator/inventory"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
+	"github.com/openshift/hypershift/test/maas-simulator/status"
+)
+
+// heir is a MaasMachine for which m1 was kept, with the key of the one before it.
+func heir(t *testing.T, change ...func(*infrav1.MaasMachine)) *rack {
+	t.Helper()
+	k := seeker(t, "alice", sibling("self", change...), allocated("m1", "old", status.Allocated), simtest.Machine{ID: "ready1"})
+	k.reserves("m1", reservation.Record{UID: "old", Deployment: "pool", Set: "pool-1"})
+	return k
+}
+
+// TestInherit: what was kept for a MaasMachine it takes, with its key, before any other. Where that can't be had, any other will do.
+func TestInherit(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		set    func(*rack)
+		held   string
+		reason string
+		again  time.Duration
+	}{
+		"it is there":                {func(*rack) {}, "m1", "", 0},
+		"it is for another pool":     {func(k *rack) { k.reserves("m1", reservation.Record{UID: "old", Deployment: "q"}) }, "ready1", "", 0},
+		"somebody else has it":       {func(k *rack) { k.site.Change("m1", func(m *inventory.Machine) { m.AgentName = "x" }) }, "ready1", "", 0},
+		"it does not fit any more":   {func(k *rack) { k.owner.Spec.FailureDomain = "north"; k.site.Change("ready1", inNorth) }, "", ReasonNoCapacity, 10 * time.Second},
+		"MAAS does not list it":      {func(k *rack) { away(k, "machines.read") }, "", ReasonUnavailable, 15 * time.Second},
+		"no subnet has its address":  {func(k *rack) { k.machine.Spec.StaticIP = &infrav1.StaticIPConfig{IP: "192.0.2.7"} }, "", "SubnetNotFound", 15 * time.Second},
+		"it was installed meanwhile": {func(k *rack) { k.site.Change("m1", func(m *inventory.Machine) { m.Status = status.Deployed }) }, "ready1", "", 0},
+	} {
+		t.Run("When "+name+", it should have what it can", func(t *testing.T) {
+			t.Parallel()
+			k := heir(t)
+			tc.set(k)
+			result, err := k.acquire(t.Context(), k.scope)
+			k.expectReason(result, err, tc.reason, tc.again)
+			if k.systemID() != tc.held || deref(k.stored().Spec.SystemID) != tc.held {
+				t.Errorf("it has %q", k.systemID())
+			}
+			if tc.held == "" {
+				return
+			}
+			uid := map[bool]string{true: "old", false: "self"}[tc.held == "m1"]
+			if m := k.stored(); m.Annotations[UIDAnnotation] != uid || m.Annotations[infrav1.OwnerAnnotation] != "alice" {
+				t.Errorf("it wrote down %v", m.Annotations)
+			}
+			if _, reserved := reservation.Records.Of(k.storedCluster())["m1"]; reserved != (tc.held != "m1") {
+				t.Errorf("it is reserved: %t", reserved)
+			}
+			k.expectEvents(ReasonAllocated)
+		})
+	}
+}
+
+func inNorth(m *inventory.Machine) { m.ZoneID = 99 }
+
+// TestInheritIsSignedFirst: of several MaasMachines that may, one has it, whatever cuts it off.
+func TestInheritIsSignedFirst(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		seal   func(*rack)
+		signed string
+		held   string
+		uid    string
+	}{
+		"the record can't be signed":         {unwritable[*infrav1.MaasCluster], "", "", ""},
+		"the key can't be written down":      {unwritable[*infrav1.MaasMachine], "self", "", ""},
+		"the machine can't be written down":  {func(k *rack) { writable[*infrav1.MaasMachine](k, 1) }, "self", "", "old"},
+		"the record can't be taken away":     {func(k *rack) { writable[*infrav1.MaasCluster](k, 1) }, "self", "m1", "old"},
+		"nobody can tell who else there is ": {func(k *rack) { deaf(k.Reconciler, errUnwritten) }, "", "", ""},
+	} {
+		t.Run("When "+name+", it should be told", func(t *testing.T) {
+			t.Parallel()
+			k := heir(t)
+			tc.seal(k)
+			if _, err := k.acquire(t.Context(), k.scope); !errors.Is(err, errUnwritten) {
+				t.Errorf("it is told as done: %v", err)
+			}
+			m := k.stored()
+			if got := reservation.Records.Of(k.storedCluster())["m1"]; got.Heir != tc.signed || deref(m.Spec.SystemID) != tc.held || m.Annotations[UIDAnnotation] != tc.uid {
+				t.Errorf("it is signed by %q, and has %q with the key of %q", got.Heir, deref(m.Spec.SystemID), m.Annotations[UIDAnnotation])
+			}
+			if k.site.Has("ready1").Owner != "" {
+				t.Error("another one is taken too")
+			}
+		})
+	}
+}
