@@ -153,3 +153,16 @@ func TestRetireRefused(t *testing.T) {
 		}
 	})
 }
+
+func TestUpdatedFrom(t *testing.T) {
+	g, set := NewWithT(t), setOf(has, "old")
+	from, err := on(nil, set).updatedFrom(t.Context(), pass())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(from).To(BeEmpty(), "machines are replaced")
+	from, err = on(nil, set).updatedFrom(t.Context(), updatedInPlace())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(from).To(Equal("old"))
+	from, err = on(refusals{"get MachineSet"}, set).updatedFrom(t.Context(), updatedInPlace())
+	g.Expect(err).To(MatchError(errRefused))
+	g.Expect(from).To(BeEmpty())
+}
