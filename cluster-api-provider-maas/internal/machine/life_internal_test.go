@@ -48,7 +48,7 @@ func newLife(t *testing.T, user, seed string, change ...func(*infrav1.MaasMachin
 	l := &life{site: site, said: events.NewFakeRecorder(100), t: t}
 	c := fakeclient.NewClientBuilder().WithScheme(s).WithStatusSubresource(&infrav1.MaasMachine{}).WithObjects(born(site.Clock.Now(), change)...).Build()
 	l.Reconciler = &Reconciler{Client: c, Reader: c, Recorder: l.said, Clock: site.Clock, Identities: identity.NewResolver(identity.Options{Clock: site.Clock,
-		Template: maas.Config{Clock: site.Clock, Retry: maas.RetryPolicy{Attempts: -1}},
+		Template:    maas.Config{Clock: site.Clock, Retry: maas.RetryPolicy{Attempts: -1}},
 		Environment: map[string][]byte{maas.SecretKeyEndpoint: []byte(simtest.Listen(t, site.Simulator)), maas.SecretKeyAPIKey: []byte(site.Key(user))}})}
 	l.Default()
 	return l
