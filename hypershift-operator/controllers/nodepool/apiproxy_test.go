@@ -74,15 +74,11 @@ func TestAPIProxyConfig(t *testing.T) {
 		want   apiproxy.Input
 		fails  string
 	}{
-		"When nodes reach the API server directly, it should be HAProxy": {func(*scope) {}, whole, ""},
-		"When they go through a proxy, it should be the operator's program": {func(s *scope) {
-			s.hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{HTTPSProxy: "http://proxy.example"}}
-		}, tunnel, ""},
-		"When the proxy is no URL, it should fail": {func(s *scope) {
-			s.hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{HTTPSProxy: "proxy"}}
-		}, whole, "httpsProxy"},
-		"When the payload brings no HAProxy, it should fail":   {func(s *scope) { s.release = build("r", "4.20.1", "") }, whole, "haproxy-router"},
-		"When the kubeconfig is not there yet, it should fail": {func(s *scope) { s.hc.Status.KubeConfig.Name = "later" }, whole, "clusters/later"},
+		"When nodes reach the API server directly, it should be HAProxy":    {func(*scope) {}, whole, ""},
+		"When they go through a proxy, it should be the operator's program": {func(s *scope) { s.hc.Spec.Configuration = proxied("http://proxy.example") }, tunnel, ""},
+		"When the proxy is no URL, it should fail":                          {func(s *scope) { s.hc.Spec.Configuration = proxied("proxy") }, whole, "httpsProxy"},
+		"When the payload brings no HAProxy, it should fail":                {func(s *scope) { s.release = build("r", "4.20.1", "") }, whole, "haproxy-router"},
+		"When the kubeconfig is not there yet, it should fail":              {func(s *scope) { s.hc.Status.KubeConfig.Name = "later" }, whole, "clusters/later"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -134,7 +130,35 @@ func TestPartOfLocalAPI(t *testing.T) {
 		hc.Spec.Networking = hyperv1.ClusterNetworking{}
 		address, _ := localAPI(hc)
 		g.Expect(address).To(Equal("172.20.0.1"))
-		hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{HTTPSProxy: "https://proxy.example:3128"}}
+		hc.Spec.Configuration = proxied("https://proxy.example:3128")
 		g.Expect((&scope{hc: hc}).apiTunnel()).To(Equal("proxy.example:3128"))
 	})
+}
+
+// TestTunnelEnds: a proxy without a port has that of its scheme, and none is made up.
+func TestTunnelEnds(t *testing.T) {
+	for name, test := range map[string]struct {
+		configuration *hyperv1.ClusterConfiguration
+		want          string
+		fails         bool
+	}{
+		"When the cluster configures nothing, it should be direct":        {nil, "", false},
+		"When the cluster configures no proxy, it should be direct":       {&hyperv1.ClusterConfiguration{}, "", false},
+		"When the proxy speaks HTTP, it should be port 80":                {proxied("http://proxy.example"), "proxy.example:80", false},
+		"When the proxy is an IPv6 address, it should be in brackets":     {proxied("http://[fd00::7]:3128"), "[fd00::7]:3128", false},
+		"When the proxy has no host, there should be none":                {proxied("http://:3128"), "", true},
+		"When the proxy is no URL that can be read, there should be none": {proxied("http://proxy.example:x"), "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hc := fixture.HostedCluster("clusters")
+			hc.Spec.Configuration = test.configuration
+			got, err := (&scope{hc: hc}).apiTunnel()
+			NewWithT(t).Expect(got).To(Equal(test.want))
+			NewWithT(t).Expect(err != nil).To(Equal(test.fails))
+		})
+	}
+}
+
+func proxied(https string) *hyperv1.ClusterConfiguration {
+	return &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{HTTPSProxy: https}}
 }
