@@ -76,7 +76,7 @@ func TestSettings(t *testing.T) {
 
 // answering has a server answer each request that a pattern fits, such as "patch v1beta1.MaasMachine .*/a", with an error.
 func answering(c client.WithWatch, pattern string, err error) client.WithWatch {
-	fits := regexp.MustCompile("^(" + pattern + ")$")
+	fits := regexp.MustCompile("^(" + pattern + ")( .*)?$") // Behind it may stand what a patch changes.
 	return testenv.Intercept(c, func(request testenv.Request) error {
 		if fits.MatchString(request.String()) {
 			return err

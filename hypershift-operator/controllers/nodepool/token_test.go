@@ -126,7 +126,7 @@ func TestShapeToken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s, token := NewWithT(t), pass(), tc.token.DeepCopy()
-			s.config.format = hyperv1.UserDataIgnition
+			s.config.format, s.now = hyperv1.UserDataIgnition, s.now.In(time.FixedZone("elsewhere", 3600))
 			if tc.scope != nil {
 				tc.scope(s)
 			}

@@ -3,6 +3,7 @@
 package nodepool
 
 import (
+	"context"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -15,6 +16,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/testenv"
 )
 
 func TestPools(t *testing.T) {
@@ -59,4 +61,67 @@ func TestPools(t *testing.T) {
 		g.Expect(r.poolsOfSecret(t.Context(), secret)).To(Equal(demo))
 		g.Expect(poolByAnnotation(t.Context(), &corev1.Secret{})).To(BeEmpty())
 	})
+}
+
+// TestPoolsOf: who is looked at again when something changes that pools depend on.
+func TestPoolsOf(t *testing.T) {
+	asked := func(names ...string) (all []reconcile.Request) {
+		for _, name := range names {
+			all = append(all, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "clusters", Name: name}})
+		}
+		return all
+	}
+	pool := func(namespace, name, cluster string, change func(*hyperv1.NodePool)) *hyperv1.NodePool {
+		p := fixture.NodePool(namespace)
+		p.Name, p.Spec.ClusterName = name, cluster
+		change(p)
+		return p
+	}
+	none := func(*hyperv1.NodePool) {}
+	hosted := func(name, cluster string) *corev1.Namespace {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{hyperv1.HostedClusterAnnotation: cluster}}}
+	}
+	c := fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(
+		pool("clusters", "a", "demo", func(p *hyperv1.NodePool) {
+			p.Spec.Config = []corev1.LocalObjectReference{{Name: "first"}, {Name: "read"}}
+		}),
+		pool("clusters", "b", "demo", func(p *hyperv1.NodePool) { p.Spec.TuningConfig = []corev1.LocalObjectReference{{Name: "read"}} }),
+		pool("clusters", "c", "other", none), pool("elsewhere", "d", "demo", none),
+		hosted("clusters-demo", "clusters/demo"), hosted("of-nobody", "demo"), hosted("clusters-other", "clusters/other"),
+	).Build()
+	config := func(namespace, name string, labels map[string]string) client.Object {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
+	}
+	secret := func(namespace, name string) client.Object {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: map[string]string{hyperv1.NodePoolAnnotation: "clusters/a"}}}
+	}
+	r := &Reconciler{Client: c}
+	for name, tc := range map[string]struct {
+		run  func(context.Context, client.Object) []reconcile.Request
+		obj  client.Object
+		want []reconcile.Request
+	}{
+		"When pools name a ConfigMap for either use, it should be those": {r.poolsOfConfig, config("clusters", "read", nil), asked("a", "b")},
+		"When one is the first of two, it should be that pool":           {r.poolsOfConfig, config("clusters", "first", nil), asked("a")},
+		"When it is in another namespace, it should be none":             {r.poolsOfConfig, config("elsewhere", "read", nil), nil},
+		"When tuning made it, it should be the cluster's pools":          {r.poolsOfConfig, config("clusters-demo", "x", map[string]string{tunedGeneratedLabel: "true"}), asked("a", "b")},
+		"When it tells of a profile, it should be the cluster's pools":   {r.poolsOfConfig, config("clusters-demo", "x", map[string]string{performanceStatusLabel: "true"}), asked("a", "b")},
+		"When it is of the core, it should be the cluster's pools":       {r.poolsOfConfig, config("clusters-demo", "x", map[string]string{coreConfigLabel: "true"}), asked("a", "b")},
+		"When it is none of these, it should be none": {r.poolsOfConfig, config("clusters-demo", "x",
+			map[string]string{coreConfigLabel: "false", tunedGeneratedLabel: "false", performanceStatusLabel: "false"}), nil},
+		"When a pool names it and the namespace is hosted too, it should be both": {r.poolsOfConfig, config("clusters", "first", map[string]string{coreConfigLabel: "true"}), asked("a")},
+		"When the namespace names no cluster, it should be none":                  {r.poolsOfConfig, config("of-nobody", "x", map[string]string{coreConfigLabel: "true"}), nil},
+		"When the CA is another cluster's, it should be that one's pools":         {r.poolsOfSecret, secret("clusters-other", "ignition-server-ca-cert"), asked("c")},
+		"When a Secret is a pool's, it should be that pool":                       {r.poolsOfSecret, secret("clusters-demo", "token-a-1"), asked("a")},
+		"When a cluster changes, it should be its pools":                          {r.poolsOfCluster, fixture.HostedCluster("clusters"), asked("a", "b")},
+		"When an annotation names no pool, it should be none": {poolByAnnotation, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Annotations: map[string]string{hyperv1.NodePoolAnnotation: "nothing"}}}, nil},
+		"When pools cannot be listed, it should be none": {(&Reconciler{Client: answering(c, "list .*", testenv.ErrRefused)}).poolsOfCluster, fixture.HostedCluster("clusters"), nil},
+		"When the namespace cannot be read, it should be none": {(&Reconciler{Client: answering(c, "get .*", testenv.ErrRefused)}).poolsOfConfig,
+			config("clusters-demo", "x", map[string]string{coreConfigLabel: "true"}), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(tc.run(t.Context(), tc.obj)).To(Equal(tc.want))
+		})
+	}
 }

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodepool
+
+import (
+	"errors"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/hypershift-operator/platform/none"
+	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
+	"github.com/openshift/hypershift/support/phase"
+	"github.com/openshift/hypershift/support/platforms"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+// said is the status and the reason of a condition.
+func said(s *scope, conditionType string) string {
+	c := s.conditions[conditionType]
+	return string(c.Status) + " " + c.Reason
+}
+
+// TestAutoscalingSaid: who sets the number of machines, and who would if there were an autoscaler.
+func TestAutoscalingSaid(t *testing.T) {
+	scaled := func(minimum *int32) *hyperv1.NodePoolAutoScaling {
+		return &hyperv1.NodePoolAutoScaling{Min: minimum, Max: 3}
+	}
+	for name, tc := range map[string]struct {
+		platform   hyperv1.PlatformType
+		scaling    *hyperv1.NodePoolAutoScaling
+		annotation string
+		components []string
+		// phase is what the phase says, and payload what is said when the payload is known.
+		phase, message, payload string
+	}{
+		"When a number is set, it should be that":                                    {"MAAS", nil, "", nil, "False AsExpected", "spec.replicas", "False AsExpected"},
+		"When a payload brings the autoscaler, it should be it":                      {"MAAS", scaled(ptr.To[int32](1)), "", []string{"cluster-autoscaler"}, "True AsExpected", "between 1 and 3", "True AsExpected"},
+		"When an annotation names one, it should be it":                              {"MAAS", scaled(ptr.To[int32](2)), "registry.example/a", nil, "True AsExpected", "between 2 and 3", "True AsExpected"},
+		"When nobody brings one, it should say so":                                   {"MAAS", scaled(ptr.To[int32](1)), "", []string{"other"}, "True AsExpected", "between 1 and 3", "False ValidationFailed"},
+		"When a pool may be empty, it should be so":                                  {"MAAS", scaled(ptr.To[int32](0)), "", []string{"cluster-autoscaler"}, "True AsExpected", "between 0 and 3", "True AsExpected"},
+		"When a pool may not be empty, it should say so":                             {"KubeVirt", scaled(ptr.To[int32](0)), "", []string{"cluster-autoscaler"}, "False ValidationFailed", "KubeVirt", "False ValidationFailed"},
+		"When a pool that may not be empty need not be, it should be the autoscaler": {"KubeVirt", scaled(ptr.To[int32](1)), "", []string{"cluster-autoscaler"}, "True AsExpected", "between 1 and 3", "True AsExpected"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, s := NewWithT(t), pass()
+			s.pool.Spec.Platform.Type, s.pool.Spec.AutoScaling = tc.platform, tc.scaling
+			if tc.annotation != "" {
+				annotate(s.hc, hyperv1.ClusterAutoscalerImage, tc.annotation)
+			}
+			components := map[string]string{}
+			for _, component := range tc.components {
+				components[component] = "registry.example/" + component
+			}
+			s.release = releaseinfo.New("r", releaseinfo.Payload{Version: "1.36.3", Distribution: releaseinfo.Kubernetes, Components: components})
+			result, err := (&Reconciler{}).validateAutoscaling(t.Context(), s)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(result).To(BeZero())
+			g.Expect(said(s, "AutoscalingEnabled")).To(Equal(tc.phase))
+			g.Expect(s.conditions["AutoscalingEnabled"].Message).To(ContainSubstring(tc.message))
+			s.validateAutoscaler()
+			g.Expect(said(s, "AutoscalingEnabled")).To(Equal(tc.payload))
+		})
+	}
+}
+
+// TestManagementSaid: settings that mean nothing end the pass.
+func TestManagementSaid(t *testing.T) {
+	g, s := NewWithT(t), pass()
+	result, err := (&Reconciler{}).validateManagement(t.Context(), s)
+	g.Expect(err).To(MatchError(phase.ErrStop))
+	g.Expect(result).To(BeZero())
+	g.Expect(said(s, "UpdateManagementEnabled")).To(Equal("False ValidationFailed"))
+	g.Expect(s.conditions["UpdateManagementEnabled"].Message).To(ContainSubstring("spec.management.replace is missing"))
+	s.pool.Spec.Management.Replace = &hyperv1.ReplaceUpgrade{Strategy: hyperv1.UpgradeStrategyOnDelete}
+	_, err = (&Reconciler{}).validateManagement(t.Context(), s)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(said(s, "UpdateManagementEnabled")).To(Equal("True AsExpected"))
+	g.Expect(s.conditions["UpdateManagementEnabled"].Message).To(ContainSubstring("Replace"))
+}
+
+// TestPlatformSaid: what the pool asks of its platform.
+func TestPlatformSaid(t *testing.T) {
+	const valid, arch = "ValidPlatformConfig", "ValidArchPlatform"
+	for name, tc := range map[string]struct {
+		change func(*scope)
+		err    error
+		want   map[string]string
+		// says is in the condition that is false.
+		says string
+	}{
+		"When all goes together, it should say so": {want: map[string]string{valid: "True AsExpected", arch: "True AsExpected"}},
+		"When the platform is not served, it should say which are": {change: func(s *scope) { s.platformServed, s.pool.Spec.Platform.Type = false, "AWS" },
+			err: phase.ErrStop, want: map[string]string{valid: "False ValidationFailed"}, says: "AWS: use one of [None]"},
+		"When the cluster is of another platform, it should say so": {change: func(s *scope) { s.hc.Spec.Platform.Type = "AWS" },
+			err: phase.ErrStop, want: map[string]string{valid: "False ValidationFailed"}, says: "the HostedCluster's is AWS"},
+		"When the platform refuses the pool, it should say why": {change: func(s *scope) { s.platform = &faulty{fault: errors.New("no such zone")} },
+			err: phase.ErrStop, want: map[string]string{valid: "False ValidationFailed"}, says: "no such zone"},
+		"When the platform waits for something, it should say for what": {
+			change: func(s *scope) {
+				s.platform = &faulty{fault: &platform.Fault{Condition: "ValidPlatformImage", Reason: "NoImage", Message: "none yet"}}
+			},
+			err: phase.ErrStop, want: map[string]string{valid: "True AsExpected", "ValidPlatformImage": "False NoImage"}, says: "none yet"},
+		"When there are no such machines, it should say so": {change: func(s *scope) { s.pool.Spec.Arch = "s390x" },
+			err: phase.ErrStop, want: map[string]string{valid: "True AsExpected", arch: "False InvalidArchPlatform"}, says: "s390x does not go with platform None"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, s := NewWithT(t), pass()
+			s.platform, s.platformServed = none.Platform{}, true
+			s.pool.Spec.Platform.Type, s.hc.Spec.Platform.Type = "None", "None"
+			if tc.change != nil {
+				tc.change(s)
+			}
+			r := &Reconciler{Platforms: registry.Of(map[hyperv1.PlatformType]platform.Platform{"None": none.Platform{}})}
+			result, err := r.reconcilePlatform(t.Context(), s)
+			g.Expect(result).To(BeZero())
+			if tc.err != nil {
+				g.Expect(err).To(MatchError(tc.err))
+			} else {
+				g.Expect(err).NotTo(HaveOccurred())
+			}
+			got := map[string]string{}
+			for conditionType, c := range s.conditions {
+				got[conditionType] = said(s, conditionType)
+				if c.Status == metav1.ConditionFalse {
+					g.Expect(c.Message).To(ContainSubstring(tc.says))
+				}
+			}
+			g.Expect(got).To(Equal(tc.want))
+		})
+	}
+}
+
+// TestPayloadArchitectures: an image of one architecture is for machines of that one.
+func TestPayloadArchitectures(t *testing.T) {
+	payloads := map[string]hyperv1.PayloadArchType{"amd64": "AMD64", "arm64": "ARM64", "ppc64le": "PPC64LE", "s390x": "S390X"}
+	for arch := range payloads {
+		t.Run("When machines are of "+arch+", it should be the image of that one alone", func(t *testing.T) {
+			for of, payload := range payloads {
+				hc := &hyperv1.HostedCluster{Status: hyperv1.HostedClusterStatus{PayloadArch: payload}}
+				pool := &hyperv1.NodePool{Spec: hyperv1.NodePoolSpec{Arch: arch}}
+				why := architectureFault(pool, hc, platforms.Traits{Architectures: []string{"amd64", "arm64", "ppc64le", "s390x"}})
+				NewWithT(t).Expect(why == "").To(Equal(of == arch), "payload of %s: %s", of, why)
+			}
+		})
+	}
+}
+
+// keeping is a platform that says itself what machines start from.
+type keeping struct {
+	faulty
+	platform.ImageKeeper
+}
+
+// TestReportFault: a condition of what a platform waited for goes when it does not, but for one that is told later.
+func TestReportFault(t *testing.T) {
+	const image, group = "ValidPlatformImage", "AWSSecurityGroupAvailable"
+	waits := func(conditionType string) *platform.Fault {
+		return &platform.Fault{Condition: conditionType, Reason: "NotReady", Message: "not made yet"}
+	}
+	for name, tc := range map[string]struct {
+		platform platform.Platform
+		fault    *platform.Fault
+		unknown  bool
+		cleared  []string
+		want     map[string]string
+	}{
+		"When the payload is not known, all should stay":            {platform: &faulty{}, unknown: true, want: map[string]string{}},
+		"When nothing is waited for, both should go":                {platform: &faulty{}, cleared: []string{image, group}, want: map[string]string{}},
+		"When an image is waited for, the other should go":          {platform: &faulty{}, fault: waits(image), cleared: []string{group}, want: map[string]string{image: "False NotReady"}},
+		"When a group is waited for, the other should go":           {platform: &faulty{}, fault: waits(group), cleared: []string{image}, want: map[string]string{group: "False NotReady"}},
+		"When the platform keeps images, it should be left to that": {platform: &keeping{}, cleared: []string{group}, want: map[string]string{}},
+		"When an image is found, it should say so, and no group":    {platform: &finding{}, cleared: []string{group}, want: map[string]string{image: "True AsExpected"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, s := NewWithT(t), pass()
+			s.platform = tc.platform
+			if tc.unknown {
+				s.release = nil
+			}
+			s.reportFault(tc.fault)
+			g.Expect(s.cleared).To(Equal(tc.cleared))
+			got := map[string]string{}
+			for conditionType := range s.conditions {
+				got[conditionType] = said(s, conditionType)
+			}
+			g.Expect(got).To(Equal(tc.want))
+		})
+	}
+}
