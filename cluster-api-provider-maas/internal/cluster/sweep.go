@@ -247,6 +247,6 @@ func (r *Reconciler) releaseOrphan(ctx context.Context, s *scope, m maas.Machine
 		return err
 	}
 	s.identity.Inventory.Store(released)
-	r.warn(s.infra, "OrphanReleased", fmt.Sprintf("released %s, which no MaasMachine uses (allocation key %s)", lifecycle.Describe(&m), key))
+	r.warn(s.infra, "OrphanReleased", fmt.Sprintf("released machine %s (%s), which no MaasMachine uses (allocation key %s)", m.Hostname, m.SystemID, key))
 	return nil
 }

@@ -69,6 +69,6 @@ func (r *Reconciler) deleteOrphan(ctx context.Context, s *scope, m maas.Machine)
 	if err != nil {
 		return err
 	}
-	r.warn(s.infra, "OrphanDeleted", fmt.Sprintf("deleted virtual machine %s, which no MaasMachine uses", lifecycle.Describe(&m)))
+	r.warn(s.infra, "OrphanDeleted", fmt.Sprintf("deleted virtual machine %s (%s), which no MaasMachine uses", m.Hostname, m.SystemID))
 	return nil
 }
