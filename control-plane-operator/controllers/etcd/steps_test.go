@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	component "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
+	"github.com/openshift/hypershift/support/phase"
+)
+
+// TestTell: which request a step is, of whom, and how long it may take.
+func TestTell(t *testing.T) {
+	full := &etcdserverpb.AlarmMember{MemberID: 2, Alarm: etcdserverpb.AlarmType_NOSPACE}
+	for does, want := range map[action]struct {
+		did    string
+		within time.Duration
+	}{
+		remove: {"remove 2", 7 * time.Second}, add: {"add peer etcd-1", 7 * time.Second}, promote: {"promote 2", 7 * time.Second},
+		defragment: {"defragment etcd-1", 5 * time.Minute}, compact: {"compact 7", 7 * time.Second}, disarm: {"disarm NOSPACE of 2", 7 * time.Second},
+	} {
+		t.Run("When the step is to "+string(does)+", it should be that request", func(t *testing.T) {
+			g := NewWithT(t)
+			c := newCast(t)
+			next := step{action: does, member: c.seen.members[1], via: []string{"etcd-0", "etcd-2"}, alarm: full}
+			g.Expect(c.r.take(t.Context(), c.hcp, next)).To(Succeed())
+			g.Expect(c.did).To(Equal([]string{want.did}))
+			g.Expect(c.dialed).To(Equal([]string{"etcd-0 etcd-2"}))
+			g.Expect(c.within).To(Equal(want.within))
+			g.Expect(c.open).To(BeZero(), "a client would stay")
+			g.Expect(c.r.compacted == 7).To(Equal(does == compact))
+
+			c.r.compacted = 0
+			c.refuses[want.did] = errRefused
+			g.Expect(c.r.take(t.Context(), c.hcp, next)).To(And(MatchError(errRefused), MatchError(ContainSubstring("etcd-1")), MatchError(ContainSubstring(string(does)))))
+			g.Expect(c.r.compacted).To(BeZero(), "it is to be done again")
+			c.refuses = map[string]error{"dial": errRefused}
+			g.Expect(c.r.take(t.Context(), c.hcp, next)).To(MatchError(errRefused))
+		})
+	}
+	t.Run("When there is nothing to compact, that should be done", func(t *testing.T) {
+		c := newCast(t)
+		c.refuses["compact 7"] = rpctypes.ErrCompacted
+		NewWithT(t).Expect(c.r.take(t.Context(), c.hcp, step{action: compact, member: c.seen.members[0]})).To(Succeed())
+		NewWithT(t).Expect(c.r.compacted).To(BeEquivalentTo(7))
+	})
+}
+
+// TestTakeOnServer has the steps that etcd takes no part in.
+func TestTakeOnServer(t *testing.T) {
+	member := func(c *cast) *member {
+		m := c.seen.members[1]
+		m.claim = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: component.ClaimName(m.pod)}}
+		m.live = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: m.pod}}
+		return m
+	}
+	left := func(c *cast) string {
+		var names []string
+		pods, claims := &corev1.PodList{}, &corev1.PersistentVolumeClaimList{}
+		for _, list := range []client.ObjectList{pods, claims} {
+			if err := c.server.List(t.Context(), list); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, pod := range pods.Items {
+			names = append(names, pod.Name)
+		}
+		for _, claim := range claims.Items {
+			names = append(names, claim.Name)
+		}
+		return strings.Join(names, " ")
+	}
+	t.Run("When a member gets another volume, its claim and its pod should go, and those alone", func(t *testing.T) {
+		g := NewWithT(t)
+		c := newCast(t)
+		next := step{action: renew, member: member(c)}
+		for range 2 { // Who died after it does it again.
+			g.Expect(c.r.take(t.Context(), c.hcp, next)).To(Succeed())
+			g.Expect(left(c)).To(Equal("etcd-0 etcd-2 data-etcd-0 data-etcd-2"))
+		}
+	})
+	t.Run("When the claim cannot be deleted, its pod should stay, or it would come back with it", func(t *testing.T) {
+		c := newCast(t)
+		c.refuse("delete v1.PersistentVolumeClaim", errRefused)
+		err := c.r.take(t.Context(), c.hcp, step{action: renew, member: member(c)})
+		NewWithT(t).Expect(err).To(And(MatchError(errRefused), MatchError(ContainSubstring("data-etcd-1"))))
+		NewWithT(t).Expect(left(c)).To(ContainSubstring("etcd-1 "))
+	})
+	t.Run("When something is noted, it should be kept beside the others and go with the control plane", func(t *testing.T) {
+		for name, fresh := range map[string]bool{"beside others": false, "as the first": true} {
+			g := NewWithT(t)
+			c := newCast(t)
+			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: component.NotesConfigMap}}
+			want := map[string]string{"etcd-0": "Started etcd-0", "etcd-1": "Joining", "etcd-2": "Started etcd-2"}
+			if fresh {
+				g.Expect(c.server.Delete(t.Context(), cm)).To(Succeed())
+				want = map[string]string{"etcd-1": "Joining"}
+			}
+			g.Expect(c.r.take(t.Context(), c.hcp, step{action: note, member: member(c), note: component.Note{Stage: component.Joining}})).To(Succeed())
+			g.Expect(c.server.Get(t.Context(), client.ObjectKeyFromObject(cm), cm)).To(Succeed())
+			g.Expect(cm.Data).To(Equal(want), name)
+			g.Expect(metav1.IsControlledBy(cm, c.hcp)).To(BeTrue())
+		}
+	})
+	t.Run("When it cannot be noted, the step should fail", func(t *testing.T) {
+		c := newCast(t)
+		c.refuse("update v1.ConfigMap", errRefused)
+		err := c.r.take(t.Context(), c.hcp, step{action: note, member: member(c), note: component.Note{Stage: component.Joining}})
+		NewWithT(t).Expect(err).To(MatchError(errRefused))
+	})
+}
+
+// TestLook: what is seen of the members, and what cannot be.
+func TestLook(t *testing.T) {
+	t.Run("When all are well, all should be seen", func(t *testing.T) {
+		g := NewWithT(t)
+		c := newCast(t)
+		c.r.compacted = 5
+		c.seen.strangers, c.seen.alarms = []*etcdserverpb.Member{{ID: 9, PeerURLs: []string{"elsewhere"}}}, corrupt(2)
+		c.seen.members[2].status.Header.Revision = 6
+		c.refuses["hash etcd-1 6"] = errRefused
+		s, err := c.r.observe(t.Context(), c.hcp)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(s.seen.revision).To(Equal("new"))
+		g.Expect(s.seen.compacted).To(BeEquivalentTo(5))
+		g.Expect(s.seen.listed).To(BeTrue())
+		g.Expect(s.seen.strangers).To(ConsistOf(HaveField("ID", BeEquivalentTo(9))))
+		g.Expect(s.seen.alarms).To(Equal(c.seen.alarms))
+		for i, m := range s.seen.members {
+			g.Expect([]string{m.pod, m.clientURL, string(m.live.UID), string(m.claim.UID), m.note.Volume, m.listed.Name}).To(HaveEach(c.seen.members[i].pod))
+			g.Expect(m.status).To(Equal(c.seen.members[i].status))
+			g.Expect(m.hash != nil).To(Equal(i != 1), "one that does not tell agrees with nobody")
+		}
+		g.Expect(s.seen.claims()).To(HaveLen(3))
+		g.Expect(c.dialed).To(Equal([]string{"etcd-0 etcd-1 etcd-2", "etcd-0 etcd-1 etcd-2"}))
+		g.Expect(c.open).To(BeZero(), "a client would stay")
+		slices.Sort(c.did)
+		g.Expect(cmp.Diff([]string{"alarms", "hash etcd-0 6", "hash etcd-1 6", "hash etcd-2 6", "list", "status etcd-0", "status etcd-1", "status etcd-2"}, c.did)).To(BeEmpty())
+		g.Expect(c.within).To(Equal(2 * time.Minute))
+	})
+	t.Run("When one is silent and one learns, the others should be asked who belongs to the cluster", func(t *testing.T) {
+		g := NewWithT(t)
+		c := newCast(t)
+		c.seen.members[0].status, c.seen.members[1].status.IsLearner = nil, true
+		c.seen.alarms = corrupt(2)
+		seen, err := c.r.look(t.Context(), c.hcp)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(seen.members[0].status).To(BeNil())
+		g.Expect(c.dialed[1]).To(Equal("etcd-2"))
+		g.Expect(c.did).To(ContainElement("hash etcd-2 7"))
+		g.Expect(c.did).NotTo(ContainElement(ContainSubstring("hash etcd-1")))
+	})
+	t.Run("When nobody serves, nobody should be asked who belongs to the cluster", func(t *testing.T) {
+		g := NewWithT(t)
+		c := newCast(t)
+		silence(c.seen)
+		seen, err := c.r.look(t.Context(), c.hcp)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(seen.listed).To(BeFalse())
+		g.Expect(c.dialed).To(HaveLen(1))
+		g.Expect(c.within).To(Equal(7 * time.Second))
+	})
+	for _, what := range []string{"list", "alarms"} {
+		t.Run("When members do not answer to "+what+", they should not be taken to have agreed", func(t *testing.T) {
+			c := newCast(t)
+			c.refuses[what] = errRefused
+			seen, err := c.r.look(t.Context(), c.hcp)
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+			NewWithT(t).Expect(seen.listed).To(BeFalse())
+			NewWithT(t).Expect(seen.members[0].listed).To(BeNil())
+			NewWithT(t).Expect(c.within).To(Equal(7 * time.Second))
+		})
+	}
+	for _, what := range []string{"get v1.StatefulSet", "get v1.ConfigMap", "get v1.Pod clusters-demo/etcd-1", "get v1.PersistentVolumeClaim clusters-demo/data-etcd-1"} {
+		t.Run("When the server refuses to "+what+", the pass should fail", func(t *testing.T) {
+			c := newCast(t)
+			c.refuse(what, errRefused)
+			_, err := c.r.observe(t.Context(), c.hcp)
+			NewWithT(t).Expect(err).To(MatchError(errRefused))
+		})
+	}
+	t.Run("When members cannot be dialed, the pass should fail", func(t *testing.T) {
+		c := newCast(t)
+		c.refuses["dial"] = errRefused
+		_, err := c.r.observe(t.Context(), c.hcp)
+		NewWithT(t).Expect(err).To(MatchError(errRefused))
+		NewWithT(t).Expect(c.r.list(t.Context(), namespace, three())).To(MatchError(errRefused))
+	})
+	for name, left := range map[string]func(*cast){
+		"When it is deleted, it should be left alone":           func(c *cast) { c.hcp.DeletionTimestamp = &metav1.Time{Time: noon} },
+		"When the user brings an etcd, it should be the user's": func(c *cast) { c.hcp.Spec.Etcd.ManagementType = hyperv1.Unmanaged },
+		"When there is no etcd yet, it should be waited for": func(c *cast) {
+			c.refuse("get v1.StatefulSet", apierrors.NewNotFound(corev1.Resource("statefulsets"), "etcd"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCast(t)
+			left(c)
+			_, err := c.r.observe(t.Context(), c.hcp)
+			NewWithT(t).Expect(err).To(MatchError(phase.ErrStop))
+		})
+	}
+}
+
+// TestPassOverMembers is a whole one.
+func TestPassOverMembers(t *testing.T) {
+	pass := func(t *testing.T, c *cast) (time.Duration, string) {
+		t.Helper()
+		result, err := c.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(c.hcp)})
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		hcp := &hyperv1.HostedControlPlane{}
+		NewWithT(t).Expect(c.server.Get(t.Context(), client.ObjectKeyFromObject(c.hcp), hcp)).To(Succeed())
+		var says []string
+		for _, condition := range hcp.Status.Conditions {
+			says = append(says, condition.Type+" "+string(condition.Status)+"/"+condition.Reason)
+			NewWithT(t).Expect(condition.ObservedGeneration).To(BeEquivalentTo(3))
+		}
+		slices.Sort(says)
+		return result.RequeueAfter, strings.Join(says, ", ")
+	}
+	for name, tc := range map[string]struct {
+		edit  func(*cast)
+		did   string
+		after time.Duration
+		says  string
+	}{
+		"When all are well, they should be looked at now and then": {func(*cast) {}, "", 30 * time.Second, "EtcdMembersHealthy True/AsExpected"},
+		"When one has lost its data, it should be removed and soon be looked at again": {func(c *cast) {
+			c.seen.members[1].status = nil
+			c.note("etcd-1", "Started former")
+		}, "remove 2", 2 * time.Second, "EtcdMembersHealthy False/MemberReplaced, EtcdRecoveryActive True/MemberReplaced"},
+		"When one is fragmented, it should write its file anew": {func(c *cast) { c.seen.members[1].status.DbSizeInUse = 0 }, "defragment etcd-1", 2 * time.Second, "EtcdMembersHealthy True/AsExpected"},
+		"When the control plane is paused, it should be looked at and nothing be done": {func(c *cast) {
+			c.seen.members[1].status.DbSizeInUse = 0
+			c.pause("true")
+		}, "", 0, "EtcdMembersHealthy True/AsExpected"},
+		"When a pause ends, it should come back": {func(c *cast) { c.pause(noon.Add(time.Minute).Format(time.RFC3339)) }, "", time.Minute, "EtcdMembersHealthy True/AsExpected"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCast(t)
+			tc.edit(c)
+			after, says := pass(t, c)
+			did := slices.DeleteFunc(c.did, func(what string) bool { return what == "list" || what == "alarms" || strings.HasPrefix(what, "status") })
+			if diff := cmp.Diff([]string{tc.did, tc.says}, []string{strings.Join(did, ","), says}); diff != "" || after != tc.after {
+				t.Errorf("after %s: -want +got\n%s", after, diff)
+			}
+		})
+	}
+}
+
+// note is what is in the namespace of a member.
+func (c *cast) note(pod, text string) {
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: component.NotesConfigMap}}
+	c.edit(cm, func() { cm.Data[pod] = text })
+}
+
+func (c *cast) pause(until string) {
+	c.edit(c.hcp, func() { c.hcp.Spec.PausedUntil = &until })
+}
