@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/reservation"
+	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
+	"github.com/openshift/hypershift/test/maas-simulator/status"
+)
+
+// successor takes the place of the MaasCluster "lost".
+func successor(infra *infrav1.MaasCluster) error {
+	infra.Annotations = map[string]string{infrav1.RestoredFromAnnotation: "lost"}
+	return nil
+}
+
+// ofLost is a machine that runs for the lost cluster, with a key and marks.
+func ofLost(id string, change ...func(*simtest.Machine)) simtest.Machine {
+	m := simtest.Machine{ID: id, Hostname: "host-" + id, Status: status.Deployed, Owner: "admin", AgentName: maas.AllocationKey("of-" + id),
+		Annotations: map[string]string{maas.AnnotationClusterUID: "lost", maas.AnnotationMachineUID: "of-" + id, maas.AnnotationPool: "workers"}}
+	for _, do := range change {
+		do(&m)
+	}
+	return m
+}
+
+func TestRestore(t *testing.T) {
+	g := NewWithT(t)
+	p := newPlace(t, "admin", successor, []infrav1.MaasMachine{runningOn("moved1", "noble", true)},
+		ofLost("mole01"), ofLost("moved1"),
+		ofLost("older1", func(m *simtest.Machine) {
+			delete(m.Annotations, maas.AnnotationPool)
+			m.Annotations[maas.AnnotationMachine] = "big-workers-x7k2p-abcde"
+		}),
+		ofLost("young1", func(m *simtest.Machine) { m.Status = status.Allocated }),
+		ofLost("forged", func(m *simtest.Machine) { m.AgentName = "by-hand" }),
+		ofLost("others", func(m *simtest.Machine) { m.Annotations[maas.AnnotationClusterUID] = "another" }),
+		ofLost("bobs01", func(m *simtest.Machine) { m.Owner = "bob" }))
+	g.Expect(p.restoredCondition()).To(ConsistOf(And(HaveField("Type", "MachinesRestored"), HaveField("Status", metav1.ConditionFalse), HaveField("Reason", "LookingForMachines"))))
+	result, err := p.restore(t.Context(), p.scope)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(result.IsZero()).To(BeTrue())
+	g.Expect(p.Client.Get(t.Context(), client.ObjectKeyFromObject(p.infra), p.infra)).To(Succeed())
+	now := simtest.Start.UTC()
+	if diff := cmp.Diff(map[string]reservation.Record{
+		"mole01": {UID: "of-mole01", Deployment: "workers", Hostname: "host-mole01", Restored: true, Since: now},
+		"older1": {UID: "of-older1", Deployment: "big-workers", Hostname: "host-older1", Restored: true, Since: now},
+	}, reservation.Records.Of(p.infra)); diff != "" {
+		t.Errorf("kept for the pools (-want +got):\n%s", diff)
+	}
+	g.Expect(p.infra.Annotations).To(HaveKeyWithValue(infrav1.RestoredAtAnnotation, now.Format(time.RFC3339)))
+	g.Expect(p.infra.Annotations).To(HaveKeyWithValue(infrav1.OwnerAnnotation, "admin"))
+	g.Expect(p.told()).To(Equal([]string{"Normal MachinesFound Found 2 running machines of MaasCluster lost, whose place this one takes"}))
+	g.Expect(p.restoredCondition()).To(ConsistOf(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", "WaitingForMaasMachines"),
+		HaveField("Message", ContainSubstring("2 running machines: host-mole01 (mole01) of workers, host-older1 (older1) of big-workers. Give")))))
+
+	_, err = p.restore(t.Context(), p.scope)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(p.told()).To(BeEmpty(), "they are looked for once")
+	for _, id := range []string{"mole01", "older1"} {
+		reservation.Records.Remove(p.infra, id)
+	}
+	g.Expect(p.restoredCondition()).To(ConsistOf(And(HaveField("Status", metav1.ConditionTrue), HaveField("Reason", "AsExpected"), HaveField("Message", ""))))
+	p.infra.Annotations = nil
+	g.Expect(p.restoredCondition()).To(BeNil(), "it takes nobody's place")
+}
+
+// TestRestoreWithoutMAAS: as long as MAAS has not told all, nothing is written down.
+func TestRestoreWithoutMAAS(t *testing.T) {
+	g, p := NewWithT(t), newPlace(t, "admin", successor, nil, ofLost("mole01"))
+	mend := simtest.Refuse(t, p.site.Simulator, "machines.read", "", http.StatusServiceUnavailable, "busy")
+	result, err := p.restore(t.Context(), p.scope)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(result.RequeueAfter).To(Equal(15 * time.Second))
+	g.Expect(p.problem).To(HaveValue(HaveField("Reason", "MAASUnavailable")))
+	mend()
+	_, err = p.restore(t.Context(), p.scope)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(p.infra.Annotations).NotTo(HaveKey(infrav1.RestoredAtAnnotation), "the pass has a problem already")
+	p.problem = nil
+	_, err = p.restore(t.Context(), p.scope)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(p.infra.Annotations).To(HaveKey(infrav1.RestoredAtAnnotation))
+}
+
+// TestMayLeak: a MaasCluster does not go while something of it may be left in MAAS, and says what a person can do.
+func TestMayLeak(t *testing.T) {
+	away, missing := &machine.Problem{Reason: "MAASUnreachable", Message: "nobody answers"}, &machine.Problem{Reason: "MAASCredentialsMissing", Message: "no Secret"}
+	left := &machine.Problem{Reason: "OrphansLeft", Message: "mole01 stays"}
+	for name, tc := range map[string]struct {
+		never         bool
+		problem, left *machine.Problem
+		want          bool
+		words, event  string
+	}{
+		"nothing is left":                    {},
+		"MAAS can't be asked":                {problem: away, want: true, words: "machines may be left in MAAS: nobody answers. To let go without a look, remove the annotation"},
+		"something is left":                  {left: left, want: true, words: "machines may be left in MAAS: mole01 stays."},
+		"something is left, and MAAS went":   {left: left, problem: away, want: true, words: "machines may be left in MAAS: mole01 stays."},
+		"nobody ever asked for a machine":    {never: true, problem: away, left: left},
+		"there are no credentials any more":  {problem: missing, event: "Warning OrphansNotLookedFor the MaasCluster goes without a look for machines that are left of it in MAAS: no Secret"},
+		"there are none, and something left": {problem: missing, left: left, event: "Warning OrphansNotLookedFor the MaasCluster goes without a look for machines that are left of it in MAAS: no Secret"},
+	} {
+		t.Run("When "+name+", it should stay or go", func(t *testing.T) {
+			g := NewWithT(t)
+			p := newPlace(t, "admin", func(infra *infrav1.MaasCluster) error {
+				if !tc.never {
+					infra.Annotations = map[string]string{infrav1.OwnerAnnotation: "admin"}
+				}
+				return nil
+			}, nil)
+			p.problem, p.left = tc.problem, tc.left
+			g.Expect(p.mayLeak(p.scope)).To(Equal(tc.want))
+			if tc.want {
+				g.Expect(p.left.Message).To(HavePrefix(tc.words))
+			}
+			if tc.event != "" {
+				g.Expect(p.told()).To(Equal([]string{tc.event}))
+				return
+			}
+			g.Expect(p.told()).To(BeEmpty())
+		})
+	}
+}
+
+// TestSameUser: machines that were allocated under another MAAS user cannot be seen with these credentials.
+func TestSameUser(t *testing.T) {
+	held := func(owner string, systemID bool) infrav1.MaasMachine {
+		m := runningOn("mole01", "noble", true)
+		m.Annotations = map[string]string{infrav1.OwnerAnnotation: owner}
+		if !systemID {
+			m.Spec.SystemID = nil
+		}
+		return m
+	}
+	for name, tc := range map[string]struct {
+		machine infrav1.MaasMachine
+		want    string
+	}{
+		"a machine is the user's":         {held("admin", true), ""},
+		"a machine is another's":          {held("alice", true), "machine mole01"},
+		"nobody knows whose a machine is": {held("", true), ""},
+		"another's MaasMachine has none":  {held("alice", false), ""},
+	} {
+		t.Run("When "+name+", it should be said", func(t *testing.T) {
+			g, p := NewWithT(t), newPlace(t, "admin", unchanged, []infrav1.MaasMachine{tc.machine})
+			g.Expect(p.sameUser(t.Context(), p.scope)).To(Succeed())
+			if tc.want == "" {
+				g.Expect(p.problem).To(BeNil())
+				return
+			}
+			g.Expect(p.problem).To(HaveValue(And(HaveField("Reason", "CredentialsOfAnotherUser"), HaveField("Message", HavePrefix(tc.want)))))
+		})
+	}
+}
