@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+)
+
+// runningRelease is a scope of a cluster that runs a release.
+func runningRelease(image string) *scope {
+	return withScope(func(s *scope) { s.release = fixture.Payloads()[image] })
+}
+
+func TestSignersOfBreakGlass(t *testing.T) {
+	rule := func(resource string, verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{resource}, Verbs: verbs}
+	}
+	signers := func(verb string) rbacv1.PolicyRule {
+		r := rule("signers", verb)
+		r.ResourceNames = []string{"hypershift.openshift.io/clusters-demo.customer-break-glass", "hypershift.openshift.io/clusters-demo.sre-break-glass"}
+		return r
+	}
+	read := rule("certificatesigningrequests", "get", "list", "watch")
+	want := map[string][]rbacv1.PolicyRule{
+		"clusters-demo-csr-approver": {read, rule("certificatesigningrequests/approval", "update"), signers("approve")},
+		"clusters-demo-csr-signer":   {read, rule("certificatesigningrequests/status", "patch"), signers("sign")},
+	}
+	for name, tc := range map[string]struct {
+		image, account string
+		disabled       bool
+	}{
+		"When the payload has a PKI of its own, that should sign":           {fixture.OCPImage, "control-plane-pki-operator", false},
+		"When it is switched off, nobody should":                            {fixture.OCPImage, "", true},
+		"When the release is Kubernetes, the control-plane-operator should": {fixture.ReleaseImage, "control-plane-operator", false},
+		"When the other PKI is switched off, the operator should as well":   {fixture.ReleaseImage, "control-plane-operator", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, d, s := NewWithT(t), newDesk(), runningRelease(tc.image)
+			if tc.disabled {
+				s.hc.Annotations = map[string]string{hyperv1.DisablePKIReconciliationAnnotation: ""}
+			}
+			_, err := d.reconcilePKIRoles(t.Context(), s)
+			g.Expect(err).NotTo(HaveOccurred())
+			for name, rules := range want {
+				role, binding := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
+				g.Expect(d.has(t, role)).To(Equal(tc.account != ""))
+				g.Expect(d.has(t, binding)).To(Equal(tc.account != ""))
+				if tc.account == "" {
+					continue
+				}
+				g.Expect(role.Rules).To(Equal(rules))
+				g.Expect(binding.RoleRef).To(Equal(rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: name}))
+				g.Expect(binding.Subjects).To(Equal([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: s.namespace, Name: tc.account}}))
+				for _, obj := range []client.Object{role, binding} {
+					g.Expect(obj.GetLabels()).To(Equal(map[string]string{ownerNamespace: "clusters", ownerName: "demo"}))
+				}
+			}
+		})
+	}
+}
+
+func TestSignersThatCannotBe(t *testing.T) {
+	theirs := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
+	for name, there := range map[string]client.Object{
+		"a role of the name is another's":    &rbacv1.ClusterRole{ObjectMeta: theirs("clusters-demo-csr-signer")},
+		"a binding of the name is another's": &rbacv1.ClusterRoleBinding{ObjectMeta: theirs("clusters-demo-csr-approver")},
+	} {
+		t.Run("When "+name+", it should be left, and said", func(t *testing.T) {
+			g, d := NewWithT(t), newDesk(there)
+			_, err := d.reconcilePKIRoles(t.Context(), runningRelease(fixture.OCPImage))
+			g.Expect(err).To(MatchError(ContainSubstring("not this cluster's")))
+			g.Expect(d.has(t, there)).To(BeTrue())
+			g.Expect(there.GetLabels()).To(BeEmpty())
+		})
+	}
+	for _, refuse := range []string{"clusters-demo-csr-approver", "clusters-demo-csr-signer", "create v1.ClusterRoleBinding /clusters-demo-csr-signer", "create v1.ClusterRole /clusters-demo-csr-approver"} {
+		t.Run("When the server refuses "+refuse+", it should fail", func(t *testing.T) {
+			d := newDesk()
+			d.refuse = refuse
+			_, err := d.reconcilePKIRoles(t.Context(), runningRelease(fixture.OCPImage))
+			NewWithT(t).Expect(err).To(MatchError(errNotNow))
+		})
+	}
+}
+
+func TestConfigOperatorTells(t *testing.T) {
+	role, binding := &rbacv1.Role{ObjectMeta: inside("hosted-cluster-config-operator-events")}, &rbacv1.RoleBinding{ObjectMeta: inside("hosted-cluster-config-operator-events")}
+	t.Run("When the payload has a config operator, it should be let tell of events", func(t *testing.T) {
+		g, d := NewWithT(t), newDesk()
+		_, err := d.reconcileConfigOperatorRights(t.Context(), runningRelease(fixture.OCPImage))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(d.has(t, role) && d.has(t, binding)).To(BeTrue())
+		g.Expect(role.Rules).To(Equal([]rbacv1.PolicyRule{{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}}}))
+		g.Expect(binding.RoleRef).To(Equal(rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: role.Name}))
+		g.Expect(binding.Subjects).To(Equal([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "clusters-demo", Name: "hosted-cluster-config-operator"}}))
+		for _, obj := range []client.Object{role, binding} {
+			g.Expect(obj.GetAnnotations()).To(HaveKeyWithValue(hyperv1.HostedClusterAnnotation, "clusters/demo"))
+		}
+	})
+	t.Run("When it is ours, it should have them by its own Role", func(t *testing.T) {
+		g, d := NewWithT(t), newDesk()
+		_, err := d.reconcileConfigOperatorRights(t.Context(), runningRelease(fixture.ReleaseImage))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(d.wrote).To(BeEmpty())
+	})
+	for refuse, wrote := range map[string]int{"create v1.Role ": 0, "create v1.RoleBinding": 1} {
+		t.Run("When the server refuses to "+refuse+", it should fail", func(t *testing.T) {
+			g, d := NewWithT(t), newDesk()
+			d.refuse = refuse
+			_, err := d.reconcileConfigOperatorRights(t.Context(), runningRelease(fixture.OCPImage))
+			g.Expect(err).To(MatchError(errNotNow))
+			g.Expect(d.wrote).To(HaveLen(wrote))
+		})
+	}
+}
