@@ -35,6 +35,7 @@ var optional = map[string]map[string]bool{
 // is written is what the kinds take is a matter of their Go types.
 func Serve(t testing.TB, config *rest.Config, groups ...string) (gone func()) {
 	t.Helper()
+	NeedsServer(t, config)
 	var kinds []*apiextensionsv1.CustomResourceDefinition
 	for _, group := range groups {
 		for kind, namespaced := range optional[group] {
@@ -47,6 +48,7 @@ func Serve(t testing.TB, config *rest.Config, groups ...string) (gone func()) {
 // Install has the API server serve kinds until gone is called, or the test ends.
 func Install(t testing.TB, config *rest.Config, kinds ...*apiextensionsv1.CustomResourceDefinition) (gone func()) {
 	t.Helper()
+	NeedsServer(t, config)
 	install(t, config, kinds)
 	gone = sync.OnceFunc(func() { Uninstall(t, config, kinds...) })
 	t.Cleanup(gone)
@@ -66,6 +68,7 @@ func install(t testing.TB, config *rest.Config, kinds []*apiextensionsv1.CustomR
 // deleted with the objects of before.
 func Uninstall(t testing.TB, config *rest.Config, kinds ...*apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
+	NeedsServer(t, config)
 	if err := envtest.UninstallCRDs(config, envtest.CRDInstallOptions{CRDs: kinds}); err != nil {
 		t.Errorf("taking CRDs away: %v", err)
 		return

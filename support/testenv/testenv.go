@@ -42,6 +42,9 @@ const (
 // fails when there are none.
 func Start(t testing.TB, folders ...string) *rest.Config {
 	t.Helper()
+	if inMemory() {
+		return startInMemory(t, folders...)
+	}
 	config, _ := StartUsers(t, folders...)
 	return config
 }
@@ -68,6 +71,7 @@ const advertised = "192.0.2.2"
 // after seconds, whatever else the machine does.
 func start(t testing.TB, flags map[string]string, folders ...string) (*rest.Config, Users) {
 	t.Helper()
+	NeedsServer(t, nil)
 	binaries, err := findBinaries()
 	if err != nil {
 		t.Fatal(err)
@@ -165,6 +169,7 @@ func wait(t testing.TB, what string, try func(ctx context.Context) error) {
 // Kubeconfig is a config as a file.
 func Kubeconfig(t testing.TB, config *rest.Config) []byte {
 	t.Helper()
+	NeedsServer(t, config)
 	raw, err := clientcmd.Write(clientcmdapi.Config{
 		Clusters:  map[string]*clientcmdapi.Cluster{"x": {Server: config.Host, CertificateAuthorityData: config.CAData}},
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{"x": {ClientCertificateData: config.CertData, ClientKeyData: config.KeyData, Token: config.BearerToken}},

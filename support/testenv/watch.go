@@ -111,6 +111,7 @@ func (r *Requests) Await(t *testing.T, obj client.Object, key client.ObjectKey) 
 // Manage runs a manager with the controllers that add registers, until the test ends, and returns the client that it gives them.
 func Manage(t *testing.T, cfg *rest.Config, scheme *runtime.Scheme, add func(mgr ctrl.Manager) error) *Requests {
 	t.Helper()
+	NeedsServer(t, cfg)
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, GracefulShutdownTimeout: ptr.To(patience),
 	})

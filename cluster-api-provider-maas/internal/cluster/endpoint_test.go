@@ -20,6 +20,7 @@ import (
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/testenv"
 )
 
 func portOfCluster(t *testing.T, cfg *rest.Config) {
@@ -115,8 +116,7 @@ func pausedByCluster(t *testing.T, cfg *rest.Config) {
 func unwritten(t *testing.T, cfg *rest.Config) {
 	for _, annotations := range []map[string]string{nil, {clusterv1.PausedAnnotation: "true"}} {
 		w := newWorld(t, cfg)
-		real, err := client.NewWithWatch(rest.CopyConfig(cfg), client.Options{Scheme: w.client.Scheme()})
-		w.Expect(err).NotTo(HaveOccurred())
+		real := testenv.Client(t, cfg, w.client.Scheme())
 		w.add(infrav1.MaasClusterSpec{}, annotations)
 		w.reconciler.Client = interceptor.NewClient(real, interceptor.Funcs{
 			SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
@@ -126,7 +126,7 @@ func unwritten(t *testing.T, cfg *rest.Config) {
 				return errors.New("etcd is away")
 			},
 		})
-		_, err = w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.infra())})
+		_, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.infra())})
 		w.Expect(err).To(MatchError(ContainSubstring("etcd is away")))
 	}
 }

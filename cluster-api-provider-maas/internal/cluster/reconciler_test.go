@@ -56,8 +56,7 @@ func newWorld(t *testing.T, cfg *rest.Config, machines ...simtest.Machine) *worl
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1.AddToScheme, infrav1.AddToScheme} {
 		utilruntime.Must(add(s))
 	}
-	c, err := client.New(cfg, client.Options{Scheme: s})
-	g.Expect(err).NotTo(HaveOccurred())
+	c := testenv.Client(t, cfg, s)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "provider-"}}
 	g.Expect(c.Create(t.Context(), namespace)).To(Succeed())
 	region, err := simulator.New(simulator.Options{Seed: []byte(simtest.Seed(machines...)), RandomSeed: 1, Users: []simulator.User{

@@ -29,9 +29,7 @@ import (
 // between has an API server and a MAAS answer the reconciler that refuse each request once.
 func (w *world) between() *testenv.Grudging {
 	w.t.Helper()
-	c, err := client.NewWithWatch(w.cfg, client.Options{Scheme: w.client.Scheme()})
-	w.Expect(err).NotTo(HaveOccurred())
-	server := testenv.NewGrudging(c)
+	server := testenv.NewGrudging(testenv.Client(w.t, w.cfg, w.client.Scheme()))
 	// What MAAS refuses is told in conditions by most phases, and asked again as after any problem by all.
 	server.Soon = 15 * time.Second
 	machines := &machine.Reconciler{Client: server, Reader: server, Recorder: w.recorder, Clock: w.clock}

@@ -87,8 +87,7 @@ func clusterGivenUp(t *testing.T, cfg *rest.Config) {
 
 // remembering is the API server as a cache shows it that has missed what became of the MaasCluster.
 func (w *world) remembering(infra *infrav1.MaasCluster) client.Client {
-	c, err := client.NewWithWatch(w.cfg, client.Options{Scheme: scheme()})
-	w.Expect(err).NotTo(HaveOccurred())
+	c := testenv.Client(w.t, w.cfg, scheme())
 	return interceptor.NewClient(c, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			if shown, ok := obj.(*infrav1.MaasCluster); ok {

@@ -20,8 +20,7 @@ import (
 // between has an API server and a MAAS answer the reconciler that refuse each request once.
 func (w *world) between() *testenv.Grudging {
 	w.t.Helper()
-	c, err := client.NewWithWatch(w.cfg, client.Options{Scheme: scheme()})
-	w.Expect(err).NotTo(HaveOccurred())
+	c := testenv.Client(w.t, w.cfg, scheme())
 	server := testenv.NewGrudging(c)
 	// What MAAS refuses is told in conditions by most phases, and asked again soon by all.
 	server.Soon = 20 * time.Second

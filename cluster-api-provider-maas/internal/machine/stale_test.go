@@ -25,8 +25,7 @@ import (
 // outdated reads a MaasMachine as it once was, as the cache of a process does that a lost node still runs.
 func (w *world) outdated(former *infrav1.MaasMachine) client.Client {
 	w.t.Helper()
-	real, err := client.NewWithWatch(rest.CopyConfig(w.cfg), client.Options{Scheme: scheme()})
-	w.Expect(err).NotTo(HaveOccurred())
+	real := testenv.Client(w.t, w.cfg, scheme())
 	return interceptor.NewClient(real, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			if m, is := obj.(*infrav1.MaasMachine); is && key == client.ObjectKeyFromObject(former) {

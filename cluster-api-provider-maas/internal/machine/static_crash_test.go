@@ -49,8 +49,7 @@ func (f *fuse) done() error {
 
 // kube is the API server as the process with the fuse sees it.
 func (w *world) fused(f *fuse) client.Client {
-	c, err := client.NewWithWatch(w.cfg, client.Options{Scheme: scheme()})
-	w.Expect(err).NotTo(HaveOccurred())
+	c := testenv.Client(w.t, w.cfg, scheme())
 	guard := func(write func() error) error {
 		if err := f.before(); err != nil {
 			return err
@@ -89,8 +88,7 @@ func (w *world) die(name string, f *fuse) {
 func (w *world) lagging() client.Client {
 	seen := &infrav1.MaasMachineList{}
 	w.Expect(w.client.List(w.t.Context(), seen, client.InNamespace(w.namespace))).To(Succeed())
-	c, err := client.NewWithWatch(w.cfg, client.Options{Scheme: scheme()})
-	w.Expect(err).NotTo(HaveOccurred())
+	c := testenv.Client(w.t, w.cfg, scheme())
 	return interceptor.NewClient(c, interceptor.Funcs{
 		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
 			seen.DeepCopyInto(list.(*infrav1.MaasMachineList))

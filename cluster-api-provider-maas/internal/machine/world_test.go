@@ -94,8 +94,7 @@ func newWorldOf(t *testing.T, cfg *rest.Config, user, seed string) *world {
 func newWorldAt(t *testing.T, cfg *rest.Config, s *simulator.Simulator, endpoint, user string) *world {
 	t.Helper()
 	g := NewWithT(t)
-	c, err := client.New(cfg, client.Options{Scheme: scheme()})
-	g.Expect(err).NotTo(HaveOccurred())
+	c := testenv.Client(t, cfg, scheme())
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "provider-"}}
 	g.Expect(c.Create(t.Context(), namespace)).To(Succeed())
 	w := &world{WithT: g, Simulator: s, wire: newWire(t), t: t, cfg: cfg, client: c, kube: c, namespace: namespace.Name, endpoint: endpoint,

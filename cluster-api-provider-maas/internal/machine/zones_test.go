@@ -125,8 +125,7 @@ func spreadsAtOnce(t *testing.T, cfg *rest.Config) {
 	// A cache shows none of what this process writes.
 	seen := &infrav1.MaasMachineList{}
 	w.Expect(w.client.List(t.Context(), seen, client.InNamespace(w.namespace))).To(Succeed())
-	c, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme()})
-	w.Expect(err).NotTo(HaveOccurred())
+	c := testenv.Client(t, cfg, scheme())
 	w.kube = interceptor.NewClient(c, interceptor.Funcs{List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
 		seen.DeepCopyInto(list.(*infrav1.MaasMachineList))
 		return nil
