@@ -30,7 +30,7 @@ type desk struct {
 	server client.WithWatch
 	// refuse is a part of the requests that are refused, such as "get v1.Secret clusters/demo"; empty for none.
 	refuse string
-	// wrote are the requests that wrote something.
+	// wrote are the requests that wrote something, without the fields that they changed.
 	wrote []string
 }
 
@@ -44,7 +44,7 @@ func newDesk(objects ...client.Object) *desk {
 			return errNotNow
 		}
 		if request.Writes() {
-			d.wrote = append(d.wrote, request.String())
+			d.wrote = append(d.wrote, strings.TrimSpace(strings.TrimSuffix(request.String(), request.Fields)))
 		}
 		return request.Do()
 	})

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+)
+
+// apiServer is how a management cluster says where its API server is, and which networks its pods are in.
+func apiServer() []client.Object {
+	kubernetes := metav1.ObjectMeta{Namespace: "default", Name: "kubernetes"}
+	return []client.Object{
+		&discoveryv1.EndpointSlice{ObjectMeta: kubernetes, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.1"}}}, Ports: []discoveryv1.EndpointPort{{Port: ptr.To[int32](6443)}}},
+		&corev1.Service{ObjectMeta: kubernetes, Spec: corev1.ServiceSpec{ClusterIPs: []string{"10.96.0.1"}, Ports: []corev1.ServicePort{{Port: 443}}}},
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: corev1.NodeSpec{PodCIDRs: []string{"10.244.0.0/24", "fd00::/64"}}},
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: corev1.NodeSpec{PodCIDRs: []string{"10.244.1.0/24", "nonsense"}}},
+	}
+}
+
+// peers tells in one line each where somebody may go.
+func peers(rules []networkingv1.NetworkPolicyEgressRule) []string {
+	var all []string
+	for _, rule := range rules {
+		var ports []string
+		for _, port := range rule.Ports {
+			ports = append(ports, fmt.Sprintf("%s/%s", *port.Protocol, port.Port))
+		}
+		for _, peer := range rule.To {
+			text := ""
+			switch {
+			case peer.IPBlock != nil:
+				text = peer.IPBlock.CIDR + " but " + strings.Join(peer.IPBlock.Except, ",")
+			case peer.NamespaceSelector != nil:
+				text = "namespaces " + metav1.FormatLabelSelector(peer.NamespaceSelector)
+			default:
+				text = "pods " + metav1.FormatLabelSelector(peer.PodSelector)
+			}
+			all = append(all, strings.TrimSuffix(text, " but ")+" "+strings.Join(ports, ","))
+		}
+	}
+	return all
+}
+
+func TestEgress(t *testing.T) {
+	const dnsPorts = "UDP/53,UDP/5353,TCP/53,TCP/5353"
+	askDNS := []string{"namespaces kubernetes.io/metadata.name in (kube-system,openshift-dns) " + dnsPorts, "169.254.20.10/32 " + dnsPorts}
+	guarded4, guarded6 := "0.0.0.0/0 but 10.244.0.0/24,10.244.1.0/24,10.96.0.1/32,169.254.0.0/16,192.0.2.1/32,198.51.100.0/24 ", "::/0 but fd00::/64,fe80::/10 "
+	want := map[string][]string{
+		"egress-own":     append([]string{"pods <none> "}, askDNS...),
+		"egress-outside": {guarded4, guarded6},
+		"egress-managers": {"0.0.0.0/0 but 10.244.0.0/24,10.244.1.0/24,169.254.0.0/16 ", guarded6,
+			"192.0.2.1/32 TCP/6443", "10.96.0.1/32 TCP/443"},
+	}
+	machines := slices.Concat([]string{"namespaces network.openshift.io/policy-group=ingress ", "pods kubevirt.io=virt-launcher ",
+		"pods app in (ignition-server,ignition-server-proxy,konnectivity-server,kube-apiserver,oauth-openshift) "}, askDNS, []string{guarded4, guarded6})
+	for _, platform := range []hyperv1.PlatformType{hyperv1.MAASPlatform, hyperv1.KubevirtPlatform} {
+		t.Run("When the platform is "+string(platform), func(t *testing.T) {
+			d := newDesk(apiServer()...)
+			d.Settings.EgressBlocks = []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}
+			s := withScope(func(s *scope) {
+				s.release, s.hc.Spec.Platform.Type = fixture.Payloads()[fixture.ReleaseImage], platform
+			})
+			policies, err := d.egressPolicies(t.Context(), s)
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+			got := map[string][]string{}
+			for _, p := range policies {
+				got[p.name] = peers(p.egress)
+			}
+			if delete(want, "virt-launcher"); platform == hyperv1.KubevirtPlatform {
+				want["virt-launcher"] = machines
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEgressMeetsRefusals(t *testing.T) {
+	for name, refuse := range map[string]string{
+		"its endpoints": "get v1.EndpointSlice default/kubernetes", "its Service": "get v1.Service default/kubernetes", "nodes": "list v1.NodeList",
+	} {
+		t.Run("When nobody can read "+name+", nothing should be written", func(t *testing.T) {
+			d := newDesk(apiServer()...)
+			d.refuse = refuse
+			_, err := d.reconcileNetworkPolicies(t.Context(), withScope(func(s *scope) { s.release = fixture.Payloads()[fixture.ReleaseImage] }))
+			NewWithT(t).Expect(err).To(MatchError(errNotNow))
+			NewWithT(t).Expect(d.wrote).To(BeEmpty())
+		})
+	}
+	t.Run("When nobody knows what a payload is able to do, nothing should be written", func(t *testing.T) {
+		d := newDesk(apiServer()...)
+		d.Releases = operators{fixture.Payloads(), nil, errNotNow}
+		_, err := d.reconcileNetworkPolicies(t.Context(), withScope(func(s *scope) { s.release = fixture.Payloads()[fixture.OCPImage] }))
+		NewWithT(t).Expect(err).To(MatchError(errNotNow))
+		NewWithT(t).Expect(d.wrote).To(BeEmpty())
+	})
+	t.Run("When a payload says who is a manager, only those should reach the API", func(t *testing.T) {
+		for label, managers := range map[string]string{"true": hyperv1.NeedManagementKASAccessLabel + "=true", "false": "<none>"} {
+			d := newDesk(apiServer()...)
+			d.Releases = operators{fixture.Payloads(), map[string]string{"io.openshift.hypershift.control-plane-operator-applies-management-kas-network-policy-label": label}, nil}
+			policies, err := d.egressPolicies(t.Context(), withScope(func(s *scope) { s.release = fixture.Payloads()[fixture.OCPImage] }))
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+			NewWithT(t).Expect(metav1.FormatLabelSelector(&policies[2].pods)).To(Equal(managers))
+		}
+	})
+}
+
+// ingress tells in one line who may come in where.
+func ingress(p policy) string {
+	spec := p.spec()
+	var from, ports []string
+	for _, peer := range spec.Ingress[0].From {
+		if peer.NamespaceSelector != nil {
+			from = append(from, "namespaces "+metav1.FormatLabelSelector(peer.NamespaceSelector))
+			continue
+		}
+		from = append(from, "pods "+metav1.FormatLabelSelector(peer.PodSelector))
+	}
+	for _, port := range spec.Ingress[0].Ports {
+		ports = append(ports, fmt.Sprintf("%s/%s", *port.Protocol, port.Port))
+	}
+	return metav1.FormatLabelSelector(&spec.PodSelector) + " from " + strings.Join(from, ",") + " at " + strings.Join(ports, ",")
+}
+
+func TestIngress(t *testing.T) {
+	all := map[string]string{
+		"openshift-ingress":    "<none> from namespaces network.openshift.io/policy-group=ingress at ",
+		"openshift-monitoring": "<none> from namespaces network.openshift.io/policy-group=monitoring at ",
+		"kas":                  "app=kube-apiserver from  at TCP/6443",
+	}
+	ours := map[string]string{"same-namespace": "app notin (etcd) from pods <none> at ", "etcd": "app=etcd from pods <none> at TCP/2379,TCP/2380"}
+	theirs := map[string]string{"same-namespace": "<none> from pods <none> at "}
+	for image, more := range map[string]map[string]string{fixture.ReleaseImage: ours, fixture.OCPImage: theirs} {
+		t.Run("When the release is "+image, func(t *testing.T) {
+			want, got := map[string]string{}, map[string]string{}
+			for _, from := range []map[string]string{all, more} {
+				for name, text := range from {
+					want[name] = text
+				}
+			}
+			s := withScope(func(s *scope) { s.release, s.hc.Spec.Services = fixture.Payloads()[image], nil })
+			for _, p := range s.ingressPolicies() {
+				got[p.name] = ingress(p)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestWrittenPolicies: what is published in another way by now is shut again, and one refusal does not keep the others from being written.
+func TestWrittenPolicies(t *testing.T) {
+	before := &networkingv1.NetworkPolicy{ObjectMeta: ours("clusters-demo", "loadbalancer-oauth")}
+	others := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "nodeport-ignition"}}
+	all := []string{"egress-managers", "egress-outside", "egress-own", "etcd", "kas", "nodeport-ignition", "nodeport-konnectivity", "nodeport-konnectivity-kas",
+		"nodeport-oauth", "openshift-ingress", "openshift-monitoring", "same-namespace"}
+	without := func(name string) []string {
+		return slices.DeleteFunc(slices.Clone(all), func(other string) bool { return other == name })
+	}
+	for name, test := range map[string]struct {
+		objects []client.Object
+		refuse  string
+		want    []string
+		fails   bool
+	}{
+		"all is well":              {append(apiServer(), before), "", append(without(""), "nodeport-ignition-proxy"), false},
+		"one cannot be written":    {append(apiServer(), before), "create v1.NetworkPolicy clusters-demo/kas", append(without("kas"), "nodeport-ignition-proxy"), true},
+		"one cannot be taken away": {append(apiServer(), before), "delete v1.NetworkPolicy", append(without(""), "nodeport-ignition-proxy", "loadbalancer-oauth"), true},
+		"another's is no business": {append(apiServer(), others), "", append(without(""), "nodeport-ignition-proxy"), false},
+	} {
+		t.Run("When "+name, func(t *testing.T) {
+			d := newDesk(test.objects...)
+			d.refuse = test.refuse
+			_, err := d.reconcileNetworkPolicies(t.Context(), withScope(func(s *scope) { s.release = fixture.Payloads()[fixture.ReleaseImage] }))
+			NewWithT(t).Expect(err != nil).To(Equal(test.fails))
+			list := &networkingv1.NetworkPolicyList{}
+			NewWithT(t).Expect(d.server.List(t.Context(), list, client.InNamespace("clusters-demo"))).To(Succeed())
+			var names []string
+			for _, p := range list.Items {
+				names = append(names, p.Name)
+				NewWithT(t).Expect(p.Annotations).To(HaveKeyWithValue(hyperv1.HostedClusterAnnotation, "clusters/demo"))
+				NewWithT(t).Expect(p.Spec.PolicyTypes == nil).To(Equal(p.Name == "loadbalancer-oauth"), "it says what it is about")
+			}
+			slices.Sort(test.want)
+			NewWithT(t).Expect(names).To(Equal(test.want))
+		})
+	}
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"context"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/hypershift-operator/release"
+	"github.com/openshift/hypershift/support/rights"
+)
+
+const uidAnnotation = hyperv1.DefaultSecurityContextUIDAnnotation
+
+// hostedNamespace is one with a user ID, empty for none.
+func hostedNamespace(name, owner, uid string) *corev1.Namespace {
+	annotations := map[string]string{}
+	for key, value := range map[string]string{hyperv1.HostedClusterAnnotation: owner, uidAnnotation: uid} {
+		if value != "" {
+			annotations[key] = value
+		}
+	}
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations, Labels: map[string]string{hyperv1.ControlPlaneNamespaceLabel: "true"}}}
+}
+
+// serving is a client whose server has more kinds.
+type serving struct {
+	client.Client
+	kinds meta.RESTMapper
+}
+
+func (s serving) RESTMapper() meta.RESTMapper { return s.kinds }
+
+func TestMadeNamespace(t *testing.T) {
+	fresh := map[string]string{
+		"hypershift.openshift.io/hosted-control-plane": "true", "security.openshift.io/scc.podSecurityLabelSync": "false",
+		"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/audit": "restricted", "pod-security.kubernetes.io/warn": "restricted",
+	}
+	with := func(changes map[string]string) map[string]string {
+		labels := map[string]string{}
+		for _, from := range []map[string]string{fresh, changes} {
+			for key, value := range from {
+				if labels[key] = value; value == "" {
+					delete(labels, key)
+				}
+			}
+		}
+		return labels
+	}
+	lenient, going := hostedNamespace("clusters-demo", "clusters/demo", "1007"), hostedNamespace("clusters-demo", "clusters/demo", "1007")
+	lenient.Labels["pod-security.kubernetes.io/enforce"] = "baseline"
+	going.DeletionTimestamp, going.Finalizers = &metav1.Time{Time: now}, []string{"test/wait"}
+	for name, test := range map[string]struct {
+		objects   []client.Object
+		monitored bool
+		refuse    string
+		labels    map[string]string
+		uid       string
+		fails     string
+	}{
+		"it is new":                       {nil, false, "", fresh, "1001", ""},
+		"OpenShift is to monitor it":      {nil, true, "", with(map[string]string{hyperv1.ClusterMonitoringLabel: "true"}), "1001", ""},
+		"others have user IDs":            {[]client.Object{hostedNamespace("a", "c/a", "1001"), hostedNamespace("b", "c/b", "1003")}, false, "", fresh, "1002", ""},
+		"it has one":                      {[]client.Object{hostedNamespace("clusters-demo", "clusters/demo", "1007")}, false, "", fresh, "1007", ""},
+		"its level was decided":           {[]client.Object{lenient}, false, "", with(map[string]string{"pod-security.kubernetes.io/enforce": "baseline", "pod-security.kubernetes.io/audit": "", "pod-security.kubernetes.io/warn": ""}), "1007", ""},
+		"it is another's":                 {[]client.Object{hostedNamespace("clusters-demo", "clusters/other", "")}, false, "", nil, "", "belongs to HostedCluster clusters/other"},
+		"it was there before":             {[]client.Object{hostedNamespace("clusters-demo", "", "")}, false, "", nil, "", "was there before"},
+		"somebody deletes it":             {[]client.Object{going}, false, "", nil, "", "is being deleted by somebody else"},
+		"it cannot be made now":           {nil, false, "create v1.Namespace", nil, "", errNotNow.Error()},
+		"nobody knows who has which user": {nil, false, "list v1.NamespaceList", nil, "", errNotNow.Error()},
+	} {
+		t.Run("When "+name, func(t *testing.T) {
+			g, d, s := NewWithT(t), newDesk(test.objects...), withScope()
+			d.refuse, d.Settings.PlatformMonitoring = test.refuse, test.monitored
+			_, err := d.reconcileNamespace(t.Context(), s)
+			g.Expect(s.securityUID).To(Equal(test.uid))
+			if test.fails != "" {
+				g.Expect(err).To(MatchError(ContainSubstring(test.fails)))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			got := hostedNamespace("clusters-demo", "", "")
+			g.Expect(d.has(t, got)).To(BeTrue())
+			if diff := cmp.Diff(test.labels, got.Labels); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+			g.Expect(got.Annotations).To(Equal(map[string]string{hyperv1.HostedClusterAnnotation: "clusters/demo", uidAnnotation: test.uid}))
+			g.Expect(d.identities.TryLock()).To(BeTrue(), "the next cluster has to get one too")
+		})
+	}
+	t.Run("When OpenShift assigns user IDs, none should be", func(t *testing.T) {
+		g, d, s := NewWithT(t), newDesk(), withScope()
+		version := schema.GroupVersion{Group: "security.openshift.io", Version: "v1"}
+		kinds := meta.NewDefaultRESTMapper([]schema.GroupVersion{version})
+		kinds.Add(version.WithKind("SecurityContextConstraints"), meta.RESTScopeRoot)
+		d.Client = serving{d.Client, kinds}
+		_, err := d.reconcileNamespace(t.Context(), s)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(s.securityUserID()).To(BeNil())
+	})
+}
+
+func TestFreeSecurityUID(t *testing.T) {
+	list := func(from, to int) []client.Object {
+		var all []client.Object
+		for uid := from; uid <= to; uid++ {
+			all = append(all, hostedNamespace("n"+strconv.Itoa(uid), "c/n", strconv.Itoa(uid)))
+		}
+		return all
+	}
+	unlabelled := hostedNamespace("x", "c/x", "1001")
+	unlabelled.Labels = nil
+	for name, test := range map[string]struct {
+		taken []client.Object
+		want  int
+	}{
+		"When nobody has one, it should be the first":               {nil, 1001},
+		"When the first are taken, it should be the next":           {list(1001, 1004), 1005},
+		"When one in between is free, it should be that":            {append(list(1001, 1001), list(1003, 1004)...), 1002},
+		"When others than hosted ones say so, it should matter not": {[]client.Object{unlabelled}, 1001},
+		"When all but the last are taken, it should be the last":    {list(1001, 10999), 11000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			uid, err := newDesk(test.taken...).freeSecurityUID(t.Context())
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+			NewWithT(t).Expect(uid).To(Equal(test.want))
+		})
+	}
+	t.Run("When all are taken, it should say so", func(t *testing.T) {
+		_, err := newDesk(list(1001, 11000)...).freeSecurityUID(t.Context())
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("10000")))
+	})
+}
+
+func TestRefusedNamespace(t *testing.T) {
+	d, s := newDesk(), withScope(func(s *scope) { s.refused = "it is another's" })
+	_, err := d.refuseNamespace(t.Context(), s)
+	NewWithT(t).Expect(err).To(MatchError("it is another's"))
+	NewWithT(t).Expect(s.conditions).To(HaveKeyWithValue("ValidConfiguration", is("ValidConfiguration", "False", "NamespaceNotOwned", "it is another's")))
+	NewWithT(t).Expect(d.wrote).To(BeEmpty())
+}
+
+// operators is a registry whose images have labels.
+type operators struct {
+	fixture.Releases
+	labels map[string]string
+	err    error
+}
+
+func (o operators) Labels(context.Context, string, release.Access) (map[string]string, error) {
+	return o.labels, o.err
+}
+
+// TestPayloadsLevel tells how strict a hosted namespace is with the pods of a payload.
+func TestPayloadsLevel(t *testing.T) {
+	const said = hyperv1.ControlPlaneOperatorImageLabelsAnnotation
+	for name, test := range map[string]struct {
+		image       string
+		labels      map[string]string
+		annotations map[string]string
+		err         error
+		want        string
+	}{
+		"it is ours":                         {fixture.ReleaseImage, nil, nil, errNotNow, restricted},
+		"its image says it can":              {fixture.OCPImage, map[string]string{restrictedPods: "true"}, nil, nil, restricted},
+		"its image says it cannot":           {fixture.OCPImage, map[string]string{restrictedPods: "false"}, nil, nil, baseline},
+		"its image says nothing":             {fixture.OCPImage, nil, nil, nil, baseline},
+		"the cluster says it can":            {fixture.OCPImage, nil, map[string]string{said: "a=b," + restrictedPods + "=true"}, errNotNow, restricted},
+		"the cluster says it cannot":         {fixture.OCPImage, map[string]string{restrictedPods: "true"}, map[string]string{said: restrictedPods + "=false"}, nil, restricted},
+		"the cluster asks for more":          {fixture.OCPImage, nil, map[string]string{hyperv1.PodSecurityAdmissionLabelOverrideAnnotation: restricted}, nil, restricted},
+		"nobody can read the image just now": {fixture.OCPImage, nil, nil, errNotNow, ""},
+	} {
+		t.Run("When "+name, func(t *testing.T) {
+			g, d := NewWithT(t), newDesk(hostedNamespace("clusters-demo", "clusters/demo", "1001"))
+			d.Releases = operators{fixture.Payloads(), test.labels, test.err}
+			s := withScope(func(s *scope) { s.release, s.hc.Annotations = fixture.Payloads()[test.image], test.annotations })
+			_, err := d.reconcilePodSecurity(t.Context(), s)
+			got := hostedNamespace("clusters-demo", "", "")
+			g.Expect(d.has(t, got)).To(BeTrue())
+			for _, mode := range []string{"enforce", "audit", "warn"} {
+				g.Expect(got.Labels["pod-security.kubernetes.io/"+mode]).To(Equal(test.want))
+			}
+			if test.want == "" {
+				g.Expect(err).To(MatchError(errNotNow))
+				g.Expect(err).To(MatchError(ContainSubstring(fixture.OCPOperator)))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+		})
+	}
+	t.Run("When the namespace cannot be written, that should be told", func(t *testing.T) {
+		d := newDesk(hostedNamespace("clusters-demo", "clusters/demo", "1001"))
+		d.refuse = "update v1.Namespace"
+		_, err := d.reconcilePodSecurity(t.Context(), withScope(func(s *scope) { s.release = fixture.Payloads()[fixture.ReleaseImage] }))
+		NewWithT(t).Expect(err).To(MatchError(errNotNow))
+	})
+}
+
+// TestPlatformsOwnMonitoring is about OpenShift's Prometheus, which is let in where the installer asked for it.
+func TestPlatformsOwnMonitoring(t *testing.T) {
+	binding := func(owner string) *rbacv1.RoleBinding {
+		return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "openshift-prometheus", Annotations: map[string]string{hyperv1.HostedClusterAnnotation: owner}}}
+	}
+	for name, test := range map[string]struct {
+		wanted        bool
+		bound, refuse string
+		label, stays  bool
+		fails         bool
+	}{
+		"it was let in and is no more":  {false, "clusters/demo", "", false, false, false},
+		"it was never let in by us":     {false, "", "", true, false, false},
+		"an administrator let it in":    {false, "another", "", false, true, false},
+		"nobody knows whether it was":   {false, "clusters/demo", "get v1.RoleBinding", true, true, true},
+		"the label cannot be taken off": {false, "clusters/demo", "update v1.Namespace", true, true, true},
+		"it cannot be shut out":         {false, "clusters/demo", "delete v1.RoleBinding", false, true, true},
+		"it is to be let in":            {true, "", "", true, true, false},
+		"it cannot be let in":           {true, "", "create v1.RoleBinding", true, false, true},
+	} {
+		t.Run("When "+name, func(t *testing.T) {
+			g, namespace := NewWithT(t), hostedNamespace("clusters-demo", "clusters/demo", "1001")
+			namespace.Labels[hyperv1.ClusterMonitoringLabel] = "true"
+			d := newDesk(namespace)
+			if test.bound != "" {
+				g.Expect(d.server.Create(t.Context(), binding(test.bound))).To(Succeed())
+			}
+			d.refuse, d.Settings.PlatformMonitoring = test.refuse, test.wanted
+			_, err := d.reconcilePlatformMonitoring(t.Context(), withScope())
+			g.Expect(err != nil).To(Equal(test.fails))
+			live := binding("")
+			g.Expect(d.has(t, live)).To(Equal(test.stays))
+			g.Expect(d.has(t, namespace)).To(BeTrue())
+			g.Expect(namespace.Labels[hyperv1.ClusterMonitoringLabel] == "true").To(Equal(test.label))
+			if test.wanted && test.stays {
+				g.Expect(live.RoleRef).To(Equal(rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: rights.PrometheusRole}))
+				g.Expect(live.Subjects).To(Equal([]rbacv1.Subject{rights.PlatformPrometheus()}))
+				g.Expect(live.Annotations).To(HaveKeyWithValue(hyperv1.HostedClusterAnnotation, "clusters/demo"))
+			}
+		})
+	}
+}

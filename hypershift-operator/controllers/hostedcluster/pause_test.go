@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+)
+
+// TestHandedPause tells what a pause and its end become for the control plane and for Cluster API.
+func TestHandedPause(t *testing.T) {
+	const later, over = "2026-11-21T12:00:00Z", "2026-11-19T12:00:00Z"
+	for name, test := range map[string]struct {
+		until  *string
+		capi   *bool
+		paused bool
+		writes []string
+	}{
+		"it is paused":             {ptr.To("true"), nil, true, []string{"patch v1beta1.HostedControlPlane clusters-demo/demo", "patch v1beta2.Cluster clusters-demo/demo-1"}},
+		"it is paused for a while": {ptr.To(later), ptr.To(false), true, []string{"patch v1beta1.HostedControlPlane clusters-demo/demo", "patch v1beta2.Cluster clusters-demo/demo-1"}},
+		"the while is over":        {ptr.To(over), ptr.To(true), false, []string{"patch v1beta1.HostedControlPlane clusters-demo/demo", "patch v1beta2.Cluster clusters-demo/demo-1"}},
+		"it goes on":               {nil, ptr.To(true), false, []string{"patch v1beta2.Cluster clusters-demo/demo-1"}},
+		"it was never paused":      {nil, nil, false, nil},
+	} {
+		t.Run("When "+name, func(t *testing.T) {
+			g := NewWithT(t)
+			cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "demo-1"}, Spec: clusterv1.ClusterSpec{Paused: test.capi}}
+			hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "demo"}}
+			d := newDesk(cluster, hcp)
+			s := withScope(func(s *scope) { s.hc.Spec.InfraID, s.hc.Spec.PausedUntil = "demo-1", test.until })
+			s.hcp = &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "demo"}}
+			g.Expect(d.has(t, s.hcp)).To(BeTrue())
+			state, err := pauseOf(t.Context(), s)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(state.Paused).To(Equal(test.paused))
+			_, err = d.reconcilePause(t.Context(), s)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(d.wrote).To(Equal(test.writes))
+			g.Expect(d.has(t, cluster) && d.has(t, hcp)).To(BeTrue())
+			g.Expect(ptr.Deref(cluster.Spec.Paused, false)).To(Equal(test.paused))
+			g.Expect(hcp.Spec.PausedUntil).To(Equal(test.until))
+		})
+	}
+}
+
+func TestPauseMeetsRefusals(t *testing.T) {
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "demo-1"}}
+	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "demo"}}
+	for name, test := range map[string]struct {
+		objects []client.Object
+		refuse  string
+		writes  []string
+		fails   bool
+	}{
+		"When both are gone, nothing should fail":                        {nil, "", []string{"patch v1beta1.HostedControlPlane clusters-demo/demo"}, false},
+		"When the control plane cannot be paused, Cluster API should be": {[]client.Object{cluster, hcp}, "patch v1beta1.HostedControlPlane", []string{"patch v1beta2.Cluster clusters-demo/demo-1"}, true},
+		"When Cluster API cannot be, the control plane should be":        {[]client.Object{cluster, hcp}, "patch v1beta2.Cluster", []string{"patch v1beta1.HostedControlPlane clusters-demo/demo"}, true},
+		"When its cluster cannot be read, that should be told":           {[]client.Object{cluster, hcp}, "get v1beta2.Cluster", []string{"patch v1beta1.HostedControlPlane clusters-demo/demo"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(test.objects...)
+			d.refuse = test.refuse
+			s := withScope(func(s *scope) {
+				s.hc.Spec.InfraID, s.hc.Spec.PausedUntil, s.hcp = "demo-1", ptr.To("true"), hcp.DeepCopy()
+			})
+			_, err := d.reconcilePause(t.Context(), s)
+			NewWithT(t).Expect(err != nil).To(Equal(test.fails))
+			NewWithT(t).Expect(d.wrote).To(Equal(test.writes))
+		})
+	}
+	t.Run("When there is no control plane yet, nothing should fail", func(t *testing.T) {
+		_, err := newDesk().reconcilePause(t.Context(), withScope())
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	})
+}
+
+func TestReconciliationActive(t *testing.T) {
+	for until, want := range map[string]string{
+		"true":                 "False/ReconciliationPaused",
+		"2026-11-21T12:00:00Z": "False/ReconciliationPaused",
+		"2026-11-19T12:00:00Z": "True/ReconciliationActive",
+		"":                     "True/ReconciliationActive",
+		"soon":                 "False/InvalidPausedUntilValue",
+	} {
+		var value *string
+		if until != "" {
+			value = &until
+		}
+		c := reconciliationActive(value, now)
+		NewWithT(t).Expect(c.Type+": "+string(c.Status)+"/"+c.Reason).To(Equal("ReconciliationActive: "+want), until)
+	}
+}

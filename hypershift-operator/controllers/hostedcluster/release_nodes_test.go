@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/distributions"
+	"github.com/openshift/hypershift/support/releaseinfo"
+)
+
+// poolAt is a pool of a cluster that has reached a version, and whose nodes say of theirs what they say.
+func poolAt(name, cluster, reached string, kubelets ...string) *hyperv1.NodePool {
+	pool := fixture.NodePool("clusters")
+	pool.Name, pool.Spec.ClusterName, pool.Status.Version = name, cluster, reached
+	pool.Spec.Release.Image = tagged("1.35.0")
+	if len(kubelets) > 0 {
+		pool.Status.NodesInfo = &hyperv1.NodePoolNodesInfo{}
+		for _, version := range kubelets {
+			pool.Status.NodesInfo.NodeVersions = append(pool.Status.NodesInfo.NodeVersions, hyperv1.NodeVersion{KubeletVersion: version})
+		}
+	}
+	return pool
+}
+
+// ofImage has a pool want a release.
+func ofImage(pool *hyperv1.NodePool, image string) *hyperv1.NodePool {
+	pool.Spec.Release.Image = image
+	return pool
+}
+
+func TestPoolsTooOld(t *testing.T) {
+	elsewhere := poolAt("elsewhere", "demo", "1.31.0")
+	elsewhere.Namespace = "other"
+	for name, test := range map[string]struct {
+		pools []client.Object
+		want  string
+	}{
+		"there are none":       {nil, ""},
+		"all are young enough": {[]client.Object{poolAt("a", "demo", "1.33.0")}, ""},
+		"one is too old":       {[]client.Object{poolAt("a", "demo", "1.32.0"), poolAt("b", "demo", "1.35.0")}, "in the NodePools a (1.32.0): "},
+		"several are":          {[]client.Object{poolAt("b", "demo", "1.31.0"), poolAt("a", "demo", "1.32.0")}, "in the NodePools a (1.32.0), b (1.31.0): "},
+		"a node of one is":     {[]client.Object{poolAt("a", "demo", "1.35.0", "v1.35.0", "v1.32.0")}, "in the NodePools a (1.32.0): "},
+		"the nodes are young, and what comes is not": {[]client.Object{poolAt("a", "demo", "1.32.0", "v1.35.0")}, "in the NodePools a (1.32.0): "},
+		"another cluster's is":                       {[]client.Object{poolAt("a", "other", "1.31.0")}, ""},
+		"one in another namespace is":                {[]client.Object{elsewhere}, ""},
+		"the first nodes would be":                   {[]client.Object{ofImage(poolAt("a", "demo", ""), tagged("1.32.0"))}, "in the NodePools a (1.32.0): "},
+		"the first nodes would not be":               {[]client.Object{poolAt("a", "demo", "")}, ""},
+		"nobody knows what the first would be":       {[]client.Object{ofImage(poolAt("a", "demo", ""), tagged("1.30.0"))}, ""},
+		"it wants an old one, and has a young one":   {[]client.Object{ofImage(poolAt("a", "demo", "1.36.0"), tagged("1.31.0"))}, ""},
+	} {
+		t.Run("When "+name, func(t *testing.T) {
+			got, err := shop(test.pools...).tooOld(t.Context(), wanting("", ""), distributions.Of(releaseinfo.Kubernetes), "1.36.0")
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+			if test.want == "" {
+				NewWithT(t).Expect(got).To(BeEmpty())
+				return
+			}
+			NewWithT(t).Expect(got).To(And(ContainSubstring(test.want), ContainSubstring("1.36.0"), ContainSubstring("more than 3 minor")))
+		})
+	}
+}
+
+// TestReportUpgradeable: a control plane of ours says before somebody tries that its nodes are too old for the next minor version.
+func TestReportUpgradeable(t *testing.T) {
+	old := poolAt("a", "demo", "1.33.0")
+	for name, test := range map[string]struct {
+		image    string
+		reported metav1.ConditionStatus
+		pool     *hyperv1.NodePool
+		said     bool
+	}{
+		"its nodes are too old":                {fixture.ReleaseImage, "True", old, true},
+		"they are not":                         {fixture.ReleaseImage, "True", poolAt("a", "demo", "1.34.0"), false},
+		"it is not upgradeable anyway":         {fixture.ReleaseImage, "False", old, false},
+		"nobody knows whether it is":           {fixture.ReleaseImage, "Unknown", old, false},
+		"it is OpenShift's to say":             {fixture.OCPImage, "True", poolAt("a", "demo", "4.15.0"), false},
+		"there is no control plane to tell of": {fixture.ReleaseImage, "", old, false},
+	} {
+		t.Run("When "+name, func(t *testing.T) {
+			s := wanting("", "", func(s *scope) {
+				if s.release = fixture.Payloads()[test.image]; test.reported != "" {
+					reporting(is("ClusterVersionUpgradeable", test.reported, "R", ""))(s)
+				}
+			})
+			NewWithT(t).Expect(shop(test.pool).reportUpgradeable(t.Context(), s)).To(Succeed())
+			c, said := s.conditions["ClusterVersionUpgradeable"]
+			NewWithT(t).Expect(said).To(Equal(test.said))
+			if said {
+				NewWithT(t).Expect(c).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "NodesTooOld"), HaveField("Message", ContainSubstring("1.37.0 in the NodePools a (1.33.0)"))))
+			}
+		})
+	}
+}
+
+// TestVersionFaults tells which releases a cluster can never be given as it is.
+func TestVersionFaults(t *testing.T) {
+	begun136 := func(s *scope) {
+		at135(s)
+		s.hcp.Status.ControlPlaneVersion.History = append([]hyperv1.ControlPlaneUpdateHistory{{Version: "1.36.0", State: configv1.PartialUpdate}}, s.hcp.Status.ControlPlaneVersion.History...)
+	}
+	at134 := func(s *scope) {
+		at135(s)
+		s.hcp.Spec.ReleaseImage, s.hcp.Status.ControlPlaneVersion.History[0].Version = pinned("1.34.0"), "1.34.0"
+	}
+	nodesAt := func(version string) func(*scope) {
+		return func(s *scope) { s.hc.Status.Version = guestHistory(went(version, configv1.CompletedUpdate)) }
+	}
+	skipped := func(s *scope) {
+		at135(s)
+		annotate(s.hc, hyperv1.SkipReleaseImageValidation, "true")
+	}
+	for name, test := range map[string]struct {
+		image, own string
+		change     func(*scope)
+		want       string
+	}{
+		"a new cluster may begin anywhere":       {tagged("1.34.0"), "", func(*scope) {}, ""},
+		"one minor is one step":                  {tagged("1.36.0"), "", at135, ""},
+		"two minors are no step":                 {tagged("1.36.0"), "", at134, "spec.release.image: a control plane goes up one minor version at a time"},
+		"two minors are none by the other field": {tagged("1.34.0"), tagged("1.36.0"), at134, "spec.controlPlaneRelease.image: a control plane goes up"},
+		"it does not go back":                    {tagged("1.34.0"), "", at135, "spec.release.image: going back from version 1.35.0"},
+		"it does not go back from what it began": {tagged("1.35.0"), "", begun136, "spec.release.image: going back from version 1.36.0"},
+		"somebody wants it tried":                {tagged("1.34.0"), "", skipped, ""},
+		"nodes may be behind":                    {tagged("1.34.0"), tagged("1.35.0"), at135, ""},
+		"nodes may be at the same":               {tagged("1.35.0"), tagged("1.35.0"), at135, ""},
+		"nodes may not be ahead":                 {tagged("1.36.0"), tagged("1.35.0"), at135, "spec.release.image: version 1.36.0 is newer than the 1.35.0 of spec.controlPlaneRelease.image"},
+		"nodes do not go back":                   {tagged("1.34.0"), tagged("1.35.0"), func(s *scope) { at135(s); nodesAt("1.35.0")(s) }, "spec.release.image: going back from version 1.35.0"},
+		"both are of one distribution":           {fixture.OCPImage, tagged("1.35.0"), at135, "spec.controlPlaneRelease.image is a release of"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := wanting(test.image, test.own, test.change)
+			wanted, err := shop().resolve(t.Context(), s)
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+			fault := s.versionFault(wanted)
+			if test.want == "" {
+				NewWithT(t).Expect(fault).NotTo(HaveOccurred())
+				return
+			}
+			NewWithT(t).Expect(fault).To(MatchError(HavePrefix(test.want)))
+		})
+	}
+	t.Run("When it stays where it is, how far it once came is no fault", func(t *testing.T) {
+		s := wanting(tagged("1.36.0"), "", at134, func(s *scope) { s.hcp.Spec.ReleaseImage = pinned("1.36.0") })
+		wanted, err := shop().resolve(t.Context(), s)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		NewWithT(t).Expect(s.versionFault(wanted)).To(Succeed())
+	})
+	t.Run("When OpenShift has begun another version, it may go back to what it reached", func(t *testing.T) {
+		s := wanting(fixture.OCPImage, "", reporting(), func(s *scope) {
+			s.hcp.Status.VersionStatus = guestHistory(went("4.21.0", configv1.PartialUpdate), went("4.20.1", configv1.CompletedUpdate))
+		})
+		wanted, err := shop().resolve(t.Context(), s)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		NewWithT(t).Expect(s.versionFault(wanted)).To(Succeed())
+	})
+}
+
+// TestBlockedUpgrade: what is told when an upgrade has to wait, and when it has not.
+func TestBlockedUpgrade(t *testing.T) {
+	old := poolAt("a", "demo", "1.32.0")
+	small := func(s *scope) {
+		s.hcp.Status.Conditions = append(s.hcp.Status.Conditions, is("ClusterVersionUpgradeable", "False", "R", "etcd is small."))
+	}
+	forced := func(s *scope) { annotate(s.hc, hyperv1.ForceUpgradeToAnnotation, tagged("1.36.0")) }
+	begun := func(s *scope) {
+		s.hcp.Status.ControlPlaneVersion.History = append([]hyperv1.ControlPlaneUpdateHistory{{Version: "1.36.0", State: configv1.PartialUpdate}}, s.hcp.Status.ControlPlaneVersion.History...)
+	}
+	for name, test := range map[string]struct {
+		image, own string
+		change     []func(*scope)
+		objects    []client.Object
+		want       []string
+	}{
+		"nothing speaks against it":        {tagged("1.36.0"), "", []func(*scope){at135}, nil, nil},
+		"the control plane speaks":         {tagged("1.36.0"), "", []func(*scope){at135, small}, nil, []string{"from 1.35.0 to 1.36.0 now: etcd is small. Mend that", hyperv1.ForceUpgradeToAnnotation + " to " + tagged("1.36.0")}},
+		"the nodes do":                     {tagged("1.36.0"), "", []func(*scope){at135}, []client.Object{old}, []string{"a (1.32.0)"}},
+		"both do, the nodes' word is told": {tagged("1.36.0"), "", []func(*scope){at135, small}, []client.Object{old}, []string{"a (1.32.0)"}},
+		"its own release is blocked":       {tagged("1.35.0"), tagged("1.36.0"), []func(*scope){at135, small}, nil, []string{hyperv1.ForceUpgradeToAnnotation + " to " + tagged("1.36.0")}},
+		"somebody forces it":               {tagged("1.36.0"), "", []func(*scope){at135, small, forced}, nil, nil},
+		"it has begun already":             {tagged("1.36.0"), "", []func(*scope){at135, small, begun}, nil, nil},
+		"it goes nowhere":                  {tagged("1.35.0"), "", []func(*scope){at135, small}, nil, nil},
+		"there is no control plane":        {tagged("1.36.0"), "", nil, []client.Object{old}, nil},
+		"nothing was ever reached":         {tagged("1.36.0"), "", []func(*scope){reporting(), small}, nil, nil},
+	} {
+		t.Run("When "+name, func(t *testing.T) {
+			d, s := shop(test.objects...), wanting(test.image, test.own, test.change...)
+			wanted, err := d.resolve(t.Context(), s)
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+			why, err := d.upgradeBlocked(t.Context(), s, wanted)
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+			NewWithT(t).Expect(why == "").To(Equal(test.want == nil), why)
+			for _, part := range test.want {
+				NewWithT(t).Expect(why).To(ContainSubstring(part))
+			}
+		})
+	}
+}
+
+func TestCompletedVersion(t *testing.T) {
+	for want, version := range map[string]*hyperv1.ClusterVersionStatus{
+		"":       guestHistory(went("1.36.0", configv1.PartialUpdate)),
+		"1.35.0": guestHistory(went("1.36.0", configv1.PartialUpdate), went("1.35.0", configv1.CompletedUpdate), went("1.34.0", configv1.CompletedUpdate)),
+	} {
+		NewWithT(t).Expect(completedVersion(version)).To(Equal(want))
+	}
+	NewWithT(t).Expect(completedVersion(nil)).To(BeEmpty())
+}

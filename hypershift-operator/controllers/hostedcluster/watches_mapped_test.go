@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+)
+
+// requestsOf are those for clusters of one namespace.
+func requestsOf(namespace string, names ...string) []reconcile.Request {
+	var all []reconcile.Request
+	for _, name := range names {
+		all = append(all, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}})
+	}
+	return all
+}
+
+// TestMapped tells for whom a change of an object asks.
+func TestMapped(t *testing.T) {
+	second := fixture.HostedCluster("clusters")
+	second.Name = "second"
+	pretends := hostedNamespace("pretends", "clusters/demo", "")
+	pretends.Labels = nil
+	inside := func(namespace, name string, annotations map[string]string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: annotations}}
+	}
+	to := func(text string) map[string]string { return map[string]string{hyperv1.HostedClusterAnnotation: text} }
+	for name, test := range map[string]struct {
+		obj    client.Object
+		refuse string
+		want   []reconcile.Request
+	}{
+		"two clusters read it":                  {inside("clusters", fixture.TrustBundle, nil), "", requestsOf("clusters", "demo", "second")},
+		"it points to one that reads it":        {inside("clusters", fixture.TrustBundle, to("clusters/demo")), "", requestsOf("clusters", "demo", "demo", "second")},
+		"it points to nobody":                   {inside("clusters", "x", to("demo")), "", nil},
+		"its namespace is no hosted one":        {inside("pretends", "x", nil), "", nil},
+		"its namespace is hosted":               {inside("clusters-demo", "x", nil), "", requestsOf("clusters", "demo")},
+		"its namespace is, and it knows better": {inside("clusters-demo", "x", to("a/b")), "", requestsOf("a", "b")},
+		"its namespace cannot be read":          {inside("clusters-demo", "x", nil), "get v1.PartialObjectMetadata", nil},
+		"clusters cannot be listed":             {inside("clusters-demo", "x", nil), "list v1beta1.HostedClusterList", requestsOf("clusters", "demo")},
+	} {
+		t.Run("When "+name, func(t *testing.T) {
+			d := newDesk(fixture.HostedCluster("clusters"), second, hostedNamespace("clusters-demo", "clusters/demo", ""), pretends)
+			d.refuse = test.refuse
+			if diff := cmp.Diff(test.want, d.ownerOrReader(t.Context(), test.obj)); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+	t.Run("When a pool changes, it should be its cluster, and nothing else is a pool", func(t *testing.T) {
+		NewWithT(t).Expect(clusterOfPool(t.Context(), &corev1.Secret{})).To(BeNil())
+		NewWithT(t).Expect(clusterOfPool(t.Context(), poolAt("x", "other", ""))).To(Equal(requestsOf("clusters", "other")))
+	})
+}
+
+// TestReadObjects lists the names of what a cluster reads, none of them empty.
+func TestReadObjects(t *testing.T) {
+	ref := func(name string) *corev1.LocalObjectReference { return &corev1.LocalObjectReference{Name: name} }
+	always := []string{fixture.PullSecret, fixture.SSHKey, fixture.TrustBundle, fixture.Credentials}
+	without := func(hc *hyperv1.HostedCluster) { hc.Spec.Etcd = hyperv1.EtcdSpec{} }
+	for name, test := range map[string]struct {
+		edit func(*hyperv1.HostedCluster)
+		want []string
+	}{
+		"nothing more":         {func(*hyperv1.HostedCluster) {}, nil},
+		"no etcd":              {without, nil},
+		"an audit webhook":     {func(hc *hyperv1.HostedCluster) { hc.Spec.AuditWebhook = ref("audit") }, []string{"audit"}},
+		"a signing key":        {func(hc *hyperv1.HostedCluster) { hc.Spec.ServiceAccountSigningKey = ref("signing") }, []string{"signing"}},
+		"keys for Secrets":     {encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{ActiveKey: *ref("new"), BackupKey: ref("old")}}), []string{"new", "old"}},
+		"one key for Secrets":  {encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{ActiveKey: *ref("new")}}), []string{"new"}},
+		"no key for Secrets":   {encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC}), nil},
+		"a plugin for Secrets": {byPlugin(ref("vault")), []string{"vault"}},
+		"an etcd of the user's": {func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Etcd = hyperv1.EtcdSpec{Unmanaged: &hyperv1.UnmanagedEtcdSpec{TLS: hyperv1.EtcdTLSConfig{ClientSecret: *ref("tls")}}}
+		}, []string{"tls"}},
+		"backups": {func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Etcd.Managed.AutomatedBackup = &hyperv1.AutomatedEtcdBackupConfig{EncryptionKey: hyperv1.SecretReference{Name: "age"}}
+		}, []string{"age"}},
+		"backups elsewhere": {func(hc *hyperv1.HostedCluster) {
+			hc.Spec.Etcd.Managed.AutomatedBackup = &hyperv1.AutomatedEtcdBackupConfig{EncryptionKey: hyperv1.SecretReference{Name: "age"},
+				Storage: hyperv1.AutomatedEtcdBackupStorage{S3: &hyperv1.HCPEtcdBackupS3{Credentials: hyperv1.SecretReference{Name: "s3"}}}}
+		}, []string{"age", "s3"}},
+	} {
+		t.Run("When there is "+name, func(t *testing.T) {
+			hc := fixture.HostedCluster("clusters")
+			test.edit(hc)
+			NewWithT(t).Expect(newDesk().readBy(hc)).To(ConsistOf(append(append([]string{}, always...), test.want...)))
+		})
+	}
+	t.Run("When the platform is not known, it should have no credentials", func(t *testing.T) {
+		hc := fixture.HostedCluster("clusters")
+		hc.Spec.Platform.Type = "Unknown"
+		NewWithT(t).Expect(newDesk().readBy(hc)).To(ConsistOf(always[:3]))
+	})
+}
+
+// later is a queue that notes what it is asked for later.
+type later struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	asked []reconcile.Request
+	after time.Duration
+}
+
+func (l *later) AddAfter(request reconcile.Request, after time.Duration) {
+	l.asked, l.after = append(l.asked, request), after
+}
+
+// TestWhenMonitored: clusters are looked at again a moment after a Prometheus operator has come.
+func TestWhenMonitored(t *testing.T) {
+	second := fixture.HostedCluster("others")
+	both := append(requestsOf("clusters", "demo"), requestsOf("others", "demo")...)
+	for name, test := range map[string]struct {
+		crd, refuse string
+		want        []reconcile.Request
+	}{
+		"its kind comes":             {"servicemonitors.monitoring.coreos.com", "", both},
+		"another kind comes":         {"things.example.com", "", nil},
+		"a kind of such a name does": {"servicemonitors.othermonitoring.coreos.com", "", nil},
+		"clusters cannot be listed":  {"podmonitors.monitoring.coreos.com", "list v1beta1.HostedClusterList", nil},
+	} {
+		t.Run("When "+name, func(t *testing.T) {
+			d := newDesk(fixture.HostedCluster("clusters"), second)
+			d.refuse = test.refuse
+			crd, made, changed := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: test.crd}}, &later{}, &later{}
+			d.whenMonitored().Create(t.Context(), event.CreateEvent{Object: crd}, made)
+			d.whenMonitored().Update(t.Context(), event.UpdateEvent{ObjectOld: &apiextensionsv1.CustomResourceDefinition{}, ObjectNew: crd}, changed)
+			for _, queue := range []*later{made, changed} {
+				if diff := cmp.Diff(test.want, queue.asked); diff != "" {
+					t.Errorf("-want +got\n%s", diff)
+				}
+				if test.want != nil {
+					NewWithT(t).Expect(queue.after).To(Equal(10 * time.Second))
+				}
+			}
+		})
+	}
+}
