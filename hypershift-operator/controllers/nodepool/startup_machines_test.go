@@ -43,7 +43,7 @@ func TestPatience(t *testing.T) {
 		"When it had its capacity soon, its clock should run from its creation":                   {age: time.Hour, got: time.Minute},
 		"When it had its capacity just in time, its clock should run from its creation":           {age: time.Hour, got: shortWait},
 		"When it got it late, its clock should stand still as long as others may take":            {age: 11 * time.Hour, got: 10 * time.Hour, patient: true, left: startup - time.Hour},
-		"When it got it late and a second is left, its clock should stand still":                  {age: time.Hour + startup - time.Second, got: time.Hour, patient: true, left: time.Second},
+		"When it got it late and the last moment is left, its clock should stand still":           {age: time.Hour + startup - 1, got: time.Hour, patient: true, left: 1},
 		"When it got it late and that time is over, its clock should run":                         {age: time.Hour + startup, got: time.Hour},
 		"When it got it late and that time is long over, it should not be looked at again":        {age: time.Hour + startup + time.Minute, got: time.Hour},
 		"When it will never be a node, its clock should run although it has nothing":              {age: time.Hour, got: -1, reason: "DeployAttemptsExhausted"},

@@ -218,7 +218,9 @@ func TestAnnounced(t *testing.T) {
 		change(&c)
 		return c
 	}
-	well := changed(func(c *hyperv1.NodePoolCondition) { c.Status, c.Reason, c.Message, c.Severity = "True", "AsExpected", "2 of 2", "" })
+	well := changed(func(c *hyperv1.NodePoolCondition) {
+		c.Status, c.Reason, c.Message, c.Severity = "True", "AsExpected", "2 of 2", ""
+	})
 	wellOtherwise := well
 	wellOtherwise.Reason = "Another"
 	quiet := changed(func(c *hyperv1.NodePoolCondition) { c.Severity, c.Message = "", strings.Repeat("m", 900) })
