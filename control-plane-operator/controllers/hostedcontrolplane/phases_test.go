@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
+	routev1 "github.com/openshift/api/route/v1"
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -155,14 +157,16 @@ func TestRollOut(t *testing.T) {
 			delete(payload.Components, tag)
 		}
 		s := w.begin()
-		s.infra, s.release = &component.Infra{API: component.Endpoint{Host: "192.0.2.10", Port: 30443}}, releaseinfo.New("", payload)
+		s.infra = &component.Infra{API: component.Endpoint{Host: "192.0.2.10", Port: 30443}, Ignition: component.Endpoint{Host: "ignition.example.com"}}
+		s.release = releaseinfo.New("", payload)
+		s.valid.Spec.Services[1].ServicePublishingStrategy = hyperv1.ServicePublishingStrategy{Type: hyperv1.Route}
 		_, err := w.r.rollOut(t.Context(), s)
 		return s, err
 	}
 	t.Run("When the payload is whole, etcd should be as the operator is told, and the others should wait for it", func(t *testing.T) {
 		g := NewWithT(t)
 		w := fakeWorld(t)
-		w.r.PodUID = ptr.To[int64](1234)
+		w.r.PodUID, w.r.MetricsSet = ptr.To[int64](1234), component.TelemetryMetrics
 		s, err := rolledOut(t, w)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(s.missing).To(BeEmpty())
@@ -173,6 +177,17 @@ func TestRollOut(t *testing.T) {
 		reported := &hyperv1.ControlPlaneComponent{}
 		w.get("etcd", reported)
 		g.Expect(reported.OwnerReferences).To(ConsistOf(HaveField("Name", "demo")))
+		monitor := &monitoringv1.ServiceMonitor{}
+		w.get("etcd", monitor)
+		g.Expect(monitor.Spec.Endpoints[0].MetricRelabelConfigs).NotTo(BeEmpty())
+		route := &routev1.Route{}
+		w.get("ignition-server", route)
+		g.Expect(route.Spec.Host).To(Equal("ignition.example.com"))
+		w.rollOut()
+		_, err = rolledOut(t, w)
+		g.Expect(err).NotTo(HaveOccurred())
+		w.get("etcd", reported)
+		g.Expect(reported.Status.Version).To(Equal("1.36.3"))
 	})
 	t.Run("When the payload lacks images, each should be named once, in order", func(t *testing.T) {
 		w := fakeWorld(t)
@@ -201,9 +216,12 @@ func TestPublish(t *testing.T) {
 		g := NewWithT(t)
 		w := fakeWorld(t)
 		s := w.begin()
+		s.valid.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: "192.0.2.9", Port: 30443}
 		_, err := w.r.publish(t.Context(), s)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(s.infra.API).To(Equal(component.Endpoint{Host: "192.0.2.10", Port: 30443}))
+		g.Expect(s.served).To(ConsistOf(HaveField("Host", "192.0.2.9")))
+		g.Expect(s.wanted.Host).To(Equal("192.0.2.10"))
+		g.Expect(s.infra.APINames).To(ContainElement("192.0.2.10"))
 		w.get("kube-apiserver", &corev1.Service{})
 	})
 	for name, begun := range map[string]bool{"When a new one waits for its address, the pass should stop": false, "When one that runs does, its certificates should be kept first": true} {
