@@ -31,7 +31,7 @@ func (r *Reconciler) applyMachineSet(ctx context.Context, s *scope, ref clusterv
 		return err
 	}
 	ms := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace(), Name: s.pool.Name}}
-	reopened := false
+	var reopened bool
 	_, err := upsert.Object(ctx, r.Client, ms, func() error {
 		reopened = s.aim(ms)
 		template := s.machineTemplate(ref)

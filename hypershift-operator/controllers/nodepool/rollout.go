@@ -60,7 +60,7 @@ func (s *scope) outdated() (release, config int) {
 // isConfigured tells whether a machine is installed with the wanted release and configuration. The name of its user-data holds
 // the hash of both.
 func (s *scope) isConfigured(machine *clusterv1.Machine) bool {
-	return ptr.Deref(machine.Spec.Bootstrap.DataSecretName, "") == s.secret(userDataPrefix, s.config.hash).Name
+	return ptr.Equal(machine.Spec.Bootstrap.DataSecretName, &s.secret(userDataPrefix, s.config.hash).Name)
 }
 
 func madeForVersion(machine *clusterv1.Machine) string {
