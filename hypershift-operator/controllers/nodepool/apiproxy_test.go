@@ -101,8 +101,10 @@ func TestAPIProxyConfig(t *testing.T) {
 		g := NewWithT(t)
 		r, s := published(kubeconfig)
 		r.Client = testenv.NewGrudging(fake.NewClientBuilder().WithScheme(fixture.Scheme()).Build())
-		_, err := r.apiProxyConfig(t.Context(), s)
+		host, port, err := r.publishedAPI(t.Context(), s)
 		g.Expect(err).To(MatchError(testenv.ErrRefused))
+		g.Expect(host).To(BeEmpty())
+		g.Expect(port).To(BeZero())
 		g.Expect(err).To(MatchError(ContainSubstring("reading Secret clusters/admin")))
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/testenv"
 )
 
 func TestRememberRelease(t *testing.T) {
@@ -33,6 +34,15 @@ func TestRememberRelease(t *testing.T) {
 			w.Expect(w.pool().Annotations[resolved]).To(Equal(test.resolved))
 		})
 	}
+}
+
+// TestRememberRefused: a pool whose first release is not noted would take it for another one later.
+func TestRememberRefused(t *testing.T) {
+	w := inMemory(t)
+	_, s := gated()
+	fixture.Create(t, w.client, s.pool)
+	w.Reconciler.Client = testenv.NewGrudging(w.client)
+	w.Expect(w.rememberRelease(t.Context(), s)).To(MatchError(testenv.ErrRefused))
 }
 
 func TestReleaseIdentity(t *testing.T) {

@@ -30,11 +30,7 @@ func (r *Reconciler) gate(ctx context.Context, s *scope) error {
 	if s.controlPlaneVersion, err = r.versionOfControlPlane(ctx, s); err != nil {
 		return err
 	}
-	err = release.Supported(s.release, s.pool.Status.Version)
-	if s.controlPlaneVersion == "" {
-		return err
-	}
-	return errors.Join(err, release.Newer(s.release.Version(), s.controlPlaneVersion), r.inOrder(ctx, s))
+	return errors.Join(release.Supported(s.release, s.pool.Status.Version), release.Newer(s.release.Version(), s.controlPlaneVersion), r.inOrder(ctx, s))
 }
 
 // versionOfControlPlane is the newest version that the control plane has completed: until then its API server may still be the

@@ -209,6 +209,11 @@ func TestIsRelease(t *testing.T) {
 			NewWithT(t).Expect(s.isRelease(test.image)).To(Equal(test.want))
 		})
 	}
+	t.Run("When the pool names a digest that nobody has read, the words of the spec should count", func(t *testing.T) {
+		_, s := gated()
+		s.release, s.pool.Spec.Release.Image = build(newerBuild, "1.36.3", ""), newerBuild
+		NewWithT(t).Expect(s.isRelease(newerBuild)).To(BeTrue())
+	})
 }
 
 func TestCompletedVersion(t *testing.T) {

@@ -10,7 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
@@ -52,4 +54,16 @@ func TestGrantRefused(t *testing.T) {
 			w.Expect(asked[len(asked)-1]).To(Equal(refused), "nothing comes after a failure")
 		})
 	}
+}
+
+// TestGrantOfNobody: rights that do not go with their Secret are not given.
+func TestGrantOfNobody(t *testing.T) {
+	scheme := runtime.NewScheme()
+	NewWithT(t).Expect(rbacv1.AddToScheme(scheme)).To(Succeed())
+	c := fake.NewClientBuilder().WithScheme(scheme).Build()
+	token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Hosted("clusters"), Name: "token-demo-1"}}
+	NewWithT(t).Expect((&Reconciler{Client: c}).grantToken(t.Context(), pass(), token)).NotTo(Succeed())
+	roles := &rbacv1.RoleList{}
+	NewWithT(t).Expect(c.List(t.Context(), roles)).To(Succeed())
+	NewWithT(t).Expect(roles.Items).To(BeEmpty())
 }
