@@ -134,7 +134,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error)
 		return ctrl.Result{}, nil
 	}
 	ctrl.LoggerFrom(ctx).Info("Etcd member", "member", s.step.member.pod, "step", s.step.action, "because", s.step.why)
-	return ctrl.Result{RequeueAfter: stepResync}, r.take(ctx, s.hcp, s.step)
+	return ctrl.Result{}, r.take(ctx, s.hcp, s.step)
 }
 
 func resync(s *scope) time.Duration {

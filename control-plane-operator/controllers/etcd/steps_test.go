@@ -14,7 +14,9 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -100,6 +102,13 @@ func TestTakeOnServer(t *testing.T) {
 		NewWithT(t).Expect(err).To(And(MatchError(errRefused), MatchError(ContainSubstring("data-etcd-1"))))
 		NewWithT(t).Expect(left(c)).To(ContainSubstring("etcd-1 "))
 	})
+	for name, does := range map[string]action{"When a pod cannot be restarted, the step should fail": restart, "When its pod cannot get another volume, the step should fail": renew} {
+		t.Run(name, func(t *testing.T) {
+			c := newCast(t)
+			c.refuse("delete v1.Pod ", errRefused)
+			NewWithT(t).Expect(c.r.take(t.Context(), c.hcp, step{action: does, member: member(c)})).To(MatchError(errRefused))
+		})
+	}
 	t.Run("When something is noted, it should be kept beside the others and go with the control plane", func(t *testing.T) {
 		for name, fresh := range map[string]bool{"beside others": false, "as the first": true} {
 			g := NewWithT(t)
@@ -136,6 +145,7 @@ func TestLook(t *testing.T) {
 		s, err := c.r.observe(t.Context(), c.hcp)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(s.seen.revision).To(Equal("new"))
+		g.Expect(c.r.disks).To(HaveLen(3))
 		g.Expect(s.seen.compacted).To(BeEquivalentTo(5))
 		g.Expect(s.seen.listed).To(BeTrue())
 		g.Expect(s.seen.strangers).To(ConsistOf(HaveField("ID", BeEquivalentTo(9))))
@@ -259,6 +269,38 @@ func TestPassOverMembers(t *testing.T) {
 				t.Errorf("after %s: -want +got\n%s", after, diff)
 			}
 		})
+	}
+}
+
+func TestPassFails(t *testing.T) {
+	c := newCast(t)
+	c.seen.members[1].status = nil
+	c.note("etcd-1", "Started former")
+	c.refuses["remove 2"] = errRefused
+	_, err := c.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(c.hcp)})
+	NewWithT(t).Expect(err).To(MatchError(errRefused))
+}
+
+func TestPassOverVolumes(t *testing.T) {
+	for paused, want := range map[string]string{"": "2Gi", "true": "1Gi"} {
+		g := NewWithT(t)
+		c := newCast(t)
+		claim := claimOf("1Gi")
+		claim.UID = "etcd-1"
+		g.Expect(c.server.Delete(t.Context(), claim.DeepCopy())).To(Succeed())
+		g.Expect(c.server.Create(t.Context(), claim)).To(Succeed())
+		c.edit(c.hcp, func() {
+			c.hcp.Spec.Etcd.Managed.Storage.PersistentVolume = &hyperv1.PersistentVolumeEtcdStorageSpec{Size: ptr.To(resource.MustParse("2Gi"))}
+		})
+		c.pause(paused)
+		_, err := c.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(c.hcp)})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(c.server.Get(t.Context(), client.ObjectKeyFromObject(claim), claim)).To(Succeed())
+		g.Expect(claim.Spec.Resources.Requests.Storage().String()).To(Equal(want))
+		s := &scope{hcp: c.hcp}
+		state, err := c.r.pause(t.Context(), s)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect([]bool{s.paused, state.Paused}).To(HaveEach(paused != ""))
 	}
 }
 

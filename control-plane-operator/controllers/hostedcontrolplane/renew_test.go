@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
@@ -137,6 +138,12 @@ func TestValidate(t *testing.T) {
 		s, err := validate(fakeWorld(t), invalid)
 		NewWithT(t).Expect(err).To(MatchError(phase.ErrStop))
 		NewWithT(t).Expect(s.valid).To(BeNil())
+	})
+	t.Run("When the Secret is somebody else's, the pass should fail", func(t *testing.T) {
+		secret := secretOf("last-valid-spec", nil)
+		secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: "5678", Controller: ptr.To(true)}}
+		_, err := validate(fakeWorld(t, secret))
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("theirs")))
 	})
 	t.Run("When it cannot be remembered, the pass should fail", func(t *testing.T) {
 		w := fakeWorld(t)
