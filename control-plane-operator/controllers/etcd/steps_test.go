@@ -125,6 +125,15 @@ func TestTakeOnServer(t *testing.T) {
 			g.Expect(metav1.IsControlledBy(cm, c.hcp)).To(BeTrue())
 		}
 	})
+	t.Run("When the notes are somebody else's, the step should fail", func(t *testing.T) {
+		c := newCast(t)
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: component.NotesConfigMap}}
+		c.edit(cm, func() {
+			cm.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Secret", Name: "theirs", UID: "5678", Controller: ptr.To(true)}}
+		})
+		err := c.r.take(t.Context(), c.hcp, step{action: note, member: member(c), note: component.Note{Stage: component.Joining}})
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("theirs")))
+	})
 	t.Run("When it cannot be noted, the step should fail", func(t *testing.T) {
 		c := newCast(t)
 		c.refuse("update v1.ConfigMap", errRefused)
