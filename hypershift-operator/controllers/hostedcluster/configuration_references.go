@@ -6,12 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	configv1 "github.com/openshift/api/config/v1"
@@ -107,19 +106,18 @@ func (r *Reconciler) copyWholeConfigMap(ctx context.Context, s *scope, name stri
 // configurationRefs lists the names of all Secrets and ConfigMaps that a configuration names, sorted. It finds them by the
 // types of the references, so that a reference added to the API later is not forgotten.
 func configurationRefs(configuration *hyperv1.ClusterConfiguration) (secrets, configMaps []string) {
-	found := map[reflect.Type]map[string]bool{
-		reflect.TypeFor[configv1.SecretNameReference]():    {},
-		reflect.TypeFor[configv1.ConfigMapNameReference](): {},
-	}
-	collectRefs(reflect.ValueOf(configuration), found)
-	names := func(t reflect.Type) []string { return slices.Sorted(maps.Keys(found[t])) }
-	return names(reflect.TypeFor[configv1.SecretNameReference]()), names(reflect.TypeFor[configv1.ConfigMapNameReference]())
+	ofSecrets, ofConfigMaps := sets.New[string](), sets.New[string]()
+	collectRefs(reflect.ValueOf(configuration), map[reflect.Type]sets.Set[string]{
+		reflect.TypeFor[configv1.SecretNameReference]():    ofSecrets,
+		reflect.TypeFor[configv1.ConfigMapNameReference](): ofConfigMaps,
+	})
+	return sets.List(ofSecrets), sets.List(ofConfigMaps)
 }
 
-func collectRefs(value reflect.Value, found map[reflect.Type]map[string]bool) {
+func collectRefs(value reflect.Value, found map[reflect.Type]sets.Set[string]) {
 	if names, ok := found[value.Type()]; ok {
 		if name := value.FieldByName("Name").String(); name != "" {
-			names[name] = true
+			names.Insert(name)
 		}
 		return
 	}

@@ -179,12 +179,10 @@ func hasAnyPrefix(text string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
 }
 
-func setPresence(obj metav1.Object, key, value string, wanted bool) {
+func setPresence(hcp *hyperv1.HostedControlPlane, key, value string, wanted bool) {
 	if wanted {
-		annotate(obj, key, value)
+		annotate(hcp, key, value)
 		return
 	}
-	annotations := obj.GetAnnotations()
-	delete(annotations, key)
-	obj.SetAnnotations(annotations)
+	delete(hcp.Annotations, key)
 }

@@ -71,7 +71,7 @@ func TestPublishedPort(t *testing.T) {
 		"the ignition-server is elsewhere":       {hyperv1.Ignition, status("a", "b:31777"), 0},
 		"the ignition-server has no port":        {hyperv1.Ignition, status("a", "a"), 0},
 		"the ignition-server has a port's name":  {hyperv1.Ignition, status("a", "a:https"), 0},
-		"a port is more than one can be":         {hyperv1.Ignition, status("a", "a:4294967296"), 0},
+		"a port is more than one can be":         {hyperv1.Ignition, status("a", "a:2147483648"), 0},
 		"status tells of others than the wanted": {hyperv1.Konnectivity, status("a", "a:31777"), 0},
 	} {
 		t.Run("When "+name+", it should know its port or none", func(t *testing.T) {

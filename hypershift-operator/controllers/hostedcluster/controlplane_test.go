@@ -3,6 +3,7 @@
 package hostedcluster
 
 import (
+	"maps"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -139,4 +140,12 @@ func TestAddressIsOnlyKeptFor(t *testing.T) {
 			g.Expect(s.conditions[kind].Message).To(HaveSuffix(tc.said))
 		})
 	}
+}
+
+func TestRestartIsHandedOnOnce(t *testing.T) {
+	g, hc, hcp := NewWithT(t), &hyperv1.HostedCluster{}, &hyperv1.HostedControlPlane{}
+	had := map[string]string{hyperv1.RestartDateAnnotation: "by another", hyperv1.PreviousRestartDateAnnotation: "before"}
+	hcp.Annotations = maps.Clone(had)
+	mirrorRestart(hc, hcp)
+	g.Expect(hcp.Annotations).To(Equal(had), "a request that is taken back asks for nothing")
 }

@@ -225,7 +225,7 @@ func TestNamespaceGoes(t *testing.T) {
 	theirs := func(n *corev1.Namespace) { n.Annotations = nil }
 	leaving := func(n *corev1.Namespace) {
 		n.DeletionTimestamp = ptr.To(metav1.NewTime(now))
-		n.Status.Conditions = []corev1.NamespaceCondition{{Status: corev1.ConditionTrue, Message: "pods remain"}}
+		n.Status.Conditions = []corev1.NamespaceCondition{{Status: corev1.ConditionTrue}, {Status: corev1.ConditionTrue, Message: "pods remain"}}
 	}
 	pod := podOf("clusters-demo", "ReplicaSet")
 	for name, tc := range map[string]struct {
