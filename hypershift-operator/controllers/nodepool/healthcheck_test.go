@@ -90,6 +90,7 @@ func TestDurationOfAnnotation(t *testing.T) {
 			got, err := s.duration(annotation, time.Hour)
 			if tc.refused != "" {
 				g.Expect(err).To(MatchError(And(ContainSubstring(annotation), ContainSubstring(tc.refused))))
+				g.Expect(got).To(BeZero())
 				return
 			}
 			g.Expect(err).NotTo(HaveOccurred())

@@ -16,6 +16,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/testenv"
 )
 
 const repair = hyperv1.NodePoolAutorepairEnabledConditionType
@@ -64,6 +65,29 @@ func TestReconcileHealthCheck(t *testing.T) {
 			w.Expect(outcome{!w.gone(&clusterv1.MachineHealthCheck{}, ctrlKey(w.hosted(), fixture.PoolName)), told.Status, told.Reason}).To(Equal(test.want))
 		})
 	}
+}
+
+// TestHealthCheckRefused: what cannot be read is not there for nobody, and what cannot be written is not told as done.
+func TestHealthCheckRefused(t *testing.T) {
+	for _, verb := range []string{"get", "create"} {
+		t.Run("When the server refuses to "+verb+" it, it should fail and tell of no repair", func(t *testing.T) {
+			w, s := inMemory(t), repairing(metav1.ConditionTrue)
+			w.Reconciler.Client = testenv.Intercept(w.client, func(request testenv.Request) error {
+				if request.Verb == verb {
+					return testenv.ErrRefused
+				}
+				return request.Do()
+			})
+			_, err := w.reconcileHealthCheck(t.Context(), s)
+			w.Expect(err).To(MatchError(testenv.ErrRefused))
+			w.Expect(s.conditions).NotTo(HaveKey(repair))
+		})
+	}
+	w := inMemory(t)
+	w.Reconciler.Client = testenv.NewGrudging(w.client)
+	found, err := w.exists(t.Context(), &clusterv1.MachineHealthCheck{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "a"}})
+	w.Expect(err).To(And(MatchError(testenv.ErrRefused), MatchError(ContainSubstring("clusters/a"))))
+	w.Expect(found).To(BeFalse())
 }
 
 // TestHealthCheckSpec shows all that Cluster API is told of failing machines.
