@@ -219,6 +219,28 @@ func TestWriteUserData(t *testing.T) {
 	}
 }
 
+// TestUserDataFails: what failed has no name that machines could be made with.
+func TestUserDataFails(t *testing.T) {
+	for name, fail := range map[string]func(*world, *scope, *corev1.Secret){
+		"When it cannot be made, it should name none": func(_ *world, s *scope, token *corev1.Secret) {
+			s.ignitionCA = bytes.Repeat([]byte("C"), 16<<10)
+			annotate(token, hyperv1.TokenSecretUserDataFormatAnnotation, "CloudConfig")
+		},
+		"When it cannot be written, it should name none": func(w *world, _ *scope, _ *corev1.Secret) {
+			w.Reconciler.Client = answering(w.client, "create v1.Secret .*", testenv.ErrRefused)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, s := tokenPass(t)
+			token := &corev1.Secret{}
+			fail(w, s, token)
+			userData, err := w.writeUserData(t.Context(), s, "wanted", token)
+			w.Expect(err).To(HaveOccurred())
+			w.Expect(userData).To(BeEmpty())
+		})
+	}
+}
+
 // TestTokenConfig: the ignition-server unpacks what the pool packs.
 func TestTokenConfig(t *testing.T) {
 	g := NewWithT(t)

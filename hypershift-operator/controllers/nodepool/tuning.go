@@ -155,7 +155,7 @@ func (r *Reconciler) handOver(ctx context.Context, s *scope, wanted []*corev1.Co
 		failures = append(failures, err)
 	}
 	for _, label := range []string{tunedLabel, performanceProfileLabel, mirroredLabel} {
-		old, err := r.listConfigs(ctx, s.namespace(), client.MatchingLabels{label: "true", hyperv1.NodePoolAnnotation: s.pool.Name})
+		old, err := r.listConfigs(ctx, s.namespace(), client.MatchingLabels{label: "true"})
 		failures = append(failures, err)
 		for i := range old {
 			if !keep[old[i].Name] && old[i].Annotations[hyperv1.NodePoolAnnotation] == s.key() {
