@@ -84,6 +84,10 @@ func TestWholeSteps(t *testing.T) {
 			hashes(c, 1, 2, 1)
 			m.listed, m.status = nil, nil
 		}, "disarm etcd-0 |  | etcd-0 etcd-2 | CORRUPT of 2"},
+		"When nobody knows whose data is right, one that the cluster has forgotten should still be on its way": {func(c *cluster, m *member) {
+			c.alarms = corrupt(0)
+			forgotten(m)
+		}, "note etcd-1 | Joining | "},
 		"When one of two that are left has other data, nobody should be removed": {func(c *cluster, _ *member) {
 			c.members = c.members[:2]
 			c.alarms = corrupt(2)

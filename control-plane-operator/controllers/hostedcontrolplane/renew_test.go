@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
@@ -175,7 +176,9 @@ func TestPass(t *testing.T) {
 	g.Expect(w.workloads()).To(Equal([]string{"etcd", "ignition-server"}))
 	g.Expect(w.condition(hyperv1.EtcdAvailable)).To(Equal("False/EtcdWaitingForQuorum"))
 	w.rollOut()
-	g.Expect(w.pass()).To(Succeed())
+	result, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.hcp)})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(result.RequeueAfter).To(Equal(waitRequeue))
 	g.Expect(w.condition(hyperv1.EtcdAvailable)).To(Equal("True/QuorumAvailable"))
 
 	pausing := "true"
