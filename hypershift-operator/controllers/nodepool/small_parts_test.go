@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodepool
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/testenv"
+)
+
+// refuses has the server refuse all requests of a verb.
+func (s *world) refuses(verb string) {
+	s.Reconciler.Client = testenv.Intercept(s.client, func(request testenv.Request) error {
+		if request.Verb == verb {
+			return testenv.ErrRefused
+		}
+		return request.Do()
+	})
+}
+
+func TestDeleteOneRefused(t *testing.T) {
+	for _, verb := range []string{"get", "patch", "delete"} {
+		t.Run("When the server refuses to "+verb+" an object, it should not be gone", func(t *testing.T) {
+			w := inMemory(t)
+			set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.hosted(), Name: fixture.PoolName,
+				Annotations: map[string]string{clusterv1.PausedAnnotation: "true"}}}
+			fixture.Create(t, w.client, set)
+			w.refuses(verb)
+			gone, err := w.deleteOne(t.Context(), pass(), &clusterv1.MachineSet{})
+			w.Expect(err).To(MatchError(testenv.ErrRefused))
+			w.Expect(gone).To(BeFalse())
+		})
+	}
+}
+
+// TestHeldRefused: a pool that is held, or that has no machines, writes too.
+func TestHeldRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		verb   string
+		change func(*scope)
+	}{
+		"When what machines start from is missing": {"get", func(s *scope) {
+			s.kept = &platform.Kept{Missing: true, Condition: condition.False("ValidPlatformImage", "Copying", "")}
+		}},
+		"When the configuration is not rendered":  {"get", func(*scope) {}},
+		"When the platform makes no machines":     {"patch", func(s *scope) { s.platform = &made{s.platform, nil} }},
+		"When the template's set cannot be found": {"list", func(s *scope) { s.accept(hyperv1.NodePoolValidGeneratedPayloadConditionType, "") }},
+	} {
+		t.Run(name+", a refusal should be told", func(t *testing.T) {
+			w, s := inMemory(t), configured(func(*scope) {})
+			s.pool.Spec.Management.Replace = rolling()
+			fixture.Create(t, w.client, s.pool)
+			test.change(s)
+			w.refuses(test.verb)
+			_, err := w.reconcileMachines(t.Context(), s)
+			w.Expect(err).To(MatchError(testenv.ErrRefused))
+		})
+	}
+}
