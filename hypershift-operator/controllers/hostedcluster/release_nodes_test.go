@@ -3,11 +3,14 @@
 package hostedcluster
 
 import (
+	"context"
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	configv1 "github.com/openshift/api/config/v1"
 
@@ -69,6 +72,19 @@ func TestPoolsTooOld(t *testing.T) {
 	}
 }
 
+// TestPoolsTooOldInOrder: a cache lists in any order, and a message that changes its order would be written anew each time.
+func TestPoolsTooOldInOrder(t *testing.T) {
+	d := shop(poolAt("a", "demo", "1.31.0"), poolAt("b", "demo", "1.31.0"))
+	d.Client = interceptor.NewClient(d.server, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		err := c.List(ctx, list, opts...)
+		slices.Reverse(list.(*hyperv1.NodePoolList).Items)
+		return err
+	}})
+	got, err := d.tooOld(t.Context(), wanting("", ""), distributions.Of(releaseinfo.Kubernetes), "1.36.0")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	NewWithT(t).Expect(got).To(ContainSubstring("a (1.31.0), b (1.31.0)"))
+}
+
 // TestReportUpgradeable: a control plane of ours says before somebody tries that its nodes are too old for the next minor version.
 func TestReportUpgradeable(t *testing.T) {
 	old := poolAt("a", "demo", "1.33.0")
@@ -123,18 +139,19 @@ func TestVersionFaults(t *testing.T) {
 		change     func(*scope)
 		want       string
 	}{
-		"a new cluster may begin anywhere":       {tagged("1.34.0"), "", func(*scope) {}, ""},
-		"one minor is one step":                  {tagged("1.36.0"), "", at135, ""},
-		"two minors are no step":                 {tagged("1.36.0"), "", at134, "spec.release.image: a control plane goes up one minor version at a time"},
-		"two minors are none by the other field": {tagged("1.34.0"), tagged("1.36.0"), at134, "spec.controlPlaneRelease.image: a control plane goes up"},
-		"it does not go back":                    {tagged("1.34.0"), "", at135, "spec.release.image: going back from version 1.35.0"},
-		"it does not go back from what it began": {tagged("1.35.0"), "", begun136, "spec.release.image: going back from version 1.36.0"},
-		"somebody wants it tried":                {tagged("1.34.0"), "", skipped, ""},
-		"nodes may be behind":                    {tagged("1.34.0"), tagged("1.35.0"), at135, ""},
-		"nodes may be at the same":               {tagged("1.35.0"), tagged("1.35.0"), at135, ""},
-		"nodes may not be ahead":                 {tagged("1.36.0"), tagged("1.35.0"), at135, "spec.release.image: version 1.36.0 is newer than the 1.35.0 of spec.controlPlaneRelease.image"},
-		"nodes do not go back":                   {tagged("1.34.0"), tagged("1.35.0"), func(s *scope) { at135(s); nodesAt("1.35.0")(s) }, "spec.release.image: going back from version 1.35.0"},
-		"both are of one distribution":           {fixture.OCPImage, tagged("1.35.0"), at135, "spec.controlPlaneRelease.image is a release of"},
+		"a new cluster may begin anywhere":            {tagged("1.34.0"), "", func(*scope) {}, ""},
+		"one minor is one step":                       {tagged("1.36.0"), "", at135, ""},
+		"two minors are no step":                      {tagged("1.36.0"), "", at134, "spec.release.image: a control plane goes up one minor version at a time"},
+		"two minors are none by the other field":      {tagged("1.34.0"), tagged("1.36.0"), at134, "spec.controlPlaneRelease.image: a control plane goes up"},
+		"it does not go back":                         {tagged("1.34.0"), "", at135, "spec.release.image: going back from version 1.35.0"},
+		"it does not go back from what it began":      {tagged("1.35.0"), "", begun136, "spec.release.image: going back from version 1.36.0"},
+		"somebody wants it tried":                     {tagged("1.34.0"), "", skipped, ""},
+		"nodes may be behind":                         {tagged("1.34.0"), tagged("1.35.0"), at135, ""},
+		"nodes may be at the same":                    {tagged("1.35.0"), tagged("1.35.0"), at135, ""},
+		"nodes may not be ahead":                      {tagged("1.36.0"), tagged("1.35.0"), at135, "spec.release.image: version 1.36.0 is newer than the 1.35.0 of spec.controlPlaneRelease.image"},
+		"nodes do not go back":                        {tagged("1.34.0"), tagged("1.35.0"), func(s *scope) { at135(s); nodesAt("1.35.0")(s) }, "spec.release.image: going back from version 1.35.0"},
+		"both are of one distribution":                {fixture.OCPImage, tagged("1.35.0"), at135, "spec.controlPlaneRelease.image is a release of"},
+		"one release is the control plane's to judge": {tagged("1.35.0"), "", func(s *scope) { at135(s); nodesAt("1.36.0")(s) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := wanting(test.image, test.own, test.change)
