@@ -146,13 +146,15 @@ func TestAllowedBlocks(t *testing.T) {
 	}
 }
 
-func TestNetworks(t *testing.T) {
-	entries := func(cidrs ...string) (networks []hyperv1.ClusterNetworkEntry) {
-		for _, cidr := range cidrs {
-			networks = append(networks, hyperv1.ClusterNetworkEntry{CIDR: *ipnet.MustParseCIDR(cidr)})
-		}
-		return networks
+// entries are networks of a cluster.
+func entries(cidrs ...string) (networks []hyperv1.ClusterNetworkEntry) {
+	for _, cidr := range cidrs {
+		networks = append(networks, hyperv1.ClusterNetworkEntry{CIDR: *ipnet.MustParseCIDR(cidr)})
 	}
+	return networks
+}
+
+func TestNetworks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		mutate func(*hyperv1.HostedCluster)
 		want   []string
@@ -161,7 +163,7 @@ func TestNetworks(t *testing.T) {
 			hc.Spec.Networking.ClusterNetwork = entries("10.132.0.0/14", "fd01::/48")
 		}, nil},
 		"When two of one kind overlap, it should refuse": {func(hc *hyperv1.HostedCluster) {
-			hc.Spec.Networking.ClusterNetwork = entries("10.132.0.0/14", "10.135.255.0/24")
+			hc.Spec.Networking.ClusterNetwork = entries("10.132.0.7/14", "10.135.255.9/24")
 		}, []string{"the cluster network 10.132.0.0/14 and the cluster network 10.135.255.0/24 overlap"}},
 		"When one begins where the other ends, it should accept": {func(hc *hyperv1.HostedCluster) {
 			hc.Spec.Networking.ClusterNetwork = entries("10.132.0.0/14", "10.136.0.0/14")

@@ -49,9 +49,9 @@ func inside(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: "clusters-demo", Name: name}
 }
 
-// providerOf is a provider that runs what Cluster API does.
-func providerOf(name string) *component.Component {
-	return &component.Component{Name: name, Manifests: folder(capiManagerName), Images: map[string]string{capiManagerTag: "provider:1"}}
+// aProvider is a provider that runs what Cluster API does.
+func aProvider() *component.Component {
+	return &component.Component{Name: capiProviderName, Manifests: folder(capiManagerName), Images: map[string]string{capiManagerTag: "provider:1"}}
 }
 
 func TestControlPlaneOperatorRuns(t *testing.T) {
@@ -144,10 +144,10 @@ func TestProviderRuns(t *testing.T) {
 		refuse      string
 		runs, fails bool
 	}{
-		"When the platform has a provider, it should run":                      {p: &plugged{provider: providerOf("capi-provider")}, runs: true},
+		"When the platform has a provider, it should run":                      {p: &plugged{provider: aProvider()}, runs: true},
 		"When it has none, nobody should wait for one":                         {p: &plugged{}},
-		"When others look after machines, it should not run":                   {p: &plugged{provider: providerOf("capi-provider")}, annotations: map[string]string{hyperv1.DisableMachineManagement: "x"}},
-		"When it cannot be made, it should fail":                               {p: &plugged{provider: providerOf("capi-provider")}, refuse: "Deployment clusters-demo/", runs: true, fails: true},
+		"When others look after machines, it should not run":                   {p: &plugged{provider: aProvider()}, annotations: map[string]string{hyperv1.DisableMachineManagement: "x"}},
+		"When it cannot be made, it should fail":                               {p: &plugged{provider: aProvider()}, refuse: "Deployment clusters-demo/", runs: true, fails: true},
 		"When nobody should wait for it and it cannot be said, it should fail": {p: &plugged{}, refuse: "delete v1beta1.ControlPlaneComponent", runs: true, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
