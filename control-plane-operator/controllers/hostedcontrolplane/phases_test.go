@@ -206,7 +206,7 @@ func TestRollOut(t *testing.T) {
 }
 
 func TestPublish(t *testing.T) {
-	remembered := func(s *scope, w *world, t *testing.T) {
+	remembered := func(t *testing.T, s *scope, w *world) {
 		t.Helper()
 		delete(s.hcp.Annotations, "hypershift.openshift.io/disable-pki-reconciliation")
 		s.hcp.Status.ControlPlaneEndpoint = hyperv1.APIEndpoint{Host: "192.0.2.10", Port: 30443}
@@ -232,7 +232,7 @@ func TestPublish(t *testing.T) {
 			s.valid.Spec.Services[0].ServicePublishingStrategy = hyperv1.ServicePublishingStrategy{Type: hyperv1.LoadBalancer}
 			want := phase.ErrStop
 			if begun {
-				remembered(s, w, t)
+				remembered(t, s, w)
 				w.r.PKI.Client = refusing{w.client}
 				want = errNoServices
 			}
@@ -246,7 +246,7 @@ func TestPublish(t *testing.T) {
 		g := NewWithT(t)
 		w := fakeWorld(t)
 		s := w.begin()
-		remembered(s, w, t)
+		remembered(t, s, w)
 		w.refuse("create v1.Service")
 		w.r.PKI.Client = refusing{w.client}
 		_, err := w.r.publish(t.Context(), s)
