@@ -16,6 +16,7 @@ import (
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
+	"github.com/openshift/hypershift/support/testenv"
 	"github.com/openshift/hypershift/test/maas-simulator/status"
 )
 
