@@ -48,8 +48,7 @@ func newWorld(t *testing.T, cfg *rest.Config, seed string) *world {
 		utilruntime.Must(add(scheme))
 	}
 	g := NewWithT(t)
-	c, err := client.New(cfg, client.Options{Scheme: scheme})
-	g.Expect(err).NotTo(HaveOccurred())
+	c := testenv.Client(t, cfg, scheme)
 	s, err := simulator.New(simulator.Options{Seed: []byte(seed), RandomSeed: 1})
 	g.Expect(err).NotTo(HaveOccurred())
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "templates-"}}

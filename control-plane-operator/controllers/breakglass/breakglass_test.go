@@ -49,9 +49,8 @@ const hosted, foreign = "clusters-a", "clusters-b"
 
 func newWorld(t *testing.T) *world {
 	config := testenv.Start(t, crds.Certificates)
-	c, err := client.New(config, client.Options{Scheme: fixture.Scheme()})
+	c := testenv.Client(t, config, fixture.Scheme())
 	w := &world{WithT: NewWithT(t), t: t, config: config, client: c, now: time.Now().Truncate(time.Second)}
-	w.Expect(err).NotTo(HaveOccurred())
 	for _, namespace := range []string{hosted, foreign} {
 		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 		for class, name := range signers {
@@ -64,8 +63,7 @@ func newWorld(t *testing.T) *world {
 	w.create(rights()...)
 	impersonating := rest.CopyConfig(config)
 	impersonating.Impersonate.UserName = "operator-a"
-	own, err := client.New(impersonating, client.Options{Scheme: fixture.Scheme()})
-	w.Expect(err).NotTo(HaveOccurred())
+	own := testenv.Client(t, impersonating, fixture.Scheme())
 	w.signer = &Signer{Client: own, Namespace: hosted, Clock: clocktesting.NewFakePassiveClock(w.now)}
 	w.caller = &Revoker{Client: c, Clock: clocktesting.NewFakePassiveClock(w.now)}
 	w.Eventually(func() error {

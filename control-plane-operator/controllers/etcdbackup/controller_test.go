@@ -201,10 +201,7 @@ func (w *world) succeeded() string {
 }
 
 func TestBackups(t *testing.T) {
-	api, err := client.NewWithWatch(testenv.Start(t, crds.HyperShift), client.Options{Scheme: fixture.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := testenv.Client(t, testenv.Start(t, crds.HyperShift), fixture.Scheme())
 	if err := api.Create(t.Context(), fixture.HostedNamespace()[0]); err != nil {
 		t.Fatal(err)
 	}

@@ -63,10 +63,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	direct, err := client.NewWithWatch(testenv.Start(t, crds.HyperShift), client.Options{Scheme: fixture.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	direct := testenv.Client(t, testenv.Start(t, crds.HyperShift), fixture.Scheme())
 	w := worldOn(t, direct, fixture.ControlPlane())
 	for _, obj := range append(fixture.HostedNamespace(), w.hcp) {
 		w.create(obj)

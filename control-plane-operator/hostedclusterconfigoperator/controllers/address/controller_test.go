@@ -48,10 +48,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	scheme := fixture.Scheme()
 	utilruntime.Must(clusterv1.AddToScheme(scheme))
-	direct, err := client.NewWithWatch(testenv.Start(t, crds.HyperShift, crds.ClusterAPI), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	direct := testenv.Client(t, testenv.Start(t, crds.HyperShift, crds.ClusterAPI), scheme)
 	w := &world{GomegaWithT: NewWithT(t), t: t, client: direct, writes: &testenv.Writes{}, hcp: fixture.ControlPlane(), since: metav1.NewTime(time.Now().Add(time.Hour).Truncate(time.Second))}
 	for _, obj := range append(fixture.HostedNamespace(), w.hcp) {
 		w.create(obj)

@@ -38,10 +38,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	c, err := client.NewWithWatch(testenv.Start(t, crds.HyperShift), client.Options{Scheme: fixture.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := testenv.Client(t, testenv.Start(t, crds.HyperShift), fixture.Scheme())
 	w := &world{client: c, writes: &testenv.Writes{}, hcp: fixture.GuestControlPlane()}
 	w.hcp.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{HTTPSProxy: "http://proxy.example.com:3128", NoProxy: "corp.example.com, localhost"}}
 	for _, obj := range append(fixture.HostedNamespace(), w.hcp) {
