@@ -3,7 +3,10 @@
 package machinetemplate_test
 
 import (
+	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
@@ -14,6 +17,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -119,6 +123,10 @@ func TestCapacity(t *testing.T) {
 			"demo", simtest.Rack, infrav1.MaasMachineSpec{}, map[string]string{"cpu": "4", "memory": "8Gi", "ephemeral-storage": "80G"}},
 		"When a zone is named, it should be a machine of that": {
 			"demo", simtest.Rack, infrav1.MaasMachineSpec{FailureDomain: ptr.To("default")}, map[string]string{"cpu": "2", "memory": "4Gi", "ephemeral-storage": "40G"}},
+		"When a zone is named, it should be a machine of that, though a cheaper one is elsewhere": {
+			"demo", simtest.Rack, infrav1.MaasMachineSpec{FailureDomain: ptr.To("north"), MinCPU: ptr.To(1)}, map[string]string{"cpu": "4", "memory": "8Gi", "ephemeral-storage": "80G"}},
+		"When the zone that is named is empty, it should be one of the cluster's": {
+			"demo", simtest.Rack, infrav1.MaasMachineSpec{FailureDomain: ptr.To("")}, map[string]string{"cpu": "4", "memory": "8Gi", "ephemeral-storage": "80G"}},
 		"When no machine fits, it should be what is asked for": {
 			"demo", simtest.Rack, infrav1.MaasMachineSpec{MinCPU: ptr.To(200), MinMemory: ptr.To(1024)}, map[string]string{"cpu": "200", "memory": "1Gi"}},
 		"When MAAS knows no such tag, it should be what is asked for": {
@@ -126,10 +134,14 @@ func TestCapacity(t *testing.T) {
 		"When it belongs to no cluster, it should be what is asked for": {
 			"", simtest.Rack, infrav1.MaasMachineSpec{MinCPU: ptr.To(2), MinMemory: ptr.To(4096), MinDiskSize: ptr.To(40)},
 			map[string]string{"cpu": "2", "memory": "4Gi", "ephemeral-storage": "40G"}},
+		"When it asks for the least, that is what every machine has": {
+			"", simtest.Rack, infrav1.MaasMachineSpec{MinCPU: ptr.To(1), MinMemory: ptr.To(1)}, map[string]string{"cpu": "1", "memory": "1Mi"}},
 		"When its cluster is not there yet, it should be what is asked for": {
 			"other", simtest.Rack, infrav1.MaasMachineSpec{MinCPU: ptr.To(2)}, map[string]string{"cpu": "2", "memory": "1Gi"}},
 		"When MAAS could compose machines, it should be a Ready one": {
 			"demo", simtest.WithVMHost, infrav1.MaasMachineSpec{MinCPU: ptr.To(8)}, third},
+		"When MAAS could compose machines, and one is Ready, it should be that": {
+			"demo", simtest.WithVMHost, infrav1.MaasMachineSpec{MinCPU: ptr.To(64)}, map[string]string{"cpu": "64", "memory": "256Gi", "ephemeral-storage": "80G"}},
 		"When MAAS would have to compose a machine, it should be what is asked for": {
 			"demo", simtest.WithVMHost, infrav1.MaasMachineSpec{MinCPU: ptr.To(2), Tags: []string{"virtual"}}, map[string]string{"cpu": "2", "memory": "1Gi"}},
 	} {
@@ -173,4 +185,63 @@ func TestCapacity(t *testing.T) {
 		w.Expect(w.look(template)).To(Succeed())
 		w.Expect(told(template)).To(Equal(third))
 	})
+	t.Run("When the template goes, it should not be touched", func(t *testing.T) {
+		w := newWorld(t, cfg, simtest.Rack)
+		template := w.template("demo", infrav1.MaasMachineSpec{MinCPU: ptr.To(5)})
+		template.Finalizers = []string{"example.com/held"}
+		w.Expect(w.client.Update(t.Context(), template)).To(Succeed())
+		w.Expect(w.client.Delete(t.Context(), template)).To(Succeed())
+		w.Change("aaaaa3", func(m *inventory.Machine) { m.CPUCount = 6 })
+		w.ResetRequests()
+		w.Expect(w.look(template)).To(Succeed())
+		w.Expect(told(template)).To(Equal(third))
+		w.Expect(w.Requests()).To(BeEmpty())
+		template.Finalizers = nil
+		w.Expect(w.client.Update(t.Context(), template)).To(Succeed())
+	})
+	t.Run("When its owner is another Cluster than its label names, it should be the owner's", func(t *testing.T) {
+		w := newWorld(t, cfg, simtest.Rack)
+		template := w.template("other", infrav1.MaasMachineSpec{MinCPU: ptr.To(5)})
+		owner := &clusterv1.Cluster{}
+		w.Expect(w.client.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "demo"}, owner)).To(Succeed())
+		template.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: "demo", UID: owner.UID}}
+		w.Expect(w.client.Update(t.Context(), template)).To(Succeed())
+		w.Expect(w.look(template)).To(Succeed())
+		w.Expect(told(template)).To(Equal(third))
+	})
+}
+
+// TestRefusals: between an API server and a MAAS that refuse each request once, each pass fails, and the next one goes on.
+func TestRefusals(t *testing.T) {
+	cfg := testenv.Start(t, crds.Infrastructure, crds.ClusterAPI)
+	for name, seed := range map[string]string{"chooses": simtest.Rack, "composes": simtest.WithVMHost} {
+		t.Run("When a MAAS that "+name+" or the API server refuses a request, the pass should fail", func(t *testing.T) {
+			w := newWorld(t, cfg, seed)
+			server := testenv.NewGrudging(testenv.Client(t, cfg, w.client.Scheme()))
+			refusing := server.Transport(http.DefaultTransport)
+			transport := testenv.RoundTrip(func(r *http.Request) (*http.Response, error) {
+				if strings.Contains(r.URL.Path, "/vm-hosts/") { // Where nobody tells whether MAAS would compose, it is taken for one that does.
+					return http.DefaultTransport.RoundTrip(r)
+				}
+				return refusing.RoundTrip(r)
+			})
+			passing := clocktesting.NewFakePassiveClock(time.Now())
+			w.reconciler = &machinetemplate.Reconciler{Client: server, Identities: identity.NewResolver(identity.Options{Reader: w.client, Clock: passing,
+				Template:    maas.Config{Retry: maas.RetryPolicy{Attempts: -1}, Transport: transport},
+				Environment: map[string][]byte{maas.SecretKeyEndpoint: []byte(simtest.Serve(t, w.Simulator)), maas.SecretKeyAPIKey: []byte(w.Key("alice"))}})}
+			template := &infrav1.MaasMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: "t", Labels: map[string]string{clusterv1.ClusterNameLabel: "demo"}}}
+			template.Spec.Template.Spec = infrav1.MaasMachineSpec{Image: "ubuntu/noble", MinCPU: ptr.To(5), MinMemory: ptr.To(1024)}
+			w.create(template)
+			var again time.Duration
+			server.Exhaust(t, func() (ctrl.Result, error) {
+				passing.SetTime(passing.Now().Add(time.Minute)) // What failed is not asked again at once.
+				result, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(template)})
+				again = result.RequeueAfter
+				return result, err
+			}, func() any { return nil })
+			w.Expect(w.client.Get(t.Context(), client.ObjectKeyFromObject(template), template)).To(Succeed())
+			w.Expect(told(template)).To(HaveKeyWithValue("cpu", "8"))
+			w.Expect(again).To(And(BeNumerically(">=", 10*time.Minute), BeNumerically("<=", 12*time.Minute)), "it looks again now and then, not all at once")
+		})
+	}
 }
