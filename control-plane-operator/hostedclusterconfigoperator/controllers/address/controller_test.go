@@ -37,7 +37,7 @@ const (
 type world struct {
 	*GomegaWithT
 	t      *testing.T
-	client client.Client
+	client client.WithWatch
 	writes *testenv.Writes
 	r      *Reconciler
 	hcp    *hyperv1.HostedControlPlane
