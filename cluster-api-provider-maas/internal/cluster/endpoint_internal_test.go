@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
@@ -19,6 +20,7 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/testenv"
+	"github.com/openshift/hypershift/test/maas-simulator/simulator/simtest"
 )
 
 const madeName = "demo-1b9f10.maas"
@@ -202,6 +204,33 @@ func TestRemoveDNS(t *testing.T) {
 			if diff := cmp.Diff(tc.want, tc.scope.endpoint); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
+		})
+	}
+}
+
+// TestNameThatStays: MAAS does not say whether the name is there, or does not take it away.
+func TestNameThatStays(t *testing.T) {
+	for _, operation := range []string{"dnsresources.read", "dnsresource.delete"} {
+		t.Run("When MAAS refuses "+operation+", the MaasCluster should say so, and ask again soon", func(t *testing.T) {
+			g := NewWithT(t)
+			p := newPlace(t, "admin", func(infra *infrav1.MaasCluster) error {
+				infra.Spec.DNSDomain = "maas"
+				infra.Status.Network.DNSName = "demo.maas"
+				return nil
+			}, nil)
+			_, err := p.scope.identity.Client.CreateDNSResource(t.Context(), "demo.maas", 10, nil)
+			g.Expect(err).NotTo(HaveOccurred())
+			mend := simtest.Refuse(t, p.site.Simulator, operation, "", http.StatusServiceUnavailable, "busy")
+			result, err := p.removeDNS(t.Context(), p.scope)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(result.RequeueAfter).To(Equal(15 * time.Second))
+			g.Expect(p.endpoint).To(HaveValue(And(HaveField("Reason", "LoadBalancerFailed"), HaveField("Message", ContainSubstring("busy")))))
+			mend()
+			p.endpoint = nil
+			_, err = p.removeDNS(t.Context(), p.scope)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(p.endpoint).To(BeNil())
+			g.Expect(p.site.DB.DNSResources.All()).To(BeEmpty())
 		})
 	}
 }

@@ -24,4 +24,5 @@ func TestMemory(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(r.young).To(And(HaveLen(1), HaveKey(types.UID("there"))))
 	g.Expect(r.surveys).To(And(HaveLen(1), HaveKey(types.UID("there"))))
+	g.Expect(r.mu.TryLock()).To(BeTrue(), "the next one needs it")
 }

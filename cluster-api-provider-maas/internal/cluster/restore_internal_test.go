@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"errors"
 	"net/http"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/handover"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/reservation"
 	"github.com/openshift/hypershift/support/maas"
@@ -164,4 +166,35 @@ func TestSameUser(t *testing.T) {
 			g.Expect(p.problem).To(HaveValue(And(HaveField("Reason", "CredentialsOfAnotherUser"), HaveField("Message", HavePrefix(tc.want)))))
 		})
 	}
+}
+
+// TestUserOfRecords: machines that were handed over under another MAAS user cannot be seen with these credentials either.
+func TestUserOfRecords(t *testing.T) {
+	for user, reason := range map[string]string{"": "", "admin": "", "alice": "CredentialsOfAnotherUser"} {
+		g := NewWithT(t)
+		p := newPlace(t, "admin", func(infra *infrav1.MaasCluster) error {
+			return handover.Records.Set(infra, "mole01", handover.Record{Machine: "m", UID: "x", User: user})
+		}, nil)
+		g.Expect(p.sameUser(t.Context(), p.scope)).To(Succeed())
+		if reason == "" {
+			g.Expect(p.problem).To(BeNil(), user)
+			continue
+		}
+		g.Expect(p.problem).To(HaveValue(HaveField("Reason", reason)), user)
+	}
+}
+
+// TestEndsReservations: what is kept is looked at when its time is over, and is let go in the words of its end.
+func TestEndsReservations(t *testing.T) {
+	g := NewWithT(t)
+	p := newPlace(t, "admin", func(infra *infrav1.MaasCluster) error {
+		return errors.Join(
+			reservation.Records.Set(infra, "mole01", reservation.Record{UID: "a", Deployment: "workers", Hostname: "mole", Since: simtest.Start.Add(-time.Minute)}),
+			reservation.Records.Set(infra, "rat001", reservation.Record{UID: "b", Deployment: "workers", Hostname: "rat", Since: simtest.Start.Add(-reservation.Patience)}))
+	}, nil)
+	result, err := p.endReservations(t.Context(), p.scope)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(result.RequeueAfter).To(Equal(reservation.Patience - time.Minute))
+	g.Expect(reservation.Records.Of(p.infra)).To(And(HaveLen(1), HaveKey("mole01")))
+	g.Expect(p.told()).To(Equal([]string{"Normal ReservationEnded machine rat (rat001) of MachineDeployment workers: no successor came for it"}))
 }

@@ -68,6 +68,9 @@ func straysDeleted(t *testing.T, cfg *rest.Config) {
 	held := gone()
 	w.addVM("ready", lxd.Hostname(gone(), mine, 0))
 	w.addVM("commissioning", lxd.Hostname(gone(), mine, 1), func(m *inventory.Machine) { m.Status, m.Owner = status.Commissioning, provider })
+	for id, is := range map[string]status.Status{"ill-born": status.FailedCommissioning, "ill": status.FailedTesting, "broken": status.Broken, "tested": status.Testing, "new": status.New} {
+		w.addVM(id, lxd.Hostname(gone(), mine, 0), func(m *inventory.Machine) { m.Status = is })
+	}
 	w.addVM("installed", lxd.Hostname(held, mine, 0), func(m *inventory.Machine) {
 		m.Status, m.Owner, m.AgentName, m.Annotations = status.Deployed, provider, maas.AllocationKey(held), marks(mine, held)
 	})
@@ -83,7 +86,7 @@ func straysDeleted(t *testing.T, cfg *rest.Config) {
 	w.Expect(w.vms()).To(ContainElements("ready", "commissioning"), "all machines are looked at each hour")
 	w.reconcile(2 * time.Hour)
 	w.Expect(w.vms()).To(ConsistOf(kept))
-	for range 3 {
+	for range 8 {
 		w.Expect(w.recorder.Events).To(Receive(HavePrefix("Warning OrphanDeleted deleted virtual machine ")))
 	}
 	w.reconcile(2 * time.Hour)
