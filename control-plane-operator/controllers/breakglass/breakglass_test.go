@@ -187,6 +187,7 @@ func TestBreakGlass(t *testing.T) {
 	})
 
 	t.Run("When a tenant approves the request for another cluster's signer, nothing should come of it", func(t *testing.T) {
+		testenv.NeedsServer(t, w.config)
 		asked := w.asks("theirs", "system:customer-break-glass:eve", foreign+".customer-break-glass")
 		w.approves(hosted, "theirs")
 		w.passes(asked)
@@ -322,6 +323,7 @@ func (w *world) rotate() {
 // signer's Secret leads to does not exist.
 func TestWatches(t *testing.T) {
 	scheme, config := fixture.Scheme(), testenv.Start(t, crds.Certificates)
+	testenv.NeedsServer(t, config)
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)

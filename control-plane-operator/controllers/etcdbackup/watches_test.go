@@ -25,6 +25,7 @@ import (
 // the controllers are for. The backup comes before the control planes, since each of those would have it looked at too.
 func TestWatches(t *testing.T) {
 	config := testenv.Start(t, crds.HyperShift)
+	testenv.NeedsServer(t, config)
 	c, err := client.New(config, client.Options{Scheme: fixture.Scheme()})
 	if err != nil {
 		t.Fatal(err)
