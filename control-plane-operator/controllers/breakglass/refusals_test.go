@@ -56,6 +56,7 @@ func TestRefusals(t *testing.T) {
 	}
 	w.look(revocation)
 	w.Expect(w.said(revocation)).To(HaveSuffix("PreviousCertificatesRevoked=AsExpected"))
+	w.Expect(revocation.Status.RevocationTimestamp.Time).To(BeTemporally("==", w.now))
 }
 
 // TestWaits: a revocation that waits for a signer, for another one or for pods is looked at again.
