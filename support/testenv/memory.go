@@ -71,6 +71,12 @@ func startInMemory(t testing.TB, folders ...string) *rest.Config {
 	return config
 }
 
+// Memory is a client of a server in memory, whatever serverVariable says: for tests to which a kube-apiserver would add nothing.
+func Memory(t testing.TB, scheme *runtime.Scheme, folders ...string) client.WithWatch {
+	t.Helper()
+	return Client(t, startInMemory(t, folders...), scheme)
+}
+
 // Client is a client of a server that Start gave.
 func Client(t testing.TB, config *rest.Config, scheme *runtime.Scheme) client.WithWatch {
 	t.Helper()

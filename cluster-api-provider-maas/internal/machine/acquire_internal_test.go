@@ -80,13 +80,9 @@ func TestAcquire(t *testing.T) {
 		t.Run("When "+name+", it should do what is next", func(t *testing.T) {
 			t.Parallel()
 			self := sibling("self")
-			if tc.change != nil {
-				tc.change(self)
-			}
+			maybe(tc.change, self)
 			k := seeker(t, "alice", self, simtest.Machine{ID: "ready1"})
-			if tc.set != nil {
-				tc.set(k)
-			}
+			maybe(tc.set, k)
 			result, err := k.acquire(t.Context(), k.scope)
 			k.expectReason(result, err, tc.reason, tc.again)
 			if got := k.systemID(); got != tc.held {
@@ -250,9 +246,7 @@ func TestRefuse(t *testing.T) {
 		t.Run("When "+name+", it should go back", func(t *testing.T) {
 			t.Parallel()
 			k := seeker(t, "alice", sibling("self"), simtest.Machine{ID: "ready1"})
-			if tc.set != nil {
-				tc.set(k)
-			}
+			maybe(tc.set, k)
 			result, err := k.allocate(t.Context(), k.scope, tc.request, "")
 			k.expectReason(result, err, tc.reason, tc.again)
 			back := tc.is == status.Releasing

@@ -44,9 +44,7 @@ func TestAddressCondition(t *testing.T) {
 		"a person broke the annotation": {annotated(AddressAnnotation, "{"), nil, findings{}, "False StaticIPPending", "chosen"},
 	} {
 		self := sibling("self")
-		if tc.change != nil {
-			tc.change(self)
-		}
+		maybe(tc.change, self)
 		c := (&scope{machine: self, observed: tc.observed, findings: tc.found}).addressCondition()
 		if got := string(c.Status) + " " + c.Reason; got != tc.want || !strings.Contains(c.Message, tc.words) || c.Type != ConditionStaticIP {
 			t.Errorf("when %s, it is %+v", name, c)
@@ -83,13 +81,9 @@ func TestEnsureAddress(t *testing.T) {
 		t.Run("When "+name+", it should be told", func(t *testing.T) {
 			t.Parallel()
 			self := sibling("self")
-			if tc.change != nil {
-				tc.change(self)
-			}
+			maybe(tc.change, self)
 			k := seeker(t, "alice", self)
-			if tc.set != nil {
-				tc.set(k)
-			}
+			maybe(tc.set, k)
 			again := time.Duration(0)
 			if tc.reason != "" {
 				again = 15 * time.Second

@@ -79,14 +79,8 @@ func TestMark(t *testing.T) {
 	} {
 		t.Run("When "+name+", it should be marked where it is ours", func(t *testing.T) {
 			t.Parallel()
-			var change []func(*infrav1.MaasMachine)
-			if tc.change != nil {
-				change = append(change, tc.change)
-			}
-			k := holder(t, tc.is, change...)
-			if tc.set != nil {
-				tc.set(k)
-			}
+			k := holder(t, tc.is, func(m *infrav1.MaasMachine) { maybe(tc.change, m) })
+			maybe(tc.set, k)
 			_, err := k.mark(t.Context(), k.scope)
 			if paused := k.reason() == ReasonInvalid; paused != (err != nil) {
 				t.Errorf("it is %+v: %v", k.findings.problem, err)
@@ -144,14 +138,8 @@ func TestAdvance(t *testing.T) {
 	} {
 		t.Run("When "+name+", it should do what is next", func(t *testing.T) {
 			t.Parallel()
-			var change []func(*infrav1.MaasMachine)
-			if tc.change != nil {
-				change = append(change, tc.change)
-			}
-			k := holder(t, tc.is, change...)
-			if tc.set != nil {
-				tc.set(k)
-			}
+			k := holder(t, tc.is, func(m *infrav1.MaasMachine) { maybe(tc.change, m) })
+			maybe(tc.set, k)
 			result, err := k.advance(t.Context(), k.scope)
 			k.expectReason(result, err, "", tc.again)
 			if got := k.findings.outcome; got.Action != tc.action || got.Reason != tc.reason || k.findings.ready != (tc.action == lifecycle.Running) {

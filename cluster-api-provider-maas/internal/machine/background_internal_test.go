@@ -67,9 +67,7 @@ func TestBackground(t *testing.T) {
 				k.site.Change("failed", func(m *inventory.Machine) { m.Owner, m.AgentName = "", "" })
 			}
 			k.refusals.add("failed", Problem{ReasonUnavailable, "long ago"}, k.site.Clock.Now().Add(-time.Hour))
-			if tc.set != nil {
-				tc.set(k)
-			}
+			maybe(tc.set, k)
 			result, err := k.background(t.Context(), k.scope)
 			k.expectReason(result, err, "", tc.again)
 			var left []string

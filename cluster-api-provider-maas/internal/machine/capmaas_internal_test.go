@@ -47,9 +47,7 @@ func TestSwapOff(t *testing.T) {
 			k.site.Change("m1", func(m *inventory.Machine) { m.SwapSize = tc.has })
 			k.look("m1")
 			k.owner.Spec.Bootstrap.ConfigRef.Kind = tc.kind
-			if tc.set != nil {
-				tc.set(k)
-			}
+			maybe(tc.set, k)
 			k.asked("")
 			result, err := k.swapOff(t.Context(), k.scope)
 			k.expectReason(result, err, tc.reason, tc.again)

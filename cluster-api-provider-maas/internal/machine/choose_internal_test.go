@@ -84,9 +84,7 @@ func TestChooseMachine(t *testing.T) {
 			t.Parallel()
 			k := seeker(t, "alice", sibling("self"), simtest.Machine{ID: "cheap1", Zone: "north", CPU: 1}, simtest.Machine{ID: "dear01", Zone: "south", CPU: 64, Tags: []string{"big"}})
 			k.infra.Spec.FailureDomains = []string{"north", "south"}
-			if tc.set != nil {
-				tc.set(k)
-			}
+			maybe(tc.set, k)
 			if k.machine.Spec.StaticIP == nil {
 				away(k, "subnets.read") // It is not needed.
 			}

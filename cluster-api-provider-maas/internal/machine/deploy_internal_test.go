@@ -70,9 +70,7 @@ func TestDeploy(t *testing.T) {
 		t.Run("When "+name+", it should be told", func(t *testing.T) {
 			t.Parallel()
 			k := holder(t, status.Allocated)
-			if tc.set != nil {
-				tc.set(k)
-			}
+			maybe(tc.set, k)
 			result, err := k.deploy(t.Context(), k.scope)
 			k.expectReason(result, err, tc.reason, tc.again)
 			k.expectEvents(tc.events...)

@@ -58,9 +58,7 @@ func TestOverdue(t *testing.T) {
 		r, clock, _ := quiet()
 		clock.SetTime(noon.Add(tc.after))
 		s := &scope{machine: sibling("self", leaving), infra: &infrav1.MaasCluster{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{infrav1.ClusterFinalizer}}}}
-		if tc.change != nil {
-			tc.change(s)
-		}
+		maybe(tc.change, s)
 		if got := r.overdue(s, lifecycle.Outcome{Action: tc.action}); got != tc.want {
 			t.Errorf("when %s, it is overdue: %t", name, got)
 		}

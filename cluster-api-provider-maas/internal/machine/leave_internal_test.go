@@ -237,9 +237,7 @@ func TestLeave(t *testing.T) {
 			seed.Power = "on"
 			k := newRack(t, "alice", sibling("self", annotated(UIDAnnotation, "self")), seed)
 			k.look("aaaaa1")
-			if tc.prepare != nil {
-				tc.prepare(k)
-			}
+			maybe(tc.prepare, k)
 			k.asked("")
 			left, err := k.leave(t.Context(), k.scope, k.observed)
 			if err != nil || left.Action != tc.want || left.Message == "" {

@@ -101,9 +101,7 @@ func TestOurs(t *testing.T) {
 		t.Run("When "+name+", it should be decided", func(t *testing.T) {
 			t.Parallel()
 			self := sibling("self")
-			if tc.self != nil {
-				tc.self(self)
-			}
+			maybe(tc.self, self)
 			k := newRack(t, "alice", self, allocated("ours01", uid, status.Deployed), allocated("theirs", "other", status.Deployed))
 			k.asked("")
 			got, err := k.ours(t.Context(), k.scope, &tc.machine)

@@ -352,9 +352,7 @@ func TestNodePhase(t *testing.T) {
 			}
 			s := &scope{machine: holding(), owner: &clusterv1.Machine{}, cluster: &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, observed: deployed(), findings: findings{ready: true}}
 			s.observed.FQDN = "Mole.maas"
-			if tc.change != nil {
-				tc.change(s)
-			}
+			maybe(tc.change, s)
 			result, err := r.node(t.Context(), s)
 			if err != nil || !soon(result, tc.again) {
 				t.Errorf("%v, %v", result, err)

@@ -120,9 +120,7 @@ func TestKnowAddress(t *testing.T) {
 		k.reread()
 		delete(k.machine.Annotations, AddressAnnotation)
 		k.observed.Status = maas.StatusDeployed
-		if tc.change != nil {
-			tc.change(k)
-		}
+		maybe(tc.change, k)
 		fits, _, err := k.fits(t.Context(), k.scope, k.observed, true)
 		if !fits || err != nil || addressOf(k.machine) != tc.want {
 			t.Errorf("when %s, it is known that it has %+v; %t, %v", name, addressOf(k.machine), fits, err)

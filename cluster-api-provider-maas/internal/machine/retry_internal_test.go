@@ -207,9 +207,7 @@ func TestRetry(t *testing.T) {
 			if err := k.write(t.Context(), k.scope, func() error { return setFailures(k.machine, failures) }); err != nil {
 				t.Fatal(err)
 			}
-			if tc.prepare != nil {
-				tc.prepare(k)
-			}
+			maybe(tc.prepare, k)
 			result, err := k.retry(t.Context(), k.scope)
 			if err != nil && !errors.Is(err, phase.ErrStop) || result.RequeueAfter < tc.again || result.RequeueAfter > tc.again+tc.again/5 {
 				t.Errorf("%v, %v", result, err)

@@ -204,9 +204,7 @@ func TestHeritage(t *testing.T) {
 		t.Run("When "+name+", it should be told", func(t *testing.T) {
 			t.Parallel()
 			self := sibling("self", func(m *infrav1.MaasMachine) { m.Labels[clusterv1.MachineSetNameLabel] = "pool-2" })
-			if tc.self != nil {
-				tc.self(self)
-			}
+			maybe(tc.self, self)
 			infra := &infrav1.MaasCluster{}
 			// The first by its id is taken, and one that fits nobody is not in its way.
 			if err := errors.Join(reservation.Records.Set(infra, "x", tc.record), reservation.Records.Set(infra, "a", reservation.Record{UID: "nobody", Deployment: "z"})); err != nil {

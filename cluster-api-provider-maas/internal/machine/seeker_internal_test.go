@@ -115,3 +115,10 @@ func writable[T client.Object](k *rack, times int) {
 			return c.Patch(ctx, obj, patch, opts...)
 		}})
 }
+
+// maybe does what a case asks for besides; nil for nothing.
+func maybe[T any](do func(T), to T) {
+	if do != nil {
+		do(to)
+	}
+}

@@ -106,9 +106,7 @@ func TestInTime(t *testing.T) {
 			t.Parallel()
 			r, clock, _ := quiet()
 			s := &scope{machine: holding(), observed: deployed(), seen: sighting{lifecycle.StateName(deployed()), noon}}
-			if tc.change != nil {
-				tc.change(s)
-			}
+			maybe(tc.change, s)
 			clock.SetTime(noon.Add(tc.after))
 			got, want := r.inTime(s, tc.outcome).Action, tc.outcome.Action
 			if tc.late {

@@ -297,9 +297,7 @@ func TestNodeInTime(t *testing.T) {
 			r, clock, _ := quiet()
 			m := holding()
 			pass(r, m, runs)
-			if tc.change != nil {
-				tc.change(m)
-			}
+			maybe(tc.change, m)
 			clock.SetTime(noon.Add(tc.after))
 			c := r.nodeCondition(&scope{machine: m, observed: &maas.Machine{Hostname: "MOLE"}}, tc.err)
 			if c.Reason != tc.want || (c.Status == metav1.ConditionTrue) != (tc.err == nil) {

@@ -12,21 +12,15 @@ import (
 	"k8s.io/client-go/tools/events"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 )
 
-// inMemory is a world without an API server: nothing fills in defaults, and nobody is refused.
+// inMemory is a world whose server is in memory always: nobody is refused there.
 func inMemory(t *testing.T) *world {
 	t.Helper()
-	c := fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithStatusSubresource(
-		&hyperv1.NodePool{}, &hyperv1.HostedCluster{}, &infrav1.MaasMachineTemplate{}, &infrav1.MaasMachine{},
-		&clusterv1.Machine{}, &clusterv1.MachineSet{}, &clusterv1.MachineDeployment{}, &clusterv1.MachineHealthCheck{},
-	).Build()
+	c := fixture.InMemory(t)
 	clock := testingclock.NewFakeClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 	return &world{GomegaWithT: NewWithT(t), t: t, client: c, clock: clock, namespace: "clusters", Reconciler: &Reconciler{
 		Client: c, Clock: clock, Recorder: &events.FakeRecorder{}, Releases: fixture.Payloads(), Platforms: fixture.Platforms(nil),
@@ -44,7 +38,6 @@ func (s *world) begin(mutate func(*hyperv1.NodePool)) {
 	s.t.Helper()
 	s.ready(nil)
 	pool := fixture.NodePool(s.namespace)
-	pool.Spec.Management.Replace = rolling()
 	if mutate != nil {
 		mutate(pool)
 	}

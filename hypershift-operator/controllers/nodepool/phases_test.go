@@ -116,23 +116,6 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestPausedInMemory: whoever makes a pool paused sees what is wrong with it, and nothing is made.
-func TestPausedInMemory(t *testing.T) {
-	s := inMemory(t)
-	s.begin(func(p *hyperv1.NodePool) { p.Spec.PausedUntil, p.Spec.Management.AutoRepair = ptr.To("true"), false })
-	s.mustPass()
-	told := map[string]corev1.ConditionStatus{}
-	for _, c := range s.pool().Status.Conditions {
-		told[c.Type] = c.Status
-	}
-	s.Expect(told).To(Equal(map[string]corev1.ConditionStatus{
-		"AllMachinesReady": "False", "AllNodesHealthy": "False", "AutorepairEnabled": "False", "AutoscalingEnabled": "False",
-		"Ready": "False", "ReconciliationActive": "False", "SupportedVersionSkew": "True", "UpdateManagementEnabled": "True", "ValidArchPlatform": "True",
-		"ValidPlatformConfig": "True", "ValidReleaseImage": "True",
-	}))
-	s.Expect(s.templates()).To(BeEmpty())
-}
-
 func TestSecretData(t *testing.T) {
 	w := inMemory(t)
 	fixture.Create(t, w.client, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "there"}, Data: map[string][]byte{"a": []byte("b")}})

@@ -8,7 +8,9 @@ import (
 	. "github.com/onsi/gomega"
 
 	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
@@ -27,37 +29,54 @@ func (s *world) against(server *testenv.Grudging) {
 	server.Exhaust(s.t, pass, func() any { return s.pool().Status.Conditions })
 }
 
-// TestRefusals leads a pool through its life, against a server that refuses each request once.
+// TestRefusals leads pools through their lives, against a server that refuses each request once.
 func TestRefusals(t *testing.T) {
 	c := fixture.Start(t)
-	for _, upgrade := range []hyperv1.UpgradeType{hyperv1.UpgradeTypeReplace, hyperv1.UpgradeTypeInPlace} {
-		t.Run("When a request is refused, a pass over a pool of "+string(upgrade)+" should fail, and the next go on", func(t *testing.T) {
-			s := newWorld(t, c, "refused-"+map[hyperv1.UpgradeType]string{hyperv1.UpgradeTypeReplace: "replace", hyperv1.UpgradeTypeInPlace: "in-place"}[upgrade])
-			server := testenv.NewGrudging(c)
-			s.ready(nil)
-			pool := fixture.NodePool(s.namespace)
-			pool.Spec.Management = hyperv1.NodePoolManagement{UpgradeType: upgrade, AutoRepair: true}
-			fixture.Create(t, c, pool)
-			s.against(server)
-			if upgrade == hyperv1.UpgradeTypeReplace {
-				s.born("a")
-				s.born("b")
-			}
-			s.against(server)
+	for name, lead := range map[string]func(s *world, live func()){
+		"replaced": func(s *world, live func()) {
+			s.begin(nil)
+			live()
+			s.born("a")
+			s.born("b")
+			live()
+			s.Reconciler.Client = c
+			s.reach()
+			live()
 			s.configure("extra", goodConfig)
 			s.change(func(p *hyperv1.NodePool) { p.Spec.Replicas, p.Spec.Management.AutoRepair = ptr.To[int32](3), false })
-			s.against(server)
+		},
+		"in-place": func(s *world, live func()) {
+			s.begin(func(p *hyperv1.NodePool) {
+				p.Spec.Management = hyperv1.NodePoolManagement{UpgradeType: hyperv1.UpgradeTypeInPlace, AutoRepair: true}
+			})
+			live()
+			s.configure("extra", goodConfig)
+		},
+		"openshift": func(s *world, _ func()) {
+			s.openShift(hyperv1.UpgradeTypeReplace)
+			s.coreConfigs()
+		},
+	} {
+		t.Run("When a request is refused, a pass over a pool that is "+name+" should fail, and the next go on", func(t *testing.T) {
+			s := newWorld(t, c, "refused-"+name)
+			server := testenv.NewGrudging(c)
+			live := func() { s.against(server) }
+			lead(s, live)
+			live()
 			for _, paused := range []*string{ptr.To("true"), nil} {
 				s.change(func(p *hyperv1.NodePool) { p.Spec.PausedUntil = paused })
-				s.against(server)
+				live()
 			}
 			s.Expect(c.Delete(t.Context(), s.pool())).To(Succeed())
-			if upgrade == hyperv1.UpgradeTypeReplace {
-				s.against(server)
-				s.bury("a", "b")
+			live()
+			machines := &clusterv1.MachineList{}
+			s.Expect(c.List(t.Context(), machines, client.InNamespace(s.hosted()))).To(Succeed())
+			for _, machine := range machines.Items {
+				s.bury(machine.Name)
 			}
-			s.against(server)
+			live()
 			s.Expect(s.gone(&hyperv1.NodePool{}, s.key())).To(BeTrue())
+			s.Expect(s.templates()).To(BeEmpty())
 		})
 	}
 }
