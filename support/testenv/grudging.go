@@ -17,14 +17,12 @@ import (
 // ErrRefused is what a request fails with that a Grudging client refuses.
 var ErrRefused = errors.New("the server refuses this once")
 
-// Grudging refuses each request once, and one at a time, as a server does whose etcd has no leader for a moment. A pass in which one was
-// refused, and which ends well all the same, did not look at the answer.
+// Grudging refuses each request once, and all new ones of a pass after the first that it refused, as a server does whose etcd has no leader for a
+// moment. A pass in which one was refused, and which ends well all the same, did not look at the answer.
 type Grudging struct {
 	client.WithWatch
 	// Soon is how soon a pass may look again without telling of the refusal; zero for never.
-	Soon time.Duration
-	// Told is what passes failed with.
-	Told    []string
+	Soon    time.Duration
 	known   map[string]bool
 	refused string
 }
@@ -60,9 +58,6 @@ func (g *Grudging) Exhaust(t testing.TB, pass func() (ctrl.Result, error), condi
 			t.Fatalf("the server refused %s, and the pass failed with something else: %v", refused, err)
 		default:
 			quiet = 0
-			if err != nil {
-				g.Told = append(g.Told, err.Error())
-			}
 		}
 	}
 	t.Fatal("each pass asked the server for something new")
@@ -86,11 +81,15 @@ func (g *Grudging) answer(request Request) error {
 	return request.Do()
 }
 
+// refuse answers what was never asked before. After the first refusal of a pass the rest of it fails as well, and is asked for by the next one:
+// what went through beside a refusal would never be refused by itself.
 func (g *Grudging) refuse(asked string) error {
-	if g.refused != "" || g.known[asked] {
+	if g.known[asked] {
 		return nil
 	}
-	g.known[asked], g.refused = true, asked
+	if g.refused == "" {
+		g.known[asked], g.refused = true, asked
+	}
 	return fmt.Errorf("%w: %s", ErrRefused, asked)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -102,4 +103,15 @@ func TestRefusals(t *testing.T) {
 	w.against(server)
 	w.Expect(w.gone()).To(BeTrue())
 	w.Expect(w.dns()).To(BeEmpty())
+}
+
+// TestRefusalsOfAnEndpoint is about an endpoint that the Cluster names.
+func TestRefusalsOfAnEndpoint(t *testing.T) {
+	w := newWorld(t, testenv.Start(t, crds.Infrastructure, crds.ClusterAPI))
+	w.owner.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "vip.example.com", Port: 443}
+	w.Expect(w.client.Update(t.Context(), w.owner)).To(Succeed())
+	server := w.between()
+	w.add(infrav1.MaasClusterSpec{}, nil)
+	w.against(server)
+	w.Expect(w.infra().Spec.ControlPlaneEndpoint).To(Equal(infrav1.APIEndpoint{Host: "vip.example.com", Port: 443}))
 }
