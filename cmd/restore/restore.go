@@ -112,7 +112,7 @@ func (r *restoring) run(ctx context.Context) error {
 	}
 	defer release()
 	for _, step := range []func(context.Context) error{
-		r.read, r.find, r.announce, r.begin, r.awaitControlPlane, r.discard, r.putKeys, r.putMembers, r.letGo,
+		r.read, r.find, r.announce, r.begin, r.awaitControlPlane, r.discard, r.putKeys, r.putMembers, r.resume,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -189,8 +189,8 @@ func (r *restoring) announce(ctx context.Context) error {
 	})
 }
 
-// letGo has the control plane start.
-func (r *restoring) letGo(ctx context.Context) error {
+// resume has the control plane start.
+func (r *restoring) resume(ctx context.Context) error {
 	err := upsert.Patch(ctx, r.client, r.cluster, func() { delete(r.cluster.Annotations, hyperv1.RestoringAnnotation) })
 	if err != nil {
 		return err

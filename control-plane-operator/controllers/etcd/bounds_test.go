@@ -194,7 +194,7 @@ func TestBoundsOfDisks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := tc.before
-			d.judge()
+			d.evaluate()
 			if got := (disk{said: d.said, fast: d.fast}); got != tc.want {
 				t.Errorf("said %s, fast %d, want %s and %d", got.said, got.fast, tc.want.said, tc.want.fast)
 			}

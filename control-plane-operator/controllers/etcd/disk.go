@@ -22,7 +22,7 @@ const (
 	fsyncFamily = "etcd_disk_wal_fsync_duration_seconds"
 	// startFamily is when a member's process started. Its histogram began then.
 	startFamily = "process_start_time_seconds"
-	// diskWindow is how long fsyncs are watched for one verdict, and enoughSyncs how many it takes at least.
+	// diskWindow is how long fsyncs are watched for one finding, and enoughSyncs how many it takes at least.
 	diskWindow  = 5 * time.Minute
 	enoughSyncs = 100
 	// tolerable is the longest 99th percentile of fsyncs that etcd's documentation calls fast enough. A disk that was slower is called fast
@@ -86,10 +86,10 @@ func (d *disk) take(now time.Time, read *fsyncs) {
 		return
 	}
 	d.since, d.before, d.p99 = now, read, p99
-	d.judge()
+	d.evaluate()
 }
 
-func (d *disk) judge() {
+func (d *disk) evaluate() {
 	switch {
 	case d.said == 0 && d.p99 >= tolerable:
 		d.said, d.fast = legible(d.p99), 0

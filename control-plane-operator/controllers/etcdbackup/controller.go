@@ -207,7 +207,7 @@ func (r *Reconciler) active(ctx context.Context, self *hyperv1.HCPEtcdBackup) (s
 	}
 	for i := range jobs.Items {
 		owner := metav1.GetControllerOf(&jobs.Items[i])
-		if ended, _ := verdict(&jobs.Items[i]); ended == "" && owner != nil && owner.UID != self.UID {
+		if ended, _ := jobOutcome(&jobs.Items[i]); ended == "" && owner != nil && owner.UID != self.UID {
 			return owner.Name, nil
 		}
 	}
@@ -216,7 +216,7 @@ func (r *Reconciler) active(ctx context.Context, self *hyperv1.HCPEtcdBackup) (s
 
 // follow says how the Job is.
 func (r *Reconciler) follow(ctx context.Context, s *scope) error {
-	ended, why := verdict(s.job)
+	ended, why := jobOutcome(s.job)
 	switch {
 	case ended == "":
 		s.set(metav1.ConditionUnknown, hyperv1.BackupInProgressReason, "The backup is being taken")

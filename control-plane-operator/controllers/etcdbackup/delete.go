@@ -47,7 +47,7 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (ctrl.Result, error) 
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading Job %s/%s: %w", s.backup.Namespace, removalName(s.backup), err)
 	}
-	ended, why := verdict(job)
+	ended, why := jobOutcome(job)
 	switch ended {
 	case "":
 		return ctrl.Result{RequeueAfter: waiting}, phase.ErrStop

@@ -285,7 +285,7 @@ func TestVerdict(t *testing.T) {
 	} {
 		t.Run("When a Job "+name+" it should be known how it ended", func(t *testing.T) {
 			g := NewWithT(t)
-			how, why := verdict(&batchv1.Job{Status: batchv1.JobStatus{Conditions: tc.conditions}})
+			how, why := jobOutcome(&batchv1.Job{Status: batchv1.JobStatus{Conditions: tc.conditions}})
 			g.Expect(how).To(Equal(tc.how))
 			g.Expect(why).To(Equal(tc.why))
 		})

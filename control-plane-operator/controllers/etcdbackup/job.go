@@ -167,8 +167,8 @@ func place(hcp *hyperv1.HostedControlPlane, pod *corev1.PodSpec) {
 	pod.NodeSelector, pod.Tolerations = hcp.Spec.NodeSelector, hcp.Spec.Tolerations
 }
 
-// verdict is how a Job ended, and why it failed; empty if it did not end.
-func verdict(job *batchv1.Job) (batchv1.JobConditionType, string) {
+// jobOutcome is how a Job ended, and why it failed; empty if it did not end.
+func jobOutcome(job *batchv1.Job) (batchv1.JobConditionType, string) {
 	for _, c := range job.Status.Conditions {
 		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
 			return c.Type, cmp.Or(c.Message, c.Reason)

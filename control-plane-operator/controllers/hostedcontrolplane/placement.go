@@ -75,17 +75,17 @@ func podsScheduled(waiting []corev1.Pod, before []metav1.Condition) (metav1.Cond
 }
 
 var (
-	// verdictPattern is how the scheduler counts the nodes that it looked at.
-	verdictPattern = regexp.MustCompile(`^0/(\d+) nodes are available: (.*?)\.?( (?:preemption:|no new claims).*)?$`)
+	// unschedulable is how the scheduler counts the nodes that it looked at.
+	unschedulable = regexp.MustCompile(`^0/(\d+) nodes are available: (.*?)\.?( (?:preemption:|no new claims).*)?$`)
 	// countPattern is the beginning of each of its reasons, which may hold commas.
 	countPattern = regexp.MustCompile(`(?:^|, )(\d+) `)
 )
 
-// whyNoNode is the scheduler's verdict in short: which rule keeps how many nodes from a pod. What it says otherwise is told as it is.
-func whyNoNode(verdict string) string {
-	found := verdictPattern.FindStringSubmatch(verdict)
+// whyNoNode is the scheduler's message in short: which rule keeps how many nodes from a pod. What it says otherwise is told as it is.
+func whyNoNode(message string) string {
+	found := unschedulable.FindStringSubmatch(message)
 	if found == nil {
-		return "no node: " + condition.Shorten(verdict, 300)
+		return "no node: " + condition.Shorten(message, 300)
 	}
 	counts := countPattern.FindAllStringSubmatchIndex(found[2], -1)
 	if len(counts) == 0 {

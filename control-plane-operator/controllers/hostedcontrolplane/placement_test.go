@@ -23,7 +23,7 @@ import (
 )
 
 func TestWhyNoNode(t *testing.T) {
-	for name, tc := range map[string]struct{ verdict, want string }{
+	for name, tc := range map[string]struct{ message, want string }{
 		"When nodes lack memory and one has the component already, it should name both rules": {
 			"0/3 nodes are available: 1 node(s) didn't match pod anti-affinity rules, 2 Insufficient memory. preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod.",
 			"no node has a place (1 of 3 nodes: one is there that it must not share a host with (didn't match pod anti-affinity rules); 2 of 3 nodes: Insufficient memory)"},
@@ -48,7 +48,7 @@ func TestWhyNoNode(t *testing.T) {
 		"When the scheduler's reason is long, it should be told":   {"0/3 nodes are available: " + strings.Repeat("a plugin ", 100), "no node: " + strings.Repeat("a plugin ", 33) + "..."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, whyNoNode(tc.verdict)); diff != "" {
+			if diff := cmp.Diff(tc.want, whyNoNode(tc.message)); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -178,15 +178,15 @@ func activeState(s units.Status) string {
 }
 
 func (c *systemctlCall) isActive() int {
-	return c.judge(func(state string) bool { return state == "active" })
+	return c.report(func(state string) bool { return state == "active" })
 }
 
 func (c *systemctlCall) isFailed() int {
-	return c.judge(func(state string) bool { return state == "failed" })
+	return c.report(func(state string) bool { return state == "failed" })
 }
 
-// judge prints how each unit is doing; the exit status is zero if one is as it should be.
-func (c *systemctlCall) judge(good func(state string) bool) int {
+// report prints how each unit is doing; the exit status is zero if one is as it should be.
+func (c *systemctlCall) report(good func(state string) bool) int {
 	statuses, err := c.statuses()
 	if err != nil {
 		return c.fail("systemctl: %v", err)

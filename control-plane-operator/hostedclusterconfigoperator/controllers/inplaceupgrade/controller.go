@@ -98,7 +98,7 @@ func (r *Reconciler) pause(ctx context.Context, ro *rollout) (pause.State, error
 	return r.Pause.State(ctx)
 }
 
-// observe reads the members of a MachineSet and judges each.
+// observe reads the members of a MachineSet and evaluates each.
 func (r *Reconciler) observe(ctx context.Context, set *clusterv1.MachineSet) (*rollout, error) {
 	if !hasTarget(set) {
 		return nil, phase.ErrStop
@@ -121,7 +121,7 @@ func (r *Reconciler) observe(ctx context.Context, set *clusterv1.MachineSet) (*r
 		if err := r.readNode(ctx, m); err != nil {
 			return nil, err
 		}
-		m.judge(ro.aim, r.Clock.Now())
+		m.evaluate(ro.aim, r.Clock.Now())
 		ro.members = append(ro.members, m)
 	}
 	ro.sort()

@@ -60,37 +60,37 @@ type member struct {
 	// disputed tells that another Machine names the same Node.
 	disputed bool
 
-	// stage and why, a sentence without the full stop, are the judgement.
+	// stage and why, a sentence without the full stop, are what came of it.
 	stage stage
 	why   string
 }
 
-// judge says how far the member is. It trusts its own marks and the times of the API server; what the node says decides about the node alone.
-func (m *member) judge(to aim, now time.Time) {
+// evaluate says how far the member is. It trusts its own marks and the times of the API server; what the node says decides about the node alone.
+func (m *member) evaluate(to aim, now time.Time) {
 	if m.node == nil {
-		m.judgeAbsent()
+		m.evaluateAbsent()
 		return
 	}
 	switch marked := m.mark.config == to.config; {
 	case m.runs(to.config):
-		m.judgeArrival(to, now)
+		m.evaluateArrival(to, now)
 	case marked && m.mark.step == stepDrain:
 		m.stage = drains
 	case marked && m.desires(to.config) && m.gaveUp():
-		m.judgeExcuse(now)
+		m.evaluateExcuse(now)
 	case marked && m.mark.step == stepAsk:
-		m.judgeWork(now)
+		m.evaluateWork(now)
 	case m.busy() && now.Before(m.mark.since.Add(workTime)):
 		// What it is at has another aim: it is told of the new one when it has both hands free.
 		m.stage, m.why = works, fmt.Sprintf("Node %s is still at work on the configuration before", m.node.Name)
 	case m.current() == "" && m.mark.step == "":
-		m.judgeSilence(now)
+		m.evaluateSilence(now)
 	default:
 		m.stage = waits
 	}
 }
 
-func (m *member) judgeAbsent() {
+func (m *member) evaluateAbsent() {
 	m.stage, m.why = absent, fmt.Sprintf("Node %s of Machine %s is gone: it comes back when its kubelet starts, or delete the Machine to have it reinstalled",
 		m.machine.Status.NodeRef.Name, m.machine.Name)
 	if m.disputed {
@@ -98,9 +98,9 @@ func (m *member) judgeAbsent() {
 	}
 }
 
-// judgeArrival is about a node that says that it runs the target. One that was updated has to show that it is well; one that was installed with the
+// evaluateArrival is about a node that says that it runs the target. One that was updated has to show that it is well; one that was installed with the
 // target has nothing to show here.
-func (m *member) judgeArrival(to aim, now time.Time) {
+func (m *member) evaluateArrival(to aim, now time.Time) {
 	m.stage = arrived
 	if m.mark.step == "" {
 		return
@@ -116,8 +116,8 @@ func (m *member) judgeArrival(to aim, now time.Time) {
 	}
 }
 
-// judgeWork is about a node that was asked.
-func (m *member) judgeWork(now time.Time) {
+// evaluateWork is about a node that was asked.
+func (m *member) evaluateWork(now time.Time) {
 	m.stage, m.why = works, fmt.Sprintf("Node %s takes the configuration", m.node.Name)
 	switch {
 	case m.busy() && now.After(m.mark.since.Add(workTime)):
@@ -128,17 +128,17 @@ func (m *member) judgeWork(now time.Time) {
 	}
 }
 
-// judgeExcuse is about a node that gave up. One that went back stays there. One that failed tries again by itself: the release's image or the
+// evaluateExcuse is about a node that gave up. One that went back stays there. One that failed tries again by itself: the release's image or the
 // configuration may not be there yet.
-func (m *member) judgeExcuse(now time.Time) {
+func (m *member) evaluateExcuse(now time.Time) {
 	m.stage, m.why = failed, m.excuse()
 	if !m.wentBack() && now.Before(m.mark.since.Add(answerTime)) {
 		m.stage = works
 	}
 }
 
-// judgeSilence is about a node that has never said what it runs. Nobody empties it for an update that it would not make.
-func (m *member) judgeSilence(now time.Time) {
+// evaluateSilence is about a node that has never said what it runs. Nobody empties it for an update that it would not make.
+func (m *member) evaluateSilence(now time.Time) {
 	if now.Before(m.node.CreationTimestamp.Add(answerTime)) {
 		m.stage, m.why = works, fmt.Sprintf("Node %s has not said yet which configuration it runs", m.node.Name)
 		return

@@ -59,7 +59,7 @@ func TestHasTarget(t *testing.T) {
 	}
 }
 
-// at gives a member a judgement that nobody made.
+// at gives a member a stage that nobody made.
 func at(s stage, why string) func(*member) {
 	return func(m *member) { m.stage, m.why = s, why }
 }

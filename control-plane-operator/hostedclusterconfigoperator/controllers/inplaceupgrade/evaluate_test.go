@@ -16,7 +16,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
-// noon is when members are judged.
+// noon is when members are evaluated.
 var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 
 // former is a configuration that was wanted before after.
@@ -70,17 +70,17 @@ func mute(age time.Duration) func(*member) {
 	}
 }
 
-type judgement struct {
+type evaluation struct {
 	name  string
 	edits []func(*member)
 	stage stage
 	why   string
 }
 
-func (j judgement) check(t *testing.T) {
+func (j evaluation) check(t *testing.T) {
 	t.Helper()
 	g, m := NewWithT(t), newMember("worker-1", j.edits...)
-	m.judge(aim{config: after, kubelet: afterKubelet[1:]}, noon)
+	m.evaluate(aim{config: after, kubelet: afterKubelet[1:]}, noon)
 	g.Expect(m.stage).To(Equal(j.stage))
 	if j.why == "" {
 		g.Expect(m.why).To(BeEmpty())
@@ -93,7 +93,7 @@ func (j judgement) check(t *testing.T) {
 // TestJudgeProgress goes along the way of a node that does what it is asked, up to the last moment that each step has.
 func TestJudgeProgress(t *testing.T) {
 	const second = time.Second
-	for _, tc := range []judgement{
+	for _, tc := range []evaluation{
 		{"is not begun", nil, waits, ""},
 		{"is being emptied, for however long", []func(*member){marked(stepDrain, after, 100*time.Hour)}, drains, ""},
 		{"was emptied for another target", []func(*member){marked(stepDrain, former, time.Hour)}, waits, ""},
@@ -122,7 +122,7 @@ func TestJudgeProgress(t *testing.T) {
 // TestJudgeTrouble is about nodes that do not do what they are asked, or say what is not so.
 func TestJudgeTrouble(t *testing.T) {
 	const second = time.Second
-	for _, tc := range []judgement{
+	for _, tc := range []evaluation{
 		{"went back", []func(*member){marked(stepAsk, after, second), wants(after), says(hyperv1.NodeConfigRolledBack, "no kubelet.")}, failed, "Node worker-1 went back: no kubelet"},
 		{"went back and was given up", []func(*member){marked(stepFail, after, time.Hour), wants(after), says(hyperv1.NodeConfigRolledBack, "no kubelet")}, failed, "went back"},
 		{"went back and is no longer asked", []func(*member){marked(stepFail, after, time.Hour), says(hyperv1.NodeConfigRolledBack, "no kubelet")}, waits, ""},
@@ -146,7 +146,7 @@ func TestJudgeTrouble(t *testing.T) {
 
 func TestNoKubeletVersionWanted(t *testing.T) {
 	g, m := NewWithT(t), newMember("worker-1", marked(stepAsk, after, time.Minute), runs(after, "what the node says"))
-	m.judge(aim{config: after}, noon)
+	m.evaluate(aim{config: after}, noon)
 	g.Expect(m.stage).To(Equal(arrived), "an operator that does not say which kubelet goes with a configuration asks for none")
 }
 
