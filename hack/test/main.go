@@ -3,7 +3,7 @@
 // Command test runs the stages of our tests and says, in its last line, how many passed, failed and were skipped.
 //
 // Usage: go run ./hack/test CHAIN[+CHAIN...] where a CHAIN is stages that run one after another, joined by commas, and chains that are joined by
-// a plus run side by side, as in e2e+unit,fuzz. A stage is one of unit, api, race, integration, management, fuzz, environment,
+// a plus run side by side, as in e2e+unit,fuzz. A stage is one of unit, api, race, race-all, integration, management, fuzz, environment,
 // ha, ha-short, rotation, takeover and e2e.
 package main
 
@@ -34,7 +34,8 @@ var stages = map[string]stage{
 	"unit":        {args: []string{"-timeout=40m"}, packages: unit},
 	"api":         {dir: "api", args: []string{"-timeout=10m"}, packages: only("./...")},
 	"race":        {env: []string{"CGO_ENABLED=1"}, args: []string{"-race", "-timeout=10m"}, packages: only(racy...)},
-	"integration": {args: []string{"-timeout=20m"}, packages: only("./test/integration/...", "./test/security/...", "./test/clusterapi/...")},
+	"race-all":    {env: []string{"CGO_ENABLED=1", "GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=3m"}, args: []string{"-race", "-timeout=60m"}, packages: withoutEnvironment},
+	"integration": {args: []string{"-timeout=20m"}, packages: only(integration...)},
 	"management":  {args: []string{"-timeout=20m"}, packages: only(management...)},
 	"fuzz":        {command: []string{"nice", "-n", "19", "go", "run", "./hack/fuzz", "-json", "-time", "10s", "-workers", "1", ".", "api"}},
 	// The environment exists once a host: what brings one up of its own comes before the journey, in the same chain.
@@ -56,8 +57,11 @@ var management = []string{
 	"./test/integration/...", "./test/security/...",
 }
 
+// integration is what crosses packages, with a kube-apiserver.
+var integration = []string{"./test/integration/...", "./test/security/...", "./test/clusterapi/..."}
+
 // racy is what starts goroutines of its own and can be compiled anew in a minute: nothing of Kubernetes is below it. `make test-race`
-// takes all packages, and an hour.
+// takes all that race-all does, and more than an hour.
 var racy = []string{
 	"./test/maas-simulator", "./test/maas-simulator/api", "./test/maas-simulator/boot", "./test/maas-simulator/faults",
 	"./test/maas-simulator/lifecycle", "./test/maas-simulator/load", "./test/maas-simulator/oauth", "./test/maas-simulator/store",
@@ -90,7 +94,7 @@ func parse(args []string) ([][]string, error) {
 		names := strings.Split(chain, ",")
 		for _, name := range names {
 			if _, ok := stages[name]; !ok {
-				return nil, fmt.Errorf("%q is no stage; name unit, api, race, integration, management, fuzz, environment, ha, ha-short, rotation, takeover or e2e", name)
+				return nil, fmt.Errorf("%q is no stage; name unit, api, race, race-all, integration, management, fuzz, environment, ha, ha-short, rotation, takeover or e2e", name)
 			}
 		}
 		chains = append(chains, names)
@@ -165,6 +169,12 @@ func unit() ([]string, error) {
 		return nil, err
 	}
 	return slices.DeleteFunc(strings.Fields(string(out)), staged), nil
+}
+
+// withoutEnvironment lists what runs as one process beside kube-apiservers: the environment's own binaries are built without the detector.
+func withoutEnvironment() ([]string, error) {
+	packages, err := unit()
+	return append(packages, integration...), err
 }
 
 // staged tells whether a package has a stage of its own.

@@ -186,6 +186,9 @@ func TestStages(t *testing.T) {
 			t.Errorf("stage %s has no packages: %v", name, err)
 		}
 		for _, pkg := range packages {
+			if !strings.HasPrefix(pkg, ".") {
+				continue // go list said it
+			}
 			folder := filepath.Join("..", "..", s.dir, strings.TrimSuffix(pkg, "/..."))
 			if info, err := os.Stat(folder); err != nil || !info.IsDir() {
 				t.Errorf("stage %s names a folder that is not there: %s", name, folder)
