@@ -4,13 +4,21 @@ package breakglass
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	certificatesv1alpha1 "github.com/openshift/hypershift/api/certificates/v1alpha1"
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 	"github.com/openshift/hypershift/control-plane-operator/fixture"
 	"github.com/openshift/hypershift/support/testenv"
 )
@@ -59,13 +67,70 @@ func TestRefusals(t *testing.T) {
 	w.Expect(revocation.Status.RevocationTimestamp.Time).To(BeTemporally("==", w.now))
 }
 
-// TestWaits: a revocation that waits for a signer, for another one or for pods is looked at again.
+// TestWaits: a revocation that waits for a signer, for another one or for pods says so, and is looked at again.
 func TestWaits(t *testing.T) {
 	w := newWorld(t)
-	first, second := w.revocation("first"), w.revocation("second")
-	for _, asked := range []client.Object{second, first} {
+	looks := func(asked *certificatesv1alpha1.CertificateRevocationRequest) time.Duration {
+		t.Helper()
 		result, err := w.caller.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(asked)})
 		w.Expect(err).NotTo(HaveOccurred())
-		w.Expect(result.RequeueAfter).To(Equal(again), asked.GetName())
+		w.Expect(w.client.Get(t.Context(), client.ObjectKeyFromObject(asked), asked)).To(Succeed())
+		return result.RequeueAfter
 	}
+	says := func(asked *certificatesv1alpha1.CertificateRevocationRequest, conditionType string) string {
+		return meta.FindStatusCondition(asked.Status.Conditions, conditionType).Message
+	}
+	signer := w.secret(hosted, pki.SREBreakGlassSigner)
+	w.Expect(w.client.Delete(t.Context(), signer)).To(Succeed())
+	first, second := w.revocation("first"), w.revocation("second")
+	w.Expect(looks(first)).To(Equal(again))
+	w.Expect(says(first, certificatesv1alpha1.SignerClassValidType)).To(BeEmpty())
+	w.Expect(says(first, certificatesv1alpha1.RootCertificatesRegeneratedType)).To(ContainSubstring("has not been made"))
+	signer.ResourceVersion = ""
+	w.create(signer)
+	w.Expect(looks(second)).To(Equal(again))
+	w.Expect(says(second, certificatesv1alpha1.RootCertificatesRegeneratedType)).To(ContainSubstring("CertificateRevocationRequest first"))
+
+	web := map[string]string{"app": "web"}
+	outdated := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: hosted, Name: "web", Labels: map[string]string{hyperv1.ManagedByLabel: "control-plane-operator"}},
+		Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: web}, Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: web}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}},
+		}},
+	}
+	w.create(outdated)
+	for range 6 {
+		w.Expect(looks(first)).To(Equal(again))
+		w.rotate()
+	}
+	w.Expect(looks(first)).To(Equal(again))
+	w.Expect(says(first, certificatesv1alpha1.PreviousCertificatesRevokedType)).To(HaveSuffix("still to come: web"))
+	w.Expect(w.client.Delete(t.Context(), outdated)).To(Succeed())
+	w.Expect(looks(first)).To(BeZero())
+	w.Expect(w.said(first)).To(HaveSuffix("PreviousCertificatesRevoked=AsExpected"))
+}
+
+// TestRevocationGone: who takes a revocation back while it is looked at sees no error of it.
+func TestRevocationGone(t *testing.T) {
+	w := newWorld(t)
+	asked := w.revocation("gone")
+	w.look(asked)
+	w.rotate()
+	w.caller.Client = testenv.Intercept(w.client.(client.WithWatch), func(request testenv.Request) error {
+		if request.Verb == "patch status" {
+			w.Expect(w.client.Delete(t.Context(), asked)).To(Succeed())
+		}
+		return request.Do()
+	})
+	_, err := w.caller.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(asked)})
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(w.client.Get(t.Context(), client.ObjectKeyFromObject(asked), asked)).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
+}
+
+// TestSignerWithoutCertificate: nothing is said to be signed by the next signer while nobody knows the former one.
+func TestSignerWithoutCertificate(t *testing.T) {
+	g := NewWithT(t)
+	signer := &corev1.Secret{Data: map[string][]byte{"ca.crt": []byte("new")}}
+	asked := &certificatesv1alpha1.CertificateRevocationRequest{Spec: certificatesv1alpha1.CertificateRevocationRequestSpec{SignerClass: certificatesv1alpha1.SREBreakGlassSigner}}
+	g.Expect(meta.IsStatusConditionFalse(conditions(&scope{request: asked, signer: signer}), certificatesv1alpha1.NewCertificatesTrustedType)).To(BeTrue())
 }

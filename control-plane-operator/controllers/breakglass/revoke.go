@@ -142,7 +142,7 @@ func (s *scope) ready() bool { return s.signer != nil && s.before == "" }
 // remember keeps the certificate of the signer, and not its key, in a Secret that goes with the request.
 func (r *Revoker) remember(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if !s.ready() {
-		return ctrl.Result{RequeueAfter: again}, nil
+		return ctrl.Result{}, nil
 	}
 	previous := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.request.Namespace, Name: "revoked-" + string(s.request.UID)}}
 	_, err := upsert.Object(ctx, r.Client, previous, func() error {
