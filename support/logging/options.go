@@ -29,8 +29,9 @@ const (
 	Writes = 1
 	// Reads are what is read from MAAS.
 	Reads = 2
-	// MaxLevel is as far as it goes: above it, the Kubernetes client prints what it sends, Secrets included.
-	MaxLevel = 5
+	// MaxLevel is as far as it goes. At 5, the queue of controller-runtime (0.24, kubernetes-sigs/controller-runtime#3588) logs its items
+	// while they change, which can crash the program; above 5, the Kubernetes client prints what it sends, Secrets included.
+	MaxLevel = 4
 )
 
 // Environment variables that hold the defaults of the flags; operators pass them on to the programs that they run.
