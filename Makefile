@@ -10,7 +10,7 @@ export GOBIN := $(BIN)
 export KUBEBUILDER_ASSETS := $(BIN)/kube
 export HYPERSHIFT_DEV_DIR ?= /var/lib/hypershift-maas
 
-VERSION ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+VERSION ?= $(shell git describe --always --dirty --match 'v[0-9]*' 2>/dev/null || echo unknown)
 GOLANGCI_LINT_VERSION := v2.15.0
 # HYPERSHIFT_IMAGE is the operator's image that the built CLI installs when it is told no other; empty for none.
 HYPERSHIFT_IMAGE ?=
