@@ -208,6 +208,7 @@ func TestCheckRefuses(t *testing.T) {
 		says string
 	}{
 		{"When the number of nodes is below -1", []string{"--node-pool-replicas", "-2"}, "--node-pool-replicas -2: use 0 or more, or -1 for no NodePool"},
+		{"When the namespace cannot be one", []string{"--namespace", "My_Clusters"}, `--namespace "My_Clusters": a lowercase RFC 1123 label`},
 		{"When no namespace can have the control plane's name", []string{"--name", long}, "is 1 characters too long: the control plane's namespace is called clusters-<name>"},
 	} {
 		t.Run(tt.name+" it should say so", func(t *testing.T) {

@@ -117,6 +117,9 @@ func (o *Options) check(platform hyperv1.PlatformType) error {
 	if problems := validation.IsDNS1123Label(o.name); len(problems) > 0 {
 		return fmt.Errorf("--name %q: %s", o.name, strings.Join(problems, "; "))
 	}
+	if problems := validation.IsDNS1123Label(o.namespace); len(problems) > 0 {
+		return fmt.Errorf("--namespace %q: %s", o.namespace, strings.Join(problems, "; "))
+	}
 	if hosted := len(o.namespace) + 1 + len(o.name); hosted > validation.DNS1123LabelMaxLength {
 		return fmt.Errorf("--name %q is %d characters too long: the control plane's namespace is called %s-<name>",
 			o.name, hosted-validation.DNS1123LabelMaxLength, o.namespace)

@@ -50,6 +50,19 @@ func TestEachCommandRefuses(t *testing.T) {
 	}
 }
 
+// TestNegativeDurations: a wait that ends before it begins would never end.
+func TestNegativeDurations(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	for _, args := range []string{"destroy cluster maas --name demo --cluster-grace-period -1s", "create nodepool maas --cluster-name demo --name a --wait --timeout -1s"} {
+		t.Run("When it is "+args+" it should exit with 2", func(t *testing.T) {
+			o := hypershift(t.Context(), "", strings.Fields(args)...)
+			g, flag := NewWithT(t), strings.Fields(args)[len(strings.Fields(args))-2]
+			g.Expect(o.code).To(Equal(2))
+			g.Expect(o.stderr).To(Equal("Error: " + flag + " -1s: use 0 or more\n"))
+		})
+	}
+}
+
 // TestGroups shows what there is to who names a group alone, and says what is wrong to who mistypes.
 func TestGroups(t *testing.T) {
 	for _, args := range []string{"create", "create cluster", "destroy --help", "dump -h", "restore"} {

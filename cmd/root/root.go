@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
@@ -119,7 +120,11 @@ func Main(cmd *cobra.Command) int {
 func Run(ctx context.Context, cmd *cobra.Command, stderr io.Writer) int {
 	ctrllog.SetLogger(logr.Discard())
 	started := false
-	cmd.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	cmd.PersistentPreRunE = func(called *cobra.Command, _ []string) error {
+		err := refuseNegative(called.Flags())
+		started = err == nil
+		return err
+	}
 	err := cmd.ExecuteContext(ctx)
 	if err == nil {
 		return exit.OK
@@ -132,4 +137,15 @@ func Run(ctx context.Context, cmd *cobra.Command, stderr io.Writer) int {
 		return exit.Usage
 	}
 	return exit.Code(err)
+}
+
+// refuseNegative refuses a duration below zero: none of the commands' means anything, and a wait of that length would never end.
+func refuseNegative(flags *pflag.FlagSet) error {
+	var err error
+	flags.Visit(func(f *pflag.Flag) {
+		if given, none := flags.GetDuration(f.Name); none == nil && given < 0 {
+			err = fmt.Errorf("--%s %s: use 0 or more", f.Name, f.Value)
+		}
+	})
+	return err
 }

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -275,7 +276,7 @@ func (r *Reconciler) Served(ctx context.Context, e Entry) error {
 		return nil
 	}
 	before := secret.DeepCopy()
-	secret.Annotations[ReachedAnnotation] = "True"
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, ReachedAnnotation, "True")
 	if err := r.Client.Patch(ctx, secret, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("mark token Secret %s as reached: %w", e.Secret, err)
 	}

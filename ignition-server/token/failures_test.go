@@ -158,6 +158,14 @@ func TestServedMarks(t *testing.T) {
 		}}, tokenSecret(now))
 		g.Expect(r.Served(t.Context(), entry)).To(MatchError(HavePrefix("mark token Secret hosted/token-a-0a1b as reached: ")))
 	})
+	t.Run("When somebody took the Secret's annotations away, it should be marked all the same", func(t *testing.T) {
+		bare := tokenSecret(now)
+		bare.Annotations = nil
+		g, r, _ := newReconciler(t, interceptor.Funcs{}, bare)
+		g.Expect(r.Served(t.Context(), entry)).To(Succeed())
+		g.Expect(r.Client.Get(t.Context(), key, bare)).To(Succeed())
+		g.Expect(bare.Annotations).To(HaveKeyWithValue(ReachedAnnotation, "True"))
+	})
 }
 
 // TestWhoIsRenderedAnew maps changes to the tokens that they matter to.
