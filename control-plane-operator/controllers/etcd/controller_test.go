@@ -258,7 +258,7 @@ func (w *world) untilHealed(steps []string) {
 		w.kubelet()
 		w.pass()
 		return cmp.Diff(steps, w.done)
-	}, healing, 200*time.Millisecond).Should(BeEmpty(), "%s", w.members["etcd-1"].output.String())
+	}, healing, 200*time.Millisecond).Should(BeEmpty(), w.members["etcd-1"].said)
 	w.goesOn("True/AsExpected")
 	if diff := cmp.Diff(steps, w.done); diff != "" {
 		w.t.Errorf("more than was needed was done: %s", diff)

@@ -3,7 +3,6 @@
 package etcd
 
 import (
-	"bytes"
 	"net/http"
 	"os"
 	"os/exec"
@@ -19,9 +18,10 @@ type process struct {
 	client, peer, metrics string
 	cmd                   *exec.Cmd
 	ended                 chan struct{}
-	output                bytes.Buffer
-	uid                   string
-	restarts              int32
+	// log is the file that the container writes to.
+	log      string
+	uid      string
+	restarts int32
 	// off keeps the pod from running, as on a node that is down.
 	off bool
 }
@@ -30,15 +30,24 @@ func (p *process) start(w *world, pod, dir string) {
 	w.t.Helper()
 	file := filepath.Join(w.t.TempDir(), pod+".yaml")
 	w.must(os.WriteFile(file, []byte(w.config(pod, dir)), 0o600))
-	p.output.Reset()
+	p.log = file + ".log"
+	out, err := os.Create(p.log)
+	w.must(err)
+	defer func() { w.must(out.Close()) }()
 	p.cmd = exec.Command(filepath.Join(binaries(w.t), "etcd"), "--config-file="+file)
-	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
+	p.cmd.Stdout, p.cmd.Stderr = out, out
 	w.must(p.cmd.Start())
 	p.ended = make(chan struct{})
 	go func(cmd *exec.Cmd, ended chan struct{}) {
 		_ = cmd.Wait()
 		close(ended)
 	}(p.cmd, p.ended)
+}
+
+// said is what the container wrote so far.
+func (p *process) said() string {
+	text, _ := os.ReadFile(p.log)
+	return string(text)
 }
 
 // readiness is what the kubelet learns by the probe of the component.
