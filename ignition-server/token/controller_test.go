@@ -109,11 +109,7 @@ func (f *fixture) serves(tok string) bool {
 }
 
 func TestReconcile(t *testing.T) {
-	config := testenv.Start(t)
-	c, err := client.New(config, client.Options{Scheme: scheme.Scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := testenv.Client(t, testenv.Start(t), scheme.Scheme)
 
 	t.Run("When a token is in a cloud-config it should be rendered for who reads that", func(t *testing.T) {
 		f := newFixture(t, c, "token-cloud-config")
