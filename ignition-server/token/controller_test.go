@@ -21,6 +21,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/ignition-server/payload"
 	"github.com/openshift/hypershift/ignition-server/token"
+	"github.com/openshift/hypershift/support/metrics/metricstest"
 	"github.com/openshift/hypershift/support/testenv"
 )
 
@@ -166,6 +167,19 @@ func TestReconcile(t *testing.T) {
 		secret := f.secret()
 		f.Expect(string(secret.Data[token.OldTokenKey])).To(Equal("first"), "rotated once only")
 		f.Expect(f.serves(string(secret.Data[token.TokenKey]))).To(BeTrue())
+	})
+
+	t.Run("When a pool is of another architecture, and says what its configuration was made of, both should be passed on", func(t *testing.T) {
+		f := newFixture(t, c, "token-arm64")
+		f.create(func(s *corev1.Secret) {
+			s.Annotations[token.ArchitectureAnnotation] = "arm64"
+			s.Data[token.PullSecretHashKey], s.Data[token.TrustBundleHashKey], s.Data[token.ConfigurationHashKey] = []byte("p"), []byte("t"), []byte("c")
+		})
+		f.mustReconcile()
+		e, _ := f.cache.Get("first")
+		f.Expect(e.Architecture).To(Equal("arm64"))
+		f.Expect(f.generator.asked[0].Hashes).To(Equal(payload.Hashes{PullSecret: "p", TrustBundle: "t", Configuration: "c"}))
+		f.Expect(metricstest.Of(t, token.Collectors()...)).To(HaveKeyWithValue("ign_server_payload_cache_total", 1.0))
 	})
 
 	t.Run("When a Secret expires it should be served until then, not rotated, and deleted after", func(t *testing.T) {
