@@ -65,6 +65,7 @@ func TestNewcomers(t *testing.T) {
 		refused = true
 		informer.Add(&metav1.PartialObjectMetadata{})
 		<-time.After(3 * newcomersRetry)
+		synctest.Wait() // The third retry is due now as well.
 		g.Expect(ended).NotTo(Receive(), "the operator goes on")
 		refused = false
 		<-time.After(newcomersRetry)
