@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,10 +39,11 @@ func (a *announced) GetInformer(context.Context, client.Object, ...cache.Informe
 // TestNewcomers has a management cluster that does not answer at first when the kinds of MAAS have come.
 func TestNewcomers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, refused := NewWithT(t), false
+		g := NewWithT(t)
+		var refused atomic.Bool
 		c := fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-				if refused {
+				if refused.Load() {
 					return errors.New("etcdserver: request timed out")
 				}
 				return c.Get(ctx, key, obj, opts...)
@@ -62,12 +64,12 @@ func TestNewcomers(t *testing.T) {
 					{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}}})).To(Succeed())
 		}
 
-		refused = true
+		refused.Store(true)
 		informer.Add(&metav1.PartialObjectMetadata{})
 		<-time.After(3 * newcomersRetry)
 		synctest.Wait() // The third retry is due now as well.
 		g.Expect(ended).NotTo(Receive(), "the operator goes on")
-		refused = false
+		refused.Store(false)
 		<-time.After(newcomersRetry)
 		synctest.Wait()
 		g.Expect(ended).To(Receive(MatchError(ContainSubstring("the kinds of platform MAAS are served now"))))
