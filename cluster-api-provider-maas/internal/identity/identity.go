@@ -123,6 +123,9 @@ func (r *Resolver) read(ctx context.Context, key client.ObjectKey) (map[string][
 	}
 	secret := &corev1.Secret{}
 	err := r.options.Reader.Get(ctx, key, secret)
+	if ctx.Err() != nil {
+		return nil, err // Who asked gave up, which says nothing of the Secret.
+	}
 	r.mu.Lock()
 	r.reads[key] = read{at: r.options.Clock.Now(), data: secret.Data, err: err}
 	r.mu.Unlock()

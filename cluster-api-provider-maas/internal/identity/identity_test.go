@@ -91,6 +91,25 @@ func TestAPIServerTrouble(t *testing.T) {
 	g.Expect(identity.IsMissing(err)).To(BeFalse())
 }
 
+func TestWhoAskedGivesUp(t *testing.T) {
+	g := NewWithT(t)
+	c := fakeclient.NewClientBuilder().WithObjects(secret("a:b:c")).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return c.Get(ctx, key, obj, opts...)
+		},
+	}).Build()
+	r := identity.NewResolver(identity.Options{Reader: c, Secret: key, Clock: clocktesting.NewFakePassiveClock(time.Now())})
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := r.For(gone, client.ObjectKey{})
+	g.Expect(err).To(MatchError(context.Canceled))
+	_, err = r.For(t.Context(), client.ObjectKey{})
+	g.Expect(err).NotTo(HaveOccurred(), "the next one is not told of it")
+}
+
 func TestEnvironment(t *testing.T) {
 	g := NewWithT(t)
 	r := identity.NewResolver(identity.Options{Clock: clocktesting.NewFakePassiveClock(time.Now()),
