@@ -38,22 +38,22 @@ type firstBoot struct {
 	t    *testing.T
 	root string
 	// answer is the ignition-server's; asked counts its requests.
-	answer http.HandlerFunc
+	answer atomic.Pointer[http.HandlerFunc]
 	asked  atomic.Int32
 }
 
 func newFirstBoot(t *testing.T) *firstBoot {
 	b := &firstBoot{GomegaWithT: NewWithT(t), t: t, root: t.TempDir()}
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { b.asked.Add(1); b.answer(w, r) }))
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { b.asked.Add(1); (*b.answer.Load())(w, r) }))
 	t.Cleanup(server.Close)
 	in := input()
 	in.Endpoint = strings.TrimPrefix(server.URL, "https://")
 	in.CA = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	b.answer = func(w http.ResponseWriter, r *http.Request) {
+	b.answers(func(w http.ResponseWriter, r *http.Request) {
 		b.Expect(r.URL.Path).To(Equal("/node-agent/" + runtime.GOARCH))
 		b.Expect(r.Header.Get("Authorization")).To(Equal("Bearer " + base64.StdEncoding.EncodeToString(in.Token)))
 		serve(w, agent)
-	}
+	})
 	rendered, err := Render(in)
 	b.Expect(err).NotTo(HaveOccurred())
 	read := config{}
@@ -87,15 +87,17 @@ func (b *firstBoot) run() string {
 
 // afterFailures answers otherwise the first times.
 func (b *firstBoot) afterFailures(times int32, otherwise http.HandlerFunc) {
-	good := b.answer
-	b.answer = func(w http.ResponseWriter, r *http.Request) {
+	good := *b.answer.Load()
+	b.answers(func(w http.ResponseWriter, r *http.Request) {
 		if b.asked.Load() <= times {
 			otherwise(w, r)
 			return
 		}
 		good(w, r)
-	}
+	})
 }
+
+func (b *firstBoot) answers(how http.HandlerFunc) { b.answer.Store(&how) }
 
 // strangersCA is a certificate that the server's is not from.
 func strangersCA(t *testing.T) []byte {
