@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -108,12 +109,18 @@ func (r *Requests) Await(t *testing.T, obj client.Object, key client.ObjectKey) 
 		Should(BeNumerically(">", 0), "nobody asked for %T %s", obj, key)
 }
 
-// Manage runs a manager with the controllers that add registers, until the test ends, and returns the client that it gives them.
-func Manage(t *testing.T, cfg *rest.Config, scheme *runtime.Scheme, add func(mgr ctrl.Manager) error) *Requests {
+// Manage runs a manager with the controllers that add registers, until the test ends, and returns the client that it gives them. With
+// namespaces it sees nothing of others: on a server that tests share, it would work on their objects too.
+func Manage(t *testing.T, cfg *rest.Config, scheme *runtime.Scheme, add func(mgr ctrl.Manager) error, namespaces ...string) *Requests {
 	t.Helper()
 	NeedsServer(t, cfg)
+	seen := map[string]cache.Config{}
+	for _, namespace := range namespaces {
+		seen[namespace] = cache.Config{}
+	}
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, GracefulShutdownTimeout: ptr.To(patience),
+		Cache: cache.Options{DefaultNamespaces: seen},
 	})
 	if err != nil {
 		t.Fatal(err)

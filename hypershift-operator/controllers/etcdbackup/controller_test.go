@@ -103,7 +103,7 @@ func TestWatches(t *testing.T) {
 	t.Run("When an HCPEtcdBackup appears, it should be answered", func(t *testing.T) {
 		backup := s3Backup("watched")
 		backup.Namespace = metav1.NamespaceDefault
-		requests := fixture.Manage(t, func(mgr ctrl.Manager) error {
+		requests := fixture.Manage(t, metav1.NamespaceDefault, func(mgr ctrl.Manager) error {
 			return (&Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}}).SetupWithManager(mgr)
 		})
 		requests.ExpectCreated(t, backup, backup)

@@ -27,7 +27,7 @@ func TestWatches(t *testing.T) {
 	const namespace = "watched-clusters"
 	c := fixture.Start(t)
 	fixture.Create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
-	requests := fixture.Manage(t, func(mgr ctrl.Manager) error {
+	requests := fixture.Manage(t, namespace, func(mgr ctrl.Manager) error {
 		r := &Reconciler{
 			Client: mgr.GetClient(), LiveReader: mgr.GetAPIReader(), Clock: clock.RealClock{}, Recorder: mgr.GetEventRecorder("hostedcluster"),
 			Releases: fixture.Payloads(), Platforms: fixture.Platforms(nil),

@@ -27,7 +27,7 @@ func TestWatches(t *testing.T) {
 	fixture.Create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	reader := fixture.NodePool(namespace)
 	reader.Name, reader.Spec.Config = "reader", []corev1.LocalObjectReference{{Name: "read"}}
-	requests := fixture.Manage(t, func(mgr ctrl.Manager) error {
+	requests := fixture.Manage(t, namespace, func(mgr ctrl.Manager) error {
 		mgr.GetClient().(*testenv.Requests).Listed = []client.Object{reader}
 		r := &Reconciler{
 			Client: mgr.GetClient(), Clock: clock.RealClock{}, Recorder: mgr.GetEventRecorder("nodepool"),
@@ -77,7 +77,7 @@ func TestJanitorWatches(t *testing.T) {
 	const namespace = "watched-secrets"
 	c := fixture.Start(t)
 	fixture.Create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
-	requests := fixture.Manage(t, func(mgr ctrl.Manager) error { return (&Janitor{Client: mgr.GetClient()}).SetupWithManager(mgr) })
+	requests := fixture.Manage(t, namespace, func(mgr ctrl.Manager) error { return (&Janitor{Client: mgr.GetClient()}).SetupWithManager(mgr) })
 	t.Run("When a token of a pool that is gone appears, it should look at it", func(t *testing.T) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: tokenPrefix + "-demo-1",
 			Annotations: map[string]string{hyperv1.NodePoolAnnotation: namespace + "/gone"}}}
