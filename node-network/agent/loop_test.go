@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,12 +49,12 @@ type attempts struct {
 	*machine
 	start time.Time
 	at    []time.Duration
-	fails bool
+	fails atomic.Bool
 }
 
 func (a *attempts) Ensure([]netip.Prefix, []netip.Prefix) error {
 	a.at = append(a.at, time.Since(a.start))
-	if a.fails {
+	if a.fails.Load() {
 		return errors.New("no nftables")
 	}
 	return nil
@@ -65,7 +66,8 @@ func looped(t *testing.T, fails bool, during func(a *attempts, changed chan stru
 	var at []time.Duration
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		a := &attempts{machine: &machine{}, start: time.Now(), fails: fails}
+		a := &attempts{machine: &machine{}, start: time.Now()}
+		a.fails.Store(fails)
 		agent := a.agent()
 		agent.Masquerade = a
 		changed := make(chan struct{}, 1)
@@ -114,9 +116,9 @@ func TestLoop(t *testing.T) {
 	t.Run("When it works again it should be tried soon if it fails another time", func(t *testing.T) {
 		at := looped(t, true, func(a *attempts, _ chan struct{}) {
 			passes(7 * time.Second) // 0, 2, 6
-			a.fails = false
+			a.fails.Store(false)
 			passes(8 * time.Second) // 14
-			a.fails = true
+			a.fails.Store(true)
 			passes(65 * time.Second) // 74, 76
 			passes(2 * time.Second)  // 80
 		})
