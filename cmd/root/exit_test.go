@@ -53,10 +53,12 @@ func TestEachCommandRefuses(t *testing.T) {
 // TestNegativeDurations: a wait that ends before it begins would never end.
 func TestNegativeDurations(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
-	for _, args := range []string{"destroy cluster maas --name demo --cluster-grace-period -1s", "create nodepool maas --cluster-name demo --name a --wait --timeout -1s"} {
-		t.Run("When it is "+args+" it should exit with 2", func(t *testing.T) {
-			o := hypershift(t.Context(), "", strings.Fields(args)...)
-			g, flag := NewWithT(t), strings.Fields(args)[len(strings.Fields(args))-2]
+	for flag, command := range map[string]string{
+		"--cluster-grace-period": "destroy cluster maas --name demo", "--timeout": "create nodepool maas --cluster-name demo --name a --wait",
+	} {
+		t.Run("When "+flag+" is below zero it should exit with 2", func(t *testing.T) {
+			o := hypershift(t.Context(), "", append(strings.Fields(command), flag, "-1s")...)
+			g := NewWithT(t)
 			g.Expect(o.code).To(Equal(2))
 			g.Expect(o.stderr).To(Equal("Error: " + flag + " -1s: use 0 or more\n"))
 		})

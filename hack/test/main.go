@@ -3,16 +3,15 @@
 // Command test runs the stages of our tests and says, in its last line, how many passed, failed and were skipped.
 //
 // Usage: go run ./hack/test CHAIN[+CHAIN...] where a CHAIN is stages that run one after another, joined by commas, and chains that are joined by
-// a plus run side by side, as in e2e+unit,fuzz. A stage is one of unit, api, race, race-all, integration, management, fuzz, environment,
-// ha, ha-short, rotation, takeover and e2e.
+// a plus run side by side, as in e2e+unit,fuzz. Without one it names the stages.
 package main
 
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -60,8 +59,8 @@ var management = []string{
 // integration is what crosses packages, with a kube-apiserver.
 var integration = []string{"./test/integration/...", "./test/security/...", "./test/clusterapi/..."}
 
-// racy is what starts goroutines of its own and can be compiled anew in a minute: nothing of Kubernetes is below it. `make test-race`
-// takes all that race-all does, and more than an hour.
+// racy is what starts goroutines of its own and can be compiled anew in a minute: nothing of Kubernetes is below it. The stage race-all has
+// all packages, and takes more than an hour.
 var racy = []string{
 	"./test/maas-simulator", "./test/maas-simulator/api", "./test/maas-simulator/boot", "./test/maas-simulator/faults",
 	"./test/maas-simulator/lifecycle", "./test/maas-simulator/load", "./test/maas-simulator/oauth", "./test/maas-simulator/store",
@@ -87,20 +86,22 @@ func main() {
 // parse reads which stages are to run: chains of them, side by side.
 func parse(args []string) ([][]string, error) {
 	if len(args) != 1 {
-		return nil, errors.New("name the stages, as in e2e+unit,fuzz")
+		return nil, fmt.Errorf("name the stages, as in e2e+unit,fuzz, of %s", known())
 	}
 	var chains [][]string
 	for chain := range strings.SplitSeq(args[0], "+") {
 		names := strings.Split(chain, ",")
 		for _, name := range names {
 			if _, ok := stages[name]; !ok {
-				return nil, fmt.Errorf("%q is no stage; name unit, api, race, race-all, integration, management, fuzz, environment, ha, ha-short, rotation, takeover or e2e", name)
+				return nil, fmt.Errorf("%q is no stage; name one of %s", name, known())
 			}
 		}
 		chains = append(chains, names)
 	}
 	return chains, nil
 }
+
+func known() string { return strings.Join(slices.Sorted(maps.Keys(stages)), ", ") }
 
 // sideBySide runs chains of stages at the same time.
 func sideBySide(chains [][]string) report {

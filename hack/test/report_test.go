@@ -167,17 +167,9 @@ func TestStaged(t *testing.T) {
 	}
 }
 
-// TestStages: a stage is said to whoever types it wrong, and its folders are there.
+// TestStages: the folders of each stage are there.
 func TestStages(t *testing.T) {
-	_, err := parse([]string{"none"})
-	if err == nil {
-		t.Fatal("none is no stage")
-	}
-	said := strings.ReplaceAll(err.Error(), " or ", ", ") + ","
 	for name, s := range stages {
-		if !strings.Contains(said, " "+name+",") {
-			t.Errorf("who names no stage is not told of %s: %v", name, err)
-		}
 		if s.command != nil || name == "unit" {
 			continue
 		}

@@ -123,7 +123,7 @@ func (r *Resolver) read(ctx context.Context, key client.ObjectKey) (map[string][
 	}
 	secret := &corev1.Secret{}
 	err := r.options.Reader.Get(ctx, key, secret)
-	if ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil {
 		return nil, err // Who asked gave up, which says nothing of the Secret.
 	}
 	r.mu.Lock()

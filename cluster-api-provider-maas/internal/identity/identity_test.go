@@ -108,6 +108,10 @@ func TestWhoAskedGivesUp(t *testing.T) {
 	g.Expect(err).To(MatchError(context.Canceled))
 	_, err = r.For(t.Context(), client.ObjectKey{})
 	g.Expect(err).NotTo(HaveOccurred(), "the next one is not told of it")
+
+	answers := fakeclient.NewClientBuilder().WithObjects(secret("a:b:c")).Build()
+	_, err = identity.NewResolver(identity.Options{Reader: answers, Secret: key, Clock: clocktesting.NewFakePassiveClock(time.Now())}).For(gone, client.ObjectKey{})
+	g.Expect(err).NotTo(HaveOccurred(), "credentials that were read are there")
 }
 
 func TestEnvironment(t *testing.T) {
