@@ -28,6 +28,17 @@ func (w *world) change(t *testing.T, mutate func(*hyperv1.HostedControlPlane)) {
 	g.Expect(w.client.Update(t.Context(), w.hcp)).To(Succeed())
 }
 
+// trusts has the cluster trust the certificates of a ConfigMap.
+func (w *world) trusts(t *testing.T, bundle string) {
+	t.Helper()
+	const name = "trusted"
+	err := w.client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{"ca-bundle.crt": bundle}})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	w.change(t, func(hcp *hyperv1.HostedControlPlane) {
+		hcp.Spec.AdditionalTrustBundle = &corev1.LocalObjectReference{Name: name}
+	})
+}
+
 // mustPass passes until the API server takes all: it learns kinds while it serves, and writes endpoints of its own.
 func (w *world) mustPass(t *testing.T) {
 	t.Helper()
@@ -45,11 +56,9 @@ func TestConfiguration(t *testing.T) {
 	renewal := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "system-bootstrap-node-renewal"},
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "any"}}
 	g.Expect(w.client.Create(t.Context(), renewal)).To(Succeed())
-	g.Expect(w.client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "trusted"},
-		Data: map[string]string{"ca-bundle.crt": "CA"}})).To(Succeed())
+	w.trusts(t, "CA")
 	w.change(t, func(hcp *hyperv1.HostedControlPlane) {
 		hcp.Annotations = map[string]string{hyperv1.DisableIgnitionServerAnnotation: ""}
-		hcp.Spec.AdditionalTrustBundle = &corev1.LocalObjectReference{Name: "trusted"}
 		hcp.Spec.DNS.PublicZoneID, hcp.Spec.DNS.PrivateZoneID = "public", "private"
 		hcp.Spec.Configuration.Image = &configv1.ImageSpec{RegistrySources: configv1.RegistrySources{InsecureRegistries: []string{"registry.example"}}}
 		hcp.Spec.Configuration.APIServer = &configv1.APIServerSpec{AdditionalCORSAllowedOrigins: []string{"console"},
@@ -104,6 +113,15 @@ func TestConfiguration(t *testing.T) {
 	g.Expect(server.Spec.ServingCerts.NamedCertificates).To(BeEmpty())
 	g.Expect(server.Spec.AdditionalCORSAllowedOrigins).To(Equal([]string{"console"}))
 	g.Expect(w.gone(t, joining)).To(BeFalse(), "from now on machines join by tokens")
+
+	w.change(t, func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.Configuration = nil })
+	w.mustPass(t)
+	proxy := &configv1.Proxy{}
+	w.get(t, "", "cluster", proxy)
+	g.Expect(proxy.Spec).To(BeZero())
+	g.Expect(proxy.Status.HTTPSProxy).To(BeEmpty())
+	w.get(t, "", "cluster", server)
+	g.Expect(server.Spec.AdditionalCORSAllowedOrigins).To(BeEmpty())
 }
 
 // TestTrouble has what a pass meets: one thing that fails keeps none of the others back, and is told.

@@ -10,6 +10,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -99,7 +100,11 @@ func TestResources(t *testing.T) {
 		g := NewWithT(t)
 		infrastructure := &configv1.Infrastructure{}
 		w.get(t, "", "cluster", infrastructure)
+		g.Expect(infrastructure.Spec.PlatformSpec.Type).To(Equal(configv1.NonePlatformType))
 		g.Expect(infrastructure.Status.PlatformStatus.Type).To(Equal(configv1.NonePlatformType))
+		for _, name := range []string{"openshift-config", "openshift-config-managed"} {
+			w.get(t, "", name, &corev1.Namespace{})
+		}
 		g.Expect(infrastructure.Status.APIServerURL).To(Equal("https://192.0.2.10:30443"))
 		g.Expect(infrastructure.Status.InfrastructureName).To(Equal("demo-abcde"))
 		g.Expect(infrastructure.Status.ControlPlaneTopology).To(Equal(configv1.ExternalTopologyMode))
