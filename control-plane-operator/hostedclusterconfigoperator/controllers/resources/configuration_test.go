@@ -29,10 +29,10 @@ func (w *world) change(t *testing.T, mutate func(*hyperv1.HostedControlPlane)) {
 }
 
 // trusts has the cluster trust the certificates of a ConfigMap.
-func (w *world) trusts(t *testing.T, bundle string) {
+func (w *world) trusts(t *testing.T) {
 	t.Helper()
 	const name = "trusted"
-	err := w.client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{"ca-bundle.crt": bundle}})
+	err := w.client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{"ca-bundle.crt": "CA"}})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	w.change(t, func(hcp *hyperv1.HostedControlPlane) {
 		hcp.Spec.AdditionalTrustBundle = &corev1.LocalObjectReference{Name: name}
@@ -56,7 +56,7 @@ func TestConfiguration(t *testing.T) {
 	renewal := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "system-bootstrap-node-renewal"},
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "any"}}
 	g.Expect(w.client.Create(t.Context(), renewal)).To(Succeed())
-	w.trusts(t, "CA")
+	w.trusts(t)
 	w.change(t, func(hcp *hyperv1.HostedControlPlane) {
 		hcp.Annotations = map[string]string{hyperv1.DisableIgnitionServerAnnotation: ""}
 		hcp.Spec.DNS.PublicZoneID, hcp.Spec.DNS.PrivateZoneID = "public", "private"

@@ -18,7 +18,7 @@ import (
 // TestRefusals takes all that it made away from a guest, whose server refuses each request once when it makes it again.
 func TestRefusals(t *testing.T) {
 	w, g := newWorld(t), NewWithT(t)
-	w.trusts(t, "CA")
+	w.trusts(t)
 	w.change(t, func(hcp *hyperv1.HostedControlPlane) {
 		hcp.Spec.Configuration.Network = &configv1.NetworkSpec{NetworkType: "Other", ServiceNetwork: []string{"192.0.2.0/24"}}
 	})
