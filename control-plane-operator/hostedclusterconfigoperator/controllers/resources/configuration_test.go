@@ -114,8 +114,12 @@ func TestConfiguration(t *testing.T) {
 	g.Expect(server.Spec.AdditionalCORSAllowedOrigins).To(Equal([]string{"console"}))
 	g.Expect(w.gone(t, joining)).To(BeFalse(), "from now on machines join by tokens")
 
-	w.change(t, func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.Configuration = nil })
+	w.change(t, func(hcp *hyperv1.HostedControlPlane) {
+		hcp.Spec.Configuration, hcp.Spec.IssuerURL = nil, "https://issuer.example"
+	})
 	w.mustPass(t)
+	w.get(t, "", "cluster", authentication)
+	g.Expect(authentication.Spec.ServiceAccountIssuer).To(Equal("https://issuer.example"))
 	proxy := &configv1.Proxy{}
 	w.get(t, "", "cluster", proxy)
 	g.Expect(proxy.Spec).To(BeZero())
