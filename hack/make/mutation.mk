@@ -1,9 +1,10 @@
 # What is changed: the packages that decide something about clusters, pools and machines.
-MUTATE ?= ./hypershift-operator/controllers/nodepool ./hypershift-operator/controllers/hostedcluster \
+MUTATE ?= $(addprefix ./hypershift-operator/controllers/,nodepool hostedcluster etcdbackup) ./hypershift-operator/webhook \
 	$(addprefix ./hypershift-operator/platform/,agent aws kubevirt maas registry) \
-	$(addprefix ./control-plane-operator/controllers/,hostedcontrolplane etcd etcdbackup breakglass) \
-	$(addprefix ./control-plane-operator/hostedclusterconfigoperator/controllers/,connection csrapproval inplaceupgrade node nodecount resources revocation workloads) \
-	$(addprefix ./cluster-api-provider-maas/internal/,machine cluster inventory lifecycle placement staticip) \
+	$(addprefix ./control-plane-operator/controllers/,hostedcontrolplane hostedcontrolplane/infra hostedcontrolplane/pki etcd etcdbackup breakglass) \
+	$(addprefix ./control-plane-operator/hostedclusterconfigoperator/controllers/,address connection csrapproval inplaceupgrade node nodecount reencryption \
+		resources revocation workloads) \
+	$(addprefix ./cluster-api-provider-maas/internal/,machine machinetemplate cluster inventory lifecycle placement staticip) \
 	$(addprefix ./ignition-server/,token endpoint payload nodeconfig)
 # How many changes of each, and which sample.
 MUTANTS ?= 30
