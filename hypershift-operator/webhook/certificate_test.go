@@ -81,9 +81,12 @@ func TestCertificate(t *testing.T) {
 		s.reconcile()
 		leaf := s.trusted()
 		s.Expect(leaf.Subject.CommonName).To(Equal("hypershift-operator"))
+		s.Expect(leaf.Subject.Organization).To(ConsistOf("openshift"))
+		s.Expect(leaf.DNSNames).To(ConsistOf("operator", "operator.hypershift", "operator.hypershift.svc", "operator.hypershift.svc.cluster.local"))
 		ca, err := pki.CAOf(s.secret("webhook-serving-ca"))
 		s.Expect(err).NotTo(HaveOccurred())
 		s.Expect(ca.Cert.Subject.CommonName).To(Equal("hypershift-webhook-ca"))
+		s.Expect(ca.Cert.Subject.OrganizationalUnit).To(ConsistOf("openshift"))
 		s.Expect(s.secret("manager-serving-cert").Data).To(HaveKey(corev1.TLSCertKey))
 		writes := *s.writes
 		s.reconcile()
@@ -179,7 +182,9 @@ func TestCertificate(t *testing.T) {
 
 // crd is one of Cluster API's kinds, converted by the operator in a namespace.
 func crd(name, namespace string) *apiextensionsv1.CustomResourceDefinition {
-	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: clusterAPI}}
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{"cluster.x-k8s.io/provider": "cluster-api"},
+	}}
 	operatorwebhook.Convert(crd, namespace)
 	return crd
 }
@@ -193,14 +198,17 @@ func (s world) converts(name string) []byte {
 func TestAuthorityOfTheConversion(t *testing.T) {
 	unconverted := crd("unconverted", operatorNamespace)
 	operatorwebhook.OnlyStored(unconverted)
+	another := crd("another", operatorNamespace)
+	another.Labels = nil
 	all := func() []client.Object {
-		return []client.Object{crd("ours", operatorNamespace), crd("foreign", "capi-system"), unconverted.DeepCopy(), operatorwebhook.Configuration(operatorNamespace)}
+		return []client.Object{crd("ours", operatorNamespace), crd("foreign", "capi-system"), unconverted.DeepCopy(), another.DeepCopy(), operatorwebhook.Configuration(operatorNamespace)}
 	}
 	t.Run("When the operator converts it should be told, of its own kinds only and once", func(t *testing.T) {
 		s := newWorld(t, all()...)
 		s.reconcile()
 		s.Expect(s.converts("ours")).To(Equal(s.secret(caSecret).Data[pki.CACertKey]))
 		s.Expect(s.converts("foreign")).To(BeEmpty(), "another Cluster API's own converter")
+		s.Expect(s.converts("another")).To(BeEmpty(), "a kind of somebody else")
 		writes := *s.writes
 		s.reconcile()
 		s.Expect(*s.writes).To(Equal(writes))

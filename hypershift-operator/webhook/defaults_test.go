@@ -165,6 +165,13 @@ func TestHostedClusterDefaults(t *testing.T) {
 			g.Expect(response.Warnings).To(BeEmpty())
 		})
 	}
+	t.Run("When every node port has an address no node should be needed", func(t *testing.T) {
+		object := services(`{"type":"NodePort","nodePort":{"address":"api.example"}}`)
+		got, response := answer(t, handler{reader(), hostedClusterDefaults}, object)
+		g := NewWithT(t)
+		g.Expect(got).To(MatchJSON(object))
+		g.Expect(response.Warnings).To(BeEmpty())
+	})
 	t.Run("When no node is Ready it should say so and let the validation decide", func(t *testing.T) {
 		g := NewWithT(t)
 		object := services(`{"type":"NodePort"}`)

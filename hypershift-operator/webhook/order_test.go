@@ -89,8 +89,9 @@ func TestAuthorityIsToldFirst(t *testing.T) {
 					}
 					return c.Create(ctx, obj, opts...)
 				}})
-			_, err := s.cert.Reconcile(s.ctx, ctrl.Request{})
+			result, err := s.cert.Reconcile(s.ctx, ctrl.Request{})
 			s.Expect(err).To(MatchError(ContainSubstring(secret)))
+			s.Expect(result).To(BeZero(), "the controller knows when to try again")
 			config := &admissionv1.MutatingWebhookConfiguration{}
 			s.Expect(s.client.Get(s.ctx, client.ObjectKey{Name: operatorwebhook.Name}, config)).To(Succeed())
 			s.Expect(config.Webhooks[0].ClientConfig.CABundle).To(BeEmpty())

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/openshift/hypershift/support/operatorwebhook"
+	"github.com/openshift/hypershift/support/pki"
+)
+
+// again makes a pass, and returns when the next one is.
+func (s world) again() time.Duration {
+	result, err := s.cert.Reconcile(s.ctx, ctrl.Request{})
+	s.Expect(err).NotTo(HaveOccurred())
+	return result.RequeueAfter
+}
+
+// TestAgain: as long as a former authority is trusted somewhere, somebody has to come back to end that.
+func TestAgain(t *testing.T) {
+	for name, objects := range map[string]func() []client.Object{
+		"defaults are set": func() []client.Object { return []client.Object{operatorwebhook.Configuration(operatorNamespace)} },
+		"objects are converted": func() []client.Object {
+			return []client.Object{crd("ours", operatorNamespace), crd("theirs", "capi-system")}
+		},
+		"both are done": func() []client.Object {
+			return []client.Object{crd("ours", operatorNamespace), operatorwebhook.Configuration(operatorNamespace)}
+		},
+	} {
+		t.Run("When "+name+" it should come back for the authority before, an hour after the new one was made", func(t *testing.T) {
+			s := newWorld(t, objects()...)
+			s.Expect(s.again()).To(Equal(recheck))
+			s.Expect(s.client.Delete(s.ctx, s.secret(caSecret))).To(Succeed())
+			s.clock.SetTime(s.clock.Now().Add(24 * time.Hour))
+			s.Expect(s.again()).To(Equal(overlap))
+			s.Expect(s.again()).To(Equal(overlap), "not only when it writes")
+			ca, err := pki.CAOf(s.secret(caSecret))
+			s.Expect(err).NotTo(HaveOccurred())
+			s.clock.SetTime(ca.Cert.NotBefore.Add(overlap - time.Second))
+			s.Expect(s.again()).To(Equal(overlap))
+			s.clock.SetTime(ca.Cert.NotBefore.Add(overlap))
+			s.Expect(s.again()).To(Equal(recheck))
+		})
+	}
+	t.Run("When there is nobody to tell it should look at its certificates alone", func(t *testing.T) {
+		NewWithT(t).Expect(newWorld(t).again()).To(Equal(recheck))
+	})
+	t.Run("When one of several trusts the authority before, whichever that is, it should come back", func(t *testing.T) {
+		for _, stale := range []string{"a", "b"} {
+			s := newWorld(t, crd("a", operatorNamespace), crd("b", operatorNamespace))
+			s.again()
+			other, err := pki.NewCA(pki.Name{CommonName: "before"}, s.clock.Now())
+			s.Expect(err).NotTo(HaveOccurred())
+			kind := &apiextensionsv1.CustomResourceDefinition{}
+			s.Expect(s.client.Get(s.ctx, client.ObjectKey{Name: stale}, kind)).To(Succeed())
+			kind.Spec.Conversion.Webhook.ClientConfig.CABundle = other.CertPEM
+			s.Expect(s.client.Update(s.ctx, kind)).To(Succeed())
+			s.Expect(s.again()).To(Equal(overlap), stale)
+		}
+	})
+}
+
+func TestTellsEach(t *testing.T) {
+	for _, at := range []int{0, 1} {
+		t.Run("When one webhook alone has lost the authority it should be told", func(t *testing.T) {
+			s := newWorld(t, operatorwebhook.Configuration(operatorNamespace))
+			s.again()
+			config := &admissionv1.MutatingWebhookConfiguration{}
+			s.Expect(s.client.Get(s.ctx, client.ObjectKey{Name: operatorwebhook.Name}, config)).To(Succeed())
+			config.Webhooks[at].ClientConfig.CABundle = nil
+			s.Expect(s.client.Update(s.ctx, config)).To(Succeed())
+			s.again()
+			s.trusted()
+		})
+	}
+}
+
+func TestKindChangedMeanwhile(t *testing.T) {
+	t.Run("When somebody writes a kind between reading it and telling it, it should be read anew", func(t *testing.T) {
+		s := newWorld(t, crd("ours", operatorNamespace))
+		whole := s.cert.Reader
+		s.cert.Reader = interceptor.NewClient(s.client.(client.WithWatch), interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				if err := c.List(ctx, list, opts...); err != nil {
+					return err
+				}
+				kind := &apiextensionsv1.CustomResourceDefinition{}
+				s.Expect(c.Get(ctx, client.ObjectKey{Name: "ours"}, kind)).To(Succeed())
+				operatorwebhook.Convert(kind, "capi-system")
+				kind.Spec.Conversion.Webhook.ClientConfig.CABundle = []byte("theirs")
+				return c.Update(ctx, kind)
+			},
+		})
+		s.Expect(s.again()).To(Equal(retry))
+		s.cert.Reader = whole
+		s.Expect(s.again()).To(Equal(recheck))
+		s.Expect(s.converts("ours")).To(Equal([]byte("theirs")), "it is theirs now")
+	})
+}
