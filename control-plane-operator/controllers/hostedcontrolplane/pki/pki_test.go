@@ -214,7 +214,9 @@ func TestReconcile(t *testing.T) {
 		g := NewWithT(t)
 		w.hcp.Spec.KubeAPIServerDNSName = "kube.example.com"
 		g.Expect(w.pass()).To(Succeed())
-		g.Expect(string(w.secret(CustomAdminKubeconfig).Data["kubeconfig"])).To(ContainSubstring("https://kube.example.com:30443"))
+		custom := w.secret(CustomAdminKubeconfig)
+		g.Expect(string(custom.Data["kubeconfig"])).To(ContainSubstring("https://kube.example.com:30443"))
+		g.Expect(custom.Labels).To(HaveKeyWithValue("hypershift.openshift.io/kubeconfig", "external"))
 		w.hcp.Spec.KubeAPIServerDNSName = ""
 		g.Expect(w.pass()).To(Succeed())
 		err := w.r.Client.Get(t.Context(), crclient.ObjectKey{Namespace: namespace, Name: CustomAdminKubeconfig}, &corev1.Secret{})

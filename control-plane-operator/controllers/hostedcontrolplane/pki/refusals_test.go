@@ -18,23 +18,20 @@ import (
 // TestRefusals: a certificate that could not be written is one that somebody misses who has no way to tell.
 func TestRefusals(t *testing.T) {
 	for name, edit := range map[string]func(*world){
-		"etcd is the user's": func(w *world) {
+		"a cluster with its own etcd and name is made": func(w *world) {
+			w.hcp.Spec.KubeAPIServerDNSName = "kube.example.com"
 			w.hcp.Spec.Etcd = hyperv1.EtcdSpec{ManagementType: hyperv1.Unmanaged, Unmanaged: &hyperv1.UnmanagedEtcdSpec{
 				TLS: hyperv1.EtcdTLSConfig{ClientSecret: corev1.LocalObjectReference{Name: "mine"}},
 			}}
 		},
-		"the user names the API server": func(w *world) { w.hcp.Spec.KubeAPIServerDNSName = "kube.example.com" },
-		"the user named it before": func(w *world) {
+		"signers rotate and its name goes": func(w *world) {
 			w.hcp.Spec.KubeAPIServerDNSName = "kube.example.com"
 			NewWithT(w.t).Expect(w.pass()).To(Succeed())
 			w.hcp.Spec.KubeAPIServerDNSName = ""
-		},
-		"signers rotate": func(w *world) {
-			NewWithT(w.t).Expect(w.pass()).To(Succeed())
 			w.annotate(map[string]string{RotationAnnotation: "all=1"})
 		},
 	} {
-		t.Run("When the server refuses a request and "+name+" the pass should fail of it", func(t *testing.T) {
+		t.Run("When a request is refused as "+name+" the pass should fail of it", func(t *testing.T) {
 			w := newWorld(t, &corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine"},
 				Data:       map[string][]byte{"etcd-client.crt": []byte("C"), "etcd-client.key": []byte("K"), "etcd-client-ca.crt": []byte("CA")},

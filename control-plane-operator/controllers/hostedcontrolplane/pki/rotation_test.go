@@ -168,6 +168,43 @@ func verifyOptions(w *world) x509.VerifyOptions {
 	return x509.VerifyOptions{Roots: w.bundle(ClientBundle), CurrentTime: w.clock.Now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 }
 
+// TestOneStepAtATime: who could have taken what is written just now?
+func TestOneStepAtATime(t *testing.T) {
+	t.Run("When a pass has written anything it should take no step", func(t *testing.T) {
+		g, w := NewWithT(t), newWorld(t)
+		g.Expect(w.pass()).To(Succeed())
+		w.deploy()
+		w.annotate(map[string]string{RotationAnnotation: "root-ca=1"})
+		g.Expect(w.pass()).To(Succeed())
+		g.Expect(w.pass()).To(Succeed())
+		w.roll()
+		for _, lost := range []crclient.Object{
+			w.secret(RootCA), w.secret(AdminKubeconfig), w.secret(SchedulerClient),
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: EtcdBundle}},
+		} {
+			if lost.GetName() == RootCA {
+				lost.SetOwnerReferences(nil)
+				g.Expect(w.r.Client.Update(t.Context(), lost)).To(Succeed())
+			} else {
+				g.Expect(w.r.Client.Delete(t.Context(), lost)).To(Succeed())
+			}
+			g.Expect(w.pass()).To(Succeed())
+			g.Expect(w.stages()).To(Equal(map[string]pki.Stage{RootCA: pki.Trusting}), lost.GetName())
+		}
+		w.roll()
+		g.Expect(w.pass()).To(Succeed())
+		g.Expect(w.stages()).To(Equal(map[string]pki.Stage{RootCA: pki.Signing}))
+	})
+	t.Run("When a cluster is new it should take what is asked for as done", func(t *testing.T) {
+		g, w := NewWithT(t), newWorld(t)
+		w.annotate(map[string]string{RotationAnnotation: "all=1"})
+		for range 3 {
+			g.Expect(w.pass()).To(Succeed())
+		}
+		g.Expect(w.stages()).To(BeEmpty())
+	})
+}
+
 func TestRotateWithDeadHost(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(t)

@@ -120,6 +120,52 @@ func TestWhoIsTrusted(t *testing.T) {
 	}
 }
 
+// TestAuthorities: who looks at a certificate finds these names in it, which are not those of the Secrets.
+func TestAuthorities(t *testing.T) {
+	t.Run("When authorities are made they should say what they are", func(t *testing.T) {
+		w, names := newWorld(t), map[string]string{}
+		if err := w.pass(); err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range authorities {
+			made := parsed(t, w.secret(a.secret).Data[pki.CACertKey])
+			names[a.secret] = made.Subject.CommonName
+			NewWithT(t).Expect(made.Subject.OrganizationalUnit).To(ConsistOf("openshift"))
+		}
+		NewWithT(t).Expect(names).To(Equal(map[string]string{
+			"root-ca": "root-ca", "cluster-signer-ca": "kube-csr-signer", "etcd-signer": "etcd-signer", "etcd-metrics-signer": "etcd-metrics-signer",
+			"kas-aggregator-client-signer": "aggregator-signer", "kube-control-plane-signer": "kube-control-plane-signer",
+			"kube-apiserver-to-kubelet-signer": "kube-apiserver-to-kubelet-signer", "system-admin-signer": "admin-kubeconfig-signer",
+			"customer-system-admin-signer": "customer-break-glass-signer", "sre-system-admin-signer": "sre-break-glass-signer",
+			"hcco-signer": "hcco-signer", "ignition-server-ca-cert": "ignition-root-ca",
+		}))
+	})
+	t.Run("When machines learned of an authority as they were installed, the way from there should be kept", func(t *testing.T) {
+		var kept []string
+		for _, a := range authorities {
+			if (turnover{}).of(a).KeepChain {
+				kept = append(kept, a.secret)
+			}
+		}
+		NewWithT(t).Expect(kept).To(ConsistOf(RootCA, ClusterSignerCA, KubeletClientSigner, IgnitionCA))
+	})
+	t.Run("When somebody is given a bundle, they should trust these and no others", func(t *testing.T) {
+		trusts := map[string][]string{}
+		for _, b := range bundles {
+			trusts[b.configMap] = b.signers
+		}
+		g := NewWithT(t)
+		g.Expect(trusts).To(HaveLen(6))
+		g.Expect(trusts["root-ca"]).To(ConsistOf(RootCA))
+		g.Expect(trusts["etcd-ca"]).To(ConsistOf(EtcdSigner))
+		g.Expect(trusts["etcd-metrics-ca"]).To(ConsistOf(EtcdMetricsSigner))
+		g.Expect(trusts["aggregator-client-ca"]).To(ConsistOf(AggregatorSigner))
+		g.Expect(trusts["client-ca"]).To(ConsistOf(ControlPlaneSigner, KubeletClientSigner, SystemAdminSigner, ConfigOperatorCA, ClusterSignerCA,
+			CustomerBreakGlassSigner, SREBreakGlassSigner))
+		g.Expect(trusts[KubeletClientBundle]).To(ConsistOf(KubeletClientSigner, ClusterSignerCA), "whom kubelets let in")
+	})
+}
+
 func TestKubeconfigs(t *testing.T) {
 	byName := func(edit func(*hyperv1.HostedControlPlane)) map[string]kubeconfig {
 		hcp := fixture.ControlPlane()
