@@ -18,13 +18,6 @@ import (
 	"github.com/openshift/hypershift/support/pki"
 )
 
-// again makes a pass, and returns when the next one is.
-func (s world) again() time.Duration {
-	result, err := s.cert.Reconcile(s.ctx, ctrl.Request{})
-	s.Expect(err).NotTo(HaveOccurred())
-	return result.RequeueAfter
-}
-
 // TestAgain: as long as a former authority is trusted somewhere, somebody has to come back to end that.
 func TestAgain(t *testing.T) {
 	for name, objects := range map[string]func() []client.Object{
@@ -38,47 +31,47 @@ func TestAgain(t *testing.T) {
 	} {
 		t.Run("When "+name+" it should come back for the authority before, an hour after the new one was made", func(t *testing.T) {
 			s := newWorld(t, objects()...)
-			s.Expect(s.again()).To(Equal(recheck))
+			s.Expect(s.reconcile()).To(Equal(recheck))
 			s.Expect(s.client.Delete(s.ctx, s.secret(caSecret))).To(Succeed())
 			s.clock.SetTime(s.clock.Now().Add(24 * time.Hour))
-			s.Expect(s.again()).To(Equal(overlap))
-			s.Expect(s.again()).To(Equal(overlap), "not only when it writes")
+			s.Expect(s.reconcile()).To(Equal(overlap))
+			s.Expect(s.reconcile()).To(Equal(overlap), "not only when it writes")
 			ca, err := pki.CAOf(s.secret(caSecret))
 			s.Expect(err).NotTo(HaveOccurred())
 			s.clock.SetTime(ca.Cert.NotBefore.Add(overlap - time.Second))
-			s.Expect(s.again()).To(Equal(overlap))
+			s.Expect(s.reconcile()).To(Equal(overlap))
 			s.clock.SetTime(ca.Cert.NotBefore.Add(overlap))
-			s.Expect(s.again()).To(Equal(recheck))
+			s.Expect(s.reconcile()).To(Equal(recheck))
 		})
 	}
 	t.Run("When there is nobody to tell it should look at its certificates alone", func(t *testing.T) {
-		NewWithT(t).Expect(newWorld(t).again()).To(Equal(recheck))
+		NewWithT(t).Expect(newWorld(t).reconcile()).To(Equal(recheck))
 	})
 	t.Run("When one of several trusts the authority before, whichever that is, it should come back", func(t *testing.T) {
 		for _, stale := range []string{"a", "b"} {
 			s := newWorld(t, crd("a", operatorNamespace), crd("b", operatorNamespace))
-			s.again()
+			s.reconcile()
 			other, err := pki.NewCA(pki.Name{CommonName: "before"}, s.clock.Now())
 			s.Expect(err).NotTo(HaveOccurred())
 			kind := &apiextensionsv1.CustomResourceDefinition{}
 			s.Expect(s.client.Get(s.ctx, client.ObjectKey{Name: stale}, kind)).To(Succeed())
 			kind.Spec.Conversion.Webhook.ClientConfig.CABundle = other.CertPEM
 			s.Expect(s.client.Update(s.ctx, kind)).To(Succeed())
-			s.Expect(s.again()).To(Equal(overlap), stale)
+			s.Expect(s.reconcile()).To(Equal(overlap), stale)
 		}
 	})
 }
 
 func TestTellsEach(t *testing.T) {
-	for _, at := range []int{0, 1} {
-		t.Run("When one webhook alone has lost the authority it should be told", func(t *testing.T) {
+	for at, which := range []string{"first", "second"} {
+		t.Run("When the "+which+" webhook alone has lost the authority it should be told", func(t *testing.T) {
 			s := newWorld(t, operatorwebhook.Configuration(operatorNamespace))
-			s.again()
+			s.reconcile()
 			config := &admissionv1.MutatingWebhookConfiguration{}
 			s.Expect(s.client.Get(s.ctx, client.ObjectKey{Name: operatorwebhook.Name}, config)).To(Succeed())
 			config.Webhooks[at].ClientConfig.CABundle = nil
 			s.Expect(s.client.Update(s.ctx, config)).To(Succeed())
-			s.again()
+			s.reconcile()
 			s.trusted()
 		})
 	}
@@ -100,9 +93,11 @@ func TestKindChangedMeanwhile(t *testing.T) {
 				return c.Update(ctx, kind)
 			},
 		})
-		s.Expect(s.again()).To(Equal(retry))
+		result, err := s.cert.Reconcile(s.ctx, ctrl.Request{})
+		s.Expect(err).NotTo(HaveOccurred())
+		s.Expect(result.RequeueAfter).To(Equal(retry))
 		s.cert.Reader = whole
-		s.Expect(s.again()).To(Equal(recheck))
+		s.Expect(s.reconcile()).To(Equal(recheck))
 		s.Expect(s.converts("ours")).To(Equal([]byte("theirs")), "it is theirs now")
 	})
 }

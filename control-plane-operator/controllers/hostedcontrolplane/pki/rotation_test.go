@@ -179,15 +179,10 @@ func TestOneStepAtATime(t *testing.T) {
 		g.Expect(w.pass()).To(Succeed())
 		w.roll()
 		for _, lost := range []crclient.Object{
-			w.secret(RootCA), w.secret(AdminKubeconfig), w.secret(SchedulerClient),
+			w.secret(AdminKubeconfig), w.secret(SchedulerClient),
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: EtcdBundle}},
 		} {
-			if lost.GetName() == RootCA {
-				lost.SetOwnerReferences(nil)
-				g.Expect(w.r.Client.Update(t.Context(), lost)).To(Succeed())
-			} else {
-				g.Expect(w.r.Client.Delete(t.Context(), lost)).To(Succeed())
-			}
+			g.Expect(w.r.Client.Delete(t.Context(), lost)).To(Succeed())
 			g.Expect(w.pass()).To(Succeed())
 			g.Expect(w.stages()).To(Equal(map[string]pki.Stage{RootCA: pki.Trusting}), lost.GetName())
 		}
