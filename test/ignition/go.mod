@@ -2,6 +2,8 @@ module github.com/openshift/hypershift/test/ignition
 
 go 1.26.0
 
+toolchain go1.26.9
+
 tool github.com/coreos/ignition/v2/internal
 
 require (

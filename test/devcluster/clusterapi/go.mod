@@ -2,6 +2,8 @@ module github.com/openshift/hypershift/test/devcluster/clusterapi
 
 go 1.26.0
 
+toolchain go1.26.9
+
 tool sigs.k8s.io/cluster-api
 
 require (

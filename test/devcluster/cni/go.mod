@@ -2,6 +2,8 @@ module github.com/openshift/hypershift/test/devcluster/cni
 
 go 1.26.0
 
+toolchain go1.26.9
+
 tool (
 	github.com/containernetworking/plugins/plugins/ipam/host-local
 	github.com/containernetworking/plugins/plugins/main/bridge

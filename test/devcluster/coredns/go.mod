@@ -2,6 +2,8 @@ module github.com/openshift/hypershift/test/devcluster/coredns
 
 go 1.26.0
 
+toolchain go1.26.9
+
 require github.com/coredns/coredns v1.14.4
 
 require (

@@ -2,6 +2,8 @@ module github.com/openshift/hypershift/test/devcluster/kube
 
 go 1.26.0
 
+toolchain go1.26.9
+
 require (
 	github.com/spf13/cobra v1.10.2
 	go.etcd.io/etcd/server/v3 v3.6.8

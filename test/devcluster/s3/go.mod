@@ -2,6 +2,8 @@ module github.com/openshift/hypershift/test/devcluster/s3
 
 go 1.26.0
 
+toolchain go1.26.9
+
 require github.com/johannesboyne/gofakes3 v1.2.0
 
 require (
