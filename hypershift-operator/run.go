@@ -159,7 +159,7 @@ func run(ctx context.Context, f *runFlags) error {
 	if err := addMetrics(mgr, image, imageID); err != nil {
 		return err
 	}
-	if err := addControllers(mgr, f, platforms, image, overrides, release.NewReader(overrides)); err != nil {
+	if err := addControllers(mgr, f, platforms, image, overrides, release.NewReader(overrides).Limited(f.limits.Image)); err != nil {
 		return err
 	}
 	ctrl.Log.Info("Starting the operator", "namespace", f.namespace, "image", image, "commit", version.Commit())

@@ -3,6 +3,7 @@
 package release
 
 import (
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -81,25 +82,37 @@ func TestReadersAreKept(t *testing.T) {
 
 // TestOfPool: which digest a pool's machines get, when somebody moves the tag that spec names.
 func TestOfPool(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("0", 64)
 	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{hyperv1.ReleaseImageSourceAnnotation: "r:1"}},
 		Spec: hyperv1.HostedControlPlaneSpec{ReleaseImage: "r@sha256:1"}}
 	for _, tc := range []struct {
-		name, image, resolved string
-		hcp                   *hyperv1.HostedControlPlane
-		want                  string
+		name, image, status, annotation string
+		hcp                             *hyperv1.HostedControlPlane
+		want                            string
 	}{
-		{"When it was read before, it should be what it was then", "r:1", "r:1 r@sha256:0", hcp, "r@sha256:0"},
-		{"When spec names another now, what was read before should not count", "r:2", "r:1 r@sha256:0", hcp, "r:2"},
-		{"When the control plane took it, it should be the same", "r:1", "", hcp, "r@sha256:1"},
-		{"When the control plane took it, and the pool had another before, it should be the control plane's", "r:1", "r:0 r@sha256:0", hcp, "r@sha256:1"},
-		{"When somebody broke the annotation, it should not count", "r:1", "r:1", hcp, "r@sha256:1"},
-		{"When there is no control plane, it should be what spec names", "r:1", "", nil, "r:1"},
-		{"When the control plane took another, it should be what spec names", "r:3", "", hcp, "r:3"},
+		{"When it was read before, it should be what it was then", "r:1", "r:1 r@" + digest, "", hcp, "r@" + digest},
+		{"When spec names another now, what was read before should not count", "r:2", "r:1 r@" + digest, "", hcp, "r:2"},
+		{"When the control plane took it, it should be the same", "r:1", "", "", hcp, "r@sha256:1"},
+		{"When the control plane took it, and the pool had another before, it should be the control plane's", "r:1", "r:0 r@" + digest, "", hcp, "r@sha256:1"},
+		{"When there is no control plane, it should be what spec names", "r:1", "", "", nil, "r:1"},
+		{"When the control plane took another, it should be what spec names", "r:3", "", "", hcp, "r:3"},
+
+		{"When 0.1.0 noted it in an annotation, it should be that", "r:1", "", "r:1 r@" + digest, hcp, "r@" + digest},
+		{"When status says it, an annotation should not count", "r:1", "r:1 r@sha256:2", "r:1 r@" + digest, hcp, "r@sha256:2"},
+		{"When status is about another release, an annotation should not count either", "r:3", "r:1 r@sha256:2", "r:3 r@" + digest, nil, "r:3"},
+		{"When an annotation names another registry, it should not count", "r:1", "", "r:1 10.9.8.7:80/r@" + digest, hcp, "r@sha256:1"},
+		{"When an annotation names another repository, it should not count", "r:1", "", "r:1 r/evil@" + digest, hcp, "r@sha256:1"},
+		{"When an annotation leads to another folder, it should not count", "a.example/r:1", "", "a.example/r:1 a.example/r/../evil@" + digest, nil, "a.example/r:1"},
+		{"When an annotation names a tag, it should not count", "r:1", "", "r:1 r:2", hcp, "r@sha256:1"},
+		{"When an annotation is broken, it should not count", "r:1", "", "r:1", hcp, "r@sha256:1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			pool := &hyperv1.NodePool{Spec: hyperv1.NodePoolSpec{Release: hyperv1.Release{Image: tc.image}}}
-			if tc.resolved != "" {
-				pool.Annotations = map[string]string{hyperv1.NodePoolResolvedReleaseAnnotation: tc.resolved}
+			if image, pinned, ok := strings.Cut(tc.status, " "); ok {
+				pool.Status.ResolvedRelease = &hyperv1.NodePoolResolvedRelease{Image: image, PinnedImage: pinned}
+			}
+			if tc.annotation != "" {
+				pool.Annotations = map[string]string{hyperv1.NodePoolResolvedReleaseAnnotation: tc.annotation}
 			}
 			NewWithT(t).Expect(OfPool(pool, tc.hcp)).To(Equal(tc.want))
 		})

@@ -44,12 +44,19 @@ type Lookup interface {
 // Reader is the Lookup that reads from registries. It is safe for concurrent use.
 type Reader struct {
 	overrides map[string]string
+	allow     func(image string) error
 	byAccess  *lru.Cache
 }
 
 // NewReader makes a Reader; overrides maps prefixes of image references to what replaces them.
 func NewReader(overrides map[string]string) *Reader {
 	return &Reader{overrides: overrides, byAccess: lru.New(readers)}
+}
+
+// Limited has the reader call no registry for a release or a mirror that allow refuses, whatever named it.
+func (r *Reader) Limited(allow func(image string) error) *Reader {
+	r.allow = allow
+	return r
 }
 
 // Lookup implements Lookup.
@@ -78,6 +85,7 @@ func (r *Reader) registry(access Access) (*releaseinfo.Registry, error) {
 	}
 	registry, err := releaseinfo.NewRegistry(releaseinfo.Options{
 		CABundle: access.TrustBundle, Overrides: r.overrides, Mirrors: mirrors(access.Mirrors), Timeout: lookupTimeout,
+		Allow: r.allow,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("spec.additionalTrustBundle: %w", err)

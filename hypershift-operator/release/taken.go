@@ -5,6 +5,8 @@ package release
 import (
 	"strings"
 
+	"github.com/google/go-containerregistry/pkg/name"
+
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
 
@@ -27,15 +29,38 @@ func Taken(hcp *hyperv1.HostedControlPlane, image string) (string, bool) {
 }
 
 // OfPool is the pull spec that a pool's release is read by: what spec names, by the digest that it had when it was first
-// read, be it by the control plane (nil for none). So machines differ neither among each other nor from it because somebody
-// moved a tag.
+// read, be it by the control plane (nil for none). So machines differ neither among each other nor from it because a tag was
+// moved.
 func OfPool(pool *hyperv1.NodePool, hcp *hyperv1.HostedControlPlane) string {
 	image := pool.Spec.Release.Image
-	if named, pinned, ok := strings.Cut(pool.Annotations[hyperv1.NodePoolResolvedReleaseAnnotation], " "); ok && named == image {
+	if resolved := pool.Status.ResolvedRelease; resolved != nil {
+		if resolved.Image == image {
+			return resolved.PinnedImage
+		}
+	} else if pinned, ok := annotated(pool); ok {
 		return pinned
 	}
 	if taken, ok := Taken(hcp, image); ok {
 		return taken
 	}
 	return image
+}
+
+// annotated is the release that the annotation of 0.1.0 and of backups names. Tenants write annotations: it counts only as far
+// as spec could say the same, with a digest of the very repository.
+func annotated(pool *hyperv1.NodePool) (string, bool) {
+	image := pool.Spec.Release.Image
+	named, pinned, ok := strings.Cut(pool.Annotations[hyperv1.NodePoolResolvedReleaseAnnotation], " ")
+	if !ok || named != image {
+		return "", false
+	}
+	reference, err := name.NewDigest(pinned)
+	if err != nil {
+		return "", false
+	}
+	spec, err := name.ParseReference(image)
+	if err != nil || spec.Context() != reference.Context() {
+		return "", false
+	}
+	return pinned, true
 }

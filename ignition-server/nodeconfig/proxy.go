@@ -3,13 +3,11 @@
 package nodeconfig
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/coreos/ignition/v2/config/v3_4/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/openshift/hypershift/support/nodeplan"
+	"github.com/openshift/hypershift/support/syntax/systemd"
 )
 
 const (
@@ -26,15 +24,22 @@ func (in Input) proxyFiles() ([]types.File, error) {
 	if err := in.Proxy.Check(); err != nil {
 		return nil, err
 	}
-	var text strings.Builder
-	for _, variable := range []struct{ name, value string }{
-		{"HTTP_PROXY", in.Proxy.HTTP}, {"HTTPS_PROXY", in.Proxy.HTTPS}, {"NO_PROXY", in.Proxy.NoProxy},
+	const field = "spec.configuration.proxy."
+	var variables []systemd.Variable
+	for _, variable := range []systemd.Variable{
+		{Field: field + "httpProxy", Name: "HTTP_PROXY", Value: in.Proxy.HTTP},
+		{Field: field + "httpsProxy", Name: "HTTPS_PROXY", Value: in.Proxy.HTTPS},
+		{Field: field + "noProxy", Name: "NO_PROXY", Value: in.Proxy.NoProxy},
 	} {
-		if variable.value != "" {
-			fmt.Fprintf(&text, "%s=%s\n", variable.name, systemdQuote(variable.value))
+		if variable.Value != "" {
+			variables = append(variables, variable)
 		}
 	}
-	return []types.File{file(proxyPath, 0o600, []byte(text.String()))}, nil
+	text, err := systemd.EnvironmentFile(variables...)
+	if err != nil {
+		return nil, err
+	}
+	return []types.File{file(proxyPath, 0o600, text)}, nil
 }
 
 // addProxy has the units read the proxy.
@@ -46,9 +51,4 @@ func (in Input) addProxy(units []types.Unit) []types.Unit {
 		units[i].Dropins = append(units[i].Dropins, types.Dropin{Name: "10-hypershift-proxy.conf", Contents: ptr.To(proxyDropin)})
 	}
 	return units
-}
-
-// systemdQuote quotes a value of an EnvironmentFile.
-func systemdQuote(value string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "`", "\\`", `$`, `\$`).Replace(value) + `"`
 }

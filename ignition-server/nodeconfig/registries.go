@@ -12,6 +12,7 @@ import (
 
 	"github.com/openshift/hypershift/support/nodeinput"
 	"github.com/openshift/hypershift/support/releaseinfo"
+	"github.com/openshift/hypershift/support/syntax/toml"
 )
 
 const (
@@ -111,9 +112,9 @@ func (r *registryRenderer) hostsFile(host string, trusted []string) string {
 	}
 	if settings.Insecure && !settings.Blocked {
 		tables.WriteString(table("https://"+server, "skip_verify = true\n"))
-		return fmt.Sprintf("server = %q\n%s", "http://"+server, tables.String())
+		return fmt.Sprintf("server = %s\n%s", toml.String("http://"+server), tables.String())
 	}
-	head := fmt.Sprintf("server = %q\n%s", "https://"+server, trust(trusted))
+	head := fmt.Sprintf("server = %s\n%s", toml.String("https://"+server), trust(trusted))
 	if settings.Blocked {
 		head += blocked
 	}
@@ -133,18 +134,14 @@ func (r *registryRenderer) mirrorTable(endpoint string) string {
 }
 
 func table(endpoint, settings string) string {
-	return fmt.Sprintf("\n[host.%q]\ncapabilities = [\"pull\", \"resolve\"]\n%s", endpoint, settings)
+	return fmt.Sprintf("\n[host.%s]\ncapabilities = [\"pull\", \"resolve\"]\n%s", toml.String(endpoint), settings)
 }
 
 func trust(paths []string) string {
 	if len(paths) == 0 {
 		return ""
 	}
-	quoted := make([]string, 0, len(paths))
-	for _, p := range paths {
-		quoted = append(quoted, fmt.Sprintf("%q", p))
-	}
-	return "ca = [" + strings.Join(quoted, ", ") + "]\n"
+	return "ca = " + toml.Strings(paths...) + "\n"
 }
 
 // pullSecretFile gives the pull secret to the kubelet, which reads config.json in its root folder.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/openshift/hypershift/node-agent/host"
 	"github.com/openshift/hypershift/support/nodeplan"
+	"github.com/openshift/hypershift/support/syntax/toml"
 )
 
 const (
@@ -31,7 +32,7 @@ const (
 var (
 	//go:embed files/containerd.toml
 	containerdText     string
-	containerdTemplate = template.Must(template.New("containerd.toml").Parse(containerdText))
+	containerdTemplate = template.Must(template.New("containerd.toml").Funcs(template.FuncMap{"toml": toml.String}).Parse(containerdText))
 	//go:embed files/crictl.yaml
 	crictlConfig []byte
 )

@@ -18,6 +18,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/hosted"
+	"github.com/openshift/hypershift/support/tenantlimits"
 )
 
 // Labels and annotations of the pods of a hosted control plane.
@@ -33,9 +34,6 @@ const (
 	topologyAnnotation      = hyperv1.TopologyAnnotation
 	dedicatedTopology       = "dedicated-request-serving-components"
 	safeToEvictAnnotation   = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
-
-	// labelDomain is the prefix of the keys of our labels.
-	labelDomain = "hypershift.openshift.io/"
 
 	managedByValue = "control-plane-operator"
 	pullSecretName = hosted.PullSecret
@@ -66,6 +64,7 @@ func (c *Component) setDefaults(ctx context.Context, scope *Scope, w *workload) 
 	setThrift(scope.HCP, &w.template.Spec)
 	c.injectProber(&w.template.Spec)
 	addTmp(w.template)
+	Bound(&w.template.Spec)
 	if err := c.setImages(scope, &w.template.Spec); err != nil {
 		return err
 	}
@@ -126,8 +125,8 @@ func (c *Component) setStrategy(d *appsv1.Deployment) {
 func (c *Component) setPodMetadata(hcp *hyperv1.HostedControlPlane, pod *corev1.PodTemplateSpec) {
 	labels := map[string]string{}
 	for key, value := range hcp.Spec.Labels {
-		// Ours decide what a pod may reach; they are not a tenant's to give.
-		if !strings.HasPrefix(key, labelDomain) {
+		// Services and NetworkPolicies go by reserved labels: they decide what a pod reaches, and who reaches it.
+		if !tenantlimits.ReservedLabel(key) {
 			labels[key] = value
 		}
 	}

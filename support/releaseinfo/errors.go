@@ -10,6 +10,9 @@ import (
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/safeerror"
 )
 
 // Reason says why a payload could not be read.
@@ -26,13 +29,19 @@ const (
 	ReasonNotARelease Reason = "NotARelease"
 	// ReasonUnreachable means that the registry did not answer, in time or properly.
 	ReasonUnreachable Reason = "Unreachable"
+	// ReasonNotAllowed means that Options.Allow refuses the image or its mirror.
+	ReasonNotAllowed Reason = "NotAllowed"
 )
+
+// mostCause bounds the cause in an error, in bytes.
+const mostCause = 400
 
 var advice = map[Reason]string{
 	ReasonInvalidReference: "check the spelling of the pull spec and the format of the pull secret",
 	ReasonNotFound:         "check the repository, tag or digest, and that the image was pushed or mirrored",
 	ReasonUnauthorized:     "add credentials for the registry to the pull secret, and check that they may read the repository",
 	ReasonNotARelease:      "name a release payload: an OpenShift release image, or one made with `hypershift release build`",
+	ReasonNotAllowed:       "name an image of an allowed registry, or have an administrator allow its registry",
 	ReasonUnreachable:      "check that the registry is up, that its name resolves, and that its CA is in the trust bundle (--additional-trust-bundle of both the operator and the cluster)",
 }
 
@@ -47,14 +56,17 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	return fmt.Sprintf("cannot read release image %q: %s; %s", e.Image, cause(e.Err), advice[e.Reason])
+	return fmt.Sprintf("cannot read release image %q: %s; %s", e.Image, e.cause(), advice[e.Reason])
 }
 
-// cause is the error in one line. A registry whose certificate is refused is asked again without TLS; what it answers to
-// that would only distract.
-func cause(err error) string {
-	text, _, _ := strings.Cut(err.Error(), "; GET http://")
-	return strings.Join(strings.Fields(text), " ")
+// cause describes the error in one line. Errors of the network are described by their class: they name addresses and repeat
+// what was answered there.
+func (e *Error) cause() string {
+	ours := e.Reason == ReasonInvalidReference || e.Reason == ReasonNotAllowed || errors.Is(e.Err, errNotARelease)
+	if !ours || safeerror.Network(e.Err) {
+		return safeerror.Text(e.Err)
+	}
+	return condition.Shorten(strings.Join(strings.Fields(e.Err.Error()), " "), mostCause)
 }
 
 func (e *Error) Unwrap() error { return e.Err }

@@ -40,6 +40,10 @@ type Options struct {
 	// Mirrors are tried before the registry that a pull spec names. Components keep their names, as the container
 	// runtime has its own mirrors.
 	Mirrors []Mirror
+	// Allow refuses pull specs with an error for users: the releases that are looked up, as callers name them, and the mirrors
+	// that are tried for any image. Images that a release names, and what Overrides make of an allowed one, are not checked.
+	// Nil allows everything.
+	Allow func(image string) error
 	// Timeout bounds what is asked of one registry; 0 means 30 seconds. A mirror that does not answer takes no time from the next.
 	Timeout time.Duration
 	// CacheSize is how many payloads are kept; 0 means 64.
@@ -134,6 +138,9 @@ func NewTransport(caBundle []byte, insecure bool) (*http.Transport, error) {
 
 // Lookup implements Provider.
 func (r *Registry) Lookup(ctx context.Context, image string, pullSecret []byte) (*ReleaseImage, error) {
+	if err := r.allow(image, image); err != nil {
+		return nil, err
+	}
 	call, err := r.call(image, pullSecret)
 	if err != nil {
 		return nil, err
@@ -190,6 +197,9 @@ type lookup struct {
 func fromAnyMirror[T any](ctx context.Context, l *lookup, known *lru.Cache, pull func(*lookup, name.Digest) (*T, error)) (*T, error) {
 	var failure error
 	for _, spec := range candidates(Override(l.image, l.options.Overrides), l.options.Mirrors) {
+		if failure = l.allowMirror(spec); failure != nil {
+			continue
+		}
 		asked, done := l.within(ctx)
 		found, err := read(asked, known, spec, pull)
 		done()

@@ -84,6 +84,7 @@ func core() []rbacv1.PolicyRule {
 		// One of them says which virtual IP the nodes hold.
 		of("apps", "daemonsets", "list"),
 		reads("networking.k8s.io", "networkpolicies", "create", "update", "delete"),
+		reads("", "limitranges", "create", "update"),
 		reads("apiextensions.k8s.io", "customresourcedefinitions"),
 		// Who converts Cluster API's kinds is said in their CRDs, and by which authority it is known.
 		rule("apiextensions.k8s.io", []string{"customresourcedefinitions"}, []string{"patch"}, crds.Names(crds.ClusterAPI)...),

@@ -109,6 +109,8 @@ func limited() *tenantlimits.Limits {
 	return &tenantlimits.Limits{
 		Registries: []string{"a.example", "quay.io/okd", "b.example:5000/team*"}, ImageAnnotations: []string{"cluster-autoscaler-image"},
 		PriorityClasses: []string{"mine", "team-*"}, NodeLabels: []string{"team", "hypershift.openshift.io/*"}, Taints: []string{"team"},
+		Networks: []string{"shared/blue", "public/*"}, HostDevices: []string{"example.com/gpu"}, Domains: []string{"clusters.example", ".red.example"},
+		Resources: []string{"cpu=2", "memory=4Gi"},
 	}
 }
 
@@ -135,7 +137,7 @@ func (s *server) agree(t *testing.T, hc *hyperv1.HostedCluster, allowed bool) {
 	refused := s.refusals(hc, nil)
 	g.Expect(len(refused) == 0).To(Equal(allowed), "the API server: %v", refused)
 	g.Expect(refused).NotTo(ContainElement(""))
-	flags := regexp.MustCompile("--allowed-[a-z-]+|spec.[a-zA-Z.]+[iI]mage[a-zA-Z]*|spec.labels")
+	flags := regexp.MustCompile("--(allowed|max)-[a-z-]+|spec.[a-zA-Z.]+[iI]mage[a-zA-Z]*|spec.labels")
 	g.Expect(flags.FindAllString(strings.Join(refused, " "), -1)).To(ConsistOf(flags.FindAllString(strings.Join(s.limits.HostedCluster(hc), " "), -1)),
 		"both name the same field, and what an administrator can change")
 }
@@ -193,7 +195,10 @@ func TestAnnotations(t *testing.T) {
 		key, value string
 		allowed    bool
 	}{
-		"an image that is allowed":        {domain + "cluster-autoscaler-image", "x", true},
+		"an image that is allowed":        {domain + "cluster-autoscaler-image", "a.example/x:1", true},
+		"an image of another registry":    {domain + "cluster-autoscaler-image", "evil.example/x:1", false},
+		"one image of several":            {domain + "cluster-autoscaler-image", "a=a.example/x:1, b=evil.example/x:1", false},
+		"several images that are allowed": {domain + "cluster-autoscaler-image", "a=a.example/x:1, b=a.example/y:1", true},
 		"an image of another name":        {domain + "other-image", "x", false},
 		"several images":                  {domain + "other-images", "x", false},
 		"overrides of images":             {domain + "image-overrides", "x", false},
@@ -245,7 +250,12 @@ func TestPlacesOfPods(t *testing.T) {
 		"every taint":                    {tolerates(corev1.Toleration{Operator: corev1.TolerationOpExists}), false},
 		"a label of one's own":           {labelled("team"), true},
 		"a label of ours for pods":       {labelled("hypershift.openshift.io/need-management-kas-access"), false},
-		"a label whose name holds ours":  {labelled("x.hypershift.openshift.io/y"), true},
+		"a label of a domain below ours": {labelled("x.hypershift.openshift.io/y"), false},
+		"a label whose name holds ours":  {labelled("xhypershift.openshift.io/y"), true},
+		"a label of virtual machines":    {labelled("kubevirt.io"), false},
+		"another label of these":         {labelled("vm.kubevirt.io/name"), false},
+		"a label that Services go by":    {labelled("app"), false},
+		"a label that is like that":      {labelled("app.kubernetes.io/name"), true},
 		"nothing at all":                 {cluster(nil), true},
 		"annotations that are all empty": {annotated("", ""), true},
 	} {

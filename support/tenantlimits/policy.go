@@ -54,16 +54,57 @@ func policy(name, resource string, validations []admissionv1.Validation) []clien
 }
 
 func (l *Limits) ofPools() []admissionv1.Validation {
-	return []admissionv1.Validation{{
+	block := "object.spec.platform.?kubevirt."
+	network := fmt.Sprintf("(!n.name.contains('/') || n.name.startsWith(object.metadata.namespace + '/') || "+
+		"n.name.startsWith(object.metadata.namespace + '-' + object.spec.clusterName + '/') || %s)", celAllowed(l.Networks, "n.name"))
+	return []admissionv1.Validation{
+		l.ofRelease(),
+		{
+			Expression: l.celImage(block + "?rootVolume.?diskImage.?containerDiskImage.orValue('')"),
+			Message:    diskField + " is in none of --allowed-registries of `hypershift install`",
+		},
+		{
+			Expression: block + "?nodeSelector.orValue({}).all(k, " + celAllowed(l.NodeLabels, "k") + ")",
+			Message:    kubevirtField + "nodeSelector: a label is none of --allowed-node-labels of `hypershift install`",
+		},
+		{
+			Expression: block + "?additionalNetworks.orValue([]).all(n, " + network + ")",
+			Message:    kubevirtField + "additionalNetworks: a network is none of --allowed-kubevirt-networks of `hypershift install`",
+		},
+		{
+			Expression: block + "?hostDevices.orValue([]).all(d, " + celAllowed(l.HostDevices, "d.deviceName") + ")",
+			Message:    kubevirtField + "hostDevices: a device is none of --allowed-host-devices of `hypershift install`",
+		},
+	}
+}
+
+func (l *Limits) ofRelease() admissionv1.Validation {
+	return admissionv1.Validation{
 		Expression: l.celImage("object.spec.release.image"),
 		Message:    "spec.release.image is in none of --allowed-registries of `hypershift install`",
-	}}
+	}
+}
+
+// ofPublishing limits the names that services are published by.
+func (l *Limits) ofPublishing() []admissionv1.Validation {
+	strategy := "s.?servicePublishingStrategy."
+	return []admissionv1.Validation{
+		{
+			Expression: fmt.Sprintf("object.spec.?services.orValue([]).all(s, %s && %s)",
+				l.celHostName(strategy+"?route.?hostname.orValue('')"), l.celHostName(strategy+"?loadBalancer.?hostname.orValue('')")),
+			Message: "spec.services: a host name is in none of --allowed-domains of `hypershift install`",
+		},
+		{
+			Expression: l.celHostName("object.spec.?kubeAPIServerDNSName.orValue('')"),
+			Message:    "spec.kubeAPIServerDNSName is in none of --allowed-domains of `hypershift install`",
+		},
+	}
 }
 
 func (l *Limits) ofClusters() []admissionv1.Validation {
 	annotated := "object.metadata.?annotations.orValue({})"
-	return []admissionv1.Validation{
-		l.ofPools()[0],
+	validations := []admissionv1.Validation{
+		l.ofRelease(),
 		{
 			Expression: l.celImage("object.spec.?controlPlaneRelease.?image.orValue('')"),
 			Message:    "spec.controlPlaneRelease.image is in none of --allowed-registries of `hypershift install`",
@@ -80,6 +121,12 @@ func (l *Limits) ofClusters() []admissionv1.Validation {
 			Expression: fmt.Sprintf("%s.all(k, !k.startsWith('%s') || !%s.exists(s, k.endsWith(s)) || %s[k] == '' || %s)",
 				annotated, domain, celList(imageSuffixes), annotated, celAllowed(prefixed(l.ImageAnnotations), "k")),
 			Message: "an annotation replaces an image, which --allowed-image-annotations of `hypershift install` does not allow",
+		},
+		{
+			Expression: fmt.Sprintf("%s.all(k, !k.startsWith('%s') || !%s.exists(s, k.endsWith(s)) || !%s || %s[k].split(',').all(i, %s))",
+				annotated, domain, celList(imageSuffixes), celAllowed(prefixed(l.ImageAnnotations), "k"), annotated,
+				l.celImage("i.split('=')[i.split('=').size() - 1].trim()")),
+			Message: "an annotation names an image that is in none of --allowed-registries of `hypershift install`",
 		},
 		{
 			Expression: fmt.Sprintf("%s.all(a, %s.all(k, k != a || %s[k] == '' || %s))",
@@ -100,10 +147,15 @@ func (l *Limits) ofClusters() []admissionv1.Validation {
 			Message:    "spec.tolerations: a taint is none of --allowed-taints of `hypershift install`",
 		},
 		{
-			Expression: fmt.Sprintf("object.spec.?labels.orValue({}).all(k, !k.startsWith('%s'))", domain),
-			Message:    "spec.labels: a label of the domain " + domain + " is not for tenants to give to pods",
+			Expression: "object.spec.?labels.orValue({}).all(k, " + celUnreserved("k") + ")",
+			Message:    "spec.labels: a label is reserved, since Services and NetworkPolicies select by it",
+		},
+		{
+			Expression: l.celRequests(annotated),
+			Message:    "an annotation sets a request that is not within --" + maxResources + " of `hypershift install`",
 		},
 	}
+	return append(validations, l.ofPublishing()...)
 }
 
 // prefixed are the names of annotations with their domain; a lone asterisk stays one of all of ours.

@@ -30,6 +30,15 @@ type Limits struct {
 	NodeLabels []string
 	// Taints are the keys of taints that may be tolerated.
 	Taints []string
+	// Networks are NetworkAttachmentDefinitions, as <namespace>/<name>, that virtual machines may be in beside those of the
+	// tenant's and of the hosted namespace.
+	Networks []string
+	// HostDevices are the devices of hosts that virtual machines may have.
+	HostDevices []string
+	// Domains are the DNS domains in which services may be published.
+	Domains []string
+	// Resources are the largest requests of one container, such as cpu=64.
+	Resources []string
 }
 
 // What is allowed unless an administrator says otherwise.
@@ -38,6 +47,8 @@ var (
 	defaultPriorityClasses = []string{"hypershift-control-plane", "hypershift-api-critical", "hypershift-etcd"}
 	defaultNodeLabels      = []string{domain + "*", "kubernetes.io/arch", "topology.kubernetes.io/region", "topology.kubernetes.io/zone"}
 	defaultTaints          = []string{domain + "*"}
+	defaultDomains         = []string{"*"}
+	defaultResources       = []string{"cpu=64", "memory=256Gi", "ephemeral-storage=100Gi"}
 )
 
 // domain is the prefix of our annotations and labels.
@@ -57,8 +68,13 @@ func (l *Limits) flags() []flag {
 		{"allowed-image-annotations", "annotations by which HostedClusters may replace images, such as cluster-autoscaler-image; * for all (default: none)",
 			&l.ImageAnnotations, nil},
 		{"allowed-priority-classes", "priority classes that annotations of HostedClusters may choose; * for all", &l.PriorityClasses, defaultPriorityClasses},
-		{"allowed-node-labels", "keys of labels by which HostedClusters may select nodes of the management cluster; * for all", &l.NodeLabels, defaultNodeLabels},
+		{"allowed-node-labels", "keys of labels by which HostedClusters and virtual machines may select nodes of the management cluster; * for all", &l.NodeLabels, defaultNodeLabels},
 		{"allowed-taints", "keys of taints that HostedClusters may tolerate; * for all", &l.Taints, defaultTaints},
+		{"allowed-kubevirt-networks", "networks of other namespaces, as NAMESPACE/NAME, for virtual machines of NodePools; * for all (default: none)",
+			&l.Networks, nil},
+		{"allowed-host-devices", "host devices that virtual machines of NodePools may have; * for all (default: none)", &l.HostDevices, nil},
+		{"allowed-domains", "DNS domains in which HostedClusters may publish host names; * for all", &l.Domains, defaultDomains},
+		{maxResources, "largest requests that annotations of HostedClusters may set for a container; * for no limit", &l.Resources, defaultResources},
 	}
 }
 
@@ -94,7 +110,8 @@ func (l *Limits) Complete(operatorImage string) error {
 			}
 		}
 	}
-	return nil
+	_, err := l.bounds()
+	return err
 }
 
 // HostedCluster says what a cluster has that is not allowed; nothing is refused by nil Limits.
@@ -109,26 +126,18 @@ func (l *Limits) HostedCluster(hc *hyperv1.HostedCluster) []string {
 		case !ours || value == "":
 		case isImageAnnotation(name) && !allows(l.ImageAnnotations, name):
 			refusals = append(refusals, fmt.Sprintf("annotation %s replaces an image, which --allowed-image-annotations of `hypershift install` does not allow", key))
+		case isImageAnnotation(name):
+			refusals = append(refusals, l.imageAnnotation(key, value)...)
 		case slices.Contains(priorityAnnotations, key) && !allows(l.PriorityClasses, value):
 			refusals = append(refusals, fmt.Sprintf("annotation %s: priority class %s is none of --allowed-priority-classes of `hypershift install`", key, value))
 		}
 	}
 	refusals = append(refusals, l.nodes(hc)...)
-	for key := range hc.Spec.Labels {
-		if strings.HasPrefix(key, domain) {
-			refusals = append(refusals, fmt.Sprintf("spec.labels: %s is not for tenants to give to pods: choose a label outside of %s", key, domain))
-		}
-	}
+	refusals = append(refusals, ofLabels(hc)...)
+	refusals = append(refusals, l.requests(hc)...)
+	refusals = append(refusals, l.hostNames(hc)...)
 	slices.Sort(refusals)
 	return refusals
-}
-
-// NodePool says what a pool has that is not allowed.
-func (l *Limits) NodePool(pool *hyperv1.NodePool) []string {
-	if l == nil {
-		return nil
-	}
-	return l.image("spec.release.image", pool.Spec.Release.Image)
 }
 
 func (l *Limits) images(hc *hyperv1.HostedCluster) []string {
@@ -147,11 +156,33 @@ func (l *Limits) images(hc *hyperv1.HostedCluster) []string {
 	return refusals
 }
 
-func (l *Limits) image(field, image string) []string {
-	if image == "" || allowsImage(l.Registries, image) {
+// Image refuses an image that is in no allowed registry, whatever names it; nothing is refused by nil Limits.
+func (l *Limits) Image(image string) error {
+	if l == nil || allowsImage(l.Registries, image) {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s: %s is in none of --allowed-registries of `hypershift install`", field, image)}
+	return fmt.Errorf("%s is in none of --allowed-registries of `hypershift install`", image)
+}
+
+func (l *Limits) image(field, image string) []string {
+	if image == "" {
+		return nil
+	}
+	if err := l.Image(image); err != nil {
+		return []string{fmt.Sprintf("%s: %v", field, err)}
+	}
+	return nil
+}
+
+// imageAnnotation checks the images in an annotation: one image, or several as name=image,...
+func (l *Limits) imageAnnotation(key, value string) []string {
+	for pair := range strings.SplitSeq(value, ",") {
+		image := pair[strings.LastIndex(pair, "=")+1:]
+		if refusals := l.image("annotation "+key, strings.TrimSpace(image)); len(refusals) > 0 {
+			return refusals
+		}
+	}
+	return nil
 }
 
 func (l *Limits) nodes(hc *hyperv1.HostedCluster) []string {
@@ -162,7 +193,7 @@ func (l *Limits) nodes(hc *hyperv1.HostedCluster) []string {
 	}
 	for _, key := range selected {
 		if !allows(l.NodeLabels, key) {
-			refusals = append(refusals, fmt.Sprintf("spec.nodeSelector: label %s is none of --allowed-node-labels of `hypershift install`", key))
+			refusals = append(refusals, unknownLabel("spec.nodeSelector", key))
 		}
 	}
 	for _, toleration := range hc.Spec.Tolerations {
@@ -171,6 +202,10 @@ func (l *Limits) nodes(hc *hyperv1.HostedCluster) []string {
 		}
 	}
 	return refusals
+}
+
+func unknownLabel(field, key string) string {
+	return fmt.Sprintf("%s: label %s is none of --allowed-node-labels of `hypershift install`", field, key)
 }
 
 // selectedBy are the keys of key=value pairs.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -72,7 +73,7 @@ func (s *suite) standIns(t *testing.T) []string {
 	t.Helper()
 	specs, err := images.Pullspecs(env.Env{Dir: s.Dir, Bin: s.Bin}.Images(), env.Registry)
 	s.must(t, err)
-	var flags []string
+	flags := []string{"--allowed-registries", env.Registry + "," + path.Dir(lab.Disk)}
 	for _, platform := range []string{"agent", "aws", "kubevirt"} {
 		flags = append(flags, "--"+platform+"-capi-provider-image", specs["standin"])
 	}

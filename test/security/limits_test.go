@@ -3,6 +3,7 @@
 package security
 
 import (
+	"cmp"
 	"context"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
@@ -23,6 +25,7 @@ const operatorImage = "registry.example/hypershift:1"
 func limits(t *testing.T) *tenantlimits.Limits {
 	t.Helper()
 	l := &tenantlimits.Limits{
+		ImageAnnotations: []string{"cluster-autoscaler-image"}, Domains: []string{"clusters.example"}, Resources: []string{"cpu=64", "memory=256Gi"},
 		PriorityClasses: []string{"hypershift-control-plane"}, NodeLabels: []string{"hypershift.openshift.io/*", "kubernetes.io/arch"}, Taints: []string{"hypershift.openshift.io/*"},
 	}
 	if err := l.Complete(operatorImage); err != nil {
@@ -74,6 +77,19 @@ var choices = []struct {
 	{"a label that opens the management network", "spec.labels", func(hc *hyperv1.HostedCluster) {
 		hc.Spec.Labels = map[string]string{hyperv1.NeedManagementKASAccessLabel: "true"}
 	}},
+	{"an image of a foreign registry where the annotation is allowed", "--allowed-registries", func(hc *hyperv1.HostedCluster) {
+		hc.Annotations = map[string]string{"hypershift.openshift.io/cluster-autoscaler-image": "evil.example/autoscaler:1"}
+	}},
+	{"to be taken for a virtual machine", "spec.labels", func(hc *hyperv1.HostedCluster) {
+		hc.Spec.Labels = map[string]string{"kubevirt.io": "virt-launcher"}
+	}},
+	{"to be taken for etcd", "spec.labels", func(hc *hyperv1.HostedCluster) { hc.Spec.Labels = map[string]string{"app": "etcd"} }},
+	{"all processors of a node", "--max-resource-request", func(hc *hyperv1.HostedCluster) {
+		hc.Annotations = map[string]string{hyperv1.ResourceRequestOverrideAnnotationPrefix + "/kube-apiserver.kube-apiserver": "cpu=10000"}
+	}},
+	{"the host name of somebody else", "--allowed-domains", func(hc *hyperv1.HostedCluster) {
+		hc.Spec.KubeAPIServerDNSName = "console.management.example"
+	}},
 	{"what is allowed", "", func(hc *hyperv1.HostedCluster) {
 		hc.Annotations = map[string]string{
 			hyperv1.EtcdPriorityClass: "hypershift-control-plane", hyperv1.DisableProfilingAnnotation: "kube-apiserver", "example.com/my-image": "x",
@@ -83,6 +99,9 @@ var choices = []struct {
 		hc.Spec.NodeSelector = map[string]string{"hypershift.openshift.io/control-plane": "true"}
 		hc.Spec.Tolerations = []corev1.Toleration{{Key: "hypershift.openshift.io/reserved", Operator: corev1.TolerationOpExists}}
 		hc.Spec.Labels = map[string]string{"team": "metal"}
+		hc.Annotations[hyperv1.ResourceRequestOverrideAnnotationPrefix+"/kube-apiserver.kube-apiserver"] = "cpu=2,memory=4Gi"
+		hc.Annotations["hypershift.openshift.io/cluster-autoscaler-image"] = "registry.example/autoscaler:1"
+		hc.Spec.KubeAPIServerDNSName = "api.demo.clusters.example"
 	}},
 }
 
@@ -157,4 +176,31 @@ func TestChoicesOfATenant(t *testing.T) {
 			Should(MatchError(ContainSubstring("spec.release.image")))
 		g.Expect(l.NodePool(pool)).To(ConsistOf(ContainSubstring("--allowed-registries")))
 	})
+	for _, tt := range virtualMachines {
+		t.Run("When virtual machines of a pool get "+tt.name+", it should be refused", func(t *testing.T) {
+			g, pool := NewWithT(t), fixture.NodePool("choices")
+			pool.Spec.Platform = hyperv1.NodePoolPlatform{Type: hyperv1.KubevirtPlatform, Kubevirt: &tt.block}
+			pool.Spec.Platform.Kubevirt.RootVolume = cmp.Or(tt.block.RootVolume, &hyperv1.KubevirtRootVolume{})
+			g.Eventually(func() error { return c.Create(t.Context(), pool.DeepCopy(), client.DryRunAll) }, patience, 50*time.Millisecond).
+				Should(MatchError(ContainSubstring(tt.says)))
+			g.Expect(l.NodePool(pool)).To(ConsistOf(ContainSubstring(tt.says)))
+		})
+	}
+}
+
+// virtualMachines are what a tenant tries to give the pods of virtual machines.
+var virtualMachines = []struct {
+	name, says string
+	block      hyperv1.KubevirtNodePoolPlatform
+}{
+	{"a disk of a foreign registry", "--allowed-registries", hyperv1.KubevirtNodePoolPlatform{RootVolume: &hyperv1.KubevirtRootVolume{
+		Image: &hyperv1.KubevirtDiskImage{ContainerDiskImage: ptr.To("evil.example/disk:1")}}}},
+	{"a disk of a web server", "--allowed-registries", hyperv1.KubevirtNodePoolPlatform{RootVolume: &hyperv1.KubevirtRootVolume{
+		Image: &hyperv1.KubevirtDiskImage{ContainerDiskImage: ptr.To("https://10.9.8.7/disk")}}}},
+	{"the nodes of the management control plane", "--allowed-node-labels", hyperv1.KubevirtNodePoolPlatform{
+		NodeSelector: map[string]string{"node-role.kubernetes.io/control-plane": ""}}},
+	{"another tenant's network", "--allowed-kubevirt-networks", hyperv1.KubevirtNodePoolPlatform{
+		AdditionalNetworks: []hyperv1.KubevirtNetwork{{Name: "victim/storage"}}}},
+	{"a device of the host", "--allowed-host-devices", hyperv1.KubevirtNodePoolPlatform{
+		KubevirtHostDevices: []hyperv1.KubevirtHostDevice{{DeviceName: "example.com/gpu"}}}},
 }

@@ -3,6 +3,7 @@
 package security
 
 import (
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -112,6 +113,24 @@ func TestPodsOfAHostedNamespace(t *testing.T) {
 				api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}, &template.ObjectMeta, &template.Spec))
 			g.Expect(result.Allowed).To(BeTrue(), "%s: %s", result.ForbiddenReason(), result.ForbiddenDetail())
 			g.Expect(o.try(template)).To(Succeed())
+		})
+	}
+
+	for name, template := range pods {
+		t.Run("When "+name+" is run, all that it uses of a node should be counted and have an end", func(t *testing.T) {
+			g := NewWithT(t)
+			for _, volume := range template.Spec.Volumes {
+				if volume.EmptyDir != nil {
+					g.Expect(volume.EmptyDir.SizeLimit).NotTo(BeNil(), "volume %s", volume.Name)
+				}
+			}
+			for _, c := range slices.Concat(template.Spec.InitContainers, template.Spec.Containers) {
+				for _, resource := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+					_, requested := c.Resources.Requests[resource]
+					_, limited := c.Resources.Limits[resource]
+					g.Expect(requested || limited).To(BeTrue(), "%s of container %s", resource, c.Name)
+				}
+			}
 		})
 	}
 

@@ -192,8 +192,9 @@ const (
 	NodePoolTargetConfigVersionAnnotation = "hypershift.openshift.io/nodePoolTargetConfigVersion"
 	// NodePoolPlatformMachineTemplateAnnotation is the machine template that the pool has come to.
 	NodePoolPlatformMachineTemplateAnnotation = "hypershift.openshift.io/nodePoolPlatformMachineTemplate"
-	// NodePoolResolvedReleaseAnnotation on a NodePool holds spec.release.image and, after a space, the pull spec by digest that it
-	// named when it was first read. A tag that is moved later changes nothing.
+	// NodePoolResolvedReleaseAnnotation on a NodePool repeats status.resolvedRelease: spec.release.image and, after a space, the
+	// pull spec by digest. It is read only while status has none, as after an upgrade from 0.1.0 or a restore, and only where it
+	// names a digest of the repository that spec names.
 	NodePoolResolvedReleaseAnnotation = "hypershift.openshift.io/nodePoolResolvedRelease"
 	// NodePoolFirstReleaseAnnotation on a NodePool is the digest of the first release that it was seen with. The hash that replaces
 	// machines holds the digest of every other one, so that pools from before digests counted keep the hash that they had.

@@ -7,6 +7,7 @@ type AWSPlatformSpec struct {
 	// region of the cluster.
 	//
 	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^[a-zA-Z0-9-]+$')`,message=`region must be the name of an AWS region, such as eu-north-1`
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="region is immutable: create a new HostedCluster to change it"
 	// +required
 	Region string `json:"region"`

@@ -226,6 +226,11 @@ type NodePoolStatus struct {
 	// +optional
 	Version string `json:"version,omitempty"`
 
+	// resolvedRelease is what spec.release.image named when the pool first read it. A tag that is moved later changes nothing.
+	//
+	// +optional
+	ResolvedRelease *NodePoolResolvedRelease `json:"resolvedRelease,omitempty"`
+
 	// platform tells what was made for the pool.
 	//
 	// +optional
@@ -241,6 +246,23 @@ type NodePoolStatus struct {
 	// +kubebuilder:validation:MaxItems=100
 	// +optional
 	Conditions []NodePoolCondition `json:"conditions,omitempty"`
+}
+
+// NodePoolResolvedRelease is a release image and the digest that it had.
+type NodePoolResolvedRelease struct {
+	// image is spec.release.image as it was read.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	// +required
+	Image string `json:"image"`
+
+	// pinnedImage is the pull spec of the same release by its digest.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	// +required
+	PinnedImage string `json:"pinnedImage"`
 }
 
 // NodePoolNodesInfo tells what the nodes of a pool run.

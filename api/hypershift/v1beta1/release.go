@@ -16,12 +16,14 @@ type Release struct {
 type ImageContentSource struct {
 	// source is the repository as image pull specs name it, e.g. "quay.io/openshift-release-dev".
 	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9*][a-zA-Z0-9*._:/-]*$`
 	// +required
 	Source string `json:"source"`
 
 	// mirrors are tried in order before source.
 	// +kubebuilder:validation:MaxItems=255
 	// +kubebuilder:validation:items:MaxLength=255
+	// +kubebuilder:validation:items:Pattern=`^[a-zA-Z0-9][a-zA-Z0-9._:/-]*$`
 	// +listType=set
 	// +optional
 	Mirrors []string `json:"mirrors,omitempty"`

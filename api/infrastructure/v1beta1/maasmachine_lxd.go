@@ -37,6 +37,7 @@ type VMConfig struct {
 	// network is the MAAS subnet or the comma separated subnets that the virtual machine hangs on.
 	//
 	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule=`!self.contains(";") && !self.contains("=")`,message=`lxd.vmConfig.network must be names of subnets, without ";" and "="`
 	// +optional
 	Network string `json:"network,omitempty"`
 
@@ -123,6 +124,7 @@ type LXDNetwork struct {
 	// bridge is the bridge or interface of the LXD host that the first network interface hangs on. Empty leaves it to MAAS.
 	//
 	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule=`self.matches('^[A-Za-z0-9._:@-]*$')`,message=`lxdConfig.network.bridge must be the name of an interface, such as br0`
 	// +optional
 	Bridge string `json:"bridge,omitempty"`
 
@@ -131,6 +133,7 @@ type LXDNetwork struct {
 	//
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=255
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9._:@-]+$`
 	// +listType=atomic
 	// +optional
 	Devices []string `json:"devices,omitempty"`

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,6 +23,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/backup"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/upsert"
 )
@@ -128,6 +130,7 @@ func (r *Reconciler) job(name string, asked *hyperv1.HCPEtcdBackup, deadline tim
 	}
 	mount(&pod, "task", backup.ConfigDir+"/"+backup.TaskDir, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name}})
 	addStorage(&pod, asked.Spec.Storage)
+	component.Bound(&pod)
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Namespace: asked.Namespace, Name: name, Labels: labels},
 		Spec: batchv1.JobSpec{
@@ -147,12 +150,15 @@ func addStorage(pod *corev1.PodSpec, storage hyperv1.HCPEtcdBackupStorage) {
 		Secret: &corev1.SecretVolumeSource{SecretName: storage.S3.Credentials.Name}})
 }
 
+// scratchSize is more than a snapshot and its bundle take of an etcd with the largest quota of 8 GiB.
+var scratchSize = resource.MustParse("20Gi")
+
 // addEtcd gives a pod what etcd's clients authenticate with, and room for a snapshot.
 func addEtcd(pod *corev1.PodSpec) {
 	mount(pod, "etcd", backup.ConfigDir+"/"+backup.EtcdDir, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: pki.EtcdClient}})
 	mount(pod, "etcd-ca", backup.ConfigDir+"/"+backup.EtcdCADir, corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 		LocalObjectReference: corev1.LocalObjectReference{Name: pki.EtcdBundle}}})
-	mount(pod, "scratch", backup.ScratchDir, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
+	mount(pod, "scratch", backup.ScratchDir, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: ptr.To(scratchSize.DeepCopy())}})
 }
 
 func mount(pod *corev1.PodSpec, name, path string, source corev1.VolumeSource) {

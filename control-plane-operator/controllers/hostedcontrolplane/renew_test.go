@@ -146,6 +146,13 @@ func TestValidate(t *testing.T) {
 		_, err := validate(fakeWorld(t, secret))
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("theirs")))
 	})
+	t.Run("When a tenant's copy has the name, it should not count", func(t *testing.T) {
+		raw, err := json.Marshal(hyperv1.HostedControlPlaneSpec{ReleaseImage: "evil.example/release:1"})
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		s, err := validate(fakeWorld(t, secretOf("last-valid-spec", map[string][]byte{"spec.json": raw})), invalid)
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("was not written by this control plane")))
+		NewWithT(t).Expect(s.valid).To(BeNil())
+	})
 	t.Run("When it cannot be remembered, the pass should fail", func(t *testing.T) {
 		w := fakeWorld(t)
 		w.refuse("create v1.Secret clusters-demo/last-valid-spec")
@@ -154,7 +161,9 @@ func TestValidate(t *testing.T) {
 	})
 	for name, what := range map[string]string{"When the last one cannot be read, the pass should fail": "", "When the last one is none, the pass should fail and name its Secret": "clusters-demo/last-valid-spec"} {
 		t.Run(name, func(t *testing.T) {
-			w := fakeWorld(t, secretOf("last-valid-spec", map[string][]byte{"spec.json": []byte("{")}))
+			secret := secretOf("last-valid-spec", map[string][]byte{"spec.json": []byte("{")})
+			secret.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(fakeWorld(t).begin().hcp, hyperv1.GroupVersion.WithKind("HostedControlPlane"))}
+			w := fakeWorld(t, secret)
 			want := MatchError(ContainSubstring(what))
 			if what == "" {
 				w.refuse("get v1.Secret clusters-demo/last-valid-spec")

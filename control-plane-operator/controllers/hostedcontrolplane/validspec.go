@@ -65,6 +65,10 @@ func (r *Reconciler) rememberedSpec(ctx context.Context, hcp *hyperv1.HostedCont
 	if err != nil || !found {
 		return nil, err
 	}
+	// A copy of a tenant's Secret has no owner. Its spec would bypass all limits.
+	if !metav1.IsControlledBy(secret, hcp) {
+		return nil, fmt.Errorf("reading the last valid spec: Secret %s/%s was not written by this control plane; delete it", hcp.Namespace, validSpecSecret)
+	}
 	spec := &hyperv1.HostedControlPlaneSpec{}
 	if err := json.Unmarshal(secret.Data[validSpecKey], spec); err != nil {
 		return nil, fmt.Errorf("reading the last valid spec in Secret %s/%s: %w", hcp.Namespace, validSpecSecret, err)

@@ -43,7 +43,14 @@ func (r *Reconciler) validate(s *scope) error {
 		validateAllowedBlocks(hc),
 		validateNetworks(hc),
 		validateIdentity(hc),
+		validateMirrors(hc),
 	)
+}
+
+// validateMirrors refuses sources and mirrors that would be read as others in the list of the control plane's environment.
+func validateMirrors(hc *hyperv1.HostedCluster) error {
+	_, err := imageMirrors(hc.Spec.ImageContentSources)
+	return err
 }
 
 // validateLimits refuses what the API server's policy does, for clusters that were there before it.

@@ -127,6 +127,7 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 		{Name: "connection of nodes", Run: r.reconcileConnection},
 		{Name: "release payload", Critical: true, Run: r.readPayload},
 		{Name: "pod security", Run: r.reconcilePodSecurity},
+		{Name: "default requests", Run: r.reconcileLimitRange},
 		{Name: "network policies", Run: r.reconcileNetworkPolicies},
 		{Name: "platform monitoring", Run: r.reconcilePlatformMonitoring},
 		{Name: "rights to sign break-glass certificates", Run: r.reconcilePKIRoles},

@@ -16,6 +16,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/syntax/envlist"
 )
 
 // controlPlaneOperatorTag is the payload's own control-plane-operator.
@@ -34,7 +35,11 @@ func (r *Reconciler) controlPlaneOperator(s *scope) *component.Component {
 			"deployment.yaml": component.Adapt(func(_ context.Context, _ *component.Scope, deployment *appsv1.Deployment) error {
 				container := &deployment.Spec.Template.Spec.Containers[0]
 				container.Args = r.controlPlaneOperatorArgs(s)
-				container.Env = append(container.Env, r.controlPlaneOperatorEnv(s, image)...)
+				env, err := r.controlPlaneOperatorEnv(s, image)
+				if err != nil {
+					return err
+				}
+				container.Env = append(container.Env, env...)
 				if adapter, ok := s.platform.(platform.OperatorAdapter); ok && s.distribution().OwnOperators {
 					adapter.AdaptControlPlaneOperator(s.cluster(r.Settings.OperatorImage), deployment)
 				}
@@ -77,7 +82,11 @@ func (r *Reconciler) controlPlaneOperatorArgs(s *scope) []string {
 
 // controlPlaneOperatorEnv is what every version of the payload's operator reads. Passed variables come last and sorted, so
 // that the same environment always makes the same Deployment.
-func (r *Reconciler) controlPlaneOperatorEnv(s *scope, image string) []corev1.EnvVar {
+func (r *Reconciler) controlPlaneOperatorEnv(s *scope, image string) ([]corev1.EnvVar, error) {
+	mirrors, err := imageMirrors(s.hc.Spec.ImageContentSources)
+	if err != nil {
+		return nil, err
+	}
 	var env []corev1.EnvVar
 	set := func(name, value string) { env = append(env, corev1.EnvVar{Name: name, Value: value}) }
 	for _, name := range []string{
@@ -87,28 +96,28 @@ func (r *Reconciler) controlPlaneOperatorEnv(s *scope, image string) []corev1.En
 		set(name, image)
 	}
 	set("OPERATE_ON_RELEASE_IMAGE", s.images.running())
-	set("OPENSHIFT_IMG_OVERRIDES", imageMirrors(s.hc.Spec.ImageContentSources))
+	set("OPENSHIFT_IMG_OVERRIDES", mirrors)
 	if s.securityUID != "" {
 		set("DEFAULT_SECURITY_CONTEXT_UID", s.securityUID)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Settings.PassedEnv)) {
 		set(name, r.Settings.PassedEnv[name])
 	}
-	return env
+	return env, nil
 }
 
 // imageMirrors writes mirrors as source=mirror pairs; none are a lone "=", which a flag of old operators needs.
-func imageMirrors(sources []hyperv1.ImageContentSource) string {
-	var pairs []string
+func imageMirrors(sources []hyperv1.ImageContentSource) (string, error) {
+	var pairs []envlist.Pair
 	for _, source := range sources {
 		for _, mirror := range source.Mirrors {
-			pairs = append(pairs, source.Source+"="+mirror)
+			pairs = append(pairs, envlist.Pair{Key: source.Source, Value: mirror})
 		}
 	}
 	if len(pairs) == 0 {
-		return "="
+		return "=", nil
 	}
-	return strings.Join(pairs, ",")
+	return envlist.JoinPairs("spec.imageContentSources", pairs...)
 }
 
 func joinPairs(pairs map[string]string) string {

@@ -9,14 +9,22 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// rememberRelease notes which digest spec names, and which was the pool's first.
+// rememberRelease notes which digest spec names, and which was the pool's first. It writes the status at once: machines must not
+// be made of a release that the next reconcile may read otherwise.
 func (r *Reconciler) rememberRelease(ctx context.Context, s *scope) error {
 	digest := s.release.Digest()
 	if digest == "" {
 		return nil
 	}
+	image, pinned := s.pool.Spec.Release.Image, s.release.Pinned()
+	err := upsert.Status(ctx, r.Client, s.pool, func() {
+		s.pool.Status.ResolvedRelease = &hyperv1.NodePoolResolvedRelease{Image: image, PinnedImage: pinned}
+	})
+	if err != nil {
+		return err
+	}
 	return upsert.Patch(ctx, r.Client, s.pool, func() {
-		annotate(s.pool, hyperv1.NodePoolResolvedReleaseAnnotation, s.pool.Spec.Release.Image+" "+s.release.Pinned())
+		annotate(s.pool, hyperv1.NodePoolResolvedReleaseAnnotation, image+" "+pinned)
 		if s.pool.Annotations[hyperv1.NodePoolFirstReleaseAnnotation] == "" {
 			annotate(s.pool, hyperv1.NodePoolFirstReleaseAnnotation, digest)
 		}

@@ -3,6 +3,7 @@
 package nodepool
 
 import (
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -48,6 +49,14 @@ func (b *builds) wants(image string) {
 	b.t.Helper()
 	b.change(func(p *hyperv1.NodePool) { p.Spec.Release.Image = image })
 	b.mustPass()
+}
+
+// unresolved takes away what the status says of the release, as with a pool of 0.1.0.
+func (b *builds) unresolved() {
+	b.t.Helper()
+	pool := b.pool()
+	pool.Status.ResolvedRelease = nil
+	b.Expect(b.client.Status().Update(b.t.Context(), pool)).To(Succeed())
 }
 
 // startBuilds makes a cluster and a pool of two machines that run a release of a registry of the test's own.
@@ -112,6 +121,34 @@ func TestDigests(t *testing.T) {
 		b.Expect(string(b.tokenOf(before).Data["release"])).To(Equal(pinned))
 	})
 
+	t.Run("When the pool is from 0.1.0, which noted the digest in an annotation, its machines should stay", func(t *testing.T) {
+		b, first, pinned := startBuilds(newWorld(t, c, "annotated"))
+		before := b.userData()
+		b.push("first", "2")
+		b.restart()
+		b.unresolved()
+		b.mustPass()
+		b.Expect(b.userData()).To(Equal(before))
+		b.Expect(b.pool().Status.ResolvedRelease).To(Equal(&hyperv1.NodePoolResolvedRelease{Image: first, PinnedImage: pinned}))
+		b.rests()
+	})
+
+	t.Run("When a tenant writes another registry into the annotation, nothing should call it", func(t *testing.T) {
+		b, first, pinned := startBuilds(newWorld(t, c, "elsewhere"))
+		before, evil := b.userData(), releasetest.Start(t)
+		_, digest, _ := strings.Cut(pinned, "@")
+		b.change(func(p *hyperv1.NodePool) {
+			annotate(p, hyperv1.NodePoolResolvedReleaseAnnotation, first+" "+evil.Host+"/release@"+digest)
+		})
+		b.restart()
+		b.mustPass()
+		b.unresolved()
+		b.mustPass()
+		b.Expect(evil.Requests()).To(BeZero())
+		b.Expect(b.userData()).To(Equal(before))
+		b.Expect(b.pool().Annotations).To(HaveKeyWithValue(hyperv1.NodePoolResolvedReleaseAnnotation, first+" "+pinned))
+	})
+
 	t.Run("When the pool is from before digests counted, its machines should stay", func(t *testing.T) {
 		b, _, _ := startBuilds(newWorld(t, c, "before-digests"))
 		before := b.userData()
@@ -122,6 +159,7 @@ func TestDigests(t *testing.T) {
 				delete(p.Annotations, unknown)
 			}
 		})
+		b.unresolved()
 		b.mustPass()
 		b.Expect(b.userData()).To(Equal(before))
 		b.rests()
@@ -185,6 +223,7 @@ func TestDigests(t *testing.T) {
 		b.push("first", "2")
 		b.restart()
 		b.change(func(p *hyperv1.NodePool) { delete(p.Annotations, hyperv1.NodePoolResolvedReleaseAnnotation) })
+		b.unresolved()
 		b.mustPass()
 		b.Expect(b.pool().Annotations).To(HaveKeyWithValue(hyperv1.NodePoolResolvedReleaseAnnotation, first+" "+pinned))
 		b.rests()

@@ -114,13 +114,13 @@ func TestReleaseLooksOn(t *testing.T) {
 func TestRememberedRelease(t *testing.T) {
 	g := NewWithT(t)
 	s, r := released(nil, func(s *scope) {
-		annotate(s.pool, hyperv1.NodePoolResolvedReleaseAnnotation, fixture.ReleaseImage+" registry.example/release@sha256:gone")
+		s.pool.Status.ResolvedRelease = &hyperv1.NodePoolResolvedRelease{Image: fixture.ReleaseImage, PinnedImage: "registry.example/release@sha256:gone"}
 	})
 	err := r.lookup(t.Context(), s)
 	g.Expect(err).To(MatchError(And(ContainSubstring("manifest unknown"), ContainSubstring(fixture.ReleaseImage))))
 	g.Expect(s.release).To(BeNil())
 
-	s.pool.Annotations = nil
+	s.pool.Status.ResolvedRelease = nil
 	g.Expect(r.lookup(t.Context(), s)).To(Succeed())
 	g.Expect(s.hcp).To(BeNil())
 	s.pool.Spec.Release.Image = "registry.example/what"

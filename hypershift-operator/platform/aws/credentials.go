@@ -15,6 +15,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/hypershift-operator/tenancy"
 	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/syntax/ini"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -49,8 +50,13 @@ func roles(hc *hyperv1.HostedCluster) []role {
 }
 
 // file is what AWS's client libraries read: with the token of a service account, the role is assumed.
-func (r role) file(region string) []byte {
-	return fmt.Appendf(nil, "[default]\nrole_arn = %s\nweb_identity_token_file = %s/token\nsts_regional_endpoints = regional\nregion = %s\n", r.arn, tokenFolder, region)
+func (r role) file(region string) ([]byte, error) {
+	return ini.Section("default",
+		ini.Pair{Field: r.field, Key: "role_arn", Value: r.arn},
+		ini.Pair{Key: "web_identity_token_file", Value: tokenFolder + "/token"},
+		ini.Pair{Key: "sts_regional_endpoints", Value: "regional"},
+		ini.Pair{Field: "spec.platform.aws.region", Key: "region", Value: region},
+	)
 }
 
 // CredentialsSecret is empty: roles are named in the HostedCluster, and there is no secret in them.
@@ -72,10 +78,14 @@ func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cl
 }
 
 func reconcileRole(ctx context.Context, c client.Client, cluster platform.Cluster, role role) error {
+	file, err := role.file(spec(cluster.HostedCluster).Region)
+	if err != nil {
+		return fmt.Errorf("writing the AWS credentials file for Secret %s/%s: %w", cluster.Namespace, role.secret, err)
+	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: role.secret}}
-	_, err := upsert.Object(ctx, c, secret, func() error {
+	_, err = upsert.Object(ctx, c, secret, func() error {
 		secret.Type = corev1.SecretTypeOpaque
-		secret.Data = map[string][]byte{credentialsKey: role.file(spec(cluster.HostedCluster).Region)}
+		secret.Data = map[string][]byte{credentialsKey: file}
 		return tenancy.Claim(secret, client.ObjectKeyFromObject(cluster.HostedCluster))
 	})
 	return err

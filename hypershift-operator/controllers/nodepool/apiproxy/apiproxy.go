@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"regexp"
 	"strconv"
 	"text/template"
 
@@ -67,8 +68,25 @@ func (i Input) Backend() string {
 	return net.JoinHostPort(i.ExternalHost, strconv.Itoa(int(i.ExternalPort)))
 }
 
+// hostPattern are the characters of host names and IP addresses, none of which means anything to HAProxy or a shell.
+var hostPattern = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?$`)
+
+// check refuses addresses that would be read as something else in the files that they are written into.
+func (i Input) check() error {
+	if net.ParseIP(i.InternalAddress) == nil {
+		return fmt.Errorf("the local address %q of the API server on nodes is no IP address; check spec.networking.apiServer.advertiseAddress", i.InternalAddress)
+	}
+	if net.ParseIP(i.ExternalHost) == nil && !hostPattern.MatchString(i.ExternalHost) {
+		return fmt.Errorf("the published host %q of the API server is neither a host name nor an IP address; check spec.services", i.ExternalHost)
+	}
+	return nil
+}
+
 // MachineConfig renders the MachineConfig in YAML.
 func MachineConfig(in Input) (string, error) {
+	if err := in.check(); err != nil {
+		return "", err
+	}
 	config, err := ignitionConfig(in)
 	if err != nil {
 		return "", fmt.Errorf("rendering the API server proxy of nodes: %w", err)

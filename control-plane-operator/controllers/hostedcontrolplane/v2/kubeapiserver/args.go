@@ -57,7 +57,8 @@ func args(hcp *hyperv1.HostedControlPlane, replicas int32, webhooks map[string][
 	// Endpoints. The pod's own address means nothing there.
 	f.Set("endpoint-reconciler-type", "none")
 	f.Set("enable-aggregator-routing", "true")
-	f.SetUnlessEmpty("feature-gates", featureGates(hcp))
+	gates, _ := featureGates(hcp) // ValidateLists has refused what cannot be written.
+	f.SetUnlessEmpty("feature-gates", gates)
 	f.Set("v", annotation(hcp, "verbosity-level", defaultVerbosity))
 	return f
 }
@@ -77,9 +78,8 @@ func serving(f *component.Flags, hcp *hyperv1.HostedControlPlane) {
 	f.Set("tls-sni-cert-key", certDir+"/server-private/tls.crt,"+certDir+"/server-private/tls.key")
 	f.Set("tls-min-version", tls.MinVersion)
 	f.SetUnlessEmpty("tls-cipher-suites", strings.Join(tls.Ciphers, ","))
-	if hcp.Spec.Configuration != nil && hcp.Spec.Configuration.APIServer != nil {
-		f.SetUnlessEmpty("cors-allowed-origins", strings.Join(hcp.Spec.Configuration.APIServer.AdditionalCORSAllowedOrigins, ","))
-	}
+	origins, _ := corsOrigins(hcp)
+	f.SetUnlessEmpty("cors-allowed-origins", origins)
 	f.Set("strict-transport-security-directives", "max-age=31536000,includeSubDomains,preload")
 	f.Set("profiling", "false")
 }
@@ -212,19 +212,3 @@ func namedCertificates(hcp *hyperv1.HostedControlPlane) []configv1.APIServerName
 func namedVolume(i int) string { return fmt.Sprintf("named-%d", i) }
 
 func namedDir(i int) string { return fmt.Sprintf("%s/named-%d", certDir, i) }
-
-// featureGates are the gates that the cluster names itself; feature sets are OpenShift's and mean nothing here.
-func featureGates(hcp *hyperv1.HostedControlPlane) string {
-	config := hcp.Spec.Configuration
-	if config == nil || config.FeatureGate == nil || config.FeatureGate.CustomNoUpgrade == nil {
-		return ""
-	}
-	var gates []string
-	for _, name := range config.FeatureGate.CustomNoUpgrade.Enabled {
-		gates = append(gates, string(name)+"=true")
-	}
-	for _, name := range config.FeatureGate.CustomNoUpgrade.Disabled {
-		gates = append(gates, string(name)+"=false")
-	}
-	return strings.Join(gates, ",")
-}

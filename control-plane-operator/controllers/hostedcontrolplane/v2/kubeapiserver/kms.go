@@ -142,12 +142,17 @@ func addPlugin(pod *corev1.PodSpec, plugin hyperv1.KMSPluginSpec) {
 	name := pluginPrefix + plugin.Name
 	container := corev1.Container{
 		Name: name, Image: plugin.Image, Args: plugin.Args, RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
-		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi"),
-		}},
+		// It is the tenant's program in a pod of high priority: the kernel ends it alone where it grows without end.
+		Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")},
+			Limits: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("1Gi"),
+				corev1.ResourceEphemeralStorage: resource.MustParse("1Gi"),
+			},
+		},
 		VolumeMounts: []corev1.VolumeMount{{Name: name, MountPath: path.Dir(hyperv1.KMSPluginSocket)}},
 	}
-	mount(pod, name, path.Dir(socketOf(plugin.Name)), corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
+	mount(pod, name, path.Dir(socketOf(plugin.Name)), corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: ptr.To(resource.MustParse("16Mi"))}})
 	if credentials := reference.Name(plugin.Credentials); credentials != "" {
 		volume := "credentials-" + name
 		pod.Volumes = append(pod.Volumes, corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: credentials}}})

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// limitRangeName is the LimitRange of a hosted namespace.
+const limitRangeName = "hypershift-defaults"
+
+// reconcileLimitRange gives requests to containers that a release payload's operator or a third-party provider runs without any, so
+// that the scheduler counts them. It has no default limits: they would also hold for the pods of virtual machines.
+func (r *Reconciler) reconcileLimitRange(ctx context.Context, s *scope) (ctrl.Result, error) {
+	live := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: limitRangeName}}
+	_, err := upsert.Object(ctx, r.Client, live, func() error {
+		s.own(live)
+		live.Spec.Limits = []corev1.LimitRangeItem{{
+			Type: corev1.LimitTypeContainer,
+			DefaultRequest: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi"),
+			},
+		}}
+		return nil
+	})
+	return ctrl.Result{}, err
+}
