@@ -33,7 +33,7 @@ var advice = map[Reason]string{
 	ReasonNotFound:         "check the repository, tag or digest, and that the image was pushed or mirrored",
 	ReasonUnauthorized:     "add credentials for the registry to the pull secret, and check that they may read the repository",
 	ReasonNotARelease:      "name a release payload: an OpenShift release image, or one made with `hypershift release build`",
-	ReasonUnreachable:      "check that the registry is up, that its name resolves, and that its CA is in the trust bundle (--additional-trust-bundle of both the operator and the cluster)",
+	ReasonUnreachable:      "check that the registry is up and serves HTTPS, that its name resolves, and that its CA is in the trust bundle (--additional-trust-bundle of both the operator and the cluster)",
 }
 
 // Error is the error of every Lookup.
@@ -50,12 +50,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("cannot read release image %q: %s; %s", e.Image, cause(e.Err), advice[e.Reason])
 }
 
-// cause is the error in one line. A registry whose certificate is refused is asked again without TLS; what it answers to
-// that would only distract.
-func cause(err error) string {
-	text, _, _ := strings.Cut(err.Error(), "; GET http://")
-	return strings.Join(strings.Fields(text), " ")
-}
+// cause is the error in one line.
+func cause(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 func (e *Error) Unwrap() error { return e.Err }
 
