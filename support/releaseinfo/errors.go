@@ -42,7 +42,7 @@ var advice = map[Reason]string{
 	ReasonUnauthorized:     "add credentials for the registry to the pull secret, and check that they may read the repository",
 	ReasonNotARelease:      "name a release payload: an OpenShift release image, or one made with `hypershift release build`",
 	ReasonNotAllowed:       "name an image of an allowed registry, or have an administrator allow its registry",
-	ReasonUnreachable:      "check that the registry is up, that its name resolves, and that its CA is in the trust bundle (--additional-trust-bundle of both the operator and the cluster)",
+	ReasonUnreachable:      "check that the registry is up and serves HTTPS, that its name resolves, and that its CA is in the trust bundle (--additional-trust-bundle of both the operator and the cluster)",
 }
 
 // Error is the error of every Lookup.
