@@ -20,53 +20,60 @@ import (
 
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/test/journey"
+	"github.com/openshift/hypershift/test/maas-simulator/faults"
 )
 
 // providerLease is what the provider's leader holds.
 const providerLease = "controller-leader-election-capmaas"
 
-// failedDeployment lets MAAS fail the next installation.
+// failedDeployment has MAAS fail the next installation.
 func (s *suite) failedDeployment(t *testing.T) {
+	s.createCluster(t, 1)
 	earlier, err := s.events(t.Context(), "DeployFailed")
 	s.must(t, err)
-	s.fault(t, map[string]any{"kind": "deploy-fails", "count": 1})
-	s.scale(t, cluster, 2)
+	s.fault(t, faults.Rule{Kind: faults.DeployFails, Count: 1})
+	s.scale(t, s.cluster, 2)
 	s.reach(t, "failed deployment marked", soon, func(ctx context.Context) (bool, string, error) {
 		told, err := s.events(ctx, "DeployFailed")
 		return told.Difference(earlier).Len() > 0, "no event DeployFailed", err
 	})
-	s.must(t, s.FollowMachines(t.Context(), s.c, cluster, cluster, 2))
-	s.reach(t, "two nodes ready", long, s.NodesReady(cluster, 2))
-	s.heal(t)
+	s.must(t, s.FollowMachines(t.Context(), s.c, s.cluster, s.cluster, 2))
+	s.reach(t, "two nodes ready", long, s.NodesReady(s.cluster, 2))
+	s.destroy(t)
 }
 
-// providerKills kills the provider 20 times, each time at a random moment after MAAS has given a machine away or taken
-// one back: when the provider is about to write down what happened.
+// providerKills kills the provider 20 times, and 5 times with -short, each time at a random moment after MAAS has
+// allocated or released a machine: when the provider is about to write down what happened.
 func (s *suite) providerKills(t *testing.T) {
-	random := rand.New(rand.NewPCG(7, 7))
+	s.createCluster(t, 1)
+	kills, random := 20, rand.New(rand.NewPCG(7, 7))
+	if testing.Short() {
+		kills = 5
+	}
 	stranger := bystander(t, "cluster-api-provider-maas")
-	for range 20 {
+	for range kills {
 		before := len(s.allocations(t))
 		if before > 1 {
-			s.scale(t, cluster, 1)
+			s.scale(t, s.cluster, 1)
 		} else {
-			s.scale(t, cluster, 3)
+			s.scale(t, s.cluster, 3)
 		}
 		s.allocationsChange(t, before)
 		pause := time.NewTimer(time.Duration(random.IntN(300)) * time.Millisecond)
 		<-pause.C
-		s.must(t, s.kill("cluster-api-provider-maas"))
+		s.must(t, s.kill(t.Context(), journey.HostedNamespace(s.cluster), "cluster-api-provider-maas"))
 		s.forgetLeader(t)
 	}
 	NewWithT(t).Expect(stranger.Signal(syscall.Signal(0))).To(Succeed(), "a process that is not the environment's was killed")
-	s.scale(t, cluster, 2)
-	s.must(t, s.FollowMachines(t.Context(), s.c, cluster, cluster, 2))
-	s.reach(t, "two nodes ready after the kills", long, s.NodesReady(cluster, 2))
+	s.scale(t, s.cluster, 2)
+	s.must(t, s.FollowMachines(t.Context(), s.c, s.cluster, s.cluster, 2))
+	s.reach(t, "two nodes ready after the kills", long, s.NodesReady(s.cluster, 2))
 	s.reach(t, "every allocation has one owner", soon, s.owned)
+	s.destroy(t)
 }
 
-// allocationsChange waits until MAAS has given a machine away or taken one back. It looks often, so that a kill comes close
-// behind.
+// allocationsChange waits until MAAS has given a machine away or taken one back. It looks often, so that a kill comes
+// close behind.
 func (s *suite) allocationsChange(t *testing.T, before int) {
 	t.Helper()
 	limit := time.NewTimer(soon)
@@ -85,14 +92,14 @@ func (s *suite) allocationsChange(t *testing.T, before int) {
 // forgetLeader spares the next provider the wait for the lease of the one that was killed.
 func (s *suite) forgetLeader(t *testing.T) {
 	t.Helper()
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: journey.HostedNamespace(cluster), Name: providerLease}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: journey.HostedNamespace(s.cluster), Name: providerLease}}
 	NewWithT(t).Expect(client.IgnoreNotFound(s.c.Delete(t.Context(), lease))).To(Succeed())
 }
 
 // owned tells whether MAAS's allocations and the MaasMachines are the same.
 func (s *suite) owned(ctx context.Context) (bool, string, error) {
 	machines := &infrav1.MaasMachineList{}
-	if err := s.c.List(ctx, machines); err != nil {
+	if err := s.c.List(ctx, machines, client.InNamespace(journey.HostedNamespace(s.cluster))); err != nil {
 		return false, "", err
 	}
 	owners := map[string]int{}
@@ -113,32 +120,39 @@ func (s *suite) owned(ctx context.Context) (bool, string, error) {
 	return len(owners) == len(allocated), fmt.Sprintf("%d owners, %d allocations", len(owners), len(allocated)), nil
 }
 
-// maasAway lets MAAS answer 503 for a minute while a pool scales.
+// maasAway has MAAS answer 503 for a minute while a pool scales.
 func (s *suite) maasAway(t *testing.T) {
-	s.fault(t, map[string]any{"kind": "error", "status": 503, "for": "1m0s"})
-	s.scale(t, cluster, 3)
-	s.must(t, s.FollowMachines(t.Context(), s.c, cluster, cluster, 3))
-	s.reach(t, "three nodes ready after the outage", long, s.NodesReady(cluster, 3))
-	s.scale(t, cluster, 2)
-	s.reach(t, "two nodes left", long, s.NodesReady(cluster, 2))
+	s.createCluster(t, 1)
+	s.fault(t, faults.Rule{Kind: faults.Error, Status: 503, For: faults.Duration(time.Minute)})
+	s.scale(t, s.cluster, 2)
+	s.must(t, s.FollowMachines(t.Context(), s.c, s.cluster, s.cluster, 2))
+	s.reach(t, "two nodes ready after the outage", long, s.NodesReady(s.cluster, 2))
+	s.scale(t, s.cluster, 1)
+	s.reach(t, "one node left", long, s.NodesReady(s.cluster, 1))
+	s.destroy(t)
 }
 
 // operatorKills kills both operators, the guest's etcd and its API server; what users stored must be there afterwards.
 func (s *suite) operatorKills(t *testing.T) {
 	g := NewWithT(t)
-	guest, err := s.GuestClient(cluster)
+	s.createCluster(t, 1)
+	guest, err := s.GuestClient(s.cluster)
 	g.Expect(err).NotTo(HaveOccurred())
 	kept := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kept"}, Data: map[string]string{"a": "b"}}
 	g.Expect(guest.Create(t.Context(), kept)).To(Succeed())
-	operators := []pods{{journey.OperatorNamespace, "operator"}, {journey.HostedNamespace(cluster), "control-plane-operator"}}
+	operators := []pods{{journey.OperatorNamespace, "operator"}, {journey.HostedNamespace(s.cluster), "control-plane-operator"}}
 	before := make([]int32, len(operators))
 	for i, operator := range operators {
 		before[i], _, err = s.restarts(t.Context(), operator)
 		s.must(t, err)
 	}
-	s.must(t, s.kill("hypershift-operator", "control-plane-operator"))
+	s.alone(func() {
+		s.must(t, s.kill(t.Context(), journey.HostedNamespace(s.cluster), "control-plane-operator"))
+		s.must(t, s.kill(t.Context(), journey.OperatorNamespace, "hypershift-operator"))
+		s.restarted(t, operators[0], before[0])
+	})
 	for _, app := range []string{"kube-apiserver", "etcd"} {
-		component := pods{journey.HostedNamespace(cluster), app}
+		component := pods{journey.HostedNamespace(s.cluster), app}
 		dead, err := s.list(t.Context(), component)
 		s.must(t, err)
 		g.Expect(dead).NotTo(BeEmpty())
@@ -150,16 +164,21 @@ func (s *suite) operatorKills(t *testing.T) {
 		err := guest.Get(t.Context(), client.ObjectKeyFromObject(kept), kept)
 		return err == nil && kept.Data["a"] == "b", "reading the ConfigMap", err
 	}))
-	s.reach(t, "available again", soon, journey.ClusterAvailable(s.c, cluster))
-	for i, operator := range operators {
-		s.reach(t, operator.app+" back", soon, func(ctx context.Context) (bool, string, error) {
-			restarts, ready, err := s.restarts(ctx, operator)
-			return restarts > before[i] && ready, fmt.Sprintf("%d restarts before the kill, %d now, ready: %t", before[i], restarts, ready), err
-		})
-	}
-	s.reach(t, "nodes still ready", soon, s.NodesReady(cluster, 2))
-	s.scale(t, cluster, 1)
-	s.reach(t, "pool still scales", long, s.NodesReady(cluster, 1))
+	s.reach(t, "available again", soon, journey.ClusterAvailable(s.c, s.cluster))
+	s.restarted(t, operators[1], before[1])
+	s.reach(t, "node still ready", soon, s.NodesReady(s.cluster, 1))
+	s.scale(t, s.cluster, 2)
+	s.reach(t, "pool still scales", long, s.NodesReady(s.cluster, 2))
+	s.destroy(t)
+}
+
+// restarted waits until an operator's containers were started once more and are ready.
+func (s *suite) restarted(t *testing.T, operator pods, before int32) {
+	t.Helper()
+	s.reach(t, operator.app+" back", soon, func(ctx context.Context) (bool, string, error) {
+		restarts, ready, err := s.restarts(ctx, operator)
+		return restarts > before && ready, fmt.Sprintf("%d restarts before the kill, %d now, ready: %t", before, restarts, ready), err
+	})
 }
 
 // pods are those of a namespace with an app label.
@@ -206,7 +225,7 @@ func (s *suite) restarts(ctx context.Context, of pods) (count int32, ready bool,
 // events are the Events of the cluster's machines with a reason, each time that they were told.
 func (s *suite) events(ctx context.Context, reason string) (sets.Set[string], error) {
 	list := &corev1.EventList{}
-	err := s.c.List(ctx, list, client.InNamespace(journey.HostedNamespace(cluster)))
+	err := s.c.List(ctx, list, client.InNamespace(journey.HostedNamespace(s.cluster)))
 	told := sets.New[string]()
 	for _, e := range list.Items {
 		if strings.Contains(e.Reason, reason) && e.InvolvedObject.Kind == "MaasMachine" {

@@ -23,23 +23,26 @@ import (
 // Pools that are updated in place, of machines that cloud-init makes nodes, and of those that Ignition does.
 const inPlacePool, inPlaceIgnition = "inplace", "ignited"
 
-// inPlace has two machines of the release before come to its next patch and then to this build's minor, and then one of them to another configuration,
-// and not to one with which its kubelet does not start. They stay the machines that they are: MAAS is asked to change nothing, the Nodes are the same
-// and not booted anew, and a workload with a budget is never without pods.
+// inPlace has two machines of the release before come to its next patch and then to this build's minor, and then one of
+// them to another configuration, and not to one with which its kubelet does not start. They stay the machines that they
+// are: MAAS is asked to change nothing, the Nodes are the same and not booted anew, and a workload with a budget is
+// never without pods.
 func (s *suite) inPlace(t *testing.T) {
+	s.createCluster(t, 1)
+	s.must(t, s.RunWorkload(t.Context(), s.cluster))
 	previous, err := s.PreviousReleaseImage(t.Context())
 	s.must(t, err)
 	others, err := s.nodes(t.Context())
 	s.must(t, err)
 	s.createPool(t, inPlacePool, "--image", "ubuntu/noble", "--node-upgrade-type", "InPlace", "--release-image", previous)
 	s.createPool(t, inPlaceIgnition, "--image", ignitionImage, "--node-upgrade-type", "InPlace", "--release-image", previous)
-	s.must(t, s.FollowMachines(t.Context(), s.c, cluster, inPlacePool, 1))
+	s.must(t, s.FollowMachines(t.Context(), s.c, s.cluster, inPlacePool, 1))
 	patch, err := s.PatchReleaseImage(t.Context()) // It is made while the machines boot, which wait for nothing here.
 	s.must(t, err)
 	release, err := s.ReleaseImage(t.Context())
 	s.must(t, err)
-	s.reach(t, "nodes of the pools that are updated in place ready", long, s.NodesReady(cluster, len(others.Items)+2))
-	guest, err := s.GuestClient(cluster)
+	s.reach(t, "nodes of the pools that are updated in place ready", long, s.NodesReady(s.cluster, len(others.Items)+2))
+	guest, err := s.GuestClient(s.cluster)
 	s.must(t, err)
 	before, byIgnition := s.nodeOf(t, guest, inPlacePool), s.nodeOf(t, guest, inPlaceIgnition)
 	guarded := s.guard(t, guest, before.Name)
@@ -69,7 +72,8 @@ func (s *suite) inPlace(t *testing.T) {
 	}
 	s.destroyPool(t, inPlacePool)
 	s.destroyPool(t, inPlaceIgnition)
-	s.reach(t, "nodes of the pools gone", soon, s.NodesReady(cluster, len(others.Items)))
+	s.reach(t, "nodes of the pools gone", soon, s.NodesReady(s.cluster, len(others.Items)))
+	s.destroy(t)
 }
 
 // upgradeInPlace brings both pools to a release, as their Nodes and their status say, and returns its version.
@@ -94,7 +98,8 @@ func (s *suite) upgradeInPlace(t *testing.T, guarded *guarded, step, release str
 // identity is which Node it is, and of which boot.
 func identity(node *corev1.Node) string { return string(node.UID) + " " + node.Status.NodeInfo.BootID }
 
-// nodeOf is a pool's one Node. Its label, by which it is known, comes from the cluster's operator, and may come after it is Ready.
+// nodeOf is a pool's one Node. Its label, by which it is known, comes from the cluster's operator, and may come after
+// it is Ready.
 func (s *suite) nodeOf(t *testing.T, guest client.Client, pool string) (node *corev1.Node) {
 	t.Helper()
 	s.reach(t, "node of pool "+pool, soon, func(ctx context.Context) (found bool, _ string, err error) {
@@ -143,7 +148,7 @@ func (s *suite) kubelet(t *testing.T, line string) {
 		"config": "apiVersion: machineconfiguration.openshift.io/v1\nkind: KubeletConfig\nmetadata: {name: limits}\nspec: {kubeletConfig: {" + line + "}}\n",
 	}}
 	s.must(t, s.c.Create(t.Context(), config))
-	t.Cleanup(func() { _ = s.c.Delete(context.Background(), config) }) // The walk ends by looking for what is left of the cluster, not of its user.
+	t.Cleanup(func() { _ = s.c.Delete(context.Background(), config) }) // Destroying the cluster leaves what is its user's.
 	s.patchPool(t, inPlacePool, fmt.Sprintf(`{"spec":{"config":[{"name":%q}]}}`, config.Name))
 }
 
@@ -163,7 +168,7 @@ func (s *suite) guard(t *testing.T, guest client.Client, node string) *guarded {
 	cordon := func(verb string) {
 		for _, other := range nodes.Items {
 			if other.Name != node {
-				s.must(t, s.Type(t.Context(), s.Guest(cluster, verb, other.Name)...))
+				s.must(t, s.Type(t.Context(), s.Guest(s.cluster, verb, other.Name)...))
 			}
 		}
 	}
@@ -199,10 +204,10 @@ func (g *guarded) while(check journey.Check) journey.Check {
 	}
 }
 
-// changes counts what MAAS was asked to do with machines, other than to tell of them.
+// changes counts the requests of the scenario's user that change machines.
 func (s *suite) changes(t *testing.T) map[string]int {
 	t.Helper()
-	counts, err := journey.MAASChanges(t.Context())
+	counts, err := journey.MAASChanges(t.Context(), s.user)
 	s.must(t, err)
 	return counts
 }

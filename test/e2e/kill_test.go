@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -15,15 +16,20 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift/hypershift/test/devcluster/env"
 	"github.com/openshift/hypershift/test/machine"
 )
 
-// kill sends SIGKILL to every process of the management machine that runs one of the programs. A like-named process of the
-// host, or of a kind or Docker beside the environment, is none of them.
-func (s *suite) kill(programs ...string) error {
-	_, err := s.killIf(func(pid int) bool { return slices.Contains(programs, program(pid)) })
+// kill sends SIGKILL to every process of a namespace's pods that runs the program. A process of that name in another
+// namespace, on the host or in a cluster beside the environment is spared.
+func (s *suite) kill(ctx context.Context, namespace, name string) error {
+	list := &corev1.PodList{}
+	if err := s.c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return err
+	}
+	_, err := s.killIf(func(pid int) bool { return program(pid) == name && isOf(pid, list.Items) })
 	return err
 }
 
@@ -55,8 +61,8 @@ func isOf(pid int, pods []corev1.Pod) bool {
 	return err == nil && slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return bytes.Contains(groups, []byte("pod"+string(pod.UID))) })
 }
 
-// program is the name of the file that a process runs, whatever it was started as: several images start a /manager. It is empty when the
-// process is gone.
+// program is the name of the file that a process runs, whatever it was started as: several images start a /manager. It
+// is empty when the process is gone.
 func program(pid int) string {
 	file, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 	if err != nil {
@@ -65,8 +71,8 @@ func program(pid int) string {
 	return filepath.Base(file)
 }
 
-// bystander is a process of a program with the name of one of ours, in a network namespace of its own, as another cluster on this host
-// would run it.
+// bystander is a process of a program with the name of one of ours, in a network namespace of its own, as another
+// cluster on this host would run it.
 func bystander(t *testing.T, name string) *os.Process {
 	t.Helper()
 	g := NewWithT(t)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package e2e walks the journey of a user in the embedded environment and asserts it, with everything real but the metal
-// and MAAS itself: machines that fail, processes that are killed, a MAAS that is away.
+// Package e2e tests scenarios of a user in the embedded environment, with everything real but the metal and MAAS
+// itself: machines that fail, processes that are killed, a MAAS that is away.
 package e2e
 
 import (
@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,15 +22,17 @@ import (
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/test/devcluster/env"
 	"github.com/openshift/hypershift/test/journey"
+	"github.com/openshift/hypershift/test/maas-simulator/faults"
 )
 
-// cluster is the hosted cluster that the tests share.
-const cluster = "e2e"
-
-// ignitionImage is what the cluster's first pool runs; the others run Ubuntu, as people do who name no image.
+// ignitionImage is the image of pools whose machines Ignition configures; the others run Ubuntu, the default.
 const ignitionImage = "custom/kubernetes-node"
 
-// Limits of waits: many times what a quiet computer needs, so that only a hang meets them on one that runs all other tests beside.
+// workers is the MAAS resource pool of the scenarios' machines. Special machines are in other ones.
+const workers = "workers"
+
+// Limits of waits: many times what a quiet computer needs, so that only a hang meets them on one that runs all other
+// tests beside.
 const (
 	// soon is for what takes seconds, such as a condition that tells of a mistake.
 	soon = 5 * time.Minute
@@ -37,11 +40,17 @@ const (
 	long = 10 * time.Minute
 )
 
-// suite is what the tests of one walk share.
+// suite is the environment and, in a scenario, what belongs to the scenario alone.
 type suite struct {
 	*journey.Walker
 	c    client.Client
 	maas *maas.Client
+
+	// cluster is the scenario's hosted cluster; user is its MAAS user, with the API key in keyFile.
+	cluster, user, keyFile string
+	// running is held for reading while the scenario runs, and for writing while no other one may.
+	running     *sync.RWMutex
+	waitedAlone time.Duration
 }
 
 // start brings up the environment, and takes it down when the test ends. HYPERSHIFT_E2E_KEEP=1 leaves it for a look.
@@ -92,7 +101,9 @@ func (s *suite) must(tb testing.TB, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	s.Diagnose(ctx, cluster)
+	if s.cluster != "" {
+		s.Diagnose(ctx, s.cluster)
+	}
 	tb.Fatal(err)
 }
 
@@ -102,22 +113,26 @@ func (s *suite) reach(tb testing.TB, what string, limit time.Duration, check jou
 	s.must(tb, s.Reach(tb.Context(), what, limit, check))
 }
 
-// fault makes the simulated MAAS misbehave.
-func (s *suite) fault(t *testing.T, rule map[string]any) {
+// fault makes the simulated MAAS misbehave to the scenario's user and machines. The returned function takes the fault
+// back, as the end of the test does.
+func (s *suite) fault(t *testing.T, rule faults.Rule) (id int, heal func()) {
 	t.Helper()
+	rule.User = s.user
 	body, err := json.Marshal(rule)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.admin(t, http.MethodPost, "/faults", body)
+	s.must(t, err)
+	var added faults.Rule
+	s.must(t, json.Unmarshal(s.admin(t.Context(), t, http.MethodPost, "/faults", body), &added))
+	heal = sync.OnceFunc(func() {
+		s.admin(context.WithoutCancel(t.Context()), t, http.MethodDelete, fmt.Sprintf("/faults/%d", added.ID), nil)
+	})
+	t.Cleanup(heal)
+	return added.ID, heal
 }
 
-// heal takes back all faults.
-func (s *suite) heal(t *testing.T) { s.admin(t, http.MethodDelete, "/faults", nil) }
-
-func (s *suite) admin(t *testing.T, method, path string, body []byte) {
+// admin sends a request to the simulator's admin port and returns the answer.
+func (s *suite) admin(ctx context.Context, t *testing.T, method, path string, body []byte) []byte {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, "http://"+env.MAASAdmin+path, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+env.MAASAdmin+path, bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,10 +142,14 @@ func (s *suite) admin(t *testing.T, method, path string, body []byte) {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if response.StatusCode >= 300 {
-		text, _ := io.ReadAll(response.Body)
 		t.Fatalf("%s %s of the simulator's admin port: %s: %s", method, path, response.Status, text)
 	}
+	return text
 }
 
 // scale runs what a user types.
@@ -139,7 +158,7 @@ func (s *suite) scale(t *testing.T, pool string, replicas int) {
 	s.must(t, s.Type(t.Context(), "kubectl", "scale", "nodepool", pool, "-n", journey.Namespace, fmt.Sprintf("--replicas=%d", replicas)))
 }
 
-// allocations maps the system ids that MAAS has given away to their machines.
+// allocations maps the system ids of the machines that the scenario's user has to the machines.
 func (s *suite) allocations(t *testing.T) map[string]maas.Machine {
 	t.Helper()
 	given, err := s.allocated(t.Context())
@@ -148,5 +167,5 @@ func (s *suite) allocations(t *testing.T) map[string]maas.Machine {
 }
 
 func (s *suite) allocated(ctx context.Context) (map[string]maas.Machine, error) {
-	return journey.Allocated(ctx, s.maas)
+	return journey.Allocated(ctx, s.maas, s.user)
 }

@@ -8,7 +8,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
@@ -16,44 +15,46 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// mistakes makes each mistake of a user and reads the condition that tells of it.
+// mistakes makes each mistake of a user and reads the condition that reports it.
 func (s *suite) mistakes(t *testing.T) {
+	s.createCluster(t, 0)
 	for _, tc := range []struct {
 		name string
 		run  func(*testing.T)
 	}{
-		{"When the API key is wrong, it should say so", s.wrongKey},
-		{"When MAAS cannot be reached, it should say so", s.unreachable},
-		{"When the release image does not exist, it should say so", s.unknownRelease},
-		{"When the image is not in MAAS, it should say so", s.unknownImage},
-		{"When no machine fits, it should say which constraint is in the way", s.noMachineFits},
+		{"wrong API key", s.wrongKey},
+		{"unreachable MAAS", s.unreachable},
+		{"unknown release image", s.unknownRelease},
+		{"unknown machine image", s.unknownImage},
+		{"no machine satisfies the constraints", s.noMachineFits},
 	} {
 		t.Run(tc.name, tc.run)
 	}
 	s.noCrashLoop(t)
+	s.destroy(t)
 }
 
 func (s *suite) wrongKey(t *testing.T) {
 	key := s.Path("wrong.key")
 	NewWithT(t).Expect(os.WriteFile(key, []byte("nobody:nothing:never"), 0o600)).To(Succeed())
-	s.must(t, s.CreateCluster(t.Context(), "wrong-key", 0, "--maas-api-key-file", key))
-	s.reach(t, "wrong key reported", soon, journey.ClusterCondition(s.c, "wrong-key",
+	s.must(t, s.CreateCluster(t.Context(), "mistakes-key", 0, "--maas-api-key-file", key))
+	s.reach(t, "wrong key reported", soon, journey.ClusterCondition(s.c, "mistakes-key",
 		string(hyperv1.PlatformCredentialsFound), "False", hyperv1.MAASUnauthorizedReason))
-	s.must(t, s.DestroyCluster(t.Context(), "wrong-key"))
+	s.must(t, s.DestroyCluster(t.Context(), "mistakes-key"))
 }
 
 func (s *suite) unreachable(t *testing.T) {
-	s.must(t, s.CreateCluster(t.Context(), "no-maas", 0, "--maas-endpoint", "http://"+env.Gateway+":9/MAAS"))
-	s.reach(t, "unreachable MAAS reported", soon, journey.ClusterCondition(s.c, "no-maas",
+	s.must(t, s.CreateCluster(t.Context(), "mistakes-maas", 0, "--maas-endpoint", "http://"+env.Gateway+":9/MAAS"))
+	s.reach(t, "unreachable MAAS reported", soon, journey.ClusterCondition(s.c, "mistakes-maas",
 		string(hyperv1.PlatformCredentialsFound), "False", hyperv1.MAASUnreachableReason))
-	s.must(t, s.DestroyCluster(t.Context(), "no-maas"))
+	s.must(t, s.DestroyCluster(t.Context(), "mistakes-maas"))
 }
 
 func (s *suite) unknownRelease(t *testing.T) {
-	s.must(t, s.CreateCluster(t.Context(), "no-release", 0, "--network-type", "Other", "--release-image", env.Registry+"/hypershift/release:none"))
-	s.reach(t, "unknown release reported", soon, journey.ClusterCondition(s.c, "no-release",
+	s.must(t, s.CreateCluster(t.Context(), "mistakes-release", 0, "--network-type", "Other", "--release-image", env.Registry+"/hypershift/release:none"))
+	s.reach(t, "unknown release reported", soon, journey.ClusterCondition(s.c, "mistakes-release",
 		string(hyperv1.ValidReleaseImage), "False", hyperv1.InvalidImageReason))
-	s.must(t, s.DestroyCluster(t.Context(), "no-release"))
+	s.must(t, s.DestroyCluster(t.Context(), "mistakes-release"))
 }
 
 func (s *suite) unknownImage(t *testing.T) {
@@ -72,19 +73,19 @@ func (s *suite) noMachineFits(t *testing.T) {
 
 func (s *suite) createPool(t *testing.T, name string, flags ...string) {
 	t.Helper()
-	argv := append([]string{"hypershift", "create", "nodepool", "maas", "--name", name, "--cluster-name", cluster, "--replicas", "1", "--erase", "None"}, flags...)
+	argv := append([]string{"hypershift", "create", "nodepool", "maas", "--name", name, "--cluster-name", s.cluster, "--replicas", "1", "--erase", "None"}, flags...)
 	s.must(t, s.Type(t.Context(), argv...))
 }
 
 func (s *suite) destroyPool(t *testing.T, name string) {
 	t.Helper()
-	s.must(t, s.Type(t.Context(), "hypershift", "destroy", "nodepool", "--name", name, "--cluster-name", cluster))
+	s.must(t, s.Type(t.Context(), "hypershift", "destroy", "nodepool", "--name", name, "--cluster-name", s.cluster))
 }
 
 // noCrashLoop asserts that no mistake has made a container restart.
 func (s *suite) noCrashLoop(t *testing.T) {
 	g := NewWithT(t)
-	for _, namespace := range []string{journey.OperatorNamespace, journey.HostedNamespace(cluster)} {
+	for _, namespace := range []string{journey.OperatorNamespace, journey.HostedNamespace(s.cluster)} {
 		pods := &corev1.PodList{}
 		g.Expect(s.c.List(t.Context(), pods, client.InNamespace(namespace))).To(Succeed())
 		for _, pod := range pods.Items {
@@ -94,19 +95,4 @@ func (s *suite) noCrashLoop(t *testing.T) {
 			}
 		}
 	}
-}
-
-// names lists the names of a list's objects, without what Kubernetes itself puts into every namespace.
-func names(list client.ObjectList) []string {
-	items, err := meta.ExtractList(list)
-	if err != nil {
-		return []string{err.Error()}
-	}
-	var found []string
-	for _, item := range items {
-		if object, err := meta.Accessor(item); err == nil {
-			found = append(found, object.GetName())
-		}
-	}
-	return found
 }

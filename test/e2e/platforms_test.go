@@ -80,20 +80,16 @@ func (s *suite) standIns(t *testing.T) []string {
 	return flags
 }
 
-// platforms brings up a cluster of each platform beside MAAS and deletes it again, two side by side: the requests of four control planes are
-// more than the two CPUs of the management cluster's node.
+// platforms brings up a cluster of each platform beside MAAS and deletes it again, two side by side: the requests of
+// four control planes are more than the two CPUs of the management cluster's node.
 func (s *suite) platforms(t *testing.T) {
 	s.Say("The providers of AWS, KubeVirt and the assisted service are stand-ins, with machines of the simulated MAAS: there is no cloud here.")
-	before := len(s.allocations(t))
 	s.must(t, s.c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: agents, Annotations: map[string]string{hyperv1.AgentsForAnnotation: journey.Namespace}}}))
 	for pair := range slices.Chunk(s.others(t), 2) {
 		s.comeAndGo(t, pair)
 	}
-	s.reach(t, "machines of the other platforms back", soon, func(ctx context.Context) (bool, string, error) {
-		held, err := s.allocated(ctx)
-		return len(held) == before, "", err
-	})
+	s.nothingLeft(t)
 }
 
 func (s *suite) comeAndGo(t *testing.T, clusters []other) {
@@ -132,13 +128,14 @@ func (s *suite) createOther(t *testing.T, o other) {
 	s.must(t, err)
 	argv := []string{"hypershift", "create", "cluster", o.platform, "--name", o.platform, "--node-pool-replicas=-1", "--release-image", release,
 		"--pull-secret", s.Path("pull-secret.json"), "--additional-trust-bundle", env.Env{Dir: s.Dir, Bin: s.Bin}.RegistryCA()}
+	t.Cleanup(func() { s.removeAfterFailure(t, o.platform, o.platform) })
 	s.must(t, s.Type(t.Context(), append(argv, o.cluster...)...))
 	argv = []string{"hypershift", "create", "nodepool", o.platform, "--name", o.platform, "--cluster-name", o.platform, "--replicas", "1"}
 	s.must(t, s.Type(t.Context(), append(argv, o.pool...)...))
 	if o.machine == "" {
 		return
 	}
-	key, err := os.ReadFile(s.Path("maas", "bob.key"))
+	key, err := os.ReadFile(s.keyFile)
 	s.must(t, err)
 	s.reach(t, o.platform+": the stand-in knows its lab", soon, func(ctx context.Context) (bool, string, error) {
 		err := s.c.Create(ctx, &corev1.Secret{
@@ -161,7 +158,8 @@ func (s *suite) providerIDs(o other) journey.Check {
 	}
 }
 
-// bringMachine does what docs/how-to/own-machines.md says: a machine of the user's gets the pool's user-data. It is called what MAAS calls it.
+// bringMachine does what docs/how-to/own-machines.md says: a machine of the user's gets the pool's user-data. It is
+// called what MAAS calls it.
 func (s *suite) bringMachine(t *testing.T, pool string) (systemID string) {
 	t.Helper()
 	var userData []byte
@@ -175,7 +173,9 @@ func (s *suite) bringMachine(t *testing.T, pool string) (systemID string) {
 		}
 		return len(userData) > 0, "", err
 	})
-	m, err := s.maas.AllocateMachine(t.Context(), maas.AllocateRequest{AgentName: "a machine of the user's", NotPodTypes: []string{"lxd"}})
+	m, err := s.maas.AllocateMachine(t.Context(), maas.AllocateRequest{
+		AgentName: "a machine of the user's", Pool: workers, NotPodTypes: []string{"lxd"},
+	})
 	s.must(t, err)
 	_, err = s.maas.DeployMachine(t.Context(), m.SystemID, maas.DeployRequest{DistroSeries: ignitionImage, UserData: userData})
 	s.must(t, err)
@@ -185,7 +185,7 @@ func (s *suite) bringMachine(t *testing.T, pool string) (systemID string) {
 // letIn approves what nodes of a cluster ask for, as its user does where no Machine vouches for them.
 func (s *suite) letIn(cluster string) journey.Check {
 	return func(ctx context.Context) (bool, string, error) {
-		guest, err := s.GuestClient(cluster)
+		guest, err := s.GuestClient(s.cluster)
 		if err != nil {
 			return false, "", err
 		}
@@ -197,7 +197,7 @@ func (s *suite) letIn(cluster string) journey.Check {
 			if len(requests.Items[i].Status.Conditions) > 0 {
 				continue
 			}
-			if _, err := s.Read(ctx, s.Guest(cluster, "certificate", "approve", requests.Items[i].Name)...); err != nil {
+			if _, err := s.Read(ctx, s.Guest(s.cluster, "certificate", "approve", requests.Items[i].Name)...); err != nil {
 				return false, "", err
 			}
 		}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -25,67 +24,74 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// restore loses all that the management cluster has of the cluster, etcd's volume too, and brings it back from a backup in the object store. Its
-// machines ran all the while, and nobody but the control plane noticed.
+// restore loses all that the management cluster has of the cluster, etcd's volume too, and brings it back from a backup
+// in the object store. Its machines ran all the while, and nobody but the control plane noticed.
 func (s *suite) restore(t *testing.T) {
 	g := NewWithT(t)
-	guest, err := s.GuestClient(cluster)
+	s.createCluster(t, 2)
+	s.must(t, s.RunWorkload(t.Context(), s.cluster))
+	guest, err := s.GuestClient(s.cluster)
 	s.must(t, err)
 	note := func(name string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 	}
-	// What an earlier part had evicted may be on its way out yet.
 	before := s.settled(t, guest)
 	s.must(t, guest.Create(t.Context(), note("before-the-backup")))
-	keyFile, url, err := s.BackUp(t.Context(), s.c, cluster)
+	keyFile, url, err := s.BackUp(t.Context(), s.c, s.cluster)
 	s.must(t, err)
 	s.must(t, guest.Create(t.Context(), note("after-the-backup")))
-	s.admin(t, http.MethodDelete, "/requests", nil)
+	calls := s.changes(t)
 
-	kept := s.lose(t)
+	var kept []client.Object
+	s.alone(func() { kept = s.lose(t) })
 	for _, obj := range kept {
 		s.must(t, s.c.Create(t.Context(), obj))
 	}
-	t.Setenv(s.StoreVariable())
+	name, value := s.StoreVariable()
+	s.Env = []string{name + "=" + value}
 	s.must(t, s.Restore(t.Context(), keyFile, url))
-	s.must(t, s.SaveKubeconfig(t.Context(), cluster))
+	s.must(t, s.SaveKubeconfig(t.Context(), s.cluster))
 	s.reach(t, "all machines taken over", soon, s.takenOver())
-	s.reach(t, "restored nodes ready", soon, s.NodesReady(cluster, 2))
-	s.reach(t, "pool whole", soon, journey.PoolReplicas(s.c, cluster, 2))
+	s.reach(t, "restored nodes ready", soon, s.NodesReady(s.cluster, 2))
+	s.reach(t, "pool whole", soon, journey.PoolReplicas(s.c, s.cluster, 2))
 
-	guest, err = s.GuestClient(cluster)
+	guest, err = s.GuestClient(s.cluster)
 	s.must(t, err)
 	g.Expect(s.settled(t, guest)).To(Equal(before), "nothing was restarted, installed or made anew")
 	g.Expect(guest.Get(t.Context(), client.ObjectKeyFromObject(note("before-the-backup")), &corev1.ConfigMap{})).To(Succeed())
 	g.Expect(apierrors.IsNotFound(guest.Get(t.Context(), client.ObjectKeyFromObject(note("after-the-backup")), &corev1.ConfigMap{}))).To(BeTrue())
-	asked, err := journey.MAASAsked(t.Context())
-	s.must(t, err)
-	for operation := range asked {
-		g.Expect(operation).NotTo(Or(HaveSuffix(".allocate"), HaveSuffix(".deploy"), HaveSuffix(".release")))
+	for operation, count := range s.changes(t) {
+		if _, verb, _ := strings.Cut(operation, "."); slices.Contains([]string{"allocate", "deploy", "release"}, verb) {
+			g.Expect(count).To(Equal(calls[operation]), operation)
+		}
 	}
-	s.reach(t, "management cluster and restored cluster at rest", long, journey.All(
-		s.Quiet(s.Path("kubeconfig"), 20*time.Second), s.Quiet(s.Path(cluster+".kubeconfig"), 20*time.Second)))
-	s.must(t, s.RunWorkload(t.Context(), cluster))
+	s.alone(func() {
+		s.reach(t, "management cluster and restored cluster at rest", long, journey.All(
+			s.Quiet(s.Path("kubeconfig"), 20*time.Second), s.Quiet(s.Path(s.cluster+".kubeconfig"), 20*time.Second)))
+	})
+	s.must(t, s.RunWorkload(t.Context(), s.cluster))
+	s.destroy(t)
 }
 
 // settled is what runs when there are two each of machines, Nodes and pods.
 func (s *suite) settled(t *testing.T, guest client.Client) (found map[string]string) {
 	t.Helper()
 	s.reach(t, "two each of machines, Nodes and pods", soon, func(ctx context.Context) (_ bool, _ string, err error) {
-		found, err = journey.Running(ctx, s.maas, guest)
+		found, err = journey.Running(ctx, s.maas, guest, s.user)
 		return len(found) == 6, strings.Join(slices.Sorted(maps.Keys(found)), ", "), err
 	})
 	return found
 }
 
-// lose ends the management side of the cluster as a fire would: nobody gets to clean up. What a user has in a repository is returned, ready to be
-// made again: Secrets, ConfigMaps, the HostedCluster with the ports that nodes know, and pools.
+// lose ends the management side of the cluster as a fire would: nobody gets to clean up. What a user has in a
+// repository is returned, ready to be made again: Secrets, ConfigMaps, the HostedCluster with the ports that nodes
+// know, and pools.
 func (s *suite) lose(t *testing.T) []client.Object {
 	t.Helper()
 	kept := s.repository(t)
 	s.must(t, s.Type(t.Context(), "kubectl", "scale", "-n", journey.OperatorNamespace, "deployment/operator", "--replicas=0"))
 	s.must(t, s.Type(t.Context(), "kubectl", "wait", "-n", journey.OperatorNamespace, "--for=delete", "pod", "-l", "app=operator", "--timeout=5m"))
-	hosted := journey.HostedNamespace(cluster)
+	hosted := journey.HostedNamespace(s.cluster)
 	s.must(t, s.Type(t.Context(), "kubectl", "annotate", "namespace", hosted, namespaceguard.ReleasedAnnotation+"=by-hand"))
 	// Deployments of the managers have a finalizer, and their ReplicaSets would start other pods.
 	s.must(t, s.Type(t.Context(), "kubectl", "delete", "deployments,statefulsets,replicasets", "-n", hosted, "--all", "--wait=false"))
@@ -106,8 +112,8 @@ func (s *suite) lose(t *testing.T) []client.Object {
 	return kept
 }
 
-// burn ends the processes of a namespace's pods before anything else is deleted: those that would drain nodes and give machines back get to see none
-// of it.
+// burn ends the processes of a namespace's pods before anything else is deleted: those that would drain nodes and give
+// machines back get to see none of it.
 func (s *suite) burn(t *testing.T, namespace string) {
 	t.Helper()
 	pods := &corev1.PodList{}
@@ -134,6 +140,9 @@ func (s *suite) force(ctx context.Context, namespace string) error {
 		return err
 	}
 	for name := range strings.FieldsSeq(names) {
+		if !strings.Contains(namespace+"/"+name, s.cluster) {
+			continue // It belongs to another scenario's cluster.
+		}
 		// It may go by itself meanwhile, and the next look sees what is left.
 		_, _ = s.Read(ctx, "kubectl", "delete", name, "-n", namespace, "--wait=false")
 		_, _ = s.Read(ctx, "kubectl", "patch", name, "-n", namespace, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
@@ -141,11 +150,12 @@ func (s *suite) force(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// repository is what a user has of the cluster elsewhere, or writes anew: what is made of it is not there, and neither is what operators noted on it.
+// repository is what a user has of the cluster elsewhere, or writes anew: what is made of it is not there, and neither
+// is what operators noted on it.
 func (s *suite) repository(t *testing.T) []client.Object {
 	t.Helper()
 	hc, pools := &hyperv1.HostedCluster{}, &hyperv1.NodePoolList{}
-	s.must(t, s.c.Get(t.Context(), client.ObjectKey{Namespace: journey.Namespace, Name: cluster}, hc))
+	s.must(t, s.c.Get(t.Context(), client.ObjectKey{Namespace: journey.Namespace, Name: s.cluster}, hc))
 	kept := []client.Object{&hyperv1.HostedCluster{ObjectMeta: applied(hc), Spec: hc.Spec}}
 	kept[0].SetAnnotations(map[string]string{hyperv1.RestoringAnnotation: "true"})
 	for i := range hc.Spec.Services {
@@ -155,11 +165,14 @@ func (s *suite) repository(t *testing.T) []client.Object {
 	}
 	s.must(t, s.c.List(t.Context(), pools, client.InNamespace(journey.Namespace)))
 	for _, pool := range pools.Items {
+		if pool.Spec.ClusterName != s.cluster {
+			continue
+		}
 		kept = append(kept, &hyperv1.NodePool{ObjectMeta: applied(&pool), Spec: pool.Spec})
 	}
 	for _, name := range []string{"-pull-secret", "-maas-credentials", "-etcd-encryption-key"} {
 		secret := &corev1.Secret{}
-		s.must(t, s.c.Get(t.Context(), client.ObjectKey{Namespace: journey.Namespace, Name: cluster + name}, secret))
+		s.must(t, s.c.Get(t.Context(), client.ObjectKey{Namespace: journey.Namespace, Name: s.cluster + name}, secret))
 		kept = append(kept, &corev1.Secret{ObjectMeta: applied(secret), Type: secret.Type, Data: secret.Data})
 	}
 	return kept
@@ -178,16 +191,16 @@ func (s *suite) port(t *testing.T, service hyperv1.ServiceType) int32 {
 		return 0
 	}
 	published := &corev1.Service{}
-	s.must(t, s.c.Get(t.Context(), client.ObjectKey{Namespace: journey.HostedNamespace(cluster), Name: name}, published))
+	s.must(t, s.c.Get(t.Context(), client.ObjectKey{Namespace: journey.HostedNamespace(s.cluster), Name: name}, published))
 	return published.Spec.Ports[0].NodePort
 }
 
 // takenOver checks that the machines that ran are those of Machines again.
 func (s *suite) takenOver() journey.Check {
-	deployed := journey.MachinesDeployed(s.c, cluster, cluster, 2)
+	deployed := journey.MachinesDeployed(s.c, s.cluster, s.cluster, 2)
 	return func(ctx context.Context) (bool, string, error) {
 		infra := &infrav1.MaasCluster{}
-		if err := s.c.Get(ctx, client.ObjectKey{Namespace: journey.HostedNamespace(cluster), Name: cluster}, infra); err != nil {
+		if err := s.c.Get(ctx, client.ObjectKey{Namespace: journey.HostedNamespace(s.cluster), Name: s.cluster}, infra); err != nil {
 			return false, "", err
 		}
 		restored := meta.FindStatusCondition(infra.Status.Conditions, "MachinesRestored")

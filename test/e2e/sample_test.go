@@ -19,8 +19,8 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// sample is one look at the cluster and its pool. What status claims is read before what is there, so that a claim is never
-// older than what it is held against.
+// sample is one look at the cluster and its pool. What status claims is read before what is there, so that a claim is
+// never older than what it is held against.
 type sample struct {
 	cluster  hyperv1.HostedCluster
 	pool     hyperv1.NodePool
@@ -30,11 +30,11 @@ type sample struct {
 
 func (s *suite) sample(ctx context.Context) (*sample, error) {
 	now := &sample{}
-	key := client.ObjectKey{Namespace: journey.Namespace, Name: cluster}
+	key := client.ObjectKey{Namespace: journey.Namespace, Name: s.cluster}
 	if err := s.c.Get(ctx, key, &now.pool); err != nil {
 		return nil, err
 	}
-	if err := s.c.List(ctx, &now.machines, client.InNamespace(journey.HostedNamespace(cluster))); err != nil {
+	if err := s.c.List(ctx, &now.machines, client.InNamespace(journey.HostedNamespace(s.cluster))); err != nil {
 		return nil, err
 	}
 	nodes, err := s.nodes(ctx)
@@ -47,7 +47,7 @@ func (s *suite) sample(ctx context.Context) (*sample, error) {
 
 // nodes lists those of the hosted cluster.
 func (s *suite) nodes(ctx context.Context) (*corev1.NodeList, error) {
-	guest, err := s.GuestClient(cluster)
+	guest, err := s.GuestClient(s.cluster)
 	if err != nil {
 		return nil, err
 	}

@@ -21,13 +21,15 @@ import (
 
 const sleeper = "sleeper"
 
-// wake has a pool without machines tell what the next one would have, as the cluster autoscaler reads it, and get one when it is asked for; then
-// go back to none, which leaves the machine off and in MAAS. The autoscaler's own part, a change of the scale, is this test's: its module is not to be had.
+// wake has a pool without machines tell what the next one would have, as the cluster autoscaler reads it, and get one
+// when it is asked for; then go back to none, which leaves the machine off and in MAAS. The autoscaler's own part, a
+// change of the scale, is this test's: its module is not to be had.
 func (s *suite) wake(t *testing.T) {
 	g := NewWithT(t)
+	s.createCluster(t, 1)
 	nodes, err := s.nodes(t.Context())
 	s.must(t, err)
-	guest, err := s.GuestClient(cluster)
+	guest, err := s.GuestClient(s.cluster)
 	s.must(t, err)
 	given := s.allocations(t)
 	s.createPool(t, sleeper, "--replicas", "0", "--image", ignitionImage)
@@ -36,7 +38,7 @@ func (s *suite) wake(t *testing.T) {
 	g.Expect(s.allocations(t)).To(HaveLen(len(given)), "nothing was taken to know that")
 
 	s.ask(t, 1)
-	s.reach(t, "node of the pool that slept ready", long, s.NodesReady(cluster, len(nodes.Items)+1))
+	s.reach(t, "node of the pool that slept ready", long, s.NodesReady(s.cluster, len(nodes.Items)+1))
 	g.Expect(told["taints"]).To(Equal("sleeper=yes:NoSchedule"))
 	s.reach(t, "labels and taint of the node as told", soon, func(ctx context.Context) (bool, string, error) {
 		node, err := findNode(ctx, guest, sleeper)
@@ -61,8 +63,9 @@ func (s *suite) wake(t *testing.T) {
 		}
 		return m.Owner == "" && m.PowerState == maas.PowerOff, fmt.Sprintf("%s, power %s", m.StatusName, m.PowerState), nil
 	})
-	s.reach(t, "the other nodes left", soon, s.NodesReady(cluster, len(nodes.Items)))
+	s.reach(t, "the other nodes left", soon, s.NodesReady(s.cluster, len(nodes.Items)))
 	s.destroyPool(t, sleeper)
+	s.destroy(t)
 }
 
 // told is what the autoscaler is told of the pool's next machine.
@@ -71,7 +74,7 @@ func (s *suite) told(t *testing.T) map[string]string {
 	var told map[string]string
 	s.reach(t, "next machine told of", soon, func(ctx context.Context) (bool, string, error) {
 		md := &clusterv1.MachineDeployment{}
-		if err := s.c.Get(ctx, client.ObjectKey{Namespace: journey.HostedNamespace(cluster), Name: sleeper}, md); err != nil {
+		if err := s.c.Get(ctx, client.ObjectKey{Namespace: journey.HostedNamespace(s.cluster), Name: sleeper}, md); err != nil {
 			return false, "", err
 		}
 		told = map[string]string{}
@@ -89,7 +92,7 @@ func (s *suite) told(t *testing.T) map[string]string {
 // ask is what the autoscaler does to a pool.
 func (s *suite) ask(t *testing.T, machines int) {
 	t.Helper()
-	s.must(t, s.Type(t.Context(), "kubectl", "scale", "machinedeployment", sleeper, "-n", journey.HostedNamespace(cluster), "--replicas="+strconv.Itoa(machines)))
+	s.must(t, s.Type(t.Context(), "kubectl", "scale", "machinedeployment", sleeper, "-n", journey.HostedNamespace(s.cluster), "--replicas="+strconv.Itoa(machines)))
 }
 
 // newcomer is the machine that MAAS has given away since.

@@ -44,6 +44,7 @@ spec:
 // badConfiguration gives the pool a configuration that no machine could use: not one machine may be touched for it.
 func (s *suite) badConfiguration(t *testing.T) {
 	g := NewWithT(t)
+	s.createCluster(t, 1)
 	before, err := s.sample(t.Context())
 	s.must(t, err)
 	config := &corev1.ConfigMap{
@@ -52,47 +53,50 @@ func (s *suite) badConfiguration(t *testing.T) {
 	}
 	g.Expect(s.c.Create(t.Context(), config)).To(Succeed())
 	s.configure(t, `[{"name":"typo"}]`)
-	s.reach(t, "bad configuration reported", soon, journey.PoolCondition(s.c, cluster,
+	s.reach(t, "bad configuration reported", soon, journey.PoolCondition(s.c, s.cluster,
 		hyperv1.NodePoolValidMachineConfigConditionType, "False", hyperv1.NodePoolValidationFailedReason))
 	after, err := s.sample(t.Context())
 	s.must(t, err)
 	g.Expect(after.machineUIDs()).To(Equal(before.machineUIDs()), "a machine was touched for a configuration that cannot be used")
 	g.Expect(after.secrets()).To(Equal(before.secrets()), "a configuration that cannot be used was handed out")
 	s.configure(t, `[]`)
-	s.reach(t, "configuration well again", soon, journey.PoolCondition(s.c, cluster, hyperv1.NodePoolValidMachineConfigConditionType, "True"))
+	s.reach(t, "configuration well again", soon, journey.PoolCondition(s.c, s.cluster, hyperv1.NodePoolValidMachineConfigConditionType, "True"))
 	g.Expect(s.c.Delete(t.Context(), config)).To(Succeed())
 	after, err = s.sample(t.Context())
 	s.must(t, err)
 	g.Expect(after.machineUIDs()).To(Equal(before.machineUIDs()))
+	s.destroy(t)
 }
 
 func (s *suite) configure(t *testing.T, references string) {
 	t.Helper()
-	s.must(t, s.Type(t.Context(), "kubectl", "patch", "nodepool", cluster, "-n", journey.Namespace, "--type=merge",
+	s.must(t, s.Type(t.Context(), "kubectl", "patch", "nodepool", s.cluster, "-n", journey.Namespace, "--type=merge",
 		"-p", fmt.Sprintf(`{"spec":{"config":%s}}`, references)))
 }
 
-// deadBMC kills the BMC of the machine that the pool is given next: another must take its place, and the dead one goes back
-// when its BMC lives again.
+// deadBMC kills the BMC of the machine that the pool is given next: another must take its place, and the dead one goes
+// back when its BMC lives again.
 func (s *suite) deadBMC(t *testing.T) {
-	s.fault(t, map[string]any{"kind": "power-error", "machines": 1})
-	s.scale(t, cluster, 3)
+	s.createCluster(t, 1)
+	rule, heal := s.fault(t, faults.Rule{Kind: faults.PowerError, Machines: 1})
+	s.scale(t, s.cluster, 2)
 	var dead string
 	s.reach(t, "power error met", soon, func(ctx context.Context) (bool, string, error) {
-		machine, err := s.powerless(ctx)
+		machine, err := s.powerless(ctx, rule)
 		dead = machine
 		return machine != "", "no machine has met the fault yet", err
 	})
-	s.reach(t, "three nodes ready, without the dead machine", 2*long, s.NodesReady(cluster, 3))
+	s.reach(t, "two nodes ready, without the dead machine", 2*long, s.NodesReady(s.cluster, 2))
 	NewWithT(t).Expect(s.inUse(t)).NotTo(HaveKey(dead), "the dead machine serves as a node")
-	s.heal(t)
-	s.scale(t, cluster, 2)
-	s.reach(t, "two nodes left", long, s.NodesReady(cluster, 2))
+	heal()
+	s.scale(t, s.cluster, 1)
+	s.reach(t, "one node left", long, s.NodesReady(s.cluster, 1))
 	s.reach(t, "every allocation has one owner", long, s.owned)
+	s.destroy(t)
 }
 
 // powerless is the machine that a fault for one machine has hit; empty while there is none.
-func (s *suite) powerless(ctx context.Context) (string, error) {
+func (s *suite) powerless(ctx context.Context, id int) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+env.MAASAdmin+"/faults", nil)
 	if err != nil {
 		return "", err
@@ -107,7 +111,7 @@ func (s *suite) powerless(ctx context.Context) (string, error) {
 		return "", err
 	}
 	for _, rule := range rules {
-		if len(rule.Hit) > 0 {
+		if rule.ID == id && len(rule.Hit) > 0 {
 			return rule.Hit[0], nil
 		}
 	}
@@ -117,7 +121,7 @@ func (s *suite) powerless(ctx context.Context) (string, error) {
 // inUse maps the system ids that MaasMachines hold to the names of these.
 func (s *suite) inUse(t *testing.T) map[string]string {
 	t.Helper()
-	machines, err := journey.Machines(t.Context(), s.c, cluster, cluster)
+	machines, err := journey.Machines(t.Context(), s.c, s.cluster, s.cluster)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	used := map[string]string{}
 	for _, m := range machines {
@@ -128,18 +132,18 @@ func (s *suite) inUse(t *testing.T) map[string]string {
 	return used
 }
 
-// anotherUsersKey puts the key of another user of MAAS into the Secret: it is said, no machine is given up or called lost, and
-// with the right key all goes on.
+// anotherUsersKey puts the key of another user of MAAS into the Secret: it is said, no machine is given up or called
+// lost, and with the right key all goes on.
 func (s *suite) anotherUsersKey(t *testing.T) {
 	g := NewWithT(t)
+	s.createCluster(t, 2)
 	before := sets.KeySet(s.allocations(t))
-	right := s.setKey(t, s.MAASKeyFile())
 	s.setKey(t, s.Path("maas", "bob.key"))
-	s.reach(t, "key of another user reported", soon, journey.ClusterCondition(s.c, cluster,
+	s.reach(t, "key of another user reported", soon, journey.ClusterCondition(s.c, s.cluster,
 		string(hyperv1.PlatformCredentialsFound), "False"))
-	s.scale(t, cluster, 1)
+	s.scale(t, s.cluster, 1)
 	s.reach(t, "machine asked to go", soon, func(ctx context.Context) (bool, string, error) {
-		machines, err := journey.Machines(ctx, s.c, cluster, cluster)
+		machines, err := journey.Machines(ctx, s.c, s.cluster, s.cluster)
 		for _, m := range machines {
 			if m.DeletionTimestamp != nil {
 				return true, "", nil
@@ -148,31 +152,30 @@ func (s *suite) anotherUsersKey(t *testing.T) {
 		return len(machines) == 1, fmt.Sprintf("%d machines", len(machines)), err
 	})
 	machines := &infrav1.MaasMachineList{}
-	g.Expect(s.c.List(t.Context(), machines, client.InNamespace(journey.HostedNamespace(cluster)))).To(Succeed())
+	g.Expect(s.c.List(t.Context(), machines, client.InNamespace(journey.HostedNamespace(s.cluster)))).To(Succeed())
 	held := sets.New[string]()
 	for _, m := range machines.Items {
 		g.Expect(m.Status.FailureReason).To(BeNil(), "%s was given up", m.Name)
 		held.Insert(*m.Spec.SystemID)
 	}
 	g.Expect(held.IsSuperset(sets.KeySet(s.allocations(t)))).To(BeTrue(), "of %v a machine has lost its owner: %v", before, held)
-	g.Expect(os.WriteFile(s.Path("right.key"), right, 0o600)).To(Succeed())
-	s.setKey(t, s.Path("right.key"))
-	s.reach(t, "one node left", long, s.NodesReady(cluster, 1))
+	s.setKey(t, s.keyFile)
+	s.reach(t, "one node left", long, s.NodesReady(s.cluster, 1))
 	s.reach(t, "every allocation has one owner", soon, s.owned)
-	s.scale(t, cluster, 2)
-	s.reach(t, "two nodes ready", long, s.NodesReady(cluster, 2))
+	s.scale(t, s.cluster, 2)
+	s.reach(t, "two nodes ready", long, s.NodesReady(s.cluster, 2))
+	s.destroy(t)
 }
 
-// setKey puts the key of a file into the cluster's Secret, and returns the one that was there.
-func (s *suite) setKey(t *testing.T, file string) (before []byte) {
+// setKey puts the key of a file into the cluster's Secret.
+func (s *suite) setKey(t *testing.T, file string) {
 	t.Helper()
 	g := NewWithT(t)
 	key, err := os.ReadFile(file)
 	g.Expect(err).NotTo(HaveOccurred())
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: journey.Namespace, Name: cluster + "-maas-credentials"}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: journey.Namespace, Name: s.cluster + "-maas-credentials"}}
 	g.Expect(s.c.Get(t.Context(), client.ObjectKeyFromObject(secret), secret)).To(Succeed())
-	before, read := secret.Data[maas.SecretKeyAPIKey], secret.DeepCopy()
+	read := secret.DeepCopy()
 	secret.Data[maas.SecretKeyAPIKey] = []byte(strings.TrimSpace(string(key)))
 	g.Expect(s.c.Patch(t.Context(), secret, client.MergeFrom(read))).To(Succeed()) // Others may write to it too.
-	return before
 }

@@ -14,17 +14,18 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// ubuntu makes a pool of a stock image of MAAS beside that of machines with Ignition: cloud-init fetches node-agent, which brings the
-// release's container runtime and kubelet.
+// ubuntu makes a pool of a stock image of MAAS beside that of machines with Ignition: cloud-init fetches node-agent,
+// which brings the release's container runtime and kubelet.
 func (s *suite) ubuntu(t *testing.T) {
 	g := NewWithT(t)
 	const pool = "ubuntu"
-	s.must(t, s.Type(t.Context(), "hypershift", "create", "nodepool", "maas", "--name", pool, "--cluster-name", cluster,
+	s.createCluster(t, 0)
+	s.must(t, s.Type(t.Context(), "hypershift", "create", "nodepool", "maas", "--name", pool, "--cluster-name", s.cluster,
 		"--replicas", "1", "--erase", "None", "--image", "ubuntu/noble"))
-	s.must(t, s.FollowMachines(t.Context(), s.c, cluster, pool, 1))
-	s.reach(t, "node of the stock image ready", long, s.NodesReady(cluster, 3))
+	s.must(t, s.FollowMachines(t.Context(), s.c, s.cluster, pool, 1))
+	s.reach(t, "node of the stock image ready", long, s.NodesReady(s.cluster, 1))
 
-	machines, err := journey.Machines(t.Context(), s.c, cluster, pool)
+	machines, err := journey.Machines(t.Context(), s.c, s.cluster, pool)
 	s.must(t, err)
 	nodes, err := s.nodes(t.Context())
 	s.must(t, err)
@@ -39,14 +40,16 @@ func (s *suite) ubuntu(t *testing.T) {
 	g.Expect(found).To(BeTrue(), "the Node has the machine's name")
 	s.reach(t, "a pod on the stock image", soon, s.podRuns(*machines[0].Status.Hostname))
 
-	s.must(t, s.Type(t.Context(), "hypershift", "destroy", "nodepool", "--name", pool, "--cluster-name", cluster))
-	s.reach(t, "node of the stock image gone", soon, s.NodesReady(cluster, 2))
+	s.must(t, s.Type(t.Context(), "hypershift", "destroy", "nodepool", "--name", pool, "--cluster-name", s.cluster))
+	s.reach(t, "node of the stock image gone", soon, s.NodesReady(s.cluster, 0))
+	s.destroy(t)
 }
 
-// podRuns checks that each pod that must run on a node does: kube-proxy and the node network, by the release's container runtime.
+// podRuns checks that each pod that must run on a node does: kube-proxy and the node network, by the release's
+// container runtime.
 func (s *suite) podRuns(node string) journey.Check {
 	return func(ctx context.Context) (bool, string, error) {
-		out, err := s.Read(ctx, s.Guest(cluster, "get", "pods", "--all-namespaces", "--field-selector", "spec.nodeName="+node,
+		out, err := s.Read(ctx, s.Guest(s.cluster, "get", "pods", "--all-namespaces", "--field-selector", "spec.nodeName="+node,
 			"-o", "jsonpath={range .items[*]}{.metadata.name}={.status.phase} {end}")...)
 		phases := strings.Fields(out)
 		running := 0

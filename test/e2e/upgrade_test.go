@@ -19,6 +19,9 @@ import (
 
 // upgradeMinor brings the cluster and its pool from the minor before to this build's, both asked for at once.
 func (s *suite) upgradeMinor(t *testing.T) {
+	previous, err := s.PreviousReleaseImage(t.Context())
+	s.must(t, err)
+	s.createCluster(t, 2, "--image", ignitionImage, "--release-image", previous)
 	release, err := s.ReleaseImage(t.Context())
 	s.must(t, err)
 	s.upgrade(t, release)
@@ -29,25 +32,28 @@ func (s *suite) upgradeMinor(t *testing.T) {
 	for _, node := range nodes.Items {
 		g.Expect(node.Status.NodeInfo.KubeletVersion).To(Equal("v"+version), node.Name)
 	}
+	s.destroy(t)
 }
 
 // upgradeDigest brings both to other images of the same version, which only the digest tells apart.
 func (s *suite) upgradeDigest(t *testing.T) {
 	release, err := s.ReleaseImage(t.Context())
 	s.must(t, err)
+	s.createCluster(t, 2)
 	rebuilt, err := s.RebuiltReleaseImage(t.Context(), release)
 	s.must(t, err)
 	s.upgrade(t, rebuilt)
+	s.destroy(t)
 }
 
-// upgrade gives the cluster and its pool a release, samples what status says once a second until both have it, and asserts
-// that no sample lied.
+// upgrade gives the cluster and its pool a release, samples what status says once a second until both have it, and
+// asserts that no sample lied.
 func (s *suite) upgrade(t *testing.T, release string) {
 	g := NewWithT(t)
 	history, err := s.record(t.Context())
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, kind := range []string{"hostedcluster", "nodepool"} {
-		s.must(t, s.Type(t.Context(), "kubectl", "patch", kind, cluster, "-n", journey.Namespace, "--type=merge",
+		s.must(t, s.Type(t.Context(), "kubectl", "patch", kind, s.cluster, "-n", journey.Namespace, "--type=merge",
 			"-p", fmt.Sprintf(`{"spec":{"release":{"image":%q}}}`, release)))
 	}
 	s.reach(t, "control plane and pool upgraded", 2*long, func(ctx context.Context) (bool, string, error) {
@@ -60,7 +66,7 @@ func (s *suite) upgrade(t *testing.T, release string) {
 	g.Expect(history.lies).To(BeEmpty())
 	g.Expect(history.sawUpdating).To(BeTrue(), "the pool never said that it was updating")
 	g.Expect(history.sawProgressing).To(BeTrue(), "the cluster never said that it was progressing")
-	s.reach(t, "nodes of the new release ready", soon, s.NodesReady(cluster, 2))
+	s.reach(t, "nodes of the new release ready", soon, s.NodesReady(s.cluster, 2))
 }
 
 // record is what was seen of an upgrade so far.

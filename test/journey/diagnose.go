@@ -18,6 +18,9 @@ type object struct {
 		Name, Namespace   string
 		DeletionTimestamp *string
 	}
+	Spec struct {
+		ClusterName string
+	}
 	Status struct {
 		Phase             string
 		Conditions        []conditionView
@@ -47,7 +50,7 @@ var wellWhenFalse = map[string]bool{
 }
 
 // Diagnose tells what stands in the way: the conditions that are not as they should be, and the last log lines of the
-// containers that are not ready.
+// containers that are not ready. Other clusters are left out.
 func (w *Walker) Diagnose(ctx context.Context, cluster string) {
 	hosted := HostedNamespace(cluster)
 	w.Say("What stands in the way:")
@@ -56,6 +59,9 @@ func (w *Walker) Diagnose(ctx context.Context, cluster string) {
 		{"hostedcontrolplanes,controlplanecomponents,maasclusters,machinedeployments,machines,maasmachines", "-n", hosted},
 	} {
 		for _, o := range w.objects(ctx, append([]string{"get"}, query...)...) {
+			if o.Metadata.Namespace == Namespace && o.Metadata.Name != cluster && o.Spec.ClusterName != cluster {
+				continue
+			}
 			w.Say("%s", strings.TrimRight(o.complaints(), "\n"))
 		}
 	}

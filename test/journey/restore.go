@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -24,8 +25,8 @@ import (
 // onDemand is the name of backups that are asked for, and of what they need.
 const onDemand = "on-demand"
 
-// BackUp takes a backup into the environment's object store, encrypted for a key whose private part the management cluster never sees, and says
-// where both are.
+// BackUp takes a backup into the environment's object store, encrypted for a key whose private part the management
+// cluster never sees, and says where both are.
 func (w *Walker) BackUp(ctx context.Context, c client.Client, cluster string) (keyFile, url string, err error) {
 	identity, err := age.GenerateX25519Identity()
 	if err != nil {
@@ -51,7 +52,8 @@ func (w *Walker) BackUp(ctx context.Context, c client.Client, cluster string) (k
 	return keyFile, backup.Status.SnapshotURL, err
 }
 
-// Restore brings a cluster back from a backup in the environment's object store, whose credentials StoreVariable names; extra flags come last.
+// Restore brings a cluster back from a backup in the environment's object store, whose credentials StoreVariable names;
+// extra flags come last.
 func (w *Walker) Restore(ctx context.Context, keyFile, url string, extra ...string) error {
 	return w.Type(ctx, append([]string{"hypershift", "restore", "cluster", "--from", url, "--key-file", keyFile,
 		"--s3-endpoint", "https://" + env.S3, "--s3-ca-file", w.environment().StoreCA(), "--wait", "--timeout", "10m"}, extra...)...)
@@ -62,10 +64,10 @@ func (w *Walker) StoreVariable() (name, value string) {
 	return "AWS_SHARED_CREDENTIALS_FILE", w.environment().StoreCredentials()
 }
 
-// Running is what a restore must not change: machines in MAAS by their allocation, Nodes and pods of the workload by their UIDs, and how often
-// containers started.
-func Running(ctx context.Context, m *maas.Client, guest client.Client) (map[string]string, error) {
-	given, err := Allocated(ctx, m)
+// Running is what a restore must not change: machines in MAAS by their allocation, Nodes and pods of the workload by
+// their UIDs, and how often containers started. Owners are the MAAS users whose machines count; none means all.
+func Running(ctx context.Context, m *maas.Client, guest client.Client, owners ...string) (map[string]string, error) {
+	given, err := Allocated(ctx, m, owners...)
 	if err != nil {
 		return nil, err
 	}
@@ -95,29 +97,30 @@ func Running(ctx context.Context, m *maas.Client, guest client.Client) (map[stri
 	return found, nil
 }
 
-// Allocated maps the system ids that MAAS has given away to their machines.
-func Allocated(ctx context.Context, m *maas.Client) (map[string]maas.Machine, error) {
+// Allocated maps the system ids of allocated machines to the machines; those of the owners only, if there are any.
+func Allocated(ctx context.Context, m *maas.Client, owners ...string) (map[string]maas.Machine, error) {
 	all, err := m.ListMachines(ctx, maas.MachineFilter{})
 	if err != nil {
 		return nil, err
 	}
 	given := map[string]maas.Machine{}
 	for _, m := range all {
-		if m.Owner != "" {
+		if m.Owner != "" && (len(owners) == 0 || slices.Contains(owners, m.Owner)) {
 			given[m.SystemID] = m
 		}
 	}
 	return given, nil
 }
 
-// MAASAsked counts what the simulated MAAS was asked for since its counters began, by operation.
-func MAASAsked(ctx context.Context) (map[string]int, error) {
+// MAASAsked counts the requests to the simulated MAAS since its counters began, by operation; those of the users only,
+// if there are any.
+func MAASAsked(ctx context.Context, users ...string) (map[string]int, error) {
 	var rows []struct {
 		Operation string
 		Count     int
 	}
 	asked := map[string]int{}
-	err := readJSON(ctx, http.DefaultClient, "http://"+env.MAASAdmin+"/requests", &rows)
+	err := readJSON(ctx, http.DefaultClient, "http://"+env.MAASAdmin+"/requests?"+url.Values{"user": users}.Encode(), &rows)
 	for _, row := range rows {
 		asked[row.Operation] += row.Count
 	}
@@ -128,8 +131,8 @@ func MAASAsked(ctx context.Context) (map[string]int, error) {
 var changing = []string{"allocate", "deploy", "release", "abort", "power_on", "power_off", "annotations", "update", "delete", "compose"}
 
 // MAASChanges counts those of MAASAsked that change machines.
-func MAASChanges(ctx context.Context) (map[string]int, error) {
-	asked, err := MAASAsked(ctx)
+func MAASChanges(ctx context.Context, users ...string) (map[string]int, error) {
+	asked, err := MAASAsked(ctx, users...)
 	maps.DeleteFunc(asked, func(operation string, _ int) bool {
 		return !slices.ContainsFunc(changing, func(verb string) bool { return strings.Contains(operation, verb) })
 	})

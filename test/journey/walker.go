@@ -21,6 +21,8 @@ type Walker struct {
 	Bin string
 	// Dir is the folder of the embedded environment.
 	Dir string
+	// Env are variables that commands get beside those of this process, as in os.Environ.
+	Env []string
 	// Out takes what a person is shown.
 	Out io.Writer
 
@@ -77,6 +79,7 @@ func (w *Walker) Guest(cluster string, args ...string) []string {
 func (w *Walker) command(ctx context.Context, argv ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, w.program(argv[0]), argv[1:]...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+w.Path("kubeconfig"), "HYPERSHIFT_DEV_DIR="+w.Dir)
+	cmd.Env = append(cmd.Env, w.Env...)
 	cmd.WaitDelay = 10 * time.Second
 	return cmd
 }

@@ -75,7 +75,7 @@ func (w *Walker) applyWorkload(ctx context.Context, cluster string) error {
 	if err := parsed.Execute(&manifest, map[string]string{"Name": workloadName, "Image": specs["web"]}); err != nil {
 		return err
 	}
-	file := w.Path("web.yaml")
+	file := w.Path(cluster + "-web.yaml")
 	if err := os.WriteFile(file, manifest.Bytes(), 0o644); err != nil {
 		return err
 	}

@@ -33,13 +33,16 @@ func New(s *simulator.Simulator) http.Handler {
 		w.WriteHeader(http.StatusNoContent)
 	})
 	mux.HandleFunc("DELETE /faults/{id}", func(w http.ResponseWriter, r *http.Request) { removeFault(w, r, s.Faults) })
-	mux.HandleFunc("GET /requests", func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, requests(s)) })
+	mux.HandleFunc("GET /requests", func(w http.ResponseWriter, r *http.Request) {
+		write(w, http.StatusOK, requests(s, r.URL.Query()["user"]))
+	})
 	mux.HandleFunc("DELETE /requests", func(w http.ResponseWriter, _ *http.Request) {
 		s.ResetRequests()
 		w.WriteHeader(http.StatusNoContent)
 	})
 	mux.HandleFunc("GET /load", func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, s.Load.Report()) })
 	mux.HandleFunc("PUT /cost", func(w http.ResponseWriter, r *http.Request) { setCost(w, r, s) })
+	mux.HandleFunc("PUT /users/{name}", func(w http.ResponseWriter, r *http.Request) { ensureUser(w, r, s) })
 	mux.HandleFunc("GET /machines", func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, machines(s)) })
 	mux.HandleFunc("POST /machines/{id}/{lever}", func(w http.ResponseWriter, r *http.Request) { pull(w, r, s) })
 	mux.HandleFunc("GET /vm-hosts", func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, vmHosts(s)) })
@@ -116,9 +119,9 @@ type request struct {
 	Count     int    `json:"count"`
 }
 
-func requests(s *simulator.Simulator) []request {
+func requests(s *simulator.Simulator, users []string) []request {
 	rows := []request{}
-	for k, n := range s.Requests() {
+	for k, n := range s.Requests(users...) {
 		rows = append(rows, request{k.Operation, k.Status, n})
 	}
 	sort.Slice(rows, func(i, j int) bool {

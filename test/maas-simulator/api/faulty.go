@@ -45,16 +45,19 @@ func (s *Server) faulty(w http.ResponseWriter, c *call) (string, reply) {
 
 // target is the machine or the VM host that the request's path names.
 func (c *call) target() (t faults.Target) {
+	if c.user != nil {
+		t.User = c.user.Name
+	}
 	if len(c.path) == 0 {
 		return t
 	}
 	// View's function returns nil always.
 	_ = c.DB.View(func() error {
 		if m := c.DB.Machines.Get(c.path[0]); m != nil {
-			t = faults.Target{SystemID: m.SystemID, Hostname: m.Hostname}
+			t.SystemID, t.Hostname = m.SystemID, m.Hostname
 		} else if c.resource.name == "vm-host" {
 			if h, err := c.vmHost(); err == nil {
-				t = faults.Target{SystemID: c.path[0], Hostname: h.Name}
+				t.SystemID, t.Hostname = c.path[0], h.Name
 			}
 		}
 		return nil

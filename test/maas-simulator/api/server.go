@@ -29,8 +29,8 @@ type Server struct {
 	Clock  clock.Clock
 	// Meter gives requests their price.
 	Meter *load.Meter
-	// Observe is told of every request that was answered; nil means nobody is.
-	Observe func(operation string, status int)
+	// Observe is called for every request that was answered, with the user's name, which is empty for anonymous requests; nil observes nothing.
+	Observe func(operation, user string, status int)
 
 	print    *render.Printer
 	verifier *oauth.Verifier
@@ -39,7 +39,7 @@ type Server struct {
 }
 
 // New makes a server for the life's database and version.
-func New(life *lifecycle.Life, meter *load.Meter, observe func(string, int)) *Server {
+func New(life *lifecycle.Life, meter *load.Meter, observe func(operation, user string, status int)) *Server {
 	s := &Server{
 		DB: life.DB, Life: life, Faults: life.Faults, Clock: life.Clock, Meter: meter, Observe: observe,
 		print: &render.Printer{DB: life.DB, Version: life.Version}, verifier: oauth.NewVerifier(life.Clock),
@@ -72,7 +72,7 @@ func text(status int, body string) reply {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	operation, answer := s.answer(w, r)
+	operation, user, answer := s.answer(w, r)
 	if operation == dropped {
 		return
 	}
@@ -85,7 +85,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", answer.media)
 	if s.Observe != nil {
-		s.Observe(operation, answer.status)
+		s.Observe(operation, user, answer.status)
 	}
 	w.WriteHeader(answer.status)
 	if r.Method != http.MethodHead {
@@ -98,15 +98,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 const apiHash = "6d1f3f0e3d9bff0c0f9dc7a1f9f4f8d0c3b6b0a7"
 
 // answer finds the operation and runs it, with the faults that hit it.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request) (string, reply) {
+func (s *Server) answer(w http.ResponseWriter, r *http.Request) (operation, user string, answer reply) {
 	c, err := s.match(r)
 	if err != nil {
-		return "unknown", s.refusal(err)
+		return "unknown", "", s.refusal(err)
+	}
+	if c.user != nil {
+		user = c.user.Name
 	}
 	if c.fixed != nil {
-		return "unversioned", *c.fixed
+		return "unversioned", user, *c.fixed
 	}
-	return s.faulty(w, c)
+	operation, answer = s.faulty(w, c)
+	return operation, user, answer
 }
 
 // priced runs the operation for as long as it takes on a real server.

@@ -27,6 +27,9 @@ type Rule struct {
 	// Machine is a glob over system ids and hostnames; empty means every
 	// machine. Request kinds then hit only requests whose path names one.
 	Machine string `json:"machine,omitempty"`
+	// User is a glob over user names; empty means every user. Request kinds hit
+	// the requests of these users, the others the machines that they own.
+	User string `json:"user,omitempty"`
 	// Rate is the share of occasions that are hit; 0 means all.
 	Rate float64 `json:"rate,omitempty"`
 	// Count is how many occasions are hit at most; 0 means no limit.
@@ -102,6 +105,9 @@ func (s *Set) Add(r Rule) (int, error) {
 	if _, err := path.Match(r.Machine, "one"); err != nil {
 		return 0, fmt.Errorf("machine %q of a fault is no pattern: %w", r.Machine, err)
 	}
+	if _, err := path.Match(r.User, "one"); err != nil {
+		return 0, fmt.Errorf("user %q of a fault is no pattern: %w", r.User, err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last++
@@ -154,7 +160,7 @@ func (r *Rule) copied() Rule {
 
 // spares reports whether the rule has hit as many machines as it may, and not this one.
 func (r *Rule) spares(t Target) bool {
-	return r.Machines > 0 && (t == Target{} || len(r.Hit) >= r.Machines && !slices.Contains(r.Hit, t.SystemID))
+	return r.Machines > 0 && (!t.named() || len(r.Hit) >= r.Machines && !slices.Contains(r.Hit, t.SystemID))
 }
 
 // struck counts an occasion that is hit.
@@ -166,14 +172,21 @@ func (r *Rule) struck(t Target) {
 }
 
 // Target is the machine, or the VM host with its id and name, that an occasion is
-// about; the zero value is none.
-type Target struct{ SystemID, Hostname string }
+// about; without either it is none. User is the user of a request, and the owner of
+// a machine otherwise.
+type Target struct{ SystemID, Hostname, User string }
 
-// on reports whether the rule is for that machine.
+func (t Target) named() bool { return t.SystemID != "" || t.Hostname != "" }
+
+// on reports whether the rule is for that machine and that user.
 func (r *Rule) on(t Target) bool {
+	byUser, _ := path.Match(r.User, t.User)
+	if r.User != "" && !byUser {
+		return false
+	}
 	byID, _ := path.Match(r.Machine, t.SystemID)
 	byName, _ := path.Match(r.Machine, t.Hostname)
-	return r.Machine == "" || t != Target{} && (byID || byName)
+	return r.Machine == "" || t.named() && (byID || byName)
 }
 
 // Request returns the rules that hit an operation, at most one of each kind.

@@ -135,3 +135,29 @@ func TestDurations(t *testing.T) {
 	g.Expect(out).To(MatchJSON(`{"id": 1, "kind": "latency", "delay": "1s", "hits": 0}`))
 	g.Expect(json.Unmarshal([]byte(`{"delay": "soon"}`), &rule)).To(MatchError(ContainSubstring("reading a duration such as 1m30s")))
 }
+
+func TestRulesOfAUser(t *testing.T) {
+	set := func() *faults.Set {
+		s, _ := newSet(faults.Rule{Kind: faults.Error, User: "al*"}, faults.Rule{Kind: faults.PowerError, User: "alice", Machines: 1})
+		return s
+	}
+	t.Run("the requests of other users and of nobody are spared", func(t *testing.T) {
+		g, s := NewWithT(t), set()
+		g.Expect(s.Request("zones.read", faults.Target{User: "alice"})).To(HaveKey(faults.Error))
+		g.Expect(s.Request("zones.read", faults.Target{User: "bob"})).To(BeEmpty())
+		g.Expect(s.Request("zones.read", faults.Target{})).To(BeEmpty())
+	})
+	t.Run("the machines of other owners are spared", func(t *testing.T) {
+		g, s := NewWithT(t), set()
+		_, hit := s.Machine(faults.PowerError, faults.Target{SystemID: "a", User: "bob"})
+		g.Expect(hit).To(BeFalse())
+		_, hit = s.Machine(faults.PowerError, faults.Target{SystemID: "b", User: "alice"})
+		g.Expect(hit).To(BeTrue())
+		_, hit = s.Machine(faults.PowerError, faults.Target{SystemID: "c", User: "alice"})
+		g.Expect(hit).To(BeFalse(), "one machine was hit")
+	})
+	t.Run("a pattern that is none is refused", func(t *testing.T) {
+		_, err := set().Add(faults.Rule{Kind: faults.Error, User: "["})
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring(`user "[" of a fault is no pattern`)))
+	})
+}

@@ -69,7 +69,7 @@ func (l *Life) network(m *inventory.Machine, spec *boot.Spec) {
 
 // Fault is the fault of a kind that hits the machine now, if there is one.
 func (l *Life) Fault(kind faults.Kind, m *inventory.Machine) (faults.Rule, bool) {
-	return l.Faults.Machine(kind, faults.Target{SystemID: m.SystemID, Hostname: m.Hostname})
+	return l.Faults.Machine(kind, faults.Target{SystemID: m.SystemID, Hostname: m.Hostname, User: m.Owner})
 }
 
 // bmcFault is Fault for the power: a rule for some machines takes those that are
@@ -78,7 +78,7 @@ func (l *Life) bmcFault(kind faults.Kind, m *inventory.Machine, action string) (
 	if action == "on" {
 		return l.Fault(kind, m)
 	}
-	return l.Faults.Seen(kind, faults.Target{SystemID: m.SystemID, Hostname: m.Hostname})
+	return l.Faults.Seen(kind, faults.Target{SystemID: m.SystemID, Hostname: m.Hostname, User: m.Owner})
 }
 
 // errUnheard says that what a machine was told never arrived, and that nobody

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -78,8 +79,9 @@ type Simulator struct {
 
 	api, metadata http.Handler
 
-	mu     sync.Mutex
-	counts map[Count]int
+	mu sync.Mutex
+	// counts are the requests of each user.
+	counts map[string]map[Count]int
 }
 
 // Count is what requests are counted by.
@@ -112,7 +114,7 @@ func New(o Options) (*Simulator, error) {
 		DB: db, Clock: o.Clock, Version: version, Backend: o.Backend, Faults: set, Durations: o.Durations,
 		MetadataURL: o.MetadataURL, Log: o.Log,
 	})
-	s := &Simulator{DB: db, Faults: set, Life: life, Load: load.NewMeter(o.Clock), counts: map[Count]int{}}
+	s := &Simulator{DB: db, Faults: set, Life: life, Load: load.NewMeter(o.Clock), counts: map[string]map[Count]int{}}
 	if err := errors.Join(s.Load.Set(o.Cost), s.load(o)); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -231,22 +233,38 @@ func (s *Simulator) Keys() map[string]string {
 	return keys
 }
 
-func (s *Simulator) count(operation string, status int) {
+func (s *Simulator) count(operation, user string, status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.counts[Count{operation, status}]++
+	if s.counts[user] == nil {
+		s.counts[user] = map[Count]int{}
+	}
+	s.counts[user][Count{operation, status}]++
 }
 
-// Requests returns how many requests were answered, by operation and status,
-// since the start or the last ResetRequests.
-func (s *Simulator) Requests() map[Count]int {
+// Requests returns how many requests of the users were answered, by operation and status, since the start or the last ResetRequests; of all
+// users when none is named.
+func (s *Simulator) Requests(users ...string) map[Count]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := make(map[Count]int, len(s.counts))
-	for k, n := range s.counts {
-		out[k] = n
+	out := map[Count]int{}
+	for user, counts := range s.counts {
+		if len(users) > 0 && !slices.Contains(users, user) {
+			continue
+		}
+		for k, n := range counts {
+			out[k] += n
+		}
 	}
 	return out
+}
+
+// EnsureUser returns the API key of a user, who is made unless there is one of that name.
+func (s *Simulator) EnsureUser(u User) (string, error) {
+	if err := s.DB.Update(func() error { return s.users([]User{u}) }); err != nil {
+		return "", err
+	}
+	return s.Key(u.Name), nil
 }
 
 // ResetRequests starts counting anew, the load too.

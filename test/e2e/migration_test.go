@@ -27,13 +27,14 @@ import (
 // otherAddress is a further one of the management node, such as a virtual IP is.
 const otherAddress = "172.30.240.250"
 
-// goOver takes the cluster to another address and back, while a client that was there before writes by the first one: it loses nothing, and no
-// machine is touched.
-func (s *suite) goOver(t *testing.T) {
+// endpointMigration moves the cluster to another address and back, while a client that was there before writes to the
+// first one: it loses nothing, and no machine is touched.
+func (s *suite) endpointMigration(t *testing.T) {
+	s.createCluster(t, 2)
 	s.must(t, s.Type(t.Context(), "ip", "-n", "hs-mgmt", "address", "replace", otherAddress+"/32", "dev", "hsbr0"))
 	// kube-proxy knows it when it writes all of its rules next; who moves addresses tells it, as our virtual IP does.
 	s.must(t, s.Type(t.Context(), "ip", "netns", "exec", "hs-mgmt", "nft", "add", "element", "ip", "kube-proxy", "nodeport-ips", "{ "+otherAddress+" }"))
-	guest, err := s.GuestClient(cluster)
+	guest, err := s.GuestClient(s.cluster)
 	s.must(t, err)
 	before, err := s.standing(t.Context())
 	s.must(t, err)
@@ -53,6 +54,7 @@ func (s *suite) goOver(t *testing.T) {
 		return maps.Equal(now, before), fmt.Sprint(now), err
 	})
 	g.Expect(s.changes(t)).To(Equal(calls), "MAAS was asked to change machines")
+	s.destroy(t)
 }
 
 // standing says of each node which one it is, of which boot, and whether it is Ready.
@@ -82,7 +84,7 @@ func readiness(node *corev1.Node) corev1.ConditionStatus {
 func (s *suite) publishAt(t *testing.T, host string) {
 	t.Helper()
 	hc := &hyperv1.HostedCluster{}
-	s.must(t, s.c.Get(t.Context(), client.ObjectKey{Namespace: journey.Namespace, Name: cluster}, hc))
+	s.must(t, s.c.Get(t.Context(), client.ObjectKey{Namespace: journey.Namespace, Name: s.cluster}, hc))
 	before := hc.DeepCopy()
 	for i := range hc.Spec.Services {
 		hc.Spec.Services[i].ServicePublishingStrategy.NodePort.Address = host
@@ -94,7 +96,7 @@ func (s *suite) publishAt(t *testing.T, host string) {
 func (s *suite) goesBy(host string, lost map[string]bool) journey.Check {
 	return func(ctx context.Context) (bool, string, error) {
 		hc := &hyperv1.HostedCluster{}
-		if err := s.c.Get(ctx, client.ObjectKey{Namespace: journey.Namespace, Name: cluster}, hc); err != nil {
+		if err := s.c.Get(ctx, client.ObjectKey{Namespace: journey.Namespace, Name: s.cluster}, hc); err != nil {
 			return false, "", err
 		}
 		nodes, err := s.nodes(ctx)
@@ -132,7 +134,7 @@ func (s *suite) write(t *testing.T, guest client.Client) *writer {
 	t.Helper()
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "address"}}
 	s.must(t, guest.Create(t.Context(), object))
-	t.Cleanup(func() { _ = guest.Delete(context.Background(), object) }) // The walk goes on with the guest as it was.
+	t.Cleanup(func() { _ = guest.Delete(context.Background(), object) }) // The scenario goes on with the guest as it was.
 	w := &writer{}
 	ctx, stop := context.WithCancel(t.Context())
 	w.stop = stop

@@ -16,37 +16,49 @@ import (
 	"github.com/openshift/hypershift/test/journey"
 )
 
-// walls has the administrator of the guest send its API server into the management network: a pod that says that it has an address
-// there is one that the API server will be a proxy to.
-func (s *suite) walls(t *testing.T) {
-	etcd, operator, worker := s.podIP(t, journey.HostedNamespace(cluster), "app", "etcd"), s.podIP(t, "hypershift", "name", "operator"), s.workerIP(t)
-	t.Run("When it is sent to a kubelet of its own, it should get there", func(t *testing.T) {
+// networkPolicies has the administrator of a hosted cluster send its API server into the management network and to the
+// control plane of another hosted cluster: the API server proxies requests to a pod whose status names any address.
+func (s *suite) networkPolicies(t *testing.T) {
+	s.createCluster(t, 1)
+	other := s.cluster + "-other"
+	t.Cleanup(func() { s.removeAfterFailure(t, "maas", other) })
+	s.must(t, s.CreateCluster(t.Context(), other, 0, "--maas-api-key-file", s.keyFile))
+	s.must(t, s.FollowCluster(t.Context(), other, 0))
+	t.Run("kubelet of its own node is reached", func(t *testing.T) {
 		// A kubelet gets the certificate that it serves with some time after its node is Ready.
+		worker := s.workerIP(t)
 		s.reach(t, "kubelet that asks for credentials", soon, journey.Quick(func() (bool, string, error) {
 			said := s.proxied(t, "kubelet", worker, "https", 10250)
 			return strings.Contains(said, "provide credentials"), said, nil
 		}))
 	})
-	for _, tt := range []struct {
+	hosted := journey.HostedNamespace(other)
+	for _, target := range []struct {
 		name, ip, scheme string
 		port             int
 	}{
-		{"operator", operator, "https", 9000},
+		{"operator", s.podIP(t, journey.OperatorNamespace, "name", "operator"), "https", 9000},
 		{"maas", env.Gateway, "http", 5240},
 		{"management-api", env.Gateway, "https", env.APIPort},
 		{"registry", env.Gateway, "https", 5000},
-		{"etcd-metrics", etcd, "http", 2381},
+		{"etcd-metrics", s.podIP(t, journey.HostedNamespace(s.cluster), "app", "etcd"), "http", 2381},
+		{"other-etcd", s.podIP(t, hosted, "app", "etcd"), "https", 2379},
+		{"other-etcd-metrics", s.podIP(t, hosted, "app", "etcd"), "http", 2381},
+		{"other-api", s.podIP(t, hosted, "app", "kube-apiserver"), "https", 6443},
 	} {
-		t.Run("When it is sent to "+tt.name+", it should not get there", func(t *testing.T) {
-			s.walled(t, tt.name, tt.ip, tt.scheme, tt.port)
+		t.Run(target.name+" is not reached", func(t *testing.T) {
+			s.blocked(t, target.name, target.ip, target.scheme, target.port)
 		})
 	}
+	s.must(t, s.DestroyCluster(t.Context(), other))
+	s.destroy(t)
 }
 
-// walled waits until the guest's API server does not get to an address: who enforces the policies learns of a pod by watching.
-func (s *suite) walled(t *testing.T, name, ip, scheme string, port int) {
+// blocked waits until the guest's API server does not reach an address: the enforcement of the policies learns of a pod
+// by watching.
+func (s *suite) blocked(t *testing.T, name, ip, scheme string, port int) {
 	t.Helper()
-	s.reach(t, "wall before "+name, soon, journey.Quick(func() (bool, string, error) {
+	s.reach(t, name+" blocked", soon, journey.Quick(func() (bool, string, error) {
 		said := s.proxied(t, name, ip, scheme, port)
 		return strings.Contains(said, "no route to host"), said, nil
 	}))
@@ -55,7 +67,7 @@ func (s *suite) walled(t *testing.T, name, ip, scheme string, port int) {
 // proxied is what the guest's API server says of a pod that claims an address, or what kept it from being asked.
 func (s *suite) proxied(t *testing.T, name, ip, scheme string, port int) string {
 	t.Helper()
-	guest, err := s.GuestClient(cluster)
+	guest, err := s.GuestClient(s.cluster)
 	s.must(t, err)
 	liar := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "liar-" + name},
@@ -69,7 +81,7 @@ func (s *suite) proxied(t *testing.T, name, ip, scheme string, port int) string 
 	if err := guest.Status().Update(t.Context(), liar); err != nil {
 		return err.Error()
 	}
-	out, err := s.Read(t.Context(), s.Guest(cluster, "get", "--request-timeout", "1m", "--raw",
+	out, err := s.Read(t.Context(), s.Guest(s.cluster, "get", "--request-timeout", "1m", "--raw",
 		fmt.Sprintf("/api/v1/namespaces/default/pods/%s:%s:%d/proxy/metrics", scheme, liar.Name, port))...)
 	return fmt.Sprint(out, err)
 }
@@ -89,7 +101,7 @@ func (s *suite) podIP(t *testing.T, namespace, key, value string) string {
 
 func (s *suite) workerIP(t *testing.T) string {
 	t.Helper()
-	guest, err := s.GuestClient(cluster)
+	guest, err := s.GuestClient(s.cluster)
 	s.must(t, err)
 	nodes := &corev1.NodeList{}
 	s.must(t, guest.List(t.Context(), nodes))
