@@ -160,5 +160,7 @@ func (o *options) follow(ctx context.Context, c client.Client, report *progress.
 		return fmt.Errorf("HCPEtcdBackup %s failed: %s", key, terminal.Line(completed.Message))
 	}
 	report.Printf("%s has %d bytes, of revision %d", backup.Status.SnapshotURL, backup.Status.Size, backup.Status.Revision)
+	report.Printf("its SHA-256 is %s; keep it to restore on another management cluster, with --bundle-sha256",
+		backup.Status.SHA256)
 	return nil
 }
