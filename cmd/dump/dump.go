@@ -22,6 +22,7 @@ import (
 	"github.com/openshift/hypershift/cmd/guest"
 	"github.com/openshift/hypershift/cmd/kube"
 	"github.com/openshift/hypershift/cmd/progress"
+	"github.com/openshift/hypershift/support/kubeconfig"
 )
 
 // dump is the state of one `dump cluster`.
@@ -140,6 +141,11 @@ func (d *dump) collectGuest(ctx context.Context, c client.Client, cluster client
 	if err != nil {
 		return fmt.Errorf("find its kubeconfig: %w", err)
 	}
+	// Lists of a guest are longer than the answers that are allowed elsewhere; the collector has bounds of its own.
+	config, err := access.Config(kubeconfig.Options{MaxAnswer: -1})
+	if err != nil {
+		return fmt.Errorf("use its kubeconfig: %w", err)
+	}
 	name := "hostedcluster-" + d.name
 	if err := root.MkdirAll(name, 0o700); err != nil {
 		return err
@@ -151,7 +157,7 @@ func (d *dump) collectGuest(ctx context.Context, c client.Client, cluster client
 	defer func() { err = errors.Join(err, inner.Close()) }()
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
-	guest, err := newCollector(access.Config(), inner)
+	guest, err := newCollector(config, inner)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/cmd/kube"
 	"github.com/openshift/hypershift/support/hosted"
+	"github.com/openshift/hypershift/support/kubeconfig"
 )
 
 // ErrNone reports a hosted cluster that has no kubeconfig. Errors that wrap it say why.
@@ -28,7 +29,7 @@ var errNotReady = fmt.Errorf("%w yet: its API server is not up; wait for conditi
 // Find reads the admin kubeconfig of a hosted cluster from its hosted namespace. It returns an error that wraps
 // ErrNone where there is none, and one that apierrors.IsForbidden recognizes for a user without rights in that
 // namespace.
-func Find(ctx context.Context, c client.Reader, cluster client.ObjectKey) (*Access, error) {
+func Find(ctx context.Context, c client.Reader, cluster client.ObjectKey) (*kubeconfig.Access, error) {
 	if err := CheckNamespace(ctx, c, cluster); err != nil {
 		return nil, err
 	}
@@ -55,7 +56,7 @@ func Find(ctx context.Context, c client.Reader, cluster client.ObjectKey) (*Acce
 
 // FindAsTenant reads the copy of the admin kubeconfig beside the HostedCluster. The tenant can change it: use it only
 // for the tenant.
-func FindAsTenant(ctx context.Context, c client.Reader, hc *hyperv1.HostedCluster) (*Access, error) {
+func FindAsTenant(ctx context.Context, c client.Reader, hc *hyperv1.HostedCluster) (*kubeconfig.Access, error) {
 	if hc.Status.KubeConfig == nil {
 		return nil, errNotReady
 	}
@@ -73,8 +74,8 @@ func ownedBy(obj, owner client.Object) bool {
 	})
 }
 
-func parse(key client.ObjectKey, raw []byte) (*Access, error) {
-	access, err := Parse(raw)
+func parse(key client.ObjectKey, raw []byte) (*kubeconfig.Access, error) {
+	access, err := kubeconfig.Parse(raw)
 	if err != nil {
 		return nil, fmt.Errorf("the kubeconfig in Secret %s is refused: %w", key, err)
 	}
