@@ -275,7 +275,7 @@ func addControllers(mgr ctrl.Manager, f *runFlags, platforms registry.Registry, 
 		Client: mgr.GetClient(), LiveReader: mgr.GetAPIReader(), Clock: clock.RealClock{},
 		Recorder: mgr.GetEventRecorder("hostedcluster"), Releases: releases, Platforms: platforms,
 		Settings: hostedcluster.Settings{
-			OperatorImage: image, ControlPlaneOperatorImage: f.cpoImage,
+			OperatorNamespace: f.namespace, OperatorImage: image, ControlPlaneOperatorImage: f.cpoImage,
 			Limits: &f.limits, EgressBlocks: blocks, RegistryOverrides: overrides, PassedEnv: passed, PlatformMonitoring: f.ocpMonitoring,
 			EnableCIDebugOutput: f.ciDebugOutput,
 		},

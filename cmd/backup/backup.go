@@ -22,6 +22,7 @@ import (
 	"github.com/openshift/hypershift/cmd/exit"
 	"github.com/openshift/hypershift/cmd/kube"
 	"github.com/openshift/hypershift/cmd/progress"
+	"github.com/openshift/hypershift/cmd/terminal"
 )
 
 const pollInterval = 2 * time.Second
@@ -156,8 +157,10 @@ func (o *options) follow(ctx context.Context, c client.Client, report *progress.
 		return err
 	}
 	if completed.Status != metav1.ConditionTrue {
-		return fmt.Errorf("HCPEtcdBackup %s failed: %s", key, completed.Message)
+		return fmt.Errorf("HCPEtcdBackup %s failed: %s", key, terminal.Line(completed.Message))
 	}
 	report.Printf("%s has %d bytes, of revision %d", backup.Status.SnapshotURL, backup.Status.Size, backup.Status.Revision)
+	report.Printf("its SHA-256 is %s; keep it to restore on another management cluster, with --bundle-sha256",
+		backup.Status.SHA256)
 	return nil
 }

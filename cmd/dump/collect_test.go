@@ -137,13 +137,7 @@ func TestCollectGuest(t *testing.T) {
 	}
 	known := func(t *testing.T, text []byte) *kubetest.Server {
 		t.Helper()
-		s := sick(t, secret("clusters", "demo-admin-kubeconfig", string(text)))
-		hc := &hyperv1.HostedCluster{}
-		g := NewWithT(t)
-		g.Expect(s.Client.Get(t.Context(), client.ObjectKey{Namespace: "clusters", Name: "demo.v1"}, hc)).To(Succeed())
-		hc.Status.KubeConfig = &corev1.LocalObjectReference{Name: "demo-admin-kubeconfig"}
-		g.Expect(s.Client.Status().Update(t.Context(), hc)).To(Succeed())
-		return s
+		return sick(t, kubetest.Hosted(client.ObjectKey{Namespace: "clusters", Name: "demo.v1"}, text)...)
 	}
 	const in = "hostedcluster-demo.v1/"
 	t.Run("When the guest is asked for, it should be its nodes and what makes it a cluster, and nobody's data", func(t *testing.T) {
@@ -173,14 +167,14 @@ func TestCollectGuest(t *testing.T) {
 		server func(t *testing.T) *kubetest.Server
 		says   string
 	}{
-		"has no kubeconfig":           {func(t *testing.T) *kubetest.Server { t.Helper(); return sick(t) }, "guest cluster: it has no kubeconfig yet"},
-		"has one that cannot be read": {func(t *testing.T) *kubetest.Server { t.Helper(); return known(t, []byte("sesame: [")) }, "guest cluster: read its kubeconfig: "},
+		"has no kubeconfig":           {func(t *testing.T) *kubetest.Server { t.Helper(); return sick(t) }, "find its kubeconfig: it has no kubeconfig yet"},
+		"has one that cannot be read": {func(t *testing.T) *kubetest.Server { t.Helper(); return known(t, []byte("sesame: [")) }, "Secret clusters-demo-v1/admin-kubeconfig is refused: "},
 		"is down": {func(t *testing.T) *kubetest.Server {
 			t.Helper()
 			g := guest(t)
 			g.Refuse(func(*http.Request) bool { return true })
 			return known(t, g.KubeconfigText(t))
-		}, "guest cluster: ask http://"},
+		}, "guest cluster: ask https://"},
 	} {
 		t.Run("When the guest "+name+" it should be half a dump, which says so", func(t *testing.T) {
 			g := NewWithT(t)
@@ -213,7 +207,7 @@ func TestCollectWithFewRights(t *testing.T) {
 		g, s := NewWithT(t), sick(t)
 		s.Refuse(func(*http.Request) bool { return true })
 		files, _, err := dumps(t, s, t.TempDir())
-		g.Expect(err).To(MatchError(ContainSubstring("ask http://")))
+		g.Expect(err).To(MatchError(ContainSubstring("ask https://")))
 		g.Expect(exit.Code(err)).To(Equal(exit.Failure))
 		g.Expect(files).To(BeEmpty())
 	})

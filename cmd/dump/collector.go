@@ -4,12 +4,12 @@ package dump
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"time"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,20 +20,17 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
-)
 
-const (
-	callTimeout = 30 * time.Second
-	// maxLogLines bounds the log of one container.
-	maxLogLines = 20000
+	"github.com/openshift/hypershift/cmd/terminal"
 )
-
-var listAll = metav1.ListOptions{}
 
 // managementKinds and guestKinds are the cluster-scoped resources that are collected.
 var (
 	managementKinds = []string{"nodes", "namespaces", "customresourcedefinitions", "persistentvolumes", "storageclasses", "priorityclasses"}
-	guestKinds      = []string{"nodes", "namespaces", "certificatesigningrequests", "clusterversions", "clusteroperators", "infrastructures", "networks", "apiservices"}
+	guestKinds      = []string{
+		"nodes", "namespaces", "certificatesigningrequests", "clusterversions", "clusteroperators", "infrastructures",
+		"networks", "apiservices",
+	}
 )
 
 // hostGroups are the API groups of the assisted service (Agent, InfraEnv) and of the bare metal operator (BareMetalHost).
@@ -41,20 +38,18 @@ var hostGroups = []string{"agent-install.openshift.io", "metal3.io"}
 
 // collector writes what it finds in one cluster below a folder.
 type collector struct {
-	root      string
+	folder    folder
 	dynamic   dynamic.Interface
 	clientset kubernetes.Interface
 	resources []metav1.APIResource
 	failures  []string
+	// received is how many bytes the API server has sent.
+	received atomic.Int64
 }
 
-func newCollector(config *rest.Config, root string) (*collector, error) {
-	config = rest.CopyConfig(config)
-	config.Timeout = callTimeout
-	// A dump is some thousand small reads, and somebody waits for it.
-	config.QPS, config.Burst = 200, 400
-	// Reading all that there is means reading what is deprecated too.
-	config.WarningHandler = rest.NoWarnings{}
+func newCollector(config *rest.Config, root *os.Root) (*collector, error) {
+	c := &collector{folder: folder{root: root, left: maxTotal}}
+	config = bounded(config, &c.received)
 	d, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
@@ -63,7 +58,7 @@ func newCollector(config *rest.Config, root string) (*collector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", config.Host, err)
 	}
-	c := &collector{root: root, dynamic: d, clientset: clientset}
+	c.dynamic, c.clientset = d, clientset
 	lists, err := clientset.Discovery().ServerPreferredResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
 		return nil, fmt.Errorf("ask %s for its resources: %w", config.Host, err)
@@ -72,130 +67,178 @@ func newCollector(config *rest.Config, root string) (*collector, error) {
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
-			return nil, fmt.Errorf("read API group %q: %w", list.GroupVersion, err)
+			c.note("read an API group", err)
+			continue
 		}
 		for _, r := range list.APIResources {
 			r.Group, r.Version = gv.Group, gv.Version
-			if strings.Contains(strings.Join(r.Verbs, " "), "list") && !strings.Contains(r.Name, "/") {
-				c.resources = append(c.resources, r)
-			}
+			c.addResource(r)
 		}
 	}
 	return c, nil
 }
 
+// addResource takes a resource that can be listed and whose names are safe in paths.
+func (c *collector) addResource(r metav1.APIResource) {
+	resource, sub, isSub := strings.Cut(r.Name, "/")
+	if !slices.Contains(r.Verbs, "list") || isSub && checkName(resource) == nil && checkName(sub) == nil {
+		return
+	}
+	names := []string{r.Name, r.Version}
+	if r.Group != "" {
+		names = append(names, r.Group)
+	}
+	for _, name := range names {
+		if err := checkName(name); err != nil {
+			c.note("collect a resource of the API", err)
+			return
+		}
+	}
+	if len(c.resources) == maxResources {
+		c.note("collect "+r.Name, fmt.Errorf("the API has more than %d resources", maxResources))
+		return
+	}
+	c.resources = append(c.resources, r)
+}
+
+// note adds a line to the index of what is not in the dump.
 func (c *collector) note(what string, err error) {
-	if err != nil {
-		c.failures = append(c.failures, what+": "+err.Error())
+	switch {
+	case err == nil || len(c.failures) > maxFailures:
+	case len(c.failures) == maxFailures:
+		c.failures = append(c.failures, "and more")
+	default:
+		const longest = 1000
+		line := redactURLs(what + ": " + err.Error())
+		c.failures = append(c.failures, terminal.Line(line[:min(len(line), longest)]))
 	}
 }
 
 func (c *collector) clusterScoped(ctx context.Context, names []string) {
 	for _, r := range c.resources {
-		for _, name := range names {
-			if r.Name == name && !r.Namespaced {
-				c.list(ctx, r, "", filepath.Join(c.root, "cluster-scoped-resources"))
-			}
+		if slices.Contains(names, r.Name) && !r.Namespaced {
+			c.list(ctx, r, "", "cluster-scoped-resources")
 		}
 	}
 }
 
 func (c *collector) namespace(ctx context.Context, namespace string) {
-	folder := filepath.Join(c.root, "namespaces", namespace)
 	for _, r := range c.resources {
 		if r.Namespaced {
-			c.list(ctx, r, namespace, folder)
+			c.list(ctx, r, namespace, "namespaces", namespace)
 		}
 	}
-	c.logs(ctx, namespace, filepath.Join(folder, "pods"))
+	c.logs(ctx, namespace)
 }
 
 // hosts collects what a namespace has of hosts that wait to be machines, and nothing else: other teams may keep theirs there.
 func (c *collector) hosts(ctx context.Context, namespace string) {
 	for _, r := range c.resources {
 		if r.Namespaced && slices.Contains(hostGroups, r.Group) {
-			c.list(ctx, r, namespace, filepath.Join(c.root, "namespaces", namespace))
+			c.list(ctx, r, namespace, "namespaces", namespace)
 		}
 	}
 }
 
 // list writes the objects of one kind into one file: <folder>/<group>/<resource>.yaml.
-func (c *collector) list(ctx context.Context, r metav1.APIResource, namespace, folder string) {
+func (c *collector) list(ctx context.Context, r metav1.APIResource, namespace string, in ...string) {
 	gvr := schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Name}
-	list, err := c.dynamic.Resource(gvr).Namespace(namespace).List(ctx, listAll)
-	if err != nil {
-		c.note("list "+gvr.String()+" of namespace "+namespace, err)
+	what := "list " + gvr.String() + " of namespace " + namespace
+	all, err := c.pages(ctx, gvr, namespace)
+	c.note(what, err)
+	if len(all.Items) == 0 {
 		return
 	}
-	if len(list.Items) == 0 {
-		return
-	}
-	for i := range list.Items {
-		redact(&list.Items[i])
+	for i := range all.Items {
+		redact(&all.Items[i])
 	}
 	group := r.Group
 	if group == "" {
 		group = "core"
 	}
-	text, err := yaml.Marshal(list.UnstructuredContent())
+	text, err := yaml.Marshal(all.UnstructuredContent())
 	if err != nil {
 		c.note("encode "+gvr.String(), err)
 		return
 	}
-	c.note("write "+gvr.String(), writeFile(filepath.Join(folder, group, r.Name+".yaml"), text))
+	parts := append(slices.Clone(in), group, r.Name+".yaml")
+	c.note("write "+what, c.folder.write([]byte(terminal.Clean(string(text))), parts...))
 }
 
-// redact keeps the keys of a Secret and the size of each value, and drops what repeats the values or only fills space.
-func redact(obj *unstructured.Unstructured) {
-	unstructured.RemoveNestedField(obj.Object, "metadata", "managedFields")
-	unstructured.RemoveNestedField(obj.Object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
-	if obj.GetKind() != "Secret" {
-		return
+// pages reads a list piece by piece. What was read before an error is returned with it.
+func (c *collector) pages(
+	ctx context.Context, gvr schema.GroupVersionResource, namespace string,
+) (*unstructured.UnstructuredList, error) {
+	all := &unstructured.UnstructuredList{}
+	options, before := metav1.ListOptions{Limit: pageSize}, c.received.Load()
+	for range maxPages {
+		page, err := c.dynamic.Resource(gvr).Namespace(namespace).List(ctx, options)
+		if err != nil {
+			return all, err
+		}
+		if all.Object == nil {
+			all.Object = page.Object
+		}
+		all.Items = append(all.Items, page.Items...)
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			return all, nil
+		}
+		if c.received.Load()-before > maxList {
+			break
+		}
 	}
-	for _, field := range []string{"data", "stringData"} {
-		data, found, err := unstructured.NestedMap(obj.Object, field)
-		if !found || err != nil {
-			unstructured.RemoveNestedField(obj.Object, field)
-			continue
+	return all, fmt.Errorf("the list goes on after %d objects, which are all that is read of it", len(all.Items))
+}
+
+func (c *collector) logs(ctx context.Context, namespace string) {
+	options := metav1.ListOptions{Limit: pageSize}
+	for range maxPages {
+		pods, err := c.clientset.CoreV1().Pods(namespace).List(ctx, options)
+		if err != nil {
+			c.note("list the pods of namespace "+namespace, err)
+			return
 		}
-		sizes := map[string]any{}
-		for key, value := range data {
-			sizes[key] = fmt.Sprintf("redacted, %d characters", len(fmt.Sprint(value)))
+		for i := range pods.Items {
+			c.logsOf(ctx, namespace, &pods.Items[i])
 		}
-		obj.Object[field] = sizes
+		if options.Continue = pods.Continue; options.Continue == "" {
+			return
+		}
+	}
+	c.note("list the pods of namespace "+namespace, errors.New("the list does not end"))
+}
+
+func (c *collector) logsOf(ctx context.Context, namespace string, pod *corev1.Pod) {
+	for _, status := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
+		if status.RestartCount > 0 {
+			c.log(ctx, namespace, pod.Name, status.Name, true)
+		}
+		c.log(ctx, namespace, pod.Name, status.Name, false)
 	}
 }
 
-func (c *collector) logs(ctx context.Context, namespace, folder string) {
-	pods, err := c.clientset.CoreV1().Pods(namespace).List(ctx, listAll)
+func (c *collector) log(ctx context.Context, namespace, pod, container string, previous bool) {
+	what := fmt.Sprintf("read the log of %s/%s, container %s", namespace, pod, container)
+	for _, name := range []string{pod, container} {
+		if err := checkName(name); err != nil {
+			c.note(what, err)
+			return
+		}
+	}
+	lines, bytes := int64(maxLogLines), int64(maxLogBytes)
+	options := &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: &lines, LimitBytes: &bytes}
+	text, err := c.clientset.CoreV1().Pods(namespace).GetLogs(pod, options).DoRaw(ctx)
 	if err != nil {
-		c.note("list the pods of namespace "+namespace, err)
-		return
-	}
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		for _, status := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
-			if status.RestartCount > 0 {
-				c.log(ctx, pod, status.Name, true, folder)
-			}
-			c.log(ctx, pod, status.Name, false, folder)
-		}
-	}
-}
-
-func (c *collector) log(ctx context.Context, pod *corev1.Pod, container string, previous bool, folder string) {
-	lines := int64(maxLogLines)
-	options := &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: &lines}
-	text, err := c.clientset.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).DoRaw(ctx)
-	if err != nil {
-		c.note(fmt.Sprintf("read the log of %s/%s, container %s", pod.Namespace, pod.Name, container), err)
+		c.note(what, err)
 		return
 	}
 	name := container + ".log"
 	if previous {
 		name = container + ".previous.log"
 	}
-	c.note("write a log", writeFile(filepath.Join(folder, pod.Name, name), text))
+	cleaned := terminal.Clean(redactURLs(string(text)))
+	err = c.folder.write([]byte(cleaned), "namespaces", namespace, "pods", pod, name)
+	c.note("write the log of "+namespace+"/"+pod, err)
 }
 
 // finish writes what could not be collected.
@@ -203,12 +246,10 @@ func (c *collector) finish() error {
 	if len(c.failures) == 0 {
 		return nil
 	}
-	return writeFile(filepath.Join(c.root, "not-collected.txt"), []byte(strings.Join(c.failures, "\n")+"\n"))
-}
-
-func writeFile(name string, text []byte) error {
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		return err
+	// It is the one file that is written however full the dump is.
+	c.folder.left = maxTotal
+	if err := c.folder.write([]byte(strings.Join(c.failures, "\n")+"\n"), index); err != nil {
+		return fmt.Errorf("write %s: %w", index, err)
 	}
-	return os.WriteFile(name, text, 0o600)
+	return nil
 }

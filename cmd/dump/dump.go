@@ -12,16 +12,17 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/cmd/exit"
+	"github.com/openshift/hypershift/cmd/guest"
 	"github.com/openshift/hypershift/cmd/kube"
 	"github.com/openshift/hypershift/cmd/progress"
+	"github.com/openshift/hypershift/support/kubeconfig"
 )
 
 // dump is the state of one `dump cluster`.
@@ -66,44 +67,54 @@ func (d *dump) run(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	report := progress.New(cmd.ErrOrStderr(), clock.RealClock{})
-	root := filepath.Join(d.folder, "hypershift-dump")
-	if err := d.collect(cmd.Context(), config, root, report); err != nil {
+	name := filepath.Join(d.folder, "hypershift-dump")
+	root, err := openFolder(name)
+	if err != nil {
+		return err
+	}
+	err = d.collect(cmd.Context(), config, root, report)
+	if err == nil && d.archive {
+		err = pack(root.FS(), name+".tar.gz")
+	}
+	if err := errors.Join(err, root.Close()); err != nil {
 		return err
 	}
 	if !d.archive {
-		report.Printf("written to %s", root)
+		report.Printf("written to %s", name)
 		return nil
 	}
-	archive := root + ".tar.gz"
-	if err := pack(root, archive); err != nil {
-		return err
-	}
-	if err := os.RemoveAll(root); err != nil {
+	if err := os.RemoveAll(name); err != nil {
 		return fmt.Errorf("remove what is packed: %w", err)
 	}
-	report.Printf("written to %s", archive)
+	report.Printf("written to %s", name+".tar.gz")
 	return nil
 }
 
 // collect goes on after a failure: half a dump is better than none. The failures are in the dump too.
-func (d *dump) collect(ctx context.Context, config *rest.Config, root string, report *progress.Reporter) error {
+func (d *dump) collect(ctx context.Context, config *rest.Config, root *os.Root, report *progress.Reporter) error {
 	management, err := newCollector(config, root)
 	if err != nil {
 		return err
-	}
-	hosted := kube.HostedNamespace(d.namespace, d.name)
-	management.clusterScoped(ctx, managementKinds)
-	for _, namespace := range []string{d.namespace, hosted, d.operatorNamespace} {
-		report.Printf("collecting namespace %s", namespace)
-		management.namespace(ctx, namespace)
 	}
 	c, err := client.New(config, client.Options{Scheme: kube.Scheme})
 	if err != nil {
 		return err
 	}
+	cluster := client.ObjectKey{Namespace: d.namespace, Name: d.name}
+	hosted := kube.HostedNamespace(d.namespace, d.name)
+	namespaces := []string{d.namespace, hosted, d.operatorNamespace}
+	if err := guest.CheckNamespace(ctx, c, cluster); errors.Is(err, guest.ErrNone) {
+		management.note("collect namespace "+hosted, err)
+		namespaces = []string{d.namespace, d.operatorNamespace}
+	}
+	management.clusterScoped(ctx, managementKinds)
+	for _, namespace := range namespaces {
+		report.Printf("collecting namespace %s", namespace)
+		management.namespace(ctx, namespace)
+	}
 	hc := &hyperv1.HostedCluster{}
-	if err := c.Get(ctx, client.ObjectKey{Namespace: d.namespace, Name: d.name}, hc); err != nil {
-		management.note(fmt.Sprintf("read HostedCluster %s/%s", d.namespace, d.name), err)
+	if err := c.Get(ctx, cluster, hc); err != nil {
+		management.note(fmt.Sprintf("read HostedCluster %s", cluster), err)
 	}
 	if agents := d.agents(hc); agents != "" && agents != hosted {
 		report.Printf("collecting the hosts of namespace %s", agents)
@@ -111,7 +122,7 @@ func (d *dump) collect(ctx context.Context, config *rest.Config, root string, re
 	}
 	if d.guest {
 		report.Printf("collecting the guest cluster")
-		management.note("guest cluster", d.collectGuest(ctx, c, hc, root))
+		management.note("guest cluster", d.collectGuest(ctx, c, cluster, root))
 	}
 	return management.finish()
 }
@@ -124,33 +135,53 @@ func (d *dump) agents(hc *hyperv1.HostedCluster) string {
 	return d.agentNamespace
 }
 
-func (d *dump) collectGuest(ctx context.Context, c client.Client, hc *hyperv1.HostedCluster, root string) error {
-	if hc.Status.KubeConfig == nil {
-		return errors.New("it has no kubeconfig yet")
-	}
-	secret := &corev1.Secret{}
-	if err := c.Get(ctx, client.ObjectKey{Namespace: d.namespace, Name: hc.Status.KubeConfig.Name}, secret); err != nil {
-		return fmt.Errorf("read its kubeconfig: %w", err)
-	}
-	guestConfig, err := clientcmd.RESTConfigFromKubeConfig(secret.Data["kubeconfig"])
+// collectGuest trusts nothing of the guest: its API server may be under a tenant's control.
+func (d *dump) collectGuest(ctx context.Context, c client.Client, cluster client.ObjectKey, root *os.Root) (err error) {
+	access, err := guest.Find(ctx, c, cluster)
 	if err != nil {
-		return fmt.Errorf("read its kubeconfig: %w", err)
+		return fmt.Errorf("find its kubeconfig: %w", err)
 	}
-	guest, err := newCollector(guestConfig, filepath.Join(root, "hostedcluster-"+d.name))
+	// Lists of a guest are longer than the answers that are allowed elsewhere; the collector has bounds of its own.
+	config, err := access.Config(kubeconfig.Options{MaxAnswer: -1})
+	if err != nil {
+		return fmt.Errorf("use its kubeconfig: %w", err)
+	}
+	name := "hostedcluster-" + d.name
+	if err := root.MkdirAll(name, 0o700); err != nil {
+		return err
+	}
+	inner, err := root.OpenRoot(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, inner.Close()) }()
+	ctx, cancel := context.WithTimeout(ctx, maxTime)
+	defer cancel()
+	guest, err := newCollector(config, inner)
 	if err != nil {
 		return err
 	}
 	guest.clusterScoped(ctx, guestKinds)
-	namespaces, err := guest.clientset.CoreV1().Namespaces().List(ctx, listAll)
+	err = d.collectNamespaces(ctx, guest)
+	return errors.Join(err, guest.finish())
+}
+
+func (d *dump) collectNamespaces(ctx context.Context, guest *collector) error {
+	namespaces, err := guest.clientset.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list its namespaces: %w", err)
 	}
 	for i := range namespaces.Items {
-		if name := namespaces.Items[i].Name; d.all || ofPlatform(name) {
+		name := namespaces.Items[i].Name
+		if err := checkName(name); err != nil {
+			guest.note("collect a namespace", err)
+			continue
+		}
+		if d.all || ofPlatform(name) {
 			guest.namespace(ctx, name)
 		}
 	}
-	return guest.finish()
+	return nil
 }
 
 // ofPlatform tells the namespaces of a guest that hold what makes it a cluster, and nothing of those who use it.

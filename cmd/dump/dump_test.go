@@ -6,9 +6,11 @@ import (
 	"archive/tar"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -40,6 +42,16 @@ func TestRedact(t *testing.T) {
 			`{kind: Secret, metadata: {name: a}}`,
 		},
 		{
+			"removes users and passwords of URLs, however deep and escaped",
+			`{kind: ConfigMap, metadata: {name: "http://u:p@a"}, list: [{env: "HTTP_PROXY=http://u:p%40q@proxy:3128/x,http://v@b"}],
+				data: {unit: "Environment=HTTPS_PROXY=https://u:p,;!@proxy", mail: "a@b.c", path: "https://host/a@b",
+				ignition: "data:,http%3A%2F%2Fu%3Ap%2540%40proxy%3A3128%0A"}}`,
+			`{kind: ConfigMap, metadata: {name: "http://redacted@a"},
+				list: [{env: "HTTP_PROXY=http://redacted@proxy:3128/x,http://redacted@b"}],
+				data: {unit: "Environment=HTTPS_PROXY=https://redacted@proxy", mail: "a@b.c", path: "https://host/a@b",
+				ignition: "data:,http%3A%2F%2Fredacted%40proxy%3A3128%0A"}}`,
+		},
+		{
 			"When it is another object it should keep its content and drop what fills space",
 			`{kind: ConfigMap, metadata: {name: a, managedFields: [{manager: x}]}, data: {a: b}}`,
 			`{kind: ConfigMap, metadata: {name: a}, data: {a: b}}`,
@@ -61,16 +73,17 @@ func TestRedact(t *testing.T) {
 func TestPack(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
-	g.Expect(writeFile(filepath.Join(dir, "in", "a", "b.yaml"), []byte("text"))).To(Succeed())
+	f := inFolder(t, filepath.Join(dir, "in"))
+	g.Expect(f.write([]byte("text"), "a", "b.yaml")).To(Succeed())
 	archive := filepath.Join(dir, "out.tar.gz")
-	g.Expect(pack(filepath.Join(dir, "in"), archive)).To(Succeed())
+	g.Expect(pack(f.root.FS(), archive)).To(Succeed())
 	info, err := os.Stat(archive)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(info.Mode().Perm()).To(BeEquivalentTo(0o600))
-	f, err := os.Open(archive)
+	packed, err := os.Open(archive)
 	g.Expect(err).NotTo(HaveOccurred())
-	defer f.Close()
-	unpacked, err := gzip.NewReader(f)
+	defer packed.Close()
+	unpacked, err := gzip.NewReader(packed)
 	g.Expect(err).NotTo(HaveOccurred())
 	files := map[string]string{}
 	for r := tar.NewReader(unpacked); ; {
@@ -84,20 +97,57 @@ func TestPack(t *testing.T) {
 		files[header.Name] = string(text)
 	}
 	g.Expect(files).To(HaveKeyWithValue("a/b.yaml", "text"))
-	g.Expect(pack(filepath.Join(dir, "missing"), archive)).NotTo(Succeed())
+	g.Expect(pack(os.DirFS(filepath.Join(dir, "missing")), archive)).NotTo(Succeed())
 }
 
 func TestFinish(t *testing.T) {
 	g := NewWithT(t)
-	c := &collector{root: t.TempDir()}
+	dir := t.TempDir()
+	c := &collector{folder: inFolder(t, dir)}
 	c.note("nothing", nil)
 	g.Expect(c.finish()).To(Succeed())
-	g.Expect(filepath.Join(c.root, "not-collected.txt")).NotTo(BeAnExistingFile())
-	c.note("list pods", errors.New("no rights"))
+	g.Expect(filepath.Join(dir, "not-collected.txt")).NotTo(BeAnExistingFile())
+	c.note("list pods", errors.New("no rights\x1b[2J\nat http://user:sesame@proxy"))
 	g.Expect(c.finish()).To(Succeed())
-	text, err := os.ReadFile(filepath.Join(c.root, "not-collected.txt"))
+	text, err := os.ReadFile(filepath.Join(dir, "not-collected.txt"))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(string(text)).To(Equal("list pods: no rights\n"))
+	g.Expect(string(text)).To(Equal(`list pods: no rights\x1b[2J\nat http://redacted@proxy` + "\n"))
+	for range 2 * maxFailures {
+		c.note("list pods", errors.New("no rights"))
+	}
+	g.Expect(c.failures).To(HaveLen(maxFailures + 1))
+}
+
+func inFolder(t *testing.T, name string) folder {
+	t.Helper()
+	root, err := openFolder(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = root.Close() })
+	return folder{root: root, left: 1000}
+}
+
+func TestFolder(t *testing.T) {
+	dir := t.TempDir()
+	f := inFolder(t, filepath.Join(dir, "in"))
+	for _, name := range []string{
+		"..", ".", "", "a/b", "../a", "a..b", "A", "a\x00", "a\nb", ".a", "-a", strings.Repeat("a", 254), `a\b`, "\u202ea",
+	} {
+		t.Run(fmt.Sprintf("refuses the name %.20q", name), func(t *testing.T) {
+			err := f.write(nil, "namespaces", name, "a.yaml")
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring("it is no DNS name")))
+		})
+	}
+	t.Run("does not follow a link out of it", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(os.Symlink(dir, filepath.Join(dir, "in", "link"))).To(Succeed())
+		g.Expect(f.write([]byte("x"), "link", "outside")).NotTo(Succeed())
+		g.Expect(filepath.Join(dir, "outside")).NotTo(BeAnExistingFile())
+	})
+	t.Run("refuses more than it has room for", func(t *testing.T) {
+		NewWithT(t).Expect(f.write(make([]byte, 1001), "large")).To(MatchError(errFull))
+	})
 }
 
 func TestHosts(t *testing.T) {
@@ -105,7 +155,8 @@ func TestHosts(t *testing.T) {
 	host := func(version, kind, namespace string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": version, "kind": kind, "metadata": map[string]any{"namespace": namespace, "name": "one"}}}
 	}
-	c := &collector{root: t.TempDir(), resources: []metav1.APIResource{
+	dir := t.TempDir()
+	c := &collector{folder: inFolder(t, dir), resources: []metav1.APIResource{
 		{Group: "agent-install.openshift.io", Version: "v1beta1", Name: "agents", Namespaced: true},
 		{Group: "metal3.io", Version: "v1alpha1", Name: "baremetalhosts", Namespaced: true},
 		{Group: "metal3.io", Version: "v1alpha1", Name: "provisionings"},
@@ -119,11 +170,11 @@ func TestHosts(t *testing.T) {
 		host("metal3.io/v1alpha1", "BareMetalHost", "rack"), host("v1", "Secret", "rack"))
 	c.hosts(t.Context(), "rack")
 	g.Expect(c.failures).To(BeEmpty())
-	folder := filepath.Join(c.root, "namespaces", "rack")
+	folder := filepath.Join(dir, "namespaces", "rack")
 	g.Expect(filepath.Join(folder, "agent-install.openshift.io", "agents.yaml")).To(BeAnExistingFile())
 	g.Expect(filepath.Join(folder, "metal3.io", "baremetalhosts.yaml")).To(BeAnExistingFile())
 	g.Expect(filepath.Join(folder, "core")).NotTo(BeAnExistingFile(), "what is others' stays out of it")
-	g.Expect(filepath.Join(c.root, "namespaces", "other")).NotTo(BeAnExistingFile())
+	g.Expect(filepath.Join(dir, "namespaces", "other")).NotTo(BeAnExistingFile())
 }
 
 func TestAgents(t *testing.T) {

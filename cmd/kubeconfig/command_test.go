@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -68,16 +69,37 @@ func TestCommand(t *testing.T) {
 		g.Expect(config.Contexts).To(And(HaveLen(2), HaveKey("clusters-a"), HaveKey("team-b")))
 		g.Expect(config.Contexts["team-b"].Namespace).To(Equal("default"))
 	})
+	// A tenant with the tenant role has no rights in the hosted namespace and none on namespaces.
+	tenant := func(r *http.Request) bool { return strings.Contains(r.URL.Path+"/", "/namespaces/clusters-a/") }
+	t.Run("gives a tenant the copy beside the HostedCluster", func(t *testing.T) {
+		g, s := NewWithT(t), serve(t)
+		s.Refuse(tenant)
+		out, _, err := prints(t, s, "--name=a")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(out).To(ContainSubstring("server: https://a:6443/copy"))
+	})
+	t.Run("takes a tenant's copy as data only", func(t *testing.T) {
+		g, s := NewWithT(t), serve(t)
+		s.Refuse(tenant)
+		copied := &corev1.Secret{}
+		key := client.ObjectKey{Namespace: "clusters", Name: "a-admin-kubeconfig"}
+		g.Expect(s.Client.Get(t.Context(), key, copied)).To(Succeed())
+		copied.Data["kubeconfig"] = []byte(withExec)
+		g.Expect(s.Client.Update(t.Context(), copied)).To(Succeed())
+		out, _, err := prints(t, s, "--name=a")
+		g.Expect(err).To(MatchError(ContainSubstring("Secret clusters/a-admin-kubeconfig is refused: users[].user.exec runs")))
+		g.Expect(out).To(BeEmpty())
+	})
 	for name, tt := range map[string]struct {
 		args   []string
 		forbid string
 		says   string
 	}{
-		"it is not up yet":            {[]string{"--name=young"}, "", "HostedCluster clusters/young has no kubeconfig yet: its API server is not up"},
+		"it is not up yet":            {[]string{"--name=young"}, "", "it has no kubeconfig yet: its API server is not up"},
 		"it is in another namespace":  {[]string{"--name=b"}, "", "read HostedCluster clusters/b: "},
-		"its Secret may not be read":  {[]string{"--name=b", "--namespace=team"}, "/secrets/", "read Secret team/b-admin-kubeconfig, the kubeconfig of HostedCluster team/b: "},
+		"its Secret may not be read":  {[]string{"--name=b", "--namespace=team"}, "/secrets/", "HostedCluster team/b: read Secret team/b-admin-kubeconfig: "},
 		"clusters may not be listed":  {nil, "/hostedclusters", "list HostedClusters: "},
-		"one of all cannot be read":   {nil, "/secrets/b-admin", "read Secret team/b-admin-kubeconfig"},
+		"one of all cannot be read":   {nil, "/namespaces/team", "read Secret team/b-admin-kubeconfig"},
 		"the command line has a name": {[]string{"a"}, "", `unknown command "a"`},
 	} {
 		t.Run("When "+name+" it should say so and print nothing that would be taken for a kubeconfig", func(t *testing.T) {

@@ -5,19 +5,19 @@ package kubeconfig
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/cmd/guest"
 	"github.com/openshift/hypershift/cmd/kube"
 )
-
-const secretKey = "kubeconfig"
 
 // NewCreateCommand makes `create kubeconfig`.
 func NewCreateCommand() *cobra.Command {
@@ -58,13 +58,8 @@ func collect(ctx context.Context, c client.Client, namespace, name string) (*cli
 	}
 	merged := clientcmdapi.NewConfig()
 	for i := range clusters {
-		if clusters[i].Status.KubeConfig == nil {
-			if name != "" {
-				return nil, fmt.Errorf("HostedCluster %s/%s has no kubeconfig yet: its API server is not up; wait for condition Available", namespace, name)
-			}
-			continue
-		}
-		if err := add(ctx, c, merged, &clusters[i]); err != nil {
+		err := add(ctx, c, merged, &clusters[i])
+		if err != nil && (name != "" || !errors.Is(err, guest.ErrNone)) {
 			return nil, err
 		}
 	}
@@ -87,23 +82,18 @@ func hostedClusters(ctx context.Context, c client.Client, namespace, name string
 }
 
 func add(ctx context.Context, c client.Client, merged *clientcmdapi.Config, hc *hyperv1.HostedCluster) error {
-	key := client.ObjectKey{Namespace: hc.Namespace, Name: hc.Status.KubeConfig.Name}
-	secret := &corev1.Secret{}
-	if err := c.Get(ctx, key, secret); err != nil {
-		return fmt.Errorf("read Secret %s, the kubeconfig of HostedCluster %s/%s: %w", key, hc.Namespace, hc.Name, err)
+	cluster := client.ObjectKeyFromObject(hc)
+	access, err := guest.Find(ctx, c, cluster)
+	if apierrors.IsForbidden(err) {
+		// A tenant has no rights in the hosted namespace.
+		access, err = guest.FindAsTenant(ctx, c, hc)
 	}
-	config, err := clientcmd.Load(secret.Data[secretKey])
 	if err != nil {
-		return fmt.Errorf("the kubeconfig in Secret %s cannot be read: %w", key, err)
-	}
-	current, ok := config.Contexts[config.CurrentContext]
-	if !ok || config.Clusters[current.Cluster] == nil || config.AuthInfos[current.AuthInfo] == nil {
-		return fmt.Errorf("the kubeconfig in Secret %s has no complete current context", key)
+		return fmt.Errorf("find the kubeconfig of HostedCluster %s: %w", cluster, err)
 	}
 	name := hc.Namespace + "-" + hc.Name
-	merged.Clusters[name] = config.Clusters[current.Cluster]
-	merged.AuthInfos[name] = config.AuthInfos[current.AuthInfo]
-	merged.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: current.Namespace}
+	merged.Clusters[name], merged.AuthInfos[name] = access.Cluster(), access.User()
+	merged.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: access.Namespace}
 	if merged.CurrentContext == "" {
 		merged.CurrentContext = name
 	}

@@ -15,9 +15,10 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/cmd/kube"
+	"github.com/openshift/hypershift/cmd/kube/kubetest"
 )
 
-// cluster is a HostedCluster with its kubeconfig; an empty server means that it has none yet.
+// cluster is a HostedCluster with its hosted namespace; an empty server means that it has no kubeconfig yet.
 func cluster(t *testing.T, namespace, name, server string) []client.Object {
 	t.Helper()
 	hc := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
@@ -25,6 +26,12 @@ func cluster(t *testing.T, namespace, name, server string) []client.Object {
 		return []client.Object{hc}
 	}
 	hc.Status.KubeConfig = &corev1.LocalObjectReference{Name: name + "-admin-kubeconfig"}
+	objects := kubetest.Hosted(client.ObjectKeyFromObject(hc), text(t, server))
+	return append([]client.Object{hc, secret(namespace, name+"-admin-kubeconfig", text(t, server+"/copy"))}, objects...)
+}
+
+func text(t *testing.T, server string) []byte {
+	t.Helper()
 	text, err := clientcmd.Write(clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{"cluster": {Server: server}},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"admin": {Token: "t"}},
@@ -34,12 +41,31 @@ func cluster(t *testing.T, namespace, name, server string) []client.Object {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []client.Object{hc, secret(namespace, name+"-admin-kubeconfig", text)}
+	return text
 }
 
 func secret(namespace, name string, text []byte) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string][]byte{secretKey: text}}
+	data := map[string][]byte{"kubeconfig": text}
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
 }
+
+// owned is the Secret of a hosted namespace with another content.
+func owned(t *testing.T, objects []client.Object, text string) []client.Object {
+	t.Helper()
+	var all []client.Object
+	for _, obj := range objects {
+		obj = obj.DeepCopyObject().(client.Object)
+		if secret, is := obj.(*corev1.Secret); is && secret.Name == kubetest.AdminKubeconfig {
+			secret.Data["kubeconfig"] = []byte(text)
+		}
+		all = append(all, obj)
+	}
+	return all
+}
+
+const withExec = `{kind: Config, apiVersion: v1, current-context: x, contexts: [{name: x, context: {cluster: x, user: x}}],
+clusters: [{name: x, cluster: {server: "https://a:6443"}}],
+users: [{name: x, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/true, interactiveMode: Never}}}]}`
 
 func TestCollect(t *testing.T) {
 	a := cluster(t, "clusters", "a", "https://a:6443")
@@ -64,14 +90,27 @@ func TestCollect(t *testing.T) {
 		{name: "When there is no cluster it should be empty", contexts: map[string]string{}},
 		{name: "When it is asked for too early it should say what to wait for", objs: [][]client.Object{young}, ask: "young", says: "wait for condition Available"},
 		{name: "When there is no such cluster it should say so", ask: "a", says: "read HostedCluster clusters/a"},
-		{name: "When the Secret is missing it should name it", objs: [][]client.Object{a[:1]}, ask: "a", says: "read Secret clusters/a-admin-kubeconfig"},
 		{
-			name: "When the Secret holds no kubeconfig it should say so", ask: "a", says: "cannot be read",
-			objs: [][]client.Object{a[:1], {secret("clusters", "a-admin-kubeconfig", []byte("{"))}},
+			name: "When the Secret is missing it should name it", objs: [][]client.Object{a[:4]}, ask: "a",
+			says: "read Secret clusters-a/admin-kubeconfig",
 		},
 		{
-			name: "When the kubeconfig has no context it should say so", ask: "a", says: "no complete current context",
-			objs: [][]client.Object{a[:1], {secret("clusters", "a-admin-kubeconfig", []byte("kind: Config\napiVersion: v1\n"))}},
+			name: "When the Secret holds no kubeconfig it should say so", ask: "a",
+			says: "Secret clusters-a/admin-kubeconfig is refused: it holds no kubeconfig", objs: [][]client.Object{owned(t, a, "{")},
+		},
+		{
+			name: "When the kubeconfig runs a program it should be refused", ask: "a", says: "users[].user.exec runs a program",
+			objs: [][]client.Object{owned(t, a, withExec)},
+		},
+		{
+			name: "refuses a Secret that the control plane does not own", ask: "a", says: "does not own it",
+			objs: [][]client.Object{a[:4], {secret("clusters-a", kubetest.AdminKubeconfig, text(t, "https://a:6443"))}},
+		},
+		{
+			name: "refuses the hosted namespace of another cluster", ask: "a",
+			says: `its annotation hypershift.openshift.io/cluster is "other/a"`,
+			objs: [][]client.Object{a[:3], {&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+				Name: "clusters-a", Annotations: map[string]string{hyperv1.HostedClusterAnnotation: "other/a"}}}}},
 		},
 	}
 	for _, tt := range tests {

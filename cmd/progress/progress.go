@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/openshift/hypershift/cmd/terminal"
 )
 
 // Reporter prints one line for each thing that happens, with the time of day and the time since the start.
@@ -27,9 +29,10 @@ func New(out io.Writer, c clock.Clock) *Reporter {
 	return &Reporter{out: out, clock: c, start: c.Now()}
 }
 
-// Printf prints a line, unless it is the same as the last.
+// Printf prints a line, unless it is the same as the last. What a message brings from a cluster can neither begin another line
+// nor control the terminal.
 func (r *Reporter) Printf(format string, args ...any) {
-	line := fmt.Sprintf(format, args...)
+	line := terminal.Line(fmt.Sprintf(format, args...))
 	if line == r.last {
 		return
 	}
@@ -61,14 +64,14 @@ func (r *Reporter) Wait(ctx context.Context, what string, timeout, interval time
 		state, err := look(ctx)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			blocking = err.Error()
+			blocking = terminal.Line(err.Error())
 			r.Printf("cannot look at %s: %v", what, err)
 		case err == nil:
 			r.Printf("%s", state.Message)
 			if state.Done {
 				return nil
 			}
-			blocking = cmp.Or(state.Blocking, state.Message)
+			blocking = terminal.Line(cmp.Or(state.Blocking, state.Message))
 		}
 		select {
 		case <-ctx.Done():

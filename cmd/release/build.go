@@ -106,6 +106,7 @@ func (b *build) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return exit.UsageError(err)
 	}
+	warn(cmd.ErrOrStderr(), payload.ComponentVersions)
 	client, err := b.registry.client()
 	if err != nil {
 		return err

@@ -32,6 +32,7 @@ func (b *build) runPublished(cmd *cobra.Command) error {
 	if err != nil {
 		return exit.UsageError(err)
 	}
+	warn(cmd.ErrOrStderr(), p.versions)
 	if b.dryRun {
 		return p.print(cmd.OutOrStdout())
 	}

@@ -48,6 +48,9 @@ func (r *restoring) find(ctx context.Context) error {
 	if err := r.knowsMachines(); err != nil {
 		return err
 	}
+	if err := r.knowsEncryptionKey(ctx); err != nil {
+		return err
+	}
 	set := &appsv1.StatefulSet{}
 	err = r.client.Get(ctx, client.ObjectKey{Namespace: r.hostedNamespace(), Name: etcdName}, set)
 	if err == nil && !r.discardData {

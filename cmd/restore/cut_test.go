@@ -111,7 +111,8 @@ func (w *world) ended() {
 	w.t.Helper()
 	w.Expect(w.fed).To(Equal(map[string]string{"restore-etcd-0": w.snapshot, "restore-etcd-1": w.snapshot, "restore-etcd-2": w.snapshot}))
 	secrets, claims := &corev1.SecretList{}, &corev1.PersistentVolumeClaimList{}
-	w.Expect(errors.Join(w.client.List(w.t.Context(), secrets), w.client.List(w.t.Context(), claims))).To(Succeed())
+	w.Expect(w.client.List(w.t.Context(), secrets, client.InNamespace("clusters-demo"))).To(Succeed())
+	w.Expect(w.client.List(w.t.Context(), claims)).To(Succeed())
 	w.Expect(secrets.Items).To(HaveLen(1))
 	w.Expect(claims.Items).To(HaveLen(3))
 }

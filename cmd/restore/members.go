@@ -5,6 +5,7 @@ package restore
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -184,7 +185,12 @@ func (r *restoring) fill(ctx context.Context, member string) error {
 	if filled, err := r.filled(ctx, member); filled || err != nil {
 		return err
 	}
-	err := r.open(func(_ bundle.Contents, snapshot io.Reader) error { return r.feed(ctx, key, etcdName, snapshot) })
+	err := r.open(func(contents bundle.Contents, snapshot io.Reader) error {
+		if contents.Digest() != r.contents.Digest() {
+			return errors.New("the file is another than the one that was verified; restore again")
+		}
+		return r.feed(ctx, key, etcdName, snapshot)
+	})
 	if err != nil {
 		return err
 	}

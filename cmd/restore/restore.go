@@ -14,6 +14,7 @@ import (
 
 	"filippo.io/age"
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,10 +37,13 @@ type options struct {
 	from, keyFile   string
 	s3              objectstore.Config
 	namespace, name string
-	infrastructure  string
-	discardData     bool
-	wait            bool
-	timeout         time.Duration
+	// sha256 and verificationKey are what the bundle must match; both empty means the key of this management cluster.
+	sha256, verificationKey string
+	operatorNamespace       string
+	infrastructure          string
+	discardData             bool
+	wait                    bool
+	timeout                 time.Duration
 }
 
 // restoring is one run of the command.
@@ -53,6 +57,7 @@ type restoring struct {
 	// Set by read.
 	identities []age.Identity
 	contents   bundle.Contents
+	secrets    []corev1.Secret
 	// Set by find.
 	cluster *hyperv1.HostedCluster
 	// Set by begin.
@@ -66,7 +71,10 @@ func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster",
 		Short: "Bring a hosted cluster with a Kubernetes release back from a backup",
-		Args:  cobra.NoArgs,
+		Example: "  hypershift restore cluster --from demo.tar.gz.age --key-file key.txt --wait\n" +
+			"  hypershift restore cluster --from demo.tar.gz.age --key-file key.txt \\\n" +
+			"    --bundle-sha256 3f79bb7b435b05321651daefd374cdc681dc06faa65e374e38337b88ca046dea",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.from == "" || o.keyFile == "" {
 				return exit.UsageError(errors.New("--from and --key-file are required"))
@@ -93,6 +101,13 @@ func NewCommand() *cobra.Command {
 	cmd.Flags().StringVar(&o.s3.Region, "s3-region", "us-east-1", "region of the bucket that --from is in")
 	cmd.Flags().StringVar(&o.s3.CABundle, "s3-ca-file", "", "file with the CAs of --s3-endpoint (default: those of the system)")
 	cmd.Flags().StringVar(&o.keyFile, "key-file", "", "file with the private key that opens it, as age-keygen writes it (required)")
+	cmd.Flags().StringVar(&o.sha256, "bundle-sha256", "",
+		"SHA-256 of the backup, as status.sha256 of its HCPEtcdBackup has it; "+
+			"required for a backup that this management cluster has not signed, unless --verification-key is given")
+	cmd.Flags().StringVar(&o.verificationKey, "verification-key", "",
+		"file with the public key of the management cluster that made the backup (default: this management cluster)")
+	cmd.Flags().StringVar(&o.operatorNamespace, "operator-namespace", "hypershift",
+		"namespace of the operator, which has the key of this management cluster")
 	cmd.Flags().StringVar(&o.namespace, "namespace", "", "namespace of the HostedCluster (default: as in the backup)")
 	cmd.Flags().StringVar(&o.name, "name", "", "name of the HostedCluster (default: as in the backup)")
 	cmd.Flags().StringVar(&o.infrastructure, "infrastructure-uid", "",
@@ -112,7 +127,7 @@ func (r *restoring) run(ctx context.Context) error {
 	}
 	defer release()
 	for _, step := range []func(context.Context) error{
-		r.read, r.find, r.announce, r.begin, r.awaitControlPlane, r.discard, r.putKeys, r.putMembers, r.resume,
+		r.read, r.trust, r.find, r.announce, r.begin, r.awaitControlPlane, r.discard, r.putKeys, r.putMembers, r.resume,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -143,6 +158,9 @@ func (r *restoring) read(context.Context) error {
 		return err
 	}
 	header := r.contents.Header
+	if r.secrets, err = r.contents.Restorable(header.HostedNamespace); err != nil {
+		return fmt.Errorf("--from %s: %w", r.from, err)
+	}
 	r.report.Printf("%s is a whole backup of cluster %s/%s of %s: %d keys of etcd %s, %d Secrets", r.from, header.Namespace, header.Name,
 		header.Created.UTC().Format(time.RFC3339), header.Snapshot.Keys, header.Snapshot.EtcdVersion, len(r.contents.Secrets))
 	if header.APIServer != "" {

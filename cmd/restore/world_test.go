@@ -31,6 +31,7 @@ import (
 	"github.com/openshift/hypershift/cmd/kube"
 	"github.com/openshift/hypershift/cmd/progress"
 	"github.com/openshift/hypershift/support/bundle"
+	"github.com/openshift/hypershift/support/hosted"
 )
 
 // world is a management cluster whose pods start at once, and end when they are fed.
@@ -50,6 +51,12 @@ type world struct {
 	late int
 	// forgets makes bundles that do not tell of the MaasCluster.
 	forgets bool
+	// authority is the Secret of the management cluster that signs bundles; signedBy is the data of the one that
+	// signed this bundle, nil for none.
+	authority *corev1.Secret
+	signedBy  map[string][]byte
+	// change is done to the bundle before it is written.
+	change func(*bundle.Contents)
 }
 
 func hostedCluster(change ...func(*hyperv1.HostedCluster)) *hyperv1.HostedCluster {
@@ -79,12 +86,16 @@ func livingClaim(member string) *corev1.PersistentVolumeClaim {
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	w := &world{WithT: NewWithT(t), t: t, fed: map[string]string{}, snapshot: strings.Repeat("snapshot", 9000), phase: corev1.PodSucceeded}
+	w.signedBy = newAuthority(t)
+	w.authority = &corev1.Secret{Data: w.signedBy}
+	w.authority.Namespace, w.authority.Name = "hypershift", hosted.BackupAuthority
 	uid := int64(1000680000)
 	operator := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "control-plane-operator"}}
 	operator.Spec.Template.Spec = corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{RunAsUser: &uid, FSGroup: &uid},
 		Containers: []corev1.Container{{Name: "control-plane-operator", Image: "registry/hypershift:1"}}}
 	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "demo", Annotations: map[string]string{hyperv1.RestoringAnnotation: "true"}}}
-	w.client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(kube.Scheme).WithObjects(append(objects, operator, hcp)...).Build(), interceptor.Funcs{
+	there := append(objects, operator, hcp, w.authority)
+	w.client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(kube.Scheme).WithObjects(there...).Build(), interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 			if pod, ok := obj.(*corev1.Pod); ok {
 				pod.Status.Phase = corev1.PodRunning
@@ -125,6 +136,7 @@ func (w *world) backup() {
 	w.Expect(err).NotTo(HaveOccurred())
 	folder := w.t.TempDir()
 	w.options = options{from: filepath.Join(folder, "demo"+bundle.Extension), keyFile: filepath.Join(folder, "key.txt"), timeout: time.Minute}
+	w.options.operatorNamespace = "hypershift"
 	w.Expect(os.WriteFile(w.options.keyFile, []byte(identity.String()+"\n"), 0o600)).To(Succeed())
 	maasCluster := unstructured.Unstructured{}
 	maasCluster.SetGroupVersionKind(infrav1.GroupVersion.WithKind("MaasCluster"))
@@ -142,8 +154,35 @@ func (w *world) backup() {
 	var file bytes.Buffer
 	sum := sha256.Sum256([]byte(w.snapshot))
 	contents.Header.Snapshot.Size, contents.Header.Snapshot.SHA256 = int64(len(w.snapshot)), hex.EncodeToString(sum[:])
-	w.Expect(bundle.Write(w.t.Context(), &file, contents, strings.NewReader(w.snapshot), identity.Recipient())).To(Succeed())
+	if w.change != nil {
+		w.change(&contents)
+	}
+	signer := w.signer("clusters/demo")
+	err = bundle.Write(w.t.Context(), &file, contents, strings.NewReader(w.snapshot), signer, identity.Recipient())
+	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(os.WriteFile(w.options.from, file.Bytes(), 0o600)).To(Succeed())
+}
+
+func newAuthority(t *testing.T) map[string][]byte {
+	t.Helper()
+	data, err := bundle.NewAuthority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func (w *world) signer(cluster string) *bundle.Signer {
+	if w.signedBy == nil {
+		return nil
+	}
+	authority, err := bundle.ReadAuthority(w.signedBy)
+	w.Expect(err).NotTo(HaveOccurred())
+	issued, err := authority.Issue(cluster)
+	w.Expect(err).NotTo(HaveOccurred())
+	signer, err := bundle.ReadSigner(issued)
+	w.Expect(err).NotTo(HaveOccurred())
+	return signer
 }
 
 func (w *world) run() error {

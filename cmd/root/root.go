@@ -30,6 +30,7 @@ import (
 	"github.com/openshift/hypershift/cmd/platform"
 	"github.com/openshift/hypershift/cmd/release"
 	"github.com/openshift/hypershift/cmd/restore"
+	"github.com/openshift/hypershift/cmd/terminal"
 	"github.com/openshift/hypershift/cmd/version"
 )
 
@@ -116,9 +117,12 @@ func Main(cmd *cobra.Command) int {
 }
 
 // Run runs a program with the arguments that it has, and returns its exit code. Errors from before a command's own code are
-// mistakes in the command line.
+// mistakes in the command line. All output is cleaned: names, messages and errors of a cluster cannot control the terminal.
 func Run(ctx context.Context, cmd *cobra.Command, stderr io.Writer) int {
 	ctrllog.SetLogger(logr.Discard())
+	stderr = terminal.NewWriter(stderr)
+	cmd.SetOut(terminal.NewWriter(cmd.OutOrStdout()))
+	cmd.SetErr(terminal.NewWriter(cmd.ErrOrStderr()))
 	started := false
 	cmd.PersistentPreRunE = func(called *cobra.Command, _ []string) error {
 		err := refuseNegative(called.Flags())

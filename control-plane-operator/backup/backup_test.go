@@ -18,6 +18,7 @@ import (
 
 	"filippo.io/age"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	. "github.com/onsi/gomega"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	etcdsnapshot "go.etcd.io/etcd/etcdutl/v3/snapshot"
@@ -90,10 +91,16 @@ func TestABackupBringsTheClusterBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	s3 := storetest.New(t)
+	dir, authority := mountedSigner(t, "/demo")
+	signs, err := signer(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, storage := range map[string]Storage{"a volume": folder{claim: "backups", root: t.TempDir()}, "S3": open(t, s3)} {
 		t.Run(name, func(t *testing.T) {
 			var reports []string
 			scratch := taker(t, c, storage, key.Recipient(), &reports)
+			scratch.Signer = signs
 			result, err := scratch.Take(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -116,6 +123,9 @@ func TestABackupBringsTheClusterBack(t *testing.T) {
 			}
 			if contents.Header.Snapshot.Revision != 201 || contents.Header.Snapshot.Keys != 200 || contents.Header.Snapshot.EtcdVersion == "" || contents.Secret("root-ca") == nil {
 				t.Errorf("the bundle says %+v", contents)
+			}
+			if err := contents.Verify(authority); err != nil {
+				t.Errorf("the bundle does not show who made it: %v", err)
 			}
 			restored := restore(t, snapshot)
 			got, err := restored.Get(t.Context(), "/registry/199")
@@ -293,7 +303,7 @@ func TestTasksAreReadAsTheyWereWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := ReadTask(file)
-	if diff := cmp.Diff(task, got); err != nil || diff != "" {
+	if diff := cmp.Diff(task, got, cmpopts.IgnoreUnexported(bundle.Contents{})); err != nil || diff != "" {
 		t.Error(err, diff)
 	}
 	if _, err := ReadTask([]byte("x")); err == nil {

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,6 +38,8 @@ const (
 	TaskFile = "task.json.gz"
 	// TaskDir, CredentialsDir and EtcdDir are folders of it.
 	TaskDir, CredentialsDir, EtcdDir, EtcdCADir = "task", "credentials", "etcd", "etcd-ca"
+	// SignerDir is the folder with the data of the signer's Secret, see support/bundle.
+	SignerDir = "signer"
 	// ScratchDir is where the pod has room for a snapshot.
 	ScratchDir = "/var/tmp/backup"
 )
@@ -57,6 +60,8 @@ type Task struct {
 	Recipients []string `json:"recipients,omitempty"`
 	// Contents is all of the bundle but the snapshot.
 	Contents bundle.Contents `json:"contents,omitzero"`
+	// Signer signs the bundle. It comes from a Secret of its own, and nil leaves the bundle unsigned.
+	Signer *bundle.Signer `json:"-"`
 }
 
 // Encode writes a task, small enough for a Secret.
@@ -108,6 +113,9 @@ func run(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	if task.Signer, err = signer(filepath.Join(dir, SignerDir)); err != nil {
+		return err
+	}
 	scheme := runtime.NewScheme()
 	if err := hyperv1.AddToScheme(scheme); err != nil {
 		return err
@@ -125,6 +133,26 @@ func run(ctx context.Context, dir string) error {
 		return err
 	}
 	return Do(ctx, management, task, storage, func(context.Context) (Etcd, error) { return dial(dir, task.Etcd) }, ScratchDir)
+}
+
+// signer reads the key that signs the bundle. A management cluster whose operator is older than this program has none.
+func signer(dir string) (*bundle.Signer, error) {
+	data := map[string][]byte{}
+	for _, key := range []string{bundle.SignerKey, bundle.SignerCertificate} {
+		content, err := os.ReadFile(filepath.Join(dir, key))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the key that signs backups: %w", err)
+		}
+		data[key] = content
+	}
+	read, err := bundle.ReadSigner(data)
+	if err != nil {
+		return nil, fmt.Errorf("reading the key that signs backups: %w", err)
+	}
+	return read, nil
 }
 
 func dial(dir, url string) (Etcd, error) {
@@ -157,7 +185,8 @@ func Do(ctx context.Context, management client.Client, task Task, storage Storag
 		return fmt.Errorf("reading HCPEtcdBackup %s/%s: %w", task.Namespace, task.Backup, err)
 	}
 	taker := &Taker{
-		Dial: dial, Storage: storage, Name: task.Object, Contents: task.Contents, Recipients: recipients, Scratch: scratch, Now: time.Now,
+		Dial: dial, Storage: storage, Name: task.Object, Contents: task.Contents, Signer: task.Signer,
+		Recipients: recipients, Scratch: scratch, Now: time.Now,
 		Report: func(ctx context.Context, progress string) {
 			// That nobody is told how far it is does not stop a backup.
 			if err := upsert.Status(ctx, management, asked, func() { asked.Status.Progress = progress }); err != nil {

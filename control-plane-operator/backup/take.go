@@ -37,6 +37,8 @@ type Taker struct {
 	Name    string
 	// Contents is all of the bundle but the snapshot.
 	Contents bundle.Contents
+	// Signer signs the bundle; nil leaves it unsigned.
+	Signer *bundle.Signer
 	// Recipients can open the bundle.
 	Recipients []age.Recipient
 	// Scratch is a folder with room for the snapshot.
@@ -112,7 +114,7 @@ func (t *Taker) upload(ctx context.Context, path string, recipients []age.Recipi
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
-		_ = in.CloseWithError(bundle.Write(ctx, in, t.Contents, snapshot, recipients...))
+		_ = in.CloseWithError(bundle.Write(ctx, in, t.Contents, snapshot, t.Signer, recipients...))
 	}()
 	sum, size := sha256.New(), &counted{r: out, tell: func(int64) {}}
 	err = t.Storage.Put(ctx, t.Name, io.TeeReader(size, sum))

@@ -20,6 +20,10 @@ verify-constants: ## Check that names which cross packages are written once
 
 # SC1083: some are templates, with {{ .Fields }} in them. SC1091: what they read is made on the node. Neither can be said in the files:
 # what nodes get of them must not change with it.
+.PHONY: verify-versions
+verify-versions: ## Check that nothing below the table of lowest versions is shipped
+	go run ./hack/lowestversions go.mod api/go.mod
+
 .PHONY: verify-scripts
 verify-scripts: $(BIN)/shellcheck ## Check shell scripts, those of nodes too
 	$< --exclude=SC1083,SC1091 $(SCRIPTS)

@@ -29,7 +29,8 @@ const (
 
 // Reserved tells the names of Secrets that every control plane has, so that no Secret of a tenant may be copied to one.
 func Reserved(secret string) bool {
-	return slices.Contains([]string{PullSecret, SSHKey, SAKey, CAPIWebhookCert, IgnitionServerCA}, secret)
+	all := []string{PullSecret, SSHKey, SAKey, CAPIWebhookCert, IgnitionServerCA, hosted.BackupSigner}
+	return slices.Contains(all, secret)
 }
 
 // ControlPlaneNamespace is the namespace of a HostedCluster's control plane.

@@ -3,20 +3,19 @@
 // Package bundle is the file that a backup of a hosted control plane is: a snapshot of etcd, and the keys without which it is of
 // no use, encrypted as one. It is made of formats that others read too, so that a backup outlives this program:
 //
-//	age ( gzip ( tar ( header.json, secrets.json, objects.json, snapshot.db ) ) )
+//	age ( gzip ( tar ( header.json, secrets.json, objects.json, signature.json, snapshot.db ) ) )
 //
 // `age --decrypt -i key.txt FILE | tar -xz` takes it apart. secrets.json and objects.json are Lists that kubectl reads.
 //
-// A restorer may rely on this: what Open returns has been authenticated, entries come in this order, and the snapshot is whole and
-// unaltered once its reader has said io.EOF, and not before. A later Format is refused; unknown fields and entries before the
-// snapshot are left out.
+// A restorer may rely on this: what Open returns is as its writer wrote it, and Contents.Verify tells who that was.
+// Entries come in this order, and the snapshot is whole and unaltered once its reader has said io.EOF, and not
+// before. A later Format is refused; unknown fields and entries before the snapshot are left out.
 package bundle
 
 import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -28,13 +27,15 @@ const Extension = ".tar.gz.age"
 
 // The entries of the archive.
 const (
-	headerEntry   = "header.json"
-	secretsEntry  = "secrets.json"
-	objectsEntry  = "objects.json"
-	snapshotEntry = "snapshot.db"
+	headerEntry  = "header.json"
+	secretsEntry = "secrets.json"
+	objectsEntry = "objects.json"
+	// signatureEntry is not in bundles of release 0.1.0, which skips it when it reads ours.
+	signatureEntry = "signature.json"
+	snapshotEntry  = "snapshot.db"
 )
 
-// Header says what a bundle is a backup of. All of it can be relied on: it is inside of what is encrypted.
+// Header says what a bundle is a backup of. Who made the bundle made it: see Contents.Verify.
 type Header struct {
 	// Format is the version of the format; Write sets it.
 	Format int `json:"format"`
@@ -73,11 +74,15 @@ type Snapshot struct {
 type Contents struct {
 	Header Header
 	// Secrets are those of the hosted namespace without which the snapshot is of no use: the CAs that nodes and clients trust, the keys of
-	// service account tokens, the keys that encrypt Secrets in etcd. They have names, labels, types and data, and no namespace.
+	// service account tokens, the keys that encrypt Secrets in etcd. They have names, types and data, and no namespace.
 	Secrets []corev1.Secret
 	// Objects are others that a restorer has use for: the HostedControlPlane, Machines and what the platform knows of them, as they were,
 	// with their UIDs and status.
 	Objects []unstructured.Unstructured
+
+	// Set by Open: the signature, nil if the bundle has none, and the digest of what it covers.
+	signature *Signature
+	sum       digest
 }
 
 // Secret is the Secret of a name; nil if the bundle has none.
@@ -88,13 +93,4 @@ func (c Contents) Secret(name string) *corev1.Secret {
 		}
 	}
 	return nil
-}
-
-// Of is what a bundle keeps of a Secret: all that a restorer must write, and nothing that ties it to where it was.
-func Of(secret *corev1.Secret) corev1.Secret {
-	return corev1.Secret{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-		ObjectMeta: metav1.ObjectMeta{Name: secret.Name, Labels: secret.Labels, Annotations: secret.Annotations},
-		Type:       secret.Type, Data: secret.Data, Immutable: secret.Immutable,
-	}
 }

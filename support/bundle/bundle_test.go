@@ -20,6 +20,7 @@ import (
 
 	"filippo.io/age"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -69,7 +70,7 @@ func identity(t *testing.T) *age.X25519Identity {
 func (f fixture) write(t *testing.T) []byte {
 	t.Helper()
 	var file bytes.Buffer
-	if err := Write(t.Context(), &file, f.contents, bytes.NewReader(f.snapshot), f.identity.Recipient()); err != nil {
+	if err := Write(t.Context(), &file, f.contents, bytes.NewReader(f.snapshot), nil, f.identity.Recipient()); err != nil {
 		t.Fatal(err)
 	}
 	return file.Bytes()
@@ -90,7 +91,7 @@ func TestABundleIsReadAsItWasWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(f.contents, contents); diff != "" {
+	if diff := cmp.Diff(f.contents, contents, cmpopts.IgnoreUnexported(Contents{})); diff != "" {
 		t.Error(diff)
 	}
 	if !bytes.Equal(f.snapshot, snapshot) {
@@ -220,7 +221,7 @@ func TestASnapshotThatIsNotTheHeadersIsNotWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var file bytes.Buffer
-			err := Write(t.Context(), &file, f.contents, tc.snapshot, f.identity.Recipient())
+			err := Write(t.Context(), &file, f.contents, tc.snapshot, nil, f.identity.Recipient())
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}
@@ -232,7 +233,7 @@ func TestASnapshotThatIsNotTheHeadersIsNotWritten(t *testing.T) {
 	t.Run("cancelled", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := Write(ctx, io.Discard, f.contents, bytes.NewReader(f.snapshot), f.identity.Recipient()); !errors.Is(err, context.Canceled) {
+		if err := Write(ctx, io.Discard, f.contents, bytes.NewReader(f.snapshot), nil, f.identity.Recipient()); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -274,7 +275,7 @@ func TestKeys(t *testing.T) {
 			}
 			f := newFixture(t)
 			var file bytes.Buffer
-			if err := Write(t.Context(), &file, f.contents, bytes.NewReader(f.snapshot), recipients...); err != nil {
+			if err := Write(t.Context(), &file, f.contents, bytes.NewReader(f.snapshot), nil, recipients...); err != nil {
 				t.Fatal(err)
 			}
 			for _, opener := range tc.openers {

@@ -56,7 +56,10 @@ func Open(r io.Reader, identities ...age.Identity) (Contents, io.Reader, error) 
 	if err != nil {
 		return Contents{}, nil, file.damage(err)
 	}
-	return (&opened{file: file, archive: tar.NewReader(compressed), compressed: compressed, sum: sha256.New()}).open()
+	o := &opened{
+		file: file, archive: tar.NewReader(compressed), compressed: compressed, sum: sha256.New(), entries: newEntries(),
+	}
+	return o.open()
 }
 
 // opened is a bundle that is being read.
@@ -67,6 +70,8 @@ type opened struct {
 	snapshot   Snapshot
 	sum        hash.Hash
 	read       int64
+	// entries is the digest of what a signature covers.
+	entries entries
 }
 
 func (o *opened) open() (Contents, io.Reader, error) {
@@ -89,11 +94,14 @@ func (o *opened) open() (Contents, io.Reader, error) {
 			list := unstructured.UnstructuredList{}
 			err = o.decode(entry, &list)
 			contents.Objects = list.Items
+		case signatureEntry:
+			contents.signature = &Signature{}
+			err = o.decode(entry, contents.signature)
 		case snapshotEntry:
 			if contents.Header.Format < 1 || entry.Size != contents.Header.Snapshot.Size {
 				return Contents{}, nil, fmt.Errorf("%w: it does not say what its snapshot is", ErrForeign)
 			}
-			o.snapshot = contents.Header.Snapshot
+			o.snapshot, contents.sum = contents.Header.Snapshot, o.entries.digest()
 			return contents, o, nil
 		}
 		if err != nil {
@@ -109,6 +117,9 @@ func (o *opened) decode(entry *tar.Header, into any) error {
 	data, err := io.ReadAll(o.archive)
 	if err != nil {
 		return o.file.damage(err)
+	}
+	if entry.Name != signatureEntry {
+		o.entries.add(entry.Name, data)
 	}
 	if err := json.Unmarshal(data, into); err != nil {
 		return fmt.Errorf("%w: reading %s: %w", ErrForeign, entry.Name, err)

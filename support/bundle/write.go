@@ -21,8 +21,10 @@ import (
 
 // Write writes a bundle as it reads the snapshot, of which no more than some hundred KiB are in memory. The snapshot must be the one
 // that the header tells of: of another size or with another checksum it is an error. What was written before an error is no bundle:
-// Open refuses it.
-func Write(ctx context.Context, w io.Writer, contents Contents, snapshot io.Reader, recipients ...age.Recipient) error {
+// Open refuses it. A nil signer leaves the bundle unsigned.
+func Write(
+	ctx context.Context, w io.Writer, contents Contents, snapshot io.Reader, signer *Signer, recipients ...age.Recipient,
+) error {
 	contents.Header.Format = Format
 	encrypted, err := age.Encrypt(w, recipients...)
 	if err != nil {
@@ -30,7 +32,7 @@ func Write(ctx context.Context, w io.Writer, contents Contents, snapshot io.Read
 	}
 	compressed := gzip.NewWriter(encrypted)
 	archive := tar.NewWriter(compressed)
-	if err := writeEntries(archive, contents); err != nil {
+	if err := writeEntries(archive, contents, signer); err != nil {
 		return err
 	}
 	if err := writeSnapshot(archive, contents.Header, &cancelled{ctx, snapshot}); err != nil {
@@ -45,28 +47,42 @@ func Write(ctx context.Context, w io.Writer, contents Contents, snapshot io.Read
 	return nil
 }
 
-func writeEntries(archive *tar.Writer, contents Contents) error {
+func writeEntries(archive *tar.Writer, contents Contents, signer *Signer) error {
 	secrets := corev1.SecretList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "SecretList"}}
 	for i := range contents.Secrets {
 		secrets.Items = append(secrets.Items, Of(&contents.Secrets[i]))
 	}
 	objects := unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List"}, Items: contents.Objects}
+	sum := newEntries()
 	for _, entry := range []struct {
 		name    string
 		content any
 	}{{headerEntry, contents.Header}, {secretsEntry, secrets}, {objectsEntry, objects.UnstructuredContent()}} {
-		data, err := json.Marshal(entry.content)
+		data, err := writeEntry(archive, entry.name, entry.content, contents.Header)
 		if err != nil {
-			return fmt.Errorf("writing %s of the backup: %w", entry.name, err)
+			return err
 		}
-		if err := archive.WriteHeader(named(entry.name, int64(len(data)), contents.Header)); err != nil {
-			return fmt.Errorf("writing %s of the backup: %w", entry.name, err)
-		}
-		if _, err := archive.Write(data); err != nil {
-			return fmt.Errorf("writing %s of the backup: %w", entry.name, err)
-		}
+		sum.add(entry.name, data)
 	}
-	return nil
+	if signer == nil {
+		return nil
+	}
+	_, err := writeEntry(archive, signatureEntry, signer.sign(sum.digest()), contents.Header)
+	return err
+}
+
+func writeEntry(archive *tar.Writer, name string, content any, header Header) ([]byte, error) {
+	data, err := json.Marshal(content)
+	if err == nil {
+		err = archive.WriteHeader(named(name, int64(len(data)), header))
+	}
+	if err == nil {
+		_, err = archive.Write(data)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("writing %s of the backup: %w", name, err)
+	}
+	return data, nil
 }
 
 func writeSnapshot(archive *tar.Writer, header Header, snapshot io.Reader) error {

@@ -24,6 +24,26 @@ const (
 	KubeletClientCA = "kubelet-client-ca"
 )
 
+// Secrets of the certificate authorities of a control plane.
+const (
+	RootCA              = "root-ca"
+	ClusterSignerCA     = "cluster-signer-ca"
+	EtcdSigner          = "etcd-signer"
+	EtcdMetricsSigner   = "etcd-metrics-signer"
+	AggregatorSigner    = "kas-aggregator-client-signer"
+	ControlPlaneSigner  = "kube-control-plane-signer"
+	KubeletClientSigner = "kube-apiserver-to-kubelet-signer"
+	SystemAdminSigner   = "system-admin-signer"
+	ConfigOperatorCA    = "hcco-signer"
+)
+
+// BackupSigner is the Secret with the key that signs backups of the cluster. BackupAuthority is the Secret in the
+// operator's namespace with the key that certifies it; see support/bundle.
+const (
+	BackupSigner    = "backup-signer"
+	BackupAuthority = "backup-authority"
+)
+
 // IgnitionServer is the service account of the program that serves node configuration.
 const IgnitionServer = "ignition-server"
 

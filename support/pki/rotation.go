@@ -25,6 +25,25 @@ const (
 	formerSinceAnnotation = "hypershift.openshift.io/former-since"
 )
 
+// RotationRecord returns those annotations of a signer's Secret that record how far its rotation is; nil if there are
+// none. The Secret in a backup keeps them: without them a restored signer would be rotated again.
+func RotationRecord(annotations map[string]string) map[string]string {
+	var record map[string]string
+	keep := func(name, value string) {
+		if record == nil {
+			record = map[string]string{}
+		}
+		record[name] = value
+	}
+	if request, ok := annotations[requestAnnotation]; ok {
+		keep(requestAnnotation, request)
+	}
+	if since, err := time.Parse(time.RFC3339, annotations[formerSinceAnnotation]); err == nil {
+		keep(formerSinceAnnotation, since.UTC().Format(time.RFC3339))
+	}
+	return record
+}
+
 // Stage is how far the rotation of a signer has come. It is read from the signer's Secret, of which each step is one write:
 //
 //	Settled      one key signs and is trusted        -- requested, or the authority nears its end -->

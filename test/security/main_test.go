@@ -44,7 +44,9 @@ func newOperator(t *testing.T, tenant string) *operator {
 		GomegaWithT: NewWithT(t), t: t, client: c, tenant: tenant,
 		clusters: &hostedcluster.Reconciler{
 			Client: rights, LiveReader: rights, Clock: clock, Recorder: &events.FakeRecorder{}, Releases: fixture.Payloads(), Platforms: platforms,
-			Settings: hostedcluster.Settings{OperatorImage: "registry.example/hypershift:1"},
+			Settings: hostedcluster.Settings{
+				OperatorNamespace: fixture.OperatorNamespace, OperatorImage: "registry.example/hypershift:1",
+			},
 		},
 		pools: &nodepool.Reconciler{Client: rights, Clock: clock, Recorder: &events.FakeRecorder{}, Releases: fixture.Payloads(), Platforms: platforms},
 	}

@@ -7,6 +7,7 @@ package kubetest
 
 import (
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"io"
 	"net/http"
@@ -39,7 +40,9 @@ func kinds() map[schema.GroupVersion]map[string]bool {
 	return map[schema.GroupVersion]map[string]bool{
 		corev1.SchemeGroupVersion:      {"ConfigMap": true, "Secret": true, "Pod": true, "Event": true, "Namespace": false, "Node": false, "PersistentVolume": false},
 		{Group: "apps", Version: "v1"}: {"Deployment": true, "DaemonSet": true},
-		hyperv1.GroupVersion:           {"HostedCluster": true, "NodePool": true, "HCPEtcdBackup": true},
+		hyperv1.GroupVersion: {
+			"HostedCluster": true, "HostedControlPlane": true, "NodePool": true, "HCPEtcdBackup": true,
+		},
 	}
 }
 
@@ -53,6 +56,7 @@ type Server struct {
 	Logs map[string]string
 
 	url    string
+	ca     []byte
 	side   sync.Mutex
 	asked  []string
 	refuse func(*http.Request) bool
@@ -63,8 +67,9 @@ func Start(t testing.TB, objects ...client.Object) *Server {
 	t.Helper()
 	s := &Server{Logs: map[string]string{}, refuse: func(*http.Request) bool { return false }}
 	s.Client = fake.NewClientBuilder().WithScheme(kube.Scheme).WithObjects(objects...).WithStatusSubresource(&hyperv1.HostedCluster{}, &hyperv1.HCPEtcdBackup{}).Build()
-	server := httptest.NewServer(s)
+	server := httptest.NewTLSServer(s)
 	t.Cleanup(server.Close)
+	s.ca = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	s.url, s.Kubeconfig = server.URL, filepath.Join(t.TempDir(), "kubeconfig")
 	if err := clientcmd.WriteToFile(*s.config(), s.Kubeconfig); err != nil {
 		t.Fatal(err)
@@ -74,7 +79,7 @@ func Start(t testing.TB, objects ...client.Object) *Server {
 
 func (s *Server) config() *clientcmdapi.Config {
 	config := clientcmdapi.NewConfig()
-	config.Clusters["c"] = &clientcmdapi.Cluster{Server: s.url}
+	config.Clusters["c"] = &clientcmdapi.Cluster{Server: s.url, CertificateAuthorityData: s.ca}
 	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{}
 	config.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
 	config.CurrentContext = "x"

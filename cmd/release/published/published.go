@@ -43,7 +43,7 @@ var minors = map[uint64]map[string]string{
 
 // anyMinor are the versions that serve all minors of the table: the Cluster API whose API is installed with the operator, and the container
 // runtime's releases that contain each other's tested versions.
-var anyMinor = map[string]string{clusterAPI: "v1.13.6", containerd: "2.2.3", runc: "1.3.5", cniPlugins: "1.9.0"}
+var anyMinor = map[string]string{clusterAPI: "v1.13.6", containerd: "2.2.10", runc: "1.3.6", cniPlugins: "1.9.0"}
 
 // Image is a component that has a published image.
 type Image struct {
@@ -96,6 +96,15 @@ func Of(version string, chosen map[string]string) (Release, error) {
 	}
 	versions[kubernetes] = v.String()
 	return Release{Version: v.String(), Images: images(versions), Programs: programs(versions), Versions: versions}, nil
+}
+
+// Minors returns the first version of each minor of Kubernetes that is known here, in order.
+func Minors() []string {
+	var all []string
+	for _, minor := range slices.Sorted(maps.Keys(minors)) {
+		all = append(all, fmt.Sprintf("v1.%d.0", minor))
+	}
+	return all
 }
 
 // knownMinors is the range of the table in words.

@@ -21,10 +21,8 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/backup"
-	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
 	"github.com/openshift/hypershift/support/bundle"
-	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/pause"
 	"github.com/openshift/hypershift/support/reference"
 )
@@ -121,16 +119,15 @@ func trimmed(object unstructured.Unstructured) unstructured.Unstructured {
 	return object
 }
 
-// kept tells whether a snapshot is of no use without a Secret. Leaf certificates and kubeconfigs are made anew of the CAs.
+// kept reports whether a snapshot is of no use without a Secret: those that a restorer writes, and the keys of
+// secretEncryption.
 func kept(hcp *hyperv1.HostedControlPlane, secret *corev1.Secret) bool {
-	names := []string{
-		pki.RootCA, pki.ClusterSignerCA, pki.EtcdSigner, pki.EtcdMetricsSigner, pki.AggregatorSigner, pki.ControlPlaneSigner, pki.KubeletClientSigner,
-		pki.SystemAdminSigner, pki.ConfigOperatorCA, hosted.ServiceAccountKey, hosted.IgnitionServerCA,
+	if bundle.Restored(secret.Name) {
+		return true
 	}
-	if encryption := hcp.Spec.SecretEncryption; encryption != nil && encryption.AESCBC != nil {
-		names = append(names, encryption.AESCBC.ActiveKey.Name, reference.Name(encryption.AESCBC.BackupKey))
-	}
-	return slices.Contains(names, secret.Name)
+	encryption := hcp.Spec.SecretEncryption
+	return encryption != nil && encryption.AESCBC != nil && secret.Name != "" &&
+		(secret.Name == encryption.AESCBC.ActiveKey.Name || secret.Name == reference.Name(encryption.AESCBC.BackupKey))
 }
 
 func header(hcp *hyperv1.HostedControlPlane) bundle.Header {

@@ -158,11 +158,13 @@ func addStorage(pod *corev1.PodSpec, storage hyperv1.HCPEtcdBackupStorage) {
 // scratchSize is more than a snapshot and its bundle take of an etcd with the largest quota of 8 GiB.
 var scratchSize = resource.MustParse("20Gi")
 
-// addEtcd gives a pod what etcd's clients authenticate with, and room for a snapshot.
+// addEtcd gives a pod what etcd's clients authenticate with, the key that signs the bundle, and room for a snapshot.
 func addEtcd(pod *corev1.PodSpec) {
 	mount(pod, "etcd", backup.ConfigDir+"/"+backup.EtcdDir, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: pki.EtcdClient}})
 	mount(pod, "etcd-ca", backup.ConfigDir+"/"+backup.EtcdCADir, corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 		LocalObjectReference: corev1.LocalObjectReference{Name: pki.EtcdBundle}}})
+	mount(pod, "signer", backup.ConfigDir+"/"+backup.SignerDir, corev1.VolumeSource{
+		Secret: &corev1.SecretVolumeSource{SecretName: hosted.BackupSigner, Optional: ptr.To(true)}})
 	mount(pod, "scratch", backup.ScratchDir, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: ptr.To(scratchSize.DeepCopy())}})
 }
 

@@ -152,7 +152,8 @@ func TestPodsOfBackups(t *testing.T) {
 		d.g.Expect(metav1.IsControlledBy(job, d.asked)).To(BeTrue())
 		d.g.Expect(volumes(pod)).To(Equal(map[string]string{
 			"/etc/backup/task": "Secret etcd-backup-asked", "/etc/backup/credentials": "Secret s3", "/etc/backup/etcd": "Secret etcd-client-tls",
-			"/etc/backup/etcd-ca": "ConfigMap etcd-ca", "/var/tmp/backup": "scratch, written",
+			"/etc/backup/etcd-ca": "ConfigMap etcd-ca", "/etc/backup/signer": "Secret backup-signer",
+			"/var/tmp/backup": "scratch, written",
 		}))
 		d.g.Expect(pod.NodeSelector).To(Equal(placed.Spec.NodeSelector))
 		d.g.Expect(pod.Tolerations).To(Equal(placed.Spec.Tolerations))

@@ -42,6 +42,9 @@ const (
 
 // Settings are what the operator's flags and environment say for all clusters.
 type Settings struct {
+	// OperatorNamespace is the operator's own namespace, with the key that certifies signers of backups; empty for
+	// none.
+	OperatorNamespace string
 	// OperatorImage is the product's image, which the in-tree managers run from.
 	OperatorImage string
 	// ControlPlaneOperatorImage replaces the control-plane-operator of every payload; empty for none.
@@ -131,6 +134,7 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 		{Name: "network policies", Run: r.reconcileNetworkPolicies},
 		{Name: "platform monitoring", Run: r.reconcilePlatformMonitoring},
 		{Name: "rights to sign break-glass certificates", Run: r.reconcilePKIRoles},
+		{Name: "signer of backups", Run: r.reconcileBackupSigner},
 		{Name: "control-plane-operator", Run: r.reconcileControlPlaneOperator},
 		{Name: "config operator rights", Run: r.reconcileConfigOperatorRights},
 		{Name: "Cluster API cluster", Run: r.reconcileCAPICluster},

@@ -13,15 +13,15 @@ import (
 
 // Secrets of certificate authorities.
 const (
-	RootCA              = "root-ca"
-	ClusterSignerCA     = "cluster-signer-ca"
-	EtcdSigner          = "etcd-signer"
-	EtcdMetricsSigner   = "etcd-metrics-signer"
-	AggregatorSigner    = "kas-aggregator-client-signer"
-	ControlPlaneSigner  = "kube-control-plane-signer"
-	KubeletClientSigner = "kube-apiserver-to-kubelet-signer"
-	SystemAdminSigner   = "system-admin-signer"
-	ConfigOperatorCA    = "hcco-signer"
+	RootCA              = hosted.RootCA
+	ClusterSignerCA     = hosted.ClusterSignerCA
+	EtcdSigner          = hosted.EtcdSigner
+	EtcdMetricsSigner   = hosted.EtcdMetricsSigner
+	AggregatorSigner    = hosted.AggregatorSigner
+	ControlPlaneSigner  = hosted.ControlPlaneSigner
+	KubeletClientSigner = hosted.KubeletClientSigner
+	SystemAdminSigner   = hosted.SystemAdminSigner
+	ConfigOperatorCA    = hosted.ConfigOperatorCA
 	// The signers of break-glass certificates: of who administrates the cluster, and of who runs the management cluster.
 	CustomerBreakGlassSigner = "customer-system-admin-signer"
 	SREBreakGlassSigner      = "sre-system-admin-signer"

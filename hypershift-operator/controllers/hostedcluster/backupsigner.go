@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/tenancy"
+	"github.com/openshift/hypershift/support/bundle"
+	"github.com/openshift/hypershift/support/hosted"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// reconcileBackupSigner gives the control plane the key that signs its backups. A restore trusts a backup by it.
+func (r *Reconciler) reconcileBackupSigner(ctx context.Context, s *scope) (ctrl.Result, error) {
+	managed := s.hc.Spec.Etcd.ManagementType == hyperv1.Managed && !s.distribution().OwnOperators
+	if !managed || r.Settings.OperatorNamespace == "" {
+		return ctrl.Result{}, nil
+	}
+	authority, err := r.backupAuthority(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	target := s.secret(hosted.BackupSigner)
+	_, err = upsert.Object(ctx, r.Client, target, func() error {
+		if err := tenancy.Claim(target, s.key()); err != nil {
+			return err
+		}
+		if authority.Issued(s.key().String(), target.Data) {
+			return nil
+		}
+		if target.Type == "" {
+			target.Type = corev1.SecretTypeOpaque
+		}
+		issued, err := authority.Issue(s.key().String())
+		target.Data = issued
+		return err
+	})
+	return ctrl.Result{}, err
+}
+
+// backupAuthority reads the key of this management cluster that certifies the signers of backups, and makes it once.
+func (r *Reconciler) backupAuthority(ctx context.Context) (*bundle.Authority, error) {
+	key := client.ObjectKey{Namespace: r.Settings.OperatorNamespace, Name: hosted.BackupAuthority}
+	secret := &corev1.Secret{}
+	err := r.Client.Get(ctx, key, secret)
+	if apierrors.IsNotFound(err) {
+		secret, err = r.newBackupAuthority(ctx, key)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Secret %s, which certifies the signers of backups: %w", key, err)
+	}
+	authority, err := bundle.ReadAuthority(secret.Data)
+	if err != nil {
+		return nil, fmt.Errorf("reading Secret %s, which certifies the signers of backups: %w; "+
+			"delete it to have another one made", key, err)
+	}
+	return authority, nil
+}
+
+// newBackupAuthority fails where another worker, or an earlier process, was faster: what it made is read next time.
+func (r *Reconciler) newBackupAuthority(ctx context.Context, key client.ObjectKey) (*corev1.Secret, error) {
+	data, err := bundle.NewAuthority()
+	if err != nil {
+		return nil, err
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
+		Type:       corev1.SecretTypeOpaque, Data: data,
+	}
+	return secret, r.Client.Create(ctx, secret)
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bundle
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"hash"
+)
+
+// A bundle is encrypted to public keys, so that anybody can make one. Its signature shows which management cluster
+// made it:
+//
+//	authority (one for each management cluster)  -- certifies -->  signer (one for each hosted cluster)  -- signs -->  bundle
+//
+// The authority's key stays in the namespace of the operator. A control plane has the key of its own signer only, and
+// cannot sign for another cluster.
+
+// The keys of the Secret of an authority, in the namespace of the operator.
+const (
+	// AuthorityKey is the private key: PKCS #8 in PEM, of Ed25519.
+	AuthorityKey = "authority-key"
+	// VerificationKey is the public key in PEM. Whoever restores on another management cluster needs it, or the
+	// checksum of the bundle.
+	VerificationKey = "verification-key"
+)
+
+// The keys of the Secret of a signer, in the hosted namespace.
+const (
+	// SignerKey is the private key: PKCS #8 in PEM, of Ed25519.
+	SignerKey = "signer-key"
+	// SignerCertificate is a Certificate.
+	SignerCertificate = "signer-certificate"
+)
+
+// Why a signature is not accepted.
+var (
+	// ErrUnsigned: the bundle does not show who made it, as those of release 0.1.0.
+	ErrUnsigned = errors.New("the backup is not signed")
+	// ErrSignature: the bundle was not signed by this authority for its cluster.
+	ErrSignature = errors.New("the backup is not signed by this management cluster")
+)
+
+// What is signed begins with what it is, so that no signature can be used for something else.
+const (
+	certificateContext = "hypershift.openshift.io/backup-signer/v1\n"
+	contentsContext    = "hypershift.openshift.io/backup/v1\n"
+)
+
+// Certificate says that a key is the signer of a hosted cluster's bundles.
+type Certificate struct {
+	// Cluster is the HostedCluster, as namespace/name.
+	Cluster string `json:"cluster"`
+	// Key is the public key.
+	Key ed25519.PublicKey `json:"key"`
+	// Signature is the authority's.
+	Signature []byte `json:"signature"`
+}
+
+func (c Certificate) signed() []byte {
+	return fmt.Appendf(nil, "%s%d\n%s\n%x\n", certificateContext, len(c.Cluster), c.Cluster, []byte(c.Key))
+}
+
+// Signature is in a bundle.
+type Signature struct {
+	Certificate Certificate `json:"certificate"`
+	// Value is the signer's signature.
+	Value []byte `json:"value"`
+}
+
+// Authority certifies signers.
+type Authority struct{ key ed25519.PrivateKey }
+
+// NewAuthority makes the data of an authority's Secret.
+func NewAuthority() (map[string][]byte, error) {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("making a key that signs backups: %w", err)
+	}
+	encoded, err := encodePrivate(private)
+	if err != nil {
+		return nil, err
+	}
+	der, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the public key of backups: %w", err)
+	}
+	text := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
+	return map[string][]byte{AuthorityKey: encoded, VerificationKey: text}, nil
+}
+
+// ReadAuthority reads the data of an authority's Secret.
+func ReadAuthority(data map[string][]byte) (*Authority, error) {
+	key, err := decodePrivate(data[AuthorityKey])
+	if err != nil {
+		return nil, fmt.Errorf("key %q: %w", AuthorityKey, err)
+	}
+	return &Authority{key: key}, nil
+}
+
+// Issue makes the data of the Secret of a cluster's signer.
+func (a *Authority) Issue(cluster string) (map[string][]byte, error) {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("making a key that signs backups: %w", err)
+	}
+	encoded, err := encodePrivate(private)
+	if err != nil {
+		return nil, err
+	}
+	certificate := Certificate{Cluster: cluster, Key: public}
+	certificate.Signature = ed25519.Sign(a.key, certificate.signed())
+	text, err := json.Marshal(certificate)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the certificate of a key that signs backups: %w", err)
+	}
+	return map[string][]byte{SignerKey: encoded, SignerCertificate: text}, nil
+}
+
+// Issued reports whether data is that of a signer of the cluster, and certified by this authority.
+func (a *Authority) Issued(cluster string, data map[string][]byte) bool {
+	signer, err := ReadSigner(data)
+	return err == nil && signer.certificate.Cluster == cluster && a.verifies(signer.certificate)
+}
+
+func (a *Authority) verifies(certificate Certificate) bool {
+	public, ok := a.key.Public().(ed25519.PublicKey)
+	return ok && ed25519.Verify(public, certificate.signed(), certificate.Signature)
+}
+
+// Signer signs bundles of one hosted cluster.
+type Signer struct {
+	key         ed25519.PrivateKey
+	certificate Certificate
+}
+
+// ReadSigner reads the data of a signer's Secret.
+func ReadSigner(data map[string][]byte) (*Signer, error) {
+	key, err := decodePrivate(data[SignerKey])
+	if err != nil {
+		return nil, fmt.Errorf("key %q: %w", SignerKey, err)
+	}
+	s := &Signer{key: key}
+	if err := json.Unmarshal(data[SignerCertificate], &s.certificate); err != nil {
+		return nil, fmt.Errorf("key %q: %w", SignerCertificate, err)
+	}
+	if public, ok := key.Public().(ed25519.PublicKey); !ok || !public.Equal(s.certificate.Key) {
+		return nil, fmt.Errorf("key %q is not of the private key", SignerCertificate)
+	}
+	return s, nil
+}
+
+func (s *Signer) sign(sum digest) Signature {
+	return Signature{Certificate: s.certificate, Value: ed25519.Sign(s.key, sum.signed())}
+}
+
+// ParseVerificationKey reads the public key of an authority.
+func ParseVerificationKey(text []byte) (ed25519.PublicKey, error) {
+	block, _ := pem.Decode(text)
+	if block == nil || block.Type != "PUBLIC KEY" {
+		return nil, errors.New("it is no public key in PEM")
+	}
+	parsed, err := x509.ParsePKIXPublicKey(block.Bytes)
+	if err != nil {
+		return nil, errors.New("it is no public key that can be read")
+	}
+	key, ok := parsed.(ed25519.PublicKey)
+	if !ok {
+		return nil, errors.New("it is no public key of Ed25519")
+	}
+	return key, nil
+}
+
+// Verify returns nil if the authority with this public key certified the signer of the contents for the cluster in
+// their header. All of a bundle is covered: the header has the checksum of the snapshot.
+func (c Contents) Verify(authority ed25519.PublicKey) error {
+	if c.signature == nil {
+		return ErrUnsigned
+	}
+	certificate := c.signature.Certificate
+	switch {
+	case len(authority) != ed25519.PublicKeySize, len(certificate.Key) != ed25519.PublicKeySize,
+		certificate.Cluster != c.Header.Namespace+"/"+c.Header.Name,
+		!ed25519.Verify(authority, certificate.signed(), certificate.Signature),
+		!ed25519.Verify(certificate.Key, c.sum.signed(), c.signature.Value):
+		return ErrSignature
+	}
+	return nil
+}
+
+// Digest is the hexadecimal checksum of what is signed. Two readings of one bundle have the same.
+func (c Contents) Digest() string { return hex.EncodeToString(c.sum.value) }
+
+// digest is the checksum of the entries of a bundle.
+type digest struct{ value []byte }
+
+func (d digest) signed() []byte { return append([]byte(contentsContext), d.value...) }
+
+// entries computes a digest.
+type entries struct{ hash hash.Hash }
+
+func newEntries() entries { return entries{hash: sha256.New()} }
+
+func (e entries) add(name string, content []byte) {
+	fmt.Fprintf(e.hash, "%s\n%d\n", name, len(content))
+	_, _ = e.hash.Write(content)
+}
+
+func (e entries) digest() digest { return digest{value: e.hash.Sum(nil)} }
+
+func encodePrivate(key ed25519.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a key that signs backups: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+}
+
+func decodePrivate(text []byte) (ed25519.PrivateKey, error) {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, errors.New("it is no private key in PEM")
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, errors.New("it is no private key that can be read")
+	}
+	key, ok := parsed.(ed25519.PrivateKey)
+	if !ok {
+		return nil, errors.New("it is no private key of Ed25519")
+	}
+	return key, nil
+}

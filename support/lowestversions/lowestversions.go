@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lowestversions knows the lowest versions without a known hole of what the product ships and depends on.
+package lowestversions
+
+import (
+	_ "embed"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/blang/semver/v4"
+	"sigs.k8s.io/yaml"
+)
+
+//go:embed versions.yaml
+var text []byte
+
+// Entry is the lowest version of one component or module.
+type Entry struct {
+	// Lowest is a semantic version without a leading v.
+	Lowest string `json:"lowest"`
+	// Reason says what is wrong with lower ones.
+	Reason string `json:"reason"`
+	// Advisories is a URL with details.
+	Advisories string `json:"advisories"`
+}
+
+// Table is the table of lowest versions.
+type Table struct {
+	// Components are parts of a release payload, by name.
+	Components map[string]Entry `json:"components"`
+	// Modules are Go modules by path, and the toolchain as "go".
+	Modules map[string]Entry `json:"modules"`
+}
+
+// Read returns the table that this program was built with.
+func Read() (Table, error) {
+	table := Table{}
+	if err := yaml.UnmarshalStrict(text, &table); err != nil {
+		return table, fmt.Errorf("reading the table of lowest versions: %w", err)
+	}
+	return table, nil
+}
+
+// Below describes each of versions, sorted by name, that is lower than the entry of its name. Names without an entry
+// are left out. A version that is no semantic version is an error.
+func Below(entries map[string]Entry, versions map[string]string) ([]string, error) {
+	var low []string
+	for _, name := range slices.Sorted(maps.Keys(versions)) {
+		entry, ok := entries[name]
+		if !ok {
+			continue
+		}
+		lowest, err := semver.Parse(entry.Lowest)
+		if err != nil {
+			return nil, fmt.Errorf("the table of lowest versions has version %q of %s: %w", entry.Lowest, name, err)
+		}
+		version, err := semver.ParseTolerant(versions[name])
+		if err != nil {
+			return nil, fmt.Errorf("version %q of %s: %w", versions[name], name, err)
+		}
+		if version.LT(lowest) {
+			low = append(low, fmt.Sprintf("%s %s: %s; use %s or later, see %s",
+				name, versions[name], entry.Reason, entry.Lowest, entry.Advisories))
+		}
+	}
+	return low, nil
+}
