@@ -76,7 +76,7 @@ type decoder func(schema object)
 
 // decoders are the types that decode themselves. One that accepts all JSON needs no bound.
 var decoders = map[reflect.Type]decoder{
-	reflect.TypeFor[metav1.Duration]():      boundDuration,
+	reflect.TypeFor[metav1.Duration]():      boundPattern(durationPattern),
 	reflect.TypeFor[metav1.Time]():          boundPattern(dateTimePattern),
 	reflect.TypeFor[resource.Quantity]():    boundQuantity,
 	reflect.TypeFor[intstr.IntOrString]():   boundInteger(math.MinInt32, math.MaxInt32),
