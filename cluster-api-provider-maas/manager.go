@@ -29,9 +29,9 @@ import (
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machine"
 	"github.com/openshift/hypershift/cluster-api-provider-maas/internal/machinetemplate"
 	providermetrics "github.com/openshift/hypershift/cluster-api-provider-maas/metrics"
-	"github.com/openshift/hypershift/support/logging"
 	"github.com/openshift/hypershift/support/maas"
 	serving "github.com/openshift/hypershift/support/metrics"
+	"github.com/openshift/hypershift/support/program"
 )
 
 // leaderElectionID is upstream's, so that the two never work side by side in one namespace.
@@ -73,7 +73,7 @@ func run(ctx context.Context, o *options) error {
 }
 
 func newManager(ctx context.Context, cfg *rest.Config, o *options, m *maas.Metrics) (ctrl.Manager, error) {
-	mgr, err := logging.NewManager(cfg, managerOptions(o, cfg))
+	mgr, err := program.NewManager(program.Management, cfg, managerOptions(o, cfg))
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}

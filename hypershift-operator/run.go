@@ -40,6 +40,7 @@ import (
 	serving "github.com/openshift/hypershift/support/metrics"
 	"github.com/openshift/hypershift/support/objectstore"
 	"github.com/openshift/hypershift/support/operatorwebhook"
+	"github.com/openshift/hypershift/support/program"
 	"github.com/openshift/hypershift/support/readthrough"
 	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/tenantlimits"
@@ -188,7 +189,7 @@ func newManager(config *rest.Config, f *runFlags, platforms registry.Registry) (
 	if err != nil {
 		return nil, err
 	}
-	mgr, err := logging.NewManager(config, ctrl.Options{
+	mgr, err := program.NewManager(program.Management, config, ctrl.Options{
 		Scheme:                        scheme,
 		Metrics:                       serving.Serving(f.metricsAddr, config),
 		HealthProbeBindAddress:        f.healthAddr,

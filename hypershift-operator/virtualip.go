@@ -26,6 +26,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/virtualip/host"
 	"github.com/openshift/hypershift/support/logging"
 	serving "github.com/openshift/hypershift/support/metrics"
+	"github.com/openshift/hypershift/support/program"
 	"github.com/openshift/hypershift/support/version"
 )
 
@@ -134,7 +135,7 @@ func (f *virtualIPFlags) serve(ctx context.Context, config *rest.Config, holder 
 			return fmt.Errorf("registering metrics: %w", err)
 		}
 	}
-	mgr, err := logging.NewManager(config, ctrl.Options{
+	mgr, err := program.NewManager(program.Management, config, ctrl.Options{
 		Scheme: runtime.NewScheme(), Metrics: serving.Serving(f.metricsAddr, config), HealthProbeBindAddress: f.healthAddr,
 	})
 	if err != nil {

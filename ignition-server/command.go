@@ -38,6 +38,7 @@ import (
 	"github.com/openshift/hypershift/support/kubeconfig"
 	"github.com/openshift/hypershift/support/logging"
 	"github.com/openshift/hypershift/support/metrics"
+	"github.com/openshift/hypershift/support/program"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -114,7 +115,7 @@ func (o *options) manager(config *rest.Config, log *slog.Logger) (ctrl.Manager, 
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), hyperv1.AddToScheme(scheme), clusterv1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("register kinds: %w", err)
 	}
-	mgr, err := logging.NewManager(config, ctrl.Options{
+	mgr, err := program.NewManager(program.Management, config, ctrl.Options{
 		Scheme:  scheme,
 		Metrics: metrics.Serving(o.metricsAddr, config),
 		// Each replica serves from its own memory, so each of them runs the controller: there is no leader.

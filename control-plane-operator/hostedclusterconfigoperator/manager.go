@@ -48,6 +48,7 @@ import (
 	"github.com/openshift/hypershift/support/logging"
 	"github.com/openshift/hypershift/support/metrics"
 	"github.com/openshift/hypershift/support/pause"
+	"github.com/openshift/hypershift/support/program"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -107,17 +108,7 @@ func (o *options) connect(managementConfig, guestConfig *rest.Config) (*clusters
 	guestConfig.QPS, guestConfig.Burst = 100, 200
 	// That Endpoints are deprecated is true and said with every read; clients of the guest still look for them.
 	guestConfig.WarningHandler = rest.NoWarnings{}
-	management, err := cluster.New(managementConfig, func(c *cluster.Options) {
-		c.Scheme = managementScheme()
-		c.Cache = managementCache(o.namespace)
-		// Other Secrets than the one that is watched are read by name.
-		c.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}
-		c.NewClient = logging.NewClient
-	})
-	if err != nil {
-		return nil, fmt.Errorf("connecting to the management cluster: %w", err)
-	}
-	mgr, err := logging.NewManager(guestConfig, ctrl.Options{
+	mgr, err := program.NewManager(program.Guest, guestConfig, ctrl.Options{
 		Scheme:                        GuestScheme(),
 		Cache:                         guestCache(),
 		Metrics:                       metrics.Serving(o.metricsAddr, managementConfig),
@@ -131,12 +122,18 @@ func (o *options) connect(managementConfig, guestConfig *rest.Config) (*clusters
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
+	// Other Secrets than the one that is watched are read by name.
+	uncached := client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}}
+	management, err := program.AddCluster(mgr, program.Management, managementConfig, managementScheme(), managementCache(o.namespace), uncached)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the management cluster: %w", err)
+	}
 	guest, err := logging.NewClient(guestConfig, client.Options{Scheme: GuestScheme()})
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the guest: %w", err)
 	}
 	return &clusters{mgr: mgr, management: management, guest: guest}, errors.Join(
-		mgr.Add(management), mgr.AddHealthzCheck("healthz", healthz.Ping), mgr.AddReadyzCheck("readyz", healthz.Ping))
+		mgr.AddHealthzCheck("healthz", healthz.Ping), mgr.AddReadyzCheck("readyz", healthz.Ping))
 }
 
 // managementCache keeps what the hosted namespace has, and of its Secrets the one that tells of the encryption of Secrets: the

@@ -43,6 +43,7 @@ import (
 	"github.com/openshift/hypershift/support/management"
 	serving "github.com/openshift/hypershift/support/metrics"
 	"github.com/openshift/hypershift/support/objectstore"
+	"github.com/openshift/hypershift/support/program"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -89,7 +90,7 @@ func (o *options) run(ctx context.Context) error {
 		return fmt.Errorf("finding the management cluster: %w", err)
 	}
 	config.QPS, config.Burst = 100, 200
-	mgr, err := logging.NewManager(config, ctrl.Options{
+	mgr, err := program.NewManager(program.Management, config, ctrl.Options{
 		Scheme:                        Scheme(),
 		Cache:                         cache.Options{DefaultNamespaces: map[string]cache.Config{o.namespace: {}}},
 		Metrics:                       serving.Serving(o.metricsAddr, config),

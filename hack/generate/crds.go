@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/openshift/hypershift/hack/generate/bounds"
 )
 
 const (
@@ -134,6 +136,9 @@ func openshiftCRDs(generator) ([]file, error) {
 }
 
 func crdFile(folder string, crd object) (file, error) {
+	if err := bounds.Apply(crd); err != nil {
+		return file{}, fmt.Errorf("bounding the values of fields: %w", err)
+	}
 	data, err := yaml.Marshal(crd)
 	if err != nil {
 		return file{}, fmt.Errorf("writing CRD %s: %w", name(crd), err)

@@ -16,8 +16,10 @@ import (
 	operator "github.com/openshift/hypershift/hypershift-operator/metrics"
 	"github.com/openshift/hypershift/hypershift-operator/virtualip"
 	"github.com/openshift/hypershift/ignition-server/token"
+	"github.com/openshift/hypershift/support/informers"
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/metrics"
+	"github.com/openshift/hypershift/support/undecodable"
 )
 
 const metricsPath = "docs/reference/metrics.md"
@@ -77,6 +79,7 @@ func programs() []program {
 		{"control-plane-operator", "port 8080, with a Kubernetes payload", append(append(controlplane.NewEtcd().Collectors(), controlplane.NewEtcdBackup().Collectors()...), controlplane.New(nil, "", now))},
 		{"hosted-cluster-config-operator", "port 8080, with a Kubernetes payload", csrapproval.Collectors()},
 		{"ignition-server", "port 8080", token.Collectors()},
+		{"Every program with controllers", "the ports above, virtual-ip excepted", []prometheus.Collector{informers.NewMetric(), undecodable.NewMetric()}},
 	}
 }
 

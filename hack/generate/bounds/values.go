@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bounds
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+const validations = "x-kubernetes-validations"
+
+const (
+	// dateTimePattern accepts the times that time.Time decodes. The format date-time also accepts lower case letters
+	// and offsets that do not exist.
+	dateTimePattern = `^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.,][0-9]+)?` +
+		`(Z|[+-]([01][0-9]|2[0-4]):([0-5][0-9]|60))$`
+	// quantityPattern accepts the text that resource.Quantity decodes. Kubernetes' own pattern also accepts exponents
+	// that are no int64 and exponents with a fraction. An exponent of many digits would make a program that compares
+	// the quantity allocate a number of that many digits.
+	quantityPattern = `^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?0*[0-9]{1,3})?$`
+	// quantityLength bounds the time that a program needs to decode a quantity.
+	quantityLength = 256
+	// durationPattern accepts up to nine parts with so few digits that no sum of them exceeds a time.Duration. Up to 999999 hours are
+	// accepted as the first part, and the longest duration as Go writes it. CEL's duration() would accept each duration, but it fails
+	// for others: the API server then refuses each update of an object that was stored with one, also of its finalizers.
+	durationPattern = `^[+-]?(0|(0*[0-9]{1,5}(\.[0-9]*)?h|0*[0-9]{1,7}(\.[0-9]*)?m|0*[0-9]{1,9}(\.[0-9]*)?s` +
+		`|0*[0-9]{1,12}(\.[0-9]*)?ms|0*[0-9]{1,15}(\.[0-9]*)?(us|µs|μs)|0*[0-9]{1,18}(\.[0-9]*)?ns` +
+		`|\.[0-9]+(h|m|s|ms|us|µs|μs|ns)){1,9}` +
+		`|0*[0-9]{6}(\.[0-9]*)?h([0-9]{1,7}(\.[0-9]*)?m)?([0-9]{1,9}(\.[0-9]*)?s)?|2562047h47m16\.854775807s)$`
+	// base64Pattern accepts what encoding/base64 decodes.
+	base64Pattern = `^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$`
+)
+
+// refuseArrays refuses each array, which the API server accepts in the place of text that has a format.
+func refuseArrays(s object) {
+	s["minItems"], s["maxItems"] = 1, 0
+}
+
+// boundNetwork accepts networks in CIDR form.
+func boundNetwork(s object) {
+	rules, _ := s[validations].([]any)
+	for _, rule := range rules {
+		if r, ok := rule.(object); ok && strings.Contains(fmt.Sprint(r["rule"]), "isCIDR(self)") {
+			return
+		}
+	}
+	addRule(s, `self == '' || isCIDR(self)`, "must be a network in CIDR form, such as 10.0.0.0/16")
+}
+
+// boundQuantity accepts the quantities that Go decodes soon. The pattern applies to text, and each integer is a
+// quantity.
+func boundQuantity(s object) {
+	s["pattern"] = quantityPattern
+	if s["maxLength"] == nil {
+		s["maxLength"] = quantityLength
+	}
+}
+
+// boundPattern returns a decoder of a type whose text has a pattern. A field with another pattern has that one as a
+// rule.
+func boundPattern(pattern string) decoder {
+	return func(s object) {
+		if before, ok := s["pattern"]; ok && before != pattern {
+			addRule(s, fmt.Sprintf("self.matches(r'%s')", pattern), "must match "+pattern)
+			return
+		}
+		s["pattern"] = pattern
+	}
+}
+
+// boundInteger returns a decoder of integers in a range. Tighter bounds of the field stay. Text in the place of a
+// number is not affected.
+func boundInteger(low, high float64) decoder {
+	return func(s object) {
+		boundAtLeast(s, low)
+		if now, ok := number(s["maximum"]); !ok || now > high {
+			s["maximum"] = int64(high)
+			delete(s, "exclusiveMaximum")
+		}
+	}
+}
+
+func boundAtLeast(s object, low float64) {
+	if now, ok := number(s["minimum"]); !ok || now < low {
+		s["minimum"] = int64(low)
+		delete(s, "exclusiveMinimum")
+	}
+}
+
+// number reads a number of a YAML document.
+func number(value any) (float64, bool) {
+	switch n := value.(type) {
+	case float64:
+		return n, true
+	case int64:
+		return float64(n), true
+	case int:
+		return float64(n), true
+	}
+	return math.NaN(), false
+}
+
+// addRule adds a CEL rule to those of a schema.
+func addRule(s object, rule, message string) {
+	rules, _ := s[validations].([]any)
+	for _, now := range rules {
+		if r, ok := now.(object); ok && r["rule"] == rule {
+			return
+		}
+	}
+	s[validations] = append(rules, object{"rule": rule, "message": message})
+}

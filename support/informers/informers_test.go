@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package informers_test
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	testingclock "k8s.io/utils/clock/testing"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/informers"
+	"github.com/openshift/hypershift/support/metrics/metricstest"
+)
+
+const (
+	sample = `hypershift_cache_synced{cluster="management",kind="NodePool"}`
+	// patience is how long an informer may take to try again on a machine that has other work too.
+	patience = 2 * time.Minute
+)
+
+// server is an API server that fails or answers with one NodePool.
+type server struct {
+	fails atomic.Bool
+	lists atomic.Int64
+	watch atomic.Pointer[watch.FakeWatcher]
+}
+
+func (s *server) list(metav1.ListOptions) (runtime.Object, error) {
+	s.lists.Add(1)
+	if s.fails.Load() {
+		return nil, errors.New("the API server is away")
+	}
+	pool := hyperv1.NodePool{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "pool", ResourceVersion: "1"}}
+	return &hyperv1.NodePoolList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: []hyperv1.NodePool{pool}}, nil
+}
+
+func (s *server) follow(options metav1.ListOptions) (watch.Interface, error) {
+	if options.SendInitialEvents != nil {
+		return nil, apierrors.NewBadRequest("this server has lists only")
+	}
+	followed := watch.NewFake()
+	s.watch.Store(followed)
+	return followed, nil
+}
+
+func TestCheck(t *testing.T) {
+	g, scheme := NewWithT(t), runtime.NewScheme()
+	g.Expect(hyperv1.AddToScheme(scheme)).To(Succeed())
+	clock := testingclock.NewFakeClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
+	set, metric, s := informers.New(scheme, clock), informers.NewMetric(), &server{}
+	metric.Add("management", set)
+	s.fails.Store(true)
+	informer := set.NewInformer(&toolscache.ListWatch{ListFunc: s.list, WatchFunc: s.follow}, &hyperv1.NodePool{}, 0, toolscache.Indexers{})
+	gvk, key := hyperv1.GroupVersion.WithKind("NodePool"), types.NamespacedName{Namespace: "a", Name: "pool"}
+	go informer.RunWithContext(t.Context())
+	fails := func(count int64) {
+		t.Helper()
+		before := s.lists.Load()
+		g.Eventually(func() int64 { return s.lists.Load() - before }, patience).Should(BeNumerically(">=", count))
+	}
+
+	// A cache that has had no time yet is no problem.
+	fails(2)
+	g.Expect(set.Check(nil)).To(Succeed())
+	clock.Step(informers.Timeout)
+	g.Expect(set.Check(nil)).To(MatchError(And(ContainSubstring("NodePool"), ContainSubstring("the API server is away"))))
+	g.Expect(metricstest.Of(t, metric)).To(HaveKeyWithValue(sample, 0.0))
+	g.Expect(set.Lookup(gvk, key)).To(BeNil())
+
+	// It is filled.
+	s.fails.Store(false)
+	g.Eventually(func() error { return set.Check(nil) }, patience).Should(Succeed())
+	g.Expect(metricstest.Of(t, metric)).To(HaveKeyWithValue(sample, 1.0))
+	g.Expect(set.Lookup(gvk, key)).To(HaveField("Name", "pool"))
+
+	// Later it cannot list again.
+	g.Eventually(s.watch.Load, patience).ShouldNot(BeNil())
+	clock.Step(informers.Timeout)
+	s.fails.Store(true)
+	s.watch.Load().Error(&apierrors.NewResourceExpired("too old").ErrStatus)
+	fails(2)
+	g.Expect(set.Check(nil)).To(Succeed(), "one failure is no problem")
+	clock.Step(informers.Timeout - time.Second)
+	fails(2)
+	clock.Step(time.Second)
+	fails(2)
+	g.Expect(set.Check(nil)).To(MatchError(ContainSubstring("stale")))
+	g.Expect(set.Lookup(gvk, key)).To(HaveField("Name", "pool"))
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kinds
+
+import (
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	kjson "sigs.k8s.io/json"
+)
+
+// node is a field, item or value of a kind: what the API server and Go know of it.
+type node struct {
+	path   string
+	schema *apiextensionsv1.JSONSchemaProps
+	goType reflect.Type
+}
+
+// nodes lists what the schema and the Go type of each version of a kind have in common, without metadata, which the API
+// server decodes itself.
+func nodes(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, scheme *runtime.Scheme) []node {
+	t.Helper()
+	var all []node
+	for _, version := range crd.Spec.Versions {
+		gvk := schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind}
+		if !scheme.Recognizes(gvk) {
+			continue
+		}
+		kind, err := scheme.New(gvk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		root := version.Schema.OpenAPIV3Schema.DeepCopy()
+		delete(root.Properties, "metadata")
+		all = append(all, below(node{path: version.Name, schema: root, goType: reflect.TypeOf(kind).Elem()})...)
+	}
+	return all
+}
+
+func below(n node) []node {
+	for n.goType.Kind() == reflect.Pointer {
+		n.goType = n.goType.Elem()
+	}
+	all := []node{n}
+	if n.schema.Items != nil && n.schema.Items.Schema != nil && n.goType.Kind() == reflect.Slice {
+		all = append(all, below(node{n.path + "[]", n.schema.Items.Schema, n.goType.Elem()})...)
+	}
+	if n.schema.AdditionalProperties != nil && n.schema.AdditionalProperties.Schema != nil && n.goType.Kind() == reflect.Map {
+		all = append(all, below(node{n.path + "{}", n.schema.AdditionalProperties.Schema, n.goType.Elem()})...)
+	}
+	if n.goType.Kind() == reflect.Struct && !decodesItself(n.goType) {
+		all = append(all, fields(n, n.goType)...)
+	}
+	return all
+}
+
+func fields(n node, t reflect.Type) []node {
+	var all []node
+	for i := range t.NumField() {
+		member := t.Field(i)
+		key, options, _ := strings.Cut(member.Tag.Get("json"), ",")
+		property, ok := n.schema.Properties[key]
+		switch {
+		case strings.Contains(options, "inline") || member.Anonymous && key == "":
+			all = append(all, fields(n, member.Type)...)
+		case ok:
+			all = append(all, below(node{n.path + "." + key, &property, member.Type})...)
+		}
+	}
+	return all
+}
+
+// leaf reports whether the Go type has no fields or items of its own.
+func (n node) leaf() bool {
+	switch n.goType.Kind() {
+	case reflect.Struct, reflect.Map:
+		return decodesItself(n.goType)
+	case reflect.Slice:
+		return decodesItself(n.goType) || n.goType.Elem().Kind() == reflect.Uint8
+	default:
+		return true
+	}
+}
+
+func decodesItself(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+}
+
+// server validates the values of one schema as a kube-apiserver does.
+type server struct {
+	openAPI validation.SchemaValidator
+	rules   *cel.Validator
+	served  *structuralschema.Structural
+}
+
+func newServer(t *testing.T, n node) server {
+	t.Helper()
+	internal := &apiextensions.JSONSchemaProps{}
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(n.schema, internal, nil); err != nil {
+		t.Fatal(err)
+	}
+	served, err := structuralschema.NewStructural(internal)
+	if err != nil {
+		t.Fatalf("%s: %v", n.path, err)
+	}
+	openAPI, _, err := validation.NewSchemaValidator(internal)
+	if err != nil {
+		t.Fatalf("%s: %v", n.path, err)
+	}
+	s := server{openAPI: openAPI, served: served}
+	if n.leaf() && len(n.schema.XValidations) > 0 {
+		s.rules = cel.NewValidator(served, false, celconfig.PerCallLimit)
+	}
+	return s
+}
+
+// accepts reports whether the API server would store a value, and returns what it would send of it afterwards.
+func (s server) accepts(t *testing.T, raw string) (stored []byte, ok bool) {
+	t.Helper()
+	var value any
+	if err := utiljson.Unmarshal([]byte(raw), &value); err != nil {
+		return nil, false
+	}
+	root := field.NewPath("value")
+	if len(validation.ValidateCustomResource(root, value, s.openAPI)) > 0 {
+		return nil, false
+	}
+	if s.rules != nil {
+		problems, _ := s.rules.Validate(t.Context(), root, s.served, value, nil, celconfig.RuntimeCELCostBudget)
+		if len(problems) > 0 {
+			return nil, false
+		}
+	}
+	stored, err := json.Marshal(value)
+	if err != nil {
+		return nil, false
+	}
+	return stored, true
+}
+
+// undecodable lists the values of a kind that the API server accepts and that our types cannot decode.
+func undecodable(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, scheme *runtime.Scheme) []string {
+	t.Helper()
+	var found []string
+	for _, n := range nodes(t, crd, scheme) {
+		values := shapes
+		if n.leaf() {
+			values = slices.Concat(shapes, numbers, texts(n.schema))
+		}
+		s, accepted := newServer(t, n), 0
+		for _, raw := range values {
+			stored, ok := s.accepts(t, raw)
+			if !ok {
+				continue
+			}
+			accepted++
+			if err := kjson.UnmarshalCaseSensitivePreserveInts(stored, reflect.New(n.goType).Interface()); err != nil {
+				found = append(found, fmt.Sprintf("%s (%s): %.60s: %v", n.path, n.goType, stored, err))
+				break
+			}
+		}
+		if accepted == 0 && decodesItself(n.goType) {
+			found = append(found, fmt.Sprintf("%s (%s) accepts no value of those that were tried", n.path, n.goType))
+		}
+	}
+	return found
+}

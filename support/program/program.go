@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package program makes the managers of all programs. One object that cannot be decoded does not stop them, and a cache
+// that does not have the state of the API server makes them not ready.
+package program
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/openshift/hypershift/support/informers"
+	"github.com/openshift/hypershift/support/logging"
+	"github.com/openshift/hypershift/support/undecodable"
+)
+
+// The clusters that caches are of, as label of metrics.
+const (
+	Management = "management"
+	Guest      = "guest"
+)
+
+// recorderName is the controller that events about objects are from that cannot be decoded.
+const recorderName = "decoder"
+
+// NewManager returns a manager of controllers of a cluster, which is Management or Guest, that logs what they change as
+// logging.NewManager does.
+func NewManager(of string, config *rest.Config, options ctrl.Options) (ctrl.Manager, error) {
+	w, err := watchOver(of, config, options.Scheme, &options.Cache)
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := logging.NewManager(w.config, options)
+	if err != nil {
+		return nil, err
+	}
+	w.reports.Record(mgr.GetEventRecorder(recorderName))
+	return mgr, mgr.AddReadyzCheck("caches-"+of, w.informers.Check)
+}
+
+// AddCluster adds to a manager the caches and the client of another cluster.
+func AddCluster(
+	mgr ctrl.Manager, of string, config *rest.Config, scheme *runtime.Scheme, options cache.Options, c client.Options,
+) (cluster.Cluster, error) {
+	w, err := watchOver(of, config, scheme, &options)
+	if err != nil {
+		return nil, err
+	}
+	other, err := cluster.New(w.config, func(o *cluster.Options) {
+		o.Scheme, o.Cache, o.Client, o.NewClient = scheme, options, c, logging.NewClient
+	})
+	if err != nil {
+		return nil, err
+	}
+	w.reports.Record(other.GetEventRecorder(recorderName))
+	return other, errors.Join(mgr.Add(other), mgr.AddReadyzCheck("caches-"+of, w.informers.Check))
+}
+
+// watched is what watches over the caches of a cluster.
+type watched struct {
+	config    *rest.Config
+	informers *informers.Set
+	reports   *undecodable.Reports
+}
+
+func watchOver(of string, config *rest.Config, known *runtime.Scheme, options *cache.Options) (*watched, error) {
+	if known == nil {
+		known = scheme.Scheme
+	}
+	objects, err := registered(undecodable.NewMetric())
+	if err != nil {
+		return nil, err
+	}
+	synced, err := registered(informers.NewMetric())
+	if err != nil {
+		return nil, err
+	}
+	w := &watched{
+		config: rest.CopyConfig(config), informers: informers.New(known, clock.RealClock{}), reports: undecodable.NewReports(objects),
+	}
+	synced.Add(of, w.informers)
+	w.config.Wrap(undecodable.New(known, w.reports, w.informers.Lookup).Wrap)
+	options.NewInformer = w.informers.NewInformer
+	return w, nil
+}
+
+// registered registers a metric of the process, and returns the one that another manager of the process registered
+// before.
+func registered[C prometheus.Collector](metric C) (C, error) {
+	err := ctrlmetrics.Registry.Register(metric)
+	var before prometheus.AlreadyRegisteredError
+	if errors.As(err, &before) {
+		if same, ok := before.ExistingCollector.(C); ok {
+			return same, nil
+		}
+	}
+	if err != nil {
+		return metric, fmt.Errorf("registering the metrics of caches: %w", err)
+	}
+	return metric, nil
+}
