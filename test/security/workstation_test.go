@@ -59,8 +59,8 @@ func clusterAt(server *httptest.Server) *clientcmdapi.Cluster {
 	return &clientcmdapi.Cluster{Server: server.URL, CertificateAuthorityData: ca}
 }
 
-// types runs a command of the program hypershift as an administrator does.
-func types(t *testing.T, management *kubetest.Server, args ...string) (said string) {
+// runCLI runs a command of the program hypershift as an administrator does.
+func runCLI(t *testing.T, management *kubetest.Server, args ...string) (said string) {
 	t.Helper()
 	var out bytes.Buffer
 	cmd := root.Hypershift()
@@ -92,8 +92,8 @@ func TestKubeconfigOfATenant(t *testing.T) {
 			g := NewWithT(t)
 			management := kubetest.Start(t, paused(kubeconfigOf(t, clusterAt(trap), user))...)
 			dump := []string{"dump", "cluster", "--name=demo", "--artifact-dir", t.TempDir(), "--dump-guest-cluster"}
-			said := types(t, management, dump...)
-			said += types(t, management, "create", "kubeconfig", "--name=demo")
+			said := runCLI(t, management, dump...)
+			said += runCLI(t, management, "create", "kubeconfig", "--name=demo")
 			g.Expect(ran).NotTo(BeAnExistingFile(), said)
 			g.Expect(called).To(BeEmpty())
 			g.Expect(said).NotTo(Or(ContainSubstring("exec:"), ContainSubstring("tokenFile:")))
@@ -167,7 +167,7 @@ func TestDumpOfAHostileGuest(t *testing.T) {
 	g.Expect(os.MkdirAll(folder, 0o700)).To(Succeed())
 	cluster := client.ObjectKey{Namespace: "clusters", Name: "demo"}
 	management := kubetest.Start(t, append(paused(nil), kubetest.Hosted(cluster, hostile(t))...)...)
-	said := types(t, management, "dump", "cluster", "--name=demo", "--artifact-dir", folder, "--archive-dump=false",
+	said := runCLI(t, management, "dump", "cluster", "--name=demo", "--artifact-dir", folder, "--archive-dump=false",
 		"--dump-guest-cluster")
 	guest := filepath.Join(folder, "hypershift-dump", "hostedcluster-demo")
 	g.Expect(filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -204,6 +204,6 @@ func TestConditionsOfATenant(t *testing.T) {
 		{"create", "etcd-backup", "--name", "demo", "--encryption-key", "k", "--pvc", "\u009b2J\u202e", "--wait", "--timeout", "1ms"},
 		{"dump", "cluster", "--name", "\x1b[2J", "--artifact-dir", t.TempDir()},
 	} {
-		g.Expect(types(t, management, args...)).NotTo(MatchRegexp("[\x1b\u009b\u202e]"))
+		g.Expect(runCLI(t, management, args...)).NotTo(MatchRegexp("[\x1b\u009b\u202e]"))
 	}
 }

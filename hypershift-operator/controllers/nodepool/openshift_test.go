@@ -24,7 +24,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 )
 
-const kubeconfig = `apiVersion: v1
+const guestKubeconfig = `apiVersion: v1
 kind: Config
 clusters: [{name: c, cluster: {server: "https://api.example:31443"}}]
 contexts: [{name: c, context: {cluster: c, user: u}}]
@@ -41,7 +41,7 @@ func (s *world) openShift(upgrade hyperv1.UpgradeType) {
 	pool.Spec.Platform.MAAS.Image = "custom/rhcos"
 	pool.Spec.Management.UpgradeType = upgrade
 	fixture.Create(s.t, s.client, pool, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "demo-admin-kubeconfig"}, Data: map[string][]byte{"kubeconfig": []byte(kubeconfig)}})
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "demo-admin-kubeconfig"}, Data: map[string][]byte{"kubeconfig": []byte(guestKubeconfig)}})
 }
 
 // coreConfigs makes what an OpenShift control-plane-operator makes.
