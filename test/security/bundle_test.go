@@ -85,7 +85,7 @@ func TestForgedBackup(t *testing.T) {
 			if tt.checked {
 				args = append(args, "--bundle-sha256", backup.sum)
 			}
-			g.Expect(types(t, management, args...)).To(ContainSubstring(tt.says))
+			g.Expect(runCLI(t, management, args...)).To(ContainSubstring(tt.says))
 			g.Expect(management.Writes()).To(BeEmpty())
 		})
 	}

@@ -82,7 +82,7 @@ func TestAPIProxyConfig(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			r, s := published(kubeconfig)
+			r, s := published(guestKubeconfig)
 			s.hc.Spec.Networking.APIServer = &hyperv1.APIServerNetworking{AdvertiseAddress: ptr.To("10.9.9.9"), Port: ptr.To[int32](7443)}
 			test.change(s)
 			got, err := r.apiProxyConfig(t.Context(), s)
@@ -99,7 +99,7 @@ func TestAPIProxyConfig(t *testing.T) {
 	}
 	t.Run("When the Secret cannot be read, it should fail with that and say which it is", func(t *testing.T) {
 		g := NewWithT(t)
-		r, s := published(kubeconfig)
+		r, s := published(guestKubeconfig)
 		r.Client = testenv.NewGrudging(fake.NewClientBuilder().WithScheme(fixture.Scheme()).Build())
 		host, port, err := r.publishedAPI(t.Context(), s)
 		g.Expect(err).To(MatchError(testenv.ErrRefused))
