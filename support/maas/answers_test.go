@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -93,6 +94,34 @@ func TestBoundOfAnswers(t *testing.T) {
 		c := newClient(t, maas.Config{Endpoint: answers(t, &calls, says(409, "text/plain", answer)), MaxBody: 5})
 		_, err := c.AllocateMachine(t.Context(), maas.AllocateRequest{})
 		NewWithT(t).Expect(maas.IsConflict(err)).To(BeTrue(), "%v", err)
+	})
+}
+
+// TestBoundsOfLists: an empty object takes a hundred times the memory of its text.
+func TestBoundsOfLists(t *testing.T) {
+	for name, answer := range map[string]string{
+		"a list of very many machines": "[" + strings.TrimSuffix(strings.Repeat("{},", 60_000), ",") + "]",
+		"a machine of many megabytes":  `{"system_id": "wq4h8c", "description": "` + strings.Repeat("x", 5<<20) + `"}`,
+	} {
+		t.Run("When MAAS answers "+name+", it should be told", func(t *testing.T) {
+			var calls atomic.Int32
+			c := newClient(t, maas.Config{Endpoint: answers(t, &calls, body(answer)), Retry: maas.RetryPolicy{Attempts: -1}})
+			var err error
+			if answer[0] == '[' {
+				_, err = c.ListMachines(t.Context(), maas.MachineFilter{})
+			} else {
+				_, err = c.GetMachine(t.Context(), "wq4h8c")
+			}
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring("larger than the client allows")))
+		})
+	}
+	t.Run("When MAAS answers a list of thousands of machines, it should be read", func(t *testing.T) {
+		g := NewWithT(t)
+		var calls atomic.Int32
+		one := `{"system_id": "wq4h8c", "description": "` + strings.Repeat("x", 15<<10) + `"}`
+		answer := "[" + strings.Repeat(one+",", 2_999) + one + "]"
+		c := newClient(t, maas.Config{Endpoint: answers(t, &calls, body(answer))})
+		g.Expect(c.ListMachines(t.Context(), maas.MachineFilter{})).To(HaveLen(3_000))
 	})
 }
 

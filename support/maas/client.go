@@ -185,14 +185,14 @@ func (c *Client) newRequest(ctx context.Context, request call) (*http.Request, e
 }
 
 func (c *Client) read(request call, resp *http.Response, out any) error {
-	body := &boundedReader{reader: resp.Body, left: c.cfg.MaxBody}
+	body := &boundedReader{reader: resp.Body, left: c.maxBody(out)}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return c.readError(request, resp, body)
 	}
 	if out == nil || resp.StatusCode == http.StatusNoContent {
 		return nil
 	}
-	err := json.NewDecoder(body).Decode(out)
+	err := decode(body, out)
 	var tooLarge *tooLargeError
 	var network net.Error
 	switch {
@@ -227,6 +227,10 @@ func (c *Client) unreachable(request call, err error, sent bool) error {
 	if errors.As(err, &withURL) {
 		err = withURL.Err
 	}
+	var refused *RefusedAddressError
+	if errors.As(err, &refused) {
+		err = fmt.Errorf("%w%s", err, allowHint)
+	}
 	return &UnreachableError{Operation: request.what, Endpoint: c.base.Host, Sent: sent, Err: err}
 }
 
@@ -255,28 +259,6 @@ func closeBody(body io.ReadCloser) {
 	// Nothing depends on the rest of an answer, nor on how its connection closes.
 	_, _ = io.CopyN(io.Discard, body, 64<<10)
 	_ = body.Close()
-}
-
-type tooLargeError struct{}
-
-func (*tooLargeError) Error() string { return "the answer of MAAS is larger than the client allows" }
-
-// boundedReader fails, unlike io.LimitReader, when there is more than its bound.
-type boundedReader struct {
-	reader io.Reader
-	left   int64
-}
-
-func (r *boundedReader) Read(p []byte) (int, error) {
-	if r.left <= 0 {
-		return 0, &tooLargeError{}
-	}
-	if int64(len(p)) > r.left {
-		p = p[:r.left]
-	}
-	n, err := r.reader.Read(p)
-	r.left -= int64(n)
-	return n, err
 }
 
 // Raw returns the answer of a GET below "/api/2.0/" as it is, for what this client has no type.

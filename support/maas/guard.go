@@ -3,91 +3,22 @@
 package maas
 
 import (
-	"fmt"
-	"net"
 	"net/netip"
-	"os"
-	"strings"
-	"syscall"
+
+	"github.com/openshift/hypershift/support/addressguard"
 )
 
-// neverMAAS are the addresses at which no MAAS is, but which a host or a cloud answers to whoever runs there: the host itself, its
-// link, and the metadata services of clouds.
-var neverMAAS = mustPrefixes(
-	"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3", "100.100.100.200/32", "192.0.0.192/32",
-	"::/128", "::1/128", "fe80::/10", "ff00::/8", "fd00:ec2::254/128", "fd20:ce::254/128",
-)
+// Guard is the address policy of a client whose endpoint is a tenant's choice.
+type Guard = addressguard.Guard
 
-// embedding are the IPv6 ranges that stand for an IPv4 address, which is in their last four bytes.
-var embedding = mustPrefixes("64:ff9b::/96", "::/96")
+// Own knows addresses of the management cluster.
+type Own = addressguard.Own
 
-// Guard keeps a client that calls an endpoint of somebody else's choice from calling what he could not reach himself. Private
-// networks are where a MAAS lives, so they are allowed.
-type Guard struct {
-	// Allow are ranges that are called whatever else is said, and Refuse are ranges that are not called beside those at which no
-	// MAAS can be.
-	Allow, Refuse []netip.Prefix
-	// RefuseAt are single ports that are not called, such as that of the management cluster's API.
-	RefuseAt []netip.AddrPort
-}
+// RefusedAddressError is a call that a Guard stopped before it left.
+type RefusedAddressError = addressguard.RefusedError
 
-// RefusedAddressError is a call that a Guard stopped before it left. It doesn't tell the address that a name stands for.
-type RefusedAddressError struct{}
-
-// Error says what an administrator can do.
-func (*RefusedAddressError) Error() string {
-	return "its address is one that tenants may not have called (the host, its link, metadata services, or the management cluster); " +
-		"an administrator can allow it with hypershift install --maas-allow-cidrs"
-}
-
-// check refuses an address. It is asked about the address that a connection is about to go to, after names were resolved, so that a
-// name which changes its address in between gains nothing.
-func (g *Guard) check(at netip.AddrPort) error {
-	address := plain(at.Addr())
-	switch {
-	case contains(g.Allow, address):
-		return nil
-	case contains(neverMAAS, address), contains(g.Refuse, address):
-		return &RefusedAddressError{}
-	}
-	for _, refused := range g.RefuseAt {
-		if plain(refused.Addr()) == address && refused.Port() == at.Port() {
-			return &RefusedAddressError{}
-		}
-	}
-	return nil
-}
-
-// Control implements the hook of net.Dialer of that name; a nil Guard refuses nothing.
-func (g *Guard) Control(_, address string, _ syscall.RawConn) error {
-	if g == nil {
-		return nil
-	}
-	at, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return &RefusedAddressError{}
-	}
-	return g.check(at)
-}
-
-// plain is an address without a zone, and the IPv4 one that an IPv6 one stands for.
-func plain(address netip.Addr) netip.Addr {
-	address = address.Unmap().WithZone("")
-	if contains(embedding, address) && address != netip.IPv6Loopback() && address != netip.IPv6Unspecified() {
-		b := address.As16()
-		return netip.AddrFrom4([4]byte(b[12:]))
-	}
-	return address
-}
-
-func contains(prefixes []netip.Prefix, address netip.Addr) bool {
-	for _, prefix := range prefixes {
-		if prefix.Contains(address) {
-			return true
-		}
-	}
-	return false
-}
+// allowHint is appended to a refused address.
+const allowHint = "; an administrator can allow it with hypershift install --maas-allow-cidrs"
 
 // Environment by which the operator tells the provider what NewGuard takes. A provider without it serves no tenants.
 const (
@@ -96,44 +27,7 @@ const (
 )
 
 // NewGuard reads lists of ranges such as "10.0.0.0/8,fd00::/8". In a pod, it refuses the API of the cluster that the pod is in.
-func NewGuard(allow, refuse string) (*Guard, error) {
-	allowed, err := ParsePrefixes(allow)
-	if err != nil {
-		return nil, err
-	}
-	refused, err := ParsePrefixes(refuse)
-	if err != nil {
-		return nil, err
-	}
-	guard := &Guard{Allow: allowed, Refuse: refused}
-	at, err := netip.ParseAddrPort(net.JoinHostPort(os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")))
-	if err == nil {
-		guard.RefuseAt = append(guard.RefuseAt, at)
-	}
-	return guard, nil
-}
+func NewGuard(allow, refuse string) (*Guard, error) { return addressguard.New(allow, refuse) }
 
 // ParsePrefixes reads ranges that are separated by commas; an empty text is none.
-func ParsePrefixes(text string) ([]netip.Prefix, error) {
-	var prefixes []netip.Prefix
-	for part := range strings.SplitSeq(text, ",") {
-		part = strings.TrimSpace(part)
-		if part == "" {
-			continue
-		}
-		prefix, err := netip.ParsePrefix(part)
-		if err != nil {
-			return nil, fmt.Errorf("%q is not a range: write it as in 10.0.0.0/8", part)
-		}
-		prefixes = append(prefixes, prefix.Masked())
-	}
-	return prefixes, nil
-}
-
-func mustPrefixes(texts ...string) []netip.Prefix {
-	prefixes := make([]netip.Prefix, 0, len(texts))
-	for _, text := range texts {
-		prefixes = append(prefixes, netip.MustParsePrefix(text))
-	}
-	return prefixes
-}
+func ParsePrefixes(text string) ([]netip.Prefix, error) { return addressguard.ParsePrefixes(text) }

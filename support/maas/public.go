@@ -41,7 +41,7 @@ func whyNoConnection(err error) string {
 	var network net.Error
 	switch {
 	case errors.As(err, &refused):
-		return refused.Error()
+		return refused.Error() + allowHint
 	case errors.As(err, &dns):
 		return "there is no such host"
 	case errors.Is(err, syscall.ECONNREFUSED):

@@ -68,7 +68,7 @@ func TestEndpointInsideTheManagementNetwork(t *testing.T) {
 		t.Run("When a tenant points at "+endpoint+", it should not be called, nor handed to the provider", func(t *testing.T) {
 			o := newOperator(t, tenant)
 			o.pointAt(endpoint, nil)
-			o.Expect(o.condition(hyperv1.PlatformCredentialsFound).Message).To(ContainSubstring("tenants may not have called"))
+			o.Expect(o.condition(hyperv1.PlatformCredentialsFound).Message).To(ContainSubstring("blocked by the address policy"))
 			o.Expect(reached.Load()).To(BeZero())
 			err := o.client.Get(t.Context(), fixture.CredentialsCopy(o.tenant), &corev1.Secret{})
 			o.Expect(apierrors.IsNotFound(err)).To(BeTrue())
