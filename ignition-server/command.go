@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -36,6 +35,7 @@ import (
 	"github.com/openshift/hypershift/ignition-server/identity"
 	"github.com/openshift/hypershift/ignition-server/payload"
 	"github.com/openshift/hypershift/ignition-server/token"
+	"github.com/openshift/hypershift/support/kubeconfig"
 	"github.com/openshift/hypershift/support/logging"
 	"github.com/openshift/hypershift/support/metrics"
 	"github.com/openshift/hypershift/support/releaseinfo"
@@ -149,11 +149,14 @@ func (o *options) manager(config *rest.Config, log *slog.Logger) (ctrl.Manager, 
 
 // credentials asks the guest when a machine wants to join, and not before: until then its API may be away.
 func (o *options) credentials(mgr ctrl.Manager) (*bootstrap.Credentials, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", o.guestKubeconfig)
+	access, err := kubeconfig.ReadFile(o.guestKubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("read --guest-kubeconfig %s: %w", o.guestKubeconfig, err)
+		return nil, fmt.Errorf("--guest-kubeconfig: %w", err)
 	}
-	config.Timeout = guestTimeout
+	config, err := access.Config(kubeconfig.Options{Timeout: guestTimeout})
+	if err != nil {
+		return nil, fmt.Errorf("--guest-kubeconfig %s: %w", o.guestKubeconfig, err)
+	}
 	guest, err := logging.NewClient(config, client.Options{Scheme: mgr.GetScheme()})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the guest: %w", err)

@@ -18,11 +18,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/hypershift/node-network/agent"
 	"github.com/openshift/hypershift/node-network/host"
+	"github.com/openshift/hypershift/support/kubeconfig"
 )
 
 // pluginSource is where the image keeps the CNI plugins; on the host they are in the same place.
@@ -62,12 +63,24 @@ func command() *cobra.Command {
 	return cmd
 }
 
+// cluster is the pod's own, unless a kubeconfig is named.
+func (o options) cluster() (*rest.Config, error) {
+	if o.kubeconfig == "" {
+		return rest.InClusterConfig()
+	}
+	access, err := kubeconfig.ReadFile(o.kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	return access.Config(kubeconfig.Options{MaxAnswer: -1})
+}
+
 func (o options) run(ctx context.Context) error {
 	networks, err := o.validate()
 	if err != nil {
 		return err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+	config, err := o.cluster()
 	if err != nil {
 		return fmt.Errorf("finding the cluster's API: %w", err)
 	}

@@ -20,10 +20,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift/hypershift/support/kubeconfig"
 	"github.com/openshift/hypershift/support/logging"
 )
 
@@ -96,11 +96,14 @@ func (o options) checks() ([]check, error) {
 	if !needsClient {
 		return checks, nil
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+	access, err := kubeconfig.ReadFile(o.kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("reading --kubeconfig %s: %w", o.kubeconfig, err)
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
-	config.Timeout = requestTimeout
+	config, err := access.Config(kubeconfig.Options{Timeout: requestTimeout})
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig %s: %w", o.kubeconfig, err)
+	}
 	for _, api := range o.requiredAPIs {
 		gvk, err := parseAPI(api)
 		if err != nil {

@@ -13,11 +13,11 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	"github.com/openshift/hypershift/support/kubeconfig"
 	"github.com/openshift/hypershift/support/logging"
 	"github.com/openshift/hypershift/support/upsert"
 )
@@ -49,12 +49,15 @@ func NewCommand() *cobra.Command {
 }
 
 // run retries until it succeeds or ctx ends: the API server may be starting.
-func run(ctx context.Context, kubeconfig string) error {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+func run(ctx context.Context, file string) error {
+	access, err := kubeconfig.ReadFile(file)
 	if err != nil {
-		return fmt.Errorf("reading --kubeconfig %s: %w", kubeconfig, err)
+		return fmt.Errorf("--kubeconfig: %w", err)
 	}
-	config.Timeout = requestTimeout
+	config, err := access.Config(kubeconfig.Options{Timeout: requestTimeout})
+	if err != nil {
+		return fmt.Errorf("--kubeconfig %s: %w", file, err)
+	}
 	log := ctrl.Log.WithName("guest-bootstrap")
 	return wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
 		c, err := client.New(config, client.Options{})

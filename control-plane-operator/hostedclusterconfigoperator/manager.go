@@ -23,7 +23,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -45,6 +44,7 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/revocation"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/workloads"
 	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/kubeconfig"
 	"github.com/openshift/hypershift/support/logging"
 	"github.com/openshift/hypershift/support/metrics"
 	"github.com/openshift/hypershift/support/pause"
@@ -84,9 +84,14 @@ func (o *options) manage(ctx context.Context, releases releaseinfo.Provider) err
 	if err != nil {
 		return fmt.Errorf("finding the management cluster: %w", err)
 	}
-	guestConfig, err := clientcmd.BuildConfigFromFlags("", o.targetKubeconfig)
+	access, err := kubeconfig.ReadFile(o.targetKubeconfig)
 	if err != nil {
-		return fmt.Errorf("reading --target-kubeconfig %s: %w", o.targetKubeconfig, err)
+		return fmt.Errorf("--target-kubeconfig: %w", err)
+	}
+	// Its caches hold all objects of some kinds, and it watches without end.
+	guestConfig, err := access.Config(kubeconfig.Options{MaxAnswer: -1})
+	if err != nil {
+		return fmt.Errorf("--target-kubeconfig %s: %w", o.targetKubeconfig, err)
 	}
 	c, err := o.connect(managementConfig, guestConfig)
 	if err != nil {

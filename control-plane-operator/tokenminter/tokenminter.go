@@ -17,10 +17,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift/hypershift/support/kubeconfig"
 	"github.com/openshift/hypershift/support/logging"
 )
 
@@ -111,11 +111,11 @@ func (o *options) run(ctx context.Context) error {
 // of it would keep the pod from starting until then.
 func (o *options) guestConfig(ctx context.Context) (*rest.Config, error) {
 	if o.secretName == "" {
-		config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+		access, err := kubeconfig.ReadFile(o.kubeconfig)
 		if err != nil {
-			return nil, fmt.Errorf("reading --kubeconfig %s: %w", o.kubeconfig, err)
+			return nil, fmt.Errorf("--kubeconfig: %w", err)
 		}
-		return config, nil
+		return access.Config(kubeconfig.Options{Timeout: requestTimeout})
 	}
 	own, err := ctrl.GetConfig()
 	if err != nil {
@@ -129,9 +129,9 @@ func (o *options) guestConfig(ctx context.Context) (*rest.Config, error) {
 	if err := c.Get(ctx, key, secret); err != nil {
 		return nil, fmt.Errorf("reading Secret %s: %w", key, err)
 	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data[kubeconfigKey])
+	config, err := kubeconfig.Load(secret.Data[kubeconfigKey], kubeconfig.Options{Timeout: requestTimeout})
 	if err != nil {
-		return nil, fmt.Errorf("Secret %s has no kubeconfig under the key %s: %w", key, kubeconfigKey, err)
+		return nil, fmt.Errorf("kubeconfig under key %[2]s of Secret %[1]s: %[3]w", key, kubeconfigKey, err)
 	}
 	return config, nil
 }

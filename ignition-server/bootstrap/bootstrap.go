@@ -27,6 +27,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/ignition-server/nodeconfig"
 	"github.com/openshift/hypershift/ignition-server/token"
+	"github.com/openshift/hypershift/support/kubeconfig"
 )
 
 const (
@@ -171,8 +172,11 @@ func (c *Credentials) secret(id, secret, machine string) *corev1.Secret {
 }
 
 // withToken replaces the credentials of a kubeconfig; an empty token leaves none.
-func withToken(kubeconfig []byte, bootstrapToken string) ([]byte, error) {
-	config, err := clientcmd.Load(kubeconfig)
+func withToken(raw []byte, bootstrapToken string) ([]byte, error) {
+	if _, err := kubeconfig.Parse(raw); err != nil {
+		return nil, fmt.Errorf("read the bootstrap kubeconfig: %w", err)
+	}
+	config, err := clientcmd.Load(raw) //nolint:forbidigo // It was parsed, and all but the token stays as it is.
 	if err != nil {
 		return nil, fmt.Errorf("read the bootstrap kubeconfig: %w", err)
 	}

@@ -10,12 +10,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/ignition-server/nodeconfig"
 	"github.com/openshift/hypershift/support/hosted"
+	"github.com/openshift/hypershift/support/kubeconfig"
 	"github.com/openshift/hypershift/support/nodeinput"
 )
 
@@ -83,12 +83,12 @@ func invalid(field, configMap string, err error) *Problem {
 
 // apiServerHost is where the kubelet finds the API server; a long-lived connection to it should not hang on a proxy. Empty
 // when the kubeconfig cannot be read, which the kubelet would say.
-func apiServerHost(kubeconfig []byte) string {
-	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+func apiServerHost(raw []byte) string {
+	access, err := kubeconfig.Parse(raw)
 	if err != nil {
 		return ""
 	}
-	server, err := url.Parse(config.Host)
+	server, err := url.Parse(access.Server)
 	if err != nil {
 		return ""
 	}

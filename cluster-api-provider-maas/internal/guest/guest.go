@@ -18,9 +18,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift/hypershift/support/kubeconfig"
 )
 
 const (
@@ -144,11 +145,11 @@ func (n *Nodes) connect(ctx context.Context, key client.ObjectKey, c *cluster) e
 	if c.client != nil && c.digest == string(secret.UID)+secret.ResourceVersion {
 		return nil
 	}
-	cfg, err := clientcmd.RESTConfigFromKubeConfig(secret.Data[kubeconfigKey])
+	// A list has all nodes of the cluster.
+	cfg, err := kubeconfig.Load(secret.Data[kubeconfigKey], kubeconfig.Options{Timeout: callTimeout, MaxAnswer: kubeconfig.MaxList})
 	if err != nil {
 		return fmt.Errorf("the kubeconfig in key %q of Secret %s is unusable: %w", kubeconfigKey, name, err)
 	}
-	cfg.Timeout = callTimeout
 	made, err := n.make(cfg)
 	if err != nil {
 		return fmt.Errorf("connecting to cluster %s: %w", key, err)

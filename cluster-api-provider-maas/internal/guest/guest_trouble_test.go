@@ -4,6 +4,8 @@ package guest_test
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/pem"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -224,7 +226,8 @@ func TestGuestOverHTTPS(t *testing.T) {
 		http.Error(w, "who are you", http.StatusUnauthorized)
 	}))
 	t.Cleanup(server.Close)
-	m := newMany(nil, interceptor.Funcs{}, kubeconfigSecret("demo-kubeconfig", strings.ReplaceAll(servers(server.URL), "server:", "insecure-skip-tls-verify: true, server:")))
+	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	m := newMany(nil, interceptor.Funcs{}, kubeconfigSecret("demo-kubeconfig", strings.ReplaceAll(servers(server.URL), "server:", "certificate-authority-data: "+ca+", server:")))
 	m.Connect = nil
 	err := m.set(t, key)
 	g.Expect(err).To(MatchError(ContainSubstring("cluster ns/demo")))

@@ -13,11 +13,11 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/controllers/nodepool/apiproxy"
+	"github.com/openshift/hypershift/support/kubeconfig"
 )
 
 const (
@@ -110,11 +110,11 @@ func (r *Reconciler) publishedAPI(ctx context.Context, s *scope) (string, int32,
 	if err != nil {
 		return "", 0, err
 	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(data["kubeconfig"])
+	access, err := kubeconfig.Parse(data["kubeconfig"])
 	if err != nil {
-		return "", 0, fmt.Errorf("the cluster's kubeconfig in Secret %s/%s cannot be read", s.pool.Namespace, name)
+		return "", 0, fmt.Errorf("reading the cluster's kubeconfig in Secret %s/%s: %w", s.pool.Namespace, name, err)
 	}
-	server, err := url.Parse(config.Host)
+	server, err := url.Parse(access.Server)
 	if err != nil || server.Hostname() == "" {
 		return "", 0, fmt.Errorf("the cluster's kubeconfig in Secret %s/%s names no server", s.pool.Namespace, name)
 	}

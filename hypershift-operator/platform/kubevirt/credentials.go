@@ -19,6 +19,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/hypershift-operator/tenancy"
 	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/kubeconfig"
 	"github.com/openshift/hypershift/support/upsert"
 	"github.com/openshift/hypershift/support/webhookkubeconfig"
 )
@@ -48,7 +49,7 @@ func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cl
 			"Virtual machines in the management cluster need no credentials")}, nil
 	}
 	key := client.ObjectKey{Namespace: cluster.HostedCluster.Namespace, Name: p.CredentialsSecret(cluster.HostedCluster)}
-	data, why, err := kubeconfig(ctx, c, key, external(cluster.HostedCluster))
+	data, why, err := userKubeconfig(ctx, c, key, external(cluster.HostedCluster))
 	if err != nil {
 		return platform.Credentials{}, err
 	}
@@ -71,9 +72,9 @@ func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cl
 	return platform.Credentials{Condition: said, Hash: hash(target), CheckAgain: again}, err
 }
 
-// kubeconfig is what the provider gets, or why there is nothing for it. The provider would run programs and read files that a kubeconfig
+// userKubeconfig is what the provider gets, or why there is nothing for it. The provider would run programs and read files that a kubeconfig
 // names, with the rights that it has in the management cluster.
-func kubeconfig(ctx context.Context, c client.Client, key client.ObjectKey, credentials *hyperv1.KubevirtPlatformCredentials) (data map[string][]byte, why string, err error) {
+func userKubeconfig(ctx context.Context, c client.Client, key client.ObjectKey, credentials *hyperv1.KubevirtPlatformCredentials) (data map[string][]byte, why string, err error) {
 	source := &corev1.Secret{}
 	err = c.Get(ctx, key, source)
 	field := credentials.InfraKubeConfigSecret.Key
@@ -84,6 +85,9 @@ func kubeconfig(ctx context.Context, c client.Client, key client.ObjectKey, cred
 		return nil, "", fmt.Errorf("reading the kubeconfig in Secret %s: %w", key, err)
 	case len(source.Data[field]) == 0:
 		return nil, fmt.Sprintf("Secret %s has no key %s: put the kubeconfig of the cluster for virtual machines there", key, field), nil
+	}
+	if _, err := kubeconfig.Parse(source.Data[field]); err != nil {
+		return nil, fmt.Sprintf("The kubeconfig in key %s of Secret %s is not used: %v", field, key, err), nil
 	}
 	accepted, err := webhookkubeconfig.Webhook{Decides: true}.Accept(source.Data[field])
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/kubeconfig"
 	"github.com/openshift/hypershift/support/maas"
-	"github.com/openshift/hypershift/support/webhookkubeconfig"
 )
 
 const (
@@ -120,11 +120,14 @@ func (at target) kubeconfig(ctx context.Context, c client.Reader) ([]byte, error
 	if err := c.Get(ctx, key, source); err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("reading Secret %s: %w", key, err)
 	}
-	accepted, err := webhookkubeconfig.Webhook{Decides: true}.Accept(source.Data[ref.Key])
-	if err != nil {
-		return nil, &infraError{reason: reasonNoCredentials, message: fmt.Sprintf("Secret %s has no kubeconfig under %s that can be used", key, ref.Key)}
+	raw := source.Data[ref.Key]
+	if len(raw) == 0 {
+		return nil, &infraError{reason: reasonNoCredentials, message: fmt.Sprintf("Secret %s has no kubeconfig under %s", key, ref.Key)}
 	}
-	return accepted, nil
+	if _, err := kubeconfig.Parse(raw); err != nil {
+		return nil, &infraError{reason: reasonNoCredentials, message: fmt.Sprintf("the kubeconfig under %s of Secret %s is not used: %v", ref.Key, key, err)}
+	}
+	return raw, nil
 }
 
 // cluster connects to it, or goes on with the connection that there is.

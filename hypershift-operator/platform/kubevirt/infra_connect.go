@@ -7,9 +7,8 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
-	"io"
+	"fmt"
 	"net"
-	"net/http"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,18 +17,18 @@ import (
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/kubeconfig"
 	"github.com/openshift/hypershift/support/maas"
 )
 
 const (
 	// infraTimeout bounds all calls of one visit, unless options say otherwise.
 	infraTimeout = 5 * time.Second
-	// mostAnswer is more than an API server has to say to us, in bytes: it is a tenant's, who could go on for ever.
-	mostAnswer = 4 << 20
+	// mostAnswer bounds an answer in bytes: the API server is a tenant's.
+	mostAnswer = kubeconfig.MaxAnswer
 	// mostWords bounds what is repeated of such an API server.
 	mostWords = 300
 )
@@ -67,14 +66,13 @@ var (
 
 // connect makes a client by a kubeconfig that was accepted. Nothing is called yet: which kinds there are is known.
 func connect(raw []byte, namespace string, guard *maas.Guard, timeout time.Duration) (place, error) {
-	config, err := clientcmd.RESTConfigFromKubeConfig(raw)
+	config, err := kubeconfig.Load(raw, kubeconfig.Options{
+		Guard: cmp.Or(guard, &maas.Guard{}), Timeout: timeout, MaxAnswer: mostAnswer, UserAgent: "hypershift-operator",
+	})
 	if err != nil {
-		return place{}, &infraError{reason: reasonNoCredentials, message: "its kubeconfig cannot be read"}
+		return place{}, &infraError{reason: reasonNoCredentials, message: "its kubeconfig is not used: " + err.Error()}
 	}
-	config.Timeout, config.QPS = timeout, -1
-	config.UserAgent = "hypershift-operator"
-	config.Dial = (&net.Dialer{Timeout: timeout, Control: cmp.Or(guard, &maas.Guard{}).Control}).DialContext
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
+	config.QPS = -1
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(dataVolumes, meta.RESTScopeNamespace)
 	mapper.Add(policies, meta.RESTScopeNamespace)
@@ -84,7 +82,6 @@ func connect(raw []byte, namespace string, guard *maas.Guard, timeout time.Durat
 	if err != nil {
 		return place{}, unusable
 	}
-	caller.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	c, err := client.New(config, client.Options{HTTPClient: caller, Scheme: clientgoscheme.Scheme, Mapper: mapper})
 	if err != nil {
 		return place{}, unusable
@@ -101,25 +98,12 @@ func connect(raw []byte, namespace string, guard *maas.Guard, timeout time.Durat
 	return place{Client: c, namespace: namespace, get: get}, nil
 }
 
-// bounded cuts answers off that are longer than any of use.
-type bounded struct{ next http.RoundTripper }
-
-func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
-	answer, err := b.next.RoundTrip(request)
-	if err == nil {
-		answer.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.LimitReader(answer.Body, mostAnswer), answer.Body}
-	}
-	return answer, err
-}
-
 // tell puts an error of another cluster into words that say nothing of the management cluster's network. What callers ask for stays as it is.
 func tell(err error) error {
 	var told *infraError
 	var status apierrors.APIStatus
 	var refused *maas.RefusedAddressError
+	var large *kubeconfig.TooLargeError
 	switch {
 	case err == nil, errors.As(err, &told), apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
 		return err
@@ -128,8 +112,12 @@ func tell(err error) error {
 	case apierrors.IsForbidden(err) && errors.As(err, &status):
 		return &infraError{reason: reasonForbidden, message: "its kubeconfig lacks a right: " + condition.Shorten(status.Status().Message, mostWords)}
 	case errors.As(err, &refused):
-		return &infraError{reason: reasonRefused, connection: true, message: "its address is one that tenants may not have called; " +
+		return &infraError{reason: reasonRefused, connection: true, message: "its address is blocked by the address policy; " +
 			"an administrator can allow it with hypershift install --kubevirt-allow-cidrs"}
+	case errors.As(err, &large):
+		return &infraError{reason: reasonFailed, connection: true, message: fmt.Sprintf("its answer is larger than %d bytes", large.Limit)}
+	case errors.Is(err, kubeconfig.ErrRedirect):
+		return &infraError{reason: reasonFailed, message: "it redirects to another URL; name that URL in the kubeconfig"}
 	case apierrors.IsServiceUnavailable(err):
 		return &infraError{reason: reasonUnreachable, connection: true, message: "it is not available: try again when it is"}
 	case errors.As(err, &status):

@@ -151,7 +151,7 @@ func TestCredentials(t *testing.T) {
 		{"When it is no kubeconfig, it should say so and repeat nothing", userSecret("config", "SECRET"), "holds no kubeconfig"},
 		{"When it would run a program, it should refuse", userSecret("config", `{"apiVersion":"v1","kind":"Config","current-context":"a",
 			"contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],"clusters":[{"name":"a","cluster":{"server":"https://a"}}],
-			"users":[{"name":"a","user":{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"SECRET","interactiveMode":"Never"}}}]}`), "exec would run"},
+			"users":[{"name":"a","user":{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"SECRET","interactiveMode":"Never"}}}]}`), "users[].user.exec runs a program"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g, cluster := NewWithT(t), testCluster(elsewhere())
