@@ -15,12 +15,12 @@ import (
 	"time"
 
 	"github.com/blang/semver/v4"
-	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/spf13/cobra"
 
 	"github.com/openshift/hypershift/cmd/exit"
 	"github.com/openshift/hypershift/cmd/release/published"
 	"github.com/openshift/hypershift/cmd/release/transfer"
+	"github.com/openshift/hypershift/support/imageregistry"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -146,11 +146,11 @@ func (b *build) validate() error {
 	if b.to == "" {
 		return errors.New("--to is required, e.g. registry.example.com/release:" + cmp.Or(b.version, strings.TrimPrefix(b.kubernetes, "v")))
 	}
-	if _, err := name.ParseReference(b.to); err != nil {
+	if _, err := imageregistry.Parse(b.to); err != nil {
 		return fmt.Errorf("--to: %w", err)
 	}
 	for _, tag := range slices.Sorted(maps.Keys(b.components)) {
-		if _, err := name.ParseReference(b.components[tag]); err != nil {
+		if _, err := imageregistry.Parse(b.components[tag]); err != nil {
 			return fmt.Errorf("--component %s: %w", tag, err)
 		}
 	}

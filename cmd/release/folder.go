@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/match"
 
 	"github.com/openshift/hypershift/cmd/release/transfer"
+	"github.com/openshift/hypershift/support/imageregistry"
 )
 
 const (
@@ -110,8 +111,10 @@ func (f *folder) image(_ context.Context, spec string) (*transfer.Image, error) 
 
 // is asks by digest where there is one: one image may have several names.
 func (f *folder) is(entry v1.Descriptor, spec string) bool {
-	if digest, err := name.NewDigest(spec); err == nil {
-		return digest.DigestStr() == entry.Digest.String()
+	if ref, err := imageregistry.Parse(spec); err == nil {
+		if digest, ok := ref.(name.Digest); ok {
+			return digest.DigestStr() == entry.Digest.String()
+		}
 	}
 	return entry.Annotations[refAnnotation] == spec
 }

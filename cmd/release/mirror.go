@@ -15,6 +15,7 @@ import (
 
 	"github.com/openshift/hypershift/cmd/exit"
 	"github.com/openshift/hypershift/cmd/release/transfer"
+	"github.com/openshift/hypershift/support/imageregistry"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -94,7 +95,7 @@ func (m *mirror) validate(args []string) error {
 		return errors.New("--from-dir goes with --to: a folder is copied as any folder is")
 	}
 	if m.to != "" {
-		if _, err := name.NewRepository(m.to + "/release"); err != nil {
+		if _, err := (&imageregistry.Client{}).Repository(m.to + "/release"); err != nil {
 			return fmt.Errorf("--to: %w", err)
 		}
 	}
@@ -140,7 +141,7 @@ func (c *copying) start(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return fmt.Errorf("reading release image %s: %w", c.release.Named, err)
 	}
-	if c.payload, err = releaseinfo.Read(image); err != nil {
+	if c.payload, err = releaseinfo.Read(image, c.release.Named.String()); err != nil {
 		return fmt.Errorf("%s is no release image: %w", c.release.Named, err)
 	}
 	c.images = map[string]*transfer.Image{}

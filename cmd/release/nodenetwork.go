@@ -13,6 +13,7 @@ import (
 
 	"github.com/openshift/hypershift/cmd/release/transfer"
 	"github.com/openshift/hypershift/support/containerimage"
+	"github.com/openshift/hypershift/support/imageregistry"
 )
 
 // nodeNetwork makes an image of those layers of the product's image that nodes run, so that they need not pull the operators. It is nil where
@@ -37,7 +38,7 @@ func nodeNetwork(product *transfer.Image, architectures []string) (v1.ImageIndex
 
 // lowest is the image of the lowest layers, as many as the whole one says by its label.
 func lowest(whole v1.Image, arch string) (v1.Image, error) {
-	config, err := whole.ConfigFile()
+	config, err := imageregistry.ConfigFile(whole, "of the product")
 	if err != nil {
 		return nil, err
 	}

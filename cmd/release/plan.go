@@ -13,11 +13,10 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/google/go-containerregistry/pkg/name"
-
 	"github.com/openshift/hypershift/cmd/install"
 	"github.com/openshift/hypershift/cmd/release/nodeimage"
 	"github.com/openshift/hypershift/cmd/release/published"
+	"github.com/openshift/hypershift/support/imageregistry"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -99,7 +98,7 @@ func (b *build) planImages(p *plan, release published.Release) error {
 		return errors.New("--product-image is required, since this program was built without one: name what `make image-push` printed")
 	}
 	for _, tag := range slices.Sorted(maps.Keys(p.images)) {
-		if _, err := name.ParseReference(p.images[tag]); err != nil {
+		if _, err := imageregistry.Parse(p.images[tag]); err != nil {
 			return fmt.Errorf("image of %s: %w", tag, err)
 		}
 	}
@@ -141,7 +140,7 @@ func (b *build) repository(tag string) (string, error) {
 	if b.mirrorTo != "" {
 		return b.mirrorTo + "/" + tag, nil
 	}
-	to, err := name.ParseReference(b.to)
+	to, err := imageregistry.Parse(b.to)
 	if err != nil {
 		return "", fmt.Errorf("--to: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/openshift/hypershift/cmd/exit"
 	"github.com/openshift/hypershift/cmd/release/transfer"
+	"github.com/openshift/hypershift/support/imageregistry"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -53,7 +54,7 @@ func (r *registryFlags) client() (*transfer.Client, error) {
 	if err != nil {
 		return nil, exit.UsageError(err)
 	}
-	transport, err := releaseinfo.NewTransport(ca, r.insecure)
+	transport, err := imageregistry.NewTransport(ca, r.insecure)
 	if err != nil {
 		return nil, exit.UsageError(fmt.Errorf("--ca-file: %w", err))
 	}
@@ -73,7 +74,7 @@ func (r *registryFlags) downloads() (*http.Client, error) {
 	if err != nil {
 		return nil, exit.UsageError(err)
 	}
-	transport, err := releaseinfo.NewTransport(ca, false)
+	transport, err := imageregistry.NewTransport(ca, false)
 	if err != nil {
 		return nil, exit.UsageError(fmt.Errorf("--ca-file: %w", err))
 	}

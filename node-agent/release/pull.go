@@ -5,7 +5,6 @@ package release
 
 import (
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -15,12 +14,11 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
-	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"golang.org/x/net/http/httpproxy"
 
 	"github.com/openshift/hypershift/node-agent/host"
+	"github.com/openshift/hypershift/support/imageregistry"
 	"github.com/openshift/hypershift/support/nodeplan"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
@@ -49,23 +47,19 @@ func pull(ctx context.Context, h *host.Host, plan *nodeplan.Plan, image nodeplan
 }
 
 func pullFrom(ctx context.Context, h *host.Host, plan *nodeplan.Plan, source nodeplan.Source, keychain authn.Keychain, use func(v1.Image) error) error {
-	var options []name.Option
-	if source.Insecure {
-		options = append(options, name.Insecure)
-	}
-	ref, err := name.ParseReference(source.Image, options...)
-	if err != nil {
-		return err
-	}
 	transport, err := transport(h, plan, source)
 	if err != nil {
 		return err
 	}
 	defer transport.CloseIdleConnections()
+	registry := &imageregistry.Client{Transport: transport, Keychain: keychain, Insecure: source.Insecure}
+	ref, err := registry.Parse(source.Image)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
 	defer cancel()
-	image, err := remote.Image(ref, remote.WithContext(ctx), remote.WithAuthFromKeychain(keychain), remote.WithTransport(transport),
-		remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}))
+	image, err := registry.Image(ctx, ref, v1.Platform{OS: "linux", Architecture: runtime.GOARCH})
 	if err != nil {
 		return err
 	}
@@ -74,11 +68,10 @@ func pullFrom(ctx context.Context, h *host.Host, plan *nodeplan.Plan, source nod
 
 // transport trusts what the system does and the source's CAs, and goes through the plan's proxy.
 func transport(h *host.Host, plan *nodeplan.Plan, source nodeplan.Source) (*http.Transport, error) {
-	base, ok := remote.DefaultTransport.(*http.Transport)
-	if !ok {
-		return nil, fmt.Errorf("the default registry transport is a %T", remote.DefaultTransport)
+	t, err := imageregistry.NewTransport(nil, source.Insecure)
+	if err != nil {
+		return nil, err
 	}
-	t := base.Clone()
 	proxy := plan.Proxy
 	through := (&httpproxy.Config{HTTPProxy: proxy.HTTP, HTTPSProxy: proxy.HTTPS, NoProxy: proxy.NoProxy}).ProxyFunc()
 	t.Proxy = func(r *http.Request) (*url.URL, error) { return through(r.URL) }
@@ -95,8 +88,7 @@ func transport(h *host.Host, plan *nodeplan.Plan, source nodeplan.Source) (*http
 			return nil, fmt.Errorf("%s holds no certificate", path)
 		}
 	}
-	//nolint:gosec // Only where the user says that a registry is insecure.
-	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, InsecureSkipVerify: source.Insecure}
+	t.TLSClientConfig.RootCAs = roots
 	return t, nil
 }
 

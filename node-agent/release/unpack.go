@@ -21,6 +21,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 )
 
+const (
+	// maxInstalled bounds the files of an image in bytes, each of which costs entryCost more.
+	maxInstalled = 4 << 30
+	entryCost    = 4 << 10
+)
+
 // unpack writes the files of an image below a folder, and returns their checksums. Nothing leaves the folder, whatever the
 // image says; devices, owners and the right to become another user are left out.
 func unpack(image v1.Image, dir string) (sums map[string]string, err error) {
@@ -32,7 +38,7 @@ func unpack(image v1.Image, dir string) (sums map[string]string, err error) {
 	content := mutate.Extract(image)
 	defer content.Close()
 	sums = map[string]string{}
-	archive := tar.NewReader(content)
+	archive, left := tar.NewReader(content), int64(maxInstalled)
 	for {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
@@ -42,6 +48,9 @@ func unpack(image v1.Image, dir string) (sums map[string]string, err error) {
 		}
 		if err != nil {
 			return nil, err
+		}
+		if left -= header.Size + entryCost; left < 0 {
+			return nil, fmt.Errorf("unpacking %s: the image has more than %d bytes of files", header.Name, int64(maxInstalled))
 		}
 		if err := unpackEntry(root, header, archive, sums); err != nil {
 			return nil, fmt.Errorf("unpacking %s: %w", header.Name, err)

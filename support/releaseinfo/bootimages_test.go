@@ -26,7 +26,7 @@ func TestBootImages(t *testing.T) {
 	g := NewWithT(t)
 	img, err := Build(Payload{Version: "4.20.1", Components: map[string]string{"cli": "quay.example/cli"}, BootImages: bootImages()})
 	g.Expect(err).NotTo(HaveOccurred())
-	payload, err := Read(img)
+	payload, err := Read(img, "r.example/release:1")
 	g.Expect(err).NotTo(HaveOccurred())
 	release := New("", payload)
 	for _, tc := range []struct {
@@ -53,7 +53,7 @@ func TestBootImages(t *testing.T) {
 func TestAMIOfStream(t *testing.T) {
 	img, err := Build(Payload{Version: "5.0.0", Components: map[string]string{"cli": "quay.example/cli"}, BootImages: bootImages()})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	payload, err := Read(img)
+	payload, err := Read(img, "r.example/release:1")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	release := New("", payload)
 	for _, tc := range []struct {

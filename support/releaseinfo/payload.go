@@ -21,6 +21,8 @@ import (
 	imagev1 "github.com/openshift/api/image/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openshift/hypershift/support/imageregistry"
 )
 
 const (
@@ -143,8 +145,11 @@ func layerOf(files map[string][]byte) (v1.Layer, error) {
 	})
 }
 
-// Read reads the payload in the image of a release. The error says so when it is none.
-func Read(img v1.Image) (Payload, error) { return readPayload(img) }
+// Read reads the payload in the image of a release, within the bounds of package imageregistry. named is the image in errors, which
+// say so when it is no release.
+func Read(img v1.Image, named string) (Payload, error) {
+	return readPayload(imageregistry.Bound(img, named))
+}
 
 // readPayload reads the payload's files from the top layer down, and stops after the layer that has them: those below are
 // a base image of some hundred megabytes.
@@ -181,7 +186,9 @@ func readFiles(layer v1.Layer, into map[string][]byte) error {
 	for r := tar.NewReader(content); ; {
 		header, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			// A layer with another content than its digest says is told behind the end of the archive.
+			_, err := io.Copy(io.Discard, content)
+			return err
 		}
 		if err != nil {
 			return err
@@ -190,7 +197,10 @@ func readFiles(layer v1.Layer, into map[string][]byte) error {
 		if name != referencesFile && name != metadataFile && name != bootImagesFile || into[name] != nil {
 			continue
 		}
-		if into[name], err = io.ReadAll(io.LimitReader(r, maxFileSize)); err != nil {
+		if header.Size > maxFileSize {
+			return fmt.Errorf("%w that can be read: %s has %d bytes, more than the %d that are read", errNotARelease, name, header.Size, maxFileSize)
+		}
+		if into[name], err = io.ReadAll(r); err != nil {
 			return err
 		}
 	}

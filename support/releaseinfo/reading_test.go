@@ -59,7 +59,7 @@ type unreadable struct{ v1.Layer }
 
 var errLost = errors.New("blob unknown")
 
-func (unreadable) Uncompressed() (io.ReadCloser, error) { return nil, errLost }
+func (unreadable) Compressed() (io.ReadCloser, error) { return nil, errLost }
 
 // stack is an image of which only layers and configuration matter.
 type stack struct {
@@ -113,7 +113,7 @@ func TestRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			payload, err := Read(imageWith(t, tc.layers...))
+			payload, err := Read(imageWith(t, tc.layers...), "r.example/release:1")
 			if tc.is != nil {
 				g.Expect(err).To(MatchError(tc.is))
 				return
@@ -142,7 +142,7 @@ func cutOff(t *testing.T) []byte {
 // TestReadIsBounded: a payload is an image of the tenant's choice, and the operator has the memory of a pod.
 func TestReadIsBounded(t *testing.T) {
 	huge := `{"metadata":{"name":"` + string(bytes.Repeat([]byte("x"), maxFileSize)) + `"}}`
-	_, err := Read(imageWith(t, layerWith(t, file{referencesFile, huge})))
+	_, err := Read(imageWith(t, layerWith(t, file{referencesFile, huge})), "r.example/release:1")
 	NewWithT(t).Expect(err).To(MatchError(errNotARelease))
 }
 
@@ -160,7 +160,7 @@ func TestBuildRoundTrip(t *testing.T) {
 			g := NewWithT(t)
 			img, err := Build(want)
 			g.Expect(err).NotTo(HaveOccurred())
-			got, err := Read(img)
+			got, err := Read(img, "r.example/release:1")
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(got).To(Equal(want))
 			config, err := img.ConfigFile()
@@ -174,7 +174,7 @@ func TestBuildRoundTrip(t *testing.T) {
 		g := NewWithT(t)
 		img, err := Build(Payload{Version: "1.0.0", Components: map[string]string{"a": "b"}})
 		g.Expect(err).NotTo(HaveOccurred())
-		got, err := Read(img)
+		got, err := Read(img, "r.example/release:1")
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(got.Architecture).To(Equal("amd64"))
 		g.Expect(got.Distribution).To(Equal(OpenShift))

@@ -5,9 +5,6 @@ package releaseinfo
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -20,6 +17,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
+
+	"github.com/openshift/hypershift/support/imageregistry"
 )
 
 const (
@@ -32,7 +31,7 @@ const (
 type Options struct {
 	// CABundle holds PEM certificates that are trusted besides the system's.
 	CABundle []byte
-	// Insecure accepts any certificate and plain HTTP. For throw-away registries only.
+	// Insecure accepts any certificate and plain HTTP. For throw-away registries of a CLI's user only.
 	Insecure bool
 	// Overrides maps prefixes of pull specs to what replaces them, in the payload's own pull spec and in those of its
 	// components.
@@ -83,7 +82,7 @@ func NewRegistry(o Options) (*Registry, error) {
 	setDefaults(&o)
 	transport := o.Transport
 	if transport == nil {
-		t, err := NewTransport(o.CABundle, o.Insecure)
+		t, err := imageregistry.NewTransport(o.CABundle, o.Insecure)
 		if err != nil {
 			return nil, err
 		}
@@ -113,27 +112,9 @@ func setDefaults(o *Options) {
 	}
 }
 
-// NewTransport makes an HTTP transport for registries that trusts the system's CAs and those of the PEM bundle.
+// NewTransport makes an HTTP transport for registries, see imageregistry.NewTransport.
 func NewTransport(caBundle []byte, insecure bool) (*http.Transport, error) {
-	base, ok := remote.DefaultTransport.(*http.Transport)
-	if !ok {
-		return nil, fmt.Errorf("the default registry transport is a %T", remote.DefaultTransport)
-	}
-	t := base.Clone()
-	//nolint:gosec // Only where the user says that a registry is insecure.
-	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: insecure}
-	if len(caBundle) == 0 {
-		return t, nil
-	}
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		pool = x509.NewCertPool()
-	}
-	if !pool.AppendCertsFromPEM(caBundle) {
-		return nil, errors.New("the registry CA bundle holds no PEM certificate")
-	}
-	t.TLSClientConfig.RootCAs = pool
-	return t, nil
+	return imageregistry.NewTransport(caBundle, insecure)
 }
 
 // Lookup implements Provider.
@@ -177,31 +158,30 @@ func (r *Registry) call(image string, pullSecret []byte) (*lookup, error) {
 		Registry: r,
 		image:    image,
 		secrets:  sha256.Sum256(pullSecret),
-		remote: []remote.Option{
-			remote.WithAuthFromKeychain(keychain),
-			remote.WithTransport(r.transport),
-			remote.WithRetryBackoff(remote.Backoff{Duration: 200 * time.Millisecond, Factor: 3, Jitter: 0.2, Steps: 3}),
-		},
+		registry: &imageregistry.Client{Transport: r.transport, Keychain: keychain, Insecure: r.options.Insecure},
 	}, nil
 }
 
 // lookup is the state of one call.
 type lookup struct {
 	*Registry
-	image   string
-	secrets [sha256.Size]byte
-	remote  []remote.Option
+	image    string
+	secrets  [sha256.Size]byte
+	registry *imageregistry.Client
 }
 
+// puller reads what is asked for of an image.
+type puller[T any] func(*lookup, context.Context, name.Digest) (*T, error)
+
 // fromAnyMirror reports the error of the source itself when no mirror has the image: a mirror may be incomplete.
-func fromAnyMirror[T any](ctx context.Context, l *lookup, known *lru.Cache, pull func(*lookup, name.Digest) (*T, error)) (*T, error) {
+func fromAnyMirror[T any](ctx context.Context, l *lookup, known *lru.Cache, pull puller[T]) (*T, error) {
 	var failure error
 	for _, spec := range candidates(Override(l.image, l.options.Overrides), l.options.Mirrors) {
 		if failure = l.allowMirror(spec); failure != nil {
 			continue
 		}
-		asked, done := l.within(ctx)
-		found, err := read(asked, known, spec, pull)
+		asked, done := context.WithTimeout(ctx, l.options.Timeout)
+		found, err := read(asked, l, known, spec, pull)
 		done()
 		if err == nil {
 			return found, nil
@@ -211,22 +191,12 @@ func fromAnyMirror[T any](ctx context.Context, l *lookup, known *lru.Cache, pull
 	return nil, failure
 }
 
-// within is the lookup with the time that one registry has.
-func (l *lookup) within(ctx context.Context) (asked *lookup, done context.CancelFunc) {
-	ctx, done = context.WithTimeout(ctx, l.options.Timeout)
-	return &lookup{Registry: l.Registry, image: l.image, secrets: l.secrets, remote: append(slices.Clone(l.remote), remote.WithContext(ctx))}, done
-}
-
-func read[T any](l *lookup, known *lru.Cache, spec string, pull func(*lookup, name.Digest) (*T, error)) (*T, error) {
-	var nameOptions []name.Option
-	if l.options.Insecure {
-		nameOptions = append(nameOptions, name.Insecure)
-	}
-	ref, err := name.ParseReference(spec, nameOptions...)
+func read[T any](ctx context.Context, l *lookup, known *lru.Cache, spec string, pull puller[T]) (*T, error) {
+	ref, err := l.registry.Parse(spec)
 	if err != nil {
 		return nil, &Error{Reason: ReasonInvalidReference, Image: l.image, Err: err}
 	}
-	digest, err := l.digest(ref)
+	digest, err := l.digest(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +204,7 @@ func read[T any](l *lookup, known *lru.Cache, spec string, pull func(*lookup, na
 	if cached, ok := known.Get(key); ok {
 		return cached.(*T), nil
 	}
-	found, err := pull(l, ref.Context().Digest(digest.String()))
+	found, err := pull(l, ctx, ref.Context().Digest(digest.String()))
 	if err != nil {
 		return nil, err
 	}
@@ -242,7 +212,7 @@ func read[T any](l *lookup, known *lru.Cache, spec string, pull func(*lookup, na
 	return found, nil
 }
 
-func (l *lookup) digest(ref name.Reference) (v1.Hash, error) {
+func (l *lookup) digest(ctx context.Context, ref name.Reference) (v1.Hash, error) {
 	if d, ok := ref.(name.Digest); ok {
 		return v1.NewHash(d.DigestStr())
 	}
@@ -251,7 +221,7 @@ func (l *lookup) digest(ref name.Reference) (v1.Hash, error) {
 	if cached, ok := l.tags.Get(key); ok && now.Before(cached.(resolvedTag).until) {
 		return cached.(resolvedTag).digest, nil
 	}
-	descriptor, err := remote.Head(ref, l.remote...)
+	descriptor, err := l.registry.Head(ctx, ref)
 	if err != nil {
 		return v1.Hash{}, err
 	}
@@ -259,8 +229,8 @@ func (l *lookup) digest(ref name.Reference) (v1.Hash, error) {
 	return descriptor.Digest, nil
 }
 
-func (l *lookup) pull(ref name.Digest) (*Payload, error) {
-	descriptor, err := remote.Get(ref, l.remote...)
+func (l *lookup) pull(ctx context.Context, ref name.Digest) (*Payload, error) {
+	descriptor, err := l.registry.Get(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -268,7 +238,7 @@ func (l *lookup) pull(ref name.Digest) (*Payload, error) {
 	if err != nil {
 		return nil, err
 	}
-	payload, err := readPayload(img)
+	payload, err := readPayload(imageregistry.Bound(img, ref.String()))
 	if err != nil {
 		return nil, err
 	}
@@ -282,8 +252,8 @@ func (l *lookup) pull(ref name.Digest) (*Payload, error) {
 	return &payload, nil
 }
 
-func (l *lookup) pullLabels(ref name.Digest) (*map[string]string, error) {
-	descriptor, err := remote.Get(ref, l.remote...)
+func (l *lookup) pullLabels(ctx context.Context, ref name.Digest) (*map[string]string, error) {
+	descriptor, err := l.registry.Get(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -291,7 +261,7 @@ func (l *lookup) pullLabels(ref name.Digest) (*map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := img.ConfigFile()
+	file, err := imageregistry.ConfigFile(img, ref.String())
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/openshift/hypershift/support/imageregistry"
 )
 
 // pushTimeout bounds one image, of all its architectures; the largest have a gigabyte.
@@ -50,28 +52,19 @@ type Image struct {
 	Content Content
 }
 
-func (c *Client) options(ctx context.Context) []remote.Option {
-	return []remote.Option{
-		remote.WithContext(ctx), remote.WithTransport(c.Transport), remote.WithAuthFromKeychain(c.Keychain),
-		remote.WithRetryBackoff(remote.Backoff{Duration: 500 * time.Millisecond, Factor: 3, Jitter: 0.2, Steps: 3}),
+func (c *Client) registry() *imageregistry.Client {
+	return &imageregistry.Client{
+		Transport: c.Transport, Keychain: c.Keychain, Insecure: c.Insecure,
+		Backoff: remote.Backoff{Duration: 500 * time.Millisecond, Factor: 3, Jitter: 0.2, Steps: 3},
 	}
-}
-
-func (c *Client) names() []name.Option {
-	if c.Insecure {
-		return []name.Option{name.Insecure}
-	}
-	return nil
 }
 
 // Parse reads a pull specification.
-func (c *Client) Parse(spec string) (name.Reference, error) {
-	return name.ParseReference(spec, c.names()...)
-}
+func (c *Client) Parse(spec string) (name.Reference, error) { return c.registry().Parse(spec) }
 
 // Repository reads the name of a repository.
 func (c *Client) Repository(spec string) (name.Repository, error) {
-	return name.NewRepository(spec, c.names()...)
+	return c.registry().Repository(spec)
 }
 
 // Find reads which image a pull specification names now, and refuses one that lacks one of the architectures.
@@ -80,7 +73,7 @@ func (c *Client) Find(ctx context.Context, spec string, architectures []string) 
 	if err != nil {
 		return nil, err
 	}
-	descriptor, err := remote.Get(ref, c.options(ctx)...)
+	descriptor, err := c.registry().Get(ctx, ref)
 	if err != nil {
 		return nil, explain(spec, err)
 	}
@@ -103,7 +96,7 @@ func (i *Image) read(descriptor *remote.Descriptor) error {
 		if err != nil {
 			return err
 		}
-		config, err := image.ConfigFile()
+		config, err := imageregistry.ConfigFile(image, i.Named.String())
 		if err != nil {
 			return err
 		}
@@ -184,16 +177,7 @@ func (c *Client) Copy(ctx context.Context, image *Image, to name.Repository) (na
 func (c *Client) Push(ctx context.Context, target name.Reference, content Content) (name.Digest, error) {
 	ctx, cancel := context.WithTimeout(ctx, pushTimeout)
 	defer cancel()
-	var err error
-	switch content := content.(type) {
-	case v1.ImageIndex:
-		err = remote.WriteIndex(target, content, c.options(ctx)...)
-	case v1.Image:
-		err = remote.Write(target, content, c.options(ctx)...)
-	default:
-		err = fmt.Errorf("%T is no image", content)
-	}
-	if err != nil {
+	if err := c.registry().Write(ctx, target, content); err != nil {
 		return name.Digest{}, explainPush(target, err)
 	}
 	digest, err := content.Digest()
@@ -202,9 +186,6 @@ func (c *Client) Push(ctx context.Context, target name.Reference, content Conten
 	}
 	return target.Context().Digest(digest.String()), nil
 }
-
-// withoutTLS starts what a registry answered when it was asked again without TLS.
-const withoutTLS = "; GET http://"
 
 // explain says in one line what a registry answered when an image was to be read, and what to do.
 func explain(spec string, err error) error {
@@ -219,8 +200,8 @@ func explainPush(target name.Reference, err error) error {
 // advice is what to do about a failure; refused is what to do where the registry lets nobody in.
 func advice(err error, refused string) string {
 	answer, ok := errors.AsType[*transport.Error](err)
-	if !ok || strings.Contains(err.Error(), withoutTLS) {
-		return "check that the registry can be reached from here, and --ca-file"
+	if !ok {
+		return "check that the registry can be reached from here by HTTPS, and --ca-file"
 	}
 	switch answer.StatusCode {
 	case http.StatusNotFound:
@@ -231,9 +212,7 @@ func advice(err error, refused string) string {
 	return "the registry has a problem: try again later"
 }
 
-// oneLine keeps the first cause: a registry whose certificate is refused is asked again without TLS, and what it answers to that only
-// distracts.
+// oneLine is an error in one line.
 func oneLine(err error) error {
-	text, _, _ := strings.Cut(err.Error(), withoutTLS)
-	return errors.New(strings.Join(strings.Fields(text), " "))
+	return errors.New(strings.Join(strings.Fields(err.Error()), " "))
 }
