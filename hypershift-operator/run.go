@@ -38,6 +38,7 @@ import (
 	"github.com/openshift/hypershift/support/logging"
 	maasapi "github.com/openshift/hypershift/support/maas"
 	serving "github.com/openshift/hypershift/support/metrics"
+	"github.com/openshift/hypershift/support/objectstore"
 	"github.com/openshift/hypershift/support/operatorwebhook"
 	"github.com/openshift/hypershift/support/readthrough"
 	"github.com/openshift/hypershift/support/releaseinfo"
@@ -78,7 +79,7 @@ type runFlags struct {
 	validatingWebhook, enableUWMTelemetry bool
 	defaultingWebhook                     bool
 	webhookPort                           int
-	egressBlocks                          string
+	egressBlocks, storeAllow              string
 	limits                                tenantlimits.Limits
 	log                                   logging.Options
 	// platforms are the flags of each.
@@ -106,6 +107,7 @@ func newRunCommand() *cobra.Command {
 	flags.IntVar(&f.webhookPort, "webhook-port", operatorwebhook.Port, "port of the webhooks, which convert objects of Cluster API; 0 serves none")
 	flags.BoolVar(&f.ciDebugOutput, "enable-ci-debug-output", false, "make control planes log more")
 	flags.StringVar(&f.egressBlocks, "hcp-egress-block-cidrs", "", "ranges that hosted pods which act for a guest must never reach")
+	flags.StringVar(&f.storeAllow, "object-store-allow-cidrs", "", "ranges that object stores of tenants may be in although they would be refused")
 	flags.BoolVar(&f.ocpMonitoring, "enable-ocp-cluster-monitoring", false, "have OpenShift's own Prometheus scrape control planes")
 	f.platforms.AddFlags(flags)
 	f.limits.AddFlags(flags)
@@ -260,12 +262,21 @@ func addControllers(mgr ctrl.Manager, f *runFlags, platforms registry.Registry, 
 	if err != nil {
 		return fmt.Errorf("--hcp-egress-block-cidrs: %w", err)
 	}
+	if _, err := maasapi.ParsePrefixes(f.storeAllow); err != nil {
+		return fmt.Errorf("--object-store-allow-cidrs: %w", err)
+	}
+	passed := environment()
+	for name, ranges := range map[string]string{objectstore.EnvAllowCIDRs: f.storeAllow, objectstore.EnvRefuseCIDRs: f.egressBlocks} {
+		if ranges != "" {
+			passed[name] = ranges
+		}
+	}
 	clusters := &hostedcluster.Reconciler{
 		Client: mgr.GetClient(), LiveReader: mgr.GetAPIReader(), Clock: clock.RealClock{},
 		Recorder: mgr.GetEventRecorder("hostedcluster"), Releases: releases, Platforms: platforms,
 		Settings: hostedcluster.Settings{
 			OperatorImage: image, ControlPlaneOperatorImage: f.cpoImage,
-			Limits: &f.limits, EgressBlocks: blocks, RegistryOverrides: overrides, PassedEnv: environment(), PlatformMonitoring: f.ocpMonitoring,
+			Limits: &f.limits, EgressBlocks: blocks, RegistryOverrides: overrides, PassedEnv: passed, PlatformMonitoring: f.ocpMonitoring,
 			EnableCIDebugOutput: f.ciDebugOutput,
 		},
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/support/management"
+	"github.com/openshift/hypershift/support/objectstore"
 	"github.com/openshift/hypershift/support/platforms"
 	"github.com/openshift/hypershift/support/releaseinfo"
 	"github.com/openshift/hypershift/support/tenantlimits"
@@ -89,6 +90,7 @@ type Options struct {
 	providerImages    map[string]*string
 	cpoImage          string
 	egressBlocks      string
+	storeAllow        string
 	limits            tenantlimits.Limits
 	virtualIP         virtualIP
 	replicas          int32
@@ -143,6 +145,8 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	}
 	flags.StringVar(&o.egressBlocks, "hcp-egress-block-cidrs", "",
 		"ranges, separated by commas, that hosted pods which act for a guest must never reach, such as the nodes and pods of this management cluster and MAAS")
+	flags.StringVar(&o.storeAllow, strings.TrimPrefix(objectstore.AllowFlag, "--"), "",
+		"ranges, separated by commas, that object stores of tenants may be in although they would be refused, such as those of --hcp-egress-block-cidrs")
 	o.limits.AddFlags(flags)
 	o.virtualIP.addFlags(flags)
 	flags.Int32Var(&o.replicas, "replicas", 1, "number of operator pods, of which one works")
@@ -186,6 +190,9 @@ func (o *Options) complete(flags *pflag.FlagSet) error {
 	}
 	if _, err := maas.ParsePrefixes(o.egressBlocks); err != nil {
 		return fmt.Errorf("--hcp-egress-block-cidrs: %w", err)
+	}
+	if _, err := maas.ParsePrefixes(o.storeAllow); err != nil {
+		return fmt.Errorf("%s: %w", objectstore.AllowFlag, err)
 	}
 	if err := o.virtualIP.complete(flags); err != nil {
 		return err

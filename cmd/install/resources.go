@@ -20,6 +20,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/management"
 	"github.com/openshift/hypershift/support/namespaceguard"
+	"github.com/openshift/hypershift/support/objectstore"
 	"github.com/openshift/hypershift/support/operatorwebhook"
 )
 
@@ -192,6 +193,9 @@ func (o *Options) operatorContainer() corev1.Container {
 	args = append(args, o.addition.Args...)
 	if o.egressBlocks != "" {
 		args = append(args, "--hcp-egress-block-cidrs="+o.egressBlocks)
+	}
+	if o.storeAllow != "" {
+		args = append(args, objectstore.AllowFlag+"="+o.storeAllow)
 	}
 	args = append(args, o.limits.Args()...)
 	if o.cpoImage != "" {

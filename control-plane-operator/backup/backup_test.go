@@ -27,6 +27,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/bundle"
+	"github.com/openshift/hypershift/support/objectstore"
 	"github.com/openshift/hypershift/support/objectstore/storetest"
 	"github.com/openshift/hypershift/support/testenv"
 )
@@ -161,6 +162,7 @@ func restore(t *testing.T, snapshot io.Reader) *clientv3.Client {
 // open is the storage as a pod opens it: with files of a Secret.
 func open(t *testing.T, s *storetest.Store) Storage {
 	t.Helper()
+	t.Setenv(objectstore.EnvAllowCIDRs, "127.0.0.0/8")
 	storage, err := Open(hyperv1.HCPEtcdBackupStorage{StorageType: hyperv1.S3BackupStorage, S3: hyperv1.HCPEtcdBackupS3{
 		Bucket: storetest.Bucket, Region: "eu-central-1", KeyPrefix: "demo/", Endpoint: s.URL, Credentials: hyperv1.SecretReference{Name: "s3"},
 	}}, s.Dir(t))

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/encrypt"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/addressguard"
 	"github.com/openshift/hypershift/support/objectstore"
 )
 
@@ -35,7 +37,11 @@ type bucket struct {
 }
 
 func newBucket(spec hyperv1.HCPEtcdBackupS3, dir string) (*bucket, error) {
-	client, err := objectstore.New(objectstore.Config{Region: spec.Region, Endpoint: spec.Endpoint, Dir: dir})
+	guard, err := objectstore.GuardFrom(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	client, err := objectstore.New(objectstore.Config{Region: spec.Region, Endpoint: spec.Endpoint, Dir: dir, Guard: guard})
 	if err != nil {
 		return nil, fmt.Errorf("storage.s3 with Secret %s: %w", spec.Credentials.Name, err)
 	}
@@ -134,6 +140,10 @@ func (b *bucket) explain(err error) error {
 	where := "bucket " + b.spec.Bucket
 	if b.spec.Endpoint != "" {
 		where += " of " + b.spec.Endpoint
+	}
+	var refused *addressguard.RefusedError
+	if errors.As(err, &refused) {
+		return fmt.Errorf("%s: %w; an administrator can allow it with hypershift install %s", where, refused, objectstore.AllowFlag)
 	}
 	response := minio.ToErrorResponse(err)
 	switch code := response.Code; {

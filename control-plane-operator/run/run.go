@@ -42,6 +42,7 @@ import (
 	"github.com/openshift/hypershift/support/logging"
 	"github.com/openshift/hypershift/support/management"
 	serving "github.com/openshift/hypershift/support/metrics"
+	"github.com/openshift/hypershift/support/objectstore"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -256,7 +257,7 @@ func (o *options) releases() (releaseinfo.Provider, error) {
 }
 
 // inheritedVariables are passed on to components that run the operator's own image.
-var inheritedVariables = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ENABLE_SIZE_TAGGING", "KUBE_FEATURE_WatchListClient"}
+var inheritedVariables = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ENABLE_SIZE_TAGGING", "KUBE_FEATURE_WatchListClient", objectstore.EnvAllowCIDRs, objectstore.EnvRefuseCIDRs}
 
 func inherit(getenv func(string) string) []corev1.EnvVar {
 	var inherited []corev1.EnvVar

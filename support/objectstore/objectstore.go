@@ -9,14 +9,22 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"github.com/openshift/hypershift/support/addressguard"
+	"github.com/openshift/hypershift/support/awscredentials"
 )
+
+const dialTimeout = 15 * time.Second
 
 // CredentialsKey and CABundleKey are keys of a Secret that opens a store: an AWS credentials file, and optionally the CAs of the
 // endpoint.
@@ -38,6 +46,31 @@ type Config struct {
 	Key string
 	// CABundle is a file of CAs of the endpoint, which must be there; empty means CABundleKey in Dir, if that is there.
 	CABundle string
+	// Guard is the address policy where a tenant chose the endpoint; nil allows every address.
+	Guard *addressguard.Guard
+}
+
+// Environment by which the operator tells the pods of hosted control planes where object stores of tenants may be, see GuardFrom. EnvHostIP
+// is the address of the pod's node, which is refused unless it is allowed.
+const (
+	EnvAllowCIDRs  = "OBJECT_STORE_ALLOW_CIDRS"
+	EnvRefuseCIDRs = "OBJECT_STORE_REFUSE_CIDRS"
+	EnvHostIP      = "OBJECT_STORE_HOST_IP"
+)
+
+// AllowFlag is the flag of install by which an administrator allows ranges.
+const AllowFlag = "--object-store-allow-cidrs"
+
+// GuardFrom reads the address policy from the environment. It refuses the management cluster's API, and the pod's own node.
+func GuardFrom(getenv func(string) string) (*addressguard.Guard, error) {
+	guard, err := addressguard.New(getenv(EnvAllowCIDRs), getenv(EnvRefuseCIDRs))
+	if err != nil {
+		return nil, fmt.Errorf("%s or %s: %w", EnvAllowCIDRs, EnvRefuseCIDRs, err)
+	}
+	if node, err := netip.ParseAddr(getenv(EnvHostIP)); err == nil {
+		guard.Refuse = append(guard.Refuse, netip.PrefixFrom(node, node.BitLen()))
+	}
+	return guard, nil
 }
 
 // New makes a client, which asks three times at most. It calls nobody yet. No error has a secret in it.
@@ -75,11 +108,16 @@ func (c Config) keys() (*credentials.Credentials, error) {
 		return keys, nil
 	}
 	key := cmp.Or(c.Key, CredentialsKey)
-	keys := credentials.NewFileAWSCredentials(filepath.Join(c.Dir, key), "default")
-	if value, err := keys.GetWithContext(nil); err != nil || value.AccessKeyID == "" {
-		return nil, fmt.Errorf("key %q is no AWS credentials file with a profile [default] that has aws_access_key_id and aws_secret_access_key", key)
+	// The library's own reader of the file runs the program that the file names. A tenant wrote the file.
+	file, err := os.ReadFile(filepath.Join(c.Dir, key))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("reading key %q: %w", key, err)
 	}
-	return keys, nil
+	read, err := awscredentials.Parse(file)
+	if err != nil {
+		return nil, fmt.Errorf("key %q: %w", key, err)
+	}
+	return credentials.NewStaticV4(read.AccessKeyID, read.SecretAccessKey, read.SessionToken), nil
 }
 
 // transport trusts the CAs of the file beside the system's.
@@ -87,6 +125,10 @@ func (c Config) transport() (*http.Transport, error) {
 	transport, err := minio.DefaultTransport(true)
 	if err != nil {
 		return nil, err
+	}
+	if c.Guard != nil {
+		dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout, Control: c.Guard.Control}
+		transport.DialContext = dialer.DialContext
 	}
 	file := c.CABundle
 	if file == "" && c.Dir != "" {

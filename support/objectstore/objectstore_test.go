@@ -48,7 +48,7 @@ func TestNew(t *testing.T) {
 		"When the endpoint is plain, it should be called so":         {objectstore.Config{Region: "r", Endpoint: "http://store.example", Dir: plain}, "http://store.example", ""},
 		"When the endpoint is no URL, it should say so":              {objectstore.Config{Endpoint: "http://[", Dir: plain}, "", "the endpoint is no URL"},
 		"When the endpoint has no scheme, it should say so":          {objectstore.Config{Endpoint: "store.example", Dir: plain}, "", "the endpoint: "},
-		"When the Secret has no such key, it should name it":         {objectstore.Config{Region: "r", Dir: plain, Key: "cloud"}, "", `key "cloud" is no AWS credentials file`},
+		"When the Secret has no such key, it should name it":         {objectstore.Config{Region: "r", Dir: plain, Key: "cloud"}, "", `key "cloud": it is no AWS credentials file`},
 		"When the profile is another, it should say which":           {objectstore.Config{Region: "r", Dir: files(t, map[string]string{"credentials": "[backup]\n" + keys[10:]})}, "", "with a profile [default]"},
 		"When a key is missing, it should say which there must be":   {objectstore.Config{Region: "r", Dir: files(t, map[string]string{"credentials": "[default]\nregion = hunter2\n"})}, "", "that has aws_access_key_id"},
 		"When the file is none, it should not be repeated":           {objectstore.Config{Region: "r", Dir: files(t, map[string]string{"credentials": "hunter2"})}, "", "is no AWS credentials file"},

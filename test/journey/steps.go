@@ -61,6 +61,8 @@ func (w *Walker) Install(ctx context.Context, extra ...string) error {
 	argv := []string{"hypershift", "install",
 		"--hypershift-image", specs["hypershift"],
 		"--hcp-egress-block-cidrs", strings.Join([]string{env.Gateway + "/32", env.PodNetwork, env.ServiceNetwork}, ","),
+		// The store of backups is on the host, as are MAAS and the registry.
+		"--object-store-allow-cidrs", env.Gateway + "/32",
 		"--additional-trust-bundle", w.environment().RegistryCA()}
 	if err := w.Type(ctx, append(argv, extra...)...); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,7 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 	"github.com/openshift/hypershift/support/component"
 	"github.com/openshift/hypershift/support/hosted"
+	"github.com/openshift/hypershift/support/objectstore"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -36,6 +38,9 @@ const (
 	// removal is how long what is stored may take to be removed.
 	removal = 10 * time.Minute
 )
+
+// hostIP tells the pod which address its node has: object stores of tenants are not there.
+var hostIP = corev1.EnvVar{Name: objectstore.EnvHostIP, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.hostIP"}}}
 
 func jobName(asked *hyperv1.HCPEtcdBackup) string     { return appLabel + "-" + string(asked.UID) }
 func removalName(asked *hyperv1.HCPEtcdBackup) string { return appLabel + "-rm-" + string(asked.UID) }
@@ -113,7 +118,7 @@ func (r *Reconciler) job(name string, asked *hyperv1.HCPEtcdBackup, deadline tim
 		hyperv1.NeedManagementKASAccessLabel: "true",
 	}
 	container := corev1.Container{
-		Name: appLabel, Image: r.Image, Env: r.Env, Command: []string{"/usr/bin/control-plane-operator", "etcd-backup"},
+		Name: appLabel, Image: r.Image, Env: append(slices.Clone(r.Env), hostIP), Command: []string{"/usr/bin/control-plane-operator", "etcd-backup"},
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		SecurityContext: &corev1.SecurityContext{
 			ReadOnlyRootFilesystem: ptr.To(true), AllowPrivilegeEscalation: ptr.To(false),
