@@ -3,8 +3,10 @@
 package webhook
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -90,6 +92,15 @@ func TestWithAPIServer(t *testing.T) {
 		g.Expect(c.Create(ctx, pool("probe", fixture.ClusterName), client.DryRunAll)).To(Succeed())
 	}
 	g.Eventually(works, patience, tick).Should(Succeed())
+
+	t.Run("When a client offers HTTP/2 it should be served HTTP/1.1", func(t *testing.T) {
+		g := NewWithT(t)
+		dialer := &tls.Dialer{Config: &tls.Config{NextProtos: []string{"h2", "http/1.1"}, InsecureSkipVerify: true}}
+		connection, err := dialer.DialContext(ctx, "tcp", fmt.Sprintf("localhost:%d", port))
+		g.Expect(err).NotTo(HaveOccurred())
+		defer connection.Close()
+		g.Expect(connection.(*tls.Conn).ConnectionState().NegotiatedProtocol).To(Equal("http/1.1"))
+	})
 
 	t.Run("When a NodePool names no release it should get its cluster's", func(t *testing.T) {
 		g := NewWithT(t)

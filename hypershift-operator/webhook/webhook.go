@@ -40,6 +40,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Port: o.Port,
 		TLSOpts: []func(*tls.Config){func(c *tls.Config) {
 			c.MinVersion = tls.VersionTLS12
+			// Every pod may call it. HTTP/2 has had defects by which one client stops a server.
+			c.NextProtos = []string{"http/1.1"}
 			c.GetCertificate = certificate.Serving
 		}},
 	})
