@@ -47,7 +47,7 @@ func TestRun(t *testing.T) {
 		want string
 	}{
 		"no target":             {options{}, "--target is missing"},
-		"an API in other words": {options{target: "https://x", requiredAPIs: []string{"config.openshift.io/v1"}, kubeconfig: kubeconfig(t, &rest.Config{Host: "https://x"})}, "write it as group,version,kind"},
+		"an API in other words": {options{target: "https://x", requiredAPIs: []string{"config.openshift.io/v1"}, kubeconfig: kubeconfigFile(t, &rest.Config{Host: "https://x"})}, "write it as group,version,kind"},
 		"no kubeconfig":         {options{target: "https://x", infrastructure: true, kubeconfig: "missing"}, "--kubeconfig: reading kubeconfig missing"},
 	}
 	for name, tc := range wrong {
@@ -57,8 +57,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// kubeconfig writes the access of config into a file.
-func kubeconfig(t *testing.T, config *rest.Config) string {
+// kubeconfigFile writes the access of config into a file.
+func kubeconfigFile(t *testing.T, config *rest.Config) string {
 	t.Helper()
 	c := clientcmdapi.NewConfig()
 	c.Clusters["x"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
@@ -77,7 +77,7 @@ func kubeconfig(t *testing.T, config *rest.Config) string {
 
 func TestChecks(t *testing.T) {
 	config := testenv.Start(t)
-	file := kubeconfig(t, config)
+	file := kubeconfigFile(t, config)
 	// A check gives up after ten seconds, also where it is the machine that is busy, and is made again.
 	outcome := func(g Gomega, o options) AsyncAssertion {
 		o.target, o.kubeconfig = "https://unused", file

@@ -21,7 +21,7 @@ import (
 	"github.com/openshift/hypershift/support/testenv"
 )
 
-func kubeconfig(t *testing.T, config *rest.Config) string {
+func kubeconfigFile(t *testing.T, config *rest.Config) string {
 	t.Helper()
 	file := clientcmdapi.NewConfig()
 	file.Clusters["guest"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
@@ -43,7 +43,7 @@ func TestMinter(t *testing.T) {
 	}
 	token := filepath.Join(t.TempDir(), "token")
 	args := []string{"--service-account-namespace=kube-system", "--service-account-name=minted", "--token-audience=cloud",
-		"--token-file=" + token, "--kubeconfig=" + kubeconfig(t, config), "--oneshot"}
+		"--token-file=" + token, "--kubeconfig=" + kubeconfigFile(t, config), "--oneshot"}
 	mint := func(ctx context.Context, args ...string) error {
 		cmd := NewCommand()
 		cmd.SetArgs(args)
@@ -75,12 +75,12 @@ func TestMinter(t *testing.T) {
 		away.Host = "https://127.0.0.1:1"
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		NewWithT(t).Expect(mint(ctx, append(args, "--kubeconfig="+kubeconfig(t, away))...)).To(Succeed(), "not an error: the pod would be started again and again")
+		NewWithT(t).Expect(mint(ctx, append(args, "--kubeconfig="+kubeconfigFile(t, away))...)).To(Succeed(), "not an error: the pod would be started again and again")
 		NewWithT(t).Expect(ctx.Err()).To(HaveOccurred())
 	})
 	t.Run("When the kubeconfig is in a Secret of the cluster around, it should be read there", func(t *testing.T) {
 		g := NewWithT(t)
-		around := kubeconfig(t, config)
+		around := kubeconfigFile(t, config)
 		t.Setenv("KUBECONFIG", around)
 		raw, err := os.ReadFile(around)
 		g.Expect(err).NotTo(HaveOccurred())

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/imageregistry"
 )
 
 // Taken is the pull spec under which a control plane took what its HostedCluster calls image, and whether it did: with a
@@ -54,11 +55,11 @@ func annotated(pool *hyperv1.NodePool) (string, bool) {
 	if !ok || named != image {
 		return "", false
 	}
-	reference, err := name.NewDigest(pinned)
-	if err != nil {
+	reference, err := imageregistry.Parse(pinned)
+	if _, digest := reference.(name.Digest); err != nil || !digest {
 		return "", false
 	}
-	spec, err := name.ParseReference(image)
+	spec, err := imageregistry.Parse(image)
 	if err != nil || spec.Context() != reference.Context() {
 		return "", false
 	}

@@ -21,6 +21,14 @@ const (
 	MaxLayers = 127
 )
 
+// ImageError reports an image that is not read because of what it is. It names images, layers and sizes, and no address.
+type ImageError struct{ text string }
+
+// Error says what is refused.
+func (e *ImageError) Error() string { return e.text }
+
+func refuse(format string, args ...any) error { return &ImageError{text: fmt.Sprintf(format, args...)} }
+
 // ConfigFile reads an image's configuration, unless its manifest says that it is larger than MaxMetadata. The library reads as much as
 // the manifest says.
 func ConfigFile(image v1.Image, named string) (*v1.ConfigFile, error) {
@@ -36,7 +44,7 @@ func checkConfig(image v1.Image, named string) error {
 		return err
 	}
 	if size := manifest.Config.Size; size < 0 || size > MaxMetadata {
-		return fmt.Errorf("the configuration of image %s has %d bytes, more than the %d that are read", named, size, MaxMetadata)
+		return refuse("the configuration of image %s has %d bytes, more than the %d that are read", named, size, MaxMetadata)
 	}
 	return nil
 }
@@ -72,7 +80,7 @@ func (b *bounded) Layers() ([]v1.Layer, error) {
 		return nil, err
 	}
 	if len(layers) > MaxLayers {
-		return nil, fmt.Errorf("image %s has %d layers, more than the %d that are read", b.named, len(layers), MaxLayers)
+		return nil, refuse("image %s has %d layers, more than the %d that are read", b.named, len(layers), MaxLayers)
 	}
 	all := make([]v1.Layer, 0, len(layers))
 	for _, layer := range layers {
@@ -148,9 +156,9 @@ func unpack(compressed io.Reader) (io.Reader, error) {
 	case len(text) > tarMagicAt && strings.HasPrefix(text[tarMagicAt:], tarMagic), len(bytes.Trim(start, "\x00")) == 0:
 		return buffered, nil
 	case strings.HasPrefix(text, zstdMagic):
-		return nil, errors.New("it is compressed with zstd: " + formatsRead)
+		return nil, refuse("it is compressed with zstd: %s", formatsRead)
 	}
-	return nil, errors.New("it is compressed in an unknown way: " + formatsRead)
+	return nil, refuse("it is compressed in an unknown way: %s", formatsRead)
 }
 
 // layerContent is an unpacked layer, which fails when there is more than its bound.
@@ -169,7 +177,7 @@ func (l *layerContent) Read(p []byte) (int, error) {
 	n, err := l.Reader.Read(p)
 	if int64(n) > l.left {
 		n, l.left = int(l.left), 0
-		return n, fmt.Errorf("%s unpacks to more than %d bytes", l.what, l.limit)
+		return n, refuse("%s unpacks to more than %d bytes", l.what, l.limit)
 	}
 	l.left -= int64(n)
 	return n, err

@@ -4,7 +4,6 @@ package imageregistry
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -34,15 +33,12 @@ func (c *checked) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil || isBlob(request) {
 		return answer, err
 	}
-	if answer.ContentLength > MaxMetadata && request.Method != http.MethodHead {
-		return nil, errors.Join(tooLarge(request), answer.Body.Close())
-	}
 	answer.Body = &metadataBody{ReadCloser: answer.Body, left: MaxMetadata, failure: tooLarge(request)}
 	return answer, nil
 }
 
 func tooLarge(request *http.Request) error {
-	return fmt.Errorf("the answer of %s to %s is larger than %d bytes", request.URL.Host, request.URL.Path, MaxMetadata)
+	return refuse("the registry's answer to %s is larger than %d bytes", request.URL.Path, MaxMetadata)
 }
 
 // isBlob reports whether a request reads a layer or a configuration, or was redirected from such a request. The digest in the manifest

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/imageregistry"
 	"github.com/openshift/hypershift/support/safeerror"
 )
 
@@ -42,7 +43,8 @@ var advice = map[Reason]string{
 	ReasonUnauthorized:     "add credentials for the registry to the pull secret, and check that they may read the repository",
 	ReasonNotARelease:      "name a release payload: an OpenShift release image, or one made with `hypershift release build`",
 	ReasonNotAllowed:       "name an image of an allowed registry, or have an administrator allow its registry",
-	ReasonUnreachable:      "check that the registry is up and serves HTTPS, that its name resolves, and that its CA is in the trust bundle (--additional-trust-bundle of both the operator and the cluster)",
+	ReasonUnreachable: "check that the registry is up and serves HTTPS, that its name resolves, and that its CA is in the trust bundle " +
+		"(--additional-trust-bundle of both the operator and the cluster)",
 }
 
 // Error is the error of every Lookup.
@@ -62,11 +64,17 @@ func (e *Error) Error() string {
 // cause describes the error in one line. Errors of the network are described by their class: they name addresses and repeat
 // what was answered there.
 func (e *Error) cause() string {
-	ours := e.Reason == ReasonInvalidReference || e.Reason == ReasonNotAllowed || errors.Is(e.Err, errNotARelease)
+	ours := e.Reason == ReasonInvalidReference || e.Reason == ReasonNotAllowed || errors.Is(e.Err, errNotARelease) || refusedImage(e.Err)
 	if !ours || safeerror.Network(e.Err) {
 		return safeerror.Text(e.Err)
 	}
 	return condition.Shorten(strings.Join(strings.Fields(e.Err.Error()), " "), mostCause)
+}
+
+// refusedImage reports whether an image is not read because of what it is, such as a layer of an unknown compression.
+func refusedImage(err error) bool {
+	_, refused := errors.AsType[*imageregistry.ImageError](err)
+	return refused
 }
 
 func (e *Error) Unwrap() error { return e.Err }
@@ -88,7 +96,7 @@ func classify(image string, err error) *Error {
 }
 
 func reasonOfRegistryError(err error) Reason {
-	if errors.Is(err, errNotARelease) {
+	if errors.Is(err, errNotARelease) || refusedImage(err) {
 		return ReasonNotARelease
 	}
 	te, ok := errors.AsType[*transport.Error](err)

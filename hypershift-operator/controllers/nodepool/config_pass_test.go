@@ -181,7 +181,7 @@ func TestOpenShiftDocuments(t *testing.T) {
 	w, s, _ := configuring(t)
 	s.release = fixture.Payloads()[fixture.OCPImage]
 	w.Expect(w.client.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "admin"},
-		Data: map[string][]byte{"kubeconfig": []byte(kubeconfig)}})).To(Succeed())
+		Data: map[string][]byte{"kubeconfig": []byte(guestKubeconfig)}})).To(Succeed())
 	w.holds(w.hosted(), "core-1", machineConfig("core-1"), map[string]string{coreConfigLabel: "true"})
 	w.holds(w.hosted(), "not-core", machineConfig("not-core"), map[string]string{coreConfigLabel: "false"})
 	_, waiting, err := w.documents(t.Context(), s)
