@@ -57,7 +57,7 @@ func everyPolicy(t *testing.T, platform hyperv1.PlatformType) []policy {
 			hc := fixture.HostedCluster("clusters")
 			hc.Spec.Platform.Type = platform
 			for i := range hc.Spec.Services {
-				hc.Spec.Services[i].Type = kind
+				hc.Spec.Services[i].ServicePublishingStrategy.Type = kind
 			}
 			s := &scope{hc: hc, release: fixture.Payloads()[image]}
 			c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build()
