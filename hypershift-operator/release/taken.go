@@ -60,7 +60,7 @@ func annotated(pool *hyperv1.NodePool) (string, bool) {
 		return "", false
 	}
 	spec, err := imageregistry.Parse(image)
-	if err != nil || spec.Context() != reference.Context() {
+	if err != nil || spec.Context().Name() != reference.Context().Name() {
 		return "", false
 	}
 	return pinned, true

@@ -118,7 +118,7 @@ const release = "a.example/release:1"
 
 func cluster(change func(*hyperv1.HostedCluster)) *hyperv1.HostedCluster {
 	hc := &hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "tenant"}}
-	hc.Spec.Release.Image = release
+	hc.Spec.Release.Image, hc.Spec.Services = release, []hyperv1.ServicePublishingStrategyMapping{} // The schema wants them.
 	if change != nil {
 		change(hc)
 	}

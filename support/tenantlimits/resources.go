@@ -79,7 +79,7 @@ func (l *Limits) celRequests(annotations string) string {
 	fits := []string{"false"}
 	for _, b := range bounds {
 		amount := fmt.Sprintf("r.trim().substring(%d)", len(b.name)+1)
-		fits = append(fits, fmt.Sprintf("(r.trim().startsWith('%s=') && isQuantity(%s) && !quantity(%s).isGreaterThan(quantity('%s')) && quantity(%s).sign() >= 0)",
+		fits = append(fits, fmt.Sprintf("(r.trim().startsWith('%s=') && isQuantity(%s) && !quantity(%s).isGreaterThan(quantity('%s')) && !quantity(%s).isLessThan(quantity('0')))",
 			b.name, amount, amount, b.most.String(), amount))
 	}
 	return fmt.Sprintf("%s.all(k, !k.startsWith('%s') || %s[k].split(',').all(r, %s))", annotations, requestPrefix, annotations, strings.Join(fits, " || "))
