@@ -108,7 +108,8 @@ func newRunCommand() *cobra.Command {
 	flags.IntVar(&f.webhookPort, "webhook-port", operatorwebhook.Port, "port of the webhooks, which convert objects of Cluster API; 0 serves none")
 	flags.BoolVar(&f.ciDebugOutput, "enable-ci-debug-output", false, "make control planes log more")
 	flags.StringVar(&f.egressBlocks, "hcp-egress-block-cidrs", "", "ranges that hosted pods which act for a guest must never reach")
-	flags.StringVar(&f.storeAllow, "object-store-allow-cidrs", "", "ranges that object stores of tenants may be in although they would be refused")
+	flags.StringVar(&f.storeAllow, "object-store-allow-cidrs", "",
+		"ranges that object stores of tenants may be in although they would be refused")
 	flags.BoolVar(&f.ocpMonitoring, "enable-ocp-cluster-monitoring", false, "have OpenShift's own Prometheus scrape control planes")
 	f.platforms.AddFlags(flags)
 	f.limits.AddFlags(flags)
@@ -267,7 +268,9 @@ func addControllers(mgr ctrl.Manager, f *runFlags, platforms registry.Registry, 
 		return fmt.Errorf("--object-store-allow-cidrs: %w", err)
 	}
 	passed := environment()
-	for name, ranges := range map[string]string{objectstore.EnvAllowCIDRs: f.storeAllow, objectstore.EnvRefuseCIDRs: f.egressBlocks} {
+	for name, ranges := range map[string]string{
+		objectstore.EnvAllowCIDRs: f.storeAllow, objectstore.EnvRefuseCIDRs: f.egressBlocks,
+	} {
 		if ranges != "" {
 			passed[name] = ranges
 		}

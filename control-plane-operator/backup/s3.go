@@ -41,7 +41,8 @@ func newBucket(spec hyperv1.HCPEtcdBackupS3, dir string) (*bucket, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := objectstore.New(objectstore.Config{Region: spec.Region, Endpoint: spec.Endpoint, Dir: dir, Guard: guard})
+	config := objectstore.Config{Region: spec.Region, Endpoint: spec.Endpoint, Dir: dir, Guard: guard}
+	client, err := objectstore.New(config)
 	if err != nil {
 		return nil, fmt.Errorf("storage.s3 with Secret %s: %w", spec.Credentials.Name, err)
 	}
@@ -143,7 +144,8 @@ func (b *bucket) explain(err error) error {
 	}
 	var refused *addressguard.RefusedError
 	if errors.As(err, &refused) {
-		return fmt.Errorf("%s: %w; an administrator can allow it with hypershift install %s", where, refused, objectstore.AllowFlag)
+		return fmt.Errorf("%s: %w; an administrator can allow it with hypershift install %s",
+			where, refused, objectstore.AllowFlag)
 	}
 	response := minio.ToErrorResponse(err)
 	switch code := response.Code; {

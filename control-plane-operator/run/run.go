@@ -258,7 +258,10 @@ func (o *options) releases() (releaseinfo.Provider, error) {
 }
 
 // inheritedVariables are passed on to components that run the operator's own image.
-var inheritedVariables = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ENABLE_SIZE_TAGGING", "KUBE_FEATURE_WatchListClient", objectstore.EnvAllowCIDRs, objectstore.EnvRefuseCIDRs}
+var inheritedVariables = []string{
+	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ENABLE_SIZE_TAGGING", "KUBE_FEATURE_WatchListClient",
+	objectstore.EnvAllowCIDRs, objectstore.EnvRefuseCIDRs,
+}
 
 func inherit(getenv func(string) string) []corev1.EnvVar {
 	var inherited []corev1.EnvVar

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package addressguard keeps a client that calls an address of a tenant's choice from calling what the tenant cannot reach.
+// Package addressguard keeps a client that calls an address of a tenant's choice from calling what the tenant cannot
+// reach.
 package addressguard
 
 import (
@@ -12,7 +13,8 @@ import (
 	"syscall"
 )
 
-// never are the addresses that no service of a tenant has: the host itself, its link, and the metadata services of clouds.
+// never are the addresses that no service of a tenant has: the host itself, its link, and the metadata services of
+// clouds.
 var never = mustPrefixes(
 	"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3", "100.100.100.200/32", "192.0.0.192/32",
 	"::/128", "::1/128", "fe80::/10", "ff00::/8", "fd00:ec2::254/128", "fd20:ce::254/128",
@@ -21,11 +23,11 @@ var never = mustPrefixes(
 // embedding are the IPv6 ranges that stand for an IPv4 address, which is in their last four bytes.
 var embedding = mustPrefixes("64:ff9b::/96", "::/96")
 
-// Guard keeps a client that calls an endpoint of a tenant's choice from calling what the tenant cannot reach. Private networks are
-// allowed, since MAAS, object stores and other clusters are there.
+// Guard keeps a client that calls an endpoint of a tenant's choice from calling what the tenant cannot reach. Private
+// networks are allowed, since MAAS, object stores and other clusters are there.
 type Guard struct {
-	// Allow are ranges that are called whatever else is said. Refuse are ranges that are not called, beside the addresses that no
-	// service of a tenant has.
+	// Allow are ranges that are called whatever else is said. Refuse are ranges that are not called, beside the
+	// addresses that no service of a tenant has.
 	Allow, Refuse []netip.Prefix
 	// RefuseAt are single ports that are not called, such as that of the management cluster's API.
 	RefuseAt []netip.AddrPort
@@ -44,17 +46,19 @@ type RefusedError struct{}
 
 // Error says which addresses are refused. The caller adds the flag by which an administrator allows them.
 func (*RefusedError) Error() string {
-	return "its address is blocked by the address policy (the host, its link, metadata services, or the management cluster)"
+	return "its address is blocked by the address policy " +
+		"(the host, its link, metadata services, or the management cluster)"
 }
 
-// check refuses an address. It is asked about the address that a connection is about to go to, after names were resolved, so that a
-// name which changes its address in between gains nothing.
+// check refuses an address. It is asked about the address that a connection is about to go to, after names were
+// resolved, so that a name which changes its address in between gains nothing.
 func (g *Guard) check(at netip.AddrPort) error {
 	address := plain(at.Addr())
 	switch {
 	case contains(g.Allow, address):
 		return nil
-	case contains(never, address), contains(g.Refuse, address), g.Own != nil && g.Own.Contains(netip.AddrPortFrom(address, at.Port())):
+	case contains(never, address), contains(g.Refuse, address),
+		g.Own != nil && g.Own.Contains(netip.AddrPortFrom(address, at.Port())):
 		return &RefusedError{}
 	}
 	for _, refused := range g.RefuseAt {
@@ -96,7 +100,8 @@ func contains(prefixes []netip.Prefix, address netip.Addr) bool {
 	return false
 }
 
-// New reads lists of ranges such as "10.0.0.0/8,fd00::/8". In a pod, it refuses the API of the cluster that the pod is in.
+// New reads lists of ranges such as "10.0.0.0/8,fd00::/8". In a pod, it refuses the API of the cluster that the pod
+// is in.
 func New(allow, refuse string) (*Guard, error) {
 	allowed, err := ParsePrefixes(allow)
 	if err != nil {

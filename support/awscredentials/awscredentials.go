@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package awscredentials reads AWS credentials files that a tenant wrote. AWS's libraries run the program that such a file names
-// (credential_process), read other files and profiles, and call other services. This package takes keys and nothing else.
+// Package awscredentials reads AWS credentials files that a tenant wrote. AWS's libraries run the program that such a
+// file names (credential_process), read other files and profiles, and call other services. This package takes keys
+// and nothing else.
 package awscredentials
 
 import (

@@ -15,13 +15,15 @@ import (
 )
 
 const (
-	// MaxLayer bounds an unpacked layer in bytes. The largest of a node image has about 130 MB, and of an OpenShift base image 250 MB.
+	// MaxLayer bounds an unpacked layer in bytes. The largest of a node image has about 130 MB, and of an OpenShift base
+	// image 250 MB.
 	MaxLayer = 1 << 30
 	// MaxLayers bounds the layers of an image; container runtimes refuse more than 127.
 	MaxLayers = 127
 )
 
-// ImageError reports an image that is not read because of what it is. It names images, layers and sizes, and no address.
+// ImageError reports an image that is not read because of what it is. It names images, layers and sizes, and no
+// address.
 type ImageError struct{ text string }
 
 // Error says what is refused.
@@ -29,8 +31,8 @@ func (e *ImageError) Error() string { return e.text }
 
 func refuse(format string, args ...any) error { return &ImageError{text: fmt.Sprintf(format, args...)} }
 
-// ConfigFile reads an image's configuration, unless its manifest says that it is larger than MaxMetadata. The library reads as much as
-// the manifest says.
+// ConfigFile reads an image's configuration, unless its manifest says that it is larger than MaxMetadata. The library
+// reads as much as the manifest says.
 func ConfigFile(image v1.Image, named string) (*v1.ConfigFile, error) {
 	if err := checkConfig(image, named); err != nil {
 		return nil, err
@@ -49,8 +51,9 @@ func checkConfig(image v1.Image, named string) error {
 	return nil
 }
 
-// Bound returns an image whose configuration and layers can be read within bounds: a layer is gzip or plain tar, and unpacks to
-// MaxLayer bytes at most. named is the image in errors. What is read of the image but this, such as a compressed layer, stays as it is.
+// Bound returns an image whose configuration and layers can be read within bounds: a layer is gzip or plain tar, and
+// unpacks to MaxLayer bytes at most. named is the image in errors. What is read of the image but this, such as a
+// compressed layer, stays as it is.
 func Bound(image v1.Image, named string) v1.Image {
 	return &bounded{Image: image, named: named, limit: MaxLayer}
 }

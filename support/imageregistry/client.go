@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imageregistry is the only way by which our programs read images. Its client speaks HTTPS, also to private addresses and to
-// localhost, where the library would fall back to plain HTTP. What a registry says of sizes is not trusted: manifests, configurations
-// and layers have bounds.
+// Package imageregistry is the only way by which our programs read images. Its client speaks HTTPS, also to private
+// addresses and to localhost, where the library would fall back to plain HTTP. What a registry says of sizes is not
+// trusted: manifests, configurations and layers have bounds.
 package imageregistry
 
 import (
@@ -28,15 +28,15 @@ type Client struct {
 	Transport http.RoundTripper
 	// Keychain finds credentials; nil means none.
 	Keychain authn.Keychain
-	// Insecure allows plain HTTP too. It is for a registry that its user called insecure, and never for one that a tenant chose and
-	// the management cluster calls.
+	// Insecure allows plain HTTP too. It is for a registry that its user called insecure, and never for one that a
+	// tenant chose and the management cluster calls.
 	Insecure bool
 	// Backoff says how requests are repeated; the zero value means three attempts within a second.
 	Backoff remote.Backoff
 }
 
-// NewTransport makes an HTTP transport for registries that trusts the system's CAs and those of the PEM bundle. insecure accepts any
-// certificate.
+// NewTransport makes an HTTP transport for registries that trusts the system's CAs and those of the PEM bundle.
+// insecure accepts any certificate.
 func NewTransport(caBundle []byte, insecure bool) (*http.Transport, error) {
 	base, ok := remote.DefaultTransport.(*http.Transport)
 	if !ok {
@@ -103,7 +103,8 @@ func (c *Client) Head(ctx context.Context, ref name.Reference) (*v1.Descriptor, 
 	return descriptor, primary(err)
 }
 
-// Get reads the manifest that a reference names. What its Image and ImageIndex return must be read through Bound and ConfigFile.
+// Get reads the manifest that a reference names. What its Image and ImageIndex return must be read through Bound and
+// ConfigFile.
 func (c *Client) Get(ctx context.Context, ref name.Reference) (*remote.Descriptor, error) {
 	descriptor, err := remote.Get(ref, c.options(ctx)...)
 	return descriptor, primary(err)
@@ -129,8 +130,8 @@ func (c *Client) Write(ctx context.Context, target name.Reference, content remot
 	return fmt.Errorf("%T is no image", content)
 }
 
-// primary drops the answer to a fallback without TLS: the library asks private addresses for it, which a client that is not insecure
-// refuses, and an insecure registry's answer to HTTPS is what matters.
+// primary drops the answer to a fallback without TLS: the library asks private addresses for it, which a client that
+// is not insecure refuses, and an insecure registry's answer to HTTPS is what matters.
 func primary(err error) error {
 	if err == nil {
 		return nil

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// ErrPlainHTTP reports a request without TLS that was not sent. It would carry the pull secret, and anyone on the way could answer it.
+// ErrPlainHTTP reports a request without TLS that was not sent. It would carry the pull secret, and anyone on the way
+// could answer it.
 var ErrPlainHTTP = errors.New("plain HTTP is refused; serve the registry with HTTPS")
 
 // MaxMetadata bounds manifests, configurations, tokens and other answers but layers, in bytes.
@@ -41,8 +42,8 @@ func tooLarge(request *http.Request) error {
 	return refuse("the registry's answer to %s is larger than %d bytes", request.URL.Path, MaxMetadata)
 }
 
-// isBlob reports whether a request reads a layer or a configuration, or was redirected from such a request. The digest in the manifest
-// and the bounds of Bound and ConfigFile hold for those.
+// isBlob reports whether a request reads a layer or a configuration, or was redirected from such a request. The
+// digest in the manifest and the bounds of Bound and ConfigFile hold for those.
 func isBlob(request *http.Request) bool {
 	for ; request != nil; request = before(request) {
 		if strings.Contains(request.URL.Path, "/blobs/") {

@@ -47,8 +47,8 @@ func Load(raw []byte, o Options) (*rest.Config, error) {
 	return access.Config(o)
 }
 
-// Config returns a client configuration. Its clients follow no redirect, and fail on answers that are larger than the bound. A
-// proxy of the kubeconfig's is used only with a Guard, which checks its address.
+// Config returns a client configuration. Its clients follow no redirect, and fail on answers that are larger than the
+// bound. A proxy of the kubeconfig's is used only with a Guard, which checks its address.
 func (a *Access) Config(o Options) (*rest.Config, error) {
 	config := a.config()
 	if a.ProxyURL != "" {
@@ -124,7 +124,8 @@ func (b *bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets client-go find the transport below.
 func (b *bounded) WrappedRoundTripper() http.RoundTripper { return b.next }
 
-// endless reports whether a request asks for a stream: a watch, or a log that is followed. Its reader handles one event at a time.
+// endless reports whether a request asks for a stream: a watch, or a log that is followed. Its reader handles one
+// event at a time.
 func endless(query url.Values) bool {
 	on := func(key string) bool { return query.Get(key) == "true" || query.Get(key) == "1" }
 	return on("watch") || on("follow")

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubeconfig loads kubeconfigs out of clusters. A kubeconfig can name programs, files and other users: client-go follows them
-// with the rights of the program that reads it. This package takes a server, its CA, and a client certificate or a token as data. It
-// refuses everything else.
+// Package kubeconfig loads kubeconfigs out of clusters. A kubeconfig can name programs, files and other users:
+// client-go follows them with the rights of the program that reads it. This package takes a server, its CA, and a
+// client certificate or a token as data. It refuses everything else.
 package kubeconfig
 
 import (

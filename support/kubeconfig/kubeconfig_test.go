@@ -136,7 +136,8 @@ func TestEveryFieldIsDecided(t *testing.T) {
 	}
 }
 
-// FuzzParse reads what a tenant wrote. What is taken names no file, no program and no other user, and is the same when written again.
+// FuzzParse reads what a tenant wrote. What is taken names no file, no program and no other user, and is the same
+// when written again.
 func FuzzParse(f *testing.F) {
 	f.Add(written(f, func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo) {}))
 	for _, change := range refused {

@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// maxMachinesBody bounds a list of machines in bytes. One with few interfaces takes some 15 KB, one with many up to 60 KB.
+	// maxMachinesBody bounds a list of machines in bytes. One with few interfaces takes some 15 KB, one with many up to
+	// 60 KB.
 	maxMachinesBody = 128 << 20
 	// maxListBody bounds another list, and maxObjectBody anything else, in bytes.
 	maxListBody   = 16 << 20

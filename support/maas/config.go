@@ -40,8 +40,8 @@ type Config struct {
 	WriteTimeout time.Duration
 	// DialTimeout bounds the connection and the TLS handshake. Zero means 5 s.
 	DialTimeout time.Duration
-	// MaxBody bounds what is read of any answer, in bytes. Zero means 128 MiB of a list of machines, 16 MiB of another list, and 4 MiB
-	// of anything else.
+	// MaxBody bounds what is read of any answer, in bytes. Zero means 128 MiB of a list of machines, 16 MiB of another
+	// list, and 4 MiB of anything else.
 	MaxBody int64
 	// Retry says how calls are repeated; the zero value means its defaults.
 	Retry RetryPolicy

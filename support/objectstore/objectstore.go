@@ -50,8 +50,8 @@ type Config struct {
 	Guard *addressguard.Guard
 }
 
-// Environment by which the operator tells the pods of hosted control planes where object stores of tenants may be, see GuardFrom. EnvHostIP
-// is the address of the pod's node, which is refused unless it is allowed.
+// Environment by which the operator tells the pods of hosted control planes where object stores of tenants may be,
+// see GuardFrom. EnvHostIP is the address of the pod's node, which is refused unless it is allowed.
 const (
 	EnvAllowCIDRs  = "OBJECT_STORE_ALLOW_CIDRS"
 	EnvRefuseCIDRs = "OBJECT_STORE_REFUSE_CIDRS"
@@ -61,7 +61,8 @@ const (
 // AllowFlag is the flag of install by which an administrator allows ranges.
 const AllowFlag = "--object-store-allow-cidrs"
 
-// GuardFrom reads the address policy from the environment. It refuses the management cluster's API, and the pod's own node.
+// GuardFrom reads the address policy from the environment. It refuses the management cluster's API, and the pod's own
+// node.
 func GuardFrom(getenv func(string) string) (*addressguard.Guard, error) {
 	guard, err := addressguard.New(getenv(EnvAllowCIDRs), getenv(EnvRefuseCIDRs))
 	if err != nil {

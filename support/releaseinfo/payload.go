@@ -145,8 +145,8 @@ func layerOf(files map[string][]byte) (v1.Layer, error) {
 	})
 }
 
-// Read reads the payload in the image of a release, within the bounds of package imageregistry. named is the image in errors, which
-// say so when it is no release.
+// Read reads the payload in the image of a release, within the bounds of package imageregistry. named is the image in
+// errors, which say so when it is no release.
 func Read(img v1.Image, named string) (Payload, error) {
 	return readPayload(imageregistry.Bound(img, named))
 }

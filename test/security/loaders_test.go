@@ -53,7 +53,8 @@ func TestCredentialsFileRunsNoProgram(t *testing.T) {
 	g.Expect(ran).NotTo(BeAnExistingFile())
 }
 
-// TestObjectStoreInsideTheManagementNetwork: the pod of a backup reaches the API of the management cluster, MAAS and nodes, the tenant does not.
+// TestObjectStoreInsideTheManagementNetwork: the pod of a backup reaches the API of the management cluster, MAAS and
+// nodes, the tenant does not.
 func TestObjectStoreInsideTheManagementNetwork(t *testing.T) {
 	url, reached := inner(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) })
 	t.Setenv(objectstore.EnvRefuseCIDRs, "10.0.0.0/8")
@@ -102,7 +103,8 @@ func TestKubeconfigSendsNoFile(t *testing.T) {
 	g.Expect(got.Load()).To(BeZero())
 }
 
-// TestRegistryWithoutTLS: 0.1.0 sent the pull secret in clear to a private address, and believed what anyone on the way answered.
+// TestRegistryWithoutTLS: 0.1.0 sent the pull secret in clear to a private address, and believed what anyone on the
+// way answered.
 func TestRegistryWithoutTLS(t *testing.T) {
 	g := NewWithT(t)
 	url, reached := inner(t, func(w http.ResponseWriter, _ *http.Request) {

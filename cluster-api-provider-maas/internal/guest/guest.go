@@ -146,7 +146,8 @@ func (n *Nodes) connect(ctx context.Context, key client.ObjectKey, c *cluster) e
 		return nil
 	}
 	// A list has all nodes of the cluster.
-	cfg, err := kubeconfig.Load(secret.Data[kubeconfigKey], kubeconfig.Options{Timeout: callTimeout, MaxAnswer: kubeconfig.MaxList})
+	options := kubeconfig.Options{Timeout: callTimeout, MaxAnswer: kubeconfig.MaxList}
+	cfg, err := kubeconfig.Load(secret.Data[kubeconfigKey], options)
 	if err != nil {
 		return fmt.Errorf("the kubeconfig in key %q of Secret %s is unusable: %w", kubeconfigKey, name, err)
 	}

@@ -40,7 +40,9 @@ const (
 )
 
 // hostIP tells the pod which address its node has: object stores of tenants are not there.
-var hostIP = corev1.EnvVar{Name: objectstore.EnvHostIP, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.hostIP"}}}
+var hostIP = corev1.EnvVar{Name: objectstore.EnvHostIP, ValueFrom: &corev1.EnvVarSource{
+	FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.hostIP"},
+}}
 
 func jobName(asked *hyperv1.HCPEtcdBackup) string     { return appLabel + "-" + string(asked.UID) }
 func removalName(asked *hyperv1.HCPEtcdBackup) string { return appLabel + "-rm-" + string(asked.UID) }
@@ -118,7 +120,8 @@ func (r *Reconciler) job(name string, asked *hyperv1.HCPEtcdBackup, deadline tim
 		hyperv1.NeedManagementKASAccessLabel: "true",
 	}
 	container := corev1.Container{
-		Name: appLabel, Image: r.Image, Env: append(slices.Clone(r.Env), hostIP), Command: []string{"/usr/bin/control-plane-operator", "etcd-backup"},
+		Name: appLabel, Image: r.Image, Env: append(slices.Clone(r.Env), hostIP),
+		Command:                  []string{"/usr/bin/control-plane-operator", "etcd-backup"},
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		SecurityContext: &corev1.SecurityContext{
 			ReadOnlyRootFilesystem: ptr.To(true), AllowPrivilegeEscalation: ptr.To(false),

@@ -82,7 +82,8 @@ func (l *privateLink) open(ctx context.Context) (awssdk.Config, error) {
 	if l.endpoint != "" {
 		options = append(options, config.WithBaseEndpoint(l.endpoint))
 	}
-	loaded, err := config.LoadDefaultConfig(ctx, options...) //nolint:forbidigo // The file is the administrator's, named by a flag.
+	//nolint:forbidigo // The file is the administrator's, named by a flag.
+	loaded, err := config.LoadDefaultConfig(ctx, options...)
 	if err != nil {
 		return awssdk.Config{}, errors.New("the file of --aws-private-creds is no AWS credentials file with a profile [default]")
 	}

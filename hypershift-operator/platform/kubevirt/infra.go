@@ -122,10 +122,12 @@ func (at target) kubeconfig(ctx context.Context, c client.Reader) ([]byte, error
 	}
 	raw := source.Data[ref.Key]
 	if len(raw) == 0 {
-		return nil, &infraError{reason: reasonNoCredentials, message: fmt.Sprintf("Secret %s has no kubeconfig under %s", key, ref.Key)}
+		message := fmt.Sprintf("Secret %s has no kubeconfig under %s", key, ref.Key)
+		return nil, &infraError{reason: reasonNoCredentials, message: message}
 	}
 	if _, err := kubeconfig.Parse(raw); err != nil {
-		return nil, &infraError{reason: reasonNoCredentials, message: fmt.Sprintf("the kubeconfig under %s of Secret %s is not used: %v", ref.Key, key, err)}
+		message := fmt.Sprintf("the kubeconfig under %s of Secret %s is not used: %v", ref.Key, key, err)
+		return nil, &infraError{reason: reasonNoCredentials, message: message}
 	}
 	return raw, nil
 }

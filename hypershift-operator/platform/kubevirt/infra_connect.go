@@ -115,7 +115,8 @@ func tell(err error) error {
 		return &infraError{reason: reasonRefused, connection: true, message: "its address is blocked by the address policy; " +
 			"an administrator can allow it with hypershift install --kubevirt-allow-cidrs"}
 	case errors.As(err, &large):
-		return &infraError{reason: reasonFailed, connection: true, message: fmt.Sprintf("its answer is larger than %d bytes", large.Limit)}
+		message := fmt.Sprintf("its answer is larger than %d bytes", large.Limit)
+		return &infraError{reason: reasonFailed, connection: true, message: message}
 	case errors.Is(err, kubeconfig.ErrRedirect):
 		return &infraError{reason: reasonFailed, message: "it redirects to another URL; name that URL in the kubeconfig"}
 	case apierrors.IsServiceUnavailable(err):
