@@ -215,10 +215,10 @@ func newManager(config *rest.Config, f *runFlags, platforms registry.Registry) (
 
 // addMetrics lets the operator tell what its cache holds.
 func addMetrics(mgr ctrl.Manager, image, imageID string) error {
-	for _, c := range []prometheus.Collector{
+	for _, c := range append(hostedcluster.OrphanCollectors(),
 		metrics.New(mgr.GetClient(), clock.RealClock{}),
 		metrics.Info(image, imageID, strings.Join(supported(), ", ")),
-	} {
+	) {
 		if err := ctrlmetrics.Registry.Register(c); err != nil {
 			return fmt.Errorf("registering the operator's metrics: %w", err)
 		}
@@ -289,8 +289,9 @@ func addControllers(mgr ctrl.Manager, f *runFlags, platforms registry.Registry, 
 		Releases: releases, Platforms: platforms, Limits: &f.limits,
 	}
 	janitor := &nodepool.Janitor{Client: mgr.GetClient()}
+	orphans := &hostedcluster.Janitor{Clusters: clusters, OperatorNamespace: f.namespace, Grace: hostedcluster.OrphanGrace}
 	backups := &etcdbackup.Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}}
-	return errors.Join(clusters.SetupWithManager(mgr), pools.SetupWithManager(mgr), janitor.SetupWithManager(mgr), backups.SetupWithManager(mgr),
+	return errors.Join(clusters.SetupWithManager(mgr), orphans.SetupWithManager(mgr), pools.SetupWithManager(mgr), janitor.SetupWithManager(mgr), backups.SetupWithManager(mgr),
 		addWebhook(mgr, f), addVersions(mgr, f.namespace), mgr.Add(&newcomers{cache: mgr.GetCache(), reader: mgr.GetAPIReader(), platforms: platforms}))
 }
 

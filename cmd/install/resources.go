@@ -22,6 +22,7 @@ import (
 	"github.com/openshift/hypershift/support/namespaceguard"
 	"github.com/openshift/hypershift/support/objectstore"
 	"github.com/openshift/hypershift/support/operatorwebhook"
+	"github.com/openshift/hypershift/support/protected"
 )
 
 const (
@@ -72,6 +73,7 @@ func (o *Options) resources() []client.Object {
 		objs = append(objs, o.platformTrust())
 	}
 	objs = append(objs, namespaceguard.Objects()...)
+	objs = append(objs, protected.Objects()...)
 	objs = append(objs, o.limits.Objects()...)
 	objs = append(objs, o.addition.Objects...)
 	objs = append(objs, o.serviceAccount())

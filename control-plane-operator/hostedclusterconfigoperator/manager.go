@@ -228,6 +228,7 @@ func (o *options) ofNodes(c *clusters, controlPlane client.ObjectKey, gate pause
 			r := &node.Reconciler{
 				Guest: c.mgr.GetClient(), Management: c.management.GetClient(), Live: c.management.GetAPIReader(), Namespace: o.namespace,
 				Pause: gate, Clock: clock.RealClock{}, Deletions: node.NewDeletions(clock.RealClock{}),
+				Recorder: c.management.GetEventRecorder("node-identity"),
 			}
 			return r.SetupWithManager(c.mgr, kept)
 		},

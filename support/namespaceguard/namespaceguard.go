@@ -20,7 +20,7 @@ const (
 	Name = "hypershift-control-plane-namespaces"
 	// ReleasedAnnotation is on a namespace that may be deleted, with any value: the operator sets it when the machines
 	// are gone. A person who knows better may set it too.
-	ReleasedAnnotation = "hypershift.openshift.io/namespace-released"
+	ReleasedAnnotation = hyperv1.NamespaceReleasedAnnotation
 )
 
 // Objects are what has the API server refuse. The rule asks for no identity, so an operator that runs elsewhere obeys it too.

@@ -14,6 +14,7 @@ import (
 	"github.com/openshift/hypershift/support/management"
 	"github.com/openshift/hypershift/support/operatorwebhook"
 	"github.com/openshift/hypershift/support/platforms"
+	"github.com/openshift/hypershift/support/protected"
 )
 
 var (
@@ -95,7 +96,8 @@ func core() []rbacv1.PolicyRule {
 func hostedClusters() []rbacv1.PolicyRule {
 	const group = "hypershift.openshift.io"
 	return []rbacv1.PolicyRule{
-		reads(group, "hostedclusters", "patch"),
+		// Policies on metadata ask for the verb administer, see support/protected.
+		reads(group, "hostedclusters", "patch", protected.Right),
 		of(group, "hostedclusters/status", "update"),
 		reads(group, "nodepools", "patch", "delete"),
 		of(group, "nodepools/status", "patch"),

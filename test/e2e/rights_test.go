@@ -25,6 +25,7 @@ var unusedRights = map[string][]string{
 	"asked by the API server itself when a Role is written or bound, which leaves no line": {
 		"escalate rbac.authorization.k8s.io/roles", "bind rbac.authorization.k8s.io/roles",
 	},
+	"asked by admission policies, which leaves no line": {"administer hypershift.openshift.io/hostedclusters"},
 	"asked by the API server itself when server-side apply creates": {
 		"create /serviceaccounts", "create /services", "create apps/deployments", "create rbac.authorization.k8s.io/roles", "create rbac.authorization.k8s.io/rolebindings",
 	},

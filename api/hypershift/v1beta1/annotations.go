@@ -163,6 +163,29 @@ const (
 	NodePoolSupportsKubevirtTopologySpreadConstraintsAnnotation = "hypershift.openshift.io/nodepool-supports-kubevirt-topology-spread-constraints"
 )
 
+// Annotations on the namespace of a control plane.
+const (
+	// NamespaceReleasedAnnotation is on a namespace that may be deleted, with any value. The operator sets it when the machines are gone;
+	// an administrator may set it too.
+	NamespaceReleasedAnnotation = "hypershift.openshift.io/namespace-released"
+	// ServedClusterAnnotation is <UID of the namespace>/<UID of the HostedCluster>. It proves that this namespace was not restored from a
+	// backup and that its HostedCluster has existed in this management cluster.
+	ServedClusterAnnotation = "hypershift.openshift.io/served-cluster"
+	// OrphanedSinceAnnotation is the time in RFC 3339 at which the operator found that the HostedCluster is gone.
+	OrphanedSinceAnnotation = "hypershift.openshift.io/orphaned-since"
+	// OrphanPolicyAnnotation says what becomes of the namespace when its HostedCluster is gone: OrphanPolicyKeep or OrphanPolicyDelete.
+	// Without it the operator deletes a namespace that it has served, after a grace period.
+	OrphanPolicyAnnotation = "hypershift.openshift.io/orphan-policy"
+)
+
+// Values of OrphanPolicyAnnotation.
+const (
+	// OrphanPolicyKeep keeps the namespace, its machines and its workloads.
+	OrphanPolicyKeep = "keep"
+	// OrphanPolicyDelete deletes them without a grace period and without proof that the operator has served the namespace.
+	OrphanPolicyDelete = "delete"
+)
+
 // Annotations and labels of a NodePool and of what is made for it.
 const (
 	// NodePoolAnnotation is <namespace>/<name> of the NodePool on what was made for it.

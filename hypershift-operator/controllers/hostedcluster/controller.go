@@ -47,6 +47,8 @@ type Settings struct {
 	OperatorNamespace string
 	// OperatorImage is the product's image, which the in-tree managers run from.
 	OperatorImage string
+	// OperatorNamespace is the operator's own, whose objects may point to any cluster; empty for none.
+	OperatorNamespace string
 	// ControlPlaneOperatorImage replaces the control-plane-operator of every payload; empty for none.
 	ControlPlaneOperatorImage string
 	// RegistryOverrides maps the prefix of an image reference to the one that replaces it.

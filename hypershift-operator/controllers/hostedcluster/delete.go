@@ -146,9 +146,6 @@ func (r *Reconciler) deleteControlPlane(ctx context.Context, s *scope) (string, 
 }
 
 func (r *Reconciler) deleteNamespace(ctx context.Context, s *scope) (string, error) {
-	if s.hc.Annotations[hyperv1.SkipDeleteHostedControlPlaneNamespaceAnnotation] == "true" {
-		return "", nil
-	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
 	if err != nil {
@@ -156,6 +153,11 @@ func (r *Reconciler) deleteNamespace(ctx context.Context, s *scope) (string, err
 	}
 	if namespace.Annotations[hyperv1.HostedClusterAnnotation] != s.backPointer() {
 		return "", nil // It was never ours.
+	}
+	if s.hc.Annotations[hyperv1.SkipDeleteHostedControlPlaneNamespaceAnnotation] == "true" {
+		// The janitor keeps it too when the cluster is gone.
+		err := upsert.Patch(ctx, r.Client, namespace, func() { annotate(namespace, hyperv1.OrphanPolicyAnnotation, hyperv1.OrphanPolicyKeep) })
+		return "", client.IgnoreNotFound(err)
 	}
 	if namespace.DeletionTimestamp == nil {
 		if waitsFor, err := r.stopWorkloads(ctx, s); err != nil || waitsFor != "" {

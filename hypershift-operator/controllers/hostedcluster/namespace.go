@@ -40,7 +40,7 @@ func (r *Reconciler) reconcileNamespace(ctx context.Context, s *scope) (ctrl.Res
 		return ctrl.Result{}, fmt.Errorf("namespace %s is being deleted by somebody else: the cluster cannot run in it any more; see its conditions for what it waits for", s.namespace)
 	}
 	s.securityUID = namespace.Annotations[hyperv1.DefaultSecurityContextUIDAnnotation]
-	return ctrl.Result{}, nil
+	return ctrl.Result{}, r.markServed(ctx, s, namespace)
 }
 
 func (r *Reconciler) shapeNamespace(ctx context.Context, s *scope, namespace *corev1.Namespace) error {

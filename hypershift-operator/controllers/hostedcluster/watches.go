@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/pace"
 	"github.com/openshift/hypershift/support/reference"
 )
@@ -54,9 +55,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// owner maps an object to the HostedCluster that its annotation, or else that of its namespace, points back to.
+// owner maps an object to the HostedCluster that its annotation, or else that of its namespace, points back to. An object is not trusted
+// to point to another tenant: its own annotation counts beside the HostedCluster and in the namespace of its control plane.
 func (r *Reconciler) owner(ctx context.Context, obj client.Object) []reconcile.Request {
-	if request, ok := backPointer(obj); ok {
+	if request, ok := backPointer(obj); ok && r.mayPoint(obj.GetNamespace(), request) {
 		return []reconcile.Request{request}
 	}
 	if obj.GetNamespace() == "" {
@@ -71,6 +73,12 @@ func (r *Reconciler) owner(ctx context.Context, obj client.Object) []reconcile.R
 		return []reconcile.Request{request}
 	}
 	return nil
+}
+
+// mayPoint reports whether objects of a namespace may point to a HostedCluster: those beside it, those of its control plane and those of the
+// operator. An object without a namespace was written by an administrator.
+func (r *Reconciler) mayPoint(namespace string, to reconcile.Request) bool {
+	return namespace == "" || namespace == to.Namespace || namespace == r.Settings.OperatorNamespace || namespace == naming.ControlPlaneNamespaceOf(to.Namespace, to.Name)
 }
 
 func backPointer(obj client.Object) (reconcile.Request, bool) {

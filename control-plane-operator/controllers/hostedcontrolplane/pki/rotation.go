@@ -18,7 +18,8 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-// everySigner stands for all signers in the annotation.
+// everySigner stands in the annotation for all signers but that of the provider's break-glass certificates. Tenants may write this entry; the
+// provider's signer is named by itself, which an admission policy allows administrators only.
 const everySigner = "all"
 
 // Signers are the Secrets of all that can be rotated: the authorities and the keys of service account tokens.
@@ -84,6 +85,9 @@ func requestsOf(text string) (map[string]string, error) {
 	requests := map[string]string{}
 	for _, name := range Signers() {
 		own, all := marks[name], marks[everySigner]
+		if name == SREBreakGlassSigner {
+			all = ""
+		}
 		if own != "" || all != "" {
 			requests[name] = strings.Trim(all+" "+own, " ")
 		}

@@ -96,7 +96,7 @@ func TestRotate(t *testing.T) {
 
 	t.Run("When all signers are to rotate, they should wait at each step until the pods have taken it", func(t *testing.T) {
 		g := NewWithT(t)
-		w.annotate(map[string]string{RotationAnnotation: "all=1"})
+		w.annotate(map[string]string{RotationAnnotation: "all=1," + SREBreakGlassSigner + "=1"})
 		for _, stage := range []pki.Stage{pki.Trusting, pki.Signing} {
 			for range 4 {
 				g.Expect(w.pass()).To(Succeed())
@@ -138,7 +138,7 @@ func TestRotate(t *testing.T) {
 
 	t.Run("When the cluster wants no overlap, a copy of the admin's kubeconfig should be refused", func(t *testing.T) {
 		g := NewWithT(t)
-		w.annotate(map[string]string{RotationAnnotation: "all=1", OverlapAnnotation: "0s"})
+		w.annotate(map[string]string{RotationAnnotation: "all=1," + SREBreakGlassSigner + "=1", OverlapAnnotation: "0s"})
 		settle()
 		g.Expect(w.stages()).To(BeEmpty())
 		_, err := oldAdmin.Verify(verifyOptions(w))
@@ -151,7 +151,7 @@ func TestRotate(t *testing.T) {
 		g := NewWithT(t)
 		w.roll()
 		root := w.secret(RootCA)
-		w.annotate(map[string]string{RotationAnnotation: "all=1,system-admin-signer=lost-laptop", OverlapAnnotation: "0s"})
+		w.annotate(map[string]string{RotationAnnotation: "all=1,system-admin-signer=lost-laptop," + SREBreakGlassSigner + "=1", OverlapAnnotation: "0s"})
 		settle()
 		g.Expect(w.stages()).To(Equal(map[string]pki.Stage{SystemAdminSigner: pki.Trusting}))
 		g.Expect(w.secret(RootCA).ResourceVersion).To(Equal(root.ResourceVersion))
@@ -161,6 +161,18 @@ func TestRotate(t *testing.T) {
 		}
 		g.Expect(w.stages()).To(BeEmpty())
 	})
+}
+
+// TestProvidersSigner: tenants may rotate all signers of their cluster, and not that of the provider's break-glass certificates.
+func TestProvidersSigner(t *testing.T) {
+	g := NewWithT(t)
+	requests, err := requestsOf("all=1")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(requests).NotTo(HaveKey(SREBreakGlassSigner))
+	g.Expect(requests).To(HaveLen(len(Signers()) - 1))
+	requests, err = requestsOf("all=1," + SREBreakGlassSigner + "=2")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(requests).To(HaveKeyWithValue(SREBreakGlassSigner, "2"))
 }
 
 // verifyOptions are those of the API server for a client's certificate.

@@ -112,10 +112,10 @@ func (r *Reconciler) refuse(ctx context.Context, csr *certificatesv1.Certificate
 	if err := r.settle(ctx, csr, certificatesv1.CertificateDenied, "IdentityTaken", why.Error()); err != nil {
 		return err
 	}
-	refusals.Inc()
+	CountRefusal()
 	ctrl.LoggerFrom(ctx).Error(why, "Denied", "requester", csr.Spec.Username)
 	if machine := askedFor(csr, f); machine != nil {
-		r.Recorder.Eventf(machine, nil, corev1.EventTypeWarning, "NodeIdentityRefused", "Deny",
+		r.Recorder.Eventf(machine, nil, corev1.EventTypeWarning, IdentityRefused, "Deny",
 			"CertificateSigningRequest %s of the guest by %s was denied: %v", csr.Name, csr.Spec.Username, why)
 	}
 	return nil

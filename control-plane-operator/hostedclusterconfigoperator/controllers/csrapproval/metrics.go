@@ -12,6 +12,12 @@ var refusals = prometheus.NewCounter(prometheus.CounterOpts{
 	Help: "Requests for the identity of a node that another has, or with another machine's credentials. More than none is an attack, or a machine that lost its disk.",
 })
 
+// IdentityRefused is the reason of events about a node that asked for, or has, the identity of another Machine.
+const IdentityRefused = "NodeIdentityRefused"
+
+// CountRefusal counts one refused identity.
+func CountRefusal() { refusals.Inc() }
+
 func init() { metrics.Registry.MustRegister(Collectors()...) }
 
 // Collectors are the metrics of the approval of nodes.

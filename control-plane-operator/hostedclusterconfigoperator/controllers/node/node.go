@@ -10,8 +10,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -62,6 +64,11 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Deletions limits how often a Node is deleted; see NewDeletions.
 	Deletions flowcontrol.PassiveRateLimiter
+	// Recorder reports nodes with the identity of another Machine, in the events of the Machine; nil reports none.
+	Recorder events.EventRecorder
+
+	// told holds the UIDs of nodes that were reported.
+	told sync.Map
 }
 
 // SetupWithManager watches the guest's Nodes, the Machines, which learn of their node some time after it registers, and the
@@ -123,6 +130,10 @@ func (r *Reconciler) follow(ctx context.Context, node *corev1.Node) (ctrl.Result
 	}
 	machine := machineOf(node.Name, machines)
 	if machine == nil {
+		return ctrl.Result{}, nil
+	}
+	if victim := impersonated(node, machines); victim != nil {
+		r.refuse(ctx, node, victim)
 		return ctrl.Result{}, nil
 	}
 	if node.Annotations[machineAnnotation] == machine.Name {

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostedcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/naming"
+	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/hypershift-operator/tenancy"
+	"github.com/openshift/hypershift/support/logging"
+	"github.com/openshift/hypershift/support/pause"
+	"github.com/openshift/hypershift/support/phase"
+	"github.com/openshift/hypershift/support/upsert"
+)
+
+// OrphanGrace is how long a HostedCluster must be gone before the operator deletes what it left.
+const OrphanGrace = time.Hour
+
+// Janitor finds what HostedClusters have left that are gone without their deletion: a user who removed a finalizer leaves a namespace with a
+// control plane, its machines and rights outside of it. The janitor runs the deletion that the finalizer would have run.
+//
+// It acts only on a namespace with our label and annotation which remembers that this operator served the HostedCluster in it. It reads past
+// the cache, and reads again before each step, that the HostedCluster does not exist.
+type Janitor struct {
+	// Clusters is the controller whose deletion runs.
+	Clusters *Reconciler
+	// OperatorNamespace holds copies of the platforms' credentials.
+	OperatorNamespace string
+	// Grace is the time between the first look and the deletion.
+	Grace time.Duration
+
+	mu sync.Mutex
+	// seen is when the janitor first saw what a HostedCluster without a namespace left.
+	seen map[client.ObjectKey]time.Time
+}
+
+// SetupWithManager registers the controller. Its requests name HostedClusters.
+func (j *Janitor) SetupWithManager(mgr ctrl.Manager) error {
+	comesOrGoes := predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+	b := ctrl.NewControllerManagedBy(mgr).Named("orphan-janitor").
+		For(&hyperv1.HostedCluster{}, builder.OnlyMetadata, builder.WithPredicates(comesOrGoes)).
+		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(ownerOfNamespace)).
+		WatchesMetadata(&rbacv1.ClusterRole{}, handler.EnqueueRequestsFromMapFunc(ownerByLabels)).
+		WatchesMetadata(&rbacv1.ClusterRoleBinding{}, handler.EnqueueRequestsFromMapFunc(ownerByLabels)).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(j.ownerOfCopy))
+	if err := b.Complete(j); err != nil {
+		return fmt.Errorf("setting up the janitor of control planes: %w", err)
+	}
+	return nil
+}
+
+func ownerOfNamespace(_ context.Context, obj client.Object) []reconcile.Request {
+	if request, ok := backPointer(obj); ok && obj.GetLabels()[hyperv1.ControlPlaneNamespaceLabel] == "true" {
+		return []reconcile.Request{request}
+	}
+	return nil
+}
+
+func (j *Janitor) ownerOfCopy(_ context.Context, obj client.Object) []reconcile.Request {
+	if request, ok := backPointer(obj); ok && obj.GetNamespace() == j.OperatorNamespace {
+		return []reconcile.Request{request}
+	}
+	return nil
+}
+
+// Reconcile looks for what is left of one HostedCluster that is gone.
+func (j *Janitor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	key, namespace := req.NamespacedName, &corev1.Namespace{}
+	name := naming.ControlPlaneNamespaceOf(key.Namespace, key.Name)
+	there, err := j.exists(ctx, key)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	err = j.Clusters.LiveReader.Get(ctx, client.ObjectKey{Name: name}, namespace)
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("reading namespace %s: %w", name, err)
+	}
+	owned := err == nil && tenancy.Owner(namespace) == key.String()
+	switch {
+	case there:
+		j.forget(key)
+		orphanCounts.forget(name)
+		return ctrl.Result{}, j.unmark(ctx, namespace, owned)
+	case owned && namespace.Labels[hyperv1.ControlPlaneNamespaceLabel] == "true":
+		return j.orphan(ctx, key, namespace)
+	case owned:
+		return ctrl.Result{}, nil // An administrator took the label away.
+	}
+	orphanCounts.forget(name)
+	return j.leftovers(ctx, key)
+}
+
+// exists reports whether the API server has a HostedCluster. It lists, since a Get answers NotFound where the kind is not served.
+func (j *Janitor) exists(ctx context.Context, key client.ObjectKey) (bool, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(hyperv1.GroupVersion.WithKind("HostedClusterList"))
+	if err := j.Clusters.LiveReader.List(ctx, list, client.InNamespace(key.Namespace)); err != nil {
+		return false, fmt.Errorf("looking for HostedCluster %s: %w", key, err)
+	}
+	for i := range list.Items {
+		if list.Items[i].Name == key.Name {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// unmark ends the grace period of a namespace whose HostedCluster is there.
+func (j *Janitor) unmark(ctx context.Context, namespace *corev1.Namespace, owned bool) error {
+	if !owned || namespace.Annotations[hyperv1.OrphanedSinceAnnotation] == "" {
+		return nil
+	}
+	return client.IgnoreNotFound(upsert.PatchLatest(ctx, j.Clusters.Client, namespace, func() {
+		delete(namespace.Annotations, hyperv1.OrphanedSinceAnnotation)
+	}))
+}
+
+// orphan decides what becomes of a namespace whose HostedCluster is gone.
+func (j *Janitor) orphan(ctx context.Context, key client.ObjectKey, namespace *corev1.Namespace) (ctrl.Result, error) {
+	policy := namespace.Annotations[hyperv1.OrphanPolicyAnnotation]
+	_, proven := servedIn(namespace)
+	switch {
+	case policy == hyperv1.OrphanPolicyKeep:
+		orphanCounts.set(namespace.Name, stateKept)
+		return ctrl.Result{}, nil
+	case policy == hyperv1.OrphanPolicyDelete:
+		return j.takeApart(ctx, key, namespace)
+	case !proven:
+		orphanCounts.set(namespace.Name, stateUnproven)
+		j.event(namespace, "OrphanedControlPlane", "HostedCluster %s does not exist, and no record shows that it did in this management cluster. "+
+			"Restore it, or have its control plane deleted by the annotation %s=%s of this namespace", key, hyperv1.OrphanPolicyAnnotation, hyperv1.OrphanPolicyDelete)
+		return ctrl.Result{}, nil
+	}
+	paused, err := j.paused(ctx, key, namespace.Name)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if paused.Paused {
+		orphanCounts.set(namespace.Name, statePaused)
+		return ctrl.Result{RequeueAfter: paused.For}, nil
+	}
+	left, err := j.graceLeft(ctx, key, namespace)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if left > 0 {
+		orphanCounts.set(namespace.Name, stateWaiting)
+		return ctrl.Result{RequeueAfter: left}, nil
+	}
+	return j.takeApart(ctx, key, namespace)
+}
+
+// paused reports whether the control plane was paused when its HostedCluster went.
+func (j *Janitor) paused(ctx context.Context, key client.ObjectKey, namespace string) (pause.State, error) {
+	hcp := &hyperv1.HostedControlPlane{}
+	name := client.ObjectKey{Namespace: namespace, Name: key.Name}
+	if err := j.Clusters.LiveReader.Get(ctx, name, hcp); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return pause.State{}, nil
+		}
+		return pause.State{}, fmt.Errorf("reading HostedControlPlane %s: %w", name, err)
+	}
+	if !hcp.DeletionTimestamp.IsZero() {
+		return pause.State{}, nil
+	}
+	return pause.Until(hcp.Spec.PausedUntil, j.Clusters.Clock.Now()), nil
+}
+
+// graceLeft returns how long the janitor still waits. The beginning is kept in the namespace, so a restart of the operator loses nothing.
+func (j *Janitor) graceLeft(ctx context.Context, key client.ObjectKey, namespace *corev1.Namespace) (time.Duration, error) {
+	now := j.Clusters.Clock.Now()
+	since, err := time.Parse(time.RFC3339, namespace.Annotations[hyperv1.OrphanedSinceAnnotation])
+	if err == nil && !since.After(now) {
+		return since.Add(j.Grace).Sub(now), nil
+	}
+	err = upsert.PatchLatest(ctx, j.Clusters.Client, namespace, func() {
+		annotate(namespace, hyperv1.OrphanedSinceAnnotation, now.UTC().Format(time.RFC3339))
+	})
+	if err != nil {
+		return 0, fmt.Errorf("marking namespace %s as orphaned: %w", namespace.Name, err)
+	}
+	ctrl.LoggerFrom(ctx).Info("The HostedCluster of a control plane is gone", "namespace", namespace.Name, "grace", j.Grace.String())
+	j.event(namespace, "OrphanedControlPlane", "HostedCluster %s is gone and its control plane is not. It is deleted with its machines after %s, unless "+
+		"the HostedCluster is created again or the annotation %s=%s is set on this namespace", key, j.Grace, hyperv1.OrphanPolicyAnnotation, hyperv1.OrphanPolicyKeep)
+	return j.Grace, nil
+}
+
+// takeApart runs the deletion of the HostedCluster. It stops when the HostedCluster is there again.
+func (j *Janitor) takeApart(ctx context.Context, key client.ObjectKey, namespace *corev1.Namespace) (ctrl.Result, error) {
+	orphanCounts.set(namespace.Name, stateDeleting)
+	hc, err := j.Clusters.missing(ctx, key, namespace)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	s, err := j.Clusters.observe(ctx, hc)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	for _, p := range j.Clusters.deletion(s) {
+		there, err := j.exists(ctx, key)
+		if err != nil || there {
+			return ctrl.Result{}, err
+		}
+		result, err := p.Run(logging.InPhase(ctx, p.Name), s)
+		if errors.Is(err, phase.ErrStop) {
+			ctrl.LoggerFrom(ctx).V(1).Info("Deleting an orphaned control plane", "namespace", namespace.Name, "waitsFor", s.deletion)
+			return result, nil
+		}
+		if err != nil {
+			return ctrl.Result{}, fmt.Errorf("deleting what HostedCluster %s left: %s: %w", key, p.Name, err)
+		}
+	}
+	ctrl.LoggerFrom(ctx).Info("Deleted a control plane whose HostedCluster was gone", "namespace", namespace.Name)
+	orphanCounts.deleted(namespace.Name)
+	return ctrl.Result{}, nil
+}
+
+// leftovers deletes rights and credentials outside of a hosted namespace that is gone.
+func (j *Janitor) leftovers(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
+	if left := j.Grace - j.Clusters.Clock.Since(j.firstSeen(key)); left > 0 {
+		return ctrl.Result{RequeueAfter: left}, nil
+	}
+	s := newScope(&hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})
+	_, err := j.Clusters.deleteClusterRoles(ctx, s)
+	failures := []error{err}
+	for _, platformType := range j.Clusters.Platforms.Supported() {
+		s.hc.Spec.Platform.Type = platformType
+		if plugin, served := j.Clusters.Platforms.For(platformType); served {
+			failures = append(failures, j.deleteCopies(ctx, plugin, s))
+		}
+	}
+	if err := errors.Join(failures...); err != nil {
+		return ctrl.Result{}, fmt.Errorf("deleting what HostedCluster %s left outside of its namespace: %w", key, err)
+	}
+	j.forget(key)
+	return ctrl.Result{}, nil
+}
+
+func (j *Janitor) deleteCopies(ctx context.Context, plugin platform.Platform, s *scope) error {
+	return plugin.DeleteCredentials(ctx, j.Clusters.Client, s.cluster(j.Clusters.Settings.OperatorImage))
+}
+
+func (j *Janitor) firstSeen(key client.ObjectKey) time.Time {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.seen == nil {
+		j.seen = map[client.ObjectKey]time.Time{}
+	}
+	if _, known := j.seen[key]; !known {
+		j.seen[key] = j.Clusters.Clock.Now()
+	}
+	return j.seen[key]
+}
+
+func (j *Janitor) forget(key client.ObjectKey) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.seen, key)
+}
+
+func (j *Janitor) event(namespace *corev1.Namespace, reason, message string, args ...any) {
+	j.Clusters.Recorder.Eventf(namespace, nil, corev1.EventTypeWarning, reason, "Delete", message, args...)
+}
