@@ -37,6 +37,7 @@ import (
 	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/logging"
 	maasapi "github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/managementnetwork"
 	serving "github.com/openshift/hypershift/support/metrics"
 	"github.com/openshift/hypershift/support/operatorwebhook"
 	"github.com/openshift/hypershift/support/readthrough"
@@ -83,6 +84,8 @@ type runFlags struct {
 	log                                   logging.Options
 	// platforms are the flags of each.
 	platforms registry.Options
+	// own are the addresses of the management cluster, which are not called for tenants.
+	own managementnetwork.Known
 }
 
 func newRunCommand() *cobra.Command {
@@ -108,6 +111,8 @@ func newRunCommand() *cobra.Command {
 	flags.StringVar(&f.egressBlocks, "hcp-egress-block-cidrs", "", "ranges that hosted pods which act for a guest must never reach")
 	flags.BoolVar(&f.ocpMonitoring, "enable-ocp-cluster-monitoring", false, "have OpenShift's own Prometheus scrape control planes")
 	f.platforms.AddFlags(flags)
+	flags.BoolVar(&f.own.WholeNodes, "refuse-node-addresses", false,
+		"call no port of the management cluster's nodes for tenants, such as of a MAAS there; without it, no port of Kubernetes")
 	f.limits.AddFlags(flags)
 	f.log.AddFlags(flags)
 	addCompatibilityFlags(cmd, f)
@@ -146,6 +151,9 @@ func run(ctx context.Context, f *runFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := f.own.Refresh(ctx, mgr.GetAPIReader(), mgr.GetAPIReader()); err != nil {
+		return err
+	}
 	image, imageID, err := ownImage(ctx, mgr.GetAPIReader(), f)
 	if err != nil {
 		return err
@@ -171,7 +179,7 @@ func run(ctx context.Context, f *runFlags) error {
 
 // plugins makes those of the platforms whose kinds the installer has put in the management cluster.
 func (f *runFlags) plugins(counts prometheus.Registerer) (registry.Registry, error) {
-	plugins, err := f.platforms.New(platform.Environment{Namespace: f.namespace, LogEnv: logging.Environment(), Metrics: counts})
+	plugins, err := f.platforms.New(platform.Environment{Namespace: f.namespace, LogEnv: logging.Environment(), Metrics: counts, Own: &f.own})
 	if err != nil {
 		return registry.Registry{}, err
 	}
@@ -264,7 +272,7 @@ func addControllers(mgr ctrl.Manager, f *runFlags, platforms registry.Registry, 
 		Client: mgr.GetClient(), LiveReader: mgr.GetAPIReader(), Clock: clock.RealClock{},
 		Recorder: mgr.GetEventRecorder("hostedcluster"), Releases: releases, Platforms: platforms,
 		Settings: hostedcluster.Settings{
-			OperatorImage: image, ControlPlaneOperatorImage: f.cpoImage,
+			Namespace: f.namespace, OperatorImage: image, ControlPlaneOperatorImage: f.cpoImage,
 			Limits: &f.limits, EgressBlocks: blocks, RegistryOverrides: overrides, PassedEnv: environment(), PlatformMonitoring: f.ocpMonitoring,
 			EnableCIDebugOutput: f.ciDebugOutput,
 		},
@@ -276,6 +284,7 @@ func addControllers(mgr ctrl.Manager, f *runFlags, platforms registry.Registry, 
 	janitor := &nodepool.Janitor{Client: mgr.GetClient()}
 	backups := &etcdbackup.Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}}
 	return errors.Join(clusters.SetupWithManager(mgr), pools.SetupWithManager(mgr), janitor.SetupWithManager(mgr), backups.SetupWithManager(mgr),
+		mgr.Add(f.own.Refresher(mgr.GetAPIReader(), mgr.GetClient(), clock.RealClock{})),
 		addWebhook(mgr, f), addVersions(mgr, f.namespace), mgr.Add(&newcomers{cache: mgr.GetCache(), reader: mgr.GetAPIReader(), platforms: platforms}))
 }
 

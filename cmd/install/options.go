@@ -89,6 +89,7 @@ type Options struct {
 	providerImages    map[string]*string
 	cpoImage          string
 	egressBlocks      string
+	refuseNodes       bool
 	limits            tenantlimits.Limits
 	virtualIP         virtualIP
 	replicas          int32
@@ -143,6 +144,8 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 	}
 	flags.StringVar(&o.egressBlocks, "hcp-egress-block-cidrs", "",
 		"ranges, separated by commas, that hosted pods which act for a guest must never reach, such as the nodes and pods of this management cluster and MAAS")
+	flags.BoolVar(&o.refuseNodes, "refuse-node-addresses", false,
+		"call no port of this management cluster's nodes for tenants (default: no port of Kubernetes there)")
 	o.limits.AddFlags(flags)
 	o.virtualIP.addFlags(flags)
 	flags.Int32Var(&o.replicas, "replicas", 1, "number of operator pods, of which one works")

@@ -193,6 +193,9 @@ func (o *Options) operatorContainer() corev1.Container {
 	if o.egressBlocks != "" {
 		args = append(args, "--hcp-egress-block-cidrs="+o.egressBlocks)
 	}
+	if o.refuseNodes {
+		args = append(args, "--refuse-node-addresses")
+	}
 	args = append(args, o.limits.Args()...)
 	if o.cpoImage != "" {
 		args = append(args, "--control-plane-operator-image="+o.cpoImage)

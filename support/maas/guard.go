@@ -29,6 +29,13 @@ type Guard struct {
 	Allow, Refuse []netip.Prefix
 	// RefuseAt are single ports that are not called, such as that of the management cluster's API.
 	RefuseAt []netip.AddrPort
+	// Own knows addresses of the management cluster, which are not called either; nil knows none.
+	Own Own
+}
+
+// Own knows addresses.
+type Own interface {
+	Contains(at netip.AddrPort) bool
 }
 
 // RefusedAddressError is a call that a Guard stopped before it left. It doesn't tell the address that a name stands for.
@@ -47,7 +54,7 @@ func (g *Guard) check(at netip.AddrPort) error {
 	switch {
 	case contains(g.Allow, address):
 		return nil
-	case contains(neverMAAS, address), contains(g.Refuse, address):
+	case contains(neverMAAS, address), contains(g.Refuse, address), g.Own != nil && g.Own.Contains(netip.AddrPortFrom(address, at.Port())):
 		return &RefusedAddressError{}
 	}
 	for _, refused := range g.RefuseAt {
@@ -93,9 +100,12 @@ func contains(prefixes []netip.Prefix, address netip.Addr) bool {
 const (
 	EnvAllowCIDRs  = "MAAS_ALLOW_CIDRS"
 	EnvRefuseCIDRs = "MAAS_REFUSE_CIDRS"
+	// EnvRefuseAddresses lists single ports, such as 10.0.0.5:6443, that are refused.
+	EnvRefuseAddresses = "MAAS_REFUSE_ADDRESSES"
 )
 
-// NewGuard reads lists of ranges such as "10.0.0.0/8,fd00::/8". In a pod, it refuses the API of the cluster that the pod is in.
+// NewGuard reads lists of ranges such as "10.0.0.0/8,fd00::/8". In a pod, it refuses the API of the cluster that the pod is in,
+// and the addresses of EnvRefuseAddresses.
 func NewGuard(allow, refuse string) (*Guard, error) {
 	allowed, err := ParsePrefixes(allow)
 	if err != nil {
@@ -108,6 +118,16 @@ func NewGuard(allow, refuse string) (*Guard, error) {
 	guard := &Guard{Allow: allowed, Refuse: refused}
 	at, err := netip.ParseAddrPort(net.JoinHostPort(os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")))
 	if err == nil {
+		guard.RefuseAt = append(guard.RefuseAt, at)
+	}
+	for text := range strings.SplitSeq(os.Getenv(EnvRefuseAddresses), ",") {
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		at, err := netip.ParseAddrPort(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %q is not an address and port; write it as in 10.0.0.5:6443", EnvRefuseAddresses, text)
+		}
 		guard.RefuseAt = append(guard.RefuseAt, at)
 	}
 	return guard, nil

@@ -42,6 +42,8 @@ const (
 
 // Settings are what the operator's flags and environment say for all clusters.
 type Settings struct {
+	// Namespace is the operator's own, in which no tenant writes; empty where it has none.
+	Namespace string
 	// OperatorImage is the product's image, which the in-tree managers run from.
 	OperatorImage string
 	// ControlPlaneOperatorImage replaces the control-plane-operator of every payload; empty for none.
