@@ -37,6 +37,7 @@ import (
 	"github.com/openshift/hypershift/support/distributions"
 	"github.com/openshift/hypershift/support/logging"
 	maasapi "github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/managementnetwork"
 	serving "github.com/openshift/hypershift/support/metrics"
 	"github.com/openshift/hypershift/support/objectstore"
 	"github.com/openshift/hypershift/support/operatorwebhook"
@@ -85,6 +86,8 @@ type runFlags struct {
 	log                                   logging.Options
 	// platforms are the flags of each.
 	platforms registry.Options
+	// own are the addresses of the management cluster, which are not called for tenants.
+	own managementnetwork.Known
 }
 
 func newRunCommand() *cobra.Command {
@@ -112,6 +115,8 @@ func newRunCommand() *cobra.Command {
 		"ranges that object stores of tenants may be in although they would be refused")
 	flags.BoolVar(&f.ocpMonitoring, "enable-ocp-cluster-monitoring", false, "have OpenShift's own Prometheus scrape control planes")
 	f.platforms.AddFlags(flags)
+	flags.BoolVar(&f.own.WholeNodes, "refuse-node-addresses", false,
+		"call no port of the management cluster's nodes for tenants, such as of a MAAS there; without it, no port of Kubernetes")
 	f.limits.AddFlags(flags)
 	f.log.AddFlags(flags)
 	addCompatibilityFlags(cmd, f)
@@ -150,6 +155,9 @@ func run(ctx context.Context, f *runFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := f.own.Refresh(ctx, mgr.GetAPIReader(), mgr.GetAPIReader()); err != nil {
+		return err
+	}
 	image, imageID, err := ownImage(ctx, mgr.GetAPIReader(), f)
 	if err != nil {
 		return err
@@ -175,7 +183,7 @@ func run(ctx context.Context, f *runFlags) error {
 
 // plugins makes those of the platforms whose kinds the installer has put in the management cluster.
 func (f *runFlags) plugins(counts prometheus.Registerer) (registry.Registry, error) {
-	plugins, err := f.platforms.New(platform.Environment{Namespace: f.namespace, LogEnv: logging.Environment(), Metrics: counts})
+	plugins, err := f.platforms.New(platform.Environment{Namespace: f.namespace, LogEnv: logging.Environment(), Metrics: counts, Own: &f.own})
 	if err != nil {
 		return registry.Registry{}, err
 	}
@@ -291,7 +299,9 @@ func addControllers(mgr ctrl.Manager, f *runFlags, platforms registry.Registry, 
 	janitor := &nodepool.Janitor{Client: mgr.GetClient()}
 	orphans := &hostedcluster.Janitor{Clusters: clusters, OperatorNamespace: f.namespace, Grace: hostedcluster.OrphanGrace}
 	backups := &etcdbackup.Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}}
-	return errors.Join(clusters.SetupWithManager(mgr), orphans.SetupWithManager(mgr), pools.SetupWithManager(mgr), janitor.SetupWithManager(mgr), backups.SetupWithManager(mgr),
+	return errors.Join(clusters.SetupWithManager(mgr), orphans.SetupWithManager(mgr), pools.SetupWithManager(mgr),
+		janitor.SetupWithManager(mgr), backups.SetupWithManager(mgr),
+		mgr.Add(f.own.Refresher(mgr.GetAPIReader(), mgr.GetClient(), clock.RealClock{})),
 		addWebhook(mgr, f), addVersions(mgr, f.namespace), mgr.Add(&newcomers{cache: mgr.GetCache(), reader: mgr.GetAPIReader(), platforms: platforms}))
 }
 

@@ -91,6 +91,7 @@ type Options struct {
 	cpoImage          string
 	egressBlocks      string
 	storeAllow        string
+	refuseNodes       bool
 	limits            tenantlimits.Limits
 	virtualIP         virtualIP
 	replicas          int32
@@ -147,6 +148,8 @@ func (o *Options) addFlags(flags *pflag.FlagSet) {
 		"ranges, separated by commas, that hosted pods which act for a guest must never reach, such as the nodes and pods of this management cluster and MAAS")
 	flags.StringVar(&o.storeAllow, strings.TrimPrefix(objectstore.AllowFlag, "--"), "",
 		"ranges, separated by commas, that object stores of tenants may be in although they would be refused, such as those of --hcp-egress-block-cidrs")
+	flags.BoolVar(&o.refuseNodes, "refuse-node-addresses", false,
+		"call no port of this management cluster's nodes for tenants (default: no port of Kubernetes there)")
 	o.limits.AddFlags(flags)
 	o.virtualIP.addFlags(flags)
 	flags.Int32Var(&o.replicas, "replicas", 1, "number of operator pods, of which one works")

@@ -199,6 +199,9 @@ func (o *Options) operatorContainer() corev1.Container {
 	if o.storeAllow != "" {
 		args = append(args, objectstore.AllowFlag+"="+o.storeAllow)
 	}
+	if o.refuseNodes {
+		args = append(args, "--refuse-node-addresses")
+	}
 	args = append(args, o.limits.Args()...)
 	if o.cpoImage != "" {
 		args = append(args, "--control-plane-operator-image="+o.cpoImage)

@@ -23,6 +23,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/managementnetwork"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -235,6 +236,8 @@ type Environment struct {
 	LogEnv []corev1.EnvVar
 	// Metrics takes what the plugin counts; nil counts nothing.
 	Metrics prometheus.Registerer
+	// Own knows the management cluster's addresses, which are not called for tenants; nil knows none.
+	Own *managementnetwork.Known
 }
 
 // Options are the operator's flags for one platform, and make its plugin when they are parsed.

@@ -3,7 +3,10 @@
 package maas
 
 import (
+	"fmt"
 	"net/netip"
+	"os"
+	"strings"
 
 	"github.com/openshift/hypershift/support/addressguard"
 )
@@ -24,10 +27,29 @@ const allowHint = "; an administrator can allow it with hypershift install --maa
 const (
 	EnvAllowCIDRs  = "MAAS_ALLOW_CIDRS"
 	EnvRefuseCIDRs = "MAAS_REFUSE_CIDRS"
+	// EnvRefuseAddresses lists single ports, such as 10.0.0.5:6443, that are refused.
+	EnvRefuseAddresses = "MAAS_REFUSE_ADDRESSES"
 )
 
-// NewGuard reads lists of ranges such as "10.0.0.0/8,fd00::/8". In a pod, it refuses the API of the cluster that the pod is in.
-func NewGuard(allow, refuse string) (*Guard, error) { return addressguard.New(allow, refuse) }
+// NewGuard reads lists of ranges such as "10.0.0.0/8,fd00::/8". In a pod, it refuses the API of the cluster that the pod is in,
+// and the addresses of EnvRefuseAddresses.
+func NewGuard(allow, refuse string) (*Guard, error) {
+	guard, err := addressguard.New(allow, refuse)
+	if err != nil {
+		return nil, err
+	}
+	for text := range strings.SplitSeq(os.Getenv(EnvRefuseAddresses), ",") {
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		at, err := netip.ParseAddrPort(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %q is not an address and port; write it as in 10.0.0.5:6443", EnvRefuseAddresses, text)
+		}
+		guard.RefuseAt = append(guard.RefuseAt, at)
+	}
+	return guard, nil
+}
 
 // ParsePrefixes reads ranges that are separated by commas; an empty text is none.
 func ParsePrefixes(text string) ([]netip.Prefix, error) { return addressguard.ParsePrefixes(text) }

@@ -146,6 +146,19 @@ func TestNewGuard(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(guard.RefuseAt).To(BeEmpty())
 	})
+	t.Run("addresses of the operator's list are refused at their port", func(t *testing.T) {
+		g := NewWithT(t)
+		inPod(t, "10.96.0.1", "443")
+		t.Setenv(maas.EnvRefuseAddresses, "10.0.0.5:6443, [fd00::5]:6443,")
+		guard, err := maas.NewGuard("", "")
+		g.Expect(err).NotTo(HaveOccurred())
+		for address, called := range map[string]bool{"10.0.0.5:6443": false, "[fd00::5]:6443": false, "10.96.0.1:443": false, "10.0.0.5:5240": true} {
+			g.Expect(guard.Control("tcp", address, nil) == nil).To(Equal(called), address)
+		}
+		t.Setenv(maas.EnvRefuseAddresses, "10.0.0.5")
+		_, err = maas.NewGuard("", "")
+		g.Expect(err).To(MatchError(And(ContainSubstring("MAAS_REFUSE_ADDRESSES"), ContainSubstring("10.0.0.5:6443"))))
+	})
 	t.Run("When it is given lists, it should keep them apart", func(t *testing.T) {
 		g := NewWithT(t)
 		inPod(t, "", "")

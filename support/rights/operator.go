@@ -72,6 +72,8 @@ func core() []rbacv1.PolicyRule {
 		// Policies of hosted namespaces keep pods off the management cluster's own network.
 		of("", "nodes", "list", "watch"),
 		of("discovery.k8s.io", "endpointslices", "get"),
+		// Addresses of the management cluster are not called for tenants.
+		of("networking.k8s.io", "servicecidrs", "list"),
 		// Who reads metrics is told by the API server; the managers get the same two rights.
 		of("authentication.k8s.io", "tokenreviews", "create"),
 		of("authorization.k8s.io", "subjectaccessreviews", "create"),

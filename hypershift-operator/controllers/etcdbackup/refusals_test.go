@@ -46,7 +46,7 @@ func TestRefusals(t *testing.T) {
 
 // TestPace: whoever adds the kind a year later is heard within five minutes, and until then the server is hardly asked.
 func TestPace(t *testing.T) {
-	delay := pace.DelayFunc()
+	delay := asking.DelayFunc()
 	var got []string
 	for range 9 {
 		got = append(got, delay().String())

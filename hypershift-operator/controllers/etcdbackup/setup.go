@@ -14,22 +14,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/pace"
 )
 
-// pace is how often the management cluster is asked for the kind: `install --exclude-etcd` leaves it out, maybe for ever,
+// asking is how often the management cluster is asked for the kind: `install --exclude-etcd` leaves it out, maybe for ever,
 // and a later install adds it without a change that would restart the operator. The gaps grow from 5 s to 5 minutes.
-var pace = wait.Backoff{Duration: 5 * time.Second, Factor: 2, Steps: 7, Cap: 5 * time.Minute}
+var asking = wait.Backoff{Duration: 5 * time.Second, Factor: 2, Steps: 7, Cap: 5 * time.Minute}
 
 // SetupWithManager watches HCPEtcdBackups once the management cluster has their kind.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		err := pace.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		err := asking.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 			return served(ctx, mgr.GetRESTMapper()), nil
 		})
 		if err != nil {
 			return nil //nolint:nilerr // the operator ends
 		}
-		if err := ctrl.NewControllerManagedBy(mgr).For(&hyperv1.HCPEtcdBackup{}).Complete(r); err != nil {
+		if err := ctrl.NewControllerManagedBy(mgr).For(&hyperv1.HCPEtcdBackup{}).WithOptions(pace.Options()).Complete(r); err != nil {
 			return fmt.Errorf("setting up the HCPEtcdBackup controller: %w", err)
 		}
 		return nil

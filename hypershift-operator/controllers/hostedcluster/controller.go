@@ -42,13 +42,11 @@ const (
 
 // Settings are what the operator's flags and environment say for all clusters.
 type Settings struct {
-	// OperatorNamespace is the operator's own namespace, with the key that certifies signers of backups; empty for
-	// none.
+	// OperatorNamespace is the operator's own namespace, in which no tenant writes; empty for none. It holds the key that
+	// certifies signers of backups, and its objects may point to any cluster.
 	OperatorNamespace string
 	// OperatorImage is the product's image, which the in-tree managers run from.
 	OperatorImage string
-	// OperatorNamespace is the operator's own, whose objects may point to any cluster; empty for none.
-	OperatorNamespace string
 	// ControlPlaneOperatorImage replaces the control-plane-operator of every payload; empty for none.
 	ControlPlaneOperatorImage string
 	// RegistryOverrides maps the prefix of an image reference to the one that replaces it.

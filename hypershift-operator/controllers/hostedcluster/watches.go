@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/pace"
 	"github.com/openshift/hypershift/support/reference"
 )
@@ -55,30 +54,39 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// owner maps an object to the HostedCluster that its annotation, or else that of its namespace, points back to. An object is not trusted
-// to point to another tenant: its own annotation counts beside the HostedCluster and in the namespace of its control plane.
+// owner maps an object to the HostedCluster that it was made for. The object's own annotation counts only where no other
+// tenant can write it: beside that cluster, in the operator's namespace, or in a namespace that the cluster names. In a
+// hosted namespace the annotation of the namespace counts.
 func (r *Reconciler) owner(ctx context.Context, obj client.Object) []reconcile.Request {
-	if request, ok := backPointer(obj); ok && r.mayPoint(obj.GetNamespace(), request) {
+	request, points := backPointer(obj)
+	namespace := obj.GetNamespace()
+	if points && (namespace == "" || namespace == request.Namespace || namespace == r.Settings.OperatorNamespace) {
 		return []reconcile.Request{request}
 	}
-	if obj.GetNamespace() == "" {
+	if namespace == "" {
 		return nil
 	}
-	namespace := &metav1.PartialObjectMetadata{}
-	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: obj.GetNamespace()}, namespace); err != nil {
+	hosted := &metav1.PartialObjectMetadata{}
+	hosted.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: namespace}, hosted); err != nil {
 		return nil
 	}
-	if request, ok := backPointer(namespace); ok && namespace.Labels[hyperv1.ControlPlaneNamespaceLabel] == "true" {
+	if of, ok := backPointer(hosted); ok && hosted.Labels[hyperv1.ControlPlaneNamespaceLabel] == "true" {
+		return []reconcile.Request{of}
+	}
+	if points && r.namesAgents(ctx, request, namespace) {
 		return []reconcile.Request{request}
 	}
 	return nil
 }
 
-// mayPoint reports whether objects of a namespace may point to a HostedCluster: those beside it, those of its control plane and those of the
-// operator. An object without a namespace was written by an administrator.
-func (r *Reconciler) mayPoint(namespace string, to reconcile.Request) bool {
-	return namespace == "" || namespace == to.Namespace || namespace == r.Settings.OperatorNamespace || namespace == naming.ControlPlaneNamespaceOf(to.Namespace, to.Name)
+// namesAgents reports whether a HostedCluster takes its hosts from a namespace.
+func (r *Reconciler) namesAgents(ctx context.Context, request reconcile.Request, namespace string) bool {
+	hc := &hyperv1.HostedCluster{}
+	if err := r.Client.Get(ctx, request.NamespacedName, hc); err != nil {
+		return false
+	}
+	return hc.Spec.Platform.Agent != nil && hc.Spec.Platform.Agent.AgentNamespace == namespace
 }
 
 func backPointer(obj client.Object) (reconcile.Request, bool) {

@@ -33,7 +33,8 @@ func TestOwners(t *testing.T) {
 		obj  client.Object
 		want []reconcile.Request
 	}{
-		{"When an object points to its cluster it should be that", secret("anywhere", "x", pointing), demo},
+		{"When an object points to the cluster beside it it should be that", secret("clusters", "x", pointing), demo},
+		{"When an object points to another tenant's cluster it should be none", secret("elsewhere", "x", pointing), nil},
 		{"When an object lives in a hosted namespace it should be the namespace's", secret("clusters-demo", "made-by-others", nil), demo},
 		{"When the user's object is read by a cluster it should be that", secret("clusters", fixture.PullSecret, nil), demo},
 		{"When the credentials change it should be their cluster", secret("clusters", fixture.Credentials, nil), demo},

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/pace"
 )
 
 // Janitor removes token and user-data Secrets whose pool is gone. Those of a pool that lives are the business of its own
@@ -26,6 +27,7 @@ type Janitor struct {
 func (j *Janitor) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("nodepool-secret-janitor").
+		WithOptions(pace.Options()).
 		For(&corev1.Secret{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(ofPool))).
 		Complete(j)
 	if err != nil {

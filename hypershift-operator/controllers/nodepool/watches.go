@@ -33,10 +33,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	for _, child := range []client.Object{
 		&clusterv1.MachineDeployment{}, &clusterv1.MachineSet{}, &clusterv1.Machine{}, &clusterv1.MachineHealthCheck{},
 	} {
-		b = b.Watches(child, handler.EnqueueRequestsFromMapFunc(poolByAnnotation))
+		b = b.Watches(child, handler.EnqueueRequestsFromMapFunc(r.poolByAnnotation))
 	}
 	for _, kind := range r.Platforms.Watched() {
-		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(poolByAnnotation))
+		b = b.Watches(kind, handler.EnqueueRequestsFromMapFunc(r.poolByAnnotation))
 	}
 	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("setting up the NodePool controller: %w", err)
@@ -44,11 +44,17 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// poolByAnnotation maps what a pool made back to it. Cluster API copies the annotation from a set to its machines.
-func poolByAnnotation(_ context.Context, obj client.Object) []reconcile.Request {
+// poolByAnnotation maps what a pool made back to it. Cluster API copies the annotation from a set to its machines. Of an
+// object in another namespace it counts only if that is the hosted namespace of a cluster beside the pool.
+func (r *Reconciler) poolByAnnotation(ctx context.Context, obj client.Object) []reconcile.Request {
 	namespace, name, ok := strings.Cut(obj.GetAnnotations()[hyperv1.NodePoolAnnotation], "/")
 	if !ok {
 		return nil
+	}
+	if namespace != obj.GetNamespace() {
+		if of, _, hosted := r.clusterOf(ctx, obj.GetNamespace()); !hosted || of != namespace {
+			return nil
+		}
 	}
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}}
 }
@@ -72,21 +78,26 @@ func (r *Reconciler) poolsOfSecret(ctx context.Context, obj client.Object) []rec
 	if obj.GetName() == naming.IgnitionServerCA {
 		return r.poolsOfHosted(ctx, obj.GetNamespace())
 	}
-	return poolByAnnotation(ctx, obj)
+	return r.poolByAnnotation(ctx, obj)
 }
 
 // poolsOfHosted are the pools of the cluster that a hosted namespace is of.
 func (r *Reconciler) poolsOfHosted(ctx context.Context, hosted string) []reconcile.Request {
-	namespace := &metav1.PartialObjectMetadata{}
-	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: hosted}, namespace); err != nil {
-		return nil
-	}
-	clusterNamespace, cluster, ok := strings.Cut(namespace.Annotations[hyperv1.HostedClusterAnnotation], "/")
+	clusterNamespace, cluster, ok := r.clusterOf(ctx, hosted)
 	if !ok {
 		return nil
 	}
 	return r.pools(ctx, clusterNamespace, func(pool *hyperv1.NodePool) bool { return pool.Spec.ClusterName == cluster })
+}
+
+// clusterOf returns the HostedCluster that a hosted namespace is of. Only administrators and the operator annotate namespaces.
+func (r *Reconciler) clusterOf(ctx context.Context, hosted string) (namespace, name string, ok bool) {
+	obj := &metav1.PartialObjectMetadata{}
+	obj.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: hosted}, obj); err != nil {
+		return "", "", false
+	}
+	return strings.Cut(obj.Annotations[hyperv1.HostedClusterAnnotation], "/")
 }
 
 func names(pool *hyperv1.NodePool, configMap string) bool {

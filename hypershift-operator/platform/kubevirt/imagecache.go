@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
@@ -121,7 +122,7 @@ func (p *Platform) keep(ctx context.Context, c client.Client, at target, pool pl
 	if last, fresh := p.infra.recall(at, about); fresh && last == cacheName(pool.NodePool) {
 		return cacheName(pool.NodePool), nil
 	}
-	err = p.infra.use(ctx, c, at, func(ctx context.Context, where place) error {
+	err = p.infra.use(ctx, c, at, about, func(ctx context.Context, where place) error {
 		caches, err := caches(ctx, where, pool.NodePool)
 		if err != nil {
 			return err
@@ -134,15 +135,19 @@ func (p *Platform) keep(ctx context.Context, c client.Client, at target, pool pl
 				}
 			}
 		}
+		var cache *unstructured.Unstructured
 		if current >= 0 {
-			name = caches[current].GetName()
-			return nil
-		}
-		cache := cacheVolume(pool, where.namespace, hash)
-		if err := where.Create(ctx, cache); err != nil {
-			return fmt.Errorf("creating a DataVolume for the disk image: %w", err)
+			cache = &caches[current]
+		} else {
+			cache = cacheVolume(pool, where.namespace, hash)
+			if err := where.Create(ctx, cache); err != nil {
+				return fmt.Errorf("creating a DataVolume for the disk image: %w", err)
+			}
 		}
 		name = cache.GetName()
+		if len(validation.IsDNS1123Subdomain(name)) > 0 {
+			return &infraError{reason: reasonFailed, message: "it has a DataVolume for the disk image whose name is none of Kubernetes"}
+		}
 		return nil
 	})
 	if err == nil {
@@ -197,7 +202,14 @@ func (p *Platform) DropImage(ctx context.Context, c client.Client, pool platform
 		return "", nil
 	}
 	at := infraOf(pool.NodePool, pool.HostedCluster)
+	dropped := "dropped/" + string(pool.NodePool.UID)
+	if _, done := p.infra.recall(at, dropped); done {
+		return "", nil
+	}
 	err = p.dropCaches(ctx, c, at, pool.NodePool)
+	if err == nil {
+		p.infra.remember(at, dropped, true)
+	}
 	var failure *infraError
 	if !errors.As(err, &failure) {
 		return "", err
@@ -210,7 +222,8 @@ func (p *Platform) DropImage(ctx context.Context, c client.Client, pool platform
 }
 
 func (p *Platform) dropCaches(ctx context.Context, c client.Client, at target, pool *hyperv1.NodePool) error {
-	err := p.infra.use(ctx, c, at, func(ctx context.Context, where place) error {
+	about := "drop/" + string(pool.UID)
+	err := p.infra.use(ctx, c, at, about, func(ctx context.Context, where place) error {
 		caches, err := caches(ctx, where, pool)
 		if err != nil {
 			return err

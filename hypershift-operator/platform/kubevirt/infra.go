@@ -9,6 +9,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,12 +25,17 @@ import (
 )
 
 const (
-	// parallelCalls bounds how many of the controllers' workers may wait for clusters of other people at the same time.
+	// parallelCalls bounds how many of the controllers' workers may wait for tenants' clusters at the same time. One
+	// namespace has one call in flight.
 	parallelCalls = 3
 	// goodFor is how long what was found out of a cluster of other people is believed.
 	goodFor             = 5 * time.Minute
 	firstWait, lastWait = 10 * time.Second, 2 * time.Minute
 	busyWait            = 2 * time.Second
+	// renewWait is how long a connection is used before another kubeconfig makes a new one, whose waits begin anew.
+	renewWait = 10 * time.Second
+	// unusedFor is how long a connection that is not used any more is kept.
+	unusedFor = time.Hour
 )
 
 // place is where virtual machines are: the cluster as the operator may act there, and the namespace.
@@ -49,7 +56,8 @@ type infraClusters struct {
 
 	mu    sync.Mutex
 	known map[string]*infraCluster // by hosted namespace
-	calls int
+	// calls are the user namespaces with a call in flight.
+	calls map[string]bool
 }
 
 // infraCluster is one of them, for one hosted cluster.
@@ -57,13 +65,34 @@ type infraCluster struct {
 	// fingerprint changes with kubeconfig and namespace.
 	fingerprint string
 	place       place
-	// failure is why the last call did not reach it, and until when no other is made.
-	failure *infraError
-	until   time.Time
-	wait    time.Duration
+	// user is the namespace of the HostedCluster.
+	user       string
+	made, used time.Time
+	// down is set while the cluster does not answer, and failed while calls about one subject fail.
+	down   *setback
+	failed map[string]*setback
 	// found is what calls found out, by what they were about.
 	found map[string]finding
 }
+
+// setback is why the last call failed, and until when no other is made.
+type setback struct {
+	err   error
+	until time.Time
+	wait  time.Duration
+}
+
+// after doubles the wait of the setback before, which may be nil.
+func (s *setback) after(err error, now time.Time) *setback {
+	wait := firstWait
+	if s != nil {
+		wait = min(2*s.wait, lastWait)
+	}
+	return &setback{err: err, until: now.Add(wait), wait: wait}
+}
+
+// holds reports whether it is too early for another call.
+func (s *setback) holds(now time.Time) bool { return s != nil && now.Before(s.until) }
 
 type finding struct {
 	value any
@@ -79,8 +108,9 @@ type target struct {
 }
 
 // use calls act with the place of the virtual machines. c is the management cluster. An error of another cluster is an infraError, but for
-// NotFound and AlreadyExists, which act may ask for.
-func (i *infraClusters) use(ctx context.Context, c client.Client, at target, act func(ctx context.Context, where place) error) error {
+// NotFound and AlreadyExists, which act may ask for. After an error, act is called again about the same subject only after a
+// while, which doubles: until then use returns the error. A cluster whose answers differ each time is so not called more often.
+func (i *infraClusters) use(ctx context.Context, c client.Client, at target, about string, act func(ctx context.Context, where place) error) error {
 	if at.credentials == nil {
 		return act(ctx, place{Client: c, namespace: at.hosted})
 	}
@@ -92,13 +122,13 @@ func (i *infraClusters) use(ctx context.Context, c client.Client, at target, act
 	if err != nil {
 		return err
 	}
-	if err := i.begin(cluster); err != nil {
+	if err := i.begin(cluster, about); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(i.timeout, infraTimeout))
 	defer cancel()
 	err = act(ctx, cluster.place)
-	return i.end(cluster, err)
+	return i.end(cluster, about, err)
 }
 
 // kubeconfig is the copy that the provider uses too, or else the user's.
@@ -138,8 +168,15 @@ func (i *infraClusters) cluster(at target, raw []byte) (*infraCluster, error) {
 	fingerprint := hex.EncodeToString(sum[:])
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if known := i.known[at.hosted]; known != nil && known.fingerprint == fingerprint {
-		return known, nil
+	now := i.now()
+	if known := i.known[at.hosted]; known != nil {
+		if known.fingerprint == fingerprint {
+			known.used = now
+			return known, nil
+		}
+		if left := renewWait - now.Sub(known.made); left > 0 {
+			return nil, &infraError{reason: reasonBusy, message: "its kubeconfig changed a moment ago", again: left}
+		}
 	}
 	where, err := connect(raw, at.credentials.InfraNamespace, i.guard, cmp.Or(i.timeout, infraTimeout))
 	if err != nil {
@@ -148,39 +185,55 @@ func (i *infraClusters) cluster(at target, raw []byte) (*infraCluster, error) {
 	if i.known == nil {
 		i.known = map[string]*infraCluster{}
 	}
-	i.known[at.hosted] = &infraCluster{fingerprint: fingerprint, place: where, found: map[string]finding{}}
+	for hosted, cluster := range i.known {
+		if now.Sub(cluster.used) > unusedFor {
+			delete(i.known, hosted)
+		}
+	}
+	i.known[at.hosted] = &infraCluster{
+		fingerprint: fingerprint, place: where, user: at.user, made: now, used: now, found: map[string]finding{}, failed: map[string]*setback{},
+	}
 	return i.known[at.hosted], nil
 }
 
-// begin lets a call go, unless the cluster did not answer a moment ago or too many calls are open.
-func (i *infraClusters) begin(cluster *infraCluster) error {
+// begin lets a call go, unless the last one failed a moment ago or too many calls are open.
+func (i *infraClusters) begin(cluster *infraCluster, about string) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if cluster.failure != nil && i.now().Before(cluster.until) {
-		return cluster.failure
+	for _, last := range []*setback{cluster.down, cluster.failed[about]} {
+		if last.holds(i.now()) {
+			return last.err
+		}
 	}
-	if i.calls >= parallelCalls {
+	if len(i.calls) >= parallelCalls || i.calls[cluster.user] {
 		return &infraError{reason: reasonBusy, message: "other clusters for virtual machines are asked first", again: busyWait}
 	}
-	i.calls++
+	if i.calls == nil {
+		i.calls = map[string]bool{}
+	}
+	i.calls[cluster.user] = true
 	return nil
 }
 
-// end remembers a failure of the connection, and doubles the wait with each in a row.
-func (i *infraClusters) end(cluster *infraCluster, err error) error {
+// end remembers a failure, of the connection for all subjects and else for one, and doubles the wait with each in a row.
+func (i *infraClusters) end(cluster *infraCluster, about string, err error) error {
 	told := tell(err)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.calls--
+	delete(i.calls, cluster.user)
 	var failure *infraError
-	if !errors.As(told, &failure) || !failure.connection {
-		cluster.failure, cluster.wait = nil, 0
-		return told
+	if errors.As(told, &failure) && failure.connection {
+		cluster.down = cluster.down.after(failure, i.now())
+		failure.again = cluster.down.wait
+		return failure
 	}
-	cluster.wait = min(max(2*cluster.wait, firstWait), lastWait)
-	failure.again = cluster.wait
-	cluster.failure, cluster.until = failure, i.now().Add(cluster.wait)
-	return failure
+	cluster.down = nil
+	if told == nil {
+		delete(cluster.failed, about)
+		return nil
+	}
+	cluster.failed[about] = cluster.failed[about].after(told, i.now())
+	return told
 }
 
 // recall is what was found out of a cluster not long ago. Of the management cluster nothing is remembered, since its watches tell.
@@ -198,16 +251,26 @@ func (i *infraClusters) recall(at target, about string) (any, bool) {
 func (i *infraClusters) remember(at target, about string, value any) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if cluster := i.known[at.hosted]; cluster != nil {
-		cluster.found[about] = finding{value: value, until: i.now().Add(goodFor)}
+	cluster := i.known[at.hosted]
+	if cluster == nil {
+		return
 	}
+	for other, old := range cluster.found {
+		if !i.now().Before(old.until) {
+			delete(cluster.found, other)
+		}
+	}
+	cluster.found[about] = finding{value: value, until: i.now().Add(goodFor)}
 }
 
-// forget closes what leads to a cluster, whose HostedCluster goes.
-func (i *infraClusters) forget(hosted string) {
+// forget drops what was found out of a cluster about some subjects, or about all when none is named. The connection stays,
+// with what failed there.
+func (i *infraClusters) forget(hosted string, about ...string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	delete(i.known, hosted)
+	if cluster := i.known[hosted]; cluster != nil {
+		maps.DeleteFunc(cluster.found, func(each string, _ finding) bool { return len(about) == 0 || slices.Contains(about, each) })
+	}
 }
 
 func (i *infraClusters) now() time.Time {

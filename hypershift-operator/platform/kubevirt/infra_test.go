@@ -4,6 +4,7 @@ package kubevirt
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/pem"
 	"errors"
@@ -17,9 +18,11 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	kubevirtv1 "github.com/openshift/hypershift/api/kubevirt/v1alpha1"
@@ -157,39 +160,130 @@ func TestClusterThatCannotBeUsed(t *testing.T) {
 }
 
 func TestParallelCalls(t *testing.T) {
-	g, clusters := NewWithT(t), &infraClusters{}
-	cluster := &infraCluster{}
-	for range parallelCalls {
-		g.Expect(clusters.begin(cluster)).To(Succeed())
+	of := func(user string) *infraCluster { return &infraCluster{user: user, failed: map[string]*setback{}} }
+	busy := func(err error) bool {
+		var failure *infraError
+		return errors.As(err, &failure) && failure.reason == reasonBusy
 	}
-	var busy *infraError
-	g.Expect(errors.As(clusters.begin(cluster), &busy)).To(BeTrue())
-	g.Expect(busy.reason).To(Equal(reasonBusy))
-	g.Expect(clusters.end(cluster, nil)).To(Succeed())
-	g.Expect(clusters.begin(cluster)).To(Succeed())
+	t.Run("a namespace has one call in flight", func(t *testing.T) {
+		g, clusters := NewWithT(t), &infraClusters{}
+		g.Expect(clusters.begin(of("a"), "x")).To(Succeed())
+		g.Expect(busy(clusters.begin(of("a"), "y"))).To(BeTrue())
+		g.Expect(clusters.begin(of("b"), "x")).To(Succeed())
+		g.Expect(clusters.end(of("a"), "x", nil)).To(Succeed())
+		g.Expect(clusters.begin(of("a"), "y")).To(Succeed())
+	})
+	t.Run("all namespaces together leave workers to clusters elsewhere", func(t *testing.T) {
+		g, clusters := NewWithT(t), &infraClusters{}
+		for _, user := range []string{"a", "b", "c"} {
+			g.Expect(clusters.begin(of(user), "x")).To(Succeed())
+		}
+		g.Expect(busy(clusters.begin(of("d"), "x"))).To(BeTrue())
+		g.Expect(clusters.end(of("b"), "x", nil)).To(Succeed())
+		g.Expect(clusters.begin(of("d"), "x")).To(Succeed())
+	})
 }
+
+// growing are the waits after failures in a row.
+var growing = []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 2 * time.Minute, 2 * time.Minute}
 
 // TestWaits: a cluster of other people that does not answer is asked less and less, and at once when it has answered.
 func TestWaits(t *testing.T) {
 	g, clock := NewWithT(t), clocktesting.NewFakePassiveClock(time.Now())
-	clusters, cluster := &infraClusters{clock: clock}, &infraCluster{}
+	clusters, cluster := &infraClusters{clock: clock}, &infraCluster{failed: map[string]*setback{}}
 	down := &infraError{reason: reasonUnreachable, connection: true}
-	for _, wait := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 2 * time.Minute, 2 * time.Minute} {
-		g.Expect(clusters.begin(cluster)).To(Succeed())
-		g.Expect(clusters.end(cluster, down)).To(MatchError(down))
+	for _, wait := range growing {
+		g.Expect(clusters.begin(cluster, "x")).To(Succeed())
+		g.Expect(clusters.end(cluster, "x", down)).To(MatchError(down))
 		g.Expect(down.again).To(Equal(wait), "the condition is looked at when the next call may go")
 		clock.SetTime(clock.Now().Add(wait - time.Second))
-		g.Expect(clusters.begin(cluster)).To(MatchError(down), "what is known is told instead of another call")
+		g.Expect(clusters.begin(cluster, "another subject")).To(MatchError(down), "what is known is told instead of another call")
 		clock.SetTime(clock.Now().Add(time.Second))
 	}
 	for what, answer := range map[string]error{"answered": nil, "refused one thing": &infraError{reason: reasonForbidden}} {
-		g.Expect(clusters.begin(cluster)).To(Succeed(), what)
-		g.Expect(errors.Is(clusters.end(cluster, answer), answer)).To(BeTrue(), what)
-		g.Expect(clusters.begin(cluster)).To(Succeed(), "one that %s is there", what)
-		g.Expect(clusters.end(cluster, down)).To(MatchError(down))
+		g.Expect(clusters.begin(cluster, "x")).To(Succeed(), what)
+		g.Expect(errors.Is(clusters.end(cluster, what, answer), answer)).To(BeTrue(), what)
+		g.Expect(clusters.begin(cluster, "x")).To(Succeed(), "one that %s is there", what)
+		g.Expect(clusters.end(cluster, "x", down)).To(MatchError(down))
 		g.Expect(down.again).To(Equal(10*time.Second), "after one that %s the wait begins anew", what)
 		clock.SetTime(clock.Now().Add(10 * time.Second))
 	}
+}
+
+// TestNotYet: a cluster that answers each call with another error is called less and less, however often it is reconciled.
+func TestNotYet(t *testing.T) {
+	for name, answer := range map[string]func(n int) error{
+		"a conflict":             func(n int) error { return apierrors.NewConflict(anyKind, fmt.Sprint(n), errors.New("not yet")) },
+		"an error of the server": func(n int) error { return apierrors.NewInternalError(fmt.Errorf("not yet, try %d", n)) },
+		"a missing right":        func(n int) error { return apierrors.NewForbidden(anyKind, "it", fmt.Errorf("not yet, try %d", n)) },
+		"a name that is taken":   func(n int) error { return apierrors.NewAlreadyExists(anyKind, fmt.Sprint(n)) },
+		"a missing kind":         func(n int) error { return apierrors.NewNotFound(anyKind, fmt.Sprint(n)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, a := NewWithT(t), newAbroad(t)
+			made := 0
+			a.fails = func(verb string) error {
+				if verb != "create" {
+					return nil
+				}
+				made++
+				return answer(made)
+			}
+			for i, wait := range growing {
+				for range 10 {
+					first, _ := a.KeepImage(t.Context(), a.here, keepingPool(elsewhere(), ""))
+					second, _ := a.KeepImage(t.Context(), a.here, keepingPool(elsewhere(), ""))
+					g.Expect(second.Condition).To(Equal(first.Condition), "a condition that changes has the pool reconciled again")
+				}
+				g.Expect(made).To(Equal(i + 1))
+				a.clock.SetTime(a.clock.Now().Add(wait))
+			}
+			a.fails = nil
+			kept, err := a.KeepImage(t.Context(), a.here, keepingPool(elsewhere(), ""))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(kept.Missing).To(BeFalse())
+		})
+	}
+	t.Run("a name that no object of Kubernetes has", func(t *testing.T) {
+		g, a := NewWithT(t), newAbroad(t)
+		a.there = otherCluster(t)
+		cluster, err := a.infra.cluster(infraTarget(testCluster(elsewhere())), []byte(goodKubeconfig))
+		g.Expect(err).NotTo(HaveOccurred())
+		cluster.place.Client = a.watched(interceptor.NewClient(a.there, interceptor.Funcs{
+			Create: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.CreateOption) error {
+				obj.SetName(strings.Repeat("x", 1<<20))
+				return nil
+			},
+		}))
+		for range 10 {
+			kept, err := a.KeepImage(t.Context(), a.here, keepingPool(elsewhere(), ""))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(kept.Condition.Reason).To(Equal("InfraClusterRequestFailed"))
+			g.Expect(len(kept.Condition.Message)).To(BeNumerically("<", 1000))
+		}
+		g.Expect(a.calls["create"]).To(Equal(1))
+	})
+	t.Run("a kubeconfig that changes each time", func(t *testing.T) {
+		g, a := NewWithT(t), newAbroad(t)
+		at := infraTarget(testCluster(elsewhere()))
+		_, err := a.infra.cluster(at, []byte(strings.Replace(goodKubeconfig, "SECRET", "1", 1)))
+		var busy *infraError
+		g.Expect(errors.As(err, &busy)).To(BeTrue())
+		g.Expect(busy.reason).To(Equal(reasonBusy))
+		g.Expect(busy.again).To(Equal(renewWait))
+		a.clock.SetTime(a.clock.Now().Add(renewWait))
+		_, err = a.infra.cluster(at, []byte(strings.Replace(goodKubeconfig, "SECRET", "2", 1)))
+		g.Expect(err).NotTo(HaveOccurred())
+	})
+}
+
+// TestUnusedConnections: what led to a cluster that is gone is not kept.
+func TestUnusedConnections(t *testing.T) {
+	g, a := NewWithT(t), newAbroad(t)
+	a.clock.SetTime(a.clock.Now().Add(unusedFor + time.Second))
+	_, err := a.infra.cluster(target{hosted: "clusters-other", user: "clusters", credentials: elsewhere()}, []byte(goodKubeconfig))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(a.infra.known).To(HaveLen(1))
 }
 
 // TestRecall: what was found out of a cluster of other people is believed for some minutes, as long as it is the same cluster.

@@ -50,6 +50,9 @@ func (o *Options) New(env platform.Environment) (platform.Platform, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--kubevirt-allow-cidrs or --kubevirt-refuse-cidrs: %w", err)
 	}
+	if env.Own != nil {
+		guard.Own = env.Own
+	}
 	return &Platform{providerImage: env.ProviderImage, infra: infraClusters{guard: guard, clock: o.Clock, timeout: o.Timeout}}, nil
 }
 

@@ -26,7 +26,11 @@ import (
 	"github.com/openshift/hypershift/support/upsert"
 )
 
-const policyRights = hyperv1.ValidKubeVirtInfraNetworkPolicyRBAC
+const (
+	policyRights = hyperv1.ValidKubeVirtInfraNetworkPolicyRBAC
+	// policyWrites and disconnected are the subjects of calls that write the NetworkPolicy and that delete it.
+	policyWrites, disconnected = "policy writes", "disconnected"
+)
 
 // infraTarget is where a cluster's virtual machines are.
 func infraTarget(cluster platform.Cluster) target {
@@ -87,8 +91,9 @@ func (p *Platform) keepPolicy(ctx context.Context, c client.Client, at target, h
 	if last, fresh := p.infra.recall(at, about); fresh {
 		return last.(metav1.Condition), goodFor, nil
 	}
+	p.infra.forget(at.hosted, disconnected)
 	said := condition.True(string(policyRights), hyperv1.AsExpectedReason, "A NetworkPolicy keeps virtual machines off the networks of their cluster")
-	err := p.infra.use(ctx, c, at, func(ctx context.Context, where place) error {
+	err := p.infra.use(ctx, c, at, policyWrites, func(ctx context.Context, where place) error {
 		blocked, err := ownNetworks(ctx, where)
 		if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 			return err
@@ -208,8 +213,11 @@ func (p *Platform) Disconnect(ctx context.Context, c client.Client, cluster plat
 	if at.credentials == nil {
 		return "", nil
 	}
+	if _, done := p.infra.recall(at, disconnected); done {
+		return "", nil
+	}
 	policy := launcherPolicy(cluster.HostedCluster, at.credentials.InfraNamespace)
-	err := p.infra.use(ctx, c, at, func(ctx context.Context, where place) error {
+	err := p.infra.use(ctx, c, at, disconnected, func(ctx context.Context, where place) error {
 		return tenancy.Gone(ctx, where, client.ObjectKeyFromObject(cluster.HostedCluster), policy)
 	})
 	var failure *infraError
@@ -217,6 +225,7 @@ func (p *Platform) Disconnect(ctx context.Context, c client.Client, cluster plat
 	case !errors.As(err, &failure):
 		if err == nil {
 			p.infra.forget(at.hosted)
+			p.infra.remember(at, disconnected, true)
 		}
 		return "", err
 	case failure.reason == reasonForbidden:

@@ -261,10 +261,22 @@ func TestDisconnect(t *testing.T) {
 			g.Expect(keptPolicy(t, a.there) != nil).To(Equal(tc.stays))
 		})
 	}
-	t.Run("When all is gone, the way to the other cluster should be closed", func(t *testing.T) {
+	t.Run("a cluster whose policy is gone is not called while the rest of it goes", func(t *testing.T) {
 		g, a := NewWithT(t), newAbroad(t)
-		g.Expect(a.Disconnect(t.Context(), a.here, publishedAt())).To(BeEmpty())
-		g.Expect(a.infra.known).To(BeEmpty())
+		for range 3 {
+			g.Expect(a.Disconnect(t.Context(), a.here, publishedAt())).To(BeEmpty())
+		}
+		g.Expect(a.calls).To(Equal(map[string]int{"get": 1}))
+	})
+	t.Run("a cluster of the same name that is made again gets its policy", func(t *testing.T) {
+		g, a := NewWithT(t), newAbroad(t, usualNetwork())
+		for range 2 {
+			_, _, err := a.connect(t, publishedAt())
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(keptPolicy(t, a.there)).NotTo(BeNil())
+			g.Expect(a.Disconnect(t.Context(), a.here, publishedAt())).To(BeEmpty())
+			g.Expect(keptPolicy(t, a.there)).To(BeNil())
+		}
 	})
 	t.Run("When it is not gone, the way should stay open", func(t *testing.T) {
 		g, a := NewWithT(t), newAbroad(t)

@@ -36,7 +36,7 @@ func (p *Platform) checkCluster(ctx context.Context, c client.Client, at target,
 		return *cmp.Or(last.(*metav1.Condition), &found), goodFor, nil
 	}
 	var wrong *metav1.Condition
-	err := p.infra.use(ctx, c, at, func(ctx context.Context, where place) error {
+	err := p.infra.use(ctx, c, at, about, func(ctx context.Context, where place) error {
 		problem, err := tooOld(ctx, where)
 		if err == nil && problem != "" {
 			told := condition.False(credentialsFound, reasonTooOld, problem)

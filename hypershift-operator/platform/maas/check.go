@@ -31,7 +31,7 @@ const (
 const (
 	defaultCheckTimeout = 5 * time.Second
 	// parallelChecks bounds how many of the controller's workers may wait for a MAAS at the same time; the other workers
-	// serve clusters whatever their MAAS does.
+	// serve clusters whatever their MAAS does. One namespace has one question in flight.
 	parallelChecks = 3
 
 	goodFor   = 5 * time.Minute
@@ -53,9 +53,10 @@ type checks[T any] struct {
 	clock   clock.Clock
 	query   func(ctx context.Context, cfg maas.Config) (T, error)
 	timeout time.Duration
-	slots   chan struct{}
 
 	mu sync.Mutex
+	// open are the namespaces with a question in flight.
+	open map[string]bool
 	// limits are by namespace: who changes a Secret again and again does not have the operator call as often.
 	limits  map[string]*limit
 	answers map[[sha256.Size]byte]answer[T]
@@ -83,7 +84,7 @@ type checkResult[T any] struct {
 func newChecks[T any](o Options, query func(ctx context.Context, cfg maas.Config) (T, error)) *checks[T] {
 	c := &checks[T]{
 		clock: o.Clock, query: query, timeout: o.CheckTimeout,
-		slots: make(chan struct{}, parallelChecks), limits: map[string]*limit{}, answers: map[[sha256.Size]byte]answer[T]{},
+		open: map[string]bool{}, limits: map[string]*limit{}, answers: map[[sha256.Size]byte]answer[T]{},
 	}
 	if c.clock == nil {
 		c.clock = clock.RealClock{}
@@ -124,15 +125,10 @@ func (c *checks[T]) ask(ctx context.Context, namespace string, cfg maas.Config) 
 	if left := last.validFor - c.clock.Since(last.at); known && left > 0 {
 		return checkResult[T]{known: true, value: last.value, err: last.err, again: left}
 	}
-	if wait := c.wait(namespace); wait > 0 {
+	if wait := c.begin(namespace); wait > 0 {
 		return checkResult[T]{known: known, value: last.value, err: last.err, again: wait}
 	}
-	select {
-	case c.slots <- struct{}{}:
-		defer func() { <-c.slots }()
-	default:
-		return checkResult[T]{known: known, value: last.value, err: last.err, again: busyWait}
-	}
+	defer c.end(namespace)
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	value, err := c.query(ctx, cfg)
@@ -147,10 +143,13 @@ type limit struct {
 	at   time.Time
 }
 
-// wait is how long a namespace has to wait until it may ask; zero lets it ask now.
-func (c *checks[T]) wait(namespace string) time.Duration {
+// begin returns how long a namespace has to wait until it may ask; zero lets it ask now, until end is called.
+func (c *checks[T]) begin(namespace string) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if len(c.open) >= parallelChecks || c.open[namespace] {
+		return busyWait
+	}
 	now := c.clock.Now()
 	l, known := c.limits[namespace]
 	if !known {
@@ -164,7 +163,14 @@ func (c *checks[T]) wait(namespace string) time.Duration {
 		return questionEvery - now.Sub(l.at)
 	}
 	l.left--
+	c.open[namespace] = true
 	return 0
+}
+
+func (c *checks[T]) end(namespace string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.open, namespace)
 }
 
 // validity doubles the wait with each failure in a row.

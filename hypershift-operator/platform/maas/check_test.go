@@ -5,6 +5,7 @@ package maas
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -75,6 +76,33 @@ func TestAsk(t *testing.T) {
 		g.Expect(s.asked).To(Equal(2))
 	})
 
+	t.Run("a namespace has one question in flight, and others are asked beside it", func(t *testing.T) {
+		g := NewWithT(t)
+		started, release := make(chan struct{}), make(chan struct{})
+		c := newChecks(Options{Clock: clock}, func(context.Context, maas.Config) (string, error) {
+			started <- struct{}{}
+			<-release
+			return "alice", nil
+		})
+		done := make(chan checkResult[string])
+		ask := func(namespace, key string) {
+			cfg := testConfig
+			cfg.APIKey = key
+			done <- c.ask(t.Context(), namespace, cfg)
+		}
+		go ask("team", "a:a:a")
+		<-started
+		second := testConfig
+		second.APIKey = "b:b:b"
+		g.Expect(c.ask(t.Context(), "team", second).again).To(Equal(busyWait))
+		go ask("others", "c:c:c")
+		<-started
+		close(release)
+		for range 2 {
+			g.Expect((<-done).value).To(Equal("alice"))
+		}
+	})
+
 	t.Run("When servers hang it should hold few workers and let the others go", func(t *testing.T) {
 		g := NewWithT(t)
 		started, release := make(chan struct{}), make(chan struct{})
@@ -87,7 +115,7 @@ func TestAsk(t *testing.T) {
 		for i := range parallelChecks {
 			hanging := testConfig
 			hanging.Endpoint += string(rune('a' + i))
-			go func() { done <- c.ask(t.Context(), "team", hanging) }()
+			go func() { done <- c.ask(t.Context(), fmt.Sprint("team-", i), hanging) }()
 			<-started
 		}
 		v := c.ask(t.Context(), "team", testConfig)

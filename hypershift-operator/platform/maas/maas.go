@@ -20,6 +20,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/support/crds"
 	maasapi "github.com/openshift/hypershift/support/maas"
+	"github.com/openshift/hypershift/support/managementnetwork"
 )
 
 // Options are what the operator's flags and environment say for all MAAS clusters.
@@ -34,6 +35,8 @@ type Options struct {
 	Clock clock.Clock
 	// Guard says which addresses the operator calls for a tenant; nil refuses those at which no MAAS can be.
 	Guard *maasapi.Guard
+	// Own knows where the management cluster's API server is, for the provider; nil knows it not.
+	Own *managementnetwork.Known
 	// WhoAmI asks a MAAS who the user of an API key is; nil means over the network. For tests.
 	WhoAmI WhoAmI
 	// Images asks a MAAS which images it has; nil means over the network. For tests.
@@ -51,6 +54,7 @@ type Platform struct {
 	namespace     string
 	providerImage string
 	guard         *maasapi.Guard
+	own           *managementnetwork.Known
 	logEnv        []corev1.EnvVar
 	checks        *checks[string]
 	images        *checks[[]maasapi.BootResource]
@@ -70,7 +74,7 @@ func New(o Options) *Platform {
 		o.Images = withClient(o, listImages)
 	}
 	return &Platform{
-		namespace: cmp.Or(o.Namespace, "hypershift"), providerImage: o.ProviderImage, guard: o.Guard, logEnv: o.LogEnv,
+		namespace: cmp.Or(o.Namespace, "hypershift"), providerImage: o.ProviderImage, guard: o.Guard, own: o.Own, logEnv: o.LogEnv,
 		checks: newChecks(o, o.WhoAmI), images: newChecks(o, o.Images),
 	}
 }
@@ -93,7 +97,10 @@ func (o *Options) New(env platform.Environment) (platform.Platform, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--maas-allow-cidrs or --maas-refuse-cidrs: %w", err)
 		}
-		made.Guard = guard
+		made.Guard, made.Own = guard, env.Own
+		if env.Own != nil {
+			guard.Own = env.Own
+		}
 	}
 	return New(made), nil
 }

@@ -6,8 +6,8 @@ import (
 	"cmp"
 	"context"
 	"embed"
+	"fmt"
 	"io/fs"
-	"net/netip"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -74,6 +74,10 @@ func (p *Platform) adapt(pod *corev1.PodSpec, cluster platform.Cluster) {
 	}
 	set(maas.EnvAllowCIDRs, joined(p.guard.Allow))
 	set(maas.EnvRefuseCIDRs, joined(p.guard.Refuse))
+	if p.own != nil {
+		// Its NetworkPolicy keeps it off pods and Services already; the API server it must reach, but not for a tenant.
+		set(maas.EnvRefuseAddresses, joined(p.own.API()))
+	}
 	container.Env = append(container.Env, p.logEnv...)
 }
 
@@ -92,10 +96,10 @@ func (p *Platform) adaptRole(role *rbacv1.Role, cluster platform.Cluster, infraI
 	})
 }
 
-func joined(prefixes []netip.Prefix) string {
-	texts := make([]string, 0, len(prefixes))
-	for _, prefix := range prefixes {
-		texts = append(texts, prefix.String())
+func joined[T fmt.Stringer](values []T) string {
+	texts := make([]string, 0, len(values))
+	for _, value := range values {
+		texts = append(texts, value.String())
 	}
 	return strings.Join(texts, ",")
 }

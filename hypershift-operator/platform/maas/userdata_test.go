@@ -3,6 +3,7 @@
 package maas
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -184,8 +185,8 @@ func TestUserDataFormatStays(t *testing.T) {
 	})
 	t.Run("When MAAS has not been asked since many ask it, the pool should wait", func(t *testing.T) {
 		g, s := NewWithT(t), newSite(t)
-		for range parallelChecks {
-			s.plugin.images.slots <- struct{}{}
+		for i := range parallelChecks {
+			s.plugin.images.open[fmt.Sprint("others-", i)] = true
 		}
 		chosen := s.choose(t, golden(), false)
 		g.Expect(chosen.Waiting).To(ContainSubstring("Waiting for MAAS to say what the image custom/golden is made of"))

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package managementnetwork
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// every is how often the addresses are read again.
+const every = time.Minute
+
+// nodePorts are where the parts of Kubernetes listen on a node: etcd, kubelet, kube-proxy, controller-manager, scheduler.
+var nodePorts = []uint16{2379, 2380, 2381, 10249, 10250, 10255, 10256, 10257, 10259}
+
+// Known are the addresses that were read last. The zero value knows none; call Refresh before using it.
+type Known struct {
+	// WholeNodes extends Contains to every port of the nodes, not just those of Kubernetes.
+	WholeNodes bool
+
+	addresses atomic.Pointer[Addresses]
+}
+
+// Contains reports whether an address is the management cluster's own. Of a node, these are the ports of Kubernetes: a
+// MAAS or another cluster may share a host with it.
+func (k *Known) Contains(at netip.AddrPort) bool {
+	known := k.addresses.Load()
+	if known == nil {
+		return false
+	}
+	host := at.Addr().Unmap()
+	for _, prefix := range slices.Concat(known.Pods, known.Services) {
+		if prefix.Contains(host) {
+			return true
+		}
+	}
+	isAPI := func(api netip.AddrPort) bool { return api.Port() == at.Port() }
+	if slices.ContainsFunc(known.API, func(api netip.AddrPort) bool { return isAPI(api) && api.Addr().Unmap() == host }) {
+		return true
+	}
+	if !slices.ContainsFunc(known.Nodes, func(node netip.Addr) bool { return node.Unmap() == host }) {
+		return false
+	}
+	return k.WholeNodes || slices.Contains(nodePorts, at.Port()) || slices.ContainsFunc(known.API, isAPI)
+}
+
+// API returns where the API server of the management cluster listens.
+func (k *Known) API() []netip.AddrPort {
+	if known := k.addresses.Load(); known != nil {
+		return known.API
+	}
+	return nil
+}
+
+// Refresh reads the addresses; after an error the last ones stay.
+func (k *Known) Refresh(ctx context.Context, live, nodes client.Reader) error {
+	found, err := Read(ctx, live, nodes)
+	if err != nil {
+		return err
+	}
+	k.addresses.Store(found)
+	return nil
+}
+
+// Refresher returns a runnable that refreshes each minute until its context ends. It runs without leader election.
+func (k *Known) Refresher(live, nodes client.Reader, c clock.WithTicker) *Refresher {
+	return &Refresher{known: k, live: live, nodes: nodes, clock: c}
+}
+
+// Refresher implements manager.Runnable.
+type Refresher struct {
+	known       *Known
+	live, nodes client.Reader
+	clock       clock.WithTicker
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (*Refresher) NeedLeaderElection() bool { return false }
+
+// Start implements manager.Runnable.
+func (r *Refresher) Start(ctx context.Context) error {
+	ticker := r.clock.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+			if err := r.known.Refresh(ctx, r.live, r.nodes); err != nil {
+				klog.FromContext(ctx).Error(err, "Cannot refresh the addresses of the management cluster; the last ones stay in force")
+			}
+		}
+	}
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package managementnetwork finds out which addresses the management cluster has: its API server, nodes, pods and
+// Services. A program that calls addresses which tenants choose does not call these.
+package managementnetwork
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Addresses are those of a management cluster, as far as its API tells them.
+type Addresses struct {
+	// API is where the API server listens, by its Service and without, sorted.
+	API []netip.AddrPort
+	// Nodes are the addresses of the nodes, inside and outside.
+	Nodes []netip.Addr
+	// Pods are the ranges that nodes give to pods; a network plugin may use others.
+	Pods []netip.Prefix
+	// Services are the ranges of Services. Clusters before Kubernetes 1.33 do not tell them.
+	Services []netip.Prefix
+}
+
+// Read finds out the addresses. The live reader reads single objects past a cache; nodes may come from one.
+func Read(ctx context.Context, live, nodes client.Reader) (*Addresses, error) {
+	found := &Addresses{}
+	if err := found.readAPI(ctx, live); err != nil {
+		return nil, err
+	}
+	if err := found.readNodes(ctx, nodes); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(found.API, netip.AddrPort.Compare)
+	found.API = slices.Compact(found.API)
+	return found, found.readServices(ctx, live)
+}
+
+func (a *Addresses) readAPI(ctx context.Context, live client.Reader) error {
+	slice, service := &discoveryv1.EndpointSlice{}, &corev1.Service{}
+	key := client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "kubernetes"}
+	for _, obj := range []client.Object{slice, service} {
+		if err := live.Get(ctx, key, obj); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading %T %s for the addresses of the management cluster's API server: %w", obj, key, err)
+		}
+	}
+	for _, endpoint := range slice.Endpoints {
+		for _, port := range slice.Ports {
+			a.addAPI(endpoint.Addresses, ptr.Deref(port.Port, 0))
+		}
+	}
+	for _, port := range service.Spec.Ports {
+		a.addAPI(service.Spec.ClusterIPs, port.Port)
+	}
+	return nil
+}
+
+// addAPI skips what is no address: a headless Service has "None".
+func (a *Addresses) addAPI(hosts []string, port int32) {
+	for _, host := range hosts {
+		if addr, err := netip.ParseAddr(host); err == nil {
+			a.API = append(a.API, netip.AddrPortFrom(addr, uint16(port))) //nolint:gosec // The API server accepts no other ports.
+		}
+	}
+}
+
+func (a *Addresses) readNodes(ctx context.Context, reader client.Reader) error {
+	nodes := &corev1.NodeList{}
+	if err := reader.List(ctx, nodes); err != nil {
+		return fmt.Errorf("listing the nodes of the management cluster for their addresses: %w", err)
+	}
+	for i := range nodes.Items {
+		for _, address := range nodes.Items[i].Status.Addresses {
+			if addr, err := netip.ParseAddr(address.Address); err == nil {
+				a.Nodes = append(a.Nodes, addr)
+			}
+		}
+		a.Pods = append(a.Pods, prefixes(nodes.Items[i].Spec.PodCIDRs)...)
+	}
+	return nil
+}
+
+func (a *Addresses) readServices(ctx context.Context, live client.Reader) error {
+	ranges := &networkingv1.ServiceCIDRList{}
+	err := live.List(ctx, ranges)
+	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("listing the ServiceCIDRs of the management cluster: %w", err)
+	}
+	for i := range ranges.Items {
+		a.Services = append(a.Services, prefixes(ranges.Items[i].Spec.CIDRs)...)
+	}
+	return nil
+}
+
+func prefixes(texts []string) (parsed []netip.Prefix) {
+	for _, text := range texts {
+		if prefix, err := netip.ParsePrefix(text); err == nil {
+			parsed = append(parsed, prefix.Masked())
+		}
+	}
+	return parsed
+}
