@@ -66,7 +66,7 @@ const maxName = 253
 // trusted.
 func checkName(name string) error {
 	if len(name) > maxName || !plain.MatchString(name) || strings.Contains(name, "..") {
-		return fmt.Errorf("refuse the name %q: it is no DNS name", terminal.Line(name[:min(len(name), maxName)]))
+		return fmt.Errorf("refuse the name '%s': it is no DNS name", terminal.Line(name[:min(len(name), maxName)]))
 	}
 	return nil
 }

@@ -108,7 +108,7 @@ func hostile(t *testing.T) []byte {
 	answers := map[string]any{
 		"/api":    metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}},
 		"/apis":   metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}},
-		"/api/v1": resourcesOf("pods", "../../../../resource", "nodes"),
+		"/api/v1": resourcesOf("pods", "..\x1b[2Jresource", "nodes"),
 		"/api/v1/namespaces": corev1.NamespaceList{Items: []corev1.Namespace{
 			{ObjectMeta: metav1.ObjectMeta{Name: "kube-/../../../../namespace"}},
 			{ObjectMeta: metav1.ObjectMeta{Name: "kube-\x1b]0;namespace\x07"}},
@@ -186,7 +186,7 @@ func TestDumpOfAHostileGuest(t *testing.T) {
 	index, err := os.ReadFile(filepath.Join(guest, "not-collected.txt"))
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, name := range []string{
-		"../../../../resource", "kube-/../../../../namespace", `kube-\x1b]0;namespace\x07`,
+		`..\x1b[2Jresource`, "kube-/../../../../namespace", `kube-\x1b]0;namespace\x07`,
 		"../../../../../pod", "../../../../../container", `\x1b[2Jcontainer`,
 	} {
 		g.Expect(string(index)).To(ContainSubstring(name), "what is missing is told")
