@@ -68,7 +68,8 @@ func core() []rbacv1.PolicyRule {
 		reads("", "configmaps", "create", "update", "delete"),
 		reads("", "serviceaccounts"),
 		reads("", "services"),
-		of("", "pods", "list"),
+		// The pods of a deleted control plane need not serve out their grace periods.
+		of("", "pods", "list", "delete"),
 		// Policies of hosted namespaces keep pods off the management cluster's own network.
 		of("", "nodes", "list", "watch"),
 		of("discovery.k8s.io", "endpointslices", "get"),

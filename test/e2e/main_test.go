@@ -17,7 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/openshift/hypershift/support/maas"
 	"github.com/openshift/hypershift/test/devcluster/env"
@@ -67,6 +69,7 @@ func start(tb testing.TB) *suite {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	log.SetLogger(logr.Discard()) // The clients' failures are in what they return.
 	s := &suite{Walker: journey.NewWalker(e.Bin, e.Dir, os.Stdout)}
 	if _, err := os.Stat(e.Kubeconfig()); err == nil && os.Getenv("HYPERSHIFT_E2E_KEEP") == "" {
 		tb.Fatalf("an environment is there already in %s: remove it with `make demo-down`", e.Dir)

@@ -4,28 +4,38 @@ package hostedcluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift/hypershift/support/condition"
 )
 
-// stopWorkloads ends what runs in the control plane's namespace: first what uses etcd, then etcd, so that each stops at once.
-// Deleting the namespace would end them too, but all together, and would look again only after half the longest grace
-// period.
+// clientsGrace is how long pods of a deleted control plane may take to end, in seconds. Nodes are gone and nothing asks
+// the API any more, while a highly available kube-apiserver goes on for 70 s so that load balancers notice that it
+// leaves.
+const clientsGrace = 2
+
+// stopWorkloads ends what runs in the control plane's namespace: first what uses etcd, then etcd, so that each stops at
+// once. Deleting the namespace would end them too, but all together, and would look again only after half the longest
+// grace period.
 func (r *Reconciler) stopWorkloads(ctx context.Context, s *scope) (string, error) {
 	for _, group := range []struct {
 		// owner is the kind that makes the pods of the group; kinds are all that would make new ones.
 		owner string
 		kinds []client.Object
+		// grace is how long its pods may take to end, in seconds; zero means as long as each of them says.
+		grace int64
 	}{
-		{"ReplicaSet", []client.Object{&appsv1.Deployment{}, &appsv1.ReplicaSet{}}},
-		{"StatefulSet", []client.Object{&appsv1.StatefulSet{}}},
+		{"ReplicaSet", []client.Object{&appsv1.Deployment{}, &appsv1.ReplicaSet{}}, clientsGrace},
+		{"StatefulSet", []client.Object{&appsv1.StatefulSet{}}, 0},
 	} {
 		for _, kind := range group.kinds {
 			err := r.Client.DeleteAllOf(ctx, kind, client.InNamespace(s.namespace), client.PropagationPolicy(metav1.DeletePropagationBackground))
@@ -37,27 +47,54 @@ func (r *Reconciler) stopWorkloads(ctx context.Context, s *scope) (string, error
 		if err != nil {
 			return "", err
 		}
+		if group.grace > 0 {
+			if err := r.hurry(ctx, running, group.grace); err != nil {
+				return "", err
+			}
+		}
 		if len(running) > 0 {
-			return fmt.Sprintf("Waiting for %s in namespace %s to stop: %s", condition.Count(len(running), "pod"), s.namespace, firstFew(running)), nil
+			return fmt.Sprintf("Waiting for %s in namespace %s to stop: %s",
+				condition.Count(len(running), "pod"), s.namespace, firstFew(placed(running))), nil
 		}
 	}
 	return "", nil
 }
 
-// podsOf names the pods that one kind of controller has left, and their nodes: a pod of a node that is gone stays until somebody
-// deletes the Node.
-func (r *Reconciler) podsOf(ctx context.Context, s *scope, owner string) ([]string, error) {
+// podsOf lists the pods that one kind of controller has left.
+func (r *Reconciler) podsOf(ctx context.Context, s *scope, owner string) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
 	if err := r.LiveReader.List(ctx, pods, client.InNamespace(s.namespace)); err != nil {
 		return nil, fmt.Errorf("listing the pods in namespace %s: %w", s.namespace, err)
 	}
-	var names []string
-	for i := range pods.Items {
-		if controller := metav1.GetControllerOf(&pods.Items[i]); controller != nil && controller.Kind == owner {
-			names = append(names, fmt.Sprintf("%s on node %q", pods.Items[i].Name, pods.Items[i].Spec.NodeName))
+	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool {
+		controller := metav1.GetControllerOf(&pod)
+		return controller == nil || controller.Kind != owner
+	}), nil
+}
+
+// hurry shortens the time in which pods have to end, also of those that were deleted before.
+func (r *Reconciler) hurry(ctx context.Context, pods []corev1.Pod, grace int64) error {
+	var failures []error
+	for i := range pods {
+		if left := pods[i].DeletionGracePeriodSeconds; left != nil && *left <= grace {
+			continue
+		}
+		err := r.Client.Delete(ctx, &pods[i], client.GracePeriodSeconds(grace), client.Preconditions{UID: &pods[i].UID})
+		if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+			err = fmt.Errorf("deleting pod %s in namespace %s: %w", pods[i].Name, pods[i].Namespace, err)
+			failures = append(failures, err)
 		}
 	}
-	return names, nil
+	return errors.Join(failures...)
+}
+
+// placed names pods and their nodes: a pod of a node that is gone stays until its Node is deleted.
+func placed(pods []corev1.Pod) []string {
+	names := make([]string, len(pods))
+	for i := range pods {
+		names[i] = fmt.Sprintf("%s on node %q", pods[i].Name, pods[i].Spec.NodeName)
+	}
+	return names
 }
 
 // firstFew is the beginning of a list that may be long.

@@ -37,6 +37,7 @@ func TestStopWorkloads(t *testing.T) {
 	selector := &metav1.LabelSelector{MatchLabels: labels}
 	meta := metav1.ObjectMeta{Namespace: scope.namespace, Name: "x"}
 	user, etcd := podOf(scope.namespace, "ReplicaSet"), podOf(scope.namespace, "StatefulSet")
+	user.Spec.TerminationGracePeriodSeconds = ptr.To[int64](135)
 	orphan := &appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Selector: selector, Template: template}}
 	set := &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: selector, Template: template}}
 	fixture.Create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: scope.namespace}},
@@ -49,6 +50,10 @@ func TestStopWorkloads(t *testing.T) {
 	s.Expect(set.DeletionTimestamp).To(BeNil())
 	err = c.Get(ctx, client.ObjectKeyFromObject(orphan), orphan)
 	s.Expect(apierrors.IsNotFound(err) || orphan.DeletionTimestamp != nil).To(BeTrue(), "a ReplicaSet of nobody would keep its pods for ever")
+	s.Expect(c.Get(ctx, client.ObjectKeyFromObject(user), user)).To(Succeed())
+	s.Expect(user.DeletionGracePeriodSeconds).To(HaveValue(BeNumerically("<=", 2)), "the pod's own grace period of 135 s is cut short")
+	s.Expect(c.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
+	s.Expect(etcd.DeletionTimestamp).To(BeNil())
 
 	s.Expect(c.Delete(ctx, user, client.GracePeriodSeconds(0))).To(Succeed())
 	waitsFor, err = s.stopWorkloads(ctx, scope)
@@ -70,6 +75,7 @@ func TestWorkloadsEndInOrder(t *testing.T) {
 		return all
 	}
 	const deployments, etcd = "delete all v1.Deployment /,delete all v1.ReplicaSet /", ",delete all v1.StatefulSet /"
+	const hurried = ",delete v1.Pod clusters-demo/of-deployment"
 	user, store := podOf("clusters-demo", "ReplicaSet"), podOf("clusters-demo", "StatefulSet")
 	nobodys, elsewhere := user.DeepCopy(), podOf("elsewhere", "ReplicaSet")
 	nobodys.Name, nobodys.OwnerReferences = "nobodys", nil
@@ -78,11 +84,12 @@ func TestWorkloadsEndInOrder(t *testing.T) {
 		refuse, did, is string
 		fails           bool
 	}{
-		"When something uses etcd, etcd should stay":         {pods: []*corev1.Pod{user, store}, did: deployments, is: `Waiting for 1 pod in namespace clusters-demo to stop: of-deployment on node "dead"`},
+		"When something uses etcd, etcd should stay":         {pods: []*corev1.Pod{user, store}, did: deployments + hurried, is: `Waiting for 1 pod in namespace clusters-demo to stop: of-deployment on node "dead"`},
 		"When nothing uses etcd, it should end":              {pods: []*corev1.Pod{store, nobodys, elsewhere}, did: deployments + etcd, is: `Waiting for 1 pod in namespace clusters-demo to stop: of-etcd on node "dead"`},
 		"When nothing runs, there should be no wait":         {pods: []*corev1.Pod{nobodys}, did: deployments + etcd},
 		"When Deployments cannot be deleted, it should fail": {refuse: "delete all v1.Deployment", fails: true},
 		"When etcd cannot be deleted, it should fail":        {refuse: "delete all v1.StatefulSet", did: deployments, fails: true},
+		"When pods cannot be deleted, it should fail":        {pods: []*corev1.Pod{user}, refuse: "delete v1.Pod", did: deployments, fails: true},
 		"When pods cannot be listed, it should fail":         {refuse: "list v1.PodList", did: deployments, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
