@@ -157,7 +157,8 @@ func (e *primaryError) Error() string { return e.text }
 // Is looks for a cause of any attempt.
 func (e *primaryError) Is(target error) bool { return errors.Is(e.all, target) }
 
-// As looks for a cause of any attempt. An answer of a registry to the attempt without TLS is none: the first attempt failed before it.
+// As looks for a cause of any attempt. Where the attempt without TLS was sent, an answer of the registry may be one to
+// that, and does not count.
 func (e *primaryError) As(target any) bool {
 	if _, answer := target.(**transport.Error); answer && !errors.Is(e.all, ErrPlainHTTP) {
 		return false

@@ -133,6 +133,13 @@ func TestAnswersOfRegistries(t *testing.T) {
 	var answer *transport.Error
 	g.Expect(errors.As(err, &answer)).To(BeTrue(), "%v", err)
 	g.Expect(answer.StatusCode).To(Equal(http.StatusNotFound))
+	secured.Intercept(func(w http.ResponseWriter, _ *http.Request) bool {
+		w.WriteHeader(http.StatusForbidden)
+		return true
+	})
+	_, err = client.Get(t.Context(), ref)
+	g.Expect(errors.As(err, &answer)).To(BeTrue(), "%v", err)
+	g.Expect(answer.StatusCode).To(Equal(http.StatusForbidden))
 	untrusting := &imageregistry.Client{Backoff: remote.Backoff{Steps: 1}}
 	_, err = untrusting.Get(t.Context(), ref)
 	g.Expect(err).To(MatchError(And(ContainSubstring("certificate"), Not(ContainSubstring("plain HTTP")))))
