@@ -61,7 +61,7 @@ func everyPolicy(t *testing.T, platform hyperv1.PlatformType) []policy {
 			}
 			s := &scope{hc: hc, release: fixture.Payloads()[image]}
 			c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).Build()
-			outgoing, err := (&Reconciler{Client: c, LiveReader: c}).egressPolicies(t.Context(), s)
+			outgoing, err := (&Reconciler{Client: c, LiveReader: c, Releases: fixture.Payloads()}).egressPolicies(t.Context(), s)
 			if err != nil {
 				t.Fatal(err)
 			}
