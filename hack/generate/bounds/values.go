@@ -74,6 +74,9 @@ func boundPattern(pattern string) decoder {
 func boundInteger(low, high float64) decoder {
 	return func(s object) {
 		boundAtLeast(s, low)
+		if s["format"] == "int32" { // Also of uint32: the API server refuses a limit that is no int32.
+			high = min(high, math.MaxInt32)
+		}
 		if now, ok := number(s["maximum"]); !ok || now > high {
 			s["maximum"] = int64(high)
 			delete(s, "exclusiveMaximum")
