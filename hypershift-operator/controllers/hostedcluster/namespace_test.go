@@ -96,6 +96,8 @@ func TestMadeNamespace(t *testing.T) {
 			if diff := cmp.Diff(test.labels, got.Labels); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
+			g.Expect(got.Annotations).To(HaveKey(hyperv1.ServedClusterAnnotation))
+			delete(got.Annotations, hyperv1.ServedClusterAnnotation)
 			g.Expect(got.Annotations).To(Equal(map[string]string{hyperv1.HostedClusterAnnotation: "clusters/demo", uidAnnotation: test.uid}))
 			g.Expect(d.identities.TryLock()).To(BeTrue(), "the next cluster has to get one too")
 		})

@@ -47,7 +47,7 @@ type Janitor struct {
 	Grace time.Duration
 
 	mu sync.Mutex
-	// seen is when the janitor first saw what a HostedCluster without a namespace left.
+	// seen is when the janitor first saw what a HostedCluster without a namespace left; zero where it took the namespace apart itself.
 	seen map[client.ObjectKey]time.Time
 }
 
@@ -218,6 +218,7 @@ func (j *Janitor) takeApart(ctx context.Context, key client.ObjectKey, namespace
 		if err != nil || there {
 			return ctrl.Result{}, err
 		}
+		j.apart(key)
 		result, err := p.Run(logging.InPhase(ctx, p.Name), s)
 		if errors.Is(err, phase.ErrStop) {
 			ctrl.LoggerFrom(ctx).V(1).Info("Deleting an orphaned control plane", "namespace", namespace.Name, "waitsFor", s.deletion)
@@ -227,14 +228,13 @@ func (j *Janitor) takeApart(ctx context.Context, key client.ObjectKey, namespace
 			return ctrl.Result{}, fmt.Errorf("deleting what HostedCluster %s left: %s: %w", key, p.Name, err)
 		}
 	}
-	ctrl.LoggerFrom(ctx).Info("Deleted a control plane whose HostedCluster was gone", "namespace", namespace.Name)
-	orphanCounts.deleted(namespace.Name)
-	return ctrl.Result{}, nil
+	return j.leftovers(ctx, key)
 }
 
 // leftovers deletes rights and credentials outside of a hosted namespace that is gone.
 func (j *Janitor) leftovers(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
-	if left := j.Grace - j.Clusters.Clock.Since(j.firstSeen(key)); left > 0 {
+	first := j.firstSeen(key)
+	if left := j.Grace - j.Clusters.Clock.Since(first); left > 0 && !first.IsZero() {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
 	s := newScope(&hyperv1.HostedCluster{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})
@@ -250,6 +250,10 @@ func (j *Janitor) leftovers(ctx context.Context, key client.ObjectKey) (ctrl.Res
 		return ctrl.Result{}, fmt.Errorf("deleting what HostedCluster %s left outside of its namespace: %w", key, err)
 	}
 	j.forget(key)
+	if first.IsZero() {
+		ctrl.LoggerFrom(ctx).Info("Deleted a control plane whose HostedCluster was gone", "namespace", s.namespace)
+		orphanCounts.deleted(s.namespace)
+	}
 	return ctrl.Result{}, nil
 }
 
@@ -267,6 +271,16 @@ func (j *Janitor) firstSeen(key client.ObjectKey) time.Time {
 		j.seen[key] = j.Clusters.Clock.Now()
 	}
 	return j.seen[key]
+}
+
+// apart remembers that the grace period of a HostedCluster is over.
+func (j *Janitor) apart(key client.ObjectKey) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.seen == nil {
+		j.seen = map[client.ObjectKey]time.Time{}
+	}
+	j.seen[key] = time.Time{}
 }
 
 func (j *Janitor) forget(key client.ObjectKey) {
