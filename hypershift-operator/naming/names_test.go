@@ -7,18 +7,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-
-	"github.com/openshift/hypershift/support/hosted"
 )
-
-// TestReserved: no Secret that a tenant names may take the place of one that every control plane has.
-func TestReserved(t *testing.T) {
-	for _, name := range []string{PullSecret, SSHKey, SAKey, CAPIWebhookCert, IgnitionServerCA, hosted.BackupSigner} {
-		NewWithT(t).Expect(Reserved(name)).To(BeTrue(), name)
-		NewWithT(t).Expect(Reserved("my-"+name)).To(BeFalse(), name)
-	}
-	NewWithT(t).Expect(Reserved("")).To(BeFalse())
-}
 
 // TestInfraIDCharacters: an identity is part of host names, whatever characters the cluster's name has.
 func TestInfraIDCharacters(t *testing.T) {

@@ -6,7 +6,6 @@ package naming
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
@@ -26,12 +25,6 @@ const (
 	CAPIWebhookCert  = "capi-webhooks-tls"
 	IgnitionServerCA = hosted.IgnitionServerCA
 )
-
-// Reserved tells the names of Secrets that every control plane has, so that no Secret of a tenant may be copied to one.
-func Reserved(secret string) bool {
-	all := []string{PullSecret, SSHKey, SAKey, CAPIWebhookCert, IgnitionServerCA, hosted.BackupSigner}
-	return slices.Contains(all, secret)
-}
 
 // ControlPlaneNamespace is the namespace of a HostedCluster's control plane.
 func ControlPlaneNamespace(hc *hyperv1.HostedCluster) string {

@@ -78,7 +78,7 @@ func (n *Nodes) verify(ctx context.Context, chain []*x509.Certificate) (string, 
 	}
 	bundle := &corev1.ConfigMap{}
 	key := client.ObjectKey{Namespace: n.Namespace, Name: hosted.KubeletClientCA}
-	if err := n.Client.Get(ctx, key, bundle); err != nil {
+	if err := hosted.ReadTrusted(ctx, n.Client, key, bundle); err != nil {
 		return "", fmt.Errorf("read ConfigMap %s with the CAs of nodes: %w", key, err)
 	}
 	roots, between := x509.NewCertPool(), x509.NewCertPool()

@@ -112,6 +112,9 @@ func (g *Generator) configMapData(ctx context.Context, name string) (map[string]
 	if apierrors.IsNotFound(err) {
 		return nil, waiting(fmt.Sprintf("ConfigMap %s/%s", g.Namespace, name))
 	}
+	if err == nil && name == hosted.KubeletClientCA {
+		err = hosted.Trusted(cm)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read ConfigMap %s/%s: %w", g.Namespace, name, err)
 	}

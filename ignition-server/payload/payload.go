@@ -194,6 +194,9 @@ func (g *Generator) secret(ctx context.Context, name, key string) ([]byte, error
 	if apierrors.IsNotFound(err) || (err == nil && len(secret.Data[key]) == 0) {
 		return nil, waiting(fmt.Sprintf("key %q of Secret %s/%s", key, g.Namespace, name))
 	}
+	if err == nil && name == hosted.BootstrapKubeconfig {
+		err = hosted.Trusted(secret)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read Secret %s/%s: %w", g.Namespace, name, err)
 	}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/manifest"
 	"github.com/openshift/hypershift/support/upsert"
 )
@@ -247,7 +248,7 @@ func (c *Component) apply(ctx context.Context, scope *Scope, obj client.Object, 
 	var err error
 	if c.Guest {
 		err = ApplyGuest(ctx, scope.Guest.Client, obj)
-	} else {
+	} else if err = c.refuseCopy(ctx, scope, obj); err == nil {
 		_, err = upsert.Apply(ctx, scope.Client, cmp.Or(scope.Operator, fieldOwner), obj)
 	}
 	if err != nil {
@@ -256,6 +257,20 @@ func (c *Component) apply(ctx context.Context, scope *Scope, obj client.Object, 
 	gvk := obj.GetObjectKind().GroupVersionKind()
 	result.resources = append(result.resources, hyperv1.ComponentResource{Kind: gvk.Kind, Group: gvk.Group, Name: obj.GetName()})
 	return nil
+}
+
+// refuseCopy keeps the component from going on with a Secret or ConfigMap that a user may have written: what obj does not set would stay.
+func (c *Component) refuseCopy(ctx context.Context, scope *Scope, obj client.Object) error {
+	var live client.Object
+	switch obj.(type) {
+	case *corev1.Secret:
+		live = &corev1.Secret{}
+	case *corev1.ConfigMap:
+		live = &corev1.ConfigMap{}
+	default:
+		return nil
+	}
+	return client.IgnoreNotFound(hosted.ReadTrusted(ctx, scope.Client, client.ObjectKeyFromObject(obj), live))
 }
 
 func waitingFor(unmet []string) string {

@@ -22,6 +22,7 @@ import (
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/hosted"
 )
 
 // victim is somebody's namespace that has the name which the tenant's control plane would want, with all that an operator may
@@ -176,8 +177,12 @@ func TestNamesThatATenantChooses(t *testing.T) {
 			kept := &corev1.Secret{}
 			o.read(kept, tt.secret)
 			o.Expect(kept.Data).To(HaveKeyWithValue("ca.key", BeEquivalentTo("the control plane's")))
-			succeeded, valid := o.condition(hyperv1.ReconciliationSucceeded), o.condition(hyperv1.ValidHostedClusterConfiguration)
-			o.Expect(succeeded.Message + valid.Message).To(ContainSubstring("give yours another name"))
+			copies := &corev1.SecretList{}
+			o.Expect(o.client.List(t.Context(), copies, client.InNamespace(o.hosted()), client.MatchingLabels{hyperv1.UserCopyLabel: "true"})).To(Succeed())
+			o.Expect(copies.Items).NotTo(BeEmpty(), "the tenant's own object is copied under a name that nothing else has")
+			for i := range copies.Items {
+				o.Expect(hosted.IsCopyName(copies.Items[i].Name)).To(BeTrue(), copies.Items[i].Name)
+			}
 		})
 	}
 }

@@ -186,6 +186,19 @@ const (
 	OrphanPolicyDelete = "delete"
 )
 
+// Labels and annotations of Secrets and ConfigMaps in a hosted namespace. They say where an object comes from: only the programs of the
+// product write there, and they never keep a label or an annotation of an object that a user wrote.
+const (
+	// UserCopyLabel is "true" on a copy of an object that a user wrote. The programs never read a copy as an object of their own.
+	UserCopyLabel = "hypershift.openshift.io/user-copy"
+	// UserCopySourceAnnotation is, on such a copy, the name of the object that it was made from.
+	UserCopySourceAnnotation = "hypershift.openshift.io/user-copy-source"
+	// UserCopyUnusedSinceAnnotation is, on such a copy, since when nothing has used it.
+	UserCopyUnusedSinceAnnotation = "hypershift.openshift.io/user-copy-unused-since"
+	// OperatorObjectLabel is "true" on a Secret or ConfigMap that the hypershift-operator writes under a name of its own choice.
+	OperatorObjectLabel = "hypershift.openshift.io/operator-object"
+)
+
 // Annotations and labels of a NodePool and of what is made for it.
 const (
 	// NodePoolAnnotation is <namespace>/<name> of the NodePool on what was made for it.

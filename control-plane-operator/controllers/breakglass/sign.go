@@ -26,6 +26,7 @@ import (
 
 	certificatesv1alpha1 "github.com/openshift/hypershift/api/certificates/v1alpha1"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/phase"
 	supportpki "github.com/openshift/hypershift/support/pki"
 	"github.com/openshift/hypershift/support/upsert"
@@ -132,7 +133,7 @@ func (r *Signer) sign(ctx context.Context, asked csr) (ctrl.Result, error) {
 		})
 	}
 	secret := &corev1.Secret{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: signers[class]}, secret); err != nil {
+	if err := hosted.ReadTrusted(ctx, r.Client, client.ObjectKey{Namespace: r.Namespace, Name: signers[class]}, secret); err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading the signer of CertificateSigningRequest %s: %w", asked.Name, err)
 	}
 	if supportpki.Revoking(secret) {

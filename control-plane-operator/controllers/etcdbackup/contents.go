@@ -23,6 +23,7 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/backup"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
 	"github.com/openshift/hypershift/support/bundle"
+	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/pause"
 	"github.com/openshift/hypershift/support/reference"
 )
@@ -123,7 +124,7 @@ func trimmed(object unstructured.Unstructured) unstructured.Unstructured {
 // secretEncryption.
 func kept(hcp *hyperv1.HostedControlPlane, secret *corev1.Secret) bool {
 	if bundle.Restored(secret.Name) {
-		return true
+		return hosted.Trusted(secret) == nil
 	}
 	encryption := hcp.Spec.SecretEncryption
 	return encryption != nil && encryption.AESCBC != nil && secret.Name != "" &&

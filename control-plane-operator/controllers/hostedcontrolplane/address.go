@@ -21,6 +21,7 @@ import (
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
 	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/hosted"
 	supportpki "github.com/openshift/hypershift/support/pki"
 )
 
@@ -64,6 +65,9 @@ func (r *Reconciler) askAddresses(ctx context.Context, s *scope) (unnamed, unrea
 	}
 	bundle := &corev1.ConfigMap{}
 	found, err := r.find(ctx, s.hcp.Namespace, pki.RootBundle, bundle)
+	if err == nil {
+		err = hosted.Trusted(bundle)
+	}
 	if err != nil || !found {
 		return errors.New("the CA of the API servers is not known yet"), nil, err
 	}

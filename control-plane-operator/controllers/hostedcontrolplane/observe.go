@@ -20,6 +20,7 @@ import (
 	v2 "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/etcd"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2/kubeapiserver"
+	"github.com/openshift/hypershift/support/hosted"
 )
 
 // managedByLabel marks the workloads of the control plane.
@@ -115,6 +116,9 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) (observed, error) {
 func (r *Reconciler) observeEncryption(ctx context.Context, s *scope, o *observed) error {
 	config := &corev1.Secret{}
 	found, err := r.find(ctx, s.hcp.Namespace, kubeapiserver.EncryptionSecret, config)
+	if err == nil {
+		err = hosted.Trusted(config)
+	}
 	if err != nil || !found {
 		return err
 	}

@@ -15,14 +15,15 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	v2 "github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/v2"
+	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
 const (
 	// validSpecSecret keeps the last spec that could work here. It is no ConfigMap, since the URL of a proxy may hold a password.
-	validSpecSecret = "last-valid-spec"
-	validSpecKey    = "spec.json"
+	validSpecSecret = hosted.LastValidSpec
+	validSpecKey    = hosted.LastValidSpecKey
 )
 
 // validate chooses the spec that this pass goes by. While the one that is there cannot work it is the last that could:
@@ -52,6 +53,9 @@ func (r *Reconciler) rememberSpec(ctx context.Context, hcp *hyperv1.HostedContro
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hcp.Namespace, Name: validSpecSecret}}
 	_, err = upsert.Object(ctx, r.Client, secret, func() error {
+		if err := hosted.Trusted(secret); err != nil {
+			return err
+		}
 		secret.Data = map[string][]byte{validSpecKey: raw}
 		return controllerutil.SetControllerReference(hcp, secret, r.Client.Scheme())
 	})
@@ -65,6 +69,9 @@ func (r *Reconciler) rememberedSpec(ctx context.Context, hcp *hyperv1.HostedCont
 	if err != nil || !found {
 		return nil, err
 	}
+	if err := hosted.Trusted(secret); err != nil {
+		return nil, err
+	}
 	// A copy of a tenant's Secret has no owner. Its spec would bypass all limits.
 	if !metav1.IsControlledBy(secret, hcp) {
 		return nil, fmt.Errorf("reading the last valid spec: Secret %s/%s was not written by this control plane; delete it", hcp.Namespace, validSpecSecret)
@@ -73,5 +80,6 @@ func (r *Reconciler) rememberedSpec(ctx context.Context, hcp *hyperv1.HostedCont
 	if err := json.Unmarshal(secret.Data[validSpecKey], spec); err != nil {
 		return nil, fmt.Errorf("reading the last valid spec in Secret %s/%s: %w", hcp.Namespace, validSpecSecret, err)
 	}
+	hosted.UpgradeReferences(spec, &hcp.Spec)
 	return spec, nil
 }

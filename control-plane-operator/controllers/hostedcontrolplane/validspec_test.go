@@ -225,3 +225,20 @@ func TestRefusedProvider(t *testing.T) {
 	g.Expect(served()).To(ContainSubstring("https://sso.example.com"))
 	g.Expect(w.condition(hyperv1.ValidHostedControlPlaneConfiguration)).To(Equal("True/AsExpected"))
 }
+
+// TestLastValidSpecOfAUser: in version 0.1.0 a Secret that a user called last-valid-spec was copied under that name, and a spec that no limit
+// had seen was in force.
+func TestLastValidSpecOfAUser(t *testing.T) {
+	for name, meta := range map[string]metav1.ObjectMeta{
+		"a copy":                  {Labels: map[string]string{hyperv1.UserCopyLabel: "true"}},
+		"a copy of version 0.1.0": {Annotations: map[string]string{hyperv1.HostedClusterAnnotation: "clusters/demo"}},
+	} {
+		t.Run(name+" is refused", func(t *testing.T) {
+			w := newWorld(t)
+			g := NewWithT(t)
+			meta.Namespace, meta.Name = namespace, "last-valid-spec"
+			w.create(&corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"spec.json": []byte(`{"infraID":"evil"}`)}})
+			g.Expect(w.pass()).To(MatchError(ContainSubstring("last-valid-spec is refused: it may be a copy of an object that a user wrote")))
+		})
+	}
+}

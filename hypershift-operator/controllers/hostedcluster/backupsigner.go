@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
-	"github.com/openshift/hypershift/hypershift-operator/tenancy"
 	"github.com/openshift/hypershift/support/bundle"
 	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/upsert"
@@ -31,7 +30,7 @@ func (r *Reconciler) reconcileBackupSigner(ctx context.Context, s *scope) (ctrl.
 	}
 	target := s.secret(hosted.BackupSigner)
 	_, err = upsert.Object(ctx, r.Client, target, func() error {
-		if err := tenancy.Claim(target, s.key()); err != nil {
+		if err := s.claim(target); err != nil {
 			return err
 		}
 		if authority.Issued(s.key().String(), target.Data) {

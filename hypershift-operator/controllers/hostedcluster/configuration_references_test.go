@@ -14,6 +14,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
+	"github.com/openshift/hypershift/support/hosted"
 )
 
 // asking is a configuration whose API server asks the webhook of a Secret, serves with the certificates of others and trusts a CA.
@@ -48,20 +49,24 @@ func TestConfigurationIsCopied(t *testing.T) {
 	_, err := d.reconcileConfigRefs(t.Context(), s)
 	g.Expect(err).NotTo(HaveOccurred())
 	for name, key := range map[string]string{"hook": "kubeConfig", "cert": "tls.crt"} {
-		secret, source := s.secret(name), beside(name, "", "")
+		use := hosted.UseConfiguration
+		if name == "hook" {
+			use = hosted.UseTokenWebhook
+		}
+		secret, source := s.secret(hosted.CopyName(use, name)), beside(name, "", "")
 		g.Expect(d.has(t, secret) && d.has(t, source)).To(BeTrue(), name)
 		g.Expect(secret.Data).To(And(Equal(source.Data), HaveKey(key)))
 		g.Expect(string(secret.Type)).To(Equal("test/type"))
 		g.Expect(secret.Annotations).To(HaveKeyWithValue(hyperv1.HostedClusterAnnotation, "clusters/demo"))
 	}
-	copied := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "ca"}}
+	copied := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: hosted.CopyName(hosted.UseConfiguration, "ca")}}
 	g.Expect(d.has(t, copied)).To(BeTrue())
 	g.Expect(copied.Data).To(Equal(ca.Data))
 	g.Expect(copied.BinaryData).To(Equal(ca.BinaryData))
 	g.Expect(copied.Annotations).To(HaveKeyWithValue(hyperv1.HostedClusterAnnotation, "clusters/demo"))
 
 	t.Run("When a Secret changes, its copy should follow, and keep its type, which cannot change", func(t *testing.T) {
-		g, secret := NewWithT(t), s.secret("cert")
+		g, secret := NewWithT(t), s.secret(hosted.CopyName(hosted.UseConfiguration, "cert"))
 		g.Expect(d.has(t, secret)).To(BeTrue())
 		secret.Type = "test/other"
 		g.Expect(d.server.Update(t.Context(), secret)).To(Succeed())
@@ -78,38 +83,30 @@ func TestConfigurationIsCopied(t *testing.T) {
 }
 
 func TestConfigurationIsRefused(t *testing.T) {
-	stranger := &metav1.ObjectMeta{Namespace: "clusters-demo", Annotations: map[string]string{hyperv1.HostedClusterAnnotation: "others/demo"}}
-	at := func(name string) metav1.ObjectMeta {
-		meta := stranger.DeepCopy()
-		meta.Name = name
-		return *meta
-	}
+	theirs := metav1.ObjectMeta{Namespace: "clusters-demo", Name: hosted.CopyName(hosted.UseConfiguration, "theirs"),
+		Annotations: map[string]string{hyperv1.HostedClusterAnnotation: "others/demo"}}
 	config := func(name string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: name}}
 	}
 	for name, tc := range map[string]struct {
-		hook, ca, cert, trust string
-		want                  []string
+		hook, ca, cert string
+		want           []string
 	}{
-		"When its webhook would run a program, it should be refused, and the others be looked at": {"program", "", "missing", "",
+		"a webhook that would run a program is refused, and the others are copied": {"program", "", "missing",
 			[]string{"authentication.webhookTokenAuthenticator.kubeConfig: the Secret clusters/program", "there is no Secret clusters/missing"}},
-		"When its webhook's Secret has another key, it should be refused": {"keyless", "", "", "", []string{`has no key "kubeConfig"`}},
-		"When a Secret has a name that is taken, it should be refused":    {"", "", naming.PullSecret, "", []string{"the Secret clusters/" + naming.PullSecret + " has the name of one"}},
-		"When a Secret of the name is another's, it should be left":       {"", "", "theirs", "", []string{"HostedCluster others/demo"}},
-		"When a ConfigMap of the name is another's, it should be left":    {"", "theirs", "", "", []string{"HostedCluster others/demo"}},
-		"When a ConfigMap is missing, it should say so":                   {"", "missing", "", "", []string{"spec.configuration: ", "there is no ConfigMap clusters/missing"}},
-		"When it would take the trust bundle's place, it should not":      {"", naming.TrustBundle, "", "other", []string{"spec.additionalTrustBundle other"}},
-		"When it is the trust bundle, it should be there as that":         {"", naming.TrustBundle, "", naming.TrustBundle, nil},
-		"When there is no trust bundle, it should have its place":         {"", naming.TrustBundle, "", "", nil},
-		"When the trust bundle has another name, it should be copied":     {"", "fine", "", "other", nil},
+		"a webhook whose Secret lacks the key is refused":   {"keyless", "", "", []string{`has no key "kubeConfig"`}},
+		"a copy of another cluster is left":                 {"", "", "theirs", []string{"HostedCluster others/demo"}},
+		"a ConfigMap copy of another cluster is left":       {"", "theirs", "", []string{"HostedCluster others/demo"}},
+		"a missing ConfigMap is named":                      {"", "missing", "", []string{"spec.configuration: ", "there is no ConfigMap clusters/missing"}},
+		"the name of a Secret of the control plane is free": {"", "", naming.PullSecret, nil},
+		"the name of the trust bundle is free":              {"", naming.TrustBundle, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, s := NewWithT(t), withScope()
 			d := newDesk(beside("program", "kubeConfig", kubeconfigOf(`{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"sh","interactiveMode":"Never"}}`)),
-				beside("keyless", "x", "y"), beside("theirs", "x", "y"), beside(naming.PullSecret, "x", "y"), config("theirs"), config(naming.TrustBundle), config("fine"),
-				&corev1.Secret{ObjectMeta: at("theirs")}, &corev1.ConfigMap{ObjectMeta: at("theirs")})
+				beside("keyless", "x", "y"), beside("theirs", "x", "y"), beside(naming.PullSecret, "x", "y"), config("theirs"), config(naming.TrustBundle),
+				&corev1.Secret{ObjectMeta: theirs}, &corev1.ConfigMap{ObjectMeta: theirs})
 			s.hc.Spec.Configuration = asking(tc.hook, tc.ca, tc.cert)
-			s.hc.Spec.AdditionalTrustBundle = &corev1.LocalObjectReference{Name: tc.trust}
 			_, err := d.reconcileConfigRefs(t.Context(), s)
 			for _, want := range tc.want {
 				g.Expect(err).To(MatchError(ContainSubstring(want)))
@@ -117,18 +114,25 @@ func TestConfigurationIsRefused(t *testing.T) {
 			if tc.want == nil {
 				g.Expect(err).NotTo(HaveOccurred())
 			}
-			copied := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: tc.ca}}
-			g.Expect(tc.want == nil && tc.trust != tc.ca).To(Equal(d.has(t, copied) && copied.Annotations[hyperv1.HostedClusterAnnotation] == "clusters/demo"))
-			g.Expect(d.has(t, s.secret("program"))).To(BeFalse(), "nothing of it may come to where its operators read it")
-			g.Expect(d.has(t, s.secret("keyless"))).To(BeFalse())
+			for _, name := range []string{"program", "keyless"} {
+				g.Expect(d.has(t, s.secret(hosted.CopyName(hosted.UseTokenWebhook, name)))).To(BeFalse(), "a webhook that is refused must not be copied")
+			}
+			g.Expect(d.has(t, s.secret(naming.PullSecret))).To(BeFalse())
+			g.Expect(d.has(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: naming.TrustBundle}})).To(BeFalse())
 		})
 	}
-}
-
-func TestTokenWebhook(t *testing.T) {
-	g := NewWithT(t)
-	g.Expect(tokenWebhook(nil)).To(BeEmpty())
-	g.Expect(tokenWebhook(&hyperv1.ClusterConfiguration{})).To(BeEmpty())
-	g.Expect(tokenWebhook(&hyperv1.ClusterConfiguration{Authentication: &configv1.AuthenticationSpec{}})).To(BeEmpty())
-	g.Expect(tokenWebhook(asking("hook", ""))).To(Equal("hook"))
+	t.Run("a kubeconfig that one use refuses is not found under the name of another use", func(t *testing.T) {
+		g, s := NewWithT(t), withScope()
+		program := beside("program", "webhook-kubeconfig", kubeconfigOf(`{"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"sh","interactiveMode":"Never"}}`))
+		d := newDesk(program)
+		s.hc.Spec.Configuration = asking("", "", "program")
+		s.hc.Spec.AuditWebhook = &corev1.LocalObjectReference{Name: "program"}
+		_, err := d.reconcileAuditWebhook(t.Context(), s)
+		g.Expect(err).To(HaveOccurred())
+		_, err = d.reconcileConfigRefs(t.Context(), s)
+		g.Expect(err).NotTo(HaveOccurred())
+		hcp := &hyperv1.HostedControlPlane{}
+		g.Expect(s.shapeControlPlane(hcp)).To(Succeed())
+		g.Expect(d.has(t, s.secret(hcp.Spec.AuditWebhook.Name))).To(BeFalse())
+	})
 }

@@ -11,8 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	configv1 "github.com/openshift/api/config/v1"
-
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/api/util/ipnet"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
@@ -93,31 +91,6 @@ func TestValidate(t *testing.T) {
 			g.Expect(err).To(MatchError(ContainSubstring(tc.want)))
 		})
 	}
-}
-
-func TestConfigurationRefs(t *testing.T) {
-	t.Run("When nothing is configured it should find nothing", func(t *testing.T) {
-		secrets, configMaps := configurationRefs(nil)
-		NewWithT(t).Expect(append(secrets, configMaps...)).To(BeEmpty())
-	})
-	t.Run("When references hide deep down it should find each once", func(t *testing.T) {
-		g := NewWithT(t)
-		secrets, configMaps := configurationRefs(&hyperv1.ClusterConfiguration{
-			APIServer: &configv1.APIServerSpec{
-				ClientCA: configv1.ConfigMapNameReference{Name: "client-ca"},
-				ServingCerts: configv1.APIServerServingCerts{NamedCertificates: []configv1.APIServerNamedServingCert{
-					{ServingCertificate: configv1.SecretNameReference{Name: "cert-a"}}, {ServingCertificate: configv1.SecretNameReference{Name: "cert-a"}},
-				}},
-			},
-			OAuth: &configv1.OAuthSpec{IdentityProviders: []configv1.IdentityProvider{{IdentityProviderConfig: configv1.IdentityProviderConfig{
-				OpenID: &configv1.OpenIDIdentityProvider{ClientSecret: configv1.SecretNameReference{Name: "oidc"}, CA: configv1.ConfigMapNameReference{Name: "oidc-ca"}},
-			}}}},
-			Proxy: &configv1.ProxySpec{TrustedCA: configv1.ConfigMapNameReference{Name: "proxy-ca"}},
-			Image: &configv1.ImageSpec{AdditionalTrustedCA: configv1.ConfigMapNameReference{}},
-		})
-		g.Expect(secrets).To(Equal([]string{"cert-a", "oidc"}))
-		g.Expect(configMaps).To(Equal([]string{"client-ca", "oidc-ca", "proxy-ca"}))
-	})
 }
 
 func TestReadBy(t *testing.T) {

@@ -140,6 +140,7 @@ func (r *Reconciler) phases(s *scope) []phase.Phase[*scope] {
 		{Name: "Cluster API cluster", Run: r.reconcileCAPICluster},
 		{Name: "Cluster API manager", Run: r.reconcileCAPIManager},
 		{Name: "Cluster API provider", Run: r.reconcileCAPIProvider},
+		{Name: "unused copies", Run: r.removeUnusedCopies},
 		{Name: "Route of the ignition-server", Run: r.awaitRoute},
 	}
 }

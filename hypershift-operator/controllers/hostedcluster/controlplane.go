@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,15 +15,24 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
+	"github.com/openshift/hypershift/support/hosted"
+	"github.com/openshift/hypershift/support/phase"
 	"github.com/openshift/hypershift/support/platforms"
 	"github.com/openshift/hypershift/support/reference"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
+// copySettles is how long a new copy is there before a HostedControlPlane that exists names it.
+const copySettles = 5 * time.Second
+
 // reconcileControlPlane writes the HostedControlPlane, which is the contract with the control-plane-operator.
 func (r *Reconciler) reconcileControlPlane(ctx context.Context, s *scope) (ctrl.Result, error) {
 	if err := s.refusePlugin(); err != nil {
 		return ctrl.Result{}, err
+	}
+	if s.newCopy && s.hcp != nil {
+		// The operators of the control plane read a copy as soon as it is named. Their caches must have it by then.
+		return ctrl.Result{RequeueAfter: copySettles}, phase.ErrStop
 	}
 	hcp := &hyperv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.hc.Name}}
 	_, err := upsert.Object(ctx, r.Client, hcp, func() error {
@@ -44,14 +54,21 @@ func (s *scope) autoscaled() bool {
 	return slices.ContainsFunc(s.pools, func(pool hyperv1.NodePool) bool { return pool.Spec.AutoScaling != nil })
 }
 
-// shapeControlPlane copies the spec. References point to the copies in the hosted namespace.
+// shapeControlPlane copies the spec. References point to the copies in the hosted namespace, so no name of a user's choice is read there.
 func (s *scope) shapeControlPlane(hcp *hyperv1.HostedControlPlane) error {
 	from, to := s.hc.Spec.DeepCopy(), &hcp.Spec
+	hosted.PointToCopies(from)
 	traits, known := platforms.Of(from.Platform.Type)
 	if !known {
 		return fmt.Errorf("platform %s has no traits", from.Platform.Type)
 	}
 	to.Platform = from.Platform
+	if virtual := to.Platform.Kubevirt; virtual != nil && virtual.Credentials != nil && virtual.Credentials.InfraKubeConfigSecret != nil {
+		virtual.Credentials.InfraKubeConfigSecret.Name = hosted.KubevirtCredentials
+	}
+	if to.Platform.MAAS != nil {
+		to.Platform.MAAS.IdentityRef.Name = hosted.CopyName(hosted.UsePlatform, to.Platform.MAAS.IdentityRef.Name)
+	}
 	if traits.ControlPlaneType != from.Platform.Type {
 		to.Platform = hyperv1.PlatformSpec{Type: traits.ControlPlaneType}
 	}
@@ -69,7 +86,10 @@ func (s *scope) shapeControlPlane(hcp *hyperv1.HostedControlPlane) error {
 	to.AuditWebhook = reference.Named(from.AuditWebhook)
 	to.FIPS = from.FIPS
 	to.IssuerURL = from.IssuerURL
-	to.ServiceAccountSigningKey = reference.Named(from.ServiceAccountSigningKey)
+	to.ServiceAccountSigningKey = nil
+	if reference.Name(from.ServiceAccountSigningKey) != "" {
+		to.ServiceAccountSigningKey = &corev1.LocalObjectReference{Name: naming.SAKey}
+	}
 	to.Networking = from.Networking
 	to.ClusterID, to.InfraID = from.ClusterID, from.InfraID
 	to.DNS = from.DNS

@@ -15,6 +15,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/release"
 	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/pki"
 	"github.com/openshift/hypershift/support/tlsprofile"
 	"github.com/openshift/hypershift/support/upsert"
@@ -69,6 +70,7 @@ func (r *Reconciler) webhookCertificate(ctx context.Context, s *scope) error {
 	secret := s.secret(naming.CAPIWebhookCert)
 	_, err := upsert.Object(ctx, r.Client, secret, func() error {
 		s.own(secret)
+		hosted.MarkOperatorObject(secret)
 		if len(secret.Data[corev1.TLSCertKey]) > 0 && len(secret.Data[corev1.TLSPrivateKeyKey]) > 0 {
 			return nil
 		}

@@ -47,6 +47,8 @@ type scope struct {
 	trustBundle []byte
 	// credentialsHash changes with the platform's credentials; set by the platform credentials phase.
 	credentialsHash string
+	// newCopy reports that this reconcile wrote a copy that was not there; set by the phases that copy.
+	newCopy bool
 	// images are the releases that the HostedControlPlane names; set by the release image phase.
 	images images
 	// wanted is the payload of spec.release, and wantedControlPlane the one that the spec wants for the control plane; set by

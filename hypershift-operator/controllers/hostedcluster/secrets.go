@@ -23,6 +23,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/tenancy"
 	"github.com/openshift/hypershift/support/bundle"
 	"github.com/openshift/hypershift/support/distributions"
+	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/pki"
 	"github.com/openshift/hypershift/support/reference"
 	"github.com/openshift/hypershift/support/upsert"
@@ -40,7 +41,7 @@ func (r *Reconciler) reconcilePullSecret(ctx context.Context, s *scope) (ctrl.Re
 	s.pullSecret = source.Data[corev1.DockerConfigJsonKey]
 	target := s.secret(naming.PullSecret)
 	_, err = upsert.Object(ctx, r.Client, target, func() error {
-		if err := tenancy.Claim(target, s.key()); err != nil {
+		if err := s.claim(target); err != nil {
 			return err
 		}
 		if target.Type == "" {
@@ -72,7 +73,7 @@ func (r *Reconciler) reconcileSecretEncryption(ctx context.Context, s *scope) (c
 		names = append(names, backup)
 	}
 	for _, name := range names {
-		if err := r.copySecret(ctx, s, name, name, hyperv1.AESCBCKeySecretKey); err != nil {
+		if err := r.copySecret(ctx, s, hosted.UseEncryptionKey, name, hyperv1.AESCBCKeySecretKey); err != nil {
 			return ctrl.Result{}, fmt.Errorf("spec.secretEncryption.aescbc: %w", err)
 		}
 	}
@@ -99,7 +100,7 @@ func (r *Reconciler) copyPluginCredentials(ctx context.Context, s *scope, plugin
 	if err != nil {
 		return fmt.Errorf(field+": %w", err)
 	}
-	if err := r.copySecret(ctx, s, name, name, slices.Sorted(maps.Keys(source.Data))...); err != nil {
+	if err := r.copySecret(ctx, s, hosted.UseKMSCredentials, name, slices.Sorted(maps.Keys(source.Data))...); err != nil {
 		return fmt.Errorf(field+": %w", err)
 	}
 	return nil
@@ -124,7 +125,7 @@ func (r *Reconciler) reconcileAuditWebhook(ctx context.Context, s *scope) (ctrl.
 	if err := r.checkWebhook(ctx, s, name, hyperv1.AuditWebhookKubeconfigKey, webhookkubeconfig.Webhook{}); err != nil {
 		return ctrl.Result{}, fmt.Errorf("spec.auditWebhook: %w", err)
 	}
-	if err := r.copySecret(ctx, s, name, name, hyperv1.AuditWebhookKubeconfigKey); err != nil {
+	if err := r.copySecret(ctx, s, hosted.UseAuditWebhook, name, hyperv1.AuditWebhookKubeconfigKey); err != nil {
 		return ctrl.Result{}, fmt.Errorf("spec.auditWebhook: %w", err)
 	}
 	return ctrl.Result{}, nil
@@ -133,9 +134,6 @@ func (r *Reconciler) reconcileAuditWebhook(ctx context.Context, s *scope) (ctrl.
 // checkWebhook refuses a kubeconfig that would run a program in the API server's pod or hand out files of it. The control-plane-operator of
 // an OpenShift payload does not look at it, so nothing of it may come into the hosted namespace.
 func (r *Reconciler) checkWebhook(ctx context.Context, s *scope, name, key string, hook webhookkubeconfig.Webhook) error {
-	if naming.Reserved(name) {
-		return s.errTaken(name)
-	}
 	source, err := r.sourceSecret(ctx, s, name, key)
 	if err != nil {
 		return err
@@ -151,7 +149,20 @@ func (r *Reconciler) reconcileSSHKey(ctx context.Context, s *scope) (ctrl.Result
 	if s.hc.Spec.SSHKey.Name == "" {
 		return ctrl.Result{}, r.drop(ctx, s, s.secret(naming.SSHKey))
 	}
-	if err := r.copySecret(ctx, s, s.hc.Spec.SSHKey.Name, naming.SSHKey, "id_rsa.pub"); err != nil {
+	const key = "id_rsa.pub"
+	source, err := r.sourceSecret(ctx, s, s.hc.Spec.SSHKey.Name, key)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("spec.sshKey: %w", err)
+	}
+	target := s.secret(naming.SSHKey)
+	_, err = upsert.Object(ctx, r.Client, target, func() error {
+		if target.Type == "" {
+			target.Type = corev1.SecretTypeOpaque
+		}
+		target.Data = map[string][]byte{key: source.Data[key]}
+		return s.claim(target)
+	})
+	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("spec.sshKey: %w", err)
 	}
 	return ctrl.Result{}, nil
@@ -162,10 +173,7 @@ func (r *Reconciler) reconcileTrustBundle(ctx context.Context, s *scope) (ctrl.R
 	target := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: naming.TrustBundle}}
 	name := reference.Name(s.hc.Spec.AdditionalTrustBundle)
 	if name == "" {
-		if _, configMaps := configurationRefs(s.hc.Spec.Configuration); slices.Contains(configMaps, target.Name) {
-			return ctrl.Result{}, nil // The configuration's copy has that name.
-		}
-		return ctrl.Result{}, r.drop(ctx, s, target)
+		return ctrl.Result{}, r.dropTrustBundle(ctx, s, target)
 	}
 	source, err := r.sourceConfigMap(ctx, s, name, naming.TrustBundleKey)
 	if err != nil {
@@ -173,13 +181,23 @@ func (r *Reconciler) reconcileTrustBundle(ctx context.Context, s *scope) (ctrl.R
 	}
 	s.trustBundle = []byte(source.Data[naming.TrustBundleKey])
 	_, err = upsert.Object(ctx, r.Client, target, func() error {
-		if err := tenancy.Claim(target, s.key()); err != nil {
-			return err
-		}
 		target.Data = map[string]string{naming.TrustBundleKey: source.Data[naming.TrustBundleKey]}
-		return nil
+		return s.claim(target)
 	})
 	return ctrl.Result{}, err
+}
+
+// dropTrustBundle deletes the copy of a trust bundle that is no longer named. An operator of version 0.1.0 copied a ConfigMap of the same name
+// there for spec.configuration; that one stays until nothing uses it, as all copies of that version do.
+func (r *Reconciler) dropTrustBundle(ctx context.Context, s *scope, target *corev1.ConfigMap) error {
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(target), target)
+	if apierrors.IsNotFound(err) || err == nil && target.Labels[hyperv1.OperatorObjectLabel] == "" {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading ConfigMap %s: %w", client.ObjectKeyFromObject(target), err)
+	}
+	return r.drop(ctx, s, target)
 }
 
 // reconcileSigningKey copies the key that signs the guest's service account tokens, with the public keys beside it.
@@ -201,6 +219,7 @@ func (r *Reconciler) reconcileSigningKey(ctx context.Context, s *scope) (ctrl.Re
 	target := s.secret(naming.SAKey)
 	_, err = upsert.Object(ctx, r.Client, target, func() error {
 		s.own(target)
+		hosted.MarkOperatorObject(target)
 		target.Type = corev1.SecretTypeOpaque
 		target.Data = map[string][]byte{"service-account.key": private, "service-account.pub": public}
 		return nil
@@ -243,7 +262,7 @@ func (r *Reconciler) reconcileEtcdClient(ctx context.Context, s *scope) (ctrl.Re
 	name := etcd.Unmanaged.TLS.ClientSecret.Name
 	err := r.checkEtcdClient(ctx, s, name)
 	if err == nil {
-		err = r.copySecret(ctx, s, name, name, etcdClientKeys...)
+		err = r.copySecret(ctx, s, hosted.UseEtcdClient, name, etcdClientKeys...)
 	}
 	if err != nil {
 		s.reject(hyperv1.UnmanagedEtcdAvailable, hyperv1.UnmanagedEtcdMisconfiguredReason, err.Error())
@@ -276,7 +295,7 @@ func (r *Reconciler) reconcileEtcdBackup(ctx context.Context, s *scope) (ctrl.Re
 		return ctrl.Result{}, nil
 	}
 	key := managed.AutomatedBackup.EncryptionKey.Name
-	if err := r.copySecret(ctx, s, key, key, bundle.RecipientsKey); err != nil {
+	if err := r.copySecret(ctx, s, hosted.UseBackupKey, key, bundle.RecipientsKey); err != nil {
 		return ctrl.Result{}, fmt.Errorf("spec.etcd.managed.automatedBackup.encryptionKey: %w", err)
 	}
 	s3 := managed.AutomatedBackup.Storage.S3
@@ -293,79 +312,10 @@ func (r *Reconciler) reconcileEtcdBackup(ctx context.Context, s *scope) (ctrl.Re
 	if len(source.Data[caBundle]) > 0 {
 		keys = append(keys, caBundle)
 	}
-	if err := r.copySecret(ctx, s, name, name, keys...); err != nil {
+	if err := r.copySecret(ctx, s, hosted.UseBackupStorage, name, keys...); err != nil {
 		return ctrl.Result{}, fmt.Errorf("spec.etcd.managed.automatedBackup.storage.s3.credentials: %w", err)
 	}
 	return ctrl.Result{}, nil
-}
-
-// copySecret copies the given keys of a Secret beside the HostedCluster to one in the hosted namespace. All must be there.
-func (r *Reconciler) copySecret(ctx context.Context, s *scope, from, to string, keys ...string) error {
-	if from == to && naming.Reserved(to) {
-		return s.errTaken(to)
-	}
-	source, err := r.sourceSecret(ctx, s, from, keys...)
-	if err != nil {
-		return err
-	}
-	target := s.secret(to)
-	_, err = upsert.Object(ctx, r.Client, target, func() error {
-		if err := tenancy.Claim(target, s.key()); err != nil {
-			return err
-		}
-		if target.Type == "" {
-			target.Type = corev1.SecretTypeOpaque
-		}
-		target.Data = map[string][]byte{}
-		for _, key := range keys {
-			target.Data[key] = source.Data[key]
-		}
-		return nil
-	})
-	return err
-}
-
-// sourceSecret reads a Secret that the user wrote and checks its keys.
-func (r *Reconciler) sourceSecret(ctx context.Context, s *scope, name string, keys ...string) (*corev1.Secret, error) {
-	source := &corev1.Secret{}
-	if err := r.source(ctx, s, name, "Secret", source); err != nil {
-		return nil, err
-	}
-	for _, key := range keys {
-		if len(source.Data[key]) == 0 {
-			return nil, fmt.Errorf("the Secret %s/%s has no key %q, or an empty one: add it", s.hc.Namespace, name, key)
-		}
-	}
-	return source, nil
-}
-
-// sourceConfigMap is sourceSecret for a ConfigMap.
-func (r *Reconciler) sourceConfigMap(ctx context.Context, s *scope, name string, keys ...string) (*corev1.ConfigMap, error) {
-	source := &corev1.ConfigMap{}
-	if err := r.source(ctx, s, name, "ConfigMap", source); err != nil {
-		return nil, err
-	}
-	for _, key := range keys {
-		if source.Data[key] == "" {
-			return nil, fmt.Errorf("the ConfigMap %s/%s has no key %q, or an empty one: add it", s.hc.Namespace, name, key)
-		}
-	}
-	return source, nil
-}
-
-func (r *Reconciler) source(ctx context.Context, s *scope, name, kind string, obj client.Object) error {
-	if name == "" {
-		return fmt.Errorf("it names no %s: set its name", kind)
-	}
-	key := client.ObjectKey{Namespace: s.hc.Namespace, Name: name}
-	err := r.Client.Get(ctx, key, obj)
-	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("there is no %s %s: create it", kind, key)
-	}
-	if err != nil {
-		return fmt.Errorf("reading %s %s: %w", kind, key, err)
-	}
-	return nil
 }
 
 // drop deletes an object if it is there and this cluster's. Beside a cluster, a cluster a-custom has its kubeconfig where
@@ -387,6 +337,15 @@ func (r *Reconciler) drop(ctx context.Context, s *scope, obj client.Object) erro
 
 func (s *scope) secret(name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
+}
+
+// claim marks an object of the hosted namespace with a fixed name as written by the operator for this cluster.
+func (s *scope) claim(obj client.Object) error {
+	if err := tenancy.Claim(obj, s.key()); err != nil {
+		return err
+	}
+	hosted.MarkOperatorObject(obj)
+	return nil
 }
 
 // own marks an object of the hosted namespace as made for this cluster.

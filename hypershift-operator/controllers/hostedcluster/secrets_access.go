@@ -17,6 +17,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/tenancy"
+	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -100,6 +101,9 @@ func (r *Reconciler) hostedSecretData(ctx context.Context, s *scope, name string
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading Secret %s/%s: %w", s.namespace, name, err)
+	}
+	if err := hosted.Trusted(source); err != nil {
+		return nil, err
 	}
 	return source.Data, nil
 }

@@ -14,10 +14,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	configv1 "github.com/openshift/api/config/v1"
-
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/hosted"
 )
 
 // usersSecret is a Secret that a user wrote beside the fixture's cluster.
@@ -33,7 +32,7 @@ func secretOf(meta metav1.ObjectMeta, data map[string]string) *corev1.Secret {
 	return secret
 }
 
-// contents are the Secrets of the hosted namespace that are the cluster's, as "name/key=value".
+// contents are the Secrets of the hosted namespace that are the cluster's, as "name/key=value". A copy is under the name of its source.
 func (d *desk) contents(t *testing.T) map[string]string {
 	t.Helper()
 	secrets := &corev1.SecretList{}
@@ -45,8 +44,13 @@ func (d *desk) contents(t *testing.T) map[string]string {
 		if secret.Annotations[hyperv1.HostedClusterAnnotation] != "clusters/demo" {
 			continue
 		}
+		name := secret.Name
+		if secret.Labels[hyperv1.UserCopyLabel] != "" {
+			NewWithT(t).Expect(hosted.IsCopyName(name)).To(BeTrue(), name)
+			name = "copy of " + secret.Annotations[hyperv1.UserCopySourceAnnotation]
+		}
 		for key, value := range secret.Data {
-			found[secret.Name+"/"+key] = string(value)
+			found[name+"/"+key] = string(value)
 		}
 	}
 	return found
@@ -153,16 +157,16 @@ func TestCopiedEncryptionKeys(t *testing.T) {
 		usersSecret("creds", map[string]string{"a": "1", "b": "2"}), usersSecret("ssh-key", map[string]string{"key": "3"})}
 	for name, test := range map[string]copying{
 		"nothing is encrypted":           {run: run, objects: keys},
-		"there is one key":               {run: run, edit: byKey("new", nil), objects: keys, want: map[string]string{"new/key": "1"}},
-		"the former key has no name":     {run: run, edit: byKey("new", &empty), objects: keys, want: map[string]string{"new/key": "1"}},
-		"there is a former key":          {run: run, edit: byKey("new", &old), objects: keys, want: map[string]string{"new/key": "1", "old/key": "2"}},
-		"the former key is missing":      {run: run, edit: byKey("new", &old), objects: keys[:1], want: map[string]string{"new/key": "1"}, fails: "spec.secretEncryption.aescbc: there is no Secret clusters/old"},
+		"there is one key":               {run: run, edit: byKey("new", nil), objects: keys, want: map[string]string{"copy of new/key": "1"}},
+		"the former key has no name":     {run: run, edit: byKey("new", &empty), objects: keys, want: map[string]string{"copy of new/key": "1"}},
+		"there is a former key":          {run: run, edit: byKey("new", &old), objects: keys, want: map[string]string{"copy of new/key": "1", "copy of old/key": "2"}},
+		"the former key is missing":      {run: run, edit: byKey("new", &old), objects: keys[:1], want: map[string]string{"copy of new/key": "1"}, fails: "spec.secretEncryption.aescbc: there is no Secret clusters/old"},
 		"it names no key":                {run: run, edit: encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.AESCBC}), objects: keys, fails: "spec.secretEncryption.aescbc is empty"},
-		"a key has the name of another":  {run: run, edit: byKey("ssh-key", nil), objects: keys, fails: "spec.secretEncryption.aescbc: the Secret clusters/ssh-key has the name"},
+		"a key has the name of another":  {run: run, edit: byKey("ssh-key", nil), objects: keys, want: map[string]string{"copy of ssh-key/key": "3"}},
 		"a plugin needs no credentials":  {run: run, edit: byPlugin(nil), objects: keys},
-		"a plugin has credentials":       {run: run, edit: byPlugin(&creds), objects: keys, want: map[string]string{"creds/a": "1", "creds/b": "2"}},
+		"a plugin has credentials":       {run: run, edit: byPlugin(&creds), objects: keys, want: map[string]string{"copy of creds/a": "1", "copy of creds/b": "2"}},
 		"a plugin's are missing":         {run: run, edit: byPlugin(&old), objects: keys[:1], fails: "spec.secretEncryption.kms.plugin.credentials: there is no Secret"},
-		"a plugin's have another's name": {run: run, edit: byPlugin(&reserved), objects: keys, fails: "spec.secretEncryption.kms.plugin.credentials: the Secret clusters/ssh-key"},
+		"a plugin's have another's name": {run: run, edit: byPlugin(&reserved), objects: keys, want: map[string]string{"copy of ssh-key/key": "3"}},
 		"a cloud's keys are not ours":    {run: run, edit: encrypted(hyperv1.SecretEncryptionSpec{Type: hyperv1.KMS, KMS: &hyperv1.KMSSpec{Provider: hyperv1.AWS}}), objects: keys},
 		"a plugin is there and not chosen": {run: run, edit: func(hc *hyperv1.HostedCluster) {
 			byPlugin(&creds)(hc)
@@ -224,7 +228,7 @@ func TestCopiedEtcdBackup(t *testing.T) {
 		return []client.Object{age.DeepCopy(), usersSecret(name, data)}
 	}
 	const field = "spec.etcd.managed.automatedBackup."
-	public := map[string]string{"age/recipients": "public"}
+	public := map[string]string{"copy of age/recipients": "public"}
 	for name, test := range map[string]copying{
 		"nothing is scheduled":           {run: run, objects: with("s3", nil)},
 		"etcd is somebody else's":        {run: run, edit: func(hc *hyperv1.HostedCluster) { hc.Spec.Etcd.Managed = nil }},
@@ -232,9 +236,9 @@ func TestCopiedEtcdBackup(t *testing.T) {
 		"it is kept elsewhere":           {run: run, edit: scheduled("age", ""), objects: with("s3", nil), want: public},
 		"the credentials are missing":    {run: run, edit: scheduled("age", "s3"), objects: []client.Object{age.DeepCopy()}, want: public, fails: field + "storage.s3.credentials: there is no Secret clusters/s3"},
 		"the credentials are empty":      {run: run, edit: scheduled("age", "s3"), objects: with("s3", map[string]string{"credentials": ""}), want: public, fails: field + `storage.s3.credentials: the Secret clusters/s3 has no key "credentials"`},
-		"the storage is known to all":    {run: run, edit: scheduled("age", "s3"), objects: with("s3", map[string]string{"credentials": "c", "ca-bundle.crt": "", "x": "y"}), want: map[string]string{"age/recipients": "public", "s3/credentials": "c"}},
-		"the storage has a CA":           {run: run, edit: scheduled("age", "s3"), objects: with("s3", map[string]string{"credentials": "c", "ca-bundle.crt": "CA"}), want: map[string]string{"age/recipients": "public", "s3/credentials": "c", "s3/ca-bundle.crt": "CA"}},
-		"the name is another's":          {run: run, edit: scheduled("age", "ssh-key"), objects: with("ssh-key", map[string]string{"credentials": "c"}), want: public, fails: field + "storage.s3.credentials: the Secret clusters/ssh-key has the name"},
+		"the storage is known to all":    {run: run, edit: scheduled("age", "s3"), objects: with("s3", map[string]string{"credentials": "c", "ca-bundle.crt": "", "x": "y"}), want: map[string]string{"copy of age/recipients": "public", "copy of s3/credentials": "c"}},
+		"the storage has a CA":           {run: run, edit: scheduled("age", "s3"), objects: with("s3", map[string]string{"credentials": "c", "ca-bundle.crt": "CA"}), want: map[string]string{"copy of age/recipients": "public", "copy of s3/credentials": "c", "copy of s3/ca-bundle.crt": "CA"}},
+		"the name is another's":          {run: run, edit: scheduled("age", "ssh-key"), objects: with("ssh-key", map[string]string{"credentials": "c"}), want: map[string]string{"copy of age/recipients": "public", "copy of ssh-key/credentials": "c"}},
 		"the copy cannot be written now": {run: run, edit: scheduled("age", ""), objects: with("s3", nil), refuse: "create v1.Secret", fails: field + "encryptionKey"},
 	} {
 		t.Run("When "+name, test.check)
@@ -244,13 +248,16 @@ func TestCopiedEtcdBackup(t *testing.T) {
 // TestDropped: what is not this cluster's stays.
 func TestDropped(t *testing.T) {
 	bundle := func(owner string) client.Object {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "user-ca-bundle", Annotations: map[string]string{hyperv1.HostedClusterAnnotation: owner}}}
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: "user-ca-bundle",
+			Labels:      map[string]string{hyperv1.OperatorObjectLabel: "true"},
+			Annotations: map[string]string{hyperv1.HostedClusterAnnotation: owner}}}
+	}
+	older := func(owner string) client.Object {
+		bundle := bundle(owner)
+		bundle.SetLabels(nil)
+		return bundle
 	}
 	none := func(hc *hyperv1.HostedCluster) { hc.Spec.AdditionalTrustBundle = nil }
-	asCA := func(hc *hyperv1.HostedCluster) {
-		none(hc)
-		hc.Spec.Configuration = &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{TrustedCA: configv1.ConfigMapNameReference{Name: "user-ca-bundle"}}}
-	}
 	for name, test := range map[string]struct {
 		objects []client.Object
 		edit    func(*hyperv1.HostedCluster)
@@ -261,7 +268,7 @@ func TestDropped(t *testing.T) {
 		"it is ours":                       {[]client.Object{bundle("clusters/demo")}, none, "", false, false},
 		"it is another's":                  {[]client.Object{bundle("clusters/other")}, none, "", true, false},
 		"it is not there":                  {nil, none, "", false, false},
-		"it is the configuration's":        {[]client.Object{bundle("clusters/demo")}, asCA, "", true, false},
+		"it may be the configuration's":    {[]client.Object{older("clusters/demo")}, none, "", true, false},
 		"it cannot be read now":            {[]client.Object{bundle("clusters/demo")}, none, "get v1.ConfigMap clusters-demo/user-ca-bundle", true, true},
 		"it cannot be deleted now":         {[]client.Object{bundle("clusters/demo")}, none, "delete v1.ConfigMap", true, true},
 		"it cannot be deleted, and is not": {[]client.Object{bundle("clusters/other")}, none, "delete v1.ConfigMap", true, false},

@@ -18,6 +18,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/pki"
 )
 
@@ -32,10 +33,10 @@ func keyPair(t *testing.T) *pki.KeyPair {
 }
 
 // copied is what the copy of a Secret in the hosted namespace holds.
-func (s *world) copied(name string) map[string]string {
+func (s *world) copied(use hosted.Use, source string) map[string]string {
 	s.t.Helper()
 	secret := &corev1.Secret{}
-	s.get(secret, name)
+	s.get(secret, hosted.CopyName(use, source))
 	data := map[string]string{}
 	for key, value := range secret.Data {
 		data[key] = string(value)
@@ -58,17 +59,17 @@ func TestSecrets(t *testing.T) {
 		s.user("age", map[string][]byte{"recipients": []byte("age1public"), "identity": []byte("private")})
 		_, err := s.pass()
 		s.Expect(err).To(MatchError(ContainSubstring("spec.etcd.managed.automatedBackup.storage.s3.credentials: there is no Secret backups/s3")))
-		s.Expect(s.copied("age")).To(Equal(map[string]string{"recipients": "age1public"}))
+		s.Expect(s.copied(hosted.UseBackupKey, "age")).To(Equal(map[string]string{"recipients": "age1public"}))
 
 		s.user("s3", map[string][]byte{"credentials": []byte("mine"), "of-another-tool": []byte("x")})
 		s.mustPass()
-		s.Expect(s.copied("s3")).To(Equal(map[string]string{"credentials": "mine"}))
+		s.Expect(s.copied(hosted.UseBackupStorage, "s3")).To(Equal(map[string]string{"credentials": "mine"}))
 		source := &corev1.Secret{}
 		s.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "s3"}, source)).To(Succeed())
 		source.Data["ca-bundle.crt"] = []byte("CA")
 		s.Expect(c.Update(t.Context(), source)).To(Succeed())
 		s.mustPass()
-		s.Expect(s.copied("s3")).To(Equal(map[string]string{"credentials": "mine", "ca-bundle.crt": "CA"}))
+		s.Expect(s.copied(hosted.UseBackupStorage, "s3")).To(Equal(map[string]string{"credentials": "mine", "ca-bundle.crt": "CA"}))
 		s.Expect(s.readBy(s.cluster())).To(ContainElements("age", "s3"), "else nobody would notice when they change")
 	})
 
@@ -84,7 +85,7 @@ func TestSecrets(t *testing.T) {
 		s.Expect(err).To(MatchError(ContainSubstring(`has no key "etcd-client-ca.crt"`)))
 		s.Expect(s.condition(hyperv1.UnmanagedEtcdAvailable)).To(And(HaveField("Status", metav1.ConditionFalse),
 			HaveField("Reason", hyperv1.UnmanagedEtcdMisconfiguredReason), HaveField("Message", ContainSubstring("etcd-client-ca.crt"))))
-		s.Expect(s.missing(&corev1.Secret{}, "etcd-tls")).To(BeTrue(), "no half of it")
+		s.Expect(s.missing(&corev1.Secret{}, hosted.CopyName(hosted.UseEtcdClient, "etcd-tls"))).To(BeTrue(), "no half of it")
 
 		source := &corev1.Secret{}
 		s.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "etcd-tls"}, source)).To(Succeed())
@@ -92,7 +93,7 @@ func TestSecrets(t *testing.T) {
 		s.Expect(c.Update(t.Context(), source)).To(Succeed())
 		s.mustPass()
 		copied := map[string]string{"etcd-client.crt": string(ca.CertPEM), "etcd-client.key": string(ca.KeyPEM), "etcd-client-ca.crt": string(ca.CertPEM)}
-		s.Expect(s.copied("etcd-tls")).To(Equal(copied))
+		s.Expect(s.copied(hosted.UseEtcdClient, "etcd-tls")).To(Equal(copied))
 		s.Expect(s.condition(hyperv1.UnmanagedEtcdAvailable).Status).To(Equal(metav1.ConditionTrue))
 
 		for key, says := range map[string]string{"etcd-client.key": "the client certificate and its key cannot be used", "etcd-client-ca.crt": "the CA bundle has no certificate"} {
@@ -102,7 +103,7 @@ func TestSecrets(t *testing.T) {
 			_, err = s.pass()
 			s.Expect(err).To(MatchError(ContainSubstring("the Secret own-etcd/etcd-tls: " + says)))
 			s.Expect(s.condition(hyperv1.UnmanagedEtcdAvailable).Message).To(ContainSubstring(says))
-			s.Expect(s.copied("etcd-tls")).To(Equal(copied), "API servers that run would end with half of another certificate")
+			s.Expect(s.copied(hosted.UseEtcdClient, "etcd-tls")).To(Equal(copied), "API servers that run would end with half of another certificate")
 			source.Data[key] = good
 		}
 		s.Expect(c.Update(t.Context(), source)).To(Succeed())
@@ -123,8 +124,8 @@ func TestSecrets(t *testing.T) {
 		s.Expect(s.missing(&hyperv1.HostedControlPlane{}, fixture.ClusterName)).To(BeTrue(), "an API server without the key could not read what there is")
 		s.user("old", map[string][]byte{"key": []byte("fedcba9876543210fedcba9876543210")})
 		s.mustPass()
-		s.Expect(s.copied("new")).To(HaveKeyWithValue("key", "0123456789abcdef0123456789abcdef"))
-		s.Expect(s.copied("old")).To(HaveKeyWithValue("key", "fedcba9876543210fedcba9876543210"))
+		s.Expect(s.copied(hosted.UseEncryptionKey, "new")).To(HaveKeyWithValue("key", "0123456789abcdef0123456789abcdef"))
+		s.Expect(s.copied(hosted.UseEncryptionKey, "old")).To(HaveKeyWithValue("key", "fedcba9876543210fedcba9876543210"))
 	})
 
 	t.Run("When the CLI made Secrets for the cluster, they should go with it, and no others", func(t *testing.T) {

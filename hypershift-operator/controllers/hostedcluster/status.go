@@ -69,7 +69,7 @@ func computeStatus(s *scope) hyperv1.HostedClusterStatus {
 		status.Configuration = s.hcp.Status.Configuration
 		status.ControlPlaneVersion = s.hcp.Status.ControlPlaneVersion
 		status.AutoNode = s.hcp.Status.AutoNode
-		status.SecretEncryption = s.hcp.Status.SecretEncryption
+		status.SecretEncryption = usersNames(s.hc, s.hcp.Status.SecretEncryption)
 	}
 	if s.wanted != nil {
 		status.PayloadArch = payloadArch(s.wanted)

@@ -22,6 +22,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/pace"
+	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/reference"
 )
 
@@ -120,25 +121,12 @@ func (r *Reconciler) ownerOrReader(ctx context.Context, obj client.Object) []rec
 
 // readBy lists the names of all Secrets and ConfigMaps beside a HostedCluster that it reads.
 func (r *Reconciler) readBy(hc *hyperv1.HostedCluster) []string {
-	secrets, configMaps := configurationRefs(hc.Spec.Configuration)
-	names := append(append([]string{hc.Spec.PullSecret.Name, hc.Spec.SSHKey.Name}, secrets...), configMaps...)
-	for _, ref := range []*corev1.LocalObjectReference{hc.Spec.AdditionalTrustBundle, hc.Spec.AuditWebhook, hc.Spec.ServiceAccountSigningKey} {
+	names := []string{hc.Spec.PullSecret.Name, hc.Spec.SSHKey.Name}
+	for _, ref := range []*corev1.LocalObjectReference{hc.Spec.AdditionalTrustBundle, hc.Spec.ServiceAccountSigningKey} {
 		names = append(names, reference.Name(ref))
 	}
-	if e := hc.Spec.SecretEncryption; e != nil && e.AESCBC != nil {
-		names = append(names, e.AESCBC.ActiveKey.Name, reference.Name(e.AESCBC.BackupKey))
-	}
-	if plugin := pluginOf(hc); plugin != nil {
-		names = append(names, reference.Name(plugin.Credentials))
-	}
-	if e := hc.Spec.Etcd.Unmanaged; e != nil {
-		names = append(names, e.TLS.ClientSecret.Name)
-	}
-	if e := hc.Spec.Etcd.Managed; e != nil && e.AutomatedBackup != nil {
-		names = append(names, e.AutomatedBackup.EncryptionKey.Name)
-		if s3 := e.AutomatedBackup.Storage.S3; s3 != nil {
-			names = append(names, s3.Credentials.Name)
-		}
+	for _, ref := range hosted.References(&hc.Spec) {
+		names = append(names, *ref.Name)
 	}
 	if plugin, known := r.Platforms.For(hc.Spec.Platform.Type); known {
 		names = append(names, plugin.CredentialsSecret(hc))

@@ -13,12 +13,14 @@ import (
 
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
+	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/nodeinput"
 	"github.com/openshift/hypershift/support/upsert"
 )
@@ -53,7 +55,25 @@ func (r *Reconciler) reconcileToken(ctx context.Context, s *scope) (ctrl.Result,
 		return ctrl.Result{}, err
 	}
 	s.userData = userData
+	if s.namesOfUsers() {
+		return ctrl.Result{RequeueAfter: waitPoll}, nil // No watch tells that the HostedControlPlane names the copies.
+	}
 	return ctrl.Result{}, nil
+}
+
+// configuration is the cluster's as the HostedControlPlane has it, since the ignition-server compares the two.
+func (s *scope) configuration() *hyperv1.ClusterConfiguration {
+	if s.namesOfUsers() {
+		return s.hc.Spec.Configuration
+	}
+	return hosted.Configuration(s.hc.Spec.Configuration)
+}
+
+// namesOfUsers reports whether the HostedControlPlane has references as an operator of version 0.1.0 wrote them.
+func (s *scope) namesOfUsers() bool {
+	copies := hosted.Configuration(s.hc.Spec.Configuration)
+	return s.hcp != nil && equality.Semantic.DeepEqual(s.hcp.Spec.Configuration, s.hc.Spec.Configuration) &&
+		!equality.Semantic.DeepEqual(s.hcp.Spec.Configuration, copies)
 }
 
 func (s *scope) secret(prefix, hash string) *corev1.Secret {
@@ -68,7 +88,7 @@ func (s *scope) tokenData() (map[string][]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compressing the configuration of NodePool %s: %w", s.key(), err)
 	}
-	configuration, err := nodeinput.ConfigurationHash(s.hc.Spec.Configuration)
+	configuration, err := nodeinput.ConfigurationHash(s.configuration())
 	if err != nil {
 		return nil, err
 	}

@@ -17,8 +17,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	configv1 "github.com/openshift/api/config/v1"
+
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
+	"github.com/openshift/hypershift/support/hosted"
+	"github.com/openshift/hypershift/support/nodeinput"
 	"github.com/openshift/hypershift/support/testenv"
 )
 
@@ -258,4 +262,31 @@ func TestTokenConfig(t *testing.T) {
 	g.Expect(string(data["release-version"])).To(Equal("1.36.3"))
 	key := client.ObjectKeyFromObject(s.secret("token", "hash"))
 	g.Expect(key).To(Equal(client.ObjectKey{Namespace: "clusters-demo", Name: "token-demo-hash"}))
+}
+
+// TestConfigurationHashFollowsTheHostedControlPlane: the ignition-server waits until its HostedControlPlane has the configuration that the
+// token names. References have the names of copies there, or, until the operator has moved a cluster of version 0.1.0, of users.
+func TestConfigurationHashFollowsTheHostedControlPlane(t *testing.T) {
+	configuration := &hyperv1.ClusterConfiguration{Proxy: &configv1.ProxySpec{TrustedCA: configv1.ConfigMapNameReference{Name: "proxy-ca"}}}
+	for name, tc := range map[string]struct {
+		controlPlane, want *hyperv1.ClusterConfiguration
+		again              bool
+	}{
+		"of version 0.1.0":    {configuration, configuration, true},
+		"that names copies":   {hosted.Configuration(configuration), hosted.Configuration(configuration), false},
+		"that is to be moved": {nil, hosted.Configuration(configuration), false},
+	} {
+		t.Run("a HostedControlPlane "+name, func(t *testing.T) {
+			w, s := tokenPass(t)
+			s.hc.Spec.Configuration = configuration.DeepCopy()
+			s.hcp = &hyperv1.HostedControlPlane{Spec: hyperv1.HostedControlPlaneSpec{Configuration: tc.controlPlane}}
+			result, err := w.reconcileToken(t.Context(), s)
+			w.Expect(err).NotTo(HaveOccurred())
+			w.Expect(result.RequeueAfter > 0).To(Equal(tc.again))
+			want, err := nodeinput.ConfigurationHash(tc.want)
+			w.Expect(err).NotTo(HaveOccurred())
+			w.Expect(string(s.token.Data[hyperv1.TokenSecretHCConfigurationHashKey])).To(Equal(want))
+			w.Expect(s.token.Name).To(Equal("token-demo-wanted"), "no machine is replaced")
+		})
+	}
 }

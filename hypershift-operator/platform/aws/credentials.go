@@ -15,6 +15,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/hypershift-operator/tenancy"
 	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/syntax/ini"
 	"github.com/openshift/hypershift/support/upsert"
 )
@@ -86,6 +87,7 @@ func reconcileRole(ctx context.Context, c client.Client, cluster platform.Cluste
 	_, err = upsert.Object(ctx, c, secret, func() error {
 		secret.Type = corev1.SecretTypeOpaque
 		secret.Data = map[string][]byte{credentialsKey: file}
+		hosted.MarkOperatorObject(secret)
 		return tenancy.Claim(secret, client.ObjectKeyFromObject(cluster.HostedCluster))
 	})
 	return err

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +20,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/hypershift-operator/tenancy"
 	"github.com/openshift/hypershift/support/condition"
+	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/kubeconfig"
 	"github.com/openshift/hypershift/support/upsert"
 	"github.com/openshift/hypershift/support/webhookkubeconfig"
@@ -26,7 +28,7 @@ import (
 
 const (
 	// infraCredentials is the Secret in the hosted namespace with the kubeconfig, where the provider and the payload's operators look.
-	infraCredentials = "kubevirt-infra-credentials"
+	infraCredentials = hosted.KubevirtCredentials
 	// kubeconfigKey and namespaceKey are what the provider reads of it.
 	kubeconfigKey, namespaceKey = "kubeconfig", "namespace"
 )
@@ -59,6 +61,7 @@ func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cl
 	}
 	result, err := upsert.Object(ctx, c, target, func() error {
 		target.Data = data
+		hosted.MarkOperatorObject(target)
 		return tenancy.Claim(target, client.ObjectKeyFromObject(cluster.HostedCluster))
 	})
 	if err != nil {
@@ -109,9 +112,15 @@ func unusable(ctx context.Context, c client.Client, target *corev1.Secret, why s
 	if err != nil {
 		return platform.Credentials{}, fmt.Errorf("reading the last copy of the kubeconfig in Secret %s/%s: %w", target.Namespace, target.Name, err)
 	}
+	if refused := hosted.Trusted(target); refused != nil {
+		credentials.Condition.Message += ". " + capitalized(refused)
+		return credentials, nil
+	}
 	credentials.Hash = hash(target)
 	return credentials, nil
 }
+
+func capitalized(err error) string { return strings.ToUpper(err.Error()[:1]) + err.Error()[1:] }
 
 // DeleteCredentials has nothing to delete: all of it is in the hosted namespace.
 func (*Platform) DeleteCredentials(context.Context, client.Client, platform.Cluster) error {

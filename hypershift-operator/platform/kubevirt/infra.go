@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/kubeconfig"
 	"github.com/openshift/hypershift/support/maas"
 )
@@ -135,7 +136,7 @@ func (i *infraClusters) use(ctx context.Context, c client.Client, at target, abo
 func (at target) kubeconfig(ctx context.Context, c client.Reader) ([]byte, error) {
 	copied := &corev1.Secret{}
 	err := c.Get(ctx, client.ObjectKey{Namespace: at.hosted, Name: infraCredentials}, copied)
-	if err == nil && len(copied.Data[kubeconfigKey]) > 0 {
+	if err == nil && len(copied.Data[kubeconfigKey]) > 0 && hosted.Trusted(copied) == nil {
 		return copied.Data[kubeconfigKey], nil
 	}
 	if client.IgnoreNotFound(err) != nil {

@@ -5,13 +5,11 @@ package maas
 import (
 	"cmp"
 	"errors"
-	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
-	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 )
 
@@ -25,9 +23,6 @@ func (*Platform) ValidateHostedCluster(hc *hyperv1.HostedCluster) error {
 	}
 	if hc.Spec.Platform.MAAS.IdentityRef.Name == "" {
 		return errors.New("spec.platform.maas.identityRef.name is empty: name the Secret with MAAS_ENDPOINT and MAAS_API_KEY")
-	}
-	if name := hc.Spec.Platform.MAAS.IdentityRef.Name; naming.Reserved(name) {
-		return fmt.Errorf("spec.platform.maas.identityRef.name %q is the name of a Secret that every control plane has: give yours another name", name)
 	}
 	return nil
 }
@@ -62,7 +57,7 @@ func (p *Platform) InfraCluster(cluster platform.Cluster) *platform.Object {
 		infra.Spec.FailureDomains = texts(spec(hc).FailureDomains)
 		infra.Spec.IdentityRef = nil // The provider was started with it.
 		if p.foreign(cluster) {
-			infra.Spec.IdentityRef = &infrav1.IdentityReference{Name: spec(hc).IdentityRef.Name}
+			infra.Spec.IdentityRef = &infrav1.IdentityReference{Name: mirrorName(hc)}
 		}
 		return nil
 	}}

@@ -36,7 +36,7 @@ func TestInfraCluster(t *testing.T) {
 	kept := chosen
 	kept.DNSDomain = "first"
 	foreign := plain
-	foreign.IdentityRef = &infrav1.IdentityReference{Name: "creds"}
+	foreign.IdentityRef = &infrav1.IdentityReference{Name: mirrorName(testCluster().HostedCluster)}
 	lab := func(spec *hyperv1.MAASPlatformSpec) {
 		spec.DNSDomain, spec.FailureDomains = "lab", []hyperv1.MAASName{"az1", "az2"}
 	}

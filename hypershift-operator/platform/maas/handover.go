@@ -12,8 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/hypershift-operator/tenancy"
+	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/upsert"
 )
 
@@ -33,7 +35,11 @@ func (p *Platform) kept(cluster platform.Cluster) metav1.ObjectMeta {
 
 // mirrorOf is where a provider finds the credentials that can only read them from its own namespace.
 func mirrorOf(cluster platform.Cluster) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: spec(cluster.HostedCluster).IdentityRef.Name}}
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: mirrorName(cluster.HostedCluster)}}
+}
+
+func mirrorName(hc *hyperv1.HostedCluster) string {
+	return hosted.CopyName(hosted.UsePlatform, spec(hc).IdentityRef.Name)
 }
 
 // lastCopy is what the provider works with now; nil when there is none. An older operator had it in the hosted namespace.
@@ -80,7 +86,10 @@ func (p *Platform) handOver(ctx context.Context, c client.Client, cluster platfo
 func (p *Platform) mirror(ctx context.Context, c client.Client, cluster platform.Cluster, credentials *corev1.Secret) error {
 	mirror := mirrorOf(cluster)
 	if p.foreign(cluster) {
-		_, err := upsert.Object(ctx, c, mirror, func() error { return claimWith(mirror, cluster, credentials.Data) })
+		_, err := upsert.Object(ctx, c, mirror, func() error {
+			hosted.MarkCopy(mirror, spec(cluster.HostedCluster).IdentityRef.Name)
+			return claimWith(mirror, cluster, credentials.Data)
+		})
 		return err
 	}
 	err := c.Get(ctx, client.ObjectKeyFromObject(mirror), mirror)

@@ -18,7 +18,7 @@ import (
 
 // TestUpgrade is about the copy that an older operator made in the hosted namespace.
 func TestUpgrade(t *testing.T) {
-	mirror := client.ObjectKey{Namespace: "clusters-demo", Name: "creds"}
+	mirror := client.ObjectKey{Namespace: "clusters-demo", Name: mirrorName(testCluster().HostedCluster)}
 	old := func() *corev1.Secret {
 		return &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: mirror.Namespace, Name: mirror.Name, Annotations: map[string]string{hyperv1.HostedClusterAnnotation: "clusters/demo"}},

@@ -66,7 +66,7 @@ func (p *Platform) adapt(pod *corev1.PodSpec, cluster platform.Cluster) {
 		container.Env = append(container.Env, corev1.EnvVar{Name: name, Value: value})
 	}
 	if p.foreign(cluster) {
-		adaptForeign(pod, spec(cluster.HostedCluster).IdentityRef.Name)
+		adaptForeign(pod, mirrorName(cluster.HostedCluster))
 	} else {
 		// It reads the Secret itself, and sees a change without a restart.
 		set("MAAS_CREDENTIALS_SECRET", p.kept(cluster).Name)

@@ -17,6 +17,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/pki"
 	"github.com/openshift/hypershift/support/upsert"
 )
@@ -111,6 +112,9 @@ func (p *pass) secret(name string) *corev1.Secret {
 // upsert writes one object of the PKI, owned by the HostedControlPlane.
 func (p *pass) upsert(ctx context.Context, obj crclient.Object, mutate func() error) error {
 	result, err := upsert.Object(ctx, p.Client, obj, func() error {
+		if err := hosted.Trusted(obj); err != nil {
+			return err
+		}
 		if err := controllerutil.SetControllerReference(p.hcp, obj, p.Client.Scheme()); err != nil {
 			return err
 		}

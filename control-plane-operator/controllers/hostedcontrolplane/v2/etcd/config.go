@@ -15,6 +15,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/tlsprofile"
 )
 
@@ -168,7 +169,7 @@ type Note struct {
 func ReadNotes(ctx context.Context, reader client.Reader, namespace string) (map[string]Note, error) {
 	cm := &corev1.ConfigMap{}
 	key := client.ObjectKey{Namespace: namespace, Name: NotesConfigMap}
-	if err := client.IgnoreNotFound(reader.Get(ctx, key, cm)); err != nil {
+	if err := client.IgnoreNotFound(hosted.ReadTrusted(ctx, reader, key, cm)); err != nil {
 		return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
 	}
 	notes := map[string]Note{}

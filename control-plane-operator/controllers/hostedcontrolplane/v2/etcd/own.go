@@ -19,6 +19,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/control-plane-operator/controllers/hostedcontrolplane/pki"
+	"github.com/openshift/hypershift/support/hosted"
 	supportpki "github.com/openshift/hypershift/support/pki"
 )
 
@@ -82,7 +83,7 @@ func cause(err error) string {
 func ClientTLS(ctx context.Context, reader client.Reader, namespace string) (*tls.Config, error) {
 	secret, bundle := &corev1.Secret{}, &corev1.ConfigMap{}
 	for name, obj := range map[string]client.Object{pki.EtcdClient: secret, pki.EtcdBundle: bundle} {
-		if err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj); err != nil {
+		if err := hosted.ReadTrusted(ctx, reader, client.ObjectKey{Namespace: namespace, Name: name}, obj); err != nil {
 			return nil, fmt.Errorf("reading what etcd's clients authenticate with: %w", err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/reference"
 )
 
@@ -53,7 +54,7 @@ func adaptEncryption(ctx context.Context, scope *component.Scope, secret *corev1
 		return err
 	}
 	live := &corev1.Secret{}
-	err = scope.Client.Get(ctx, client.ObjectKey{Namespace: scope.HCP.Namespace, Name: EncryptionSecret}, live)
+	err = hosted.ReadTrusted(ctx, scope.Client, client.ObjectKey{Namespace: scope.HCP.Namespace, Name: EncryptionSecret}, live)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading Secret %s: %w", EncryptionSecret, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/hosted"
 )
 
 // encryptionAnnotation of a pod is the hash of the encryption configuration that it was made for.
@@ -79,7 +80,7 @@ func (f fleet) runs(live *corev1.Secret) bool {
 // annotateEncryption marks the pods with the configuration that they are made for.
 func annotateEncryption(ctx context.Context, scope *component.Scope, template *corev1.PodTemplateSpec) error {
 	live := &corev1.Secret{}
-	err := scope.Client.Get(ctx, client.ObjectKey{Namespace: scope.HCP.Namespace, Name: EncryptionSecret}, live)
+	err := hosted.ReadTrusted(ctx, scope.Client, client.ObjectKey{Namespace: scope.HCP.Namespace, Name: EncryptionSecret}, live)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading Secret %s: %w", EncryptionSecret, err)
 	}
