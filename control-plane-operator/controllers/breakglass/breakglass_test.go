@@ -45,13 +45,13 @@ type world struct {
 	now    time.Time
 }
 
-const hosted, foreign = "clusters-a", "clusters-b"
+const hostedA, foreign = "clusters-a", "clusters-b"
 
 func newWorld(t *testing.T) *world {
 	config := testenv.Start(t, crds.Certificates)
 	c := testenv.Client(t, config, fixture.Scheme())
 	w := &world{WithT: NewWithT(t), t: t, config: config, client: c, now: time.Now().Truncate(time.Second)}
-	for _, namespace := range []string{hosted, foreign} {
+	for _, namespace := range []string{hostedA, foreign} {
 		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 		for class, name := range signers {
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
@@ -64,11 +64,11 @@ func newWorld(t *testing.T) *world {
 	impersonating := rest.CopyConfig(config)
 	impersonating.Impersonate.UserName = "operator-a"
 	own := testenv.Client(t, impersonating, fixture.Scheme())
-	w.signer = &Signer{Client: own, Namespace: hosted, Clock: clocktesting.NewFakePassiveClock(w.now)}
+	w.signer = &Signer{Client: own, Namespace: hostedA, Clock: clocktesting.NewFakePassiveClock(w.now)}
 	w.caller = &Revoker{Client: c, Clock: clocktesting.NewFakePassiveClock(w.now)}
 	w.Eventually(func() error {
 		return errors.Join(own.List(t.Context(), &certificatesv1.CertificateSigningRequestList{}),
-			own.Get(t.Context(), client.ObjectKey{Namespace: hosted, Name: pki.SREBreakGlassSigner}, &corev1.Secret{}))
+			own.Get(t.Context(), client.ObjectKey{Namespace: hostedA, Name: pki.SREBreakGlassSigner}, &corev1.Secret{}))
 	}, time.Minute, 100*time.Millisecond).Should(Succeed(), "rights take a moment to be in force")
 	return w
 }
@@ -78,7 +78,7 @@ func rights() []client.Object {
 	const group = "certificates.k8s.io"
 	of := func(verb string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"signers"}, Verbs: []string{verb},
-			ResourceNames: []string{"hypershift.openshift.io/" + hosted + ".customer-break-glass", "hypershift.openshift.io/" + hosted + ".sre-break-glass"}}
+			ResourceNames: []string{"hypershift.openshift.io/" + hostedA + ".customer-break-glass", "hypershift.openshift.io/" + hostedA + ".sre-break-glass"}}
 	}
 	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "operator-a"}}
 	return []client.Object{
@@ -90,10 +90,10 @@ func rights() []client.Object {
 		}},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Subjects: subjects,
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "a"}},
-		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: hosted, Name: "a"}, Rules: []rbacv1.PolicyRule{
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: hostedA, Name: "a"}, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{"", certificatesv1alpha1.GroupVersion.Group}, Resources: []string{"secrets", "certificatesigningrequestapprovals"}, Verbs: []string{"get"}},
 		}},
-		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: hosted, Name: "a"}, Subjects: subjects,
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: hostedA, Name: "a"}, Subjects: subjects,
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "a"}},
 	}
 }
@@ -160,7 +160,7 @@ func certificate(asked *certificatesv1.CertificateSigningRequest) *x509.Certific
 
 func TestBreakGlass(t *testing.T) {
 	w := newWorld(t)
-	const customer, sre = hosted + ".customer-break-glass", hosted + ".sre-break-glass"
+	const customer, sre = hostedA + ".customer-break-glass", hostedA + ".sre-break-glass"
 
 	t.Run("When a request is approved in the hosted namespace, it should be signed for a client, for 36 hours at most", func(t *testing.T) {
 		asked := w.asks("anna", "system:customer-break-glass:anna", customer, func(c *certificatesv1.CertificateSigningRequest) {
@@ -168,9 +168,9 @@ func TestBreakGlass(t *testing.T) {
 		})
 		w.passes(asked)
 		w.Expect(asked.Status).To(Equal(certificatesv1.CertificateSigningRequestStatus{}), "nobody approved it")
-		w.approves(hosted, "anna")
+		w.approves(hostedA, "anna")
 		w.passes(asked)
-		cert, signer := certificate(asked), w.secret(hosted, pki.CustomerBreakGlassSigner)
+		cert, signer := certificate(asked), w.secret(hostedA, pki.CustomerBreakGlassSigner)
 		w.Expect(cert).NotTo(BeNil())
 		w.Expect(cert.NotAfter).To(BeTemporally("==", w.now.Add(36*time.Hour).UTC()))
 		w.Expect(cert.DNSNames).To(BeEmpty(), "it is no server's")
@@ -189,7 +189,7 @@ func TestBreakGlass(t *testing.T) {
 	t.Run("When a tenant approves the request for another cluster's signer, nothing should come of it", func(t *testing.T) {
 		testenv.NeedsServer(t, w.config)
 		asked := w.asks("theirs", "system:customer-break-glass:eve", foreign+".customer-break-glass")
-		w.approves(hosted, "theirs")
+		w.approves(hostedA, "theirs")
 		w.passes(asked)
 		w.Expect(asked.Status).To(Equal(certificatesv1.CertificateSigningRequestStatus{}))
 		// Nor could the operator, if it were taken over.
@@ -224,7 +224,7 @@ func TestBreakGlass(t *testing.T) {
 				edit = func(*certificatesv1.CertificateSigningRequest) {}
 			}
 			asked := w.asks(tt.name, tt.user, tt.signer, edit)
-			w.approves(hosted, tt.name)
+			w.approves(hostedA, tt.name)
 			w.passes(asked)
 			w.Expect(asked.Status.Certificate).To(BeEmpty())
 			w.Expect(asked.Status.Conditions).To(ContainElement(And(
@@ -245,12 +245,12 @@ func (w *world) revokes(signer string) {
 	w.look(second)
 	w.Expect(w.said(second)).To(Equal("SignerClassValid=AsExpected RootCertificatesRegenerated!WaitingForAvailable"), "the first comes first")
 	w.look(first)
-	former := w.secret(hosted, pki.SREBreakGlassSigner).Data["ca.crt"]
-	kept := w.secret(hosted, first.Status.PreviousSigner.Name)
+	former := w.secret(hostedA, pki.SREBreakGlassSigner).Data["ca.crt"]
+	kept := w.secret(hostedA, first.Status.PreviousSigner.Name)
 	w.Expect(kept.Data).To(Equal(map[string][]byte{"ca.crt": former}), "and not its key")
 
 	asked := w.asks("meanwhile", "system:sre-break-glass:anna", signer)
-	w.approves(hosted, "meanwhile")
+	w.approves(hostedA, "meanwhile")
 	w.passes(asked)
 	w.Expect(asked.Status.Certificate).To(BeEmpty(), "it would be refused in a minute")
 
@@ -275,16 +275,16 @@ func (w *world) revokes(signer string) {
 
 	w.passes(asked)
 	w.Expect(asked.Status.Certificate).NotTo(BeEmpty())
-	now := w.secret(hosted, pki.SREBreakGlassSigner)
+	now := w.secret(hostedA, pki.SREBreakGlassSigner)
 	w.Expect(now.Data["ca.crt"]).NotTo(Equal(former))
 	w.look(second)
-	w.Expect(supportpki.Revoking(w.secret(hosted, pki.SREBreakGlassSigner))).To(BeTrue(), "it is the second one's turn")
+	w.Expect(supportpki.Revoking(w.secret(hostedA, pki.SREBreakGlassSigner))).To(BeTrue(), "it is the second one's turn")
 }
 
 func (w *world) revocation(name string) *certificatesv1alpha1.CertificateRevocationRequest {
 	w.t.Helper()
 	asked := &certificatesv1alpha1.CertificateRevocationRequest{
-		ObjectMeta: metav1.ObjectMeta{Namespace: hosted, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: hostedA, Name: name},
 		Spec:       certificatesv1alpha1.CertificateRevocationRequestSpec{SignerClass: certificatesv1alpha1.SREBreakGlassSigner},
 	}
 	w.create(asked)
@@ -314,7 +314,7 @@ func (w *world) said(asked *certificatesv1alpha1.CertificateRevocationRequest) s
 // rotate brings the signer a step on, as the controller of the HostedControlPlane does when all pods have taken the last one.
 func (w *world) rotate() {
 	w.t.Helper()
-	secret := w.secret(hosted, pki.SREBreakGlassSigner)
+	secret := w.secret(hostedA, pki.SREBreakGlassSigner)
 	w.Expect(supportpki.Rotation{Name: supportpki.Name{CommonName: "sre"}}.Advance(secret, true, w.now)).To(Succeed())
 	w.Expect(w.client.Update(w.t.Context(), secret)).To(Succeed())
 }

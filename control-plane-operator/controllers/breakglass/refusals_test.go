@@ -36,19 +36,19 @@ func TestRefusals(t *testing.T) {
 		}, func() any { return nil })
 		w.Expect(w.client.Get(t.Context(), client.ObjectKeyFromObject(asked), asked)).To(Succeed())
 	}
-	approved := w.asks("approved", "system:customer-break-glass:anna", hosted+".customer-break-glass")
-	w.approves(hosted, "approved")
+	approved := w.asks("approved", "system:customer-break-glass:anna", hostedA+".customer-break-glass")
+	w.approves(hostedA, "approved")
 	exhaust(approved)
 	w.Expect(approved.Status.Certificate).NotTo(BeEmpty())
 	w.Expect(approved.Status.Conditions).To(ConsistOf(And(HaveField("Reason", "ApprovalPresent"), HaveField("LastUpdateTime.Time", BeTemporally("==", w.now)))))
 
-	wrong := w.asks("wrong", "system:node:a", hosted+".customer-break-glass")
-	w.approves(hosted, "wrong")
+	wrong := w.asks("wrong", "system:node:a", hostedA+".customer-break-glass")
+	w.approves(hostedA, "wrong")
 	exhaust(wrong)
 	w.Expect(wrong.Status.Conditions).To(ContainElement(And(HaveField("Type", certificatesv1.CertificateFailed), HaveField("Reason", "SignerValidationFailure"))))
 
-	denied := w.asks("denied", "system:customer-break-glass:eve", hosted+".customer-break-glass")
-	w.approves(hosted, "denied")
+	denied := w.asks("denied", "system:customer-break-glass:eve", hostedA+".customer-break-glass")
+	w.approves(hostedA, "denied")
 	denied.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateDenied, Status: corev1.ConditionTrue, Reason: "No"}}
 	w.Expect(w.client.SubResource("approval").Update(t.Context(), denied)).To(Succeed())
 	exhaust(denied)
@@ -80,7 +80,7 @@ func TestWaits(t *testing.T) {
 	says := func(asked *certificatesv1alpha1.CertificateRevocationRequest, conditionType string) string {
 		return meta.FindStatusCondition(asked.Status.Conditions, conditionType).Message
 	}
-	signer := w.secret(hosted, pki.SREBreakGlassSigner)
+	signer := w.secret(hostedA, pki.SREBreakGlassSigner)
 	w.Expect(w.client.Delete(t.Context(), signer)).To(Succeed())
 	first, second := w.revocation("first"), w.revocation("second")
 	w.Expect(looks(first)).To(Equal(again))
@@ -93,7 +93,7 @@ func TestWaits(t *testing.T) {
 
 	web := map[string]string{"app": "web"}
 	outdated := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: hosted, Name: "web", Labels: map[string]string{hyperv1.ManagedByLabel: "control-plane-operator"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: hostedA, Name: "web", Labels: map[string]string{hyperv1.ManagedByLabel: "control-plane-operator"}},
 		Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: web}, Template: corev1.PodTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Labels: web}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}},
 		}},

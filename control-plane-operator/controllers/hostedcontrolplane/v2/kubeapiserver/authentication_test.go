@@ -20,15 +20,15 @@ import (
 	"github.com/openshift/hypershift/support/component"
 )
 
-// hosted is a hosted namespace with some objects.
-func hosted(objects ...client.Object) client.Client {
+// hostedClient is a client of a hosted namespace with some objects.
+func hostedClient(objects ...client.Object) client.Client {
 	return fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(objects...).Build()
 }
 
 // refusals joins what is not given to the API server of a cluster; nil if all is.
 func refusals(t *testing.T, hcp *hyperv1.HostedControlPlane, objects ...client.Object) error {
 	t.Helper()
-	all, err := Refusals(t.Context(), hosted(objects...), hcp)
+	all, err := Refusals(t.Context(), hostedClient(objects...), hcp)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestProvidersAreHonouredWholeOrNot(t *testing.T) {
 func issuersOf(t *testing.T, hcp *hyperv1.HostedControlPlane) []string {
 	t.Helper()
 	file := &corev1.ConfigMap{}
-	if err := adaptAuthentication(t.Context(), &component.Scope{Client: hosted(), HCP: hcp, Version: "1.36.3"}, file); err != nil {
+	if err := adaptAuthentication(t.Context(), &component.Scope{Client: hostedClient(), HCP: hcp, Version: "1.36.3"}, file); err != nil {
 		t.Fatal(err)
 	}
 	var config apiserverv1.AuthenticationConfiguration
@@ -190,7 +190,7 @@ func TestUsernamePrefix(t *testing.T) {
 			g := NewWithT(t)
 			provider := byClaims()
 			provider.ClaimMappings.Username = tc.mapping
-			config, refusals, err := authenticators(t.Context(), hosted(), oidcCluster(provider))
+			config, refusals, err := authenticators(t.Context(), hostedClient(), oidcCluster(provider))
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(refusals).To(BeEmpty())
 			g.Expect(config.JWT[0].ClaimMappings.Username.Prefix).To(HaveValue(Equal(tc.want)))
@@ -202,7 +202,7 @@ func TestAuthenticationVersion(t *testing.T) {
 	for version, want := range map[string]string{"1.31.0": "v1beta1", "1.33.13": "v1beta1", "1.34.0": "v1", "1.36.3": "v1"} {
 		t.Run("When the API server is "+version+" it should get a configuration that it reads", func(t *testing.T) {
 			g := NewWithT(t)
-			config, _, err := authenticators(t.Context(), hosted(), oidcCluster(byExpressions()))
+			config, _, err := authenticators(t.Context(), hostedClient(), oidcCluster(byExpressions()))
 			g.Expect(err).NotTo(HaveOccurred())
 			text, err := encodeAuthentication(config, version)
 			g.Expect(err).NotTo(HaveOccurred())

@@ -52,7 +52,7 @@ func outcome(t *testing.T, provider configv1.OIDCProvider) string {
 	if err := refusals(t, hcp); err != nil {
 		return "refused: " + err.Error()
 	}
-	config, _, err := authenticators(t.Context(), hosted(), hcp)
+	config, _, err := authenticators(t.Context(), hostedClient(), hcp)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func TestValidateEncryption(t *testing.T) {
 				return
 			}
 			g.Expect(ValidateEncryption(hcp)).To(MatchError(ContainSubstring("use type aescbc, or kms with provider")))
-			g.Expect(WantedKey(t.Context(), hosted(), hcp)).To(BeNil(), "what cannot be had is no target")
+			g.Expect(WantedKey(t.Context(), hostedClient(), hcp)).To(BeNil(), "what cannot be had is no target")
 		})
 	}
 }
@@ -50,7 +50,7 @@ func TestValidateEncryption(t *testing.T) {
 func TestWantedKey(t *testing.T) {
 	short := keySecret("short-key")
 	short.Data["key"] = []byte("short")
-	c := hosted(keySecret("a-key"), keySecret("b-key"), short)
+	c := hostedClient(keySecret("a-key"), keySecret("b-key"), short)
 	wanted := func(spec *hyperv1.SecretEncryptionSpec) *hyperv1.SecretEncryptionKeyStatus {
 		hcp := clusterWith()
 		hcp.Spec.SecretEncryption = spec

@@ -35,7 +35,7 @@ func keySecret(name string) *corev1.Secret {
 func (e *encryption) step(key string) string {
 	e.t.Helper()
 	g := NewWithT(e.t)
-	c := hosted(keySecret("a-key"), keySecret("b-key"), keySecret("c-key"))
+	c := hostedClient(keySecret("a-key"), keySecret("b-key"), keySecret("c-key"))
 	e.hcp.Spec.SecretEncryption = &hyperv1.SecretEncryptionSpec{
 		Type: hyperv1.AESCBC, AESCBC: &hyperv1.AESCBCSpec{ActiveKey: corev1.LocalObjectReference{Name: key}},
 	}

@@ -93,7 +93,7 @@ func TestPod(t *testing.T) {
 		Name: "kube-apiserver", StartupProbe: probe("/livez"), ReadinessProbe: probe("/readyz"), LivenessProbe: probe("/livez?exclude=etcd"),
 		VolumeMounts: []corev1.VolumeMount{{Name: "service-account-key"}},
 	}}}
-	g.Expect(runPlugins(t.Context(), &component.Scope{Client: hosted(live), HCP: hcp}, pod)).To(Succeed())
+	g.Expect(runPlugins(t.Context(), &component.Scope{Client: hostedClient(live), HCP: hcp}, pod)).To(Succeed())
 
 	g.Expect(pod.InitContainers).To(HaveLen(1))
 	sidecar, server := pod.InitContainers[0], pod.Containers[0]
@@ -112,7 +112,7 @@ func TestCredentialsOfTheControlPlane(t *testing.T) {
 	secret := func(name string, owners ...metav1.OwnerReference) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters-demo", Name: name, OwnerReferences: owners}}
 	}
-	scope := &component.Scope{Client: hosted(secret("vault-token"), secret("root-ca", metav1.OwnerReference{Name: "demo"}), secret("sa-signing-key")), HCP: &hyperv1.HostedControlPlane{}}
+	scope := &component.Scope{Client: hostedClient(secret("vault-token"), secret("root-ca", metav1.OwnerReference{Name: "demo"}), secret("sa-signing-key")), HCP: &hyperv1.HostedControlPlane{}}
 	scope.HCP.Namespace = "clusters-demo"
 	for name, says := range map[string]string{
 		"": "", "vault-token": "", "not-there-yet": "", "root-ca": "give yours another name", "sa-signing-key": "give yours another name",

@@ -28,7 +28,7 @@ func (anyImage) ComponentImage(tag string) (string, bool) {
 }
 
 func scopeOf(hcp *hyperv1.HostedControlPlane, objects ...client.Object) *component.Scope {
-	return &component.Scope{Client: hosted(objects...), HCP: hcp, Version: "1.36.3", Images: anyImage{}}
+	return &component.Scope{Client: hostedClient(objects...), HCP: hcp, Version: "1.36.3", Images: anyImage{}}
 }
 
 // rendered is the Deployment of the API server as it would be applied.
