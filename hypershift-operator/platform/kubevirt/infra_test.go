@@ -266,13 +266,13 @@ func TestNotYet(t *testing.T) {
 	t.Run("a kubeconfig that changes each time", func(t *testing.T) {
 		g, a := NewWithT(t), newAbroad(t)
 		at := infraTarget(testCluster(elsewhere()))
-		_, err := a.infra.cluster(at, []byte(strings.Replace(goodKubeconfig, "SECRET", "1", 1)))
+		_, err := a.infra.cluster(at, []byte(strings.Replace(goodKubeconfig, "SECRET", "first", 1)))
 		var busy *infraError
 		g.Expect(errors.As(err, &busy)).To(BeTrue())
 		g.Expect(busy.reason).To(Equal(reasonBusy))
 		g.Expect(busy.again).To(Equal(renewWait))
 		a.clock.SetTime(a.clock.Now().Add(renewWait))
-		_, err = a.infra.cluster(at, []byte(strings.Replace(goodKubeconfig, "SECRET", "2", 1)))
+		_, err = a.infra.cluster(at, []byte(strings.Replace(goodKubeconfig, "SECRET", "second", 1)))
 		g.Expect(err).NotTo(HaveOccurred())
 	})
 }
