@@ -32,9 +32,9 @@ type needs struct {
 // What the parts of a scenario take: the requests of a control plane's pods, those of a second kube-apiserver beside
 // the first one, and the memory that control planes and machines were seen to use.
 const (
-	controlPlaneCPU, surgeCPU              = 540, 260 // thousandths of a CPU
-	controlPlaneMemory, machineMemory      = 800, 250 // MiB
-	operatorsCPU, machinesOfAnLXDHost, mib = 300, 2, 1 << 20
+	controlPlaneCPU, surgeCPU         = 510, 250 // thousandths of a CPU
+	controlPlaneMemory, machineMemory = 800, 250 // MiB
+	machinesOfAnLXDHost               = 2
 )
 
 // amount is what is free in the environment, or taken of it.
@@ -63,7 +63,16 @@ func (s *suite) capacity(ctx context.Context) (amount, error) {
 	if err := s.c.List(ctx, nodes); err != nil {
 		return amount{}, err
 	}
-	free := amount{cpu: -operatorsCPU}
+	pods := &corev1.PodList{}
+	if err := s.c.List(ctx, pods); err != nil {
+		return amount{}, err
+	}
+	free := amount{}
+	for i := range pods.Items {
+		for _, c := range pods.Items[i].Spec.Containers {
+			free.cpu -= int(c.Resources.Requests.Cpu().MilliValue())
+		}
+	}
 	for i := range nodes.Items {
 		free.cpu += int(nodes.Items[i].Status.Allocatable.Cpu().MilliValue())
 	}
