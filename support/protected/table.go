@@ -6,6 +6,7 @@ import (
 	awsv1 "github.com/openshift/hypershift/api/aws/v1beta2"
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
+	"github.com/openshift/hypershift/api/util/nodeupdate"
 )
 
 // on returns rows of annotations with one writer and one reason.
@@ -138,10 +139,12 @@ func programs() []Row {
 		hyperv1.TokenSecretIgnitionReachedAnnotation, infrav1.OwnerAnnotation, infrav1.CustomDNSAnnotation, infrav1.RestoredFromAnnotation, infrav1.RestoredAtAnnotation)...)
 	all = append(all, on(hosted, Programs, "Updates of a node in place; a Node speaks for itself alone.",
 		hyperv1.DesiredNodeConfigAnnotation, hyperv1.CurrentNodeConfigAnnotation, hyperv1.NodeConfigStateAnnotation, hyperv1.NodeConfigMessageAnnotation,
-		"hypershift.openshift.io/desired-control-plane-address", "hypershift.openshift.io/current-control-plane-address",
-		"hypershift.openshift.io/control-plane-address-message", hyperv1.NodeUpdateCordonedAnnotation)...)
+		nodeupdate.DesiredAddress, nodeupdate.CurrentAddress, nodeupdate.AddressMessage, hyperv1.NodeUpdateCordonedAnnotation)...)
 	all = append(all, on(hosted, Programs, "Virtual IPs of management nodes.", hyperv1.APIVirtualIPAnnotation)...)
+	all = append(all, on(hosted, Programs, "Copies of users' objects.",
+		hyperv1.UserCopySourceAnnotation, hyperv1.UserCopyUnusedSinceAnnotation)...)
 	return append(all, as(Label, on(hosted, Programs, "Pods, nodes and objects of control planes.",
+		hyperv1.UserCopyLabel, hyperv1.OperatorObjectLabel,
 		hyperv1.SecretGrantLabel, hyperv1.NodeCredentialsLabel, hyperv1.ControlPlaneComponentLabel, hyperv1.ClusterMonitoringLabel, hyperv1.ManagedByLabel,
 		hyperv1.NeedManagementKASAccessLabel, hyperv1.OperatorComponentLabel, hyperv1.InfraIDLabel, hyperv1.NodePoolNameLabel, hyperv1.HostedClusterLabel,
 		hyperv1.RequestServingComponentLabel, hyperv1.NodeSizeLabel, hyperv1.RouteVisibilityLabel, hyperv1.AllowGuestWebhooksServiceLabel))...)
