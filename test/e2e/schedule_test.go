@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -38,12 +39,13 @@ const (
 )
 
 // amount is what is free in the environment, or taken of it.
-type amount struct{ cpu, memory, machines, lxdHosts int }
+type amount struct{ cpu, memory, machines, lxdHosts, processors int }
 
 func (n needs) amount() amount {
 	a := amount{
 		cpu: n.controlPlanes * controlPlaneCPU, machines: n.machines, lxdHosts: n.lxdHosts,
-		memory: n.controlPlanes*controlPlaneMemory + (n.machines+machinesOfAnLXDHost*n.lxdHosts)*machineMemory,
+		processors: 1,
+		memory:     n.controlPlanes*controlPlaneMemory + (n.machines+machinesOfAnLXDHost*n.lxdHosts)*machineMemory,
 	}
 	if n.surge {
 		a.cpu += surgeCPU
@@ -52,10 +54,14 @@ func (n needs) amount() amount {
 }
 
 func (a amount) less(b amount) amount {
-	return amount{a.cpu - b.cpu, a.memory - b.memory, a.machines - b.machines, a.lxdHosts - b.lxdHosts}
+	return amount{
+		a.cpu - b.cpu, a.memory - b.memory, a.machines - b.machines, a.lxdHosts - b.lxdHosts, a.processors - b.processors,
+	}
 }
 
-func (a amount) negative() bool { return min(a.cpu, a.memory, a.machines, a.lxdHosts) < 0 }
+func (a amount) negative() bool {
+	return min(a.cpu, a.memory, a.machines, a.lxdHosts, a.processors) < 0
+}
 
 // capacity is what the environment has for scenarios.
 func (s *suite) capacity(ctx context.Context) (amount, error) {
@@ -86,6 +92,8 @@ func (s *suite) capacity(ctx context.Context) (amount, error) {
 	}
 	hosts, err := s.maas.ListVMHosts(ctx)
 	free.machines, free.lxdHosts = len(metal), len(hosts)
+	// The processors are those of the computer, whatever the node of the management cluster says that it has.
+	free.processors = runtime.NumCPU()
 	return free, err
 }
 
