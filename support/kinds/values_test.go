@@ -4,6 +4,8 @@ package kinds
 
 import (
 	"encoding/json"
+	"os"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -63,8 +65,28 @@ var forms = []string{
 	"::ffff:10.0.0.1/120", "fe80::1%eth0/64", "::1", "0x0a.0.0.0/8", "https://example.com", "http://[::1%25eth0]/",
 }
 
-// texts are the forms, and the values that a schema names.
-func texts(schema *apiextensionsv1.JSONSchemaProps) []string {
+// long asks for all values at each leaf.
+var long = os.Getenv("HYPERSHIFT_TEST_LONG") == "1"
+
+// values lists what is tried at a node. A string decodes each text and a bool decodes no number, so the forms and the
+// numbers are tried at them only in a long test.
+func (n node) values() []string {
+	if !n.leaf() {
+		return shapes
+	}
+	named := named(n.schema)
+	switch kind := n.goType.Kind(); {
+	case long, decodesItself(n.goType), kind == reflect.Slice, kind == reflect.Interface:
+		return slices.Concat(shapes, numbers, texts(), named)
+	case kind == reflect.String, kind == reflect.Bool:
+		return slices.Concat(shapes, named)
+	default:
+		return slices.Concat(shapes, numbers, named)
+	}
+}
+
+// texts are the forms in JSON.
+func texts() []string {
 	var raw []string
 	for _, text := range forms {
 		written, err := json.Marshal(text)
@@ -72,11 +94,17 @@ func texts(schema *apiextensionsv1.JSONSchemaProps) []string {
 			raw = append(raw, string(written))
 		}
 	}
+	return raw
+}
+
+// named are the values that a schema names.
+func named(schema *apiextensionsv1.JSONSchemaProps) []string {
+	var raw []string
 	for _, value := range schema.Enum {
 		raw = append(raw, string(value.Raw))
 	}
 	if schema.Default != nil {
 		raw = append(raw, string(schema.Default.Raw))
 	}
-	return slices.Compact(raw)
+	return raw
 }

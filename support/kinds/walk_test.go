@@ -3,11 +3,11 @@
 package kinds
 
 import (
+	"crypto/sha256"
 	"encoding"
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -115,18 +115,19 @@ func newServer(t *testing.T, n node) server {
 	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(n.schema, internal, nil); err != nil {
 		t.Fatal(err)
 	}
-	served, err := structuralschema.NewStructural(internal)
-	if err != nil {
-		t.Fatalf("%s: %v", n.path, err)
-	}
 	openAPI, _, err := validation.NewSchemaValidator(internal)
 	if err != nil {
 		t.Fatalf("%s: %v", n.path, err)
 	}
-	s := server{openAPI: openAPI, served: served}
-	if n.leaf() && len(n.schema.XValidations) > 0 {
-		s.rules = cel.NewValidator(served, false, celconfig.PerCallLimit)
+	s := server{openAPI: openAPI}
+	if !n.leaf() || len(n.schema.XValidations) == 0 {
+		return s
 	}
+	s.served, err = structuralschema.NewStructural(internal)
+	if err != nil {
+		t.Fatalf("%s: %v", n.path, err)
+	}
+	s.rules = cel.NewValidator(s.served, false, celconfig.PerCallLimit)
 	return s
 }
 
@@ -154,30 +155,55 @@ func (s server) accepts(t *testing.T, raw string) (stored []byte, ok bool) {
 	return stored, true
 }
 
+// verdicts holds what was found for each pair of a schema and a Go type, so that each pair is tried only once.
+type verdicts map[string]string
+
 // undecodable lists the values of a kind that the API server accepts and that our types cannot decode.
-func undecodable(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, scheme *runtime.Scheme) []string {
+func (v verdicts) undecodable(
+	t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, scheme *runtime.Scheme,
+) []string {
 	t.Helper()
 	var found []string
 	for _, n := range nodes(t, crd, scheme) {
-		values := shapes
-		if n.leaf() {
-			values = slices.Concat(shapes, numbers, texts(n.schema))
+		key := n.key(t)
+		problem, tried := v[key]
+		if !tried {
+			problem = n.undecodable(t)
+			v[key] = problem
 		}
-		s, accepted := newServer(t, n), 0
-		for _, raw := range values {
-			stored, ok := s.accepts(t, raw)
-			if !ok {
-				continue
-			}
-			accepted++
-			if err := kjson.UnmarshalCaseSensitivePreserveInts(stored, reflect.New(n.goType).Interface()); err != nil {
-				found = append(found, fmt.Sprintf("%s (%s): %.60s: %v", n.path, n.goType, stored, err))
-				break
-			}
-		}
-		if accepted == 0 && decodesItself(n.goType) {
-			found = append(found, fmt.Sprintf("%s (%s) accepts no value of those that were tried", n.path, n.goType))
+		if problem != "" {
+			found = append(found, fmt.Sprintf("%s (%s) %s", n.path, n.goType, problem))
 		}
 	}
 	return found
+}
+
+// key identifies the schema and the Go type of a node.
+func (n node) key(t *testing.T) string {
+	t.Helper()
+	written, err := json.Marshal(n.schema)
+	if err != nil {
+		t.Fatalf("%s: %v", n.path, err)
+	}
+	return fmt.Sprintf("%s.%s %x", n.goType.PkgPath(), n.goType, sha256.Sum256(written))
+}
+
+// undecodable describes the first value that the API server accepts and that the Go type cannot decode.
+func (n node) undecodable(t *testing.T) string {
+	t.Helper()
+	s, accepted := newServer(t, n), 0
+	for _, raw := range n.values() {
+		stored, ok := s.accepts(t, raw)
+		if !ok {
+			continue
+		}
+		accepted++
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(stored, reflect.New(n.goType).Interface()); err != nil {
+			return fmt.Sprintf("cannot decode %.60s: %v", stored, err)
+		}
+	}
+	if accepted == 0 && decodesItself(n.goType) {
+		return "accepts no value of those that were tried"
+	}
+	return ""
 }
