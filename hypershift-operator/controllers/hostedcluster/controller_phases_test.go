@@ -47,9 +47,10 @@ func TestPhases(t *testing.T) {
 			"pause~", "kubeconfig and password copies", "configuration*", "control plane namespace*", "pull secret*", "platform credentials",
 			"secret encryption*", "audit webhook", "SSH key", "additional trust bundle", "service account signing key", "etcd client certificate",
 			"etcd backup secrets", "configuration references", "proxy", "secrets of the CLI", "release image*", "hosted control plane*",
-			"issuer of service accounts", "connection of nodes", "release payload*", "pod security", "network policies", "platform monitoring",
-			"rights to sign break-glass certificates", "control-plane-operator", "config operator rights", "Cluster API cluster",
-			"Cluster API manager", "Cluster API provider", "Route of the ignition-server",
+			"issuer of service accounts", "connection of nodes", "release payload*", "pod security", "default requests", "network policies",
+			"platform monitoring", "rights to sign break-glass certificates", "signer of backups", "control-plane-operator",
+			"config operator rights", "Cluster API cluster", "Cluster API manager", "Cluster API provider", "unused copies",
+			"Route of the ignition-server",
 		}},
 		"When the namespace is another's, it should be refused and no more": {marked(r.phases(theirs)), []string{"control plane namespace~"}},
 		"When a cluster goes, each step should wait for the one before it": {marked(r.deletion(withScope())), []string{

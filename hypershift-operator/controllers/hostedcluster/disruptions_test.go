@@ -27,6 +27,7 @@ import (
 	infrav1 "github.com/openshift/hypershift/api/infrastructure/v1beta1"
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
+	"github.com/openshift/hypershift/support/hosted"
 )
 
 // up makes a cluster whose control plane serves.
@@ -238,7 +239,7 @@ func disruptions(t *testing.T, c client.WithWatch) {
 		s.Expect(s.cluster().Status.IgnitionEndpoint).To(Equal(endpoint))
 	})
 
-	t.Run("When the CA of the proxy is called as the trust bundle's copy is, it should be copied once and stay", func(t *testing.T) {
+	t.Run("When the CA of the proxy is called as the trust bundle's copy is, each should have a copy of its own", func(t *testing.T) {
 		s := newWorld(t, c, "proxy-ca")
 		s.start(func(hc *hyperv1.HostedCluster) {
 			hc.Spec.AdditionalTrustBundle = nil
@@ -255,11 +256,13 @@ func disruptions(t *testing.T, c client.WithWatch) {
 		s.change(func(hc *hyperv1.HostedCluster) {
 			hc.Spec.AdditionalTrustBundle = &corev1.LocalObjectReference{Name: fixture.TrustBundle}
 		})
-		_, err := s.pass()
-		s.Expect(err).To(MatchError(ContainSubstring("would take the place of spec.additionalTrustBundle demo-trust")))
-		bundle := &corev1.ConfigMap{}
+		s.mustPass()
+		bundle, proxys := &corev1.ConfigMap{}, &corev1.ConfigMap{}
 		s.get(bundle, naming.TrustBundle)
+		s.Expect(bundle.Data).To(HaveKey(naming.TrustBundleKey))
 		s.Expect(bundle.Data).NotTo(HaveKeyWithValue(naming.TrustBundleKey, "proxy's"))
+		s.get(proxys, hosted.CopyName(hosted.UseConfiguration, naming.TrustBundle))
+		s.Expect(proxys.Data).To(HaveKeyWithValue(naming.TrustBundleKey, "proxy's"))
 	})
 
 	t.Run("When a Secret of the configuration is called as one of the control plane's, that one should stay", func(t *testing.T) {
@@ -270,11 +273,11 @@ func disruptions(t *testing.T, c client.WithWatch) {
 			}}}
 		})
 		s.user(naming.PullSecret, map[string][]byte{"tls.crt": []byte("not a pull secret")})
-		_, err := s.pass()
-		s.Expect(err).To(MatchError(ContainSubstring("give yours another name")))
+		s.mustPass()
 		secret := &corev1.Secret{}
 		s.get(secret, naming.PullSecret)
-		s.Expect(secret.Data).To(HaveKey(corev1.DockerConfigJsonKey))
+		s.Expect(secret.Data).To(And(HaveKey(corev1.DockerConfigJsonKey), Not(HaveKey("tls.crt"))))
+		s.Expect(s.copied(hosted.UseConfiguration, naming.PullSecret)).To(HaveKeyWithValue("tls.crt", "not a pull secret"))
 	})
 
 	t.Run("When many clusters are created at once, no two should run as the same user", func(t *testing.T) {

@@ -28,6 +28,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/hypershift-operator/platform/none"
 	"github.com/openshift/hypershift/hypershift-operator/platform/registry"
+	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/maas"
 )
 
@@ -189,9 +190,9 @@ func TestFlows(t *testing.T) {
 		s.get(signing, "sa-signing-key")
 		s.Expect(signing.Data["service-account.key"]).To(Equal(private))
 		s.Expect(string(signing.Data["service-account.pub"])).To(And(HavePrefix("-----BEGIN PUBLIC KEY-----"), HaveSuffix("OLD")))
-		s.get(&corev1.Secret{}, "audit")
-		s.get(&corev1.Secret{}, "active")
-		s.get(&corev1.ConfigMap{}, "proxy-ca")
+		s.get(&corev1.Secret{}, hosted.CopyName(hosted.UseAuditWebhook, "audit"))
+		s.get(&corev1.Secret{}, hosted.CopyName(hosted.UseEncryptionKey, "active"))
+		s.get(&corev1.ConfigMap{}, hosted.CopyName(hosted.UseConfiguration, "proxy-ca"))
 		s.Expect(s.condition(hyperv1.ValidProxyConfiguration).Reason).To(Equal("ProxyCABundleInvalid"))
 		s.Expect(s.condition(hyperv1.ValidProxyConfiguration).Message).To(ContainSubstring("holds no PEM certificate"))
 	})
@@ -206,9 +207,7 @@ func TestFlows(t *testing.T) {
 		s.Expect(err).To(MatchError(ContainSubstring("spec.secretEncryption.kms.plugin.credentials: there is no Secret")))
 		s.user("vault", map[string][]byte{"config.hcl": []byte("a"), "token": []byte("b")})
 		s.mustPass()
-		copied := &corev1.Secret{}
-		s.get(copied, "vault")
-		s.Expect(copied.Data).To(Equal(map[string][]byte{"config.hcl": []byte("a"), "token": []byte("b")}))
+		s.Expect(s.copied(hosted.UseKMSCredentials, "vault")).To(Equal(map[string]string{"config.hcl": "a", "token": "b"}))
 		hcp := &hyperv1.HostedControlPlane{}
 		s.get(hcp, s.cluster().Name)
 		s.Expect(hcp.Spec.SecretEncryption.KMS.Plugin.Name).To(Equal("vault"))

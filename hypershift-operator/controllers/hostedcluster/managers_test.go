@@ -27,6 +27,7 @@ import (
 	"github.com/openshift/hypershift/hypershift-operator/fixture"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/support/component"
+	"github.com/openshift/hypershift/support/hosted"
 	"github.com/openshift/hypershift/support/releaseinfo"
 )
 
@@ -147,7 +148,7 @@ func TestForeignProvider(t *testing.T) {
 	})
 	t.Run("When it does, its credentials should be where it reads them", func(t *testing.T) {
 		mirror := &corev1.Secret{}
-		s.get(mirror, fixture.Credentials)
+		s.get(mirror, hosted.CopyName(hosted.UsePlatform, fixture.Credentials))
 		NewWithT(t).Expect(mirror.Data).To(And(HaveKeyWithValue("MAAS_ENDPOINT", []byte(fixture.Endpoint)), HaveKeyWithValue("MAAS_API_KEY", []byte(fixture.APIKey))))
 		tls := &corev1.Secret{}
 		s.get(tls, naming.CAPIWebhookCert)
