@@ -223,7 +223,7 @@ func newManager(config *rest.Config, f *runFlags, platforms registry.Registry) (
 
 // addMetrics lets the operator tell what its cache holds.
 func addMetrics(mgr ctrl.Manager, image, imageID string) error {
-	for _, c := range append(hostedcluster.OrphanCollectors(),
+	for _, c := range append(metrics.Orphaned.Collectors(),
 		metrics.New(mgr.GetClient(), clock.RealClock{}),
 		metrics.Info(image, imageID, strings.Join(supported(), ", ")),
 	) {

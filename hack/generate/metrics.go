@@ -13,7 +13,6 @@ import (
 	provider "github.com/openshift/hypershift/cluster-api-provider-maas/metrics"
 	"github.com/openshift/hypershift/control-plane-operator/hostedclusterconfigoperator/controllers/csrapproval"
 	controlplane "github.com/openshift/hypershift/control-plane-operator/metrics"
-	"github.com/openshift/hypershift/hypershift-operator/controllers/hostedcluster"
 	operator "github.com/openshift/hypershift/hypershift-operator/metrics"
 	"github.com/openshift/hypershift/hypershift-operator/virtualip"
 	"github.com/openshift/hypershift/ignition-server/token"
@@ -74,7 +73,7 @@ func programs() []program {
 	now := clock.RealClock{}
 	calls := slices.Clip(maas.NewMetrics(prometheus.NewRegistry()).Collectors())
 	return []program{
-		{"hypershift-operator", "port 9000", append(append(calls, hostedcluster.OrphanCollectors()...), operator.New(nil, now), operator.Info("", "", ""))},
+		{"hypershift-operator", "port 9000", append(append(calls, operator.Orphaned.Collectors()...), operator.New(nil, now), operator.Info("", "", ""))},
 		{"virtual-ip", "port 9466 of each node, where `hypershift install --api-virtual-ip` has nodes hold addresses", virtualip.NewMetrics().Collectors()},
 		{"cluster-api-provider-maas", "port 8080 (`--metrics-bind-addr`), one in each hosted namespace", append(calls, provider.New(nil, now))},
 		{"control-plane-operator", "port 8080, with a Kubernetes payload", append(append(controlplane.NewEtcd().Collectors(), controlplane.NewEtcdBackup().Collectors()...), controlplane.New(nil, "", now))},

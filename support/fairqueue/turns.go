@@ -99,7 +99,7 @@ func (t *turns) Pop() reconcile.Request {
 	best.turn = t.next()
 	best.held++
 	t.free--
-	e := heap.Pop(&best.entries).(*entry) //nolint:errcheck,forcetypeassert // It holds nothing else.
+	e := heap.Pop(&best.entries).(*entry) //nolint:forcetypeassert // It holds nothing else.
 	delete(t.waiting, e.request)
 	delete(t.priorities, e.request)
 	t.taken[e.request] = e.priority
@@ -173,7 +173,7 @@ func (e entries) Swap(i, j int) {
 
 // Push implements heap.Interface.
 func (e *entries) Push(x any) {
-	added := x.(*entry) //nolint:errcheck,forcetypeassert // It holds nothing else.
+	added := x.(*entry) //nolint:forcetypeassert // It holds nothing else.
 	added.index = len(*e)
 	*e = append(*e, added)
 }

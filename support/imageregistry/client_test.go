@@ -71,7 +71,8 @@ func TestNoFallbackToPlainHTTP(t *testing.T) {
 		secured := releasetest.Start(t)
 		secured.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 			if strings.Contains(r.URL.Path, "/manifests/") {
-				http.Redirect(w, r, "http://"+host+r.URL.Path, http.StatusTemporaryRedirect)
+				w.Header().Set("Location", "http://"+host+r.URL.Path)
+				w.WriteHeader(http.StatusTemporaryRedirect)
 				return true
 			}
 			return false

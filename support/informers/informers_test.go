@@ -3,6 +3,7 @@
 package informers_test
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
 	"testing"
@@ -35,7 +36,7 @@ type server struct {
 	watch atomic.Pointer[watch.FakeWatcher]
 }
 
-func (s *server) list(metav1.ListOptions) (runtime.Object, error) {
+func (s *server) list(_ context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 	s.lists.Add(1)
 	if s.fails.Load() {
 		return nil, errors.New("the API server is away")
@@ -44,7 +45,7 @@ func (s *server) list(metav1.ListOptions) (runtime.Object, error) {
 	return &hyperv1.NodePoolList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: []hyperv1.NodePool{pool}}, nil
 }
 
-func (s *server) follow(options metav1.ListOptions) (watch.Interface, error) {
+func (s *server) follow(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	if options.SendInitialEvents != nil {
 		return nil, apierrors.NewBadRequest("this server has lists only")
 	}
@@ -60,7 +61,7 @@ func TestCheck(t *testing.T) {
 	set, metric, s := informers.New(scheme, clock), informers.NewMetric(), &server{}
 	metric.Add("management", set)
 	s.fails.Store(true)
-	informer := set.NewInformer(&toolscache.ListWatch{ListFunc: s.list, WatchFunc: s.follow}, &hyperv1.NodePool{}, 0, toolscache.Indexers{})
+	informer := set.NewInformer(&toolscache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.follow}, &hyperv1.NodePool{}, 0, toolscache.Indexers{})
 	gvk, key := hyperv1.GroupVersion.WithKind("NodePool"), types.NamespacedName{Namespace: "a", Name: "pool"}
 	go informer.RunWithContext(t.Context())
 	fails := func(count int64) {

@@ -185,7 +185,7 @@ func (s *suite) bringMachine(t *testing.T, pool string) (systemID string) {
 // letIn approves what nodes of a cluster ask for, as its user does where no Machine vouches for them.
 func (s *suite) letIn(cluster string) journey.Check {
 	return func(ctx context.Context) (bool, string, error) {
-		guest, err := s.GuestClient(s.cluster)
+		guest, err := s.GuestClient(cluster)
 		if err != nil {
 			return false, "", err
 		}
@@ -197,7 +197,7 @@ func (s *suite) letIn(cluster string) journey.Check {
 			if len(requests.Items[i].Status.Conditions) > 0 {
 				continue
 			}
-			if _, err := s.Read(ctx, s.Guest(s.cluster, "certificate", "approve", requests.Items[i].Name)...); err != nil {
+			if _, err := s.Read(ctx, s.Guest(cluster, "certificate", "approve", requests.Items[i].Name)...); err != nil {
 				return false, "", err
 			}
 		}

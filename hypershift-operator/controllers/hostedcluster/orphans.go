@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
+	"github.com/openshift/hypershift/hypershift-operator/metrics"
 	"github.com/openshift/hypershift/hypershift-operator/naming"
 	"github.com/openshift/hypershift/hypershift-operator/platform"
 	"github.com/openshift/hypershift/hypershift-operator/tenancy"
@@ -32,6 +33,15 @@ import (
 
 // OrphanGrace is how long a HostedCluster must be gone before the operator deletes what it left.
 const OrphanGrace = time.Hour
+
+// States of a control plane whose HostedCluster is gone.
+const (
+	stateWaiting  = "waiting"
+	stateDeleting = "deleting"
+	statePaused   = "paused"
+	stateKept     = "kept"
+	stateUnproven = "unproven"
+)
 
 // Janitor finds what HostedClusters have left that are gone without their deletion: a user who removed a finalizer leaves a namespace with a
 // control plane, its machines and rights outside of it. The janitor runs the deletion that the finalizer would have run.
@@ -96,14 +106,14 @@ func (j *Janitor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	switch {
 	case there:
 		j.forget(key)
-		orphanCounts.forget(name)
+		metrics.Orphaned.Forget(name)
 		return ctrl.Result{}, j.unmark(ctx, namespace, owned)
 	case owned && namespace.Labels[hyperv1.ControlPlaneNamespaceLabel] == "true":
 		return j.orphan(ctx, key, namespace)
 	case owned:
 		return ctrl.Result{}, nil // An administrator took the label away.
 	}
-	orphanCounts.forget(name)
+	metrics.Orphaned.Forget(name)
 	return j.leftovers(ctx, key)
 }
 
@@ -138,12 +148,12 @@ func (j *Janitor) orphan(ctx context.Context, key client.ObjectKey, namespace *c
 	_, proven := servedIn(namespace)
 	switch {
 	case policy == hyperv1.OrphanPolicyKeep:
-		orphanCounts.set(namespace.Name, stateKept)
+		metrics.Orphaned.Set(namespace.Name, stateKept)
 		return ctrl.Result{}, nil
 	case policy == hyperv1.OrphanPolicyDelete:
 		return j.takeApart(ctx, key, namespace)
 	case !proven:
-		orphanCounts.set(namespace.Name, stateUnproven)
+		metrics.Orphaned.Set(namespace.Name, stateUnproven)
 		j.event(namespace, "OrphanedControlPlane", "HostedCluster %s does not exist, and no record shows that it did in this management cluster. "+
 			"Restore it, or have its control plane deleted by the annotation %s=%s of this namespace", key, hyperv1.OrphanPolicyAnnotation, hyperv1.OrphanPolicyDelete)
 		return ctrl.Result{}, nil
@@ -153,7 +163,7 @@ func (j *Janitor) orphan(ctx context.Context, key client.ObjectKey, namespace *c
 		return ctrl.Result{}, err
 	}
 	if paused.Paused {
-		orphanCounts.set(namespace.Name, statePaused)
+		metrics.Orphaned.Set(namespace.Name, statePaused)
 		return ctrl.Result{RequeueAfter: paused.For}, nil
 	}
 	left, err := j.graceLeft(ctx, key, namespace)
@@ -161,7 +171,7 @@ func (j *Janitor) orphan(ctx context.Context, key client.ObjectKey, namespace *c
 		return ctrl.Result{}, err
 	}
 	if left > 0 {
-		orphanCounts.set(namespace.Name, stateWaiting)
+		metrics.Orphaned.Set(namespace.Name, stateWaiting)
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
 	return j.takeApart(ctx, key, namespace)
@@ -204,7 +214,7 @@ func (j *Janitor) graceLeft(ctx context.Context, key client.ObjectKey, namespace
 
 // takeApart runs the deletion of the HostedCluster. It stops when the HostedCluster is there again.
 func (j *Janitor) takeApart(ctx context.Context, key client.ObjectKey, namespace *corev1.Namespace) (ctrl.Result, error) {
-	orphanCounts.set(namespace.Name, stateDeleting)
+	metrics.Orphaned.Set(namespace.Name, stateDeleting)
 	hc, err := j.Clusters.missing(ctx, key, namespace)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -252,7 +262,7 @@ func (j *Janitor) leftovers(ctx context.Context, key client.ObjectKey) (ctrl.Res
 	j.forget(key)
 	if first.IsZero() {
 		ctrl.LoggerFrom(ctx).Info("Deleted a control plane whose HostedCluster was gone", "namespace", s.namespace)
-		orphanCounts.deleted(s.namespace)
+		metrics.Orphaned.Deleted(s.namespace)
 	}
 	return ctrl.Result{}, nil
 }
