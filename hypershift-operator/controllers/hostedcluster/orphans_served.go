@@ -69,13 +69,12 @@ func (r *Reconciler) missing(ctx context.Context, key client.ObjectKey, namespac
 	return hc, nil
 }
 
-// guess finds infrastructure and platform of a HostedCluster by the Cluster in its namespace.
+// guess finds infrastructure and platform of a HostedCluster by the Cluster in its namespace. It leaves both empty without one.
 func (r *Reconciler) guess(ctx context.Context, hc *hyperv1.HostedCluster, namespace string) error {
 	found := &clusterv1.ClusterList{}
 	if err := r.LiveReader.List(ctx, found, client.InNamespace(namespace)); err != nil {
 		return fmt.Errorf("listing Clusters of namespace %s: %w", namespace, err)
 	}
-	hc.Spec.Platform.Type = hyperv1.NonePlatform
 	if len(found.Items) != 1 {
 		return nil
 	}
@@ -85,10 +84,6 @@ func (r *Reconciler) guess(ctx context.Context, hc *hyperv1.HostedCluster, names
 		if strings.ToLower(string(platformType)) == kind {
 			hc.Spec.Platform.Type = platformType
 		}
-	}
-	if hc.Spec.Platform.Type == hyperv1.MAASPlatform {
-		// No Secret of the tenant is known: the last copy of the credentials is used.
-		hc.Spec.Platform.MAAS = &hyperv1.MAASPlatformSpec{IdentityRef: hyperv1.MAASIdentityReference{Name: "unknown-" + hc.Name}}
 	}
 	return nil
 }

@@ -32,6 +32,9 @@ func (*Platform) CredentialsSecret(hc *hyperv1.HostedCluster) string {
 // last copy stays: what runs must still be able to release its machines.
 func (p *Platform) ReconcileCredentials(ctx context.Context, c client.Client, cluster platform.Cluster) (platform.Credentials, error) {
 	name := p.CredentialsSecret(cluster.HostedCluster)
+	if name == "" { // The HostedCluster is gone, and no record says what it named.
+		return p.unusable(ctx, c, cluster, "The Secret with the MAAS credentials is not known: set spec.platform.maas.identityRef.name")
+	}
 	source := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: cluster.HostedCluster.Namespace, Name: name}
 	err := c.Get(ctx, key, source)

@@ -33,7 +33,8 @@ func (p *Platform) kept(cluster platform.Cluster) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: p.namespace, Name: copyPrefix + cluster.Namespace}
 }
 
-// mirrorOf is where a provider finds the credentials that can only read them from its own namespace.
+// mirrorOf is where a provider finds the credentials that can only read them from its own namespace. It has no name where the
+// HostedCluster names no Secret.
 func mirrorOf(cluster platform.Cluster) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: mirrorName(cluster.HostedCluster)}}
 }
@@ -45,6 +46,9 @@ func mirrorName(hc *hyperv1.HostedCluster) string {
 // lastCopy is what the provider works with now; nil when there is none. An older operator had it in the hosted namespace.
 func (p *Platform) lastCopy(ctx context.Context, c client.Client, cluster platform.Cluster) (*corev1.Secret, error) {
 	for _, last := range []*corev1.Secret{p.copyOf(cluster), mirrorOf(cluster)} {
+		if last.Name == "" {
+			continue
+		}
 		err := c.Get(ctx, client.ObjectKeyFromObject(last), last)
 		if err == nil && tenancy.Owner(last) == client.ObjectKeyFromObject(cluster.HostedCluster).String() {
 			return last, nil
@@ -85,6 +89,9 @@ func (p *Platform) handOver(ctx context.Context, c client.Client, cluster platfo
 // as the provider that an older operator ran does not read them any more.
 func (p *Platform) mirror(ctx context.Context, c client.Client, cluster platform.Cluster, credentials *corev1.Secret) error {
 	mirror := mirrorOf(cluster)
+	if mirror.Name == "" {
+		return nil
+	}
 	if p.foreign(cluster) {
 		_, err := upsert.Object(ctx, c, mirror, func() error {
 			hosted.MarkCopy(mirror, spec(cluster.HostedCluster).IdentityRef.Name)

@@ -3,6 +3,8 @@
 package maas
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -12,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	hyperv1 "github.com/openshift/hypershift/api/hypershift/v1beta1"
 )
@@ -63,5 +66,39 @@ func TestUpgrade(t *testing.T) {
 		for _, obj := range []client.Object{&corev1.Secret{}, &rbacv1.Role{}, &rbacv1.RoleBinding{}} {
 			g.Expect(apierrors.IsNotFound(c.Get(t.Context(), theCopy, obj))).To(BeTrue(), "%T", obj)
 		}
+	})
+}
+
+// TestUnknownSecret is about a HostedCluster that is gone: nothing says which Secret it named.
+func TestUnknownSecret(t *testing.T) {
+	data := map[string]string{"MAAS_ENDPOINT": "http://m/MAAS", "MAAS_API_KEY": "a:b:c"}
+	unknown := testCluster()
+	unknown.HostedCluster.Spec.Platform.MAAS = nil
+	asked := func(t *testing.T, objects ...client.Object) client.Client {
+		t.Helper()
+		return interceptor.NewClient(testClient(t, objects...).(client.WithWatch), interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+				if key.Name == "" {
+					return errors.New("resource name may not be empty")
+				}
+				return c.Get(ctx, key, obj, opts...)
+			}})
+	}
+	t.Run("keeps the last copy for the provider", func(t *testing.T) {
+		g, p, c := NewWithT(t), testPlatform(&server{}), asked(t, credentials(data))
+		known, err := p.ReconcileCredentials(t.Context(), c, testCluster())
+		g.Expect(err).NotTo(HaveOccurred())
+		before := handed(t, c)
+		got, err := p.ReconcileCredentials(t.Context(), c, unknown)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(got.Hash).To(Equal(known.Hash))
+		g.Expect(got.Condition).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring("identityRef.name"))))
+		g.Expect(handed(t, c)).To(Equal(before))
+	})
+	t.Run("has no credentials without a copy", func(t *testing.T) {
+		g, p := NewWithT(t), testPlatform(&server{})
+		got, err := p.ReconcileCredentials(t.Context(), asked(t), unknown)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(got.Hash).To(BeEmpty())
 	})
 }
