@@ -30,7 +30,7 @@ func TestCopiedSSHKey(t *testing.T) {
 		"its Secret has the name of another": {run: run, edit: named("pull-secret"), objects: []client.Object{usersSecret("pull-secret", map[string]string{"id_rsa.pub": "ssh"})},
 			want: map[string]string{"ssh-key/id_rsa.pub": "ssh"}},
 		"its Secret has the name of the copy": {run: run, edit: named("ssh-key"), objects: []client.Object{usersSecret("ssh-key", map[string]string{"id_rsa.pub": "ssh"})},
-			fails: "spec.sshKey: the Secret clusters/ssh-key has the name of one that every control plane has"},
+			want: map[string]string{"ssh-key/id_rsa.pub": "ssh"}},
 		"it is missing":          {run: run, objects: []client.Object{old.DeepCopy()}, want: map[string]string{"ssh-key/id_rsa.pub": "old"}, fails: "spec.sshKey: there is no Secret clusters/demo-ssh-key"},
 		"there is none":          {run: run, edit: named("")},
 		"there is none any more": {run: run, edit: named(""), objects: []client.Object{old.DeepCopy()}},
