@@ -110,13 +110,13 @@ func (r *Reconciler) publishedAPI(ctx context.Context, s *scope) (string, int32,
 	if err != nil {
 		return "", 0, err
 	}
+	server := &url.URL{}
 	access, err := kubeconfig.Parse(data["kubeconfig"])
+	if err == nil {
+		server, err = url.Parse(access.Server)
+	}
 	if err != nil {
 		return "", 0, fmt.Errorf("reading the cluster's kubeconfig in Secret %s/%s: %w", s.pool.Namespace, name, err)
-	}
-	server, err := url.Parse(access.Server)
-	if err != nil || server.Hostname() == "" {
-		return "", 0, fmt.Errorf("the cluster's kubeconfig in Secret %s/%s names no server", s.pool.Namespace, name)
 	}
 	if server.Port() == "" {
 		return server.Hostname(), 443, nil
