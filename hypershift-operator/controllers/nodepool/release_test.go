@@ -199,11 +199,15 @@ func TestRequireIgnition(t *testing.T) {
 }
 
 func TestReleaseNotRemembered(t *testing.T) {
-	g := NewWithT(t)
-	s, r := released(refusals{"patch NodePool"}, nil)
-	r.Releases = fixture.Releases{fixture.ReleaseImage: releaseinfo.New(fixture.ReleaseImage, releaseinfo.Payload{
-		Version: "1.36.3", Distribution: releaseinfo.Kubernetes, Digest: "sha256:1"})}
-	_, err := r.reconcileRelease(t.Context(), s)
-	g.Expect(err).To(MatchError(errRefused))
-	g.Expect(s.conditions).To(BeEmpty())
+	for _, refused := range []string{"patch NodePool status", "patch NodePool"} {
+		t.Run("When the server refuses "+refused, func(t *testing.T) {
+			g := NewWithT(t)
+			s, r := released(refusals{refused}, nil)
+			r.Releases = fixture.Releases{fixture.ReleaseImage: releaseinfo.New(fixture.ReleaseImage, releaseinfo.Payload{
+				Version: "1.36.3", Distribution: releaseinfo.Kubernetes, Digest: "sha256:1"})}
+			_, err := r.reconcileRelease(t.Context(), s)
+			g.Expect(err).To(MatchError(errRefused))
+			g.Expect(s.conditions).To(BeEmpty())
+		})
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,8 +26,9 @@ import (
 // refusals are requests that a server refuses, such as "patch Machine".
 type refusals []string
 
-func (r refusals) of(verb string, obj any) error {
-	if slices.Contains(r, verb+" "+reflect.TypeOf(obj).Elem().Name()) {
+func (r refusals) of(verb string, obj any, subresource ...string) error {
+	request := append([]string{verb, reflect.TypeOf(obj).Elem().Name()}, subresource...)
+	if slices.Contains(r, strings.Join(request, " ")) {
 		return errRefused
 	}
 	return nil
@@ -34,7 +36,7 @@ func (r refusals) of(verb string, obj any) error {
 
 // on is a reconciler of a server that holds objects and refuses some requests.
 func on(refused refusals, objects ...client.Object) *Reconciler {
-	whole := fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(objects...).Build()
+	whole := fake.NewClientBuilder().WithScheme(fixture.Scheme()).WithObjects(objects...).WithStatusSubresource(&hyperv1.NodePool{}).Build()
 	return &Reconciler{Releases: fixture.Payloads(), Platforms: fixture.Platforms(nil), Client: interceptor.NewClient(whole, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			if err := refused.of("get", obj); err != nil {
@@ -65,6 +67,12 @@ func on(refused refusals, objects ...client.Object) *Reconciler {
 				return err
 			}
 			return c.Patch(ctx, obj, patch, opts...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, name string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			if err := refused.of("patch", obj, name); err != nil {
+				return err
+			}
+			return c.SubResource(name).Patch(ctx, obj, patch, opts...)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
 			if err := refused.of("delete", obj); err != nil {
