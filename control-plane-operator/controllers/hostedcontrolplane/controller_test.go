@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net/http"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	. "github.com/onsi/gomega"
 	configv1 "github.com/openshift/api/config/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -38,7 +40,8 @@ type releases map[string]releaseinfo.Payload
 func (r releases) Lookup(_ context.Context, image string, _ []byte) (*releaseinfo.ReleaseImage, error) {
 	p, ok := r[image]
 	if !ok {
-		return nil, &releaseinfo.Error{Reason: releaseinfo.ReasonNotFound, Image: image, Err: errors.New("no such image")}
+		return nil, &releaseinfo.Error{Reason: releaseinfo.ReasonNotFound, Image: image, Err: &transport.Error{
+			StatusCode: http.StatusNotFound, Errors: []transport.Diagnostic{{Code: transport.ManifestUnknownErrorCode}}}}
 	}
 	return releaseinfo.New(image, p), nil
 }
@@ -315,7 +318,7 @@ func TestControlPlane(t *testing.T) {
 	step("When the release cannot be read it should say why and leave what runs alone", func(t *testing.T) {
 		g := NewWithT(t)
 		w.edit(func(hcp *hyperv1.HostedControlPlane) { hcp.Spec.ReleaseImage = "registry.example/release:gone" })
-		g.Expect(w.pass()).To(MatchError(ContainSubstring("no such image")))
+		g.Expect(w.pass()).To(MatchError(ContainSubstring("404 Not Found (manifest unknown)")))
 		g.Expect(w.condition(hyperv1.ValidReleaseInfo)).To(Equal("False/NotFound"))
 		g.Expect(w.condition(hyperv1.HostedControlPlaneAvailable)).To(Equal("True/AsExpected"))
 	})
