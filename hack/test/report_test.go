@@ -92,7 +92,7 @@ func TestArgv(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(strings.Fields("nice -n 10 go test -json -race ./a ./b/..."), got); diff != "" {
+	if diff := cmp.Diff(strings.Fields("nice -n 19 go test -json -race ./a ./b/..."), got); diff != "" {
 		t.Errorf("the command (-want +got):\n%s", diff)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -71,9 +72,12 @@ func (s stage) report(name string) (*report, time.Duration) {
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir, cmd.Env = s.dir, slices.Concat(os.Environ(), []string{eventually}, s.env)
+	if s.nice {
+		background(cmd)
+	}
 	var r *report
 	if s.command != nil && !s.events {
-		r = logged(cmd, name)
+		r = s.logged(cmd, name)
 	} else {
 		r = s.goTest(cmd, name)
 	}
@@ -97,6 +101,9 @@ func (s stage) goTest(cmd *exec.Cmd, name string) *report {
 	if err != nil {
 		return failed("FAIL %s: starting %s: %v", name, cmd.Path, err)
 	}
+	if s.nice {
+		defer lower(cmd.Process)()
+	}
 	r := newReport(slices.Contains(s.args, "-v"))
 	r.read(out)
 	if err := cmd.Wait(); err != nil && len(r.failures) == 0 {
@@ -112,7 +119,7 @@ var logFolder = filepath.Join("bin", "logs")
 const tail = 60
 
 // logged runs a command whose output goes to a log file. It shows the last lines when the command fails.
-func logged(cmd *exec.Cmd, name string) *report {
+func (s stage) logged(cmd *exec.Cmd, name string) *report {
 	if err := os.MkdirAll(logFolder, 0o755); err != nil {
 		return failed("FAIL %s: %v", name, err)
 	}
@@ -123,7 +130,14 @@ func logged(cmd *exec.Cmd, name string) *report {
 	defer file.Close()
 	fmt.Printf("    output of %s: %s\n", name, file.Name())
 	cmd.Stdout, cmd.Stderr = file, file
-	if err := cmd.Run(); err != nil {
+	err = cmd.Start()
+	if err == nil {
+		if s.nice {
+			defer lower(cmd.Process)()
+		}
+		err = cmd.Wait()
+	}
+	if err != nil {
 		fmt.Println(lastLines(file))
 		return failed("FAIL %s: %v; see %s", name, err, file.Name())
 	}
@@ -153,7 +167,7 @@ func (s stage) argv() ([]string, error) {
 		argv = slices.Concat([]string{"go", "test", "-json"}, s.args, packages)
 	}
 	if s.nice {
-		argv = append([]string{"nice", "-n", "10"}, argv...)
+		argv = append([]string{"nice", "-n", strconv.Itoa(lowest)}, argv...)
 	}
 	return argv, nil
 }

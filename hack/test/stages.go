@@ -30,6 +30,8 @@ var stages = map[string]stage{
 	"build":  {command: []string{"make", "--no-print-directory", "test-environment", "lint-binary"}},
 	"lint":   {command: []string{"make", "--no-print-directory", "lint"}, nice: true},
 	"verify": {command: []string{"make", "--no-print-directory", "verify"}, nice: true},
+	// What tests are made of is compiled while the scenarios wait for machines.
+	"compile": {command: []string{"go", "list", "-test", "-export", "-f", "{{with .Error}}{{.}}{{end}}", "./..."}, nice: true},
 	// Each test has timeouts of its own. The timeouts here end a run that hangs.
 	"unit": {args: []string{"-vet=off", "-timeout=40m"}, packages: unit, nice: true},
 	"api":  {dir: "api", args: []string{"-vet=off", "-timeout=10m"}, packages: only("./..."), nice: true},

@@ -22,18 +22,19 @@ type scenario struct {
 	run   func(*suite, *testing.T)
 }
 
-// scenarios lists all of them; those that take longest come first, so that short ones fill the gaps.
+// scenarios lists all of them; those that take longest come first, so that short ones fill the gaps. operators-killed
+// waits until no other scenario runs, so that short ones stand beside it.
 var scenarios = []scenario{
 	{name: "upgrade", core: true, needs: needs{controlPlanes: 1, surge: true, machines: 3}, run: (*suite).upgradeMinor},
 	{name: "lxd", core: true, admin: true, needs: needs{controlPlanes: 1, machines: 1, lxdHosts: 2}, run: (*suite).virtual},
 	{name: "in-place", needs: needs{controlPlanes: 1, machines: 3}, run: (*suite).inPlace},
 	{name: "platforms", needs: needs{controlPlanes: 2, machines: 2}, run: (*suite).platforms},
 	{name: "provider-killed", core: true, needs: needs{controlPlanes: 1, machines: 4}, run: (*suite).providerKills},
-	{name: "create", core: true, needs: needs{controlPlanes: 1, machines: 2}, run: (*suite).create},
-	{name: "operators-killed", core: true, needs: needs{controlPlanes: 1, machines: 2}, run: (*suite).operatorKills},
-	{name: "another-users-key", core: true, needs: needs{controlPlanes: 1, machines: 2}, run: (*suite).anotherUsersKey},
 	{name: "dead-bmc", core: true, needs: needs{controlPlanes: 1, machines: 3}, run: (*suite).deadBMC},
 	{name: "network-policies", core: true, needs: needs{controlPlanes: 2, machines: 1}, run: (*suite).networkPolicies},
+	{name: "another-users-key", core: true, needs: needs{controlPlanes: 1, machines: 2}, run: (*suite).anotherUsersKey},
+	{name: "operators-killed", core: true, needs: needs{controlPlanes: 1, machines: 2}, run: (*suite).operatorKills},
+	{name: "create", core: true, needs: needs{controlPlanes: 1, machines: 2}, run: (*suite).create},
 	{name: "mistakes", core: true, needs: needs{controlPlanes: 1}, run: (*suite).mistakes},
 	{name: "endpoint-migration", needs: needs{controlPlanes: 1, surge: true, machines: 2}, run: (*suite).endpointMigration},
 	{name: "rebuilt-images", needs: needs{controlPlanes: 1, surge: true, machines: 3}, run: (*suite).upgradeDigest},
